@@ -1,0 +1,23 @@
+// SHA-256 and canonical JSON: how anything in DCNR gets a name from its content.
+
+import { createHash } from "node:crypto";
+import type { Sha256 } from "./ids.ts";
+
+export function sha256(...parts: (Uint8Array | string)[]): Sha256 {
+  const hash = createHash("sha256");
+  for (const part of parts) hash.update(part);
+  return hash.digest("hex") as Sha256;
+}
+
+/** JSON with keys in code-unit order, so that equal values have equal text and equal hashes. */
+export function canonicalJson(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map((item) => canonicalJson(item ?? null)).join(",")}]`;
+  if (value !== null && typeof value === "object") {
+    const entries = Object.entries(value)
+      .filter(([, item]) => item !== undefined)
+      .sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0))
+      .map(([key, item]) => `${JSON.stringify(key)}:${canonicalJson(item)}`);
+    return `{${entries.join(",")}}`;
+  }
+  return JSON.stringify(value);
+}

@@ -1,0 +1,40 @@
+// Names of things, branded so that a session id cannot be passed where a VNode id is meant.
+// All of them are plain strings on the wire and in the store.
+
+import { fail } from "./errors.ts";
+
+declare const brand: unique symbol;
+type Branded<Name extends string> = string & { readonly [brand]: Name };
+
+export type NetworkId = Branded<"NetworkId">;
+export type SessionId = Branded<"SessionId">;
+export type VNodeId = Branded<"VNodeId">;
+export type PNodeId = Branded<"PNodeId">;
+export type OrchestratorId = Branded<"OrchestratorId">;
+/** `from.slot>to.slot`, unique within a network. */
+export type EdgeId = Branded<"EdgeId">;
+/** 64 lower-case hex digits. */
+export type Sha256 = Branded<"Sha256">;
+
+/** Longer names would not fit store keys and terminal columns. */
+export const idLengthMax = 128;
+
+const idPattern = /^[A-Za-z0-9][A-Za-z0-9_.-]*$/;
+
+/** Checks a name that came from outside; `what` says which one in the error. */
+export function parseId<Id extends string>(text: string, what: string): Id {
+  if (text.length === 0) fail("invalid_argument", `${what} is empty: give it a name`);
+  if (text.length > idLengthMax)
+    fail("invalid_argument", `${what} has ${text.length} characters, at most ${idLengthMax} are allowed`);
+  if (!idPattern.test(text))
+    fail(
+      "invalid_argument",
+      `${what} "${text}" may only use letters, digits, "_", "." and "-", and starts with a letter or digit`,
+    );
+  return text as Id;
+}
+
+export function parseSha256(text: string, what: string): Sha256 {
+  if (!/^[0-9a-f]{64}$/.test(text)) fail("invalid_argument", `${what} "${text.slice(0, 80)}" is not a SHA-256 in hex`);
+  return text as Sha256;
+}

@@ -1,0 +1,134 @@
+// The compiled form of a network: operational VNodes with their ports, parameters and edges. It depends
+// on the definition alone, never on placement, so that placement never changes bits.
+
+import type { EdgeId, Sha256, VNodeId } from "../core/ids.ts";
+import type { Shape } from "../core/tensor.ts";
+import type { GraphModel, ValueInfo } from "../graph/model.ts";
+
+/** What travels: floats in the declared activation precision, token ids as int32. */
+export type WireType = "float32" | "float16" | "bfloat16" | "int32";
+
+export interface Plan {
+  readonly name: string;
+  readonly definition: Sha256;
+  /** In id order; the step root hashes them in this order. */
+  readonly vnodes: readonly VNodePlan[];
+  readonly edges: readonly PlanEdge[];
+  readonly outputs: readonly PlanOutput[];
+  readonly costs: readonly PlanOutput[];
+  readonly metrics: readonly PlanMetric[];
+  /** VNodes that must share a PNode without being fused (embedding and LM head, for example). */
+  readonly colocations: readonly (readonly VNodeId[])[];
+}
+
+export interface PlanOutput {
+  readonly name: string;
+  readonly vnode: VNodeId;
+  readonly port: string;
+}
+
+export interface PlanMetric {
+  readonly name: string;
+  readonly kind: string;
+  readonly vnode: VNodeId;
+}
+
+export interface PlanEdge {
+  readonly id: EdgeId;
+  /** A tie carries weights once per step and brings their gradient back once per step. */
+  readonly kind: "activation" | "tie";
+  readonly from: VNodeId;
+  readonly fromPort: string;
+  readonly to: VNodeId;
+  readonly toPort: string;
+  /** Without the batch axis for activations; whole for ties. */
+  readonly shape: Shape;
+  readonly wire: WireType;
+  /** False where nothing upstream learns: then no gradient comes back. */
+  readonly gradient: boolean;
+}
+
+export interface VNodePlan {
+  readonly id: VNodeId;
+  /** The definition's nodes that were fused, in topological order. */
+  readonly nodes: readonly string[];
+  readonly inputs: readonly PortPlan[];
+  readonly outputs: readonly PortPlan[];
+  readonly parameters: readonly ParameterPlan[];
+  readonly chances: readonly ChancePlan[];
+  readonly optimizer: OptimizerPlan;
+  /** Name of the scalar loss port; a VNode that has one starts the backward pass by itself. */
+  readonly loss?: string;
+  /** Multiply-adds count as two. Forward pass of one sample. */
+  readonly flopsPerSample: number;
+  /** Bytes of activations kept from forward to backward, one sample. */
+  readonly savedBytesPerSample: number;
+}
+
+export interface PortPlan {
+  readonly name: string;
+  /** Without the batch axis; whole for ties. */
+  readonly shape: Shape;
+  readonly wire: WireType;
+  /** Where an input comes from: another VNode, or the dataset's `inputs` or `labels`. */
+  readonly source: "edge" | "inputs" | "labels";
+  readonly kind: "activation" | "tie";
+}
+
+export interface ParameterPlan {
+  /** `node.name`, for example `linear_1.weight`. */
+  readonly name: string;
+  readonly shape: Shape;
+  readonly initial: InitialPlan;
+  /** Weight decay applies to matrices only. */
+  readonly decay: boolean;
+}
+
+export type InitialPlan =
+  | { readonly kind: "constant"; readonly value: number }
+  | { readonly kind: "normal"; readonly deviation: number }
+  | { readonly kind: "uniform"; readonly bound: number };
+
+/** A graph input that the VNode fills from the counter-based generator (dropout and random masks). */
+export interface ChancePlan {
+  readonly name: string;
+  /** Without the batch axis. */
+  readonly shape: Shape;
+  /** An element is `keepValue` with probability 1 - rate, else `dropValue`. */
+  readonly rate: number;
+  readonly keepValue: number;
+  readonly dropValue: number;
+}
+
+export type OptimizerPlan =
+  | {
+      readonly kind: "adam" | "adamw";
+      readonly beta1: number;
+      readonly beta2: number;
+      readonly epsilon: number;
+      readonly weightDecay: number;
+    }
+  | { readonly kind: "sgd"; readonly momentum: number; readonly weightDecay: number };
+
+export interface BuildOptions {
+  /** Samples in one microbatch: the leading axis of every activation. */
+  readonly microbatch: number;
+  /** What the loss is multiplied with before its gradient is taken: 1 / microbatches. */
+  readonly lossScale: number;
+}
+
+/**
+ * The graphs of one VNode for training. Names: inputs and outputs are the ports' names, parameters and
+ * chances their own; gradients are `grad:` + the name of what they are the gradient of.
+ */
+export interface TrainingGraphs {
+  /** feeds: inputs, parameters, chances. outputs: output ports, then `saved`. */
+  readonly forward: GraphModel;
+  /**
+   * feeds: `saved`, and those of inputs, parameters, chances and `grad:` + output ports that it lists as inputs.
+   * outputs: `grad:` + inputs that need one, `grad:` + parameters. Absent when `forward` already yields
+   * them: a VNode with a loss computes its gradients in one go, and then `saved` holds them.
+   */
+  readonly backward?: GraphModel;
+  readonly saved: readonly ValueInfo[];
+}

@@ -1,0 +1,105 @@
+// Calls and streams between processes, without saying how they travel. grpc.ts does it with Connect over
+// HTTP/2; simulation/ does it in memory with faults. Handlers are the same for both.
+
+import type { DescMethod, DescService, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
+
+export type UnaryMethod = DescMethod & { methodKind: "unary" };
+export type ServerStreamMethod = DescMethod & { methodKind: "server_streaming" };
+export type BidiMethod = DescMethod & { methodKind: "bidi_streaming" };
+
+export type RequestOf<M extends DescMethod> = MessageShape<M["input"]>;
+export type RequestInit<M extends DescMethod> = MessageInitShape<M["input"]>;
+export type ResponseOf<M extends DescMethod> = MessageShape<M["output"]>;
+export type ResponseInit<M extends DescMethod> = MessageInitShape<M["output"]>;
+
+/** One end of a bidirectional stream. */
+export interface Channel<Out, In> {
+  /** Resolves when flow control lets more be sent; rejects once the stream is broken. */
+  send(message: Out): Promise<void>;
+  /** Ends when the other side closes; throws a DcnrError when the stream breaks. */
+  readonly incoming: AsyncIterable<In>;
+  /** Closes both ways; `incoming` ends. */
+  close(): void;
+}
+
+export interface CallOptions {
+  readonly timeoutMs?: number;
+  readonly signal?: AbortSignal;
+}
+
+export interface CallContext {
+  /** Aborts when the caller goes away. */
+  readonly signal: AbortSignal;
+  /** Where the caller calls from, for logs. */
+  readonly peer: string;
+  /** Lower-case names. */
+  header(name: string): string | undefined;
+}
+
+export type UnaryHandler<M extends UnaryMethod> = (
+  request: RequestOf<M>,
+  context: CallContext,
+) => Promise<ResponseInit<M>>;
+export type ServerStreamHandler<M extends ServerStreamMethod> = (
+  request: RequestOf<M>,
+  context: CallContext,
+) => AsyncIterable<ResponseInit<M>>;
+/** Serves one stream until the returned promise settles; the stream is closed then. */
+export type BidiHandler<M extends BidiMethod> = (
+  channel: Channel<ResponseInit<M>, RequestOf<M>>,
+  context: CallContext,
+) => Promise<void>;
+
+export type HandlerOf<M extends DescMethod> = M extends { methodKind: "unary" }
+  ? UnaryHandler<M & UnaryMethod>
+  : M extends { methodKind: "server_streaming" }
+    ? ServerStreamHandler<M & ServerStreamMethod>
+    : BidiHandler<M & BidiMethod>;
+
+export type Handlers<S extends DescService> = { [Name in keyof S["method"]]: HandlerOf<S["method"][Name]> };
+
+/** A service with its handlers; made by `service()` so that the pair is checked. */
+export interface ServedService {
+  readonly descriptor: DescService;
+  readonly handlers: Record<string, unknown>;
+}
+
+export function service<S extends DescService>(descriptor: S, handlers: Handlers<S>): ServedService {
+  return { descriptor, handlers: handlers as Record<string, unknown> };
+}
+
+/** Anything on the port that is not an RPC: blobs, the dashboard, metrics, the OpenAI-compatible API. */
+export type HttpHandler = (request: Request, peer: string) => Promise<Response | undefined>;
+
+export interface Server {
+  /** "host:port" as bound. */
+  readonly address: string;
+  close(): Promise<void>;
+}
+
+export interface Network {
+  call<M extends UnaryMethod>(
+    address: string,
+    method: M,
+    request: RequestInit<M>,
+    options?: CallOptions,
+  ): Promise<ResponseOf<M>>;
+  watch<M extends ServerStreamMethod>(
+    address: string,
+    method: M,
+    request: RequestInit<M>,
+    options?: CallOptions,
+  ): AsyncIterable<ResponseOf<M>>;
+  open<M extends BidiMethod>(address: string, method: M, options?: CallOptions): Channel<RequestInit<M>, ResponseOf<M>>;
+  serve(address: string, services: readonly ServedService[], http?: HttpHandler): Promise<Server>;
+  close(): Promise<void>;
+}
+
+export const protocolMajor = 1;
+export const protocolMinor = 0;
+
+/** Every message limit is explicit: one tensor chunk with its envelope is the largest of them. */
+export const messageBytesMax = 4 << 20;
+export const chunkBytesMax = 1 << 20;
+/** Large enough for 10 MB/s and more at a round trip of 50 ms. */
+export const windowBytes = 16 << 20;
