@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file dcnr/v1/fleet.proto.
  */
 export const file_dcnr_v1_fleet: GenFile = /*@__PURE__*/
-  fileDesc("ChNkY25yL3YxL2ZsZWV0LnByb3RvEgdkY25yLnYxIsoDCgVQTm9kZRIKCgJpZBgBIAEoCRIMCgRuYW1lGAIgASgJEg4KBnN0YXR1cxgDIAEoCRIPCgdhZGRyZXNzGAQgASgJEhQKDG9yY2hlc3RyYXRvchgFIAEoCRIrCgxjYXBhYmlsaXRpZXMYBiABKAsyFS5kY25yLnYxLkNhcGFiaWxpdGllcxIfCgZsaW1pdHMYByABKAsyDy5kY25yLnYxLkxpbWl0cxINCgVvd25lchgIIAEoCRIOCgZyZWdpb24YCSABKAkSEAoIcHJvdmlkZXIYCiABKAkSFgoOcHJpY2VfcGVyX2hvdXIYCyABKAESDQoFdHJ1c3QYDCABKAkSDAoEbG9hZBgNIAEoARIZChFtZW1vcnlfdXNlZF9ieXRlcxgOIAEoBBIOCgZ2bm9kZXMYDyABKA0SEwoLcmVsaWFiaWxpdHkYECABKAESEAoIZmFpbHVyZXMYESABKAQSJQodbWVhbl9zZWNvbmRzX2JldHdlZW5fZmFpbHVyZXMYEiABKAESFgoOdXB0aW1lX3NlY29uZHMYEyABKAESGwoTdGVtcGVyYXR1cmVfY2Vsc2l1cxgUIAEoARIOCgZkZXRhaWwYFSABKAki2gEKBVZOb2RlEg8KB3Nlc3Npb24YASABKAkSCgoCaWQYAiABKAkSDQoFcG5vZGUYAyABKAkSDQoFZXBvY2gYBCABKAQSDAoEc3RlcBgFIAEoBBINCgVwaGFzZRgGIAEoCRIOCgZkZXRhaWwYByABKAkSDwoHc3RlcF9tcxgIIAEoARIUCgxkdXJhYmxlX3N0ZXAYCSABKAQSEgoKcGFyYW1ldGVycxgKIAEoBBINCgVub2RlcxgLIAMoCRIPCgdyZXBsaWNhGAwgASgNEg4KBnJlYXNvbhgNIAEoCSI6ChFMaXN0UE5vZGVzUmVxdWVzdBIRCglwYWdlX3NpemUYASABKA0SEgoKcGFnZV90b2tlbhgCIAEoCSJNChJMaXN0UE5vZGVzUmVzcG9uc2USHgoGcG5vZGVzGAEgAygLMg4uZGNuci52MS5QTm9kZRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiSwoRTGlzdFZOb2Rlc1JlcXVlc3QSDwoHc2Vzc2lvbhgBIAEoCRIRCglwYWdlX3NpemUYAiABKA0SEgoKcGFnZV90b2tlbhgDIAEoCSJNChJMaXN0Vk5vZGVzUmVzcG9uc2USHgoGdm5vZGVzGAEgAygLMg4uZGNuci52MS5WTm9kZRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiEgoQR2V0U3RhdHVzUmVxdWVzdCKMAgoRR2V0U3RhdHVzUmVzcG9uc2USFQoNb3JjaGVzdHJhdG9ycxgBIAMoCRIVCg1wbm9kZXNfb25saW5lGAIgASgNEhMKC3Bub2Rlc19sb3N0GAMgASgNEg0KBWNvcmVzGAQgASgNEhQKDG1lbW9yeV9ieXRlcxgFIAEoBBIMCgRncHVzGAYgASgNEhIKCmNvcmVzX3VzZWQYByABKA0SGQoRbWVtb3J5X3VzZWRfYnl0ZXMYCCABKAQSIgoIc2Vzc2lvbnMYCSADKAsyEC5kY25yLnYxLlNlc3Npb24SHAoFd2FpdHMYCiADKAsyDS5kY25yLnYxLldhaXQSEAoIcHJvYmxlbXMYCyADKAkiZAoRTGlzdEV2ZW50c1JlcXVlc3QSFgoOYWZ0ZXJfc2VxdWVuY2UYASABKAQSEQoJcGFnZV9zaXplGAIgASgNEg8KB3Nlc3Npb24YAyABKAkSEwoLa2luZF9wcmVmaXgYBCABKAkiNAoSTGlzdEV2ZW50c1Jlc3BvbnNlEh4KBmV2ZW50cxgBIAMoCzIOLmRjbnIudjEuRXZlbnQiLgoRV2F0Y2hGbGVldFJlcXVlc3QSGQoRZnJhbWVzX3Blcl9zZWNvbmQYASABKAEiwgEKEldhdGNoRmxlZXRSZXNwb25zZRIqCgZzdGF0dXMYASABKAsyGi5kY25yLnYxLkdldFN0YXR1c1Jlc3BvbnNlEh4KBnBub2RlcxgCIAMoCzIOLmRjbnIudjEuUE5vZGUSHgoGdm5vZGVzGAMgAygLMg4uZGNuci52MS5WTm9kZRIeCgZldmVudHMYBCADKAsyDi5kY25yLnYxLkV2ZW50EiAKB21ldHJpY3MYBSADKAsyDy5kY25yLnYxLk1ldHJpYzLwAgoMRmxlZXRTZXJ2aWNlEkUKCkxpc3RQTm9kZXMSGi5kY25yLnYxLkxpc3RQTm9kZXNSZXF1ZXN0GhsuZGNuci52MS5MaXN0UE5vZGVzUmVzcG9uc2USRQoKTGlzdFZOb2RlcxIaLmRjbnIudjEuTGlzdFZOb2Rlc1JlcXVlc3QaGy5kY25yLnYxLkxpc3RWTm9kZXNSZXNwb25zZRJCCglHZXRTdGF0dXMSGS5kY25yLnYxLkdldFN0YXR1c1JlcXVlc3QaGi5kY25yLnYxLkdldFN0YXR1c1Jlc3BvbnNlEkUKCkxpc3RFdmVudHMSGi5kY25yLnYxLkxpc3RFdmVudHNSZXF1ZXN0GhsuZGNuci52MS5MaXN0RXZlbnRzUmVzcG9uc2USRwoKV2F0Y2hGbGVldBIaLmRjbnIudjEuV2F0Y2hGbGVldFJlcXVlc3QaGy5kY25yLnYxLldhdGNoRmxlZXRSZXNwb25zZTABYgZwcm90bzM", [file_dcnr_v1_common, file_dcnr_v1_pnode, file_dcnr_v1_session]);
+  fileDesc("ChNkY25yL3YxL2ZsZWV0LnByb3RvEgdkY25yLnYxItwDCgVQTm9kZRIKCgJpZBgBIAEoCRIMCgRuYW1lGAIgASgJEg4KBnN0YXR1cxgDIAEoCRIPCgdhZGRyZXNzGAQgASgJEhQKDG9yY2hlc3RyYXRvchgFIAEoCRIrCgxjYXBhYmlsaXRpZXMYBiABKAsyFS5kY25yLnYxLkNhcGFiaWxpdGllcxIfCgZsaW1pdHMYByABKAsyDy5kY25yLnYxLkxpbWl0cxINCgVvd25lchgIIAEoCRIOCgZyZWdpb24YCSABKAkSEAoIcHJvdmlkZXIYCiABKAkSFgoOcHJpY2VfcGVyX2hvdXIYCyABKAESDQoFdHJ1c3QYDCABKAkSDAoEbG9hZBgNIAEoARIZChFtZW1vcnlfdXNlZF9ieXRlcxgOIAEoBBIOCgZ2bm9kZXMYDyABKA0SEwoLcmVsaWFiaWxpdHkYECABKAESEAoIZmFpbHVyZXMYESABKAQSJQodbWVhbl9zZWNvbmRzX2JldHdlZW5fZmFpbHVyZXMYEiABKAESFgoOdXB0aW1lX3NlY29uZHMYEyABKAESGwoTdGVtcGVyYXR1cmVfY2Vsc2l1cxgUIAEoARIOCgZkZXRhaWwYFSABKAkSEAoId2FybmluZ3MYFiADKAki2gEKBVZOb2RlEg8KB3Nlc3Npb24YASABKAkSCgoCaWQYAiABKAkSDQoFcG5vZGUYAyABKAkSDQoFZXBvY2gYBCABKAQSDAoEc3RlcBgFIAEoBBINCgVwaGFzZRgGIAEoCRIOCgZkZXRhaWwYByABKAkSDwoHc3RlcF9tcxgIIAEoARIUCgxkdXJhYmxlX3N0ZXAYCSABKAQSEgoKcGFyYW1ldGVycxgKIAEoBBINCgVub2RlcxgLIAMoCRIPCgdyZXBsaWNhGAwgASgNEg4KBnJlYXNvbhgNIAEoCSI6ChFMaXN0UE5vZGVzUmVxdWVzdBIRCglwYWdlX3NpemUYASABKA0SEgoKcGFnZV90b2tlbhgCIAEoCSJNChJMaXN0UE5vZGVzUmVzcG9uc2USHgoGcG5vZGVzGAEgAygLMg4uZGNuci52MS5QTm9kZRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiSwoRTGlzdFZOb2Rlc1JlcXVlc3QSDwoHc2Vzc2lvbhgBIAEoCRIRCglwYWdlX3NpemUYAiABKA0SEgoKcGFnZV90b2tlbhgDIAEoCSJNChJMaXN0Vk5vZGVzUmVzcG9uc2USHgoGdm5vZGVzGAEgAygLMg4uZGNuci52MS5WTm9kZRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiEgoQR2V0U3RhdHVzUmVxdWVzdCLYAgoRR2V0U3RhdHVzUmVzcG9uc2USFQoNb3JjaGVzdHJhdG9ycxgBIAMoCRIVCg1wbm9kZXNfb25saW5lGAIgASgNEhMKC3Bub2Rlc19sb3N0GAMgASgNEg0KBWNvcmVzGAQgASgNEhQKDG1lbW9yeV9ieXRlcxgFIAEoBBIMCgRncHVzGAYgASgNEhIKCmNvcmVzX3VzZWQYByABKA0SGQoRbWVtb3J5X3VzZWRfYnl0ZXMYCCABKAQSIgoIc2Vzc2lvbnMYCSADKAsyEC5kY25yLnYxLlNlc3Npb24SHAoFd2FpdHMYCiADKAsyDS5kY25yLnYxLldhaXQSEAoIcHJvYmxlbXMYCyADKAkSIwoIY2FwYWNpdHkYDCADKAsyES5kY25yLnYxLkNhcGFjaXR5EiUKB2hpc3RvcnkYDSADKAsyFC5kY25yLnYxLlV0aWxpc2F0aW9uIkMKCENhcGFjaXR5EgwKBGtpbmQYASABKAkSDQoFdG90YWwYAiABKAESDAoEdXNlZBgDIAEoARIMCgRmcmVlGAQgASgBImIKC1V0aWxpc2F0aW9uEg8KB3dhbGxfbXMYASABKAMSDgoGcG5vZGVzGAIgASgNEg4KBnZub2RlcxgDIAEoDRIMCgRsb2FkGAQgASgBEhQKDG1lbW9yeV9zaGFyZRgFIAEoASJkChFMaXN0RXZlbnRzUmVxdWVzdBIWCg5hZnRlcl9zZXF1ZW5jZRgBIAEoBBIRCglwYWdlX3NpemUYAiABKA0SDwoHc2Vzc2lvbhgDIAEoCRITCgtraW5kX3ByZWZpeBgEIAEoCSI0ChJMaXN0RXZlbnRzUmVzcG9uc2USHgoGZXZlbnRzGAEgAygLMg4uZGNuci52MS5FdmVudCIuChFXYXRjaEZsZWV0UmVxdWVzdBIZChFmcmFtZXNfcGVyX3NlY29uZBgBIAEoASLCAQoSV2F0Y2hGbGVldFJlc3BvbnNlEioKBnN0YXR1cxgBIAEoCzIaLmRjbnIudjEuR2V0U3RhdHVzUmVzcG9uc2USHgoGcG5vZGVzGAIgAygLMg4uZGNuci52MS5QTm9kZRIeCgZ2bm9kZXMYAyADKAsyDi5kY25yLnYxLlZOb2RlEh4KBmV2ZW50cxgEIAMoCzIOLmRjbnIudjEuRXZlbnQSIAoHbWV0cmljcxgFIAMoCzIPLmRjbnIudjEuTWV0cmljMvACCgxGbGVldFNlcnZpY2USRQoKTGlzdFBOb2RlcxIaLmRjbnIudjEuTGlzdFBOb2Rlc1JlcXVlc3QaGy5kY25yLnYxLkxpc3RQTm9kZXNSZXNwb25zZRJFCgpMaXN0Vk5vZGVzEhouZGNuci52MS5MaXN0Vk5vZGVzUmVxdWVzdBobLmRjbnIudjEuTGlzdFZOb2Rlc1Jlc3BvbnNlEkIKCUdldFN0YXR1cxIZLmRjbnIudjEuR2V0U3RhdHVzUmVxdWVzdBoaLmRjbnIudjEuR2V0U3RhdHVzUmVzcG9uc2USRQoKTGlzdEV2ZW50cxIaLmRjbnIudjEuTGlzdEV2ZW50c1JlcXVlc3QaGy5kY25yLnYxLkxpc3RFdmVudHNSZXNwb25zZRJHCgpXYXRjaEZsZWV0EhouZGNuci52MS5XYXRjaEZsZWV0UmVxdWVzdBobLmRjbnIudjEuV2F0Y2hGbGVldFJlc3BvbnNlMAFiBnByb3RvMw", [file_dcnr_v1_common, file_dcnr_v1_pnode, file_dcnr_v1_session]);
 
 /**
  * @generated from message dcnr.v1.PNode
@@ -130,6 +130,13 @@ export type PNode = Message<"dcnr.v1.PNode"> & {
    * @generated from field: string detail = 21;
    */
   detail: string;
+
+  /**
+   * What it claims but measurement contradicts, and other reasons to look at it.
+   *
+   * @generated from field: repeated string warnings = 22;
+   */
+  warnings: string[];
 };
 
 /**
@@ -384,6 +391,18 @@ export type GetStatusResponse = Message<"dcnr.v1.GetStatusResponse"> & {
    * @generated from field: repeated string problems = 11;
    */
   problems: string[];
+
+  /**
+   * @generated from field: repeated dcnr.v1.Capacity capacity = 12;
+   */
+  capacity: Capacity[];
+
+  /**
+   * The last hour, a point every 10 seconds, the oldest first.
+   *
+   * @generated from field: repeated dcnr.v1.Utilisation history = 13;
+   */
+  history: Utilisation[];
 };
 
 /**
@@ -392,6 +411,81 @@ export type GetStatusResponse = Message<"dcnr.v1.GetStatusResponse"> & {
  */
 export const GetStatusResponseSchema: GenMessage<GetStatusResponse> = /*@__PURE__*/
   messageDesc(file_dcnr_v1_fleet, 7);
+
+/**
+ * One kind of resource of the whole fleet.
+ *
+ * @generated from message dcnr.v1.Capacity
+ */
+export type Capacity = Message<"dcnr.v1.Capacity"> & {
+  /**
+   * "cores", "memory", "gpus", "gpu_memory", "gflops", "pnodes"
+   *
+   * @generated from field: string kind = 1;
+   */
+  kind: string;
+
+  /**
+   * @generated from field: double total = 2;
+   */
+  total: number;
+
+  /**
+   * @generated from field: double used = 3;
+   */
+  used: number;
+
+  /**
+   * @generated from field: double free = 4;
+   */
+  free: number;
+};
+
+/**
+ * Describes the message dcnr.v1.Capacity.
+ * Use `create(CapacitySchema)` to create a new message.
+ */
+export const CapacitySchema: GenMessage<Capacity> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_fleet, 8);
+
+/**
+ * @generated from message dcnr.v1.Utilisation
+ */
+export type Utilisation = Message<"dcnr.v1.Utilisation"> & {
+  /**
+   * @generated from field: int64 wall_ms = 1;
+   */
+  wallMs: bigint;
+
+  /**
+   * @generated from field: uint32 pnodes = 2;
+   */
+  pnodes: number;
+
+  /**
+   * @generated from field: uint32 vnodes = 3;
+   */
+  vnodes: number;
+
+  /**
+   * Mean load of the PNodes online, 0 to 1.
+   *
+   * @generated from field: double load = 4;
+   */
+  load: number;
+
+  /**
+   * @generated from field: double memory_share = 5;
+   */
+  memoryShare: number;
+};
+
+/**
+ * Describes the message dcnr.v1.Utilisation.
+ * Use `create(UtilisationSchema)` to create a new message.
+ */
+export const UtilisationSchema: GenMessage<Utilisation> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_fleet, 9);
 
 /**
  * @generated from message dcnr.v1.ListEventsRequest
@@ -425,7 +519,7 @@ export type ListEventsRequest = Message<"dcnr.v1.ListEventsRequest"> & {
  * Use `create(ListEventsRequestSchema)` to create a new message.
  */
 export const ListEventsRequestSchema: GenMessage<ListEventsRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_fleet, 8);
+  messageDesc(file_dcnr_v1_fleet, 10);
 
 /**
  * @generated from message dcnr.v1.ListEventsResponse
@@ -442,7 +536,7 @@ export type ListEventsResponse = Message<"dcnr.v1.ListEventsResponse"> & {
  * Use `create(ListEventsResponseSchema)` to create a new message.
  */
 export const ListEventsResponseSchema: GenMessage<ListEventsResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_fleet, 9);
+  messageDesc(file_dcnr_v1_fleet, 11);
 
 /**
  * @generated from message dcnr.v1.WatchFleetRequest
@@ -461,7 +555,7 @@ export type WatchFleetRequest = Message<"dcnr.v1.WatchFleetRequest"> & {
  * Use `create(WatchFleetRequestSchema)` to create a new message.
  */
 export const WatchFleetRequestSchema: GenMessage<WatchFleetRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_fleet, 10);
+  messageDesc(file_dcnr_v1_fleet, 12);
 
 /**
  * @generated from message dcnr.v1.WatchFleetResponse
@@ -498,7 +592,7 @@ export type WatchFleetResponse = Message<"dcnr.v1.WatchFleetResponse"> & {
  * Use `create(WatchFleetResponseSchema)` to create a new message.
  */
 export const WatchFleetResponseSchema: GenMessage<WatchFleetResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_fleet, 11);
+  messageDesc(file_dcnr_v1_fleet, 13);
 
 /**
  * What runs where: for people, dashboards and scripts.

@@ -2,17 +2,17 @@
 // @generated from file dcnr/v1/session.proto (package dcnr.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Event, Metric } from "./common_pb.ts";
 import { file_dcnr_v1_common } from "./common_pb.ts";
-import type { Message } from "@bufbuild/protobuf";
+import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file dcnr/v1/session.proto.
  */
 export const file_dcnr_v1_session: GenFile = /*@__PURE__*/
-  fileDesc("ChVkY25yL3YxL3Nlc3Npb24ucHJvdG8SB2RjbnIudjEipgMKD1Nlc3Npb25TZXR0aW5ncxIPCgduZXR3b3JrGAEgASgJEg8KB2RhdGFzZXQYAiABKAkSDQoFc3BsaXQYAyABKAkSDQoFc3RlcHMYBCABKAQSDQoFYmF0Y2gYBSABKA0SFAoMbWljcm9iYXRjaGVzGAYgASgNEgwKBHNlZWQYByABKAQSEAoIbnVtZXJpY3MYCCABKAkSGAoQY2hlY2twb2ludF9ldmVyeRgJIAEoDRIsCg1sZWFybmluZ19yYXRlGAogASgLMhUuZGNuci52MS5MZWFybmluZ1JhdGUSEQoJY2xpcF9ub3JtGAsgASgBEhAKCHJlcGxpY2FzGAwgASgNEhYKDnZhbGlkYXRlX2V2ZXJ5GA0gASgNEhgKEHZhbGlkYXRpb25fc3BsaXQYDiABKAkSKwoMcmVxdWlyZW1lbnRzGA8gASgLMhUuZGNuci52MS5SZXF1aXJlbWVudHMSGwoTbWF4X3J1bnRpbWVfc2Vjb25kcxgQIAEoARIVCg1pbml0aWFsX3N0YXRlGBEgASgJEg4KBmVwb2NocxgSIAEoASJZCgxMZWFybmluZ1JhdGUSEAoIc2NoZWR1bGUYASABKAkSDAoEYmFzZRgCIAEoARIUCgx3YXJtdXBfc3RlcHMYAyABKAQSEwoLZmluYWxfc2hhcmUYBCABKAEi1gEKDFJlcXVpcmVtZW50cxIMCgRncHVzGAEgASgNEhgKEGdwdV9tZW1vcnlfYnl0ZXMYAiABKAQSFAoMbWVtb3J5X2J5dGVzGAMgASgEEgwKBGNwdXMYBCABKA0SDgoGcmVnaW9uGAUgASgJEg0KBXRydXN0GAYgASgJEhoKEm1heF9wcmljZV9wZXJfaG91chgHIAEoARIbChNtYXhfcnVudGltZV9zZWNvbmRzGAggASgBEhAKCHByaW9yaXR5GAkgASgFEhAKCHJlcGxpY2FzGAogASgNIvsCCgdTZXNzaW9uEgoKAmlkGAEgASgJEioKCHNldHRpbmdzGAIgASgLMhguZGNuci52MS5TZXNzaW9uU2V0dGluZ3MSDgoGc3RhdHVzGAMgASgJEg4KBnJlYXNvbhgEIAEoCRIMCgRzdGVwGAUgASgEEgwKBGxpbmUYBiABKAQSEQoJc3RlcF9yb290GAcgASgJEhYKDnN0ZXBfcm9vdF9zdGVwGAggASgEEgwKBGxvc3MYCSABKAESGgoSc2FtcGxlc19wZXJfc2Vjb25kGAogASgBEhcKD2NyZWF0ZWRfd2FsbF9tcxgLIAEoAxIVCg1lbmRlZF93YWxsX21zGAwgASgDEg4KBnZub2RlcxgNIAEoDRITCgt0b3RhbF9zdGVwcxgOIAEoBBIXCg92YWxpZGF0aW9uX2xvc3MYDyABKAESGwoTdmFsaWRhdGlvbl9hY2N1cmFjeRgQIAEoARIcCgV3YWl0cxgRIAMoCzINLmRjbnIudjEuV2FpdCJiCgRXYWl0Eg0KBXZub2RlGAEgASgJEg0KBXBub2RlGAIgASgJEg4KBnJlYXNvbhgDIAEoCRIVCg1zaW5jZV9zZWNvbmRzGAQgASgBEhUKDXVudGlsX3NlY29uZHMYBSABKAEiagoUQ3JlYXRlU2Vzc2lvblJlcXVlc3QSKgoIc2V0dGluZ3MYASABKAsyGC5kY25yLnYxLlNlc3Npb25TZXR0aW5ncxIXCg9pZGVtcG90ZW5jeV9rZXkYAiABKAkSDQoFc3RhcnQYAyABKAgiOgoVQ3JlYXRlU2Vzc2lvblJlc3BvbnNlEiEKB3Nlc3Npb24YASABKAsyEC5kY25yLnYxLlNlc3Npb24iTQoTU3RhcnRTZXNzaW9uUmVxdWVzdBIKCgJpZBgBIAEoCRIqCghleHBlY3RlZBgCIAEoCzIYLmRjbnIudjEuU2Vzc2lvblNldHRpbmdzIjkKFFN0YXJ0U2Vzc2lvblJlc3BvbnNlEiEKB3Nlc3Npb24YASABKAsyEC5kY25yLnYxLlNlc3Npb24iIwoVU3VzcGVuZFNlc3Npb25SZXF1ZXN0EgoKAmlkGAEgASgJIjsKFlN1c3BlbmRTZXNzaW9uUmVzcG9uc2USIQoHc2Vzc2lvbhgBIAEoCzIQLmRjbnIudjEuU2Vzc2lvbiIfChFHZXRTZXNzaW9uUmVxdWVzdBIKCgJpZBgBIAEoCSI3ChJHZXRTZXNzaW9uUmVzcG9uc2USIQoHc2Vzc2lvbhgBIAEoCzIQLmRjbnIudjEuU2Vzc2lvbiI8ChNMaXN0U2Vzc2lvbnNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoDRISCgpwYWdlX3Rva2VuGAIgASgJIlMKFExpc3RTZXNzaW9uc1Jlc3BvbnNlEiIKCHNlc3Npb25zGAEgAygLMhAuZGNuci52MS5TZXNzaW9uEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSIiChREZWxldGVTZXNzaW9uUmVxdWVzdBIKCgJpZBgBIAEoCSIXChVEZWxldGVTZXNzaW9uUmVzcG9uc2UiIQoTV2F0Y2hTZXNzaW9uUmVxdWVzdBIKCgJpZBgBIAEoCSJ7ChRXYXRjaFNlc3Npb25SZXNwb25zZRIhCgdzZXNzaW9uGAEgASgLMhAuZGNuci52MS5TZXNzaW9uEiAKB21ldHJpY3MYAiADKAsyDy5kY25yLnYxLk1ldHJpYxIeCgZldmVudHMYAyADKAsyDi5kY25yLnYxLkV2ZW50Im4KEkxpc3RNZXRyaWNzUmVxdWVzdBIPCgdzZXNzaW9uGAEgASgJEg0KBW5hbWVzGAIgAygJEhEKCWZyb21fc3RlcBgDIAEoBBIRCglwYWdlX3NpemUYBCABKA0SEgoKcGFnZV90b2tlbhgFIAEoCSJQChNMaXN0TWV0cmljc1Jlc3BvbnNlEiAKB21ldHJpY3MYASADKAsyDy5kY25yLnYxLk1ldHJpYxIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiTgoUTGlzdFN0ZXBSb290c1JlcXVlc3QSDwoHc2Vzc2lvbhgBIAEoCRIRCglwYWdlX3NpemUYAiABKA0SEgoKcGFnZV90b2tlbhgDIAEoCSJSChVMaXN0U3RlcFJvb3RzUmVzcG9uc2USIAoFcm9vdHMYASADKAsyES5kY25yLnYxLlN0ZXBSb290EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSImCghTdGVwUm9vdBIMCgRzdGVwGAEgASgEEgwKBHJvb3QYAiABKAkyzQUKDlNlc3Npb25TZXJ2aWNlEk4KDUNyZWF0ZVNlc3Npb24SHS5kY25yLnYxLkNyZWF0ZVNlc3Npb25SZXF1ZXN0Gh4uZGNuci52MS5DcmVhdGVTZXNzaW9uUmVzcG9uc2USSwoMU3RhcnRTZXNzaW9uEhwuZGNuci52MS5TdGFydFNlc3Npb25SZXF1ZXN0Gh0uZGNuci52MS5TdGFydFNlc3Npb25SZXNwb25zZRJRCg5TdXNwZW5kU2Vzc2lvbhIeLmRjbnIudjEuU3VzcGVuZFNlc3Npb25SZXF1ZXN0Gh8uZGNuci52MS5TdXNwZW5kU2Vzc2lvblJlc3BvbnNlEkUKCkdldFNlc3Npb24SGi5kY25yLnYxLkdldFNlc3Npb25SZXF1ZXN0GhsuZGNuci52MS5HZXRTZXNzaW9uUmVzcG9uc2USSwoMTGlzdFNlc3Npb25zEhwuZGNuci52MS5MaXN0U2Vzc2lvbnNSZXF1ZXN0Gh0uZGNuci52MS5MaXN0U2Vzc2lvbnNSZXNwb25zZRJOCg1EZWxldGVTZXNzaW9uEh0uZGNuci52MS5EZWxldGVTZXNzaW9uUmVxdWVzdBoeLmRjbnIudjEuRGVsZXRlU2Vzc2lvblJlc3BvbnNlEk0KDFdhdGNoU2Vzc2lvbhIcLmRjbnIudjEuV2F0Y2hTZXNzaW9uUmVxdWVzdBodLmRjbnIudjEuV2F0Y2hTZXNzaW9uUmVzcG9uc2UwARJICgtMaXN0TWV0cmljcxIbLmRjbnIudjEuTGlzdE1ldHJpY3NSZXF1ZXN0GhwuZGNuci52MS5MaXN0TWV0cmljc1Jlc3BvbnNlEk4KDUxpc3RTdGVwUm9vdHMSHS5kY25yLnYxLkxpc3RTdGVwUm9vdHNSZXF1ZXN0Gh4uZGNuci52MS5MaXN0U3RlcFJvb3RzUmVzcG9uc2ViBnByb3RvMw", [file_dcnr_v1_common]);
+  fileDesc("ChVkY25yL3YxL3Nlc3Npb24ucHJvdG8SB2RjbnIudjEixwMKD1Nlc3Npb25TZXR0aW5ncxIPCgduZXR3b3JrGAEgASgJEg8KB2RhdGFzZXQYAiABKAkSDQoFc3BsaXQYAyABKAkSDQoFc3RlcHMYBCABKAQSDQoFYmF0Y2gYBSABKA0SFAoMbWljcm9iYXRjaGVzGAYgASgNEgwKBHNlZWQYByABKAQSEAoIbnVtZXJpY3MYCCABKAkSGAoQY2hlY2twb2ludF9ldmVyeRgJIAEoDRIsCg1sZWFybmluZ19yYXRlGAogASgLMhUuZGNuci52MS5MZWFybmluZ1JhdGUSEQoJY2xpcF9ub3JtGAsgASgBEhAKCHJlcGxpY2FzGAwgASgNEhYKDnZhbGlkYXRlX2V2ZXJ5GA0gASgNEhgKEHZhbGlkYXRpb25fc3BsaXQYDiABKAkSKwoMcmVxdWlyZW1lbnRzGA8gASgLMhUuZGNuci52MS5SZXF1aXJlbWVudHMSGwoTbWF4X3J1bnRpbWVfc2Vjb25kcxgQIAEoARIVCg1pbml0aWFsX3N0YXRlGBEgASgJEg4KBmVwb2NocxgSIAEoARIfChd2YWxpZGF0aW9uX21pY3JvYmF0Y2hlcxgTIAEoDSJZCgxMZWFybmluZ1JhdGUSEAoIc2NoZWR1bGUYASABKAkSDAoEYmFzZRgCIAEoARIUCgx3YXJtdXBfc3RlcHMYAyABKAQSEwoLZmluYWxfc2hhcmUYBCABKAEi1gEKDFJlcXVpcmVtZW50cxIMCgRncHVzGAEgASgNEhgKEGdwdV9tZW1vcnlfYnl0ZXMYAiABKAQSFAoMbWVtb3J5X2J5dGVzGAMgASgEEgwKBGNwdXMYBCABKA0SDgoGcmVnaW9uGAUgASgJEg0KBXRydXN0GAYgASgJEhoKEm1heF9wcmljZV9wZXJfaG91chgHIAEoARIbChNtYXhfcnVudGltZV9zZWNvbmRzGAggASgBEhAKCHByaW9yaXR5GAkgASgFEhAKCHJlcGxpY2FzGAogASgNIvsCCgdTZXNzaW9uEgoKAmlkGAEgASgJEioKCHNldHRpbmdzGAIgASgLMhguZGNuci52MS5TZXNzaW9uU2V0dGluZ3MSDgoGc3RhdHVzGAMgASgJEg4KBnJlYXNvbhgEIAEoCRIMCgRzdGVwGAUgASgEEgwKBGxpbmUYBiABKAQSEQoJc3RlcF9yb290GAcgASgJEhYKDnN0ZXBfcm9vdF9zdGVwGAggASgEEgwKBGxvc3MYCSABKAESGgoSc2FtcGxlc19wZXJfc2Vjb25kGAogASgBEhcKD2NyZWF0ZWRfd2FsbF9tcxgLIAEoAxIVCg1lbmRlZF93YWxsX21zGAwgASgDEg4KBnZub2RlcxgNIAEoDRITCgt0b3RhbF9zdGVwcxgOIAEoBBIXCg92YWxpZGF0aW9uX2xvc3MYDyABKAESGwoTdmFsaWRhdGlvbl9hY2N1cmFjeRgQIAEoARIcCgV3YWl0cxgRIAMoCzINLmRjbnIudjEuV2FpdCJiCgRXYWl0Eg0KBXZub2RlGAEgASgJEg0KBXBub2RlGAIgASgJEg4KBnJlYXNvbhgDIAEoCRIVCg1zaW5jZV9zZWNvbmRzGAQgASgBEhUKDXVudGlsX3NlY29uZHMYBSABKAEiagoUQ3JlYXRlU2Vzc2lvblJlcXVlc3QSKgoIc2V0dGluZ3MYASABKAsyGC5kY25yLnYxLlNlc3Npb25TZXR0aW5ncxIXCg9pZGVtcG90ZW5jeV9rZXkYAiABKAkSDQoFc3RhcnQYAyABKAgiOgoVQ3JlYXRlU2Vzc2lvblJlc3BvbnNlEiEKB3Nlc3Npb24YASABKAsyEC5kY25yLnYxLlNlc3Npb24iTQoTU3RhcnRTZXNzaW9uUmVxdWVzdBIKCgJpZBgBIAEoCRIqCghleHBlY3RlZBgCIAEoCzIYLmRjbnIudjEuU2Vzc2lvblNldHRpbmdzIjkKFFN0YXJ0U2Vzc2lvblJlc3BvbnNlEiEKB3Nlc3Npb24YASABKAsyEC5kY25yLnYxLlNlc3Npb24iIwoVU3VzcGVuZFNlc3Npb25SZXF1ZXN0EgoKAmlkGAEgASgJIjsKFlN1c3BlbmRTZXNzaW9uUmVzcG9uc2USIQoHc2Vzc2lvbhgBIAEoCzIQLmRjbnIudjEuU2Vzc2lvbiIfChFHZXRTZXNzaW9uUmVxdWVzdBIKCgJpZBgBIAEoCSI3ChJHZXRTZXNzaW9uUmVzcG9uc2USIQoHc2Vzc2lvbhgBIAEoCzIQLmRjbnIudjEuU2Vzc2lvbiI8ChNMaXN0U2Vzc2lvbnNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoDRISCgpwYWdlX3Rva2VuGAIgASgJIlMKFExpc3RTZXNzaW9uc1Jlc3BvbnNlEiIKCHNlc3Npb25zGAEgAygLMhAuZGNuci52MS5TZXNzaW9uEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSIiChREZWxldGVTZXNzaW9uUmVxdWVzdBIKCgJpZBgBIAEoCSIXChVEZWxldGVTZXNzaW9uUmVzcG9uc2UiIQoTV2F0Y2hTZXNzaW9uUmVxdWVzdBIKCgJpZBgBIAEoCSJ7ChRXYXRjaFNlc3Npb25SZXNwb25zZRIhCgdzZXNzaW9uGAEgASgLMhAuZGNuci52MS5TZXNzaW9uEiAKB21ldHJpY3MYAiADKAsyDy5kY25yLnYxLk1ldHJpYxIeCgZldmVudHMYAyADKAsyDi5kY25yLnYxLkV2ZW50Im4KEkxpc3RNZXRyaWNzUmVxdWVzdBIPCgdzZXNzaW9uGAEgASgJEg0KBW5hbWVzGAIgAygJEhEKCWZyb21fc3RlcBgDIAEoBBIRCglwYWdlX3NpemUYBCABKA0SEgoKcGFnZV90b2tlbhgFIAEoCSJQChNMaXN0TWV0cmljc1Jlc3BvbnNlEiAKB21ldHJpY3MYASADKAsyDy5kY25yLnYxLk1ldHJpYxIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiTgoUTGlzdFN0ZXBSb290c1JlcXVlc3QSDwoHc2Vzc2lvbhgBIAEoCRIRCglwYWdlX3NpemUYAiABKA0SEgoKcGFnZV90b2tlbhgDIAEoCSJSChVMaXN0U3RlcFJvb3RzUmVzcG9uc2USIAoFcm9vdHMYASADKAsyES5kY25yLnYxLlN0ZXBSb290EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSImCghTdGVwUm9vdBIMCgRzdGVwGAEgASgEEgwKBHJvb3QYAiABKAkiSgoRTGlzdFN0YXRlc1JlcXVlc3QSDwoHc2Vzc2lvbhgBIAEoCRIkCgZjaG9pY2UYAiABKA4yFC5kY25yLnYxLlN0YXRlQ2hvaWNlIm4KEkxpc3RTdGF0ZXNSZXNwb25zZRIMCgRzdGVwGAEgASgEEiQKBnN0YXRlcxgCIAMoCzIULmRjbnIudjEuU3RvcmVkU3RhdGUSEgoKZGVmaW5pdGlvbhgDIAEoCRIQCghzZXR0aW5ncxgEIAEoCSKqAQoLU3RvcmVkU3RhdGUSDQoFdm5vZGUYASABKAkSDAoEaGFzaBgCIAEoCRINCgVieXRlcxgDIAEoBBILCgN1cmwYBCABKAkSMgoHaGVhZGVycxgFIAMoCzIhLmRjbnIudjEuU3RvcmVkU3RhdGUuSGVhZGVyc0VudHJ5Gi4KDEhlYWRlcnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBKlkKC1N0YXRlQ2hvaWNlEhwKGFNUQVRFX0NIT0lDRV9VTlNQRUNJRklFRBAAEhUKEVNUQVRFX0NIT0lDRV9MQVNUEAESFQoRU1RBVEVfQ0hPSUNFX0JFU1QQAjKUBgoOU2Vzc2lvblNlcnZpY2USTgoNQ3JlYXRlU2Vzc2lvbhIdLmRjbnIudjEuQ3JlYXRlU2Vzc2lvblJlcXVlc3QaHi5kY25yLnYxLkNyZWF0ZVNlc3Npb25SZXNwb25zZRJLCgxTdGFydFNlc3Npb24SHC5kY25yLnYxLlN0YXJ0U2Vzc2lvblJlcXVlc3QaHS5kY25yLnYxLlN0YXJ0U2Vzc2lvblJlc3BvbnNlElEKDlN1c3BlbmRTZXNzaW9uEh4uZGNuci52MS5TdXNwZW5kU2Vzc2lvblJlcXVlc3QaHy5kY25yLnYxLlN1c3BlbmRTZXNzaW9uUmVzcG9uc2USRQoKR2V0U2Vzc2lvbhIaLmRjbnIudjEuR2V0U2Vzc2lvblJlcXVlc3QaGy5kY25yLnYxLkdldFNlc3Npb25SZXNwb25zZRJLCgxMaXN0U2Vzc2lvbnMSHC5kY25yLnYxLkxpc3RTZXNzaW9uc1JlcXVlc3QaHS5kY25yLnYxLkxpc3RTZXNzaW9uc1Jlc3BvbnNlEk4KDURlbGV0ZVNlc3Npb24SHS5kY25yLnYxLkRlbGV0ZVNlc3Npb25SZXF1ZXN0Gh4uZGNuci52MS5EZWxldGVTZXNzaW9uUmVzcG9uc2USTQoMV2F0Y2hTZXNzaW9uEhwuZGNuci52MS5XYXRjaFNlc3Npb25SZXF1ZXN0Gh0uZGNuci52MS5XYXRjaFNlc3Npb25SZXNwb25zZTABEkgKC0xpc3RNZXRyaWNzEhsuZGNuci52MS5MaXN0TWV0cmljc1JlcXVlc3QaHC5kY25yLnYxLkxpc3RNZXRyaWNzUmVzcG9uc2USTgoNTGlzdFN0ZXBSb290cxIdLmRjbnIudjEuTGlzdFN0ZXBSb290c1JlcXVlc3QaHi5kY25yLnYxLkxpc3RTdGVwUm9vdHNSZXNwb25zZRJFCgpMaXN0U3RhdGVzEhouZGNuci52MS5MaXN0U3RhdGVzUmVxdWVzdBobLmRjbnIudjEuTGlzdFN0YXRlc1Jlc3BvbnNlYgZwcm90bzM", [file_dcnr_v1_common]);
 
 /**
  * @generated from message dcnr.v1.SessionSettings
@@ -119,6 +119,13 @@ export type SessionSettings = Message<"dcnr.v1.SessionSettings"> & {
    * @generated from field: double epochs = 18;
    */
   epochs: number;
+
+  /**
+   * Microbatches of one validation; 0 for the default.
+   *
+   * @generated from field: uint32 validation_microbatches = 19;
+   */
+  validationMicrobatches: number;
 };
 
 /**
@@ -776,6 +783,136 @@ export const StepRootSchema: GenMessage<StepRoot> = /*@__PURE__*/
   messageDesc(file_dcnr_v1_session, 23);
 
 /**
+ * @generated from message dcnr.v1.ListStatesRequest
+ */
+export type ListStatesRequest = Message<"dcnr.v1.ListStatesRequest"> & {
+  /**
+   * @generated from field: string session = 1;
+   */
+  session: string;
+
+  /**
+   * @generated from field: dcnr.v1.StateChoice choice = 2;
+   */
+  choice: StateChoice;
+};
+
+/**
+ * Describes the message dcnr.v1.ListStatesRequest.
+ * Use `create(ListStatesRequestSchema)` to create a new message.
+ */
+export const ListStatesRequestSchema: GenMessage<ListStatesRequest> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_session, 24);
+
+/**
+ * @generated from message dcnr.v1.ListStatesResponse
+ */
+export type ListStatesResponse = Message<"dcnr.v1.ListStatesResponse"> & {
+  /**
+   * @generated from field: uint64 step = 1;
+   */
+  step: bigint;
+
+  /**
+   * @generated from field: repeated dcnr.v1.StoredState states = 2;
+   */
+  states: StoredState[];
+
+  /**
+   * The network definition, verbatim, and the session's settings as canonical JSON.
+   *
+   * @generated from field: string definition = 3;
+   */
+  definition: string;
+
+  /**
+   * @generated from field: string settings = 4;
+   */
+  settings: string;
+};
+
+/**
+ * Describes the message dcnr.v1.ListStatesResponse.
+ * Use `create(ListStatesResponseSchema)` to create a new message.
+ */
+export const ListStatesResponseSchema: GenMessage<ListStatesResponse> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_session, 25);
+
+/**
+ * @generated from message dcnr.v1.StoredState
+ */
+export type StoredState = Message<"dcnr.v1.StoredState"> & {
+  /**
+   * @generated from field: string vnode = 1;
+   */
+  vnode: string;
+
+  /**
+   * SHA-256 of the safetensors blob; empty at step 0 of a session that starts from its seed.
+   *
+   * @generated from field: string hash = 2;
+   */
+  hash: string;
+
+  /**
+   * @generated from field: uint64 bytes = 3;
+   */
+  bytes: bigint;
+
+  /**
+   * @generated from field: string url = 4;
+   */
+  url: string;
+
+  /**
+   * @generated from field: map<string, string> headers = 5;
+   */
+  headers: { [key: string]: string };
+};
+
+/**
+ * Describes the message dcnr.v1.StoredState.
+ * Use `create(StoredStateSchema)` to create a new message.
+ */
+export const StoredStateSchema: GenMessage<StoredState> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_session, 26);
+
+/**
+ * @generated from enum dcnr.v1.StateChoice
+ */
+export const StateChoice = {
+  /**
+   * @generated from enum value: STATE_CHOICE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * The recovery line: the newest step that is stored at every VNode.
+   *
+   * @generated from enum value: STATE_CHOICE_LAST = 1;
+   */
+  LAST: 1,
+
+  /**
+   * The stored step with the lowest validation loss.
+   *
+   * @generated from enum value: STATE_CHOICE_BEST = 2;
+   */
+  BEST: 2,
+} as const;
+
+/**
+ * @generated from enum dcnr.v1.StateChoice
+ */
+export type StateChoice = (typeof StateChoice)[keyof typeof StateChoice] | UnknownEnum;
+
+/**
+ * Describes the enum dcnr.v1.StateChoice.
+ */
+export const StateChoiceSchema: GenEnum<StateChoice> = /*@__PURE__*/
+  enumDesc(file_dcnr_v1_session, 0);
+
+/**
  * Training sessions: deterministic runs of one network over one dataset.
  *
  * @generated from service dcnr.v1.SessionService
@@ -854,6 +991,16 @@ export const SessionService: GenService<{
     methodKind: "unary";
     input: typeof ListStepRootsRequestSchema;
     output: typeof ListStepRootsResponseSchema;
+  },
+  /**
+   * The stored states of all VNodes at one step, with addresses to download them from.
+   *
+   * @generated from rpc dcnr.v1.SessionService.ListStates
+   */
+  listStates: {
+    methodKind: "unary";
+    input: typeof ListStatesRequestSchema;
+    output: typeof ListStatesResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_dcnr_v1_session, 0);
