@@ -1,0 +1,187 @@
+// One port per process: gRPC, gRPC-Web, Connect-JSON and plain HTTP, over HTTP/2 and HTTP/1.1 alike.
+// The first bytes of a connection tell which of the two it speaks.
+
+import { createServer as createHttp1Server, type ServerResponse } from "node:http";
+import { createServer as createHttp2Server } from "node:http2";
+import { type AddressInfo, createServer as createNetServer, type Socket } from "node:net";
+import type { DescMessage, DescMethod, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
+import { createContextKey, createContextValues, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
+import { connectNodeAdapter } from "@connectrpc/connect-node";
+import { DcnrError, fail } from "../core/errors.ts";
+import type { Log } from "../core/world.ts";
+import { formatAddress, parseAddress } from "./address.ts";
+import { admit } from "./admission.ts";
+import { answerHttp, type NodeServerRequest, type NodeServerResponse } from "./http.ts";
+import type { CallContext, Channel, HttpHandler, ServedService, Server } from "./network.ts";
+import { messageBytesMax, windowBytes } from "./network.ts";
+import { Outbox } from "./outbox.ts";
+import { fromWire, toWire } from "./wire-errors.ts";
+
+type AnyChannel = Channel<MessageInitShape<DescMessage>, MessageShape<DescMessage>>;
+
+/** Enough for every peer of a large PNode, few enough that strangers cannot exhaust descriptors. */
+const connectionsMax = 25_000;
+const http2Preface = "PRI * HTTP/2.0";
+const peerKey = createContextKey("unknown", { description: "the caller's network address" });
+
+export async function serveGrpc(
+  address: string,
+  services: readonly ServedService[],
+  http: HttpHandler | undefined,
+  log: Log,
+  allowedHosts: readonly string[],
+): Promise<Server> {
+  const bound = parseAddress(address);
+  const handle = connectNodeAdapter({
+    routes: (router) => {
+      for (const { descriptor, handlers } of services)
+        router.service(descriptor, implementation(descriptor.methods, handlers, log) as ServiceImpl<typeof descriptor>);
+    },
+    acceptCompression: [],
+    readMaxBytes: messageBytesMax,
+    writeMaxBytes: messageBytesMax,
+    contextValues: (request) => createContextValues().set(peerKey, request.socket?.remoteAddress ?? "unknown"),
+    fallback: (request, response) => void answerHttp(http, request, response, log),
+  });
+  const onRequest = (request: NodeServerRequest, response: NodeServerResponse) => {
+    const refusal = admit(request.method ?? "", request.headers, bound.host, allowedHosts);
+    if (refusal) {
+      (response as ServerResponse).writeHead(403, { "content-type": "text/plain" }).end(`${refusal}\n`);
+      return;
+    }
+    handle(request, response);
+  };
+  const http1 = createHttp1Server(onRequest);
+  const http2 = createHttp2Server({ settings: { initialWindowSize: windowBytes } }, onRequest);
+  http2.on("session", (session) => session.setLocalWindowSize(windowBytes));
+  // Errors of one connection end that connection; without a listener they would end the process.
+  http2.on("sessionError", (error) => log("debug", `connection failed: ${String(error)}`));
+
+  const sockets = new Set<Socket>();
+  const listener = createNetServer((socket) => {
+    sockets.add(socket);
+    socket.once("close", () => sockets.delete(socket));
+    socket.on("error", () => socket.destroy());
+    socket.setNoDelay(true);
+    socket.once("readable", () => {
+      const head = socket.read() as Buffer | null;
+      if (head === null) return void socket.destroy();
+      socket.unshift(head);
+      const speaksHttp2 = http2Preface.startsWith(head.toString("latin1", 0, http2Preface.length));
+      (speaksHttp2 ? http2 : http1).emit("connection", socket);
+    });
+  });
+  listener.maxConnections = connectionsMax;
+  await listen(listener, bound.host, bound.port);
+  const { port } = listener.address() as AddressInfo;
+  return {
+    address: formatAddress(bound.host, port),
+    close: () =>
+      new Promise((resolve) => {
+        listener.close(() => resolve());
+        for (const socket of sockets) socket.destroy();
+      }),
+  };
+}
+
+function listen(listener: ReturnType<typeof createNetServer>, host: string, port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    listener.once("error", (error: NodeJS.ErrnoException) => {
+      const where = formatAddress(host, port);
+      if (error.code === "EADDRINUSE")
+        reject(
+          new DcnrError("unavailable", `port ${port} on ${host} is in use: choose another, or stop what listens there`),
+        );
+      else if (error.code === "EACCES")
+        reject(new DcnrError("permission_denied", `may not listen on ${where}: choose a port above 1023`));
+      else if (error.code === "EADDRNOTAVAIL" || error.code === "ENOTFOUND")
+        reject(new DcnrError("invalid_argument", `${host} is not an address of this machine`));
+      else reject(new DcnrError("unavailable", `cannot listen on ${where}: ${error.message}`));
+    });
+    listener.listen(port, host, () => resolve());
+  });
+}
+
+function implementation(methods: readonly DescMethod[], handlers: Record<string, unknown>, log: Log) {
+  const entries = methods.map((method) => {
+    const handler = handlers[method.localName];
+    if (handler === undefined) fail("internal", `no handler for ${method.parent.typeName}/${method.name}`);
+    return [method.localName, adapt(method, handler, log)] as const;
+  });
+  return Object.fromEntries(entries);
+}
+
+function adapt(method: DescMethod, handler: unknown, log: Log): unknown {
+  const failed = (error: unknown) => {
+    if (!(error instanceof DcnrError)) log("error", `${method.parent.name}/${method.name} failed: ${describe(error)}`);
+    return toWire(error);
+  };
+  switch (method.methodKind) {
+    case "unary":
+      return async (request: MessageShape<DescMessage>, context: HandlerContext) => {
+        try {
+          return await (handler as (r: unknown, c: CallContext) => Promise<unknown>)(request, callContext(context));
+        } catch (error) {
+          throw failed(error);
+        }
+      };
+    case "server_streaming":
+      return async function* (request: MessageShape<DescMessage>, context: HandlerContext) {
+        try {
+          yield* (handler as (r: unknown, c: CallContext) => AsyncIterable<unknown>)(request, callContext(context));
+        } catch (error) {
+          throw failed(error);
+        }
+      };
+    case "bidi_streaming":
+      return (requests: AsyncIterable<MessageShape<DescMessage>>, context: HandlerContext) =>
+        serveBidi(requests, callContext(context), handler as (c: AnyChannel, x: CallContext) => Promise<void>, failed);
+    case "client_streaming":
+      return fail("internal", "client streaming is not used: it works in no browser");
+  }
+}
+
+async function* serveBidi(
+  requests: AsyncIterable<MessageShape<DescMessage>>,
+  context: CallContext,
+  handler: (channel: AnyChannel, context: CallContext) => Promise<void>,
+  failed: (error: unknown) => Error,
+): AsyncGenerator<MessageInitShape<DescMessage>> {
+  const outbox = new Outbox<MessageInitShape<DescMessage>>();
+  const stop = () => outbox.break(new DcnrError("unavailable", "the caller went away"));
+  context.signal.addEventListener("abort", stop, { once: true });
+  async function* incoming() {
+    try {
+      yield* requests;
+    } catch (error) {
+      throw fromWire(error, context.peer);
+    }
+  }
+  const channel: AnyChannel = {
+    send: (message) => outbox.send(message),
+    incoming: incoming(),
+    close: () => outbox.close(),
+  };
+  let failure: Error | undefined;
+  const served = handler(channel, context)
+    .catch((error: unknown) => {
+      failure = failed(error);
+    })
+    .finally(() => outbox.close());
+  yield* outbox;
+  await served;
+  context.signal.removeEventListener("abort", stop);
+  if (failure && !context.signal.aborted) throw failure;
+}
+
+function callContext(context: HandlerContext): CallContext {
+  return {
+    signal: context.signal,
+    peer: context.values.get(peerKey),
+    header: (name) => context.requestHeader.get(name) ?? undefined,
+  };
+}
+
+function describe(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}

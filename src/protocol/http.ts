@@ -1,0 +1,75 @@
+// Plain HTTP on the same port: Node's requests as web standard ones, so that handlers are easy to test.
+
+import type { ServerResponse } from "node:http";
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import type { ReadableStream as NodeReadableStream } from "node:stream/web";
+import type { connectNodeAdapter } from "@connectrpc/connect-node";
+import { DcnrError, type ErrorCode } from "../core/errors.ts";
+import type { Log } from "../core/world.ts";
+import type { HttpHandler } from "./network.ts";
+
+/** HTTP/1.1 and HTTP/2 alike. */
+export type NodeServerRequest = Parameters<ReturnType<typeof connectNodeAdapter>>[0];
+export type NodeServerResponse = Parameters<ReturnType<typeof connectNodeAdapter>>[1];
+
+/** Codes that have an HTTP status of their own; the rest is a server error. */
+const statuses: Partial<Record<ErrorCode, number>> = {
+  invalid_argument: 400,
+  out_of_range: 400,
+  unauthenticated: 401,
+  permission_denied: 403,
+  not_found: 404,
+  already_exists: 409,
+  failed_precondition: 409,
+  resource_exhausted: 429,
+  unavailable: 503,
+};
+
+export async function answerHttp(
+  handler: HttpHandler | undefined,
+  request: NodeServerRequest,
+  response: NodeServerResponse,
+  log: Log,
+): Promise<void> {
+  const gone = new AbortController();
+  response.once("close", () => gone.abort());
+  try {
+    const peer = request.socket?.remoteAddress ?? "unknown";
+    const answer = await handler?.(webRequest(request, gone.signal), peer);
+    await writeResponse(answer ?? new Response("not found\n", { status: 404 }), response);
+  } catch (error) {
+    if (gone.signal.aborted) return;
+    const expected = error instanceof DcnrError;
+    if (!expected) log("error", `HTTP ${request.method} ${request.url?.split("?")[0]} failed: ${String(error)}`);
+    if (response.headersSent) return void (response as ServerResponse).destroy();
+    const status = expected ? (statuses[error.code] ?? 500) : 500;
+    await writeResponse(new Response(`${expected ? error.message : "internal error"}\n`, { status }), response);
+  }
+}
+
+function webRequest(request: NodeServerRequest, signal: AbortSignal): Request {
+  const headers = new Headers();
+  for (const [name, value] of Object.entries(request.headers)) {
+    if (name.startsWith(":") || value === undefined) continue;
+    for (const item of Array.isArray(value) ? value : [value]) headers.append(name, item);
+  }
+  const authority = String(request.headers[":authority"] ?? request.headers.host ?? "localhost");
+  const hasBody = request.method !== "GET" && request.method !== "HEAD";
+  return new Request(`http://${authority}${request.url ?? "/"}`, {
+    method: request.method ?? "GET",
+    headers,
+    signal,
+    ...(hasBody ? { body: Readable.toWeb(request) as ReadableStream<Uint8Array>, duplex: "half" } : {}),
+  } as RequestInit);
+}
+
+async function writeResponse(answer: Response, response: NodeServerResponse): Promise<void> {
+  const headers: Record<string, string | string[]> = {};
+  for (const [name, value] of answer.headers) headers[name] = value;
+  (response as ServerResponse).writeHead(answer.status, headers);
+  if (answer.body === null) return void (response as ServerResponse).end();
+  await pipeline(Readable.fromWeb(answer.body as NodeReadableStream<Uint8Array>), response as ServerResponse).catch(
+    () => {},
+  );
+}
