@@ -1120,7 +1120,7 @@ export type DescribeSessionResponse = Message<"dcnr.v1.DescribeSessionResponse">
   definition: string;
 
   /**
-   * The session's settings as canonical JSON: what its id is the hash of.
+   * Canonical JSON of { identity, policy } (network/session.ts); the id is the hash of `identity`.
    *
    * @generated from field: string settings = 3;
    */
