@@ -2,6 +2,7 @@
 // conditions, readers verify what they get, and pointers to blobs live in the StateStore.
 
 import type { Sha256 } from "../core/ids.ts";
+import type { BlobTokens } from "./blob-tokens.ts";
 
 export interface BlobRange {
   readonly start: number;
@@ -32,5 +33,7 @@ export interface BlobStore {
   list(): AsyncIterable<{ hash: Sha256; bytes: number }>;
   /** A short-lived address bound to action, name, size and time, usable without credentials. */
   grant(action: BlobAction, hash: Sha256, bytes: number, lifetimeMs: number): Promise<BlobGrant>;
+  /** Present when grants point to the orchestrator's own port: `blobHttpHandler` serves them there. */
+  readonly tokens?: BlobTokens;
   close(): Promise<void>;
 }

@@ -1,0 +1,73 @@
+// The refusals and small checks that all blob backends share, so that they fail with the same codes and sentences.
+
+import { fail } from "../core/errors.ts";
+import type { Sha256 } from "../core/ids.ts";
+import type { BlobRange } from "./blob-store.ts";
+
+/** Blobs are checkpoints of one VNode, manifests and shards: more in one piece is a mistake, and S3 takes no more in one PUT. */
+export const blobBytesMax = 5 * 2 ** 30;
+
+/** Pieces that are read and sent at a time. */
+export const pieceBytes = 1 << 20;
+
+export function checkBlobBytes(hash: Sha256, bytes: number): void {
+  if (!Number.isSafeInteger(bytes) || bytes < 0)
+    fail("invalid_argument", `the size ${bytes} of blob ${hash} is not a whole number from 0 on`);
+  if (bytes > blobBytesMax)
+    fail("invalid_argument", `blob ${hash} has ${bytes} bytes, at most ${blobBytesMax} are allowed: split it`);
+}
+
+export function checkRange(hash: Sha256, range: BlobRange, bytes: number): void {
+  const { start, end } = range;
+  if (!Number.isSafeInteger(start) || !Number.isSafeInteger(end) || start < 0 || start > end || end > bytes)
+    fail("out_of_range", `bytes ${start} to ${end} are not within blob ${hash}, which has ${bytes}`);
+}
+
+export function missingBlob(hash: Sha256, where: string): never {
+  fail("not_found", `blob ${hash} is not in ${where}: upload it again or restore it from a copy`);
+}
+
+export function damagedBlob(hash: Sha256, where: string, actual: string): never {
+  fail(
+    "data_loss",
+    `blob ${hash} is damaged: ${where} hashes to ${actual}; upload it again (that replaces it) or restore it from a copy`,
+  );
+}
+
+export function damagedUpload(hash: Sha256, actual: string): never {
+  fail("data_loss", `what was sent as blob ${hash} hashes to ${actual}: nothing was stored, send it again`);
+}
+
+export function wrongSize(hash: Sha256, expected: number, actual: number | string): never {
+  fail(
+    "data_loss",
+    `blob ${hash} was announced with ${expected} bytes but has ${actual}: nothing was stored, send it again`,
+  );
+}
+
+/** The pieces of a content that never exceed and in the end are exactly `bytes`. */
+export async function* exactly(
+  content: Uint8Array | AsyncIterable<Uint8Array>,
+  bytes: number,
+  hash: Sha256,
+): AsyncGenerator<Uint8Array> {
+  checkBlobBytes(hash, bytes);
+  let seen = 0;
+  for await (const piece of content instanceof Uint8Array ? [content] : content) {
+    seen += piece.length;
+    if (seen > bytes) wrongSize(hash, bytes, `${seen} or more`);
+    yield piece;
+  }
+  if (seen !== bytes) wrongSize(hash, bytes, seen);
+}
+
+export async function collect(
+  content: Uint8Array | AsyncIterable<Uint8Array>,
+  bytes: number,
+  hash: Sha256,
+): Promise<Uint8Array> {
+  const pieces: Uint8Array[] = [];
+  for await (const piece of exactly(content, bytes, hash)) pieces.push(piece);
+  // A copy, since the caller may reuse its buffer.
+  return new Uint8Array(Buffer.concat(pieces));
+}

@@ -1,0 +1,143 @@
+// Stores that live and die with the process: for tests, the simulator and `--store memory`. They keep the
+// same promises as the durable ones, except durability.
+
+import { fail } from "../core/errors.ts";
+import { sha256 } from "../core/hash.ts";
+import type { Sha256 } from "../core/ids.ts";
+import type { Clock } from "../core/world.ts";
+import { checkRange, collect, damagedUpload, missingBlob } from "./blob-checks.ts";
+import type { BlobStore } from "./blob-store.ts";
+import { BlobTokens } from "./blob-tokens.ts";
+import { Hints } from "./hints.ts";
+import { checkKey, checkValue, checkVersion, compareKeys, listRange, PageBuilder } from "./items.ts";
+import type { ListPage, StateStore, StoredItem } from "./state-store.ts";
+
+export function openMemoryStore(): StateStore {
+  return new MemoryStore();
+}
+
+class MemoryStore implements StateStore {
+  readonly #items = new Map<string, StoredItem>();
+  /** The keys of #items in byte order. */
+  readonly #keys: string[] = [];
+  readonly #hints = new Hints();
+  #closed = false;
+
+  async get(key: string): Promise<StoredItem | undefined> {
+    this.#check(key);
+    return this.#items.get(key);
+  }
+
+  async put(key: string, value: string, expected: number): Promise<number | undefined> {
+    this.#check(key);
+    checkValue(key, value);
+    checkVersion(key, expected);
+    if ((this.#items.get(key)?.version ?? 0) !== expected) return undefined;
+    if (expected === 0) this.#keys.splice(this.#position(key), 0, key);
+    this.#items.set(key, { key, value, version: expected + 1 });
+    this.#hints.changed([key]);
+    return expected + 1;
+  }
+
+  async delete(key: string, expected: number): Promise<boolean> {
+    this.#check(key);
+    checkVersion(key, expected);
+    const version = this.#items.get(key)?.version;
+    if (version === undefined || version !== expected) return false;
+    this.#keys.splice(this.#position(key), 1);
+    this.#items.delete(key);
+    this.#hints.changed([key]);
+    return true;
+  }
+
+  async list(prefix: string, options?: { after?: string; limit?: number }): Promise<ListPage> {
+    const { after, limit } = listRange(prefix, options);
+    this.#checkOpen();
+    const page = new PageBuilder(limit);
+    const resumes = after !== undefined && compareKeys(after, prefix) >= 0;
+    let position = this.#position(resumes ? after : prefix);
+    if (resumes && this.#keys[position] === after) position++;
+    for (; position < this.#keys.length; position++) {
+      const key = this.#keys[position]!;
+      if (!key.startsWith(prefix) || !page.add(this.#items.get(key)!)) break;
+    }
+    return page.page();
+  }
+
+  watch(prefix: string, onHint: (keys: readonly string[]) => void) {
+    return this.#hints.watch(prefix, onHint);
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#hints.clear();
+  }
+
+  #check(key: string): void {
+    checkKey(key);
+    this.#checkOpen();
+  }
+
+  #checkOpen(): void {
+    if (this.#closed) fail("failed_precondition", "the memory store is closed: open another");
+  }
+
+  /** Where the key is, or would be. */
+  #position(key: string): number {
+    let low = 0;
+    let high = this.#keys.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (compareKeys(this.#keys[middle]!, key) < 0) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+}
+
+export interface MemoryBlobOptions {
+  /** Where grants point; the default serves tests that never leave the process. */
+  readonly baseUrl?: () => string;
+  /** Without a clock, grants do not expire. */
+  readonly clock?: Pick<Clock, "wallMs">;
+}
+
+export function openMemoryBlobs(options: MemoryBlobOptions = {}): BlobStore {
+  const blobs = new Map<Sha256, Uint8Array>();
+  const tokens = new BlobTokens({
+    key: new TextEncoder().encode("memory"),
+    clock: options.clock ?? { wallMs: () => 0 },
+    baseUrl: options.baseUrl ?? (() => "http://memory.invalid"),
+  });
+  const read = (hash: Sha256) => blobs.get(hash) ?? missingBlob(hash, "memory");
+  return {
+    tokens,
+    async put(hash, content, bytes) {
+      const whole = await collect(content, bytes, hash);
+      if (sha256(whole) !== hash) damagedUpload(hash, sha256(whole));
+      blobs.set(hash, whole);
+    },
+    async get(hash, range) {
+      const whole = read(hash);
+      if (range === undefined) return whole.slice();
+      checkRange(hash, range, whole.length);
+      return whole.slice(range.start, range.end);
+    },
+    async *stream(hash) {
+      yield read(hash).slice();
+    },
+    async size(hash) {
+      return blobs.get(hash)?.length;
+    },
+    async delete(hash) {
+      blobs.delete(hash);
+    },
+    async *list() {
+      for (const [hash, content] of [...blobs]) yield { hash, bytes: content.length };
+    },
+    async grant(action, hash, bytes, lifetimeMs) {
+      return tokens.grant(action, hash, bytes, lifetimeMs);
+    },
+    async close() {},
+  };
+}
