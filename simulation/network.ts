@@ -1,0 +1,327 @@
+// The `Network` of production code, in memory and with faults. Messages cross it as bytes, so that no two
+// hosts can share an object and whatever does not fit the wire contract shows at once.
+
+import { create, type DescMethod, fromBinary, type Message, toBinary } from "@bufbuild/protobuf";
+import { DcnrError } from "../src/core/errors.ts";
+import type {
+  BidiMethod,
+  CallContext,
+  CallOptions,
+  Channel,
+  HttpHandler,
+  Network,
+  RequestInit,
+  RequestOf,
+  ResponseOf,
+  ServedService,
+  Server,
+  ServerStreamMethod,
+  UnaryMethod,
+} from "../src/protocol/network.ts";
+import { messageBytesMax } from "../src/protocol/network.ts";
+import { SimulatedStream, type StreamEnd } from "./stream.ts";
+import type { Wire } from "./wire.ts";
+import type { Host } from "./world.ts";
+
+interface Listener {
+  readonly host: Host;
+  readonly handlers: Map<string, (...args: never[]) => unknown>;
+  readonly http: HttpHandler | undefined;
+}
+
+export interface FabricOptions {
+  /** What one direction of a stream takes before `send` waits. */
+  readonly windowBytes?: number;
+}
+
+/** All addresses, streams and open calls of one simulated world. */
+export class Fabric {
+  readonly wire: Wire;
+  readonly windowBytes: number;
+  readonly listeners = new Map<string, Listener>();
+  readonly streams = new Set<SimulatedStream>();
+  readonly calls = new Set<OpenCall>();
+
+  constructor(wire: Wire, options: FabricOptions = {}) {
+    this.wire = wire;
+    this.windowBytes = options.windowBytes ?? 256 << 10;
+    wire.world.onCrash((host, silent) => this.#crashed(host, silent));
+  }
+
+  network(host: Host): SimulatedNetwork {
+    return new SimulatedNetwork(this, host);
+  }
+
+  #crashed(host: Host, silent: boolean): void {
+    for (const [address, listener] of this.listeners) if (listener.host === host) this.listeners.delete(address);
+    // After a silent crash peers learn only from what they fail to send.
+    const withinMs = silent ? 2 * this.wire.stallMs : 2 * this.wire.delayMs;
+    for (const stream of this.streams)
+      if (stream.client.host === host || stream.server.host === host)
+        stream.breakOff(`${host.name} went away`, { withinMs });
+    for (const call of this.calls) if (call.server === host) call.breakOff(withinMs);
+  }
+}
+
+/** A call that waits for its reply. */
+interface OpenCall {
+  readonly server: Host;
+  breakOff(withinMs: number): void;
+}
+
+export class SimulatedNetwork implements Network {
+  readonly #fabric: Fabric;
+  readonly #host: Host;
+
+  constructor(fabric: Fabric, host: Host) {
+    this.#fabric = fabric;
+    this.#host = host;
+  }
+
+  call<M extends UnaryMethod>(
+    address: string,
+    method: M,
+    request: RequestInit<M>,
+    options: CallOptions = {},
+  ): Promise<ResponseOf<M>> {
+    const bytes = encode(method, "input", request);
+    return this.#exchange(address, method.name, options, async (listener, context) => {
+      const handler = handlerOf(listener, method) as (request: RequestOf<M>, context: CallContext) => Promise<object>;
+      const response = await handler(fromBinary(method.input, bytes) as RequestOf<M>, context);
+      return encode(method, "output", response);
+    }).then((reply) => fromBinary(method.output, reply) as ResponseOf<M>);
+  }
+
+  /** An HTTP request to the port of a simulated server: how blobs are fetched with a grant. */
+  async fetch(request: Request, options: CallOptions = {}): Promise<Response> {
+    const url = new URL(request.url);
+    const body = new Uint8Array(await request.arrayBuffer());
+    const copy = () =>
+      new Request(request.url, {
+        method: request.method,
+        headers: request.headers,
+        body: body.byteLength > 0 ? body.slice() : null,
+      });
+    return this.#exchange(url.host, `${request.method} ${url.pathname}`, options, async (listener) => {
+      const response = await listener.http?.(copy(), this.#host.name);
+      if (response === undefined) return new Response(null, { status: 404 });
+      return new Response(await response.arrayBuffer(), { status: response.status, headers: response.headers });
+    });
+  }
+
+  watch<M extends ServerStreamMethod>(
+    address: string,
+    method: M,
+    request: RequestInit<M>,
+    options: CallOptions = {},
+  ): AsyncIterable<ResponseOf<M>> {
+    const bytes = encode(method, "input", request);
+    const stream = this.#stream(address, method, options, async (end, listener, context, serving) => {
+      const handler = handlerOf(listener, method) as (
+        request: RequestOf<M>,
+        context: CallContext,
+      ) => AsyncIterable<object>;
+      for await (const message of handler(fromBinary(method.input, bytes) as RequestOf<M>, context))
+        await serving.send(end, encode(method, "output", message));
+    });
+    return incomingOf(stream, stream.client, (reply) => fromBinary(method.output, reply) as ResponseOf<M>);
+  }
+
+  open<M extends BidiMethod>(
+    address: string,
+    method: M,
+    options: CallOptions = {},
+  ): Channel<RequestInit<M>, ResponseOf<M>> {
+    const stream = this.#stream(address, method, options, async (end, listener, context, serving) => {
+      const handler = handlerOf(listener, method) as (
+        channel: Channel<object, unknown>,
+        c: CallContext,
+      ) => Promise<void>;
+      const decode = (bytes: Uint8Array) => fromBinary(method.input, bytes);
+      await handler(
+        channelOf(serving, end, (message) => encode(method, "output", message), decode),
+        context,
+      );
+    });
+    const decode = (bytes: Uint8Array) => fromBinary(method.output, bytes) as ResponseOf<M>;
+    return channelOf(stream, stream.client, (message: RequestInit<M>) => encode(method, "input", message), decode);
+  }
+
+  async serve(address: string, services: readonly ServedService[], http?: HttpHandler): Promise<Server> {
+    const { listeners } = this.#fabric;
+    if (listeners.has(address)) throw new DcnrError("already_exists", `the address ${address} is in use`);
+    const handlers = new Map<string, (...args: never[]) => unknown>();
+    for (const { descriptor, handlers: byName } of services)
+      for (const method of descriptor.methods) {
+        const handler = byName[method.localName];
+        if (typeof handler === "function") handlers.set(keyOf(method), handler as (...args: never[]) => unknown);
+      }
+    const listener = { host: this.#host, handlers, http };
+    listeners.set(address, listener);
+    return {
+      address,
+      close: async () => {
+        if (listeners.get(address) === listener) listeners.delete(address);
+        for (const stream of this.#fabric.streams) if (stream.server.host === this.#host) stream.close(stream.server);
+      },
+    };
+  }
+
+  async close(): Promise<void> {
+    for (const [address, listener] of this.#fabric.listeners)
+      if (listener.host === this.#host) this.#fabric.listeners.delete(address);
+    for (const stream of this.#fabric.streams) {
+      if (stream.client.host === this.#host) stream.close(stream.client);
+      if (stream.server.host === this.#host) stream.close(stream.server);
+    }
+  }
+
+  /** One request and one reply, each of which may be lost, late or (the request) repeated. */
+  #exchange<Reply>(
+    address: string,
+    what: string,
+    options: CallOptions,
+    serve: (listener: Listener, context: CallContext) => Promise<Reply>,
+  ): Promise<Reply> {
+    const { wire, calls, listeners } = this.#fabric;
+    const caller = this.#host;
+    const listener = listeners.get(address);
+    return new Promise<Reply>((resolve, reject) => {
+      const gone = new AbortController();
+      const cleanUps: (() => void)[] = [];
+      const settle = (finish: () => void) => {
+        for (const cleanUp of cleanUps) cleanUp();
+        finish();
+      };
+      const refuse = (code: "unavailable" | "deadline_exceeded" | "cancelled", reason: string) => {
+        settle(() => reject(new DcnrError(code, `${what} at ${address}: ${reason}`)));
+        wire.world.time.after(wire.delayMs, () => listener?.host.receive(() => gone.abort()));
+      };
+      const breakAfter = (delayMs: number) =>
+        cleanUps.push(caller.after(delayMs, () => refuse("unavailable", "the connection broke")));
+      if (options.timeoutMs !== undefined)
+        cleanUps.push(
+          caller.after(options.timeoutMs, () =>
+            refuse("deadline_exceeded", `no answer within ${options.timeoutMs} ms`),
+          ),
+        );
+      const onAbort = () => refuse("cancelled", "the call was cancelled");
+      if (options.signal?.aborted) return onAbort();
+      options.signal?.addEventListener("abort", onAbort, { once: true });
+      cleanUps.push(() => options.signal?.removeEventListener("abort", onAbort));
+      if (listener === undefined) {
+        caller.after(2 * wire.delayMs, () => refuse("unavailable", "nobody listens there"));
+        return;
+      }
+      const server = listener.host;
+      const open: OpenCall = { server, breakOff: (withinMs) => breakAfter(wire.chance.between(0, withinMs)) };
+      calls.add(open);
+      cleanUps.push(() => calls.delete(open));
+      const context: CallContext = { signal: gone.signal, peer: caller.name, header: () => undefined };
+      const answer = (finish: () => void) => {
+        if (wire.strikes("replyLost", server, caller, what)) return breakAfter(wire.chance.between(10, wire.stallMs));
+        wire.carry(
+          server,
+          caller,
+          () => settle(finish),
+          () => {},
+        );
+      };
+      const arrive = () => {
+        serve(listener, context).then(
+          (reply) => answer(() => resolve(reply)),
+          (error) => answer(() => reject(acrossTheWire(error))),
+        );
+      };
+      const stalled = () => refuse("unavailable", "nothing got through");
+      if (wire.strikes("loss", caller, server, what)) return void breakAfter(wire.chance.between(10, wire.stallMs));
+      wire.carry(caller, server, arrive, stalled);
+      if (wire.strikes("duplicate", caller, server, what)) wire.carry(caller, server, arrive, () => {});
+      // A reply that a partition swallows is noticed when the caller's system gives the connection up.
+      breakAfter(5 * wire.stallMs);
+    });
+  }
+
+  #stream(
+    address: string,
+    method: DescMethod,
+    options: CallOptions,
+    serve: (end: StreamEnd, listener: Listener, context: CallContext, stream: SimulatedStream) => Promise<void>,
+  ): SimulatedStream {
+    const { wire, streams, listeners, windowBytes } = this.#fabric;
+    const listener = listeners.get(address);
+    const ended = (stream: SimulatedStream) => void streams.delete(stream);
+    const what = `${method.name} at ${address}`;
+    const stream = new SimulatedStream(wire, this.#host, listener?.host ?? this.#host, { what, windowBytes, ended });
+    if (listener === undefined) {
+      stream.breakOff("nobody listens there", { withinMs: 2 * wire.delayMs });
+      return stream;
+    }
+    streams.add(stream);
+    if (options.timeoutMs !== undefined)
+      this.#host.after(options.timeoutMs, () => stream.breakOff("its time was up", { withinMs: 0 }));
+    options.signal?.addEventListener("abort", () => stream.close(stream.client), { once: true });
+    const gone = new AbortController();
+    stream.server.onGone = () => gone.abort();
+    const context: CallContext = { signal: gone.signal, peer: this.#host.name, header: () => undefined };
+    stream.client.lane.push(() => {
+      serve(stream.server, listener, context, stream).then(
+        () => stream.close(stream.server),
+        (error) => stream.close(stream.server, acrossTheWire(error)),
+      );
+    });
+    return stream;
+  }
+}
+
+function channelOf<Out, In>(
+  stream: SimulatedStream,
+  end: StreamEnd,
+  encodeOut: (message: Out) => Uint8Array,
+  decodeIn: (bytes: Uint8Array) => In,
+): Channel<Out, In> {
+  return {
+    send: async (message) => stream.send(end, encodeOut(message)),
+    incoming: incomingOf(stream, end, decodeIn),
+    close: () => stream.close(end),
+  };
+}
+
+function incomingOf<In>(stream: SimulatedStream, end: StreamEnd, decode: (bytes: Uint8Array) => In): AsyncIterable<In> {
+  const iterator: AsyncIterator<In> = {
+    next: async () => {
+      const result = await end.inbox.next();
+      return result.done ? { done: true, value: undefined } : { done: false, value: decode(result.value) };
+    },
+    // A reader that stops early gives the stream up.
+    return: async () => {
+      stream.close(end);
+      return { done: true, value: undefined };
+    },
+  };
+  return { [Symbol.asyncIterator]: () => iterator };
+}
+
+function keyOf(method: DescMethod): string {
+  return `${method.parent.typeName}/${method.name}`;
+}
+
+function handlerOf(listener: Listener, method: DescMethod): (...args: never[]) => unknown {
+  const handler = listener.handlers.get(keyOf(method));
+  if (handler === undefined) throw new DcnrError("unimplemented", `${keyOf(method)} is not served here`);
+  return handler;
+}
+
+function encode(method: DescMethod, side: "input" | "output", message: object): Uint8Array {
+  const schema = method[side];
+  const bytes = toBinary(schema, create(schema, message as Message));
+  if (bytes.byteLength > messageBytesMax)
+    throw new DcnrError("resource_exhausted", `${keyOf(method)}: a message of ${bytes.byteLength} bytes is too large`);
+  return bytes;
+}
+
+/** What the other side sees of an error: its code and sentence, nothing else. */
+function acrossTheWire(error: unknown): DcnrError {
+  const { code, message } = DcnrError.from(error);
+  return new DcnrError(code, message);
+}

@@ -1,0 +1,141 @@
+// How bytes get from one simulated host to another: delay, order, partitions and loss. It knows hosts and
+// directions, nothing of calls and streams (network.ts) nor of what the bytes mean.
+
+import type { SeededChance } from "./chance.ts";
+import type { Host, SimulatedWorld } from "./world.ts";
+
+/** Chances per message unless said otherwise; all zero in an undisturbed run. */
+export interface WireFaults {
+  /** Of a message being lost: its stream or call breaks, as TCP's would. */
+  loss: number;
+  /** Of a call's request being delivered twice. */
+  duplicate: number;
+  /** Of a call's reply being lost after the handler ran. */
+  replyLost: number;
+  /** Of a message taking `spikeMs` longer; messages of one stream stay in order, streams overtake each other. */
+  spike: number;
+  spikeMs: number;
+}
+
+export const noWireFaults: WireFaults = { loss: 0, duplicate: 0, replyLost: 0, spike: 0, spikeMs: 0 };
+
+/** How often a blocked message tries again. */
+const retryMs = 100;
+
+export class Wire {
+  readonly world: SimulatedWorld;
+  readonly chance: SeededChance;
+  faults: WireFaults = noWireFaults;
+  /** One-way delay between two hosts, before jitter. */
+  readonly delayMs: number;
+  /** After this long without getting through, a connection counts as broken. */
+  readonly stallMs: number;
+  readonly #blocked = new Map<string, number>();
+
+  constructor(world: SimulatedWorld, options: { delayMs?: number; stallMs?: number } = {}) {
+    this.world = world;
+    this.chance = world.chance;
+    this.delayMs = options.delayMs ?? 2;
+    this.stallMs = options.stallMs ?? 6_000;
+  }
+
+  /** Stops everything from one host to another, in that direction only, until `unblock`. Blocks nest. */
+  block(from: string, to: string): void {
+    const key = `${from}>${to}`;
+    this.#blocked.set(key, (this.#blocked.get(key) ?? 0) + 1);
+  }
+
+  unblock(from: string, to: string): void {
+    const key = `${from}>${to}`;
+    const count = (this.#blocked.get(key) ?? 0) - 1;
+    if (count > 0) this.#blocked.set(key, count);
+    else this.#blocked.delete(key);
+  }
+
+  isBlocked(from: Host, to: Host): boolean {
+    return this.#blocked.size > 0 && this.#blocked.has(`${from.name}>${to.name}`);
+  }
+
+  /** The delay of one message, with jitter, spikes and the slowness of either end. */
+  delay(from: Host, to: Host): number {
+    if (from === to) return 0.05;
+    const jitter = this.delayMs * (0.5 + this.chance.uniform());
+    const slow = jitter * Math.max(from.slowness, to.slowness);
+    if (!this.chance.happens(this.faults.spike)) return slow;
+    this.world.trace.fault(this.world.time.nowMs, "delay spike", from.name, `to ${to.name}`);
+    return slow + this.chance.between(0.2, 1) * this.faults.spikeMs;
+  }
+
+  /** Draws a fault, counting it when it strikes. */
+  strikes(kind: "loss" | "duplicate" | "replyLost", from: Host, to: Host, what: string): boolean {
+    if (from === to || !this.chance.happens(this.faults[kind])) return false;
+    const name = kind === "replyLost" ? "reply lost" : kind === "loss" ? "message lost" : "call duplicated";
+    this.world.trace.fault(this.world.time.nowMs, name, from.name, `to ${to.name}, ${what}`);
+    return true;
+  }
+
+  /** Carries one message: `arrive` runs on `to` when it gets through, `giveUp` on `from` when it never does. */
+  carry(from: Host, to: Host, arrive: () => void, giveUp: () => void): void {
+    new Lane(this, from, to, giveUp).push(arrive);
+  }
+}
+
+/** One direction of one connection: messages arrive in the order in which they were pushed, or not at all. */
+export class Lane {
+  readonly #wire: Wire;
+  readonly #from: Host;
+  readonly #to: Host;
+  readonly #stalled: () => void;
+  #queue: { atMs: number; arrive: () => void }[] = [];
+  #newestMs = 0;
+  #blockedSinceMs: number | undefined;
+  #cut = false;
+
+  /** `stalled` runs on `from` when a partition has lasted too long. */
+  constructor(wire: Wire, from: Host, to: Host, stalled: () => void) {
+    this.#wire = wire;
+    this.#from = from;
+    this.#to = to;
+    this.#stalled = stalled;
+  }
+
+  push(arrive: () => void): void {
+    if (this.#cut) return;
+    const { time } = this.#wire.world;
+    this.#newestMs = Math.max(this.#newestMs, time.nowMs + this.#wire.delay(this.#from, this.#to));
+    this.#queue.push({ atMs: this.#newestMs, arrive });
+    if (this.#queue.length === 1) time.after(this.#newestMs - time.nowMs, this.#deliver);
+  }
+
+  /** From now on nothing gets through: what is on the way is lost. */
+  cut(): void {
+    this.#cut = true;
+    this.#queue = [];
+  }
+
+  readonly #deliver = (): void => {
+    const head = this.#queue[0];
+    if (this.#cut || head === undefined) return;
+    const { time } = this.#wire.world;
+    if (this.#wire.isBlocked(this.#from, this.#to)) {
+      this.#stall();
+      return;
+    }
+    this.#blockedSinceMs = undefined;
+    this.#queue.shift();
+    this.#to.receive(head.arrive);
+    const next = this.#queue[0];
+    if (next !== undefined) time.after(next.atMs - time.nowMs, this.#deliver);
+  };
+
+  #stall(): void {
+    const { time } = this.#wire.world;
+    this.#blockedSinceMs ??= time.nowMs;
+    if (time.nowMs - this.#blockedSinceMs < this.#wire.stallMs) {
+      time.after(retryMs, this.#deliver);
+      return;
+    }
+    this.cut();
+    this.#from.receive(this.#stalled);
+  }
+}
