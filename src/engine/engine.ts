@@ -1,7 +1,8 @@
 // What executes graphs. One interface, one conformance suite, several implementations; none of their
 // callers may know which one it has, nor that it runs on a CPU.
 
-import type { Tensor } from "../core/tensor.ts";
+import type { RandomKey } from "../core/random.ts";
+import type { DType, Shape, Tensor } from "../core/tensor.ts";
 import type { GraphModel } from "../graph/model.ts";
 
 export type EngineKind = "reference" | "native" | "portable" | "webgpu";
@@ -25,23 +26,40 @@ export interface Engine {
   close(): Promise<void>;
 }
 
+export interface RunOptions {
+  /** Outputs by name that are written to the given tensors, which lie in shared memory. */
+  readonly into?: Tensors;
+  /** Feeds that do not lie in shared memory are moved instead of copied; the caller must not use them again. */
+  readonly transfer?: boolean;
+  /** Higher goes first among waiting calls; equal ones in the order of their calls. Backward work goes before forward. */
+  readonly priority?: number;
+  /** Outputs that must not hold NaN or infinity (`true`: all of them); one that does makes the call fail. */
+  readonly finite?: boolean | readonly string[];
+}
+
 /**
  * Runs graphs and kernels on as many workers as the owner lends cores. Results never depend on how many
- * there are. Weights are buffers in shared memory, seen by all workers; other tensors are handed over.
+ * there are. Everything that workers write lies in shared memory: weights in blocks of `allocate`, outputs in
+ * tensors that the executor takes from its pool. Feeds in shared memory are not copied, others are.
  */
 export interface Executor {
   readonly kind: EngineKind;
   readonly workers: number;
   /** A graph by a name of the caller's choosing; workers load it when they first run it. */
   register(name: string, graph: GraphModel): void;
+  /** Workers give back what the graph took. Calls that were made before still run. */
   unregister(name: string): void;
-  /** `lane` keeps calls of one lane in order on one worker; calls without a lane go to any idle worker. */
-  run(name: string, feeds: Tensors, options?: { into?: Tensors; transfer?: boolean }): Promise<Tensors>;
-  /** Runs a kernel of engine/kernels (optimizer, accumulate, digest, random fills) on shared buffers. */
-  kernel(call: KernelCall): Promise<KernelResult>;
-  /** Zeroed memory that all workers see; given back by `free`. */
+  /** Expected failures (unknown graph, wrong feed, not finite) are DcnrErrors that name the graph and the tensor. */
+  run(name: string, feeds: Tensors, options?: RunOptions): Promise<Tensors>;
+  /** Runs a kernel of engine/kernels.ts on a worker; calls on overlapping memory must be awaited one after the other. */
+  kernel(call: KernelCall, options?: { readonly priority?: number }): Promise<KernelResult>;
+  /** Zeroed memory that all workers see; given back by `free`. One block per VNode makes the fastest kernels. */
   allocate(bytes: number): SharedBytes;
   free(memory: SharedBytes): void;
+  /** A tensor in shared memory from the pool; its content is undefined. */
+  tensor(dtype: DType, shape: Shape): Tensor;
+  /** Gives outputs and tensors of the pool back for later runs; what did not come from the pool is ignored. */
+  recycle(tensors: Iterable<Tensor>): void;
   numericsClass(): Promise<string>;
   close(): Promise<void>;
 }
@@ -60,40 +78,65 @@ export interface Float32Span {
   readonly length: number;
 }
 
+/** A span of an allocated block, or a float32 tensor in shared memory. */
+export type KernelOperand = Float32Span | Tensor;
+
 /** All kernels work in place, in index order, and give the same bits on every machine. */
 export type KernelCall =
   | {
-      kind: "adam";
-      weights: Float32Span;
-      gradient: Float32Span;
-      first: Float32Span;
-      second: Float32Span;
-      rate: number;
-      beta1: number;
-      beta2: number;
-      epsilon: number;
-      weightDecay: number;
-      correction1: number;
-      correction2: number;
-      gradientScale: number;
+      /** Adam; with `decoupled` weight decay (the default) AdamW, else the decay joins the gradient. */
+      readonly kind: "adam";
+      readonly weights: KernelOperand;
+      readonly gradient: KernelOperand;
+      readonly first: KernelOperand;
+      readonly second: KernelOperand;
+      readonly rate: number;
+      readonly beta1: number;
+      readonly beta2: number;
+      readonly epsilon: number;
+      readonly weightDecay: number;
+      readonly decoupled?: boolean;
+      /** 1 - beta1^t and 1 - beta2^t at update t = 1, 2, ... */
+      readonly correction1: number;
+      readonly correction2: number;
+      readonly gradientScale: number;
     }
   | {
-      kind: "sgd";
-      weights: Float32Span;
-      gradient: Float32Span;
-      velocity?: Float32Span;
-      rate: number;
-      momentum: number;
-      weightDecay: number;
-      gradientScale: number;
+      readonly kind: "sgd";
+      readonly weights: KernelOperand;
+      readonly gradient: KernelOperand;
+      /** Needed when momentum is not 0. */
+      readonly velocity?: KernelOperand;
+      readonly rate: number;
+      readonly momentum: number;
+      readonly weightDecay: number;
+      readonly gradientScale: number;
     }
-  | { kind: "accumulate"; into: Float32Span; add: Float32Span | Tensor }
-  | { kind: "sumOfSquares"; of: Float32Span }
-  | { kind: "digest"; of: Float32Span }
-  | { kind: "fill"; into: Float32Span; value: number };
+  | { readonly kind: "accumulate"; readonly into: KernelOperand; readonly add: KernelOperand }
+  | { readonly kind: "copy"; readonly into: KernelOperand; readonly of: KernelOperand }
+  | { readonly kind: "sumOfSquares"; readonly of: KernelOperand }
+  | { readonly kind: "digest"; readonly of: KernelOperand }
+  | { readonly kind: "finite"; readonly of: KernelOperand }
+  | { readonly kind: "fill"; readonly into: KernelOperand; readonly value: number }
+  /** The nearest value of a half precision, still as float32: working copies and what will travel. */
+  | {
+      readonly kind: "round";
+      readonly into: KernelOperand;
+      readonly of: KernelOperand;
+      readonly to: "float16" | "bfloat16";
+    }
+  /** The same bits as fillChance of core/random.ts. */
+  | {
+      readonly kind: "chance";
+      readonly into: KernelOperand;
+      readonly key: RandomKey;
+      readonly rate: number;
+      readonly keepValue: number;
+      readonly dropValue: number;
+    };
 
 export interface KernelResult {
-  /** sumOfSquares: the sum. */
+  /** sumOfSquares: the sum. finite: 1 if all are, else 0. */
   readonly value?: number;
   /** digest: 32 bytes as hex; equal spans have equal digests on every machine. Not cryptographic. */
   readonly digest?: string;
