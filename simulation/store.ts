@@ -36,8 +36,8 @@ export class SimulatedStore {
   readonly world: SimulatedWorld;
   readonly inner: StateStore = openMemoryStore();
   faults: StoreFaults = noStoreFaults;
-  /** While true nobody gets an answer. */
-  down = false;
+  /** While there is one nobody gets an answer. */
+  outages = 0;
   readonly #listeners: ((write: AcceptedWrite) => void)[] = [];
 
   constructor(world: SimulatedWorld) {
@@ -101,7 +101,8 @@ class StoreView implements StateStore {
     const cancel = this.#store.inner.watch(prefix, (keys) => {
       if (!this.#host.alive) return;
       const { faults } = this.#store;
-      if (this.#store.down || chance.happens(faults.hintDropped)) return this.#fault("hint dropped", keys[0] ?? prefix);
+      if (this.#store.outages > 0 || chance.happens(faults.hintDropped))
+        return this.#fault("hint dropped", keys[0] ?? prefix);
       this.#host.after(chance.between(1, faults.hintDelayMs), () => onHint(keys));
     });
     this.#watches.add(cancel);
@@ -131,7 +132,7 @@ class StoreView implements StateStore {
       }
       // The store acts even if the host is paused or gone by then: the request is on its way already.
       time.after(delay(), () => {
-        if (this.#store.down) return unknown();
+        if (this.#store.outages > 0) return unknown();
         act().then(
           (result) => {
             if (writes && chance.happens(this.#store.faults.replyLost)) {

@@ -1,0 +1,105 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { checkSamples, FenceChecker, RootChecker, Violations } from "./checkers.ts";
+
+const record = (epoch: number, owner: string, durable: Record<string, string> = {}) => ({ epoch, owner, durable });
+
+test("a root that differs, or is missing in the end, is a divergence", () => {
+  const violations = new Violations();
+  const checker = new RootChecker(
+    new Map([
+      [1, "aa"],
+      [2, "bb"],
+      [3, "cc"],
+    ]),
+    violations,
+  );
+  checker.root(0, 1, "aa");
+  assert.equal(violations.found.length, 0);
+  checker.root(0, 2, "xx");
+  checker.finish(0);
+  assert.deepEqual(
+    violations.found.map(({ kind }) => kind),
+    ["divergence", "divergence"],
+  );
+});
+
+test("ownership may change only with a new epoch, and durable states never", () => {
+  const cases: [ReturnType<typeof record>, ReturnType<typeof record>, string[]][] = [
+    [record(1, "a"), record(2, "b"), []],
+    [record(1, "a"), record(1, "b"), ["fence"]],
+    [record(2, "a"), record(1, "a"), ["fence"]],
+    [record(1, "a", { 4: "h" }), record(1, "a", { 4: "h", 8: "i" }), []],
+    [record(1, "a", { 4: "h" }), record(2, "a", { 4: "x" }), ["durable"]],
+  ];
+  for (const [before, after, expected] of cases) {
+    const violations = new Violations();
+    const checker = new FenceChecker(violations);
+    checker.wrote(0, "vnode/s/v", before);
+    checker.wrote(1, "vnode/s/v", after);
+    assert.deepEqual(
+      violations.found.map(({ kind }) => kind),
+      expected,
+    );
+  }
+});
+
+test("a checkpoint accepted from a former owner under the new epoch breaks the fence", () => {
+  const violations = new Violations();
+  const checker = new FenceChecker(violations);
+  checker.wrote(0, "vnode/s/v", record(1, "a"));
+  checker.accepted(1, "vnode/s/v", "a", 1);
+  checker.wrote(2, "vnode/s/v", record(2, "b"));
+  checker.accepted(3, "vnode/s/v", "b", 2);
+  assert.equal(violations.found.length, 0);
+  checker.accepted(4, "vnode/s/v", "a", 2);
+  assert.equal(violations.found[0]?.kind, "fence");
+});
+
+test("a line that one VNode has not reached durably is wrong", () => {
+  const violations = new Violations();
+  const checker = new FenceChecker(violations);
+  checker.wrote(0, "vnode/s/v", record(1, "a", { 4: "h" }));
+  checker.wrote(0, "vnode/s/w", record(1, "a", { 8: "h" }));
+  checker.line(0, 4, ["vnode/s/v"]);
+  assert.equal(violations.found.length, 0);
+  checker.line(0, 4, ["vnode/s/v", "vnode/s/w"]);
+  assert.equal(violations.found[0]?.kind, "line");
+});
+
+test("samples are used exactly once per pass", () => {
+  assert.deepEqual(
+    checkSamples(
+      new Map([
+        [0, [2, 0]],
+        [1, [1, 3]],
+        [2, [3, 1]],
+      ]),
+      4,
+      2,
+    ),
+    [],
+  );
+  assert.equal(
+    checkSamples(
+      new Map([
+        [0, [2, 0]],
+        [1, [2, 3]],
+      ]),
+      4,
+      2,
+    ).length,
+    1,
+  );
+  assert.equal(
+    checkSamples(
+      new Map([
+        [0, [2, 0]],
+        [1, [1]],
+      ]),
+      4,
+      2,
+    ).length,
+    1,
+  );
+});

@@ -1,0 +1,137 @@
+// The faults of one seed, drawn as a whole before the run, so that they can be read, counted and shortened.
+// Each seed uses some kinds only: kinds hide each other when all are on at once.
+
+import { type BlobFaults, noBlobFaults } from "./blobs.ts";
+import { SeededChance } from "./chance.ts";
+import { noStoreFaults, type StoreFaults } from "./store.ts";
+import { noWireFaults, type WireFaults } from "./wire.ts";
+
+export type TimedFault =
+  | { readonly kind: "crash"; readonly host: string; readonly silent: boolean; readonly durationMs: number }
+  | { readonly kind: "leave"; readonly host: string; readonly durationMs: number }
+  | { readonly kind: "pause"; readonly host: string; readonly durationMs: number }
+  | { readonly kind: "slow"; readonly host: string; readonly factor: number; readonly durationMs: number }
+  | {
+      readonly kind: "partition";
+      readonly from: readonly string[];
+      readonly to: readonly string[];
+      readonly oneWay: boolean;
+      readonly durationMs: number;
+    }
+  | { readonly kind: "clock jump"; readonly host: string; readonly wallMs: number; readonly monotonicMs: number }
+  | { readonly kind: "store down"; readonly durationMs: number }
+  | { readonly kind: "blob damaged"; readonly choice: number }
+  | { readonly kind: "power cut"; readonly hosts: readonly string[]; readonly durationMs: number };
+
+export type FaultKind = TimedFault["kind"];
+
+export interface FaultPlan {
+  readonly seed: number;
+  /** Faults strike before this; then everything is healed and the run must finish. */
+  readonly windowMs: number;
+  readonly wire: WireFaults;
+  readonly store: StoreFaults;
+  readonly blobs: BlobFaults;
+  /** In order of time. */
+  readonly timed: readonly { readonly atMs: number; readonly fault: TimedFault }[];
+}
+
+export interface Fleet {
+  readonly pnodes: readonly string[];
+  readonly orchestrators: readonly string[];
+}
+
+export function noFaults(seed: number): FaultPlan {
+  return { seed, windowMs: 0, wire: noWireFaults, store: noStoreFaults, blobs: noBlobFaults, timed: [] };
+}
+
+/** Share of the seeds that use a kind. */
+const timedShares: Record<FaultKind, number> = {
+  crash: 0.8,
+  leave: 0.3,
+  pause: 0.5,
+  slow: 0.3,
+  partition: 0.5,
+  "clock jump": 0.4,
+  "store down": 0.25,
+  "blob damaged": 0.15,
+  "power cut": 0.1,
+};
+
+export function drawPlan(seed: number, fleet: Fleet): FaultPlan {
+  const chance = new SeededChance(seed, "faults");
+  const windowMs = chance.skewed(8_000, 40_000);
+  const kinds = (Object.keys(timedShares) as FaultKind[]).filter((kind) => chance.happens(timedShares[kind]));
+  if (kinds.length === 0) kinds.push("crash");
+  const gapMs = chance.skewed(300, 4_000);
+  const timed: { atMs: number; fault: TimedFault }[] = [];
+  for (let atMs = chance.between(200, 2_000); atMs < windowMs; atMs += chance.between(0.1, 1.9) * gapMs)
+    timed.push({ atMs, fault: drawFault(chance, chance.pick(kinds), fleet, gapMs) });
+  return { seed, windowMs, ...drawRates(chance), timed };
+}
+
+function drawRates(chance: SeededChance): Pick<FaultPlan, "wire" | "store" | "blobs"> {
+  const rate = (share: number, low: number, high: number) => (chance.happens(share) ? chance.skewed(low, high) : 0);
+  return {
+    wire: {
+      loss: rate(0.5, 0.0005, 0.02),
+      duplicate: rate(0.5, 0.01, 0.3),
+      replyLost: rate(0.5, 0.005, 0.1),
+      spike: rate(0.5, 0.005, 0.1),
+      spikeMs: chance.skewed(20, 1_500),
+    },
+    store: {
+      replyLost: rate(0.6, 0.005, 0.15),
+      requestLost: rate(0.4, 0.002, 0.05),
+      hintDropped: rate(0.4, 0.02, 0.5),
+      hintDelayMs: chance.skewed(5, 1_000),
+    },
+    blobs: {
+      writeFailed: rate(0.5, 0.02, 0.3),
+      flipped: rate(0.4, 0.01, 0.15),
+      readFailed: rate(0.4, 0.01, 0.2),
+    },
+  };
+}
+
+function drawFault(chance: SeededChance, kind: FaultKind, fleet: Fleet, gapMs: number): TimedFault {
+  // PNodes vanish far more often than orchestrators, here as in life.
+  const host = chance.happens(0.75) ? chance.pick(fleet.pnodes) : chance.pick(fleet.orchestrators);
+  const durationMs = chance.skewed(50, 8_000);
+  switch (kind) {
+    case "crash":
+      return { kind, host, silent: chance.happens(0.3), durationMs: chance.skewed(100, 4 * gapMs + 1_000) };
+    case "leave":
+      return { kind, host: chance.pick(fleet.pnodes), durationMs };
+    case "pause":
+      return { kind, host, durationMs };
+    case "slow":
+      return { kind, host, factor: chance.skewed(2, 40), durationMs };
+    case "partition":
+      return {
+        kind,
+        ...drawSides(chance, [...fleet.pnodes, ...fleet.orchestrators]),
+        oneWay: chance.happens(0.5),
+        durationMs,
+      };
+    case "clock jump":
+      return {
+        kind,
+        host,
+        wallMs: chance.between(-3.6e6, 3.6e6),
+        monotonicMs: chance.happens(0.3) ? chance.skewed(100, 60_000) : 0,
+      };
+    case "store down":
+      return { kind, durationMs: chance.skewed(200, 5_000) };
+    case "blob damaged":
+      return { kind, choice: chance.uniform() };
+    case "power cut":
+      return { kind, hosts: [...fleet.pnodes, ...fleet.orchestrators], durationMs: chance.skewed(200, 5_000) };
+  }
+}
+
+function drawSides(chance: SeededChance, hosts: readonly string[]): { from: string[]; to: string[] } {
+  const from = hosts.filter(() => chance.happens(0.4));
+  const to = hosts.filter((host) => !from.includes(host));
+  return from.length === 0 || to.length === 0 ? { from: [hosts[0] as string], to: hosts.slice(1) } : { from, to };
+}

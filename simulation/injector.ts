@@ -1,0 +1,173 @@
+// Makes a plan's faults happen while a simulated run goes, and heals everything when their time is over.
+
+import type { SimulatedBlobs } from "./blobs.ts";
+import { noBlobFaults } from "./blobs.ts";
+import type { FaultPlan, TimedFault } from "./faults.ts";
+import { noStoreFaults, type SimulatedStore } from "./store.ts";
+import { noWireFaults, type Wire } from "./wire.ts";
+import type { SimulatedWorld } from "./world.ts";
+
+export interface Injection {
+  readonly world: SimulatedWorld;
+  readonly wire: Wire;
+  readonly store: SimulatedStore;
+  readonly blobs: SimulatedBlobs;
+  /** Starts a crashed process again. */
+  readonly start: (host: string) => void;
+  /** Asks a PNode to leave in good order; it ends by itself. */
+  readonly leave: (host: string) => void;
+}
+
+/** Schedules everything of a plan, and the end of it all at `windowMs`. */
+export function inject(plan: FaultPlan, to: Injection): void {
+  const { world, wire, store, blobs } = to;
+  wire.faults = { ...plan.wire };
+  store.faults = { ...plan.store };
+  blobs.faults = { ...plan.blobs };
+  const injector = new Injector(plan, to);
+  for (const { atMs, fault } of plan.timed) world.time.after(atMs, () => injector.strike(fault));
+  world.time.after(plan.windowMs, () => {
+    wire.faults = { ...noWireFaults };
+    store.faults = { ...noStoreFaults };
+    blobs.faults = { ...noBlobFaults };
+    world.trace.event(world.time.nowMs, "faults", "end: all is healed");
+  });
+}
+
+class Injector {
+  readonly #plan: FaultPlan;
+  readonly #to: Injection;
+
+  constructor(plan: FaultPlan, to: Injection) {
+    this.#plan = plan;
+    this.#to = to;
+  }
+
+  strike(fault: TimedFault): void {
+    switch (fault.kind) {
+      case "crash":
+        this.#crash(fault.host, fault.silent, fault.durationMs);
+        break;
+      case "power cut":
+        for (const host of fault.hosts) this.#crash(host, true, fault.durationMs);
+        break;
+      case "leave":
+        this.#leave(fault.host, fault.durationMs);
+        break;
+      case "pause":
+        this.#pause(fault.host, fault.durationMs);
+        break;
+      case "slow":
+        this.#slow(fault.host, fault.factor, fault.durationMs);
+        break;
+      case "partition":
+        this.#partition(fault.from, fault.to, fault.oneWay, fault.durationMs);
+        break;
+      case "clock jump":
+        this.#jump(fault.host, fault.wallMs, fault.monotonicMs);
+        break;
+      case "store down":
+        this.#storeDown(fault.durationMs);
+        break;
+      case "blob damaged":
+        void this.#damage(fault.choice);
+        break;
+    }
+  }
+
+  /** Heals after `durationMs`, or when the faults end. */
+  #later(durationMs: number, heal: () => void): void {
+    const { time } = this.#to.world;
+    time.after(Math.min(durationMs, Math.max(0, this.#plan.windowMs - time.nowMs)), heal);
+  }
+
+  #note(kind: string, host: string, detail: string): void {
+    this.#to.world.trace.fault(this.#to.world.time.nowMs, kind, host, detail);
+  }
+
+  #crash(name: string, silent: boolean, durationMs: number): void {
+    const host = this.#to.world.host(name);
+    if (!host?.alive) return;
+    this.#note(silent ? "silent crash" : "crash", name, `down for ${Math.round(durationMs)} ms`);
+    host.crash(silent);
+    this.#later(durationMs, () => this.#to.start(name));
+  }
+
+  #leave(name: string, durationMs: number): void {
+    const { world } = this.#to;
+    const host = world.host(name);
+    if (!host?.alive || host.paused) return;
+    this.#note("leave", name, `back after ${Math.round(durationMs)} ms`);
+    this.#to.leave(name);
+    this.#later(durationMs, () => {
+      // The process ends at the latest now, whether it was let go or not, and a new one comes.
+      if (world.host(name) === host && host.alive) host.crash();
+      if (!world.host(name)?.alive) this.#to.start(name);
+    });
+  }
+
+  #pause(name: string, durationMs: number): void {
+    const host = this.#to.world.host(name);
+    if (!host?.alive || host.paused) return;
+    this.#note("pause", name, `${Math.round(durationMs)} ms`);
+    host.pause();
+    this.#later(durationMs, () => host.resume());
+  }
+
+  #slow(name: string, factor: number, durationMs: number): void {
+    const host = this.#to.world.host(name);
+    if (!host?.alive) return;
+    this.#note("slow", name, `${factor.toFixed(1)} times, ${Math.round(durationMs)} ms`);
+    host.slowness = factor;
+    this.#later(durationMs, () => {
+      host.slowness = 1;
+    });
+  }
+
+  #partition(from: readonly string[], to: readonly string[], oneWay: boolean, durationMs: number): void {
+    const { wire } = this.#to;
+    this.#note(
+      oneWay ? "one-way partition" : "partition",
+      from.join(" "),
+      `to ${to.join(" ")}, ${Math.round(durationMs)} ms`,
+    );
+    const pairs = from.flatMap((a) =>
+      to.flatMap(
+        (b) =>
+          (oneWay
+            ? [[a, b]]
+            : [
+                [a, b],
+                [b, a],
+              ]) as [string, string][],
+      ),
+    );
+    for (const [a, b] of pairs) wire.block(a, b);
+    this.#later(durationMs, () => {
+      for (const [a, b] of pairs) wire.unblock(a, b);
+    });
+  }
+
+  #jump(name: string, wallMs: number, monotonicMs: number): void {
+    const host = this.#to.world.host(name);
+    if (!host?.alive) return;
+    this.#note("clock jump", name, `wall ${Math.round(wallMs)} ms, monotonic ${Math.round(monotonicMs)} ms`);
+    host.jumpClock(wallMs, monotonicMs);
+  }
+
+  #storeDown(durationMs: number): void {
+    this.#note("store down", "store", `${Math.round(durationMs)} ms`);
+    this.#to.store.outages += 1;
+    this.#later(durationMs, () => {
+      this.#to.store.outages -= 1;
+    });
+  }
+
+  async #damage(choice: number): Promise<void> {
+    const { blobs } = this.#to;
+    const hashes = [];
+    for await (const { hash } of blobs.inner.list()) hashes.push(hash);
+    const hash = hashes[Math.floor(choice * hashes.length)];
+    if (hash !== undefined) blobs.damage(hash);
+  }
+}
