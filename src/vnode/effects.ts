@@ -1,0 +1,106 @@
+// The vocabulary between the deterministic process and its host: what happened, and what is to be done.
+
+import type { EdgeId, VNodeId } from "../core/ids.ts";
+import type { MessageName, Sealed } from "./names.ts";
+import type { Outgoing } from "./outbox.ts";
+
+export type Mode = "training" | "evaluation";
+
+/** Content by port name. */
+export type ByPort<Payload> = ReadonlyMap<string, Payload>;
+
+export interface PortGradient<Payload> {
+  readonly edge: EdgeId;
+  readonly port: string;
+  readonly payload: Payload;
+}
+
+/** Numbers measured in one forward pass, such as the loss. */
+export type Measures = Readonly<Record<string, number>>;
+
+export type ProcessEvent<Payload, Asker> =
+  | { readonly kind: "start" }
+  | {
+      readonly kind: "arrived";
+      readonly name: MessageName;
+      readonly hash: string;
+      readonly payload: Payload;
+      /** Who sent it, for evidence. */
+      readonly from: string;
+    }
+  | {
+      readonly kind: "forwardDone";
+      readonly step: number;
+      readonly microbatch: number;
+      /** By output port. */
+      readonly outputs: ByPort<Sealed<Payload>>;
+      readonly measures: Measures;
+    }
+  | {
+      readonly kind: "backwardDone";
+      readonly step: number;
+      readonly microbatch: number;
+      /** By input port, for those that need one. */
+      readonly gradients: ByPort<Sealed<Payload>>;
+    }
+  | { readonly kind: "weightsShared"; readonly step: number; readonly weights: ByPort<Sealed<Payload>> }
+  | { readonly kind: "tieGradientsDone"; readonly step: number; readonly gradients: ByPort<Sealed<Payload>> }
+  | { readonly kind: "updateDone"; readonly step: number; readonly hash: string; readonly measures: Measures }
+  | { readonly kind: "persisted"; readonly step: number }
+  | { readonly kind: "lineAdvanced"; readonly line: number }
+  | { readonly kind: "asked"; readonly names: readonly MessageName[]; readonly asker: Asker }
+  /** A neighbour has collected what was asked of it for this step. */
+  | { readonly kind: "gone"; readonly step: number }
+  /** Inputs have been missing for a while; how long is the host's business. */
+  | { readonly kind: "overdue" }
+  /** Retained messages have reached their bound, or no longer. */
+  | { readonly kind: "full"; readonly full: boolean }
+  /** A suspended session starts no new work. */
+  | { readonly kind: "pause"; readonly paused: boolean }
+  | { readonly kind: "failed"; readonly reason: string };
+
+export type Effect<Payload, Asker> =
+  | {
+      readonly kind: "forward";
+      readonly step: number;
+      readonly microbatch: number;
+      readonly mode: Mode;
+      /** By input port; tied weights included. */
+      readonly inputs: ByPort<Payload>;
+    }
+  | {
+      readonly kind: "backward";
+      readonly step: number;
+      readonly microbatch: number;
+      /** In edge order, which is the order in which gradients of one port are added. */
+      readonly gradients: readonly PortGradient<Payload>[];
+    }
+  /** Adds the gradients of one microbatch to the accumulator. */
+  | { readonly kind: "accumulate"; readonly step: number; readonly microbatch: number }
+  | { readonly kind: "shareWeights"; readonly step: number }
+  | { readonly kind: "computeTieGradients"; readonly step: number }
+  | { readonly kind: "update"; readonly step: number; readonly ties: readonly PortGradient<Payload>[] }
+  /** To all owners of the receiver. */
+  | { readonly kind: "send"; readonly message: Outgoing<Payload> }
+  /** To one who asked. */
+  | { readonly kind: "deliver"; readonly message: Outgoing<Payload>; readonly asker: Asker }
+  | { readonly kind: "answer"; readonly asker: Asker; readonly step: number; readonly outcome: "coming" | "gone" }
+  | { readonly kind: "ask"; readonly whom: VNodeId; readonly names: readonly MessageName[] }
+  | { readonly kind: "receipt"; readonly verdict: Verdict }
+  | { readonly kind: "evidence"; readonly name: MessageName; readonly first: Witness; readonly second: Witness }
+  | { readonly kind: "persist"; readonly step: number }
+  /** The state after `step` updates has this hash. */
+  | { readonly kind: "publish"; readonly step: number; readonly hash: string; readonly measures: Measures }
+  | { readonly kind: "publishEvaluation"; readonly step: number; readonly measures: Measures }
+  | { readonly kind: "collect"; readonly below: number; readonly released: readonly Payload[] }
+  /** The messages it needs are gone: the host loads the state of a newer line. */
+  | { readonly kind: "restart" }
+  | { readonly kind: "done" }
+  | { readonly kind: "fail"; readonly reason: string };
+
+export type Verdict = "stored" | "dropped" | "wait" | "refused";
+
+export interface Witness {
+  readonly from: string;
+  readonly hash: string;
+}

@@ -1,0 +1,89 @@
+// What a VNode has received and not consumed yet, and the rules of receipt: an older step is dropped, a name is
+// stored once, another hash under a known name is evidence, and what lies beyond the window has to wait.
+
+import type { PlanEdge } from "../network/plan.ts";
+import { keyOf, type MessageName, type Sealed, wholeStep } from "./names.ts";
+import { edgeToward, type Role } from "./role.ts";
+import { microbatchCount, type Schedule, trainingCount } from "./schedule.ts";
+
+/** A neighbour is at most one step ahead where gradients flow; more would only fill memory. */
+const stepsAheadMax = 1;
+
+export type Admission = "wanted" | "duplicate" | "conflict" | "old" | "beyond" | "unknown";
+
+export class Inbox<Payload> {
+  readonly #role: Role;
+  readonly #schedule: Schedule;
+  readonly #held = new Map<string, Sealed<Payload>>();
+  /** Hashes of all that was received from the recovery line on, to notice contradictions. */
+  readonly #seen = new Map<string, { step: number; hash: string; from: string }>();
+
+  constructor(role: Role, schedule: Schedule) {
+    this.#role = role;
+    this.#schedule = schedule;
+  }
+
+  /** What would become of a message; costs nothing, so it is asked before memory is taken for it. */
+  admit(name: MessageName, hash: string, currentStep: number): Admission {
+    if (!this.#exists(name)) return "unknown";
+    const seen = this.#seen.get(keyOf(name));
+    if (seen !== undefined) return seen.hash === hash ? "duplicate" : "conflict";
+    if (name.step < currentStep) return "old";
+    if (name.step > currentStep + stepsAheadMax) return "beyond";
+    return "wanted";
+  }
+
+  store(name: MessageName, sealed: Sealed<Payload>, from: string): void {
+    this.#held.set(keyOf(name), sealed);
+    this.#seen.set(keyOf(name), { step: name.step, hash: sealed.hash, from });
+  }
+
+  has(name: MessageName): boolean {
+    return this.#held.has(keyOf(name));
+  }
+
+  /** The hash and sender under which a name was first received. */
+  witness(name: MessageName): { hash: string; from: string } | undefined {
+    return this.#seen.get(keyOf(name));
+  }
+
+  take(name: MessageName): Payload | undefined {
+    const key = keyOf(name);
+    const sealed = this.#held.get(key);
+    this.#held.delete(key);
+    return sealed?.payload;
+  }
+
+  /** Tied weights serve all microbatches of a step, so looking does not consume them. */
+  peek(name: MessageName): Payload | undefined {
+    return this.#held.get(keyOf(name))?.payload;
+  }
+
+  forgetBelow(line: number): void {
+    for (const [key, { step }] of this.#seen) if (step < line) this.#seen.delete(key);
+  }
+
+  /** All payloads still held, for a host that gives the VNode up. */
+  payloads(): Payload[] {
+    return [...this.#held.values()].map((sealed) => sealed.payload);
+  }
+
+  #exists(name: MessageName): boolean {
+    const edge = edgeToward(this.#role, name.edge, name.direction);
+    if (edge === undefined || !Number.isSafeInteger(name.step)) return false;
+    if (name.step < 0 || name.step > this.#schedule.steps) return false;
+    return namesExist(edge, name, this.#schedule);
+  }
+}
+
+function namesExist(edge: PlanEdge, name: MessageName, schedule: Schedule): boolean {
+  const training = trainingCount(schedule, name.step);
+  const all = microbatchCount(schedule, name.step);
+  if (edge.kind === "tie") {
+    if (name.microbatch !== wholeStep) return false;
+    return name.direction === "backward" ? training > 0 : training > 0 || all > schedule.microbatches;
+  }
+  if (!Number.isSafeInteger(name.microbatch) || name.microbatch < 0) return false;
+  if (name.direction === "backward") return name.microbatch < training;
+  return name.microbatch < training || (name.microbatch >= schedule.microbatches && name.microbatch < all);
+}

@@ -1,0 +1,198 @@
+import { strict as assert } from "node:assert";
+import { describe, it } from "node:test";
+import type { EdgeId, Sha256, VNodeId } from "../core/ids.ts";
+import type { Plan } from "../network/plan.ts";
+import { Process } from "./process.ts";
+import { roleOf } from "./role.ts";
+import { type Rules, soundRules } from "./rules.ts";
+import type { Schedule } from "./schedule.ts";
+import { drawFrom, type Faults, randomPlan, SymbolicNetwork } from "./symbolic-network.ts";
+
+const calm: Faults = { lost: 0, repeated: 0, crashes: 0, zombies: false };
+
+function randomSchedule(seed: number): Schedule {
+  const draw = drawFrom(seed + 500_000);
+  return {
+    steps: 3 + draw(8),
+    microbatches: 1 + draw(4),
+    validateEvery: draw(4),
+    validationMicrobatches: 1 + draw(3),
+    checkpointEvery: 1 + draw(4),
+  };
+}
+
+function run(seed: number, order: number, faults: Faults, rules: Rules = soundRules): Map<string, string> {
+  const plan = randomPlan(drawFrom(seed));
+  const network = new SymbolicNetwork(plan, randomSchedule(seed), drawFrom(order), faults, rules);
+  const hashes = network.run();
+  assert.deepEqual(network.evidence, []);
+  return hashes;
+}
+
+function sorted(hashes: Map<string, string>): [string, string][] {
+  return [...hashes].sort(([a], [b]) => (a < b ? -1 : 1));
+}
+
+describe("the process of a VNode", () => {
+  const seeds = Array.from({ length: 100 }, (_, seed) => seed);
+
+  it("publishes a hash for every step of every VNode", () => {
+    for (const seed of seeds) {
+      const vnodes = randomPlan(drawFrom(seed)).vnodes.length;
+      assert.equal(run(seed, seed, calm).size, vnodes * randomSchedule(seed).steps);
+    }
+  });
+
+  it("gives the same hashes whatever the order of messages and the number of workers", () => {
+    for (const seed of seeds) assert.deepEqual(sorted(run(seed, 7 * seed + 1, calm)), sorted(run(seed, seed, calm)));
+  });
+
+  it("gives the same hashes with lost and repeated messages", () => {
+    const faults = { ...calm, lost: 10, repeated: 20 };
+    for (const seed of seeds) assert.deepEqual(sorted(run(seed, seed + 9, faults)), sorted(run(seed, seed, calm)));
+  });
+
+  it("gives the same hashes when VNodes crash and start again at the line", () => {
+    const faults = { lost: 5, repeated: 10, crashes: 6, zombies: false };
+    for (const seed of seeds) assert.deepEqual(sorted(run(seed, seed + 3, faults)), sorted(run(seed, seed, calm)));
+  });
+
+  it("gives the same hashes when replaced owners go on as zombies", () => {
+    const faults = { lost: 5, repeated: 10, crashes: 6, zombies: true };
+    for (const seed of seeds) assert.deepEqual(sorted(run(seed, seed + 4, faults)), sorted(run(seed, seed, calm)));
+  });
+});
+
+describe("a rule that is switched off", () => {
+  const faults = { lost: 5, repeated: 20, crashes: 6, zombies: false };
+
+  for (const rule of Object.keys(soundRules) as (keyof Rules)[])
+    it(`is noticed: ${rule}`, () => {
+      const rules = { ...soundRules, [rule]: false };
+      const noticed = Array.from({ length: 60 }, (_, seed) => seed).some((seed) => {
+        const expected = sorted(run(seed, seed, calm));
+        try {
+          assert.deepEqual(sorted(run(seed, seed + 3, faults, rules)), expected);
+          return false;
+        } catch {
+          return true;
+        }
+      });
+      assert.ok(noticed);
+    });
+});
+
+const pair: Plan = {
+  name: "pair",
+  definition: "" as Sha256,
+  vnodes: ["a", "b"].map((id) => ({
+    id: id as VNodeId,
+    nodes: [id],
+    inputs: [],
+    outputs: [],
+    parameters: [{ name: "w", shape: [1], initial: { kind: "constant", value: 0 }, decay: false }],
+    chances: [],
+    optimizer: { kind: "sgd", momentum: 0, weightDecay: 0 },
+    flopsPerSample: 1,
+    savedBytesPerSample: 1,
+  })),
+  edges: [
+    {
+      id: "a.out>b.in" as EdgeId,
+      kind: "activation",
+      from: "a" as VNodeId,
+      fromPort: "out",
+      to: "b" as VNodeId,
+      toPort: "in",
+      shape: [1],
+      wire: "float32",
+      gradient: true,
+    },
+  ],
+  outputs: [],
+  costs: [],
+  metrics: [],
+  colocations: [],
+};
+const edge = pair.edges[0]!.id;
+const schedule = { steps: 8, microbatches: 2, validateEvery: 0, validationMicrobatches: 0, checkpointEvery: 2 };
+
+function processOf(vnode: string, line = 0) {
+  const role = roleOf(pair, vnode as VNodeId);
+  return new Process<string, string>({ role, schedule, line, parallel: 1, persistsPendingMax: 2 });
+}
+
+describe("receipt of a message", () => {
+  const arrived = (step: number, microbatch: number, hash: string, on = edge) =>
+    ({
+      kind: "arrived",
+      name: { step, microbatch, edge: on, direction: "forward" },
+      hash,
+      payload: hash,
+      from: "p1",
+    }) as const;
+  const verdicts = (process: Process<string, string>, event: ReturnType<typeof arrived>) =>
+    process.step(event).flatMap((effect) => (effect.kind === "receipt" ? [effect.verdict] : []));
+
+  it("drops an older step, stores the next one, and lets later ones wait", () => {
+    const process = processOf("b", 4);
+    process.step({ kind: "start" });
+    assert.deepEqual(verdicts(process, arrived(3, 0, "x")), ["dropped"]);
+    assert.deepEqual(verdicts(process, arrived(5, 0, "x")), ["stored"]);
+    assert.deepEqual(verdicts(process, arrived(6, 0, "x")), ["wait"]);
+  });
+
+  it("refuses names that the plan does not know", () => {
+    const process = processOf("b");
+    assert.deepEqual(verdicts(process, arrived(0, 2, "x")), ["refused"]);
+    assert.deepEqual(verdicts(process, arrived(0, -1, "x")), ["refused"]);
+    assert.deepEqual(verdicts(process, arrived(0, 0.5, "x")), ["refused"]);
+    assert.deepEqual(verdicts(process, arrived(9, 0, "x")), ["refused"]);
+    assert.deepEqual(verdicts(process, arrived(0, 0, "x", "b.out>c.in" as EdgeId)), ["refused"]);
+  });
+
+  it("keeps the first content and reports another one as evidence", () => {
+    const process = processOf("b");
+    verdicts(process, arrived(0, 0, "x"));
+    const effects = process.step({ ...arrived(0, 0, "y"), from: "p2" });
+    const evidence = effects.find((effect) => effect.kind === "evidence");
+    assert.deepEqual([evidence?.first.from, evidence?.second.from], ["p1", "p2"]);
+    assert.deepEqual([evidence?.first.hash, evidence?.second.hash], ["x", "y"]);
+  });
+});
+
+describe("what was sent", () => {
+  const name = { step: 0, microbatch: 0, edge, direction: "forward" } as const;
+
+  it("is delivered again when asked for, and gone once the line has passed", () => {
+    const process = processOf("a");
+    process.step({ kind: "start" });
+    const outputs = new Map([["out", { hash: "h", payload: "p" }]]);
+    process.step({ kind: "forwardDone", step: 0, microbatch: 0, outputs, measures: {} });
+    const outcome = () =>
+      process
+        .step({ kind: "asked", names: [name], asker: "b" })
+        .flatMap((effect) =>
+          effect.kind === "answer" ? [effect.outcome] : effect.kind === "deliver" ? [effect.message.payload] : [],
+        );
+    assert.deepEqual(outcome(), ["coming", "p"]);
+    const collected = process.step({ kind: "lineAdvanced", line: 2 }).find((effect) => effect.kind === "collect");
+    assert.deepEqual(collected?.released, ["p"]);
+    assert.deepEqual(outcome(), ["gone"]);
+  });
+});
+
+describe("back-pressure", () => {
+  it("of full retention never stops a VNode before the checkpoint that would empty it", () => {
+    const process = processOf("a", 2);
+    process.step({ kind: "full", full: true });
+    assert.ok(process.step({ kind: "start" }).some((effect) => effect.kind === "forward"));
+  });
+
+  it("of a paused session starts nothing until it goes on", () => {
+    const process = processOf("a");
+    process.step({ kind: "pause", paused: true });
+    assert.ok(!process.step({ kind: "start" }).some((effect) => effect.kind === "forward"));
+    assert.ok(process.step({ kind: "pause", paused: false }).some((effect) => effect.kind === "forward"));
+  });
+});

@@ -1,0 +1,414 @@
+// The deterministic process of one VNode: events in, effects out, no I/O, no clock. What it sends and what it
+// becomes depend on its state and on the named messages alone; the order of events changes only when things happen.
+
+import { assert, unreachable } from "../core/assert.ts";
+import type { VNodeId } from "../core/ids.ts";
+import type { PlanEdge } from "../network/plan.ts";
+import type { Effect, Measures, PortGradient, ProcessEvent, Verdict } from "./effects.ts";
+import { type Admission, Inbox } from "./inbox.ts";
+import { type MessageName, type Sealed, wholeStep } from "./names.ts";
+import { Outbox } from "./outbox.ts";
+import type { Role } from "./role.ts";
+import { type Rules, soundRules } from "./rules.ts";
+import { checkpointDue, evaluationDue, type Schedule } from "./schedule.ts";
+import { StepWork } from "./step-work.ts";
+
+export interface ProcessOptions {
+  readonly role: Role;
+  readonly schedule: Schedule;
+  /** The step whose state the VNode starts from: the recovery line. */
+  readonly line: number;
+  /** Microbatches that may run side by side; never changes a result. */
+  readonly parallel: number;
+  /** Snapshots that may wait for their upload before the next one is taken. */
+  readonly persistsPendingMax: number;
+  readonly rules?: Rules;
+}
+
+/** Without gradients nothing holds a VNode back, so the line does. */
+const stepsBeyondLineMax = 64;
+
+export class Process<Payload, Asker> {
+  readonly #role: Role;
+  readonly #schedule: Schedule;
+  readonly #options: ProcessOptions;
+  readonly #rules: Rules;
+  readonly #inbox: Inbox<Payload>;
+  readonly #outbox: Outbox<Payload>;
+  readonly #persisting = new Set<number>();
+  /** Edges whose messages were sent before we listened, or were told to wait: they are asked for at once. */
+  readonly #pulled = new Set<string>();
+  #effects: Effect<Payload, Asker>[] = [];
+  #step: number;
+  #line: number;
+  #work: StepWork;
+  #started = false;
+  #full = false;
+  #paused = false;
+  #ended: "no" | "done" | "failed" | "restart" = "no";
+
+  constructor(options: ProcessOptions) {
+    this.#options = options;
+    this.#role = options.role;
+    this.#schedule = options.schedule;
+    this.#rules = options.rules ?? soundRules;
+    this.#step = options.line;
+    this.#line = options.line;
+    this.#inbox = new Inbox(options.role, options.schedule);
+    this.#outbox = new Outbox(options.line);
+    this.#work = new StepWork(options.schedule, options.line, options.role);
+    for (const { key } of this.#sources()) this.#pulled.add(key);
+  }
+
+  /** Updates applied so far. */
+  get currentStep(): number {
+    return this.#step;
+  }
+
+  get line(): number {
+    return this.#line;
+  }
+
+  get ended(): "no" | "done" | "failed" | "restart" {
+    return this.#ended;
+  }
+
+  /** True while nothing of it computes: if it has not ended, it waits. */
+  get idle(): boolean {
+    return this.#work.running === 0;
+  }
+
+  admit(name: MessageName, hash: string): Admission {
+    return this.#inbox.admit(name, hash, this.#step);
+  }
+
+  /** Everything it holds, for a host that gives it up. */
+  payloads(): Payload[] {
+    return [...this.#inbox.payloads(), ...this.#outbox.payloads()];
+  }
+
+  step(event: ProcessEvent<Payload, Asker>): readonly Effect<Payload, Asker>[] {
+    assert(this.#effects.length === 0, "one event is handled at a time");
+    this.#handle(event);
+    if (this.#started && this.#ended === "no") this.#advance();
+    const effects = this.#effects;
+    this.#effects = [];
+    return effects;
+  }
+
+  #handle(event: ProcessEvent<Payload, Asker>): void {
+    switch (event.kind) {
+      case "start":
+        this.#started = true;
+        this.#enterStep();
+        break;
+      case "arrived":
+        this.#emit({ kind: "receipt", verdict: this.#receive(event.name, event, event.from) });
+        break;
+      case "forwardDone":
+        this.#work.forwardDone(event.step, event.microbatch, event.measures);
+        this.#sendOutputs(event.microbatch, event.outputs);
+        break;
+      case "backwardDone":
+        this.#backwardDone(event.step, event.microbatch, event.gradients);
+        break;
+      case "weightsShared":
+        this.#work.finish("share");
+        for (const edge of this.#role.tiesOut) this.#send(edge, "forward", wholeStep, event.weights.get(edge.fromPort));
+        break;
+      case "tieGradientsDone":
+        this.#work.finish("tieGradients");
+        for (const edge of this.#role.tiesIn)
+          if (edge.gradient) this.#send(edge, "backward", wholeStep, event.gradients.get(edge.toPort));
+        break;
+      case "updateDone":
+        this.#updateDone(event.step, event.hash, event.measures);
+        break;
+      case "persisted":
+        this.#persisting.delete(event.step);
+        break;
+      case "lineAdvanced":
+        this.#lineAdvanced(event.line);
+        break;
+      case "asked":
+        this.#asked(event.names, event.asker);
+        break;
+      case "gone":
+        // An answer to an ask of long ago says nothing about what is needed now.
+        if (event.step === this.#step && this.#ended === "no") this.#end("restart", { kind: "restart" });
+        break;
+      case "overdue":
+        this.#overdue();
+        break;
+      case "full":
+        this.#full = event.full;
+        break;
+      case "pause":
+        this.#paused = event.paused;
+        break;
+      case "failed":
+        this.#end("failed", { kind: "fail", reason: event.reason });
+        break;
+      default:
+        unreachable(event, "process event");
+    }
+  }
+
+  // Receiving
+
+  #receive(name: MessageName, sealed: Sealed<Payload>, from: string): Verdict {
+    const admission = this.admit(name, sealed.hash);
+    switch (admission) {
+      case "wanted":
+        this.#inbox.store(name, { hash: sealed.hash, payload: sealed.payload }, from);
+        return "stored";
+      case "beyond":
+        this.#pulled.add(sourceKey(name));
+        return "wait";
+      case "conflict": {
+        const first = this.#inbox.witness(name);
+        assert(first !== undefined, "a conflict has a first witness");
+        this.#emit({ kind: "evidence", name, first, second: { from, hash: sealed.hash } });
+        return "dropped";
+      }
+      case "duplicate":
+        if (!this.#rules.storeOnce && name.direction === "backward" && this.#work.isAccumulated(name))
+          this.#emit({ kind: "accumulate", step: name.step, microbatch: name.microbatch });
+        return "dropped";
+      case "old":
+        return "dropped";
+      case "unknown":
+        return "refused";
+      default:
+        return unreachable(admission, "admission");
+    }
+  }
+
+  /** Everything that could arrive for the current step, by the edge and direction it comes on. */
+  #sources(): { key: string; whom: VNodeId; edge: PlanEdge; direction: "forward" | "backward" }[] {
+    const forward = [...this.#role.tiesIn, ...this.#role.activationsIn].map((edge) => ({
+      edge,
+      whom: edge.from,
+      direction: "forward" as const,
+    }));
+    const backward = [...this.#role.activationsOut, ...this.#role.tiesOut]
+      .filter((edge) => edge.gradient)
+      .map((edge) => ({ edge, whom: edge.to, direction: "backward" as const }));
+    return [...forward, ...backward].map((source) => ({ ...source, key: `${source.direction}/${source.edge.id}` }));
+  }
+
+  /** Names of the current step that are still to come, by who sends them. */
+  missing(): { whom: VNodeId; key: string; names: MessageName[] }[] {
+    return this.#sources().flatMap(({ key, whom, edge, direction }) => {
+      const names = this.#work
+        .microbatchesNeeded(edge.kind, direction)
+        .map((microbatch) => ({ step: this.#step, microbatch, edge: edge.id, direction }))
+        .filter((name) => this.admit(name, "") === "wanted");
+      return names.length === 0 ? [] : [{ whom, key, names }];
+    });
+  }
+
+  #overdue(): void {
+    if (this.#ended !== "no" || !this.#rules.ask) return;
+    for (const { whom, key, names } of this.missing()) {
+      // Asked and still not there: the neighbour has yet to compute it and will send it by itself from now on.
+      this.#pulled.delete(key);
+      this.#emit({ kind: "ask", whom, names });
+    }
+  }
+
+  // Sending and keeping
+
+  #send(edge: PlanEdge, direction: "forward" | "backward", microbatch: number, sealed?: Sealed<Payload>): void {
+    assert(sealed !== undefined, `${this.#role.vnode} has a content for ${direction} ${edge.id}`);
+    const name: MessageName = { step: this.#step, microbatch, edge: edge.id, direction };
+    const to = direction === "forward" ? edge.to : edge.from;
+    const message = { name, to, hash: sealed.hash, payload: sealed.payload };
+    this.#outbox.retain(message);
+    this.#emit({ kind: "send", message });
+  }
+
+  #sendOutputs(microbatch: number, outputs: ReadonlyMap<string, Sealed<Payload>>): void {
+    for (const edge of this.#role.activationsOut) this.#send(edge, "forward", microbatch, outputs.get(edge.fromPort));
+  }
+
+  #asked(names: readonly MessageName[], asker: Asker): void {
+    const found = names.map((name) => this.#outbox.find(name));
+    const gone = this.#rules.admitGone && found.some((item) => item.kind === "gone");
+    const step = names.reduce((lowest, name) => Math.min(lowest, name.step), Number.POSITIVE_INFINITY);
+    this.#emit({ kind: "answer", asker, step, outcome: gone ? "gone" : "coming" });
+    if (gone) return;
+    for (const item of found) if (item.kind === "here") this.#emit({ kind: "deliver", message: item.message, asker });
+  }
+
+  #lineAdvanced(line: number): void {
+    if (line <= this.#line) return;
+    this.#line = line;
+    this.#inbox.forgetBelow(line);
+    this.#collect(line);
+  }
+
+  #collect(below: number): void {
+    const released = this.#outbox.collect(below);
+    if (released.length > 0) this.#emit({ kind: "collect", below, released });
+  }
+
+  // Computing
+
+  #backwardDone(step: number, microbatch: number, gradients: ReadonlyMap<string, Sealed<Payload>>): void {
+    for (const ready of this.#work.backwardDone(step, microbatch, this.#rules.accumulateInOrder))
+      this.#emit({ kind: "accumulate", step, microbatch: ready });
+    for (const edge of this.#role.activationsIn)
+      if (edge.gradient) this.#send(edge, "backward", microbatch, gradients.get(edge.toPort));
+  }
+
+  #updateDone(step: number, hash: string, measures: Measures): void {
+    assert(step === this.#step, `update of step ${step} ends in step ${this.#step}`);
+    const trained = this.#work.measured("training");
+    this.#publishEvaluation();
+    this.#step = step + 1;
+    this.#emit({ kind: "publish", step: this.#step, hash, measures: { ...trained, ...measures } });
+    // The last state is persisted once it is evaluated, so that a line at the end means that all is done.
+    if (checkpointDue(this.#schedule, this.#step) && this.#step < this.#schedule.steps) this.#persist();
+    this.#enterStep();
+  }
+
+  #publishEvaluation(): void {
+    if (evaluationDue(this.#schedule, this.#step))
+      this.#emit({ kind: "publishEvaluation", step: this.#step, measures: this.#work.measured("evaluation") });
+  }
+
+  #persist(): void {
+    this.#persisting.add(this.#step);
+    this.#emit({ kind: "persist", step: this.#step });
+  }
+
+  #enterStep(): void {
+    this.#work = new StepWork(this.#schedule, this.#step, this.#role);
+    if (!this.#rules.retainFromLine) this.#collect(this.#step);
+    if (!this.#rules.ask) return;
+    for (const { whom, key, names } of this.missing())
+      if (this.#pulled.has(key)) this.#emit({ kind: "ask", whom, names });
+  }
+
+  /** Starts whatever may start now: backward first, then forward, then evaluation, then what ends the step. */
+  #advance(): void {
+    if (this.#paused) return;
+    while (this.#work.running < this.#options.parallel) if (!this.#startOne()) break;
+    this.#endStep();
+  }
+
+  #startOne(): boolean {
+    const work = this.#work;
+    if (work.sharePending && this.#mayStartStep()) {
+      work.begin("share");
+      this.#emit({ kind: "shareWeights", step: this.#step });
+      return true;
+    }
+    for (const microbatch of work.backwardCandidates()) if (this.#startBackward(microbatch)) return true;
+    if (!this.#mayStartStep()) return false;
+    const training = work.nextTraining(this.#role.learns ? this.#role.window : Number.POSITIVE_INFINITY);
+    if (training !== undefined && this.#startForward(training, "training")) return true;
+    const evaluation = work.nextEvaluation();
+    return evaluation !== undefined && this.#startForward(evaluation, "evaluation");
+  }
+
+  /** A full store of retained messages holds a VNode back, but never before the checkpoint that would empty it. */
+  #mayStartStep(): boolean {
+    const { checkpointEvery } = this.#schedule;
+    if (this.#full && this.#step >= this.#line + checkpointEvery) return false;
+    return this.#step < this.#line + checkpointEvery + stepsBeyondLineMax;
+  }
+
+  #startForward(microbatch: number, mode: "training" | "evaluation"): boolean {
+    const name = (edge: PlanEdge): MessageName => ({
+      step: this.#step,
+      microbatch: edge.kind === "tie" ? wholeStep : microbatch,
+      edge: edge.id,
+      direction: "forward",
+    });
+    const edges = [...this.#role.activationsIn, ...this.#role.tiesIn];
+    if (!edges.every((edge) => this.#inbox.has(name(edge)))) return false;
+    const inputs = new Map<string, Payload>();
+    for (const edge of edges) {
+      const payload = edge.kind === "tie" ? this.#inbox.peek(name(edge)) : this.#inbox.take(name(edge));
+      inputs.set(edge.toPort, payload as Payload);
+    }
+    this.#work.beginForward(microbatch);
+    this.#emit({ kind: "forward", step: this.#step, microbatch, mode, inputs });
+    return true;
+  }
+
+  #startBackward(microbatch: number): boolean {
+    const edges = this.#role.activationsOut.filter((edge) => edge.gradient);
+    const gradients = this.#takeGradients(edges, microbatch);
+    if (gradients === undefined) return false;
+    this.#work.beginBackward(microbatch);
+    this.#emit({ kind: "backward", step: this.#step, microbatch, gradients });
+    return true;
+  }
+
+  /** The gradients of all `edges` in their order, or undefined while one of them is missing. */
+  #takeGradients(edges: readonly PlanEdge[], microbatch: number): PortGradient<Payload>[] | undefined {
+    const named = edges.map((edge) => ({
+      edge,
+      name: { step: this.#step, microbatch, edge: edge.id, direction: "backward" as const },
+    }));
+    if (!named.every(({ name }) => this.#inbox.has(name))) return undefined;
+    return named.map(({ edge, name }) => ({
+      edge: edge.id,
+      port: edge.fromPort,
+      payload: this.#inbox.take(name) as Payload,
+    }));
+  }
+
+  /** What comes after the last microbatch: gradients of tied weights, the update, or the end. */
+  #endStep(): void {
+    const work = this.#work;
+    if (work.running > 0) return;
+    if (this.#step === this.#schedule.steps) {
+      this.#endSession();
+      return;
+    }
+    if (work.tieGradientsPending && work.trainingDone) {
+      work.begin("tieGradients");
+      this.#emit({ kind: "computeTieGradients", step: this.#step });
+      return;
+    }
+    if (!work.trainingDone || !work.sharedAll) return;
+    if (this.#rules.awaitEvaluation && !work.evaluationDone) return;
+    if (checkpointDue(this.#schedule, this.#step + 1) && this.#persisting.size >= this.#options.persistsPendingMax)
+      return;
+    const edges = this.#role.tiesOut.filter((edge) => edge.gradient);
+    const ties = this.#takeGradients(edges, wholeStep) ?? (this.#rules.awaitTies ? undefined : []);
+    if (ties === undefined) return;
+    // Tied weights of this step are not needed any more.
+    for (const edge of this.#role.tiesIn)
+      this.#inbox.take({ step: this.#step, microbatch: wholeStep, edge: edge.id, direction: "forward" });
+    work.begin("update");
+    this.#emit({ kind: "update", step: this.#step, ties });
+  }
+
+  #endSession(): void {
+    if (!this.#work.evaluationDone || !this.#work.sharedAll) return;
+    if (this.#work.once("persist") && this.#step > this.#options.line) {
+      this.#publishEvaluation();
+      this.#persist();
+    }
+    if (this.#persisting.size > 0) return;
+    this.#end("done", { kind: "done" });
+  }
+
+  #end(how: "done" | "failed" | "restart", effect: Effect<Payload, Asker>): void {
+    this.#ended = how;
+    this.#emit(effect);
+  }
+
+  #emit(effect: Effect<Payload, Asker>): void {
+    this.#effects.push(effect);
+  }
+}
+
+function sourceKey(name: MessageName): string {
+  return `${name.direction}/${name.edge}`;
+}

@@ -1,0 +1,73 @@
+// A VNode's place in its network: the edges it hears and speaks on, and how many microbatches it may have in
+// flight. Everything follows from the plan alone.
+
+import { assert } from "../core/assert.ts";
+import { fail } from "../core/errors.ts";
+import type { EdgeId, VNodeId } from "../core/ids.ts";
+import type { Plan, PlanEdge } from "../network/plan.ts";
+
+export interface Role {
+  readonly vnode: VNodeId;
+  /** In plan order, which is the order in which gradients of several edges are added. */
+  readonly activationsIn: readonly PlanEdge[];
+  readonly activationsOut: readonly PlanEdge[];
+  readonly tiesIn: readonly PlanEdge[];
+  readonly tiesOut: readonly PlanEdge[];
+  /** False where neither the VNode nor anything upstream learns: then it has no backward pass. */
+  readonly learns: boolean;
+  /** Microbatches between forward and backward: the VNode's distance to the end, as in 1F1B. */
+  readonly window: number;
+}
+
+export function roleOf(plan: Plan, vnode: VNodeId): Role {
+  const own = plan.vnodes.find((candidate) => candidate.id === vnode);
+  if (own === undefined) fail("not_found", `network ${plan.name} has no VNode ${vnode}`);
+  const into = plan.edges.filter((edge) => edge.to === vnode);
+  const out = plan.edges.filter((edge) => edge.from === vnode);
+  const learns = own.parameters.length > 0 || into.some((edge) => edge.gradient);
+  assert(learns || !out.some((edge) => edge.gradient), `${vnode} learns if a gradient comes back to it`);
+  return {
+    vnode,
+    activationsIn: into.filter((edge) => edge.kind === "activation"),
+    activationsOut: out.filter((edge) => edge.kind === "activation"),
+    tiesIn: into.filter((edge) => edge.kind === "tie"),
+    tiesOut: out.filter((edge) => edge.kind === "tie"),
+    learns,
+    // One more than the distance keeps a VNode busy while a message is on its way.
+    window: distanceToEnd(plan.edges, vnode) + 2,
+  };
+}
+
+/** Edges on the longest way of activations from here to a VNode without successors. */
+function distanceToEnd(edges: readonly PlanEdge[], from: VNodeId): number {
+  const known = new Map<VNodeId, number>();
+  const successors = new Map<VNodeId, VNodeId[]>();
+  for (const edge of edges)
+    if (edge.kind === "activation") successors.set(edge.from, [...(successors.get(edge.from) ?? []), edge.to]);
+  // Iterative, since a network may be thousands of VNodes deep.
+  const stack = [from];
+  while (stack.length > 0) {
+    const vnode = stack[stack.length - 1] as VNodeId;
+    const next = successors.get(vnode) ?? [];
+    const open = next.filter((other) => !known.has(other));
+    if (open.length > 0) {
+      stack.push(...open);
+      continue;
+    }
+    known.set(
+      vnode,
+      next.reduce((longest, other) => Math.max(longest, 1 + (known.get(other) ?? 0)), 0),
+    );
+    stack.pop();
+  }
+  return known.get(from) ?? 0;
+}
+
+/** The edge on which a message travels to this VNode, or undefined if it does not. */
+export function edgeToward(role: Role, edge: EdgeId, direction: "forward" | "backward"): PlanEdge | undefined {
+  const heard =
+    direction === "forward"
+      ? [...role.activationsIn, ...role.tiesIn]
+      : [...role.activationsOut, ...role.tiesOut].filter((candidate) => candidate.gradient);
+  return heard.find((candidate) => candidate.id === edge);
+}

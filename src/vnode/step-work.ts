@@ -1,0 +1,154 @@
+// How far one VNode is within one step: which microbatches ran forward and backward, what runs now, what was
+// measured. Decides nothing; process.ts does.
+
+import { assert } from "../core/assert.ts";
+import type { Measures } from "./effects.ts";
+import { type MessageName, wholeStep } from "./names.ts";
+import type { Role } from "./role.ts";
+import { evaluationCount, type Schedule, trainingCount } from "./schedule.ts";
+
+type Once = "share" | "tieGradients" | "update" | "persist";
+
+export class StepWork {
+  readonly step: number;
+  readonly #training: number;
+  readonly #evaluations: number;
+  readonly #firstEvaluation: number;
+  readonly #role: Role;
+  #trainingStarted = 0;
+  #evaluationsStarted = 0;
+  readonly #forwardDone = new Set<number>();
+  readonly #backwardStarted = new Set<number>();
+  readonly #backwardDone = new Set<number>();
+  #accumulated = 0;
+  readonly #begun = new Set<Once>();
+  readonly #finished = new Set<Once>();
+  readonly #measures = new Map<number, Measures>();
+  running = 0;
+
+  constructor(schedule: Schedule, step: number, role: Role) {
+    this.step = step;
+    this.#role = role;
+    this.#training = trainingCount(schedule, step);
+    this.#evaluations = evaluationCount(schedule, step);
+    this.#firstEvaluation = schedule.microbatches;
+  }
+
+  get sharePending(): boolean {
+    return this.#role.tiesOut.length > 0 && this.#training + this.#evaluations > 0 && !this.#begun.has("share");
+  }
+
+  get sharedAll(): boolean {
+    return !this.sharePending && this.#begun.has("share") === this.#finished.has("share");
+  }
+
+  get tieGradientsPending(): boolean {
+    return this.#training > 0 && this.#role.tiesIn.some((edge) => edge.gradient) && !this.#begun.has("tieGradients");
+  }
+
+  get trainingDone(): boolean {
+    if (this.#begun.has("update")) return false;
+    if (this.#role.learns) return this.#accumulated === this.#training;
+    return this.#trainingForwards() === this.#training;
+  }
+
+  get evaluationDone(): boolean {
+    return this.#forwardDone.size - this.#trainingForwards() === this.#evaluations;
+  }
+
+  #trainingForwards(): number {
+    let count = 0;
+    for (const microbatch of this.#forwardDone) if (microbatch < this.#firstEvaluation) count++;
+    return count;
+  }
+
+  /** The next training microbatch, in order, while fewer than `window` are between forward and backward. */
+  nextTraining(window: number): number | undefined {
+    const inFlight = this.#trainingStarted - this.#backwardDone.size;
+    return this.#trainingStarted < this.#training && inFlight < window ? this.#trainingStarted : undefined;
+  }
+
+  nextEvaluation(): number | undefined {
+    return this.#evaluationsStarted < this.#evaluations ? this.#firstEvaluation + this.#evaluationsStarted : undefined;
+  }
+
+  backwardCandidates(): number[] {
+    if (!this.#role.learns) return [];
+    const candidates = [];
+    for (const microbatch of this.#forwardDone)
+      if (microbatch < this.#training && !this.#backwardStarted.has(microbatch)) candidates.push(microbatch);
+    return candidates.sort((a, b) => a - b);
+  }
+
+  /** Microbatches whose message on such an edge this step needs, received or not. */
+  microbatchesNeeded(kind: "activation" | "tie", direction: "forward" | "backward"): number[] {
+    const training = Array.from({ length: this.#training }, (_, index) => index);
+    const evaluation = Array.from({ length: this.#evaluations }, (_, index) => this.#firstEvaluation + index);
+    const all = direction === "forward" ? [...training, ...evaluation] : training;
+    if (kind === "tie") return all.length > 0 ? [wholeStep] : [];
+    return all;
+  }
+
+  beginForward(microbatch: number): void {
+    if (microbatch < this.#firstEvaluation) this.#trainingStarted++;
+    else this.#evaluationsStarted++;
+    this.running++;
+  }
+
+  forwardDone(step: number, microbatch: number, measures: Measures): void {
+    assert(step === this.step, `forward of step ${step} ends in step ${this.step}`);
+    this.running--;
+    this.#forwardDone.add(microbatch);
+    this.#measures.set(microbatch, measures);
+  }
+
+  beginBackward(microbatch: number): void {
+    this.#backwardStarted.add(microbatch);
+    this.running++;
+  }
+
+  /** Returns the microbatches whose gradients may be added now, in the order in which to add them. */
+  backwardDone(step: number, microbatch: number, inOrder: boolean): number[] {
+    assert(step === this.step, `backward of step ${step} ends in step ${this.step}`);
+    this.running--;
+    this.#backwardDone.add(microbatch);
+    if (!inOrder) {
+      this.#accumulated++;
+      return [microbatch];
+    }
+    const ready = [];
+    while (this.#backwardDone.has(this.#accumulated)) ready.push(this.#accumulated++);
+    return ready;
+  }
+
+  isAccumulated(name: MessageName): boolean {
+    return name.step === this.step && name.microbatch >= 0 && name.microbatch < this.#accumulated;
+  }
+
+  once(what: Once): boolean {
+    if (this.#begun.has(what)) return false;
+    this.#begun.add(what);
+    return true;
+  }
+
+  begin(what: Once): void {
+    assert(this.once(what), `${what} of step ${this.step} begins once`);
+    this.running++;
+  }
+
+  finish(what: Once): void {
+    this.#finished.add(what);
+    this.running--;
+  }
+
+  /** Means over the microbatches of one kind, added in microbatch order. */
+  measured(mode: "training" | "evaluation"): Record<string, number> {
+    const chosen = [...this.#measures.entries()]
+      .filter(([microbatch]) => microbatch < this.#firstEvaluation === (mode === "training"))
+      .sort(([a], [b]) => a - b);
+    const means: Record<string, number> = {};
+    for (const [, measures] of chosen)
+      for (const [name, value] of Object.entries(measures)) means[name] = (means[name] ?? 0) + value / chosen.length;
+    return means;
+  }
+}

@@ -1,0 +1,331 @@
+// A tiny network of processes for tests: compute is symbolic (every value is the hash of what it was made from), so
+// that any wrong order, lost or doubled message shows in the hashes. Delivers in random order, with faults on demand.
+
+import { strict as assert } from "node:assert";
+import { sha256 } from "../core/hash.ts";
+import type { EdgeId, Sha256, VNodeId } from "../core/ids.ts";
+import type { Plan, PlanEdge, VNodePlan } from "../network/plan.ts";
+import type { Effect, ProcessEvent } from "./effects.ts";
+import { Process } from "./process.ts";
+import { roleOf } from "./role.ts";
+import { type Rules, soundRules } from "./rules.ts";
+import type { Schedule } from "./schedule.ts";
+
+export type Draw = (below: number) => number;
+
+/** A small generator for tests; the network under test never sees it. */
+export function drawFrom(seed: number): Draw {
+  let state = (seed * 2654435761 + 12345) >>> 0;
+  return (below) => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return Math.floor((state / 4294967296) * below);
+  };
+}
+
+const hashOf = (...parts: unknown[]) => sha256(JSON.stringify(parts)).slice(0, 16);
+
+function vnodePlan(id: string, learns: boolean): VNodePlan {
+  const parameter = { name: "w", shape: [1], initial: { kind: "constant", value: 0 }, decay: false } as const;
+  return {
+    id: id as VNodeId,
+    nodes: [id],
+    inputs: [],
+    outputs: [],
+    parameters: learns ? [parameter] : [],
+    chances: [],
+    optimizer: { kind: "sgd", momentum: 0, weightDecay: 0 },
+    flopsPerSample: 1,
+    savedBytesPerSample: 1,
+  };
+}
+
+/** Chains, branches and joins with ties and with parts that do not learn. */
+export function randomPlan(draw: Draw): Plan {
+  const count = 1 + draw(7);
+  const learning = Array.from({ length: count }, () => draw(4) > 0);
+  learning[count - 1] = true;
+  const vnodes = learning.map((learns, index) => vnodePlan(`v${index}`, learns));
+  const edges: PlanEdge[] = [];
+  const reaches = [...learning];
+  const connect = (from: number, to: number, kind: "activation" | "tie", port: string, gradient: boolean) =>
+    edges.push({
+      id: `${from}.${kind}>${to}.${port}` as EdgeId,
+      kind,
+      from: vnodes[from]!.id,
+      fromPort: kind === "tie" ? "w" : `out${draw(2)}`,
+      to: vnodes[to]!.id,
+      toPort: port,
+      shape: [1],
+      wire: "float32",
+      gradient,
+    });
+  for (let to = 1; to < count; to++) {
+    const inputs = 1 + draw(2);
+    for (let index = 0; index < inputs; index++) {
+      // Mostly the nearest predecessor, so that chains are long; sometimes any, so that they branch.
+      const from = draw(3) > 0 ? to - 1 : draw(to);
+      connect(from, to, "activation", `in${index}`, reaches[from]!);
+      reaches[to] ||= reaches[from]!;
+    }
+  }
+  for (let tie = draw(3); tie > 0 && count > 1; tie--) {
+    const from = draw(count);
+    const to = draw(count);
+    if (from !== to && learning[from] && learning[to]) connect(from, to, "tie", `tie${tie}`, true);
+  }
+  const none = { outputs: [], costs: [], metrics: [], colocations: [] };
+  return { name: "random", definition: "" as Sha256, vnodes, edges, ...none };
+}
+
+export interface Faults {
+  /** In percent of messages. */
+  readonly lost: number;
+  readonly repeated: number;
+  /** How often a VNode is replaced, at random moments. */
+  readonly crashes: number;
+  /** The replaced owner goes on as if nothing had happened. */
+  readonly zombies: boolean;
+}
+
+type Message = { kind: "arrived" } & ProcessEvent<string, VNodeId>;
+type Parcel = { to: VNodeId; event: ProcessEvent<string, VNodeId> } | { run: () => void };
+
+interface Instance {
+  readonly process: Process<string, VNodeId>;
+  readonly compute: SymbolicCompute;
+  owner: boolean;
+  dead: boolean;
+}
+
+/** Values are names of how they were made. */
+class SymbolicCompute {
+  weights: string;
+  #accumulated: string | undefined;
+  readonly #saved = new Map<number, unknown>();
+  readonly #gradients = new Map<number, string>();
+  readonly #vnode: VNodeId;
+
+  constructor(vnode: VNodeId, weights: string) {
+    this.#vnode = vnode;
+    this.weights = weights;
+  }
+
+  perform(effect: Effect<string, VNodeId>): ProcessEvent<string, VNodeId> | undefined {
+    const sealed = (...parts: unknown[]) => {
+      const payload = hashOf(this.#vnode, this.weights, ...parts);
+      return { hash: hashOf(payload), payload };
+    };
+    const ports = (of: (port: string) => { hash: string; payload: string }, ...names: string[]) =>
+      new Map(names.map((name) => [name, of(name)]));
+    switch (effect.kind) {
+      case "forward": {
+        const { step, microbatch, mode } = effect;
+        const inputs = [step, microbatch, mode, [...effect.inputs].sort()];
+        this.#saved.set(microbatch, inputs);
+        const outputs = ports((port) => sealed("forward", port, inputs), "out0", "out1");
+        return { kind: "forwardDone", step, microbatch, outputs, measures: { loss: microbatch } };
+      }
+      case "backward": {
+        const { step, microbatch, gradients } = effect;
+        const made = [this.#saved.get(microbatch), gradients];
+        this.#gradients.set(microbatch, sealed("parameters", made).payload);
+        const names = ["in0", "in1"];
+        return { kind: "backwardDone", step, microbatch, gradients: ports((port) => sealed(port, made), ...names) };
+      }
+      case "accumulate": {
+        const gradient = this.#gradients.get(effect.microbatch)!;
+        this.#accumulated = this.#accumulated === undefined ? gradient : hashOf(this.#accumulated, gradient);
+        return undefined;
+      }
+      case "shareWeights":
+        return { kind: "weightsShared", step: effect.step, weights: ports(() => sealed("share"), "w") };
+      case "computeTieGradients": {
+        const of = (port: string) => sealed("tie", port, this.#accumulated);
+        return { kind: "tieGradientsDone", step: effect.step, gradients: ports(of, "tie1", "tie2") };
+      }
+      case "update":
+        this.weights = hashOf(this.weights, this.#accumulated, effect.ties);
+        this.#accumulated = undefined;
+        return { kind: "updateDone", step: effect.step, hash: this.weights, measures: {} };
+      default:
+        return undefined;
+    }
+  }
+}
+
+export class SymbolicNetwork {
+  readonly #plan: Plan;
+  readonly #schedule: Schedule;
+  readonly #draw: Draw;
+  readonly #faults: Faults;
+  readonly #rules: Rules;
+  readonly #owners = new Map<VNodeId, Instance>();
+  readonly #all: { vnode: VNodeId; instance: Instance }[] = [];
+  readonly #durable = new Map<VNodeId, Map<number, string>>();
+  #parcels: Parcel[] = [];
+  #line = 0;
+  #crashes: number;
+  /** `vnode/step` to hash; a contradiction fails at once. */
+  readonly hashes = new Map<string, string>();
+  readonly evidence: string[] = [];
+
+  constructor(plan: Plan, schedule: Schedule, draw: Draw, faults: Faults, rules: Rules = soundRules) {
+    this.#plan = plan;
+    this.#schedule = schedule;
+    this.#draw = draw;
+    this.#faults = faults;
+    this.#rules = rules;
+    this.#crashes = faults.crashes;
+    for (const { id } of plan.vnodes) this.#durable.set(id, new Map([[0, hashOf("initial", id)]]));
+    for (const { id } of plan.vnodes) this.#start(id);
+  }
+
+  /** Runs until every VNode is done; throws if it hangs. */
+  run(): Map<string, string> {
+    for (let turn = 0; turn < 40_000; turn++) {
+      if ([...this.#owners.values()].every(({ process }) => process.ended === "done")) return this.hashes;
+      if (this.#crashes > 0 && this.#draw(60) === 0) this.#crash();
+      this.#remind();
+      if (this.#parcels.length === 0 && this.#crashes === 0 && !this.#rules.ask) break;
+      this.#deliver();
+    }
+    const stuck = [...this.#owners].filter(([, { process }]) => process.ended !== "done");
+    throw new Error(`hangs: ${stuck.map(([id, { process }]) => `${id} at ${process.currentStep}`).join(", ")}`);
+  }
+
+  /** Everybody when nothing moves, else now and then somebody, as impatient timers would. */
+  #remind(): void {
+    const impatient = this.#draw(50) === 0 ? [this.#all[this.#draw(this.#all.length)]!] : [];
+    for (const { vnode, instance } of this.#parcels.length === 0 ? this.#all : impatient)
+      this.#handle(vnode, instance, { kind: "overdue" });
+  }
+
+  #deliver(): void {
+    const index = this.#draw(this.#parcels.length);
+    const parcel = this.#parcels[index];
+    if (parcel === undefined) return;
+    this.#parcels[index] = this.#parcels[this.#parcels.length - 1]!;
+    this.#parcels.pop();
+    if ("run" in parcel) parcel.run();
+    else this.#handle(parcel.to, this.#owners.get(parcel.to)!, parcel.event);
+  }
+
+  #start(vnode: VNodeId): void {
+    const role = roleOf(this.#plan, vnode);
+    const process = new Process<string, VNodeId>({
+      role: { ...role, window: 1 + this.#draw(3) },
+      schedule: this.#schedule,
+      line: this.#line,
+      parallel: 1 + this.#draw(3),
+      persistsPendingMax: 1 + this.#draw(2),
+      rules: this.#rules,
+    });
+    const weights = this.#durable.get(vnode)?.get(this.#line);
+    assert(weights !== undefined, `${vnode} has a state at the line ${this.#line}`);
+    const instance = { process, compute: new SymbolicCompute(vnode, weights), owner: true, dead: false };
+    this.#owners.set(vnode, instance);
+    this.#all.push({ vnode, instance });
+    this.#handle(vnode, instance, { kind: "start" });
+  }
+
+  #crash(): void {
+    this.#crashes--;
+    this.#replace(this.#plan.vnodes[this.#draw(this.#plan.vnodes.length)]!.id, !this.#faults.zombies);
+  }
+
+  #replace(vnode: VNodeId, dead: boolean): void {
+    const old = this.#owners.get(vnode)!;
+    old.owner = false;
+    old.dead = dead;
+    this.#start(vnode);
+  }
+
+  #handle(vnode: VNodeId, instance: Instance, event: ProcessEvent<string, VNodeId>): void {
+    if (instance.dead || instance.process.ended === "restart") return;
+    for (const effect of instance.process.step(event)) this.#perform(vnode, instance, effect);
+  }
+
+  #perform(vnode: VNodeId, instance: Instance, effect: Effect<string, VNodeId>): void {
+    switch (effect.kind) {
+      case "send":
+      case "deliver": {
+        const { name, to, hash, payload } = effect.message;
+        this.#post(to, { kind: "arrived", name, hash, payload, from: vnode } as Message);
+        break;
+      }
+      case "ask":
+        this.#post(effect.whom, { kind: "asked", names: effect.names, asker: vnode });
+        break;
+      case "answer":
+        if (effect.outcome === "gone") this.#post(effect.asker, { kind: "gone", step: effect.step });
+        break;
+      case "evidence":
+        this.evidence.push(`${vnode}: ${JSON.stringify(effect)}`);
+        break;
+      case "publish": {
+        const key = `${vnode}/${effect.step}`;
+        assert.equal(this.hashes.get(key) ?? effect.hash, effect.hash, `${key} has one hash`);
+        this.hashes.set(key, effect.hash);
+        break;
+      }
+      case "persist":
+        this.#persist(vnode, instance, effect.step, instance.compute.weights);
+        break;
+      case "restart":
+        if (instance.owner) this.#replace(vnode, true);
+        break;
+      case "forward":
+      case "backward":
+      case "shareWeights":
+      case "computeTieGradients":
+      case "update":
+        this.#parcels.push({ run: () => this.#finish(vnode, instance, effect) });
+        break;
+      case "accumulate":
+        instance.compute.perform(effect);
+        break;
+      case "fail":
+        throw new Error(effect.reason);
+      case "receipt":
+      case "collect":
+      case "publishEvaluation":
+      case "done":
+        break;
+    }
+  }
+
+  #finish(vnode: VNodeId, instance: Instance, effect: Effect<string, VNodeId>): void {
+    if (instance.dead) return;
+    const event = instance.compute.perform(effect);
+    if (event !== undefined) this.#handle(vnode, instance, event);
+  }
+
+  #post(to: VNodeId, event: ProcessEvent<string, VNodeId>): void {
+    if (this.#draw(100) < this.#faults.lost) return;
+    this.#parcels.push({ to, event });
+    if (this.#draw(100) < this.#faults.repeated) this.#parcels.push({ to, event });
+  }
+
+  #persist(vnode: VNodeId, instance: Instance, step: number, weights: string): void {
+    this.#parcels.push({
+      run: () => {
+        if (instance.dead || !instance.owner) return;
+        const durable = this.#durable.get(vnode)!;
+        assert.equal(durable.get(step) ?? weights, weights, `${vnode} has one state at ${step}`);
+        durable.set(step, weights);
+        this.#handle(vnode, instance, { kind: "persisted", step });
+        this.#advanceLine();
+      },
+    });
+  }
+
+  #advanceLine(): void {
+    const [first, ...others] = [...this.#durable.values()];
+    const common = [...first!.keys()].filter((step) => others.every((durable) => durable.has(step)));
+    const line = Math.max(...common);
+    if (line === this.#line) return;
+    this.#line = line;
+    for (const { vnode, instance } of this.#all)
+      this.#parcels.push({ run: () => this.#handle(vnode, instance, { kind: "lineAdvanced", line }) });
+  }
+}
