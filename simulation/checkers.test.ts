@@ -1,8 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { VNodeRecord } from "../src/orchestrator/records.ts";
 import { checkSamples, FenceChecker, RootChecker, Violations } from "./checkers.ts";
 
-const record = (epoch: number, owner: string, durable: Record<string, string> = {}) => ({ epoch, owner, durable });
+function record(epoch: number, pnode: string, states: Record<string, string> = {}, since = epoch): VNodeRecord {
+  const durable = Object.fromEntries(Object.entries(states).map(([step, hash]) => [step, { hash, bytes: 1 }]));
+  const members = [{ pnode, incarnation: "1", since, reason: "" }];
+  return { session: "s", vnode: "v", epoch, members, durable, stepHashes: {}, failures: [] } as unknown as VNodeRecord;
+}
 
 test("a root that differs, or is missing in the end, is a divergence", () => {
   const violations = new Violations();
@@ -48,12 +53,17 @@ test("a checkpoint accepted from a former owner under the new epoch breaks the f
   const violations = new Violations();
   const checker = new FenceChecker(violations);
   checker.wrote(0, "vnode/s/v", record(1, "a"));
-  checker.accepted(1, "vnode/s/v", "a", 1);
-  checker.wrote(2, "vnode/s/v", record(2, "b"));
-  checker.accepted(3, "vnode/s/v", "b", 2);
-  assert.equal(violations.found.length, 0);
-  checker.accepted(4, "vnode/s/v", "a", 2);
-  assert.equal(violations.found[0]?.kind, "fence");
+  checker.accepted(1, 1, "vnode/s/v", "a", 1);
+  checker.wrote(10, "vnode/s/v", record(2, "b"));
+  checker.accepted(11, 12, "vnode/s/v", "b", 2);
+  checker.accepted(9, 12, "vnode/s/v", "a", 1);
+  assert.equal(violations.found.length, 0, "what was asked before the change may be answered after it");
+  checker.accepted(11, 12, "vnode/s/v", "a", 1);
+  checker.accepted(11, 12, "vnode/s/v", "b", 1);
+  assert.deepEqual(
+    violations.found.map(({ kind }) => kind),
+    ["fence", "fence"],
+  );
 });
 
 test("a line that one VNode has not reached durably is wrong", () => {

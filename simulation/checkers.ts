@@ -1,7 +1,7 @@
 // What must hold in every run, however faulty. Each checker watches one thing and says in a sentence what is
 // wrong with it; it knows record formats, but nothing of how they came about.
 
-import type { AcceptedWrite } from "./store.ts";
+import type { VNodeRecord } from "../src/orchestrator/records.ts";
 
 export type ViolationKind = "divergence" | "hang" | "fence" | "durable" | "line" | "samples" | "memory" | "error";
 
@@ -50,21 +50,24 @@ export class RootChecker {
   }
 }
 
-export interface VNodeRecord {
-  readonly epoch: number;
-  readonly owner: string;
-  readonly replicas?: readonly string[];
-  readonly durable: Readonly<Record<string, string>>;
+/** A time during which a PNode was a member of a VNode. */
+interface Membership {
+  readonly pnode: string;
+  readonly since: number;
+  readonly fromMs: number;
+  untilMs: number;
 }
 
 /**
- * The fence: per (VNode, epoch) one owner; epochs only grow; another owner needs another epoch; and a durable write
- * is accepted only from whom the record names for that epoch. Determinism would hide a missing fence.
+ * The fence: members change only with a growing epoch, a state once durable never becomes another, and a checkpoint is
+ * accepted only from who is a member at that time, since an epoch not above the one it writes under. Determinism
+ * would hide a missing fence, so it is asserted apart.
  */
 export class FenceChecker {
   readonly #violations: Violations;
-  readonly #hosts = new Map<string, ReadonlySet<string>>();
+  readonly #memberships = new Map<string, Membership[]>();
   readonly #records = new Map<string, VNodeRecord>();
+  readonly #hashes = new Map<string, string>();
 
   constructor(violations: Violations) {
     this.#violations = violations;
@@ -74,31 +77,39 @@ export class FenceChecker {
   wrote(atMs: number, key: string, record: VNodeRecord): void {
     const before = this.#records.get(key);
     this.#records.set(key, record);
-    const add = (kind: ViolationKind, message: string) => this.#violations.add(kind, atMs, `${key}: ${message}`);
-    const hosts = new Set([record.owner, ...(record.replicas ?? [])]);
-    const known = this.#hosts.get(`${key}@${record.epoch}`);
-    this.#hosts.set(`${key}@${record.epoch}`, known === undefined ? hosts : new Set([...known, ...hosts]));
-    if (before === undefined) return;
-    if (record.epoch < before.epoch) add("fence", `the epoch went back from ${before.epoch} to ${record.epoch}`);
-    if (record.epoch === before.epoch && record.owner !== before.owner)
-      add("fence", `the owner changed from ${before.owner} to ${record.owner} within epoch ${record.epoch}`);
-    for (const [step, hash] of Object.entries(record.durable)) {
-      const earlier = before.durable[step];
+    this.#follow(atMs, key, record);
+    for (const [step, { hash }] of Object.entries(record.durable)) {
+      const earlier = this.#hashes.get(`${key}@${step}`);
+      this.#hashes.set(`${key}@${step}`, hash);
       if (earlier !== undefined && earlier !== hash)
-        add("durable", `the durable state of step ${step} changed from ${short(earlier)} to ${short(hash)}`);
+        this.#violations.add(
+          "durable",
+          atMs,
+          `${key}: the state of step ${step} changed from ${short(earlier)} to ${short(hash)}`,
+        );
     }
+    if (before === undefined) return;
+    if (record.epoch < before.epoch)
+      this.#violations.add("fence", atMs, `${key}: the epoch went back from ${before.epoch} to ${record.epoch}`);
+    if (record.epoch === before.epoch && membersOf(record) !== membersOf(before))
+      this.#violations.add(
+        "fence",
+        atMs,
+        `${key}: within epoch ${record.epoch} the members changed from ${membersOf(before)} to ${membersOf(record)}`,
+      );
   }
 
-  /** An orchestrator told a PNode that its checkpoint was accepted. */
-  accepted(atMs: number, key: string, pnode: string, epoch: number): void {
-    const hosts = this.#hosts.get(`${key}@${epoch}`);
-    if (hosts?.has(pnode)) return;
-    const owners = hosts === undefined ? "nobody" : [...hosts].join(", ");
-    this.#violations.add(
-      "fence",
-      atMs,
-      `${key}: a checkpoint of ${pnode} was accepted in epoch ${epoch}, which belongs to ${owners}`,
+  /** An orchestrator accepted a checkpoint that it was asked to record at `askedMs`. */
+  accepted(askedMs: number, atMs: number, key: string, pnode: string, epoch: number): void {
+    const allowed = (this.#memberships.get(key) ?? []).some(
+      (one) => one.pnode === pnode && one.since <= epoch && one.fromMs <= atMs && one.untilMs >= askedMs,
     );
+    if (!allowed)
+      this.#violations.add(
+        "fence",
+        atMs,
+        `${key}: a checkpoint of ${pnode} was accepted under epoch ${epoch}, to which it has no right`,
+      );
   }
 
   /** The recovery line must be durable at every VNode when it is announced. */
@@ -108,6 +119,18 @@ export class FenceChecker {
       if (this.#records.get(key)?.durable[String(line)] === undefined)
         this.#violations.add("line", atMs, `the line ${line} is not durable at ${key}`);
   }
+
+  #follow(atMs: number, key: string, record: VNodeRecord): void {
+    const all = this.#memberships.get(key) ?? [];
+    this.#memberships.set(key, all);
+    for (const open of all) if (open.untilMs === Number.POSITIVE_INFINITY) open.untilMs = atMs;
+    for (const { pnode, since } of record.members)
+      all.push({ pnode, since, fromMs: atMs, untilMs: Number.POSITIVE_INFINITY });
+  }
+}
+
+function membersOf({ members }: VNodeRecord): string {
+  return members.map(({ pnode, incarnation }) => `${pnode} (${incarnation})`).join(", ");
 }
 
 /** Every sample of every step exactly once: `used` lists, per step, the samples that were drawn. */
@@ -127,12 +150,6 @@ export function checkSamples(used: ReadonlyMap<number, readonly number[]>, sampl
   }
   if (new Set(drawn).size !== drawn.length) problems.push("the last pass repeats a sample");
   return problems;
-}
-
-export function vnodeRecordOf(write: AcceptedWrite): VNodeRecord | undefined {
-  if (write.after === undefined) return undefined;
-  const record = JSON.parse(write.after) as VNodeRecord;
-  return { ...record, durable: record.durable ?? {} };
 }
 
 function short(hash: string | undefined): string {

@@ -41,6 +41,8 @@ export class Fabric {
   readonly listeners = new Map<string, Listener>();
   readonly streams = new Set<SimulatedStream>();
   readonly calls = new Set<OpenCall>();
+  /** Sees every call that a handler answered, for the checkers. */
+  onAnswer: (answer: Answer) => void = () => {};
 
   constructor(wire: Wire, options: FabricOptions = {}) {
     this.wire = wire;
@@ -61,6 +63,15 @@ export class Fabric {
         stream.breakOff(`${host.name} went away`, { withinMs });
     for (const call of this.calls) if (call.server === host) call.breakOff(withinMs);
   }
+}
+
+export interface Answer {
+  readonly method: DescMethod;
+  readonly request: unknown;
+  readonly response: unknown;
+  readonly caller: string;
+  readonly server: string;
+  readonly askedMs: number;
 }
 
 /** A call that waits for its reply. */
@@ -87,7 +98,11 @@ export class SimulatedNetwork implements Network {
     const bytes = encode(method, "input", request);
     return this.#exchange(address, method.name, options, async (listener, context) => {
       const handler = handlerOf(listener, method) as (request: RequestOf<M>, context: CallContext) => Promise<object>;
-      const response = await handler(fromBinary(method.input, bytes) as RequestOf<M>, context);
+      const askedMs = this.#fabric.wire.world.time.nowMs;
+      const decoded = fromBinary(method.input, bytes) as RequestOf<M>;
+      const response = await handler(decoded, context);
+      const [caller, server] = [this.#host.name, listener.host.name];
+      this.#fabric.onAnswer({ method, request: decoded, response, caller, server, askedMs });
       return encode(method, "output", response);
     }).then((reply) => fromBinary(method.output, reply) as ResponseOf<M>);
   }
