@@ -1,8 +1,7 @@
 // An Executor whose work takes virtual time, so that crashes and pauses can strike in the middle of it. The
 // numbers come from the executor inside; this file decides only when they are there.
 
-import type { Executor, KernelCall, KernelResult, SharedBytes, Tensors } from "../src/engine/engine.ts";
-import type { GraphModel } from "../src/graph/model.ts";
+import type { Executor } from "../src/engine/engine.ts";
 import type { Host } from "./world.ts";
 
 export interface ComputeTimes {
@@ -11,62 +10,29 @@ export interface ComputeTimes {
   readonly kernelMs: number;
 }
 
-export class SimulatedExecutor implements Executor {
-  readonly #inner: Executor;
-  readonly #host: Host;
-  readonly #times: ComputeTimes;
-
-  constructor(inner: Executor, host: Host, times: ComputeTimes) {
-    this.#inner = inner;
-    this.#host = host;
-    this.#times = times;
-  }
-
-  get kind(): Executor["kind"] {
-    return this.#inner.kind;
-  }
-
-  get workers(): number {
-    return this.#inner.workers;
-  }
-
-  register(name: string, graph: GraphModel): void {
-    this.#inner.register(name, graph);
-  }
-
-  unregister(name: string): void {
-    this.#inner.unregister(name);
-  }
-
-  async run(name: string, feeds: Tensors, options?: { into?: Tensors; transfer?: boolean }): Promise<Tensors> {
-    await this.#takes(this.#times.runMs);
-    return this.#inner.run(name, feeds, options);
-  }
-
-  async kernel(call: KernelCall): Promise<KernelResult> {
-    await this.#takes(this.#times.kernelMs);
-    return this.#inner.kernel(call);
-  }
-
-  allocate(bytes: number): SharedBytes {
-    return this.#inner.allocate(bytes);
-  }
-
-  free(memory: SharedBytes): void {
-    this.#inner.free(memory);
-  }
-
-  numericsClass(): Promise<string> {
-    return this.#inner.numericsClass();
-  }
-
-  close(): Promise<void> {
-    return this.#inner.close();
-  }
-
-  #takes(milliseconds: number): Promise<void> {
-    const { chance } = this.#host.world;
-    const delayMs = milliseconds * (0.5 + chance.uniform()) * this.#host.slowness;
-    return new Promise((resolve) => this.#host.after(delayMs, resolve));
-  }
+export function simulatedExecutor(inner: Executor, host: Host, times: ComputeTimes): Executor {
+  const takes = (milliseconds: number) => {
+    const delayMs = milliseconds * (0.5 + host.world.chance.uniform()) * host.slowness;
+    return new Promise<void>((resolve) => void host.after(delayMs, resolve));
+  };
+  return {
+    kind: inner.kind,
+    workers: inner.workers,
+    register: (name, graph) => inner.register(name, graph),
+    unregister: (name) => inner.unregister(name),
+    run: async (name, feeds, options) => {
+      await takes(times.runMs);
+      return inner.run(name, feeds, options);
+    },
+    kernel: async (call, options) => {
+      await takes(times.kernelMs);
+      return inner.kernel(call, options);
+    },
+    allocate: (bytes) => inner.allocate(bytes),
+    free: (memory) => inner.free(memory),
+    tensor: (dtype, shape) => inner.tensor(dtype, shape),
+    recycle: (tensors) => inner.recycle(tensors),
+    numericsClass: () => inner.numericsClass(),
+    close: () => inner.close(),
+  };
 }
