@@ -1,0 +1,166 @@
+// All commands by their words. Each is loaded only when it is used, so that `dcnr --help` stays quick.
+
+import type { CommandEntry } from "./command.ts";
+
+export const commands: readonly CommandEntry[] = [
+  {
+    group: "Run",
+    words: "up",
+    summary: "a whole network on this machine: orchestrator and PNodes",
+    load: () => import("./commands/up.ts"),
+  },
+  {
+    group: "Run",
+    words: "orchestrator",
+    summary: "an orchestrator on this machine",
+    load: () => import("./commands/orchestrator.ts"),
+  },
+  { group: "Run", words: "join", summary: "lend this machine to a network", load: () => import("./commands/join.ts") },
+  {
+    group: "Run",
+    words: "demo",
+    summary: "the whole story in a minute: train, lose a PNode, recover",
+    load: () => import("./commands/demo.ts"),
+  },
+  {
+    group: "Define",
+    words: "network create",
+    summary: "create a network from a YAML file",
+    load: () => import("./commands/network-create.ts"),
+  },
+  {
+    group: "Define",
+    words: "network analyze",
+    summary: "shapes, parameters, FLOPs and VNodes of a YAML file",
+    load: () => import("./commands/network-analyze.ts"),
+  },
+  {
+    group: "Define",
+    words: "network list",
+    summary: "networks that were created",
+    load: () => import("./commands/network-list.ts"),
+  },
+  {
+    group: "Define",
+    words: "network show",
+    summary: "one network with its VNodes",
+    load: () => import("./commands/network-show.ts"),
+  },
+  {
+    group: "Define",
+    words: "network delete",
+    summary: "delete a network",
+    load: () => import("./commands/network-delete.ts"),
+  },
+  {
+    group: "Train",
+    words: "train",
+    summary: "train a network on a dataset and watch it",
+    load: () => import("./commands/train.ts"),
+  },
+  {
+    group: "Train",
+    words: "session list",
+    summary: "training sessions",
+    load: () => import("./commands/session-list.ts"),
+  },
+  {
+    group: "Train",
+    words: "session show",
+    summary: "one session: settings, progress, step root",
+    load: () => import("./commands/session-show.ts"),
+  },
+  {
+    group: "Train",
+    words: "session suspend",
+    summary: "pause a session",
+    load: () => import("./commands/session-suspend.ts"),
+  },
+  {
+    group: "Train",
+    words: "session resume",
+    summary: "go on with a session from its recovery line",
+    load: () => import("./commands/session-resume.ts"),
+  },
+  {
+    group: "Train",
+    words: "session watch",
+    summary: "live progress of a session",
+    load: () => import("./commands/session-watch.ts"),
+  },
+  {
+    group: "Train",
+    words: "session metrics",
+    summary: "metrics of a session as a table, CSV or JSON",
+    load: () => import("./commands/session-metrics.ts"),
+  },
+  {
+    group: "Train",
+    words: "session delete",
+    summary: "delete a session",
+    load: () => import("./commands/session-delete.ts"),
+  },
+  {
+    group: "Look",
+    words: "nodes",
+    summary: "PNodes: hardware, load, reliability",
+    load: () => import("./commands/nodes.ts"),
+  },
+  {
+    group: "Look",
+    words: "vnodes",
+    summary: "VNodes: where each is, its step, why it waits",
+    load: () => import("./commands/vnodes.ts"),
+  },
+  {
+    group: "Look",
+    words: "status",
+    summary: "the network at a glance, and why anything waits",
+    load: () => import("./commands/status.ts"),
+  },
+  { group: "Look", words: "events", summary: "what happened", load: () => import("./commands/events.ts") },
+  {
+    group: "Look",
+    words: "top",
+    summary: "a live view of nodes, sessions and rates",
+    load: () => import("./commands/top.ts"),
+  },
+  {
+    group: "More",
+    words: "simulate",
+    summary: "run seeded worlds full of faults and compare step roots",
+    load: () => import("./commands/simulate.ts"),
+  },
+  {
+    group: "More",
+    words: "config",
+    summary: "settings and where they come from",
+    load: () => import("./commands/config.ts"),
+  },
+  {
+    group: "More",
+    words: "completion",
+    summary: "shell completion for bash, zsh or fish",
+    load: () => import("./commands/completion.ts"),
+  },
+  {
+    group: "More",
+    words: "version",
+    summary: "versions of this program and of the orchestrator",
+    load: () => import("./commands/version.ts"),
+  },
+];
+
+export interface Found {
+  readonly entry: CommandEntry;
+  readonly rest: string[];
+}
+
+/** The command whose words begin the command line. */
+export function findCommand(words: readonly string[]): Found | undefined {
+  for (const length of [2, 1]) {
+    const entry = commands.find((candidate) => candidate.words === words.slice(0, length).join(" "));
+    if (entry && words.length >= length) return { entry, rest: words.slice(length) };
+  }
+  return undefined;
+}

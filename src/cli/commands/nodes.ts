@@ -1,0 +1,54 @@
+// `dcnr nodes`: the PNodes with what they have, how busy and how reliable they are.
+
+import type { PNode } from "../../protocol/gen/dcnr/v1/fleet_pb.ts";
+import type { Command } from "../command.ts";
+import { connectionOptions, withClient } from "../connection.ts";
+import { bytes } from "../progress.ts";
+
+export const command: Command = {
+  summary: "List PNodes: hardware, load, reliability, numerics class.",
+  options: connectionOptions,
+  examples: ["dcnr nodes", "dcnr nodes --json | jq '.[].name'"],
+  run: (context) =>
+    withClient(context, async (client) => {
+      const pnodes = await client.fleet.pnodes();
+      const { out } = context;
+      if (context.flags.is("json")) return void out.json(pnodes);
+      if (pnodes.length === 0)
+        return void out.line(`No PNode has joined yet. On any machine: dcnr join ${client.address}`);
+      out.table(
+        [
+          { title: "NAME" },
+          { title: "STATUS" },
+          { title: "VNODES", align: "right" },
+          { title: "LOAD", align: "right" },
+          { title: "CORES", align: "right" },
+          { title: "MEMORY", align: "right" },
+          { title: "GPUS", align: "right" },
+          { title: "GFLOP/S", align: "right" },
+          { title: "RELIABLE", align: "right" },
+          { title: "NUMERICS", shrink: true },
+          { title: "ID", shrink: true },
+        ],
+        pnodes.map(row),
+      );
+      return undefined;
+    }),
+};
+
+function row(pnode: PNode): string[] {
+  const { capabilities } = pnode;
+  return [
+    pnode.name || pnode.id,
+    pnode.status,
+    String(pnode.vnodes),
+    `${Math.round(pnode.load * 100)} %`,
+    String(pnode.limits?.cpus || capabilities?.cores || "?"),
+    bytes(capabilities?.memoryBytes ?? 0n),
+    String(capabilities?.gpus.length ?? 0),
+    capabilities?.gflops ? capabilities.gflops.toFixed(0) : "?",
+    `${Math.round(pnode.reliability * 100)} %`,
+    (capabilities?.numerics ?? []).map((numerics) => `${numerics.engine}:${numerics.class.slice(0, 8)}`).join(" "),
+    pnode.id,
+  ];
+}

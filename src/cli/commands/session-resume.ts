@@ -1,0 +1,22 @@
+// `dcnr session resume`: goes on from the recovery line, after a suspend or after everything was down.
+
+import type { Command } from "../command.ts";
+import { connectionOptions, withClient } from "../connection.ts";
+import { follow, showSession } from "../sessions.ts";
+
+export const command: Command = {
+  summary: "Go on with a session from its recovery line, to the same step root as if nothing had happened.",
+  positionals: [{ name: "SESSION" }],
+  options: { ...connectionOptions, detach: { type: "boolean", summary: "return at once instead of watching" } },
+  examples: ["dcnr session resume mlp-3f2a9c1b7d04", "dcnr session resume mlp-3f2a9c1b7d04 --detach --json"],
+  run: (context) =>
+    withClient(context, async (client) => {
+      const { flags, out, signal } = context;
+      const id = context.arguments[0] ?? "";
+      let session = await client.sessions.start(id);
+      if (!flags.is("detach")) session = (await follow(client, id, out, signal)) ?? session;
+      if (flags.is("json")) out.json(session);
+      else showSession(out, session);
+      return session.status === "failed" ? 1 : 0;
+    }),
+};

@@ -1,0 +1,64 @@
+// A progress bar with rate and time left: redrawn in place on a terminal, a line now and then without one.
+
+import type { Output } from "./output.ts";
+
+/** Without a terminal a line every so often is enough to see that work goes on. */
+const plainIntervalMs = 5_000;
+const drawIntervalMs = 80;
+
+export class Progress {
+  readonly #out: Output;
+  readonly #title: string;
+  readonly #startedMs = performance.now();
+  #lastMs = Number.NEGATIVE_INFINITY;
+  #startedAt: number | undefined;
+
+  constructor(out: Output, title: string) {
+    this.#out = out;
+    this.#title = title;
+  }
+
+  update(done: number, total: number, detail: string): void {
+    this.#startedAt ??= done;
+    const now = performance.now();
+    const live = process.stderr.isTTY === true;
+    if (now - this.#lastMs < (live ? drawIntervalMs : plainIntervalMs) && done < total) return;
+    this.#lastMs = now;
+    const left = this.#left(done, total);
+    const share = total > 0 ? Math.min(1, done / total) : 0;
+    if (live)
+      this.#out.status(`${this.#title} ${bar(share, 24, this.#out.unicode)} ${done}/${total}  ${detail}${left}`);
+    else this.#out.note(`${this.#title} ${done}/${total}  ${detail}${left}`);
+  }
+
+  #left(done: number, total: number): string {
+    const moved = done - (this.#startedAt ?? 0);
+    if (moved <= 0 || done >= total) return "";
+    const seconds = ((performance.now() - this.#startedMs) / 1000 / moved) * (total - done);
+    return `  ${duration(seconds)} left`;
+  }
+}
+
+export function bar(share: number, width: number, unicode: boolean): string {
+  const full = Math.round(share * width);
+  return unicode ? "█".repeat(full) + "░".repeat(width - full) : `[${"#".repeat(full)}${".".repeat(width - full)}]`;
+}
+
+export function duration(seconds: number): string {
+  if (!Number.isFinite(seconds)) return "?";
+  if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
+  if (seconds < 100) return `${seconds.toFixed(seconds < 10 ? 1 : 0)} s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 100) return `${minutes} min ${Math.round(seconds % 60)} s`;
+  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}
+
+export function bytes(count: number | bigint): string {
+  let value = Number(count);
+  for (const unit of ["B", "KB", "MB", "GB", "TB"]) {
+    if (value < 1000 || unit === "TB")
+      return `${unit === "B" || value >= 100 ? Math.round(value) : value.toFixed(1)} ${unit}`;
+    value /= 1000;
+  }
+  return "";
+}

@@ -1,0 +1,92 @@
+// How sessions are shown: as a table, and live with a progress bar until they end.
+
+import type { Client } from "../client/client.ts";
+import type { Session } from "../protocol/gen/dcnr/v1/session_pb.ts";
+import type { Output } from "./output.ts";
+import { duration, Progress } from "./progress.ts";
+
+export function showSessions(out: Output, sessions: readonly Session[]): void {
+  out.table(
+    [
+      { title: "SESSION" },
+      { title: "STATUS" },
+      { title: "STEP", align: "right" },
+      { title: "LOSS", align: "right" },
+      { title: "SAMPLES/S", align: "right" },
+      { title: "LINE", align: "right" },
+      { title: "NETWORK", shrink: true },
+      { title: "DATASET", shrink: true },
+      { title: "REASON", shrink: true },
+    ],
+    sessions.map((session) => [
+      session.id,
+      session.status,
+      `${session.step}/${session.totalSteps}`,
+      session.loss ? session.loss.toFixed(4) : "",
+      session.samplesPerSecond ? session.samplesPerSecond.toFixed(0) : "",
+      String(session.line),
+      session.settings?.network ?? "",
+      session.settings?.dataset ?? "",
+      session.reason,
+    ]),
+  );
+}
+
+const ended = new Set(["done", "failed", "suspended", "deleted"]);
+
+/** Follows a session until it ends or the signal says stop; the last state seen. */
+export async function follow(
+  client: Client,
+  id: string,
+  out: Output,
+  signal: AbortSignal,
+  onUpdate: (session: Session) => void = () => {},
+): Promise<Session | undefined> {
+  const progress = new Progress(out, "training");
+  let last: Session | undefined;
+  for await (const update of client.sessions.watch(id, signal)) {
+    for (const event of update.events)
+      out.note(out.tone(event.level === "info" ? "dim" : "warn", `  ${event.message}`));
+    if (!update.session) continue;
+    last = update.session;
+    onUpdate(last);
+    progress.update(Number(last.step), Number(last.totalSteps), describe(last));
+    if (ended.has(last.status)) break;
+  }
+  out.status("");
+  return last;
+}
+
+function describe(session: Session): string {
+  if (session.status === "waiting") return `waits: ${session.reason}`;
+  const wait = session.waits[0];
+  const parts = [
+    session.loss ? `loss ${session.loss.toFixed(4)}` : "",
+    session.samplesPerSecond ? `${session.samplesPerSecond.toFixed(0)} samples/s` : "",
+    session.validationAccuracy ? `accuracy ${(session.validationAccuracy * 100).toFixed(1)} %` : "",
+    wait ? `waits: ${wait.vnode} ${wait.reason} (${duration(wait.sinceSeconds)})` : "",
+  ];
+  return parts.filter(Boolean).join("  ");
+}
+
+export function showSession(out: Output, session: Session): void {
+  const settings = session.settings;
+  const lines: [string, string][] = [
+    ["session", session.id],
+    ["status", session.reason ? `${session.status}: ${session.reason}` : session.status],
+    ["network", settings?.network ?? ""],
+    ["dataset", settings ? `${settings.dataset}, split ${settings.split}` : ""],
+    ["step", `${session.step} of ${session.totalSteps}; recovery line ${session.line}`],
+    ["batch", settings ? `${settings.batch} in ${settings.microbatches} microbatches` : ""],
+    ["numerics", settings ? `${settings.numerics}, seed ${settings.seed}` : ""],
+    ["loss", session.loss ? session.loss.toFixed(6) : "(none yet)"],
+    ["validation", session.validationLoss ? validation(session) : "(none yet)"],
+    ["step root", session.stepRoot ? `${session.stepRoot} after step ${session.stepRootStep}` : "(none yet)"],
+  ];
+  for (const [name, text] of lines) out.line(`${out.tone("dim", name.padEnd(11))} ${text}`);
+}
+
+function validation(session: Session): string {
+  const accuracy = session.validationAccuracy ? `, accuracy ${(session.validationAccuracy * 100).toFixed(2)} %` : "";
+  return `loss ${session.validationLoss.toFixed(6)}${accuracy}`;
+}

@@ -1,0 +1,165 @@
+// A small typed client of an orchestrator: what the CLI, the examples and app developers use.
+
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { DcnrError } from "../core/errors.ts";
+import { sha256 } from "../core/hash.ts";
+import { type Dataset, DatasetService } from "../protocol/gen/dcnr/v1/data_pb.ts";
+import { FleetService, type PNode, type VNode } from "../protocol/gen/dcnr/v1/fleet_pb.ts";
+import { type Network as NetworkInfo, NetworkService } from "../protocol/gen/dcnr/v1/network_pb.ts";
+import { type Session, SessionService, type SessionSettingsSchema } from "../protocol/gen/dcnr/v1/session_pb.ts";
+import { SystemService } from "../protocol/gen/dcnr/v1/system_pb.ts";
+import { openGrpcNetwork } from "../protocol/grpc.ts";
+import type { Network } from "../protocol/network.ts";
+
+export interface ConnectOptions {
+  readonly apiKey?: string;
+  /** How bytes are sent to blob addresses; the global fetch unless told otherwise. */
+  readonly fetch: typeof globalThis.fetch;
+}
+
+export type SessionSettingsInit = MessageInitShape<typeof SessionSettingsSchema>;
+
+export class Client {
+  readonly address: string;
+  readonly network: Network;
+  readonly #fetch: typeof globalThis.fetch;
+
+  constructor(address: string, options: ConnectOptions) {
+    this.address = address;
+    this.#fetch = options.fetch;
+    this.network = openGrpcNetwork(options.apiKey ? { headers: { authorization: `Bearer ${options.apiKey}` } } : {});
+  }
+
+  readonly system = {
+    version: () => this.network.call(this.address, SystemService.method.getVersion, {}),
+    health: () => this.network.call(this.address, SystemService.method.getHealth, {}),
+  };
+
+  readonly networks = {
+    create: async (definition: string, options: { id?: string } = {}): Promise<NetworkInfo> => {
+      const method = NetworkService.method.createNetwork;
+      const { network } = await this.network.call(this.address, method, { definition, id: options.id ?? "" });
+      return network!;
+    },
+    get: (id: string) => this.network.call(this.address, NetworkService.method.getNetwork, { id }),
+    list: (): Promise<NetworkInfo[]> =>
+      allPages(async (pageToken) => {
+        const page = await this.network.call(this.address, NetworkService.method.listNetworks, { pageToken });
+        return { items: page.networks, next: page.nextPageToken };
+      }),
+    delete: (id: string) => this.network.call(this.address, NetworkService.method.deleteNetwork, { id }),
+  };
+
+  readonly sessions = {
+    create: async (settings: SessionSettingsInit, options: { start?: boolean } = {}): Promise<Session> => {
+      const method = SessionService.method.createSession;
+      const { session } = await this.network.call(this.address, method, { settings, start: options.start ?? true });
+      return session!;
+    },
+    start: async (id: string, expected?: SessionSettingsInit): Promise<Session> => {
+      const method = SessionService.method.startSession;
+      const { session } = await this.network.call(this.address, method, { id, ...(expected ? { expected } : {}) });
+      return session!;
+    },
+    suspend: async (id: string): Promise<Session> => {
+      const { session } = await this.network.call(this.address, SessionService.method.suspendSession, { id });
+      return session!;
+    },
+    get: async (id: string): Promise<Session> => {
+      const { session } = await this.network.call(this.address, SessionService.method.getSession, { id });
+      return session!;
+    },
+    list: (): Promise<Session[]> =>
+      allPages(async (pageToken) => {
+        const page = await this.network.call(this.address, SessionService.method.listSessions, { pageToken });
+        return { items: page.sessions, next: page.nextPageToken };
+      }),
+    watch: (id: string, signal?: AbortSignal) =>
+      this.network.watch(this.address, SessionService.method.watchSession, { id }, { signal }),
+    delete: (id: string) => this.network.call(this.address, SessionService.method.deleteSession, { id }),
+    metrics: (session: string, names: string[] = []) =>
+      allPages(async (pageToken) => {
+        const method = SessionService.method.listMetrics;
+        const page = await this.network.call(this.address, method, { session, names, pageToken });
+        return { items: page.metrics, next: page.nextPageToken };
+      }),
+    stepRoots: (session: string) =>
+      allPages(async (pageToken) => {
+        const method = SessionService.method.listStepRoots;
+        const page = await this.network.call(this.address, method, { session, pageToken });
+        return { items: page.roots, next: page.nextPageToken };
+      }),
+  };
+
+  readonly datasets = {
+    /** Sends a blob unless it is there already. */
+    upload: async (content: Uint8Array<ArrayBuffer>): Promise<string> => {
+      const hash = sha256(content);
+      const method = DatasetService.method.grantUpload;
+      const grant = await this.network.call(this.address, method, { hash, bytes: BigInt(content.byteLength) });
+      if (grant.present) return hash;
+      const response = await this.#fetch(grant.url, { method: "PUT", headers: grant.headers, body: content });
+      if (!response.ok)
+        throw new DcnrError(
+          "unavailable",
+          `the upload was refused (${response.status}): ${(await response.text()).trim()}`,
+        );
+      return hash;
+    },
+    create: async (name: string, manifest: string): Promise<Dataset> => {
+      const method = DatasetService.method.createDataset;
+      const { dataset } = await this.network.call(this.address, method, { name, manifest });
+      return dataset!;
+    },
+    get: (name: string) => this.network.call(this.address, DatasetService.method.getDataset, { name }),
+    list: (): Promise<Dataset[]> =>
+      allPages(async (pageToken) => {
+        const page = await this.network.call(this.address, DatasetService.method.listDatasets, { pageToken });
+        return { items: page.datasets, next: page.nextPageToken };
+      }),
+    delete: (name: string) => this.network.call(this.address, DatasetService.method.deleteDataset, { name }),
+    samples: async (name: string, start: number, count: number) => {
+      const method = DatasetService.method.showSamples;
+      const { samples } = await this.network.call(this.address, method, { name, start: BigInt(start), count });
+      return samples;
+    },
+  };
+
+  readonly fleet = {
+    pnodes: (): Promise<PNode[]> =>
+      allPages(async (pageToken) => {
+        const page = await this.network.call(this.address, FleetService.method.listPNodes, { pageToken });
+        return { items: page.pnodes, next: page.nextPageToken };
+      }),
+    vnodes: (session = ""): Promise<VNode[]> =>
+      allPages(async (pageToken) => {
+        const page = await this.network.call(this.address, FleetService.method.listVNodes, { session, pageToken });
+        return { items: page.vnodes, next: page.nextPageToken };
+      }),
+    status: () => this.network.call(this.address, FleetService.method.getStatus, {}),
+    events: async (afterSequence = 0n, options: { session?: string; kindPrefix?: string } = {}) => {
+      const method = FleetService.method.listEvents;
+      const { events } = await this.network.call(this.address, method, {
+        afterSequence,
+        session: options.session ?? "",
+        kindPrefix: options.kindPrefix ?? "",
+      });
+      return events;
+    },
+    watch: (signal?: AbortSignal) => this.network.watch(this.address, FleetService.method.watchFleet, {}, { signal }),
+  };
+
+  close(): Promise<void> {
+    return this.network.close();
+  }
+}
+
+async function allPages<T>(page: (token: string) => Promise<{ items: T[]; next: string }>): Promise<T[]> {
+  const items: T[] = [];
+  for (let token = ""; ; ) {
+    const answer = await page(token);
+    items.push(...answer.items);
+    if (answer.next === "") return items;
+    token = answer.next;
+  }
+}
