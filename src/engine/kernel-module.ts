@@ -1,0 +1,350 @@
+// The SIMD kernels themselves, written with the emitter of wasm.ts. Each handles a whole number of groups of 16
+// floats; no fused multiply-add and no relaxed instruction, so that the bits are the same everywhere.
+
+import {
+  addI32,
+  type Code,
+  type FunctionBuilder,
+  f32x4,
+  f64x2,
+  type Global,
+  get,
+  getGlobal,
+  i32,
+  i32x4,
+  i64x2,
+  type Local,
+  lessI32,
+  ModuleBuilder,
+  type Statement,
+  set,
+  setGlobal,
+  splatF32,
+  splatI32,
+  v128,
+  whileLoop,
+} from "./wasm.ts";
+
+/** Every kernel's length is a multiple of it. */
+export const groupElements = 16;
+
+/** The multiplier of the digest: odd, with its bits well spread (the golden ratio's fraction). */
+export const digestMultiplier = 0x9e3779b97f4a7c15n;
+
+type Vector = Code<"v128">;
+
+/** A loop over groups of `step` bytes; the first parameter of every function is the number of bytes. */
+function forBytes(
+  builder: FunctionBuilder,
+  bytes: Local<"i32">,
+  step: number,
+  body: (at: Local<"i32">) => Statement[],
+) {
+  const at = builder.local("i32");
+  return whileLoop(lessI32(get(at), get(bytes)), [...body(at), set(at, addI32(get(at), i32(step)))]);
+}
+
+function pointers<Name extends string>(builder: FunctionBuilder, ...names: Name[]): Record<Name, Local<"i32">> {
+  const entries = names.map((name) => [name, builder.parameter("i32")]);
+  return Object.fromEntries(entries) as Record<Name, Local<"i32">>;
+}
+
+function numbers<Name extends string>(builder: FunctionBuilder, ...names: Name[]): Record<Name, Vector> {
+  const entries = names.map((name) => [name, splatF32(get(builder.parameter("f32")))]);
+  return Object.fromEntries(entries) as Record<Name, Vector>;
+}
+
+const at = (pointer: Local<"i32">, offset: Local<"i32">) => addI32(get(pointer), get(offset));
+
+/** Hoists splats out of the loop. */
+function keep(builder: FunctionBuilder, vectors: Record<string, Vector>, before: Statement[]): Record<string, Vector> {
+  return Object.fromEntries(
+    Object.entries(vectors).map(([name, vector]) => {
+      const local = builder.local("v128");
+      before.push(set(local, vector));
+      return [name, get(local)];
+    }),
+  );
+}
+
+/** adam: `decay` joins the gradient (0 for AdamW), `shrink` multiplies the weights first (1 for Adam). */
+function defineAdam(module: ModuleBuilder): void {
+  module.define("adam", (builder) => {
+    const bytes = builder.parameter("i32");
+    const p = pointers(builder, "weights", "gradient", "first", "second");
+    const raw = numbers(
+      builder,
+      "beta1",
+      "rest1",
+      "beta2",
+      "rest2",
+      "step",
+      "root",
+      "epsilon",
+      "decay",
+      "shrink",
+      "scale",
+    );
+    const before: Statement[] = [];
+    const n = keep(builder, raw, before) as typeof raw;
+    const [w, g, m, v] = [0, 1, 2, 3].map(() => builder.local("v128")) as [L, L, L, L];
+    const loop = forBytes(builder, bytes, 16, (offset) => [
+      set(w, v128.load(at(p.weights, offset))),
+      set(g, f32x4.add(f32x4.mul(v128.load(at(p.gradient, offset)), n.scale), f32x4.mul(get(w), n.decay))),
+      set(m, f32x4.add(f32x4.mul(v128.load(at(p.first, offset)), n.beta1), f32x4.mul(get(g), n.rest1))),
+      set(
+        v,
+        f32x4.add(f32x4.mul(v128.load(at(p.second, offset)), n.beta2), f32x4.mul(f32x4.mul(get(g), get(g)), n.rest2)),
+      ),
+      v128.store(at(p.first, offset), get(m)),
+      v128.store(at(p.second, offset), get(v)),
+      v128.store(
+        at(p.weights, offset),
+        f32x4.sub(
+          f32x4.mul(get(w), n.shrink),
+          f32x4.div(f32x4.mul(get(m), n.step), f32x4.add(f32x4.mul(f32x4.sqrt(get(v)), n.root), n.epsilon)),
+        ),
+      ),
+    ]);
+    return [...before, loop];
+  });
+}
+
+type L = Local<"v128">;
+
+function defineSgd(module: ModuleBuilder): void {
+  for (const withVelocity of [true, false])
+    module.define(withVelocity ? "sgdMomentum" : "sgd", (builder) => {
+      const bytes = builder.parameter("i32");
+      const p = pointers(builder, "weights", "gradient", "velocity");
+      const raw = numbers(builder, "rate", "momentum", "decay", "scale");
+      const before: Statement[] = [];
+      const n = keep(builder, raw, before) as typeof raw;
+      const [w, g] = [builder.local("v128"), builder.local("v128")];
+      const velocity = (offset: Local<"i32">): Statement[] => [
+        set(g, f32x4.add(f32x4.mul(v128.load(at(p.velocity, offset)), n.momentum), get(g))),
+        v128.store(at(p.velocity, offset), get(g)),
+      ];
+      const loop = forBytes(builder, bytes, 16, (offset) => [
+        set(w, v128.load(at(p.weights, offset))),
+        set(g, f32x4.add(f32x4.mul(v128.load(at(p.gradient, offset)), n.scale), f32x4.mul(get(w), n.decay))),
+        ...(withVelocity ? velocity(offset) : []),
+        v128.store(at(p.weights, offset), f32x4.sub(get(w), f32x4.mul(get(g), n.rate))),
+      ]);
+      return [...before, loop];
+    });
+}
+
+function defineElementwise(module: ModuleBuilder): void {
+  module.define("accumulate", (builder) => {
+    const bytes = builder.parameter("i32");
+    const p = pointers(builder, "into", "add");
+    return [
+      forBytes(builder, bytes, 16, (offset) => [
+        v128.store(at(p.into, offset), f32x4.add(v128.load(at(p.into, offset)), v128.load(at(p.add, offset)))),
+      ]),
+    ];
+  });
+  module.define("roundBfloat16", (builder) => {
+    const bytes = builder.parameter("i32");
+    const p = pointers(builder, "into", "of");
+    const x = builder.local("v128");
+    const odd = v128.and(i32x4.shiftRight(get(x), 16), splat(1));
+    const rounded = v128.and(i32x4.add(i32x4.add(get(x), splat(0x7fff)), odd), splat(0xffff0000));
+    const notNumber = i32x4.greaterUnsigned(v128.and(get(x), splat(0x7fffffff)), splat(0x7f800000));
+    return [
+      forBytes(builder, bytes, 16, (offset) => [
+        set(x, v128.load(at(p.of, offset))),
+        v128.store(at(p.into, offset), v128.select(splat(0x7fc00000), rounded, notNumber)),
+      ]),
+    ];
+  });
+  module.define("roundFloat16", (builder) => {
+    const bytes = builder.parameter("i32");
+    const p = pointers(builder, "into", "of");
+    return [forBytes(builder, bytes, 16, roundFloat16(builder, p.into, p.of))];
+  });
+}
+
+const splat = (word: number) => v128.words(word, word, word, word);
+const halfWord = 0x3f000000;
+
+function roundFloat16(builder: FunctionBuilder, into: Local<"i32">, of: Local<"i32">) {
+  const [x, size] = [builder.local("v128"), builder.local("v128")];
+  const odd = v128.and(i32x4.shiftRight(get(size), 13), splat(1));
+  const normal = v128.and(i32x4.add(i32x4.add(get(size), splat(0xfff)), odd), splat(0xffffe000));
+  // Around 0.5 floats are 2^-24 apart, as the subnormal halves are: adding 0.5 rounds to them.
+  const subnormal = f32x4.sub(f32x4.add(get(size), splat(halfWord)), splat(halfWord));
+  const isSubnormal = i32x4.lessUnsigned(get(size), splat(0x38800000));
+  const isTooLarge = i32x4.greaterUnsigned(get(size), splat(0x477fefff));
+  const notNumber = i32x4.greaterUnsigned(get(size), splat(0x7f800000));
+  const rounded = v128.select(subnormal, normal, isSubnormal);
+  const bounded = v128.select(splat(0x7f800000), rounded, isTooLarge);
+  return (offset: Local<"i32">): Statement[] => [
+    set(x, v128.load(at(of, offset))),
+    set(size, v128.and(get(x), splat(0x7fffffff))),
+    v128.store(
+      at(into, offset),
+      v128.or(v128.select(splat(0x7fc00000), bounded, notNumber), v128.and(get(x), splat(0x80000000))),
+    ),
+  ];
+}
+
+/** Lane l sums the elements with index l modulo 4, in doubles. */
+function defineSums(module: ModuleBuilder): void {
+  const lanes = [0, 1, 2, 3].map((lane) => module.global(`sum${lane}`, "f64"));
+  const define = (name: string, term: (x: Vector) => Vector) =>
+    module.define(name, (builder) => {
+      const bytes = builder.parameter("i32");
+      const p = pointers(builder, "of");
+      const [low, high, x] = [builder.local("v128"), builder.local("v128"), builder.local("v128")];
+      const upper = v128.shuffle(get(x), get(x), [2, 3, 2, 3]);
+      const read = (a: number, b: number) =>
+        f64x2.replaceLane(f64x2.replaceLane(splat(0), 0, getGlobal(lanes[a] as F)), 1, getGlobal(lanes[b] as F));
+      const loop = forBytes(builder, bytes, 16, (offset) => [
+        set(x, v128.load(at(p.of, offset))),
+        set(low, f64x2.add(get(low), term(f64x2.promoteLow(get(x))))),
+        set(high, f64x2.add(get(high), term(f64x2.promoteLow(upper)))),
+      ]);
+      const write = lanes.map((lane, i) => setGlobal(lane, f64x2.lane(get(i < 2 ? low : high), i % 2)));
+      return [set(low, read(0, 1)), set(high, read(2, 3)), loop, ...write];
+    });
+  define("sumOfSquares", (x) => f64x2.mul(x, x));
+}
+
+type F = Global<"f64">;
+type I = Global<"i64">;
+
+/** x - x is 0 for finite x and NaN otherwise: any NaN stays in the lane that saw it. */
+function defineFinite(module: ModuleBuilder): void {
+  const check = module.global("finite0", "f64");
+  module.define("finite", (builder) => {
+    const bytes = builder.parameter("i32");
+    const p = pointers(builder, "of");
+    const [sum, x] = [builder.local("v128"), builder.local("v128")];
+    const loop = forBytes(builder, bytes, 16, (offset) => [
+      set(x, v128.load(at(p.of, offset))),
+      set(sum, v128.or(get(sum), f32x4.sub(get(x), get(x)))),
+    ]);
+    const upper = v128.shuffle(get(sum), get(sum), [2, 3, 2, 3]);
+    const both = f64x2.promoteLow(v128.or(get(sum), upper));
+    const total = f64x2.add(both, v128.shuffle(both, both, [2, 3, 2, 3]));
+    return [loop, setGlobal(check, f64x2.lane(total, 0))];
+  });
+}
+
+/**
+ * Eight lanes of 64 bits; a group of 64 bytes feeds each lane once: lane = (lane ^ data) * multiplier, then the upper half
+ * is folded into the lower. Every step can be undone, so that a single changed bit always changes its lane.
+ */
+function defineDigest(module: ModuleBuilder): void {
+  const lanes = Array.from({ length: 8 }, (_, lane) => module.global(`digest${lane}`, "i64"));
+  const low = Number(digestMultiplier & 0xffffffffn);
+  const high = Number(digestMultiplier >> 32n);
+  module.define("digest", (builder) => {
+    const bytes = builder.parameter("i32");
+    const p = pointers(builder, "of");
+    const state = [0, 1, 2, 3].map(() => builder.local("v128"));
+    const load = state.map((vector, i) => {
+      const first = i64x2.replaceLane(splat(0), 0, getGlobal(lanes[2 * i] as I));
+      return set(vector, i64x2.replaceLane(first, 1, getGlobal(lanes[2 * i + 1] as I)));
+    });
+    const loop = forBytes(builder, bytes, 64, (offset) =>
+      state.flatMap((vector, i) => [
+        set(
+          vector,
+          i64x2.mul(v128.xor(get(vector), v128.load(at(p.of, offset), 16 * i)), v128.words(low, high, low, high)),
+        ),
+        set(vector, v128.xor(get(vector), i64x2.shiftRight(get(vector), 32))),
+      ]),
+    );
+    const store = lanes.map((lane, i) => setGlobal(lane, i64x2.lane(get(state[i >> 1] as L), i % 2)));
+    return [...load, loop, ...store];
+  });
+}
+
+/** Philox on four counters side by side; the key, threshold and counter words come as integers. */
+function defineChance(module: ModuleBuilder): void {
+  module.define("chance", (builder) => {
+    const bytes = builder.parameter("i32");
+    const p = pointers(builder, "into", "block", "blockHigh", "key0", "key1", "key2", "key3", "threshold");
+    const values = numbers(builder, "keepValue", "dropValue");
+    const x = [0, 1, 2, 3].map(() => builder.local("v128")) as [L, L, L, L];
+    const temporary = [0, 1, 2, 3].map(() => builder.local("v128")) as [L, L, L, L];
+    const keys = [builder.local("v128"), builder.local("v128")] as const;
+    const counter = builder.local("v128");
+    const round = philoxRound(x, temporary, keys);
+    const begin: Statement[] = [
+      set(x[0], get(counter)),
+      set(x[1], splatI32(get(p.blockHigh))),
+      set(x[2], splatI32(get(p.key2))),
+      set(x[3], splatI32(get(p.key3))),
+      set(keys[0], splatI32(get(p.key0))),
+      set(keys[1], splatI32(get(p.key1))),
+      set(counter, i32x4.add(get(counter), splat(4))),
+    ];
+    const isDrop = (words: Vector) => i32x4.lessUnsigned(words, splatI32(get(p.threshold)));
+    const loop = forBytes(builder, bytes, 64, (offset) => [
+      ...begin,
+      ...Array.from({ length: 10 }, () => round).flat(),
+      ...transposed(x).map((words, i) =>
+        v128.store(at(p.into, offset), v128.select(values.dropValue, values.keepValue, isDrop(words)), 16 * i),
+      ),
+    ]);
+    return [set(counter, i32x4.add(splatI32(get(p.block)), v128.words(0, 1, 2, 3))), loop];
+  });
+}
+
+function philoxRound(x: [L, L, L, L], t: [L, L, L, L], keys: readonly [L, L]): Statement[] {
+  const multiplier0 = splat(0xd2511f53);
+  const multiplier1 = splat(0xcd9e8d57);
+  const lows = (a: L, b: L) => v128.shuffle(get(a), get(b), [0, 2, 4, 6]);
+  const highs = (a: L, b: L) => v128.shuffle(get(a), get(b), [1, 3, 5, 7]);
+  return [
+    set(t[0], i64x2.productLow(get(x[0]), multiplier0)),
+    set(t[1], i64x2.productHigh(get(x[0]), multiplier0)),
+    set(t[2], i64x2.productLow(get(x[2]), multiplier1)),
+    set(t[3], i64x2.productHigh(get(x[2]), multiplier1)),
+    set(x[0], v128.xor(v128.xor(highs(t[2], t[3]), get(x[1])), get(keys[0]))),
+    set(x[1], lows(t[2], t[3])),
+    set(x[2], v128.xor(v128.xor(highs(t[0], t[1]), get(x[3])), get(keys[1]))),
+    set(x[3], lows(t[0], t[1])),
+    set(keys[0], i32x4.add(get(keys[0]), splat(0x9e3779b9))),
+    set(keys[1], i32x4.add(get(keys[1]), splat(0xbb67ae85))),
+  ];
+}
+
+/** Lane b of vector i is word i of block b; what comes out holds one block per vector. */
+function transposed(x: [L, L, L, L]): Vector[] {
+  const low01 = v128.shuffle(get(x[0]), get(x[1]), [0, 4, 1, 5]);
+  const low23 = v128.shuffle(get(x[2]), get(x[3]), [0, 4, 1, 5]);
+  const high01 = v128.shuffle(get(x[0]), get(x[1]), [2, 6, 3, 7]);
+  const high23 = v128.shuffle(get(x[2]), get(x[3]), [2, 6, 3, 7]);
+  return [
+    v128.shuffle(low01, low23, [0, 1, 4, 5]),
+    v128.shuffle(low01, low23, [2, 3, 6, 7]),
+    v128.shuffle(high01, high23, [0, 1, 4, 5]),
+    v128.shuffle(high01, high23, [2, 3, 6, 7]),
+  ];
+}
+
+let bytes: Uint8Array<ArrayBuffer> | undefined;
+
+/** The module's bytes; the same on every machine. */
+export function kernelModuleBytes(): Uint8Array<ArrayBuffer> {
+  if (bytes === undefined) {
+    const module = new ModuleBuilder();
+    for (const define of [
+      defineAdam,
+      defineSgd,
+      defineElementwise,
+      defineSums,
+      defineFinite,
+      defineDigest,
+      defineChance,
+    ])
+      define(module);
+    bytes = module.bytes();
+  }
+  return bytes;
+}
