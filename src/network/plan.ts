@@ -1,9 +1,11 @@
 // The compiled form of a network: operational VNodes with their ports, parameters and edges. It depends
-// on the definition alone, never on placement, so that placement never changes bits.
+// on the definition alone, never on placement, so that placement never changes bits. compile.ts makes it,
+// graphs.ts builds what the engines run.
 
 import type { EdgeId, Sha256, VNodeId } from "../core/ids.ts";
 import type { Shape } from "../core/tensor.ts";
 import type { GraphModel, ValueInfo } from "../graph/model.ts";
+import type { BodyNode } from "./body.ts";
 
 /** What travels: floats in the declared activation precision, token ids as int32. */
 export type WireType = "float32" | "float16" | "bfloat16" | "int32";
@@ -13,6 +15,11 @@ export interface Plan {
   readonly definition: Sha256;
   /** In id order; the step root hashes them in this order. */
   readonly vnodes: readonly VNodePlan[];
+  /** The same ids in an order in which values flow. */
+  readonly order: readonly VNodeId[];
+  /** What a sample of the dataset must hold, without the batch axis. Absent: not needed. */
+  readonly inputs?: DataPlan;
+  readonly labels?: DataPlan;
   readonly edges: readonly PlanEdge[];
   readonly outputs: readonly PlanOutput[];
   readonly costs: readonly PlanOutput[];
@@ -21,6 +28,14 @@ export interface Plan {
   readonly colocations: readonly (readonly VNodeId[])[];
 }
 
+export interface DataPlan {
+  readonly shape: Shape;
+  readonly wire: "float32" | "int32";
+  /** Token ids are at least 0 and below it; absent where any number goes. */
+  readonly below?: number;
+}
+
+/** `port` is an output port or a result of the VNode (evaluation graphs give both), or its loss. */
 export interface PlanOutput {
   readonly name: string;
   readonly vnode: VNodeId;
@@ -38,22 +53,33 @@ export interface PlanEdge {
   /** A tie carries weights once per step and brings their gradient back once per step. */
   readonly kind: "activation" | "tie";
   readonly from: VNodeId;
+  /** Activations: a port that feeds this edge only. Ties: the name of the publisher's parameter. */
   readonly fromPort: string;
   readonly to: VNodeId;
   readonly toPort: string;
   /** Without the batch axis for activations; whole for ties. */
   readonly shape: Shape;
   readonly wire: WireType;
-  /** False where nothing upstream learns: then no gradient comes back. */
+  /** False where nothing upstream learns or no cost lies downstream: then no gradient comes back. */
   readonly gradient: boolean;
 }
+
+/**
+ * `learns`: has a backward pass. `loss`: has a cost, and starts the backward pass by itself. `passes`: nothing to
+ * learn here and no gradient to hand back, so it is done with a microbatch once it has sent its outputs.
+ */
+export type Role = "learns" | "loss" | "passes";
 
 export interface VNodePlan {
   readonly id: VNodeId;
   /** The definition's nodes that were fused, in topological order. */
   readonly nodes: readonly string[];
+  readonly role: Role;
   readonly inputs: readonly PortPlan[];
+  /** Ports that feed activation edges, one edge each. Weights that ties carry are parameters, not ports. */
   readonly outputs: readonly PortPlan[];
+  /** Network outputs that feed no edge: evaluation and generation graphs give them, training graphs do not. */
+  readonly results: readonly PortPlan[];
   readonly parameters: readonly ParameterPlan[];
   readonly chances: readonly ChancePlan[];
   readonly optimizer: OptimizerPlan;
@@ -63,6 +89,8 @@ export interface VNodePlan {
   readonly flopsPerSample: number;
   /** Bytes of activations kept from forward to backward, one sample. */
   readonly savedBytesPerSample: number;
+  /** What graphs.ts builds from. */
+  readonly body: readonly BodyNode[];
 }
 
 export interface PortPlan {
@@ -73,6 +101,8 @@ export interface PortPlan {
   /** Where an input comes from: another VNode, or the dataset's `inputs` or `labels`. */
   readonly source: "edge" | "inputs" | "labels";
   readonly kind: "activation" | "tie";
+  /** Whether a gradient flows here: back out of an input, or into an output. */
+  readonly gradient: boolean;
 }
 
 export interface ParameterPlan {
@@ -82,6 +112,8 @@ export interface ParameterPlan {
   readonly initial: InitialPlan;
   /** Weight decay applies to matrices only. */
   readonly decay: boolean;
+  /** Graphs run on a copy rounded to this; the master that learns is float32. */
+  readonly precision: "float32" | "float16" | "bfloat16";
 }
 
 export type InitialPlan =
