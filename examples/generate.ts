@@ -109,7 +109,9 @@ function writeBlock(writer: Writer, size: Transformer, block: number, input: str
   const dim = heads * headDim;
   const id = (name: string) => `block_${block}_${name}`;
   const add = (name: string, type: string, config: Config = {}) => writer.node(id(name), type, { ...config, ...group });
-  const chain = (...ids: string[]) => ids.slice(1).forEach((to, i) => writer.edge(ids[i]!, to));
+  const chain = (...ids: string[]) => {
+    for (const [i, to] of ids.slice(1).entries()) writer.edge(ids[i]!, to);
+  };
 
   writer.edge(input, add("attention_fanout", "broadcast", { num_outputs: 2 }));
   add("attention_norm", "layernorm", { dim });
