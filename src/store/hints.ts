@@ -1,7 +1,7 @@
 // Delivers watch hints within one process: who watches which prefix, and which keys changed since the last
 // delivery. Backends feed it with their own writes and with what they learn about other processes' writes.
 
-import type { Cancel } from "../core/world.ts";
+import type { Cancel, Timers } from "../core/world.ts";
 
 type OnHint = (keys: readonly string[]) => void;
 
@@ -39,5 +39,34 @@ export class Hints {
 
   clear(): void {
     this.#watchers.clear();
+  }
+}
+
+/** Gathers keys for a moment, so that many writes cost one message to other processes. */
+export class HintSender {
+  readonly #timers: Timers;
+  readonly #delayMs: number;
+  readonly #send: (keys: readonly string[]) => Promise<void>;
+  #keys = new Set<string>();
+  #cancel: Cancel | undefined;
+
+  constructor(timers: Timers, delayMs: number, send: (keys: readonly string[]) => Promise<void>) {
+    this.#timers = timers;
+    this.#delayMs = delayMs;
+    this.#send = send;
+  }
+
+  add(key: string): void {
+    this.#keys.add(key);
+    this.#cancel ??= this.#timers.after(this.#delayMs, () => void this.flush());
+  }
+
+  /** A hint that cannot be sent is a hint that is missed, which watchers must bear anyway. */
+  async flush(): Promise<void> {
+    this.#cancel?.();
+    this.#cancel = undefined;
+    const keys = [...this.#keys];
+    this.#keys = new Set();
+    if (keys.length > 0) await this.#send(keys).catch(() => {});
   }
 }

@@ -24,7 +24,7 @@ export function sqliteError(thrown: unknown, path: string): DcnrError {
 }
 
 function explain(code: number | undefined, thrown: unknown, path: string): [ErrorCode, string] {
-  const detail = (thrown as { errstr?: string }).errstr ?? messageOf(thrown);
+  const detail = ((thrown as { errstr?: string }).errstr ?? messageOf(thrown)).replace(/\s+/g, " ");
   switch (code) {
     case busy:
     case locked:

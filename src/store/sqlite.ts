@@ -16,6 +16,8 @@ type StoreWorld = Pick<World, "clock" | "timers" | "chance">;
 export interface SqliteStoreOptions {
   readonly path: string;
   readonly world: StoreWorld;
+  /** A bound for the file: what would exceed it is refused as on a full disk. */
+  readonly bytesMax?: number;
 }
 
 /** "DCNR" in the file's header: tells our files from other programs' SQLite files. */
@@ -38,7 +40,7 @@ const schema = `
 `;
 
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<StateStore> {
-  const { path, world } = options;
+  const { path, world, bytesMax } = options;
   let database: DatabaseSync | undefined;
   try {
     mkdirSync(dirname(path), { recursive: true });
@@ -46,6 +48,8 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stat
     database = new DatabaseSync(path, { timeout: 0 });
     const opened = database;
     await whenFree(world, () => prepareFile(opened, path));
+    if (bytesMax !== undefined)
+      opened.exec(`PRAGMA max_page_count = ${Math.floor(bytesMax / pragma(opened, "page_size"))}`);
     return new SqliteStore(opened, path, world);
   } catch (thrown) {
     database?.close();

@@ -1,0 +1,26 @@
+import { blobConformance } from "./blob-conformance.ts";
+import { blobHttpHandler } from "./blob-http.ts";
+import { conformanceWorld, storeConformance } from "./conformance.ts";
+import { openMemoryBlobs, openMemoryStore } from "./memory.ts";
+
+const store = openMemoryStore();
+storeConformance("memory", { open: async () => store });
+
+blobConformance("memory", async () => {
+  let shiftMs = 0;
+  const clock = { wallMs: () => conformanceWorld.clock.wallMs() + shiftMs };
+  const blobs = openMemoryBlobs({ clock, baseUrl: () => "http://blobs.invalid" });
+  const handler = blobHttpHandler(blobs);
+  return {
+    blobs,
+    request: async (request) => (await handler(request, "test"))!,
+    inThePast: async (work) => {
+      shiftMs = -3_600_000;
+      try {
+        return await work(blobs);
+      } finally {
+        shiftMs = 0;
+      }
+    },
+  };
+});
