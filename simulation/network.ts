@@ -289,14 +289,18 @@ export class SimulatedNetwork implements Network {
   }
 }
 
-function channelOf<Out, In>(
+function channelOf<Out extends object, In>(
   stream: SimulatedStream,
   end: StreamEnd,
   encodeOut: (message: Out) => Uint8Array,
   decodeIn: (bytes: Uint8Array) => In,
 ): Channel<Out, In> {
   return {
-    send: async (message) => stream.send(end, encodeOut(message)),
+    send: async (message) => {
+      const bytes = encodeOut(message);
+      stream.note(end, message);
+      return stream.send(end, bytes);
+    },
     incoming: incomingOf(stream, end, decodeIn),
     close: () => stream.close(end),
   };

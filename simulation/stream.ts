@@ -98,6 +98,13 @@ export class SimulatedStream {
     return { host, inbox, lane, inFlightBytes: 0, waiting: [], closed: undefined, onGone: undefined };
   }
 
+  /** Tells the trace what is being sent; messages of streams are unions with an `event`. */
+  note(from: StreamEnd, message: { event?: { case?: string; value?: unknown } }): void {
+    const { world } = this.#wire;
+    const text = `sends ${message.event?.case ?? "message"} to ${this.#otherOf(from).host.name}`;
+    world.trace.event(world.time.nowMs, from.host.name, text, () => brief(message.event?.value));
+  }
+
   send(from: StreamEnd, message: Uint8Array): Promise<void> {
     if (from.closed !== undefined) return Promise.reject(from.closed);
     const to = this.#otherOf(from);
@@ -167,4 +174,14 @@ export class SimulatedStream {
   #otherOf(end: StreamEnd): StreamEnd {
     return end === this.client ? this.server : this.client;
   }
+}
+
+/** A message in one line, without its bytes. */
+function brief(value: unknown): string {
+  const text = JSON.stringify(value, (key, item) => {
+    if (key.startsWith("$")) return undefined;
+    if (item instanceof Uint8Array) return `${item.byteLength} bytes`;
+    return typeof item === "bigint" ? Number(item) : item;
+  });
+  return text === undefined ? "" : text.slice(0, 300);
 }

@@ -1,0 +1,222 @@
+// One seed: a whole network of production code in a faulty world, from an empty store to the last step, with
+// every checker watching. Without faults the same function gives the step roots to compare with.
+
+import type { SessionRecord, StepRecord, VNodeRecord } from "../src/orchestrator/records.ts";
+import { PNodeService, type RecordDurableRequest } from "../src/protocol/gen/dcnr/v1/pnode_pb.ts";
+import { SimulatedBlobs } from "./blobs.ts";
+import { addressOf, type Site, startHost } from "./boot.ts";
+import { SeededChance } from "./chance.ts";
+import { FenceChecker, RootChecker, Violations } from "./checkers.ts";
+import { drawPlan, type FaultPlan, type Fleet, noFaults } from "./faults.ts";
+import { inject } from "./injector.ts";
+import { Maintainer, type SessionPolicy, storeData } from "./maintainer.ts";
+import { Fabric } from "./network.ts";
+import type { SeedReport } from "./report.ts";
+import { type Scenario, scenarios } from "./scenarios.ts";
+import { type AcceptedWrite, SimulatedStore } from "./store.ts";
+import { Wire } from "./wire.ts";
+import { SimulatedWorld } from "./world.ts";
+
+export interface RunSettings {
+  readonly scenario: Scenario;
+  readonly fleet: Fleet;
+  readonly policy: SessionPolicy;
+  /** Of one run of a graph. */
+  readonly computeMs: number;
+  /** One way. */
+  readonly delayMs: number;
+  readonly windowBytes: number;
+  readonly plan: FaultPlan;
+}
+
+export interface RunOptions {
+  readonly readable?: boolean;
+  readonly mutant?: string;
+}
+
+/** After the faults have ended a session gets this much virtual time; more is a hang. */
+const patienceMs = 300_000;
+
+/** What a seed draws: network, fleet, policy, speeds and faults. */
+export function drawRun(seed: number): RunSettings {
+  const chance = new SeededChance(seed, "run");
+  const fleet = fleetOf(chance.whole(2, 8), chance.whole(1, 3));
+  return {
+    scenario: chance.pick(scenarios),
+    fleet,
+    policy: {
+      checkpointEvery: chance.pick([1, 2, 3, 4]),
+      replicas: fleet.pnodes.length >= 3 && chance.happens(0.2) ? 2 : 1,
+    },
+    computeMs: chance.skewed(2, 60),
+    delayMs: chance.skewed(0.5, 30),
+    windowBytes: chance.pick([2_000, 64_000, 1_000_000]),
+    plan: drawPlan(seed, fleet),
+  };
+}
+
+export function fleetOf(pnodes: number, orchestrators: number): Fleet {
+  const names = (prefix: string, count: number) => Array.from({ length: count }, (_, index) => `${prefix}${index + 1}`);
+  return { pnodes: names("p", pnodes), orchestrators: names("o", orchestrators) };
+}
+
+const baselines = new Map<string, Promise<ReadonlyMap<number, string>>>();
+
+/** The step roots of a scenario in a world without faults, on one PNode. */
+export function baselineOf(scenario: Scenario): Promise<ReadonlyMap<number, string>> {
+  const known = baselines.get(scenario.name);
+  if (known !== undefined) return known;
+  const computed = undisturbed(scenario, fleetOf(1, 1), { checkpointEvery: 2, replicas: 1 });
+  baselines.set(scenario.name, computed);
+  return computed;
+}
+
+export async function undisturbed(
+  scenario: Scenario,
+  fleet: Fleet,
+  policy: SessionPolicy,
+): Promise<ReadonlyMap<number, string>> {
+  const settings = { scenario, fleet, policy, computeMs: 5, delayMs: 1, windowBytes: 1_000_000, plan: noFaults(1) };
+  const run = new NetworkRun(1, settings, undefined, {});
+  const report = await run.finish();
+  const [violation] = report.violations;
+  if (violation !== undefined) throw new Error(`the undisturbed run of ${scenario.name} failed: ${violation.message}`);
+  return run.roots;
+}
+
+export async function runSeed(seed: number, options: RunOptions = {}): Promise<SeedReport> {
+  const settings = drawRun(seed);
+  const expected = await baselineOf(settings.scenario);
+  return new NetworkRun(seed, settings, expected, options).finish();
+}
+
+export class NetworkRun {
+  readonly roots = new Map<number, string>();
+  readonly #settings: RunSettings;
+  readonly #options: RunOptions;
+  readonly #site: Site;
+  readonly #violations = new Violations();
+  readonly #fence = new FenceChecker(this.#violations);
+  readonly #rootChecker: RootChecker | undefined;
+  #status = "";
+
+  constructor(
+    seed: number,
+    settings: RunSettings,
+    expected: ReadonlyMap<number, string> | undefined,
+    options: RunOptions,
+  ) {
+    this.#settings = settings;
+    this.#options = options;
+    this.#rootChecker = expected && new RootChecker(expected, this.#violations);
+    const world = new SimulatedWorld(seed, { readable: options.readable === true });
+    const wire = new Wire(world, { delayMs: settings.delayMs });
+    const fabric = new Fabric(wire, { windowBytes: settings.windowBytes });
+    const store = new SimulatedStore(world);
+    const blobs = new SimulatedBlobs(world);
+    const addresses = settings.fleet.orchestrators.map(addressOf);
+    this.#site = {
+      world,
+      fabric,
+      store,
+      blobs,
+      addresses,
+      computeMs: settings.computeMs,
+      mutant: options.mutant,
+      disks: new Map(),
+      leaves: new Map(),
+    };
+    store.onWrite((write) => this.#wrote(write));
+    fabric.onAnswer = ({ method, request, response, askedMs }) => {
+      if (method !== PNodeService.method.recordDurable || !(response as { accepted?: boolean }).accepted) return;
+      const { session, vnode, pnode, epoch } = request as RecordDurableRequest;
+      this.#fence.accepted(askedMs, world.time.nowMs, `vnode/${session}/${vnode}`, pnode, Number(epoch));
+    };
+  }
+
+  async finish(): Promise<SeedReport> {
+    const { world } = this.#site;
+    const onRejection = (error: unknown) => this.#error(`an unhandled rejection: ${describeError(error)}`);
+    process.on("unhandledRejection", onRejection);
+    try {
+      await this.#start();
+      const limitMs = this.#settings.plan.windowMs + patienceMs;
+      const end = await world.time.run(() => this.#status !== "" || this.#violations.found.length > 0, limitMs);
+      if (end !== "finished") this.#violations.add("hang", world.time.nowMs, `the session did not finish (${end})`);
+      for (const { host, atMs, error } of world.failures)
+        this.#violations.add("error", atMs, `${host} threw: ${describeError(error)}`);
+      if (this.#violations.found.length === 0) this.#rootChecker?.finish(world.time.nowMs);
+    } finally {
+      process.off("unhandledRejection", onRejection);
+    }
+    return this.#report();
+  }
+
+  async #start(): Promise<void> {
+    const { world, wire } = { world: this.#site.world, wire: this.#site.fabric.wire };
+    const { fleet, plan, scenario, policy } = this.#settings;
+    const manifest = await storeData(scenario.data, this.#site.blobs);
+    for (const name of [...fleet.orchestrators, ...fleet.pnodes]) startHost(this.#site, name);
+    const person = world.start("maintainer");
+    const maintainer = new Maintainer(person, this.#site.fabric.network(person), this.#site.addresses);
+    maintainer
+      .train(scenario, manifest, policy)
+      .then((session) => maintainer.watch(session, () => this.#status !== ""))
+      .catch((error) => this.#error(`the maintainer was refused: ${describeError(error)}`));
+    inject(plan, {
+      world,
+      wire,
+      store: this.#site.store,
+      blobs: this.#site.blobs,
+      start: (name) => startHost(this.#site, name),
+      leave: (name) => this.#site.leaves.get(name)?.(),
+    });
+  }
+
+  #wrote({ atMs, key, after }: AcceptedWrite): void {
+    if (after === undefined) return;
+    const [kind] = key.split("/");
+    if (kind === "vnode") this.#fence.wrote(atMs, key, JSON.parse(after) as VNodeRecord);
+    if (kind === "step")
+      for (const { step, root } of (JSON.parse(after) as StepRecord).roots) this.#root(atMs, step, root);
+    if (kind === "session") this.#session(atMs, JSON.parse(after) as SessionRecord);
+  }
+
+  #root(atMs: number, step: number, root: string): void {
+    this.roots.set(step, root);
+    this.#rootChecker?.root(atMs, step, root);
+  }
+
+  #session(atMs: number, { id, line, vnodes, status, reason }: SessionRecord): void {
+    this.#fence.line(
+      atMs,
+      line,
+      vnodes.map((vnode) => `vnode/${id}/${vnode}`),
+    );
+    if (status === "failed") this.#error(`the session failed: ${reason}`);
+    if (status === "done" || status === "failed") this.#status = status;
+  }
+
+  #error(message: string): void {
+    this.#violations.add("error", this.#site.world.time.nowMs, message);
+  }
+
+  #report(): SeedReport {
+    const { world } = this.#site;
+    const { scenario, fleet, policy } = this.#settings;
+    return {
+      seed: world.seed,
+      scenario: `${scenario.name}, ${fleet.pnodes.length} PNodes, ${fleet.orchestrators.length} orchestrators, checkpoint every ${policy.checkpointEvery}, ${policy.replicas} replica(s)`,
+      violations: this.#violations.found,
+      faults: Object.fromEntries(world.trace.faults),
+      virtualMs: world.time.nowMs,
+      events: world.time.events,
+      traceHash: world.trace.hash,
+      ...(this.#options.readable ? { trace: world.trace.text() } : {}),
+    };
+  }
+}
+
+function describeError(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}
