@@ -1,12 +1,11 @@
 import { strict as assert } from "node:assert";
 import { describe, it } from "node:test";
-import type { EdgeId, Sha256, VNodeId } from "../core/ids.ts";
-import type { Plan } from "../network/plan.ts";
+import type { EdgeId, VNodeId } from "../core/ids.ts";
 import { Process } from "./process.ts";
 import { roleOf } from "./role.ts";
 import { type Rules, soundRules } from "./rules.ts";
 import type { Schedule } from "./schedule.ts";
-import { drawFrom, type Faults, randomPlan, SymbolicNetwork } from "./symbolic-network.ts";
+import { drawFrom, type Faults, randomPlan, SymbolicNetwork, symbolicPlan, symbolicVNode } from "./symbolic-network.ts";
 
 const calm: Faults = { lost: 0, repeated: 0, crashes: 0, zombies: false };
 
@@ -82,21 +81,9 @@ describe("a rule that is switched off", () => {
     });
 });
 
-const pair: Plan = {
-  name: "pair",
-  definition: "" as Sha256,
-  vnodes: ["a", "b"].map((id) => ({
-    id: id as VNodeId,
-    nodes: [id],
-    inputs: [],
-    outputs: [],
-    parameters: [{ name: "w", shape: [1], initial: { kind: "constant", value: 0 }, decay: false }],
-    chances: [],
-    optimizer: { kind: "sgd", momentum: 0, weightDecay: 0 },
-    flopsPerSample: 1,
-    savedBytesPerSample: 1,
-  })),
-  edges: [
+const pair = symbolicPlan(
+  [symbolicVNode("a", "learns"), symbolicVNode("b", "loss")],
+  [
     {
       id: "a.out>b.in" as EdgeId,
       kind: "activation",
@@ -109,11 +96,7 @@ const pair: Plan = {
       gradient: true,
     },
   ],
-  outputs: [],
-  costs: [],
-  metrics: [],
-  colocations: [],
-};
+);
 const edge = pair.edges[0]!.id;
 const schedule = { steps: 8, microbatches: 2, validateEvery: 0, validationMicrobatches: 0, checkpointEvery: 2 };
 

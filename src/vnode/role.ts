@@ -13,7 +13,7 @@ export interface Role {
   readonly activationsOut: readonly PlanEdge[];
   readonly tiesIn: readonly PlanEdge[];
   readonly tiesOut: readonly PlanEdge[];
-  /** False where neither the VNode nor anything upstream learns: then it has no backward pass. */
+  /** False where nothing is learned from here on: then there is no backward pass. */
   readonly learns: boolean;
   /** Microbatches between forward and backward: the VNode's distance to the end, as in 1F1B. */
   readonly window: number;
@@ -24,8 +24,8 @@ export function roleOf(plan: Plan, vnode: VNodeId): Role {
   if (own === undefined) fail("not_found", `network ${plan.name} has no VNode ${vnode}`);
   const into = plan.edges.filter((edge) => edge.to === vnode);
   const out = plan.edges.filter((edge) => edge.from === vnode);
-  const learns = own.parameters.length > 0 || into.some((edge) => edge.gradient);
-  assert(learns || !out.some((edge) => edge.gradient), `${vnode} learns if a gradient comes back to it`);
+  const learns = own.role !== "passes";
+  assert(learns || ![...into, ...out].some((edge) => edge.gradient), `${vnode} learns if gradients pass through it`);
   return {
     vnode,
     activationsIn: into.filter((edge) => edge.kind === "activation"),

@@ -24,57 +24,67 @@ export function drawFrom(seed: number): Draw {
 
 const hashOf = (...parts: unknown[]) => sha256(JSON.stringify(parts)).slice(0, 16);
 
-function vnodePlan(id: string, learns: boolean): VNodePlan {
-  const parameter = { name: "w", shape: [1], initial: { kind: "constant", value: 0 }, decay: false } as const;
-  return {
-    id: id as VNodeId,
-    nodes: [id],
-    inputs: [],
-    outputs: [],
-    parameters: learns ? [parameter] : [],
-    chances: [],
-    optimizer: { kind: "sgd", momentum: 0, weightDecay: 0 },
-    flopsPerSample: 1,
-    savedBytesPerSample: 1,
-  };
+export function symbolicVNode(id: string, role: VNodePlan["role"]): VNodePlan {
+  const none = { inputs: [], outputs: [], results: [], parameters: [], chances: [], body: [] };
+  const optimizer = { kind: "sgd", momentum: 0, weightDecay: 0 } as const;
+  return { id: id as VNodeId, nodes: [id], role, optimizer, flopsPerSample: 1, savedBytesPerSample: 1, ...none };
 }
 
-/** Chains, branches and joins with ties and with parts that do not learn. */
+export function symbolicPlan(vnodes: VNodePlan[], edges: PlanEdge[]): Plan {
+  const none = { outputs: [], costs: [], metrics: [], colocations: [] };
+  return { name: "symbolic", definition: "" as Sha256, vnodes, order: vnodes.map(({ id }) => id), edges, ...none };
+}
+
+interface Arrow {
+  readonly from: number;
+  readonly to: number;
+  readonly kind: "activation" | "tie";
+  readonly port: string;
+}
+
+/** Chains, branches and joins with ties, with parts that do not learn and ends that no cost judges. */
 export function randomPlan(draw: Draw): Plan {
   const count = 1 + draw(7);
-  const learning = Array.from({ length: count }, () => draw(4) > 0);
-  learning[count - 1] = true;
-  const vnodes = learning.map((learns, index) => vnodePlan(`v${index}`, learns));
-  const edges: PlanEdge[] = [];
-  const reaches = [...learning];
-  const connect = (from: number, to: number, kind: "activation" | "tie", port: string, gradient: boolean) =>
-    edges.push({
-      id: `${from}.${kind}>${to}.${port}` as EdgeId,
-      kind,
-      from: vnodes[from]!.id,
-      fromPort: kind === "tie" ? "w" : `out${draw(2)}`,
-      to: vnodes[to]!.id,
-      toPort: port,
-      shape: [1],
-      wire: "float32",
-      gradient,
-    });
-  for (let to = 1; to < count; to++) {
-    const inputs = 1 + draw(2);
-    for (let index = 0; index < inputs; index++) {
-      // Mostly the nearest predecessor, so that chains are long; sometimes any, so that they branch.
-      const from = draw(3) > 0 ? to - 1 : draw(to);
-      connect(from, to, "activation", `in${index}`, reaches[from]!);
-      reaches[to] ||= reaches[from]!;
-    }
+  const learns = Array.from({ length: count }, () => draw(4) > 0);
+  const arrows = randomArrows(draw, count);
+  for (const { from, to } of arrows) learns[to] ||= learns[from]!;
+  const ties = arrows.filter(({ kind }) => kind === "tie");
+  for (const { from, to } of ties) {
+    learns[from] = true;
+    learns[to] = true;
   }
+  for (const { from, to } of arrows) learns[to] ||= learns[from]!;
+  // Every end is a cost, but for one in four.
+  const judged = learns.map((_, index) => {
+    const end = !arrows.some(({ from, kind }) => from === index && kind === "activation");
+    return end && (index === count - 1 || draw(4) > 0);
+  });
+  const costs = [...judged];
+  for (let round = 0; round < count; round++) for (const { from, to } of arrows) judged[from] ||= judged[to]!;
+  const vnodes = learns.map((learning, index) =>
+    symbolicVNode(`v${index}`, costs[index] ? "loss" : learning && judged[index] ? "learns" : "passes"),
+  );
+  const edges = arrows.map(({ from, to, kind, port }): PlanEdge => {
+    const gradient = learns[from]! && judged[to]!;
+    const [source, target] = [vnodes[from]!.id, vnodes[to]!.id];
+    const ports = { fromPort: kind === "tie" ? "w" : "out", toPort: port };
+    const id = `${from}.${kind}>${to}.${port}` as EdgeId;
+    return { id, kind, from: source, to: target, ...ports, shape: [1], wire: "float32", gradient };
+  });
+  return symbolicPlan(vnodes, edges);
+}
+
+function randomArrows(draw: Draw, count: number): Arrow[] {
+  const arrows: Arrow[] = [];
+  for (let to = 1; to < count; to++)
+    // Mostly the nearest predecessor, so that chains are long; sometimes any, so that they branch.
+    for (let index = draw(2); index >= 0; index--)
+      arrows.push({ from: draw(3) > 0 ? to - 1 : draw(to), to, kind: "activation", port: `in${index}` });
   for (let tie = draw(3); tie > 0 && count > 1; tie--) {
-    const from = draw(count);
-    const to = draw(count);
-    if (from !== to && learning[from] && learning[to]) connect(from, to, "tie", `tie${tie}`, true);
+    const [from, to] = [draw(count), draw(count)];
+    if (from < to) arrows.push({ from, to, kind: "tie", port: `tie${tie}` });
   }
-  const none = { outputs: [], costs: [], metrics: [], colocations: [] };
-  return { name: "random", definition: "" as Sha256, vnodes, edges, ...none };
+  return arrows;
 }
 
 export interface Faults {
@@ -122,7 +132,7 @@ class SymbolicCompute {
         const { step, microbatch, mode } = effect;
         const inputs = [step, microbatch, mode, [...effect.inputs].sort()];
         this.#saved.set(microbatch, inputs);
-        const outputs = ports((port) => sealed("forward", port, inputs), "out0", "out1");
+        const outputs = ports((port) => sealed("forward", port, inputs), "out");
         return { kind: "forwardDone", step, microbatch, outputs, measures: { loss: microbatch } };
       }
       case "backward": {

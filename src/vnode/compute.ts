@@ -1,0 +1,285 @@
+// The numerics of one VNode on an executor: forward, backward, accumulation, update. Microbatches may run side by
+// side on several workers; the result never depends on how many there are.
+
+import { assert } from "../core/assert.ts";
+import { DcnrError } from "../core/errors.ts";
+import type { Tensor } from "../core/tensor.ts";
+import type { Executor } from "../engine/engine.ts";
+import type { GraphModel } from "../graph/model.ts";
+import type { TrainingGraphs, VNodePlan } from "../network/plan.ts";
+import type { ByPort, Measures, PortGradient } from "./effects.ts";
+import { type BatchSource, collectFeeds, type FeedOptions, type Pass } from "./feeds.ts";
+import { Gradients } from "./gradients.ts";
+import { type Layout, layoutOf, spanOf, tensorAt } from "./layout.ts";
+import type { Sealed } from "./names.ts";
+import { update } from "./optimizer.ts";
+import { VNodeState } from "./state.ts";
+import { open, seal, sumInOrder, type WireTensor, zeros } from "./wire.ts";
+import { WorkingWeights } from "./working-weights.ts";
+
+export interface ComputeOptions {
+  /** Unique among what the executor runs. */
+  readonly name: string;
+  readonly plan: VNodePlan;
+  readonly executor: Executor;
+  readonly training: TrainingGraphs;
+  /** Absent where the session never validates. */
+  readonly evaluation?: GraphModel;
+  readonly batches: BatchSource;
+  readonly seed: number;
+  readonly microbatches: number;
+  /** Samples of one microbatch. */
+  readonly samples: number;
+  readonly clipNorm: number;
+  readonly rateAt: (step: number) => number;
+  readonly data?: FeedOptions["data"];
+}
+
+/** Backward work goes first: it frees memory and lets others go on. */
+const priorities = { update: 3, backward: 2, forward: 1, evaluation: 0 } as const;
+
+interface Kept {
+  readonly feeds: Record<string, Tensor>;
+  readonly saved: Record<string, Tensor>;
+}
+
+export class VNodeCompute {
+  readonly state: VNodeState;
+  readonly #options: ComputeOptions;
+  readonly #feedOptions: FeedOptions;
+  readonly #layout: Layout;
+  readonly #gradients: Gradients;
+  readonly #working: WorkingWeights;
+  readonly #kept = new Map<number, Kept>();
+  readonly #running = new Set<Promise<unknown>>();
+  readonly #forwardNames: ReadonlySet<string>;
+  readonly #evaluationNames: ReadonlySet<string>;
+
+  constructor(options: ComputeOptions) {
+    const { plan, executor, training, evaluation, name } = options;
+    this.#options = options;
+    this.#feedOptions = { ...options, data: options.data ?? {} };
+    const ties = plan.inputs.filter((port) => port.kind === "tie" && port.gradient);
+    this.#layout = layoutOf(plan, ties);
+    this.state = new VNodeState(plan, this.#layout, executor);
+    this.#working = new WorkingWeights(plan, this.#layout, this.state, executor);
+    const source = training.backward ?? training.forward;
+    this.#gradients = new Gradients(this.#layout, executor, new Set(source.outputs.map((output) => output.name)));
+    this.#forwardNames = new Set(training.forward.inputs.map((input) => input.name));
+    this.#evaluationNames = new Set(evaluation?.inputs.map((input) => input.name));
+    executor.register(`${name}/forward`, training.forward);
+    if (training.backward !== undefined) executor.register(`${name}/backward`, training.backward);
+    if (evaluation !== undefined) executor.register(`${name}/evaluation`, evaluation);
+  }
+
+  /** Fresh weights from the session's seed. */
+  async initialise(): Promise<void> {
+    this.state.initialise(this.#options.seed);
+    await this.#working.refresh();
+  }
+
+  async restore(file: Uint8Array, step: number): Promise<void> {
+    this.state.restore(file, step);
+    await this.#working.refresh();
+  }
+
+  async adopt(file: Uint8Array): Promise<void> {
+    this.state.adopt(file);
+    await this.#working.refresh();
+  }
+
+  forward(
+    pass: Pass,
+    inputs: ByPort<WireTensor>,
+  ): Promise<{ outputs: Map<string, Sealed<WireTensor>>; measures: Measures }> {
+    return this.#track(pass.step, async () => {
+      const evaluating = pass.mode === "evaluation";
+      const wanted = evaluating ? this.#evaluationNames : this.#forwardNames;
+      const feeds = await collectFeeds(this.#feedOptions, pass, inputs, wanted);
+      const results = evaluating ? await this.#evaluate(feeds) : await this.#train(pass.microbatch, feeds);
+      const outputs = new Map<string, Sealed<WireTensor>>();
+      for (const port of this.#options.plan.outputs)
+        outputs.set(port.name, seal(results[port.name]!, port.wire, this.#where(pass.step, port.name)));
+      const measures = measuresOf(results, this.#options.plan);
+      this.#recycle(results, evaluating ? {} : this.#kept.get(pass.microbatch)!.saved);
+      return { outputs, measures };
+    });
+  }
+
+  async #evaluate(feeds: Record<string, Tensor>): Promise<Record<string, Tensor>> {
+    const { executor, name } = this.#options;
+    const all = { ...feeds, ...this.#working.named(this.#evaluationNames) };
+    const results = await executor.run(`${name}/evaluation`, all, { priority: priorities.evaluation, finite: true });
+    executor.recycle(Object.values(feeds));
+    return results;
+  }
+
+  async #train(microbatch: number, feeds: Record<string, Tensor>): Promise<Record<string, Tensor>> {
+    const { executor, name, training } = this.#options;
+    // Without a backward graph the forward graph gives the gradients in one go.
+    const oneGo = training.backward === undefined && this.#options.plan.role !== "passes";
+    const into = oneGo ? this.#gradients.openBlock(microbatch) : undefined;
+    const all = { ...feeds, ...this.#working.named(this.#forwardNames) };
+    const results = await executor.run(`${name}/forward`, all, { into, priority: priorities.forward, finite: true });
+    const saved: Record<string, Tensor> = {};
+    for (const { name: output } of training.saved) if (results[output]) saved[output] = results[output];
+    this.#kept.set(microbatch, { feeds, saved });
+    return results;
+  }
+
+  backward(
+    pass: Pass,
+    gradients: readonly PortGradient<WireTensor>[],
+  ): Promise<{ gradients: Map<string, Sealed<WireTensor>> }> {
+    return this.#track(pass.step, async () => {
+      const { microbatch, step } = pass;
+      const kept = this.#kept.get(microbatch);
+      assert(kept !== undefined, `microbatch ${microbatch} ran forward before backward`);
+      this.#kept.delete(microbatch);
+      const results = await this.#differentiate(microbatch, kept, gradients);
+      const sealed = new Map<string, Sealed<WireTensor>>();
+      for (const port of this.#options.plan.inputs) {
+        if (!port.gradient || port.kind === "tie") continue;
+        const gradient = results[`grad:${port.name}`] ?? zeros([this.#options.samples, ...port.shape]);
+        sealed.set(port.name, seal(gradient, port.wire, this.#where(step, `gradient of ${port.name}`)));
+      }
+      this.#recycle(results, {});
+      this.#recycle(kept.saved, results);
+      this.#options.executor.recycle(Object.values(kept.feeds));
+      return { gradients: sealed };
+    });
+  }
+
+  async #differentiate(
+    microbatch: number,
+    kept: Kept,
+    gradients: readonly PortGradient<WireTensor>[],
+  ): Promise<Record<string, Tensor>> {
+    const { executor, name, training, plan, samples } = this.#options;
+    const { backward } = training;
+    if (backward === undefined) return kept.saved;
+    const feeds: Record<string, Tensor> = {};
+    const sources = { ...kept.feeds, ...kept.saved, ...this.#working.all };
+    for (const port of plan.outputs) {
+      const parts = gradients.filter((gradient) => gradient.port === port.name).map(({ payload }) => open(payload));
+      sources[`grad:${port.name}`] = parts.length > 0 ? sumInOrder(parts) : zeros([samples, ...port.shape]);
+    }
+    for (const { name: input } of backward.inputs) feeds[input] = sources[input]!;
+    const into = this.#gradients.openBlock(microbatch);
+    return executor.run(`${name}/backward`, feeds, { into, priority: priorities.backward, finite: true });
+  }
+
+  accumulate(microbatch: number): void {
+    this.#gradients.add(microbatch);
+  }
+
+  /** This step's weights for those who borrow them, by parameter name. */
+  shareWeights(step: number, edges: readonly { fromPort: string; wire: WireTensor["dtype"] }[]) {
+    return new Map(
+      edges.map(({ fromPort, wire }) => {
+        const weights = this.state.tensors.get(fromPort);
+        assert(weights !== undefined, `VNode ${this.#options.plan.id} has the parameter ${fromPort}`);
+        return [fromPort, seal(weights, wire, this.#where(step, fromPort))] as const;
+      }),
+    );
+  }
+
+  /** Gradients of borrowed weights over the whole step, by input port. */
+  tieGradients(step: number): Promise<Map<string, Sealed<WireTensor>>> {
+    return this.#track(step, async () => {
+      const sum = await this.#gradients.sum();
+      const ports = this.#options.plan.inputs;
+      return new Map(
+        this.#layout.ties.map((place) => {
+          const { wire } = ports.find((port) => port.name === place.name)!;
+          const what = this.#where(step, `gradient of ${place.name}`);
+          return [place.name, seal(tensorAt(sum, place), wire, what)] as const;
+        }),
+      );
+    });
+  }
+
+  /** Ends the step: adds the gradients of lent weights in edge order and applies the optimizer. */
+  update(step: number, ties: readonly PortGradient<WireTensor>[]): Promise<{ hash: string; measures: Measures }> {
+    return this.#track(step, async () => {
+      const { plan, executor, clipNorm, rateAt } = this.#options;
+      const measures: Record<string, number> = {};
+      if (plan.role !== "passes" && this.#layout.weightLength > 0) {
+        const sum = await this.#gradients.sum();
+        for (const { port, payload } of ties) await this.#addTie(sum, port, payload);
+        const rate = rateAt(step);
+        const options = { optimizer: plan.optimizer, rate, clipNorm, step, what: this.#where(step, "VNode") };
+        measures["gradient_norm"] = await update(this.state, this.#layout, sum, executor, options);
+        measures["learning_rate"] = rate;
+        await this.#working.refresh();
+      } else if (plan.role !== "passes") await this.#gradients.sum();
+      this.#gradients.reset();
+      return { hash: await this.state.hash(step + 1), measures };
+    });
+  }
+
+  async #addTie(sum: Parameters<typeof spanOf>[0], port: string, payload: WireTensor): Promise<void> {
+    const { executor } = this.#options;
+    const place = this.#layout.parameters.find((candidate) => candidate.name === port);
+    assert(place !== undefined, `a gradient came back for the parameter ${port}`);
+    const add = executor.tensor("float32", payload.shape);
+    (add.data as Float32Array).set(open(payload).data as Float32Array);
+    await executor.kernel({ kind: "accumulate", into: spanOf(sum, place.start, place.length), add });
+    executor.recycle([add]);
+  }
+
+  /** Waits for what still runs, then gives all memory back. */
+  async close(): Promise<void> {
+    await Promise.allSettled(this.#running);
+    const { executor, name } = this.#options;
+    for (const graph of ["forward", "backward", "evaluation"]) executor.unregister(`${name}/${graph}`);
+    for (const { saved, feeds } of this.#kept.values())
+      executor.recycle([...Object.values(saved), ...Object.values(feeds)]);
+    this.#gradients.free();
+    this.#working.free();
+    this.state.free();
+  }
+
+  #recycle(tensors: Record<string, Tensor>, except: Record<string, Tensor>): void {
+    const own = Object.entries(tensors).filter(([name]) => except[name] === undefined && !this.#isGradientBlock(name));
+    this.#options.executor.recycle(own.map(([, tensor]) => tensor));
+  }
+
+  /** Views of gradient blocks are not from the pool. */
+  #isGradientBlock(name: string): boolean {
+    return [...this.#layout.parameters, ...this.#layout.ties].some((place) => name === `grad:${place.name}`);
+  }
+
+  #where(step: number, what: string): string {
+    return `${what} (VNode ${this.#options.plan.id}, step ${step})`;
+  }
+
+  async #track<T>(step: number, task: () => Promise<T>): Promise<T> {
+    const running = task();
+    this.#running.add(running);
+    try {
+      return await running;
+    } catch (error) {
+      const known = DcnrError.from(error);
+      if (known.message.includes(`VNode ${this.#options.plan.id}`)) throw known;
+      throw new DcnrError(known.code, `VNode ${this.#options.plan.id}, step ${step}: ${known.message}`, {
+        cause: error,
+      });
+    } finally {
+      this.#running.delete(running);
+    }
+  }
+}
+
+/** Single numbers that are not ports: the loss, and what evaluation counts. */
+function measuresOf(results: Readonly<Record<string, Tensor>>, plan: VNodePlan): Measures {
+  const ports = new Set([...plan.outputs, ...plan.results].map((port) => port.name));
+  const measures: Record<string, number> = {};
+  for (const [name, { data }] of Object.entries(results))
+    if (data.length === 1 && !ports.has(name) && (name === plan.loss || measured.has(name)))
+      measures[name] = Number(data[0]);
+  return measures;
+}
+
+/** Numbers that evaluation graphs give beside the loss. */
+const measured: ReadonlySet<string> = new Set(["loss", "accuracy", "correct", "count"]);

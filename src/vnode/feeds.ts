@@ -1,0 +1,94 @@
+// What a VNode's graphs are fed with besides weights: inputs from other VNodes, samples of the dataset, and the
+// masks of dropout drawn from the counter-based generator.
+
+import { fail } from "../core/errors.ts";
+import { randomKey } from "../core/random.ts";
+import { sameShape, type Tensor } from "../core/tensor.ts";
+import type { Executor } from "../engine/engine.ts";
+import type { DataPlan, PortPlan, VNodePlan } from "../network/plan.ts";
+import type { ByPort, Mode } from "./effects.ts";
+import { open, type WireTensor } from "./wire.ts";
+
+/** The dataset's side of a session; data/batches.ts is one. */
+export interface BatchSource {
+  field(
+    name: "inputs" | "labels",
+    request: { readonly step: number; readonly micro: number; readonly mode: "train" | "evaluate" },
+  ): Promise<Tensor>;
+}
+
+export interface Pass {
+  readonly step: number;
+  readonly microbatch: number;
+  readonly mode: Mode;
+}
+
+export interface FeedOptions {
+  readonly plan: VNodePlan;
+  readonly executor: Executor;
+  readonly batches: BatchSource;
+  readonly seed: number;
+  /** Training microbatches of a step; evaluation counts from there. */
+  readonly microbatches: number;
+  /** Samples of one microbatch. */
+  readonly samples: number;
+  /** What the dataset's fields must hold. */
+  readonly data: { readonly inputs?: DataPlan; readonly labels?: DataPlan };
+}
+
+/** By the names that graphs use; `wanted` are the names that the graph lists. */
+export async function collectFeeds(
+  options: FeedOptions,
+  pass: Pass,
+  inputs: ByPort<WireTensor>,
+  wanted: ReadonlySet<string>,
+): Promise<Record<string, Tensor>> {
+  const feeds: Record<string, Tensor> = {};
+  for (const port of options.plan.inputs) {
+    if (!wanted.has(port.name)) continue;
+    if (port.source === "edge") {
+      const received = inputs.get(port.name);
+      if (received === undefined) fail("internal", `VNode ${options.plan.id} runs without its input ${port.name}`);
+      feeds[port.name] = open(received);
+    } else feeds[port.name] = await sampleFeed(options, pass, port, port.source);
+  }
+  for (const chance of options.plan.chances) {
+    if (!wanted.has(chance.name)) continue;
+    const into = options.executor.tensor("float32", [options.samples, ...chance.shape]);
+    const key = randomKey("chance", options.seed, options.plan.id, pass.step, pass.microbatch, chance.name);
+    const { rate, keepValue, dropValue } = chance;
+    await options.executor.kernel({ kind: "chance", into, key, rate, keepValue, dropValue });
+    feeds[chance.name] = into;
+  }
+  return feeds;
+}
+
+async function sampleFeed(
+  { batches, samples, data, microbatches, plan }: FeedOptions,
+  { step, microbatch, mode }: Pass,
+  port: PortPlan,
+  source: "inputs" | "labels",
+): Promise<Tensor> {
+  const request =
+    mode === "training"
+      ? { step, micro: microbatch, mode: "train" as const }
+      : { step, micro: microbatch - microbatches, mode: "evaluate" as const };
+  const tensor = await batches.field(source, request);
+  const shape = [samples, ...port.shape];
+  if (tensor.dtype !== port.wire || !sameShape(tensor.shape, shape))
+    fail(
+      "failed_precondition",
+      `the dataset's ${source} are ${tensor.dtype} [${tensor.shape}], VNode ${plan.id} needs ${port.wire} [${shape}]`,
+    );
+  const below = data[source]?.below;
+  if (below !== undefined && port.wire === "int32") checkRange(tensor.data as Int32Array, below, source);
+  return tensor;
+}
+
+function checkRange(values: Int32Array, below: number, source: string): void {
+  for (let i = 0; i < values.length; i++) {
+    const value = values[i] as number;
+    if (value < 0 || value >= below)
+      fail("failed_precondition", `the dataset's ${source} hold ${value}, the network takes 0 to ${below - 1}`);
+  }
+}

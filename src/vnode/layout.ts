@@ -1,0 +1,54 @@
+// Where the parameters of a VNode lie in its memory. Weights, gradients and moments share one layout, so that one
+// kernel call works on all of them: first what decays, then what does not, then gradients of borrowed weights.
+
+import { elementCount, type Shape, type Tensor } from "../core/tensor.ts";
+import type { Float32Span, SharedBytes } from "../engine/engine.ts";
+import type { PortPlan, VNodePlan } from "../network/plan.ts";
+
+/** Spans start at multiples of 64 bytes, which is what wide instructions like best. */
+const alignElements = 16;
+
+export interface Place {
+  readonly name: string;
+  readonly shape: Shape;
+  /** In elements. */
+  readonly start: number;
+  readonly length: number;
+}
+
+export interface Layout {
+  readonly parameters: readonly Place[];
+  /** Input ports that carry another VNode's weights; only gradient blocks have room for them. */
+  readonly ties: readonly Place[];
+  /** Elements before the first parameter without weight decay. */
+  readonly decayLength: number;
+  /** Elements of all parameters, with padding. */
+  readonly weightLength: number;
+  /** Elements of a gradient block: parameters, then ties. */
+  readonly gradientLength: number;
+}
+
+export function layoutOf(plan: VNodePlan, tiePorts: readonly PortPlan[]): Layout {
+  let at = 0;
+  const place = ({ name, shape }: { name: string; shape: Shape }): Place => {
+    const start = at;
+    const length = elementCount(shape);
+    at = Math.ceil((start + length) / alignElements) * alignElements;
+    return { name, shape, start, length };
+  };
+  const decaying = plan.parameters.filter((parameter) => parameter.decay).map(place);
+  const decayLength = at;
+  const others = plan.parameters.filter((parameter) => !parameter.decay).map(place);
+  const weightLength = at;
+  const ties = tiePorts.map(place);
+  return { parameters: [...decaying, ...others], ties, decayLength, weightLength, gradientLength: at };
+}
+
+export function spanOf(memory: SharedBytes, start: number, length: number): Float32Span {
+  return { memory, start, length };
+}
+
+export function tensorAt(memory: SharedBytes, place: Place): Tensor {
+  const data = new Float32Array(memory.buffer, memory.offset + 4 * place.start, place.length);
+  return { dtype: "float32", shape: place.shape, data };
+}

@@ -1,0 +1,121 @@
+// The weights and optimizer moments of one VNode in shared memory: made from the seed, saved and restored as
+// checkpoints, hashed after every step.
+
+import { fail } from "../core/errors.ts";
+import { sha256 } from "../core/hash.ts";
+import { fillNormal, fillUniform, randomKey } from "../core/random.ts";
+import { firstNonFinite, sameShape, type Tensor } from "../core/tensor.ts";
+import type { Executor, SharedBytes } from "../engine/engine.ts";
+import type { ParameterPlan, VNodePlan } from "../network/plan.ts";
+import { readCheckpoint, writeCheckpoint } from "./checkpoint.ts";
+import { type Layout, spanOf, tensorAt } from "./layout.ts";
+
+type Part = "weights" | "first" | "second";
+
+export class VNodeState {
+  readonly #plan: VNodePlan;
+  readonly #layout: Layout;
+  readonly #executor: Executor;
+  readonly #parts: ReadonlyMap<Part, SharedBytes>;
+  /** By parameter name; views of the weights, made once. */
+  readonly tensors: ReadonlyMap<string, Tensor>;
+
+  constructor(plan: VNodePlan, layout: Layout, executor: Executor) {
+    this.#plan = plan;
+    this.#layout = layout;
+    this.#executor = executor;
+    const bytes = Math.max(layout.weightLength * 4, 4);
+    this.#parts = new Map(partsOf(plan).map((part) => [part, executor.allocate(bytes)]));
+    const weights = this.part("weights");
+    this.tensors = new Map(layout.parameters.map((place) => [place.name, tensorAt(weights, place)]));
+  }
+
+  part(part: Part): SharedBytes {
+    const memory = this.#parts.get(part);
+    if (memory === undefined) fail("internal", `VNode ${this.#plan.id} keeps no ${part}`);
+    return memory;
+  }
+
+  initialise(seed: number): void {
+    for (const parameter of this.#plan.parameters)
+      fillInitial(parameter, this.tensors.get(parameter.name)!.data as Float32Array, seed, this.#plan.id);
+  }
+
+  /** A copy of everything, so that training goes on while it is uploaded. */
+  snapshot(step: number): Uint8Array<ArrayBuffer> {
+    const tensors = new Map<string, Tensor>();
+    for (const [part, memory] of this.#parts)
+      for (const place of this.#layout.parameters) tensors.set(nameIn(part, place.name), tensorAt(memory, place));
+    const metadata = { format: "dcnr-vnode-1", vnode: this.#plan.id, step: String(step) };
+    return writeCheckpoint({ metadata, tensors });
+  }
+
+  restore(file: Uint8Array, step: number): void {
+    const what = `checkpoint of VNode ${this.#plan.id} at step ${step}`;
+    const { metadata, tensors } = readCheckpoint(file, what);
+    if (metadata["vnode"] !== this.#plan.id || metadata["step"] !== String(step))
+      fail("data_loss", `${what} says it is of VNode ${metadata["vnode"]} at step ${metadata["step"]}`);
+    for (const part of this.#parts.keys()) this.#load(part, (name) => tensors.get(nameIn(part, name)), what);
+  }
+
+  /** Weights alone, from a file that may hold a whole network's; moments start at zero. */
+  adopt(file: Uint8Array): void {
+    const what = "the state to start from";
+    const { tensors } = readCheckpoint(file, what);
+    this.#load("weights", (name) => tensors.get(name), what);
+  }
+
+  #load(part: Part, find: (name: string) => Tensor | undefined, what: string): void {
+    for (const place of this.#layout.parameters) {
+      const found = find(place.name);
+      if (found === undefined) fail("data_loss", `${what} has no ${part} for ${place.name}`);
+      if (found.dtype !== "float32" || !sameShape(found.shape, place.shape))
+        fail("data_loss", `${what}: ${place.name} is ${found.dtype} [${found.shape}], needed float32 [${place.shape}]`);
+      if (firstNonFinite(found.data) >= 0) fail("data_loss", `${what}: ${place.name} holds NaN or infinity`);
+      (tensorAt(this.part(part), place).data as Float32Array).set(found.data as Float32Array);
+    }
+  }
+
+  /** The step hash: what two runs compare. */
+  async hash(step: number): Promise<string> {
+    const { weightLength } = this.#layout;
+    if (weightLength === 0) return stepHash(this.#plan.id, step, "");
+    const of = spanOf(this.part("weights"), 0, weightLength);
+    const { digest } = await this.#executor.kernel({ kind: "digest", of });
+    return stepHash(this.#plan.id, step, digest ?? "");
+  }
+
+  free(): void {
+    for (const memory of this.#parts.values()) this.#executor.free(memory);
+  }
+}
+
+export function stepHash(vnode: string, step: number, digest: string): string {
+  return sha256(`${vnode}\n${step}\n${digest}`);
+}
+
+function partsOf(plan: VNodePlan): Part[] {
+  if (plan.parameters.length === 0) return ["weights"];
+  if (plan.optimizer.kind === "sgd") return plan.optimizer.momentum === 0 ? ["weights"] : ["weights", "first"];
+  return ["weights", "first", "second"];
+}
+
+function nameIn(part: Part, parameter: string): string {
+  return part === "weights" ? parameter : `optimizer.${part}.${parameter}`;
+}
+
+function fillInitial(parameter: ParameterPlan, into: Float32Array, seed: number, vnode: string): void {
+  const key = () => randomKey("initial", seed, vnode, parameter.name);
+  const { initial } = parameter;
+  switch (initial.kind) {
+    case "constant":
+      into.fill(initial.value);
+      break;
+    case "normal":
+      fillNormal(into, key(), initial.deviation);
+      break;
+    case "uniform":
+      fillUniform(into, key(), -initial.bound, initial.bound);
+      break;
+  }
+}

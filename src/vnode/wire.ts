@@ -1,0 +1,98 @@
+// Tensors as they travel between VNodes: in the edge's declared type, named by a hash of type, shape and bytes.
+// NaN and infinity never travel, whether computed or made by rounding.
+
+import { fail } from "../core/errors.ts";
+import { fromBfloat16, fromFloat16, toBfloat16, toFloat16 } from "../core/half.ts";
+import { sha256 } from "../core/hash.ts";
+import { elementCount, firstNonFinite, type Shape, type Tensor, viewData } from "../core/tensor.ts";
+import type { WireType } from "../network/plan.ts";
+import type { Sealed } from "./names.ts";
+
+export interface WireTensor {
+  readonly dtype: WireType;
+  readonly shape: Shape;
+  readonly bytes: Uint8Array;
+}
+
+export function hashOfWire(tensor: WireTensor): string {
+  return sha256(`${tensor.dtype}[${tensor.shape}]`, tensor.bytes);
+}
+
+/** Rounds to the wire's type and seals. The result owns its bytes. `what` names the place in errors. */
+export function seal(tensor: Tensor, wire: WireType, what: string): Sealed<WireTensor> {
+  const payload = { dtype: wire, shape: tensor.shape, bytes: encode(tensor, wire, what) };
+  if (!isFinite16(payload)) fail("out_of_range", `${what} does not fit ${wire}: use bfloat16 or float32 there`);
+  return { hash: hashOfWire(payload), payload };
+}
+
+function encode(tensor: Tensor, wire: WireType, what: string): Uint8Array {
+  const { data } = tensor;
+  if (wire === "int32") {
+    if (!(data instanceof Int32Array)) fail("internal", `${what} is ${tensor.dtype} where int32 travels`);
+    return bytesOfCopy(data);
+  }
+  if (!(data instanceof Float32Array)) fail("internal", `${what} is ${tensor.dtype} where floats travel`);
+  if (firstNonFinite(data) >= 0) fail("out_of_range", `${what} has NaN or infinity: lower the learning rate or clip`);
+  switch (wire) {
+    case "float32":
+      return bytesOfCopy(data);
+    case "float16":
+      return bytesOfView(toFloat16(data));
+    case "bfloat16":
+      return bytesOfView(toBfloat16(data));
+  }
+}
+
+function bytesOfView(data: Uint16Array): Uint8Array {
+  return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+}
+
+function bytesOfCopy(data: Float32Array | Int32Array): Uint8Array {
+  const copy = new Uint8Array(data.byteLength);
+  copy.set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength));
+  return copy;
+}
+
+/** Floats come back as float32, which is what engines compute with. May be a view of the wire's bytes. */
+export function open(tensor: WireTensor): Tensor {
+  const { dtype, shape } = tensor;
+  const data = viewData(dtype, tensor.bytes);
+  switch (dtype) {
+    case "float32":
+    case "int32":
+      return { dtype, shape, data };
+    case "float16":
+      return { dtype: "float32", shape, data: fromFloat16(data as Uint16Array) };
+    case "bfloat16":
+      return { dtype: "float32", shape, data: fromBfloat16(data as Uint16Array) };
+  }
+}
+
+/** True unless it holds NaN or infinity, in whatever type. */
+export function isFiniteWire(tensor: WireTensor): boolean {
+  if (tensor.dtype === "int32") return true;
+  if (tensor.dtype === "float32") return firstNonFinite(viewData("float32", tensor.bytes)) < 0;
+  return isFinite16(tensor);
+}
+
+function isFinite16(tensor: WireTensor): boolean {
+  if (tensor.dtype !== "float16" && tensor.dtype !== "bfloat16") return true;
+  const exponent = tensor.dtype === "float16" ? 0x7c00 : 0x7f80;
+  const words = viewData(tensor.dtype, tensor.bytes) as Uint16Array;
+  for (let i = 0; i < words.length; i++) if (((words[i] as number) & exponent) === exponent) return false;
+  return true;
+}
+
+/** The sum of several float tensors of one shape, added in the order given. */
+export function sumInOrder(tensors: readonly Tensor[]): Tensor {
+  const [first, ...others] = tensors as [Tensor, ...Tensor[]];
+  if (others.length === 0) return first;
+  const sum = Float32Array.from(first.data as Float32Array);
+  for (const { data } of others)
+    for (let i = 0; i < sum.length; i++) sum[i] = (sum[i] as number) + ((data as Float32Array)[i] as number);
+  return { dtype: "float32", shape: first.shape, data: sum };
+}
+
+export function zeros(shape: Shape): Tensor {
+  return { dtype: "float32", shape, data: new Float32Array(elementCount(shape)) };
+}
