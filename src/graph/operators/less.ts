@@ -1,0 +1,5 @@
+// Less: a < b as bool, with broadcasting.
+
+import { comparison } from "./elementwise.ts";
+
+export const less = comparison("Less", (a, b) => a < b);
