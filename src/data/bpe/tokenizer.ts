@@ -1,0 +1,286 @@
+// A tokenizer that was read from tokenizer.json (json.ts): text to token ids and back. Nothing is out of
+// vocabulary: what has no token of its own is spelt in bytes.
+
+import { fail } from "../../core/errors.ts";
+import { bytesOfSpelling, spellBytes } from "./alphabet.ts";
+import { type MergeTable, mergeWord } from "./merges.ts";
+import { type Cut, escapeForPattern, type Normalise } from "./pieces.ts";
+
+export interface AddedToken {
+  readonly id: number;
+  readonly content: string;
+  /** Left out when text is decoded for people. */
+  readonly special: boolean;
+  /** White space before or after belongs to the token. */
+  readonly lstrip: boolean;
+  readonly rstrip: boolean;
+  readonly singleWord: boolean;
+}
+
+/** Everything that tokenizer.json decides. */
+export interface TokenizerParts {
+  readonly vocabulary: ReadonlyMap<string, number>;
+  readonly merges: MergeTable;
+  readonly added: readonly AddedToken[];
+  readonly normalise: readonly Normalise[];
+  readonly cuts: readonly Cut[];
+  /** Tokens are spelt in the byte alphabet; otherwise in characters, with "▁" for a space. */
+  readonly byteLevel: boolean;
+  readonly byteFallback: boolean;
+  readonly unknown: number | undefined;
+  readonly fuseUnknown: boolean;
+  /** A word that is a token as a whole is taken whole, whatever the merges say. */
+  readonly ignoreMerges: boolean;
+  /** Ids put before and after an encoded text. */
+  readonly before: readonly number[];
+  readonly after: readonly number[];
+  /** Decoding drops one space at the start. */
+  readonly stripLeadingSpace: boolean;
+}
+
+export interface EncodeOptions {
+  /** Adds what the model expects around a text (a token that begins it, for example). Default false. */
+  readonly addSpecial?: boolean;
+  /** Takes "<|endoftext|>" in the text as the token. Default true; false for text from strangers. */
+  readonly parseSpecial?: boolean;
+}
+
+export interface Tokenizer {
+  /** One more than the largest id. */
+  readonly vocabularySize: number;
+  readonly added: readonly AddedToken[];
+  encode(text: string, options?: EncodeOptions): Int32Array;
+  decode(ids: ArrayLike<number>, options?: { skipSpecial?: boolean }): string;
+  decodeBytes(ids: ArrayLike<number>, options?: { skipSpecial?: boolean }): Uint8Array;
+  /** Text as ids arrive; characters that are not complete yet wait for the next id. */
+  decoder(options?: { skipSpecial?: boolean }): { push(id: number): string; end(): string };
+  idOf(token: string): number | undefined;
+  /** The token's bytes, as decoding writes them. */
+  bytesOf(id: number): Uint8Array;
+}
+
+/** Words longer than this are rare enough not to be remembered. */
+const cachedLengthMax = 64;
+const cachedWordsMax = 200_000;
+/** U+2581, which SentencePiece writes for a space. */
+const spaceMark = "▁";
+
+const encoder = new TextEncoder();
+
+export function openTokenizer(parts: TokenizerParts): Tokenizer {
+  const bytesOfId = tokenBytes(parts);
+  const encodePlain = plainEncoder(parts);
+  const addedPattern = patternOfAdded(parts.added);
+  const addedByContent = new Map(parts.added.map((token) => [token.content, token]));
+  const specials = new Set(parts.added.filter((token) => token.special).map((token) => token.id));
+
+  function encode(text: string, { addSpecial = false, parseSpecial = true }: EncodeOptions = {}): Int32Array {
+    const out = openIds();
+    if (addSpecial) for (const id of parts.before) out.push(id);
+    const whole = text.isWellFormed() ? text : text.toWellFormed();
+    let start = 0;
+    if (addedPattern && parseSpecial)
+      for (const match of whole.matchAll(addedPattern)) {
+        const token = addedByContent.get(match[0]) as AddedToken;
+        if (token.singleWord && !standsAlone(whole, match.index, match[0].length)) continue;
+        let end = match.index;
+        if (token.lstrip) end = start + whole.slice(start, end).trimEnd().length;
+        // A token before this one may have taken the space in front of it.
+        encodePlain(whole.slice(start, Math.max(start, end)), start === 0, out);
+        out.push(token.id);
+        start = match.index + match[0].length;
+        if (token.rstrip) start += whole.length - start - whole.slice(start).trimStart().length;
+      }
+    encodePlain(whole.slice(start), start === 0, out);
+    if (addSpecial) for (const id of parts.after) out.push(id);
+    return out.take();
+  }
+
+  function bytesOf(id: number): Uint8Array {
+    return bytesOfId[id] ?? fail("out_of_range", `token ${id} is outside the vocabulary of ${bytesOfId.length}`);
+  }
+
+  function decodeBytes(ids: ArrayLike<number>, { skipSpecial = false } = {}): Uint8Array {
+    const pieces: Uint8Array[] = [];
+    let first = true;
+    for (let i = 0; i < ids.length; i++) {
+      const id = ids[i] as number;
+      const bytes = bytesOf(id);
+      if (skipSpecial && specials.has(id)) continue;
+      pieces.push(first && parts.stripLeadingSpace && bytes[0] === 0x20 ? bytes.subarray(1) : bytes);
+      first = false;
+    }
+    return Buffer.concat(pieces);
+  }
+
+  return {
+    vocabularySize: bytesOfId.length,
+    added: parts.added,
+    encode,
+    decodeBytes,
+    decode: (ids, options) => new TextDecoder("utf-8", { ignoreBOM: true }).decode(decodeBytes(ids, options)),
+    decoder({ skipSpecial = false } = {}) {
+      const text = new TextDecoder("utf-8", { ignoreBOM: true });
+      let first = true;
+      return {
+        push(id) {
+          const bytes = bytesOf(id);
+          if (skipSpecial && specials.has(id)) return "";
+          const strip = first && parts.stripLeadingSpace && bytes[0] === 0x20;
+          first = false;
+          return text.decode(strip ? bytes.subarray(1) : bytes, { stream: true });
+        },
+        end: () => text.decode(),
+      };
+    },
+    idOf: (token) => addedByContent.get(token)?.id ?? parts.vocabulary.get(token),
+    bytesOf,
+  };
+}
+
+function standsAlone(text: string, start: number, length: number): boolean {
+  const isWord = (character: string | undefined) => character !== undefined && /[\p{L}\p{N}_]/u.test(character);
+  return !isWord(text[start - 1]) && !isWord(text[start + length]);
+}
+
+/** The longest of those that match at a place wins. */
+function patternOfAdded(added: readonly AddedToken[]): RegExp | undefined {
+  const contents = added.map((token) => token.content).filter((content) => content !== "");
+  if (contents.length === 0) return undefined;
+  contents.sort((a, b) => b.length - a.length);
+  return new RegExp(contents.map(escapeForPattern).join("|"), "gu");
+}
+
+function tokenBytes({ vocabulary, added, byteLevel, byteFallback }: TokenizerParts): Uint8Array[] {
+  let size = 0;
+  for (const id of vocabulary.values()) size = Math.max(size, id + 1);
+  for (const { id } of added) size = Math.max(size, id + 1);
+  // Ids may have gaps; those decode to nothing.
+  const all = new Array<Uint8Array>(size).fill(new Uint8Array(0));
+  for (const [token, id] of vocabulary) {
+    const byte = byteFallback ? fallbackByte(token) : undefined;
+    if (byte !== undefined) all[id] = Uint8Array.of(byte);
+    else if (byteLevel) all[id] = bytesOfSpelling(token) ?? encoder.encode(token);
+    else all[id] = encoder.encode(token.replaceAll(spaceMark, " "));
+  }
+  for (const { id, content } of added) all[id] = encoder.encode(content);
+  return all;
+}
+
+function fallbackByte(token: string): number | undefined {
+  const match = /^<0x([0-9A-F]{2})>$/.exec(token);
+  return match ? Number.parseInt(match[1] as string, 16) : undefined;
+}
+
+type EncodePlain = (text: string, first: boolean, out: Ids) => void;
+
+/** Encodes text without added tokens: normalise, cut, spell each word, merge; words are remembered. */
+function plainEncoder(parts: TokenizerParts): EncodePlain {
+  const { normalise, cuts } = parts;
+  const encodeWord = wordEncoder(parts);
+  const known = new Map<string, Int32Array>();
+  return (text, first, out) => {
+    if (text === "") return;
+    let normalised = text;
+    for (const step of normalise) normalised = step(normalised);
+    let words = [normalised];
+    for (const cut of cuts) words = words.length === 1 ? cut(words[0] as string, first) : cutAll(words, cut, first);
+    for (const word of words) {
+      let ids = known.get(word);
+      if (ids === undefined) {
+        ids = encodeWord(word);
+        if (word.length <= cachedLengthMax) {
+          if (known.size >= cachedWordsMax) known.clear();
+          known.set(word, ids);
+        }
+      }
+      if (ids.length === 1) out.push(ids[0] as number);
+      else out.append(ids);
+    }
+  };
+}
+
+function cutAll(words: readonly string[], cut: Cut, first: boolean): string[] {
+  const pieces: string[] = [];
+  words.forEach((word, i) => {
+    for (const piece of cut(word, first && i === 0)) pieces.push(piece);
+  });
+  return pieces;
+}
+
+function wordEncoder(parts: TokenizerParts): (word: string) => Int32Array {
+  const { vocabulary, merges, ignoreMerges, byteLevel } = parts;
+  const spell = byteLevel ? byteSpeller(parts) : characterSpeller(parts);
+  return (word) => {
+    if (ignoreMerges) {
+      const whole = vocabulary.get(byteLevel ? spellBytes(encoder.encode(word)) : word);
+      if (whole !== undefined) return Int32Array.of(whole);
+    }
+    const ids = spell(word);
+    return ids.slice(0, mergeWord(ids, ids.length, merges));
+  };
+}
+
+function byteSpeller({ vocabulary, unknown }: TokenizerParts): (word: string) => Int32Array {
+  const idOfByte = Array.from({ length: 256 }, (_, byte) => vocabulary.get(spellBytes(Uint8Array.of(byte))) ?? unknown);
+  return (word) =>
+    Int32Array.from(encoder.encode(word), (byte) => {
+      const id = idOfByte[byte];
+      return (
+        id ?? fail("invalid_argument", `the vocabulary has no token for the byte ${byte} and none for the unknown`)
+      );
+    });
+}
+
+function characterSpeller({ vocabulary, byteFallback, unknown, fuseUnknown }: TokenizerParts) {
+  const idOfByte = Array.from({ length: 256 }, (_, byte) =>
+    vocabulary.get(`<0x${byte.toString(16).toUpperCase().padStart(2, "0")}>`),
+  );
+  const spelt = (character: string): readonly number[] | undefined => {
+    const id = vocabulary.get(character);
+    if (id !== undefined) return [id];
+    const bytes = byteFallback ? [...encoder.encode(character)].map((byte) => idOfByte[byte]) : [undefined];
+    return bytes.every((one) => one !== undefined) ? bytes : undefined;
+  };
+  return (word: string): Int32Array => {
+    const ids: number[] = [];
+    let afterUnknown = false;
+    for (const character of word) {
+      const some = spelt(character);
+      if (some) ids.push(...some);
+      else if (unknown === undefined)
+        fail("invalid_argument", `the vocabulary has no token for "${character}" and none for the unknown`);
+      else if (!(fuseUnknown && afterUnknown)) ids.push(unknown);
+      afterUnknown = some === undefined;
+    }
+    return Int32Array.from(ids);
+  };
+}
+
+interface Ids {
+  push(id: number): void;
+  append(ids: Int32Array): void;
+  take(): Int32Array;
+}
+
+function openIds(): Ids {
+  let memory = new Int32Array(64);
+  let count = 0;
+  const grow = (needed: number) => {
+    if (needed <= memory.length) return;
+    const larger = new Int32Array(Math.max(needed, memory.length * 2));
+    larger.set(memory);
+    memory = larger;
+  };
+  return {
+    push(id) {
+      grow(count + 1);
+      memory[count++] = id;
+    },
+    append(ids) {
+      grow(count + ids.length);
+      for (let i = 0; i < ids.length; i++) memory[count++] = ids[i] as number;
+    },
+    take: () => memory.slice(0, count),
+  };
+}
