@@ -43,11 +43,24 @@ export class Fabric {
   readonly calls = new Set<OpenCall>();
   /** Sees every call that a handler answered, for the checkers. */
   onAnswer: (answer: Answer) => void = () => {};
+  /** For mutants: changes a message before it is sent. */
+  tamper: Tamper = (message) => message;
 
   constructor(wire: Wire, options: FabricOptions = {}) {
     this.wire = wire;
     this.windowBytes = options.windowBytes ?? 256 << 10;
     wire.world.onCrash((host, silent) => this.#crashed(host, silent));
+  }
+
+  encode(method: DescMethod, side: "input" | "output", message: object): Uint8Array {
+    const schema = method[side];
+    const bytes = toBinary(schema, create(schema, this.tamper(message, method, side) as Message));
+    if (bytes.byteLength > messageBytesMax)
+      throw new DcnrError(
+        "resource_exhausted",
+        `${keyOf(method)}: a message of ${bytes.byteLength} bytes is too large`,
+      );
+    return bytes;
   }
 
   network(host: Host): SimulatedNetwork {
@@ -64,6 +77,8 @@ export class Fabric {
     for (const call of this.calls) if (call.server === host) call.breakOff(withinMs);
   }
 }
+
+export type Tamper = (message: object, method: DescMethod, side: "input" | "output") => object;
 
 export interface Answer {
   readonly method: DescMethod;
@@ -95,7 +110,7 @@ export class SimulatedNetwork implements Network {
     request: RequestInit<M>,
     options: CallOptions = {},
   ): Promise<ResponseOf<M>> {
-    const bytes = encode(method, "input", request);
+    const bytes = this.#fabric.encode(method, "input", request);
     return this.#exchange(address, method.name, options, async (listener, context) => {
       const handler = handlerOf(listener, method) as (request: RequestOf<M>, context: CallContext) => Promise<object>;
       const askedMs = this.#fabric.wire.world.time.nowMs;
@@ -103,7 +118,7 @@ export class SimulatedNetwork implements Network {
       const response = await handler(decoded, context);
       const [caller, server] = [this.#host.name, listener.host.name];
       this.#fabric.onAnswer({ method, request: decoded, response, caller, server, askedMs });
-      return encode(method, "output", response);
+      return this.#fabric.encode(method, "output", response);
     }).then((reply) => fromBinary(method.output, reply) as ResponseOf<M>);
   }
 
@@ -130,14 +145,14 @@ export class SimulatedNetwork implements Network {
     request: RequestInit<M>,
     options: CallOptions = {},
   ): AsyncIterable<ResponseOf<M>> {
-    const bytes = encode(method, "input", request);
+    const bytes = this.#fabric.encode(method, "input", request);
     const stream = this.#stream(address, method, options, async (end, listener, context, serving) => {
       const handler = handlerOf(listener, method) as (
         request: RequestOf<M>,
         context: CallContext,
       ) => AsyncIterable<object>;
       for await (const message of handler(fromBinary(method.input, bytes) as RequestOf<M>, context))
-        await serving.send(end, encode(method, "output", message));
+        await serving.send(end, this.#fabric.encode(method, "output", message));
     });
     return incomingOf(stream, stream.client, (reply) => fromBinary(method.output, reply) as ResponseOf<M>);
   }
@@ -154,12 +169,17 @@ export class SimulatedNetwork implements Network {
       ) => Promise<void>;
       const decode = (bytes: Uint8Array) => fromBinary(method.input, bytes);
       await handler(
-        channelOf(serving, end, (message) => encode(method, "output", message), decode),
+        channelOf(serving, end, (message) => this.#fabric.encode(method, "output", message), decode),
         context,
       );
     });
     const decode = (bytes: Uint8Array) => fromBinary(method.output, bytes) as ResponseOf<M>;
-    return channelOf(stream, stream.client, (message: RequestInit<M>) => encode(method, "input", message), decode);
+    return channelOf(
+      stream,
+      stream.client,
+      (message: RequestInit<M>) => this.#fabric.encode(method, "input", message),
+      decode,
+    );
   }
 
   async serve(address: string, services: readonly ServedService[], http?: HttpHandler): Promise<Server> {
@@ -329,14 +349,6 @@ function handlerOf(listener: Listener, method: DescMethod): (...args: never[]) =
   const handler = listener.handlers.get(keyOf(method));
   if (handler === undefined) throw new DcnrError("unimplemented", `${keyOf(method)} is not served here`);
   return handler;
-}
-
-function encode(method: DescMethod, side: "input" | "output", message: object): Uint8Array {
-  const schema = method[side];
-  const bytes = toBinary(schema, create(schema, message as Message));
-  if (bytes.byteLength > messageBytesMax)
-    throw new DcnrError("resource_exhausted", `${keyOf(method)}: a message of ${bytes.byteLength} bytes is too large`);
-  return bytes;
 }
 
 /** What the other side sees of an error: its code and sentence, nothing else. */

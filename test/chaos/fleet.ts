@@ -1,0 +1,110 @@
+// Real processes to be killed: orchestrators on one SQLite store and PNodes, each restarted under its old name,
+// directory and port when it was killed.
+
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { type Child, startChild, stopChild } from "../../src/cli/processes.ts";
+
+export interface FleetOptions {
+  readonly directory: string;
+  readonly orchestrators: number;
+  readonly pnodes: number;
+}
+
+export interface Member {
+  readonly name: string;
+  readonly role: "orchestrator" | "pnode";
+  readonly args: readonly string[];
+  child: Child | undefined;
+  /** Stopped by SIGSTOP, or being started: not to be hit again before it is back. */
+  busy: boolean;
+}
+
+export class Fleet {
+  readonly addresses: readonly string[];
+  readonly members: readonly Member[];
+
+  private constructor(addresses: readonly string[], members: readonly Member[]) {
+    this.addresses = addresses;
+    this.members = members;
+  }
+
+  static async start({ directory, orchestrators, pnodes }: FleetOptions): Promise<Fleet> {
+    const ports = await freePorts(orchestrators);
+    const addresses = ports.map((port) => `127.0.0.1:${port}`);
+    const store = ["--store", `sqlite:${join(directory, "state.db")}`, "--blobs", `dir:${join(directory, "blobs")}`];
+    const members: Member[] = [
+      ...addresses.map((address, index) =>
+        member("orchestrator", `orchestrator-${index + 1}`, [
+          "orchestrator",
+          "--listen",
+          address,
+          "--dir",
+          directory,
+          ...store,
+        ]),
+      ),
+      ...Array.from({ length: pnodes }, (_, index) => {
+        const name = `pnode-${index + 1}`;
+        const own = ["--name", name, "--owner", name, "--dir", join(directory, name), "--cpus", "1"];
+        // Each knows all orchestrators, the first being another one for each.
+        return member("pnode", name, ["join", addresses[index % addresses.length] as string, ...own]);
+      }),
+    ];
+    const fleet = new Fleet(addresses, members);
+    // One orchestrator first: it makes the tables.
+    for (const one of members.filter(({ role }) => role === "orchestrator")) await fleet.up(one);
+    await Promise.all(members.filter(({ role }) => role === "pnode").map((one) => fleet.up(one)));
+    return fleet;
+  }
+
+  async up(one: Member): Promise<void> {
+    one.child = await startChild(one.name, one.args, { DCNR_LOG_LEVEL: "error" });
+  }
+
+  /** Kills it and starts it again a little later. */
+  async killAndRestart(one: Member, downMs: number): Promise<void> {
+    one.busy = true;
+    one.child?.kill("SIGKILL");
+    await one.child?.ended;
+    await pause(downMs);
+    await this.up(one);
+    one.busy = false;
+  }
+
+  async freeze(one: Member, durationMs: number): Promise<void> {
+    one.busy = true;
+    one.child?.kill("SIGSTOP");
+    await pause(durationMs);
+    one.child?.kill("SIGCONT");
+    one.busy = false;
+  }
+
+  async stop(): Promise<void> {
+    for (const { child } of this.members) child?.kill("SIGCONT");
+    await Promise.all(this.members.flatMap(({ child }) => (child === undefined ? [] : [stopChild(child, 3_000)])));
+  }
+}
+
+function member(role: Member["role"], name: string, args: readonly string[]): Member {
+  return { name, role, args: [...args, "--log-level", "error"], child: undefined, busy: false };
+}
+
+export function pause(milliseconds: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, milliseconds));
+}
+
+/** All held open until all are known, so that none is given twice. */
+async function freePorts(count: number): Promise<number[]> {
+  const servers = await Promise.all(
+    Array.from({ length: count }, () => {
+      const server = createServer();
+      return new Promise<typeof server>((resolve, reject) =>
+        server.once("error", reject).listen(0, "127.0.0.1", () => resolve(server)),
+      );
+    }),
+  );
+  const ports = servers.map((server) => (server.address() as { port: number }).port);
+  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
+  return ports;
+}

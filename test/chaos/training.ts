@@ -1,0 +1,108 @@
+// The session that chaos disturbs: T1 with fewer, smaller blocks, on tokens made up for the purpose. Rounds differ
+// in the network's id only, which is not part of a session's identity, so all of them have one root.
+
+import { t1, transformerYaml } from "../../examples/generate.ts";
+import { Client } from "../../src/client/client.ts";
+import { messageOf } from "../../src/core/errors.ts";
+import { buildTokens } from "../../src/data/build.ts";
+import { manifestText } from "../../src/data/manifest.ts";
+import type { Session } from "../../src/protocol/gen/dcnr/v1/session_pb.ts";
+import { openMemoryBlobs } from "../../src/store/memory.ts";
+import { pause } from "./fleet.ts";
+import type { Progress } from "./measure.ts";
+
+const small = { ...t1, name: "t1-small", blocks: 4, heads: 2, headDim: 16, context: 32, vocabulary: 256 };
+const datasetName = "made-up";
+
+export interface Round {
+  readonly root: string;
+  readonly log: readonly Progress[];
+}
+
+export class Training {
+  readonly #clients: readonly Client[];
+
+  constructor(addresses: readonly string[]) {
+    this.#clients = addresses.map((address) => new Client(address, { fetch: globalThis.fetch }));
+  }
+
+  async prepare(): Promise<void> {
+    const blobs = openMemoryBlobs();
+    const builder = buildTokens(small.vocabulary, { blobs });
+    let state = 1;
+    const next = () => {
+      state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+      return (state >>> 16) % small.vocabulary;
+    };
+    await builder.add(Array.from({ length: 40_000 }, next));
+    const manifest = await builder.finish();
+    for await (const { hash } of blobs.list()) {
+      const content = new Uint8Array(await blobs.get(hash));
+      await this.#any((client) => client.datasets.upload(content));
+    }
+    await this.#any((client) => client.datasets.create(datasetName, manifestText(manifest)));
+  }
+
+  /** Trains once from fresh weights; resolves when the session is done. */
+  async round(name: string, steps: number, signal?: AbortSignal): Promise<Round> {
+    await this.#any((client) => client.networks.create(transformerYaml(small), { id: name }).catch(unlessThere));
+    const settings = {
+      network: name,
+      dataset: datasetName,
+      split: "all",
+      steps: BigInt(steps),
+      batch: 8,
+      microbatches: 4,
+      seed: 11n,
+      numerics: "native",
+      checkpointEvery: 5,
+      replicas: 1,
+      learningRate: { schedule: "constant", base: 0.001, warmupSteps: 0n, finalShare: 1 },
+    };
+    const { id } = await this.#any((client) => client.sessions.create(settings));
+    const log: Progress[] = [];
+    for (;;) {
+      const session = await this.#any((client) => client.sessions.get(id));
+      if (Number(session.step) > (log.at(-1)?.step ?? -1))
+        log.push({ atMs: performance.now(), step: Number(session.step) });
+      if (session.status === "done") return { root: await this.#root(session), log };
+      if (session.status === "failed") throw new Error(`session ${id} failed: ${session.reason}`);
+      if (signal?.aborted) throw new Error(`session ${id} was given up at step ${session.step} (${session.reason})`);
+      await pause(100);
+    }
+  }
+
+  async #root(session: Session): Promise<string> {
+    const roots = await this.#any((client) => client.sessions.stepRoots(session.id));
+    const last = roots.at(-1);
+    if (last === undefined || last.step !== session.totalSteps)
+      throw new Error(`session ${session.id} is done, but its last root is of step ${last?.step}`);
+    return last.root;
+  }
+
+  /** Whichever orchestrator answers; they come and go. */
+  async #any<T>(act: (client: Client) => Promise<T>): Promise<T> {
+    let failure: unknown;
+    for (let attempt = 0; attempt < 300; attempt++) {
+      const client = this.#clients[attempt % this.#clients.length] as Client;
+      try {
+        return await withTimeout(act(client), 5_000);
+      } catch (error) {
+        failure = error;
+        await pause(100);
+      }
+    }
+    throw new Error(`no orchestrator did it: ${messageOf(failure)}`);
+  }
+}
+
+function unlessThere(error: unknown): void {
+  if (!/exists/.test(messageOf(error))) throw error;
+}
+
+function withTimeout<T>(promise: Promise<T>, timeoutMs: number): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Error(`no answer within ${timeoutMs} ms`)), timeoutMs);
+    promise.then(resolve, reject).finally(() => clearTimeout(timer));
+  });
+}
