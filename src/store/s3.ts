@@ -187,10 +187,11 @@ class S3Blobs implements BlobStore {
 
   async grant(action: BlobAction, hash: Sha256, bytes: number, lifetimeMs: number): Promise<BlobGrant> {
     checkBlobBytes(hash, bytes);
-    const signingDate = this.#world.clock.wallMs();
+    const signedWallMs = this.#world.clock.wallMs();
     const expiresIn = Math.max(1, Math.ceil(Math.min(lifetimeMs, lifetimeMsMax) / 1000));
-    const lived = { expiresIn, signingDate: signingDate as unknown as string };
-    const expiresWallMs = signingDate + expiresIn * 1000;
+    // Here the SDK takes a number for seconds since 1970.
+    const lived = { expiresIn, signingDate: signedWallMs / 1000 };
+    const expiresWallMs = signedWallMs + expiresIn * 1000;
     const object = this.#object(hash);
     if (action === "download") {
       const url = await getSignedUrl(this.#client, new GetObjectCommand(object), lived);

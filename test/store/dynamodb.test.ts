@@ -1,0 +1,98 @@
+// The DynamoDB store against DynamoDB Local, which the test starts and stops.
+
+import assert from "node:assert/strict";
+import { createServer } from "node:http";
+import { after, before, describe, it } from "node:test";
+import { CreateTableCommand, DynamoDBClient } from "@aws-sdk/client-dynamodb";
+import { hasCode } from "../../src/core/errors.ts";
+import { storeConformance, conformanceWorld as world } from "../../src/store/conformance.ts";
+import { openDynamoStore } from "../../src/store/dynamodb.ts";
+import { type DynamoServer, dynamoIsThere, startDynamo } from "./servers/dynamodb.ts";
+
+if (dynamoIsThere()) {
+  let server: DynamoServer;
+  before(async () => {
+    server = await startDynamo();
+  });
+  after(() => server?.stop());
+
+  const open = (table = "shared") => openDynamoStore({ table, endpoint: server.endpoint, world });
+  storeConformance("dynamodb", { open, address: () => `dynamodb:shared@${server.endpoint}` });
+
+  describe("a DynamoDB store", () => {
+    it("creates its table on first use, also when several processes come first together", async () => {
+      const stores = await Promise.all([1, 2, 3, 4].map(() => open("together")));
+      await stores[0]!.put("key", "value", 0);
+      assert.equal((await stores[3]!.get("key"))?.value, "value");
+      for (const store of stores) await store.close();
+    });
+
+    it("refuses a table with another schema and says what it found", async () => {
+      const client = new DynamoDBClient({ endpoint: server.endpoint, region: "us-east-1" });
+      await client.send(
+        new CreateTableCommand({
+          TableName: "holidays",
+          KeySchema: [{ AttributeName: "day", KeyType: "HASH" }],
+          AttributeDefinitions: [{ AttributeName: "day", AttributeType: "N" }],
+          BillingMode: "PAY_PER_REQUEST",
+        }),
+      );
+      client.destroy();
+      await assert.rejects(open("holidays"), (thrown: Error) => {
+        assert.ok(hasCode(thrown, "failed_precondition"));
+        assert.match(
+          thrown.message,
+          /holidays .*its key is day \(N\) as HASH, not partition \(S\).*name another table/,
+        );
+        return true;
+      });
+    });
+
+    it("names an endpoint that does not answer, and a table name that cannot be", async () => {
+      await assert.rejects(openDynamoStore({ table: "t", endpoint: "http://127.0.0.1:1", world }), (thrown: Error) => {
+        assert.ok(hasCode(thrown, "unavailable"));
+        assert.match(thrown.message, /table t at http:\/\/127\.0\.0\.1:1 did not answer/);
+        return true;
+      });
+      await assert.rejects(open("no spaces"), /no spaces .*check its name/);
+    });
+
+    it("repeats what was throttled, and reports a failure of the server without repeating it", async () => {
+      const replies: string[] = [];
+      const calls: string[] = [];
+      const proxy = createServer(async (request, response) => {
+        const body = Buffer.concat(await Array.fromAsync(request));
+        const call = String(request.headers["x-amz-target"]).split(".")[1]!;
+        calls.push(call);
+        const error = call === "PutItem" ? replies.shift() : undefined;
+        if (error !== undefined) {
+          const type = `com.amazonaws.dynamodb.v20120810#${error}`;
+          response.writeHead(error === "InternalServerError" ? 500 : 400, {
+            "content-type": "application/x-amz-json-1.0",
+          });
+          return response.end(JSON.stringify({ __type: type, message: "injected" }));
+        }
+        const headers = Object.fromEntries(Object.entries(request.headers).filter(([name]) => name !== "connection"));
+        const answer = await fetch(server.endpoint, {
+          method: "POST",
+          headers: headers as Record<string, string>,
+          body,
+        });
+        response.writeHead(answer.status, { "content-type": "application/x-amz-json-1.0" });
+        response.end(Buffer.from(await answer.arrayBuffer()));
+      });
+      await new Promise<void>((resolve) => proxy.listen(0, "127.0.0.1", resolve));
+      const { port } = proxy.address() as { port: number };
+      const store = await openDynamoStore({ table: "shared", endpoint: `http://127.0.0.1:${port}`, world });
+      replies.push("ProvisionedThroughputExceededException", "ThrottlingException");
+      assert.equal(await store.put("throttled", "value", 0), 1);
+      assert.equal(calls.filter((call) => call === "PutItem").length, 3);
+      replies.push("InternalServerError");
+      await assert.rejects(store.put("failed", "value", 0), (thrown) => hasCode(thrown, "unavailable"));
+      assert.equal(replies.length, 0);
+      await store.close();
+      proxy.close();
+      proxy.closeAllConnections();
+    });
+  });
+}
