@@ -1,0 +1,199 @@
+// The part of an executor that does not depend on where the work runs: names, checks, memory. A backend does the work, in
+// this thread (inline) or on workers (threads.ts).
+
+import { fail } from "../core/errors.ts";
+import type { Tensor, TensorData } from "../core/tensor.ts";
+import type { GraphModel } from "../graph/model.ts";
+import type { Engine, EngineKind, Executor, KernelResult, Program, RunOptions, Tensors } from "./engine.ts";
+import { KernelRunner, type KernelView, type LoweredCall, lowerCall, viewOf } from "./kernels.ts";
+import { type MemoryBlock, SharedMemoryPool } from "./memory.ts";
+import { checkTensors } from "./onnx-runtime.ts";
+
+/** A registered graph; its id, not its name, tells two generations of one name apart. */
+export interface RegisteredGraph {
+  readonly id: number;
+  readonly model: GraphModel;
+}
+
+export interface RunJob {
+  readonly kind: "run";
+  readonly graph: RegisteredGraph;
+  readonly feeds: Tensors;
+  readonly transfer: boolean;
+  /** All outputs. */
+  readonly into: Tensors;
+  readonly finite: readonly string[];
+}
+
+export interface KernelJob {
+  readonly kind: "kernel";
+  readonly call: LoweredCall;
+}
+
+export type Job = RunJob | KernelJob;
+
+export interface Backend {
+  readonly kind: EngineKind;
+  readonly workers: number;
+  /** Whether what is written must lie in shared memory. */
+  readonly isElsewhere: boolean;
+  submit(job: Job, priority: number): Promise<KernelResult>;
+  /** Graphs and blocks that will not be used again. */
+  forgetGraph(graph: RegisteredGraph): void;
+  forgetMemory(block: MemoryBlock): void;
+  numericsClass(): Promise<string>;
+  close(): Promise<void>;
+}
+
+export function executorOver(open: (pool: SharedMemoryPool) => Backend): Executor {
+  const graphs = new Map<string, RegisteredGraph>();
+  const pool = new SharedMemoryPool((block) => backend.forgetMemory(block));
+  const backend = open(pool);
+  let nextGraph = 1;
+  let closed = false;
+
+  function checkShared({ buffer }: TensorData, what: string): void {
+    if (backend.isElsewhere && !(buffer instanceof SharedArrayBuffer))
+      fail("invalid_argument", `${what} must lie in shared memory: take it from allocate or tensor`);
+  }
+
+  async function run(name: string, feeds: Tensors, options: RunOptions = {}): Promise<Tensors> {
+    const graph = graphs.get(name);
+    if (closed) fail("unavailable", "the executor is closed");
+    if (graph === undefined) fail("not_found", `graph "${name}" is not registered with the executor`);
+    const { into = {}, transfer = false, priority = 0, finite = false } = options;
+    checkTensors(graph.model, feeds, into);
+    for (const [output, { data }] of Object.entries(into)) checkShared(data, `output "${output}" of graph "${name}"`);
+    const outputs: Record<string, Tensor> = {};
+    for (const { name: output, dtype, shape } of graph.model.outputs)
+      outputs[output] = into[output] ?? pool.tensor(dtype, shape);
+    const checked = finite === true ? Object.keys(outputs) : finite === false ? [] : finite;
+    try {
+      await backend.submit({ kind: "run", graph, feeds, transfer, into: outputs, finite: checked }, priority);
+    } catch (thrown) {
+      pool.recycle(Object.values(outputs).filter((tensor) => !Object.values(into).includes(tensor)));
+      throw thrown;
+    }
+    return outputs;
+  }
+
+  return {
+    kind: backend.kind,
+    workers: backend.workers,
+    register(name, model) {
+      if (graphs.has(name)) fail("already_exists", `graph "${name}" is registered already: unregister it first`);
+      graphs.set(name, { id: nextGraph++, model });
+    },
+    unregister(name) {
+      const graph = graphs.get(name);
+      if (graph === undefined) return;
+      graphs.delete(name);
+      backend.forgetGraph(graph);
+      pool.trim();
+    },
+    run,
+    async kernel(call, options = {}) {
+      if (closed) fail("unavailable", "the executor is closed");
+      const lowered = lowerCall(call);
+      for (const { operand, writes } of lowered.operands)
+        if (writes) checkShared(viewOf(operand), `what the kernel ${call.kind} writes`);
+      return backend.submit({ kind: "kernel", call: lowered }, options.priority ?? 0);
+    },
+    allocate: (bytes) => pool.allocate(bytes),
+    free: (memory) => pool.free(memory),
+    tensor: (dtype, shape) => pool.tensor(dtype, shape),
+    recycle: (tensors) => pool.recycle(tensors),
+    numericsClass: () => backend.numericsClass(),
+    async close() {
+      if (closed) return;
+      closed = true;
+      await backend.close();
+      pool.trim();
+    },
+  };
+}
+
+/** Runs in this thread, one call after the other in the order they were made: for simulation, tests and small tools. */
+export function openInlineExecutor(engine: Engine): Executor {
+  return executorOver((pool) => inlineBackend(engine, pool));
+}
+
+function inlineBackend(engine: Engine, pool: SharedMemoryPool): Backend {
+  const station = new Station(engine);
+  let last: Promise<unknown> = Promise.resolve();
+  const inOrder = <T>(work: () => Promise<T>): Promise<T> => {
+    const result = last.then(work);
+    last = result.catch(() => {});
+    return result;
+  };
+  return {
+    kind: engine.kind,
+    workers: 1,
+    isElsewhere: false,
+    submit: (job) =>
+      inOrder(async () => {
+        if (job.kind === "run") return station.run(job.graph, job.feeds, job.into, job.finite);
+        const views = job.call.operands.map(({ operand }) => {
+          const view = viewOf(operand);
+          const memory = pool.blockOf(view.buffer)?.memory;
+          return memory === undefined ? { view } : { view, memory };
+        });
+        return station.kernel(job.call, views);
+      }),
+    forgetGraph: (graph) => void inOrder(() => station.forget(graph.id)),
+    forgetMemory: () => {},
+    numericsClass: () => inOrder(() => engine.numericsClass()),
+    close: () => inOrder(() => station.close()),
+  };
+}
+
+/** One thread's engine, loaded programs and kernels. */
+export class Station {
+  readonly #engine: Engine;
+  readonly #programs = new Map<number, Program>();
+  readonly #kernels = new KernelRunner();
+
+  constructor(engine: Engine) {
+    this.#engine = engine;
+  }
+
+  async run(graph: RegisteredGraph, feeds: Tensors, into: Tensors, finite: readonly string[]): Promise<KernelResult> {
+    let program = this.#programs.get(graph.id);
+    if (program === undefined) {
+      program = await this.#engine.load(graph.model);
+      this.#programs.set(graph.id, program);
+    }
+    await program.run(feeds, into);
+    for (const name of finite) this.#checkFinite(graph.model, name, into[name]);
+    return {};
+  }
+
+  #checkFinite(model: GraphModel, name: string, tensor: Tensor | undefined): void {
+    if (tensor === undefined) fail("invalid_argument", `graph "${model.name}" has no output "${name}" to check`);
+    if (!(tensor.data instanceof Float32Array)) return;
+    const call = lowerCall({ kind: "finite", of: tensor });
+    if (this.#kernels.run(call, [{ view: tensor.data }]).value === 1) return;
+    const at = tensor.data.findIndex((value) => !Number.isFinite(value));
+    const value = tensor.data[at];
+    fail("out_of_range", `output "${name}" of graph "${model.name}" has ${value} at element ${at}`);
+  }
+
+  async kernel(call: LoweredCall, views: readonly KernelView[]): Promise<KernelResult> {
+    return this.#kernels.run(call, views);
+  }
+
+  async forget(graphId: number): Promise<void> {
+    const program = this.#programs.get(graphId);
+    this.#programs.delete(graphId);
+    await program?.release();
+  }
+
+  numericsClass(): Promise<string> {
+    return this.#engine.numericsClass();
+  }
+
+  async close(): Promise<void> {
+    for (const id of [...this.#programs.keys()]) await this.forget(id);
+    await this.#engine.close();
+  }
+}

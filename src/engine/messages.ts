@@ -1,0 +1,39 @@
+// What an executor and its workers say to each other. Tensors in shared memory go by the number of their block.
+
+import type { ErrorCode } from "../core/errors.ts";
+import type { TensorData } from "../core/tensor.ts";
+import type { GraphModel } from "../graph/model.ts";
+import type { EngineKind, KernelResult } from "./engine.ts";
+import type { LoweredCall } from "./kernels.ts";
+
+export interface WorkerSettings {
+  readonly kind: EngineKind;
+}
+
+/** A tensor's elements: in a known block from a byte on, or by themselves. */
+export type WireData = { readonly block: number; readonly offset: number } | { readonly data: TensorData };
+
+export type ToWorker =
+  | { readonly kind: "graph"; readonly id: number; readonly model: GraphModel }
+  | { readonly kind: "block"; readonly id: number; readonly memory: WebAssembly.Memory | SharedArrayBuffer }
+  | { readonly kind: "forget"; readonly graphs: readonly number[]; readonly blocks: readonly number[] }
+  | {
+      readonly kind: "run";
+      readonly graph: number;
+      /** In the order of the graph's inputs and outputs. */
+      readonly feeds: readonly WireData[];
+      readonly into: readonly WireData[];
+      readonly finite: readonly string[];
+    }
+  | {
+      readonly kind: "kernel";
+      readonly call: LoweredCall;
+      readonly operands: readonly (WireData & { readonly length: number })[];
+    }
+  | { readonly kind: "class" }
+  | { readonly kind: "close" };
+
+export type FromWorker =
+  | { readonly kind: "ready" }
+  | { readonly kind: "done"; readonly result: KernelResult; readonly numerics?: string }
+  | { readonly kind: "failed"; readonly code: ErrorCode; readonly message: string };

@@ -1,0 +1,77 @@
+// The fast engine: ONNX Runtime's native build on the CPU. Its bits repeat within one numerics class.
+
+import { createHash } from "node:crypto";
+import { createReadStream } from "node:fs";
+import { readdir } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import type { GraphModel } from "../graph/model.ts";
+import { encodeOnnx } from "../graph/onnx.ts";
+import type { Engine } from "./engine.ts";
+import { sharedMemory } from "./kernels.ts";
+import { type OnnxRuntime, onnxRuntimeEngine } from "./onnx-runtime.ts";
+
+interface NativeRuntime extends OnnxRuntime {
+  readonly env: { readonly versions: { readonly node?: string } };
+}
+
+/** The library reads it when it loads, and would otherwise write a device id and call home. */
+export function silenceTelemetry(): void {
+  process.env["ORT_DISABLE_TELEMETRY"] = "1";
+}
+
+export async function openNativeEngine(): Promise<Engine> {
+  silenceTelemetry();
+  const loaded = (await import("onnxruntime-node")) as unknown as NativeRuntime & { default?: NativeRuntime };
+  const runtime = loaded.default ?? loaded;
+  const identity = {
+    kind: "native" as const,
+    version: runtime.env.versions.node ?? "unknown",
+    fileHash: libraryHash,
+    writesInPlace: await writesInPlace(runtime),
+  };
+  return onnxRuntimeEngine(runtime, identity, ["cpu"]);
+}
+
+const probe: GraphModel = {
+  name: "in-place-probe",
+  inputs: [{ name: "a", dtype: "float32", shape: [4] }],
+  outputs: [{ name: "sum", dtype: "float32", shape: [4] }],
+  nodes: [{ op: "Add", name: "sum", inputs: ["a", "a"], outputs: ["sum"], attributes: {} }],
+  constants: {},
+};
+
+/**
+ * That the runtime takes views of shared memory as inputs and writes outputs into them is not documented, so it is tried
+ * at every start; where it fails, outputs are copied.
+ */
+async function writesInPlace(runtime: OnnxRuntime): Promise<boolean> {
+  try {
+    const session = await runtime.InferenceSession.create(encodeOnnx(probe), {});
+    const memory = sharedMemory(32).buffer;
+    const [a, sum] = [new Float32Array(memory, 0, 4), new Float32Array(memory, 16, 4)];
+    a.set([1, 2, 3, 4]);
+    const tensor = (data: Float32Array) => new runtime.Tensor("float32", data as Float32Array<ArrayBuffer>, [4]);
+    await session.run({ a: tensor(a) }, { sum: tensor(sum) });
+    await session.release();
+    return sum.join() === "2,4,6,8";
+  } catch {
+    return false;
+  }
+}
+
+let hash: Promise<string> | undefined;
+
+/** The files with machine code, in the order of their names. Read once per process. */
+function libraryHash(): Promise<string> {
+  hash ??= (async () => {
+    const root = dirname(createRequire(import.meta.url).resolve("onnxruntime-node/package.json"));
+    const folder = join(root, "bin", "napi-v6", process.platform, process.arch);
+    const digest = createHash("sha256");
+    for (const name of (await readdir(folder)).sort())
+      if (name.includes("onnxruntime"))
+        for await (const chunk of createReadStream(join(folder, name))) digest.update(chunk);
+    return digest.digest("hex");
+  })();
+  return hash;
+}

@@ -1,0 +1,156 @@
+// What native and portable have in common: both are builds of ONNX Runtime with one JavaScript interface. Knows no
+// Node and no file, so that the portable engine loads in browsers as well.
+
+import type { InferenceSession, Tensor as OrtTensor } from "onnxruntime-common";
+import { DcnrError, fail, messageOf } from "../core/errors.ts";
+import { type DType, elementCount, sameShape, type Tensor, type TensorData } from "../core/tensor.ts";
+import { lowerModel } from "../graph/lower.ts";
+import type { GraphModel, ValueInfo } from "../graph/model.ts";
+import { encodeOnnx } from "../graph/onnx.ts";
+import { operatorOf } from "../graph/operators/registry.ts";
+import type { Engine, Program, Tensors } from "./engine.ts";
+import { numericsFingerprint, shortClass } from "./fingerprint.ts";
+
+/** The part of onnxruntime-node and onnxruntime-web that we call. */
+export interface OnnxRuntime {
+  readonly InferenceSession: {
+    create(model: Uint8Array, options: InferenceSession.SessionOptions): Promise<InferenceSession>;
+  };
+  readonly Tensor: new (type: OrtTensor.Type, data: OrtTensor.DataType, dims: readonly number[]) => OrtTensor;
+}
+
+export interface RuntimeIdentity {
+  readonly kind: "native" | "portable";
+  readonly version: string;
+  /** SHA-256 of the files that hold the runtime's machine code. */
+  readonly fileHash: () => Promise<string>;
+  /** Whether outputs may be given as buffers that the runtime writes to, shared memory included. */
+  readonly writesInPlace: boolean;
+}
+
+/** Graphs are written as they shall run; the runtime's own rewriting would change bits from version to version. */
+export const optimizationLevel = "disabled";
+
+/** More than one thread changes bits for some shapes; arena and pattern would hold memory between runs. */
+const sessionOptions: InferenceSession.SessionOptions = {
+  intraOpNumThreads: 1,
+  interOpNumThreads: 1,
+  executionMode: "sequential",
+  graphOptimizationLevel: optimizationLevel,
+  enableCpuMemArena: false,
+  enableMemPattern: false,
+  logSeverityLevel: 3,
+};
+
+export function onnxRuntimeEngine(
+  runtime: OnnxRuntime,
+  identity: RuntimeIdentity,
+  providers: readonly string[],
+): Engine {
+  const { kind } = identity;
+  const options = { ...sessionOptions, executionProviders: [...providers] };
+  const engine: Engine = {
+    kind,
+    async load(graph) {
+      try {
+        const session = await runtime.InferenceSession.create(encodeOnnx(onlyOnnx(graph)), options);
+        return program(runtime, session, graph, identity.writesInPlace);
+      } catch (thrown) {
+        throw asFailure(thrown, graph, `cannot be loaded by the ${kind} engine`);
+      }
+    },
+    async numericsClass() {
+      const fingerprint = await numericsFingerprint(engine);
+      return shortClass(kind, [identity.version, await identity.fileHash(), optimizationLevel, fingerprint]);
+    },
+    async close() {},
+  };
+  return engine;
+}
+
+/** Composites are ours; the runtime knows ONNX operators only. */
+function onlyOnnx(graph: GraphModel): GraphModel {
+  return graph.nodes.some(({ op }) => operatorOf(op).lower !== undefined) ? lowerModel(graph) : graph;
+}
+
+function program(runtime: OnnxRuntime, session: InferenceSession, graph: GraphModel, writesInPlace: boolean): Program {
+  return {
+    async run(feeds, into = {}) {
+      checkTensors(graph, feeds, into);
+      try {
+        const given = toRuntime(runtime, graph.inputs, feeds);
+        if (!writesInPlace) return collect(graph, await session.run(given), into, true);
+        const fetches: Record<string, OrtTensor | null> = {};
+        for (const { name } of graph.outputs) {
+          const target = into[name];
+          fetches[name] = target === undefined ? null : ortTensor(runtime, target);
+        }
+        return collect(graph, await session.run(given, fetches), into, false);
+      } catch (thrown) {
+        throw asFailure(thrown, graph, "failed");
+      }
+    },
+    release: () => session.release(),
+  };
+}
+
+function asFailure(thrown: unknown, graph: GraphModel, what: string): DcnrError {
+  if (thrown instanceof DcnrError) return thrown;
+  const reason = messageOf(thrown).replaceAll(/\s+/g, " ").slice(0, 500);
+  return new DcnrError("internal", `graph "${graph.name}" ${what}: ${reason}`, { cause: thrown });
+}
+
+/** Names, types and shapes of everything that goes into a run. */
+export function checkTensors(graph: GraphModel, feeds: Tensors, into: Tensors = {}): void {
+  for (const info of graph.inputs) checkTensor(graph, "input", info, feeds[info.name]);
+  for (const name of Object.keys(into)) {
+    const info = graph.outputs.find((output) => output.name === name);
+    if (info === undefined) fail("invalid_argument", `graph "${graph.name}" has no output "${name}"`);
+    checkTensor(graph, "output", info, into[name]);
+  }
+}
+
+function checkTensor(graph: GraphModel, what: string, info: ValueInfo, tensor: Tensor | undefined): void {
+  const place = `${what} "${info.name}" of graph "${graph.name}"`;
+  if (tensor === undefined) fail("invalid_argument", `${place} is missing`);
+  if (tensor.dtype !== info.dtype) fail("invalid_argument", `${place} is ${tensor.dtype}, it must be ${info.dtype}`);
+  if (!sameShape(tensor.shape, info.shape))
+    fail("invalid_argument", `${place} has shape [${tensor.shape}], it must be [${info.shape}]`);
+  if (tensor.data.length !== elementCount(info.shape))
+    fail(
+      "invalid_argument",
+      `${place} holds ${tensor.data.length} elements, its shape [${info.shape}] needs ${elementCount(info.shape)}`,
+    );
+}
+
+function toRuntime(runtime: OnnxRuntime, infos: readonly ValueInfo[], tensors: Tensors): Record<string, OrtTensor> {
+  const result: Record<string, OrtTensor> = {};
+  for (const { name } of infos) result[name] = ortTensor(runtime, tensors[name] as Tensor);
+  return result;
+}
+
+function ortTensor(runtime: OnnxRuntime, { dtype, data, shape }: Tensor): OrtTensor {
+  if (dtype === "bfloat16") fail("unimplemented", "the runtime computes in float32: convert bfloat16 first");
+  return new runtime.Tensor(dtype, data as OrtTensor.DataType, shape);
+}
+
+function collect(graph: GraphModel, values: InferenceSession.ReturnType, into: Tensors, copies: boolean): Tensors {
+  const result: Record<string, Tensor> = {};
+  for (const { name, dtype, shape } of graph.outputs) {
+    const target = into[name];
+    const data = (values[name] as OrtTensor).data as TensorData;
+    if (target === undefined) result[name] = { dtype, shape, data: sameType(dtype, data) };
+    else {
+      if (copies) (target.data as Float32Array).set(data as Float32Array);
+      result[name] = target;
+    }
+  }
+  return result;
+}
+
+/** The runtime gives float16 as Float16Array where the platform has it; ours is the 16-bit words. */
+function sameType(dtype: DType, data: TensorData): TensorData {
+  return dtype === "float16" && !(data instanceof Uint16Array)
+    ? new Uint16Array((data as Uint8Array).buffer, (data as Uint8Array).byteOffset, (data as Uint8Array).length)
+    : data;
+}

@@ -1,0 +1,298 @@
+// The executor on worker threads: a queue by priority, one call at a time per worker, blocks and graphs made known to a
+// worker when it first needs them. A worker that dies fails its call and is replaced.
+
+import { Worker } from "node:worker_threads";
+import { DcnrError } from "../core/errors.ts";
+import type { Tensor } from "../core/tensor.ts";
+import type { EngineKind, Executor, KernelResult } from "./engine.ts";
+import { type Backend, executorOver, type Job, type RegisteredGraph } from "./executor.ts";
+import { viewOf } from "./kernels.ts";
+import type { MemoryBlock, SharedMemoryPool } from "./memory.ts";
+import type { FromWorker, ToWorker, WireData, WorkerSettings } from "./messages.ts";
+import { silenceTelemetry } from "./native.ts";
+
+export interface ExecutorOptions {
+  readonly kind: EngineKind;
+  readonly workers: number;
+}
+
+/** Resolves when every worker has loaded its engine. */
+export async function openExecutor(options: ExecutorOptions): Promise<Executor> {
+  silenceTelemetry();
+  let ready: Promise<unknown> = Promise.resolve();
+  const executor = executorOver((pool) => {
+    const backend = new ThreadBackend(options, pool);
+    ready = backend.ready();
+    return backend;
+  });
+  try {
+    await ready;
+  } catch (thrown) {
+    await executor.close();
+    throw thrown;
+  }
+  return executor;
+}
+
+interface Waiting {
+  readonly job: Job | { readonly kind: "class" } | { readonly kind: "close" };
+  readonly priority: number;
+  readonly resolve: (message: FromWorker & { kind: "done" }) => void;
+  readonly reject: (error: DcnrError) => void;
+}
+
+class ThreadBackend implements Backend {
+  readonly kind: EngineKind;
+  readonly workers: number;
+  readonly isElsewhere = true;
+  readonly #pool: SharedMemoryPool;
+  readonly #seats: Seat[] = [];
+  readonly #queue: Waiting[] = [];
+  #numerics: Promise<string> | undefined;
+  #closed = false;
+
+  constructor({ kind, workers }: ExecutorOptions, pool: SharedMemoryPool) {
+    this.kind = kind;
+    this.workers = Math.max(1, Math.floor(workers));
+    this.#pool = pool;
+    for (let i = 0; i < this.workers; i++) this.#seats.push(new Seat(kind, pool, () => this.#dispatch()));
+  }
+
+  async ready(): Promise<void> {
+    await Promise.all(this.#seats.map((seat) => seat.opened));
+  }
+
+  async submit(job: Job, priority: number): Promise<KernelResult> {
+    const { result } = await new Promise<FromWorker & { kind: "done" }>((resolve, reject) => {
+      this.#enqueue({ job, priority, resolve, reject });
+    });
+    return result;
+  }
+
+  /** Behind the last call of at least its priority. */
+  #enqueue(waiting: Waiting): void {
+    let at = this.#queue.length;
+    while (at > 0 && (this.#queue[at - 1] as Waiting).priority < waiting.priority) at--;
+    this.#queue.splice(at, 0, waiting);
+    this.#dispatch();
+  }
+
+  #dispatch(): void {
+    if (this.#seats.length === this.workers && this.#seats.every((seat) => seat.isBroken))
+      for (const { reject } of this.#queue.splice(0))
+        reject(
+          new DcnrError("unavailable", `no ${this.kind} worker can be started: see the log, then restart the process`),
+        );
+    while (this.#queue.length > 0) {
+      const waiting = this.#queue[0] as Waiting;
+      const seat = this.#bestIdle(waiting.job);
+      if (seat === undefined) return;
+      this.#queue.shift();
+      seat.start(waiting);
+    }
+  }
+
+  /** An idle worker that has the graph already, else any idle one. */
+  #bestIdle(job: Waiting["job"]): Seat | undefined {
+    const idle = this.#seats.filter((seat) => seat.isIdle);
+    if (job.kind !== "run") return idle[0];
+    return idle.find((seat) => seat.knowsGraph(job.graph.id)) ?? idle[0];
+  }
+
+  forgetGraph(graph: RegisteredGraph): void {
+    // Calls that wait still need it: they make it known again, and the worker keeps it until it closes.
+    for (const seat of this.#seats) seat.forget([graph.id], []);
+  }
+
+  forgetMemory(block: MemoryBlock): void {
+    for (const seat of this.#seats) seat.forget([], [block.id]);
+  }
+
+  numericsClass(): Promise<string> {
+    this.#numerics ??= this.#agreedClass();
+    return this.#numerics;
+  }
+
+  async #agreedClass(): Promise<string> {
+    const classes = await Promise.all(
+      this.#seats.map(
+        (seat) =>
+          new Promise<FromWorker & { kind: "done" }>((resolve, reject) => {
+            seat.whenIdle({ job: { kind: "class" }, priority: 0, resolve, reject });
+          }),
+      ),
+    );
+    const [first, ...others] = classes.map(({ numerics }) => numerics ?? "");
+    const different = others.find((other) => other !== first);
+    if (first === undefined || different !== undefined)
+      throw new DcnrError("internal", `workers of one machine compute different bits: ${first} and ${different}`);
+    return first;
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    for (const waiting of this.#queue.splice(0)) waiting.reject(new DcnrError("cancelled", "the executor was closed"));
+    await Promise.all(this.#seats.map((seat) => seat.close()));
+    this.#pool.trim();
+  }
+}
+
+const workerUrl = new URL(import.meta.url.endsWith(".ts") ? "./worker.ts" : "./worker.js", import.meta.url);
+
+/** One worker thread and what it knows. */
+class Seat {
+  readonly #kind: EngineKind;
+  readonly #pool: SharedMemoryPool;
+  readonly #freed: () => void;
+  readonly #graphs = new Set<number>();
+  readonly #blocks = new Set<number>();
+  readonly #asides: Waiting[] = [];
+  #worker: Worker;
+  #current: Waiting | undefined;
+  #isReady = false;
+  #isBroken = false;
+  #closing = false;
+  opened: Promise<void>;
+  #settleOpened: { resolve: () => void; reject: (error: DcnrError) => void } | undefined;
+
+  constructor(kind: EngineKind, pool: SharedMemoryPool, freed: () => void) {
+    this.#kind = kind;
+    this.#pool = pool;
+    this.#freed = freed;
+    this.opened = new Promise((resolve, reject) => {
+      this.#settleOpened = { resolve, reject };
+    });
+    this.#worker = this.#spawn();
+  }
+
+  get isBroken(): boolean {
+    return this.#isBroken;
+  }
+
+  get isIdle(): boolean {
+    return this.#isReady && this.#current === undefined && !this.#closing;
+  }
+
+  knowsGraph(id: number): boolean {
+    return this.#graphs.has(id);
+  }
+
+  #spawn(): Worker {
+    const settings: WorkerSettings = { kind: this.#kind };
+    const worker = new Worker(workerUrl, { workerData: settings, name: `dcnr-${this.#kind}` });
+    worker.on("message", (message: FromWorker) => this.#receive(message));
+    worker.on("error", (error) => this.#lost(error.message));
+    worker.on("exit", (code) => {
+      if (this.#worker === worker) this.#lost(`it ended with code ${code}`);
+    });
+    return worker;
+  }
+
+  #receive(message: FromWorker): void {
+    if (message.kind === "ready") {
+      this.#isReady = true;
+      this.#settleOpened?.resolve();
+      this.#next();
+      return;
+    }
+    if (!this.#isReady && message.kind === "failed") {
+      this.#isBroken = true;
+      this.#settleOpened?.reject(
+        new DcnrError(message.code, `the ${this.#kind} engine does not start: ${message.message}`),
+      );
+      return;
+    }
+    const current = this.#current;
+    this.#current = undefined;
+    if (message.kind === "done") current?.resolve(message);
+    else current?.reject(new DcnrError(message.code, message.message));
+    this.#next();
+  }
+
+  #next(): void {
+    const aside = this.#current === undefined && this.#isReady ? this.#asides.shift() : undefined;
+    if (aside !== undefined) this.start(aside);
+    else this.#freed();
+  }
+
+  /** A worker died: its call fails, the caller may try again on the one that takes its place. */
+  #lost(reason: string): void {
+    if (this.#closing) return;
+    const error = new DcnrError("unavailable", `a compute worker died: ${reason}. The call can be repeated`);
+    const current = this.#current;
+    this.#current = undefined;
+    this.#graphs.clear();
+    this.#blocks.clear();
+    if (!this.#isReady) {
+      // It cannot even start: trying again for ever would only hide why.
+      this.#isBroken = true;
+      this.#settleOpened?.reject(error);
+      this.#freed();
+      return;
+    }
+    this.#isReady = false;
+    this.#worker = this.#spawn();
+    current?.reject(error);
+  }
+
+  whenIdle(waiting: Waiting): void {
+    this.#asides.push(waiting);
+    if (this.isIdle) this.#next();
+  }
+
+  start(waiting: Waiting): void {
+    this.#current = waiting;
+    const { job } = waiting;
+    const moved: ArrayBuffer[] = [];
+    if (job.kind === "run") {
+      const { id, model } = job.graph;
+      if (!this.#graphs.has(id)) this.#tell({ kind: "graph", id, model });
+      this.#graphs.add(id);
+      const feeds = model.inputs.map(({ name }) =>
+        this.#wire(job.feeds[name] as Tensor, job.transfer ? moved : undefined),
+      );
+      const into = model.outputs.map(({ name }) => this.#wire(job.into[name] as Tensor));
+      this.#tell({ kind: "run", graph: id, feeds, into, finite: job.finite }, moved);
+    } else if (job.kind === "kernel") {
+      const operands = job.call.operands.map(({ operand }) => {
+        const view = viewOf(operand);
+        return { ...this.#wire({ data: view }), length: view.length };
+      });
+      const call = { ...job.call, operands: job.call.operands.map(({ writes }) => ({ writes })) };
+      this.#tell({ kind: "kernel", call: call as never, operands });
+    } else this.#tell(job);
+  }
+
+  #wire({ data }: Pick<Tensor, "data">, moved?: ArrayBuffer[]): WireData {
+    const block = this.#pool.blockOf(data.buffer);
+    if (block === undefined) {
+      if (moved !== undefined && data.buffer instanceof ArrayBuffer && !moved.includes(data.buffer))
+        moved.push(data.buffer);
+      return { data };
+    }
+    if (!this.#blocks.has(block.id)) this.#tell({ kind: "block", id: block.id, memory: block.memory ?? block.buffer });
+    this.#blocks.add(block.id);
+    return { block: block.id, offset: data.byteOffset };
+  }
+
+  #tell(message: ToWorker, moved: ArrayBuffer[] = []): void {
+    this.#worker.postMessage(message, moved);
+  }
+
+  forget(graphs: readonly number[], blocks: readonly number[]): void {
+    const known = {
+      graphs: graphs.filter((id) => this.#graphs.delete(id)),
+      blocks: blocks.filter((id) => this.#blocks.delete(id)),
+    };
+    if (known.graphs.length + known.blocks.length > 0) this.#tell({ kind: "forget", ...known });
+  }
+
+  async close(): Promise<void> {
+    this.#closing = true;
+    const error = new DcnrError("cancelled", "the executor was closed");
+    this.#current?.reject(error);
+    for (const aside of this.#asides.splice(0)) aside.reject(error);
+    await this.#worker.terminate();
+  }
+}

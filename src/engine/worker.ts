@@ -1,0 +1,110 @@
+// One worker thread: an engine, its programs, and the kernels. It answers one message after the other; a failure is an
+// answer like any other and leaves the worker usable.
+
+import { parentPort, workerData } from "node:worker_threads";
+import { assert } from "../core/assert.ts";
+import { DcnrError } from "../core/errors.ts";
+import { elementBytes, elementCount, type Tensor, viewData } from "../core/tensor.ts";
+import type { GraphModel, ValueInfo } from "../graph/model.ts";
+import type { KernelResult, Tensors } from "./engine.ts";
+import { Station } from "./executor.ts";
+import type { KernelView } from "./kernels.ts";
+import type { FromWorker, ToWorker, WireData, WorkerSettings } from "./messages.ts";
+import { openEngine } from "./open.ts";
+
+const port = parentPort;
+assert(port !== null, "the worker file runs as a worker thread");
+const answer = (message: FromWorker) => port.postMessage(message);
+
+const models = new Map<number, GraphModel>();
+const blocks = new Map<number, { readonly buffer: SharedArrayBuffer; readonly memory?: WebAssembly.Memory }>();
+const opened = openEngine((workerData as WorkerSettings).kind).then((engine) => new Station(engine));
+
+function tensorsOf(infos: readonly ValueInfo[], wires: readonly WireData[]): Tensors {
+  const tensors: Record<string, Tensor> = {};
+  for (const [i, { name, dtype, shape }] of infos.entries()) {
+    const wire = wires[i] as WireData;
+    const data = "data" in wire ? wire.data : viewData(dtype, bytesIn(wire, elementCount(shape) * elementBytes(dtype)));
+    tensors[name] = { dtype, shape, data };
+  }
+  return tensors;
+}
+
+function blockOf(id: number) {
+  const block = blocks.get(id);
+  assert(block !== undefined, `block ${id} is known to the worker`);
+  return block;
+}
+
+function bytesIn(wire: { readonly block: number; readonly offset: number }, length: number): Uint8Array {
+  return new Uint8Array(blockOf(wire.block).buffer, wire.offset, length);
+}
+
+async function run(station: Station, message: ToWorker & { kind: "run" }): Promise<KernelResult> {
+  const model = models.get(message.graph);
+  assert(model !== undefined, `graph ${message.graph} is known to the worker`);
+  const feeds = tensorsOf(model.inputs, message.feeds);
+  const into = tensorsOf(model.outputs, message.into);
+  return station.run({ id: message.graph, model }, feeds, into, message.finite);
+}
+
+function viewsOf(message: ToWorker & { kind: "kernel" }): KernelView[] {
+  return message.operands.map((wire) => {
+    if ("data" in wire) return { view: wire.data as Float32Array };
+    const { buffer, memory } = blockOf(wire.block);
+    const view = new Float32Array(buffer, wire.offset, wire.length);
+    return memory === undefined ? { view } : { view, memory };
+  });
+}
+
+async function handle(message: ToWorker): Promise<FromWorker | undefined> {
+  const station = await opened;
+  switch (message.kind) {
+    case "graph":
+      models.set(message.id, message.model);
+      return undefined;
+    case "block":
+      if (message.memory instanceof WebAssembly.Memory)
+        blocks.set(message.id, {
+          buffer: message.memory.buffer as unknown as SharedArrayBuffer,
+          memory: message.memory,
+        });
+      else blocks.set(message.id, { buffer: message.memory });
+      return undefined;
+    case "forget":
+      for (const id of message.blocks) blocks.delete(id);
+      for (const id of message.graphs) {
+        models.delete(id);
+        await station.forget(id);
+      }
+      return undefined;
+    case "run":
+      return { kind: "done", result: await run(station, message) };
+    case "kernel":
+      return { kind: "done", result: await station.kernel(message.call, viewsOf(message)) };
+    case "class":
+      return { kind: "done", result: {}, numerics: await station.numericsClass() };
+    case "close":
+      await station.close();
+      return { kind: "done", result: {} };
+  }
+}
+
+let last: Promise<void> = Promise.resolve();
+port.on("message", (message: ToWorker) => {
+  last = last.then(async () => {
+    try {
+      const reply = await handle(message);
+      if (reply !== undefined) answer(reply);
+    } catch (thrown) {
+      const { code, message: text } = DcnrError.from(thrown);
+      answer({ kind: "failed", code, message: text });
+    }
+  });
+});
+
+opened.then(
+  () => answer({ kind: "ready" }),
+  (thrown: unknown) =>
+    answer({ kind: "failed", code: DcnrError.from(thrown).code, message: DcnrError.from(thrown).message }),
+);
