@@ -1,30 +1,162 @@
 // Starts production orchestrators and PNodes on simulated hosts. What a process keeps on its disk survives its
 // crash here; everything else it has to find again by itself.
 
+import { DcnrError, type ErrorCode } from "../src/core/errors.ts";
+import type { PNodeId, Sha256 } from "../src/core/ids.ts";
+import { openInlineExecutor } from "../src/engine/executor.ts";
+import { openReferenceEngine } from "../src/engine/reference.ts";
+import { startOrchestrator } from "../src/orchestrator/orchestrator.ts";
+import type { BlobAddress, BlobCache, BlobTransfer, SpillStorage } from "../src/pnode/options.ts";
+import { startPNode } from "../src/pnode/pnode.ts";
+import { soundRules } from "../src/vnode/rules.ts";
 import type { SimulatedBlobs } from "./blobs.ts";
-import type { Fabric } from "./network.ts";
+import { simulatedExecutor } from "./executor.ts";
+import type { Mutant, Records } from "./mutants.ts";
+import type { Fabric, SimulatedNetwork } from "./network.ts";
 import type { SimulatedStore } from "./store.ts";
-import type { SimulatedWorld } from "./world.ts";
+import type { Host, SimulatedWorld } from "./world.ts";
 
 export interface Site {
   readonly world: SimulatedWorld;
   readonly fabric: Fabric;
   readonly store: SimulatedStore;
   readonly blobs: SimulatedBlobs;
+  readonly records: Records;
   /** Of all orchestrators. */
   readonly addresses: readonly string[];
   readonly computeMs: number;
-  readonly mutant: string | undefined;
+  /** Small enough that retained messages are spilled now and then. */
+  readonly retainedBytesMax: number;
+  readonly mutant: Mutant | undefined;
   /** What survives a crash, by host. */
-  readonly disks: Map<string, Map<string, Uint8Array>>;
-  /** How to ask a PNode to leave, by host. */
-  readonly leaves: Map<string, () => void>;
+  readonly disks: Map<string, Map<Sha256, Uint8Array>>;
+  readonly running: Map<string, Running>;
+}
+
+/** What the simulator needs of a running process. */
+export interface Running {
+  /** Asks it to leave in good order. */
+  leave(): Promise<void>;
+  /** Gives back what the real system would free after a crash. */
+  free(): void;
 }
 
 export function addressOf(name: string): string {
   return `${name}.test:7400`;
 }
 
+/** Starts what the name says: `o…` is an orchestrator, `p…` a PNode. */
 export function startHost(site: Site, name: string): void {
-  site.world.start(name);
+  const host = site.world.start(name);
+  site.running.get(name)?.free();
+  const starting = name.startsWith("o") ? bootOrchestrator(site, host) : bootPNode(site, host);
+  starting.catch((error) => {
+    if (host.alive) site.world.failures.push({ host: name, atMs: site.world.time.nowMs, error });
+  });
+}
+
+async function bootOrchestrator(site: Site, host: Host): Promise<void> {
+  const address = addressOf(host.name);
+  const view = site.store.view(host);
+  const blobs = site.blobs.view(host, () => `http://${address}`);
+  site.running.set(host.name, { leave: async () => {}, free: () => {} });
+  await startOrchestrator(
+    { listen: address, software: "simulated", id: host.name },
+    {
+      world: host.world,
+      network: site.fabric.network(host),
+      store: site.mutant?.store?.(view, site.records) ?? view,
+      blobs: site.mutant?.blobs?.(blobs) ?? blobs,
+    },
+  );
+}
+
+async function bootPNode(site: Site, host: Host): Promise<void> {
+  const network = site.fabric.network(host);
+  const inner = openInlineExecutor(openReferenceEngine());
+  const executor = simulatedExecutor(inner, host, { runMs: site.computeMs, kernelMs: site.computeMs / 20 });
+  let leave = async () => {};
+  site.running.set(host.name, { leave: () => leave(), free: () => void inner.close() });
+  const pnode = await startPNode(
+    {
+      id: host.name as PNodeId,
+      secret: `secret of ${host.name}, long enough`,
+      name: host.name,
+      software: "simulated",
+      orchestrators: site.addresses,
+      listen: addressOf(host.name),
+      owner: host.name,
+      capabilities: {
+        cores: 2,
+        memoryBytes: 4n << 30n,
+        gflops: 10,
+        architecture: "x64",
+        platform: "simulated",
+        numerics: [{ engine: "reference", class: "reference" }],
+      },
+      bounds: { retainedBytesMax: site.retainedBytesMax },
+      ...(site.mutant?.rules ? { rules: { ...soundRules, ...site.mutant.rules } } : {}),
+      ...(site.mutant?.shell ? { shell: site.mutant.shell } : {}),
+    },
+    {
+      world: host.world,
+      network,
+      executorFor: async () => executor,
+      blobs: transferOver(network),
+      spill: diskOf(host),
+      cache: cacheOf(site, host),
+    },
+  );
+  leave = async () => {
+    await pnode.leave();
+    host.crash();
+  };
+}
+
+/** Blobs by address over the simulated network, as the real transfer does it over HTTP. */
+function transferOver(network: SimulatedNetwork): BlobTransfer {
+  const send = async (method: "PUT" | "GET", { url, headers }: BlobAddress, content?: Uint8Array) => {
+    const body = content === undefined ? null : new Uint8Array(content);
+    const response = await network.fetch(new Request(url, { method, headers, body }), { timeoutMs: 10_000 });
+    if (response.ok) return response;
+    const code = (response.headers.get("dcnr-error") ?? "unavailable") as ErrorCode;
+    throw new DcnrError(code, await response.text());
+  };
+  return {
+    upload: async (to, content) => void (await send("PUT", to, content)),
+    download: async (from, bytesMax) => {
+      const bytes = new Uint8Array(await (await send("GET", from)).arrayBuffer());
+      if (bytes.byteLength > bytesMax) throw new DcnrError("resource_exhausted", `more than ${bytesMax} bytes came`);
+      return bytes;
+    },
+  };
+}
+
+function diskOf(host: Host): SpillStorage {
+  const files = new Map<string, Uint8Array>();
+  const takes = () => new Promise<void>((resolve) => void host.after(0.5 * host.slowness, resolve));
+  return {
+    write: async (key, content) => {
+      const copy = content.slice();
+      await takes();
+      files.set(key, copy);
+    },
+    read: async (key) => {
+      await takes();
+      const content = files.get(key);
+      if (content === undefined) throw new DcnrError("not_found", `${key} is not on the disk of ${host.name}`);
+      return content.slice();
+    },
+    remove: async (key) => void files.delete(key),
+  };
+}
+
+/** The shards that a PNode fetched before it crashed are still there when it is back. */
+function cacheOf(site: Site, host: Host): BlobCache {
+  const files = site.disks.get(host.name) ?? new Map<Sha256, Uint8Array>();
+  site.disks.set(host.name, files);
+  return {
+    get: async (hash) => files.get(hash)?.slice(),
+    put: async (hash, content) => void files.set(hash, content.slice()),
+  };
 }

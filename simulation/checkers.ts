@@ -133,6 +133,35 @@ function membersOf({ members }: VNodeRecord): string {
   return members.map(({ pnode, incarnation }) => `${pnode} (${incarnation})`).join(", ");
 }
 
+/** Losses and norms are as much a function of the session as its weights; speeds are not. */
+const decidedMetrics = /loss|accuracy|norm|learning_rate/;
+
+/** Whatever a VNode reports about a step must be what it reports in the undisturbed run. */
+export class MetricChecker {
+  readonly values = new Map<string, number>();
+  readonly #expected: ReadonlyMap<string, number> | undefined;
+  readonly #violations: Violations;
+
+  constructor(expected: ReadonlyMap<string, number> | undefined, violations: Violations) {
+    this.#expected = expected;
+    this.#violations = violations;
+  }
+
+  reported(atMs: number, vnode: string, name: string, step: number, value: number): void {
+    if (!decidedMetrics.test(name)) return;
+    const key = `${vnode} ${name} ${step}`;
+    const before = this.values.get(key);
+    this.values.set(key, value);
+    const expected = before ?? this.#expected?.get(key);
+    if (expected !== undefined && expected !== value)
+      this.#violations.add(
+        "divergence",
+        atMs,
+        `${name} of ${vnode || "the session"} in step ${step} is ${value}, undisturbed it is ${expected}`,
+      );
+  }
+}
+
 /** Every sample of every step exactly once: `used` lists, per step, the samples that were drawn. */
 export function checkSamples(used: ReadonlyMap<number, readonly number[]>, samples: number, perStep: number): string[] {
   const problems: string[] = [];

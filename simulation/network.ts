@@ -43,6 +43,8 @@ export class Fabric {
   readonly calls = new Set<OpenCall>();
   /** Sees every call that a handler answered, for the checkers. */
   onAnswer: (answer: Answer) => void = () => {};
+  /** Sees every message that is sent. */
+  onSend: (message: object, method: DescMethod, side: "input" | "output") => void = () => {};
   /** For mutants: changes a message before it is sent. */
   tamper: Tamper = (message) => message;
 
@@ -54,6 +56,7 @@ export class Fabric {
 
   encode(method: DescMethod, side: "input" | "output", message: object): Uint8Array {
     const schema = method[side];
+    this.onSend(message, method, side);
     const bytes = toBinary(schema, create(schema, this.tamper(message, method, side) as Message));
     if (bytes.byteLength > messageBytesMax)
       throw new DcnrError(

@@ -2,14 +2,15 @@
 // every checker watching. Without faults the same function gives the step roots to compare with.
 
 import type { SessionRecord, StepRecord, VNodeRecord } from "../src/orchestrator/records.ts";
-import { PNodeService, type RecordDurableRequest } from "../src/protocol/gen/dcnr/v1/pnode_pb.ts";
+import { type AttachRequest, PNodeService, type RecordDurableRequest } from "../src/protocol/gen/dcnr/v1/pnode_pb.ts";
 import { SimulatedBlobs } from "./blobs.ts";
 import { addressOf, type Site, startHost } from "./boot.ts";
 import { SeededChance } from "./chance.ts";
-import { FenceChecker, RootChecker, Violations } from "./checkers.ts";
+import { FenceChecker, MetricChecker, RootChecker, Violations } from "./checkers.ts";
 import { drawPlan, type FaultPlan, type Fleet, noFaults } from "./faults.ts";
 import { inject } from "./injector.ts";
 import { Maintainer, type SessionPolicy, storeData } from "./maintainer.ts";
+import { mutants, Records } from "./mutants.ts";
 import { Fabric } from "./network.ts";
 import type { SeedReport } from "./report.ts";
 import { type Scenario, scenarios } from "./scenarios.ts";
@@ -26,6 +27,7 @@ export interface RunSettings {
   /** One way. */
   readonly delayMs: number;
   readonly windowBytes: number;
+  readonly retainedBytesMax: number;
   readonly plan: FaultPlan;
 }
 
@@ -51,6 +53,7 @@ export function drawRun(seed: number): RunSettings {
     computeMs: chance.skewed(2, 60),
     delayMs: chance.skewed(0.5, 30),
     windowBytes: chance.pick([2_000, 64_000, 1_000_000]),
+    retainedBytesMax: chance.pick([500, 4_000, 1_000_000]),
     plan: drawPlan(seed, fleet),
   };
 }
@@ -60,10 +63,16 @@ export function fleetOf(pnodes: number, orchestrators: number): Fleet {
   return { pnodes: names("p", pnodes), orchestrators: names("o", orchestrators) };
 }
 
-const baselines = new Map<string, Promise<ReadonlyMap<number, string>>>();
+/** What a scenario comes to. */
+export interface Result {
+  readonly roots: ReadonlyMap<number, string>;
+  readonly metrics: ReadonlyMap<string, number>;
+}
 
-/** The step roots of a scenario in a world without faults, on one PNode. */
-export function baselineOf(scenario: Scenario): Promise<ReadonlyMap<number, string>> {
+const baselines = new Map<string, Promise<Result>>();
+
+/** The result of a scenario in a world without faults, on one PNode. */
+export function baselineOf(scenario: Scenario): Promise<Result> {
   const known = baselines.get(scenario.name);
   if (known !== undefined) return known;
   const computed = undisturbed(scenario, fleetOf(1, 1), { checkpointEvery: 2, replicas: 1 });
@@ -71,17 +80,12 @@ export function baselineOf(scenario: Scenario): Promise<ReadonlyMap<number, stri
   return computed;
 }
 
-export async function undisturbed(
-  scenario: Scenario,
-  fleet: Fleet,
-  policy: SessionPolicy,
-): Promise<ReadonlyMap<number, string>> {
-  const settings = { scenario, fleet, policy, computeMs: 5, delayMs: 1, windowBytes: 1_000_000, plan: noFaults(1) };
-  const run = new NetworkRun(1, settings, undefined, {});
-  const report = await run.finish();
-  const [violation] = report.violations;
+export async function undisturbed(scenario: Scenario, fleet: Fleet, policy: SessionPolicy): Promise<Result> {
+  const calm = { computeMs: 5, delayMs: 1, windowBytes: 1_000_000, retainedBytesMax: 1_000_000, plan: noFaults(1) };
+  const run = new NetworkRun(1, { scenario, fleet, policy, ...calm }, undefined, {});
+  const [violation] = (await run.finish()).violations;
   if (violation !== undefined) throw new Error(`the undisturbed run of ${scenario.name} failed: ${violation.message}`);
-  return run.roots;
+  return run.result;
 }
 
 export async function runSeed(seed: number, options: RunOptions = {}): Promise<SeedReport> {
@@ -91,47 +95,57 @@ export async function runSeed(seed: number, options: RunOptions = {}): Promise<S
 }
 
 export class NetworkRun {
-  readonly roots = new Map<number, string>();
+  readonly #roots = new Map<number, string>();
   readonly #settings: RunSettings;
   readonly #options: RunOptions;
   readonly #site: Site;
   readonly #violations = new Violations();
   readonly #fence = new FenceChecker(this.#violations);
   readonly #rootChecker: RootChecker | undefined;
+  readonly #metricChecker: MetricChecker;
   #status = "";
 
-  constructor(
-    seed: number,
-    settings: RunSettings,
-    expected: ReadonlyMap<number, string> | undefined,
-    options: RunOptions,
-  ) {
+  constructor(seed: number, settings: RunSettings, expected: Result | undefined, options: RunOptions) {
     this.#settings = settings;
     this.#options = options;
-    this.#rootChecker = expected && new RootChecker(expected, this.#violations);
+    this.#rootChecker = expected && new RootChecker(expected.roots, this.#violations);
+    this.#metricChecker = new MetricChecker(expected?.metrics, this.#violations);
     const world = new SimulatedWorld(seed, { readable: options.readable === true });
     const wire = new Wire(world, { delayMs: settings.delayMs });
     const fabric = new Fabric(wire, { windowBytes: settings.windowBytes });
     const store = new SimulatedStore(world);
     const blobs = new SimulatedBlobs(world);
     const addresses = settings.fleet.orchestrators.map(addressOf);
+    const records = new Records(store);
+    const mutant = options.mutant === undefined ? undefined : mutants[options.mutant];
     this.#site = {
       world,
       fabric,
       store,
       blobs,
+      records,
       addresses,
       computeMs: settings.computeMs,
-      mutant: options.mutant,
+      retainedBytesMax: settings.retainedBytesMax,
+      mutant,
       disks: new Map(),
-      leaves: new Map(),
+      running: new Map(),
     };
+    if (mutant?.tamper) fabric.tamper = mutant.tamper(records);
     store.onWrite((write) => this.#wrote(write));
-    fabric.onAnswer = ({ method, request, response, askedMs }) => {
-      if (method !== PNodeService.method.recordDurable || !(response as { accepted?: boolean }).accepted) return;
-      const { session, vnode, pnode, epoch } = request as RecordDurableRequest;
-      this.#fence.accepted(askedMs, world.time.nowMs, `vnode/${session}/${vnode}`, pnode, Number(epoch));
+    fabric.onSend = (message, method, side) => {
+      if (method === PNodeService.method.attach && side === "input") this.#told(message as AttachRequest);
     };
+    fabric.onAnswer = ({ method, request, response, caller, askedMs }) => {
+      if (method !== PNodeService.method.recordDurable || !(response as { accepted?: boolean }).accepted) return;
+      const { session, vnode, epoch } = request as RecordDurableRequest;
+      // Who called, not who it said it is: a missing fence would take its word. PNodes are named like their hosts.
+      this.#fence.accepted(askedMs, world.time.nowMs, `vnode/${session}/${vnode}`, caller, Number(epoch));
+    };
+  }
+
+  get result(): Result {
+    return { roots: this.#roots, metrics: this.#metricChecker.values };
   }
 
   async finish(): Promise<SeedReport> {
@@ -147,6 +161,7 @@ export class NetworkRun {
         this.#violations.add("error", atMs, `${host} threw: ${describeError(error)}`);
       if (this.#violations.found.length === 0) this.#rootChecker?.finish(world.time.nowMs);
     } finally {
+      for (const { free } of this.#site.running.values()) free();
       process.off("unhandledRejection", onRejection);
     }
     return this.#report();
@@ -169,8 +184,15 @@ export class NetworkRun {
       store: this.#site.store,
       blobs: this.#site.blobs,
       start: (name) => startHost(this.#site, name),
-      leave: (name) => this.#site.leaves.get(name)?.(),
+      leave: (name) => void this.#site.running.get(name)?.leave(),
     });
+  }
+
+  /** What a PNode says on its stream to an orchestrator. */
+  #told({ event }: Pick<AttachRequest, "event">): void {
+    if (event?.case !== "heartbeat") return;
+    for (const { name, step, value, vnode } of event.value.metrics ?? [])
+      this.#metricChecker.reported(this.#site.world.time.nowMs, vnode, name, Number(step), value);
   }
 
   #wrote({ atMs, key, after }: AcceptedWrite): void {
@@ -183,7 +205,7 @@ export class NetworkRun {
   }
 
   #root(atMs: number, step: number, root: string): void {
-    this.roots.set(step, root);
+    this.#roots.set(step, root);
     this.#rootChecker?.root(atMs, step, root);
   }
 
