@@ -1,5 +1,6 @@
 // The refusals and small checks that all blob backends share, so that they fail with the same codes and sentences.
 
+import { createHash } from "node:crypto";
 import { fail } from "../core/errors.ts";
 import type { Sha256 } from "../core/ids.ts";
 import type { BlobRange } from "./blob-store.ts";
@@ -53,12 +54,35 @@ export async function* exactly(
 ): AsyncGenerator<Uint8Array> {
   checkBlobBytes(hash, bytes);
   let seen = 0;
-  for await (const piece of content instanceof Uint8Array ? [content] : content) {
+  for await (const piece of content instanceof Uint8Array ? slices(content) : content) {
     seen += piece.length;
     if (seen > bytes) wrongSize(hash, bytes, `${seen} or more`);
     yield piece;
   }
   if (seen !== bytes) wrongSize(hash, bytes, seen);
+}
+
+/** Hashing and writing a large content in one go would hold up everything else in the process. */
+function* slices(content: Uint8Array): Generator<Uint8Array> {
+  for (let start = 0; start < content.length; start += pieceBytes) yield content.subarray(start, start + pieceBytes);
+}
+
+/** Passes pieces on as they come, the last one only when all of them together have the name's hash. */
+export async function* verified(
+  pieces: AsyncIterable<Uint8Array>,
+  hash: Sha256,
+  where: string,
+): AsyncGenerator<Uint8Array> {
+  const digest = createHash("sha256");
+  let held: Uint8Array | undefined;
+  for await (const piece of pieces) {
+    digest.update(piece);
+    if (held) yield held;
+    held = piece;
+  }
+  const actual = digest.digest("hex");
+  if (actual !== hash) damagedBlob(hash, where, actual);
+  if (held) yield held;
 }
 
 export async function collect(

@@ -5,11 +5,10 @@ import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { type FileHandle, link, mkdir, open, readdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { DcnrError } from "../core/errors.ts";
-import { sha256 } from "../core/hash.ts";
+import { DcnrError, fail } from "../core/errors.ts";
 import type { Sha256 } from "../core/ids.ts";
 import type { Chance, World } from "../core/world.ts";
-import { checkRange, damagedBlob, damagedUpload, exactly, missingBlob, pieceBytes } from "./blob-checks.ts";
+import { checkRange, damagedUpload, exactly, missingBlob, pieceBytes, verified } from "./blob-checks.ts";
 import type { BlobAction, BlobGrant, BlobRange, BlobStore } from "./blob-store.ts";
 import { BlobTokens } from "./blob-tokens.ts";
 
@@ -22,6 +21,7 @@ export interface DirectoryBlobOptions {
 
 /** An upload that is still unfinished after this time belongs to a process that is gone. */
 const abandonedAfterMs = 24 * 60 * 60 * 1000;
+const keyBytes = 32;
 
 export async function openDirectoryBlobs(options: DirectoryBlobOptions): Promise<BlobStore> {
   const { path, world, baseUrl } = options;
@@ -60,33 +60,20 @@ class DirectoryBlobs implements BlobStore {
   }
 
   async get(hash: Sha256, range?: BlobRange): Promise<Uint8Array> {
+    if (range === undefined) return Buffer.concat(await Array.fromAsync(this.stream(hash)));
     return this.#opened(hash, async (file) => {
-      if (range !== undefined) {
-        checkRange(hash, range, (await file.stat()).size);
-        return readRange(file, range);
-      }
-      const content = await file.readFile();
-      const actual = sha256(content);
-      if (actual !== hash) damagedBlob(hash, this.#file(hash), actual);
-      return content;
+      checkRange(hash, range, (await file.stat()).size);
+      return readRange(file, range);
     });
   }
 
   async *stream(hash: Sha256): AsyncGenerator<Uint8Array> {
-    const digest = createHash("sha256");
-    let held: Uint8Array | undefined;
     try {
-      for await (const piece of createReadStream(this.#file(hash), { highWaterMark: pieceBytes })) {
-        digest.update(piece);
-        if (held) yield held;
-        held = piece;
-      }
+      const pieces = createReadStream(this.#file(hash), { highWaterMark: pieceBytes });
+      yield* verified(pieces, hash, this.#file(hash));
     } catch (thrown) {
       throw isMissing(thrown) ? this.#missing(hash) : fileError(thrown, this.#path);
     }
-    const actual = digest.digest("hex");
-    if (actual !== hash) damagedBlob(hash, this.#file(hash), actual);
-    if (held) yield held;
   }
 
   async size(hash: Sha256): Promise<number | undefined> {
@@ -171,8 +158,7 @@ async function readRange(file: FileHandle, { start, end }: BlobRange): Promise<U
   const content = new Uint8Array(end - start);
   for (let done = 0; done < content.length; ) {
     const { bytesRead } = await file.read(content, done, content.length - done, start + done);
-    if (bytesRead === 0)
-      throw new DcnrError("data_loss", "a blob's file became shorter while it was read: read it again");
+    if (bytesRead === 0) fail("data_loss", "a blob's file became shorter while it was read: read it again");
     done += bytesRead;
   }
   return content;
@@ -185,15 +171,13 @@ async function flushFolder(path: string): Promise<void> {
   await folder?.close();
 }
 
-/** The key that signs grants. The first process to come makes it; `link` fails where a file exists, so all get the same. */
+/** The key that signs grants. The first process makes it; `link` fails where a file exists, so all get the same. */
 async function sharedKey(path: string, chance: Chance): Promise<Uint8Array> {
   const keyFile = join(path, "grant-key");
-  const existing = await readFile(keyFile).catch(() => undefined);
-  if (existing) return existing;
   const candidate = temporaryName(path, chance);
   const file = await open(candidate, "wx", 0o600);
   try {
-    await writeAll(file, chance.bytes(32));
+    await writeAll(file, chance.bytes(keyBytes));
     await file.sync();
   } finally {
     await file.close();
@@ -202,7 +186,10 @@ async function sharedKey(path: string, chance: Chance): Promise<Uint8Array> {
     if ((thrown as NodeJS.ErrnoException).code !== "EEXIST") throw thrown;
   });
   await rm(candidate);
-  return readFile(keyFile);
+  const key = await readFile(keyFile);
+  if (key.length !== keyBytes)
+    fail("data_loss", `${keyFile} is damaged: delete it and restart; addresses that were given out stop working`);
+  return key;
 }
 
 function temporaryName(path: string, chance: Chance): string {

@@ -38,6 +38,8 @@ const throttledDelayMsMax = 1_000;
 const watchIntervalMs = 250;
 const hintDelayMs = 50;
 const hintsKept = 64;
+/** Much longer than watchers need; what is older belongs to a process that ended. */
+const hintLifetimeMs = 24 * 60 * 60 * 1000;
 
 export async function openDynamoStore({ table, endpoint, world }: DynamoStoreOptions): Promise<StateStore> {
   const client = new DynamoDBClient({
@@ -196,13 +198,23 @@ class DynamoStore implements StateStore {
   /** Each writer overwrites one item of its own with its latest keys: no conditions, no contention. */
   async #publish(keys: readonly string[]): Promise<void> {
     const recent = this.#recent;
+    if (recent.sequence === 0) await this.#sweepHints().catch(() => {});
     recent.keys = [...recent.keys, ...keys.map((key): [number, string] => [++recent.sequence, key])].slice(-hintsKept);
     const Item = {
-      partition: { S: hintsPartition },
-      key: { S: recent.writer },
+      ...hintKey(recent.writer),
       value: { S: JSON.stringify(recent.keys) },
+      wallMs: { N: String(Math.floor(this.#world.clock.wallMs())) },
     };
     await this.#client.send(new PutItemCommand({ TableName: this.#table, Item }));
+  }
+
+  /** Removes the items of writers that are gone. */
+  async #sweepHints(): Promise<void> {
+    const { Items = [] } = await this.#query(hintsPartition, "", { consistent: false });
+    for (const { key, wallMs } of Items) {
+      if (Number(wallMs?.N) > this.#world.clock.wallMs() - hintLifetimeMs) continue;
+      await this.#client.send(new DeleteItemCommand({ TableName: this.#table, Key: hintKey(key?.S ?? "") }));
+    }
   }
 
   #pollOtherWriters(): Cancel {
@@ -234,6 +246,10 @@ type ItemKey = ReturnType<typeof itemKey>;
 
 function itemKey(key: string) {
   return { partition: { S: itemsPartition }, key: { S: key } };
+}
+
+function hintKey(writer: string) {
+  return { partition: { S: hintsPartition }, key: { S: writer } };
 }
 
 function toItem(item: Record<string, { S?: string; N?: string }>): StoredItem {

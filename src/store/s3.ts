@@ -21,15 +21,7 @@ import { sha256 } from "../core/hash.ts";
 import type { Sha256 } from "../core/ids.ts";
 import type { World } from "../core/world.ts";
 import { awsError } from "./aws-errors.ts";
-import {
-  checkBlobBytes,
-  checkRange,
-  collect,
-  damagedBlob,
-  damagedUpload,
-  exactly,
-  missingBlob,
-} from "./blob-checks.ts";
+import { checkBlobBytes, checkRange, collect, damagedUpload, exactly, missingBlob, verified } from "./blob-checks.ts";
 import type { BlobAction, BlobGrant, BlobRange, BlobStore } from "./blob-store.ts";
 
 export interface S3BlobOptions {
@@ -121,13 +113,7 @@ class S3Blobs implements BlobStore {
 
   async get(hash: Sha256, range?: BlobRange): Promise<Uint8Array> {
     if (range !== undefined) return this.#getRange(hash, range);
-    const content = await this.#call(async () => {
-      const { Body } = await this.#client.send(new GetObjectCommand(this.#object(hash)));
-      return (await Body?.transformToByteArray()) ?? new Uint8Array();
-    }, hash);
-    const actual = sha256(content);
-    if (actual !== hash) damagedBlob(hash, `its object in the ${this.#where}`, actual);
-    return content;
+    return Buffer.concat(await Array.fromAsync(this.stream(hash)));
   }
 
   async #getRange(hash: Sha256, range: BlobRange): Promise<Uint8Array> {
@@ -142,21 +128,12 @@ class S3Blobs implements BlobStore {
   }
 
   async *stream(hash: Sha256): AsyncGenerator<Uint8Array> {
-    const digest = createHash("sha256");
-    let held: Uint8Array | undefined;
     try {
       const { Body } = await this.#client.send(new GetObjectCommand(this.#object(hash)));
-      for await (const piece of (Body ?? []) as AsyncIterable<Uint8Array>) {
-        digest.update(piece);
-        if (held) yield held;
-        held = piece;
-      }
+      yield* verified(Body as AsyncIterable<Uint8Array>, hash, `its object in the ${this.#where}`);
     } catch (thrown) {
       throw this.#explained(thrown, hash);
     }
-    const actual = digest.digest("hex");
-    if (actual !== hash) damagedBlob(hash, `its object in the ${this.#where}`, actual);
-    if (held) yield held;
   }
 
   async size(hash: Sha256): Promise<number | undefined> {
