@@ -1,0 +1,176 @@
+// Writes graphs in the ONNX file format: a small protobuf writer for the few messages that a graph needs.
+// Reading is in onnx-read.ts.
+
+import { fail } from "../core/errors.ts";
+import { bytesOf, type Tensor } from "../core/tensor.ts";
+import type { Attribute, GraphModel, GraphNode, ValueInfo } from "./model.ts";
+import { onnxTypeOf } from "./operators/cast.ts";
+import { operatorOf } from "./operators/registry.ts";
+
+/** The first opset with reductions and splits in their present form; every runtime we use has it. */
+const opsetVersion = 18;
+const irVersion = 8;
+
+/** Attributes that ONNX keeps as floats even when their value is whole. */
+const floatAttributes = new Set(["alpha", "beta", "epsilon", "momentum", "ratio"]);
+/** Attribute inputs that are floats; all others are int64. */
+const floatInputs = new Set(["min", "max", "value"]);
+
+export function encodeOnnx(model: GraphModel): Uint8Array {
+  const writer = new ProtoWriter();
+  writer.varint(1, irVersion);
+  writer.text(2, "dcnr");
+  writer.message(7, (graph) => encodeGraph(graph, model));
+  for (const [domain, version] of [
+    ["", opsetVersion],
+    ["com.microsoft", 1],
+  ] as const)
+    writer.message(8, (opset) => {
+      opset.text(1, domain);
+      opset.varint(2, version);
+    });
+  return writer.bytes();
+}
+
+function encodeGraph(writer: ProtoWriter, model: GraphModel): void {
+  const constants = new Map<string, Tensor>(Object.entries(model.constants));
+  for (const node of model.nodes) writer.message(1, (message) => encodeNode(message, node, constants));
+  writer.text(2, model.name);
+  for (const [name, tensor] of constants) writer.message(5, (message) => encodeTensor(message, name, tensor));
+  for (const input of model.inputs) writer.message(11, (message) => encodeValueInfo(message, input));
+  for (const output of model.outputs) writer.message(12, (message) => encodeValueInfo(message, output));
+}
+
+function encodeNode(writer: ProtoWriter, node: GraphNode, constants: Map<string, Tensor>): void {
+  const operator = operatorOf(node.op);
+  if (operator.lower)
+    fail("invalid_argument", `${node.op} is a composite: lower the graph before it is written as ONNX`);
+  const moved = operator.attributeInputs ?? [];
+  for (const input of [...node.inputs, ...attributeInputNames(node, moved, constants)]) writer.text(1, input);
+  for (const output of node.outputs) writer.text(2, output);
+  writer.text(3, node.name);
+  writer.text(4, node.op);
+  for (const [name, value] of Object.entries(node.attributes))
+    if (!moved.includes(name)) writer.message(5, (message) => encodeAttribute(message, name, value));
+  if (operator.domain) writer.text(7, operator.domain);
+}
+
+/** Names of constants that hold the attributes which ONNX wants as inputs; "" for absent ones before present ones. */
+function attributeInputNames(node: GraphNode, moved: readonly string[], constants: Map<string, Tensor>): string[] {
+  const last = moved.findLastIndex((name) => node.attributes[name] !== undefined);
+  return moved.slice(0, last + 1).map((attribute) => {
+    const value = node.attributes[attribute];
+    if (value === undefined) return "";
+    const tensor = attributeTensor(attribute, value);
+    // Equal lists share one constant, named by what it holds.
+    const name = `${tensor.dtype}(${tensor.shape.length === 0 ? "" : "list "}${Array.from(tensor.data as Float32Array).join(" ")})`;
+    constants.set(name, tensor);
+    return name;
+  });
+}
+
+function attributeTensor(name: string, value: Attribute): Tensor {
+  if (typeof value === "number" && floatInputs.has(name))
+    return { dtype: "float32", shape: [], data: Float32Array.of(value) };
+  if (typeof value === "number") return { dtype: "int64", shape: [], data: BigInt64Array.of(BigInt(value)) };
+  const numbers = value as readonly number[];
+  return { dtype: "int64", shape: [numbers.length], data: BigInt64Array.from(numbers, (item) => BigInt(item)) };
+}
+
+function encodeAttribute(writer: ProtoWriter, name: string, value: Attribute): void {
+  writer.text(1, name);
+  if (typeof value === "string") {
+    writer.text(4, value);
+    writer.varint(20, 3);
+  } else if (typeof value === "number" && (floatAttributes.has(name) || !Number.isInteger(value))) {
+    writer.float(2, value);
+    writer.varint(20, 1);
+  } else if (typeof value === "number") {
+    writer.varint(3, value);
+    writer.varint(20, 2);
+  } else if (Array.isArray(value)) {
+    for (const item of value as readonly number[]) writer.varint(8, item);
+    writer.varint(20, 7);
+  } else {
+    writer.message(5, (message) => encodeTensor(message, name, value as Tensor));
+    writer.varint(20, 4);
+  }
+}
+
+function encodeTensor(writer: ProtoWriter, name: string, tensor: Tensor): void {
+  for (const size of tensor.shape) writer.varint(1, size);
+  writer.varint(2, onnxTypeOf(tensor.dtype));
+  writer.text(8, name);
+  writer.data(9, bytesOf(tensor));
+}
+
+function encodeValueInfo(writer: ProtoWriter, info: ValueInfo): void {
+  writer.text(1, info.name);
+  writer.message(2, (type) =>
+    type.message(1, (tensor) => {
+      tensor.varint(1, onnxTypeOf(info.dtype));
+      tensor.message(2, (shape) => {
+        for (const size of info.shape) shape.message(1, (dimension) => dimension.varint(1, size));
+      });
+    }),
+  );
+}
+
+/** Appends protobuf fields; nested messages are written apart and copied, since their length stands in front. */
+class ProtoWriter {
+  readonly #parts: Uint8Array[] = [];
+  readonly #text = new TextEncoder();
+  #bytes = 0;
+
+  varint(field: number, value: number): void {
+    this.#push([...varintBytes(BigInt(field << 3)), ...varintBytes(BigInt(value))]);
+  }
+
+  float(field: number, value: number): void {
+    const bytes = new Uint8Array(Float32Array.of(value).buffer);
+    this.#push([...varintBytes(BigInt((field << 3) | 5)), ...bytes]);
+  }
+
+  text(field: number, value: string): void {
+    this.data(field, this.#text.encode(value));
+  }
+
+  data(field: number, bytes: Uint8Array): void {
+    this.#push([...varintBytes(BigInt((field << 3) | 2)), ...varintBytes(BigInt(bytes.byteLength))]);
+    this.#push(bytes);
+  }
+
+  message(field: number, write: (writer: ProtoWriter) => void): void {
+    const inner = new ProtoWriter();
+    write(inner);
+    this.data(field, inner.bytes());
+  }
+
+  bytes(): Uint8Array {
+    const all = new Uint8Array(this.#bytes);
+    let at = 0;
+    for (const part of this.#parts) {
+      all.set(part, at);
+      at += part.byteLength;
+    }
+    return all;
+  }
+
+  #push(bytes: Uint8Array | number[]): void {
+    const part = bytes instanceof Uint8Array ? bytes : Uint8Array.from(bytes);
+    this.#parts.push(part);
+    this.#bytes += part.byteLength;
+  }
+}
+
+/** Negative numbers take ten bytes, as protobuf's int64 does. */
+function varintBytes(value: bigint): number[] {
+  let rest = BigInt.asUintN(64, value);
+  const bytes: number[] = [];
+  do {
+    const low = Number(rest & 0x7fn);
+    rest >>= 7n;
+    bytes.push(rest === 0n ? low : low | 0x80);
+  } while (rest !== 0n);
+  return bytes;
+}
