@@ -4,6 +4,7 @@
 
 import type { EdgeId, Sha256, VNodeId } from "../core/ids.ts";
 import type { Shape } from "../core/tensor.ts";
+import type { SparseGradient } from "../graph/derive.ts";
 import type { GraphModel, ValueInfo } from "../graph/model.ts";
 import type { BodyNode } from "./body.ts";
 
@@ -163,4 +164,10 @@ export interface TrainingGraphs {
    */
   readonly backward?: GraphModel;
   readonly saved: readonly ValueInfo[];
+  /**
+   * Embedding tables: instead of (or, with a tie inside the VNode, besides) `grad:` + parameter, the graph that
+   * yields gradients has an output [ids, width] whose row i belongs to row ids[i] of the parameter. To be added
+   * in index order, microbatch after microbatch.
+   */
+  readonly sparse: readonly SparseGradient[];
 }

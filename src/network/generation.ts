@@ -1,0 +1,370 @@
+// The forward pass of a VNode for generating text: a few new positions of several requests at a time, with the
+// keys and values of the positions before them coming in as caches. Nothing here is differentiated.
+
+import { assert } from "../core/assert.ts";
+import { fail } from "../core/errors.ts";
+import type { Shape } from "../core/tensor.ts";
+import { GraphBuilder } from "../graph/builder.ts";
+import { lowerModel } from "../graph/lower.ts";
+import type { GraphModel } from "../graph/model.ts";
+import type { Value } from "../graph/operators/operator.ts";
+import type { BodyNode } from "./body.ts";
+import type { AttentionLayout, BuildSite } from "./catalogue/build-site.ts";
+import { applyLinear, linearOperands } from "./catalogue/linear.ts";
+import type { Signature } from "./catalogue/node-type.ts";
+import { joinHeads, portType, splitHeads } from "./forward.ts";
+import type { Plan, PortPlan, VNodePlan } from "./plan.ts";
+import { ropeTables } from "./positions.ts";
+
+export interface GenerationOptions {
+  /** Requests computed together. */
+  readonly requests: number;
+  /** New positions of each request: the prompt's length for prefill, then 1. */
+  readonly tokens: number;
+  /** Positions in the caches, the same for all requests; shorter ones are padded in front and masked. */
+  readonly cached: number;
+}
+
+export interface CachePlan {
+  /** Of the attention node. */
+  readonly node: string;
+  readonly keyInput: string;
+  readonly valueInput: string;
+  readonly keyOutput: string;
+  readonly valueOutput: string;
+  /** [heads, positions, width]; the leading axis is the request. */
+  readonly heads: number;
+  readonly width: number;
+}
+
+/**
+ * Graph inputs beside ports and parameters:
+ * `positions` int32 [requests, tokens]: where each new token stands in its request;
+ * `mask` float32 [requests, tokens, cached + tokens]: 0 where a new token may look, `maskedScore` where it may not;
+ * caches [requests, heads, cached, width], absent when `cached` is 0;
+ * `select` int32 [requests], at the head only: which of the requests * tokens rows to give logits for.
+ * Outputs: activation ports [requests, tokens, ..], new keys and values [requests, heads, tokens, width] to append
+ * to the caches, and at the head `logits` [requests, classes].
+ */
+export interface GenerationGraph {
+  readonly graph: GraphModel;
+  readonly caches: readonly CachePlan[];
+  readonly positions: boolean;
+  readonly mask: boolean;
+  readonly logits: boolean;
+}
+
+/** Far below any score, yet finite. */
+export const maskedScore = -1e9;
+
+/** Node types that treat positions alike and apart; the others cannot generate. */
+const rowWise = new Set(
+  "linear layernorm rmsnorm relu gelu silu tanh sigmoid softmax swiglu dropout broadcast add embedder attention attention_head tokenizer detokenizer stack".split(
+    " ",
+  ),
+);
+
+export interface GenerationHead {
+  readonly vnode: string;
+  /** `node.slot` of the logits. */
+  readonly value: string;
+}
+
+/** Where the logits are: the network's first output that is no loss, else what the cost judges. */
+export function generationHead(plan: Plan): GenerationHead {
+  const output = plan.outputs.find((each) => each.port !== "loss");
+  if (output !== undefined) return { vnode: output.vnode, value: output.port.split(">", 1)[0]! };
+  for (const vnode of plan.vnodes)
+    for (const node of vnode.body) {
+      if (node.nodeType.type === "tied_lm_head_ce") return { vnode: vnode.id, value: `${node.id}.0` };
+      const [input] = node.inputs;
+      if (node.nodeType.cost && input?.kind === "node")
+        return { vnode: vnode.id, value: `${input.node}.${input.slot}` };
+    }
+  return fail("failed_precondition", `network ${plan.name} cannot generate: list its logits under "outputs"`);
+}
+
+/** Positions that the network was made for: prompts and answers together must fit. */
+export function contextOf(plan: Plan): number {
+  if (plan.inputs?.wire !== "int32" || plan.inputs.shape.length !== 1)
+    return fail(
+      "failed_precondition",
+      `network ${plan.name} cannot generate: its input is not a sequence of token ids`,
+    );
+  return plan.inputs.shape[0]!;
+}
+
+export function buildGeneration(plan: Plan, vnode: VNodePlan, options: GenerationOptions): GenerationGraph {
+  const context = contextOf(plan);
+  const head = generationHead(plan);
+  const isHead = head.vnode === vnode.id;
+  const { requests, tokens, cached } = options;
+  for (const node of vnode.body) checkGenerates(plan, node);
+
+  const attends = vnode.body.some(isAttention);
+  // Rows are picked before the head's work where its nodes look at each row alone.
+  const early = isHead && tokens > 1 && !attends;
+  const graph = new GraphBuilder(`${vnode.id}.generation`);
+  const state: State = {
+    graph,
+    options: { ...options, tokens: early ? 1 : tokens },
+    context,
+    inputs: new Map(),
+    values: new Map(),
+    caches: [],
+  };
+  const declare = (name: string, type: "float32" | "int32", shape: Shape) =>
+    state.inputs.set(name, graph.input(name, type, shape));
+  for (const port of vnode.inputs) {
+    if (port.source === "labels") continue;
+    declare(port.name, portType(port), port.kind === "tie" ? port.shape : [requests, tokens, ...port.shape.slice(1)]);
+  }
+  for (const { name, shape } of vnode.parameters) declare(name, "float32", shape);
+  const positions = vnode.body.some(usesPositions);
+  if (positions) declare("positions", "int32", [requests, tokens]);
+  if (attends) declare("mask", "float32", [requests, tokens, cached + tokens]);
+  if (isHead && tokens > 1) declare("select", "int32", [requests]);
+  if (early) selectInputs(state, vnode.inputs);
+
+  for (const node of vnode.body) buildNode(state, node, head);
+  if (isHead) graph.output(logitsOf(state, head, early), "logits");
+  for (const port of vnode.outputs)
+    if (!isHead || !isJudgedOnly(plan, vnode, port)) graph.output(portValue(state, port), port.name);
+  for (const { cache, key, value } of state.caches) {
+    graph.output(key, cache.keyOutput);
+    graph.output(value, cache.valueOutput);
+  }
+  return {
+    graph: lowerModel(graph.build()),
+    caches: state.caches.map(({ cache }) => cache),
+    positions,
+    mask: attends,
+    logits: isHead,
+  };
+}
+
+/** A port of the head that leads to the cost alone; nobody waits for it. */
+function isJudgedOnly(plan: Plan, vnode: VNodePlan, port: PortPlan): boolean {
+  const edge = plan.edges.find((each) => each.from === vnode.id && each.fromPort === port.name);
+  return plan.vnodes.some((other) => other.id === edge?.to && other.role === "loss");
+}
+
+interface State {
+  readonly graph: GraphBuilder;
+  readonly options: GenerationOptions;
+  readonly context: number;
+  readonly inputs: Map<string, Value>;
+  readonly values: Map<string, Value>;
+  readonly caches: { cache: CachePlan; key: Value; value: Value }[];
+}
+
+function isAttention(node: BodyNode): boolean {
+  return node.nodeType.type === "attention" || node.nodeType.type === "attention_head";
+}
+
+function usesPositions(node: BodyNode): boolean {
+  return (isAttention(node) || node.nodeType.type === "embedder") && node.config.text("position_encoding") !== "none";
+}
+
+function checkGenerates(plan: Plan, node: BodyNode): void {
+  const refuse = (why: string) =>
+    fail("failed_precondition", `network ${plan.name} cannot generate: node "${node.id}" ${why}`);
+  if (node.nodeType.cost) return;
+  if (!rowWise.has(node.nodeType.type)) refuse(`of type ${node.nodeType.type} mixes positions`);
+  if (isAttention(node) && !node.config.flag("causal"))
+    refuse("is not causal: it would need positions that do not exist yet");
+  const axis = node.nodeType.type === "stack" ? node.config.number("axis") : -1;
+  if (axis === 0 || (axis === -node.inputSignatures[0]!.shape.length && axis !== -1))
+    refuse("stacks along the positions");
+}
+
+function selectInputs({ inputs, graph, options }: State, ports: readonly PortPlan[]): void {
+  for (const port of ports) {
+    const value = inputs.get(port.name);
+    if (value === undefined || port.kind === "tie") continue;
+    inputs.set(port.name, selectRows(graph, value, inputs.get("select")!, options.requests));
+  }
+}
+
+/** [requests, tokens, ..] to [requests, 1, ..], by rows of requests * tokens. */
+function selectRows(graph: GraphBuilder, value: Value, select: Value, requests: number): Value {
+  const rest = value.shape.slice(2);
+  const rows = graph.op("Reshape", [value], { shape: [value.shape[0]! * value.shape[1]!, ...rest] });
+  return graph.op("Reshape", [graph.op("Gather", [rows, select], { axis: 0 })], { shape: [requests, 1, ...rest] });
+}
+
+function buildNode(state: State, node: BodyNode, head: GenerationHead): void {
+  const site = new GenerationSite(state, node);
+  if (node.nodeType.type === "tied_lm_head_ce") {
+    const { weight, transposed } = linearOperands(site);
+    if (head.value === `${node.id}.0`)
+      state.values.set(head.value, applyLinear(state.graph, site.input(0), weight, undefined, transposed));
+    return;
+  }
+  if (node.nodeType.cost) return;
+  for (const [slot, value] of node.nodeType.build(site).entries()) state.values.set(`${node.id}.${slot}`, value);
+}
+
+function portValue(state: State, port: PortPlan): Value {
+  const value = state.values.get(port.name.split(">", 1)[0]!);
+  assert(value !== undefined, `generation computes ${port.name}`);
+  return value;
+}
+
+function logitsOf({ graph, values, inputs, options }: State, head: GenerationHead, early: boolean): Value {
+  const logits = values.get(head.value);
+  assert(logits !== undefined, `the head computes ${head.value}`);
+  const select = inputs.get("select");
+  const rows = select === undefined || early ? logits : selectRows(graph, logits, select, options.requests);
+  return graph.op("Reshape", [rows], { shape: [options.requests, rows.shape.at(-1)!] });
+}
+
+class GenerationSite implements BuildSite {
+  readonly id: string;
+  readonly graph: GraphBuilder;
+  readonly config: BodyNode["config"];
+  readonly inputs: readonly Signature[];
+  readonly outputs: readonly Signature[];
+  readonly batch: number;
+  readonly tie?: BodyNode["tie"];
+  readonly #state: State;
+  readonly #node: BodyNode;
+
+  constructor(state: State, node: BodyNode) {
+    this.#state = state;
+    this.#node = node;
+    this.id = node.id;
+    this.graph = state.graph;
+    this.config = node.config;
+    this.inputs = node.inputSignatures;
+    this.outputs = node.description.outputs;
+    this.batch = state.options.requests;
+    if (node.tie !== undefined) this.tie = node.tie;
+  }
+
+  #declared(name: string): Value {
+    const value = this.#state.inputs.get(name);
+    assert(value !== undefined, `${name} is an input of the graph`);
+    return value;
+  }
+
+  input(slot: number): Value {
+    const input = this.#node.inputs[slot]!;
+    if (input.kind === "port") return this.#declared(input.port);
+    const value = this.#state.values.get(`${input.node}.${input.slot}`);
+    assert(value !== undefined, `input ${slot} of ${this.id} is built before it`);
+    return value;
+  }
+
+  parameter(name: string): Value {
+    return this.#declared(`${this.id}.${name}`);
+  }
+
+  tied(): Value {
+    return this.#declared(this.#node.tied!.name);
+  }
+
+  chance(): undefined {
+    return undefined;
+  }
+
+  labels(): Value {
+    return fail("internal", `node "${this.id}" asks for labels while generating`);
+  }
+
+  outputShape(slot: number): Shape {
+    const { requests, tokens } = this.#state.options;
+    return [requests, tokens, ...this.outputs[slot]!.shape.slice(1)];
+  }
+
+  positionRows(table: Value): Value {
+    return this.graph.op("Gather", [table, this.#declared("positions")], { axis: 0 });
+  }
+
+  /** [requests, tokens, width], or [requests, heads, tokens, width]. */
+  rotate(value: Value, theta: number): Value {
+    const { graph } = this;
+    const { context, options } = this.#state;
+    const width = value.shape.at(-1)!;
+    const half = width / 2;
+    const tables = ropeTables(context, width, theta);
+    const shape = [options.requests, ...(value.shape.length === 4 ? [1] : []), options.tokens, half];
+    const rows = (table: Value) =>
+      graph.op("Reshape", [graph.op("Gather", [table, this.#declared("positions")], { axis: 0 })], { shape });
+    const [cos, sin] = [rows(graph.constant(tables.cos)), rows(graph.constant(tables.sin))];
+    const axis = value.shape.length - 1;
+    const [a, b] = graph.ops("Split", [value], { axis, split: [half, half] }, 2) as [Value, Value];
+    const product = (x: Value, y: Value) => graph.op("Mul", [x, y]);
+    const first = graph.op("Sub", [product(a, cos), product(b, sin)]);
+    const second = graph.op("Add", [product(b, cos), product(a, sin)]);
+    return graph.op("Concat", [first, second], { axis });
+  }
+
+  attend(qkv: Value, layout: AttentionLayout): Value {
+    const { graph } = this;
+    const { requests, tokens, cached } = this.#state.options;
+    const { heads, kvHeads, headDim } = layout;
+    const [q, k, v] = splitHeads(graph, qkv, layout);
+    const turn = (value: Value) => (layout.ropeTheta === undefined ? value : this.rotate(value, layout.ropeTheta));
+    const key = turn(k);
+    const cache = cachePlan(this.id, kvHeads, headDim);
+    this.#state.caches.push({ cache, key, value: v });
+    const whole = (name: string, fresh: Value) => {
+      if (cached === 0) return fresh;
+      const past = graph.input(name, "float32", [requests, kvHeads, cached, headDim]);
+      return graph.op("Concat", [past, fresh], { axis: 2 });
+    };
+    // Groups of query heads share their keys: an axis of its own lets the product broadcast.
+    const spread = (value: Value) =>
+      graph.op("Reshape", [value], { shape: [requests, kvHeads, 1, cached + tokens, headDim] });
+    const keys = spread(whole(cache.keyInput, key));
+    const values = spread(whole(cache.valueInput, v));
+    const queries = graph.op("Reshape", [turn(q)], { shape: [requests, kvHeads, heads / kvHeads, tokens, headDim] });
+    const scaled = graph.op("Mul", [queries, graph.scalar(1 / Math.sqrt(headDim))]);
+    const scores = graph.op("MatMul", [scaled, graph.op("Transpose", [keys], { perm: [0, 1, 2, 4, 3] })]);
+    const mask = graph.op("Reshape", [this.#declared("mask")], { shape: [requests, 1, 1, tokens, cached + tokens] });
+    const weights = graph.op("Softmax", [graph.op("Add", [scores, mask])], { axis: -1 });
+    const mixed = graph.op("MatMul", [weights, values]);
+    return joinHeads(graph, graph.op("Reshape", [mixed], { shape: [requests, heads, tokens, headDim] }));
+  }
+
+  linearCrossEntropy = this.#noLoss;
+  crossEntropy = this.#noLoss;
+  crossEntropyOfProbabilities = this.#noLoss;
+  meanSquare = this.#noLoss;
+
+  #noLoss(): Value {
+    return fail("internal", `node "${this.id}" asks for a loss while generating`);
+  }
+}
+
+function cachePlan(node: string, heads: number, width: number): CachePlan {
+  return {
+    node,
+    keyInput: `cache:${node}.key`,
+    valueInput: `cache:${node}.value`,
+    keyOutput: `new:${node}.key`,
+    valueOutput: `new:${node}.value`,
+    heads,
+    width,
+  };
+}
+
+/** Masks and positions of a call where every request has `lengths[i]` cached positions and all tokens are new. */
+export function generationFeeds(
+  options: GenerationOptions,
+  lengths: readonly number[],
+): { positions: Int32Array; mask: Float32Array } {
+  const { requests, tokens, cached } = options;
+  assert(lengths.length === requests && lengths.every((length) => length <= cached), "each request's cache fits");
+  const positions = new Int32Array(requests * tokens);
+  const mask = new Float32Array(requests * tokens * (cached + tokens)).fill(maskedScore);
+  for (const [request, length] of lengths.entries())
+    for (let token = 0; token < tokens; token++) {
+      const row = request * tokens + token;
+      positions[row] = length + token;
+      // Caches are padded in front: the last `length` of their positions hold values.
+      mask.fill(0, row * (cached + tokens) + cached - length, row * (cached + tokens) + cached + token + 1);
+    }
+  return { positions, mask };
+}
