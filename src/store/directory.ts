@@ -171,25 +171,32 @@ async function flushFolder(path: string): Promise<void> {
   await folder?.close();
 }
 
-/** The key that signs grants. The first process makes it; `link` fails where a file exists, so all get the same. */
+/** The key that signs grants. All processes get the same, whoever comes first. */
 async function sharedKey(path: string, chance: Chance): Promise<Uint8Array> {
   const keyFile = join(path, "grant-key");
-  const candidate = temporaryName(path, chance);
-  const file = await open(candidate, "wx", 0o600);
-  try {
-    await writeAll(file, chance.bytes(keyBytes));
-    await file.sync();
-  } finally {
-    await file.close();
-  }
-  await link(candidate, keyFile).catch((thrown) => {
-    if ((thrown as NodeJS.ErrnoException).code !== "EEXIST") throw thrown;
-  });
-  await rm(candidate);
-  const key = await readFile(keyFile);
-  if (key.length !== keyBytes)
+  const read = () => readFile(keyFile).catch((thrown) => (isMissing(thrown) ? undefined : Promise.reject(thrown)));
+  const key = (await read()) ?? (await createKey(keyFile, temporaryName(path, chance), chance).then(read));
+  if (key?.length !== keyBytes)
     fail("data_loss", `${keyFile} is damaged: delete it and restart; addresses that were given out stop working`);
   return key;
+}
+
+/** `link` fails where a file exists, so a key that another process made meanwhile stays. */
+async function createKey(keyFile: string, candidate: string, chance: Chance): Promise<void> {
+  try {
+    const file = await open(candidate, "wx", 0o600);
+    try {
+      await writeAll(file, chance.bytes(keyBytes));
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    await link(candidate, keyFile).catch((thrown) => {
+      if ((thrown as NodeJS.ErrnoException).code !== "EEXIST") throw thrown;
+    });
+  } finally {
+    await rm(candidate, { force: true });
+  }
 }
 
 function temporaryName(path: string, chance: Chance): string {
