@@ -119,7 +119,8 @@ export function openInlineExecutor(engine: Engine): Executor {
 }
 
 function inlineBackend(engine: Engine, pool: SharedMemoryPool): Backend {
-  const station = new Station(engine);
+  const memoryOf = (buffer: ArrayBufferLike) => pool.blockOf(buffer)?.memory;
+  const station = new Station(engine, memoryOf);
   let last: Promise<unknown> = Promise.resolve();
   const inOrder = <T>(work: () => Promise<T>): Promise<T> => {
     const result = last.then(work);
@@ -133,15 +134,13 @@ function inlineBackend(engine: Engine, pool: SharedMemoryPool): Backend {
     submit: (job) =>
       inOrder(async () => {
         if (job.kind === "run") return station.run(job.graph, job.feeds, job.into, job.finite);
-        const views = job.call.operands.map(({ operand }) => {
-          const view = viewOf(operand);
-          const memory = pool.blockOf(view.buffer)?.memory;
-          return memory === undefined ? { view } : { view, memory };
-        });
-        return station.kernel(job.call, views);
+        return station.kernel(
+          job.call,
+          job.call.operands.map(({ operand }) => viewOf(operand)),
+        );
       }),
     forgetGraph: (graph) => void inOrder(() => station.forget(graph.id)),
-    forgetMemory: () => {},
+    forgetMemory: ({ memory }) => void inOrder(async () => memory && station.forgetMemory(memory)),
     numericsClass: () => inOrder(() => engine.numericsClass()),
     close: () => inOrder(() => station.close()),
   };
@@ -152,9 +151,12 @@ export class Station {
   readonly #engine: Engine;
   readonly #programs = new Map<number, Program>();
   readonly #kernels = new KernelRunner();
+  readonly #memoryOf: (buffer: ArrayBufferLike) => WebAssembly.Memory | undefined;
 
-  constructor(engine: Engine) {
+  /** `memoryOf` finds the wasm memory behind a buffer, where there is one. */
+  constructor(engine: Engine, memoryOf: (buffer: ArrayBufferLike) => WebAssembly.Memory | undefined) {
     this.#engine = engine;
+    this.#memoryOf = memoryOf;
   }
 
   async run(graph: RegisteredGraph, feeds: Tensors, into: Tensors, finite: readonly string[]): Promise<KernelResult> {
@@ -172,14 +174,26 @@ export class Station {
     if (tensor === undefined) fail("invalid_argument", `graph "${model.name}" has no output "${name}" to check`);
     if (!(tensor.data instanceof Float32Array)) return;
     const call = lowerCall({ kind: "finite", of: tensor });
-    if (this.#kernels.run(call, [{ view: tensor.data }]).value === 1) return;
+    if (this.#kernels.run(call, [this.#located(tensor.data)]).value === 1) return;
     const at = tensor.data.findIndex((value) => !Number.isFinite(value));
     const value = tensor.data[at];
     fail("out_of_range", `output "${name}" of graph "${model.name}" has ${value} at element ${at}`);
   }
 
-  async kernel(call: LoweredCall, views: readonly KernelView[]): Promise<KernelResult> {
-    return this.#kernels.run(call, views);
+  async kernel(call: LoweredCall, views: readonly Float32Array[]): Promise<KernelResult> {
+    return this.#kernels.run(
+      call,
+      views.map((view) => this.#located(view)),
+    );
+  }
+
+  #located(view: Float32Array): KernelView {
+    const memory = this.#memoryOf(view.buffer);
+    return memory === undefined ? { view } : { view, memory };
+  }
+
+  forgetMemory(memory: WebAssembly.Memory): void {
+    this.#kernels.forget(memory);
   }
 
   async forget(graphId: number): Promise<void> {

@@ -16,6 +16,7 @@ import {
   type Local,
   lessI32,
   ModuleBuilder,
+  type Place,
   type Statement,
   set,
   setGlobal,
@@ -44,9 +45,23 @@ function forBytes(
   return whileLoop(lessI32(get(at), get(bytes)), [...body(at), set(at, addI32(get(at), i32(step)))]);
 }
 
-function pointers<Name extends string>(builder: FunctionBuilder, ...names: Name[]): Record<Name, Local<"i32">> {
-  const entries = names.map((name) => [name, builder.parameter("i32")]);
-  return Object.fromEntries(entries) as Record<Name, Local<"i32">>;
+/** Where an operand starts, and in which memory it lies. */
+interface Pointer {
+  readonly local: Local<"i32">;
+  readonly memory: number;
+}
+
+function pointers<Name extends string>(
+  builder: FunctionBuilder,
+  separate: boolean,
+  ...names: Name[]
+): Record<Name, Pointer> {
+  const entries = names.map((name, i) => [name, { local: builder.parameter("i32"), memory: separate ? i : 0 }]);
+  return Object.fromEntries(entries) as Record<Name, Pointer>;
+}
+
+function integers<Name extends string>(builder: FunctionBuilder, ...names: Name[]): Record<Name, Local<"i32">> {
+  return Object.fromEntries(names.map((name) => [name, builder.parameter("i32")])) as Record<Name, Local<"i32">>;
 }
 
 function numbers<Name extends string>(builder: FunctionBuilder, ...names: Name[]): Record<Name, Vector> {
@@ -54,7 +69,10 @@ function numbers<Name extends string>(builder: FunctionBuilder, ...names: Name[]
   return Object.fromEntries(entries) as Record<Name, Vector>;
 }
 
-const at = (pointer: Local<"i32">, offset: Local<"i32">) => addI32(get(pointer), get(offset));
+const at = (pointer: Pointer, offset: Local<"i32">): Place => ({
+  address: addI32(get(pointer.local), get(offset)),
+  memory: pointer.memory,
+});
 
 /** Hoists splats out of the loop. */
 function keep(builder: FunctionBuilder, vectors: Record<string, Vector>, before: Statement[]): Record<string, Vector> {
@@ -68,10 +86,10 @@ function keep(builder: FunctionBuilder, vectors: Record<string, Vector>, before:
 }
 
 /** adam: `decay` joins the gradient (0 for AdamW), `shrink` multiplies the weights first (1 for Adam). */
-function defineAdam(module: ModuleBuilder): void {
+function defineAdam(module: ModuleBuilder, separate: boolean): void {
   module.define("adam", (builder) => {
     const bytes = builder.parameter("i32");
-    const p = pointers(builder, "weights", "gradient", "first", "second");
+    const p = pointers(builder, separate, "weights", "gradient", "first", "second");
     const raw = numbers(
       builder,
       "beta1",
@@ -112,11 +130,11 @@ function defineAdam(module: ModuleBuilder): void {
 
 type L = Local<"v128">;
 
-function defineSgd(module: ModuleBuilder): void {
+function defineSgd(module: ModuleBuilder, separate: boolean): void {
   for (const withVelocity of [true, false])
     module.define(withVelocity ? "sgdMomentum" : "sgd", (builder) => {
       const bytes = builder.parameter("i32");
-      const p = pointers(builder, "weights", "gradient", "velocity");
+      const p = pointers(builder, separate, "weights", "gradient", "velocity");
       const raw = numbers(builder, "rate", "momentum", "decay", "scale");
       const before: Statement[] = [];
       const n = keep(builder, raw, before) as typeof raw;
@@ -135,10 +153,10 @@ function defineSgd(module: ModuleBuilder): void {
     });
 }
 
-function defineElementwise(module: ModuleBuilder): void {
+function defineElementwise(module: ModuleBuilder, separate: boolean): void {
   module.define("accumulate", (builder) => {
     const bytes = builder.parameter("i32");
-    const p = pointers(builder, "into", "add");
+    const p = pointers(builder, separate, "into", "add");
     return [
       forBytes(builder, bytes, 16, (offset) => [
         v128.store(at(p.into, offset), f32x4.add(v128.load(at(p.into, offset)), v128.load(at(p.add, offset)))),
@@ -147,7 +165,7 @@ function defineElementwise(module: ModuleBuilder): void {
   });
   module.define("roundBfloat16", (builder) => {
     const bytes = builder.parameter("i32");
-    const p = pointers(builder, "into", "of");
+    const p = pointers(builder, separate, "into", "of");
     const x = builder.local("v128");
     const odd = v128.and(i32x4.shiftRight(get(x), 16), splat(1));
     const rounded = v128.and(i32x4.add(i32x4.add(get(x), splat(0x7fff)), odd), splat(0xffff0000));
@@ -161,7 +179,7 @@ function defineElementwise(module: ModuleBuilder): void {
   });
   module.define("roundFloat16", (builder) => {
     const bytes = builder.parameter("i32");
-    const p = pointers(builder, "into", "of");
+    const p = pointers(builder, separate, "into", "of");
     return [forBytes(builder, bytes, 16, roundFloat16(builder, p.into, p.of))];
   });
 }
@@ -169,7 +187,7 @@ function defineElementwise(module: ModuleBuilder): void {
 const splat = (word: number) => v128.words(word, word, word, word);
 const halfWord = 0x3f000000;
 
-function roundFloat16(builder: FunctionBuilder, into: Local<"i32">, of: Local<"i32">) {
+function roundFloat16(builder: FunctionBuilder, into: Pointer, of: Pointer) {
   const [x, size] = [builder.local("v128"), builder.local("v128")];
   const odd = v128.and(i32x4.shiftRight(get(size), 13), splat(1));
   const normal = v128.and(i32x4.add(i32x4.add(get(size), splat(0xfff)), odd), splat(0xffffe000));
@@ -191,12 +209,12 @@ function roundFloat16(builder: FunctionBuilder, into: Local<"i32">, of: Local<"i
 }
 
 /** Lane l sums the elements with index l modulo 4, in doubles. */
-function defineSums(module: ModuleBuilder): void {
+function defineSums(module: ModuleBuilder, separate: boolean): void {
   const lanes = [0, 1, 2, 3].map((lane) => module.global(`sum${lane}`, "f64"));
   const define = (name: string, term: (x: Vector) => Vector) =>
     module.define(name, (builder) => {
       const bytes = builder.parameter("i32");
-      const p = pointers(builder, "of");
+      const p = pointers(builder, separate, "of");
       const [low, high, x] = [builder.local("v128"), builder.local("v128"), builder.local("v128")];
       const upper = v128.shuffle(get(x), get(x), [2, 3, 2, 3]);
       const read = (a: number, b: number) =>
@@ -216,11 +234,11 @@ type F = Global<"f64">;
 type I = Global<"i64">;
 
 /** x - x is 0 for finite x and NaN otherwise: any NaN stays in the lane that saw it. */
-function defineFinite(module: ModuleBuilder): void {
+function defineFinite(module: ModuleBuilder, separate: boolean): void {
   const check = module.global("finite0", "f64");
   module.define("finite", (builder) => {
     const bytes = builder.parameter("i32");
-    const p = pointers(builder, "of");
+    const p = pointers(builder, separate, "of");
     const [sum, x] = [builder.local("v128"), builder.local("v128")];
     const loop = forBytes(builder, bytes, 16, (offset) => [
       set(x, v128.load(at(p.of, offset))),
@@ -237,13 +255,13 @@ function defineFinite(module: ModuleBuilder): void {
  * Eight lanes of 64 bits; a group of 64 bytes feeds each lane once: lane = (lane ^ data) * multiplier, then the upper half
  * is folded into the lower. Every step can be undone, so that a single changed bit always changes its lane.
  */
-function defineDigest(module: ModuleBuilder): void {
+function defineDigest(module: ModuleBuilder, separate: boolean): void {
   const lanes = Array.from({ length: 8 }, (_, lane) => module.global(`digest${lane}`, "i64"));
   const low = Number(digestMultiplier & 0xffffffffn);
   const high = Number(digestMultiplier >> 32n);
   module.define("digest", (builder) => {
     const bytes = builder.parameter("i32");
-    const p = pointers(builder, "of");
+    const p = pointers(builder, separate, "of");
     const state = [0, 1, 2, 3].map(() => builder.local("v128"));
     const load = state.map((vector, i) => {
       const first = i64x2.replaceLane(splat(0), 0, getGlobal(lanes[2 * i] as I));
@@ -264,10 +282,11 @@ function defineDigest(module: ModuleBuilder): void {
 }
 
 /** Philox on four counters side by side; the key, threshold and counter words come as integers. */
-function defineChance(module: ModuleBuilder): void {
+function defineChance(module: ModuleBuilder, separate: boolean): void {
   module.define("chance", (builder) => {
     const bytes = builder.parameter("i32");
-    const p = pointers(builder, "into", "block", "blockHigh", "key0", "key1", "key2", "key3", "threshold");
+    const { into } = pointers(builder, separate, "into");
+    const p = integers(builder, "block", "blockHigh", "key0", "key1", "key2", "key3", "threshold");
     const values = numbers(builder, "keepValue", "dropValue");
     const x = [0, 1, 2, 3].map(() => builder.local("v128")) as [L, L, L, L];
     const temporary = [0, 1, 2, 3].map(() => builder.local("v128")) as [L, L, L, L];
@@ -288,7 +307,7 @@ function defineChance(module: ModuleBuilder): void {
       ...begin,
       ...Array.from({ length: 10 }, () => round).flat(),
       ...transposed(x).map((words, i) =>
-        v128.store(at(p.into, offset), v128.select(values.dropValue, values.keepValue, isDrop(words)), 16 * i),
+        v128.store(at(into, offset), v128.select(values.dropValue, values.keepValue, isDrop(words)), 16 * i),
       ),
     ]);
     return [set(counter, i32x4.add(splatI32(get(p.block)), v128.words(0, 1, 2, 3))), loop];
@@ -328,23 +347,16 @@ function transposed(x: [L, L, L, L]): Vector[] {
   ];
 }
 
-let bytes: Uint8Array<ArrayBuffer> | undefined;
+/** No kernel has more. */
+export const operandsMax = 4;
 
-/** The module's bytes; the same on every machine. */
-export function kernelModuleBytes(): Uint8Array<ArrayBuffer> {
-  if (bytes === undefined) {
-    const module = new ModuleBuilder();
-    for (const define of [
-      defineAdam,
-      defineSgd,
-      defineElementwise,
-      defineSums,
-      defineFinite,
-      defineDigest,
-      defineChance,
-    ])
-      define(module);
-    bytes = module.bytes();
-  }
-  return bytes;
+/**
+ * The module's bytes, the same on every machine: with one memory for all operands, or one for each (which not every
+ * browser takes).
+ */
+export function kernelModuleBytes(separate: boolean): Uint8Array<ArrayBuffer> {
+  const module = new ModuleBuilder(separate ? operandsMax : 1);
+  for (const define of [defineAdam, defineSgd, defineElementwise, defineSums, defineFinite, defineDigest, defineChance])
+    define(module, separate);
+  return module.bytes();
 }

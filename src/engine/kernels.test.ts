@@ -44,6 +44,28 @@ function together(): Bench {
   };
 }
 
+function inMemories(): Bench {
+  const runner = new KernelRunner();
+  const memories = new Map<ArrayBufferLike, WebAssembly.Memory>();
+  return {
+    operand(name, length) {
+      const memory = sharedMemory(length * 4 + 64);
+      memories.set(memory.buffer, memory);
+      const data = new Float32Array(memory.buffer, 12, length);
+      data.set(content(name, length));
+      return { dtype: "float32", shape: [length], data };
+    },
+    run(call) {
+      const lowered = lowerCall(call);
+      const views = lowered.operands.map(({ operand }) => {
+        const view = viewOf(operand);
+        return { view, memory: memories.get(view.buffer) as WebAssembly.Memory };
+      });
+      return runner.run(lowered, views);
+    },
+  };
+}
+
 function apart(): Bench {
   const runner = new KernelRunner();
   return {
@@ -58,7 +80,11 @@ function apart(): Bench {
   };
 }
 
-const benches = { "in one block of memory": together, "through scratch memory": apart };
+const benches = {
+  "in one block of memory": together,
+  "in several memories": inMemories,
+  "through scratch memory": apart,
+};
 
 for (const [where, open] of Object.entries(benches)) {
   test(`adam and adamw ${where} equal the plain loop, bit for bit`, () => {

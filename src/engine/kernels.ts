@@ -1,12 +1,12 @@
-// Runs the SIMD kernels on memory that workers share. Operands of one block of shared memory are worked on where they
-// are; others, and the last few elements, pass through a small scratch memory. Same bits either way.
+// Runs the SIMD kernels on memory that workers share. Operands in wasm memories are worked on where they are; others,
+// and the last few elements, pass through a small scratch memory. Same bits either way.
 
 import { assert } from "../core/assert.ts";
 import { sha256 } from "../core/hash.ts";
 import { chanceThreshold } from "../core/random.ts";
 import { elementCount } from "../core/tensor.ts";
 import type { KernelCall, KernelOperand, KernelResult } from "./engine.ts";
-import { digestMultiplier, groupElements, kernelModuleBytes } from "./kernel-module.ts";
+import { digestMultiplier, groupElements, kernelModuleBytes, operandsMax } from "./kernel-module.ts";
 
 /** An operand where the kernel runs: its elements and, if it lies in one, the wasm memory behind them. */
 export interface KernelView {
@@ -102,11 +102,26 @@ const digestLanes = [0, 1, 2, 3, 4, 5, 6, 7].map((lane) => `digest${lane}`);
 const sumLanes = [0, 1, 2, 3].map((lane) => `sum${lane}`);
 const laneMask = 0xffff_ffff_ffff_ffffn;
 
-let compiled: WebAssembly.Module | undefined;
+/** Compiled once per thread. Where several memories in one module are not supported, operands apart are staged. */
+const compiled = new Map<"together" | "apart", WebAssembly.Module>();
+let takesSeveralMemories: boolean | undefined;
 
-function instantiate(memory: WebAssembly.Memory): Instance {
-  compiled ??= new WebAssembly.Module(kernelModuleBytes());
-  const { exports } = new WebAssembly.Instance(compiled, { env: { memory } });
+function moduleFor(memories: readonly WebAssembly.Memory[]): WebAssembly.Module {
+  const form = memories.every((memory) => memory === memories[0]) ? "together" : "apart";
+  const module = compiled.get(form) ?? new WebAssembly.Module(kernelModuleBytes(form === "apart"));
+  compiled.set(form, module);
+  return module;
+}
+
+function runsApart(): boolean {
+  takesSeveralMemories ??= WebAssembly.validate(kernelModuleBytes(true));
+  return takesSeveralMemories;
+}
+
+function instantiate(memories: readonly WebAssembly.Memory[]): Instance {
+  const env: Record<string, WebAssembly.Memory> = {};
+  for (let i = 0; i < operandsMax; i++) env[`memory${i}`] = (memories[i] ?? memories[0]) as WebAssembly.Memory;
+  const { exports } = new WebAssembly.Instance(moduleFor(memories), { env });
   return {
     call: (name, numbers) => (exports[name] as Kernel)(...numbers),
     global: (name) => exports[name] as WebAssembly.Global,
@@ -121,9 +136,11 @@ export function sharedMemory(bytes: number): WebAssembly.Memory {
 
 /** One per thread: instances are bound to a memory, and their running sums must not be shared. */
 export class KernelRunner {
-  readonly #instances = new WeakMap<WebAssembly.Memory, Instance>();
+  readonly #instances = new Map<string, Instance>();
+  readonly #numbers = new WeakMap<WebAssembly.Memory, number>();
   readonly #scratchMemory = sharedMemory(scratchPages * pageBytes);
-  readonly #scratch = instantiate(this.#scratchMemory);
+  readonly #scratch = instantiate([this.#scratchMemory]);
+  #nextNumber = 1;
 
   run(call: LoweredCall, views: readonly KernelView[]): KernelResult {
     const length = views[0]?.view.length ?? 0;
@@ -136,13 +153,14 @@ export class KernelRunner {
   }
 
   #execute(call: LoweredCall, views: readonly KernelView[], length: number): KernelResult {
-    const memory = views[0]?.memory;
-    const together = memory !== undefined && views.every((view) => view.memory === memory);
-    const direct = together ? length - (length % groupElements) : 0;
+    const memories = views.map(({ memory }) => memory).filter((memory) => memory !== undefined);
+    const inPlace =
+      memories.length === views.length && (memories.every((memory) => memory === memories[0]) || runsApart());
+    const direct = inPlace ? length - (length % groupElements) : 0;
     this.#begin(call);
     let finite = true;
-    if (direct > 0 && memory !== undefined) {
-      const instance = this.#instanceOf(memory);
+    if (direct > 0) {
+      const instance = this.#instanceOf(memories);
       this.#carry(call, this.#scratch, instance);
       instance.call(
         call.name,
@@ -163,13 +181,31 @@ export class KernelRunner {
     return this.#result(call, length, finite);
   }
 
-  #instanceOf(memory: WebAssembly.Memory): Instance {
-    let instance = this.#instances.get(memory);
+  #instanceOf(memories: readonly WebAssembly.Memory[]): Instance {
+    const key = memories.map((memory) => this.#numberOf(memory)).join(",");
+    let instance = this.#instances.get(key);
     if (instance === undefined) {
-      instance = instantiate(memory);
-      this.#instances.set(memory, instance);
+      instance = instantiate(memories);
+      this.#instances.set(key, instance);
     }
     return instance;
+  }
+
+  #numberOf(memory: WebAssembly.Memory): number {
+    let number = this.#numbers.get(memory);
+    if (number === undefined) {
+      number = this.#nextNumber++;
+      this.#numbers.set(memory, number);
+    }
+    return number;
+  }
+
+  /** Lets go of everything that holds the memory. */
+  forget(memory: WebAssembly.Memory): void {
+    const number = this.#numbers.get(memory);
+    if (number === undefined) return;
+    for (const key of this.#instances.keys())
+      if (key.split(",").map(Number).includes(number)) this.#instances.delete(key);
   }
 
   /** Copies a block in, pads it with zeros to whole groups, runs, copies what was written out. */

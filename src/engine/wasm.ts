@@ -98,6 +98,17 @@ function simdLane<T extends ValueType>(type: T, opcode: number): (a: Code<"v128"
 export const splatF32: Unary<"f32", "v128"> = simdUnary(19);
 export const splatI32: Unary<"i32", "v128"> = simdUnary(17);
 
+/** An address in one of the module's memories. */
+export interface Place {
+  readonly address: Code<"i32">;
+  readonly memory: number;
+}
+
+/** Alignment is a hint, 2^4 bytes; bit 6 says that the memory's number follows. */
+function memoryArgument(memory: number, offset: number): number[] {
+  return memory === 0 ? [4, ...unsigned(offset)] : [0x44, ...unsigned(memory), ...unsigned(offset)];
+}
+
 export const v128 = {
   and: simdBinary(78),
   or: simdBinary(80),
@@ -105,14 +116,14 @@ export const v128 = {
   /** Bits of `a` where `mask` has ones, else bits of `b`. */
   select: (a: Code<"v128">, b: Code<"v128">, mask: Code<"v128">) =>
     code("v128", a.bytes, b.bytes, mask.bytes, 0xfd, unsigned(82)),
-  load: (address: Code<"i32">, offset = 0) => code("v128", address.bytes, 0xfd, 0, 4, unsigned(offset)),
-  store: (address: Code<"i32">, value: Code<"v128">, offset = 0): Statement => [
+  load: ({ address, memory }: Place, offset = 0) =>
+    code("v128", address.bytes, 0xfd, 0, memoryArgument(memory, offset)),
+  store: ({ address, memory }: Place, value: Code<"v128">, offset = 0): Statement => [
     ...address.bytes,
     ...value.bytes,
     0xfd,
     11,
-    4,
-    ...unsigned(offset),
+    ...memoryArgument(memory, offset),
   ],
   words: (a: number, b: number, c: number, d: number) =>
     code("v128", 0xfd, 12, [...new Uint8Array(Uint32Array.of(a, b, c, d).buffer)]),
@@ -196,10 +207,15 @@ export class FunctionBuilder {
   }
 }
 
-/** A module that imports one shared memory as `env.memory` and exports its functions and globals by name. */
+/** A module that imports shared memories as `env.memory0` and so on, and exports its functions and globals by name. */
 export class ModuleBuilder {
+  readonly #memories: number;
   readonly #functions: FunctionBody[] = [];
   readonly #globals: { readonly name: string; readonly type: ValueType }[] = [];
+
+  constructor(memories: number) {
+    this.#memories = memories;
+  }
 
   /** A mutable global that starts at 0. */
   global<T extends "f64" | "i64">(name: string, type: T): Global<T> {
@@ -219,7 +235,11 @@ export class ModuleBuilder {
     const functions = this.#functions;
     const types = functions.map(({ parameters }) => [0x60, ...vector(parameters.map((type) => [typeByte[type]])), 0]);
     // A shared memory of at most 65536 pages: every memory we allocate fits this import.
-    const memory = [...name("env"), ...name("memory"), 0x02, 0x03, ...unsigned(0), ...unsigned(65536)];
+    const memories = Array.from({ length: this.#memories }, (_, index) => [
+      ...name("env"),
+      ...name(`memory${index}`),
+      ...[0x02, 0x03, ...unsigned(0), ...unsigned(65536)],
+    ]);
     const globals = this.#globals.map(({ type }) => [typeByte[type], 1, ...zeroOf(type), 0x0b]);
     const exports = [
       ...functions.map((body, index) => [...name(body.name), 0, ...unsigned(index)]),
@@ -232,7 +252,7 @@ export class ModuleBuilder {
     return Uint8Array.from([
       ...[0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00],
       ...section(1, vector(types)),
-      ...section(2, vector([memory])),
+      ...section(2, vector(memories)),
       ...section(3, vector(functions.map((_, index) => unsigned(index)))),
       ...section(6, vector(globals)),
       ...section(7, vector(exports)),

@@ -8,7 +8,6 @@ import { elementBytes, elementCount, type Tensor, viewData } from "../core/tenso
 import type { GraphModel, ValueInfo } from "../graph/model.ts";
 import type { KernelResult, Tensors } from "./engine.ts";
 import { Station } from "./executor.ts";
-import type { KernelView } from "./kernels.ts";
 import type { FromWorker, ToWorker, WireData, WorkerSettings } from "./messages.ts";
 import { openEngine } from "./open.ts";
 
@@ -17,8 +16,11 @@ assert(port !== null, "the worker file runs as a worker thread");
 const answer = (message: FromWorker) => port.postMessage(message);
 
 const models = new Map<number, GraphModel>();
-const blocks = new Map<number, { readonly buffer: SharedArrayBuffer; readonly memory?: WebAssembly.Memory }>();
-const opened = openEngine((workerData as WorkerSettings).kind).then((engine) => new Station(engine));
+const blocks = new Map<number, SharedArrayBuffer>();
+const memories = new Map<ArrayBufferLike, WebAssembly.Memory>();
+const opened = openEngine((workerData as WorkerSettings).kind).then(
+  (engine) => new Station(engine, (buffer) => memories.get(buffer)),
+);
 
 function tensorsOf(infos: readonly ValueInfo[], wires: readonly WireData[]): Tensors {
   const tensors: Record<string, Tensor> = {};
@@ -30,14 +32,10 @@ function tensorsOf(infos: readonly ValueInfo[], wires: readonly WireData[]): Ten
   return tensors;
 }
 
-function blockOf(id: number) {
-  const block = blocks.get(id);
-  assert(block !== undefined, `block ${id} is known to the worker`);
-  return block;
-}
-
 function bytesIn(wire: { readonly block: number; readonly offset: number }, length: number): Uint8Array {
-  return new Uint8Array(blockOf(wire.block).buffer, wire.offset, length);
+  const block = blocks.get(wire.block);
+  assert(block !== undefined, `block ${wire.block} is known to the worker`);
+  return new Uint8Array(block, wire.offset, length);
 }
 
 async function run(station: Station, message: ToWorker & { kind: "run" }): Promise<KernelResult> {
@@ -48,13 +46,26 @@ async function run(station: Station, message: ToWorker & { kind: "run" }): Promi
   return station.run({ id: message.graph, model }, feeds, into, message.finite);
 }
 
-function viewsOf(message: ToWorker & { kind: "kernel" }): KernelView[] {
+function viewsOf(message: ToWorker & { kind: "kernel" }): Float32Array[] {
   return message.operands.map((wire) => {
-    if ("data" in wire) return { view: wire.data as Float32Array };
-    const { buffer, memory } = blockOf(wire.block);
-    const view = new Float32Array(buffer, wire.offset, wire.length);
-    return memory === undefined ? { view } : { view, memory };
+    const data = "data" in wire ? wire.data : viewData("float32", bytesIn(wire, wire.length * 4));
+    return data as Float32Array;
   });
+}
+
+function learnBlock(id: number, memory: WebAssembly.Memory | SharedArrayBuffer): void {
+  const buffer = memory instanceof WebAssembly.Memory ? (memory.buffer as unknown as SharedArrayBuffer) : memory;
+  blocks.set(id, buffer);
+  if (memory instanceof WebAssembly.Memory) memories.set(buffer, memory);
+}
+
+function forgetBlock(station: Station, id: number): void {
+  const buffer = blocks.get(id);
+  blocks.delete(id);
+  const memory = buffer && memories.get(buffer);
+  if (memory === undefined) return;
+  memories.delete(memory.buffer);
+  station.forgetMemory(memory);
 }
 
 async function handle(message: ToWorker): Promise<FromWorker | undefined> {
@@ -64,15 +75,10 @@ async function handle(message: ToWorker): Promise<FromWorker | undefined> {
       models.set(message.id, message.model);
       return undefined;
     case "block":
-      if (message.memory instanceof WebAssembly.Memory)
-        blocks.set(message.id, {
-          buffer: message.memory.buffer as unknown as SharedArrayBuffer,
-          memory: message.memory,
-        });
-      else blocks.set(message.id, { buffer: message.memory });
+      learnBlock(message.id, message.memory);
       return undefined;
     case "forget":
-      for (const id of message.blocks) blocks.delete(id);
+      for (const id of message.blocks) forgetBlock(station, id);
       for (const id of message.graphs) {
         models.delete(id);
         await station.forget(id);
