@@ -22,6 +22,15 @@ const nobody = 65534;
 
 export async function startPostgres(): Promise<PostgresServer> {
   const folder = mkdtempSync(join(tmpdir(), "dcnr-postgres-"));
+  try {
+    return await startIn(folder);
+  } catch (thrown) {
+    rmSync(folder, { recursive: true, force: true });
+    throw thrown;
+  }
+}
+
+async function startIn(folder: string): Promise<PostgresServer> {
   const user = process.getuid?.() === 0 ? nobody : undefined;
   const data = join(folder, "data");
   mkdirSync(data);
