@@ -9,8 +9,8 @@ import type { GraphModel } from "../graph/model.ts";
 import type { TrainingGraphs, VNodePlan } from "../network/plan.ts";
 import type { ByPort, Measures, PortGradient } from "./effects.ts";
 import { type BatchSource, collectFeeds, type FeedOptions, type Pass } from "./feeds.ts";
-import { Gradients } from "./gradients.ts";
-import { type Layout, layoutOf, spanOf, tensorAt } from "./layout.ts";
+import { Gradients, type SparseRows } from "./gradients.ts";
+import { type Layout, layoutOf } from "./layout.ts";
 import type { Sealed } from "./names.ts";
 import { update } from "./optimizer.ts";
 import { VNodeState } from "./state.ts";
@@ -51,6 +51,8 @@ export class VNodeCompute {
   readonly #gradients: Gradients;
   readonly #working: WorkingWeights;
   readonly #kept = new Map<number, Kept>();
+  /** Gradients of embedding rows between backward and their addition. */
+  readonly #rows = new Map<number, SparseRows[]>();
   readonly #running = new Set<Promise<unknown>>();
   readonly #forwardNames: ReadonlySet<string>;
   readonly #evaluationNames: ReadonlySet<string>;
@@ -60,11 +62,13 @@ export class VNodeCompute {
     this.#options = options;
     this.#feedOptions = { ...options, data: options.data ?? {} };
     const ties = plan.inputs.filter((port) => port.kind === "tie" && port.gradient);
-    this.#layout = layoutOf(plan, ties);
+    const source = training.backward ?? training.forward;
+    const given = new Set(source.outputs.map((output) => output.name));
+    const tables = training.sparse.map(({ parameter }) => parameter).filter((table) => !given.has(`grad:${table}`));
+    this.#layout = layoutOf(plan, ties, new Set(tables));
     this.state = new VNodeState(plan, this.#layout, executor);
     this.#working = new WorkingWeights(plan, this.#layout, this.state, executor);
-    const source = training.backward ?? training.forward;
-    this.#gradients = new Gradients(this.#layout, executor, new Set(source.outputs.map((output) => output.name)));
+    this.#gradients = new Gradients(this.#layout, executor, given);
     this.#forwardNames = new Set(training.forward.inputs.map((input) => input.name));
     this.#evaluationNames = new Set(evaluation?.inputs.map((input) => input.name));
     executor.register(`${name}/forward`, training.forward);
@@ -143,8 +147,15 @@ export class VNodeCompute {
         const gradient = results[`grad:${port.name}`] ?? zeros([this.#options.samples, ...port.shape]);
         sealed.set(port.name, seal(gradient, port.wire, this.#where(step, `gradient of ${port.name}`)));
       }
-      this.#recycle(results, {});
-      this.#recycle(kept.saved, results);
+      const rows = this.#options.training.sparse.map(({ parameter, ids, gradient }) => ({
+        parameter,
+        ids: kept.feeds[ids] as Tensor,
+        rows: results[gradient] as Tensor,
+      }));
+      this.#rows.set(microbatch, rows);
+      const apart = Object.fromEntries(this.#options.training.sparse.map(({ gradient }) => [gradient, zeros([0])]));
+      this.#recycle(results, apart);
+      this.#recycle(kept.saved, { ...results, ...apart });
       this.#options.executor.recycle(Object.values(kept.feeds));
       return { gradients: sealed };
     });
@@ -170,7 +181,8 @@ export class VNodeCompute {
   }
 
   accumulate(microbatch: number): void {
-    this.#gradients.add(microbatch);
+    this.#gradients.add(microbatch, this.#rows.get(microbatch) ?? []);
+    this.#rows.delete(microbatch);
   }
 
   /** This step's weights for those who borrow them, by parameter name. */
@@ -187,13 +199,13 @@ export class VNodeCompute {
   /** Gradients of borrowed weights over the whole step, by input port. */
   tieGradients(step: number): Promise<Map<string, Sealed<WireTensor>>> {
     return this.#track(step, async () => {
-      const sum = await this.#gradients.sum();
+      await this.#gradients.settled();
       const ports = this.#options.plan.inputs;
       return new Map(
         this.#layout.ties.map((place) => {
           const { wire } = ports.find((port) => port.name === place.name)!;
           const what = this.#where(step, `gradient of ${place.name}`);
-          return [place.name, seal(tensorAt(sum, place), wire, what)] as const;
+          return [place.name, seal(this.#gradients.tensorOf(place), wire, what)] as const;
         }),
       );
     });
@@ -205,26 +217,26 @@ export class VNodeCompute {
       const { plan, executor, clipNorm, rateAt } = this.#options;
       const measures: Record<string, number> = {};
       if (plan.role !== "passes" && this.#layout.weightLength > 0) {
-        const sum = await this.#gradients.sum();
-        for (const { port, payload } of ties) await this.#addTie(sum, port, payload);
+        await this.#gradients.settled();
+        for (const { port, payload } of ties) await this.#addTie(port, payload);
         const rate = rateAt(step);
         const options = { optimizer: plan.optimizer, rate, clipNorm, step, what: this.#where(step, "VNode") };
-        measures["gradient_norm"] = await update(this.state, this.#layout, sum, executor, options);
+        measures["gradient_norm"] = await update(this.state, this.#layout, this.#gradients, executor, options);
         measures["learning_rate"] = rate;
         await this.#working.refresh();
-      } else if (plan.role !== "passes") await this.#gradients.sum();
+      } else if (plan.role !== "passes") await this.#gradients.settled();
       this.#gradients.reset();
       return { hash: await this.state.hash(step + 1), measures };
     });
   }
 
-  async #addTie(sum: Parameters<typeof spanOf>[0], port: string, payload: WireTensor): Promise<void> {
+  async #addTie(port: string, payload: WireTensor): Promise<void> {
     const { executor } = this.#options;
     const place = this.#layout.parameters.find((candidate) => candidate.name === port);
     assert(place !== undefined, `a gradient came back for the parameter ${port}`);
     const add = executor.tensor("float32", payload.shape);
     (add.data as Float32Array).set(open(payload).data as Float32Array);
-    await executor.kernel({ kind: "accumulate", into: spanOf(sum, place.start, place.length), add });
+    await executor.kernel({ kind: "accumulate", into: this.#gradients.spanAt(place.start, place.length), add });
     executor.recycle([add]);
   }
 
@@ -282,4 +294,4 @@ function measuresOf(results: Readonly<Record<string, Tensor>>, plan: VNodePlan):
 }
 
 /** Numbers that evaluation graphs give beside the loss. */
-const measured: ReadonlySet<string> = new Set(["loss", "accuracy", "correct", "count"]);
+const measured: ReadonlySet<string> = new Set(["loss", "correct", "counted"]);

@@ -1,5 +1,6 @@
-// Where the parameters of a VNode lie in its memory. Weights, gradients and moments share one layout, so that one
-// kernel call works on all of them: first what decays, then what does not, then gradients of borrowed weights.
+// Where the parameters of a VNode lie in its memory. Weights, gradients and moments share one layout, so that few
+// kernel calls work on all of them: embedding tables first, whose gradients come as rows; then other parameters
+// that decay, then those that do not; then, in gradients only, borrowed weights.
 
 import { elementCount, type Shape, type Tensor } from "../core/tensor.ts";
 import type { Float32Span, SharedBytes } from "../engine/engine.ts";
@@ -18,17 +19,20 @@ export interface Place {
 
 export interface Layout {
   readonly parameters: readonly Place[];
-  /** Input ports that carry another VNode's weights; only gradient blocks have room for them. */
+  /** Input ports that carry another VNode's weights; only gradients have room for them. */
   readonly ties: readonly Place[];
+  /** Elements of parameters whose gradients come as rows alone. */
+  readonly sparseLength: number;
   /** Elements before the first parameter without weight decay. */
   readonly decayLength: number;
   /** Elements of all parameters, with padding. */
   readonly weightLength: number;
-  /** Elements of a gradient block: parameters, then ties. */
+  /** Elements of parameters and ties. */
   readonly gradientLength: number;
 }
 
-export function layoutOf(plan: VNodePlan, tiePorts: readonly PortPlan[]): Layout {
+/** `sparse` names the parameters without a dense gradient. */
+export function layoutOf(plan: VNodePlan, tiePorts: readonly PortPlan[], sparse: ReadonlySet<string>): Layout {
   let at = 0;
   const place = ({ name, shape }: { name: string; shape: Shape }): Place => {
     const start = at;
@@ -36,19 +40,24 @@ export function layoutOf(plan: VNodePlan, tiePorts: readonly PortPlan[]): Layout
     at = Math.ceil((start + length) / alignElements) * alignElements;
     return { name, shape, start, length };
   };
-  const decaying = plan.parameters.filter((parameter) => parameter.decay).map(place);
+  const decaying = plan.parameters.filter((parameter) => parameter.decay);
+  const tables = decaying.filter((parameter) => sparse.has(parameter.name)).map(place);
+  const sparseLength = at;
+  const matrices = decaying.filter((parameter) => !sparse.has(parameter.name)).map(place);
   const decayLength = at;
   const others = plan.parameters.filter((parameter) => !parameter.decay).map(place);
   const weightLength = at;
   const ties = tiePorts.map(place);
-  return { parameters: [...decaying, ...others], ties, decayLength, weightLength, gradientLength: at };
+  const parameters = [...tables, ...matrices, ...others];
+  return { parameters, ties, sparseLength, decayLength, weightLength, gradientLength: at };
 }
 
 export function spanOf(memory: SharedBytes, start: number, length: number): Float32Span {
   return { memory, start, length };
 }
 
-export function tensorAt(memory: SharedBytes, place: Place): Tensor {
-  const data = new Float32Array(memory.buffer, memory.offset + 4 * place.start, place.length);
+/** `before` elements of the layout lie in front of `memory`. */
+export function tensorAt(memory: SharedBytes, place: Place, before = 0): Tensor {
+  const data = new Float32Array(memory.buffer, memory.offset + 4 * (place.start - before), place.length);
   return { dtype: "float32", shape: place.shape, data };
 }

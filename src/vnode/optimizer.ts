@@ -5,6 +5,7 @@ import { fail } from "../core/errors.ts";
 import { pow } from "../core/math.ts";
 import type { Executor, KernelCall, SharedBytes } from "../engine/engine.ts";
 import type { OptimizerPlan } from "../network/plan.ts";
+import type { Gradients } from "./gradients.ts";
 import { type Layout, spanOf } from "./layout.ts";
 import type { VNodeState } from "./state.ts";
 
@@ -23,30 +24,40 @@ export interface UpdateOptions {
 export async function update(
   state: VNodeState,
   layout: Layout,
-  gradient: SharedBytes,
+  gradients: Gradients,
   executor: Executor,
   options: UpdateOptions,
 ): Promise<number> {
-  const squares = await executor.kernel({ kind: "sumOfSquares", of: spanOf(gradient, 0, layout.weightLength) });
-  const norm = Math.sqrt(squares.value ?? Number.NaN);
+  const { sparseLength, decayLength, weightLength } = layout;
+  let squares = 0;
+  for (const [start, end] of [
+    [0, sparseLength],
+    [sparseLength, weightLength],
+  ] as const) {
+    if (end === start) continue;
+    const result = await executor.kernel({ kind: "sumOfSquares", of: gradients.spanAt(start, end - start) });
+    squares += result.value ?? Number.NaN;
+  }
+  const norm = Math.sqrt(squares);
   if (!Number.isFinite(norm))
     fail("out_of_range", `the gradient of ${options.what} has NaN or infinity: lower the learning rate or clip`);
   const { clipNorm } = options;
   const gradientScale = clipNorm > 0 && norm > clipNorm ? clipNorm / norm : 1;
   const ranges = [
-    { start: 0, length: layout.decayLength, decays: true },
-    { start: layout.decayLength, length: layout.weightLength - layout.decayLength, decays: false },
+    { start: 0, length: sparseLength, decays: true },
+    { start: sparseLength, length: decayLength - sparseLength, decays: true },
+    { start: decayLength, length: weightLength - decayLength, decays: false },
   ];
   for (const { start, length, decays } of ranges) {
     if (length === 0) continue;
-    await executor.kernel(callOf(state, gradient, start, length, decays, gradientScale, options));
+    await executor.kernel(callOf(state, gradients, start, length, decays, gradientScale, options));
   }
   return norm;
 }
 
 function callOf(
   state: VNodeState,
-  gradientMemory: SharedBytes,
+  gradients: Gradients,
   start: number,
   length: number,
   decays: boolean,
@@ -55,7 +66,7 @@ function callOf(
 ): KernelCall {
   const span = (memory: SharedBytes) => spanOf(memory, start, length);
   const weights = span(state.part("weights"));
-  const gradient = span(gradientMemory);
+  const gradient = gradients.spanAt(start, length);
   const weightDecay = decays ? optimizer.weightDecay : 0;
   if (optimizer.kind === "sgd") {
     const { momentum } = optimizer;

@@ -1,0 +1,66 @@
+// Carries out those effects of a process that are numerics, and says by which event each of them ends.
+
+import type { VNodeCompute } from "./compute.ts";
+import type { ByPort, Effect, PortGradient, ProcessEvent } from "./effects.ts";
+import type { Sealed } from "./names.ts";
+import type { Role } from "./role.ts";
+import type { WireTensor } from "./wire.ts";
+
+/** How tensors are kept between being computed and being used. */
+export interface Keeping<Payload> {
+  keep(tensor: WireTensor): Payload;
+  load(payload: Payload): Promise<WireTensor>;
+}
+
+export type Numeric<Payload> = Extract<
+  Effect<Payload, never>,
+  { kind: "forward" | "backward" | "shareWeights" | "computeTieGradients" | "update" }
+>;
+
+export async function performNumeric<Payload>(
+  compute: VNodeCompute,
+  role: Role,
+  keeping: Keeping<Payload>,
+  effect: Numeric<Payload>,
+): Promise<ProcessEvent<Payload, never>> {
+  const { step } = effect;
+  switch (effect.kind) {
+    case "forward": {
+      const { outputs, measures } = await compute.forward(effect, await loadAll(effect.inputs, keeping));
+      return { kind: "forwardDone", step, microbatch: effect.microbatch, outputs: keepAll(outputs, keeping), measures };
+    }
+    case "backward": {
+      const pass = { step, microbatch: effect.microbatch, mode: "training" } as const;
+      const { gradients } = await compute.backward(pass, await loadGradients(effect.gradients, keeping));
+      return { kind: "backwardDone", step, microbatch: effect.microbatch, gradients: keepAll(gradients, keeping) };
+    }
+    case "shareWeights":
+      return { kind: "weightsShared", step, weights: keepAll(compute.shareWeights(step, role.tiesOut), keeping) };
+    case "computeTieGradients":
+      return { kind: "tieGradientsDone", step, gradients: keepAll(await compute.tieGradients(step), keeping) };
+    case "update": {
+      const { hash, measures } = await compute.update(step, await loadGradients(effect.ties, keeping));
+      return { kind: "updateDone", step, hash, measures };
+    }
+  }
+}
+
+async function loadAll<Payload>(inputs: ByPort<Payload>, { load }: Keeping<Payload>): Promise<ByPort<WireTensor>> {
+  const loaded = new Map<string, WireTensor>();
+  for (const [port, payload] of inputs) loaded.set(port, await load(payload));
+  return loaded;
+}
+
+function loadGradients<Payload>(
+  gradients: readonly PortGradient<Payload>[],
+  { load }: Keeping<Payload>,
+): Promise<PortGradient<WireTensor>[]> {
+  return Promise.all(gradients.map(async ({ edge, port, payload }) => ({ edge, port, payload: await load(payload) })));
+}
+
+function keepAll<Payload>(
+  sealed: ReadonlyMap<string, Sealed<WireTensor>>,
+  { keep }: Keeping<Payload>,
+): Map<string, Sealed<Payload>> {
+  return new Map([...sealed].map(([port, { hash, payload }]) => [port, { hash, payload: keep(payload) }]));
+}
