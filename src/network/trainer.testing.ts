@@ -27,7 +27,9 @@ export interface TrainerOptions {
   readonly microbatches?: number;
   readonly seed?: number;
   readonly rate?: number;
-  readonly weights?: ReadonlyMap<string, Float32Array>;
+  readonly weights?: ReadonlyMap<string, Floats>;
+  /** Weights in float64, for the reference engine in float64 mode. */
+  readonly double?: boolean;
 }
 
 type Floats = Float32Array | Float64Array;
@@ -53,7 +55,7 @@ export class LocalTrainer {
 
   static async open(given: TrainerOptions): Promise<LocalTrainer> {
     const { weights: initial, ...rest } = given;
-    const options = { microbatches: 1, seed: 1, rate: 1e-2, ...rest };
+    const options = { microbatches: 1, seed: 1, rate: 1e-2, double: false, ...rest };
     const { engine, plan, microbatch, microbatches } = options;
     const weights = new Map<string, Floats>();
     const loaded: Loaded[] = [];
@@ -63,7 +65,7 @@ export class LocalTrainer {
         const values =
           initial?.get(parameter.name) ??
           initialValues(parameter.name, parameter.shape, parameter.initial, options.seed);
-        weights.set(parameter.name, Float32Array.from(values));
+        weights.set(parameter.name, options.double ? Float64Array.from(values) : Float32Array.from(values));
       }
       const graphs = buildTraining(plan, vnode, { microbatch, lossScale: 1 / microbatches });
       const backward = graphs.backward && (await engine.load(graphs.backward));

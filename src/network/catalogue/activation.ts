@@ -81,7 +81,6 @@ export const swiglu: NodeType = {
     if (size % 2 !== 0) refuse(site, `the last axis of its input ${showShape(input.shape)} must be even`);
     return description([floats([...input.shape.slice(0, -1), size / 2])], {
       flops: 4 * elementCount(input.shape),
-      saved: elementCount(input.shape),
     });
   },
   build: (site) => [site.graph.op("SwiGlu", [site.input(0)])],

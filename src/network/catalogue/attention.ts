@@ -148,7 +148,7 @@ function describe(site: Site, layout: Heads): Description {
   return description([floats([seqLen, projection ? inputDim : width])], {
     parameters,
     flops: 2 * seqLen * inputDim * qkvWidth + 4 * scores + (projection ? 2 * seqLen * width * inputDim : 0),
-    saved: seqLen * (inputDim + qkvWidth + width),
+    saved: seqLen * (qkvWidth + width + (projection ? inputDim : 0)),
   });
 }
 

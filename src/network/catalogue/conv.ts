@@ -58,7 +58,7 @@ export const conv2d: NodeType = {
     return description([floats([outChannels, ...size])], {
       parameters,
       flops: 2 * fanIn * outChannels * size[0] * size[1],
-      saved: elementCount(shape),
+      saved: outChannels * size[0] * size[1],
     });
   },
   build: (site) => {
@@ -91,7 +91,7 @@ export const maxpool2d: NodeType = {
     const { shape, kernel, padding, size } = window(site);
     if (padding * 2 > kernel) refuse(site, `key "padding" is ${padding}, more than half of kernel_size ${kernel}`);
     const output = [shape[0]!, ...size];
-    return description([floats(output)], { flops: elementCount(output) * kernel * kernel, saved: elementCount(shape) });
+    return description([floats(output)], { flops: elementCount(output) * kernel * kernel });
   },
   build: (site) => {
     const { kernel, stride, padding } = window(site);

@@ -18,7 +18,6 @@ export const dropout: NodeType = {
     return description([input], {
       chances: rate > 0 ? [chance] : [],
       flops: elementCount(input.shape),
-      saved: 0,
     });
   },
   build: (site) => {
@@ -53,7 +52,7 @@ export const mask: NodeType = {
     if (config.flag("causal") && input.shape.at(-1) !== input.shape.at(-2))
       refuse(site, `a causal mask needs two equal last axes, found ${showShape(input.shape)}`);
     const chance = { name: "keep", shape: input.shape, rate, keepValue: 1, dropValue: 0 };
-    return description([input], { chances: rate > 0 ? [chance] : [], flops: 3 * elementCount(input.shape), saved: 0 });
+    return description([input], { chances: rate > 0 ? [chance] : [], flops: 3 * elementCount(input.shape) });
   },
   build: (site) => {
     const { graph, config } = site;

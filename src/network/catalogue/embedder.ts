@@ -70,7 +70,6 @@ function describe(site: Site): Description {
   return description([floats([seqLen, dim])], {
     parameters,
     flops: seqLen * dim,
-    saved: seqLen,
     ...(site.tie === undefined && { shared: { parameter: "weight", layout: "out_in" as const } }),
   });
 }

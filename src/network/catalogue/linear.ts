@@ -78,7 +78,7 @@ function describe(site: Site): Description {
   return description([floats([...input.shape.slice(0, -1), outDim])], {
     parameters,
     flops: 2 * rows * inDim * outDim,
-    saved: rows * inDim,
+    saved: rows * outDim,
     ...(site.tie === undefined && { shared: { parameter: "weight", layout: "in_out" as const } }),
   });
 }

@@ -2,7 +2,7 @@
 // forward pass is built. Backward passes are derived (graph/derive.ts), never written here.
 
 import { fail } from "../../core/errors.ts";
-import { elementCount, type Shape } from "../../core/tensor.ts";
+import type { Shape } from "../../core/tensor.ts";
 import type { InitialPlan } from "../plan.ts";
 import type { BuildSite, Value } from "./build-site.ts";
 import type { Config, KeySpecs } from "./config.ts";
@@ -54,7 +54,7 @@ export interface Description {
   readonly chances: readonly ChanceSpec[];
   /** Forward pass of one sample; a multiply-add counts as two. */
   readonly flops: number;
-  /** Elements kept for the backward pass, one sample. An estimate. */
+  /** Elements kept for the backward pass, one sample. An estimate: what is cheap is computed again, not kept. */
   readonly saved: number;
   /** Cost nodes: what the dataset must give per sample. */
   readonly labels?: Signature;
@@ -89,7 +89,7 @@ export function description(
     parameters: [],
     chances: [],
     flops: 0,
-    saved: outputs.reduce((sum, output) => sum + elementCount(output.shape), 0),
+    saved: 0,
     ...more,
   };
 }

@@ -23,11 +23,7 @@ export const broadcast: NodeType = {
   inputs: one,
   outputs: (config) => config.number("num_outputs"),
   root: () => ({ kind: "floats" }),
-  describe: (site) =>
-    description(
-      Array.from({ length: site.config.number("num_outputs") }, () => site.inputs[0]!),
-      { saved: 0 },
-    ),
+  describe: (site) => description(Array.from({ length: site.config.number("num_outputs") }, () => site.inputs[0]!)),
   build: (site) => Array.from({ length: site.config.number("num_outputs") }, () => site.input(0)),
 };
 
@@ -54,7 +50,7 @@ export const stack: NodeType = {
         );
       size += shape[axis]!;
     }
-    return description([floats(first.shape.with(axis, size))], { saved: 0 });
+    return description([floats(first.shape.with(axis, size))]);
   },
   build: (site) => {
     const axis = stackAxis(site, site.inputs[0]!.shape);
@@ -95,7 +91,7 @@ export const add: NodeType = {
           `adds ${showShape(first.shape)} (input 0) and ${showShape(shape)} (input ${slot}): the shapes must be equal`,
         );
     }
-    return description([first], { flops: elementCount(first.shape) * (site.inputs.length - 1), saved: 0 });
+    return description([first], { flops: elementCount(first.shape) * (site.inputs.length - 1) });
   },
   build: (site) => [
     site.inputs.slice(1).reduce((sum, _, index) => site.graph.op("Add", [sum, site.input(index + 1)]), site.input(0)),
@@ -121,7 +117,7 @@ export const reshape: NodeType = {
         site,
         `key "target_shape" ${showShape(target)} does not hold the ${elementCount(shape)} elements of ${showShape(shape)}`,
       );
-    return description([floats(resolved)], { saved: 0 });
+    return description([floats(resolved)]);
   },
   build: (site) => [site.graph.op("Reshape", [site.input(0)], { shape: site.outputShape(0) })],
 };
@@ -133,7 +129,7 @@ export const flatten: NodeType = {
   inputs: one,
   outputs: oneOutput,
   root: () => ({ kind: "floats" }),
-  describe: (site) => description([floats([elementCount(floatInput(site, 0, 0).shape)])], { saved: 0 }),
+  describe: (site) => description([floats([elementCount(floatInput(site, 0, 0).shape)])]),
   build: (site) => [site.graph.op("Reshape", [site.input(0)], { shape: site.outputShape(0) })],
 };
 
@@ -155,7 +151,7 @@ export const tokenizer: NodeType = {
     const length = config.optionalNumber("pad_length") ?? config.optionalNumber("seq_len");
     return { kind: "tokens", ...(length !== undefined && { shape: [length] }) };
   },
-  describe: (site) => description([site.inputs[0]!], { saved: 0 }),
+  describe: (site) => description([site.inputs[0]!]),
   build: (site) => [site.input(0)],
 };
 
@@ -166,6 +162,6 @@ export const detokenizer: NodeType = {
   keys: textKeys,
   inputs: one,
   outputs: oneOutput,
-  describe: (site) => description([site.inputs[0]!], { saved: 0 }),
+  describe: (site) => description([site.inputs[0]!]),
   build: (site) => [site.input(0)],
 };
