@@ -38,7 +38,13 @@ export async function readItem<Record extends object>(
   key: string,
 ): Promise<Item<Record> | undefined> {
   const stored = await store.get(key);
-  return stored && toItem<Record>(stored);
+  return stored && parseItem<Record>(stored);
+}
+
+/** The record in a stored item, for whoever lists and watches by itself. */
+export function parseItem<Record extends object>({ key, value, version }: StoredItem): Item<Record> {
+  const { [noncesField]: _, ...record } = parse(key, value);
+  return { key, record: record as Record, version };
 }
 
 /** All records under a prefix, in key order, fetched page by page. */
@@ -49,7 +55,7 @@ export async function* listItems<Record extends object>(
   let after: string | undefined;
   do {
     const page = await store.list(prefix, after === undefined ? {} : { after });
-    for (const stored of page.items) yield toItem<Record>(stored);
+    for (const stored of page.items) yield parseItem<Record>(stored);
     after = page.next;
   } while (after !== undefined);
 }
@@ -101,7 +107,7 @@ function nextWrite<Record extends object>(
   mutate: (current: Record | undefined) => Record | undefined,
   nonce: string,
 ): Write<Record> | undefined {
-  const record = mutate(stored && toItem<Record>(stored).record);
+  const record = mutate(stored && parseItem<Record>(stored).record);
   return record && { record, value: serialize(record, stored, nonce), expected: versionOf(stored) };
 }
 
@@ -110,7 +116,7 @@ function done<Record>({ record, expected }: Write<Record>): Updated<Record> {
 }
 
 function unchanged<Record extends object>(stored: StoredItem | undefined): Updated<Record> {
-  return { record: stored && toItem<Record>(stored).record, version: versionOf(stored), written: false };
+  return { record: stored && parseItem<Record>(stored).record, version: versionOf(stored), written: false };
 }
 
 function versionOf(stored: StoredItem | undefined): number {
@@ -187,11 +193,6 @@ class Attempts {
 }
 
 type Noted = { [noncesField]?: unknown };
-
-function toItem<Record extends object>({ key, value, version }: StoredItem): Item<Record> {
-  const { [noncesField]: _, ...record } = parse(key, value);
-  return { key, record: record as Record, version };
-}
 
 function serialize(record: object, replaced: StoredItem | undefined, nonce: string): string {
   const earlier = replaced ? noncesOf(replaced) : [];
