@@ -2,23 +2,20 @@
 // of a backend. Keys start with a prefix of their test, so one database serves all of them.
 
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { once } from "node:events";
 import { after, before, describe, it } from "node:test";
 import { hasCode } from "../core/errors.ts";
 import { silentLog, type World } from "../core/world.ts";
-import { countUp, type HotKeys } from "./conformance-race.ts";
-import { type StoreMethod, withFaults } from "./faulty.ts";
+import {
+  describeFaults,
+  describeRaces,
+  describeWatch,
+  newPrefix,
+  type Stores,
+  type StoreUnderTest,
+} from "./conformance-faults.ts";
 import { keyBytesMax, type StateStore, type StoredItem, valueBytesMax } from "./state-store.ts";
-import { createItem, deleteItem, listItems, readItem, updateItem } from "./update.ts";
-
-export interface StoreUnderTest {
-  /** A handle of its own on the same data, as another process would have. */
-  open(): Promise<StateStore>;
-  /** For openStateStore in other processes; without it the racers share this process. */
-  address?(): string;
-}
+import { createItem, readItem, updateItem } from "./update.ts";
 
 /** Real time and chance, for tests that talk to real servers. */
 export const conformanceWorld: World = {
@@ -34,8 +31,6 @@ export const conformanceWorld: World = {
 };
 
 const world = conformanceWorld;
-let prefixes = 0;
-const newPrefix = () => `conformance-${process.pid}-${prefixes++}/`;
 
 export function storeConformance(name: string, subject: StoreUnderTest): void {
   describe(`${name} keeps the promises of a StateStore`, () => {
@@ -53,14 +48,12 @@ export function storeConformance(name: string, subject: StoreUnderTest): void {
     describeItems(stores);
     describeLists(stores);
     describeLimits(stores);
-    describeOutcomes(stores);
-    describeWatch(stores);
-    describeRaces(stores, subject);
+    describeFaults(stores, world);
+    describeWatch(stores, world);
+    describeRaces(stores, subject, world);
     describeModel(stores);
   });
 }
-
-type Stores = () => { store: StateStore; other: StateStore };
 
 function describeItems(stores: Stores): void {
   it("creates a key once, under version 1, and shows it to others at once", async () => {
@@ -224,118 +217,6 @@ function describeLimits(stores: Stores): void {
   });
 }
 
-function describeOutcomes(stores: Stores): void {
-  it("counts exactly through lost requests and lost replies", async () => {
-    const { store, other } = stores();
-    const hotKeys: HotKeys = { prefix: newPrefix(), keys: 1, countsPerKey: 12 };
-    let calls = 0;
-    const fates = ["none", "lost reply", "lost request", "none", "lost reply"] as const;
-    const faulty = withFaults(store, () => fates[calls++ % fates.length]!);
-    await Promise.all([countUp(faulty, hotKeys, world), countUp(other, hotKeys, world)]);
-    assert.deepEqual(await counts(store, hotKeys), [24]);
-  });
-
-  it("knows a create, and a write that others built upon, as its own after a lost reply", async () => {
-    const { store, other } = stores();
-    const key = `${newPrefix()}record`;
-    const created = await createItem(loseFirstReply(store, "put"), key, { by: "first" }, world);
-    assert.deepEqual(created, { record: { by: "first" }, version: 1, written: true });
-    const meddled = loseFirstReply(store, "put", () =>
-      updateItem<{ by: string }>(other, key, (r) => ({ by: `${r?.by}, other` }), world),
-    );
-    let runs = 0;
-    const append = (record: { by: string } | undefined) => ({ by: `${record?.by}, mine ${++runs}` });
-    assert.equal((await updateItem(meddled, key, append, world)).written, true);
-    assert.deepEqual((await readItem(store, key))?.record, { by: "first, mine 1, other" });
-  });
-
-  it("gives up rather than guess when too many others wrote while a reply was lost", async () => {
-    const { store, other } = stores();
-    const key = `${newPrefix()}record`;
-    const others = async () => {
-      for (let i = 0; i < 20; i++) await updateItem(other, key, () => ({ by: i }), world);
-    };
-    const meddled = loseFirstReply(store, "put", others);
-    await assert.rejects(
-      updateItem(meddled, key, () => ({ by: "mine" }), world),
-      (thrown) => hasCode(thrown, "aborted"),
-    );
-  });
-
-  it("deletes once, though the reply was lost", async () => {
-    const { store } = stores();
-    const key = `${newPrefix()}record`;
-    await createItem(store, key, { done: true }, world);
-    assert.equal(await deleteItem(store, key, world, (record: { done: boolean }) => !record.done), false);
-    assert.equal(await deleteItem(loseFirstReply(store, "delete"), key, world), true);
-    assert.equal(await store.get(key), undefined);
-  });
-
-  it("leaves a record alone when there is nothing to change, and lists records as they were written", async () => {
-    const { store } = stores();
-    const prefix = newPrefix();
-    await createItem(store, `${prefix}a`, { name: "a" }, world);
-    const left = await updateItem(store, `${prefix}a`, () => undefined, world);
-    assert.deepEqual(left, { record: { name: "a" }, version: 1, written: false });
-    assert.deepEqual(await Array.fromAsync(listItems(store, prefix)), [
-      { key: `${prefix}a`, record: { name: "a" }, version: 1 },
-    ]);
-  });
-}
-
-function describeWatch(stores: Stores): void {
-  it("hints at writes and deletes of other handles, and of keys under the prefix only", async () => {
-    const { store, other } = stores();
-    const prefix = newPrefix();
-    const hinted: string[] = [];
-    let wake = () => {};
-    const cancel = store.watch(prefix, (keys) => {
-      hinted.push(...keys);
-      wake();
-    });
-    const woken = () => new Promise<void>((resolve) => (wake = resolve));
-    const hintOf = async (key: string, since: number) => {
-      while (!hinted.includes(key, since)) await woken();
-    };
-    try {
-      // A watch may take a moment to begin, so its first hint is provoked until it comes.
-      for (let version = 0; hinted.length === 0; version++) {
-        await other.put(`${prefix}first`, "", version);
-        if (hinted.length === 0) await Promise.race([woken(), pause(200)]);
-      }
-      for (const change of [
-        () => other.put(`${prefix}second`, "", 0),
-        () => other.delete(`${prefix}second`, 1),
-        () => store.put(`${prefix}second`, "", 0),
-      ]) {
-        const since = hinted.length;
-        await other.put(`beside-${prefix}${since}`, "", 0);
-        await change();
-        await hintOf(`${prefix}second`, since);
-      }
-      assert.ok(hinted.every((key) => key.startsWith(prefix)));
-    } finally {
-      cancel();
-    }
-  });
-}
-
-function describeRaces(stores: Stores, subject: StoreUnderTest): void {
-  it("loses and repeats no count when 4 processes with lost replies race for hot keys", async () => {
-    const { store } = stores();
-    const hotKeys: HotKeys = { prefix: newPrefix(), keys: 3, countsPerKey: 10 };
-    const address = subject.address?.();
-    await Promise.all(
-      Array.from({ length: 4 }, async (_, racer) => {
-        if (address !== undefined) return countInProcess(address, hotKeys, racer);
-        const own = await subject.open();
-        await countUp(own, hotKeys, world);
-      }),
-    );
-    assert.deepEqual(await counts(store, hotKeys), [40, 40, 40]);
-  });
-}
-
 function describeModel(stores: Stores): void {
   it("answers 150 random calls as a plain map would", async () => {
     const { store, other } = stores();
@@ -377,41 +258,6 @@ function describeModel(stores: Stores): void {
   });
 }
 
-async function countInProcess(address: string, hotKeys: HotKeys, racer: number): Promise<void> {
-  const script = new URL(`./conformance-racer.${import.meta.url.endsWith(".ts") ? "ts" : "js"}`, import.meta.url);
-  const child = spawn(process.execPath, [script.pathname, address, JSON.stringify(hotKeys), String(racer)], {
-    stdio: ["ignore", "ignore", "pipe"],
-  });
-  let complaint = "";
-  child.stderr.on("data", (text) => {
-    complaint += text;
-  });
-  const [code] = await once(child, "close");
-  assert.equal(code, 0, `racer ${racer} failed: ${complaint}`);
-}
-
-/** The first call of `method` happens, but its reply is lost; `meanwhile` runs before the caller reads again. */
-function loseFirstReply(store: StateStore, method: StoreMethod, meanwhile?: () => Promise<unknown>): StateStore {
-  let lost = false;
-  let pending = meanwhile;
-  const faulty = withFaults(store, (called) => {
-    if (lost || called !== method) return "none";
-    lost = true;
-    return "lost reply";
-  });
-  const get: StateStore["get"] = async (key) => {
-    const others = lost ? pending : undefined;
-    if (others) pending = undefined;
-    await others?.();
-    return faulty.get(key);
-  };
-  return { ...faulty, get };
-}
-
-async function counts(store: StateStore, { prefix }: HotKeys): Promise<number[]> {
-  return Array.fromAsync(listItems<{ count: number }>(store, prefix), ({ record }) => record.count);
-}
-
 async function allItems(store: StateStore, prefix: string, limit?: number): Promise<StoredItem[]> {
   const items: StoredItem[] = [];
   for (let next: string | undefined = ""; next !== undefined; ) {
@@ -429,8 +275,4 @@ async function all(store: StateStore, prefix: string, limit?: number): Promise<s
 
 function refused(call: Promise<unknown>, sentence: RegExp): Promise<void> {
   return assert.rejects(call, (thrown: Error) => hasCode(thrown, "invalid_argument") && sentence.test(thrown.message));
-}
-
-function pause(delayMs: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, delayMs));
 }
