@@ -5,6 +5,7 @@
 // fused VNode would wait for itself. Sets are tried one after the other on the graph with the earlier ones
 // already contracted, because two sets can be convex each and still form a cycle together.
 
+import { topologicalOrder } from "./order.ts";
 import type { ResolvedNode } from "./resolve.ts";
 
 export interface Cluster {
@@ -28,12 +29,26 @@ export function fuse(nodes: readonly ResolvedNode[]): Fusion {
     for (const component of components(members)) contraction.merge(component.map((node) => node.id));
   for (const node of nodes) fuseEnds(node, nodes, contraction);
 
-  const clusters = contraction.clusters().map((members) => ({ id: nameOf(members, groups, nodes), nodes: members }));
-  const clusterOf = new Map(clusters.flatMap(({ id, nodes }) => nodes.map((node) => [node.id, id] as const)));
+  const named = contraction.clusters().map((members) => ({ id: nameOf(members, groups, nodes), nodes: members }));
+  const clusterOf = new Map(named.flatMap(({ id, nodes }) => nodes.map((node) => [node.id, id] as const)));
+  const clusters = inOrder(named, clusterOf);
   const colocations = [...groups.values()]
     .map((members) => [...new Set(members.map((node) => clusterOf.get(node.id)!))].sort())
     .filter((ids) => ids.length > 1);
   return { clusters, colocations };
+}
+
+function inOrder(clusters: readonly Cluster[], clusterOf: ReadonlyMap<string, string>): Cluster[] {
+  const byId = new Map(clusters.map((cluster) => [cluster.id, cluster]));
+  const pairs = clusters.flatMap(({ id, nodes }) =>
+    nodes.flatMap(({ inputs }) =>
+      inputs.flatMap((input) => {
+        const from = input.kind === "node" ? clusterOf.get(input.node)! : id;
+        return from === id ? [] : [[from, id] as const];
+      }),
+    ),
+  );
+  return topologicalOrder([...byId.keys()], pairs).map((id) => byId.get(id)!);
 }
 
 function requiredGroups(nodes: readonly ResolvedNode[]): Map<string, ResolvedNode[]> {

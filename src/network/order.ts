@@ -6,12 +6,22 @@ import type { Definition } from "./definition.ts";
 /** Longer cycles are cut in the middle. */
 const shownMax = 12;
 
-/** Of the nodes that are ready, the one defined first comes first. `ties` are needs without an edge. */
-export function orderNodes(definition: Definition, ties: readonly (readonly [from: string, to: string])[]): string[] {
-  const ids = definition.nodes.map((node) => node.id);
+type Pair = readonly [from: string, to: string];
+
+/** `ties` are needs without an edge. */
+export function orderNodes(definition: Definition, ties: readonly Pair[]): string[] {
+  const edges = definition.edges.map((edge): Pair => [edge.from, edge.to]);
+  return topologicalOrder(
+    definition.nodes.map((node) => node.id),
+    [...edges, ...ties],
+  );
+}
+
+/** Of the ids that are ready, the one listed first comes first. */
+export function topologicalOrder(ids: readonly string[], pairs: readonly Pair[]): string[] {
   const needs = new Map<string, Set<string>>(ids.map((id) => [id, new Set()]));
   const feeds = new Map<string, Set<string>>(ids.map((id) => [id, new Set()]));
-  for (const [from, to] of [...definition.edges.map((edge) => [edge.from, edge.to] as const), ...ties]) {
+  for (const [from, to] of pairs) {
     needs.get(to)!.add(from);
     feeds.get(from)!.add(to);
   }
