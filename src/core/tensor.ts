@@ -52,7 +52,8 @@ export function bytesOf(tensor: Tensor): Uint8Array {
 export function viewData(dtype: DType, bytes: Uint8Array): TensorData {
   const size = elementBytes(dtype);
   assert(bytes.byteLength % size === 0, `${bytes.byteLength} bytes hold whole ${dtype} elements`);
-  const aligned = bytes.byteOffset % size === 0 ? bytes : bytes.slice();
+  // Not bytes.slice(): on a Buffer that would be another view of the same memory.
+  const aligned = bytes.byteOffset % size === 0 ? bytes : new Uint8Array(bytes);
   const count = aligned.byteLength / size;
   const { buffer, byteOffset } = aligned;
   switch (dtype) {
