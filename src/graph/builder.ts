@@ -22,7 +22,7 @@ import { operatorOf } from "./operators/registry.ts";
 export type { Value } from "./operators/operator.ts";
 
 /** Folding larger results would trade a little time for a lot of file. */
-const foldedElementsMax = 1 << 16;
+const foldedElementsMax = 1 << 20;
 
 export class GraphBuilder implements Builder {
   readonly name: string;
@@ -35,6 +35,9 @@ export class GraphBuilder implements Builder {
   readonly #known = new Map<string, Value[]>();
   readonly #producers = new Map<string, GraphNode>();
   readonly #values = new Map<string, Value>();
+  readonly #counters = new Map<string, number>();
+  /** Named float constants: never folded into others. */
+  readonly #keptWhole = new Set<string>();
 
   constructor(name: string, options: { lowering?: boolean } = {}) {
     this.name = name;
@@ -49,12 +52,14 @@ export class GraphBuilder implements Builder {
     return value;
   }
 
+  /** Unnamed constants of equal content are one; a name makes a constant its own, since it may become a parameter. */
   constant(tensor: Tensor, name?: string): Value {
-    const key = `constant|${tensor.dtype}|${tensor.shape}|${sha256(bytesOf(tensor))}`;
+    const key = `constant|${tensor.dtype}|${tensor.shape}|${name === undefined ? sha256(bytesOf(tensor)) : `named ${name}`}`;
     const known = this.#known.get(key)?.[0];
     if (known) return known;
     const fresh = this.#freshName(name ?? "constant");
     const value = { name: fresh, dtype: tensor.dtype, shape: tensor.shape, constant: tensor };
+    if (name !== undefined && tensor.dtype === "float32" && tensor.shape.length > 0) this.#keptWhole.add(fresh);
     this.constants.set(fresh, tensor);
     this.#values.set(fresh, value);
     this.#known.set(key, [value]);
@@ -103,7 +108,8 @@ export class GraphBuilder implements Builder {
     const values = new Map<string, Value>();
     for (const { name, dtype, shape } of model.inputs)
       values.set(name, given.get(name) ?? this.input(name, dtype, shape));
-    for (const [name, tensor] of Object.entries(model.constants)) values.set(name, this.constant(tensor, name));
+    for (const [name, tensor] of Object.entries(model.constants))
+      values.set(name, this.constant(tensor, unnamed.test(name) ? undefined : name));
     for (const node of model.nodes) {
       const inputs = node.inputs.map(
         (name) =>
@@ -184,6 +190,7 @@ export class GraphBuilder implements Builder {
     results: { dtype: DType; shape: Shape }[],
   ): Value[] | undefined {
     const tensors = inputs.map((input) => input.constant);
+    if (inputs.some((input) => this.#keptWhole.has(input.name))) return undefined;
     if (tensors.length === 0 || !tensors.every((tensor) => tensor !== undefined)) return undefined;
     const size = results.reduce((sum, { shape }) => sum + elementCount(shape), 0);
     const given = tensors.reduce((sum, tensor) => sum + elementCount((tensor as Tensor).shape), 0);
@@ -209,12 +216,13 @@ export class GraphBuilder implements Builder {
     this.#counters.set(base, count);
     return name;
   }
-
-  readonly #counters = new Map<string, number>();
 }
 
 /** Operator types and unnamed constants are always numbered. */
 const operatorNames = /^(constant|[A-Z][A-Za-z]*)$/;
+
+/** Names that the builder gave to constants. */
+const unnamed = /^constant:\d+$/;
 
 function isScalar(value: Value | undefined, expected: number): boolean {
   return value?.constant !== undefined && value.shape.length === 0 && Number(value.constant.data[0]) === expected;

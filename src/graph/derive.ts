@@ -151,10 +151,11 @@ function gradientOutputs(
   return { outputs, sparse: described };
 }
 
-/** The graph input behind a value that is at most reshaped. */
+/** The graph input behind a value that is at most reshaped or cast. */
 function inputName(joint: GraphBuilder, model: GraphModel, value: SparseRows["ids"]): string {
   const producer = joint.producerOf(value);
-  if (producer?.op === "Reshape") return inputName(joint, model, joint.valueOf(producer.inputs[0] as string));
+  if (producer?.op === "Reshape" || producer?.op === "Cast")
+    return inputName(joint, model, joint.valueOf(producer.inputs[0] as string));
   if (producer === undefined && !value.constant) return value.name;
   return fail(
     "unimplemented",

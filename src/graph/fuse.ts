@@ -10,9 +10,7 @@ export function fuseSums(model: GraphModel): GraphModel {
   const uses = countUses(model);
   const producers = new Map(model.nodes.flatMap((node) => node.outputs.map((output) => [output, node] as const)));
   const builder = new GraphBuilder(model.name);
-  const values = new Map<string, Value>();
-  for (const { name, dtype, shape } of model.inputs) values.set(name, builder.input(name, dtype, shape));
-  for (const [name, tensor] of Object.entries(model.constants)) values.set(name, builder.constant(tensor, name));
+  const values = builder.replay({ ...model, nodes: [] });
   for (const node of model.nodes) {
     const inputs = node.inputs.map((name) => values.get(name) as Value);
     const fused = node.op === "Add" ? fusedSum(builder, node, values, { uses, producers }) : undefined;
