@@ -25,13 +25,13 @@ export interface DynamoStoreOptions {
   /** For DynamoDB Local and its like; AWS's own by default. Credentials and region come from the usual AWS settings. */
   readonly endpoint?: string | undefined;
   readonly world: StoreWorld;
+  /** A reply that takes longer counts as lost. */
+  readonly requestTimeoutMs?: number;
 }
 
 const itemsPartition = "items";
 const hintsPartition = "hints";
 const connectTimeoutMs = 3_000;
-/** A reply that takes longer counts as lost. */
-const requestTimeoutMs = 10_000;
 const throttledTimeoutMs = 20_000;
 const throttledDelayMsMax = 1_000;
 /** One query of a few small items; at this pace it costs two read units a second. */
@@ -41,12 +41,17 @@ const hintsKept = 64;
 /** Much longer than watchers need; what is older belongs to a process that ended. */
 const hintLifetimeMs = 24 * 60 * 60 * 1000;
 
-export async function openDynamoStore({ table, endpoint, world }: DynamoStoreOptions): Promise<StateStore> {
+export async function openDynamoStore(options: DynamoStoreOptions): Promise<StateStore> {
+  const { table, endpoint, world, requestTimeoutMs = 10_000 } = options;
   const client = new DynamoDBClient({
     ...(endpoint === undefined ? {} : { endpoint, region: process.env["AWS_REGION"] ?? "us-east-1" }),
     // The SDK would repeat a conditional write whose reply was lost, and take its own write for another's.
     maxAttempts: 1,
-    requestHandler: { connectionTimeout: connectTimeoutMs, requestTimeout: requestTimeoutMs },
+    requestHandler: {
+      connectionTimeout: connectTimeoutMs,
+      requestTimeout: requestTimeoutMs,
+      throwOnRequestTimeout: true,
+    },
   });
   const where = `DynamoDB table ${table}${endpoint === undefined ? "" : ` at ${endpoint}`}`;
   try {

@@ -51,10 +51,9 @@ async function prepareTable(pool: pg.Pool, where: string): Promise<void> {
   const encoding = await pool.query<{ server_encoding: string }>("SHOW server_encoding");
   if (encoding.rows[0]?.server_encoding !== "UTF8")
     fail("failed_precondition", `the database ${where} is not encoded in UTF8: create one with ENCODING 'UTF8'`);
-  // Statements sent together are one transaction, so the lock ends with it. The collation makes order that of bytes.
-  await pool.query(`
-    SELECT pg_advisory_xact_lock(${schemaLock});
-    CREATE TABLE IF NOT EXISTS ${table} (key text COLLATE "C" PRIMARY KEY, value text NOT NULL, version bigint NOT NULL)`);
+  const known = await pool.query<{ name: string | null }>(`SELECT to_regclass('${table}') AS name`);
+  // A user that may not create tables can still use one that is there.
+  if (known.rows[0]?.name == null) await createTable(pool);
   const found = await pool.query<{ name: string; type: string; collation: string }>(`
     SELECT a.attname AS name, format_type(a.atttypid, NULL) AS type, coalesce(c.collname, '') AS collation
     FROM pg_attribute a LEFT JOIN pg_collation c ON c.oid = a.attcollation
@@ -68,6 +67,13 @@ async function prepareTable(pool: pg.Pool, where: string): Promise<void> {
       "failed_precondition",
       `the table ${table} in ${where} has the columns (${columns.join(", ")}), not (${expected}): name another database`,
     );
+}
+
+/** Statements sent together are one transaction, with which the lock ends. The collation makes order that of bytes. */
+async function createTable(pool: pg.Pool): Promise<void> {
+  await pool.query(`
+    SELECT pg_advisory_xact_lock(${schemaLock});
+    CREATE TABLE IF NOT EXISTS ${table} (key text COLLATE "C" PRIMARY KEY, value text NOT NULL, version bigint NOT NULL)`);
 }
 
 class PostgresStore implements StateStore {

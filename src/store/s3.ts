@@ -48,7 +48,12 @@ export async function openS3Blobs({ bucket, prefix = "", endpoint, world }: S3Bl
     // Blobs bring their own checksum; other servers do not all understand the SDK's default ones.
     requestChecksumCalculation: "WHEN_REQUIRED",
     responseChecksumValidation: "WHEN_REQUIRED",
-    requestHandler: { connectionTimeout: connectTimeoutMs, requestTimeout: requestTimeoutMs },
+    requestHandler: {
+      connectionTimeout: connectTimeoutMs,
+      requestTimeout: requestTimeoutMs,
+      throwOnRequestTimeout: true,
+      socketTimeout: requestTimeoutMs,
+    },
   });
   const where = `S3 bucket ${bucket}${endpoint === undefined ? "" : ` at ${endpoint}`}`;
   try {

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { after, describe, it } from "node:test";
 import { hasCode } from "../core/errors.ts";
+import type { Timers } from "../core/world.ts";
 import { storeConformance, conformanceWorld as world } from "./conformance.ts";
 import { openSqliteStore } from "./sqlite.ts";
 
@@ -41,6 +42,32 @@ describe("an SQLite store", () => {
     holder.exec("COMMIT");
     holder.close();
     assert.equal(await writing, 1);
+    await store.close();
+  });
+
+  it("says so when another process keeps the file locked, and works again afterwards", async () => {
+    const path = join(folder, "locked.db");
+    let nowMs = 0;
+    const timers: Timers = {
+      after(delayMs, callback) {
+        nowMs += delayMs;
+        queueMicrotask(callback);
+        return () => {};
+      },
+    };
+    const clock = { wallMs: () => nowMs, monotonicMs: () => nowMs };
+    const store = await openSqliteStore({ path, world: { ...world, clock, timers } });
+    const holder = new DatabaseSync(path);
+    holder.exec("BEGIN IMMEDIATE");
+    await assert.rejects(store.put("key", "value", 0), (thrown: Error) => {
+      assert.ok(hasCode(thrown, "unavailable"));
+      assert.match(thrown.message, /locked\.db has been locked by another process/);
+      return true;
+    });
+    assert.ok(nowMs > 10_000 && nowMs < 60_000, `it waited ${nowMs} ms`);
+    holder.exec("COMMIT");
+    holder.close();
+    assert.equal(await store.put("key", "value", 0), 1);
     await store.close();
   });
 

@@ -73,25 +73,21 @@ export async function updateItem<Record extends object>(
   world: StoreWorld,
   options: UpdateOptions = {},
 ): Promise<Updated<Record>> {
-  const attempt = new Attempts(key, world, options);
+  const attempts = new Attempts(store, key, world, options);
   /** A write whose reply was lost: it may have happened, or may still happen while the version is `expected`. */
   let uncertain: Write<Record> | undefined;
   for (;;) {
+    const stored = await attempts.read();
+    if (uncertain && wasWritten(stored, uncertain.expected, attempts.nonce)) return done(uncertain);
+    if (uncertain?.expected !== versionOf(stored)) uncertain = undefined;
+    const write = uncertain ?? nextWrite(stored, mutate, attempts.nonce);
+    if (write === undefined) return unchanged(stored);
     try {
-      const stored = await store.get(key);
-      if (uncertain && wasWritten(stored, uncertain.expected, attempt.nonce)) return done(uncertain);
-      if (uncertain?.expected !== versionOf(stored)) uncertain = undefined;
-      const write = uncertain ?? nextWrite(stored, mutate, attempt.nonce);
-      if (write === undefined) return unchanged<Record>(stored);
-      try {
-        if ((await store.put(key, write.value, write.expected)) !== undefined) return done(write);
-      } catch (thrown) {
-        uncertain = write;
-        throw thrown;
-      }
-      await attempt.conflict();
+      if ((await store.put(key, write.value, write.expected)) !== undefined) return done(write);
+      await attempts.conflict();
     } catch (thrown) {
-      await attempt.failed(thrown);
+      uncertain = write;
+      await attempts.failed(thrown);
     }
   }
 }
@@ -142,33 +138,45 @@ export async function deleteItem<Record extends object>(
   condition: (current: Record) => boolean = () => true,
   options: UpdateOptions = {},
 ): Promise<boolean> {
-  const attempt = new Attempts(key, world, options);
+  const attempts = new Attempts(store, key, world, options);
   for (;;) {
+    const stored = await attempts.read();
+    if (stored === undefined) return true;
+    if (!condition(parseItem<Record>(stored).record)) return false;
     try {
-      const item = await readItem<Record>(store, key);
-      if (item === undefined) return true;
-      if (!condition(item.record)) return false;
-      if (await store.delete(key, item.version)) return true;
-      await attempt.conflict();
+      if (await store.delete(key, stored.version)) return true;
+      await attempts.conflict();
     } catch (thrown) {
-      await attempt.failed(thrown);
+      await attempts.failed(thrown);
     }
   }
 }
 
-/** The waiting between attempts, and its end. */
+/** One call's attempts at one key: its nonce, the waiting in between, and the end of patience. */
 class Attempts {
   readonly nonce: string;
+  readonly #store: StateStore;
   readonly #key: string;
   readonly #world: StoreWorld;
   readonly #deadlineMs: number;
   #count = 0;
 
-  constructor(key: string, world: StoreWorld, { timeoutMs = 15_000 }: UpdateOptions) {
+  constructor(store: StateStore, key: string, world: StoreWorld, { timeoutMs = 15_000 }: UpdateOptions) {
+    this.#store = store;
     this.nonce = Buffer.from(world.chance.bytes(9)).toString("base64url");
     this.#key = key;
     this.#world = world;
     this.#deadlineMs = world.clock.monotonicMs() + timeoutMs;
+  }
+
+  async read(): Promise<StoredItem | undefined> {
+    for (;;) {
+      try {
+        return await this.#store.get(this.#key);
+      } catch (thrown) {
+        await this.failed(thrown);
+      }
+    }
   }
 
   async conflict(): Promise<void> {

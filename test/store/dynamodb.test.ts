@@ -1,7 +1,8 @@
 // The DynamoDB store against DynamoDB Local, which the test starts and stops.
 
 import assert from "node:assert/strict";
-import { createServer } from "node:http";
+import { once } from "node:events";
+import { createServer, type IncomingMessage, request, type Server } from "node:http";
 import { after, before, describe, it } from "node:test";
 import { CreateTableCommand, DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { hasCode } from "../../src/core/errors.ts";
@@ -57,6 +58,20 @@ if (dynamoIsThere()) {
       await assert.rejects(open("no spaces"), /no spaces .*check its name/);
     });
 
+    it("counts a reply that does not come in time as lost", async () => {
+      let silent = false;
+      const proxy = createServer((request, response) => {
+        if (!silent) request.pipe(httpRequest(server.endpoint, request, (answer) => answer.pipe(response)));
+      });
+      const endpoint = await listen(proxy);
+      const store = await openDynamoStore({ table: "shared", endpoint, world, requestTimeoutMs: 1_000 });
+      silent = true;
+      await assert.rejects(store.put("silence", "value", 0), (thrown) => hasCode(thrown, "unavailable"));
+      await store.close();
+      proxy.close();
+      proxy.closeAllConnections();
+    });
+
     it("repeats what was throttled, and reports a failure of the server without repeating it", async () => {
       const replies: string[] = [];
       const calls: string[] = [];
@@ -72,18 +87,9 @@ if (dynamoIsThere()) {
           });
           return response.end(JSON.stringify({ __type: type, message: "injected" }));
         }
-        const headers = Object.fromEntries(Object.entries(request.headers).filter(([name]) => name !== "connection"));
-        const answer = await fetch(server.endpoint, {
-          method: "POST",
-          headers: headers as Record<string, string>,
-          body,
-        });
-        response.writeHead(answer.status, { "content-type": "application/x-amz-json-1.0" });
-        response.end(Buffer.from(await answer.arrayBuffer()));
+        httpRequest(server.endpoint, request, (answer) => answer.pipe(response)).end(body);
       });
-      await new Promise<void>((resolve) => proxy.listen(0, "127.0.0.1", resolve));
-      const { port } = proxy.address() as { port: number };
-      const store = await openDynamoStore({ table: "shared", endpoint: `http://127.0.0.1:${port}`, world });
+      const store = await openDynamoStore({ table: "shared", endpoint: await listen(proxy), world });
       replies.push("ProvisionedThroughputExceededException", "ThrottlingException");
       assert.equal(await store.put("throttled", "value", 0), 1);
       assert.equal(calls.filter((call) => call === "PutItem").length, 3);
@@ -95,4 +101,19 @@ if (dynamoIsThere()) {
       proxy.closeAllConnections();
     });
   });
+}
+
+/** The same request, sent on. */
+function httpRequest(
+  endpoint: string,
+  { method, headers }: IncomingMessage,
+  onAnswer: (answer: IncomingMessage) => void,
+) {
+  return request(endpoint, { method, headers }, onAnswer);
+}
+
+async function listen(server: Server): Promise<string> {
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return `http://127.0.0.1:${(server.address() as { port: number }).port}`;
 }
