@@ -1,0 +1,46 @@
+// `npm run bench -- NAME ...`: runs a benchmark, prints its table and keeps it as a section of bench/results.md.
+
+import { execFileSync } from "node:child_process";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { availableParallelism, cpus } from "node:os";
+import { join } from "node:path";
+
+/** A benchmark writes Markdown; what it logs on the way is for the person who waits. */
+type Benchmark = (args: readonly string[], log: (line: string) => void) => Promise<string>;
+
+const benchmarks: Readonly<Record<string, { title: string; load: () => Promise<Benchmark> }>> = {
+  compute: { title: "Compute", load: async () => (await import("./compute.ts")).computeReport },
+};
+
+const resultsFile = join(import.meta.dirname, "results.md");
+
+function commit(): string {
+  try {
+    return execFileSync("git", ["rev-parse", "--short", "HEAD"], { encoding: "utf8" }).trim();
+  } catch {
+    return "unknown";
+  }
+}
+
+/** Replaces the section of that title, or adds it at the end. */
+function keep(title: string, body: string): void {
+  const before = existsSync(resultsFile) ? readFileSync(resultsFile, "utf8") : "# Results of `npm run bench`\n";
+  const sections = before.split(/^(?=## )/m).filter((section) => !section.startsWith(`## ${title}\n`));
+  writeFileSync(
+    resultsFile,
+    `${sections.map((section) => section.trimEnd()).join("\n\n")}\n\n## ${title}\n\n${body}\n`,
+  );
+}
+
+const [name = "", ...args] = process.argv.slice(2);
+const benchmark = benchmarks[name];
+if (benchmark === undefined) {
+  console.error(`npm run bench -- NAME, where NAME is one of: ${Object.keys(benchmarks).join(", ")}`);
+  process.exit(2);
+}
+const report = await (await benchmark.load())(args, (line) => console.error(line));
+const day = new Date().toISOString().slice(0, 10);
+const machine = `${cpus()[0]?.model.trim() ?? "unknown CPU"}, ${availableParallelism()} cores, Node ${process.versions.node}`;
+const body = `${day}, commit ${commit()}, ${machine}.\n\n${report}`;
+console.log(body);
+if (!args.includes("--dry")) keep(benchmark.title, body);
