@@ -38,8 +38,8 @@ class Writer {
     input: readonly number[] = [],
     output: readonly number[] = [],
   ): string {
-    const entries = Object.entries(config).map(([key, value]) => `${key}: "${value}"`);
-    const lines = [`  - id: ${id}`, `    type: ${type}`, `    config: { ${entries.join(", ")} }`];
+    const entries = Object.entries(config).map(([key, value]) => `      ${key}: "${value}"`);
+    const lines = [`  - id: ${id}`, `    type: ${type}`, "    config:", ...entries];
     if (input.length > 0) lines.push(`    input_shapes: [[${input.join(", ")}]]`);
     if (output.length > 0) lines.push(`    output_shapes: [[${output.join(", ")}]]`);
     this.#nodes.push(lines.join("\n"));
