@@ -1,0 +1,136 @@
+// FleetService: what runs where and why anything waits, for people, scripts and the dashboard.
+
+import { FleetService } from "../../protocol/gen/dcnr/v1/fleet_pb.ts";
+import { type ServedService, service } from "../../protocol/network.ts";
+import type { LoggedEvent } from "../events.ts";
+import { problemsOf } from "../health.ts";
+import type { MetricPoint } from "../metrics.ts";
+import type { Parts } from "../parts.ts";
+import type { PNodeRecord, SessionRecord } from "../records.ts";
+import { page } from "./pages.ts";
+
+const framesPerSecondDefault = 2;
+const framesPerSecondMax = 20;
+/** A frame with more would be slower to draw than to send. */
+const framePNodesMax = 2_000;
+const frameVNodesMax = 5_000;
+
+export function fleetService(parts: Parts): ServedService {
+  const { mirror, world, tasks, events } = parts.context;
+  return service(FleetService, {
+    listPNodes: async (request) => {
+      const { items, nextPageToken } = page(mirror.under<PNodeRecord>("pnode/"), (one) => one.id, request);
+      return { pnodes: items.map((record) => parts.views.pnode(record)), nextPageToken };
+    },
+    listVNodes: async (request) => {
+      const all = sessionsOf(parts).filter((one) => request.session === "" || one.id === request.session);
+      const names = all.flatMap((session) => session.vnodes.map((vnode) => ({ session, vnode })));
+      const { items, nextPageToken } = page(names, ({ session, vnode }) => `${session.id}/${vnode}`, request);
+      return { vnodes: items.flatMap(({ session, vnode }) => parts.views.vnode(session, vnode)), nextPageToken };
+    },
+    getStatus: async () => status(parts),
+    listEvents: async ({ afterSequence, pageSize, session, kindPrefix }) => ({
+      events: events.list({ after: Number(afterSequence), limit: pageSize || 200, session, kindPrefix }).map(eventView),
+    }),
+    watchFleet: async function* ({ framesPerSecond }, call) {
+      const rate = Math.min(framesPerSecond || framesPerSecondDefault, framesPerSecondMax);
+      const newEvents: LoggedEvent[] = events.list({ limit: 100 });
+      const newMetrics: (MetricPoint & { session: string })[] = [];
+      const forget = [
+        events.subscribe((event) => void newEvents.push(event)),
+        parts.metrics.subscribe(
+          (session, points) => void newMetrics.push(...points.map((point) => ({ ...point, session }))),
+        ),
+      ];
+      try {
+        while (!call.signal.aborted && !tasks.stopped) {
+          yield {
+            status: status(parts),
+            pnodes: mirror
+              .under<PNodeRecord>("pnode/")
+              .slice(0, framePNodesMax)
+              .map((record) => parts.views.pnode(record)),
+            vnodes: sessionsOf(parts)
+              .filter((session) => session.status !== "done")
+              .flatMap((session) => session.vnodes.flatMap((vnode) => parts.views.vnode(session, vnode)))
+              .slice(0, frameVNodesMax),
+            events: newEvents.splice(0).map(eventView),
+            metrics: newMetrics.splice(0).map(metricView),
+          };
+          await parts.bell.wait(world.timers, 1000 / rate, call.signal, tasks.signal);
+          await pause(parts, 1000 / rate, call.signal);
+        }
+      } finally {
+        for (const one of forget) one();
+      }
+    },
+  });
+}
+
+/** The least time between frames, however much changes. */
+export function pause({ context }: Parts, ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted || context.tasks.stopped) return resolve();
+    const done = () => {
+      cancel();
+      signal.removeEventListener("abort", done);
+      context.tasks.signal.removeEventListener("abort", done);
+      resolve();
+    };
+    const cancel = context.world.timers.after(ms, done);
+    signal.addEventListener("abort", done, { once: true });
+    context.tasks.signal.addEventListener("abort", done, { once: true });
+  });
+}
+
+function sessionsOf({ context }: Parts): SessionRecord[] {
+  return context.mirror.under<SessionRecord>("session/").filter((session) => session.status !== "deleted");
+}
+
+function status(parts: Parts) {
+  const { mirror } = parts.context;
+  const pnodes = mirror.under<PNodeRecord>("pnode/");
+  const capacity = parts.utilisation.totals();
+  const of = (kind: string) => capacity.find((one) => one.kind === kind) ?? { total: 0, used: 0 };
+  const sessions = sessionsOf(parts);
+  return {
+    orchestrators: parts.presence.ids(),
+    pnodesOnline: pnodes.filter((pnode) => pnode.status === "online" || pnode.status === "leaving").length,
+    pnodesLost: pnodes.filter((pnode) => pnode.status === "lost").length,
+    cores: Math.round(of("cores").total),
+    memoryBytes: BigInt(Math.round(of("memory").total)),
+    gpus: of("gpus").total,
+    coresUsed: Math.round(of("cores").used),
+    memoryUsedBytes: BigInt(Math.round(Math.max(0, of("memory").used))),
+    sessions: sessions.map((session) => parts.views.session(session)),
+    waits: sessions.flatMap((session) => parts.views.waits(session)),
+    problems: problemsOf(parts.context),
+    capacity,
+    history: [...parts.utilisation.history],
+  };
+}
+
+export function eventView(event: LoggedEvent) {
+  return {
+    sequence: BigInt(event.sequence),
+    orchestrator: event.orchestrator,
+    wallMs: BigInt(Math.round(event.wallMs)),
+    level: event.level,
+    kind: event.kind,
+    message: event.message,
+    session: event.session ?? "",
+    vnode: event.vnode ?? "",
+    pnode: event.pnode ?? "",
+    step: BigInt(event.step ?? 0),
+  };
+}
+
+export function metricView(point: MetricPoint & { readonly session?: string }) {
+  return {
+    name: point.name,
+    step: BigInt(point.step),
+    value: point.value,
+    vnode: point.vnode,
+    session: point.session ?? "",
+  };
+}

@@ -1,0 +1,92 @@
+// PNodeService: what PNodes ask for. Attach goes to the registry; the rest reads records and hands out addresses.
+
+import { fail } from "../../core/errors.ts";
+import { canonicalJson } from "../../core/hash.ts";
+import { type PNodeId, parseId, parseSha256, type SessionId } from "../../core/ids.ts";
+import { BlobAction, PNodeService } from "../../protocol/gen/dcnr/v1/pnode_pb.ts";
+import { type ServedService, service } from "../../protocol/network.ts";
+import { parseDurable, recordDurable } from "../durable.ts";
+import type { Parts } from "../parts.ts";
+import { key, type PNodeRecord, type SessionRecord } from "../records.ts";
+
+const grantLifetimeMs = 15 * 60_000;
+/** One VNode's state; larger VNodes do not fit into a volunteer's memory either. */
+const blobBytesMax = 16 * 2 ** 30;
+
+export function pnodeService(parts: Parts): ServedService {
+  const { context, assignments, controller } = parts;
+  const { mirror, blobs } = context;
+  return service(PNodeService, {
+    attach: (channel, call) => parts.registry.attach(channel, call),
+    resolve: async ({ session: id, vnodes }) => {
+      const session = await findSession(parts, id);
+      const only = vnodes.length > 0 ? new Set(vnodes) : undefined;
+      const locations = assignments.locations(session, only);
+      // Somebody needs it now: look for a place without waiting for the next change.
+      if (new Set(locations.map((one) => one.vnode)).size < (only?.size ?? session.vnodes.length))
+        controller.touch(id, true);
+      return { locations, line: BigInt(session.line), revision: assignments.revision(id) };
+    },
+    recordDurable: async (message) => {
+      const request = parseDurable(message);
+      const outcome = await recordDurable(context, parts.garbage, request);
+      if (outcome.kind === "conflict") {
+        controller.disagreed(request);
+        fail(
+          "aborted",
+          `step ${outcome.step} of VNode ${request.vnode} already has the hash ${outcome.known}: the two differ, nothing was written`,
+        );
+      }
+      if (outcome.kind === "accepted") await controller.advance(request.session);
+      const line = mirror.get<SessionRecord>(key.session(request.session))?.line ?? 0;
+      return { accepted: outcome.kind === "accepted", line: BigInt(line) };
+    },
+    grantBlob: async ({ pnode, hash: text, bytes, action }) => {
+      const id = parseId<PNodeId>(pnode, "the PNode");
+      if (!mirror.get<PNodeRecord>(key.pnode(id)) && !(await mirror.read(key.pnode(id))))
+        fail("permission_denied", `PNode ${id} is not registered: attach first`);
+      const hash = parseSha256(text, "the blob's name");
+      const size = await blobs.size(hash);
+      if (action === BlobAction.UPLOAD) {
+        if (size !== undefined) return { present: true };
+        if (Number(bytes) > blobBytesMax)
+          fail("resource_exhausted", `${bytes} bytes are too many: at most ${blobBytesMax}`);
+        const grant = await blobs.grant("upload", hash, Number(bytes), grantLifetimeMs);
+        return {
+          url: grant.url,
+          headers: { ...grant.headers },
+          expiresWallMs: BigInt(Math.round(grant.expiresWallMs)),
+        };
+      }
+      if (action !== BlobAction.DOWNLOAD)
+        fail("invalid_argument", "say whether the blob is to be uploaded or downloaded");
+      if (size === undefined) fail("not_found", `there is no blob ${hash}`);
+      const grant = await blobs.grant("download", hash, size, grantLifetimeMs);
+      return {
+        url: grant.url,
+        headers: { ...grant.headers },
+        expiresWallMs: BigInt(Math.round(grant.expiresWallMs)),
+        present: true,
+      };
+    },
+    describeSession: async ({ session: id }) => {
+      const session = await findSession(parts, id);
+      const definition = await parts.compiled.text(session.identity.definition);
+      return {
+        session: session.id,
+        definition,
+        settings: canonicalJson({ identity: session.identity, policy: session.policy }),
+      };
+    },
+  });
+}
+
+export async function findSession({ context }: Parts, id: string): Promise<SessionRecord> {
+  const name = parseId<SessionId>(id, "the session");
+  const known =
+    context.mirror.get<SessionRecord>(key.session(name)) ??
+    (await context.mirror.read<SessionRecord>(key.session(name)));
+  if (!known || known.status === "deleted")
+    fail("not_found", `there is no session ${name}: \`dcnr session list\` shows them`);
+  return known;
+}

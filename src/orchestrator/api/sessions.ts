@@ -1,0 +1,109 @@
+// SessionService: the handlers; what they mean is in sessions.ts.
+
+import { fail } from "../../core/errors.ts";
+import { canonicalJson } from "../../core/hash.ts";
+import { parseId, type SessionId } from "../../core/ids.ts";
+import { SessionService, StateChoice } from "../../protocol/gen/dcnr/v1/session_pb.ts";
+import { type ServedService, service } from "../../protocol/network.ts";
+import { listItems } from "../../store/update.ts";
+import type { LoggedEvent } from "../events.ts";
+import type { MetricPoint } from "../metrics.ts";
+import type { Parts } from "../parts.ts";
+import { key, type SessionRecord, type StepRecord, type VNodeRecord } from "../records.ts";
+import { createSession, deleteSession, startSession, suspendSession } from "../sessions.ts";
+import { eventView, metricView, pause } from "./fleet.ts";
+import { page, pageByPosition } from "./pages.ts";
+import { findSession } from "./pnodes.ts";
+
+const watchIdleMs = 1_000;
+const watchFrameMs = 200;
+const downloadLifetimeMs = 60 * 60_000;
+
+export function sessionService(parts: Parts): ServedService {
+  const { mirror } = parts.context;
+  const view = (record: SessionRecord) => ({ session: parts.views.session(record) });
+  return service(SessionService, {
+    createSession: async ({ settings, idempotencyKey, start }) => {
+      if (!settings) fail("invalid_argument", "the session needs settings: network, dataset and steps at least");
+      const session = await createSession(parts, settings, idempotencyKey);
+      return view(start ? await startSession(parts, session.id) : session);
+    },
+    startSession: async ({ id, expected }) =>
+      view(await startSession(parts, parseId<SessionId>(id, "the session"), expected)),
+    suspendSession: async ({ id }) => view(await suspendSession(parts, parseId<SessionId>(id, "the session"))),
+    getSession: async ({ id }) => view(await findSession(parts, id)),
+    listSessions: async (request) => {
+      const all = mirror.under<SessionRecord>("session/").filter((session) => session.status !== "deleted");
+      const { items, nextPageToken } = page(all, (one) => one.id, request);
+      return { sessions: items.map((record) => parts.views.session(record)), nextPageToken };
+    },
+    deleteSession: async ({ id }) => {
+      await deleteSession(parts, parseId<SessionId>(id, "the session"));
+      return {};
+    },
+    watchSession: ({ id }, call) => watch(parts, id, call.signal),
+    listMetrics: async (request) => {
+      const session = await findSession(parts, request.session);
+      const points = await parts.metrics.all(session.id, request.names, Number(request.fromStep));
+      const { items, nextPageToken } = pageByPosition(points, request);
+      return { metrics: items.map((point) => metricView({ ...point, session: session.id })), nextPageToken };
+    },
+    listStepRoots: async (request) => {
+      const session = await findSession(parts, request.session);
+      const roots = new Map<number, string>();
+      for await (const { record } of listItems<StepRecord>(mirror.store, key.stepsOf(session.id)))
+        for (const { step, root } of record.roots) roots.set(step, root);
+      const sorted = Array.from(roots, ([step, root]) => ({ step: BigInt(step), root })).sort((a, b) =>
+        Number(a.step - b.step),
+      );
+      const { items, nextPageToken } = pageByPosition(sorted, request);
+      return { roots: items, nextPageToken };
+    },
+    listStates: async ({ session: id, choice }) => {
+      const session = await findSession(parts, id);
+      const step = choice === StateChoice.BEST ? (session.best?.step ?? session.line) : session.line;
+      const states = [];
+      for (const vnode of session.vnodes) states.push(await storedState(parts, session, vnode, step));
+      return {
+        step: BigInt(step),
+        states,
+        definition: await parts.compiled.text(session.identity.definition),
+        settings: canonicalJson({ identity: session.identity, policy: session.policy }),
+      };
+    },
+  });
+}
+
+async function storedState({ context }: Parts, session: SessionRecord, vnode: string, step: number) {
+  const record = await context.mirror.read<VNodeRecord>(key.vnode(session.id, vnode));
+  const state = record?.durable[String(step)];
+  if (!state) {
+    if (step === 0) return { vnode };
+    fail("not_found", `session ${session.id} has no state of VNode ${vnode} at step ${step}`);
+  }
+  const grant = await context.blobs.grant("download", state.hash, state.bytes, downloadLifetimeMs);
+  return { vnode, hash: state.hash, bytes: BigInt(state.bytes), url: grant.url, headers: { ...grant.headers } };
+}
+
+async function* watch(parts: Parts, id: string, signal: AbortSignal) {
+  const { mirror, world, tasks, events } = parts.context;
+  const first = await findSession(parts, id);
+  const newEvents: LoggedEvent[] = events.list({ session: first.id, limit: 50 });
+  const newMetrics: MetricPoint[] = [...parts.metrics.recent(first.id)];
+  const forget = [
+    events.subscribe((event) => void (event.session === first.id && newEvents.push(event))),
+    parts.metrics.subscribe((session, points) => void (session === first.id && newMetrics.push(...points))),
+  ];
+  try {
+    while (!signal.aborted && !tasks.stopped) {
+      const record = mirror.get<SessionRecord>(key.session(first.id));
+      const session = parts.views.session(record ?? { ...first, status: "deleted" });
+      yield { session, metrics: newMetrics.splice(0).map(metricView), events: newEvents.splice(0).map(eventView) };
+      if (!record || record.status === "done" || record.status === "failed" || record.status === "deleted") return;
+      await pause(parts, watchFrameMs, signal);
+      await parts.bell.wait(world.timers, watchIdleMs, signal, tasks.signal);
+    }
+  } finally {
+    for (const one of forget) one();
+  }
+}

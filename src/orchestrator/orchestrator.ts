@@ -1,0 +1,205 @@
+// One orchestrator: its parts put together, its services on one port. It keeps nothing that matters: all state is
+// in the store, so any number of them share one, and any of them may die.
+
+import type { OrchestratorId } from "../core/ids.ts";
+import { parseId } from "../core/ids.ts";
+import type { World } from "../core/world.ts";
+import { withFields } from "../core/world.ts";
+import type { HttpHandler, Network, ServedService } from "../protocol/network.ts";
+import { blobHttpHandler } from "../store/blob-http.ts";
+import type { BlobStore } from "../store/blob-store.ts";
+import type { StateStore } from "../store/state-store.ts";
+import { datasetService } from "./api/datasets.ts";
+import { fleetService } from "./api/fleet.ts";
+import { networkService } from "./api/networks.ts";
+import { pnodeService } from "./api/pnodes.ts";
+import { sessionService } from "./api/sessions.ts";
+import { systemService } from "./api/system.ts";
+import { Assignments } from "./assignments.ts";
+import { Capacity } from "./capacity.ts";
+import { Compiled } from "./compiled.ts";
+import { type Context, type Timings, timingsDefault } from "./context.ts";
+import { Controller } from "./controller.ts";
+import { Events } from "./events.ts";
+import { Garbage } from "./garbage.ts";
+import { Heartbeats } from "./heartbeats.ts";
+import { Leases } from "./leases.ts";
+import { Metrics } from "./metrics.ts";
+import { Mirror } from "./mirror.ts";
+import { Orphans } from "./orphans.ts";
+import type { Parts } from "./parts.ts";
+import { Presence } from "./presence.ts";
+import { Registry } from "./registry.ts";
+import { Tasks } from "./tasks.ts";
+import { Utilisation } from "./utilisation.ts";
+import { Views } from "./views.ts";
+import { Bell } from "./watching.ts";
+
+export interface OrchestratorOptions {
+  /** New at every start unless given. */
+  readonly id?: string;
+  /** "host:port"; port 0 takes a free one. */
+  readonly listen: string;
+  /** Where others reach it, if that differs from where it listens. */
+  readonly advertise?: string;
+  /** The software's version, for people. */
+  readonly software?: string;
+  readonly timings?: Partial<Timings>;
+  /** Served on the same port, beside blobs: the dashboard, the OpenAI-compatible API. */
+  readonly http?: HttpHandler;
+}
+
+export interface OrchestratorDependencies {
+  readonly world: World;
+  readonly network: Network;
+  readonly store: StateStore;
+  readonly blobs: BlobStore;
+}
+
+export interface Orchestrator {
+  readonly id: OrchestratorId;
+  /** Where others reach it. */
+  readonly address: string;
+  readonly services: readonly ServedService[];
+  readonly http: HttpHandler;
+  /** The parts, for tests and benchmarks. */
+  readonly parts: Parts;
+  /** Hands its work to the others and ends; PNodes attach elsewhere. */
+  stop(): Promise<void>;
+}
+
+const orphanCheckMs = 500;
+const rateSampleMs = 1_000;
+
+export async function startOrchestrator(
+  options: OrchestratorOptions,
+  dependencies: OrchestratorDependencies,
+): Promise<Orchestrator> {
+  const { network, store, blobs } = dependencies;
+  const incarnation = Buffer.from(dependencies.world.chance.bytes(6)).toString("hex");
+  const id = parseId<OrchestratorId>(options.id ?? `orchestrator-${incarnation}`, "the orchestrator's id");
+  const world = { ...dependencies.world, log: withFields(dependencies.world.log, { orchestrator: id }) };
+  const tasks = new Tasks(world);
+  const mirror = new Mirror(store, world);
+  const events = new Events(world, mirror.store, id, incarnation);
+  const context = {
+    id,
+    incarnation,
+    address: options.advertise ?? options.listen,
+    software: options.software ?? "unknown",
+    world,
+    mirror,
+    blobs,
+    events,
+    tasks,
+    timings: timingsFor(options.timings ?? {}),
+  };
+  const { parts, orphans } = assemble(context);
+  const services = [
+    systemService(parts),
+    pnodeService(parts),
+    networkService(parts),
+    sessionService(parts),
+    datasetService(parts),
+    fleetService(parts),
+  ];
+  const blobHttp = blobHttpHandler(blobs);
+  const http: HttpHandler = async (request, peer) => (await blobHttp(request, peer)) ?? options.http?.(request, peer);
+
+  await mirror.refresh();
+  const server = await network.serve(options.listen, services, http);
+  context.address = options.advertise ?? server.address;
+  const unwatch = await begin(parts, orphans);
+  events.emit("info", "orchestrator.started", `orchestrator ${id} serves on ${context.address}`);
+
+  let stopping: Promise<void> | undefined;
+  const stop = async () => {
+    events.emit("info", "orchestrator.stopping", `orchestrator ${id} stops`);
+    await Promise.allSettled([events.flush(), parts.metrics.flush(), parts.presence.stop()]);
+    for (const one of unwatch) one();
+    mirror.stop();
+    parts.registry.stop();
+    await tasks.stop();
+    await server.close();
+  };
+  return {
+    id,
+    address: context.address,
+    services,
+    http,
+    parts,
+    stop: () => {
+      stopping ??= stop();
+      return stopping;
+    },
+  };
+}
+
+/** Silence is counted in missed heartbeats, whatever their interval. */
+function timingsFor(given: Partial<Timings>): Timings {
+  const intervalMs = given.heartbeatIntervalMs ?? timingsDefault.heartbeatIntervalMs;
+  return { ...timingsDefault, silentMs: 3 * intervalMs, ...given };
+}
+
+function assemble(context: Context): { parts: Parts; orphans: Orphans } {
+  const bell = new Bell();
+  const capacity = new Capacity(context, () => registry);
+  const assignments = new Assignments(context, capacity, () => registry);
+  const presence = new Presence(context, () => controller.touchAll());
+  const leases = new Leases(context, presence);
+  const metrics = new Metrics(context);
+  const garbage = new Garbage(context);
+  const compiled = new Compiled(context.blobs);
+  const controller = new Controller(context, { capacity, compiled, leases, metrics, garbage });
+  const heartbeats = new Heartbeats(context, metrics, capacity);
+  const registry: Registry = new Registry(context, presence, assignments, {
+    onFleetChange: (pnode, urgent) => controller.fleetChanged(pnode, urgent),
+    onHeartbeat: (attachment, heartbeat) => {
+      if (capacity.setAccepting(attachment.pnode, heartbeat.accepting))
+        controller.fleetChanged(attachment.pnode, false);
+      heartbeats.hear(attachment, heartbeat);
+    },
+    onEvidence: (attachment, evidence) => heartbeats.evidence(attachment, evidence),
+    handOver: (pnode) => controller.handOver(pnode),
+  });
+  const utilisation = new Utilisation(context, capacity, () => registry);
+  const views = new Views(context, { registry, capacity, controller, metrics });
+  const orphans = new Orphans(context, presence, (pnode) => controller.fleetChanged(pnode.id, true));
+  context.mirror.onChange(() => bell.ring());
+  const parts: Parts = {
+    context,
+    presence,
+    leases,
+    registry,
+    capacity,
+    assignments,
+    compiled,
+    controller,
+    garbage,
+    metrics,
+    utilisation,
+    views,
+    bell,
+  };
+  return { parts, orphans };
+}
+
+async function begin(parts: Parts, orphans: Orphans): Promise<(() => void)[]> {
+  const { context, controller, presence, registry, metrics, views, bell } = parts;
+  const { tasks, timings, mirror, events } = context;
+  mirror.start();
+  registry.start();
+  await presence.start();
+  tasks.every("the listing of records", timings.refreshIntervalMs, async () => {
+    await mirror.refresh();
+    controller.touchAll();
+  });
+  tasks.every("the search for orphans", orphanCheckMs, () => orphans.check());
+  tasks.every("the sample of rates", rateSampleMs, () => {
+    views.sample();
+    bell.ring();
+  });
+  tasks.every("rebalancing", timings.rebalanceIntervalMs, () => controller.rebalance());
+  controller.touchAll();
+  return [events.start(tasks, timings), metrics.start()];
+}

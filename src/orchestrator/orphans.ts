@@ -1,0 +1,51 @@
+// PNodes whose orchestrator died. They attach elsewhere within a moment; those that do not are lost as well.
+
+import type { Context } from "./context.ts";
+import type { Presence } from "./presence.ts";
+import { key, type PNodeRecord } from "./records.ts";
+import { afterFailure } from "./reliability.ts";
+import { forEachAtOnce } from "./tasks.ts";
+
+export class Orphans {
+  readonly #context: Context;
+  readonly #presence: Presence;
+  readonly #onLost: (pnode: PNodeRecord) => void;
+  /** When this orchestrator first saw each attachment without a living orchestrator. */
+  readonly #sinceMs = new Map<string, number>();
+
+  constructor(context: Context, presence: Presence, onLost: (pnode: PNodeRecord) => void) {
+    this.#context = context;
+    this.#presence = presence;
+    this.#onLost = onLost;
+  }
+
+  /** Called often: notes new orphans, declares old ones lost. */
+  async check(): Promise<void> {
+    const { mirror, world, timings } = this.#context;
+    const nowMs = world.clock.monotonicMs();
+    const due: PNodeRecord[] = [];
+    const present = new Set<string>();
+    for (const pnode of mirror.under<PNodeRecord>("pnode/")) {
+      if (pnode.status !== "online" && pnode.status !== "leaving") continue;
+      if (this.#presence.alive(pnode.orchestrator, pnode.orchestratorIncarnation)) continue;
+      present.add(pnode.attachment);
+      const since = this.#sinceMs.get(pnode.attachment) ?? nowMs;
+      this.#sinceMs.set(pnode.attachment, since);
+      if (nowMs - since >= timings.orphanGraceMs) due.push(pnode);
+    }
+    for (const attachment of this.#sinceMs.keys()) if (!present.has(attachment)) this.#sinceMs.delete(attachment);
+    await forEachAtOnce(due, 32, (pnode) => this.#lose(pnode));
+  }
+
+  async #lose(pnode: PNodeRecord): Promise<void> {
+    const detail = `its orchestrator ${pnode.orchestrator} is gone and it attached nowhere else`;
+    const { record, written } = await this.#context.mirror.update<PNodeRecord>(key.pnode(pnode.id), (current) =>
+      current?.attachment === pnode.attachment && current.status !== "lost"
+        ? { ...current, status: "lost", detail, history: afterFailure(current.history) }
+        : undefined,
+    );
+    if (!written || !record) return;
+    this.#context.events.emit("warn", "pnode.lost", `PNode ${pnode.id} is lost: ${detail}`, { pnode: pnode.id });
+    this.#onLost(record);
+  }
+}

@@ -1,0 +1,101 @@
+// PNodes while they are being filled: what is left of them, and how long their part of a step takes so far.
+
+import { eligible, gpusFree, poolEligible } from "./constraints.ts";
+import type { Fleet } from "./fleet.ts";
+import { expectedGflops } from "./fleet.ts";
+import type { FleetNode, Policy } from "./types.ts";
+import type { Unit } from "./units.ts";
+
+export interface Bin {
+  readonly node: FleetNode;
+  readonly index: number;
+  readonly flopsPerMs: number;
+  flops: number;
+  memoryLeftBytes: number;
+  gpusLeft: number;
+}
+
+/** What the whole placement may still spend and has reserved. */
+export interface Purse {
+  pricePerHour: number;
+  readonly pricePerHourMax: number;
+  readonly used: Set<string>;
+}
+
+export function stageMs(bin: Bin, more = 0): number {
+  return (bin.flops + more) / bin.flopsPerMs;
+}
+
+export function fits(bin: Bin, unit: Unit, purse: Purse): boolean {
+  if (bin.memoryLeftBytes < unit.memoryBytes || bin.gpusLeft < unit.gpus || unit.avoid.has(bin.node.id)) return false;
+  if (purse.pricePerHourMax === 0 || purse.used.has(bin.node.id)) return true;
+  return purse.pricePerHour + bin.node.pricePerHour <= purse.pricePerHourMax;
+}
+
+export function put(bin: Bin, unit: Unit, purse: Purse): void {
+  bin.flops += unit.flops;
+  bin.memoryLeftBytes -= unit.memoryBytes;
+  bin.gpusLeft -= unit.gpus;
+  if (purse.used.has(bin.node.id)) return;
+  purse.used.add(bin.node.id);
+  purse.pricePerHour += bin.node.pricePerHour;
+}
+
+export function binOf(node: FleetNode, index: number, policy: Policy, session: string): Bin {
+  // The session's own reservation is not for its single VNodes, unless they ask for GPUs themselves.
+  const reserved = node.hosts.has(session) ? 0 : policy.requirements.gpus;
+  return {
+    node,
+    index,
+    flopsPerMs: expectedGflops(node, session) * 1e6,
+    flops: 0,
+    memoryLeftBytes: node.memoryFreeBytes,
+    gpusLeft: gpusFree(node, policy.requirements.gpuMemoryBytes) - reserved,
+  };
+}
+
+/** More PNodes than twice the units cannot make the slowest of them faster. */
+function wantedBins(units: number): number {
+  return 2 * units + 16;
+}
+
+/**
+ * PNodes worth looking at, fastest first: those that host the session, and from each eligible pool the fastest.
+ * `everything` takes the whole fleet, for when the fastest had no room.
+ */
+export function chooseBins(
+  fleet: Fleet,
+  policy: Policy,
+  session: string,
+  units: readonly Unit[],
+  everything = false,
+): Bin[] {
+  const wanted = everything ? Number.POSITIVE_INFINITY : wantedBins(units.length);
+  const memoryLeast = units.reduce((least, unit) => Math.min(least, unit.memoryBytes), Number.POSITIVE_INFINITY);
+  const chosen = new Map<string, FleetNode>();
+  for (const members of policy.current.values())
+    for (const id of members) {
+      const node = fleet.get(id);
+      if (node) chosen.set(id, node);
+    }
+  const spare: FleetNode[] = [];
+  for (const pool of fleet.pools()) {
+    if (chosen.size >= wanted) break;
+    if (pool.memoryBelowBytes <= memoryLeast || !poolEligible(pool, policy, session)) continue;
+    for (const node of pool.nodes) {
+      if (chosen.size >= wanted) break;
+      if (node.memoryFreeBytes < memoryLeast || chosen.has(node.id) || !eligible(node, policy, session)) continue;
+      // Whoever comes and goes is taken only if there are too few others.
+      if (node.flapping) spare.push(node);
+      else chosen.set(node.id, node);
+    }
+  }
+  for (const node of spare) if (everything || chosen.size < units.length) chosen.set(node.id, node);
+  const bins = Array.from(chosen.values(), (node, index) => binOf(node, index, policy, session));
+  bins.sort(
+    (a, b) =>
+      b.flopsPerMs - a.flopsPerMs ||
+      (a.node.region < b.node.region ? -1 : a.node.region > b.node.region ? 1 : a.node.id < b.node.id ? -1 : 1),
+  );
+  return bins.map((bin, index) => ({ ...bin, index }));
+}

@@ -1,0 +1,154 @@
+// The hard constraints: which PNodes may host a session's VNodes at all, and, when none may, the sentence that
+// says exactly why.
+
+import type { Fleet, Pool } from "./fleet.ts";
+import type { FleetNode, Policy, Requirements } from "./types.ts";
+
+const trustLevels = ["untrusted", "known", "trusted"];
+
+export function trustLevel(trust: string): number {
+  return Math.max(0, trustLevels.indexOf(trust));
+}
+
+export function classOf(node: FleetNode, engine: string): string | undefined {
+  return node.numerics.find((one) => one.engine === engine)?.class;
+}
+
+/** GPUs of the wanted size that nobody has reserved; reserved ones are taken to be the largest. */
+export function gpusFree(node: FleetNode, memoryBytes: number): number {
+  const fitting = node.gpus.filter((memory) => memory >= memoryBytes).length;
+  return Math.max(0, fitting - (node.gpus.length - node.gpusFree));
+}
+
+interface Constraint {
+  /** The same for all nodes of a pool. */
+  readonly ofPool: boolean;
+  readonly holds: (node: FleetNode, policy: Policy, session: string) => boolean;
+  /** Said when this constraint is the one that leaves nobody. `before` met all constraints above it. */
+  readonly missing: (policy: Policy, before: readonly FleetNode[]) => string;
+}
+
+const constraints: readonly Constraint[] = [
+  {
+    ofPool: true,
+    holds: (node) => node.accepting,
+    missing: (_, before) => `none of the ${before.length} PNodes online accepts work now (owners' hours or limits)`,
+  },
+  {
+    ofPool: true,
+    holds: (node, { engine, numericsClass }) => {
+      const own = classOf(node, engine);
+      return own !== undefined && (numericsClass === "" || own === numericsClass);
+    },
+    missing: ({ engine, numericsClass }, before) =>
+      numericsClass === ""
+        ? `needs the ${engine} engine; none of ${count(before)} has it`
+        : `needs ${engine} numerics of the class ${numericsClass}; none of ${count(before)} computes in it`,
+  },
+  {
+    ofPool: true,
+    holds: (node, { requirements }) =>
+      requirements.architecture === "" || node.architecture === requirements.architecture,
+    missing: ({ requirements }, before) => `needs ${requirements.architecture}; none of ${count(before)} is`,
+  },
+  {
+    ofPool: true,
+    holds: (node, { requirements }) => requirements.region === "" || node.region === requirements.region,
+    missing: ({ requirements }, before) => `needs the region ${requirements.region}; none of ${count(before)} is there`,
+  },
+  {
+    ofPool: true,
+    holds: (node, { requirements }) => trustLevel(node.trust) >= trustLevel(requirements.trust),
+    missing: ({ requirements }, before) => `needs trust level ${requirements.trust}; none of ${count(before)} has it`,
+  },
+  {
+    ofPool: false,
+    holds: (node, { requirements }) => node.cores >= requirements.cpus,
+    missing: ({ requirements }, before) =>
+      `needs ${requirements.cpus} cores; the most that one of ${count(before)} lends is ${most(before, (node) => node.cores)}`,
+  },
+  {
+    ofPool: false,
+    holds: (node, { requirements }) => node.memoryBytes >= requirements.memoryBytes,
+    missing: ({ requirements }, before) =>
+      `needs a PNode with ${bytes(requirements.memoryBytes)} of memory; the largest has ${bytes(most(before, (node) => node.memoryBytes))}`,
+  },
+  {
+    ofPool: false,
+    holds: (node, { requirements }) =>
+      requirements.maxPricePerHour === 0 || node.pricePerHour <= requirements.maxPricePerHour,
+    missing: ({ requirements }, before) =>
+      `needs a price of at most ${requirements.maxPricePerHour} an hour; none of ${count(before)} costs so little`,
+  },
+  {
+    ofPool: false,
+    holds: (node, { requirements }, session) =>
+      node.hosts.has(session) || gpusFree(node, requirements.gpuMemoryBytes) >= requirements.gpus,
+    missing: (policy, before) => gpuReason(policy, before, policy.requirements.gpus),
+  },
+];
+
+/** All but the memory of the single VNode. */
+export function eligible(node: FleetNode, policy: Policy, session: string): boolean {
+  return constraints.every((constraint) => constraint.holds(node, policy, session));
+}
+
+/** False if no node of the pool can be eligible, except those that host the session already. */
+export function poolEligible(pool: Pool, policy: Policy, session: string): boolean {
+  const { gpus, gpuMemoryBytes } = policy.requirements;
+  if (gpus > 0 && gpusFree(pool.example, gpuMemoryBytes) < gpus) return false;
+  return constraints.every((constraint) => !constraint.ofPool || constraint.holds(pool.example, policy, session));
+}
+
+export function gpuReason(policy: Policy, nodes: readonly FleetNode[], gpus: number): string {
+  const { gpuMemoryBytes } = policy.requirements;
+  const all = nodes.reduce((sum, node) => sum + node.gpus.filter((memory) => memory >= gpuMemoryBytes).length, 0);
+  const free = nodes.reduce((sum, node) => sum + gpusFree(node, gpuMemoryBytes), 0);
+  const size = gpuMemoryBytes > 0 ? ` with ${bytes(gpuMemoryBytes)}` : "";
+  const together = free >= gpus && gpus > 1 ? ", not on one PNode" : "";
+  const next = all > free ? policy.nextFree?.("gpus") : "";
+  return `needs ${gpus} ${gpus === 1 ? "GPU" : "GPUs"}${size}; ${free} free of ${all}${together}${next ? `; ${next}` : ""}`;
+}
+
+/** Why no PNode can take a unit; looks at the whole fleet, so it is for units that stay without a place. */
+export function whyNot(
+  fleet: Fleet,
+  policy: Policy,
+  session: string,
+  unit: { readonly memoryBytes: number; readonly gpus: number },
+  memoryLeft: (node: FleetNode) => number,
+): string {
+  let nodes = Array.from(fleet.nodes());
+  if (nodes.length === 0) return "no PNode is online: lend a machine with `dcnr join`";
+  for (const constraint of constraints) {
+    const left = nodes.filter((node) => constraint.holds(node, policy, session));
+    if (left.length === 0) return constraint.missing(policy, nodes);
+    nodes = left;
+  }
+  const withGpus = nodes.filter((node) => gpusFree(node, policy.requirements.gpuMemoryBytes) >= unit.gpus);
+  if (unit.gpus > 0 && withGpus.length === 0) return gpuReason(policy, nodes, unit.gpus);
+  const free = most(withGpus, memoryLeft);
+  if (free < unit.memoryBytes) {
+    const next = policy.nextFree?.("memory");
+    return `needs ${bytes(unit.memoryBytes)} of memory; the most that is free on one of ${count(withGpus)} is ${bytes(free)}${next ? `; ${next}` : ""}`;
+  }
+  return priceReason(policy.requirements) ?? "it failed on every PNode that could take it";
+}
+
+function priceReason(requirements: Requirements): string | undefined {
+  if (requirements.maxPricePerHour === 0) return undefined;
+  return `all PNodes that take part may cost ${requirements.maxPricePerHour} an hour together; one more would cost too much`;
+}
+
+function count(nodes: readonly FleetNode[]): string {
+  return nodes.length === 1 ? "1 PNode" : `${nodes.length} PNodes`;
+}
+
+function most(nodes: readonly FleetNode[], of: (node: FleetNode) => number): number {
+  return nodes.reduce((largest, node) => Math.max(largest, of(node)), 0);
+}
+
+export function bytes(value: number): string {
+  if (value >= 1 << 30) return `${Number((value / (1 << 30)).toFixed(1))} GB`;
+  return `${Math.max(0, Math.ceil(value / (1 << 20)))} MB`;
+}

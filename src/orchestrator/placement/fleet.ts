@@ -1,0 +1,152 @@
+// The fleet as placement sees it: all PNodes by id and, for speed, in pools of near equals. No hard constraint
+// tells the nodes of a pool apart but the exact memory, so placing costs little however large the fleet is.
+
+import type { PNodeId } from "../../core/ids.ts";
+import type { FleetNode, Link } from "./types.ts";
+
+export interface Pool {
+  readonly name: string;
+  /** One node of it: answers every question about region, trust, architecture, numerics and GPUs. */
+  example: FleetNode;
+  /** Fastest first, ties by id. */
+  readonly nodes: FleetNode[];
+  /** All of its nodes expect at most this. */
+  readonly gflopsMost: number;
+  /** All of its nodes have less than this free. */
+  readonly memoryBelowBytes: number;
+}
+
+export type MeasuredLinks = (from: PNodeId, to: PNodeId) => Link | undefined;
+
+/** Speeds within 2^(1/4) share a pool. */
+const speedStepsPerDoubling = 4;
+/** A home connection, as long as nothing was measured. */
+const assumedBytesPerSecond = 10 << 20;
+const assumedFarLatencyMs = 40;
+
+export class Fleet {
+  readonly #nodes = new Map<PNodeId, FleetNode>();
+  readonly #pools = new Map<string, Pool>();
+  readonly #poolOf = new Map<PNodeId, Pool>();
+  readonly #measured: MeasuredLinks;
+  #ordered: readonly Pool[] | undefined;
+
+  constructor(nodes: Iterable<FleetNode> = [], measured: MeasuredLinks = () => undefined) {
+    this.#measured = measured;
+    for (const node of nodes) this.set(node);
+  }
+
+  get size(): number {
+    return this.#nodes.size;
+  }
+
+  get(id: PNodeId): FleetNode | undefined {
+    return this.#nodes.get(id);
+  }
+
+  nodes(): IterableIterator<FleetNode> {
+    return this.#nodes.values();
+  }
+
+  /** Fastest first. */
+  pools(): readonly Pool[] {
+    this.#ordered ??= Array.from(this.#pools.values()).sort(
+      (a, b) => b.gflopsMost - a.gflopsMost || (a.name < b.name ? -1 : 1),
+    );
+    return this.#ordered;
+  }
+
+  set(node: FleetNode): void {
+    this.#leavePool(node.id);
+    this.#nodes.set(node.id, node);
+    const pool = this.#poolFor(node);
+    pool.nodes.splice(position(pool.nodes, node), 0, node);
+    pool.example = pool.nodes[0] as FleetNode;
+    this.#poolOf.set(node.id, pool);
+  }
+
+  delete(id: PNodeId): void {
+    this.#leavePool(id);
+    this.#nodes.delete(id);
+  }
+
+  #poolFor(node: FleetNode): Pool {
+    const name = poolName(node);
+    let pool = this.#pools.get(name);
+    if (!pool) {
+      const gflopsMost = 2 ** ((speedStep(node) + 1) / speedStepsPerDoubling);
+      pool = { name, example: node, nodes: [], gflopsMost, memoryBelowBytes: 2 ** (memoryStep(node) + 1) };
+      this.#pools.set(name, pool);
+      this.#ordered = undefined;
+    }
+    return pool;
+  }
+
+  #leavePool(id: PNodeId): void {
+    const node = this.#nodes.get(id);
+    const pool = this.#poolOf.get(id);
+    if (!node || !pool) return;
+    pool.nodes.splice(position(pool.nodes, node), 1);
+    this.#poolOf.delete(id);
+    if (pool.nodes[0]) {
+      pool.example = pool.nodes[0];
+    } else {
+      this.#pools.delete(pool.name);
+      this.#ordered = undefined;
+    }
+  }
+
+  /** As measured by traffic, or a guess from what both PNodes measured towards the orchestrator. */
+  link(from: FleetNode, to: FleetNode): Link {
+    const measured = this.#measured(from.id, to.id) ?? this.#measured(to.id, from.id);
+    if (measured) return measured;
+    const least = from.region === to.region ? 0 : assumedFarLatencyMs;
+    const rate = (node: FleetNode) => node.bytesPerSecond || assumedBytesPerSecond;
+    return {
+      latencyMs: Math.max(from.latencyMs + to.latencyMs, least),
+      bytesPerSecond: Math.min(rate(from), rate(to)),
+    };
+  }
+}
+
+/** Of nodes in order of speed, where `node` is or would be. */
+function position(nodes: readonly FleetNode[], node: FleetNode): number {
+  let low = 0;
+  let high = nodes.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    const other = nodes[middle] as FleetNode;
+    if (other.gflops > node.gflops || (other.gflops === node.gflops && other.id < node.id)) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** A PNode that fails often does less work than its speed says. */
+export function reliableShare(node: FleetNode): number {
+  return 0.5 + 0.5 * Math.min(1, Math.max(0, node.reliability));
+}
+
+/** Speed that a session can expect of a node, next to what other sessions run there. */
+export function expectedGflops(node: FleetNode, session: string): number {
+  let others = 0;
+  for (const [other, count] of node.hosts) if (other !== session) others += count;
+  const cores = Math.max(1, node.cores);
+  return Math.max(node.gflops, 0.001) * (cores / (cores + others)) * reliableShare(node);
+}
+
+function speedStep(node: FleetNode): number {
+  return Math.floor(Math.log2(expectedGflops(node, "")) * speedStepsPerDoubling);
+}
+
+function memoryStep(node: FleetNode): number {
+  return node.memoryFreeBytes < 1 ? 0 : Math.floor(Math.log2(node.memoryFreeBytes));
+}
+
+function poolName(node: FleetNode): string {
+  const numerics = node.numerics.map((one) => `${one.engine}=${one.class}`).join(",");
+  const gpus = node.gpus.length === 0 ? "0" : `${node.gpusFree}/${node.gpus.join("+")}`;
+  const odd = `${node.accepting ? "" : "closed"}${node.flapping ? "flapping" : ""}`;
+  const kind = [node.region, node.trust, node.architecture, numerics, gpus, odd];
+  return [speedStep(node), memoryStep(node), ...kind].join("|");
+}

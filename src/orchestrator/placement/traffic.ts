@@ -1,0 +1,98 @@
+// What a layout costs beyond compute: traffic over measured links, risk, price, data that has to be fetched.
+// `polish` lowers it without making the slowest stage slower than allowed.
+
+import type { Layout } from "./balance.ts";
+import { type Bin, fits, stageMs } from "./bins.ts";
+import { transfer } from "./improve.ts";
+import type { Problem } from "./layouts.ts";
+import type { Unit } from "./units.ts";
+
+const passesMax = 3;
+/** Latency counts for each of a few messages that a step waits for, one after another. */
+const waitsPerStep = 2;
+/** A price of 1 an hour weighs as much as this many milliseconds a step. */
+const msPerPrice = 5;
+/** Fetching shards that another PNode already has. */
+const msPerFetch = 1;
+
+export interface Traffic {
+  readonly totalMs: number;
+  /** Time that the busiest PNode spends on its links in one step. */
+  readonly slowestMs: number;
+}
+
+export function trafficMs(problem: Problem, bins: readonly Bin[], layout: Layout): Traffic {
+  const perBin = new Map<number, number>();
+  let totalMs = 0;
+  const at = placesOf(problem, bins, layout);
+  for (const edge of problem.edges) {
+    const ms = edgeMs(problem, bins, at(edge.from), at(edge.to), edge.bytes);
+    if (ms === 0) continue;
+    totalMs += ms;
+    for (const end of [at(edge.from), at(edge.to)]) perBin.set(end, (perBin.get(end) ?? 0) + ms);
+  }
+  return { totalMs, slowestMs: Math.max(0, ...perBin.values()) };
+}
+
+/** The bin of any unit, those that stay included; -1 if it has none. */
+function placesOf(problem: Problem, bins: readonly Bin[], layout: Layout): (unit: number) => number {
+  const byId = new Map(bins.map((bin) => [bin.node.id as string, bin.index]));
+  return (unit) => {
+    const settled = problem.settled.get(unit);
+    return settled === undefined ? (layout[unit] as number) : (byId.get(settled) ?? -1);
+  };
+}
+
+function edgeMs(problem: Problem, bins: readonly Bin[], from: number, to: number, bytes: number): number {
+  const a = bins[from];
+  const b = bins[to];
+  if (!a || !b || a === b) return 0;
+  const link = problem.fleet.link(a.node, b.node);
+  return (bytes / Math.max(1, link.bytesPerSecond)) * 1000 + waitsPerStep * link.latencyMs;
+}
+
+/** Moves units to PNodes where they cost less, while no stage exceeds `limitMs`. `bins` hold the layout. */
+export function polish(problem: Problem, bins: Bin[], layout: Layout, limitMs: number): void {
+  const purse = { ...problem.purse, used: new Set(problem.purse.used) };
+  for (const index of layout) if (bins[index]) purse.used.add((bins[index] as Bin).node.id);
+  const at = placesOf(problem, bins, layout);
+  const edgesOf = new Map<number, { other: number; bytes: number }[]>();
+  const note = (unit: number, other: number, bytes: number) => {
+    const list = edgesOf.get(unit);
+    if (list) list.push({ other, bytes });
+    else edgesOf.set(unit, [{ other, bytes }]);
+  };
+  for (const { from, to, bytes } of problem.edges) {
+    note(from, to, bytes);
+    note(to, from, bytes);
+  }
+  const costMs = (unit: Unit, bin: Bin) => {
+    let sum = bin.node.pricePerHour * msPerPrice + (problem.policy.holdsData.has(bin.node.id) ? 0 : msPerFetch);
+    sum += (unit.flops / bin.flopsPerMs) * (1 - bin.node.reliability);
+    for (const { other, bytes } of edgesOf.get(unit.index) ?? [])
+      sum += edgeMs(problem, bins, bin.index, at(other), bytes);
+    return sum;
+  };
+  const held = new Map<number, Unit[]>(bins.map((bin) => [bin.index, []]));
+  for (const unit of problem.units) held.get(layout[unit.index] as number)?.push(unit);
+  for (let pass = 0; pass < passesMax; pass++) {
+    let moved = false;
+    for (const unit of problem.units) {
+      const home = bins[layout[unit.index] as number] as Bin;
+      let best = home;
+      let bestMs = costMs(unit, home) * 0.999;
+      for (const bin of bins) {
+        if (bin === home || stageMs(bin, unit.flops) > limitMs || !fits(bin, unit, purse)) continue;
+        const ms = costMs(unit, bin);
+        if (ms < bestMs) {
+          best = bin;
+          bestMs = ms;
+        }
+      }
+      if (best === home) continue;
+      transfer(unit, home, best, held, layout, purse);
+      moved = true;
+    }
+    if (!moved) return;
+  }
+}

@@ -1,0 +1,130 @@
+// What placement takes and gives, as plain data: `place` is a pure function of these, so the same fleet and
+// plan always give the same decisions, on every orchestrator.
+
+import type { PNodeId, VNodeId } from "../../core/ids.ts";
+
+export interface PlacementVNode {
+  readonly id: VNodeId;
+  /** Of one step. */
+  readonly flops: number;
+  readonly memoryBytes: number;
+  /** Reserved for this VNode alone. */
+  readonly gpus: number;
+}
+
+export interface PlacementEdge {
+  readonly from: VNodeId;
+  readonly to: VNodeId;
+  /** Both directions, of one step. */
+  readonly bytes: number;
+}
+
+export interface PlacementPlan {
+  readonly session: string;
+  /** In topological order: neighbours in the list are neighbours in the pipeline. */
+  readonly vnodes: readonly PlacementVNode[];
+  readonly edges: readonly PlacementEdge[];
+  /** VNodes that must share a PNode. */
+  readonly colocations: readonly (readonly VNodeId[])[];
+}
+
+export interface FleetNode {
+  readonly id: PNodeId;
+  readonly owner: string;
+  readonly region: string;
+  readonly trust: string;
+  readonly architecture: string;
+  readonly numerics: readonly { readonly engine: string; readonly class: string }[];
+  /** Measured speed that its owner lets be used. */
+  readonly gflops: number;
+  readonly cores: number;
+  readonly memoryBytes: number;
+  readonly memoryFreeBytes: number;
+  /** Memory of each GPU, the largest first. */
+  readonly gpus: readonly number[];
+  /** How many of them no session has reserved. */
+  readonly gpusFree: number;
+  readonly pricePerHour: number;
+  /** 0 to 1. */
+  readonly reliability: number;
+  /** Came and went several times within a minute. */
+  readonly flapping: boolean;
+  /** False while its owner's hours or limits say no, and while it leaves. */
+  readonly accepting: boolean;
+  readonly latencyMs: number;
+  readonly bytesPerSecond: number;
+  /** Sessions whose VNodes it hosts, with their number. */
+  readonly hosts: ReadonlyMap<string, number>;
+}
+
+export interface Link {
+  readonly latencyMs: number;
+  readonly bytesPerSecond: number;
+}
+
+export interface Requirements {
+  /** Each PNode that takes part reserves this many for the session. */
+  readonly gpus: number;
+  readonly gpuMemoryBytes: number;
+  readonly memoryBytes: number;
+  readonly cpus: number;
+  /** Empty for anywhere. */
+  readonly region: string;
+  /** The least level; empty for any. */
+  readonly trust: string;
+  /** Empty for any. */
+  readonly architecture: string;
+  /** Of all PNodes that take part together; 0 for no bound. */
+  readonly maxPricePerHour: number;
+}
+
+export interface Policy {
+  readonly engine: string;
+  /** Empty at the first placement, which chooses one. */
+  readonly numericsClass: string;
+  readonly requirements: Requirements;
+  /** Copies of each VNode, the primary included; they go to different owners. */
+  readonly replicas: number;
+  /** Where VNodes are and stay, primary first. */
+  readonly current: ReadonlyMap<VNodeId, readonly PNodeId[]>;
+  /** PNodes on which a VNode failed. */
+  readonly avoid: ReadonlyMap<VNodeId, ReadonlySet<PNodeId>>;
+  /** PNodes that already have the session's data in their cache. */
+  readonly holdsData: ReadonlySet<PNodeId>;
+  /** Says when a resource that others use becomes free; empty if nobody knows. */
+  readonly nextFree?: (kind: "gpus" | "memory") => string;
+}
+
+export interface Decision {
+  readonly vnode: VNodeId;
+  /** 0 for the primary. */
+  readonly replica: number;
+  readonly pnode: PNodeId;
+  readonly reason: string;
+}
+
+export interface Unplaced {
+  readonly vnode: VNodeId;
+  readonly replica: number;
+  readonly reason: string;
+}
+
+export interface Placement {
+  /** Only what is new; what stays is not repeated. */
+  readonly decisions: readonly Decision[];
+  readonly unplaced: readonly Unplaced[];
+  readonly numericsClass: string;
+  /** Compute time of the slowest PNode in one step, what stays included. */
+  readonly slowestMs: number;
+}
+
+export const requirementsNone: Requirements = {
+  gpus: 0,
+  gpuMemoryBytes: 0,
+  memoryBytes: 0,
+  cpus: 0,
+  region: "",
+  trust: "",
+  architecture: "",
+  maxPricePerHour: 0,
+};

@@ -1,0 +1,110 @@
+// Which orchestrators are alive. Each counts up its own record once a second; one whose record stands still
+// for a while, as seen on the reader's own monotonic clock, is taken for dead. No clock is ever compared.
+
+import { messageOf } from "../core/errors.ts";
+import type { OrchestratorId } from "../core/ids.ts";
+import { listItems } from "../store/update.ts";
+import type { Context } from "./context.ts";
+import { key, type OrchestratorRecord } from "./records.ts";
+
+interface Seen {
+  readonly record: OrchestratorRecord;
+  readonly version: number;
+  changedMs: number;
+}
+
+/** Records of orchestrators that died this long ago are removed by whoever notices. */
+const forgetMs = 600_000;
+
+export class Presence {
+  readonly #context: Context;
+  readonly #seen = new Map<string, Seen>();
+  readonly #onDeath: () => void;
+  #readMs = Number.NEGATIVE_INFINITY;
+  #interrupted = false;
+  #beat = 0;
+
+  constructor(context: Context, onDeath: () => void) {
+    this.#context = context;
+    this.#onDeath = onDeath;
+  }
+
+  async start(): Promise<void> {
+    await this.#round();
+    this.#context.tasks.every("the presence round", this.#context.timings.presenceIntervalMs, () => this.#round());
+  }
+
+  /** Says goodbye, so that others take over at once. */
+  async stop(): Promise<void> {
+    const { mirror, id, incarnation } = this.#context;
+    try {
+      await mirror.remove<OrchestratorRecord>(key.orchestrator(id), (record) => record.incarnation === incarnation);
+    } catch (thrown) {
+      this.#context.world.log("warn", `the orchestrator's record stays behind: ${messageOf(thrown)}`);
+    }
+  }
+
+  alive(id: OrchestratorId, incarnation: string): boolean {
+    if (id === this.#context.id) return incarnation === this.#context.incarnation;
+    const seen = this.#seen.get(id);
+    return seen !== undefined && seen.record.incarnation === incarnation && !this.#expired(seen);
+  }
+
+  /** Addresses of all that are alive, this one first. */
+  addresses(): string[] {
+    const others = Array.from(this.#seen.values()).filter(
+      (seen) => seen.record.id !== this.#context.id && !this.#expired(seen),
+    );
+    return [this.#context.address, ...others.map((seen) => seen.record.address).sort()];
+  }
+
+  ids(): string[] {
+    const others = Array.from(this.#seen.values()).filter((seen) => !this.#expired(seen));
+    return Array.from(new Set([this.#context.id as string, ...others.map((seen) => seen.record.id as string)])).sort();
+  }
+
+  /** Only time in which the store could be read counts: an outage makes nobody look dead. */
+  #expired(seen: Seen): boolean {
+    return this.#readMs - seen.changedMs >= this.#context.timings.presenceExpiryMs;
+  }
+
+  async #round(): Promise<void> {
+    const { mirror, id, incarnation, address } = this.#context;
+    try {
+      const beat = ++this.#beat;
+      await mirror.update<OrchestratorRecord>(key.orchestrator(id), () => ({ id, incarnation, address, beat }), 1_000);
+      await this.#read();
+    } catch (thrown) {
+      this.#interrupted = true;
+      throw thrown;
+    }
+  }
+
+  async #read(): Promise<void> {
+    const { mirror, world, id } = this.#context;
+    const nowMs = world.clock.monotonicMs();
+    const dead = this.#deadIds();
+    const found = new Set<string>();
+    for await (const { record, version } of listItems<OrchestratorRecord>(mirror.store, "orchestrator/")) {
+      found.add(record.id);
+      const before = this.#seen.get(record.id);
+      const changed = before === undefined || before.version !== version || this.#interrupted;
+      this.#seen.set(record.id, { record, version, changedMs: changed ? nowMs : before.changedMs });
+    }
+    for (const known of this.#seen.keys()) if (!found.has(known)) this.#seen.delete(known);
+    this.#interrupted = false;
+    this.#readMs = nowMs;
+    for (const [other, seen] of this.#seen) {
+      if (other === id || nowMs - seen.changedMs < forgetMs) continue;
+      await mirror.remove<OrchestratorRecord>(key.orchestrator(other), (record) => record.beat === seen.record.beat);
+    }
+    const deadNow = this.#deadIds();
+    if (deadNow.some((one) => !dead.includes(one)) || found.size < dead.length) this.#onDeath();
+  }
+
+  #deadIds(): string[] {
+    return Array.from(this.#seen)
+      .filter(([, seen]) => this.#expired(seen))
+      .map(([other]) => other);
+  }
+}

@@ -1,0 +1,138 @@
+// Gives every VNode of a session its owners: those that are lost, restarted or leaving are replaced by a
+// conditional write that adds 1 to the epoch. Any orchestrator may do it; of two that race, one wins.
+
+import type { PNodeId, VNodeId } from "../core/ids.ts";
+import type { Capacity } from "./capacity.ts";
+import type { Context } from "./context.ts";
+import type { VNodeRecords } from "./line.ts";
+import type { Decision, Placement, PlacementPlan, Policy } from "./placement/types.ts";
+import { place } from "./placement.ts";
+import { key, type Member, type PNodeRecord, type SessionRecord, type VNodeRecord } from "./records.ts";
+import { forEachAtOnce } from "./tasks.ts";
+
+const writesAtOnce = 64;
+
+/** The members that still are who they were when they were chosen. */
+export function survivors(context: Context, record: VNodeRecord): readonly Member[] {
+  return record.members.filter((member) => {
+    const pnode = context.mirror.get<PNodeRecord>(key.pnode(member.pnode));
+    return pnode?.status === "online" && pnode.incarnation === member.incarnation;
+  });
+}
+
+export function needsPlacement(context: Context, session: SessionRecord, records: VNodeRecords): boolean {
+  return session.vnodes.some((id) => {
+    const record = records.get(id);
+    return (
+      !record ||
+      record.members.length < session.policy.replicas ||
+      survivors(context, record).length < record.members.length
+    );
+  });
+}
+
+export function policyFor(
+  context: Context,
+  session: SessionRecord,
+  records: VNodeRecords,
+  nextFree?: Policy["nextFree"],
+): Policy {
+  const current = new Map<VNodeId, readonly PNodeId[]>();
+  const avoid = new Map<VNodeId, ReadonlySet<PNodeId>>();
+  const holdsData = new Set<PNodeId>();
+  for (const record of records.values()) {
+    const alive = survivors(context, record).map((member) => member.pnode);
+    if (alive.length > 0) current.set(record.vnode, alive);
+    for (const pnode of alive) holdsData.add(pnode);
+    if (record.failures.length > 0) avoid.set(record.vnode, new Set(record.failures.map((failure) => failure.pnode)));
+  }
+  const abandoned = current.size === 0 && session.line === 0;
+  return {
+    engine: session.identity.numerics,
+    // Before the first checkpoint, and with nobody left who computed, another class may take over.
+    numericsClass: abandoned ? "" : session.numericsClass,
+    requirements: { ...session.requirements, architecture: "" },
+    replicas: session.policy.replicas,
+    current,
+    avoid,
+    holdsData,
+    ...(nextFree ? { nextFree } : {}),
+  };
+}
+
+/** Decides and writes; returns what could not be placed. */
+export async function replace(
+  context: Context,
+  capacity: Capacity,
+  session: SessionRecord,
+  records: VNodeRecords,
+  plan: PlacementPlan,
+  policy: Policy,
+): Promise<Placement> {
+  const placement = place(plan, capacity.fleet, policy);
+  if (placement.decisions.length > 0 && !(await agreeOnNumerics(context, session, placement.numericsClass)))
+    return { ...placement, decisions: [] };
+  const decisions = new Map<VNodeId, Decision[]>();
+  for (const decision of placement.decisions) {
+    const list = decisions.get(decision.vnode);
+    if (list) list.push(decision);
+    else decisions.set(decision.vnode, [decision]);
+  }
+  const changed = Array.from(records.values()).filter(
+    (record) => decisions.has(record.vnode) || survivors(context, record).length < record.members.length,
+  );
+  await forEachAtOnce(changed, writesAtOnce, (record) =>
+    writeMembers(context, record, decisions.get(record.vnode) ?? []),
+  );
+  return placement;
+}
+
+/** All owners compute in one class; the first placement fixes it. False if another orchestrator chose another. */
+async function agreeOnNumerics(context: Context, session: SessionRecord, chosen: string): Promise<boolean> {
+  if (session.numericsClass === chosen) return true;
+  const { record } = await context.mirror.update<SessionRecord>(key.session(session.id), (current) =>
+    current && current.numericsClass === session.numericsClass ? { ...current, numericsClass: chosen } : undefined,
+  );
+  return record?.numericsClass === chosen;
+}
+
+async function writeMembers(context: Context, seen: VNodeRecord, decisions: readonly Decision[]): Promise<void> {
+  const { mirror, events } = context;
+  const { record, written } = await mirror.update<VNodeRecord>(key.vnode(seen.session, seen.vnode), (current) => {
+    if (!current || current.epoch !== seen.epoch) return undefined;
+    const epoch = current.epoch + 1;
+    const alive = survivors(context, current);
+    const added = decisions.flatMap((decision): Member[] => {
+      const pnode = mirror.get<PNodeRecord>(key.pnode(decision.pnode));
+      if (pnode?.status !== "online" || alive.some((member) => member.pnode === decision.pnode)) return [];
+      return [{ pnode: decision.pnode, incarnation: pnode.incarnation, since: epoch, reason: decision.reason }];
+    });
+    if (added.length === 0 && alive.length === current.members.length) return undefined;
+    return { ...current, epoch, members: [...alive, ...added] };
+  });
+  if (!written || !record) return;
+  for (const member of record.members) {
+    if (member.since !== record.epoch) continue;
+    const from = seen.members[0]?.pnode;
+    events.emit(
+      "info",
+      "vnode.placed",
+      `VNode ${seen.vnode} goes ${from ? `from ${from} ` : ""}to ${member.pnode}: ${member.reason}`,
+      {
+        session: seen.session,
+        vnode: seen.vnode,
+        pnode: member.pnode,
+      },
+    );
+  }
+}
+
+/** Takes all owners away: the session is suspended, done or failed. */
+export async function release(context: Context, records: VNodeRecords): Promise<void> {
+  const owned = Array.from(records.values()).filter((record) => record.members.length > 0);
+  await forEachAtOnce(owned, writesAtOnce, (record) =>
+    context.mirror.update<VNodeRecord>(key.vnode(record.session, record.vnode), (current) =>
+      current && current.members.length > 0 ? { ...current, epoch: current.epoch + 1, members: [] } : undefined,
+    ),
+  );
+}

@@ -1,0 +1,387 @@
+// PNodes that attach here: registration, heartbeats, suspicion, loss, leave. Heartbeats stay in memory; the
+// store hears of a PNode only when its status changes.
+
+import { fail, messageOf } from "../core/errors.ts";
+import { sha256 } from "../core/hash.ts";
+import { type PNodeId, parseId } from "../core/ids.ts";
+import type { AttachRequest, Evidence, Heartbeat, Register } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
+import { type CallContext, type Channel, protocolMajor, protocolMinor } from "../protocol/network.ts";
+import { Attachment, type Composer, type Down } from "./attachment.ts";
+import { factsOf, limitsOf, plausible, text } from "./claims.ts";
+import type { Context } from "./context.ts";
+import { Flapping } from "./flapping.ts";
+import type { Presence } from "./presence.ts";
+import { key, type PNodeRecord } from "./records.ts";
+import { afterFailure, afterLeave, afterUptime, historyAtFirst } from "./reliability.ts";
+
+export interface RegistryHooks {
+  /** A PNode's loss, leave or arrival may call for placement of these sessions, now. */
+  onFleetChange(pnode: PNodeId, urgent: boolean): void;
+  onHeartbeat(attachment: Attachment, heartbeat: Heartbeat): void;
+  onEvidence(attachment: Attachment, evidence: Evidence): void;
+  /** Moves everything away from a PNode that wants to leave; resolves when nothing is assigned to it. */
+  handOver(pnode: PNodeId): Promise<void>;
+}
+
+const silenceScanMs = 200;
+
+export class Registry {
+  readonly attachments = new Map<PNodeId, Attachment>();
+  readonly flapping: Flapping;
+  readonly #context: Context;
+  readonly #presence: Presence;
+  readonly #composer: Composer;
+  readonly #hooks: RegistryHooks;
+  /** Least recently heard first. */
+  readonly #bySeen = new Map<PNodeId, Attachment>();
+  #count = 0;
+
+  constructor(context: Context, presence: Presence, composer: Composer, hooks: RegistryHooks) {
+    this.#context = context;
+    this.#presence = presence;
+    this.#composer = composer;
+    this.#hooks = hooks;
+    this.flapping = new Flapping(context.world.clock);
+  }
+
+  start(): void {
+    const { tasks, timings, mirror } = this.#context;
+    tasks.every("the search for silent PNodes", silenceScanMs, () => this.#scanSilent());
+    tasks.every("saving uptimes", Math.min(timings.uptimeSaveMs, 10_000), () => this.#saveUptimes());
+    mirror.onChange((storeKey, now) => {
+      if (storeKey.startsWith("pnode/")) this.#onRecord(storeKey, now?.value as PNodeRecord | undefined);
+    });
+  }
+
+  /** Closes every stream; PNodes attach elsewhere. */
+  stop(): void {
+    for (const attachment of this.attachments.values()) attachment.close();
+    this.attachments.clear();
+    this.#bySeen.clear();
+  }
+
+  /** Serves one PNode's stream until it ends. */
+  async attach(channel: Channel<Down, AttachRequest>, call: CallContext): Promise<void> {
+    let attachment: Attachment | undefined;
+    try {
+      for await (const message of channel.incoming) {
+        if (this.#context.tasks.stopped) break;
+        if (!attachment) attachment = await this.#register(message, channel, call);
+        else this.#receive(attachment, message);
+        if (attachment.status === "closed") break;
+      }
+    } catch (thrown) {
+      if (!attachment) throw thrown;
+      this.#context.world.log("debug", `the stream of ${attachment.pnode} broke: ${messageOf(thrown)}`);
+    } finally {
+      if (attachment) this.#broken(attachment);
+    }
+  }
+
+  async #register(
+    message: AttachRequest,
+    channel: Channel<Down, AttachRequest>,
+    call: CallContext,
+  ): Promise<Attachment> {
+    if (message.event.case !== "register")
+      fail("failed_precondition", "the first message on the stream must be `register`");
+    const register = message.event.value;
+    checkVersion(register);
+    const id = parseId<PNodeId>(register.pnode, "the PNode's id");
+    if (register.secret.length < 16)
+      fail("invalid_argument", `PNode ${id} sent no secret: at least 16 characters prove its id`);
+    if (register.address.length === 0 || register.address.length > 300)
+      fail("invalid_argument", `PNode ${id} gave no address that peers can reach`);
+    this.#throttle(id);
+    this.#refuseDuplicate(id, register);
+    const record = await this.#writeRegistration(id, register);
+    const nowMs = this.#context.world.clock.monotonicMs();
+    const attachment = new Attachment(
+      { pnode: id, incarnation: register.incarnation, nonce: record.attachment, nowMs },
+      channel,
+      this.#composer,
+    );
+    const replaced = this.attachments.get(id);
+    this.attachments.set(id, attachment);
+    replaced?.close();
+    this.#seen(attachment);
+    this.#greet(attachment, record, register, call.peer);
+    return attachment;
+  }
+
+  #greet(attachment: Attachment, record: PNodeRecord, register: Register, peer: string): void {
+    const { id, timings, events } = this.#context;
+    attachment.tellRegistered({
+      event: {
+        case: "registered",
+        value: {
+          orchestrator: id,
+          orchestrators: this.#presence.addresses(),
+          heartbeatIntervalMs: timings.heartbeatIntervalMs,
+        },
+      },
+    });
+    const about = { pnode: record.id };
+    events.emit(
+      "info",
+      "pnode.online",
+      `PNode ${record.id} is here, at ${record.address} (called from ${peer})`,
+      about,
+    );
+    for (const warning of record.warnings) events.emit("warn", "pnode.claim", `PNode ${record.id} ${warning}`, about);
+    for (const session of new Set(register.hosted.map((hosted) => hosted.session))) attachment.tellSession(session);
+    this.#hooks.onFleetChange(record.id, false);
+  }
+
+  #throttle(id: PNodeId): void {
+    const waitMs = this.flapping.attempt(id);
+    if (waitMs === 0) return;
+    const count = this.flapping.count(id);
+    if (count % 10 === 3)
+      this.#context.events.emit(
+        "warn",
+        "pnode.flapping",
+        `PNode ${id} registered ${count} times within a minute: refused for now`,
+        { pnode: id },
+      );
+    fail("resource_exhausted", `PNode ${id} registers too often: try again in ${Math.ceil(waitMs / 1000)} s`);
+  }
+
+  /** A copy of a PNode's directory would otherwise fight with the original for its VNodes. */
+  #refuseDuplicate(id: PNodeId, register: Register): void {
+    const known = this.attachments.get(id);
+    if (!known || known.incarnation === register.incarnation || known.status === "suspect") return;
+    const quietMs = this.#context.world.clock.monotonicMs() - known.lastSeenMs;
+    if (quietMs > 2 * this.#context.timings.heartbeatIntervalMs) return;
+    const message = `another PNode with the id ${id} is attached and alive: give this one a directory of its own`;
+    this.#context.events.emit("warn", "pnode.duplicate", `${register.address}: ${message}`, { pnode: id });
+    fail("already_exists", message);
+  }
+
+  async #writeRegistration(id: PNodeId, register: Register): Promise<PNodeRecord> {
+    const secretHash = sha256(register.secret);
+    const { facts, warnings } = plausible(factsOf(register.capabilities));
+    const attachment = `${this.#context.incarnation}.${++this.#count}`;
+    const { record } = await this.#context.mirror.update<PNodeRecord>(key.pnode(id), (current) => {
+      if (current && current.secretHash !== secretHash)
+        fail(
+          "permission_denied",
+          `PNode id ${id} belongs to another machine: its secret differs; remove the id file to get a new id`,
+        );
+      const restarted = current !== undefined && current.incarnation !== register.incarnation;
+      const history = current?.history ?? historyAtFirst;
+      const crashed = restarted && (current.status === "online" || current.status === "leaving");
+      return {
+        id,
+        name: text(register.name || id),
+        secretHash,
+        incarnation: text(register.incarnation),
+        status: current?.status === "quarantined" ? "quarantined" : "online",
+        orchestrator: this.#context.id,
+        orchestratorIncarnation: this.#context.incarnation,
+        attachment,
+        address: register.address,
+        facts,
+        limits: limitsOf(register.limits),
+        owner: text(register.owner),
+        region: text(register.region),
+        provider: text(register.provider),
+        pricePerHour: Number.isFinite(register.pricePerHour) ? Math.max(0, register.pricePerHour) : 0,
+        trust: current?.trust ?? "untrusted",
+        history: crashed ? afterFailure(history) : history,
+        warnings,
+        detail: "",
+      };
+    });
+    return record as PNodeRecord;
+  }
+
+  #receive(attachment: Attachment, message: AttachRequest): void {
+    switch (message.event.case) {
+      case "heartbeat":
+        attachment.heard(message.event.value, this.#context.world.clock.monotonicMs());
+        this.#seen(attachment);
+        this.#hooks.onHeartbeat(attachment, message.event.value);
+        return;
+      case "leave":
+        this.#leave(attachment, message.event.value.reason);
+        return;
+      case "measurement":
+        this.#measured(attachment, message.event.value);
+        return;
+      case "evidence":
+        this.#hooks.onEvidence(attachment, message.event.value);
+        return;
+      case "register":
+        fail("failed_precondition", `PNode ${attachment.pnode} registered twice on one stream: open a new one`);
+        return;
+      case undefined:
+        // A newer minor version may say things that this one does not know.
+        return;
+    }
+  }
+
+  #seen(attachment: Attachment): void {
+    this.#bySeen.delete(attachment.pnode);
+    this.#bySeen.set(attachment.pnode, attachment);
+  }
+
+  #measured(
+    attachment: Attachment,
+    measured: { gflops: number; bandwidthBytesPerSecond: number; latencyMs: number },
+  ): void {
+    this.#context.tasks.run(`noting the speed of ${attachment.pnode}`, () =>
+      this.#context.mirror.update<PNodeRecord>(key.pnode(attachment.pnode), (current) => {
+        if (current?.attachment !== attachment.nonce) return undefined;
+        const { facts, warnings } = plausible({
+          ...current.facts,
+          gflops: measured.gflops > 0 ? measured.gflops : current.facts.gflops,
+          bandwidthBytesPerSecond: measured.bandwidthBytesPerSecond || current.facts.bandwidthBytesPerSecond,
+          latencyMs: measured.latencyMs || current.facts.latencyMs,
+        });
+        return { ...current, facts, warnings };
+      }),
+    );
+  }
+
+  #leave(attachment: Attachment, reason: string): void {
+    if (attachment.status !== "online") return;
+    attachment.status = "leaving";
+    const { tasks, events } = this.#context;
+    const { pnode } = attachment;
+    events.emit("info", "pnode.leaving", `PNode ${pnode} leaves${reason ? `: ${text(reason)}` : ""}`, { pnode });
+    tasks.run(`the leave of ${pnode}`, async () => {
+      await this.#setStatus(attachment, "leaving");
+      await this.#hooks.handOver(pnode);
+      await this.#setStatus(attachment, "left");
+      events.emit("info", "pnode.left", `PNode ${pnode} has left, all its VNodes were handed over`, { pnode });
+      attachment.tellLeaveGranted();
+    });
+  }
+
+  /** Changes the record only while it still speaks of this attachment. True if it did. */
+  async #setStatus(
+    attachment: Attachment,
+    status: "leaving" | "left" | "lost" | "online",
+    detail = "",
+  ): Promise<boolean> {
+    const onlineMs = this.#takeUptime(attachment);
+    const { written } = await this.#context.mirror.update<PNodeRecord>(key.pnode(attachment.pnode), (current) => {
+      if (current?.attachment !== attachment.nonce || current.status === status) return undefined;
+      const lived = afterUptime(current.history, onlineMs);
+      const history = status === "lost" ? afterFailure(lived) : status === "left" ? afterLeave(lived) : lived;
+      return { ...current, status: current.status === "quarantined" ? "quarantined" : status, history, detail };
+    });
+    return written;
+  }
+
+  #takeUptime(attachment: Attachment): number {
+    const nowMs = this.#context.world.clock.monotonicMs();
+    const onlineMs = nowMs - attachment.onlineSinceMs;
+    attachment.onlineSinceMs = nowMs;
+    return onlineMs;
+  }
+
+  #broken(attachment: Attachment): void {
+    const { tasks, events, timings, world } = this.#context;
+    if (tasks.stopped || this.attachments.get(attachment.pnode) !== attachment) return;
+    const left = attachment.status === "leaving" && this.#record(attachment)?.status === "left";
+    if (attachment.status === "closed" || left) {
+      this.#forget(attachment);
+      return;
+    }
+    attachment.status = "suspect";
+    attachment.suspectSinceMs = world.clock.monotonicMs();
+    const about = { pnode: attachment.pnode };
+    events.emit(
+      "warn",
+      "pnode.suspect",
+      `PNode ${attachment.pnode}: its stream broke, lost in ${timings.graceMs} ms unless it is back`,
+      about,
+    );
+    tasks.after(timings.graceMs, () => this.#declareLost(attachment, "its stream broke"));
+  }
+
+  #scanSilent(): void {
+    const { world, timings } = this.#context;
+    const nowMs = world.clock.monotonicMs();
+    for (const attachment of this.#bySeen.values()) {
+      if (nowMs - attachment.lastSeenMs < timings.silentMs) break;
+      this.#bySeen.delete(attachment.pnode);
+      const reason = `silent for ${((nowMs - attachment.lastSeenMs) / 1000).toFixed(1)} s`;
+      if (attachment.status !== "suspect") this.#declareLost(attachment, reason);
+    }
+  }
+
+  #declareLost(attachment: Attachment, reason: string): void {
+    if (this.attachments.get(attachment.pnode) !== attachment) return;
+    this.#context.tasks.run(`the loss of ${attachment.pnode}`, async () => {
+      const { events, tasks } = this.#context;
+      const { pnode } = attachment;
+      try {
+        const lost = await this.#setStatus(attachment, "lost", reason);
+        if (lost) events.emit("warn", "pnode.lost", `PNode ${pnode} is lost: ${reason}`, { pnode });
+      } catch (thrown) {
+        // Without the store nothing can be re-placed either; try again until it is back.
+        tasks.after(1_000, () => this.#declareLost(attachment, reason));
+        throw thrown;
+      }
+      if (this.attachments.get(pnode) === attachment) {
+        attachment.close();
+        this.#forget(attachment);
+      }
+      this.#hooks.onFleetChange(pnode, true);
+    });
+  }
+
+  #forget(attachment: Attachment): void {
+    if (this.attachments.get(attachment.pnode) !== attachment) return;
+    this.attachments.delete(attachment.pnode);
+    this.#bySeen.delete(attachment.pnode);
+  }
+
+  #record(attachment: Attachment): PNodeRecord | undefined {
+    return this.#context.mirror.get<PNodeRecord>(key.pnode(attachment.pnode));
+  }
+
+  /** The record of an attached PNode changed: here, or because it attached to another orchestrator. */
+  #onRecord(storeKey: string, record: PNodeRecord | undefined): void {
+    const attachment = this.attachments.get(storeKey.slice("pnode/".length) as PNodeId);
+    if (!attachment || !record || attachment.status === "suspect") return;
+    if (record.attachment !== attachment.nonce) {
+      if (record.orchestrator === this.#context.id && record.orchestratorIncarnation === this.#context.incarnation)
+        return;
+      this.#context.world.log("info", `PNode ${attachment.pnode} attached to ${record.orchestrator}`);
+      attachment.close();
+      this.#forget(attachment);
+      return;
+    }
+    // Others took this orchestrator for dead; the PNode is well.
+    if (record.status === "lost" && attachment.status === "online")
+      this.#context.tasks.run(`the return of ${attachment.pnode}`, () => this.#setStatus(attachment, "online"));
+  }
+
+  async #saveUptimes(): Promise<void> {
+    const { world, timings } = this.#context;
+    for (const attachment of this.attachments.values()) {
+      const onlineMs = world.clock.monotonicMs() - attachment.onlineSinceMs;
+      // Jitter keeps the writes of PNodes that came together apart.
+      if (onlineMs < timings.uptimeSaveMs * (1 + world.chance.uniform())) continue;
+      this.#takeUptime(attachment);
+      await this.#context.mirror.update<PNodeRecord>(key.pnode(attachment.pnode), (current) =>
+        current?.attachment === attachment.nonce
+          ? { ...current, history: afterUptime(current.history, onlineMs) }
+          : undefined,
+      );
+    }
+  }
+}
+
+function checkVersion(register: Register): void {
+  if (register.protocolMajor === protocolMajor) return;
+  fail(
+    "failed_precondition",
+    `PNode ${register.pnode} speaks protocol ${register.protocolMajor}.${register.protocolMinor}, this orchestrator needs ` +
+      `${protocolMajor}.x (it has ${protocolMajor}.${protocolMinor}): install a matching version`,
+  );
+}

@@ -1,0 +1,30 @@
+// From token ids to the text of an answer: characters appear when they are complete, stop words end it.
+
+import type { Tokenizer } from "../../data/bpe/tokenizer.ts";
+import { StopFilter } from "./stop-filter.ts";
+import type { TextPiece } from "./text.ts";
+
+export interface TokenBatch {
+  readonly tokens: readonly number[];
+  readonly finish?: "stop" | "length";
+}
+
+export async function* answerText(
+  batches: AsyncIterable<TokenBatch>,
+  tokenizer: Tokenizer,
+  stop: readonly string[],
+  promptTokens: number,
+): AsyncGenerator<TextPiece> {
+  const decoder = tokenizer.decoder({ skipSpecial: true });
+  const filter = new StopFilter(stop);
+  let generatedTokens = 0;
+  for await (const { tokens, finish } of batches) {
+    generatedTokens += tokens.length;
+    const decoded = tokens.map((id) => decoder.push(id)).join("") + (finish ? decoder.end() : "");
+    const { text, stopped } = filter.push(decoded);
+    const end = stopped ? "stop" : finish;
+    const shown = end && !stopped ? text + filter.flush() : text;
+    yield { text: shown, tokens, promptTokens, generatedTokens, ...(end ? { finish: end } : {}) };
+    if (end) return;
+  }
+}

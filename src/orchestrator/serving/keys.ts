@@ -1,0 +1,135 @@
+// API keys: random secrets of which only the hash is kept, with scopes and a rate. On a server that only
+// listens on loopback no key is needed; everywhere else one is.
+
+import { fail } from "../../core/errors.ts";
+import { sha256 } from "../../core/hash.ts";
+import type { World } from "../../core/world.ts";
+import type { StateStore } from "../../store/state-store.ts";
+
+export type Scope = "generate" | "train" | "admin";
+export const scopes: readonly Scope[] = ["generate", "train", "admin"];
+
+export interface KeyRecord {
+  readonly id: string;
+  readonly name: string;
+  readonly hash: string;
+  readonly scopes: readonly Scope[];
+  /** 0: no limit. */
+  readonly requestsPerMinute: number;
+  readonly createdWallMs: number;
+}
+
+const prefix = "key/";
+/** Keys change rarely; a deleted one works this much longer at most. */
+const cacheMs = 5_000;
+
+export class ApiKeys {
+  readonly #store: StateStore;
+  readonly #world: World;
+  readonly #open: boolean;
+  readonly #cache = new Map<string, { record: KeyRecord | undefined; readMs: number }>();
+  readonly #buckets = new Map<string, Bucket>();
+
+  /** `open`: bound to loopback only, so that no key is needed. */
+  constructor(store: StateStore, world: World, open: boolean) {
+    this.#store = store;
+    this.#world = world;
+    this.#open = open;
+  }
+
+  async create(
+    name: string,
+    wanted: readonly string[],
+    requestsPerMinute: number,
+  ): Promise<{ key: KeyRecord; secret: string }> {
+    const unknown = wanted.find((scope) => !scopes.includes(scope as Scope));
+    if (unknown !== undefined)
+      fail("invalid_argument", `there is no scope "${unknown}": choose from ${scopes.join(", ")}`);
+    if (wanted.length === 0) fail("invalid_argument", `a key needs at least one scope: ${scopes.join(", ")}`);
+    const id = Buffer.from(this.#world.chance.bytes(6)).toString("hex");
+    const secret = `dcnr-${id}-${Buffer.from(this.#world.chance.bytes(24)).toString("base64url")}`;
+    const key: KeyRecord = {
+      id,
+      name,
+      hash: sha256(secret),
+      scopes: wanted as Scope[],
+      requestsPerMinute,
+      createdWallMs: this.#world.clock.wallMs(),
+    };
+    const written = await this.#store.put(prefix + id, JSON.stringify(key), 0);
+    // Two equal draws of 48 bits mean a broken source of chance, not bad luck.
+    if (written === undefined) fail("aborted", `a key with the id ${id} exists already: try again`);
+    return { key, secret };
+  }
+
+  async list(): Promise<KeyRecord[]> {
+    const { items } = await this.#store.list(prefix);
+    return items.map(({ value }) => JSON.parse(value) as KeyRecord);
+  }
+
+  async delete(id: string): Promise<void> {
+    const item = await this.#store.get(prefix + id);
+    if (!item) fail("not_found", `there is no key ${id}: see dcnr key list`);
+    await this.#store.delete(item.key, item.version);
+    this.#cache.delete(id);
+  }
+
+  /** Lets the caller in or fails with what is missing. `authorization` is the header as it came. */
+  async require(scope: Scope, authorization: string | undefined): Promise<void> {
+    const secret = authorization?.replace(/^Bearer\s+/i, "");
+    const id = /^dcnr-([0-9a-f]{12})-/.exec(secret ?? "")?.[1];
+    if (id === undefined || secret === undefined) {
+      if (this.#open) return;
+      fail(
+        "unauthenticated",
+        "this server needs an API key: send Authorization: Bearer KEY (made with dcnr key create)",
+      );
+    }
+    const record = await this.#lookUp(id);
+    if (!record || record.hash !== sha256(secret)) fail("unauthenticated", "the API key is not known here");
+    if (!record.scopes.includes(scope) && !record.scopes.includes("admin"))
+      fail("permission_denied", `the API key "${record.name}" lacks the scope ${scope}`);
+    if (record.requestsPerMinute > 0 && !this.#take(record))
+      fail(
+        "resource_exhausted",
+        `the API key "${record.name}" allows ${record.requestsPerMinute} requests a minute: slow down`,
+      );
+  }
+
+  async #lookUp(id: string): Promise<KeyRecord | undefined> {
+    const nowMs = this.#world.clock.monotonicMs();
+    const cached = this.#cache.get(id);
+    if (cached && nowMs - cached.readMs < cacheMs) return cached.record;
+    const item = await this.#store.get(prefix + id);
+    const record = item ? (JSON.parse(item.value) as KeyRecord) : undefined;
+    this.#cache.set(id, { record, readMs: nowMs });
+    return record;
+  }
+
+  #take(record: KeyRecord): boolean {
+    const bucket = this.#buckets.get(record.id) ?? new Bucket(record.requestsPerMinute);
+    this.#buckets.set(record.id, bucket);
+    return bucket.take(this.#world.clock.monotonicMs());
+  }
+}
+
+/** Fills steadily, holds at most a minute's worth. */
+class Bucket {
+  readonly #perMinute: number;
+  #tokens: number;
+  #lastMs: number | undefined;
+
+  constructor(perMinute: number) {
+    this.#perMinute = perMinute;
+    this.#tokens = perMinute;
+  }
+
+  take(nowMs: number): boolean {
+    const elapsedMs = nowMs - (this.#lastMs ?? nowMs);
+    this.#lastMs = nowMs;
+    this.#tokens = Math.min(this.#perMinute, this.#tokens + (elapsedMs / 60_000) * this.#perMinute);
+    if (this.#tokens < 1) return false;
+    this.#tokens -= 1;
+    return true;
+  }
+}

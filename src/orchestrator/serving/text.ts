@@ -1,0 +1,49 @@
+// Text in, text out: what the gRPC and the OpenAI-compatible front ends share, so that both behave alike.
+
+export interface SamplingSettings {
+  /** 0: always the likeliest token. */
+  readonly temperature: number;
+  /** 0: no limit. */
+  readonly topK: number;
+  /** 1: no limit. */
+  readonly topP: number;
+  /** 1: none. */
+  readonly repetitionPenalty: number;
+  readonly seed: number;
+}
+
+export interface TextRequest {
+  readonly model: string;
+  readonly prompt: string | readonly number[];
+  readonly maxTokens: number;
+  readonly sampling: SamplingSettings;
+  readonly stop: readonly string[];
+}
+
+export interface TextPiece {
+  readonly text: string;
+  readonly tokens: readonly number[];
+  /** Set on the last piece. */
+  readonly finish?: "stop" | "length";
+  readonly promptTokens: number;
+  readonly generatedTokens: number;
+}
+
+export interface ServedModel {
+  readonly name: string;
+  readonly createdWallMs: number;
+  readonly context: number;
+  /** Special tokens that decide how chats are written down. */
+  readonly chatStyle: "chatml" | "plain";
+}
+
+export interface TextGenerator {
+  models(): Promise<readonly ServedModel[]>;
+  /** Fails with `not_found` (no such model), `invalid_argument` (prompt too long), `resource_exhausted` (too many at once). */
+  generate(request: TextRequest, signal: AbortSignal): AsyncIterable<TextPiece>;
+}
+
+/** What a request gets that asks for nothing. */
+export const maxTokensDefault = 128;
+export const stopWordsMax = 8;
+export const stopWordLengthMax = 256;
