@@ -2,10 +2,9 @@
 // of a backend. Keys start with a prefix of their test, so one database serves all of them.
 
 import assert from "node:assert/strict";
-import { randomBytes } from "node:crypto";
 import { after, before, describe, it } from "node:test";
 import { hasCode } from "../core/errors.ts";
-import { silentLog, type World } from "../core/world.ts";
+import { realWorld } from "../system/world.ts";
 import {
   describeFaults,
   describeRaces,
@@ -17,18 +16,8 @@ import {
 import { keyBytesMax, type StateStore, type StoredItem, valueBytesMax } from "./state-store.ts";
 import { createItem, readItem, updateItem } from "./update.ts";
 
-/** Real time and chance, for tests that talk to real servers. */
-export const conformanceWorld: World = {
-  clock: { wallMs: () => Date.now(), monotonicMs: () => performance.now() },
-  timers: {
-    after(delayMs, callback) {
-      const timer = setTimeout(callback, delayMs);
-      return () => clearTimeout(timer);
-    },
-  },
-  chance: { bytes: (count) => new Uint8Array(randomBytes(count)), uniform: () => Math.random() },
-  log: silentLog,
-};
+/** Real time and chance: these tests talk to real files and servers. */
+export const conformanceWorld = realWorld({ logFormat: "none" });
 
 const world = conformanceWorld;
 
