@@ -1,0 +1,233 @@
+// The one stream to an orchestrator: registration and heartbeats go up, assignments come down. When it breaks, the
+// next orchestrator is tried at once; when none answers, it is tried for ever, ever more rarely.
+
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { DcnrError, messageOf } from "../core/errors.ts";
+import { type Cancel, sleep, type World } from "../core/world.ts";
+import {
+  type Assignments,
+  type AttachRequestSchema,
+  type AttachResponse,
+  type Heartbeat,
+  type HeartbeatSchema,
+  PNodeService,
+  type RegisterSchema,
+  type SessionUpdate,
+} from "../protocol/gen/dcnr/v1/pnode_pb.ts";
+import type { Channel, Network } from "../protocol/network.ts";
+import { Backoff } from "./backoff.ts";
+import type { Timings } from "./options.ts";
+import type { Orchestrators } from "./orchestrators.ts";
+import type { Reports } from "./reports.ts";
+
+type Request = MessageInitShape<typeof AttachRequestSchema>;
+type Stream = Channel<Request, AttachResponse>;
+
+export interface AttachmentOptions {
+  readonly network: Network;
+  readonly world: World;
+  readonly timings: Timings;
+  readonly orchestrators: Orchestrators;
+  readonly reports: Reports;
+  readonly signal: AbortSignal;
+  /** As of now, for each new stream. */
+  readonly register: () => MessageInitShape<typeof RegisterSchema>;
+  /** All but sequence and metrics. */
+  readonly heartbeat: () => Omit<Exclude<MessageInitShape<typeof HeartbeatSchema>, Heartbeat>, "sequence" | "metrics">;
+  readonly onAssignments: (assignments: Assignments) => void;
+  readonly onSession: (update: SessionUpdate) => void;
+  readonly onLeaveGranted: () => void;
+}
+
+/** How long the last state's record waits for its metrics to arrive. */
+const flushTimeoutMs = 1_000;
+
+export class Attachment {
+  readonly #options: AttachmentOptions;
+  #stream: Stream | undefined;
+  #registered = false;
+  #sequence = 0n;
+  #heardMs = 0;
+  #intervalMs: number;
+  #cancelBeat: Cancel = () => {};
+  #beating = false;
+  #leaving: string | undefined;
+  #waiting: { sequence: bigint; done: () => void }[] = [];
+  /** The refusal of the last orchestrator that answered with one, for people. */
+  refusal = "";
+
+  constructor(options: AttachmentOptions) {
+    this.#options = options;
+    this.#intervalMs = options.timings.heartbeatIntervalMs;
+  }
+
+  get attached(): boolean {
+    return this.#registered;
+  }
+
+  async run(): Promise<void> {
+    const { orchestrators, world, timings, signal } = this.#options;
+    const backoff = new Backoff(timings.retryMinMs, timings.retryMaxMs, world.chance);
+    let failures = 0;
+    while (!signal.aborted) {
+      const address = orchestrators.current;
+      const registered = await this.#attachOnce(address);
+      if (signal.aborted) break;
+      orchestrators.failed(address);
+      if (registered) {
+        failures = 0;
+        backoff.reset();
+      }
+      // Each known orchestrator is tried at once; only then is it time to wait.
+      if (++failures % orchestrators.count === 0) await sleep(world.timers, backoff.next(), signal);
+    }
+  }
+
+  /** True if the orchestrator had registered this PNode. */
+  async #attachOnce(address: string): Promise<boolean> {
+    const { network, world, timings, signal, reports } = this.#options;
+    const ending = new AbortController();
+    const stream: Stream = network.open(address, PNodeService.method.attach, {
+      signal: AbortSignal.any([signal, ending.signal]),
+    });
+    this.#stream = stream;
+    this.#heardMs = world.clock.monotonicMs();
+    reports.restart();
+    let registered = false;
+    const close = () => {
+      stream.close();
+      ending.abort();
+    };
+    const cancelWatch = this.#watch(close, timings);
+    try {
+      await stream.send({ event: { case: "register", value: this.#options.register() } });
+      for await (const response of stream.incoming) {
+        this.#heardMs = world.clock.monotonicMs();
+        if (response.event.case === "registered") registered = true;
+        this.#handle(response, address);
+      }
+    } catch (error) {
+      this.#noteRefusal(error, address);
+    } finally {
+      cancelWatch();
+      this.#cancelBeat();
+      this.#registered = false;
+      this.#stream = undefined;
+      close();
+    }
+    return registered;
+  }
+
+  #noteRefusal(error: unknown, address: string): void {
+    const { signal, world } = this.#options;
+    const known = DcnrError.from(error, "unavailable");
+    if (signal.aborted) return;
+    if (known.code !== "unavailable" && known.code !== "cancelled") this.refusal = known.message;
+    world.log(this.refusal === "" ? "debug" : "warn", `orchestrator ${address}: ${messageOf(error)}`);
+  }
+
+  /** Gives up on an orchestrator that does not register in time, or falls silent. */
+  #watch(close: () => void, timings: Timings): Cancel {
+    const { world } = this.#options;
+    let cancel: Cancel = () => {};
+    const check = () => {
+      const silentMs = world.clock.monotonicMs() - this.#heardMs;
+      const limitMs = this.#registered ? Math.max(timings.silentMs, 3 * this.#intervalMs) : timings.registerTimeoutMs;
+      if (silentMs >= limitMs) close();
+      else cancel = world.timers.after(Math.max(10, limitMs - silentMs), check);
+    };
+    cancel = world.timers.after(timings.registerTimeoutMs, check);
+    return () => cancel();
+  }
+
+  #handle({ event }: AttachResponse, address: string): void {
+    switch (event.case) {
+      case "registered":
+        this.#registered = true;
+        this.refusal = "";
+        this.#options.world.log("info", `attached to orchestrator ${event.value.orchestrator} at ${address}`);
+        this.#options.orchestrators.learn(event.value.orchestrators);
+        if (event.value.heartbeatIntervalMs > 0) this.#intervalMs = event.value.heartbeatIntervalMs;
+        this.#beat();
+        if (this.#leaving !== undefined) this.#sendLeave(this.#leaving);
+        break;
+      case "assignments":
+        this.#options.onAssignments(event.value);
+        break;
+      case "session":
+        this.#options.onSession(event.value);
+        break;
+      case "leaveGranted":
+        this.#options.onLeaveGranted();
+        break;
+      case "heartbeatAck":
+        this.#acknowledged(event.value.sequence);
+        break;
+      case undefined:
+        break;
+    }
+  }
+
+  #acknowledged(sequence: bigint): void {
+    this.#options.reports.acknowledged(sequence);
+    for (const waiting of this.#waiting) if (waiting.sequence <= sequence) waiting.done();
+    this.#waiting = this.#waiting.filter((waiting) => waiting.sequence > sequence);
+  }
+
+  /** A heartbeat now, and from here on one each interval. */
+  beatSoon(): void {
+    if (!this.#registered || this.#beating) return;
+    this.#cancelBeat();
+    this.#beat();
+  }
+
+  #beat(): void {
+    const { world } = this.#options;
+    this.#cancelBeat = world.timers.after(this.#intervalMs, () => this.#beat());
+    if (this.#beating) return;
+    this.#beating = true;
+    void this.#sendBeat().finally(() => {
+      this.#beating = false;
+    });
+  }
+
+  async #sendBeat(): Promise<void> {
+    const stream = this.#stream;
+    const { reports } = this.#options;
+    if (stream === undefined || !this.#registered) return;
+    const sequence = ++this.#sequence;
+    const value = { ...this.#options.heartbeat(), sequence, metrics: reports.metricsFor(sequence) };
+    try {
+      await stream.send({ event: { case: "heartbeat", value } });
+      for (let evidence = reports.takeEvidence(); evidence !== undefined; evidence = reports.takeEvidence()) {
+        try {
+          await stream.send({ event: { case: "evidence", value: evidence } });
+        } catch (error) {
+          reports.giveBack(evidence);
+          throw error;
+        }
+      }
+    } catch {
+      // The reader of the stream notices as well, and tries the next orchestrator.
+      stream.close();
+    }
+  }
+
+  /** Resolves once what was reported so far has arrived, or after a while if it cannot. */
+  async flush(): Promise<void> {
+    if (!this.#registered) return;
+    const { world, signal } = this.#options;
+    this.beatSoon();
+    const arrived = new Promise<void>((done) => this.#waiting.push({ sequence: this.#sequence, done }));
+    await Promise.race([arrived, sleep(world.timers, flushTimeoutMs, signal)]);
+  }
+
+  leave(reason: string): void {
+    this.#leaving = reason;
+    if (this.#registered) this.#sendLeave(reason);
+  }
+
+  #sendLeave(reason: string): void {
+    this.#stream?.send({ event: { case: "leave", value: { reason } } }).catch(() => {});
+  }
+}

@@ -1,0 +1,534 @@
+// One hosted VNode: a shell around the deterministic process that performs its effects. It loads the state of
+// the recovery line, computes, sends, asks, and makes states durable; when told so it stops.
+
+import { DcnrError, fail, hasCode, messageOf } from "../core/errors.ts";
+import type { SessionId, Sha256 } from "../core/ids.ts";
+import { sleep, type World, withFields } from "../core/world.ts";
+import type { VNodeCompute } from "../vnode/compute.ts";
+import type { Effect, ProcessEvent } from "../vnode/effects.ts";
+import type { Admission } from "../vnode/inbox.ts";
+import type { MessageName } from "../vnode/names.ts";
+import { performNumeric } from "../vnode/perform.ts";
+import { Process } from "../vnode/process.ts";
+import { edgeToward, type Role, roleOf } from "../vnode/role.ts";
+import type { Rules } from "../vnode/rules.ts";
+import type { Assignment } from "./assignment.ts";
+import { Backoff } from "./backoff.ts";
+import type { BlobClient } from "./blob-client.ts";
+import { makeDurable, type StepHash } from "./checkpoints.ts";
+import type { Exchange, Sender } from "./exchange.ts";
+import { Impatience } from "./impatience.ts";
+import { toProtoName } from "./names.ts";
+import type { Bounds, ShellRules, Timings } from "./options.ts";
+import type { Orchestrators } from "./orchestrators.ts";
+import { evaluationMetrics, publishedMetrics } from "./published.ts";
+import type { Asker, Receiver } from "./receiver.ts";
+import type { Reports } from "./reports.ts";
+import type { Retention, StoredTensor } from "./retention.ts";
+import type { SessionContext } from "./session-context.ts";
+import type { Tasks } from "./tasks.ts";
+
+/** What all VNodes of a PNode share. */
+export interface HostShared {
+  readonly pnode: string;
+  readonly world: World;
+  readonly timings: Timings;
+  readonly bounds: Bounds;
+  readonly tasks: Tasks;
+  readonly orchestrators: Orchestrators;
+  readonly blobs: BlobClient;
+  readonly exchange: Exchange;
+  readonly retention: Retention;
+  readonly reports: Reports;
+  readonly shell: ShellRules;
+  readonly rules: Rules | undefined;
+  readonly session: (session: SessionId) => Promise<SessionContext>;
+  /** Somebody else owns the VNode: the host has stopped by itself. */
+  readonly onFenced: (assignment: Assignment) => void;
+  /** Hears of lines that came with an answer. */
+  readonly onLine: (session: SessionId, line: number) => void;
+  /** Sends a heartbeat and waits a while until it is acknowledged. */
+  readonly flush: () => Promise<void>;
+}
+
+type Event = ProcessEvent<StoredTensor, Asker>;
+type Phase = "loading" | "replaying" | "computing" | "waiting" | "done" | "failed";
+
+/** Everything that belongs to one start from one line; a restart makes a new one. */
+interface Life {
+  readonly process: Process<StoredTensor, Asker>;
+  readonly compute: VNodeCompute;
+  readonly context: SessionContext;
+  readonly role: Role;
+  /** Of all steps since the line, the newest last. */
+  readonly hashes: StepHash[];
+  readonly ending: AbortController;
+  /** The line it started from. */
+  readonly start: number;
+  recordedTo: number;
+}
+
+export class VNodeHost implements Receiver {
+  readonly #shared: HostShared;
+  readonly #ending = new AbortController();
+  readonly #world: World;
+  readonly #impatience: Impatience;
+  #assignment: Assignment;
+  #life: Life | undefined;
+  #loading: AbortController | undefined;
+  #role: Role | undefined;
+  #context: SessionContext | undefined;
+  /** Why it does not run, for people; empty while it does. */
+  #trouble = "";
+  #failed = false;
+  #events: Event[] = [];
+  #handling = false;
+  #line = 0;
+  #stepMs = 0;
+  #computedMs = 0;
+  #lives = 0;
+  /** Steps at or below it were computed before, by an earlier owner or life. */
+  #replayTo = 0;
+
+  constructor(shared: HostShared, assignment: Assignment) {
+    this.#shared = shared;
+    this.#assignment = assignment;
+    const { session, vnode } = assignment;
+    this.#world = { ...shared.world, log: withFields(shared.world.log, { session, vnode }) };
+    this.#impatience = new Impatience(this.#world, shared.timings, (attempt) => this.#overdue(attempt));
+    this.#line = assignment.line;
+    this.#load();
+  }
+
+  get assignment(): Assignment {
+    return this.#assignment;
+  }
+
+  get failed(): boolean {
+    return this.#failed;
+  }
+
+  /** A newer version of the same line of the list. The process goes on, unless it cannot. */
+  reassign(assignment: Assignment): void {
+    const before = this.#assignment;
+    if (assignment.epoch < before.epoch) return;
+    this.#assignment = assignment;
+    const moved = assignment.line !== before.line || assignment.state !== before.state;
+    const renewed = assignment.epoch > before.epoch;
+    const life = this.#life;
+    // A line that went back under a new epoch: the blobs of the newer one are lost, so everybody goes back.
+    if (life !== undefined && renewed && assignment.line < life.process.line) this.#restart();
+    else if (this.#life === undefined && this.#loading === undefined && (moved || renewed)) this.#restart();
+    else this.lineAdvanced(assignment.line);
+  }
+
+  lineAdvanced(line: number): void {
+    this.#line = Math.max(this.#line, line);
+    if (this.#life !== undefined) this.#post({ kind: "lineAdvanced", line });
+  }
+
+  setPaused(paused: boolean): void {
+    if (this.#life !== undefined) this.#post({ kind: "pause", paused });
+  }
+
+  setFull(full: boolean): void {
+    if (this.#life !== undefined) this.#post({ kind: "full", full });
+  }
+
+  async stop(): Promise<void> {
+    this.#ending.abort();
+    this.#impatience.stop();
+    this.#loading?.abort();
+    await this.#endLife();
+  }
+
+  // Starting
+
+  #restart(): void {
+    this.#failed = false;
+    this.#shared.tasks.run("end a VNode's life", () => this.#endLife());
+    this.#load();
+  }
+
+  #load(): void {
+    this.#loading?.abort();
+    const loading = new AbortController();
+    this.#loading = loading;
+    this.#trouble = "loading its state";
+    const signal = AbortSignal.any([loading.signal, this.#ending.signal]);
+    this.#shared.tasks.run(`load VNode ${this.#assignment.vnode}`, async () => {
+      const backoff = new Backoff(this.#shared.timings.retryMinMs, this.#shared.timings.retryMaxMs, this.#world.chance);
+      while (!signal.aborted) {
+        try {
+          await this.#loadOnce(signal);
+          break;
+        } catch (error) {
+          if (signal.aborted) break;
+          this.#trouble = messageOf(error);
+          if (isPermanent(error)) {
+            this.#failed = true;
+            this.#world.log("error", `cannot start: ${this.#trouble}`);
+            this.#shared.reports.onUrgent();
+            break;
+          }
+          await sleep(this.#world.timers, backoff.next(), signal);
+        }
+      }
+      if (this.#loading === loading) this.#loading = undefined;
+    });
+  }
+
+  async #loadOnce(signal: AbortSignal): Promise<void> {
+    const { session, vnode, line, state } = this.#assignment;
+    const context = await this.#shared.session(session);
+    const role = roleOf(context.plan, vnode);
+    const file = state === "" ? undefined : await this.#fetchState(state as Sha256, signal);
+    const parallel = Math.max(1, await context.workers());
+    const compute = await context.computeFor(vnode, `${session}/${vnode}/${++this.#lives}`);
+    try {
+      if (file === undefined) await compute.initialise();
+      else if (line === 0) await compute.adopt(file);
+      else await compute.restore(file, line);
+    } catch (error) {
+      await compute.close();
+      throw error;
+    }
+    if (signal.aborted) return compute.close();
+    const process = new Process<StoredTensor, Asker>({
+      role,
+      schedule: context.schedule,
+      line,
+      parallel,
+      persistsPendingMax: pendingMax(this.#shared.bounds.snapshotBytesMax, file?.byteLength ?? 0),
+      ...(this.#shared.rules && { rules: this.#shared.rules }),
+    });
+    this.#begin({
+      process,
+      compute,
+      context,
+      role,
+      hashes: [],
+      ending: new AbortController(),
+      start: line,
+      recordedTo: line,
+    });
+  }
+
+  async #fetchState(state: Sha256, signal: AbortSignal): Promise<Uint8Array> {
+    const { session, vnode, line } = this.#assignment;
+    try {
+      return await this.#shared.blobs.fetch(session, state, signal);
+    } catch (error) {
+      if (!hasCode(error, "data_loss") && !hasCode(error, "not_found")) throw error;
+      // Orchestrators look for these words: they then fall back to the line before.
+      fail("data_loss", `checkpoint of VNode ${vnode} at step ${line} is lost (blob ${state}): ${messageOf(error)}`);
+    }
+  }
+
+  #begin(life: Life): void {
+    this.#life = life;
+    this.#loading = undefined;
+    this.#role = life.role;
+    this.#context = life.context;
+    this.#trouble = "";
+    this.#impatience.progress();
+    this.#impatience.start();
+    this.#post({ kind: "lineAdvanced", line: this.#line });
+    if (this.#shared.retention.full) this.#post({ kind: "full", full: true });
+    this.#post({ kind: "start" });
+  }
+
+  async #endLife(): Promise<void> {
+    const life = this.#life;
+    this.#life = undefined;
+    this.#events = [];
+    if (life === undefined) return;
+    this.#replayTo = Math.max(this.#replayTo, life.process.currentStep);
+    life.ending.abort();
+    for (const payload of life.process.payloads()) this.#shared.retention.release(payload);
+    await life.compute.close();
+  }
+
+  // Receiving
+
+  expects(name: MessageName) {
+    const [role, context] = [this.#role, this.#context];
+    const edge = role && edgeToward(role, name.edge, name.direction);
+    if (edge === undefined || context === undefined) return undefined;
+    const shape = edge.kind === "tie" ? edge.shape : [context.samples, ...edge.shape];
+    return { wire: edge.wire, shape, from: name.direction === "forward" ? edge.from : edge.to };
+  }
+
+  admit(name: MessageName, hash: string): Admission | "loading" {
+    return this.#life?.process.admit(name, hash) ?? "loading";
+  }
+
+  get isLoading(): boolean {
+    return this.#life === undefined;
+  }
+
+  receive(name: MessageName, hash: string, tensor: StoredTensor | undefined, from: string): void {
+    if (this.#life === undefined) return;
+    if (this.#life.process.admit(name, hash) === "wanted") this.#impatience.progress();
+    this.#post({ kind: "arrived", name, hash, payload: tensor as StoredTensor, from });
+  }
+
+  asked(names: readonly MessageName[], asker: Asker): void {
+    // While it loads, it cannot know; it will send everything from the line on by itself.
+    if (this.#life === undefined) asker.answer("coming");
+    else this.#post({ kind: "asked", names, asker });
+  }
+
+  // The process
+
+  #post(event: Event): void {
+    this.#events.push(event);
+    if (this.#handling) return;
+    this.#handling = true;
+    try {
+      for (let next = this.#events.shift(); next !== undefined; next = this.#events.shift()) {
+        const life = this.#life;
+        if (life === undefined) break;
+        for (const effect of life.process.step(next)) this.#perform(life, effect);
+      }
+    } catch (error) {
+      this.#fail(messageOf(error));
+    } finally {
+      this.#handling = false;
+    }
+  }
+
+  #perform(life: Life, effect: Effect<StoredTensor, Asker>): void {
+    switch (effect.kind) {
+      case "forward":
+      case "backward":
+      case "shareWeights":
+      case "computeTieGradients":
+      case "update":
+        this.#compute(life, effect);
+        break;
+      case "accumulate":
+        life.compute.accumulate(effect.microbatch);
+        break;
+      case "send":
+        this.#shared.exchange.send(this.#sender(), effect.message);
+        break;
+      case "deliver":
+        effect.asker.deliver(effect.message);
+        break;
+      case "answer":
+        effect.asker.answer(effect.outcome);
+        break;
+      case "ask":
+        this.#ask(life, effect.whom, effect.names, 0);
+        break;
+      case "persist":
+        this.#persist(life, effect.step);
+        break;
+      case "publish":
+        this.#publish(life, effect.step, effect.hash, effect.measures);
+        break;
+      case "publishEvaluation":
+        for (const metric of evaluationMetrics(this.#sender(), effect)) this.#shared.reports.metric(metric);
+        break;
+      case "collect":
+        for (const payload of effect.released) this.#shared.retention.release(payload);
+        break;
+      case "evidence": {
+        const { session } = this.#assignment;
+        const witness = ({ from, hash }: { from: string; hash: string }) => ({ pnode: from, hash, epoch: 0n });
+        this.#world.log("error", `two contents for step ${effect.name.step} on ${effect.name.edge}`);
+        this.#shared.reports.evidence({
+          name: toProtoName(session, effect.name),
+          first: witness(effect.first),
+          second: witness(effect.second),
+        });
+        break;
+      }
+      case "restart":
+        this.#restartAtNewerLine(life);
+        break;
+      case "fail":
+        this.#fail(effect.reason);
+        break;
+      case "receipt":
+      case "done":
+        break;
+    }
+  }
+
+  #sender(): Sender {
+    const { session, vnode, epoch } = this.#assignment;
+    return { session, vnode, epoch };
+  }
+
+  #compute(life: Life, effect: Parameters<typeof performNumeric<StoredTensor>>[3]): void {
+    const startedMs = this.#world.clock.monotonicMs();
+    const keeping = {
+      keep: (tensor: Parameters<Retention["keep"]>[0]) => this.#shared.retention.keep(tensor),
+      load: (stored: StoredTensor) => stored.load(),
+    };
+    this.#shared.tasks.run(`${effect.kind} of VNode ${this.#assignment.vnode}`, async () => {
+      let event: Event;
+      try {
+        event = await performNumeric(life.compute, life.role, keeping, effect);
+      } catch (error) {
+        if (this.#life !== life) return;
+        if (!isPermanent(error)) {
+          await this.#endLife();
+          this.#loadLater(messageOf(error));
+          return;
+        }
+        event = { kind: "failed", reason: messageOf(error) };
+      }
+      if (this.#life !== life) {
+        this.#discard(event);
+        return;
+      }
+      this.#computedMs += this.#world.clock.monotonicMs() - startedMs;
+      this.#impatience.progress();
+      this.#post(event);
+    });
+  }
+
+  /** Results of a life that has ended are not retained. */
+  #discard(event: Event): void {
+    const kept =
+      event.kind === "forwardDone"
+        ? event.outputs
+        : event.kind === "weightsShared"
+          ? event.weights
+          : event.kind === "backwardDone" || event.kind === "tieGradientsDone"
+            ? event.gradients
+            : new Map<string, { payload: StoredTensor }>();
+    for (const { payload } of kept.values()) this.#shared.retention.release(payload);
+  }
+
+  #publish(life: Life, step: number, hash: string, measures: Readonly<Record<string, number>>): void {
+    life.hashes.push({ step, hash });
+    this.#stepMs = this.#computedMs;
+    this.#computedMs = 0;
+    for (const metric of publishedMetrics(this.#sender(), step, measures)) this.#shared.reports.metric(metric);
+  }
+
+  // Asking
+
+  #overdue(attempt: number): void {
+    const life = this.#life;
+    if (life === undefined || !life.process.idle || life.process.ended !== "no") return;
+    if (attempt === 0) {
+      this.#post({ kind: "overdue" });
+      return;
+    }
+    if (this.#shared.rules?.ask === false) return;
+    for (const { whom, names } of life.process.missing()) this.#ask(life, whom, names, attempt);
+  }
+
+  #ask(life: Life, whom: Parameters<Exchange["ask"]>[1], names: readonly MessageName[], attempt: number): void {
+    this.#shared.exchange.ask(this.#sender(), whom, names, attempt, (outcome) => {
+      if (outcome !== "gone" || this.#life !== life) return;
+      const step = names.reduce((lowest, name) => Math.min(lowest, name.step), Number.POSITIVE_INFINITY);
+      this.#post({ kind: "gone", step });
+    });
+  }
+
+  /** A neighbour has collected what this life needs: the line has moved on, and so must the start. */
+  #restartAtNewerLine(life: Life): void {
+    this.#shared.tasks.run("end a VNode's life", () => this.#endLife());
+    if (this.#assignment.line > life.start) this.#load();
+    else this.#loadLater(`for a recovery line above ${life.start}`);
+  }
+
+  /** Unless a newer assignment comes first. */
+  #loadLater(trouble: string): void {
+    this.#trouble = trouble;
+    this.#shared.tasks.run(`load VNode ${this.#assignment.vnode} later`, async () => {
+      await sleep(this.#world.timers, this.#shared.timings.askMaxMs, this.#ending.signal);
+      if (this.#ending.signal.aborted || this.#failed) return;
+      if (this.#life === undefined && this.#loading === undefined) this.#load();
+    });
+  }
+
+  // Persisting
+
+  #persist(life: Life, step: number): void {
+    const { session, vnode } = this.#assignment;
+    const signal = AbortSignal.any([life.ending.signal, this.#ending.signal]);
+    const { orchestrators, blobs, timings, shell, pnode, tasks } = this.#shared;
+    const hashes = life.hashes.filter((entry) => entry.step > life.recordedTo);
+    life.recordedTo = step;
+    // Taken now: the next update changes the weights in place.
+    const taken = shell.snapshotAtOnce ? life.compute.state.snapshot(step) : undefined;
+    tasks.run(`checkpoint of VNode ${vnode} at step ${step}`, async () => {
+      if (step === life.context.schedule.steps) await this.#shared.flush();
+      const content = taken ?? life.compute.state.snapshot(step);
+      const options = { session, vnode, pnode, orchestrators, blobs, world: this.#world, timings, shell, signal };
+      try {
+        const epoch = () => this.#assignment.epoch;
+        const recorded = await makeDurable({ ...options, epoch }, step, content, hashes);
+        if (this.#life !== life) return;
+        if (recorded.kind === "fenced") this.#fenced();
+        else {
+          this.#post({ kind: "persisted", step });
+          this.#shared.onLine(session, recorded.line);
+        }
+      } catch (error) {
+        if (signal.aborted || this.#life !== life) return;
+        this.#post({ kind: "failed", reason: `checkpoint at step ${step}: ${messageOf(error)}` });
+      }
+    });
+  }
+
+  #fenced(): void {
+    if (!this.#shared.shell.stopWhenFenced) return;
+    this.#world.log("info", "another owner has taken over: stopping");
+    this.#shared.onFenced(this.#assignment);
+  }
+
+  #fail(reason: string): void {
+    this.#failed = true;
+    this.#trouble = reason;
+    this.#world.log("error", reason);
+    this.#shared.tasks.run("end a VNode's life", () => this.#endLife());
+    this.#shared.reports.onUrgent();
+  }
+
+  // Telling
+
+  progress() {
+    const { session, vnode, epoch } = this.#assignment;
+    const process = this.#life?.process;
+    const { phase, detail } = this.#phase();
+    const step = BigInt(process?.currentStep ?? this.#assignment.line);
+    return { session, vnode, epoch: BigInt(epoch), step, phase, detail, stepMs: this.#stepMs };
+  }
+
+  #phase(): { phase: Phase; detail: string } {
+    if (this.#failed) return { phase: "failed", detail: this.#trouble };
+    const process = this.#life?.process;
+    if (process === undefined) return { phase: "loading", detail: this.#trouble };
+    if (process.ended === "done") return { phase: "done", detail: "" };
+    if (!process.idle)
+      return process.currentStep < this.#replayTo
+        ? { phase: "replaying", detail: "" }
+        : { phase: "computing", detail: "" };
+    const [first] = process.missing();
+    const seconds = (this.#impatience.waitedMs / 1_000).toFixed(1);
+    if (first !== undefined)
+      return { phase: "waiting", detail: `step ${process.currentStep}, for ${first.whom} since ${seconds} s` };
+    if (this.#shared.retention.full)
+      return { phase: "waiting", detail: `retained messages have reached their bound; for a newer checkpoint line` };
+    return { phase: "waiting", detail: `step ${process.currentStep}, for its checkpoint since ${seconds} s` };
+  }
+}
+
+/** Trying again would give the same. */
+function isPermanent(error: unknown): boolean {
+  const passing = ["unavailable", "deadline_exceeded", "cancelled", "aborted", "resource_exhausted"];
+  return !(error instanceof DcnrError) || !passing.includes(error.code);
+}
+
+/** As many snapshots as fit their bound, within reason. */
+function pendingMax(bytesMax: number, stateBytes: number): number {
+  return Math.max(2, Math.min(64, Math.floor(bytesMax / Math.max(1, stateBytes))));
+}

@@ -1,0 +1,141 @@
+// What a PNode is told when it starts, and what it needs from the machine. All of it is injected, so that the same
+// code runs on real machines and in the simulator.
+
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { PNodeId, Sha256 } from "../core/ids.ts";
+import type { World } from "../core/world.ts";
+import type { EngineKind, Executor } from "../engine/engine.ts";
+import type { CapabilitiesSchema, LimitsSchema } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
+import type { Network } from "../protocol/network.ts";
+import type { Rules } from "../vnode/rules.ts";
+
+export interface PNodeOptions {
+  /** Stable across restarts, with a secret that proves it; both kept in the PNode's directory. */
+  readonly id: PNodeId;
+  readonly secret: string;
+  readonly name: string;
+  /** Version of the software, for people. */
+  readonly software: string;
+  /** "host:port" of at least one orchestrator; the others are learned. */
+  readonly orchestrators: readonly string[];
+  /** Where to listen for peers. */
+  readonly listen: string;
+  /** What peers are told instead of the bound address, for machines behind a name or NAT. */
+  readonly advertise?: string;
+  readonly owner?: string;
+  readonly region?: string;
+  readonly provider?: string;
+  readonly pricePerHour?: number;
+  readonly limits?: MessageInitShape<typeof LimitsSchema>;
+  readonly capabilities: MessageInitShape<typeof CapabilitiesSchema>;
+  readonly bounds?: Partial<Bounds>;
+  readonly timings?: Partial<Timings>;
+  /** Only tests of the simulator switch rules off. */
+  readonly rules?: Rules;
+  readonly shell?: Partial<ShellRules>;
+}
+
+/** Rules of the shell around the process; always on, but for tests that show that their absence is noticed. */
+export interface ShellRules {
+  /** A refused record stops the VNode. */
+  readonly stopWhenFenced: boolean;
+  /** Received bytes are compared with their hash. */
+  readonly verifyHash: boolean;
+  /** A checkpoint is recorded only after its bytes are stored. */
+  readonly uploadBeforeRecord: boolean;
+  /** The state is copied before the next update changes it. */
+  readonly snapshotAtOnce: boolean;
+}
+
+export const soundShell: ShellRules = {
+  stopWhenFenced: true,
+  verifyHash: true,
+  uploadBeforeRecord: true,
+  snapshotAtOnce: true,
+};
+
+export interface BlobAddress {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** Moves blobs by short-lived addresses; the PNode holds no credentials. */
+export interface BlobTransfer {
+  upload(to: BlobAddress, content: Uint8Array, signal?: AbortSignal): Promise<void>;
+  /** Fails with `resource_exhausted` rather than take more than `bytesMax`. */
+  download(from: BlobAddress, bytesMax: number, signal?: AbortSignal): Promise<Uint8Array>;
+}
+
+/** A place on disk for what does not fit into memory. Lost with the process: nothing in it must survive. */
+export interface SpillStorage {
+  write(key: string, content: Uint8Array): Promise<void>;
+  read(key: string): Promise<Uint8Array>;
+  remove(key: string): Promise<void>;
+}
+
+/** Blobs on local disk, so that shards are fetched once. */
+export interface BlobCache {
+  get(hash: Sha256): Promise<Uint8Array | undefined>;
+  put(hash: Sha256, content: Uint8Array): Promise<void>;
+}
+
+export interface PNodeDependencies {
+  readonly world: World;
+  readonly network: Network;
+  /** The executor for an engine, with as many workers as the owner lends cores; the same one at every call. */
+  executorFor(engine: EngineKind): Promise<Executor>;
+  readonly blobs: BlobTransfer;
+  readonly spill?: SpillStorage;
+  readonly cache?: BlobCache;
+  /** Hour of the day where the owner lives, 0 to 23; needed for `hours`. */
+  localHour?(): number;
+  /** Readings for heartbeats. */
+  measure?(): { readonly load?: number; readonly temperatureCelsius?: number };
+}
+
+export interface Bounds {
+  /** Retained messages in memory; the oldest beyond it go to disk. */
+  readonly retainedBytesMax: number;
+  /** Retained messages on disk; beyond it VNodes slow down and say so. */
+  readonly spilledBytesMax: number;
+  /** Shards of datasets in memory. */
+  readonly shardBytesMax: number;
+  /** Snapshots that wait for their upload, per VNode. */
+  readonly snapshotBytesMax: number;
+}
+
+export const boundsDefault: Bounds = {
+  retainedBytesMax: 256 << 20,
+  spilledBytesMax: 2 ** 31,
+  shardBytesMax: 128 << 20,
+  snapshotBytesMax: 512 << 20,
+};
+
+export interface Timings {
+  /** Until an orchestrator says otherwise. */
+  readonly heartbeatIntervalMs: number;
+  /** An orchestrator that does not answer within this is passed over. */
+  readonly registerTimeoutMs: number;
+  /** Without an answer to heartbeats for this long, the next orchestrator is tried. */
+  readonly silentMs: number;
+  readonly retryMinMs: number;
+  readonly retryMaxMs: number;
+  /** A missing input is asked for after this; each further ask waits twice as long, up to the next. */
+  readonly askMinMs: number;
+  readonly askMaxMs: number;
+  readonly callTimeoutMs: number;
+  /** How long a leaving PNode waits until its VNodes are handed over. */
+  readonly leaveTimeoutMs: number;
+}
+
+export const timingsDefault: Timings = {
+  heartbeatIntervalMs: 1_000,
+  registerTimeoutMs: 900,
+  silentMs: 3_000,
+  retryMinMs: 50,
+  retryMaxMs: 2_000,
+  askMinMs: 150,
+  askMaxMs: 2_000,
+  callTimeoutMs: 5_000,
+  leaveTimeoutMs: 15_000,
+};

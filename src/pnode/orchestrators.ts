@@ -1,0 +1,82 @@
+// The orchestrators a PNode knows: any of them serves any call, so a call goes to the one that last answered and
+// moves on to the next when it does not.
+
+import { DcnrError, type ErrorCode } from "../core/errors.ts";
+import { sleep, type World } from "../core/world.ts";
+import type { Network, RequestInit, ResponseOf, UnaryMethod } from "../protocol/network.ts";
+import { Backoff } from "./backoff.ts";
+import type { Timings } from "./options.ts";
+
+/** Failures that another orchestrator, or a later attempt, may not have. */
+const passing: ReadonlySet<ErrorCode> = new Set([
+  "unavailable",
+  "deadline_exceeded",
+  "cancelled",
+  "aborted",
+  "internal",
+  "resource_exhausted",
+]);
+
+/** More would be an attack rather than a network. */
+const addressesMax = 256;
+
+export class Orchestrators {
+  readonly #network: Network;
+  readonly #world: World;
+  readonly #timings: Timings;
+  /** Given at the start; never forgotten, since learned ones may all be gone after a long sleep. */
+  readonly #given: readonly string[];
+  #addresses: string[];
+  #index = 0;
+
+  constructor(network: Network, world: World, timings: Timings, addresses: readonly string[]) {
+    this.#network = network;
+    this.#world = world;
+    this.#timings = timings;
+    this.#given = addresses;
+    this.#addresses = [...addresses];
+  }
+
+  get current(): string {
+    return this.#addresses[this.#index % this.#addresses.length] as string;
+  }
+
+  get count(): number {
+    return this.#addresses.length;
+  }
+
+  learn(addresses: readonly string[]): void {
+    const { current } = this;
+    const known = new Set([...this.#given, ...addresses.filter((address) => address !== "")]);
+    this.#addresses = [...known].slice(0, addressesMax);
+    this.#index = Math.max(0, this.#addresses.indexOf(current));
+  }
+
+  /** Moves on, unless somebody has done so already. */
+  failed(address: string): void {
+    if (this.current === address) this.#index = (this.#index + 1) % this.#addresses.length;
+  }
+
+  /** Calls until somebody answers, the answer is a refusal, or the signal aborts. */
+  async call<M extends UnaryMethod>(
+    method: M,
+    request: RequestInit<M>,
+    signal: AbortSignal,
+    attemptsMax = Number.POSITIVE_INFINITY,
+  ): Promise<ResponseOf<M>> {
+    const { callTimeoutMs: timeoutMs, retryMinMs, retryMaxMs } = this.#timings;
+    const backoff = new Backoff(retryMinMs, retryMaxMs, this.#world.chance);
+    for (let attempt = 1; ; attempt++) {
+      const address = this.current;
+      try {
+        return await this.#network.call(address, method, request, { timeoutMs, signal });
+      } catch (error) {
+        const known = DcnrError.from(error, "unavailable");
+        if (signal.aborted || !passing.has(known.code) || attempt >= attemptsMax) throw known;
+        this.failed(address);
+        await sleep(this.#world.timers, backoff.next(), signal);
+        if (signal.aborted) throw new DcnrError("cancelled", "the PNode stops");
+      }
+    }
+  }
+}

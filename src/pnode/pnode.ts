@@ -1,0 +1,339 @@
+// A PNode: hosts the VNodes that orchestrators assign to it. It opens connections to orchestrators and never the
+// other way round; only peers call it, for tensors.
+
+import { messageOf } from "../core/errors.ts";
+import type { PNodeId, SessionId, VNodeId } from "../core/ids.ts";
+import { sleep } from "../core/world.ts";
+import type { EngineKind, Executor } from "../engine/engine.ts";
+import type { Assignments, SessionUpdate } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
+import { SystemService } from "../protocol/gen/dcnr/v1/system_pb.ts";
+import { protocolMajor, protocolMinor, type Server, service } from "../protocol/network.ts";
+import { type Assignment, fromProtoAssignment, hostKey } from "./assignment.ts";
+import { Attachment } from "./attachment.ts";
+import { Bandwidth } from "./bandwidth.ts";
+import { BlobClient } from "./blob-client.ts";
+import { Exchange } from "./exchange.ts";
+import { exchangeService } from "./exchange-server.ts";
+import { type HostShared, VNodeHost } from "./host.ts";
+import { type Hours, parseHours } from "./hours.ts";
+import {
+  type Bounds,
+  boundsDefault,
+  type PNodeDependencies,
+  type PNodeOptions,
+  soundShell,
+  type Timings,
+  timingsDefault,
+} from "./options.ts";
+import { Orchestrators } from "./orchestrators.ts";
+import type { Directory } from "./receiver.ts";
+import { Reports } from "./reports.ts";
+import { Resolver } from "./resolver.ts";
+import { Retention } from "./retention.ts";
+import { SessionContext } from "./session-context.ts";
+import { Tasks } from "./tasks.ts";
+
+export interface PNode {
+  readonly id: PNodeId;
+  /** "host:port" as peers know it. */
+  readonly address: string;
+  /** What is wrong, one sentence each; empty when all is well. */
+  problems(): string[];
+  /** Hands its VNodes over, then stops. */
+  leave(reason?: string): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export async function startPNode(options: PNodeOptions, dependencies: PNodeDependencies): Promise<PNode> {
+  const node = new HostingNode(options, dependencies);
+  await node.start();
+  return node;
+}
+
+/** A session that nothing is hosted of any more is forgotten this much later. */
+const sessionsKeptMax = 64;
+
+class HostingNode implements PNode, Directory {
+  readonly id: PNodeId;
+  readonly #options: PNodeOptions;
+  readonly #dependencies: PNodeDependencies;
+  readonly #timings: Timings;
+  readonly #bounds: Bounds;
+  readonly #ending = new AbortController();
+  readonly #tasks: Tasks;
+  readonly #orchestrators: Orchestrators;
+  readonly #resolver: Resolver;
+  readonly #exchange: Exchange;
+  readonly #retention: Retention;
+  readonly #reports = new Reports();
+  readonly #blobs: BlobClient;
+  readonly #attachment: Attachment;
+  readonly #hours: Hours;
+  readonly #incarnation: string;
+  readonly #hosts = new Map<string, VNodeHost>();
+  /** Under epochs up to these, somebody else owns the VNode. */
+  readonly #fenced = new Map<string, number>();
+  readonly #sessions = new Map<SessionId, Promise<SessionContext>>();
+  readonly #executors = new Map<EngineKind, Promise<Executor>>();
+  readonly #shared: HostShared;
+  #server: Server | undefined;
+  #address = "";
+  #leaving = false;
+  #leaveGranted: () => void = () => {};
+
+  constructor(options: PNodeOptions, dependencies: PNodeDependencies) {
+    const { world, network } = dependencies;
+    const { signal } = this.#ending;
+    this.id = options.id;
+    this.#options = options;
+    this.#dependencies = dependencies;
+    this.#timings = { ...timingsDefault, ...options.timings };
+    this.#bounds = { ...boundsDefault, ...options.bounds };
+    this.#hours = parseHours(options.limits?.hours ?? "");
+    this.#incarnation = Buffer.from(world.chance.bytes(12)).toString("hex");
+    const timings = this.#timings;
+    const tasks = new Tasks(world.log);
+    this.#tasks = tasks;
+    const orchestrators = new Orchestrators(network, world, timings, options.orchestrators);
+    this.#orchestrators = orchestrators;
+    const resolver = new Resolver(orchestrators, world, tasks, signal);
+    resolver.onLine = (session, line) => this.#lineAdvanced(session, line);
+    this.#resolver = resolver;
+    this.#retention = new Retention({
+      memoryBytesMax: this.#bounds.retainedBytesMax,
+      diskBytesMax: this.#bounds.spilledBytesMax,
+      ...(dependencies.spill && { storage: dependencies.spill }),
+      tasks,
+      onFull: (full) => this.#retentionFull(full),
+    });
+    const bandwidth = new Bandwidth(world, Number(options.limits?.bandwidthBytesPerSecond ?? 0n));
+    const common = { pnode: this.id, network, world, timings, tasks, signal };
+    this.#exchange = new Exchange({ ...common, address: () => this.#address, resolver, directory: this, bandwidth });
+    const cache = dependencies.cache && { cache: dependencies.cache };
+    this.#blobs = new BlobClient({ ...common, orchestrators, transfer: dependencies.blobs, ...cache });
+    const reports = this.#reports;
+    this.#attachment = new Attachment({
+      ...common,
+      orchestrators,
+      reports,
+      register: () => this.#register(),
+      heartbeat: () => this.#heartbeat(),
+      onAssignments: (assignments) => this.#reconcile(assignments),
+      onSession: (update) => this.#sessionUpdate(update),
+      onLeaveGranted: () => this.#leaveGranted(),
+    });
+    reports.onUrgent = () => this.#attachment.beatSoon();
+    this.#shared = this.#sharedBy();
+  }
+
+  #sharedBy(): HostShared {
+    return {
+      pnode: this.id,
+      world: this.#dependencies.world,
+      timings: this.#timings,
+      bounds: this.#bounds,
+      tasks: this.#tasks,
+      orchestrators: this.#orchestrators,
+      blobs: this.#blobs,
+      exchange: this.#exchange,
+      retention: this.#retention,
+      reports: this.#reports,
+      shell: { ...soundShell, ...this.#options.shell },
+      rules: this.#options.rules,
+      session: (session) => this.#session(session),
+      onFenced: (assignment) => this.#onFenced(assignment),
+      onLine: (session, line) => this.#lineAdvanced(session, line),
+      flush: () => this.#attachment.flush(),
+    };
+  }
+
+  get address(): string {
+    return this.#address;
+  }
+
+  async start(): Promise<void> {
+    const { network, world } = this.#dependencies;
+    const exchange = exchangeService({
+      directory: this,
+      resolver: this.#resolver,
+      log: world.log,
+      verifyHash: this.#shared.shell.verifyHash,
+      deliverTo: (session, asker, from, message) => {
+        const epoch = this.#hosts.get(hostKey(session, from))?.assignment.epoch ?? 0;
+        this.#exchange.sendToAsker({ session, vnode: from, epoch }, asker, message);
+      },
+    });
+    const system = service(SystemService, {
+      getVersion: async () => {
+        const { software } = this.#options;
+        return { protocolMajor, protocolMinor, software, role: "pnode", id: this.id };
+      },
+      getHealth: async () => ({ ready: this.#attachment.attached, problems: this.problems() }),
+    });
+    this.#server = await network.serve(this.#options.listen, [exchange, system]);
+    this.#address = this.#options.advertise ?? this.#server.address;
+    this.#tasks.run("attachment to an orchestrator", () => this.#attachment.run());
+  }
+
+  problems(): string[] {
+    const problems: string[] = [];
+    if (!this.#attachment.attached) {
+      const { refusal } = this.#attachment;
+      problems.push(`no orchestrator answers; trying ${this.#orchestrators.current}${refusal && `: ${refusal}`}`);
+    }
+    if (this.#retention.full) problems.push("retained messages have reached their bound: VNodes wait for checkpoints");
+    for (const host of this.#hosts.values())
+      if (host.failed) problems.push(`VNode ${host.assignment.vnode} failed: ${host.progress().detail}`);
+    return problems;
+  }
+
+  // What orchestrators are told
+
+  #register() {
+    const { id, secret, name, software, owner, region, provider, pricePerHour, capabilities, limits } = this.#options;
+    const hosted = [...this.#hosts.values()].map(({ assignment: { session, vnode, epoch } }) => ({
+      session,
+      vnode,
+      epoch: BigInt(epoch),
+    }));
+    return {
+      ...{ protocolMajor, protocolMinor, software, pnode: id, name, secret, capabilities, hosted },
+      incarnation: this.#incarnation,
+      address: this.#address,
+      limits: limits ?? {},
+      owner: owner ?? "",
+      region: region ?? "",
+      provider: provider ?? "",
+      pricePerHour: pricePerHour ?? 0,
+    };
+  }
+
+  #heartbeat() {
+    const { load = 0, temperatureCelsius = 0 } = this.#dependencies.measure?.() ?? {};
+    const hosts = [...this.#hosts.values()];
+    return {
+      vnodes: hosts.map((host) => host.progress()),
+      load,
+      temperatureCelsius,
+      memoryUsedBytes: BigInt(this.#retention.memoryBytes),
+      links: this.#exchange.links(),
+      accepting: !this.#leaving && this.#hours(this.#dependencies.localHour?.() ?? 0),
+    };
+  }
+
+  // What orchestrators say
+
+  /** The list is whole: what is not in it is dropped, what is in it already goes on. */
+  #reconcile(list: Assignments): void {
+    const wanted = new Map<string, Assignment>();
+    for (const item of list.assignments) wanted.set(hostKey(item.session, item.vnode), fromProtoAssignment(item));
+    for (const [key, host] of this.#hosts) if (!wanted.has(key)) this.#drop(key, host);
+    for (const [key, assignment] of wanted) {
+      const host = this.#hosts.get(key);
+      if (host !== undefined) host.reassign(assignment);
+      else if (assignment.epoch > (this.#fenced.get(key) ?? -1)) this.#host(key, assignment);
+    }
+    for (const key of this.#fenced.keys()) if (!wanted.has(key)) this.#fenced.delete(key);
+  }
+
+  #host(key: string, assignment: Assignment): void {
+    const { world } = this.#dependencies;
+    const { session, vnode, epoch, line } = assignment;
+    world.log("info", `hosting VNode ${vnode} of session ${session} from step ${line}`, { epoch });
+    this.#resolver.refresh(session);
+    this.#hosts.set(key, new VNodeHost(this.#shared, assignment));
+  }
+
+  #drop(key: string, host: VNodeHost): void {
+    const { session, vnode } = host.assignment;
+    this.#dependencies.world.log("info", `VNode ${vnode} of session ${session} is no longer hosted here`);
+    this.#hosts.delete(key);
+    this.#tasks.run(`stop VNode ${vnode}`, () => host.stop());
+    const stillUsed = [...this.#hosts.values()].some((other) => other.assignment.session === session);
+    if (!stillUsed && this.#sessions.size > sessionsKeptMax) this.#sessions.delete(session);
+    if (!stillUsed) this.#resolver.forget(session);
+  }
+
+  #onFenced({ session, vnode, epoch }: Assignment): void {
+    const key = hostKey(session, vnode);
+    const host = this.#hosts.get(key);
+    if (host === undefined || host.assignment.epoch > epoch) return;
+    this.#fenced.set(key, epoch);
+    this.#drop(key, host);
+  }
+
+  #sessionUpdate(update: SessionUpdate): void {
+    const session = update.session as SessionId;
+    this.#resolver.update(session, update.locations, update.revision);
+    this.#lineAdvanced(session, Number(update.line));
+    for (const host of this.#hosts.values())
+      if (host.assignment.session === session) host.setPaused(update.status === "suspended");
+  }
+
+  #lineAdvanced(session: SessionId, line: number): void {
+    for (const host of this.#hosts.values()) if (host.assignment.session === session) host.lineAdvanced(line);
+  }
+
+  #retentionFull(full: boolean): void {
+    if (full)
+      this.#dependencies.world.log("warn", "retained messages have reached their bound; VNodes wait for checkpoints");
+    for (const host of this.#hosts.values()) host.setFull(full);
+  }
+
+  // What hosts need
+
+  find(session: SessionId, vnode: VNodeId): VNodeHost | undefined {
+    return this.#hosts.get(hostKey(session, vnode));
+  }
+
+  #session(session: SessionId): Promise<SessionContext> {
+    const known = this.#sessions.get(session);
+    if (known !== undefined) return known;
+    const opening = SessionContext.open({
+      session,
+      orchestrators: this.#orchestrators,
+      blobs: this.#blobs,
+      executorFor: (engine) => this.#executor(engine),
+      shardBytesMax: this.#bounds.shardBytesMax,
+      signal: this.#ending.signal,
+    });
+    this.#sessions.set(session, opening);
+    opening.catch(() => this.#sessions.delete(session));
+    return opening;
+  }
+
+  #executor(engine: EngineKind): Promise<Executor> {
+    const known = this.#executors.get(engine);
+    if (known !== undefined) return known;
+    const opening = this.#dependencies.executorFor(engine);
+    this.#executors.set(engine, opening);
+    opening.catch(() => this.#executors.delete(engine));
+    return opening;
+  }
+
+  // Ending
+
+  async leave(reason = "the owner asked it to leave"): Promise<void> {
+    const { world } = this.#dependencies;
+    this.#leaving = true;
+    const granted = new Promise<void>((resolve) => {
+      this.#leaveGranted = resolve;
+    });
+    this.#attachment.leave(reason);
+    await Promise.race([granted, sleep(world.timers, this.#timings.leaveTimeoutMs, this.#ending.signal)]);
+    await this.stop();
+  }
+
+  async stop(): Promise<void> {
+    if (this.#ending.signal.aborted) return;
+    this.#ending.abort();
+    this.#exchange.close();
+    await this.#server?.close().catch((error) => {
+      this.#dependencies.world.log("warn", `the server did not close well: ${messageOf(error)}`);
+    });
+    await Promise.all([...this.#hosts.values()].map((host) => host.stop()));
+    this.#hosts.clear();
+    await this.#tasks.settled();
+    for (const executor of this.#executors.values()) await executor.then((opened) => opened.close()).catch(() => {});
+  }
+}

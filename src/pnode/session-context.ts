@@ -1,0 +1,145 @@
+// What a PNode knows about a session: the plan it compiled itself from the definition, the schedule, the data.
+// Everything is checked against the hashes that make up the session's identity.
+
+import { fail } from "../core/errors.ts";
+import { sha256 } from "../core/hash.ts";
+import type { SessionId, Sha256, VNodeId } from "../core/ids.ts";
+import type { Tensor } from "../core/tensor.ts";
+import { type Batches, openBatches } from "../data/batches.ts";
+import { parseManifest } from "../data/manifest.ts";
+import type { EngineKind, Executor } from "../engine/engine.ts";
+import { compileText } from "../network/compile.ts";
+import { buildEvaluation, buildTraining } from "../network/graphs.ts";
+import type { Plan } from "../network/plan.ts";
+import { learningRateAt, type SessionIdentity, type SessionPolicy } from "../network/session.ts";
+import { PNodeService } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
+import { VNodeCompute } from "../vnode/compute.ts";
+import type { BatchSource } from "../vnode/feeds.ts";
+import type { Schedule } from "../vnode/schedule.ts";
+import type { BlobClient } from "./blob-client.ts";
+import type { Orchestrators } from "./orchestrators.ts";
+
+export interface SessionContextOptions {
+  readonly session: SessionId;
+  readonly orchestrators: Orchestrators;
+  readonly blobs: BlobClient;
+  readonly executorFor: (engine: EngineKind) => Promise<Executor>;
+  readonly shardBytesMax: number;
+  readonly signal: AbortSignal;
+}
+
+export class SessionContext {
+  readonly session: SessionId;
+  readonly plan: Plan;
+  readonly identity: SessionIdentity;
+  readonly schedule: Schedule;
+  readonly #options: SessionContextOptions;
+  #batches: Promise<Batches> | undefined;
+
+  private constructor(options: SessionContextOptions, plan: Plan, identity: SessionIdentity, policy: SessionPolicy) {
+    this.#options = options;
+    this.session = options.session;
+    this.plan = plan;
+    this.identity = identity;
+    const { steps, microbatches, validateEvery, validationMicrobatches } = identity;
+    const { checkpointEvery } = policy;
+    this.schedule = { steps, microbatches, validateEvery, validationMicrobatches, checkpointEvery };
+  }
+
+  static async open(options: SessionContextOptions): Promise<SessionContext> {
+    const { session, orchestrators, signal } = options;
+    const described = await orchestrators.call(PNodeService.method.describeSession, { session }, signal);
+    const { identity, policy } = parseDescription(described.settings, session);
+    if (sha256(described.definition) !== identity.definition)
+      fail("data_loss", `the definition of session ${session} does not have the hash that its settings name`);
+    return new SessionContext(options, compileText(described.definition), identity, policy);
+  }
+
+  /** Samples of one microbatch. */
+  get samples(): number {
+    return this.identity.batch / this.identity.microbatches;
+  }
+
+  /** The numerics of one VNode, without a state yet. */
+  async computeFor(vnode: VNodeId, name: string): Promise<VNodeCompute> {
+    const { plan, identity, samples } = this;
+    const own = plan.vnodes.find((candidate) => candidate.id === vnode);
+    if (own === undefined) fail("not_found", `session ${this.session} has no VNode ${vnode}`);
+    const executor = await this.#options.executorFor(identity.numerics);
+    const build = { microbatch: samples, lossScale: 1 / identity.microbatches };
+    return new VNodeCompute({
+      name,
+      plan: own,
+      executor,
+      training: buildTraining(plan, own, build),
+      ...(identity.validateEvery > 0 && { evaluation: buildEvaluation(plan, own, { microbatch: samples }) }),
+      batches: this.#source,
+      seed: identity.seed,
+      microbatches: identity.microbatches,
+      samples,
+      clipNorm: identity.clipNorm,
+      rateAt: (step) => learningRateAt(identity, step),
+      data: plan,
+    });
+  }
+
+  async workers(): Promise<number> {
+    return (await this.#options.executorFor(this.identity.numerics)).workers;
+  }
+
+  /** Opened by the first VNode that needs samples; most need none. */
+  readonly #source: BatchSource = {
+    field: async (name, request): Promise<Tensor> => {
+      this.#batches ??= this.#open();
+      const batches = this.#batches;
+      try {
+        return await (await batches).field(name, request);
+      } catch (error) {
+        // Opening may work the next time.
+        if (this.#batches === batches) this.#batches = undefined;
+        throw error;
+      }
+    },
+  };
+
+  async #open(): Promise<Batches> {
+    const { blobs, signal, shardBytesMax } = this.#options;
+    const { identity, plan } = this;
+    const fetchBlob = (hash: Sha256) => blobs.fetch(this.session, hash, signal);
+    const text = new TextDecoder().decode(await fetchBlob(identity.dataset));
+    const context = plan.inputs?.shape[0];
+    return openBatches({
+      manifest: parseManifest(text),
+      fetchBlob,
+      cacheBytesMax: shardBytesMax,
+      seed: identity.seed,
+      split: identity.split,
+      validationSplit: identity.validateEvery > 0 ? identity.validationSplit : "",
+      batch: identity.batch,
+      microbatches: identity.microbatches,
+      ...(context !== undefined && { context }),
+    });
+  }
+}
+
+/** Policies do not decide bits, so an orchestrator may leave them out. */
+const policyDefault: SessionPolicy = { checkpointEvery: 20, replicas: 1 };
+
+function parseDescription(text: string, session: string): { identity: SessionIdentity; policy: SessionPolicy } {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    fail("data_loss", `the settings of session ${session} are not JSON`);
+  }
+  const whole = value as Partial<{ identity: SessionIdentity; policy: SessionPolicy }> & SessionIdentity;
+  const identity = whole.identity ?? whole;
+  const counts = [identity.steps, identity.batch, identity.microbatches];
+  if (
+    !counts.every((count) => Number.isSafeInteger(count) && count > 0) ||
+    identity.batch % identity.microbatches !== 0
+  )
+    fail("data_loss", `the settings of session ${session} lack steps, batch or microbatches`);
+  const policy = { ...policyDefault, ...whole.policy };
+  return { identity, policy };
+}
