@@ -56,12 +56,29 @@ function webRequest(request: NodeServerRequest, signal: AbortSignal): Request {
   }
   const authority = String(request.headers[":authority"] ?? request.headers.host ?? "localhost");
   const hasBody = request.method !== "GET" && request.method !== "HEAD";
-  return new Request(`http://${authority}${request.url ?? "/"}`, {
+  const web = new Request(`http://${authority}${request.url ?? "/"}`, {
     method: request.method ?? "GET",
     headers,
-    signal,
-    ...(hasBody ? { body: Readable.toWeb(request) as ReadableStream<Uint8Array>, duplex: "half" } : {}),
+    ...(hasBody ? { body: bodyOf(request), duplex: "half" } : {}),
   } as RequestInit);
+  // A Request follows the signal it is given only weakly, and forgets it when collected; ours must always fire.
+  Object.defineProperty(web, "signal", { value: signal });
+  return web;
+}
+
+/** A handler that stops reading must not reset the connection: its refusal would never arrive. */
+function bodyOf(request: NodeServerRequest): ReadableStream<Uint8Array> {
+  const pieces = request[Symbol.asyncIterator]() as AsyncIterator<Uint8Array>;
+  return new ReadableStream<Uint8Array>(
+    {
+      pull: async (controller) => {
+        const next = await pieces.next();
+        if (next.done) controller.close();
+        else controller.enqueue(next.value);
+      },
+    },
+    { highWaterMark: 0 },
+  );
 }
 
 async function writeResponse(answer: Response, response: NodeServerResponse): Promise<void> {

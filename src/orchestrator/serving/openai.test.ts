@@ -46,7 +46,10 @@ class Echo implements TextGenerator {
         generatedTokens: index + 1,
         ...(last ? { finish: "stop" as const } : {}),
       };
-      if (request.prompt === "endless") for (;;) yield { text: ".", tokens: [1], promptTokens: 1, generatedTokens: 1 };
+      while (request.prompt === "endless" && !signal.aborted) {
+        await new Promise((resolve) => setImmediate(resolve));
+        yield { text: ".", tokens: [1], promptTokens: 1, generatedTokens: 1 };
+      }
     }
   }
 }

@@ -1,0 +1,82 @@
+// `dcnr orchestrator`: one orchestrator until Ctrl-C. Several may share one store.
+
+import { join } from "node:path";
+import { startOrchestrator } from "../../orchestrator/orchestrator.ts";
+import { parseAddress } from "../../protocol/address.ts";
+import { openGrpcNetwork } from "../../protocol/grpc.ts";
+import { openBlobStore, openStateStore } from "../../store/open.ts";
+import type { Command } from "../command.ts";
+import { orchestratorDefault } from "../connection.ts";
+import { dataDirectory, directoryOption } from "../directories.ts";
+import { logOptions, worldFrom } from "../logging.ts";
+import { tellParent, untilAborted } from "../processes.ts";
+import { softwareVersion } from "../software.ts";
+
+export const command: Command = {
+  summary: "Run an orchestrator. Any number of them may share one store; none is special.",
+  options: {
+    listen: { type: "string", value: "ADDRESS", summary: "where to listen", default: orchestratorDefault },
+    advertise: {
+      type: "string",
+      value: "ADDRESS",
+      summary: "address that PNodes and other orchestrators use (default: as bound)",
+    },
+    dir: directoryOption,
+    store: {
+      type: "string",
+      value: "STORE",
+      summary: "sqlite:PATH, dynamodb:TABLE[@endpoint] or postgres://... (default: SQLite in the directory)",
+    },
+    blobs: {
+      type: "string",
+      value: "BLOBS",
+      summary: "dir:PATH or s3://bucket/prefix[@endpoint] (default: a folder in the directory)",
+    },
+    "allow-host": {
+      type: "string",
+      value: "NAME",
+      many: true,
+      summary: "host name under which this orchestrator is known",
+    },
+    ...logOptions,
+  },
+  examples: [
+    "dcnr orchestrator",
+    "dcnr orchestrator --listen 0.0.0.0:7700 --advertise lab.example:7700 --store postgres://dcnr@db/dcnr --blobs s3://models/dcnr",
+  ],
+  run: async ({ flags, out, signal }) => {
+    const world = worldFrom(flags);
+    const listen = parseAddress(flags.text("listen"));
+    const directory = dataDirectory(flags.optionalText("dir"), process.env);
+    const network = openGrpcNetwork({ log: world.log, allowedHosts: flags.texts("allow-host") });
+    let address = "";
+    const store = await openStateStore(flags.optionalText("store") ?? `sqlite:${join(directory, "state.db")}`, {
+      world,
+    });
+    const blobs = await openBlobStore(flags.optionalText("blobs") ?? `dir:${join(directory, "blobs")}`, {
+      world,
+      baseUrl: () => `http://${address}`,
+    });
+    const orchestrator = await startOrchestrator(
+      {
+        listen: `${listen.host.includes(":") ? `[${listen.host}]` : listen.host}:${listen.port}`,
+        software: softwareVersion(),
+        ...(flags.has("advertise") ? { advertise: flags.text("advertise") } : {}),
+      },
+      { world, network, store, blobs },
+    );
+    address = orchestrator.address;
+    tellParent({ address, id: orchestrator.id }, () => process.emit("SIGTERM"));
+    if (flags.is("json")) out.json({ address, id: orchestrator.id, pid: process.pid });
+    else
+      out.line(
+        `orchestrator ${orchestrator.id} on http://${address}. Lend a machine: dcnr join ${address}. Ctrl-C ends it.`,
+      );
+    await untilAborted(signal);
+    await orchestrator.stop();
+    await blobs.close();
+    await store.close();
+    await network.close();
+    return 0;
+  },
+};

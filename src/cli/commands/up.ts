@@ -1,0 +1,63 @@
+// `dcnr up`: an orchestrator and some PNodes as processes on this machine, until Ctrl-C.
+
+import { availableParallelism } from "node:os";
+import type { Command } from "../command.ts";
+import { orchestratorDefault } from "../connection.ts";
+import { dataDirectory, directoryOption } from "../directories.ts";
+import { LocalNetwork } from "../local-network.ts";
+import { logOptions } from "../logging.ts";
+import { untilAborted } from "../processes.ts";
+
+export const command: Command = {
+  summary: "Bring up a whole network on this machine: an orchestrator and PNodes as separate processes.",
+  details: "State is kept in the directory: stop it, start it again, and sessions go on where they were.",
+  options: {
+    pnodes: { type: "number", summary: "PNodes to start", default: 3 },
+    listen: {
+      type: "string",
+      value: "ADDRESS",
+      summary: "where the orchestrator listens",
+      default: orchestratorDefault,
+    },
+    cpus: { type: "number", summary: "cores that each PNode lends (default: the machine's, divided)" },
+    dir: directoryOption,
+    store: { type: "string", value: "STORE", summary: "state store (default: SQLite in the directory)" },
+    blobs: { type: "string", value: "BLOBS", summary: "blob store (default: a folder in the directory)" },
+    "log-level": logOptions["log-level"]!,
+  },
+  examples: ["dcnr up", "dcnr up --pnodes 5 --listen 127.0.0.1:8800 --dir ./lab"],
+  run: async ({ flags, out, signal }) => {
+    const pnodes = flags.number("pnodes");
+    const network = await LocalNetwork.start({
+      directory: dataDirectory(flags.optionalText("dir"), process.env),
+      listen: flags.text("listen"),
+      pnodes,
+      cpusPerPNode:
+        flags.optionalNumber("cpus") ?? Math.max(1, Math.floor(availableParallelism() / Math.max(1, pnodes))),
+      logLevel: flags.text("log-level"),
+      ...(flags.has("store") ? { store: flags.text("store") } : {}),
+      ...(flags.has("blobs") ? { blobs: flags.text("blobs") } : {}),
+    });
+    const { orchestrator } = network;
+    if (flags.is("json")) {
+      const members = network.pnodes.map(({ name, pid, id }) => ({ name, pid, id }));
+      out.json({
+        orchestrator: { address: orchestrator.address, pid: orchestrator.pid, id: orchestrator.id },
+        pnodes: members,
+      });
+    } else {
+      out.line(`orchestrator  http://${orchestrator.address}  (pid ${orchestrator.pid}; the dashboard is there too)`);
+      for (const { name, pid } of network.pnodes) out.line(`PNode         ${name}  (pid ${pid})`);
+      out.line();
+      out.line(
+        `Try, in another terminal: dcnr status${orchestrator.address === orchestratorDefault ? "" : ` --orchestrator ${orchestrator.address}`}`,
+      );
+      out.line("Ctrl-C ends it.");
+    }
+    for (const child of network.pnodes)
+      void child.ended.then((code) => signal.aborted || out.note(`PNode ${child.name} ended (code ${code})`));
+    await Promise.race([untilAborted(signal), orchestrator.ended]);
+    await network.stop();
+    return signal.aborted ? 0 : 1;
+  },
+};

@@ -1,0 +1,83 @@
+// Child processes of `dcnr up` and `dcnr demo`: each tells when it is ready, and none outlives its parent.
+
+import { spawn } from "node:child_process";
+import { DcnrError } from "../core/errors.ts";
+import { packagePath } from "./software.ts";
+
+/** What a child tells its parent once it works. */
+export interface Ready {
+  readonly kind: "ready";
+  readonly address: string;
+  readonly id: string;
+}
+
+export interface Child {
+  readonly name: string;
+  readonly pid: number;
+  readonly address: string;
+  readonly id: string;
+  readonly ended: Promise<number | null>;
+  kill(signal: NodeJS.Signals): void;
+}
+
+/** Compiling on a loaded machine takes a while; more than this means that it hangs. */
+const startTimeoutMs = 60_000;
+
+export function startChild(name: string, args: readonly string[], environment: NodeJS.ProcessEnv = {}): Promise<Child> {
+  const child = spawn(process.execPath, [packagePath("bin/dcnr.js"), ...args], {
+    stdio: ["ignore", "ignore", "pipe", "ipc"],
+    env: { ...process.env, ...environment },
+  });
+  const lastWords: string[] = [];
+  child.stderr?.setEncoding("utf8").on("data", (text: string) => {
+    lastWords.push(text);
+    if (lastWords.length > 20) lastWords.shift();
+    if (process.env["DCNR_DEBUG"]) process.stderr.write(text);
+  });
+  const ended = new Promise<number | null>((resolve) => child.once("exit", (code) => resolve(code)));
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => {
+      child.kill("SIGKILL");
+      reject(new DcnrError("deadline_exceeded", `${name} did not start within ${startTimeoutMs / 1000} s`));
+    }, startTimeoutMs);
+    child.once("message", (message) => {
+      clearTimeout(timer);
+      const { address, id } = message as Ready;
+      resolve({ name, pid: child.pid ?? 0, address, id, ended, kill: (signal) => void child.kill(signal) });
+    });
+    child.once("error", (error) => reject(new DcnrError("internal", `cannot start ${name}: ${error.message}`)));
+    void ended.then((code) => {
+      clearTimeout(timer);
+      reject(
+        new DcnrError("internal", lastSentence(lastWords) ?? `${name} ended with code ${code} before it was ready`),
+      );
+    });
+  });
+}
+
+function lastSentence(lines: readonly string[]): string | undefined {
+  const text = lines.join("").trimEnd().split("\n").at(-1);
+  return text?.startsWith("dcnr: ") ? text.slice(6) : undefined;
+}
+
+/** Ends a child politely; one that does not listen is killed. */
+export async function stopChild(child: Child, patienceMs = 10_000): Promise<void> {
+  child.kill("SIGTERM");
+  const timer = setTimeout(() => child.kill("SIGKILL"), patienceMs);
+  await child.ended;
+  clearTimeout(timer);
+}
+
+/** In a child: tells the parent, and ends with it. Without a parent it does nothing. */
+export function tellParent(ready: Omit<Ready, "kind">, onParentGone: () => void): void {
+  if (!process.send) return;
+  process.on("disconnect", onParentGone);
+  process.send({ kind: "ready", ...ready } satisfies Ready);
+}
+
+export function untilAborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}
