@@ -7,6 +7,8 @@ export interface Assignment {
   readonly session: SessionId;
   readonly vnode: VNodeId;
   readonly epoch: number;
+  /** Who has hosted the VNode without a break since this epoch goes on; any other starts at the line. */
+  readonly since: number;
   /** The recovery line to start from. */
   readonly line: number;
   /** SHA-256 of the state's blob; empty where the state follows from the seed. */
@@ -19,6 +21,7 @@ export function fromProtoAssignment(assignment: ProtoAssignment): Assignment {
     session: assignment.session as SessionId,
     vnode: assignment.vnode as VNodeId,
     epoch: Number(assignment.epoch),
+    since: Number(assignment.since),
     line: Number(assignment.line),
     state: assignment.state,
     replica: assignment.replica,

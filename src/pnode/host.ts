@@ -81,6 +81,8 @@ export class VNodeHost implements Receiver {
   /** Why it does not run, for people; empty while it does. */
   #trouble = "";
   #failed = false;
+  /** A checkpoint that is missing or damaged: orchestrators then fall back to the line before. */
+  #damagedState = "";
   #events: Event[] = [];
   #handling = false;
   #line = 0;
@@ -113,12 +115,11 @@ export class VNodeHost implements Receiver {
     const before = this.#assignment;
     if (assignment.epoch < before.epoch) return;
     this.#assignment = assignment;
-    const moved = assignment.line !== before.line || assignment.state !== before.state;
-    const renewed = assignment.epoch > before.epoch;
-    const life = this.#life;
-    // A line that went back under a new epoch: the blobs of the newer one are lost, so everybody goes back.
-    if (life !== undefined && renewed && assignment.line < life.process.line) this.#restart();
-    else if (this.#life === undefined && this.#loading === undefined && (moved || renewed)) this.#restart();
+    const changed = assignment.line !== before.line || assignment.state !== before.state;
+    const idle = this.#life === undefined && this.#loading === undefined;
+    // Also when the blobs of the line are lost and everybody goes back to the one before.
+    if (assignment.since > before.epoch) this.#restart();
+    else if (idle && (changed || assignment.epoch > before.epoch)) this.#restart();
     else this.lineAdvanced(assignment.line);
   }
 
@@ -146,6 +147,8 @@ export class VNodeHost implements Receiver {
 
   #restart(): void {
     this.#failed = false;
+    this.#damagedState = "";
+    this.#line = this.#assignment.line;
     this.#shared.tasks.run("end a VNode's life", () => this.#endLife());
     this.#load();
   }
@@ -165,11 +168,12 @@ export class VNodeHost implements Receiver {
         } catch (error) {
           if (signal.aborted) break;
           this.#trouble = messageOf(error);
-          if (isPermanent(error)) {
-            this.#failed = true;
+          this.#failed = isPermanent(error);
+          if (this.#failed) {
             this.#world.log("error", `cannot start: ${this.#trouble}`);
             this.#shared.reports.onUrgent();
-            break;
+            // A lost blob may be found again, or the line moves; anything else stays as it is.
+            if (this.#damagedState === "") break;
           }
           await sleep(this.#world.timers, backoff.next(), signal);
         }
@@ -220,7 +224,7 @@ export class VNodeHost implements Receiver {
       return await this.#shared.blobs.fetch(session, state, signal);
     } catch (error) {
       if (!hasCode(error, "data_loss") && !hasCode(error, "not_found")) throw error;
-      // Orchestrators look for these words: they then fall back to the line before.
+      this.#damagedState = state;
       fail("data_loss", `checkpoint of VNode ${vnode} at step ${line} is lost (blob ${state}): ${messageOf(error)}`);
     }
   }
@@ -231,6 +235,8 @@ export class VNodeHost implements Receiver {
     this.#role = life.role;
     this.#context = life.context;
     this.#trouble = "";
+    this.#failed = false;
+    this.#damagedState = "";
     this.#impatience.progress();
     this.#impatience.start();
     this.#post({ kind: "lineAdvanced", line: this.#line });
@@ -500,7 +506,8 @@ export class VNodeHost implements Receiver {
     const process = this.#life?.process;
     const { phase, detail } = this.#phase();
     const step = BigInt(process?.currentStep ?? this.#assignment.line);
-    return { session, vnode, epoch: BigInt(epoch), step, phase, detail, stepMs: this.#stepMs };
+    const damagedState = phase === "failed" ? this.#damagedState : "";
+    return { session, vnode, epoch: BigInt(epoch), step, phase, detail, stepMs: this.#stepMs, damagedState };
   }
 
   #phase(): { phase: Phase; detail: string } {
