@@ -37,7 +37,7 @@ class Echo implements TextGenerator {
     });
     const words = String(request.prompt).toUpperCase().split(" ").slice(0, request.maxTokens);
     for (const [index, word] of words.entries()) {
-      const last = index === words.length - 1;
+      const last = index === words.length - 1 && request.prompt !== "endless";
       const text = index === 0 ? word : ` ${word}`;
       yield {
         text,

@@ -160,6 +160,9 @@ function streamed(
           controller.enqueue(event(shape.chunk("", piece.finish, false)));
           if (request.includeUsage) controller.enqueue(event(shape.usage(piece)));
           controller.enqueue(event("[DONE]"));
+          controller.close();
+          await pieces.return?.();
+          return;
         }
         next = await pieces.next();
       } catch (error) {
