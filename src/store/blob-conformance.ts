@@ -1,6 +1,7 @@
 // What every BlobStore must do, told as tests, with the bad input that a machine without credentials may send.
 
 import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
 import { after, before, describe, it } from "node:test";
 import { type ErrorCode, hasCode } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
@@ -180,8 +181,12 @@ function describeRefusals(subject: Subject): void {
     const grant = await blobs.grant("upload", hash, content.length, 60_000);
     const altered = Buffer.from(content);
     altered[17]! ^= 1;
+    const ownChecksum = createHash("sha256").update(altered).digest("base64");
     for (const wrong of [altered, content.subarray(1), Buffer.concat([content, content])])
-      await isRefused(request, asRequest(withoutLength(grant), wrong));
+      await isRefused(request, asRequest(withoutLength(grant), wrong), `${wrong.length} bytes`);
+    await isRefused(request, asRequest({ ...grant, headers: {} }, altered), "without the headers of the grant");
+    const headers = { "x-amz-checksum-sha256": ownChecksum };
+    await isRefused(request, asRequest({ ...grant, headers }, altered), "with a checksum of its own");
     assert.equal(await blobs.size(hash), undefined);
   });
 
