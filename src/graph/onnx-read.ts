@@ -15,6 +15,8 @@ export interface DecodeOptions extends Partial<OnnxLimits> {
   readonly batch?: number;
   /** Values of other open sizes, by the name they have in the file. */
   readonly sizes?: Readonly<Record<string, number>>;
+  /** Initializers that become inputs of the graph instead of constants: weights that are to learn. */
+  readonly asInput?: (name: string) => boolean;
 }
 
 /** Float initializers keep their names as constants; int64 inputs become int32, which is what travels. */
@@ -25,7 +27,12 @@ export function decodeOnnx(bytes: Uint8Array, options: DecodeOptions = {}): Grap
     fail("unimplemented", `the ONNX model uses operators that are not supported: ${[...unknown].sort().join(", ")}`);
   const builder = new GraphBuilder(graph.name);
   const values = new Map<string, Value>();
-  for (const [name, tensor] of graph.initializers) values.set(name, builder.constant(tensor, name || "initializer"));
+  for (const [name, tensor] of graph.initializers) {
+    const value = options.asInput?.(name)
+      ? builder.input(name, tensor.dtype, tensor.shape)
+      : builder.constant(tensor, name || "initializer");
+    values.set(name, value);
+  }
   for (const input of graph.inputs)
     if (!values.has(input.name)) values.set(input.name, addInput(builder, input, options));
   for (const node of graph.nodes) addNode(builder, graph, node, values);
