@@ -66,6 +66,8 @@ interface Life {
   /** The line it started from. */
   readonly start: number;
   recordedTo: number;
+  /** States are recorded in order, so that the hashes of all steps below the line are known when it moves. */
+  persisting: Promise<void>;
 }
 
 export class VNodeHost implements Receiver {
@@ -215,6 +217,7 @@ export class VNodeHost implements Receiver {
       ending: new AbortController(),
       start: line,
       recordedTo: line,
+      persisting: Promise.resolve(),
     });
   }
 
@@ -465,13 +468,27 @@ export class VNodeHost implements Receiver {
     life.recordedTo = step;
     // Taken now: the next update changes the weights in place.
     const taken = shell.snapshotAtOnce ? life.compute.state.snapshot(step) : undefined;
-    tasks.run(`checkpoint of VNode ${vnode} at step ${step}`, async () => {
+    const before = life.persisting;
+    const persisting = async () => {
+      await before;
+      if (signal.aborted) return;
       if (step === life.context.schedule.steps) await this.#shared.flush();
       const content = taken ?? life.compute.state.snapshot(step);
-      const options = { session, vnode, pnode, orchestrators, blobs, world: this.#world, timings, shell, signal };
+      const epoch = () => this.#assignment.epoch;
+      const options = {
+        session,
+        vnode,
+        pnode,
+        orchestrators,
+        blobs,
+        world: this.#world,
+        timings,
+        shell,
+        signal,
+        epoch,
+      };
       try {
-        const epoch = () => this.#assignment.epoch;
-        const recorded = await makeDurable({ ...options, epoch }, step, content, hashes);
+        const recorded = await makeDurable(options, step, content, hashes);
         if (this.#life !== life) return;
         if (recorded.kind === "fenced") this.#fenced();
         else {
@@ -482,7 +499,9 @@ export class VNodeHost implements Receiver {
         if (signal.aborted || this.#life !== life) return;
         this.#post({ kind: "failed", reason: `checkpoint at step ${step}: ${messageOf(error)}` });
       }
-    });
+    };
+    life.persisting = persisting();
+    tasks.run(`checkpoint of VNode ${vnode} at step ${step}`, () => life.persisting);
   }
 
   #fenced(): void {
