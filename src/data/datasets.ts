@@ -1,0 +1,154 @@
+// The datasets of a network: names for manifests, kept in the store. Plain functions over stores, for
+// whoever serves them (the orchestrator) or works on them directly (the command line, tests).
+
+import { fail } from "../core/errors.ts";
+import { parseId, type Sha256 } from "../core/ids.ts";
+import type { World } from "../core/world.ts";
+import type { BlobStore } from "../store/blob-store.ts";
+import type { StateStore } from "../store/state-store.ts";
+import { createItem, deleteItem, listItems, readItem } from "../store/update.ts";
+import {
+  blobsOf,
+  datasetBytes,
+  type Manifest,
+  manifestHash,
+  manifestText,
+  parseManifest,
+  unitsOf,
+} from "./manifest.ts";
+import { ruleOf, viewSplit } from "./order.ts";
+import { fetchVerified } from "./shard-cache.ts";
+import { type ShownSample, type ShowRequest, showSamples } from "./show.ts";
+import { type SplitRequest, splitDataset } from "./splits.ts";
+import { tokenise } from "./tokenise.ts";
+
+/** The value of `dataset/{name}`. */
+export interface DatasetRecord {
+  readonly name: string;
+  /** SHA-256 of the manifest, which is a blob. */
+  readonly hash: Sha256;
+  readonly kind: Manifest["kind"];
+  /** Samples, tokens or documents. */
+  readonly units: number;
+  readonly bytes: number;
+  readonly createdWallMs: number;
+}
+
+export interface DatasetsOptions {
+  readonly store: StateStore;
+  readonly blobs: BlobStore;
+  readonly world: Pick<World, "clock" | "timers" | "chance">;
+  /** Sessions that still need the dataset of this hash. */
+  readonly usedBy?: (hash: Sha256) => Promise<readonly string[]> | readonly string[];
+}
+
+export interface Datasets {
+  /** Registers a manifest whose blobs are all there. Adding the same once more is fine. */
+  add(name: string, manifest: Manifest): Promise<DatasetRecord>;
+  get(name: string): Promise<{ record: DatasetRecord; manifest: Manifest }>;
+  manifest(hash: Sha256): Promise<Manifest>;
+  list(): AsyncIterable<DatasetRecord>;
+  /** Refused while a session uses it. Shards that no other dataset has are deleted. */
+  remove(name: string): Promise<void>;
+  split(name: string, newName: string, request: SplitRequest): Promise<DatasetRecord>;
+  tokenise(name: string, newName: string, tokenizer: string, endToken?: string): Promise<DatasetRecord>;
+  show(name: string, request: ShowRequest): Promise<ShownSample[]>;
+}
+
+const keyOf = (name: string) => `dataset/${name}`;
+
+export function openDatasets({ store, blobs, world, usedBy = () => [] }: DatasetsOptions): Datasets {
+  const fetchBlob = (hash: Sha256) => blobs.get(hash);
+
+  async function manifestOf(hash: Sha256): Promise<Manifest> {
+    return parseManifest(new TextDecoder().decode(await fetchVerified(fetchBlob, hash)));
+  }
+
+  async function recordOf(name: string): Promise<DatasetRecord> {
+    const item = await readItem<DatasetRecord>(store, keyOf(parseId(name, "the dataset's name")));
+    return item?.record ?? fail("not_found", `there is no dataset "${name}": dcnr dataset list shows those there are`);
+  }
+
+  async function get(name: string) {
+    const record = await recordOf(name);
+    return { record, manifest: await manifestOf(record.hash) };
+  }
+
+  async function add(name: string, manifest: Manifest): Promise<DatasetRecord> {
+    const key = keyOf(parseId(name, "the dataset's name"));
+    await checkBlobs(blobs, manifest);
+    const text = new TextEncoder().encode(manifestText(manifest));
+    const hash = manifestHash(manifest);
+    await blobs.put(hash, text, text.byteLength);
+    const record: DatasetRecord = {
+      name,
+      hash,
+      kind: manifest.kind,
+      units: unitsOf(manifest),
+      bytes: datasetBytes(manifest),
+      createdWallMs: world.clock.wallMs(),
+    };
+    const { record: stored } = await createItem(store, key, record, world);
+    if (stored?.hash !== hash)
+      fail("already_exists", `there is another dataset called "${name}": remove it or choose another name`);
+    return stored;
+  }
+
+  async function remove(name: string): Promise<void> {
+    const record = await recordOf(name);
+    const sessions = await usedBy(record.hash);
+    if (sessions.length > 0)
+      fail("failed_precondition", `dataset "${name}" is in use by ${sessions.join(", ")}: delete the session first`);
+    const manifest = await manifestOf(record.hash).catch(() => undefined);
+    await deleteItem<DatasetRecord>(store, keyOf(name), world, (current) => current.hash === record.hash);
+    if (manifest) await deleteUnshared(manifest, record.hash);
+  }
+
+  /** Deletes what only this manifest named. Another copy of the dataset under another name keeps everything. */
+  async function deleteUnshared(manifest: Manifest, hash: Sha256): Promise<void> {
+    const garbage = new Set([hash, ...blobsOf(manifest).map((blob) => blob.hash)]);
+    for await (const { record } of listItems<DatasetRecord>(store, "dataset/")) {
+      garbage.delete(record.hash);
+      for (const blob of blobsOf(await manifestOf(record.hash))) garbage.delete(blob.hash);
+    }
+    for (const blob of garbage) await blobs.delete(blob);
+  }
+
+  return {
+    add,
+    get,
+    manifest: manifestOf,
+    remove,
+    async *list() {
+      for await (const { record } of listItems<DatasetRecord>(store, "dataset/")) yield record;
+    },
+    async split(name, newName, request) {
+      const { manifest } = await get(name);
+      return add(newName, await splitDataset(manifest, request, { fetchBlob, blobs }));
+    },
+    async tokenise(name, newName, tokenizer, endToken) {
+      const { manifest } = await get(name);
+      if (manifest.kind !== "text")
+        fail("failed_precondition", `dataset "${name}" holds ${manifest.kind}, not text: there is nothing to tokenise`);
+      return add(newName, await tokenise({ manifest, tokenizer, fetchBlob, blobs, endToken }));
+    },
+    async show(name, request) {
+      return showSamples((await get(name)).manifest, request, fetchBlob);
+    },
+  };
+}
+
+async function checkBlobs(blobs: BlobStore, manifest: Manifest): Promise<void> {
+  for (const { hash, bytes } of blobsOf(manifest)) {
+    const size = await blobs.size(hash);
+    if (size === undefined) fail("failed_precondition", `blob ${hash} of the dataset is not there: upload it first`);
+    if (bytes !== undefined && size !== bytes)
+      fail("data_loss", `blob ${hash} of the dataset has ${size} bytes, the manifest promises ${bytes}`);
+  }
+}
+
+/** How many samples a split has; token streams need the context. Lists need no members to be counted. */
+export function samplesOfSplit(manifest: Manifest, split: string, context?: number): number {
+  const rule = ruleOf(manifest, split);
+  return rule.kind === "list" ? rule.count : viewSplit({ manifest, split, context }).samples;
+}
