@@ -50,7 +50,7 @@ export function deriveBackward(forward: GraphModel, wanted: BackwardRequest): Fo
   }
   const gradients = differentiate(joint, forwardNodes, seeds, targetsOf(forward, wanted.gradientsOf));
   const { outputs, sparse } = gradientOutputs(joint, forward, wanted.gradientsOf, gradients);
-  const gradientNodes = joint.nodes.filter((node) => !forwardNodes.includes(node));
+  const gradientNodes = joint.nodes.slice(forwardNodes.length);
   const saved = savedValues(joint, forwardNodes, gradientNodes, outputs);
   return {
     forward: withSaved(joint, forward, values, saved),
@@ -163,32 +163,42 @@ function inputName(joint: GraphBuilder, model: GraphModel, value: SparseRows["id
   );
 }
 
-function savedInfo(value: Value): ValueInfo {
-  return { name: `saved:${value.name}`, dtype: value.dtype, shape: value.shape };
+/** A forward value that crosses over to the backward graph. */
+interface Saved {
+  readonly value: Value;
+  /** How it crosses over: as rows of a matrix where a product made it, since an output that is reshaped is copied. */
+  readonly form: Value;
 }
 
-/** Which forward values cross over, and which forward nodes run again. */
+function savedInfo({ value, form }: Saved): ValueInfo {
+  return { name: `saved:${value.name}`, dtype: form.dtype, shape: form.shape };
+}
+
 function savedValues(
   joint: GraphBuilder,
   forwardNodes: readonly GraphNode[],
   gradientNodes: readonly GraphNode[],
   outputs: readonly NamedOutput[],
-) {
+): Saved[] {
   const produced = new Set(forwardNodes.flatMap((node) => node.outputs));
   const used = [...gradientNodes.flatMap((node) => node.inputs), ...outputs.map(({ value }) => value.name)];
   const needed = new Set(used.filter((name) => produced.has(name)));
   const saved = chooseSaved({ nodes: forwardNodes, needed, infoOf: (name) => joint.valueOf(name) });
-  return saved.map((name) => joint.valueOf(name));
+  return saved.map((name) => {
+    const value = joint.valueOf(name);
+    const flat = joint.producerOf(value)?.op === "Linear";
+    return { value, form: flat ? joint.op("Reshape", [value], { shape: [-1, value.shape.at(-1) as number] }) : value };
+  });
 }
 
 function withSaved(
   joint: GraphBuilder,
   forward: GraphModel,
   values: ReadonlyMap<string, Value>,
-  saved: readonly Value[],
+  saved: readonly Saved[],
 ): GraphModel {
   const outputs = forward.outputs.map(({ name }) => ({ value: valueNamed(values, name), name }));
-  const kept = saved.map((value) => ({ value, name: savedInfo(value).name }));
+  const kept = saved.map((item) => ({ value: item.form, name: savedInfo(item).name }));
   const { name, inputs } = forward;
   return finish(
     extract({ name, inputs, outputs: [...outputs, ...kept], nodes: joint.nodes, constants: joint.constants }),
@@ -199,9 +209,23 @@ function backwardPart(
   joint: GraphBuilder,
   forwardNodes: readonly GraphNode[],
   gradientNodes: readonly GraphNode[],
-  { outputs, saved }: { outputs: readonly NamedOutput[]; saved: readonly Value[] },
+  { outputs, saved }: { outputs: readonly NamedOutput[]; saved: readonly Saved[] },
 ): GraphModel {
-  const names = new Map(saved.map((value) => [value.name, savedInfo(value).name]));
+  const names = new Map<string, string>();
+  const restored: GraphNode[] = [];
+  for (const item of saved) {
+    const { value, form } = item;
+    const { name } = savedInfo(item);
+    names.set(value.name, value === form ? name : `whole:${value.name}`);
+    if (value !== form)
+      restored.push({
+        op: "Reshape",
+        name: `whole:${value.name}`,
+        inputs: [name],
+        outputs: [`whole:${value.name}`],
+        attributes: { shape: value.shape },
+      });
+  }
   const renamed = (name: string) => names.get(name) ?? name;
   const rename = (node: GraphNode): GraphNode => ({ ...node, inputs: node.inputs.map(renamed) });
   const again = forwardNodes.filter((node) => !node.outputs.every((output) => names.has(output)));
@@ -209,7 +233,7 @@ function backwardPart(
     name: `${joint.name}:backward`,
     inputs: [...saved.map(savedInfo), ...joint.inputs],
     outputs: outputs.map(({ value, name }) => ({ value: { ...value, name: renamed(value.name) }, name })),
-    nodes: justInTime(gradientNodes.map(rename), again.map(rename)),
+    nodes: justInTime(gradientNodes.map(rename), [...restored, ...again.map(rename)]),
     constants: joint.constants,
   });
   const lowered = finish(part);

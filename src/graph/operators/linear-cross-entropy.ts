@@ -14,8 +14,6 @@ import { crossEntropyKernel } from "./softmax-cross-entropy.ts";
 const chunkRowsMax = 512;
 /** Bounds the logits of one chunk: 32 MB. */
 const chunkElementsMax = 8 << 20;
-/** A tall product runs faster as several of about this many rows. */
-const slabRows = 1250;
 
 function chunksOf(rows: number, classes: number, attributes: Attributes): { start: number; end: number }[] {
   const fitting = Math.max(1, Math.min(chunkRowsMax, Math.floor(chunkElementsMax / classes)));
@@ -71,7 +69,7 @@ export const linearCrossEntropy: Operator = {
       if (wanted[0]) dx.push(builder.op("Mul", [builder.op("Gemm", [error, weight]), share]));
       if (!wanted[1]) continue;
       const scaled = builder.op("Mul", [rowsOf(builder, head.x, chunk), share]);
-      const part = tallProduct(builder, builder.op("Transpose", [error], { perm: [1, 0] }), scaled);
+      const part = builder.op("Gemm", [builder.op("Transpose", [error], { perm: [1, 0] }), scaled]);
       dweight = dweight ? builder.op("Add", [dweight, part]) : part;
     }
     const whole = wanted[0] ? builder.op("Reshape", [joined(builder, dx)], { shape: x.shape }) : undefined;
@@ -114,21 +112,4 @@ function logProbabilities(builder: Builder, head: Head, chunk: Chunk): Value {
 
 function joined(builder: Builder, parts: readonly Value[]): Value {
   return parts.length === 1 ? (parts[0] as Value) : builder.op("Concat", parts, { axis: 0 });
-}
-
-/** a b for a tall matrix a, as a stack of products where its rows divide evenly. */
-function tallProduct(builder: Builder, a: Value, b: Value): Value {
-  const [rows, inner] = a.shape as [number, number];
-  const slabs = slabCount(rows);
-  if (slabs === 1) return builder.op("Gemm", [a, b]);
-  // The second operand gets a stack axis too: ONNX Runtime would otherwise join the slabs again.
-  const stack = builder.op("Reshape", [a], { shape: [slabs, rows / slabs, inner] });
-  const product = builder.op("MatMul", [stack, builder.op("Reshape", [b], { shape: [1, ...b.shape] })]);
-  return builder.op("Reshape", [product], { shape: [rows, b.shape[1] as number] });
-}
-
-/** The largest even division into slabs that are not much smaller than wanted. */
-function slabCount(rows: number): number {
-  for (let slabs = Math.floor(rows / (slabRows * 0.75)); slabs > 1; slabs--) if (rows % slabs === 0) return slabs;
-  return 1;
 }
