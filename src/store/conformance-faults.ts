@@ -5,9 +5,10 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { it } from "node:test";
+import { fileURLToPath } from "node:url";
 import { hasCode } from "../core/errors.ts";
 import { sleep, type World } from "../core/world.ts";
-import { countUp, type HotKeys } from "./conformance-race.ts";
+import { countUp, type HotKeys, hotKeyNames, withLosses } from "./conformance-race.ts";
 import { type StoreMethod, withFaults } from "./faulty.ts";
 import type { StateStore } from "./state-store.ts";
 import { createItem, deleteItem, listItems, readItem, updateItem } from "./update.ts";
@@ -92,22 +93,8 @@ export function describeWatch(stores: Stores, world: World): void {
   it("hints at writes and deletes of other handles, and of keys under the prefix only", async () => {
     const { store, other } = stores();
     const prefix = newPrefix();
-    const hinted: string[] = [];
-    let wake = () => {};
-    const cancel = store.watch(prefix, (keys) => {
-      hinted.push(...keys);
-      wake();
-    });
-    const woken = () => new Promise<void>((resolve) => (wake = resolve));
-    const hintOf = async (key: string, since: number) => {
-      while (!hinted.includes(key, since)) await woken();
-    };
+    const { hinted, hintOf, cancel } = await startWatching(store, other, prefix, world);
     try {
-      // A watch may take a moment to begin, so its first hint is provoked until it comes.
-      for (let version = 0; hinted.length === 0; version++) {
-        await other.put(`${prefix}first`, "", version);
-        if (hinted.length === 0) await Promise.race([woken(), sleep(world.timers, 200)]);
-      }
       for (const change of [
         () => other.put(`${prefix}second`, "", 0),
         () => other.delete(`${prefix}second`, 1),
@@ -126,24 +113,50 @@ export function describeWatch(stores: Stores, world: World): void {
 }
 
 export function describeRaces(stores: Stores, subject: StoreUnderTest, world: World): void {
-  it("loses and repeats no count when 4 processes with lost replies race for hot keys", async () => {
-    const { store } = stores();
+  it("loses and repeats no count when 4 processes with lost replies race for hot keys, and hints at them", async () => {
+    const { store, other } = stores();
     const hotKeys: HotKeys = { prefix: newPrefix(), keys: 3, countsPerKey: 10 };
     const address = subject.address?.();
-    await Promise.all(
-      Array.from({ length: 4 }, async (_, racer) => {
+    const { hintOf, cancel } = await startWatching(store, other, hotKeys.prefix, world);
+    try {
+      const racers = [0, 1, 2, 3].map(async (racer) => {
         if (address !== undefined) return countInProcess(address, hotKeys, racer);
-        const own = await subject.open();
-        await countUp(own, hotKeys, world);
-      }),
-    );
+        return countUp(withLosses(await subject.open(), racer), hotKeys, world);
+      });
+      for (const key of hotKeyNames(hotKeys)) await hintOf(key);
+      await Promise.all(racers);
+    } finally {
+      cancel();
+    }
     assert.deepEqual(await counts(store, hotKeys), [40, 40, 40]);
   });
 }
 
+/** A watch may take a moment to begin, so its first hint is provoked until it comes. */
+async function startWatching(store: StateStore, other: StateStore, prefix: string, world: World) {
+  const hinted: string[] = [];
+  let wake = () => {};
+  const cancel = store.watch(prefix, (keys) => {
+    hinted.push(...keys);
+    wake();
+  });
+  const woken = () => new Promise<void>((resolve) => (wake = resolve));
+  const hintOf = async (key: string, since = 0) => {
+    while (!hinted.includes(key, since)) await woken();
+  };
+  const first = `${prefix}first`;
+  let version = 0;
+  while (hinted.length === 0) {
+    await other.put(first, "", version++);
+    if (hinted.length === 0) await Promise.race([woken(), sleep(world.timers, 200)]);
+  }
+  await other.delete(first, version);
+  return { hinted, hintOf, cancel };
+}
+
 async function countInProcess(address: string, hotKeys: HotKeys, racer: number): Promise<void> {
-  const script = new URL(`./conformance-racer.${import.meta.url.endsWith(".ts") ? "ts" : "js"}`, import.meta.url);
-  const child = spawn(process.execPath, [script.pathname, address, JSON.stringify(hotKeys), String(racer)], {
+  const script = fileURLToPath(import.meta.resolve("./conformance-racer.ts"));
+  const child = spawn(process.execPath, [script, address, JSON.stringify(hotKeys), String(racer)], {
     stdio: ["ignore", "ignore", "pipe"],
   });
   let complaint = "";

@@ -3,7 +3,7 @@
 
 import { mkdirSync } from "node:fs";
 import { dirname } from "node:path";
-import { DatabaseSync, type StatementSync } from "node:sqlite";
+import { DatabaseSync } from "node:sqlite";
 import { type DcnrError, fail } from "../core/errors.ts";
 import { type Cancel, every, sleep, type World } from "../core/world.ts";
 import { Hints } from "./hints.ts";
@@ -288,22 +288,7 @@ function toItem(row: object): StoredItem {
   return { ...(row as StoredItem) };
 }
 
-function prepareStatements(
-  database: DatabaseSync,
-): Record<
-  | "get"
-  | "create"
-  | "replace"
-  | "remove"
-  | "listFrom"
-  | "listAfter"
-  | "recordChange"
-  | "forgetChanges"
-  | "dataVersion"
-  | "lastChange"
-  | "changesAfter",
-  StatementSync
-> {
+function prepareStatements(database: DatabaseSync) {
   const list = (operator: string) =>
     database.prepare(`SELECT key, value, version FROM items WHERE key ${operator} ? AND key < ? ORDER BY key LIMIT ?`);
   return {
