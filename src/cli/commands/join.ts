@@ -1,0 +1,123 @@
+// `dcnr join`: one command makes this machine a PNode, until Ctrl-C.
+
+import { hostname } from "node:os";
+import { join } from "node:path";
+import { fail } from "../../core/errors.ts";
+import { parseHours } from "../../pnode/hours.ts";
+import { isLoopback, parseAddress } from "../../protocol/address.ts";
+import { openGrpcNetwork } from "../../protocol/grpc.ts";
+import type { Command, Flags } from "../command.ts";
+import { orchestratorPortDefault } from "../connection.ts";
+import { dataDirectory, directoryOption } from "../directories.ts";
+import { logOptions, worldFrom } from "../logging.ts";
+import { type LentMachine, startRealPNode } from "../pnode-start.ts";
+import { tellParent, untilAborted } from "../processes.ts";
+import { bytes } from "../progress.ts";
+import { parseBytes } from "../quantities.ts";
+import { serviceRecipe } from "../service-recipes.ts";
+import { packagePath } from "../software.ts";
+
+export const command: Command = {
+  summary: "Lend this machine to a network. Ctrl-C hands its work over and leaves.",
+  details:
+    "Nothing is asked. The machine's hardware is found out; limits are yours to set. Peers see the activations they exchange.",
+  positionals: [{ name: "ADDRESS", many: true }],
+  options: {
+    name: { type: "string", value: "NAME", summary: "name to show (default: the host's)" },
+    cpus: { type: "number", summary: "cores to lend (default: all)" },
+    memory: { type: "string", value: "SIZE", summary: "memory to lend, for example 8GB (default: no limit)" },
+    disk: { type: "string", value: "SIZE", summary: "disk to lend for caches" },
+    bandwidth: { type: "string", value: "RATE", summary: "bytes a second to send at most, for example 10MB/s" },
+    hours: { type: "string", value: "FROM-TO", summary: "lend only between these hours, for example 22-7" },
+    region: { type: "string", value: "NAME", summary: "where the machine is, for example eu-west", default: "" },
+    provider: { type: "string", value: "NAME", summary: "who runs the machine", default: "" },
+    price: { type: "number", summary: "price per hour", default: 0 },
+    owner: {
+      type: "string",
+      value: "NAME",
+      summary: "owner; replicas go to different owners (default: the PNode's id)",
+    },
+    listen: {
+      type: "string",
+      value: "ADDRESS",
+      summary: "where peers reach it (default: loopback, or all interfaces for a remote orchestrator)",
+    },
+    advertise: { type: "string", value: "ADDRESS", summary: "address told to peers, behind a name or NAT" },
+    service: { type: "string", value: "KIND", summary: "print a recipe for systemd, launchd or windows, and end" },
+    dir: directoryOption,
+    ...logOptions,
+  },
+  examples: [
+    "dcnr join 192.168.1.20:7700",
+    "dcnr join lab.example:7700 --cpus 4 --memory 8GB --hours 22-7",
+    "dcnr join lab.example:7700 --service systemd > ~/.config/systemd/user/dcnr.service",
+  ],
+  run: async ({ arguments: addresses, flags, out, signal }) => {
+    if (flags.has("service")) {
+      const words = process.argv
+        .slice(2)
+        .filter((word, index, all) => word !== "--service" && all[index - 1] !== "--service");
+      out.raw(serviceRecipe(flags.text("service"), [process.execPath, packagePath("bin/dcnr.js")], words));
+      return 0;
+    }
+    const world = worldFrom(flags);
+    const machine = machineFrom(addresses, flags);
+    const network = openGrpcNetwork({ log: world.log });
+    const { pnode, hardware, workers, gflops, close } = await startRealPNode(machine, world, network);
+    tellParent({ address: pnode.address, id: pnode.id }, () => process.emit("SIGTERM"));
+    if (flags.is("json")) {
+      out.json({
+        id: pnode.id,
+        name: machine.name,
+        address: pnode.address,
+        pid: process.pid,
+        workers,
+        gflops,
+        hardware,
+      });
+    } else {
+      out.line(
+        `PNode ${machine.name} (${pnode.id}) lends ${workers} of ${hardware.cores} cores of ${hardware.cpuModel}, ${gflops.toFixed(0)} GFLOP/s`,
+      );
+      out.line(
+        `memory ${machine.memoryBytes ? `up to ${bytes(machine.memoryBytes)}` : bytes(hardware.memoryBytes)}, ${hardware.gpus.length} GPU(s), peers reach it at ${pnode.address}`,
+      );
+      out.line(`Attached to ${addresses.join(", ")} or trying to. Ctrl-C hands its work over and leaves.`);
+    }
+    await untilAborted(signal);
+    if (!flags.is("json")) out.note("handing VNodes over ... (Ctrl-C again to stop at once)");
+    await pnode.leave("the owner took the machine back");
+    await close();
+    await network.close();
+    return 0;
+  },
+};
+
+function machineFrom(addresses: readonly string[], flags: Flags): LentMachine {
+  const parsed = addresses.map((address) => parseAddress(address, orchestratorPortDefault));
+  const local = parsed.every(({ host }) => isLoopback(host));
+  const size = (flag: string) => (flags.has(flag) ? parseBytes(flags.text(flag), `--${flag}`) : 0);
+  const cpus = flags.optionalNumber("cpus") ?? 0;
+  if (cpus < 0) fail("invalid_argument", "--cpus takes a number of cores above 0");
+  const hours = flags.optionalText("hours") ?? "";
+  if (hours !== "") parseHours(hours);
+  const name = flags.optionalText("name") ?? hostname();
+  return {
+    orchestrators: parsed.map(({ host, port, secure }, index) =>
+      secure ? (addresses[index] as string) : `${host.includes(":") ? `[${host}]` : host}:${port}`,
+    ),
+    directory: flags.optionalText("dir") ?? join(dataDirectory(undefined, process.env), "pnode"),
+    name,
+    owner: flags.optionalText("owner") ?? "",
+    listen: flags.optionalText("listen") ?? (local ? "127.0.0.1:0" : "0.0.0.0:0"),
+    ...(flags.has("advertise") ? { advertise: flags.text("advertise") } : {}),
+    cpus,
+    memoryBytes: size("memory"),
+    diskBytes: size("disk"),
+    bandwidthBytesPerSecond: size("bandwidth"),
+    hours,
+    region: flags.text("region"),
+    provider: flags.text("provider"),
+    pricePerHour: flags.number("price"),
+  };
+}

@@ -1,0 +1,142 @@
+// Puts a real PNode together: finds out what the machine is, opens workers when a session needs them, attaches.
+
+import { mkdir } from "node:fs/promises";
+import { loadavg } from "node:os";
+import { join } from "node:path";
+import { allocate } from "../core/tensor.ts";
+import type { World } from "../core/world.ts";
+import type { EngineKind, Executor } from "../engine/engine.ts";
+import { openExecutor } from "../engine/threads.ts";
+import { GraphBuilder } from "../graph/builder.ts";
+import { type PNode, startPNode } from "../pnode/pnode.ts";
+import type { Network } from "../protocol/network.ts";
+import { findHardware, type HardwareFacts, measureGflops, readHealth } from "../system/hardware.ts";
+import { httpTransfer, openCache, openSpill } from "./pnode-files.ts";
+import { loadIdentity, remembered } from "./pnode-identity.ts";
+import { softwareVersion } from "./software.ts";
+
+export interface LentMachine {
+  readonly orchestrators: readonly string[];
+  readonly directory: string;
+  readonly name: string;
+  readonly owner: string;
+  readonly listen: string;
+  readonly advertise?: string;
+  /** 0 means no limit, in all of these. */
+  readonly cpus: number;
+  readonly memoryBytes: number;
+  readonly diskBytes: number;
+  readonly bandwidthBytesPerSecond: number;
+  readonly hours: string;
+  readonly region: string;
+  readonly provider: string;
+  readonly pricePerHour: number;
+}
+
+export interface StartedPNode {
+  readonly pnode: PNode;
+  readonly hardware: HardwareFacts;
+  readonly workers: number;
+  readonly gflops: number;
+  close(): Promise<void>;
+}
+
+const shardCacheBytesDefault = 2e9;
+
+export async function startRealPNode(machine: LentMachine, world: World, network: Network): Promise<StartedPNode> {
+  await mkdir(machine.directory, { recursive: true });
+  const identity = await loadIdentity(machine.directory, world.chance);
+  const hardware = await findHardware(machine.directory);
+  const workers = Math.max(1, Math.floor(machine.cpus || hardware.cores));
+  const executors = new Map<EngineKind, Promise<Executor>>();
+  const executorFor = (kind: EngineKind): Promise<Executor> => {
+    const open = executors.get(kind) ?? openExecutor({ kind, workers });
+    executors.set(kind, open);
+    return open;
+  };
+  const key = [softwareVersion(), process.version, hardware.cpuModel, hardware.architecture].join("|");
+  const measured = await remembered(machine.directory, "measured.json", key, () => measureMachine(world));
+  const pnode = await startPNode(
+    {
+      ...identity,
+      name: machine.name,
+      software: softwareVersion(),
+      orchestrators: machine.orchestrators,
+      listen: machine.listen,
+      ...(machine.advertise ? { advertise: machine.advertise } : {}),
+      owner: machine.owner,
+      region: machine.region,
+      provider: machine.provider,
+      pricePerHour: machine.pricePerHour,
+      limits: {
+        cpus: workers,
+        memoryBytes: BigInt(machine.memoryBytes),
+        diskBytes: BigInt(machine.diskBytes),
+        bandwidthBytesPerSecond: BigInt(machine.bandwidthBytesPerSecond),
+        hours: machine.hours,
+      },
+      capabilities: {
+        cpuModel: hardware.cpuModel,
+        cores: Math.max(1, Math.floor(hardware.cores)),
+        memoryBytes: BigInt(Math.floor(hardware.memoryBytes)),
+        diskBytes: BigInt(Math.floor(hardware.diskBytes)),
+        architecture: hardware.architecture,
+        platform: hardware.platform,
+        gpus: hardware.gpus.map((gpu) => ({ ...gpu, memoryBytes: BigInt(gpu.memoryBytes) })),
+        gflops: measured.gflops * workers,
+        numerics: [...measured.classes],
+      },
+    },
+    {
+      world,
+      network,
+      executorFor,
+      blobs: httpTransfer,
+      spill: await openSpill(machine.directory),
+      cache: await openCache(join(machine.directory, "shards"), machine.diskBytes || shardCacheBytesDefault),
+      localHour: () => new Date(world.clock.wallMs()).getHours(),
+      measure: () => {
+        const { temperatureCelsius } = readHealth();
+        return {
+          load: Math.min(1, (loadavg()[0] ?? 0) / hardware.cores),
+          ...(temperatureCelsius ? { temperatureCelsius } : {}),
+        };
+      },
+    },
+  );
+  const close = async () => {
+    await Promise.all([...executors.values()].map(async (executor) => (await executor).close()));
+  };
+  return { pnode, hardware, workers, gflops: measured.gflops * workers, close };
+}
+
+interface Measured {
+  readonly gflops: number;
+  readonly classes: readonly { engine: string; class: string }[];
+}
+
+/** The numerics class of each engine and the speed of one core. Engines are closed again: an idle PNode is small. */
+async function measureMachine(world: World): Promise<Measured> {
+  const classes: { engine: string; class: string }[] = [];
+  let gflops = 0;
+  for (const kind of ["native", "portable"] as const) {
+    const executor = await openExecutor({ kind, workers: 1 });
+    classes.push({ engine: kind, class: await executor.numericsClass() });
+    if (kind === "native") gflops = await speedOf(executor, world);
+    await executor.close();
+  }
+  return { gflops, classes };
+}
+
+const probeSize = 512;
+
+async function speedOf(executor: Executor, world: World): Promise<number> {
+  const builder = new GraphBuilder("speed");
+  const shape = [probeSize, probeSize];
+  const product = builder.op("MatMul", [builder.input("a", "float32", shape), builder.input("b", "float32", shape)]);
+  builder.output(product, "c");
+  executor.register("speed", builder.build());
+  const feeds = () => ({ a: allocate("float32", shape), b: allocate("float32", shape) });
+  const work = async () => void (await executor.run("speed", feeds()));
+  return measureGflops(work, 2 * probeSize ** 3, world.clock);
+}
