@@ -45,6 +45,9 @@ export interface Backend {
   close(): Promise<void>;
 }
 
+/** Feeds smaller than this travel inside the message. */
+const messageBytesMax = 4096;
+
 export function executorOver(open: (pool: SharedMemoryPool) => Backend): Executor {
   const graphs = new Map<string, RegisteredGraph>();
   const pool = new SharedMemoryPool((block) => backend.forgetMemory(block));
@@ -68,13 +71,30 @@ export function executorOver(open: (pool: SharedMemoryPool) => Backend): Executo
     for (const { name: output, dtype, shape } of graph.model.outputs)
       outputs[output] = into[output] ?? pool.tensor(dtype, shape);
     const checked = finite === true ? Object.keys(outputs) : finite === false ? [] : finite;
+    const moved = backend.isElsewhere && !transfer ? sharedCopies(feeds) : {};
+    const given = { ...feeds, ...moved };
     try {
-      await backend.submit({ kind: "run", graph, feeds, transfer, into: outputs, finite: checked }, priority);
+      await backend.submit({ kind: "run", graph, feeds: given, transfer, into: outputs, finite: checked }, priority);
     } catch (thrown) {
       pool.recycle(Object.values(outputs).filter((tensor) => !Object.values(into).includes(tensor)));
       throw thrown;
+    } finally {
+      pool.recycle(Object.values(moved));
     }
     return outputs;
+  }
+
+  /** Copies for a worker come from the pool: cloned messages would leave it with garbage of the same size. */
+  function sharedCopies(feeds: Tensors): Record<string, Tensor> {
+    const copies: Record<string, Tensor> = {};
+    for (const [name, tensor] of Object.entries(feeds)) {
+      const { data, dtype, shape } = tensor;
+      if (data.buffer instanceof SharedArrayBuffer || data.byteLength < messageBytesMax) continue;
+      const copy = pool.tensor(dtype, shape);
+      (copy.data as Float32Array).set(data as Float32Array);
+      copies[name] = copy;
+    }
+    return copies;
   }
 
   return {

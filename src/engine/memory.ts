@@ -4,7 +4,7 @@
 import { assert } from "../core/assert.ts";
 import { type DType, elementCount, type Shape, type Tensor, tensorBytes, viewData } from "../core/tensor.ts";
 import type { SharedBytes } from "./engine.ts";
-import { sharedMemory } from "./kernels.ts";
+import { type KernelView, sharedMemory } from "./kernels.ts";
 
 /** Kernels work in place on wasm memories only; below this size staging costs less than a memory of its own. */
 const ownMemoryBytes = 65536;
@@ -112,6 +112,12 @@ export class SharedMemoryPool {
     this.#pooled.delete(buffer);
     this.#dropped(block);
   }
+}
+
+/** A view together with the wasm memory behind it, where there is one. */
+export function locate(view: Float32Array, pool: SharedMemoryPool): KernelView {
+  const memory = pool.blockOf(view.buffer)?.memory;
+  return memory === undefined ? { view } : { view, memory };
 }
 
 /** Whole pages for what gets a memory of its own, else the next power of two, so that tensors of like size share. */

@@ -9,7 +9,8 @@ import type { GraphModel } from "../graph/model.ts";
 import { encodeOnnx } from "../graph/onnx.ts";
 import type { Engine } from "./engine.ts";
 import { sharedMemory } from "./kernels.ts";
-import { type OnnxRuntime, onnxRuntimeEngine } from "./onnx-runtime.ts";
+import { type OnnxRuntime, type OutputHandling, onnxRuntimeEngine } from "./onnx-runtime.ts";
+import { isOnlyUnread, unreadOutput, withUnreadOutput } from "./unread-outputs.ts";
 
 interface NativeRuntime extends OnnxRuntime {
   readonly env: { readonly versions: { readonly node?: string } };
@@ -28,7 +29,7 @@ export async function openNativeEngine(): Promise<Engine> {
     kind: "native" as const,
     version: runtime.env.versions.node ?? "unknown",
     fileHash: libraryHash,
-    writesInPlace: await writesInPlace(runtime),
+    outputs: await outputHandling(runtime),
   };
   return onnxRuntimeEngine(runtime, identity, ["cpu"]);
 }
@@ -45,18 +46,26 @@ const probe: GraphModel = {
  * That the runtime takes views of shared memory as inputs and writes outputs into them is not documented, so it is tried
  * at every start; where it fails, outputs are copied.
  */
-async function writesInPlace(runtime: OnnxRuntime): Promise<boolean> {
+async function outputHandling(runtime: OnnxRuntime): Promise<OutputHandling> {
+  for (const handling of ["unread", "written"] as const) if (await writes(runtime, handling)) return handling;
+  return "copied";
+}
+
+async function writes(runtime: OnnxRuntime, handling: "unread" | "written"): Promise<boolean> {
+  const unread = handling === "unread";
+  const model = encodeOnnx(probe);
+  const session = await runtime.InferenceSession.create(unread ? withUnreadOutput(model) : model, {});
+  const memory = sharedMemory(32).buffer;
+  const [a, sum] = [new Float32Array(memory, 0, 4), new Float32Array(memory, 16, 4)];
+  a.set([1, 2, 3, 4]);
+  const tensor = (data: Float32Array) => new runtime.Tensor("float32", data as Float32Array<ArrayBuffer>, [4]);
   try {
-    const session = await runtime.InferenceSession.create(encodeOnnx(probe), {});
-    const memory = sharedMemory(32).buffer;
-    const [a, sum] = [new Float32Array(memory, 0, 4), new Float32Array(memory, 16, 4)];
-    a.set([1, 2, 3, 4]);
-    const tensor = (data: Float32Array) => new runtime.Tensor("float32", data as Float32Array<ArrayBuffer>, [4]);
-    await session.run({ a: tensor(a) }, { sum: tensor(sum) });
+    await session.run({ a: tensor(a) }, { ...(unread && { [unreadOutput]: null }), sum: tensor(sum) });
+    return !unread && sum.join() === "2,4,6,8";
+  } catch (thrown) {
+    return unread && isOnlyUnread(thrown) && sum.join() === "2,4,6,8";
+  } finally {
     await session.release();
-    return sum.join() === "2,4,6,8";
-  } catch {
-    return false;
   }
 }
 

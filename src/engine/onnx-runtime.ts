@@ -3,13 +3,22 @@
 
 import type { InferenceSession, Tensor as OrtTensor } from "onnxruntime-common";
 import { DcnrError, fail, messageOf } from "../core/errors.ts";
-import { type DType, elementCount, sameShape, type Tensor, type TensorData } from "../core/tensor.ts";
+import {
+  allocate,
+  type DType,
+  elementCount,
+  sameShape,
+  type Tensor,
+  type TensorData,
+  tensorBytes,
+} from "../core/tensor.ts";
 import { lowerModel } from "../graph/lower.ts";
 import type { GraphModel, ValueInfo } from "../graph/model.ts";
 import { encodeOnnx } from "../graph/onnx.ts";
 import { operatorOf } from "../graph/operators/registry.ts";
 import type { Engine, Program, Tensors } from "./engine.ts";
 import { numericsFingerprint, shortClass } from "./fingerprint.ts";
+import { isOnlyUnread, unreadOutput, withUnreadOutput } from "./unread-outputs.ts";
 
 /** The part of onnxruntime-node and onnxruntime-web that we call. */
 export interface OnnxRuntime {
@@ -24,9 +33,17 @@ export interface RuntimeIdentity {
   readonly version: string;
   /** SHA-256 of the files that hold the runtime's machine code. */
   readonly fileHash: () => Promise<string>;
-  /** Whether outputs may be given as buffers that the runtime writes to, shared memory included. */
-  readonly writesInPlace: boolean;
+  readonly outputs: OutputHandling;
 }
+
+/**
+ * `copied`: the runtime allocates outputs, we copy them. `written`: it writes to buffers it is given, shared memory
+ * included, and still hands back copies. `unread`: the same without the copies (unread-outputs.ts).
+ */
+export type OutputHandling = "copied" | "written" | "unread";
+
+/** Below it the copies cost less than what avoids them. */
+const unreadBytesMin = 1 << 16;
 
 /** Graphs are written as they shall run; the runtime's own rewriting would change bits from version to version. */
 export const optimizationLevel = "disabled";
@@ -53,8 +70,11 @@ export function onnxRuntimeEngine(
     kind,
     async load(graph) {
       try {
-        const session = await runtime.InferenceSession.create(encodeOnnx(onlyOnnx(graph)), options);
-        return program(runtime, session, graph, identity.writesInPlace);
+        const outputs = handlingOf(graph, identity.outputs);
+        const model = encodeOnnx(onlyOnnx(graph));
+        const bytes = outputs === "unread" ? withUnreadOutput(model) : model;
+        const session = await runtime.InferenceSession.create(bytes, options);
+        return program(runtime, session, graph, outputs);
       } catch (thrown) {
         throw asFailure(thrown, graph, `cannot be loaded by the ${kind} engine`);
       }
@@ -73,13 +93,19 @@ function onlyOnnx(graph: GraphModel): GraphModel {
   return graph.nodes.some(({ op }) => operatorOf(op).lower !== undefined) ? lowerModel(graph) : graph;
 }
 
-function program(runtime: OnnxRuntime, session: InferenceSession, graph: GraphModel, writesInPlace: boolean): Program {
+function handlingOf(graph: GraphModel, possible: OutputHandling): OutputHandling {
+  const bytes = graph.outputs.reduce((sum, { dtype, shape }) => sum + tensorBytes(dtype, shape), 0);
+  return possible === "unread" && bytes < unreadBytesMin ? "written" : possible;
+}
+
+function program(runtime: OnnxRuntime, session: InferenceSession, graph: GraphModel, outputs: OutputHandling): Program {
   return {
     async run(feeds, into = {}) {
       checkTensors(graph, feeds, into);
       try {
         const given = toRuntime(runtime, graph.inputs, feeds);
-        if (!writesInPlace) return collect(graph, await session.run(given), into, true);
+        if (outputs === "unread") return await runUnread(runtime, session, graph, given, into);
+        if (outputs === "copied") return collect(graph, await session.run(given), into, true);
         const fetches: Record<string, OrtTensor | null> = {};
         for (const { name } of graph.outputs) {
           const target = into[name];
@@ -92,6 +118,25 @@ function program(runtime: OnnxRuntime, session: InferenceSession, graph: GraphMo
     },
     release: () => session.release(),
   };
+}
+
+async function runUnread(
+  runtime: OnnxRuntime,
+  session: InferenceSession,
+  graph: GraphModel,
+  feeds: Record<string, OrtTensor>,
+  into: Tensors,
+): Promise<Tensors> {
+  const results: Record<string, Tensor> = {};
+  for (const { name, dtype, shape } of graph.outputs) results[name] = into[name] ?? allocate(dtype, shape);
+  const fetches = { [unreadOutput]: null, ...toRuntime(runtime, graph.outputs, results) };
+  try {
+    await session.run(feeds, fetches);
+  } catch (thrown) {
+    if (isOnlyUnread(thrown)) return results;
+    throw thrown;
+  }
+  return fail("internal", `graph "${graph.name}" handed back what it should not be able to`);
 }
 
 function asFailure(thrown: unknown, graph: GraphModel, what: string): DcnrError {

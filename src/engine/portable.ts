@@ -19,7 +19,7 @@ export function openPortableEngine(runtime: PortableRuntime, fileHash: () => Pro
     kind: "portable" as const,
     version: runtime.env.versions.web ?? "unknown",
     fileHash,
-    writesInPlace: false,
+    outputs: "copied" as const,
   };
   return onnxRuntimeEngine(runtime, identity, ["wasm"]);
 }

@@ -6,8 +6,8 @@ import { DcnrError } from "../core/errors.ts";
 import type { Tensor } from "../core/tensor.ts";
 import type { EngineKind, Executor, KernelResult } from "./engine.ts";
 import { type Backend, executorOver, type Job, type RegisteredGraph } from "./executor.ts";
-import { viewOf } from "./kernels.ts";
-import type { MemoryBlock, SharedMemoryPool } from "./memory.ts";
+import { KernelRunner, type LoweredCall, viewOf } from "./kernels.ts";
+import { locate, type MemoryBlock, type SharedMemoryPool } from "./memory.ts";
 import type { FromWorker, ToWorker, WireData, WorkerSettings } from "./messages.ts";
 import { silenceTelemetry } from "./native.ts";
 
@@ -34,6 +34,13 @@ export async function openExecutor(options: ExecutorOptions): Promise<Executor> 
   return executor;
 }
 
+/** Up to here a kernel takes less time in the caller's thread than a message to a worker and back. */
+const elementsHereMax = 1 << 16;
+
+function isSmall(call: LoweredCall): boolean {
+  return call.operands.every(({ operand }) => viewOf(operand).length <= elementsHereMax);
+}
+
 interface Waiting {
   readonly job: Job | { readonly kind: "class" } | { readonly kind: "close" };
   readonly priority: number;
@@ -48,6 +55,7 @@ class ThreadBackend implements Backend {
   readonly #pool: SharedMemoryPool;
   readonly #seats: Seat[] = [];
   readonly #queue: Waiting[] = [];
+  #kernels: KernelRunner | undefined;
   #numerics: Promise<string> | undefined;
   #closed = false;
 
@@ -63,10 +71,17 @@ class ThreadBackend implements Backend {
   }
 
   async submit(job: Job, priority: number): Promise<KernelResult> {
+    if (job.kind === "kernel" && isSmall(job.call)) return this.#here(job.call);
     const { result } = await new Promise<FromWorker & { kind: "done" }>((resolve, reject) => {
       this.#enqueue({ job, priority, resolve, reject });
     });
     return result;
+  }
+
+  #here(call: LoweredCall): KernelResult {
+    this.#kernels ??= new KernelRunner();
+    const views = call.operands.map(({ operand }) => locate(viewOf(operand), this.#pool));
+    return this.#kernels.run(call, views);
   }
 
   /** Behind the last call of at least its priority. */
@@ -105,6 +120,7 @@ class ThreadBackend implements Backend {
   }
 
   forgetMemory(block: MemoryBlock): void {
+    if (block.memory !== undefined) this.#kernels?.forget(block.memory);
     for (const seat of this.#seats) seat.forget([], [block.id]);
   }
 
