@@ -18,7 +18,7 @@ import {
 import { type Channel, chunkBytesMax, protocolMajor, type ServedService, service } from "../protocol/network.ts";
 import type { MessageName } from "../vnode/names.ts";
 import { hashOfWire, isFiniteWire, type WireTensor } from "../vnode/wire.ts";
-import { fromDataType, fromProtoName } from "./names.ts";
+import { fromDataType, fromProtoName, toSource } from "./names.ts";
 import type { Directory, OutgoingTensor, Receiver } from "./receiver.ts";
 import type { Resolver } from "./resolver.ts";
 import { StoredTensor } from "./retention.ts";
@@ -50,6 +50,7 @@ interface Judged {
   readonly wire: WireTensor["dtype"];
   readonly shape: readonly number[];
   readonly bytes: number;
+  readonly source: string;
 }
 
 interface Assembly extends Judged {
@@ -144,11 +145,12 @@ class ExchangeStream {
     if (delivery.bytes !== BigInt(bytes)) return refused(`${name.edge} carries ${bytes} bytes, not ${delivery.bytes}`);
     if (!resolver.isOwner(session, expected.from, this.#peer, Number(delivery.epoch)))
       return refused(`PNode ${this.#peer} does not own VNode ${delivery.from} any more`);
-    const judged = { receiver, name, hash: delivery.hash, wire: expected.wire, shape: expected.shape, bytes };
+    const source = toSource(this.#peer, Number(delivery.epoch));
+    const judged = { receiver, name, hash: delivery.hash, wire: expected.wire, shape: expected.shape, bytes, source };
     return this.#admit(judged) ?? judged;
   }
 
-  #admit({ receiver, name, hash }: Judged): Judgement | undefined {
+  #admit({ receiver, name, hash, source }: Judged): Judgement | undefined {
     const admission = receiver.admit(name, hash);
     switch (admission) {
       case "wanted":
@@ -157,11 +159,11 @@ class ExchangeStream {
         return { verdict: Verdict.WAIT, detail: "the VNode is loading its state and will ask" };
       case "beyond":
         // The process notes that this edge has to be asked for.
-        receiver.receive(name, hash, undefined, this.#peer);
+        receiver.receive(name, hash, undefined, source);
         return { verdict: Verdict.WAIT, detail: `step ${name.step} is beyond the window` };
       case "conflict":
       case "duplicate":
-        receiver.receive(name, hash, undefined, this.#peer);
+        receiver.receive(name, hash, undefined, source);
         return { verdict: Verdict.DROPPED, detail: "" };
       case "old":
         return { verdict: Verdict.DROPPED, detail: "" };
@@ -193,7 +195,7 @@ class ExchangeStream {
     // Another copy may have come while this one was assembled.
     const late = this.#admit(judged);
     if (late !== undefined) return this.#receipt(id, late);
-    judged.receiver.receive(judged.name, judged.hash, new StoredTensor(tensor), this.#peer);
+    judged.receiver.receive(judged.name, judged.hash, new StoredTensor(tensor), judged.source);
     return this.#receipt(id, { verdict: Verdict.STORED, detail: "" });
   }
 

@@ -7,6 +7,7 @@ import type { Network } from "../protocol/network.ts";
 import type { MessageName } from "../vnode/names.ts";
 import type { Bandwidth } from "./bandwidth.ts";
 import { Link, type Parcel, type QuestionOutcome } from "./link.ts";
+import { toSource } from "./names.ts";
 import type { Timings } from "./options.ts";
 import type { Directory, OutgoingTensor } from "./receiver.ts";
 import type { Location, Resolver } from "./resolver.ts";
@@ -82,14 +83,15 @@ export class Exchange {
     if (admission === "old" || admission === "unknown" || admission === "loading") return;
     const wanted = admission === "wanted";
     const tensor = message.payload.peek();
+    const source = toSource(pnode, sender.epoch);
     if (!wanted || tensor !== undefined) {
       // The receiver gets a handle of its own, since the sender's may move to disk.
-      receiver.receive(message.name, message.hash, tensor && new StoredTensor(tensor), pnode);
+      receiver.receive(message.name, message.hash, tensor && new StoredTensor(tensor), source);
       return;
     }
     tasks.run("hand over a tensor from disk", async () => {
       const loaded = await message.payload.load();
-      receiver.receive(message.name, message.hash, new StoredTensor(loaded), pnode);
+      receiver.receive(message.name, message.hash, new StoredTensor(loaded), source);
     });
   }
 

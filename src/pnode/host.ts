@@ -18,7 +18,7 @@ import type { BlobClient } from "./blob-client.ts";
 import { makeDurable, type StepHash } from "./checkpoints.ts";
 import type { Exchange, Sender } from "./exchange.ts";
 import { Impatience } from "./impatience.ts";
-import { toProtoName } from "./names.ts";
+import { fromSource, toProtoName } from "./names.ts";
 import type { Bounds, ShellRules, Timings } from "./options.ts";
 import type { Orchestrators } from "./orchestrators.ts";
 import { evaluationMetrics, publishedMetrics } from "./published.ts";
@@ -91,8 +91,6 @@ export class VNodeHost implements Receiver {
   #stepMs = 0;
   #computedMs = 0;
   #lives = 0;
-  /** Steps at or below it were computed before, by an earlier owner or life. */
-  #replayTo = 0;
 
   constructor(shared: HostShared, assignment: Assignment) {
     this.#shared = shared;
@@ -186,6 +184,8 @@ export class VNodeHost implements Receiver {
 
   async #loadOnce(signal: AbortSignal): Promise<void> {
     const { session, vnode, line, state } = this.#assignment;
+    // Only the state before the first step follows from the seed.
+    if (line > 0 && state === "") fail("unavailable", `no state of VNode ${vnode} at step ${line} is known yet`);
     const context = await this.#shared.session(session);
     const role = roleOf(context.plan, vnode);
     const file = state === "" ? undefined : await this.#fetchState(state as Sha256, signal);
@@ -252,7 +252,6 @@ export class VNodeHost implements Receiver {
     this.#life = undefined;
     this.#events = [];
     if (life === undefined) return;
-    this.#replayTo = Math.max(this.#replayTo, life.process.currentStep);
     life.ending.abort();
     for (const payload of life.process.payloads()) this.#shared.retention.release(payload);
     await life.compute.close();
@@ -272,14 +271,10 @@ export class VNodeHost implements Receiver {
     return this.#life?.process.admit(name, hash) ?? "loading";
   }
 
-  get isLoading(): boolean {
-    return this.#life === undefined;
-  }
-
   receive(name: MessageName, hash: string, tensor: StoredTensor | undefined, from: string): void {
     if (this.#life === undefined) return;
     if (this.#life.process.admit(name, hash) === "wanted") this.#impatience.progress();
-    this.#post({ kind: "arrived", name, hash, payload: tensor as StoredTensor, from });
+    this.#post({ kind: "arrived", name, hash, payload: tensor, from });
   }
 
   asked(names: readonly MessageName[], asker: Asker): void {
@@ -345,7 +340,7 @@ export class VNodeHost implements Receiver {
         break;
       case "evidence": {
         const { session } = this.#assignment;
-        const witness = ({ from, hash }: { from: string; hash: string }) => ({ pnode: from, hash, epoch: 0n });
+        const witness = ({ from, hash }: { from: string; hash: string }) => ({ ...fromSource(from), hash });
         this.#world.log("error", `two contents for step ${effect.name.step} on ${effect.name.edge}`);
         this.#shared.reports.evidence({
           name: toProtoName(session, effect.name),
@@ -464,8 +459,8 @@ export class VNodeHost implements Receiver {
     const { session, vnode } = this.#assignment;
     const signal = AbortSignal.any([life.ending.signal, this.#ending.signal]);
     const { orchestrators, blobs, timings, shell, pnode, tasks } = this.#shared;
+    // All since the last accepted one: checkpoints are uploaded side by side and may be recorded out of order.
     const hashes = life.hashes.filter((entry) => entry.step > life.recordedTo);
-    life.recordedTo = step;
     // Taken now: the next update changes the weights in place.
     const taken = shell.snapshotAtOnce ? life.compute.state.snapshot(step) : undefined;
     const before = life.persisting;
@@ -492,6 +487,7 @@ export class VNodeHost implements Receiver {
         if (this.#life !== life) return;
         if (recorded.kind === "fenced") this.#fenced();
         else {
+          life.recordedTo = Math.max(life.recordedTo, step);
           this.#post({ kind: "persisted", step });
           this.#shared.onLine(session, recorded.line);
         }
@@ -534,10 +530,7 @@ export class VNodeHost implements Receiver {
     const process = this.#life?.process;
     if (process === undefined) return { phase: "loading", detail: this.#trouble };
     if (process.ended === "done") return { phase: "done", detail: "" };
-    if (!process.idle)
-      return process.currentStep < this.#replayTo
-        ? { phase: "replaying", detail: "" }
-        : { phase: "computing", detail: "" };
+    if (!process.idle) return { phase: process.catchingUp ? "replaying" : "computing", detail: "" };
     const [first] = process.missing();
     const seconds = (this.#impatience.waitedMs / 1_000).toFixed(1);
     if (first !== undefined)

@@ -46,3 +46,13 @@ export function toDataType(wire: WireType): DataType {
 export function fromDataType(dtype: DataType): WireType | undefined {
   return (Object.keys(dataTypes) as WireType[]).find((wire) => dataTypes[wire] === dtype);
 }
+
+/** Who sent a tensor, as processes remember it for evidence. */
+export function toSource(pnode: string, epoch: number): string {
+  return `${epoch} ${pnode}`;
+}
+
+export function fromSource(source: string): { pnode: string; epoch: bigint } {
+  const [epoch = "0", ...pnode] = source.split(" ");
+  return { pnode: pnode.join(" "), epoch: BigInt(epoch) };
+}

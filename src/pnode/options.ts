@@ -111,6 +111,18 @@ export const boundsDefault: Bounds = {
   snapshotBytesMax: 512 << 20,
 };
 
+/** Shares of what the owner lends; weights and activations take the rest. 0: no limit. */
+export function boundsWithin(memoryBytes: number): Bounds {
+  if (memoryBytes <= 0) return boundsDefault;
+  const share = (bytes: number, part: number) => Math.min(bytes, Math.floor(memoryBytes * part));
+  return {
+    ...boundsDefault,
+    retainedBytesMax: share(boundsDefault.retainedBytesMax, 0.15),
+    shardBytesMax: share(boundsDefault.shardBytesMax, 0.1),
+    snapshotBytesMax: share(boundsDefault.snapshotBytesMax, 0.15),
+  };
+}
+
 export interface Timings {
   /** Until an orchestrator says otherwise. */
   readonly heartbeatIntervalMs: number;

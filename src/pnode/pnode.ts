@@ -18,7 +18,7 @@ import { type HostShared, VNodeHost } from "./host.ts";
 import { type Hours, parseHours } from "./hours.ts";
 import {
   type Bounds,
-  boundsDefault,
+  boundsWithin,
   type PNodeDependencies,
   type PNodeOptions,
   soundShell,
@@ -88,7 +88,7 @@ class HostingNode implements PNode, Directory {
     this.#options = options;
     this.#dependencies = dependencies;
     this.#timings = { ...timingsDefault, ...options.timings };
-    this.#bounds = { ...boundsDefault, ...options.bounds };
+    this.#bounds = { ...boundsWithin(Number(options.limits?.memoryBytes ?? 0n)), ...options.bounds };
     this.#hours = parseHours(options.limits?.hours ?? "");
     this.#incarnation = Buffer.from(world.chance.bytes(12)).toString("hex");
     const timings = this.#timings;

@@ -24,7 +24,8 @@ export type ProcessEvent<Payload, Asker> =
       readonly kind: "arrived";
       readonly name: MessageName;
       readonly hash: string;
-      readonly payload: Payload;
+      /** Absent where the host has only its name: then it is never stored. */
+      readonly payload?: Payload;
       /** Who sent it, for evidence. */
       readonly from: string;
     }

@@ -33,7 +33,7 @@ function sorted(hashes: Map<string, string>): [string, string][] {
 }
 
 describe("the process of a VNode", () => {
-  const seeds = Array.from({ length: 100 }, (_, seed) => seed);
+  const seeds = Array.from({ length: 60 }, (_, seed) => seed);
 
   it("publishes a hash for every step of every VNode", () => {
     for (const seed of seeds) {

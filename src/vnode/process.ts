@@ -25,6 +25,8 @@ export interface ProcessOptions {
   readonly rules?: Rules;
 }
 
+type Arrival<Payload> = Extract<ProcessEvent<Payload, never>, { kind: "arrived" }>;
+
 /** Without gradients nothing holds a VNode back, so the line does. */
 const stepsBeyondLineMax = 64;
 
@@ -78,6 +80,11 @@ export class Process<Payload, Asker> {
     return this.#work.running === 0;
   }
 
+  /** True while it asks for messages that were sent before it began to listen. */
+  get catchingUp(): boolean {
+    return this.#options.line > 0 && this.#pulled.size > 0;
+  }
+
   admit(name: MessageName, hash: string): Admission {
     return this.#inbox.admit(name, hash, this.#step);
   }
@@ -103,7 +110,7 @@ export class Process<Payload, Asker> {
         this.#enterStep();
         break;
       case "arrived":
-        this.#emit({ kind: "receipt", verdict: this.#receive(event.name, event, event.from) });
+        this.#emit({ kind: "receipt", verdict: this.#receive(event) });
         break;
       case "forwardDone":
         this.#work.forwardDone(event.step, event.microbatch, event.measures);
@@ -156,11 +163,15 @@ export class Process<Payload, Asker> {
 
   // Receiving
 
-  #receive(name: MessageName, sealed: Sealed<Payload>, from: string): Verdict {
-    const admission = this.admit(name, sealed.hash);
+  #receive({ name, hash, payload, from }: Arrival<Payload>): Verdict {
+    const admission = this.admit(name, hash);
     switch (admission) {
       case "wanted":
-        this.#inbox.store(name, { hash: sealed.hash, payload: sealed.payload }, from);
+        if (payload === undefined) {
+          this.#pulled.add(sourceKey(name));
+          return "wait";
+        }
+        this.#inbox.store(name, { hash, payload }, from);
         return "stored";
       case "beyond":
         this.#pulled.add(sourceKey(name));
@@ -168,7 +179,7 @@ export class Process<Payload, Asker> {
       case "conflict": {
         const first = this.#inbox.witness(name);
         assert(first !== undefined, "a conflict has a first witness");
-        this.#emit({ kind: "evidence", name, first, second: { from, hash: sealed.hash } });
+        this.#emit({ kind: "evidence", name, first, second: { from, hash } });
         return "dropped";
       }
       case "duplicate":
