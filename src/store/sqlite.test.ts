@@ -31,6 +31,14 @@ describe("an SQLite store", () => {
     await assert.rejects(second.get("key"), /is closed/);
   });
 
+  it("is created once by several that come first together", async () => {
+    const path = join(folder, "together.db");
+    const stores = await Promise.all(Array.from({ length: 8 }, () => openSqliteStore({ path, world })));
+    const outcomes = await Promise.all(stores.map((store) => store.put("key", "value", 0)));
+    assert.deepEqual(outcomes.filter(Boolean), [1]);
+    for (const store of stores) await store.close();
+  });
+
   it("waits for a writer that holds the lock, while the event loop goes on", async () => {
     const path = join(folder, "busy.db");
     const store = await openSqliteStore({ path, world });

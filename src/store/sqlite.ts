@@ -58,8 +58,9 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stat
 }
 
 function prepareFile(database: DatabaseSync, path: string): void {
-  const known = pragma(database, "application_id") === applicationId;
+  // In this order: the process that creates the tables marks the file in the same transaction.
   const tables = database.prepare("SELECT count(*) AS count FROM sqlite_schema").get() as { count: number };
+  const known = pragma(database, "application_id") === applicationId;
   if (!known && tables.count > 0)
     fail("failed_precondition", `${path} is an SQLite file of another program: name another path for the store`);
   database.exec("PRAGMA journal_mode = WAL");
