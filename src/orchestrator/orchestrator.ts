@@ -1,10 +1,11 @@
 // One orchestrator: its parts put together, its services on one port. It keeps nothing that matters: all state is
 // in the store, so any number of them share one, and any of them may die.
 
+import { hasCode, messageOf } from "../core/errors.ts";
 import type { OrchestratorId } from "../core/ids.ts";
 import { parseId } from "../core/ids.ts";
 import type { World } from "../core/world.ts";
-import { withFields } from "../core/world.ts";
+import { sleep, withFields } from "../core/world.ts";
 import type { HttpHandler, Network, ServedService } from "../protocol/network.ts";
 import { blobHttpHandler } from "../store/blob-http.ts";
 import type { BlobStore } from "../store/blob-store.ts";
@@ -70,6 +71,7 @@ export interface Orchestrator {
 
 const orphanCheckMs = 500;
 const rateSampleMs = 1_000;
+const firstRefreshMs = 60_000;
 
 export async function startOrchestrator(
   options: OrchestratorOptions,
@@ -106,10 +108,10 @@ export async function startOrchestrator(
   const blobHttp = blobHttpHandler(blobs);
   const http: HttpHandler = async (request, peer) => (await blobHttp(request, peer)) ?? options.http?.(request, peer);
 
-  await mirror.refresh();
+  await firstRefresh(mirror, world);
   const server = await network.serve(options.listen, services, http);
   context.address = options.advertise ?? server.address;
-  const unwatch = await begin(parts, orphans);
+  const unwatch = begin(parts, orphans);
   events.emit("info", "orchestrator.started", `orchestrator ${id} serves on ${context.address}`);
 
   let stopping: Promise<void> | undefined;
@@ -133,6 +135,21 @@ export async function startOrchestrator(
       return stopping;
     },
   };
+}
+
+/** A store that is still starting is waited for; one that refuses for good is not. */
+async function firstRefresh(mirror: Mirror, world: World): Promise<void> {
+  const untilMs = world.clock.monotonicMs() + firstRefreshMs;
+  for (;;) {
+    try {
+      await mirror.refresh();
+      return;
+    } catch (thrown) {
+      if (!hasCode(thrown, "unavailable") || world.clock.monotonicMs() > untilMs) throw thrown;
+      world.log("warn", `the store does not answer yet: ${messageOf(thrown)}`);
+      await sleep(world.timers, 200);
+    }
+  }
 }
 
 /** Silence is counted in missed heartbeats, whatever their interval. */
@@ -184,12 +201,12 @@ function assemble(context: Context): { parts: Parts; orphans: Orphans } {
   return { parts, orphans };
 }
 
-async function begin(parts: Parts, orphans: Orphans): Promise<(() => void)[]> {
+function begin(parts: Parts, orphans: Orphans): (() => void)[] {
   const { context, controller, presence, registry, metrics, views, bell } = parts;
   const { tasks, timings, mirror, events } = context;
   mirror.start();
   registry.start();
-  await presence.start();
+  presence.start();
   tasks.every("the listing of records", timings.refreshIntervalMs, async () => {
     await mirror.refresh();
     controller.touchAll();

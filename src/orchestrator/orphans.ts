@@ -6,12 +6,14 @@ import { key, type PNodeRecord } from "./records.ts";
 import { afterFailure } from "./reliability.ts";
 import { forEachAtOnce } from "./tasks.ts";
 
+const checksLeast = 2;
+
 export class Orphans {
   readonly #context: Context;
   readonly #presence: Presence;
   readonly #onLost: (pnode: PNodeRecord) => void;
   /** When this orchestrator first saw each attachment without a living orchestrator. */
-  readonly #sinceMs = new Map<string, number>();
+  readonly #since = new Map<string, { readonly ms: number; checks: number }>();
 
   constructor(context: Context, presence: Presence, onLost: (pnode: PNodeRecord) => void) {
     this.#context = context;
@@ -29,11 +31,12 @@ export class Orphans {
       if (pnode.status !== "online" && pnode.status !== "leaving") continue;
       if (this.#presence.alive(pnode.orchestrator, pnode.orchestratorIncarnation)) continue;
       present.add(pnode.attachment);
-      const since = this.#sinceMs.get(pnode.attachment) ?? nowMs;
-      this.#sinceMs.set(pnode.attachment, since);
-      if (nowMs - since >= timings.orphanGraceMs) due.push(pnode);
+      const since = this.#since.get(pnode.attachment) ?? { ms: nowMs, checks: 0 };
+      this.#since.set(pnode.attachment, since);
+      // Counting checks as well guards against a clock that leaps ahead.
+      if (nowMs - since.ms >= timings.orphanGraceMs && ++since.checks >= checksLeast) due.push(pnode);
     }
-    for (const attachment of this.#sinceMs.keys()) if (!present.has(attachment)) this.#sinceMs.delete(attachment);
+    for (const attachment of this.#since.keys()) if (!present.has(attachment)) this.#since.delete(attachment);
     await forEachAtOnce(due, 32, (pnode) => this.#lose(pnode));
   }
 

@@ -4,7 +4,7 @@
 import type { PNodeId } from "../core/ids.ts";
 import { slowestMs } from "./placement/balance.ts";
 import { type Bin, binOf, chooseBins, fits, type Purse, put, stageMs } from "./placement/bins.ts";
-import { classOf, eligible, whyNot } from "./placement/constraints.ts";
+import { classOf, eligible, poolEligible, whyNot } from "./placement/constraints.ts";
 import { expectedGflops, type Fleet } from "./placement/fleet.ts";
 import { balanced } from "./placement/layouts.ts";
 import type { Decision, FleetNode, Placement, PlacementPlan, Policy, Unplaced } from "./placement/types.ts";
@@ -16,7 +16,7 @@ export function place(plan: PlacementPlan, fleet: Fleet, asked: Policy): Placeme
   const edges = unitEdges(plan, unitOf);
   const settled = settle(units, policy);
   const missing = units.filter((unit) => settled.get(unit.index) === undefined);
-  const work: Work = { plan, fleet, policy, units, decisions: [], unplaced: [] };
+  const work: Work = { plan, fleet, policy, units, decisions: [], unplaced: [], slowestMs: 0, whyNot: undefined };
 
   let bins = chooseBins(fleet, policy, plan.session, missing);
   let purse = fill(bins, units, settled, policy);
@@ -30,11 +30,12 @@ export function place(plan: PlacementPlan, fleet: Fleet, asked: Policy): Placeme
     const bin = bins[layout[unit.index] as number];
     if (bin) put(bin, unit, purse);
   }
+  work.slowestMs = slowestMs(bins);
   for (const unit of units) {
+    if (unit.vnodes.every((vnode) => policy.current.has(vnode.id))) continue;
     const home = settled.get(unit.index);
     const bin = home === undefined ? bins[layout[unit.index] as number] : bins.find((one) => one.node.id === home);
-    const whole = unit.vnodes.every((vnode) => policy.current.has(vnode.id));
-    if (!whole) explain(work, unit, bin, bins, 0);
+    explain(work, unit, bin, bins, 0);
   }
   if (policy.replicas > 1) placeReplicas(work, bins, purse, settled, layout);
   return {
@@ -52,6 +53,10 @@ interface Work {
   readonly units: readonly Unit[];
   readonly decisions: Decision[];
   readonly unplaced: Unplaced[];
+  /** Of the primaries, for the reasons. */
+  slowestMs: number;
+  /** Made when first needed: it looks at the whole fleet. */
+  whyNot: ((unit: Unit) => string) | undefined;
 }
 
 /** Units with a primary stay there; VNodes of a group that lost their place follow the rest of it. */
@@ -86,49 +91,51 @@ function fill(
 
 /** The class whose PNodes are fastest together, as far as the session can use them. */
 function chooseClass(plan: PlacementPlan, fleet: Fleet, policy: Policy): string {
-  const speeds = new Map<string, { gflops: number; nodes: number }>();
+  const classes = fleet.classes(policy.engine);
+  if (classes.length <= 1) return classes[0] ?? "";
+  const sums = new Map(classes.map((own) => [own, { gflops: 0, nodes: 0, policy: { ...policy, numericsClass: own } }]));
+  let undecided = classes.length;
   for (const pool of fleet.pools()) {
+    if (undecided === 0) break;
     const own = classOf(pool.example, policy.engine);
-    if (own === undefined) continue;
-    const sum = speeds.get(own) ?? { gflops: 0, nodes: 0 };
-    speeds.set(own, sum);
-    if (sum.nodes >= plan.vnodes.length) continue;
+    const sum = own === undefined ? undefined : sums.get(own);
+    if (!sum || sum.nodes >= plan.vnodes.length || !poolEligible(pool, sum.policy, plan.session)) continue;
     for (const node of pool.nodes) {
-      if (sum.nodes >= plan.vnodes.length) break;
-      if (!eligible(node, { ...policy, numericsClass: own }, plan.session)) continue;
+      if (!eligible(node, sum.policy, plan.session)) continue;
       sum.gflops += expectedGflops(node, plan.session);
-      sum.nodes++;
+      if (++sum.nodes < plan.vnodes.length) continue;
+      undecided--;
+      break;
     }
   }
-  let best = "";
-  let bestGflops = -1;
-  for (const [own, { gflops }] of Array.from(speeds).sort(([a], [b]) => (a < b ? -1 : 1))) {
-    if (gflops <= bestGflops) continue;
-    best = own;
-    bestGflops = gflops;
-  }
-  return best;
+  const fastest = (best: string, own: string) =>
+    (sums.get(own)?.gflops ?? 0) > (sums.get(best)?.gflops ?? 0) ? own : best;
+  return classes.reduce(fastest);
 }
 
 function explain(work: Work, unit: Unit, bin: Bin | undefined, bins: readonly Bin[], replica: number): void {
   const { plan, fleet, policy } = work;
   if (!bin) {
-    const left = new Map(bins.map((one) => [one.node.id, one.memoryLeftBytes]));
-    const memoryLeft = (node: FleetNode) => left.get(node.id) ?? node.memoryFreeBytes;
-    const reason = replica === 0 ? whyNot(fleet, policy, plan.session, unit, memoryLeft) : replicaReason(replica);
+    if (replica === 0) work.whyNot ??= reasons(fleet, policy, plan.session, bins);
+    const reason = replica === 0 ? (work.whyNot?.(unit) ?? "") : replicaReason(replica);
     for (const vnode of unit.vnodes) work.unplaced.push({ vnode: vnode.id, replica, reason });
     return;
   }
-  const reason = reasonOf(bin, unit, bins, replica);
+  const reason = reasonOf(bin, unit, work.slowestMs, replica);
   for (const vnode of unit.vnodes) {
     if ((policy.current.get(vnode.id)?.length ?? 0) > replica) continue;
     work.decisions.push({ vnode: vnode.id, replica, pnode: bin.node.id, reason });
   }
 }
 
-function reasonOf(bin: Bin, unit: Unit, bins: readonly Bin[], replica: number): string {
+function reasons(fleet: Fleet, policy: Policy, session: string, bins: readonly Bin[]): (unit: Unit) => string {
+  const left = new Map(bins.map((one) => [one.node.id, one.memoryLeftBytes]));
+  return whyNot(fleet, policy, session, (node) => left.get(node.id) ?? node.memoryFreeBytes);
+}
+
+function reasonOf(bin: Bin, unit: Unit, slowest: number, replica: number): string {
   const speed = `${bin.node.gflops.toPrecision(3)} GFLOP/s`;
-  const stage = `${stageMs(bin).toPrecision(3)} ms a step there, slowest ${slowestMs(bins).toPrecision(3)} ms`;
+  const stage = `${stageMs(bin).toPrecision(3)} ms a step there, slowest ${slowest.toPrecision(3)} ms`;
   const group = unit.vnodes.length > 1 ? `, with ${unit.vnodes.length - 1} more of its group` : "";
   const copy = replica > 0 ? `copy ${replica + 1}, of another owner; ` : "";
   return `${copy}${speed}, ${stage}${group}`;

@@ -10,8 +10,12 @@ import { key, type OrchestratorRecord } from "./records.ts";
 interface Seen {
   readonly record: OrchestratorRecord;
   readonly version: number;
-  changedMs: number;
+  readonly changedMs: number;
+  /** Reads since then; a clock that leaps ahead makes nobody look dead. */
+  readonly unchangedReads: number;
 }
+
+const unchangedReadsLeast = 2;
 
 /** Records of orchestrators that died this long ago are removed by whoever notices. */
 const forgetMs = 600_000;
@@ -29,8 +33,9 @@ export class Presence {
     this.#onDeath = onDeath;
   }
 
-  async start(): Promise<void> {
-    await this.#round();
+  start(): void {
+    // If the store is away now, the next rounds make up for it.
+    this.#context.tasks.run("the first presence round", () => this.#round());
     this.#context.tasks.every("the presence round", this.#context.timings.presenceIntervalMs, () => this.#round());
   }
 
@@ -65,7 +70,8 @@ export class Presence {
 
   /** Only time in which the store could be read counts: an outage makes nobody look dead. */
   #expired(seen: Seen): boolean {
-    return this.#readMs - seen.changedMs >= this.#context.timings.presenceExpiryMs;
+    const standsStillMs = this.#readMs - seen.changedMs;
+    return standsStillMs >= this.#context.timings.presenceExpiryMs && seen.unchangedReads >= unchangedReadsLeast;
   }
 
   async #round(): Promise<void> {
@@ -89,7 +95,10 @@ export class Presence {
       found.add(record.id);
       const before = this.#seen.get(record.id);
       const changed = before === undefined || before.version !== version || this.#interrupted;
-      this.#seen.set(record.id, { record, version, changedMs: changed ? nowMs : before.changedMs });
+      const stands = changed
+        ? { changedMs: nowMs, unchangedReads: 0 }
+        : { changedMs: before.changedMs, unchangedReads: before.unchangedReads + 1 };
+      this.#seen.set(record.id, { record, version, ...stands });
     }
     for (const known of this.#seen.keys()) if (!found.has(known)) this.#seen.delete(known);
     this.#interrupted = false;

@@ -35,6 +35,7 @@ export class Registry {
   /** Least recently heard first. */
   readonly #bySeen = new Map<PNodeId, Attachment>();
   #count = 0;
+  #scannedMs = 0;
 
   constructor(context: Context, presence: Presence, composer: Composer, hooks: RegistryHooks) {
     this.#context = context;
@@ -46,6 +47,7 @@ export class Registry {
 
   start(): void {
     const { tasks, timings, mirror } = this.#context;
+    this.#scannedMs = this.#context.world.clock.monotonicMs();
     tasks.every("the search for silent PNodes", silenceScanMs, () => this.#scanSilent());
     tasks.every("saving uptimes", Math.min(timings.uptimeSaveMs, 10_000), () => this.#saveUptimes());
     mirror.onChange((storeKey, now) => {
@@ -305,6 +307,10 @@ export class Registry {
   #scanSilent(): void {
     const { world, timings } = this.#context;
     const nowMs = world.clock.monotonicMs();
+    const gapMs = nowMs - this.#scannedMs;
+    this.#scannedMs = nowMs;
+    // This process stood still itself: what came meanwhile is still to be read, so nobody has been silent.
+    if (gapMs > timings.silentMs / 2) for (const one of this.#bySeen.values()) one.lastSeenMs = nowMs;
     for (const attachment of this.#bySeen.values()) {
       if (nowMs - attachment.lastSeenMs < timings.silentMs) break;
       this.#bySeen.delete(attachment.pnode);

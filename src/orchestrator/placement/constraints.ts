@@ -110,29 +110,41 @@ export function gpuReason(policy: Policy, nodes: readonly FleetNode[], gpus: num
   return `needs ${gpus} ${gpus === 1 ? "GPU" : "GPUs"}${size}; ${free} free of ${all}${together}${next ? `; ${next}` : ""}`;
 }
 
-/** Why no PNode can take a unit; looks at the whole fleet, so it is for units that stay without a place. */
+/** Says why no PNode can take a unit; looks at the whole fleet once, so it is for units that stay without a place. */
 export function whyNot(
   fleet: Fleet,
   policy: Policy,
   session: string,
-  unit: { readonly memoryBytes: number; readonly gpus: number },
   memoryLeft: (node: FleetNode) => number,
-): string {
+): (unit: { readonly memoryBytes: number; readonly gpus: number }) => string {
   let nodes = Array.from(fleet.nodes());
-  if (nodes.length === 0) return "no PNode is online: lend a machine with `dcnr join`";
+  if (nodes.length === 0) return () => "no PNode is online: lend a machine with `dcnr join`";
   for (const constraint of constraints) {
     const left = nodes.filter((node) => constraint.holds(node, policy, session));
-    if (left.length === 0) return constraint.missing(policy, nodes);
+    if (left.length === 0) {
+      const reason = constraint.missing(policy, nodes);
+      return () => reason;
+    }
     nodes = left;
   }
-  const withGpus = nodes.filter((node) => gpusFree(node, policy.requirements.gpuMemoryBytes) >= unit.gpus);
-  if (unit.gpus > 0 && withGpus.length === 0) return gpuReason(policy, nodes, unit.gpus);
-  const free = most(withGpus, memoryLeft);
-  if (free < unit.memoryBytes) {
-    const next = policy.nextFree?.("memory");
-    return `needs ${bytes(unit.memoryBytes)} of memory; the most that is free on one of ${count(withGpus)} is ${bytes(free)}${next ? `; ${next}` : ""}`;
-  }
-  return priceReason(policy.requirements) ?? "it failed on every PNode that could take it";
+  const freeWith = new Map<number, { free: number; count: number }>();
+  return (unit) => {
+    let found = freeWith.get(unit.gpus);
+    if (!found) {
+      const able = nodes.filter((node) => gpusFree(node, policy.requirements.gpuMemoryBytes) >= unit.gpus);
+      found = { free: most(able, memoryLeft), count: able.length };
+      freeWith.set(unit.gpus, found);
+    }
+    if (found.count === 0) return gpuReason(policy, nodes, unit.gpus);
+    if (found.free < unit.memoryBytes) return memoryReason(policy, unit.memoryBytes, found);
+    return priceReason(policy.requirements) ?? "it failed on every PNode that could take it";
+  };
+}
+
+function memoryReason(policy: Policy, needed: number, found: { free: number; count: number }): string {
+  const next = policy.nextFree?.("memory");
+  const among = found.count === 1 ? "1 PNode" : `${found.count} PNodes`;
+  return `needs ${bytes(needed)} of memory; the most that is free on one of ${among} is ${bytes(found.free)}${next ? `; ${next}` : ""}`;
 }
 
 function priceReason(requirements: Requirements): string | undefined {

@@ -29,7 +29,10 @@ export class Fleet {
   readonly #pools = new Map<string, Pool>();
   readonly #poolOf = new Map<PNodeId, Pool>();
   readonly #measured: MeasuredLinks;
-  #ordered: readonly Pool[] | undefined;
+  /** All pools, fastest first. */
+  readonly #ordered: Pool[] = [];
+  /** How many nodes compute in each class, by engine. */
+  readonly #classes = new Map<string, Map<string, number>>();
 
   constructor(nodes: Iterable<FleetNode> = [], measured: MeasuredLinks = () => undefined) {
     this.#measured = measured;
@@ -50,17 +53,30 @@ export class Fleet {
 
   /** Fastest first. */
   pools(): readonly Pool[] {
-    this.#ordered ??= Array.from(this.#pools.values()).sort(
-      (a, b) => b.gflopsMost - a.gflopsMost || (a.name < b.name ? -1 : 1),
-    );
     return this.#ordered;
+  }
+
+  /** Numerics classes that somebody computes in. */
+  classes(engine: string): readonly string[] {
+    return Array.from(this.#classes.get(engine)?.keys() ?? []).sort();
+  }
+
+  #countClasses(node: FleetNode, sign: 1 | -1): void {
+    for (const { engine, class: name } of node.numerics) {
+      const counts = this.#classes.get(engine) ?? new Map<string, number>();
+      const count = (counts.get(name) ?? 0) + sign;
+      if (count > 0) counts.set(name, count);
+      else counts.delete(name);
+      this.#classes.set(engine, counts);
+    }
   }
 
   set(node: FleetNode): void {
     this.#leavePool(node.id);
     this.#nodes.set(node.id, node);
     const pool = this.#poolFor(node);
-    pool.nodes.splice(position(pool.nodes, node), 0, node);
+    insert(pool.nodes, node, isFaster);
+    this.#countClasses(node, 1);
     pool.example = pool.nodes[0] as FleetNode;
     this.#poolOf.set(node.id, pool);
   }
@@ -77,7 +93,7 @@ export class Fleet {
       const gflopsMost = 2 ** ((speedStep(node) + 1) / speedStepsPerDoubling);
       pool = { name, example: node, nodes: [], gflopsMost, memoryBelowBytes: 2 ** (memoryStep(node) + 1) };
       this.#pools.set(name, pool);
-      this.#ordered = undefined;
+      insert(this.#ordered, pool, isFasterPool);
     }
     return pool;
   }
@@ -86,13 +102,14 @@ export class Fleet {
     const node = this.#nodes.get(id);
     const pool = this.#poolOf.get(id);
     if (!node || !pool) return;
-    pool.nodes.splice(position(pool.nodes, node), 1);
+    pool.nodes.splice(position(pool.nodes, node, isFaster), 1);
+    this.#countClasses(node, -1);
     this.#poolOf.delete(id);
     if (pool.nodes[0]) {
       pool.example = pool.nodes[0];
     } else {
       this.#pools.delete(pool.name);
-      this.#ordered = undefined;
+      this.#ordered.splice(position(this.#ordered, pool, isFasterPool), 1);
     }
   }
 
@@ -109,17 +126,28 @@ export class Fleet {
   }
 }
 
-/** Of nodes in order of speed, where `node` is or would be. */
-function position(nodes: readonly FleetNode[], node: FleetNode): number {
+function isFaster(a: FleetNode, b: FleetNode): boolean {
+  return a.gflops > b.gflops || (a.gflops === b.gflops && a.id < b.id);
+}
+
+function isFasterPool(a: Pool, b: Pool): boolean {
+  return a.gflopsMost > b.gflopsMost || (a.gflopsMost === b.gflopsMost && a.name < b.name);
+}
+
+/** Of items in order, where `item` is or would be. */
+function position<T>(items: readonly T[], item: T, isBefore: (a: T, b: T) => boolean): number {
   let low = 0;
-  let high = nodes.length;
+  let high = items.length;
   while (low < high) {
     const middle = (low + high) >> 1;
-    const other = nodes[middle] as FleetNode;
-    if (other.gflops > node.gflops || (other.gflops === node.gflops && other.id < node.id)) low = middle + 1;
+    if (isBefore(items[middle] as T, item)) low = middle + 1;
     else high = middle;
   }
   return low;
+}
+
+function insert<T>(items: T[], item: T, isBefore: (a: T, b: T) => boolean): void {
+  items.splice(position(items, item, isBefore), 0, item);
 }
 
 /** A PNode that fails often does less work than its speed says. */
