@@ -98,6 +98,8 @@ class MemoryStore implements StateStore {
 export interface MemoryBlobOptions {
   /** Where grants point; the default serves tests that never leave the process. */
   readonly baseUrl?: () => string;
+  /** Signs grants. Whoever serves them to others passes a secret one; the default is known to everybody. */
+  readonly key?: Uint8Array;
   /** Without a clock, grants do not expire. */
   readonly clock?: Pick<Clock, "wallMs">;
 }
@@ -105,7 +107,7 @@ export interface MemoryBlobOptions {
 export function openMemoryBlobs(options: MemoryBlobOptions = {}): BlobStore {
   const blobs = new Map<Sha256, Uint8Array>();
   const tokens = new BlobTokens({
-    key: new TextEncoder().encode("memory"),
+    key: options.key ?? new TextEncoder().encode("memory"),
     clock: options.clock ?? { wallMs: () => 0 },
     baseUrl: options.baseUrl ?? (() => "http://memory.invalid"),
   });

@@ -34,7 +34,8 @@ export async function openStateStore(address: string, { world }: StoreDependenci
 }
 
 export async function openBlobStore(address: string, { world, baseUrl }: BlobDependencies): Promise<BlobStore> {
-  if (address === "memory") return (await import("./memory.ts")).openMemoryBlobs({ clock: world.clock, baseUrl });
+  if (address === "memory")
+    return (await import("./memory.ts")).openMemoryBlobs({ clock: world.clock, key: world.chance.bytes(32), baseUrl });
   const path = afterScheme(address, "dir:");
   if (path) return (await import("./directory.ts")).openDirectoryBlobs({ path, world, baseUrl });
   const place = afterScheme(address, "s3://");
