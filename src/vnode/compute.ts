@@ -56,6 +56,10 @@ export class VNodeCompute {
   readonly #running = new Set<Promise<unknown>>();
   readonly #forwardNames: ReadonlySet<string>;
   readonly #evaluationNames: ReadonlySet<string>;
+  readonly #forwardWeights: Readonly<Record<string, Tensor>>;
+  readonly #evaluationWeights: Readonly<Record<string, Tensor>>;
+  /** Outputs that lie in gradient blocks, not in the executor's pool. */
+  readonly #blockNames: ReadonlySet<string>;
 
   constructor(options: ComputeOptions) {
     const { plan, executor, training, evaluation, name } = options;
@@ -71,6 +75,9 @@ export class VNodeCompute {
     this.#gradients = new Gradients(this.#layout, executor, given);
     this.#forwardNames = new Set(training.forward.inputs.map((input) => input.name));
     this.#evaluationNames = new Set(evaluation?.inputs.map((input) => input.name));
+    this.#forwardWeights = this.#working.named(this.#forwardNames);
+    this.#evaluationWeights = this.#working.named(this.#evaluationNames);
+    this.#blockNames = new Set([...this.#layout.parameters, ...this.#layout.ties].map((place) => `grad:${place.name}`));
     executor.register(`${name}/forward`, training.forward);
     if (training.backward !== undefined) executor.register(`${name}/backward`, training.backward);
     if (evaluation !== undefined) executor.register(`${name}/evaluation`, evaluation);
@@ -112,7 +119,7 @@ export class VNodeCompute {
 
   async #evaluate(feeds: Record<string, Tensor>): Promise<Record<string, Tensor>> {
     const { executor, name } = this.#options;
-    const all = { ...feeds, ...this.#working.named(this.#evaluationNames) };
+    const all = { ...feeds, ...this.#evaluationWeights };
     const results = await executor.run(`${name}/evaluation`, all, { priority: priorities.evaluation, finite: true });
     executor.recycle(Object.values(feeds));
     return results;
@@ -123,7 +130,7 @@ export class VNodeCompute {
     // Without a backward graph the forward graph gives the gradients in one go.
     const oneGo = training.backward === undefined && this.#options.plan.role !== "passes";
     const into = oneGo ? this.#gradients.openBlock(microbatch) : undefined;
-    const all = { ...feeds, ...this.#working.named(this.#forwardNames) };
+    const all = { ...feeds, ...this.#forwardWeights };
     const results = await executor.run(`${name}/forward`, all, { into, priority: priorities.forward, finite: true });
     const saved: Record<string, Tensor> = {};
     for (const { name: output } of training.saved) if (results[output]) saved[output] = results[output];
@@ -169,13 +176,14 @@ export class VNodeCompute {
     const { executor, name, training, plan, samples } = this.#options;
     const { backward } = training;
     if (backward === undefined) return kept.saved;
-    const feeds: Record<string, Tensor> = {};
-    const sources = { ...kept.feeds, ...kept.saved, ...this.#working.all };
+    const outside: Record<string, Tensor> = {};
     for (const port of plan.outputs) {
       const parts = gradients.filter((gradient) => gradient.port === port.name).map(({ payload }) => open(payload));
-      sources[`grad:${port.name}`] = parts.length > 0 ? sumInOrder(parts) : zeros([samples, ...port.shape]);
+      outside[`grad:${port.name}`] = parts.length > 0 ? sumInOrder(parts) : zeros([samples, ...port.shape]);
     }
-    for (const { name: input } of backward.inputs) feeds[input] = sources[input]!;
+    const feeds: Record<string, Tensor> = {};
+    for (const { name: input } of backward.inputs)
+      feeds[input] = (kept.saved[input] ?? outside[input] ?? kept.feeds[input] ?? this.#working.all[input]) as Tensor;
     const into = this.#gradients.openBlock(microbatch);
     return executor.run(`${name}/backward`, feeds, { into, priority: priorities.backward, finite: true });
   }
@@ -253,13 +261,10 @@ export class VNodeCompute {
   }
 
   #recycle(tensors: Record<string, Tensor>, except: Record<string, Tensor>): void {
-    const own = Object.entries(tensors).filter(([name]) => except[name] === undefined && !this.#isGradientBlock(name));
-    this.#options.executor.recycle(own.map(([, tensor]) => tensor));
-  }
-
-  /** Views of gradient blocks are not from the pool. */
-  #isGradientBlock(name: string): boolean {
-    return [...this.#layout.parameters, ...this.#layout.ties].some((place) => name === `grad:${place.name}`);
+    const own: Tensor[] = [];
+    for (const name of Object.keys(tensors))
+      if (except[name] === undefined && !this.#blockNames.has(name)) own.push(tensors[name] as Tensor);
+    this.#options.executor.recycle(own);
   }
 
   #where(step: number, what: string): string {

@@ -21,6 +21,8 @@ export class Gradients {
   readonly #uncovered: readonly Place[];
   readonly #free: SharedBytes[] = [];
   readonly #blocks = new Map<number, SharedBytes>();
+  /** Made once for each block: views over shared memory are slow to make. */
+  readonly #views = new Map<SharedBytes, Record<string, Tensor>>();
   /** Gradients of embedding tables, which have no place in blocks. */
   readonly #tables: SharedBytes | undefined;
   #sum: SharedBytes | undefined;
@@ -43,9 +45,13 @@ export class Gradients {
     const block = this.#free.pop() ?? this.#executor.allocate(Math.max(4 * (gradientLength - sparseLength), 4));
     this.#blocks.set(microbatch, block);
     for (const place of this.#uncovered) (tensorAt(block, place, sparseLength).data as Float32Array).fill(0);
-    return Object.fromEntries(
+    const known = this.#views.get(block);
+    if (known !== undefined) return known;
+    const views = Object.fromEntries(
       this.#covered.map((place) => [`grad:${place.name}`, tensorAt(block, place, sparseLength)]),
     );
+    this.#views.set(block, views);
+    return views;
   }
 
   /** Adds a microbatch's gradients to the sum; calls are carried out one after the other. */
