@@ -7,6 +7,7 @@ import { differentiate, type Gradients, type SparseRows } from "./differentiate.
 import { extract } from "./extract.ts";
 import { fuseSums } from "./fuse.ts";
 import { lowerModel } from "./lower.ts";
+import { mergeLinears } from "./merge.ts";
 import type { GraphModel, GraphNode, ValueInfo } from "./model.ts";
 import { chooseSaved } from "./saving.ts";
 import { justInTime, reducersFirst } from "./schedule.ts";
@@ -36,7 +37,8 @@ export interface ForwardAndBackward {
   readonly sparse: readonly SparseGradient[];
 }
 
-export function deriveBackward(forward: GraphModel, wanted: BackwardRequest): ForwardAndBackward {
+export function deriveBackward(given: GraphModel, wanted: BackwardRequest): ForwardAndBackward {
+  const forward = mergeLinears(given);
   const joint = new GraphBuilder(forward.name);
   const values = joint.replay(forward);
   const forwardNodes = [...joint.nodes];
@@ -70,9 +72,10 @@ export interface TrainingRequest {
 
 /** One graph that yields the outputs and then the gradients. */
 export function deriveTraining(
-  forward: GraphModel,
+  given: GraphModel,
   wanted: TrainingRequest,
 ): { graph: GraphModel; sparse: readonly SparseGradient[] } {
+  const forward = mergeLinears(given);
   const joint = new GraphBuilder(forward.name);
   const values = joint.replay(forward);
   const forwardNodes = [...joint.nodes];

@@ -1,12 +1,13 @@
 // Replaces composites by ONNX operators, and cleans up what that leaves.
 
 import { GraphBuilder, type Value } from "./builder.ts";
+import { mergeLinears } from "./merge.ts";
 import type { GraphModel } from "./model.ts";
 
 /** The same function in ONNX operators only. Inputs and outputs keep their names and order. */
 export function lowerModel(model: GraphModel): GraphModel {
   const builder = new GraphBuilder(model.name, { lowering: true });
-  const values = builder.replay(model);
+  const values = builder.replay(mergeLinears(model));
   for (const { name } of model.outputs) builder.output(values.get(name) as Value, name);
   return builder.build();
 }
