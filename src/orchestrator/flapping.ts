@@ -11,40 +11,48 @@ const flappingFrom = 4;
 /** Bounds memory if someone invents ids. */
 const tracked = 100_000;
 
+interface Attempts {
+  readonly accepted: number[];
+  /** Seen, but they do not prolong the wait: a PNode that tries again every second must come in some time. */
+  readonly refused: number[];
+}
+
 export class Flapping {
   readonly #clock: Clock;
-  readonly #times = new Map<string, number[]>();
+  readonly #attempts = new Map<string, Attempts>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  /** Notes an attempt; returns how long the PNode must wait, or 0. Refused attempts prolong the wait. */
+  /** Notes an attempt; returns how long the PNode must wait, or 0. */
   attempt(pnode: string): number {
     const nowMs = this.#clock.monotonicMs();
-    const times = this.#recent(pnode, nowMs);
-    times.push(nowMs);
-    if (times.length > 2 * registrationsPerWindowMax) times.shift();
-    this.#times.delete(pnode);
-    this.#times.set(pnode, times);
-    if (this.#times.size > tracked) {
-      const oldest = this.#times.keys().next().value;
-      if (oldest !== undefined) this.#times.delete(oldest);
+    const { accepted, refused } = this.#recent(pnode, nowMs);
+    const frees = accepted[accepted.length - registrationsPerWindowMax];
+    (frees === undefined ? accepted : refused).push(nowMs);
+    if (refused.length > 2 * registrationsPerWindowMax) refused.shift();
+    this.#attempts.delete(pnode);
+    this.#attempts.set(pnode, { accepted, refused });
+    if (this.#attempts.size > tracked) {
+      const oldest = this.#attempts.keys().next().value;
+      if (oldest !== undefined) this.#attempts.delete(oldest);
     }
-    if (times.length <= registrationsPerWindowMax) return 0;
-    const frees = times[times.length - registrationsPerWindowMax] as number;
-    return Math.max(1, frees + windowMs - nowMs);
+    return frees === undefined ? 0 : Math.max(1, frees + windowMs - nowMs);
   }
 
   count(pnode: string): number {
-    return this.#recent(pnode, this.#clock.monotonicMs()).length;
+    const { accepted, refused } = this.#recent(pnode, this.#clock.monotonicMs());
+    return accepted.length + refused.length;
   }
 
   isFlapping(pnode: string): boolean {
-    return this.#times.has(pnode) && this.count(pnode) >= flappingFrom;
+    return this.#attempts.has(pnode) && this.count(pnode) >= flappingFrom;
   }
 
-  #recent(pnode: string, nowMs: number): number[] {
-    return (this.#times.get(pnode) ?? []).filter((atMs) => nowMs - atMs < windowMs);
+  #recent(pnode: string, nowMs: number): Attempts {
+    const recent = (times: readonly number[] = []) => times.filter((atMs) => nowMs - atMs < windowMs);
+    const known = this.#attempts.get(pnode);
+    return { accepted: recent(known?.accepted), refused: recent(known?.refused) };
   }
 }
