@@ -87,14 +87,16 @@ export function sameShape(a: Shape, b: Shape): boolean {
   return a.length === b.length && a.every((size, axis) => size === b[axis]);
 }
 
+/** NaN and infinities are the floats whose exponent bits are all ones. */
+const exponentMask = 0x7f800000;
+
 /** The index of the first NaN or infinity, or -1. */
 export function firstNonFinite(data: TensorData): number {
-  if (data instanceof Float32Array || data instanceof Float64Array) {
-    // x - x is 0 for every finite x and NaN otherwise, which lets a whole block be checked by one sum.
-    let check = 0;
-    for (let i = 0; i < data.length; i++) check += (data[i] as number) - (data[i] as number);
-    if (check === 0) return -1;
-    return (data as Float32Array).findIndex((value) => !Number.isFinite(value));
+  if (data instanceof Float32Array) {
+    // Integer compares run at one element a cycle, several times faster than sums that wait for each other.
+    const words = new Int32Array(data.buffer, data.byteOffset, data.length);
+    for (let i = 0; i < words.length; i++) if (((words[i] as number) & exponentMask) === exponentMask) return i;
+    return -1;
   }
-  return -1;
+  return data instanceof Float64Array ? data.findIndex((value) => !Number.isFinite(value)) : -1;
 }
