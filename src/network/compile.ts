@@ -330,12 +330,10 @@ function planMetric(
 function dataOf(nodes: readonly ResolvedNode[]): { inputs?: DataPlan; labels?: DataPlan } {
   const root = nodes.find((node) => node.inputs[0]?.kind === "data");
   const cost = nodes.find((node) => node.description.labels !== undefined);
-  const vocabularies = nodes
-    .filter((node) => node.nodeType.type === "embedder")
-    .map((node) => node.config.number("vocab_size"));
+  const limits = nodes.map((node) => node.description.idsBelow).filter((limit) => limit !== undefined);
   return {
     ...(root && {
-      inputs: dataPlan(root.inputSignatures[0]!, vocabularies.length > 0 ? Math.min(...vocabularies) : undefined),
+      inputs: dataPlan(root.inputSignatures[0]!, limits.length > 0 ? Math.min(...limits) : undefined),
     }),
     ...(cost && { labels: dataPlan(cost.description.labels!, classesOf(cost)) }),
   };

@@ -70,6 +70,7 @@ function describe(site: Site): Description {
   return description([floats([seqLen, dim])], {
     parameters,
     flops: seqLen * dim,
+    idsBelow: vocabSize,
     ...(site.tie === undefined && { shared: { parameter: "weight", layout: "out_in" as const } }),
   });
 }

@@ -58,6 +58,8 @@ export interface Description {
   readonly saved: number;
   /** Cost nodes: what the dataset must give per sample. */
   readonly labels?: Signature;
+  /** Token ids that it looks up are below this. */
+  readonly idsBelow?: number;
   /** The matrix that `shared_weight_alias` publishes. */
   readonly shared?: { readonly parameter: string; readonly layout: Layout };
 }

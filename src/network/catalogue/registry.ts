@@ -11,6 +11,7 @@ import { embedder } from "./embedder.ts";
 import { linear } from "./linear.ts";
 import type { NodeType } from "./node-type.ts";
 import { layernorm, rmsnorm } from "./norm.ts";
+import { onnx } from "./onnx.ts";
 import { add, broadcast, detokenizer, flatten, reshape, stack, tokenizer } from "./plumbing.ts";
 
 export const nodeTypes: readonly NodeType[] = [
@@ -40,6 +41,7 @@ export const nodeTypes: readonly NodeType[] = [
   detokenizer,
   cost,
   tiedLmHeadCe,
+  onnx,
 ];
 
 const byName = new Map<string, NodeType>();
