@@ -60,6 +60,8 @@ export function withDurable(record: VNodeRecord, request: DurableRequest, sessio
   const member = record.members.find((one) => one.pnode === request.pnode);
   if (!member || request.epoch < member.since || request.epoch > record.epoch)
     return { next: undefined, outcome: "fenced" };
+  // A replay passes through steps that everybody has stored already; there is nothing to add.
+  if (request.step < line) return { next: undefined, outcome: "accepted" };
   const known = record.durable[String(request.step)];
   if (known && known.hash !== request.state.hash) return { conflict: { step: request.step, known: known.hash } };
   const stepHashes: Record<string, string> = {};
@@ -94,7 +96,6 @@ export async function recordDurable(
   if (request.step > session.identity.steps || request.step < 1)
     fail("invalid_argument", `session ${session.id} has ${session.identity.steps} steps, not ${request.step}`);
   if (session.status !== "running" && session.status !== "waiting") return { kind: "fenced" };
-  if (request.step <= session.line && request.step !== session.line) return { kind: "accepted", line: session.line };
   const stored = await blobs.size(request.state.hash);
   if (stored === undefined)
     fail("failed_precondition", `the state ${request.state.hash} is not in the blob store: upload it first`);
