@@ -4,7 +4,7 @@
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
-import type { Tensor } from "./common_pb.ts";
+import type { DataType, Tensor } from "./common_pb.ts";
 import { file_dcnr_v1_common } from "./common_pb.ts";
 import type { Sampling } from "./inference_pb.ts";
 import { file_dcnr_v1_inference } from "./inference_pb.ts";
@@ -14,7 +14,99 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file dcnr/v1/serving.proto.
  */
 export const file_dcnr_v1_serving: GenFile = /*@__PURE__*/
-  fileDesc("ChVkY25yL3YxL3NlcnZpbmcucHJvdG8SB2RjbnIudjEipAEKFUdlbmVyYXRlVG9rZW5zUmVxdWVzdBIPCgdzZXNzaW9uGAEgASgJEg8KB3JlcXVlc3QYAiABKAkSDgoGcHJvbXB0GAMgAygNEgwKBHNlbnQYBCADKA0SEgoKbWF4X3Rva2VucxgFIAEoDRIjCghzYW1wbGluZxgGIAEoCzIRLmRjbnIudjEuU2FtcGxpbmcSEgoKZW5kX3Rva2VucxgHIAMoDSI4ChZHZW5lcmF0ZVRva2Vuc1Jlc3BvbnNlEg4KBnRva2VucxgBIAMoDRIOCgZmaW5pc2gYAiABKAkipAEKFUZvcndhcmRUZW5zb3JzUmVxdWVzdBIPCgdzZXNzaW9uGAEgASgJEjoKBmlucHV0cxgCIAMoCzIqLmRjbnIudjEuRm9yd2FyZFRlbnNvcnNSZXF1ZXN0LklucHV0c0VudHJ5Gj4KC0lucHV0c0VudHJ5EgsKA2tleRgBIAEoCRIeCgV2YWx1ZRgCIAEoCzIPLmRjbnIudjEuVGVuc29yOgI4ASKYAQoWRm9yd2FyZFRlbnNvcnNSZXNwb25zZRI9CgdvdXRwdXRzGAEgAygLMiwuZGNuci52MS5Gb3J3YXJkVGVuc29yc1Jlc3BvbnNlLk91dHB1dHNFbnRyeRo/CgxPdXRwdXRzRW50cnkSCwoDa2V5GAEgASgJEh4KBXZhbHVlGAIgASgLMg8uZGNuci52MS5UZW5zb3I6AjgBIlQKBFBhc3MSCgoCaWQYASABKAQSEQoJY29uZHVjdG9yGAIgASgJEh4KBHJvd3MYAyADKAsyEC5kY25yLnYxLlBhc3NSb3cSDQoFcGxhaW4YBCABKAgiSgoHUGFzc1JvdxIPCgdyZXF1ZXN0GAEgASgJEhAKCHBvc2l0aW9uGAIgASgNEg4KBnRva2VucxgDIAEoDRIMCgRsYXN0GAQgASgIMrgBCg5TZXJ2aW5nU2VydmljZRJTCg5HZW5lcmF0ZVRva2VucxIeLmRjbnIudjEuR2VuZXJhdGVUb2tlbnNSZXF1ZXN0Gh8uZGNuci52MS5HZW5lcmF0ZVRva2Vuc1Jlc3BvbnNlMAESUQoORm9yd2FyZFRlbnNvcnMSHi5kY25yLnYxLkZvcndhcmRUZW5zb3JzUmVxdWVzdBofLmRjbnIudjEuRm9yd2FyZFRlbnNvcnNSZXNwb25zZWIGcHJvdG8z", [file_dcnr_v1_common, file_dcnr_v1_inference]);
+  fileDesc("ChVkY25yL3YxL3NlcnZpbmcucHJvdG8SB2RjbnIudjEiswEKDVBhc3Nlc1JlcXVlc3QSDwoHc2Vzc2lvbhgBIAEoCRIKCgJ0bxgCIAEoCRIMCgRwb3J0GAMgASgJEhsKBHBhc3MYBCABKAsyDS5kY25yLnYxLlBhc3MSIAoFZHR5cGUYBSABKA4yES5kY25yLnYxLkRhdGFUeXBlEg0KBXNoYXBlGAYgAygNEg0KBWJ5dGVzGAcgASgEEgwKBGRhdGEYCCABKAwSDAoEbW9yZRgJIAEoCCJACg5QYXNzZXNSZXNwb25zZRIPCgdzZXNzaW9uGAEgASgJEgwKBHBhc3MYAiABKAQSDwoHcmVmdXNhbBgDIAEoCSKkAQoVR2VuZXJhdGVUb2tlbnNSZXF1ZXN0Eg8KB3Nlc3Npb24YASABKAkSDwoHcmVxdWVzdBgCIAEoCRIOCgZwcm9tcHQYAyADKA0SDAoEc2VudBgEIAMoDRISCgptYXhfdG9rZW5zGAUgASgNEiMKCHNhbXBsaW5nGAYgASgLMhEuZGNuci52MS5TYW1wbGluZxISCgplbmRfdG9rZW5zGAcgAygNIjgKFkdlbmVyYXRlVG9rZW5zUmVzcG9uc2USDgoGdG9rZW5zGAEgAygNEg4KBmZpbmlzaBgCIAEoCSKkAQoVRm9yd2FyZFRlbnNvcnNSZXF1ZXN0Eg8KB3Nlc3Npb24YASABKAkSOgoGaW5wdXRzGAIgAygLMiouZGNuci52MS5Gb3J3YXJkVGVuc29yc1JlcXVlc3QuSW5wdXRzRW50cnkaPgoLSW5wdXRzRW50cnkSCwoDa2V5GAEgASgJEh4KBXZhbHVlGAIgASgLMg8uZGNuci52MS5UZW5zb3I6AjgBIpgBChZGb3J3YXJkVGVuc29yc1Jlc3BvbnNlEj0KB291dHB1dHMYASADKAsyLC5kY25yLnYxLkZvcndhcmRUZW5zb3JzUmVzcG9uc2UuT3V0cHV0c0VudHJ5Gj8KDE91dHB1dHNFbnRyeRILCgNrZXkYASABKAkSHgoFdmFsdWUYAiABKAsyDy5kY25yLnYxLlRlbnNvcjoCOAEiZQoEUGFzcxIKCgJpZBgBIAEoBBIRCgljb25kdWN0b3IYAiABKAkSHgoEcm93cxgDIAMoCzIQLmRjbnIudjEuUGFzc1JvdxINCgVwbGFpbhgEIAEoCBIPCgdkcm9wcGVkGAUgAygJIksKB1Bhc3NSb3cSDwoHcmVxdWVzdBgBIAEoCRIQCghwb3NpdGlvbhgCIAEoDRIOCgZ0b2tlbnMYAyABKA0SDQoFZ2hvc3QYBCABKAgy9wEKDlNlcnZpbmdTZXJ2aWNlElMKDkdlbmVyYXRlVG9rZW5zEh4uZGNuci52MS5HZW5lcmF0ZVRva2Vuc1JlcXVlc3QaHy5kY25yLnYxLkdlbmVyYXRlVG9rZW5zUmVzcG9uc2UwARJRCg5Gb3J3YXJkVGVuc29ycxIeLmRjbnIudjEuRm9yd2FyZFRlbnNvcnNSZXF1ZXN0Gh8uZGNuci52MS5Gb3J3YXJkVGVuc29yc1Jlc3BvbnNlEj0KBlBhc3NlcxIWLmRjbnIudjEuUGFzc2VzUmVxdWVzdBoXLmRjbnIudjEuUGFzc2VzUmVzcG9uc2UoATABYgZwcm90bzM", [file_dcnr_v1_common, file_dcnr_v1_inference]);
+
+/**
+ * One tensor of one pass, in pieces of at most 1 MiB that follow each other on the stream.
+ *
+ * @generated from message dcnr.v1.PassesRequest
+ */
+export type PassesRequest = Message<"dcnr.v1.PassesRequest"> & {
+  /**
+   * @generated from field: string session = 1;
+   */
+  session: string;
+
+  /**
+   * The receiving VNode and its input port.
+   *
+   * @generated from field: string to = 2;
+   */
+  to: string;
+
+  /**
+   * @generated from field: string port = 3;
+   */
+  port: string;
+
+  /**
+   * @generated from field: dcnr.v1.Pass pass = 4;
+   */
+  pass?: Pass | undefined;
+
+  /**
+   * @generated from field: dcnr.v1.DataType dtype = 5;
+   */
+  dtype: DataType;
+
+  /**
+   * @generated from field: repeated uint32 shape = 6;
+   */
+  shape: number[];
+
+  /**
+   * @generated from field: uint64 bytes = 7;
+   */
+  bytes: bigint;
+
+  /**
+   * @generated from field: bytes data = 8;
+   */
+  data: Uint8Array;
+
+  /**
+   * Further pieces follow.
+   *
+   * @generated from field: bool more = 9;
+   */
+  more: boolean;
+};
+
+/**
+ * Describes the message dcnr.v1.PassesRequest.
+ * Use `create(PassesRequestSchema)` to create a new message.
+ */
+export const PassesRequestSchema: GenMessage<PassesRequest> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_serving, 0);
+
+/**
+ * @generated from message dcnr.v1.PassesResponse
+ */
+export type PassesResponse = Message<"dcnr.v1.PassesResponse"> & {
+  /**
+   * Set when a tensor could not be taken: the sender's conductor starts the pass again.
+   *
+   * @generated from field: string session = 1;
+   */
+  session: string;
+
+  /**
+   * @generated from field: uint64 pass = 2;
+   */
+  pass: bigint;
+
+  /**
+   * @generated from field: string refusal = 3;
+   */
+  refusal: string;
+};
+
+/**
+ * Describes the message dcnr.v1.PassesResponse.
+ * Use `create(PassesResponseSchema)` to create a new message.
+ */
+export const PassesResponseSchema: GenMessage<PassesResponse> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_serving, 1);
 
 /**
  * @generated from message dcnr.v1.GenerateTokensRequest
@@ -67,7 +159,7 @@ export type GenerateTokensRequest = Message<"dcnr.v1.GenerateTokensRequest"> & {
  * Use `create(GenerateTokensRequestSchema)` to create a new message.
  */
 export const GenerateTokensRequestSchema: GenMessage<GenerateTokensRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_serving, 0);
+  messageDesc(file_dcnr_v1_serving, 2);
 
 /**
  * @generated from message dcnr.v1.GenerateTokensResponse
@@ -91,7 +183,7 @@ export type GenerateTokensResponse = Message<"dcnr.v1.GenerateTokensResponse"> &
  * Use `create(GenerateTokensResponseSchema)` to create a new message.
  */
 export const GenerateTokensResponseSchema: GenMessage<GenerateTokensResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_serving, 1);
+  messageDesc(file_dcnr_v1_serving, 3);
 
 /**
  * @generated from message dcnr.v1.ForwardTensorsRequest
@@ -113,7 +205,7 @@ export type ForwardTensorsRequest = Message<"dcnr.v1.ForwardTensorsRequest"> & {
  * Use `create(ForwardTensorsRequestSchema)` to create a new message.
  */
 export const ForwardTensorsRequestSchema: GenMessage<ForwardTensorsRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_serving, 2);
+  messageDesc(file_dcnr_v1_serving, 4);
 
 /**
  * @generated from message dcnr.v1.ForwardTensorsResponse
@@ -130,7 +222,7 @@ export type ForwardTensorsResponse = Message<"dcnr.v1.ForwardTensorsResponse"> &
  * Use `create(ForwardTensorsResponseSchema)` to create a new message.
  */
 export const ForwardTensorsResponseSchema: GenMessage<ForwardTensorsResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_serving, 3);
+  messageDesc(file_dcnr_v1_serving, 5);
 
 /**
  * One pass through the network: what each row of the tensor belongs to. Travels with the activations.
@@ -161,6 +253,13 @@ export type Pass = Message<"dcnr.v1.Pass"> & {
    * @generated from field: bool plain = 4;
    */
   plain: boolean;
+
+  /**
+   * Requests that need no further passes: their caches may go.
+   *
+   * @generated from field: repeated string dropped = 5;
+   */
+  dropped: string[];
 };
 
 /**
@@ -168,7 +267,7 @@ export type Pass = Message<"dcnr.v1.Pass"> & {
  * Use `create(PassSchema)` to create a new message.
  */
 export const PassSchema: GenMessage<Pass> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_serving, 4);
+  messageDesc(file_dcnr_v1_serving, 6);
 
 /**
  * @generated from message dcnr.v1.PassRow
@@ -192,11 +291,11 @@ export type PassRow = Message<"dcnr.v1.PassRow"> & {
   tokens: number;
 
   /**
-   * The request needs no further passes: caches may go.
+   * A row of a request that has ended, repeated for its shape alone: its values do not matter.
    *
-   * @generated from field: bool last = 4;
+   * @generated from field: bool ghost = 4;
    */
-  last: boolean;
+  ghost: boolean;
 };
 
 /**
@@ -204,7 +303,7 @@ export type PassRow = Message<"dcnr.v1.PassRow"> & {
  * Use `create(PassRowSchema)` to create a new message.
  */
 export const PassRowSchema: GenMessage<PassRow> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_serving, 5);
+  messageDesc(file_dcnr_v1_serving, 7);
 
 /**
  * Generation beside the head VNode. Served by PNodes, called by the orchestrator that is the gateway:
@@ -228,6 +327,16 @@ export const ServingService: GenService<{
     methodKind: "unary";
     input: typeof ForwardTensorsRequestSchema;
     output: typeof ForwardTensorsResponseSchema;
+  },
+  /**
+   * Activations of passes between PNodes: one long-lived stream per peer.
+   *
+   * @generated from rpc dcnr.v1.ServingService.Passes
+   */
+  passes: {
+    methodKind: "bidi_streaming";
+    input: typeof PassesRequestSchema;
+    output: typeof PassesResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_dcnr_v1_serving, 0);
