@@ -54,6 +54,7 @@ export class Assignments implements Composer {
         state: record.durable[String(session.line)]?.hash ?? "",
         replica,
         since: BigInt(member.since),
+        turn: BigInt(session.turn ?? 0),
       });
       this.#remember(record.session, pnode);
     }
@@ -72,6 +73,7 @@ export class Assignments implements Composer {
           line: BigInt(session?.line ?? 0),
           locations: session && isLive(session) ? this.locations(session) : [],
           revision: this.revision(id),
+          turn: BigInt(session?.turn ?? 0),
         },
       },
     };
@@ -116,7 +118,7 @@ export class Assignments implements Composer {
   }
 
   #onSession(storeKey: string, now: SessionRecord | undefined, before: SessionRecord | undefined): void {
-    const changed = now?.line !== before?.line || now?.status !== before?.status;
+    const changed = now?.line !== before?.line || now?.turn !== before?.turn || now?.status !== before?.status;
     if (!changed) return;
     const id = storeKey.slice("session/".length) as SessionId;
     const { attachments } = this.#registry();

@@ -8,8 +8,10 @@ import { isLive } from "./assignments.ts";
 import type { Capacity } from "./capacity.ts";
 import { type Compiled, placementPlan } from "./compiled.ts";
 import type { Context } from "./context.ts";
+import { goBack } from "./damage.ts";
 import type { DurableRequest } from "./durable.ts";
 import { noteFailure } from "./failures.ts";
+import { readSession } from "./fresh.ts";
 import { type Garbage, trimmed } from "./garbage.ts";
 import type { Leases } from "./leases.ts";
 import { recoveryLine, stepRoots, type VNodeRecords } from "./line.ts";
@@ -188,11 +190,21 @@ export class Controller {
 
   /** Moves the recovery line as far as the records allow. */
   async advance(id: SessionId): Promise<void> {
-    const { mirror, world, events } = this.#context;
+    const { mirror } = this.#context;
     const session = mirror.get<SessionRecord>(key.session(id));
     if (!session || !isLive(session)) return;
-    const records = this.records(session);
+    if (recoveryLine(session, this.records(session)) === session.line) return;
+    await this.#moveLine(id);
+  }
+
+  /** The line moves on what the store holds now: the mirror may miss that a state was taken back. */
+  async #moveLine(id: SessionId): Promise<void> {
+    const { mirror, world, events } = this.#context;
+    const fresh = await readSession(this.#context, id);
+    if (fresh === undefined || !isLive(fresh.session)) return;
+    const { session, records } = fresh;
     const line = recoveryLine(session, records);
+    if (line < session.line) await goBack(this.#context, id);
     if (line <= session.line) return;
     const roots = stepRoots(session, records, session.line, line);
     await this.#writeRoots(session, line, roots);
@@ -200,7 +212,8 @@ export class Controller {
     const done = line === session.identity.steps;
     const ranMs = session.ranMs + this.#takeRunning(id);
     const { written } = await mirror.update<SessionRecord>(key.session(id), (current) => {
-      if (!current || !isLive(current) || current.line >= line) return undefined;
+      if (!current || !isLive(current) || current.line !== session.line || current.turn !== session.turn)
+        return undefined;
       const stepRoot = roots.at(-1)?.step === line ? (roots.at(-1)?.root as string) : current.stepRoot;
       const moved = { ...current, line, lineBefore: current.line, stepRoot, ranMs, ...(best ? { best } : {}) };
       return done ? { ...moved, status: "done" as const, reason: "", endedWallMs: world.clock.wallMs() } : moved;

@@ -5,9 +5,9 @@ import { hasCode } from "../core/errors.ts";
 import type { SessionId, Sha256, VNodeId } from "../core/ids.ts";
 import { isLive } from "./assignments.ts";
 import type { Context } from "./context.ts";
+import { readSession } from "./fresh.ts";
 import { recoveryLine } from "./line.ts";
 import { key, type SessionRecord, type VNodeRecord } from "./records.ts";
-import { forEachAtOnce } from "./tasks.ts";
 
 /** True if the blob is there and its bytes hash to its name. */
 async function isWhole(context: Context, hash: Sha256): Promise<boolean> {
@@ -22,7 +22,7 @@ async function isWhole(context: Context, hash: Sha256): Promise<boolean> {
 
 export async function repairDamage(context: Context, session: SessionId, vnode: VNodeId, hash: Sha256): Promise<void> {
   const { mirror, events, blobs } = context;
-  const record = mirror.get<VNodeRecord>(key.vnode(session, vnode));
+  const record = await mirror.read<VNodeRecord>(key.vnode(session, vnode));
   const step = Object.keys(record?.durable ?? {}).find((one) => record?.durable[one]?.hash === hash);
   // The PNode's own disk or line may be to blame: then loading it elsewhere will do.
   if (step === undefined || (await isWhole(context, hash))) return;
@@ -41,20 +41,19 @@ export async function repairDamage(context: Context, session: SessionId, vnode: 
   await goBack(context, session);
 }
 
-/** Moves the line back to what is still whole and makes every VNode start there. */
-async function goBack(context: Context, id: SessionId): Promise<void> {
+/** Moves the line back to what is still whole; the new turn makes every VNode start there. */
+export async function goBack(context: Context, id: SessionId): Promise<void> {
   const { mirror, events } = context;
-  const session = mirror.get<SessionRecord>(key.session(id));
-  if (!session || !isLive(session)) return;
-  const records = new Map<VNodeId, VNodeRecord>();
-  for (const vnode of session.vnodes) {
-    const record = mirror.get<VNodeRecord>(key.vnode(id, vnode));
-    if (record) records.set(vnode, record);
-  }
+  const fresh = await readSession(context, id);
+  if (fresh === undefined || !isLive(fresh.session)) return;
+  const { session, records } = fresh;
   const line = recoveryLine(session, records);
   if (line >= session.line) return;
+  const turn = (session.turn ?? 0) + 1;
   const { written } = await mirror.update<SessionRecord>(key.session(id), (current) =>
-    current && isLive(current) && current.line === session.line ? { ...current, line, lineBefore: line } : undefined,
+    current && isLive(current) && current.line === session.line && current.turn === session.turn
+      ? { ...current, line, lineBefore: line, turn }
+      : undefined,
   );
   if (!written) return;
   events.emit(
@@ -62,12 +61,5 @@ async function goBack(context: Context, id: SessionId): Promise<void> {
     "session.back",
     `session ${id} goes back from step ${session.line} to ${line}, whose states are whole`,
     { session: id, step: line },
-  );
-  await forEachAtOnce(session.vnodes, 32, (vnode) =>
-    mirror.update<VNodeRecord>(key.vnode(id, vnode), (current) => {
-      if (!current || current.members.length === 0) return undefined;
-      const epoch = current.epoch + 1;
-      return { ...current, epoch, members: current.members.map((member) => ({ ...member, since: epoch })) };
-    }),
   );
 }

@@ -54,12 +54,16 @@ type DurableStep =
     }
   | { readonly conflict: { readonly step: number; readonly known: string } };
 
+/** The fence: only a member records, and only under epochs since which it has been one. */
+function mayRecord(record: VNodeRecord, { pnode, epoch }: Pick<DurableRequest, "pnode" | "epoch">): boolean {
+  const member = record.members.find((one) => one.pnode === pnode);
+  return member !== undefined && epoch >= member.since && epoch <= record.epoch;
+}
+
 /** The next record, or why there is none. Pure: the fence is decided on what the store holds. */
 export function withDurable(record: VNodeRecord, request: DurableRequest, session: SessionRecord): DurableStep {
   const { line } = session;
-  const member = record.members.find((one) => one.pnode === request.pnode);
-  if (!member || request.epoch < member.since || request.epoch > record.epoch)
-    return { next: undefined, outcome: "fenced" };
+  if (!mayRecord(record, request)) return { next: undefined, outcome: "fenced" };
   // A replay passes through steps that everybody has stored already; there is nothing to add.
   if (request.step < line) return { next: undefined, outcome: "accepted" };
   const known = record.durable[String(request.step)];

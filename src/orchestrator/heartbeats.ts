@@ -12,6 +12,8 @@ import type { MetricPoint, Metrics } from "./metrics.ts";
 import { key, type PNodeRecord, type VNodeRecord } from "./records.ts";
 
 const metricsPerHeartbeatMax = 10_000;
+/** A checkpoint that a PNode cannot read is looked at this often. */
+const damageRecheckMs = 5_000;
 /** Smaller steps measure overhead, not speed. */
 const observableFlops = 2e9;
 
@@ -60,16 +62,18 @@ export class Heartbeats {
   }
 
   #failed(attachment: Attachment, progress: VNodeProgress): void {
-    const name = `${progress.session}/${progress.vnode}/${progress.epoch}/${attachment.pnode}`;
+    const name = `${progress.session}/${progress.vnode}/${progress.epoch}/${attachment.pnode}/${progress.damagedState}`;
     if (this.#handled.has(name)) return;
     this.#handled.add(name);
     const session = progress.session as SessionId;
     const vnode = progress.vnode as VNodeId;
     this.#context.tasks.run(`the failure of ${vnode}`, async () => {
       try {
-        if (progress.damagedState)
+        if (progress.damagedState) {
           await repairDamage(this.#context, session, vnode, parseSha256(progress.damagedState, "the damaged state"));
-        else
+          // A blob that was whole may be damaged later.
+          this.#context.tasks.after(damageRecheckMs, () => this.#handled.delete(name));
+        } else
           await noteFailure(this.#context, {
             session,
             vnode,

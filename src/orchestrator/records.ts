@@ -49,6 +49,8 @@ export interface SessionRecord {
   readonly line: number;
   /** The line before, kept in case a blob of the line turns out to be damaged. */
   readonly lineBefore: number;
+  /** How often the session went back to an earlier line because a state was lost; absent: never. */
+  readonly turn?: number;
   readonly stepRoot: string;
   /** All owners compute in this class, chosen at the first placement. */
   readonly numericsClass: string;

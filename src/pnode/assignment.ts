@@ -14,6 +14,8 @@ export interface Assignment {
   /** SHA-256 of the state's blob; empty where the state follows from the seed. */
   readonly state: string;
   readonly replica: number;
+  /** Grows when the session goes back to an earlier line: who started before starts anew. */
+  readonly turn: number;
 }
 
 export function fromProtoAssignment(assignment: ProtoAssignment): Assignment {
@@ -25,6 +27,7 @@ export function fromProtoAssignment(assignment: ProtoAssignment): Assignment {
     line: Number(assignment.line),
     state: assignment.state,
     replica: assignment.replica,
+    turn: Number(assignment.turn),
   };
 }
 

@@ -30,7 +30,9 @@ export interface StepHash {
   readonly hash: string;
 }
 
-export type Recorded = { readonly kind: "accepted"; readonly line: number } | { readonly kind: "fenced" };
+export type Recorded =
+  | { readonly kind: "accepted"; readonly line: number; readonly turn: number }
+  | { readonly kind: "fenced" };
 
 /** Between two of these the thread is free for others: a large state takes a second to hash. */
 const hashPieceBytes = 8 << 20;
@@ -79,7 +81,7 @@ async function record(
     steps: steps.map((entry) => ({ step: BigInt(entry.step), hash: entry.hash })),
   };
   const answer = await orchestrators.call(PNodeService.method.recordDurable, request, signal);
-  if (answer.accepted) return { kind: "accepted", line: Number(answer.line) };
+  if (answer.accepted) return { kind: "accepted", line: Number(answer.line), turn: Number(answer.turn) };
   return options.epoch() > epoch ? undefined : { kind: "fenced" };
 }
 

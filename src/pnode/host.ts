@@ -46,7 +46,7 @@ export interface HostShared {
   /** Somebody else owns the VNode: the host has stopped by itself. */
   readonly onFenced: (assignment: Assignment) => void;
   /** Hears of lines that came with an answer. */
-  readonly onLine: (session: SessionId, line: number) => void;
+  readonly onLine: (session: SessionId, line: number, turn: number) => void;
   /** Sends a heartbeat and waits a while until it is acknowledged. */
   readonly flush: () => Promise<void>;
 }
@@ -111,19 +111,22 @@ export class VNodeHost implements Receiver {
   }
 
   /** A newer version of the same line of the list. The process goes on, unless it cannot. */
-  reassign(assignment: Assignment): void {
+  reassign(told: Assignment): void {
     const before = this.#assignment;
-    if (assignment.epoch < before.epoch) return;
+    if (told.epoch < before.epoch) return;
+    const assignment = withNewerLine(told, before);
     this.#assignment = assignment;
     const changed = assignment.line !== before.line || assignment.state !== before.state;
     const idle = this.#life === undefined && this.#loading === undefined;
-    // Also when the blobs of the line are lost and everybody goes back to the one before.
-    if (assignment.since > before.epoch) this.#restart();
+    // A new turn: states of the line are lost, and everybody goes back to the one before.
+    if (assignment.since > before.epoch || assignment.turn > before.turn) this.#restart();
     else if (idle && (changed || assignment.epoch > before.epoch)) this.#restart();
-    else this.lineAdvanced(assignment.line);
+    else this.lineAdvanced(assignment.line, assignment.turn);
   }
 
-  lineAdvanced(line: number): void {
+  /** Lines of another turn say nothing: an earlier one is void, of a later one the next assignment will tell. */
+  lineAdvanced(line: number, turn: number): void {
+    if (turn !== this.#assignment.turn) return;
     this.#line = Math.max(this.#line, line);
     if (this.#life !== undefined) this.#post({ kind: "lineAdvanced", line });
   }
@@ -489,7 +492,7 @@ export class VNodeHost implements Receiver {
         else {
           life.recordedTo = Math.max(life.recordedTo, step);
           this.#post({ kind: "persisted", step });
-          this.#shared.onLine(session, recorded.line);
+          this.#shared.onLine(session, recorded.line, recorded.turn);
         }
       } catch (error) {
         if (signal.aborted || this.#life !== life) return;
@@ -539,6 +542,14 @@ export class VNodeHost implements Receiver {
       return { phase: "waiting", detail: `retained messages have reached their bound; for a newer checkpoint line` };
     return { phase: "waiting", detail: `step ${process.currentStep}, for its checkpoint since ${seconds} s` };
   }
+}
+
+/** An orchestrator whose view is behind may tell an older line under a newer epoch. */
+function withNewerLine(told: Assignment, before: Assignment): Assignment {
+  const isOlder = told.turn < before.turn || (told.turn === before.turn && told.line < before.line);
+  if (!isOlder) return told;
+  const { turn, line, state } = before;
+  return { ...told, turn, line, state };
 }
 
 /** Trying again would give the same. */

@@ -97,7 +97,7 @@ class HostingNode implements PNode, Directory {
     const orchestrators = new Orchestrators(network, world, timings, options.orchestrators);
     this.#orchestrators = orchestrators;
     const resolver = new Resolver(orchestrators, world, tasks, signal);
-    resolver.onLine = (session, line) => this.#lineAdvanced(session, line);
+    resolver.onLine = (session, line, turn) => this.#lineAdvanced(session, line, turn);
     this.#resolver = resolver;
     this.#retention = new Retention({
       memoryBytesMax: this.#bounds.retainedBytesMax,
@@ -142,7 +142,7 @@ class HostingNode implements PNode, Directory {
       rules: this.#options.rules,
       session: (session) => this.#session(session),
       onFenced: (assignment) => this.#onFenced(assignment),
-      onLine: (session, line) => this.#lineAdvanced(session, line),
+      onLine: (session, line, turn) => this.#lineAdvanced(session, line, turn),
       flush: () => this.#attachment.flush(),
     };
   }
@@ -265,13 +265,13 @@ class HostingNode implements PNode, Directory {
   #sessionUpdate(update: SessionUpdate): void {
     const session = update.session as SessionId;
     this.#resolver.update(session, update.locations, update.revision);
-    this.#lineAdvanced(session, Number(update.line));
+    this.#lineAdvanced(session, Number(update.line), Number(update.turn));
     for (const host of this.#hosts.values())
       if (host.assignment.session === session) host.setPaused(update.status === "suspended");
   }
 
-  #lineAdvanced(session: SessionId, line: number): void {
-    for (const host of this.#hosts.values()) if (host.assignment.session === session) host.lineAdvanced(line);
+  #lineAdvanced(session: SessionId, line: number, turn: number): void {
+    for (const host of this.#hosts.values()) if (host.assignment.session === session) host.lineAdvanced(line, turn);
   }
 
   #retentionFull(full: boolean): void {

@@ -30,7 +30,7 @@ export class Resolver {
   readonly #sessions = new Map<SessionId, Known>();
   readonly #refreshing = new Set<SessionId>();
   /** Hears of the line that came with an answer. */
-  onLine: (session: SessionId, line: number) => void = () => {};
+  onLine: (session: SessionId, line: number, turn: number) => void = () => {};
 
   constructor(orchestrators: Orchestrators, world: World, tasks: Tasks, signal: AbortSignal) {
     this.#orchestrators = orchestrators;
@@ -80,7 +80,7 @@ export class Resolver {
         const request = { session, vnodes: [] };
         const answer = await this.#orchestrators.call(PNodeService.method.resolve, request, this.#signal, 4);
         this.update(session, answer.locations, answer.revision);
-        this.onLine(session, Number(answer.line));
+        this.onLine(session, Number(answer.line), Number(answer.turn));
         await sleep(this.#world.timers, refreshPauseMs, this.#signal);
       } catch {
         // Whoever still needs it asks again.

@@ -25,7 +25,8 @@ export function pnodeService(parts: Parts): ServedService {
       // Somebody needs it now: look for a place without waiting for the next change.
       if (new Set(locations.map((one) => one.vnode)).size < (only?.size ?? session.vnodes.length))
         controller.touch(id, true);
-      return { locations, line: BigInt(session.line), revision: assignments.revision(id) };
+      const { line, turn = 0 } = session;
+      return { locations, line: BigInt(line), revision: assignments.revision(id), turn: BigInt(turn) };
     },
     recordDurable: async (message) => {
       const request = parseDurable(message);
@@ -38,8 +39,8 @@ export function pnodeService(parts: Parts): ServedService {
         );
       }
       if (outcome.kind === "accepted") await controller.advance(request.session);
-      const line = mirror.get<SessionRecord>(key.session(request.session))?.line ?? 0;
-      return { accepted: outcome.kind === "accepted", line: BigInt(line) };
+      const { line = 0, turn = 0 } = mirror.get<SessionRecord>(key.session(request.session)) ?? {};
+      return { accepted: outcome.kind === "accepted", line: BigInt(line), turn: BigInt(turn) };
     },
     grantBlob: async ({ pnode, hash: text, bytes, action }) => {
       const id = parseId<PNodeId>(pnode, "the PNode");
