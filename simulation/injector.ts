@@ -1,5 +1,6 @@
 // Makes a plan's faults happen while a simulated run goes, and heals everything when their time is over.
 
+import type { Sha256 } from "../src/core/ids.ts";
 import type { SimulatedBlobs } from "./blobs.ts";
 import { noBlobFaults } from "./blobs.ts";
 import type { FaultPlan, TimedFault } from "./faults.ts";
@@ -14,6 +15,8 @@ export interface Injection {
   readonly blobs: SimulatedBlobs;
   /** Starts a crashed process again. */
   readonly start: (host: string) => void;
+  /** Checkpoints whose loss the network must survive now. */
+  readonly checkpoints: () => readonly Sha256[];
   /** Asks a PNode to leave in good order; it ends by itself. */
   readonly leave: (host: string) => void;
 }
@@ -70,7 +73,7 @@ class Injector {
         this.#storeDown(fault.durationMs);
         break;
       case "blob damaged":
-        void this.#damage(fault.choice);
+        this.#damage(fault.choice);
         break;
     }
   }
@@ -90,7 +93,7 @@ class Injector {
     if (!host?.alive) return;
     this.#note(silent ? "silent crash" : "crash", name, `down for ${Math.round(durationMs)} ms`);
     host.crash(silent);
-    this.#later(durationMs, () => this.#to.start(name));
+    this.#later(durationMs, () => this.#startAgain(name));
   }
 
   #leave(name: string, durationMs: number): void {
@@ -102,8 +105,13 @@ class Injector {
     this.#later(durationMs, () => {
       // The process ends at the latest now, whether it was let go or not, and a new one comes.
       if (world.host(name) === host && host.alive) host.crash();
-      if (!world.host(name)?.alive) this.#to.start(name);
+      this.#startAgain(name);
     });
+  }
+
+  /** Two faults may have stopped it, and the first to heal brings it back. */
+  #startAgain(name: string): void {
+    if (!this.#to.world.host(name)?.alive) this.#to.start(name);
   }
 
   #pause(name: string, durationMs: number): void {
@@ -163,11 +171,9 @@ class Injector {
     });
   }
 
-  async #damage(choice: number): Promise<void> {
-    const { blobs } = this.#to;
-    const hashes = [];
-    for await (const { hash } of blobs.inner.list()) hashes.push(hash);
+  #damage(choice: number): void {
+    const hashes = this.#to.checkpoints();
     const hash = hashes[Math.floor(choice * hashes.length)];
-    if (hash !== undefined) blobs.damage(hash);
+    if (hash !== undefined) this.#to.blobs.damage(hash);
   }
 }

@@ -78,7 +78,7 @@ export class Maintainer {
 }
 
 function isPassing(error: unknown): boolean {
-  return ["unavailable", "deadline_exceeded", "aborted"].includes(DcnrError.from(error).code);
+  return ["unavailable", "deadline_exceeded", "aborted", "data_loss"].includes(DcnrError.from(error).code);
 }
 
 function settingsOf(scenario: Scenario, policy: SessionPolicy) {

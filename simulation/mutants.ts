@@ -4,6 +4,7 @@
 
 import type { DescMethod } from "@bufbuild/protobuf";
 import { hasCode } from "../src/core/errors.ts";
+import type { Sha256 } from "../src/core/ids.ts";
 import type { SessionRecord, VNodeRecord } from "../src/orchestrator/records.ts";
 import type { ShellRules } from "../src/pnode/options.ts";
 import { PNodeService } from "../src/protocol/gen/dcnr/v1/pnode_pb.ts";
@@ -41,6 +42,14 @@ export class Records {
 
   vnode(session: string, vnode: string): VNodeRecord | undefined {
     return this.#values.get(`vnode/${session}/${vnode}`) as VNodeRecord | undefined;
+  }
+
+  /** The checkpoints that records name now. */
+  checkpoints(): Sha256[] {
+    const records = [...this.#values].flatMap(([key, value]) =>
+      key.startsWith("vnode/") ? [value as VNodeRecord] : [],
+    );
+    return records.flatMap(({ durable }) => Object.values(durable).map(({ hash }) => hash));
   }
 
   session(id: string): SessionRecord | undefined {

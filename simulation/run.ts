@@ -1,6 +1,7 @@
 // One seed: a whole network of production code in a faulty world, from an empty store to the last step, with
 // every checker watching. Without faults the same function gives the step roots to compare with.
 
+import type { Sha256 } from "../src/core/ids.ts";
 import type { SessionRecord, StepRecord, VNodeRecord } from "../src/orchestrator/records.ts";
 import { type AttachRequest, PNodeService, type RecordDurableRequest } from "../src/protocol/gen/dcnr/v1/pnode_pb.ts";
 import { SimulatedBlobs } from "./blobs.ts";
@@ -34,6 +35,8 @@ export interface RunSettings {
 export interface RunOptions {
   readonly readable?: boolean;
   readonly mutant?: string;
+  /** Instead of the seed's own faults, to find out which of them matter. */
+  readonly plan?: FaultPlan;
 }
 
 /** After the faults have ended a session gets this much virtual time; more is a hang. */
@@ -89,7 +92,8 @@ export async function undisturbed(scenario: Scenario, fleet: Fleet, policy: Sess
 }
 
 export async function runSeed(seed: number, options: RunOptions = {}): Promise<SeedReport> {
-  const settings = drawRun(seed);
+  const drawn = drawRun(seed);
+  const settings = options.plan ? { ...drawn, plan: options.plan } : drawn;
   const expected = await baselineOf(settings.scenario);
   return new NetworkRun(seed, settings, expected, options).finish();
 }
@@ -184,8 +188,16 @@ export class NetworkRun {
       store: this.#site.store,
       blobs: this.#site.blobs,
       start: (name) => startHost(this.#site, name),
+      checkpoints: () => this.#damageable(),
       leave: (name) => void this.#site.running.get(name)?.leave(),
     });
+  }
+
+  /** One checkpoint may be lost at a time: with the line and the one before it gone, nobody could go on. */
+  #damageable(): Sha256[] {
+    const { records, blobs } = this.#site;
+    const named = records.checkpoints();
+    return named.some((hash) => blobs.damaged.has(hash)) ? [] : named;
   }
 
   /** What a PNode says on its stream to an orchestrator. */
