@@ -49,7 +49,7 @@ describe("datasets of a network", () => {
   it("are added, listed, shown and removed", async () => {
     const net = network();
     const record = await net.datasets.add("numbers", await numbers(net, [5, 6, 7, 8, 9]));
-    assert.equal(record.units, 5);
+    assert.equal(record.samples, 5);
     assert.deepEqual(
       (await Array.fromAsync(net.datasets.list())).map((one) => one.name),
       ["numbers"],
@@ -183,7 +183,7 @@ describe("tokenising", () => {
       chapters.push(textOfDocument(document));
     const vocabulary = tokenizerJson(await trainBpe(chapters, { vocabularySize: 1000 }));
     const record = await net.datasets.tokenise("moby-dick", "moby-dick-1000", vocabulary);
-    assert.ok(record.units > 300_000 && record.units < 700_000, `${record.units} tokens`);
+    assert.ok(record.samples > 300_000 && record.samples < 700_000, `${record.samples} tokens`);
     const { manifest } = await net.datasets.get("moby-dick-1000");
     assert.ok(samplesOfSplit(manifest, "train", 128) > 2000);
   });

@@ -25,13 +25,36 @@ import { tokenise } from "./tokenise.ts";
 /** The value of `dataset/{name}`. */
 export interface DatasetRecord {
   readonly name: string;
-  /** SHA-256 of the manifest, which is a blob. */
+  /** SHA-256 of the manifest, which is a blob: the dataset's identity. */
   readonly hash: Sha256;
   readonly kind: Manifest["kind"];
   /** Samples, tokens or documents. */
-  readonly units: number;
+  readonly samples: number;
   readonly bytes: number;
+  readonly splits: readonly { readonly name: string; readonly samples: number }[];
+  readonly fields: readonly { readonly name: string; readonly dtype: string; readonly shape: readonly number[] }[];
   readonly createdWallMs: number;
+}
+
+/** What a record says of its manifest. */
+export function describeDataset(manifest: Manifest): Omit<DatasetRecord, "name" | "hash" | "createdWallMs"> {
+  return {
+    kind: manifest.kind,
+    samples: unitsOf(manifest),
+    bytes: datasetBytes(manifest),
+    splits: Object.keys(manifest.splits).map((name) => ({ name, samples: unitsOfSplit(manifest, name) })),
+    fields:
+      manifest.kind === "tensors"
+        ? manifest.fields.map(({ name, dtype, shape }) => ({ name, dtype, shape: [...shape] }))
+        : [],
+  };
+}
+
+function unitsOfSplit(manifest: Manifest, split: string): number {
+  const rule = ruleOf(manifest, split);
+  if (rule.kind === "range") return rule.end - rule.start;
+  if (rule.kind === "list") return rule.count;
+  return Math.round(unitsOf(manifest) * (rule.to - rule.from));
 }
 
 export interface DatasetsOptions {
@@ -81,11 +104,9 @@ export function openDatasets({ store, blobs, world, usedBy = () => [] }: Dataset
     const hash = manifestHash(manifest);
     await blobs.put(hash, text, text.byteLength);
     const record: DatasetRecord = {
+      ...describeDataset(manifest),
       name,
       hash,
-      kind: manifest.kind,
-      units: unitsOf(manifest),
-      bytes: datasetBytes(manifest),
       createdWallMs: world.clock.wallMs(),
     };
     const { record: stored } = await createItem(store, key, record, world);
