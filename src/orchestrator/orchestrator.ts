@@ -16,6 +16,7 @@ import { networkService } from "./api/networks.ts";
 import { pnodeService } from "./api/pnodes.ts";
 import { sessionService } from "./api/sessions.ts";
 import { systemService } from "./api/system.ts";
+import { vocabularyService } from "./api/vocabularies.ts";
 import { Assignments } from "./assignments.ts";
 import { Capacity } from "./capacity.ts";
 import { Compiled } from "./compiled.ts";
@@ -103,6 +104,7 @@ export async function startOrchestrator(
     networkService(parts),
     sessionService(parts),
     datasetService(parts),
+    vocabularyService(parts),
     fleetService(parts),
   ];
   const blobHttp = blobHttpHandler(blobs);

@@ -49,6 +49,8 @@ export interface SessionRecord {
   readonly line: number;
   /** The line before, kept in case a blob of the line turns out to be damaged. */
   readonly lineBefore: number;
+  /** How often the line went back; tells a line of now from an equal one of before. */
+  readonly backs: number;
   /** How often the session went back to an earlier line because a state was lost; absent: never. */
   readonly turn?: number;
   readonly stepRoot: string;

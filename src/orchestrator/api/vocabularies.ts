@@ -1,0 +1,44 @@
+// VocabularyService: tokenizer.json files under names.
+
+import { parseSha256 } from "../../core/ids.ts";
+import { openVocabularies, type VocabularyRecord } from "../../data/vocabularies.ts";
+import { VocabularyService } from "../../protocol/gen/dcnr/v1/data_pb.ts";
+import { type ServedService, service } from "../../protocol/network.ts";
+import type { Parts } from "../parts.ts";
+import { page } from "./pages.ts";
+
+const downloadLifetimeMs = 60 * 60_000;
+
+export function vocabularyService(parts: Parts): ServedService {
+  const { mirror, blobs, world } = parts.context;
+  const vocabularies = openVocabularies({ store: mirror.store, blobs, world });
+  return service(VocabularyService, {
+    createVocabulary: async ({ name, hash }) => {
+      return { vocabulary: view(await vocabularies.create(name, parseSha256(hash, "the vocabulary's file"))) };
+    },
+    getVocabulary: async ({ name }) => {
+      const record = await vocabularies.get(name);
+      const grant = await blobs.grant("download", record.hash, record.bytes, downloadLifetimeMs);
+      return { vocabulary: view(record), url: grant.url, headers: { ...grant.headers } };
+    },
+    listVocabularies: async (request) => {
+      const records = await Array.fromAsync(vocabularies.list());
+      const { items, nextPageToken } = page(records, (one) => one.name, request);
+      return { vocabularies: items.map(view), nextPageToken };
+    },
+    deleteVocabulary: async ({ name }) => {
+      await vocabularies.delete(name);
+      return {};
+    },
+  });
+}
+
+function view(record: VocabularyRecord) {
+  return {
+    name: record.name,
+    hash: record.hash,
+    tokens: record.tokens,
+    bytes: BigInt(record.bytes),
+    createdWallMs: BigInt(Math.round(record.createdWallMs)),
+  };
+}

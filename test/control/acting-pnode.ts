@@ -1,0 +1,251 @@
+// A PNode that only acts: it attaches, beats, takes assignments, and reports steps as if it had computed them.
+
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { SimulatedBlobs } from "../../simulation/blobs.ts";
+import type { SimulatedNetwork } from "../../simulation/network.ts";
+import type { Host } from "../../simulation/world.ts";
+import { DcnrError } from "../../src/core/errors.ts";
+import { sha256 } from "../../src/core/hash.ts";
+import { sleep } from "../../src/core/world.ts";
+import {
+  type Assignment,
+  type AttachRequestSchema,
+  type AttachResponse,
+  PNodeService,
+  type RegisterSchema,
+  type SessionUpdate,
+  type VNodeProgressSchema,
+} from "../../src/protocol/gen/dcnr/v1/pnode_pb.ts";
+import type { Channel } from "../../src/protocol/network.ts";
+
+export interface ActingOptions {
+  readonly orchestrators: readonly string[];
+  readonly register: Partial<RegisterInit>;
+  readonly heartbeatMs: number;
+  /** Milliseconds of one step; 0: reports nothing. */
+  readonly stepMs: number;
+  /** Attaches again after a broken stream. */
+  readonly persistent: boolean;
+  /** Makes a state differ from what others compute. */
+  readonly lie: (vnode: string, step: number) => boolean;
+}
+
+type RegisterInit = Exclude<MessageInitShape<typeof RegisterSchema>, { readonly $typeName: "dcnr.v1.Register" }>;
+
+interface Hosted {
+  assignment: Assignment;
+  step: number;
+  checkpointed: number;
+}
+
+type Up = MessageInitShape<typeof AttachRequestSchema>;
+
+export class ActingPNode {
+  readonly host: Host;
+  readonly id: string;
+  readonly incarnation: string;
+  readonly hosted = new Map<string, Hosted>();
+  readonly sessions = new Map<string, SessionUpdate>();
+  readonly errors: DcnrError[] = [];
+  refusedDurables = 0;
+  attachedTo = "";
+  leaveGranted = false;
+  failing: { vnode: string; detail: string; damagedState?: string } | undefined;
+  readonly #network: SimulatedNetwork;
+  readonly #blobs: SimulatedBlobs;
+  readonly #options: ActingOptions;
+  #channel: Channel<Up, AttachResponse> | undefined;
+  #ended = false;
+
+  constructor(host: Host, network: SimulatedNetwork, blobs: SimulatedBlobs, options: Partial<ActingOptions>) {
+    this.host = host;
+    this.id = options.register?.pnode ?? host.name;
+    this.incarnation = `${host.name}.${host.incarnation}`;
+    this.#network = network;
+    this.#blobs = blobs;
+    this.#options = {
+      orchestrators: [],
+      register: {},
+      heartbeatMs: 1_000,
+      stepMs: 0,
+      persistent: true,
+      lie: () => false,
+      ...options,
+    };
+    void this.#run();
+    if (this.#options.stepMs > 0) void this.#act();
+  }
+
+  /** As a process that is killed. */
+  kill(silent = false): void {
+    this.#ended = true;
+    this.host.crash(silent);
+  }
+
+  /** Breaks the stream and stays away. */
+  detach(): void {
+    this.#ended = true;
+    this.#channel?.close();
+  }
+
+  async leave(): Promise<void> {
+    await this.#channel?.send({ event: { case: "leave", value: { reason: "the test says so" } } });
+  }
+
+  async send(message: Up): Promise<void> {
+    await this.#channel?.send(message);
+  }
+
+  async #run(): Promise<void> {
+    for (let attempt = 0; !this.#ended; attempt++) {
+      const address = this.#options.orchestrators[attempt % this.#options.orchestrators.length] as string;
+      try {
+        await this.#attach(address);
+      } catch (thrown) {
+        this.errors.push(DcnrError.from(thrown));
+      }
+      this.attachedTo = "";
+      if (!this.#options.persistent) return;
+      await sleep(this.host.world.timers, 100 + 50 * this.host.world.chance.uniform());
+    }
+  }
+
+  async #attach(address: string): Promise<void> {
+    const channel = this.#network.open(address, PNodeService.method.attach);
+    this.#channel = channel;
+    await channel.send({ event: { case: "register", value: this.#register() } });
+    const beating = this.#beat(channel);
+    for await (const { event } of channel.incoming) {
+      if (event.case === "registered") this.attachedTo = event.value.orchestrator;
+      if (event.case === "assignments") this.#assign(event.value.assignments);
+      if (event.case === "session") this.sessions.set(event.value.session, event.value);
+      if (event.case === "leaveGranted") this.leaveGranted = true;
+    }
+    await beating;
+  }
+
+  #register(): RegisterInit {
+    const { capabilities, ...register } = this.#options.register;
+    return {
+      protocolMajor: 1,
+      pnode: this.id,
+      name: this.id,
+      incarnation: this.incarnation,
+      secret: `the secret of ${this.id}, long enough`,
+      address: `${this.id}.test:7400`,
+      owner: this.id,
+      hosted: Array.from(this.hosted.values(), ({ assignment: { session, vnode, epoch } }) => ({
+        session,
+        vnode,
+        epoch,
+      })),
+      ...register,
+      capabilities: {
+        cores: 4,
+        memoryBytes: 8n << 30n,
+        gflops: 50,
+        architecture: "x64",
+        numerics: [{ engine: "reference", class: "reference" }],
+        ...capabilities,
+      },
+    };
+  }
+
+  async #beat(channel: Channel<Up, AttachResponse>): Promise<void> {
+    try {
+      for (let sequence = 1n; !this.#ended && this.#channel === channel; sequence++) {
+        await sleep(this.host.world.timers, this.#options.heartbeatMs);
+        await channel.send({
+          event: { case: "heartbeat", value: { sequence, accepting: true, vnodes: this.#progress() } },
+        });
+      }
+    } catch {
+      // The stream broke; #run deals with it.
+    }
+  }
+
+  #progress(): MessageInitShape<typeof VNodeProgressSchema>[] {
+    return Array.from(this.hosted.values(), ({ assignment, step }) => {
+      const { session, vnode, epoch } = assignment;
+      const failed = this.failing?.vnode === vnode;
+      return {
+        session,
+        vnode,
+        epoch,
+        step: BigInt(step),
+        phase: failed ? "failed" : "computing",
+        detail: failed ? (this.failing?.detail ?? "") : "",
+        damagedState: failed ? (this.failing?.damagedState ?? "") : "",
+      };
+    });
+  }
+
+  #assign(assignments: readonly Assignment[]): void {
+    const wanted = new Set<string>();
+    for (const assignment of assignments) {
+      const name = `${assignment.session}/${assignment.vnode}`;
+      wanted.add(name);
+      const known = this.hosted.get(name);
+      const goesOn = known && assignment.since <= known.assignment.epoch;
+      const line = Number(assignment.line);
+      if (goesOn) known.assignment = assignment;
+      else this.hosted.set(name, { assignment, step: line, checkpointed: line });
+    }
+    for (const name of this.hosted.keys()) if (!wanted.has(name)) this.hosted.delete(name);
+  }
+
+  /** One step of every hosted VNode at a time, with a checkpoint every other step. */
+  async #act(): Promise<void> {
+    while (!this.#ended) {
+      await sleep(this.host.world.timers, this.#options.stepMs);
+      for (const hosted of Array.from(this.hosted.values())) {
+        if (this.failing?.vnode === hosted.assignment.vnode) continue;
+        const steps = this.sessions.get(hosted.assignment.session)?.status === "done" ? 0 : 20;
+        if (hosted.step < steps) hosted.step++;
+        if (hosted.step % 2 === 0 && hosted.step > hosted.checkpointed)
+          await this.record(hosted.assignment, hosted.step, hosted);
+      }
+    }
+  }
+
+  /** Uploads and records as a PNode would, under the epoch it knows. */
+  async record(assignment: Assignment, step: number, hosted?: Hosted): Promise<boolean | undefined> {
+    const { session, vnode, epoch } = assignment;
+    const content = new TextEncoder().encode(
+      `${session}/${vnode}/${step}${this.#options.lie(vnode, step) ? " but not quite" : ""}`,
+    );
+    const state = sha256(content);
+    await this.#blobs.inner.put(state, content, content.byteLength);
+    const from = hosted?.checkpointed ?? step - 1;
+    const steps = Array.from({ length: step - from }, (_, i) => ({
+      step: BigInt(from + 1 + i),
+      hash: sha256(`hash of ${vnode} after ${from + 1 + i}`),
+    }));
+    for (const address of this.#options.orchestrators) {
+      try {
+        const { accepted } = await this.#network.call(
+          address,
+          PNodeService.method.recordDurable,
+          {
+            session,
+            vnode,
+            pnode: this.id,
+            epoch,
+            step: BigInt(step),
+            state,
+            stateBytes: BigInt(content.byteLength),
+            steps,
+          },
+          { timeoutMs: 2_000 },
+        );
+        if (!accepted) this.refusedDurables++;
+        else if (hosted) hosted.checkpointed = step;
+        return accepted;
+      } catch (thrown) {
+        this.errors.push(DcnrError.from(thrown));
+        if (DcnrError.from(thrown).code === "aborted") return undefined;
+      }
+    }
+    return undefined;
+  }
+}

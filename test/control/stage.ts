@@ -1,0 +1,170 @@
+// A stage for tests of the control plane: production orchestrators on virtual time, and PNodes that do what the
+// protocol asks of them except compute. Their states are names, so thousands of them cost next to nothing.
+
+import { SimulatedBlobs } from "../../simulation/blobs.ts";
+import { addressOf } from "../../simulation/boot.ts";
+import { storeData } from "../../simulation/maintainer.ts";
+import { Fabric, type SimulatedNetwork } from "../../simulation/network.ts";
+import { scenarios } from "../../simulation/scenarios.ts";
+import { SimulatedStore } from "../../simulation/store.ts";
+import { Wire } from "../../simulation/wire.ts";
+import { type Host, SimulatedWorld } from "../../simulation/world.ts";
+import { sha256 } from "../../src/core/hash.ts";
+import type { Sha256 } from "../../src/core/ids.ts";
+import { sleep } from "../../src/core/world.ts";
+import { manifestText } from "../../src/data/manifest.ts";
+import type { Timings } from "../../src/orchestrator/context.ts";
+import { type Orchestrator, startOrchestrator } from "../../src/orchestrator/orchestrator.ts";
+import type { PNodeRecord, SessionRecord, VNodeRecord } from "../../src/orchestrator/records.ts";
+import { DatasetService } from "../../src/protocol/gen/dcnr/v1/data_pb.ts";
+import { NetworkService } from "../../src/protocol/gen/dcnr/v1/network_pb.ts";
+import { SessionService } from "../../src/protocol/gen/dcnr/v1/session_pb.ts";
+import type { RequestInit, ResponseOf, UnaryMethod } from "../../src/protocol/network.ts";
+import { type ActingOptions, ActingPNode } from "./acting-pnode.ts";
+
+export class Stage {
+  readonly world: SimulatedWorld;
+  readonly fabric: Fabric;
+  readonly store: SimulatedStore;
+  readonly blobs: SimulatedBlobs;
+  readonly orchestrators = new Map<string, Orchestrator>();
+  readonly #client: Host;
+  readonly network: SimulatedNetwork;
+  writes = 0;
+
+  constructor(seed = 1) {
+    this.world = new SimulatedWorld(seed);
+    this.fabric = new Fabric(new Wire(this.world, { delayMs: 1 }));
+    this.store = new SimulatedStore(this.world);
+    this.blobs = new SimulatedBlobs(this.world);
+    this.store.onWrite(() => this.writes++);
+    this.#client = this.world.start("client");
+    this.network = this.fabric.network(this.#client);
+  }
+
+  get nowMs(): number {
+    return this.world.time.nowMs;
+  }
+
+  /** Lets virtual time pass until `finished`, or fails with `what`. */
+  async until(what: string, finished: () => boolean, limitMs = 60_000): Promise<void> {
+    const end = await this.world.time.run(finished, this.nowMs + limitMs);
+    if (end !== "finished") throw new Error(`after ${limitMs} ms of virtual time still not: ${what}`);
+  }
+
+  async pass(ms: number): Promise<void> {
+    const untilMs = this.nowMs + ms;
+    await this.world.time.run(() => this.nowMs >= untilMs, untilMs + 1);
+  }
+
+  /** Drives virtual time until the promise settles. */
+  async settled<T>(promise: Promise<T>, limitMs = 60_000): Promise<T> {
+    let done = false;
+    const mark = () => {
+      done = true;
+    };
+    promise.then(mark, mark);
+    await this.until("the promise settles", () => done, limitMs);
+    return promise;
+  }
+
+  async orchestrator(name: string, timings: Partial<Timings> = {}): Promise<Orchestrator> {
+    const host = this.world.start(name);
+    const address = addressOf(name);
+    const starting = startOrchestrator(
+      { listen: address, id: name, software: "test", timings },
+      {
+        world: host.world,
+        network: this.fabric.network(host),
+        store: this.store.view(host),
+        blobs: this.blobs.view(host, () => `http://${address}`),
+      },
+    );
+    const orchestrator = await this.settled(starting);
+    this.orchestrators.set(name, orchestrator);
+    return orchestrator;
+  }
+
+  pnode(name: string, options: Partial<ActingOptions> = {}): ActingPNode {
+    const host = this.world.start(name);
+    const orchestrators = options.orchestrators ?? Array.from(this.orchestrators.values(), (one) => one.address);
+    return new ActingPNode(host, this.fabric.network(host), this.blobs, { ...options, orchestrators });
+  }
+
+  call<M extends UnaryMethod>(method: M, request: RequestInit<M>, name?: string): Promise<ResponseOf<M>> {
+    const address = addressOf(name ?? (this.orchestrators.keys().next().value as string));
+    return this.settled(this.network.call(address, method, request, { timeoutMs: 20_000 }));
+  }
+
+  /** A dataset, a network of three VNodes (a, b, c) and a session of it; returns the session's id. */
+  async session(settings: Record<string, unknown> = {}, name?: string): Promise<string> {
+    const scenario = scenarios[0] as (typeof scenarios)[number];
+    const manifest = await storeData(scenario.data, this.blobs);
+    await this.call(DatasetService.method.createDataset, { name: "data", manifest: manifestText(manifest) }, name);
+    await this.call(NetworkService.method.createNetwork, { definition: scenario.definition }, name);
+    const { session } = await this.call(
+      SessionService.method.createSession,
+      {
+        start: true,
+        settings: {
+          network: "chain",
+          dataset: "data",
+          split: "all",
+          steps: 20n,
+          batch: 4,
+          microbatches: 2,
+          numerics: "reference",
+          checkpointEvery: 2,
+          ...settings,
+        },
+      },
+      name,
+    );
+    return session?.id as string;
+  }
+
+  async record<T>(key: string): Promise<T | undefined> {
+    const item = await this.store.inner.get(key);
+    return item && (JSON.parse(item.value) as T);
+  }
+
+  async vnodes(session: string): Promise<VNodeRecord[]> {
+    const { items } = await this.store.inner.list(`vnode/${session}/`);
+    return items.map((item) => JSON.parse(item.value) as VNodeRecord);
+  }
+
+  sessionRecord(session: string): Promise<SessionRecord | undefined> {
+    return this.record<SessionRecord>(`session/${session}`);
+  }
+
+  pnodeRecord(pnode: string): Promise<PNodeRecord | undefined> {
+    return this.record<PNodeRecord>(`pnode/${pnode}`);
+  }
+
+  /** Waits in virtual time until a record is as wanted. */
+  async untilRecord<T>(what: string, key: string, wanted: (record: T) => boolean, limitMs = 60_000): Promise<T> {
+    let found: T | undefined;
+    const look = async () => {
+      for (;;) {
+        const record = await this.record<T>(key);
+        if (record && wanted(record)) {
+          found = record;
+          return;
+        }
+        await sleep(this.#client.world.timers, 20);
+      }
+    };
+    void look();
+    await this.until(what, () => found !== undefined, limitMs);
+    return found as T;
+  }
+
+  async stop(): Promise<void> {
+    for (const orchestrator of this.orchestrators.values()) await this.settled(orchestrator.stop()).catch(() => {});
+  }
+}
+
+/** What an acting PNode says a VNode's state after a step hashes to. */
+export function stateHash(session: string, vnode: string, step: number): Sha256 {
+  return sha256(`${session}/${vnode}/${step}`);
+}
