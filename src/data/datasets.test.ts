@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { sha256 } from "../core/hash.ts";
 import { silentLog, type World } from "../core/world.ts";
 import { openMemoryBlobs, openMemoryStore } from "../store/memory.ts";
 import { openBatches } from "./batches.ts";
@@ -10,6 +11,7 @@ import { openDatasets, samplesOfSplit } from "./datasets.ts";
 import { readSplit, textOfDocument } from "./documents.ts";
 import type { SplitRule } from "./manifest.ts";
 import { buildMobyDick } from "./moby-dick.ts";
+import { openVocabularies } from "./vocabularies.ts";
 
 const world: World = {
   clock: { wallMs: () => 1_000, monotonicMs: () => 0 },
@@ -192,5 +194,31 @@ describe("tokenising", () => {
     const net = network();
     await net.datasets.add("x", await numbers(net, [1, 2]));
     await assert.rejects(net.datasets.tokenise("x", "y", "{}"), /holds tensors, not text/);
+  });
+});
+
+describe("vocabularies of a network", () => {
+  it("are created from uploaded files, listed and deleted", async () => {
+    const blobs = openMemoryBlobs();
+    const vocabularies = openVocabularies({ store: openMemoryStore(), blobs, world });
+    const upload = async (text: string) => {
+      const content = new TextEncoder().encode(text);
+      await blobs.put(sha256(content), content, content.byteLength);
+      return sha256(content);
+    };
+    const small = await upload(tokenizerJson(await trainBpe(["some text, some text"], { vocabularySize: 260 })));
+    const other = await upload(tokenizerJson(await trainBpe(["other, other, other"], { vocabularySize: 260 })));
+    const record = await vocabularies.create("small", small);
+    assert.equal(record.tokens, 260);
+    assert.deepEqual(await vocabularies.create("small", small), record);
+    await assert.rejects(vocabularies.create("small", other), { code: "already_exists" });
+    await assert.rejects(vocabularies.create("missing", sha256("x")), /upload it first/);
+    await assert.rejects(vocabularies.create("broken", await upload("{}")), /model must be a JSON object/);
+    assert.deepEqual(
+      (await Array.fromAsync(vocabularies.list())).map((one) => one.name),
+      ["small"],
+    );
+    await vocabularies.delete("small");
+    await assert.rejects(vocabularies.get("small"), { code: "not_found" });
   });
 });

@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file dcnr/v1/data.proto.
  */
 export const file_dcnr_v1_data: GenFile = /*@__PURE__*/
-  fileDesc("ChJkY25yL3YxL2RhdGEucHJvdG8SB2RjbnIudjEirAEKB0RhdGFzZXQSDAoEbmFtZRgBIAEoCRIMCgRoYXNoGAIgASgJEgwKBGtpbmQYAyABKAkSDwoHc2FtcGxlcxgEIAEoBBINCgVieXRlcxgFIAEoBBIeCgZzcGxpdHMYBiADKAsyDi5kY25yLnYxLlNwbGl0EhcKD2NyZWF0ZWRfd2FsbF9tcxgHIAEoAxIeCgZmaWVsZHMYCCADKAsyDi5kY25yLnYxLkZpZWxkIiYKBVNwbGl0EgwKBG5hbWUYASABKAkSDwoHc2FtcGxlcxgCIAEoBCJGCgVGaWVsZBIMCgRuYW1lGAEgASgJEiAKBWR0eXBlGAIgASgOMhEuZGNuci52MS5EYXRhVHlwZRINCgVzaGFwZRgDIAMoDSIxChJHcmFudFVwbG9hZFJlcXVlc3QSDAoEaGFzaBgBIAEoCRINCgVieXRlcxgCIAEoBCKfAQoTR3JhbnRVcGxvYWRSZXNwb25zZRILCgN1cmwYASABKAkSOgoHaGVhZGVycxgCIAMoCzIpLmRjbnIudjEuR3JhbnRVcGxvYWRSZXNwb25zZS5IZWFkZXJzRW50cnkSDwoHcHJlc2VudBgDIAEoCBouCgxIZWFkZXJzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASI2ChRDcmVhdGVEYXRhc2V0UmVxdWVzdBIMCgRuYW1lGAEgASgJEhAKCG1hbmlmZXN0GAIgASgJIjoKFUNyZWF0ZURhdGFzZXRSZXNwb25zZRIhCgdkYXRhc2V0GAEgASgLMhAuZGNuci52MS5EYXRhc2V0IiEKEUdldERhdGFzZXRSZXF1ZXN0EgwKBG5hbWUYASABKAkiSQoSR2V0RGF0YXNldFJlc3BvbnNlEiEKB2RhdGFzZXQYASABKAsyEC5kY25yLnYxLkRhdGFzZXQSEAoIbWFuaWZlc3QYAiABKAkiPAoTTGlzdERhdGFzZXRzUmVxdWVzdBIRCglwYWdlX3NpemUYASABKA0SEgoKcGFnZV90b2tlbhgCIAEoCSJTChRMaXN0RGF0YXNldHNSZXNwb25zZRIiCghkYXRhc2V0cxgBIAMoCzIQLmRjbnIudjEuRGF0YXNldBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiJAoURGVsZXRlRGF0YXNldFJlcXVlc3QSDAoEbmFtZRgBIAEoCSIXChVEZWxldGVEYXRhc2V0UmVzcG9uc2UiQAoSU2hvd1NhbXBsZXNSZXF1ZXN0EgwKBG5hbWUYASABKAkSDQoFc3RhcnQYAiABKAQSDQoFY291bnQYAyABKA0iNwoTU2hvd1NhbXBsZXNSZXNwb25zZRIgCgdzYW1wbGVzGAEgAygLMg8uZGNuci52MS5TYW1wbGUikgEKBlNhbXBsZRINCgVpbmRleBgBIAEoBBIrCgZmaWVsZHMYAiADKAsyGy5kY25yLnYxLlNhbXBsZS5GaWVsZHNFbnRyeRIMCgR0ZXh0GAMgASgJGj4KC0ZpZWxkc0VudHJ5EgsKA2tleRgBIAEoCRIeCgV2YWx1ZRgCIAEoCzIPLmRjbnIudjEuVGVuc29yOgI4ATLYAwoORGF0YXNldFNlcnZpY2USSAoLR3JhbnRVcGxvYWQSGy5kY25yLnYxLkdyYW50VXBsb2FkUmVxdWVzdBocLmRjbnIudjEuR3JhbnRVcGxvYWRSZXNwb25zZRJOCg1DcmVhdGVEYXRhc2V0Eh0uZGNuci52MS5DcmVhdGVEYXRhc2V0UmVxdWVzdBoeLmRjbnIudjEuQ3JlYXRlRGF0YXNldFJlc3BvbnNlEkUKCkdldERhdGFzZXQSGi5kY25yLnYxLkdldERhdGFzZXRSZXF1ZXN0GhsuZGNuci52MS5HZXREYXRhc2V0UmVzcG9uc2USSwoMTGlzdERhdGFzZXRzEhwuZGNuci52MS5MaXN0RGF0YXNldHNSZXF1ZXN0Gh0uZGNuci52MS5MaXN0RGF0YXNldHNSZXNwb25zZRJOCg1EZWxldGVEYXRhc2V0Eh0uZGNuci52MS5EZWxldGVEYXRhc2V0UmVxdWVzdBoeLmRjbnIudjEuRGVsZXRlRGF0YXNldFJlc3BvbnNlEkgKC1Nob3dTYW1wbGVzEhsuZGNuci52MS5TaG93U2FtcGxlc1JlcXVlc3QaHC5kY25yLnYxLlNob3dTYW1wbGVzUmVzcG9uc2ViBnByb3RvMw", [file_dcnr_v1_common]);
+  fileDesc("ChJkY25yL3YxL2RhdGEucHJvdG8SB2RjbnIudjEirAEKB0RhdGFzZXQSDAoEbmFtZRgBIAEoCRIMCgRoYXNoGAIgASgJEgwKBGtpbmQYAyABKAkSDwoHc2FtcGxlcxgEIAEoBBINCgVieXRlcxgFIAEoBBIeCgZzcGxpdHMYBiADKAsyDi5kY25yLnYxLlNwbGl0EhcKD2NyZWF0ZWRfd2FsbF9tcxgHIAEoAxIeCgZmaWVsZHMYCCADKAsyDi5kY25yLnYxLkZpZWxkIiYKBVNwbGl0EgwKBG5hbWUYASABKAkSDwoHc2FtcGxlcxgCIAEoBCJGCgVGaWVsZBIMCgRuYW1lGAEgASgJEiAKBWR0eXBlGAIgASgOMhEuZGNuci52MS5EYXRhVHlwZRINCgVzaGFwZRgDIAMoDSIxChJHcmFudFVwbG9hZFJlcXVlc3QSDAoEaGFzaBgBIAEoCRINCgVieXRlcxgCIAEoBCKfAQoTR3JhbnRVcGxvYWRSZXNwb25zZRILCgN1cmwYASABKAkSOgoHaGVhZGVycxgCIAMoCzIpLmRjbnIudjEuR3JhbnRVcGxvYWRSZXNwb25zZS5IZWFkZXJzRW50cnkSDwoHcHJlc2VudBgDIAEoCBouCgxIZWFkZXJzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASI2ChRDcmVhdGVEYXRhc2V0UmVxdWVzdBIMCgRuYW1lGAEgASgJEhAKCG1hbmlmZXN0GAIgASgJIjoKFUNyZWF0ZURhdGFzZXRSZXNwb25zZRIhCgdkYXRhc2V0GAEgASgLMhAuZGNuci52MS5EYXRhc2V0IiEKEUdldERhdGFzZXRSZXF1ZXN0EgwKBG5hbWUYASABKAkiSQoSR2V0RGF0YXNldFJlc3BvbnNlEiEKB2RhdGFzZXQYASABKAsyEC5kY25yLnYxLkRhdGFzZXQSEAoIbWFuaWZlc3QYAiABKAkiPAoTTGlzdERhdGFzZXRzUmVxdWVzdBIRCglwYWdlX3NpemUYASABKA0SEgoKcGFnZV90b2tlbhgCIAEoCSJTChRMaXN0RGF0YXNldHNSZXNwb25zZRIiCghkYXRhc2V0cxgBIAMoCzIQLmRjbnIudjEuRGF0YXNldBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiJAoURGVsZXRlRGF0YXNldFJlcXVlc3QSDAoEbmFtZRgBIAEoCSIXChVEZWxldGVEYXRhc2V0UmVzcG9uc2UiQAoSU2hvd1NhbXBsZXNSZXF1ZXN0EgwKBG5hbWUYASABKAkSDQoFc3RhcnQYAiABKAQSDQoFY291bnQYAyABKA0iNwoTU2hvd1NhbXBsZXNSZXNwb25zZRIgCgdzYW1wbGVzGAEgAygLMg8uZGNuci52MS5TYW1wbGUikgEKBlNhbXBsZRINCgVpbmRleBgBIAEoBBIrCgZmaWVsZHMYAiADKAsyGy5kY25yLnYxLlNhbXBsZS5GaWVsZHNFbnRyeRIMCgR0ZXh0GAMgASgJGj4KC0ZpZWxkc0VudHJ5EgsKA2tleRgBIAEoCRIeCgV2YWx1ZRgCIAEoCzIPLmRjbnIudjEuVGVuc29yOgI4ASIyChRHcmFudERvd25sb2FkUmVxdWVzdBIMCgRuYW1lGAEgASgJEgwKBGhhc2gYAiABKAkikgEKFUdyYW50RG93bmxvYWRSZXNwb25zZRILCgN1cmwYASABKAkSPAoHaGVhZGVycxgCIAMoCzIrLmRjbnIudjEuR3JhbnREb3dubG9hZFJlc3BvbnNlLkhlYWRlcnNFbnRyeRouCgxIZWFkZXJzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJgCgpWb2NhYnVsYXJ5EgwKBG5hbWUYASABKAkSDAoEaGFzaBgCIAEoCRIOCgZ0b2tlbnMYAyABKA0SDQoFYnl0ZXMYBCABKAQSFwoPY3JlYXRlZF93YWxsX21zGAUgASgDIjUKF0NyZWF0ZVZvY2FidWxhcnlSZXF1ZXN0EgwKBG5hbWUYASABKAkSDAoEaGFzaBgCIAEoCSJDChhDcmVhdGVWb2NhYnVsYXJ5UmVzcG9uc2USJwoKdm9jYWJ1bGFyeRgBIAEoCzITLmRjbnIudjEuVm9jYWJ1bGFyeSIkChRHZXRWb2NhYnVsYXJ5UmVxdWVzdBIMCgRuYW1lGAEgASgJIrsBChVHZXRWb2NhYnVsYXJ5UmVzcG9uc2USJwoKdm9jYWJ1bGFyeRgBIAEoCzITLmRjbnIudjEuVm9jYWJ1bGFyeRILCgN1cmwYAiABKAkSPAoHaGVhZGVycxgDIAMoCzIrLmRjbnIudjEuR2V0Vm9jYWJ1bGFyeVJlc3BvbnNlLkhlYWRlcnNFbnRyeRouCgxIZWFkZXJzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJAChdMaXN0Vm9jYWJ1bGFyaWVzUmVxdWVzdBIRCglwYWdlX3NpemUYASABKA0SEgoKcGFnZV90b2tlbhgCIAEoCSJeChhMaXN0Vm9jYWJ1bGFyaWVzUmVzcG9uc2USKQoMdm9jYWJ1bGFyaWVzGAEgAygLMhMuZGNuci52MS5Wb2NhYnVsYXJ5EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSInChdEZWxldGVWb2NhYnVsYXJ5UmVxdWVzdBIMCgRuYW1lGAEgASgJIhoKGERlbGV0ZVZvY2FidWxhcnlSZXNwb25zZTKoBAoORGF0YXNldFNlcnZpY2USSAoLR3JhbnRVcGxvYWQSGy5kY25yLnYxLkdyYW50VXBsb2FkUmVxdWVzdBocLmRjbnIudjEuR3JhbnRVcGxvYWRSZXNwb25zZRJOCg1DcmVhdGVEYXRhc2V0Eh0uZGNuci52MS5DcmVhdGVEYXRhc2V0UmVxdWVzdBoeLmRjbnIudjEuQ3JlYXRlRGF0YXNldFJlc3BvbnNlEkUKCkdldERhdGFzZXQSGi5kY25yLnYxLkdldERhdGFzZXRSZXF1ZXN0GhsuZGNuci52MS5HZXREYXRhc2V0UmVzcG9uc2USSwoMTGlzdERhdGFzZXRzEhwuZGNuci52MS5MaXN0RGF0YXNldHNSZXF1ZXN0Gh0uZGNuci52MS5MaXN0RGF0YXNldHNSZXNwb25zZRJOCg1EZWxldGVEYXRhc2V0Eh0uZGNuci52MS5EZWxldGVEYXRhc2V0UmVxdWVzdBoeLmRjbnIudjEuRGVsZXRlRGF0YXNldFJlc3BvbnNlEkgKC1Nob3dTYW1wbGVzEhsuZGNuci52MS5TaG93U2FtcGxlc1JlcXVlc3QaHC5kY25yLnYxLlNob3dTYW1wbGVzUmVzcG9uc2USTgoNR3JhbnREb3dubG9hZBIdLmRjbnIudjEuR3JhbnREb3dubG9hZFJlcXVlc3QaHi5kY25yLnYxLkdyYW50RG93bmxvYWRSZXNwb25zZTLuAgoRVm9jYWJ1bGFyeVNlcnZpY2USVwoQQ3JlYXRlVm9jYWJ1bGFyeRIgLmRjbnIudjEuQ3JlYXRlVm9jYWJ1bGFyeVJlcXVlc3QaIS5kY25yLnYxLkNyZWF0ZVZvY2FidWxhcnlSZXNwb25zZRJOCg1HZXRWb2NhYnVsYXJ5Eh0uZGNuci52MS5HZXRWb2NhYnVsYXJ5UmVxdWVzdBoeLmRjbnIudjEuR2V0Vm9jYWJ1bGFyeVJlc3BvbnNlElcKEExpc3RWb2NhYnVsYXJpZXMSIC5kY25yLnYxLkxpc3RWb2NhYnVsYXJpZXNSZXF1ZXN0GiEuZGNuci52MS5MaXN0Vm9jYWJ1bGFyaWVzUmVzcG9uc2USVwoQRGVsZXRlVm9jYWJ1bGFyeRIgLmRjbnIudjEuRGVsZXRlVm9jYWJ1bGFyeVJlcXVlc3QaIS5kY25yLnYxLkRlbGV0ZVZvY2FidWxhcnlSZXNwb25zZWIGcHJvdG8z", [file_dcnr_v1_common]);
 
 /**
  * @generated from message dcnr.v1.Dataset
@@ -394,6 +394,248 @@ export const SampleSchema: GenMessage<Sample> = /*@__PURE__*/
   messageDesc(file_dcnr_v1_data, 15);
 
 /**
+ * @generated from message dcnr.v1.GrantDownloadRequest
+ */
+export type GrantDownloadRequest = Message<"dcnr.v1.GrantDownloadRequest"> & {
+  /**
+   * The dataset that names the blob.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * @generated from field: string hash = 2;
+   */
+  hash: string;
+};
+
+/**
+ * Describes the message dcnr.v1.GrantDownloadRequest.
+ * Use `create(GrantDownloadRequestSchema)` to create a new message.
+ */
+export const GrantDownloadRequestSchema: GenMessage<GrantDownloadRequest> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_data, 16);
+
+/**
+ * @generated from message dcnr.v1.GrantDownloadResponse
+ */
+export type GrantDownloadResponse = Message<"dcnr.v1.GrantDownloadResponse"> & {
+  /**
+   * @generated from field: string url = 1;
+   */
+  url: string;
+
+  /**
+   * @generated from field: map<string, string> headers = 2;
+   */
+  headers: { [key: string]: string };
+};
+
+/**
+ * Describes the message dcnr.v1.GrantDownloadResponse.
+ * Use `create(GrantDownloadResponseSchema)` to create a new message.
+ */
+export const GrantDownloadResponseSchema: GenMessage<GrantDownloadResponse> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_data, 17);
+
+/**
+ * @generated from message dcnr.v1.Vocabulary
+ */
+export type Vocabulary = Message<"dcnr.v1.Vocabulary"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * SHA-256 of the tokenizer.json.
+   *
+   * @generated from field: string hash = 2;
+   */
+  hash: string;
+
+  /**
+   * @generated from field: uint32 tokens = 3;
+   */
+  tokens: number;
+
+  /**
+   * @generated from field: uint64 bytes = 4;
+   */
+  bytes: bigint;
+
+  /**
+   * @generated from field: int64 created_wall_ms = 5;
+   */
+  createdWallMs: bigint;
+};
+
+/**
+ * Describes the message dcnr.v1.Vocabulary.
+ * Use `create(VocabularySchema)` to create a new message.
+ */
+export const VocabularySchema: GenMessage<Vocabulary> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_data, 18);
+
+/**
+ * @generated from message dcnr.v1.CreateVocabularyRequest
+ */
+export type CreateVocabularyRequest = Message<"dcnr.v1.CreateVocabularyRequest"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * @generated from field: string hash = 2;
+   */
+  hash: string;
+};
+
+/**
+ * Describes the message dcnr.v1.CreateVocabularyRequest.
+ * Use `create(CreateVocabularyRequestSchema)` to create a new message.
+ */
+export const CreateVocabularyRequestSchema: GenMessage<CreateVocabularyRequest> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_data, 19);
+
+/**
+ * @generated from message dcnr.v1.CreateVocabularyResponse
+ */
+export type CreateVocabularyResponse = Message<"dcnr.v1.CreateVocabularyResponse"> & {
+  /**
+   * @generated from field: dcnr.v1.Vocabulary vocabulary = 1;
+   */
+  vocabulary?: Vocabulary | undefined;
+};
+
+/**
+ * Describes the message dcnr.v1.CreateVocabularyResponse.
+ * Use `create(CreateVocabularyResponseSchema)` to create a new message.
+ */
+export const CreateVocabularyResponseSchema: GenMessage<CreateVocabularyResponse> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_data, 20);
+
+/**
+ * @generated from message dcnr.v1.GetVocabularyRequest
+ */
+export type GetVocabularyRequest = Message<"dcnr.v1.GetVocabularyRequest"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+};
+
+/**
+ * Describes the message dcnr.v1.GetVocabularyRequest.
+ * Use `create(GetVocabularyRequestSchema)` to create a new message.
+ */
+export const GetVocabularyRequestSchema: GenMessage<GetVocabularyRequest> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_data, 21);
+
+/**
+ * @generated from message dcnr.v1.GetVocabularyResponse
+ */
+export type GetVocabularyResponse = Message<"dcnr.v1.GetVocabularyResponse"> & {
+  /**
+   * @generated from field: dcnr.v1.Vocabulary vocabulary = 1;
+   */
+  vocabulary?: Vocabulary | undefined;
+
+  /**
+   * @generated from field: string url = 2;
+   */
+  url: string;
+
+  /**
+   * @generated from field: map<string, string> headers = 3;
+   */
+  headers: { [key: string]: string };
+};
+
+/**
+ * Describes the message dcnr.v1.GetVocabularyResponse.
+ * Use `create(GetVocabularyResponseSchema)` to create a new message.
+ */
+export const GetVocabularyResponseSchema: GenMessage<GetVocabularyResponse> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_data, 22);
+
+/**
+ * @generated from message dcnr.v1.ListVocabulariesRequest
+ */
+export type ListVocabulariesRequest = Message<"dcnr.v1.ListVocabulariesRequest"> & {
+  /**
+   * @generated from field: uint32 page_size = 1;
+   */
+  pageSize: number;
+
+  /**
+   * @generated from field: string page_token = 2;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message dcnr.v1.ListVocabulariesRequest.
+ * Use `create(ListVocabulariesRequestSchema)` to create a new message.
+ */
+export const ListVocabulariesRequestSchema: GenMessage<ListVocabulariesRequest> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_data, 23);
+
+/**
+ * @generated from message dcnr.v1.ListVocabulariesResponse
+ */
+export type ListVocabulariesResponse = Message<"dcnr.v1.ListVocabulariesResponse"> & {
+  /**
+   * @generated from field: repeated dcnr.v1.Vocabulary vocabularies = 1;
+   */
+  vocabularies: Vocabulary[];
+
+  /**
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message dcnr.v1.ListVocabulariesResponse.
+ * Use `create(ListVocabulariesResponseSchema)` to create a new message.
+ */
+export const ListVocabulariesResponseSchema: GenMessage<ListVocabulariesResponse> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_data, 24);
+
+/**
+ * @generated from message dcnr.v1.DeleteVocabularyRequest
+ */
+export type DeleteVocabularyRequest = Message<"dcnr.v1.DeleteVocabularyRequest"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+};
+
+/**
+ * Describes the message dcnr.v1.DeleteVocabularyRequest.
+ * Use `create(DeleteVocabularyRequestSchema)` to create a new message.
+ */
+export const DeleteVocabularyRequestSchema: GenMessage<DeleteVocabularyRequest> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_data, 25);
+
+/**
+ * @generated from message dcnr.v1.DeleteVocabularyResponse
+ */
+export type DeleteVocabularyResponse = Message<"dcnr.v1.DeleteVocabularyResponse"> & {
+};
+
+/**
+ * Describes the message dcnr.v1.DeleteVocabularyResponse.
+ * Use `create(DeleteVocabularyResponseSchema)` to create a new message.
+ */
+export const DeleteVocabularyResponseSchema: GenMessage<DeleteVocabularyResponse> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_data, 26);
+
+/**
  * Datasets: content-addressed shards with a manifest. Shards are uploaded as blobs first.
  *
  * @generated from service dcnr.v1.DatasetService
@@ -451,6 +693,59 @@ export const DatasetService: GenService<{
     input: typeof ShowSamplesRequestSchema;
     output: typeof ShowSamplesResponseSchema;
   },
+  /**
+   * An address to download a dataset's blob from: splitting by content and tokenising happen beside the caller.
+   *
+   * @generated from rpc dcnr.v1.DatasetService.GrantDownload
+   */
+  grantDownload: {
+    methodKind: "unary";
+    input: typeof GrantDownloadRequestSchema;
+    output: typeof GrantDownloadResponseSchema;
+  },
 }> = /*@__PURE__*/
   serviceDesc(file_dcnr_v1_data, 0);
+
+/**
+ * Vocabularies: tokenizer.json files under names. The file is uploaded as a blob first (DatasetService.GrantUpload).
+ *
+ * @generated from service dcnr.v1.VocabularyService
+ */
+export const VocabularyService: GenService<{
+  /**
+   * @generated from rpc dcnr.v1.VocabularyService.CreateVocabulary
+   */
+  createVocabulary: {
+    methodKind: "unary";
+    input: typeof CreateVocabularyRequestSchema;
+    output: typeof CreateVocabularyResponseSchema;
+  },
+  /**
+   * With an address to download the file from.
+   *
+   * @generated from rpc dcnr.v1.VocabularyService.GetVocabulary
+   */
+  getVocabulary: {
+    methodKind: "unary";
+    input: typeof GetVocabularyRequestSchema;
+    output: typeof GetVocabularyResponseSchema;
+  },
+  /**
+   * @generated from rpc dcnr.v1.VocabularyService.ListVocabularies
+   */
+  listVocabularies: {
+    methodKind: "unary";
+    input: typeof ListVocabulariesRequestSchema;
+    output: typeof ListVocabulariesResponseSchema;
+  },
+  /**
+   * @generated from rpc dcnr.v1.VocabularyService.DeleteVocabulary
+   */
+  deleteVocabulary: {
+    methodKind: "unary";
+    input: typeof DeleteVocabularyRequestSchema;
+    output: typeof DeleteVocabularyResponseSchema;
+  },
+}> = /*@__PURE__*/
+  serviceDesc(file_dcnr_v1_data, 1);
 
