@@ -6,7 +6,7 @@ import { GraphBuilder } from "./builder.ts";
 import { costOf } from "./cost.ts";
 import { deriveBackward, deriveTraining } from "./derive.ts";
 import type { GraphModel } from "./model.ts";
-import { assertClose, checkDerivative, compareNative, pick, seededRandom } from "./operators/oracle.test.ts";
+import { assertClose, checkDerivative, compareRuntimes, pick, seededRandom } from "./operators/oracle.test.ts";
 import { findOperator } from "./operators/registry.ts";
 
 const [batch, sequence, width, heads, vocabulary] = [2, 4, 8, 2, 11];
@@ -77,7 +77,7 @@ test("a whole transformer block has the derivatives of finite differences", asyn
 
 test("a whole transformer block runs on ONNX Runtime as on the reference", async () => {
   const { model, parameters } = block();
-  await compareNative(model, feedsFor(model), 2e-5, ["x", ...parameters]);
+  await compareRuntimes(model, feedsFor(model), 2e-5, ["x", ...parameters]);
 });
 
 test("the backward graph runs no expensive forward operator again, but attention's weights", () => {

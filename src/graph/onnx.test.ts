@@ -9,7 +9,7 @@ import { lowerModel } from "./lower.ts";
 import type { GraphModel } from "./model.ts";
 import { encodeOnnx } from "./onnx.ts";
 import { decodeOnnx } from "./onnx-read.ts";
-import { assertClose, checkDerivative, runNative, seededRandom } from "./operators/oracle.test.ts";
+import { assertClose, checkDerivative, runOnnx, seededRandom } from "./operators/oracle.test.ts";
 
 function small(): GraphModel {
   const builder = new GraphBuilder("small");
@@ -104,7 +104,7 @@ for (const [name, batch] of [
     const known = float32(shape, expected.y);
     const reference = await (await openReferenceEngine().load(model)).run(feedOf(model));
     assertClose(reference[model.outputs[0]!.name]!, known, 1e-5, "reference");
-    assertClose((await runNative(model, feedOf(model)))[model.outputs[0]!.name]!, known, 1e-5, "native");
+    assertClose((await runOnnx(model, feedOf(model), "native"))[model.outputs[0]!.name]!, known, 1e-5, "native");
   });
 
   test(`${name} can be trained: its derivatives are those of finite differences`, async () => {

@@ -3,7 +3,8 @@
 
 import assert from "node:assert/strict";
 import test from "node:test";
-import * as ort from "onnxruntime-node";
+import * as native from "onnxruntime-node";
+import * as portable from "onnxruntime-web";
 import { elementCount, type Shape, type Tensor } from "../../core/tensor.ts";
 import type { Tensors } from "../../engine/engine.ts";
 import { openReferenceEngine } from "../../engine/reference.ts";
@@ -38,7 +39,7 @@ export interface OperatorCase {
   readonly outputs?: number;
   readonly differentiated?: number;
   /** Relative to 1 + the largest magnitude. */
-  readonly nativeTolerance?: number;
+  readonly runtimeTolerance?: number;
 }
 
 /** One test for each case. */
@@ -53,7 +54,7 @@ export function checkForward(type: string, cases: readonly OperatorCase[]): void
   for (const [i, operatorCase] of cases.entries())
     test(`${type} computes what ONNX Runtime computes (case ${i + 1})`, async () => {
       const { model, feeds } = buildCase(type, operatorCase);
-      await compareNative(model, feeds, operatorCase.nativeTolerance ?? 1e-5, []);
+      await compareRuntimes(model, feeds, operatorCase.runtimeTolerance ?? 1e-5, []);
     });
 }
 
@@ -65,7 +66,7 @@ async function checkCase(type: string, operatorCase: OperatorCase): Promise<void
   for (const { name } of model.outputs)
     assertClose(lowered[name] as Tensor, direct[name] as Tensor, 1e-6, `lowered ${name}`);
   await checkDerivative(model, feeds, differentiable, operatorCase.differentiated ?? 1);
-  await compareNative(model, feeds, operatorCase.nativeTolerance ?? 1e-5, differentiable);
+  await compareRuntimes(model, feeds, operatorCase.runtimeTolerance ?? 1e-5, differentiable);
 }
 
 export function buildCase(type: string, { inputs, attributes = {}, outputs = 1 }: OperatorCase) {
@@ -153,30 +154,40 @@ async function compareDifferences(
   }
 }
 
-/** The reference in single precision against ONNX Runtime on one thread, with gradients of the inputs in `of`. */
-export async function compareNative(
+portable.env.wasm.numThreads = 1;
+
+/** The two builds of ONNX Runtime that engines use. */
+const runtimes = { native, portable: portable as unknown as typeof native };
+
+/** The reference in single precision against both builds of ONNX Runtime, with gradients of the inputs in `of`. */
+export async function compareRuntimes(
   model: GraphModel,
   feeds: Tensors,
   tolerance: number,
   of: readonly string[],
 ): Promise<void> {
-  const expected = await (await openReferenceEngine().load(model)).run(feeds);
-  const actual = await runNative(model, feeds);
-  for (const { name } of model.outputs)
-    assertClose(actual[name] as Tensor, expected[name] as Tensor, tolerance, `native ${name}`);
+  await compareOutputs(model, feeds, tolerance);
   if (of.length === 0) return;
   const first = model.outputs[0]?.name as string;
-  const derived = deriveBackward(model, { gradientsOf: of, from: [first] });
-  const saved = await runNative(derived.forward, feeds);
+  const { forward, backward } = deriveBackward(model, { gradientsOf: of, from: [first] });
+  const saved = await (await openReferenceEngine().load(forward)).run(feeds);
+  await compareOutputs(forward, feeds, tolerance);
   const all = { ...feeds, ...saved, ...inSingles(seedsOf(model, [first])) };
-  const expectedGradients = await (await openReferenceEngine().load(derived.backward)).run(pick(all, derived.backward));
-  const actualGradients = await runNative(derived.backward, pick(all, derived.backward));
-  for (const { name } of derived.backward.outputs)
-    assertClose(actualGradients[name] as Tensor, expectedGradients[name] as Tensor, tolerance, `native ${name}`);
+  await compareOutputs(backward, pick(all, backward), tolerance);
 }
 
-export async function runNative(model: GraphModel, feeds: Tensors): Promise<Tensors> {
-  const session = await ort.InferenceSession.create(encodeOnnx(lowerModel(model)), {
+async function compareOutputs(model: GraphModel, feeds: Tensors, tolerance: number): Promise<void> {
+  const expected = await (await openReferenceEngine().load(model)).run(feeds);
+  for (const runtime of ["native", "portable"] as const) {
+    const actual = await runOnnx(model, feeds, runtime);
+    for (const { name } of model.outputs)
+      assertClose(actual[name] as Tensor, expected[name] as Tensor, tolerance, `${runtime} ${name}`);
+  }
+}
+
+export async function runOnnx(model: GraphModel, feeds: Tensors, runtime: keyof typeof runtimes): Promise<Tensors> {
+  const { InferenceSession, Tensor: OrtTensor } = runtimes[runtime];
+  const session = await InferenceSession.create(encodeOnnx(lowerModel(model)), {
     graphOptimizationLevel: "disabled",
     intraOpNumThreads: 1,
     interOpNumThreads: 1,
@@ -185,14 +196,14 @@ export async function runNative(model: GraphModel, feeds: Tensors): Promise<Tens
   const given = Object.fromEntries(
     model.inputs.map(({ name, dtype, shape }) => {
       const { data } = feeds[name] as Tensor;
-      return [name, new ort.Tensor(dtype as "float32", data as Float32Array, [...shape])];
+      return [name, new OrtTensor(dtype as "float32", data as Float32Array, [...shape])];
     }),
   );
   const results = await session.run(given);
   await session.release();
   return Object.fromEntries(
     model.outputs.map(({ name, dtype, shape }) => {
-      const { dims, data } = results[name] as ort.Tensor;
+      const { dims, data } = results[name] as native.Tensor;
       assert.deepEqual([...dims], [...shape], `shape of ${name}`);
       return [name, { dtype, shape, data: data as Float32Array }];
     }),
