@@ -39,6 +39,9 @@ export interface AttachmentOptions {
   readonly onLeaveGranted: () => void;
 }
 
+/** One who was refused does not knock every second. */
+const refusedMaxMs = 10_000;
+
 /** How long the last state's record waits for its metrics to arrive. */
 const flushTimeoutMs = 1_000;
 
@@ -68,18 +71,22 @@ export class Attachment {
   async run(): Promise<void> {
     const { orchestrators, world, timings, signal } = this.#options;
     const backoff = new Backoff(timings.retryMinMs, timings.retryMaxMs, world.chance);
+    const refusals = new Backoff(10 * timings.retryMinMs, refusedMaxMs, world.chance);
     let failures = 0;
     while (!signal.aborted) {
       const address = orchestrators.current;
+      this.refusal = "";
       const registered = await this.#attachOnce(address);
       if (signal.aborted) break;
       orchestrators.failed(address);
       if (registered) {
         failures = 0;
         backoff.reset();
+        refusals.reset();
       }
       // Each known orchestrator is tried at once; only then is it time to wait.
-      if (++failures % orchestrators.count === 0) await sleep(world.timers, backoff.next(), signal);
+      if (++failures % orchestrators.count === 0)
+        await sleep(world.timers, this.refusal === "" ? backoff.next() : refusals.next(), signal);
     }
   }
 

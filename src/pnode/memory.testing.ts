@@ -1,0 +1,244 @@
+// A network in memory and an orchestrator that fits on a page, for the tests of this folder. No faults but those
+// that a test asks for.
+
+import { create, type DescMethod, type MessageInitShape } from "@bufbuild/protobuf";
+import { DcnrError, fail } from "../core/errors.ts";
+import type { Sha256 } from "../core/ids.ts";
+import {
+  type AttachRequest,
+  type AttachResponseSchema,
+  type Heartbeat,
+  PNodeService,
+  type RecordDurableRequest,
+} from "../protocol/gen/dcnr/v1/pnode_pb.ts";
+import { type Channel, type Network, type ServedService, service } from "../protocol/network.ts";
+import type { BlobTransfer } from "./options.ts";
+
+class Queue<T> implements AsyncIterable<T> {
+  readonly #items: T[] = [];
+  #ended = false;
+  #error: DcnrError | undefined;
+  #wake: () => void = () => {};
+
+  push(item: T): void {
+    this.#items.push(item);
+    this.#wake();
+  }
+
+  end(error?: DcnrError): void {
+    this.#ended = true;
+    this.#error ??= error;
+    this.#wake();
+  }
+
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<T> {
+    for (;;) {
+      const item = this.#items.shift();
+      if (item !== undefined) yield item;
+      else if (this.#error !== undefined) throw this.#error;
+      else if (this.#ended) return;
+      else
+        await new Promise<void>((wake) => {
+          this.#wake = wake;
+        });
+    }
+  }
+}
+
+interface OpenStream {
+  readonly address: string;
+  break(): void;
+}
+
+export class MemoryNetwork implements Network {
+  readonly #servers = new Map<string, readonly ServedService[]>();
+  readonly #streams = new Set<OpenStream>();
+
+  /** Everything at this address is gone, as after a kill. */
+  kill(address: string): void {
+    this.#servers.delete(address);
+    for (const stream of [...this.#streams]) if (stream.address === address) stream.break();
+  }
+
+  #handler(address: string, method: DescMethod): (...args: never[]) => unknown {
+    const served = this.#servers.get(address)?.find(({ descriptor }) => descriptor.typeName === method.parent.typeName);
+    const handler = served?.handlers[method.localName];
+    if (handler === undefined) fail("unavailable", `nobody serves ${method.name} at ${address}`);
+    return handler as (...args: never[]) => unknown;
+  }
+
+  call: Network["call"] = async (address, method, request) => {
+    const handler = this.#handler(address, method) as (...args: unknown[]) => Promise<object>;
+    const response = await handler(create(method.input, request as never), context);
+    return create(method.output, response as never) as never;
+  };
+
+  watch: Network["watch"] = () => fail("unimplemented", "not needed here");
+
+  open: Network["open"] = (address, method, options) => {
+    const [up, down] = [new Queue<object>(), new Queue<object>()];
+    const gone = new DcnrError("unavailable", `the stream to ${address} broke`);
+    const endBoth = (error?: DcnrError) => {
+      up.end(error);
+      down.end(error);
+    };
+    const stream = { address, break: () => endBoth(gone) };
+    this.#streams.add(stream);
+    const close = () => endBoth();
+    options?.signal?.addEventListener("abort", stream.break, { once: true });
+    const end = (out: Queue<object>, input: Queue<object>, schema: DescMethod["input"]): Channel<never, never> => ({
+      send: async (message) => {
+        if (out.ended) throw gone;
+        out.push(create(schema, message));
+      },
+      incoming: input as AsyncIterable<never>,
+      close,
+    });
+    const serve = async () => {
+      const handler = this.#handler(address, method) as (...args: unknown[]) => Promise<void>;
+      await handler(end(down, up, method.output), context);
+    };
+    serve().then(close, (error) => endBoth(DcnrError.from(error)));
+    return end(up, down, method.input) as never;
+  };
+
+  serve: Network["serve"] = async (address, services) => {
+    this.#servers.set(address, services);
+    return { address, close: async () => this.kill(address) };
+  };
+
+  close = async () => {};
+}
+
+const context = { signal: new AbortController().signal, peer: "test", header: () => undefined };
+
+type Down = MessageInitShape<typeof AttachResponseSchema>;
+
+export interface TestAssignment {
+  readonly vnode: string;
+  readonly pnode: string;
+  epoch: number;
+}
+
+/** Knows one session, does as it is told, and remembers what it hears. */
+export class TestOrchestrator {
+  readonly blobs: Map<string, Uint8Array>;
+  readonly session: string;
+  readonly definition: string;
+  readonly settings: string;
+  readonly placed: TestAssignment[] = [];
+  readonly heartbeats: Heartbeat[] = [];
+  readonly registrations: string[] = [];
+  /** By `vnode/step`. */
+  readonly hashes = new Map<string, string>();
+  readonly durable = new Map<string, Map<number, string>>();
+  readonly evidence: unknown[] = [];
+  readonly #attached = new Map<string, (message: Down) => void>();
+  readonly #addresses = new Map<string, string>();
+  refused = 0;
+  line = 0;
+
+  constructor(session: { id: string; definition: string; settings: string }, blobs: Map<string, Uint8Array>) {
+    this.session = session.id;
+    this.definition = session.definition;
+    this.settings = session.settings;
+    this.blobs = blobs;
+  }
+
+  place(vnode: string, pnode: string): void {
+    const known = this.placed.findIndex((placed) => placed.vnode === vnode);
+    const epoch = known < 0 ? 1 : (this.placed.splice(known, 1)[0] as TestAssignment).epoch + 1;
+    this.placed.push({ vnode, pnode, epoch });
+    this.tell();
+  }
+
+  tell(): void {
+    for (const [pnode, send] of this.#attached) {
+      send({ event: { case: "assignments", value: { revision: 1n, assignments: this.#assignments(pnode) } } });
+      const update = { session: this.session, status: "running", line: BigInt(this.line), revision: 1n };
+      send({ event: { case: "session", value: { ...update, locations: this.#locations() } } });
+    }
+  }
+
+  #assignments(pnode: string) {
+    return this.placed
+      .filter((placed) => placed.pnode === pnode)
+      .map(({ vnode, epoch }) => ({
+        session: this.session,
+        vnode,
+        epoch: BigInt(epoch),
+        since: BigInt(epoch),
+        line: BigInt(this.line),
+        state: this.durable.get(vnode)?.get(this.line) ?? "",
+      }));
+  }
+
+  #locations() {
+    return this.placed.map(({ vnode, pnode, epoch }) => {
+      return { vnode, pnode, epoch: BigInt(epoch), address: this.#addresses.get(pnode) ?? "" };
+    });
+  }
+
+  service(): ServedService {
+    return service(PNodeService, {
+      attach: (channel) => this.#attach(channel),
+      resolve: async () => ({ locations: this.#locations(), line: BigInt(this.line), revision: 1n }),
+      recordDurable: async (request) => this.#record(request),
+      grantBlob: async ({ hash }) => ({ url: hash, present: this.blobs.has(hash) }),
+      describeSession: async () => ({ session: this.session, definition: this.definition, settings: this.settings }),
+    });
+  }
+
+  async #attach(channel: Channel<Down, AttachRequest>): Promise<void> {
+    let pnode = "";
+    for await (const { event } of channel.incoming) {
+      if (event.case === "register") {
+        pnode = event.value.pnode;
+        this.registrations.push(pnode);
+        this.#addresses.set(pnode, event.value.address);
+        const send = (message: Down) => void channel.send(message).catch(() => {});
+        this.#attached.set(pnode, send);
+        send({ event: { case: "registered", value: { orchestrator: "test", heartbeatIntervalMs: 100 } } });
+        this.tell();
+      }
+      if (event.case === "heartbeat") {
+        this.heartbeats.push(event.value);
+        await channel.send({ event: { case: "heartbeatAck", value: { sequence: event.value.sequence } } });
+      }
+      if (event.case === "evidence") this.evidence.push(event.value);
+      if (event.case === "leave") await channel.send({ event: { case: "leaveGranted", value: {} } });
+    }
+    this.#attached.delete(pnode);
+  }
+
+  #record(request: RecordDurableRequest) {
+    const owner = this.placed.find(({ vnode }) => vnode === request.vnode);
+    if (owner?.pnode !== request.pnode || BigInt(owner.epoch) !== request.epoch) {
+      this.refused++;
+      return { accepted: false, line: BigInt(this.line) };
+    }
+    if (!this.blobs.has(request.state)) fail("failed_precondition", "the state was not uploaded");
+    const durable = this.durable.get(request.vnode) ?? new Map<number, string>();
+    this.durable.set(request.vnode, durable.set(Number(request.step), request.state));
+    for (const { step, hash } of request.steps) this.hashes.set(`${request.vnode}/${step}`, hash);
+    const vnodes = [...new Set(this.placed.map(({ vnode }) => vnode))];
+    const common = [...durable.keys()].filter((step) => vnodes.every((vnode) => this.durable.get(vnode)?.has(step)));
+    const line = Math.max(this.line, ...common);
+    if (line > this.line) {
+      this.line = line;
+      this.tell();
+    }
+    return { accepted: true, line: BigInt(this.line) };
+  }
+}
+
+export function memoryTransfer(blobs: Map<string, Uint8Array>): BlobTransfer {
+  return {
+    upload: async ({ url }, content) => void blobs.set(url, content.slice()),
+    download: async ({ url }) => blobs.get(url as Sha256) ?? fail("not_found", `there is no blob ${url}`),
+  };
+}

@@ -1,0 +1,252 @@
+import { strict as assert } from "node:assert";
+import { describe, it } from "node:test";
+import { canonicalJson, sha256 } from "../core/hash.ts";
+import type { PNodeId } from "../core/ids.ts";
+import { fillNormal, randomKey } from "../core/random.ts";
+import { silentLog, sleep, type World } from "../core/world.ts";
+import { testBlobs } from "../data/blobs.testing.ts";
+import { buildTensors } from "../data/build.ts";
+import { manifestText } from "../data/manifest.ts";
+import type { Executor } from "../engine/engine.ts";
+import { openInlineExecutor } from "../engine/executor.ts";
+import { openReferenceEngine } from "../engine/reference.ts";
+import { compileText } from "../network/compile.ts";
+import { MemoryNetwork, memoryTransfer, TestOrchestrator } from "./memory.testing.ts";
+import type { PNodeOptions } from "./options.ts";
+import { type PNode, startPNode } from "./pnode.ts";
+
+const definition = `
+name: mlp
+nodes:
+  - { id: first, type: linear, config: { in_dim: 4, out_dim: 6, colocate_group: a } }
+  - { id: bend, type: tanh, config: { colocate_group: a } }
+  - { id: second, type: linear, config: { in_dim: 6, out_dim: 6 } }
+  - { id: third, type: linear, config: { in_dim: 6, out_dim: 3, colocate_group: b } }
+  - { id: loss, type: cost, config: { cost_function: ce_logits, colocate_group: b } }
+edges:
+  - { from: first, to: bend }
+  - { from: bend, to: second }
+  - { from: second, to: third }
+  - { from: third, to: loss }
+costs: [{ name: loss, node_id: loss }]
+`;
+
+/** Time moves on to the next timer whenever nothing else is left to do. */
+function virtualWorld() {
+  let nowMs = 0;
+  let count = 0;
+  let timers: { atMs: number; order: number; callback: () => void }[] = [];
+  const world: World = {
+    clock: { wallMs: () => nowMs, monotonicMs: () => nowMs },
+    timers: {
+      after: (delayMs, callback) => {
+        const timer = { atMs: nowMs + delayMs, order: count++, callback };
+        timers.push(timer);
+        return () => {
+          timers = timers.filter((other) => other !== timer);
+        };
+      },
+    },
+    chance: { bytes: (length) => new Uint8Array(length).fill(++count), uniform: () => 0.5 },
+    log: silentLog,
+  };
+  const settled = () => new Promise<void>((resolve) => setImmediate(resolve));
+  const until = async (isDone: () => boolean, limitMs = 120_000) => {
+    const endMs = nowMs + limitMs;
+    for (;;) {
+      for (let turn = 0; turn < 3; turn++) await settled();
+      if (isDone()) return;
+      const [next] = timers.sort((a, b) => a.atMs - b.atMs || a.order - b.order);
+      assert.ok(next !== undefined && next.atMs <= endMs, `it happens within ${limitMs} ms`);
+      timers = timers.filter((other) => other !== next);
+      nowMs = Math.max(nowMs, next.atMs);
+      next.callback();
+    }
+  };
+  const stop = async (...pnodes: PNode[]) => {
+    let stopped = false;
+    void Promise.all(pnodes.map((pnode) => pnode.stop())).then(() => {
+      stopped = true;
+    });
+    await until(() => stopped);
+  };
+  return { world, until, stop };
+}
+
+async function scene() {
+  const { world, until, stop } = virtualWorld();
+  const network = new MemoryNetwork();
+  const { contents, ...sink } = testBlobs();
+  const fields = [
+    { name: "inputs", dtype: "float32", shape: [4] },
+    { name: "labels", dtype: "int32", shape: [] },
+  ] as const;
+  const builder = buildTensors(fields, { blobs: sink });
+  const noise = new Float32Array(4 * 32);
+  fillNormal(noise, randomKey("samples"), 1);
+  await builder.add({ inputs: noise, labels: Int32Array.from({ length: 32 }, (_, index) => index % 3) });
+  const manifest = manifestText(await builder.finish());
+  contents.set(sha256(manifest), new TextEncoder().encode(manifest));
+  const identity = {
+    definition: sha256(definition),
+    dataset: sha256(manifest),
+    split: "all",
+    validationSplit: "all",
+    steps: 9,
+    batch: 8,
+    microbatches: 2,
+    seed: 3,
+    numerics: "reference",
+    operatorSet: "1",
+    learningRate: { schedule: "constant", base: 0.05, warmupSteps: 0, finalShare: 0 },
+    clipNorm: 1,
+    validateEvery: 4,
+    validationMicrobatches: 1,
+    initialState: "",
+  };
+  const settings = canonicalJson({ identity, policy: { checkpointEvery: 3, replicas: 1 } });
+  const orchestrator = new TestOrchestrator({ id: "mlp-1", definition, settings }, contents);
+  await network.serve("o1", [orchestrator.service()]);
+  const start = (id: string, more: Partial<PNodeOptions> = {}): Promise<PNode> =>
+    startPNode(
+      {
+        ...{ id: id as PNodeId, secret: "s", name: id, software: "test", orchestrators: ["o1"], listen: id },
+        capabilities: {},
+        ...more,
+      },
+      { world, network, blobs: memoryTransfer(contents), executorFor: async () => slowly(inline(), world) },
+    );
+  const vnodes = compileText(definition).vnodes.map(({ id }) => id);
+  return { world, until, stop, network, orchestrator, contents, start, vnodes, steps: identity.steps };
+}
+
+const inline = () => openInlineExecutor(openReferenceEngine());
+
+/** Runs take some virtual time, so that there is a middle to be disturbed in. */
+function slowly(executor: Executor, { timers }: World): Executor {
+  return {
+    ...executor,
+    run: async (...run) => {
+      await sleep(timers, 5);
+      return executor.run(...run);
+    },
+  };
+}
+
+/** The hashes of an undisturbed run on one PNode. */
+async function undisturbed(): Promise<[string, string][]> {
+  const { until, stop, orchestrator, start, vnodes, steps } = await scene();
+  const pnode = await start("p1");
+  for (const vnode of vnodes) orchestrator.place(vnode, "p1");
+  await until(() => orchestrator.line === steps);
+  await stop(pnode);
+  return [...orchestrator.hashes].sort();
+}
+
+describe("PNodes", () => {
+  it("train to the same hashes on one and on three machines", async () => {
+    const expected = await undisturbed();
+    const { until, stop, orchestrator, start, vnodes, steps } = await scene();
+    assert.equal(expected.length, vnodes.length * steps);
+    const pnodes = await Promise.all(["p1", "p2", "p3"].map((id) => start(id)));
+    for (const [index, vnode] of vnodes.entries()) orchestrator.place(vnode, `p${1 + (index % 3)}`);
+    await until(() => orchestrator.line === steps);
+    assert.deepEqual([...orchestrator.hashes].sort(), expected);
+    await stop(...pnodes);
+  });
+
+  it("report losses, validation and progress with their heartbeats", async () => {
+    const { until, stop, orchestrator, start, vnodes, steps } = await scene();
+    const pnode = await start("p1");
+    for (const vnode of vnodes) orchestrator.place(vnode, "p1");
+    await until(() => orchestrator.line === steps);
+    const metrics = orchestrator.heartbeats.flatMap((heartbeat) => heartbeat.metrics);
+    const stepsOf = (name: string) =>
+      [...new Set(metrics.filter((metric) => metric.name === name).map(({ step }) => Number(step)))].sort(
+        (a, b) => a - b,
+      );
+    assert.deepEqual(stepsOf("loss"), [1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    assert.deepEqual(stepsOf("validation_loss"), [4, 8, 9]);
+    assert.deepEqual(stepsOf("validation_accuracy"), [4, 8, 9]);
+    assert.ok(orchestrator.heartbeats.some(({ vnodes: progress }) => progress.length === vnodes.length));
+    await stop(pnode);
+  });
+
+  it("replace one that dies and come to the same hashes", async () => {
+    const expected = await undisturbed();
+    for (const victimAt of [1, 4, 7]) {
+      const { until, stop, orchestrator, network, start, vnodes, steps } = await scene();
+      const pnodes = await Promise.all(["p1", "p2", "p3"].map((id) => start(id)));
+      for (const [index, vnode] of vnodes.entries()) orchestrator.place(vnode, `p${1 + (index % 3)}`);
+      const reached = (step: number) =>
+        orchestrator.heartbeats.some(({ vnodes: all }) => all.some((one) => Number(one.step) >= step));
+      await until(() => reached(victimAt));
+      network.kill("p2");
+      await stop(pnodes[1]!);
+      for (const { vnode, pnode } of [...orchestrator.placed]) if (pnode === "p2") orchestrator.place(vnode, "p3");
+      await until(() => orchestrator.line === steps);
+      assert.deepEqual([...orchestrator.hashes].sort(), expected);
+      await stop(...pnodes);
+    }
+  });
+
+  it("go on through the loss of every orchestrator and attach to the next one", async () => {
+    const expected = await undisturbed();
+    const { until, stop, orchestrator, network, start, vnodes, steps } = await scene();
+    await network.serve("o2", [orchestrator.service()]);
+    const pnode = await start("p1", { orchestrators: ["o1", "o2"] });
+    for (const vnode of vnodes) orchestrator.place(vnode, "p1");
+    await until(() => orchestrator.heartbeats.length > 0);
+    network.kill("o1");
+    await until(() => orchestrator.registrations.length === 2, 1_000);
+    await until(() => orchestrator.line === steps);
+    assert.deepEqual([...orchestrator.hashes].sort(), expected);
+    await stop(pnode);
+  });
+
+  it("stop hosting a VNode whose record is refused", async () => {
+    const { until, stop, orchestrator, start, vnodes } = await scene();
+    const pnode = await start("p1");
+    for (const vnode of vnodes) orchestrator.place(vnode, "p1");
+    await until(() => orchestrator.line >= 3);
+    // Another owner, of which this PNode hears nothing.
+    const stolen = orchestrator.placed.find(({ vnode }) => vnode === vnodes[0])!;
+    stolen.epoch++;
+    const durable = [...orchestrator.durable.get(vnodes[0]!)!.keys()];
+    await until(() => orchestrator.refused > 0);
+    await until(() => orchestrator.heartbeats.at(-1)!.vnodes.every(({ vnode }) => vnode !== vnodes[0]));
+    assert.deepEqual([...orchestrator.durable.get(vnodes[0]!)!.keys()], durable);
+    assert.equal(orchestrator.heartbeats.at(-1)!.vnodes.length, vnodes.length - 1);
+    await stop(pnode);
+  });
+
+  it("leave when they are let go", async () => {
+    const { until, orchestrator, start } = await scene();
+    const pnode = await start("p1");
+    await until(() => orchestrator.heartbeats.length > 0);
+    let left = false;
+    void pnode.leave().then(() => {
+      left = true;
+    });
+    await until(() => left, 1_000);
+  });
+
+  it("say which checkpoint is lost, and go on once it is found", async () => {
+    const { until, stop, orchestrator, contents, start, vnodes, steps } = await scene();
+    const first = await start("p1");
+    for (const vnode of vnodes) orchestrator.place(vnode, "p1");
+    await until(() => orchestrator.line >= 3);
+    await stop(first);
+    const state = orchestrator.durable.get(vnodes[0]!)!.get(orchestrator.line)!;
+    const whole = contents.get(state as never)!;
+    contents.set(state as never, whole.slice(1));
+    const second = await start("p2");
+    for (const vnode of vnodes) orchestrator.place(vnode, "p2");
+    const reports = () => orchestrator.heartbeats.flatMap((heartbeat) => heartbeat.vnodes);
+    await until(() => reports().some(({ damagedState, phase }) => damagedState === state && phase === "failed"));
+    contents.set(state as never, whole);
+    await until(() => orchestrator.line === steps);
+    assert.deepEqual([...orchestrator.hashes].sort(), await undisturbed());
+    await stop(second);
+  });
+});
