@@ -177,6 +177,16 @@ const cases: readonly [what: string, text: string, sentence: string][] = [
     'nodes "first" and "last" are fused to VNode "g" but have different optimizers (adam and sgd, or other constants): give all of the group the same',
   ],
   [
+    "a size that is not there",
+    withNode(1, "{ id: bend, type: relu, config: { dim: 9 } }"),
+    'node "bend": key "dim" is 9, but the last axis of its input [8] is 8',
+  ],
+  [
+    "a weight that fits no machine",
+    "nodes: [{ id: e, type: embedder, config: { vocab_size: 16777216, dim: 16777216, seq_len: 1 } }]",
+    'node "e": its weight "weight" [16777216, 16777216] has more than 17179869184 elements',
+  ],
+  [
     "two shapes added",
     "nodes: [{ id: a, type: linear, config: { in_dim: 2, out_dim: 3 } }, { id: b, type: linear, config: { in_dim: 2, out_dim: 4 } }, { id: c, type: add }]\nedges: [{ from: a, to: c }, { from: b, to: c, to_slot: 1 }]",
     'node "c": adds [3] (input 0) and [4] (input 1): the shapes must be equal',

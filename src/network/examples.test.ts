@@ -65,3 +65,55 @@ test("config values may be text or numbers, aliases of types are the types", () 
   ].map((text) => compileText(text).vnodes.map(({ body: _body, ...rest }) => rest));
   assert.deepEqual(plans[0], plans[1]);
 });
+
+test("a definition in the original's format may say more about sizes than is needed", () => {
+  const text = `
+name: tiny
+precision: float32
+nodes:
+  - id: embedder
+    type: embedder
+    config: { vocab_size: "100", dim: "16", seq_len: "8", position_encoding: "none", shared_weight_alias: "token_embedding", colocate_group: "token_embedding", colocate_policy: "required", optimizer: "adam" }
+    input_shapes: [[8]]
+    output_shapes: [[8, 16]]
+  - { id: fan, type: broadcast, config: { num_outputs: "3", dim: "16", seq_len: "8", colocate_group: "b", colocate_policy: "required" }, output_shapes: [[8, 16], [8, 16], [8, 16]] }
+  - { id: h0, type: singleheadattention, config: { head_dim: "8", input_dim: "16", seq_len: "8", causal: "true", position_encoding: "rope", rope_theta: "10000.0", colocate_group: "b", colocate_policy: "required" } }
+  - { id: h1, type: singleheadattention, config: { head_dim: "8", input_dim: "16", seq_len: "8", causal: "true", position_encoding: "rope", rope_theta: "10000.0", colocate_group: "b", colocate_policy: "required" } }
+  - { id: heads, type: stack, config: { axis: "1", num_inputs: "2", dim: "16", colocate_group: "b", colocate_policy: "required" } }
+  - { id: residual, type: add, config: { num_inputs: "2", dim: "16", colocate_group: "b", colocate_policy: "required" }, input_shapes: [[8, 16], [8, 16]] }
+  - { id: up, type: linear, config: { in_dim: "16", out_dim: "128", seq_len: "8", colocate_group: "b", colocate_policy: "required" } }
+  - { id: gate, type: swiglu, config: { in_dim: "128", out_dim: "64", dim: "64", colocate_group: "b", colocate_policy: "required" } }
+  - { id: down, type: dense, config: { in_dim: "64", out_dim: "16", colocate_group: "b", colocate_policy: "required" } }
+  - { id: drop, type: dropout, config: { rate: "0.1", colocate_group: "b", colocate_policy: "required" } }
+  - { id: lm_head, type: linear, config: { in_dim: "16", out_dim: "100", tie_weight_alias: "token_embedding", colocate_group: "token_embedding", colocate_policy: "required" } }
+  - { id: loss, type: cost, config: { cost_function: "ce_logits", vocab_size: "100", in_dim: "16", cost_precision: "float32", colocate_group: "token_embedding", colocate_policy: "required" }, input_shapes: [[8, 100], [8]], output_shapes: [[1]] }
+edges:
+  - { from: embedder, to: fan }
+  - { from: fan, from_slot: 0, to: h0, to_slot: 0 }
+  - { from: fan, from_slot: 1, to: h1 }
+  - { from: h0, to: heads, to_slot: 0 }
+  - { from: h1, to: heads, to_slot: 1 }
+  - { from: heads, to: residual }
+  - { from: fan, from_slot: 2, to: residual, to_slot: 1 }
+  - { from: residual, to: up }
+  - { from: up, to: gate }
+  - { from: gate, to: down }
+  - { from: down, to: drop }
+  - { from: drop, to: lm_head }
+  - { from: lm_head, to: loss }
+outputs: [{ name: logits, node_id: lm_head, slot_id: 0 }]
+costs: [{ name: ce_loss, node_id: loss, slot_id: 0 }]
+metrics: [{ name: head_lr, type: learning_rate, node_id: lm_head, slot_id: 0 }]
+`;
+  const plan = compileText(text);
+  assert.deepEqual(
+    plan.vnodes.map(({ id, nodes }) => [id, nodes.length]),
+    [
+      ["b", 9],
+      ["embedder", 1],
+      ["lm_head", 2],
+    ],
+  );
+  assert.deepEqual(plan.colocations, [["embedder", "lm_head"]]);
+  assert.deepEqual(plan.metrics, [{ name: "head_lr", kind: "learning_rate", vnode: "lm_head" }]);
+});

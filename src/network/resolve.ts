@@ -10,6 +10,7 @@ import {
   type NodeType,
   refuse,
   type Signature,
+  type Site,
   showShape,
   type Tie,
 } from "./catalogue/node-type.ts";
@@ -158,8 +159,9 @@ function resolveNode(entry: Declared, resolved: Map<string, ResolvedNode>, defin
   });
   const tie = tieOf(entry, resolved);
   const site = { id: node.id, config, inputs: inputSignatures, ...(tie && { tie }) };
-  checkCommonSizes(site, nodeType, inputSignatures[0]);
   const description = nodeType.describe(site);
+  checkCommonSizes(site, nodeType, description);
+  checkSizes(site, description);
   checkDeclaredOutputs(entry, description);
   if (config.has("shared_weight_alias") && description.shared === undefined)
     refuse(node, `key "shared_weight_alias": a node of type ${nodeType.type} has no weight matrix of its own to share`);
@@ -209,25 +211,37 @@ function tieOf(entry: Declared, resolved: Map<string, ResolvedNode>): Tie | unde
   };
 }
 
-/** `dim` and `seq_len` are checked on every type that gives them no meaning of its own. */
-function checkCommonSizes(
-  site: { id: string; config: Config },
-  nodeType: NodeType,
-  input: Signature | undefined,
-): void {
-  if (input === undefined) return;
-  const dim = site.config.optionalNumber("dim");
-  if (dim !== undefined && !("dim" in nodeType.keys) && dim !== lastAxis(input.shape))
-    refuse(
-      site,
-      `key "dim" is ${dim}, but the last axis of its input ${showShape(input.shape)} is ${lastAxis(input.shape)}`,
-    );
-  const seqLen = site.config.optionalNumber("seq_len");
-  if (seqLen !== undefined && !("seq_len" in nodeType.keys) && seqLen !== input.shape[0])
-    refuse(
-      site,
-      `key "seq_len" is ${seqLen}, but the first axis of its input ${showShape(input.shape)} is ${input.shape[0]}`,
-    );
+/** Sizes that a type gives no meaning of its own are checked: against the input, or else against the output. */
+function checkCommonSizes(site: Site, nodeType: NodeType, { outputs }: Description): void {
+  const [input] = site.inputs;
+  const [output] = outputs;
+  const check = (key: string, axis: "first" | "last", ...of: (Signature | undefined)[]) => {
+    const size = site.config.optionalNumber(key);
+    const shapes = of.flatMap((signature) => (signature === undefined ? [] : [signature.shape]));
+    if (size === undefined || key in nodeType.keys || shapes.length === 0) return;
+    const found = shapes.map((shape) => (axis === "last" ? lastAxis(shape) : (shape[0] ?? 1)));
+    if (!found.includes(size))
+      refuse(
+        site,
+        `key "${key}" is ${size}, but the ${axis} axis of its ${key === "out_dim" ? "output" : "input"} ${showShape(shapes[0]!)} is ${found[0]}`,
+      );
+  };
+  check("dim", "last", input, output);
+  check("seq_len", "first", input, output);
+  check("in_dim", "last", input);
+  check("out_dim", "last", output);
+}
+
+/** Larger tensors fit no machine, and their sizes no exact number. */
+const elementsMax = 2 ** 34;
+
+function checkSizes(site: Site, { outputs, parameters }: Description): void {
+  for (const [slot, { shape }] of outputs.entries())
+    if (elementCount(shape) > elementsMax)
+      refuse(site, `output ${slot} ${showShape(shape)} has more than ${elementsMax} elements`);
+  for (const { name, shape } of parameters)
+    if (elementCount(shape) > elementsMax)
+      refuse(site, `its weight "${name}" ${showShape(shape)} has more than ${elementsMax} elements`);
 }
 
 function checkDeclaredInput({ node, config }: Declared, slot: number, found: Signature, source: string): void {

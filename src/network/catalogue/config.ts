@@ -67,8 +67,10 @@ export const commonKeys: KeySpecs = {
     meaning: "shape of input 0, without the batch; checked, or taken where no edge leads in",
   },
   output_shape: { kind: "shape", meaning: "shape of output 0, without the batch; checked" },
-  dim: dimension("size of the last axis of input 0; checked"),
-  seq_len: dimension("size of the first axis of input 0; checked"),
+  dim: dimension("size of the last axis; checked"),
+  seq_len: dimension("size of the first axis; checked"),
+  in_dim: dimension("size of the last axis of input 0; checked"),
+  out_dim: dimension("size of the last axis of output 0; checked"),
 };
 
 /** A node's configuration, read and within range. */

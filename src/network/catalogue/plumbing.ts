@@ -1,7 +1,7 @@
 // Nodes that move values without learning: broadcast, stack, add, reshape, flatten, and the text ends.
 
 import { elementCount, type Shape } from "../../core/tensor.ts";
-import { dimension, type KeySpecs } from "./config.ts";
+import { dimension, type KeySpec, type KeySpecs } from "./config.ts";
 import {
   description,
   floatInput,
@@ -15,6 +15,16 @@ import {
 } from "./node-type.ts";
 
 const inputsMax = 4096;
+
+const numInputs: KeySpec = { kind: "integer", min: 1, max: inputsMax, meaning: "how many there are; checked" };
+
+/** As many inputs as are connected, or as `num_inputs` says. */
+function countOf(min: number): NodeType["inputs"] {
+  return (config) => {
+    const count = config.optionalNumber("num_inputs");
+    return count === undefined ? { min, max: inputsMax } : { min: count, max: count };
+  };
+}
 
 export const broadcast: NodeType = {
   type: "broadcast",
@@ -32,9 +42,11 @@ export const stack: NodeType = {
   aliases: ["concat"],
   meaning: "Joins its inputs, in slot order, along an existing axis; the batch axis does not count.",
   keys: {
+    num_inputs: numInputs,
+
     axis: { kind: "integer", min: -8, max: 7, default: -1, meaning: "counted without the batch axis, or from the end" },
   },
-  inputs: () => ({ min: 1, max: inputsMax }),
+  inputs: countOf(1),
   outputs: oneOutput,
   describe: (site) => {
     const first = floatInput(site);
@@ -75,11 +87,8 @@ function stackAxis(site: Site, shape: Shape): number {
 export const add: NodeType = {
   type: "add",
   meaning: "Sum of its inputs, two or more of one shape.",
-  keys: { num_inputs: { kind: "integer", min: 2, max: inputsMax, meaning: "checked" } },
-  inputs: (config) => {
-    const count = config.optionalNumber("num_inputs");
-    return count === undefined ? { min: 2, max: inputsMax } : { min: count, max: count };
-  },
+  keys: { num_inputs: numInputs },
+  inputs: countOf(2),
   outputs: oneOutput,
   describe: (site) => {
     const first = floatInput(site, 0, 0);
