@@ -3,7 +3,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { DcnrError } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
-import { type Dataset, DatasetService } from "../protocol/gen/dcnr/v1/data_pb.ts";
+import { type Dataset, DatasetService, type Vocabulary, VocabularyService } from "../protocol/gen/dcnr/v1/data_pb.ts";
 import { FleetService, type PNode, type VNode } from "../protocol/gen/dcnr/v1/fleet_pb.ts";
 import { type Network as NetworkInfo, NetworkService } from "../protocol/gen/dcnr/v1/network_pb.ts";
 import { type Session, SessionService, type SessionSettingsSchema } from "../protocol/gen/dcnr/v1/session_pb.ts";
@@ -117,6 +117,11 @@ export class Client {
         const page = await this.network.call(this.address, DatasetService.method.listDatasets, { pageToken });
         return { items: page.datasets, next: page.nextPageToken };
       }),
+    /** A blob of the dataset, for work on its content; whoever uses it checks its hash. */
+    download: async (name: string, hash: string): Promise<Uint8Array> => {
+      const method = DatasetService.method.grantDownload;
+      return this.#download(await this.network.call(this.address, method, { name, hash }));
+    },
     delete: (name: string) => this.network.call(this.address, DatasetService.method.deleteDataset, { name }),
     samples: async (name: string, start: number, count: number) => {
       const method = DatasetService.method.showSamples;
@@ -124,6 +129,36 @@ export class Client {
       return samples;
     },
   };
+
+  readonly vocabularies = {
+    /** Uploads a tokenizer.json and gives it a name. */
+    create: async (name: string, tokenizer: string): Promise<Vocabulary> => {
+      const hash = await this.datasets.upload(new TextEncoder().encode(tokenizer));
+      const method = VocabularyService.method.createVocabulary;
+      const { vocabulary } = await this.network.call(this.address, method, { name, hash });
+      return vocabulary!;
+    },
+    get: async (name: string): Promise<{ vocabulary: Vocabulary; tokenizer: string }> => {
+      const found = await this.network.call(this.address, VocabularyService.method.getVocabulary, { name });
+      return { vocabulary: found.vocabulary!, tokenizer: new TextDecoder().decode(await this.#download(found)) };
+    },
+    list: (): Promise<Vocabulary[]> =>
+      allPages(async (pageToken) => {
+        const page = await this.network.call(this.address, VocabularyService.method.listVocabularies, { pageToken });
+        return { items: page.vocabularies, next: page.nextPageToken };
+      }),
+    delete: (name: string) => this.network.call(this.address, VocabularyService.method.deleteVocabulary, { name }),
+  };
+
+  async #download({ url, headers }: { url: string; headers: Record<string, string> }): Promise<Uint8Array> {
+    const response = await this.#fetch(url, { headers });
+    if (!response.ok)
+      throw new DcnrError(
+        "unavailable",
+        `the download was refused (${response.status}): ${(await response.text()).trim()}`,
+      );
+    return new Uint8Array(await response.arrayBuffer());
+  }
 
   readonly fleet = {
     pnodes: (): Promise<PNode[]> =>
