@@ -1,0 +1,84 @@
+// Explicit tensors through a served network: each is a pass of its own, without caches.
+
+import { DcnrError, fail } from "../../core/errors.ts";
+import { bytesOf, elementCount, type Tensor, tensorBytes } from "../../core/tensor.ts";
+import { DataType, type Tensor as ProtoTensor } from "../../protocol/gen/dcnr/v1/common_pb.ts";
+import type { WireTensor } from "../../vnode/wire.ts";
+import { fromDataType } from "../names.ts";
+import type { Pass } from "./pass.ts";
+import type { ServingContext } from "./serving-context.ts";
+
+const samplesMax = 1_024;
+/** Far above the ids of a conductor's passes, which count from 1. */
+const firstId = 2 ** 40;
+
+interface Waiting {
+  readonly resolve: (outputs: Readonly<Record<string, Tensor>>) => void;
+  readonly reject: (error: DcnrError) => void;
+}
+
+export class Forwards {
+  readonly #waiting = new Map<number, Waiting>();
+  #next = firstId;
+
+  async run(
+    context: ServingContext,
+    input: ProtoTensor,
+    feed: (pass: Pass, tensor: WireTensor) => void,
+    conductor: string,
+  ): Promise<{ outputs: Record<string, { dtype: DataType; shape: number[]; data: Uint8Array }> }> {
+    const tensor = checkInput(context, input);
+    const id = this.#next++;
+    const outputs = await new Promise<Readonly<Record<string, Tensor>>>((resolve, reject) => {
+      this.#waiting.set(id, { resolve, reject });
+      feed({ id, conductor, rows: [], plain: true, dropped: [] }, tensor);
+    });
+    const named = context.plan.outputs.filter(({ vnode, port }) => vnode === context.head && outputs[port]);
+    return {
+      outputs: Object.fromEntries(
+        named.map(({ name, port }) => {
+          const { dtype, shape, data } = outputs[port] as Tensor;
+          const type = dtype === "int32" ? DataType.INT32 : DataType.FLOAT32;
+          return [name, { dtype: type, shape: [...shape], data: data as unknown as Uint8Array }];
+        }),
+      ),
+    };
+  }
+
+  /** Copies what is asked for: the tensors go back to the pool. */
+  finish(id: number, outputs: Readonly<Record<string, Tensor>>): void {
+    const waiting = this.#waiting.get(id);
+    this.#waiting.delete(id);
+    waiting?.resolve(
+      Object.fromEntries(
+        Object.entries(outputs).map(([name, tensor]) => [name, { ...tensor, data: bytesOf(tensor).slice() }]),
+      ),
+    );
+  }
+
+  failAll(): void {
+    const error = new DcnrError("unavailable", "a PNode of the model was lost: try again");
+    for (const { reject } of this.#waiting.values()) reject(error);
+    this.#waiting.clear();
+  }
+}
+
+function checkInput({ plan }: ServingContext, input: ProtoTensor): WireTensor {
+  const wanted = plan.inputs ?? fail("failed_precondition", `network ${plan.name} takes no inputs`);
+  const dtype = fromDataType(input.dtype);
+  const [samples = 0, ...rest] = input.shape;
+  if (
+    dtype !== wanted.wire ||
+    rest.length !== wanted.shape.length ||
+    rest.some((size, axis) => size !== wanted.shape[axis])
+  )
+    fail(
+      "invalid_argument",
+      `inputs are ${wanted.wire} [samples, ${wanted.shape}], not ${dtype ?? "unknown"} [${input.shape}]`,
+    );
+  if (samples < 1 || samples > samplesMax)
+    fail("invalid_argument", `${samples} samples came, 1 to ${samplesMax} are taken`);
+  if (input.data.byteLength !== tensorBytes(dtype, input.shape))
+    fail("invalid_argument", `${elementCount(input.shape)} elements do not have ${input.data.byteLength} bytes`);
+  return { dtype, shape: input.shape, bytes: input.data };
+}

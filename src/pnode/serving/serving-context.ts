@@ -1,0 +1,59 @@
+// What a PNode knows about a served model: the plan it compiled itself, and which blobs hold the weights.
+
+import { fail } from "../../core/errors.ts";
+import { sha256 } from "../../core/hash.ts";
+import { parseSha256, type SessionId, type Sha256 } from "../../core/ids.ts";
+import type { EngineKind } from "../../engine/engine.ts";
+import { compileText } from "../../network/compile.ts";
+import { generationHead } from "../../network/generation.ts";
+import type { Plan, VNodePlan } from "../../network/plan.ts";
+import { PNodeService } from "../../protocol/gen/dcnr/v1/pnode_pb.ts";
+import type { Orchestrators } from "../orchestrators.ts";
+
+export class ServingContext {
+  readonly session: SessionId;
+  readonly plan: Plan;
+  readonly numerics: EngineKind;
+  /** VNode that gives the network's outputs. */
+  readonly head: string;
+  /** VNodes on the way to the head; the others (costs) do nothing here. */
+  readonly needed: ReadonlySet<string>;
+  readonly #states: Readonly<Record<string, string>>;
+
+  private constructor(session: SessionId, plan: Plan, numerics: EngineKind, states: Readonly<Record<string, string>>) {
+    this.session = session;
+    this.plan = plan;
+    this.numerics = numerics;
+    this.#states = states;
+    this.head = generationHead(plan).vnode;
+    this.needed = ancestors(plan, this.head);
+  }
+
+  static async open(session: SessionId, orchestrators: Orchestrators, signal: AbortSignal): Promise<ServingContext> {
+    const described = await orchestrators.call(PNodeService.method.describeSession, { session }, signal);
+    const { identity, serving } = JSON.parse(described.settings) as {
+      identity: { definition: string; numerics: EngineKind };
+      serving?: { states: Record<string, string> };
+    };
+    if (!serving) fail("failed_precondition", `session ${session} is not one that serves`);
+    if (sha256(described.definition) !== identity.definition)
+      fail("data_loss", `the definition of ${session} does not have the hash that its settings name`);
+    return new ServingContext(session, compileText(described.definition), identity.numerics, serving.states);
+  }
+
+  vnode(id: string): VNodePlan {
+    return this.plan.vnodes.find((vnode) => vnode.id === id) ?? fail("not_found", `${this.session} has no VNode ${id}`);
+  }
+
+  stateOf(vnode: string): Sha256 {
+    return parseSha256(this.#states[vnode] ?? "", `the state of VNode ${vnode}`);
+  }
+}
+
+function ancestors(plan: Plan, head: string): ReadonlySet<string> {
+  const needed = new Set([head]);
+  for (const id of plan.order.toReversed())
+    if (plan.edges.some((edge) => edge.from === id && edge.kind === "activation" && needed.has(edge.to)))
+      needed.add(id);
+  return needed;
+}
