@@ -9,33 +9,12 @@ import { lowerModel } from "../graph/lower.ts";
 import type { GraphModel } from "../graph/model.ts";
 import type { Value } from "../graph/operators/operator.ts";
 import type { BodyNode } from "./body.ts";
-import type { AttentionLayout, BuildSite } from "./catalogue/build-site.ts";
 import { applyLinear, linearOperands } from "./catalogue/linear.ts";
-import type { Signature } from "./catalogue/node-type.ts";
-import { joinHeads, portType, splitHeads } from "./forward.ts";
+import { portType } from "./forward.ts";
+import { type CachePlan, type GenerationOptions, GenerationSite, type GenerationState } from "./generation-site.ts";
 import type { Plan, PortPlan, VNodePlan } from "./plan.ts";
-import { ropeTables } from "./positions.ts";
 
-export interface GenerationOptions {
-  /** Requests computed together. */
-  readonly requests: number;
-  /** New positions of each request: the prompt's length for prefill, then 1. */
-  readonly tokens: number;
-  /** Positions in the caches, the same for all requests; shorter ones are padded in front and masked. */
-  readonly cached: number;
-}
-
-export interface CachePlan {
-  /** Of the attention node. */
-  readonly node: string;
-  readonly keyInput: string;
-  readonly valueInput: string;
-  readonly keyOutput: string;
-  readonly valueOutput: string;
-  /** [heads, positions, width]; the leading axis is the request. */
-  readonly heads: number;
-  readonly width: number;
-}
+export type { CachePlan, GenerationOptions } from "./generation-site.ts";
 
 /**
  * Graph inputs beside ports and parameters:
@@ -105,7 +84,7 @@ export function buildGeneration(plan: Plan, vnode: VNodePlan, options: Generatio
   // Rows are picked before the head's work where its nodes look at each row alone.
   const early = isHead && tokens > 1 && !attends;
   const graph = new GraphBuilder(`${vnode.id}.generation`);
-  const state: State = {
+  const state: GenerationState = {
     graph,
     options: { ...options, tokens: early ? 1 : tokens },
     context,
@@ -149,15 +128,6 @@ function isJudgedOnly(plan: Plan, vnode: VNodePlan, port: PortPlan): boolean {
   return plan.vnodes.some((other) => other.id === edge?.to && other.role === "loss");
 }
 
-interface State {
-  readonly graph: GraphBuilder;
-  readonly options: GenerationOptions;
-  readonly context: number;
-  readonly inputs: Map<string, Value>;
-  readonly values: Map<string, Value>;
-  readonly caches: { cache: CachePlan; key: Value; value: Value }[];
-}
-
 function isAttention(node: BodyNode): boolean {
   return node.nodeType.type === "attention" || node.nodeType.type === "attention_head";
 }
@@ -178,7 +148,7 @@ function checkGenerates(plan: Plan, node: BodyNode): void {
     refuse("stacks along the positions");
 }
 
-function selectInputs({ inputs, graph, options }: State, ports: readonly PortPlan[]): void {
+function selectInputs({ inputs, graph, options }: GenerationState, ports: readonly PortPlan[]): void {
   for (const port of ports) {
     const value = inputs.get(port.name);
     if (value === undefined || port.kind === "tie") continue;
@@ -193,7 +163,7 @@ function selectRows(graph: GraphBuilder, value: Value, select: Value, requests: 
   return graph.op("Reshape", [graph.op("Gather", [rows, select], { axis: 0 })], { shape: [requests, 1, ...rest] });
 }
 
-function buildNode(state: State, node: BodyNode, head: GenerationHead): void {
+function buildNode(state: GenerationState, node: BodyNode, head: GenerationHead): void {
   const site = new GenerationSite(state, node);
   if (node.nodeType.type === "tied_lm_head_ce") {
     const { weight, transposed } = linearOperands(site);
@@ -205,149 +175,18 @@ function buildNode(state: State, node: BodyNode, head: GenerationHead): void {
   for (const [slot, value] of node.nodeType.build(site).entries()) state.values.set(`${node.id}.${slot}`, value);
 }
 
-function portValue(state: State, port: PortPlan): Value {
+function portValue(state: GenerationState, port: PortPlan): Value {
   const value = state.values.get(port.name.split(">", 1)[0]!);
   assert(value !== undefined, `generation computes ${port.name}`);
   return value;
 }
 
-function logitsOf({ graph, values, inputs, options }: State, head: GenerationHead, early: boolean): Value {
+function logitsOf({ graph, values, inputs, options }: GenerationState, head: GenerationHead, early: boolean): Value {
   const logits = values.get(head.value);
   assert(logits !== undefined, `the head computes ${head.value}`);
   const select = inputs.get("select");
   const rows = select === undefined || early ? logits : selectRows(graph, logits, select, options.requests);
   return graph.op("Reshape", [rows], { shape: [options.requests, rows.shape.at(-1)!] });
-}
-
-class GenerationSite implements BuildSite {
-  readonly id: string;
-  readonly graph: GraphBuilder;
-  readonly config: BodyNode["config"];
-  readonly inputs: readonly Signature[];
-  readonly outputs: readonly Signature[];
-  readonly batch: number;
-  readonly tie?: BodyNode["tie"];
-  readonly #state: State;
-  readonly #node: BodyNode;
-
-  constructor(state: State, node: BodyNode) {
-    this.#state = state;
-    this.#node = node;
-    this.id = node.id;
-    this.graph = state.graph;
-    this.config = node.config;
-    this.inputs = node.inputSignatures;
-    this.outputs = node.description.outputs;
-    this.batch = state.options.requests;
-    if (node.tie !== undefined) this.tie = node.tie;
-  }
-
-  #declared(name: string): Value {
-    const value = this.#state.inputs.get(name);
-    assert(value !== undefined, `${name} is an input of the graph`);
-    return value;
-  }
-
-  input(slot: number): Value {
-    const input = this.#node.inputs[slot]!;
-    if (input.kind === "port") return this.#declared(input.port);
-    const value = this.#state.values.get(`${input.node}.${input.slot}`);
-    assert(value !== undefined, `input ${slot} of ${this.id} is built before it`);
-    return value;
-  }
-
-  parameter(name: string): Value {
-    return this.#declared(`${this.id}.${name}`);
-  }
-
-  tied(): Value {
-    return this.#declared(this.#node.tied!.name);
-  }
-
-  chance(): undefined {
-    return undefined;
-  }
-
-  labels(): Value {
-    return fail("internal", `node "${this.id}" asks for labels while generating`);
-  }
-
-  outputShape(slot: number): Shape {
-    const { requests, tokens } = this.#state.options;
-    return [requests, tokens, ...this.outputs[slot]!.shape.slice(1)];
-  }
-
-  positionRows(table: Value): Value {
-    return this.graph.op("Gather", [table, this.#declared("positions")], { axis: 0 });
-  }
-
-  /** [requests, tokens, width], or [requests, heads, tokens, width]. */
-  rotate(value: Value, theta: number): Value {
-    const { graph } = this;
-    const { context, options } = this.#state;
-    const width = value.shape.at(-1)!;
-    const half = width / 2;
-    const tables = ropeTables(context, width, theta);
-    const shape = [options.requests, ...(value.shape.length === 4 ? [1] : []), options.tokens, half];
-    const rows = (table: Value) =>
-      graph.op("Reshape", [graph.op("Gather", [table, this.#declared("positions")], { axis: 0 })], { shape });
-    const [cos, sin] = [rows(graph.constant(tables.cos)), rows(graph.constant(tables.sin))];
-    const axis = value.shape.length - 1;
-    const [a, b] = graph.ops("Split", [value], { axis, split: [half, half] }, 2) as [Value, Value];
-    const product = (x: Value, y: Value) => graph.op("Mul", [x, y]);
-    const first = graph.op("Sub", [product(a, cos), product(b, sin)]);
-    const second = graph.op("Add", [product(b, cos), product(a, sin)]);
-    return graph.op("Concat", [first, second], { axis });
-  }
-
-  attend(qkv: Value, layout: AttentionLayout): Value {
-    const { graph } = this;
-    const { requests, tokens, cached } = this.#state.options;
-    const { heads, kvHeads, headDim } = layout;
-    const [q, k, v] = splitHeads(graph, qkv, layout);
-    const turn = (value: Value) => (layout.ropeTheta === undefined ? value : this.rotate(value, layout.ropeTheta));
-    const key = turn(k);
-    const cache = cachePlan(this.id, kvHeads, headDim);
-    this.#state.caches.push({ cache, key, value: v });
-    const whole = (name: string, fresh: Value) => {
-      if (cached === 0) return fresh;
-      const past = graph.input(name, "float32", [requests, kvHeads, cached, headDim]);
-      return graph.op("Concat", [past, fresh], { axis: 2 });
-    };
-    // Groups of query heads share their keys: an axis of its own lets the product broadcast.
-    const spread = (value: Value) =>
-      graph.op("Reshape", [value], { shape: [requests, kvHeads, 1, cached + tokens, headDim] });
-    const keys = spread(whole(cache.keyInput, key));
-    const values = spread(whole(cache.valueInput, v));
-    const queries = graph.op("Reshape", [turn(q)], { shape: [requests, kvHeads, heads / kvHeads, tokens, headDim] });
-    const scaled = graph.op("Mul", [queries, graph.scalar(1 / Math.sqrt(headDim))]);
-    const scores = graph.op("MatMul", [scaled, graph.op("Transpose", [keys], { perm: [0, 1, 2, 4, 3] })]);
-    const mask = graph.op("Reshape", [this.#declared("mask")], { shape: [requests, 1, 1, tokens, cached + tokens] });
-    const weights = graph.op("Softmax", [graph.op("Add", [scores, mask])], { axis: -1 });
-    const mixed = graph.op("MatMul", [weights, values]);
-    return joinHeads(graph, graph.op("Reshape", [mixed], { shape: [requests, heads, tokens, headDim] }));
-  }
-
-  linearCrossEntropy = this.#noLoss;
-  crossEntropy = this.#noLoss;
-  crossEntropyOfProbabilities = this.#noLoss;
-  meanSquare = this.#noLoss;
-
-  #noLoss(): Value {
-    return fail("internal", `node "${this.id}" asks for a loss while generating`);
-  }
-}
-
-function cachePlan(node: string, heads: number, width: number): CachePlan {
-  return {
-    node,
-    keyInput: `cache:${node}.key`,
-    valueInput: `cache:${node}.value`,
-    keyOutput: `new:${node}.key`,
-    valueOutput: `new:${node}.value`,
-    heads,
-    width,
-  };
 }
 
 /** Masks and positions of a call where every request has `lengths[i]` cached positions and all tokens are new. */

@@ -1,0 +1,174 @@
+// How nodes are built for generation: keys and values of earlier positions come in as caches, positions and masks
+// as inputs.
+
+import { assert } from "../core/assert.ts";
+import { fail } from "../core/errors.ts";
+import type { Shape } from "../core/tensor.ts";
+import type { GraphBuilder } from "../graph/builder.ts";
+import type { Value } from "../graph/operators/operator.ts";
+import type { BodyNode } from "./body.ts";
+import type { AttentionLayout, BuildSite } from "./catalogue/build-site.ts";
+import type { Signature } from "./catalogue/node-type.ts";
+import { joinHeads, splitHeads } from "./forward.ts";
+import { ropeTables } from "./positions.ts";
+
+export interface GenerationOptions {
+  /** Requests computed together. */
+  readonly requests: number;
+  /** New positions of each request: the prompt's length for prefill, then 1. */
+  readonly tokens: number;
+  /** Positions in the caches, the same for all requests; shorter ones are padded in front and masked. */
+  readonly cached: number;
+}
+
+export interface CachePlan {
+  /** Of the attention node. */
+  readonly node: string;
+  readonly keyInput: string;
+  readonly valueInput: string;
+  readonly keyOutput: string;
+  readonly valueOutput: string;
+  /** [heads, positions, width]; the leading axis is the request. */
+  readonly heads: number;
+  readonly width: number;
+}
+
+export interface GenerationState {
+  readonly graph: GraphBuilder;
+  readonly options: GenerationOptions;
+  readonly context: number;
+  readonly inputs: Map<string, Value>;
+  readonly values: Map<string, Value>;
+  readonly caches: { cache: CachePlan; key: Value; value: Value }[];
+}
+
+export class GenerationSite implements BuildSite {
+  readonly id: string;
+  readonly graph: GraphBuilder;
+  readonly config: BodyNode["config"];
+  readonly inputs: readonly Signature[];
+  readonly outputs: readonly Signature[];
+  readonly batch: number;
+  readonly tie?: BodyNode["tie"];
+  readonly #state: GenerationState;
+  readonly #node: BodyNode;
+
+  constructor(state: GenerationState, node: BodyNode) {
+    this.#state = state;
+    this.#node = node;
+    this.id = node.id;
+    this.graph = state.graph;
+    this.config = node.config;
+    this.inputs = node.inputSignatures;
+    this.outputs = node.description.outputs;
+    this.batch = state.options.requests;
+    if (node.tie !== undefined) this.tie = node.tie;
+  }
+
+  #declared(name: string): Value {
+    const value = this.#state.inputs.get(name);
+    assert(value !== undefined, `${name} is an input of the graph`);
+    return value;
+  }
+
+  input(slot: number): Value {
+    const input = this.#node.inputs[slot]!;
+    if (input.kind === "port") return this.#declared(input.port);
+    const value = this.#state.values.get(`${input.node}.${input.slot}`);
+    assert(value !== undefined, `input ${slot} of ${this.id} is built before it`);
+    return value;
+  }
+
+  parameter(name: string): Value {
+    return this.#declared(`${this.id}.${name}`);
+  }
+
+  tied(): Value {
+    return this.#declared(this.#node.tied!.name);
+  }
+
+  chance(): undefined {
+    return undefined;
+  }
+
+  labels(): Value {
+    return fail("internal", `node "${this.id}" asks for labels while generating`);
+  }
+
+  outputShape(slot: number): Shape {
+    const { requests, tokens } = this.#state.options;
+    return [requests, tokens, ...this.outputs[slot]!.shape.slice(1)];
+  }
+
+  positionRows(table: Value): Value {
+    return this.graph.op("Gather", [table, this.#declared("positions")], { axis: 0 });
+  }
+
+  /** [requests, tokens, width], or [requests, heads, tokens, width]. */
+  rotate(value: Value, theta: number): Value {
+    const { graph } = this;
+    const { context, options } = this.#state;
+    const width = value.shape.at(-1)!;
+    const half = width / 2;
+    const tables = ropeTables(context, width, theta);
+    const shape = [options.requests, ...(value.shape.length === 4 ? [1] : []), options.tokens, half];
+    const rows = (table: Value) =>
+      graph.op("Reshape", [graph.op("Gather", [table, this.#declared("positions")], { axis: 0 })], { shape });
+    const [cos, sin] = [rows(graph.constant(tables.cos)), rows(graph.constant(tables.sin))];
+    const axis = value.shape.length - 1;
+    const [a, b] = graph.ops("Split", [value], { axis, split: [half, half] }, 2) as [Value, Value];
+    const product = (x: Value, y: Value) => graph.op("Mul", [x, y]);
+    const first = graph.op("Sub", [product(a, cos), product(b, sin)]);
+    const second = graph.op("Add", [product(b, cos), product(a, sin)]);
+    return graph.op("Concat", [first, second], { axis });
+  }
+
+  attend(qkv: Value, layout: AttentionLayout): Value {
+    const { graph } = this;
+    const { requests, tokens, cached } = this.#state.options;
+    const { heads, kvHeads, headDim } = layout;
+    const [q, k, v] = splitHeads(graph, qkv, layout);
+    const turn = (value: Value) => (layout.ropeTheta === undefined ? value : this.rotate(value, layout.ropeTheta));
+    const key = turn(k);
+    const cache = cachePlan(this.id, kvHeads, headDim);
+    this.#state.caches.push({ cache, key, value: v });
+    const whole = (name: string, fresh: Value) => {
+      if (cached === 0) return fresh;
+      const past = graph.input(name, "float32", [requests, kvHeads, cached, headDim]);
+      return graph.op("Concat", [past, fresh], { axis: 2 });
+    };
+    // Groups of query heads share their keys: an axis of its own lets the product broadcast.
+    const spread = (value: Value) =>
+      graph.op("Reshape", [value], { shape: [requests, kvHeads, 1, cached + tokens, headDim] });
+    const keys = spread(whole(cache.keyInput, key));
+    const values = spread(whole(cache.valueInput, v));
+    const queries = graph.op("Reshape", [turn(q)], { shape: [requests, kvHeads, heads / kvHeads, tokens, headDim] });
+    const scaled = graph.op("Mul", [queries, graph.scalar(1 / Math.sqrt(headDim))]);
+    const scores = graph.op("MatMul", [scaled, graph.op("Transpose", [keys], { perm: [0, 1, 2, 4, 3] })]);
+    const mask = graph.op("Reshape", [this.#declared("mask")], { shape: [requests, 1, 1, tokens, cached + tokens] });
+    const weights = graph.op("Softmax", [graph.op("Add", [scores, mask])], { axis: -1 });
+    const mixed = graph.op("MatMul", [weights, values]);
+    return joinHeads(graph, graph.op("Reshape", [mixed], { shape: [requests, heads, tokens, headDim] }));
+  }
+
+  linearCrossEntropy = this.#noLoss;
+  crossEntropy = this.#noLoss;
+  crossEntropyOfProbabilities = this.#noLoss;
+  meanSquare = this.#noLoss;
+
+  #noLoss(): Value {
+    return fail("internal", `node "${this.id}" asks for a loss while generating`);
+  }
+}
+
+function cachePlan(node: string, heads: number, width: number): CachePlan {
+  return {
+    node,
+    keyInput: `cache:${node}.key`,
+    valueInput: `cache:${node}.value`,
+    keyOutput: `new:${node}.key`,
+    valueOutput: `new:${node}.value`,
+    heads,
+    width,
+  };
+}
