@@ -1,74 +1,28 @@
 // One hosted VNode: a shell around the deterministic process that performs its effects. It loads the state of
 // the recovery line, computes, sends, asks, and makes states durable; when told so it stops.
 
-import { DcnrError, fail, hasCode, messageOf } from "../core/errors.ts";
-import type { SessionId, Sha256 } from "../core/ids.ts";
+import { messageOf } from "../core/errors.ts";
 import { sleep, type World, withFields } from "../core/world.ts";
-import type { VNodeCompute } from "../vnode/compute.ts";
 import type { Effect, ProcessEvent } from "../vnode/effects.ts";
 import type { Admission } from "../vnode/inbox.ts";
 import type { MessageName } from "../vnode/names.ts";
 import { performNumeric } from "../vnode/perform.ts";
-import { Process } from "../vnode/process.ts";
-import { edgeToward, type Role, roleOf } from "../vnode/role.ts";
-import type { Rules } from "../vnode/rules.ts";
+import { edgeToward, type Role } from "../vnode/role.ts";
 import type { Assignment } from "./assignment.ts";
 import { Backoff } from "./backoff.ts";
-import type { BlobClient } from "./blob-client.ts";
-import { makeDurable, type StepHash } from "./checkpoints.ts";
+import { makeDurable } from "./checkpoints.ts";
 import type { Exchange, Sender } from "./exchange.ts";
+import type { HostShared } from "./host-shared.ts";
 import { Impatience } from "./impatience.ts";
+import { isPermanent, type Life, LostState, openLife } from "./life.ts";
 import { fromSource, toProtoName } from "./names.ts";
-import type { Bounds, ShellRules, Timings } from "./options.ts";
-import type { Orchestrators } from "./orchestrators.ts";
 import { evaluationMetrics, publishedMetrics } from "./published.ts";
 import type { Asker, Receiver } from "./receiver.ts";
-import type { Reports } from "./reports.ts";
 import type { Retention, StoredTensor } from "./retention.ts";
 import type { SessionContext } from "./session-context.ts";
-import type { Tasks } from "./tasks.ts";
-
-/** What all VNodes of a PNode share. */
-export interface HostShared {
-  readonly pnode: string;
-  readonly world: World;
-  readonly timings: Timings;
-  readonly bounds: Bounds;
-  readonly tasks: Tasks;
-  readonly orchestrators: Orchestrators;
-  readonly blobs: BlobClient;
-  readonly exchange: Exchange;
-  readonly retention: Retention;
-  readonly reports: Reports;
-  readonly shell: ShellRules;
-  readonly rules: Rules | undefined;
-  readonly session: (session: SessionId) => Promise<SessionContext>;
-  /** Somebody else owns the VNode: the host has stopped by itself. */
-  readonly onFenced: (assignment: Assignment) => void;
-  /** Hears of lines that came with an answer. */
-  readonly onLine: (session: SessionId, line: number, turn: number) => void;
-  /** Sends a heartbeat and waits a while until it is acknowledged. */
-  readonly flush: () => Promise<void>;
-}
 
 type Event = ProcessEvent<StoredTensor, Asker>;
 type Phase = "loading" | "replaying" | "computing" | "waiting" | "done" | "failed";
-
-/** Everything that belongs to one start from one line; a restart makes a new one. */
-interface Life {
-  readonly process: Process<StoredTensor, Asker>;
-  readonly compute: VNodeCompute;
-  readonly context: SessionContext;
-  readonly role: Role;
-  /** Of all steps since the line, the newest last. */
-  readonly hashes: StepHash[];
-  readonly ending: AbortController;
-  /** The line it started from. */
-  readonly start: number;
-  recordedTo: number;
-  /** States are recorded in order, so that the hashes of all steps below the line are known when it moves. */
-  persisting: Promise<void>;
-}
 
 export class VNodeHost implements Receiver {
   readonly #shared: HostShared;
@@ -166,12 +120,15 @@ export class VNodeHost implements Receiver {
       const backoff = new Backoff(this.#shared.timings.retryMinMs, this.#shared.timings.retryMaxMs, this.#world.chance);
       while (!signal.aborted) {
         try {
-          await this.#loadOnce(signal);
+          const { session, vnode } = this.#assignment;
+          const life = await openLife(this.#shared, this.#assignment, `${session}/${vnode}/${++this.#lives}`, signal);
+          if (life !== undefined) this.#begin(life);
           break;
         } catch (error) {
           if (signal.aborted) break;
           this.#trouble = messageOf(error);
           this.#failed = isPermanent(error);
+          this.#damagedState = error instanceof LostState ? error.state : "";
           if (this.#failed) {
             this.#world.log("error", `cannot start: ${this.#trouble}`);
             this.#shared.reports.onUrgent();
@@ -183,56 +140,6 @@ export class VNodeHost implements Receiver {
       }
       if (this.#loading === loading) this.#loading = undefined;
     });
-  }
-
-  async #loadOnce(signal: AbortSignal): Promise<void> {
-    const { session, vnode, line, state } = this.#assignment;
-    // Only the state before the first step follows from the seed.
-    if (line > 0 && state === "") fail("unavailable", `no state of VNode ${vnode} at step ${line} is known yet`);
-    const context = await this.#shared.session(session);
-    const role = roleOf(context.plan, vnode);
-    const file = state === "" ? undefined : await this.#fetchState(state as Sha256, signal);
-    const parallel = Math.max(1, await context.workers());
-    const compute = await context.computeFor(vnode, `${session}/${vnode}/${++this.#lives}`);
-    try {
-      if (file === undefined) await compute.initialise();
-      else if (line === 0) await compute.adopt(file);
-      else await compute.restore(file, line);
-    } catch (error) {
-      await compute.close();
-      throw error;
-    }
-    if (signal.aborted) return compute.close();
-    const process = new Process<StoredTensor, Asker>({
-      role,
-      schedule: context.schedule,
-      line,
-      parallel,
-      persistsPendingMax: pendingMax(this.#shared.bounds.snapshotBytesMax, file?.byteLength ?? 0),
-      ...(this.#shared.rules && { rules: this.#shared.rules }),
-    });
-    this.#begin({
-      process,
-      compute,
-      context,
-      role,
-      hashes: [],
-      ending: new AbortController(),
-      start: line,
-      recordedTo: line,
-      persisting: Promise.resolve(),
-    });
-  }
-
-  async #fetchState(state: Sha256, signal: AbortSignal): Promise<Uint8Array> {
-    const { session, vnode, line } = this.#assignment;
-    try {
-      return await this.#shared.blobs.fetch(session, state, signal);
-    } catch (error) {
-      if (!hasCode(error, "data_loss") && !hasCode(error, "not_found")) throw error;
-      this.#damagedState = state;
-      fail("data_loss", `checkpoint of VNode ${vnode} at step ${line} is lost (blob ${state}): ${messageOf(error)}`);
-    }
   }
 
   #begin(life: Life): void {
@@ -550,15 +457,4 @@ function withNewerLine(told: Assignment, before: Assignment): Assignment {
   if (!isOlder) return told;
   const { turn, line, state } = before;
   return { ...told, turn, line, state };
-}
-
-/** Trying again would give the same. */
-function isPermanent(error: unknown): boolean {
-  const passing = ["unavailable", "deadline_exceeded", "cancelled", "aborted", "resource_exhausted"];
-  return !(error instanceof DcnrError) || !passing.includes(error.code);
-}
-
-/** As many snapshots as fit their bound, within reason. */
-function pendingMax(bytesMax: number, stateBytes: number): number {
-  return Math.max(2, Math.min(64, Math.floor(bytesMax / Math.max(1, stateBytes))));
 }

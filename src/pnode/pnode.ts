@@ -14,7 +14,8 @@ import { Bandwidth } from "./bandwidth.ts";
 import { BlobClient } from "./blob-client.ts";
 import { Exchange } from "./exchange.ts";
 import { exchangeService } from "./exchange-server.ts";
-import { type HostShared, VNodeHost } from "./host.ts";
+import { VNodeHost } from "./host.ts";
+import type { HostShared } from "./host-shared.ts";
 import { type Hours, parseHours } from "./hours.ts";
 import {
   type Bounds,

@@ -1,0 +1,36 @@
+// What all VNodes of a PNode share: its connections, its bounds, and whom they tell.
+
+import type { SessionId } from "../core/ids.ts";
+import type { World } from "../core/world.ts";
+import type { Rules } from "../vnode/rules.ts";
+import type { Assignment } from "./assignment.ts";
+import type { BlobClient } from "./blob-client.ts";
+import type { Exchange } from "./exchange.ts";
+import type { Bounds, ShellRules, Timings } from "./options.ts";
+import type { Orchestrators } from "./orchestrators.ts";
+import type { Reports } from "./reports.ts";
+import type { Retention } from "./retention.ts";
+import type { SessionContext } from "./session-context.ts";
+import type { Tasks } from "./tasks.ts";
+
+export interface HostShared {
+  readonly pnode: string;
+  readonly world: World;
+  readonly timings: Timings;
+  readonly bounds: Bounds;
+  readonly tasks: Tasks;
+  readonly orchestrators: Orchestrators;
+  readonly blobs: BlobClient;
+  readonly exchange: Exchange;
+  readonly retention: Retention;
+  readonly reports: Reports;
+  readonly shell: ShellRules;
+  readonly rules: Rules | undefined;
+  readonly session: (session: SessionId) => Promise<SessionContext>;
+  /** Somebody else owns the VNode: the host has stopped by itself. */
+  readonly onFenced: (assignment: Assignment) => void;
+  /** Hears of lines that came with an answer. */
+  readonly onLine: (session: SessionId, line: number, turn: number) => void;
+  /** Sends a heartbeat and waits a while until it is acknowledged. */
+  readonly flush: () => Promise<void>;
+}

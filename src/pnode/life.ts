@@ -1,0 +1,102 @@
+// One life of a hosted VNode: from loading the state of a recovery line until it ends or has to start again.
+
+import { DcnrError, fail, hasCode, messageOf } from "../core/errors.ts";
+import type { Sha256 } from "../core/ids.ts";
+import type { VNodeCompute } from "../vnode/compute.ts";
+import { Process } from "../vnode/process.ts";
+import { type Role, roleOf } from "../vnode/role.ts";
+import type { Assignment } from "./assignment.ts";
+import type { StepHash } from "./checkpoints.ts";
+import type { HostShared } from "./host-shared.ts";
+import type { Asker } from "./receiver.ts";
+import type { StoredTensor } from "./retention.ts";
+import type { SessionContext } from "./session-context.ts";
+
+/** Everything that belongs to one start from one line; a restart makes a new one. */
+export interface Life {
+  readonly process: Process<StoredTensor, Asker>;
+  readonly compute: VNodeCompute;
+  readonly context: SessionContext;
+  readonly role: Role;
+  /** Of all steps since the line, the newest last. */
+  readonly hashes: StepHash[];
+  readonly ending: AbortController;
+  /** The line it started from. */
+  readonly start: number;
+  recordedTo: number;
+  /** States are recorded in order, so that the hashes of all steps below the line are known when it moves. */
+  persisting: Promise<void>;
+}
+
+/** A checkpoint is missing or damaged: orchestrators then fall back to the line before. */
+export class LostState extends DcnrError {
+  readonly state: string;
+
+  constructor(state: string, message: string) {
+    super("data_loss", message);
+    this.state = state;
+  }
+}
+
+/** Loads what the assignment says; undefined if the signal aborts on the way. `name` is unique on this PNode. */
+export async function openLife(
+  shared: HostShared,
+  assignment: Assignment,
+  name: string,
+  signal: AbortSignal,
+): Promise<Life | undefined> {
+  const { session, vnode, line, state } = assignment;
+  // Only the state before the first step follows from the seed.
+  if (line > 0 && state === "") fail("unavailable", `no state of VNode ${vnode} at step ${line} is known yet`);
+  const context = await shared.session(session);
+  const role = roleOf(context.plan, vnode);
+  const file = state === "" ? undefined : await fetchState(shared, assignment, signal);
+  const parallel = Math.max(1, await context.workers());
+  const compute = await context.computeFor(vnode, name);
+  try {
+    if (file === undefined) await compute.initialise();
+    else if (line === 0) await compute.adopt(file);
+    else await compute.restore(file, line);
+  } catch (error) {
+    await compute.close();
+    throw error;
+  }
+  if (signal.aborted) {
+    await compute.close();
+    return undefined;
+  }
+  const process = new Process<StoredTensor, Asker>({
+    role,
+    schedule: context.schedule,
+    line,
+    parallel,
+    persistsPendingMax: pendingMax(shared.bounds.snapshotBytesMax, file?.byteLength ?? 0),
+    ...(shared.rules && { rules: shared.rules }),
+  });
+  const progress = { hashes: [], start: line, recordedTo: line, persisting: Promise.resolve() };
+  return { process, compute, context, role, ending: new AbortController(), ...progress };
+}
+
+async function fetchState(shared: HostShared, assignment: Assignment, signal: AbortSignal): Promise<Uint8Array> {
+  const { session, vnode, line, state } = assignment;
+  try {
+    return await shared.blobs.fetch(session, state as Sha256, signal);
+  } catch (error) {
+    if (!hasCode(error, "data_loss") && !hasCode(error, "not_found")) throw error;
+    throw new LostState(
+      state,
+      `checkpoint of VNode ${vnode} at step ${line} is lost (blob ${state}): ${messageOf(error)}`,
+    );
+  }
+}
+
+/** Trying again would give the same. */
+export function isPermanent(error: unknown): boolean {
+  const passing = ["unavailable", "deadline_exceeded", "cancelled", "aborted", "resource_exhausted"];
+  return !(error instanceof DcnrError) || !passing.includes(error.code);
+}
+
+/** As many snapshots as fit their bound, within reason. */
+function pendingMax(bytesMax: number, stateBytes: number): number {
+  return Math.max(2, Math.min(64, Math.floor(bytesMax / Math.max(1, stateBytes))));
+}
