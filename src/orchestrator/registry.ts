@@ -64,19 +64,21 @@ export class Registry {
 
   /** Serves one PNode's stream until it ends. */
   async attach(channel: Channel<Down, AttachRequest>, call: CallContext): Promise<void> {
-    let attachment: Attachment | undefined;
+    // Not `for await`: it would close the stream before the caller learns why it is refused.
+    const messages = channel.incoming[Symbol.asyncIterator]();
+    const first = await messages.next();
+    if (first.done || this.#context.tasks.stopped) return;
+    const attachment = await this.#register(first.value, channel, call);
     try {
-      for await (const message of channel.incoming) {
-        if (this.#context.tasks.stopped) break;
-        if (!attachment) attachment = await this.#register(message, channel, call);
-        else this.#receive(attachment, message);
-        if (attachment.status === "closed") break;
+      for (;;) {
+        const next = await messages.next();
+        if (next.done || this.#context.tasks.stopped || attachment.status === "closed") return;
+        this.#receive(attachment, next.value);
       }
     } catch (thrown) {
-      if (!attachment) throw thrown;
       this.#context.world.log("debug", `the stream of ${attachment.pnode} broke: ${messageOf(thrown)}`);
     } finally {
-      if (attachment) this.#broken(attachment);
+      this.#broken(attachment);
     }
   }
 
@@ -153,6 +155,7 @@ export class Registry {
   #refuseDuplicate(id: PNodeId, register: Register): void {
     const known = this.attachments.get(id);
     if (!known || known.incarnation === register.incarnation || known.status === "suspect") return;
+    if (this.#record(known)?.secretHash !== sha256(register.secret)) return;
     const quietMs = this.#context.world.clock.monotonicMs() - known.lastSeenMs;
     if (quietMs > 2 * this.#context.timings.heartbeatIntervalMs) return;
     const message = `another PNode with the id ${id} is attached and alive: give this one a directory of its own`;

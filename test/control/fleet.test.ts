@@ -1,0 +1,254 @@
+// Many orchestrators, many PNodes, and PNodes that behave badly: handled, visible, and no harm to others.
+
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { SessionRecord, VNodeRecord } from "../../src/orchestrator/records.ts";
+import { FleetService } from "../../src/protocol/gen/dcnr/v1/fleet_pb.ts";
+import { SessionService } from "../../src/protocol/gen/dcnr/v1/session_pb.ts";
+import type { ActingPNode } from "./acting-pnode.ts";
+import { Stage } from "./stage.ts";
+
+const isDone = (record: SessionRecord) => record.status === "done";
+const addresses = ["o1", "o2", "o3"].map((name) => `${name}.test:7400`);
+
+/** Orders the list of orchestrators so that PNode i attaches to number i first. */
+function startingAt(i: number): string[] {
+  return addresses.map((_, k) => addresses[(i + k) % addresses.length] as string);
+}
+
+async function threeOrchestrators(stage: Stage, pnodes: number): Promise<ActingPNode[]> {
+  for (const name of ["o1", "o2", "o3"]) await stage.orchestrator(name);
+  const nodes = Array.from({ length: pnodes }, (_, i) =>
+    stage.pnode(`p${i}`, { stepMs: 100, orchestrators: startingAt(i) }),
+  );
+  await stage.until("all PNodes attach", () => nodes.every((one) => one.attachedTo !== ""));
+  return nodes;
+}
+
+async function events(stage: Stage, kindPrefix: string, name = "o1"): Promise<string[]> {
+  const reply = await stage.call(FleetService.method.listEvents, { kindPrefix }, name);
+  return reply.events.map((event) => event.message);
+}
+
+describe("several orchestrators on one store", () => {
+  it("serve the same session whoever is asked", async () => {
+    const stage = new Stage();
+    const nodes = await threeOrchestrators(stage, 3);
+    const session = await stage.session({}, "o1");
+    await stage.until("it is hosted", () => nodes.reduce((sum, one) => sum + one.hosted.size, 0) >= 3);
+    for (const name of ["o2", "o3"]) {
+      const reply = await stage.call(SessionService.method.getSession, { id: session }, name);
+      assert.equal(reply.session?.id, session);
+      const { pnodes } = await stage.call(FleetService.method.listPNodes, {}, name);
+      assert.equal(pnodes.length, 3);
+    }
+    await stage.untilRecord("the session is done", `session/${session}`, isDone);
+    await stage.stop();
+  });
+
+  it("lose nothing when one is killed: its PNodes attach elsewhere and keep their VNodes", async () => {
+    const stage = new Stage();
+    const nodes = await threeOrchestrators(stage, 3);
+    const session = await stage.session({}, "o1");
+    await stage.until("it is hosted", () => nodes.reduce((sum, one) => sum + one.hosted.size, 0) >= 3);
+    const before = await stage.vnodes(session);
+    stage.world.host("o1")?.crash();
+    const diedMs = stage.nowMs;
+    await stage.until("its PNode is elsewhere", () =>
+      nodes.every((one) => one.attachedTo !== "" && one.attachedTo !== "o1"),
+    );
+    assert.ok(stage.nowMs - diedMs < 1_000, `it took ${stage.nowMs - diedMs} ms`);
+    await stage.untilRecord("the session is done", `session/${session}`, isDone);
+    const lost = (await stage.store.inner.list("pnode/")).items.filter((item) =>
+      item.value.includes('"status":"lost"'),
+    );
+    assert.deepEqual(lost, [], "no PNode was taken for lost");
+    assert.ok(before.length === 3);
+    await stage.stop();
+  });
+
+  it("re-place what a PNode hosted that died together with its orchestrator", async () => {
+    const stage = new Stage();
+    const nodes = await threeOrchestrators(stage, 3);
+    const session = await stage.session({}, "o2");
+    await stage.until("it is hosted", () => nodes.reduce((sum, one) => sum + one.hosted.size, 0) >= 3);
+    const victim = nodes[0] as ActingPNode;
+    assert.ok(victim.hosted.size > 0);
+    stage.world.host("o1")?.crash();
+    victim.kill();
+    const diedMs = stage.nowMs;
+    const moved = (record: VNodeRecord) => record.members.every((member) => member.pnode !== victim.id);
+    for (const { vnode } of await stage.vnodes(session))
+      await stage.untilRecord<VNodeRecord>(`${vnode} has moved`, `vnode/${session}/${vnode}`, moved);
+    assert.ok(stage.nowMs - diedMs < 7_000, `it took ${stage.nowMs - diedMs} ms`);
+    await stage.untilRecord("the session is done", `session/${session}`, isDone);
+    await stage.stop();
+  });
+
+  it("go on after all of them were killed and new ones started", async () => {
+    const stage = new Stage();
+    const nodes = await threeOrchestrators(stage, 3);
+    const session = await stage.session({}, "o1");
+    await stage.untilRecord<SessionRecord>("a line", `session/${session}`, (one) => one.line >= 4);
+    for (const name of ["o1", "o2", "o3"]) stage.world.host(name)?.crash();
+    stage.orchestrators.clear();
+    await stage.pass(20_000);
+    await stage.orchestrator("o2");
+    await stage.until("PNodes are back", () => nodes.every((one) => one.attachedTo === "o2"));
+    const record = await stage.untilRecord("the session is done", `session/${session}`, isDone);
+    assert.equal(record.line, 20);
+    await stage.stop();
+  });
+
+  it("do not care about clocks that are an hour off", async () => {
+    const stage = new Stage();
+    const nodes = await threeOrchestrators(stage, 3);
+    stage.world.host("o1")?.jumpClock(3_600_000);
+    stage.world.host("o2")?.jumpClock(-3_600_000);
+    stage.world.host("p1")?.jumpClock(3_600_000);
+    const session = await stage.session({}, "o1");
+    await stage.until("it is hosted", () => nodes.reduce((sum, one) => sum + one.hosted.size, 0) >= 3);
+    // A laptop's sleep: the monotonic clock leaps while nothing else happened.
+    stage.world.host("o3")?.jumpClock(0, 60_000);
+    await stage.pass(1_500);
+    await stage.untilRecord("the session is done", `session/${session}`, isDone);
+    const lost = (await stage.store.inner.list("pnode/")).items.filter(
+      (item) => !item.value.includes('"status":"online"'),
+    );
+    assert.deepEqual(lost, []);
+    await stage.stop();
+  });
+});
+
+describe("the registry", () => {
+  it("refuses another protocol, an id of somebody else, and a copy of a living PNode, each with a sentence", async () => {
+    const stage = new Stage();
+    await stage.orchestrator("o1");
+    const good = stage.pnode("p0");
+    await stage.until("it attaches", () => good.attachedTo !== "");
+    const attempt = async (name: string, register: object) => {
+      const node = stage.pnode(name, { persistent: false, register });
+      await stage.until("it is refused", () => node.errors.length > 0);
+      return node.errors[0]?.message ?? "";
+    };
+    assert.match(await attempt("old", { protocolMajor: 7 }), /speaks protocol 7\.0, this orchestrator needs 1\.x/);
+    assert.match(
+      await attempt("thief", { pnode: "p0", secret: "a secret that is another one" }),
+      /belongs to another machine/,
+    );
+    assert.match(
+      await attempt("copy", { pnode: "p0", secret: "the secret of p0, long enough" }),
+      /is attached and alive/,
+    );
+    assert.match(await attempt("odd", { pnode: "no spaces allowed" }), /may only use letters/);
+    assert.equal((await events(stage, "pnode.duplicate")).length, 1);
+    assert.equal(good.attachedTo, "o1", "the PNode that was there is not disturbed");
+    await stage.stop();
+  });
+
+  it("does not count 1,000 GPUs that measured speed contradicts, and says so", async () => {
+    const stage = new Stage();
+    await stage.orchestrator("o1");
+    const gpus = Array.from({ length: 1_000 }, () => ({ model: "H100", memoryBytes: 80n << 30n, vendor: "nvidia" }));
+    const boaster = stage.pnode("p0", {
+      register: {
+        capabilities: {
+          cores: 4,
+          memoryBytes: 8n << 30n,
+          gflops: 50,
+          gpus,
+          numerics: [{ engine: "reference", class: "reference" }],
+        },
+      },
+    });
+    await stage.until("it attaches", () => boaster.attachedTo !== "");
+    const { pnodes } = await stage.call(FleetService.method.listPNodes, {});
+    assert.match(pnodes[0]?.warnings[0] ?? "", /claims 1000 GPUs but measures 50 GFLOP\/s/);
+    const session = await stage.session({ requirements: { gpus: 1 } });
+    const record = await stage.untilRecord<SessionRecord>(
+      "it waits",
+      `session/${session}`,
+      (one) => one.status === "waiting",
+    );
+    assert.match(record.reason, /needs 1 GPU; 0 free of 0/);
+    await stage.stop();
+  });
+
+  it("throttles a PNode that comes and goes a hundred times a minute, and shows it", async () => {
+    const stage = new Stage();
+    await stage.orchestrator("o1");
+    const steady = stage.pnode("steady", { stepMs: 100 });
+    await stage.until("it attaches", () => steady.attachedTo !== "");
+    const session = await stage.session({ steps: 20n });
+    const before = stage.writes;
+    const refusals: string[] = [];
+    for (let i = 0; i < 100; i++) {
+      const node = stage.pnode("flip", { persistent: false });
+      await stage.pass(300);
+      refusals.push(...node.errors.map((error) => error.message));
+      node.kill();
+      await stage.pass(300);
+    }
+    assert.ok(refusals.length > 60, `${refusals.length} of 100 were refused`);
+    assert.match(refusals.at(-1) ?? "", /registers too often: try again in \d+ s/);
+    assert.ok((await events(stage, "pnode.flapping")).length > 0);
+    const { pnodes } = await stage.call(FleetService.method.listPNodes, {});
+    assert.match(pnodes.find((one) => one.id === "flip")?.warnings.join() ?? "", /comes and goes/);
+    assert.ok(stage.writes - before < 400, `${stage.writes - before} writes in a minute`);
+    await stage.untilRecord("the other session is done", `session/${session}`, isDone);
+    await stage.stop();
+  });
+
+  it("keeps failures, uptime and a reliability that recovers, across restarts", async () => {
+    const stage = new Stage();
+    await stage.orchestrator("o1");
+    const first = stage.pnode("p0");
+    await stage.until("it attaches", () => first.attachedTo !== "");
+    await stage.pass(60_000);
+    first.kill();
+    await stage.untilRecord<{ status: string }>("it is lost", "pnode/p0", (one) => one.status === "lost");
+    const lost = await stage.pnodeRecord("p0");
+    assert.equal(lost?.history.failures, 1);
+    assert.ok((lost?.history.uptimeMs ?? 0) >= 59_000);
+    const low = lost?.history.reliability as number;
+    const second = stage.pnode("p0");
+    await stage.until("it is back", () => second.attachedTo !== "");
+    await stage.pass(600_000);
+    const { pnodes } = await stage.call(FleetService.method.listPNodes, {});
+    assert.ok((pnodes[0]?.reliability ?? 0) > low);
+    assert.ok((pnodes[0]?.meanSecondsBetweenFailures ?? 0) > 600);
+    await stage.stop();
+  });
+
+  it("causes fewer than 5 writes a second with 1,000 steady PNodes", async () => {
+    const stage = new Stage();
+    await stage.orchestrator("o1");
+    const nodes = Array.from({ length: 1_000 }, (_, i) => stage.pnode(`n${i}`, { heartbeatMs: 1_000 }));
+    await stage.until("all attach", () => nodes.every((one) => one.attachedTo !== ""), 120_000);
+    await stage.pass(5_000);
+    const before = stage.writes;
+    await stage.pass(10_000);
+    const perSecond = (stage.writes - before) / 10;
+    assert.ok(perSecond < 5, `${perSecond} writes a second`);
+    await stage.stop();
+  });
+
+  it("re-assigns what 50 PNodes hosted that die together", async () => {
+    const stage = new Stage();
+    await stage.orchestrator("o1");
+    const nodes = Array.from({ length: 60 }, (_, i) => stage.pnode(`n${i}`));
+    await stage.until("all attach", () => nodes.every((one) => one.attachedTo !== ""));
+    const session = await stage.session({ steps: 1_000n });
+    await stage.until("it is hosted", () => nodes.reduce((sum, one) => sum + one.hosted.size, 0) >= 3);
+    const hosts = nodes.filter((one) => one.hosted.size > 0);
+    const dying = [...hosts, ...nodes.filter((one) => one.hosted.size === 0).slice(0, 50 - hosts.length)];
+    const diedMs = stage.nowMs;
+    for (const node of dying) node.kill();
+    const rest = nodes.filter((one) => !dying.includes(one));
+    await stage.until("the others host all", () => rest.reduce((sum, one) => sum + one.hosted.size, 0) >= 3);
+    assert.ok(stage.nowMs - diedMs < 2_000, `it took ${stage.nowMs - diedMs} ms`);
+    const { sessions } = await stage.call(FleetService.method.getStatus, {});
+    assert.equal(sessions.find((one) => one.id === session)?.status, "running");
+    await stage.stop();
+  });
+});
