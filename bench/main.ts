@@ -10,6 +10,8 @@ type Benchmark = (args: readonly string[], log: (line: string) => void) => Promi
 
 const benchmarks: Readonly<Record<string, { title: string; load: () => Promise<Benchmark> }>> = {
   compute: { title: "Compute", load: async () => (await import("./compute.ts")).computeReport },
+  data: { title: "Data", load: async () => (await import("./data.ts")).dataReport },
+  tokenizer: { title: "Tokenizer", load: async () => (await import("./tokenizer.ts")).tokenizerReport },
 };
 
 const resultsFile = join(import.meta.dirname, "results.md");

@@ -68,3 +68,15 @@ export async function runTokenizerBench(options: TokenizerBenchOptions = {}): Pr
     bytesPerToken: bytes / encoded.reduce((sum, ids) => sum + ids.length, 0),
   };
 }
+
+export async function tokenizerReport(args: readonly string[]): Promise<string> {
+  const result = await runTokenizerBench({ trainMegabytes: Number(args[0] ?? 100) });
+  return [
+    "| one core | |",
+    "|---|---|",
+    `| learning ${result.vocabularySize} tokens from ${result.trainMegabytes} MB | ${result.trainSeconds.toFixed(1)} s |`,
+    `| encoding | ${result.encodeMegabytesPerSecond.toFixed(1)} MB/s |`,
+    `| decoding | ${result.decodeMegabytesPerSecond.toFixed(1)} MB/s |`,
+    `| bytes in a token | ${result.bytesPerToken.toFixed(2)} |`,
+  ].join("\n");
+}

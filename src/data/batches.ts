@@ -50,6 +50,9 @@ export interface Batches {
   readonly cache: ShardCache;
 }
 
+/** More than the window of steps that VNodes work on at once. */
+const stepsRemembered = 16;
+
 export function openBatches(options: BatchesOptions): Batches {
   const { manifest, batch, microbatches, seed, prefetchSteps = 2 } = options;
   if (manifest.kind === "text") fail("failed_precondition", "a text dataset cannot feed a network: tokenise it first");
@@ -71,16 +74,33 @@ export function openBatches(options: BatchesOptions): Batches {
     return opened;
   }
 
+  /** The samples of the steps in use; each step is asked for by every microbatch and field. */
+  const samplesOfStep = new Map<number, number[]>();
+
+  async function stepSamples(step: number): Promise<number[]> {
+    const opened = await view(options.split);
+    let samples = samplesOfStep.get(step);
+    if (!samples) {
+      samples = trainingSamples(opened, { seed, step, batch });
+      samplesOfStep.set(step, samples);
+      for (const oldest of samplesOfStep.keys()) {
+        if (samplesOfStep.size <= stepsRemembered) break;
+        samplesOfStep.delete(oldest);
+      }
+    }
+    return samples;
+  }
+
   async function indices({ step, micro, mode }: BatchRequest): Promise<number[]> {
     if (mode === "evaluate")
       return validationSamples(await view(options.validationSplit), micro * microbatch, microbatch);
     assert(micro >= 0 && micro < microbatches, `microbatch ${micro} is one of ${microbatches}`);
-    const samples = trainingSamples(await view(options.split), { seed, step, batch });
+    const samples = await stepSamples(step);
     return samples.slice(micro * microbatch, (micro + 1) * microbatch);
   }
 
   async function prefetchNow(step: number): Promise<void> {
-    const samples = trainingSamples(await view(options.split), { seed, step, batch });
+    const samples = await stepSamples(step);
     for (const name of fieldsUsed)
       for (const shard of shardsNeeded(manifest, name, samples, options.context))
         cache.prefetch(shard.hash, shard.bytes);
