@@ -16,6 +16,8 @@ export interface Assignment {
   readonly replica: number;
   /** Grows when the session goes back to an earlier line: who started before starts anew. */
   readonly turn: number;
+  /** It answers instead of learning. */
+  readonly serving: boolean;
 }
 
 export function fromProtoAssignment(assignment: ProtoAssignment): Assignment {
@@ -27,6 +29,7 @@ export function fromProtoAssignment(assignment: ProtoAssignment): Assignment {
     line: Number(assignment.line),
     state: assignment.state,
     replica: assignment.replica,
+    serving: assignment.serving,
     turn: Number(assignment.turn),
   };
 }

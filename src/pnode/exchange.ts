@@ -123,6 +123,11 @@ export class Exchange {
     });
   }
 
+  /** The PNode that hosts a VNode as far as is known here; empty if nobody is. */
+  ownerOf(session: SessionId, vnode: VNodeId): string {
+    return this.#options.resolver.locate(session, vnode)[0]?.pnode ?? "";
+  }
+
   links(): { pnode: string; latencyMs: number; bytesPerSecond: number }[] {
     return [...this.#links.values()]
       .filter(({ link }) => link.latencyMs > 0 || link.bytesPerSecond > 0)

@@ -10,19 +10,18 @@ import { performNumeric } from "../vnode/perform.ts";
 import { edgeToward, type Role } from "../vnode/role.ts";
 import type { Assignment } from "./assignment.ts";
 import { Backoff } from "./backoff.ts";
-import { makeDurable } from "./checkpoints.ts";
 import type { Exchange, Sender } from "./exchange.ts";
 import type { HostShared } from "./host-shared.ts";
 import { Impatience } from "./impatience.ts";
-import { isPermanent, type Life, LostState, openLife } from "./life.ts";
+import { isPermanent, type Life, LostState, openLife, persistLife } from "./life.ts";
 import { fromSource, toProtoName } from "./names.ts";
+import { type PhaseAndDetail, phaseOf } from "./phase.ts";
 import { evaluationMetrics, publishedMetrics } from "./published.ts";
 import type { Asker, Receiver } from "./receiver.ts";
 import type { Retention, StoredTensor } from "./retention.ts";
 import type { SessionContext } from "./session-context.ts";
 
 type Event = ProcessEvent<StoredTensor, Asker>;
-type Phase = "loading" | "replaying" | "computing" | "waiting" | "done" | "failed";
 
 export class VNodeHost implements Receiver {
   readonly #shared: HostShared;
@@ -368,46 +367,18 @@ export class VNodeHost implements Receiver {
   #persist(life: Life, step: number): void {
     const { session, vnode } = this.#assignment;
     const signal = AbortSignal.any([life.ending.signal, this.#ending.signal]);
-    const { orchestrators, blobs, timings, shell, pnode, tasks } = this.#shared;
-    // All since the last accepted one: checkpoints are uploaded side by side and may be recorded out of order.
-    const hashes = life.hashes.filter((entry) => entry.step > life.recordedTo);
-    // Taken now: the next update changes the weights in place.
-    const taken = shell.snapshotAtOnce ? life.compute.state.snapshot(step) : undefined;
-    const before = life.persisting;
-    const persisting = async () => {
-      await before;
-      if (signal.aborted) return;
-      if (step === life.context.schedule.steps) await this.#shared.flush();
-      const content = taken ?? life.compute.state.snapshot(step);
-      const epoch = () => this.#assignment.epoch;
-      const options = {
-        session,
-        vnode,
-        pnode,
-        orchestrators,
-        blobs,
-        world: this.#world,
-        timings,
-        shell,
-        signal,
-        epoch,
-      };
-      try {
-        const recorded = await makeDurable(options, step, content, hashes);
-        if (this.#life !== life) return;
-        if (recorded.kind === "fenced") this.#fenced();
-        else {
-          life.recordedTo = Math.max(life.recordedTo, step);
-          this.#post({ kind: "persisted", step });
-          this.#shared.onLine(session, recorded.line, recorded.turn);
-        }
-      } catch (error) {
-        if (signal.aborted || this.#life !== life) return;
-        this.#post({ kind: "failed", reason: `checkpoint at step ${step}: ${messageOf(error)}` });
+    const epoch = () => this.#assignment.epoch;
+    this.#shared.tasks.run(`checkpoint of VNode ${vnode} at step ${step}`, async () => {
+      const options = { ...this.#shared, world: this.#world, session, vnode, signal, epoch };
+      const recorded = await persistLife(options, life, step, this.#shared.flush);
+      if (recorded === undefined || this.#life !== life) return;
+      if (recorded.kind === "fenced") this.#fenced();
+      else if (recorded.kind === "failed") this.#post({ kind: "failed", reason: recorded.reason });
+      else {
+        this.#post({ kind: "persisted", step });
+        this.#shared.onLine(session, recorded.line, recorded.turn);
       }
-    };
-    life.persisting = persisting();
-    tasks.run(`checkpoint of VNode ${vnode} at step ${step}`, () => life.persisting);
+    });
   }
 
   #fenced(): void {
@@ -435,19 +406,16 @@ export class VNodeHost implements Receiver {
     return { session, vnode, epoch: BigInt(epoch), step, phase, detail, stepMs: this.#stepMs, damagedState };
   }
 
-  #phase(): { phase: Phase; detail: string } {
+  #phase(): PhaseAndDetail {
     if (this.#failed) return { phase: "failed", detail: this.#trouble };
     const process = this.#life?.process;
     if (process === undefined) return { phase: "loading", detail: this.#trouble };
-    if (process.ended === "done") return { phase: "done", detail: "" };
-    if (!process.idle) return { phase: process.catchingUp ? "replaying" : "computing", detail: "" };
-    const [first] = process.missing();
-    const seconds = (this.#impatience.waitedMs / 1_000).toFixed(1);
-    if (first !== undefined)
-      return { phase: "waiting", detail: `step ${process.currentStep}, for ${first.whom} since ${seconds} s` };
-    if (this.#shared.retention.full)
-      return { phase: "waiting", detail: `retained messages have reached their bound; for a newer checkpoint line` };
-    return { phase: "waiting", detail: `step ${process.currentStep}, for its checkpoint since ${seconds} s` };
+    const { exchange, retention } = this.#shared;
+    return phaseOf(process, {
+      waitedMs: this.#impatience.waitedMs,
+      retentionFull: retention.full,
+      ownerOf: (vnode) => exchange.ownerOf(this.#assignment.session, vnode),
+    });
   }
 }
 

@@ -6,7 +6,7 @@ import type { VNodeCompute } from "../vnode/compute.ts";
 import { Process } from "../vnode/process.ts";
 import { type Role, roleOf } from "../vnode/role.ts";
 import type { Assignment } from "./assignment.ts";
-import type { StepHash } from "./checkpoints.ts";
+import { type CheckpointOptions, makeDurable, type Recorded, type StepHash } from "./checkpoints.ts";
 import type { HostShared } from "./host-shared.ts";
 import type { Asker } from "./receiver.ts";
 import type { StoredTensor } from "./retention.ts";
@@ -18,12 +18,11 @@ export interface Life {
   readonly compute: VNodeCompute;
   readonly context: SessionContext;
   readonly role: Role;
-  /** Of all steps since the line, the newest last. */
-  readonly hashes: StepHash[];
+  /** Of all steps since the last durable one, the newest last. */
+  hashes: StepHash[];
   readonly ending: AbortController;
   /** The line it started from. */
   readonly start: number;
-  recordedTo: number;
   /** States are recorded in order, so that the hashes of all steps below the line are known when it moves. */
   persisting: Promise<void>;
 }
@@ -73,7 +72,7 @@ export async function openLife(
     persistsPendingMax: pendingMax(shared.bounds.snapshotBytesMax, file?.byteLength ?? 0),
     ...(shared.rules && { rules: shared.rules }),
   });
-  const progress = { hashes: [], start: line, recordedTo: line, persisting: Promise.resolve() };
+  const progress = { hashes: [], start: line, persisting: Promise.resolve() };
   return { process, compute, context, role, ending: new AbortController(), ...progress };
 }
 
@@ -88,6 +87,39 @@ async function fetchState(shared: HostShared, assignment: Assignment, signal: Ab
       `checkpoint of VNode ${vnode} at step ${line} is lost (blob ${state}): ${messageOf(error)}`,
     );
   }
+}
+
+export type Persisted = Recorded | { readonly kind: "failed"; readonly reason: string };
+
+/** Makes the present state durable after those before it; undefined if the life ends first. */
+export async function persistLife(
+  options: CheckpointOptions,
+  life: Life,
+  step: number,
+  flush: () => Promise<void>,
+): Promise<Persisted | undefined> {
+  // Taken now: the next update changes the weights in place.
+  const taken = options.shell.snapshotAtOnce ? life.compute.state.snapshot(step) : undefined;
+  const before = life.persisting;
+  const persist = async (): Promise<Persisted | undefined> => {
+    await before;
+    if (options.signal.aborted) return undefined;
+    // The last record may end the session: what was measured has to be known by then.
+    if (step === life.context.schedule.steps) await flush();
+    const content = taken ?? life.compute.state.snapshot(step);
+    try {
+      const hashes = life.hashes.filter((entry) => entry.step <= step);
+      const recorded = await makeDurable(options, step, content, hashes);
+      life.hashes = life.hashes.filter((entry) => entry.step > step);
+      return recorded;
+    } catch (error) {
+      if (options.signal.aborted) return undefined;
+      return { kind: "failed", reason: `checkpoint at step ${step}: ${messageOf(error)}` };
+    }
+  };
+  const persisting = persist();
+  life.persisting = persisting.then(() => {});
+  return persisting;
 }
 
 /** Trying again would give the same. */

@@ -31,6 +31,7 @@ import type { Directory } from "./receiver.ts";
 import { Reports } from "./reports.ts";
 import { Resolver } from "./resolver.ts";
 import { Retention } from "./retention.ts";
+import { Servings } from "./serving/servings.ts";
 import { SessionContext } from "./session-context.ts";
 import { Tasks } from "./tasks.ts";
 
@@ -77,6 +78,7 @@ class HostingNode implements PNode, Directory {
   readonly #sessions = new Map<SessionId, Promise<SessionContext>>();
   readonly #executors = new Map<EngineKind, Promise<Executor>>();
   readonly #shared: HostShared;
+  readonly #servings: Servings;
   #server: Server | undefined;
   #address = "";
   #leaving = false;
@@ -125,6 +127,8 @@ class HostingNode implements PNode, Directory {
     });
     reports.onUrgent = () => this.#attachment.beatSoon();
     this.#shared = this.#sharedBy();
+    const executorFor = (engine: EngineKind) => this.#executor(engine);
+    this.#servings = new Servings({ ...common, resolver, orchestrators, blobs: this.#blobs, executorFor });
   }
 
   #sharedBy(): HostShared {
@@ -171,7 +175,7 @@ class HostingNode implements PNode, Directory {
       },
       getHealth: async () => ({ ready: this.#attachment.attached, problems: this.problems() }),
     });
-    this.#server = await network.serve(this.#options.listen, [exchange, system]);
+    this.#server = await network.serve(this.#options.listen, [exchange, system, this.#servings.service()]);
     this.#address = this.#options.advertise ?? this.#server.address;
     this.#tasks.run("attachment to an orchestrator", () => this.#attachment.run());
   }
@@ -192,11 +196,12 @@ class HostingNode implements PNode, Directory {
 
   #register() {
     const { id, secret, name, software, owner, region, provider, pricePerHour, capabilities, limits } = this.#options;
-    const hosted = [...this.#hosts.values()].map(({ assignment: { session, vnode, epoch } }) => ({
+    const learning = [...this.#hosts.values()].map(({ assignment: { session, vnode, epoch } }) => ({
       session,
       vnode,
       epoch: BigInt(epoch),
     }));
+    const hosted = [...learning, ...this.#servings.hosted()];
     return {
       ...{ protocolMajor, protocolMinor, software, pnode: id, name, secret, capabilities, hosted },
       incarnation: this.#incarnation,
@@ -213,7 +218,7 @@ class HostingNode implements PNode, Directory {
     const { load = 0, temperatureCelsius = 0 } = this.#dependencies.measure?.() ?? {};
     const hosts = [...this.#hosts.values()];
     return {
-      vnodes: hosts.map((host) => host.progress()),
+      vnodes: [...hosts.map((host) => host.progress()), ...this.#servings.progress()],
       load,
       temperatureCelsius,
       memoryUsedBytes: BigInt(this.#retention.memoryBytes),
@@ -227,7 +232,10 @@ class HostingNode implements PNode, Directory {
   /** The list is whole: what is not in it is dropped, what is in it already goes on. */
   #reconcile(list: Assignments): void {
     const wanted = new Map<string, Assignment>();
-    for (const item of list.assignments) wanted.set(hostKey(item.session, item.vnode), fromProtoAssignment(item));
+    const all = list.assignments.map(fromProtoAssignment);
+    this.#servings.reconcile(all.filter((assignment) => assignment.serving));
+    for (const assignment of all)
+      if (!assignment.serving) wanted.set(hostKey(assignment.session, assignment.vnode), assignment);
     for (const [key, host] of this.#hosts) if (!wanted.has(key)) this.#drop(key, host);
     for (const [key, assignment] of wanted) {
       const host = this.#hosts.get(key);
@@ -265,7 +273,7 @@ class HostingNode implements PNode, Directory {
 
   #sessionUpdate(update: SessionUpdate): void {
     const session = update.session as SessionId;
-    this.#resolver.update(session, update.locations, update.revision);
+    if (this.#resolver.update(session, update.locations, update.revision)) this.#servings.moved(session);
     this.#lineAdvanced(session, Number(update.line), Number(update.turn));
     for (const host of this.#hosts.values())
       if (host.assignment.session === session) host.setPaused(update.status === "suspended");
@@ -333,6 +341,7 @@ class HostingNode implements PNode, Directory {
       this.#dependencies.world.log("warn", `the server did not close well: ${messageOf(error)}`);
     });
     await Promise.all([...this.#hosts.values()].map((host) => host.stop()));
+    await this.#servings.stop();
     this.#hosts.clear();
     await this.#tasks.settled();
     for (const executor of this.#executors.values()) await executor.then((opened) => opened.close()).catch(() => {});

@@ -53,18 +53,22 @@ export class Resolver {
     return known.some((location) => location.pnode === pnode || epoch > location.epoch);
   }
 
-  update(session: SessionId, locations: readonly ProtoLocation[], revision: bigint): void {
+  /** True if some VNode has another owner than before. */
+  update(session: SessionId, locations: readonly ProtoLocation[], revision: bigint): boolean {
     const known = this.#sessions.get(session) ?? { revision: -1n, vnodes: new Map() };
     this.#sessions.set(session, known);
-    if (revision < known.revision) return;
+    if (revision < known.revision) return false;
     known.revision = revision;
+    let moved = false;
     const grouped = Map.groupBy(locations, (location) => location.vnode as VNodeId);
     for (const [vnode, places] of grouped) {
       const next = places
         .map(({ epoch, pnode, address, replica }) => ({ epoch: Number(epoch), pnode, address, replica }))
         .sort((a, b) => a.replica - b.replica);
+      moved ||= known.vnodes.get(vnode)?.[0]?.epoch !== next[0]?.epoch;
       known.vnodes.set(vnode, next);
     }
+    return moved;
   }
 
   forget(session: SessionId): void {

@@ -37,7 +37,8 @@ const waitingMax = 128;
 const passesInFlightMax = 2;
 /** A pass that takes longer is taken for lost. */
 const stallMs = 20_000;
-const resetPauseMs = 100;
+const resetPauseMsMin = 25;
+const resetPauseMsMax = 800;
 
 interface Active extends TokenRequest {
   /** Chosen or repeated tokens, in order. */
@@ -69,6 +70,7 @@ export class Conductor {
   #resetTimer: Cancel | undefined;
   #stallTimer: Cancel | undefined;
   #closed = false;
+  #pauseMs = resetPauseMsMin;
 
   constructor(options: ConductorOptions) {
     this.#options = options;
@@ -217,6 +219,7 @@ export class Conductor {
     const sent = this.#inFlight.get(pass);
     if (sent === undefined) return;
     this.#inFlight.delete(pass);
+    this.#pauseMs = resetPauseMsMin;
     for (const [row, { request, position }] of sent.logged.rows.entries()) {
       if (this.#active.get(request.id) !== request) continue;
       // Of several repeated passes of a request, only the last one leaves it free.
@@ -249,11 +252,17 @@ export class Conductor {
     if (request.finish) this.#end(request);
   }
 
+  /** A pass cannot be finished. One that is no longer under way was repeated already. */
+  lost(pass: number): void {
+    if (this.#inFlight.has(pass)) this.reset();
+  }
+
   /** Part of the network is new: its caches are rebuilt by repeating the passes that matter. */
   reset(): void {
     if (this.#closed || this.#resetTimer) return;
-    // A short pause, since several changes often come together.
-    this.#resetTimer = this.#options.world.timers.after(resetPauseMs, () => {
+    // A short pause, since several changes often come together; a longer one while a new owner loads.
+    this.#pauseMs = Math.min(this.#pauseMs * 2, resetPauseMsMax);
+    this.#resetTimer = this.#options.world.timers.after(this.#pauseMs, () => {
       this.#resetTimer = undefined;
       this.#replay();
     });

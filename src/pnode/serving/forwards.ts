@@ -56,10 +56,13 @@ export class Forwards {
     );
   }
 
+  fail(id: number): void {
+    this.#waiting.get(id)?.reject(new DcnrError("unavailable", "a PNode of the model was lost: try again"));
+    this.#waiting.delete(id);
+  }
+
   failAll(): void {
-    const error = new DcnrError("unavailable", "a PNode of the model was lost: try again");
-    for (const { reject } of this.#waiting.values()) reject(error);
-    this.#waiting.clear();
+    for (const id of [...this.#waiting.keys()]) this.fail(id);
   }
 }
 

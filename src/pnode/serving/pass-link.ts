@@ -9,7 +9,7 @@ import { ServingService } from "../../protocol/gen/dcnr/v1/serving_pb.ts";
 import { type Channel, chunkBytesMax, type Network } from "../../protocol/network.ts";
 import { toDataType } from "../names.ts";
 import type { Tasks } from "../tasks.ts";
-import type { PassTensor } from "./pass.ts";
+import type { LostPass, Pass, PassTensor } from "./pass.ts";
 
 type Outgoing = MessageInitShape<typeof PassesRequestSchema>;
 
@@ -20,12 +20,16 @@ export interface PassLinkOptions {
   readonly log: Log;
   readonly signal: AbortSignal;
   /** A tensor did not get there: the session's passes must be repeated. */
-  readonly onLost: (session: string) => void;
+  readonly onLost: (session: string, pass: Pass) => void;
 }
+
+const rememberedMax = 256;
 
 export class PassLink {
   readonly #options: PassLinkOptions;
-  readonly #queue: PassTensor[] = [];
+  readonly #queue: (PassTensor | LostPass)[] = [];
+  /** Passes sent lately, by id: a refusal names one of them. */
+  readonly #sent = new Map<number, Pass>();
   #channel: Channel<Outgoing, PassesResponse> | undefined;
   #sending = false;
 
@@ -33,7 +37,7 @@ export class PassLink {
     this.#options = options;
   }
 
-  send(item: PassTensor): void {
+  send(item: PassTensor | LostPass): void {
     this.#queue.push(item);
     if (this.#sending) return;
     this.#sending = true;
@@ -48,14 +52,16 @@ export class PassLink {
     }
   }
 
-  async #transmit(item: PassTensor): Promise<void> {
+  async #transmit(item: PassTensor | LostPass): Promise<void> {
     try {
       const channel = this.#open();
+      this.#sent.set(item.pass.id, item.pass);
+      if (this.#sent.size > rememberedMax) this.#sent.delete(this.#sent.keys().next().value as number);
       for (const piece of piecesOf(item)) await channel.send(piece);
     } catch (error) {
       this.#options.log("debug", `a pass to ${this.#options.address} was lost: ${messageOf(error)}`);
       this.#channel = undefined;
-      this.#options.onLost(item.target.session);
+      if ("target" in item) this.#options.onLost(item.target.session, item.pass);
     }
   }
 
@@ -70,9 +76,10 @@ export class PassLink {
 
   async #read(channel: Channel<Outgoing, PassesResponse>): Promise<void> {
     try {
-      for await (const { session, refusal } of channel.incoming) {
+      for await (const { session, pass, refusal } of channel.incoming) {
         this.#options.log("warn", `${this.#options.address} refused a pass of ${session}: ${refusal}`);
-        this.#options.onLost(session);
+        const known = this.#sent.get(Number(pass));
+        if (known) this.#options.onLost(session, known);
       }
     } catch {
       // The next tensor opens a new stream; the conductor repeats what was under way.
@@ -85,12 +92,17 @@ export class PassLink {
   }
 }
 
-function* piecesOf({ target, pass, tensor }: PassTensor): Generator<Outgoing> {
+function* piecesOf(item: PassTensor | LostPass): Generator<Outgoing> {
+  if (!("target" in item)) {
+    yield { session: item.session, pass: protoPass(item.pass), lost: true };
+    return;
+  }
+  const { target, pass, tensor } = item;
   const head = {
     session: target.session,
     to: target.vnode,
     port: target.port,
-    pass: { ...pass, id: BigInt(pass.id), rows: pass.rows.map((row) => ({ ...row })), dropped: [...pass.dropped] },
+    pass: protoPass(pass),
     dtype: toDataType(tensor.dtype),
     shape: [...tensor.shape],
     bytes: BigInt(tensor.bytes.byteLength),
@@ -100,4 +112,8 @@ function* piecesOf({ target, pass, tensor }: PassTensor): Generator<Outgoing> {
     const more = at + chunkBytesMax < tensor.bytes.byteLength;
     yield at === 0 ? { ...head, data, more } : { data, more };
   }
+}
+
+function protoPass(pass: Pass) {
+  return { ...pass, id: BigInt(pass.id), rows: pass.rows.map((row) => ({ ...row })), dropped: [...pass.dropped] };
 }

@@ -13,6 +13,8 @@ export interface PassSink {
   /** The most elements that a tensor for this port may have; fails if the port does not exist here. */
   elementsMax(target: PassTarget, pass: Pass): number;
   accept(target: PassTarget, pass: Pass, tensor: WireTensor): void;
+  /** A pass of a conductor here cannot be finished. */
+  lost(session: string, pass: number): void;
 }
 
 const rowsMax = 64;
@@ -32,6 +34,10 @@ export async function receivePasses(
   let assembly: Assembly | undefined;
   for await (const message of channel.incoming) {
     try {
+      if (message.lost) {
+        sink.lost(message.session, Number(message.pass?.id ?? 0n));
+        continue;
+      }
       if (message.pass) assembly = announce(message, sink);
       if (!assembly) continue;
       const { tensor } = assembly;
@@ -47,7 +53,7 @@ export async function receivePasses(
     } catch (error) {
       if (!(error instanceof DcnrError)) throw error;
       const session = assembly?.target.session ?? message.session;
-      const pass = BigInt(assembly?.pass.id ?? 0);
+      const pass = BigInt(assembly?.pass.id ?? 0) || (message.pass?.id ?? 0n);
       assembly = undefined;
       await channel.send({ session, pass, refusal: messageOf(error) } satisfies Partial<PassesResponse>);
     }

@@ -29,6 +29,12 @@ export interface PassTarget {
   readonly port: string;
 }
 
+/** Tells a conductor that a pass cannot be finished. */
+export interface LostPass {
+  readonly session: string;
+  readonly pass: Pass;
+}
+
 export interface PassTensor {
   readonly target: PassTarget;
   readonly pass: Pass;

@@ -21,7 +21,8 @@ export interface ServingShared {
   readonly send: (target: PassTarget, pass: Pass, tensor: WireTensor) => void;
   /** At the head only. */
   readonly onOutputs: (pass: Pass, outputs: Readonly<Record<string, Tensor>>) => void;
-  readonly onLost: () => void;
+  /** The pass cannot be finished here. */
+  readonly onLost: (pass: Pass) => void;
 }
 
 interface Pending {
@@ -60,7 +61,6 @@ export class ServingVNode {
       this.#generation = new VNodeGeneration(context.plan, vnode, executor, weights, name);
       this.#context = context;
       if (this.#stopped) this.#generation.close();
-      this.#shared.onLost();
     } catch (error) {
       this.#trouble = messageOf(error);
       this.#shared.world.log("error", `VNode ${this.assignment.vnode} cannot serve: ${this.#trouble}`);
@@ -99,7 +99,7 @@ export class ServingVNode {
   accept(port: string, pass: Pass, tensor: WireTensor): void {
     const context = this.#context;
     if (!context || !this.#generation) {
-      this.#shared.onLost();
+      this.#shared.onLost(pass);
       return;
     }
     const pending = this.#pending.get(pass.id) ?? { pass, inputs: new Map() };
@@ -135,7 +135,7 @@ export class ServingVNode {
       // A cache that is not there is rebuilt; anything else is said aloud.
       if (!hasCode(error, "aborted"))
         this.#shared.world.log("warn", `pass ${pass.id} failed at ${this.assignment.vnode}: ${messageOf(error)}`);
-      this.#shared.onLost();
+      this.#shared.onLost(pass);
     }
   }
 

@@ -90,7 +90,7 @@ export class Servings {
       fetch: (hash) => blobs.fetch(session, hash as Parameters<BlobClient["fetch"]>[1], signal),
       send: (target, pass, tensor) => this.#send(target, pass, tensor),
       onOutputs: (pass, outputs) => this.#outputs(session, pass, outputs),
-      onLost: () => this.lost(session),
+      onLost: (pass) => this.#tellConductor(session, pass),
     });
     served.vnodes.set(vnode, host);
   }
@@ -104,26 +104,51 @@ export class Servings {
     return served;
   }
 
-  /** Something about a session's places has changed, or a tensor was lost: passes under way are repeated. */
-  lost(session: string): void {
-    this.#options.resolver.refresh(session as SessionId);
+  /** A session's VNodes have moved: passes under way are repeated. */
+  moved(session: string): void {
     const served = this.#sessions.get(session as SessionId);
     served?.conductor?.reset();
     served?.forwards.failAll();
   }
 
-  #send(target: PassTarget, pass: Pass, tensor: WireTensor): void {
-    const { resolver, pnode, network, tasks, world, signal } = this.#options;
-    const location = resolver.locate(target.session as SessionId, target.vnode as VNodeId)[0];
-    if (location === undefined) return this.lost(target.session);
-    if (location.pnode === pnode) return this.#accept(target, pass, tensor);
-    let link = this.#links.get(location.address);
-    if (!link) {
-      const onLost = (session: string) => this.lost(session);
-      link = new PassLink({ address: location.address, network, tasks, log: world.log, signal, onLost });
-      this.#links.set(location.address, link);
+  #lost(session: string, pass: number): void {
+    this.#options.resolver.refresh(session as SessionId);
+    const served = this.#sessions.get(session as SessionId);
+    served?.conductor?.lost(pass);
+    served?.forwards.fail(pass);
+  }
+
+  /** The conductor is beside the head, here or elsewhere. */
+  #tellConductor(session: SessionId, pass: Pass): void {
+    this.#options.resolver.refresh(session);
+    const served = this.#sessions.get(session);
+    if (pass.conductor === this.#options.pnode || !served) {
+      this.#lost(session, pass.id);
+      return;
     }
-    link.send({ target, pass, tensor });
+    this.#options.tasks.run(`tell the conductor of ${session}`, async () => {
+      const { head } = await served.context;
+      const place = this.#options.resolver.locate(session, head as VNodeId)[0];
+      if (place?.pnode === pass.conductor) this.#link(place.address).send({ session, pass });
+    });
+  }
+
+  #send(target: PassTarget, pass: Pass, tensor: WireTensor): void {
+    const session = target.session as SessionId;
+    const location = this.#options.resolver.locate(session, target.vnode as VNodeId)[0];
+    if (location === undefined) this.#tellConductor(session, pass);
+    else if (location.pnode === this.#options.pnode) this.#accept(target, pass, tensor);
+    else this.#link(location.address).send({ target, pass, tensor });
+  }
+
+  #link(address: string): PassLink {
+    const known = this.#links.get(address);
+    if (known) return known;
+    const { network, tasks, world, signal } = this.#options;
+    const onLost = (session: string, pass: Pass) => this.#tellConductor(session as SessionId, pass);
+    const link = new PassLink({ address, network, tasks, log: world.log, signal, onLost });
+    this.#links.set(address, link);
+    return link;
   }
 
   #find(session: string, vnode: string): ServingVNode | undefined {
@@ -133,12 +158,12 @@ export class Servings {
   #accept({ session, vnode, port }: PassTarget, pass: Pass, tensor: WireTensor): void {
     const host = this.#find(session, vnode);
     if (host) host.accept(port, pass, tensor);
-    else this.lost(session);
+    else this.#tellConductor(session as SessionId, pass);
   }
 
   #outputs(session: SessionId, pass: Pass, outputs: Readonly<Record<string, Tensor>>): void {
     const served = this.#sessions.get(session);
-    if (pass.plain) return served?.forwards.finish(pass.id, outputs);
+    if (pass.plain) served?.forwards.finish(pass.id, outputs);
     const logits = outputs["logits"];
     if (logits) served?.conductor?.logits(pass.id, logits.data as Float32Array, logits.shape.at(-1) as number);
   }
@@ -193,6 +218,7 @@ export class Servings {
             return host.elementsMax(target.port, pass);
           },
           accept: (target, pass, tensor) => this.#accept(target, pass, tensor),
+          lost: (session, pass) => this.#lost(session, pass),
         }),
     });
   }

@@ -1,0 +1,38 @@
+// What a hosted VNode does right now, in words: if it waits, for what, on whom and since when.
+
+import type { VNodeId } from "../core/ids.ts";
+import type { Process } from "../vnode/process.ts";
+
+export type Phase = "loading" | "replaying" | "computing" | "waiting" | "done" | "failed";
+
+export interface PhaseAndDetail {
+  readonly phase: Phase;
+  readonly detail: string;
+}
+
+export interface Circumstances {
+  readonly waitedMs: number;
+  readonly retentionFull: boolean;
+  /** The PNode that hosts a VNode; empty if nobody is known. */
+  readonly ownerOf: (vnode: VNodeId) => string;
+}
+
+export function phaseOf(process: Waiting, circumstances: Circumstances): PhaseAndDetail {
+  if (process.ended === "done") return { phase: "done", detail: "" };
+  if (!process.idle) return { phase: process.catchingUp ? "replaying" : "computing", detail: "" };
+  const since = `since ${(circumstances.waitedMs / 1_000).toFixed(1)} s`;
+  const waiting = (what: string): PhaseAndDetail => ({
+    phase: "waiting",
+    detail: `step ${process.currentStep}, ${what}`,
+  });
+  const [first] = process.missing();
+  if (first !== undefined) {
+    const owner = circumstances.ownerOf(first.whom);
+    return waiting(`for ${first.whom} ${owner === "" ? "that nobody hosts" : `on PNode ${owner}`} ${since}`);
+  }
+  if (circumstances.retentionFull)
+    return waiting(`since retained messages have reached their bound, for a newer recovery line ${since}`);
+  return waiting(`for its checkpoint ${since}`);
+}
+
+type Waiting = Pick<Process<unknown, unknown>, "ended" | "idle" | "catchingUp" | "currentStep" | "missing">;

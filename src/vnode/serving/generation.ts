@@ -1,0 +1,188 @@
+// The numerics of a VNode that answers: one pass at a time, with caches for its attention. Graphs are built for
+// the shapes that occur and kept for a while.
+
+import { fail } from "../../core/errors.ts";
+import type { Tensor } from "../../core/tensor.ts";
+import type { Executor } from "../../engine/engine.ts";
+import {
+  buildGeneration,
+  contextOf,
+  type GenerationGraph,
+  generationHead,
+  maskedScore,
+} from "../../network/generation.ts";
+import { buildInference } from "../../network/graphs.ts";
+import type { Plan, VNodePlan } from "../../network/plan.ts";
+import { bucketOf, Caches } from "./caches.ts";
+import type { ServingWeights } from "./weights.ts";
+
+export interface PassRow {
+  readonly request: string;
+  readonly position: number;
+  readonly ghost: boolean;
+}
+
+export interface PassShape {
+  readonly rows: readonly PassRow[];
+  /** New tokens of each row. */
+  readonly tokens: number;
+}
+
+/** Loading a graph takes about a millisecond, keeping one a few hundred kilobytes. */
+const graphsMax = 48;
+
+interface Loaded {
+  readonly name: string;
+  readonly built: GenerationGraph;
+}
+
+export class VNodeGeneration {
+  readonly #plan: Plan;
+  readonly #vnode: VNodePlan;
+  readonly #executor: Executor;
+  readonly #weights: ServingWeights;
+  readonly #name: string;
+  readonly #loaded = new Map<string, Loaded>();
+  readonly #plain = new Map<number, string>();
+  #caches: Caches | undefined;
+
+  constructor(plan: Plan, vnode: VNodePlan, executor: Executor, weights: ServingWeights, name: string) {
+    this.#plan = plan;
+    this.#vnode = vnode;
+    this.#executor = executor;
+    this.#weights = weights;
+    this.#name = name;
+  }
+
+  get isHead(): boolean {
+    return generationHead(this.#plan).vnode === this.#vnode.id;
+  }
+
+  /** Outputs by port; at the head `logits` [rows, classes]. The caller gives tensors back by `recycle`. */
+  async run(shape: PassShape, inputs: Readonly<Record<string, Tensor>>): Promise<Record<string, Tensor>> {
+    const { rows, tokens } = shape;
+    const context = contextOf(this.#plan);
+    for (const row of rows)
+      if (row.position + tokens > context)
+        fail("out_of_range", `position ${row.position + tokens} is beyond the context of ${context}`);
+    const cached = bucketOf(Math.max(...rows.map((row) => row.position)));
+    const { name, built } = this.#load(rows.length, tokens, cached);
+    this.#caches ??= new Caches(this.#executor, built.caches);
+    const caches = this.#caches;
+    if (built.caches.length > 0)
+      for (const { request, position, ghost } of rows) {
+        if (!ghost && position === 0) caches.drop(request);
+        if (!ghost && caches.lengthOf(request) !== position)
+          fail(
+            "aborted",
+            `request ${request} has ${caches.lengthOf(request)} positions at ${this.#vnode.id}, not ${position}`,
+          );
+      }
+    const past = caches.feeds(
+      rows.map((row) => (row.ghost ? undefined : row.request)),
+      built.caches.length > 0 ? cached : 0,
+    );
+    const feeds: Record<string, Tensor> = {
+      ...this.#weights.all,
+      ...inputs,
+      ...past,
+      ...shapeFeeds(built, shape, cached),
+    };
+    const wanted = new Set(built.graph.inputs.map((input) => input.name));
+    const results = await this.#executor.run(name, pick(feeds, wanted), { finite: true });
+    for (const [row, { request, ghost }] of rows.entries())
+      if (!ghost && built.caches.length > 0) caches.append(request, results, row, tokens);
+    caches.recycle(past);
+    return results as Record<string, Tensor>;
+  }
+
+  /** Explicit tensors, no caches. */
+  async forward(inputs: Readonly<Record<string, Tensor>>, samples: number): Promise<Record<string, Tensor>> {
+    let name = this.#plain.get(samples);
+    if (name === undefined) {
+      name = `${this.#name}/plain/${samples}`;
+      this.#executor.register(name, buildInference(this.#plan, this.#vnode, { microbatch: samples }));
+      this.#plain.set(samples, name);
+      this.#forgetOldest(this.#plain, graphsMax / 4);
+    }
+    const results = await this.#executor.run(name, { ...this.#weights.all, ...inputs }, { finite: true });
+    return results as Record<string, Tensor>;
+  }
+
+  recycle(tensors: Iterable<Tensor>): void {
+    this.#executor.recycle(tensors);
+  }
+
+  drop(request: string): void {
+    this.#caches?.drop(request);
+  }
+
+  close(): void {
+    this.#caches?.clear();
+    for (const { name } of this.#loaded.values()) this.#executor.unregister(name);
+    for (const name of this.#plain.values()) this.#executor.unregister(name);
+    this.#weights.free();
+  }
+
+  #load(requests: number, tokens: number, cached: number): Loaded {
+    const key = `${requests}x${tokens}+${cached}`;
+    const known = this.#loaded.get(key);
+    if (known !== undefined) {
+      // Moved to the end: the first of the map is the one not used for longest.
+      this.#loaded.delete(key);
+      this.#loaded.set(key, known);
+      return known;
+    }
+    const built = buildGeneration(this.#plan, this.#vnode, { requests, tokens, cached });
+    const loaded = { name: `${this.#name}/${key}`, built };
+    this.#executor.register(loaded.name, built.graph);
+    this.#loaded.set(key, loaded);
+    const [oldestKey, oldest] = this.#loaded.entries().next().value as [string, Loaded];
+    if (this.#loaded.size > graphsMax) {
+      this.#loaded.delete(oldestKey);
+      this.#executor.unregister(oldest.name);
+    }
+    return loaded;
+  }
+
+  #forgetOldest(names: Map<number, string>, most: number): void {
+    const [oldest, name] = names.entries().next().value as [number, string];
+    if (names.size <= most) return;
+    names.delete(oldest);
+    this.#executor.unregister(name);
+  }
+}
+
+/** Positions, mask and row choice of a pass. Caches are padded behind their values. */
+function shapeFeeds(built: GenerationGraph, { rows, tokens }: PassShape, cached: number): Record<string, Tensor> {
+  const feeds: Record<string, Tensor> = {};
+  const requests = rows.length;
+  if (built.positions) {
+    const positions = Int32Array.from(
+      { length: requests * tokens },
+      (_, i) => (rows[Math.floor(i / tokens)]?.position ?? 0) + (i % tokens),
+    );
+    feeds["positions"] = { dtype: "int32", shape: [requests, tokens], data: positions };
+  }
+  if (built.mask) {
+    const span = cached + tokens;
+    const mask = new Float32Array(requests * tokens * span).fill(maskedScore);
+    for (const [row, { position }] of rows.entries())
+      for (let token = 0; token < tokens; token++) {
+        const start = (row * tokens + token) * span;
+        mask.fill(0, start, start + position);
+        mask.fill(0, start + cached, start + cached + token + 1);
+      }
+    feeds["mask"] = { dtype: "float32", shape: [requests, tokens, span], data: mask };
+  }
+  feeds["select"] = {
+    dtype: "int32",
+    shape: [requests],
+    data: Int32Array.from(rows, (_, row) => (row + 1) * tokens - 1),
+  };
+  return feeds;
+}
+
+function pick(feeds: Readonly<Record<string, Tensor>>, names: ReadonlySet<string>): Record<string, Tensor> {
+  return Object.fromEntries(Object.entries(feeds).filter(([name]) => names.has(name)));
+}
