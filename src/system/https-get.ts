@@ -22,12 +22,14 @@ export interface HttpsAnswer {
 /** A server that says nothing for so long is gone. */
 const silenceMs = 30_000;
 
-export function httpsGet({ url, headers, checkAddress }: HttpsRequest): Promise<HttpsAnswer> {
+/** `authority`: the certificate to trust instead of the system's, for servers with one of their own. */
+export function httpsGet({ url, headers, checkAddress }: HttpsRequest, authority?: string): Promise<HttpsAnswer> {
   return new Promise((resolve, reject) => {
     const host = url.hostname.replace(/^\[|\]$/g, "");
     if (isIP(host)) checkAddress(host);
     const request = get(url, {
       headers,
+      ...(authority === undefined ? {} : { ca: authority }),
       // No connection of someone else's check is used again.
       agent: false,
       timeout: silenceMs,

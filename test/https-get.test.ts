@@ -1,0 +1,80 @@
+// A real https server on this machine, with a certificate that only this test trusts.
+
+import assert from "node:assert/strict";
+import { createServer, type Server } from "node:https";
+import type { AddressInfo } from "node:net";
+import { after, before, describe, it } from "node:test";
+import { httpsGet } from "../src/system/https-get.ts";
+
+const key = `-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgbSCVSNU/myHw8O7F
+O62YEF3BtVeHGezIx4WYSe1QnwGhRANCAARGeBKbvi+aQtpd9eABlnEfOoZtKZwX
++TGmUUxKgfC/d3kwLuyOPIgftLXnp5jbSfghlOi8Vhexnumc9acIk8f7
+-----END PRIVATE KEY-----
+`;
+const certificate = `-----BEGIN CERTIFICATE-----
+MIIBnDCCAUGgAwIBAgIUTMx3P4hE428vZkXztVekv5Fk0T8wCgYIKoZIzj0EAwIw
+FDESMBAGA1UEAwwJbG9jYWxob3N0MCAXDTI2MTExNTIyMjgzOVoYDzIxMjYxMDIy
+MjIyODM5WjAUMRIwEAYDVQQDDAlsb2NhbGhvc3QwWTATBgcqhkjOPQIBBggqhkjO
+PQMBBwNCAARGeBKbvi+aQtpd9eABlnEfOoZtKZwX+TGmUUxKgfC/d3kwLuyOPIgf
+tLXnp5jbSfghlOi8Vhexnumc9acIk8f7o28wbTAdBgNVHQ4EFgQUp6GfP5eeiv/k
+tcI49OGHkU/o3MYwHwYDVR0jBBgwFoAUp6GfP5eeiv/ktcI49OGHkU/o3MYwDwYD
+VR0TAQH/BAUwAwEB/zAaBgNVHREEEzARgglsb2NhbGhvc3SHBH8AAAEwCgYIKoZI
+zj0EAwIDSQAwRgIhAK1yKC67OQwShhJEoBmGbIJrllu75hct+7uJAMBsZLPlAiEA
+i7DGTpJvQtX8qF261sxM8dyAwZhog0zfAcWJvg9T6MA=
+-----END CERTIFICATE-----
+`;
+
+describe("a GET over https", () => {
+  let server: Server;
+  let port = 0;
+  const requests: string[] = [];
+  before(async () => {
+    server = createServer({ key, cert: certificate }, (request, response) => {
+      requests.push(`${request.url} ${request.headers.range ?? ""}`);
+      if (request.url === "/redirect") response.writeHead(302, { location: "/elsewhere" }).end();
+      else response.writeHead(200, { etag: "e1" }).end("content");
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    port = (server.address() as AddressInfo).port;
+  });
+  after(() => server.close());
+
+  const get = (host: string, path: string, checkAddress: (address: string) => void, headers = {}) =>
+    httpsGet({ url: new URL(`https://${host}:${port}${path}`), headers, checkAddress }, certificate);
+
+  it("gives status, headers and body, and sends the headers it is told to", async () => {
+    const answer = await get("localhost", "/file", () => {}, { range: "bytes=3-" });
+    assert.equal(answer.status, 200);
+    assert.equal(answer.headers["etag"], "e1");
+    let text = "";
+    for await (const piece of answer.body) text += Buffer.from(piece).toString();
+    assert.equal(text, "content");
+    assert.equal(requests.at(-1), "/file bytes=3-");
+  });
+
+  it("does not follow redirects", async () => {
+    const answer = await get("localhost", "/redirect", () => {});
+    assert.equal(answer.status, 302);
+    assert.equal(answer.headers["location"], "/elsewhere");
+    answer.cancel();
+  });
+
+  for (const host of ["localhost", "127.0.0.1"])
+    it(`asks about the address of ${host} before it connects, and does not when it is refused`, async () => {
+      const asked: string[] = [];
+      const before = requests.length;
+      const refuse = (address: string) => {
+        asked.push(address);
+        throw new Error("not allowed");
+      };
+      await assert.rejects(get(host, "/secret", refuse), /not allowed/);
+      assert.ok(asked.some((address) => address === "127.0.0.1" || address === "::1"));
+      assert.equal(requests.length, before);
+    });
+
+  it("refuses a certificate that it does not know", async () => {
+    const url = new URL(`https://localhost:${port}/`);
+    await assert.rejects(httpsGet({ url, headers: {}, checkAddress: () => {} }), { code: "unavailable" });
+  });
+});
