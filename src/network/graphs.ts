@@ -11,8 +11,13 @@ import type { Value } from "../graph/operators/operator.ts";
 import { buildForward, type Forward } from "./forward.ts";
 import type { Counts } from "./losses.ts";
 import type { BuildOptions, Plan, TrainingGraphs, VNodePlan } from "./plan.ts";
+import { scaleGradients } from "./scaling.ts";
 
 export function buildTraining(_plan: Plan, vnode: VNodePlan, options: BuildOptions): TrainingGraphs {
+  return scaleGradients(trainingGraphs(vnode, options), vnode);
+}
+
+function trainingGraphs(vnode: VNodePlan, options: BuildOptions): TrainingGraphs {
   const graph = new GraphBuilder(vnode.id);
   const forward = buildForward(graph, vnode, { batch: options.microbatch, training: true });
   for (const port of vnode.outputs) graph.output(forward.valueOf(port), port.name);

@@ -100,6 +100,28 @@ test("bf16 rounds weights and what travels, learns in float32, and stays near fl
   );
 });
 
+test("fp16 keeps gradients that are too small for its range", async () => {
+  // A large batch and a small loss make gradients near the end of what float16 holds.
+  const text = (precision: string) => `precision: ${precision}
+nodes:
+  - { id: a, type: linear, config: { in_dim: 4, out_dim: 4, optimizer: sgd, param_precision: float32 }, input_shapes: [[64, 4]] }
+  - { id: b, type: tanh }
+  - { id: c, type: linear, config: { out_dim: 4, optimizer: sgd, param_precision: float32 } }
+  - { id: loss, type: cost, config: { cost_function: mse } }
+edges: [{ from: a, to: b }, { from: b, to: c }, { from: c, to: loss }]`;
+  const gradients = [];
+  for (const precision of ["float32", "fp16"]) {
+    const plan = compileText(text(precision));
+    const engine = await openEngine("reference");
+    const trainer = await LocalTrainer.open({ engine, plan, microbatch: 64, microbatches: 256 });
+    await trainer.differentiate([randomSample(plan, 64, "a")]);
+    gradients.push(trainer.gradients.get("a.weight")!);
+  }
+  const [exact, half] = gradients as [Float64Array, Float64Array];
+  for (const [i, value] of exact.entries())
+    assert.ok(Math.abs(half[i]! - value) < 0.02 * Math.abs(value) + 1e-9, `[${i}]: ${half[i]} is not ${value}`);
+});
+
 test("evaluation has no chance in it and counts hits", async () => {
   const plan = compileText(reduced);
   const engine = await openEngine("reference");
