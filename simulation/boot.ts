@@ -27,6 +27,7 @@ export interface Site {
   readonly computeMs: number;
   /** Small enough that retained messages are spilled now and then. */
   readonly retainedBytesMax: number;
+  readonly vnodesPerPNode: number;
   readonly mutant: Mutant | undefined;
   /** What survives a crash, by host. */
   readonly disks: Map<string, Map<Sha256, Uint8Array>>;
@@ -40,6 +41,10 @@ export interface Running {
   /** Gives back what the real system would free after a crash. */
   free(): void;
 }
+
+/** What an orchestrator counts on for a PNode's own needs, and for one of the simulator's VNodes, with some room. */
+const reservedBytes = 128 << 20;
+const vnodeBytes = 4_400_000;
 
 export function addressOf(name: string): string {
   return `${name}.test:7400`;
@@ -94,6 +99,7 @@ async function bootPNode(site: Site, host: Host): Promise<void> {
         platform: "simulated",
         numerics: [{ engine: "reference", class: "reference" }],
       },
+      limits: { memoryBytes: BigInt(reservedBytes + vnodeBytes * site.vnodesPerPNode) },
       bounds: { retainedBytesMax: site.retainedBytesMax },
       ...(site.mutant?.rules ? { rules: { ...soundRules, ...site.mutant.rules } } : {}),
       ...(site.mutant?.shell ? { shell: site.mutant.shell } : {}),

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { VNodeRecord } from "../src/orchestrator/records.ts";
-import { checkSamples, FenceChecker, RootChecker, Violations } from "./checkers.ts";
+import { checkSamples, FenceChecker, MetricChecker, RootChecker, Violations } from "./checkers.ts";
 
 function record(epoch: number, pnode: string, states: Record<string, string> = {}, since = epoch): VNodeRecord {
   const durable = Object.fromEntries(Object.entries(states).map(([step, hash]) => [step, { hash, bytes: 1 }]));
@@ -73,6 +73,9 @@ test("a line that one VNode has not reached durably is wrong", () => {
   checker.wrote(0, "vnode/s/w", record(1, "a", { 8: "h" }));
   checker.line(0, 4, ["vnode/s/v"]);
   assert.equal(violations.found.length, 0);
+  checker.wrote(1, "vnode/s/v", record(1, "a", { 8: "i" }));
+  checker.line(1, 4, ["vnode/s/v"]);
+  assert.equal(violations.found.length, 0, "what was durable may have been taken back since");
   checker.line(0, 4, ["vnode/s/v", "vnode/s/w"]);
   assert.equal(violations.found[0]?.kind, "line");
 });
@@ -112,4 +115,27 @@ test("samples are used exactly once per pass", () => {
     ).length,
     1,
   );
+});
+
+test("a PNode that was refused must not record another step", () => {
+  const violations = new Violations();
+  const checker = new FenceChecker(violations);
+  checker.refused("vnode/s/v", "a", 1, 4);
+  checker.asked(1, "vnode/s/v", "a", 1, 4);
+  checker.asked(1, "vnode/s/v", "b", 1, 6);
+  checker.asked(1, "vnode/s/v", "a", 2, 6);
+  assert.equal(violations.found.length, 0);
+  checker.asked(2, "vnode/s/v", "a", 1, 6);
+  assert.equal(violations.found[0]?.kind, "fence");
+});
+
+test("a loss that differs from the undisturbed one, or from itself, is a divergence", () => {
+  const violations = new Violations();
+  const checker = new MetricChecker(new Map([["v loss 1", 0.5]]), violations);
+  checker.reported(0, "v", "loss", 1, 0.5);
+  checker.reported(0, "v", "loss", 2, 0.4);
+  checker.reported(0, "v", "samples_per_second", 1, 3);
+  assert.equal(violations.found.length, 0);
+  checker.reported(0, "v", "loss", 2, 0.3);
+  assert.equal(violations.found[0]?.kind, "divergence");
 });

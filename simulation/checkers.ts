@@ -68,6 +68,7 @@ export class FenceChecker {
   readonly #memberships = new Map<string, Membership[]>();
   readonly #records = new Map<string, VNodeRecord>();
   readonly #hashes = new Map<string, string>();
+  readonly #refused = new Map<string, number>();
 
   constructor(violations: Violations) {
     this.#violations = violations;
@@ -112,12 +113,28 @@ export class FenceChecker {
       );
   }
 
-  /** The recovery line must be durable at every VNode when it is announced. */
+  /** A PNode was told that it may not record; it must stop, so no record of another step may come from it. */
+  refused(key: string, pnode: string, epoch: number, step: number): void {
+    const name = `${key} ${pnode} ${epoch}`;
+    if (!this.#refused.has(name)) this.#refused.set(name, step);
+  }
+
+  asked(atMs: number, key: string, pnode: string, epoch: number, step: number): void {
+    const refused = this.#refused.get(`${key} ${pnode} ${epoch}`);
+    if (refused !== undefined && step > refused)
+      this.#violations.add(
+        "fence",
+        atMs,
+        `${key}: ${pnode} went on to step ${step} after its record of ${refused} was refused`,
+      );
+  }
+
+  /** A line is announced only of states that were durable at every VNode; damage may take one back at any time. */
   line(atMs: number, line: number, keys: readonly string[]): void {
     if (line === 0) return;
     for (const key of keys)
-      if (this.#records.get(key)?.durable[String(line)] === undefined)
-        this.#violations.add("line", atMs, `the line ${line} is not durable at ${key}`);
+      if (!this.#hashes.has(`${key}@${line}`))
+        this.#violations.add("line", atMs, `the line ${line} was never durable at ${key}`);
   }
 
   #follow(atMs: number, key: string, record: VNodeRecord): void {

@@ -36,7 +36,16 @@ async function count(plan: FaultPlan, target: number) {
     void work();
   };
   for (const name of [...fleet.pnodes, ...fleet.orchestrators]) start(name);
-  inject(plan, { world, wire, store, blobs, start, checkpoints: () => [], leave: (name) => world.host(name)?.crash() });
+  inject(plan, {
+    world,
+    wire,
+    store,
+    blobs,
+    start,
+    busy: () => fleet.pnodes,
+    checkpoints: () => [],
+    leave: (name) => world.host(name)?.crash(),
+  });
   const finished = () => accepted >= target && world.time.nowMs >= plan.windowMs;
   const end = await world.time.run(finished, 600_000);
   const final = JSON.parse((await store.inner.get("counter"))?.value ?? "{}").n;
@@ -89,7 +98,7 @@ test("when the faults end, every host is up, nobody is paused or cut off, and ra
   const [wire, store, blobs] = [new Wire(world), new SimulatedStore(world), new SimulatedBlobs(world)];
   const start = (name: string) => void every(world.start(name).world.timers, 100, () => {});
   for (const name of [...fleet.pnodes, ...fleet.orchestrators]) start(name);
-  inject(plan, { world, wire, store, blobs, start, checkpoints: () => [], leave: () => {} });
+  inject(plan, { world, wire, store, blobs, start, busy: () => fleet.pnodes, checkpoints: () => [], leave: () => {} });
   await world.time.run(() => world.time.nowMs > plan.windowMs + 1, 1e6);
   for (const host of world.hosts) {
     assert.ok(host.alive && !host.paused && host.slowness === 1, host.name);

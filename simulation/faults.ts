@@ -7,10 +7,10 @@ import { noStoreFaults, type StoreFaults } from "./store.ts";
 import { noWireFaults, type WireFaults } from "./wire.ts";
 
 export type TimedFault =
-  | { readonly kind: "crash"; readonly host: string; readonly silent: boolean; readonly durationMs: number }
-  | { readonly kind: "leave"; readonly host: string; readonly durationMs: number }
-  | { readonly kind: "pause"; readonly host: string; readonly durationMs: number }
-  | { readonly kind: "slow"; readonly host: string; readonly factor: number; readonly durationMs: number }
+  | { readonly kind: "crash"; readonly host: Target; readonly silent: boolean; readonly durationMs: number }
+  | { readonly kind: "leave"; readonly host: Target; readonly durationMs: number }
+  | { readonly kind: "pause"; readonly host: Target; readonly durationMs: number }
+  | { readonly kind: "slow"; readonly host: Target; readonly factor: number; readonly durationMs: number }
   | {
       readonly kind: "partition";
       readonly from: readonly string[];
@@ -18,7 +18,7 @@ export type TimedFault =
       readonly oneWay: boolean;
       readonly durationMs: number;
     }
-  | { readonly kind: "clock jump"; readonly host: string; readonly wallMs: number; readonly monotonicMs: number }
+  | { readonly kind: "clock jump"; readonly host: Target; readonly wallMs: number; readonly monotonicMs: number }
   | { readonly kind: "store down"; readonly durationMs: number }
   | { readonly kind: "blob damaged"; readonly choice: number }
   | { readonly kind: "power cut"; readonly hosts: readonly string[]; readonly durationMs: number };
@@ -36,6 +36,9 @@ export interface FaultPlan {
   readonly timed: readonly { readonly atMs: number; readonly fault: TimedFault }[];
 }
 
+/** A host by its name, or, as `busy/0.4`, one of those that have VNodes when the fault strikes. */
+export type Target = string;
+
 export interface Fleet {
   readonly pnodes: readonly string[];
   readonly orchestrators: readonly string[];
@@ -47,7 +50,7 @@ export function noFaults(seed: number): FaultPlan {
 
 /** Share of the seeds that use a kind. */
 const timedShares: Record<FaultKind, number> = {
-  crash: 0.8,
+  crash: 0.9,
   leave: 0.3,
   pause: 0.5,
   slow: 0.3,
@@ -63,9 +66,9 @@ export function drawPlan(seed: number, fleet: Fleet): FaultPlan {
   const windowMs = chance.skewed(8_000, 40_000);
   const kinds = (Object.keys(timedShares) as FaultKind[]).filter((kind) => chance.happens(timedShares[kind]));
   if (kinds.length === 0) kinds.push("crash");
-  const gapMs = chance.skewed(300, 4_000);
+  const gapMs = chance.skewed(200, 2_000);
   const timed: { atMs: number; fault: TimedFault }[] = [];
-  for (let atMs = chance.between(200, 2_000); atMs < windowMs; atMs += chance.between(0.1, 1.9) * gapMs)
+  for (let atMs = chance.between(0, 1_500); atMs < windowMs; atMs += chance.between(0.1, 1.9) * gapMs)
     timed.push({ atMs, fault: drawFault(chance, chance.pick(kinds), fleet, gapMs) });
   return { seed, windowMs, ...drawRates(chance), timed };
 }
@@ -95,14 +98,15 @@ function drawRates(chance: SeededChance): Pick<FaultPlan, "wire" | "store" | "bl
 }
 
 function drawFault(chance: SeededChance, kind: FaultKind, fleet: Fleet, gapMs: number): TimedFault {
-  // PNodes vanish far more often than orchestrators, here as in life.
-  const host = chance.happens(0.75) ? chance.pick(fleet.pnodes) : chance.pick(fleet.orchestrators);
+  // PNodes vanish far more often than orchestrators, here as in life; those at work matter most.
+  const pnode = chance.happens(0.6) ? `busy/${chance.uniform()}` : chance.pick(fleet.pnodes);
+  const host: Target = chance.happens(0.75) ? pnode : chance.pick(fleet.orchestrators);
   const durationMs = chance.skewed(50, 8_000);
   switch (kind) {
     case "crash":
       return { kind, host, silent: chance.happens(0.3), durationMs: chance.skewed(100, 4 * gapMs + 1_000) };
     case "leave":
-      return { kind, host: chance.pick(fleet.pnodes), durationMs };
+      return { kind, host: pnode, durationMs };
     case "pause":
       return { kind, host, durationMs };
     case "slow":

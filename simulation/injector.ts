@@ -3,7 +3,7 @@
 import type { Sha256 } from "../src/core/ids.ts";
 import type { SimulatedBlobs } from "./blobs.ts";
 import { noBlobFaults } from "./blobs.ts";
-import type { FaultPlan, TimedFault } from "./faults.ts";
+import type { FaultPlan, Target, TimedFault } from "./faults.ts";
 import { noStoreFaults, type SimulatedStore } from "./store.ts";
 import { noWireFaults, type Wire } from "./wire.ts";
 import type { SimulatedWorld } from "./world.ts";
@@ -15,6 +15,8 @@ export interface Injection {
   readonly blobs: SimulatedBlobs;
   /** Starts a crashed process again. */
   readonly start: (host: string) => void;
+  /** PNodes that have VNodes now. */
+  readonly busy: () => readonly string[];
   /** Checkpoints whose loss the network must survive now. */
   readonly checkpoints: () => readonly Sha256[];
   /** Asks a PNode to leave in good order; it ends by itself. */
@@ -47,6 +49,19 @@ class Injector {
   }
 
   strike(fault: TimedFault): void {
+    if ("host" in fault) {
+      const host = this.#resolve(fault.host);
+      if (host !== undefined) this.#strike({ ...fault, host });
+    } else this.#strike(fault);
+  }
+
+  #resolve(target: Target): string | undefined {
+    if (!target.startsWith("busy/")) return target;
+    const busy = this.#to.busy();
+    return busy[Math.floor(Number(target.slice("busy/".length)) * busy.length)];
+  }
+
+  #strike(fault: TimedFault): void {
     switch (fault.kind) {
       case "crash":
         this.#crash(fault.host, fault.silent, fault.durationMs);

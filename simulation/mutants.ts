@@ -7,6 +7,7 @@ import { hasCode } from "../src/core/errors.ts";
 import type { Sha256 } from "../src/core/ids.ts";
 import type { SessionRecord, VNodeRecord } from "../src/orchestrator/records.ts";
 import type { ShellRules } from "../src/pnode/options.ts";
+import { ExchangeService } from "../src/protocol/gen/dcnr/v1/exchange_pb.ts";
 import { PNodeService } from "../src/protocol/gen/dcnr/v1/pnode_pb.ts";
 import type { BlobStore } from "../src/store/blob-store.ts";
 import type { StateStore } from "../src/store/state-store.ts";
@@ -46,10 +47,16 @@ export class Records {
 
   /** The checkpoints that records name now. */
   checkpoints(): Sha256[] {
-    const records = [...this.#values].flatMap(([key, value]) =>
-      key.startsWith("vnode/") ? [value as VNodeRecord] : [],
-    );
-    return records.flatMap(({ durable }) => Object.values(durable).map(({ hash }) => hash));
+    return this.#vnodes().flatMap(({ durable }) => Object.values(durable).map(({ hash }) => hash));
+  }
+
+  /** PNodes that own something. */
+  owners(): string[] {
+    return [...new Set(this.#vnodes().flatMap(({ members }) => members.map(({ pnode }) => pnode)))].sort();
+  }
+
+  #vnodes(): VNodeRecord[] {
+    return [...this.#values].flatMap(([key, value]) => (key.startsWith("vnode/") ? [value as VNodeRecord] : []));
   }
 
   session(id: string): SessionRecord | undefined {
@@ -62,7 +69,7 @@ type Loose = Record<string, unknown>;
 export const mutants: Readonly<Record<string, Mutant>> = {
   "consumes-duplicates": {
     fault: "a gradient that arrives twice is added twice",
-    shows: ["divergence"],
+    shows: ["divergence", "error"],
     rules: { storeOnce: false },
   },
   "adds-in-order-of-arrival": {
@@ -134,16 +141,34 @@ export const mutants: Readonly<Record<string, Mutant>> = {
         };
       }),
   },
-  "line-is-the-least-of-the-newest": {
-    fault: "the recovery line is the minimum of the newest durable steps",
+  "line-is-the-newest-anywhere": {
+    fault: "the recovery line is the newest step that any VNode has stored",
     shows: ["line", "hang"],
     store: (view, records) =>
       rewriting(view, "session", (session: SessionRecord) => {
-        const newest = session.vnodes.map((id) =>
-          Math.max(0, ...Object.keys(records.vnode(session.id, id)?.durable ?? {}).map(Number)),
-        );
-        return { ...session, line: session.line > 0 ? Math.max(session.line, Math.min(...newest)) : session.line };
+        const steps = session.vnodes.flatMap((id) => Object.keys(records.vnode(session.id, id)?.durable ?? {}));
+        return { ...session, line: Math.max(session.line, ...steps.map(Number)) };
       }),
+  },
+  "never-goes-back": {
+    fault: "PNodes do not hear that the session went back to an earlier line",
+    shows: ["hang"],
+    tamper: () =>
+      onEvent("assignments", (value) => ({
+        ...value,
+        assignments: (value["assignments"] as Loose[]).map((assignment) => ({ ...assignment, turn: 0n })),
+      })),
+  },
+  "believes-damaged-tensors": {
+    fault: "a bit flips on the way and nobody compares the hash",
+    shows: ["divergence"],
+    shell: { verifyHash: false },
+    tamper: () => flippingBits(),
+  },
+  "shuffles-alone": {
+    fault: "each PNode draws its own order of samples",
+    shows: ["divergence"],
+    tamper: () => ownSeeds(),
   },
   "collects-above-the-line": {
     fault: "PNodes are told a line that is one checkpoint ahead",
@@ -205,6 +230,29 @@ function onEvent(name: string, change: (value: Loose) => Loose): Tamper {
       ? { ...message, event: { case: name, value: change(event.value) } }
       : message;
   };
+}
+
+/** Flips the lowest bit of every twentieth small tensor. */
+function flippingBits(): Tamper {
+  let count = 0;
+  return (message, method, side) => {
+    if (method !== ExchangeService.method.exchange || side !== "input") return message;
+    const { event } = message as { event?: { case?: string; value?: { data?: Uint8Array } } };
+    const data = event?.case === "delivery" ? event.value?.data : undefined;
+    if (data === undefined || data.byteLength === 0 || ++count % 20 !== 0) return message;
+    const flipped = data.slice();
+    flipped[0] = (flipped[0] as number) ^ 1;
+    return { ...message, event: { ...event, value: { ...event?.value, data: flipped } } };
+  };
+}
+
+function ownSeeds(): Tamper {
+  let count = 0;
+  return onCall(PNodeService.method.describeSession, "output", (answer) => {
+    const settings = JSON.parse(String(answer["settings"])) as { identity: { seed: number } };
+    const identity = { ...settings.identity, seed: settings.identity.seed + count++ };
+    return { ...answer, settings: JSON.stringify({ ...settings, identity }) };
+  });
 }
 
 /** Changes records of one kind as they are written. */

@@ -2,6 +2,7 @@
 // every checker watching. Without faults the same function gives the step roots to compare with.
 
 import type { Sha256 } from "../src/core/ids.ts";
+import { compileText } from "../src/network/compile.ts";
 import type { SessionRecord, StepRecord, VNodeRecord } from "../src/orchestrator/records.ts";
 import { type AttachRequest, PNodeService, type RecordDurableRequest } from "../src/protocol/gen/dcnr/v1/pnode_pb.ts";
 import { SimulatedBlobs } from "./blobs.ts";
@@ -12,7 +13,7 @@ import { drawPlan, type FaultPlan, type Fleet, noFaults } from "./faults.ts";
 import { inject } from "./injector.ts";
 import { Maintainer, type SessionPolicy, storeData } from "./maintainer.ts";
 import { mutants, Records } from "./mutants.ts";
-import { Fabric } from "./network.ts";
+import { type Answer, Fabric } from "./network.ts";
 import type { SeedReport } from "./report.ts";
 import { type Scenario, scenarios } from "./scenarios.ts";
 import { type AcceptedWrite, SimulatedStore } from "./store.ts";
@@ -29,6 +30,8 @@ export interface RunSettings {
   readonly delayMs: number;
   readonly windowBytes: number;
   readonly retainedBytesMax: number;
+  /** What fits into a PNode's memory: few, so that networks spread. */
+  readonly vnodesPerPNode: number;
   readonly plan: FaultPlan;
 }
 
@@ -46,14 +49,15 @@ const patienceMs = 300_000;
 export function drawRun(seed: number): RunSettings {
   const chance = new SeededChance(seed, "run");
   const fleet = fleetOf(chance.whole(2, 8), chance.whole(1, 3));
+  const scenario = chance.pick(scenarios);
+  const replicas = fleet.pnodes.length >= 3 && chance.happens(0.2) ? 2 : 1;
+  const needed = Math.ceil((replicas * compileText(scenario.definition).vnodes.length) / fleet.pnodes.length);
   return {
-    scenario: chance.pick(scenarios),
+    scenario,
     fleet,
-    policy: {
-      checkpointEvery: chance.pick([1, 2, 3, 4]),
-      replicas: fleet.pnodes.length >= 3 && chance.happens(0.2) ? 2 : 1,
-    },
-    computeMs: chance.skewed(2, 60),
+    policy: { checkpointEvery: chance.pick([1, 2, 3, 4]), replicas },
+    vnodesPerPNode: needed + chance.pick([0, 1, 1, 2, 8]),
+    computeMs: chance.skewed(10, 150),
     delayMs: chance.skewed(0.5, 30),
     windowBytes: chance.pick([2_000, 64_000, 1_000_000]),
     retainedBytesMax: chance.pick([500, 4_000, 1_000_000]),
@@ -84,7 +88,14 @@ export function baselineOf(scenario: Scenario): Promise<Result> {
 }
 
 export async function undisturbed(scenario: Scenario, fleet: Fleet, policy: SessionPolicy): Promise<Result> {
-  const calm = { computeMs: 5, delayMs: 1, windowBytes: 1_000_000, retainedBytesMax: 1_000_000, plan: noFaults(1) };
+  const calm = {
+    computeMs: 5,
+    delayMs: 1,
+    windowBytes: 1_000_000,
+    retainedBytesMax: 1_000_000,
+    vnodesPerPNode: 100,
+    plan: noFaults(1),
+  };
   const run = new NetworkRun(1, { scenario, fleet, policy, ...calm }, undefined, {});
   const [violation] = (await run.finish()).violations;
   if (violation !== undefined) throw new Error(`the undisturbed run of ${scenario.name} failed: ${violation.message}`);
@@ -131,6 +142,7 @@ export class NetworkRun {
       addresses,
       computeMs: settings.computeMs,
       retainedBytesMax: settings.retainedBytesMax,
+      vnodesPerPNode: settings.vnodesPerPNode,
       mutant,
       disks: new Map(),
       running: new Map(),
@@ -140,11 +152,8 @@ export class NetworkRun {
     fabric.onSend = (message, method, side) => {
       if (method === PNodeService.method.attach && side === "input") this.#told(message as AttachRequest);
     };
-    fabric.onAnswer = ({ method, request, response, caller, askedMs }) => {
-      if (method !== PNodeService.method.recordDurable || !(response as { accepted?: boolean }).accepted) return;
-      const { session, vnode, epoch } = request as RecordDurableRequest;
-      // Who called, not who it said it is: a missing fence would take its word. PNodes are named like their hosts.
-      this.#fence.accepted(askedMs, world.time.nowMs, `vnode/${session}/${vnode}`, caller, Number(epoch));
+    fabric.onAnswer = (answer) => {
+      if (answer.method === PNodeService.method.recordDurable) this.#recorded(answer);
     };
   }
 
@@ -188,6 +197,7 @@ export class NetworkRun {
       store: this.#site.store,
       blobs: this.#site.blobs,
       start: (name) => startHost(this.#site, name),
+      busy: () => this.#site.records.owners(),
       checkpoints: () => this.#damageable(),
       leave: (name) => void this.#site.running.get(name)?.leave(),
     });
@@ -198,6 +208,17 @@ export class NetworkRun {
     const { records, blobs } = this.#site;
     const named = records.checkpoints();
     return named.some((hash) => blobs.damaged.has(hash)) ? [] : named;
+  }
+
+  #recorded({ request, response, caller, askedMs }: Answer): void {
+    const { nowMs } = this.#site.world.time;
+    const { session, vnode, epoch, step } = request as RecordDurableRequest;
+    const key = `vnode/${session}/${vnode}`;
+    // Who called, not who it said it is: a missing fence would take its word. PNodes are named like their hosts.
+    const incarnation = `${caller}.${this.#site.world.host(caller)?.incarnation}`;
+    this.#fence.asked(nowMs, key, incarnation, Number(epoch), Number(step));
+    if ((response as { accepted?: boolean }).accepted) this.#fence.accepted(askedMs, nowMs, key, caller, Number(epoch));
+    else this.#fence.refused(key, incarnation, Number(epoch), Number(step));
   }
 
   /** What a PNode says on its stream to an orchestrator. */
