@@ -1,0 +1,226 @@
+// How many PNodes one orchestrator holds on one core: CPU time of a heartbeat with its acknowledgement, and memory
+// of an attached PNode. Two ways: handlers alone over in-memory channels, and real HTTP/2 streams of a second process.
+
+import { fork } from "node:child_process";
+import { create } from "@bufbuild/protobuf";
+import { silentLog, type World } from "../src/core/world.ts";
+import { type Orchestrator, startOrchestrator } from "../src/orchestrator/orchestrator.ts";
+import type { AttachRequest } from "../src/protocol/gen/dcnr/v1/pnode_pb.ts";
+import { AttachRequestSchema, PNodeService } from "../src/protocol/gen/dcnr/v1/pnode_pb.ts";
+import { openGrpcNetwork } from "../src/protocol/grpc.ts";
+import type { Channel, RequestInit, ServedService } from "../src/protocol/network.ts";
+import { openMemoryBlobs, openMemoryStore } from "../src/store/memory.ts";
+
+export interface HeartbeatBench {
+  readonly path: "handlers" | "grpc";
+  readonly pnodes: number;
+  readonly kilobytesPerPNode: number;
+  readonly microsecondsPerHeartbeat: number;
+  /** At one heartbeat in 10 s. */
+  readonly pnodesPerCore: number;
+}
+
+const intervalSeconds = 10;
+
+const world: World = {
+  clock: { wallMs: () => Date.now(), monotonicMs: () => performance.now() },
+  timers: {
+    after: (delayMs, callback) => {
+      const timer = setTimeout(callback, delayMs);
+      return () => clearTimeout(timer);
+    },
+  },
+  chance: { bytes: (count) => crypto.getRandomValues(new Uint8Array(count)), uniform: () => Math.random() },
+  log: silentLog,
+};
+
+export async function runHeartbeatBench(pnodes = 20_000, grpcPNodes = 2_000): Promise<HeartbeatBench[]> {
+  return [await benchHandlers(pnodes), await benchGrpc(grpcPNodes)];
+}
+
+function registration(i: number): AttachRequest {
+  return create(AttachRequestSchema, {
+    event: {
+      case: "register",
+      value: {
+        protocolMajor: 1,
+        pnode: `pnode-${i}`,
+        name: `pnode-${i}`,
+        incarnation: `i${i}`,
+        secret: `the secret of pnode ${i}, long enough`,
+        address: `10.0.0.1:${i}`,
+        owner: `owner-${i}`,
+        region: "eu",
+        capabilities: {
+          cpuModel: "Some Processor 5950X 16-Core",
+          cores: 16,
+          memoryBytes: 32n << 30n,
+          architecture: "x64",
+          platform: "linux",
+          gflops: 900,
+          numerics: [
+            { engine: "native", class: "1.30/avx2" },
+            { engine: "portable", class: "1.30" },
+          ],
+        },
+      },
+    },
+  });
+}
+
+function heartbeat(sequence: number): AttachRequest {
+  return create(AttachRequestSchema, {
+    event: { case: "heartbeat", value: { sequence: BigInt(sequence), accepting: true, load: 0.5 } },
+  });
+}
+
+/** The server's end of a stream, fed by hand. */
+class HandFed {
+  readonly #queue: AttachRequest[] = [];
+  #wake: (() => void) | undefined;
+  #closed = false;
+  received = 0;
+  readonly channel: Channel<unknown, AttachRequest> = {
+    send: async () => void this.received++,
+    incoming: this.#messages(),
+    close: () => {
+      this.#closed = true;
+      this.#wake?.();
+    },
+  };
+
+  feed(message: AttachRequest): void {
+    this.#queue.push(message);
+    this.#wake?.();
+  }
+
+  async *#messages(): AsyncGenerator<AttachRequest> {
+    while (!this.#closed) {
+      const next = this.#queue.shift();
+      if (next) yield next;
+      else
+        await new Promise<void>((wake) => {
+          this.#wake = wake;
+        });
+    }
+  }
+}
+
+async function benchHandlers(pnodes: number): Promise<HeartbeatBench> {
+  let services: readonly ServedService[] = [];
+  const serve = async (address: string, served: readonly ServedService[]) => {
+    services = served;
+    return { address, close: async () => {} };
+  };
+  const orchestrator = await start({ serve } as never, "bench:1");
+  const attach = services.find((one) => one.descriptor.typeName === PNodeService.typeName)?.handlers["attach"] as (
+    channel: Channel<unknown, AttachRequest>,
+    call: object,
+  ) => Promise<void>;
+  const before = memoryBytes();
+  const streams = Array.from({ length: pnodes }, (_, i) => {
+    const stream = new HandFed();
+    void attach(stream.channel, { signal: new AbortController().signal, peer: "bench", header: () => undefined });
+    stream.feed(registration(i));
+    return stream;
+  });
+  await until(() => orchestrator.parts.registry.attachments.size === pnodes);
+  const kilobytesPerPNode = (memoryBytes() - before) / pnodes / 1024;
+  const result = await beat(async (sequence) => {
+    for (const stream of streams) stream.feed(heartbeat(sequence));
+    await until(() => streams.every((stream) => stream.received >= 2 + sequence));
+  }, pnodes);
+  await orchestrator.stop();
+  return { path: "handlers", pnodes, kilobytesPerPNode: round(kilobytesPerPNode), ...result };
+}
+
+async function benchGrpc(pnodes: number): Promise<HeartbeatBench> {
+  const network = openGrpcNetwork();
+  const orchestrator = await start(network, "127.0.0.1:0");
+  const before = memoryBytes();
+  const child = fork(import.meta.filename, ["client", orchestrator.address, String(pnodes)]);
+  const { registry } = orchestrator.parts;
+  await until(() => registry.attachments.size === pnodes);
+  await pause(500);
+  const kilobytesPerPNode = (memoryBytes() - before) / pnodes / 1024;
+  const result = await beat(async () => {
+    const sinceMs = performance.now();
+    child.send("beat");
+    await until(() => Array.from(registry.attachments.values()).every((one) => one.lastSeenMs >= sinceMs));
+  }, pnodes);
+  child.kill();
+  await orchestrator.stop();
+  await network.close();
+  return { path: "grpc", pnodes, kilobytesPerPNode: round(kilobytesPerPNode), ...result };
+}
+
+/** The other process: attaches many PNodes, each over a connection of its own, and beats when told to. */
+async function client(address: string, pnodes: number): Promise<void> {
+  const channels: Channel<RequestInit<typeof PNodeService.method.attach>, unknown>[] = [];
+  for (let i = 0; i < pnodes; i++) {
+    const channel = openGrpcNetwork().open(address, PNodeService.method.attach);
+    void (async () => {
+      for await (const _ of channel.incoming);
+    })().catch(() => {});
+    channel.send(registration(i)).catch(() => {});
+    channels.push(channel);
+    if (i % 50 === 0) await pause(20);
+  }
+  let sequence = 0;
+  process.on("message", () => {
+    sequence++;
+    for (const channel of channels) channel.send(heartbeat(sequence)).catch(() => {});
+  });
+}
+
+async function start(
+  network: Parameters<typeof startOrchestrator>[1]["network"],
+  listen: string,
+): Promise<Orchestrator> {
+  return startOrchestrator(
+    {
+      listen,
+      id: "bench",
+      timings: { heartbeatIntervalMs: intervalSeconds * 1000, silentMs: 3_600_000, graceMs: 3_600_000 },
+    },
+    { world, network, store: openMemoryStore(), blobs: openMemoryBlobs() },
+  );
+}
+
+async function beat(
+  round: (sequence: number) => Promise<void>,
+  pnodes: number,
+): Promise<Pick<HeartbeatBench, "microsecondsPerHeartbeat" | "pnodesPerCore">> {
+  const rounds = 5;
+  await round(1);
+  const began = process.cpuUsage();
+  for (let i = 0; i < rounds; i++) await round(i + 2);
+  const { user, system } = process.cpuUsage(began);
+  const microseconds = (user + system) / (rounds * pnodes);
+  return {
+    microsecondsPerHeartbeat: Math.round(microseconds * 10) / 10,
+    pnodesPerCore: Math.round((intervalSeconds * 1e6) / microseconds),
+  };
+}
+
+/** Run with --expose-gc for figures without garbage. */
+function memoryBytes(): number {
+  (globalThis as { gc?: () => void }).gc?.();
+  const { rss, heapUsed, external } = process.memoryUsage();
+  return (globalThis as { gc?: () => void }).gc ? heapUsed + external : rss;
+}
+
+async function until(finished: () => boolean): Promise<void> {
+  while (!finished()) await pause(5);
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
+function round(value: number): number {
+  return Math.round(value * 10) / 10;
+}
+
+if (process.argv[2] === "client") await client(process.argv[3] as string, Number(process.argv[4]));
+else if (process.argv[1]?.endsWith("heartbeats.ts")) console.log(JSON.stringify(await runHeartbeatBench(), null, 2));
