@@ -26,7 +26,7 @@ export interface TrainerOptions {
   readonly microbatch: number;
   readonly microbatches?: number;
   readonly seed?: number;
-  readonly rate?: number;
+  readonly rate?: number | ((step: number) => number);
   readonly weights?: ReadonlyMap<string, Floats>;
   /** Weights in float64, for the reference engine in float64 mode. */
   readonly double?: boolean;
@@ -188,7 +188,8 @@ export class LocalTrainer {
     };
     this.#moments.set(name, moments);
     const { first, second } = moments;
-    const { rate } = this.#options;
+    const given = this.#options.rate;
+    const rate = typeof given === "number" ? given : given(this.#step);
     const weightDecay = decay ? optimizer.weightDecay : 0;
     for (let i = 0; i < weights.length; i++) {
       const coupled = gradient[i]! + (optimizer.kind === "adamw" ? 0 : weightDecay * weights[i]!);
