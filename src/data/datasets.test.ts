@@ -10,7 +10,8 @@ import { buildTensors, buildText } from "./build.ts";
 import { openDatasets, samplesOfSplit } from "./datasets.ts";
 import { readSplit, textOfDocument } from "./documents.ts";
 import type { SplitRule } from "./manifest.ts";
-import { buildMobyDick } from "./moby-dick.ts";
+import { buildMobyDick, buildMobyDickTokens, readMobyDick } from "./moby-dick.ts";
+import { showSamples } from "./show.ts";
 import { openVocabularies } from "./vocabularies.ts";
 
 const world: World = {
@@ -188,6 +189,16 @@ describe("tokenising", () => {
     assert.ok(record.samples > 300_000 && record.samples < 700_000, `${record.samples} tokens`);
     const { manifest } = await net.datasets.get("moby-dick-1000");
     assert.ok(samplesOfSplit(manifest, "train", 128) > 2000);
+  });
+
+  it("gives the demo its tokens in one go: they decode to the book", async () => {
+    const { blobs } = network();
+    const { manifest, tokenizer } = await buildMobyDickTokens(blobs, 512);
+    assert.ok(manifest.vocabulary <= 512);
+    const [sample] = await showSamples(manifest, { start: 0, count: 1, context: 64 }, (hash) => blobs.get(hash));
+    assert.ok((await readMobyDick()).join("").startsWith(sample!.text));
+    assert.equal(loadTokenizer(tokenizer).vocabularySize, manifest.vocabulary);
+    assert.ok(samplesOfSplit(manifest, "validation", 64) > 500);
   });
 
   it("is refused for what is no text", async () => {

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { after, describe, it } from "node:test";
 import { testBlobs } from "./blobs.testing.ts";
 import { readDocuments, textOfDocument } from "./documents.ts";
-import { importDataset } from "./import.ts";
+import { importDataset, importInline } from "./import.ts";
 import type { ImportCheckpoint, ImportRequest } from "./import-run.ts";
 import { type Manifest, manifestHash, type TextManifest } from "./manifest.ts";
 import { showSamples } from "./show.ts";
@@ -230,6 +230,29 @@ describe("importing raw values", () => {
     );
     await assert.rejects(imported({ format: "tokens", vocabulary: 10 }, new Uint8Array(3)), /inside a token/);
   });
+});
+
+describe("explicit tensors", () => {
+  it("become a dataset as they are written", async () => {
+    const blobs = testBlobs();
+    const manifest = await importInline('{"inputs": [[1, 2], [3, 4.5]], "labels": [0, 1]}', { blobs });
+    assert.deepEqual(await values(manifest, blobs, "inputs"), [
+      [1, 2],
+      [3, 4.5],
+    ]);
+    assert.deepEqual(await values(manifest, blobs, "labels"), [[0], [1]]);
+  });
+
+  for (const [json, message] of [
+    ['{"inputs": [[1, 2], [3]]}', /sample 1, field "inputs" has a list of 1/],
+    ['{"inputs": [1, 2], "labels": [1]}', /inputs \(2\), labels \(1\) differ/],
+    ['{"inputs": []}', /must be a list of samples/],
+    ['{"labels": [1]}', /has no "inputs"/],
+    ["[1]", /not a JSON object/],
+  ] as const)
+    it(`are refused when they are ${json}`, async () => {
+      await assert.rejects(importInline(json, { blobs: testBlobs() }), { name: "DcnrError", message });
+    });
 });
 
 describe("an interrupted import", () => {

@@ -119,7 +119,10 @@ async function importJsonLines(run: Run): Promise<Manifest> {
 }
 
 function objectOfLine(line: Line, where: string, name: string): Row {
-  const text = textOfLine(line, name);
+  return objectOf(textOfLine(line, name), where);
+}
+
+function objectOf(text: string, where: string): Row {
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -137,7 +140,10 @@ function numericRow(row: Row, where: string, textField: string): Row {
   return "labels" in row ? { inputs: row["inputs"], labels: row["labels"] } : { inputs: row["inputs"] };
 }
 
-function typesOf({ inputsType, labelsType }: ImportRequest): Record<string, NumberType | undefined> {
+function typesOf({
+  inputsType,
+  labelsType,
+}: Pick<ImportRequest, "inputsType" | "labelsType">): Record<string, NumberType | undefined> {
   return { inputs: inputsType, labels: labelsType };
 }
 
@@ -185,4 +191,32 @@ async function layoutAgain({ source, request }: Run) {
     return readLayout(splitCells(textOfLine(line, source.name), where), request.labels, where);
   }
   return undefined;
+}
+
+/**
+ * Explicit tensors, small enough to be written down: `{"inputs": [[1, 2], [3, 4]], "labels": [0, 1]}`, a list of
+ * samples for each field.
+ */
+export async function importInline(
+  json: string,
+  options: Pick<ImportOptions, "blobs" | "shardBytes"> & Pick<ImportRequest, "inputsType" | "labelsType">,
+): Promise<Manifest> {
+  const columns = Object.entries(objectOf(json, "the inline dataset"));
+  if (!columns.some(([name]) => name === "inputs")) fail("invalid_argument", 'the inline dataset has no "inputs"');
+  const lists = columns.map(([name, values]) => {
+    if (!Array.isArray(values) || values.length === 0)
+      fail("invalid_argument", `"${name}" of the inline dataset must be a list of samples`);
+    return [name, values as readonly unknown[]] as const;
+  });
+  const samples = lists[0]?.[1].length ?? 0;
+  if (lists.some(([, values]) => values.length !== samples))
+    fail(
+      "invalid_argument",
+      `the fields ${lists.map(([name, values]) => `${name} (${values.length})`).join(", ")} differ in their number of samples`,
+    );
+  const rowAt = (i: number): Row => Object.fromEntries(lists.map(([name, values]) => [name, values[i]]));
+  const fields = fieldsOfRow(rowAt(0), typesOf(options), "sample 0");
+  const builder = buildTensors(fields, options);
+  for (let i = 0; i < samples; i++) await builder.add(valuesOfRow(rowAt(i), fields, `sample ${i}`));
+  return builder.finish();
 }

@@ -5,8 +5,13 @@ import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fail } from "../core/errors.ts";
-import { type BlobSink, buildText } from "./build.ts";
-import type { TextManifest } from "./manifest.ts";
+import { sha256 } from "../core/hash.ts";
+import { loadTokenizer, tokenizerJson } from "./bpe/json.ts";
+import { trainBpe } from "./bpe/train.ts";
+import { type BlobSink, buildText, buildTokens } from "./build.ts";
+import type { TextManifest, TokensManifest } from "./manifest.ts";
+
+const validationShare = 0.1;
 
 /** The chapters in the order of the book, each with its title; the table of contents is left out. */
 export async function readMobyDick(): Promise<string[]> {
@@ -27,13 +32,42 @@ export async function buildMobyDick(blobs: BlobSink): Promise<TextManifest> {
   const chapters = await readMobyDick();
   const builder = buildText(true, { blobs });
   for (const chapter of chapters) await builder.add(new TextEncoder().encode(chapter));
-  const cut = Math.round(chapters.length * 0.9);
+  const cut = Math.round(chapters.length * (1 - validationShare));
   return builder.finish({
     splits: {
       train: { kind: "range", start: 0, end: cut },
       validation: { kind: "range", start: cut, end: chapters.length },
     },
   });
+}
+
+export interface MobyDickTokens {
+  readonly manifest: TokensManifest;
+  /** The tokenizer.json that was learnt from the training part. */
+  readonly tokenizer: string;
+}
+
+/** The book as a token stream, with a vocabulary learnt from its training part: what the demonstration trains on. */
+export async function buildMobyDickTokens(blobs: BlobSink, vocabularySize: number): Promise<MobyDickTokens> {
+  const chapters = await readMobyDick();
+  const cut = Math.round(chapters.length * (1 - validationShare));
+  const learnt = await trainBpe(chapters.slice(0, cut), { vocabularySize, specials: ["<|endoftext|>"] });
+  const tokenizer = tokenizerJson(learnt);
+  const { encode, vocabularySize: size } = loadTokenizer(tokenizer);
+  const builder = buildTokens(size, { blobs });
+  for (const chapter of chapters.slice(0, cut)) await builder.add(encode(chapter));
+  const start = builder.tokens;
+  for (const chapter of chapters.slice(cut)) await builder.add(encode(chapter));
+  const content = new TextEncoder().encode(tokenizer);
+  await blobs.put(sha256(content), content, content.byteLength);
+  const manifest = await builder.finish({
+    tokenizer: sha256(content),
+    splits: {
+      train: { kind: "range", start: 0, end: start },
+      validation: { kind: "range", start, end: builder.tokens },
+    },
+  });
+  return { manifest, tokenizer };
 }
 
 function packageFolder(): string {
