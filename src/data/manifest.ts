@@ -4,8 +4,9 @@
 
 import { fail } from "../core/errors.ts";
 import { canonicalJson, sha256 } from "../core/hash.ts";
-import { parseId, parseSha256, type Sha256 } from "../core/ids.ts";
+import { parseId, type Sha256 } from "../core/ids.ts";
 import { type DType, elementCount, type Shape, tensorBytes } from "../core/tensor.ts";
+import { hash, integer, type Json, list, onlyKeys, record, share, string } from "./json-checks.ts";
 
 export interface Shard {
   readonly hash: Sha256;
@@ -158,8 +159,6 @@ export function parseManifest(text: string): Manifest {
   return readManifest(record(value, "the manifest"));
 }
 
-type Json = Readonly<Record<string, unknown>>;
-
 function readManifest(json: Json): Manifest {
   if (json["version"] !== 1)
     fail(
@@ -306,43 +305,4 @@ function readRule(value: unknown, name: string, units: number): SplitRule {
     default:
       fail("invalid_argument", `split ${name} has kind ${JSON.stringify(kind)}, expected range, ratio or list`);
   }
-}
-
-function record(value: unknown, what: string): Json {
-  if (value === null || typeof value !== "object" || Array.isArray(value))
-    fail("invalid_argument", `${what} must be a JSON object`);
-  return value as Json;
-}
-
-function onlyKeys(json: Json, known: readonly string[], what: string): void {
-  const unknown = Object.keys(json).find((key) => !known.includes(key));
-  if (unknown !== undefined)
-    fail("invalid_argument", `${what} has the unknown key "${unknown.slice(0, 80)}", known are ${known.join(", ")}`);
-}
-
-function list(value: unknown, what: string, lengthMax: number): readonly unknown[] {
-  if (!Array.isArray(value)) fail("invalid_argument", `${what} must be a list`);
-  if (value.length > lengthMax)
-    fail("invalid_argument", `${what} has ${value.length} entries, at most ${lengthMax} are allowed`);
-  return value;
-}
-
-function integer(value: unknown, what: string, least: number, most: number): number {
-  if (typeof value !== "number" || !Number.isSafeInteger(value) || value < least || value > most)
-    fail("invalid_argument", `${what} is ${JSON.stringify(value)}, expected a whole number from ${least} to ${most}`);
-  return value;
-}
-
-function share(value: unknown, what: string): number {
-  if (typeof value !== "number" || !(value >= 0 && value <= 1))
-    fail("invalid_argument", `${what} is ${JSON.stringify(value)}, expected a share from 0 to 1`);
-  return value;
-}
-
-function string(value: unknown, what: string): string {
-  return typeof value === "string" ? value : fail("invalid_argument", `${what} must be a text`);
-}
-
-function hash(value: unknown, what: string): Sha256 {
-  return parseSha256(string(value, what), what);
 }

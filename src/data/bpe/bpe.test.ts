@@ -161,6 +161,23 @@ describe("a tokenizer.json", () => {
       });
     });
 
+  const split = (pattern: string) => ({
+    model,
+    pre_tokenizer: { type: "Split", pattern: { Regex: pattern }, behavior: "Isolated" },
+  });
+  for (const pattern of ["(a+)+$", "(?:a|aa)*b", "a*a*a*a*b", "(a){1,}b", "(a|b+){2,9}c"])
+    it(`is refused with a pattern that could take for ever: ${pattern}`, () => {
+      assert.throws(() => loadTokenizer(JSON.stringify(split(pattern))), /could take for ever/);
+    });
+
+  it("may have the patterns of the large models", () => {
+    for (const pattern of [
+      String.raw`[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`,
+      String.raw`'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+`,
+    ])
+      loadTokenizer(JSON.stringify(split(pattern)));
+  });
+
   it("that lacks a byte says so when the byte comes", () => {
     const tokenizer = loadTokenizer(JSON.stringify({ model, pre_tokenizer: byteLevel }));
     assert.deepEqual([...tokenizer.encode("ab")], [2]);

@@ -18,6 +18,7 @@ export function compilePattern(source: string): RegExp {
       "invalid_argument",
       `a tokenizer's pattern has ${source.length} characters, at most ${patternLengthMax} are allowed`,
     );
+  refuseSlow(source);
   try {
     return new RegExp(translate(source), "gu");
   } catch (thrown) {
@@ -27,6 +28,28 @@ export function compilePattern(source: string): RegExp {
       thrown,
     );
   }
+}
+
+/** The patterns in use have at most two in a row. */
+const repetitionsMax = 3;
+
+/**
+ * Vocabularies come from strangers, and a pattern can be written so that matching takes for ever. Without repeated
+ * groups, and with few repetitions in a row, the time stays a small power of a word's length.
+ */
+function refuseSlow(source: string): void {
+  // Escapes and classes are one character each; what is left shows the structure.
+  const bare = source.replace(/\\p\{[^}]*\}|\\./gi, "a").replace(/\[[^\]]*\]/g, "a");
+  const slow = /\)(?:[*+]|\{\d+,)/.test(bare) || bare.split("|").some((one) => countOf(one) > repetitionsMax);
+  if (slow)
+    fail(
+      "unimplemented",
+      `the tokenizer's pattern ${source.slice(0, 200)} could take for ever to match: it repeats too much`,
+    );
+}
+
+function countOf(alternative: string): number {
+  return alternative.match(/[*+]|\{\d+,\d*\}/g)?.length ?? 0;
 }
 
 function translate(source: string): string {
