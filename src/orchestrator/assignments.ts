@@ -54,6 +54,7 @@ export class Assignments implements Composer {
         state: record.durable[String(session.line)]?.hash ?? "",
         replica,
         since: BigInt(member.since),
+        serving: session.serving !== undefined,
         turn: BigInt(session.turn ?? 0),
       });
       this.#remember(record.session, pnode);

@@ -6,12 +6,14 @@ import type { OrchestratorId } from "../core/ids.ts";
 import { parseId } from "../core/ids.ts";
 import type { World } from "../core/world.ts";
 import { sleep, withFields } from "../core/world.ts";
+import { healthService } from "../protocol/health.ts";
 import type { HttpHandler, Network, ServedService } from "../protocol/network.ts";
 import { blobHttpHandler } from "../store/blob-http.ts";
 import type { BlobStore } from "../store/blob-store.ts";
 import type { StateStore } from "../store/state-store.ts";
 import { datasetService } from "./api/datasets.ts";
 import { fleetService } from "./api/fleet.ts";
+import { inferenceService } from "./api/inference.ts";
 import { networkService } from "./api/networks.ts";
 import { pnodeService } from "./api/pnodes.ts";
 import { sessionService } from "./api/sessions.ts";
@@ -30,8 +32,13 @@ import { Metrics } from "./metrics.ts";
 import { Mirror } from "./mirror.ts";
 import { Orphans } from "./orphans.ts";
 import type { Parts } from "./parts.ts";
+import { Peers } from "./peers.ts";
 import { Presence } from "./presence.ts";
 import { Registry } from "./registry.ts";
+import { Gateway } from "./serving/gateway.ts";
+import { guarded } from "./serving/guard.ts";
+import { ApiKeys } from "./serving/keys.ts";
+import { openAiHandler } from "./serving/openai.ts";
 import { Tasks } from "./tasks.ts";
 import { Utilisation } from "./utilisation.ts";
 import { Views } from "./views.ts";
@@ -47,6 +54,8 @@ export interface OrchestratorOptions {
   /** The software's version, for people. */
   readonly software?: string;
   readonly timings?: Partial<Timings>;
+  /** False behind a proxy on the same machine: then local callers need API keys too. */
+  readonly trustLoopback?: boolean;
   /** Served on the same port, beside blobs: the dashboard, the OpenAI-compatible API. */
   readonly http?: HttpHandler;
 }
@@ -97,18 +106,23 @@ export async function startOrchestrator(
     tasks,
     timings: timingsFor(options.timings ?? {}),
   };
-  const { parts, orphans } = assemble(context);
+  const { parts, orphans } = assemble(context, network);
+  const keys = new ApiKeys(mirror.store, world, options.trustLoopback ?? true);
+  const gateway = new Gateway(parts, network);
   const services = [
     systemService(parts),
+    healthService(() => !tasks.stopped, world.timers),
     pnodeService(parts),
-    networkService(parts),
-    sessionService(parts),
-    datasetService(parts),
-    vocabularyService(parts),
     fleetService(parts),
+    ...[networkService, sessionService, datasetService, vocabularyService].map((make) =>
+      guarded(make(parts), keys, "train"),
+    ),
+    guarded(inferenceService(parts, gateway, keys), keys, "generate"),
   ];
   const blobHttp = blobHttpHandler(blobs);
-  const http: HttpHandler = async (request, peer) => (await blobHttp(request, peer)) ?? options.http?.(request, peer);
+  const openAi = openAiHandler({ world, generator: gateway, keys });
+  const http: HttpHandler = async (request, peer) =>
+    (await blobHttp(request, peer)) ?? (await openAi(request, peer)) ?? options.http?.(request, peer);
 
   await firstRefresh(mirror, world);
   const server = await network.serve(options.listen, services, http);
@@ -160,7 +174,7 @@ function timingsFor(given: Partial<Timings>): Timings {
   return { ...timingsDefault, silentMs: 3 * intervalMs, ...given };
 }
 
-function assemble(context: Context): { parts: Parts; orphans: Orphans } {
+function assemble(context: Context, network: Network): { parts: Parts; orphans: Orphans } {
   const bell = new Bell();
   const capacity = new Capacity(context, () => registry);
   const assignments = new Assignments(context, capacity, () => registry);
@@ -182,7 +196,13 @@ function assemble(context: Context): { parts: Parts; orphans: Orphans } {
     handOver: (pnode) => controller.handOver(pnode),
   });
   const utilisation = new Utilisation(context, capacity, () => registry);
-  const views = new Views(context, { registry, capacity, controller, metrics });
+  const views = new Views(context, {
+    registry,
+    capacity,
+    controller,
+    metrics,
+    peers: new Peers(context, presence, network),
+  });
   const orphans = new Orphans(context, presence, (pnode) => controller.fleetChanged(pnode.id, true));
   context.mirror.onChange(() => bell.ring());
   const parts: Parts = {

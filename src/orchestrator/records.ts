@@ -49,8 +49,6 @@ export interface SessionRecord {
   readonly line: number;
   /** The line before, kept in case a blob of the line turns out to be damaged. */
   readonly lineBefore: number;
-  /** How often the line went back; tells a line of now from an equal one of before. */
-  readonly backs: number;
   /** How often the session went back to an earlier line because a state was lost; absent: never. */
   readonly turn?: number;
   readonly stepRoot: string;
@@ -65,6 +63,8 @@ export interface SessionRecord {
   /** For a session that starts from another one's weights: their states at step 0. */
   readonly initialStates?: Readonly<Record<string, StoredState>>;
   readonly idempotencyKey?: string;
+  /** A session that answers instead of learning: the model it belongs to. Its states are `initialStates`. */
+  readonly serving?: { readonly model: string };
 }
 
 export interface Member {
@@ -206,6 +206,7 @@ export const key = {
   lease: (session: string) => `lease/${session}`,
   metric: (session: string, step: number, writer: string) => `metric/${session}/${padded(step)}-${writer}`,
   metricsOf: (session: string) => `metric/${session}/`,
+  model: (name: string) => `model/${name}`,
   event: (wallMs: number, writer: string) => `event/${padded(wallMs)}-${writer}`,
 };
 

@@ -59,16 +59,19 @@ export class Resolver {
     this.#sessions.set(session, known);
     if (revision < known.revision) return false;
     known.revision = revision;
-    let moved = false;
-    const grouped = Map.groupBy(locations, (location) => location.vnode as VNodeId);
-    for (const [vnode, places] of grouped) {
+    const before = new Map(known.vnodes);
+    // The list is whole: who is not in it is nowhere.
+    known.vnodes.clear();
+    const before = new Map(known.vnodes);
+    // The list is whole: who is not in it is nowhere.
+    known.vnodes.clear();
+    for (const [vnode, places] of Map.groupBy(locations, (location) => location.vnode as VNodeId)) {
       const next = places
         .map(({ epoch, pnode, address, replica }) => ({ epoch: Number(epoch), pnode, address, replica }))
         .sort((a, b) => a.replica - b.replica);
-      moved ||= known.vnodes.get(vnode)?.[0]?.epoch !== next[0]?.epoch;
       known.vnodes.set(vnode, next);
     }
-    return moved;
+    return [...known.vnodes].some(([vnode, next]) => before.get(vnode)?.[0]?.epoch !== next[0]?.epoch);
   }
 
   forget(session: SessionId): void {

@@ -84,7 +84,9 @@ export function pause({ context }: Parts, ms: number, signal: AbortSignal): Prom
 }
 
 function sessionsOf({ context }: Parts): SessionRecord[] {
-  return context.mirror.under<SessionRecord>("session/").filter((session) => session.status !== "deleted");
+  return context.mirror
+    .under<SessionRecord>("session/")
+    .filter((session) => session.status !== "deleted" && !session.serving);
 }
 
 function status(parts: Parts) {

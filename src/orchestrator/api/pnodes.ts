@@ -76,10 +76,18 @@ export function pnodeService(parts: Parts): ServedService {
       return {
         session: session.id,
         definition,
-        settings: canonicalJson({ identity: session.identity, policy: session.policy }),
+        settings: canonicalJson({
+          identity: session.identity,
+          policy: session.policy,
+          ...(session.serving ? { serving: { states: hashesOf(session.initialStates ?? {}) } } : {}),
+        }),
       };
     },
   });
+}
+
+function hashesOf(states: Readonly<Record<string, { readonly hash: string }>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(states).map(([vnode, { hash }]) => [vnode, hash]));
 }
 
 export async function findSession({ context }: Parts, id: string): Promise<SessionRecord> {

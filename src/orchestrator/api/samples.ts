@@ -4,6 +4,7 @@ import { fail } from "../../core/errors.ts";
 import { bytesOf, type DType, elementCount, type Tensor } from "../../core/tensor.ts";
 import { readSamples } from "../../data/batches.ts";
 import { documentEnd, type Manifest, type TextManifest, unitsOf } from "../../data/manifest.ts";
+import { viewSplit } from "../../data/order.ts";
 import { openShardCache } from "../../data/shard-cache.ts";
 import { DataType } from "../../protocol/gen/dcnr/v1/common_pb.ts";
 import type { BlobStore } from "../../store/blob-store.ts";
@@ -95,4 +96,22 @@ async function documents(
     first += shard.count;
   }
   return found;
+}
+
+const forwardSamplesMax = 1_024;
+
+/** Inputs of neighbouring samples of a split as one tensor, for whoever names data instead of sending it. */
+export async function samplesAsTensor(
+  blobs: BlobStore,
+  manifest: Manifest,
+  request: { split: string; start: number; count: number; context?: number },
+): Promise<{ dtype: DataType; shape: number[]; data: Uint8Array<ArrayBuffer> }> {
+  const { split, start, context } = request;
+  const view = viewSplit({ manifest, split: split || "all", ...(context ? { context } : {}) });
+  if (start >= view.samples) fail("out_of_range", `the split has ${view.samples} samples, there is no number ${start}`);
+  const count = Math.min(request.count, view.samples - start, forwardSamplesMax);
+  const indices = Array.from({ length: count }, (_, place) => view.at(start + place));
+  const cache = openShardCache({ fetchBlob: (hash) => blobs.get(hash), cacheBytesMax });
+  const tensor = await readSamples(manifest, "inputs", indices, cache, context);
+  return { dtype: wireType(tensor.dtype), shape: [...tensor.shape], data: Uint8Array.from(bytesOf(tensor)) };
 }

@@ -33,7 +33,9 @@ export function sessionService(parts: Parts): ServedService {
     suspendSession: async ({ id }) => view(await suspendSession(parts, parseId<SessionId>(id, "the session"))),
     getSession: async ({ id }) => view(await findSession(parts, id)),
     listSessions: async (request) => {
-      const all = mirror.under<SessionRecord>("session/").filter((session) => session.status !== "deleted");
+      const all = mirror
+        .under<SessionRecord>("session/")
+        .filter((session) => session.status !== "deleted" && !session.serving);
       const { items, nextPageToken } = page(all, (one) => one.id, request);
       return { sessions: items.map((record) => parts.views.session(record)), nextPageToken };
     },

@@ -1,9 +1,10 @@
-// API keys: random secrets of which only the hash is kept, with scopes and a rate. On a server that only
-// listens on loopback no key is needed; everywhere else one is.
+// API keys: random secrets of which only the hash is kept, with scopes and a rate. Callers on the same machine
+// need none, unless the operator says so; everyone else does.
 
 import { fail } from "../../core/errors.ts";
 import { sha256 } from "../../core/hash.ts";
 import type { World } from "../../core/world.ts";
+import { isLoopback } from "../../protocol/address.ts";
 import type { StateStore } from "../../store/state-store.ts";
 
 export type Scope = "generate" | "train" | "admin";
@@ -26,15 +27,15 @@ const cacheMs = 5_000;
 export class ApiKeys {
   readonly #store: StateStore;
   readonly #world: World;
-  readonly #open: boolean;
+  readonly #trustsLoopback: boolean;
   readonly #cache = new Map<string, { record: KeyRecord | undefined; readMs: number }>();
   readonly #buckets = new Map<string, Bucket>();
 
-  /** `open`: bound to loopback only, so that no key is needed. */
-  constructor(store: StateStore, world: World, open: boolean) {
+  /** `trustsLoopback`: false behind a proxy on the same machine, where every caller looks local. */
+  constructor(store: StateStore, world: World, trustsLoopback: boolean) {
     this.#store = store;
     this.#world = world;
-    this.#open = open;
+    this.#trustsLoopback = trustsLoopback;
   }
 
   async create(
@@ -75,11 +76,11 @@ export class ApiKeys {
   }
 
   /** Lets the caller in or fails with what is missing. `authorization` is the header as it came. */
-  async require(scope: Scope, authorization: string | undefined): Promise<void> {
+  async require(scope: Scope, authorization: string | undefined, peer: string): Promise<void> {
     const secret = authorization?.replace(/^Bearer\s+/i, "");
     const id = /^dcnr-([0-9a-f]{12})-/.exec(secret ?? "")?.[1];
     if (id === undefined || secret === undefined) {
-      if (this.#open) return;
+      if (this.#trustsLoopback && isLoopback(peer.replace(/^::ffff:/, ""))) return;
       fail(
         "unauthenticated",
         "this server needs an API key: send Authorization: Bearer KEY (made with dcnr key create)",

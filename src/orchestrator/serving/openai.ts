@@ -30,11 +30,11 @@ export interface OpenAiDependencies {
 }
 
 export function openAiHandler(deps: OpenAiDependencies): HttpHandler {
-  return async (request) => {
+  return async (request, peer) => {
     const { pathname } = new URL(request.url);
     if (!pathname.startsWith("/v1/")) return undefined;
     try {
-      await deps.keys.require("generate", request.headers.get("authorization") ?? undefined);
+      await deps.keys.require("generate", request.headers.get("authorization") ?? undefined, peer);
       if (pathname === "/v1/models" && request.method === "GET") return await listModels(deps);
       if (pathname === "/v1/completions" && request.method === "POST") return await complete(deps, request, false);
       if (pathname === "/v1/chat/completions" && request.method === "POST") return await complete(deps, request, true);

@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file dcnr/v1/inference.proto.
  */
 export const file_dcnr_v1_inference: GenFile = /*@__PURE__*/
-  fileDesc("ChdkY25yL3YxL2luZmVyZW5jZS5wcm90bxIHZGNuci52MSLRAQoFTW9kZWwSDAoEbmFtZRgBIAEoCRIOCgZzdGF0dXMYAiABKAkSDgoGcmVhc29uGAMgASgJEg4KBnNvdXJjZRgEIAEoCRIPCgduZXR3b3JrGAUgASgJEhIKCnBhcmFtZXRlcnMYBiABKAQSDwoHY29udGV4dBgHIAEoDRISCgp2b2NhYnVsYXJ5GAggASgNEhUKDWhhc190b2tlbml6ZXIYCSABKAgSEAoIcmVwbGljYXMYCiABKA0SFwoPY3JlYXRlZF93YWxsX21zGAsgASgDInAKEVNlcnZlTW9kZWxSZXF1ZXN0EgwKBG5hbWUYASABKAkSDgoGc291cmNlGAIgASgJEhAKCHJlcGxpY2FzGAMgASgNEisKDHJlcXVpcmVtZW50cxgEIAEoCzIVLmRjbnIudjEuUmVxdWlyZW1lbnRzIjMKElNlcnZlTW9kZWxSZXNwb25zZRIdCgVtb2RlbBgBIAEoCzIOLmRjbnIudjEuTW9kZWwiIAoQU3RvcE1vZGVsUmVxdWVzdBIMCgRuYW1lGAEgASgJIhMKEVN0b3BNb2RlbFJlc3BvbnNlIhMKEUxpc3RNb2RlbHNSZXF1ZXN0IjQKEkxpc3RNb2RlbHNSZXNwb25zZRIeCgZtb2RlbHMYASADKAsyDi5kY25yLnYxLk1vZGVsImcKCFNhbXBsaW5nEhMKC3RlbXBlcmF0dXJlGAEgASgBEg0KBXRvcF9rGAIgASgNEg0KBXRvcF9wGAMgASgBEhoKEnJlcGV0aXRpb25fcGVuYWx0eRgEIAEoARIMCgRzZWVkGAUgASgEIocBCg9HZW5lcmF0ZVJlcXVlc3QSDQoFbW9kZWwYASABKAkSDgoGcHJvbXB0GAIgASgJEg4KBnRva2VucxgDIAMoDRISCgptYXhfdG9rZW5zGAQgASgNEiMKCHNhbXBsaW5nGAUgASgLMhEuZGNuci52MS5TYW1wbGluZxIMCgRzdG9wGAYgAygJInEKEEdlbmVyYXRlUmVzcG9uc2USDAoEdGV4dBgBIAEoCRIOCgZ0b2tlbnMYAiADKA0SDgoGZmluaXNoGAMgASgJEhUKDXByb21wdF90b2tlbnMYBCABKA0SGAoQZ2VuZXJhdGVkX3Rva2VucxgFIAEoDSLSAQoORm9yd2FyZFJlcXVlc3QSDQoFbW9kZWwYASABKAkSMwoGaW5wdXRzGAIgAygLMiMuZGNuci52MS5Gb3J3YXJkUmVxdWVzdC5JbnB1dHNFbnRyeRIPCgdkYXRhc2V0GAMgASgJEg0KBXNwbGl0GAQgASgJEg0KBXN0YXJ0GAUgASgEEg0KBWNvdW50GAYgASgNGj4KC0lucHV0c0VudHJ5EgsKA2tleRgBIAEoCRIeCgV2YWx1ZRgCIAEoCzIPLmRjbnIudjEuVGVuc29yOgI4ASKKAQoPRm9yd2FyZFJlc3BvbnNlEjYKB291dHB1dHMYASADKAsyJS5kY25yLnYxLkZvcndhcmRSZXNwb25zZS5PdXRwdXRzRW50cnkaPwoMT3V0cHV0c0VudHJ5EgsKA2tleRgBIAEoCRIeCgV2YWx1ZRgCIAEoCzIPLmRjbnIudjEuVGVuc29yOgI4ASJoCgZBcGlLZXkSCgoCaWQYASABKAkSDAoEbmFtZRgCIAEoCRIOCgZzY29wZXMYAyADKAkSGwoTcmVxdWVzdHNfcGVyX21pbnV0ZRgEIAEoDRIXCg9jcmVhdGVkX3dhbGxfbXMYBSABKAMiUAoTQ3JlYXRlQXBpS2V5UmVxdWVzdBIMCgRuYW1lGAEgASgJEg4KBnNjb3BlcxgCIAMoCRIbChNyZXF1ZXN0c19wZXJfbWludXRlGAMgASgNIkQKFENyZWF0ZUFwaUtleVJlc3BvbnNlEhwKA2tleRgBIAEoCzIPLmRjbnIudjEuQXBpS2V5Eg4KBnNlY3JldBgCIAEoCSIUChJMaXN0QXBpS2V5c1JlcXVlc3QiNAoTTGlzdEFwaUtleXNSZXNwb25zZRIdCgRrZXlzGAEgAygLMg8uZGNuci52MS5BcGlLZXkiIQoTRGVsZXRlQXBpS2V5UmVxdWVzdBIKCgJpZBgBIAEoCSIWChREZWxldGVBcGlLZXlSZXNwb25zZTLJBAoQSW5mZXJlbmNlU2VydmljZRJFCgpTZXJ2ZU1vZGVsEhouZGNuci52MS5TZXJ2ZU1vZGVsUmVxdWVzdBobLmRjbnIudjEuU2VydmVNb2RlbFJlc3BvbnNlEkIKCVN0b3BNb2RlbBIZLmRjbnIudjEuU3RvcE1vZGVsUmVxdWVzdBoaLmRjbnIudjEuU3RvcE1vZGVsUmVzcG9uc2USRQoKTGlzdE1vZGVscxIaLmRjbnIudjEuTGlzdE1vZGVsc1JlcXVlc3QaGy5kY25yLnYxLkxpc3RNb2RlbHNSZXNwb25zZRJBCghHZW5lcmF0ZRIYLmRjbnIudjEuR2VuZXJhdGVSZXF1ZXN0GhkuZGNuci52MS5HZW5lcmF0ZVJlc3BvbnNlMAESPAoHRm9yd2FyZBIXLmRjbnIudjEuRm9yd2FyZFJlcXVlc3QaGC5kY25yLnYxLkZvcndhcmRSZXNwb25zZRJLCgxDcmVhdGVBcGlLZXkSHC5kY25yLnYxLkNyZWF0ZUFwaUtleVJlcXVlc3QaHS5kY25yLnYxLkNyZWF0ZUFwaUtleVJlc3BvbnNlEkgKC0xpc3RBcGlLZXlzEhsuZGNuci52MS5MaXN0QXBpS2V5c1JlcXVlc3QaHC5kY25yLnYxLkxpc3RBcGlLZXlzUmVzcG9uc2USSwoMRGVsZXRlQXBpS2V5EhwuZGNuci52MS5EZWxldGVBcGlLZXlSZXF1ZXN0Gh0uZGNuci52MS5EZWxldGVBcGlLZXlSZXNwb25zZWIGcHJvdG8z", [file_dcnr_v1_common, file_dcnr_v1_session]);
+  fileDesc("ChdkY25yL3YxL2luZmVyZW5jZS5wcm90bxIHZGNuci52MSLRAQoFTW9kZWwSDAoEbmFtZRgBIAEoCRIOCgZzdGF0dXMYAiABKAkSDgoGcmVhc29uGAMgASgJEg4KBnNvdXJjZRgEIAEoCRIPCgduZXR3b3JrGAUgASgJEhIKCnBhcmFtZXRlcnMYBiABKAQSDwoHY29udGV4dBgHIAEoDRISCgp2b2NhYnVsYXJ5GAggASgNEhUKDWhhc190b2tlbml6ZXIYCSABKAgSEAoIcmVwbGljYXMYCiABKA0SFwoPY3JlYXRlZF93YWxsX21zGAsgASgDInAKEVNlcnZlTW9kZWxSZXF1ZXN0EgwKBG5hbWUYASABKAkSDgoGc291cmNlGAIgASgJEhAKCHJlcGxpY2FzGAMgASgNEisKDHJlcXVpcmVtZW50cxgEIAEoCzIVLmRjbnIudjEuUmVxdWlyZW1lbnRzIjMKElNlcnZlTW9kZWxSZXNwb25zZRIdCgVtb2RlbBgBIAEoCzIOLmRjbnIudjEuTW9kZWwitQEKFFJlZ2lzdGVyTW9kZWxSZXF1ZXN0EgwKBG5hbWUYASABKAkSEgoKZGVmaW5pdGlvbhgCIAEoCRI5CgZzdGF0ZXMYAyADKAsyKS5kY25yLnYxLlJlZ2lzdGVyTW9kZWxSZXF1ZXN0LlN0YXRlc0VudHJ5EhEKCXRva2VuaXplchgEIAEoCRotCgtTdGF0ZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIjYKFVJlZ2lzdGVyTW9kZWxSZXNwb25zZRIdCgVtb2RlbBgBIAEoCzIOLmRjbnIudjEuTW9kZWwiJgoURGVzY3JpYmVTdGF0ZVJlcXVlc3QSDgoGc291cmNlGAEgASgJIpYBChVEZXNjcmliZVN0YXRlUmVzcG9uc2USEgoKZGVmaW5pdGlvbhgBIAEoCRIPCgduZXR3b3JrGAIgASgJEgwKBHN0ZXAYAyABKAQSIwoGc3RhdGVzGAQgAygLMhMuZGNuci52MS5WTm9kZVN0YXRlEiUKCXRva2VuaXplchgFIAEoCzISLmRjbnIudjEuU3RhdGVCbG9iIj0KClZOb2RlU3RhdGUSDQoFdm5vZGUYASABKAkSIAoEYmxvYhgCIAEoCzISLmRjbnIudjEuU3RhdGVCbG9iIpcBCglTdGF0ZUJsb2ISDAoEaGFzaBgBIAEoCRINCgVieXRlcxgCIAEoBBILCgN1cmwYAyABKAkSMAoHaGVhZGVycxgEIAMoCzIfLmRjbnIudjEuU3RhdGVCbG9iLkhlYWRlcnNFbnRyeRouCgxIZWFkZXJzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASIgChBTdG9wTW9kZWxSZXF1ZXN0EgwKBG5hbWUYASABKAkiEwoRU3RvcE1vZGVsUmVzcG9uc2UiEwoRTGlzdE1vZGVsc1JlcXVlc3QiNAoSTGlzdE1vZGVsc1Jlc3BvbnNlEh4KBm1vZGVscxgBIAMoCzIOLmRjbnIudjEuTW9kZWwiZwoIU2FtcGxpbmcSEwoLdGVtcGVyYXR1cmUYASABKAESDQoFdG9wX2sYAiABKA0SDQoFdG9wX3AYAyABKAESGgoScmVwZXRpdGlvbl9wZW5hbHR5GAQgASgBEgwKBHNlZWQYBSABKAQihwEKD0dlbmVyYXRlUmVxdWVzdBINCgVtb2RlbBgBIAEoCRIOCgZwcm9tcHQYAiABKAkSDgoGdG9rZW5zGAMgAygNEhIKCm1heF90b2tlbnMYBCABKA0SIwoIc2FtcGxpbmcYBSABKAsyES5kY25yLnYxLlNhbXBsaW5nEgwKBHN0b3AYBiADKAkicQoQR2VuZXJhdGVSZXNwb25zZRIMCgR0ZXh0GAEgASgJEg4KBnRva2VucxgCIAMoDRIOCgZmaW5pc2gYAyABKAkSFQoNcHJvbXB0X3Rva2VucxgEIAEoDRIYChBnZW5lcmF0ZWRfdG9rZW5zGAUgASgNItIBCg5Gb3J3YXJkUmVxdWVzdBINCgVtb2RlbBgBIAEoCRIzCgZpbnB1dHMYAiADKAsyIy5kY25yLnYxLkZvcndhcmRSZXF1ZXN0LklucHV0c0VudHJ5Eg8KB2RhdGFzZXQYAyABKAkSDQoFc3BsaXQYBCABKAkSDQoFc3RhcnQYBSABKAQSDQoFY291bnQYBiABKA0aPgoLSW5wdXRzRW50cnkSCwoDa2V5GAEgASgJEh4KBXZhbHVlGAIgASgLMg8uZGNuci52MS5UZW5zb3I6AjgBIooBCg9Gb3J3YXJkUmVzcG9uc2USNgoHb3V0cHV0cxgBIAMoCzIlLmRjbnIudjEuRm9yd2FyZFJlc3BvbnNlLk91dHB1dHNFbnRyeRo/CgxPdXRwdXRzRW50cnkSCwoDa2V5GAEgASgJEh4KBXZhbHVlGAIgASgLMg8uZGNuci52MS5UZW5zb3I6AjgBImgKBkFwaUtleRIKCgJpZBgBIAEoCRIMCgRuYW1lGAIgASgJEg4KBnNjb3BlcxgDIAMoCRIbChNyZXF1ZXN0c19wZXJfbWludXRlGAQgASgNEhcKD2NyZWF0ZWRfd2FsbF9tcxgFIAEoAyJQChNDcmVhdGVBcGlLZXlSZXF1ZXN0EgwKBG5hbWUYASABKAkSDgoGc2NvcGVzGAIgAygJEhsKE3JlcXVlc3RzX3Blcl9taW51dGUYAyABKA0iRAoUQ3JlYXRlQXBpS2V5UmVzcG9uc2USHAoDa2V5GAEgASgLMg8uZGNuci52MS5BcGlLZXkSDgoGc2VjcmV0GAIgASgJIhQKEkxpc3RBcGlLZXlzUmVxdWVzdCI0ChNMaXN0QXBpS2V5c1Jlc3BvbnNlEh0KBGtleXMYASADKAsyDy5kY25yLnYxLkFwaUtleSIhChNEZWxldGVBcGlLZXlSZXF1ZXN0EgoKAmlkGAEgASgJIhYKFERlbGV0ZUFwaUtleVJlc3BvbnNlMukFChBJbmZlcmVuY2VTZXJ2aWNlEkUKClNlcnZlTW9kZWwSGi5kY25yLnYxLlNlcnZlTW9kZWxSZXF1ZXN0GhsuZGNuci52MS5TZXJ2ZU1vZGVsUmVzcG9uc2USTgoNUmVnaXN0ZXJNb2RlbBIdLmRjbnIudjEuUmVnaXN0ZXJNb2RlbFJlcXVlc3QaHi5kY25yLnYxLlJlZ2lzdGVyTW9kZWxSZXNwb25zZRJOCg1EZXNjcmliZVN0YXRlEh0uZGNuci52MS5EZXNjcmliZVN0YXRlUmVxdWVzdBoeLmRjbnIudjEuRGVzY3JpYmVTdGF0ZVJlc3BvbnNlEkIKCVN0b3BNb2RlbBIZLmRjbnIudjEuU3RvcE1vZGVsUmVxdWVzdBoaLmRjbnIudjEuU3RvcE1vZGVsUmVzcG9uc2USRQoKTGlzdE1vZGVscxIaLmRjbnIudjEuTGlzdE1vZGVsc1JlcXVlc3QaGy5kY25yLnYxLkxpc3RNb2RlbHNSZXNwb25zZRJBCghHZW5lcmF0ZRIYLmRjbnIudjEuR2VuZXJhdGVSZXF1ZXN0GhkuZGNuci52MS5HZW5lcmF0ZVJlc3BvbnNlMAESPAoHRm9yd2FyZBIXLmRjbnIudjEuRm9yd2FyZFJlcXVlc3QaGC5kY25yLnYxLkZvcndhcmRSZXNwb25zZRJLCgxDcmVhdGVBcGlLZXkSHC5kY25yLnYxLkNyZWF0ZUFwaUtleVJlcXVlc3QaHS5kY25yLnYxLkNyZWF0ZUFwaUtleVJlc3BvbnNlEkgKC0xpc3RBcGlLZXlzEhsuZGNuci52MS5MaXN0QXBpS2V5c1JlcXVlc3QaHC5kY25yLnYxLkxpc3RBcGlLZXlzUmVzcG9uc2USSwoMRGVsZXRlQXBpS2V5EhwuZGNuci52MS5EZWxldGVBcGlLZXlSZXF1ZXN0Gh0uZGNuci52MS5EZWxldGVBcGlLZXlSZXNwb25zZWIGcHJvdG8z", [file_dcnr_v1_common, file_dcnr_v1_session]);
 
 /**
  * @generated from message dcnr.v1.Model
@@ -141,6 +141,173 @@ export const ServeModelResponseSchema: GenMessage<ServeModelResponse> = /*@__PUR
   messageDesc(file_dcnr_v1_inference, 2);
 
 /**
+ * @generated from message dcnr.v1.RegisterModelRequest
+ */
+export type RegisterModelRequest = Message<"dcnr.v1.RegisterModelRequest"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * The network definition, verbatim.
+   *
+   * @generated from field: string definition = 2;
+   */
+  definition: string;
+
+  /**
+   * SHA-256 of each VNode's state, by VNode.
+   *
+   * @generated from field: map<string, string> states = 3;
+   */
+  states: { [key: string]: string };
+
+  /**
+   * SHA-256 of a tokenizer.json; empty for none.
+   *
+   * @generated from field: string tokenizer = 4;
+   */
+  tokenizer: string;
+};
+
+/**
+ * Describes the message dcnr.v1.RegisterModelRequest.
+ * Use `create(RegisterModelRequestSchema)` to create a new message.
+ */
+export const RegisterModelRequestSchema: GenMessage<RegisterModelRequest> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_inference, 3);
+
+/**
+ * @generated from message dcnr.v1.RegisterModelResponse
+ */
+export type RegisterModelResponse = Message<"dcnr.v1.RegisterModelResponse"> & {
+  /**
+   * @generated from field: dcnr.v1.Model model = 1;
+   */
+  model?: Model | undefined;
+};
+
+/**
+ * Describes the message dcnr.v1.RegisterModelResponse.
+ * Use `create(RegisterModelResponseSchema)` to create a new message.
+ */
+export const RegisterModelResponseSchema: GenMessage<RegisterModelResponse> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_inference, 4);
+
+/**
+ * @generated from message dcnr.v1.DescribeStateRequest
+ */
+export type DescribeStateRequest = Message<"dcnr.v1.DescribeStateRequest"> & {
+  /**
+   * A session or a registered model.
+   *
+   * @generated from field: string source = 1;
+   */
+  source: string;
+};
+
+/**
+ * Describes the message dcnr.v1.DescribeStateRequest.
+ * Use `create(DescribeStateRequestSchema)` to create a new message.
+ */
+export const DescribeStateRequestSchema: GenMessage<DescribeStateRequest> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_inference, 5);
+
+/**
+ * @generated from message dcnr.v1.DescribeStateResponse
+ */
+export type DescribeStateResponse = Message<"dcnr.v1.DescribeStateResponse"> & {
+  /**
+   * @generated from field: string definition = 1;
+   */
+  definition: string;
+
+  /**
+   * @generated from field: string network = 2;
+   */
+  network: string;
+
+  /**
+   * @generated from field: uint64 step = 3;
+   */
+  step: bigint;
+
+  /**
+   * @generated from field: repeated dcnr.v1.VNodeState states = 4;
+   */
+  states: VNodeState[];
+
+  /**
+   * @generated from field: dcnr.v1.StateBlob tokenizer = 5;
+   */
+  tokenizer?: StateBlob | undefined;
+};
+
+/**
+ * Describes the message dcnr.v1.DescribeStateResponse.
+ * Use `create(DescribeStateResponseSchema)` to create a new message.
+ */
+export const DescribeStateResponseSchema: GenMessage<DescribeStateResponse> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_inference, 6);
+
+/**
+ * @generated from message dcnr.v1.VNodeState
+ */
+export type VNodeState = Message<"dcnr.v1.VNodeState"> & {
+  /**
+   * @generated from field: string vnode = 1;
+   */
+  vnode: string;
+
+  /**
+   * @generated from field: dcnr.v1.StateBlob blob = 2;
+   */
+  blob?: StateBlob | undefined;
+};
+
+/**
+ * Describes the message dcnr.v1.VNodeState.
+ * Use `create(VNodeStateSchema)` to create a new message.
+ */
+export const VNodeStateSchema: GenMessage<VNodeState> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_inference, 7);
+
+/**
+ * @generated from message dcnr.v1.StateBlob
+ */
+export type StateBlob = Message<"dcnr.v1.StateBlob"> & {
+  /**
+   * @generated from field: string hash = 1;
+   */
+  hash: string;
+
+  /**
+   * @generated from field: uint64 bytes = 2;
+   */
+  bytes: bigint;
+
+  /**
+   * A short-lived address to download it from.
+   *
+   * @generated from field: string url = 3;
+   */
+  url: string;
+
+  /**
+   * @generated from field: map<string, string> headers = 4;
+   */
+  headers: { [key: string]: string };
+};
+
+/**
+ * Describes the message dcnr.v1.StateBlob.
+ * Use `create(StateBlobSchema)` to create a new message.
+ */
+export const StateBlobSchema: GenMessage<StateBlob> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_inference, 8);
+
+/**
  * @generated from message dcnr.v1.StopModelRequest
  */
 export type StopModelRequest = Message<"dcnr.v1.StopModelRequest"> & {
@@ -155,7 +322,7 @@ export type StopModelRequest = Message<"dcnr.v1.StopModelRequest"> & {
  * Use `create(StopModelRequestSchema)` to create a new message.
  */
 export const StopModelRequestSchema: GenMessage<StopModelRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 3);
+  messageDesc(file_dcnr_v1_inference, 9);
 
 /**
  * @generated from message dcnr.v1.StopModelResponse
@@ -168,7 +335,7 @@ export type StopModelResponse = Message<"dcnr.v1.StopModelResponse"> & {
  * Use `create(StopModelResponseSchema)` to create a new message.
  */
 export const StopModelResponseSchema: GenMessage<StopModelResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 4);
+  messageDesc(file_dcnr_v1_inference, 10);
 
 /**
  * @generated from message dcnr.v1.ListModelsRequest
@@ -181,7 +348,7 @@ export type ListModelsRequest = Message<"dcnr.v1.ListModelsRequest"> & {
  * Use `create(ListModelsRequestSchema)` to create a new message.
  */
 export const ListModelsRequestSchema: GenMessage<ListModelsRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 5);
+  messageDesc(file_dcnr_v1_inference, 11);
 
 /**
  * @generated from message dcnr.v1.ListModelsResponse
@@ -198,7 +365,7 @@ export type ListModelsResponse = Message<"dcnr.v1.ListModelsResponse"> & {
  * Use `create(ListModelsResponseSchema)` to create a new message.
  */
 export const ListModelsResponseSchema: GenMessage<ListModelsResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 6);
+  messageDesc(file_dcnr_v1_inference, 12);
 
 /**
  * @generated from message dcnr.v1.Sampling
@@ -241,7 +408,7 @@ export type Sampling = Message<"dcnr.v1.Sampling"> & {
  * Use `create(SamplingSchema)` to create a new message.
  */
 export const SamplingSchema: GenMessage<Sampling> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 7);
+  messageDesc(file_dcnr_v1_inference, 13);
 
 /**
  * @generated from message dcnr.v1.GenerateRequest
@@ -285,7 +452,7 @@ export type GenerateRequest = Message<"dcnr.v1.GenerateRequest"> & {
  * Use `create(GenerateRequestSchema)` to create a new message.
  */
 export const GenerateRequestSchema: GenMessage<GenerateRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 8);
+  messageDesc(file_dcnr_v1_inference, 14);
 
 /**
  * @generated from message dcnr.v1.GenerateResponse
@@ -324,7 +491,7 @@ export type GenerateResponse = Message<"dcnr.v1.GenerateResponse"> & {
  * Use `create(GenerateResponseSchema)` to create a new message.
  */
 export const GenerateResponseSchema: GenMessage<GenerateResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 9);
+  messageDesc(file_dcnr_v1_inference, 15);
 
 /**
  * @generated from message dcnr.v1.ForwardRequest
@@ -370,7 +537,7 @@ export type ForwardRequest = Message<"dcnr.v1.ForwardRequest"> & {
  * Use `create(ForwardRequestSchema)` to create a new message.
  */
 export const ForwardRequestSchema: GenMessage<ForwardRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 10);
+  messageDesc(file_dcnr_v1_inference, 16);
 
 /**
  * @generated from message dcnr.v1.ForwardResponse
@@ -387,7 +554,7 @@ export type ForwardResponse = Message<"dcnr.v1.ForwardResponse"> & {
  * Use `create(ForwardResponseSchema)` to create a new message.
  */
 export const ForwardResponseSchema: GenMessage<ForwardResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 11);
+  messageDesc(file_dcnr_v1_inference, 17);
 
 /**
  * @generated from message dcnr.v1.ApiKey
@@ -426,7 +593,7 @@ export type ApiKey = Message<"dcnr.v1.ApiKey"> & {
  * Use `create(ApiKeySchema)` to create a new message.
  */
 export const ApiKeySchema: GenMessage<ApiKey> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 12);
+  messageDesc(file_dcnr_v1_inference, 18);
 
 /**
  * @generated from message dcnr.v1.CreateApiKeyRequest
@@ -453,7 +620,7 @@ export type CreateApiKeyRequest = Message<"dcnr.v1.CreateApiKeyRequest"> & {
  * Use `create(CreateApiKeyRequestSchema)` to create a new message.
  */
 export const CreateApiKeyRequestSchema: GenMessage<CreateApiKeyRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 13);
+  messageDesc(file_dcnr_v1_inference, 19);
 
 /**
  * @generated from message dcnr.v1.CreateApiKeyResponse
@@ -477,7 +644,7 @@ export type CreateApiKeyResponse = Message<"dcnr.v1.CreateApiKeyResponse"> & {
  * Use `create(CreateApiKeyResponseSchema)` to create a new message.
  */
 export const CreateApiKeyResponseSchema: GenMessage<CreateApiKeyResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 14);
+  messageDesc(file_dcnr_v1_inference, 20);
 
 /**
  * @generated from message dcnr.v1.ListApiKeysRequest
@@ -490,7 +657,7 @@ export type ListApiKeysRequest = Message<"dcnr.v1.ListApiKeysRequest"> & {
  * Use `create(ListApiKeysRequestSchema)` to create a new message.
  */
 export const ListApiKeysRequestSchema: GenMessage<ListApiKeysRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 15);
+  messageDesc(file_dcnr_v1_inference, 21);
 
 /**
  * @generated from message dcnr.v1.ListApiKeysResponse
@@ -507,7 +674,7 @@ export type ListApiKeysResponse = Message<"dcnr.v1.ListApiKeysResponse"> & {
  * Use `create(ListApiKeysResponseSchema)` to create a new message.
  */
 export const ListApiKeysResponseSchema: GenMessage<ListApiKeysResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 16);
+  messageDesc(file_dcnr_v1_inference, 22);
 
 /**
  * @generated from message dcnr.v1.DeleteApiKeyRequest
@@ -524,7 +691,7 @@ export type DeleteApiKeyRequest = Message<"dcnr.v1.DeleteApiKeyRequest"> & {
  * Use `create(DeleteApiKeyRequestSchema)` to create a new message.
  */
 export const DeleteApiKeyRequestSchema: GenMessage<DeleteApiKeyRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 17);
+  messageDesc(file_dcnr_v1_inference, 23);
 
 /**
  * @generated from message dcnr.v1.DeleteApiKeyResponse
@@ -537,7 +704,7 @@ export type DeleteApiKeyResponse = Message<"dcnr.v1.DeleteApiKeyResponse"> & {
  * Use `create(DeleteApiKeyResponseSchema)` to create a new message.
  */
 export const DeleteApiKeyResponseSchema: GenMessage<DeleteApiKeyResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 18);
+  messageDesc(file_dcnr_v1_inference, 24);
 
 /**
  * Models that are served: trained states placed on PNodes that answer. Served by orchestrators.
@@ -554,6 +721,26 @@ export const InferenceService: GenService<{
     methodKind: "unary";
     input: typeof ServeModelRequestSchema;
     output: typeof ServeModelResponseSchema;
+  },
+  /**
+   * A model that was trained elsewhere: its definition and the states of its VNodes, uploaded as blobs before.
+   *
+   * @generated from rpc dcnr.v1.InferenceService.RegisterModel
+   */
+  registerModel: {
+    methodKind: "unary";
+    input: typeof RegisterModelRequestSchema;
+    output: typeof RegisterModelResponseSchema;
+  },
+  /**
+   * Everything that is needed to write a session's or a model's weights to files.
+   *
+   * @generated from rpc dcnr.v1.InferenceService.DescribeState
+   */
+  describeState: {
+    methodKind: "unary";
+    input: typeof DescribeStateRequestSchema;
+    output: typeof DescribeStateResponseSchema;
   },
   /**
    * @generated from rpc dcnr.v1.InferenceService.StopModel

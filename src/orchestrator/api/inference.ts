@@ -1,0 +1,141 @@
+// InferenceService: models, generation, forward passes, API keys.
+
+import { fail } from "../../core/errors.ts";
+import { parseSha256 } from "../../core/ids.ts";
+import { parseManifest } from "../../data/manifest.ts";
+import { InferenceService } from "../../protocol/gen/dcnr/v1/inference_pb.ts";
+import { type ServedService, service } from "../../protocol/network.ts";
+import { type DatasetRecord, datasetKey } from "../datasets.ts";
+import type { Parts } from "../parts.ts";
+import { key, type SessionRecord, type StoredState } from "../records.ts";
+import type { Gateway } from "../serving/gateway.ts";
+import type { ApiKeys, KeyRecord } from "../serving/keys.ts";
+import {
+  findModel,
+  findState,
+  listModels,
+  type ModelRecord,
+  registerModel,
+  serveModel,
+  stopModel,
+} from "../serving/models.ts";
+import { maxTokensDefault, stopWordLengthMax, stopWordsMax } from "../serving/text.ts";
+import { samplesAsTensor } from "./samples.ts";
+
+const downloadLifetimeMs = 60 * 60_000;
+
+export function inferenceService(parts: Parts, gateway: Gateway, keys: ApiKeys): ServedService {
+  return service(InferenceService, {
+    serveModel: async (request) => ({ model: view(parts, await serveModel(parts, request)) }),
+    registerModel: async (request) => ({ model: view(parts, await registerModel(parts, request)) }),
+    stopModel: async ({ name }) => {
+      await stopModel(parts, name);
+      return {};
+    },
+    listModels: async () => ({ models: (await listModels(parts)).map((model) => view(parts, model)) }),
+    describeState: async ({ source }) => {
+      const { definition, network, step, states, tokenizer } = await findState(parts, source);
+      return {
+        definition: await parts.compiled.text(definition),
+        network,
+        step: BigInt(step),
+        states: await Promise.all(
+          Object.entries(states).map(async ([vnode, state]) => ({ vnode, blob: await granted(parts, state) })),
+        ),
+        ...(tokenizer
+          ? { tokenizer: await granted(parts, { hash: parseSha256(tokenizer, "the tokenizer"), bytes: 0 }) }
+          : {}),
+      };
+    },
+    generate: async function* (request, context) {
+      if (request.stop.length > stopWordsMax || request.stop.some((word) => word.length > stopWordLengthMax))
+        fail("invalid_argument", `at most ${stopWordsMax} stop words of ${stopWordLengthMax} characters are taken`);
+      const { sampling } = request;
+      const pieces = gateway.generate(
+        {
+          model: request.model,
+          prompt: request.tokens.length > 0 ? request.tokens : request.prompt,
+          maxTokens: request.maxTokens || maxTokensDefault,
+          sampling: {
+            temperature: sampling?.temperature ?? 0,
+            topK: sampling?.topK ?? 0,
+            topP: sampling?.topP || 1,
+            repetitionPenalty: sampling?.repetitionPenalty || 1,
+            seed: Number(sampling?.seed ?? 0n),
+          },
+          stop: request.stop,
+        },
+        context.signal,
+      );
+      for await (const piece of pieces) yield { ...piece, tokens: [...piece.tokens], finish: piece.finish ?? "" };
+    },
+    forward: async ({ model: name, inputs, dataset, split, start, count }) => {
+      const model = await findModel(parts, name);
+      const given =
+        dataset === ""
+          ? inputs
+          : {
+              inputs: await referenced(parts, dataset, {
+                split,
+                start: Number(start),
+                count: Math.max(1, count),
+                context: model.context,
+              }),
+            };
+      return (await gateway.forward(model, given as never)) as { outputs: Record<string, never> };
+    },
+    createApiKey: async ({ name, scopes, requestsPerMinute }) => {
+      const { key: made, secret } = await keys.create(name, scopes, requestsPerMinute);
+      return { key: keyView(made), secret };
+    },
+    listApiKeys: async () => ({ keys: (await keys.list()).map(keyView) }),
+    deleteApiKey: async ({ id }) => {
+      await keys.delete(id);
+      return {};
+    },
+  });
+}
+
+async function granted({ context }: Parts, { hash, bytes }: StoredState) {
+  const size = bytes || ((await context.blobs.size(hash)) ?? fail("data_loss", `the blob ${hash} is gone`));
+  const { url, headers } = await context.blobs.grant("download", hash, size, downloadLifetimeMs);
+  return { hash, bytes: BigInt(size), url, headers: { ...headers } };
+}
+
+async function referenced(
+  { context }: Parts,
+  dataset: string,
+  which: { split: string; start: number; count: number; context: number },
+) {
+  const record = await context.mirror.read<DatasetRecord>(datasetKey(dataset));
+  if (!record) fail("not_found", `there is no dataset ${dataset}: dcnr dataset list shows them`);
+  const manifest = parseManifest(new TextDecoder().decode(await context.blobs.get(record.hash)));
+  return samplesAsTensor(context.blobs, manifest, which);
+}
+
+function keyView({ id, name, scopes, requestsPerMinute, createdWallMs }: KeyRecord) {
+  return { id, name, scopes: [...scopes], requestsPerMinute, createdWallMs: BigInt(createdWallMs) };
+}
+
+function view(parts: Parts, model: ModelRecord) {
+  const sessions = model.sessions.map((id) => parts.context.mirror.get<SessionRecord>(key.session(id)));
+  const waiting = sessions.find((session) => session?.status === "waiting");
+  const placed = sessions.filter(
+    (session) => session && parts.assignments.locations(session).length >= session.vnodes.length,
+  );
+  const status =
+    model.sessions.length === 0 ? "stopped" : waiting ? "waiting" : placed.length > 0 ? "ready" : "placing";
+  return {
+    name: model.name,
+    status,
+    reason: waiting?.reason ?? "",
+    source: model.source,
+    network: model.network,
+    parameters: BigInt(model.parameters),
+    context: model.context,
+    vocabulary: model.vocabulary,
+    hasTokenizer: model.tokenizer !== "",
+    replicas: model.sessions.length,
+    createdWallMs: BigInt(model.createdWallMs),
+  };
+}
