@@ -60,6 +60,13 @@ export function policyFor(
   };
 }
 
+/** Where a VNode failed is better than nowhere: it may have been the moment, and a few failures end the session. */
+function placeAnywhere(plan: PlacementPlan, { fleet }: Capacity, policy: Policy): Placement {
+  const placement = place(plan, fleet, policy);
+  if (!placement.unplaced.some(({ vnode }) => policy.avoid.has(vnode))) return placement;
+  return place(plan, fleet, { ...policy, avoid: new Map() });
+}
+
 /** Decides and writes; returns what could not be placed. */
 export async function replace(
   context: Context,
@@ -69,7 +76,7 @@ export async function replace(
   plan: PlacementPlan,
   policy: Policy,
 ): Promise<Placement> {
-  const placement = place(plan, capacity.fleet, policy);
+  const placement = placeAnywhere(plan, capacity, policy);
   if (placement.decisions.length > 0 && !(await agreeOnNumerics(context, session, placement.numericsClass)))
     return { ...placement, decisions: [] };
   const decisions = new Map<VNodeId, Decision[]>();
