@@ -83,12 +83,6 @@ export class Mirror {
     for (const kind of mirroredKinds) await this.#refreshPrefix(`${kind}/`);
   }
 
-  /** Lists the records under a prefix from the store itself, for decisions that a stale view must not make. */
-  async fresh<T extends object>(prefix: string): Promise<T[]> {
-    await this.#refreshPrefix(prefix);
-    return this.under<T>(prefix);
-  }
-
   async #refreshPrefix(prefix: string): Promise<void> {
     const began = this.#applications;
     const seen = new Set<string>();

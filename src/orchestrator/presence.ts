@@ -63,6 +63,12 @@ export class Presence {
     return [this.#context.address, ...others.map((seen) => seen.record.address).sort()];
   }
 
+  others(): { readonly id: string; readonly address: string }[] {
+    return Array.from(this.#seen.values())
+      .filter((seen) => seen.record.id !== this.#context.id && !this.#expired(seen))
+      .map(({ record: { id, address } }) => ({ id, address }));
+  }
+
   ids(): string[] {
     const others = Array.from(this.#seen.values()).filter((seen) => !this.#expired(seen));
     return Array.from(new Set([this.#context.id as string, ...others.map((seen) => seen.record.id as string)])).sort();

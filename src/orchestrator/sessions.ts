@@ -69,7 +69,6 @@ function newRecord(
     vnodes: plan.vnodes.map((vnode) => vnode.id),
     line: 0,
     lineBefore: 0,
-    backs: 0,
     stepRoot: "",
     numericsClass: "",
     createdWallMs: parts.context.world.clock.wallMs(),

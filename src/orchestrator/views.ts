@@ -11,6 +11,7 @@ import type { Capacity } from "./capacity.ts";
 import type { Context } from "./context.ts";
 import type { Controller } from "./controller.ts";
 import type { Metrics } from "./metrics.ts";
+import type { Peers } from "./peers.ts";
 import { key, type PNodeRecord, type SessionRecord, type VNodeRecord } from "./records.ts";
 import type { Registry } from "./registry.ts";
 import { afterUptime, meanSecondsBetweenFailures } from "./reliability.ts";
@@ -25,6 +26,7 @@ export interface ViewParts {
   readonly capacity: Capacity;
   readonly controller: Controller;
   readonly metrics: Metrics;
+  readonly peers: Peers;
 }
 
 /** Waiting that lasts less is how a pipeline breathes. */
@@ -133,10 +135,18 @@ export class Views {
     const record = this.#context.mirror.get<VNodeRecord>(key.vnode(session, vnode));
     let best: (Progress & { readonly pnode: PNodeId }) | undefined;
     for (const member of record?.members ?? []) {
-      const progress = this.#parts.registry.attachments.get(member.pnode)?.progress.get(`${session}/${vnode}`);
+      const progress = this.#heard(member.pnode, session, vnode);
       if (progress && (!best || progress.step > best.step)) best = { ...progress, pnode: member.pnode };
     }
     return best;
+  }
+
+  /** From the PNode itself if it is attached here, else from the orchestrator that it is attached to. */
+  #heard(pnode: PNodeId, session: string, vnode: string): Progress | undefined {
+    const attachment = this.#parts.registry.attachments.get(pnode);
+    return attachment
+      ? attachment.progress.get(`${session}/${vnode}`)
+      : this.#parts.peers.progress(pnode, session, vnode);
   }
 
   waits(record: SessionRecord): WaitView[] {
@@ -191,6 +201,7 @@ export class Views {
 
   pnode(record: PNodeRecord): PNodeView {
     const attachment = this.#parts.registry.attachments.get(record.id);
+    const state = attachment ?? this.#parts.peers.state(record.id);
     const onlineMs = attachment ? this.#context.world.clock.monotonicMs() - attachment.onlineSinceMs : 0;
     const history = afterUptime(record.history, onlineMs);
     const { facts, limits } = record;
@@ -222,14 +233,14 @@ export class Views {
       provider: record.provider,
       pricePerHour: record.pricePerHour,
       trust: record.trust,
-      load: attachment?.load ?? 0,
-      memoryUsedBytes: BigInt(attachment?.memoryUsedBytes ?? 0),
+      load: state?.load ?? 0,
+      memoryUsedBytes: BigInt(Math.round(state?.memoryUsedBytes ?? 0)),
       vnodes: this.#parts.capacity.vnodesOn(record.id).size,
       reliability: history.reliability,
       failures: BigInt(history.failures),
       meanSecondsBetweenFailures: meanSecondsBetweenFailures(history) ?? 0,
       uptimeSeconds: history.uptimeMs / 1000,
-      temperatureCelsius: attachment?.temperatureCelsius ?? 0,
+      temperatureCelsius: state?.temperatureCelsius ?? 0,
       detail: record.detail,
       warnings,
     };
@@ -249,7 +260,7 @@ export class Views {
     if (record.members.length === 0)
       return [{ ...base, phase: isLive(session) ? "unplaced" : session.status, detail: unplaced?.reason ?? "" }];
     return record.members.map((member, replica) => {
-      const progress = this.#parts.registry.attachments.get(member.pnode)?.progress.get(`${session.id}/${id}`);
+      const progress = this.#heard(member.pnode, session.id, id);
       return {
         ...base,
         pnode: member.pnode,

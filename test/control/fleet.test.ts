@@ -34,15 +34,20 @@ describe("several orchestrators on one store", () => {
   it("serve the same session whoever is asked", async () => {
     const stage = new Stage();
     const nodes = await threeOrchestrators(stage, 3);
-    const session = await stage.session({}, "o1");
+    const session = await stage.session({ steps: 1_000n }, "o1");
     await stage.until("it is hosted", () => nodes.reduce((sum, one) => sum + one.hosted.size, 0) >= 3);
     for (const name of ["o2", "o3"]) {
       const reply = await stage.call(SessionService.method.getSession, { id: session }, name);
       assert.equal(reply.session?.id, session);
       const { pnodes } = await stage.call(FleetService.method.listPNodes, {}, name);
       assert.equal(pnodes.length, 3);
+      await stage.call(FleetService.method.listVNodes, { session }, name);
     }
-    await stage.untilRecord("the session is done", `session/${session}`, isDone);
+    await stage.pass(2_500);
+    // Each hears of one PNode only, and learns the rest from the others once somebody has asked.
+    const { vnodes } = await stage.call(FleetService.method.listVNodes, { session }, "o3");
+    assert.deepEqual(new Set(vnodes.map((one) => one.phase)), new Set(["computing"]));
+    assert.equal(new Set(vnodes.map((one) => one.pnode)).size, 3);
     await stage.stop();
   });
 
