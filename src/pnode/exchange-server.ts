@@ -135,6 +135,8 @@ class ExchangeStream {
     const session = named.session as SessionId;
     const receiver = directory.find(session, delivery.to as VNodeId);
     if (receiver === undefined) return { verdict: Verdict.MOVED, detail: `VNode ${delivery.to} is not here` };
+    if (receiver.admit(name, delivery.hash) === "loading")
+      return { verdict: Verdict.WAIT, detail: "the VNode is loading its state and will ask" };
     const expected = receiver.expects(name);
     const wire = fromDataType(delivery.dtype);
     if (expected === undefined || expected.from !== delivery.from)

@@ -31,6 +31,8 @@ export interface HostShared {
   readonly onFenced: (assignment: Assignment) => void;
   /** Hears of lines that came with an answer. */
   readonly onLine: (session: SessionId, line: number, turn: number) => void;
+  /** New for each life of any VNode: one that ends may still hold its graphs while the next begins. */
+  readonly lifeNumber: () => number;
   /** Sends a heartbeat and waits a while until it is acknowledged. */
   readonly flush: () => Promise<void>;
 }

@@ -43,7 +43,6 @@ export class VNodeHost implements Receiver {
   #line = 0;
   #stepMs = 0;
   #computedMs = 0;
-  #lives = 0;
 
   constructor(shared: HostShared, assignment: Assignment) {
     this.#shared = shared;
@@ -120,7 +119,12 @@ export class VNodeHost implements Receiver {
       while (!signal.aborted) {
         try {
           const { session, vnode } = this.#assignment;
-          const life = await openLife(this.#shared, this.#assignment, `${session}/${vnode}/${++this.#lives}`, signal);
+          const life = await openLife(
+            this.#shared,
+            this.#assignment,
+            `${session}/${vnode}/${this.#shared.lifeNumber()}`,
+            signal,
+          );
           if (life !== undefined) this.#begin(life);
           break;
         } catch (error) {

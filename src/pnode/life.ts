@@ -69,7 +69,7 @@ export async function openLife(
     schedule: context.schedule,
     line,
     parallel,
-    persistsPendingMax: pendingMax(shared.bounds.snapshotBytesMax, file?.byteLength ?? 0),
+    persistsPendingMax: pendingMax(shared.bounds.snapshotBytesMax, compute.state.bytes),
     ...(shared.rules && { rules: shared.rules }),
   });
   const progress = { hashes: [], start: line, persisting: Promise.resolve() };

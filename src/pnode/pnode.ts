@@ -52,9 +52,6 @@ export async function startPNode(options: PNodeOptions, dependencies: PNodeDepen
   return node;
 }
 
-/** A session that nothing is hosted of any more is forgotten this much later. */
-const sessionsKeptMax = 64;
-
 class HostingNode implements PNode, Directory {
   readonly id: PNodeId;
   readonly #options: PNodeOptions;
@@ -82,6 +79,7 @@ class HostingNode implements PNode, Directory {
   #server: Server | undefined;
   #address = "";
   #leaving = false;
+  #lives = 0;
   #leaveGranted: () => void = () => {};
 
   constructor(options: PNodeOptions, dependencies: PNodeDependencies) {
@@ -148,6 +146,7 @@ class HostingNode implements PNode, Directory {
       session: (session) => this.#session(session),
       onFenced: (assignment) => this.#onFenced(assignment),
       onLine: (session, line, turn) => this.#lineAdvanced(session, line, turn),
+      lifeNumber: () => ++this.#lives,
       flush: () => this.#attachment.flush(),
     };
   }
@@ -259,8 +258,9 @@ class HostingNode implements PNode, Directory {
     this.#hosts.delete(key);
     this.#tasks.run(`stop VNode ${vnode}`, () => host.stop());
     const stillUsed = [...this.#hosts.values()].some((other) => other.assignment.session === session);
-    if (!stillUsed && this.#sessions.size > sessionsKeptMax) this.#sessions.delete(session);
-    if (!stillUsed) this.#resolver.forget(session);
+    if (stillUsed) return;
+    this.#sessions.delete(session);
+    this.#resolver.forget(session);
   }
 
   #onFenced({ session, vnode, epoch }: Assignment): void {

@@ -62,9 +62,6 @@ export class Resolver {
     const before = new Map(known.vnodes);
     // The list is whole: who is not in it is nowhere.
     known.vnodes.clear();
-    const before = new Map(known.vnodes);
-    // The list is whole: who is not in it is nowhere.
-    known.vnodes.clear();
     for (const [vnode, places] of Map.groupBy(locations, (location) => location.vnode as VNodeId)) {
       const next = places
         .map(({ epoch, pnode, address, replica }) => ({ epoch: Number(epoch), pnode, address, replica }))

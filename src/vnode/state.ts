@@ -36,6 +36,11 @@ export class VNodeState {
     return memory;
   }
 
+  /** About what a snapshot takes. */
+  get bytes(): number {
+    return 4 * this.#layout.weightLength * this.#parts.size;
+  }
+
   initialise(seed: number): void {
     for (const parameter of this.#plan.parameters)
       fillInitial(parameter, this.tensors.get(parameter.name)!.data as Float32Array, seed, this.#plan.id);
