@@ -33,7 +33,6 @@ import { Mirror } from "./mirror.ts";
 import { Orphans } from "./orphans.ts";
 import type { Parts } from "./parts.ts";
 import { Peers } from "./peers.ts";
-import { Peers } from "./peers.ts";
 import { Presence } from "./presence.ts";
 import { Registry } from "./registry.ts";
 import { Gateway } from "./serving/gateway.ts";
