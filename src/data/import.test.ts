@@ -29,9 +29,9 @@ function stdinOf(content: string | Uint8Array, pieceBytes = 7): SourceAccess {
   };
 }
 
-async function imported(request: Omit<ImportRequest, "source">, content: string | Uint8Array, shardBytes?: number) {
+async function imported(request: Omit<ImportRequest, "source">, content: string | Uint8Array, pieceBytes = 7) {
   const blobs = testBlobs();
-  const manifest = await importDataset({ source: "-", ...request }, stdinOf(content), { blobs, shardBytes });
+  const manifest = await importDataset({ source: "-", ...request }, stdinOf(content, pieceBytes), { blobs });
   return { blobs, manifest };
 }
 
@@ -60,7 +60,7 @@ describe("importing text", () => {
 
   it("cuts a text without line ends between characters", async () => {
     const text = "é漢🐋".repeat(200_000);
-    const { manifest, blobs } = await imported({ format: "text" }, text);
+    const { manifest, blobs } = await imported({ format: "text" }, text, 1021);
     const pieces = await textsOf(manifest, blobs);
     assert.equal(pieces.length, 2);
     assert.equal(pieces.join(""), text);
