@@ -56,6 +56,8 @@ export interface OrchestratorOptions {
   readonly timings?: Partial<Timings>;
   /** False behind a proxy on the same machine: then local callers need API keys too. */
   readonly trustLoopback?: boolean;
+  /** False lets everybody in without an API key: for simulations, whose callers have no addresses. */
+  readonly guard?: boolean;
   /** Served on the same port, beside blobs: the dashboard, the OpenAI-compatible API. */
   readonly http?: HttpHandler;
 }
@@ -109,15 +111,16 @@ export async function startOrchestrator(
   const { parts, orphans } = assemble(context, network);
   const keys = new ApiKeys(mirror.store, world, options.trustLoopback ?? true);
   const gateway = new Gateway(parts, network);
+  const protect = options.guard === false ? (served: ServedService) => served : guarded;
   const services = [
     systemService(parts),
     healthService(() => !tasks.stopped, world.timers),
     pnodeService(parts),
     fleetService(parts),
     ...[networkService, sessionService, datasetService, vocabularyService].map((make) =>
-      guarded(make(parts), keys, "train"),
+      protect(make(parts), keys, "train"),
     ),
-    guarded(inferenceService(parts, gateway, keys), keys, "generate"),
+    protect(inferenceService(parts, gateway, keys), keys, "generate"),
   ];
   const blobHttp = blobHttpHandler(blobs);
   const openAi = openAiHandler({ world, generator: gateway, keys });

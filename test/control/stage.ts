@@ -76,7 +76,7 @@ export class Stage {
     const host = this.world.start(name);
     const address = addressOf(name);
     const starting = startOrchestrator(
-      { listen: address, id: name, software: "test", timings },
+      { listen: address, id: name, software: "test", timings, guard: false },
       {
         world: host.world,
         network: this.fabric.network(host),
