@@ -10,7 +10,7 @@ import { NetworkService } from "../src/protocol/gen/dcnr/v1/network_pb.ts";
 import { type Session, SessionService } from "../src/protocol/gen/dcnr/v1/session_pb.ts";
 import type { Network, RequestInit, ResponseOf, UnaryMethod } from "../src/protocol/network.ts";
 import type { SimulatedBlobs } from "./blobs.ts";
-import { type Scenario, type ScenarioData, samplesOf, tokensOf } from "./scenarios.ts";
+import { type Scenario, type ScenarioData, samplesOf, sessionSeed, tokensOf } from "./scenarios.ts";
 import type { Host } from "./world.ts";
 
 export interface SessionPolicy {
@@ -90,7 +90,7 @@ function settingsOf(scenario: Scenario, policy: SessionPolicy) {
     steps: BigInt(scenario.steps),
     batch: scenario.batch,
     microbatches: scenario.microbatches,
-    seed: 7n,
+    seed: BigInt(sessionSeed),
     numerics: "reference",
     checkpointEvery: policy.checkpointEvery,
     replicas: policy.replicas,

@@ -21,6 +21,8 @@ export interface Mutant {
   readonly fault: string;
   /** What at least one of a few dozen seeds must show. */
   readonly shows: readonly ViolationKind[];
+  /** For faults that show in rare worlds only; 100 otherwise. */
+  readonly seedsMax?: number;
   /** Rules of the VNode's process that are off. */
   readonly rules?: Partial<Rules>;
   /** Rules of the PNode around it that are off. */

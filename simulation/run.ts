@@ -45,6 +45,9 @@ export interface RunOptions {
 /** After the faults have ended a session gets this much virtual time; more is a hang. */
 const patienceMs = 300_000;
 
+/** What one step may add while the disk is still writing. */
+const retainedSlackBytes = 1_000;
+
 /** What a seed draws: network, fleet, policy, speeds and faults. */
 export function drawRun(seed: number): RunSettings {
   const chance = new SeededChance(seed, "run");
@@ -87,16 +90,22 @@ export function baselineOf(scenario: Scenario): Promise<Result> {
   return computed;
 }
 
-export async function undisturbed(scenario: Scenario, fleet: Fleet, policy: SessionPolicy): Promise<Result> {
-  const calm = {
-    computeMs: 5,
-    delayMs: 1,
-    windowBytes: 1_000_000,
-    retainedBytesMax: 1_000_000,
-    vnodesPerPNode: 100,
-    plan: noFaults(1),
-  };
-  const run = new NetworkRun(1, { scenario, fleet, policy, ...calm }, undefined, {});
+const calm = {
+  computeMs: 5,
+  delayMs: 1,
+  windowBytes: 1_000_000,
+  retainedBytesMax: 1_000_000,
+  vnodesPerPNode: 100,
+  plan: noFaults(1),
+};
+
+export async function undisturbed(
+  scenario: Scenario,
+  fleet: Fleet,
+  policy: SessionPolicy,
+  other: Partial<RunSettings> = {},
+): Promise<Result> {
+  const run = new NetworkRun(1, { scenario, fleet, policy, ...calm, ...other }, undefined, {});
   const [violation] = (await run.finish()).violations;
   if (violation !== undefined) throw new Error(`the undisturbed run of ${scenario.name} failed: ${violation.message}`);
   return run.result;
@@ -224,6 +233,14 @@ export class NetworkRun {
   /** What a PNode says on its stream to an orchestrator. */
   #told({ event }: Pick<AttachRequest, "event">): void {
     if (event?.case !== "heartbeat") return;
+    const { world, retainedBytesMax } = this.#site;
+    const usedBytes = Number(event.value.memoryUsedBytes ?? 0n);
+    if (usedBytes > 2 * retainedBytesMax + retainedSlackBytes)
+      this.#violations.add(
+        "memory",
+        world.time.nowMs,
+        `a PNode retains ${usedBytes} bytes, its bound is ${retainedBytesMax}`,
+      );
     for (const { name, step, value, vnode } of event.value.metrics ?? [])
       this.#metricChecker.reported(this.#site.world.time.nowMs, vnode, name, Number(step), value);
   }

@@ -21,6 +21,9 @@ export type ScenarioData =
   | { readonly kind: "tensors"; readonly fields: readonly FieldSpec[]; readonly samples: number }
   | { readonly kind: "tokens"; readonly tokens: number; readonly vocabulary: number };
 
+/** Decides initial weights, dropout and the order of samples in every scenario. */
+export const sessionSeed = 7;
+
 const classes: ScenarioData = {
   kind: "tensors",
   samples: 20,

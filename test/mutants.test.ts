@@ -1,0 +1,38 @@
+// A checker that catches nothing is worth nothing: each deliberate fault must show within a bounded number of seeds.
+
+import assert from "node:assert/strict";
+import { availableParallelism } from "node:os";
+import { test } from "node:test";
+import { mutants } from "../simulation/mutants.ts";
+import { simulateSeeds } from "../simulation/pool.ts";
+import type { VNodeId } from "../src/core/ids.ts";
+import { recoveryLine } from "../src/orchestrator/line.ts";
+import type { SessionRecord, VNodeRecord } from "../src/orchestrator/records.ts";
+
+const workers = Math.max(1, availableParallelism());
+
+for (const [name, { fault, shows, seedsMax = 100 }] of Object.entries(mutants))
+  test(`the simulator notices when ${fault}`, async (context) => {
+    const seeds = Array.from({ length: seedsMax }, (_, index) => index + 1);
+    const report = await simulateSeeds({ seeds, workers, mutant: name, failuresMax: 1 });
+    const [failure] = report.failures;
+    assert.ok(failure, `${seedsMax} seeds held although ${fault}`);
+    context.diagnostic(`${report.seeds} seeds; ${failure.violations[0]?.kind}: ${failure.violations[0]?.message}`);
+    assert.ok(
+      failure.violations.some(({ kind }) => shows.includes(kind)),
+      `seed ${failure.seed} shows ${failure.violations[0]?.kind}, expected ${shows.join(" or ")}`,
+    );
+  });
+
+test("there are at least 15 of them", () => assert.ok(Object.keys(mutants).length >= 15));
+
+test("the line is not the minimum of the newest durable steps where a VNode misses that step", () => {
+  const record = (...steps: number[]) =>
+    ({ durable: Object.fromEntries(steps.map((step) => [step, {}])) }) as unknown as VNodeRecord;
+  const session = { vnodes: ["a", "b"], line: 0 } as unknown as SessionRecord;
+  const records = new Map([
+    ["a" as VNodeId, record(2, 4)],
+    ["b" as VNodeId, record(2, 6)],
+  ]);
+  assert.equal(recoveryLine(session, records), 2);
+});
