@@ -2,10 +2,10 @@
 // becomes depend on its state and on the named messages alone; the order of events changes only when things happen.
 
 import { assert, unreachable } from "../core/assert.ts";
-import type { VNodeId } from "../core/ids.ts";
 import type { PlanEdge } from "../network/plan.ts";
-import type { Effect, Measures, PortGradient, ProcessEvent, Verdict } from "./effects.ts";
+import type { Effect, Measures, ProcessEvent, Verdict } from "./effects.ts";
 import { type Admission, Inbox } from "./inbox.ts";
+import { Listening, type Missing, sourceKey } from "./listening.ts";
 import { type MessageName, type Sealed, wholeStep } from "./names.ts";
 import { Outbox } from "./outbox.ts";
 import type { Role } from "./role.ts";
@@ -37,9 +37,8 @@ export class Process<Payload, Asker> {
   readonly #rules: Rules;
   readonly #inbox: Inbox<Payload>;
   readonly #outbox: Outbox<Payload>;
+  readonly #listening: Listening<Payload>;
   readonly #persisting = new Set<number>();
-  /** Edges whose messages were sent before we listened, or were told to wait: they are asked for at once. */
-  readonly #pulled = new Set<string>();
   #effects: Effect<Payload, Asker>[] = [];
   #step: number;
   #line: number;
@@ -59,7 +58,7 @@ export class Process<Payload, Asker> {
     this.#inbox = new Inbox(options.role, options.schedule);
     this.#outbox = new Outbox(options.line);
     this.#work = new StepWork(options.schedule, options.line, options.role);
-    for (const { key } of this.#sources()) this.#pulled.add(key);
+    this.#listening = new Listening(options.role, this.#inbox);
   }
 
   /** Updates applied so far. */
@@ -82,7 +81,7 @@ export class Process<Payload, Asker> {
 
   /** True while it asks for messages that were sent before it began to listen. */
   get catchingUp(): boolean {
-    return this.#options.line > 0 && this.#pulled.size > 0;
+    return this.#options.line > 0 && this.#listening.pulled.size > 0;
   }
 
   admit(name: MessageName, hash: string): Admission {
@@ -168,13 +167,13 @@ export class Process<Payload, Asker> {
     switch (admission) {
       case "wanted":
         if (payload === undefined) {
-          this.#pulled.add(sourceKey(name));
+          this.#listening.pulled.add(sourceKey(name));
           return "wait";
         }
         this.#inbox.store(name, { hash, payload }, from);
         return "stored";
       case "beyond":
-        this.#pulled.add(sourceKey(name));
+        this.#listening.pulled.add(sourceKey(name));
         return "wait";
       case "conflict": {
         const first = this.#inbox.witness(name);
@@ -195,35 +194,16 @@ export class Process<Payload, Asker> {
     }
   }
 
-  /** Everything that could arrive for the current step, by the edge and direction it comes on. */
-  #sources(): { key: string; whom: VNodeId; edge: PlanEdge; direction: "forward" | "backward" }[] {
-    const forward = [...this.#role.tiesIn, ...this.#role.activationsIn].map((edge) => ({
-      edge,
-      whom: edge.from,
-      direction: "forward" as const,
-    }));
-    const backward = [...this.#role.activationsOut, ...this.#role.tiesOut]
-      .filter((edge) => edge.gradient)
-      .map((edge) => ({ edge, whom: edge.to, direction: "backward" as const }));
-    return [...forward, ...backward].map((source) => ({ ...source, key: `${source.direction}/${source.edge.id}` }));
-  }
-
   /** Names of the current step that are still to come, by who sends them. */
-  missing(): { whom: VNodeId; key: string; names: MessageName[] }[] {
-    return this.#sources().flatMap(({ key, whom, edge, direction }) => {
-      const names = this.#work
-        .microbatchesNeeded(edge.kind, direction)
-        .map((microbatch) => ({ step: this.#step, microbatch, edge: edge.id, direction }))
-        .filter((name) => this.admit(name, "") === "wanted");
-      return names.length === 0 ? [] : [{ whom, key, names }];
-    });
+  missing(): readonly Missing[] {
+    return this.#listening.missing(this.#work);
   }
 
   #overdue(): void {
     if (this.#ended !== "no" || !this.#rules.ask) return;
     for (const { whom, key, names } of this.missing()) {
       // Asked and still not there: the neighbour has yet to compute it and will send it by itself from now on.
-      this.#pulled.delete(key);
+      this.#listening.pulled.delete(key);
       this.#emit({ kind: "ask", whom, names });
     }
   }
@@ -299,7 +279,7 @@ export class Process<Payload, Asker> {
     if (!this.#rules.retainFromLine) this.#collect(this.#step);
     if (!this.#rules.ask) return;
     for (const { whom, key, names } of this.missing())
-      if (this.#pulled.has(key)) this.#emit({ kind: "ask", whom, names });
+      if (this.#listening.pulled.has(key)) this.#emit({ kind: "ask", whom, names });
   }
 
   /** Starts whatever may start now: backward first, then forward, then evaluation, then what ends the step. */
@@ -332,45 +312,19 @@ export class Process<Payload, Asker> {
   }
 
   #startForward(microbatch: number, mode: "training" | "evaluation"): boolean {
-    const name = (edge: PlanEdge): MessageName => ({
-      step: this.#step,
-      microbatch: edge.kind === "tie" ? wholeStep : microbatch,
-      edge: edge.id,
-      direction: "forward",
-    });
-    const edges = [...this.#role.activationsIn, ...this.#role.tiesIn];
-    if (!edges.every((edge) => this.#inbox.has(name(edge)))) return false;
-    const inputs = new Map<string, Payload>();
-    for (const edge of edges) {
-      const payload = edge.kind === "tie" ? this.#inbox.peek(name(edge)) : this.#inbox.take(name(edge));
-      inputs.set(edge.toPort, payload as Payload);
-    }
+    const inputs = this.#listening.takeInputs(this.#step, microbatch);
+    if (inputs === undefined) return false;
     this.#work.beginForward(microbatch);
     this.#emit({ kind: "forward", step: this.#step, microbatch, mode, inputs });
     return true;
   }
 
   #startBackward(microbatch: number): boolean {
-    const edges = this.#role.activationsOut.filter((edge) => edge.gradient);
-    const gradients = this.#takeGradients(edges, microbatch);
+    const gradients = this.#listening.takeGradients(this.#role.activationsOut, this.#step, microbatch);
     if (gradients === undefined) return false;
     this.#work.beginBackward(microbatch);
     this.#emit({ kind: "backward", step: this.#step, microbatch, gradients });
     return true;
-  }
-
-  /** The gradients of all `edges` in their order, or undefined while one of them is missing. */
-  #takeGradients(edges: readonly PlanEdge[], microbatch: number): PortGradient<Payload>[] | undefined {
-    const named = edges.map((edge) => ({
-      edge,
-      name: { step: this.#step, microbatch, edge: edge.id, direction: "backward" as const },
-    }));
-    if (!named.every(({ name }) => this.#inbox.has(name))) return undefined;
-    return named.map(({ edge, name }) => ({
-      edge: edge.id,
-      port: edge.fromPort,
-      payload: this.#inbox.take(name) as Payload,
-    }));
   }
 
   /** What comes after the last microbatch: gradients of tied weights, the update, or the end. */
@@ -390,12 +344,10 @@ export class Process<Payload, Asker> {
     if (this.#rules.awaitEvaluation && !work.evaluationDone) return;
     if (checkpointDue(this.#schedule, this.#step + 1) && this.#persisting.size >= this.#options.persistsPendingMax)
       return;
-    const edges = this.#role.tiesOut.filter((edge) => edge.gradient);
-    const ties = this.#takeGradients(edges, wholeStep) ?? (this.#rules.awaitTies ? undefined : []);
+    const returned = this.#listening.takeGradients(this.#role.tiesOut, this.#step, wholeStep);
+    const ties = returned ?? (this.#rules.awaitTies ? undefined : []);
     if (ties === undefined) return;
-    // Tied weights of this step are not needed any more.
-    for (const edge of this.#role.tiesIn)
-      this.#inbox.take({ step: this.#step, microbatch: wholeStep, edge: edge.id, direction: "forward" });
+    this.#listening.dropTies(this.#step);
     work.begin("update");
     this.#emit({ kind: "update", step: this.#step, ties });
   }
@@ -418,8 +370,4 @@ export class Process<Payload, Asker> {
   #emit(effect: Effect<Payload, Asker>): void {
     this.#effects.push(effect);
   }
-}
-
-function sourceKey(name: MessageName): string {
-  return `${name.direction}/${name.edge}`;
 }
