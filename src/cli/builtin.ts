@@ -7,8 +7,15 @@ import type { BlobSink } from "../data/build.ts";
 import { type Manifest, manifestText } from "../data/manifest.ts";
 import type { Output } from "./output.ts";
 
+/** As many tokens as examples/gpt-demo.yaml takes. */
+const demoVocabulary = 512;
+
 const builders: Record<string, (blobs: BlobSink) => Promise<Manifest>> = {
   mnist: async (blobs) => (await import("../data/mnist.ts")).buildMnist(blobs),
+  "moby-dick": async (blobs) => {
+    const { buildMobyDickTokens } = await import("../data/moby-dick.ts");
+    return (await buildMobyDickTokens(blobs, demoVocabulary)).manifest;
+  },
 };
 
 export const builtinNames = Object.keys(builders);

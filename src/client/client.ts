@@ -5,6 +5,12 @@ import { DcnrError } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
 import { type Dataset, DatasetService, type Vocabulary, VocabularyService } from "../protocol/gen/dcnr/v1/data_pb.ts";
 import { FleetService, type PNode, type VNode } from "../protocol/gen/dcnr/v1/fleet_pb.ts";
+import {
+  type ForwardRequestSchema,
+  InferenceService,
+  type Model,
+  type Sampling,
+} from "../protocol/gen/dcnr/v1/inference_pb.ts";
 import { type Network as NetworkInfo, NetworkService } from "../protocol/gen/dcnr/v1/network_pb.ts";
 import { type Session, SessionService, type SessionSettingsSchema } from "../protocol/gen/dcnr/v1/session_pb.ts";
 import { SystemService } from "../protocol/gen/dcnr/v1/system_pb.ts";
@@ -16,6 +22,25 @@ export interface ConnectOptions {
   /** How bytes are sent to blob addresses; the global fetch unless told otherwise. */
   readonly fetch: typeof globalThis.fetch;
 }
+
+export interface GenerateOptions
+  extends Partial<Pick<Sampling, "temperature" | "topK" | "topP" | "repetitionPenalty">> {
+  readonly maxTokens?: number;
+  readonly stop?: readonly string[];
+  readonly seed?: number;
+  readonly signal?: AbortSignal;
+}
+
+export interface GeneratedPiece {
+  readonly text: string;
+  readonly tokens: number[];
+  /** Empty until the last piece: "stop" or "length". */
+  readonly finish: string;
+  readonly promptTokens: number;
+  readonly generatedTokens: number;
+}
+
+export type ForwardInit = Omit<MessageInitShape<typeof ForwardRequestSchema>, "$typeName" | "model">;
 
 export type SessionSettingsInit = MessageInitShape<typeof SessionSettingsSchema>;
 
@@ -159,6 +184,51 @@ export class Client {
       );
     return new Uint8Array(await response.arrayBuffer());
   }
+
+  readonly models = {
+    serve: async (source: string, options: { name?: string; replicas?: number } = {}): Promise<Model> => {
+      const method = InferenceService.method.serveModel;
+      const request = { source, name: options.name ?? "", replicas: options.replicas ?? 1 };
+      return (await this.network.call(this.address, method, request)).model!;
+    },
+    register: async (model: {
+      name: string;
+      definition: string;
+      states: Record<string, string>;
+      tokenizer?: string;
+    }) => {
+      const method = InferenceService.method.registerModel;
+      return (await this.network.call(this.address, method, model)).model!;
+    },
+    list: async (): Promise<Model[]> =>
+      (await this.network.call(this.address, InferenceService.method.listModels, {})).models,
+    stop: (name: string) => this.network.call(this.address, InferenceService.method.stopModel, { name }),
+    /** Definition and state blobs of a session or model, with addresses to download them from. */
+    describe: (source: string) => this.network.call(this.address, InferenceService.method.describeState, { source }),
+    forward: (model: string, request: ForwardInit) =>
+      this.network.call(this.address, InferenceService.method.forward, { ...request, model }, { timeoutMs: 60_000 }),
+  };
+
+  /** An answer as it is generated: pieces of text, the last one with a reason why it ended. */
+  generate(model: string, prompt: string | number[], options: GenerateOptions = {}): AsyncIterable<GeneratedPiece> {
+    const { maxTokens = 128, stop = [], signal, ...sampling } = options;
+    const { seed = 0, ...rest } = sampling;
+    const request = {
+      model,
+      ...(typeof prompt === "string" ? { prompt } : { tokens: prompt }),
+      maxTokens,
+      stop: [...stop],
+      sampling: { ...rest, seed: BigInt(seed) },
+    };
+    return this.network.watch(this.address, InferenceService.method.generate, request, { signal });
+  }
+
+  readonly keys = {
+    create: (name: string, scopes: string[], requestsPerMinute = 0) =>
+      this.network.call(this.address, InferenceService.method.createApiKey, { name, scopes, requestsPerMinute }),
+    list: async () => (await this.network.call(this.address, InferenceService.method.listApiKeys, {})).keys,
+    delete: (id: string) => this.network.call(this.address, InferenceService.method.deleteApiKey, { id }),
+  };
 
   readonly fleet = {
     pnodes: (): Promise<PNode[]> =>

@@ -1,0 +1,27 @@
+// `dcnr serve`: places a trained state on PNodes that answer.
+
+import type { Command } from "../command.ts";
+import { connectionOptions, withClient } from "../connection.ts";
+import { showModels } from "../models.ts";
+
+export const command: Command = {
+  summary: "Serve the newest state of a session, or an imported model, under a name.",
+  positionals: [{ name: "SOURCE" }],
+  options: {
+    ...connectionOptions,
+    name: { type: "string", value: "NAME", summary: "name of the model (default: the network's)" },
+    replicas: { type: "number", summary: "copies of the model to balance requests over", default: 1 },
+  },
+  examples: ["dcnr serve gpt-demo-3f2a9c1b7d04", "dcnr serve my-import --name assistant --replicas 2"],
+  run: (context) =>
+    withClient(context, async (client) => {
+      const { flags, out } = context;
+      const name = flags.optionalText("name");
+      const options = { replicas: flags.number("replicas"), ...(name ? { name } : {}) };
+      const model = await client.models.serve(context.arguments[0] ?? "", options);
+      if (flags.is("json")) return void out.json(model);
+      showModels(out, [model]);
+      out.line(`Talk to it: dcnr chat ${model.name}   or   POST http://${client.address}/v1/chat/completions`);
+      return undefined;
+    }),
+};
