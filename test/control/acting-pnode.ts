@@ -143,7 +143,8 @@ export class ActingPNode {
       capabilities: {
         cores: 4,
         memoryBytes: 8n << 30n,
-        gflops: 50,
+        // So slow that even tiny VNodes are worth spreading.
+        gflops: 0.00001,
         architecture: "x64",
         numerics: [{ engine: "reference", class: "reference" }],
         ...capabilities,
