@@ -49,7 +49,7 @@ function encodeNode(writer: ProtoWriter, node: GraphNode, constants: Map<string,
   for (const input of [...node.inputs, ...attributeInputNames(node, moved, constants)]) writer.text(1, input);
   for (const output of node.outputs) writer.text(2, output);
   writer.text(3, node.name);
-  writer.text(4, node.op);
+  writer.text(4, operator.onnxType ?? node.op);
   for (const [name, value] of Object.entries(node.attributes))
     if (!moved.includes(name)) writer.message(5, (message) => encodeAttribute(message, name, value));
   if (operator.domain) writer.text(7, operator.domain);

@@ -21,7 +21,7 @@ export function chooseSaved({ nodes, needed, infoOf }: SavingProblem): string[] 
     const { cheap } = operatorOf(node.op);
     for (const output of node.outputs) {
       const { dtype, shape } = infoOf(output);
-      network.connect(`in ${output}`, `out ${output}`, tensorBytes(dtype, shape) + 1);
+      network.connect(`in ${output}`, `out ${output}`, tensorBytes(dtype, shape));
       if (needed.has(output)) network.connect(`out ${output}`, "needed", Number.POSITIVE_INFINITY);
       if (!cheap) network.connect("expensive", `in ${output}`, Number.POSITIVE_INFINITY);
       else

@@ -118,8 +118,10 @@ export const attention: Operator = {
     const dweights = builder.op("FusedMatMul", [dout, v], { transB: 1 });
     const dscores = builder.op("Mul", [weights, builder.op("Sub", [dweights, along])]);
     const dq = () => builder.op("Reshape", [builder.op("FusedMatMul", [dscores, k], { alpha })], { shape: q.shape });
-    const dk = () => builder.op("FusedMatMul", [swapLast(builder, dscores), grouped(builder, q, sizes)], { alpha });
-    const dv = () => builder.op("MatMul", [swapLast(builder, weights), dout]);
+    // The narrow operands and results are transposed, not the square weights.
+    const dk = () =>
+      swapLast(builder, builder.op("FusedMatMul", [swapLast(builder, grouped(builder, q, sizes)), dscores], { alpha }));
+    const dv = () => swapLast(builder, builder.op("MatMul", [swapLast(builder, dout), weights]));
     return [wanted[0] ? dq() : undefined, wanted[1] ? dk() : undefined, wanted[2] ? dv() : undefined];
   },
   flops(inputs, outputs) {

@@ -15,9 +15,13 @@ function distribution(builder: Builder, x: Value): { u: Value; phi: Value } {
   return { u, phi: builder.op("HardSigmoid", [builder.op("Erf", [u])], { alpha: 0.5, beta: 0.5 }) };
 }
 
+export function geluOf(x: number): number {
+  return 0.5 * x * (1 + erf(x * rootHalf));
+}
+
 export const gelu: Operator = {
-  ...unary("Gelu", (x) => 0.5 * x * (1 + erf(x * rootHalf))),
-  lower: (builder, inputs) => [builder.op("Mul", [inputs[0] as Value, distribution(builder, inputs[0] as Value).phi])],
+  ...unary("Gelu", geluOf),
+  lower: (builder, inputs) => [builder.op("FusedGelu", [inputs[0] as Value])],
   vjp({ builder, inputs, gradients }) {
     const [x] = inputs as [Value];
     const { u, phi } = distribution(builder, x);

@@ -40,6 +40,8 @@ export interface Derivation {
 
 export interface Operator {
   readonly type: string;
+  /** Its name in ONNX, where a composite of ours has taken that. */
+  readonly onnxType?: string;
   /** Contrib operators of ONNX Runtime; absent: the standard domain. */
   readonly domain?: "com.microsoft";
   /** Attributes of ours that the ONNX format takes as constant inputs, behind the others, in this order. */

@@ -14,6 +14,7 @@
 //   images [batch, channels, h, w]          Conv(x, weight [out, in/group, kh, kw], [bias]) {strides, pads, dilations, group} · ConvTranspose
 //                                           MaxPool AveragePool (x) {kernel_shape, strides, pads, dilations}
 //   several                                 Sum(..)
+//   fused by ONNX Runtime                   FusedGelu(x) · RotaryEmbedding(x, first, cos, sin) {interleaved}: composites are lowered to them
 //
 // Composites of ours, lowered to ONNX operators before execution (lower.ts):
 //   Linear(x [.., in], weight, [bias [out]]) {transposed}     weight [in, out], or [out, in] when transposed = 1
@@ -47,6 +48,7 @@ import { erf } from "./erf.ts";
 import { exp } from "./exp.ts";
 import { expand } from "./expand.ts";
 import { flatten } from "./flatten.ts";
+import { fusedGelu } from "./fused-gelu.ts";
 import { fusedMatMul } from "./fused-matmul.ts";
 import { gather } from "./gather.ts";
 import { gatherElements } from "./gather-elements.ts";
@@ -78,6 +80,7 @@ import { relu } from "./relu.ts";
 import { reshape } from "./reshape.ts";
 import { rmsNorm } from "./rms-norm.ts";
 import { rope } from "./rope.ts";
+import { rotaryEmbedding } from "./rotary-embedding.ts";
 import { scatterElements } from "./scatter-elements.ts";
 import { sigmoid } from "./sigmoid.ts";
 import { silu } from "./silu.ts";
@@ -111,6 +114,7 @@ export const onnxOperators: readonly Operator[] = [
   erf,
   exp,
   expand,
+  fusedGelu,
   fusedMatMul,
   gather,
   gatherElements,
@@ -134,6 +138,7 @@ export const onnxOperators: readonly Operator[] = [
   reduceSum,
   relu,
   reshape,
+  rotaryEmbedding,
   scatterElements,
   sigmoid,
   slice,
