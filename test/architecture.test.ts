@@ -18,6 +18,7 @@ const allowed: Record<string, readonly string[]> = {
   vnode: ["core", "graph", "engine", "network"],
   pnode: ["core", "protocol", "engine", "network", "data", "models", "vnode"],
   orchestrator: ["core", "protocol", "store", "network", "data", "models"],
+  dashboard: ["core", "protocol"],
   client: ["core", "protocol", "data"],
   system: ["core"],
 };

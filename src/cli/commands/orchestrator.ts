@@ -1,12 +1,14 @@
 // `dcnr orchestrator`: one orchestrator until Ctrl-C. Several may share one store.
 
 import { join } from "node:path";
+import { dashboardHandler } from "../../dashboard/handler.ts";
 import { startOrchestrator } from "../../orchestrator/orchestrator.ts";
 import { parseAddress } from "../../protocol/address.ts";
 import { openGrpcNetwork } from "../../protocol/grpc.ts";
 import { openBlobStore, openStateStore } from "../../store/open.ts";
 import type { Command } from "../command.ts";
 import { orchestratorDefault } from "../connection.ts";
+import { loadDashboard } from "../dashboard-files.ts";
 import { dataDirectory, directoryOption } from "../directories.ts";
 import { logOptions, worldFrom } from "../logging.ts";
 import { tellParent, untilAborted } from "../processes.ts";
@@ -61,6 +63,7 @@ export const command: Command = {
       {
         listen: `${listen.host.includes(":") ? `[${listen.host}]` : listen.host}:${listen.port}`,
         software: softwareVersion(),
+        http: dashboardHandler(loadDashboard),
         ...(flags.has("advertise") ? { advertise: flags.text("advertise") } : {}),
       },
       { world, network, store, blobs },

@@ -1,0 +1,62 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { brotliDecompressSync, gunzipSync } from "node:zlib";
+import { dashboardHandler } from "./handler.ts";
+
+const page = new TextEncoder().encode(`<!doctype html>${"<p>calm</p>".repeat(500)}`);
+const files = new Map([
+  ["/", { bytes: page, type: "text/html; charset=utf-8", etag: '"p"' }],
+  ["/assets/a-1.js", { bytes: page, type: "text/javascript; charset=utf-8", etag: '"a"' }],
+]);
+const handler = dashboardHandler(async () => files);
+const get = (path: string, headers: Record<string, string> = {}, method = "GET") =>
+  handler(new Request(`http://localhost:7700${path}`, { method, headers }), "127.0.0.1");
+
+test("the page comes with a policy that lets nothing else in", async () => {
+  const answer = await get("/");
+  assert.equal(answer?.status, 200);
+  assert.equal(answer.headers.get("content-type"), "text/html; charset=utf-8");
+  assert.equal(answer.headers.get("x-content-type-options"), "nosniff");
+  const policy = answer.headers.get("content-security-policy") ?? "";
+  assert.match(policy, /default-src 'none'/);
+  assert.doesNotMatch(policy, /unsafe|https?:|\*/);
+  assert.deepEqual(new Uint8Array(await answer.arrayBuffer()), page);
+});
+
+test("bytes are compressed as the browser accepts, and are the same bytes", async () => {
+  const brotli = await get("/", { "accept-encoding": "gzip, deflate, br;q=0.9" });
+  assert.equal(brotli?.headers.get("content-encoding"), "br");
+  assert.deepEqual(new Uint8Array(brotliDecompressSync(await brotli.bytes())), page);
+  const gzipped = await get("/", { "accept-encoding": "gzip, br;q=0" });
+  assert.equal(gzipped?.headers.get("content-encoding"), "gzip");
+  assert.deepEqual(new Uint8Array(gunzipSync(await gzipped.bytes())), page);
+});
+
+test("a browser that has it gets 304; hashed assets are kept for ever, the page is not", async () => {
+  assert.equal((await get("/", { "if-none-match": '"x", W/"p"' }))?.status, 304);
+  assert.equal((await get("/", { "if-none-match": '"x"' }))?.status, 200);
+  assert.match((await get("/assets/a-1.js"))?.headers.get("cache-control") ?? "", /immutable/);
+  assert.equal((await get("/"))?.headers.get("cache-control"), "no-cache");
+});
+
+test("other paths and methods go to the next handler without loading anything", async () => {
+  const never = dashboardHandler(() => assert.fail("loaded for a path that is not the dashboard's"));
+  for (const path of ["/metrics", "/blobs/x", "/v1/models", "/healthz"])
+    assert.equal(await never(new Request(`http://localhost${path}`), "peer"), undefined);
+  assert.equal(await get("/assets/../../etc/passwd"), undefined);
+  assert.equal(await get("/assets/nothing.js"), undefined);
+  assert.equal(await get("/", {}, "POST"), undefined);
+  assert.equal(await (await get("/", {}, "HEAD"))?.text(), "");
+});
+
+test("a load that failed is tried again", async () => {
+  let loads = 0;
+  const flaky = dashboardHandler(async () => {
+    loads += 1;
+    if (loads === 1) throw new Error("not built yet");
+    return files;
+  });
+  const request = new Request("http://localhost/");
+  await assert.rejects(flaky(request, "peer"), /not built yet/);
+  assert.equal((await flaky(request, "peer"))?.status, 200);
+});

@@ -1,0 +1,126 @@
+// uPlot set up for training curves: loss as it is and smoothed, validation as points, marks as lines across.
+
+import uPlot, { type AlignedData, type Options } from "uplot";
+import { loss as lossText } from "../format.ts";
+import { type Series, smooth } from "../live/series.ts";
+import { colourOfProperty } from "../parts/theme.tsx";
+import type { Mark } from "./marks.ts";
+
+const smoothWindow = 25;
+
+export interface PlotHandlers {
+  readonly marks: () => readonly Mark[];
+  /** A mark under the pointer, with its place in the plot; undefined when there is none. */
+  readonly onMark: (mark: Mark | undefined, left: number) => void;
+}
+
+export function dataOf(series: Series): AlignedData {
+  return [
+    series.steps,
+    series.columns.loss,
+    smooth(series.columns.loss, smoothWindow),
+    series.columns.validation_loss,
+  ] as unknown as AlignedData;
+}
+
+export function createPlot(target: HTMLElement, data: AlignedData, handlers: PlotHandlers): uPlot {
+  const colour = {
+    accent: colourOfProperty("--accent"),
+    faint: colourOfProperty("--accent-faint"),
+    second: colourOfProperty("--second"),
+    text: colourOfProperty("--text-soft"),
+    line: colourOfProperty("--line"),
+    bad: colourOfProperty("--bad"),
+    good: colourOfProperty("--good"),
+  };
+  const font = `12px ${getComputedStyle(document.body).fontFamily}`;
+  const axis = {
+    stroke: colour.text,
+    font,
+    grid: { stroke: colour.line, width: 1 },
+    ticks: { stroke: colour.line, width: 1, size: 4 },
+  };
+  const options: Options = {
+    width: target.clientWidth,
+    height: target.clientHeight,
+    padding: [14, 12, 0, 0],
+    legend: { show: false },
+    cursor: { drag: { x: true, y: false }, points: { size: 6 } },
+    scales: { x: { time: false } },
+    series: [
+      { label: "step" },
+      { label: "loss", stroke: colour.faint, width: 1, points: { show: false } },
+      { label: "loss, smoothed", stroke: colour.accent, width: 2, points: { show: false } },
+      {
+        label: "validation",
+        stroke: colour.second,
+        width: 2,
+        spanGaps: true,
+        points: { show: true, size: 6, fill: colour.second, stroke: colour.second },
+      },
+    ],
+    axes: [
+      {
+        ...axis,
+        size: 30,
+        values: (_, ticks) => ticks.map((tick) => (Number.isInteger(tick) ? tick.toLocaleString("en") : "")),
+      },
+      {
+        ...axis,
+        size: 52,
+        values: (_, ticks) => ticks.map((tick) => (tick === 0 ? "0" : lossText(tick).replace(/\.?0+$/, ""))),
+      },
+    ],
+    hooks: {
+      draw: [(plot) => drawMarks(plot, handlers.marks(), colour)],
+      setCursor: [(plot) => handlers.onMark(...markUnder(plot, handlers.marks()))],
+    },
+  };
+  return new uPlot(options, data, target);
+}
+
+const markColour = { failure: "bad", recovered: "bad", note: "text" } as const;
+
+function drawMarks(plot: uPlot, marks: readonly Mark[], colour: Readonly<Record<string, string>>): void {
+  const { ctx, bbox } = plot;
+  ctx.save();
+  for (const mark of marks) {
+    const x = Math.round(plot.valToPos(mark.step, "x", true));
+    if (x < bbox.left || x > bbox.left + bbox.width) continue;
+    ctx.strokeStyle = colour[markColour[mark.kind]] as string;
+    ctx.fillStyle = ctx.strokeStyle;
+    ctx.lineWidth = devicePixelRatio;
+    ctx.setLineDash([4 * devicePixelRatio, 3 * devicePixelRatio]);
+    ctx.beginPath();
+    ctx.moveTo(x, bbox.top);
+    ctx.lineTo(x, bbox.top + bbox.height);
+    ctx.stroke();
+    if (mark.kind === "note") continue;
+    dot(ctx, x, bbox.top, 4.5);
+    if (mark.kind !== "recovered") continue;
+    ctx.fillStyle = colour["good"] as string;
+    dot(ctx, x, bbox.top + bbox.height, 4.5);
+  }
+  ctx.restore();
+}
+
+function dot(ctx: CanvasRenderingContext2D, x: number, y: number, radius: number): void {
+  ctx.beginPath();
+  ctx.arc(x, y, radius * devicePixelRatio, 0, 2 * Math.PI);
+  ctx.fill();
+}
+
+function markUnder(plot: uPlot, marks: readonly Mark[]): [Mark | undefined, number] {
+  const left = plot.cursor.left ?? -1;
+  if (left < 0) return [undefined, 0];
+  let best: Mark | undefined;
+  let bestDistance = 8;
+  for (const mark of marks) {
+    const distance = Math.abs(plot.valToPos(mark.step, "x") - left);
+    if (distance < bestDistance) {
+      best = mark;
+      bestDistance = distance;
+    }
+  }
+  return [best, best ? plot.valToPos(best.step, "x") : 0];
+}

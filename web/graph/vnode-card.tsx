@@ -1,0 +1,61 @@
+// One VNode on the graph: its name, its host's colour, its step and speed. Lost is red, moved glows for a while.
+
+import { Handle, type NodeProps, Position } from "@xyflow/react";
+import { memo } from "react";
+import { hostStyle } from "../colours.ts";
+import { count, milliseconds } from "../format.ts";
+import { useVNode, type VNodeShown } from "../live/hooks.ts";
+
+export interface VNodeData extends Record<string, unknown> {
+  readonly session: string;
+  readonly vnode: string;
+  readonly active: boolean;
+}
+
+export const VNodeCard = memo(function VNodeCard({ data }: NodeProps) {
+  const { session, vnode: id, active } = data as VNodeData;
+  const shown = useVNode(session, id);
+  const { vnode, host, condition } = shown;
+  return (
+    <div
+      className="vnode hosted"
+      id={optionId(id)}
+      role="option"
+      tabIndex={-1}
+      aria-selected={active}
+      aria-label={spoken(id, shown)}
+      data-vnode={id}
+      data-host={host?.name}
+      data-condition={condition}
+      data-phase={vnode?.phase}
+      style={hostStyle(vnode?.pnode ?? "")}
+    >
+      <Handle type="target" position={Position.Left} isConnectable={false} />
+      <span className="vnode-name">{id}</span>
+      <span className="vnode-host">{hostText(shown)}</span>
+      <span className="vnode-numbers">
+        <span>{vnode ? `step ${count(vnode.step)}` : ""}</span>
+        <span>{vnode && vnode.stepMs > 0 ? milliseconds(vnode.stepMs) : ""}</span>
+      </span>
+      <Handle type="source" position={Position.Right} isConnectable={false} />
+    </div>
+  );
+});
+
+export function optionId(vnode: string): string {
+  return `vnode-${vnode.replace(/[^\w-]/g, "_")}`;
+}
+
+function hostText({ vnode, host, from, condition }: VNodeShown): string {
+  const name = host?.name ?? vnode?.pnode ?? "";
+  if (condition === "lost") return `${from?.name ?? name} is lost`;
+  if (condition === "unplaced") return "no host yet";
+  if (condition === "moved" && from) return `${from.name} → ${name}`;
+  if (vnode?.phase === "replaying" || vnode?.phase === "loading") return `${name} · ${vnode.phase}`;
+  return name;
+}
+
+function spoken(id: string, { vnode, host, condition }: VNodeShown): string {
+  if (!vnode) return `VNode ${id}`;
+  return `VNode ${id} on ${host?.name ?? "no host"}, step ${vnode.step}, ${condition === "steady" ? vnode.phase : condition}`;
+}

@@ -1,0 +1,68 @@
+// React's view of the store: a component renders again only if what it selects changed.
+
+import { createContext, useContext, useEffect, useState, useSyncExternalStore } from "react";
+import type { Follower } from "./follow.ts";
+import { type Condition, conditionOf, lostShownMs, movedShownMs } from "./moves.ts";
+import type { State, Store } from "./store.ts";
+import { type PNodeView, type VNodeView, vnodeKey } from "./views.ts";
+
+export interface Live {
+  readonly store: Store;
+  readonly follower: Follower;
+}
+
+export const LiveContext = createContext<Live | undefined>(undefined);
+
+export function useLiveParts(): Live {
+  const live = useContext(LiveContext);
+  if (!live) throw new Error("this component needs the live store around it");
+  return live;
+}
+
+/** `select` must return the same value while nothing changed: a field, or an entry of a map. */
+export function useLive<T>(select: (state: State) => T): T {
+  const { store } = useLiveParts();
+  return useSyncExternalStore(store.subscribe, () => select(store.state));
+}
+
+export interface VNodeShown {
+  readonly vnode: VNodeView | undefined;
+  readonly host: PNodeView | undefined;
+  readonly from: PNodeView | undefined;
+  readonly condition: Condition;
+}
+
+/** A VNode with its host, and what to show while it moves. */
+export function useVNode(session: string, id: string): VNodeShown {
+  const key = vnodeKey(session, id);
+  const vnode = useLive((state) => state.vnodes.get(key));
+  const move = useLive((state) => state.moves.get(key));
+  const host = useLive((state) => (vnode ? state.pnodes.get(vnode.pnode) : undefined));
+  const from = useLive((state) => (move ? state.pnodes.get(move.from) : undefined));
+  const isLive = useLive((state) => isUnderWay(state.sessions.get(session)?.status));
+  const [, again] = useState(0);
+  useEffect(() => {
+    if (!move) return;
+    // Conditions end by time alone, so the component is told when.
+    const timers = [lostShownMs, movedShownMs, lostShownMs + movedShownMs].map((ms) =>
+      setTimeout(() => again((value) => value + 1), Math.max(0, move.atMs + ms + 20 - performance.now())),
+    );
+    return () => timers.forEach(clearTimeout);
+  }, [move]);
+  const condition = isLive ? conditionOf(vnode, host, move, performance.now()) : "steady";
+  return { vnode, host, from, condition };
+}
+
+export function isUnderWay(status: string | undefined): boolean {
+  return status === "running" || status === "waiting";
+}
+
+/** Renders again every `intervalMs`, for texts that count seconds. */
+export function useTick(intervalMs: number, enabled = true): void {
+  const [, again] = useState(0);
+  useEffect(() => {
+    if (!enabled) return;
+    const timer = setInterval(() => again((value) => value + 1), intervalMs);
+    return () => clearInterval(timer);
+  }, [intervalMs, enabled]);
+}

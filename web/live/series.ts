@@ -1,0 +1,52 @@
+// A session's numbers by step. Points may come late, twice (a replay) or in pages; each lands in its row once.
+
+import type { Metric } from "../../src/protocol/gen/dcnr/v1/common_pb.ts";
+
+export const seriesNames = ["loss", "validation_loss", "validation_accuracy"] as const;
+export type SeriesName = (typeof seriesNames)[number];
+
+type Column = (number | null)[];
+
+export class Series {
+  readonly steps: number[] = [];
+  readonly columns: Readonly<Record<SeriesName, Column>> = { loss: [], validation_loss: [], validation_accuracy: [] };
+  /** Grows with every change, so that readers see it cheaply. */
+  version = 0;
+
+  add(metric: Pick<Metric, "name" | "step" | "value">): void {
+    const column = this.columns[metric.name as SeriesName];
+    if (!column || !Number.isFinite(metric.value)) return;
+    column[this.#row(Number(metric.step))] = metric.value;
+    this.version += 1;
+  }
+
+  get lastStep(): number {
+    return this.steps.at(-1) ?? 0;
+  }
+
+  #row(step: number): number {
+    let low = 0;
+    let high = this.steps.length;
+    if (step > this.lastStep) low = high;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((this.steps[middle] as number) < step) low = middle + 1;
+      else high = middle;
+    }
+    if (this.steps[low] === step) return low;
+    this.steps.splice(low, 0, step);
+    for (const name of seriesNames) this.columns[name].splice(low, 0, null);
+    return low;
+  }
+}
+
+/** An exponential mean over about `window` points; gaps stay gaps. */
+export function smooth(values: readonly (number | null)[], window: number): (number | null)[] {
+  const share = 2 / (window + 1);
+  let mean: number | undefined;
+  return values.map((value) => {
+    if (value === null) return null;
+    mean = mean === undefined ? value : mean + share * (value - mean);
+    return mean;
+  });
+}

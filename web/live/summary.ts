@@ -1,0 +1,51 @@
+// One sentence about how things are, and the reasons behind it: the most important first.
+
+import { duration, plural, rate } from "../format.ts";
+import type { State } from "./store.ts";
+import type { WaitView } from "./views.ts";
+
+export interface Summary {
+  readonly tone: "calm" | "wait" | "bad";
+  readonly text: string;
+  /** Everything else that waits or is wrong. */
+  readonly more: readonly string[];
+}
+
+export function summaryOf(state: State): Summary {
+  const problems = state.problems.map((problem) => named(problem, state));
+  const waits = state.waits.map((wait) => waitText(wait, state));
+  const reasons = [...problems, ...waits];
+  const [text, ...more] = reasons;
+  if (text !== undefined) return { tone: problems.length > 0 ? "bad" : "wait", text: capital(text), more };
+  return { tone: "calm", text: calmText(state), more: [] };
+}
+
+export function waitText({ vnode, pnode, reason, sinceSeconds, untilSeconds }: WaitView, state: State): string {
+  const name = state.names.get(pnode) ?? pnode;
+  const where = name ? ` on PNode ${name}` : "";
+  const since = sinceSeconds >= 1 && !reason.includes("since") ? `, for ${duration(sinceSeconds)}` : "";
+  const until = untilSeconds > 0 ? `, ${untilSeconds.toFixed(1)} s left` : "";
+  return `VNode ${vnode}${where}: ${named(reason, state)}${since}${until}`;
+}
+
+/** Sentences of the orchestrator name PNodes by id; people know them by name. */
+export function named(sentence: string, { names }: Pick<State, "names">): string {
+  return sentence.replace(/[\w.-]{8,}/g, (word) => names.get(word) ?? word);
+}
+
+function calmText(state: State): string {
+  if (!state.known) return "Looking for the orchestrator …";
+  const running = Array.from(state.sessions.values()).filter((session) => session.status === "running");
+  if (running.length > 0) {
+    const speed = running.reduce((sum, session) => sum + session.samplesPerSecond, 0);
+    const vnodes = running.reduce((sum, session) => sum + session.vnodes, 0);
+    const rateText = speed > 0 ? `, ${rate(speed)} samples/s` : "";
+    return `Training: ${plural(vnodes, "VNode")} on ${plural(state.totals.pnodesOnline, "PNode")}${rateText}. Nothing waits.`;
+  }
+  if (state.totals.pnodesOnline === 0) return "No PNode has joined yet.";
+  return `${plural(state.totals.pnodesOnline, "PNode")} ready. Nothing runs, nothing waits.`;
+}
+
+function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}

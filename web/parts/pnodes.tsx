@@ -1,0 +1,146 @@
+// The machines: what each is, does, and how far it can be relied on.
+
+import { memo, useMemo, useState } from "react";
+import { hostStyle } from "../colours.ts";
+import { bytes, count, duration, percent, plural } from "../format.ts";
+import { useLive } from "../live/hooks.ts";
+import type { PNodeView, VNodeView } from "../live/views.ts";
+import { Empty } from "./empty.tsx";
+import { Panel } from "./panel.tsx";
+
+const hostedShownMax = 6;
+const order = ["suspect", "lost", "quarantined", "online", "leaving", "left"];
+
+export function PNodes() {
+  const pnodes = useLive((state) => state.pnodes);
+  const [query, setQuery] = useState("");
+  const ids = useMemo(() => sortedIds(pnodes, query.trim().toLowerCase()), [pnodes, query]);
+  const online = Array.from(pnodes.values()).filter((pnode) => pnode.status === "online").length;
+  return (
+    <Panel
+      id="pnodes"
+      title="PNodes"
+      aside={pnodes.size > 0 ? `${online} of ${pnodes.size} online` : undefined}
+      actions={
+        pnodes.size > 8 && (
+          <input
+            type="search"
+            value={query}
+            onChange={(event) => setQuery(event.target.value)}
+            placeholder="Find"
+            aria-label="Find a PNode by name, status or hardware"
+          />
+        )
+      }
+    >
+      {pnodes.size === 0 ? (
+        <Empty text="No machine lends itself yet. On any machine:" commands={[`dcnr join ${location.host}`]} />
+      ) : (
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard
+        <ul className="cards" tabIndex={0} aria-label="PNodes">
+          {ids.map((id) => (
+            <PNodeCard key={id} id={id} />
+          ))}
+        </ul>
+      )}
+    </Panel>
+  );
+}
+
+/** By trouble, then by name: an order that does not change with every frame. */
+function sortedIds(pnodes: ReadonlyMap<string, PNodeView>, query: string): string[] {
+  return Array.from(pnodes.values())
+    .filter((one) => !query || `${one.name} ${one.status} ${one.hardware} ${one.region}`.toLowerCase().includes(query))
+    .sort(
+      (a, b) =>
+        order.indexOf(a.status) - order.indexOf(b.status) || a.name.localeCompare(b.name) || a.id.localeCompare(b.id),
+    )
+    .map((one) => one.id);
+}
+
+const PNodeCard = memo(function PNodeCard({ id }: { readonly id: string }) {
+  const pnode = useLive((state) => state.pnodes.get(id));
+  const hosted = useLive((state) => hostedNames(state.vnodes, id));
+  if (!pnode) return null;
+  const names = hosted === "" ? [] : hosted.split("\n");
+  const note = pnode.warning || (pnode.status === "online" ? "" : pnode.detail);
+  return (
+    <li className="card hosted" data-status={pnode.status} data-pnode={pnode.name} style={hostStyle(id)}>
+      <div className="card-head">
+        <span className="swatch" aria-hidden="true" />
+        <strong title={pnode.id}>{pnode.name}</strong>
+        <span className="status" data-status={pnode.status}>
+          {pnode.status}
+        </span>
+      </div>
+      <p className="card-hardware" title={pnode.hardware}>
+        {pnode.hardware}
+      </p>
+      <Meter label="Load" share={pnode.load} text={percent(pnode.load)} />
+      <Meter
+        label="Memory"
+        share={pnode.memoryBytes > 0 ? pnode.memoryUsedBytes / pnode.memoryBytes : 0}
+        text={bytes(pnode.memoryUsedBytes)}
+      />
+      <dl className="card-facts">
+        <Fact name="Lends" value={`${plural(pnode.cores, "core")}, ${bytes(pnode.memoryBytes)}`} />
+        <Fact name="Reliability" value={reliability(pnode)} />
+        {pnode.temperature > 0 && <Fact name="Temperature" value={`${pnode.temperature} °C`} />}
+        {pnode.region && <Fact name="Region" value={pnode.region} />}
+      </dl>
+      <p className="card-hosts">
+        {names.length === 0 ? <small>hosts nothing</small> : null}
+        {names.slice(0, hostedShownMax).map((name) => (
+          <span key={name} className="chip">
+            {name}
+          </span>
+        ))}
+        {names.length > hostedShownMax && <small>and {count(names.length - hostedShownMax)} more</small>}
+      </p>
+      {note && <p className="card-note">{note}</p>}
+    </li>
+  );
+});
+
+const hostedCache = new WeakMap<ReadonlyMap<string, VNodeView>, Map<string, string>>();
+
+/** As one string, which compares by value; counted once per frame for all cards. */
+function hostedNames(vnodes: ReadonlyMap<string, VNodeView>, pnode: string): string {
+  let byHost = hostedCache.get(vnodes);
+  if (!byHost) {
+    const lists = new Map<string, Set<string>>();
+    for (const { pnode: host, id, phase } of vnodes.values()) {
+      if (!host || phase === "done") continue;
+      lists.set(host, (lists.get(host) ?? new Set()).add(id));
+    }
+    byHost = new Map(Array.from(lists, ([host, ids]) => [host, Array.from(ids).join("\n")]));
+    hostedCache.set(vnodes, byHost);
+  }
+  return byHost.get(pnode) ?? "";
+}
+
+function reliability({ reliability: share, failures, uptimeSeconds }: PNodeView): string {
+  const failed = failures > 0 ? `, ${plural(failures, "failure")}` : "";
+  return `${percent(share)}${failed}${uptimeSeconds >= 60 ? `, up ${duration(uptimeSeconds)}` : ""}`;
+}
+
+function Fact({ name, value }: { readonly name: string; readonly value: string }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{value}</dd>
+    </div>
+  );
+}
+
+function Meter({ label, share, text }: { readonly label: string; readonly share: number; readonly text: string }) {
+  return (
+    <div className="meter">
+      <span className="label">{label}</span>
+      <span className="meter-track" aria-hidden="true">
+        <span className="meter-fill" style={{ transform: `scaleX(${Math.min(1, Math.max(0, share))})` }} />
+      </span>
+      <span className="meter-text">{text}</span>
+    </div>
+  );
+}
