@@ -10,9 +10,9 @@ import { linearOperands } from "./catalogue/linear.ts";
 import type { Signature } from "./catalogue/node-type.ts";
 import {
   type Counts,
-  countHeadHits,
   countHits,
   crossEntropyOfProbabilities,
+  evaluateHead,
   headOperands,
   meanSquare,
 } from "./losses.ts";
@@ -208,8 +208,11 @@ class ForwardSite implements BuildSite {
 
   linearCrossEntropy(x: Value, weight: Value, bias: Value | undefined, transposed: boolean): Value {
     const head = headOperands(this.graph, x, weight, bias, transposed);
-    if (!this.#state.options.training)
-      this.#state.counts.push(countHeadHits(this.graph, head.x, head.weight, this.labels()));
+    if (!this.#state.options.training) {
+      const { loss, counts } = evaluateHead(this.graph, head.x, head.weight, this.labels());
+      this.#state.counts.push(counts);
+      return loss;
+    }
     return this.graph.op("LinearCrossEntropy", [head.x, head.weight, this.labels()]);
   }
 

@@ -49,23 +49,34 @@ function hits(graph: Builder, matrix: Value, index: Value): Value {
 const chunkElementsMax = 8 << 20;
 const chunkRowsMax = 512;
 
-/** As `countHits`, for scores x weight^T that are never whole in memory. `weight` is [classes, width]. */
-export function countHeadHits(graph: Builder, x: Value, weight: Value, labels: Value): Counts {
+/**
+ * Loss and counts of scores x weight^T that are never whole in memory: each chunk of rows is judged and counted
+ * before the next one is made. `weight` is [classes, width].
+ */
+export function evaluateHead(graph: Builder, x: Value, weight: Value, labels: Value): { loss: Value; counts: Counts } {
   const [classes, width] = weight.shape as [number, number];
   const matrix = graph.op("Reshape", [x], { shape: [-1, width] });
-  const rows = matrix.shape[0]!;
-  const { index, counts } = labelRows(graph, labels);
+  const rows = labelRows(graph, labels);
+  const count = matrix.shape[0]!;
   const size = Math.max(1, Math.min(chunkRowsMax, Math.floor(chunkElementsMax / classes)));
-  const parts: Value[] = [];
-  for (let start = 0; start < rows; start += size) {
-    const part = (value: Value) =>
-      rows <= size
-        ? value
-        : graph.op("Slice", [value], { starts: [start], ends: [Math.min(rows, start + size)], axes: [0] });
-    parts.push(hits(graph, graph.op("Gemm", [part(matrix), weight], { transB: 1 }), part(index)));
+  const found: Value[] = [];
+  const logs: Value[] = [];
+  for (let start = 0; start < count; start += size) {
+    const attributes = { starts: [start], ends: [Math.min(count, start + size)], axes: [0] };
+    const part = (value: Value) => (count <= size ? value : graph.op("Slice", [value], attributes));
+    const scores = graph.op("Gemm", [part(matrix), weight], { transB: 1 });
+    const index = part(rows.index);
+    found.push(hits(graph, scores, index));
+    logs.push(graph.op("GatherElements", [graph.op("LogSoftmax", [scores], { axis: 1 }), index], { axis: 1 }));
   }
-  const all = parts.length === 1 ? parts[0]! : graph.op("Concat", parts, { axis: 0 });
-  return { correct: total(graph, graph.op("Mul", [all, counts])), counted: total(graph, counts) };
+  const joined = (parts: readonly Value[]) => graph.op("Concat", parts, { axis: 0 });
+  return {
+    loss: meanLoss(graph, joined(logs), rows),
+    counts: {
+      correct: total(graph, graph.op("Mul", [joined(found), rows.counts])),
+      counted: total(graph, rows.counts),
+    },
+  };
 }
 
 function total(graph: Builder, column: Value): Value {
