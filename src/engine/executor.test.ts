@@ -1,5 +1,5 @@
 import { deepStrictEqual, notStrictEqual, rejects, strictEqual, throws } from "node:assert/strict";
-import { describe, test } from "node:test";
+import { after, describe, test } from "node:test";
 import { randomKey } from "../core/random.ts";
 import type { Tensor } from "../core/tensor.ts";
 import type { GraphModel } from "../graph/model.ts";
@@ -35,19 +35,32 @@ const kinds: Record<string, () => Promise<Executor>> = {
   "three workers": () => openExecutor({ kind: "native", workers: 3 }),
 };
 
-async function using(open: () => Promise<Executor>, work: (executor: Executor) => Promise<void>): Promise<void> {
-  const executor = await open();
-  try {
-    await work(executor);
-  } finally {
-    await executor.close();
-  }
+/** Opening workers takes most of a test's time: all tests of a kind share them, each under its own graph names. */
+const opened = new Map<string, Promise<Executor>>();
+
+async function using(kind: string, work: (executor: Executor) => Promise<void>): Promise<void> {
+  const executor = opened.get(kind) ?? (kinds[kind] as () => Promise<Executor>)();
+  opened.set(kind, executor);
+  const known: string[] = [];
+  const { register } = await executor;
+  await work({
+    ...(await executor),
+    register(name, graph) {
+      register(name, graph);
+      known.push(name);
+    },
+  });
+  for (const name of known) (await executor).unregister(name);
 }
 
-for (const [name, open] of Object.entries(kinds))
-  describe(`executor ${name}`, () => {
+after(async () => {
+  for (const executor of opened.values()) await (await executor).close();
+});
+
+for (const [kind, open] of Object.entries(kinds))
+  describe(`executor ${kind}`, () => {
     test("runs graphs, names, outputs given and outputs from the pool", () =>
-      using(open, async (executor) => {
+      using(kind, async (executor) => {
         executor.register("layer", layer);
         const block = executor.allocate(1024);
         const y: Tensor = { dtype: "float32", shape: [5, 3], data: over(block, 8, 15) };
@@ -58,7 +71,7 @@ for (const [name, open] of Object.entries(kinds))
       }));
 
     test("many calls at once give each its own result", () =>
-      using(open, async (executor) => {
+      using(kind, async (executor) => {
         executor.register("layer", layer);
         const feeds = Array.from({ length: 20 }, (_, i) => ({ ...layerFeeds(), x: normal(`x${i}`, [5, 7]) }));
         const results = await Promise.all(feeds.map((feed) => executor.run("layer", feed)));
@@ -66,7 +79,7 @@ for (const [name, open] of Object.entries(kinds))
       }));
 
     test("kernels and graphs see the same memory", () =>
-      using(open, async (executor) => {
+      using(kind, async (executor) => {
         executor.register("layer", layer);
         const block = executor.allocate(300_000);
         const w: Tensor = { dtype: "float32", shape: [7, 3], data: over(block, 5, 21) };
@@ -84,7 +97,7 @@ for (const [name, open] of Object.entries(kinds))
       }));
 
     test("an output that is not finite fails the call and names graph, output and element", () =>
-      using(open, async (executor) => {
+      using(kind, async (executor) => {
         executor.register("inverse of block_3", inverse);
         const x: Tensor = { dtype: "float32", shape: [3], data: Float32Array.of(1, 0, 2) };
         await rejects(
@@ -97,7 +110,7 @@ for (const [name, open] of Object.entries(kinds))
       }));
 
     test("a failure leaves it usable and says which graph and which feed", () =>
-      using(open, async (executor) => {
+      using(kind, async (executor) => {
         executor.register("layer", layer);
         executor.register("broken", { ...layer, name: "broken", nodes: [node("Gemm", ["x", "x"], "y")] });
         await rejects(executor.run("absent", {}), naming('"absent"', "not registered"));
@@ -108,7 +121,7 @@ for (const [name, open] of Object.entries(kinds))
       }));
 
     test("a name can be given to another graph after it was unregistered", () =>
-      using(open, async (executor) => {
+      using(kind, async (executor) => {
         executor.register("graph", layer);
         const before = executor.run("graph", layerFeeds());
         executor.unregister("graph");
@@ -119,7 +132,7 @@ for (const [name, open] of Object.entries(kinds))
       }));
 
     test("what goes back to the pool is used again, once", () =>
-      using(open, async (executor) => {
+      using(kind, async (executor) => {
         executor.register("product", product);
         const feeds = { x: normal("x", [64, 784]), w: normal("w", [784, 128]) };
         const first = await executor.run("product", feeds);
@@ -145,8 +158,8 @@ for (const [name, open] of Object.entries(kinds))
 test("the number of workers changes no bit, and the class is the same", async () => {
   const feeds = Array.from({ length: 6 }, (_, i) => ({ x: normal(`x${i}`, [64, 784]), w: normal("w", [784, 128]) }));
   const outcomes: string[] = [];
-  for (const open of Object.values(kinds))
-    await using(open, async (executor) => {
+  for (const kind of Object.keys(kinds))
+    await using(kind, async (executor) => {
       executor.register("product", product);
       const results = await Promise.all(feeds.map((feed) => executor.run("product", feed)));
       const digests = results.map((result) => executor.kernel({ kind: "digest", of: result["y"] as Tensor }));
@@ -156,7 +169,7 @@ test("the number of workers changes no bit, and the class is the same", async ()
 });
 
 test("waiting calls start by priority, then in the order they were made", () =>
-  using(kinds["one worker"] as () => Promise<Executor>, async (executor) => {
+  using("one worker", async (executor) => {
     executor.register("layer", layer);
     const finished: string[] = [];
     const call = (label: string, priority: number) =>
@@ -172,7 +185,7 @@ test("waiting calls start by priority, then in the order they were made", () =>
   }));
 
 test("moved feeds are gone from the caller, copied ones are not", () =>
-  using(kinds["one worker"] as () => Promise<Executor>, async (executor) => {
+  using("one worker", async (executor) => {
     executor.register("layer", layer);
     const kept = layerFeeds();
     await executor.run("layer", kept);
@@ -183,13 +196,31 @@ test("moved feeds are gone from the caller, copied ones are not", () =>
   }));
 
 test("a worker cannot be asked to write to memory that is not shared", () =>
-  using(kinds["one worker"] as () => Promise<Executor>, async (executor) => {
+  using("one worker", async (executor) => {
     executor.register("layer", layer);
     await rejects(
       executor.run("layer", layerFeeds(), { into: { y: normal("y", [5, 3]) } }),
       naming('"y"', "shared memory"),
     );
     await rejects(executor.kernel({ kind: "fill", into: normal("y", [5]), value: 1 }), naming("fill", "shared memory"));
+  }));
+
+test("freed memory goes back to the machine, whichever worker used it", () =>
+  using("three workers", async (executor) => {
+    const bytes = 256 << 20;
+    const before = process.memoryUsage.rss();
+    const blocks = [0, 1, 2, 3].map(() => executor.allocate(bytes / 4));
+    const fill = (memory: SharedBytes) =>
+      executor.kernel({ kind: "fill", into: span(memory, 0, bytes / 16), value: 1 });
+    await Promise.all(blocks.map(fill));
+    const used = process.memoryUsage.rss();
+    strictEqual(used - before > bytes / 2, true, `${used - before} bytes more while it is in use`);
+    for (const memory of blocks.splice(0)) executor.free(memory);
+    // Workers answer in order: when these calls are done, the memory has been let go.
+    executor.register("layer", layer);
+    await Promise.all([1, 2, 3, 4, 5, 6].map(() => executor.run("layer", layerFeeds())));
+    const left = process.memoryUsage.rss();
+    strictEqual(used - left > bytes / 3, true, `${used - left} bytes less after it was freed`);
   }));
 
 test("an engine that does not exist fails at the start, not later", async () => {

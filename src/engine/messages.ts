@@ -30,6 +30,8 @@ export type ToWorker =
       readonly call: LoweredCall;
       readonly operands: readonly (WireData & { readonly length: number })[];
     }
+  /** Large blocks were freed: run the garbage collector. */
+  | { readonly kind: "collect" }
   | { readonly kind: "class" }
   | { readonly kind: "close" };
 

@@ -4,6 +4,7 @@
 import { Worker } from "node:worker_threads";
 import { DcnrError } from "../core/errors.ts";
 import type { Tensor } from "../core/tensor.ts";
+import { collectGarbage, FreedBytes } from "./collect.ts";
 import type { EngineKind, Executor, KernelResult } from "./engine.ts";
 import { type Backend, executorOver, type Job, type RegisteredGraph } from "./executor.ts";
 import { KernelRunner, type LoweredCall, viewOf } from "./kernels.ts";
@@ -55,6 +56,8 @@ class ThreadBackend implements Backend {
   readonly #pool: SharedMemoryPool;
   readonly #seats: Seat[] = [];
   readonly #queue: Waiting[] = [];
+  readonly #freed = new FreedBytes();
+  #collecting = false;
   #kernels: KernelRunner | undefined;
   #numerics: Promise<string> | undefined;
   #closed = false;
@@ -122,6 +125,15 @@ class ThreadBackend implements Backend {
   forgetMemory(block: MemoryBlock): void {
     if (block.memory !== undefined) this.#kernels?.forget(block.memory);
     for (const seat of this.#seats) seat.forget([], [block.id]);
+    this.#freed.add(block.buffer.byteLength);
+    if (this.#collecting || !this.#freed.isWorthCollecting()) return;
+    // Blocks are freed in groups: one collection after the last of them serves all.
+    this.#collecting = true;
+    queueMicrotask(() => {
+      this.#collecting = false;
+      for (const seat of this.#seats) seat.collect();
+      collectGarbage();
+    });
   }
 
   numericsClass(): Promise<string> {
@@ -302,6 +314,10 @@ class Seat {
       blocks: blocks.filter((id) => this.#blocks.delete(id)),
     };
     if (known.graphs.length + known.blocks.length > 0) this.#tell({ kind: "forget", ...known });
+  }
+
+  collect(): void {
+    this.#tell({ kind: "collect" });
   }
 
   async close(): Promise<void> {

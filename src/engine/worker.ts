@@ -6,6 +6,7 @@ import { assert } from "../core/assert.ts";
 import { DcnrError } from "../core/errors.ts";
 import { elementBytes, elementCount, type Tensor, viewData } from "../core/tensor.ts";
 import type { GraphModel, ValueInfo } from "../graph/model.ts";
+import { collectGarbage } from "./collect.ts";
 import type { KernelResult, Tensors } from "./engine.ts";
 import { Station } from "./executor.ts";
 import type { FromWorker, ToWorker, WireData, WorkerSettings } from "./messages.ts";
@@ -83,6 +84,9 @@ async function handle(message: ToWorker): Promise<FromWorker | undefined> {
         models.delete(id);
         await station.forget(id);
       }
+      return undefined;
+    case "collect":
+      collectGarbage();
       return undefined;
     case "run":
       return { kind: "done", result: await run(station, message) };
