@@ -77,7 +77,12 @@ function isKnown({ type, domain }: OnnxNode): boolean {
   if (type in special || type in constantOperators)
     return domain === "" || domain === "ai.onnx" || domain === "com.microsoft";
   const operator = findOperator(type);
-  if (operator === undefined || (operator.lower && !sharedComposites.has(type))) return false;
+  if (
+    operator === undefined ||
+    operator.attributeInputsAt !== undefined ||
+    (operator.lower && !sharedComposites.has(type))
+  )
+    return false;
   return domain === (operator.domain ?? "") || domain === "ai.onnx";
 }
 

@@ -46,7 +46,9 @@ function encodeNode(writer: ProtoWriter, node: GraphNode, constants: Map<string,
   if (operator.lower)
     fail("invalid_argument", `${node.op} is a composite: lower the graph before it is written as ONNX`);
   const moved = operator.attributeInputs ?? [];
-  for (const input of [...node.inputs, ...attributeInputNames(node, moved, constants)]) writer.text(1, input);
+  const inputs = [...node.inputs];
+  inputs.splice(operator.attributeInputsAt ?? inputs.length, 0, ...attributeInputNames(node, moved, constants));
+  for (const input of inputs) writer.text(1, input);
   for (const output of node.outputs) writer.text(2, output);
   writer.text(3, node.name);
   writer.text(4, operator.onnxType ?? node.op);

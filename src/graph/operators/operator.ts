@@ -44,8 +44,10 @@ export interface Operator {
   readonly onnxType?: string;
   /** Contrib operators of ONNX Runtime; absent: the standard domain. */
   readonly domain?: "com.microsoft";
-  /** Attributes of ours that the ONNX format takes as constant inputs, behind the others, in this order. */
+  /** Attributes of ours that the ONNX format takes as constant inputs, in this order. */
   readonly attributeInputs?: readonly string[];
+  /** Where they stand among the inputs; absent: behind the others. */
+  readonly attributeInputsAt?: number;
   /** True: cheap enough to be computed again in the backward graph rather than kept in memory. */
   readonly cheap: boolean;
   /** The results' types; fails with a sentence that names the operator and the shapes. */

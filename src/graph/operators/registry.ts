@@ -14,7 +14,7 @@
 //   images [batch, channels, h, w]          Conv(x, weight [out, in/group, kh, kw], [bias]) {strides, pads, dilations, group} · ConvTranspose
 //                                           MaxPool AveragePool (x) {kernel_shape, strides, pads, dilations}
 //   several                                 Sum(..)
-//   fused by ONNX Runtime                   FusedGelu(x) · RotaryEmbedding(x, first, cos, sin) {interleaved}: composites are lowered to them
+//   fused by ONNX Runtime                   FusedGelu(x) · RotaryEmbedding(x, cos, sin) {interleaved, positions}: composites are lowered to them
 //
 // Composites of ours, lowered to ONNX operators before execution (lower.ts):
 //   Linear(x [.., in], weight, [bias [out]]) {transposed}     weight [in, out], or [out, in] when transposed = 1

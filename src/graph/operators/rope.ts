@@ -26,10 +26,9 @@ export const rope: Operator = {
   lower(builder, inputs, attributes) {
     const [x, cos, sin] = inputs as [Value, Value, Value];
     const interleaved = numberOf(attributes, "interleaved", 0);
-    const first = builder.constant({ dtype: "int64", shape: [1], data: new BigInt64Array(1) });
     const fits = x.shape.length === 3 || x.shape.length === 4;
     const stacked = fits ? x : builder.op("Reshape", [x], { shape: [-1, ...x.shape.slice(-2)] });
-    const turned = builder.op("RotaryEmbedding", [stacked, first, cos, sin], { interleaved });
+    const turned = builder.op("RotaryEmbedding", [stacked, cos, sin], { interleaved, positions: [0] });
     return [builder.op("Reshape", [turned], { shape: x.shape })];
   },
   vjp({ builder, inputs, gradients, attributes }) {
