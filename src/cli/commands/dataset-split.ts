@@ -1,0 +1,49 @@
+// `dcnr dataset split`: a dataset with training and validation parts, over the same shards.
+
+import { fail } from "../../core/errors.ts";
+import { splitDataset } from "../../data/splits.ts";
+import { remoteSink } from "../builtin.ts";
+import type { Command } from "../command.ts";
+import { connectionOptions, withClient } from "../connection.ts";
+import { register, remoteDataset } from "../datasets.ts";
+
+export const command: Command = {
+  summary: "Split a dataset into training and validation parts; the result is a dataset of its own.",
+  positionals: [{ name: "NAME" }, { name: "NEW-NAME" }],
+  options: {
+    ...connectionOptions,
+    by: {
+      type: "string",
+      value: "RULE",
+      summary: "tail (the last ones), ratio (a seeded draw) or hash (by content)",
+      default: "tail",
+    },
+    share: { type: "number", value: "X", summary: "share that validates", default: 0.1 },
+    seed: { type: "number", value: "N", summary: "of the draw", default: 0 },
+    train: { type: "string", value: "SPLIT", summary: "name of the training part", default: "train" },
+    validation: { type: "string", value: "SPLIT", summary: "name of the validation part", default: "validation" },
+  },
+  examples: [
+    "dcnr dataset split iris iris-split --by ratio --share 0.2",
+    "dcnr dataset split pages pages-split --by hash",
+  ],
+  run: (context) =>
+    withClient(context, async (client) => {
+      const { flags, out } = context;
+      const [name = "", newName = ""] = context.arguments;
+      const by = flags.text("by");
+      if (by !== "tail" && by !== "ratio" && by !== "hash")
+        fail("invalid_argument", `--by is tail, ratio or hash, not ${by}`);
+      const { manifest, fetchBlob } = await remoteDataset(client, name);
+      const request = {
+        by,
+        share: flags.number("share"),
+        seed: flags.number("seed"),
+        trainName: flags.text("train"),
+        validationName: flags.text("validation"),
+      } as const;
+      const split = await splitDataset(manifest, request, { fetchBlob, blobs: remoteSink(client) });
+      await register(client, newName, split, out, flags.is("json"));
+      return undefined;
+    }),
+};

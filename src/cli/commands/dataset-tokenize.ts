@@ -1,0 +1,44 @@
+// `dcnr dataset tokenize`: a token stream from a text dataset, with its splits.
+
+import { fail } from "../../core/errors.ts";
+import { tokenise } from "../../data/tokenise.ts";
+import { remoteSink } from "../builtin.ts";
+import type { Command } from "../command.ts";
+import { connectionOptions, withClient } from "../connection.ts";
+import { readVocabulary, register, remoteDataset } from "../datasets.ts";
+import { Progress } from "../progress.ts";
+
+export const command: Command = {
+  summary: "Turn a text dataset into tokens; the result is a dataset of its own.",
+  positionals: [{ name: "NAME" }, { name: "NEW-NAME" }],
+  options: {
+    ...connectionOptions,
+    vocab: { type: "string", value: "NAME", summary: "vocabulary of the network, or the path of a tokenizer.json" },
+    "end-token": { type: "string", value: "TOKEN", summary: "ends each document (default: the vocabulary's own)" },
+  },
+  examples: [
+    "dcnr dataset tokenize books books-tokens --vocab english",
+    "dcnr dataset tokenize pages pages-tokens --vocab tokenizer.json",
+  ],
+  run: (context) =>
+    withClient(context, async (client) => {
+      const { flags, out } = context;
+      const [name = "", newName = ""] = context.arguments;
+      const { manifest, fetchBlob } = await remoteDataset(client, name);
+      if (manifest.kind !== "text") fail("failed_precondition", `dataset ${name} holds ${manifest.kind}, not text`);
+      const progress = new Progress(out, newName);
+      const tokens = await tokenise({
+        manifest,
+        fetchBlob,
+        blobs: remoteSink(client),
+        tokenizer: await readVocabulary(client, flags.text("vocab")),
+        endToken: flags.optionalText("end-token"),
+        onProgress: ({ documents, of, tokens }) => {
+          context.signal.throwIfAborted();
+          progress.update(documents, of, `documents, ${tokens.toLocaleString("en")} tokens`);
+        },
+      });
+      await register(client, newName, tokens, out, flags.is("json"));
+      return undefined;
+    }),
+};

@@ -1,0 +1,22 @@
+// `dcnr vocab add`: a tokenizer.json of one's own, under a name.
+
+import { fail } from "../../core/errors.ts";
+import type { Command } from "../command.ts";
+import { connectionOptions, withClient } from "../connection.ts";
+import { readVocabulary } from "../datasets.ts";
+
+export const command: Command = {
+  summary: "Keep a Hugging Face tokenizer.json in the network under a name.",
+  positionals: [{ name: "NAME" }, { name: "FILE" }],
+  options: connectionOptions,
+  examples: ["dcnr vocab add gpt2 ./gpt2/tokenizer.json"],
+  run: (context) =>
+    withClient(context, async (client) => {
+      const [name = "", file = ""] = context.arguments;
+      if (!file.endsWith(".json")) fail("invalid_argument", `${file} is no tokenizer.json: give the path of one`);
+      const vocabulary = await client.vocabularies.create(name, await readVocabulary(client, file));
+      if (context.flags.is("json")) context.out.json(vocabulary);
+      else context.out.line(`vocabulary ${name}: ${vocabulary.tokens.toLocaleString("en")} tokens`);
+      return undefined;
+    }),
+};

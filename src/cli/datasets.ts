@@ -1,0 +1,65 @@
+// What the dataset and vocab commands share: where data may come from on this machine, blobs over the wire, and
+// how datasets are told of.
+
+import { readFile } from "node:fs/promises";
+import type { Client } from "../client/client.ts";
+import { fail, messageOf } from "../core/errors.ts";
+import { type Manifest, manifestText, parseManifest } from "../data/manifest.ts";
+import type { FetchBlob } from "../data/shard-cache.ts";
+import type { ObjectGet, SourceAccess } from "../data/source.ts";
+import type { Dataset } from "../protocol/gen/dcnr/v1/data_pb.ts";
+import { httpsGet } from "../system/https-get.ts";
+import type { Output } from "./output.ts";
+import { bytes } from "./progress.ts";
+
+/** Whoever types the command may read what they may read; https is guarded all the same. */
+export function sourceAccess(): SourceAccess {
+  return { httpGet: (request) => httpsGet(request), objectGet: bucketObject, stdin: process.stdin };
+}
+
+/** The AWS library is large; it is loaded when a bucket is named. */
+const bucketObject: ObjectGet = async (bucket, key, start) => {
+  const { openBuckets } = await import("../data/buckets.ts");
+  const endpoint = process.env["AWS_ENDPOINT_URL_S3"] ?? process.env["AWS_ENDPOINT_URL"];
+  return openBuckets(endpoint ? { endpoint } : {}).get(bucket, key, start);
+};
+
+export async function remoteDataset(
+  client: Client,
+  name: string,
+): Promise<{ manifest: Manifest; fetchBlob: FetchBlob }> {
+  const { manifest } = await client.datasets.get(name);
+  return { manifest: parseManifest(manifest), fetchBlob: (hash) => client.datasets.download(name, hash) };
+}
+
+/** Registers a manifest whose blobs are uploaded, and says so. */
+export async function register(
+  client: Client,
+  name: string,
+  manifest: Manifest,
+  out: Output,
+  json: boolean,
+): Promise<void> {
+  const dataset = await client.datasets.create(name, manifestText(manifest));
+  if (json) out.json(dataset);
+  else
+    out.line(`dataset ${name}: ${contentOf(dataset)}, ${bytes(dataset.bytes)}, manifest ${dataset.hash.slice(0, 12)}`);
+}
+
+const units: Readonly<Record<string, string>> = { tensors: "samples", tokens: "tokens", text: "documents" };
+
+export function contentOf(dataset: Dataset): string {
+  return `${dataset.samples.toLocaleString("en")} ${units[dataset.kind] ?? "samples"}`;
+}
+
+export function splitsOf(dataset: Dataset): string {
+  return dataset.splits.map((split) => `${split.name} ${split.samples.toLocaleString("en")}`).join(", ");
+}
+
+/** A tokenizer.json: a file if the name ends so, else a vocabulary of the network. */
+export async function readVocabulary(client: Client, name: string): Promise<string> {
+  if (!name.endsWith(".json")) return (await client.vocabularies.get(name)).tokenizer;
+  return readFile(name, "utf8").catch((thrown) =>
+    fail("not_found", `${name} cannot be read: ${messageOf(thrown)}`, thrown),
+  );
+}
