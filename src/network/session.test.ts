@@ -1,61 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { hasCode } from "../core/errors.ts";
 import type { Sha256 } from "../core/ids.ts";
-import { differences, learningRateAt, parseSettings, type SessionIdentity, sessionIdOf } from "./session.ts";
-
-const least = { network: "mlp", dataset: "digits" };
-
-test("settings that are absent, zero or empty get their defaults", () => {
-  const { identity, policy } = parseSettings({
-    ...least,
-    steps: 0n,
-    batch: 0,
-    numerics: "",
-    $typeName: "dcnr.v1.SessionSettings",
-  });
-  assert.equal(identity.steps, 100);
-  assert.equal(identity.batch % identity.microbatches, 0);
-  assert.equal(identity.numerics, "native");
-  assert.deepEqual(identity.learningRate, { schedule: "constant", base: 1e-3, warmupSteps: 0, finalShare: 0 });
-  assert.deepEqual(policy, { checkpointEvery: 10, replicas: 1 });
-});
-
-const wrong: readonly [Record<string, unknown>, string][] = [
-  [{ dataset: "digits" }, 'setting "network" is missing: name the network to train with'],
-  [{ ...least, steps: -1 }, 'setting "steps" must be a whole number from 1 to 1000000000, found "-1"'],
-  [{ ...least, steps: 1.5 }, 'setting "steps" must be a whole number from 1 to 1000000000, found "1.5"'],
-  [{ ...least, batch: 10, microbatches: 3 }, 'setting "microbatches" must divide batch 10, found 3'],
-  [
-    { ...least, numerics: "nativ" },
-    'setting "numerics" must be one of native, portable, reference, found "nativ", did you mean "native"?',
-  ],
-  [
-    { ...least, learningRate: { base: Number.NaN } },
-    'setting "learningRate.base" must be a number from 1e-12 to 100, found "NaN"',
-  ],
-  [
-    { ...least, learningRate: { warmup: 3 } },
-    'setting learningRate: "warmup" is unknown; known are schedule, base, warmupSteps, finalShare',
-  ],
-  [{ ...least, step: 3 }, 'setting "step" is unknown, did you mean "steps"?'],
-  [
-    { ...least, steps: 10, learningRate: { warmupSteps: 11 } },
-    'setting "learningRate.warmupSteps" is 11, more than steps 10',
-  ],
-  [{ ...least, steps: 10, epochs: 1 }, 'settings "steps" and "epochs" are both given: give one of them'],
-];
-
-for (const [settings, sentence] of wrong)
-  test(`refused: ${sentence}`, () => {
-    assert.throws(
-      () => parseSettings(settings),
-      (thrown: Error) => {
-        assert.equal(thrown.message, sentence);
-        return hasCode(thrown, "invalid_argument");
-      },
-    );
-  });
+import { differences, learningRateAt, operatorSet, type SessionIdentity, sessionIdOf } from "./session.ts";
 
 test("the learning rate warms up in a line and falls along half a cosine", () => {
   const schedule = {
@@ -73,10 +19,20 @@ test("the learning rate warms up in a line and falls along half a cosine", () =>
 });
 
 const identity: SessionIdentity = {
-  ...parseSettings(least).identity,
   definition: "ab".repeat(32) as Sha256,
   dataset: "cd".repeat(32) as Sha256,
-  operatorSet: "dcnr-1",
+  split: "train",
+  validationSplit: "validation",
+  steps: 100,
+  batch: 32,
+  microbatches: 4,
+  seed: 1,
+  numerics: "native",
+  operatorSet,
+  learningRate: { schedule: "constant", base: 1e-3, warmupSteps: 0, finalShare: 0 },
+  clipNorm: 0,
+  validateEvery: 0,
+  validationMicrobatches: 0,
   initialState: "",
 };
 
