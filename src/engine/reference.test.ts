@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { float32 } from "../core/tensor.ts";
 import { GraphBuilder } from "../graph/builder.ts";
+import { lowerModel } from "../graph/lower.ts";
 import { openReferenceEngine } from "./reference.ts";
 
 function affine() {
@@ -66,6 +67,17 @@ test("ids outside the table are refused instead of reading other memory", async 
   });
   assert.deepEqual([...((await program.run(feeds(2)))["y"]!.data as Float32Array)], [4, 5]);
   await assert.rejects(program.run(feeds(3)), /index 3 is outside 0\.\.2/);
+});
+
+test("labels beyond the classes are refused, directly and lowered", async () => {
+  const builder = new GraphBuilder("loss");
+  const logits = builder.input("logits", "float32", [1, 3]);
+  builder.output(builder.op("SoftmaxCrossEntropy", [logits, builder.input("labels", "int32", [1])]), "loss");
+  const labels = { dtype: "int32" as const, shape: [1], data: Int32Array.of(3) };
+  for (const model of [builder.build(), lowerModel(builder.build())]) {
+    const program = await openReferenceEngine().load(model);
+    await assert.rejects(program.run({ logits: float32([1, 3], [0, 0, 0]), labels }), /3 is outside 0\.\.2/);
+  }
 });
 
 test("a graph that uses what was never computed is refused when it is loaded", async () => {

@@ -54,6 +54,13 @@ export function numbersOf(attributes: Attributes, name: string): readonly number
   return Array.isArray(value) ? (value as readonly number[]) : undefined;
 }
 
+/** An index counted from the front; fails outside of 0..size - 1. Kernels call it, so it allocates nothing. */
+export function indexWithin(type: string, given: number, size: number): number {
+  const index = given < 0 ? given + size : given;
+  if (index >= 0 && index < size) return index;
+  return fail("out_of_range", `${type}: index ${given} is outside 0..${size - 1}`);
+}
+
 /** The shape that numpy's rules give for both, or undefined. */
 export function broadcastShape(a: Shape, b: Shape): Shape | undefined {
   const rank = Math.max(a.length, b.length);

@@ -2,7 +2,7 @@
 
 import type { TensorData } from "../../core/tensor.ts";
 import type { ValueInfo } from "../model.ts";
-import { checkArity, numberOf, refuse, resolveAxis, stridesOf, walkIndex } from "./check.ts";
+import { checkArity, indexWithin, numberOf, refuse, resolveAxis, stridesOf, walkIndex } from "./check.ts";
 import type { Operator, Value } from "./operator.ts";
 
 export const gatherElements: Operator = {
@@ -32,10 +32,8 @@ export const gatherElements: Operator = {
     return (data, results) => {
       const [x, picked] = data as [Float32Array, TensorData];
       const y = results[0] as Float32Array;
-      for (let i = 0; i < y.length; i++) {
-        const given = Number(picked[i]);
-        y[i] = x[(base[i] as number) + (given < 0 ? given + size : given) * step] as number;
-      }
+      for (let i = 0; i < y.length; i++)
+        y[i] = x[(base[i] as number) + indexWithin("GatherElements", Number(picked[i]), size) * step] as number;
     };
   },
   vjp({ builder, inputs, gradients, attributes, wanted }) {

@@ -1,10 +1,9 @@
 // Gather(data, indices) {axis = 0}: picks slices of `data` along an axis. Indices must be in range; the
 // runtime checks token ids before they reach a graph.
 
-import { fail } from "../../core/errors.ts";
 import { elementCount, float32, type TensorData } from "../../core/tensor.ts";
 import type { ValueInfo } from "../model.ts";
-import { checkArity, numberOf, refuse, resolveAxis, splitAt } from "./check.ts";
+import { checkArity, indexWithin, numberOf, refuse, resolveAxis, splitAt } from "./check.ts";
 import type { Derivation, Operator, Value } from "./operator.ts";
 
 export const gather: Operator = {
@@ -29,10 +28,7 @@ export const gather: Operator = {
       const y = results[0] as TensorData;
       for (let row = 0, at = 0; row < outer; row++)
         for (let i = 0; i < count; i++) {
-          const given = Number(picked[i]);
-          const index = given < 0 ? given + size : given;
-          if (!(index >= 0 && index < size)) fail("out_of_range", `Gather: index ${given} is outside 0..${size - 1}`);
-          const from = (row * size + index) * inner;
+          const from = (row * size + indexWithin("Gather", Number(picked[i]), size)) * inner;
           for (let j = 0; j < inner; j++) y[at++] = x[from + j] as never;
         }
     };

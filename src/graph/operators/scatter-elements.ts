@@ -3,7 +3,7 @@
 
 import type { TensorData } from "../../core/tensor.ts";
 import type { ValueInfo } from "../model.ts";
-import { checkArity, numberOf, refuse, resolveAxis, stridesOf, stringOf, walkIndex } from "./check.ts";
+import { checkArity, indexWithin, numberOf, refuse, resolveAxis, stridesOf, stringOf, walkIndex } from "./check.ts";
 import type { Operator, Value } from "./operator.ts";
 
 export const scatterElements: Operator = {
@@ -32,8 +32,7 @@ export const scatterElements: Operator = {
       const y = results[0] as Float32Array;
       y.set(x);
       for (let i = 0; i < base.length; i++) {
-        const given = Number(picked[i]);
-        const at = (base[i] as number) + (given < 0 ? given + size : given) * step;
+        const at = (base[i] as number) + indexWithin("ScatterElements", Number(picked[i]), size) * step;
         y[at] = (y[at] as number) + (updates[i] as number);
       }
     };

@@ -1,6 +1,7 @@
 // SoftmaxCrossEntropy(logits [.., classes], labels int32 [..]) -> scalar: the mean of -log softmax(logits)[label]
 // over the rows whose label is not negative; 0 when there are none.
 
+import { fail } from "../../core/errors.ts";
 import { exp, log } from "../../core/math.ts";
 import { elementCount } from "../../core/tensor.ts";
 import type { ValueInfo } from "../model.ts";
@@ -48,6 +49,7 @@ export function crossEntropyKernel(classes: number): Kernel {
     for (let row = 0; row < labels.length; row++) {
       const label = Number(labels[row]);
       if (label < 0) continue;
+      if (label >= classes) fail("out_of_range", `label ${label} is outside 0..${classes - 1}`);
       let max = Number.NEGATIVE_INFINITY;
       for (let i = 0; i < classes; i++) max = Math.max(max, logits[row * classes + i] as number);
       let total = 0;
