@@ -55,6 +55,8 @@ export const definitionBytesMax = 8 << 20;
 /** The yaml package expands aliases; more would let a small text fill memory. */
 const aliasesMax = 200;
 const nestingMax = 12;
+/** Session ids begin with it and end with a hash. */
+const nameLengthMax = 64;
 const nodesMax = 20_000;
 const edgesMax = 100_000;
 const slotMax = 4_096;
@@ -82,7 +84,7 @@ export function parseDefinition(text: string): Definition {
   const nodes = list(root.nodes, `"nodes"`, nodesMax);
   if (nodes.length === 0) fail("invalid_argument", `"nodes" is empty: a network needs at least one node`);
   return {
-    name: root.name === undefined ? "network" : parseId(text_(root.name, `"name"`), "the network's name"),
+    name: plainName(root.name === undefined ? "" : text_(root.name, `"name"`)),
     precision: {
       ...optionalText(root, "precision", "the definition"),
       ...optionalText(root, "param_precision", "the definition"),
@@ -94,6 +96,15 @@ export function parseDefinition(text: string): Definition {
     costs: list(root.costs ?? [], `"costs"`, nodesMax).map((item, i) => parseOutput(item, `costs[${i}]`, [])),
     metrics: list(root.metrics ?? [], `"metrics"`, nodesMax).map(parseMetric),
   };
+}
+
+/** A title like "T1 (decoder)" is welcome; ids are made from its plain characters. */
+function plainName(title: string): string {
+  const plain = title
+    .replaceAll(/[^A-Za-z0-9_.-]+/g, "-")
+    .replace(/^[^A-Za-z0-9]+/, "")
+    .replace(/-+$/, "");
+  return plain.slice(0, nameLengthMax) || "network";
 }
 
 function parseYaml(text: string): unknown {

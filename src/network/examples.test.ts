@@ -117,3 +117,11 @@ metrics: [{ name: head_lr, type: learning_rate, node_id: lm_head, slot_id: 0 }]
   assert.deepEqual(plan.colocations, [["embedder", "lm_head"]]);
   assert.deepEqual(plan.metrics, [{ name: "head_lr", kind: "learning_rate", vnode: "lm_head" }]);
 });
+
+test("a network's title becomes a plain name", () => {
+  const named = (name: string) =>
+    compileText(`name: ${name}\nnodes: [{ id: a, type: linear, config: { in_dim: 4, out_dim: 2 } }]`).name;
+  assert.equal(named('"T1 (decoder, 27M)"'), "T1-decoder-27M");
+  assert.equal(named("mlp"), "mlp");
+  assert.equal(named('"???"'), "network");
+});
