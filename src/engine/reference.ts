@@ -27,19 +27,23 @@ export function openReferenceEngine(options: ReferenceOptions = {}): Engine {
 
 interface Step {
   readonly kernel: Kernel;
-  readonly inputs: readonly number[];
-  readonly outputs: readonly number[];
+  readonly inputs: TensorData[];
+  readonly outputs: TensorData[];
+}
+
+/** A place in a step's lists where the data of a graph input or output stands. */
+interface Place {
+  readonly list: TensorData[];
+  readonly index: number;
 }
 
 interface ProgramPlan {
   readonly graph: GraphModel;
   readonly float: DType;
   readonly steps: readonly Step[];
-  /** Where each graph input and output lives. */
-  readonly inputSlots: readonly number[];
-  readonly outputSlots: readonly number[];
-  /** One array per slot; those of inputs and outputs are replaced at every run. */
-  readonly memory: TensorData[];
+  /** Where each graph input and output is used; everything else stays in place from run to run. */
+  readonly inputPlaces: readonly (readonly Place[])[];
+  readonly outputPlaces: readonly (readonly Place[])[];
 }
 
 /** Everything that depends on shapes happens here, once; a run only calls kernels. */
@@ -56,26 +60,31 @@ function planProgram(graph: GraphModel, float: DType): Program {
   for (const [name, tensor] of Object.entries(graph.constants))
     define({ name, dtype: tensor.dtype, shape: tensor.shape }, inPrecision(tensor, float));
   const outputNames = new Set(graph.outputs.map((output) => output.name));
+  const places = new Map<number, Place[]>();
+  const listOf = (names: readonly string[]) => {
+    const found = names.map((name) => slots.get(name) as number);
+    const list = found.map((slot) => memory[slot] as TensorData);
+    for (const [index, slot] of found.entries()) places.set(slot, [...(places.get(slot) ?? []), { list, index }]);
+    return list;
+  };
   const steps: Step[] = [];
   for (const node of graph.nodes) {
-    const step = planNode(graph, node, values);
-    const alias = step.kernel === sameData && !outputNames.has(node.outputs[0] as string);
-    for (const info of step.outputs) {
-      if (alias) {
-        values.set(info.name, info);
-        slots.set(info.name, slots.get(node.inputs[0] as string) as number);
-      } else define(info, outputNames.has(info.name) ? nothing : allocate(precise(info.dtype, float), info.shape).data);
+    const { kernel, outputs } = planNode(graph, node, values);
+    if (kernel === sameData && !outputNames.has(node.outputs[0] as string)) {
+      values.set(node.outputs[0] as string, outputs[0] as ValueInfo);
+      slots.set(node.outputs[0] as string, slots.get(node.inputs[0] as string) as number);
+      continue;
     }
-    if (alias) continue;
-    const slotsOf = (names: readonly string[]) => names.map((name) => slots.get(name) as number);
-    steps.push({ kernel: step.kernel, inputs: slotsOf(node.inputs), outputs: slotsOf(node.outputs) });
+    for (const info of outputs)
+      define(info, outputNames.has(info.name) ? nothing : allocate(precise(info.dtype, float), info.shape).data);
+    steps.push({ kernel, inputs: listOf(node.inputs), outputs: listOf(node.outputs) });
   }
-  const inputSlots = graph.inputs.map((input) => slots.get(input.name) as number);
-  const outputSlots = graph.outputs.map(
-    (output) =>
-      slots.get(output.name) ?? fail("invalid_argument", `graph ${graph.name} never computes "${output.name}"`),
-  );
-  const plan = { graph, float, steps, inputSlots, outputSlots, memory };
+  const placesOf = ({ name }: ValueInfo) => {
+    const slot = slots.get(name) ?? fail("invalid_argument", `graph ${graph.name} never computes "${name}"`);
+    return places.get(slot) ?? [];
+  };
+  const inputPlaces = graph.inputs.map(placesOf);
+  const plan = { graph, float, steps, inputPlaces, outputPlaces: graph.outputs.map(placesOf) };
   return { run: async (feeds, into) => execute(plan, feeds, into), release: async () => {} };
 }
 
@@ -93,29 +102,33 @@ function planNode(graph: GraphModel, node: GraphNode, values: ReadonlyMap<string
   return { kernel: operator.plan(inputs, outputs, node.attributes), outputs };
 }
 
-function execute(plan: ProgramPlan, feeds: Tensors, into: Tensors = {}): Tensors {
-  const { graph, float, steps, inputSlots, outputSlots, memory } = plan;
-  for (const [i, input] of graph.inputs.entries())
-    memory[inputSlots[i] as number] = feedOf(graph, input, feeds[input.name], float);
-  const results: Record<string, Tensor> = {};
-  for (const [i, output] of graph.outputs.entries()) {
-    const dtype = precise(output.dtype, float);
-    const given = into[output.name];
-    if (given && (given.dtype !== dtype || elementCount(given.shape) !== elementCount(output.shape)))
-      fail(
-        "invalid_argument",
-        `output "${output.name}" is ${dtype}[${output.shape}], its buffer is ${given.dtype}[${given.shape}]`,
-      );
-    const tensor = { dtype, shape: output.shape, data: given?.data ?? allocate(dtype, output.shape).data };
-    results[output.name] = tensor;
-    memory[outputSlots[i] as number] = tensor.data;
+function execute(plan: ProgramPlan, feeds: Tensors, into?: Tensors): Tensors {
+  const { graph, float, steps, inputPlaces, outputPlaces } = plan;
+  for (let i = 0; i < graph.inputs.length; i++) {
+    const input = graph.inputs[i] as ValueInfo;
+    put(inputPlaces[i] as readonly Place[], feedOf(graph, input, feeds[input.name], float));
   }
-  for (const { kernel, inputs, outputs } of steps)
-    kernel(
-      inputs.map((slot) => memory[slot] as TensorData),
-      outputs.map((slot) => memory[slot] as TensorData),
-    );
+  const results: Record<string, Tensor> = {};
+  for (let i = 0; i < graph.outputs.length; i++) {
+    const output = graph.outputs[i] as ValueInfo;
+    const tensor = resultOf(output, into?.[output.name], float);
+    results[output.name] = tensor;
+    put(outputPlaces[i] as readonly Place[], tensor.data);
+  }
+  for (const { kernel, inputs, outputs } of steps) kernel(inputs, outputs);
   return results;
+}
+
+function put(places: readonly Place[], data: TensorData): void {
+  for (const { list, index } of places) list[index] = data;
+}
+
+function resultOf({ name, dtype, shape }: ValueInfo, given: Tensor | undefined, float: DType): Tensor {
+  const wanted = precise(dtype, float);
+  if (given === undefined) return allocate(wanted, shape);
+  if (given.dtype !== wanted || elementCount(given.shape) !== elementCount(shape))
+    fail("invalid_argument", `output "${name}" is ${wanted}[${shape}], its buffer is ${given.dtype}[${given.shape}]`);
+  return { dtype: wanted, shape, data: given.data };
 }
 
 function feedOf(graph: GraphModel, input: ValueInfo, tensor: Tensor | undefined, float: DType): TensorData {
