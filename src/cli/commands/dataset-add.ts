@@ -93,8 +93,9 @@ export const command: Command = {
 };
 
 function show(progress: Progress, { bytes: done, bytesTotal, units }: ImportProgress): void {
-  const megabytes = (count: number) => Math.round(count / 1e6);
-  progress.update(megabytes(done), megabytes(bytesTotal ?? 0), `MB, ${units.toLocaleString("en")} read`);
+  const [unit, size] = (bytesTotal ?? done) < 50e6 ? ["KB", 1e3] : ["MB", 1e6];
+  const total = bytesTotal === undefined ? 0 : Math.ceil(bytesTotal / size);
+  progress.update(Math.ceil(done / size), total, `${unit}, ${units.toLocaleString("en")} read`);
 }
 
 function numberTypes(flags: Flags): Pick<ImportRequest, "inputsType" | "labelsType"> {
