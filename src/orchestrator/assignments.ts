@@ -4,9 +4,14 @@
 import type { PNodeId, SessionId, VNodeId } from "../core/ids.ts";
 import type { Composer, Down } from "./attachment.ts";
 import type { Capacity } from "./capacity.ts";
+import type { Compiled } from "./compiled.ts";
 import type { Context } from "./context.ts";
 import { key, type PNodeRecord, type SessionRecord, type VNodeRecord } from "./records.ts";
 import type { Registry } from "./registry.ts";
+
+/** Up to here every PNode hears of all VNodes of its sessions. */
+const locationsWhole = 64;
+const tellDelayMsMax = 100;
 
 export interface PlacedLocation {
   readonly vnode: VNodeId;
@@ -22,9 +27,14 @@ export class Assignments implements Composer {
   readonly #registry: () => Registry;
   /** PNodes that were told of a session, so that they also hear of its end. */
   readonly #told = new Map<string, Set<PNodeId>>();
+  /** Sessions whose PNodes will be told soon: a burst of changes leads to one message. */
+  readonly #due = new Set<string>();
+  readonly #compiled: Compiled;
+  readonly #revisions = new Map<string, { readonly changes: number; readonly revision: bigint }>();
 
-  constructor(context: Context, capacity: Capacity, registry: () => Registry) {
+  constructor(context: Context, capacity: Capacity, compiled: Compiled, registry: () => Registry) {
     this.#context = context;
+    this.#compiled = compiled;
     this.#capacity = capacity;
     this.#registry = registry;
     context.mirror.onChange((storeKey, now, before) => {
@@ -72,7 +82,7 @@ export class Assignments implements Composer {
           session: id,
           status: session ? wireStatus(session) : "deleted",
           line: BigInt(session?.line ?? 0),
-          locations: session && isLive(session) ? this.locations(session) : [],
+          locations: session && isLive(session) ? this.locations(session, this.#concerns(session, pnode)) : [],
           revision: this.revision(id),
           turn: BigInt(session?.turn ?? 0),
         },
@@ -80,12 +90,29 @@ export class Assignments implements Composer {
     };
   }
 
+  /** In a large session a PNode hears only of VNodes that its own exchange messages with. */
+  #concerns(session: SessionRecord, pnode: PNodeId): ReadonlySet<string> | undefined {
+    if (session.vnodes.length <= locationsWhole) return undefined;
+    const neighbours = this.#compiled.neighbours(session.identity.definition);
+    if (!neighbours) return undefined;
+    const concerned = new Set<string>();
+    for (const storeKey of this.#capacity.vnodesOn(pnode)) {
+      const record = this.#context.mirror.get<VNodeRecord>(storeKey);
+      if (record?.session !== session.id) continue;
+      for (const vnode of neighbours.get(record.vnode) ?? []) concerned.add(vnode);
+    }
+    return concerned;
+  }
+
   /** Grows with every change of the session and its VNodes, alike on all orchestrators. */
   revision(session: string): bigint {
     const { mirror } = this.#context;
+    const known = this.#revisions.get(session);
+    if (known?.changes === mirror.changes) return known.revision;
     let sum = mirror.version(key.session(session));
     for (const vnode of mirror.get<SessionRecord>(key.session(session))?.vnodes ?? [])
       sum += mirror.version(key.vnode(session, vnode));
+    this.#revisions.set(session, { changes: mirror.changes, revision: BigInt(sum) });
     return BigInt(sum);
   }
 
@@ -125,7 +152,6 @@ export class Assignments implements Composer {
     const { attachments } = this.#registry();
     for (const pnode of this.#told.get(id) ?? []) attachments.get(pnode)?.tellAssignments();
     this.#tellAll(id);
-    if (!now) this.#told.delete(id);
   }
 
   /** A PNode that came back elsewhere has a new address: everyone who talks to it must know. */
@@ -136,13 +162,32 @@ export class Assignments implements Composer {
     for (const session of sessions) this.#tellAll(session);
   }
 
+  /** Small sessions hear at once; in large ones many records change together, and each change concerns many. */
   #tellAll(session: string): void {
+    const vnodes = this.#context.mirror.get<SessionRecord>(key.session(session))?.vnodes.length ?? 0;
+    if (vnodes <= locationsWhole) {
+      this.#tellNow(session);
+      return;
+    }
+    if (this.#due.has(session)) return;
+    this.#due.add(session);
+    this.#context.tasks.after(Math.min(tellDelayMsMax, vnodes / 20), () => {
+      this.#due.delete(session);
+      this.#tellNow(session);
+    });
+  }
+
+  #tellNow(session: string): void {
     const { attachments } = this.#registry();
     const told = this.#told.get(session);
     for (const pnode of told ?? []) {
       const attachment = attachments.get(pnode);
       if (attachment) attachment.tellSession(session);
       else told?.delete(pnode);
+    }
+    if (!this.#context.mirror.get(key.session(session))) {
+      this.#told.delete(session);
+      this.#revisions.delete(session);
     }
   }
 }

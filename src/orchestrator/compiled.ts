@@ -1,7 +1,7 @@
 // Compiled networks, kept by the hash of their definition, and what placement needs to know of them.
 
 import { fail, hasCode } from "../core/errors.ts";
-import type { Sha256 } from "../core/ids.ts";
+import type { Sha256, VNodeId } from "../core/ids.ts";
 import { elementCount } from "../core/tensor.ts";
 import { compileText } from "../network/compile.ts";
 import type { Plan, PlanEdge, VNodePlan } from "../network/plan.ts";
@@ -16,6 +16,7 @@ export class Compiled {
   readonly #blobs: BlobStore;
   readonly #plans = new Map<Sha256, Promise<Plan>>();
   readonly #texts = new Map<Sha256, string>();
+  readonly #neighbours = new Map<Sha256, ReadonlyMap<VNodeId, ReadonlySet<VNodeId>>>();
 
   constructor(blobs: BlobStore) {
     this.#blobs = blobs;
@@ -38,9 +39,16 @@ export class Compiled {
     return plan;
   }
 
+  /** For each VNode those it exchanges messages with, and itself; undefined until the plan was asked for once. */
+  neighbours(definition: Sha256): ReadonlyMap<VNodeId, ReadonlySet<VNodeId>> | undefined {
+    return this.#neighbours.get(definition);
+  }
+
   async #compile(definition: Sha256): Promise<Plan> {
     try {
-      return compileText(await this.text(definition));
+      const plan = compileText(await this.text(definition));
+      keep(this.#neighbours, definition, neighboursIn(plan));
+      return plan;
     } catch (thrown) {
       if (hasCode(thrown, "not_found"))
         fail(
@@ -55,6 +63,15 @@ export class Compiled {
 function keep<V>(map: Map<Sha256, V>, hash: Sha256, value: V): void {
   map.set(hash, value);
   if (map.size > plansKept) map.delete(map.keys().next().value as Sha256);
+}
+
+function neighboursIn(plan: Plan): Map<VNodeId, Set<VNodeId>> {
+  const neighbours = new Map(plan.vnodes.map((vnode) => [vnode.id, new Set([vnode.id])]));
+  for (const { from, to } of plan.edges) {
+    neighbours.get(from)?.add(to);
+    neighbours.get(to)?.add(from);
+  }
+  return neighbours;
 }
 
 export function parametersOf(vnode: VNodePlan): number {

@@ -49,6 +49,11 @@ export class Mirror {
     return this.#store.down;
   }
 
+  /** Grows with every change that was seen. */
+  get changes(): number {
+    return this.#applications;
+  }
+
   onChange(listener: ChangeListener): void {
     this.#listeners.push(listener);
   }

@@ -180,12 +180,12 @@ function timingsFor(given: Partial<Timings>): Timings {
 function assemble(context: Context, network: Network): { parts: Parts; orphans: Orphans } {
   const bell = new Bell();
   const capacity = new Capacity(context, () => registry);
-  const assignments = new Assignments(context, capacity, () => registry);
+  const compiled = new Compiled(context.blobs);
+  const assignments = new Assignments(context, capacity, compiled, () => registry);
   const presence = new Presence(context, () => controller.touchAll());
   const leases = new Leases(context, presence);
   const metrics = new Metrics(context);
   const garbage = new Garbage(context);
-  const compiled = new Compiled(context.blobs);
   const controller = new Controller(context, { capacity, compiled, leases, metrics, garbage });
   const heartbeats = new Heartbeats(context, metrics, capacity);
   const registry: Registry = new Registry(context, presence, assignments, {
