@@ -180,6 +180,12 @@ export const commands: readonly CommandEntry[] = [
   },
   {
     group: "Use",
+    words: "model import",
+    summary: "import a Hugging Face model folder",
+    load: () => import("./commands/model-import.ts"),
+  },
+  {
+    group: "Use",
     words: "model list",
     summary: "models that are served or were imported",
     load: () => import("./commands/model-list.ts"),
