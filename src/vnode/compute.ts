@@ -131,7 +131,8 @@ export class VNodeCompute {
     const oneGo = training.backward === undefined && this.#options.plan.role !== "passes";
     const into = oneGo ? this.#gradients.openBlock(microbatch) : undefined;
     const all = { ...feeds, ...this.#forwardWeights };
-    const results = await executor.run(`${name}/forward`, all, { into, priority: priorities.forward, finite: true });
+    const finite = unproven(training.forward, into);
+    const results = await executor.run(`${name}/forward`, all, { into, priority: priorities.forward, finite });
     const saved: Record<string, Tensor> = {};
     for (const { name: output } of training.saved) if (results[output]) saved[output] = results[output];
     this.#kept.set(microbatch, { feeds, saved });
@@ -185,7 +186,8 @@ export class VNodeCompute {
     for (const { name: input } of backward.inputs)
       feeds[input] = (kept.saved[input] ?? outside[input] ?? kept.feeds[input] ?? this.#working.all[input]) as Tensor;
     const into = this.#gradients.openBlock(microbatch);
-    return executor.run(`${name}/backward`, feeds, { into, priority: priorities.backward, finite: true });
+    const finite = unproven(backward, into);
+    return executor.run(`${name}/backward`, feeds, { into, priority: priorities.backward, finite });
   }
 
   accumulate(microbatch: number): void {
@@ -286,6 +288,11 @@ export class VNodeCompute {
       this.#running.delete(running);
     }
   }
+}
+
+/** Outputs to be looked at for NaN. Gradients of weights are not among them: their norm or their seal tells. */
+function unproven(graph: GraphModel, blocks: Readonly<Record<string, Tensor>> = {}): string[] {
+  return graph.outputs.map((output) => output.name).filter((name) => blocks[name] === undefined);
 }
 
 /** Single numbers that are not ports: the loss, and what evaluation counts. */
