@@ -7,6 +7,7 @@ import type { Sha256 } from "../core/ids.ts";
 import { sleep, type World } from "../core/world.ts";
 import { BlobAction, PNodeService } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
 import { Backoff } from "./backoff.ts";
+import type { Bandwidth } from "./bandwidth.ts";
 import type { BlobCache, BlobTransfer, Timings } from "./options.ts";
 import type { Orchestrators } from "./orchestrators.ts";
 
@@ -20,6 +21,7 @@ export interface BlobClientOptions {
   readonly pnode: string;
   readonly orchestrators: Orchestrators;
   readonly transfer: BlobTransfer;
+  readonly bandwidth: Bandwidth;
   readonly cache?: BlobCache;
   readonly world: World;
   readonly timings: Timings;
@@ -65,6 +67,7 @@ export class BlobClient {
     const request = { pnode, session, hash, bytes: BigInt(content.byteLength), action: BlobAction.UPLOAD };
     const grant = await orchestrators.call(PNodeService.method.grantBlob, request, signal);
     if (grant.present) return;
+    await this.#options.bandwidth.take(content.byteLength, signal);
     await transfer.upload({ url: grant.url, headers: grant.headers }, content, signal);
   }
 }

@@ -71,6 +71,8 @@ export class Link {
   readonly #unanswered = new Map<bigint, { job: Job; sentMs: number }>();
   #channel: Channel<Request, ExchangeResponse> | undefined;
   #nextId = 0n;
+  /** Streams that have ended so far. */
+  #streams = 0;
   #pumping = false;
   #failed = false;
   /** Smoothed; 0 until measured. */
@@ -105,15 +107,20 @@ export class Link {
   }
 
   async #run(): Promise<void> {
-    const { signal, world } = this.#options;
+    const { signal } = this.#options;
     try {
-      if (this.#failed) await sleep(world.timers, this.#backoff.next(), signal);
       for (let job = this.#queue.shift(); job !== undefined; job = this.#queue.shift()) {
         if (signal.aborted) return;
-        await this.#perform(job);
+        const streams = this.#streams;
+        try {
+          await this.#perform(job);
+        } catch {
+          for (const [id, sent] of this.#unanswered) if (sent.job === job) this.#unanswered.delete(id);
+          giveUp(job);
+          // The reader may have noticed first; what was queued since then deserves a new stream.
+          if (streams === this.#streams) this.#break();
+        }
       }
-    } catch {
-      this.#break();
     } finally {
       this.#pumping = false;
       if (this.#queue.length > 0 && !signal.aborted) this.#pump();
@@ -166,7 +173,9 @@ export class Link {
 
   async #connected(): Promise<Channel<Request, ExchangeResponse>> {
     if (this.#channel !== undefined) return this.#channel;
-    const { network, address, pnode, tasks, signal } = this.#options;
+    const { network, address, pnode, tasks, signal, world } = this.#options;
+    // A peer that has just refused or vanished is not called again at once.
+    if (this.#failed) await sleep(world.timers, this.#backoff.next(), signal);
     const channel = network.open(address, ExchangeService.method.exchange, { signal });
     this.#channel = channel;
     tasks.run(`answers from ${address}`, () => this.#read(channel));
@@ -215,6 +224,7 @@ export class Link {
     const channel = this.#channel;
     this.#channel = undefined;
     this.#failed = true;
+    this.#streams++;
     channel?.close();
     const jobs = [...[...this.#unanswered.values()].map(({ job }) => job), ...this.#queue];
     this.#unanswered.clear();

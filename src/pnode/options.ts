@@ -90,7 +90,7 @@ export interface PNodeDependencies {
   /** Hour of the day where the owner lives, 0 to 23; needed for `hours`. */
   localHour?(): number;
   /** Readings for heartbeats. */
-  measure?(): { readonly load?: number; readonly temperatureCelsius?: number };
+  measure?(): { readonly load?: number; readonly temperatureCelsius?: number; readonly memoryUsedBytes?: number };
 }
 
 export interface Bounds {
@@ -112,11 +112,12 @@ export const boundsDefault: Bounds = {
 };
 
 /** Shares of what the owner lends; weights and activations take the rest. 0: no limit. */
-export function boundsWithin(memoryBytes: number): Bounds {
-  if (memoryBytes <= 0) return boundsDefault;
-  const share = (bytes: number, part: number) => Math.min(bytes, Math.floor(memoryBytes * part));
+export function boundsWithin(memoryBytes: number, diskBytes: number): Bounds {
+  const share = (bytes: number, part: number, of = memoryBytes) =>
+    of <= 0 ? bytes : Math.min(bytes, Math.floor(of * part));
   return {
-    ...boundsDefault,
+    // The other half of the disk is for shards.
+    spilledBytesMax: share(boundsDefault.spilledBytesMax, 0.5, diskBytes),
     retainedBytesMax: share(boundsDefault.retainedBytesMax, 0.15),
     shardBytesMax: share(boundsDefault.shardBytesMax, 0.1),
     snapshotBytesMax: share(boundsDefault.snapshotBytesMax, 0.15),

@@ -89,7 +89,8 @@ class HostingNode implements PNode, Directory {
     this.#options = options;
     this.#dependencies = dependencies;
     this.#timings = { ...timingsDefault, ...options.timings };
-    this.#bounds = { ...boundsWithin(Number(options.limits?.memoryBytes ?? 0n)), ...options.bounds };
+    const { memoryBytes = 0n, diskBytes = 0n } = options.limits ?? {};
+    this.#bounds = { ...boundsWithin(Number(memoryBytes), Number(diskBytes)), ...options.bounds };
     this.#hours = parseHours(options.limits?.hours ?? "");
     this.#incarnation = Buffer.from(world.chance.bytes(12)).toString("hex");
     const timings = this.#timings;
@@ -111,7 +112,7 @@ class HostingNode implements PNode, Directory {
     const common = { pnode: this.id, network, world, timings, tasks, signal };
     this.#exchange = new Exchange({ ...common, address: () => this.#address, resolver, directory: this, bandwidth });
     const cache = dependencies.cache && { cache: dependencies.cache };
-    this.#blobs = new BlobClient({ ...common, orchestrators, transfer: dependencies.blobs, ...cache });
+    this.#blobs = new BlobClient({ ...common, orchestrators, bandwidth, transfer: dependencies.blobs, ...cache });
     const reports = this.#reports;
     this.#attachment = new Attachment({
       ...common,
@@ -214,13 +215,13 @@ class HostingNode implements PNode, Directory {
   }
 
   #heartbeat() {
-    const { load = 0, temperatureCelsius = 0 } = this.#dependencies.measure?.() ?? {};
+    const { load = 0, temperatureCelsius = 0, memoryUsedBytes } = this.#dependencies.measure?.() ?? {};
     const hosts = [...this.#hosts.values()];
     return {
       vnodes: [...hosts.map((host) => host.progress()), ...this.#servings.progress()],
       load,
       temperatureCelsius,
-      memoryUsedBytes: BigInt(this.#retention.memoryBytes),
+      memoryUsedBytes: BigInt(memoryUsedBytes ?? this.#retention.memoryBytes),
       links: this.#exchange.links(),
       accepting: !this.#leaving && this.#hours(this.#dependencies.localHour?.() ?? 0),
     };
