@@ -9,6 +9,7 @@ import { join } from "node:path";
 type Benchmark = (args: readonly string[], log: (line: string) => void) => Promise<string>;
 
 const benchmarks: Readonly<Record<string, { title: string; load: () => Promise<Benchmark> }>> = {
+  control: { title: "Control plane", load: async () => (await import("./control.ts")).controlReport },
   compute: { title: "Compute", load: async () => (await import("./compute.ts")).computeReport },
   data: { title: "Data", load: async () => (await import("./data.ts")).dataReport },
   tokenizer: { title: "Tokenizer", load: async () => (await import("./tokenizer.ts")).tokenizerReport },
