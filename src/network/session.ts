@@ -45,6 +45,8 @@ export interface SessionIdentity {
 export interface SessionPolicy {
   readonly checkpointEvery: number;
   readonly replicas: number;
+  /** PNodes to use at least; absent: as many as make it fast. */
+  readonly spread?: number;
 }
 
 export interface SessionDescription {

@@ -7,6 +7,7 @@ import { type Bin, binOf, chooseBins, fits, type Purse, put, stageMs } from "./p
 import { classOf, eligible, poolEligible, whyNot } from "./placement/constraints.ts";
 import { expectedGflops, type Fleet } from "./placement/fleet.ts";
 import { balanced } from "./placement/layouts.ts";
+import { spreadOut } from "./placement/spread.ts";
 import type { Decision, FleetNode, Placement, PlacementPlan, Policy, Unplaced } from "./placement/types.ts";
 import { type Unit, unitEdges, unitsOf } from "./placement/units.ts";
 
@@ -26,6 +27,8 @@ export function place(plan: PlacementPlan, fleet: Fleet, asked: Policy): Placeme
     purse = fill(bins, units, settled, policy);
     layout = balanced({ units: missing, all: units, edges, bins, purse, settled, fleet, policy });
   }
+  if (policy.spread)
+    spreadOut({ units: missing, all: units, edges, bins, purse, settled, fleet, policy }, layout, policy.spread);
   for (const unit of missing) {
     const bin = bins[layout[unit.index] as number];
     if (bin) put(bin, unit, purse);

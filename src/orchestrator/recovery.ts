@@ -53,6 +53,7 @@ export function policyFor(
     numericsClass: abandoned ? "" : session.numericsClass,
     requirements: { ...session.requirements, architecture: "" },
     replicas: session.policy.replicas,
+    ...(session.policy.spread ? { spread: session.policy.spread } : {}),
     current,
     avoid,
     holdsData,

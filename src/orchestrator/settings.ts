@@ -19,6 +19,7 @@ const checkpointEveryMax = 1_000;
 const stepsMax = 100_000_000;
 const batchMax = 65_536;
 const replicasMax = 5;
+const spreadMax = 100_000;
 /** All tie and activation messages of a step carry a microbatch index of 15 bits on the wire at most. */
 const microbatchesMax = 1_024;
 const trustLevels = ["", "untrusted", "known", "trusted"];
@@ -119,6 +120,7 @@ export function policyOf(settings: SessionSettings): SessionPolicy {
       checkpointEveryMax,
     ),
     replicas: whole(replicas, "replicas", 1, replicasMax),
+    ...(settings.spread > 1 ? { spread: whole(settings.spread, "spread", 1, spreadMax) } : {}),
   };
 }
 

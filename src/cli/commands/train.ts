@@ -33,6 +33,7 @@ export const trainingOptions: Readonly<Record<string, OptionSpec>> = {
   "validate-every": { type: "number", summary: "steps between validations; 0: never", default: 0 },
   "clip-norm": { type: "number", summary: "largest gradient norm of a VNode; 0: no clipping", default: 0 },
   replicas: { type: "number", summary: "PNodes that execute each VNode", default: 1 },
+  spread: { type: "number", summary: "PNodes to use at least; 1: as many as make it fast", default: 1 },
 };
 
 export const command: Command = {
@@ -79,6 +80,7 @@ export function settingsFrom({ flags }: Pick<CommandContext, "flags">, network: 
     validateEvery: flags.number("validate-every"),
     clipNorm: flags.number("clip-norm"),
     replicas: flags.number("replicas"),
+    spread: flags.number("spread"),
     learningRate: {
       schedule: flags.text("schedule"),
       base: flags.number("rate"),

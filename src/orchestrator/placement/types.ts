@@ -85,6 +85,8 @@ export interface Policy {
   readonly requirements: Requirements;
   /** Copies of each VNode, the primary included; they go to different owners. */
   readonly replicas: number;
+  /** PNodes to use at least, where there are that many. */
+  readonly spread?: number;
   /** Where VNodes are and stay, primary first. */
   readonly current: ReadonlyMap<VNodeId, readonly PNodeId[]>;
   /** PNodes on which a VNode failed. */

@@ -1,0 +1,32 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { chain, node, policy, vnode } from "../placement.testing.ts";
+import { place } from "../placement.ts";
+import { Fleet } from "./fleet.ts";
+
+const plan = chain(["a", "b", "c", "d", "e", "f"].map((id) => vnode(id)));
+const nodes = [
+  node("a", { gflops: 100 }),
+  node("b", { gflops: 1 }),
+  node("c", { gflops: 1 }),
+  node("d", { gflops: 1 }),
+];
+const used = (spread?: number) => {
+  const { decisions } = place(plan, new Fleet(nodes), { ...policy(), ...(spread ? { spread } : {}) });
+  assert.equal(decisions.length, 6);
+  return new Set(decisions.map((decision) => decision.pnode)).size;
+};
+
+test("a session that asks for it is spread over more PNodes than speed alone would use", () => {
+  assert.equal(used(), 1, "one PNode is by far the fastest");
+  assert.equal(used(2), 2);
+  assert.equal(used(3), 3);
+  assert.equal(used(9), 4, "there are no more");
+});
+
+test("neighbours stay together when a pipeline is spread", () => {
+  const { decisions } = place(plan, new Fleet(nodes), { ...policy(), spread: 3 });
+  const order = plan.vnodes.map(({ id }) => decisions.find((decision) => decision.vnode === id)?.pnode);
+  const changes = order.filter((pnode, index) => index > 0 && pnode !== order[index - 1]).length;
+  assert.equal(changes, 2, `three runs: ${order.join(" ")}`);
+});

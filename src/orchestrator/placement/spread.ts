@@ -1,0 +1,31 @@
+// Uses more PNodes than speed alone would: some sessions are to survive the loss of any one machine cheaply, or to
+// show that they do. Cuts the longest runs of neighbours first, so that the pipeline stays a pipeline.
+
+import type { Layout } from "./balance.ts";
+import { type Bin, fits } from "./bins.ts";
+import type { Problem } from "./layouts.ts";
+import type { Unit } from "./units.ts";
+
+/** Changes `layout` until it uses `wanted` bins, or as many as there are. */
+export function spreadOut(problem: Problem, layout: Layout, wanted: number): void {
+  for (;;) {
+    const byBin = Map.groupBy(
+      problem.units.filter((unit) => layout[unit.index] !== -1),
+      (unit) => layout[unit.index] as number,
+    );
+    const settled = new Set(problem.settled.values());
+    const used = new Set([...[...byBin.keys()].map((bin) => problem.bins[bin]?.node.id as string), ...settled]);
+    if (used.size >= wanted) return;
+    const longest = [...byBin.values()].reduce<Unit[]>((best, run) => (run.length > best.length ? run : best), []);
+    if (longest.length < 2) return;
+    const moved = longest.slice(Math.ceil(longest.length / 2));
+    const free = problem.bins.find((bin) => !used.has(bin.node.id) && holds(problem, bin, moved));
+    if (!free) return;
+    for (const unit of moved) layout[unit.index] = free.index;
+  }
+}
+
+function holds(problem: Problem, bin: Bin, units: readonly Unit[]): boolean {
+  const memoryBytes = units.reduce((sum, unit) => sum + unit.memoryBytes, 0);
+  return memoryBytes <= bin.memoryLeftBytes && units.every((unit) => fits(bin, unit, problem.purse));
+}
