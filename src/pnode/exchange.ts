@@ -134,6 +134,16 @@ export class Exchange {
       .map(({ link, pnode }) => ({ pnode, latencyMs: link.latencyMs, bytesPerSecond: link.bytesPerSecond }));
   }
 
+  /** Ends links to where no VNode is any more: a stalled peer would hold on to what waits for it. */
+  prune(): void {
+    const used = this.#options.resolver.addresses();
+    for (const [address, { link }] of [...this.#links]) {
+      if (used.has(address)) continue;
+      this.#links.delete(address);
+      link.close();
+    }
+  }
+
   close(): void {
     for (const { link } of [...this.#links.values()]) link.close();
   }

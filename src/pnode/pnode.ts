@@ -275,6 +275,7 @@ class HostingNode implements PNode, Directory {
   #sessionUpdate(update: SessionUpdate): void {
     const session = update.session as SessionId;
     if (this.#resolver.update(session, update.locations, update.revision)) this.#servings.moved(session);
+    this.#exchange.prune();
     this.#lineAdvanced(session, Number(update.line), Number(update.turn));
     for (const host of this.#hosts.values())
       if (host.assignment.session === session) host.setPaused(update.status === "suspended");

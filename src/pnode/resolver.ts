@@ -53,6 +53,14 @@ export class Resolver {
     return known.some((location) => location.pnode === pnode || epoch > location.epoch);
   }
 
+  /** Of all PNodes that own something as far as is known here. */
+  addresses(): Set<string> {
+    const found = new Set<string>();
+    for (const { vnodes } of this.#sessions.values())
+      for (const locations of vnodes.values()) for (const { address } of locations) found.add(address);
+    return found;
+  }
+
   /** True if some VNode has another owner than before. */
   update(session: SessionId, locations: readonly ProtoLocation[], revision: bigint): boolean {
     const known = this.#sessions.get(session) ?? { revision: -1n, vnodes: new Map() };
