@@ -1,7 +1,7 @@
 // A colour for each host: distinguishable, the same on every page that sees the same hosts, and never red, which means lost.
 
-/** Neighbouring slots are far apart on the colour wheel; reds (10 to 45) are left out. */
-const hues = [258, 150, 310, 75, 200, 340, 120, 285, 60, 175, 230, 95];
+/** Neighbouring slots are far apart on the colour wheel; reds (0 to 60) are left out. */
+const hues = [258, 150, 318, 88, 205, 345, 122, 288, 70, 178, 232, 105];
 const tones = 3;
 export const slots = hues.length * tones;
 

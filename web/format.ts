@@ -39,7 +39,7 @@ export function rate(perSecond: number): string {
 }
 
 export function loss(value: number): string {
-  return value === 0 ? "–" : value >= 1000 || value < 0.001 ? value.toExponential(2) : value.toPrecision(4);
+  return value === 0 ? "–" : value >= 1000 || value < 0.001 ? value.toExponential(2) : value.toPrecision(3);
 }
 
 /** "42 s", "3 min", "2 h 5 min", "3 d" */

@@ -1,5 +1,6 @@
 // Starts the dashboard in the browser.
 
+import "./language.ts";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import "@xyflow/react/dist/base.css";

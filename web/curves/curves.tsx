@@ -12,10 +12,13 @@ import { type Mark, marksOf } from "./marks.ts";
 import { createPlot, dataOf } from "./plot.ts";
 import { useStepTimes } from "./step-times.ts";
 
+/** A curve drawn more often looks the same. */
+const redrawMs = 400;
+
 export function Curves({ session }: { readonly session: string }) {
   const view = useLive((state) => state.sessions.get(session));
   return (
-    <Panel id="curves" title="Loss" aside={<Legend accuracy={view?.validationAccuracy ?? 0} />}>
+    <Panel id="curves" title="Loss and validation" aside={<Legend accuracy={view?.validationAccuracy ?? 0} />}>
       <div className="curves">
         <Plot session={session} />
         <Rates session={session} />
@@ -29,7 +32,7 @@ function Legend({ accuracy }: { readonly accuracy: number }) {
     <span className="legend">
       <span className="key key-loss">training</span>
       <span className="key key-validation">validation{accuracy > 0 ? `, ${percent(accuracy)} right` : ""}</span>
-      <span className="key key-mark">loss of a PNode</span>
+      <span className="key key-mark">PNode lost, VNodes re-placed</span>
     </span>
   );
 }
@@ -48,6 +51,7 @@ function Plot({ session }: { readonly session: string }) {
     [events, session, stepAt, names],
   );
   const marksRef = useRef(marks);
+  const drawTimer = useRef<ReturnType<typeof setTimeout>>(undefined);
   const [pointed, setPointed] = useState<{ mark: Mark; left: number }>();
   const series = store.seriesOf(session);
   const isEmpty = series.steps.length === 0;
@@ -67,6 +71,8 @@ function Plot({ session }: { readonly session: string }) {
     );
     observer.observe(element);
     return () => {
+      clearTimeout(drawTimer.current);
+      drawTimer.current = undefined;
       observer.disconnect();
       made.destroy();
       plot.current = undefined;
@@ -76,7 +82,10 @@ function Plot({ session }: { readonly session: string }) {
   // biome-ignore lint/correctness/useExhaustiveDependencies: the version says that the series changed inside
   useEffect(() => {
     marksRef.current = marks;
-    plot.current?.setData(dataOf(series));
+    drawTimer.current ??= setTimeout(() => {
+      drawTimer.current = undefined;
+      plot.current?.setData(dataOf(series));
+    }, redrawMs);
   }, [series, version, marks]);
 
   const last = series.columns.loss.findLast((value) => value !== null) ?? 0;

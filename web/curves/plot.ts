@@ -6,7 +6,9 @@ import { type Series, smooth } from "../live/series.ts";
 import { colourOfProperty } from "../parts/theme.tsx";
 import type { Mark } from "./marks.ts";
 
-const smoothWindow = 25;
+/** Smoothing over a twentieth of the curve, within these bounds: a short curve needs none. */
+const smoothWindowMax = 50;
+const smoothShare = 1 / 20;
 
 export interface PlotHandlers {
   readonly marks: () => readonly Mark[];
@@ -18,7 +20,7 @@ export function dataOf(series: Series): AlignedData {
   return [
     series.steps,
     series.columns.loss,
-    smooth(series.columns.loss, smoothWindow),
+    smooth(series.columns.loss, Math.min(smoothWindowMax, 1 + series.steps.length * smoothShare)),
     series.columns.validation_loss,
   ] as unknown as AlignedData;
 }
@@ -43,7 +45,7 @@ export function createPlot(target: HTMLElement, data: AlignedData, handlers: Plo
   const options: Options = {
     width: target.clientWidth,
     height: target.clientHeight,
-    padding: [14, 12, 0, 0],
+    padding: [14, 22, 0, 0],
     legend: { show: false },
     cursor: { drag: { x: true, y: false }, points: { size: 6 } },
     scales: { x: { time: false } },

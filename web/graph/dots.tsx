@@ -5,6 +5,7 @@ import { useStoreApi } from "@xyflow/react";
 import { useEffect, useRef } from "react";
 import { useLiveParts } from "../live/hooks.ts";
 import { vnodeKey } from "../live/views.ts";
+import { useThemeVersion } from "../parts/theme.tsx";
 import { curveOf, type Layout, type LayoutEdge, pointOn } from "./layout.ts";
 
 /** After the last step that was seen, dots go on this long. */
@@ -23,6 +24,8 @@ export function Dots({ session, edges, layout }: DotsProps) {
   const canvasRef = useRef<HTMLCanvasElement>(null);
   const flow = useStoreApi();
   const { store } = useLiveParts();
+  const theme = useThemeVersion();
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another theme, another colour
   useEffect(() => {
     const canvas = canvasRef.current;
     const context = canvas?.getContext("2d");
@@ -37,6 +40,7 @@ export function Dots({ session, edges, layout }: DotsProps) {
     let frame = 0;
     let visible = true;
     let blank = true;
+    let colour = "";
     const draw = (nowMs: number) => {
       const ratio = Math.min(2, devicePixelRatio);
       const [width, height] = [canvas.clientWidth * ratio, canvas.clientHeight * ratio];
@@ -44,11 +48,12 @@ export function Dots({ session, edges, layout }: DotsProps) {
       if (canvas.height !== height) canvas.height = height;
       const moving = tracks.filter(({ keys }) => keys.some((key) => isActive(key, nowMs)));
       if (!blank) context.clearRect(0, 0, width, height);
+      // Asked for once per run of dots: asking makes the browser compute styles.
+      if (blank) colour = getComputedStyle(canvas).color;
       blank = moving.length === 0;
       frame = blank || !visible ? 0 : requestAnimationFrame(draw);
       if (blank) return;
       const [x, y, zoom] = flow.getState().transform;
-      const style = getComputedStyle(canvas);
       const dots = (back: boolean, radius: number) => {
         context.beginPath();
         for (const { curve, shift } of moving) {
@@ -60,11 +65,11 @@ export function Dots({ session, edges, layout }: DotsProps) {
         }
       };
       const radius = Math.max(1.6, Math.min(4.2, 4 * zoom)) * ratio;
-      context.fillStyle = style.color;
+      context.fillStyle = colour;
       dots(false, radius);
       context.fill();
       context.lineWidth = Math.max(1, radius * 0.4);
-      context.strokeStyle = style.color;
+      context.strokeStyle = colour;
       dots(true, radius * 0.75);
       context.stroke();
     };
@@ -82,6 +87,6 @@ export function Dots({ session, edges, layout }: DotsProps) {
       watcher.disconnect();
       cancelAnimationFrame(frame);
     };
-  }, [session, edges, layout, store, flow]);
+  }, [session, edges, layout, store, flow, theme]);
   return <canvas ref={canvasRef} className="dots" />;
 }

@@ -10,12 +10,10 @@ import { Details } from "./details.tsx";
 import { Dots } from "./dots.tsx";
 import { cardHeight, cardWidth, layOut } from "./layout.ts";
 import { neighbourIn } from "./neighbour.ts";
-import { optionId, VNodeCard } from "./vnode-card.tsx";
+import { farZoom, optionId, VNodeCard } from "./vnode-card.tsx";
 
 const nodeTypes = { vnode: VNodeCard };
 const edgeTypes = { curve: Curve };
-/** Smaller text cannot be read: the name alone, larger, is shown. */
-const farZoom = 0.55;
 const fitting = { padding: 0.08, maxZoom: 1.25, minZoom: 0.05 };
 
 interface GraphProps {

@@ -26,7 +26,7 @@ const columnGap = 64;
 const rowGap = 20;
 const bandGap = 44;
 /** Width to height of the space that the graph gets. */
-const aspect = 2.1;
+const aspect = 2.5;
 const sweeps = 4;
 
 export function layOut(ids: readonly string[], edges: readonly LayoutEdge[]): Layout {
@@ -135,7 +135,10 @@ export function curveOf(from: Point, to: Point): readonly [Point, Point, Point, 
   const start = { x: from.x + cardWidth, y: from.y + cardHeight / 2 };
   const end = { x: to.x, y: to.y + cardHeight / 2 };
   const reach = Math.max(28, Math.min(140, Math.abs(end.x - start.x) / 2));
-  return [start, { x: start.x + reach, y: start.y }, { x: end.x - reach, y: end.y }, end];
+  // An edge that passes over a card of its own row is lifted above it.
+  const skips = Math.abs(end.y - start.y) < 1 && end.x - start.x > cardWidth;
+  const lift = skips ? cardHeight * 0.95 : 0;
+  return [start, { x: start.x + reach, y: start.y - lift }, { x: end.x - reach, y: end.y - lift }, end];
 }
 
 export function pointOn([a, b, c, d]: readonly [Point, Point, Point, Point], t: number): Point {

@@ -1,10 +1,13 @@
 // One VNode on the graph: its name, its host's colour, its step and speed. Lost is red, moved glows for a while.
 
-import { Handle, type NodeProps, Position } from "@xyflow/react";
+import { Handle, type NodeProps, Position, useStore } from "@xyflow/react";
 import { memo } from "react";
 import { hostStyle } from "../colours.ts";
 import { count, milliseconds } from "../format.ts";
 import { useVNode, type VNodeShown } from "../live/hooks.ts";
+
+/** Smaller text cannot be read: the name alone, larger, is shown. */
+export const farZoom = 0.55;
 
 export interface VNodeData extends Record<string, unknown> {
   readonly session: string;
@@ -14,7 +17,8 @@ export interface VNodeData extends Record<string, unknown> {
 
 export const VNodeCard = memo(function VNodeCard({ data }: NodeProps) {
   const { session, vnode: id, active } = data as VNodeData;
-  const shown = useVNode(session, id);
+  const far = useStore((state) => state.transform[2] < farZoom);
+  const shown = useVNode(session, id, !far);
   const { vnode, host, condition } = shown;
   return (
     <div
@@ -32,11 +36,13 @@ export const VNodeCard = memo(function VNodeCard({ data }: NodeProps) {
     >
       <Handle type="target" position={Position.Left} isConnectable={false} />
       <span className="vnode-name">{id}</span>
-      <span className="vnode-host">{hostText(shown)}</span>
-      <span className="vnode-numbers">
-        <span>{vnode ? `step ${count(vnode.step)}` : ""}</span>
-        <span>{vnode && vnode.stepMs > 0 ? milliseconds(vnode.stepMs) : ""}</span>
-      </span>
+      {!far && <span className="vnode-host">{hostText(shown)}</span>}
+      {!far && vnode && (
+        <span className="vnode-numbers">
+          <span>step {count(vnode.step)}</span>
+          <span>{vnode.stepMs > 0 ? milliseconds(vnode.stepMs) : ""}</span>
+        </span>
+      )}
       <Handle type="source" position={Position.Right} isConnectable={false} />
     </div>
   );

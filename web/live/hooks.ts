@@ -1,10 +1,10 @@
 // React's view of the store: a component renders again only if what it selects changed.
 
-import { createContext, useContext, useEffect, useState, useSyncExternalStore } from "react";
+import { createContext, useContext, useEffect, useRef, useState, useSyncExternalStore } from "react";
 import type { Follower } from "./follow.ts";
 import { type Condition, conditionOf, lostShownMs, movedShownMs } from "./moves.ts";
 import type { State, Store } from "./store.ts";
-import { type PNodeView, type VNodeView, vnodeKey } from "./views.ts";
+import { type HostView, type VNodeView, vnodeKey } from "./views.ts";
 
 export interface Live {
   readonly store: Store;
@@ -25,21 +25,39 @@ export function useLive<T>(select: (state: State) => T): T {
   return useSyncExternalStore(store.subscribe, () => select(store.state));
 }
 
+/** Like `useLive` for several values at once: one subscription, and the old array while all of them are the same. */
+export function useLiveAll<const T extends readonly unknown[]>(select: (state: State) => T): T {
+  const { store } = useLiveParts();
+  const before = useRef<T>(undefined);
+  return useSyncExternalStore(store.subscribe, () => {
+    const after = select(store.state);
+    const same = before.current?.every((value, index) => Object.is(value, after[index]));
+    if (!same) before.current = after;
+    return before.current as T;
+  });
+}
+
 export interface VNodeShown {
   readonly vnode: VNodeView | undefined;
-  readonly host: PNodeView | undefined;
-  readonly from: PNodeView | undefined;
+  readonly host: HostView | undefined;
+  readonly from: HostView | undefined;
   readonly condition: Condition;
 }
 
-/** A VNode with its host, and what to show while it moves. */
-export function useVNode(session: string, id: string): VNodeShown {
+/** A VNode with its host, and what to show while it moves; without its numbers if they are not shown. */
+export function useVNode(session: string, id: string, withNumbers = true): VNodeShown {
   const key = vnodeKey(session, id);
-  const vnode = useLive((state) => state.vnodes.get(key));
-  const move = useLive((state) => state.moves.get(key));
-  const host = useLive((state) => (vnode ? state.pnodes.get(vnode.pnode) : undefined));
-  const from = useLive((state) => (move ? state.pnodes.get(move.from) : undefined));
-  const isLive = useLive((state) => isUnderWay(state.sessions.get(session)?.status));
+  const [vnode, move, host, from, isLive] = useLiveAll((state) => {
+    const found = (withNumbers ? state.vnodes : state.placements).get(key);
+    const moved = state.moves.get(key);
+    return [
+      found,
+      moved,
+      state.hosts.get(found?.pnode ?? ""),
+      state.hosts.get(moved?.from ?? ""),
+      isUnderWay(state.sessions.get(session)?.status),
+    ];
+  });
   const [, again] = useState(0);
   useEffect(() => {
     if (!move) return;

@@ -1,7 +1,7 @@
 // Sees VNodes change hosts, and says what to show for how long: a loss is red long enough to be seen, even if the
 // orchestrator re-placed it between two frames; then the new host's colour sweeps in.
 
-import type { PNodeView, VNodeView } from "./views.ts";
+import type { HostView, VNodeView } from "./views.ts";
 
 export type Condition = "steady" | "unplaced" | "lost" | "moved";
 
@@ -22,8 +22,8 @@ export function afterFrame(
   moves: ReadonlyMap<string, Move>,
   before: ReadonlyMap<string, VNodeView>,
   after: ReadonlyMap<string, VNodeView>,
-  pnodes: ReadonlyMap<string, PNodeView>,
-  hosts: Map<string, string>,
+  hosts: ReadonlyMap<string, HostView>,
+  lastHosts: Map<string, string>,
   nowMs: number,
 ): ReadonlyMap<string, Move> {
   if (before === after && moves.size === 0) return moves;
@@ -32,12 +32,12 @@ export function afterFrame(
   for (const [key, vnode] of after) {
     if (!vnode.pnode) continue;
     // The last host that it had, even if it had none in between.
-    const from = hosts.get(key);
+    const from = lastHosts.get(key);
     if (from !== undefined && from !== vnode.pnode) {
-      const wasLost = isGone(pnodes.get(from));
+      const wasLost = isGone(hosts.get(from));
       next.set(key, { from, to: vnode.pnode, atMs: nowMs, wasLost });
     }
-    hosts.set(key, vnode.pnode);
+    lastHosts.set(key, vnode.pnode);
   }
   if (next.size === moves.size && [...next].every(([key, move]) => moves.get(key) === move)) return moves;
   return next;
@@ -45,7 +45,7 @@ export function afterFrame(
 
 export function conditionOf(
   vnode: VNodeView | undefined,
-  host: PNodeView | undefined,
+  host: HostView | undefined,
   move: Move | undefined,
   nowMs: number,
 ): Condition {
@@ -59,6 +59,6 @@ export function conditionOf(
   return "steady";
 }
 
-function isGone(pnode: PNodeView | undefined): boolean {
+function isGone(pnode: HostView | undefined): boolean {
   return pnode !== undefined && pnode.status !== "online" && pnode.status !== "leaving";
 }

@@ -8,6 +8,7 @@ import { Series } from "./series.ts";
 import {
   type EventView,
   eventView,
+  type HostView,
   keepEntries,
   keepEqual,
   type PNodeView,
@@ -49,8 +50,11 @@ export interface State {
   readonly waits: readonly WaitView[];
   readonly problems: readonly string[];
   readonly pnodes: ReadonlyMap<string, PNodeView>;
-  /** Names of PNodes by id; changes less often than they do. */
+  /** PNodes by id, with what changes seldom. */
+  readonly hosts: ReadonlyMap<string, HostView>;
   readonly names: ReadonlyMap<string, string>;
+  /** VNodes without their numbers. */
+  readonly placements: ReadonlyMap<string, VNodeView>;
   readonly vnodes: ReadonlyMap<string, VNodeView>;
   readonly sessions: ReadonlyMap<string, SessionView>;
   readonly moves: ReadonlyMap<string, Move>;
@@ -72,7 +76,9 @@ const empty: State = {
   waits: [],
   problems: [],
   pnodes: new Map(),
+  hosts: new Map(),
   names: new Map(),
+  placements: new Map(),
   vnodes: new Map(),
   sessions: new Map(),
   moves: new Map(),
@@ -87,7 +93,7 @@ export class Store {
   readonly rates = new Map<string, number[]>();
   /** When each VNode last advanced, for what moves on screen. */
   readonly advancedAtMs = new Map<string, number>();
-  readonly #hosts = new Map<string, string>();
+  readonly #lastHosts = new Map<string, string>();
   readonly #seenEvents = new Set<string>();
   readonly #listeners = new Set<() => void>();
   readonly #queue: WatchFleetResponse[] = [];
@@ -130,7 +136,8 @@ export class Store {
   addVNodes(found: readonly VNodeView[]): void {
     const vnodes = new Map(this.state.vnodes);
     for (const vnode of found) vnodes.set(vnode.key, keepEqual(vnodes.get(vnode.key), vnode));
-    this.#set({ vnodes });
+    const placements = keepEntries(this.state.placements, Array.from(vnodes.values(), placementOf), (one) => one.key);
+    this.#set({ vnodes, placements });
   }
 
   seriesOf(session: string): Series {
@@ -150,6 +157,7 @@ export class Store {
     const status = newest.status;
     const pnodes = keepEntries(before.pnodes, newest.pnodes.map(pnodeView), (one) => one.id);
     const sessions = keepEntries(before.sessions, (status?.sessions ?? []).map(sessionView), (one) => one.id);
+    const hosts = hostsOf(before.hosts, pnodes);
     const vnodes = this.#vnodes(newest.vnodes.map(vnodeView), sessions);
     for (const [key, vnode] of vnodes)
       if (before.vnodes.get(key)?.step !== vnode.step && before.vnodes.has(key)) this.advancedAtMs.set(key, nowMs);
@@ -171,10 +179,12 @@ export class Store {
       waits: keepList(before.waits, status?.waits ?? []),
       problems: keepList(before.problems, status?.problems ?? []),
       pnodes,
-      names: keepNames(before.names, pnodes),
+      hosts,
+      names: hosts === before.hosts ? before.names : new Map(Array.from(hosts, ([id, { name }]) => [id, name])),
+      placements: keepEntries(before.placements, Array.from(vnodes.values(), placementOf), (one) => one.key),
       sessions,
       vnodes,
-      moves: afterFrame(before.moves, before.vnodes, vnodes, pnodes, this.#hosts, nowMs),
+      moves: afterFrame(before.moves, before.vnodes, vnodes, hosts, this.#lastHosts, nowMs),
       events: this.#mergedEvents(frames.flatMap((frame) => frame.events).map(eventView)),
       loads: keepLoads(before.loads, status?.history ?? []),
       seriesVersion: before.seriesVersion + (metrics.length > 0 ? 1 : 0),
@@ -228,16 +238,22 @@ function keepLoads(before: readonly Load[], history: readonly { wallMs: bigint; 
   return history.map(({ wallMs, load }) => ({ wallMs: Number(wallMs), load }));
 }
 
-function keepNames(
-  before: ReadonlyMap<string, string>,
+function hostsOf(
+  before: ReadonlyMap<string, HostView>,
   pnodes: ReadonlyMap<string, PNodeView>,
-): ReadonlyMap<string, string> {
+): ReadonlyMap<string, HostView> {
   let same = before.size === pnodes.size;
-  const after = new Map<string, string>();
-  for (const { id, name } of pnodes.values()) {
-    after.set(id, name);
-    if (before.get(id) !== name) same = false;
+  const after = new Map<string, HostView>();
+  for (const { id, name, status } of pnodes.values()) {
+    const known = before.get(id);
+    const kept = keepEqual(known, { name, status });
+    if (kept !== known) same = false;
+    after.set(id, kept);
   }
   if (!same) giveColours(after.keys());
   return same ? before : after;
+}
+
+function placementOf(vnode: VNodeView): VNodeView {
+  return { ...vnode, step: 0, stepMs: 0, durableStep: 0, detail: "" };
 }

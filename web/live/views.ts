@@ -25,6 +25,12 @@ export interface PNodeView {
   readonly warning: string;
 }
 
+/** What a VNode's card needs of its host; changes less often than the host does. */
+export interface HostView {
+  readonly name: string;
+  readonly status: string;
+}
+
 export interface VNodeView {
   readonly key: string;
   readonly session: string;

@@ -8,12 +8,17 @@ import type { PNodeView, VNodeView } from "../live/views.ts";
 import { Empty } from "./empty.tsx";
 import { Panel } from "./panel.tsx";
 
+/** "machine-2" before "machine-10". */
+const naming = new Intl.Collator("en", { numeric: true });
 const hostedShownMax = 6;
+/** Those in trouble come first; more are a click or a search away. */
+const shownMax = 48;
 const order = ["suspect", "lost", "quarantined", "online", "leaving", "left"];
 
 export function PNodes() {
   const pnodes = useLive((state) => state.pnodes);
   const [query, setQuery] = useState("");
+  const [all, setAll] = useState(false);
   const ids = useMemo(() => sortedIds(pnodes, query.trim().toLowerCase()), [pnodes, query]);
   const online = Array.from(pnodes.values()).filter((pnode) => pnode.status === "online").length;
   return (
@@ -38,9 +43,16 @@ export function PNodes() {
       ) : (
         // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard
         <ul className="cards" tabIndex={0} aria-label="PNodes">
-          {ids.map((id) => (
+          {(all ? ids : ids.slice(0, shownMax)).map((id) => (
             <PNodeCard key={id} id={id} />
           ))}
+          {!all && ids.length > shownMax && (
+            <li>
+              <button type="button" onClick={() => setAll(true)}>
+                Show all {count(ids.length)}
+              </button>
+            </li>
+          )}
         </ul>
       )}
     </Panel>
@@ -53,7 +65,7 @@ function sortedIds(pnodes: ReadonlyMap<string, PNodeView>, query: string): strin
     .filter((one) => !query || `${one.name} ${one.status} ${one.hardware} ${one.region}`.toLowerCase().includes(query))
     .sort(
       (a, b) =>
-        order.indexOf(a.status) - order.indexOf(b.status) || a.name.localeCompare(b.name) || a.id.localeCompare(b.id),
+        order.indexOf(a.status) - order.indexOf(b.status) || naming.compare(a.name, b.name) || a.id.localeCompare(b.id),
     )
     .map((one) => one.id);
 }

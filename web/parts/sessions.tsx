@@ -83,6 +83,15 @@ const SessionRow = memo(function SessionRow({ id, selected, onSelect }: RowProps
         {session.validationAccuracy > 0 && <span>{percent(session.validationAccuracy)} right</span>}
         {session.status === "running" && <span>{timeLeft(session)}</span>}
       </p>
+      {selected && (
+        <p
+          className="session-identity"
+          title={session.stepRoot ? `Step root at ${session.line}: ${session.stepRoot}` : ""}
+        >
+          {id} · safe to step {count(session.line)}
+          {session.stepRoot && ` · root ${session.stepRoot.slice(0, 10)}`}
+        </p>
+      )}
       {reason && <p className="session-reason">{reason}</p>}
     </li>
   );
