@@ -2,8 +2,10 @@
 // only if no other session does. Equal states have equal names, so two sessions may share a blob.
 
 import type { Sha256 } from "../core/ids.ts";
+import { listItems } from "../store/update.ts";
 import type { Context } from "./context.ts";
 import type { SessionRecord, VNodeRecord } from "./records.ts";
+import { type ModelRecord, modelPrefix } from "./serving/models.ts";
 
 /** The line, the one before it in case a blob is damaged, the best, and everything newer than the line. */
 export function isKept(session: Pick<SessionRecord, "line" | "lineBefore" | "best" | "status">, step: number): boolean {
@@ -45,11 +47,21 @@ export class Garbage {
     this.#waiting = this.#next;
     this.#next = new Set();
     if (due.size === 0) return;
-    for (const record of this.#context.mirror.under<VNodeRecord>("vnode/"))
-      for (const state of Object.values(record.durable)) due.delete(state.hash);
+    for await (const hash of this.#needed()) due.delete(hash);
     for (const hash of due) {
       if (this.#context.tasks.stopped) return;
       await this.#context.blobs.delete(hash);
     }
+  }
+
+  /** Named by a VNode, by a session that starts from it or serves it, or by a model. */
+  async *#needed(): AsyncGenerator<Sha256> {
+    const { mirror } = this.#context;
+    for (const { durable } of mirror.under<VNodeRecord>("vnode/"))
+      for (const { hash } of Object.values(durable)) yield hash;
+    for (const { initialStates = {}, status } of mirror.under<SessionRecord>("session/"))
+      if (status !== "deleted") for (const { hash } of Object.values(initialStates)) yield hash;
+    for await (const { record } of listItems<ModelRecord>(mirror.store, modelPrefix))
+      for (const { hash } of Object.values(record.states)) yield hash;
   }
 }

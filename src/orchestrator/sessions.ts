@@ -8,9 +8,11 @@ import { parseManifest } from "../data/manifest.ts";
 import type { Plan } from "../network/plan.ts";
 import { type SessionIdentity, sessionIdOf } from "../network/session.ts";
 import type { SessionSettings } from "../protocol/gen/dcnr/v1/session_pb.ts";
+import { checkFit } from "./dataset-fit.ts";
 import { type DatasetRecord, datasetKey } from "./datasets.ts";
 import type { Parts } from "./parts.ts";
 import { key, type NetworkRecord, type SessionRecord, type StoredState, type VNodeRecord } from "./records.ts";
+import { findState } from "./serving/models.ts";
 import { differences, identityOf, policyOf, requirementsOf } from "./settings.ts";
 
 /** The same settings may be run again under another name: "mlp", "mlp-2", … */
@@ -94,28 +96,20 @@ async function resolveIdentity({ context }: Parts, settings: SessionSettings, pl
   const dataset = await context.mirror.read<DatasetRecord>(datasetKey(name));
   if (!dataset) fail("not_found", `there is no dataset ${name}: add it with \`dcnr dataset add\``);
   const manifest = parseManifest(new TextDecoder().decode(await context.blobs.get(dataset.hash)));
+  checkFit(plan, manifest, name);
   return identityOf(settings, plan, { hash: dataset.hash, manifest });
 }
 
-/** The last states of another session's VNodes; its network must have the same VNodes. */
-async function initialStates(
-  { context }: Parts,
-  from: string,
-  plan: Plan,
-): Promise<Record<string, StoredState> | undefined> {
+/** The newest states of a session, or a registered model's; the network must have the same VNodes. */
+async function initialStates(parts: Parts, from: string, plan: Plan): Promise<Record<string, StoredState> | undefined> {
   if (from === "") return undefined;
-  const session = await context.mirror.read<SessionRecord>(
-    key.session(parseId<SessionId>(from, "the session to start from")),
-  );
-  if (!session) fail("not_found", `there is no session ${from} to start from`);
-  if (session.line === 0)
-    fail("failed_precondition", `session ${from} has no stored state yet: let it reach a checkpoint first`);
+  const { states: found } = await findState(parts, from);
   const states: Record<string, StoredState> = {};
-  for (const { id } of plan.vnodes) {
-    const record = await context.mirror.read<VNodeRecord>(key.vnode(session.id, id));
-    const state = record?.durable[String(session.line)];
-    if (!state) fail("failed_precondition", `session ${from} has no state for VNode ${id}: its network differs`);
-    states[id] = state;
+  for (const { id, parameters } of plan.vnodes) {
+    const state = found[id];
+    if (state) states[id] = state;
+    else if (parameters.length > 0)
+      fail("failed_precondition", `${from} has no state for VNode ${id} of network ${plan.name}: its network differs`);
   }
   return states;
 }

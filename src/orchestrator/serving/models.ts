@@ -38,12 +38,12 @@ export interface TrainedState {
   readonly numerics: "native" | "portable" | "reference";
 }
 
-const prefix = "model/";
+export const modelPrefix = "model/";
 const replicasMax = 8;
 
 export async function listModels({ context }: Parts): Promise<ModelRecord[]> {
   const models: ModelRecord[] = [];
-  for await (const { record } of listItems<ModelRecord>(context.mirror.store, prefix)) models.push(record);
+  for await (const { record } of listItems<ModelRecord>(context.mirror.store, modelPrefix)) models.push(record);
   return models;
 }
 
