@@ -3,21 +3,22 @@
 
 import { messageOf } from "../core/errors.ts";
 import type { PNodeId, SessionId, VNodeId } from "../core/ids.ts";
-import { createItem, listItems, readItem } from "../store/update.ts";
+import { createItem, readItem } from "../store/update.ts";
 import { isLive } from "./assignments.ts";
 import type { Capacity } from "./capacity.ts";
 import { type Compiled, placementPlan } from "./compiled.ts";
 import type { Context } from "./context.ts";
 import { goBack } from "./damage.ts";
 import type { DurableRequest } from "./durable.ts";
+import { erase, keepLastAndBest } from "./ending.ts";
 import { noteFailure } from "./failures.ts";
 import { readSession } from "./fresh.ts";
-import { type Garbage, trimmed } from "./garbage.ts";
+import type { Garbage } from "./garbage.ts";
 import type { Leases } from "./leases.ts";
 import { recoveryLine, stepRoots, type VNodeRecords } from "./line.ts";
 import type { Metrics } from "./metrics.ts";
-import { shouldMove } from "./placement/rebalance.ts";
 import type { Placement, PlacementPlan } from "./placement/types.ts";
+import { rebalance } from "./rebalancing.ts";
 import { key, type SessionRecord, type StepRecord, type VNodeRecord } from "./records.ts";
 import { needsPlacement, policyFor, release, replace } from "./recovery.ts";
 import { forEachAtOnce, Latest } from "./tasks.ts";
@@ -61,8 +62,15 @@ export class Controller {
   }
 
   touchAll(): void {
-    for (const session of this.#context.mirror.under<SessionRecord>("session/"))
-      if (session.status !== "created") this.touch(session.id);
+    for (const session of this.#byPriority()) if (session.status !== "created") this.touch(session.id);
+  }
+
+  /** Whoever is more important, then older, is placed first. */
+  #byPriority(): SessionRecord[] {
+    const sessions = this.#context.mirror.under<SessionRecord>("session/");
+    return sessions.sort(
+      (a, b) => b.requirements.priority - a.requirements.priority || a.createdWallMs - b.createdWallMs,
+    );
   }
 
   /** A PNode came, left or was lost. */
@@ -71,7 +79,7 @@ export class Controller {
       Array.from(this.#parts.capacity.vnodesOn(pnode), (storeKey) => storeKey.split("/")[1] as string),
     );
     for (const session of hit) this.touch(session, urgent);
-    for (const session of this.#context.mirror.under<SessionRecord>("session/"))
+    for (const session of this.#byPriority())
       if (session.status === "waiting" && !hit.has(session.id)) this.touch(session.id);
   }
 
@@ -108,19 +116,18 @@ export class Controller {
     this.unplaced.delete(id);
     this.#runningSinceMs.delete(id);
     if (session.status === "deleted") {
-      if (holder) await this.#erase(session);
+      if (!holder) return;
+      await erase(this.#context, this.#parts.garbage, session, this.records(session));
+      await this.#parts.leases.forget(id);
       return;
     }
     await release(this.#context, this.records(session));
-    if (holder && session.status === "done") await this.#trim(session);
+    if (holder && session.status === "done")
+      await keepLastAndBest(this.#context, this.#parts.garbage, session, this.records(session));
   }
 
   async #run(session: SessionRecord, holder: boolean): Promise<void> {
-    const plan = placementPlan(
-      session.id,
-      await this.#parts.compiled.plan(session.identity.definition),
-      session.identity,
-    );
+    const plan = await this.#planOf(session);
     await this.#createVNodes(session, plan);
     if (holder) await this.advance(session.id);
     const now = this.#context.mirror.get<SessionRecord>(key.session(session.id));
@@ -272,77 +279,24 @@ export class Controller {
     events.emit("info", "session.done", `session ${session.id} ended: ${reason}`, { session: session.id });
   }
 
-  /** A finished session keeps its last and its best state. */
-  async #trim(session: SessionRecord): Promise<void> {
-    for (const record of this.records(session).values()) {
-      const { dropped } = trimmed(session, record.durable);
-      if (dropped.length === 0 && Object.keys(record.stepHashes).length === 0) continue;
-      await this.#context.mirror.update<VNodeRecord>(key.vnode(session.id, record.vnode), (current) =>
-        current ? { ...current, durable: trimmed(session, current.durable).kept, stepHashes: {} } : undefined,
-      );
-      this.#parts.garbage.add(dropped);
-    }
-  }
-
-  async #erase(session: SessionRecord): Promise<void> {
-    const { mirror } = this.#context;
-    const records = this.records(session);
-    await release(this.#context, records);
-    for (const record of records.values()) {
-      await mirror.remove(key.vnode(session.id, record.vnode));
-      this.#parts.garbage.add(Object.values(record.durable).map((state) => state.hash));
-    }
-    for (const prefix of [key.stepsOf(session.id), key.metricsOf(session.id)])
-      for await (const item of listItems(mirror.store, prefix)) await mirror.remove(item.key);
-    await mirror.remove(key.session(session.id));
-    await this.#parts.leases.forget(session.id);
-    this.#context.events.emit("info", "session.deleted", `session ${session.id} is deleted`, { session: session.id });
-  }
-
   /** Now and then: would a fresh placement be so much faster that moving pays? */
   async rebalance(): Promise<void> {
     for (const session of this.#context.mirror.under<SessionRecord>("session/")) {
-      if (session.status !== "running" || !(await this.#parts.leases.hold(session.id))) continue;
+      // A session that answers holds caches: moving it would make people wait.
+      if (session.status !== "running" || session.serving || !(await this.#parts.leases.hold(session.id))) continue;
       try {
-        await this.#rebalanceOne(session);
+        const plan = await this.#planOf(session);
+        await rebalance(this.#context, this.#parts.capacity, session, this.records(session), plan);
       } catch (thrown) {
-        this.#context.world.log("warn", `rebalancing ${session.id} failed: ${messageOf(thrown)}`);
+        this.#context.world.log("warn", `rebalancing ${session.id} failed: ${messageOf(thrown)}`, {
+          session: session.id,
+        });
       }
     }
   }
 
-  async #rebalanceOne(session: SessionRecord): Promise<void> {
-    const plan = placementPlan(
-      session.id,
-      await this.#parts.compiled.plan(session.identity.definition),
-      session.identity,
-    );
-    const records = this.records(session);
-    const policy = policyFor(this.#context, session, records);
-    const moves = shouldMove(plan, this.#parts.capacity.fleet, policy, {
-      stepsLeft: session.identity.steps - session.line,
-      replaySteps: session.policy.checkpointEvery,
-    });
-    if (!moves) return;
-    this.#context.events.emit("info", "session.rebalanced", `session ${session.id}: ${moves.reason}`, {
-      session: session.id,
-    });
-    await forEachAtOnce(moves.decisions, writesAtOnce, (decision) => this.#move(session, decision));
-  }
-
-  async #move(session: SessionRecord, decision: { vnode: VNodeId; pnode: PNodeId; reason: string }): Promise<void> {
-    const { mirror } = this.#context;
-    const incarnation = mirror.get<{ incarnation: string }>(key.pnode(decision.pnode))?.incarnation;
-    if (incarnation === undefined) return;
-    await mirror.update<VNodeRecord>(key.vnode(session.id, decision.vnode), (current) => {
-      if (current?.members.length !== 1 || current.members[0]?.pnode === decision.pnode) return undefined;
-      const epoch = current.epoch + 1;
-      return {
-        ...current,
-        epoch,
-        members: [{ pnode: decision.pnode, incarnation, since: epoch, reason: decision.reason }],
-      };
-    });
+  async #planOf(session: SessionRecord): Promise<PlacementPlan> {
+    return placementPlan(session.id, await this.#parts.compiled.plan(session.identity.definition), session.identity);
   }
 }
 

@@ -3,16 +3,17 @@
 
 import { fail, messageOf } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
-import { type PNodeId, parseId } from "../core/ids.ts";
+import type { PNodeId } from "../core/ids.ts";
 import type { AttachRequest, Evidence, Heartbeat, Register } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
-import { type CallContext, type Channel, protocolMajor, protocolMinor } from "../protocol/network.ts";
+import type { CallContext, Channel } from "../protocol/network.ts";
 import { Attachment, type Composer, type Down } from "./attachment.ts";
-import { factsOf, limitsOf, plausible, text } from "./claims.ts";
+import { plausible, text } from "./claims.ts";
 import type { Context } from "./context.ts";
 import { Flapping } from "./flapping.ts";
 import type { Presence } from "./presence.ts";
 import { key, type PNodeRecord } from "./records.ts";
-import { afterFailure, afterLeave, afterUptime, historyAtFirst } from "./reliability.ts";
+import { checkRegister, registered } from "./registration.ts";
+import { afterFailure, afterLeave, afterUptime } from "./reliability.ts";
 
 export interface RegistryHooks {
   /** A PNode's loss, leave or arrival may call for placement of these sessions, now. */
@@ -76,7 +77,9 @@ export class Registry {
         this.#receive(attachment, next.value);
       }
     } catch (thrown) {
-      this.#context.world.log("debug", `the stream of ${attachment.pnode} broke: ${messageOf(thrown)}`);
+      this.#context.world.log("debug", `the stream of ${attachment.pnode} broke: ${messageOf(thrown)}`, {
+        pnode: attachment.pnode,
+      });
     } finally {
       this.#broken(attachment);
     }
@@ -90,12 +93,7 @@ export class Registry {
     if (message.event.case !== "register")
       fail("failed_precondition", "the first message on the stream must be `register`");
     const register = message.event.value;
-    checkVersion(register);
-    const id = parseId<PNodeId>(register.pnode, "the PNode's id");
-    if (register.secret.length < 16)
-      fail("invalid_argument", `PNode ${id} sent no secret: at least 16 characters prove its id`);
-    if (register.address.length === 0 || register.address.length > 300)
-      fail("invalid_argument", `PNode ${id} gave no address that peers can reach`);
+    const id = checkRegister(register);
     this.#throttle(id);
     this.#refuseDuplicate(id, register);
     const record = await this.#writeRegistration(id, register);
@@ -164,40 +162,14 @@ export class Registry {
   }
 
   async #writeRegistration(id: PNodeId, register: Register): Promise<PNodeRecord> {
-    const secretHash = sha256(register.secret);
-    const { facts, warnings } = plausible(factsOf(register.capabilities));
-    const attachment = `${this.#context.incarnation}.${++this.#count}`;
-    const { record } = await this.#context.mirror.update<PNodeRecord>(key.pnode(id), (current) => {
-      if (current && current.secretHash !== secretHash)
-        fail(
-          "permission_denied",
-          `PNode id ${id} belongs to another machine: its secret differs; remove the id file to get a new id`,
-        );
-      const restarted = current !== undefined && current.incarnation !== register.incarnation;
-      const history = current?.history ?? historyAtFirst;
-      const crashed = restarted && (current.status === "online" || current.status === "leaving");
-      return {
-        id,
-        name: text(register.name || id),
-        secretHash,
-        incarnation: text(register.incarnation),
-        status: current?.status === "quarantined" ? "quarantined" : "online",
-        orchestrator: this.#context.id,
-        orchestratorIncarnation: this.#context.incarnation,
-        attachment,
-        address: register.address,
-        facts,
-        limits: limitsOf(register.limits),
-        owner: text(register.owner),
-        region: text(register.region),
-        provider: text(register.provider),
-        pricePerHour: Number.isFinite(register.pricePerHour) ? Math.max(0, register.pricePerHour) : 0,
-        trust: current?.trust ?? "untrusted",
-        history: crashed ? afterFailure(history) : history,
-        warnings,
-        detail: "",
-      };
-    });
+    const whereabouts = {
+      orchestrator: this.#context.id,
+      orchestratorIncarnation: this.#context.incarnation,
+      attachment: `${this.#context.incarnation}.${++this.#count}`,
+    };
+    const { record } = await this.#context.mirror.update<PNodeRecord>(key.pnode(id), (current) =>
+      registered(current, id, register, whereabouts),
+    );
     return record as PNodeRecord;
   }
 
@@ -360,7 +332,9 @@ export class Registry {
     if (record.attachment !== attachment.nonce) {
       if (record.orchestrator === this.#context.id && record.orchestratorIncarnation === this.#context.incarnation)
         return;
-      this.#context.world.log("info", `PNode ${attachment.pnode} attached to ${record.orchestrator}`);
+      this.#context.world.log("info", `PNode ${attachment.pnode} attached to ${record.orchestrator}`, {
+        pnode: attachment.pnode,
+      });
       attachment.close();
       this.#forget(attachment);
       return;
@@ -384,13 +358,4 @@ export class Registry {
       );
     }
   }
-}
-
-function checkVersion(register: Register): void {
-  if (register.protocolMajor === protocolMajor) return;
-  fail(
-    "failed_precondition",
-    `PNode ${register.pnode} speaks protocol ${register.protocolMajor}.${register.protocolMinor}, this orchestrator needs ` +
-      `${protocolMajor}.x (it has ${protocolMajor}.${protocolMinor}): install a matching version`,
-  );
 }
