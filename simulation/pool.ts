@@ -6,7 +6,6 @@ import { type SeedReport, type SimulationReport, Summary } from "./report.ts";
 
 export interface PoolOptions {
   readonly seeds: readonly number[];
-  readonly workers: number;
   /** Name of a deliberate protocol fault (mutants.ts). */
   readonly mutant?: string;
   /** Ends early once this many seeds have failed. */
@@ -20,26 +19,58 @@ export interface SeedTask {
   readonly mutant: string | undefined;
 }
 
-export async function simulateSeeds(options: PoolOptions): Promise<SimulationReport> {
-  const { seeds, workers, failuresMax = Number.POSITIVE_INFINITY } = options;
-  const summary = new Summary(seeds[0] ?? 0);
-  let next = 0;
-  let done = 0;
-  const take = () => (options.signal?.aborted || summary.failed >= failuresMax ? undefined : seeds[next++]);
-  const lane = async () => {
-    const worker = new Worker(new URL("./worker.ts", import.meta.url));
-    try {
+/**
+ * What crashed in a simulated world never aborts its signals, and the runtime keeps signals that have listeners:
+ * about 2 MB a seed. A thread that ends gives it all back.
+ */
+const seedsPerThread = 200;
+
+/** Threads that stay for a while, since each has to compute the undisturbed runs once. */
+export class SeedPool {
+  readonly #threads: { worker: Worker; seeds: number }[];
+
+  constructor(workers: number) {
+    this.#threads = Array.from({ length: workers }, () => ({ worker: startWorker(), seeds: 0 }));
+  }
+
+  async run(options: PoolOptions): Promise<SimulationReport> {
+    const { seeds, mutant, failuresMax = Number.POSITIVE_INFINITY } = options;
+    const summary = new Summary(seeds[0] ?? 0);
+    let next = 0;
+    let done = 0;
+    const take = () => (options.signal?.aborted || summary.failed >= failuresMax ? undefined : seeds[next++]);
+    const lane = async (thread: { worker: Worker; seeds: number }) => {
       for (let seed = take(); seed !== undefined; seed = take()) {
-        summary.add(await ask(worker, { seed, mutant: options.mutant }));
+        if (thread.seeds++ === seedsPerThread) {
+          await thread.worker.terminate();
+          thread.worker = startWorker();
+          thread.seeds = 1;
+        }
+        summary.add(await ask(thread.worker, { seed, mutant }));
         done += 1;
         options.onProgress?.(done, summary);
       }
-    } finally {
-      await worker.terminate();
-    }
-  };
-  await Promise.all(Array.from({ length: Math.min(workers, seeds.length) }, lane));
-  return summary.report();
+    };
+    await Promise.all(this.#threads.map(lane));
+    return summary.report();
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#threads.map(({ worker }) => worker.terminate()));
+  }
+}
+
+export async function simulateSeeds(options: PoolOptions & { readonly workers: number }): Promise<SimulationReport> {
+  const pool = new SeedPool(Math.min(options.workers, options.seeds.length));
+  try {
+    return await pool.run(options);
+  } finally {
+    await pool.close();
+  }
+}
+
+function startWorker(): Worker {
+  return new Worker(new URL("./worker.ts", import.meta.url));
 }
 
 function ask(worker: Worker, task: SeedTask): Promise<SeedReport> {

@@ -43,7 +43,7 @@ export interface RunOptions {
 }
 
 /** After the faults have ended a session gets this much virtual time; more is a hang. */
-const patienceMs = 300_000;
+const patienceMs = 150_000;
 
 /** What one step may add while the disk is still writing. */
 const retainedSlackBytes = 1_000;

@@ -2,19 +2,20 @@
 
 import assert from "node:assert/strict";
 import { availableParallelism } from "node:os";
-import { test } from "node:test";
+import { after, test } from "node:test";
 import { mutants } from "../simulation/mutants.ts";
-import { simulateSeeds } from "../simulation/pool.ts";
+import { SeedPool } from "../simulation/pool.ts";
 import type { VNodeId } from "../src/core/ids.ts";
 import { recoveryLine } from "../src/orchestrator/line.ts";
 import type { SessionRecord, VNodeRecord } from "../src/orchestrator/records.ts";
 
-const workers = Math.max(1, availableParallelism());
+const pool = new SeedPool(Math.max(1, availableParallelism()));
+after(() => pool.close());
 
 for (const [name, { fault, shows, seedsMax = 100 }] of Object.entries(mutants))
   test(`the simulator notices when ${fault}`, async (context) => {
     const seeds = Array.from({ length: seedsMax }, (_, index) => index + 1);
-    const report = await simulateSeeds({ seeds, workers, mutant: name, failuresMax: 1 });
+    const report = await pool.run({ seeds, mutant: name, failuresMax: 1 });
     const [failure] = report.failures;
     assert.ok(failure, `${seedsMax} seeds held although ${fault}`);
     context.diagnostic(`${report.seeds} seeds; ${failure.violations[0]?.kind}: ${failure.violations[0]?.message}`);
