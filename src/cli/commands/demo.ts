@@ -1,5 +1,5 @@
-// `npm start`: the whole story in about a minute. Real processes train a network, one of them is killed on
-// the way, the others carry on, and the step root is what it would have been anyway.
+// `npm start`: the whole story in about a minute and a half. Real processes train a small language model, one of
+// them is killed on the way, the others carry on, and then the model is asked to go on with a sentence.
 
 import { readFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -9,21 +9,23 @@ import { Client } from "../../client/client.ts";
 import type { Session } from "../../protocol/gen/dcnr/v1/session_pb.ts";
 import { ensureDataset } from "../builtin.ts";
 import type { Command } from "../command.ts";
+import { printAnswer } from "../generation.ts";
 import { LocalNetwork } from "../local-network.ts";
 import type { Output } from "../output.ts";
-import { untilAborted } from "../processes.ts";
+import { type Child, untilAborted } from "../processes.ts";
 import { follow, showSession } from "../sessions.ts";
 import { packagePath } from "../software.ts";
 
 /** Where in the session the kill happens: late enough to have something to lose. */
 const killShare = 0.4;
+const prompt = "The whale";
 
 export const command: Command = {
-  summary: "The whole story in a minute: start a network, train, kill a PNode, recover, print the step root.",
+  summary: "The whole story: start a network, train a small GPT on Moby Dick, kill a PNode, recover, let it speak.",
   options: {
-    steps: { type: "number", summary: "steps to train", default: 400 },
+    steps: { type: "number", summary: "steps to train", default: 300 },
     listen: { type: "string", value: "ADDRESS", summary: "where the orchestrator listens", default: "127.0.0.1:0" },
-    "no-kill": { type: "boolean", summary: "let everybody live" },
+    "no-kill": { type: "boolean", summary: "let everybody live; the step root is the same" },
   },
   examples: ["npm start", "dcnr demo --steps 100 --no-kill"],
   run: async ({ flags, out, signal }) => {
@@ -34,17 +36,19 @@ export const command: Command = {
       listen: flags.text("listen"),
       pnodes: 3,
       cpusPerPNode: 1,
-      logLevel: "warn",
+      logLevel: "error",
     });
     const client = new Client(network.orchestrator.address, { fetch });
     try {
       out.note(`dashboard: http://${network.orchestrator.address}`);
       const session = await train(client, network, out, signal, flags.number("steps"), !flags.is("no-kill"));
-      if (!session) return 130;
+      if (!session || signal.aborted) return 130;
       if (flags.is("json")) out.json(session);
       else showSession(out, session);
+      if (session.status !== "done") return 1;
+      if (!flags.is("json")) await speak(client, session, out, signal);
       if (process.stdout.isTTY && !signal.aborted) await linger(network, out, signal);
-      return session.status === "done" ? 0 : 1;
+      return 0;
     } finally {
       await client.close();
       await network.stop();
@@ -61,38 +65,63 @@ async function train(
   steps: number,
   kill: boolean,
 ): Promise<Session | undefined> {
-  const created = await client.networks.create(readFileSync(packagePath("examples/mlp.yaml"), "utf8"));
+  const created = await client.networks.create(readFileSync(packagePath("examples/gpt-demo.yaml"), "utf8"));
   out.note(`network ${created.id}: ${created.parameters.toLocaleString("en")} parameters in ${created.vnodes} VNodes`);
-  await ensureDataset(client, "mnist", out);
+  await ensureDataset(client, "moby-dick", out);
   const { id } = await client.sessions.create({
     network: created.id,
-    dataset: "mnist",
-    split: "train",
-    validationSplit: "validation",
+    dataset: "moby-dick",
     steps: BigInt(steps),
-    batch: 64,
+    batch: 32,
     microbatches: 4,
     seed: 1n,
-    numerics: "native",
     checkpointEvery: 20,
-    validateEvery: Math.max(1, Math.floor(steps / 4)),
-    learningRate: { schedule: "cosine", base: 0.002, warmupSteps: 20n, finalShare: 0.1 },
+    validateEvery: Math.max(1, Math.floor(steps / 3)),
+    spread: 3,
+    clipNorm: 1,
+    learningRate: { schedule: "cosine", base: 0.004, warmupSteps: 20n, finalShare: 0.1 },
   });
-  const victim = network.pnodes[1];
   let killed = !kill;
   return follow(client, id, out, signal, (session) => {
-    if (killed || !victim || Number(session.step) < killShare * steps) return;
+    if (killed || Number(session.step) < killShare * steps) return;
     killed = true;
-    out.note(out.tone("bad", `killing PNode ${victim.name} (pid ${victim.pid}) at step ${session.step} ...`));
-    victim.kill("SIGKILL");
+    void killOneThatWorks(client, network.pnodes, out, session);
   });
+}
+
+async function killOneThatWorks(
+  client: Client,
+  pnodes: readonly Child[],
+  out: Output,
+  session: Session,
+): Promise<void> {
+  const hosts = new Set((await client.fleet.vnodes(session.id)).map(({ pnode }) => pnode));
+  const victim = pnodes.find(({ id }) => hosts.has(id));
+  if (!victim) return;
+  out.note(out.tone("bad", `  killing PNode ${victim.name} (pid ${victim.pid}) at step ${session.step} ...`));
+  victim.kill("SIGKILL");
+}
+
+async function speak(client: Client, session: Session, out: Output, signal: AbortSignal): Promise<void> {
+  const model = await client.models.serve(session.id);
+  out.line();
+  out.note(`served as ${model.name}; going on with "${prompt}":`);
+  out.raw(prompt);
+  await printAnswer(
+    client,
+    model.name,
+    prompt,
+    { maxTokens: 58, temperature: 0.6, topK: 40, seed: 7, signal },
+    out,
+    false,
+  );
 }
 
 async function linger(network: LocalNetwork, out: Output, signal: AbortSignal): Promise<void> {
   const { address } = network.orchestrator;
   out.line();
   out.line(`The network stays up: http://${address}`);
-  out.line(`Try, in another terminal: npx dcnr status --orchestrator ${address}`);
+  out.line(`Try, in another terminal: npx dcnr chat gpt-demo --orchestrator ${address}`);
   out.line("Ctrl-C ends it.");
   await untilAborted(signal);
 }

@@ -1,0 +1,129 @@
+// What goes wrong ends with one sentence that names the thing and the remedy, an exit code that is not 0, and no
+// stack trace.
+
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { PNodeService } from "../../src/protocol/gen/dcnr/v1/pnode_pb.ts";
+import { openGrpcNetwork } from "../../src/protocol/grpc.ts";
+import { dcnr, type Ran, withNetwork } from "./world.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "dcnr-bad-"));
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+function file(name: string, content: string | Uint8Array): string {
+  const path = join(folder, name);
+  writeFileSync(path, content);
+  return path;
+}
+
+/** One sentence on standard error, no stack. */
+function fails({ code, err }: Ran, pattern: RegExp, expectedCode?: number): void {
+  assert.notEqual(code, 0);
+  if (expectedCode !== undefined) assert.equal(code, expectedCode, err);
+  assert.match(err, pattern);
+  assert.doesNotMatch(err, /\n\s+at /, "no stack trace");
+  assert.equal(
+    err
+      .trim()
+      .split("\n")
+      .filter((line) => line.startsWith("dcnr: ")).length,
+    1,
+    err,
+  );
+}
+
+test("a wrong command or flag suggests the right one", async () => {
+  fails(await dcnr(["statsu"]), /did you mean "status"/, 2);
+  fails(await dcnr(["nodes", "--jsno"]), /did you mean "--json"/, 2);
+  fails(await dcnr(["train"]), /needs NETWORK/, 2);
+  fails(await dcnr(["up", "--pnodes", "many"]), /--pnodes takes a number/, 2);
+});
+
+test("an orchestrator that nobody runs is named, with what to do", async () => {
+  fails(await dcnr(["status", "--orchestrator", "127.0.0.1:1"]), /nothing answers at 127\.0\.0\.1:1: check/, 4);
+  fails(await dcnr(["status", "--orchestrator", "nonsense"]), /not an address: write host:port/, 2);
+});
+
+test("a port in use is named", async () => {
+  const holder = createServer();
+  await new Promise<void>((resolve) => holder.listen(0, "127.0.0.1", () => resolve()));
+  const { port } = holder.address() as { port: number };
+  try {
+    fails(
+      await dcnr(["orchestrator", "--listen", `127.0.0.1:${port}`, "--dir", join(folder, "port")]),
+      new RegExp(`port ${port}.* in use`),
+    );
+    fails(
+      await dcnr(["up", "--listen", `127.0.0.1:${port}`, "--dir", join(folder, "port")]),
+      new RegExp(`port ${port}.* in use`),
+    );
+  } finally {
+    holder.close();
+  }
+});
+
+test("a store file that is no database is named and left alone", async () => {
+  const path = file("broken.db", "this is not a database, not even a little, ".repeat(50));
+  const words = ["orchestrator", "--listen", "127.0.0.1:0", "--dir", join(folder, "d"), "--store", `sqlite:${path}`];
+  fails(await dcnr(words), /broken\.db/);
+});
+
+test("an unknown store is answered with the known ones", async () => {
+  fails(
+    await dcnr(["orchestrator", "--listen", "127.0.0.1:0", "--dir", folder, "--store", "mongo:x"]),
+    /sqlite:PATH/,
+    2,
+  );
+});
+
+test("a malformed network is refused with node, key and expectation", () =>
+  withNetwork(0, async ({ local, client }) => {
+    const environment = { DCNR_ORCHESTRATOR: local.orchestrator.address };
+    const create = (name: string, text: string) => dcnr(["network", "create", file(name, text)], environment);
+    fails(
+      await create("a.yaml", "nodes: [{ id: x, type: lniear, config: { in_dim: 2, out_dim: 2 } }]"),
+      /lniear.*did you mean "linear"/,
+    );
+    fails(await create("b.yaml", "nodes: [unclosed"), /./);
+    fails(await create("c.yaml", "nodes: [{ id: x, type: linear, config: { out_dim: -3 } }]"), /out_dim/);
+    fails(await dcnr(["network", "create", join(folder, "missing.yaml")], environment), /there is no file/, 3);
+    assert.deepEqual(await client.networks.list(), [], "nothing was created");
+    fails(await dcnr(["network", "show", "none"], environment), /there is no network/, 3);
+    fails(await dcnr(["train", "none", "--dataset", "mnist"], environment), /none/, 3);
+    fails(await dcnr(["session", "show", "none"], environment), /none/, 3);
+  }));
+
+test("a PNode of another protocol version is refused with the version that is needed", () =>
+  withNetwork(0, async ({ local }) => {
+    const network = openGrpcNetwork();
+    const channel = network.open(local.orchestrator.address, PNodeService.method.attach);
+    await channel.send({
+      event: { case: "register", value: { protocolMajor: 9, pnode: "p1", secret: "x".repeat(20) } },
+    });
+    await assert.rejects(
+      (async () => {
+        for await (const _ of channel.incoming);
+      })(),
+      /protocol.*1/,
+    );
+    await network.close();
+  }));
+
+test("Ctrl-C ends a long-running command cleanly", async () => {
+  const child = spawn(
+    process.execPath,
+    ["bin/dcnr.js", "orchestrator", "--listen", "127.0.0.1:0", "--dir", join(folder, "ctrl-c")],
+    {
+      stdio: ["ignore", "pipe", "pipe"],
+    },
+  );
+  await new Promise((resolve) => child.stdout.once("data", resolve));
+  child.kill("SIGINT");
+  const code = await new Promise((resolve) => child.once("exit", resolve));
+  assert.equal(code, 0);
+});
