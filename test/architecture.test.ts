@@ -20,6 +20,7 @@ const allowed: Record<string, readonly string[]> = {
   orchestrator: ["core", "protocol", "store", "network", "data", "models"],
   dashboard: ["core", "protocol"],
   client: ["core", "protocol", "data"],
+  monitoring: ["core"],
   system: ["core"],
 };
 

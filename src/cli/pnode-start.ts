@@ -11,6 +11,7 @@ import { GraphBuilder } from "../graph/builder.ts";
 import { type PNode, startPNode } from "../pnode/pnode.ts";
 import type { Network } from "../protocol/network.ts";
 import { findHardware, type HardwareFacts, measureGflops, readHealth } from "../system/hardware.ts";
+import { monitorPNode } from "./monitoring/pnode.ts";
 import { httpTransfer, openCache, openSpill } from "./pnode-files.ts";
 import { loadIdentity, remembered } from "./pnode-identity.ts";
 import { softwareVersion } from "./software.ts";
@@ -31,6 +32,8 @@ export interface LentMachine {
   readonly region: string;
   readonly provider: string;
   readonly pricePerHour: number;
+  /** Where traces go, if not by the environment. */
+  readonly otlp?: string;
 }
 
 export interface StartedPNode {
@@ -43,9 +46,11 @@ export interface StartedPNode {
 
 const shardCacheBytesDefault = 2e9;
 
-export async function startRealPNode(machine: LentMachine, world: World, network: Network): Promise<StartedPNode> {
+export async function startRealPNode(machine: LentMachine, outer: World, network: Network): Promise<StartedPNode> {
   await mkdir(machine.directory, { recursive: true });
-  const identity = await loadIdentity(machine.directory, world.chance);
+  const identity = await loadIdentity(machine.directory, outer.chance);
+  const monitoring = monitorPNode(outer, identity.id, machine.name, machine.otlp);
+  const { world } = monitoring;
   const hardware = await findHardware(machine.directory);
   const workers = Math.max(1, Math.floor(machine.cpus || hardware.cores));
   const executors = new Map<EngineKind, Promise<Executor>>();
@@ -91,6 +96,8 @@ export async function startRealPNode(machine: LentMachine, world: World, network
       world,
       network,
       executorFor,
+      http: monitoring.http,
+      onWork: monitoring.onWork,
       blobs: httpTransfer,
       spill: await openSpill(machine.directory),
       cache: await openCache(join(machine.directory, "shards"), machine.diskBytes || shardCacheBytesDefault),
@@ -104,7 +111,9 @@ export async function startRealPNode(machine: LentMachine, world: World, network
       },
     },
   );
+  monitoring.watch(pnode);
   const close = async () => {
+    await monitoring.close();
     await Promise.all([...executors.values()].map(async (executor) => (await executor).close()));
   };
   return { pnode, hardware, workers, gflops: measured.gflops * workers, close };

@@ -53,7 +53,7 @@ export async function makeDurable(
       if (recorded !== undefined) return recorded;
     } catch (error) {
       if (signal.aborted || isFinal(error)) throw error;
-      world.log("warn", `checkpoint of ${options.vnode} at step ${step}: ${messageOf(error)}; trying again`);
+      world.log("warn", `checkpoint of ${options.vnode} at step ${step}: ${messageOf(error)}; trying again`, { step });
     }
     await sleep(world.timers, backoff.next(), signal);
     if (signal.aborted) throw new DcnrError("cancelled", "the PNode stops");

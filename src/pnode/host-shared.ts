@@ -6,7 +6,7 @@ import type { Rules } from "../vnode/rules.ts";
 import type { Assignment } from "./assignment.ts";
 import type { BlobClient } from "./blob-client.ts";
 import type { Exchange } from "./exchange.ts";
-import type { Bounds, ShellRules, Timings } from "./options.ts";
+import type { Bounds, PerformedWork, ShellRules, Timings } from "./options.ts";
 import type { Orchestrators } from "./orchestrators.ts";
 import type { Reports } from "./reports.ts";
 import type { Retention } from "./retention.ts";
@@ -27,6 +27,7 @@ export interface HostShared {
   readonly shell: ShellRules;
   readonly rules: Rules | undefined;
   readonly session: (session: SessionId) => Promise<SessionContext>;
+  readonly onWork: ((work: PerformedWork) => void) | undefined;
   /** Somebody else owns the VNode: the host has stopped by itself. */
   readonly onFenced: (assignment: Assignment) => void;
   /** Hears of lines that came with an answer. */

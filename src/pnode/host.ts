@@ -22,6 +22,7 @@ import type { Retention, StoredTensor } from "./retention.ts";
 import type { SessionContext } from "./session-context.ts";
 
 type Event = ProcessEvent<StoredTensor, Asker>;
+type Numeric = Parameters<typeof performNumeric<StoredTensor>>[3];
 
 export class VNodeHost implements Receiver {
   readonly #shared: HostShared;
@@ -133,7 +134,7 @@ export class VNodeHost implements Receiver {
           this.#failed = isPermanent(error);
           this.#damagedState = error instanceof LostState ? error.state : "";
           if (this.#failed) {
-            this.#world.log("error", `cannot start: ${this.#trouble}`);
+            this.#world.log("error", `cannot start: ${this.#trouble}`, { step: this.#assignment.line });
             this.#shared.reports.onUrgent();
             // A lost blob may be found again, or the line moves; anything else stays as it is.
             if (this.#damagedState === "") break;
@@ -254,7 +255,9 @@ export class VNodeHost implements Receiver {
       case "evidence": {
         const { session } = this.#assignment;
         const witness = ({ from, hash }: { from: string; hash: string }) => ({ ...fromSource(from), hash });
-        this.#world.log("error", `two contents for step ${effect.name.step} on ${effect.name.edge}`);
+        this.#world.log("error", `two contents for step ${effect.name.step} on ${effect.name.edge}`, {
+          step: effect.name.step,
+        });
         this.#shared.reports.evidence({
           name: toProtoName(session, effect.name),
           first: witness(effect.first),
@@ -279,8 +282,9 @@ export class VNodeHost implements Receiver {
     return { session, vnode, epoch };
   }
 
-  #compute(life: Life, effect: Parameters<typeof performNumeric<StoredTensor>>[3]): void {
+  #compute(life: Life, effect: Numeric): void {
     const startedMs = this.#world.clock.monotonicMs();
+    const startWallMs = this.#world.clock.wallMs();
     const keeping = {
       keep: (tensor: Parameters<Retention["keep"]>[0]) => this.#shared.retention.keep(tensor),
       load: (stored: StoredTensor) => stored.load(),
@@ -302,9 +306,20 @@ export class VNodeHost implements Receiver {
         this.#discard(event);
         return;
       }
-      this.#computedMs += this.#world.clock.monotonicMs() - startedMs;
+      const durationMs = this.#world.clock.monotonicMs() - startedMs;
+      this.#tellWork(effect, event, startWallMs, durationMs);
+      this.#computedMs += durationMs;
       this.#impatience.progress();
       this.#post(event);
+    });
+  }
+
+  #tellWork(effect: Numeric, event: Event, startWallMs: number, durationMs: number): void {
+    const { session, vnode } = this.#assignment;
+    this.#shared.onWork?.({
+      ...{ kind: effect.kind, session, vnode, step: effect.step, startWallMs, durationMs },
+      ...("microbatch" in effect ? { microbatch: effect.microbatch } : {}),
+      ...(event.kind === "failed" ? { failure: event.reason } : {}),
     });
   }
 
@@ -394,7 +409,7 @@ export class VNodeHost implements Receiver {
   #fail(reason: string): void {
     this.#failed = true;
     this.#trouble = reason;
-    this.#world.log("error", reason);
+    this.#world.log("error", reason, { step: this.#life?.process.currentStep });
     this.#shared.tasks.run("end a VNode's life", () => this.#endLife());
     this.#shared.reports.onUrgent();
   }

@@ -6,7 +6,7 @@ import type { PNodeId, Sha256 } from "../core/ids.ts";
 import type { World } from "../core/world.ts";
 import type { EngineKind, Executor } from "../engine/engine.ts";
 import type { CapabilitiesSchema, LimitsSchema } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
-import type { Network } from "../protocol/network.ts";
+import type { HttpHandler, Network } from "../protocol/network.ts";
 import type { Rules } from "../vnode/rules.ts";
 
 export interface PNodeOptions {
@@ -79,6 +79,18 @@ export interface BlobCache {
   put(hash: Sha256, content: Uint8Array): Promise<void>;
 }
 
+/** One piece of a VNode's numerics, for metrics and traces. */
+export interface PerformedWork {
+  readonly kind: string;
+  readonly session: string;
+  readonly vnode: string;
+  readonly step: number;
+  readonly microbatch?: number;
+  readonly startWallMs: number;
+  readonly durationMs: number;
+  readonly failure?: string;
+}
+
 export interface PNodeDependencies {
   readonly world: World;
   readonly network: Network;
@@ -87,6 +99,10 @@ export interface PNodeDependencies {
   readonly blobs: BlobTransfer;
   readonly spill?: SpillStorage;
   readonly cache?: BlobCache;
+  /** Served on the PNode's port beside the exchange: metrics and probes. */
+  readonly http?: HttpHandler;
+  /** Told of each piece of numerics when it has ended. */
+  onWork?(work: PerformedWork): void;
   /** Hour of the day where the owner lives, 0 to 23; needed for `hours`. */
   localHour?(): number;
   /** Readings for heartbeats. */

@@ -7,6 +7,7 @@ import { sleep } from "../core/world.ts";
 import type { EngineKind, Executor } from "../engine/engine.ts";
 import type { Assignments, SessionUpdate } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
 import { SystemService } from "../protocol/gen/dcnr/v1/system_pb.ts";
+import { healthService } from "../protocol/health.ts";
 import { protocolMajor, protocolMinor, type Server, service } from "../protocol/network.ts";
 import { type Assignment, fromProtoAssignment, hostKey } from "./assignment.ts";
 import { Attachment } from "./attachment.ts";
@@ -41,9 +42,25 @@ export interface PNode {
   readonly address: string;
   /** What is wrong, one sentence each; empty when all is well. */
   problems(): string[];
+  /** What it does now, for metrics. */
+  readings(): Readings;
   /** Hands its VNodes over, then stops. */
   leave(reason?: string): Promise<void>;
   stop(): Promise<void>;
+}
+
+export interface Readings {
+  readonly attached: boolean;
+  /** Messages kept for neighbours, in memory. */
+  readonly retainedBytes: number;
+  readonly vnodes: readonly {
+    readonly session: string;
+    readonly vnode: string;
+    readonly step: bigint;
+    readonly phase: string;
+    /** Of computing in the last step. */
+    readonly stepMs: number;
+  }[];
 }
 
 export async function startPNode(options: PNodeOptions, dependencies: PNodeDependencies): Promise<PNode> {
@@ -145,6 +162,7 @@ class HostingNode implements PNode, Directory {
       shell: { ...soundShell, ...this.#options.shell },
       rules: this.#options.rules,
       session: (session) => this.#session(session),
+      onWork: this.#dependencies.onWork,
       onFenced: (assignment) => this.#onFenced(assignment),
       onLine: (session, line, turn) => this.#lineAdvanced(session, line, turn),
       lifeNumber: () => ++this.#lives,
@@ -175,9 +193,19 @@ class HostingNode implements PNode, Directory {
       },
       getHealth: async () => ({ ready: this.#attachment.attached, problems: this.problems() }),
     });
-    this.#server = await network.serve(this.#options.listen, [exchange, system, this.#servings.service()]);
+    const health = healthService(() => this.#attachment.attached, world.timers);
+    const services = [exchange, system, health, this.#servings.service()];
+    this.#server = await network.serve(this.#options.listen, services, this.#dependencies.http);
     this.#address = this.#options.advertise ?? this.#server.address;
     this.#tasks.run("attachment to an orchestrator", () => this.#attachment.run());
+  }
+
+  readings(): Readings {
+    return {
+      attached: this.#attachment.attached,
+      retainedBytes: this.#retention.memoryBytes,
+      vnodes: [...this.#hosts.values()].map((host) => host.progress()),
+    };
   }
 
   problems(): string[] {
@@ -248,14 +276,16 @@ class HostingNode implements PNode, Directory {
   #host(key: string, assignment: Assignment): void {
     const { world } = this.#dependencies;
     const { session, vnode, epoch, line } = assignment;
-    world.log("info", `hosting VNode ${vnode} of session ${session} from step ${line}`, { epoch });
+    const about = { session, vnode, step: line, epoch };
+    world.log("info", `hosting VNode ${vnode} of session ${session} from step ${line}`, about);
     this.#resolver.refresh(session);
     this.#hosts.set(key, new VNodeHost(this.#shared, assignment));
   }
 
   #drop(key: string, host: VNodeHost): void {
     const { session, vnode } = host.assignment;
-    this.#dependencies.world.log("info", `VNode ${vnode} of session ${session} is no longer hosted here`);
+    const about = { session, vnode };
+    this.#dependencies.world.log("info", `VNode ${vnode} of session ${session} is no longer hosted here`, about);
     this.#hosts.delete(key);
     this.#tasks.run(`stop VNode ${vnode}`, () => host.stop());
     const stillUsed = [...this.#hosts.values()].some((other) => other.assignment.session === session);

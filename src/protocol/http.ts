@@ -26,6 +26,17 @@ const statuses: Partial<Record<ErrorCode, number>> = {
   unavailable: 503,
 };
 
+/** Asks one handler after the other until one answers. */
+export function firstOf(...handlers: readonly HttpHandler[]): HttpHandler {
+  return async (request, peer) => {
+    for (const handler of handlers) {
+      const answer = await handler(request, peer);
+      if (answer) return answer;
+    }
+    return undefined;
+  };
+}
+
 export async function answerHttp(
   handler: HttpHandler | undefined,
   request: NodeServerRequest,

@@ -45,6 +45,7 @@ export const command: Command = {
     advertise: { type: "string", value: "ADDRESS", summary: "address told to peers, behind a name or NAT" },
     service: { type: "string", value: "KIND", summary: "print a recipe for systemd, launchd or windows, and end" },
     dir: directoryOption,
+    otlp: { type: "string", value: "URL", summary: "OpenTelemetry collector for traces of steps (default: none)" },
     ...logOptions,
   },
   examples: [
@@ -119,5 +120,6 @@ function machineFrom(addresses: readonly string[], flags: Flags): LentMachine {
     region: flags.text("region"),
     provider: flags.text("provider"),
     pricePerHour: flags.number("price"),
+    ...(flags.has("otlp") ? { otlp: flags.text("otlp") } : {}),
   };
 }

@@ -2,15 +2,21 @@
 
 import { join } from "node:path";
 import { dashboardHandler } from "../../dashboard/handler.ts";
-import { startOrchestrator } from "../../orchestrator/orchestrator.ts";
+import { monitoringHandler } from "../../monitoring/handler.ts";
+import { storeProblems } from "../../orchestrator/health.ts";
+import { type Orchestrator, startOrchestrator } from "../../orchestrator/orchestrator.ts";
 import { parseAddress } from "../../protocol/address.ts";
 import { openGrpcNetwork } from "../../protocol/grpc.ts";
+import { firstOf } from "../../protocol/http.ts";
 import { openBlobStore, openStateStore } from "../../store/open.ts";
 import type { Command } from "../command.ts";
 import { orchestratorDefault } from "../connection.ts";
 import { loadDashboard } from "../dashboard-files.ts";
 import { dataDirectory, directoryOption } from "../directories.ts";
 import { logOptions, worldFrom } from "../logging.ts";
+import { countEvents, describeOrchestrator } from "../monitoring/orchestrator.ts";
+import { countingLogs, openRegistry } from "../monitoring/process.ts";
+import { measuredStore } from "../monitoring/store.ts";
 import { tellParent, untilAborted } from "../processes.ts";
 import { softwareVersion } from "../software.ts";
 
@@ -47,7 +53,8 @@ export const command: Command = {
     "dcnr orchestrator --listen 0.0.0.0:7700 --advertise lab.example:7700 --store postgres://dcnr@db/dcnr --blobs s3://models/dcnr",
   ],
   run: async ({ flags, out, signal }) => {
-    const world = worldFrom(flags);
+    const registry = openRegistry("orchestrator");
+    const world = countingLogs(worldFrom(flags), registry);
     const listen = parseAddress(flags.text("listen"));
     const directory = dataDirectory(flags.optionalText("dir"), process.env);
     const network = openGrpcNetwork({ log: world.log, allowedHosts: flags.texts("allow-host") });
@@ -59,15 +66,20 @@ export const command: Command = {
       world,
       baseUrl: () => `http://${address}`,
     });
+    let running: Orchestrator | undefined;
+    describeOrchestrator(registry, () => running);
+    const unready = () => (running ? storeProblems(running.parts.context) : ["starting"]);
     const orchestrator = await startOrchestrator(
       {
         listen: `${listen.host.includes(":") ? `[${listen.host}]` : listen.host}:${listen.port}`,
         software: softwareVersion(),
-        http: dashboardHandler(loadDashboard),
+        http: firstOf(monitoringHandler({ registry, unready }), dashboardHandler(loadDashboard)),
         ...(flags.has("advertise") ? { advertise: flags.text("advertise") } : {}),
       },
-      { world, network, store, blobs },
+      { world, network, store: measuredStore(store, registry, world.clock), blobs },
     );
+    running = orchestrator;
+    countEvents(registry, orchestrator);
     address = orchestrator.address;
     tellParent({ address, id: orchestrator.id }, () => process.emit("SIGTERM"));
     if (flags.is("json")) out.json({ address, id: orchestrator.id, pid: process.pid });

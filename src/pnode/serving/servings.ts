@@ -3,7 +3,7 @@
 import { fail, messageOf } from "../../core/errors.ts";
 import type { SessionId, VNodeId } from "../../core/ids.ts";
 import type { Tensor } from "../../core/tensor.ts";
-import type { World } from "../../core/world.ts";
+import { type World, withFields } from "../../core/world.ts";
 import type { EngineKind, Executor } from "../../engine/engine.ts";
 import { contextOf } from "../../network/generation.ts";
 import { ServingService } from "../../protocol/gen/dcnr/v1/serving_pb.ts";
@@ -81,9 +81,10 @@ export class Servings {
     const { blobs, signal, world, executorFor, resolver } = this.#options;
     const served = this.#sessions.get(session) ?? this.#open(session);
     resolver.refresh(session);
-    world.log("info", `serving VNode ${vnode} of ${session}`);
+    const log = withFields(world.log, { session, vnode });
+    log("info", `serving VNode ${vnode} of ${session}`);
     const host = new ServingVNode(assignment, {
-      world,
+      world: { ...world, log },
       signal,
       context: served.context,
       executor: (context) => executorFor(context.numerics),
@@ -98,7 +99,9 @@ export class Servings {
   #open(session: SessionId): Served {
     const { orchestrators, signal } = this.#options;
     const context = ServingContext.open(session, orchestrators, signal);
-    context.catch((error: unknown) => this.#options.world.log("error", `cannot serve ${session}: ${messageOf(error)}`));
+    context.catch((error: unknown) =>
+      this.#options.world.log("error", `cannot serve ${session}: ${messageOf(error)}`, { session }),
+    );
     const served: Served = { context, vnodes: new Map(), conductor: undefined, forwards: new Forwards() };
     this.#sessions.set(session, served);
     return served;

@@ -1,0 +1,174 @@
+// What an orchestrator tells Prometheus: the fleet, the sessions, the store. All of it is read when it is scraped.
+// Every orchestrator tells the whole network's state, so dashboards take the largest value rather than a sum.
+
+import type { MetricRegistry, Sample } from "../../monitoring/registry.ts";
+import type { Orchestrator } from "../../orchestrator/orchestrator.ts";
+import type { PNodeRecord, SessionRecord, SessionStatus } from "../../orchestrator/records.ts";
+
+type Running = () => Orchestrator | undefined;
+
+const statuses: readonly SessionStatus[] = ["created", "waiting", "running", "suspended", "done", "failed"];
+
+export function describeOrchestrator(registry: MetricRegistry, running: Running): void {
+  describeFleet(registry, running);
+  describeSessions(registry, running);
+  describeVNodes(registry, running);
+  registry.gauge("dcnr_store_up", "1 while the state store answers.", () =>
+    running()?.parts.context.mirror.down ? 0 : 1,
+  );
+}
+
+/** Events since the start by kind: losses, moves, checkpoints. */
+export function countEvents(registry: MetricRegistry, orchestrator: Orchestrator): void {
+  const events = registry.count("dcnr_events_total", "Events by kind and level, of all orchestrators.");
+  orchestrator.parts.context.events.subscribe(({ kind, level }) => events.add({ kind, level }));
+}
+
+function describeFleet(registry: MetricRegistry, running: Running): void {
+  const records = () => running()?.parts.context.mirror.under<PNodeRecord>("pnode/") ?? [];
+  const withStatus = (...wanted: string[]) => records().filter(({ status }) => wanted.includes(status)).length;
+  registry.gauge(
+    "dcnr_orchestrators_online",
+    "Orchestrators that share the store.",
+    () => running()?.parts.presence.ids().length ?? 0,
+  );
+  registry.gauge("dcnr_pnodes_online", "PNodes that are here.", () => withStatus("online", "leaving"));
+  registry.gauge("dcnr_pnodes_lost", "PNodes that vanished and have not come back.", () => withStatus("lost"));
+  registry.gauge(
+    "dcnr_pnodes_attached",
+    "PNodes whose stream ends at this orchestrator.",
+    () => running()?.parts.registry.attachments.size ?? 0,
+  );
+  const each = (value: (view: PNodeNumbers) => number) => () =>
+    records()
+      .filter(({ status }) => status === "online" || status === "leaving")
+      .map((record): Sample => {
+        const view = running()?.parts.views.pnode(record) as PNodeNumbers;
+        return { labels: { pnode: record.id, name: record.name }, value: value(view) };
+      });
+  registry.gauge(
+    "dcnr_pnode_load_ratio",
+    "Load of a PNode's machine, 0 to 1.",
+    each(({ load }) => load),
+  );
+  registry.gauge(
+    "dcnr_pnode_memory_used_bytes",
+    "Memory a PNode uses.",
+    each((view) => Number(view.memoryUsedBytes)),
+  );
+  registry.gauge(
+    "dcnr_pnode_vnodes",
+    "VNodes that a PNode hosts.",
+    each(({ vnodes }) => vnodes),
+  );
+  registry.gauge(
+    "dcnr_pnode_reliability_ratio",
+    "How much a PNode is relied on, 0 to 1.",
+    each(({ reliability }) => reliability),
+  );
+  registry.counter(
+    "dcnr_pnode_failures_total",
+    "Times a PNode vanished.",
+    each(({ failures }) => Number(failures)),
+  );
+}
+
+interface PNodeNumbers {
+  readonly load: number;
+  readonly memoryUsedBytes: bigint;
+  readonly vnodes: number;
+  readonly reliability: number;
+  readonly failures: bigint;
+}
+
+function sessionsOf(running: Running): SessionRecord[] {
+  const all = running()?.parts.context.mirror.under<SessionRecord>("session/") ?? [];
+  return all.filter((session) => session.status !== "deleted" && !session.serving);
+}
+
+function isOpen({ status }: SessionRecord): boolean {
+  return status === "running" || status === "waiting" || status === "suspended";
+}
+
+function describeSessions(registry: MetricRegistry, running: Running): void {
+  registry.gauge("dcnr_sessions", "Training sessions by status.", () => {
+    const sessions = sessionsOf(running);
+    return statuses.map((status) => ({
+      labels: { status },
+      value: sessions.filter((session) => session.status === status).length,
+    }));
+  });
+  const each = (value: (session: SessionRecord, parts: Orchestrator["parts"]) => number | undefined) => () =>
+    sessionsOf(running).flatMap((session): Sample[] => {
+      const parts = running()?.parts;
+      const read = parts && (isOpen(session) || session.status === "done") ? value(session, parts) : undefined;
+      return read === undefined ? [] : [{ labels: { session: session.id, network: session.network }, value: read }];
+    });
+  const newest = (name: string) =>
+    each((session, { metrics }) => {
+      const point = metrics.newest(session.id, name);
+      return point?.value;
+    });
+  registry.gauge(
+    "dcnr_session_step",
+    "Steps that every VNode of the session has completed.",
+    each((session, { views }) => views.stepOf(session)),
+  );
+  registry.gauge(
+    "dcnr_session_steps",
+    "Steps the session will have in the end.",
+    each(({ identity }) => identity.steps),
+  );
+  registry.gauge(
+    "dcnr_session_line_step",
+    "The recovery line: newest step durable at every VNode.",
+    each(({ line }) => line),
+  );
+  registry.gauge("dcnr_session_loss", "Training loss of the newest step.", newest("loss"));
+  registry.gauge("dcnr_session_validation_loss", "Loss on the validation split.", newest("validation_loss"));
+  registry.gauge("dcnr_session_validation_accuracy_ratio", "Accuracy, 0 to 1.", newest("validation_accuracy"));
+  registry.gauge(
+    "dcnr_session_samples_per_second",
+    "Samples trained on per second, over the last seconds.",
+    each((session, { views }) => (isOpen(session) ? views.session(session).samplesPerSecond : 0)),
+  );
+  registry.gauge(
+    "dcnr_session_waits",
+    "VNodes of the session that something or somebody keeps waiting.",
+    each((session, { views }) => views.waits(session).length),
+  );
+}
+
+function describeVNodes(registry: MetricRegistry, running: Running): void {
+  const each = (value: (view: { step?: bigint; stepMs?: number; pnode?: string }) => number | undefined) => () =>
+    sessionsOf(running)
+      .filter(isOpen)
+      .flatMap((session) =>
+        session.vnodes.flatMap((vnode) =>
+          (running()?.parts.views.vnode(session, vnode) ?? []).flatMap((view): Sample[] => {
+            const read = value(view);
+            return read === undefined
+              ? []
+              : [{ labels: { session: session.id, vnode, pnode: view.pnode ?? "" }, value: read }];
+          }),
+        ),
+      );
+  registry.gauge(
+    "dcnr_vnode_step",
+    "The step a VNode has reached on a PNode.",
+    each(({ step, pnode }) => (pnode ? Number(step ?? 0n) : undefined)),
+  );
+  registry.gauge(
+    "dcnr_vnode_step_seconds",
+    "Computing time of a VNode's newest step.",
+    each(({ stepMs, pnode }) => (pnode ? (stepMs ?? 0) / 1000 : undefined)),
+  );
+  registry.gauge("dcnr_vnodes_unplaced", "VNodes that no PNode hosts.", () =>
+    sessionsOf(running)
+      .filter(isOpen)
+      .map((session) => ({
+        labels: { session: session.id },
+        value: running()?.parts.controller.unplaced.get(session.id)?.length ?? 0,
+      })),
+  );
+}

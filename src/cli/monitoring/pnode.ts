@@ -1,0 +1,104 @@
+// What a PNode tells Prometheus and, if a collector is configured, OpenTelemetry: its VNodes and their work.
+
+import { type World, withFields } from "../../core/world.ts";
+import { type Collector, collectorFrom } from "../../monitoring/collector.ts";
+import { monitoringHandler } from "../../monitoring/handler.ts";
+import { Tracer } from "../../monitoring/traces.ts";
+import type { PerformedWork } from "../../pnode/options.ts";
+import type { PNode } from "../../pnode/pnode.ts";
+import type { HttpHandler } from "../../protocol/network.ts";
+import { softwareVersion } from "../software.ts";
+import { countingLogs, openRegistry } from "./process.ts";
+
+/** From a small VNode's update to a large one's backward pass. */
+const workBoundsSeconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+const postTimeoutMs = 5_000;
+
+export interface PNodeMonitoring {
+  readonly world: World;
+  readonly http: HttpHandler;
+  onWork(work: PerformedWork): void;
+  /** From now on there is something to tell. */
+  watch(pnode: PNode): void;
+  close(): Promise<void>;
+}
+
+export function monitorPNode(world: World, id: string, name: string, otlp: string | undefined): PNodeMonitoring {
+  const registry = openRegistry("pnode");
+  const own = countingLogs({ ...world, log: withFields(world.log, { pnode: id }) }, registry);
+  let pnode: PNode | undefined;
+  const readings = () => pnode?.readings() ?? { attached: false, retainedBytes: 0, vnodes: [] };
+  registry.gauge("dcnr_pnode_attached", "1 while an orchestrator hears it.", () => (readings().attached ? 1 : 0));
+  registry.gauge("dcnr_pnode_vnodes", "VNodes it hosts.", () => readings().vnodes.length);
+  registry.gauge("dcnr_pnode_retained_bytes", "Messages it keeps for neighbours, in memory.", () => {
+    return readings().retainedBytes;
+  });
+  const each = (value: (vnode: ReturnType<typeof readings>["vnodes"][number]) => number) => () =>
+    readings().vnodes.map((vnode) => ({
+      labels: { session: vnode.session, vnode: vnode.vnode },
+      value: value(vnode),
+    }));
+  registry.gauge(
+    "dcnr_vnode_step",
+    "The step a VNode has reached.",
+    each(({ step }) => Number(step)),
+  );
+  registry.gauge(
+    "dcnr_vnode_step_seconds",
+    "Computing time of a VNode's newest step.",
+    each(({ stepMs }) => stepMs / 1000),
+  );
+  const work = registry.histogram(
+    "dcnr_vnode_work_seconds",
+    "Duration of one forward, backward or update, waiting for a worker included.",
+    workBoundsSeconds,
+  );
+  const tracer = tracerFor(own, id, name, collectorFrom(process.env, otlp));
+  if (tracer) {
+    registry.counter("dcnr_spans_sent_total", "Spans that the collector took.", () => tracer.sent);
+    registry.counter("dcnr_spans_dropped_total", "Spans that were dropped.", () => tracer.dropped);
+  }
+  return {
+    world: own,
+    http: monitoringHandler({ registry, unready: () => (readings().attached ? [] : unattached(pnode)) }),
+    onWork: (done) => {
+      work.observe(done.durationMs / 1000, { kind: done.kind });
+      tracer?.work(done);
+    },
+    watch: (started) => {
+      pnode = started;
+    },
+    close: async () => tracer?.close(),
+  };
+}
+
+function unattached(pnode: PNode | undefined): readonly string[] {
+  return pnode?.problems().slice(0, 1) ?? ["starting"];
+}
+
+function tracerFor(world: World, id: string, name: string, collector: Collector | undefined): Tracer | undefined {
+  if (!collector) return undefined;
+  return new Tracer({
+    url: collector.url,
+    resource: {
+      "service.name": process.env["OTEL_SERVICE_NAME"] ?? "dcnr-pnode",
+      "service.version": softwareVersion(),
+      "service.instance.id": id,
+      "host.name": name,
+    },
+    world,
+    post: (url, body) => postJson(url, body, collector.headers),
+  });
+}
+
+async function postJson(url: string, body: string, headers: Readonly<Record<string, string>>): Promise<void> {
+  const signal = AbortSignal.timeout(postTimeoutMs);
+  const response = await fetch(url, {
+    method: "POST",
+    headers: { ...headers, "content-type": "application/json" },
+    body,
+    signal,
+  });
+  await response.arrayBuffer();
+  if (!response.ok) throw new Error(`${new URL(url).host} answered ${response.status}`);
+}
