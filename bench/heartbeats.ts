@@ -157,13 +157,22 @@ async function benchGrpc(pnodes: number): Promise<HeartbeatBench> {
 /** The other process: attaches many PNodes, each over a connection of its own, and beats when told to. */
 async function client(address: string, pnodes: number): Promise<void> {
   const channels: Channel<RequestInit<typeof PNodeService.method.attach>, unknown>[] = [];
+  const attach = async (i: number): Promise<void> => {
+    const network = openGrpcNetwork();
+    // On a busy machine a connection may fail; the PNode tries again, as a real one does.
+    for (;;) {
+      const channel = network.open(address, PNodeService.method.attach);
+      channels[i] = channel;
+      try {
+        await channel.send(registration(i));
+        for await (const _ of channel.incoming);
+      } catch {
+        await pause(500);
+      }
+    }
+  };
   for (let i = 0; i < pnodes; i++) {
-    const channel = openGrpcNetwork().open(address, PNodeService.method.attach);
-    void (async () => {
-      for await (const _ of channel.incoming);
-    })().catch(() => {});
-    channel.send(registration(i)).catch(() => {});
-    channels.push(channel);
+    void attach(i);
     if (i % 50 === 0) await pause(20);
   }
   let sequence = 0;
