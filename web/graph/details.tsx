@@ -27,7 +27,7 @@ export function Details({ session, network, vnode: id, onClose }: DetailsProps) 
     ["Epoch", vnode ? count(vnode.epoch) : ""],
   ];
   return (
-    <aside className="details" aria-label={`VNode ${id}`}>
+    <aside className="details" aria-label={`VNode ${id}`} aria-live="polite">
       <header>
         <strong>{id}</strong>
         <button type="button" className="quiet" onClick={onClose} aria-label="Close details">

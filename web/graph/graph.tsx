@@ -10,7 +10,7 @@ import { Details } from "./details.tsx";
 import { Dots } from "./dots.tsx";
 import { cardHeight, cardWidth, layOut } from "./layout.ts";
 import { neighbourIn } from "./neighbour.ts";
-import { farZoom, optionId, VNodeCard } from "./vnode-card.tsx";
+import { farZoom, VNodeCard } from "./vnode-card.tsx";
 
 const nodeTypes = { vnode: VNodeCard };
 const edgeTypes = { curve: Curve };
@@ -86,16 +86,11 @@ function Canvas({ session, network }: GraphProps) {
   };
   return (
     <div className="graph-frame">
-      <div
-        ref={wrapper}
-        className={far ? "graph graph-far" : "graph"}
-        role="listbox"
-        tabIndex={0}
-        aria-label="VNodes of the network; arrow keys choose one"
-        aria-activedescendant={chosen ? optionId(chosen) : undefined}
-        onKeyDown={onKeyDown}
-      >
+      <div ref={wrapper} className={far ? "graph graph-far" : "graph"}>
         <ReactFlow
+          tabIndex={0}
+          aria-label="The network's graph; arrow keys go from VNode to VNode"
+          onKeyDown={onKeyDown}
           nodes={nodes}
           edges={edges}
           nodeTypes={nodeTypes}

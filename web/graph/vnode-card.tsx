@@ -21,13 +21,10 @@ export const VNodeCard = memo(function VNodeCard({ data }: NodeProps) {
   const shown = useVNode(session, id, !far);
   const { vnode, host, condition } = shown;
   return (
-    <div
+    <article
       className="vnode hosted"
-      id={optionId(id)}
-      role="option"
-      tabIndex={-1}
-      aria-selected={active}
       aria-label={spoken(id, shown)}
+      data-chosen={active || undefined}
       data-vnode={id}
       data-host={host?.name}
       data-condition={condition}
@@ -44,13 +41,9 @@ export const VNodeCard = memo(function VNodeCard({ data }: NodeProps) {
         </span>
       )}
       <Handle type="source" position={Position.Right} isConnectable={false} />
-    </div>
+    </article>
   );
 });
-
-export function optionId(vnode: string): string {
-  return `vnode-${vnode.replace(/[^\w-]/g, "_")}`;
-}
 
 function hostText({ vnode, host, from, condition }: VNodeShown): string {
   const name = host?.name ?? vnode?.pnode ?? "";
