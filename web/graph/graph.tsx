@@ -14,7 +14,12 @@ import { farZoom, VNodeCard } from "./vnode-card.tsx";
 
 const nodeTypes = { vnode: VNodeCard };
 const edgeTypes = { curve: Curve };
-const fitting = { padding: 0.08, maxZoom: 1.25, minZoom: 0.05 };
+/** The buttons stand below the network, not on it. */
+const fitting = {
+  padding: { top: "16px", x: "24px", bottom: "52px" },
+  maxZoom: 1.25,
+  minZoom: 0.05,
+} as const;
 
 interface GraphProps {
   readonly session: string;

@@ -30,12 +30,21 @@ function Command({ command }: { readonly command: string }) {
   };
   return (
     <div className="command">
-      <code>{command}</code>
+      <code>
+        {pieces(command).map((piece) => (
+          <span key={piece}>{piece} </span>
+        ))}
+      </code>
       <button type="button" className="quiet" onClick={copy} aria-label={`Copy: ${command}`}>
         {copied ? "copied" : "copy"}
       </button>
     </div>
   );
+}
+
+/** Lines break between options, never inside one. */
+function pieces(command: string): string[] {
+  return command.split(/ (?=--)/);
 }
 
 /** The address that commands must name, unless it is the one they assume. */

@@ -79,9 +79,9 @@ const SessionRow = memo(function SessionRow({ id, selected, onSelect }: RowProps
         <span>
           {count(session.step)} / {count(session.totalSteps)} <small>{percent(share)}</small>
         </span>
-        {session.loss !== 0 && <span>loss {loss(session.loss)}</span>}
+        <span>{session.loss === 0 ? "" : `loss ${loss(session.loss)}`}</span>
+        <span>{session.status === "running" ? timeLeft(session) : ""}</span>
         {session.validationAccuracy > 0 && <span>{percent(session.validationAccuracy)} right</span>}
-        {session.status === "running" && <span>{timeLeft(session)}</span>}
       </p>
       {selected && (
         <p
