@@ -33,7 +33,7 @@ function checkTokens(plan: Plan, wanted: DataPlan, manifest: TokensManifest, nam
     fail(
       "failed_precondition",
       `dataset ${name} has a vocabulary of ${manifest.vocabulary} tokens, network ${plan.name} takes only ${wanted.below}: ` +
-        `tokenise with a smaller vocabulary (dcnr vocab train --size ${wanted.below}) or give the network a larger vocab_size`,
+        "tokenise it with the vocabulary of the network, or give the network a larger vocab_size",
     );
 }
 

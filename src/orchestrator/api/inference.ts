@@ -28,8 +28,8 @@ export function inferenceService(parts: Parts, gateway: Gateway, keys: ApiKeys):
   return service(InferenceService, {
     serveModel: async (request) => ({ model: view(parts, await serveModel(parts, request)) }),
     registerModel: async (request) => ({ model: view(parts, await registerModel(parts, request)) }),
-    stopModel: async ({ name }) => {
-      await stopModel(parts, name);
+    stopModel: async ({ name, forget }) => {
+      await stopModel(parts, name, forget);
       return {};
     },
     listModels: async () => ({ models: (await listModels(parts)).map((model) => view(parts, model)) }),

@@ -149,17 +149,26 @@ export async function serveModel(
   const trained = await findState(parts, request.source);
   const plan = await parts.compiled.plan(trained.definition);
   const name = parseId<string>(request.name || trained.network, "the model's name");
+  await refuseImportedName(parts, name, request.source);
   const replicas = Math.min(replicasMax, Math.max(1, request.replicas));
   const sessions = Array.from({ length: replicas }, (_, index) => servingId(name, trained, index));
   const requirements = requirementsOf({ requirements: request.requirements } as Parameters<typeof requirementsOf>[0]);
   for (const id of sessions) await startServing(parts, id, name, plan, trained, requirements);
   const { record } = await mirror.update<ModelRecord>(key.model(name), (current) => {
+    if (current?.source === "import" && request.source === name) return { ...current, sessions };
     const fresh = { name, source: request.source, network: trained.network, createdWallMs: world.clock.wallMs() };
     const { definition, states, tokenizer } = trained;
     return { ...(current ?? fresh), definition, states, tokenizer, ...factsOf(plan), source: request.source, sessions };
   });
   events.emit("info", "model.serving", `model ${name} serves the state of ${request.source} at step ${trained.step}`);
   return record as ModelRecord;
+}
+
+/** What was imported under a name is not replaced by serving something else under it. */
+async function refuseImportedName({ context }: Parts, name: string, source: string): Promise<void> {
+  const known = name === source ? undefined : await context.mirror.read<ModelRecord>(key.model(name));
+  if (known?.source === "import")
+    fail("already_exists", `there is an imported model "${name}": serve ${source} under another name with --name`);
 }
 
 function servingId(name: string, { states, definition }: TrainedState, index: number): SessionId {
@@ -228,7 +237,7 @@ function servingIdentity({ definition, numerics }: TrainedState): SessionRecord[
   };
 }
 
-export async function stopModel(parts: Parts, name: string): Promise<void> {
+export async function stopModel(parts: Parts, name: string, forget: boolean): Promise<void> {
   const model = await findModel(parts, name);
   const { mirror, events } = parts.context;
   for (const id of model.sessions) {
@@ -238,8 +247,10 @@ export async function stopModel(parts: Parts, name: string): Promise<void> {
     parts.controller.touch(id, true);
   }
   // An imported model stays to be served again; one made from a session goes with it.
-  if (model.source !== "import") await mirror.remove(key.model(name));
-  else
+  if (forget || model.source !== "import") {
+    await mirror.remove(key.model(name));
+    parts.garbage.add(Object.values(model.states).map(({ hash }) => hash));
+  } else
     await mirror.update<ModelRecord>(key.model(name), (current) =>
       current ? { ...current, sessions: [] } : undefined,
     );
