@@ -20,6 +20,11 @@ const builders: Record<string, (blobs: BlobSink) => Promise<Manifest>> = {
 
 export const builtinNames = Object.keys(builders);
 
+/** Builds and uploads one of the built-in datasets; undefined if there is none of that name. */
+export function buildBuiltin(client: Client, name: string): Promise<Manifest> | undefined {
+  return Object.hasOwn(builders, name) ? builders[name]?.(remoteSink(client)) : undefined;
+}
+
 /** Makes sure that the dataset exists; builds and uploads it if it is one of the built-in ones. */
 export async function ensureDataset(client: Client, name: string, out: Output): Promise<void> {
   const known = await client.datasets.get(name).catch((error: unknown) => {
@@ -27,14 +32,13 @@ export async function ensureDataset(client: Client, name: string, out: Output): 
     throw error;
   });
   if (known) return;
-  const build = builders[name];
-  if (!build)
+  if (!builtinNames.includes(name))
     fail(
       "not_found",
       `there is no dataset "${name}": add it with dcnr dataset add ${name} SOURCE, or use ${builtinNames.join(" or ")}`,
     );
   out.status(`preparing dataset ${name} ...`);
-  const manifest = await build(remoteSink(client));
+  const manifest = (await buildBuiltin(client, name)) as Manifest;
   const dataset = await client.datasets.create(name, manifestText(manifest));
   out.note(`dataset ${name}: ${dataset.samples} samples`);
 }

@@ -35,6 +35,8 @@ export interface Command {
 /** A command by its words, loaded when it is used. */
 export interface CommandEntry {
   readonly words: string;
+  /** Other words that people try for the same thing. */
+  readonly also?: readonly string[];
   readonly summary: string;
   readonly group: "Run" | "Define" | "Train" | "Use" | "Look" | "More";
   readonly load: () => Promise<{ readonly command: Command }>;

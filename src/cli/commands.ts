@@ -30,6 +30,12 @@ export const commands: readonly CommandEntry[] = [
   },
   {
     group: "Define",
+    words: "network import-onnx",
+    summary: "turn an ONNX model into a network with its weights",
+    load: () => import("./commands/network-import-onnx.ts"),
+  },
+  {
+    group: "Define",
     words: "network analyze",
     summary: "shapes, parameters, FLOPs and VNodes of a YAML file",
     load: () => import("./commands/network-analyze.ts"),
@@ -49,6 +55,7 @@ export const commands: readonly CommandEntry[] = [
   {
     group: "Define",
     words: "network delete",
+    also: ["network remove"],
     summary: "delete a network",
     load: () => import("./commands/network-delete.ts"),
   },
@@ -79,12 +86,14 @@ export const commands: readonly CommandEntry[] = [
   {
     group: "Define",
     words: "dataset tokenize",
+    also: ["dataset tokenise"],
     summary: "turn text into tokens",
     load: () => import("./commands/dataset-tokenize.ts"),
   },
   {
     group: "Define",
     words: "dataset remove",
+    also: ["dataset delete"],
     summary: "remove a dataset",
     load: () => import("./commands/dataset-remove.ts"),
   },
@@ -108,7 +117,20 @@ export const commands: readonly CommandEntry[] = [
   },
   {
     group: "Define",
+    words: "vocab show",
+    summary: "a vocabulary, and how it cuts a text",
+    load: () => import("./commands/vocab-show.ts"),
+  },
+  {
+    group: "Define",
+    words: "vocab export",
+    summary: "write a vocabulary as tokenizer.json",
+    load: () => import("./commands/vocab-export.ts"),
+  },
+  {
+    group: "Define",
     words: "vocab remove",
+    also: ["vocab delete"],
     summary: "remove a vocabulary",
     load: () => import("./commands/vocab-remove.ts"),
   },
@@ -117,6 +139,12 @@ export const commands: readonly CommandEntry[] = [
     words: "train",
     summary: "train a network on a dataset and watch it",
     load: () => import("./commands/train.ts"),
+  },
+  {
+    group: "Train",
+    words: "session create",
+    summary: "a session that waits to be started",
+    load: () => import("./commands/session-create.ts"),
   },
   {
     group: "Train",
@@ -139,12 +167,14 @@ export const commands: readonly CommandEntry[] = [
   {
     group: "Train",
     words: "session resume",
-    summary: "go on with a session from its recovery line",
+    also: ["session start"],
+    summary: "start a session, or go on from its recovery line",
     load: () => import("./commands/session-resume.ts"),
   },
   {
     group: "Train",
     words: "session watch",
+    also: ["session listen"],
     summary: "live progress of a session",
     load: () => import("./commands/session-watch.ts"),
   },
@@ -156,7 +186,20 @@ export const commands: readonly CommandEntry[] = [
   },
   {
     group: "Train",
+    words: "session clone",
+    summary: "a session that starts from another's weights",
+    load: () => import("./commands/session-clone.ts"),
+  },
+  {
+    group: "Train",
+    words: "session export",
+    summary: "a session's weights as a safetensors file",
+    load: () => import("./commands/session-export.ts"),
+  },
+  {
+    group: "Train",
     words: "session delete",
+    also: ["session remove"],
     summary: "delete a session",
     load: () => import("./commands/session-delete.ts"),
   },
@@ -174,6 +217,12 @@ export const commands: readonly CommandEntry[] = [
   },
   {
     group: "Use",
+    words: "validate",
+    summary: "loss and accuracy on a split of a dataset",
+    load: () => import("./commands/validate.ts"),
+  },
+  {
+    group: "Use",
     words: "chat",
     summary: "talk to a served model",
     load: () => import("./commands/chat.ts"),
@@ -181,8 +230,14 @@ export const commands: readonly CommandEntry[] = [
   {
     group: "Use",
     words: "model import",
-    summary: "import a Hugging Face model folder",
+    summary: "import a Hugging Face folder or an exported file",
     load: () => import("./commands/model-import.ts"),
+  },
+  {
+    group: "Use",
+    words: "model export",
+    summary: "a model as a folder of files",
+    load: () => import("./commands/model-export.ts"),
   },
   {
     group: "Use",
@@ -195,6 +250,13 @@ export const commands: readonly CommandEntry[] = [
     words: "model stop",
     summary: "stop serving a model",
     load: () => import("./commands/model-stop.ts"),
+  },
+  {
+    group: "Use",
+    words: "model remove",
+    also: ["model delete"],
+    summary: "forget a model",
+    load: () => import("./commands/model-remove.ts"),
   },
   {
     group: "Use",
@@ -273,7 +335,8 @@ export interface Found {
 /** The command whose words begin the command line. */
 export function findCommand(words: readonly string[]): Found | undefined {
   for (const length of [2, 1]) {
-    const entry = commands.find((candidate) => candidate.words === words.slice(0, length).join(" "));
+    const typed = words.slice(0, length).join(" ");
+    const entry = commands.find((candidate) => candidate.words === typed || candidate.also?.includes(typed));
     if (entry && words.length >= length) return { entry, rest: words.slice(length) };
   }
   return undefined;

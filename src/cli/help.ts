@@ -26,8 +26,10 @@ export function showGroup(out: Output, noun: string): boolean {
   return true;
 }
 
+const wordsWidth = Math.max(...commands.map((entry) => entry.words.length));
+
 function showEntry(out: Output, entry: CommandEntry): void {
-  out.line(`  ${entry.words.padEnd(17)} ${entry.summary}`);
+  out.line(`  ${entry.words.padEnd(wordsWidth)} ${entry.summary}`);
 }
 
 export function showCommand(out: Output, entry: CommandEntry, command: Command): void {

@@ -18,9 +18,10 @@ export function openCheckpoints(
   orchestrator: string,
   name: string,
   request: ImportRequest,
+  shardBytes: number,
 ): Checkpoints {
   const folder = join(directory, "imports");
-  const path = join(folder, `${sha256(canonicalJson({ orchestrator, name, request })).slice(0, 32)}.json`);
+  const path = join(folder, `${sha256(canonicalJson({ orchestrator, name, request, shardBytes })).slice(0, 32)}.json`);
   let writing: Promise<unknown> = Promise.resolve();
   return {
     async read() {

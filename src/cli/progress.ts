@@ -9,33 +9,71 @@ const drawIntervalMs = 80;
 export class Progress {
   readonly #out: Output;
   readonly #title: string;
+  readonly #unit: string;
   readonly #startedMs = performance.now();
   #lastMs = Number.NEGATIVE_INFINITY;
   #startedAt: number | undefined;
 
-  constructor(out: Output, title: string) {
+  /** With a unit ("MB", "VNodes") the bar shows it and its rate. */
+  constructor(out: Output, title: string, unit = "") {
     this.#out = out;
     this.#title = title;
+    this.#unit = unit;
   }
 
   update(done: number, total: number, detail: string): void {
     this.#startedAt ??= done;
     const now = performance.now();
     const live = process.stderr.isTTY === true;
-    if (now - this.#lastMs < (live ? drawIntervalMs : plainIntervalMs) && done < total) return;
+    if (now - this.#lastMs < (live ? drawIntervalMs : plainIntervalMs) && (done < total || total === 0)) return;
     this.#lastMs = now;
-    const left = this.#left(done, total);
     const share = total > 0 ? Math.min(1, done / total) : 0;
-    if (live)
-      this.#out.status(`${this.#title} ${bar(share, 24, this.#out.unicode)} ${done}/${total}  ${detail}${left}`);
-    else this.#out.note(`${this.#title} ${done}/${total}  ${detail}${left}`);
+    const count = total > 0 ? `${shown(done)}/${shown(total)}` : shown(done);
+    const told = [this.#unit ? `${count} ${this.#unit}` : count, this.#rate(done), detail, this.#left(done, total)];
+    const text = told.filter(Boolean).join("  ");
+    if (live) this.#out.status(`${this.#title} ${total > 0 ? `${bar(share, 24, this.#out.unicode)} ` : ""}${text}`);
+    else this.#out.note(`${this.#title} ${text}`);
+  }
+
+  #rate(done: number): string {
+    const moved = done - (this.#startedAt ?? 0);
+    const seconds = (performance.now() - this.#startedMs) / 1000;
+    return this.#unit && moved > 0 ? `${shown(moved / seconds)} ${this.#unit}/s` : "";
   }
 
   #left(done: number, total: number): string {
     const moved = done - (this.#startedAt ?? 0);
     if (moved <= 0 || done >= total) return "";
     const seconds = ((performance.now() - this.#startedMs) / 1000 / moved) * (total - done);
-    return `  ${duration(seconds)} left`;
+    return `${duration(seconds)} left`;
+  }
+}
+
+function shown(value: number): string {
+  return Number.isInteger(value) || value >= 100 ? String(Math.round(value)) : value.toFixed(1);
+}
+
+/** Progress in bytes, in a unit that suits the size. */
+export class ByteProgress {
+  readonly #out: Output;
+  readonly #title: string;
+  #progress: Progress | undefined;
+  #size = 1e6;
+
+  constructor(out: Output, title: string) {
+    this.#out = out;
+    this.#title = title;
+  }
+
+  /** `total` undefined: not known before the end. */
+  update(done: number, total: number | undefined, detail: string): void {
+    if (!this.#progress) {
+      const small = total !== undefined && total < 10e6;
+      this.#size = small ? 1e3 : 1e6;
+      this.#progress = new Progress(this.#out, this.#title, small ? "KB" : "MB");
+    }
+    const units = (count: number) => Math.ceil(count / this.#size);
+    this.#progress.update(units(done), total === undefined ? 0 : units(total), detail);
   }
 }
 

@@ -7,12 +7,18 @@ import { type Dataset, DatasetService, type Vocabulary, VocabularyService } from
 import { FleetService, type PNode, type VNode } from "../protocol/gen/dcnr/v1/fleet_pb.ts";
 import {
   type ForwardRequestSchema,
+  type StateBlob as GrantedBlob,
   InferenceService,
   type Model,
   type Sampling,
 } from "../protocol/gen/dcnr/v1/inference_pb.ts";
 import { type Network as NetworkInfo, NetworkService } from "../protocol/gen/dcnr/v1/network_pb.ts";
-import { type Session, SessionService, type SessionSettingsSchema } from "../protocol/gen/dcnr/v1/session_pb.ts";
+import {
+  type Session,
+  SessionService,
+  type SessionSettingsSchema,
+  StateChoice,
+} from "../protocol/gen/dcnr/v1/session_pb.ts";
 import { SystemService } from "../protocol/gen/dcnr/v1/system_pb.ts";
 import { openGrpcNetwork } from "../protocol/grpc.ts";
 import type { Network } from "../protocol/network.ts";
@@ -39,6 +45,9 @@ export interface GeneratedPiece {
   readonly promptTokens: number;
   readonly generatedTokens: number;
 }
+
+/** A blob with an address to fetch it from. */
+export type StateBlob = Pick<GrantedBlob, "hash" | "url" | "headers">;
 
 export type ForwardInit = Omit<MessageInitShape<typeof ForwardRequestSchema>, "$typeName" | "model">;
 
@@ -108,6 +117,12 @@ export class Client {
         const page = await this.network.call(this.address, method, { session, names, pageToken });
         return { items: page.metrics, next: page.nextPageToken };
       }),
+    /** Addresses of all VNodes' states at the newest stored step, or at the one that validated best. */
+    states: (session: string, choice: "last" | "best" = "last") =>
+      this.network.call(this.address, SessionService.method.listStates, {
+        session,
+        choice: choice === "best" ? StateChoice.BEST : StateChoice.LAST,
+      }),
     stepRoots: (session: string) =>
       allPages(async (pageToken) => {
         const method = SessionService.method.listStepRoots;
@@ -175,6 +190,14 @@ export class Client {
     delete: (name: string) => this.network.call(this.address, VocabularyService.method.deleteVocabulary, { name }),
   };
 
+  /** A state or vocabulary that was granted; refused if it is not what its hash says. */
+  async download(blob: StateBlob): Promise<Uint8Array> {
+    const content = await this.#download(blob);
+    if (sha256(content) !== blob.hash)
+      throw new DcnrError("data_loss", `the blob ${blob.hash} arrived damaged: try again`);
+    return content;
+  }
+
   async #download({ url, headers }: { url: string; headers: Record<string, string> }): Promise<Uint8Array> {
     const response = await this.#fetch(url, { headers });
     if (!response.ok)
@@ -202,7 +225,8 @@ export class Client {
     },
     list: async (): Promise<Model[]> =>
       (await this.network.call(this.address, InferenceService.method.listModels, {})).models,
-    stop: (name: string) => this.network.call(this.address, InferenceService.method.stopModel, { name }),
+    stop: (name: string, options: { forget?: boolean } = {}) =>
+      this.network.call(this.address, InferenceService.method.stopModel, { name, forget: options.forget ?? false }),
     /** Definition and state blobs of a session or model, with addresses to download them from. */
     describe: (source: string) => this.network.call(this.address, InferenceService.method.describeState, { source }),
     forward: (model: string, request: ForwardInit) =>

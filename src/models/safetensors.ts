@@ -38,12 +38,24 @@ const rankMax = 8;
 export async function openWeights(folder: string): Promise<StoredWeights> {
   const tensors = new Map<string, StoredTensor>();
   for (const file of await weightFiles(folder))
-    for (const [name, tensor] of await readHeader(join(folder, file))) {
+    for (const [name, tensor] of (await readHeader(join(folder, file))).tensors) {
       if (tensors.has(name)) fail("invalid_argument", `tensor "${name}" is in two files of ${folder}`);
       tensors.set(name, tensor);
     }
+  return storedWeights(folder, tensors);
+}
+
+/** One file, with what its metadata says. */
+export async function openWeightsFile(
+  path: string,
+): Promise<{ metadata: Readonly<Record<string, string>>; weights: StoredWeights }> {
+  const { metadata, tensors } = await readHeader(path);
+  return { metadata, weights: storedWeights(path, tensors) };
+}
+
+function storedWeights(place: string, tensors: ReadonlyMap<string, StoredTensor>): StoredWeights {
   const find = (name: string) =>
-    tensors.get(name) ?? fail("not_found", `${folder} has no tensor "${name}": is it a model of this family?`);
+    tensors.get(name) ?? fail("not_found", `${place} has no tensor "${name}": is it a model of this family?`);
   return {
     names: [...tensors.keys()],
     has: (name) => tensors.has(name),
@@ -109,7 +121,12 @@ async function readRange(path: string, start: number, end: number): Promise<Buff
   }
 }
 
-async function readHeader(path: string): Promise<Map<string, StoredTensor>> {
+interface Header {
+  readonly metadata: Readonly<Record<string, string>>;
+  readonly tensors: ReadonlyMap<string, StoredTensor>;
+}
+
+async function readHeader(path: string): Promise<Header> {
   const { size } = await stat(path).catch((thrown) => fail("not_found", `there is no file ${path}`, thrown));
   const refuse = (why: string): never => fail("invalid_argument", `${path} is not a usable safetensors file: ${why}`);
   if (size < 8) refuse(`it has ${size} bytes`);
@@ -123,15 +140,20 @@ async function readHeader(path: string): Promise<Map<string, StoredTensor>> {
     refuse(`its header is not JSON: ${messageOf(thrown)}`);
   }
   if (header === null || typeof header !== "object" || Array.isArray(header)) refuse("its header is not a JSON object");
-  const entries = Object.entries(header as Record<string, unknown>).filter(([name]) => name !== "__metadata__");
+  const { __metadata__: notes, ...stored } = header as Record<string, unknown>;
+  const entries = Object.entries(stored);
   if (entries.length > tensorsMax) refuse(`it has ${entries.length} tensors`);
   const first = 8 + headerBytes;
-  return new Map(
-    entries.map(([name, entry]) => {
+  const tensors = new Map(
+    entries.map(([name, entry]): [string, StoredTensor] => {
       const tensor = readEntry(path, entry, first, size);
       return [name, tensor ?? refuse(`tensor "${name.slice(0, 80)}" has a wrong dtype, shape or place`)];
     }),
   );
+  return {
+    metadata: Object.fromEntries(Object.entries(notes ?? {}).filter(([, note]) => typeof note === "string")),
+    tensors,
+  };
 }
 
 function readEntry(file: string, entry: unknown, first: number, size: number): StoredTensor | undefined {

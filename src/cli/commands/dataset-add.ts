@@ -1,21 +1,25 @@
 // `dcnr dataset add`: a dataset from a file, an address, a bucket or standard input.
 
+import { existsSync } from "node:fs";
+import type { Client } from "../../client/client.ts";
 import { fail } from "../../core/errors.ts";
 import type { DType } from "../../core/tensor.ts";
+import { shardBytesDefault } from "../../data/build.ts";
 import { importDataset, importInline } from "../../data/import.ts";
-import type { Format, ImportProgress, ImportRequest } from "../../data/import-run.ts";
-import { remoteSink } from "../builtin.ts";
-import type { Command, Flags } from "../command.ts";
+import type { Format, ImportRequest } from "../../data/import-run.ts";
+import { type Manifest, shardBytesMax } from "../../data/manifest.ts";
+import { buildBuiltin, builtinNames, remoteSink } from "../builtin.ts";
+import type { Command, CommandContext, Flags } from "../command.ts";
 import { connectionOptions, withClient } from "../connection.ts";
 import { register, sourceAccess } from "../datasets.ts";
 import { dataDirectory, directoryOption } from "../directories.ts";
 import { openCheckpoints } from "../import-checkpoints.ts";
-import { bytes, Progress } from "../progress.ts";
+import { ByteProgress, bytes } from "../progress.ts";
+import { parseBytes } from "../quantities.ts";
 
 export const command: Command = {
   summary: "Add a dataset: text, JSON lines, CSV, NumPy arrays, raw tensors or tokens.",
-  details:
-    "SOURCE is a path, file:, https:, s3://BUCKET/KEY, or - for standard input. An interrupted import goes on where it was.",
+  details: `SOURCE is a path, file:, https:, s3://BUCKET/KEY, - for standard input, tensors as JSON, or a built-in dataset (${builtinNames.join(", ")}). An interrupted import goes on where it was.`,
   positionals: [{ name: "NAME" }, { name: "SOURCE", optional: true }],
   options: {
     ...connectionOptions,
@@ -43,6 +47,13 @@ export const command: Command = {
     scale: { type: "number", value: "X", summary: "multiply inputs by it, such as 0.00392157 for bytes" },
     vocabulary: { type: "number", value: "N", summary: "tokens: how many there are" },
     "text-field": { type: "string", value: "FIELD", summary: "jsonl: where the text is", default: "text" },
+    "shard-size": { type: "string", value: "SIZE", summary: "of one shard, such as 16MB (default 8MB)" },
+    folder: {
+      type: "string",
+      value: "PATH",
+      many: true,
+      summary: "read files below this folder only; may be repeated",
+    },
     restart: { type: "boolean", summary: "do not go on with an interrupted import" },
     dir: directoryOption,
   },
@@ -51,51 +62,73 @@ export const command: Command = {
     "dcnr dataset add iris iris.csv --labels species",
     "dcnr dataset add digits x.npy --labels y.npy --scale 0.00392157",
     "zcat pages.jsonl.gz | dcnr dataset add pages - --format jsonl",
-    'dcnr dataset add xor --inline \'{"inputs": [[0,0],[0,1],[1,0],[1,1]], "labels": [0,1,1,0]}\'',
+    'dcnr dataset add xor \'{"inputs": [[0,0],[0,1],[1,0],[1,1]], "labels": [0,1,1,0]}\'',
+    "dcnr dataset add digits mnist",
   ],
   run: (context) =>
     withClient(context, async (client) => {
       const { flags, out } = context;
       const [name = "", source] = context.arguments;
-      const blobs = remoteSink(client);
-      const inline = flags.optionalText("inline");
-      if ((inline === undefined) === (source === undefined))
+      const given = flags.optionalText("inline");
+      if ((given === undefined) === (source === undefined))
         fail("invalid_argument", "give either a SOURCE or --inline JSON: see dcnr dataset add --help");
-      if (inline !== undefined) {
-        await register(
-          client,
-          name,
-          await importInline(inline, { ...numberTypes(flags), blobs }),
-          out,
-          flags.is("json"),
-        );
-        return undefined;
-      }
-      const request = requestOf(source ?? "", flags);
-      const directory = dataDirectory(flags.optionalText("dir"), process.env);
-      const checkpoints = openCheckpoints(directory, client.address, name, request);
-      const resume = flags.is("restart") ? undefined : await checkpoints.read();
-      if (resume) out.note(`going on after ${bytes(resume.position.offset)} (--restart begins anew)`);
-      const progress = new Progress(out, name);
-      const manifest = await importDataset(request, sourceAccess(), {
-        blobs,
-        ...(resume ? { resume } : {}),
-        onCheckpoint: (checkpoint) => checkpoints.write(checkpoint),
-        onProgress: (reached) => {
-          context.signal.throwIfAborted();
-          show(progress, reached);
-        },
-      });
+      const inline = given ?? (source?.trimStart().startsWith("{") ? source : undefined);
+      const { manifest, registered } =
+        inline === undefined
+          ? await importSource(context, client, name, source ?? "")
+          : { manifest: await importInline(inline, { ...numberTypes(flags), blobs: remoteSink(client) }) };
       await register(client, name, manifest, out, flags.is("json"));
-      await checkpoints.clear();
+      await registered?.();
       return undefined;
     }),
 };
 
-function show(progress: Progress, { bytes: done, bytesTotal, units }: ImportProgress): void {
-  const [unit, size] = (bytesTotal ?? done) < 50e6 ? ["KB", 1e3] : ["MB", 1e6];
-  const total = bytesTotal === undefined ? 0 : Math.ceil(bytesTotal / size);
-  progress.update(Math.ceil(done / size), total, `${unit}, ${units.toLocaleString("en")} read`);
+interface Imported {
+  readonly manifest: Manifest;
+  /** To be called once nothing need be repeated any more. */
+  readonly registered?: () => Promise<void>;
+}
+
+async function importSource(
+  { flags, out, signal }: CommandContext,
+  client: Client,
+  name: string,
+  source: string,
+): Promise<Imported> {
+  // A file of that name comes first: nobody should get other data than they pointed at.
+  if (builtinNames.includes(source) && !existsSync(source)) {
+    out.status(`preparing ${source} ...`);
+    return { manifest: (await buildBuiltin(client, source)) as Manifest };
+  }
+  const request = requestOf(source, flags);
+  const shardBytes = shardBytesOf(flags);
+  const directory = dataDirectory(flags.optionalText("dir"), process.env);
+  const checkpoints = openCheckpoints(directory, client.address, name, request, shardBytes);
+  const stored = flags.is("restart") ? undefined : await checkpoints.read();
+  // Without a tag (standard input) nobody can tell whether it is the same data again.
+  const resume = stored?.tag ? stored : undefined;
+  if (resume) out.note(`going on after ${bytes(resume.position.offset)} (--restart begins anew)`);
+  const progress = new ByteProgress(out, name);
+  const folders = flags.texts("folder");
+  const access = { ...sourceAccess(), ...(folders.length > 0 ? { folders } : {}) };
+  const manifest = await importDataset(request, access, {
+    blobs: remoteSink(client),
+    shardBytes,
+    ...(resume ? { resume } : {}),
+    onCheckpoint: (checkpoint) => checkpoints.write(checkpoint),
+    onProgress: (reached) => {
+      signal.throwIfAborted();
+      progress.update(reached.bytes, reached.bytesTotal, `${reached.units.toLocaleString("en")} read`);
+    },
+  });
+  return { manifest, registered: () => checkpoints.clear() };
+}
+
+function shardBytesOf(flags: Flags): number {
+  const size = parseBytes(flags.optionalText("shard-size") ?? String(shardBytesDefault), "--shard-size");
+  if (!Number.isSafeInteger(size) || size < 1 << 10 || size > shardBytesMax)
+    fail("invalid_argument", `--shard-size is from 1KB to ${bytes(shardBytesMax)}`);
+  return size;
 }
 
 function numberTypes(flags: Flags): Pick<ImportRequest, "inputsType" | "labelsType"> {

@@ -26,7 +26,7 @@ export const command: Command = {
       const [name = "", newName = ""] = context.arguments;
       const { manifest, fetchBlob } = await remoteDataset(client, name);
       if (manifest.kind !== "text") fail("failed_precondition", `dataset ${name} holds ${manifest.kind}, not text`);
-      const progress = new Progress(out, newName);
+      const progress = new Progress(out, newName, "documents");
       const tokens = await tokenise({
         manifest,
         fetchBlob,
@@ -35,7 +35,7 @@ export const command: Command = {
         endToken: flags.optionalText("end-token"),
         onProgress: ({ documents, of, tokens }) => {
           context.signal.throwIfAborted();
-          progress.update(documents, of, `documents, ${tokens.toLocaleString("en")} tokens`);
+          progress.update(documents, of, `${tokens.toLocaleString("en")} tokens`);
         },
       });
       await register(client, newName, tokens, out, flags.is("json"));

@@ -1,19 +1,21 @@
-// `dcnr model import`: a Hugging Face model folder becomes a model of the network, ready to be served or trained on.
+// `dcnr model import`: files of weights become a model of the network, ready to be served or trained on.
 
+import { stat } from "node:fs/promises";
+import { join } from "node:path";
+import { fail } from "../../core/errors.ts";
 import { importHuggingFace } from "../../models/huggingface.ts";
-import { storeStates } from "../../models/states.ts";
-import { remoteSink } from "../builtin.ts";
-import type { Command } from "../command.ts";
+import { openNetworkFile } from "../../models/network-file.ts";
+import type { Command, Flags } from "../command.ts";
 import { connectionOptions, withClient } from "../connection.ts";
-import { bytes, Progress } from "../progress.ts";
+import { type ModelToStore, storeModel } from "../model-files.ts";
 
 export const command: Command = {
-  summary:
-    "Import a Hugging Face model folder (config.json, safetensors, tokenizer.json): Llama, Qwen2 or GPT-2 family.",
-  positionals: [{ name: "DIR" }],
+  summary: "Import a Hugging Face model folder (Llama, Qwen2 or GPT-2 family), or what dcnr has exported.",
+  details: "A folder has config.json, safetensors and tokenizer.json. An exported .safetensors file stands alone.",
+  positionals: [{ name: "DIR|FILE" }],
   options: {
     ...connectionOptions,
-    name: { type: "string", value: "NAME", summary: "name of the model (default: the folder's)" },
+    name: { type: "string", value: "NAME", summary: "name of the model and its network (default: its own)" },
     context: {
       type: "number",
       value: "N",
@@ -24,38 +26,41 @@ export const command: Command = {
   examples: [
     "dcnr model import ./Qwen2.5-0.5B",
     "dcnr model import ./gpt2 --context 512 --name gpt2",
+    "dcnr model import trained.safetensors --name mine",
     "dcnr model import ./gpt2 --definition",
   ],
   run: (context) => {
     const { flags, out } = context;
-    const folder = context.arguments[0] ?? "";
-    const open = () =>
-      importHuggingFace(folder, { name: flags.optionalText("name"), context: flags.optionalNumber("context") });
-    if (flags.is("definition")) return open().then((model) => void out.raw(model.definition));
+    const path = context.arguments[0] ?? "";
+    if (flags.is("definition")) return openModel(path, flags).then((model) => void out.raw(model.definition));
     return withClient(context, async (client) => {
-      const model = await open();
-      const progress = new Progress(out, model.name);
-      const states = await storeStates(model, {
-        blobs: remoteSink(client),
-        onProgress: ({ vnodes, of, bytes: done }) => {
-          context.signal.throwIfAborted();
-          progress.update(vnodes, of, `VNodes, ${bytes(done)}`);
-        },
-      });
-      const tokenizer =
-        model.tokenizer === undefined ? "" : await client.datasets.upload(new TextEncoder().encode(model.tokenizer));
-      const registered = await client.models.register({
-        name: model.name,
-        definition: model.definition,
-        states: Object.fromEntries([...states].map(([vnode, state]) => [vnode, state.hash])),
-        ...(tokenizer ? { tokenizer } : {}),
-      });
-      if (flags.is("json")) out.json(registered);
-      else
-        out.line(
-          `imported ${registered.name}: ${registered.parameters.toLocaleString("en")} parameters, context ${model.context}. Serve it with dcnr serve ${registered.name}`,
-        );
+      const model = await storeModel(context, client, await openModel(path, flags));
+      if (flags.is("json")) return void out.json(model);
+      const context_ = model.context > 0 ? `, context ${model.context}` : "";
+      out.line(`imported ${model.name}: ${model.parameters.toLocaleString("en")} parameters${context_}`);
+      out.line(`Serve it: dcnr serve ${model.name}   or train it: dcnr train ${model.name} --from ${model.name}`);
       return undefined;
     });
   },
 };
+
+async function openModel(path: string, flags: Flags): Promise<ModelToStore> {
+  const name = flags.optionalText("name");
+  const found = await stat(path).catch(() => fail("not_found", `there is no file or folder ${path}`));
+  const exported = found.isDirectory() ? join(path, "model.safetensors") : path;
+  if (found.isDirectory() && !(await isExported(path)))
+    return importHuggingFace(path, { name, context: flags.optionalNumber("context") });
+  if (flags.has("context")) fail("invalid_argument", `--context is for Hugging Face models: ${path} has its own`);
+  const file = await openNetworkFile(exported);
+  return name === undefined ? file : { ...file, name };
+}
+
+/** Our own folders have the definition beside the weights, Hugging Face's have config.json. */
+async function isExported(folder: string): Promise<boolean> {
+  const has = (file: string) =>
+    stat(join(folder, file)).then(
+      () => true,
+      () => false,
+    );
+  return (await has("network.yaml")) && !(await has("config.json"));
+}

@@ -1,11 +1,11 @@
-// `dcnr session resume`: goes on from the recovery line, after a suspend or after everything was down.
+// `dcnr session resume` and `start`: from the beginning, or from the recovery line after a suspend or after everything was down.
 
 import type { Command } from "../command.ts";
 import { connectionOptions, withClient } from "../connection.ts";
 import { follow, showSession } from "../sessions.ts";
 
 export const command: Command = {
-  summary: "Go on with a session from its recovery line, to the same step root as if nothing had happened.",
+  summary: "Start a session, or go on from its recovery line to the same step root as if nothing had happened.",
   positionals: [{ name: "SESSION" }],
   options: { ...connectionOptions, detach: { type: "boolean", summary: "return at once instead of watching" } },
   examples: ["dcnr session resume mlp-3f2a9c1b7d04", "dcnr session resume mlp-3f2a9c1b7d04 --detach --json"],

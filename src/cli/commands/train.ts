@@ -33,6 +33,11 @@ export const trainingOptions: Readonly<Record<string, OptionSpec>> = {
   "validate-every": { type: "number", summary: "steps between validations; 0: never", default: 0 },
   "clip-norm": { type: "number", summary: "largest gradient norm of a VNode; 0: no clipping", default: 0 },
   replicas: { type: "number", summary: "PNodes that execute each VNode", default: 1 },
+  from: {
+    type: "string",
+    value: "SOURCE",
+    summary: "start from the weights of this session or model, not from the seed",
+  },
   spread: { type: "number", summary: "PNodes to use at least; 1: as many as make it fast", default: 1 },
 };
 
@@ -48,6 +53,7 @@ export const command: Command = {
   examples: [
     "dcnr train mlp --dataset mnist --steps 300 --batch 64 --validate-every 100",
     "dcnr train mlp --dataset mnist --detach --json",
+    "dcnr train gpt2 --from gpt2 --dataset letters --steps 200 --rate 0.0001",
   ],
   run: (context) =>
     withClient(context, async (client) => {
@@ -80,6 +86,7 @@ export function settingsFrom({ flags }: Pick<CommandContext, "flags">, network: 
     validateEvery: flags.number("validate-every"),
     clipNorm: flags.number("clip-norm"),
     replicas: flags.number("replicas"),
+    initialState: flags.optionalText("from") ?? "",
     spread: flags.number("spread"),
     learningRate: {
       schedule: flags.text("schedule"),

@@ -1,18 +1,24 @@
-// `dcnr vocab train`: learns a byte-pair vocabulary from a text dataset, on this machine.
+// `dcnr vocab train`: learns a byte-pair vocabulary from a text dataset or a text file, on this machine.
 
 import { writeFile } from "node:fs/promises";
+import type { Client } from "../../client/client.ts";
 import { fail } from "../../core/errors.ts";
 import { tokenizerJson } from "../../data/bpe/json.ts";
 import { trainBpe } from "../../data/bpe/train.ts";
-import { readSplit, textOfDocument } from "../../data/documents.ts";
-import type { Command } from "../command.ts";
+import { type Document, readSplit, textOfDocument } from "../../data/documents.ts";
+import { readPieces } from "../../data/formats/text.ts";
+import { datasetBytes } from "../../data/manifest.ts";
+import { ruleOf } from "../../data/order.ts";
+import { openSource, type Source } from "../../data/source.ts";
+import type { Command, CommandContext } from "../command.ts";
 import { connectionOptions, withClient } from "../connection.ts";
-import { remoteDataset } from "../datasets.ts";
-import { Progress } from "../progress.ts";
+import { remoteDataset, sourceAccess } from "../datasets.ts";
+import { ByteProgress, Progress } from "../progress.ts";
 
 export const command: Command = {
-  summary: "Learn a vocabulary (byte-level BPE) from a text dataset and keep it in the network.",
-  positionals: [{ name: "NAME" }],
+  summary: "Learn a vocabulary (byte-level BPE) from a text dataset, or a text file, and keep it in the network.",
+  details: "SOURCE is a path, file:, https:, s3://BUCKET/KEY or - for standard input, with plain text.",
+  positionals: [{ name: "NAME" }, { name: "SOURCE", optional: true }],
   options: {
     ...connectionOptions,
     dataset: { type: "string", value: "NAME", summary: "text dataset to learn from" },
@@ -24,31 +30,24 @@ export const command: Command = {
   examples: [
     "dcnr vocab train english --dataset books --size 10000",
     "dcnr vocab train english --dataset books --out tokenizer.json",
+    "dcnr vocab train english books.txt --size 8000",
   ],
   run: (context) =>
     withClient(context, async (client) => {
       const { flags, out } = context;
       const name = context.arguments[0] ?? "";
-      const dataset = flags.text("dataset");
-      const { manifest, fetchBlob } = await remoteDataset(client, dataset);
-      if (manifest.kind !== "text") fail("failed_precondition", `dataset ${dataset} holds ${manifest.kind}, not text`);
-      const split = flags.optionalText("split") ?? ("train" in manifest.splits ? "train" : "all");
-      const texts = async function* () {
-        for await (const document of readSplit(manifest, split, fetchBlob)) {
-          context.signal.throwIfAborted();
-          yield textOfDocument(document);
-        }
-      };
+      const { texts, bytesTotal } = await textsOf(context, client);
       const specials = flags.texts("special");
-      const progress = new Progress(out, name);
+      const counting = new ByteProgress(out, `${name}: counting words`);
+      const merging = new Progress(out, `${name}: learning`, "merges");
       const tokenizer = tokenizerJson(
-        await trainBpe(texts(), {
+        await trainBpe(texts, {
           vocabularySize: flags.number("size"),
           specials: specials.length > 0 ? specials : ["<|endoftext|>"],
           onProgress: (reached) => {
-            if (reached.phase === "counting")
-              out.status(`${name}: counting words, ${(reached.characters / 1e6).toFixed(1)} million characters`);
-            else progress.update(reached.merges, reached.of, "merges");
+            context.signal.throwIfAborted();
+            if (reached.phase === "merging") merging.update(reached.merges, reached.of, "");
+            else counting.update(reached.characters, bytesTotal, `${reached.words.toLocaleString("en")} different`);
           },
         }),
       );
@@ -63,3 +62,41 @@ export const command: Command = {
       return undefined;
     }),
 };
+
+interface Texts {
+  readonly texts: AsyncIterable<string>;
+  /** Undefined if it is not known before the end. */
+  readonly bytesTotal: number | undefined;
+}
+
+async function textsOf(context: CommandContext, client: Client): Promise<Texts> {
+  const { flags } = context;
+  const source = context.arguments[1];
+  const dataset = flags.optionalText("dataset");
+  if ((source === undefined) === (dataset === undefined))
+    fail("invalid_argument", "give either a SOURCE or --dataset NAME to learn from: see dcnr vocab train --help");
+  if (source !== undefined) {
+    const opened = await openSource(source, sourceAccess());
+    return { texts: textsOfSource(opened), bytesTotal: opened.bytes };
+  }
+  const name = dataset as string;
+  const { manifest, fetchBlob } = await remoteDataset(client, name);
+  if (manifest.kind !== "text") fail("failed_precondition", `dataset ${name} holds ${manifest.kind}, not text`);
+  const split = flags.optionalText("split") ?? ("train" in manifest.splits ? "train" : "all");
+  const whole = ruleOf(manifest, split);
+  const share = whole.kind === "range" ? (whole.end - whole.start) / Math.max(1, manifest.documents) : 1;
+  return {
+    texts: textsOfDocuments(readSplit(manifest, split, fetchBlob)),
+    bytesTotal: Math.ceil(datasetBytes(manifest) * share),
+  };
+}
+
+async function* textsOfSource(source: Source): AsyncGenerator<string> {
+  const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+  for await (const { bytes } of readPieces(source.read(0), { offset: 0, line: 0 }, source.name))
+    yield decoder.decode(bytes);
+}
+
+async function* textsOfDocuments(documents: AsyncIterable<Document>): AsyncGenerator<string> {
+  for await (const document of documents) yield textOfDocument(document);
+}

@@ -1,0 +1,130 @@
+// `dcnr validate`: loss and accuracy of a model or session on a split, computed by the network's own VNodes: a
+// session of one step that starts from the weights, learns nothing worth mentioning, and is deleted afterwards.
+
+import type { Client } from "../../client/client.ts";
+import { fail, hasCode } from "../../core/errors.ts";
+import type { Manifest } from "../../data/manifest.ts";
+import { ruleOf, viewSplit } from "../../data/order.ts";
+import { compileText } from "../../network/compile.ts";
+import type { Session } from "../../protocol/gen/dcnr/v1/session_pb.ts";
+import { ensureDataset } from "../builtin.ts";
+import type { Command, CommandContext } from "../command.ts";
+import { connectionOptions, withClient } from "../connection.ts";
+import { remoteDataset } from "../datasets.ts";
+import { duration } from "../progress.ts";
+
+/** Too small to change a float32 weight that matters, and not zero, which means the default. */
+const rate = 1e-30;
+/** The most that one validation may have. */
+const microbatchesMax = 1_024;
+
+export const command: Command = {
+  summary: "Loss and accuracy of a session's newest state, or of a model, on a split of a dataset.",
+  positionals: [{ name: "SOURCE" }],
+  options: {
+    ...connectionOptions,
+    dataset: { type: "string", value: "NAME", summary: "dataset to validate on (default: the session's own)" },
+    split: { type: "string", value: "NAME", summary: "split of the dataset", default: "validation" },
+    samples: { type: "number", summary: "samples to use at most", default: 1024 },
+    batch: { type: "number", summary: "samples that go through at once", default: 8 },
+    numerics: { type: "string", value: "NAME", summary: "native or portable", default: "native" },
+  },
+  examples: [
+    "dcnr validate gpt-demo-3f2a9c1b7d04",
+    "dcnr validate gpt2 --dataset books-tokens --split validation --samples 200 --json",
+  ],
+  run: (context) =>
+    withClient(context, async (client) => {
+      const { flags, out } = context;
+      const source = context.arguments[0] ?? "";
+      const { definition, network, step } = await client.models.describe(source);
+      const dataset = flags.optionalText("dataset") ?? (await datasetOf(client, source));
+      await ensureDataset(client, dataset, out);
+      const split = flags.text("split");
+      const { manifest } = await remoteDataset(client, dataset);
+      const samples = Math.min(flags.number("samples"), samplesIn(manifest, split, definition));
+      const batch = Math.max(1, Math.min(flags.number("batch"), samples));
+      const rounds = Math.min(microbatchesMax, Math.floor(samples / batch));
+      const session = await client.sessions.create({
+        network: await networkOf(client, definition, [network, source]),
+        dataset,
+        split,
+        validationSplit: split,
+        initialState: source,
+        steps: 1n,
+        batch,
+        microbatches: 1,
+        validateEvery: 1,
+        validationMicrobatches: rounds,
+        numerics: flags.text("numerics"),
+        learningRate: { schedule: "constant", base: rate },
+      });
+      try {
+        const { loss, accuracy } = await result(client, session.id, context);
+        const found = { source, step, dataset, split, samples: rounds * batch, loss, accuracy };
+        if (flags.is("json")) out.json(found);
+        else
+          out.line(
+            `${source} on ${rounds * batch} samples of ${dataset}, split ${split}: loss ${loss.toFixed(6)}${accuracy === undefined ? "" : `, accuracy ${(accuracy * 100).toFixed(2)} %`}`,
+          );
+      } finally {
+        await client.sessions.delete(session.id);
+      }
+      return undefined;
+    }),
+};
+
+async function datasetOf(client: Client, source: string): Promise<string> {
+  const session = await client.sessions.get(source).catch((error: unknown) => {
+    if (hasCode(error, "not_found")) return undefined;
+    throw error;
+  });
+  return (
+    session?.settings?.dataset ?? fail("invalid_argument", `${source} is a model: say --dataset NAME to validate it on`)
+  );
+}
+
+function samplesIn(manifest: Manifest, split: string, definition: string): number {
+  const rule = ruleOf(manifest, split);
+  if (rule.kind === "list") return rule.count;
+  const context = compileText(definition).inputs?.shape[0];
+  return viewSplit({ manifest, split, ...(context === undefined ? {} : { context }) }).samples;
+}
+
+/** The network under which sessions of this definition can be created. */
+async function networkOf(client: Client, definition: string, names: readonly string[]): Promise<string> {
+  for (const name of names) {
+    const found = await client.networks.get(name).catch((error: unknown) => {
+      if (hasCode(error, "not_found") || hasCode(error, "invalid_argument")) return undefined;
+      throw error;
+    });
+    if (found?.definition === definition) return name;
+  }
+  return fail(
+    "failed_precondition",
+    `the network ${names[0]} was deleted or changed since: create it again to validate`,
+  );
+}
+
+async function result(
+  client: Client,
+  id: string,
+  { out, signal }: Pick<CommandContext, "out" | "signal">,
+): Promise<{ loss: number; accuracy: number | undefined }> {
+  const startedMs = performance.now();
+  let last: Session | undefined;
+  for await (const { session } of client.sessions.watch(id, signal)) {
+    last = session ?? last;
+    const wait = last?.status === "waiting" ? `: ${last.reason}` : "";
+    out.status(`validating, ${duration((performance.now() - startedMs) / 1000)}${wait}`);
+  }
+  out.status("");
+  if (signal.aborted) fail("cancelled", "the validation was interrupted");
+  if (last?.status !== "done") fail("internal", `the validation ended as ${last?.status}: ${last?.reason}`);
+  const metrics = await client.sessions.metrics(id, ["validation_loss", "validation_accuracy"]);
+  const of = (name: string) => metrics.find((metric) => metric.name === name)?.value;
+  return {
+    loss: of("validation_loss") ?? fail("internal", "no validation loss was reported"),
+    accuracy: of("validation_accuracy"),
+  };
+}

@@ -1,0 +1,104 @@
+// Models between files and the network: weights are uploaded VNode by VNode, and written to files the same way, so
+// that no machine needs to hold a whole model in memory.
+
+import type { Client, StateBlob } from "../client/client.ts";
+import { fail, hasCode } from "../core/errors.ts";
+import type { Tensor } from "../core/tensor.ts";
+import { writeNetworkFile } from "../models/network-file.ts";
+import { storeStates } from "../models/states.ts";
+import type { Model } from "../protocol/gen/dcnr/v1/inference_pb.ts";
+import { readCheckpoint } from "../vnode/checkpoint.ts";
+import { remoteSink } from "./builtin.ts";
+import type { CommandContext } from "./command.ts";
+import { bytes, Progress } from "./progress.ts";
+
+export interface ModelToStore {
+  readonly name: string;
+  readonly definition: string;
+  readonly tokenizer?: string | undefined;
+  load(parameter: string): Promise<Tensor>;
+}
+
+/** Creates the network, uploads the states and registers the model: then it can be served and trained on. */
+export async function storeModel(
+  { out, signal }: Pick<CommandContext, "out" | "signal">,
+  client: Client,
+  model: ModelToStore,
+): Promise<Model> {
+  await refuseKnown(client, model.name);
+  await client.networks.create(model.definition, { id: model.name });
+  const progress = new Progress(out, model.name, "VNodes");
+  const states = await storeStates(model, {
+    blobs: remoteSink(client),
+    onProgress: ({ vnodes, of, bytes: done }) => {
+      signal.throwIfAborted();
+      progress.update(vnodes, of, bytes(done));
+    },
+  });
+  const { tokenizer: text } = model;
+  const tokenizer = text === undefined ? "" : await client.datasets.upload(new TextEncoder().encode(text));
+  return client.models.register({
+    name: model.name,
+    definition: model.definition,
+    states: Object.fromEntries([...states].map(([vnode, state]) => [vnode, state.hash])),
+    ...(tokenizer ? { tokenizer } : {}),
+  });
+}
+
+/** Better said before gigabytes are sent than after. */
+async function refuseKnown(client: Client, name: string): Promise<void> {
+  if ((await client.models.list()).some((model) => model.name === name))
+    fail("already_exists", `there is a model "${name}" already: choose another --name, or dcnr model remove ${name}`);
+}
+
+export interface Exported {
+  readonly definition: string;
+  readonly tokenizer: string | undefined;
+  readonly step: number;
+  readonly bytes: number;
+}
+
+/** Writes a session's or model's weights with definition and vocabulary into one safetensors file. */
+export async function exportState(
+  { out, signal }: Pick<CommandContext, "out" | "signal">,
+  client: Client,
+  source: string,
+  path: string,
+  choice: "last" | "best" = "last",
+): Promise<Exported> {
+  const state = await client.models.describe(source);
+  const best = choice === "best" ? await client.sessions.states(source, "best") : undefined;
+  const blobs = new Map<string, StateBlob>(
+    best
+      ? best.states.map((blob) => [blob.vnode, blob] as const)
+      : state.states.flatMap(({ vnode, blob }) => (blob ? [[vnode, blob] as const] : [])),
+  );
+  const step = Number(best?.step ?? state.step);
+  const tokenizer = state.tokenizer && new TextDecoder().decode(await client.download(state.tokenizer));
+  const progress = new Progress(out, source, "VNodes");
+  const size = await writeNetworkFile(
+    path,
+    {
+      definition: state.definition,
+      tokenizer,
+      notes: { source, step: String(step), ...(await settingsOf(client, source)) },
+      weightsOf: async (vnode) => {
+        signal.throwIfAborted();
+        const blob = blobs.get(vnode) ?? fail("data_loss", `${source} has no state of VNode ${vnode}`);
+        return readCheckpoint(await client.download(blob), `the state of VNode ${vnode}`).tensors;
+      },
+    },
+    ({ vnodes, of, bytes: done }) => progress.update(vnodes, of, bytes(done)),
+  );
+  return { definition: state.definition, tokenizer, step, bytes: size };
+}
+
+/** How a session was trained travels with its weights; a model that was imported has no such story. */
+async function settingsOf(client: Client, source: string): Promise<{ settings?: string }> {
+  try {
+    return { settings: (await client.sessions.states(source)).settings };
+  } catch (error) {
+    if (hasCode(error, "not_found")) return {};
+    throw error;
+  }
+}
