@@ -130,6 +130,7 @@ async function writeMembers(context: Context, seen: VNodeRecord, decisions: read
         session: seen.session,
         vnode: seen.vnode,
         pnode: member.pnode,
+        step: Math.max(0, ...Object.keys(record.durable).map(Number)),
       },
     );
   }

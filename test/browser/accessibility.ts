@@ -24,7 +24,16 @@ export async function accessibilityFaults(page: Page): Promise<string[]> {
   });
 }
 
-/** Whether anything is wider than the screen. */
-export function isWiderThanScreen(page: Page): Promise<boolean> {
-  return page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
+/** What sticks out of the screen or of its panel, by its text. */
+export function tooWide(page: Page): Promise<string[]> {
+  return page.evaluate(() => {
+    const cut = Array.from(document.querySelectorAll(".panel button, .panel input, .panel select, .banner button"));
+    const names = cut
+      .filter((element) => {
+        const edge = element.closest(".panel, .banner")?.getBoundingClientRect().right ?? innerWidth;
+        return element.getBoundingClientRect().right > edge;
+      })
+      .map((element) => element.getAttribute("aria-label") ?? element.textContent ?? "");
+    return document.documentElement.scrollWidth > innerWidth ? ["the page", ...names] : names;
+  });
 }

@@ -18,8 +18,8 @@ interface Loss {
 }
 
 /**
- * `stepAt` says at which step the session was at a wall time, as far as this page saw it; events that know their own
- * step do not need it.
+ * `stepAt` says at which step the session was at a wall time, as far as this page saw it. Events from before know the
+ * newest stored step, which is close.
  */
 export function marksOf(
   events: readonly EventView[],
@@ -58,7 +58,7 @@ function markOf(
   const last = placed.at(-1);
   // A loss that moved nothing of this session is not its business.
   if (!last) return undefined;
-  const step = placed.find((one) => one.step > 0)?.step ?? stepAt(event.wallMs);
+  const step = stepAt(event.wallMs) ?? placed.find((one) => one.step > 0)?.step;
   if (step === undefined) return undefined;
   const seconds = Math.max(0, (last.wallMs - event.wallMs) / 1000);
   return {

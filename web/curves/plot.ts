@@ -51,8 +51,8 @@ export function createPlot(target: HTMLElement, data: AlignedData, handlers: Plo
     scales: { x: { time: false } },
     series: [
       { label: "step" },
-      { label: "loss", stroke: colour.faint, width: 1, points: { show: false } },
-      { label: "loss, smoothed", stroke: colour.accent, width: 2, points: { show: false } },
+      { label: "loss", stroke: colour.faint, width: 1, spanGaps: true, points: { show: false } },
+      { label: "loss, smoothed", stroke: colour.accent, width: 2, spanGaps: true, points: { show: false } },
       {
         label: "validation",
         stroke: colour.second,
