@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import type { SessionSettingsInit } from "../../src/client/client.ts";
+import type { Client, SessionSettingsInit } from "../../src/client/client.ts";
 import { dcnr, finish, prepare, withNetwork } from "./world.ts";
 
 const definition = readFileSync("examples/mlp.yaml", "utf8");
@@ -41,8 +41,7 @@ test("three PNodes come to the same step root", () =>
     const places = new Set<string>();
     const looking: Promise<void>[] = [];
     const session = await finish(network.client, { ...settings(id), spread: 3 }, (now) => {
-      if (Number(now.step) > 5 && looking.length === 0)
-        looking.push(network.client.fleet.vnodes().then((vnodes) => vnodes.forEach(({ pnode }) => places.add(pnode))));
+      if (Number(now.step) > 5 && looking.length === 0) looking.push(noteHosts(network.client, places));
     });
     await Promise.all(looking);
     assert.equal(session.status, "done", session.reason);
@@ -77,6 +76,10 @@ test("a PNode that is killed and one that leaves change nothing about the step r
       "the leave was noticed",
     );
   }));
+
+async function noteHosts(client: Client, places: Set<string>): Promise<void> {
+  for (const { pnode } of await client.fleet.vnodes()) places.add(pnode);
+}
 
 async function killOneThatWorks(
   { client }: Parameters<Parameters<typeof withNetwork>[1]>[0],
