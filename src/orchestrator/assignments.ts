@@ -185,7 +185,9 @@ export class Assignments implements Composer {
       if (attachment) attachment.tellSession(session);
       else told?.delete(pnode);
     }
-    if (!this.#context.mirror.get(key.session(session))) {
+    // VNodes may be heard of before their session; one that was deleted has none.
+    const { mirror } = this.#context;
+    if (!mirror.get(key.session(session)) && mirror.under(key.vnodesOf(session)).length === 0) {
       this.#told.delete(session);
       this.#revisions.delete(session);
     }
