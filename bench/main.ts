@@ -12,6 +12,7 @@ const benchmarks: Readonly<Record<string, { title: string; load: () => Promise<B
   control: { title: "Control plane", load: async () => (await import("./control.ts")).controlReport },
   compute: { title: "Compute", load: async () => (await import("./compute.ts")).computeReport },
   data: { title: "Data", load: async () => (await import("./data.ts")).dataReport },
+  footprint: { title: "Footprint", load: async () => (await import("./footprint.ts")).footprintReport },
   tokenizer: { title: "Tokenizer", load: async () => (await import("./tokenizer.ts")).tokenizerReport },
 };
 

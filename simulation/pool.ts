@@ -70,7 +70,7 @@ export async function simulateSeeds(options: PoolOptions & { readonly workers: n
 }
 
 function startWorker(): Worker {
-  return new Worker(new URL("./worker.ts", import.meta.url));
+  return new Worker(new URL(import.meta.url.endsWith(".ts") ? "./worker.ts" : "./worker.js", import.meta.url));
 }
 
 function ask(worker: Worker, task: SeedTask): Promise<SeedReport> {

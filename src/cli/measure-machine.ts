@@ -1,0 +1,59 @@
+// The numerics class of each engine and the speed of one core. Measured in a process of its own, which takes the
+// engines with it when it ends: a PNode that waits for work stays small.
+
+import { execFile } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { DcnrError, messageOf } from "../core/errors.ts";
+import { allocate } from "../core/tensor.ts";
+import type { Clock } from "../core/world.ts";
+import type { Executor } from "../engine/engine.ts";
+import { GraphBuilder } from "../graph/builder.ts";
+import { realClock } from "../system/clock.ts";
+import { measureGflops } from "../system/hardware.ts";
+
+export interface Measured {
+  readonly gflops: number;
+  readonly classes: readonly { engine: string; class: string }[];
+}
+
+/** Loading two engines on a busy machine takes seconds; more than this means that it hangs. */
+const measureTimeoutMs = 60_000;
+
+export async function measureMachine(): Promise<Measured> {
+  const script = fileURLToPath(import.meta.url);
+  try {
+    const { stdout } = await promisify(execFile)(process.execPath, [script], { timeout: measureTimeoutMs });
+    return JSON.parse(stdout) as Measured;
+  } catch (error) {
+    throw new DcnrError("internal", `this machine's engines cannot be measured: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+async function measureHere(clock: Clock): Promise<Measured> {
+  const { openExecutor } = await import("../engine/threads.ts");
+  const classes: { engine: string; class: string }[] = [];
+  let gflops = 0;
+  for (const kind of ["native", "portable"] as const) {
+    const executor = await openExecutor({ kind, workers: 1 });
+    classes.push({ engine: kind, class: await executor.numericsClass() });
+    if (kind === "native") gflops = await speedOf(executor, clock);
+    await executor.close();
+  }
+  return { gflops, classes };
+}
+
+const probeSize = 512;
+
+async function speedOf(executor: Executor, clock: Clock): Promise<number> {
+  const builder = new GraphBuilder("speed");
+  const shape = [probeSize, probeSize];
+  const product = builder.op("MatMul", [builder.input("a", "float32", shape), builder.input("b", "float32", shape)]);
+  builder.output(product, "c");
+  executor.register("speed", builder.build());
+  const feeds = () => ({ a: allocate("float32", shape), b: allocate("float32", shape) });
+  const work = async () => void (await executor.run("speed", feeds()));
+  return measureGflops(work, 2 * probeSize ** 3, clock);
+}
+
+if (import.meta.main) process.stdout.write(JSON.stringify(await measureHere(realClock)));
