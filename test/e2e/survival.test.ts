@@ -1,0 +1,173 @@
+// What a network survives, with real processes: the loss of an orchestrator on shared stores, of everything at once,
+// and an owner that wakes up after its replacement. The step root is the one of an undisturbed run each time.
+
+import assert from "node:assert/strict";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { type Child, startChild, stopChild } from "../../src/cli/processes.ts";
+import { Client, type SessionSettingsInit } from "../../src/client/client.ts";
+import { addSamples } from "../../src/client/samples.ts";
+import { hasCode, messageOf } from "../../src/core/errors.ts";
+import type { Session } from "../../src/protocol/gen/dcnr/v1/session_pb.ts";
+import { smallNetwork, smallSamples } from "../small-training.ts";
+import { startPostgres } from "../store/servers/postgres.ts";
+import { startS3 } from "../store/servers/s3.ts";
+import { dcnr, finish } from "./world.ts";
+
+const steps = 400;
+const settings: SessionSettingsInit = {
+  ...{ network: "small", dataset: "pairs", split: "all", batch: 8, microbatches: 2, seed: 1n, numerics: "native" },
+  steps: BigInt(steps),
+  checkpointEvery: 10,
+  spread: 2,
+  learningRate: { schedule: "constant", base: 0.01 },
+};
+
+/** Of an undisturbed run; the first test finds it. */
+let undisturbed = "";
+
+/** Runs with a place for files; whatever process was started in it is ended. */
+async function inDirectory(run: (directory: string, started: Child[]) => Promise<void>): Promise<void> {
+  const directory = await mkdtemp(join(tmpdir(), "dcnr-survival-"));
+  const started: Child[] = [];
+  try {
+    await run(directory, started);
+  } finally {
+    for (const child of started) child.kill("SIGCONT");
+    await Promise.all(started.map((child) => stopChild(child, 3_000)));
+    await rm(directory, { recursive: true, force: true });
+  }
+}
+
+const orchestrator = (directory: string, words: readonly string[] = []) =>
+  startChild("an orchestrator", ["orchestrator", "--listen", "127.0.0.1:0", "--dir", directory, ...words]);
+
+const pnode = (name: string, directory: string, orchestrators: readonly Child[]) =>
+  startChild(name, [
+    ...["join", ...orchestrators.map(({ address }) => address), "--name", name, "--owner", name],
+    ...["--dir", join(directory, name), "--cpus", "1"],
+  ]);
+
+async function prepare(client: Client): Promise<void> {
+  await client.networks.create(smallNetwork, { id: "small" });
+  await addSamples(client, "pairs", smallSamples());
+}
+
+function assertUndisturbed(session: Session): void {
+  assert.equal(session.status, "done", session.reason);
+  assert.equal(session.step, BigInt(steps));
+  assert.equal(session.stepRoot, undisturbed);
+}
+
+/** Asks until the answer is yes; the test's own time limit is the only one. */
+async function until(what: () => Promise<boolean>): Promise<void> {
+  while (!(await what())) await new Promise((resolve) => setTimeout(resolve, 50));
+}
+
+test("two orchestrators share PostgreSQL and S3: the loss of one changes nothing", () =>
+  inDirectory(async (directory, started) => {
+    const [postgres, s3] = await Promise.all([startPostgres(), startS3()]);
+    try {
+      const shared = ["--store", postgres.url, "--blobs", `s3://${s3.bucket}/dcnr@${s3.endpoint}`];
+      const two = await Promise.all(["a", "b"].map((name) => orchestrator(join(directory, name), shared)));
+      const [first, second] = two as [Child, Child];
+      started.push(first, second);
+      // Each prefers another orchestrator, so that one of them has to move.
+      const both = await Promise.all([pnode("maple", directory, two), pnode("birch", directory, [second, first])]);
+      started.push(...both);
+      const client = new Client(second.address, { fetch });
+      await prepare(client);
+      undisturbed = (await finish(client, settings)).stepRoot;
+      assert.match(undisturbed, /^[0-9a-f]{64}$/);
+
+      let killedAt = -1;
+      const session = await finish(client, settings, ({ step }) => {
+        if (killedAt >= 0 || Number(step) < 20) return;
+        killedAt = Number(step);
+        first.kill("SIGKILL");
+      });
+      assert.ok(killedAt >= 20 && killedAt < steps, `killed on the way, at step ${killedAt}`);
+      assertUndisturbed(session);
+      await until(async () => (await client.fleet.pnodes()).every(({ status }) => status === "online"));
+      assert.ok(s3.objects.size > 0, "checkpoints and data lie in the bucket");
+      await client.close();
+    } finally {
+      await postgres.stop();
+      await s3.stop();
+    }
+  }));
+
+test("everything is killed and started again: the session goes on to the same root, and under no other settings", () =>
+  inDirectory(async (directory, started) => {
+    const before = await orchestrator(directory);
+    started.push(before);
+    const pnodes = await Promise.all(["maple", "birch"].map((name) => pnode(name, directory, [before])));
+    started.push(...pnodes);
+    const client = new Client(before.address, { fetch });
+    await prepare(client);
+    const { id } = await client.sessions.create(settings);
+    for await (const { session } of client.sessions.watch(id)) if (Number(session?.line) >= 20) break;
+    for (const child of started) child.kill("SIGKILL");
+    await Promise.all(started.splice(0).map(({ ended }) => ended));
+    await client.close();
+
+    const after = await orchestrator(directory);
+    started.push(after);
+    const again = new Client(after.address, { fetch });
+    const found = await again.sessions.get(id);
+    assert.ok(found.line >= 20n && found.line < BigInt(steps), `the recovery line is ${found.line}`);
+    // Nobody is there to compute, so that it cannot be done before other settings are tried.
+    await assert.rejects(
+      again.sessions.start(id, { ...settings, seed: 2n, batch: 16 }),
+      (error) => hasCode(error, "failed_precondition") && /seed was 1.+2/.test(messageOf(error)),
+    );
+    await assert.rejects(again.sessions.start(id, { ...settings, numerics: "portable" }), /numerics was "native"/);
+    await again.networks.create(smallNetwork.replace("tanh", "relu"), { id: "other" });
+    await assert.rejects(again.sessions.start(id, { ...settings, network: "other" }), /definition was/);
+    started.push(...(await Promise.all(["maple", "birch"].map((name) => pnode(name, directory, [after])))));
+    const resumed = await dcnr(["session", "resume", id, "--json", "--orchestrator", after.address]);
+    assert.equal(resumed.code, 0, resumed.err);
+    assertUndisturbed(await again.sessions.get(id));
+    await again.close();
+  }));
+
+test("a PNode that sleeps past its replacement can change nothing and stops by itself", () =>
+  inDirectory(async (directory, started) => {
+    const only = await orchestrator(directory);
+    started.push(only);
+    const names = ["maple", "birch", "cedar"];
+    const pnodes = await Promise.all(names.map((name) => pnode(name, directory, [only])));
+    started.push(...pnodes);
+    const client = new Client(only.address, { fetch });
+    await prepare(client);
+    const { id } = await client.sessions.create(settings);
+    for await (const { session } of client.sessions.watch(id)) if (Number(session?.line) >= 20) break;
+    const before = await client.fleet.vnodes(id);
+    const sleeper = pnodes.find((child) => before.some((vnode) => vnode.pnode === child.id)) as Child;
+    assert.ok(await hostedBy(sleeper), "it works");
+    sleeper.kill("SIGSTOP");
+    await until(async () => (await client.fleet.vnodes(id)).every((vnode) => vnode.pnode !== sleeper.id));
+    sleeper.kill("SIGCONT");
+    for await (const { session } of client.sessions.watch(id)) {
+      if (session?.status === "done" || session?.status === "failed") break;
+    }
+    assertUndisturbed(await client.sessions.get(id));
+    const after = await client.fleet.vnodes(id);
+    for (const vnode of before.filter((one) => one.pnode === sleeper.id)) {
+      const now = after.find((one) => one.id === vnode.id);
+      assert.ok(Number(now?.epoch) > Number(vnode.epoch), `${vnode.id} has a newer epoch`);
+      assert.equal(now?.durableStep, BigInt(steps), "and was brought to the end by its new owner");
+    }
+    await until(async () => (await hostedBy(sleeper)) === 0);
+    const events = await client.fleet.events();
+    assert.ok(!events.some(({ kind }) => kind === "vnode.disagreement" || kind === "evidence"), "nothing contradicts");
+    await client.close();
+  }));
+
+/** VNodes that the process itself says it hosts. */
+async function hostedBy({ address }: Child): Promise<number> {
+  const text = await (await fetch(`http://${address}/metrics`)).text();
+  return Number(/^dcnr_pnode_vnodes (\d+)$/m.exec(text)?.[1]);
+}
