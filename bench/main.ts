@@ -11,6 +11,7 @@ type Benchmark = (args: readonly string[], log: (line: string) => void) => Promi
 const benchmarks: Readonly<Record<string, { title: string; load: () => Promise<Benchmark> }>> = {
   control: { title: "Control plane", load: async () => (await import("./control.ts")).controlReport },
   compute: { title: "Compute", load: async () => (await import("./compute.ts")).computeReport },
+  dashboard: { title: "Dashboard", load: async () => (await import("./dashboard.ts")).dashboardReport },
   data: { title: "Data", load: async () => (await import("./data.ts")).dataReport },
   footprint: { title: "Footprint", load: async () => (await import("./footprint.ts")).footprintReport },
   tokenizer: { title: "Tokenizer", load: async () => (await import("./tokenizer.ts")).tokenizerReport },

@@ -148,6 +148,32 @@ test("the page says that the orchestrator is away, and finds it again without lo
   assert.equal(await page.evaluate(() => "sameDocument" in globalThis), true, "it was not reloaded");
 });
 
+test("a served model answers in the chat box", async () => {
+  await lab.run("network", "create", "examples/gpt-demo.yaml");
+  const trained = await lab.run(
+    "train",
+    "gpt-demo",
+    "--dataset",
+    "moby-dick",
+    "--steps",
+    "2",
+    "--batch",
+    "4",
+    "--json",
+  );
+  await lab.run("serve", (JSON.parse(trained) as { id: string }).id);
+  await page.getByLabel("Message").fill("The whale");
+  await page.getByRole("button", { name: "Send" }).click();
+  const answer = page.locator('.turn[data-who="model"][data-state="done"]');
+  await answer.waitFor();
+  assert.match((await answer.textContent()) ?? "", /\d+ tokens, /);
+  await page
+    .getByText(/VNodes? of served models/)
+    .first()
+    .waitFor();
+  await screenshot(page, "served");
+});
+
 test("everything can be reached and read in light and dark, and on a phone", async () => {
   for (const colorScheme of ["light", "dark"] as const) {
     await page.emulateMedia({ colorScheme });

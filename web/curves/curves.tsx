@@ -9,7 +9,7 @@ import { Panel } from "../parts/panel.tsx";
 import { Sparkline } from "../parts/sparkline.tsx";
 import { useThemeVersion } from "../parts/theme.tsx";
 import { type Mark, marksOf } from "./marks.ts";
-import { createPlot, dataOf } from "./plot.ts";
+import { createPlot, dataOf, updatePlot } from "./plot.ts";
 import { useStepTimes } from "./step-times.ts";
 
 /** A curve drawn more often looks the same. */
@@ -52,6 +52,7 @@ function Plot({ session }: { readonly session: string }) {
   );
   const marksRef = useRef(marks);
   const drawTimer = useRef<ReturnType<typeof setTimeout>>(undefined);
+  const [values, setValues] = useState("");
   const [pointed, setPointed] = useState<{ mark: Mark; left: number }>();
   const series = store.seriesOf(session);
   const isEmpty = series.steps.length === 0;
@@ -62,6 +63,7 @@ function Plot({ session }: { readonly session: string }) {
     if (!element || isEmpty) return;
     const made = createPlot(element, dataOf(series), {
       marks: () => marksRef.current,
+      onValues: setValues,
       onMark: (mark, left) =>
         setPointed((before) => (before?.mark === mark ? before : mark ? { mark, left } : undefined)),
     });
@@ -84,7 +86,7 @@ function Plot({ session }: { readonly session: string }) {
     marksRef.current = marks;
     drawTimer.current ??= setTimeout(() => {
       drawTimer.current = undefined;
-      plot.current?.setData(dataOf(series));
+      if (plot.current) updatePlot(plot.current, dataOf(series));
     }, redrawMs);
   }, [series, version, marks]);
 
@@ -98,6 +100,7 @@ function Plot({ session }: { readonly session: string }) {
         role="img"
         aria-label={isEmpty ? "No curve yet" : `Loss ${loss(last)} at step ${series.lastStep}`}
       />
+      {values && <span className="readout">{values}</span>}
       {pointed && (
         <div className="tooltip" role="status" style={{ left: `${pointed.left + 52}px` }}>
           <strong>{pointed.mark.title}</strong>

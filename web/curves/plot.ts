@@ -14,6 +14,8 @@ export interface PlotHandlers {
   readonly marks: () => readonly Mark[];
   /** A mark under the pointer, with its place in the plot; undefined when there is none. */
   readonly onMark: (mark: Mark | undefined, left: number) => void;
+  /** The values under the pointer, as text. */
+  readonly onValues: (text: string) => void;
 }
 
 export function dataOf(series: Series): AlignedData {
@@ -75,10 +77,33 @@ export function createPlot(target: HTMLElement, data: AlignedData, handlers: Plo
     ],
     hooks: {
       draw: [(plot) => drawMarks(plot, handlers.marks(), colour)],
-      setCursor: [(plot) => handlers.onMark(...markUnder(plot, handlers.marks()))],
+      setCursor: [
+        (plot) => handlers.onMark(...markUnder(plot, handlers.marks())),
+        (plot) => handlers.onValues(valuesUnder(plot)),
+      ],
     },
   };
   return new uPlot(options, data, target);
+}
+
+/** New data; a view that somebody zoomed into stays. */
+export function updatePlot(plot: uPlot, data: AlignedData): void {
+  const steps = plot.data[0];
+  const { min, max } = plot.scales["x"] ?? {};
+  const isWhole = min === steps[0] && max === steps.at(-1);
+  plot.setData(data, isWhole);
+  if (!isWhole) plot.redraw();
+}
+
+function valuesUnder(plot: uPlot): string {
+  const index = plot.cursor.idx;
+  if (index === null || index === undefined) return "";
+  const [steps, losses, , validations] = plot.data;
+  const parts = [`step ${steps[index]?.toLocaleString("en")}`];
+  const [loss, validation] = [losses?.[index], validations?.[index]];
+  if (typeof loss === "number") parts.push(`loss ${lossText(loss)}`);
+  if (typeof validation === "number") parts.push(`validation ${lossText(validation)}`);
+  return parts.join(" · ");
 }
 
 const markColour = { failure: "bad", recovered: "bad", note: "text" } as const;

@@ -12,13 +12,14 @@ interface DetailsProps {
 }
 
 export function Details({ session, network, vnode: id, onClose }: DetailsProps) {
-  const { vnode, host, condition } = useVNode(session, id);
+  const { vnode, host, condition, others } = useVNode(session, id);
   const planned = network.vnodes.find((one) => one.id === id);
   const rows: [string, string][] = [
     ["Nodes", planned?.nodes.join(", ") ?? ""],
     ["Parameters", planned ? short(Number(planned.parameters)) : ""],
     ["Memory", planned ? bytes(Number(planned.memoryBytes)) : ""],
     ["Host", host?.name ?? vnode?.pnode ?? ""],
+    ["Replicas", others],
     ["Why there", vnode?.reason ?? ""],
     ["Phase", [condition === "steady" ? vnode?.phase : condition, vnode?.detail].filter(Boolean).join(": ")],
     ["Step", vnode ? count(vnode.step) : ""],

@@ -45,13 +45,13 @@ export const VNodeCard = memo(function VNodeCard({ data }: NodeProps) {
   );
 });
 
-function hostText({ vnode, host, from, condition }: VNodeShown): string {
+function hostText({ vnode, host, from, condition, others }: VNodeShown): string {
   const name = host?.name ?? vnode?.pnode ?? "";
   if (condition === "lost") return `${from?.name ?? name} is lost`;
   if (condition === "unplaced") return "no host yet";
   if (condition === "moved" && from) return `${from.name} → ${name}`;
   if (vnode?.phase === "replaying" || vnode?.phase === "loading") return `${name} · ${vnode.phase}`;
-  return name;
+  return others ? `${name} + ${others}` : name;
 }
 
 function spoken(id: string, { vnode, host, condition }: VNodeShown): string {

@@ -52,7 +52,7 @@ export class Follower {
           attempt = 0;
         });
       } catch (error) {
-        reason = sentence(error);
+        reason = this.#abort.signal.reason === "silent" ? `no word for ${silentMs / 1000} s` : sentence(error);
       }
       if (document.hidden && this.#abort.signal.reason === "rest") {
         this.#store.connect({ state: "resting" });
@@ -71,12 +71,13 @@ export class Follower {
   async #watch(onFrame: () => void): Promise<void> {
     const abort = new AbortController();
     this.#abort = abort;
-    let watchdog = setTimeout(() => abort.abort(), silentMs);
+    const giveUp = () => abort.abort("silent");
+    let watchdog = setTimeout(giveUp, silentMs);
     let first = true;
     try {
       for await (const frame of fleet.watchFleet({ framesPerSecond }, { signal: abort.signal })) {
         clearTimeout(watchdog);
-        watchdog = setTimeout(() => abort.abort(), silentMs);
+        watchdog = setTimeout(giveUp, silentMs);
         this.#store.receive(frame);
         onFrame();
         if (first) void this.#catchUp().catch(() => {});

@@ -42,12 +42,14 @@ export interface VNodeShown {
   readonly host: HostView | undefined;
   readonly from: HostView | undefined;
   readonly condition: Condition;
+  /** Hosts that execute it too. */
+  readonly others: string;
 }
 
 /** A VNode with its host, and what to show while it moves; without its numbers if they are not shown. */
 export function useVNode(session: string, id: string, withNumbers = true): VNodeShown {
   const key = vnodeKey(session, id);
-  const [vnode, move, host, from, isLive] = useLiveAll((state) => {
+  const [vnode, move, host, from, isLive, others] = useLiveAll((state) => {
     const found = (withNumbers ? state.vnodes : state.placements).get(key);
     const moved = state.moves.get(key);
     return [
@@ -56,6 +58,7 @@ export function useVNode(session: string, id: string, withNumbers = true): VNode
       state.hosts.get(found?.pnode ?? ""),
       state.hosts.get(moved?.from ?? ""),
       isUnderWay(state.sessions.get(session)?.status),
+      otherHosts(state, session, id),
     ];
   });
   const [, again] = useState(0);
@@ -68,7 +71,17 @@ export function useVNode(session: string, id: string, withNumbers = true): VNode
     return () => timers.forEach(clearTimeout);
   }, [move]);
   const condition = isLive ? conditionOf(vnode, host, move, performance.now()) : "steady";
-  return { vnode, host, from, condition };
+  return { vnode, host, from, condition, others };
+}
+
+/** Names of the hosts of its replicas, as one string, which compares by value. */
+function otherHosts({ placements, hosts }: State, session: string, id: string): string {
+  const names: string[] = [];
+  for (let replica = 1; ; replica += 1) {
+    const placed = placements.get(vnodeKey(session, id, replica));
+    if (!placed) return names.join(", ");
+    names.push(hosts.get(placed.pnode)?.name ?? placed.pnode);
+  }
 }
 
 export function isUnderWay(status: string | undefined): boolean {

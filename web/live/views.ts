@@ -14,6 +14,8 @@ export interface PNodeView {
   readonly memoryBytes: number;
   readonly memoryUsedBytes: number;
   readonly load: number;
+  /** Of sessions and of served models. */
+  readonly vnodes: number;
   readonly temperature: number;
   readonly reliability: number;
   readonly failures: number;
@@ -100,6 +102,7 @@ export function pnodeView(pnode: PNode): PNodeView {
     memoryBytes: Number(pnode.limits?.memoryBytes || has?.memoryBytes || 0),
     memoryUsedBytes: roundTo(Number(pnode.memoryUsedBytes), 1 << 20),
     load: roundTo(pnode.load, 0.01),
+    vnodes: pnode.vnodes,
     temperature: Math.round(pnode.temperatureCelsius),
     reliability: roundTo(pnode.reliability, 0.001),
     failures: Number(pnode.failures),

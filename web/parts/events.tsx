@@ -6,32 +6,10 @@ import { useLive } from "../live/hooks.ts";
 import { named } from "../live/summary.ts";
 import type { EventView } from "../live/views.ts";
 import { Empty } from "./empty.tsx";
+import { type EventFilter, filtered, type Level, levelNames, levels } from "./event-filter.ts";
 import { Panel } from "./panel.tsx";
 
 const pageSize = 100;
-const levels = ["all", "warn", "error"] as const;
-type Level = (typeof levels)[number];
-const levelNames: Readonly<Record<Level, string>> = { all: "all levels", warn: "warnings", error: "errors" };
-
-export interface EventFilter {
-  readonly level: Level;
-  readonly kind: string;
-  readonly text: string;
-}
-
-/** The newest first. */
-export function filtered(events: readonly EventView[], { level, kind, text }: EventFilter): EventView[] {
-  const query = text.trim().toLowerCase();
-  return events
-    .filter(
-      (event) =>
-        (level === "all" || event.level === "error" || (level === "warn" && event.level === "warn")) &&
-        (kind === "" || event.kind.startsWith(`${kind}.`)) &&
-        (query === "" || `${event.message} ${event.kind} ${event.vnode} ${event.pnode}`.toLowerCase().includes(query)),
-    )
-    .reverse();
-}
-
 export function Events() {
   const events = useLive((state) => state.events);
   const names = useLive((state) => state.names);

@@ -75,6 +75,8 @@ const PNodeCard = memo(function PNodeCard({ id }: { readonly id: string }) {
   const hosted = useLive((state) => hostedNames(state.vnodes, id));
   if (!pnode) return null;
   const names = hosted === "" ? [] : hosted.split("\n");
+  // Sessions say what they put here; the rest of what it hosts answers prompts.
+  const served = pnode.status === "online" ? Math.max(0, pnode.vnodes - names.length) : 0;
   const note = pnode.warning || (pnode.status === "online" ? "" : pnode.detail);
   return (
     <li className="card hosted" data-status={pnode.status} data-pnode={pnode.name} style={hostStyle(id)}>
@@ -101,13 +103,14 @@ const PNodeCard = memo(function PNodeCard({ id }: { readonly id: string }) {
         {pnode.region && <Fact name="Region" value={pnode.region} />}
       </dl>
       <p className="card-hosts">
-        {names.length === 0 ? <small>hosts nothing</small> : null}
+        {names.length + served === 0 ? <small>hosts nothing</small> : null}
         {names.slice(0, hostedShownMax).map((name) => (
           <span key={name} className="chip">
             {name}
           </span>
         ))}
         {names.length > hostedShownMax && <small>and {count(names.length - hostedShownMax)} more</small>}
+        {served > 0 && <small>{plural(served, "VNode")} of served models</small>}
       </p>
       {note && <p className="card-note">{note}</p>}
     </li>
