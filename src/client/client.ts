@@ -1,7 +1,7 @@
 // A small typed client of an orchestrator: what the CLI, the examples and app developers use.
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { DcnrError } from "../core/errors.ts";
+import { DcnrError, messageOf } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
 import { type Dataset, DatasetService, type Vocabulary, VocabularyService } from "../protocol/gen/dcnr/v1/data_pb.ts";
 import { FleetService, type PNode, type VNode } from "../protocol/gen/dcnr/v1/fleet_pb.ts";
@@ -138,7 +138,10 @@ export class Client {
       const method = DatasetService.method.grantUpload;
       const grant = await this.network.call(this.address, method, { hash, bytes: BigInt(content.byteLength) });
       if (grant.present) return hash;
-      const response = await this.#fetch(grant.url, { method: "PUT", headers: grant.headers, body: content });
+      const request = { method: "PUT", headers: grant.headers, body: content };
+      const response = await this.#fetch(grant.url, request).catch((error: unknown) => {
+        throw brokenOff("upload", grant.url, error);
+      });
       if (!response.ok)
         throw new DcnrError(
           "unavailable",
@@ -199,13 +202,14 @@ export class Client {
   }
 
   async #download({ url, headers }: { url: string; headers: Record<string, string> }): Promise<Uint8Array> {
-    const response = await this.#fetch(url, { headers });
-    if (!response.ok)
-      throw new DcnrError(
-        "unavailable",
-        `the download was refused (${response.status}): ${(await response.text()).trim()}`,
-      );
-    return new Uint8Array(await response.arrayBuffer());
+    try {
+      const response = await this.#fetch(url, { headers });
+      if (response.ok) return new Uint8Array(await response.arrayBuffer());
+      const why = (await response.text()).trim();
+      throw new DcnrError("unavailable", `the download was refused (${response.status}): ${why}`);
+    } catch (error) {
+      throw error instanceof DcnrError ? error : brokenOff("download", url, error);
+    }
   }
 
   readonly models = {
@@ -281,6 +285,19 @@ export class Client {
   close(): Promise<void> {
     return this.network.close();
   }
+}
+
+/** Addresses carry a token, so only the host and the blob's name are told. */
+function brokenOff(what: "download" | "upload", url: string, error: unknown): DcnrError {
+  const { host, pathname } = new URL(url);
+  const blob = pathname.slice(pathname.lastIndexOf("/") + 1);
+  const { cause } = error as { cause?: unknown };
+  const damaged = what === "download" ? ", or the blob is damaged there" : "";
+  return new DcnrError(
+    "unavailable",
+    `the ${what} of blob ${blob} with ${host} broke off (${messageOf(cause ?? error)}): it cannot be reached${damaged}`,
+    { cause: error },
+  );
 }
 
 async function allPages<T>(page: (token: string) => Promise<{ items: T[]; next: string }>): Promise<T[]> {
