@@ -7,7 +7,7 @@ test("ten and more signals to random processes change no bit of a reduced T1", a
   const report = await chaos({
     orchestrators: 3,
     pnodes: 8,
-    steps: 120,
+    steps: 40,
     intervalMs: 2_500,
     kills: 10,
     durationMs: 0,

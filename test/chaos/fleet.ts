@@ -11,6 +11,9 @@ export interface FleetOptions {
   readonly pnodes: number;
 }
 
+/** Room for one or two VNodes of the reduced T1, so that the network spreads and every PNode matters. */
+const memory = ["--memory", "148MB"];
+
 export interface Member {
   readonly name: string;
   readonly role: "orchestrator" | "pnode";
@@ -46,9 +49,10 @@ export class Fleet {
       ),
       ...Array.from({ length: pnodes }, (_, index) => {
         const name = `pnode-${index + 1}`;
-        const own = ["--name", name, "--owner", name, "--dir", join(directory, name), "--cpus", "1"];
+        const own = ["--name", name, "--owner", name, "--dir", join(directory, name), "--cpus", "1", ...memory];
         // Each knows all orchestrators, the first being another one for each.
-        return member("pnode", name, ["join", addresses[index % addresses.length] as string, ...own]);
+        const first = index % addresses.length;
+        return member("pnode", name, ["join", ...addresses.slice(first), ...addresses.slice(0, first), ...own]);
       }),
     ];
     const fleet = new Fleet(addresses, members);

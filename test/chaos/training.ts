@@ -11,7 +11,7 @@ import { openMemoryBlobs } from "../../src/store/memory.ts";
 import { pause } from "./fleet.ts";
 import type { Progress } from "./measure.ts";
 
-const small = { ...t1, name: "t1-small", blocks: 4, heads: 2, headDim: 16, context: 32, vocabulary: 256 };
+const small = { ...t1, name: "t1-small", blocks: 6, heads: 2, headDim: 16, context: 32, vocabulary: 256 };
 const datasetName = "made-up";
 
 export interface Round {
