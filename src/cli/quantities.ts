@@ -1,4 +1,4 @@
-// Sizes as people write them: "8GB", "512M", "10MB/s".
+// Sizes and times as people write them: "8GB", "512M", "10MB/s", "90s", "2h".
 
 import { fail } from "../core/errors.ts";
 
@@ -18,4 +18,12 @@ export function parseBytes(text: string, flag: string): number {
   const match = /^(\d+(?:\.\d+)?)\s*([kmgt]i?)?b?(?:\/s)?$/i.exec(text.trim());
   if (!match?.[1]) fail("invalid_argument", `${flag} takes a size such as 8GB or 512MB, not "${text}"`);
   return Math.floor(Number(match[1]) * (units[(match[2] ?? "").toLowerCase()] ?? 1));
+}
+
+const secondsOf: Record<string, number> = { "": 1, s: 1, m: 60, min: 60, h: 3_600, d: 86_400 };
+
+export function parseSeconds(text: string, flag: string): number {
+  const match = /^(\d+(?:\.\d+)?)\s*(s|m|min|h|d)?$/i.exec(text.trim());
+  if (!match?.[1]) fail("invalid_argument", `${flag} takes a time such as 90s, 10m or 2h, not "${text}"`);
+  return Number(match[1]) * (secondsOf[(match[2] ?? "").toLowerCase()] ?? 1);
 }

@@ -7,6 +7,7 @@ import { type SessionSettings, SessionSettingsSchema } from "../../protocol/gen/
 import type { Command, Flags } from "../command.ts";
 import { connectionOptions, withClient } from "../connection.ts";
 import { follow, showSession } from "../sessions.ts";
+import { wholeNumber } from "../training.ts";
 
 export const command: Command = {
   summary: "Create a session that starts from another's newest weights, with its settings unless flags say otherwise.",
@@ -46,12 +47,7 @@ export const command: Command = {
 };
 
 function changed(settings: SessionSettings, flags: Flags, source: string): SessionSettingsInit {
-  const whole = (name: string) => {
-    const value = flags.optionalNumber(name);
-    if (value !== undefined && !Number.isSafeInteger(value))
-      fail("invalid_argument", `--${name} is a whole number, not ${value}`);
-    return value;
-  };
+  const whole = (name: string) => (flags.has(name) ? wholeNumber(flags, name) : undefined);
   const [steps, seed, rate] = [whole("steps"), whole("seed"), flags.optionalNumber("rate")];
   return create(SessionSettingsSchema, {
     ...settings,

@@ -4,7 +4,7 @@ import { ensureDataset } from "../builtin.ts";
 import type { Command } from "../command.ts";
 import { connectionOptions, withClient } from "../connection.ts";
 import { showSession } from "../sessions.ts";
-import { settingsFrom, trainingOptions } from "./train.ts";
+import { settingsFrom, trainingOptions } from "../training.ts";
 
 export const command: Command = {
   summary: "Create a session without starting it: settings are checked, its id is known.",
