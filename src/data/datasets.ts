@@ -78,7 +78,9 @@ export interface Datasets {
   show(name: string, request: ShowRequest): Promise<ShownSample[]>;
 }
 
-const keyOf = (name: string) => `dataset/${name}`;
+export function datasetKey(name: string): string {
+  return `dataset/${name}`;
+}
 
 export function openDatasets({ store, blobs, world, usedBy = () => [] }: DatasetsOptions): Datasets {
   const fetchBlob = (hash: Sha256) => blobs.get(hash);
@@ -88,8 +90,8 @@ export function openDatasets({ store, blobs, world, usedBy = () => [] }: Dataset
   }
 
   async function recordOf(name: string): Promise<DatasetRecord> {
-    const item = await readItem<DatasetRecord>(store, keyOf(parseId(name, "the dataset's name")));
-    return item?.record ?? fail("not_found", `there is no dataset "${name}": dcnr dataset list shows those there are`);
+    const item = await readItem<DatasetRecord>(store, datasetKey(parseId(name, "the dataset's name")));
+    return item?.record ?? fail("not_found", `there is no dataset ${name}: dcnr dataset list shows them`);
   }
 
   async function get(name: string) {
@@ -98,7 +100,7 @@ export function openDatasets({ store, blobs, world, usedBy = () => [] }: Dataset
   }
 
   async function add(name: string, manifest: Manifest): Promise<DatasetRecord> {
-    const key = keyOf(parseId(name, "the dataset's name"));
+    const key = datasetKey(parseId(name, "the dataset's name"));
     await checkBlobs(blobs, manifest);
     const text = new TextEncoder().encode(manifestText(manifest));
     const hash = manifestHash(manifest);
@@ -111,7 +113,7 @@ export function openDatasets({ store, blobs, world, usedBy = () => [] }: Dataset
     };
     const { record: stored } = await createItem(store, key, record, world);
     if (stored?.hash !== hash)
-      fail("already_exists", `there is another dataset called "${name}": remove it or choose another name`);
+      fail("already_exists", `dataset ${name} exists with other content: remove it, or choose another name`);
     return stored;
   }
 
@@ -119,9 +121,9 @@ export function openDatasets({ store, blobs, world, usedBy = () => [] }: Dataset
     const record = await recordOf(name);
     const sessions = await usedBy(record.hash);
     if (sessions.length > 0)
-      fail("failed_precondition", `dataset "${name}" is in use by ${sessions.join(", ")}: delete the session first`);
+      fail("failed_precondition", `dataset ${name} is in use by ${sessions.join(", ")}: delete the session first`);
     const manifest = await manifestOf(record.hash).catch(() => undefined);
-    await deleteItem<DatasetRecord>(store, keyOf(name), world, (current) => current.hash === record.hash);
+    await deleteItem<DatasetRecord>(store, datasetKey(name), world, (current) => current.hash === record.hash);
     if (manifest) await deleteUnshared(manifest, record.hash);
   }
 

@@ -41,7 +41,7 @@ describe("a dataset", () => {
 
   const wrong: [string, Manifest, readonly string[], Needs, RegExp][] = [
     ["text", text, ["all"], language(16, 300), /tokenise it first/],
-    ["a vocabulary that is too large", tokens, ["all"], language(16, 299), /300 tokens, the network only 299/],
+    ["a vocabulary that is too large", tokens, ["all"], language(16, 299), /300 tokens, the network takes only 299/],
     ["tokens for a network of floats", tokens, ["all"], classifier, /holds tokens, the network takes float32 \[4\]/],
     ["a stream shorter than a sample", tokens, ["all"], language(100, 300), /100 tokens, fewer than one sample of 100/],
     ["a split shorter than a sample", tokens, ["short"], language(16, 300), /no samples/],
@@ -67,6 +67,14 @@ describe("a dataset", () => {
     it(`does not fit with ${what}`, () => {
       assert.throws(() => checkDatasetFits(manifest, splits, needs), { name: "DcnrError", message });
     });
+
+  it("and the network are called by their names when they have some", () => {
+    const called = { dataset: "dataset book", network: "network small" };
+    assert.throws(
+      () => checkDatasetFits(tokens, ["all"], language(16, 299), called),
+      /dataset book has a vocabulary of 300 tokens, network small takes only 299/,
+    );
+  });
 
   it("without labels does not fit a network that learns from them", () => {
     const unlabelled: Manifest = { ...images, fields: images.fields.slice(0, 1) };

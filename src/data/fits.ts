@@ -2,7 +2,7 @@
 // not a failure at the first step.
 
 import { fail } from "../core/errors.ts";
-import type { DType, Shape } from "../core/tensor.ts";
+import { type DType, type Shape, sameShape } from "../core/tensor.ts";
 import { type Field, type Manifest, type TensorsManifest, type TokensManifest, unitsOf } from "./manifest.ts";
 import { ruleOf, viewSplit } from "./order.ts";
 
@@ -20,55 +20,73 @@ export interface Needs {
   readonly labels?: Need | undefined;
 }
 
+/** What people call the two, for sentences. */
+export interface Called {
+  readonly dataset: string;
+  readonly network: string;
+}
+
+const unnamed: Called = { dataset: "the dataset", network: "the network" };
+
 /** Throws if the dataset or one of the splits cannot feed the network. */
-export function checkDatasetFits(manifest: Manifest, splits: readonly string[], needs: Needs): void {
+export function checkDatasetFits(
+  manifest: Manifest,
+  splits: readonly string[],
+  needs: Needs,
+  called: Called = unnamed,
+): void {
   switch (manifest.kind) {
     case "text":
-      fail("failed_precondition", "a text dataset cannot feed a network: tokenise it first (dcnr dataset tokenize)");
+      fail(
+        "failed_precondition",
+        `${called.dataset} is text and cannot feed a network: tokenise it first (dcnr dataset tokenize)`,
+      );
       break;
     case "tokens":
-      checkTokens(manifest, needs);
+      checkTokens(manifest, needs, called);
       break;
     case "tensors":
       for (const name of ["inputs", "labels"] as const) {
         const need = needs[name];
-        if (need) checkField(manifest, name, need);
+        if (need) checkField(manifest, name, need, called);
       }
   }
-  for (const split of splits) checkSplit(manifest, split, needs.inputs?.shape[0]);
+  for (const split of splits) checkSplit(manifest, split, needs.inputs?.shape[0], called);
 }
 
-function checkTokens({ vocabulary }: TokensManifest, { inputs, labels }: Needs): void {
+function checkTokens({ vocabulary }: TokensManifest, { inputs, labels }: Needs, { dataset, network }: Called): void {
   if (inputs && (inputs.wire !== "int32" || inputs.shape.length !== 1))
     fail(
       "failed_precondition",
-      `the dataset holds tokens, the network takes ${described(inputs)}: it needs a sequence of token ids`,
+      `${dataset} holds tokens, ${network} takes ${described(inputs)}: it needs a sequence of token ids`,
     );
-  if (labels && inputs && (labels.wire !== "int32" || labels.shape.join() !== inputs.shape.join()))
+  if (labels && inputs && (labels.wire !== "int32" || !sameShape(labels.shape, inputs.shape)))
     fail(
       "failed_precondition",
-      `the dataset's labels are the next tokens [${inputs.shape}], the network needs ${described(labels)}`,
+      `the labels of ${dataset} are the next tokens [${inputs.shape}], ${network} needs ${described(labels)}`,
     );
   const room = Math.min(inputs?.below ?? vocabulary, labels?.below ?? vocabulary);
   if (vocabulary > room)
     fail(
       "failed_precondition",
-      `the dataset's vocabulary has ${vocabulary} tokens, the network only ${room}: use a vocabulary that fits, or set vocab_size`,
+      `${dataset} has a vocabulary of ${vocabulary} tokens, ${network} takes only ${room}: use a vocabulary that fits, or set vocab_size`,
     );
 }
 
-function checkField(manifest: TensorsManifest, name: string, need: Need): void {
+function checkField(manifest: TensorsManifest, name: string, need: Need, { dataset, network }: Called): void {
   const field = manifest.fields.find((one) => one.name === name);
   if (!field)
     fail(
       "failed_precondition",
-      `the network needs ${name}, the dataset only has ${manifest.fields.map((one) => one.name).join(", ")}`,
+      `${network} needs ${name}, ${dataset} only has ${manifest.fields.map((one) => one.name).join(", ")}`,
     );
-  if (wireOf(field) !== need.wire || field.shape.join() !== need.shape.join())
-    fail(
-      "failed_precondition",
-      `the dataset's ${name} are ${wireOf(field)} [${field.shape}], the network needs ${described(need)}`,
-    );
+  const wire = wireOf(field);
+  if (wire === need.wire && sameShape(field.shape, need.shape)) return;
+  const remedy = wire === need.wire ? "" : `: add it with --${name}-type ${need.wire}`;
+  fail(
+    "failed_precondition",
+    `the ${name} of ${dataset} are ${wire} [${field.shape}], ${network} needs ${described(need)}${remedy}`,
+  );
 }
 
 function described({ wire, shape }: Need): string {
@@ -81,11 +99,11 @@ function wireOf({ dtype, scale }: Pick<Field, "dtype" | "scale">): Need["wire"] 
   return scale === undefined && whole.includes(dtype) ? "int32" : "float32";
 }
 
-function checkSplit(manifest: Manifest, split: string, context: number | undefined): void {
+function checkSplit(manifest: Manifest, split: string, context: number | undefined, { dataset }: Called): void {
   const rule = ruleOf(manifest, split);
   if (rule.kind === "list" && manifest.kind === "tensors") {
     if (rule.count === 0) fail("failed_precondition", `the split "${split}" has no samples`);
   } else if (manifest.kind === "tokens" && unitsOf(manifest) <= (context ?? 1)) {
-    fail("failed_precondition", `the dataset has ${unitsOf(manifest)} tokens, fewer than one sample of ${context}`);
+    fail("failed_precondition", `${dataset} has ${unitsOf(manifest)} tokens, fewer than one sample of ${context}`);
   } else viewSplit({ manifest, split, context });
 }

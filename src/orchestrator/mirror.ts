@@ -4,7 +4,7 @@
 import { DcnrError } from "../core/errors.ts";
 import type { Cancel, World } from "../core/world.ts";
 import type { ListPage, StateStore, StoredItem } from "../store/state-store.ts";
-import { deleteItem, updateItem } from "../store/update.ts";
+import { deleteItem, parseItem, updateItem } from "../store/update.ts";
 import { kindOf } from "./records.ts";
 
 export interface Entry {
@@ -108,7 +108,7 @@ export class Mirror {
     const began = this.#applications;
     const item = await this.#store.get(key);
     this.#apply(key, item, began);
-    return item ? (JSON.parse(item.value) as T) : undefined;
+    return item && parseItem<T>(item).record;
   }
 
   /**
@@ -152,7 +152,7 @@ export class Mirror {
 
   #apply(key: string, item: StoredItem | undefined, began: number): void {
     if (item && this.#entries.get(key)?.version === item.version) return;
-    this.#applyEntry(key, item && { value: JSON.parse(item.value) as object, version: item.version }, began);
+    this.#applyEntry(key, item && { value: parseItem<object>(item).record, version: item.version }, began);
   }
 
   /** Takes what a read or write that began at `began` found, unless something newer was applied since. */

@@ -4,16 +4,16 @@
 import { fail } from "../core/errors.ts";
 import { canonicalJson, sha256 } from "../core/hash.ts";
 import { type NetworkId, parseId, type SessionId } from "../core/ids.ts";
+import { type DatasetRecord, datasetKey } from "../data/datasets.ts";
+import { checkDatasetFits } from "../data/fits.ts";
 import { parseManifest } from "../data/manifest.ts";
 import type { Plan } from "../network/plan.ts";
-import { type SessionIdentity, sessionIdOf } from "../network/session.ts";
+import { differences, type SessionIdentity, sessionIdOf } from "../network/session.ts";
 import type { SessionSettings } from "../protocol/gen/dcnr/v1/session_pb.ts";
-import { checkFit } from "./dataset-fit.ts";
-import { type DatasetRecord, datasetKey } from "./datasets.ts";
 import type { Parts } from "./parts.ts";
 import { key, type NetworkRecord, type SessionRecord, type StoredState, type VNodeRecord } from "./records.ts";
 import { findState } from "./serving/models.ts";
-import { differences, identityOf, policyOf, requirementsOf } from "./settings.ts";
+import { identityOf, policyOf, requirementsOf } from "./settings.ts";
 
 /** The same settings may be run again under another name: "mlp", "mlp-2", … */
 const namesMax = 1_000;
@@ -96,8 +96,11 @@ async function resolveIdentity({ context }: Parts, settings: SessionSettings, pl
   const dataset = await context.mirror.read<DatasetRecord>(datasetKey(name));
   if (!dataset) fail("not_found", `there is no dataset ${name}: add it with \`dcnr dataset add\``);
   const manifest = parseManifest(new TextDecoder().decode(await context.blobs.get(dataset.hash)));
-  checkFit(plan, manifest, name);
-  return identityOf(settings, plan, { hash: dataset.hash, manifest });
+  const called = { dataset: `dataset ${name}`, network: `network ${plan.name}` };
+  checkDatasetFits(manifest, [], plan, called);
+  const identity = identityOf(settings, plan, { hash: dataset.hash, manifest });
+  checkDatasetFits(manifest, [identity.split, identity.validationSplit].filter(Boolean), plan, called);
+  return identity;
 }
 
 /** The newest states of a session, or a registered model's; the network must have the same VNodes. */
@@ -150,8 +153,9 @@ async function clearFailures({ context }: Parts, session: SessionRecord): Promis
 async function refuseDifference(parts: Parts, session: SessionRecord, expected: SessionSettings): Promise<void> {
   const { plan } = await findNetwork(parts, expected.network || session.network);
   const wanted = await resolveIdentity(parts, { ...expected, dataset: expected.dataset || session.dataset }, plan);
-  const difference = differences(session.identity, { ...wanted, initialState: session.identity.initialState });
-  if (difference) fail("failed_precondition", `session ${session.id} cannot go on with other settings: ${difference}`);
+  const different = differences(session.identity, { ...wanted, initialState: session.identity.initialState });
+  if (different.length > 0)
+    fail("failed_precondition", `session ${session.id} cannot go on with other settings: ${different.join("; ")}`);
 }
 
 export async function suspendSession({ context }: Parts, id: SessionId): Promise<SessionRecord> {

@@ -3,17 +3,15 @@
 
 import { DcnrError, fail } from "../core/errors.ts";
 import type { Sha256 } from "../core/ids.ts";
+import { samplesOfSplit } from "../data/datasets.ts";
 import type { Manifest } from "../data/manifest.ts";
-import { ruleOf, viewSplit } from "../data/order.ts";
+import { ruleOf } from "../data/order.ts";
 import type { Plan } from "../network/plan.ts";
-import type { SessionIdentity, SessionPolicy } from "../network/session.ts";
+import { operatorSet, type SessionIdentity, type SessionPolicy } from "../network/session.ts";
 import type { SessionSettings } from "../protocol/gen/dcnr/v1/session_pb.ts";
 import type { SessionRequirements } from "./records.ts";
 
-/** Engine and graph rules that decide bits; bumped when they change. */
-export const operatorSet = "dcnr-1";
-
-const defaults = { batch: 32, microbatches: 4, checkpointEvery: 20, seed: 1, rate: 0.001, validationMicrobatches: 4 };
+const defaults = { batch: 32, microbatches: 4, checkpointEvery: 20, seed: 1, rate: 0.001 };
 /** Step hashes between two checkpoints must fit into a record of the store. */
 const checkpointEveryMax = 1_000;
 const stepsMax = 100_000_000;
@@ -22,6 +20,10 @@ const replicasMax = 5;
 const spreadMax = 100_000;
 /** All tie and activation messages of a step carry a microbatch index of 15 bits on the wire at most. */
 const microbatchesMax = 1_024;
+/** Enough samples for two digits of an accuracy; more would only make validations slow. */
+const validationSamplesMost = 1_024;
+/** A forward pass is a third of a training step, so a validation costs a sixth of the training before it at most. */
+const validationShare = 1 / 2;
 const trustLevels = ["", "untrusted", "known", "trusted"];
 
 export function identityOf(
@@ -48,11 +50,12 @@ export function identityOf(
     fail("failed_precondition", `network ${plan.name} has no cost: add one to \`costs\` to train it`);
   const validateEvery = whole(settings.validateEvery, "validate_every", 0, stepsMax);
   const split = checkSplit(dataset.manifest, settings.split, "train");
+  const validationSplit = validateEvery > 0 ? checkSplit(dataset.manifest, settings.validationSplit, "validation") : "";
   return {
     definition: plan.definition,
     dataset: dataset.hash,
     split,
-    validationSplit: validateEvery > 0 ? checkSplit(dataset.manifest, settings.validationSplit, "validation") : "",
+    validationSplit,
     steps: stepsOf(settings, batch, () => samplesIn(dataset.manifest, split, plan)),
     batch,
     microbatches,
@@ -65,7 +68,11 @@ export function identityOf(
     validationMicrobatches:
       validateEvery > 0
         ? whole(
-            settings.validationMicrobatches || defaults.validationMicrobatches,
+            settings.validationMicrobatches ||
+              usualValidation(samplesIn(dataset.manifest, validationSplit, plan), {
+                samples: batch / microbatches,
+                trained: validateEvery * batch,
+              }),
             "validation_microbatches",
             1,
             microbatchesMax,
@@ -96,10 +103,16 @@ function stepsOf(settings: SessionSettings, batch: number, samples: () => number
 }
 
 function samplesIn(manifest: Manifest, split: string, plan: Plan): number {
-  const rule = split === "all" ? undefined : manifest.splits[split];
-  if (rule?.kind === "list") return rule.count;
-  const context = plan.inputs?.shape[0];
-  return viewSplit({ manifest, split, ...(context === undefined ? {} : { context }) }).samples;
+  return samplesOfSplit(manifest, split, plan.inputs?.shape[0]);
+}
+
+/** Microbatches that cover a split once, none of its samples twice, as far as that is cheap beside the training. */
+export function usualValidation(
+  inSplit: number,
+  { samples, trained }: { readonly samples: number; readonly trained: number },
+): number {
+  const wanted = Math.min(inSplit, validationSamplesMost, trained * validationShare);
+  return Math.min(microbatchesMax, Math.max(1, Math.floor(wanted / samples)));
 }
 
 /** A dataset without a training split is used whole, unless someone asked for another part. */
@@ -145,15 +158,6 @@ export function requirementsOf(settings: SessionSettings): SessionRequirements {
     ),
     priority: given?.priority ?? 0,
   };
-}
-
-/** The settings by which two identities differ, named, or undefined if they are equal. */
-export function differences(a: SessionIdentity, b: SessionIdentity): string | undefined {
-  const names = (Object.keys(a) as (keyof SessionIdentity)[]).filter(
-    (name) => JSON.stringify(a[name]) !== JSON.stringify(b[name]),
-  );
-  if (names.length === 0) return undefined;
-  return names.map((name) => `${name} was ${JSON.stringify(a[name])} and is now ${JSON.stringify(b[name])}`).join("; ");
 }
 
 function whole(value: number, what: string, least: number, most: number): number {

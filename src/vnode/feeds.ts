@@ -85,10 +85,14 @@ async function sampleFeed(
   return tensor;
 }
 
-function checkRange(values: Int32Array, below: number, source: string): void {
+/** A label of -1 is not counted: padding, and tokens that nobody has to predict. */
+const uncounted = -1;
+
+function checkRange(values: Int32Array, below: number, source: "inputs" | "labels"): void {
+  const least = source === "labels" ? uncounted : 0;
   for (let i = 0; i < values.length; i++) {
     const value = values[i] as number;
-    if (value < 0 || value >= below)
-      fail("failed_precondition", `the dataset's ${source} hold ${value}, the network takes 0 to ${below - 1}`);
+    if (value < least || value >= below)
+      fail("failed_precondition", `the dataset's ${source} hold ${value}, the network takes ${least} to ${below - 1}`);
   }
 }

@@ -219,7 +219,7 @@ describe("a session on the control plane", () => {
     };
     await assert.rejects(
       stage.call(SessionService.method.startSession, { id: session, expected }),
-      (error: Error) => hasCode(error, "failed_precondition") && /seed was 1 and is now 2/.test(error.message),
+      (error: Error) => hasCode(error, "failed_precondition") && /seed was 1, now 2/.test(error.message),
     );
     await stage.call(SessionService.method.startSession, { id: session, expected: { ...expected, seed: 1n } });
     await stage.until("it is hosted again", () => nodes.some((one) => one.hosted.size > 0));

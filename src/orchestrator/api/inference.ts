@@ -2,14 +2,15 @@
 
 import { fail } from "../../core/errors.ts";
 import { parseSha256 } from "../../core/ids.ts";
+import { isLive } from "../assignments.ts";
+import { type DatasetRecord, datasetKey } from "../../data/datasets.ts";
 import { parseManifest } from "../../data/manifest.ts";
 import { InferenceService } from "../../protocol/gen/dcnr/v1/inference_pb.ts";
 import { type ServedService, service } from "../../protocol/network.ts";
-import { type DatasetRecord, datasetKey } from "../datasets.ts";
 import type { Parts } from "../parts.ts";
 import { key, type SessionRecord, type StoredState } from "../records.ts";
 import type { Gateway } from "../serving/gateway.ts";
-import type { ApiKeys, KeyRecord } from "../serving/keys.ts";
+import type { ApiKeys, KeyRecord, Scope } from "../serving/keys.ts";
 import {
   findModel,
   findState,
@@ -19,10 +20,21 @@ import {
   serveModel,
   stopModel,
 } from "../serving/models.ts";
-import { maxTokensDefault, stopWordLengthMax, stopWordsMax } from "../serving/text.ts";
+import { maxTokensDefault } from "../serving/text.ts";
 import { samplesAsTensor } from "./samples.ts";
 
 const downloadLifetimeMs = 60 * 60_000;
+
+/** Whoever may ask a model questions may not change, copy or replace it, nor make keys. */
+export const inferenceScopes: Readonly<Record<string, Scope>> = {
+  serveModel: "train",
+  registerModel: "train",
+  stopModel: "train",
+  describeState: "train",
+  createApiKey: "admin",
+  listApiKeys: "admin",
+  deleteApiKey: "admin",
+};
 
 export function inferenceService(parts: Parts, gateway: Gateway, keys: ApiKeys): ServedService {
   return service(InferenceService, {
@@ -48,8 +60,6 @@ export function inferenceService(parts: Parts, gateway: Gateway, keys: ApiKeys):
       };
     },
     generate: async function* (request, context) {
-      if (request.stop.length > stopWordsMax || request.stop.some((word) => word.length > stopWordLengthMax))
-        fail("invalid_argument", `at most ${stopWordsMax} stop words of ${stopWordLengthMax} characters are taken`);
       const { sampling } = request;
       const pieces = gateway.generate(
         {
@@ -69,20 +79,11 @@ export function inferenceService(parts: Parts, gateway: Gateway, keys: ApiKeys):
       );
       for await (const piece of pieces) yield { ...piece, tokens: [...piece.tokens], finish: piece.finish ?? "" };
     },
-    forward: async ({ model: name, inputs, dataset, split, start, count }) => {
+    forward: async ({ model: name, inputs, dataset, split, start, count }, { signal }) => {
       const model = await findModel(parts, name);
-      const given =
-        dataset === ""
-          ? inputs
-          : {
-              inputs: await referenced(parts, dataset, {
-                split,
-                start: Number(start),
-                count: Math.max(1, count),
-                context: model.context,
-              }),
-            };
-      return (await gateway.forward(model, given as never)) as { outputs: Record<string, never> };
+      const which = { split, start: Number(start), count: Math.max(1, count), context: model.context };
+      const given = dataset === "" ? inputs : { inputs: await referenced(parts, dataset, which) };
+      return gateway.forward(model, given, signal);
     },
     createApiKey: async ({ name, scopes, requestsPerMinute }) => {
       const { key: made, secret } = await keys.create(name, scopes, requestsPerMinute);
@@ -118,17 +119,12 @@ function keyView({ id, name, scopes, requestsPerMinute, createdWallMs }: KeyReco
 }
 
 function view(parts: Parts, model: ModelRecord) {
-  const sessions = model.sessions.map((id) => parts.context.mirror.get<SessionRecord>(key.session(id)));
-  const waiting = sessions.find((session) => session?.status === "waiting");
-  const placed = sessions.filter(
-    (session) => session && parts.assignments.locations(session).length >= session.vnodes.length,
-  );
-  const status =
-    model.sessions.length === 0 ? "stopped" : waiting ? "waiting" : placed.length > 0 ? "ready" : "placing";
+  const sessions = model.sessions.flatMap((id) => parts.context.mirror.get<SessionRecord>(key.session(id)) ?? []);
+  const { status, reason } = statusOf(parts, sessions);
   return {
     name: model.name,
     status,
-    reason: waiting?.reason ?? "",
+    reason,
     source: model.source,
     network: model.network,
     parameters: BigInt(model.parameters),
@@ -138,4 +134,18 @@ function view(parts: Parts, model: ModelRecord) {
     replicas: model.sessions.length,
     createdWallMs: BigInt(model.createdWallMs),
   };
+}
+
+/** As good as its best replica. */
+function statusOf(parts: Parts, sessions: readonly SessionRecord[]): { status: string; reason: string } {
+  if (sessions.length === 0) return { status: "stopped", reason: "" };
+  const live = sessions.filter(isLive);
+  if (live.some((session) => parts.assignments.locations(session).length >= session.vnodes.length))
+    return { status: "ready", reason: "" };
+  const waiting = live.find((session) => session.status === "waiting");
+  if (waiting) return { status: "waiting", reason: waiting.reason };
+  const failed = sessions.find((session) => session.status === "failed");
+  return live.length === 0 && failed
+    ? { status: "failed", reason: failed.reason }
+    : { status: "placing", reason: "" };
 }

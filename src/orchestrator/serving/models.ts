@@ -7,11 +7,12 @@ import { type NetworkId, parseId, parseSha256, type SessionId, type Sha256 } fro
 import { parseManifest } from "../../data/manifest.ts";
 import { compileText } from "../../network/compile.ts";
 import type { Plan } from "../../network/plan.ts";
+import { operatorSet } from "../../network/session.ts";
 import type { Requirements } from "../../protocol/gen/dcnr/v1/session_pb.ts";
 import { listItems } from "../../store/update.ts";
 import type { Parts } from "../parts.ts";
 import { key, type SessionRecord, type SessionRequirements, type StoredState, type VNodeRecord } from "../records.ts";
-import { operatorSet, requirementsOf } from "../settings.ts";
+import { requirementsOf } from "../settings.ts";
 
 export interface ModelRecord {
   readonly name: string;
