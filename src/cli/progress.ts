@@ -11,6 +11,7 @@ export class Progress {
   readonly #title: string;
   readonly #unit: string;
   readonly #startedMs = performance.now();
+  #complete = false;
   #lastMs = Number.NEGATIVE_INFINITY;
   #startedAt: number | undefined;
 
@@ -25,7 +26,10 @@ export class Progress {
     this.#startedAt ??= done;
     const now = performance.now();
     const live = process.stderr.isTTY === true;
-    if (now - this.#lastMs < (live ? drawIntervalMs : plainIntervalMs) && (done < total || total === 0)) return;
+    const complete = total > 0 && done >= total;
+    if (complete && this.#complete) return;
+    this.#complete = complete;
+    if (now - this.#lastMs < (live ? drawIntervalMs : plainIntervalMs) && !complete) return;
     this.#lastMs = now;
     const share = total > 0 ? Math.min(1, done / total) : 0;
     const count = total > 0 ? `${shown(done)}/${shown(total)}` : shown(done);

@@ -1,11 +1,14 @@
 // `dcnr dataset split`: a dataset with training and validation parts, over the same shards.
 
 import { fail } from "../../core/errors.ts";
+import { datasetBytes } from "../../data/manifest.ts";
+import type { FetchBlob } from "../../data/shard-cache.ts";
 import { splitDataset } from "../../data/splits.ts";
 import { remoteSink } from "../builtin.ts";
-import type { Command } from "../command.ts";
+import type { Command, CommandContext } from "../command.ts";
 import { connectionOptions, withClient } from "../connection.ts";
 import { register, remoteDataset } from "../datasets.ts";
+import { ByteProgress } from "../progress.ts";
 
 export const command: Command = {
   summary: "Split a dataset into training and validation parts; the result is a dataset of its own.",
@@ -42,8 +45,22 @@ export const command: Command = {
         trainName: flags.text("train"),
         validationName: flags.text("validation"),
       } as const;
-      const split = await splitDataset(manifest, request, { fetchBlob, blobs: remoteSink(client) });
+      const read = counted(fetchBlob, context, newName, datasetBytes(manifest));
+      const split = await splitDataset(manifest, request, { fetchBlob: read, blobs: remoteSink(client) });
       await register(client, newName, split, out, flags.is("json"));
       return undefined;
     }),
 };
+
+/** Splitting by content reads the whole dataset: that takes a while and is shown. */
+function counted(fetchBlob: FetchBlob, { out, signal }: CommandContext, title: string, total: number): FetchBlob {
+  const progress = new ByteProgress(out, title);
+  let done = 0;
+  return async (hash) => {
+    signal.throwIfAborted();
+    const content = await fetchBlob(hash);
+    done += content.byteLength;
+    progress.update(done, total, "read");
+    return content;
+  };
+}
