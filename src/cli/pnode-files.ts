@@ -1,9 +1,9 @@
-// The real disk and the real wire for a PNode: blobs by HTTP, spilled messages and cached shards in its directory.
+// The real disk and the real wire for a PNode: blobs by HTTP, spilled messages in its directory.
 
-import { mkdir, readdir, readFile, rename, rm, stat, utimes, writeFile } from "node:fs/promises";
+import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { DcnrError, fail } from "../core/errors.ts";
-import type { BlobCache, BlobTransfer, SpillStorage } from "../pnode/options.ts";
+import type { BlobTransfer, SpillStorage } from "../pnode/options.ts";
 
 /** A transfer that stands still is given up; a slow one is not. */
 const transferTimeoutMs = 120_000;
@@ -60,39 +60,4 @@ export async function openSpill(directory: string): Promise<SpillStorage> {
     read: (key) => readFile(pathOf(key)),
     remove: (key) => rm(pathOf(key), { force: true }),
   };
-}
-
-/** Shards on disk up to a bound; the ones not used for longest go first. */
-export async function openCache(directory: string, bytesMax: number): Promise<BlobCache> {
-  const folder = join(directory, "cache");
-  await mkdir(folder, { recursive: true });
-  return {
-    get: async (hash) => {
-      const path = join(folder, hash);
-      const content = await readFile(path).catch(() => undefined);
-      const now = new Date();
-      if (content) await utimes(path, now, now).catch(() => {});
-      return content;
-    },
-    put: async (hash, content) => {
-      if (content.byteLength > bytesMax / 4) return;
-      await makeRoom(folder, bytesMax - content.byteLength);
-      await writeFile(join(folder, `${hash}.new`), content);
-      await rename(join(folder, `${hash}.new`), join(folder, hash));
-    },
-  };
-}
-
-async function makeRoom(folder: string, bytesMax: number): Promise<void> {
-  const names = await readdir(folder);
-  const files = await Promise.all(
-    names.map(async (name) => ({ name, info: await stat(join(folder, name)).catch(() => undefined) })),
-  );
-  const present = files.flatMap(({ name, info }) => (info ? [{ name, bytes: info.size, usedMs: info.mtimeMs }] : []));
-  let total = present.reduce((sum, file) => sum + file.bytes, 0);
-  for (const file of present.sort((a, b) => a.usedMs - b.usedMs)) {
-    if (total <= bytesMax) return;
-    await rm(join(folder, file.name), { force: true });
-    total -= file.bytes;
-  }
 }

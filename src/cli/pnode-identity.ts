@@ -28,19 +28,25 @@ export async function loadIdentity(directory: string, chance: Chance): Promise<I
   return fresh;
 }
 
-/** Remembers a measurement that depends on `key` alone; measures again when the key changes. */
-export async function remembered<T>(
-  directory: string,
-  name: string,
-  key: string,
-  measure: () => Promise<T>,
-): Promise<T> {
-  const path = join(directory, name);
-  const known = (await readJson(path)) as { key: string; value: T } | undefined;
-  if (known?.key === key) return known.value;
-  const value = await measure();
-  await writeJson(path, { key, value }, 0o644);
-  return value;
+/** A measurement that depends on `key` alone, kept in the PNode's directory. */
+export class Remembered<T> {
+  readonly #path: string;
+  readonly #key: string;
+
+  constructor(directory: string, name: string, key: string) {
+    this.#path = join(directory, name);
+    this.#key = key;
+  }
+
+  async get(): Promise<T | undefined> {
+    const known = (await readJson(this.#path)) as { key: string; value: T } | undefined;
+    return known?.key === this.#key ? known.value : undefined;
+  }
+
+  async set(value: T): Promise<T> {
+    await writeJson(this.#path, { key: this.#key, value }, 0o644);
+    return value;
+  }
 }
 
 async function readJson(path: string): Promise<unknown> {
