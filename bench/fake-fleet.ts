@@ -31,6 +31,7 @@ export class FakeFleet {
   #lost = -1;
   #chance = 0;
   step = 0;
+  suspended = false;
 
   constructor(options: FakeFleetOptions) {
     this.#options = options;
@@ -52,6 +53,7 @@ export class FakeFleet {
 
   /** One step of everything. */
   advance(): void {
+    if (this.suspended) return;
     this.step += 1;
     const { pnodes, lossEvery } = this.#options;
     if (lossEvery === 0) return;
@@ -125,7 +127,7 @@ export class FakeFleet {
     return {
       id: sessionId,
       settings: { network: "gpt", dataset: "books", batch, steps: BigInt(stepsTotal), numerics: "native", seed: 1n },
-      status: "running",
+      status: this.suspended ? "suspended" : "running",
       step: BigInt(this.step),
       totalSteps: BigInt(stepsTotal),
       loss: this.#lossAt(this.step),

@@ -8,9 +8,11 @@ import { InferenceService } from "../src/protocol/gen/dcnr/v1/inference_pb.ts";
 import { NetworkService } from "../src/protocol/gen/dcnr/v1/network_pb.ts";
 import { SessionService } from "../src/protocol/gen/dcnr/v1/session_pb.ts";
 import { openGrpcNetwork } from "../src/protocol/grpc.ts";
-import type { ServedService, Server, service } from "../src/protocol/network.ts";
+import type { CallContext, ServedService, Server, service } from "../src/protocol/network.ts";
 import { type FakeFleet, sessionId } from "./fake-fleet.ts";
 
+/** What the fake asks for before it suspends anything. */
+export const fakeKey = "dcnr-fake-key";
 const frameMs = 250;
 const wordMs = 60;
 
@@ -42,7 +44,14 @@ export async function serveFake(fleet: FakeFleet, files: DashboardFiles, stepMs:
       },
     }),
     partly(NetworkService, { getNetwork: async () => fleet.network() }),
-    partly(SessionService, { listMetrics: async () => ({ metrics: fleet.metrics(0) }) }),
+    partly(SessionService, {
+      listMetrics: async () => ({ metrics: fleet.metrics(0) }),
+      suspendSession: async (_: unknown, call: CallContext) => {
+        if (call.header("authorization") !== `Bearer ${fakeKey}`) fail("unauthenticated", "a key is needed");
+        fleet.suspended = true;
+        return { session: fleet.session() };
+      },
+    }),
     partly(InferenceService, {
       listModels: async () => ({ models: [{ name: "gpt", status: "ready", source: sessionId, context: 1024 }] }),
       generate: async function* ({ prompt }: { prompt: string }, call: { signal: AbortSignal }) {

@@ -11,6 +11,7 @@ import { Chat } from "./parts/chat.tsx";
 import { Empty, orchestratorFlag } from "./parts/empty.tsx";
 import { Events } from "./parts/events.tsx";
 import { Header } from "./parts/header.tsx";
+import { KeyPrompt } from "./parts/key-prompt.tsx";
 import { Panel } from "./parts/panel.tsx";
 import { PNodes } from "./parts/pnodes.tsx";
 import { Sessions } from "./parts/sessions.tsx";
@@ -33,6 +34,7 @@ export function App() {
       <Header />
       <main>
         <Banner />
+        <KeyPrompt />
         <div className="columns" aria-busy={!known}>
           <div className="column column-wide">
             {network ? <Graph session={selected} network={network} /> : <NoNetwork known={known} />}

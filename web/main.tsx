@@ -11,6 +11,7 @@ import "./styles/layout.css";
 import "./styles/graph.css";
 import "./styles/curves.css";
 import "./styles/lists.css";
+import "./styles/chat.css";
 import { App } from "./app.tsx";
 import { Follower } from "./live/follow.ts";
 import { LiveContext } from "./live/hooks.ts";

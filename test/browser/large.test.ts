@@ -6,7 +6,7 @@ import { after, before, test } from "node:test";
 import type { Browser, Page } from "playwright-core";
 import { measureFrames } from "../../bench/dashboard.ts";
 import { FakeFleet } from "../../bench/fake-fleet.ts";
-import { serveFake } from "../../bench/fake-orchestrator.ts";
+import { fakeKey, serveFake } from "../../bench/fake-orchestrator.ts";
 import type { DashboardFiles } from "../../src/dashboard/files.ts";
 import { compress } from "../../src/dashboard/handler.ts";
 import type { Server } from "../../src/protocol/network.ts";
@@ -129,6 +129,15 @@ test("it is accessible in the dark and fits a phone", async () => {
   await page.setViewportSize({ width: 375, height: 812 });
   assert.deepEqual(await tooWide(page), []);
   await screenshot(page, "large-phone");
+});
+
+test("a change that needs a key asks for it, and goes on with it", async () => {
+  await page.getByRole("button", { name: /^Suspend session/ }).click();
+  await page.getByLabel("API key").fill(fakeKey);
+  await page.getByRole("button", { name: "Use it" }).click();
+  await page.getByRole("button", { name: /^Suspend session/ }).click();
+  await page.locator('.session[data-status="suspended"]').waitFor();
+  assert.equal(await page.getByLabel("API key").count(), 0);
 });
 
 test("nothing failed in the console", () => {
