@@ -4,6 +4,7 @@
 import { fail } from "../core/errors.ts";
 import type { Capabilities, Limits, Register } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
 import type { PNodeFacts, PNodeLimits } from "./records.ts";
+import { threeDigits } from "./sentences.ts";
 
 /** Larger machines exist in one piece hardly anywhere; beyond it a claim is an error of the PNode. */
 const coresMax = 4_096;
@@ -75,7 +76,7 @@ const observedFactor = 8;
 /** A warning if what a PNode's own work shows contradicts its claimed speed. */
 export function contradictedSpeed(claimedGflops: number, observedGflops: number): string | undefined {
   if (observedGflops <= 0 || claimedGflops <= observedGflops * observedFactor) return undefined;
-  return `claims ${Math.round(claimedGflops)} GFLOP/s, its work shows ${observedGflops.toPrecision(2)}: the latter counts`;
+  return `claims ${Math.round(claimedGflops)} GFLOP/s, its work shows ${threeDigits(observedGflops)}: the latter counts`;
 }
 
 export function describedOwner(register: Register): string {

@@ -5,6 +5,7 @@ import type { PNodeId, SessionId, VNodeId } from "../core/ids.ts";
 import { isLive } from "./assignments.ts";
 import type { Context } from "./context.ts";
 import { key, type SessionRecord, type VNodeRecord } from "./records.ts";
+import { pnodeName } from "./sentences.ts";
 
 const failuresMax = 3;
 
@@ -31,7 +32,11 @@ export async function noteFailure(context: Context, failure: VNodeFailure): Prom
     };
   });
   if (!written || !record) return;
-  events.emit("error", "vnode.failed", `VNode ${vnode} failed on PNode ${pnode}: ${detail}`, { session, vnode, pnode });
+  events.emit("error", "vnode.failed", `VNode ${vnode} failed on PNode ${pnodeName(mirror, pnode)}: ${detail}`, {
+    session,
+    vnode,
+    pnode,
+  });
   if (record.failures.length >= failuresMax)
     await failSession(context, session, `VNode ${vnode} failed on ${failuresMax} PNodes, last with: ${detail}`);
 }

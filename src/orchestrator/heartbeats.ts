@@ -10,6 +10,7 @@ import { repairDamage } from "./damage.ts";
 import { noteFailure } from "./failures.ts";
 import type { MetricPoint, Metrics } from "./metrics.ts";
 import { key, type PNodeRecord, type VNodeRecord } from "./records.ts";
+import { pnodeName } from "./sentences.ts";
 
 const metricsPerHeartbeatMax = 10_000;
 /** A checkpoint that a PNode cannot read is looked at this often. */
@@ -104,7 +105,7 @@ export class Heartbeats {
     const warning = record && contradictedSpeed(record.facts.gflops, observed);
     if (!record || !warning || this.#capacity.observedGflops.has(record.id)) return;
     this.#capacity.observeGflops(record.id, observed);
-    this.#context.events.emit("warn", "pnode.claim", `PNode ${record.id} ${warning}`, { pnode: record.id });
+    this.#context.events.emit("warn", "pnode.claim", `PNode ${record.name} ${warning}`, { pnode: record.id });
     this.#context.tasks.run(`noting a claim of ${record.id}`, () =>
       this.#context.mirror.update<PNodeRecord>(key.pnode(record.id), (current) =>
         current ? { ...current, warnings: [...current.warnings, warning].slice(-5) } : undefined,
@@ -114,11 +115,12 @@ export class Heartbeats {
 
   evidence(attachment: Attachment, evidence: Evidence): void {
     const { name, first, second } = evidence;
+    const called = (pnode: string | undefined) => pnodeName(this.#context.mirror, pnode ?? "?");
     const short = (hash: string | undefined) => `${hash?.slice(0, 12) ?? "?"}…`;
     this.#context.events.emit(
       "error",
       "evidence",
-      `PNode ${attachment.pnode} saw two contents of edge ${name?.edge}, step ${name?.step}: ${short(first?.hash)} from ${first?.pnode} and ${short(second?.hash)} from ${second?.pnode}`,
+      `PNode ${called(attachment.pnode)} saw two contents of edge ${name?.edge}, step ${name?.step}: ${short(first?.hash)} from ${called(first?.pnode)} and ${short(second?.hash)} from ${called(second?.pnode)}`,
       { session: name?.session ?? "", pnode: attachment.pnode, step: Number(name?.step ?? 0n) },
     );
   }

@@ -48,7 +48,7 @@ export class Orphans {
         : undefined,
     );
     if (!written || !record) return;
-    this.#context.events.emit("warn", "pnode.lost", `PNode ${pnode.id} is lost: ${detail}`, { pnode: pnode.id });
+    this.#context.events.emit("warn", "pnode.lost", `PNode ${pnode.name} is lost: ${detail}`, { pnode: pnode.id });
     this.#onLost(record);
   }
 }

@@ -10,6 +10,7 @@ import { balanced } from "./placement/layouts.ts";
 import { spreadOut } from "./placement/spread.ts";
 import type { Decision, FleetNode, Placement, PlacementPlan, Policy, Unplaced } from "./placement/types.ts";
 import { type Unit, unitEdges, unitsOf } from "./placement/units.ts";
+import { threeDigits } from "./sentences.ts";
 
 export function place(plan: PlacementPlan, fleet: Fleet, asked: Policy): Placement {
   const policy = asked.numericsClass === "" ? { ...asked, numericsClass: chooseClass(plan, fleet, asked) } : asked;
@@ -137,8 +138,8 @@ function reasons(fleet: Fleet, policy: Policy, session: string, bins: readonly B
 }
 
 function reasonOf(bin: Bin, unit: Unit, slowest: number, replica: number): string {
-  const speed = `${bin.node.gflops.toPrecision(3)} GFLOP/s`;
-  const stage = `${stageMs(bin).toPrecision(3)} ms a step there, slowest ${slowest.toPrecision(3)} ms`;
+  const speed = `${threeDigits(bin.node.gflops)} GFLOP/s`;
+  const stage = `${threeDigits(stageMs(bin))} ms a step there, slowest ${threeDigits(slowest)} ms`;
   const group = unit.vnodes.length > 1 ? `, with ${unit.vnodes.length - 1} more of its group` : "";
   const copy = replica > 0 ? `copy ${replica + 1}, of another owner; ` : "";
   return `${copy}${speed}, ${stage}${group}`;

@@ -8,6 +8,7 @@ import type { VNodeRecords } from "./line.ts";
 import type { Decision, Placement, PlacementPlan, Policy } from "./placement/types.ts";
 import { place } from "./placement.ts";
 import { key, type Member, type PNodeRecord, type SessionRecord, type VNodeRecord } from "./records.ts";
+import { pnodeName } from "./sentences.ts";
 import { forEachAtOnce } from "./tasks.ts";
 
 const writesAtOnce = 64;
@@ -121,11 +122,11 @@ async function writeMembers(context: Context, seen: VNodeRecord, decisions: read
   if (!written || !record) return;
   for (const member of record.members) {
     if (member.since !== record.epoch) continue;
-    const from = seen.members[0]?.pnode;
+    const from = seen.members[0] && pnodeName(mirror, seen.members[0].pnode);
     events.emit(
       "info",
       "vnode.placed",
-      `VNode ${seen.vnode} goes ${from ? `from ${from} ` : ""}to ${member.pnode}: ${member.reason}`,
+      `VNode ${seen.vnode} goes ${from ? `from ${from} ` : ""}to ${pnodeName(mirror, member.pnode)}: ${member.reason}`,
       {
         session: seen.session,
         vnode: seen.vnode,

@@ -14,6 +14,7 @@ import type { Presence } from "./presence.ts";
 import { key, type PNodeRecord } from "./records.ts";
 import { checkRegister, registered } from "./registration.ts";
 import { afterFailure, afterLeave, afterUptime } from "./reliability.ts";
+import { pnodeName } from "./sentences.ts";
 
 export interface RegistryHooks {
   /** A PNode's loss, leave or arrival may call for placement of these sessions, now. */
@@ -127,10 +128,10 @@ export class Registry {
     events.emit(
       "info",
       "pnode.online",
-      `PNode ${record.id} is here, at ${record.address} (called from ${peer})`,
+      `PNode ${record.name} is here, at ${record.address} (called from ${peer})`,
       about,
     );
-    for (const warning of record.warnings) events.emit("warn", "pnode.claim", `PNode ${record.id} ${warning}`, about);
+    for (const warning of record.warnings) events.emit("warn", "pnode.claim", `PNode ${record.name} ${warning}`, about);
     for (const session of new Set(register.hosted.map((hosted) => hosted.session))) attachment.tellSession(session);
     this.#hooks.onFleetChange(record.id, false);
   }
@@ -143,7 +144,7 @@ export class Registry {
       this.#context.events.emit(
         "warn",
         "pnode.flapping",
-        `PNode ${id} registered ${count} times within a minute: refused for now`,
+        `PNode ${this.#name(id)} registered ${count} times within a minute: refused for now`,
         { pnode: id },
       );
     fail("resource_exhausted", `PNode ${id} registers too often: try again in ${Math.ceil(waitMs / 1000)} s`);
@@ -226,12 +227,16 @@ export class Registry {
     attachment.status = "leaving";
     const { tasks, events } = this.#context;
     const { pnode } = attachment;
-    events.emit("info", "pnode.leaving", `PNode ${pnode} leaves${reason ? `: ${text(reason)}` : ""}`, { pnode });
+    events.emit("info", "pnode.leaving", `PNode ${this.#name(pnode)} leaves${reason ? `: ${text(reason)}` : ""}`, {
+      pnode,
+    });
     tasks.run(`the leave of ${pnode}`, async () => {
       await this.#setStatus(attachment, "leaving");
       await this.#hooks.handOver(pnode);
       await this.#setStatus(attachment, "left");
-      events.emit("info", "pnode.left", `PNode ${pnode} has left, all its VNodes were handed over`, { pnode });
+      events.emit("info", "pnode.left", `PNode ${this.#name(pnode)} has left, all its VNodes were handed over`, {
+        pnode,
+      });
       attachment.tellLeaveGranted();
     });
   }
@@ -273,7 +278,7 @@ export class Registry {
     events.emit(
       "warn",
       "pnode.suspect",
-      `PNode ${attachment.pnode}: its stream broke, lost in ${timings.graceMs} ms unless it is back`,
+      `PNode ${this.#name(attachment.pnode)}: its stream broke, lost in ${timings.graceMs} ms unless it is back`,
       about,
     );
     tasks.after(timings.graceMs, () => this.#declareLost(attachment, "its stream broke"));
@@ -301,7 +306,7 @@ export class Registry {
       const { pnode } = attachment;
       try {
         const lost = await this.#setStatus(attachment, "lost", reason);
-        if (lost) events.emit("warn", "pnode.lost", `PNode ${pnode} is lost: ${reason}`, { pnode });
+        if (lost) events.emit("warn", "pnode.lost", `PNode ${this.#name(pnode)} is lost: ${reason}`, { pnode });
       } catch (thrown) {
         // Without the store nothing can be re-placed either; try again until it is back.
         tasks.after(1_000, () => this.#declareLost(attachment, reason));
@@ -319,6 +324,10 @@ export class Registry {
     if (this.attachments.get(attachment.pnode) !== attachment) return;
     this.attachments.delete(attachment.pnode);
     this.#bySeen.delete(attachment.pnode);
+  }
+
+  #name(pnode: PNodeId): string {
+    return pnodeName(this.#context.mirror, pnode);
   }
 
   #record(attachment: Attachment): PNodeRecord | undefined {

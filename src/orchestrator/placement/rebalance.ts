@@ -2,6 +2,7 @@
 // exceeds the time that moving costs. Moving never changes bits, only speed.
 
 import { place } from "../placement.ts";
+import { threeDigits } from "../sentences.ts";
 import type { Fleet } from "./fleet.ts";
 import type { Decision, PlacementPlan, Policy } from "./types.ts";
 
@@ -33,6 +34,6 @@ export function shouldMove(
   if (savedMs < payback * lostMs) return undefined;
   const decisions = fresh.decisions.filter((decision) => policy.current.get(decision.vnode)?.[0] !== decision.pnode);
   const seconds = Math.round(savedMs / 1000);
-  const reason = `moving ${decisions.length} VNodes shortens a step from ${nowMs.toPrecision(3)} to ${fresh.slowestMs.toPrecision(3)} ms and saves about ${seconds} s`;
+  const reason = `moving ${decisions.length} VNodes shortens a step from ${threeDigits(nowMs)} to ${threeDigits(fresh.slowestMs)} ms and saves about ${seconds} s`;
   return decisions.length > 0 ? { decisions, reason } : undefined;
 }
