@@ -63,6 +63,8 @@ export interface DatasetsOptions {
   readonly world: Pick<World, "clock" | "timers" | "chance">;
   /** Sessions that still need the dataset of this hash. */
   readonly usedBy?: (hash: Sha256) => Promise<readonly string[]> | readonly string[];
+  /** Blobs that something else than a dataset names: they stay when the dataset goes. */
+  readonly named?: () => AsyncIterable<Sha256>;
 }
 
 export interface Datasets {
@@ -82,7 +84,7 @@ export function datasetKey(name: string): string {
   return `dataset/${name}`;
 }
 
-export function openDatasets({ store, blobs, world, usedBy = () => [] }: DatasetsOptions): Datasets {
+export function openDatasets({ store, blobs, world, usedBy = () => [], named }: DatasetsOptions): Datasets {
   const fetchBlob = (hash: Sha256) => blobs.get(hash);
 
   async function manifestOf(hash: Sha256): Promise<Manifest> {
@@ -134,6 +136,7 @@ export function openDatasets({ store, blobs, world, usedBy = () => [] }: Dataset
       garbage.delete(record.hash);
       for (const blob of blobsOf(await manifestOf(record.hash))) garbage.delete(blob.hash);
     }
+    if (named) for await (const blob of named()) garbage.delete(blob);
     for (const blob of garbage) await blobs.delete(blob);
   }
 

@@ -4,6 +4,7 @@
 import { fail } from "../core/errors.ts";
 import { canonicalJson, sha256 } from "../core/hash.ts";
 import { type NetworkId, parseId, type SessionId } from "../core/ids.ts";
+import { sameShape } from "../core/tensor.ts";
 import { type DatasetRecord, datasetKey } from "../data/datasets.ts";
 import { checkDatasetFits } from "../data/fits.ts";
 import { parseManifest } from "../data/manifest.ts";
@@ -103,16 +104,24 @@ async function resolveIdentity({ context }: Parts, settings: SessionSettings, pl
   return identity;
 }
 
-/** The newest states of a session, or a registered model's; the network must have the same VNodes. */
+/** The newest states of a session, or a registered model's; every parameter of the network must be in them. */
 async function initialStates(parts: Parts, from: string, plan: Plan): Promise<Record<string, StoredState> | undefined> {
   if (from === "") return undefined;
-  const { states: found } = await findState(parts, from);
+  const { states: found, definition } = await findState(parts, from);
+  const known = await parts.compiled.plan(definition);
   const states: Record<string, StoredState> = {};
-  for (const { id, parameters } of plan.vnodes) {
-    const state = found[id];
-    if (state) states[id] = state;
-    else if (parameters.length > 0)
-      fail("failed_precondition", `${from} has no state for VNode ${id} of network ${plan.name}: its network differs`);
+  for (const vnode of plan.vnodes) {
+    const state = found[vnode.id];
+    const before = new Map(known.vnodes.find(({ id }) => id === vnode.id)?.parameters.map((one) => [one.name, one]));
+    for (const { name, shape } of vnode.parameters) {
+      const given = state && before.get(name)?.shape;
+      if (!given || !sameShape(given, shape))
+        fail(
+          "failed_precondition",
+          `network ${plan.name} cannot start from ${from}: it needs ${name} [${shape}] for VNode ${vnode.id}, ${given ? `there it is [${given}]` : "which is not there"}`,
+        );
+    }
+    if (state) states[vnode.id] = state;
   }
   return states;
 }

@@ -59,12 +59,18 @@ describe("data and models on the command line", { concurrency: 3 }, () => {
       const settings = ["gpt", "--dataset", "tokens", "--steps", "4", "--batch", "4", "--validate-every", "4"];
       const created = await net.json<SessionJson>("session", "create", ...settings);
       assert.equal(created.status, "created");
+      assert.match(await net.refusal(["dataset", "remove", "tokens"]), /in use by session/);
       const done = await net.json<SessionJson>("session", "start", created.id);
       assert.equal(done.status, "done");
       assert.equal((await net.json<SessionJson>("session", "listen", created.id)).stepRoot, done.stepRoot);
       await net.dcnr("serve", created.id);
-      const answer = await net.json<{ text: string }>("infer", "gpt", "The whale", "--max-tokens", "4");
+      const question = ["The whale", "--max-tokens", "4", "--temperature", "0"];
+      const answer = await net.json<{ text: string }>("infer", "gpt", ...question);
       assert.ok(answer.text.length > 0);
+      await net.dcnr("model", "export", created.id, net.path("gpt"));
+      await net.dcnr("model", "import", net.path("gpt"), "--name", "gpt-back");
+      await net.dcnr("serve", "gpt-back", "--name", "gpt-again");
+      assert.deepEqual(await net.json("infer", "gpt-again", ...question), answer);
     });
 
     it("a vocabulary can be looked at, taken away as a file, and brought back", async () => {
@@ -77,14 +83,28 @@ describe("data and models on the command line", { concurrency: 3 }, () => {
       await net.dcnr("vocab", "delete", "again");
     });
 
-    it("data that does not fit the network is refused before anything starts", async () => {
+    it("data or weights that do not fit the network are refused before anything starts", async () => {
+      const definition = readFileSync(net.path("gpt.yaml"), "utf8").replaceAll("768", "512");
+      writeFileSync(net.path("narrow.yaml"), definition.replace("name: gpt", "name: narrow"));
       writeFileSync(net.path("wide.bin"), Buffer.alloc(4000));
-      await net.dcnr("dataset", "add", "wide", net.path("wide.bin"), "--format", "tokens", "--vocabulary", "301");
+      await Promise.all([
+        net.dcnr("network", "create", net.path("narrow.yaml")),
+        net.dcnr("dataset", "add", "wide", net.path("wide.bin"), "--format", "tokens", "--vocabulary", "301"),
+      ]);
+      const refused = (network: string, ...words: string[]) => net.refusal(["train", network, "--dataset", ...words]);
+      assert.match(await refused("gpt", "wide", "--split", "all"), /vocabulary of 301.*300/);
+      assert.match(await refused("gpt", "text"), /dcnr dataset tokenize/);
       assert.match(
-        await net.refusal(["train", "gpt", "--dataset", "wide", "--split", "all"]),
-        /dataset wide has a vocabulary of 301 tokens, network gpt takes only 300/,
+        await refused("narrow", "tokens", "--from", "gpt"),
+        /cannot start from gpt: it needs ffn_\w+\.\w+ \[/,
       );
-      assert.match(await net.refusal(["train", "gpt", "--dataset", "text"]), /dcnr dataset tokenize text/);
+    });
+
+    it("a dataset that goes takes neither the vocabulary nor the trained model's with it", async () => {
+      await net.dcnr("dataset", "remove", "tokens");
+      assert.match(await net.dcnr("vocab", "export", "small"), /"model"/);
+      await net.dcnr("model", "export", "gpt", net.path("without-data"));
+      assert.ok(existsSync(net.path("without-data/tokenizer.json")));
     });
   });
 

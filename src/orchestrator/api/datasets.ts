@@ -4,10 +4,12 @@ import { fail } from "../../core/errors.ts";
 import { parseSha256, type Sha256 } from "../../core/ids.ts";
 import { type DatasetRecord, openDatasets } from "../../data/datasets.ts";
 import { blobsOf, manifestText, parseManifest } from "../../data/manifest.ts";
+import { openVocabularies } from "../../data/vocabularies.ts";
 import { type Dataset, DatasetService } from "../../protocol/gen/dcnr/v1/data_pb.ts";
 import { type ServedService, service } from "../../protocol/network.ts";
 import type { Parts } from "../parts.ts";
 import type { SessionRecord } from "../records.ts";
+import { listModels } from "../serving/models.ts";
 import { page } from "./pages.ts";
 import { sampleViews, wireType } from "./samples.ts";
 
@@ -17,7 +19,13 @@ const shownSamplesMax = 100;
 
 export function datasetService(parts: Parts): ServedService {
   const { mirror, blobs, world } = parts.context;
-  const datasets = openDatasets({ store: mirror.store, blobs, world, usedBy: (hash) => usersOf(parts, hash) });
+  const datasets = openDatasets({
+    store: mirror.store,
+    blobs,
+    world,
+    usedBy: (hash) => usersOf(parts, hash),
+    named: () => namedElsewhere(parts),
+  });
   return service(DatasetService, {
     grantUpload: async ({ hash: text, bytes }) => {
       const hash = parseSha256(text, "the shard's name");
@@ -64,6 +72,20 @@ function usersOf({ context }: Parts, hash: Sha256): string[] {
     .under<SessionRecord>("session/")
     .filter(({ identity, status }) => identity.dataset === hash && !["done", "failed", "deleted"].includes(status))
     .map(({ id }) => `session ${id}`);
+}
+
+/** Vocabularies are files of their own, and a trained session or model needs its vocabulary after its data is gone. */
+async function* namedElsewhere(parts: Parts): AsyncGenerator<Sha256> {
+  const { mirror, blobs, world } = parts.context;
+  for await (const { hash } of openVocabularies({ store: mirror.store, blobs, world }).list()) yield hash;
+  for (const { tokenizer } of await listModels(parts)) if (tokenizer) yield parseSha256(tokenizer, "the tokenizer");
+  const sessions = mirror.under<SessionRecord>("session/").filter(({ status }) => status !== "deleted");
+  for (const dataset of new Set(sessions.map(({ identity }) => identity.dataset))) {
+    yield dataset;
+    const content = await blobs.get(dataset).catch(() => undefined);
+    const manifest = content && parseManifest(new TextDecoder().decode(content));
+    if (manifest?.kind === "tokens" && manifest.tokenizer) yield manifest.tokenizer;
+  }
 }
 
 function view(record: DatasetRecord): Omit<Dataset, "$typeName" | "$unknown" | "splits" | "fields"> & {
