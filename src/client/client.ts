@@ -213,9 +213,12 @@ export class Client {
   }
 
   readonly models = {
-    serve: async (source: string, options: { name?: string; replicas?: number } = {}): Promise<Model> => {
+    serve: async (
+      source: string,
+      options: { name?: string; replicas?: number; spread?: number } = {},
+    ): Promise<Model> => {
       const method = InferenceService.method.serveModel;
-      const request = { source, name: options.name ?? "", replicas: options.replicas ?? 1 };
+      const request = { source, name: "", replicas: 1, ...options };
       return (await this.network.call(this.address, method, request)).model!;
     },
     register: async (model: {

@@ -13,7 +13,7 @@ import type { BlobStore } from "../store/blob-store.ts";
 import type { StateStore } from "../store/state-store.ts";
 import { datasetService } from "./api/datasets.ts";
 import { fleetService } from "./api/fleet.ts";
-import { inferenceService } from "./api/inference.ts";
+import { inferenceScopes, inferenceService } from "./api/inference.ts";
 import { networkService } from "./api/networks.ts";
 import { pnodeService } from "./api/pnodes.ts";
 import { sessionService } from "./api/sessions.ts";
@@ -120,7 +120,7 @@ export async function startOrchestrator(
     ...[networkService, sessionService, datasetService, vocabularyService].map((make) =>
       protect(make(parts), keys, "train"),
     ),
-    protect(inferenceService(parts, gateway, keys), keys, "generate"),
+    protect(inferenceService(parts, gateway, keys), keys, "generate", inferenceScopes),
   ];
   const blobHttp = blobHttpHandler(blobs);
   const openAi = openAiHandler({ world, generator: gateway, keys });

@@ -117,6 +117,7 @@ class HostingNode implements PNode, Directory {
     this.#orchestrators = orchestrators;
     const resolver = new Resolver(orchestrators, world, tasks, signal);
     resolver.onLine = (session, line, turn) => this.#lineAdvanced(session, line, turn);
+    resolver.onMoved = (session) => this.#servings.moved(session);
     this.#resolver = resolver;
     this.#retention = new Retention({
       memoryBytesMax: this.#bounds.retainedBytesMax,
@@ -304,7 +305,7 @@ class HostingNode implements PNode, Directory {
 
   #sessionUpdate(update: SessionUpdate): void {
     const session = update.session as SessionId;
-    if (this.#resolver.update(session, update.locations, update.revision)) this.#servings.moved(session);
+    this.#resolver.update(session, update.locations, update.revision);
     this.#exchange.prune();
     this.#lineAdvanced(session, Number(update.line), Number(update.turn));
     for (const host of this.#hosts.values())

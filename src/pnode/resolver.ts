@@ -31,6 +31,8 @@ export class Resolver {
   readonly #refreshing = new Set<SessionId>();
   /** Hears of the line that came with an answer. */
   onLine: (session: SessionId, line: number, turn: number) => void = () => {};
+  /** Hears when some VNode of a session has another owner than before. */
+  onMoved: (session: SessionId) => void = () => {};
 
   constructor(orchestrators: Orchestrators, world: World, tasks: Tasks, signal: AbortSignal) {
     this.#orchestrators = orchestrators;
@@ -61,11 +63,10 @@ export class Resolver {
     return found;
   }
 
-  /** True if some VNode has another owner than before. */
-  update(session: SessionId, locations: readonly ProtoLocation[], revision: bigint): boolean {
+  update(session: SessionId, locations: readonly ProtoLocation[], revision: bigint): void {
     const known = this.#sessions.get(session) ?? { revision: -1n, vnodes: new Map() };
     this.#sessions.set(session, known);
-    if (revision < known.revision) return false;
+    if (revision < known.revision) return;
     known.revision = revision;
     const before = new Map(known.vnodes);
     // The list is whole: who is not in it is nowhere.
@@ -76,7 +77,8 @@ export class Resolver {
         .sort((a, b) => a.replica - b.replica);
       known.vnodes.set(vnode, next);
     }
-    return [...known.vnodes].some(([vnode, next]) => before.get(vnode)?.[0]?.epoch !== next[0]?.epoch);
+    if ([...known.vnodes].some(([vnode, next]) => before.get(vnode)?.[0]?.epoch !== next[0]?.epoch))
+      this.onMoved(session);
   }
 
   forget(session: SessionId): void {

@@ -18,10 +18,16 @@ export function hashOfWire(tensor: WireTensor): string {
   return sha256(`${tensor.dtype}[${tensor.shape}]`, tensor.bytes);
 }
 
-/** Rounds to the wire's type and seals. The result owns its bytes. `what` names the place in errors. */
+/** Rounds to the wire's type. The result owns its bytes. `what` names the place in errors. */
+export function pack(tensor: Tensor, wire: WireType, what: string): WireTensor {
+  const packed = { dtype: wire, shape: tensor.shape, bytes: encode(tensor, wire, what) };
+  if (!isFinite16(packed)) fail("out_of_range", `${what} does not fit ${wire}: use bfloat16 or float32 there`);
+  return packed;
+}
+
+/** What is named by its hash as well, since somebody may have to compare it. */
 export function seal(tensor: Tensor, wire: WireType, what: string): Sealed<WireTensor> {
-  const payload = { dtype: wire, shape: tensor.shape, bytes: encode(tensor, wire, what) };
-  if (!isFinite16(payload)) fail("out_of_range", `${what} does not fit ${wire}: use bfloat16 or float32 there`);
+  const payload = pack(tensor, wire, what);
   return { hash: hashOfWire(payload), payload };
 }
 

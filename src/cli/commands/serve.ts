@@ -11,13 +11,14 @@ export const command: Command = {
     ...connectionOptions,
     name: { type: "string", value: "NAME", summary: "name of the model (default: the network's)" },
     replicas: { type: "number", summary: "copies of the model to balance requests over", default: 1 },
+    spread: { type: "number", summary: "PNodes to use at least; 1: as many as make it fast", default: 1 },
   },
   examples: ["dcnr serve gpt-demo-3f2a9c1b7d04", "dcnr serve my-import --name assistant --replicas 2"],
   run: (context) =>
     withClient(context, async (client) => {
       const { flags, out } = context;
       const name = flags.optionalText("name");
-      const options = { replicas: flags.number("replicas"), ...(name ? { name } : {}) };
+      const options = { replicas: flags.number("replicas"), spread: flags.number("spread"), ...(name ? { name } : {}) };
       const model = await client.models.serve(context.arguments[0] ?? "", options);
       if (flags.is("json")) return void out.json(model);
       showModels(out, [model]);

@@ -2,24 +2,17 @@
 
 import { fail } from "../../core/errors.ts";
 import { parseSha256 } from "../../core/ids.ts";
-import { isLive } from "../assignments.ts";
 import { type DatasetRecord, datasetKey } from "../../data/datasets.ts";
 import { parseManifest } from "../../data/manifest.ts";
 import { InferenceService } from "../../protocol/gen/dcnr/v1/inference_pb.ts";
 import { type ServedService, service } from "../../protocol/network.ts";
+import { isLive } from "../assignments.ts";
 import type { Parts } from "../parts.ts";
 import { key, type SessionRecord, type StoredState } from "../records.ts";
 import type { Gateway } from "../serving/gateway.ts";
 import type { ApiKeys, KeyRecord, Scope } from "../serving/keys.ts";
-import {
-  findModel,
-  findState,
-  listModels,
-  type ModelRecord,
-  registerModel,
-  serveModel,
-  stopModel,
-} from "../serving/models.ts";
+import { findModel, findState, listModels, type ModelRecord, registerModel } from "../serving/models.ts";
+import { serveModel, stopModel } from "../serving/serve.ts";
 import { maxTokensDefault } from "../serving/text.ts";
 import { samplesAsTensor } from "./samples.ts";
 
@@ -83,7 +76,8 @@ export function inferenceService(parts: Parts, gateway: Gateway, keys: ApiKeys):
       const model = await findModel(parts, name);
       const which = { split, start: Number(start), count: Math.max(1, count), context: model.context };
       const given = dataset === "" ? inputs : { inputs: await referenced(parts, dataset, which) };
-      return gateway.forward(model, given, signal);
+      const { outputs } = await gateway.forward(model, given, signal);
+      return { outputs };
     },
     createApiKey: async ({ name, scopes, requestsPerMinute }) => {
       const { key: made, secret } = await keys.create(name, scopes, requestsPerMinute);
@@ -145,7 +139,5 @@ function statusOf(parts: Parts, sessions: readonly SessionRecord[]): { status: s
   const waiting = live.find((session) => session.status === "waiting");
   if (waiting) return { status: "waiting", reason: waiting.reason };
   const failed = sessions.find((session) => session.status === "failed");
-  return live.length === 0 && failed
-    ? { status: "failed", reason: failed.reason }
-    : { status: "placing", reason: "" };
+  return live.length === 0 && failed ? { status: "failed", reason: failed.reason } : { status: "placing", reason: "" };
 }

@@ -28,3 +28,12 @@ export async function* answerText(
     if (end) return;
   }
 }
+
+/** For models without a tokenizer. */
+export async function* bareTokens(batches: AsyncIterable<TokenBatch>, promptTokens: number): AsyncGenerator<TextPiece> {
+  let generatedTokens = 0;
+  for await (const { tokens, finish } of batches) {
+    generatedTokens += tokens.length;
+    yield { text: "", tokens, promptTokens, generatedTokens, ...(finish ? { finish } : {}) };
+  }
+}

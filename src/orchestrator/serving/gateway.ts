@@ -1,19 +1,26 @@
 // From text to an answer: tokens go to the PNode beside the model's head and come back as they are chosen. If that
 // PNode is lost, the next one repeats what was sent and goes on; the reader notices a pause at most.
 
-import { DcnrError, fail, hasCode } from "../../core/errors.ts";
+import { fail, hasCode } from "../../core/errors.ts";
 import { parseSha256, type SessionId } from "../../core/ids.ts";
 import { sleep } from "../../core/world.ts";
 import { loadTokenizer } from "../../data/bpe/json.ts";
 import type { Tokenizer } from "../../data/bpe/tokenizer.ts";
-import { generationHead } from "../../network/generation.ts";
-import { ServingService } from "../../protocol/gen/dcnr/v1/serving_pb.ts";
-import type { Network } from "../../protocol/network.ts";
+import { type ForwardTensorsResponse, ServingService } from "../../protocol/gen/dcnr/v1/serving_pb.ts";
+import type { Network, RequestInit } from "../../protocol/network.ts";
 import type { Parts } from "../parts.ts";
-import { key, type SessionRecord } from "../records.ts";
-import { answerText, type TokenBatch } from "./answer.ts";
+import { answerText, bareTokens, type TokenBatch } from "./answer.ts";
 import { findModel, listModels, type ModelRecord } from "./models.ts";
-import type { ServedModel, TextGenerator, TextPiece, TextRequest } from "./text.ts";
+import { Replicas } from "./replicas.ts";
+import {
+  maxTokensMax,
+  type ServedModel,
+  stopWordLengthMax,
+  stopWordsMax,
+  type TextGenerator,
+  type TextPiece,
+  type TextRequest,
+} from "./text.ts";
 
 /** How long an answer waits for a lost PNode to be replaced, or a model to be placed. */
 const patienceMs = 60_000;
@@ -21,22 +28,26 @@ const retryMs = 150;
 const endWords = ["<|endoftext|>", "</s>", "<|im_end|>", "<|eot_id|>", "<|end_of_text|>"];
 const tokenizersKept = 8;
 
+type Forward = RequestInit<typeof ServingService.method.forwardTensors>;
+type Tokens = RequestInit<typeof ServingService.method.generateTokens>;
+
 export class Gateway implements TextGenerator {
   readonly #parts: Parts;
   readonly #network: Network;
+  readonly #replicas: Replicas;
   readonly #tokenizers = new Map<string, Promise<Tokenizer>>();
-  readonly #inFlight = new Map<SessionId, number>();
 
   constructor(parts: Parts, network: Network) {
     this.#parts = parts;
     this.#network = network;
+    this.#replicas = new Replicas(parts);
   }
 
   async models(): Promise<ServedModel[]> {
     const served = (await listModels(this.#parts)).filter((model) => model.sessions.length > 0 && model.context > 0);
     return Promise.all(
       served.map(async ({ name, createdWallMs, context, tokenizer }) => {
-        const known = tokenizer ? await this.#tokenizer(tokenizer) : undefined;
+        const known = tokenizer ? await this.#tokenizer(tokenizer).catch(() => undefined) : undefined;
         const chatStyle = known?.idOf("<|im_start|>") === undefined ? "plain" : "chatml";
         return { name, createdWallMs, context, chatStyle };
       }),
@@ -44,117 +55,83 @@ export class Gateway implements TextGenerator {
   }
 
   async *generate(request: TextRequest, signal: AbortSignal): AsyncGenerator<TextPiece> {
+    checkLimits(request);
     const model = await findModel(this.#parts, request.model);
-    if (model.sessions.length === 0)
-      fail("failed_precondition", `model ${model.name} is not served: dcnr serve ${model.name}`);
     if (model.context === 0) fail("failed_precondition", `model ${model.name} does not generate text`);
     const tokenizer = model.tokenizer ? await this.#tokenizer(model.tokenizer) : undefined;
-    const prompt = this.#encode(request, model, tokenizer);
-    const tokens = this.#tokens(model, request, prompt, tokenizer, signal);
+    const prompt = encode(request, model, tokenizer);
+    const endTokens = endWords.flatMap((word) => tokenizer?.idOf(word) ?? []);
+    const { seed, ...sampling } = request.sampling;
+    const wanted = {
+      prompt: [...prompt],
+      maxTokens: request.maxTokens,
+      sampling: { ...sampling, seed: BigInt(seed) },
+      endTokens,
+    };
+    const tokens = this.#tokens(model, wanted, signal);
     if (tokenizer) yield* answerText(tokens, tokenizer, request.stop, prompt.length);
     else yield* bareTokens(tokens, prompt.length);
   }
 
-  #encode({ prompt }: TextRequest, model: ModelRecord, tokenizer: Tokenizer | undefined): number[] {
-    if (typeof prompt === "string" && !tokenizer)
-      fail("failed_precondition", `model ${model.name} has no tokenizer: send token ids instead of text`);
-    const ids =
-      typeof prompt === "string" ? [...(tokenizer as Tokenizer).encode(prompt, { addSpecial: true })] : [...prompt];
-    const bad = ids.find((id) => id < 0 || (model.vocabulary > 0 && id >= model.vocabulary));
-    if (bad !== undefined)
-      fail("invalid_argument", `token ${bad} is outside the model's vocabulary of ${model.vocabulary}`);
-    if (ids.length === 0) fail("invalid_argument", "the prompt is empty");
-    if (ids.length >= model.context)
-      fail(
-        "invalid_argument",
-        `the prompt has ${ids.length} tokens, model ${model.name} takes at most ${model.context - 1}: shorten it`,
-      );
-    return ids;
-  }
-
-  async *#tokens(
-    model: ModelRecord,
-    request: TextRequest,
-    prompt: readonly number[],
-    tokenizer: Tokenizer | undefined,
-    signal: AbortSignal,
-  ): AsyncGenerator<TokenBatch> {
+  /** One replica answers from beginning to end, whichever PNodes come and go. */
+  async *#tokens(model: ModelRecord, wanted: Tokens, signal: AbortSignal): AsyncGenerator<TokenBatch> {
     const { world } = this.#parts.context;
     const sent: number[] = [];
-    const session = this.#leastLoaded(model.sessions);
-    const id = Buffer.from(world.chance.bytes(9)).toString("base64url");
-    const endTokens = endWords.flatMap((word) => tokenizer?.idOf(word) ?? []);
-    const { seed, ...sampling } = request.sampling;
-    this.#count(session, 1);
-    try {
-      for (let deadlineMs = world.clock.monotonicMs() + patienceMs; ; ) {
-        const address = await this.#headAddress(session);
-        try {
-          if (address === undefined) throw new DcnrError("unavailable", `model ${model.name} is being placed`);
-          const call = this.#network.watch(
-            address,
-            ServingService.method.generateTokens,
-            {
-              session,
-              request: id,
-              prompt: [...prompt],
-              sent,
-              maxTokens: request.maxTokens,
-              sampling: { ...sampling, seed: BigInt(seed) },
-              endTokens,
-            },
-            { signal },
-          );
-          for await (const { tokens, finish } of call) {
-            sent.push(...tokens);
-            deadlineMs = world.clock.monotonicMs() + patienceMs;
-            yield { tokens, ...(finish === "stop" || finish === "length" ? { finish } : {}) };
-            if (finish) return;
-          }
-          if (signal.aborted) return;
-          throw new DcnrError("unavailable", `the answer of model ${model.name} broke off`);
-        } catch (error) {
-          if (!hasCode(error, "unavailable") && !hasCode(error, "cancelled") && !hasCode(error, "internal"))
-            throw error;
-          if (signal.aborted) return;
-          if (world.clock.monotonicMs() > deadlineMs) throw error;
-          await sleep(world.timers, retryMs, signal);
+    const full = new Set<SessionId>();
+    let deadlineMs = world.clock.monotonicMs() + patienceMs;
+    for (let session = this.#replicas.choose(model, full); ; ) {
+      const release = this.#replicas.occupy(session);
+      const stop = new AbortController();
+      const abort = () => stop.abort();
+      signal.addEventListener("abort", abort, { once: true });
+      try {
+        const address = await this.#replicas.head(model, session);
+        const request = { ...wanted, session, sent };
+        const method = ServingService.method.generateTokens;
+        for await (const { tokens, finish } of this.#network.watch(address, method, request, { signal: stop.signal })) {
+          sent.push(...tokens);
+          deadlineMs = world.clock.monotonicMs() + patienceMs;
+          yield { tokens, ...(finish === "stop" || finish === "length" ? { finish } : {}) };
+          if (finish) return;
         }
+        if (!signal.aborted) fail("unavailable", `the answer of model ${model.name} broke off`);
+      } catch (error) {
+        if (signal.aborted) return;
+        if (hasCode(error, "resource_exhausted") && sent.length === 0 && full.size + 1 < model.sessions.length) {
+          session = this.#replicas.choose(model, full.add(session));
+          continue;
+        }
+        if (!isPassing(error) || world.clock.monotonicMs() > deadlineMs) throw error;
+      } finally {
+        signal.removeEventListener("abort", abort);
+        // A reader who stops early must not leave the PNode computing for nobody.
+        stop.abort();
+        release();
       }
-    } finally {
-      this.#count(session, -1);
+      if (signal.aborted) return;
+      await sleep(world.timers, retryMs, signal);
     }
   }
 
-  /** Of two drawn at random the one with less to do: nearly as good as knowing all loads, and never a stampede. */
-  #leastLoaded(sessions: readonly SessionId[]): SessionId {
-    const { chance } = this.#parts.context.world;
-    const draw = () => sessions[Math.floor(chance.uniform() * sessions.length)] as SessionId;
-    const [a, b] = [draw(), draw()];
-    return (this.#inFlight.get(a) ?? 0) <= (this.#inFlight.get(b) ?? 0) ? a : b;
-  }
-
-  #count(session: SessionId, change: number): void {
-    const count = (this.#inFlight.get(session) ?? 0) + change;
-    if (count > 0) this.#inFlight.set(session, count);
-    else this.#inFlight.delete(session);
-  }
-
-  async #headAddress(id: SessionId): Promise<string | undefined> {
-    const session = this.#parts.context.mirror.get<SessionRecord>(key.session(id));
-    if (!session) return undefined;
-    const plan = await this.#parts.compiled.plan(session.identity.definition);
-    const { vnode } = generationHead(plan);
-    return this.#parts.assignments.locations(session, new Set([vnode]))[0]?.address;
-  }
-
-  async forward(model: ModelRecord, inputs: Parameters<Network["call"]>[2]): Promise<unknown> {
-    const session =
-      model.sessions[0] ?? fail("failed_precondition", `model ${model.name} is not served: dcnr serve ${model.name}`);
-    const address =
-      (await this.#headAddress(session)) ?? fail("unavailable", `model ${model.name} is being placed: try again`);
-    const method = ServingService.method.forwardTensors;
-    return this.#network.call(address, method, { session, inputs } as never, { timeoutMs: patienceMs });
+  async forward(model: ModelRecord, inputs: Forward["inputs"], signal: AbortSignal): Promise<ForwardTensorsResponse> {
+    const { world } = this.#parts.context;
+    const deadlineMs = world.clock.monotonicMs() + patienceMs;
+    const session = this.#replicas.choose(model);
+    const release = this.#replicas.occupy(session);
+    try {
+      for (;;) {
+        try {
+          const address = await this.#replicas.head(model, session);
+          const method = ServingService.method.forwardTensors;
+          return await this.#network.call(address, method, { session, inputs }, { timeoutMs: patienceMs, signal });
+        } catch (error) {
+          if (!isPassing(error) || signal.aborted || world.clock.monotonicMs() > deadlineMs) throw error;
+        }
+        await sleep(world.timers, retryMs, signal);
+      }
+    } finally {
+      release();
+    }
   }
 
   #tokenizer(hash: string): Promise<Tokenizer> {
@@ -170,10 +147,34 @@ export class Gateway implements TextGenerator {
   }
 }
 
-async function* bareTokens(batches: AsyncIterable<TokenBatch>, promptTokens: number): AsyncGenerator<TextPiece> {
-  let generatedTokens = 0;
-  for await (const { tokens, finish } of batches) {
-    generatedTokens += tokens.length;
-    yield { text: "", tokens, promptTokens, generatedTokens, ...(finish ? { finish } : {}) };
-  }
+/** A PNode died, a stream broke, a new owner still loads: worth another try. */
+function isPassing(error: unknown): boolean {
+  return hasCode(error, "unavailable") || hasCode(error, "cancelled") || hasCode(error, "internal");
+}
+
+function checkLimits({ maxTokens, stop }: TextRequest): void {
+  if (maxTokens > maxTokensMax)
+    fail("invalid_argument", `max_tokens is ${maxTokens}, at most ${maxTokensMax} are allowed`);
+  // Chats add a few words of their own.
+  if (stop.length > 2 * stopWordsMax || stop.some((word) => word.length > stopWordLengthMax))
+    fail("invalid_argument", `at most ${stopWordsMax} stop words of ${stopWordLengthMax} characters are taken`);
+}
+
+function encode({ prompt }: TextRequest, model: ModelRecord, tokenizer: Tokenizer | undefined): readonly number[] {
+  const ids = typeof prompt === "string" ? textIds(prompt, model, tokenizer) : prompt;
+  const bad = ids.find((id) => id < 0 || (model.vocabulary > 0 && id >= model.vocabulary));
+  if (bad !== undefined)
+    fail("invalid_argument", `token ${bad} is outside the model's vocabulary of ${model.vocabulary}`);
+  if (ids.length === 0) fail("invalid_argument", "the prompt is empty");
+  if (ids.length >= model.context)
+    fail(
+      "invalid_argument",
+      `the prompt has ${ids.length} tokens, model ${model.name} takes at most ${model.context - 1}: shorten it`,
+    );
+  return ids;
+}
+
+function textIds(prompt: string, model: ModelRecord, tokenizer: Tokenizer | undefined): number[] {
+  if (!tokenizer) fail("failed_precondition", `model ${model.name} has no tokenizer: send token ids instead of text`);
+  return [...tokenizer.encode(prompt, { addSpecial: true })];
 }

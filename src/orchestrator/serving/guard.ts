@@ -8,12 +8,18 @@ type AnyHandler = (request: unknown, context: CallContext) => unknown;
 
 const reading = /^(get|list|watch|show)/;
 
-export function guarded(served: ServedService, keys: ApiKeys, scope: Scope): ServedService {
+/** `exceptions`: methods that need another scope, readers among them. */
+export function guarded(
+  served: ServedService,
+  keys: ApiKeys,
+  scope: Scope,
+  exceptions: Readonly<Record<string, Scope>> = {},
+): ServedService {
   const handlers = Object.fromEntries(
-    Object.entries(served.handlers).map(([name, handler]) => [
-      name,
-      reading.test(name) ? handler : checked(handler as AnyHandler, keys, scope, streams(served, name)),
-    ]),
+    Object.entries(served.handlers).map(([name, handler]) => {
+      const needed = exceptions[name] ?? (reading.test(name) ? undefined : scope);
+      return [name, needed ? checked(handler as AnyHandler, keys, needed, streams(served, name)) : handler];
+    }),
   );
   return { descriptor: served.descriptor, handlers };
 }

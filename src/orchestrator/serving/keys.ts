@@ -23,6 +23,8 @@ export interface KeyRecord {
 const prefix = "key/";
 /** Keys change rarely; a deleted one works this much longer at most. */
 const cacheMs = 5_000;
+/** Callers may invent keys; what is remembered of them stays small. */
+const cachedMax = 10_000;
 
 export class ApiKeys {
   readonly #store: StateStore;
@@ -73,6 +75,7 @@ export class ApiKeys {
     if (!item) fail("not_found", `there is no key ${id}: see dcnr key list`);
     await this.#store.delete(item.key, item.version);
     this.#cache.delete(id);
+    this.#buckets.delete(id);
   }
 
   /** Lets the caller in or fails with what is missing. `authorization` is the header as it came. */
@@ -103,6 +106,7 @@ export class ApiKeys {
     if (cached && nowMs - cached.readMs < cacheMs) return cached.record;
     const item = await this.#store.get(prefix + id);
     const record = item ? (JSON.parse(item.value) as KeyRecord) : undefined;
+    if (this.#cache.size >= cachedMax) this.#cache.clear();
     this.#cache.set(id, { record, readMs: nowMs });
     return record;
   }

@@ -1,18 +1,14 @@
-// Models: trained states under a name, and the sessions that serve them. Serving is a session like any other to
-// placement and recovery; only its PNodes answer instead of learning.
+// Models: trained states under a name. Which sessions serve them is serve.ts's affair.
 
 import { fail } from "../../core/errors.ts";
 import { sha256 } from "../../core/hash.ts";
-import { type NetworkId, parseId, parseSha256, type SessionId, type Sha256 } from "../../core/ids.ts";
+import { parseId, parseSha256, type SessionId, type Sha256 } from "../../core/ids.ts";
 import { parseManifest } from "../../data/manifest.ts";
 import { compileText } from "../../network/compile.ts";
 import type { Plan } from "../../network/plan.ts";
-import { operatorSet } from "../../network/session.ts";
-import type { Requirements } from "../../protocol/gen/dcnr/v1/session_pb.ts";
 import { listItems } from "../../store/update.ts";
 import type { Parts } from "../parts.ts";
-import { key, type SessionRecord, type SessionRequirements, type StoredState, type VNodeRecord } from "../records.ts";
-import { requirementsOf } from "../settings.ts";
+import { key, type SessionRecord, type StoredState, type VNodeRecord } from "../records.ts";
 
 export interface ModelRecord {
   readonly name: string;
@@ -40,7 +36,6 @@ export interface TrainedState {
 }
 
 export const modelPrefix = "model/";
-const replicasMax = 8;
 
 export async function listModels({ context }: Parts): Promise<ModelRecord[]> {
   const models: ModelRecord[] = [];
@@ -132,7 +127,7 @@ export async function registerModel(
   return record as ModelRecord;
 }
 
-function factsOf(plan: Plan): Pick<ModelRecord, "parameters" | "context" | "vocabulary"> {
+export function factsOf(plan: Plan): Pick<ModelRecord, "parameters" | "context" | "vocabulary"> {
   const parameters = plan.vnodes.flatMap((vnode) => vnode.parameters);
   const isText = plan.inputs?.wire === "int32" && plan.inputs.shape.length === 1;
   return {
@@ -140,120 +135,4 @@ function factsOf(plan: Plan): Pick<ModelRecord, "parameters" | "context" | "voca
     context: isText ? (plan.inputs?.shape[0] ?? 0) : 0,
     vocabulary: plan.inputs?.below ?? 0,
   };
-}
-
-export async function serveModel(
-  parts: Parts,
-  request: { name: string; source: string; replicas: number; requirements?: Requirements | undefined },
-): Promise<ModelRecord> {
-  const { mirror, world, events } = parts.context;
-  const trained = await findState(parts, request.source);
-  const plan = await parts.compiled.plan(trained.definition);
-  const name = parseId<string>(request.name || trained.network, "the model's name");
-  await refuseImportedName(parts, name, request.source);
-  const replicas = Math.min(replicasMax, Math.max(1, request.replicas));
-  const sessions = Array.from({ length: replicas }, (_, index) => servingId(name, trained, index));
-  const requirements = requirementsOf({ requirements: request.requirements } as Parameters<typeof requirementsOf>[0]);
-  for (const id of sessions) await startServing(parts, id, name, plan, trained, requirements);
-  const { record } = await mirror.update<ModelRecord>(key.model(name), (current) => {
-    if (current?.source === "import" && request.source === name) return { ...current, sessions };
-    const fresh = { name, source: request.source, network: trained.network, createdWallMs: world.clock.wallMs() };
-    const { definition, states, tokenizer } = trained;
-    return { ...(current ?? fresh), definition, states, tokenizer, ...factsOf(plan), source: request.source, sessions };
-  });
-  events.emit("info", "model.serving", `model ${name} serves the state of ${request.source} at step ${trained.step}`);
-  return record as ModelRecord;
-}
-
-/** What was imported under a name is not replaced by serving something else under it. */
-async function refuseImportedName({ context }: Parts, name: string, source: string): Promise<void> {
-  const known = name === source ? undefined : await context.mirror.read<ModelRecord>(key.model(name));
-  if (known?.source === "import")
-    fail("already_exists", `there is an imported model "${name}": serve ${source} under another name with --name`);
-}
-
-function servingId(name: string, { states, definition }: TrainedState, index: number): SessionId {
-  const hash = sha256(
-    definition,
-    ...Object.entries(states).map(([vnode, { hash: state }]) => `${vnode}=${state}`),
-    String(index),
-  );
-  return `serve-${name}-${hash.slice(0, 12)}` as SessionId;
-}
-
-async function startServing(
-  { context, controller }: Parts,
-  id: SessionId,
-  model: string,
-  plan: Plan,
-  trained: TrainedState,
-  requirements: SessionRequirements,
-): Promise<void> {
-  const nowMs = context.world.clock.wallMs();
-  const wanted: SessionRecord = {
-    id,
-    network: trained.network as NetworkId,
-    dataset: "",
-    identity: servingIdentity(trained),
-    policy: { checkpointEvery: 1, replicas: 1 },
-    requirements,
-    status: "running",
-    reason: "",
-    vnodes: plan.vnodes.map((vnode) => vnode.id),
-    line: 0,
-    lineBefore: 0,
-    stepRoot: "",
-    numericsClass: "",
-    createdWallMs: nowMs,
-    startedWallMs: nowMs,
-    endedWallMs: 0,
-    ranMs: 0,
-    initialStates: trained.states,
-    serving: { model },
-  };
-  await context.mirror.update<SessionRecord>(key.session(id), (current) =>
-    current?.status === "running" || current?.status === "waiting" ? undefined : wanted,
-  );
-  controller.touch(id, true);
-}
-
-/** Placement asks for a batch and steps; an answer is one sample, and there is no last one. */
-function servingIdentity({ definition, numerics }: TrainedState): SessionRecord["identity"] {
-  return {
-    definition,
-    dataset: sha256(""),
-    split: "",
-    validationSplit: "",
-    steps: Number.MAX_SAFE_INTEGER,
-    batch: 1,
-    microbatches: 1,
-    seed: 0,
-    numerics,
-    operatorSet,
-    learningRate: { schedule: "constant", base: 0, warmupSteps: 0, finalShare: 0 },
-    clipNorm: 0,
-    validateEvery: 0,
-    validationMicrobatches: 0,
-    initialState: "",
-  };
-}
-
-export async function stopModel(parts: Parts, name: string, forget: boolean): Promise<void> {
-  const model = await findModel(parts, name);
-  const { mirror, events } = parts.context;
-  for (const id of model.sessions) {
-    await mirror.update<SessionRecord>(key.session(id), (current) =>
-      current && current.status !== "suspended" ? { ...current, status: "suspended", reason: "" } : undefined,
-    );
-    parts.controller.touch(id, true);
-  }
-  // An imported model stays to be served again; one made from a session goes with it.
-  if (forget || model.source !== "import") {
-    await mirror.remove(key.model(name));
-    parts.garbage.add(Object.values(model.states).map(({ hash }) => hash));
-  } else
-    await mirror.update<ModelRecord>(key.model(name), (current) =>
-      current ? { ...current, sessions: [] } : undefined,
-    );
-  events.emit("info", "model.stopped", `model ${name} is no longer served`);
 }

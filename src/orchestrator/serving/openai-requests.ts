@@ -3,6 +3,7 @@
 import { fail } from "../../core/errors.ts";
 import {
   maxTokensDefault,
+  maxTokensMax,
   type SamplingSettings,
   type ServedModel,
   stopWordLengthMax,
@@ -10,8 +11,6 @@ import {
   type TextRequest,
 } from "./text.ts";
 
-/** A million tokens would occupy a small network for hours; longer answers are asked for again. */
-const maxTokensMax = 65_536;
 const messagesMax = 1_000;
 
 export interface CompletionRequest {

@@ -45,5 +45,7 @@ export interface TextGenerator {
 
 /** What a request gets that asks for nothing. */
 export const maxTokensDefault = 128;
+/** A million tokens would occupy a small network for hours; longer answers are asked for again. */
+export const maxTokensMax = 65_536;
 export const stopWordsMax = 8;
 export const stopWordLengthMax = 256;

@@ -1,14 +1,14 @@
 // Decides what runs next in a served network, beside its head: new requests get a pass for their whole prompt, all
-// others that wait for a token share a pass. If part of the network is lost, passes are repeated in the shapes they
-// first had, with the tokens that are known already; what was sent never changes.
+// others whose next token is known share a pass. If part of the network is lost, passes are repeated in the shapes
+// they first had, with the tokens that are known already; what was sent never changes.
 
-import { DcnrError } from "../../core/errors.ts";
+import { DcnrError, fail } from "../../core/errors.ts";
 import type { Cancel, World } from "../../core/world.ts";
 import { type SamplingSettings, sampleToken } from "../../models/sampling.ts";
-import type { Pass, PassRow } from "./pass.ts";
+import { AnswerQueue, type TokenAnswer } from "./answer-queue.ts";
+import { type Pass, type PassRow, rowsMax } from "./pass.ts";
 
 export interface TokenRequest {
-  readonly id: string;
   readonly prompt: readonly number[];
   /** Tokens that an earlier conductor has sent: repeated, not chosen again. */
   readonly sent: readonly number[];
@@ -17,158 +17,162 @@ export interface TokenRequest {
   readonly endTokens: ReadonlySet<number>;
 }
 
-export interface TokenAnswer {
-  readonly tokens: readonly number[];
-  readonly finish?: "stop" | "length";
-}
-
 export interface ConductorOptions {
   readonly pnode: string;
+  /** Of the head's ownership. */
+  readonly epoch: number;
+  /** Positions that prompt and answer must fit into. */
   readonly context: number;
   readonly world: World;
   /** Sends token ids to the VNodes that take them. */
   readonly feed: (pass: Pass, ids: Int32Array, tokens: number) => void;
 }
 
-/** Rows of one pass; more would make each of them wait too long. */
-const rowsMax = 16;
 const waitingMax = 128;
-/** Several passes keep several PNodes busy; each request is in one of them at most. */
+/** Answers that were begun elsewhere come in even when nobody else may. */
+const continuedMax = 2 * waitingMax;
+/** Several passes keep several PNodes busy. */
 const passesInFlightMax = 2;
-/** A pass that takes longer is taken for lost. */
-const stallMs = 20_000;
+/** Repeated passes wait for no token: more of them hide the way between PNodes. */
+const repeatsInFlightMax = 8;
+/** Few shapes mean few graphs; what is missing is filled with ghosts. */
+const batchSizes = [1, 2, 3, 4, 6, 8, 12, rowsMax];
+/** A pass that takes longer is taken for lost; each time it happens the next one gets twice as long. */
+const stallMsMin = 30_000;
+/** So long without any result, nobody is kept waiting. */
+const giveUpMs = 180_000;
 const resetPauseMsMin = 25;
 const resetPauseMsMax = 800;
 
 interface Active extends TokenRequest {
+  readonly key: string;
   /** Chosen or repeated tokens, in order. */
   readonly produced: number[];
   /** Positions that passes have been sent for. */
   position: number;
-  /** How many of `produced` were handed to the consumer. */
-  delivered: number;
-  inFlight: boolean;
-  finish: "stop" | "length" | undefined;
-  readonly consumer: (answer: TokenAnswer) => void;
-  readonly failed: (error: DcnrError) => void;
+  readonly answers: AnswerQueue;
 }
 
+/** What a pass consists of, to be repeated as it was. Rows without a request only fill the shape. */
 interface Logged {
-  readonly rows: readonly { readonly request: Active; readonly position: number; readonly ids: readonly number[] }[];
+  readonly rows: readonly {
+    readonly request: Active | undefined;
+    readonly position: number;
+    readonly ids: readonly number[];
+  }[];
   readonly tokens: number;
 }
 
 export class Conductor {
   readonly #options: ConductorOptions;
   readonly #waiting: Active[] = [];
-  readonly #active = new Map<string, Active>();
+  readonly #active = new Set<Active>();
+  /** Passes that some active request took part in, in order. */
   #log: Logged[] = [];
-  readonly #inFlight = new Map<number, { logged: Logged; replayed: boolean; sentMs: number }>();
+  /** Those of the log that are still to be repeated. */
+  #repeating: Logged[] = [];
+  readonly #inFlight = new Map<number, { readonly logged: Logged; readonly sentMs: number }>();
   #dropped: string[] = [];
-  #nextPass = 1;
+  #requests = 0;
+  #passes = 0;
   #attempt = 0;
   #resetTimer: Cancel | undefined;
   #stallTimer: Cancel | undefined;
   #closed = false;
   #pauseMs = resetPauseMsMin;
+  #stallMs = stallMsMin;
+  #progressMs = 0;
 
   constructor(options: ConductorOptions) {
     this.#options = options;
   }
 
-  get busy(): number {
-    return this.#active.size + this.#waiting.length;
+  /** What is kept, for tests and metrics. */
+  get load(): { active: number; waiting: number; logged: number; inFlight: number } {
+    return {
+      active: this.#active.size,
+      waiting: this.#waiting.length,
+      logged: this.#log.length,
+      inFlight: this.#inFlight.size,
+    };
   }
 
-  /** Tokens as they are chosen, until the answer ends or the signal aborts. */
-  generate(request: TokenRequest, signal: AbortSignal): AsyncIterable<TokenAnswer> {
-    const answers: TokenAnswer[] = [];
-    let wake: (() => void) | undefined;
-    let failure: DcnrError | undefined;
+  /** Tokens as they are chosen, until the answer ends or the signal aborts. Fails at once if the request cannot be taken. */
+  generate(request: TokenRequest, signal: AbortSignal): AsyncGenerator<TokenAnswer> {
+    this.#check(request);
+    const { prompt, sent, maxTokens } = request;
+    const answers = new AnswerQueue();
     const active: Active = {
       ...request,
-      produced: [...request.sent],
+      key: String(++this.#requests),
+      produced: [...sent],
       position: 0,
-      delivered: request.sent.length,
-      inFlight: false,
-      finish: undefined,
-      consumer: (answer) => {
-        answers.push(answer);
-        wake?.();
-      },
-      failed: (error) => {
-        failure = error;
-        wake?.();
-      },
+      answers,
     };
-    this.#admit(active);
-    const stop = () => {
-      this.#end(active);
-      wake?.();
-    };
-    signal.addEventListener("abort", stop, { once: true });
-    const conductor = this;
-    return {
-      async *[Symbol.asyncIterator]() {
-        try {
-          for (;;) {
-            const answer = answers.shift();
-            if (answer) {
-              yield answer;
-              if (answer.finish) return;
-            } else if (failure) throw failure;
-            else if (signal.aborted) return;
-            else
-              await new Promise<void>((resolve) => {
-                wake = resolve;
-              });
-          }
-        } finally {
-          signal.removeEventListener("abort", stop);
-          conductor.#end(active);
-        }
-      },
-    };
+    if (sent.length >= maxTokens || prompt.length + sent.length >= this.#options.context)
+      answers.push({ tokens: [], finish: "length" });
+    else if (!signal.aborted) {
+      if (this.#active.size + this.#waiting.length === 0) this.#progressMs = this.#options.world.clock.monotonicMs();
+      this.#waiting.push(active);
+      this.#schedule();
+    }
+    return answers.read(signal, () => this.#end(active));
   }
 
-  #admit(active: Active): void {
+  #check({ prompt, sent }: TokenRequest): void {
     const { context } = this.#options;
-    if (this.#closed) throw new DcnrError("unavailable", "the model moves to another PNode: try again");
-    if (active.prompt.length === 0) throw new DcnrError("invalid_argument", "the prompt is empty");
-    if (active.prompt.length >= context)
-      throw new DcnrError(
+    if (this.#closed) fail("unavailable", "the model moves to another PNode: try again");
+    if (prompt.length === 0) fail("invalid_argument", "the prompt is empty");
+    if (prompt.length >= context)
+      fail(
         "invalid_argument",
-        `the prompt has ${active.prompt.length} tokens, the model's context ${context} with room for an answer`,
+        `the prompt has ${prompt.length} tokens, the model takes at most ${context - 1}: shorten it`,
       );
-    if (this.#waiting.length >= waitingMax)
-      throw new DcnrError("resource_exhausted", `${waitingMax} requests are waiting already: try again later`);
-    this.#waiting.push(active);
-    this.#schedule();
+    const most = sent.length > 0 ? continuedMax : waitingMax;
+    if (this.#waiting.length >= most)
+      fail("resource_exhausted", `${this.#waiting.length} requests are waiting already: try again later`);
   }
 
+  /** The reader has its answer, or has gone away. */
   #end(active: Active): void {
     const index = this.#waiting.indexOf(active);
     if (index >= 0) this.#waiting.splice(index, 1);
-    if (this.#active.get(active.id) !== active) return;
-    this.#active.delete(active.id);
-    this.#dropped.push(this.#keyOf(active));
-    active.finish ??= "stop";
-    // What no active request took part in will never be repeated.
-    this.#log = this.#log.filter(({ rows }) => rows.some(({ request }) => this.#active.get(request.id) === request));
+    if (!this.#active.has(active)) return;
+    this.#remove(active);
     this.#schedule();
   }
 
-  #keyOf(active: Active): string {
-    return `${active.id}#${this.#attempt}`;
+  #remove(active: Active): void {
+    this.#active.delete(active);
+    this.#dropped.push(active.key);
+    // What no active request took part in will never be repeated.
+    this.#log = this.#log.filter((logged) => this.#matters(logged));
+  }
+
+  #isActive(request: Active | undefined): request is Active {
+    return request !== undefined && this.#active.has(request);
+  }
+
+  #matters({ rows }: Logged): boolean {
+    return rows.some(({ request }) => this.#isActive(request));
   }
 
   #schedule(): void {
-    if (this.#closed || this.#resetTimer) return;
-    while (this.#inFlight.size < passesInFlightMax) {
+    while (!this.#closed && !this.#resetTimer) {
+      const repeat = this.#repeating[0];
+      if (this.#inFlight.size >= (repeat ? repeatsInFlightMax : passesInFlightMax)) return;
+      if (repeat) {
+        this.#repeating.shift();
+        if (this.#matters(repeat)) this.#send(repeat);
+        continue;
+      }
       const logged = this.#next();
-      if (logged === undefined) return;
+      if (logged === undefined) {
+        if (this.#active.size === 0 && this.#dropped.length > 0) this.#sayFarewell();
+        return;
+      }
       this.#log.push(logged);
-      this.#send(logged, false);
+      this.#send(logged);
     }
   }
 
@@ -176,85 +180,92 @@ export class Conductor {
   #next(): Logged | undefined {
     const fresh = this.#active.size < rowsMax ? this.#waiting.shift() : undefined;
     if (fresh) {
-      this.#active.set(fresh.id, fresh);
+      this.#active.add(fresh);
       return { rows: [{ request: fresh, position: 0, ids: fresh.prompt }], tokens: fresh.prompt.length };
     }
-    const ready = [...this.#active.values()].filter((active) => !active.inFlight && active.finish === undefined);
-    if (ready.length === 0) return undefined;
-    return {
-      rows: ready.map((request) => ({
-        request,
-        position: request.position,
-        ids: [request.produced[request.position - request.prompt.length] as number],
-      })),
-      tokens: 1,
-    };
+    const rows: Logged["rows"][number][] = [];
+    for (const request of this.#active) {
+      const token = request.produced[request.position - request.prompt.length];
+      if (token !== undefined) rows.push({ request, position: request.position, ids: [token] });
+    }
+    if (rows.length === 0) return undefined;
+    const size = batchSizes.find((each) => each >= rows.length) as number;
+    while (rows.length < size) rows.push({ request: undefined, position: 0, ids: [0] });
+    return { rows, tokens: 1 };
   }
 
-  #send(logged: Logged, replayed: boolean): void {
-    const { pnode, world, feed } = this.#options;
-    const id = this.#nextPass++;
+  #send(logged: Logged): void {
+    const { world, feed } = this.#options;
     const rows: PassRow[] = logged.rows.map(({ request, position }) => ({
-      request: this.#keyOf(request),
+      request: request?.key ?? "",
       position,
       tokens: logged.tokens,
-      ghost: this.#active.get(request.id) !== request,
+      ghost: !this.#isActive(request),
     }));
-    for (const { request, position } of logged.rows) {
-      request.position = position + logged.tokens;
-      request.inFlight = true;
-    }
-    this.#inFlight.set(id, { logged, replayed, sentMs: world.clock.monotonicMs() });
-    const dropped = this.#dropped.splice(0);
-    feed(
-      { id, conductor: pnode, rows, plain: false, dropped },
-      Int32Array.from(logged.rows.flatMap(({ ids }) => ids)),
-      logged.tokens,
-    );
+    for (const { request, position } of logged.rows) if (request) request.position = position + logged.tokens;
+    const pass = this.#pass(rows);
+    this.#inFlight.set(pass.id, { logged, sentMs: world.clock.monotonicMs() });
     this.#watchForStall();
+    feed(pass, Int32Array.from(logged.rows.flatMap(({ ids }) => ids)), logged.tokens);
+  }
+
+  /** Nobody is left whose pass could carry the news: VNodes need not keep caches until somebody comes. */
+  #sayFarewell(): void {
+    this.#options.feed(this.#pass([]), new Int32Array(0), 1);
+  }
+
+  #pass(rows: readonly PassRow[]): Pass {
+    const { pnode, epoch } = this.#options;
+    const dropped = this.#dropped.splice(0);
+    return { id: ++this.#passes, conductor: pnode, epoch, attempt: this.#attempt, rows, plain: false, dropped };
   }
 
   /** The head is done with a pass: `logits` has a row for each of its rows. */
-  logits(pass: number, logits: Float32Array, classes: number): void {
-    const sent = this.#inFlight.get(pass);
-    if (sent === undefined) return;
-    this.#inFlight.delete(pass);
+  logits({ id, attempt }: Pass, logits: Float32Array, classes: number): void {
+    const sent = this.#inFlight.get(id);
+    if (sent === undefined || attempt !== this.#attempt) return;
+    this.#inFlight.delete(id);
     this.#pauseMs = resetPauseMsMin;
-    for (const [row, { request, position }] of sent.logged.rows.entries()) {
-      if (this.#active.get(request.id) !== request) continue;
-      // Of several repeated passes of a request, only the last one leaves it free.
-      if (request.position === position + sent.logged.tokens) request.inFlight = false;
-      this.#choose(request, position + sent.logged.tokens, logits.subarray(row * classes, (row + 1) * classes));
-    }
+    this.#stallMs = stallMsMin;
+    this.#progressMs = this.#options.world.clock.monotonicMs();
+    const { rows, tokens } = sent.logged;
+    for (const [row, { request, position }] of rows.entries())
+      if (this.#isActive(request))
+        this.#choose(request, position + tokens, logits.subarray(row * classes, (row + 1) * classes));
     this.#schedule();
   }
 
+  /** `position` is where the new token stands. One that is known already is not chosen again. */
   #choose(request: Active, position: number, logits: Float32Array): void {
-    const index = position - request.prompt.length;
-    if (index === request.produced.length) {
-      const history = [...request.prompt, ...request.produced];
-      request.produced.push(sampleToken(logits, history, request.sampling, position));
+    const { prompt, produced, sampling, endTokens, maxTokens } = request;
+    const index = position - prompt.length;
+    if (index !== produced.length) return;
+    const history = sampling.repetitionPenalty === 1 ? [] : [...prompt, ...produced];
+    const token = sampleToken(logits, history, sampling, position);
+    produced.push(token);
+    const isFull = produced.length >= maxTokens || prompt.length + produced.length >= this.#options.context;
+    const finish = endTokens.has(token) ? "stop" : isFull ? "length" : undefined;
+    request.answers.push({ tokens: finish === "stop" ? [] : [token], ...(finish ? { finish } : {}) });
+    if (finish) this.#remove(request);
+  }
+
+  /** A pass cannot be finished; those after it in its turn would miss what it should have left behind. */
+  lost({ attempt }: Pass): void {
+    if (attempt === this.#attempt && this.#inFlight.size > 0) this.reset();
+  }
+
+  /** A pass cannot be computed at all: its requests end, the others go on. */
+  failed({ id, attempt }: Pass, reason: string): void {
+    const sent = this.#inFlight.get(id);
+    if (sent === undefined || attempt !== this.#attempt) return;
+    this.#inFlight.delete(id);
+    const error = new DcnrError("data_loss", `the model cannot go on: ${reason}`);
+    for (const { request } of sent.logged.rows) {
+      if (!this.#isActive(request)) continue;
+      request.answers.fail(error);
+      this.#remove(request);
     }
-    this.#deliver(request, index);
-  }
-
-  /** Hands over what is new up to `index`; the consumer has seen the rest. */
-  #deliver(request: Active, index: number): void {
-    const { context } = this.#options;
-    if (index < request.delivered) return;
-    const token = request.produced[index] as number;
-    request.delivered = index + 1;
-    const ended = request.endTokens.has(token);
-    const full = index + 1 >= request.maxTokens || request.prompt.length + index + 1 >= context;
-    if (ended) request.finish = "stop";
-    else if (full) request.finish = "length";
-    request.consumer({ tokens: ended ? [] : [token], ...(request.finish ? { finish: request.finish } : {}) });
-    if (request.finish) this.#end(request);
-  }
-
-  /** A pass cannot be finished. One that is no longer under way was repeated already. */
-  lost(pass: number): void {
-    if (this.#inFlight.has(pass)) this.reset();
+    this.#schedule();
   }
 
   /** Part of the network is new: its caches are rebuilt by repeating the passes that matter. */
@@ -264,31 +275,42 @@ export class Conductor {
     this.#pauseMs = Math.min(this.#pauseMs * 2, resetPauseMsMax);
     this.#resetTimer = this.#options.world.timers.after(this.#pauseMs, () => {
       this.#resetTimer = undefined;
-      this.#replay();
+      this.#repeat();
     });
   }
 
-  #replay(): void {
+  #repeat(): void {
+    const waitedMs = this.#options.world.clock.monotonicMs() - this.#progressMs;
+    if (this.#active.size > 0 && waitedMs > giveUpMs)
+      this.#failAll(`part of the model has been missing for ${Math.round(waitedMs / 1000)} s: try again later`);
     this.#inFlight.clear();
     this.#dropped = [];
     this.#attempt++;
-    for (const active of this.#active.values()) {
-      active.position = 0;
-      active.inFlight = false;
-    }
-    for (const logged of this.#log) this.#send(logged, true);
+    for (const active of this.#active) active.position = 0;
+    this.#repeating = [...this.#log];
     this.#schedule();
   }
 
   #watchForStall(): void {
     if (this.#stallTimer) return;
     const { world } = this.#options;
-    this.#stallTimer = world.timers.after(stallMs / 4, () => {
+    this.#stallTimer = world.timers.after(stallMsMin / 2, () => {
       this.#stallTimer = undefined;
-      const oldest = Math.min(...[...this.#inFlight.values()].map(({ sentMs }) => sentMs));
-      if (world.clock.monotonicMs() - oldest > stallMs) this.reset();
-      else if (this.#inFlight.size > 0) this.#watchForStall();
+      const oldest = this.#inFlight.values().next().value;
+      if (oldest === undefined) return;
+      if (world.clock.monotonicMs() - oldest.sentMs > this.#stallMs) {
+        this.#stallMs *= 2;
+        this.reset();
+      } else this.#watchForStall();
     });
+  }
+
+  #failAll(reason: string): void {
+    const error = new DcnrError("unavailable", reason);
+    for (const { answers } of [...this.#active, ...this.#waiting]) answers.fail(error);
+    this.#active.clear();
+    this.#waiting.length = 0;
+    this.#log = [];
   }
 
   /** The head leaves this PNode: whoever waits is told to ask again elsewhere. */
@@ -296,9 +318,6 @@ export class Conductor {
     this.#closed = true;
     this.#resetTimer?.();
     this.#stallTimer?.();
-    const error = new DcnrError("unavailable", "the model moves to another PNode: try again");
-    for (const active of [...this.#active.values(), ...this.#waiting]) active.failed(error);
-    this.#active.clear();
-    this.#waiting.length = 0;
+    this.#failAll("the model moves to another PNode: try again");
   }
 }

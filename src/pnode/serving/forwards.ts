@@ -3,14 +3,17 @@
 import { DcnrError, fail } from "../../core/errors.ts";
 import { bytesOf, elementCount, type Tensor, tensorBytes } from "../../core/tensor.ts";
 import { DataType, type Tensor as ProtoTensor } from "../../protocol/gen/dcnr/v1/common_pb.ts";
+import { messageBytesMax } from "../../protocol/network.ts";
 import type { WireTensor } from "../../vnode/wire.ts";
 import { fromDataType } from "../names.ts";
-import type { Pass } from "./pass.ts";
 import type { ServingContext } from "./serving-context.ts";
 
-const samplesMax = 1_024;
+export const samplesMax = 1_024;
+/** Room for names and shapes beside the values of an answer. */
+const answerBytesMax = messageBytesMax - (64 << 10);
 /** Far above the ids of a conductor's passes, which count from 1. */
 const firstId = 2 ** 40;
+const waitingMax = 256;
 
 interface Waiting {
   readonly resolve: (outputs: Readonly<Record<string, Tensor>>) => void;
@@ -24,16 +27,17 @@ export class Forwards {
   async run(
     context: ServingContext,
     input: ProtoTensor,
-    feed: (pass: Pass, tensor: WireTensor) => void,
-    conductor: string,
+    feed: (id: number, tensor: WireTensor) => void,
+    signal: AbortSignal,
   ): Promise<{ outputs: Record<string, { dtype: DataType; shape: number[]; data: Uint8Array }> }> {
     const tensor = checkInput(context, input);
-    const id = this.#next++;
-    const outputs = await new Promise<Readonly<Record<string, Tensor>>>((resolve, reject) => {
-      this.#waiting.set(id, { resolve, reject });
-      feed({ id, conductor, rows: [], plain: true, dropped: [] }, tensor);
-    });
+    if (this.#waiting.size >= waitingMax)
+      fail("resource_exhausted", `${waitingMax} forward passes are under way already: try again later`);
+    const outputs = await this.#through(tensor, feed, signal);
     const named = context.plan.outputs.filter(({ vnode, port }) => vnode === context.head && outputs[port]);
+    const bytes = named.reduce((sum, { port }) => sum + (outputs[port] as Tensor).data.byteLength, 0);
+    if (bytes > answerBytesMax)
+      fail("resource_exhausted", `the outputs have ${bytes} bytes, more than a message may: send fewer samples`);
     return {
       outputs: Object.fromEntries(
         named.map(({ name, port }) => {
@@ -43,6 +47,20 @@ export class Forwards {
         }),
       ),
     };
+  }
+
+  #through(
+    tensor: WireTensor,
+    feed: (id: number, tensor: WireTensor) => void,
+    signal: AbortSignal,
+  ): Promise<Readonly<Record<string, Tensor>>> {
+    const id = this.#next++;
+    const gone = () => this.fail(id, "");
+    return new Promise<Readonly<Record<string, Tensor>>>((resolve, reject) => {
+      this.#waiting.set(id, { resolve, reject });
+      signal.addEventListener("abort", gone, { once: true });
+      feed(id, tensor);
+    }).finally(() => signal.removeEventListener("abort", gone));
   }
 
   /** Copies what is asked for: the tensors go back to the pool. */
@@ -56,13 +74,16 @@ export class Forwards {
     );
   }
 
-  fail(id: number): void {
-    this.#waiting.get(id)?.reject(new DcnrError("unavailable", "a PNode of the model was lost: try again"));
+  fail(id: number, failure: string): void {
+    const error = failure
+      ? new DcnrError("failed_precondition", `the model cannot compute this: ${failure}`)
+      : new DcnrError("unavailable", "a PNode of the model was lost, or still loads: try again");
+    this.#waiting.get(id)?.reject(error);
     this.#waiting.delete(id);
   }
 
   failAll(): void {
-    for (const id of [...this.#waiting.keys()]) this.fail(id);
+    for (const id of [...this.#waiting.keys()]) this.fail(id, "");
   }
 }
 

@@ -9,7 +9,7 @@ import { ServingService } from "../../protocol/gen/dcnr/v1/serving_pb.ts";
 import { type Channel, chunkBytesMax, type Network } from "../../protocol/network.ts";
 import { toDataType } from "../names.ts";
 import type { Tasks } from "../tasks.ts";
-import type { LostPass, Pass, PassTensor } from "./pass.ts";
+import { isLater, type LostPass, type Pass, type PassTensor } from "./pass.ts";
 
 type Outgoing = MessageInitShape<typeof PassesRequestSchema>;
 
@@ -19,25 +19,28 @@ export interface PassLinkOptions {
   readonly tasks: Tasks;
   readonly log: Log;
   readonly signal: AbortSignal;
-  /** A tensor did not get there: the session's passes must be repeated. */
+  /** A tensor did not get there, or may not have: the session's passes must be repeated. */
   readonly onLost: (session: string, pass: Pass) => void;
 }
 
-const rememberedMax = 256;
-
 export class PassLink {
   readonly #options: PassLinkOptions;
-  readonly #queue: (PassTensor | LostPass)[] = [];
-  /** Passes sent lately, by id: a refusal names one of them. */
-  readonly #sent = new Map<number, Pass>();
+  #queue: (PassTensor | LostPass)[] = [];
+  /** The last pass sent on the open stream, by session. */
+  readonly #sent = new Map<string, Pass>();
   #channel: Channel<Outgoing, PassesResponse> | undefined;
   #sending = false;
+  #closed = false;
 
   constructor(options: PassLinkOptions) {
     this.#options = options;
   }
 
+  /** Memory is bounded by what conductors have under way: what a later turn made useless does not wait any more. */
   send(item: PassTensor | LostPass): void {
+    const session = sessionOf(item);
+    if (this.#queue.length > 0)
+      this.#queue = this.#queue.filter((other) => sessionOf(other) !== session || !isLater(item.pass, other.pass));
     this.#queue.push(item);
     if (this.#sending) return;
     this.#sending = true;
@@ -55,8 +58,7 @@ export class PassLink {
   async #transmit(item: PassTensor | LostPass): Promise<void> {
     try {
       const channel = this.#open();
-      this.#sent.set(item.pass.id, item.pass);
-      if (this.#sent.size > rememberedMax) this.#sent.delete(this.#sent.keys().next().value as number);
+      if ("target" in item) this.#sent.set(item.target.session, item.pass);
       for (const piece of piecesOf(item)) await channel.send(piece);
     } catch (error) {
       this.#options.log("debug", `a pass to ${this.#options.address} was lost: ${messageOf(error)}`);
@@ -76,25 +78,36 @@ export class PassLink {
 
   async #read(channel: Channel<Outgoing, PassesResponse>): Promise<void> {
     try {
-      for await (const { session, pass, refusal } of channel.incoming) {
-        this.#options.log("warn", `${this.#options.address} refused a pass of ${session}: ${refusal}`);
-        const known = this.#sent.get(Number(pass));
-        if (known) this.#options.onLost(session, known);
+      for await (const { session, refusal } of channel.incoming) {
+        this.#options.log("debug", `${this.#options.address} refused a pass of ${session}: ${refusal}`);
+        const last = this.#sent.get(session);
+        if (last) this.#options.onLost(session, last);
       }
-    } catch {
-      // The next tensor opens a new stream; the conductor repeats what was under way.
+    } catch (error) {
+      this.#options.log("debug", `passes to ${this.#options.address} broke off: ${messageOf(error)}`);
     }
-    if (this.#channel === channel) this.#channel = undefined;
+    if (this.#channel !== channel) return;
+    this.#channel = undefined;
+    // Nobody knows how far the other side came with what was sent.
+    const sent = [...this.#sent];
+    this.#sent.clear();
+    if (!this.#options.signal.aborted && !this.#closed)
+      for (const [session, pass] of sent) this.#options.onLost(session, pass);
   }
 
   close(): void {
+    this.#closed = true;
     this.#channel?.close();
   }
 }
 
+function sessionOf(item: PassTensor | LostPass): string {
+  return "target" in item ? item.target.session : item.session;
+}
+
 function* piecesOf(item: PassTensor | LostPass): Generator<Outgoing> {
   if (!("target" in item)) {
-    yield { session: item.session, pass: protoPass(item.pass), lost: true };
+    yield { session: item.session, pass: protoPass(item.pass), lost: true, failure: item.failure };
     return;
   }
   const { target, pass, tensor } = item;
@@ -115,5 +128,12 @@ function* piecesOf(item: PassTensor | LostPass): Generator<Outgoing> {
 }
 
 function protoPass(pass: Pass) {
-  return { ...pass, id: BigInt(pass.id), rows: pass.rows.map((row) => ({ ...row })), dropped: [...pass.dropped] };
+  const { id, epoch, rows, dropped } = pass;
+  return {
+    ...pass,
+    id: BigInt(id),
+    epoch: BigInt(epoch),
+    rows: rows.map((row) => ({ ...row })),
+    dropped: [...dropped],
+  };
 }

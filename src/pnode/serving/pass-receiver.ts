@@ -2,23 +2,23 @@
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { DcnrError, fail, messageOf } from "../../core/errors.ts";
-import { elementCount, tensorBytes } from "../../core/tensor.ts";
+import { type Shape, sameShape, tensorBytes } from "../../core/tensor.ts";
 import type { PassesRequest, PassesResponse, PassesResponseSchema } from "../../protocol/gen/dcnr/v1/serving_pb.ts";
 import type { Channel } from "../../protocol/network.ts";
 import { isFiniteWire, type WireTensor } from "../../vnode/wire.ts";
 import { fromDataType } from "../names.ts";
-import type { Pass, PassTarget } from "./pass.ts";
+import { type LostPass, type Pass, type PassTarget, rowsMax } from "./pass.ts";
 
 export interface PassSink {
-  /** The most elements that a tensor for this port may have; fails if the port does not exist here. */
-  elementsMax(target: PassTarget, pass: Pass): number;
+  /** The shape that a tensor for this port must have; fails if the port does not exist here. */
+  shapeOf(target: PassTarget, pass: Pass, samples: number): Shape;
   accept(target: PassTarget, pass: Pass, tensor: WireTensor): void;
   /** A pass of a conductor here cannot be finished. */
-  lost(session: string, pass: number): void;
+  lost(lost: LostPass): void;
 }
 
-const rowsMax = 64;
 const droppedMax = 4_096;
+const failureLengthMax = 1_000;
 
 interface Assembly {
   readonly target: PassTarget;
@@ -35,7 +35,8 @@ export async function receivePasses(
   for await (const message of channel.incoming) {
     try {
       if (message.lost) {
-        sink.lost(message.session, Number(message.pass?.id ?? 0n));
+        const { session, failure } = message;
+        sink.lost({ session, pass: fromProtoPass(message), failure: failure.slice(0, failureLengthMax) });
         continue;
       }
       if (message.pass) assembly = announce(message, sink);
@@ -65,9 +66,9 @@ function announce(message: PassesRequest, sink: PassSink): Assembly {
   const pass = fromProtoPass(message);
   const dtype = fromDataType(message.dtype);
   if (dtype === undefined) fail("invalid_argument", "a tensor of a pass has an unknown type");
-  const elements = elementCount(message.shape);
-  if (!(elements <= sink.elementsMax(target, pass)))
-    fail("invalid_argument", `[${message.shape}] is more than ${target.port} takes`);
+  const expected = sink.shapeOf(target, pass, message.shape[0] ?? 0);
+  if (!sameShape(message.shape, expected))
+    fail("invalid_argument", `${target.port} takes [${expected}] here, not [${message.shape}]`);
   const bytes = tensorBytes(dtype, message.shape);
   if (message.bytes !== BigInt(bytes))
     fail("invalid_argument", `[${message.shape}] has ${bytes} bytes, not ${message.bytes}`);
@@ -78,9 +79,14 @@ function fromProtoPass({ pass }: PassesRequest): Pass {
   if (!pass) fail("invalid_argument", "a tensor came without its pass");
   if (pass.rows.length > rowsMax || pass.dropped.length > droppedMax)
     fail("invalid_argument", "a pass has too many rows");
+  const tokens = pass.rows[0]?.tokens ?? 1;
+  if (tokens < 1 || pass.rows.some((row) => row.tokens !== tokens))
+    fail("invalid_argument", "the rows of a pass differ in their tokens");
   return {
     id: Number(pass.id),
     conductor: pass.conductor,
+    epoch: Number(pass.epoch),
+    attempt: pass.attempt,
     rows: pass.rows.map(({ request, position, tokens, ghost }) => ({ request, position, tokens, ghost })),
     plain: pass.plain,
     dropped: pass.dropped,

@@ -1,28 +1,29 @@
 // One VNode that answers: loads its weights, runs passes in the order they become complete, hands results on.
 
 import { fail, hasCode, messageOf } from "../../core/errors.ts";
-import type { Tensor } from "../../core/tensor.ts";
-import type { World } from "../../core/world.ts";
+import type { Sha256 } from "../../core/ids.ts";
+import type { Shape, Tensor } from "../../core/tensor.ts";
+import type { Cancel, World } from "../../core/world.ts";
 import type { Executor } from "../../engine/engine.ts";
-import type { VNodePlan } from "../../network/plan.ts";
+import type { PlanEdge, VNodePlan, WireType } from "../../network/plan.ts";
 import { VNodeGeneration } from "../../vnode/serving/generation.ts";
 import { ServingWeights, type WantedWeight } from "../../vnode/serving/weights.ts";
-import { open, seal, type WireTensor } from "../../vnode/wire.ts";
+import { open, pack, type WireTensor } from "../../vnode/wire.ts";
 import type { Assignment } from "../assignment.ts";
-import type { Pass, PassTarget } from "./pass.ts";
+import { samplesMax } from "./forwards.ts";
+import { isLater, type Pass, type PassTarget, type Turn } from "./pass.ts";
 import type { ServingContext } from "./serving-context.ts";
 
 export interface ServingShared {
   readonly world: World;
-  readonly signal: AbortSignal;
   readonly context: Promise<ServingContext>;
   readonly executor: (context: ServingContext) => Promise<Executor>;
-  readonly fetch: (hash: string) => Promise<Uint8Array>;
+  readonly fetch: (hash: Sha256) => Promise<Uint8Array>;
   readonly send: (target: PassTarget, pass: Pass, tensor: WireTensor) => void;
   /** At the head only. */
   readonly onOutputs: (pass: Pass, outputs: Readonly<Record<string, Tensor>>) => void;
-  /** The pass cannot be finished here. */
-  readonly onLost: (pass: Pass) => void;
+  /** The pass cannot be finished here; `failure` says why repeating it would not help, if it would not. */
+  readonly onLost: (pass: Pass, failure: string) => void;
 }
 
 interface Pending {
@@ -32,6 +33,8 @@ interface Pending {
 
 /** Passes of which only some inputs came; more would mean that a peer misbehaves. */
 const pendingMax = 256;
+/** Whose conductor is silent for so long has no use for its caches, or repeats its passes. */
+const idleMs = 120_000;
 
 export class ServingVNode {
   readonly assignment: Assignment;
@@ -39,10 +42,16 @@ export class ServingVNode {
   readonly #pending = new Map<number, Pending>();
   #generation: VNodeGeneration | undefined;
   #context: ServingContext | undefined;
+  /** Input ports that a pass needs, and where its results go. */
+  #inputs: readonly string[] = [];
+  #onward: readonly PlanEdge[] = [];
+  #turn: Turn = { epoch: -1, attempt: 0 };
   #running: Promise<void> = Promise.resolve();
   #trouble = "";
   #passes = 0;
   #passMs = 0;
+  #lastPassMs = 0;
+  #idleTimer: Cancel | undefined;
   #stopped = false;
 
   constructor(assignment: Assignment, shared: ServingShared) {
@@ -59,8 +68,13 @@ export class ServingVNode {
       const weights = await ServingWeights.load(await this.#wanted(context, vnode), executor);
       const name = `serve/${context.session}/${vnode.id}/${this.assignment.epoch}`;
       this.#generation = new VNodeGeneration(context.plan, vnode, executor, weights, name);
+      this.#inputs = vnode.inputs
+        .filter(({ kind, source }) => kind === "activation" && source !== "labels")
+        .map(({ name: port }) => port);
+      this.#onward = context.plan.edges.filter(
+        ({ from, to, kind }) => from === vnode.id && kind === "activation" && context.needed.has(to),
+      );
       this.#context = context;
-      if (this.#stopped) this.#generation.close();
     } catch (error) {
       this.#trouble = messageOf(error);
       this.#shared.world.log("error", `VNode ${this.assignment.vnode} cannot serve: ${this.#trouble}`);
@@ -89,63 +103,93 @@ export class ServingVNode {
     return this.#generation !== undefined;
   }
 
-  elementsMax(port: string, pass: Pass): number {
-    const plan = this.#context?.vnode(this.assignment.vnode).inputs.find(({ name }) => name === port);
-    if (!plan) fail("unavailable", `VNode ${this.assignment.vnode} is still loading, or has no input ${port}`);
-    const samples = pass.plain ? 1_024 : Math.max(1, pass.rows.length);
-    return samples * plan.shape.reduce((product, size) => product * size, 1);
+  /** A pass comes with as many rows and tokens as it says, explicit tensors with as many samples as they have. */
+  shapeOf(port: string, pass: Pass, samples: number): Shape {
+    const { vnode } = this.assignment;
+    const plan = this.#context?.vnode(vnode).inputs.find(({ name }) => name === port);
+    if (!plan) fail("unavailable", `VNode ${vnode} is still loading, or has no input ${port}`);
+    if (pass.plain) return [Math.min(samples, samplesMax), ...plan.shape];
+    const tokens = pass.rows[0]?.tokens ?? 1;
+    if (pass.rows.length > 1 && tokens > 1) fail("invalid_argument", "prompts come one by one");
+    if (tokens > (plan.shape[0] ?? 0)) fail("invalid_argument", `${tokens} tokens are more than the model takes`);
+    return [pass.rows.length, tokens, ...plan.shape.slice(1)];
   }
 
   accept(port: string, pass: Pass, tensor: WireTensor): void {
     const context = this.#context;
     if (!context || !this.#generation) {
-      this.#shared.onLost(pass);
+      this.#shared.onLost(pass, "");
       return;
     }
+    if (!pass.plain && !this.#follow(pass)) return;
     const pending = this.#pending.get(pass.id) ?? { pass, inputs: new Map() };
     this.#pending.set(pass.id, pending);
     pending.inputs.set(port, tensor);
     if (this.#pending.size > pendingMax) this.#pending.delete(this.#pending.keys().next().value as number);
-    const needed = context
-      .vnode(this.assignment.vnode)
-      .inputs.filter(({ kind, source }) => kind === "activation" && source !== "labels");
-    if (!needed.every(({ name }) => pending.inputs.has(name))) return;
+    if (!this.#inputs.every((name) => pending.inputs.has(name))) return;
     this.#pending.delete(pass.id);
     // One pass after the other: caches grow in the order of positions.
     this.#running = this.#running.then(() => this.#run(context, pending));
   }
 
+  /** False for what is left of an earlier turn. */
+  #follow(pass: Pass): boolean {
+    if (isLater(this.#turn, pass)) return false;
+    if (isLater(pass, this.#turn)) {
+      this.#turn = pass;
+      for (const [id, pending] of this.#pending) if (!pending.pass.plain) this.#pending.delete(id);
+      this.#running = this.#running.then(() => this.#generation?.clear());
+    }
+    return true;
+  }
+
   async #run(context: ServingContext, { pass, inputs }: Pending): Promise<void> {
     const generation = this.#generation;
-    if (!generation || this.#stopped) return;
+    if (!generation || this.#stopped || (!pass.plain && isLater(this.#turn, pass))) return;
     const { clock } = this.#shared.world;
     const startedMs = clock.monotonicMs();
+    this.#lastPassMs = startedMs;
+    this.#watchForIdleness();
     for (const request of pass.dropped) generation.drop(request);
     try {
       const feeds = Object.fromEntries([...inputs].map(([port, tensor]) => [port, open(tensor)]));
-      const results = pass.plain
-        ? await generation.forward(feeds, Object.values(feeds)[0]?.shape[0] ?? 1)
-        : await generation.run({ rows: pass.rows, tokens: pass.rows[0]?.tokens ?? 1 }, feeds);
+      const results = await this.#compute(generation, pass, feeds);
       if (context.head === this.assignment.vnode) this.#shared.onOutputs(pass, results);
       this.#handOn(context, pass, results);
       generation.recycle(Object.values(results));
       this.#passes++;
       this.#passMs = clock.monotonicMs() - startedMs;
     } catch (error) {
-      // A cache that is not there is rebuilt; anything else is said aloud.
-      if (!hasCode(error, "aborted"))
-        this.#shared.world.log("warn", `pass ${pass.id} failed at ${this.assignment.vnode}: ${messageOf(error)}`);
-      this.#shared.onLost(pass);
+      const reason = messageOf(error);
+      const mayPass = hasCode(error, "aborted") || hasCode(error, "unavailable") || hasCode(error, "cancelled");
+      if (!mayPass) this.#shared.world.log("warn", `pass ${pass.id} failed at ${this.assignment.vnode}: ${reason}`);
+      this.#shared.onLost(pass, mayPass ? "" : `VNode ${this.assignment.vnode}: ${reason}`);
     }
   }
 
-  #handOn({ plan, needed, session }: ServingContext, pass: Pass, results: Readonly<Record<string, Tensor>>): void {
-    for (const edge of plan.edges) {
-      const tensor = results[edge.fromPort];
-      if (edge.from !== this.assignment.vnode || edge.kind !== "activation" || !needed.has(edge.to) || !tensor)
-        continue;
-      const { payload } = seal(tensor, edge.wire, `${edge.id} in pass ${pass.id}`);
-      this.#shared.send({ session, vnode: edge.to, port: edge.toPort }, pass, payload);
+  #watchForIdleness(): void {
+    const { clock, timers } = this.#shared.world;
+    this.#idleTimer ??= timers.after(idleMs, () => {
+      this.#idleTimer = undefined;
+      if (clock.monotonicMs() - this.#lastPassMs < idleMs) this.#watchForIdleness();
+      else this.#running = this.#running.then(() => this.#generation?.clear());
+    });
+  }
+
+  async #compute(
+    generation: VNodeGeneration,
+    pass: Pass,
+    feeds: Readonly<Record<string, Tensor>>,
+  ): Promise<Record<string, Tensor>> {
+    if (pass.plain) return generation.forward(feeds, Object.values(feeds)[0]?.shape[0] ?? 1);
+    if (pass.rows.length === 0) return {};
+    return generation.run({ rows: pass.rows, tokens: pass.rows[0]?.tokens ?? 1 }, feeds);
+  }
+
+  #handOn({ session }: ServingContext, pass: Pass, results: Readonly<Record<string, Tensor>>): void {
+    for (const { to, toPort, fromPort, wire, shape, id } of this.#onward) {
+      const tensor = results[fromPort] ?? { ...nothing(wire), shape: [0, 1, ...shape.slice(1)] };
+      this.#shared.send({ session, vnode: to, port: toPort }, pass, pack(tensor, wire, `${id} in pass ${pass.id}`));
     }
   }
 
@@ -161,7 +205,15 @@ export class ServingVNode {
 
   async stop(): Promise<void> {
     this.#stopped = true;
+    this.#idleTimer?.();
     await this.#running;
     this.#generation?.close();
   }
+}
+
+/** What a pass without rows hands on. */
+function nothing(wire: WireType): Pick<Tensor, "dtype" | "data"> {
+  return wire === "int32"
+    ? { dtype: "int32", data: new Int32Array(0) }
+    : { dtype: "float32", data: new Float32Array(0) };
 }

@@ -6,6 +6,7 @@ import type { Tensor } from "../../core/tensor.ts";
 import { type World, withFields } from "../../core/world.ts";
 import type { EngineKind, Executor } from "../../engine/engine.ts";
 import { contextOf } from "../../network/generation.ts";
+import type { GenerateTokensRequest } from "../../protocol/gen/dcnr/v1/serving_pb.ts";
 import { ServingService } from "../../protocol/gen/dcnr/v1/serving_pb.ts";
 import { type Network, type ServedService, service } from "../../protocol/network.ts";
 import type { WireTensor } from "../../vnode/wire.ts";
@@ -16,11 +17,12 @@ import type { Resolver } from "../resolver.ts";
 import type { Tasks } from "../tasks.ts";
 import { Conductor } from "./conductor.ts";
 import { Forwards } from "./forwards.ts";
-import type { Pass, PassTarget } from "./pass.ts";
-import { PassLink } from "./pass-link.ts";
+import type { LostPass, Pass } from "./pass.ts";
 import { receivePasses } from "./pass-receiver.ts";
+import { PassRoutes } from "./pass-routes.ts";
 import { ServingContext } from "./serving-context.ts";
 import { ServingVNode } from "./serving-vnode.ts";
+import { tokenRequest } from "./token-request.ts";
 
 export interface ServingsOptions {
   readonly pnode: string;
@@ -37,17 +39,28 @@ export interface ServingsOptions {
 interface Served {
   readonly context: Promise<ServingContext>;
   readonly vnodes: Map<VNodeId, ServingVNode>;
-  conductor: Conductor | undefined;
+  /** Lives as long as the head is here. */
+  conducting: { readonly head: ServingVNode; readonly conductor: Conductor } | undefined;
   readonly forwards: Forwards;
 }
 
 export class Servings {
   readonly #options: ServingsOptions;
   readonly #sessions = new Map<SessionId, Served>();
-  readonly #links = new Map<string, PassLink>();
+  readonly #routes: PassRoutes;
 
   constructor(options: ServingsOptions) {
     this.#options = options;
+    this.#routes = new PassRoutes({
+      ...options,
+      accept: ({ session, vnode, port }, pass, tensor) => {
+        const host = this.#find(session, vnode);
+        host?.accept(port, pass, tensor);
+        return host !== undefined;
+      },
+      lost: (lost) => this.#lost(lost),
+      head: (session) => this.#sessions.get(session)?.context.then(({ head }) => head),
+    });
   }
 
   /** The whole list of what is to be served here. */
@@ -62,7 +75,7 @@ export class Servings {
         else this.#drop(served, vnode, host);
       }
       if (served.vnodes.size === 0 && !assignments.some((assignment) => assignment.session === session)) {
-        served.conductor?.close();
+        served.forwards.failAll();
         this.#sessions.delete(session);
       }
     }
@@ -71,8 +84,10 @@ export class Servings {
 
   #drop(served: Served, vnode: VNodeId, host: ServingVNode): void {
     served.vnodes.delete(vnode);
-    served.conductor?.close();
-    served.conductor = undefined;
+    if (served.conducting?.head === host) {
+      served.conducting.conductor.close();
+      served.conducting = undefined;
+    }
     this.#options.tasks.run(`stop serving ${vnode}`, () => host.stop());
   }
 
@@ -85,13 +100,12 @@ export class Servings {
     log("info", `serving VNode ${vnode} of ${session}`);
     const host = new ServingVNode(assignment, {
       world: { ...world, log },
-      signal,
       context: served.context,
       executor: (context) => executorFor(context.numerics),
-      fetch: (hash) => blobs.fetch(session, hash as Parameters<BlobClient["fetch"]>[1], signal),
-      send: (target, pass, tensor) => this.#send(target, pass, tensor),
-      onOutputs: (pass, outputs) => this.#outputs(session, pass, outputs),
-      onLost: (pass) => this.#tellConductor(session, pass),
+      fetch: (hash) => blobs.fetch(session, hash, signal),
+      send: (target, pass, tensor) => this.#routes.send(target, pass, tensor),
+      onOutputs: (pass, outputs) => this.#outputs(served, pass, outputs),
+      onLost: (pass, failure) => this.#routes.tellConductor({ session, pass, failure }),
     });
     served.vnodes.set(vnode, host);
   }
@@ -102,7 +116,7 @@ export class Servings {
     context.catch((error: unknown) =>
       this.#options.world.log("error", `cannot serve ${session}: ${messageOf(error)}`, { session }),
     );
-    const served: Served = { context, vnodes: new Map(), conductor: undefined, forwards: new Forwards() };
+    const served: Served = { context, vnodes: new Map(), conducting: undefined, forwards: new Forwards() };
     this.#sessions.set(session, served);
     return served;
   }
@@ -110,77 +124,55 @@ export class Servings {
   /** A session's VNodes have moved: passes under way are repeated. */
   moved(session: string): void {
     const served = this.#sessions.get(session as SessionId);
-    served?.conductor?.reset();
+    served?.conducting?.conductor.reset();
     served?.forwards.failAll();
+    this.#routes.prune();
   }
 
-  #lost(session: string, pass: number): void {
-    this.#options.resolver.refresh(session as SessionId);
+  /** A pass of a conductor here. */
+  #lost({ session, pass, failure }: LostPass): void {
     const served = this.#sessions.get(session as SessionId);
-    served?.conductor?.lost(pass);
-    served?.forwards.fail(pass);
-  }
-
-  /** The conductor is beside the head, here or elsewhere. */
-  #tellConductor(session: SessionId, pass: Pass): void {
-    this.#options.resolver.refresh(session);
-    const served = this.#sessions.get(session);
-    if (pass.conductor === this.#options.pnode || !served) {
-      this.#lost(session, pass.id);
-      return;
-    }
-    this.#options.tasks.run(`tell the conductor of ${session}`, async () => {
-      const { head } = await served.context;
-      const place = this.#options.resolver.locate(session, head as VNodeId)[0];
-      if (place?.pnode === pass.conductor) this.#link(place.address).send({ session, pass });
-    });
-  }
-
-  #send(target: PassTarget, pass: Pass, tensor: WireTensor): void {
-    const session = target.session as SessionId;
-    const location = this.#options.resolver.locate(session, target.vnode as VNodeId)[0];
-    if (location === undefined) this.#tellConductor(session, pass);
-    else if (location.pnode === this.#options.pnode) this.#accept(target, pass, tensor);
-    else this.#link(location.address).send({ target, pass, tensor });
-  }
-
-  #link(address: string): PassLink {
-    const known = this.#links.get(address);
-    if (known) return known;
-    const { network, tasks, world, signal } = this.#options;
-    const onLost = (session: string, pass: Pass) => this.#tellConductor(session as SessionId, pass);
-    const link = new PassLink({ address, network, tasks, log: world.log, signal, onLost });
-    this.#links.set(address, link);
-    return link;
+    if (pass.plain) served?.forwards.fail(pass.id, failure);
+    else if (served?.conducting?.head.assignment.epoch !== pass.epoch) return;
+    else if (failure) served.conducting.conductor.failed(pass, failure);
+    else served.conducting.conductor.lost(pass);
   }
 
   #find(session: string, vnode: string): ServingVNode | undefined {
     return this.#sessions.get(session as SessionId)?.vnodes.get(vnode as VNodeId);
   }
 
-  #accept({ session, vnode, port }: PassTarget, pass: Pass, tensor: WireTensor): void {
-    const host = this.#find(session, vnode);
-    if (host) host.accept(port, pass, tensor);
-    else this.#tellConductor(session as SessionId, pass);
-  }
-
-  #outputs(session: SessionId, pass: Pass, outputs: Readonly<Record<string, Tensor>>): void {
-    const served = this.#sessions.get(session);
-    if (pass.plain) served?.forwards.finish(pass.id, outputs);
+  #outputs({ forwards, conducting }: Served, pass: Pass, outputs: Readonly<Record<string, Tensor>>): void {
+    if (pass.plain) forwards.finish(pass.id, outputs);
     const logits = outputs["logits"];
-    if (logits) served?.conductor?.logits(pass.id, logits.data as Float32Array, logits.shape.at(-1) as number);
+    if (logits && conducting?.head.assignment.epoch === pass.epoch)
+      conducting.conductor.logits(pass, logits.data as Float32Array, logits.shape.at(-1) as number);
   }
 
-  async #conductor(session: string): Promise<{ served: Served; context: ServingContext; conductor: Conductor }> {
+  async #head(session: string): Promise<{ served: Served; context: ServingContext; head: ServingVNode }> {
     const served = this.#sessions.get(session as SessionId);
     if (!served) fail("unavailable", `${session} is not served here: resolve again`);
     const context = await served.context;
     const head = served.vnodes.get(context.head as VNodeId);
     if (!head?.ready) fail("unavailable", `the head of ${session} is not here, or still loading`);
-    served.conductor ??= new Conductor({
-      pnode: this.#options.pnode,
+    return { served, context, head };
+  }
+
+  async *#generate(request: GenerateTokensRequest, signal: AbortSignal) {
+    const { served, context, head } = await this.#head(request.session);
+    const wanted = tokenRequest(request, context.plan.inputs?.below ?? 0);
+    served.conducting ??= { head, conductor: this.#conductor(context, head) };
+    for await (const { tokens, finish } of served.conducting.conductor.generate(wanted, signal))
+      yield { tokens: [...tokens], finish: finish ?? "" };
+  }
+
+  #conductor(context: ServingContext, head: ServingVNode): Conductor {
+    const { pnode, world } = this.#options;
+    return new Conductor({
+      pnode,
+      epoch: head.assignment.epoch,
       context: contextOf(context.plan),
-      world: this.#options.world,
+      world,
       feed: (pass, ids, tokens) =>
         this.#feed(context, pass, {
           dtype: "int32",
@@ -188,7 +180,6 @@ export class Servings {
           bytes: new Uint8Array(ids.buffer),
         }),
     });
-    return { served, context, conductor: served.conductor };
   }
 
   /** To every VNode that takes the network's inputs. */
@@ -196,46 +187,34 @@ export class Servings {
     for (const vnode of plan.vnodes)
       for (const port of vnode.inputs)
         if (port.source === "inputs" && needed.has(vnode.id))
-          this.#send({ session, vnode: vnode.id, port: port.name }, pass, tensor);
+          this.#routes.send({ session, vnode: vnode.id, port: port.name }, pass, tensor);
   }
 
   service(): ServedService {
+    const { pnode } = this.#options;
     return service(ServingService, {
-      generateTokens: (request, context) => this.#generate(request, context.signal),
-      forwardTensors: async (request) => {
-        const { served, context } = await this.#conductorOrHead(request.session);
+      generateTokens: (request, { signal }) => this.#generate(request, signal),
+      forwardTensors: async (request, { signal }) => {
+        const { served, context, head } = await this.#head(request.session);
         const input = request.inputs["inputs"] ?? Object.values(request.inputs)[0];
         if (!input) fail("invalid_argument", "the request has no input tensor");
-        return served.forwards.run(
-          context,
-          input,
-          (pass, tensor) => this.#feed(context, pass, tensor),
-          this.#options.pnode,
-        );
+        const feed = (id: number, tensor: WireTensor) => {
+          const { epoch } = head.assignment;
+          const pass = { id, conductor: pnode, epoch, attempt: 0, rows: [], plain: true, dropped: [] };
+          this.#feed(context, pass, tensor);
+        };
+        return served.forwards.run(context, input, feed, signal);
       },
       passes: (channel) =>
         receivePasses(channel, {
-          elementsMax: (target, pass) => {
-            const host = this.#find(target.session, target.vnode);
-            if (!host) fail("unavailable", `VNode ${target.vnode} is not here`);
-            return host.elementsMax(target.port, pass);
+          shapeOf: ({ session, vnode, port }, pass, samples) => {
+            const host = this.#find(session, vnode);
+            return host ? host.shapeOf(port, pass, samples) : fail("unavailable", `VNode ${vnode} is not here`);
           },
-          accept: (target, pass, tensor) => this.#accept(target, pass, tensor),
-          lost: (session, pass) => this.#lost(session, pass),
+          accept: (target, pass, tensor) => this.#routes.arrive(target, pass, tensor),
+          lost: (lost) => this.#lost(lost),
         }),
     });
-  }
-
-  async #conductorOrHead(session: string): Promise<{ served: Served; context: ServingContext }> {
-    const served = this.#sessions.get(session as SessionId);
-    if (!served) fail("unavailable", `${session} is not served here: resolve again`);
-    return { served, context: await served.context };
-  }
-
-  async *#generate(request: Parameters<typeof tokenRequest>[0], signal: AbortSignal) {
-    const { conductor } = await this.#conductor(request.session);
-    for await (const { tokens, finish } of conductor.generate(tokenRequest(request), signal))
-      yield { tokens: [...tokens], finish: finish ?? "" };
   }
 
   progress() {
@@ -247,39 +226,11 @@ export class Servings {
   }
 
   async stop(): Promise<void> {
-    for (const link of this.#links.values()) link.close();
+    this.#routes.close();
     for (const served of this.#sessions.values()) {
-      served.conductor?.close();
+      served.conducting?.conductor.close();
       await Promise.all([...served.vnodes.values()].map((host) => host.stop()));
     }
     this.#sessions.clear();
   }
-}
-
-function tokenRequest(request: {
-  readonly request: string;
-  readonly prompt: readonly number[];
-  readonly sent: readonly number[];
-  readonly maxTokens: number;
-  readonly endTokens: readonly number[];
-  readonly session: string;
-  readonly sampling?:
-    | { temperature: number; topK: number; topP: number; repetitionPenalty: number; seed: bigint }
-    | undefined;
-}) {
-  const { sampling } = request;
-  return {
-    id: request.request,
-    prompt: request.prompt,
-    sent: request.sent,
-    maxTokens: request.maxTokens,
-    sampling: {
-      temperature: sampling?.temperature ?? 0,
-      topK: sampling?.topK ?? 0,
-      topP: sampling?.topP || 1,
-      repetitionPenalty: sampling?.repetitionPenalty || 1,
-      seed: Number(sampling?.seed ?? 0n),
-    },
-    endTokens: new Set(request.endTokens),
-  };
 }

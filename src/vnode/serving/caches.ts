@@ -1,5 +1,6 @@
-// Keys and values of the positions that a request has behind it, for one VNode. Caches grow in buckets, so that
-// few graph shapes exist; the bucket follows from the position alone, so that a repeated pass has the same shape.
+// Keys and values of the positions that requests have behind them, for one VNode. They lie in slabs: the requests of
+// a pass side by side, as the graph takes them, so that the same requests need no copy for their next pass. Capacity
+// grows in buckets and follows from positions alone: few graph shapes exist, and a repeated pass has the same one.
 
 import { assert } from "../../core/assert.ts";
 import type { Tensor } from "../../core/tensor.ts";
@@ -14,119 +15,156 @@ export function bucketOf(length: number): number {
   return Math.ceil(length / bucketPositions) * bucketPositions;
 }
 
+/** Undefined stands for a ghost, whose values do not matter. */
+type Rows = readonly (string | undefined)[];
+
+interface Slab {
+  readonly rows: Rows;
+  readonly capacity: number;
+  /** By output name of the graph: [rows, heads, capacity, width], padded behind the values. */
+  readonly tensors: ReadonlyMap<string, Tensor>;
+  /** Requests whose values are here and nowhere else. */
+  live: number;
+}
+
 interface Entry {
+  slab: Slab;
+  row: number;
   length: number;
-  /** By output name of the graph: [1, heads, capacity, width]. */
-  readonly tensors: Map<string, Tensor>;
-  capacity: number;
+}
+
+interface Part {
+  readonly name: string;
+  readonly input: string;
+  readonly heads: number;
+  readonly width: number;
 }
 
 export class Caches {
   readonly #executor: Executor;
-  readonly #plans: readonly CachePlan[];
+  readonly #parts: readonly Part[];
   readonly #entries = new Map<string, Entry>();
+  #bytes = 0;
 
   constructor(executor: Executor, plans: readonly CachePlan[]) {
     this.#executor = executor;
-    this.#plans = plans;
+    this.#parts = plans.flatMap(({ keyInput, valueInput, keyOutput, valueOutput, heads, width }) => [
+      { name: keyOutput, input: keyInput, heads, width },
+      { name: valueOutput, input: valueInput, heads, width },
+    ]);
   }
 
   get requests(): number {
     return this.#entries.size;
   }
 
+  /** Of all slabs. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
   lengthOf(request: string): number {
     return this.#entries.get(request)?.length ?? 0;
   }
 
-  /** Feeds for rows in order; undefined stands for a ghost, whose values do not matter. Padding lies behind the values. */
-  feeds(requests: readonly (string | undefined)[], cached: number): Record<string, Tensor> {
-    if (cached === 0) return {};
-    const feeds: Record<string, Tensor> = {};
-    for (const { keyInput, valueInput, keyOutput, valueOutput, heads, width } of this.#plans) {
-      feeds[keyInput] = this.#batch(keyOutput, requests, cached, heads, width);
-      feeds[valueInput] = this.#batch(valueOutput, requests, cached, heads, width);
-    }
-    return feeds;
+  /** Feeds for rows in order, with room for `cached` positions. They stay here: nobody gives them back. */
+  feeds(rows: Rows, cached: number): Record<string, Tensor> {
+    if (cached === 0 || this.#parts.length === 0) return {};
+    const { tensors } = this.#slabWith(rows, cached);
+    return Object.fromEntries(this.#parts.map(({ name, input }) => [input, tensors.get(name) as Tensor]));
   }
 
-  #batch(
-    name: string,
-    requests: readonly (string | undefined)[],
-    cached: number,
-    heads: number,
-    width: number,
-  ): Tensor {
-    const only = requests.length === 1 && requests[0] !== undefined ? this.#entries.get(requests[0]) : undefined;
-    // One request alone is fed as it lies, without a copy.
-    if (only?.capacity === cached) return only.tensors.get(name) as Tensor;
-    const batch = this.#executor.tensor("float32", [requests.length, heads, cached, width]);
-    const into = batch.data as Float32Array;
-    into.fill(0);
-    for (const [row, request] of requests.entries()) {
+  #slabWith(rows: Rows, capacity: number): Slab {
+    for (const request of rows) {
+      const slab = request === undefined ? undefined : this.#entries.get(request)?.slab;
+      if (slab === undefined) continue;
+      if (slab.capacity === capacity && isSame(slab.rows, rows)) return slab;
+      break;
+    }
+    const slab = this.#open(rows, capacity);
+    for (const [row, request] of rows.entries()) {
       const entry = request === undefined ? undefined : this.#entries.get(request);
-      if (entry === undefined || entry.length === 0) continue;
-      const from = entry.tensors.get(name)?.data as Float32Array;
-      for (let head = 0; head < heads; head++) {
-        const start = head * entry.capacity * width;
-        into.set(from.subarray(start, start + entry.length * width), (row * heads + head) * cached * width);
-      }
+      if (entry) this.#move(entry, slab, row);
     }
-    return batch;
-  }
-
-  /** Gives batches back to the pool; a request's own tensor stays. */
-  recycle(feeds: Readonly<Record<string, Tensor>>): void {
-    const own = new Set([...this.#entries.values()].flatMap((entry) => [...entry.tensors.values()]));
-    this.#executor.recycle(Object.values(feeds).filter((tensor) => !own.has(tensor)));
+    return slab;
   }
 
   /** Adds the new positions of one row of a pass. */
   append(request: string, results: Readonly<Record<string, Tensor>>, row: number, tokens: number): void {
-    const entry = this.#entries.get(request) ?? { length: 0, capacity: 0, tensors: new Map() };
-    this.#entries.set(request, entry);
-    const length = entry.length + tokens;
-    if (bucketOf(length) > entry.capacity) this.#grow(entry, bucketOf(length));
-    for (const { keyOutput, valueOutput, heads, width } of this.#plans)
-      for (const name of [keyOutput, valueOutput]) {
-        const from = results[name]?.data as Float32Array;
-        const into = entry.tensors.get(name)?.data as Float32Array;
-        for (let head = 0; head < heads; head++) {
-          const start = (row * heads + head) * tokens * width;
-          into.set(from.subarray(start, start + tokens * width), (head * entry.capacity + entry.length) * width);
-        }
+    const entry = this.#entryWithRoom(request, tokens);
+    const { slab, length } = entry;
+    for (const { name, heads, width } of this.#parts) {
+      const from = results[name]?.data as Float32Array;
+      const into = slab.tensors.get(name)?.data as Float32Array;
+      for (let head = 0; head < heads; head++) {
+        const start = (row * heads + head) * tokens * width;
+        const at = ((entry.row * heads + head) * slab.capacity + length) * width;
+        into.set(from.subarray(start, start + tokens * width), at);
       }
-    entry.length = length;
+    }
+    entry.length = length + tokens;
   }
 
-  #grow(entry: Entry, capacity: number): void {
-    for (const { keyOutput, valueOutput, heads, width } of this.#plans)
-      for (const name of [keyOutput, valueOutput]) {
-        const grown = this.#executor.tensor("float32", [1, heads, capacity, width]);
-        const into = (grown.data as Float32Array).fill(0);
-        const before = entry.tensors.get(name);
-        if (before) {
-          const from = before.data as Float32Array;
-          for (let head = 0; head < heads; head++) {
-            const start = head * entry.capacity * width;
-            into.set(from.subarray(start, start + entry.length * width), head * capacity * width);
-          }
-          this.#executor.recycle([before]);
-        }
-        entry.tensors.set(name, grown);
+  #entryWithRoom(request: string, tokens: number): Entry {
+    const known = this.#entries.get(request);
+    if (known && known.length + tokens <= known.slab.capacity) return known;
+    const slab = this.#open([request], bucketOf((known?.length ?? 0) + tokens));
+    if (known) {
+      this.#move(known, slab, 0);
+      return known;
+    }
+    const entry = { slab, row: 0, length: 0 };
+    slab.live++;
+    this.#entries.set(request, entry);
+    return entry;
+  }
+
+  #open(rows: Rows, capacity: number): Slab {
+    const tensors = new Map<string, Tensor>();
+    for (const { name, heads, width } of this.#parts) {
+      const tensor = this.#executor.tensor("float32", [rows.length, heads, capacity, width]);
+      // What lies behind the values is masked, yet must be finite.
+      (tensor.data as Float32Array).fill(0);
+      tensors.set(name, tensor);
+      this.#bytes += tensor.data.byteLength;
+    }
+    return { rows, capacity, tensors, live: 0 };
+  }
+
+  #move(entry: Entry, slab: Slab, row: number): void {
+    assert(entry.length <= slab.capacity, "a slab has room for those who move in");
+    for (const { name, heads, width } of this.#parts) {
+      const from = entry.slab.tensors.get(name)?.data as Float32Array;
+      const into = slab.tensors.get(name)?.data as Float32Array;
+      for (let head = 0; head < heads; head++) {
+        const start = (entry.row * heads + head) * entry.slab.capacity * width;
+        into.set(from.subarray(start, start + entry.length * width), (row * heads + head) * slab.capacity * width);
       }
-    assert(capacity > entry.capacity, "caches only grow");
-    entry.capacity = capacity;
+    }
+    slab.live++;
+    this.#leave(entry.slab);
+    entry.slab = slab;
+    entry.row = row;
+  }
+
+  #leave(slab: Slab): void {
+    if (--slab.live > 0) return;
+    for (const tensor of slab.tensors.values()) this.#bytes -= tensor.data.byteLength;
+    this.#executor.recycle(slab.tensors.values());
   }
 
   drop(request: string): void {
     const entry = this.#entries.get(request);
     if (entry === undefined) return;
     this.#entries.delete(request);
-    this.#executor.recycle(entry.tensors.values());
+    this.#leave(entry.slab);
   }
 
   clear(): void {
     for (const request of [...this.#entries.keys()]) this.drop(request);
   }
+}
+
+function isSame(a: Rows, b: Rows): boolean {
+  return a.length === b.length && a.every((request, row) => request === b[row]);
 }

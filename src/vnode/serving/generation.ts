@@ -4,13 +4,7 @@
 import { fail } from "../../core/errors.ts";
 import type { Tensor } from "../../core/tensor.ts";
 import type { Executor } from "../../engine/engine.ts";
-import {
-  buildGeneration,
-  contextOf,
-  type GenerationGraph,
-  generationHead,
-  maskedScore,
-} from "../../network/generation.ts";
+import { buildGeneration, type GenerationGraph, generationHead, maskedScore } from "../../network/generation.ts";
 import { buildInference } from "../../network/graphs.ts";
 import type { Plan, VNodePlan } from "../../network/plan.ts";
 import { bucketOf, Caches } from "./caches.ts";
@@ -30,6 +24,8 @@ export interface PassShape {
 
 /** Loading a graph takes about a millisecond, keeping one a few hundred kilobytes. */
 const graphsMax = 48;
+/** A conductor has a few at a time; more means that it forgot to let them go. */
+const requestsMax = 64;
 
 interface Loaded {
   readonly name: string;
@@ -44,6 +40,7 @@ export class VNodeGeneration {
   readonly #name: string;
   readonly #loaded = new Map<string, Loaded>();
   readonly #plain = new Map<number, string>();
+  readonly #context: number;
   #caches: Caches | undefined;
 
   constructor(plan: Plan, vnode: VNodePlan, executor: Executor, weights: ServingWeights, name: string) {
@@ -52,6 +49,7 @@ export class VNodeGeneration {
     this.#executor = executor;
     this.#weights = weights;
     this.#name = name;
+    this.#context = plan.inputs?.shape[0] ?? 0;
   }
 
   get isHead(): boolean {
@@ -61,39 +59,44 @@ export class VNodeGeneration {
   /** Outputs by port; at the head `logits` [rows, classes]. The caller gives tensors back by `recycle`. */
   async run(shape: PassShape, inputs: Readonly<Record<string, Tensor>>): Promise<Record<string, Tensor>> {
     const { rows, tokens } = shape;
-    const context = contextOf(this.#plan);
-    for (const row of rows)
-      if (row.position + tokens > context)
-        fail("out_of_range", `position ${row.position + tokens} is beyond the context of ${context}`);
-    const cached = bucketOf(Math.max(...rows.map((row) => row.position)));
+    for (const { position } of rows)
+      if (position + tokens > this.#context)
+        fail("out_of_range", `position ${position + tokens} is beyond the context of ${this.#context}`);
+    const cached = bucketOf(Math.max(...rows.map(({ position }) => position)));
     const { name, built } = this.#load(rows.length, tokens, cached);
     this.#caches ??= new Caches(this.#executor, built.caches);
-    const caches = this.#caches;
-    if (built.caches.length > 0)
-      for (const { request, position, ghost } of rows) {
-        if (!ghost && position === 0) caches.drop(request);
-        if (!ghost && caches.lengthOf(request) !== position)
-          fail(
-            "aborted",
-            `request ${request} has ${caches.lengthOf(request)} positions at ${this.#vnode.id}, not ${position}`,
-          );
-      }
-    const past = caches.feeds(
+    if (built.caches.length === 0) return this.#compute(name, { ...inputs, ...shapeFeeds(built, shape, cached) });
+    this.#checkLengths(this.#caches, rows);
+    const past = this.#caches.feeds(
       rows.map((row) => (row.ghost ? undefined : row.request)),
-      built.caches.length > 0 ? cached : 0,
+      cached,
     );
-    const feeds: Record<string, Tensor> = {
-      ...this.#weights.all,
-      ...inputs,
-      ...past,
-      ...shapeFeeds(built, shape, cached),
-    };
-    const wanted = new Set(built.graph.inputs.map((input) => input.name));
-    const results = await this.#executor.run(name, pick(feeds, wanted), { finite: true });
+    const results = await this.#compute(name, { ...inputs, ...past, ...shapeFeeds(built, shape, cached) });
     for (const [row, { request, ghost }] of rows.entries())
-      if (!ghost && built.caches.length > 0) caches.append(request, results, row, tokens);
-    caches.recycle(past);
-    return results as Record<string, Tensor>;
+      if (!ghost) this.#caches.append(request, results, row, tokens);
+    return results;
+  }
+
+  /** A request begins anew at position 0; anywhere else it needs what lies before. */
+  #checkLengths(caches: Caches, rows: readonly PassRow[]): void {
+    if (rows.every(({ ghost }) => ghost)) fail("invalid_argument", "a pass has nothing but ghosts");
+    for (const { request, position, ghost } of rows) {
+      if (ghost) continue;
+      if (position === 0) caches.drop(request);
+      const length = caches.lengthOf(request);
+      if (length !== position)
+        fail("aborted", `request ${request} has ${length} positions at ${this.#vnode.id}, not ${position}`);
+    }
+    const fresh = rows.filter(({ request, ghost }) => !ghost && caches.lengthOf(request) === 0).length;
+    if (caches.requests + fresh > requestsMax)
+      fail("aborted", `${this.#vnode.id} keeps caches of ${caches.requests} requests already`);
+  }
+
+  async #compute(name: string, feeds: Readonly<Record<string, Tensor>>): Promise<Record<string, Tensor>> {
+    return (await this.#executor.run(name, { ...this.#weights.all, ...feeds }, { finite: true })) as Record<
+      string,
+      Tensor
+    >;
   }
 
   /** Explicit tensors, no caches. */
@@ -115,6 +118,10 @@ export class VNodeGeneration {
 
   drop(request: string): void {
     this.#caches?.drop(request);
+  }
+
+  clear(): void {
+    this.#caches?.clear();
   }
 
   close(): void {
@@ -181,8 +188,4 @@ function shapeFeeds(built: GenerationGraph, { rows, tokens }: PassShape, cached:
     data: Int32Array.from(rows, (_, row) => (row + 1) * tokens - 1),
   };
   return feeds;
-}
-
-function pick(feeds: Readonly<Record<string, Tensor>>, names: ReadonlySet<string>): Record<string, Tensor> {
-  return Object.fromEntries(Object.entries(feeds).filter(([name]) => names.has(name)));
 }

@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file dcnr/v1/serving.proto.
  */
 export const file_dcnr_v1_serving: GenFile = /*@__PURE__*/
-  fileDesc("ChVkY25yL3YxL3NlcnZpbmcucHJvdG8SB2RjbnIudjEiwQEKDVBhc3Nlc1JlcXVlc3QSDwoHc2Vzc2lvbhgBIAEoCRIKCgJ0bxgCIAEoCRIMCgRwb3J0GAMgASgJEhsKBHBhc3MYBCABKAsyDS5kY25yLnYxLlBhc3MSIAoFZHR5cGUYBSABKA4yES5kY25yLnYxLkRhdGFUeXBlEg0KBXNoYXBlGAYgAygNEg0KBWJ5dGVzGAcgASgEEgwKBGRhdGEYCCABKAwSDAoEbW9yZRgJIAEoCBIMCgRsb3N0GAogASgIIkAKDlBhc3Nlc1Jlc3BvbnNlEg8KB3Nlc3Npb24YASABKAkSDAoEcGFzcxgCIAEoBBIPCgdyZWZ1c2FsGAMgASgJIqQBChVHZW5lcmF0ZVRva2Vuc1JlcXVlc3QSDwoHc2Vzc2lvbhgBIAEoCRIPCgdyZXF1ZXN0GAIgASgJEg4KBnByb21wdBgDIAMoDRIMCgRzZW50GAQgAygNEhIKCm1heF90b2tlbnMYBSABKA0SIwoIc2FtcGxpbmcYBiABKAsyES5kY25yLnYxLlNhbXBsaW5nEhIKCmVuZF90b2tlbnMYByADKA0iOAoWR2VuZXJhdGVUb2tlbnNSZXNwb25zZRIOCgZ0b2tlbnMYASADKA0SDgoGZmluaXNoGAIgASgJIqQBChVGb3J3YXJkVGVuc29yc1JlcXVlc3QSDwoHc2Vzc2lvbhgBIAEoCRI6CgZpbnB1dHMYAiADKAsyKi5kY25yLnYxLkZvcndhcmRUZW5zb3JzUmVxdWVzdC5JbnB1dHNFbnRyeRo+CgtJbnB1dHNFbnRyeRILCgNrZXkYASABKAkSHgoFdmFsdWUYAiABKAsyDy5kY25yLnYxLlRlbnNvcjoCOAEimAEKFkZvcndhcmRUZW5zb3JzUmVzcG9uc2USPQoHb3V0cHV0cxgBIAMoCzIsLmRjbnIudjEuRm9yd2FyZFRlbnNvcnNSZXNwb25zZS5PdXRwdXRzRW50cnkaPwoMT3V0cHV0c0VudHJ5EgsKA2tleRgBIAEoCRIeCgV2YWx1ZRgCIAEoCzIPLmRjbnIudjEuVGVuc29yOgI4ASJlCgRQYXNzEgoKAmlkGAEgASgEEhEKCWNvbmR1Y3RvchgCIAEoCRIeCgRyb3dzGAMgAygLMhAuZGNuci52MS5QYXNzUm93Eg0KBXBsYWluGAQgASgIEg8KB2Ryb3BwZWQYBSADKAkiSwoHUGFzc1JvdxIPCgdyZXF1ZXN0GAEgASgJEhAKCHBvc2l0aW9uGAIgASgNEg4KBnRva2VucxgDIAEoDRINCgVnaG9zdBgEIAEoCDL3AQoOU2VydmluZ1NlcnZpY2USUwoOR2VuZXJhdGVUb2tlbnMSHi5kY25yLnYxLkdlbmVyYXRlVG9rZW5zUmVxdWVzdBofLmRjbnIudjEuR2VuZXJhdGVUb2tlbnNSZXNwb25zZTABElEKDkZvcndhcmRUZW5zb3JzEh4uZGNuci52MS5Gb3J3YXJkVGVuc29yc1JlcXVlc3QaHy5kY25yLnYxLkZvcndhcmRUZW5zb3JzUmVzcG9uc2USPQoGUGFzc2VzEhYuZGNuci52MS5QYXNzZXNSZXF1ZXN0GhcuZGNuci52MS5QYXNzZXNSZXNwb25zZSgBMAFiBnByb3RvMw", [file_dcnr_v1_common, file_dcnr_v1_inference]);
+  fileDesc("ChVkY25yL3YxL3NlcnZpbmcucHJvdG8SB2RjbnIudjEi0gEKDVBhc3Nlc1JlcXVlc3QSDwoHc2Vzc2lvbhgBIAEoCRIKCgJ0bxgCIAEoCRIMCgRwb3J0GAMgASgJEhsKBHBhc3MYBCABKAsyDS5kY25yLnYxLlBhc3MSIAoFZHR5cGUYBSABKA4yES5kY25yLnYxLkRhdGFUeXBlEg0KBXNoYXBlGAYgAygNEg0KBWJ5dGVzGAcgASgEEgwKBGRhdGEYCCABKAwSDAoEbW9yZRgJIAEoCBIMCgRsb3N0GAogASgIEg8KB2ZhaWx1cmUYCyABKAkiQAoOUGFzc2VzUmVzcG9uc2USDwoHc2Vzc2lvbhgBIAEoCRIMCgRwYXNzGAIgASgEEg8KB3JlZnVzYWwYAyABKAkipAEKFUdlbmVyYXRlVG9rZW5zUmVxdWVzdBIPCgdzZXNzaW9uGAEgASgJEg8KB3JlcXVlc3QYAiABKAkSDgoGcHJvbXB0GAMgAygNEgwKBHNlbnQYBCADKA0SEgoKbWF4X3Rva2VucxgFIAEoDRIjCghzYW1wbGluZxgGIAEoCzIRLmRjbnIudjEuU2FtcGxpbmcSEgoKZW5kX3Rva2VucxgHIAMoDSI4ChZHZW5lcmF0ZVRva2Vuc1Jlc3BvbnNlEg4KBnRva2VucxgBIAMoDRIOCgZmaW5pc2gYAiABKAkipAEKFUZvcndhcmRUZW5zb3JzUmVxdWVzdBIPCgdzZXNzaW9uGAEgASgJEjoKBmlucHV0cxgCIAMoCzIqLmRjbnIudjEuRm9yd2FyZFRlbnNvcnNSZXF1ZXN0LklucHV0c0VudHJ5Gj4KC0lucHV0c0VudHJ5EgsKA2tleRgBIAEoCRIeCgV2YWx1ZRgCIAEoCzIPLmRjbnIudjEuVGVuc29yOgI4ASKYAQoWRm9yd2FyZFRlbnNvcnNSZXNwb25zZRI9CgdvdXRwdXRzGAEgAygLMiwuZGNuci52MS5Gb3J3YXJkVGVuc29yc1Jlc3BvbnNlLk91dHB1dHNFbnRyeRo/CgxPdXRwdXRzRW50cnkSCwoDa2V5GAEgASgJEh4KBXZhbHVlGAIgASgLMg8uZGNuci52MS5UZW5zb3I6AjgBIoUBCgRQYXNzEgoKAmlkGAEgASgEEhEKCWNvbmR1Y3RvchgCIAEoCRIeCgRyb3dzGAMgAygLMhAuZGNuci52MS5QYXNzUm93Eg0KBXBsYWluGAQgASgIEg8KB2Ryb3BwZWQYBSADKAkSDQoFZXBvY2gYBiABKAQSDwoHYXR0ZW1wdBgHIAEoDSJLCgdQYXNzUm93Eg8KB3JlcXVlc3QYASABKAkSEAoIcG9zaXRpb24YAiABKA0SDgoGdG9rZW5zGAMgASgNEg0KBWdob3N0GAQgASgIMvcBCg5TZXJ2aW5nU2VydmljZRJTCg5HZW5lcmF0ZVRva2VucxIeLmRjbnIudjEuR2VuZXJhdGVUb2tlbnNSZXF1ZXN0Gh8uZGNuci52MS5HZW5lcmF0ZVRva2Vuc1Jlc3BvbnNlMAESUQoORm9yd2FyZFRlbnNvcnMSHi5kY25yLnYxLkZvcndhcmRUZW5zb3JzUmVxdWVzdBofLmRjbnIudjEuRm9yd2FyZFRlbnNvcnNSZXNwb25zZRI9CgZQYXNzZXMSFi5kY25yLnYxLlBhc3Nlc1JlcXVlc3QaFy5kY25yLnYxLlBhc3Nlc1Jlc3BvbnNlKAEwAWIGcHJvdG8z", [file_dcnr_v1_common, file_dcnr_v1_inference]);
 
 /**
  * One tensor of one pass, in pieces of at most 1 MiB that follow each other on the stream.
@@ -77,6 +77,13 @@ export type PassesRequest = Message<"dcnr.v1.PassesRequest"> & {
    * @generated from field: bool lost = 10;
    */
   lost: boolean;
+
+  /**
+   * With `lost`: the computation itself failed, so that repeating it would not help.
+   *
+   * @generated from field: string failure = 11;
+   */
+  failure: string;
 };
 
 /**
@@ -262,11 +269,25 @@ export type Pass = Message<"dcnr.v1.Pass"> & {
   plain: boolean;
 
   /**
-   * Requests that need no further passes: their caches may go.
+   * Requests that need no further passes: their caches may go. A pass without rows only says this.
    *
    * @generated from field: repeated string dropped = 5;
    */
   dropped: string[];
+
+  /**
+   * Of the head: caches of an earlier conductor go with its first pass.
+   *
+   * @generated from field: uint64 epoch = 6;
+   */
+  epoch: bigint;
+
+  /**
+   * Grows whenever a conductor repeats its passes: caches of earlier attempts go.
+   *
+   * @generated from field: uint32 attempt = 7;
+   */
+  attempt: number;
 };
 
 /**

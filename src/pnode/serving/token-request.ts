@@ -1,0 +1,28 @@
+// What a gateway asks of a conductor, checked: one bad request must not disturb the others in its pass.
+
+import { fail } from "../../core/errors.ts";
+import { checkSampling } from "../../models/sampling.ts";
+import type { GenerateTokensRequest } from "../../protocol/gen/dcnr/v1/serving_pb.ts";
+import type { TokenRequest } from "./conductor.ts";
+
+/** Ids that end an answer: tokenizers have a handful. */
+const endTokensMax = 64;
+
+/** `vocabulary` is 0 where it is not known. */
+export function tokenRequest(request: GenerateTokensRequest, vocabulary: number): TokenRequest {
+  const { prompt, sent, maxTokens, endTokens } = request;
+  const bad = [...prompt, ...sent].find((id) => vocabulary > 0 && id >= vocabulary);
+  if (bad !== undefined) fail("invalid_argument", `token ${bad} is outside the model's vocabulary of ${vocabulary}`);
+  if (endTokens.length > endTokensMax) fail("invalid_argument", `at most ${endTokensMax} tokens may end an answer`);
+  if (maxTokens < 1) fail("invalid_argument", "max_tokens must be at least 1");
+  const { temperature = 0, topK = 0, topP = 0, repetitionPenalty = 0, seed = 0n } = request.sampling ?? {};
+  const sampling = {
+    temperature,
+    topK,
+    topP: topP || 1,
+    repetitionPenalty: repetitionPenalty || 1,
+    seed: Number(seed),
+  };
+  checkSampling(sampling);
+  return { prompt, sent, maxTokens, sampling, endTokens: new Set(endTokens) };
+}
