@@ -52,6 +52,7 @@ export class Attachment {
   load = 0;
   memoryUsedBytes = 0;
   temperatureCelsius = 0;
+  latencyMs = 0;
   progress: ReadonlyMap<string, Progress> = new Map();
   links: ReadonlyMap<string, MeasuredLink> = new Map();
   readonly #sender: Sender;
@@ -85,6 +86,7 @@ export class Attachment {
     this.load = heartbeat.load;
     this.memoryUsedBytes = Number(heartbeat.memoryUsedBytes);
     this.temperatureCelsius = heartbeat.temperatureCelsius;
+    this.latencyMs = heartbeat.latencyMs;
     if (heartbeat.vnodes.length > 0 || this.progress.size > 0) this.#hearProgress(heartbeat, nowMs);
     if (heartbeat.links.length > 0) {
       const links = new Map(this.links);

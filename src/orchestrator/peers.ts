@@ -5,7 +5,7 @@ import { hasCode } from "../core/errors.ts";
 import type { PNodeId } from "../core/ids.ts";
 import { FleetService } from "../protocol/gen/dcnr/v1/fleet_pb.ts";
 import type { Network } from "../protocol/network.ts";
-import type { Progress } from "./attachment.ts";
+import type { MeasuredLink, Progress } from "./attachment.ts";
 import type { Context } from "./context.ts";
 import type { Presence } from "./presence.ts";
 import { key, type PNodeRecord } from "./records.ts";
@@ -14,6 +14,8 @@ export interface RemoteState {
   readonly load: number;
   readonly memoryUsedBytes: number;
   readonly temperatureCelsius: number;
+  readonly latencyMs: number;
+  readonly links: ReadonlyMap<string, MeasuredLink>;
 }
 
 const intervalMs = 1_000;
@@ -93,9 +95,12 @@ export class Peers {
         { pageSize: 1_000 },
         options,
       );
-      for (const { id: pnode, load, memoryUsedBytes, temperatureCelsius } of pnodes)
-        if (isOwn(pnode))
-          states.set(pnode as PNodeId, { load, memoryUsedBytes: Number(memoryUsedBytes), temperatureCelsius });
+      for (const { id: pnode, load, memoryUsedBytes, temperatureCelsius, latencyMs, links: measured } of pnodes) {
+        if (!isOwn(pnode)) continue;
+        const links = new Map(measured.map((link) => [link.pnode, link]));
+        const memory = Number(memoryUsedBytes);
+        states.set(pnode as PNodeId, { load, memoryUsedBytes: memory, temperatureCelsius, latencyMs, links });
+      }
     } catch (thrown) {
       if (!hasCode(thrown, "unavailable") && !hasCode(thrown, "deadline_exceeded") && !hasCode(thrown, "cancelled"))
         throw thrown;

@@ -33,6 +33,7 @@ export interface ViewParts {
 const waitShownMs = 1_500;
 const rateWindowMs = 15_000;
 const waitsShownMax = 50;
+const linksShownMax = 100;
 
 export class Views {
   readonly #context: Context;
@@ -241,6 +242,12 @@ export class Views {
       meanSecondsBetweenFailures: meanSecondsBetweenFailures(history) ?? 0,
       uptimeSeconds: history.uptimeMs / 1000,
       temperatureCelsius: state?.temperatureCelsius ?? 0,
+      latencyMs: state?.latencyMs ?? 0,
+      links: Array.from(state?.links ?? [], ([pnode, { latencyMs, bytesPerSecond }]) => ({
+        pnode,
+        latencyMs,
+        bytesPerSecond,
+      })).slice(0, linksShownMax),
       detail: record.detail,
       warnings,
     };

@@ -32,8 +32,11 @@ export interface AttachmentOptions {
   readonly signal: AbortSignal;
   /** As of now, for each new stream. */
   readonly register: () => MessageInitShape<typeof RegisterSchema>;
-  /** All but sequence and metrics. */
-  readonly heartbeat: () => Omit<Exclude<MessageInitShape<typeof HeartbeatSchema>, Heartbeat>, "sequence" | "metrics">;
+  /** All but what this class knows by itself. */
+  readonly heartbeat: () => Omit<
+    Exclude<MessageInitShape<typeof HeartbeatSchema>, Heartbeat>,
+    "sequence" | "metrics" | "latencyMs"
+  >;
   readonly onAssignments: (assignments: Assignments) => void;
   readonly onSession: (update: SessionUpdate) => void;
   readonly onLeaveGranted: () => void;
@@ -41,6 +44,8 @@ export interface AttachmentOptions {
 
 /** One who was refused does not knock every second. */
 const refusedMaxMs = 10_000;
+
+const roundTripsKept = 5;
 
 /** How long the last state's record waits for its metrics to arrive. */
 const flushTimeoutMs = 1_000;
@@ -55,6 +60,9 @@ export class Attachment {
   #cancelBeat: Cancel = () => {};
   #beating = false;
   #leaving: string | undefined;
+  /** When heartbeats left that are still unanswered, and how long the last answers took. */
+  readonly #sentMs = new Map<bigint, number>();
+  #roundTripsMs: number[] = [];
   #waiting: { sequence: bigint; done: () => void }[] = [];
   /** The refusal of the last orchestrator that answered with one, for people. */
   refusal = "";
@@ -62,6 +70,11 @@ export class Attachment {
   constructor(options: AttachmentOptions) {
     this.#options = options;
     this.#intervalMs = options.timings.heartbeatIntervalMs;
+  }
+
+  /** The shortest of the last few round trips: what the wire takes, not what a busy moment does. 0 until measured. */
+  get latencyMs(): number {
+    return this.#roundTripsMs.length === 0 ? 0 : Math.min(...this.#roundTripsMs);
   }
 
   get attached(): boolean {
@@ -100,6 +113,8 @@ export class Attachment {
     this.#stream = stream;
     this.#heardMs = world.clock.monotonicMs();
     reports.restart();
+    this.#sentMs.clear();
+    this.#roundTripsMs = [];
     let registered = false;
     const close = () => {
       stream.close();
@@ -177,6 +192,10 @@ export class Attachment {
 
   #acknowledged(sequence: bigint): void {
     this.#options.reports.acknowledged(sequence);
+    const sentMs = this.#sentMs.get(sequence);
+    if (sentMs !== undefined)
+      this.#roundTripsMs = [...this.#roundTripsMs, this.#heardMs - sentMs].slice(-roundTripsKept);
+    for (const sent of this.#sentMs.keys()) if (sent <= sequence) this.#sentMs.delete(sent);
     for (const waiting of this.#waiting) if (waiting.sequence <= sequence) waiting.done();
     this.#waiting = this.#waiting.filter((waiting) => waiting.sequence > sequence);
   }
@@ -203,7 +222,9 @@ export class Attachment {
     const { reports } = this.#options;
     if (stream === undefined || !this.#registered) return;
     const sequence = ++this.#sequence;
-    const value = { ...this.#options.heartbeat(), sequence, metrics: reports.metricsFor(sequence) };
+    const metrics = reports.metricsFor(sequence);
+    const value = { ...this.#options.heartbeat(), sequence, metrics, latencyMs: this.latencyMs };
+    this.#sentMs.set(sequence, this.#options.world.clock.monotonicMs());
     try {
       await stream.send({ event: { case: "heartbeat", value } });
       for (let evidence = reports.takeEvidence(); evidence !== undefined; evidence = reports.takeEvidence()) {

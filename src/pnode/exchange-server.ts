@@ -20,6 +20,7 @@ import type { MessageName } from "../vnode/names.ts";
 import { hashOfWire, isFiniteWire, type WireTensor } from "../vnode/wire.ts";
 import { fromDataType, fromProtoName, toSource } from "./names.ts";
 import type { Directory, OutgoingTensor, Receiver } from "./receiver.ts";
+import type { Refusals } from "./refusals.ts";
 import type { Resolver } from "./resolver.ts";
 import { StoredTensor } from "./retention.ts";
 
@@ -30,6 +31,7 @@ export interface ExchangeServerOptions {
   readonly resolver: Resolver;
   readonly log: Log;
   readonly verifyHash: boolean;
+  readonly refusals: Refusals;
   /** Sends to one who asked, if the orchestrators know it. */
   readonly deliverTo: (
     session: SessionId,
@@ -202,7 +204,7 @@ class ExchangeStream {
   }
 
   async #receipt(id: bigint, { verdict, detail }: Judgement): Promise<void> {
-    if (verdict === Verdict.REFUSED) this.#options.log("warn", `refused a tensor of PNode ${this.#peer}: ${detail}`);
+    if (verdict === Verdict.REFUSED) this.#options.refusals.note(this.#peer, detail);
     await this.#channel.send({ event: { case: "receipt", value: { id, verdict, detail } } });
   }
 

@@ -11,6 +11,7 @@ import { hashOfWire } from "../vnode/wire.ts";
 import { exchangeService } from "./exchange-server.ts";
 import { MemoryNetwork } from "./memory.testing.ts";
 import type { Receiver } from "./receiver.ts";
+import type { Refusals } from "./refusals.ts";
 import type { Resolver } from "./resolver.ts";
 import type { StoredTensor } from "./retention.ts";
 
@@ -31,6 +32,7 @@ function scene(rows: number, options: { admission?: Admission; owner?: boolean }
     resolver: { isOwner: () => options.owner ?? true } as unknown as Resolver,
     log: silentLog,
     verifyHash: true,
+    refusals: { note: () => {} } as unknown as Refusals,
     deliverTo: () => {},
   });
   const content = new Uint8Array(rows * 16);

@@ -29,6 +29,7 @@ import {
 } from "./options.ts";
 import { Orchestrators } from "./orchestrators.ts";
 import type { Directory } from "./receiver.ts";
+import { Refusals } from "./refusals.ts";
 import { Reports } from "./reports.ts";
 import { Resolver } from "./resolver.ts";
 import { Retention } from "./retention.ts";
@@ -182,6 +183,7 @@ class HostingNode implements PNode, Directory {
       resolver: this.#resolver,
       log: world.log,
       verifyHash: this.#shared.shell.verifyHash,
+      refusals: new Refusals(world),
       deliverTo: (session, asker, from, message) => {
         const epoch = this.#hosts.get(hostKey(session, from))?.assignment.epoch ?? 0;
         this.#exchange.sendToAsker({ session, vnode: from, epoch }, asker, message);

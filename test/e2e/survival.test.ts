@@ -44,10 +44,10 @@ async function inDirectory(run: (directory: string, started: Child[]) => Promise
 const orchestrator = (directory: string, words: readonly string[] = []) =>
   startChild("an orchestrator", ["orchestrator", "--listen", "127.0.0.1:0", "--dir", directory, ...words]);
 
-const pnode = (name: string, directory: string, orchestrators: readonly Child[]) =>
+const pnode = (name: string, directory: string, orchestrators: readonly Child[], words: readonly string[] = []) =>
   startChild(name, [
     ...["join", ...orchestrators.map(({ address }) => address), "--name", name, "--owner", name],
-    ...["--dir", join(directory, name), "--cpus", "1"],
+    ...["--dir", join(directory, name), "--cpus", "1", ...words],
   ]);
 
 async function prepare(client: Client): Promise<void> {
@@ -91,6 +91,12 @@ test("two orchestrators share PostgreSQL and S3: the loss of one changes nothing
       assert.ok(killedAt >= 20 && killedAt < steps, `killed on the way, at step ${killedAt}`);
       assertUndisturbed(session);
       await until(async () => (await client.fleet.pnodes()).every(({ status }) => status === "online"));
+      await until(async () => (await client.fleet.pnodes()).every(({ latencyMs }) => latencyMs > 0));
+      const links = (await client.fleet.pnodes()).flatMap((one) => one.links);
+      assert.ok(
+        links.length > 0 && links.every((link) => link.latencyMs + link.bytesPerSecond > 0),
+        "links are measured",
+      );
       assert.ok(s3.objects.size > 0, "checkpoints and data lie in the bucket");
       await client.close();
     } finally {
@@ -138,8 +144,14 @@ test("a PNode that sleeps past its replacement can change nothing and stops by i
     const only = await orchestrator(directory);
     started.push(only);
     const names = ["maple", "birch", "cedar"];
-    const pnodes = await Promise.all(names.map((name) => pnode(name, directory, [only])));
-    started.push(...pnodes);
+    // The fourth is lent at another time of the day: there is work for it when others are gone, and it takes none.
+    const hour = new Date().getHours();
+    const hours = `${(hour + 10) % 24}-${(hour + 12) % 24}`;
+    const [resting, ...pnodes] = (await Promise.all([
+      pnode("elm", directory, [only], ["--hours", hours]),
+      ...names.map((name) => pnode(name, directory, [only])),
+    ])) as [Child, ...Child[]];
+    started.push(resting, ...pnodes);
     const client = new Client(only.address, { fetch });
     await prepare(client);
     const { id } = await client.sessions.create(settings);
@@ -161,6 +173,9 @@ test("a PNode that sleeps past its replacement can change nothing and stops by i
       assert.equal(now?.durableStep, BigInt(steps), "and was brought to the end by its new owner");
     }
     await until(async () => (await hostedBy(sleeper)) === 0);
+    assert.ok(!after.some((vnode) => vnode.pnode === resting.id), "one that rests is given nothing");
+    const rests = (await client.fleet.pnodes()).find(({ id }) => id === resting.id);
+    assert.match(rests?.warnings.join() ?? "", /takes no work now/);
     const events = await client.fleet.events();
     assert.ok(!events.some(({ kind }) => kind === "vnode.disagreement" || kind === "evidence"), "nothing contradicts");
     await client.close();
