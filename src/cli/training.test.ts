@@ -37,7 +37,7 @@ describe("the flags of a session", () => {
   });
 
   it("say what PNodes must have", () => {
-    const { requirements } = settings("--cpus", "4", "--memory", "2GB", "--region", "eu");
+    const { requirements } = settings("--needs-cpus", "4", "--needs-memory", "2GB", "--needs-region", "eu");
     assert.deepEqual(requirements, {
       cpus: 4,
       gpus: 0,

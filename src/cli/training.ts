@@ -7,12 +7,13 @@ import { builtinNames } from "./builtin.ts";
 import type { CommandContext, Flags, OptionSpec } from "./command.ts";
 import { parseBytes, parseSeconds } from "./quantities.ts";
 
+/** Named apart from what `dcnr join` lends, which may stand in the same settings file. */
 const requirementOptions: Readonly<Record<string, OptionSpec>> = {
-  cpus: { type: "number", summary: "cores that a PNode must lend at least" },
-  memory: { type: "string", value: "SIZE", summary: "memory that a PNode must lend at least, such as 4GB" },
-  gpus: { type: "number", summary: "GPUs that a PNode must have" },
-  region: { type: "string", value: "NAME", summary: "only PNodes of this region" },
-  trust: { type: "string", value: "LEVEL", summary: "untrusted, known or trusted PNodes" },
+  "needs-cpus": { type: "number", summary: "cores that a PNode must lend at least" },
+  "needs-memory": { type: "string", value: "SIZE", summary: "memory that a PNode must lend at least, such as 4GB" },
+  "needs-gpus": { type: "number", summary: "GPUs that a PNode must have" },
+  "needs-region": { type: "string", value: "NAME", summary: "only PNodes of this region" },
+  "needs-trust": { type: "string", value: "LEVEL", summary: "untrusted, known or trusted PNodes" },
   priority: { type: "number", summary: "higher goes first where PNodes are scarce" },
 };
 
@@ -98,13 +99,13 @@ function lengthFrom(flags: Flags): Pick<SessionSettingsInit, "steps" | "epochs" 
 }
 
 function requirementsFrom(flags: Flags): SessionSettingsInit["requirements"] {
-  const memory = flags.optionalText("memory");
+  const memory = flags.optionalText("needs-memory");
   return {
-    cpus: flags.has("cpus") ? wholeNumber(flags, "cpus") : 0,
-    gpus: flags.has("gpus") ? wholeNumber(flags, "gpus") : 0,
-    memoryBytes: memory === undefined ? 0n : BigInt(parseBytes(memory, "--memory")),
-    region: flags.optionalText("region") ?? "",
-    trust: flags.optionalText("trust") ?? "",
+    cpus: flags.has("needs-cpus") ? wholeNumber(flags, "needs-cpus") : 0,
+    gpus: flags.has("needs-gpus") ? wholeNumber(flags, "needs-gpus") : 0,
+    memoryBytes: memory === undefined ? 0n : BigInt(parseBytes(memory, "--needs-memory")),
+    region: flags.optionalText("needs-region") ?? "",
+    trust: flags.optionalText("needs-trust") ?? "",
     priority: flags.optionalNumber("priority") ?? 0,
   };
 }

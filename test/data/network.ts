@@ -1,12 +1,16 @@
-// A real network for tests of the command line: an orchestrator and PNodes as processes, and `dcnr` as people
-// type it, each call a process of its own.
+// A real network for tests of the command line: an orchestrator and PNodes as processes, and `dcnr` as people type it:
+// in a process of its own where its end, its complaints or its memory matter, else within the test, which is quicker.
 
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { parseCommandLine } from "../../src/cli/command.ts";
+import { commands, findCommand } from "../../src/cli/commands.ts";
 import { LocalNetwork } from "../../src/cli/local-network.ts";
+import { jsonValue, layOut, type Output, openOutput } from "../../src/cli/output.ts";
+import { openSettings } from "../../src/cli/settings.ts";
 
 export interface Ran {
   readonly code: number | null;
@@ -44,7 +48,18 @@ export class TestNetwork {
       cpusPerPNode: 1,
       logLevel: "error",
     });
-    return new TestNetwork(folder, local);
+    const network = new TestNetwork(folder, local);
+    Object.assign(process.env, network.#environment);
+    return network;
+  }
+
+  get #environment(): Record<string, string> {
+    return {
+      DCNR_ORCHESTRATOR: this.#local.orchestrator.address,
+      XDG_DATA_HOME: join(this.folder, "home"),
+      XDG_CONFIG_HOME: join(this.folder, "home"),
+      NO_COLOR: "1",
+    };
   }
 
   async stop(): Promise<void> {
@@ -58,13 +73,7 @@ export class TestNetwork {
 
   spawn(words: readonly string[], input = ""): Running {
     const child = spawn(process.execPath, ["--import", tellMemory, main, ...words], {
-      env: {
-        ...process.env,
-        DCNR_ORCHESTRATOR: this.#local.orchestrator.address,
-        XDG_DATA_HOME: join(this.folder, "home"),
-        XDG_CONFIG_HOME: join(this.folder, "home"),
-        NO_COLOR: "1",
-      },
+      env: { ...process.env, ...this.#environment },
     });
     let out = "";
     let error = "";
@@ -92,9 +101,16 @@ export class TestNetwork {
 
   /** What it printed; fails with what it complained of. */
   async dcnr(...words: string[]): Promise<string> {
-    const { code, out, error } = await this.run(words);
-    assert.equal(code, 0, `dcnr ${words.join(" ")}: ${error}`);
-    return out;
+    const found = findCommand(words);
+    assert.ok(found, `there is a command dcnr ${words.join(" ")}`);
+    const { command } = await found.entry.load();
+    const settings = await openSettings(this.#environment);
+    const parsed = parseCommandLine(found.rest, command, `dcnr ${found.entry.words}`, settings);
+    const printed: string[] = [];
+    const signal = new AbortController().signal;
+    const code = await command.run({ ...parsed, commands, out: outputInto(printed), settings, signal });
+    assert.equal(code ?? 0, 0, `dcnr ${words.join(" ")}: ${printed.join("")}`);
+    return printed.join("");
   }
 
   async json<T>(...words: string[]): Promise<T> {
@@ -110,4 +126,20 @@ export class TestNetwork {
     assert.doesNotMatch(error, /\n\s+at |DCNR_DEBUG|a bug/, "expected failures have no stack and no excuse");
     return complaint[0] as string;
   }
+}
+
+/** Notes and progress are dropped: only what a command prints as its result counts. */
+function outputInto(printed: string[]): Output {
+  const out = openOutput({}, true);
+  return {
+    ...out,
+    line: (text = "") => void printed.push(`${text}\n`),
+    raw: (text) => void printed.push(text),
+    json: (value) => void printed.push(JSON.stringify(value, jsonValue)),
+    note: () => {},
+    status: () => {},
+    table: (columns, rows) => {
+      for (const { text } of layOut(columns, rows, 200, false)) printed.push(`${text}\n`);
+    },
+  };
 }
