@@ -56,9 +56,17 @@ export class Fleet {
       }),
     ];
     const fleet = new Fleet(addresses, members);
-    // One orchestrator first: it makes the tables.
-    for (const one of members.filter(({ role }) => role === "orchestrator")) await fleet.up(one);
-    await Promise.all(members.filter(({ role }) => role === "pnode").map((one) => fleet.up(one)));
+    try {
+      // One orchestrator first: it makes the tables.
+      for (const one of members.filter(({ role }) => role === "orchestrator")) await fleet.up(one);
+      const started = await Promise.allSettled(
+        members.filter(({ role }) => role === "pnode").map((one) => fleet.up(one)),
+      );
+      for (const outcome of started) if (outcome.status === "rejected") throw outcome.reason;
+    } catch (error) {
+      await fleet.stop();
+      throw error;
+    }
     return fleet;
   }
 
