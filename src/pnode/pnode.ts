@@ -281,6 +281,8 @@ class HostingNode implements PNode, Directory {
     const { session, vnode, epoch, line } = assignment;
     const about = { session, vnode, step: line, epoch };
     world.log("info", `hosting VNode ${vnode} of session ${session} from step ${line}`, about);
+    // A session that was deleted may come again under its id: what was known of the first one is void.
+    if (!this.#hostsAnyOf(session)) this.#resolver.forget(session);
     this.#resolver.refresh(session);
     this.#hosts.set(key, new VNodeHost(this.#shared, assignment));
   }
@@ -291,10 +293,13 @@ class HostingNode implements PNode, Directory {
     this.#dependencies.world.log("info", `VNode ${vnode} of session ${session} is no longer hosted here`, about);
     this.#hosts.delete(key);
     this.#tasks.run(`stop VNode ${vnode}`, () => host.stop());
-    const stillUsed = [...this.#hosts.values()].some((other) => other.assignment.session === session);
-    if (stillUsed) return;
+    if (this.#hostsAnyOf(session)) return;
     this.#sessions.delete(session);
     this.#resolver.forget(session);
+  }
+
+  #hostsAnyOf(session: SessionId): boolean {
+    return [...this.#hosts.values()].some((host) => host.assignment.session === session);
   }
 
   #onFenced({ session, vnode, epoch }: Assignment): void {
