@@ -21,7 +21,12 @@ export class Lab {
 
   static async start(): Promise<Lab> {
     const lab = new Lab(undefined as unknown as Child);
-    lab.orchestrator = await lab.#startOrchestrator("127.0.0.1:0");
+    try {
+      lab.orchestrator = await lab.#startOrchestrator("127.0.0.1:0");
+    } catch (error) {
+      rmSync(lab.directory, { recursive: true, force: true });
+      throw error;
+    }
     return lab;
   }
 

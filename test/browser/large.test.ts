@@ -25,8 +25,9 @@ let watched: Watched;
 let page: Page;
 
 before(async () => {
-  [files, browser] = await Promise.all([buildDashboard(), launchBrowser()]);
+  files = await buildDashboard();
   server = await serveFake(new FakeFleet({ pnodes: size, vnodes: size, lossEvery: 40 }), files, 100);
+  browser = await launchBrowser();
   watched = await openPage(browser, `http://${server.address}/`);
   page = watched.page;
 });

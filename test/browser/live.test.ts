@@ -16,7 +16,9 @@ let watched: Watched;
 let page: Page;
 
 before(async () => {
-  [lab, browser] = await Promise.all([Lab.start(), launchBrowser()]);
+  // One after the other: if one fails, what did start is still ended.
+  lab = await Lab.start();
+  browser = await launchBrowser();
   watched = await openPage(browser, lab.url);
   page = watched.page;
   page.setDefaultTimeout(patience.timeout);
