@@ -75,18 +75,26 @@ export class Caches {
   }
 
   #slabWith(rows: Rows, capacity: number): Slab {
-    for (const request of rows) {
-      const slab = request === undefined ? undefined : this.#entries.get(request)?.slab;
-      if (slab === undefined) continue;
-      if (slab.capacity === capacity && isSame(slab.rows, rows)) return slab;
-      break;
-    }
+    const known = this.#common(rows);
+    if (known?.capacity === capacity && isSame(known.rows, rows)) return known;
     const slab = this.#open(rows, capacity);
     for (const [row, request] of rows.entries()) {
       const entry = request === undefined ? undefined : this.#entries.get(request);
       if (entry) this.#move(entry, slab, row);
     }
     return slab;
+  }
+
+  /** The slab in which all of them lie, if there is one. */
+  #common(rows: Rows): Slab | undefined {
+    let common: Slab | undefined;
+    for (const request of rows) {
+      const slab = request === undefined ? undefined : this.#entries.get(request)?.slab;
+      if (slab === undefined) continue;
+      if (common !== undefined && slab !== common) return undefined;
+      common = slab;
+    }
+    return common;
   }
 
   /** Adds the new positions of one row of a pass. */
