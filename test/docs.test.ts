@@ -1,0 +1,139 @@
+// The documentation is true: the tutorial's commands run, the SDK's examples run, the reference is what the program
+// says of itself, and every relative link leads somewhere.
+
+import assert from "node:assert/strict";
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, globSync, readFileSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { referencePages } from "../scripts/reference.ts";
+import { codeBlocks, headingAnchors, linksOf } from "./markdown.ts";
+
+const root = join(import.meta.dirname, "..");
+/** A command of the tutorial that takes longer hangs. */
+const commandTimeoutMs = 120_000;
+
+interface Ran {
+  readonly code: number | null;
+  readonly output: string;
+}
+
+function start(command: string, environment: NodeJS.ProcessEnv): { child: ChildProcess; output: () => string } {
+  // `exec`: the program gets our signals, not the shell.
+  const text = `exec ${command.replace(/^npx dcnr/, `${process.execPath} bin/dcnr.js`)}`;
+  const child = spawn("/bin/sh", ["-c", text], { cwd: root, env: environment, stdio: ["ignore", "pipe", "pipe"] });
+  let output = "";
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding("utf8").on("data", (piece: string) => {
+      output += piece;
+    });
+  return { child, output: () => output };
+}
+
+async function run(command: string, environment: NodeJS.ProcessEnv): Promise<Ran> {
+  const { child, output } = start(command, environment);
+  const timer = setTimeout(() => child.kill("SIGKILL"), commandTimeoutMs);
+  const [code] = (await once(child, "close")) as [number | null];
+  clearTimeout(timer);
+  return { code, output: output() };
+}
+
+/** `dcnr up` with its own directory and a free port; the address and process ids it printed. */
+async function bringUp(command: string, directory: string) {
+  const environment: NodeJS.ProcessEnv = { ...process.env, XDG_DATA_HOME: directory, NO_COLOR: "1" };
+  const { child, output } = start(command, { ...environment, DCNR_LISTEN: "127.0.0.1:0" });
+  const ended = once(child, "exit");
+  await new Promise<void>((resolve, reject) => {
+    child.stdout?.on("data", () => output().includes("Ctrl-C ends it") && resolve());
+    void ended.then(() => reject(new Error(`${command} ended: ${output()}`)));
+  });
+  const address = /http:\/\/(\S+)/.exec(output())?.[1] ?? "";
+  const pids = [...output().matchAll(/PNode\s+(\w+)\s+\(pid (\d+)\)/g)].map(([, name = "", pid = ""]) => ({
+    name,
+    pid,
+  }));
+  const stop = async () => {
+    child.kill("SIGTERM");
+    await ended;
+  };
+  return { address, pids, environment: { ...environment, DCNR_ORCHESTRATOR: address }, stop };
+}
+
+describe("the tutorial and the examples", () => {
+  let directory: string;
+  let network: Awaited<ReturnType<typeof bringUp>>;
+  /** What the reader is told to remember: session ids, roots, process ids. */
+  const remembered = new Map<string, string>();
+  const fill = (text: string) =>
+    [...remembered].reduce((filled, [name, value]) => filled.replaceAll(new RegExp(`\\b${name}\\b`, "g"), value), text);
+
+  before(async () => {
+    directory = await mkdtemp(join(tmpdir(), "dcnr-tutorial-"));
+    const staying = codeBlocks("docs/tutorial.md").find(({ info }) => info === "sh stays");
+    network = await bringUp(staying?.code ?? "", directory);
+    for (const { name, pid } of network.pids) remembered.set(name.toUpperCase(), pid);
+  });
+
+  after(async () => {
+    await network?.stop();
+    await rm(directory, { recursive: true, force: true });
+  });
+
+  for (const [index, block] of codeBlocks("docs/tutorial.md").entries()) {
+    // What the clone has done already, and what `before` did.
+    if (block.info !== "sh" || block.code === "npm install") continue;
+    test(`tutorial, block ${index + 1}: ${block.code.split("\n")[0]}`, async () => {
+      let output = "";
+      for (const command of block.code.split("\n")) {
+        const ran = await run(fill(command), network.environment);
+        assert.equal(ran.code, 0, `${fill(command)}\n${ran.output}`);
+        output += ran.output;
+      }
+      if (block.expect === undefined) return;
+      const found = new RegExp(fill(block.expect)).exec(output);
+      assert.ok(found, `expected ${fill(block.expect)} in:\n${output}`);
+      for (const [name, value] of Object.entries(found.groups ?? {})) remembered.set(name, value);
+    });
+  }
+
+  for (const [name, words, expected] of [
+    ["networks", [], /refused \(invalid_argument\): .*liner/],
+    ["datasets", [], /my-circle: 400 samples, splits train, validation/],
+    ["sessions", [], /done after 60 steps[\s\S]*step root [0-9a-f]{64}/],
+    ["generate", ["ahab", "The whale"], /The whale[\s\S]+after \d+ tokens/],
+  ] as const)
+    test(`examples/sdk/${name}.ts`, async () => {
+      const command = [process.execPath, "--conditions=dcnr-source", `examples/sdk/${name}.ts`];
+      const quoted = [...command, ...words.map((word) => `'${word}'`), network.address].join(" ");
+      const ran = await run(quoted, network.environment);
+      assert.equal(ran.code, 0, ran.output);
+      assert.match(ran.output, expected);
+    });
+});
+
+describe("the reference", () => {
+  test("is what the program says of itself", async () => {
+    for (const [path, text] of await referencePages())
+      assert.ok(readFileSync(join(root, path), "utf8") === text, `${path} is behind: npm run reference`);
+  });
+});
+
+describe("every Markdown page", () => {
+  const pages = globSync("**/*.md", { cwd: root, exclude: (path) => /node_modules|test-artefacts|dist/.test(path) });
+
+  test("is found", () => assert.ok(pages.length >= 20));
+
+  for (const page of pages)
+    test(`${page} links to what exists`, () => {
+      for (const link of linksOf(join(root, page))) {
+        const [path = "", anchor] = link.split("#");
+        const target = path === "" ? join(root, page) : join(root, dirname(page), path);
+        assert.ok(existsSync(target), `${page} links to ${link}, which is not there`);
+        if (anchor && target.endsWith(".md"))
+          assert.ok(headingAnchors(target).has(anchor), `${page} links to ${link}: there is no such heading`);
+      }
+    });
+});
