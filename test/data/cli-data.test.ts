@@ -128,6 +128,23 @@ describe("data and models on the command line", { concurrency: 3 }, () => {
       assert.match(await net.dcnr("model", "list"), /tiny +stopped/);
     });
 
+    it("of each family continues a prompt with Transformers' likeliest token", async () => {
+      for (const family of ["llama", "qwen2", "gpt2"]) {
+        const folder = join(source, "models", "fixtures", family);
+        const expected = JSON.parse(readFileSync(join(folder, "logits.ndjson"), "utf8").split("\n")[0] as string);
+        await net.dcnr("model", "import", folder, "--name", `my-${family}`);
+        await net.dcnr("serve", `my-${family}`);
+        const client = net.client();
+        const pieces = client.generate(`my-${family}`, expected.ids[0], { maxTokens: 1, temperature: 0 });
+        const tokens = (await Array.fromAsync(pieces)).flatMap((piece) => piece.tokens);
+        await client.close();
+        const last = expected.logits[0].at(-1) as number[];
+        assert.deepEqual(tokens, [last.indexOf(Math.max(...last))], family);
+        assert.match(await net.refusal(["infer", `my-${family}`, "a text"]), /vocabulary|tokenizer/);
+        await net.dcnr("model", "stop", `my-${family}`);
+      }
+    });
+
     it("is trained further, exported, imported and cloned without losing a weight", async () => {
       const settings = ["--dataset", "prompts", "--split", "all", "--batch", "2", "--microbatches", "2"];
       const session = await net.json<SessionJson>(

@@ -11,6 +11,7 @@ import { commands, findCommand } from "../../src/cli/commands.ts";
 import { LocalNetwork } from "../../src/cli/local-network.ts";
 import { jsonValue, layOut, type Output, openOutput } from "../../src/cli/output.ts";
 import { openSettings } from "../../src/cli/settings.ts";
+import { Client } from "../../src/client/client.ts";
 
 export interface Ran {
   readonly code: number | null;
@@ -69,6 +70,10 @@ export class TestNetwork {
 
   path(name: string): string {
     return join(this.folder, name);
+  }
+
+  client(): Client {
+    return new Client(this.#local.orchestrator.address, { fetch });
   }
 
   spawn(words: readonly string[], input = ""): Running {
