@@ -10,6 +10,7 @@ import type { Model } from "../protocol/gen/dcnr/v1/inference_pb.ts";
 import { readCheckpoint } from "../vnode/checkpoint.ts";
 import { remoteSink } from "./builtin.ts";
 import type { CommandContext } from "./command.ts";
+import { stopIfInterrupted } from "./interruption.ts";
 import { bytes, Progress } from "./progress.ts";
 
 export interface ModelToStore {
@@ -31,7 +32,7 @@ export async function storeModel(
   const states = await storeStates(model, {
     blobs: remoteSink(client),
     onProgress: ({ vnodes, of, bytes: done }) => {
-      signal.throwIfAborted();
+      stopIfInterrupted(signal);
       progress.update(vnodes, of, bytes(done));
     },
   });
@@ -83,7 +84,7 @@ export async function exportState(
       tokenizer,
       notes: { source, step: String(step), ...(await settingsOf(client, source)) },
       weightsOf: async (vnode) => {
-        signal.throwIfAborted();
+        stopIfInterrupted(signal);
         const blob = blobs.get(vnode) ?? fail("data_loss", `${source} has no state of VNode ${vnode}`);
         return readCheckpoint(await client.download(blob), `the state of VNode ${vnode}`).tensors;
       },

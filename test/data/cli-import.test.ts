@@ -53,24 +53,29 @@ describe("a large file", () => {
     assert.ok(grown < largeBytes * 1.5, `${grown} bytes more for a file of ${largeBytes}`);
   });
 
-  it("goes on after a kill where it was, to the same dataset", async () => {
-    const words = ["dataset", "add", "killed", net.path("large.txt"), "--shard-size", "1MB"];
-    const imports = net.path("home/dcnr/imports");
-    const { child, ended } = net.spawn(words);
-    // Until the first checkpoint is on the disk; the kill comes somewhere in the middle.
-    while (!(existsSync(imports) && readdirSync(imports).some((name) => name.endsWith(".json")))) {
-      assert.equal(child.exitCode, null, "the import ends too early to be interrupted");
-      await pause(5);
-    }
-    child.kill("SIGKILL");
-    await ended;
-    const again = await net.run([...words, "--json"]);
-    assert.equal(again.code, 0, again.error);
-    assert.match(again.error, /going on after/);
-    const whole = await net.json<{ dataset: DatasetJson }>("dataset", "show", "large", "--count", "1");
-    assert.equal((JSON.parse(again.out) as DatasetJson).hash, whole.dataset.hash);
-    assert.deepEqual(readdirSync(imports), [], "nothing is left to go on with");
-  });
+  for (const signal of ["SIGKILL", "SIGINT"] as const)
+    it(`goes on after ${signal} where it was, to the same dataset`, async () => {
+      const words = ["dataset", "add", signal, net.path("large.txt"), "--shard-size", "1MB"];
+      const imports = net.path("home/dcnr/imports");
+      const { child, ended } = net.spawn(words);
+      // Until the first checkpoint is on the disk; the kill comes somewhere in the middle.
+      while (!(existsSync(imports) && readdirSync(imports).some((name) => name.endsWith(".json")))) {
+        assert.equal(child.exitCode, null, "the import ends too early to be interrupted");
+        await pause(5);
+      }
+      child.kill(signal);
+      const interrupted = await ended;
+      if (signal === "SIGINT") {
+        assert.equal(interrupted.code, 130);
+        assert.match(interrupted.error, /interrupted: the same command goes on where it was/);
+      }
+      const again = await net.run([...words, "--json"]);
+      assert.equal(again.code, 0, again.error);
+      assert.match(again.error, /going on after/);
+      const whole = await net.json<{ dataset: DatasetJson }>("dataset", "show", "large", "--count", "1");
+      assert.equal((JSON.parse(again.out) as DatasetJson).hash, whole.dataset.hash);
+      assert.deepEqual(readdirSync(imports), [], "nothing is left to go on with");
+    });
 });
 
 describe("bad data", () => {

@@ -2,7 +2,7 @@
 
 import { existsSync } from "node:fs";
 import type { Client } from "../../client/client.ts";
-import { fail } from "../../core/errors.ts";
+import { fail, hasCode } from "../../core/errors.ts";
 import type { DType } from "../../core/tensor.ts";
 import { shardBytesDefault } from "../../data/build.ts";
 import { importDataset, importInline } from "../../data/import.ts";
@@ -14,6 +14,7 @@ import { connectionOptions, withClient } from "../connection.ts";
 import { register, sourceAccess } from "../datasets.ts";
 import { dataDirectory, directoryOption } from "../directories.ts";
 import { openCheckpoints } from "../import-checkpoints.ts";
+import { stopIfInterrupted } from "../interruption.ts";
 import { ByteProgress, bytes } from "../progress.ts";
 import { parseBytes } from "../quantities.ts";
 
@@ -73,20 +74,26 @@ export const command: Command = {
       if ((given === undefined) === (source === undefined))
         fail("invalid_argument", "give either a SOURCE or --inline JSON: see dcnr dataset add --help");
       const inline = given ?? (source?.trimStart().startsWith("{") ? source : undefined);
-      const { manifest, registered } =
+      const { manifest, forget } =
         inline === undefined
           ? await importSource(context, client, name, source ?? "")
           : { manifest: await importInline(inline, { ...numberTypes(flags), blobs: remoteSink(client) }) };
-      await register(client, name, manifest, out, flags.is("json"));
-      await registered?.();
+      try {
+        await register(client, name, manifest, out, flags.is("json"));
+      } catch (error) {
+        // Shards of an import that lay for long may be gone: the next try must send them again.
+        if (hasCode(error, "failed_precondition")) await forget?.();
+        throw error;
+      }
+      await forget?.();
       return undefined;
     }),
 };
 
 interface Imported {
   readonly manifest: Manifest;
-  /** To be called once nothing need be repeated any more. */
-  readonly registered?: () => Promise<void>;
+  /** Where the import would go on is known until this is called. */
+  readonly forget?: () => Promise<void>;
 }
 
 async function importSource(
@@ -117,11 +124,11 @@ async function importSource(
     ...(resume ? { resume } : {}),
     onCheckpoint: (checkpoint) => checkpoints.write(checkpoint),
     onProgress: (reached) => {
-      signal.throwIfAborted();
+      stopIfInterrupted(signal, "the same command goes on where it was");
       progress.update(reached.bytes, reached.bytesTotal, `${reached.units.toLocaleString("en")} read`);
     },
   });
-  return { manifest, registered: () => checkpoints.clear() };
+  return { manifest, forget: () => checkpoints.clear() };
 }
 
 function shardBytesOf(flags: Flags): number {

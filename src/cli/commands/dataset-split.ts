@@ -8,6 +8,7 @@ import { remoteSink } from "../builtin.ts";
 import type { Command, CommandContext } from "../command.ts";
 import { connectionOptions, withClient } from "../connection.ts";
 import { register, remoteDataset } from "../datasets.ts";
+import { stopIfInterrupted } from "../interruption.ts";
 import { ByteProgress } from "../progress.ts";
 
 export const command: Command = {
@@ -57,7 +58,7 @@ function counted(fetchBlob: FetchBlob, { out, signal }: CommandContext, title: s
   const progress = new ByteProgress(out, title);
   let done = 0;
   return async (hash) => {
-    signal.throwIfAborted();
+    stopIfInterrupted(signal);
     const content = await fetchBlob(hash);
     done += content.byteLength;
     progress.update(done, total, "read");

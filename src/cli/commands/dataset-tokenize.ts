@@ -6,6 +6,7 @@ import { remoteSink } from "../builtin.ts";
 import type { Command } from "../command.ts";
 import { connectionOptions, withClient } from "../connection.ts";
 import { readVocabulary, register, remoteDataset } from "../datasets.ts";
+import { stopIfInterrupted } from "../interruption.ts";
 import { Progress } from "../progress.ts";
 
 export const command: Command = {
@@ -34,7 +35,7 @@ export const command: Command = {
         tokenizer: await readVocabulary(client, flags.text("vocab")),
         endToken: flags.optionalText("end-token"),
         onProgress: ({ documents, of, tokens }) => {
-          context.signal.throwIfAborted();
+          stopIfInterrupted(context.signal);
           progress.update(documents, of, `${tokens.toLocaleString("en")} tokens`);
         },
       });

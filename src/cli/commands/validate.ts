@@ -6,7 +6,7 @@ import { fail, hasCode } from "../../core/errors.ts";
 import type { Manifest } from "../../data/manifest.ts";
 import { ruleOf, viewSplit } from "../../data/order.ts";
 import { compileText } from "../../network/compile.ts";
-import type { Session } from "../../protocol/gen/dcnr/v1/session_pb.ts";
+import type { Session, SessionSettings } from "../../protocol/gen/dcnr/v1/session_pb.ts";
 import { ensureDataset } from "../builtin.ts";
 import type { Command, CommandContext } from "../command.ts";
 import { connectionOptions, withClient } from "../connection.ts";
@@ -27,7 +27,7 @@ export const command: Command = {
     split: { type: "string", value: "NAME", summary: "split of the dataset", default: "validation" },
     samples: { type: "number", summary: "samples to use at most", default: 1024 },
     batch: { type: "number", summary: "samples that go through at once", default: 8 },
-    numerics: { type: "string", value: "NAME", summary: "native or portable", default: "native" },
+    numerics: { type: "string", value: "NAME", summary: "native or portable (default: as it was trained)" },
   },
   examples: [
     "dcnr validate gpt-demo-3f2a9c1b7d04",
@@ -38,7 +38,11 @@ export const command: Command = {
       const { flags, out } = context;
       const source = context.arguments[0] ?? "";
       const { definition, network, step } = await client.models.describe(source);
-      const dataset = flags.optionalText("dataset") ?? (await datasetOf(client, source));
+      const settings = await settingsOf(client, source);
+      const dataset =
+        flags.optionalText("dataset") ??
+        settings?.dataset ??
+        fail("invalid_argument", `${source} is a model: say --dataset NAME to validate it on`);
       await ensureDataset(client, dataset, out);
       const split = flags.text("split");
       const { manifest } = await remoteDataset(client, dataset);
@@ -56,7 +60,7 @@ export const command: Command = {
         microbatches: 1,
         validateEvery: 1,
         validationMicrobatches: rounds,
-        numerics: flags.text("numerics"),
+        numerics: flags.optionalText("numerics") ?? settings?.numerics ?? "native",
         learningRate: { schedule: "constant", base: rate },
       });
       try {
@@ -74,14 +78,14 @@ export const command: Command = {
     }),
 };
 
-async function datasetOf(client: Client, source: string): Promise<string> {
-  const session = await client.sessions.get(source).catch((error: unknown) => {
+/** Undefined for a model. */
+async function settingsOf(client: Client, source: string): Promise<SessionSettings | undefined> {
+  try {
+    return (await client.sessions.get(source)).settings;
+  } catch (error) {
     if (hasCode(error, "not_found")) return undefined;
     throw error;
-  });
-  return (
-    session?.settings?.dataset ?? fail("invalid_argument", `${source} is a model: say --dataset NAME to validate it on`)
-  );
+  }
 }
 
 function samplesIn(manifest: Manifest, split: string, definition: string): number {

@@ -13,6 +13,7 @@ import { openSource, type Source } from "../../data/source.ts";
 import type { Command, CommandContext } from "../command.ts";
 import { connectionOptions, withClient } from "../connection.ts";
 import { remoteDataset, sourceAccess } from "../datasets.ts";
+import { stopIfInterrupted } from "../interruption.ts";
 import { ByteProgress, Progress } from "../progress.ts";
 
 export const command: Command = {
@@ -45,7 +46,7 @@ export const command: Command = {
           vocabularySize: flags.number("size"),
           specials: specials.length > 0 ? specials : ["<|endoftext|>"],
           onProgress: (reached) => {
-            context.signal.throwIfAborted();
+            stopIfInterrupted(context.signal);
             if (reached.phase === "merging") merging.update(reached.merges, reached.of, "");
             else counting.update(reached.characters, bytesTotal, `${reached.words.toLocaleString("en")} different`);
           },
