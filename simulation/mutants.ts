@@ -72,6 +72,7 @@ export const mutants: Readonly<Record<string, Mutant>> = {
   "consumes-duplicates": {
     fault: "a gradient that arrives twice is added twice",
     shows: ["divergence", "error"],
+    seedsMax: 300,
     rules: { storeOnce: false },
   },
   "adds-in-order-of-arrival": {
@@ -102,11 +103,13 @@ export const mutants: Readonly<Record<string, Mutant>> = {
   "never-admits-gone": {
     fault: "an ask for what was collected is answered with 'coming'",
     shows: ["hang"],
+    seedsMax: 300,
     rules: { admitGone: false },
   },
   "stays-when-fenced": {
     fault: "a PNode whose record was refused goes on with the VNode",
     shows: ["fence"],
+    seedsMax: 300,
     shell: { stopWhenFenced: false },
   },
   "records-before-upload": {
@@ -122,6 +125,7 @@ export const mutants: Readonly<Record<string, Mutant>> = {
   "no-fence": {
     fault: "a checkpoint is accepted from whoever brings it",
     shows: ["fence"],
+    seedsMax: 300,
     tamper: (records) =>
       onCall(PNodeService.method.recordDurable, "input", (request) => {
         const record = records.vnode(String(request["session"]), String(request["vnode"]));
@@ -155,6 +159,7 @@ export const mutants: Readonly<Record<string, Mutant>> = {
   "never-goes-back": {
     fault: "PNodes do not hear that the session went back to an earlier line",
     shows: ["hang"],
+    seedsMax: 300,
     tamper: () =>
       onEvent("assignments", (value) => ({
         ...value,

@@ -14,6 +14,8 @@ export interface FleetOptions {
 /** Room for one or two VNodes of the reduced T1, so that the network spreads and every PNode matters. */
 const memory = ["--memory", "148MB"];
 
+const startAttemptsMax = 3;
+
 export interface Member {
   readonly name: string;
   readonly role: "orchestrator" | "pnode";
@@ -80,8 +82,19 @@ export class Fleet {
     one.child?.kill("SIGKILL");
     await one.child?.ended;
     await pause(downMs);
-    await this.up(one);
+    await this.#upAgain(one);
     one.busy = false;
+  }
+
+  /** On a machine that is busy with dying and starting processes a start may take too long; a supervisor tries again. */
+  async #upAgain(one: Member): Promise<void> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await this.up(one);
+      } catch (error) {
+        if (attempt === startAttemptsMax) throw error;
+      }
+    }
   }
 
   async freeze(one: Member, durationMs: number): Promise<void> {
