@@ -64,3 +64,12 @@ test("events without a step are put where the page saw the session then", () => 
   assert.equal(marksOf(events, "s", () => 17, same)[0]?.step, 17);
   assert.deepEqual(marksOf(events, "s", nowhere, same), []);
 });
+
+test("a re-placement that is told before the loss belongs to it all the same", () => {
+  const message = "VNode a goes from p1 to p2: room";
+  const events = [
+    event(8_900, "vnode.placed", { session: "s", vnode: "a", pnode: "p2", step: 42, message }),
+    event(9_000, "pnode.lost", { pnode: "p1" }),
+  ];
+  assert.equal(marksOf(events, "s", nowhere, same)[0]?.title, "p1 lost, 1 VNode re-placed in 0.0 s");
+});

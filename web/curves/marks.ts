@@ -9,8 +9,9 @@ export interface Mark {
   readonly lines: readonly string[];
 }
 
-/** Re-placements this long after a loss are its consequence. */
+/** Re-placements this long after a loss are its consequence; they may be told a little before it. */
 const consequenceMs = 60_000;
+const earlyMs = 3_000;
 
 interface Loss {
   readonly event: EventView;
@@ -28,9 +29,8 @@ export function marksOf(
   nameOf: (pnode: string) => string,
 ): Mark[] {
   const marks: Mark[] = [];
-  const losses: Loss[] = [];
+  const losses: Loss[] = events.filter((one) => one.kind === "pnode.lost").map((event) => ({ event, placed: [] }));
   for (const event of events) {
-    if (event.kind === "pnode.lost") losses.push({ event, placed: [] });
     if (event.session !== session) continue;
     if (event.kind === "vnode.placed") lossBehind(losses, event)?.placed.push(event);
     const note = noteOf(event);
@@ -45,9 +45,10 @@ export function marksOf(
 }
 
 function lossBehind(losses: readonly Loss[], { wallMs, message }: EventView): Loss | undefined {
-  return losses.findLast(
-    ({ event }) => wallMs - event.wallMs < consequenceMs && message.includes(`from ${event.pnode} `),
-  );
+  return losses.findLast(({ event }) => {
+    const laterMs = wallMs - event.wallMs;
+    return laterMs > -earlyMs && laterMs < consequenceMs && message.includes(`from ${event.pnode} `);
+  });
 }
 
 function markOf(

@@ -3,8 +3,9 @@
 import { memo, useMemo, useState } from "react";
 import { hostStyle } from "../colours.ts";
 import { bytes, count, duration, percent, plural } from "../format.ts";
-import { useLive } from "../live/hooks.ts";
-import type { PNodeView, VNodeView } from "../live/views.ts";
+import { isUnderWay, useLive } from "../live/hooks.ts";
+import type { State } from "../live/store.ts";
+import type { PNodeView } from "../live/views.ts";
 import { Empty } from "./empty.tsx";
 import { Panel } from "./panel.tsx";
 
@@ -72,7 +73,7 @@ function sortedIds(pnodes: ReadonlyMap<string, PNodeView>, query: string): strin
 
 const PNodeCard = memo(function PNodeCard({ id }: { readonly id: string }) {
   const pnode = useLive((state) => state.pnodes.get(id));
-  const hosted = useLive((state) => hostedNames(state.vnodes, id));
+  const hosted = useLive((state) => hostedNames(state, id));
   if (!pnode) return null;
   const names = hosted === "" ? [] : hosted.split("\n");
   // Sessions say what they put here; the rest of what it hosts answers prompts.
@@ -117,21 +118,22 @@ const PNodeCard = memo(function PNodeCard({ id }: { readonly id: string }) {
   );
 });
 
-const hostedCache = new WeakMap<ReadonlyMap<string, VNodeView>, Map<string, string>>();
+let counted: { vnodes?: State["vnodes"]; sessions?: State["sessions"]; byHost: Map<string, string> } = {
+  byHost: new Map(),
+};
 
-/** As one string, which compares by value; counted once per frame for all cards. */
-function hostedNames(vnodes: ReadonlyMap<string, VNodeView>, pnode: string): string {
-  let byHost = hostedCache.get(vnodes);
-  if (!byHost) {
+/** What sessions under way have put on a PNode: one string, which compares by value, counted once for all cards. */
+function hostedNames({ vnodes, sessions }: State, pnode: string): string {
+  if (counted.vnodes !== vnodes || counted.sessions !== sessions) {
     const lists = new Map<string, Set<string>>();
-    for (const { pnode: host, id, phase } of vnodes.values()) {
-      if (!host || phase === "done") continue;
+    for (const { pnode: host, id, session, phase } of vnodes.values()) {
+      if (!host || phase === "done" || !isUnderWay(sessions.get(session)?.status)) continue;
       lists.set(host, (lists.get(host) ?? new Set()).add(id));
     }
-    byHost = new Map(Array.from(lists, ([host, ids]) => [host, Array.from(ids).join("\n")]));
-    hostedCache.set(vnodes, byHost);
+    const byHost = new Map(Array.from(lists, ([host, ids]) => [host, Array.from(ids).join("\n")]));
+    counted = { vnodes, sessions, byHost };
   }
-  return byHost.get(pnode) ?? "";
+  return counted.byHost.get(pnode) ?? "";
 }
 
 function reliability({ reliability: share, failures, uptimeSeconds }: PNodeView): string {
