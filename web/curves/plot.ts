@@ -90,7 +90,9 @@ export function createPlot(target: HTMLElement, data: AlignedData, handlers: Plo
 export function updatePlot(plot: uPlot, data: AlignedData): void {
   const steps = plot.data[0];
   const { min, max } = plot.scales["x"] ?? {};
-  const isWhole = min === steps[0] && max === steps.at(-1);
+  const [first = 0, last = 0] = [steps[0], steps.at(-1)];
+  // A single point is shown with room around it: a view that is wider than the data is nobody's zoom.
+  const isWhole = (min ?? first) <= first && (max ?? last) >= last;
   plot.setData(data, isWhole);
   if (!isWhole) plot.redraw();
 }
