@@ -11,9 +11,9 @@ import { type Workload, workloads } from "./workloads.ts";
 
 const here = import.meta.dirname;
 
-/** The peer's interpreter: DCNR_BENCH_PYTHON, else a virtual environment in the usual place. */
+/** The peer's interpreter: DCNR_BENCH_PYTHON, else a virtual environment `.venv` in the clone. */
 function findPython(): string | undefined {
-  const candidates = [process.env["DCNR_BENCH_PYTHON"], "/tmp/venv-torch/bin/python"];
+  const candidates = [process.env["DCNR_BENCH_PYTHON"], join(here, "..", ".venv", "bin", "python")];
   return candidates.find((path) => path !== undefined && existsSync(path));
 }
 

@@ -88,3 +88,9 @@ test("speed is the best try, in floating-point operations per nanosecond", async
   const clock = { wallMs: () => 0, monotonicMs: () => ticks.shift() as number };
   strictEqual(await measureGflops(() => {}, 8e6, clock, 3), 4);
 });
+
+test("where nvidia-smi is missing, a WebGPU adapter is found if the runtime offers one", async () => {
+  const adapter = { model: "Radeon 780M", memoryBytes: 2 * gibibyte, vendor: "amd" };
+  const { gpus } = await findHardware("/data", { ...machine({}), webGpu: async () => adapter });
+  deepStrictEqual(gpus, [adapter]);
+});

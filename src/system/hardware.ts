@@ -34,6 +34,8 @@ export interface MachineView {
   cpuModel(): string;
   diskFreeBytes(directory: string): number;
   run(command: string, args: readonly string[]): Promise<string | undefined>;
+  /** The WebGPU adapter where the runtime offers one: browsers, Deno, Node with a binding. */
+  webGpu?(): Promise<GpuFacts | undefined>;
 }
 
 /** nvidia-smi may hang on a broken driver; joining must not. */
@@ -66,6 +68,7 @@ export const thisMachine: MachineView = {
       return 0;
     }
   },
+  webGpu: webGpuAdapter,
   run: (command, args) =>
     new Promise((resolve) => {
       execFile(command, [...args], { timeout: commandTimeoutMs, windowsHide: true }, (error, stdout) =>
@@ -73,6 +76,22 @@ export const thisMachine: MachineView = {
       );
     }),
 };
+
+interface WebGpu {
+  requestAdapter(): Promise<{
+    readonly info?: { vendor?: string; description?: string };
+    readonly limits: { maxBufferSize: number };
+  } | null>;
+}
+
+async function webGpuAdapter(): Promise<GpuFacts | undefined> {
+  const gpu = (globalThis.navigator as { readonly gpu?: WebGpu } | undefined)?.gpu;
+  const adapter = await gpu?.requestAdapter().catch(() => null);
+  if (!adapter) return undefined;
+  // WebGPU tells no memory size; what one buffer may hold is a lower bound.
+  const { vendor = "unknown", description = "" } = adapter.info ?? {};
+  return { model: description || "WebGPU adapter", memoryBytes: adapter.limits.maxBufferSize, vendor };
+}
 
 export async function findHardware(directory: string, machine: MachineView = thisMachine): Promise<HardwareFacts> {
   return {
@@ -105,7 +124,10 @@ function cpuLimit(machine: MachineView): number {
 
 async function findGpus(machine: MachineView): Promise<GpuFacts[]> {
   const text = await machine.run("nvidia-smi", ["--query-gpu=name,memory.total", "--format=csv,noheader,nounits"]);
-  if (text === undefined) return [];
+  if (text === undefined) {
+    const adapter = await machine.webGpu?.();
+    return adapter ? [adapter] : [];
+  }
   return text
     .split("\n")
     .map((line) => line.split(",").map((field) => field.trim()))
