@@ -59,6 +59,7 @@ export class Attachment {
   #intervalMs: number;
   #cancelBeat: Cancel = () => {};
   #beating = false;
+  #beatAgain = false;
   #leaving: string | undefined;
   /** When heartbeats left that are still unanswered, and how long the last answers took. */
   readonly #sentMs = new Map<bigint, number>();
@@ -202,9 +203,13 @@ export class Attachment {
 
   /** A heartbeat now, and from here on one each interval. */
   beatSoon(): void {
-    if (!this.#registered || this.#beating) return;
-    this.#cancelBeat();
-    this.#beat();
+    if (!this.#registered) return;
+    // The one on its way may have been filled before there was something to tell: another follows it.
+    if (this.#beating) this.#beatAgain = true;
+    else {
+      this.#cancelBeat();
+      this.#beat();
+    }
   }
 
   #beat(): void {
@@ -214,6 +219,9 @@ export class Attachment {
     this.#beating = true;
     void this.#sendBeat().finally(() => {
       this.#beating = false;
+      if (!this.#beatAgain) return;
+      this.#beatAgain = false;
+      this.beatSoon();
     });
   }
 
@@ -245,8 +253,10 @@ export class Attachment {
   async flush(): Promise<void> {
     if (!this.#registered) return;
     const { world, signal } = this.#options;
+    const following = this.#beating ? 1n : 0n;
     this.beatSoon();
-    const arrived = new Promise<void>((done) => this.#waiting.push({ sequence: this.#sequence, done }));
+    const sequence = this.#sequence + following;
+    const arrived = new Promise<void>((done) => this.#waiting.push({ sequence, done }));
     await Promise.race([arrived, sleep(world.timers, flushTimeoutMs, signal)]);
   }
 

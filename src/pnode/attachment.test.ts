@@ -1,0 +1,82 @@
+import assert from "node:assert/strict";
+import { it } from "node:test";
+import { silentLog, type World } from "../core/world.ts";
+import type { Network } from "../protocol/network.ts";
+import { Attachment, type AttachmentOptions } from "./attachment.ts";
+import { Reports } from "./reports.ts";
+
+const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+/** A stream whose sends arrive when the test says so; timers never fire. */
+function slowOrchestrator() {
+  const arrived: { sequence: bigint; metrics: string[] }[] = [];
+  const sending: (() => void)[] = [];
+  const answers: object[] = [{ event: { case: "registered", value: { orchestrators: [], heartbeatIntervalMs: 0 } } }];
+  let ring = () => {};
+  const answer = (event: object) => {
+    answers.push({ event });
+    ring();
+  };
+  const stream = {
+    send: ({ event }: { event: { case: string; value: { sequence: bigint; metrics: { name: string }[] } } }) => {
+      if (event.case !== "heartbeat") return Promise.resolve();
+      return new Promise<void>((resolve) =>
+        sending.push(() => {
+          const { sequence, metrics } = event.value;
+          arrived.push({ sequence, metrics: metrics.map(({ name }) => name) });
+          resolve();
+          answer({ case: "heartbeatAck", value: { sequence } });
+        }),
+      );
+    },
+    close: () => {},
+    incoming: (async function* () {
+      for (;;) {
+        while (answers.length > 0) yield answers.shift();
+        await new Promise<void>((resolve) => {
+          ring = resolve;
+        });
+      }
+    })(),
+  };
+  const deliver = async () => {
+    sending.shift()?.();
+    for (let i = 0; i < 5; i++) await turn();
+  };
+  return { network: { open: () => stream } as unknown as Network, arrived, deliver };
+}
+
+it("what was measured while a heartbeat was on its way is awaited with the next one", async () => {
+  const { network, arrived, deliver } = slowOrchestrator();
+  const world: World = {
+    clock: { wallMs: () => 0, monotonicMs: () => 0 },
+    timers: { after: () => () => {} },
+    chance: { bytes: (length) => new Uint8Array(length), uniform: () => 0 },
+    log: silentLog,
+  };
+  const reports = new Reports();
+  const attachment = new Attachment({
+    network,
+    world,
+    reports,
+    timings: { heartbeatIntervalMs: 1_000, registerTimeoutMs: 1_000, silentMs: 1_000, retryMinMs: 1, retryMaxMs: 1 },
+    orchestrators: { current: "o1", count: 1, learn: () => {}, failed: () => {} },
+    signal: new AbortController().signal,
+    register: () => ({}),
+    heartbeat: () => ({}),
+  } as unknown as AttachmentOptions);
+  void attachment.run();
+  for (let i = 0; i < 5; i++) await turn();
+  // The first heartbeat is on its way when the last numbers of a session come.
+  reports.metric({ name: "validation_loss", step: 1n, value: 1 });
+  let flushed = false;
+  const flushing = attachment.flush().then(() => {
+    flushed = true;
+  });
+  await deliver();
+  assert.deepEqual(arrived, [{ sequence: 1n, metrics: [] }]);
+  assert.equal(flushed, false, "the first heartbeat did not carry them");
+  await deliver();
+  await flushing;
+  assert.deepEqual(arrived[1], { sequence: 2n, metrics: ["validation_loss"] });
+});
