@@ -15,6 +15,8 @@ import { duration } from "../progress.ts";
 
 /** Too small to change a float32 weight that matters, and not zero, which means the default. */
 const rate = 1e-30;
+const reportAttempts = 10;
+const reportWaitMs = 500;
 /** The most that one validation may have. */
 const microbatchesMax = 1_024;
 
@@ -125,10 +127,17 @@ async function result(
   out.status("");
   if (signal.aborted) fail("cancelled", "the validation was interrupted");
   if (last?.status !== "done") fail("internal", `the validation ended as ${last?.status}: ${last?.reason}`);
-  const metrics = await client.sessions.metrics(id, ["validation_loss", "validation_accuracy"]);
-  const of = (name: string) => metrics.find((metric) => metric.name === name)?.value;
-  return {
-    loss: of("validation_loss") ?? fail("internal", "no validation loss was reported"),
-    accuracy: of("validation_accuracy"),
-  };
+  return measured(client, id);
+}
+
+/** A PNode that is slow to report may do so a moment after the end. */
+async function measured(client: Client, id: string): Promise<{ loss: number; accuracy: number | undefined }> {
+  for (let attempt = 0; attempt < reportAttempts; attempt++) {
+    if (attempt > 0) await new Promise((resolve) => setTimeout(resolve, reportWaitMs));
+    const metrics = await client.sessions.metrics(id, ["validation_loss", "validation_accuracy"]);
+    const of = (name: string) => metrics.find((metric) => metric.name === name)?.value;
+    const loss = of("validation_loss");
+    if (loss !== undefined) return { loss, accuracy: of("validation_accuracy") };
+  }
+  return fail("unavailable", "no PNode reported the result of the validation: try again");
 }
