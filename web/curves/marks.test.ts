@@ -73,3 +73,13 @@ test("a re-placement that is told before the loss belongs to it all the same", (
   ];
   assert.equal(marksOf(events, "s", nowhere, same)[0]?.title, "p1 lost, 1 VNode re-placed in 0.0 s");
 });
+
+test("PNodes may be called by their names", () => {
+  const message = "VNode a goes from maple to birch: room";
+  const events = [
+    event(9_000, "pnode.lost", { pnode: "p1" }),
+    event(9_100, "vnode.placed", { session: "s", vnode: "a", pnode: "p2", step: 42, message }),
+  ];
+  const names: Record<string, string> = { p1: "maple", p2: "birch" };
+  assert.deepEqual(marksOf(events, "s", nowhere, (id) => names[id] ?? id)[0]?.lines, ["a → birch"]);
+});
