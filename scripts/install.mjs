@@ -17,14 +17,15 @@ const isFresh = () => {
 
 if (!isFresh()) {
   console.log("dcnr: installing packages (once) ...");
-  const result = spawnSync("npm", ["ci", "--no-audit", "--no-fund", "--loglevel=error"], {
+  // Not `npm ci`: it refuses a lockfile without builds for other platforms that a registry mirror may lack.
+  const result = spawnSync("npm", ["install", "--no-save", "--no-audit", "--no-fund", "--loglevel=error"], {
     stdio: "inherit",
     shell: process.platform === "win32",
     // The CPU build inside the package is all we use; its extra download must never be needed.
     env: { ...process.env, ONNXRUNTIME_NODE_INSTALL: "skip" },
   });
   if (result.status !== 0) {
-    console.error("dcnr: npm ci failed. Check that the npm registry can be reached, then run the command again.");
+    console.error("dcnr: npm install failed. Check that the npm registry can be reached, then run the command again.");
     process.exit(1);
   }
 }
