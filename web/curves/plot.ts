@@ -86,13 +86,17 @@ export function createPlot(target: HTMLElement, data: AlignedData, handlers: Plo
   return new uPlot(options, data, target);
 }
 
+/** The steps that a plot was last given: its arrays grow in place, so it cannot tell by itself. */
+const extents = new WeakMap<uPlot, { readonly first: number; readonly last: number }>();
+
 /** New data; a view that somebody zoomed into stays. */
 export function updatePlot(plot: uPlot, data: AlignedData): void {
-  const steps = plot.data[0];
   const { min, max } = plot.scales["x"] ?? {};
-  const [first = 0, last = 0] = [steps[0], steps.at(-1)];
+  const before = extents.get(plot);
   // A single point is shown with room around it: a view that is wider than the data is nobody's zoom.
-  const isWhole = (min ?? first) <= first && (max ?? last) >= last;
+  const isWhole =
+    before === undefined || ((min ?? before.first) <= before.first && (max ?? before.last) >= before.last);
+  extents.set(plot, { first: data[0][0] ?? 0, last: data[0].at(-1) ?? 0 });
   plot.setData(data, isWhole);
   if (!isWhole) plot.redraw();
 }
