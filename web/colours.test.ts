@@ -6,14 +6,23 @@ const text = (host: string) => {
   const { hue, tone } = colourOf(host);
   return `${hue} ${tone}`;
 };
+const hosts = Array.from({ length: slots }, (_, index) => `host-${String(index).padStart(2, "0")}`);
+
+test("the first few hosts get colours that are far apart", () => {
+  giveColours(hosts.slice(0, 4));
+  const hues = hosts.slice(0, 4).map((host) => colourOf(host).hue);
+  for (const [index, hue] of hues.entries())
+    for (const other of hues.slice(index + 1)) {
+      const apart = Math.abs(hue - other);
+      assert.ok(Math.min(apart, 360 - apart) >= 60, `${hue} and ${other}`);
+    }
+});
 
 test("as many hosts as there are colours all differ, keep theirs, and none is red", () => {
-  const hosts = Array.from({ length: slots }, (_, index) => `host-${index}`);
   giveColours(hosts);
   const before = hosts.map(text);
   assert.equal(new Set(before).size, slots);
   giveColours(["another", ...hosts]);
   assert.deepEqual(hosts.map(text), before);
-  for (const host of hosts) assert.ok(colourOf(host).hue > 60 && colourOf(host).hue < 350);
-  assert.equal(text("another"), text("another"));
+  for (const host of [...hosts, "another"]) assert.ok(colourOf(host).hue > 60 && colourOf(host).hue < 350);
 });
