@@ -12,7 +12,11 @@ function run(title: string, command: string, args: string[]): boolean {
   console.log(`\n== ${title}`);
   const result = spawnSync(command, args, {
     stdio: "inherit",
-    env: { ...process.env, ORT_DISABLE_TELEMETRY: "1", NO_COLOR: process.env["CI"] ? "1" : (process.env["NO_COLOR"] ?? "") },
+    env: {
+      ...process.env,
+      ORT_DISABLE_TELEMETRY: "1",
+      NO_COLOR: process.env["CI"] ? "1" : (process.env["NO_COLOR"] ?? ""),
+    },
   });
   return result.status === 0;
 }

@@ -9,12 +9,15 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import { parseAllDocuments } from "yaml";
 import { referencePages } from "../scripts/reference.ts";
+import { commonOptions } from "../src/cli/command.ts";
+import { findCommand } from "../src/cli/commands.ts";
 import { codeBlocks, headingAnchors, linksOf } from "./markdown.ts";
 
 const root = join(import.meta.dirname, "..");
 /** A command of the tutorial that takes longer hangs. */
-const commandTimeoutMs = 120_000;
+const commandTimeoutMs = 300_000;
 
 interface Ran {
   readonly code: number | null;
@@ -121,10 +124,63 @@ describe("the reference", () => {
   });
 });
 
+/** Flags of a command line that its command does not have. */
+async function unknownFlags(line: readonly string[]): Promise<string[]> {
+  const found = findCommand(line);
+  if (!found) return [`there is no command ${line.slice(0, 2).join(" ")}`];
+  const { command } = await found.entry.load();
+  const known = { ...commonOptions, ...command.options };
+  const flags = found.rest.filter((word) => word.startsWith("--")).map((word) => word.slice(2).split("=")[0] ?? "");
+  return flags.filter((flag) => !(flag in known)).map((flag) => `dcnr ${found.entry.words} has no flag --${flag}`);
+}
+
+describe("deployment files", () => {
+  const containers = globSync("deploy/**/*.yaml", { cwd: root }).flatMap((file) =>
+    parseAllDocuments(readFileSync(join(root, file), "utf8"), { merge: true }).map((document) => {
+      assert.deepEqual(document.errors, [], file);
+      return document.toJS() as Record<string, unknown>;
+    }),
+  );
+
+  test("name commands and flags that exist", async () => {
+    const lines: string[][] = [];
+    const collect = (value: unknown): void => {
+      if (Array.isArray(value) && (value[0] === "orchestrator" || value[0] === "join")) lines.push(value.map(String));
+      else if (typeof value === "object" && value !== null) for (const inner of Object.values(value)) collect(inner);
+    };
+    // Lists of services that others depend on look alike, and have no flags.
+    for (const one of containers) collect(one);
+    assert.ok(lines.length >= 7);
+    for (const line of lines) assert.deepEqual(await unknownFlags(line), []);
+  });
+
+  test("run as a user without rights", () => {
+    assert.match(readFileSync(join(root, "deploy/Dockerfile"), "utf8"), /^USER dcnr$/m);
+    const pods = containers.filter(({ kind }) => kind === "Deployment" || kind === "StatefulSet");
+    assert.equal(pods.length, 2);
+    for (const pod of pods) assert.match(JSON.stringify(pod), /"runAsNonRoot":true/);
+  });
+});
+
 describe("every Markdown page", () => {
   const pages = globSync("**/*.md", { cwd: root, exclude: (path) => /node_modules|test-artefacts|dist/.test(path) });
 
   test("is found", () => assert.ok(pages.length >= 20));
+
+  for (const page of pages)
+    test(`${page} names commands and flags that exist`, async () => {
+      const lines = codeBlocks(join(root, page)).flatMap(({ code }) => code.replaceAll("\\\n", " ").split("\n"));
+      const commands = lines.flatMap((line) => /(?:^|[=|] ?|\$ )(?:npx )?dcnr ([a-z].*)/.exec(line)?.[1] ?? []);
+      for (const command of commands) {
+        const words =
+          command
+            .split(/[#>|)]/)[0]
+            ?.trim()
+            .split(/\s+/) ?? [];
+        // A form such as `dcnr COMMAND [flags]` shows a command, and is none.
+        if (!command.includes("[")) assert.deepEqual(await unknownFlags(words), [], `in: dcnr ${command}`);
+      }
+    });
 
   for (const page of pages)
     test(`${page} links to what exists`, () => {
