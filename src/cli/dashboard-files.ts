@@ -1,20 +1,34 @@
-// Where the dashboard's files come from: bundled in memory from the sources of a clone, or read as the package carries them.
+// Where the dashboard's files come from: the package carries them; a clone bundles them from its sources, in a process
+// of its own, so that the bundler's memory is given back.
 
+import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
-import { readdir, readFile } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { pathToFileURL } from "node:url";
+import { promisify } from "node:util";
 import { fail } from "../core/errors.ts";
 import { type DashboardFile, type DashboardFiles, dashboardFile } from "../dashboard/files.ts";
 import { packagePath } from "./software.ts";
 
+/** Bundling takes a second or two; more than this means that it hangs. */
+const bundleTimeoutMs = 60_000;
+
 export async function loadDashboard(): Promise<DashboardFiles> {
-  const source = packagePath("web/build.ts");
-  if (existsSync(source)) {
-    const { buildDashboard } = await import(pathToFileURL(source).href);
-    return buildDashboard() as Promise<DashboardFiles>;
+  const bundler = packagePath("web/emit.ts");
+  if (!existsSync(bundler)) return readFiles(packagePath("dist/web"));
+  const folder = await mkdtemp(join(tmpdir(), "dcnr-dashboard-"));
+  try {
+    await promisify(execFile)(process.execPath, [bundler, folder], { timeout: bundleTimeoutMs });
+    return await readFiles(folder);
+  } catch (thrown) {
+    fail("unavailable", "the dashboard cannot be bundled: is everything installed? Try npm install", thrown);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
   }
-  const folder = packagePath("dist/web");
+}
+
+async function readFiles(folder: string): Promise<DashboardFiles> {
   if (!existsSync(folder)) fail("not_found", "this package carries no dashboard: install it again");
   const files = new Map<string, DashboardFile>();
   for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
