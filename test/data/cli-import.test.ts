@@ -22,7 +22,7 @@ interface DatasetJson {
   readonly bytes: number;
 }
 
-const largeBytes = 64 << 20;
+const largeBytes = 52 << 20;
 
 let net: TestNetwork;
 before(async () => {
