@@ -14,6 +14,8 @@ const benchmarks: Readonly<Record<string, { title: string; load: () => Promise<B
   dashboard: { title: "Dashboard", load: async () => (await import("./dashboard.ts")).dashboardReport },
   data: { title: "Data", load: async () => (await import("./data.ts")).dataReport },
   footprint: { title: "Footprint", load: async () => (await import("./footprint.ts")).footprintReport },
+  network: { title: "Network", load: async () => (await import("./network.ts")).networkReport },
+  recovery: { title: "Recovery", load: async () => (await import("./recovery.ts")).recoveryReport },
   tokenizer: { title: "Tokenizer", load: async () => (await import("./tokenizer.ts")).tokenizerReport },
 };
 

@@ -16,6 +16,7 @@ export interface TrainerOptions {
   readonly executor: Executor;
   readonly batch: number;
   readonly microbatches?: number;
+  readonly hashing?: boolean;
 }
 
 export class Trainer {
@@ -29,7 +30,13 @@ export class Trainer {
     this.#microbatches = microbatches;
   }
 
-  static async open({ definition, executor, batch, microbatches = 1 }: TrainerOptions): Promise<Trainer> {
+  static async open({
+    definition,
+    executor,
+    batch,
+    microbatches = 1,
+    hashing = true,
+  }: TrainerOptions): Promise<Trainer> {
     const plan = compileText(definition);
     const trainer = new Trainer(plan, microbatches);
     const samples = batch / microbatches;
@@ -39,7 +46,7 @@ export class Trainer {
     const batches = { field: async (name: "inputs" | "labels") => fields[name] as Tensor };
     for (const vnode of plan.vnodes) {
       const training = buildTraining(plan, vnode, { microbatch: samples, lossScale: 1 / microbatches });
-      const settings = { seed: 1, microbatches, samples, clipNorm: 0, rateAt: () => 1e-3 };
+      const settings = { seed: 1, microbatches, samples, clipNorm: 0, rateAt: () => 1e-3, hashing };
       const compute = new VNodeCompute({ name: vnode.id, plan: vnode, executor, training, batches, ...settings });
       await compute.initialise();
       trainer.#vnodes.set(vnode.id, compute);

@@ -1,0 +1,146 @@
+// A network of real processes to measure: which step each VNode has reached, asked of the PNodes themselves many times
+// a second, and the CPU time that the processes took.
+
+import { readFileSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { t1, transformerYaml } from "../examples/generate.ts";
+import { remoteSink } from "../src/cli/builtin.ts";
+import { type Child, startChild, stopChild } from "../src/cli/processes.ts";
+import { Client, type SessionSettingsInit } from "../src/client/client.ts";
+import { buildTokens } from "../src/data/build.ts";
+import { manifestText } from "../src/data/manifest.ts";
+
+const gptDemo = readFileSync(new URL("../examples/gpt-demo.yaml", import.meta.url), "utf8");
+
+/** What the network benchmarks train; `tokens` is the length of a sample. */
+export const trained = {
+  "gpt-demo": { title: "demo GPT", definition: () => gptDemo, tokens: 64, vocabulary: 512, samples: 4 },
+  t1: { title: "T1", definition: () => transformerYaml(t1), tokens: t1.context, vocabulary: t1.vocabulary, samples: 1 },
+} as const;
+
+export type Trained = keyof typeof trained;
+
+/** Linux counts CPU time in hundredths of a second, whatever the machine. */
+const tickMs = 10;
+
+export function cpuMsOf(pids: readonly number[]): number {
+  let ticks = 0;
+  for (const pid of pids) {
+    const text = readFileSync(`/proc/${pid}/stat`, "utf8");
+    const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
+    ticks += Number(fields[11]) + Number(fields[12]);
+  }
+  return ticks * tickMs;
+}
+
+export const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
+
+export interface Pace {
+  readonly stepMs: number;
+  /** Of all PNodes together. */
+  readonly cpuStepMs: number;
+}
+
+export class Lab {
+  readonly client: Client;
+  readonly orchestrator: Child;
+  readonly pnodes: Child[] = [];
+  readonly #directory: string;
+  #started = 0;
+
+  private constructor(directory: string, orchestrator: Child) {
+    this.#directory = directory;
+    this.orchestrator = orchestrator;
+    this.client = new Client(orchestrator.address, { fetch });
+  }
+
+  static async open(pnodes: number, cpus: number): Promise<Lab> {
+    const directory = await mkdtemp(join(tmpdir(), "dcnr-bench-"));
+    const listen = ["--listen", "127.0.0.1:0", "--dir", directory, "--log-level", "error"];
+    const lab = new Lab(directory, await startChild("the orchestrator", ["orchestrator", ...listen]));
+    for (let i = 0; i < pnodes; i++) await lab.join(cpus);
+    return lab;
+  }
+
+  async join(cpus: number): Promise<Child> {
+    const name = `bench-${++this.#started}`;
+    const own = ["--name", name, "--owner", name, "--dir", join(this.#directory, name), "--cpus", String(cpus)];
+    const child = await startChild(name, ["join", this.orchestrator.address, ...own, "--log-level", "error"]);
+    this.pnodes.push(child);
+    return child;
+  }
+
+  async kill(child: Child): Promise<void> {
+    this.pnodes.splice(this.pnodes.indexOf(child), 1);
+    child.kill("SIGKILL");
+    await child.ended;
+  }
+
+  async prepare(name: Trained): Promise<void> {
+    const { definition, vocabulary } = trained[name];
+    await this.client.networks.create(definition(), { id: name });
+    const tokens = buildTokens(vocabulary, { blobs: remoteSink(this.client) });
+    await tokens.add(Int32Array.from({ length: 200_000 }, (_, i) => (i * 7919 + (i >> 7)) % vocabulary));
+    await this.client.datasets.create(name, manifestText(await tokens.finish()));
+  }
+
+  async begin(name: Trained, settings: SessionSettingsInit): Promise<string> {
+    const usual: SessionSettingsInit = { network: name, dataset: name, split: "all", seed: 1n };
+    const learningRate = { base: 0.001 };
+    return (await this.client.sessions.create({ ...usual, ...settings, learningRate } as SessionSettingsInit)).id;
+  }
+
+  /** The steps that the session's VNodes have reached, as the PNodes themselves say. */
+  async steps(session: string): Promise<Map<string, number>> {
+    const steps = new Map<string, number>();
+    await Promise.all(
+      this.pnodes.map(async ({ address }) => {
+        const response = await fetch(`http://${address}/metrics`).catch(() => undefined);
+        for (const line of ((await response?.text()) ?? "").split("\n")) {
+          const [, of, vnode, value] = /^dcnr_vnode_step\{session="([^"]+)",vnode="([^"]+)"\} (\d+)/.exec(line) ?? [];
+          if (of === session) steps.set(vnode as string, Math.max(steps.get(vnode as string) ?? 0, Number(value)));
+        }
+      }),
+    );
+    return steps;
+  }
+
+  /** Waits until every VNode of the session has reached a step; the time at which it was seen. */
+  async reached(session: string, vnodes: number, step: number, lookMs = 400): Promise<number> {
+    for (;;) {
+      const steps = await this.steps(session);
+      if (steps.size >= vnodes && [...steps.values()].every((one) => one >= step)) return performance.now();
+      const { status, reason } = await this.client.sessions.get(session);
+      if (status === "done") return performance.now();
+      if (status === "failed") throw new Error(`the session failed: ${reason}`);
+      await pause(lookMs);
+    }
+  }
+
+  /** Trains `steps` steps after `warm` others and deletes the session. */
+  async pace(name: Trained, settings: SessionSettingsInit, warm: number, steps: number): Promise<Pace> {
+    // Some steps remain when the measuring ends, so that it never sees the end of the session.
+    const id = await this.begin(name, { ...settings, steps: BigInt(warm + steps + 1_000) });
+    const { vnodes } = await this.client.sessions.get(id);
+    const pids = this.pnodes.map(({ pid }) => pid);
+    const startMs = await this.reached(id, vnodes, warm);
+    const [from, startCpuMs] = [least(await this.steps(id)), cpuMsOf(pids)];
+    const endMs = await this.reached(id, vnodes, from + steps);
+    const [to, endCpuMs] = [least(await this.steps(id)), cpuMsOf(pids)];
+    await this.client.sessions.delete(id);
+    return { stepMs: (endMs - startMs) / (to - from), cpuStepMs: (endCpuMs - startCpuMs) / (to - from) };
+  }
+
+  async close(): Promise<void> {
+    await this.client.close();
+    await Promise.all(this.pnodes.map((child) => stopChild(child, 3_000)));
+    await stopChild(this.orchestrator, 3_000);
+    await rm(this.#directory, { recursive: true, force: true });
+  }
+}
+
+function least(steps: ReadonlyMap<string, number>): number {
+  return Math.min(...steps.values());
+}

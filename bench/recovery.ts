@@ -1,0 +1,148 @@
+// What failures and the readiness for them cost, with real processes: how long a kill holds training up, how much speed
+// is left with kills, what the machinery takes when nothing fails, and whether checkpoints stall a step.
+
+import { join } from "node:path";
+import { percentile } from "../test/chaos/measure.ts";
+import { Lab, pause, trained } from "./lab.ts";
+import { median, Side } from "./side.ts";
+
+export interface RecoveryBench {
+  readonly kills: number;
+  /** From SIGKILL until every VNode is beyond the step that the furthest had reached. */
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+  /** Training time that one kill costs, replay included. */
+  readonly lostMsPerKill: number;
+  /** Speed that is left at one kill a minute, from the cost of one. */
+  readonly retained: number;
+  /** CPU time of a step beyond that of the numerics alone, as a share of the latter. */
+  readonly machinery: number;
+  /** Time of a step with checkpoints every 20 steps beyond that without, as a share of the latter. */
+  readonly stall: number;
+}
+
+export interface RecoveryOptions {
+  readonly kills: number;
+  readonly turns: number;
+}
+
+type Log = (line: string) => void;
+
+const network = "gpt-demo";
+const settings = { batch: 4 * trained[network].samples, microbatches: 4, checkpointEvery: 20 };
+const endless = 1_000_000n;
+/** Speed before and after a kill is measured over this long. */
+const windowMs = 8_000;
+const lookMs = 30;
+
+export async function runRecoveryBench(
+  { kills, turns }: RecoveryOptions = { kills: 20, turns: 3 },
+  log: Log = () => {},
+): Promise<RecoveryBench> {
+  const { recoveries, losses } = await killAgainAndAgain(kills, log);
+  const lostMsPerKill = median(losses);
+  const machinery = await machineryCost(turns, log);
+  const stall = await checkpointStall(turns, log);
+  return {
+    kills,
+    p50Ms: percentile(recoveries, 0.5),
+    p99Ms: percentile(recoveries, 0.99),
+    lostMsPerKill,
+    retained: 1 - Math.max(0, lostMsPerKill) / 60_000,
+    machinery,
+    stall,
+  };
+}
+
+async function killAgainAndAgain(kills: number, log: Log): Promise<{ recoveries: number[]; losses: number[] }> {
+  const lab = await Lab.open(3, 1);
+  const [recoveries, losses]: [number[], number[]] = [[], []];
+  try {
+    await lab.prepare(network);
+    const id = await lab.begin(network, { ...settings, steps: endless, spread: 2 });
+    const { vnodes } = await lab.client.sessions.get(id);
+    await lab.reached(id, vnodes, 3, lookMs);
+    for (let kill = 0; kill < kills; kill++) {
+      const [before, beforeMs] = [furthest(await lab.steps(id)), performance.now()];
+      await pause(windowMs);
+      const [top, killedMs] = [furthest(await lab.steps(id)), performance.now()];
+      const stepsPerMs = (top - before) / (killedMs - beforeMs);
+      const hosts = new Set((await lab.client.fleet.vnodes(id)).map(({ pnode }) => pnode));
+      const victim = lab.pnodes.find((child) => hosts.has(child.id))!;
+      const sureMs = performance.now();
+      await lab.kill(victim);
+      const recoveredMs = await lab.reached(id, vnodes, furthest(await lab.steps(id)) + 1, lookMs);
+      recoveries.push(recoveredMs - sureMs);
+      await pause(Math.max(0, windowMs - (recoveredMs - sureMs)));
+      const [after, afterMs] = [furthest(await lab.steps(id)), performance.now()];
+      losses.push(afterMs - killedMs - (after - top) / stepsPerMs);
+      log(`kill ${kill + 1}: progress after ${recoveries.at(-1)?.toFixed(0)} ms, cost ${losses.at(-1)?.toFixed(0)} ms`);
+      await lab.join(1);
+    }
+  } finally {
+    await lab.close();
+  }
+  return { recoveries, losses };
+}
+
+function furthest(steps: ReadonlyMap<string, number>): number {
+  return Math.max(0, ...steps.values());
+}
+
+/** A PNode with one worker against the same numerics in a plain loop, in turns, by CPU time. */
+async function machineryCost(turns: number, log: Log): Promise<number> {
+  const lab = await Lab.open(1, 1);
+  const bare = await Side.start(process.execPath, [join(import.meta.dirname, "bare-side.ts"), network, "4"]);
+  const shares: number[] = [];
+  try {
+    await lab.prepare(network);
+    await bare.run(5);
+    for (let turn = 0; turn < turns; turn++) {
+      const { cpuStepMs } = await lab.pace(network, settings, 5, 40);
+      const { cpuMs } = await bare.run(40);
+      log(`machinery: ${cpuStepMs.toFixed(1)} ms CPU a step on a PNode, ${cpuMs.toFixed(1)} ms bare`);
+      shares.push(cpuStepMs / cpuMs - 1);
+    }
+  } finally {
+    await bare.stop();
+    await lab.close();
+  }
+  return median(shares);
+}
+
+/** Measured at every 5 steps, where it shows, and counted for every 20. */
+async function checkpointStall(turns: number, log: Log): Promise<number> {
+  const lab = await Lab.open(1, 1);
+  const shares: number[] = [];
+  try {
+    await lab.prepare(network);
+    for (let turn = 0; turn < turns; turn++) {
+      const often = await lab.pace(network, { ...settings, checkpointEvery: 5 }, 5, 40);
+      const never = await lab.pace(network, { ...settings, checkpointEvery: 1_000 }, 5, 40);
+      log(`checkpoints: ${often.stepMs.toFixed(1)} ms a step with one in 5, ${never.stepMs.toFixed(1)} ms without`);
+      shares.push(((often.stepMs / never.stepMs - 1) * 5) / 20);
+    }
+  } finally {
+    await lab.close();
+  }
+  return median(shares);
+}
+
+export async function recoveryReport(args: readonly string[], log: Log): Promise<string> {
+  const options = args.includes("--quick") ? { kills: 4, turns: 1 } : { kills: 20, turns: 3 };
+  const result = await runRecoveryBench(options, log);
+  const percent = (share: number) => `${(100 * share).toFixed(1)} %`;
+  const seconds = (ms: number) => `${(ms / 1000).toFixed(2)} s`;
+  return [
+    `The demo GPT on real processes of one machine: 3 PNodes and ${result.kills} kills for the first rows, one PNode for the others.`,
+    "",
+    "| what | measured | target |",
+    "|---|---|---|",
+    `| kill to progress, p50 | ${seconds(result.p50Ms)} | <= 2 s |`,
+    `| kill to progress, p99 | ${seconds(result.p99Ms)} | <= 5 s |`,
+    `| training time that a kill costs, replay included | ${seconds(result.lostMsPerKill)} | |`,
+    `| speed left at one kill a minute, from the row above | ${percent(result.retained)} | >= 90 % |`,
+    `| CPU of a step beyond the bare numerics: hashes, retention, checkpoints every 20 steps, streams | ${percent(result.machinery)} | <= 8 % |`,
+    `| step time lost to checkpoints every 20 steps | ${percent(result.stall)} | <= 5 % |`,
+  ].join("\n");
+}
