@@ -6,7 +6,7 @@ import type { LoggedEvent } from "../events.ts";
 import { problemsOf } from "../health.ts";
 import type { MetricPoint } from "../metrics.ts";
 import type { Parts } from "../parts.ts";
-import type { PNodeRecord, SessionRecord } from "../records.ts";
+import { key, type PNodeRecord, type SessionRecord } from "../records.ts";
 import { page } from "./pages.ts";
 
 const framesPerSecondDefault = 2;
@@ -23,7 +23,9 @@ export function fleetService(parts: Parts): ServedService {
       return { pnodes: items.map((record) => parts.views.pnode(record)), nextPageToken };
     },
     listVNodes: async (request) => {
-      const all = sessionsOf(parts).filter((one) => request.session === "" || one.id === request.session);
+      // Sessions that serve are shown to those who ask for them by name.
+      const named = mirror.get<SessionRecord>(key.session(request.session));
+      const all = request.session === "" ? sessionsOf(parts) : named && named.status !== "deleted" ? [named] : [];
       const names = all.flatMap((session) => session.vnodes.map((vnode) => ({ session, vnode })));
       const { items, nextPageToken } = page(names, ({ session, vnode }) => `${session.id}/${vnode}`, request);
       return { vnodes: items.flatMap(({ session, vnode }) => parts.views.vnode(session, vnode)), nextPageToken };

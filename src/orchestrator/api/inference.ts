@@ -126,6 +126,7 @@ function view(parts: Parts, model: ModelRecord) {
     vocabulary: model.vocabulary,
     hasTokenizer: model.tokenizer !== "",
     replicas: model.sessions.length,
+    sessions: [...model.sessions],
     createdWallMs: BigInt(model.createdWallMs),
   };
 }

@@ -1,0 +1,158 @@
+// The gateway with PNodes that are a page long: they answer by counting, break off, are full or gone.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { DcnrError, fail } from "../../core/errors.ts";
+import type { SessionId } from "../../core/ids.ts";
+import { silentLog, type World } from "../../core/world.ts";
+import { compileText } from "../../network/compile.ts";
+import type { GenerateTokensRequest } from "../../protocol/gen/dcnr/v1/serving_pb.ts";
+import type { Network } from "../../protocol/network.ts";
+import type { Parts } from "../parts.ts";
+import { Gateway } from "./gateway.ts";
+import type { TextRequest } from "./text.ts";
+
+const plan = compileText(`
+name: tiny
+nodes:
+  - { id: table, type: embedder, config: { vocab_size: 100, dim: 8, seq_len: 32, shared_weight_alias: t } }
+  - { id: loss, type: tied_lm_head_ce, config: { tie_weight_alias: t, colocate_group: head } }
+edges: [{ from: table, to: loss }]
+`);
+
+type Answer = (
+  request: GenerateTokensRequest,
+  signal: AbortSignal,
+) => AsyncIterable<{ tokens: number[]; finish: string }>;
+
+/** Counts on from what was sent. */
+async function* counting({ sent, maxTokens }: GenerateTokensRequest, until = maxTokens) {
+  for (let index = sent.length; index < until; index++)
+    yield { tokens: [index], finish: index + 1 === maxTokens ? "length" : "" };
+}
+
+function scene(sessions: readonly string[], status = "running") {
+  let nowMs = 0;
+  let draws = 0;
+  const calls: { address: string; sent: number[] }[] = [];
+  const pnodes = new Map<string, Answer>();
+  const records = new Map<string, { status: string; reason: string; identity: object; vnodes: string[] }>();
+  for (const id of sessions) records.set(`session/${id}`, { status, reason: "", identity: {}, vnodes: [] });
+  const model = { name: "m", sessions, context: 32, vocabulary: 100, tokenizer: "", states: {} };
+  const mirror = {
+    get: (key: string) => records.get(key),
+    read: async (key: string) => (key === "model/m" ? model : records.get(key)),
+  };
+  const world: World = {
+    clock: { wallMs: () => nowMs, monotonicMs: () => nowMs },
+    timers: {
+      after: (delayMs, callback) => {
+        nowMs += delayMs;
+        const timer = setImmediate(callback);
+        return () => clearImmediate(timer);
+      },
+    },
+    chance: { bytes: (count) => new Uint8Array(count), uniform: () => (draws++ % 10) / 10 },
+    log: silentLog,
+  };
+  /** By session, where its head is now. */
+  const heads = new Map(sessions.map((id) => [id, `${id}-a`]));
+  const parts = {
+    context: { world, mirror },
+    compiled: { plan: async () => plan },
+    assignments: {
+      locations: (record: object) => {
+        const id = sessions.find((each) => records.get(`session/${each}`) === record) as string;
+        return heads.has(id) ? [{ address: heads.get(id) }] : [];
+      },
+    },
+  } as unknown as Parts;
+  const network = {
+    watch: (address: string, _: unknown, request: GenerateTokensRequest, { signal }: { signal: AbortSignal }) => {
+      calls.push({ address, sent: [...request.sent] });
+      const answer = pnodes.get(address);
+      return answer ? answer(request, signal) : fail("unavailable", `nothing answers at ${address}`);
+    },
+  } as unknown as Network;
+  return { gateway: new Gateway(parts, network), pnodes, heads, calls, records };
+}
+
+const request: TextRequest = {
+  model: "m",
+  prompt: [1, 2, 3],
+  maxTokens: 8,
+  sampling: { temperature: 0, topK: 0, topP: 1, repetitionPenalty: 1, seed: 1 },
+  stop: [],
+};
+
+async function tokensOf(gateway: Gateway, asked = request, signal = new AbortController().signal): Promise<number[]> {
+  const tokens: number[] = [];
+  for await (const piece of gateway.generate(asked, signal)) tokens.push(...piece.tokens);
+  return tokens;
+}
+
+test("an answer goes on at the next PNode, which is told what was sent", async () => {
+  const { gateway, pnodes, heads, calls } = scene(["s"]);
+  pnodes.set("s-a", async function* (asked) {
+    yield* counting(asked, 3);
+    heads.set("s", "s-b");
+    throw new DcnrError("unavailable", "the stream broke");
+  });
+  pnodes.set("s-b", (asked) => counting(asked));
+  assert.deepEqual(await tokensOf(gateway), [0, 1, 2, 3, 4, 5, 6, 7]);
+  assert.deepEqual(
+    calls.map(({ address, sent }) => [address, sent.length]),
+    [
+      ["s-a", 0],
+      ["s-b", 3],
+    ],
+  );
+});
+
+test("a model that is being placed is waited for, one that never comes is given up", async () => {
+  const { gateway, pnodes, heads, calls } = scene(["s"]);
+  pnodes.set("s-b", (asked) => counting(asked));
+  setImmediate(() => heads.set("s", "s-b"));
+  assert.equal((await tokensOf(gateway)).length, 8);
+  heads.delete("s");
+  await assert.rejects(tokensOf(gateway), /model m is being placed/);
+  assert.ok(calls.length > 1);
+});
+
+test("a full replica is passed over for another; when all are full the caller hears it", async () => {
+  const { gateway, pnodes, calls } = scene(["s", "t"]);
+  const full: Answer = () => fail("resource_exhausted", "128 requests are waiting already");
+  pnodes.set("s-a", full);
+  pnodes.set("t-a", (asked) => counting(asked));
+  for (let i = 0; i < 5; i++) assert.equal((await tokensOf(gateway)).length, 8);
+  assert.ok(calls.some(({ address }) => address === "s-a"));
+  pnodes.set("t-a", full);
+  await assert.rejects(tokensOf(gateway), /128 requests are waiting/);
+});
+
+test("errors that another try would not change come through at once", async () => {
+  const { gateway, pnodes, calls, records } = scene(["s"]);
+  pnodes.set("s-a", () => fail("data_loss", "the model cannot go on"));
+  await assert.rejects(tokensOf(gateway), /cannot go on/);
+  assert.equal(calls.length, 1);
+  records.delete("session/s");
+  await assert.rejects(tokensOf(gateway), /stopped or replaced/);
+  await assert.rejects(tokensOf(gateway, { ...request, prompt: Array(32).fill(1) }), /takes at most 31/);
+  await assert.rejects(tokensOf(gateway, { ...request, prompt: [100] }), /outside the model's vocabulary/);
+  await assert.rejects(tokensOf(gateway, { ...request, maxTokens: 1_000_000 }), /at most 65536/);
+  await assert.rejects(tokensOf(gateway, { ...request, prompt: "text" }), /no tokenizer/);
+});
+
+test("a reader who stops early ends the work of the PNode", async () => {
+  const { gateway, pnodes } = scene(["s" as SessionId]);
+  let stopped = 0;
+  pnodes.set("s-a", async function* (asked, signal) {
+    signal.addEventListener("abort", () => stopped++);
+    yield* counting(asked);
+  });
+  for await (const _ of gateway.generate(request, new AbortController().signal)) break;
+  assert.equal(stopped, 1, "by leaving the loop");
+  const left = new AbortController();
+  for await (const piece of gateway.generate(request, left.signal)) if (piece.generatedTokens === 2) left.abort();
+  assert.equal(stopped, 2, "by its signal");
+});

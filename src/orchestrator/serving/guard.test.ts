@@ -1,0 +1,79 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { hasCode } from "../../core/errors.ts";
+import { silentLog, type World } from "../../core/world.ts";
+import { InferenceService } from "../../protocol/gen/dcnr/v1/inference_pb.ts";
+import type { ServedService } from "../../protocol/network.ts";
+import { openMemoryStore } from "../../store/memory.ts";
+import { inferenceScopes } from "../api/inference.ts";
+import { guarded } from "./guard.ts";
+import { ApiKeys, type Scope } from "./keys.ts";
+
+let draws = 0;
+const world: World = {
+  clock: { wallMs: () => 0, monotonicMs: () => 0 },
+  timers: { after: () => () => {} },
+  chance: { bytes: (count) => new Uint8Array(count).fill(++draws), uniform: () => 0.5 },
+  log: silentLog,
+};
+
+async function* streaming() {
+  yield "done";
+}
+
+/** Every method of the service, behind the guard. */
+function stage() {
+  const keys = new ApiKeys(openMemoryStore(), world, true);
+  const handlers = Object.fromEntries(
+    InferenceService.methods.map(({ localName, methodKind }) => [
+      localName,
+      methodKind === "server_streaming" ? streaming : async () => "done",
+    ]),
+  );
+  const open: ServedService = { descriptor: InferenceService, handlers };
+  const served = guarded(open, keys, "generate", inferenceScopes);
+  const call = async (name: string, peer: string, secret = "") => {
+    const context = { peer, signal: new AbortController().signal, header: () => secret && `Bearer ${secret}` };
+    const handler = served.handlers[name] as (request: unknown, context: unknown) => unknown;
+    const answer = handler({}, context);
+    if (!(Symbol.asyncIterator in (answer as object))) return answer;
+    for await (const piece of answer as AsyncIterable<string>) return piece;
+    return undefined;
+  };
+  return { keys, call };
+}
+
+const methods = InferenceService.methods.map(({ localName }) => localName);
+const stranger = "203.0.113.9";
+
+test("callers on the same machine need no key", async () => {
+  const { call } = stage();
+  for (const name of methods) for (const peer of ["127.0.0.1", "::1"]) assert.equal(await call(name, peer), "done");
+});
+
+test("from elsewhere a key opens what its scope says and nothing else", async () => {
+  const { keys, call } = stage();
+  const opens: Record<Scope, string[]> = {
+    generate: ["forward", "generate"],
+    train: ["describeState", "registerModel", "serveModel", "stopModel"],
+    admin: methods.filter((name) => name !== "listModels"),
+  };
+  for (const [scope, expected] of Object.entries(opens)) {
+    const { secret } = await keys.create(scope, [scope], 0);
+    const open: string[] = [];
+    for (const name of methods.filter((each) => each !== "listModels"))
+      await call(name, stranger, secret).then(
+        () => open.push(name),
+        (error) => assert.ok(hasCode(error, "permission_denied"), String(error)),
+      );
+    assert.deepEqual(open.sort(), expected.sort(), scope);
+  }
+});
+
+test("without a key strangers may read which models there are, and no more", async () => {
+  const { call } = stage();
+  for (const name of methods) {
+    if (name === "listModels") assert.equal(await call(name, stranger), "done");
+    else await assert.rejects(call(name, stranger), (error) => hasCode(error, "unauthenticated"));
+  }
+});
