@@ -111,7 +111,7 @@ async function speak(client: Client, session: Session, out: Output, signal: Abor
     client,
     model.name,
     prompt,
-    { maxTokens: 58, temperature: 0.6, topK: 40, seed: 7, signal },
+    { maxTokens: 58, temperature: 0.5, topK: 30, seed: 7, signal },
     out,
     false,
   );
