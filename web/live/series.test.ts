@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Series, smooth } from "./series.ts";
+import { rowsMax, Series, smooth } from "./series.ts";
 
 test("points in any order, repeated or late, make one sorted table", () => {
   const series = new Series();
@@ -29,4 +29,20 @@ test("smoothing keeps constants, gaps and the first value", () => {
   const smoothed = smooth([0, 10], 9);
   assert.equal(smoothed[0], 0);
   assert.ok((smoothed[1] as number) > 0 && (smoothed[1] as number) < 10);
+});
+
+test("a very long session stays drawable: bounded, sorted, with all validations and the newest steps", () => {
+  const series = new Series();
+  const last = 3 * rowsMax;
+  for (let step = 1; step <= last; step += 1) {
+    series.add({ name: "loss", step: BigInt(step), value: 1 / step });
+    if (step % 1000 === 0) series.add({ name: "validation_loss", step: BigInt(step), value: 2 / step });
+  }
+  assert.ok(series.steps.length <= rowsMax);
+  assert.equal(series.lastStep, last);
+  for (const [row, step] of series.steps.entries()) {
+    assert.ok(row === 0 || step > (series.steps[row - 1] as number));
+    assert.equal(series.columns.loss[row], 1 / step);
+  }
+  assert.equal(series.columns.validation_loss.filter((value) => value !== null).length, last / 1000);
 });

@@ -5,6 +5,9 @@ import type { Metric } from "../../src/protocol/gen/dcnr/v1/common_pb.ts";
 export const seriesNames = ["loss", "validation_loss", "validation_accuracy"] as const;
 export type SeriesName = (typeof seriesNames)[number];
 
+/** Far more than a screen has pixels; older rows are thinned out beyond it. */
+export const rowsMax = 20_000;
+
 type Column = (number | null)[];
 
 export class Series {
@@ -18,6 +21,7 @@ export class Series {
     if (!column || !Number.isFinite(metric.value)) return;
     column[this.#row(Number(metric.step))] = metric.value;
     this.version += 1;
+    if (this.steps.length > rowsMax) this.#thin();
   }
 
   get lastStep(): number {
@@ -37,6 +41,20 @@ export class Series {
     this.steps.splice(low, 0, step);
     for (const name of seriesNames) this.columns[name].splice(low, 0, null);
     return low;
+  }
+
+  /** Every second of the older rows goes; what was validated stays, and so does the newest quarter. */
+  #thin(): void {
+    const recent = Math.floor(this.steps.length * 0.75);
+    const isKept = (_: unknown, row: number) =>
+      row >= recent || row % 2 === 0 || this.columns.validation_loss[row] !== null;
+    const kept = [this.steps, ...seriesNames.map((name) => this.columns[name])].map((column) => column.filter(isKept));
+    const [steps, ...columns] = kept as [number[], ...Column[]];
+    this.steps.splice(0, this.steps.length, ...steps);
+    seriesNames.forEach((name, index) => {
+      const column = this.columns[name];
+      column.splice(0, column.length, ...(columns[index] as Column));
+    });
   }
 }
 
