@@ -66,7 +66,7 @@ function isOurs(path: string): boolean {
 }
 
 function matches(wanted: string | null, etag: string): boolean {
-  return wanted !== null && wanted.split(",").some((one) => one.trim().replace(/^W\//, "") === etag);
+  return wanted?.split(",").some((one) => one.trim().replace(/^W\//, "") === etag) ?? false;
 }
 
 function chosenEncoding(request: Request): Encoding {
