@@ -20,8 +20,8 @@ export interface Child {
   kill(signal: NodeJS.Signals): void;
 }
 
-/** Compiling on a loaded machine takes a while; more than this means that it hangs. */
-const startTimeoutMs = 60_000;
+/** Compiling and measuring on a loaded machine take a while; more than this means that it hangs. */
+const startTimeoutMs = 120_000;
 
 export function startChild(name: string, args: readonly string[], environment: NodeJS.ProcessEnv = {}): Promise<Child> {
   const child = spawn(process.execPath, [packagePath("bin/dcnr.js"), ...args], {
