@@ -108,7 +108,7 @@ export class Lab {
   }
 
   /** Waits until every VNode of the session has reached a step; the time at which it was seen. */
-  async reached(session: string, vnodes: number, step: number, lookMs = 400): Promise<number> {
+  async reached(session: string, vnodes: number, step: number, lookMs = 800): Promise<number> {
     for (;;) {
       const steps = await this.steps(session);
       if (steps.size >= vnodes && [...steps.values()].every((one) => one >= step)) return performance.now();

@@ -60,8 +60,8 @@ export async function networkReport(args: readonly string[], log: (line: string)
   const networks = (["gpt-demo", "t1"] as const).filter((name) =>
     args.every((arg) => !(arg in trained) || arg === name),
   );
-  const steps = quick ? { "gpt-demo": 20, t1: 3 } : { "gpt-demo": 40, t1: 4 };
-  const rows = await runNetworkBench({ turns: quick ? 1 : 3, steps, networks }, log);
+  const steps = quick ? { "gpt-demo": 20, t1: 2 } : { "gpt-demo": 40, t1: 4 };
+  const rows = await runNetworkBench({ turns: quick ? 2 : 3, steps, networks }, log);
   return [
     "Two PNodes with one worker each against one PNode with two workers, real processes on one machine, taking turns.",
     "",

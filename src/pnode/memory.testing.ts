@@ -122,6 +122,8 @@ export interface TestAssignment {
   readonly vnode: string;
   readonly pnode: string;
   epoch: number;
+  /** The epoch in which the PNode became an owner, if not this one: other replicas came or went since. */
+  since?: number;
 }
 
 /** Knows one session, does as it is told, and remembers what it hears. */
@@ -167,11 +169,11 @@ export class TestOrchestrator {
   #assignments(pnode: string) {
     return this.placed
       .filter((placed) => placed.pnode === pnode)
-      .map(({ vnode, epoch }) => ({
+      .map(({ vnode, epoch, since = epoch }) => ({
         session: this.session,
         vnode,
         epoch: BigInt(epoch),
-        since: BigInt(epoch),
+        since: BigInt(since),
         line: BigInt(this.line),
         state: this.durable.get(vnode)?.get(this.line) ?? "",
       }));

@@ -220,6 +220,32 @@ describe("PNodes", () => {
     await stop(pnode);
   });
 
+  it("go on without a pause while another replica of what they host is replaced", async () => {
+    const { until, stop, orchestrator, start, vnodes, steps } = await scene();
+    const pnode = await start("p1");
+    for (const vnode of vnodes) orchestrator.place(vnode, "p1");
+    const reached = (step: number) =>
+      orchestrator.heartbeats.at(-1)?.vnodes.some((progress) => Number(progress.step) >= step) ?? false;
+    for (let loss = 1; loss <= 3; loss++) {
+      await until(() => reached(2 * loss));
+      const heard = orchestrator.heartbeats.length;
+      for (const placed of orchestrator.placed) {
+        placed.since ??= placed.epoch;
+        placed.epoch++;
+      }
+      orchestrator.tell();
+      await until(() => orchestrator.heartbeats.length > heard + 1);
+      for (const { vnodes: all } of orchestrator.heartbeats.slice(heard))
+        for (const { vnode, phase, step } of all) {
+          assert.ok(phase !== "loading" && phase !== "replaying", `${vnode} is ${phase}`);
+          assert.ok(Number(step) >= 2 * loss - 1, `${vnode} went back to step ${step}`);
+        }
+    }
+    await until(() => orchestrator.line === steps);
+    assert.deepEqual([...orchestrator.hashes].sort(), await undisturbed());
+    await stop(pnode);
+  });
+
   it("leave when they are let go", async () => {
     const { until, orchestrator, start } = await scene();
     const pnode = await start("p1");
