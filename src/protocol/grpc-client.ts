@@ -80,18 +80,28 @@ export class GrpcClient {
     const requests = (async function* () {
       yield create(method.input, request as MessageInitShape<DescMessage>);
     })();
+    const leaving = new AbortController();
+    const leave = () => leaving.abort();
+    if (options?.signal?.aborted) return;
+    options?.signal?.addEventListener("abort", leave, { once: true });
     try {
       const response = await this.#transport(address).stream(
         method as ServerStreamMethod,
-        options?.signal,
+        leaving.signal,
         options?.timeoutMs,
         this.#headers,
         requests as AsyncIterable<MessageInitShape<DescMessage>>,
       );
-      for await (const message of response.message) yield message as ResponseOf<M>;
+      // Not `for await`: closing the inner iterator would wait for a stream that nobody reads any more.
+      const messages = response.message[Symbol.asyncIterator]();
+      for (let next = await messages.next(); !next.done; next = await messages.next())
+        yield next.value as ResponseOf<M>;
     } catch (error) {
       if (options?.signal?.aborted) return;
       throw fromWire(error, address);
+    } finally {
+      options?.signal?.removeEventListener("abort", leave);
+      leave();
     }
   }
 

@@ -5,9 +5,10 @@ import { create } from "@bufbuild/protobuf";
 import { DcnrError, hasCode } from "../core/errors.ts";
 import { ExchangeRequestSchema, ExchangeService } from "./gen/dcnr/v1/exchange_pb.ts";
 import { FleetService } from "./gen/dcnr/v1/fleet_pb.ts";
+import { InferenceService } from "./gen/dcnr/v1/inference_pb.ts";
 import { SystemService } from "./gen/dcnr/v1/system_pb.ts";
 import { openGrpcNetwork } from "./grpc.ts";
-import { type HttpHandler, type Server, service } from "./network.ts";
+import { type CallContext, type HttpHandler, type Server, service } from "./network.ts";
 
 const system = service(SystemService, {
   getVersion: async () => ({ software: "test", role: "orchestrator" }),
@@ -192,3 +193,26 @@ test("a request that names another host, or comes from another page, changes not
     assert.equal(await post({ origin: "http://evil.example" }), 403);
     assert.equal(await post({ origin: `http://${address}` }), 200);
   }));
+
+test("a reader that leaves a stream early goes on at once, and the server hears of it", async () => {
+  const heard = Promise.withResolvers<void>();
+  const others = InferenceService.methods.map(({ localName }) => [localName, async () => ({})]);
+  const handlers = {
+    ...Object.fromEntries(others),
+    generate: async function* (_: unknown, { signal }: CallContext) {
+      signal.addEventListener("abort", () => heard.resolve());
+      for (let i = 0; i < 3; i++) yield { tokens: [i] };
+      await new Promise((resolve) => signal.addEventListener("abort", resolve));
+    },
+  };
+  const endless = { descriptor: InferenceService, handlers };
+  const network = openGrpcNetwork();
+  const server = await network.serve("127.0.0.1:0", [endless]);
+  try {
+    for await (const _ of network.watch(server.address, InferenceService.method.generate, {})) break;
+    await heard.promise;
+  } finally {
+    await network.close();
+    await server.close();
+  }
+});
