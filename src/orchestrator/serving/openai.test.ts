@@ -39,6 +39,8 @@ class Echo implements TextGenerator {
     for (const [index, word] of words.entries()) {
       const last = index === words.length - 1 && request.prompt !== "endless";
       const text = index === 0 ? word : ` ${word}`;
+      // Half a character, or the beginning of a stop word: a token without text.
+      yield { text: "", tokens: [index], promptTokens: 3, generatedTokens: index };
       yield {
         text,
         tokens: [index],

@@ -152,19 +152,23 @@ function streamed(
   const body = new ReadableStream<Uint8Array>({
     pull: async (controller) => {
       try {
-        if (next.done) return controller.close();
-        const piece = next.value;
-        if (piece.text || isFirst) controller.enqueue(event(shape.chunk(piece.text, null, isFirst)));
-        isFirst = false;
-        if (piece.finish) {
-          controller.enqueue(event(shape.chunk("", piece.finish, false)));
-          if (request.includeUsage) controller.enqueue(event(shape.usage(piece)));
-          controller.enqueue(event("[DONE]"));
-          controller.close();
-          await pieces.return?.();
-          return;
+        // A pull that adds nothing is not repeated, and a piece may have no text yet.
+        for (let added = false; !added; ) {
+          if (next.done) return controller.close();
+          const piece = next.value;
+          added = piece.text !== "" || isFirst;
+          if (added) controller.enqueue(event(shape.chunk(piece.text, null, isFirst)));
+          isFirst = false;
+          if (piece.finish) {
+            controller.enqueue(event(shape.chunk("", piece.finish, false)));
+            if (request.includeUsage) controller.enqueue(event(shape.usage(piece)));
+            controller.enqueue(event("[DONE]"));
+            controller.close();
+            await pieces.return?.();
+            return;
+          }
+          next = await pieces.next();
         }
-        next = await pieces.next();
       } catch (error) {
         controller.enqueue(event({ error: errorBody(error) }));
         controller.close();
