@@ -180,6 +180,12 @@ export const commands: readonly CommandEntry[] = [
   },
   {
     group: "Train",
+    words: "session samples",
+    summary: "which samples each step used; none lost, none twice",
+    load: () => import("./commands/session-samples.ts"),
+  },
+  {
+    group: "Train",
     words: "session metrics",
     summary: "metrics of a session as a table, CSV or JSON",
     load: () => import("./commands/session-metrics.ts"),
