@@ -12,6 +12,7 @@ const benchmarks: Readonly<Record<string, { title: string; load: () => Promise<B
   control: { title: "Control plane", load: async () => (await import("./control.ts")).controlReport },
   compute: { title: "Compute", load: async () => (await import("./compute.ts")).computeReport },
   dashboard: { title: "Dashboard", load: async () => (await import("./dashboard.ts")).dashboardReport },
+  generation: { title: "Generation", load: async () => (await import("./generation.ts")).generationReport },
   data: { title: "Data", load: async () => (await import("./data.ts")).dataReport },
   footprint: { title: "Footprint", load: async () => (await import("./footprint.ts")).footprintReport },
   network: { title: "Network", load: async () => (await import("./network.ts")).networkReport },
