@@ -159,7 +159,14 @@ describe("the package", { timeout: 300_000 }, () => {
   test("leaves nothing outside the directories it was given", async () => {
     assert.ok(!existsSync(join(folder, ".dcnr")));
     const files = (await readdir(folder)).filter((name) => !name.startsWith("package"));
-    assert.deepEqual(files.sort(), ["ask.mjs", "node_modules", "pairs.csv", "small.yaml", "tsconfig.json", "typed.mts"]);
+    assert.deepEqual(files.sort(), [
+      "ask.mjs",
+      "node_modules",
+      "pairs.csv",
+      "small.yaml",
+      "tsconfig.json",
+      "typed.mts",
+    ]);
   });
 });
 
