@@ -40,6 +40,10 @@ export const command: Command = {
       value: "BLOBS",
       summary: "dir:PATH or s3://bucket/prefix[@endpoint] (default: a folder in the directory)",
     },
+    "require-keys": {
+      type: "boolean",
+      summary: "ask local callers for API keys too: needed behind a proxy on this machine",
+    },
     "allow-host": {
       type: "string",
       value: "NAME",
@@ -72,6 +76,7 @@ export const command: Command = {
     const orchestrator = await startOrchestrator(
       {
         listen: `${listen.host.includes(":") ? `[${listen.host}]` : listen.host}:${listen.port}`,
+        trustLoopback: !flags.is("require-keys"),
         software: softwareVersion(),
         http: firstOf(monitoringHandler({ registry, unready }), dashboardHandler(loadDashboard)),
         ...(flags.has("advertise") ? { advertise: flags.text("advertise") } : {}),
