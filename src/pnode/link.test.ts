@@ -14,8 +14,9 @@ import { Tasks } from "./tasks.ts";
 /** Timers fire at once; what they were set to is remembered. */
 function scene() {
   const delays: number[] = [];
+  const clock = { nowMs: 0 };
   const world: World = {
-    clock: { wallMs: () => 0, monotonicMs: () => 0 },
+    clock: { wallMs: () => 0, monotonicMs: () => clock.nowMs },
     timers: {
       after: (delayMs, callback) => {
         delays.push(delayMs);
@@ -70,7 +71,7 @@ function scene() {
     new Promise<string>((resolve) => {
       link.ask({ session: "s", to: "b", address: "p1", from: "a", names: [name] }, resolve);
     });
-  return { link, network, serve, heard, deliver, ask, delays };
+  return { link, network, serve, heard, deliver, ask, delays, clock };
 }
 
 describe("a link to a peer", () => {
@@ -92,6 +93,21 @@ describe("a link to a peer", () => {
     while (heard.length < 5) await new Promise((resolve) => setImmediate(resolve));
     const chunks = heard.flatMap((event) => (event.case === "chunk" ? [event.value.data.length] : []));
     assert.deepEqual(chunks, [chunkBytesMax, chunkBytesMax, 4]);
+    link.close();
+  });
+
+  it("sends a tensor once while it is on its way, and again when its receipt does not come", async () => {
+    const { serve, deliver, heard, link, clock } = scene();
+    await serve();
+    // Nobody answers chunks here, so it stays without a receipt.
+    void deliver(2 * chunkBytesMax);
+    assert.equal(await deliver(2 * chunkBytesMax), "dropped");
+    while (heard.length < 4) await new Promise((resolve) => setImmediate(resolve));
+    assert.equal(await deliver(2 * chunkBytesMax), "dropped");
+    clock.nowMs += timingsDefault.askMaxMs;
+    void deliver(2 * chunkBytesMax);
+    while (heard.length < 7) await new Promise((resolve) => setImmediate(resolve));
+    assert.equal(heard.filter((event) => event.case === "delivery").length, 2);
     link.close();
   });
 

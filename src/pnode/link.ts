@@ -11,7 +11,7 @@ import {
   Verdict,
 } from "../protocol/gen/dcnr/v1/exchange_pb.ts";
 import { type Channel, chunkBytesMax, type Network, protocolMajor } from "../protocol/network.ts";
-import type { MessageName } from "../vnode/names.ts";
+import { keyOf, type MessageName } from "../vnode/names.ts";
 import { Backoff } from "./backoff.ts";
 import type { Bandwidth } from "./bandwidth.ts";
 import { toDataType, toProtoName } from "./names.ts";
@@ -73,6 +73,8 @@ export class Link {
   #nextId = 0n;
   /** Streams that have ended so far. */
   #streams = 0;
+  /** By parcel: for ever while it waits or is written, then a while until its receipt has to be here. */
+  readonly #onTheWayUntilMs = new Map<string, number>();
   #pumping = false;
   #failed = false;
   /** Smoothed; 0 until measured. */
@@ -84,8 +86,19 @@ export class Link {
     this.#backoff = new Backoff(options.timings.retryMinMs, options.timings.retryMaxMs, options.world.chance);
   }
 
+  /** What is on its way already is not sent once more, however often it is asked for: large tensors take their time. */
   deliver(parcel: Parcel, done: (outcome: DeliveryOutcome, why: string) => void): void {
-    this.#queue.push({ kind: "deliver", parcel, done });
+    const key = keyOfParcel(parcel);
+    if (this.#options.world.clock.monotonicMs() < (this.#onTheWayUntilMs.get(key) ?? 0)) {
+      done("dropped", "");
+      return;
+    }
+    this.#onTheWayUntilMs.set(key, Number.POSITIVE_INFINITY);
+    const ended = (outcome: DeliveryOutcome, why: string) => {
+      this.#onTheWayUntilMs.delete(key);
+      done(outcome, why);
+    };
+    this.#queue.push({ kind: "deliver", parcel, done: ended });
     this.#pump();
   }
 
@@ -164,11 +177,14 @@ export class Link {
       data: whole ? tensor.bytes : new Uint8Array(0),
     };
     await channel.send({ event: { case: "delivery", value: delivery } });
-    if (whole) return;
-    for (let at = 0; at < tensor.bytes.byteLength; at += chunkBytesMax)
+    for (let at = 0; !whole && at < tensor.bytes.byteLength; at += chunkBytesMax)
       await channel.send({
         event: { case: "chunk", value: { id, data: tensor.bytes.subarray(at, at + chunkBytesMax) } },
       });
+    // The receipt may have come by now.
+    const { world, timings } = this.#options;
+    if (this.#unanswered.has(id))
+      this.#onTheWayUntilMs.set(keyOfParcel(parcel), world.clock.monotonicMs() + timings.askMaxMs);
   }
 
   async #connected(): Promise<Channel<Request, ExchangeResponse>> {
@@ -243,6 +259,10 @@ const outcomes: Readonly<Record<number, DeliveryOutcome>> = {
   [Verdict.REFUSED]: "refused",
   [Verdict.MOVED]: "moved",
 };
+
+function keyOfParcel({ session, epoch, message }: Parcel): string {
+  return `${session} ${message.to} ${epoch} ${keyOf(message.name)} ${message.hash}`;
+}
 
 function giveUp(job: Job): void {
   if (job.kind === "ask") job.done("broken");
