@@ -8,6 +8,7 @@ import { buildGeneration, type GenerationGraph, generationHead, maskedScore } fr
 import { buildInference } from "../../network/graphs.ts";
 import type { Plan, VNodePlan } from "../../network/plan.ts";
 import { bucketOf, Caches } from "./caches.ts";
+import { turn, turnable, withTurned } from "./turned.ts";
 import type { ServingWeights } from "./weights.ts";
 
 export interface PassRow {
@@ -41,6 +42,9 @@ export class VNodeGeneration {
   readonly #loaded = new Map<string, Loaded>();
   readonly #plain = new Map<number, string>();
   readonly #context: number;
+  readonly #turned: ReadonlySet<string>;
+  /** The weights as graphs take them. */
+  readonly #feeds: Record<string, Tensor>;
   #caches: Caches | undefined;
 
   constructor(plan: Plan, vnode: VNodePlan, executor: Executor, weights: ServingWeights, name: string) {
@@ -50,6 +54,16 @@ export class VNodeGeneration {
     this.#weights = weights;
     this.#name = name;
     this.#context = plan.inputs?.shape[0] ?? 0;
+    this.#turned = this.#turnable();
+    this.#feeds = { ...weights.all };
+    for (const name of this.#turned) this.#feeds[name] = turn(weights.all[name] as Tensor);
+  }
+
+  #turnable(): ReadonlySet<string> {
+    const generates = this.#plan.inputs?.wire === "int32" && this.#plan.inputs.shape.length === 1;
+    if (this.#executor.kind !== "native" || !generates) return new Set();
+    const { graph } = buildGeneration(this.#plan, this.#vnode, { requests: 1, tokens: 1, cached: 0 });
+    return turnable(graph, new Set(this.#vnode.parameters.map(({ name }) => name)));
   }
 
   get isHead(): boolean {
@@ -93,10 +107,7 @@ export class VNodeGeneration {
   }
 
   async #compute(name: string, feeds: Readonly<Record<string, Tensor>>): Promise<Record<string, Tensor>> {
-    return (await this.#executor.run(name, { ...this.#weights.all, ...feeds }, { finite: true })) as Record<
-      string,
-      Tensor
-    >;
+    return (await this.#executor.run(name, { ...this.#feeds, ...feeds }, { finite: true })) as Record<string, Tensor>;
   }
 
   /** Explicit tensors, no caches. */
@@ -104,11 +115,12 @@ export class VNodeGeneration {
     let name = this.#plain.get(samples);
     if (name === undefined) {
       name = `${this.#name}/plain/${samples}`;
-      this.#executor.register(name, buildInference(this.#plan, this.#vnode, { microbatch: samples }));
+      const graph = buildInference(this.#plan, this.#vnode, { microbatch: samples });
+      this.#executor.register(name, withTurned(graph, this.#turned));
       this.#plain.set(samples, name);
       this.#forgetOldest(this.#plain, graphsMax / 4);
     }
-    const results = await this.#executor.run(name, { ...this.#weights.all, ...inputs }, { finite: true });
+    const results = await this.#executor.run(name, { ...this.#feeds, ...inputs }, { finite: true });
     return results as Record<string, Tensor>;
   }
 
@@ -142,7 +154,7 @@ export class VNodeGeneration {
     }
     const built = buildGeneration(this.#plan, this.#vnode, { requests, tokens, cached });
     const loaded = { name: `${this.#name}/${key}`, built };
-    this.#executor.register(loaded.name, built.graph);
+    this.#executor.register(loaded.name, withTurned(built.graph, this.#turned));
     this.#loaded.set(key, loaded);
     const [oldestKey, oldest] = this.#loaded.entries().next().value as [string, Loaded];
     if (this.#loaded.size > graphsMax) {
