@@ -76,5 +76,8 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code === "EPIPE") process.exit(0);
 });
 process.exitCode = await main(process.argv.slice(2)).catch(report);
+// A slow reader of a pipe must get everything: leaving now would cut off what it has not taken yet.
+for (const stream of [process.stdout, process.stderr])
+  await new Promise<void>((resolve) => stream.write("", () => resolve()));
 // Everything that was opened is closed by its command; what a library keeps alive must not hold the shell.
 process.exit();

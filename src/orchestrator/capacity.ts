@@ -25,7 +25,6 @@ export class Capacity {
   readonly #context: Context;
   readonly #registry: () => Registry;
   readonly #uses = new Map<PNodeId, Use>();
-  readonly #accepting = new Map<PNodeId, boolean>();
   readonly observedGflops = new Map<PNodeId, number>();
 
   constructor(context: Context, registry: () => Registry) {
@@ -55,12 +54,12 @@ export class Capacity {
     return this.#uses.get(pnode)?.memoryBytes ?? 0;
   }
 
-  /** To be called when what a heartbeat says about accepting work has changed. */
-  setAccepting(pnode: PNodeId, accepting: boolean): boolean {
-    if ((this.#accepting.get(pnode) ?? true) === accepting) return false;
-    this.#accepting.set(pnode, accepting);
+  /** To be called when a heartbeat was heard; true if the PNode has begun or ceased to accept work. */
+  heardAccepting(pnode: PNodeId, accepting: boolean): boolean {
+    const known = this.fleet.get(pnode)?.accepting;
+    if (known === undefined || known === accepting) return false;
     this.#refresh(pnode);
-    return true;
+    return this.fleet.get(pnode)?.accepting !== known;
   }
 
   observeGflops(pnode: PNodeId, gflops: number): void {
@@ -101,7 +100,6 @@ export class Capacity {
     const record = this.#context.mirror.get<PNodeRecord>(key.pnode(pnode));
     if (record?.status !== "online") {
       this.fleet.delete(pnode);
-      if (!record) this.#accepting.delete(pnode);
       return;
     }
     this.fleet.set(this.#node(record));
@@ -130,11 +128,17 @@ export class Capacity {
       pricePerHour: record.pricePerHour,
       reliability: record.history.reliability,
       flapping: this.#registry().flapping.isFlapping(record.id),
-      accepting: this.#accepting.get(record.id) ?? true,
+      accepting: this.#isAccepting(record),
       latencyMs: facts.latencyMs,
       bytesPerSecond: facts.bandwidthBytesPerSecond,
       hosts: new Map(use?.sessions ?? []),
     };
+  }
+
+  /** What its present attachment said here; one that has gone elsewhere since must not be judged by what it said before. */
+  #isAccepting({ id, attachment }: PNodeRecord): boolean {
+    const attached = this.#registry().attachments.get(id);
+    return attached?.nonce === attachment ? attached.accepting : true;
   }
 
   #gpusReserved(use: Use | undefined): number {

@@ -191,7 +191,7 @@ function assemble(context: Context, network: Network): { parts: Parts; orphans: 
   const registry: Registry = new Registry(context, presence, assignments, {
     onFleetChange: (pnode, urgent) => controller.fleetChanged(pnode, urgent),
     onHeartbeat: (attachment, heartbeat) => {
-      if (capacity.setAccepting(attachment.pnode, heartbeat.accepting))
+      if (capacity.heardAccepting(attachment.pnode, heartbeat.accepting))
         controller.fleetChanged(attachment.pnode, false);
       heartbeats.hear(attachment, heartbeat);
     },
