@@ -218,11 +218,14 @@ function openColumns(capacities: readonly number[], options: BuildOptions) {
     const contents = buffers.map((buffer) => buffer.take());
     const count = pending;
     pending = 0;
-    contents.forEach((content, i) => {
-      shards[i]?.push({ hash: sha256(content), bytes: content.byteLength, count });
+    const cut = contents.map((content): Shard => ({ hash: sha256(content), bytes: content.byteLength, count }));
+    cut.forEach((shard, i) => {
+      shards[i]?.push(shard);
     });
     const checkpoint = { units, shards: shards.map((list) => [...list]) };
-    const stored = Promise.all(contents.map((content) => store(blobs, content))).then(() => onCheckpoint?.(checkpoint));
+    const stored = Promise.all(cut.map(({ hash }, i) => store(blobs, hash, contents[i] as Uint8Array))).then(() =>
+      onCheckpoint?.(checkpoint),
+    );
     // Awaited in order by settle; a failure must not count as unhandled before that.
     stored.catch(() => {});
     storing.push(stored);
@@ -257,8 +260,7 @@ function openColumns(capacities: readonly number[], options: BuildOptions) {
   };
 }
 
-async function store(blobs: BlobSink, content: Uint8Array): Promise<void> {
-  const hash = sha256(content);
+async function store(blobs: BlobSink, hash: Sha256, content: Uint8Array): Promise<void> {
   if ((await blobs.size(hash)) === content.byteLength) return;
   await blobs.put(hash, content, content.byteLength);
 }
