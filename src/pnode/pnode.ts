@@ -2,27 +2,27 @@
 // other way round; only peers call it, for tensors.
 
 import { messageOf } from "../core/errors.ts";
-import type { PNodeId, SessionId, VNodeId } from "../core/ids.ts";
+import type { PNodeId, SessionId } from "../core/ids.ts";
 import { sleep } from "../core/world.ts";
 import type { EngineKind, Executor } from "../engine/engine.ts";
 import type { Assignments, SessionUpdate } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
 import { SystemService } from "../protocol/gen/dcnr/v1/system_pb.ts";
 import { healthService } from "../protocol/health.ts";
 import { protocolMajor, protocolMinor, type Server, service } from "../protocol/network.ts";
-import { type Assignment, fromProtoAssignment, hostKey } from "./assignment.ts";
+import { fromProtoAssignment } from "./assignment.ts";
 import { Attachment } from "./attachment.ts";
 import { Bandwidth } from "./bandwidth.ts";
 import { BlobClient } from "./blob-client.ts";
 import { Exchange } from "./exchange.ts";
 import { exchangeService } from "./exchange-server.ts";
-import { VNodeHost } from "./host.ts";
-import type { HostShared } from "./host-shared.ts";
+import { HostedVNodes } from "./hosted.ts";
 import { type Hours, parseHours } from "./hours.ts";
 import {
   type Bounds,
   boundsWithin,
   type PNodeDependencies,
   type PNodeOptions,
+  type ShellRules,
   soundShell,
   type Timings,
   timingsDefault,
@@ -70,7 +70,7 @@ export async function startPNode(options: PNodeOptions, dependencies: PNodeDepen
   return node;
 }
 
-class HostingNode implements PNode, Directory {
+class HostingNode implements PNode {
   readonly id: PNodeId;
   readonly #options: PNodeOptions;
   readonly #dependencies: PNodeDependencies;
@@ -87,17 +87,13 @@ class HostingNode implements PNode, Directory {
   readonly #attachment: Attachment;
   readonly #hours: Hours;
   readonly #incarnation: string;
-  readonly #hosts = new Map<string, VNodeHost>();
-  /** Under epochs up to these, somebody else owns the VNode. */
-  readonly #fenced = new Map<string, number>();
-  readonly #sessions = new Map<SessionId, Promise<SessionContext>>();
+  readonly #hosts: HostedVNodes;
+  readonly #shell: ShellRules;
   readonly #executors = new Map<EngineKind, Promise<Executor>>();
-  readonly #shared: HostShared;
   readonly #servings: Servings;
   #server: Server | undefined;
   #address = "";
   #leaving = false;
-  #lives = 0;
   #leaveGranted: () => void = () => {};
 
   constructor(options: PNodeOptions, dependencies: PNodeDependencies) {
@@ -117,7 +113,7 @@ class HostingNode implements PNode, Directory {
     const orchestrators = new Orchestrators(network, world, timings, options.orchestrators);
     this.#orchestrators = orchestrators;
     const resolver = new Resolver(orchestrators, world, tasks, signal);
-    resolver.onLine = (session, line, turn) => this.#lineAdvanced(session, line, turn);
+    resolver.onLine = (session, line, turn) => this.#hosts.lineAdvanced(session, line, turn);
     resolver.onMoved = (session) => this.#servings.moved(session);
     this.#resolver = resolver;
     this.#retention = new Retention({
@@ -129,7 +125,8 @@ class HostingNode implements PNode, Directory {
     });
     const bandwidth = new Bandwidth(world, Number(options.limits?.bandwidthBytesPerSecond ?? 0n));
     const common = { pnode: this.id, network, world, timings, tasks, signal };
-    this.#exchange = new Exchange({ ...common, address: () => this.#address, resolver, directory: this, bandwidth });
+    const directory: Directory = { find: (session, vnode) => this.#hosts.find(session, vnode) };
+    this.#exchange = new Exchange({ ...common, address: () => this.#address, resolver, directory, bandwidth });
     const cache = dependencies.cache && { cache: dependencies.cache };
     this.#blobs = new BlobClient({ ...common, orchestrators, bandwidth, transfer: dependencies.blobs, ...cache });
     const reports = this.#reports;
@@ -144,32 +141,41 @@ class HostingNode implements PNode, Directory {
       onLeaveGranted: () => this.#leaveGranted(),
     });
     reports.onUrgent = () => this.#attachment.beatSoon();
-    this.#shared = this.#sharedBy();
+    this.#shell = { ...soundShell, ...options.shell };
+    this.#hosts = this.#hostedBy();
     const executorFor = (engine: EngineKind) => this.#executor(engine);
     this.#servings = new Servings({ ...common, resolver, orchestrators, blobs: this.#blobs, executorFor });
   }
 
-  #sharedBy(): HostShared {
-    return {
-      pnode: this.id,
-      world: this.#dependencies.world,
-      timings: this.#timings,
-      bounds: this.#bounds,
-      tasks: this.#tasks,
-      orchestrators: this.#orchestrators,
-      blobs: this.#blobs,
-      exchange: this.#exchange,
-      retention: this.#retention,
-      reports: this.#reports,
-      shell: { ...soundShell, ...this.#options.shell },
-      rules: this.#options.rules,
-      session: (session) => this.#session(session),
-      onWork: this.#dependencies.onWork,
-      onFenced: (assignment) => this.#onFenced(assignment),
-      onLine: (session, line, turn) => this.#lineAdvanced(session, line, turn),
-      lifeNumber: () => ++this.#lives,
-      flush: () => this.#attachment.flush(),
-    };
+  #hostedBy(): HostedVNodes {
+    return new HostedVNodes({
+      shared: {
+        pnode: this.id,
+        world: this.#dependencies.world,
+        timings: this.#timings,
+        bounds: this.#bounds,
+        tasks: this.#tasks,
+        orchestrators: this.#orchestrators,
+        blobs: this.#blobs,
+        exchange: this.#exchange,
+        retention: this.#retention,
+        reports: this.#reports,
+        shell: this.#shell,
+        rules: this.#options.rules,
+        onWork: this.#dependencies.onWork,
+        flush: () => this.#attachment.flush(),
+      },
+      resolver: this.#resolver,
+      openSession: (session) =>
+        SessionContext.open({
+          session,
+          orchestrators: this.#orchestrators,
+          blobs: this.#blobs,
+          executorFor: (engine) => this.#executor(engine),
+          shardBytesMax: this.#bounds.shardBytesMax,
+          signal: this.#ending.signal,
+        }),
+    });
   }
 
   get address(): string {
@@ -179,13 +185,13 @@ class HostingNode implements PNode, Directory {
   async start(): Promise<void> {
     const { network, world } = this.#dependencies;
     const exchange = exchangeService({
-      directory: this,
+      directory: this.#hosts,
       resolver: this.#resolver,
       log: world.log,
-      verifyHash: this.#shared.shell.verifyHash,
+      verifyHash: this.#shell.verifyHash,
       refusals: new Refusals(world),
       deliverTo: (session, asker, from, message) => {
-        const epoch = this.#hosts.get(hostKey(session, from))?.assignment.epoch ?? 0;
+        const epoch = this.#hosts.find(session, from)?.assignment.epoch ?? 0;
         this.#exchange.sendToAsker({ session, vnode: from, epoch }, asker, message);
       },
     });
@@ -207,7 +213,7 @@ class HostingNode implements PNode, Directory {
     return {
       attached: this.#attachment.attached,
       retainedBytes: this.#retention.memoryBytes,
-      vnodes: [...this.#hosts.values()].map((host) => host.progress()),
+      vnodes: this.#hosts.all().map((host) => host.progress()),
     };
   }
 
@@ -218,7 +224,7 @@ class HostingNode implements PNode, Directory {
       problems.push(`no orchestrator answers; trying ${this.#orchestrators.current}${refusal && `: ${refusal}`}`);
     }
     if (this.#retention.full) problems.push("retained messages have reached their bound: VNodes wait for checkpoints");
-    for (const host of this.#hosts.values())
+    for (const host of this.#hosts.all())
       if (host.failed) problems.push(`VNode ${host.assignment.vnode} failed: ${host.progress().detail}`);
     return problems;
   }
@@ -227,7 +233,7 @@ class HostingNode implements PNode, Directory {
 
   #register() {
     const { id, secret, name, software, owner, region, provider, pricePerHour, capabilities, limits } = this.#options;
-    const learning = [...this.#hosts.values()].map(({ assignment: { session, vnode, epoch } }) => ({
+    const learning = this.#hosts.all().map(({ assignment: { session, vnode, epoch } }) => ({
       session,
       vnode,
       epoch: BigInt(epoch),
@@ -247,7 +253,7 @@ class HostingNode implements PNode, Directory {
 
   #heartbeat() {
     const { load = 0, temperatureCelsius = 0, memoryUsedBytes } = this.#dependencies.measure?.() ?? {};
-    const hosts = [...this.#hosts.values()];
+    const hosts = this.#hosts.all();
     return {
       vnodes: [...hosts.map((host) => host.progress()), ...this.#servings.progress()],
       load,
@@ -260,95 +266,24 @@ class HostingNode implements PNode, Directory {
 
   // What orchestrators say
 
-  /** The list is whole: what is not in it is dropped, what is in it already goes on. */
   #reconcile(list: Assignments): void {
-    const wanted = new Map<string, Assignment>();
     const all = list.assignments.map(fromProtoAssignment);
     this.#servings.reconcile(all.filter((assignment) => assignment.serving));
-    for (const assignment of all)
-      if (!assignment.serving) wanted.set(hostKey(assignment.session, assignment.vnode), assignment);
-    for (const [key, host] of this.#hosts) if (!wanted.has(key)) this.#drop(key, host);
-    for (const [key, assignment] of wanted) {
-      const host = this.#hosts.get(key);
-      if (host !== undefined) host.reassign(assignment);
-      else if (assignment.epoch > (this.#fenced.get(key) ?? -1)) this.#host(key, assignment);
-    }
-    for (const key of this.#fenced.keys()) if (!wanted.has(key)) this.#fenced.delete(key);
-  }
-
-  #host(key: string, assignment: Assignment): void {
-    const { world } = this.#dependencies;
-    const { session, vnode, epoch, line } = assignment;
-    const about = { session, vnode, step: line, epoch };
-    world.log("info", `hosting VNode ${vnode} of session ${session} from step ${line}`, about);
-    // A session that was deleted may come again under its id: what was known of the first one is void.
-    if (!this.#hostsAnyOf(session)) this.#resolver.forget(session);
-    this.#resolver.refresh(session);
-    this.#hosts.set(key, new VNodeHost(this.#shared, assignment));
-  }
-
-  #drop(key: string, host: VNodeHost): void {
-    const { session, vnode } = host.assignment;
-    const about = { session, vnode };
-    this.#dependencies.world.log("info", `VNode ${vnode} of session ${session} is no longer hosted here`, about);
-    this.#hosts.delete(key);
-    this.#tasks.run(`stop VNode ${vnode}`, () => host.stop());
-    if (this.#hostsAnyOf(session)) return;
-    this.#sessions.delete(session);
-    this.#resolver.forget(session);
-  }
-
-  #hostsAnyOf(session: SessionId): boolean {
-    return [...this.#hosts.values()].some((host) => host.assignment.session === session);
-  }
-
-  #onFenced({ session, vnode, epoch }: Assignment): void {
-    const key = hostKey(session, vnode);
-    const host = this.#hosts.get(key);
-    if (host === undefined || host.assignment.epoch > epoch) return;
-    this.#fenced.set(key, epoch);
-    this.#drop(key, host);
+    this.#hosts.reconcile(all.filter((assignment) => !assignment.serving));
   }
 
   #sessionUpdate(update: SessionUpdate): void {
     const session = update.session as SessionId;
     this.#resolver.update(session, update.locations, update.revision);
     this.#exchange.prune();
-    this.#lineAdvanced(session, Number(update.line), Number(update.turn));
-    for (const host of this.#hosts.values())
-      if (host.assignment.session === session) host.setPaused(update.status === "suspended");
-  }
-
-  #lineAdvanced(session: SessionId, line: number, turn: number): void {
-    for (const host of this.#hosts.values()) if (host.assignment.session === session) host.lineAdvanced(line, turn);
+    this.#hosts.lineAdvanced(session, Number(update.line), Number(update.turn));
+    this.#hosts.setPaused(session, update.status === "suspended");
   }
 
   #retentionFull(full: boolean): void {
     if (full)
       this.#dependencies.world.log("warn", "retained messages have reached their bound; VNodes wait for checkpoints");
-    for (const host of this.#hosts.values()) host.setFull(full);
-  }
-
-  // What hosts need
-
-  find(session: SessionId, vnode: VNodeId): VNodeHost | undefined {
-    return this.#hosts.get(hostKey(session, vnode));
-  }
-
-  #session(session: SessionId): Promise<SessionContext> {
-    const known = this.#sessions.get(session);
-    if (known !== undefined) return known;
-    const opening = SessionContext.open({
-      session,
-      orchestrators: this.#orchestrators,
-      blobs: this.#blobs,
-      executorFor: (engine) => this.#executor(engine),
-      shardBytesMax: this.#bounds.shardBytesMax,
-      signal: this.#ending.signal,
-    });
-    this.#sessions.set(session, opening);
-    opening.catch(() => this.#sessions.delete(session));
-    return opening;
+    this.#hosts.setFull(full);
   }
 
   #executor(engine: EngineKind): Promise<Executor> {
@@ -380,9 +315,8 @@ class HostingNode implements PNode, Directory {
     await this.#server?.close().catch((error) => {
       this.#dependencies.world.log("warn", `the server did not close well: ${messageOf(error)}`);
     });
-    await Promise.all([...this.#hosts.values()].map((host) => host.stop()));
+    await this.#hosts.stop();
     await this.#servings.stop();
-    this.#hosts.clear();
     await this.#tasks.settled();
     for (const executor of this.#executors.values()) await executor.then((opened) => opened.close()).catch(() => {});
   }

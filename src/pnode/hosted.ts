@@ -1,0 +1,119 @@
+// The VNodes that this PNode trains, kept as orchestrators list them, with what is known of their sessions. A VNode
+// that somebody else has taken over does not come back under the same epoch.
+
+import type { SessionId, VNodeId } from "../core/ids.ts";
+import { type Assignment, hostKey } from "./assignment.ts";
+import { VNodeHost } from "./host.ts";
+import type { HostShared } from "./host-shared.ts";
+import type { Directory } from "./receiver.ts";
+import type { Resolver } from "./resolver.ts";
+import type { SessionContext } from "./session-context.ts";
+
+export interface HostedOptions {
+  readonly shared: Omit<HostShared, "session" | "onFenced" | "onLine" | "lifeNumber">;
+  readonly resolver: Resolver;
+  readonly openSession: (session: SessionId) => Promise<SessionContext>;
+}
+
+export class HostedVNodes implements Directory {
+  readonly #shared: HostShared;
+  readonly #resolver: Resolver;
+  readonly #openSession: HostedOptions["openSession"];
+  readonly #hosts = new Map<string, VNodeHost>();
+  /** Under epochs up to these, somebody else owns the VNode. */
+  readonly #fenced = new Map<string, number>();
+  readonly #sessions = new Map<SessionId, Promise<SessionContext>>();
+  #lives = 0;
+
+  constructor({ shared, resolver, openSession }: HostedOptions) {
+    this.#resolver = resolver;
+    this.#openSession = openSession;
+    this.#shared = {
+      ...shared,
+      session: (session) => this.#session(session),
+      onFenced: (assignment) => this.#onFenced(assignment),
+      onLine: (session, line, turn) => this.lineAdvanced(session, line, turn),
+      lifeNumber: () => ++this.#lives,
+    };
+  }
+
+  find(session: SessionId, vnode: VNodeId): VNodeHost | undefined {
+    return this.#hosts.get(hostKey(session, vnode));
+  }
+
+  all(): VNodeHost[] {
+    return [...this.#hosts.values()];
+  }
+
+  /** The list is whole: what is not in it is dropped, what is in it already goes on. */
+  reconcile(assignments: readonly Assignment[]): void {
+    const wanted = new Map(assignments.map((wanted) => [hostKey(wanted.session, wanted.vnode), wanted]));
+    for (const [key, host] of this.#hosts) if (!wanted.has(key)) this.#drop(key, host);
+    for (const [key, assignment] of wanted) {
+      const host = this.#hosts.get(key);
+      if (host !== undefined) host.reassign(assignment);
+      else if (assignment.epoch > (this.#fenced.get(key) ?? -1)) this.#host(key, assignment);
+    }
+    for (const key of this.#fenced.keys()) if (!wanted.has(key)) this.#fenced.delete(key);
+  }
+
+  lineAdvanced(session: SessionId, line: number, turn: number): void {
+    for (const host of this.#of(session)) host.lineAdvanced(line, turn);
+  }
+
+  setPaused(session: SessionId, paused: boolean): void {
+    for (const host of this.#of(session)) host.setPaused(paused);
+  }
+
+  setFull(full: boolean): void {
+    for (const host of this.#hosts.values()) host.setFull(full);
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.all().map((host) => host.stop()));
+    this.#hosts.clear();
+  }
+
+  #of(session: SessionId): VNodeHost[] {
+    return this.all().filter((host) => host.assignment.session === session);
+  }
+
+  #host(key: string, assignment: Assignment): void {
+    const { session, vnode, epoch, line } = assignment;
+    const about = { session, vnode, step: line, epoch };
+    this.#shared.world.log("info", `hosting VNode ${vnode} of session ${session} from step ${line}`, about);
+    // A session that was deleted may come again under its id: what was known of the first one is void.
+    if (this.#of(session).length === 0) this.#resolver.forget(session);
+    this.#resolver.refresh(session);
+    this.#hosts.set(key, new VNodeHost(this.#shared, assignment));
+  }
+
+  #drop(key: string, host: VNodeHost): void {
+    const { session, vnode } = host.assignment;
+    const about = { session, vnode };
+    this.#shared.world.log("info", `VNode ${vnode} of session ${session} is no longer hosted here`, about);
+    this.#hosts.delete(key);
+    this.#shared.tasks.run(`stop VNode ${vnode}`, () => host.stop());
+    if (this.#of(session).length > 0) return;
+    this.#sessions.delete(session);
+    this.#resolver.forget(session);
+  }
+
+  #onFenced({ session, vnode, epoch }: Assignment): void {
+    const key = hostKey(session, vnode);
+    const host = this.#hosts.get(key);
+    if (host === undefined || host.assignment.epoch > epoch) return;
+    this.#fenced.set(key, epoch);
+    this.#drop(key, host);
+  }
+
+  /** Opened once for all VNodes of a session. */
+  #session(session: SessionId): Promise<SessionContext> {
+    const known = this.#sessions.get(session);
+    if (known !== undefined) return known;
+    const opening = this.#openSession(session);
+    this.#sessions.set(session, opening);
+    opening.catch(() => this.#sessions.delete(session));
+    return opening;
+  }
+}

@@ -1,0 +1,275 @@
+// Performs the effects of one life of a VNode: computes, sends, asks, makes states durable, and posts what comes of it
+// back to the deterministic process. When it ends, nothing that is still under way can change anything.
+
+import { messageOf } from "../core/errors.ts";
+import type { World } from "../core/world.ts";
+import type { Effect, ProcessEvent } from "../vnode/effects.ts";
+import type { Admission } from "../vnode/inbox.ts";
+import type { MessageName } from "../vnode/names.ts";
+import { performNumeric } from "../vnode/perform.ts";
+import type { Exchange, Sender } from "./exchange.ts";
+import type { HostShared } from "./host-shared.ts";
+import { Impatience } from "./impatience.ts";
+import { isPermanent, type Life, persistLife } from "./life.ts";
+import { fromSource, toProtoName } from "./names.ts";
+import { type PhaseAndDetail, phaseOf } from "./phase.ts";
+import { evaluationMetrics, publishedMetrics } from "./published.ts";
+import type { Asker } from "./receiver.ts";
+import type { Retention, StoredTensor } from "./retention.ts";
+
+type Event = ProcessEvent<StoredTensor, Asker>;
+type Numeric = Parameters<typeof performNumeric<StoredTensor>>[3];
+
+/** What the host does about it; the life has not ended yet when it hears. */
+export interface Owner {
+  /** Under the epoch of now: it may grow within one life. */
+  readonly sender: () => Sender;
+  /** Cannot go on, and starting again would not help. */
+  readonly onFailed: (reason: string) => void;
+  /** Something passing went wrong: another life may do better. */
+  readonly onBroken: (reason: string) => void;
+  /** A neighbour has collected what this life needs: the line has moved on, and so must the start. */
+  readonly onOutdated: (start: number) => void;
+  /** Somebody else owns the VNode. */
+  readonly onFenced: () => void;
+}
+
+export class RunningVNode {
+  readonly #shared: HostShared;
+  readonly #world: World;
+  readonly #life: Life;
+  readonly #owner: Owner;
+  readonly #impatience: Impatience;
+  #events: Event[] = [];
+  #handling = false;
+  #ended = false;
+  #stepMs = 0;
+  #computedMs = 0;
+
+  constructor(shared: HostShared, world: World, life: Life, owner: Owner) {
+    this.#shared = shared;
+    this.#world = world;
+    this.#life = life;
+    this.#owner = owner;
+    this.#impatience = new Impatience(world, shared.timings, (attempt) => this.#overdue(attempt));
+  }
+
+  start(line: number): void {
+    this.#impatience.start();
+    this.post({ kind: "lineAdvanced", line });
+    if (this.#shared.retention.full) this.post({ kind: "full", full: true });
+    this.post({ kind: "start" });
+  }
+
+  async end(): Promise<void> {
+    if (this.#ended) return;
+    this.#ended = true;
+    this.#events = [];
+    this.#impatience.stop();
+    this.#life.ending.abort();
+    for (const payload of this.#life.process.payloads()) this.#shared.retention.release(payload);
+    await this.#life.compute.close();
+  }
+
+  get step(): number {
+    return this.#life.process.currentStep;
+  }
+
+  /** Of computing in the last step. */
+  get stepMs(): number {
+    return this.#stepMs;
+  }
+
+  phase(): PhaseAndDetail {
+    const { exchange, retention } = this.#shared;
+    const { session } = this.#owner.sender();
+    return phaseOf(this.#life.process, {
+      waitedMs: this.#impatience.waitedMs,
+      retentionFull: retention.full,
+      ownerOf: (vnode) => exchange.ownerOf(session, vnode),
+    });
+  }
+
+  admit(name: MessageName, hash: string): Admission {
+    return this.#life.process.admit(name, hash);
+  }
+
+  receive(name: MessageName, hash: string, tensor: StoredTensor | undefined, from: string): void {
+    if (this.admit(name, hash) === "wanted") this.#impatience.progress();
+    this.post({ kind: "arrived", name, hash, payload: tensor, from });
+  }
+
+  /** Events are handled one after another, also those that an effect of one causes at once. */
+  post(event: Event): void {
+    if (this.#ended) return;
+    this.#events.push(event);
+    if (this.#handling) return;
+    this.#handling = true;
+    try {
+      for (let next = this.#events.shift(); next !== undefined; next = this.#events.shift())
+        for (const effect of this.#life.process.step(next)) this.#perform(effect);
+    } catch (error) {
+      this.#owner.onFailed(messageOf(error));
+    } finally {
+      this.#handling = false;
+    }
+  }
+
+  #perform(effect: Effect<StoredTensor, Asker>): void {
+    switch (effect.kind) {
+      case "forward":
+      case "backward":
+      case "shareWeights":
+      case "computeTieGradients":
+      case "update":
+        this.#compute(effect);
+        break;
+      case "accumulate":
+        this.#life.compute.accumulate(effect.microbatch);
+        break;
+      case "send":
+        this.#shared.exchange.send(this.#owner.sender(), effect.message);
+        break;
+      case "deliver":
+        effect.asker.deliver(effect.message);
+        break;
+      case "answer":
+        effect.asker.answer(effect.outcome);
+        break;
+      case "ask":
+        this.#ask(effect.whom, effect.names, 0);
+        break;
+      case "persist":
+        this.#persist(effect.step);
+        break;
+      case "publish":
+        this.#publish(effect.step, effect.hash, effect.measures);
+        break;
+      case "publishEvaluation":
+        for (const metric of evaluationMetrics(this.#owner.sender(), effect)) this.#shared.reports.metric(metric);
+        break;
+      case "collect":
+        for (const payload of effect.released) this.#shared.retention.release(payload);
+        break;
+      case "evidence":
+        this.#tellEvidence(effect);
+        break;
+      case "restart":
+        this.#owner.onOutdated(this.#life.start);
+        break;
+      case "fail":
+        this.#owner.onFailed(effect.reason);
+        break;
+      case "receipt":
+      case "done":
+        break;
+    }
+  }
+
+  #compute(effect: Numeric): void {
+    const startedMs = this.#world.clock.monotonicMs();
+    const startWallMs = this.#world.clock.wallMs();
+    const keeping = {
+      keep: (tensor: Parameters<Retention["keep"]>[0]) => this.#shared.retention.keep(tensor),
+      load: (stored: StoredTensor) => stored.load(),
+    };
+    this.#shared.tasks.run(`${effect.kind} of VNode ${this.#owner.sender().vnode}`, async () => {
+      let event: Event;
+      try {
+        event = await performNumeric(this.#life.compute, this.#life.role, keeping, effect);
+      } catch (error) {
+        if (this.#ended) return;
+        if (!isPermanent(error)) {
+          this.#owner.onBroken(messageOf(error));
+          return;
+        }
+        event = { kind: "failed", reason: messageOf(error) };
+      }
+      if (this.#ended) {
+        this.#discard(event);
+        return;
+      }
+      const durationMs = this.#world.clock.monotonicMs() - startedMs;
+      this.#tellWork(effect, event, startWallMs, durationMs);
+      this.#computedMs += durationMs;
+      this.#impatience.progress();
+      this.post(event);
+    });
+  }
+
+  #tellWork(effect: Numeric, event: Event, startWallMs: number, durationMs: number): void {
+    const { session, vnode } = this.#owner.sender();
+    this.#shared.onWork?.({
+      ...{ kind: effect.kind, session, vnode, step: effect.step, startWallMs, durationMs },
+      ...("microbatch" in effect ? { microbatch: effect.microbatch } : {}),
+      ...(event.kind === "failed" ? { failure: event.reason } : {}),
+    });
+  }
+
+  /** Results of a life that has ended are not retained. */
+  #discard(event: Event): void {
+    const kept =
+      event.kind === "forwardDone"
+        ? event.outputs
+        : event.kind === "weightsShared"
+          ? event.weights
+          : event.kind === "backwardDone" || event.kind === "tieGradientsDone"
+            ? event.gradients
+            : new Map<string, { payload: StoredTensor }>();
+    for (const { payload } of kept.values()) this.#shared.retention.release(payload);
+  }
+
+  #publish(step: number, hash: string, measures: Readonly<Record<string, number>>): void {
+    this.#life.hashes.push({ step, hash });
+    this.#stepMs = this.#computedMs;
+    this.#computedMs = 0;
+    for (const metric of publishedMetrics(this.#owner.sender(), step, measures)) this.#shared.reports.metric(metric);
+  }
+
+  #tellEvidence(effect: Extract<Effect<StoredTensor, Asker>, { kind: "evidence" }>): void {
+    const { edge, step } = effect.name;
+    const witness = ({ from, hash }: { from: string; hash: string }) => ({ ...fromSource(from), hash });
+    this.#world.log("error", `two contents for step ${step} on ${edge}`, { step });
+    this.#shared.reports.evidence({
+      name: toProtoName(this.#owner.sender().session, effect.name),
+      first: witness(effect.first),
+      second: witness(effect.second),
+    });
+  }
+
+  #overdue(attempt: number): void {
+    const { process } = this.#life;
+    if (!process.idle || process.ended !== "no") return;
+    if (attempt === 0) {
+      this.post({ kind: "overdue" });
+      return;
+    }
+    if (this.#shared.rules?.ask === false) return;
+    for (const { whom, names } of process.missing()) this.#ask(whom, names, attempt);
+  }
+
+  #ask(whom: Parameters<Exchange["ask"]>[1], names: readonly MessageName[], attempt: number): void {
+    this.#shared.exchange.ask(this.#owner.sender(), whom, names, attempt, (outcome) => {
+      if (outcome !== "gone") return;
+      const step = names.reduce((lowest, name) => Math.min(lowest, name.step), Number.POSITIVE_INFINITY);
+      this.post({ kind: "gone", step });
+    });
+  }
+
+  #persist(step: number): void {
+    const { session, vnode } = this.#owner.sender();
+    const { signal } = this.#life.ending;
+    const epoch = () => this.#owner.sender().epoch;
+    this.#shared.tasks.run(`checkpoint of VNode ${vnode} at step ${step}`, async () => {
+      const options = { ...this.#shared, world: this.#world, session, vnode, signal, epoch };
+      const recorded = await persistLife(options, this.#life, step, this.#shared.flush);
+      if (recorded === undefined || this.#ended) return;
+      if (recorded.kind === "fenced") this.#owner.onFenced();
+      else if (recorded.kind === "failed") this.post({ kind: "failed", reason: recorded.reason });
+      else {
+        this.post({ kind: "persisted", step });
+        this.#shared.onLine(session, recorded.line, recorded.turn);
+      }
+    });
+  }
+}
