@@ -2,6 +2,7 @@
 // do and ours cannot is refused, since a model that computes almost the right thing is worse than none.
 
 import { fail } from "../core/errors.ts";
+import type { Rope, RopeScaling } from "../network/positions.ts";
 
 export type Family = "llama" | "qwen2" | "gpt2";
 
@@ -18,7 +19,7 @@ export interface Decoder {
   readonly positions: number;
   readonly epsilon: number;
   /** Undefined: learned positions. */
-  readonly ropeTheta: number | undefined;
+  readonly rope: Rope | undefined;
   readonly qkvBias: boolean;
   readonly outputBias: boolean;
   readonly ffnBias: boolean;
@@ -66,7 +67,7 @@ function readLlama(config: ConfigJson, family: "llama" | "qwen2"): Decoder {
     vocabulary: integer(config, "vocab_size"),
     positions: integer(config, "max_position_embeddings", 2048),
     epsilon: number(config, "rms_norm_eps", 1e-6),
-    ropeTheta: readTheta(config),
+    rope: readRope(config),
     qkvBias: attentionBias,
     outputBias: family === "qwen2" ? false : attentionBias,
     ffnBias: flag(config, "mlp_bias", false),
@@ -75,14 +76,38 @@ function readLlama(config: ConfigJson, family: "llama" | "qwen2"): Decoder {
   };
 }
 
-/** Older files have rope_theta and rope_scaling, newer ones both in rope_parameters. */
-function readTheta(config: ConfigJson): number {
-  const parameters = (config["rope_parameters"] ?? config["rope_scaling"] ?? {}) as ConfigJson;
-  const kind = parameters["rope_type"] ?? parameters["type"] ?? "default";
-  if (kind !== "default") refuse("rope_scaling", kind, "none (stretched positions)");
+/** Older files have rope_theta and rope_scaling, newer ones both in rope_parameters; of two, Transformers takes the older. */
+function readRope(config: ConfigJson): Rope {
+  const parameters = (config["rope_scaling"] ?? config["rope_parameters"] ?? {}) as ConfigJson;
   const theta = parameters["rope_theta"] ?? config["rope_theta"] ?? 10_000;
   if (typeof theta !== "number" || !(theta >= 1)) refuse("rope_theta", theta, "a number from 1 on");
-  return theta;
+  const scaling = readScaling(parameters);
+  return scaling ? { theta, scaling } : { theta };
+}
+
+function readScaling(parameters: ConfigJson): RopeScaling | undefined {
+  const kind = parameters["rope_type"] ?? parameters["type"] ?? "default";
+  const size = (key: string, least: number): number => {
+    const value = parameters[key];
+    if (typeof value === "number" && value >= least && value <= 1e6) return value;
+    return refuse(`${key} of rope_scaling`, value, `a number from ${least} to 1000000`);
+  };
+  switch (kind) {
+    case "default":
+      return undefined;
+    case "linear":
+      return { kind: "linear", factor: size("factor", 1) };
+    case "llama3":
+      return {
+        kind: "llama3",
+        factor: size("factor", 1),
+        lowFrequencyFactor: size("low_freq_factor", 0),
+        highFrequencyFactor: size("high_freq_factor", 0),
+        originalPositions: integer(parameters, "original_max_position_embeddings"),
+      };
+    default:
+      return refuse("rope_scaling", kind, "default, linear or llama3");
+  }
 }
 
 const gptActivations: Readonly<Record<string, Decoder["activation"]>> = {
@@ -114,7 +139,7 @@ function readGpt2(config: ConfigJson): Decoder {
     vocabulary: integer(config, "vocab_size", 50_257),
     positions: integer(config, "n_positions", 1024),
     epsilon: number(config, "layer_norm_epsilon", 1e-5),
-    ropeTheta: undefined,
+    rope: undefined,
     qkvBias: true,
     outputBias: true,
     ffnBias: true,

@@ -1,17 +1,18 @@
 // A decoder as a network definition: the YAML that anyone could have written, one VNode for each block.
 
 import { parseId } from "../core/ids.ts";
+import type { Rope } from "../network/positions.ts";
 import type { Decoder } from "./config.ts";
 
 /** `context`: tokens of a sample; prompts and answers must fit. */
 export function definitionOf(decoder: Decoder, name: string, context: number): string {
   const lines = new DefinitionLines();
-  const { layers, dim, vocabulary, tied, ropeTheta } = decoder;
+  const { layers, dim, vocabulary, tied, rope } = decoder;
   lines.node("embedder", "embedder", {
     vocab_size: vocabulary,
     dim,
     seq_len: context,
-    ...(ropeTheta === undefined ? { position_encoding: "learned" } : {}),
+    ...(rope === undefined ? { position_encoding: "learned" } : {}),
     ...(tied ? { shared_weight_alias: "tokens" } : {}),
   });
   let last = "embedder";
@@ -37,7 +38,7 @@ costs: [{ name: loss, node_id: loss }]
 function addBlock(lines: DefinitionLines, decoder: Decoder, block: number, before: string): string {
   const group = { colocate_group: `block_${block}` };
   const id = (name: string) => `${name}_${block}`;
-  const { dim, heads, kvHeads, headDim, ropeTheta, qkvBias, outputBias, activation, ffnDim, ffnBias } = decoder;
+  const { dim, heads, kvHeads, headDim, rope, qkvBias, outputBias, activation, ffnDim, ffnBias } = decoder;
   lines.node(id("fork"), "broadcast", {}, group);
   lines.node(id("norm"), ...normOf(decoder), group);
   lines.node(
@@ -47,7 +48,7 @@ function addBlock(lines: DefinitionLines, decoder: Decoder, block: number, befor
       num_heads: heads,
       num_kv_heads: kvHeads,
       head_dim: headDim,
-      ...(ropeTheta === undefined ? {} : { position_encoding: "rope", rope_theta: ropeTheta }),
+      ...ropeConfig(rope),
       qkv_bias: qkvBias,
       output_bias: outputBias,
     },
@@ -82,6 +83,21 @@ function addBlock(lines: DefinitionLines, decoder: Decoder, block: number, befor
 }
 
 type Config = Readonly<Record<string, string | number | boolean>>;
+
+function ropeConfig(rope: Rope | undefined): Config {
+  if (rope === undefined) return {};
+  const { theta, scaling } = rope;
+  const plain = { position_encoding: "rope", rope_theta: theta };
+  if (scaling === undefined) return plain;
+  const scaled = { ...plain, rope_scaling: scaling.kind, rope_factor: scaling.factor };
+  if (scaling.kind === "linear") return scaled;
+  return {
+    ...scaled,
+    rope_low_freq_factor: scaling.lowFrequencyFactor,
+    rope_high_freq_factor: scaling.highFrequencyFactor,
+    rope_original_positions: scaling.originalPositions,
+  };
+}
 
 function normOf({ family, epsilon }: Decoder): [type: string, config: Config] {
   return [family === "gpt2" ? "layernorm" : "rmsnorm", { epsilon }];

@@ -12,7 +12,7 @@ import { compileText } from "../network/compile.ts";
 import { buildInference, buildTraining } from "../network/graphs.ts";
 import { type ImportedModel, importHuggingFace } from "./huggingface.ts";
 
-const families = ["llama", "llama-sharded", "qwen2", "gpt2"];
+const families = ["llama", "llama-sharded", "llama-3.1", "llama-linear", "qwen2", "gpt2"];
 const folderOf = (family: string) => fileURLToPath(new URL(`./fixtures/${family}`, import.meta.url));
 const scratch = mkdtempSync(join(tmpdir(), "models-"));
 after(() => rmSync(scratch, { recursive: true, force: true }));
@@ -79,7 +79,16 @@ describe("a model folder", () => {
 
   const wrong: [string, (config: Record<string, unknown>) => void, RegExp][] = [
     ["another family", (config) => (config["model_type"] = "mamba"), /"mamba": llama, qwen2 and gpt2/],
-    ["stretched positions", (config) => (config["rope_parameters"] = { rope_type: "yarn" }), /rope_scaling = "yarn"/],
+    [
+      "positions stretched otherwise",
+      (config) => (config["rope_parameters"] = { rope_type: "yarn" }),
+      /rope_scaling = "yarn"/,
+    ],
+    [
+      "positions stretched by nothing",
+      (config) => (config["rope_scaling"] = { type: "linear" }),
+      /factor of rope_scaling/,
+    ],
     ["another activation", (config) => (config["hidden_act"] = "relu"), /hidden_act = "relu"/],
     ["sizes that are none", (config) => (config["hidden_size"] = -1), /hidden_size = -1/],
   ];

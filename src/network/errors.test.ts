@@ -196,6 +196,21 @@ const cases: readonly [what: string, text: string, sentence: string][] = [
     "nodes: [{ id: a, type: attention, config: { num_heads: 3, seq_len: 4, dim: 8 } }]",
     'node "a": key "num_heads" must divide dim 8, found 3; or give "head_dim"',
   ],
+  [
+    "stretched positions that are not described",
+    "nodes: [{ id: a, type: attention, config: { num_heads: 2, seq_len: 4, dim: 8, position_encoding: rope, rope_scaling: linear } }]",
+    'node "a": key "rope_factor" is missing for rope_scaling "linear"',
+  ],
+  [
+    "a description of positions that are not stretched",
+    "nodes: [{ id: a, type: attention, config: { num_heads: 2, seq_len: 4, dim: 8, position_encoding: rope, rope_factor: 2 } }]",
+    'node "a": key "rope_factor" means nothing for rope_scaling "none"',
+  ],
+  [
+    "stretched positions where there are none",
+    "nodes: [{ id: a, type: attention, config: { num_heads: 2, seq_len: 4, dim: 8, rope_scaling: linear, rope_factor: 2 } }]",
+    'node "a": key "rope_scaling" needs position_encoding "rope"',
+  ],
 ];
 
 for (const [what, text, sentence] of cases)

@@ -17,7 +17,7 @@ import {
   meanSquare,
 } from "./losses.ts";
 import type { PortPlan, VNodePlan } from "./plan.ts";
-import { ropeTables } from "./positions.ts";
+import { type Rope, ropeTables } from "./positions.ts";
 
 export interface ForwardOptions {
   /** Samples: the leading axis of every activation. */
@@ -192,16 +192,16 @@ class ForwardSite implements BuildSite {
     return table;
   }
 
-  rotate(value: Value, theta: number): Value {
+  rotate(value: Value, rope: Rope): Value {
     const [positions, width] = value.shape.slice(-2) as [number, number];
-    const tables = ropeTables(positions, width, theta);
+    const tables = ropeTables(positions, width, rope);
     return this.graph.op("Rope", [value, this.graph.constant(tables.cos), this.graph.constant(tables.sin)]);
   }
 
   attend(qkv: Value, layout: AttentionLayout): Value {
     const { graph } = this;
     const [q, k, v] = splitHeads(graph, qkv, layout);
-    const turn = (value: Value) => (layout.ropeTheta === undefined ? value : this.rotate(value, layout.ropeTheta));
+    const turn = (value: Value) => (layout.rope === undefined ? value : this.rotate(value, layout.rope));
     const mixed = graph.op("Attention", [turn(q), turn(k), v], { causal: layout.causal ? 1 : 0 });
     return joinHeads(graph, mixed);
   }

@@ -10,7 +10,7 @@ import type { BodyNode } from "./body.ts";
 import type { AttentionLayout, BuildSite } from "./catalogue/build-site.ts";
 import type { Signature } from "./catalogue/node-type.ts";
 import { joinHeads, splitHeads } from "./forward.ts";
-import { ropeTables } from "./positions.ts";
+import { type Rope, ropeTables } from "./positions.ts";
 
 export interface GenerationOptions {
   /** Requests computed together. */
@@ -105,12 +105,12 @@ export class GenerationSite implements BuildSite {
   }
 
   /** [requests, tokens, width], or [requests, heads, tokens, width]. */
-  rotate(value: Value, theta: number): Value {
+  rotate(value: Value, rope: Rope): Value {
     const { graph } = this;
     const { context, options } = this.#state;
     const width = value.shape.at(-1)!;
     const half = width / 2;
-    const tables = ropeTables(context, width, theta);
+    const tables = ropeTables(context, width, rope);
     const shape = [options.requests, ...(value.shape.length === 4 ? [1] : []), options.tokens, half];
     const rows = (table: Value) =>
       graph.op("Reshape", [graph.op("Gather", [table, this.#declared("positions")], { axis: 0 })], { shape });
@@ -128,7 +128,7 @@ export class GenerationSite implements BuildSite {
     const { requests, tokens, cached } = this.#state.options;
     const { heads, kvHeads, headDim } = layout;
     const [q, k, v] = splitHeads(graph, qkv, layout);
-    const turn = (value: Value) => (layout.ropeTheta === undefined ? value : this.rotate(value, layout.ropeTheta));
+    const turn = (value: Value) => (layout.rope === undefined ? value : this.rotate(value, layout.rope));
     const key = turn(k);
     const cache = cachePlan(this.id, kvHeads, headDim);
     this.#state.caches.push({ cache, key, value: v });

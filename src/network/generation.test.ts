@@ -17,7 +17,7 @@ const context = 6;
 const pieces = transformerYaml({ ...t1, name: "small", blocks: 2, heads: 2, headDim: 4, context, vocabulary: 11 });
 const grouped = `nodes:
   - { id: table, type: embedder, config: { vocab_size: 11, dim: 8, seq_len: ${context}, position_encoding: learned, shared_weight_alias: t } }
-  - { id: mix, type: attention, config: { num_heads: 4, num_kv_heads: 2, position_encoding: rope } }
+  - { id: mix, type: attention, config: { num_heads: 4, num_kv_heads: 2, position_encoding: rope, rope_scaling: linear, rope_factor: 2 } }
   - { id: norm, type: rmsnorm, config: { colocate_group: head } }
   - { id: loss, type: tied_lm_head_ce, config: { tie_weight_alias: t, colocate_group: head } }
 edges: [{ from: table, to: mix }, { from: mix, to: norm }, { from: norm, to: loss }]`;

@@ -1,6 +1,7 @@
 // attention_head and attention: one head, or all heads in one node, with grouped keys and values.
 // The matrices of queries, keys and values are one parameter, [dim, (heads + 2 kv_heads) * head_dim].
 
+import type { Rope, RopeScaling } from "../positions.ts";
 import type { BuildSite, Value } from "./build-site.ts";
 import { type Config, dimension, type KeySpecs } from "./config.ts";
 import { applyLinear } from "./linear.ts";
@@ -30,6 +31,20 @@ const sharedKeys: KeySpecs = {
     meaning: "`rope` rotates queries and keys by their positions",
   },
   rope_theta: { kind: "number", min: 1, max: 1e9, default: 10_000, meaning: "base of the rotary frequencies" },
+  rope_scaling: {
+    kind: "choice",
+    choices: ["none", "linear", "llama3"],
+    meaning: "stretches the rotary positions of a model that learned fewer of them",
+  },
+  rope_factor: { kind: "number", min: 1, max: 1e6, meaning: "rope_scaling: how far they are stretched" },
+  rope_low_freq_factor: {
+    kind: "number",
+    min: 0,
+    max: 1e6,
+    meaning: "llama3: waves with fewer turns in rope_original_positions are stretched whole",
+  },
+  rope_high_freq_factor: { kind: "number", min: 0, max: 1e6, meaning: "llama3: waves with more turns are kept" },
+  rope_original_positions: dimension("llama3: positions that the model learned first"),
 };
 
 export const attentionHead: NodeType = {
@@ -139,6 +154,7 @@ function describe(site: Site, layout: Heads): Description {
   const qkvWidth = (heads + 2 * kvHeads) * headDim;
   if (site.config.text("position_encoding") === "rope" && headDim % 2 !== 0)
     refuse(site, `key "head_dim" must be even for position_encoding "rope", found ${headDim}`);
+  ropeOf(site);
   const parameters: ParameterSpec[] = [{ name: "qkv.weight", shape: [inputDim, qkvWidth], initial: uniform(inputDim) }];
   if (layout.qkvBias) parameters.push({ name: "qkv.bias", shape: [qkvWidth], initial: uniform(inputDim) });
   if (projection) parameters.push({ name: "output.weight", shape: [width, inputDim], initial: uniform(width) });
@@ -150,6 +166,38 @@ function describe(site: Site, layout: Heads): Description {
     flops: 2 * seqLen * inputDim * qkvWidth + 4 * scores + (projection ? 2 * seqLen * width * inputDim : 0),
     saved: seqLen * (qkvWidth + width + (projection ? inputDim : 0)),
   });
+}
+
+const scalingKeys: Readonly<Record<string, readonly string[]>> = {
+  none: [],
+  linear: ["rope_factor"],
+  llama3: ["rope_factor", "rope_low_freq_factor", "rope_high_freq_factor", "rope_original_positions"],
+};
+
+function ropeOf(site: Site): Rope | undefined {
+  const { config } = site;
+  const kind = config.optionalText("rope_scaling") ?? "none";
+  if (config.text("position_encoding") !== "rope") {
+    if (kind !== "none") refuse(site, `key "rope_scaling" needs position_encoding "rope"`);
+    return undefined;
+  }
+  for (const key of scalingKeys["llama3"] ?? [])
+    if (config.has(key) !== scalingKeys[kind]?.includes(key))
+      refuse(site, `key "${key}" ${config.has(key) ? "means nothing" : "is missing"} for rope_scaling "${kind}"`);
+  const theta = config.number("rope_theta");
+  return kind === "none" ? { theta } : { theta, scaling: scalingOf(site, kind) };
+}
+
+function scalingOf(site: Site, kind: string): RopeScaling {
+  const { config } = site;
+  const factor = config.number("rope_factor");
+  if (kind === "linear") return { kind, factor };
+  const lowFrequencyFactor = config.number("rope_low_freq_factor");
+  const highFrequencyFactor = config.number("rope_high_freq_factor");
+  if (highFrequencyFactor <= lowFrequencyFactor)
+    refuse(site, `key "rope_high_freq_factor" must be above rope_low_freq_factor, found ${highFrequencyFactor}`);
+  const originalPositions = config.number("rope_original_positions");
+  return { kind: "llama3", factor, lowFrequencyFactor, highFrequencyFactor, originalPositions };
 }
 
 function build(site: BuildSite, layout: Heads): Value[] {
@@ -166,7 +214,7 @@ function build(site: BuildSite, layout: Heads): Value[] {
     kvHeads,
     headDim,
     causal: config.flag("causal"),
-    ropeTheta: config.text("position_encoding") === "rope" ? config.number("rope_theta") : undefined,
+    rope: ropeOf(site),
   });
   if (!layout.projection) return [attended];
   const bias = layout.outputBias ? site.parameter("output.bias") : undefined;

@@ -3,6 +3,7 @@
 
 import type { Shape } from "../../core/tensor.ts";
 import type { Builder, Value } from "../../graph/operators/operator.ts";
+import type { Rope } from "../positions.ts";
 import type { Signature, Site } from "./node-type.ts";
 
 export type { Value } from "../../graph/operators/operator.ts";
@@ -13,7 +14,7 @@ export interface AttentionLayout {
   readonly headDim: number;
   readonly causal: boolean;
   /** Absent: no rotary positions. */
-  readonly ropeTheta: number | undefined;
+  readonly rope: Rope | undefined;
 }
 
 export interface BuildSite extends Site {
@@ -33,7 +34,7 @@ export interface BuildSite extends Site {
   /** Rows of a learned position table for the positions at hand. */
   positionRows(table: Value): Value;
   /** Rotates the last axis by the positions of the axis before it. */
-  rotate(value: Value, theta: number): Value;
+  rotate(value: Value, rope: Rope): Value;
   /** `qkv` is [batch, seq, (heads + 2 kvHeads) headDim]; gives [batch, seq, heads headDim]. */
   attend(qkv: Value, layout: AttentionLayout): Value;
   /** A linear layer whose logits are judged by cross-entropy without being kept whole. */

@@ -44,7 +44,7 @@ export const embedder: NodeType = {
       case "learned":
         return [graph.op("Add", [rows, site.positionRows(site.parameter("position"))])];
       case "rope":
-        return [site.rotate(rows, config.number("rope_theta"))];
+        return [site.rotate(rows, { theta: config.number("rope_theta") })];
       default:
         return [rows];
     }
