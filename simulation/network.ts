@@ -288,7 +288,11 @@ export class SimulatedNetwork implements Network {
   ): SimulatedStream {
     const { wire, streams, listeners, windowBytes } = this.#fabric;
     const listener = listeners.get(address);
-    const ended = (stream: SimulatedStream) => void streams.delete(stream);
+    const leave = () => stream.close(stream.client);
+    const ended = (stream: SimulatedStream) => {
+      streams.delete(stream);
+      options.signal?.removeEventListener("abort", leave);
+    };
     const what = `${method.name} at ${address}`;
     const stream = new SimulatedStream(wire, this.#host, listener?.host ?? this.#host, { what, windowBytes, ended });
     if (listener === undefined) {
@@ -298,7 +302,7 @@ export class SimulatedNetwork implements Network {
     streams.add(stream);
     if (options.timeoutMs !== undefined)
       this.#host.after(options.timeoutMs, () => stream.breakOff("its time was up", { withinMs: 0 }));
-    options.signal?.addEventListener("abort", () => stream.close(stream.client), { once: true });
+    options.signal?.addEventListener("abort", leave);
     const gone = new AbortController();
     stream.server.onGone = () => gone.abort();
     const context: CallContext = { signal: gone.signal, peer: this.#host.name, header: () => undefined };

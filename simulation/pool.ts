@@ -19,18 +19,12 @@ export interface SeedTask {
   readonly mutant: string | undefined;
 }
 
-/**
- * What crashed in a simulated world never aborts its signals, and the runtime keeps signals that have listeners:
- * about 2 MB a seed. A thread that ends gives it all back.
- */
-const seedsPerThread = 200;
-
-/** Threads that stay for a while, since each has to compute the undisturbed runs once. */
+/** Threads stay, since each has to compute the undisturbed runs once. */
 export class SeedPool {
-  readonly #threads: { worker: Worker; seeds: number }[];
+  readonly #workers: Worker[];
 
   constructor(workers: number) {
-    this.#threads = Array.from({ length: workers }, () => ({ worker: startWorker(), seeds: 0 }));
+    this.#workers = Array.from({ length: workers }, startWorker);
   }
 
   async run(options: PoolOptions): Promise<SimulationReport> {
@@ -39,24 +33,19 @@ export class SeedPool {
     let next = 0;
     let done = 0;
     const take = () => (options.signal?.aborted || summary.failed >= failuresMax ? undefined : seeds[next++]);
-    const lane = async (thread: { worker: Worker; seeds: number }) => {
+    const lane = async (worker: Worker) => {
       for (let seed = take(); seed !== undefined; seed = take()) {
-        if (thread.seeds++ === seedsPerThread) {
-          await thread.worker.terminate();
-          thread.worker = startWorker();
-          thread.seeds = 1;
-        }
-        summary.add(await ask(thread.worker, { seed, mutant }));
+        summary.add(await ask(worker, { seed, mutant }));
         done += 1;
         options.onProgress?.(done, summary);
       }
     };
-    await Promise.all(this.#threads.map(lane));
+    await Promise.all(this.#workers.map(lane));
     return summary.report();
   }
 
   async close(): Promise<void> {
-    await Promise.all(this.#threads.map(({ worker }) => worker.terminate()));
+    await Promise.all(this.#workers.map((worker) => worker.terminate()));
   }
 }
 

@@ -107,21 +107,14 @@ export class Attachment {
   /** True if the orchestrator had registered this PNode. */
   async #attachOnce(address: string): Promise<boolean> {
     const { network, world, timings, signal, reports } = this.#options;
-    const ending = new AbortController();
-    const stream: Stream = network.open(address, PNodeService.method.attach, {
-      signal: AbortSignal.any([signal, ending.signal]),
-    });
+    const stream: Stream = network.open(address, PNodeService.method.attach, { signal });
     this.#stream = stream;
     this.#heardMs = world.clock.monotonicMs();
     reports.restart();
     this.#sentMs.clear();
     this.#roundTripsMs = [];
     let registered = false;
-    const close = () => {
-      stream.close();
-      ending.abort();
-    };
-    const cancelWatch = this.#watch(close, timings);
+    const cancelWatch = this.#watch(() => stream.close(), timings);
     try {
       await stream.send({ event: { case: "register", value: this.#options.register() } });
       for await (const response of stream.incoming) {
@@ -136,7 +129,7 @@ export class Attachment {
       this.#cancelBeat();
       this.#registered = false;
       this.#stream = undefined;
-      close();
+      stream.close();
     }
     return registered;
   }

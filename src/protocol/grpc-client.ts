@@ -112,8 +112,11 @@ export class GrpcClient {
   ): Channel<RequestInit<M>, ResponseOf<M>> {
     const outbox = new Outbox<MessageInitShape<DescMessage>>();
     const abort = new AbortController();
-    const stop = () => abort.abort();
-    options?.signal?.addEventListener("abort", stop, { once: true });
+    const stop = () => {
+      options?.signal?.removeEventListener("abort", stop);
+      abort.abort();
+    };
+    options?.signal?.addEventListener("abort", stop);
     const response = this.#transport(address).stream(
       method as BidiMethod,
       abort.signal,
@@ -137,8 +140,7 @@ export class GrpcClient {
         throw broken(error);
       } finally {
         outbox.break(new DcnrError("unavailable", `the stream to ${address} has ended`));
-        abort.abort();
-        options?.signal?.removeEventListener("abort", stop);
+        stop();
       }
     }
     return {
@@ -146,7 +148,7 @@ export class GrpcClient {
       incoming: incoming(),
       close: () => {
         outbox.close();
-        abort.abort();
+        stop();
       },
     };
   }
