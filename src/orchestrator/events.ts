@@ -13,6 +13,8 @@ export interface EventAbout {
   readonly vnode?: string;
   readonly pnode?: string;
   readonly step?: number;
+  /** Of a VNode that moved: where it was. */
+  readonly fromPnode?: string;
 }
 
 export interface LoggedEvent extends EventAbout {

@@ -120,20 +120,18 @@ async function writeMembers(context: Context, seen: VNodeRecord, decisions: read
     return { ...current, epoch, members: [...alive, ...added] };
   });
   if (!written || !record) return;
+  const gone = seen.members.filter((member) => !record.members.some((now) => now.pnode === member.pnode));
   for (const member of record.members) {
     if (member.since !== record.epoch) continue;
-    const from = seen.members[0] && pnodeName(mirror, seen.members[0].pnode);
-    events.emit(
-      "info",
-      "vnode.placed",
-      `VNode ${seen.vnode} goes ${from ? `from ${from} ` : ""}to ${pnodeName(mirror, member.pnode)}: ${member.reason}`,
-      {
-        session: seen.session,
-        vnode: seen.vnode,
-        pnode: member.pnode,
-        step: Math.max(0, ...Object.keys(record.durable).map(Number)),
-      },
-    );
+    const from = gone.shift()?.pnode;
+    const way = `${from ? `from ${pnodeName(mirror, from)} ` : ""}to ${pnodeName(mirror, member.pnode)}`;
+    events.emit("info", "vnode.placed", `VNode ${seen.vnode} goes ${way}: ${member.reason}`, {
+      session: seen.session,
+      vnode: seen.vnode,
+      pnode: member.pnode,
+      ...(from && { fromPnode: from }),
+      step: Math.max(0, ...Object.keys(record.durable).map(Number)),
+    });
   }
 }
 

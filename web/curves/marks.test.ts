@@ -12,6 +12,7 @@ const event = (wallMs: number, kind: string, about: Partial<EventView> = {}): Ev
   session: "",
   vnode: "",
   pnode: "",
+  fromPNode: "",
   step: 0,
   ...about,
 });
@@ -27,14 +28,14 @@ test("a loss is marked with the VNodes it moved, at the step that they were at",
       vnode: "a",
       pnode: "p2",
       step: 42,
-      message: "VNode a goes from p1 to p2: room",
+      fromPNode: "p1",
     }),
     event(9_500, "vnode.placed", {
       session: "s",
       vnode: "b",
       pnode: "p3",
       step: 42,
-      message: "VNode b goes from p1 to p3: room",
+      fromPNode: "p1",
     }),
   ];
   const [mark, ...rest] = marksOf(events, "s", nowhere, same);
@@ -47,13 +48,13 @@ test("a loss is marked with the VNodes it moved, at the step that they were at",
 test("losses that moved nothing of this session are left out", () => {
   const events = [
     event(9_000, "pnode.lost", { pnode: "p1" }),
-    event(9_400, "vnode.placed", { session: "other", vnode: "a", pnode: "p2", step: 42, message: "from p1 to p2" }),
+    event(9_400, "vnode.placed", { session: "other", vnode: "a", pnode: "p2", step: 42, fromPNode: "p1" }),
     event(9_500, "vnode.placed", {
       session: "s",
       vnode: "a",
       pnode: "p2",
       step: 7,
-      message: "VNode a goes from p9 to p2",
+      fromPNode: "p9",
     }),
   ];
   assert.deepEqual(marksOf(events, "s", nowhere, same), []);
@@ -66,19 +67,17 @@ test("events without a step are put where the page saw the session then", () => 
 });
 
 test("a re-placement that is told before the loss belongs to it all the same", () => {
-  const message = "VNode a goes from p1 to p2: room";
   const events = [
-    event(8_900, "vnode.placed", { session: "s", vnode: "a", pnode: "p2", step: 42, message }),
+    event(8_900, "vnode.placed", { session: "s", vnode: "a", pnode: "p2", step: 42, fromPNode: "p1" }),
     event(9_000, "pnode.lost", { pnode: "p1" }),
   ];
   assert.equal(marksOf(events, "s", nowhere, same)[0]?.title, "p1 lost, 1 VNode re-placed in 0.0 s");
 });
 
-test("PNodes may be called by their names", () => {
-  const message = "VNode a goes from maple to birch: room";
+test("PNodes are called by their names", () => {
   const events = [
     event(9_000, "pnode.lost", { pnode: "p1" }),
-    event(9_100, "vnode.placed", { session: "s", vnode: "a", pnode: "p2", step: 42, message }),
+    event(9_100, "vnode.placed", { session: "s", vnode: "a", pnode: "p2", step: 42, fromPNode: "p1" }),
   ];
   const names: Record<string, string> = { p1: "maple", p2: "birch" };
   assert.deepEqual(marksOf(events, "s", nowhere, (id) => names[id] ?? id)[0]?.lines, ["a → birch"]);

@@ -32,7 +32,7 @@ export function marksOf(
   const losses: Loss[] = events.filter((one) => one.kind === "pnode.lost").map((event) => ({ event, placed: [] }));
   for (const event of events) {
     if (event.session !== session) continue;
-    if (event.kind === "vnode.placed") lossBehind(losses, event, nameOf)?.placed.push(event);
+    if (event.kind === "vnode.placed") lossBehind(losses, event)?.placed.push(event);
     const note = noteOf(event);
     const step = event.step || stepAt(event.wallMs);
     if (note && step !== undefined) marks.push({ step, kind: "note", title: note, lines: [event.message] });
@@ -44,19 +44,10 @@ export function marksOf(
   return marks.sort((a, b) => a.step - b.step);
 }
 
-/** The sentence says from where, by name or by id. */
-function lossBehind(
-  losses: readonly Loss[],
-  { wallMs, message }: EventView,
-  nameOf: (pnode: string) => string,
-): Loss | undefined {
+function lossBehind(losses: readonly Loss[], { wallMs, fromPNode }: EventView): Loss | undefined {
   return losses.findLast(({ event }) => {
     const laterMs = wallMs - event.wallMs;
-    return (
-      laterMs > -earlyMs &&
-      laterMs < consequenceMs &&
-      [event.pnode, nameOf(event.pnode)].some((name) => message.includes(`from ${name} `))
-    );
+    return laterMs > -earlyMs && laterMs < consequenceMs && event.pnode === fromPNode;
   });
 }
 

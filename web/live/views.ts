@@ -79,6 +79,8 @@ export interface EventView {
   readonly session: string;
   readonly vnode: string;
   readonly pnode: string;
+  /** Of a VNode that moved: where it was. */
+  readonly fromPNode: string;
   readonly step: number;
 }
 
@@ -171,6 +173,7 @@ export function eventView(event: Event): EventView {
     session: event.session,
     vnode: event.vnode,
     pnode: event.pnode,
+    fromPNode: event.fromPnode,
     step: Number(event.step),
   };
 }

@@ -12,6 +12,7 @@ const event = (wallMs: number, level: string, kind: string, message: string): Ev
   session: "",
   vnode: "",
   pnode: "",
+  fromPNode: "",
   step: 0,
 });
 const events = [

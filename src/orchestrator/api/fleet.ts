@@ -125,6 +125,7 @@ export function eventView(event: LoggedEvent) {
     session: event.session ?? "",
     vnode: event.vnode ?? "",
     pnode: event.pnode ?? "",
+    fromPnode: event.fromPnode ?? "",
     step: BigInt(event.step ?? 0),
   };
 }
