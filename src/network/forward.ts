@@ -5,19 +5,11 @@ import { elementCount, type Shape } from "../core/tensor.ts";
 import type { GraphBuilder } from "../graph/builder.ts";
 import type { Value } from "../graph/operators/operator.ts";
 import type { BodyInput, BodyNode } from "./body.ts";
-import type { AttentionLayout, BuildSite } from "./catalogue/build-site.ts";
+import type { BuildSite } from "./catalogue/build-site.ts";
 import { linearOperands } from "./catalogue/linear.ts";
-import type { Signature } from "./catalogue/node-type.ts";
-import {
-  type Counts,
-  countHits,
-  crossEntropyOfProbabilities,
-  evaluateHead,
-  headOperands,
-  meanSquare,
-} from "./losses.ts";
+import { ForwardSite, type ForwardState } from "./forward-site.ts";
+import type { Counts } from "./losses.ts";
 import type { PortPlan, VNodePlan } from "./plan.ts";
-import { type Rope, ropeTables } from "./positions.ts";
 
 export interface ForwardOptions {
   /** Samples: the leading axis of every activation. */
@@ -53,7 +45,8 @@ export function buildForward(graph: GraphBuilder, vnode: VNodePlan, options: For
     for (const { name, shape } of vnode.chances)
       inputs.set(name, graph.input(name, "float32", [options.batch, ...shape]));
 
-  const state: ForwardState = { graph, options, inputs, values: new Map(), counts: [] };
+  const { batch, training } = options;
+  const state: ForwardState = { graph, batch, training, inputs, values: new Map(), counts: [] };
   const headless = headsJudgedInPlace(vnode, options);
   const losses: Value[] = [];
   for (const node of vnode.body) {
@@ -81,15 +74,6 @@ export function portType(port: PortPlan): "float32" | "int32" {
 
 function portShape(port: PortPlan, batch: number): Shape {
   return port.kind === "tie" ? port.shape : [batch, ...port.shape];
-}
-
-interface ForwardState {
-  readonly graph: GraphBuilder;
-  readonly options: ForwardOptions;
-  readonly inputs: ReadonlyMap<string, Value>;
-  /** By `node.slot`. */
-  readonly values: Map<string, Value>;
-  readonly counts: Counts[];
 }
 
 /** Linear nodes whose logits go to a cross-entropy in this VNode and nowhere else: they need not be kept whole. */
@@ -126,130 +110,4 @@ function judgeHead(state: ForwardState, head: BodyNode, cost: BuildSite): Value 
   const site = new ForwardSite(state, head);
   const { weight, bias, transposed } = linearOperands(site);
   return cost.linearCrossEntropy(site.input(0), weight, bias, transposed);
-}
-
-class ForwardSite implements BuildSite {
-  readonly id: string;
-  readonly graph: GraphBuilder;
-  readonly config: BodyNode["config"];
-  readonly inputs: readonly Signature[];
-  readonly outputs: readonly Signature[];
-  readonly batch: number;
-  readonly tie?: BodyNode["tie"];
-  readonly #state: ForwardState;
-  readonly #node: BodyNode;
-
-  constructor(state: ForwardState, node: BodyNode) {
-    this.#state = state;
-    this.#node = node;
-    this.id = node.id;
-    this.graph = state.graph;
-    this.config = node.config;
-    this.inputs = node.inputSignatures;
-    this.outputs = node.description.outputs;
-    this.batch = state.options.batch;
-    if (node.tie !== undefined) this.tie = node.tie;
-  }
-
-  input(slot: number): Value {
-    const input = this.#node.inputs[slot]!;
-    const value =
-      input.kind === "port"
-        ? this.#state.inputs.get(input.port)
-        : this.#state.values.get(`${input.node}.${input.slot}`);
-    assert(value !== undefined, `input ${slot} of ${this.id} is built before it`);
-    return value;
-  }
-
-  #declared(name: string): Value {
-    const value = this.#state.inputs.get(name);
-    assert(value !== undefined, `${name} is an input of the graph`);
-    return value;
-  }
-
-  parameter(name: string): Value {
-    return this.#declared(`${this.id}.${name}`);
-  }
-
-  tied(): Value {
-    assert(this.#node.tied !== undefined, `${this.id} is tied`);
-    return this.#declared(this.#node.tied.name);
-  }
-
-  chance(name: string): Value | undefined {
-    return this.#state.inputs.get(`${this.id}.${name}`);
-  }
-
-  labels(): Value {
-    return this.#declared("labels");
-  }
-
-  outputShape(slot: number): Shape {
-    return [this.batch, ...this.outputs[slot]!.shape];
-  }
-
-  positionRows(table: Value): Value {
-    return table;
-  }
-
-  rotate(value: Value, rope: Rope): Value {
-    const [positions, width] = value.shape.slice(-2) as [number, number];
-    const tables = ropeTables(positions, width, rope);
-    return this.graph.op("Rope", [value, this.graph.constant(tables.cos), this.graph.constant(tables.sin)]);
-  }
-
-  attend(qkv: Value, layout: AttentionLayout): Value {
-    const { graph } = this;
-    const [q, k, v] = splitHeads(graph, qkv, layout);
-    const turn = (value: Value) => (layout.rope === undefined ? value : this.rotate(value, layout.rope));
-    const mixed = graph.op("Attention", [turn(q), turn(k), v], { causal: layout.causal ? 1 : 0 });
-    return joinHeads(graph, mixed);
-  }
-
-  linearCrossEntropy(x: Value, weight: Value, bias: Value | undefined, transposed: boolean): Value {
-    const head = headOperands(this.graph, x, weight, bias, transposed);
-    if (!this.#state.options.training) {
-      const { loss, counts } = evaluateHead(this.graph, head.x, head.weight, this.labels());
-      this.#state.counts.push(counts);
-      return loss;
-    }
-    return this.graph.op("LinearCrossEntropy", [head.x, head.weight, this.labels()]);
-  }
-
-  crossEntropy(logits: Value): Value {
-    this.#count(logits);
-    return this.graph.op("SoftmaxCrossEntropy", [logits, this.labels()]);
-  }
-
-  crossEntropyOfProbabilities(probabilities: Value): Value {
-    this.#count(probabilities);
-    return crossEntropyOfProbabilities(this.graph, probabilities, this.labels());
-  }
-
-  meanSquare(prediction: Value, target: Value): Value {
-    return meanSquare(this.graph, prediction, target);
-  }
-
-  #count(scores: Value): void {
-    if (!this.#state.options.training) this.#state.counts.push(countHits(this.graph, scores, this.labels()));
-  }
-}
-
-/** [batch, seq, (heads + 2 kvHeads) width] to q, k, v as [batch, heads, seq, width]. */
-export function splitHeads(graph: GraphBuilder, qkv: Value, layout: AttentionLayout): [Value, Value, Value] {
-  const { heads, kvHeads, headDim } = layout;
-  const [batch, sequence] = qkv.shape as [number, number];
-  const split = [heads, kvHeads, kvHeads].map((count) => count * headDim);
-  const parts = graph.ops("Split", [qkv], { axis: 2, split }, 3);
-  return parts.map((part) => {
-    const rows = graph.op("Reshape", [part], { shape: [batch, sequence, part.shape[2]! / headDim, headDim] });
-    return graph.op("Transpose", [rows], { perm: [0, 2, 1, 3] });
-  }) as [Value, Value, Value];
-}
-
-/** [batch, heads, seq, width] to [batch, seq, heads width]. */
-export function joinHeads(graph: GraphBuilder, value: Value): Value {
-  const [batch, heads, sequence, width] = value.shape as [number, number, number, number];
-  const turned = graph.op("Transpose", [value], { perm: [0, 2, 1, 3] });
-  return graph.op("Reshape", [turned], { shape: [batch, sequence, heads * width] });
 }

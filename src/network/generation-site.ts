@@ -1,15 +1,12 @@
 // How nodes are built for generation: keys and values of earlier positions come in as caches, positions and masks
 // as inputs.
 
-import { assert } from "../core/assert.ts";
 import { fail } from "../core/errors.ts";
 import type { Shape } from "../core/tensor.ts";
-import type { GraphBuilder } from "../graph/builder.ts";
 import type { Value } from "../graph/operators/operator.ts";
 import type { BodyNode } from "./body.ts";
 import type { AttentionLayout, BuildSite } from "./catalogue/build-site.ts";
-import type { Signature } from "./catalogue/node-type.ts";
-import { joinHeads, splitHeads } from "./forward.ts";
+import { type BuildState, joinHeads, NodeSite, splitHeads } from "./node-site.ts";
 import { type Rope, ropeTables } from "./positions.ts";
 
 export interface GenerationOptions {
@@ -33,8 +30,7 @@ export interface CachePlan {
   readonly width: number;
 }
 
-export interface GenerationState {
-  readonly graph: GraphBuilder;
+export interface GenerationState extends BuildState {
   readonly options: GenerationOptions;
   readonly context: number;
   readonly inputs: Map<string, Value>;
@@ -42,49 +38,12 @@ export interface GenerationState {
   readonly caches: { cache: CachePlan; key: Value; value: Value }[];
 }
 
-export class GenerationSite implements BuildSite {
-  readonly id: string;
-  readonly graph: GraphBuilder;
-  readonly config: BodyNode["config"];
-  readonly inputs: readonly Signature[];
-  readonly outputs: readonly Signature[];
-  readonly batch: number;
-  readonly tie?: BodyNode["tie"];
+export class GenerationSite extends NodeSite implements BuildSite {
   readonly #state: GenerationState;
-  readonly #node: BodyNode;
 
   constructor(state: GenerationState, node: BodyNode) {
+    super(state, node, state.options.requests);
     this.#state = state;
-    this.#node = node;
-    this.id = node.id;
-    this.graph = state.graph;
-    this.config = node.config;
-    this.inputs = node.inputSignatures;
-    this.outputs = node.description.outputs;
-    this.batch = state.options.requests;
-    if (node.tie !== undefined) this.tie = node.tie;
-  }
-
-  #declared(name: string): Value {
-    const value = this.#state.inputs.get(name);
-    assert(value !== undefined, `${name} is an input of the graph`);
-    return value;
-  }
-
-  input(slot: number): Value {
-    const input = this.#node.inputs[slot]!;
-    if (input.kind === "port") return this.#declared(input.port);
-    const value = this.#state.values.get(`${input.node}.${input.slot}`);
-    assert(value !== undefined, `input ${slot} of ${this.id} is built before it`);
-    return value;
-  }
-
-  parameter(name: string): Value {
-    return this.#declared(`${this.id}.${name}`);
-  }
-
-  tied(): Value {
-    return this.#declared(this.#node.tied!.name);
   }
 
   chance(): undefined {
@@ -101,7 +60,7 @@ export class GenerationSite implements BuildSite {
   }
 
   positionRows(table: Value): Value {
-    return this.graph.op("Gather", [table, this.#declared("positions")], { axis: 0 });
+    return this.graph.op("Gather", [table, this.declared("positions")], { axis: 0 });
   }
 
   /** [requests, tokens, width], or [requests, heads, tokens, width]. */
@@ -113,7 +72,7 @@ export class GenerationSite implements BuildSite {
     const tables = ropeTables(context, width, rope);
     const shape = [options.requests, ...(value.shape.length === 4 ? [1] : []), options.tokens, half];
     const rows = (table: Value) =>
-      graph.op("Reshape", [graph.op("Gather", [table, this.#declared("positions")], { axis: 0 })], { shape });
+      graph.op("Reshape", [graph.op("Gather", [table, this.declared("positions")], { axis: 0 })], { shape });
     const [cos, sin] = [rows(graph.constant(tables.cos)), rows(graph.constant(tables.sin))];
     const axis = value.shape.length - 1;
     const [a, b] = graph.ops("Split", [value], { axis, split: [half, half] }, 2) as [Value, Value];
@@ -145,7 +104,7 @@ export class GenerationSite implements BuildSite {
     const queries = graph.op("Reshape", [turn(q)], { shape: [requests, kvHeads, heads / kvHeads, tokens, headDim] });
     const scaled = graph.op("Mul", [queries, graph.scalar(1 / Math.sqrt(headDim))]);
     const scores = graph.op("MatMul", [scaled, graph.op("Transpose", [keys], { perm: [0, 1, 2, 4, 3] })]);
-    const mask = graph.op("Reshape", [this.#declared("mask")], { shape: [requests, 1, 1, tokens, cached + tokens] });
+    const mask = graph.op("Reshape", [this.declared("mask")], { shape: [requests, 1, 1, tokens, cached + tokens] });
     const weights = graph.op("Softmax", [graph.op("Add", [scores, mask])], { axis: -1 });
     const mixed = graph.op("MatMul", [weights, values]);
     return joinHeads(graph, graph.op("Reshape", [mixed], { shape: [requests, heads, tokens, headDim] }));
