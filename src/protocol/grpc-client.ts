@@ -2,11 +2,11 @@
 // reopened by Connect's session manager, with flow-control windows large enough for tensors.
 
 import type { ClientHttp2Session, ClientHttp2Stream } from "node:http2";
-import { create, type DescMessage, type MessageInitShape, type MessageShape } from "@bufbuild/protobuf";
+import type { DescMessage, DescMethod, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
 import type { Transport } from "@connectrpc/connect";
 import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
-import { DcnrError } from "../core/errors.ts";
 import { baseUrl } from "./address.ts";
+import { type ClientStream, openStream } from "./client-stream.ts";
 import type {
   BidiMethod,
   CallOptions,
@@ -17,7 +17,6 @@ import type {
   UnaryMethod,
 } from "./network.ts";
 import { messageBytesMax, windowBytes } from "./network.ts";
-import { Outbox } from "./outbox.ts";
 import { fromWire } from "./wire-errors.ts";
 
 /** A call that nobody answers must not hang for ever. */
@@ -58,7 +57,7 @@ export class GrpcClient {
     options?: CallOptions,
   ): Promise<ResponseOf<M>> {
     try {
-      const response = await this.#transport(address).unary(
+      const response = await this.#connection(address).transport.unary(
         method as UnaryMethod,
         options?.signal,
         options?.timeoutMs ?? callTimeoutMsDefault,
@@ -77,31 +76,16 @@ export class GrpcClient {
     request: RequestInit<M>,
     options?: CallOptions,
   ): AsyncGenerator<ResponseOf<M>> {
-    const requests = (async function* () {
-      yield create(method.input, request as MessageInitShape<DescMessage>);
-    })();
-    const leaving = new AbortController();
-    const leave = () => leaving.abort();
-    if (options?.signal?.aborted) return;
-    options?.signal?.addEventListener("abort", leave, { once: true });
+    const call = this.#open(address, method, options);
     try {
-      const response = await this.#transport(address).stream(
-        method as ServerStreamMethod,
-        leaving.signal,
-        options?.timeoutMs,
-        this.#headers,
-        requests as AsyncIterable<MessageInitShape<DescMessage>>,
-      );
-      // Not `for await`: closing the inner iterator would wait for a stream that nobody reads any more.
-      const messages = response.message[Symbol.asyncIterator]();
-      for (let next = await messages.next(); !next.done; next = await messages.next())
-        yield next.value as ResponseOf<M>;
+      await call.pipe.send(request as MessageInitShape<DescMessage>);
+      call.finish();
+      for await (const message of call.pipe) yield message as ResponseOf<M>;
     } catch (error) {
       if (options?.signal?.aborted) return;
       throw fromWire(error, address);
     } finally {
-      options?.signal?.removeEventListener("abort", leave);
-      leave();
+      call.cancel();
     }
   }
 
@@ -110,47 +94,16 @@ export class GrpcClient {
     method: M,
     options?: CallOptions,
   ): Channel<RequestInit<M>, ResponseOf<M>> {
-    const outbox = new Outbox<MessageInitShape<DescMessage>>();
-    const abort = new AbortController();
-    const stop = () => {
-      options?.signal?.removeEventListener("abort", stop);
-      abort.abort();
-    };
-    options?.signal?.addEventListener("abort", stop);
-    const response = this.#transport(address).stream(
-      method as BidiMethod,
-      abort.signal,
-      options?.timeoutMs,
-      this.#headers,
-      outbox,
-    );
-    const broken = (error: unknown) => {
-      const known = fromWire(error, address);
-      outbox.break(known);
-      return known;
-    };
-    // A stream that never opens must wake its senders even if nobody reads from it.
-    response.catch(broken);
-    async function* incoming(): AsyncGenerator<ResponseOf<M>> {
-      try {
-        for await (const message of (await response).message)
-          yield message as MessageShape<M["output"]> as ResponseOf<M>;
-      } catch (error) {
-        if (abort.signal.aborted) return;
-        throw broken(error);
-      } finally {
-        outbox.break(new DcnrError("unavailable", `the stream to ${address} has ended`));
-        stop();
-      }
-    }
+    const { pipe, cancel } = this.#open(address, method, options);
     return {
-      send: (message) => outbox.send(message as MessageInitShape<DescMessage>),
-      incoming: incoming(),
-      close: () => {
-        outbox.close();
-        stop();
-      },
+      send: (message) => pipe.send(message as MessageInitShape<DescMessage>),
+      incoming: pipe as AsyncIterable<MessageShape<DescMessage>> as AsyncIterable<ResponseOf<M>>,
+      close: cancel,
     };
+  }
+
+  #open(address: string, method: DescMethod, options: CallOptions | undefined): ClientStream {
+    return openStream(this.#connection(address).manager, address, method, this.#headers, options?.signal);
   }
 
   close(): void {
@@ -158,9 +111,9 @@ export class GrpcClient {
     this.#connections.clear();
   }
 
-  #transport(address: string): Transport {
+  #connection(address: string): Connection {
     const known = this.#connections.get(address);
-    if (known) return known.transport;
+    if (known) return known;
     const url = baseUrl(address);
     const manager = new WideSessionManager(
       url,
@@ -175,7 +128,8 @@ export class GrpcClient {
       readMaxBytes: messageBytesMax,
       writeMaxBytes: messageBytesMax,
     });
-    this.#connections.set(address, { manager, transport });
-    return transport;
+    const connection = { manager, transport };
+    this.#connections.set(address, connection);
+    return connection;
   }
 }

@@ -2,10 +2,16 @@
 // The first bytes of a connection tell which of the two it speaks.
 
 import { createServer as createHttp1Server, type ServerResponse } from "node:http";
-import { createServer as createHttp2Server } from "node:http2";
+import { createServer as createHttp2Server, type Http2ServerRequest, type Http2ServerResponse } from "node:http2";
 import { type AddressInfo, createServer as createNetServer, type Socket } from "node:net";
 import type { DescMessage, DescMethod, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
-import { createContextKey, createContextValues, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
+import {
+  type ConnectError,
+  createContextKey,
+  createContextValues,
+  type HandlerContext,
+  type ServiceImpl,
+} from "@connectrpc/connect";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { DcnrError, fail } from "../core/errors.ts";
 import type { Log } from "../core/world.ts";
@@ -15,6 +21,7 @@ import { answerHttp, type NodeServerRequest, type NodeServerResponse } from "./h
 import type { CallContext, Channel, HttpHandler, ServedService, Server } from "./network.ts";
 import { messageBytesMax, windowBytes } from "./network.ts";
 import { Outbox } from "./outbox.ts";
+import { routeOf, serveStream, streamRoutes } from "./server-stream.ts";
 import { fromWire, toWire } from "./wire-errors.ts";
 
 type AnyChannel = Channel<MessageInitShape<DescMessage>, MessageShape<DescMessage>>;
@@ -43,13 +50,17 @@ export async function serveGrpc(
     contextValues: (request) => createContextValues().set(peerKey, request.socket?.remoteAddress ?? "unknown"),
     fallback: (request, response) => void answerHttp(http, request, response, log),
   });
+  const routes = streamRoutes(services);
+  const failed = (method: DescMethod, error: unknown) => failureOf(method, error, log);
   const onRequest = (request: NodeServerRequest, response: NodeServerResponse) => {
     const refusal = admit(request.method ?? "", request.headers, bound.host, allowedHosts);
     if (refusal) {
       (response as ServerResponse).writeHead(403, { "content-type": "text/plain" }).end(`${refusal}\n`);
       return;
     }
-    handle(request, response);
+    const route = request.httpVersionMajor === 2 && routeOf(routes, request.url ?? "", request.headers);
+    if (route) serveStream(route, request as Http2ServerRequest, response as Http2ServerResponse, failed);
+    else handle(request, response);
   };
   const http1 = createHttp1Server(onRequest);
   const http2 = createHttp2Server({ settings: { initialWindowSize: windowBytes } }, onRequest);
@@ -111,11 +122,14 @@ function implementation(methods: readonly DescMethod[], handlers: Record<string,
   return Object.fromEntries(entries);
 }
 
+/** What the caller may know; the log gets the rest. */
+function failureOf(method: DescMethod, error: unknown, log: Log): ConnectError {
+  if (!(error instanceof DcnrError)) log("error", `${method.parent.name}/${method.name} failed: ${describe(error)}`);
+  return toWire(error);
+}
+
 function adapt(method: DescMethod, handler: unknown, log: Log): unknown {
-  const failed = (error: unknown) => {
-    if (!(error instanceof DcnrError)) log("error", `${method.parent.name}/${method.name} failed: ${describe(error)}`);
-    return toWire(error);
-  };
+  const failed = (error: unknown) => failureOf(method, error, log);
   switch (method.methodKind) {
     case "unary":
       return async (request: MessageShape<DescMessage>, context: HandlerContext) => {

@@ -2,6 +2,8 @@ import assert from "node:assert/strict";
 import { connect } from "node:http2";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
+import { createClient } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
 import { DcnrError, hasCode } from "../core/errors.ts";
 import { ExchangeRequestSchema, ExchangeService } from "./gen/dcnr/v1/exchange_pb.ts";
 import { FleetService } from "./gen/dcnr/v1/fleet_pb.ts";
@@ -82,6 +84,27 @@ test("a stream that the server refuses breaks for readers and senders, with the 
       (error) => hasCode(error, "permission_denied"),
     );
     await assert.rejects(channel.send({ event: { case: "ping", value: {} } }));
+  }));
+
+test("streams work with peers that use a gRPC library of their own", () =>
+  withServer(async ({ address }) => {
+    const client = createClient(ExchangeService, createGrpcTransport({ baseUrl: `http://${address}` }));
+    const seen: bigint[] = [];
+    const payload = new Uint8Array(100_000);
+    const pings = async function* () {
+      for (let id = 0n; id < 3n; id++) yield { event: { case: "ping" as const, value: { id, payload } } };
+    };
+    for await (const { event } of client.exchange(pings())) if (event.case === "pong") seen.push(event.value.id);
+    assert.deepEqual(seen, [0n, 1n, 2n]);
+    const greeting = async function* () {
+      yield { event: { case: "hello" as const, value: { pnode: "x" } } };
+    };
+    await assert.rejects(
+      (async () => {
+        for await (const _ of client.exchange(greeting()));
+      })(),
+      /permission_denied.*no greetings here/,
+    );
   }));
 
 test("a stream to a server that goes away breaks", () =>

@@ -23,6 +23,7 @@ export interface Channel<Out, In> {
 }
 
 export interface CallOptions {
+  /** Of a unary call; streams last until somebody ends them. */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
 }

@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file dcnr/v1/inference.proto.
  */
 export const file_dcnr_v1_inference: GenFile = /*@__PURE__*/
-  fileDesc("ChdkY25yL3YxL2luZmVyZW5jZS5wcm90bxIHZGNuci52MSLjAQoFTW9kZWwSDAoEbmFtZRgBIAEoCRIOCgZzdGF0dXMYAiABKAkSDgoGcmVhc29uGAMgASgJEg4KBnNvdXJjZRgEIAEoCRIPCgduZXR3b3JrGAUgASgJEhIKCnBhcmFtZXRlcnMYBiABKAQSDwoHY29udGV4dBgHIAEoDRISCgp2b2NhYnVsYXJ5GAggASgNEhUKDWhhc190b2tlbml6ZXIYCSABKAgSEAoIcmVwbGljYXMYCiABKA0SFwoPY3JlYXRlZF93YWxsX21zGAsgASgDEhAKCHNlc3Npb25zGAwgAygJIoABChFTZXJ2ZU1vZGVsUmVxdWVzdBIMCgRuYW1lGAEgASgJEg4KBnNvdXJjZRgCIAEoCRIQCghyZXBsaWNhcxgDIAEoDRIrCgxyZXF1aXJlbWVudHMYBCABKAsyFS5kY25yLnYxLlJlcXVpcmVtZW50cxIOCgZzcHJlYWQYBSABKA0iMwoSU2VydmVNb2RlbFJlc3BvbnNlEh0KBW1vZGVsGAEgASgLMg4uZGNuci52MS5Nb2RlbCK1AQoUUmVnaXN0ZXJNb2RlbFJlcXVlc3QSDAoEbmFtZRgBIAEoCRISCgpkZWZpbml0aW9uGAIgASgJEjkKBnN0YXRlcxgDIAMoCzIpLmRjbnIudjEuUmVnaXN0ZXJNb2RlbFJlcXVlc3QuU3RhdGVzRW50cnkSEQoJdG9rZW5pemVyGAQgASgJGi0KC1N0YXRlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiNgoVUmVnaXN0ZXJNb2RlbFJlc3BvbnNlEh0KBW1vZGVsGAEgASgLMg4uZGNuci52MS5Nb2RlbCImChREZXNjcmliZVN0YXRlUmVxdWVzdBIOCgZzb3VyY2UYASABKAkilgEKFURlc2NyaWJlU3RhdGVSZXNwb25zZRISCgpkZWZpbml0aW9uGAEgASgJEg8KB25ldHdvcmsYAiABKAkSDAoEc3RlcBgDIAEoBBIjCgZzdGF0ZXMYBCADKAsyEy5kY25yLnYxLlZOb2RlU3RhdGUSJQoJdG9rZW5pemVyGAUgASgLMhIuZGNuci52MS5TdGF0ZUJsb2IiPQoKVk5vZGVTdGF0ZRINCgV2bm9kZRgBIAEoCRIgCgRibG9iGAIgASgLMhIuZGNuci52MS5TdGF0ZUJsb2IilwEKCVN0YXRlQmxvYhIMCgRoYXNoGAEgASgJEg0KBWJ5dGVzGAIgASgEEgsKA3VybBgDIAEoCRIwCgdoZWFkZXJzGAQgAygLMh8uZGNuci52MS5TdGF0ZUJsb2IuSGVhZGVyc0VudHJ5Gi4KDEhlYWRlcnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIjAKEFN0b3BNb2RlbFJlcXVlc3QSDAoEbmFtZRgBIAEoCRIOCgZmb3JnZXQYAiABKAgiEwoRU3RvcE1vZGVsUmVzcG9uc2UiEwoRTGlzdE1vZGVsc1JlcXVlc3QiNAoSTGlzdE1vZGVsc1Jlc3BvbnNlEh4KBm1vZGVscxgBIAMoCzIOLmRjbnIudjEuTW9kZWwiZwoIU2FtcGxpbmcSEwoLdGVtcGVyYXR1cmUYASABKAESDQoFdG9wX2sYAiABKA0SDQoFdG9wX3AYAyABKAESGgoScmVwZXRpdGlvbl9wZW5hbHR5GAQgASgBEgwKBHNlZWQYBSABKAQihwEKD0dlbmVyYXRlUmVxdWVzdBINCgVtb2RlbBgBIAEoCRIOCgZwcm9tcHQYAiABKAkSDgoGdG9rZW5zGAMgAygNEhIKCm1heF90b2tlbnMYBCABKA0SIwoIc2FtcGxpbmcYBSABKAsyES5kY25yLnYxLlNhbXBsaW5nEgwKBHN0b3AYBiADKAkicQoQR2VuZXJhdGVSZXNwb25zZRIMCgR0ZXh0GAEgASgJEg4KBnRva2VucxgCIAMoDRIOCgZmaW5pc2gYAyABKAkSFQoNcHJvbXB0X3Rva2VucxgEIAEoDRIYChBnZW5lcmF0ZWRfdG9rZW5zGAUgASgNItIBCg5Gb3J3YXJkUmVxdWVzdBINCgVtb2RlbBgBIAEoCRIzCgZpbnB1dHMYAiADKAsyIy5kY25yLnYxLkZvcndhcmRSZXF1ZXN0LklucHV0c0VudHJ5Eg8KB2RhdGFzZXQYAyABKAkSDQoFc3BsaXQYBCABKAkSDQoFc3RhcnQYBSABKAQSDQoFY291bnQYBiABKA0aPgoLSW5wdXRzRW50cnkSCwoDa2V5GAEgASgJEh4KBXZhbHVlGAIgASgLMg8uZGNuci52MS5UZW5zb3I6AjgBIooBCg9Gb3J3YXJkUmVzcG9uc2USNgoHb3V0cHV0cxgBIAMoCzIlLmRjbnIudjEuRm9yd2FyZFJlc3BvbnNlLk91dHB1dHNFbnRyeRo/CgxPdXRwdXRzRW50cnkSCwoDa2V5GAEgASgJEh4KBXZhbHVlGAIgASgLMg8uZGNuci52MS5UZW5zb3I6AjgBImgKBkFwaUtleRIKCgJpZBgBIAEoCRIMCgRuYW1lGAIgASgJEg4KBnNjb3BlcxgDIAMoCRIbChNyZXF1ZXN0c19wZXJfbWludXRlGAQgASgNEhcKD2NyZWF0ZWRfd2FsbF9tcxgFIAEoAyJQChNDcmVhdGVBcGlLZXlSZXF1ZXN0EgwKBG5hbWUYASABKAkSDgoGc2NvcGVzGAIgAygJEhsKE3JlcXVlc3RzX3Blcl9taW51dGUYAyABKA0iRAoUQ3JlYXRlQXBpS2V5UmVzcG9uc2USHAoDa2V5GAEgASgLMg8uZGNuci52MS5BcGlLZXkSDgoGc2VjcmV0GAIgASgJIhQKEkxpc3RBcGlLZXlzUmVxdWVzdCI0ChNMaXN0QXBpS2V5c1Jlc3BvbnNlEh0KBGtleXMYASADKAsyDy5kY25yLnYxLkFwaUtleSIhChNEZWxldGVBcGlLZXlSZXF1ZXN0EgoKAmlkGAEgASgJIhYKFERlbGV0ZUFwaUtleVJlc3BvbnNlMukFChBJbmZlcmVuY2VTZXJ2aWNlEkUKClNlcnZlTW9kZWwSGi5kY25yLnYxLlNlcnZlTW9kZWxSZXF1ZXN0GhsuZGNuci52MS5TZXJ2ZU1vZGVsUmVzcG9uc2USTgoNUmVnaXN0ZXJNb2RlbBIdLmRjbnIudjEuUmVnaXN0ZXJNb2RlbFJlcXVlc3QaHi5kY25yLnYxLlJlZ2lzdGVyTW9kZWxSZXNwb25zZRJOCg1EZXNjcmliZVN0YXRlEh0uZGNuci52MS5EZXNjcmliZVN0YXRlUmVxdWVzdBoeLmRjbnIudjEuRGVzY3JpYmVTdGF0ZVJlc3BvbnNlEkIKCVN0b3BNb2RlbBIZLmRjbnIudjEuU3RvcE1vZGVsUmVxdWVzdBoaLmRjbnIudjEuU3RvcE1vZGVsUmVzcG9uc2USRQoKTGlzdE1vZGVscxIaLmRjbnIudjEuTGlzdE1vZGVsc1JlcXVlc3QaGy5kY25yLnYxLkxpc3RNb2RlbHNSZXNwb25zZRJBCghHZW5lcmF0ZRIYLmRjbnIudjEuR2VuZXJhdGVSZXF1ZXN0GhkuZGNuci52MS5HZW5lcmF0ZVJlc3BvbnNlMAESPAoHRm9yd2FyZBIXLmRjbnIudjEuRm9yd2FyZFJlcXVlc3QaGC5kY25yLnYxLkZvcndhcmRSZXNwb25zZRJLCgxDcmVhdGVBcGlLZXkSHC5kY25yLnYxLkNyZWF0ZUFwaUtleVJlcXVlc3QaHS5kY25yLnYxLkNyZWF0ZUFwaUtleVJlc3BvbnNlEkgKC0xpc3RBcGlLZXlzEhsuZGNuci52MS5MaXN0QXBpS2V5c1JlcXVlc3QaHC5kY25yLnYxLkxpc3RBcGlLZXlzUmVzcG9uc2USSwoMRGVsZXRlQXBpS2V5EhwuZGNuci52MS5EZWxldGVBcGlLZXlSZXF1ZXN0Gh0uZGNuci52MS5EZWxldGVBcGlLZXlSZXNwb25zZWIGcHJvdG8z", [file_dcnr_v1_common, file_dcnr_v1_session]);
+  fileDesc("ChdkY25yL3YxL2luZmVyZW5jZS5wcm90bxIHZGNuci52MSL+AQoFTW9kZWwSDAoEbmFtZRgBIAEoCRIOCgZzdGF0dXMYAiABKAkSDgoGcmVhc29uGAMgASgJEg4KBnNvdXJjZRgEIAEoCRIPCgduZXR3b3JrGAUgASgJEhIKCnBhcmFtZXRlcnMYBiABKAQSDwoHY29udGV4dBgHIAEoDRISCgp2b2NhYnVsYXJ5GAggASgNEhUKDWhhc190b2tlbml6ZXIYCSABKAgSEAoIcmVwbGljYXMYCiABKA0SFwoPY3JlYXRlZF93YWxsX21zGAsgASgDEhAKCHNlc3Npb25zGAwgAygJEhkKEWhhc19jaGF0X3RlbXBsYXRlGA0gASgIIoABChFTZXJ2ZU1vZGVsUmVxdWVzdBIMCgRuYW1lGAEgASgJEg4KBnNvdXJjZRgCIAEoCRIQCghyZXBsaWNhcxgDIAEoDRIrCgxyZXF1aXJlbWVudHMYBCABKAsyFS5kY25yLnYxLlJlcXVpcmVtZW50cxIOCgZzcHJlYWQYBSABKA0iMwoSU2VydmVNb2RlbFJlc3BvbnNlEh0KBW1vZGVsGAEgASgLMg4uZGNuci52MS5Nb2RlbCLDAQoUUmVnaXN0ZXJNb2RlbFJlcXVlc3QSDAoEbmFtZRgBIAEoCRISCgpkZWZpbml0aW9uGAIgASgJEjkKBnN0YXRlcxgDIAMoCzIpLmRjbnIudjEuUmVnaXN0ZXJNb2RlbFJlcXVlc3QuU3RhdGVzRW50cnkSEQoJdG9rZW5pemVyGAQgASgJEgwKBGNoYXQYBSABKAkaLQoLU3RhdGVzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASI2ChVSZWdpc3Rlck1vZGVsUmVzcG9uc2USHQoFbW9kZWwYASABKAsyDi5kY25yLnYxLk1vZGVsIiYKFERlc2NyaWJlU3RhdGVSZXF1ZXN0Eg4KBnNvdXJjZRgBIAEoCSK4AQoVRGVzY3JpYmVTdGF0ZVJlc3BvbnNlEhIKCmRlZmluaXRpb24YASABKAkSDwoHbmV0d29yaxgCIAEoCRIMCgRzdGVwGAMgASgEEiMKBnN0YXRlcxgEIAMoCzITLmRjbnIudjEuVk5vZGVTdGF0ZRIlCgl0b2tlbml6ZXIYBSABKAsyEi5kY25yLnYxLlN0YXRlQmxvYhIgCgRjaGF0GAYgASgLMhIuZGNuci52MS5TdGF0ZUJsb2IiPQoKVk5vZGVTdGF0ZRINCgV2bm9kZRgBIAEoCRIgCgRibG9iGAIgASgLMhIuZGNuci52MS5TdGF0ZUJsb2IilwEKCVN0YXRlQmxvYhIMCgRoYXNoGAEgASgJEg0KBWJ5dGVzGAIgASgEEgsKA3VybBgDIAEoCRIwCgdoZWFkZXJzGAQgAygLMh8uZGNuci52MS5TdGF0ZUJsb2IuSGVhZGVyc0VudHJ5Gi4KDEhlYWRlcnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIjAKEFN0b3BNb2RlbFJlcXVlc3QSDAoEbmFtZRgBIAEoCRIOCgZmb3JnZXQYAiABKAgiEwoRU3RvcE1vZGVsUmVzcG9uc2UiEwoRTGlzdE1vZGVsc1JlcXVlc3QiNAoSTGlzdE1vZGVsc1Jlc3BvbnNlEh4KBm1vZGVscxgBIAMoCzIOLmRjbnIudjEuTW9kZWwiZwoIU2FtcGxpbmcSEwoLdGVtcGVyYXR1cmUYASABKAESDQoFdG9wX2sYAiABKA0SDQoFdG9wX3AYAyABKAESGgoScmVwZXRpdGlvbl9wZW5hbHR5GAQgASgBEgwKBHNlZWQYBSABKAQirwEKD0dlbmVyYXRlUmVxdWVzdBINCgVtb2RlbBgBIAEoCRIOCgZwcm9tcHQYAiABKAkSDgoGdG9rZW5zGAMgAygNEhIKCm1heF90b2tlbnMYBCABKA0SIwoIc2FtcGxpbmcYBSABKAsyES5kY25yLnYxLlNhbXBsaW5nEgwKBHN0b3AYBiADKAkSJgoIbWVzc2FnZXMYByADKAsyFC5kY25yLnYxLkNoYXRNZXNzYWdlIiwKC0NoYXRNZXNzYWdlEgwKBHJvbGUYASABKAkSDwoHY29udGVudBgCIAEoCSJxChBHZW5lcmF0ZVJlc3BvbnNlEgwKBHRleHQYASABKAkSDgoGdG9rZW5zGAIgAygNEg4KBmZpbmlzaBgDIAEoCRIVCg1wcm9tcHRfdG9rZW5zGAQgASgNEhgKEGdlbmVyYXRlZF90b2tlbnMYBSABKA0i0gEKDkZvcndhcmRSZXF1ZXN0Eg0KBW1vZGVsGAEgASgJEjMKBmlucHV0cxgCIAMoCzIjLmRjbnIudjEuRm9yd2FyZFJlcXVlc3QuSW5wdXRzRW50cnkSDwoHZGF0YXNldBgDIAEoCRINCgVzcGxpdBgEIAEoCRINCgVzdGFydBgFIAEoBBINCgVjb3VudBgGIAEoDRo+CgtJbnB1dHNFbnRyeRILCgNrZXkYASABKAkSHgoFdmFsdWUYAiABKAsyDy5kY25yLnYxLlRlbnNvcjoCOAEiigEKD0ZvcndhcmRSZXNwb25zZRI2CgdvdXRwdXRzGAEgAygLMiUuZGNuci52MS5Gb3J3YXJkUmVzcG9uc2UuT3V0cHV0c0VudHJ5Gj8KDE91dHB1dHNFbnRyeRILCgNrZXkYASABKAkSHgoFdmFsdWUYAiABKAsyDy5kY25yLnYxLlRlbnNvcjoCOAEiaAoGQXBpS2V5EgoKAmlkGAEgASgJEgwKBG5hbWUYAiABKAkSDgoGc2NvcGVzGAMgAygJEhsKE3JlcXVlc3RzX3Blcl9taW51dGUYBCABKA0SFwoPY3JlYXRlZF93YWxsX21zGAUgASgDIlAKE0NyZWF0ZUFwaUtleVJlcXVlc3QSDAoEbmFtZRgBIAEoCRIOCgZzY29wZXMYAiADKAkSGwoTcmVxdWVzdHNfcGVyX21pbnV0ZRgDIAEoDSJEChRDcmVhdGVBcGlLZXlSZXNwb25zZRIcCgNrZXkYASABKAsyDy5kY25yLnYxLkFwaUtleRIOCgZzZWNyZXQYAiABKAkiFAoSTGlzdEFwaUtleXNSZXF1ZXN0IjQKE0xpc3RBcGlLZXlzUmVzcG9uc2USHQoEa2V5cxgBIAMoCzIPLmRjbnIudjEuQXBpS2V5IiEKE0RlbGV0ZUFwaUtleVJlcXVlc3QSCgoCaWQYASABKAkiFgoURGVsZXRlQXBpS2V5UmVzcG9uc2Uy6QUKEEluZmVyZW5jZVNlcnZpY2USRQoKU2VydmVNb2RlbBIaLmRjbnIudjEuU2VydmVNb2RlbFJlcXVlc3QaGy5kY25yLnYxLlNlcnZlTW9kZWxSZXNwb25zZRJOCg1SZWdpc3Rlck1vZGVsEh0uZGNuci52MS5SZWdpc3Rlck1vZGVsUmVxdWVzdBoeLmRjbnIudjEuUmVnaXN0ZXJNb2RlbFJlc3BvbnNlEk4KDURlc2NyaWJlU3RhdGUSHS5kY25yLnYxLkRlc2NyaWJlU3RhdGVSZXF1ZXN0Gh4uZGNuci52MS5EZXNjcmliZVN0YXRlUmVzcG9uc2USQgoJU3RvcE1vZGVsEhkuZGNuci52MS5TdG9wTW9kZWxSZXF1ZXN0GhouZGNuci52MS5TdG9wTW9kZWxSZXNwb25zZRJFCgpMaXN0TW9kZWxzEhouZGNuci52MS5MaXN0TW9kZWxzUmVxdWVzdBobLmRjbnIudjEuTGlzdE1vZGVsc1Jlc3BvbnNlEkEKCEdlbmVyYXRlEhguZGNuci52MS5HZW5lcmF0ZVJlcXVlc3QaGS5kY25yLnYxLkdlbmVyYXRlUmVzcG9uc2UwARI8CgdGb3J3YXJkEhcuZGNuci52MS5Gb3J3YXJkUmVxdWVzdBoYLmRjbnIudjEuRm9yd2FyZFJlc3BvbnNlEksKDENyZWF0ZUFwaUtleRIcLmRjbnIudjEuQ3JlYXRlQXBpS2V5UmVxdWVzdBodLmRjbnIudjEuQ3JlYXRlQXBpS2V5UmVzcG9uc2USSAoLTGlzdEFwaUtleXMSGy5kY25yLnYxLkxpc3RBcGlLZXlzUmVxdWVzdBocLmRjbnIudjEuTGlzdEFwaUtleXNSZXNwb25zZRJLCgxEZWxldGVBcGlLZXkSHC5kY25yLnYxLkRlbGV0ZUFwaUtleVJlcXVlc3QaHS5kY25yLnYxLkRlbGV0ZUFwaUtleVJlc3BvbnNlYgZwcm90bzM", [file_dcnr_v1_common, file_dcnr_v1_session]);
 
 /**
  * @generated from message dcnr.v1.Model
@@ -85,6 +85,13 @@ export type Model = Message<"dcnr.v1.Model"> & {
    * @generated from field: repeated string sessions = 12;
    */
   sessions: string[];
+
+  /**
+   * It was taught to converse in turns, and says how they are written down.
+   *
+   * @generated from field: bool has_chat_template = 13;
+   */
+  hasChatTemplate: boolean;
 };
 
 /**
@@ -183,6 +190,13 @@ export type RegisterModelRequest = Message<"dcnr.v1.RegisterModelRequest"> & {
    * @generated from field: string tokenizer = 4;
    */
   tokenizer: string;
+
+  /**
+   * SHA-256 of its chat format, JSON: {"template": Jinja, "bosToken": "", "eosToken": "", "endTokens": []}; empty for none.
+   *
+   * @generated from field: string chat = 5;
+   */
+  chat: string;
 };
 
 /**
@@ -256,6 +270,13 @@ export type DescribeStateResponse = Message<"dcnr.v1.DescribeStateResponse"> & {
    * @generated from field: dcnr.v1.StateBlob tokenizer = 5;
    */
   tokenizer?: StateBlob | undefined;
+
+  /**
+   * The chat format; absent where there is none.
+   *
+   * @generated from field: dcnr.v1.StateBlob chat = 6;
+   */
+  chat?: StateBlob | undefined;
 };
 
 /**
@@ -466,6 +487,13 @@ export type GenerateRequest = Message<"dcnr.v1.GenerateRequest"> & {
    * @generated from field: repeated string stop = 6;
    */
   stop: string[];
+
+  /**
+   * A conversation instead of the prompt, oldest first; written down as the model's chat template says.
+   *
+   * @generated from field: repeated dcnr.v1.ChatMessage messages = 7;
+   */
+  messages: ChatMessage[];
 };
 
 /**
@@ -474,6 +502,30 @@ export type GenerateRequest = Message<"dcnr.v1.GenerateRequest"> & {
  */
 export const GenerateRequestSchema: GenMessage<GenerateRequest> = /*@__PURE__*/
   messageDesc(file_dcnr_v1_inference, 14);
+
+/**
+ * @generated from message dcnr.v1.ChatMessage
+ */
+export type ChatMessage = Message<"dcnr.v1.ChatMessage"> & {
+  /**
+   * "system", "user" or "assistant"
+   *
+   * @generated from field: string role = 1;
+   */
+  role: string;
+
+  /**
+   * @generated from field: string content = 2;
+   */
+  content: string;
+};
+
+/**
+ * Describes the message dcnr.v1.ChatMessage.
+ * Use `create(ChatMessageSchema)` to create a new message.
+ */
+export const ChatMessageSchema: GenMessage<ChatMessage> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_inference, 15);
 
 /**
  * @generated from message dcnr.v1.GenerateResponse
@@ -512,7 +564,7 @@ export type GenerateResponse = Message<"dcnr.v1.GenerateResponse"> & {
  * Use `create(GenerateResponseSchema)` to create a new message.
  */
 export const GenerateResponseSchema: GenMessage<GenerateResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 15);
+  messageDesc(file_dcnr_v1_inference, 16);
 
 /**
  * @generated from message dcnr.v1.ForwardRequest
@@ -558,7 +610,7 @@ export type ForwardRequest = Message<"dcnr.v1.ForwardRequest"> & {
  * Use `create(ForwardRequestSchema)` to create a new message.
  */
 export const ForwardRequestSchema: GenMessage<ForwardRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 16);
+  messageDesc(file_dcnr_v1_inference, 17);
 
 /**
  * @generated from message dcnr.v1.ForwardResponse
@@ -575,7 +627,7 @@ export type ForwardResponse = Message<"dcnr.v1.ForwardResponse"> & {
  * Use `create(ForwardResponseSchema)` to create a new message.
  */
 export const ForwardResponseSchema: GenMessage<ForwardResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 17);
+  messageDesc(file_dcnr_v1_inference, 18);
 
 /**
  * @generated from message dcnr.v1.ApiKey
@@ -614,7 +666,7 @@ export type ApiKey = Message<"dcnr.v1.ApiKey"> & {
  * Use `create(ApiKeySchema)` to create a new message.
  */
 export const ApiKeySchema: GenMessage<ApiKey> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 18);
+  messageDesc(file_dcnr_v1_inference, 19);
 
 /**
  * @generated from message dcnr.v1.CreateApiKeyRequest
@@ -641,7 +693,7 @@ export type CreateApiKeyRequest = Message<"dcnr.v1.CreateApiKeyRequest"> & {
  * Use `create(CreateApiKeyRequestSchema)` to create a new message.
  */
 export const CreateApiKeyRequestSchema: GenMessage<CreateApiKeyRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 19);
+  messageDesc(file_dcnr_v1_inference, 20);
 
 /**
  * @generated from message dcnr.v1.CreateApiKeyResponse
@@ -665,7 +717,7 @@ export type CreateApiKeyResponse = Message<"dcnr.v1.CreateApiKeyResponse"> & {
  * Use `create(CreateApiKeyResponseSchema)` to create a new message.
  */
 export const CreateApiKeyResponseSchema: GenMessage<CreateApiKeyResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 20);
+  messageDesc(file_dcnr_v1_inference, 21);
 
 /**
  * @generated from message dcnr.v1.ListApiKeysRequest
@@ -678,7 +730,7 @@ export type ListApiKeysRequest = Message<"dcnr.v1.ListApiKeysRequest"> & {
  * Use `create(ListApiKeysRequestSchema)` to create a new message.
  */
 export const ListApiKeysRequestSchema: GenMessage<ListApiKeysRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 21);
+  messageDesc(file_dcnr_v1_inference, 22);
 
 /**
  * @generated from message dcnr.v1.ListApiKeysResponse
@@ -695,7 +747,7 @@ export type ListApiKeysResponse = Message<"dcnr.v1.ListApiKeysResponse"> & {
  * Use `create(ListApiKeysResponseSchema)` to create a new message.
  */
 export const ListApiKeysResponseSchema: GenMessage<ListApiKeysResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 22);
+  messageDesc(file_dcnr_v1_inference, 23);
 
 /**
  * @generated from message dcnr.v1.DeleteApiKeyRequest
@@ -712,7 +764,7 @@ export type DeleteApiKeyRequest = Message<"dcnr.v1.DeleteApiKeyRequest"> & {
  * Use `create(DeleteApiKeyRequestSchema)` to create a new message.
  */
 export const DeleteApiKeyRequestSchema: GenMessage<DeleteApiKeyRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 23);
+  messageDesc(file_dcnr_v1_inference, 24);
 
 /**
  * @generated from message dcnr.v1.DeleteApiKeyResponse
@@ -725,7 +777,7 @@ export type DeleteApiKeyResponse = Message<"dcnr.v1.DeleteApiKeyResponse"> & {
  * Use `create(DeleteApiKeyResponseSchema)` to create a new message.
  */
 export const DeleteApiKeyResponseSchema: GenMessage<DeleteApiKeyResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 24);
+  messageDesc(file_dcnr_v1_inference, 25);
 
 /**
  * Models that are served: trained states placed on PNodes that answer. Served by orchestrators.

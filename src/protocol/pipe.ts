@@ -1,0 +1,170 @@
+// One end of a gRPC stream of messages on an HTTP/2 stream, without the layers of iterators that a general library has
+// around it: what VNodes exchange passes here many times a second.
+
+import type { Http2Stream } from "node:http2";
+import { create, type DescMessage, fromBinary, type MessageInitShape, type MessageShape } from "@bufbuild/protobuf";
+import { DcnrError, messageOf } from "../core/errors.ts";
+import { encodeFrame, FrameReader } from "./frames.ts";
+
+/** What arrived and nobody has read yet; beyond it flow control holds the sender back. */
+const unreadBytesMax = 4 << 20;
+
+interface Waiting<T> {
+  readonly resolve: (result: IteratorResult<T, undefined>) => void;
+  readonly reject: (error: DcnrError) => void;
+}
+
+type Incoming = MessageShape<DescMessage>;
+
+export class Pipe implements AsyncIterableIterator<Incoming, undefined> {
+  readonly #input: DescMessage;
+  readonly #output: DescMessage;
+  readonly #onLeft: () => void;
+  readonly #opened = Promise.withResolvers<Http2Stream>();
+  readonly #reader = new FrameReader((frame) => this.#arrived(frame));
+  readonly #unread: Uint8Array[] = [];
+  #unreadBytes = 0;
+  #stream: Http2Stream | undefined;
+  #waiting: Waiting<Incoming> | undefined;
+  #drained: PromiseWithResolvers<void> | undefined;
+  #ended = false;
+  /** Why it ended, if not as it should; readers hear of it once. */
+  #failure: DcnrError | undefined;
+  /** Why nothing can be sent any more. */
+  #broken: DcnrError | undefined;
+
+  /** `onLeft` hears when the reader leaves early. */
+  constructor(input: DescMessage, output: DescMessage, onLeft: () => void) {
+    this.#input = input;
+    this.#output = output;
+    this.#onLeft = onLeft;
+    // Whoever sends hears of it; without a sender nobody has to.
+    this.#opened.promise.catch(() => {});
+  }
+
+  /** From now on messages flow. */
+  attach(stream: Http2Stream): void {
+    this.#stream = stream;
+    stream.on("data", (chunk: Uint8Array) => this.#push(chunk));
+    stream.on("drain", () => {
+      this.#drained?.resolve();
+      this.#drained = undefined;
+    });
+    stream.on("error", () => {});
+    this.#opened.resolve(stream);
+  }
+
+  /** Resolves when more may be sent. */
+  send(message: MessageInitShape<DescMessage>): Promise<void> {
+    if (this.#broken !== undefined) return Promise.reject(this.#broken);
+    const stream = this.#stream;
+    if (stream === undefined) return this.#opened.promise.then(() => this.send(message));
+    let pieces: Uint8Array[];
+    try {
+      pieces = encodeFrame(this.#output, create(this.#output, message));
+    } catch (error) {
+      this.end(DcnrError.from(error));
+      return Promise.reject(this.#broken);
+    }
+    let more = true;
+    stream.cork();
+    for (const piece of pieces) more = stream.write(piece);
+    stream.uncork();
+    if (more) return done;
+    this.#drained ??= Promise.withResolvers();
+    return this.#drained.promise;
+  }
+
+  #push(chunk: Uint8Array): void {
+    if (this.#ended) return;
+    try {
+      this.#reader.push(chunk);
+    } catch (error) {
+      this.end(DcnrError.from(error));
+    }
+  }
+
+  #arrived(frame: Uint8Array): void {
+    if (this.#ended) return;
+    const waiting = this.#waiting;
+    this.#unread.push(frame);
+    this.#unreadBytes += frame.byteLength;
+    if (waiting !== undefined) {
+      this.#waiting = undefined;
+      this.next().then(waiting.resolve, waiting.reject);
+    }
+    if (this.#unreadBytes > unreadBytesMax) this.#stream?.pause();
+  }
+
+  async next(): Promise<IteratorResult<Incoming, undefined>> {
+    const frame = this.#unread.shift();
+    if (frame !== undefined) {
+      const wasFull = this.#unreadBytes > unreadBytesMax;
+      this.#unreadBytes -= frame.byteLength;
+      if (wasFull && this.#unreadBytes <= unreadBytesMax) this.#stream?.resume();
+      return { done: false, value: this.#decode(frame) };
+    }
+    if (this.#ended) {
+      const failure = this.#failure;
+      this.#failure = undefined;
+      if (failure !== undefined) throw failure;
+      return { done: true, value: undefined };
+    }
+    return new Promise((resolve, reject) => {
+      this.#waiting = { resolve, reject };
+    });
+  }
+
+  #decode(frame: Uint8Array): Incoming {
+    try {
+      return fromBinary(this.#input, frame);
+    } catch (error) {
+      throw new DcnrError("invalid_argument", `a message cannot be read: ${messageOf(error)}`);
+    }
+  }
+
+  /** The reader leaves. */
+  async return(): Promise<IteratorResult<Incoming, undefined>> {
+    this.#unread.length = 0;
+    this.endReading();
+    this.#onLeft();
+    return { done: true, value: undefined };
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  /** Nothing more comes: readers get what has arrived, then the failure or the end. */
+  endReading(failure?: DcnrError): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    this.#failure = failure ?? (this.#reader.isBetween ? undefined : brokenOff());
+    const waiting = this.#waiting;
+    this.#waiting = undefined;
+    if (waiting !== undefined) this.next().then(waiting.resolve, waiting.reject);
+  }
+
+  /** Neither way carries anything any more. */
+  end(failure?: DcnrError): void {
+    this.endReading(failure);
+    this.break(failure ?? new DcnrError("unavailable", "the stream has ended"));
+  }
+
+  /** Nothing more can be sent. */
+  break(error: DcnrError): void {
+    if (this.#broken !== undefined) return;
+    this.#broken = error;
+    this.#opened.reject(error);
+    const drained = this.#drained;
+    this.#drained = undefined;
+    drained?.promise.catch(() => {});
+    drained?.reject(error);
+  }
+}
+
+const done = Promise.resolve();
+
+function brokenOff(): DcnrError {
+  return new DcnrError("unavailable", "the stream broke off within a message");
+}

@@ -1,0 +1,109 @@
+// The answering end of gRPC streams over HTTP/2. Whatever else speaks to the same methods (gRPC-Web, Connect, deadlines,
+// compression) is left to Connect.
+
+import type { Http2ServerRequest, Http2ServerResponse, IncomingHttpHeaders } from "node:http2";
+import type { DescMessage, DescMethod, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
+import type { ConnectError } from "@connectrpc/connect";
+import { DcnrError } from "../core/errors.ts";
+import type { CallContext, Channel, ServedService } from "./network.ts";
+import { Pipe } from "./pipe.ts";
+
+type Out = MessageInitShape<DescMessage>;
+type In = MessageShape<DescMessage>;
+type BidiHandler = (channel: Channel<Out, In>, context: CallContext) => Promise<void>;
+type ServerStreamHandler = (request: In, context: CallContext) => AsyncIterable<Out>;
+
+interface Route {
+  readonly method: DescMethod;
+  readonly handler: unknown;
+}
+
+export type StreamRoutes = ReadonlyMap<string, Route>;
+
+/** Streaming methods by their path. */
+export function streamRoutes(services: readonly ServedService[]): StreamRoutes {
+  const routes = new Map<string, Route>();
+  for (const { descriptor, handlers } of services)
+    for (const method of descriptor.methods)
+      if (method.methodKind === "bidi_streaming" || method.methodKind === "server_streaming")
+        routes.set(`/${descriptor.typeName}/${method.name}`, { method, handler: handlers[method.localName] });
+  return routes;
+}
+
+/** The stream's route if it is plain gRPC. */
+export function routeOf(routes: StreamRoutes, path: string, headers: IncomingHttpHeaders): Route | undefined {
+  const type = headers["content-type"];
+  if (type !== "application/grpc+proto" && type !== "application/grpc") return undefined;
+  if (headers["grpc-timeout"] !== undefined || (headers["grpc-encoding"] ?? "identity") !== "identity")
+    return undefined;
+  return routes.get(path);
+}
+
+/** `failed` makes of an error what the caller may know. */
+export function serveStream(
+  { method, handler }: Route,
+  request: Http2ServerRequest,
+  response: Http2ServerResponse,
+  failed: (method: DescMethod, error: unknown) => ConnectError,
+): void {
+  const { stream } = request;
+  const gone = new AbortController();
+  const pipe = new Pipe(method.input, method.output, () => stream.resume());
+  const context: CallContext = {
+    signal: gone.signal,
+    peer: request.socket?.remoteAddress ?? "unknown",
+    header: (name) => {
+      const value = request.headers[name];
+      return Array.isArray(value) ? value.join(", ") : value;
+    },
+  };
+  response.writeHead(200, { "content-type": String(request.headers["content-type"]) });
+  let served = false;
+  stream.on("end", () => pipe.endReading(stream.aborted ? callerGone() : undefined));
+  stream.on("close", () => {
+    if (!served) gone.abort();
+    pipe.end(callerGone());
+  });
+  pipe.attach(stream);
+  const serving =
+    method.methodKind === "bidi_streaming"
+      ? (handler as BidiHandler)(channelOf(pipe, response), context)
+      : answerOne(pipe, handler as ServerStreamHandler, context);
+  serving.then(
+    () => {
+      served = true;
+      finish(response, succeeded);
+    },
+    (error: unknown) => {
+      served = true;
+      const { code, rawMessage } = failed(method, error);
+      finish(response, { "grpc-status": String(code), "grpc-message": encodeURIComponent(rawMessage) });
+    },
+  );
+}
+
+function channelOf(pipe: Pipe, response: Http2ServerResponse): Channel<Out, In> {
+  const close = () => {
+    finish(response, succeeded);
+    pipe.end();
+  };
+  return { send: (message) => pipe.send(message), incoming: pipe, close };
+}
+
+async function answerOne(pipe: Pipe, handler: ServerStreamHandler, context: CallContext): Promise<void> {
+  const first = await pipe.next();
+  if (first.done) throw new DcnrError("invalid_argument", "the request has no message");
+  for await (const answer of handler(first.value, context)) await pipe.send(answer);
+}
+
+const succeeded = { "grpc-status": "0" };
+
+function callerGone(): DcnrError {
+  return new DcnrError("cancelled", "the caller went away");
+}
+
+function finish(response: Http2ServerResponse, trailers: Record<string, string>): void {
+  if (response.stream === undefined || response.stream.destroyed || response.writableEnded) return;
+  response.addTrailers(trailers);
+  response.end();
+}
