@@ -16,10 +16,12 @@ export function connect(address: string = addressDefault, options: ConnectOption
 }
 
 export {
+  type ChatTurn,
   Client,
   type ForwardInit,
   type GeneratedPiece,
   type GenerateOptions,
+  type GeneratePrompt,
   type SessionSettingsInit,
 } from "./client/client.ts";
 export { addSamples, type Samples, type SamplesOptions, type SampleValue } from "./client/samples.ts";

@@ -1,6 +1,6 @@
 // Flags about generating text, and printing an answer as it comes.
 
-import type { Client, GenerateOptions } from "../client/client.ts";
+import type { Client, GenerateOptions, GeneratePrompt } from "../client/client.ts";
 import type { Flags, OptionSpec } from "./command.ts";
 import type { Output } from "./output.ts";
 
@@ -39,7 +39,7 @@ export interface Answer {
 export async function printAnswer(
   client: Client,
   model: string,
-  prompt: string,
+  prompt: GeneratePrompt,
   options: GenerateOptions,
   out: Output,
   quiet: boolean,

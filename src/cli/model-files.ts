@@ -4,6 +4,7 @@
 import type { Client, StateBlob } from "../client/client.ts";
 import { fail, hasCode } from "../core/errors.ts";
 import type { Tensor } from "../core/tensor.ts";
+import { type ChatFormat, parseChatFormat } from "../models/chat.ts";
 import { writeNetworkFile } from "../models/network-file.ts";
 import { storeStates } from "../models/states.ts";
 import type { Model } from "../protocol/gen/dcnr/v1/inference_pb.ts";
@@ -17,6 +18,7 @@ export interface ModelToStore {
   readonly name: string;
   readonly definition: string;
   readonly tokenizer?: string | undefined;
+  readonly chat?: ChatFormat | undefined;
   load(parameter: string): Promise<Tensor>;
 }
 
@@ -36,13 +38,14 @@ export async function storeModel(
       progress.update(vnodes, of, bytes(done));
     },
   });
-  const { tokenizer: text } = model;
-  const tokenizer = text === undefined ? "" : await client.datasets.upload(new TextEncoder().encode(text));
+  const upload = async (text: string | undefined) =>
+    text === undefined ? "" : client.datasets.upload(new TextEncoder().encode(text));
   return client.models.register({
     name: model.name,
     definition: model.definition,
     states: Object.fromEntries([...states].map(([vnode, state]) => [vnode, state.hash])),
-    ...(tokenizer ? { tokenizer } : {}),
+    tokenizer: await upload(model.tokenizer),
+    chat: await upload(model.chat && JSON.stringify(model.chat)),
   });
 }
 
@@ -55,6 +58,7 @@ async function refuseKnown(client: Client, name: string): Promise<void> {
 export interface Exported {
   readonly definition: string;
   readonly tokenizer: string | undefined;
+  readonly chat: ChatFormat | undefined;
   readonly step: number;
   readonly bytes: number;
 }
@@ -75,13 +79,17 @@ export async function exportState(
       : state.states.flatMap(({ vnode, blob }) => (blob ? [[vnode, blob] as const] : [])),
   );
   const step = Number(best?.step ?? state.step);
-  const tokenizer = state.tokenizer && new TextDecoder().decode(await client.download(state.tokenizer));
+  const text = async (blob: StateBlob | undefined) => blob && new TextDecoder().decode(await client.download(blob));
+  const tokenizer = await text(state.tokenizer);
+  const format = await text(state.chat);
+  const chat = format === undefined ? undefined : parseChatFormat(format);
   const progress = new Progress(out, source, "VNodes");
   const size = await writeNetworkFile(
     path,
     {
       definition: state.definition,
       tokenizer,
+      chat,
       notes: { source, step: String(step), ...(await settingsOf(client, source)) },
       weightsOf: async (vnode) => {
         stopIfInterrupted(signal);
@@ -91,7 +99,7 @@ export async function exportState(
     },
     ({ vnodes, of, bytes: done }) => progress.update(vnodes, of, bytes(done)),
   );
-  return { definition: state.definition, tokenizer, step, bytes: size };
+  return { definition: state.definition, tokenizer, chat, step, bytes: size };
 }
 
 /** How a session was trained travels with its weights; a model that was imported has no such story. */

@@ -37,6 +37,14 @@ export interface GenerateOptions
   readonly signal?: AbortSignal;
 }
 
+export interface ChatTurn {
+  readonly role: "system" | "user" | "assistant";
+  readonly content: string;
+}
+
+/** Text to go on with, token ids, or a conversation, oldest turn first. */
+export type GeneratePrompt = string | readonly number[] | readonly ChatTurn[];
+
 export interface GeneratedPiece {
   readonly text: string;
   readonly tokens: number[];
@@ -226,6 +234,7 @@ export class Client {
       definition: string;
       states: Record<string, string>;
       tokenizer?: string;
+      chat?: string;
     }) => {
       const method = InferenceService.method.registerModel;
       return (await this.network.call(this.address, method, model)).model!;
@@ -241,12 +250,12 @@ export class Client {
   };
 
   /** An answer as it is generated: pieces of text, the last one with a reason why it ended. */
-  generate(model: string, prompt: string | number[], options: GenerateOptions = {}): AsyncIterable<GeneratedPiece> {
+  generate(model: string, prompt: GeneratePrompt, options: GenerateOptions = {}): AsyncIterable<GeneratedPiece> {
     const { maxTokens = 128, stop = [], signal, ...sampling } = options;
     const { seed = 0, ...rest } = sampling;
     const request = {
       model,
-      ...(typeof prompt === "string" ? { prompt } : { tokens: prompt }),
+      ...promptFields(prompt),
       maxTokens,
       stop: [...stop],
       sampling: { ...rest, seed: BigInt(seed) },
@@ -288,6 +297,13 @@ export class Client {
   close(): Promise<void> {
     return this.network.close();
   }
+}
+
+function promptFields(prompt: GeneratePrompt) {
+  if (typeof prompt === "string") return { prompt };
+  const isTurn = (item: number | ChatTurn): item is ChatTurn => typeof item === "object";
+  const messages = prompt.filter(isTurn);
+  return messages.length > 0 ? { messages } : { tokens: prompt as number[] };
 }
 
 /** Addresses carry a token, so only the host and the blob's name are told. */

@@ -59,7 +59,7 @@ for (const family of families)
     it("can be trained: every VNode has its graphs", async () => {
       const model = await importHuggingFace(folderOf(family));
       assert.equal(model.context, 32);
-      assert.deepEqual(model.endTokens, [2]);
+      assert.deepEqual(model.chat.endTokens, [2]);
       const plan = compileText(model.definition);
       for (const vnode of plan.vnodes) buildTraining(plan, vnode, { microbatch: 1, lossScale: 1 });
       assert.equal(plan.vnodes.filter((vnode) => vnode.id.startsWith("block_")).length, 2);

@@ -6,6 +6,8 @@ import { fail } from "../core/errors.ts";
 import type { Tensor } from "../core/tensor.ts";
 import { loadTokenizer, tokenizerTextMax } from "../data/bpe/json.ts";
 import { compileText } from "../network/compile.ts";
+import type { ChatFormat } from "./chat.ts";
+import { readChatFormat } from "./chat-files.ts";
 import { type Decoder, readDecoder } from "./config.ts";
 import { definitionOf } from "./definition.ts";
 import { openWeights, readJson, readText } from "./safetensors.ts";
@@ -30,8 +32,7 @@ export interface ImportedModel {
   load(parameter: string): Promise<Tensor>;
   /** tokenizer.json as it stands; undefined if the folder has none. */
   readonly tokenizer: string | undefined;
-  /** Tokens after which an answer is complete. */
-  readonly endTokens: readonly number[];
+  readonly chat: ChatFormat;
 }
 
 /** Longer contexts cost memory in every activation; whoever wants them asks for them. */
@@ -69,7 +70,7 @@ export async function importHuggingFace(folder: string, options: ImportOptions =
       return cook(parameter, recipe, shape, weights);
     },
     tokenizer: await readTokenizer(folder, decoder),
-    endTokens: endTokensOf(config, decoder),
+    chat: await readChatFormat(folder, config, decoder.vocabulary),
   };
 }
 
@@ -93,10 +94,4 @@ async function readTokenizer(folder: string, decoder: Decoder): Promise<string |
       `tokenizer.json has ${vocabularySize} tokens, the model only ${decoder.vocabulary}: they do not belong together`,
     );
   return text;
-}
-
-function endTokensOf(config: Readonly<Record<string, unknown>>, decoder: Decoder): number[] {
-  const value = config["eos_token_id"];
-  const ids = Array.isArray(value) ? value : [value];
-  return ids.filter((id): id is number => Number.isInteger(id) && id >= 0 && id < decoder.vocabulary);
 }

@@ -8,6 +8,7 @@ import type { VNodeId } from "../core/ids.ts";
 import { bytesOf, type Shape, sameShape, type Tensor, tensorBytes } from "../core/tensor.ts";
 import { compileText } from "../network/compile.ts";
 import type { Plan } from "../network/plan.ts";
+import { type ChatFormat, parseChatFormat } from "./chat.ts";
 import { openWeightsFile } from "./safetensors.ts";
 
 export interface NetworkFile {
@@ -16,6 +17,7 @@ export interface NetworkFile {
   readonly definition: string;
   /** tokenizer.json; undefined for networks that are not about text. */
   readonly tokenizer: string | undefined;
+  readonly chat: ChatFormat | undefined;
   /** One parameter as float32, read when asked for. */
   load(parameter: string): Promise<Tensor>;
 }
@@ -23,6 +25,7 @@ export interface NetworkFile {
 export interface NetworkContent {
   readonly definition: string;
   readonly tokenizer?: string | undefined;
+  readonly chat?: ChatFormat | undefined;
   /** Where it comes from, for people: session, step, settings. */
   readonly notes?: Readonly<Record<string, string>>;
   /** Weights of one VNode by parameter name; asked for in the plan's order, one VNode at a time. */
@@ -79,8 +82,9 @@ function checked(tensor: Tensor | undefined, name: string, shape: Shape): Tensor
   return tensor;
 }
 
-function headerOf(plan: Plan, { definition, tokenizer, notes }: NetworkContent): Uint8Array {
-  const metadata = { ...notes, format, name: plan.name, definition, ...(tokenizer ? { tokenizer } : {}) };
+function headerOf(plan: Plan, { definition, tokenizer, chat, notes }: NetworkContent): Uint8Array {
+  const about = { ...(tokenizer ? { tokenizer } : {}), ...(chat ? { chat: JSON.stringify(chat) } : {}) };
+  const metadata = { ...notes, format, name: plan.name, definition, ...about };
   const header: Record<string, unknown> = { __metadata__: metadata };
   let end = 0;
   for (const { name, shape } of plan.vnodes.flatMap((vnode) => vnode.parameters)) {
@@ -117,6 +121,7 @@ export async function openNetworkFile(path: string): Promise<NetworkFile> {
     name: plan.name,
     definition,
     tokenizer: metadata["tokenizer"],
+    chat: metadata["chat"] === undefined ? undefined : parseChatFormat(metadata["chat"]),
     load: (parameter) => weights.load(parameter),
   };
 }

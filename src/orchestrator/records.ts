@@ -62,6 +62,8 @@ export interface SessionRecord {
   readonly ranMs: number;
   /** For a session that starts from another one's weights: their states at step 0. */
   readonly initialStates?: Readonly<Record<string, StoredState>>;
+  /** The chat format of what it starts from, and the vocabulary that this was made for. */
+  readonly chat?: { readonly hash: string; readonly tokenizer: string };
   readonly idempotencyKey?: string;
   /** A session that answers instead of learning: the model it belongs to. Its states are `initialStates`. */
   readonly serving?: { readonly model: string };

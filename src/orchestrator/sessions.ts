@@ -27,15 +27,17 @@ export async function createSession(
   const { mirror, events } = parts.context;
   const { network, plan } = await findNetwork(parts, settings.network);
   const identity = await resolveIdentity(parts, settings, plan);
-  const initial = await initialStates(parts, settings.initialState, plan);
-  const full: SessionIdentity = initial ? { ...identity, initialState: sha256(canonicalJson(initial)) } : identity;
+  const initial = await initialOf(parts, settings.initialState, plan);
+  const full: SessionIdentity = initial
+    ? { ...identity, initialState: sha256(canonicalJson(initial.initialStates)) }
+    : identity;
   const base = newRecord(parts, settings, network, plan, full);
   for (let attempt = 1; attempt <= namesMax; attempt++) {
     const id = sessionIdOf(full, attempt === 1 ? network.id : `${network.id}-${attempt}`);
     const wanted: SessionRecord = {
       ...base,
       id,
-      ...(initial ? { initialStates: initial } : {}),
+      ...initial,
       ...(idempotencyKey ? { idempotencyKey } : {}),
     };
     const { record, written } = await mirror.update<SessionRecord>(key.session(id), (current) =>
@@ -105,9 +107,13 @@ async function resolveIdentity({ context }: Parts, settings: SessionSettings, pl
 }
 
 /** The newest states of a session, or a registered model's; every parameter of the network must be in them. */
-async function initialStates(parts: Parts, from: string, plan: Plan): Promise<Record<string, StoredState> | undefined> {
+async function initialOf(
+  parts: Parts,
+  from: string,
+  plan: Plan,
+): Promise<Pick<SessionRecord, "initialStates" | "chat"> | undefined> {
   if (from === "") return undefined;
-  const { states: found, definition } = await findState(parts, from);
+  const { states: found, definition, chat, tokenizer } = await findState(parts, from);
   const known = await parts.compiled.plan(definition);
   const states: Record<string, StoredState> = {};
   for (const vnode of plan.vnodes) {
@@ -123,7 +129,7 @@ async function initialStates(parts: Parts, from: string, plan: Plan): Promise<Re
     }
     if (state) states[vnode.id] = state;
   }
-  return states;
+  return { initialStates: states, ...(chat ? { chat: { hash: chat, tokenizer } } : {}) };
 }
 
 /** Starts or resumes; a session that runs already is left alone. */

@@ -65,11 +65,14 @@ export interface Ran {
 }
 
 /** Runs the program as a user would, from another process. */
-export function dcnr(words: readonly string[], environment: NodeJS.ProcessEnv = {}): Promise<Ran> {
+export function dcnr(words: readonly string[], environment: NodeJS.ProcessEnv = {}, input = ""): Promise<Ran> {
   return new Promise((resolve) => {
     const env = { ...process.env, NO_COLOR: "1", ...environment };
-    execFile(process.execPath, ["bin/dcnr.js", ...words], { env, maxBuffer: 64 << 20 }, (error, out, err) => {
+    const options = { env, maxBuffer: 64 << 20 };
+    const child = execFile(process.execPath, ["bin/dcnr.js", ...words], options, (error, out, err) => {
       resolve({ code: typeof error?.code === "number" ? error.code : error ? 1 : 0, out, err });
     });
+    child.stdin?.on("error", () => {});
+    child.stdin?.end(input);
   });
 }

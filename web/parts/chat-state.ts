@@ -21,11 +21,14 @@ export interface ChatState {
   readonly stop: () => void;
 }
 
-export function useChat(model: string): ChatState {
+/** `converses`: the model was taught to, so it gets the whole conversation; others go on with each text by itself. */
+export function useChat(model: string, converses: boolean): ChatState {
   const [turns, setTurns] = useState<readonly Turn[]>([]);
   const [busy, setBusy] = useState(false);
   const abort = useRef<AbortController>(undefined);
   const nextId = useRef(0);
+  /** Answers that were stopped or failed are no part of it. */
+  const said = useRef<{ role: string; content: string }[]>([]);
   useEffect(() => () => abort.current?.abort(), []);
 
   const send = useCallback(
@@ -44,14 +47,18 @@ export function useChat(model: string): ChatState {
       ]);
       const begunMs = performance.now();
       try {
-        const request = { model, prompt, maxTokens: tokensMax, sampling: { temperature, seed: randomSeed() } };
+        const asked = converses ? { messages: [...said.current, { role: "user", content: prompt }] } : { prompt };
+        const request = { model, ...asked, maxTokens: tokensMax, sampling: { temperature, seed: randomSeed() } };
+        let answer = "";
         for await (const piece of inference.generate(request, { signal: controller.signal })) {
+          answer += piece.text;
           if (piece.text) changeAnswer((turn) => ({ text: turn.text + piece.text }));
           if (piece.finish) {
             const perSecond = piece.generatedTokens / ((performance.now() - begunMs) / 1000);
             changeAnswer(() => ({ note: `${piece.generatedTokens} tokens, ${perSecond.toFixed(1)}/s` }));
           }
         }
+        said.current.push({ role: "user", content: prompt }, { role: "assistant", content: answer });
         changeAnswer(() => ({ state: "done" }));
       } catch (thrown) {
         if (controller.signal.aborted) changeAnswer(() => ({ state: "stopped", note: "stopped" }));
@@ -59,7 +66,7 @@ export function useChat(model: string): ChatState {
       }
       setBusy(false);
     },
-    [model],
+    [model, converses],
   );
   const stop = useCallback(() => abort.current?.abort(), []);
   return { turns, busy, send, stop };

@@ -30,7 +30,12 @@ export function Chat() {
       }
     >
       {model ? (
-        <Conversation key={model.name} model={model.name} note={model.status === "ready" ? "" : model.reason} />
+        <Conversation
+          key={model.name}
+          model={model.name}
+          converses={model.hasChatTemplate}
+          note={model.status === "ready" ? "" : model.reason}
+        />
       ) : (
         <Empty
           text="No model is served. Serve what a session has learned:"
@@ -41,8 +46,14 @@ export function Chat() {
   );
 }
 
-function Conversation({ model, note }: { readonly model: string; readonly note: string }) {
-  const { turns, busy, send, stop } = useChat(model);
+interface ConversationProps {
+  readonly model: string;
+  readonly converses: boolean;
+  readonly note: string;
+}
+
+function Conversation({ model, converses, note }: ConversationProps) {
+  const { turns, busy, send, stop } = useChat(model, converses);
   const [text, setText] = useState("");
   const [refusal, setRefusal] = useState("");
   const log = useRef<HTMLDivElement>(null);
@@ -73,7 +84,9 @@ function Conversation({ model, note }: { readonly model: string; readonly note: 
     <>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard */}
       <div className="turns" ref={log} role="log" aria-label="Conversation" tabIndex={0}>
-        {turns.length === 0 && <p className="quiet-text">Ask {model} to go on with a text.</p>}
+        {turns.length === 0 && (
+          <p className="quiet-text">{converses ? `Talk to ${model}.` : `Ask ${model} to go on with a text.`}</p>
+        )}
         {turns.map((turn) => (
           <p key={turn.id} className="turn" data-who={turn.who} data-state={turn.state}>
             {turn.text}
@@ -89,7 +102,7 @@ function Conversation({ model, note }: { readonly model: string; readonly note: 
       <form className="chat-form" onSubmit={submit}>
         <textarea
           aria-label="Message"
-          placeholder="Once upon a time"
+          placeholder={converses ? "Hello" : "Once upon a time"}
           rows={2}
           value={text}
           onChange={(event) => change(event.target.value)}

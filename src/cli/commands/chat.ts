@@ -1,21 +1,33 @@
 // `dcnr chat`: a conversation with a served model in the terminal.
 
 import { createInterface } from "node:readline/promises";
+import type { ChatTurn } from "../../client/client.ts";
+import { fail } from "../../core/errors.ts";
 import type { Command } from "../command.ts";
 import { connectionOptions, withClient } from "../connection.ts";
 import { generationFrom, generationOptions, printAnswer } from "../generation.ts";
 
 export const command: Command = {
   summary: "Talk to a served model. An empty line or Ctrl-D ends the conversation, Ctrl-C an answer.",
-  details: "Peers that host the model's VNodes see the activations of what you write: do not tell it secrets.",
+  details:
+    "A model that was taught to converse remembers the conversation; others go on with each line by itself. Peers that host the model's VNodes see the activations of what you write: do not tell it secrets.",
   positionals: [{ name: "MODEL" }],
-  options: { ...connectionOptions, ...generationOptions },
+  options: {
+    ...connectionOptions,
+    ...generationOptions,
+    system: { type: "string", value: "TEXT", summary: "what the model is told before the conversation" },
+  },
   examples: ["dcnr chat gpt-demo", "echo 'Call me' | dcnr chat gpt-demo --max-tokens 40"],
   run: (context) =>
     withClient(context, async (client) => {
       const { flags, out, signal } = context;
       const model = context.arguments[0] ?? "";
       const json = flags.is("json");
+      const converses = (await client.models.list()).find(({ name }) => name === model)?.hasChatTemplate ?? false;
+      const system = flags.optionalText("system");
+      if (system !== undefined && !converses)
+        fail("invalid_argument", `--system is for models with a chat template: ${model} has none`);
+      const turns: ChatTurn[] = system === undefined ? [] : [{ role: "system", content: system }];
       const input = createInterface({ input: process.stdin, output: out.isTerminal ? process.stderr : undefined });
       const ended = new Promise<undefined>((resolve) => {
         input.once("close", () => resolve(undefined));
@@ -27,7 +39,10 @@ export const command: Command = {
         const next = await Promise.race([lines.next(), ended]);
         const line = next?.value as string | undefined;
         if (next === undefined || next.done || line === undefined || line.trim() === "") break;
-        const answer = await printAnswer(client, model, line, generationFrom(flags, signal), out, json);
+        turns.push({ role: "user", content: line });
+        const prompt = converses ? turns : line;
+        const answer = await printAnswer(client, model, prompt, generationFrom(flags, signal), out, json);
+        turns.push({ role: "assistant", content: answer.text });
         if (json) out.json(answer);
         if (signal.aborted) break;
       }

@@ -3,6 +3,7 @@
 
 import { fail } from "../../core/errors.ts";
 import { bytesOfSpelling, spellBytes } from "./alphabet.ts";
+import { markedTokens, markOf } from "./marks.ts";
 import { type MergeTable, mergeWord } from "./merges.ts";
 import { type Cut, escapeForPattern, type Normalise } from "./pieces.ts";
 
@@ -41,8 +42,11 @@ export interface TokenizerParts {
 export interface EncodeOptions {
   /** Adds what the model expects around a text (a token that begins it, for example). Default false. */
   readonly addSpecial?: boolean;
-  /** Takes "<|endoftext|>" in the text as the token. Default true; false for text from strangers. */
-  readonly parseSpecial?: boolean;
+  /**
+   * Takes "<|endoftext|>" in the text as the token. Default true; false for text from strangers; "marked" for text in
+   * which marks (marks.ts) stand for special tokens, and only they do.
+   */
+  readonly parseSpecial?: boolean | "marked";
 }
 
 export interface Tokenizer {
@@ -70,8 +74,10 @@ const encoder = new TextEncoder();
 export function openTokenizer(parts: TokenizerParts): Tokenizer {
   const bytesOfId = tokenBytes(parts);
   const encodePlain = plainEncoder(parts);
-  const addedPattern = patternOfAdded(parts.added);
   const addedByContent = new Map(parts.added.map((token) => [token.content, token]));
+  const addedPattern = patternOf(addedByContent);
+  const marked = markedSpellings(parts.added);
+  const markedPattern = patternOf(marked);
   const specials = new Set(parts.added.filter((token) => token.special).map((token) => token.id));
 
   function encode(text: string, { addSpecial = false, parseSpecial = true }: EncodeOptions = {}): Int32Array {
@@ -79,9 +85,11 @@ export function openTokenizer(parts: TokenizerParts): Tokenizer {
     if (addSpecial) for (const id of parts.before) out.push(id);
     const whole = text.isWellFormed() ? text : text.toWellFormed();
     let start = 0;
-    if (addedPattern && parseSpecial)
-      for (const match of whole.matchAll(addedPattern)) {
-        const token = addedByContent.get(match[0]) as AddedToken;
+    const spellings = parseSpecial === "marked" ? marked : addedByContent;
+    const pattern = parseSpecial === "marked" ? markedPattern : addedPattern;
+    if (pattern && parseSpecial)
+      for (const match of whole.matchAll(pattern)) {
+        const token = spellings.get(match[0]) as AddedToken;
         if (token.singleWord && !standsAlone(whole, match.index, match[0].length)) continue;
         let end = match.index;
         if (token.lstrip) end = start + whole.slice(start, end).trimEnd().length;
@@ -143,9 +151,15 @@ function standsAlone(text: string, start: number, length: number): boolean {
   return !isWord(text[start - 1]) && !isWord(text[start + length]);
 }
 
+/** Marks of the special tokens; added tokens that are not special are spelt out as ever. */
+function markedSpellings(added: readonly AddedToken[]): Map<string, AddedToken> {
+  const spelt = added.filter((token) => !token.special).map((token) => [token.content, token] as const);
+  return new Map([...spelt, ...markedTokens(added).map((token, index) => [markOf(index), token] as const)]);
+}
+
 /** The longest of those that match at a place wins. */
-function patternOfAdded(added: readonly AddedToken[]): RegExp | undefined {
-  const contents = added.map((token) => token.content).filter((content) => content !== "");
+function patternOf(spellings: ReadonlyMap<string, AddedToken>): RegExp | undefined {
+  const contents = [...spellings.keys()].filter((content) => content !== "");
   if (contents.length === 0) return undefined;
   contents.sort((a, b) => b.length - a.length);
   return new RegExp(contents.map(escapeForPattern).join("|"), "gu");

@@ -4,7 +4,8 @@ import { fail } from "../../core/errors.ts";
 import { parseSha256 } from "../../core/ids.ts";
 import { type DatasetRecord, datasetKey } from "../../data/datasets.ts";
 import { parseManifest } from "../../data/manifest.ts";
-import { InferenceService } from "../../protocol/gen/dcnr/v1/inference_pb.ts";
+import type { ChatTurn } from "../../models/chat-template.ts";
+import { type ChatMessage, type GenerateRequest, InferenceService } from "../../protocol/gen/dcnr/v1/inference_pb.ts";
 import { type ServedService, service } from "../../protocol/network.ts";
 import { isLive } from "../assignments.ts";
 import type { Parts } from "../parts.ts";
@@ -13,7 +14,7 @@ import type { Gateway } from "../serving/gateway.ts";
 import type { ApiKeys, KeyRecord, Scope } from "../serving/keys.ts";
 import { findModel, findState, listModels, type ModelRecord, registerModel } from "../serving/models.ts";
 import { serveModel, stopModel } from "../serving/serve.ts";
-import { maxTokensDefault } from "../serving/text.ts";
+import { maxTokensDefault, type TextRequest, turnsMax } from "../serving/text.ts";
 import { samplesAsTensor } from "./samples.ts";
 
 const downloadLifetimeMs = 60 * 60_000;
@@ -39,7 +40,7 @@ export function inferenceService(parts: Parts, gateway: Gateway, keys: ApiKeys):
     },
     listModels: async () => ({ models: (await listModels(parts)).map((model) => view(parts, model)) }),
     describeState: async ({ source }) => {
-      const { definition, network, step, states, tokenizer } = await findState(parts, source);
+      const { definition, network, step, states, tokenizer, chat } = await findState(parts, source);
       return {
         definition: await parts.compiled.text(definition),
         network,
@@ -50,6 +51,7 @@ export function inferenceService(parts: Parts, gateway: Gateway, keys: ApiKeys):
         ...(tokenizer
           ? { tokenizer: await granted(parts, { hash: parseSha256(tokenizer, "the tokenizer"), bytes: 0 }) }
           : {}),
+        ...(chat ? { chat: await granted(parts, { hash: parseSha256(chat, "the chat format"), bytes: 0 }) } : {}),
       };
     },
     generate: async function* (request, context) {
@@ -57,7 +59,7 @@ export function inferenceService(parts: Parts, gateway: Gateway, keys: ApiKeys):
       const pieces = gateway.generate(
         {
           model: request.model,
-          prompt: request.tokens.length > 0 ? request.tokens : request.prompt,
+          prompt: promptOf(request),
           maxTokens: request.maxTokens || maxTokensDefault,
           sampling: {
             temperature: sampling?.temperature ?? 0,
@@ -108,6 +110,18 @@ async function referenced(
   return samplesAsTensor(context.blobs, manifest, which);
 }
 
+function promptOf({ messages, tokens, prompt }: GenerateRequest): TextRequest["prompt"] {
+  if (messages.length > turnsMax)
+    fail("invalid_argument", `a conversation has ${messages.length} messages, at most ${turnsMax} are allowed`);
+  if (messages.length > 0) return { turns: messages.map(turnOf) };
+  return tokens.length > 0 ? tokens : prompt;
+}
+
+function turnOf({ role, content }: ChatMessage): ChatTurn {
+  if (role === "system" || role === "user" || role === "assistant") return { role, content };
+  return fail("invalid_argument", `a message has the role "${role}": it must be system, user or assistant`);
+}
+
 function keyView({ id, name, scopes, requestsPerMinute, createdWallMs }: KeyRecord) {
   return { id, name, scopes: [...scopes], requestsPerMinute, createdWallMs: BigInt(createdWallMs) };
 }
@@ -125,6 +139,7 @@ function view(parts: Parts, model: ModelRecord) {
     context: model.context,
     vocabulary: model.vocabulary,
     hasTokenizer: model.tokenizer !== "",
+    hasChatTemplate: model.converses ?? false,
     replicas: model.sessions.length,
     sessions: [...model.sessions],
     createdWallMs: BigInt(model.createdWallMs),

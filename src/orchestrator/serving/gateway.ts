@@ -2,15 +2,14 @@
 // PNode is lost, the next one repeats what was sent and goes on; the reader notices a pause at most.
 
 import { fail, hasCode } from "../../core/errors.ts";
-import { parseSha256, type SessionId } from "../../core/ids.ts";
+import type { SessionId } from "../../core/ids.ts";
 import { sleep } from "../../core/world.ts";
-import { loadTokenizer } from "../../data/bpe/json.ts";
-import type { Tokenizer } from "../../data/bpe/tokenizer.ts";
 import { type ForwardTensorsResponse, ServingService } from "../../protocol/gen/dcnr/v1/serving_pb.ts";
 import type { Network, RequestInit } from "../../protocol/network.ts";
 import type { Parts } from "../parts.ts";
 import { answerText, bareTokens, type TokenBatch } from "./answer.ts";
 import { findModel, listModels, type ModelRecord } from "./models.ts";
+import { Prompts } from "./prompts.ts";
 import { Replicas } from "./replicas.ts";
 import {
   maxTokensMax,
@@ -25,8 +24,6 @@ import {
 /** How long an answer waits for a lost PNode to be replaced, or a model to be placed. */
 const patienceMs = 60_000;
 const retryMs = 150;
-const endWords = ["<|endoftext|>", "</s>", "<|im_end|>", "<|eot_id|>", "<|end_of_text|>"];
-const tokenizersKept = 8;
 
 type Forward = RequestInit<typeof ServingService.method.forwardTensors>;
 type Tokens = RequestInit<typeof ServingService.method.generateTokens>;
@@ -35,42 +32,35 @@ export class Gateway implements TextGenerator {
   readonly #parts: Parts;
   readonly #network: Network;
   readonly #replicas: Replicas;
-  readonly #tokenizers = new Map<string, Promise<Tokenizer>>();
+  readonly #prompts: Prompts;
 
   constructor(parts: Parts, network: Network) {
     this.#parts = parts;
     this.#network = network;
     this.#replicas = new Replicas(parts);
+    this.#prompts = new Prompts(parts);
   }
 
   async models(): Promise<ServedModel[]> {
     const served = (await listModels(this.#parts)).filter((model) => model.sessions.length > 0 && model.context > 0);
-    return Promise.all(
-      served.map(async ({ name, createdWallMs, context, tokenizer }) => {
-        const known = tokenizer ? await this.#tokenizer(tokenizer).catch(() => undefined) : undefined;
-        const chatStyle = known?.idOf("<|im_start|>") === undefined ? "plain" : "chatml";
-        return { name, createdWallMs, context, chatStyle };
-      }),
-    );
+    return served.map(({ name, createdWallMs, context }) => ({ name, createdWallMs, context }));
   }
 
   async *generate(request: TextRequest, signal: AbortSignal): AsyncGenerator<TextPiece> {
     checkLimits(request);
     const model = await findModel(this.#parts, request.model);
     if (model.context === 0) fail("failed_precondition", `model ${model.name} does not generate text`);
-    const tokenizer = model.tokenizer ? await this.#tokenizer(model.tokenizer) : undefined;
-    const prompt = encode(request, model, tokenizer);
-    const endTokens = endWords.flatMap((word) => tokenizer?.idOf(word) ?? []);
+    const { tokenizer, ids, stop, endTokens } = await this.#prompts.of(model, request.prompt);
     const { seed, ...sampling } = request.sampling;
     const wanted = {
-      prompt: [...prompt],
+      prompt: [...ids],
       maxTokens: request.maxTokens,
       sampling: { ...sampling, seed: BigInt(seed) },
-      endTokens,
+      endTokens: [...endTokens],
     };
     const tokens = this.#tokens(model, wanted, signal);
-    if (tokenizer) yield* answerText(tokens, tokenizer, request.stop, prompt.length);
-    else yield* bareTokens(tokens, prompt.length);
+    if (tokenizer) yield* answerText(tokens, tokenizer, [...request.stop, ...stop], ids.length);
+    else yield* bareTokens(tokens, ids.length);
   }
 
   /** One replica answers from beginning to end, whichever PNodes come and go. */
@@ -133,18 +123,6 @@ export class Gateway implements TextGenerator {
       release();
     }
   }
-
-  #tokenizer(hash: string): Promise<Tokenizer> {
-    const known = this.#tokenizers.get(hash);
-    if (known) return known;
-    const loading = this.#parts.context.blobs
-      .get(parseSha256(hash, "the tokenizer"))
-      .then((bytes) => loadTokenizer(new TextDecoder().decode(bytes)));
-    this.#tokenizers.set(hash, loading);
-    loading.catch(() => this.#tokenizers.delete(hash));
-    if (this.#tokenizers.size > tokenizersKept) this.#tokenizers.delete(this.#tokenizers.keys().next().value as string);
-    return loading;
-  }
 }
 
 /** A PNode died, a stream broke, a new owner still loads: worth another try. */
@@ -155,26 +133,6 @@ function isPassing(error: unknown): boolean {
 function checkLimits({ maxTokens, stop }: TextRequest): void {
   if (maxTokens > maxTokensMax)
     fail("invalid_argument", `max_tokens is ${maxTokens}, at most ${maxTokensMax} are allowed`);
-  // Chats add a few words of their own.
-  if (stop.length > 2 * stopWordsMax || stop.some((word) => word.length > stopWordLengthMax))
+  if (stop.length > stopWordsMax || stop.some((word) => word.length > stopWordLengthMax))
     fail("invalid_argument", `at most ${stopWordsMax} stop words of ${stopWordLengthMax} characters are taken`);
-}
-
-function encode({ prompt }: TextRequest, model: ModelRecord, tokenizer: Tokenizer | undefined): readonly number[] {
-  const ids = typeof prompt === "string" ? textIds(prompt, model, tokenizer) : prompt;
-  const bad = ids.find((id) => id < 0 || (model.vocabulary > 0 && id >= model.vocabulary));
-  if (bad !== undefined)
-    fail("invalid_argument", `token ${bad} is outside the model's vocabulary of ${model.vocabulary}`);
-  if (ids.length === 0) fail("invalid_argument", "the prompt is empty");
-  if (ids.length >= model.context)
-    fail(
-      "invalid_argument",
-      `the prompt has ${ids.length} tokens, model ${model.name} takes at most ${model.context - 1}: shorten it`,
-    );
-  return ids;
-}
-
-function textIds(prompt: string, model: ModelRecord, tokenizer: Tokenizer | undefined): number[] {
-  if (!tokenizer) fail("failed_precondition", `model ${model.name} has no tokenizer: send token ids instead of text`);
-  return [...tokenizer.encode(prompt, { addSpecial: true })];
 }

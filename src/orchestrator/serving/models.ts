@@ -4,6 +4,7 @@ import { fail } from "../../core/errors.ts";
 import { sha256 } from "../../core/hash.ts";
 import { parseId, parseSha256, type SessionId, type Sha256 } from "../../core/ids.ts";
 import { parseManifest } from "../../data/manifest.ts";
+import { type ChatFormat, chatFormatBytesMax, parseChatFormat } from "../../models/chat.ts";
 import { compileText } from "../../network/compile.ts";
 import type { Plan } from "../../network/plan.ts";
 import { listItems } from "../../store/update.ts";
@@ -18,6 +19,10 @@ export interface ModelRecord {
   readonly definition: Sha256;
   readonly states: Readonly<Record<string, StoredState>>;
   readonly tokenizer: string;
+  /** Hash of its chat format; absent: none. */
+  readonly chat?: string;
+  /** The chat format has a template. */
+  readonly converses?: boolean;
   readonly parameters: number;
   readonly context: number;
   readonly vocabulary: number;
@@ -32,6 +37,7 @@ export interface TrainedState {
   readonly step: number;
   readonly states: Readonly<Record<string, StoredState>>;
   readonly tokenizer: string;
+  readonly chat: string;
   readonly numerics: "native" | "portable" | "reference";
 }
 
@@ -60,8 +66,8 @@ export async function findState(parts: Parts, source: string): Promise<TrainedSt
   const model = await mirror.read<ModelRecord>(key.model(id));
   if (!model)
     fail("not_found", `there is neither a session nor a model "${id}": see dcnr session list and dcnr model list`);
-  const { definition, network, states, tokenizer } = model;
-  return { definition, network, step: 0, states, tokenizer, numerics: "native" };
+  const { definition, network, states, tokenizer, chat = "" } = model;
+  return { definition, network, step: 0, states, tokenizer, chat, numerics: "native" };
 }
 
 async function stateOfSession({ context, compiled }: Parts, session: SessionRecord): Promise<TrainedState> {
@@ -76,12 +82,15 @@ async function stateOfSession({ context, compiled }: Parts, session: SessionReco
       fail("data_loss", `session ${session.id} lacks the state of VNode ${id}`);
   }
   const { definition, numerics, dataset } = session.identity;
+  const tokenizer = await tokenizerOf(context, dataset);
   return {
     definition,
     network: session.network,
     step: session.line,
     states,
-    tokenizer: await tokenizerOf(context, dataset),
+    tokenizer,
+    // Ids and templates mean something in one vocabulary only.
+    chat: session.chat?.tokenizer === tokenizer ? session.chat.hash : "",
     numerics,
   };
 }
@@ -94,7 +103,13 @@ async function tokenizerOf({ blobs }: Parts["context"], dataset: Sha256): Promis
 
 export async function registerModel(
   parts: Parts,
-  request: { name: string; definition: string; states: Readonly<Record<string, string>>; tokenizer: string },
+  request: {
+    name: string;
+    definition: string;
+    states: Readonly<Record<string, string>>;
+    tokenizer: string;
+    chat: string;
+  },
 ): Promise<ModelRecord> {
   const { blobs, mirror, world } = parts.context;
   const name = parseId<string>(request.name, "the model's name");
@@ -115,6 +130,7 @@ export async function registerModel(
     definition: sha256(content),
     states,
     tokenizer: request.tokenizer === "" ? "" : parseSha256(request.tokenizer, "the tokenizer"),
+    ...(await chatFacts(parts, request.chat)),
     ...factsOf(plan),
     sessions: [],
     createdWallMs: world.clock.wallMs(),
@@ -125,6 +141,20 @@ export async function registerModel(
   if (!written)
     fail("already_exists", `there is a model "${name}" already: choose another name, or stop and delete it`);
   return record as ModelRecord;
+}
+
+export async function chatFacts(parts: Parts, chat: string): Promise<Pick<ModelRecord, "chat" | "converses">> {
+  if (chat === "") return {};
+  return { chat, converses: (await readChat(parts, chat)).template !== "" };
+}
+
+export async function readChat({ context }: Parts, chat: string): Promise<ChatFormat> {
+  const hash = parseSha256(chat, "the chat format");
+  const bytes = await context.blobs.size(hash);
+  if (bytes === undefined) fail("failed_precondition", "the chat format was not uploaded");
+  if (bytes > chatFormatBytesMax)
+    fail("resource_exhausted", `the chat format has ${bytes} bytes, at most ${chatFormatBytesMax} are allowed`);
+  return parseChatFormat(new TextDecoder().decode(await context.blobs.get(hash)));
 }
 
 export function factsOf(plan: Plan): Pick<ModelRecord, "parameters" | "context" | "vocabulary"> {

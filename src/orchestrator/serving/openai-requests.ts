@@ -1,17 +1,16 @@
 // OpenAI-compatible requests, believed in nothing: every field is checked, and an error names it.
 
 import { fail } from "../../core/errors.ts";
+import type { ChatTurn } from "../../models/chat-template.ts";
 import {
   maxTokensDefault,
   maxTokensMax,
   type SamplingSettings,
-  type ServedModel,
   stopWordLengthMax,
   stopWordsMax,
   type TextRequest,
+  turnsMax,
 } from "./text.ts";
-
-const messagesMax = 1_000;
 
 export interface CompletionRequest {
   readonly text: TextRequest;
@@ -28,25 +27,16 @@ export function parseCompletion(body: Body, seed: number): CompletionRequest {
   return common(body, prompt, seed);
 }
 
-export function parseChat(body: Body, models: readonly ServedModel[], seed: number): CompletionRequest {
+export function parseChat(body: Body, seed: number): CompletionRequest {
   const { messages } = body;
   if (!Array.isArray(messages) || messages.length === 0)
     fail("invalid_argument", "messages must be a list with at least one message");
-  if (messages.length > messagesMax)
-    fail("invalid_argument", `messages has ${messages.length} entries, at most ${messagesMax} are allowed`);
-  const turns = messages.map(parseMessage);
-  const style = models.find((model) => model.name === body["model"])?.chatStyle ?? "plain";
-  const request = common(body, chatPrompt(turns, style), seed);
-  const ends = style === "chatml" ? ["<|im_end|>"] : ["\nuser:", "\nsystem:"];
-  return { ...request, text: { ...request.text, stop: [...request.text.stop, ...ends] } };
+  if (messages.length > turnsMax)
+    fail("invalid_argument", `messages has ${messages.length} entries, at most ${turnsMax} are allowed`);
+  return common(body, { turns: messages.map(parseMessage) }, seed);
 }
 
-interface Turn {
-  readonly role: string;
-  readonly content: string;
-}
-
-function parseMessage(message: unknown, index: number): Turn {
+function parseMessage(message: unknown, index: number): ChatTurn {
   const { role, content } = (message ?? {}) as Record<string, unknown>;
   if (role !== "system" && role !== "user" && role !== "assistant" && role !== "developer")
     fail("invalid_argument", `messages[${index}].role must be system, developer, user or assistant`);
@@ -67,15 +57,7 @@ function contentText(content: unknown, index: number): string {
     .join("");
 }
 
-export function chatPrompt(turns: readonly Turn[], style: ServedModel["chatStyle"]): string {
-  if (style === "chatml")
-    return `${turns.map(({ role, content }) => `<|im_start|>${role}\n${content}<|im_end|>\n`).join("")}<|im_start|>assistant\n`;
-  // A base model knows no roles: a single turn is simply continued.
-  if (turns.length === 1) return turns[0]?.content ?? "";
-  return `${turns.map(({ role, content }) => `${role}: ${content}\n`).join("")}assistant:`;
-}
-
-function common(body: Body, prompt: string | readonly number[], seed: number): CompletionRequest {
+function common(body: Body, prompt: TextRequest["prompt"], seed: number): CompletionRequest {
   if (typeof body["model"] !== "string" || body["model"] === "")
     fail("invalid_argument", "model must name a served model: see /v1/models");
   if (body["n"] !== undefined && body["n"] !== null && body["n"] !== 1) fail("invalid_argument", "n may only be 1");

@@ -19,13 +19,17 @@ const world: World = {
   log: silentLog,
 };
 
+function textOf({ prompt }: TextRequest): string {
+  return typeof prompt === "object" && "turns" in prompt ? (prompt.turns.at(-1)?.content ?? "") : String(prompt);
+}
+
 /** Answers with the words of the prompt, in upper case, one at a time. */
 class Echo implements TextGenerator {
   seen: TextRequest[] = [];
   aborted = false;
 
   async models() {
-    return [{ name: "echo", createdWallMs: 1_700_000_000_000, context: 64, chatStyle: "plain" as const }];
+    return [{ name: "echo", createdWallMs: 1_700_000_000_000, context: 64 }];
   }
 
   async *generate(request: TextRequest, signal: AbortSignal) {
@@ -35,7 +39,7 @@ class Echo implements TextGenerator {
     signal.addEventListener("abort", () => {
       this.aborted = true;
     });
-    const words = String(request.prompt).toUpperCase().split(" ").slice(0, request.maxTokens);
+    const words = textOf(request).toUpperCase().split(" ").slice(0, request.maxTokens);
     for (const [index, word] of words.entries()) {
       const last = index === words.length - 1 && request.prompt !== "endless";
       const text = index === 0 ? word : ` ${word}`;

@@ -58,7 +58,7 @@ async function listModels({ generator }: OpenAiDependencies): Promise<Response> 
 async function complete(deps: OpenAiDependencies, request: Request, chat: boolean): Promise<Response> {
   const body = await readBody(request);
   const seed = Math.floor(deps.world.chance.uniform() * 2 ** 31);
-  const parsed = chat ? parseChat(body, await deps.generator.models(), seed) : parseCompletion(body, seed);
+  const parsed = chat ? parseChat(body, seed) : parseCompletion(body, seed);
   const shape = answerShape(deps, parsed, chat);
   const stop = new AbortController();
   request.signal.addEventListener("abort", () => stop.abort(), { once: true });

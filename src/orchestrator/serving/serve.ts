@@ -10,7 +10,7 @@ import { isLive } from "../assignments.ts";
 import type { Parts } from "../parts.ts";
 import { key, type SessionRecord, type SessionRequirements } from "../records.ts";
 import { requirementsOf } from "../settings.ts";
-import { factsOf, findModel, findState, type ModelRecord, type TrainedState } from "./models.ts";
+import { chatFacts, factsOf, findModel, findState, type ModelRecord, type TrainedState } from "./models.ts";
 
 const replicasMax = 8;
 const spreadMax = 1_000;
@@ -42,13 +42,16 @@ export async function serveModel(parts: Parts, request: ServeRequest): Promise<M
     fail("already_exists", `there is an imported model "${name}": serve ${request.source} under another name`);
   const wish = { model: name, trained, ...placementOf(request) };
   const sessions = await startReplicas(parts, wish, request, before?.sessions ?? [], plan.vnodes);
+  const text = { tokenizer: trained.tokenizer, ...(await chatFacts(parts, trained.chat)) };
   let replaced: readonly SessionId[] = [];
   const { record } = await mirror.update<ModelRecord>(key.model(name), (current) => {
     replaced = (current?.sessions ?? []).filter((id) => !sessions.includes(id));
     if (current?.source === "import" && request.source === name) return { ...current, sessions };
     const fresh = { name, network: trained.network, createdWallMs: world.clock.wallMs() };
-    const { definition, states, tokenizer } = trained;
-    return { ...(current ?? fresh), definition, states, tokenizer, ...factsOf(plan), source: request.source, sessions };
+    const { definition, states } = trained;
+    // What the name stood for before must leave nothing behind, such as a template.
+    const { createdWallMs } = current ?? fresh;
+    return { ...fresh, createdWallMs, definition, states, ...text, ...factsOf(plan), source: request.source, sessions };
   });
   await endServing(parts, replaced);
   events.emit("info", "model.serving", `model ${name} serves the state of ${request.source} at step ${trained.step}`);

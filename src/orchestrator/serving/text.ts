@@ -1,5 +1,7 @@
 // Text in, text out: what the gRPC and the OpenAI-compatible front ends share, so that both behave alike.
 
+import type { ChatTurn } from "../../models/chat-template.ts";
+
 export interface SamplingSettings {
   /** 0: always the likeliest token. */
   readonly temperature: number;
@@ -14,7 +16,8 @@ export interface SamplingSettings {
 
 export interface TextRequest {
   readonly model: string;
-  readonly prompt: string | readonly number[];
+  /** Text, token ids, or a conversation that is written down as the model was taught. */
+  readonly prompt: string | readonly number[] | { readonly turns: readonly ChatTurn[] };
   readonly maxTokens: number;
   readonly sampling: SamplingSettings;
   readonly stop: readonly string[];
@@ -33,8 +36,6 @@ export interface ServedModel {
   readonly name: string;
   readonly createdWallMs: number;
   readonly context: number;
-  /** Special tokens that decide how chats are written down. */
-  readonly chatStyle: "chatml" | "plain";
 }
 
 export interface TextGenerator {
@@ -49,3 +50,4 @@ export const maxTokensDefault = 128;
 export const maxTokensMax = 65_536;
 export const stopWordsMax = 8;
 export const stopWordLengthMax = 256;
+export const turnsMax = 1_000;

@@ -1,0 +1,82 @@
+// How a conversation becomes the tokens that a model was taught to answer: by its own template if it came with one.
+// Control tokens count only where the template writes them; spelt out in a message they are mere text.
+
+import { fail, messageOf } from "../core/errors.ts";
+import { markSpecials, withoutMarks } from "../data/bpe/marks.ts";
+import type { Tokenizer } from "../data/bpe/tokenizer.ts";
+import { type ChatTurn, openTemplate, templateLengthMax } from "./chat-template.ts";
+
+/** What a model's files say about text beyond its vocabulary. Kept as JSON, as it stands. */
+export interface ChatFormat {
+  /** Jinja; empty if the model was not taught to converse. */
+  readonly template: string;
+  readonly bosToken: string;
+  readonly eosToken: string;
+  /** Ids after which an answer is complete. */
+  readonly endTokens: readonly number[];
+}
+
+export interface Chat {
+  encode(turns: readonly ChatTurn[]): Int32Array;
+  /** Words that end an answer where no token does. */
+  readonly stop: readonly string[];
+}
+
+export const chatFormatBytesMax = 4 * templateLengthMax;
+const tokenLengthMax = 256;
+const endTokensMax = 32;
+
+/** For vocabularies that have its tokens, where no template says otherwise. */
+const chatMl =
+  "{% for turn in messages %}<|im_start|>{{ turn.role }}\n{{ turn.content }}<|im_end|>\n{% endfor %}<|im_start|>assistant\n";
+
+export function parseChatFormat(text: string): ChatFormat {
+  const refuse = (why: string): never => fail("invalid_argument", `the chat format ${why}`);
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (thrown) {
+    refuse(`is not JSON: ${messageOf(thrown)}`);
+  }
+  const { template, bosToken, eosToken, endTokens } = (value ?? {}) as Partial<Record<keyof ChatFormat, unknown>>;
+  if (typeof template !== "string") return refuse("has no template");
+  for (const token of [bosToken, eosToken])
+    if (typeof token !== "string" || token.length > tokenLengthMax)
+      return refuse("has a bosToken or eosToken that is none");
+  const isId = (id: unknown) => Number.isSafeInteger(id) && (id as number) >= 0 && (id as number) < 2 ** 31;
+  if (!Array.isArray(endTokens) || endTokens.length > endTokensMax || !endTokens.every(isId))
+    return refuse(`needs a list of at most ${endTokensMax} endTokens`);
+  if (template !== "") openTemplate(template);
+  return { template, bosToken: bosToken as string, eosToken: eosToken as string, endTokens: endTokens as number[] };
+}
+
+export function openChat(format: ChatFormat | undefined, tokenizer: Tokenizer): Chat {
+  const knowsChatMl = ["<|im_start|>", "<|im_end|>"].every((token) => tokenizer.idOf(token) !== undefined);
+  const template = format?.template || (knowsChatMl ? chatMl : "");
+  if (template === "") return plainChat(tokenizer);
+  const marked = (text: string) => markSpecials(text, tokenizer.added);
+  const write = openTemplate(marked(template));
+  const variables = { bosToken: marked(format?.bosToken ?? ""), eosToken: marked(format?.eosToken ?? "") };
+  return {
+    stop: [],
+    encode: (turns) => {
+      const safe = turns.map(({ role, content }) => ({ role, content: withoutMarks(content) }));
+      return tokenizer.encode(write(safe, variables), { parseSpecial: "marked" });
+    },
+  };
+}
+
+/** A base model knows no roles: a single turn is simply continued. */
+function plainChat(tokenizer: Tokenizer): Chat {
+  return {
+    stop: ["\nuser:", "\nsystem:"],
+    encode: (turns) => {
+      const [only] = turns;
+      const text =
+        turns.length === 1 && only
+          ? only.content
+          : `${turns.map(({ role, content }) => `${role}: ${content}\n`).join("")}assistant:`;
+      return tokenizer.encode(withoutMarks(text), { addSpecial: true, parseSpecial: "marked" });
+    },
+  };
+}
