@@ -28,7 +28,7 @@ export async function controlReport(_args: readonly string[], log: (line: string
       "<= 1.10, 1.03",
     ],
     [
-      `failover of ${failover.vnodes} VNodes of ${failover.pnodesLost} PNodes (600 ms grace included)`,
+      `failover of ${failover.vnodes} VNodes of ${failover.pnodesLost} PNodes (400 ms grace included)`,
       `${failover.virtualMs} ms of virtual time, ${failover.cpuMs} ms of CPU`,
       "< 2 s",
     ],

@@ -13,7 +13,7 @@ import { Stage } from "../test/control/stage.ts";
 export interface FailoverBench {
   readonly vnodes: number;
   readonly pnodesLost: number;
-  /** From the deaths to the last new assignment, the grace of 600 ms included. */
+  /** From the deaths to the last new assignment, the grace of 400 ms included. */
   readonly virtualMs: number;
   readonly cpuMs: number;
 }

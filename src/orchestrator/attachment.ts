@@ -3,7 +3,12 @@
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { PNodeId } from "../core/ids.ts";
-import type { AttachResponse, AttachResponseSchema, Heartbeat } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
+import type {
+  AssignmentSchema,
+  AttachResponse,
+  AttachResponseSchema,
+  Heartbeat,
+} from "../protocol/gen/dcnr/v1/pnode_pb.ts";
 
 export type Down = MessageInitShape<typeof AttachResponseSchema>;
 export type DownEvent = NonNullable<AttachResponse["event"]["case"]>;
@@ -46,6 +51,8 @@ export class Attachment {
   readonly nonce: string;
   status: "online" | "suspect" | "leaving" | "closed" = "online";
   suspectSinceMs = 0;
+  /** When a suspect is given up. */
+  lostAtMs = 0;
   lastSeenMs: number;
   onlineSinceMs: number;
   accepting = true;
@@ -61,7 +68,10 @@ export class Attachment {
   #ack: bigint | undefined;
   #assignments = true;
   readonly #sessions = new Set<string>();
+  #prepare: MessageInitShape<typeof AssignmentSchema>[] = [];
   #leaveGranted = false;
+  /** Silent for so long that those who would follow it prepare. */
+  inDoubt = false;
   #revision = 0;
   #pumping = false;
   #ended = false;
@@ -82,6 +92,7 @@ export class Attachment {
 
   heard(heartbeat: Heartbeat, nowMs: number): void {
     this.lastSeenMs = nowMs;
+    this.inDoubt = false;
     this.accepting = heartbeat.accepting;
     this.load = heartbeat.load;
     this.memoryUsedBytes = Number(heartbeat.memoryUsedBytes);
@@ -133,6 +144,11 @@ export class Attachment {
     this.#pump();
   }
 
+  tellPrepare(assignments: MessageInitShape<typeof AssignmentSchema>[]): void {
+    this.#prepare.push(...assignments);
+    this.#pump();
+  }
+
   tellLeaveGranted(): void {
     this.#leaveGranted = true;
     this.#pump();
@@ -159,6 +175,11 @@ export class Attachment {
       this.#sessions.delete(session);
       const message = this.#composer.session(this.pnode, session);
       if (message) return message;
+    }
+    if (this.#prepare.length > 0) {
+      const assignments = this.#prepare;
+      this.#prepare = [];
+      return { event: { case: "prepare", value: { assignments } } };
     }
     if (this.#leaveGranted) {
       this.#leaveGranted = false;

@@ -67,6 +67,16 @@ export class Capacity {
     this.#refresh(pnode);
   }
 
+  /** What is decided while these PNodes are not in the fleet. */
+  without<T>(pnodes: ReadonlySet<PNodeId>, decide: () => T): T {
+    for (const pnode of pnodes) this.fleet.delete(pnode);
+    try {
+      return decide();
+    } finally {
+      for (const pnode of pnodes) this.#refresh(pnode);
+    }
+  }
+
   #onVNode(storeKey: string, now: VNodeRecord | undefined, before: VNodeRecord | undefined): void {
     const touched = new Set<PNodeId>();
     for (const member of before?.members ?? []) {

@@ -11,7 +11,7 @@ export interface Timings {
   readonly heartbeatIntervalMs: number;
   /** A PNode that says nothing for this long is lost, even if its stream looks whole. */
   readonly silentMs: number;
-  /** A broken stream is often back at once: a short grace saves a move. */
+  /** A broken stream is often back at once: a short grace saves a move. Who is far away has some round trips more. */
   readonly graceMs: number;
   /** Another orchestrator whose record stands still this long has died. */
   readonly presenceExpiryMs: number;
@@ -32,7 +32,7 @@ export interface Timings {
 export const timingsDefault: Timings = {
   heartbeatIntervalMs: 1_000,
   silentMs: 3_000,
-  graceMs: 600,
+  graceMs: 400,
   presenceExpiryMs: 2_500,
   presenceIntervalMs: 1_000,
   orphanGraceMs: 2_500,

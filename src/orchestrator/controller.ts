@@ -157,7 +157,9 @@ export class Controller {
       if (holder) await this.#setStatus(session, "running", "");
       return;
     }
-    const policy = policyFor(this.#context, session, records, (kind) => this.#nextFree(session, kind));
+    const policy = policyFor(this.#context, session, records, {
+      nextFree: (kind) => this.#nextFree(session, kind),
+    });
     const { unplaced } = await replace(this.#context, this.#parts.capacity, session, records, plan, policy);
     this.unplaced.set(session.id, unplaced);
     const blocking = unplaced.filter((one) => one.replica === 0);

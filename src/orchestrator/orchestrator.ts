@@ -33,6 +33,7 @@ import { Mirror } from "./mirror.ts";
 import { Orphans } from "./orphans.ts";
 import type { Parts } from "./parts.ts";
 import { Peers } from "./peers.ts";
+import { Preparing } from "./preparing.ts";
 import { Presence } from "./presence.ts";
 import { Registry } from "./registry.ts";
 import { Gateway } from "./serving/gateway.ts";
@@ -187,9 +188,11 @@ function assemble(context: Context, network: Network): { parts: Parts; orphans: 
   const metrics = new Metrics(context);
   const garbage = new Garbage(context);
   const controller = new Controller(context, { capacity, compiled, leases, metrics, garbage });
+  const preparing = new Preparing(context, { capacity, compiled, controller, registry: () => registry });
   const heartbeats = new Heartbeats(context, metrics, capacity);
   const registry: Registry = new Registry(context, presence, assignments, {
     onFleetChange: (pnode, urgent) => controller.fleetChanged(pnode, urgent),
+    onDoubt: (pnode) => preparing.doubt(pnode),
     onHeartbeat: (attachment, heartbeat) => {
       if (capacity.heardAccepting(attachment.pnode, heartbeat.accepting))
         controller.fleetChanged(attachment.pnode, false);

@@ -32,17 +32,25 @@ export function needsPlacement(context: Context, session: SessionRecord, records
   });
 }
 
+export interface PolicyOptions {
+  readonly nextFree?: Policy["nextFree"];
+  /** As if these were gone. */
+  readonly without?: ReadonlySet<PNodeId>;
+}
+
 export function policyFor(
   context: Context,
   session: SessionRecord,
   records: VNodeRecords,
-  nextFree?: Policy["nextFree"],
+  { nextFree, without }: PolicyOptions = {},
 ): Policy {
   const current = new Map<VNodeId, readonly PNodeId[]>();
   const avoid = new Map<VNodeId, ReadonlySet<PNodeId>>();
   const holdsData = new Set<PNodeId>();
   for (const record of records.values()) {
-    const alive = survivors(context, record).map((member) => member.pnode);
+    const alive = survivors(context, record)
+      .map((member) => member.pnode)
+      .filter((pnode) => !without?.has(pnode));
     if (alive.length > 0) current.set(record.vnode, alive);
     for (const pnode of alive) holdsData.add(pnode);
     if (record.failures.length > 0) avoid.set(record.vnode, new Set(record.failures.map((failure) => failure.pnode)));
@@ -63,7 +71,7 @@ export function policyFor(
 }
 
 /** Where a VNode failed is better than nowhere: it may have been the moment, and a few failures end the session. */
-function placeAnywhere(plan: PlacementPlan, { fleet }: Capacity, policy: Policy): Placement {
+export function placeAnywhere(plan: PlacementPlan, { fleet }: Capacity, policy: Policy): Placement {
   const placement = place(plan, fleet, policy);
   if (!placement.unplaced.some(({ vnode }) => policy.avoid.has(vnode))) return placement;
   return place(plan, fleet, { ...policy, avoid: new Map() });

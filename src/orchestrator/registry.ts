@@ -19,6 +19,8 @@ import { pnodeName } from "./sentences.ts";
 export interface RegistryHooks {
   /** A PNode's loss, leave or arrival may call for placement of these sessions, now. */
   onFleetChange(pnode: PNodeId, urgent: boolean): void;
+  /** It may be lost soon. */
+  onDoubt(pnode: PNodeId): void;
   onHeartbeat(attachment: Attachment, heartbeat: Heartbeat): void;
   onEvidence(attachment: Attachment, evidence: Evidence): void;
   /** Moves everything away from a PNode that wants to leave; resolves when nothing is assigned to it. */
@@ -26,6 +28,12 @@ export interface RegistryHooks {
 }
 
 const silenceScanMs = 200;
+/** A new connection, a new stream, a registration and its answer, with some room. */
+const returnRoundTrips = 5;
+/** PNodes measure their latency themselves; nobody is waited for longer than half around the world. */
+const latencyMsMax = 300;
+/** Of the silence after which a PNode is lost: two heartbeats in a row are missing. */
+const doubtShare = 0.7;
 
 export class Registry {
   readonly attachments = new Map<PNodeId, Attachment>();
@@ -274,14 +282,17 @@ export class Registry {
     }
     attachment.status = "suspect";
     attachment.suspectSinceMs = world.clock.monotonicMs();
+    const graceMs = timings.graceMs + returnRoundTrips * Math.min(attachment.latencyMs, latencyMsMax);
+    attachment.lostAtMs = attachment.suspectSinceMs + graceMs;
     const about = { pnode: attachment.pnode };
     events.emit(
       "warn",
       "pnode.suspect",
-      `PNode ${this.#name(attachment.pnode)}: its stream broke, lost in ${timings.graceMs} ms unless it is back`,
+      `PNode ${this.#name(attachment.pnode)}: its stream broke, lost in ${graceMs.toFixed(0)} ms unless it is back`,
       about,
     );
-    tasks.after(timings.graceMs, () => this.#declareLost(attachment, "its stream broke"));
+    this.#hooks.onDoubt(attachment.pnode);
+    tasks.after(graceMs, () => this.#declareLost(attachment, "its stream broke"));
   }
 
   #scanSilent(): void {
@@ -292,9 +303,15 @@ export class Registry {
     // This process stood still itself: what came meanwhile is still to be read, so nobody has been silent.
     if (gapMs > timings.silentMs / 2) for (const one of this.#bySeen.values()) one.lastSeenMs = nowMs;
     for (const attachment of this.#bySeen.values()) {
-      if (nowMs - attachment.lastSeenMs < timings.silentMs) break;
+      const silentMs = nowMs - attachment.lastSeenMs;
+      if (silentMs < doubtShare * timings.silentMs) break;
+      if (!attachment.inDoubt) {
+        attachment.inDoubt = true;
+        this.#hooks.onDoubt(attachment.pnode);
+      }
+      if (silentMs < timings.silentMs) continue;
       this.#bySeen.delete(attachment.pnode);
-      const reason = `silent for ${((nowMs - attachment.lastSeenMs) / 1000).toFixed(1)} s`;
+      const reason = `silent for ${(silentMs / 1000).toFixed(1)} s`;
       if (attachment.status !== "suspect") this.#declareLost(attachment, reason);
     }
   }

@@ -171,7 +171,7 @@ export class Views {
     const about = { vnode, pnode: attachment.pnode };
     if (attachment.status === "suspect") {
       const sinceMs = nowMs - attachment.suspectSinceMs;
-      const untilSeconds = Math.max(0, timings.graceMs - sinceMs) / 1000;
+      const untilSeconds = Math.max(0, attachment.lostAtMs - nowMs) / 1000;
       return {
         ...about,
         reason: "its stream broke; re-placed unless it is back",

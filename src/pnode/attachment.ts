@@ -11,6 +11,7 @@ import {
   type Heartbeat,
   type HeartbeatSchema,
   PNodeService,
+  type Prepare,
   type RegisterSchema,
   type SessionUpdate,
 } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
@@ -38,6 +39,7 @@ export interface AttachmentOptions {
     "sequence" | "metrics" | "latencyMs"
   >;
   readonly onAssignments: (assignments: Assignments) => void;
+  readonly onPrepare: (prepare: Prepare) => void;
   readonly onSession: (update: SessionUpdate) => void;
   readonly onLeaveGranted: () => void;
 }
@@ -169,6 +171,9 @@ export class Attachment {
         break;
       case "assignments":
         this.#options.onAssignments(event.value);
+        break;
+      case "prepare":
+        this.#options.onPrepare(event.value);
         break;
       case "session":
         this.#options.onSession(event.value);

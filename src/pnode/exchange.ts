@@ -108,12 +108,14 @@ export class Exchange {
     const location = locations[attempt % Math.max(1, locations.length)];
     if (location === undefined) {
       resolver.refresh(asker.session);
+      done("moved");
       return;
     }
     if (location.pnode === pnode) {
       const receiver = directory.find(asker.session, whom);
       const sender = { session: asker.session, vnode: whom, epoch: location.epoch };
-      receiver?.asked(names, { answer: done, deliver: (message) => this.#hand(sender, message) });
+      if (receiver === undefined) done("moved");
+      else receiver.asked(names, { answer: done, deliver: (message) => this.#hand(sender, message) });
       return;
     }
     const question = { session: asker.session, to: asker.vnode, address: address(), from: whom, names };

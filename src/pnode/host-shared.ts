@@ -6,6 +6,7 @@ import type { Rules } from "../vnode/rules.ts";
 import type { Assignment } from "./assignment.ts";
 import type { BlobClient } from "./blob-client.ts";
 import type { Exchange } from "./exchange.ts";
+import type { Life } from "./life.ts";
 import type { Bounds, PerformedWork, ShellRules, Timings } from "./options.ts";
 import type { Orchestrators } from "./orchestrators.ts";
 import type { Reports } from "./reports.ts";
@@ -34,6 +35,8 @@ export interface HostShared {
   readonly onLine: (session: SessionId, line: number, turn: number) => void;
   /** New for each life of any VNode: one that ends may still hold its graphs while the next begins. */
   readonly lifeNumber: () => number;
+  /** A VNode that was loaded ahead of its assignment, if this one was. */
+  readonly takePrepared: (assignment: Assignment) => Promise<Life | undefined> | undefined;
   /** Sends a heartbeat and waits a while until it is acknowledged. */
   readonly flush: () => Promise<void>;
 }

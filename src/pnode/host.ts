@@ -104,9 +104,7 @@ export class VNodeHost implements Receiver {
       const backoff = new Backoff(this.#shared.timings.retryMinMs, this.#shared.timings.retryMaxMs, this.#world.chance);
       while (!signal.aborted) {
         try {
-          const { session, vnode } = this.#assignment;
-          const name = `${session}/${vnode}/${this.#shared.lifeNumber()}`;
-          const life = await openLife(this.#shared, this.#assignment, name, signal);
+          const life = await this.#openLife(signal);
           if (life !== undefined) this.#begin(life);
           break;
         } catch (error) {
@@ -116,6 +114,15 @@ export class VNodeHost implements Receiver {
       }
       if (this.#loading === loading) this.#loading = undefined;
     });
+  }
+
+  async #openLife(signal: AbortSignal): Promise<Life | undefined> {
+    const assignment = this.#assignment;
+    const prepared = await this.#shared.takePrepared(assignment);
+    if (prepared !== undefined && !signal.aborted) return prepared;
+    await prepared?.compute.close();
+    const name = `${assignment.session}/${assignment.vnode}/${this.#shared.lifeNumber()}`;
+    return signal.aborted ? undefined : openLife(this.#shared, assignment, name, signal);
   }
 
   /** Whether trying again is of no use. */

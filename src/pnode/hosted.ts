@@ -5,12 +5,13 @@ import type { SessionId, VNodeId } from "../core/ids.ts";
 import { type Assignment, hostKey } from "./assignment.ts";
 import { VNodeHost } from "./host.ts";
 import type { HostShared } from "./host-shared.ts";
+import { PreparedLives } from "./prepared.ts";
 import type { Directory } from "./receiver.ts";
 import type { Resolver } from "./resolver.ts";
 import type { SessionContext } from "./session-context.ts";
 
 export interface HostedOptions {
-  readonly shared: Omit<HostShared, "session" | "onFenced" | "onLine" | "lifeNumber">;
+  readonly shared: Omit<HostShared, "session" | "onFenced" | "onLine" | "lifeNumber" | "takePrepared">;
   readonly resolver: Resolver;
   readonly openSession: (session: SessionId) => Promise<SessionContext>;
 }
@@ -23,6 +24,7 @@ export class HostedVNodes implements Directory {
   /** Under epochs up to these, somebody else owns the VNode. */
   readonly #fenced = new Map<string, number>();
   readonly #sessions = new Map<SessionId, Promise<SessionContext>>();
+  readonly #prepared: PreparedLives;
   #lives = 0;
 
   constructor({ shared, resolver, openSession }: HostedOptions) {
@@ -34,7 +36,9 @@ export class HostedVNodes implements Directory {
       onFenced: (assignment) => this.#onFenced(assignment),
       onLine: (session, line, turn) => this.lineAdvanced(session, line, turn),
       lifeNumber: () => ++this.#lives,
+      takePrepared: (assignment) => this.#prepared.take(assignment),
     };
+    this.#prepared = new PreparedLives(this.#shared, (session) => this.#forgetUnused(session));
   }
 
   find(session: SessionId, vnode: VNodeId): VNodeHost | undefined {
@@ -57,6 +61,12 @@ export class HostedVNodes implements Directory {
     for (const key of this.#fenced.keys()) if (!wanted.has(key)) this.#fenced.delete(key);
   }
 
+  /** Loads what is likely to come; it is hosted only when the list says so. */
+  prepare(assignments: readonly Assignment[]): void {
+    for (const assignment of assignments)
+      if (!this.find(assignment.session, assignment.vnode)) this.#prepared.prepare(assignment);
+  }
+
   lineAdvanced(session: SessionId, line: number, turn: number): void {
     for (const host of this.#of(session)) host.lineAdvanced(line, turn);
   }
@@ -70,6 +80,7 @@ export class HostedVNodes implements Directory {
   }
 
   async stop(): Promise<void> {
+    this.#prepared.stop();
     await Promise.all(this.all().map((host) => host.stop()));
     this.#hosts.clear();
   }
@@ -94,7 +105,11 @@ export class HostedVNodes implements Directory {
     this.#shared.world.log("info", `VNode ${vnode} of session ${session} is no longer hosted here`, about);
     this.#hosts.delete(key);
     this.#shared.tasks.run(`stop VNode ${vnode}`, () => host.stop());
-    if (this.#of(session).length > 0) return;
+    this.#forgetUnused(session);
+  }
+
+  #forgetUnused(session: SessionId): void {
+    if (this.#of(session).length > 0 || this.#prepared.has(session)) return;
     this.#sessions.delete(session);
     this.#resolver.forget(session);
   }

@@ -49,8 +49,10 @@ export async function openLife(
   if (line > 0 && state === "") fail("unavailable", `no state of VNode ${vnode} at step ${line} is known yet`);
   const context = await shared.session(session);
   const role = roleOf(context.plan, vnode);
+  const opening = context.workers();
+  opening.catch(() => {});
   const file = state === "" ? undefined : await fetchState(shared, assignment, signal);
-  const parallel = Math.max(1, await context.workers());
+  const parallel = Math.max(1, await opening);
   const compute = await context.computeFor(vnode, name);
   try {
     if (file === undefined) await compute.initialise();

@@ -166,17 +166,25 @@ export class TestOrchestrator {
     }
   }
 
+  /** Lets a PNode load ahead what it may be given. */
+  prepare(vnodes: readonly string[], pnode: string): void {
+    const assignments = vnodes.map((vnode) => this.#start(vnode));
+    this.#attached.get(pnode)?.({ event: { case: "prepare", value: { assignments } } });
+  }
+
   #assignments(pnode: string) {
     return this.placed
       .filter((placed) => placed.pnode === pnode)
       .map(({ vnode, epoch, since = epoch }) => ({
-        session: this.session,
-        vnode,
+        ...this.#start(vnode),
         epoch: BigInt(epoch),
         since: BigInt(since),
-        line: BigInt(this.line),
-        state: this.durable.get(vnode)?.get(this.line) ?? "",
       }));
+  }
+
+  #start(vnode: string) {
+    const state = this.durable.get(vnode)?.get(this.line) ?? "";
+    return { session: this.session, vnode, line: BigInt(this.line), state };
   }
 
   #locations() {

@@ -190,6 +190,39 @@ describe("PNodes", () => {
     }
   });
 
+  it("start with what they loaded while its owner was in doubt, and give up what does not come", async () => {
+    const { until, stop, orchestrator, contents, start, vnodes, steps, world } = await scene();
+    const [first, second] = [await start("p1"), await start("p2")];
+    for (const vnode of vnodes) orchestrator.place(vnode, "p1");
+    await until(() => orchestrator.line >= 3);
+    await stop(first);
+    const states = vnodes.map((vnode) => orchestrator.durable.get(vnode)!.get(orchestrator.line) as never);
+    const whole = new Map(states.map((state) => [state, contents.get(state)!]));
+    const reports = () => orchestrator.heartbeats.at(-1)!.vnodes;
+    const pass = async (ms: number) => {
+      const endMs = world.clock.monotonicMs() + ms;
+      world.timers.after(ms, () => {});
+      await until(() => world.clock.monotonicMs() >= endMs);
+    };
+
+    orchestrator.prepare(vnodes, "p2");
+    await pass(10_000);
+    for (const state of states) contents.delete(state);
+    for (const vnode of vnodes) orchestrator.place(vnode, "p2");
+    await until(() => reports().length === vnodes.length && reports().every(({ phase }) => phase === "failed"));
+    for (const [state, content] of whole) contents.set(state, content);
+    for (const vnode of vnodes) orchestrator.place(vnode, "nobody");
+    await until(() => reports().length === 0);
+
+    orchestrator.prepare(vnodes, "p2");
+    await pass(1_000);
+    for (const state of states) contents.delete(state);
+    for (const vnode of vnodes) orchestrator.place(vnode, "p2");
+    await until(() => orchestrator.line === steps);
+    assert.deepEqual([...orchestrator.hashes].sort(), await undisturbed());
+    await stop(second);
+  });
+
   it("go on through the loss of every orchestrator and attach to the next one", async () => {
     const expected = await undisturbed();
     const { until, stop, orchestrator, network, start, vnodes, steps } = await scene();

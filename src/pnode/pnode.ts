@@ -137,6 +137,7 @@ class HostingNode implements PNode {
       register: () => this.#register(),
       heartbeat: () => this.#heartbeat(),
       onAssignments: (assignments) => this.#reconcile(assignments),
+      onPrepare: ({ assignments }) => this.#hosts.prepare(assignments.map(fromProtoAssignment)),
       onSession: (update) => this.#sessionUpdate(update),
       onLeaveGranted: () => this.#leaveGranted(),
     });

@@ -2,12 +2,13 @@
 // back to the deterministic process. When it ends, nothing that is still under way can change anything.
 
 import { messageOf } from "../core/errors.ts";
+import type { VNodeId } from "../core/ids.ts";
 import type { World } from "../core/world.ts";
 import type { Effect, ProcessEvent } from "../vnode/effects.ts";
 import type { Admission } from "../vnode/inbox.ts";
 import type { MessageName } from "../vnode/names.ts";
 import { performNumeric } from "../vnode/perform.ts";
-import type { Exchange, Sender } from "./exchange.ts";
+import type { Sender } from "./exchange.ts";
 import type { HostShared } from "./host-shared.ts";
 import { Impatience } from "./impatience.ts";
 import { isPermanent, type Life, persistLife } from "./life.ts";
@@ -19,6 +20,9 @@ import type { Retention, StoredTensor } from "./retention.ts";
 
 type Event = ProcessEvent<StoredTensor, Asker>;
 type Numeric = Parameters<typeof performNumeric<StoredTensor>>[3];
+
+/** Of a question that reached nobody; later ones wait for impatience. */
+const repeatsMax = 3;
 
 /** What the host does about it; the life has not ended yet when it hears. */
 export interface Owner {
@@ -248,11 +252,18 @@ export class RunningVNode {
     for (const { whom, names } of process.missing()) this.#ask(whom, names, attempt);
   }
 
-  #ask(whom: Parameters<Exchange["ask"]>[1], names: readonly MessageName[], attempt: number): void {
+  /** Who moves together with a neighbour hears of its new place a moment later: a lost question is repeated soon. */
+  #ask(whom: VNodeId, names: readonly MessageName[], attempt: number, repeats = 0): void {
     this.#shared.exchange.ask(this.#owner.sender(), whom, names, attempt, (outcome) => {
-      if (outcome !== "gone") return;
-      const step = names.reduce((lowest, name) => Math.min(lowest, name.step), Number.POSITIVE_INFINITY);
-      this.post({ kind: "gone", step });
+      if (outcome === "gone") {
+        const step = names.reduce((lowest, name) => Math.min(lowest, name.step), Number.POSITIVE_INFINITY);
+        this.post({ kind: "gone", step });
+      }
+      if (outcome === "coming" || outcome === "gone" || repeats >= repeatsMax) return;
+      this.#world.timers.after(this.#shared.timings.retryMinMs * 2 ** repeats, () => {
+        const missing = this.#ended ? [] : names.filter((name) => this.admit(name, "") === "wanted");
+        if (missing.length > 0) this.#ask(whom, missing, attempt, repeats + 1);
+      });
     });
   }
 

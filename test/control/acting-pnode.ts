@@ -46,6 +46,8 @@ export class ActingPNode {
   readonly incarnation: string;
   readonly hosted = new Map<string, Hosted>();
   readonly sessions = new Map<string, SessionUpdate>();
+  /** What it was told to load ahead. */
+  readonly prepared: Assignment[] = [];
   readonly errors: DcnrError[] = [];
   refusedDurables = 0;
   attachedTo = "";
@@ -82,6 +84,11 @@ export class ActingPNode {
     this.host.crash(silent);
   }
 
+  /** Breaks the stream; it attaches again. */
+  breakStream(): void {
+    this.#channel?.close();
+  }
+
   /** Breaks the stream and stays away. */
   detach(): void {
     this.#ended = true;
@@ -114,14 +121,14 @@ export class ActingPNode {
     const channel = this.#network.open(address, PNodeService.method.attach);
     this.#channel = channel;
     await channel.send({ event: { case: "register", value: this.#register() } });
-    const beating = this.#beat(channel);
+    void this.#beat(channel);
     for await (const { event } of channel.incoming) {
       if (event.case === "registered") this.attachedTo = event.value.orchestrator;
       if (event.case === "assignments") this.#assign(event.value.assignments);
+      if (event.case === "prepare") this.prepared.push(...event.value.assignments);
       if (event.case === "session") this.sessions.set(event.value.session, event.value);
       if (event.case === "leaveGranted") this.leaveGranted = true;
     }
-    await beating;
   }
 
   #register(): RegisterInit {

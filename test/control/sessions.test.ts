@@ -89,6 +89,40 @@ describe("a session on the control plane", () => {
     await stage.stop();
   });
 
+  it("lets others load what a PNode in doubt hosts, and leaves it there if the PNode comes back", async () => {
+    const stage = new Stage();
+    await stage.orchestrator("o1");
+    const { session, nodes } = await running(stage, 3, { steps: 1_000n });
+    await stage.untilRecord<SessionRecord>("there is a line", `session/${session}`, ({ line }) => line >= 2);
+    const victim = nodes.find((one) => one.hosted.size > 0) as ActingPNode;
+    const others = nodes.filter((one) => one !== victim);
+    const hosted = Array.from(victim.hosted.values(), (one) => one.assignment.vnode).sort();
+    const before = await stage.vnodes(session);
+    victim.breakStream();
+    await stage.until("others prepare", () => others.some((one) => one.prepared.length > 0));
+    const prepared = others.flatMap((one) => one.prepared);
+    assert.deepEqual(prepared.map((one) => one.vnode).sort(), hosted);
+    for (const { vnode, line, state } of prepared)
+      assert.equal(
+        state,
+        before.find((one) => one.vnode === vnode)?.durable[String(line)]?.hash,
+        "the state of the line",
+      );
+    await stage.until("it is back", () => victim.attachedTo !== "");
+    await stage.pass(3_000);
+    const after = await stage.vnodes(session);
+    assert.deepEqual(
+      after.map((one) => one.epoch),
+      before.map((one) => one.epoch),
+      "nothing has moved",
+    );
+    victim.kill();
+    const hosts = (vnode: string) =>
+      others.find((one) => one.prepared.some((each) => each.vnode === vnode))?.hosted.has(`${session}/${vnode}`);
+    await stage.until("those who prepared host them", () => hosted.every((vnode) => hosts(vnode)), 2_000);
+    await stage.stop();
+  });
+
   it("replaces a PNode that is silent for 3 s, and refuses what it records afterwards", async () => {
     const stage = new Stage();
     await stage.orchestrator("o1");
