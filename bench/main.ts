@@ -33,11 +33,10 @@ function commit(): string {
 /** Replaces the section of that title, or adds it at the end. */
 function keep(title: string, body: string): void {
   const before = existsSync(resultsFile) ? readFileSync(resultsFile, "utf8") : "# Results of `npm run bench`\n";
-  const sections = before.split(/^(?=## )/m).filter((section) => !section.startsWith(`## ${title}\n`));
-  writeFileSync(
-    resultsFile,
-    `${sections.map((section) => section.trimEnd()).join("\n\n")}\n\n## ${title}\n\n${body}\n`,
-  );
+  const sections = before.split(/^(?=## )/m).map((section) => section.trimEnd());
+  const old = sections.findIndex((section) => section.startsWith(`## ${title}\n`));
+  sections.splice(old < 0 ? sections.length : old, 1, `## ${title}\n\n${body}`);
+  writeFileSync(resultsFile, `${sections.join("\n\n")}\n`);
 }
 
 const [name = "", ...args] = process.argv.slice(2);
