@@ -76,6 +76,14 @@ test("an imported model converses as it was taught", () =>
     writeModel(folder);
     await run("model", "import", folder);
     await run("serve", "taught");
+    const statuses = new Set<string>();
+    for (const until = Date.now() + 30_000; !statuses.has("ready") && Date.now() < until; ) {
+      statuses.add((await client.models.list())[0]?.status ?? "");
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    assert.ok(statuses.has("ready"), `it becomes ready, not only ${[...statuses].join(", ")}`);
+    const listed = (await openai.models.list()).data[0] as { status?: string } | undefined;
+    assert.equal(listed?.status, "ready");
 
     const tokenizer = loadTokenizer(readFileSync(vocabularyFile, "utf8"));
     const chat = openChat({ template, bosToken: "<|endoftext|>", eosToken: "", endTokens: [] }, tokenizer);

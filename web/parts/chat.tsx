@@ -34,7 +34,9 @@ export function Chat() {
           key={model.name}
           model={model.name}
           converses={model.hasChatTemplate}
-          note={model.status === "ready" ? "" : model.reason}
+          note={
+            model.status === "ready" ? "" : `${model.status}: ${model.reason || "an answer waits until it is ready"}`
+          }
         />
       ) : (
         <Empty
@@ -94,10 +96,16 @@ function Conversation({ model, converses, note }: ConversationProps) {
           </p>
         ))}
       </div>
-      {(refusal || note) && (
+      {refusal ? (
         <p className="error" role="alert">
-          {refusal || note}
+          {refusal}
         </p>
+      ) : (
+        note && (
+          <p className="quiet-text" role="status">
+            {note}
+          </p>
+        )
       )}
       <form className="chat-form" onSubmit={submit}>
         <textarea

@@ -22,6 +22,8 @@ export const command: Command = {
       const model = await client.models.serve(context.arguments[0] ?? "", options);
       if (flags.is("json")) return void out.json(model);
       showModels(out, [model]);
+      if (model.status !== "ready")
+        out.note("a first question waits until every VNode has its weights: dcnr model list");
       out.line(`Talk to it: dcnr chat ${model.name}   or   POST http://${client.address}/v1/chat/completions`);
       return undefined;
     }),

@@ -7,13 +7,13 @@ import { parseManifest } from "../../data/manifest.ts";
 import type { ChatTurn } from "../../models/chat-template.ts";
 import { type ChatMessage, type GenerateRequest, InferenceService } from "../../protocol/gen/dcnr/v1/inference_pb.ts";
 import { type ServedService, service } from "../../protocol/network.ts";
-import { isLive } from "../assignments.ts";
 import type { Parts } from "../parts.ts";
-import { key, type SessionRecord, type StoredState } from "../records.ts";
+import type { StoredState } from "../records.ts";
 import type { Gateway } from "../serving/gateway.ts";
 import type { ApiKeys, KeyRecord, Scope } from "../serving/keys.ts";
 import { findModel, findState, listModels, type ModelRecord, registerModel } from "../serving/models.ts";
 import { serveModel, stopModel } from "../serving/serve.ts";
+import { statusOf } from "../serving/status.ts";
 import { maxTokensDefault, type TextRequest, turnsMax } from "../serving/text.ts";
 import { samplesAsTensor } from "./samples.ts";
 
@@ -127,12 +127,9 @@ function keyView({ id, name, scopes, requestsPerMinute, createdWallMs }: KeyReco
 }
 
 function view(parts: Parts, model: ModelRecord) {
-  const sessions = model.sessions.flatMap((id) => parts.context.mirror.get<SessionRecord>(key.session(id)) ?? []);
-  const { status, reason } = statusOf(parts, sessions);
   return {
     name: model.name,
-    status,
-    reason,
+    ...statusOf(parts, model),
     source: model.source,
     network: model.network,
     parameters: BigInt(model.parameters),
@@ -144,16 +141,4 @@ function view(parts: Parts, model: ModelRecord) {
     sessions: [...model.sessions],
     createdWallMs: BigInt(model.createdWallMs),
   };
-}
-
-/** As good as its best replica. */
-function statusOf(parts: Parts, sessions: readonly SessionRecord[]): { status: string; reason: string } {
-  if (sessions.length === 0) return { status: "stopped", reason: "" };
-  const live = sessions.filter(isLive);
-  if (live.some((session) => parts.assignments.locations(session).length >= session.vnodes.length))
-    return { status: "ready", reason: "" };
-  const waiting = live.find((session) => session.status === "waiting");
-  if (waiting) return { status: "waiting", reason: waiting.reason };
-  const failed = sessions.find((session) => session.status === "failed");
-  return live.length === 0 && failed ? { status: "failed", reason: failed.reason } : { status: "placing", reason: "" };
 }

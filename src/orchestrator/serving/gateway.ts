@@ -11,6 +11,7 @@ import { answerText, bareTokens, type TokenBatch } from "./answer.ts";
 import { findModel, listModels, type ModelRecord } from "./models.ts";
 import { Prompts } from "./prompts.ts";
 import { Replicas } from "./replicas.ts";
+import { statusOf } from "./status.ts";
 import {
   maxTokensMax,
   type ServedModel,
@@ -43,7 +44,12 @@ export class Gateway implements TextGenerator {
 
   async models(): Promise<ServedModel[]> {
     const served = (await listModels(this.#parts)).filter((model) => model.sessions.length > 0 && model.context > 0);
-    return served.map(({ name, createdWallMs, context }) => ({ name, createdWallMs, context }));
+    return served.map((model) => ({
+      name: model.name,
+      createdWallMs: model.createdWallMs,
+      context: model.context,
+      ...statusOf(this.#parts, model),
+    }));
   }
 
   async *generate(request: TextRequest, signal: AbortSignal): AsyncGenerator<TextPiece> {

@@ -29,7 +29,7 @@ class Echo implements TextGenerator {
   aborted = false;
 
   async models() {
-    return [{ name: "echo", createdWallMs: 1_700_000_000_000, context: 64 }];
+    return [{ name: "echo", createdWallMs: 1_700_000_000_000, context: 64, status: "ready", reason: "" }];
   }
 
   async *generate(request: TextRequest, signal: AbortSignal) {

@@ -51,6 +51,9 @@ async function listModels({ generator }: OpenAiDependencies): Promise<Response> 
     object: "model",
     created: Math.floor(model.createdWallMs / 1000),
     owned_by: "dcnr",
+    context_length: model.context,
+    status: model.status,
+    reason: model.reason,
   }));
   return Response.json({ object: "list", data });
 }

@@ -36,6 +36,9 @@ export interface ServedModel {
   readonly name: string;
   readonly createdWallMs: number;
   readonly context: number;
+  /** "ready" if it answers at once; else a request waits, or is refused with the reason. */
+  readonly status: string;
+  readonly reason: string;
 }
 
 export interface TextGenerator {

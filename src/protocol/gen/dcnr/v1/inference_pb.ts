@@ -26,7 +26,7 @@ export type Model = Message<"dcnr.v1.Model"> & {
   name: string;
 
   /**
-   * "placing", "ready", "waiting", "failed", "stopped"
+   * "placing", "loading" (PNodes fetch the weights), "ready", "waiting", "failed", "stopped"
    *
    * @generated from field: string status = 2;
    */

@@ -1,0 +1,53 @@
+// What is said of a model while it comes up: ready means that it answers, not that somebody was told to.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Parts } from "../parts.ts";
+import type { ModelRecord } from "./models.ts";
+import { statusOf } from "./status.ts";
+
+interface Replica {
+  readonly status?: string;
+  readonly reason?: string;
+  /** Of its two VNodes; undefined: not placed. */
+  readonly phases: readonly (string | undefined)[];
+  readonly detail?: string;
+}
+
+function statusWith(...replicas: Replica[]) {
+  const sessions = replicas.map((_, index) => `serve-${index}`);
+  const replicaOf = (id: string) => replicas[sessions.indexOf(id)] as Replica;
+  const record = (id: string) => ({ reason: "", status: "running", ...replicaOf(id), id, vnodes: ["a", "b"] });
+  const parts = {
+    context: { mirror: { get: (key: string) => record(key.slice("session/".length)) } },
+    assignments: { locations: ({ id }: { id: string }) => replicaOf(id).phases.filter((phase) => phase !== undefined) },
+    views: {
+      vnode: ({ id }: { id: string }, vnode: string) => {
+        const { phases, detail = "" } = replicaOf(id);
+        const phase = phases[vnode === "a" ? 0 : 1];
+        return [{ id: vnode, phase, detail: phase === "failed" ? detail : "" }];
+      },
+    },
+  } as unknown as Parts;
+  return statusOf(parts, { sessions } as unknown as ModelRecord);
+}
+
+test("a model is ready when every VNode of a replica has its weights", () => {
+  const placing: Replica = { phases: ["serving", undefined] };
+  const loading: Replica = { phases: ["serving", "loading"] };
+  const ready: Replica = { phases: ["serving", "serving"] };
+  assert.deepEqual(statusWith(), { status: "stopped", reason: "" });
+  assert.deepEqual(statusWith(placing), { status: "placing", reason: "" });
+  assert.deepEqual(statusWith(placing, loading), { status: "loading", reason: "1 of 2 VNodes load their weights" });
+  assert.equal(statusWith({ phases: ["", "loading"] }).status, "loading", "nothing was heard of a VNode yet");
+  assert.deepEqual(statusWith(placing, loading, ready), { status: "ready", reason: "" });
+});
+
+test("a model that cannot answer says why", () => {
+  const broken: Replica = { phases: ["failed", "serving"], detail: "the blob is gone" };
+  assert.deepEqual(statusWith(broken), { status: "loading", reason: "VNode a: the blob is gone" });
+  const waiting: Replica = { status: "waiting", reason: "needs 3 GB", phases: [undefined, undefined] };
+  assert.deepEqual(statusWith(waiting), { status: "waiting", reason: "needs 3 GB" });
+  const failed: Replica = { status: "failed", reason: "no state", phases: [undefined, undefined] };
+  assert.deepEqual(statusWith(failed), { status: "failed", reason: "no state" });
+});
