@@ -33,6 +33,9 @@ export interface GenerationGraph {
   readonly logits: boolean;
 }
 
+/** Requests that a served network answers at the same time; more would make each of them wait too long. */
+export const requestsAtOnceMax = 16;
+
 /** Far below any score, yet finite. */
 export const maskedScore = -1e9;
 
@@ -130,6 +133,18 @@ function isJudgedOnly(plan: Plan, vnode: VNodePlan, port: PortPlan): boolean {
 
 function isAttention(node: BodyNode): boolean {
   return node.nodeType.type === "attention" || node.nodeType.type === "attention_head";
+}
+
+/** What a VNode keeps of one position of one request while it generates: keys and values of its attention nodes. */
+export function cacheBytesPerPosition(vnode: VNodePlan): number {
+  let values = 0;
+  for (const node of vnode.body.filter(isAttention)) {
+    const heads = node.config.optionalNumber("num_heads") ?? 1;
+    const kvHeads = node.config.optionalNumber("num_kv_heads") ?? heads;
+    const width = node.description.parameters.find(({ name }) => name === "qkv.weight")?.shape[1] ?? 0;
+    values += (width * 2 * kvHeads) / (heads + 2 * kvHeads);
+  }
+  return values * 4;
 }
 
 function usesPositions(node: BodyNode): boolean {

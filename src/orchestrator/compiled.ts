@@ -4,6 +4,7 @@ import { fail, hasCode } from "../core/errors.ts";
 import type { Sha256, VNodeId } from "../core/ids.ts";
 import { elementCount } from "../core/tensor.ts";
 import { compileText } from "../network/compile.ts";
+import { cacheBytesPerPosition, requestsAtOnceMax } from "../network/generation.ts";
 import type { Plan, PlanEdge, VNodePlan } from "../network/plan.ts";
 import type { SessionIdentity } from "../network/session.ts";
 import type { BlobStore } from "../store/blob-store.ts";
@@ -84,6 +85,17 @@ export function memoryBytesOf(vnode: VNodePlan, batch: number, microbatches: num
   return parametersOf(vnode) * 16 + vnode.savedBytesPerSample * samplesInFlight + workspaceBytes;
 }
 
+/**
+ * Weights once in use and once as the file they come from, those of ties included; keys and values of as many requests
+ * as are answered at once, each as long as the context.
+ */
+export function servingBytesOf(plan: Plan, vnode: VNodePlan): number {
+  const tied = plan.edges.filter(({ kind, to }) => kind === "tie" && to === vnode.id);
+  const weights = parametersOf(vnode) + tied.reduce((sum, { shape }) => sum + elementCount(shape), 0);
+  const positions = requestsAtOnceMax * (plan.inputs?.shape[0] ?? 0);
+  return weights * 8 + cacheBytesPerPosition(vnode) * positions + workspaceBytes;
+}
+
 /** Graphs, sessions of the runtime and message buffers of one VNode. */
 const workspaceBytes = 4 << 20;
 /** Backward costs about twice the forward pass. */
@@ -99,14 +111,14 @@ function edgeBytes(edge: PlanEdge, batch: number): number {
   return elements * width * (edge.gradient ? 2 : 1);
 }
 
-export function placementPlan(session: string, plan: Plan, identity: SessionIdentity): PlacementPlan {
+export function placementPlan(session: string, plan: Plan, identity: SessionIdentity, serving = false): PlacementPlan {
   const byId = new Map(plan.vnodes.map((vnode) => [vnode.id, vnode]));
   const vnodes = plan.order.map((id): PlacementVNode => {
     const vnode = byId.get(id) as VNodePlan;
     return {
       id,
       flops: flopsOf(vnode, identity.batch),
-      memoryBytes: memoryBytesOf(vnode, identity.batch, identity.microbatches),
+      memoryBytes: serving ? servingBytesOf(plan, vnode) : memoryBytesOf(vnode, identity.batch, identity.microbatches),
       gpus: 0,
     };
   });

@@ -298,7 +298,8 @@ export class Controller {
   }
 
   async #planOf(session: SessionRecord): Promise<PlacementPlan> {
-    return placementPlan(session.id, await this.#parts.compiled.plan(session.identity.definition), session.identity);
+    const plan = await this.#parts.compiled.plan(session.identity.definition);
+    return placementPlan(session.id, plan, session.identity, session.serving !== undefined);
   }
 }
 

@@ -1,5 +1,6 @@
 // One pass through a served network, as PNodes hand it on: which requests its rows belong to, and its tensor.
 
+import { requestsAtOnceMax } from "../../network/generation.ts";
 import type { WireTensor } from "../../vnode/wire.ts";
 
 export interface PassRow {
@@ -35,8 +36,8 @@ export function isLater(a: Turn, b: Turn): boolean {
   return a.epoch > b.epoch || (a.epoch === b.epoch && a.attempt > b.attempt);
 }
 
-/** Rows of one pass; more would make each of them wait too long. */
-export const rowsMax = 16;
+/** Rows of one pass. */
+export const rowsMax = requestsAtOnceMax;
 
 /** Where a pass's tensor goes. */
 export interface PassTarget {
