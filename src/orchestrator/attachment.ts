@@ -55,7 +55,8 @@ export class Attachment {
   lostAtMs = 0;
   lastSeenMs: number;
   onlineSinceMs: number;
-  accepting = true;
+  /** Whether its record says that its owner's hours are over; undefined until known. */
+  closed: boolean | undefined;
   load = 0;
   memoryUsedBytes = 0;
   temperatureCelsius = 0;
@@ -93,7 +94,6 @@ export class Attachment {
   heard(heartbeat: Heartbeat, nowMs: number): void {
     this.lastSeenMs = nowMs;
     this.inDoubt = false;
-    this.accepting = heartbeat.accepting;
     this.load = heartbeat.load;
     this.memoryUsedBytes = Number(heartbeat.memoryUsedBytes);
     this.temperatureCelsius = heartbeat.temperatureCelsius;

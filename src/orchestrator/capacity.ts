@@ -54,14 +54,6 @@ export class Capacity {
     return this.#uses.get(pnode)?.memoryBytes ?? 0;
   }
 
-  /** To be called when a heartbeat was heard; true if the PNode has begun or ceased to accept work. */
-  heardAccepting(pnode: PNodeId, accepting: boolean): boolean {
-    const known = this.fleet.get(pnode)?.accepting;
-    if (known === undefined || known === accepting) return false;
-    this.#refresh(pnode);
-    return this.fleet.get(pnode)?.accepting !== known;
-  }
-
   observeGflops(pnode: PNodeId, gflops: number): void {
     this.observedGflops.set(pnode, gflops);
     this.#refresh(pnode);
@@ -138,17 +130,11 @@ export class Capacity {
       pricePerHour: record.pricePerHour,
       reliability: record.history.reliability,
       flapping: this.#registry().flapping.isFlapping(record.id),
-      accepting: this.#isAccepting(record),
+      accepting: !record.closed,
       latencyMs: facts.latencyMs,
       bytesPerSecond: facts.bandwidthBytesPerSecond,
       hosts: new Map(use?.sessions ?? []),
     };
-  }
-
-  /** What its present attachment said here; one that has gone elsewhere since must not be judged by what it said before. */
-  #isAccepting({ id, attachment }: PNodeRecord): boolean {
-    const attached = this.#registry().attachments.get(id);
-    return attached?.nonce === attachment ? attached.accepting : true;
   }
 
   #gpusReserved(use: Use | undefined): number {

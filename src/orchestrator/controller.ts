@@ -19,7 +19,7 @@ import { recoveryLine, stepRoots, type VNodeRecords } from "./line.ts";
 import type { Metrics } from "./metrics.ts";
 import type { Placement, PlacementPlan } from "./placement/types.ts";
 import { rebalance } from "./rebalancing.ts";
-import { key, type SessionRecord, type StepRecord, type VNodeRecord } from "./records.ts";
+import { key, type PNodeRecord, type SessionRecord, type StepRecord, type VNodeRecord } from "./records.ts";
 import { needsPlacement, policyFor, release, replace } from "./recovery.ts";
 import { forEachAtOnce, Latest } from "./tasks.ts";
 
@@ -50,9 +50,10 @@ export class Controller {
     this.#context = context;
     this.#parts = parts;
     this.#work = new Latest(context.tasks, "the care", (id) => this.#reconcile(id as SessionId));
-    context.mirror.onChange((storeKey) => {
+    context.mirror.onChange((storeKey, now, before) => {
       if (storeKey.startsWith("session/")) this.touch(storeKey.slice("session/".length));
       else if (storeKey.startsWith("vnode/")) this.touch(storeKey.split("/")[1] as string);
+      else if (storeKey.startsWith("pnode/")) this.#onPNode(now?.value as PNodeRecord, before?.value as PNodeRecord);
     });
   }
 
@@ -73,7 +74,14 @@ export class Controller {
     );
   }
 
-  /** A PNode came, left or was lost. */
+  /** Wherever it is attached: who holds a session's lease takes care of it. */
+  #onPNode(now: PNodeRecord | undefined, before: PNodeRecord | undefined): void {
+    const same =
+      now?.status === before?.status && now?.closed === before?.closed && now?.incarnation === before?.incarnation;
+    if (now && !same) this.fleetChanged(now.id, false);
+  }
+
+  /** A PNode came, left or was lost, or its owner's hours began or ended. */
   fleetChanged(pnode: PNodeId, urgent: boolean): void {
     const hit = new Set(
       Array.from(this.#parts.capacity.vnodesOn(pnode), (storeKey) => storeKey.split("/")[1] as string),

@@ -193,11 +193,7 @@ function assemble(context: Context, network: Network): { parts: Parts; orphans: 
   const registry: Registry = new Registry(context, presence, assignments, {
     onFleetChange: (pnode, urgent) => controller.fleetChanged(pnode, urgent),
     onDoubt: (pnode) => preparing.doubt(pnode),
-    onHeartbeat: (attachment, heartbeat) => {
-      if (capacity.heardAccepting(attachment.pnode, heartbeat.accepting))
-        controller.fleetChanged(attachment.pnode, false);
-      heartbeats.hear(attachment, heartbeat);
-    },
+    onHeartbeat: (attachment, heartbeat) => heartbeats.hear(attachment, heartbeat),
     onEvidence: (attachment, evidence) => heartbeats.evidence(attachment, evidence),
     handOver: (pnode) => controller.handOver(pnode),
   });

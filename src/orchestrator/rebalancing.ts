@@ -36,7 +36,7 @@ async function move(
   decision: { readonly vnode: VNodeId; readonly pnode: PNodeId; readonly reason: string },
 ): Promise<void> {
   const pnode = mirror.get<PNodeRecord>(key.pnode(decision.pnode));
-  if (pnode?.status !== "online") return;
+  if (pnode?.status !== "online" || pnode.closed) return;
   const { incarnation } = pnode;
   await mirror.update<VNodeRecord>(key.vnode(session.id, decision.vnode), (current) => {
     if (current?.members.length !== 1 || current.members[0]?.pnode === decision.pnode) return undefined;

@@ -166,6 +166,8 @@ export interface PNodeRecord {
   readonly provider: string;
   readonly pricePerHour: number;
   readonly trust: string;
+  /** Its owner's hours or limits say no for now: nothing comes to it, and what it hosts goes elsewhere. */
+  readonly closed?: boolean;
   readonly history: PNodeHistory;
   readonly warnings: readonly string[];
   readonly detail: string;

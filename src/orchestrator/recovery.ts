@@ -13,11 +13,11 @@ import { forEachAtOnce } from "./tasks.ts";
 
 const writesAtOnce = 64;
 
-/** The members that still are who they were when they were chosen. */
+/** The members that still are who they were when they were chosen, and whose owners still lend them. */
 export function survivors(context: Context, record: VNodeRecord): readonly Member[] {
   return record.members.filter((member) => {
     const pnode = context.mirror.get<PNodeRecord>(key.pnode(member.pnode));
-    return pnode?.status === "online" && pnode.incarnation === member.incarnation;
+    return pnode?.status === "online" && !pnode.closed && pnode.incarnation === member.incarnation;
   });
 }
 
@@ -121,7 +121,8 @@ async function writeMembers(context: Context, seen: VNodeRecord, decisions: read
     const alive = survivors(context, current);
     const added = decisions.flatMap((decision): Member[] => {
       const pnode = mirror.get<PNodeRecord>(key.pnode(decision.pnode));
-      if (pnode?.status !== "online" || alive.some((member) => member.pnode === decision.pnode)) return [];
+      if (pnode?.status !== "online" || pnode.closed || alive.some((member) => member.pnode === decision.pnode))
+        return [];
       return [{ pnode: decision.pnode, incarnation: pnode.incarnation, since: epoch, reason: decision.reason }];
     });
     if (added.length === 0 && alive.length === current.members.length) return undefined;

@@ -70,6 +70,7 @@ export function registered(
     provider: text(register.provider),
     pricePerHour: Number.isFinite(register.pricePerHour) ? Math.max(0, register.pricePerHour) : 0,
     trust: current?.trust ?? "untrusted",
+    ...(register.closed ? { closed: true } : {}),
     history: crashed ? afterFailure(history) : history,
     warnings,
     detail: "",

@@ -187,6 +187,7 @@ export class Registry {
       case "heartbeat":
         attachment.heard(message.event.value, this.#context.world.clock.monotonicMs());
         this.#seen(attachment);
+        this.#noteClosed(attachment, !message.event.value.accepting);
         this.#hooks.onHeartbeat(attachment, message.event.value);
         return;
       case "leave":
@@ -228,6 +229,29 @@ export class Registry {
         return { ...current, facts, warnings };
       }),
     );
+  }
+
+  /** Written when it changes, so that the owner's hours hold whichever orchestrator places. */
+  #noteClosed(attachment: Attachment, closed: boolean): void {
+    if (attachment.closed === closed || attachment.status !== "online") return;
+    attachment.closed = closed;
+    const { pnode, nonce } = attachment;
+    const { tasks, mirror, events } = this.#context;
+    tasks.run(`noting the hours of ${pnode}`, async () => {
+      try {
+        const { written } = await mirror.update<PNodeRecord>(key.pnode(pnode), (current) =>
+          current?.attachment === nonce && (current.closed ?? false) !== closed ? { ...current, closed } : undefined,
+        );
+        if (!written) return;
+      } catch (thrown) {
+        // The next heartbeat tries again.
+        attachment.closed = undefined;
+        throw thrown;
+      }
+      const says = closed ? "takes no work for now: its owner's hours or limits say so" : "takes work again";
+      events.emit("info", closed ? "pnode.closed" : "pnode.open", `PNode ${this.#name(pnode)} ${says}`, { pnode });
+      this.#hooks.onFleetChange(pnode, true);
+    });
   }
 
   #leave(attachment: Attachment, reason: string): void {

@@ -209,7 +209,7 @@ export class Views {
     const warnings = [...record.warnings];
     if (this.#parts.registry.flapping.isFlapping(record.id))
       warnings.push("comes and goes: placed on only if nobody else can");
-    if (attachment && !attachment.accepting) warnings.push("takes no work now: its owner's hours or limits say so");
+    if (record.closed) warnings.push("takes no work now: its owner's hours or limits say so");
     return {
       id: record.id,
       name: record.name,

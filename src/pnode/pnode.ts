@@ -249,7 +249,12 @@ class HostingNode implements PNode {
       region: region ?? "",
       provider: provider ?? "",
       pricePerHour: pricePerHour ?? 0,
+      closed: !this.#isLent(),
     };
+  }
+
+  #isLent(): boolean {
+    return this.#hours(this.#dependencies.localHour?.() ?? 0);
   }
 
   #heartbeat() {
@@ -261,7 +266,7 @@ class HostingNode implements PNode {
       temperatureCelsius,
       memoryUsedBytes: BigInt(memoryUsedBytes ?? this.#retention.memoryBytes),
       links: this.#exchange.links(),
-      accepting: !this.#leaving && this.#hours(this.#dependencies.localHour?.() ?? 0),
+      accepting: !this.#leaving && this.#isLent(),
     };
   }
 

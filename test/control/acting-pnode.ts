@@ -52,6 +52,8 @@ export class ActingPNode {
   refusedDurables = 0;
   attachedTo = "";
   leaveGranted = false;
+  /** As its owner's hours say. */
+  accepting = true;
   failing: { vnode: string; detail: string; damagedState?: string } | undefined;
   readonly #network: SimulatedNetwork;
   readonly #blobs: SimulatedBlobs;
@@ -146,6 +148,7 @@ export class ActingPNode {
         vnode,
         epoch,
       })),
+      closed: !this.accepting,
       ...register,
       capabilities: {
         cores: 4,
@@ -164,7 +167,7 @@ export class ActingPNode {
       for (let sequence = 1n; !this.#ended && this.#channel === channel; sequence++) {
         await sleep(this.host.world.timers, this.#options.heartbeatMs);
         await channel.send({
-          event: { case: "heartbeat", value: { sequence, accepting: true, vnodes: this.#progress() } },
+          event: { case: "heartbeat", value: { sequence, accepting: this.accepting, vnodes: this.#progress() } },
         });
       }
     } catch {

@@ -90,6 +90,39 @@ describe("several orchestrators on one store", () => {
     await stage.stop();
   });
 
+  it("keep to the hours of owners, whichever orchestrator places", async () => {
+    const stage = new Stage();
+    for (const name of ["o1", "o2"]) await stage.orchestrator(name);
+    const at = (i: number) => ({ stepMs: 100, orchestrators: [addresses[i], addresses[1 - i]] as string[] });
+    const [owl, lark] = [stage.pnode("owl", at(0)), stage.pnode("lark", at(1))];
+    await stage.until("both attach", () => owl.attachedTo === "o1" && lark.attachedTo === "o2");
+    const session = await stage.session({ steps: 100_000n }, "o2");
+    const total = () => owl.hosted.size + lark.hosted.size;
+    await stage.until("it is hosted", () => total() === 3 && owl.hosted.size > 0);
+
+    owl.accepting = false;
+    await stage.until("all go to the one that is open", () => owl.hosted.size === 0 && lark.hosted.size === 3, 3_000);
+    const second = await stage.session({ steps: 100_000n, seed: 2n }, "o2");
+    await stage.until("a new session goes there too", () => lark.hosted.size === 6, 3_000);
+
+    lark.accepting = false;
+    await stage.until("nobody is used against the owner's will", () => total() === 0, 3_000);
+    for (const id of [session, second]) {
+      const waits = (record: SessionRecord) => record.status === "waiting" && /owners' hours/.test(record.reason);
+      await stage.untilRecord("it says why it waits", `session/${id}`, waits, 3_000);
+    }
+    owl.breakStream();
+    await stage.pass(15_000);
+    assert.equal(total(), 0, "and a new attachment changes nothing");
+
+    const writes = stage.writes;
+    await stage.pass(60_000);
+    assert.ok(stage.writes - writes < 60 * 3, `${stage.writes - writes} writes in a minute: presence, not hours`);
+    owl.accepting = true;
+    await stage.until("they come back with the owner's hours", () => owl.hosted.size === 6, 3_000);
+    await stage.stop();
+  });
+
   it("go on after all of them were killed and new ones started", async () => {
     const stage = new Stage();
     const nodes = await threeOrchestrators(stage, 3);
