@@ -82,7 +82,6 @@ export interface Orchestrator {
   stop(): Promise<void>;
 }
 
-const orphanCheckMs = 500;
 const rateSampleMs = 1_000;
 const firstRefreshMs = 60_000;
 
@@ -109,7 +108,7 @@ export async function startOrchestrator(
     tasks,
     timings: timingsFor(options.timings ?? {}),
   };
-  const { parts, orphans } = assemble(context, network);
+  const parts = assemble(context, network);
   const keys = new ApiKeys(mirror.store, world, options.trustLoopback ?? true);
   const gateway = new Gateway(parts, network);
   const protect = options.guard === false ? (served: ServedService) => served : guarded;
@@ -131,7 +130,7 @@ export async function startOrchestrator(
   await firstRefresh(mirror, world);
   const server = await network.serve(options.listen, services, http);
   context.address = options.advertise ?? server.address;
-  const unwatch = begin(parts, orphans);
+  const unwatch = begin(parts);
   events.emit("info", "orchestrator.started", `orchestrator ${id} serves on ${context.address}`);
 
   let stopping: Promise<void> | undefined;
@@ -178,12 +177,12 @@ function timingsFor(given: Partial<Timings>): Timings {
   return { ...timingsDefault, silentMs: 3 * intervalMs, ...given };
 }
 
-function assemble(context: Context, network: Network): { parts: Parts; orphans: Orphans } {
+function assemble(context: Context, network: Network): Parts {
   const bell = new Bell();
   const capacity = new Capacity(context, () => registry);
   const compiled = new Compiled(context.blobs);
   const assignments = new Assignments(context, capacity, compiled, () => registry);
-  const presence = new Presence(context, () => controller.touchAll());
+  const presence = new Presence(context, network, () => controller.touchAll());
   const leases = new Leases(context, presence);
   const metrics = new Metrics(context);
   const garbage = new Garbage(context);
@@ -205,7 +204,11 @@ function assemble(context: Context, network: Network): { parts: Parts; orphans: 
     metrics,
     peers: new Peers(context, presence, network),
   });
-  const orphans = new Orphans(context, presence, (pnode) => controller.fleetChanged(pnode.id, true));
+  const orphans = new Orphans(context, presence, {
+    onFound: ({ id }) => preparing.doubt(id),
+    onLost: ({ id }) => controller.fleetChanged(id, true),
+  });
+  presence.onRead = () => orphans.check();
   context.mirror.onChange(() => bell.ring());
   const parts: Parts = {
     context,
@@ -222,10 +225,10 @@ function assemble(context: Context, network: Network): { parts: Parts; orphans: 
     views,
     bell,
   };
-  return { parts, orphans };
+  return parts;
 }
 
-function begin(parts: Parts, orphans: Orphans): (() => void)[] {
+function begin(parts: Parts): (() => void)[] {
   const { context, controller, presence, registry, metrics, views, bell } = parts;
   const { tasks, timings, mirror, events } = context;
   mirror.start();
@@ -235,7 +238,6 @@ function begin(parts: Parts, orphans: Orphans): (() => void)[] {
     await mirror.refresh();
     controller.touchAll();
   });
-  tasks.every("the search for orphans", orphanCheckMs, () => orphans.check());
   tasks.every("the sample of rates", rateSampleMs, () => {
     views.sample();
     bell.ring();

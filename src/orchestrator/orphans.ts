@@ -7,22 +7,52 @@ import { afterFailure } from "./reliability.ts";
 import { forEachAtOnce } from "./tasks.ts";
 
 const checksLeast = 2;
+/** While there are any; otherwise it looks whenever the other orchestrators were looked at. */
+const recheckMs = 250;
+
+export interface OrphanHooks {
+  onFound(pnode: PNodeRecord): void;
+  onLost(pnode: PNodeRecord): void;
+}
 
 export class Orphans {
   readonly #context: Context;
   readonly #presence: Presence;
-  readonly #onLost: (pnode: PNodeRecord) => void;
+  readonly #hooks: OrphanHooks;
+  #checking = false;
+  #rechecks = false;
   /** When this orchestrator first saw each attachment without a living orchestrator. */
   readonly #since = new Map<string, { readonly ms: number; checks: number }>();
 
-  constructor(context: Context, presence: Presence, onLost: (pnode: PNodeRecord) => void) {
+  constructor(context: Context, presence: Presence, hooks: OrphanHooks) {
     this.#context = context;
     this.#presence = presence;
-    this.#onLost = onLost;
+    this.#hooks = hooks;
   }
 
-  /** Called often: notes new orphans, declares old ones lost. */
+  /** Notes new orphans, declares old ones lost, and looks again soon while there are some. */
   async check(): Promise<void> {
+    if (this.#checking) return;
+    this.#checking = true;
+    try {
+      await this.#look();
+    } finally {
+      this.#checking = false;
+      this.#recheck();
+    }
+  }
+
+  #recheck(): void {
+    if (this.#rechecks || this.#since.size === 0) return;
+    this.#rechecks = true;
+    const { tasks } = this.#context;
+    tasks.after(recheckMs, () => {
+      this.#rechecks = false;
+      tasks.run("the search for orphans", () => this.check());
+    });
+  }
+
+  async #look(): Promise<void> {
     const { mirror, world, timings } = this.#context;
     const nowMs = world.clock.monotonicMs();
     const due: PNodeRecord[] = [];
@@ -31,10 +61,13 @@ export class Orphans {
       if (pnode.status !== "online" && pnode.status !== "leaving") continue;
       if (this.#presence.alive(pnode.orchestrator, pnode.orchestratorIncarnation)) continue;
       present.add(pnode.attachment);
-      const since = this.#since.get(pnode.attachment) ?? { ms: nowMs, checks: 0 };
+      const known = this.#since.get(pnode.attachment);
+      const since = known ?? { ms: nowMs, checks: 0 };
       this.#since.set(pnode.attachment, since);
+      if (known === undefined) this.#hooks.onFound(pnode);
+      const goneMs = this.#presence.goneSinceMs(pnode.orchestrator, pnode.orchestratorIncarnation);
       // Counting checks as well guards against a clock that leaps ahead.
-      if (nowMs - since.ms >= timings.orphanGraceMs && ++since.checks >= checksLeast) due.push(pnode);
+      if ((goneMs ?? nowMs - since.ms) >= timings.orphanGraceMs && ++since.checks >= checksLeast) due.push(pnode);
     }
     for (const attachment of this.#since.keys()) if (!present.has(attachment)) this.#since.delete(attachment);
     await forEachAtOnce(due, 32, (pnode) => this.#lose(pnode));
@@ -49,6 +82,6 @@ export class Orphans {
     );
     if (!written || !record) return;
     this.#context.events.emit("warn", "pnode.lost", `PNode ${pnode.name} is lost: ${detail}`, { pnode: pnode.id });
-    this.#onLost(record);
+    this.#hooks.onLost(record);
   }
 }

@@ -1,8 +1,11 @@
 // Which orchestrators are alive. Each counts up its own record once a second; one whose record stands still
-// for a while, as seen on the reader's own monotonic clock, is taken for dead. No clock is ever compared.
+// for a while, as seen on the reader's own monotonic clock, is taken for dead, and at once if nothing answers at its
+// address either. No clock is ever compared.
 
-import { messageOf } from "../core/errors.ts";
+import { hasCode, messageOf } from "../core/errors.ts";
 import type { OrchestratorId } from "../core/ids.ts";
+import { SystemService } from "../protocol/gen/dcnr/v1/system_pb.ts";
+import type { Network } from "../protocol/network.ts";
 import { listItems } from "../store/update.ts";
 import type { Context } from "./context.ts";
 import { key, type OrchestratorRecord } from "./records.ts";
@@ -13,23 +16,33 @@ interface Seen {
   readonly changedMs: number;
   /** Reads since then; a clock that leaps ahead makes nobody look dead. */
   readonly unchangedReads: number;
+  /** Its process is gone: connections to it are refused. */
+  readonly refuses: boolean;
 }
 
 const unchangedReadsLeast = 2;
+
+/** Who does not answer within this may only be slow. */
+const probeTimeoutMs = 500;
+const probesMax = 5;
 
 /** Records of orchestrators that died this long ago are removed by whoever notices. */
 const forgetMs = 600_000;
 
 export class Presence {
   readonly #context: Context;
+  readonly #network: Network;
   readonly #seen = new Map<string, Seen>();
   readonly #onDeath: () => void;
+  /** Called after every look at the others. */
+  onRead: () => Promise<void> = async () => {};
   #readMs = Number.NEGATIVE_INFINITY;
   #interrupted = false;
   #beat = 0;
 
-  constructor(context: Context, onDeath: () => void) {
+  constructor(context: Context, network: Network, onDeath: () => void) {
     this.#context = context;
+    this.#network = network;
     this.#onDeath = onDeath;
   }
 
@@ -55,6 +68,16 @@ export class Presence {
     return seen !== undefined && seen.record.incarnation === incarnation && !this.#expired(seen);
   }
 
+  /**
+   * How long ago the last sign of life of an orchestrator came whose process is gone for sure: its PNodes have known as
+   * long. Undefined for one that may still run.
+   */
+  goneSinceMs(id: OrchestratorId, incarnation: string): number | undefined {
+    const seen = this.#seen.get(id);
+    if (!seen?.refuses || seen.record.incarnation !== incarnation) return undefined;
+    return this.#context.world.clock.monotonicMs() - seen.changedMs;
+  }
+
   /** Addresses of all that are alive, this one first. */
   addresses(): string[] {
     const others = Array.from(this.#seen.values()).filter(
@@ -76,6 +99,7 @@ export class Presence {
 
   /** Only time in which the store could be read counts: an outage makes nobody look dead. */
   #expired(seen: Seen): boolean {
+    if (seen.refuses) return true;
     const standsStillMs = this.#readMs - seen.changedMs;
     return standsStillMs >= this.#context.timings.presenceExpiryMs && seen.unchangedReads >= unchangedReadsLeast;
   }
@@ -90,6 +114,7 @@ export class Presence {
       this.#interrupted = true;
       throw thrown;
     }
+    await this.onRead();
   }
 
   async #read(): Promise<void> {
@@ -102,19 +127,33 @@ export class Presence {
       const before = this.#seen.get(record.id);
       const changed = before === undefined || before.version !== version || this.#interrupted;
       const stands = changed
-        ? { changedMs: nowMs, unchangedReads: 0 }
-        : { changedMs: before.changedMs, unchangedReads: before.unchangedReads + 1 };
-      this.#seen.set(record.id, { record, version, ...stands });
+        ? { changedMs: nowMs, unchangedReads: 0, refuses: false }
+        : { ...before, unchangedReads: before.unchangedReads + 1 };
+      this.#seen.set(record.id, { ...stands, record, version });
     }
     for (const known of this.#seen.keys()) if (!found.has(known)) this.#seen.delete(known);
     this.#interrupted = false;
     this.#readMs = nowMs;
+    await Promise.all(Array.from(this.#seen.values(), (seen) => this.#probe(seen)));
     for (const [other, seen] of this.#seen) {
       if (other === id || nowMs - seen.changedMs < forgetMs) continue;
       await mirror.remove<OrchestratorRecord>(key.orchestrator(other), (record) => record.beat === seen.record.beat);
     }
     const deadNow = this.#deadIds();
     if (deadNow.some((one) => !dead.includes(one)) || found.size < dead.length) this.#onDeath();
+  }
+
+  /** One whose record stands still is called: a refusal spares the wait. */
+  async #probe(seen: Seen): Promise<void> {
+    const { id, address } = seen.record;
+    const { refuses, unchangedReads } = seen;
+    if (id === this.#context.id || refuses || unchangedReads < 1 || unchangedReads > probesMax) return;
+    const options = { timeoutMs: probeTimeoutMs, signal: this.#context.tasks.signal };
+    try {
+      await this.#network.call(address, SystemService.method.getVersion, {}, options);
+    } catch (thrown) {
+      if (hasCode(thrown, "unavailable") && this.#seen.get(id) === seen) this.#seen.set(id, { ...seen, refuses: true });
+    }
   }
 
   #deadIds(): string[] {
