@@ -31,32 +31,45 @@ export class Peers {
   #progress = new Map<string, Progress & { readonly pnode: PNodeId }>();
   #states = new Map<PNodeId, RemoteState>();
   #lookedMs = Number.NEGATIVE_INFINITY;
+  #asking = false;
 
   constructor(context: Context, presence: Presence, network: Network) {
     this.#context = context;
     this.#presence = presence;
     this.#network = network;
-    context.tasks.every("asking other orchestrators", intervalMs, () => this.#ask());
   }
 
   /** By PNode, session and VNode. */
   progress(pnode: PNodeId, session: string, vnode: string): Progress | undefined {
-    this.#lookedMs = this.#context.world.clock.monotonicMs();
+    this.#looked();
     return this.#progress.get(`${pnode}/${session}/${vnode}`);
   }
 
   state(pnode: PNodeId): RemoteState | undefined {
-    this.#lookedMs = this.#context.world.clock.monotonicMs();
+    this.#looked();
     return this.#states.get(pnode);
   }
 
+  #looked(): void {
+    this.#lookedMs = this.#context.world.clock.monotonicMs();
+    if (this.#asking) return;
+    this.#asking = true;
+    this.#askLater();
+  }
+
+  #askLater(): void {
+    const { tasks, world } = this.#context;
+    tasks.after(intervalMs, () => {
+      this.#asking = world.clock.monotonicMs() - this.#lookedMs <= interestMs;
+      if (this.#asking) tasks.run("asking other orchestrators", () => this.#ask().finally(() => this.#askLater()));
+      else {
+        this.#progress.clear();
+        this.#states.clear();
+      }
+    });
+  }
+
   async #ask(): Promise<void> {
-    const { world } = this.#context;
-    if (world.clock.monotonicMs() - this.#lookedMs > interestMs) {
-      this.#progress.clear();
-      this.#states.clear();
-      return;
-    }
     const progress = new Map<string, Progress & { readonly pnode: PNodeId }>();
     const states = new Map<PNodeId, RemoteState>();
     await Promise.all(this.#presence.others().map((other) => this.#askOne(other, progress, states)));

@@ -27,7 +27,9 @@ export interface RegistryHooks {
   handOver(pnode: PNodeId): Promise<void>;
 }
 
-const silenceScanMs = 200;
+const silenceScanMs = 500;
+/** Once somebody is in doubt, so that nobody is given up late. */
+const silenceScanInDoubtMs = 100;
 /** A new connection, a new stream, a registration and its answer, with some room. */
 const returnRoundTrips = 5;
 /** PNodes measure their latency themselves; nobody is waited for longer than half around the world. */
@@ -58,7 +60,7 @@ export class Registry {
   start(): void {
     const { tasks, timings, mirror } = this.#context;
     this.#scannedMs = this.#context.world.clock.monotonicMs();
-    tasks.every("the search for silent PNodes", silenceScanMs, () => this.#scanSilent());
+    this.#scanLater(silenceScanMs);
     tasks.every("saving uptimes", Math.min(timings.uptimeSaveMs, 10_000), () => this.#saveUptimes());
     mirror.onChange((storeKey, now) => {
       if (storeKey.startsWith("pnode/")) this.#onRecord(storeKey, now?.value as PNodeRecord | undefined);
@@ -319,16 +321,25 @@ export class Registry {
     tasks.after(graceMs, () => this.#declareLost(attachment, "its stream broke"));
   }
 
-  #scanSilent(): void {
+  #scanLater(delayMs: number): void {
+    this.#context.tasks.after(delayMs, () =>
+      this.#scanLater(this.#scanSilent() ? silenceScanInDoubtMs : silenceScanMs),
+    );
+  }
+
+  /** True if somebody is in doubt. */
+  #scanSilent(): boolean {
     const { world, timings } = this.#context;
     const nowMs = world.clock.monotonicMs();
     const gapMs = nowMs - this.#scannedMs;
     this.#scannedMs = nowMs;
     // This process stood still itself: what came meanwhile is still to be read, so nobody has been silent.
     if (gapMs > timings.silentMs / 2) for (const one of this.#bySeen.values()) one.lastSeenMs = nowMs;
+    let doubts = false;
     for (const attachment of this.#bySeen.values()) {
       const silentMs = nowMs - attachment.lastSeenMs;
       if (silentMs < doubtShare * timings.silentMs) break;
+      doubts = true;
       if (!attachment.inDoubt) {
         attachment.inDoubt = true;
         this.#hooks.onDoubt(attachment.pnode);
@@ -338,6 +349,7 @@ export class Registry {
       const reason = `silent for ${(silentMs / 1000).toFixed(1)} s`;
       if (attachment.status !== "suspect") this.#declareLost(attachment, reason);
     }
+    return doubts;
   }
 
   #declareLost(attachment: Attachment, reason: string): void {

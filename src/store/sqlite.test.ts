@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { copyFileSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -37,6 +37,32 @@ describe("an SQLite store", () => {
     const outcomes = await Promise.all(stores.map((store) => store.put("key", "value", 0)));
     assert.deepEqual(outcomes.filter(Boolean), [1]);
     for (const store of stores) await store.close();
+  });
+
+  it("hears of other processes' writes from the file system, and if that fails by looking now and then", async () => {
+    for (const [name, told] of [
+      ["told.db", true],
+      ["untold.db", false],
+    ] as const) {
+      const path = join(folder, name);
+      const writer = await openSqliteStore({ path, world });
+      if (!told) rmSync(`${path}-signal`);
+      if (!told) mkdirSync(`${path}-signal`);
+      const looks: (() => void)[] = [];
+      const timers: Timers = {
+        after(_, callback) {
+          looks.push(callback);
+          return () => {};
+        },
+      };
+      const reader = await openSqliteStore({ path, world: { ...world, timers } });
+      const hinted = new Promise<readonly string[]>((resolve) => reader.watch("", resolve));
+      await writer.put("key", "value", 0);
+      if (!told) looks.at(-1)?.();
+      assert.deepEqual(await hinted, ["key"]);
+      assert.equal(looks.length > 0, true, "it would look by itself");
+      await Promise.all([reader.close(), writer.close()]);
+    }
   });
 
   it("waits for a writer that holds the lock, while the event loop goes on", async () => {

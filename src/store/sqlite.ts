@@ -6,6 +6,7 @@ import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { type DcnrError, fail } from "../core/errors.ts";
 import { type Cancel, every, sleep, type World } from "../core/world.ts";
+import { FileSignal } from "./file-signal.ts";
 import { Hints } from "./hints.ts";
 import { checkKey, checkValue, checkVersion, compareKeys, keyEnd, listRange, PageBuilder } from "./items.ts";
 import { isBusy, sqliteError } from "./sqlite-errors.ts";
@@ -25,8 +26,10 @@ const applicationId = 0x44434e52;
 const schemaVersion = 1;
 /** Longer than any commit of another process; after it the file is held by something that is stuck. */
 const busyTimeoutMs = 20_000;
-/** Other processes' writes are noticed within this time; one look costs a few microseconds. */
+/** Other processes' writes are noticed within this time where the file system does not tell of them. */
 const watchIntervalMs = 50;
+/** Where it does, looking is only for what was missed: each look wakes an idle process. */
+const watchIntervalToldMs = 500;
 /** How many changes are kept for watchers of other processes. Who falls behind further misses hints, not data. */
 const changesKept = 4096;
 /** More writes than this in one transaction would keep other processes waiting. */
@@ -128,10 +131,11 @@ class SqliteStore implements StateStore {
   readonly #world: StoreWorld;
   readonly #hints = new Hints();
   readonly #statements: ReturnType<typeof prepareStatements>;
+  readonly #signal: FileSignal;
   #queue: QueuedWrite[] = [];
   #flushing: Promise<void> | undefined;
   #flushedMs = Number.NEGATIVE_INFINITY;
-  #stopPolling: Cancel | undefined;
+  #stopWatching: Cancel | undefined;
   #closed = false;
 
   constructor(database: DatabaseSync, path: string, world: StoreWorld) {
@@ -139,6 +143,7 @@ class SqliteStore implements StateStore {
     this.#path = path;
     this.#world = world;
     this.#statements = prepareStatements(database);
+    this.#signal = new FileSignal(`${path}-signal`);
   }
 
   async get(key: string): Promise<StoredItem | undefined> {
@@ -177,21 +182,22 @@ class SqliteStore implements StateStore {
   watch(prefix: string, onHint: (keys: readonly string[]) => void): Cancel {
     this.#checkOpen();
     const cancel = this.#hints.watch(prefix, onHint);
-    this.#stopPolling ??= this.#pollOtherWriters();
+    this.#stopWatching ??= this.#watchOtherWriters();
     return () => {
       cancel();
       if (this.#hints.watched) return;
-      this.#stopPolling?.();
-      this.#stopPolling = undefined;
+      this.#stopWatching?.();
+      this.#stopWatching = undefined;
     };
   }
 
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
-    this.#stopPolling?.();
+    this.#stopWatching?.();
     this.#hints.clear();
     await this.#flushing;
+    this.#signal.close();
     this.#database.close();
   }
 
@@ -222,6 +228,7 @@ class SqliteStore implements StateStore {
       try {
         const written = await whenFree(this.#world, () => this.#commit(group));
         this.#hints.changed(group.filter((_, index) => written[index]).map(({ key }) => key));
+        this.#signal.give();
         for (const [index, { resolve }] of group.entries()) resolve(written[index]!);
       } catch (thrown) {
         const error = sqliteError(thrown, this.#path);
@@ -254,7 +261,7 @@ class SqliteStore implements StateStore {
     return true;
   }
 
-  #pollOtherWriters(): Cancel {
+  #watchOtherWriters(): Cancel {
     const { dataVersion, lastChange, changesAfter } = this.#statements;
     let seenVersion: unknown;
     let seenSequence = 0;
@@ -276,7 +283,12 @@ class SqliteStore implements StateStore {
       }
     };
     tryLook();
-    return every(this.#world.timers, watchIntervalMs, tryLook);
+    const told = this.#signal.watch(tryLook);
+    const stopLooking = every(this.#world.timers, told ? watchIntervalToldMs : watchIntervalMs, tryLook);
+    return () => {
+      told?.();
+      stopLooking();
+    };
   }
 
   #checkOpen(): void {

@@ -8,7 +8,7 @@ import { protocolMajor, protocolMinor } from "../../protocol/network.ts";
 import { softwareVersion } from "../software.ts";
 
 /** Coarse: a finer one wakes an idle process a hundred times a second. */
-const lagResolutionMs = 100;
+const lagResolutionMs = 500;
 
 export function openRegistry(role: "orchestrator" | "pnode"): MetricRegistry {
   const registry = new MetricRegistry();
