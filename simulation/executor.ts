@@ -31,6 +31,10 @@ export function simulatedExecutor(inner: Executor, host: Host, times: ComputeTim
       await takes(times.kernelMs);
       return inner.kernel(call, options);
     },
+    kernels: async (calls, options) => {
+      await takes(times.kernelMs);
+      return inner.kernels(calls, options);
+    },
     allocate: (bytes) => inner.allocate(bytes),
     free: (memory) => inner.free(memory),
     tensor: (dtype, shape) => inner.tensor(dtype, shape),

@@ -53,6 +53,11 @@ export interface Executor {
   run(name: string, feeds: Tensors, options?: RunOptions): Promise<Tensors>;
   /** Runs a kernel of engine/kernels.ts on a worker; calls on overlapping memory must be awaited one after the other. */
   kernel(call: KernelCall, options?: { readonly priority?: number }): Promise<KernelResult>;
+  /**
+   * Runs kernels one after the other on one worker, for the price of one message. A sum of squares that is not finite ends
+   * them: the results that are missing belong to calls that did not run.
+   */
+  kernels(calls: readonly KernelCall[], options?: { readonly priority?: number }): Promise<readonly KernelResult[]>;
   /** Zeroed memory that all workers see; given back by `free`. One block per VNode makes the fastest kernels. */
   allocate(bytes: number): SharedBytes;
   free(memory: SharedBytes): void;

@@ -131,6 +131,21 @@ for (const [kind, open] of Object.entries(kinds))
         close((await before)["y"], plainLayer(layerFeeds()).y);
       }));
 
+    test("kernels of one call run in order, up to a sum of squares that is not finite", () =>
+      using(kind, async (executor) => {
+        for (const length of [32, 100_000]) {
+          const block = executor.allocate(8 * length);
+          const [values, other] = [span(block, 0, length), span(block, length, length)];
+          const fill = (value: number) => ({ kind: "fill" as const, into: values, value });
+          const squares = { kind: "sumOfSquares" as const, of: values };
+          const copy = { kind: "copy" as const, into: other, of: values };
+          const results = await executor.kernels([fill(2), squares, copy, fill(Number.NaN), squares, copy]);
+          deepStrictEqual(results, [{}, { value: 4 * length }, {}, {}, { value: Number.NaN }]);
+          deepStrictEqual(await executor.kernel({ ...squares, of: other }), { value: 4 * length });
+          executor.free(block);
+        }
+      }));
+
     test("what goes back to the pool is used again, once", () =>
       using(kind, async (executor) => {
         executor.register("product", product);

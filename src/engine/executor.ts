@@ -4,8 +4,8 @@
 import { fail } from "../core/errors.ts";
 import type { Tensor, TensorData } from "../core/tensor.ts";
 import type { GraphModel } from "../graph/model.ts";
-import type { Engine, EngineKind, Executor, KernelResult, Program, RunOptions, Tensors } from "./engine.ts";
-import { KernelRunner, type KernelView, type LoweredCall, lowerCall, viewOf } from "./kernels.ts";
+import type { Engine, EngineKind, Executor, KernelCall, KernelResult, Program, RunOptions, Tensors } from "./engine.ts";
+import { KernelRunner, type KernelView, type LoweredCall, lowerCall, viewOf, viewsOf } from "./kernels.ts";
 import { type MemoryBlock, SharedMemoryPool } from "./memory.ts";
 import { checkTensors } from "./onnx-runtime.ts";
 
@@ -26,8 +26,8 @@ export interface RunJob {
 }
 
 export interface KernelJob {
-  readonly kind: "kernel";
-  readonly call: LoweredCall;
+  readonly kind: "kernels";
+  readonly calls: readonly LoweredCall[];
 }
 
 export type Job = RunJob | KernelJob;
@@ -37,7 +37,8 @@ export interface Backend {
   readonly workers: number;
   /** Whether what is written must lie in shared memory. */
   readonly isElsewhere: boolean;
-  submit(job: Job, priority: number): Promise<KernelResult>;
+  /** The results of kernels; a run has none. */
+  submit(job: Job, priority: number): Promise<readonly KernelResult[]>;
   /** Graphs and blocks that will not be used again. */
   forgetGraph(graph: RegisteredGraph): void;
   forgetMemory(block: MemoryBlock): void;
@@ -84,6 +85,15 @@ export function executorOver(open: (pool: SharedMemoryPool) => Backend): Executo
     return outputs;
   }
 
+  async function kernels(calls: readonly KernelCall[], options: { readonly priority?: number } = {}) {
+    if (closed) fail("unavailable", "the executor is closed");
+    const lowered = calls.map(lowerCall);
+    for (const { kind, operands } of lowered)
+      for (const { operand, writes } of operands)
+        if (writes) checkShared(viewOf(operand), `what the kernel ${kind} writes`);
+    return backend.submit({ kind: "kernels", calls: lowered }, options.priority ?? 0);
+  }
+
   /** Copies for a worker come from the pool: cloned messages would leave it with garbage of the same size. */
   function sharedCopies(feeds: Tensors): Record<string, Tensor> {
     const copies: Record<string, Tensor> = {};
@@ -112,13 +122,8 @@ export function executorOver(open: (pool: SharedMemoryPool) => Backend): Executo
       pool.trim();
     },
     run,
-    async kernel(call, options = {}) {
-      if (closed) fail("unavailable", "the executor is closed");
-      const lowered = lowerCall(call);
-      for (const { operand, writes } of lowered.operands)
-        if (writes) checkShared(viewOf(operand), `what the kernel ${call.kind} writes`);
-      return backend.submit({ kind: "kernel", call: lowered }, options.priority ?? 0);
-    },
+    kernel: async (call, options) => (await kernels([call], options))[0] as KernelResult,
+    kernels,
     allocate: (bytes) => pool.allocate(bytes),
     free: (memory) => pool.free(memory),
     tensor: (dtype, shape) => pool.tensor(dtype, shape),
@@ -153,11 +158,9 @@ function inlineBackend(engine: Engine, pool: SharedMemoryPool): Backend {
     isElsewhere: false,
     submit: (job) =>
       inOrder(async () => {
-        if (job.kind === "run") return station.run(job.graph, job.feeds, job.into, job.finite);
-        return station.kernel(
-          job.call,
-          job.call.operands.map(({ operand }) => viewOf(operand)),
-        );
+        if (job.kind === "kernels") return station.kernels(job.calls, job.calls.map(viewsOf));
+        await station.run(job.graph, job.feeds, job.into, job.finite);
+        return [];
       }),
     forgetGraph: (graph) => void inOrder(() => station.forget(graph.id)),
     forgetMemory: ({ memory }) => void inOrder(async () => memory && station.forgetMemory(memory)),
@@ -179,7 +182,7 @@ export class Station {
     this.#memoryOf = memoryOf;
   }
 
-  async run(graph: RegisteredGraph, feeds: Tensors, into: Tensors, finite: readonly string[]): Promise<KernelResult> {
+  async run(graph: RegisteredGraph, feeds: Tensors, into: Tensors, finite: readonly string[]): Promise<void> {
     let program = this.#programs.get(graph.id);
     if (program === undefined) {
       program = await this.#engine.load(graph.model);
@@ -187,7 +190,6 @@ export class Station {
     }
     await program.run(feeds, into);
     for (const name of finite) this.#checkFinite(graph.model, name, into[name]);
-    return {};
   }
 
   #checkFinite(model: GraphModel, name: string, tensor: Tensor | undefined): void {
@@ -200,10 +202,10 @@ export class Station {
     fail("out_of_range", `output "${name}" of graph "${model.name}" has ${value} at element ${at}`);
   }
 
-  async kernel(call: LoweredCall, views: readonly Float32Array[]): Promise<KernelResult> {
-    return this.#kernels.run(
-      call,
-      views.map((view) => this.#located(view)),
+  kernels(calls: readonly LoweredCall[], views: readonly (readonly Float32Array[])[]): readonly KernelResult[] {
+    return this.#kernels.runAll(
+      calls,
+      views.map((each) => each.map((view) => this.#located(view))),
     );
   }
 

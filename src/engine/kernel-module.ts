@@ -45,6 +45,9 @@ function forBytes(
   return whileLoop(lessI32(get(at), get(bytes)), [...body(at), set(at, addI32(get(at), i32(step)))]);
 }
 
+/** For every operand, the number of the memory that it lies in. */
+export type Memories = readonly number[];
+
 /** Where an operand starts, and in which memory it lies. */
 interface Pointer {
   readonly local: Local<"i32">;
@@ -53,10 +56,10 @@ interface Pointer {
 
 function pointers<Name extends string>(
   builder: FunctionBuilder,
-  separate: boolean,
+  memories: Memories,
   ...names: Name[]
 ): Record<Name, Pointer> {
-  const entries = names.map((name, i) => [name, { local: builder.parameter("i32"), memory: separate ? i : 0 }]);
+  const entries = names.map((name, i) => [name, { local: builder.parameter("i32"), memory: memories[i] ?? 0 }]);
   return Object.fromEntries(entries) as Record<Name, Pointer>;
 }
 
@@ -86,10 +89,10 @@ function keep(builder: FunctionBuilder, vectors: Record<string, Vector>, before:
 }
 
 /** adam: `decay` joins the gradient (0 for AdamW), `shrink` multiplies the weights first (1 for Adam). */
-function defineAdam(module: ModuleBuilder, separate: boolean): void {
+function defineAdam(module: ModuleBuilder, memories: Memories): void {
   module.define("adam", (builder) => {
     const bytes = builder.parameter("i32");
-    const p = pointers(builder, separate, "weights", "gradient", "first", "second");
+    const p = pointers(builder, memories, "weights", "gradient", "first", "second");
     const raw = numbers(
       builder,
       "beta1",
@@ -130,11 +133,11 @@ function defineAdam(module: ModuleBuilder, separate: boolean): void {
 
 type L = Local<"v128">;
 
-function defineSgd(module: ModuleBuilder, separate: boolean): void {
+function defineSgd(module: ModuleBuilder, memories: Memories): void {
   for (const withVelocity of [true, false])
     module.define(withVelocity ? "sgdMomentum" : "sgd", (builder) => {
       const bytes = builder.parameter("i32");
-      const p = pointers(builder, separate, "weights", "gradient", "velocity");
+      const p = pointers(builder, memories, "weights", "gradient", "velocity");
       const raw = numbers(builder, "rate", "momentum", "decay", "scale");
       const before: Statement[] = [];
       const n = keep(builder, raw, before) as typeof raw;
@@ -153,10 +156,10 @@ function defineSgd(module: ModuleBuilder, separate: boolean): void {
     });
 }
 
-function defineElementwise(module: ModuleBuilder, separate: boolean): void {
+function defineElementwise(module: ModuleBuilder, memories: Memories): void {
   module.define("accumulate", (builder) => {
     const bytes = builder.parameter("i32");
-    const p = pointers(builder, separate, "into", "add");
+    const p = pointers(builder, memories, "into", "add");
     return [
       forBytes(builder, bytes, 16, (offset) => [
         v128.store(at(p.into, offset), f32x4.add(v128.load(at(p.into, offset)), v128.load(at(p.add, offset)))),
@@ -165,7 +168,7 @@ function defineElementwise(module: ModuleBuilder, separate: boolean): void {
   });
   module.define("roundBfloat16", (builder) => {
     const bytes = builder.parameter("i32");
-    const p = pointers(builder, separate, "into", "of");
+    const p = pointers(builder, memories, "into", "of");
     const x = builder.local("v128");
     const odd = v128.and(i32x4.shiftRight(get(x), 16), splat(1));
     const rounded = v128.and(i32x4.add(i32x4.add(get(x), splat(0x7fff)), odd), splat(0xffff0000));
@@ -179,7 +182,7 @@ function defineElementwise(module: ModuleBuilder, separate: boolean): void {
   });
   module.define("roundFloat16", (builder) => {
     const bytes = builder.parameter("i32");
-    const p = pointers(builder, separate, "into", "of");
+    const p = pointers(builder, memories, "into", "of");
     return [forBytes(builder, bytes, 16, roundFloat16(builder, p.into, p.of))];
   });
 }
@@ -209,12 +212,12 @@ function roundFloat16(builder: FunctionBuilder, into: Pointer, of: Pointer) {
 }
 
 /** Lane l sums the elements with index l modulo 4, in doubles. */
-function defineSums(module: ModuleBuilder, separate: boolean): void {
+function defineSums(module: ModuleBuilder, memories: Memories): void {
   const lanes = [0, 1, 2, 3].map((lane) => module.global(`sum${lane}`, "f64"));
   const define = (name: string, term: (x: Vector) => Vector) =>
     module.define(name, (builder) => {
       const bytes = builder.parameter("i32");
-      const p = pointers(builder, separate, "of");
+      const p = pointers(builder, memories, "of");
       const [low, high, x] = [builder.local("v128"), builder.local("v128"), builder.local("v128")];
       const upper = v128.shuffle(get(x), get(x), [2, 3, 2, 3]);
       const read = (a: number, b: number) =>
@@ -234,11 +237,11 @@ type F = Global<"f64">;
 type I = Global<"i64">;
 
 /** x - x is 0 for finite x and NaN otherwise: any NaN stays in the lane that saw it. */
-function defineFinite(module: ModuleBuilder, separate: boolean): void {
+function defineFinite(module: ModuleBuilder, memories: Memories): void {
   const check = module.global("finite0", "f64");
   module.define("finite", (builder) => {
     const bytes = builder.parameter("i32");
-    const p = pointers(builder, separate, "of");
+    const p = pointers(builder, memories, "of");
     const [sum, x] = [builder.local("v128"), builder.local("v128")];
     const loop = forBytes(builder, bytes, 16, (offset) => [
       set(x, v128.load(at(p.of, offset))),
@@ -255,13 +258,13 @@ function defineFinite(module: ModuleBuilder, separate: boolean): void {
  * Eight lanes of 64 bits; a group of 64 bytes feeds each lane once: lane = (lane ^ data) * multiplier, then the upper half
  * is folded into the lower. Every step can be undone, so that a single changed bit always changes its lane.
  */
-function defineDigest(module: ModuleBuilder, separate: boolean): void {
+function defineDigest(module: ModuleBuilder, memories: Memories): void {
   const lanes = Array.from({ length: 8 }, (_, lane) => module.global(`digest${lane}`, "i64"));
   const low = Number(digestMultiplier & 0xffffffffn);
   const high = Number(digestMultiplier >> 32n);
   module.define("digest", (builder) => {
     const bytes = builder.parameter("i32");
-    const p = pointers(builder, separate, "of");
+    const p = pointers(builder, memories, "of");
     const state = [0, 1, 2, 3].map(() => builder.local("v128"));
     const load = state.map((vector, i) => {
       const first = i64x2.replaceLane(splat(0), 0, getGlobal(lanes[2 * i] as I));
@@ -282,10 +285,10 @@ function defineDigest(module: ModuleBuilder, separate: boolean): void {
 }
 
 /** Philox on four counters side by side; the key, threshold and counter words come as integers. */
-function defineChance(module: ModuleBuilder, separate: boolean): void {
+function defineChance(module: ModuleBuilder, memories: Memories): void {
   module.define("chance", (builder) => {
     const bytes = builder.parameter("i32");
-    const { into } = pointers(builder, separate, "into");
+    const { into } = pointers(builder, memories, "into");
     const p = integers(builder, "block", "blockHigh", "key0", "key1", "key2", "key3", "threshold");
     const values = numbers(builder, "keepValue", "dropValue");
     const x = [0, 1, 2, 3].map(() => builder.local("v128")) as [L, L, L, L];
@@ -347,16 +350,10 @@ function transposed(x: [L, L, L, L]): Vector[] {
   ];
 }
 
-/** No kernel has more. */
-export const operandsMax = 4;
-
-/**
- * The module's bytes, the same on every machine: with one memory for all operands, or one for each (which not every
- * browser takes).
- */
-export function kernelModuleBytes(separate: boolean): Uint8Array<ArrayBuffer> {
-  const module = new ModuleBuilder(separate ? operandsMax : 1);
+/** The module's bytes, the same on every machine. Memory 0 is the fastest; not every browser takes a second one. */
+export function kernelModuleBytes(memories: Memories): Uint8Array<ArrayBuffer> {
+  const module = new ModuleBuilder(1 + Math.max(...memories));
   for (const define of [defineAdam, defineSgd, defineElementwise, defineSums, defineFinite, defineDigest, defineChance])
-    define(module, separate);
+    define(module, memories);
   return module.bytes();
 }

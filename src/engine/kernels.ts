@@ -6,7 +6,7 @@ import { sha256 } from "../core/hash.ts";
 import { chanceThreshold } from "../core/random.ts";
 import { elementCount } from "../core/tensor.ts";
 import type { KernelCall, KernelOperand, KernelResult } from "./engine.ts";
-import { digestMultiplier, groupElements, kernelModuleBytes, operandsMax } from "./kernel-module.ts";
+import { digestMultiplier, groupElements, kernelModuleBytes, type Memories } from "./kernel-module.ts";
 
 /** An operand where the kernel runs: its elements and, if it lies in one, the wasm memory behind them. */
 export interface KernelView {
@@ -87,6 +87,16 @@ export function viewOf(operand: KernelOperand): Float32Array {
   return operand.data;
 }
 
+/** In elements; the operands of a call are equally long. */
+export function lengthOf(call: LoweredCall): number {
+  const operand = call.operands[0]?.operand as KernelOperand;
+  return "memory" in operand ? operand.length : elementCount(operand.shape);
+}
+
+export function viewsOf(call: LoweredCall): Float32Array[] {
+  return call.operands.map(({ operand }) => viewOf(operand));
+}
+
 type Kernel = (...numbers: number[]) => void;
 
 interface Instance {
@@ -102,26 +112,28 @@ const digestLanes = [0, 1, 2, 3, 4, 5, 6, 7].map((lane) => `digest${lane}`);
 const sumLanes = [0, 1, 2, 3].map((lane) => `sum${lane}`);
 const laneMask = 0xffff_ffff_ffff_ffffn;
 
-/** Compiled once per thread. Where several memories in one module are not supported, operands apart are staged. */
-const compiled = new Map<"together" | "apart", WebAssembly.Module>();
+/** Compiled once per thread, by which operands share a memory. */
+const compiled = new Map<string, WebAssembly.Module>();
 let takesSeveralMemories: boolean | undefined;
 
-function moduleFor(memories: readonly WebAssembly.Memory[]): WebAssembly.Module {
-  const form = memories.every((memory) => memory === memories[0]) ? "together" : "apart";
-  const module = compiled.get(form) ?? new WebAssembly.Module(kernelModuleBytes(form === "apart"));
-  compiled.set(form, module);
+function moduleFor(memories: Memories): WebAssembly.Module {
+  const key = memories.join();
+  const module = compiled.get(key) ?? new WebAssembly.Module(kernelModuleBytes(memories));
+  compiled.set(key, module);
   return module;
 }
 
+/** Where several memories in one module are not supported, operands apart are staged. */
 function runsApart(): boolean {
-  takesSeveralMemories ??= WebAssembly.validate(kernelModuleBytes(true));
+  takesSeveralMemories ??= WebAssembly.validate(kernelModuleBytes([0, 1]));
   return takesSeveralMemories;
 }
 
 function instantiate(memories: readonly WebAssembly.Memory[]): Instance {
-  const env: Record<string, WebAssembly.Memory> = {};
-  for (let i = 0; i < operandsMax; i++) env[`memory${i}`] = (memories[i] ?? memories[0]) as WebAssembly.Memory;
-  const { exports } = new WebAssembly.Instance(moduleFor(memories), { env });
+  const distinct = [...new Set(memories)];
+  const env = Object.fromEntries(distinct.map((memory, i) => [`memory${i}`, memory]));
+  const module = moduleFor(memories.map((memory) => distinct.indexOf(memory)));
+  const { exports } = new WebAssembly.Instance(module, { env });
   return {
     call: (name, numbers) => (exports[name] as Kernel)(...numbers),
     global: (name) => exports[name] as WebAssembly.Global,
@@ -141,6 +153,17 @@ export class KernelRunner {
   readonly #scratchMemory = sharedMemory(scratchPages * pageBytes);
   readonly #scratch = instantiate([this.#scratchMemory]);
   #nextNumber = 1;
+
+  /** One after the other, up to a sum of squares that is not finite. */
+  runAll(calls: readonly LoweredCall[], views: readonly (readonly KernelView[])[]): KernelResult[] {
+    const results: KernelResult[] = [];
+    for (const [i, call] of calls.entries()) {
+      const result = this.run(call, views[i] as readonly KernelView[]);
+      results.push(result);
+      if (call.kind === "sumOfSquares" && !Number.isFinite(result.value)) break;
+    }
+    return results;
+  }
 
   run(call: LoweredCall, views: readonly KernelView[]): KernelResult {
     const length = views[0]?.view.length ?? 0;

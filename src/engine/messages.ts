@@ -26,9 +26,10 @@ export type ToWorker =
       readonly finite: readonly string[];
     }
   | {
-      readonly kind: "kernel";
-      readonly call: LoweredCall;
-      readonly operands: readonly (WireData & { readonly length: number })[];
+      readonly kind: "kernels";
+      readonly calls: readonly LoweredCall[];
+      /** Of each call. */
+      readonly operands: readonly (readonly (WireData & { readonly length: number })[])[];
     }
   /** Large blocks were freed: run the garbage collector. */
   | { readonly kind: "collect" }
@@ -37,5 +38,5 @@ export type ToWorker =
 
 export type FromWorker =
   | { readonly kind: "ready" }
-  | { readonly kind: "done"; readonly result: KernelResult; readonly numerics?: string }
+  | { readonly kind: "done"; readonly results: readonly KernelResult[]; readonly numerics?: string }
   | { readonly kind: "failed"; readonly code: ErrorCode; readonly message: string };

@@ -7,7 +7,7 @@ import type { Tensor } from "../core/tensor.ts";
 import { collectGarbage, FreedBytes } from "./collect.ts";
 import type { EngineKind, Executor, KernelResult } from "./engine.ts";
 import { type Backend, executorOver, type Job, type RegisteredGraph } from "./executor.ts";
-import { KernelRunner, type LoweredCall, viewOf } from "./kernels.ts";
+import { KernelRunner, type LoweredCall, lengthOf, viewsOf } from "./kernels.ts";
 import { locate, type MemoryBlock, type SharedMemoryPool } from "./memory.ts";
 import type { FromWorker, ToWorker, WireData, WorkerSettings } from "./messages.ts";
 import { silenceTelemetry } from "./native.ts";
@@ -35,11 +35,11 @@ export async function openExecutor(options: ExecutorOptions): Promise<Executor> 
   return executor;
 }
 
-/** Up to here a kernel takes less time in the caller's thread than a message to a worker and back. */
+/** Up to here kernels take less time in the caller's thread than a message to a worker and back. */
 const elementsHereMax = 1 << 16;
 
-function isSmall(call: LoweredCall): boolean {
-  return call.operands.every(({ operand }) => viewOf(operand).length <= elementsHereMax);
+function areSmall(calls: readonly LoweredCall[]): boolean {
+  return calls.reduce((sum, call) => sum + lengthOf(call), 0) <= elementsHereMax;
 }
 
 interface Waiting {
@@ -73,18 +73,18 @@ class ThreadBackend implements Backend {
     await Promise.all(this.#seats.map((seat) => seat.opened));
   }
 
-  async submit(job: Job, priority: number): Promise<KernelResult> {
-    if (job.kind === "kernel" && isSmall(job.call)) return this.#here(job.call);
-    const { result } = await new Promise<FromWorker & { kind: "done" }>((resolve, reject) => {
+  async submit(job: Job, priority: number): Promise<readonly KernelResult[]> {
+    if (job.kind === "kernels" && areSmall(job.calls)) return this.#here(job.calls);
+    const { results } = await new Promise<FromWorker & { kind: "done" }>((resolve, reject) => {
       this.#enqueue({ job, priority, resolve, reject });
     });
-    return result;
+    return results;
   }
 
-  #here(call: LoweredCall): KernelResult {
+  #here(calls: readonly LoweredCall[]): readonly KernelResult[] {
     this.#kernels ??= new KernelRunner();
-    const views = call.operands.map(({ operand }) => locate(viewOf(operand), this.#pool));
-    return this.#kernels.run(call, views);
+    const views = calls.map((call) => viewsOf(call).map((view) => locate(view, this.#pool)));
+    return this.#kernels.runAll(calls, views);
   }
 
   /** Behind the last call of at least its priority. */
@@ -282,13 +282,12 @@ class Seat {
       );
       const into = model.outputs.map(({ name }) => this.#wire(job.into[name] as Tensor));
       this.#tell({ kind: "run", graph: id, feeds, into, finite: job.finite }, moved);
-    } else if (job.kind === "kernel") {
-      const operands = job.call.operands.map(({ operand }) => {
-        const view = viewOf(operand);
-        return { ...this.#wire({ data: view }), length: view.length };
-      });
-      const call = { ...job.call, operands: job.call.operands.map(({ writes }) => ({ writes })) };
-      this.#tell({ kind: "kernel", call: call as never, operands });
+    } else if (job.kind === "kernels") {
+      const operands = job.calls.map((call) =>
+        viewsOf(call).map((view) => ({ ...this.#wire({ data: view }), length: view.length })),
+      );
+      const calls = job.calls.map((call) => ({ ...call, operands: call.operands.map(({ writes }) => ({ writes })) }));
+      this.#tell({ kind: "kernels", calls: calls as never, operands });
     } else this.#tell(job);
   }
 

@@ -7,7 +7,7 @@ import { DcnrError } from "../core/errors.ts";
 import { elementBytes, elementCount, type Tensor, viewData } from "../core/tensor.ts";
 import type { GraphModel, ValueInfo } from "../graph/model.ts";
 import { collectGarbage } from "./collect.ts";
-import type { KernelResult, Tensors } from "./engine.ts";
+import type { Tensors } from "./engine.ts";
 import { Station } from "./executor.ts";
 import type { FromWorker, ToWorker, WireData, WorkerSettings } from "./messages.ts";
 import { openEngine } from "./open.ts";
@@ -39,16 +39,18 @@ function bytesIn(wire: { readonly block: number; readonly offset: number }, leng
   return new Uint8Array(block, wire.offset, length);
 }
 
-async function run(station: Station, message: ToWorker & { kind: "run" }): Promise<KernelResult> {
+async function run(station: Station, message: ToWorker & { kind: "run" }): Promise<void> {
   const model = models.get(message.graph);
   assert(model !== undefined, `graph ${message.graph} is known to the worker`);
   const feeds = tensorsOf(model.inputs, message.feeds);
   const into = tensorsOf(model.outputs, message.into);
-  return station.run({ id: message.graph, model }, feeds, into, message.finite);
+  await station.run({ id: message.graph, model }, feeds, into, message.finite);
 }
 
-function viewsOf(message: ToWorker & { kind: "kernel" }): Float32Array[] {
-  return message.operands.map((wire) => {
+type Operand = (ToWorker & { kind: "kernels" })["operands"][number][number];
+
+function viewsOf(operands: readonly Operand[]): Float32Array[] {
+  return operands.map((wire) => {
     const data = "data" in wire ? wire.data : viewData("float32", bytesIn(wire, wire.length * 4));
     return data as Float32Array;
   });
@@ -89,14 +91,15 @@ async function handle(message: ToWorker): Promise<FromWorker | undefined> {
       collectGarbage();
       return undefined;
     case "run":
-      return { kind: "done", result: await run(station, message) };
-    case "kernel":
-      return { kind: "done", result: await station.kernel(message.call, viewsOf(message)) };
+      await run(station, message);
+      return { kind: "done", results: [] };
+    case "kernels":
+      return { kind: "done", results: station.kernels(message.calls, message.operands.map(viewsOf)) };
     case "class":
-      return { kind: "done", result: {}, numerics: await station.numericsClass() };
+      return { kind: "done", results: [], numerics: await station.numericsClass() };
     case "close":
       await station.close();
-      return { kind: "done", result: {} };
+      return { kind: "done", results: [] };
   }
 }
 

@@ -13,7 +13,7 @@ import { Gradients, type SparseRows } from "./gradients.ts";
 import { type Layout, layoutOf } from "./layout.ts";
 import type { Sealed } from "./names.ts";
 import { update } from "./optimizer.ts";
-import { VNodeState } from "./state.ts";
+import { stepHash, VNodeState } from "./state.ts";
 import { open, pack, seal, sumInOrder, type WireTensor, zeros } from "./wire.ts";
 import { WorkingWeights } from "./working-weights.ts";
 
@@ -228,17 +228,20 @@ export class VNodeCompute {
     return this.#track(step, async () => {
       const { plan, executor, clipNorm, rateAt } = this.#options;
       const measures: Record<string, number> = {};
+      let digest: string | undefined;
       if (plan.role !== "passes" && this.#layout.weightLength > 0) {
         await this.#gradients.settled();
         for (const { port, payload } of ties) await this.#addTie(port, payload);
         const rate = rateAt(step);
         const options = { optimizer: plan.optimizer, rate, clipNorm, step, what: this.#where(step, "VNode") };
-        measures["gradient_norm"] = await update(this.state, this.#layout, this.#gradients, executor, options);
+        const updated = await update(this.state, this.#layout, this.#gradients, executor, options);
+        measures["gradient_norm"] = updated.norm;
         measures["learning_rate"] = rate;
+        digest = updated.digest;
         await this.#working.refresh();
       } else if (plan.role !== "passes") await this.#gradients.settled();
       this.#gradients.reset();
-      return { hash: await this.state.hash(step + 1), measures };
+      return { hash: digest ? stepHash(plan.id, step + 1, digest) : await this.state.hash(step + 1), measures };
     });
   }
 

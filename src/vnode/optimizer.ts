@@ -20,39 +20,60 @@ export interface UpdateOptions {
   readonly what: string;
 }
 
-/** Applies the accumulated gradient; returns its norm before clipping. */
+export interface Updated {
+  /** Of the gradient before clipping. */
+  readonly norm: number;
+  /** Of the new weights. */
+  readonly digest: string;
+}
+
+/** Applies the accumulated gradient. A gradient with NaN or infinity changes nothing. */
 export async function update(
   state: VNodeState,
   layout: Layout,
   gradients: Gradients,
   executor: Executor,
   options: UpdateOptions,
-): Promise<number> {
-  const { sparseLength, decayLength, weightLength } = layout;
-  let squares = 0;
-  for (const [start, end] of [
-    [0, sparseLength],
-    [sparseLength, weightLength],
-  ] as const) {
-    if (end === start) continue;
-    const result = await executor.kernel({ kind: "sumOfSquares", of: gradients.spanAt(start, end - start) });
-    squares += result.value ?? Number.NaN;
-  }
-  const norm = Math.sqrt(squares);
+): Promise<Updated> {
+  const { clipNorm } = options;
+  const squares = squaresCalls(layout, gradients);
+  const updates = (scale: number) => [...updateCalls(state, layout, gradients, scale, options), state.digestCall()];
+  // One message to a worker, unless the norm decides the scale.
+  const first = await executor.kernels(clipNorm > 0 ? squares : [...squares, ...updates(1)]);
+  const norm = Math.sqrt(squares.reduce((sum, _, i) => sum + (first[i]?.value ?? Number.NaN), 0));
   if (!Number.isFinite(norm))
     fail("out_of_range", `the gradient of ${options.what} has NaN or infinity: lower the learning rate or clip`);
-  const { clipNorm } = options;
-  const gradientScale = clipNorm > 0 && norm > clipNorm ? clipNorm / norm : 1;
+  const last = clipNorm > 0 ? await executor.kernels(updates(norm > clipNorm ? clipNorm / norm : 1)) : first;
+  return { norm, digest: last.at(-1)?.digest as string };
+}
+
+function squaresCalls({ sparseLength, weightLength }: Layout, gradients: Gradients): KernelCall[] {
+  const ranges = [
+    { start: 0, length: sparseLength },
+    { start: sparseLength, length: weightLength - sparseLength },
+  ];
+  return ranges
+    .filter(({ length }) => length > 0)
+    .map(({ start, length }) => ({ kind: "sumOfSquares", of: gradients.spanAt(start, length) }));
+}
+
+function updateCalls(
+  state: VNodeState,
+  { sparseLength, decayLength, weightLength }: Layout,
+  gradients: Gradients,
+  gradientScale: number,
+  options: UpdateOptions,
+): KernelCall[] {
+  // Without decay all weights are alike.
+  const decayEnd = options.optimizer.weightDecay === 0 ? weightLength : decayLength;
   const ranges = [
     { start: 0, length: sparseLength, decays: true },
-    { start: sparseLength, length: decayLength - sparseLength, decays: true },
-    { start: decayLength, length: weightLength - decayLength, decays: false },
+    { start: sparseLength, length: decayEnd - sparseLength, decays: true },
+    { start: decayEnd, length: weightLength - decayEnd, decays: false },
   ];
-  for (const { start, length, decays } of ranges) {
-    if (length === 0) continue;
-    await executor.kernel(callOf(state, gradients, start, length, decays, gradientScale, options));
-  }
-  return norm;
+  return ranges
+    .filter(({ length }) => length > 0)
+    .map(({ start, length, decays }) => callOf(state, gradients, start, length, decays, gradientScale, options));
 }
 
 function callOf(

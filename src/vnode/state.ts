@@ -5,7 +5,7 @@ import { fail } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
 import { fillNormal, fillUniform, randomKey } from "../core/random.ts";
 import { firstNonFinite, sameShape, type Tensor } from "../core/tensor.ts";
-import type { Executor, SharedBytes } from "../engine/engine.ts";
+import type { Executor, KernelCall, SharedBytes } from "../engine/engine.ts";
 import type { ParameterPlan, VNodePlan } from "../network/plan.ts";
 import { readCheckpoint, writeCheckpoint } from "./checkpoint.ts";
 import { type Layout, spanOf, tensorAt } from "./layout.ts";
@@ -16,6 +16,7 @@ export class VNodeState {
   readonly #plan: VNodePlan;
   readonly #layout: Layout;
   readonly #executor: Executor;
+  readonly #memory: SharedBytes;
   readonly #parts: ReadonlyMap<Part, SharedBytes>;
   /** By parameter name; views of the weights, made once. */
   readonly tensors: ReadonlyMap<string, Tensor>;
@@ -25,7 +26,9 @@ export class VNodeState {
     this.#layout = layout;
     this.#executor = executor;
     const bytes = Math.max(layout.weightLength * 4, 4);
-    this.#parts = new Map(partsOf(plan).map((part) => [part, executor.allocate(bytes)]));
+    const parts = partsOf(plan);
+    this.#memory = executor.allocate(bytes + (parts.length - 1) * distanceBetween(bytes));
+    this.#parts = new Map(parts.map((part, i) => [part, within(this.#memory, i * distanceBetween(bytes), bytes)]));
     const weights = this.part("weights");
     this.tensors = new Map(layout.parameters.map((place) => [place.name, tensorAt(weights, place)]));
   }
@@ -81,18 +84,30 @@ export class VNodeState {
     }
   }
 
+  /** The digest of all weights. */
+  digestCall(): KernelCall {
+    return { kind: "digest", of: spanOf(this.part("weights"), 0, this.#layout.weightLength) };
+  }
+
   /** The step hash: what two runs compare. */
   async hash(step: number): Promise<string> {
-    const { weightLength } = this.#layout;
-    if (weightLength === 0) return stepHash(this.#plan.id, step, "");
-    const of = spanOf(this.part("weights"), 0, weightLength);
-    const { digest } = await this.#executor.kernel({ kind: "digest", of });
+    if (this.#layout.weightLength === 0) return stepHash(this.#plan.id, step, "");
+    const { digest } = await this.#executor.kernel(this.digestCall());
     return stepHash(this.#plan.id, step, digest ?? "");
   }
 
   free(): void {
-    for (const memory of this.#parts.values()) this.#executor.free(memory);
+    this.#executor.free(this.#memory);
   }
+}
+
+/** Updates walk all parts side by side, fastest when they are in one memory and not a multiple of 4 KiB apart. */
+function distanceBetween(bytes: number): number {
+  return Math.ceil(bytes / 4096) * 4096 + 1088;
+}
+
+function within({ buffer, offset }: SharedBytes, start: number, bytes: number): SharedBytes {
+  return { buffer, offset: offset + start, bytes };
 }
 
 export function stepHash(vnode: string, step: number, digest: string): string {
