@@ -1,7 +1,9 @@
 // How many PNodes one orchestrator holds on one core: CPU time of a heartbeat with its acknowledgement, and memory
-// of an attached PNode. Two ways: handlers alone over in-memory channels, and real HTTP/2 streams of a second process.
+// of an attached PNode. Two ways: handlers alone over in-memory channels, and real HTTP/2 streams of other processes.
 
-import { fork } from "node:child_process";
+import { type ChildProcess, execFile, fork } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { promisify } from "node:util";
 import { create } from "@bufbuild/protobuf";
 import { silentLog, type World } from "../src/core/world.ts";
 import { type Orchestrator, startOrchestrator } from "../src/orchestrator/orchestrator.ts";
@@ -34,8 +36,31 @@ const world: World = {
   log: silentLog,
 };
 
-export async function runHeartbeatBench(pnodes = 20_000, grpcPNodes = 2_000): Promise<HeartbeatBench[]> {
-  return [await benchHandlers(pnodes), await benchGrpc(grpcPNodes)];
+/** Connections of one client process, which needs about as much memory for each as the orchestrator does. */
+const connectionsPerProcess = 5_000;
+/** For everything that is no PNode. */
+const openFilesSpare = 200;
+
+export async function runHeartbeatBench(
+  pnodes = 20_000,
+  grpcPNodes: readonly number[] = [2_000, 20_000],
+): Promise<HeartbeatBench[]> {
+  const results = [await benchHandlers(pnodes)];
+  for (const one of grpcPNodes) results.push(await inOwnProcess(Math.min(one, openFilesMax() - openFilesSpare)));
+  return results;
+}
+
+/** Memory that an earlier run has freed would hide what a later one takes. */
+async function inOwnProcess(pnodes: number): Promise<HeartbeatBench> {
+  const { stdout } = await promisify(execFile)(process.execPath, [import.meta.filename, "grpc", String(pnodes)]);
+  return JSON.parse(stdout) as HeartbeatBench;
+}
+
+/** An orchestrator needs one open file for each PNode; where fewer are allowed, fewer PNodes are held. */
+function openFilesMax(): number {
+  if (process.platform !== "linux") return Number.POSITIVE_INFINITY;
+  const [, , hard] = /Max open files +(\d+) +(\d+)/.exec(readFileSync("/proc/self/limits", "utf8")) ?? [];
+  return Number(hard ?? Number.POSITIVE_INFINITY);
 }
 
 function registration(i: number): AttachRequest {
@@ -138,24 +163,28 @@ async function benchGrpc(pnodes: number): Promise<HeartbeatBench> {
   const network = openGrpcNetwork();
   const orchestrator = await start(network, "127.0.0.1:0");
   const before = memoryBytes();
-  const child = fork(import.meta.filename, ["client", orchestrator.address, String(pnodes)]);
+  const children: ChildProcess[] = [];
+  for (let first = 0; first < pnodes; first += connectionsPerProcess) {
+    const count = Math.min(connectionsPerProcess, pnodes - first);
+    children.push(fork(import.meta.filename, ["client", orchestrator.address, String(first), String(count)]));
+  }
   const { registry } = orchestrator.parts;
   await until(() => registry.attachments.size === pnodes);
   await pause(500);
   const kilobytesPerPNode = (memoryBytes() - before) / pnodes / 1024;
   const result = await beat(async () => {
     const sinceMs = performance.now();
-    child.send("beat");
+    for (const child of children) child.send("beat");
     await until(() => Array.from(registry.attachments.values()).every((one) => one.lastSeenMs >= sinceMs));
   }, pnodes);
-  child.kill();
+  for (const child of children) child.kill();
   await orchestrator.stop();
   await network.close();
   return { path: "grpc", pnodes, kilobytesPerPNode: round(kilobytesPerPNode), ...result };
 }
 
 /** The other process: attaches many PNodes, each over a connection of its own, and beats when told to. */
-async function client(address: string, pnodes: number): Promise<void> {
+async function client(address: string, first: number, count: number): Promise<void> {
   const channels: Channel<RequestInit<typeof PNodeService.method.attach>, unknown>[] = [];
   const attach = async (i: number): Promise<void> => {
     const network = openGrpcNetwork();
@@ -164,14 +193,14 @@ async function client(address: string, pnodes: number): Promise<void> {
       const channel = network.open(address, PNodeService.method.attach);
       channels[i] = channel;
       try {
-        await channel.send(registration(i));
+        await channel.send(registration(first + i));
         for await (const _ of channel.incoming);
       } catch {
         await pause(500);
       }
     }
   };
-  for (let i = 0; i < pnodes; i++) {
+  for (let i = 0; i < count; i++) {
     void attach(i);
     if (i % 50 === 0) await pause(20);
   }
@@ -231,5 +260,7 @@ function round(value: number): number {
   return Math.round(value * 10) / 10;
 }
 
-if (process.argv[2] === "client") await client(process.argv[3] as string, Number(process.argv[4]));
-else if (process.argv[1]?.endsWith("heartbeats.ts")) console.log(JSON.stringify(await runHeartbeatBench(), null, 2));
+const [, script, role = "", ...rest] = process.argv;
+if (role === "grpc") console.log(JSON.stringify(await benchGrpc(Number(rest[0]))));
+else if (role === "client") await client(rest[0] as string, Number(rest[1]), Number(rest[2]));
+else if (script?.endsWith("heartbeats.ts")) console.log(JSON.stringify(await runHeartbeatBench(), null, 2));
