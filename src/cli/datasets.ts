@@ -7,6 +7,7 @@ import { fail, messageOf } from "../core/errors.ts";
 import { type Manifest, manifestText, parseManifest } from "../data/manifest.ts";
 import type { FetchBlob } from "../data/shard-cache.ts";
 import type { ObjectGet, SourceAccess } from "../data/source.ts";
+import { DataType } from "../protocol/gen/dcnr/v1/common_pb.ts";
 import type { Dataset } from "../protocol/gen/dcnr/v1/data_pb.ts";
 import { httpsGet } from "../system/https-get.ts";
 import type { Output } from "./output.ts";
@@ -41,9 +42,19 @@ export async function register(
   json: boolean,
 ): Promise<void> {
   const dataset = await client.datasets.create(name, manifestText(manifest));
-  if (json) out.json(dataset);
+  if (json) out.json(datasetJson(dataset));
   else
     out.line(`dataset ${name}: ${contentOf(dataset)}, ${bytes(dataset.bytes)}, manifest ${dataset.hash.slice(0, 12)}`);
+}
+
+/** As JSON shows it: types by name. */
+export function datasetJson(dataset: Dataset) {
+  const nameOf = (type: DataType) =>
+    Object.entries(DataType)
+      .find(([, value]) => value === type)?.[0]
+      .toLowerCase();
+  const fields = dataset.fields.map((field) => ({ ...field, dtype: nameOf(field.dtype) }));
+  return { ...dataset, fields };
 }
 
 const units: Readonly<Record<string, string>> = { tensors: "samples", tokens: "tokens", text: "documents" };

@@ -9,6 +9,7 @@ import type { Context } from "./context.ts";
 import { repairDamage } from "./damage.ts";
 import { noteFailure } from "./failures.ts";
 import type { MetricPoint, Metrics } from "./metrics.ts";
+import type { Rates } from "./rates.ts";
 import { key, type PNodeRecord, type VNodeRecord } from "./records.ts";
 import { pnodeName } from "./sentences.ts";
 
@@ -22,13 +23,15 @@ export class Heartbeats {
   readonly #context: Context;
   readonly #metrics: Metrics;
   readonly #capacity: Capacity;
+  readonly #rates: Rates;
   /** Failures that are being dealt with: heartbeats repeat them. */
   readonly #handled = new Set<string>();
 
-  constructor(context: Context, metrics: Metrics, capacity: Capacity) {
+  constructor(context: Context, metrics: Metrics, capacity: Capacity, rates: Rates) {
     this.#context = context;
     this.#metrics = metrics;
     this.#capacity = capacity;
+    this.#rates = rates;
   }
 
   hear(attachment: Attachment, heartbeat: Heartbeat): void {
@@ -47,7 +50,10 @@ export class Heartbeats {
       if (points) points.push(point);
       else bySession.set(session, [point]);
     }
-    for (const [session, points] of bySession) this.#metrics.add(session, points);
+    for (const [session, points] of bySession) {
+      this.#metrics.add(session, points);
+      this.#rates.note(session, points);
+    }
   }
 
   #hosts(attachment: Attachment, session: string): boolean {

@@ -35,6 +35,7 @@ import type { Parts } from "./parts.ts";
 import { Peers } from "./peers.ts";
 import { Preparing } from "./preparing.ts";
 import { Presence } from "./presence.ts";
+import { Rates } from "./rates.ts";
 import { Registry } from "./registry.ts";
 import { Gateway } from "./serving/gateway.ts";
 import { guarded } from "./serving/guard.ts";
@@ -188,7 +189,7 @@ function assemble(context: Context, network: Network): Parts {
   const garbage = new Garbage(context);
   const controller = new Controller(context, { capacity, compiled, leases, metrics, garbage });
   const preparing = new Preparing(context, { capacity, compiled, controller, registry: () => registry });
-  const heartbeats = new Heartbeats(context, metrics, capacity);
+  const heartbeats = new Heartbeats(context, metrics, capacity, new Rates(context, compiled, metrics));
   const registry: Registry = new Registry(context, presence, assignments, {
     onFleetChange: (pnode, urgent) => controller.fleetChanged(pnode, urgent),
     onDoubt: (pnode) => preparing.doubt(pnode),

@@ -2,7 +2,7 @@
 
 import type { Command } from "../command.ts";
 import { connectionOptions, withClient } from "../connection.ts";
-import { contentOf, splitsOf } from "../datasets.ts";
+import { contentOf, datasetJson, splitsOf } from "../datasets.ts";
 import { bytes } from "../progress.ts";
 
 export const command: Command = {
@@ -13,7 +13,7 @@ export const command: Command = {
     withClient(context, async (client) => {
       const { flags, out } = context;
       const datasets = await client.datasets.list();
-      if (flags.is("json")) return void out.json(datasets);
+      if (flags.is("json")) return void out.json(datasets.map(datasetJson));
       if (datasets.length === 0) return void out.line("No datasets yet. Add one with dcnr dataset add NAME SOURCE");
       out.table(
         [

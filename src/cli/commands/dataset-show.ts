@@ -4,7 +4,7 @@ import { elementCount, type Tensor } from "../../core/tensor.ts";
 import { showSamples } from "../../data/show.ts";
 import type { Command } from "../command.ts";
 import { connectionOptions, withClient } from "../connection.ts";
-import { contentOf, remoteDataset, splitsOf } from "../datasets.ts";
+import { contentOf, datasetJson, remoteDataset, splitsOf } from "../datasets.ts";
 import { bytes } from "../progress.ts";
 
 const valuesShown = 8;
@@ -42,7 +42,7 @@ export const command: Command = {
           ]);
           return { index, fields: Object.fromEntries(values), text };
         });
-        return void out.json({ dataset, samples: plain });
+        return void out.json({ dataset: dataset && datasetJson(dataset), samples: plain });
       }
       if (dataset) {
         out.line(

@@ -38,6 +38,12 @@ export const command: Command = {
       const by = flags.text("by");
       if (by !== "tail" && by !== "ratio" && by !== "hash")
         fail("invalid_argument", `--by is tail, ratio or hash, not ${by}`);
+      for (const flag of ["train", "validation"])
+        if (/^[\d.]+%?$/.test(flags.text(flag)))
+          fail(
+            "invalid_argument",
+            `--${flag} is the name of a part, not its size ${flags.text(flag)}: --share says how much validates`,
+          );
       const { manifest, fetchBlob } = await remoteDataset(client, name);
       const request = {
         by,
