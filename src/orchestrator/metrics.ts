@@ -4,7 +4,7 @@
 import type { Cancel } from "../core/world.ts";
 import { createItem, listItems, readItem } from "../store/update.ts";
 import type { Context } from "./context.ts";
-import { key } from "./records.ts";
+import { key, type SessionRecord } from "./records.ts";
 
 export interface MetricPoint {
   readonly name: string;
@@ -17,6 +17,7 @@ interface MetricBatch {
   readonly points: readonly (readonly [name: string, step: number, value: number, vnode: string])[];
 }
 
+/** So that a batch tells of as many steps at most, too: each step has a point. */
 const batchPointsMax = 2_000;
 /** Recent points kept in memory per session, for watchers and for the newest value of each name. */
 const recentPoints = 2_000;
@@ -34,6 +35,7 @@ export class Metrics {
   readonly #series = new Map<string, Series>();
   readonly #listeners = new Set<(session: string, points: readonly MetricPoint[]) => void>();
   readonly #own = new Set<string>();
+  readonly #recalled = new Map<string, Promise<void>>();
   #batches = 0;
 
   constructor(context: Context) {
@@ -78,8 +80,34 @@ export class Metrics {
     return found?.value;
   }
 
+  /** The newest values of sessions that learned before this process began, read from the store once. */
+  async recall(sessions: readonly Pick<SessionRecord, "id" | "line">[]): Promise<void> {
+    await Promise.all(
+      sessions.map(({ id, line }) => {
+        if (line === 0 || this.#series.has(id)) return undefined;
+        const reading = this.#recalled.get(id) ?? this.#recall(id, line);
+        this.#recalled.set(id, reading);
+        // A view without its numbers is better than none.
+        return reading.catch(() => this.#recalled.delete(id));
+      }),
+    );
+  }
+
+  async #recall(session: string, line: number): Promise<void> {
+    const { store } = this.#context.mirror;
+    let after: string | undefined = key.metric(session, Math.max(0, line - batchPointsMax), "");
+    do {
+      const page: Awaited<ReturnType<typeof store.list>> = await store.list(key.metricsOf(session), { after });
+      for (const { value } of page.items)
+        for (const [name, step, number, vnode] of (JSON.parse(value) as MetricBatch).points)
+          noteNewest(this.#seriesOf(session), { name, step, value: number, vnode });
+      after = page.next;
+    } while (after !== undefined);
+  }
+
   forget(session: string): void {
     this.#series.delete(session);
+    this.#recalled.delete(session);
   }
 
   /** Everything known about a session, in order of step and name; the store is read whole. */
@@ -128,19 +156,21 @@ export class Metrics {
   #take(session: string, points: readonly MetricPoint[]): MetricPoint[] {
     const series = this.#seriesOf(session);
     const fresh: MetricPoint[] = [];
-    for (const point of points) {
-      const id = `${point.step}/${point.name}/${point.vnode}`;
-      if (series.seen.has(id) || point.name.length > nameLengthMax || !Number.isFinite(point.value)) continue;
-      series.seen.add(id);
-      if (series.seen.size > 4 * recentPoints) series.seen.delete(series.seen.values().next().value as string);
-      fresh.push(point);
-      series.recent.push(point);
-      if (series.recent.length > recentPoints) series.recent.shift();
-      const newest = series.newest.get(point.name);
-      if (!newest || point.step >= newest.step) series.newest.set(point.name, point);
-    }
+    for (const point of points) if (this.#keep(series, point)) fresh.push(point);
     if (fresh.length > 0) for (const listener of this.#listeners) listener(session, fresh);
     return fresh;
+  }
+
+  /** False for what was known before. */
+  #keep(series: Series, point: MetricPoint): boolean {
+    const id = `${point.step}/${point.name}/${point.vnode}`;
+    if (series.seen.has(id) || point.name.length > nameLengthMax || !Number.isFinite(point.value)) return false;
+    series.seen.add(id);
+    if (series.seen.size > 4 * recentPoints) series.seen.delete(series.seen.values().next().value as string);
+    series.recent.push(point);
+    if (series.recent.length > recentPoints) series.recent.shift();
+    noteNewest(series, point);
+    return true;
   }
 
   #seriesOf(session: string): Series {
@@ -151,6 +181,11 @@ export class Metrics {
     }
     return series;
   }
+}
+
+function noteNewest({ newest }: Series, point: MetricPoint): void {
+  const known = newest.get(point.name);
+  if (!known || point.step >= known.step) newest.set(point.name, point);
 }
 
 function compare(a: string, b: string): number {

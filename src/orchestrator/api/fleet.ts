@@ -30,7 +30,10 @@ export function fleetService(parts: Parts): ServedService {
       const { items, nextPageToken } = page(names, ({ session, vnode }) => `${session.id}/${vnode}`, request);
       return { vnodes: items.flatMap(({ session, vnode }) => parts.views.vnode(session, vnode)), nextPageToken };
     },
-    getStatus: async () => status(parts),
+    getStatus: async () => {
+      await parts.metrics.recall(sessionsOf(parts));
+      return status(parts);
+    },
     listEvents: async ({ afterSequence, pageSize, session, kindPrefix }) => ({
       events: events.list({ after: Number(afterSequence), limit: pageSize || 200, session, kindPrefix }).map(eventView),
     }),

@@ -31,12 +31,17 @@ export function sessionService(parts: Parts): ServedService {
     startSession: async ({ id, expected }) =>
       view(await startSession(parts, parseId<SessionId>(id, "the session"), expected)),
     suspendSession: async ({ id }) => view(await suspendSession(parts, parseId<SessionId>(id, "the session"))),
-    getSession: async ({ id }) => view(await findSession(parts, id)),
+    getSession: async ({ id }) => {
+      const session = await findSession(parts, id);
+      await parts.metrics.recall([session]);
+      return view(session);
+    },
     listSessions: async (request) => {
       const all = mirror
         .under<SessionRecord>("session/")
         .filter((session) => session.status !== "deleted" && !session.serving);
       const { items, nextPageToken } = page(all, (one) => one.id, request);
+      await parts.metrics.recall(items);
       return { sessions: items.map((record) => parts.views.session(record)), nextPageToken };
     },
     deleteSession: async ({ id }) => {

@@ -84,6 +84,8 @@ test("the official client lists models and completes a prompt", () =>
       models.data.map((model) => model.id),
       ["echo"],
     );
+    assert.equal((await client.models.retrieve("echo")).id, "echo");
+    await assert.rejects(client.models.retrieve("none"), OpenAI.NotFoundError);
     const answer = await client.completions.create({ model: "echo", prompt: "call me ishmael", max_tokens: 8 });
     assert.equal(answer.choices[0]?.text, "CALL ME ISHMAEL");
     assert.equal(answer.choices[0]?.finish_reason, "stop");

@@ -1,12 +1,12 @@
 // The OpenAI-compatible API: /v1/models, /v1/completions, /v1/chat/completions, answers whole or streamed as
 // server-sent events. Errors have OpenAI's shape, so that existing clients show them.
 
-import { DcnrError, type ErrorCode } from "../../core/errors.ts";
+import { DcnrError, type ErrorCode, fail } from "../../core/errors.ts";
 import type { World } from "../../core/world.ts";
 import type { HttpHandler } from "../../protocol/network.ts";
 import type { ApiKeys } from "./keys.ts";
 import { type CompletionRequest, parseChat, parseCompletion } from "./openai-requests.ts";
-import type { TextGenerator, TextPiece } from "./text.ts";
+import type { ServedModel, TextGenerator, TextPiece } from "./text.ts";
 
 /** Far beyond any context; the rest would only be read to be refused. */
 const bodyBytesMax = 512 << 10;
@@ -36,6 +36,8 @@ export function openAiHandler(deps: OpenAiDependencies): HttpHandler {
     try {
       await deps.keys.require("generate", request.headers.get("authorization") ?? undefined, peer);
       if (pathname === "/v1/models" && request.method === "GET") return await listModels(deps);
+      if (pathname.startsWith("/v1/models/") && request.method === "GET")
+        return await showModel(deps, decodeURIComponent(pathname.slice("/v1/models/".length)));
       if (pathname === "/v1/completions" && request.method === "POST") return await complete(deps, request, false);
       if (pathname === "/v1/chat/completions" && request.method === "POST") return await complete(deps, request, true);
       throw new DcnrError("not_found", `there is no ${request.method} ${pathname}`);
@@ -46,16 +48,17 @@ export function openAiHandler(deps: OpenAiDependencies): HttpHandler {
 }
 
 async function listModels({ generator }: OpenAiDependencies): Promise<Response> {
-  const data = (await generator.models()).map((model) => ({
-    id: model.name,
-    object: "model",
-    created: Math.floor(model.createdWallMs / 1000),
-    owned_by: "dcnr",
-    context_length: model.context,
-    status: model.status,
-    reason: model.reason,
-  }));
-  return Response.json({ object: "list", data });
+  return Response.json({ object: "list", data: (await generator.models()).map(modelView) });
+}
+
+async function showModel({ generator }: OpenAiDependencies, name: string): Promise<Response> {
+  const model = (await generator.models()).find((one) => one.name === name);
+  return model ? Response.json(modelView(model)) : fail("not_found", `there is no model "${name}": see /v1/models`);
+}
+
+function modelView({ name, createdWallMs, context, status, reason }: ServedModel) {
+  const created = Math.floor(createdWallMs / 1000);
+  return { id: name, object: "model", created, owned_by: "dcnr", context_length: context, status, reason };
 }
 
 async function complete(deps: OpenAiDependencies, request: Request, chat: boolean): Promise<Response> {
