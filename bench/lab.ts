@@ -43,6 +43,21 @@ export interface Pace {
   readonly cpuStepMs: number;
 }
 
+/** What happened in a while, or since the beginning. */
+export interface Stretch {
+  readonly wallMs: number;
+  readonly steps: number;
+  /** Of all PNodes together. */
+  readonly cpuMs: number;
+  /** Of all VNodes together. */
+  readonly dataWaitMs: number;
+}
+
+/** Graphs are loaded in the first of them. */
+const warmSteps = 3;
+/** Until a session that goes on is in full swing, and one that is suspended stands still. */
+const swingMs = 500;
+
 export class Lab {
   readonly client: Client;
   readonly orchestrator: Child;
@@ -94,17 +109,7 @@ export class Lab {
 
   /** The steps that the session's VNodes have reached, as the PNodes themselves say. */
   async steps(session: string): Promise<Map<string, number>> {
-    const steps = new Map<string, number>();
-    await Promise.all(
-      this.pnodes.map(async ({ address }) => {
-        const response = await fetch(`http://${address}/metrics`).catch(() => undefined);
-        for (const line of ((await response?.text()) ?? "").split("\n")) {
-          const [, of, vnode, value] = /^dcnr_vnode_step\{session="([^"]+)",vnode="([^"]+)"\} (\d+)/.exec(line) ?? [];
-          if (of === session) steps.set(vnode as string, Math.max(steps.get(vnode as string) ?? 0, Number(value)));
-        }
-      }),
-    );
-    return steps;
+    return stepsIn(await this.#pages(), session);
   }
 
   /** Waits until every VNode of the session has reached a step; the time at which it was seen. */
@@ -133,12 +138,65 @@ export class Lab {
     return { stepMs: (endMs - startMs) / (to - from), cpuStepMs: (endCpuMs - startCpuMs) / (to - from) };
   }
 
+  /** A session that is suspended after its first steps, to be measured by `window`. */
+  async ready(name: Trained, settings: SessionSettingsInit): Promise<string> {
+    const id = await this.begin(name, { ...settings, steps: 1_000_000n });
+    const { vnodes } = await this.client.sessions.get(id);
+    await this.reached(id, vnodes, warmSteps, 300);
+    await this.client.sessions.suspend(id);
+    return id;
+  }
+
+  /** Lets a suspended session train for a while; what is counted begins once it is in full swing. */
+  async window(session: string, windowMs: number): Promise<Stretch> {
+    await this.client.sessions.start(session);
+    await pause(swingMs);
+    const before = await this.#look(session);
+    await pause(windowMs);
+    const after = await this.#look(session);
+    await this.client.sessions.suspend(session);
+    await pause(swingMs);
+    return {
+      wallMs: after.wallMs - before.wallMs,
+      steps: after.steps - before.steps,
+      cpuMs: after.cpuMs - before.cpuMs,
+      dataWaitMs: after.dataWaitMs - before.dataWaitMs,
+    };
+  }
+
+  async #look(session: string): Promise<Stretch> {
+    const pages = await this.#pages();
+    const steps = [...stepsIn(pages, session).values()];
+    const waited = pages.map((page) => Number(/^dcnr_pnode_data_wait_seconds_total (\S+)/m.exec(page)?.[1] ?? 0));
+    return {
+      wallMs: performance.now(),
+      // The mean tells parts of a step, since VNodes end theirs one after the other.
+      steps: steps.reduce((sum, step) => sum + step, 0) / steps.length,
+      cpuMs: cpuMsOf(this.pnodes.map(({ pid }) => pid)),
+      dataWaitMs: 1000 * waited.reduce((sum, seconds) => sum + seconds, 0),
+    };
+  }
+
+  #pages(): Promise<string[]> {
+    const page = async (address: string) => (await fetch(`http://${address}/metrics`)).text();
+    return Promise.all(this.pnodes.map(({ address }) => page(address).catch(() => "")));
+  }
+
   async close(): Promise<void> {
     await this.client.close();
     await Promise.all(this.pnodes.map((child) => stopChild(child, 3_000)));
     await stopChild(this.orchestrator, 3_000);
     await rm(this.#directory, { recursive: true, force: true });
   }
+}
+
+function stepsIn(pages: readonly string[], session: string): Map<string, number> {
+  const steps = new Map<string, number>();
+  for (const line of pages.flatMap((page) => page.split("\n"))) {
+    const [, of, vnode, value] = /^dcnr_vnode_step\{session="([^"]+)",vnode="([^"]+)"\} (\d+)/.exec(line) ?? [];
+    if (of === session) steps.set(vnode as string, Math.max(steps.get(vnode as string) ?? 0, Number(value)));
+  }
+  return steps;
 }
 
 function least(steps: ReadonlyMap<string, number>): number {

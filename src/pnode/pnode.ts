@@ -54,6 +54,8 @@ export interface Readings {
   readonly attached: boolean;
   /** Messages kept for neighbours, in memory. */
   readonly retainedBytes: number;
+  /** What its VNodes have waited for samples of their datasets, added up. */
+  readonly dataWaitMs: number;
   readonly vnodes: readonly {
     readonly session: string;
     readonly vnode: string;
@@ -77,12 +79,13 @@ class HostingNode implements PNode {
   readonly #timings: Timings;
   readonly #bounds: Bounds;
   readonly #ending = new AbortController();
+  #dataWaitMs = 0;
   readonly #tasks: Tasks;
   readonly #orchestrators: Orchestrators;
   readonly #resolver: Resolver;
   readonly #exchange: Exchange;
   readonly #retention: Retention;
-  readonly #reports = new Reports();
+  readonly #reports: Reports;
   readonly #blobs: BlobClient;
   readonly #attachment: Attachment;
   readonly #hours: Hours;
@@ -129,7 +132,8 @@ class HostingNode implements PNode {
     this.#exchange = new Exchange({ ...common, address: () => this.#address, resolver, directory, bandwidth });
     const cache = dependencies.cache && { cache: dependencies.cache };
     this.#blobs = new BlobClient({ ...common, orchestrators, bandwidth, transfer: dependencies.blobs, ...cache });
-    const reports = this.#reports;
+    const reports = new Reports(world.clock);
+    this.#reports = reports;
     this.#attachment = new Attachment({
       ...common,
       orchestrators,
@@ -174,6 +178,10 @@ class HostingNode implements PNode {
           blobs: this.#blobs,
           executorFor: (engine) => this.#executor(engine),
           shardBytesMax: this.#bounds.shardBytesMax,
+          clock: this.#dependencies.world.clock,
+          onDataWait: (waitedMs) => {
+            this.#dataWaitMs += waitedMs;
+          },
           signal: this.#ending.signal,
         }),
     });
@@ -214,6 +222,7 @@ class HostingNode implements PNode {
     return {
       attached: this.#attachment.attached,
       retainedBytes: this.#retention.memoryBytes,
+      dataWaitMs: this.#dataWaitMs,
       vnodes: this.#hosts.all().map((host) => host.progress()),
     };
   }

@@ -5,6 +5,7 @@ import { fail } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
 import type { SessionId, Sha256, VNodeId } from "../core/ids.ts";
 import type { Tensor } from "../core/tensor.ts";
+import type { Clock } from "../core/world.ts";
 import { type Batches, openBatches } from "../data/batches.ts";
 import { parseManifest } from "../data/manifest.ts";
 import type { EngineKind, Executor } from "../engine/engine.ts";
@@ -25,6 +26,9 @@ export interface SessionContextOptions {
   readonly blobs: BlobClient;
   readonly executorFor: (engine: EngineKind) => Promise<Executor>;
   readonly shardBytesMax: number;
+  readonly clock: Clock;
+  /** Hears how long a VNode waited for samples. */
+  readonly onDataWait: (waitedMs: number) => void;
   readonly signal: AbortSignal;
 }
 
@@ -90,14 +94,18 @@ export class SessionContext {
   /** Opened by the first VNode that needs samples; most need none. */
   readonly #source: BatchSource = {
     field: async (name, request): Promise<Tensor> => {
+      const { clock, onDataWait } = this.#options;
       this.#batches ??= this.#open();
       const batches = this.#batches;
+      const startedMs = clock.monotonicMs();
       try {
         return await (await batches).field(name, request);
       } catch (error) {
         // Opening may work the next time.
         if (this.#batches === batches) this.#batches = undefined;
         throw error;
+      } finally {
+        onDataWait(clock.monotonicMs() - startedMs);
       }
     },
   };
