@@ -54,7 +54,7 @@ it("what was measured while a heartbeat was on its way is awaited with the next 
     chance: { bytes: (length) => new Uint8Array(length), uniform: () => 0 },
     log: silentLog,
   };
-  const reports = new Reports();
+  const reports = new Reports(world.clock);
   const attachment = new Attachment({
     network,
     world,
