@@ -90,6 +90,8 @@ test("two orchestrators share PostgreSQL and S3: the loss of one changes nothing
       });
       assert.ok(killedAt >= 20 && killedAt < steps, `killed on the way, at step ${killedAt}`);
       assertUndisturbed(session);
+      const losses = await client.sessions.metrics(session.id, ["loss"]);
+      assert.equal(new Set(losses.map(({ step }) => Number(step))).size, steps, "the loss curve has no hole");
       await until(async () => (await client.fleet.pnodes()).every(({ status }) => status === "online"));
       await until(async () => (await client.fleet.pnodes()).every(({ latencyMs }) => latencyMs > 0));
       const links = (await client.fleet.pnodes()).flatMap((one) => one.links);
