@@ -3,7 +3,8 @@
 
 import { readFile } from "node:fs/promises";
 import type { Client } from "../client/client.ts";
-import { fail, messageOf } from "../core/errors.ts";
+import { fail, hasCode, messageOf } from "../core/errors.ts";
+import { parseId } from "../core/ids.ts";
 import { type Manifest, manifestText, parseManifest } from "../data/manifest.ts";
 import type { FetchBlob } from "../data/shard-cache.ts";
 import type { ObjectGet, SourceAccess } from "../data/source.ts";
@@ -31,6 +32,16 @@ export async function remoteDataset(
 ): Promise<{ manifest: Manifest; fetchBlob: FetchBlob }> {
   const { manifest } = await client.datasets.get(name);
   return { manifest: parseManifest(manifest), fetchBlob: (hash) => client.datasets.download(name, hash) };
+}
+
+/** What would be refused after hours of work is refused before. */
+export async function checkNewName(client: Client, name: string, out: Output): Promise<void> {
+  parseId(name, "the dataset's name");
+  const known = await client.datasets.get(name).catch((error: unknown) => {
+    if (hasCode(error, "not_found")) return undefined;
+    throw error;
+  });
+  if (known) out.note(`there is a dataset ${name}: with the same content nothing changes, other content is refused`);
 }
 
 /** Registers a manifest whose blobs are uploaded, and says so. */

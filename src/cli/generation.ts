@@ -35,7 +35,7 @@ export interface Answer {
   readonly generatedTokens: number;
 }
 
-/** Streams to the terminal unless `quiet`; the whole answer at the end. */
+/** Streams to the terminal unless `quiet`, behind `before`; the whole answer at the end. */
 export async function printAnswer(
   client: Client,
   model: string,
@@ -43,15 +43,19 @@ export async function printAnswer(
   options: GenerateOptions,
   out: Output,
   quiet: boolean,
+  before = "",
 ): Promise<Answer> {
   const answer = { text: "", tokens: [] as number[], finish: "", promptTokens: 0, generatedTokens: 0 };
+  let isFirst = true;
   for await (const piece of client.generate(model, prompt, options)) {
     answer.text += piece.text;
     answer.tokens.push(...piece.tokens);
     answer.finish = piece.finish;
     answer.promptTokens = piece.promptTokens;
     answer.generatedTokens = piece.generatedTokens;
-    if (!quiet) out.raw(printable(piece.text));
+    // Not before there is an answer: an error should stand on a line of its own.
+    if (!quiet) out.raw(isFirst ? before + printable(piece.text) : printable(piece.text));
+    isFirst = false;
   }
   if (!quiet) out.raw("\n");
   return answer;

@@ -23,7 +23,10 @@ export const command: Command = {
       const { flags, out, signal } = context;
       const model = context.arguments[0] ?? "";
       const json = flags.is("json");
-      const converses = (await client.models.list()).find(({ name }) => name === model)?.hasChatTemplate ?? false;
+      const known = (await client.models.list()).find(({ name }) => name === model);
+      if (!known)
+        fail("not_found", `there is no model "${model}": see dcnr model list, or serve one with dcnr serve SESSION`);
+      const converses = known.hasChatTemplate;
       const system = flags.optionalText("system");
       if (system !== undefined && !converses)
         fail("invalid_argument", `--system is for models with a chat template: ${model} has none`);

@@ -11,7 +11,7 @@ import { type Manifest, shardBytesMax } from "../../data/manifest.ts";
 import { buildBuiltin, builtinNames, remoteSink } from "../builtin.ts";
 import type { Command, CommandContext, Flags } from "../command.ts";
 import { connectionOptions, withClient } from "../connection.ts";
-import { register, sourceAccess } from "../datasets.ts";
+import { checkNewName, register, sourceAccess } from "../datasets.ts";
 import { dataDirectory, directoryOption } from "../directories.ts";
 import { openCheckpoints } from "../import-checkpoints.ts";
 import { stopIfInterrupted } from "../interruption.ts";
@@ -70,6 +70,7 @@ export const command: Command = {
     withClient(context, async (client) => {
       const { flags, out } = context;
       const [name = "", source] = context.arguments;
+      await checkNewName(client, name, out);
       const given = flags.optionalText("inline");
       if ((given === undefined) === (source === undefined))
         fail("invalid_argument", "give either a SOURCE or --inline JSON: see dcnr dataset add --help");

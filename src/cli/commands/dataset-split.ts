@@ -7,7 +7,7 @@ import { splitDataset } from "../../data/splits.ts";
 import { remoteSink } from "../builtin.ts";
 import type { Command, CommandContext } from "../command.ts";
 import { connectionOptions, withClient } from "../connection.ts";
-import { register, remoteDataset } from "../datasets.ts";
+import { checkNewName, register, remoteDataset } from "../datasets.ts";
 import { stopIfInterrupted } from "../interruption.ts";
 import { ByteProgress } from "../progress.ts";
 
@@ -35,6 +35,7 @@ export const command: Command = {
     withClient(context, async (client) => {
       const { flags, out } = context;
       const [name = "", newName = ""] = context.arguments;
+      await checkNewName(client, newName, out);
       const by = flags.text("by");
       if (by !== "tail" && by !== "ratio" && by !== "hash")
         fail("invalid_argument", `--by is tail, ratio or hash, not ${by}`);

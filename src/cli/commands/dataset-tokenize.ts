@@ -5,7 +5,7 @@ import { tokenise } from "../../data/tokenise.ts";
 import { remoteSink } from "../builtin.ts";
 import type { Command } from "../command.ts";
 import { connectionOptions, withClient } from "../connection.ts";
-import { readVocabulary, register, remoteDataset } from "../datasets.ts";
+import { checkNewName, readVocabulary, register, remoteDataset } from "../datasets.ts";
 import { stopIfInterrupted } from "../interruption.ts";
 import { Progress } from "../progress.ts";
 
@@ -25,6 +25,7 @@ export const command: Command = {
     withClient(context, async (client) => {
       const { flags, out } = context;
       const [name = "", newName = ""] = context.arguments;
+      await checkNewName(client, newName, out);
       const { manifest, fetchBlob } = await remoteDataset(client, name);
       if (manifest.kind !== "text") fail("failed_precondition", `dataset ${name} holds ${manifest.kind}, not text`);
       const progress = new Progress(out, newName, "documents");

@@ -50,8 +50,7 @@ export const command: Command = {
       if (prompt === undefined)
         fail("invalid_argument", 'dcnr infer needs a prompt: dcnr infer MODEL "Once upon a time"');
       const json = flags.is("json");
-      if (!json) out.raw(prompt);
-      const answer = await printAnswer(client, model, prompt, generationFrom(flags, signal), out, json);
+      const answer = await printAnswer(client, model, prompt, generationFrom(flags, signal), out, json, prompt);
       if (json) out.json(answer);
       return undefined;
     }),

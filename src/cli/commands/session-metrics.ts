@@ -4,7 +4,8 @@ import type { Command } from "../command.ts";
 import { connectionOptions, withClient } from "../connection.ts";
 
 export const command: Command = {
-  summary: "Show or export the metrics of a session: loss, validation, learning rate, gradient norms, samples and tokens a second.",
+  summary:
+    "Show or export the metrics of a session: loss, validation, learning rate, gradient norms, samples and tokens a second.",
   positionals: [{ name: "SESSION" }],
   options: {
     ...connectionOptions,

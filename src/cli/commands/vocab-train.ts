@@ -3,6 +3,7 @@
 import { writeFile } from "node:fs/promises";
 import type { Client } from "../../client/client.ts";
 import { fail } from "../../core/errors.ts";
+import { parseId } from "../../core/ids.ts";
 import { tokenizerJson } from "../../data/bpe/json.ts";
 import { trainBpe } from "../../data/bpe/train.ts";
 import { type Document, readSplit, textOfDocument } from "../../data/documents.ts";
@@ -36,7 +37,7 @@ export const command: Command = {
   run: (context) =>
     withClient(context, async (client) => {
       const { flags, out } = context;
-      const name = context.arguments[0] ?? "";
+      const name = parseId<string>(context.arguments[0] ?? "", "the vocabulary's name");
       const { texts, bytesTotal } = await textsOf(context, client);
       const specials = flags.texts("special");
       const counting = new ByteProgress(out, `${name}: counting words`);
