@@ -1,20 +1,20 @@
 // PNodes that attach here: registration, heartbeats, suspicion, loss, leave. Heartbeats stay in memory; the
-// store hears of a PNode only when its status changes.
+// store hears of a PNode only when something about it changes.
 
 import { fail, messageOf } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
 import type { PNodeId } from "../core/ids.ts";
 import type { AttachRequest, Evidence, Heartbeat, Register } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
 import type { CallContext, Channel } from "../protocol/network.ts";
+import { AttachedRecords, type MeasuredSpeed } from "./attached-records.ts";
 import { Attachment, type Composer, type Down } from "./attachment.ts";
-import { plausible, text } from "./claims.ts";
+import { text } from "./claims.ts";
 import type { Context } from "./context.ts";
 import { Flapping } from "./flapping.ts";
 import type { Presence } from "./presence.ts";
 import { key, type PNodeRecord } from "./records.ts";
 import { checkRegister, registered } from "./registration.ts";
-import { afterFailure, afterLeave, afterUptime } from "./reliability.ts";
-import { pnodeName } from "./sentences.ts";
+import { Silence } from "./silence.ts";
 
 export interface RegistryHooks {
   /** A PNode's loss, leave or arrival may call for placement of these sessions, now. */
@@ -27,16 +27,10 @@ export interface RegistryHooks {
   handOver(pnode: PNodeId): Promise<void>;
 }
 
-const silenceScanMs = 500;
-/** Once somebody is in doubt, so that nobody is given up late. */
-const silenceScanInDoubtMs = 100;
 /** A new connection, a new stream, a registration and its answer, with some room. */
 const returnRoundTrips = 5;
 /** PNodes measure their latency themselves; nobody is waited for longer than half around the world. */
 const latencyMsMax = 300;
-/** Of the silence after which a PNode is lost: two heartbeats in a row are missing. */
-const doubtShare = 0.7;
-
 export class Registry {
   readonly attachments = new Map<PNodeId, Attachment>();
   readonly flapping: Flapping;
@@ -44,10 +38,9 @@ export class Registry {
   readonly #presence: Presence;
   readonly #composer: Composer;
   readonly #hooks: RegistryHooks;
-  /** Least recently heard first. */
-  readonly #bySeen = new Map<PNodeId, Attachment>();
+  readonly #records: AttachedRecords;
+  readonly #silence: Silence;
   #count = 0;
-  #scannedMs = 0;
 
   constructor(context: Context, presence: Presence, composer: Composer, hooks: RegistryHooks) {
     this.#context = context;
@@ -55,13 +48,19 @@ export class Registry {
     this.#composer = composer;
     this.#hooks = hooks;
     this.flapping = new Flapping(context.world.clock);
+    this.#records = new AttachedRecords(context);
+    this.#silence = new Silence(context, {
+      onDoubt: (pnode) => hooks.onDoubt(pnode),
+      onSilent: (attachment, reason) => this.#declareLost(attachment, reason),
+    });
   }
 
   start(): void {
     const { tasks, timings, mirror } = this.#context;
-    this.#scannedMs = this.#context.world.clock.monotonicMs();
-    this.#scanLater(silenceScanMs);
-    tasks.every("saving uptimes", Math.min(timings.uptimeSaveMs, 10_000), () => this.#saveUptimes());
+    this.#silence.start();
+    tasks.every("saving uptimes", Math.min(timings.uptimeSaveMs, 10_000), () =>
+      this.#records.saveUptimes(this.attachments.values()),
+    );
     mirror.onChange((storeKey, now) => {
       if (storeKey.startsWith("pnode/")) this.#onRecord(storeKey, now?.value as PNodeRecord | undefined);
     });
@@ -71,7 +70,7 @@ export class Registry {
   stop(): void {
     for (const attachment of this.attachments.values()) attachment.close();
     this.attachments.clear();
-    this.#bySeen.clear();
+    this.#silence.clear();
   }
 
   /** Serves one PNode's stream until it ends. */
@@ -117,7 +116,7 @@ export class Registry {
     const replaced = this.attachments.get(id);
     this.attachments.set(id, attachment);
     replaced?.close();
-    this.#seen(attachment);
+    this.#silence.heard(attachment);
     this.#greet(attachment, record, register, call.peer);
     return attachment;
   }
@@ -164,7 +163,7 @@ export class Registry {
   #refuseDuplicate(id: PNodeId, register: Register): void {
     const known = this.attachments.get(id);
     if (!known || known.incarnation === register.incarnation || known.status === "suspect") return;
-    if (this.#record(known)?.secretHash !== sha256(register.secret)) return;
+    if (this.#records.get(id)?.secretHash !== sha256(register.secret)) return;
     const quietMs = this.#context.world.clock.monotonicMs() - known.lastSeenMs;
     if (quietMs > 2 * this.#context.timings.heartbeatIntervalMs) return;
     const message = `another PNode with the id ${id} is attached and alive: give this one a directory of its own`;
@@ -188,7 +187,7 @@ export class Registry {
     switch (message.event.case) {
       case "heartbeat":
         attachment.heard(message.event.value, this.#context.world.clock.monotonicMs());
-        this.#seen(attachment);
+        this.#silence.heard(attachment);
         this.#noteClosed(attachment, !message.event.value.accepting);
         this.#hooks.onHeartbeat(attachment, message.event.value);
         return;
@@ -196,7 +195,7 @@ export class Registry {
         this.#leave(attachment, message.event.value.reason);
         return;
       case "measurement":
-        this.#measured(attachment, message.event.value);
+        this.#noteSpeed(attachment, message.event.value);
         return;
       case "evidence":
         this.#hooks.onEvidence(attachment, message.event.value);
@@ -210,46 +209,19 @@ export class Registry {
     }
   }
 
-  #seen(attachment: Attachment): void {
-    this.#bySeen.delete(attachment.pnode);
-    this.#bySeen.set(attachment.pnode, attachment);
-  }
-
-  #measured(
-    attachment: Attachment,
-    measured: { gflops: number; bandwidthBytesPerSecond: number; latencyMs: number },
-  ): void {
+  #noteSpeed(attachment: Attachment, measured: MeasuredSpeed): void {
     this.#context.tasks.run(`noting the speed of ${attachment.pnode}`, () =>
-      this.#context.mirror.update<PNodeRecord>(key.pnode(attachment.pnode), (current) => {
-        if (current?.attachment !== attachment.nonce) return undefined;
-        const { facts, warnings } = plausible({
-          ...current.facts,
-          gflops: measured.gflops > 0 ? measured.gflops : current.facts.gflops,
-          bandwidthBytesPerSecond: measured.bandwidthBytesPerSecond || current.facts.bandwidthBytesPerSecond,
-          latencyMs: measured.latencyMs || current.facts.latencyMs,
-        });
-        return { ...current, facts, warnings };
-      }),
+      this.#records.noteSpeed(attachment, measured),
     );
   }
 
-  /** Written when it changes, so that the owner's hours hold whichever orchestrator places. */
   #noteClosed(attachment: Attachment, closed: boolean): void {
-    if (attachment.closed === closed || attachment.status !== "online") return;
-    attachment.closed = closed;
-    const { pnode, nonce } = attachment;
-    const { tasks, mirror, events } = this.#context;
+    const { pnode } = attachment;
+    const { tasks, events } = this.#context;
+    // Most heartbeats say what the one before them said.
+    if (attachment.closed === closed) return;
     tasks.run(`noting the hours of ${pnode}`, async () => {
-      try {
-        const { written } = await mirror.update<PNodeRecord>(key.pnode(pnode), (current) =>
-          current?.attachment === nonce && (current.closed ?? false) !== closed ? { ...current, closed } : undefined,
-        );
-        if (!written) return;
-      } catch (thrown) {
-        // The next heartbeat tries again.
-        attachment.closed = undefined;
-        throw thrown;
-      }
+      if (!(await this.#records.noteClosed(attachment, closed))) return;
       const says = closed ? "takes no work for now: its owner's hours or limits say so" : "takes work again";
       events.emit("info", closed ? "pnode.closed" : "pnode.open", `PNode ${this.#name(pnode)} ${says}`, { pnode });
       this.#hooks.onFleetChange(pnode, true);
@@ -265,9 +237,9 @@ export class Registry {
       pnode,
     });
     tasks.run(`the leave of ${pnode}`, async () => {
-      await this.#setStatus(attachment, "leaving");
+      await this.#records.setStatus(attachment, "leaving");
       await this.#hooks.handOver(pnode);
-      await this.#setStatus(attachment, "left");
+      await this.#records.setStatus(attachment, "left");
       events.emit("info", "pnode.left", `PNode ${this.#name(pnode)} has left, all its VNodes were handed over`, {
         pnode,
       });
@@ -275,33 +247,10 @@ export class Registry {
     });
   }
 
-  /** Changes the record only while it still speaks of this attachment. True if it did. */
-  async #setStatus(
-    attachment: Attachment,
-    status: "leaving" | "left" | "lost" | "online",
-    detail = "",
-  ): Promise<boolean> {
-    const onlineMs = this.#takeUptime(attachment);
-    const { written } = await this.#context.mirror.update<PNodeRecord>(key.pnode(attachment.pnode), (current) => {
-      if (current?.attachment !== attachment.nonce || current.status === status) return undefined;
-      const lived = afterUptime(current.history, onlineMs);
-      const history = status === "lost" ? afterFailure(lived) : status === "left" ? afterLeave(lived) : lived;
-      return { ...current, status: current.status === "quarantined" ? "quarantined" : status, history, detail };
-    });
-    return written;
-  }
-
-  #takeUptime(attachment: Attachment): number {
-    const nowMs = this.#context.world.clock.monotonicMs();
-    const onlineMs = nowMs - attachment.onlineSinceMs;
-    attachment.onlineSinceMs = nowMs;
-    return onlineMs;
-  }
-
   #broken(attachment: Attachment): void {
     const { tasks, events, timings, world } = this.#context;
     if (tasks.stopped || this.attachments.get(attachment.pnode) !== attachment) return;
-    const left = attachment.status === "leaving" && this.#record(attachment)?.status === "left";
+    const left = attachment.status === "leaving" && this.#records.get(attachment.pnode)?.status === "left";
     if (attachment.status === "closed" || left) {
       this.#forget(attachment);
       return;
@@ -321,44 +270,13 @@ export class Registry {
     tasks.after(graceMs, () => this.#declareLost(attachment, "its stream broke"));
   }
 
-  #scanLater(delayMs: number): void {
-    this.#context.tasks.after(delayMs, () =>
-      this.#scanLater(this.#scanSilent() ? silenceScanInDoubtMs : silenceScanMs),
-    );
-  }
-
-  /** True if somebody is in doubt. */
-  #scanSilent(): boolean {
-    const { world, timings } = this.#context;
-    const nowMs = world.clock.monotonicMs();
-    const gapMs = nowMs - this.#scannedMs;
-    this.#scannedMs = nowMs;
-    // This process stood still itself: what came meanwhile is still to be read, so nobody has been silent.
-    if (gapMs > timings.silentMs / 2) for (const one of this.#bySeen.values()) one.lastSeenMs = nowMs;
-    let doubts = false;
-    for (const attachment of this.#bySeen.values()) {
-      const silentMs = nowMs - attachment.lastSeenMs;
-      if (silentMs < doubtShare * timings.silentMs) break;
-      doubts = true;
-      if (!attachment.inDoubt) {
-        attachment.inDoubt = true;
-        this.#hooks.onDoubt(attachment.pnode);
-      }
-      if (silentMs < timings.silentMs) continue;
-      this.#bySeen.delete(attachment.pnode);
-      const reason = `silent for ${(silentMs / 1000).toFixed(1)} s`;
-      if (attachment.status !== "suspect") this.#declareLost(attachment, reason);
-    }
-    return doubts;
-  }
-
   #declareLost(attachment: Attachment, reason: string): void {
     if (this.attachments.get(attachment.pnode) !== attachment) return;
     this.#context.tasks.run(`the loss of ${attachment.pnode}`, async () => {
       const { events, tasks } = this.#context;
       const { pnode } = attachment;
       try {
-        const lost = await this.#setStatus(attachment, "lost", reason);
+        const lost = await this.#records.setStatus(attachment, "lost", reason);
         if (lost) events.emit("warn", "pnode.lost", `PNode ${this.#name(pnode)} is lost: ${reason}`, { pnode });
       } catch (thrown) {
         // Without the store nothing can be re-placed either; try again until it is back.
@@ -376,15 +294,11 @@ export class Registry {
   #forget(attachment: Attachment): void {
     if (this.attachments.get(attachment.pnode) !== attachment) return;
     this.attachments.delete(attachment.pnode);
-    this.#bySeen.delete(attachment.pnode);
+    this.#silence.forget(attachment.pnode);
   }
 
   #name(pnode: PNodeId): string {
-    return pnodeName(this.#context.mirror, pnode);
-  }
-
-  #record(attachment: Attachment): PNodeRecord | undefined {
-    return this.#context.mirror.get<PNodeRecord>(key.pnode(attachment.pnode));
+    return this.#records.nameOf(pnode);
   }
 
   /** The record of an attached PNode changed: here, or because it attached to another orchestrator. */
@@ -403,21 +317,6 @@ export class Registry {
     }
     // Others took this orchestrator for dead; the PNode is well.
     if (record.status === "lost" && attachment.status === "online")
-      this.#context.tasks.run(`the return of ${attachment.pnode}`, () => this.#setStatus(attachment, "online"));
-  }
-
-  async #saveUptimes(): Promise<void> {
-    const { world, timings } = this.#context;
-    for (const attachment of this.attachments.values()) {
-      const onlineMs = world.clock.monotonicMs() - attachment.onlineSinceMs;
-      // Jitter keeps the writes of PNodes that came together apart.
-      if (onlineMs < timings.uptimeSaveMs * (1 + world.chance.uniform())) continue;
-      this.#takeUptime(attachment);
-      await this.#context.mirror.update<PNodeRecord>(key.pnode(attachment.pnode), (current) =>
-        current?.attachment === attachment.nonce
-          ? { ...current, history: afterUptime(current.history, onlineMs) }
-          : undefined,
-      );
-    }
+      this.#context.tasks.run(`the return of ${attachment.pnode}`, () => this.#records.setStatus(attachment, "online"));
   }
 }
