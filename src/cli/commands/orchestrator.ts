@@ -5,6 +5,7 @@ import { dashboardHandler } from "../../dashboard/handler.ts";
 import { monitoringHandler } from "../../monitoring/handler.ts";
 import { storeProblems } from "../../orchestrator/health.ts";
 import { type Orchestrator, startOrchestrator } from "../../orchestrator/orchestrator.ts";
+import { ApiKeys } from "../../orchestrator/serving/keys.ts";
 import { parseAddress } from "../../protocol/address.ts";
 import { openGrpcNetwork } from "../../protocol/grpc.ts";
 import { firstOf } from "../../protocol/http.ts";
@@ -17,6 +18,7 @@ import { logOptions, worldFrom } from "../logging.ts";
 import { countEvents, describeOrchestrator } from "../monitoring/orchestrator.ts";
 import { countingLogs, openRegistry } from "../monitoring/process.ts";
 import { measuredStore } from "../monitoring/store.ts";
+import type { Output } from "../output.ts";
 import { tellParent, untilAborted } from "../processes.ts";
 import { softwareVersion } from "../software.ts";
 
@@ -42,7 +44,7 @@ export const command: Command = {
     },
     "require-keys": {
       type: "boolean",
-      summary: "ask local callers for API keys too: needed behind a proxy on this machine",
+      summary: "ask local callers for API keys too: needed behind a proxy on this machine; the first key is printed",
     },
     "allow-host": {
       type: "string",
@@ -70,6 +72,7 @@ export const command: Command = {
       world,
       baseUrl: () => `http://${address}`,
     });
+    if (flags.is("require-keys")) await firstKey(new ApiKeys(store, world, false), out);
     let running: Orchestrator | undefined;
     describeOrchestrator(registry, () => running);
     const unready = () => (running ? storeProblems(running.parts.context) : ["starting"]);
@@ -100,3 +103,10 @@ export const command: Command = {
     return 0;
   },
 };
+
+/** Where everybody needs a key, nobody could make the first one. */
+async function firstKey(keys: ApiKeys, out: Output): Promise<void> {
+  if ((await keys.list()).length > 0) return;
+  const { secret } = await keys.create("first", ["admin"], 0);
+  out.note(`there was no API key yet; this one may do everything and is not shown again (DCNR_API_KEY): ${secret}`);
+}

@@ -86,7 +86,7 @@ export class ApiKeys {
       if (this.#trustsLoopback && isLoopback(peer.replace(/^::ffff:/, ""))) return;
       fail(
         "unauthenticated",
-        "this server needs an API key: send Authorization: Bearer KEY (made with dcnr key create)",
+        "this server needs an API key, made with dcnr key create: send Authorization: Bearer KEY, or use --api-key KEY",
       );
     }
     const record = await this.#lookUp(id);
