@@ -189,14 +189,16 @@ test("waiting calls start by priority, then in the order they were made", () =>
     const finished: string[] = [];
     const call = (label: string, priority: number) =>
       executor.run("layer", layerFeeds(), { priority }).then(() => finished.push(label));
+    // The second is with the worker already, so that it has no pause after the first.
     await Promise.all([
       call("first", 0),
+      call("second", 0),
       call("forward 1", 0),
       call("forward 2", 0),
       call("backward", 1),
       call("urgent", 2),
     ]);
-    deepStrictEqual(finished, ["first", "urgent", "backward", "forward 1", "forward 2"]);
+    deepStrictEqual(finished, ["first", "second", "urgent", "backward", "forward 1", "forward 2"]);
   }));
 
 test("moved feeds are gone from the caller, copied ones are not", () =>

@@ -1,5 +1,5 @@
-// The executor on worker threads: a queue by priority, one call at a time per worker, blocks and graphs made known to a
-// worker when it first needs them. A worker that dies fails its call and is replaced.
+// The executor on worker threads: a queue by priority, one call at a time per worker and at most one more on its way,
+// blocks and graphs made known to a worker when it first needs them. A worker that dies fails its calls and is replaced.
 
 import { Worker } from "node:worker_threads";
 import { DcnrError } from "../core/errors.ts";
@@ -103,7 +103,7 @@ class ThreadBackend implements Backend {
         );
     while (this.#queue.length > 0) {
       const waiting = this.#queue[0] as Waiting;
-      const seat = this.#bestIdle(waiting.job);
+      const seat = this.#bestIdle(waiting.job) ?? this.#ahead();
       if (seat === undefined) return;
       this.#queue.shift();
       seat.start(waiting);
@@ -115,6 +115,15 @@ class ThreadBackend implements Backend {
     const idle = this.#seats.filter((seat) => seat.isIdle);
     if (job.kind !== "run") return idle[0];
     return idle.find((seat) => seat.knowsGraph(job.graph.id)) ?? idle[0];
+  }
+
+  /**
+   * A busy worker that may be given its next call already, so that it need not wait for this thread in between. Only
+   * while every worker has one to come: otherwise a call could wait behind a long one while another worker is idle.
+   */
+  #ahead(): Seat | undefined {
+    if (this.#queue.length < this.workers) return undefined;
+    return this.#seats.find((seat) => seat.takesAhead);
   }
 
   forgetGraph(graph: RegisteredGraph): void {
@@ -176,8 +185,9 @@ class Seat {
   readonly #graphs = new Set<number>();
   readonly #blocks = new Set<number>();
   readonly #asides: Waiting[] = [];
+  /** The call that runs, and perhaps the one after it. */
+  readonly #started: Waiting[] = [];
   #worker: Worker;
-  #current: Waiting | undefined;
   #isReady = false;
   #isBroken = false;
   #closing = false;
@@ -199,7 +209,11 @@ class Seat {
   }
 
   get isIdle(): boolean {
-    return this.#isReady && this.#current === undefined && !this.#closing;
+    return this.#isReady && this.#started.length === 0 && !this.#closing;
+  }
+
+  get takesAhead(): boolean {
+    return this.#isReady && this.#started.length === 1 && this.#asides.length === 0 && !this.#closing;
   }
 
   knowsGraph(id: number): boolean {
@@ -231,25 +245,23 @@ class Seat {
       );
       return;
     }
-    const current = this.#current;
-    this.#current = undefined;
-    if (message.kind === "done") current?.resolve(message);
-    else current?.reject(new DcnrError(message.code, message.message));
+    const ended = this.#started.shift();
+    if (message.kind === "done") ended?.resolve(message);
+    else ended?.reject(new DcnrError(message.code, message.message));
     this.#next();
   }
 
   #next(): void {
-    const aside = this.#current === undefined && this.#isReady ? this.#asides.shift() : undefined;
+    const aside = this.#started.length === 0 && this.#isReady ? this.#asides.shift() : undefined;
     if (aside !== undefined) this.start(aside);
     else this.#freed();
   }
 
-  /** A worker died: its call fails, the caller may try again on the one that takes its place. */
+  /** A worker died: its calls fail, the callers may try again on the one that takes its place. */
   #lost(reason: string): void {
     if (this.#closing) return;
     const error = new DcnrError("unavailable", `a compute worker died: ${reason}. The call can be repeated`);
-    const current = this.#current;
-    this.#current = undefined;
+    const failed = this.#started.splice(0);
     this.#graphs.clear();
     this.#blocks.clear();
     if (!this.#isReady) {
@@ -261,7 +273,7 @@ class Seat {
     }
     this.#isReady = false;
     this.#worker = this.#spawn();
-    current?.reject(error);
+    for (const { reject } of failed) reject(error);
   }
 
   whenIdle(waiting: Waiting): void {
@@ -270,7 +282,7 @@ class Seat {
   }
 
   start(waiting: Waiting): void {
-    this.#current = waiting;
+    this.#started.push(waiting);
     const { job } = waiting;
     const moved: ArrayBuffer[] = [];
     if (job.kind === "run") {
@@ -322,8 +334,7 @@ class Seat {
   async close(): Promise<void> {
     this.#closing = true;
     const error = new DcnrError("cancelled", "the executor was closed");
-    this.#current?.reject(error);
-    for (const aside of this.#asides.splice(0)) aside.reject(error);
+    for (const { reject } of [...this.#started.splice(0), ...this.#asides.splice(0)]) reject(error);
     await this.#worker.terminate();
   }
 }
