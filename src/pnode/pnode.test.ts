@@ -73,7 +73,7 @@ function virtualWorld() {
   return { world, until, stop };
 }
 
-async function scene() {
+async function scene({ downloadMs = 0 } = {}) {
   const { world, until, stop } = virtualWorld();
   const network = new MemoryNetwork();
   const { contents, ...sink } = testBlobs();
@@ -107,6 +107,14 @@ async function scene() {
   const settings = canonicalJson({ identity, policy: { checkpointEvery: 3, replicas: 1 } });
   const orchestrator = new TestOrchestrator({ id: "mlp-1", definition, settings }, contents);
   await network.serve("o1", [orchestrator.service()]);
+  const transfer = memoryTransfer(contents);
+  const blobs: typeof transfer = {
+    ...transfer,
+    download: async (...download) => {
+      if (downloadMs > 0) await sleep(world.timers, downloadMs);
+      return transfer.download(...download);
+    },
+  };
   const start = (id: string, more: Partial<PNodeOptions> = {}): Promise<PNode> =>
     startPNode(
       {
@@ -114,7 +122,7 @@ async function scene() {
         capabilities: {},
         ...more,
       },
-      { world, network, blobs: memoryTransfer(contents), executorFor: async () => slowly(inline(), world) },
+      { world, network, blobs, executorFor: async () => slowly(inline(), world) },
     );
   const vnodes = compileText(definition).vnodes.map(({ id }) => id);
   return { world, until, stop, network, orchestrator, contents, start, vnodes, steps: identity.steps };
@@ -169,6 +177,20 @@ describe("PNodes", () => {
     assert.deepEqual(stepsOf("validation_loss"), [4, 8, 9]);
     assert.deepEqual(stepsOf("validation_accuracy"), [4, 8, 9]);
     assert.ok(orchestrator.heartbeats.some(({ vnodes: progress }) => progress.length === vnodes.length));
+    await stop(pnode);
+  });
+
+  it("wait for data when they begin and never again, and tell how long it was", async () => {
+    const downloadMs = 1_000;
+    const { until, stop, orchestrator, start, vnodes, steps } = await scene({ downloadMs });
+    const pnode = await start("p1");
+    for (const vnode of vnodes) orchestrator.place(vnode, "p1");
+    const reached = (step: number) => pnode.readings().vnodes.every((vnode) => Number(vnode.step) >= step);
+    await until(() => vnodes.length === pnode.readings().vnodes.length && reached(1));
+    const first = pnode.readings().dataWaitMs;
+    assert.ok(first >= downloadMs, `${first} ms in the first step`);
+    await until(() => orchestrator.line === steps);
+    assert.ok(pnode.readings().dataWaitMs < first + downloadMs, "no further download is waited for");
     await stop(pnode);
   });
 
