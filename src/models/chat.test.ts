@@ -6,7 +6,7 @@ import { describe, it } from "node:test";
 import { hasCode } from "../core/errors.ts";
 import { loadTokenizer } from "../data/bpe/json.ts";
 import type { Tokenizer } from "../data/bpe/tokenizer.ts";
-import { type ChatFormat, openChat, parseChatFormat } from "./chat.ts";
+import { type ChatFormat, composedTokens, openChat, parseChatFormat } from "./chat.ts";
 import type { ChatTurn } from "./chat-template.ts";
 
 interface Case {
@@ -72,6 +72,13 @@ describe("a conversation", () => {
 });
 
 describe("a template", () => {
+  it("that puts control tokens together is known by them", () => {
+    const tokenizer = vocabulary("qwen2");
+    const composed = "{% for m in messages %}<|im_{{ 'start' }}|>{{ m.content }}<|im_end|>{% endfor %}";
+    assert.deepEqual(composedTokens(formatOf(composed), tokenizer), ["<|im_start|>"]);
+    assert.deepEqual(composedTokens(formatOf(cases[0]?.template ?? ""), tokenizer), []);
+  });
+
   const write = (template: string) => () => openChat(formatOf(template), vocabulary("gpt2")).encode(user("Hello"));
 
   it("may refuse a conversation, and its sentence reaches whoever asked", () => {

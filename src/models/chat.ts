@@ -2,7 +2,7 @@
 // Control tokens count only where the template writes them; spelt out in a message they are mere text.
 
 import { fail, messageOf } from "../core/errors.ts";
-import { markSpecials, withoutMarks } from "../data/bpe/marks.ts";
+import { markedTokens, markSpecials, withoutMarks } from "../data/bpe/marks.ts";
 import type { Tokenizer } from "../data/bpe/tokenizer.ts";
 import { type ChatTurn, openTemplate, templateLengthMax } from "./chat-template.ts";
 
@@ -65,6 +65,32 @@ export function openChat(format: ChatFormat | undefined, tokenizer: Tokenizer): 
     },
   };
 }
+
+/**
+ * Control tokens that the template puts together from parts, such as "<|" + role + "|>": they cannot be told from what a
+ * message spells, so they are sent as text.
+ */
+export function composedTokens(format: ChatFormat, tokenizer: Tokenizer): string[] {
+  if (format.template === "") return [];
+  const marked = (text: string) => markSpecials(text, tokenizer.added);
+  const variables = { bosToken: marked(format.bosToken), eosToken: marked(format.eosToken) };
+  const write = openTemplate(marked(format.template));
+  const written = probes.map((turns) => {
+    try {
+      return write(turns, variables);
+    } catch {
+      // Some templates know no system turn.
+      return "";
+    }
+  });
+  return markedTokens(tokenizer.added)
+    .map(({ content }) => content)
+    .filter((content) => written.some((text) => text.includes(content)));
+}
+
+const asked: ChatTurn[] = [{ role: "user", content: "a" }];
+const answered: ChatTurn[] = [...asked, { role: "assistant", content: "b" }, ...asked];
+const probes: readonly ChatTurn[][] = [answered, [{ role: "system", content: "c" }, ...answered]];
 
 /** A base model knows no roles: a single turn is simply continued. */
 function plainChat(tokenizer: Tokenizer): Chat {

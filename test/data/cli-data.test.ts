@@ -129,7 +129,7 @@ describe("data and models on the command line", { concurrency: 3 }, () => {
     });
 
     it("of each family continues a prompt with Transformers' likeliest token", async () => {
-      for (const family of ["llama", "qwen2", "gpt2"]) {
+      for (const family of ["llama", "llama-3.1", "qwen2", "gpt2"]) {
         const folder = join(source, "models", "fixtures", family);
         const expected = JSON.parse(readFileSync(join(folder, "logits.ndjson"), "utf8").split("\n")[0] as string);
         await net.dcnr("model", "import", folder, "--name", `my-${family}`);

@@ -3,11 +3,14 @@
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { fail } from "../../core/errors.ts";
+import { loadTokenizer } from "../../data/bpe/json.ts";
+import { composedTokens } from "../../models/chat.ts";
 import { importHuggingFace } from "../../models/huggingface.ts";
 import { openNetworkFile } from "../../models/network-file.ts";
 import type { Command, Flags } from "../command.ts";
 import { connectionOptions, withClient } from "../connection.ts";
 import { type ModelToStore, storeModel } from "../model-files.ts";
+import type { Output } from "../output.ts";
 
 export const command: Command = {
   summary: "Import a Hugging Face model folder (Llama, Qwen2 or GPT-2 family), or what dcnr has exported.",
@@ -34,7 +37,9 @@ export const command: Command = {
     const path = context.arguments[0] ?? "";
     if (flags.is("definition")) return openModel(path, flags).then((model) => void out.raw(model.definition));
     return withClient(context, async (client) => {
-      const model = await storeModel(context, client, await openModel(path, flags));
+      const opened = await openModel(path, flags);
+      warnOfComposed(opened, out);
+      const model = await storeModel(context, client, opened);
       if (flags.is("json")) return void out.json(model);
       const context_ = model.context > 0 ? `, context ${model.context}` : "";
       out.line(`imported ${model.name}: ${model.parameters.toLocaleString("en")} parameters${context_}`);
@@ -43,6 +48,15 @@ export const command: Command = {
     });
   },
 };
+
+function warnOfComposed({ chat, tokenizer }: ModelToStore, out: Output): void {
+  if (!chat || tokenizer === undefined) return;
+  const composed = composedTokens(chat, loadTokenizer(tokenizer));
+  if (composed.length > 0)
+    out.note(
+      `its chat template puts ${composed.join(", ")} together from parts: in chats they will be text, not control tokens; write them out in chat_template.jinja`,
+    );
+}
 
 async function openModel(path: string, flags: Flags): Promise<ModelToStore> {
   const name = flags.optionalText("name");
