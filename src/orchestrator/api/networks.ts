@@ -69,6 +69,11 @@ export function networkService(parts: Parts): ServedService {
       const user = mirror
         .under<SessionRecord>("session/")
         .find((session) => session.network === record.id && session.status !== "deleted");
+      if (user?.serving)
+        fail(
+          "failed_precondition",
+          `model ${user.serving.model} serves network ${record.id}: dcnr model stop ${user.serving.model}`,
+        );
       if (user) fail("failed_precondition", `session ${user.id} uses network ${record.id}: delete it first`);
       await mirror.remove(key.network(record.id));
       return {};
