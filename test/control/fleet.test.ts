@@ -85,7 +85,7 @@ describe("several orchestrators on one store", () => {
     const moved = (record: VNodeRecord) => record.members.every((member) => member.pnode !== victim.id);
     for (const { vnode } of await stage.vnodes(session))
       await stage.untilRecord<VNodeRecord>(`${vnode} has moved`, `vnode/${session}/${vnode}`, moved);
-    assert.ok(stage.nowMs - diedMs < 4_000, `it took ${stage.nowMs - diedMs} ms`);
+    assert.ok(stage.nowMs - diedMs < 3_000, `it took ${stage.nowMs - diedMs} ms`);
     await stage.untilRecord("the session is done", `session/${session}`, isDone);
     await stage.stop();
   });
