@@ -198,28 +198,32 @@ export class VNodeCompute {
   }
 
   /** This step's weights for those who borrow them, by parameter name. */
-  shareWeights(step: number, edges: readonly { fromPort: string; wire: WireTensor["dtype"] }[]) {
-    return new Map(
-      edges.map(({ fromPort, wire }) => {
+  shareWeights(
+    step: number,
+    edges: readonly { fromPort: string; wire: WireTensor["dtype"] }[],
+  ): Promise<Map<string, Sealed<WireTensor>>> {
+    return this.#track(step, async () => {
+      const shared = new Map<string, Sealed<WireTensor>>();
+      for (const { fromPort, wire } of edges) {
         const weights = this.state.tensors.get(fromPort);
         assert(weights !== undefined, `VNode ${this.#options.plan.id} has the parameter ${fromPort}`);
-        return [fromPort, this.#seal(weights, wire, this.#where(step, fromPort))] as const;
-      }),
-    );
+        shared.set(fromPort, await this.#sealLarge(weights, wire, this.#where(step, fromPort)));
+      }
+      return shared;
+    });
   }
 
   /** Gradients of borrowed weights over the whole step, by input port. */
   tieGradients(step: number): Promise<Map<string, Sealed<WireTensor>>> {
     return this.#track(step, async () => {
       await this.#gradients.settled();
-      const ports = this.#options.plan.inputs;
-      return new Map(
-        this.#layout.ties.map((place) => {
-          const { wire } = ports.find((port) => port.name === place.name)!;
-          const what = this.#where(step, `gradient of ${place.name}`);
-          return [place.name, this.#seal(this.#gradients.tensorOf(place), wire, what)] as const;
-        }),
-      );
+      const sealed = new Map<string, Sealed<WireTensor>>();
+      for (const place of this.#layout.ties) {
+        const { wire } = this.#options.plan.inputs.find((port) => port.name === place.name)!;
+        const what = this.#where(step, `gradient of ${place.name}`);
+        sealed.set(place.name, await this.#sealLarge(this.#gradients.tensorOf(place), wire, what));
+      }
+      return sealed;
     });
   }
 
@@ -277,6 +281,12 @@ export class VNodeCompute {
   #seal(tensor: Tensor, wire: WireTensor["dtype"], what: string, proven = false): Sealed<WireTensor> {
     if (this.#options.hashing ?? true) return seal(tensor, wire, what, proven);
     return { hash: "", payload: pack(tensor, wire, what, proven) };
+  }
+
+  /** A worker's kernel finds NaN and infinity several times faster than this thread; it must not be there. */
+  async #sealLarge(tensor: Tensor, wire: WireTensor["dtype"], what: string): Promise<Sealed<WireTensor>> {
+    const { value } = await this.#options.executor.kernel({ kind: "finite", of: tensor });
+    return this.#seal(tensor, wire, what, value === 1);
   }
 
   #where(step: number, what: string): string {

@@ -35,7 +35,7 @@ export async function performNumeric<Payload>(
       return { kind: "backwardDone", step, microbatch: effect.microbatch, gradients: keepAll(gradients, keeping) };
     }
     case "shareWeights":
-      return { kind: "weightsShared", step, weights: keepAll(compute.shareWeights(step, role.tiesOut), keeping) };
+      return { kind: "weightsShared", step, weights: keepAll(await compute.shareWeights(step, role.tiesOut), keeping) };
     case "computeTieGradients":
       return { kind: "tieGradientsDone", step, gradients: keepAll(await compute.tieGradients(step), keeping) };
     case "update": {

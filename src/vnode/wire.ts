@@ -58,7 +58,8 @@ function bytesOfView(data: Uint16Array): Uint8Array {
 }
 
 function bytesOfCopy(data: Float32Array | Int32Array): Uint8Array {
-  const copy = new Uint8Array(data.byteLength);
+  // Not filled with zeros first: every byte is written.
+  const copy = new Uint8Array(Buffer.allocUnsafeSlow(data.byteLength).buffer);
   copy.set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength));
   return copy;
 }
