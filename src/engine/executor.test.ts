@@ -233,10 +233,13 @@ test("freed memory goes back to the machine, whichever worker used it", () =>
     const used = process.memoryUsage.rss();
     strictEqual(used - before > bytes / 2, true, `${used - before} bytes more while it is in use`);
     for (const memory of blocks.splice(0)) executor.free(memory);
-    // Workers answer in order: when these calls are done, the memory has been let go.
+    // A worker lets go before its next call is done; some rounds of calls reach them all.
     executor.register("layer", layer);
-    await Promise.all([1, 2, 3, 4, 5, 6].map(() => executor.run("layer", layerFeeds())));
-    const left = process.memoryUsage.rss();
+    let left = used;
+    for (let round = 0; round < 100 && used - left <= bytes / 3; round++) {
+      await Promise.all([1, 2, 3, 4, 5, 6].map(() => executor.run("layer", layerFeeds())));
+      left = process.memoryUsage.rss();
+    }
     strictEqual(used - left > bytes / 3, true, `${used - left} bytes less after it was freed`);
   }));
 
