@@ -85,6 +85,7 @@ export interface Orchestrator {
 
 const rateSampleMs = 1_000;
 const firstRefreshMs = 60_000;
+const firstRefreshesLeast = 10;
 
 export async function startOrchestrator(
   options: OrchestratorOptions,
@@ -160,12 +161,14 @@ export async function startOrchestrator(
 /** A store that is still starting is waited for; one that refuses for good is not. */
 async function firstRefresh(mirror: Mirror, world: World): Promise<void> {
   const untilMs = world.clock.monotonicMs() + firstRefreshMs;
-  for (;;) {
+  for (let attempt = 1; ; attempt++) {
     try {
       await mirror.refresh();
       return;
     } catch (thrown) {
-      if (!hasCode(thrown, "unavailable") || world.clock.monotonicMs() > untilMs) throw thrown;
+      // Counting attempts as well guards against a clock that leaps ahead.
+      const late = world.clock.monotonicMs() > untilMs && attempt >= firstRefreshesLeast;
+      if (!hasCode(thrown, "unavailable") || late) throw thrown;
       world.log("warn", `the store does not answer yet: ${messageOf(thrown)}`);
       await sleep(world.timers, 200);
     }
