@@ -120,12 +120,14 @@ test("samples are used exactly once per pass", () => {
 test("a PNode that was refused must not record another step", () => {
   const violations = new Violations();
   const checker = new FenceChecker(violations);
-  checker.refused("vnode/s/v", "a", 1, 4);
-  checker.asked(1, "vnode/s/v", "a", 1, 4);
-  checker.asked(1, "vnode/s/v", "b", 1, 6);
-  checker.asked(1, "vnode/s/v", "a", 2, 6);
+  checker.refused(5, "vnode/s/v", "a", 1, 4);
+  checker.asked(6, 7, "vnode/s/v", "a", 1, 4);
+  checker.asked(6, 7, "vnode/s/v", "b", 1, 6);
+  checker.asked(6, 7, "vnode/s/v", "a", 2, 6);
+  // Sent before the refusal, it only arrives after it.
+  checker.asked(4, 7, "vnode/s/v", "a", 1, 6);
   assert.equal(violations.found.length, 0);
-  checker.asked(2, "vnode/s/v", "a", 1, 6);
+  checker.asked(6, 7, "vnode/s/v", "a", 1, 6);
   assert.equal(violations.found[0]?.kind, "fence");
 });
 

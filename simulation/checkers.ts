@@ -68,7 +68,7 @@ export class FenceChecker {
   readonly #memberships = new Map<string, Membership[]>();
   readonly #records = new Map<string, VNodeRecord>();
   readonly #hashes = new Map<string, string>();
-  readonly #refused = new Map<string, number>();
+  readonly #refused = new Map<string, { readonly step: number; readonly atMs: number }>();
 
   constructor(violations: Violations) {
     this.#violations = violations;
@@ -114,18 +114,19 @@ export class FenceChecker {
   }
 
   /** A PNode was told that it may not record; it must stop, so no record of another step may come from it. */
-  refused(key: string, pnode: string, epoch: number, step: number): void {
+  refused(atMs: number, key: string, pnode: string, epoch: number, step: number): void {
     const name = `${key} ${pnode} ${epoch}`;
-    if (!this.#refused.has(name)) this.#refused.set(name, step);
+    if (!this.#refused.has(name)) this.#refused.set(name, { step, atMs });
   }
 
-  asked(atMs: number, key: string, pnode: string, epoch: number, step: number): void {
+  /** A request to record was sent at `sentMs`; an old one that arrives late says nothing. */
+  asked(sentMs: number, atMs: number, key: string, pnode: string, epoch: number, step: number): void {
     const refused = this.#refused.get(`${key} ${pnode} ${epoch}`);
-    if (refused !== undefined && step > refused)
+    if (refused !== undefined && step > refused.step && sentMs > refused.atMs)
       this.#violations.add(
         "fence",
         atMs,
-        `${key}: ${pnode} went on to step ${step} after its record of ${refused} was refused`,
+        `${key}: ${pnode} went on to step ${step} after its record of ${refused.step} was refused`,
       );
   }
 

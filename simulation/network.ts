@@ -88,7 +88,11 @@ export interface Answer {
   readonly request: unknown;
   readonly response: unknown;
   readonly caller: string;
+  /** Of the caller: a request may outlive the process that sent it. */
+  readonly incarnation: number;
   readonly server: string;
+  readonly sentMs: number;
+  /** When it reached the server, which for a repeated one may be long after it was sent. */
   readonly askedMs: number;
 }
 
@@ -114,13 +118,15 @@ export class SimulatedNetwork implements Network {
     options: CallOptions = {},
   ): Promise<ResponseOf<M>> {
     const bytes = this.#fabric.encode(method, "input", request);
+    const sentMs = this.#fabric.wire.world.time.nowMs;
     return this.#exchange(address, method.name, options, async (listener, context) => {
       const handler = handlerOf(listener, method) as (request: RequestOf<M>, context: CallContext) => Promise<object>;
       const askedMs = this.#fabric.wire.world.time.nowMs;
       const decoded = fromBinary(method.input, bytes) as RequestOf<M>;
       const response = await handler(decoded, context);
-      const [caller, server] = [this.#host.name, listener.host.name];
-      this.#fabric.onAnswer({ method, request: decoded, response, caller, server, askedMs });
+      const { name: caller, incarnation } = this.#host;
+      const server = listener.host.name;
+      this.#fabric.onAnswer({ method, request: decoded, response, caller, incarnation, server, sentMs, askedMs });
       return this.#fabric.encode(method, "output", response);
     }).then((reply) => fromBinary(method.output, reply) as ResponseOf<M>);
   }

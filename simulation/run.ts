@@ -219,15 +219,15 @@ export class NetworkRun {
     return named.some((hash) => blobs.damaged.has(hash)) ? [] : named;
   }
 
-  #recorded({ request, response, caller, askedMs }: Answer): void {
+  #recorded({ request, response, caller, incarnation, sentMs, askedMs }: Answer): void {
     const { nowMs } = this.#site.world.time;
     const { session, vnode, epoch, step } = request as RecordDurableRequest;
     const key = `vnode/${session}/${vnode}`;
     // Who called, not who it said it is: a missing fence would take its word. PNodes are named like their hosts.
-    const incarnation = `${caller}.${this.#site.world.host(caller)?.incarnation}`;
-    this.#fence.asked(nowMs, key, incarnation, Number(epoch), Number(step));
+    const process = `${caller}.${incarnation}`;
+    this.#fence.asked(sentMs, nowMs, key, process, Number(epoch), Number(step));
     if ((response as { accepted?: boolean }).accepted) this.#fence.accepted(askedMs, nowMs, key, caller, Number(epoch));
-    else this.#fence.refused(key, incarnation, Number(epoch), Number(step));
+    else this.#fence.refused(nowMs, key, process, Number(epoch), Number(step));
   }
 
   /** What a PNode says on its stream to an orchestrator. */
