@@ -102,6 +102,25 @@ describe("batches of a tensor dataset", () => {
     assert.equal(blobs.gets.length, before);
   });
 
+  it("put the next microbatch together before it is asked for, and try again what failed then", async () => {
+    const { open, blobs } = await numbers(400, 64);
+    let reachable = true;
+    const fetchBlob = async (hash: Sha256) => {
+      if (!reachable) throw new Error("away");
+      return blobs.get(hash);
+    };
+    const batches = open({ fetchBlob });
+    const at = (step: number, micro: number) => ({ step, micro, mode: "train" }) as const;
+    await batches.field("inputs", at(0, 0));
+    await new Promise((resolve) => setImmediate(resolve));
+    reachable = false;
+    const next = await batches.field("inputs", at(0, 1));
+    await new Promise((resolve) => setImmediate(resolve));
+    reachable = true;
+    const after = await batches.field("inputs", at(1, 0));
+    assert.deepEqual([next, after], [await open().field("inputs", at(0, 1)), await open().field("inputs", at(1, 0))]);
+  });
+
   it("ask again for a shard that came damaged, and say so when it stays damaged", async () => {
     const { open, blobs } = await numbers(8, 1000);
     let damaged = 1;

@@ -108,12 +108,34 @@ export function openBatches(options: BatchesOptions): Batches {
 
   const prefetch = (step: number) => void prefetchNow(step).catch(() => {});
 
+  async function read(name: FieldName, request: BatchRequest): Promise<Tensor> {
+    return readSamples(manifest, name, await indices(request), cache, options.context);
+  }
+
+  /** The microbatch that will be asked for next, put together while the one before it is computed. */
+  const ahead = new Map<
+    FieldName,
+    { readonly step: number; readonly micro: number; readonly tensor: Promise<Tensor> }
+  >();
+
+  function prepareAfter(name: FieldName, { step, micro, mode }: BatchRequest): void {
+    if (mode === "evaluate") return;
+    const next = micro + 1 < microbatches ? { step, micro: micro + 1 } : { step: step + 1, micro: 0 };
+    const tensor = read(name, { ...next, mode });
+    // Perhaps nobody asks for it; whoever does tries again.
+    tensor.catch(() => {});
+    ahead.set(name, { ...next, tensor });
+  }
+
   async function field(name: FieldName, request: BatchRequest): Promise<Tensor> {
     fieldsUsed.add(name);
-    const samples = await indices(request);
-    const tensor = await readSamples(manifest, name, samples, cache, options.context);
+    const prepared = ahead.get(name);
+    const isNext = request.mode === "train" && prepared?.step === request.step && prepared.micro === request.micro;
+    if (isNext) ahead.delete(name);
+    const tensor = await (isNext ? prepared.tensor.catch(() => read(name, request)) : read(name, request));
+    prepareAfter(name, request);
     if (request.mode === "train" && request.micro === microbatches - 1)
-      for (let ahead = 1; ahead <= prefetchSteps; ahead++) prefetch(request.step + ahead);
+      for (let further = 1; further <= prefetchSteps; further++) prefetch(request.step + further);
     return tensor;
   }
 
