@@ -42,8 +42,9 @@ export async function runRecoveryBench(
   const { recoveries, losses } = await killAgainAndAgain(kills, log);
   const lostMsPerKill = median(losses);
   const machinery = {
-    "gpt-demo": await machineryCost("gpt-demo", turns, 40, log),
-    t1: await machineryCost("t1", 1, 4, log),
+    // A turn's ratio scatters by some 8 %, so it takes several to see a few per cent.
+    "gpt-demo": await machineryCost("gpt-demo", 2 * turns, { warmUp: 10, steps: 60 }, log),
+    t1: await machineryCost("t1", turns, { warmUp: 2, steps: 4 }, log),
   };
   const stall = await checkpointStall(turns, log);
   return {
@@ -93,15 +94,20 @@ function furthest(steps: ReadonlyMap<string, number>): number {
 }
 
 /** A PNode with one worker against the same numerics in a plain loop, in turns, by CPU time. */
-async function machineryCost(name: Trained, turns: number, steps: number, log: Log): Promise<number> {
+async function machineryCost(
+  name: Trained,
+  turns: number,
+  { warmUp, steps }: { warmUp: number; steps: number },
+  log: Log,
+): Promise<number> {
   const lab = await Lab.open(1, 1);
   const bare = await Side.start(process.execPath, [join(import.meta.dirname, "bare-side.ts"), name, "4"]);
   const shares: number[] = [];
   try {
     await lab.prepare(name);
-    await bare.run(2);
+    await bare.run(warmUp);
     for (let turn = 0; turn < turns; turn++) {
-      const { cpuStepMs } = await lab.pace(name, { ...settings, batch: 4 * trained[name].samples }, 2, steps);
+      const { cpuStepMs } = await lab.pace(name, { ...settings, batch: 4 * trained[name].samples }, warmUp, steps);
       const { cpuMs } = await bare.run(steps);
       log(`machinery, ${name}: ${cpuStepMs.toFixed(1)} ms CPU a step on a PNode, ${cpuMs.toFixed(1)} ms bare`);
       shares.push(cpuStepMs / cpuMs - 1);
