@@ -153,7 +153,10 @@ function measureWhenCalm(memory: Remembered<Measured>, known: Measured, cores: n
     }
     try {
       const now = await measureMachine();
-      if (now.gflops > known.gflops) await memory.set(now);
+      const roundsAlike = JSON.stringify(now.classes) === JSON.stringify(known.classes);
+      if (!roundsAlike)
+        world.log("warn", "this machine rounds differently from when it was first measured: start the PNode again");
+      if (!roundsAlike || now.gflops > known.gflops) await memory.set(now);
     } catch (error) {
       world.log("debug", messageOf(error));
     }
