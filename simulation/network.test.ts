@@ -5,6 +5,7 @@ import { sleep } from "../src/core/world.ts";
 import { ExchangeService } from "../src/protocol/gen/dcnr/v1/exchange_pb.ts";
 import { SystemService } from "../src/protocol/gen/dcnr/v1/system_pb.ts";
 import { type Handlers, service } from "../src/protocol/network.ts";
+import { isRefused } from "../src/protocol/wire-errors.ts";
 import { Fabric } from "./network.ts";
 import { noWireFaults, Wire } from "./wire.ts";
 import { type Host, SimulatedWorld } from "./world.ts";
@@ -70,11 +71,13 @@ async function outcomeOf(world: SimulatedWorld, promise: Promise<unknown>): Prom
 test("calls fail as unavailable when nobody listens, the server crashes, or the reply is lost", async () => {
   const { world, wire, onA, onB, b } = twoHosts();
   const health = () => onA.call("b:1", SystemService.method.getHealth, {});
-  assert.ok(hasCode(await outcomeOf(world, health()), "unavailable"));
+  const nobody = await outcomeOf(world, health());
+  assert.ok(hasCode(nobody, "unavailable") && isRefused(nobody));
   const server = echo(b);
   await onB.serve("b:1", server.services);
   wire.faults = { ...noWireFaults, replyLost: 1 };
-  assert.ok(hasCode(await outcomeOf(world, onA.call("b:1", SystemService.method.getVersion, {})), "unavailable"));
+  const lost = await outcomeOf(world, onA.call("b:1", SystemService.method.getVersion, {}));
+  assert.ok(hasCode(lost, "unavailable") && !isRefused(lost));
   assert.equal(server.seen.length, 1, "the handler ran although its reply was lost");
   wire.faults = noWireFaults;
   const pending = outcomeOf(world, health());

@@ -19,6 +19,7 @@ import type {
   UnaryMethod,
 } from "../src/protocol/network.ts";
 import { messageBytesMax } from "../src/protocol/network.ts";
+import { refused } from "../src/protocol/wire-errors.ts";
 import { SimulatedStream, type StreamEnd } from "./stream.ts";
 import type { Wire } from "./wire.ts";
 import type { Host } from "./world.ts";
@@ -237,8 +238,8 @@ export class SimulatedNetwork implements Network {
         for (const cleanUp of cleanUps) cleanUp();
         finish();
       };
-      const refuse = (code: "unavailable" | "deadline_exceeded" | "cancelled", reason: string) => {
-        settle(() => reject(new DcnrError(code, `${what} at ${address}: ${reason}`)));
+      const refuse = (code: "unavailable" | "deadline_exceeded" | "cancelled", reason: string, cause?: Error) => {
+        settle(() => reject(new DcnrError(code, `${what} at ${address}: ${reason}`, { cause })));
         wire.world.time.after(wire.delayMs, () => listener?.host.receive(() => gone.abort()));
       };
       const breakAfter = (delayMs: number) =>
@@ -254,7 +255,8 @@ export class SimulatedNetwork implements Network {
       options.signal?.addEventListener("abort", onAbort, { once: true });
       cleanUps.push(() => options.signal?.removeEventListener("abort", onAbort));
       if (listener === undefined) {
-        caller.after(2 * wire.delayMs, () => refuse("unavailable", "nobody listens there"));
+        const cause = Object.assign(new Error(refused), { code: refused });
+        caller.after(2 * wire.delayMs, () => refuse("unavailable", "nobody listens there", cause));
         return;
       }
       const server = listener.host;

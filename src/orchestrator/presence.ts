@@ -1,11 +1,12 @@
 // Which orchestrators are alive. Each counts up its own record once a second; one whose record stands still
-// for a while, as seen on the reader's own monotonic clock, is taken for dead, and at once if nothing answers at its
-// address either. No clock is ever compared.
+// for a while, as seen on the reader's own monotonic clock, is taken for dead, and at once if nobody listens at its
+// address any more. No clock is ever compared.
 
-import { hasCode, messageOf } from "../core/errors.ts";
+import { messageOf } from "../core/errors.ts";
 import type { OrchestratorId } from "../core/ids.ts";
 import { SystemService } from "../protocol/gen/dcnr/v1/system_pb.ts";
 import type { Network } from "../protocol/network.ts";
+import { isRefused } from "../protocol/wire-errors.ts";
 import { listItems } from "../store/update.ts";
 import type { Context } from "./context.ts";
 import { key, type OrchestratorRecord } from "./records.ts";
@@ -152,7 +153,7 @@ export class Presence {
     try {
       await this.#network.call(address, SystemService.method.getVersion, {}, options);
     } catch (thrown) {
-      if (hasCode(thrown, "unavailable") && this.#seen.get(id) === seen) this.#seen.set(id, { ...seen, refuses: true });
+      if (isRefused(thrown) && this.#seen.get(id) === seen) this.#seen.set(id, { ...seen, refuses: true });
     }
   }
 

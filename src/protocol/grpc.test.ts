@@ -11,6 +11,7 @@ import { InferenceService } from "./gen/dcnr/v1/inference_pb.ts";
 import { SystemService } from "./gen/dcnr/v1/system_pb.ts";
 import { openGrpcNetwork } from "./grpc.ts";
 import { type CallContext, type HttpHandler, type Server, service } from "./network.ts";
+import { isRefused } from "./wire-errors.ts";
 
 const system = service(SystemService, {
   getVersion: async () => ({ software: "test", role: "orchestrator" }),
@@ -124,6 +125,7 @@ test("an address where nobody listens is named in the error", async () => {
   await assert.rejects(network.call("127.0.0.1:1", SystemService.method.getVersion, {}), (error) => {
     assert.ok(hasCode(error, "unavailable"));
     assert.match((error as Error).message, /nothing answers at 127\.0\.0\.1:1/);
+    assert.ok(isRefused(error), "and known as a refusal");
     return true;
   });
   await network.close();

@@ -41,3 +41,13 @@ export function fromWire(thrown: unknown, address: string): DcnrError {
     });
   return new DcnrError(code, text || `the call to ${address} failed`, { cause: thrown });
 }
+
+/** How the operating system names it. */
+export const refused = "ECONNREFUSED";
+
+/** Nobody listens at the address, so the process is gone. One that is merely out of reach refuses nothing. */
+export function isRefused(thrown: unknown): boolean {
+  for (let error = thrown; error instanceof Error; error = error.cause)
+    if ((error as NodeJS.ErrnoException).code === refused) return true;
+  return false;
+}
