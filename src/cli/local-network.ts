@@ -66,7 +66,7 @@ export class LocalNetwork {
       "join",
       orchestrator,
       ...["--name", name, "--owner", name, "--dir", join(options.directory, "pnodes", name)],
-      ...["--cpus", String(options.cpusPerPNode), "--log-level", options.logLevel],
+      ...["--cpus", String(options.cpusPerPNode), "--log-level", options.logLevel, "--wait"],
     ]);
   }
 

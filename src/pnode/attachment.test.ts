@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { it } from "node:test";
+import { DcnrError } from "../core/errors.ts";
 import { silentLog, type World } from "../core/world.ts";
 import type { Network } from "../protocol/network.ts";
 import { Attachment, type AttachmentOptions } from "./attachment.ts";
@@ -46,16 +47,16 @@ function slowOrchestrator() {
   return { network: { open: () => stream } as unknown as Network, arrived, deliver };
 }
 
-it("what was measured while a heartbeat was on its way is awaited with the next one", async () => {
-  const { network, arrived, deliver } = slowOrchestrator();
-  const world: World = {
-    clock: { wallMs: () => 0, monotonicMs: () => 0 },
-    timers: { after: () => () => {} },
-    chance: { bytes: (length) => new Uint8Array(length), uniform: () => 0 },
-    log: silentLog,
-  };
-  const reports = new Reports(world.clock);
-  const attachment = new Attachment({
+/** Time stands still. */
+const idleWorld: World = {
+  clock: { wallMs: () => 0, monotonicMs: () => 0 },
+  timers: { after: () => () => {} },
+  chance: { bytes: (length) => new Uint8Array(length), uniform: () => 0 },
+  log: silentLog,
+};
+
+const optionsFor = (network: Network, world: World, reports: Reports) =>
+  ({
     network,
     world,
     reports,
@@ -64,7 +65,12 @@ it("what was measured while a heartbeat was on its way is awaited with the next 
     signal: new AbortController().signal,
     register: () => ({}),
     heartbeat: () => ({}),
-  } as unknown as AttachmentOptions);
+  }) as unknown as AttachmentOptions;
+
+it("what was measured while a heartbeat was on its way is awaited with the next one", async () => {
+  const { network, arrived, deliver } = slowOrchestrator();
+  const reports = new Reports(idleWorld.clock);
+  const attachment = new Attachment(optionsFor(network, idleWorld, reports));
   void attachment.run();
   for (let i = 0; i < 5; i++) await turn();
   // The first heartbeat is on its way when the last numbers of a session come.
@@ -79,4 +85,38 @@ it("what was measured while a heartbeat was on its way is awaited with the next 
   await deliver();
   await flushing;
   assert.deepEqual(arrived[1], { sequence: 2n, metrics: ["validation_loss"] });
+});
+
+it("an outage is told once, not once an attempt, and the first attachment is awaited", async () => {
+  const told: string[] = [];
+  const { network, deliver } = slowOrchestrator();
+  let attempts = 0;
+  const opening: Network = {
+    ...network,
+    open: ((...args: Parameters<Network["open"]>) => {
+      if (++attempts > 5) return network.open(...args);
+      const send = () => Promise.reject(new DcnrError("unavailable", "nothing answers at o1"));
+      return { send, close: () => {} };
+    }) as Network["open"],
+  };
+  const world: World = {
+    ...idleWorld,
+    // Every wait is over at once, but for heartbeats and the watch.
+    timers: {
+      after: (delayMs, callback) => {
+        if (delayMs <= 10) setImmediate(callback);
+        return () => {};
+      },
+    },
+    log: (level, message) => {
+      if (level === "warn") told.push(message);
+    },
+  };
+  const attachment = new Attachment(optionsFor(opening, world, new Reports(world.clock)));
+  void attachment.run();
+  await attachment.first;
+  await deliver();
+  assert.equal(attempts, 6);
+  assert.equal(attachment.failure, undefined);
+  assert.deepEqual(told, ["not attached to an orchestrator, trying again: nothing answers at o1"]);
 });

@@ -2,7 +2,7 @@
 // next orchestrator is tried at once; when none answers, it is tried for ever, ever more rarely.
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { DcnrError, messageOf } from "../core/errors.ts";
+import { DcnrError, fail } from "../core/errors.ts";
 import { type Cancel, sleep, type World } from "../core/world.ts";
 import {
   type Assignments,
@@ -67,8 +67,13 @@ export class Attachment {
   readonly #sentMs = new Map<bigint, number>();
   #roundTripsMs: number[] = [];
   #waiting: { sequence: bigint; done: () => void }[] = [];
-  /** The refusal of the last orchestrator that answered with one, for people. */
-  refusal = "";
+  /** Why the last attempt failed; undefined while attached. */
+  failure: DcnrError | undefined;
+  #onAttached: () => void = () => {};
+  /** Resolves with the first registration. */
+  readonly first = new Promise<void>((resolve) => {
+    this.#onAttached = resolve;
+  });
 
   constructor(options: AttachmentOptions) {
     this.#options = options;
@@ -91,7 +96,6 @@ export class Attachment {
     let failures = 0;
     while (!signal.aborted) {
       const address = orchestrators.current;
-      this.refusal = "";
       const registered = await this.#attachOnce(address);
       if (signal.aborted) break;
       orchestrators.failed(address);
@@ -101,8 +105,9 @@ export class Attachment {
         refusals.reset();
       }
       // Each known orchestrator is tried at once; only then is it time to wait.
-      if (++failures % orchestrators.count === 0)
-        await sleep(world.timers, this.refusal === "" ? backoff.next() : refusals.next(), signal);
+      if (++failures % orchestrators.count !== 0) continue;
+      if (failures === orchestrators.count) this.#tellAlone();
+      await sleep(world.timers, this.refused ? refusals.next() : backoff.next(), signal);
     }
   }
 
@@ -124,8 +129,9 @@ export class Attachment {
         if (response.event.case === "registered") registered = true;
         this.#handle(response, address);
       }
+      if (!registered) fail("unavailable", `the orchestrator at ${address} does not answer in time`);
     } catch (error) {
-      this.#noteRefusal(error, address);
+      this.#noteFailure(error, address);
     } finally {
       cancelWatch();
       this.#cancelBeat();
@@ -136,12 +142,23 @@ export class Attachment {
     return registered;
   }
 
-  #noteRefusal(error: unknown, address: string): void {
+  #noteFailure(error: unknown, address: string): void {
     const { signal, world } = this.#options;
-    const known = DcnrError.from(error, "unavailable");
     if (signal.aborted) return;
-    if (known.code !== "unavailable" && known.code !== "cancelled") this.refusal = known.message;
-    world.log(this.refusal === "" ? "debug" : "warn", `orchestrator ${address}: ${messageOf(error)}`);
+    this.failure = DcnrError.from(error, "unavailable");
+    world.log(this.refused ? "warn" : "debug", `orchestrator ${address}: ${this.failure.message}`);
+  }
+
+  /** Once an outage, not once an attempt. */
+  #tellAlone(): void {
+    const why = this.failure?.message ?? "the stream ended";
+    this.#options.world.log("warn", `not attached to an orchestrator, trying again: ${why}`);
+  }
+
+  /** An orchestrator answered, but not with a registration. */
+  get refused(): boolean {
+    const code = this.failure?.code;
+    return code !== undefined && code !== "unavailable" && code !== "cancelled";
   }
 
   /** Gives up on an orchestrator that does not register in time, or falls silent. */
@@ -162,7 +179,8 @@ export class Attachment {
     switch (event.case) {
       case "registered":
         this.#registered = true;
-        this.refusal = "";
+        this.failure = undefined;
+        this.#onAttached();
         this.#options.world.log("info", `attached to orchestrator ${event.value.orchestrator} at ${address}`);
         this.#options.orchestrators.learn(event.value.orchestrators);
         if (event.value.heartbeatIntervalMs > 0) this.#intervalMs = event.value.heartbeatIntervalMs;

@@ -41,6 +41,8 @@ export interface PNode {
   readonly id: PNodeId;
   /** "host:port" as peers know it. */
   readonly address: string;
+  /** Resolves when an orchestrator has registered it for the first time. */
+  readonly attached: Promise<void>;
   /** What is wrong, one sentence each; empty when all is well. */
   problems(): string[];
   /** What it does now, for metrics. */
@@ -191,6 +193,10 @@ class HostingNode implements PNode {
     return this.#address;
   }
 
+  get attached(): Promise<void> {
+    return this.#attachment.first;
+  }
+
   async start(): Promise<void> {
     const { network, world } = this.#dependencies;
     const exchange = exchangeService({
@@ -230,8 +236,8 @@ class HostingNode implements PNode {
   problems(): string[] {
     const problems: string[] = [];
     if (!this.#attachment.attached) {
-      const { refusal } = this.#attachment;
-      problems.push(`no orchestrator answers; trying ${this.#orchestrators.current}${refusal && `: ${refusal}`}`);
+      const why = this.#attachment.failure?.message ?? `trying ${this.#orchestrators.current}`;
+      problems.push(`not attached to an orchestrator: ${why}`);
     }
     if (this.#retention.full) problems.push("retained messages have reached their bound: VNodes wait for checkpoints");
     for (const host of this.#hosts.all())
@@ -319,6 +325,9 @@ class HostingNode implements PNode {
       this.#leaveGranted = resolve;
     });
     this.#attachment.leave(reason);
+    const idle = this.#hosts.all().length + this.#servings.hosted().length === 0;
+    // Nobody is there to tell, and there is nothing to hand over.
+    if (idle && !this.#attachment.attached) return this.stop();
     await Promise.race([granted, sleep(world.timers, this.#timings.leaveTimeoutMs, this.#ending.signal)]);
     await this.stop();
   }

@@ -51,7 +51,18 @@ export class Fleet {
       ),
       ...Array.from({ length: pnodes }, (_, index) => {
         const name = `pnode-${index + 1}`;
-        const own = ["--name", name, "--owner", name, "--dir", join(directory, name), "--cpus", "1", ...memory];
+        const own = [
+          "--name",
+          name,
+          "--owner",
+          name,
+          "--dir",
+          join(directory, name),
+          "--cpus",
+          "1",
+          "--wait",
+          ...memory,
+        ];
         // Each knows all orchestrators, the first being another one for each.
         const first = index % addresses.length;
         return member("pnode", name, ["join", ...addresses.slice(first), ...addresses.slice(0, first), ...own]);

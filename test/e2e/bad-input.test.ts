@@ -8,8 +8,10 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
+import { fail } from "../../src/core/errors.ts";
 import { PNodeService } from "../../src/protocol/gen/dcnr/v1/pnode_pb.ts";
 import { openGrpcNetwork } from "../../src/protocol/grpc.ts";
+import { service } from "../../src/protocol/network.ts";
 import { dcnr, type Ran, withNetwork } from "./world.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "dcnr-bad-"));
@@ -47,6 +49,22 @@ test("a wrong command or flag suggests the right one", async () => {
 test("an orchestrator that nobody runs is named, with what to do", async () => {
   fails(await dcnr(["status", "--orchestrator", "127.0.0.1:1"]), /nothing answers at 127\.0\.0\.1:1: check/, 4);
   fails(await dcnr(["status", "--orchestrator", "nonsense"]), /not an address: write host:port/, 2);
+});
+
+test("a machine that no orchestrator takes does not wait for ever, and says why", async () => {
+  const network = openGrpcNetwork();
+  const refuse = async () => fail("failed_precondition", "speak protocol 9: install dcnr 9");
+  const handlers = Object.fromEntries(Object.keys(PNodeService.method).map((name) => [name, refuse]));
+  const foreign = await network.serve("127.0.0.1:0", [service(PNodeService, handlers as never)]);
+  const lend = (address: string) => dcnr(["join", address, "--dir", join(folder, address), "--cpus", "1"]);
+  try {
+    const [nobody, refused] = await Promise.all([lend("127.0.0.1:1"), lend(foreign.address)]);
+    fails(nobody, /nothing answers at 127\.0\.0\.1:1: check .*--wait/, 4);
+    fails(refused, /speak protocol 9: install dcnr 9.*--wait/);
+  } finally {
+    await foreign.close();
+    await network.close();
+  }
 });
 
 test("a port in use is named", async () => {

@@ -47,7 +47,7 @@ const orchestrator = (directory: string, words: readonly string[] = []) =>
 const pnode = (name: string, directory: string, orchestrators: readonly Child[], words: readonly string[] = []) =>
   startChild(name, [
     ...["join", ...orchestrators.map(({ address }) => address), "--name", name, "--owner", name],
-    ...["--dir", join(directory, name), "--cpus", "1", ...words],
+    ...["--dir", join(directory, name), "--cpus", "1", "--wait", ...words],
   ]);
 
 async function prepare(client: Client): Promise<void> {

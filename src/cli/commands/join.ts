@@ -3,7 +3,9 @@
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { fail } from "../../core/errors.ts";
+import type { World } from "../../core/world.ts";
 import { parseHours } from "../../pnode/hours.ts";
+import type { PNode } from "../../pnode/pnode.ts";
 import { isLoopback, parseAddress } from "../../protocol/address.ts";
 import { openGrpcNetwork } from "../../protocol/grpc.ts";
 import type { Command, Flags } from "../command.ts";
@@ -43,6 +45,7 @@ export const command: Command = {
       summary: "where peers reach it (default: loopback, or all interfaces for a remote orchestrator)",
     },
     advertise: { type: "string", value: "ADDRESS", summary: "address told to peers, behind a name or NAT" },
+    wait: { type: "boolean", summary: "go on trying if no orchestrator answers at the start" },
     service: { type: "string", value: "KIND", summary: "print a recipe for systemd, launchd or windows, and end" },
     dir: directoryOption,
     otlp: { type: "string", value: "URL", summary: "OpenTelemetry collector for traces of steps (default: none)" },
@@ -58,6 +61,7 @@ export const command: Command = {
       const words = process.argv
         .slice(2)
         .filter((word, index, all) => word !== "--service" && all[index - 1] !== "--service");
+      if (!flags.is("wait")) words.push("--wait");
       out.raw(serviceRecipe(flags.text("service"), [process.execPath, packagePath("bin/dcnr.js")], words));
       return 0;
     }
@@ -66,7 +70,27 @@ export const command: Command = {
     const network = openGrpcNetwork({ log: world.log });
     const { pnode, hardware, workers, gflops, close } = await startRealPNode(machine, world, network);
     tellParent({ address: pnode.address, id: pnode.id }, () => process.emit("SIGTERM"));
-    if (flags.is("json")) {
+    const json = flags.is("json");
+    if (!json) {
+      out.line(
+        `PNode ${machine.name} (${pnode.id}) lends ${workers} of ${hardware.cores} cores of ${hardware.cpuModel}, ${gflops.toFixed(0)} GFLOP/s`,
+      );
+      out.line(
+        `memory ${machine.memoryBytes ? `up to ${bytes(machine.memoryBytes)}` : bytes(hardware.memoryBytes)}, ${hardware.gpus.length} GPU(s), peers reach it at ${pnode.address}`,
+      );
+    }
+    const end = async () => {
+      await close();
+      await network.close();
+    };
+    try {
+      await firstAttachment(pnode, flags.is("wait"), world, signal);
+    } catch (error) {
+      await pnode.stop();
+      await end();
+      throw error;
+    }
+    if (json)
       out.json({
         id: pnode.id,
         name: machine.name,
@@ -76,23 +100,25 @@ export const command: Command = {
         gflops,
         hardware,
       });
-    } else {
-      out.line(
-        `PNode ${machine.name} (${pnode.id}) lends ${workers} of ${hardware.cores} cores of ${hardware.cpuModel}, ${gflops.toFixed(0)} GFLOP/s`,
-      );
-      out.line(
-        `memory ${machine.memoryBytes ? `up to ${bytes(machine.memoryBytes)}` : bytes(hardware.memoryBytes)}, ${hardware.gpus.length} GPU(s), peers reach it at ${pnode.address}`,
-      );
-      out.line(`Attached to ${addresses.join(", ")} or trying to. Ctrl-C hands its work over and leaves.`);
-    }
+    else if (!signal.aborted) out.line("Attached. Ctrl-C hands its work over and leaves.");
     await untilAborted(signal);
-    if (!flags.is("json")) out.note("handing VNodes over ... (Ctrl-C again to stop at once)");
+    if (!json) out.note("handing VNodes over ... (Ctrl-C again to stop at once)");
     await pnode.leave("the owner took the machine back");
-    await close();
-    await network.close();
+    await end();
     return 0;
   },
 };
+
+/** A wrong address shows at once; an orchestrator that starts at the same time as its PNodes needs a moment. */
+const firstAttachmentMs = 10_000;
+
+async function firstAttachment(pnode: PNode, wait: boolean, world: World, signal: AbortSignal): Promise<void> {
+  const tooLong = new AbortController();
+  const cancel = wait ? () => {} : world.timers.after(firstAttachmentMs, () => tooLong.abort());
+  await Promise.race([pnode.attached, untilAborted(signal), untilAborted(tooLong.signal)]);
+  cancel();
+  if (tooLong.signal.aborted) fail("unavailable", `${pnode.problems()[0] ?? "not attached"} (--wait goes on trying)`);
+}
 
 function machineFrom(addresses: readonly string[], flags: Flags): LentMachine {
   const parsed = addresses.map((address) => parseAddress(address, orchestratorPortDefault));
