@@ -15,6 +15,7 @@ import { type Measured, measureMachine } from "./measure-machine.ts";
 import { monitorPNode } from "./monitoring/pnode.ts";
 import { httpTransfer, openSpill } from "./pnode-files.ts";
 import { loadIdentity, Remembered } from "./pnode-identity.ts";
+import { reachableAddress } from "./reachable.ts";
 import { softwareVersion } from "./software.ts";
 
 export interface LentMachine {
@@ -118,6 +119,7 @@ export async function startRealPNode(machine: LentMachine, outer: World, network
         bytesMax: machine.diskBytes / 2 || shardCacheBytesDefault,
         clock: world.clock,
       }),
+      reachable: reachableAddress,
       localHour: () => new Date(world.clock.wallMs()).getHours(),
       measure: () => {
         const { temperatureCelsius } = readHealth();

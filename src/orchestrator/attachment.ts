@@ -114,7 +114,8 @@ export class Attachment {
     for (const one of heartbeat.vnodes.slice(0, progressMax)) {
       const name = `${one.session}/${one.vnode}`;
       const before = this.progress.get(name);
-      const same = before?.phase === one.phase && before.detail === one.detail && before.step === Number(one.step);
+      // Not its detail, which counts the seconds.
+      const same = before?.phase === one.phase && before.step === Number(one.step);
       progress.set(name, {
         session: one.session,
         vnode: one.vnode,

@@ -69,6 +69,8 @@ export interface OrchestratorDependencies {
   readonly network: Network;
   readonly store: StateStore;
   readonly blobs: BlobStore;
+  /** Where others reach a server of this machine that is bound to an address. */
+  reachable?(bound: string): Promise<string>;
 }
 
 export interface Orchestrator {
@@ -131,7 +133,7 @@ export async function startOrchestrator(
 
   await firstRefresh(mirror, world);
   const server = await network.serve(options.listen, services, http);
-  context.address = options.advertise ?? server.address;
+  context.address = options.advertise ?? (await dependencies.reachable?.(server.address)) ?? server.address;
   const unwatch = begin(parts);
   events.emit("info", "orchestrator.started", `orchestrator ${id} serves on ${context.address}`);
 

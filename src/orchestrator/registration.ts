@@ -1,8 +1,11 @@
 // What a PNode's registration must hold, and the record that follows from it. Pure: the registry writes it.
 
+import { isIP } from "node:net";
 import { fail } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
 import { type OrchestratorId, type PNodeId, parseId } from "../core/ids.ts";
+import { isPublicAddress } from "../data/address.ts";
+import { isLoopback, isUnspecified, parseAddress } from "../protocol/address.ts";
 import type { Register } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
 import { protocolMajor, protocolMinor } from "../protocol/network.ts";
 import { factsOf, limitsOf, plausible, text } from "./claims.ts";
@@ -14,7 +17,7 @@ const secretLengthMin = 16;
 const addressLengthMax = 300;
 
 /** Refuses what no record can be made of; returns the PNode's id. */
-export function checkRegister(register: Register): PNodeId {
+export function checkRegister(register: Register, ownAddress: string): PNodeId {
   if (register.protocolMajor !== protocolMajor)
     fail(
       "failed_precondition",
@@ -26,7 +29,27 @@ export function checkRegister(register: Register): PNodeId {
     fail("invalid_argument", `PNode ${id} sent no secret: at least ${secretLengthMin} characters prove its id`);
   if (register.address.length === 0 || register.address.length > addressLengthMax)
     fail("invalid_argument", `PNode ${id} gave no address that peers can reach`);
+  checkReachable(id, parseAddress(register.address, 0).host, parseAddress(ownAddress, 0).host);
   return id;
+}
+
+/** Whoever is placed beside a PNode that cannot be reached waits for ever. */
+function checkReachable(id: PNodeId, host: string, ownHost: string): void {
+  if (isUnspecified(host))
+    fail("invalid_argument", `PNode ${id} says it is at ${host}, where nobody can reach it: give it --advertise`);
+  if (isLoopback(host) && !isLoopback(ownHost) && !isUnspecified(ownHost))
+    fail(
+      "failed_precondition",
+      `PNode ${id} is at ${host}, where PNodes of other machines cannot reach it: join at ${ownHost} instead, or give it ` +
+        "--listen and --advertise",
+    );
+}
+
+/** A home network's address is of no use to the rest of the world. */
+function hiddenBehind(address: string, peer: string): string[] {
+  const { host } = parseAddress(address, 0);
+  if (isIP(host) === 0 || isPublicAddress(host) || !isPublicAddress(peer)) return [];
+  return [`says it is at ${host} but calls from ${peer}: forward a port to it and give it --advertise`];
 }
 
 export interface Whereabouts {
@@ -41,6 +64,7 @@ export function registered(
   id: PNodeId,
   register: Register,
   whereabouts: Whereabouts,
+  peer: string,
 ): PNodeRecord {
   const secretHash = sha256(register.secret);
   if (current && current.secretHash !== secretHash)
@@ -72,7 +96,7 @@ export function registered(
     trust: current?.trust ?? "untrusted",
     ...(register.closed ? { closed: true } : {}),
     history: crashed ? afterFailure(history) : history,
-    warnings,
+    warnings: [...warnings, ...hiddenBehind(register.address, peer)],
     detail: "",
   };
 }

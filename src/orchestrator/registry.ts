@@ -103,10 +103,10 @@ export class Registry {
     if (message.event.case !== "register")
       fail("failed_precondition", "the first message on the stream must be `register`");
     const register = message.event.value;
-    const id = checkRegister(register);
+    const id = checkRegister(register, this.#context.address);
     this.#throttle(id);
     this.#refuseDuplicate(id, register);
-    const record = await this.#writeRegistration(id, register);
+    const record = await this.#writeRegistration(id, register, call.peer);
     const nowMs = this.#context.world.clock.monotonicMs();
     const attachment = new Attachment(
       { pnode: id, incarnation: register.incarnation, nonce: record.attachment, nowMs },
@@ -171,14 +171,14 @@ export class Registry {
     fail("already_exists", message);
   }
 
-  async #writeRegistration(id: PNodeId, register: Register): Promise<PNodeRecord> {
+  async #writeRegistration(id: PNodeId, register: Register, peer: string): Promise<PNodeRecord> {
     const whereabouts = {
       orchestrator: this.#context.id,
       orchestratorIncarnation: this.#context.incarnation,
       attachment: `${this.#context.incarnation}.${++this.#count}`,
     };
     const { record } = await this.#context.mirror.update<PNodeRecord>(key.pnode(id), (current) =>
-      registered(current, id, register, whereabouts),
+      registered(current, id, register, whereabouts, peer),
     );
     return record as PNodeRecord;
   }

@@ -31,6 +31,8 @@ export interface AttachmentOptions {
   readonly orchestrators: Orchestrators;
   readonly reports: Reports;
   readonly signal: AbortSignal;
+  /** Finds out where peers reach this PNode, which may have changed since the last stream. */
+  readonly locate?: ((orchestrator: string) => Promise<void>) | undefined;
   /** As of now, for each new stream. */
   readonly register: () => MessageInitShape<typeof RegisterSchema>;
   /** All but what this class knows by itself. */
@@ -69,6 +71,7 @@ export class Attachment {
   #waiting: { sequence: bigint; done: () => void }[] = [];
   /** Why the last attempt failed; undefined while attached. */
   failure: DcnrError | undefined;
+  #told = "";
   #onAttached: () => void = () => {};
   /** Resolves with the first registration. */
   readonly first = new Promise<void>((resolve) => {
@@ -106,14 +109,15 @@ export class Attachment {
       }
       // Each known orchestrator is tried at once; only then is it time to wait.
       if (++failures % orchestrators.count !== 0) continue;
-      if (failures === orchestrators.count) this.#tellAlone();
+      this.#tellAlone();
       await sleep(world.timers, this.refused ? refusals.next() : backoff.next(), signal);
     }
   }
 
   /** True if the orchestrator had registered this PNode. */
   async #attachOnce(address: string): Promise<boolean> {
-    const { network, world, timings, signal, reports } = this.#options;
+    const { network, world, timings, signal, reports, locate } = this.#options;
+    if (locate) await locate(address);
     const stream: Stream = network.open(address, PNodeService.method.attach, { signal });
     this.#stream = stream;
     this.#heardMs = world.clock.monotonicMs();
@@ -146,12 +150,14 @@ export class Attachment {
     const { signal, world } = this.#options;
     if (signal.aborted) return;
     this.failure = DcnrError.from(error, "unavailable");
-    world.log(this.refused ? "warn" : "debug", `orchestrator ${address}: ${this.failure.message}`);
+    world.log("debug", `orchestrator ${address}: ${this.failure.message}`);
   }
 
-  /** Once an outage, not once an attempt. */
+  /** Once a reason, not once an attempt. */
   #tellAlone(): void {
     const why = this.failure?.message ?? "the stream ended";
+    if (why === this.#told) return;
+    this.#told = why;
     this.#options.world.log("warn", `not attached to an orchestrator, trying again: ${why}`);
   }
 
@@ -180,6 +186,7 @@ export class Attachment {
       case "registered":
         this.#registered = true;
         this.failure = undefined;
+        this.#told = "";
         this.#onAttached();
         this.#options.world.log("info", `attached to orchestrator ${event.value.orchestrator} at ${address}`);
         this.#options.orchestrators.learn(event.value.orchestrators);

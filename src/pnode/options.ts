@@ -103,6 +103,8 @@ export interface PNodeDependencies {
   readonly http?: HttpHandler;
   /** Told of each piece of numerics when it has ended. */
   onWork?(work: PerformedWork): void;
+  /** Where peers reach a server of this machine that is bound to an address, as seen on the way to an orchestrator. */
+  reachable?(bound: string, orchestrator: string): Promise<string>;
   /** Hour of the day where the owner lives, 0 to 23; needed for `hours`. */
   localHour?(): number;
   /** Readings for heartbeats. */

@@ -140,6 +140,7 @@ class HostingNode implements PNode {
       ...common,
       orchestrators,
       reports,
+      locate: dependencies.reachable && !options.advertise ? (towards) => this.#locate(towards) : undefined,
       register: () => this.#register(),
       heartbeat: () => this.#heartbeat(),
       onAssignments: (assignments) => this.#reconcile(assignments),
@@ -222,6 +223,12 @@ class HostingNode implements PNode {
     this.#server = await network.serve(this.#options.listen, services, this.#dependencies.http);
     this.#address = this.#options.advertise ?? this.#server.address;
     this.#tasks.run("attachment to an orchestrator", () => this.#attachment.run());
+  }
+
+  /** A laptop moves from network to network. */
+  async #locate(orchestrator: string): Promise<void> {
+    const bound = this.#server?.address ?? "";
+    this.#address = (await this.#dependencies.reachable?.(bound, orchestrator)) ?? bound;
   }
 
   readings(): Readings {

@@ -31,6 +31,11 @@ function secureDefaultPort(text: string): number | undefined {
   return text.startsWith("https://") ? 443 : undefined;
 }
 
+/** Means "all interfaces" where a server listens, and nobody where one calls. */
+export function isUnspecified(host: string): boolean {
+  return host === "0.0.0.0" || /^[0:]+$/.test(host);
+}
+
 export function isLoopback(host: string): boolean {
   return host === "localhost" || host === "::1" || /^127\.\d+\.\d+\.\d+$/.test(host);
 }

@@ -54,6 +54,8 @@ export class ActingPNode {
   leaveGranted = false;
   /** As its owner's hours say. */
   accepting = true;
+  /** What its VNodes wait for instead of computing. */
+  waitingFor = "";
   failing: { vnode: string; detail: string; damagedState?: string } | undefined;
   readonly #network: SimulatedNetwork;
   readonly #blobs: SimulatedBlobs;
@@ -184,11 +186,15 @@ export class ActingPNode {
         vnode,
         epoch,
         step: BigInt(step),
-        phase: failed ? "failed" : "computing",
-        detail: failed ? (this.failing?.detail ?? "") : "",
+        phase: failed ? "failed" : this.waitingFor === "" ? "computing" : "waiting",
+        detail: failed ? (this.failing?.detail ?? "") : this.#waitDetail(),
         damagedState: failed ? (this.failing?.damagedState ?? "") : "",
       };
     });
+  }
+
+  #waitDetail(): string {
+    return this.waitingFor && `${this.waitingFor} since ${(this.host.world.clock.monotonicMs() / 1000).toFixed(1)} s`;
   }
 
   #assign(assignments: readonly Assignment[]): void {

@@ -179,8 +179,25 @@ describe("the registry", () => {
       /is attached and alive/,
     );
     assert.match(await attempt("odd", { pnode: "no spaces allowed" }), /may only use letters/);
+    assert.match(await attempt("all", { address: "0.0.0.0:7801" }), /at 0\.0\.0\.0, where nobody can reach it/);
+    assert.match(await attempt("own", { address: "127.0.0.1:7801" }), /at 127\.0\.0\.1, .*join at o1\.test instead/);
     assert.equal((await events(stage, "pnode.duplicate")).length, 1);
     assert.equal(good.attachedTo, "o1", "the PNode that was there is not disturbed");
+    await stage.stop();
+  });
+
+  it("shows what VNodes wait for, though what they say counts the seconds", async () => {
+    const stage = new Stage();
+    await stage.orchestrator("o1");
+    const node = stage.pnode("p0");
+    await stage.until("it attaches", () => node.attachedTo !== "");
+    await stage.session({});
+    await stage.until("it is hosted", () => node.hosted.size > 0);
+    node.waitingFor = "for b on PNode p1";
+    await stage.pass(5_000);
+    const { waits } = await stage.call(FleetService.method.getStatus, {});
+    assert.match(waits[0]?.reason ?? "", /waiting: for b on PNode p1 since \d/);
+    assert.ok((waits[0]?.sinceSeconds ?? 0) > 2, `for ${waits[0]?.sinceSeconds} s`);
     await stage.stop();
   });
 

@@ -76,7 +76,7 @@ export const command: Command = {
         `PNode ${machine.name} (${pnode.id}) lends ${workers} of ${hardware.cores} cores of ${hardware.cpuModel}, ${gflops.toFixed(0)} GFLOP/s`,
       );
       out.line(
-        `memory ${machine.memoryBytes ? `up to ${bytes(machine.memoryBytes)}` : bytes(hardware.memoryBytes)}, ${hardware.gpus.length} GPU(s), peers reach it at ${pnode.address}`,
+        `memory ${machine.memoryBytes ? `up to ${bytes(machine.memoryBytes)}` : bytes(hardware.memoryBytes)}, ${hardware.gpus.length} GPU(s)`,
       );
     }
     const end = async () => {
@@ -100,7 +100,8 @@ export const command: Command = {
         gflops,
         hardware,
       });
-    else if (!signal.aborted) out.line("Attached. Ctrl-C hands its work over and leaves.");
+    else if (!signal.aborted)
+      out.line(`Attached; peers reach it at ${pnode.address}. Ctrl-C hands its work over and leaves.`);
     await untilAborted(signal);
     if (!json) out.note("handing VNodes over ... (Ctrl-C again to stop at once)");
     await pnode.leave("the owner took the machine back");

@@ -20,6 +20,7 @@ import { countingLogs, openRegistry } from "../monitoring/process.ts";
 import { measuredStore } from "../monitoring/store.ts";
 import type { Output } from "../output.ts";
 import { tellParent, untilAborted } from "../processes.ts";
+import { reachableAddress } from "../reachable.ts";
 import { softwareVersion } from "../software.ts";
 
 export const command: Command = {
@@ -84,7 +85,7 @@ export const command: Command = {
         http: firstOf(monitoringHandler({ registry, unready }), dashboardHandler(loadDashboard)),
         ...(flags.has("advertise") ? { advertise: flags.text("advertise") } : {}),
       },
-      { world, network, store: measuredStore(store, registry, world.clock), blobs },
+      { world, network, store: measuredStore(store, registry, world.clock), blobs, reachable: reachableAddress },
     );
     running = orchestrator;
     countEvents(registry, orchestrator);
