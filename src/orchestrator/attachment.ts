@@ -102,7 +102,7 @@ export class Attachment {
     if (heartbeat.links.length > 0) {
       const links = new Map(this.links);
       for (const { pnode, latencyMs, bytesPerSecond } of heartbeat.links.slice(0, linksMax))
-        links.set(pnode, { latencyMs, bytesPerSecond });
+        if (latencyMs > 0 || bytesPerSecond > 0) links.set(pnode, { latencyMs, bytesPerSecond });
       this.links = links.size > linksMax ? new Map(Array.from(links).slice(-linksMax)) : links;
     }
     this.#ack = heartbeat.sequence;

@@ -5,7 +5,7 @@ import type { PNodeId } from "../core/ids.ts";
 import type { Context } from "./context.ts";
 import { Fleet } from "./placement/fleet.ts";
 import type { FleetNode } from "./placement/types.ts";
-import { key, type PNodeRecord, type SessionRecord, type VNodeRecord } from "./records.ts";
+import { isOpen, key, type PNodeRecord, type SessionRecord, type VNodeRecord } from "./records.ts";
 import type { Registry } from "./registry.ts";
 
 interface Use {
@@ -130,7 +130,7 @@ export class Capacity {
       pricePerHour: record.pricePerHour,
       reliability: record.history.reliability,
       flapping: this.#registry().flapping.isFlapping(record.id),
-      accepting: !record.closed,
+      accepting: isOpen(record),
       latencyMs: facts.latencyMs,
       bytesPerSecond: facts.bandwidthBytesPerSecond,
       hosts: new Map(use?.sessions ?? []),

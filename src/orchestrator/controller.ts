@@ -19,7 +19,7 @@ import { recoveryLine, stepRoots, type VNodeRecords } from "./line.ts";
 import type { Metrics } from "./metrics.ts";
 import type { Placement, PlacementPlan } from "./placement/types.ts";
 import { rebalance } from "./rebalancing.ts";
-import { key, type PNodeRecord, type SessionRecord, type StepRecord, type VNodeRecord } from "./records.ts";
+import { isOpen, key, type PNodeRecord, type SessionRecord, type StepRecord, type VNodeRecord } from "./records.ts";
 import { needsPlacement, policyFor, release, replace } from "./recovery.ts";
 import { forEachAtOnce, Latest } from "./tasks.ts";
 
@@ -76,8 +76,9 @@ export class Controller {
 
   /** Wherever it is attached: who holds a session's lease takes care of it. */
   #onPNode(now: PNodeRecord | undefined, before: PNodeRecord | undefined): void {
+    const open = (record: PNodeRecord | undefined) => record !== undefined && isOpen(record);
     const same =
-      now?.status === before?.status && now?.closed === before?.closed && now?.incarnation === before?.incarnation;
+      now?.status === before?.status && open(now) === open(before) && now?.incarnation === before?.incarnation;
     if (now && !same) this.fleetChanged(now.id, false);
   }
 

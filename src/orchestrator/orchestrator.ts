@@ -36,6 +36,7 @@ import { Peers } from "./peers.ts";
 import { Preparing } from "./preparing.ts";
 import { Presence } from "./presence.ts";
 import { Rates } from "./rates.ts";
+import { Reachability } from "./reachability.ts";
 import { Registry } from "./registry.ts";
 import { Gateway } from "./serving/gateway.ts";
 import { guarded } from "./serving/guard.ts";
@@ -195,10 +196,17 @@ function assemble(context: Context, network: Network): Parts {
   const controller = new Controller(context, { capacity, compiled, leases, metrics, garbage });
   const preparing = new Preparing(context, { capacity, compiled, controller, registry: () => registry });
   const heartbeats = new Heartbeats(context, metrics, capacity, new Rates(context, compiled, metrics));
+  const reachability = new Reachability(context, {
+    isHere: (pnode) => registry.attachments.get(pnode)?.status === "online",
+    onFleetChange: (pnode) => controller.fleetChanged(pnode, true),
+  });
   const registry: Registry = new Registry(context, presence, assignments, {
     onFleetChange: (pnode, urgent) => controller.fleetChanged(pnode, urgent),
     onDoubt: (pnode) => preparing.doubt(pnode),
-    onHeartbeat: (attachment, heartbeat) => heartbeats.hear(attachment, heartbeat),
+    onHeartbeat: (attachment, heartbeat) => {
+      heartbeats.hear(attachment, heartbeat);
+      reachability.hear(attachment, heartbeat);
+    },
     onEvidence: (attachment, evidence) => heartbeats.evidence(attachment, evidence),
     handOver: (pnode) => controller.handOver(pnode),
   });

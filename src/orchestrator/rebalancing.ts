@@ -6,7 +6,7 @@ import type { Context } from "./context.ts";
 import type { VNodeRecords } from "./line.ts";
 import { shouldMove } from "./placement/rebalance.ts";
 import type { PlacementPlan } from "./placement/types.ts";
-import { key, type PNodeRecord, type SessionRecord, type VNodeRecord } from "./records.ts";
+import { isOpen, key, type PNodeRecord, type SessionRecord, type VNodeRecord } from "./records.ts";
 import { policyFor } from "./recovery.ts";
 import { forEachAtOnce } from "./tasks.ts";
 
@@ -36,7 +36,7 @@ async function move(
   decision: { readonly vnode: VNodeId; readonly pnode: PNodeId; readonly reason: string },
 ): Promise<void> {
   const pnode = mirror.get<PNodeRecord>(key.pnode(decision.pnode));
-  if (pnode?.status !== "online" || pnode.closed) return;
+  if (!pnode || !isOpen(pnode)) return;
   const { incarnation } = pnode;
   await mirror.update<VNodeRecord>(key.vnode(session.id, decision.vnode), (current) => {
     if (current?.members.length !== 1 || current.members[0]?.pnode === decision.pnode) return undefined;

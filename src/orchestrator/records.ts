@@ -168,9 +168,16 @@ export interface PNodeRecord {
   readonly trust: string;
   /** Its owner's hours or limits say no for now: nothing comes to it, and what it hosts goes elsewhere. */
   readonly closed?: boolean;
+  /** It is alive, but peers do not reach it or it does not reach them: the same for a while. */
+  readonly unreachable?: boolean;
   readonly history: PNodeHistory;
   readonly warnings: readonly string[];
   readonly detail: string;
+}
+
+/** May host VNodes. */
+export function isOpen(record: PNodeRecord): boolean {
+  return record.status === "online" && !record.closed && !record.unreachable;
 }
 
 export interface OrchestratorRecord {

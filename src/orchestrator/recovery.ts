@@ -7,7 +7,7 @@ import type { Context } from "./context.ts";
 import type { VNodeRecords } from "./line.ts";
 import type { Decision, Placement, PlacementPlan, Policy } from "./placement/types.ts";
 import { place } from "./placement.ts";
-import { key, type Member, type PNodeRecord, type SessionRecord, type VNodeRecord } from "./records.ts";
+import { isOpen, key, type Member, type PNodeRecord, type SessionRecord, type VNodeRecord } from "./records.ts";
 import { pnodeName } from "./sentences.ts";
 import { forEachAtOnce } from "./tasks.ts";
 
@@ -17,7 +17,7 @@ const writesAtOnce = 64;
 export function survivors(context: Context, record: VNodeRecord): readonly Member[] {
   return record.members.filter((member) => {
     const pnode = context.mirror.get<PNodeRecord>(key.pnode(member.pnode));
-    return pnode?.status === "online" && !pnode.closed && pnode.incarnation === member.incarnation;
+    return pnode !== undefined && isOpen(pnode) && pnode.incarnation === member.incarnation;
   });
 }
 
@@ -121,8 +121,7 @@ async function writeMembers(context: Context, seen: VNodeRecord, decisions: read
     const alive = survivors(context, current);
     const added = decisions.flatMap((decision): Member[] => {
       const pnode = mirror.get<PNodeRecord>(key.pnode(decision.pnode));
-      if (pnode?.status !== "online" || pnode.closed || alive.some((member) => member.pnode === decision.pnode))
-        return [];
+      if (!pnode || !isOpen(pnode) || alive.some((member) => member.pnode === decision.pnode)) return [];
       return [{ pnode: decision.pnode, incarnation: pnode.incarnation, since: epoch, reason: decision.reason }];
     });
     if (added.length === 0 && alive.length === current.members.length) return undefined;

@@ -210,6 +210,7 @@ export class Views {
     if (this.#parts.registry.flapping.isFlapping(record.id))
       warnings.push("comes and goes: placed on only if nobody else can");
     if (record.closed) warnings.push("takes no work now: its owner's hours or limits say so");
+    if (record.unreachable) warnings.push("takes no work now: its peers do not reach it, or it does not reach them");
     return {
       id: record.id,
       name: record.name,

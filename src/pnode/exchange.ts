@@ -130,10 +130,15 @@ export class Exchange {
     return this.#options.resolver.locate(session, vnode)[0]?.pnode ?? "";
   }
 
-  links(): { pnode: string; latencyMs: number; bytesPerSecond: number }[] {
+  links(): { pnode: string; latencyMs: number; bytesPerSecond: number; failingMs: number }[] {
     return [...this.#links.values()]
-      .filter(({ link }) => link.latencyMs > 0 || link.bytesPerSecond > 0)
-      .map(({ link, pnode }) => ({ pnode, latencyMs: link.latencyMs, bytesPerSecond: link.bytesPerSecond }));
+      .map(({ link: { latencyMs, bytesPerSecond, failingMs }, pnode }) => ({
+        pnode,
+        latencyMs,
+        bytesPerSecond,
+        failingMs,
+      }))
+      .filter(({ latencyMs, bytesPerSecond, failingMs }) => latencyMs > 0 || bytesPerSecond > 0 || failingMs > 0);
   }
 
   /** Ends links to where no VNode is any more: a stalled peer would hold on to what waits for it. */

@@ -123,4 +123,24 @@ describe("a link to a peer", () => {
     await serve();
     assert.equal(await deliver(16), "stored");
   });
+
+  it("knows for how long a peer that is called has not answered", async () => {
+    const { serve, deliver, link, clock, network } = scene();
+    await serve();
+    assert.equal(await deliver(16), "stored");
+    assert.equal(link.failingMs, 0);
+    network.kill("p2");
+    for (let i = 0; i < 4; i++) {
+      assert.equal(await deliver(16), "broken");
+      clock.nowMs += 3_000;
+    }
+    assert.equal(link.failingMs, 12_000);
+    clock.nowMs += 10_000;
+    assert.equal(link.failingMs, 0, "nobody calls it any more");
+    assert.equal(await deliver(16), "broken");
+    assert.equal(link.failingMs, 22_000);
+    await serve();
+    assert.equal(await deliver(16), "stored");
+    assert.equal(link.failingMs, 0);
+  });
 });

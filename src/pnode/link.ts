@@ -61,6 +61,9 @@ export interface LinkOptions {
   readonly signal: AbortSignal;
 }
 
+/** One who misses something asks at least this often. */
+const calledMs = 5_000;
+
 /** What waits beyond this is given up; whoever misses it asks. */
 const jobsMax = 4_096;
 
@@ -77,6 +80,8 @@ export class Link {
   readonly #onTheWayUntilMs = new Map<string, number>();
   #pumping = false;
   #failed = false;
+  #failingSinceMs: number | undefined;
+  #triedMs = 0;
   /** Smoothed; 0 until measured. */
   latencyMs = 0;
   bytesPerSecond = 0;
@@ -108,11 +113,19 @@ export class Link {
     this.#pump();
   }
 
+  /** For how long the peer has not answered although it is called; 0 while it does, or nobody calls it. */
+  get failingMs(): number {
+    const nowMs = this.#options.world.clock.monotonicMs();
+    if (this.#failingSinceMs === undefined || nowMs - this.#triedMs > calledMs) return 0;
+    return nowMs - this.#failingSinceMs;
+  }
+
   close(): void {
     this.#break();
   }
 
   #pump(): void {
+    this.#triedMs = this.#options.world.clock.monotonicMs();
     while (this.#queue.length > jobsMax) giveUp(this.#queue.pop() as Job);
     if (this.#pumping) return;
     this.#pumping = true;
@@ -203,6 +216,7 @@ export class Link {
     try {
       for await (const { event } of channel.incoming) {
         this.#failed = false;
+        this.#failingSinceMs = undefined;
         this.#backoff.reset();
         if (event.case === "receipt") this.#receipt(event.value.id, event.value.verdict, event.value.detail);
         if (event.case === "answer") this.#answer(event.value.id, event.value.outcome);
@@ -240,6 +254,7 @@ export class Link {
     const channel = this.#channel;
     this.#channel = undefined;
     this.#failed = true;
+    this.#failingSinceMs ??= this.#options.world.clock.monotonicMs();
     this.#streams++;
     channel?.close();
     const jobs = [...[...this.#unanswered.values()].map(({ job }) => job), ...this.#queue];

@@ -118,7 +118,7 @@ export class GrpcClient {
     const manager = new WideSessionManager(
       url,
       // A peer that went silent without closing is noticed by the ping, not by TCP after minutes.
-      { pingIntervalMs: 10_000, pingTimeoutMs: 5_000, idleConnectionTimeoutMs: 60_000 },
+      { pingIntervalMs: 5_000, pingTimeoutMs: 5_000, idleConnectionTimeoutMs: 60_000 },
       { settings: { initialWindowSize: windowBytes, enablePush: false } },
     );
     const transport = createGrpcTransport({

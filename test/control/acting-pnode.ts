@@ -54,6 +54,8 @@ export class ActingPNode {
   leaveGranted = false;
   /** As its owner's hours say. */
   accepting = true;
+  /** Whom it calls in vain, and for how long it has. */
+  unanswered: Readonly<Record<string, number>> = {};
   /** What its VNodes wait for instead of computing. */
   waitingFor = "";
   failing: { vnode: string; detail: string; damagedState?: string } | undefined;
@@ -169,7 +171,15 @@ export class ActingPNode {
       for (let sequence = 1n; !this.#ended && this.#channel === channel; sequence++) {
         await sleep(this.host.world.timers, this.#options.heartbeatMs);
         await channel.send({
-          event: { case: "heartbeat", value: { sequence, accepting: this.accepting, vnodes: this.#progress() } },
+          event: {
+            case: "heartbeat",
+            value: {
+              sequence,
+              accepting: this.accepting,
+              vnodes: this.#progress(),
+              links: Object.entries(this.unanswered).map(([pnode, failingMs]) => ({ pnode, failingMs })),
+            },
+          },
         });
       }
     } catch {

@@ -32,7 +32,8 @@ const constraints: readonly Constraint[] = [
   {
     ofPool: true,
     holds: (node) => node.accepting,
-    missing: (_, before) => `none of the ${before.length} PNodes online accepts work now (owners' hours or limits)`,
+    missing: (_, before) =>
+      `none of the ${before.length} PNodes online accepts work now (owners' hours or limits, or peers that do not reach them)`,
   },
   {
     ofPool: true,
