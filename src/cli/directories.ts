@@ -12,8 +12,9 @@ export const directoryOption: OptionSpec = {
   summary: "directory for state (default: dcnr in your data directory)",
 };
 
-export function dataDirectory(given: string | undefined, environment: NodeJS.ProcessEnv): string {
-  const path = given ?? join(environment["XDG_DATA_HOME"] ?? join(homedir(), ".local", "share"), "dcnr");
+/** The directory that was given, or the usual one, or a folder in that; it exists afterwards. */
+export function dataDirectory(given: string | undefined, environment: NodeJS.ProcessEnv, folder = ""): string {
+  const path = given ?? join(environment["XDG_DATA_HOME"] ?? join(homedir(), ".local", "share"), "dcnr", folder);
   try {
     mkdirSync(path, { recursive: true });
   } catch (error) {

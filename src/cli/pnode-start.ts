@@ -1,6 +1,5 @@
 // Puts a real PNode together: finds out what the machine is, opens workers when a session needs them, attaches.
 
-import { mkdir } from "node:fs/promises";
 import { loadavg } from "node:os";
 import { join } from "node:path";
 import { setFlagsFromString } from "node:v8";
@@ -20,6 +19,7 @@ import { softwareVersion } from "./software.ts";
 
 export interface LentMachine {
   readonly orchestrators: readonly string[];
+  /** Exists. */
   readonly directory: string;
   readonly name: string;
   readonly owner: string;
@@ -57,7 +57,6 @@ const gentleCollection = "--external-memory-accounted-in-global-limit";
 
 export async function startRealPNode(machine: LentMachine, outer: World, network: Network): Promise<StartedPNode> {
   setFlagsFromString(gentleCollection);
-  await mkdir(machine.directory, { recursive: true });
   const identity = await loadIdentity(machine.directory, outer.chance);
   const monitoring = monitorPNode(outer, identity.id, machine.name, machine.otlp);
   const { world } = monitoring;

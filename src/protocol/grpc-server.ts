@@ -106,7 +106,12 @@ function listen(listener: ReturnType<typeof createNetServer>, host: string, port
       else if (error.code === "EACCES")
         reject(new DcnrError("permission_denied", `may not listen on ${where}: choose a port above 1023`));
       else if (error.code === "EADDRNOTAVAIL" || error.code === "ENOTFOUND")
-        reject(new DcnrError("invalid_argument", `${host} is not an address of this machine`));
+        reject(
+          new DcnrError(
+            "invalid_argument",
+            `${host} is not an address of this machine: listen on 127.0.0.1, or on 0.0.0.0 for all it has`,
+          ),
+        );
       else reject(new DcnrError("unavailable", `cannot listen on ${where}: ${error.message}`));
     });
     listener.listen(port, host, () => resolve());

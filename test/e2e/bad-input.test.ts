@@ -85,6 +85,18 @@ test("a port in use is named", async () => {
   }
 });
 
+test("a place that cannot be used is named: a directory, an address", async () => {
+  const inFile = join(file("a-file", "not a folder"), "state");
+  for (const words of [
+    ["orchestrator", "--listen", "127.0.0.1:0"],
+    ["up", "--listen", "127.0.0.1:0"],
+    ["join", "127.0.0.1:1"],
+  ])
+    fails(await dcnr([...words, "--dir", inFile]), /cannot use the directory .*Choose another with --dir/);
+  const elsewhere = ["--listen", "192.0.2.1:7700", "--dir", join(folder, "elsewhere")];
+  fails(await dcnr(["orchestrator", ...elsewhere]), /192\.0\.2\.1 is not an address of this machine: listen on/, 2);
+});
+
 test("a store file that is no database is named and left alone", async () => {
   const path = file("broken.db", "this is not a database, not even a little, ".repeat(50));
   const words = ["orchestrator", "--listen", "127.0.0.1:0", "--dir", join(folder, "d"), "--store", `sqlite:${path}`];

@@ -1,7 +1,6 @@
 // `dcnr join`: one command makes this machine a PNode, until Ctrl-C.
 
 import { hostname } from "node:os";
-import { join } from "node:path";
 import { fail } from "../../core/errors.ts";
 import type { World } from "../../core/world.ts";
 import { parseHours } from "../../pnode/hours.ts";
@@ -134,7 +133,7 @@ function machineFrom(addresses: readonly string[], flags: Flags): LentMachine {
     orchestrators: parsed.map(({ host, port, secure }, index) =>
       secure ? (addresses[index] as string) : `${host.includes(":") ? `[${host}]` : host}:${port}`,
     ),
-    directory: flags.optionalText("dir") ?? join(dataDirectory(undefined, process.env), "pnode"),
+    directory: dataDirectory(flags.optionalText("dir"), process.env, "pnode"),
     name,
     owner: flags.optionalText("owner") ?? "",
     listen: flags.optionalText("listen") ?? (local ? "127.0.0.1:0" : "0.0.0.0:0"),

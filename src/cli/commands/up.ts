@@ -1,6 +1,7 @@
 // `dcnr up`: an orchestrator and some PNodes as processes on this machine, until Ctrl-C.
 
 import { availableParallelism } from "node:os";
+import { formatAddress, isUnspecified, parseAddress } from "../../protocol/address.ts";
 import type { Command } from "../command.ts";
 import { orchestratorDefault } from "../connection.ts";
 import { dataDirectory, directoryOption } from "../directories.ts";
@@ -39,6 +40,11 @@ export const command: Command = {
       ...(flags.has("blobs") ? { blobs: flags.text("blobs") } : {}),
     });
     const { orchestrator } = network;
+    const { host, port } = parseAddress(orchestrator.address);
+    // From this machine, whose own calls need no key, one that listens everywhere is best reached here.
+    const here = isUnspecified(parseAddress(flags.text("listen")).host)
+      ? `127.0.0.1:${port}`
+      : formatAddress(host, port);
     if (flags.is("json")) {
       const members = network.pnodes.map(({ name, pid, id }) => ({ name, pid, id }));
       out.json({
@@ -49,9 +55,7 @@ export const command: Command = {
       out.line(`orchestrator  http://${orchestrator.address}  (pid ${orchestrator.pid}; the dashboard is there too)`);
       for (const { name, pid } of network.pnodes) out.line(`PNode         ${name}  (pid ${pid})`);
       out.line();
-      out.line(
-        `Try, in another terminal: dcnr status${orchestrator.address === orchestratorDefault ? "" : ` --orchestrator ${orchestrator.address}`}`,
-      );
+      out.line(`Try, in another terminal: dcnr status${here === orchestratorDefault ? "" : ` --orchestrator ${here}`}`);
       out.line("Ctrl-C ends it.");
     }
     for (const child of network.pnodes)
