@@ -73,7 +73,7 @@ test("the same seed draws the same plan and gives the same trace", async () => {
 test("every kind of fault is drawn within a few dozen seeds", () => {
   const kinds = new Set<string>();
   for (let seed = 1; seed <= 60; seed++) for (const { fault } of drawPlan(seed, fleet).timed) kinds.add(fault.kind);
-  assert.equal(kinds.size, 9);
+  assert.equal(kinds.size, 10);
 });
 
 test("a store reply that is lost reports an unknown outcome although the write is there", async () => {

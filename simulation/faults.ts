@@ -21,7 +21,9 @@ export type TimedFault =
   | { readonly kind: "clock jump"; readonly host: Target; readonly wallMs: number; readonly monotonicMs: number }
   | { readonly kind: "store down"; readonly durationMs: number }
   | { readonly kind: "blob damaged"; readonly choice: number }
-  | { readonly kind: "power cut"; readonly hosts: readonly string[]; readonly durationMs: number };
+  | { readonly kind: "power cut"; readonly hosts: readonly string[]; readonly durationMs: number }
+  /** Two PNodes that do not reach each other for the rest of the run: nothing heals it. */
+  | { readonly kind: "cut"; readonly from: string; readonly to: string; readonly oneWay: boolean };
 
 export type FaultKind = TimedFault["kind"];
 
@@ -49,7 +51,7 @@ export function noFaults(seed: number): FaultPlan {
 }
 
 /** Share of the seeds that use a kind. */
-const timedShares: Record<FaultKind, number> = {
+const timedShares: Record<Exclude<FaultKind, "cut">, number> = {
   crash: 0.9,
   leave: 0.3,
   pause: 0.5,
@@ -64,13 +66,29 @@ const timedShares: Record<FaultKind, number> = {
 export function drawPlan(seed: number, fleet: Fleet): FaultPlan {
   const chance = new SeededChance(seed, "faults");
   const windowMs = chance.skewed(8_000, 40_000);
-  const kinds = (Object.keys(timedShares) as FaultKind[]).filter((kind) => chance.happens(timedShares[kind]));
+  const kinds = (Object.keys(timedShares) as (keyof typeof timedShares)[]).filter((kind) =>
+    chance.happens(timedShares[kind]),
+  );
   if (kinds.length === 0) kinds.push("crash");
   const gapMs = chance.skewed(200, 2_000);
   const timed: { atMs: number; fault: TimedFault }[] = [];
   for (let atMs = chance.between(0, 1_500); atMs < windowMs; atMs += chance.between(0.1, 1.9) * gapMs)
     timed.push({ atMs, fault: drawFault(chance, chance.pick(kinds), fleet, gapMs) });
-  return { seed, windowMs, ...drawRates(chance), timed };
+  const all = [...timed, ...drawCuts(seed, fleet, windowMs)].sort((a, b) => a.atMs - b.atMs);
+  return { seed, windowMs, ...drawRates(chance), timed: all };
+}
+
+const cutShare = 0.15;
+
+/** By a chance of their own: seeds that were kept before there were cuts stay what they are but for these. */
+function drawCuts(seed: number, { pnodes }: Fleet, windowMs: number): FaultPlan["timed"] {
+  const chance = new SeededChance(seed, "cuts");
+  if (!chance.happens(cutShare) || pnodes.length < 2) return [];
+  return Array.from({ length: chance.happens(0.3) ? 2 : 1 }, () => {
+    const from = chance.pick(pnodes);
+    const to = chance.pick(pnodes.filter((name) => name !== from));
+    return { atMs: chance.between(0, windowMs), fault: { kind: "cut", from, to, oneWay: chance.happens(0.5) } };
+  });
 }
 
 function drawRates(chance: SeededChance): Pick<FaultPlan, "wire" | "store" | "blobs"> {
@@ -97,7 +115,7 @@ function drawRates(chance: SeededChance): Pick<FaultPlan, "wire" | "store" | "bl
   };
 }
 
-function drawFault(chance: SeededChance, kind: FaultKind, fleet: Fleet, gapMs: number): TimedFault {
+function drawFault(chance: SeededChance, kind: keyof typeof timedShares, fleet: Fleet, gapMs: number): TimedFault {
   // PNodes vanish far more often than orchestrators, here as in life; those at work matter most.
   const pnode = chance.happens(0.6) ? `busy/${chance.uniform()}` : chance.pick(fleet.pnodes);
   const host: Target = chance.happens(0.75) ? pnode : chance.pick(fleet.orchestrators);

@@ -81,6 +81,9 @@ class Injector {
       case "partition":
         this.#partition(fault.from, fault.to, fault.oneWay, fault.durationMs);
         break;
+      case "cut":
+        this.#cut(fault.from, fault.to, fault.oneWay);
+        break;
       case "clock jump":
         this.#jump(fault.host, fault.wallMs, fault.monotonicMs);
         break;
@@ -169,6 +172,12 @@ class Injector {
     this.#later(durationMs, () => {
       for (const [a, b] of pairs) wire.unblock(a, b);
     });
+  }
+
+  #cut(from: string, to: string, oneWay: boolean): void {
+    this.#note("cut", from, `${oneWay ? "does not reach" : "and"} ${to}${oneWay ? "" : " do not reach each other"}`);
+    this.#to.wire.block(from, to);
+    if (!oneWay) this.#to.wire.block(to, from);
   }
 
   #jump(name: string, wallMs: number, monotonicMs: number): void {

@@ -166,6 +166,12 @@ export const mutants: Readonly<Record<string, Mutant>> = {
         assignments: (value["assignments"] as Loose[]).map((assignment) => ({ ...assignment, turn: 0n })),
       })),
   },
+  "hides-who-is-out-of-reach": {
+    fault: "heartbeats do not tell whom a PNode calls in vain",
+    shows: ["hang"],
+    seedsMax: 300,
+    tamper: () => onEvent("heartbeat", (value) => ({ ...value, links: [] })),
+  },
   "believes-damaged-tensors": {
     fault: "a bit flips on the way and nobody compares the hash",
     shows: ["divergence"],

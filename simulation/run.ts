@@ -54,7 +54,10 @@ export function drawRun(seed: number): RunSettings {
   const fleet = fleetOf(chance.whole(2, 8), chance.whole(1, 3));
   const scenario = chance.pick(scenarios);
   const replicas = fleet.pnodes.length >= 3 && chance.happens(0.2) ? 2 : 1;
-  const needed = Math.ceil((replicas * compileText(scenario.definition).vnodes.length) / fleet.pnodes.length);
+  const plan = drawPlan(seed, fleet);
+  // A cut may leave one PNode out for good; the others must have room for all.
+  const usable = Math.max(1, fleet.pnodes.length - plan.timed.filter(({ fault }) => fault.kind === "cut").length);
+  const needed = Math.ceil((replicas * compileText(scenario.definition).vnodes.length) / usable);
   return {
     scenario,
     fleet,
@@ -64,7 +67,7 @@ export function drawRun(seed: number): RunSettings {
     delayMs: chance.skewed(0.5, 30),
     windowBytes: chance.pick([2_000, 64_000, 1_000_000]),
     retainedBytesMax: chance.pick([500, 4_000, 1_000_000]),
-    plan: drawPlan(seed, fleet),
+    plan,
   };
 }
 
