@@ -234,10 +234,10 @@ function onCall(method: DescMethod, side: "input" | "output", change: (message: 
   return (message, called, at) => (called === method && at === side ? change(message as Loose) : message);
 }
 
-/** Changes one kind of event on the streams from orchestrators to PNodes. */
+/** Changes one kind of event on the streams between orchestrators and PNodes. */
 function onEvent(name: string, change: (value: Loose) => Loose): Tamper {
-  return (message, method, side) => {
-    if (method !== PNodeService.method.attach || side !== "output") return message;
+  return (message, method) => {
+    if (method !== PNodeService.method.attach) return message;
     const { event } = message as { event?: { case?: string; value?: Loose } };
     return event?.case === name && event.value
       ? { ...message, event: { case: name, value: change(event.value) } }
