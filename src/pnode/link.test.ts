@@ -138,7 +138,10 @@ describe("a link to a peer", () => {
     clock.nowMs += 10_000;
     assert.equal(link.failingMs, 0, "nobody calls it any more");
     assert.equal(await deliver(16), "broken");
-    assert.equal(link.failingMs, 22_000);
+    assert.equal(link.failingMs, 0, "and when somebody does, it begins anew");
+    clock.nowMs += 2_000;
+    assert.equal(await deliver(16), "broken");
+    assert.equal(link.failingMs, 2_000);
     await serve();
     assert.equal(await deliver(16), "stored");
     assert.equal(link.failingMs, 0);

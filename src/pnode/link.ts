@@ -125,7 +125,10 @@ export class Link {
   }
 
   #pump(): void {
-    this.#triedMs = this.#options.world.clock.monotonicMs();
+    const nowMs = this.#options.world.clock.monotonicMs();
+    // What failed long ago says nothing about now.
+    if (nowMs - this.#triedMs > calledMs) this.#failingSinceMs = undefined;
+    this.#triedMs = nowMs;
     while (this.#queue.length > jobsMax) giveUp(this.#queue.pop() as Job);
     if (this.#pumping) return;
     this.#pumping = true;
