@@ -57,6 +57,8 @@ export class Attachment {
   onlineSinceMs: number;
   /** Whether its record says that its owner's hours are over; undefined until known. */
   closed: boolean | undefined;
+  /** A record that says it is lost is being corrected. */
+  returning = false;
   load = 0;
   memoryUsedBytes = 0;
   temperatureCelsius = 0;

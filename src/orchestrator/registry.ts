@@ -189,6 +189,7 @@ export class Registry {
         attachment.heard(message.event.value, this.#context.world.clock.monotonicMs());
         this.#silence.heard(attachment);
         this.#noteClosed(attachment, !message.event.value.accepting);
+        this.#noteReturn(attachment);
         this.#hooks.onHeartbeat(attachment, message.event.value);
         return;
       case "leave":
@@ -315,8 +316,21 @@ export class Registry {
       this.#forget(attachment);
       return;
     }
-    // Others took this orchestrator for dead; the PNode is well.
-    if (record.status === "lost" && attachment.status === "online")
-      this.#context.tasks.run(`the return of ${attachment.pnode}`, () => this.#records.setStatus(attachment, "online"));
+    this.#noteReturn(attachment);
+  }
+
+  /** Others took this orchestrator for dead; the PNode is well. Looked at again with every heartbeat: a write may fail. */
+  #noteReturn(attachment: Attachment): void {
+    const record = this.#records.get(attachment.pnode);
+    if (record?.status !== "lost" || record.attachment !== attachment.nonce) return;
+    if (attachment.status !== "online" || attachment.returning) return;
+    attachment.returning = true;
+    this.#context.tasks.run(`the return of ${attachment.pnode}`, async () => {
+      try {
+        await this.#records.setStatus(attachment, "online");
+      } finally {
+        attachment.returning = false;
+      }
+    });
   }
 }

@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { fail } from "../../src/core/errors.ts";
 import type { SessionRecord, VNodeRecord } from "../../src/orchestrator/records.ts";
 import { FleetService } from "../../src/protocol/gen/dcnr/v1/fleet_pb.ts";
 import { SessionService } from "../../src/protocol/gen/dcnr/v1/session_pb.ts";
@@ -183,6 +184,29 @@ describe("the registry", () => {
     assert.match(await attempt("own", { address: "127.0.0.1:7801" }), /at 127\.0\.0\.1, .*join at o1\.test instead/);
     assert.equal((await events(stage, "pnode.duplicate")).length, 1);
     assert.equal(good.attachedTo, "o1", "the PNode that was there is not disturbed");
+    await stage.stop();
+  });
+
+  it("takes a living PNode back that others gave up, though the store fails while it does", async () => {
+    const stage = new Stage();
+    await stage.orchestrator("o1");
+    const node = stage.pnode("p0");
+    await stage.until("it attaches", () => node.attachedTo !== "");
+    const { store } = stage;
+    const write = store.write.bind(store);
+    let failing = true;
+    store.write = async (host, key, value, expected) => {
+      if (key === "pnode/p0" && failing) fail("unavailable", "not now");
+      return write(host, key, value, expected);
+    };
+    const item = await store.inner.get("pnode/p0");
+    assert.ok(item);
+    await store.inner.put("pnode/p0", JSON.stringify({ ...JSON.parse(item.value), status: "lost" }), item.version);
+    // It is seen, and corrected in vain for longer than a write is tried.
+    await stage.pass(20_000);
+    assert.equal((await stage.pnodeRecord("p0"))?.status, "lost");
+    failing = false;
+    await stage.untilRecord<{ status: string }>("it is back", "pnode/p0", (one) => one.status === "online", 5_000);
     await stage.stop();
   });
 
