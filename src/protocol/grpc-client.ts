@@ -32,6 +32,9 @@ class WideSessionManager extends Http2SessionManager {
     if (session && !session.destroyed && !this.#widened.has(session)) {
       this.#widened.add(session);
       session.setLocalWindowSize(windowBytes);
+      // Connect stops listening when a new connection takes over, which may be before the old one has told its error:
+      // an event that nobody listens to would end the process. The streams have failed with it already.
+      session.on("error", () => {});
     }
     return stream;
   }

@@ -99,6 +99,10 @@ async function main(): Promise<void> {
   assert.equal(stepRoot, whole.stepRoot);
   const events = await client.fleet.events(0n, { kindPrefix: "pnode.unreachable" });
   assert.match(events[0]?.message ?? "", /do not reach each other/);
+  assert.ok(
+    processes.every(({ exitCode, signalCode }) => exitCode === null && signalCode === null),
+    "no process ended on the way",
+  );
   await client.close();
 }
 
