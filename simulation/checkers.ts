@@ -59,7 +59,7 @@ interface Membership {
 }
 
 /**
- * The fence: members change only with a growing epoch, a state once durable never becomes another, and a checkpoint is
+ * The fence: a VNode has no more members than wanted, they change only with a growing epoch, a state once durable never becomes another, and a checkpoint is
  * accepted only from who is a member at that time, since an epoch not above the one it writes under. Determinism
  * would hide a missing fence, so it is asserted apart.
  */
@@ -70,14 +70,19 @@ export class FenceChecker {
   readonly #hashes = new Map<string, string>();
   readonly #refused = new Map<string, { readonly step: number; readonly atMs: number }>();
 
-  constructor(violations: Violations) {
+  readonly #ownersMost: number;
+
+  constructor(violations: Violations, ownersMost = 2) {
     this.#violations = violations;
+    this.#ownersMost = ownersMost;
   }
 
   /** A VNode's record was written. */
   wrote(atMs: number, key: string, record: VNodeRecord): void {
     const before = this.#records.get(key);
     this.#records.set(key, record);
+    if (record.members.length > this.#ownersMost)
+      this.#violations.add("fence", atMs, `${key} has ${membersOf(record)} where ${this.#ownersMost} would do`);
     this.#follow(atMs, key, record);
     for (const [step, { hash }] of Object.entries(record.durable)) {
       const earlier = this.#hashes.get(`${key}@${step}`);

@@ -127,13 +127,14 @@ export class NetworkRun {
   readonly #options: RunOptions;
   readonly #site: Site;
   readonly #violations = new Violations();
-  readonly #fence = new FenceChecker(this.#violations);
+  readonly #fence: FenceChecker;
   readonly #rootChecker: RootChecker | undefined;
   readonly #metricChecker: MetricChecker;
   #status = "";
 
   constructor(seed: number, settings: RunSettings, expected: Result | undefined, options: RunOptions) {
     this.#settings = settings;
+    this.#fence = new FenceChecker(this.#violations, settings.policy.replicas);
     this.#options = options;
     this.#rootChecker = expected && new RootChecker(expected.roots, this.#violations);
     this.#metricChecker = new MetricChecker(expected?.metrics, this.#violations);

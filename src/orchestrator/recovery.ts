@@ -99,7 +99,7 @@ export async function replace(
     (record) => decisions.has(record.vnode) || survivors(context, record).length < record.members.length,
   );
   await forEachAtOnce(changed, writesAtOnce, (record) =>
-    writeMembers(context, record, decisions.get(record.vnode) ?? []),
+    writeMembers(context, record, decisions.get(record.vnode) ?? [], session.policy.replicas),
   );
   return placement;
 }
@@ -113,17 +113,24 @@ async function agreeOnNumerics(context: Context, session: SessionRecord, chosen:
   return record?.numericsClass === chosen;
 }
 
-async function writeMembers(context: Context, seen: VNodeRecord, decisions: readonly Decision[]): Promise<void> {
+async function writeMembers(
+  context: Context,
+  seen: VNodeRecord,
+  decisions: readonly Decision[],
+  replicas: number,
+): Promise<void> {
   const { mirror, events } = context;
   const { record, written } = await mirror.update<VNodeRecord>(key.vnode(seen.session, seen.vnode), (current) => {
     if (!current || current.epoch !== seen.epoch) return undefined;
     const epoch = current.epoch + 1;
     const alive = survivors(context, current);
-    const added = decisions.flatMap((decision): Member[] => {
+    const chosen = decisions.flatMap((decision): Member[] => {
       const pnode = mirror.get<PNodeRecord>(key.pnode(decision.pnode));
       if (!pnode || !isOpen(pnode) || alive.some((member) => member.pnode === decision.pnode)) return [];
       return [{ pnode: decision.pnode, incarnation: pnode.incarnation, since: epoch, reason: decision.reason }];
     });
+    // One that was lost when this was decided may be back, and then nobody has to take its place.
+    const added = chosen.slice(0, Math.max(0, replicas - alive.length));
     if (added.length === 0 && alive.length === current.members.length) return undefined;
     return { ...current, epoch, members: [...alive, ...added] };
   });
