@@ -17,6 +17,7 @@ import type { Bandwidth } from "./bandwidth.ts";
 import { toDataType, toProtoName } from "./names.ts";
 import type { Timings } from "./options.ts";
 import type { OutgoingTensor } from "./receiver.ts";
+import { SilentPeer } from "./silent-peer.ts";
 import type { Tasks } from "./tasks.ts";
 
 type Request = MessageInitShape<typeof ExchangeRequestSchema>;
@@ -61,9 +62,6 @@ export interface LinkOptions {
   readonly signal: AbortSignal;
 }
 
-/** One who misses something asks at least this often. */
-const calledMs = 5_000;
-
 /** What waits beyond this is given up; whoever misses it asks. */
 const jobsMax = 4_096;
 
@@ -80,14 +78,14 @@ export class Link {
   readonly #onTheWayUntilMs = new Map<string, number>();
   #pumping = false;
   #failed = false;
-  #failingSinceMs: number | undefined;
-  #triedMs = 0;
+  readonly #peer: SilentPeer;
   /** Smoothed; 0 until measured. */
   latencyMs = 0;
   bytesPerSecond = 0;
 
   constructor(options: LinkOptions) {
     this.#options = options;
+    this.#peer = new SilentPeer(options.world.clock);
     this.#backoff = new Backoff(options.timings.retryMinMs, options.timings.retryMaxMs, options.world.chance);
   }
 
@@ -113,11 +111,8 @@ export class Link {
     this.#pump();
   }
 
-  /** For how long the peer has not answered although it is called; 0 while it does, or nobody calls it. */
   get failingMs(): number {
-    const nowMs = this.#options.world.clock.monotonicMs();
-    if (this.#failingSinceMs === undefined || nowMs - this.#triedMs > calledMs) return 0;
-    return nowMs - this.#failingSinceMs;
+    return this.#peer.failingMs;
   }
 
   close(): void {
@@ -125,10 +120,7 @@ export class Link {
   }
 
   #pump(): void {
-    const nowMs = this.#options.world.clock.monotonicMs();
-    // What failed long ago says nothing about now.
-    if (nowMs - this.#triedMs > calledMs) this.#failingSinceMs = undefined;
-    this.#triedMs = nowMs;
+    this.#peer.called();
     while (this.#queue.length > jobsMax) giveUp(this.#queue.pop() as Job);
     if (this.#pumping) return;
     this.#pumping = true;
@@ -219,7 +211,7 @@ export class Link {
     try {
       for await (const { event } of channel.incoming) {
         this.#failed = false;
-        this.#failingSinceMs = undefined;
+        this.#peer.answered();
         this.#backoff.reset();
         if (event.case === "receipt") this.#receipt(event.value.id, event.value.verdict, event.value.detail);
         if (event.case === "answer") this.#answer(event.value.id, event.value.outcome);
@@ -257,7 +249,7 @@ export class Link {
     const channel = this.#channel;
     this.#channel = undefined;
     this.#failed = true;
-    this.#failingSinceMs ??= this.#options.world.clock.monotonicMs();
+    this.#peer.broke();
     this.#streams++;
     channel?.close();
     const jobs = [...[...this.#unanswered.values()].map(({ job }) => job), ...this.#queue];

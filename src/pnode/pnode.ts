@@ -287,7 +287,7 @@ class HostingNode implements PNode {
       load,
       temperatureCelsius,
       memoryUsedBytes: BigInt(memoryUsedBytes ?? this.#retention.memoryBytes),
-      links: this.#exchange.links(),
+      links: [...this.#exchange.links(), ...this.#servings.failing()],
       accepting: !this.#leaving && this.#isLent(),
     };
   }

@@ -3,11 +3,12 @@
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { messageOf } from "../../core/errors.ts";
-import type { Log } from "../../core/world.ts";
+import type { World } from "../../core/world.ts";
 import type { PassesRequestSchema, PassesResponse } from "../../protocol/gen/dcnr/v1/serving_pb.ts";
 import { ServingService } from "../../protocol/gen/dcnr/v1/serving_pb.ts";
 import { type Channel, chunkBytesMax, type Network } from "../../protocol/network.ts";
 import { toDataType } from "../names.ts";
+import { SilentPeer } from "../silent-peer.ts";
 import type { Tasks } from "../tasks.ts";
 import { isLater, type LostPass, type Pass, type PassTensor } from "./pass.ts";
 
@@ -17,7 +18,7 @@ export interface PassLinkOptions {
   readonly address: string;
   readonly network: Network;
   readonly tasks: Tasks;
-  readonly log: Log;
+  readonly world: World;
   readonly signal: AbortSignal;
   /** A tensor did not get there, or may not have: the session's passes must be repeated. */
   readonly onLost: (session: string, pass: Pass) => void;
@@ -28,17 +29,24 @@ export class PassLink {
   #queue: (PassTensor | LostPass)[] = [];
   /** The last pass sent on the open stream, by session. */
   readonly #sent = new Map<string, Pass>();
+  readonly #peer: SilentPeer;
   #channel: Channel<Outgoing, PassesResponse> | undefined;
   #sending = false;
   #closed = false;
 
   constructor(options: PassLinkOptions) {
     this.#options = options;
+    this.#peer = new SilentPeer(options.world.clock);
+  }
+
+  get failingMs(): number {
+    return this.#peer.failingMs;
   }
 
   /** Memory is bounded by what conductors have under way: what a later turn made useless does not wait any more. */
   send(item: PassTensor | LostPass): void {
     const session = sessionOf(item);
+    this.#peer.called();
     if (this.#queue.length > 0)
       this.#queue = this.#queue.filter((other) => sessionOf(other) !== session || !isLater(item.pass, other.pass));
     this.#queue.push(item);
@@ -48,9 +56,11 @@ export class PassLink {
   }
 
   async #drain(): Promise<void> {
+    this.#peer.waiting = true;
     try {
       for (let item = this.#queue.shift(); item; item = this.#queue.shift()) await this.#transmit(item);
     } finally {
+      this.#peer.waiting = false;
       this.#sending = false;
     }
   }
@@ -60,9 +70,12 @@ export class PassLink {
       const channel = this.#open();
       if ("target" in item) this.#sent.set(item.target.session, item.pass);
       for (const piece of piecesOf(item)) await channel.send(piece);
+      // A dead connection takes bytes for a while, but then breaks; after that a new one takes them only if it stands.
+      this.#peer.answered();
     } catch (error) {
-      this.#options.log("debug", `a pass to ${this.#options.address} was lost: ${messageOf(error)}`);
+      this.#options.world.log("debug", `a pass to ${this.#options.address} was lost: ${messageOf(error)}`);
       this.#channel = undefined;
+      this.#peer.broke();
       if ("target" in item) this.#options.onLost(item.target.session, item.pass);
     }
   }
@@ -79,15 +92,16 @@ export class PassLink {
   async #read(channel: Channel<Outgoing, PassesResponse>): Promise<void> {
     try {
       for await (const { session, refusal } of channel.incoming) {
-        this.#options.log("debug", `${this.#options.address} refused a pass of ${session}: ${refusal}`);
+        this.#options.world.log("debug", `${this.#options.address} refused a pass of ${session}: ${refusal}`);
         const last = this.#sent.get(session);
         if (last) this.#options.onLost(session, last);
       }
     } catch (error) {
-      this.#options.log("debug", `passes to ${this.#options.address} broke off: ${messageOf(error)}`);
+      this.#options.world.log("debug", `passes to ${this.#options.address} broke off: ${messageOf(error)}`);
     }
     if (this.#channel !== channel) return;
     this.#channel = undefined;
+    this.#peer.broke();
     // Nobody knows how far the other side came with what was sent.
     const sent = [...this.#sent];
     this.#sent.clear();

@@ -5,7 +5,7 @@ import type { SessionId, VNodeId } from "../../core/ids.ts";
 import type { World } from "../../core/world.ts";
 import type { Network } from "../../protocol/network.ts";
 import type { WireTensor } from "../../vnode/wire.ts";
-import type { Resolver } from "../resolver.ts";
+import type { Location, Resolver } from "../resolver.ts";
 import type { Tasks } from "../tasks.ts";
 import type { LostPass, Pass, PassTarget } from "./pass.ts";
 import { PassLink } from "./pass-link.ts";
@@ -27,7 +27,8 @@ export interface PassRoutesOptions {
 
 export class PassRoutes {
   readonly #options: PassRoutesOptions;
-  readonly #links = new Map<string, PassLink>();
+  /** By address. */
+  readonly #links = new Map<string, { link: PassLink; pnode: string }>();
 
   constructor(options: PassRoutesOptions) {
     this.#options = options;
@@ -38,7 +39,7 @@ export class PassRoutes {
     const place = resolver.locate(target.session as SessionId, target.vnode as VNodeId)[0];
     if (place === undefined) this.tellConductor({ session: target.session, pass, failure: "" });
     else if (place.pnode === pnode) this.arrive(target, pass, tensor);
-    else this.#link(place.address).send({ target, pass, tensor });
+    else this.#link(place).send({ target, pass, tensor });
   }
 
   arrive(target: PassTarget, pass: Pass, tensor: WireTensor): void {
@@ -57,24 +58,31 @@ export class PassRoutes {
     tasks.run(`tell the conductor of ${session}`, async () => {
       const vnode = await head(session);
       const place = vnode === undefined ? undefined : resolver.locate(session, vnode as VNodeId)[0];
-      if (place?.pnode === lost.pass.conductor) this.#link(place.address).send(lost);
+      if (place?.pnode === lost.pass.conductor) this.#link(place).send(lost);
     });
   }
 
-  #link(address: string): PassLink {
+  /** Peers that do not answer. */
+  failing(): { pnode: string; failingMs: number }[] {
+    return [...this.#links.values()]
+      .map(({ pnode, link }) => ({ pnode, failingMs: link.failingMs }))
+      .filter(({ failingMs }) => failingMs > 0);
+  }
+
+  #link({ address, pnode }: Location): PassLink {
     const known = this.#links.get(address);
-    if (known) return known;
+    if (known) return known.link;
     const { network, tasks, world, signal } = this.#options;
     const onLost = (session: string, pass: Pass) => this.tellConductor({ session, pass, failure: "" });
-    const link = new PassLink({ address, network, tasks, log: world.log, signal, onLost });
-    this.#links.set(address, link);
+    const link = new PassLink({ address, network, tasks, world, signal, onLost });
+    this.#links.set(address, { link, pnode });
     return link;
   }
 
   /** Peers that own nothing any more, as far as is known here, need no link. */
   prune(): void {
     const addresses = this.#options.resolver.addresses();
-    for (const [address, link] of this.#links) {
+    for (const [address, { link }] of this.#links) {
       if (addresses.has(address)) continue;
       this.#links.delete(address);
       link.close();
@@ -82,6 +90,6 @@ export class PassRoutes {
   }
 
   close(): void {
-    for (const link of this.#links.values()) link.close();
+    for (const { link } of this.#links.values()) link.close();
   }
 }

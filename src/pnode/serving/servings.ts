@@ -221,6 +221,10 @@ export class Servings {
     return [...this.#sessions.values()].flatMap(({ vnodes }) => [...vnodes.values()].map((host) => host.progress()));
   }
 
+  failing(): { pnode: string; failingMs: number }[] {
+    return this.#routes.failing();
+  }
+
   hosted(): { session: string; vnode: string; epoch: bigint }[] {
     return this.progress().map(({ session, vnode, epoch }) => ({ session, vnode, epoch }));
   }
