@@ -89,7 +89,7 @@ export const command: Command = {
       await end();
       throw error;
     }
-    if (json)
+    if (json && !signal.aborted)
       out.json({
         id: pnode.id,
         name: machine.name,
@@ -109,7 +109,7 @@ export const command: Command = {
   },
 };
 
-/** A wrong address shows at once; an orchestrator that starts at the same time as its PNodes needs a moment. */
+/** An orchestrator that starts at the same time as its PNodes needs a moment; a wrong address stays wrong. */
 const firstAttachmentMs = 10_000;
 
 async function firstAttachment(pnode: PNode, wait: boolean, world: World, signal: AbortSignal): Promise<void> {

@@ -1,7 +1,7 @@
 // `dcnr up`: an orchestrator and some PNodes as processes on this machine, until Ctrl-C.
 
 import { availableParallelism } from "node:os";
-import { formatAddress, isUnspecified, parseAddress } from "../../protocol/address.ts";
+import { isUnspecified, parseAddress } from "../../protocol/address.ts";
 import type { Command } from "../command.ts";
 import { orchestratorDefault } from "../connection.ts";
 import { dataDirectory, directoryOption } from "../directories.ts";
@@ -40,11 +40,9 @@ export const command: Command = {
       ...(flags.has("blobs") ? { blobs: flags.text("blobs") } : {}),
     });
     const { orchestrator } = network;
-    const { host, port } = parseAddress(orchestrator.address);
-    // From this machine, whose own calls need no key, one that listens everywhere is best reached here.
-    const here = isUnspecified(parseAddress(flags.text("listen")).host)
-      ? `127.0.0.1:${port}`
-      : formatAddress(host, port);
+    // One that listens everywhere is best called at loopback from here: local calls need no key.
+    const everywhere = isUnspecified(parseAddress(flags.text("listen")).host);
+    const here = everywhere ? `127.0.0.1:${parseAddress(orchestrator.address).port}` : orchestrator.address;
     if (flags.is("json")) {
       const members = network.pnodes.map(({ name, pid, id }) => ({ name, pid, id }));
       out.json({
