@@ -2,15 +2,10 @@
 // large plan, failover of many VNodes, and the slowest stage against exhaustive search.
 
 import type { PNodeId, VNodeId } from "../src/core/ids.ts";
-import { Fleet } from "../src/orchestrator/placement/fleet.ts";
-import {
-  type FleetNode,
-  type PlacementPlan,
-  type Policy,
-  requirementsNone,
-} from "../src/orchestrator/placement/types.ts";
-import { chain, policy, seeded, vnode, volunteers } from "../src/orchestrator/placement.testing.ts";
-import { place } from "../src/orchestrator/placement.ts";
+import { Fleet } from "../src/scheduler/placement/fleet.ts";
+import { type FleetNode, type PlacementPlan, type Policy, requirementsNone } from "../src/scheduler/placement/types.ts";
+import { chain, policy, seeded, vnode, volunteers } from "../src/scheduler/placement.testing.ts";
+import { place } from "../src/scheduler/placement.ts";
 
 export interface PlacementBench {
   /** Sessions of 8 VNodes, each PNode reserving a GPU for them, placed one after another. */

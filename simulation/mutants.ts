@@ -5,7 +5,7 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import { hasCode } from "../src/core/errors.ts";
 import type { Sha256 } from "../src/core/ids.ts";
-import type { SessionRecord, VNodeRecord } from "../src/orchestrator/records.ts";
+import type { SessionRecord, VNodeRecord } from "../src/orchestrator/records/records.ts";
 import type { ShellRules } from "../src/pnode/options.ts";
 import { ExchangeService } from "../src/protocol/gen/dcnr/v1/exchange_pb.ts";
 import { PNodeService } from "../src/protocol/gen/dcnr/v1/pnode_pb.ts";

@@ -3,7 +3,7 @@
 
 import type { Sha256 } from "../src/core/ids.ts";
 import { compileText } from "../src/network/compile.ts";
-import type { SessionRecord, StepRecord, VNodeRecord } from "../src/orchestrator/records.ts";
+import type { SessionRecord, StepRecord, VNodeRecord } from "../src/orchestrator/records/records.ts";
 import { type AttachRequest, PNodeService, type RecordDurableRequest } from "../src/protocol/gen/dcnr/v1/pnode_pb.ts";
 import { SimulatedBlobs } from "./blobs.ts";
 import { addressOf, type Site, startHost } from "./boot.ts";

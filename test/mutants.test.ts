@@ -6,8 +6,8 @@ import { after, test } from "node:test";
 import { mutants } from "../simulation/mutants.ts";
 import { SeedPool } from "../simulation/pool.ts";
 import type { VNodeId } from "../src/core/ids.ts";
-import { recoveryLine } from "../src/orchestrator/line.ts";
-import type { SessionRecord, VNodeRecord } from "../src/orchestrator/records.ts";
+import type { SessionRecord, VNodeRecord } from "../src/orchestrator/records/records.ts";
+import { recoveryLine } from "../src/orchestrator/sessions/line.ts";
 
 const pool = new SeedPool(Math.max(1, availableParallelism()));
 after(() => pool.close());

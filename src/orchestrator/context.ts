@@ -3,9 +3,9 @@
 import type { OrchestratorId } from "../core/ids.ts";
 import type { World } from "../core/world.ts";
 import type { BlobStore } from "../store/blob-store.ts";
-import type { Events } from "./events.ts";
-import type { Mirror } from "./mirror.ts";
+import type { Mirror } from "./records/mirror.ts";
 import type { Tasks } from "./tasks.ts";
+import type { Events } from "./views/events.ts";
 
 export interface Timings {
   readonly heartbeatIntervalMs: number;

@@ -1,18 +1,18 @@
 // The parts of one orchestrator as its API handlers see them.
 
-import type { Assignments } from "./assignments.ts";
-import type { Capacity } from "./capacity.ts";
-import type { Compiled } from "./compiled.ts";
 import type { Context } from "./context.ts";
-import type { Controller } from "./controller.ts";
-import type { Garbage } from "./garbage.ts";
-import type { Leases } from "./leases.ts";
-import type { Metrics } from "./metrics.ts";
-import type { Presence } from "./presence.ts";
-import type { Registry } from "./registry.ts";
-import type { Utilisation } from "./utilisation.ts";
-import type { Views } from "./views.ts";
-import type { Bell } from "./watching.ts";
+import type { Assignments } from "./fleet/assignments.ts";
+import type { Capacity } from "./fleet/capacity.ts";
+import type { Presence } from "./fleet/presence.ts";
+import type { Registry } from "./fleet/registry.ts";
+import type { Compiled } from "./sessions/compiled.ts";
+import type { Controller } from "./sessions/controller.ts";
+import type { Garbage } from "./sessions/garbage.ts";
+import type { Leases } from "./sessions/leases.ts";
+import type { Metrics } from "./views/metrics.ts";
+import type { Utilisation } from "./views/utilisation.ts";
+import type { Views } from "./views/views.ts";
+import type { Bell } from "./views/watching.ts";
 
 export interface Parts {
   readonly context: Context;

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { fail } from "../../src/core/errors.ts";
-import type { SessionRecord, VNodeRecord } from "../../src/orchestrator/records.ts";
+import type { SessionRecord, VNodeRecord } from "../../src/orchestrator/records/records.ts";
 import { FleetService } from "../../src/protocol/gen/dcnr/v1/fleet_pb.ts";
 import { SessionService } from "../../src/protocol/gen/dcnr/v1/session_pb.ts";
 import type { ActingPNode } from "./acting-pnode.ts";

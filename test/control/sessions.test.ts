@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { hasCode } from "../../src/core/errors.ts";
 import { sha256 } from "../../src/core/hash.ts";
-import type { SessionRecord, StepRecord, VNodeRecord } from "../../src/orchestrator/records.ts";
+import type { SessionRecord, StepRecord, VNodeRecord } from "../../src/orchestrator/records/records.ts";
 import { FleetService } from "../../src/protocol/gen/dcnr/v1/fleet_pb.ts";
 import { SessionService } from "../../src/protocol/gen/dcnr/v1/session_pb.ts";
 import { SystemService } from "../../src/protocol/gen/dcnr/v1/system_pb.ts";

@@ -15,7 +15,7 @@ import { sleep } from "../../src/core/world.ts";
 import { manifestText } from "../../src/data/manifest.ts";
 import type { Timings } from "../../src/orchestrator/context.ts";
 import { type Orchestrator, startOrchestrator } from "../../src/orchestrator/orchestrator.ts";
-import type { PNodeRecord, SessionRecord, VNodeRecord } from "../../src/orchestrator/records.ts";
+import type { PNodeRecord, SessionRecord, VNodeRecord } from "../../src/orchestrator/records/records.ts";
 import { DatasetService } from "../../src/protocol/gen/dcnr/v1/data_pb.ts";
 import { NetworkService } from "../../src/protocol/gen/dcnr/v1/network_pb.ts";
 import { SessionService } from "../../src/protocol/gen/dcnr/v1/session_pb.ts";

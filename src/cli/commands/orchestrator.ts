@@ -3,9 +3,9 @@
 import { join } from "node:path";
 import { dashboardHandler } from "../../dashboard/handler.ts";
 import { monitoringHandler } from "../../monitoring/handler.ts";
-import { storeProblems } from "../../orchestrator/health.ts";
 import { type Orchestrator, startOrchestrator } from "../../orchestrator/orchestrator.ts";
 import { ApiKeys } from "../../orchestrator/serving/keys.ts";
+import { storeProblems } from "../../orchestrator/views/health.ts";
 import { parseAddress } from "../../protocol/address.ts";
 import { openGrpcNetwork } from "../../protocol/grpc.ts";
 import { firstOf } from "../../protocol/http.ts";

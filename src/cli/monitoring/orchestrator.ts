@@ -3,7 +3,7 @@
 
 import type { MetricRegistry, Sample } from "../../monitoring/registry.ts";
 import type { Orchestrator } from "../../orchestrator/orchestrator.ts";
-import type { PNodeRecord, SessionRecord, SessionStatus } from "../../orchestrator/records.ts";
+import type { PNodeRecord, SessionRecord, SessionStatus } from "../../orchestrator/records/records.ts";
 
 type Running = () => Orchestrator | undefined;
 

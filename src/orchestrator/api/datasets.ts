@@ -8,7 +8,7 @@ import { openVocabularies } from "../../data/vocabularies.ts";
 import { type Dataset, DatasetService } from "../../protocol/gen/dcnr/v1/data_pb.ts";
 import { type ServedService, service } from "../../protocol/network.ts";
 import type { Parts } from "../parts.ts";
-import type { SessionRecord } from "../records.ts";
+import type { SessionRecord } from "../records/records.ts";
 import { listModels } from "../serving/models.ts";
 import { page } from "./pages.ts";
 import { sampleViews, wireType } from "./samples.ts";

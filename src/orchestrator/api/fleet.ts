@@ -2,11 +2,11 @@
 
 import { FleetService } from "../../protocol/gen/dcnr/v1/fleet_pb.ts";
 import { type ServedService, service } from "../../protocol/network.ts";
-import type { LoggedEvent } from "../events.ts";
-import { problemsOf } from "../health.ts";
-import type { MetricPoint } from "../metrics.ts";
 import type { Parts } from "../parts.ts";
-import { key, type PNodeRecord, type SessionRecord } from "../records.ts";
+import { key, type PNodeRecord, type SessionRecord } from "../records/records.ts";
+import type { LoggedEvent } from "../views/events.ts";
+import { problemsOf } from "../views/health.ts";
+import type { MetricPoint } from "../views/metrics.ts";
 import { page } from "./pages.ts";
 
 const framesPerSecondDefault = 2;

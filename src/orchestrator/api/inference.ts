@@ -8,7 +8,7 @@ import type { ChatTurn } from "../../models/chat-template.ts";
 import { type ChatMessage, type GenerateRequest, InferenceService } from "../../protocol/gen/dcnr/v1/inference_pb.ts";
 import { type ServedService, service } from "../../protocol/network.ts";
 import type { Parts } from "../parts.ts";
-import type { StoredState } from "../records.ts";
+import type { StoredState } from "../records/records.ts";
 import type { Gateway } from "../serving/gateway.ts";
 import type { ApiKeys, KeyRecord, Scope } from "../serving/keys.ts";
 import { findModel, findState, listModels, type ModelRecord, registerModel } from "../serving/models.ts";

@@ -6,9 +6,9 @@ import { type NetworkId, parseId } from "../../core/ids.ts";
 import { compileText } from "../../network/compile.ts";
 import { NetworkService } from "../../protocol/gen/dcnr/v1/network_pb.ts";
 import { type ServedService, service } from "../../protocol/network.ts";
-import { memoryBytesOf, parametersOf } from "../compiled.ts";
 import type { Parts } from "../parts.ts";
-import { key, type NetworkRecord, type SessionRecord } from "../records.ts";
+import { key, type NetworkRecord, type SessionRecord } from "../records/records.ts";
+import { memoryBytesOf, parametersOf } from "../sessions/compiled.ts";
 import { page } from "./pages.ts";
 
 /** For the sizes that are shown with a network; sessions choose their own batch. */

@@ -5,9 +5,9 @@ import { canonicalJson } from "../../core/hash.ts";
 import { type PNodeId, parseId, parseSha256, type SessionId } from "../../core/ids.ts";
 import { BlobAction, PNodeService } from "../../protocol/gen/dcnr/v1/pnode_pb.ts";
 import { type ServedService, service } from "../../protocol/network.ts";
-import { parseDurable, recordDurable } from "../durable.ts";
 import type { Parts } from "../parts.ts";
-import { key, type PNodeRecord, type SessionRecord } from "../records.ts";
+import { key, type PNodeRecord, type SessionRecord } from "../records/records.ts";
+import { parseDurable, recordDurable } from "../sessions/durable.ts";
 
 const grantLifetimeMs = 15 * 60_000;
 /** One VNode's state; larger VNodes do not fit into a volunteer's memory either. */

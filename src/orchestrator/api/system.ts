@@ -2,8 +2,8 @@
 
 import { SystemService } from "../../protocol/gen/dcnr/v1/system_pb.ts";
 import { protocolMajor, protocolMinor, type ServedService, service } from "../../protocol/network.ts";
-import { storeProblems } from "../health.ts";
 import type { Parts } from "../parts.ts";
+import { storeProblems } from "../views/health.ts";
 
 export function systemService({ context }: Parts): ServedService {
   return service(SystemService, {

@@ -4,10 +4,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { compileText } from "../../network/compile.ts";
 import type { SessionIdentity } from "../../network/session.ts";
-import { placementPlan } from "../compiled.ts";
-import { Fleet } from "../placement/fleet.ts";
-import { node, policy } from "../placement.testing.ts";
-import { place } from "../placement.ts";
+import { Fleet } from "../../scheduler/placement/fleet.ts";
+import { node, policy } from "../../scheduler/placement.testing.ts";
+import { place } from "../../scheduler/placement.ts";
+import { placementPlan } from "../sessions/compiled.ts";
 
 const megabyte = 2 ** 20;
 const identity = { batch: 1, microbatches: 1 } as SessionIdentity;

@@ -9,7 +9,7 @@ import { compileText } from "../../network/compile.ts";
 import type { Plan } from "../../network/plan.ts";
 import { listItems } from "../../store/update.ts";
 import type { Parts } from "../parts.ts";
-import { key, type SessionRecord, type StoredState, type VNodeRecord } from "../records.ts";
+import { key, type SessionRecord, type StoredState, type VNodeRecord } from "../records/records.ts";
 
 export interface ModelRecord {
   readonly name: string;

@@ -3,9 +3,9 @@
 import { fail } from "../../core/errors.ts";
 import type { SessionId } from "../../core/ids.ts";
 import { generationHead } from "../../network/generation.ts";
-import { isLive } from "../assignments.ts";
+import { isLive } from "../fleet/assignments.ts";
 import type { Parts } from "../parts.ts";
-import { key, type SessionRecord } from "../records.ts";
+import { key, type SessionRecord } from "../records/records.ts";
 import type { ModelRecord } from "./models.ts";
 
 export class Replicas {

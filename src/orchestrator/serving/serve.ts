@@ -6,10 +6,10 @@ import { canonicalJson, sha256 } from "../../core/hash.ts";
 import { type NetworkId, parseId, type SessionId, type VNodeId } from "../../core/ids.ts";
 import { operatorSet, type SessionPolicy } from "../../network/session.ts";
 import type { Requirements } from "../../protocol/gen/dcnr/v1/session_pb.ts";
-import { isLive } from "../assignments.ts";
+import { isLive } from "../fleet/assignments.ts";
 import type { Parts } from "../parts.ts";
-import { key, type SessionRecord, type SessionRequirements } from "../records.ts";
-import { requirementsOf } from "../settings.ts";
+import { key, type SessionRecord, type SessionRequirements } from "../records/records.ts";
+import { requirementsOf } from "../sessions/settings.ts";
 import { chatFacts, factsOf, findModel, findState, type ModelRecord, type TrainedState } from "./models.ts";
 
 const replicasMax = 8;

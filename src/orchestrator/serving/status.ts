@@ -1,8 +1,8 @@
 // Whether a model answers: placed is not enough, every VNode of a replica must have its weights.
 
-import { isLive } from "../assignments.ts";
+import { isLive } from "../fleet/assignments.ts";
 import type { Parts } from "../parts.ts";
-import { key, type SessionRecord } from "../records.ts";
+import { key, type SessionRecord } from "../records/records.ts";
 import type { ModelRecord } from "./models.ts";
 
 export interface ModelStatus {

@@ -1,0 +1,216 @@
+// One attached PNode: what its heartbeats said last, and what it is still to be told. What it is told is
+// composed at the moment of sending, so a slow receiver gets the newest lists and never a queue of old ones.
+
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { PNodeId } from "../../core/ids.ts";
+import type {
+  AssignmentSchema,
+  AttachResponse,
+  AttachResponseSchema,
+  Heartbeat,
+} from "../../protocol/gen/dcnr/v1/pnode_pb.ts";
+
+export type Down = MessageInitShape<typeof AttachResponseSchema>;
+export type DownEvent = NonNullable<AttachResponse["event"]["case"]>;
+
+export interface Progress {
+  readonly session: string;
+  readonly vnode: string;
+  readonly epoch: number;
+  readonly step: number;
+  readonly phase: string;
+  readonly detail: string;
+  readonly stepMs: number;
+  readonly sinceMs: number;
+}
+
+export interface MeasuredLink {
+  readonly latencyMs: number;
+  readonly bytesPerSecond: number;
+}
+
+export interface Composer {
+  assignments(pnode: PNodeId, revision: number): Down;
+  /** Undefined if there is nothing to say about the session to this PNode. */
+  session(pnode: PNodeId, session: string): Down | undefined;
+}
+
+interface Sender {
+  send(message: Down): Promise<void>;
+  close(): void;
+}
+
+/** What one heartbeat may carry; a PNode hosts hundreds of VNodes at most. */
+const progressMax = 20_000;
+const linksMax = 4_096;
+
+export class Attachment {
+  readonly pnode: PNodeId;
+  readonly incarnation: string;
+  /** Names this attachment in the PNode's record. */
+  readonly nonce: string;
+  status: "online" | "suspect" | "leaving" | "closed" = "online";
+  suspectSinceMs = 0;
+  /** When a suspect is given up. */
+  lostAtMs = 0;
+  lastSeenMs: number;
+  onlineSinceMs: number;
+  /** Whether its record says that its owner's hours are over; undefined until known. */
+  closed: boolean | undefined;
+  /** A record that says it is lost is being corrected. */
+  returning = false;
+  load = 0;
+  memoryUsedBytes = 0;
+  temperatureCelsius = 0;
+  latencyMs = 0;
+  progress: ReadonlyMap<string, Progress> = new Map();
+  links: ReadonlyMap<string, MeasuredLink> = new Map();
+  readonly #sender: Sender;
+  readonly #composer: Composer;
+  #registered: Down | undefined;
+  #ack: bigint | undefined;
+  #assignments = true;
+  readonly #sessions = new Set<string>();
+  #prepare: MessageInitShape<typeof AssignmentSchema>[] = [];
+  #leaveGranted = false;
+  /** Silent for so long that those who would follow it prepare. */
+  inDoubt = false;
+  #revision = 0;
+  #pumping = false;
+  #ended = false;
+
+  constructor(
+    identity: { pnode: PNodeId; incarnation: string; nonce: string; nowMs: number },
+    sender: Sender,
+    composer: Composer,
+  ) {
+    this.pnode = identity.pnode;
+    this.incarnation = identity.incarnation;
+    this.nonce = identity.nonce;
+    this.lastSeenMs = identity.nowMs;
+    this.onlineSinceMs = identity.nowMs;
+    this.#sender = sender;
+    this.#composer = composer;
+  }
+
+  heard(heartbeat: Heartbeat, nowMs: number): void {
+    this.lastSeenMs = nowMs;
+    this.inDoubt = false;
+    this.load = heartbeat.load;
+    this.memoryUsedBytes = Number(heartbeat.memoryUsedBytes);
+    this.temperatureCelsius = heartbeat.temperatureCelsius;
+    this.latencyMs = heartbeat.latencyMs;
+    if (heartbeat.vnodes.length > 0 || this.progress.size > 0) this.#hearProgress(heartbeat, nowMs);
+    if (heartbeat.links.length > 0) {
+      const links = new Map(this.links);
+      for (const { pnode, latencyMs, bytesPerSecond } of heartbeat.links.slice(0, linksMax))
+        if (latencyMs > 0 || bytesPerSecond > 0) links.set(pnode, { latencyMs, bytesPerSecond });
+      this.links = links.size > linksMax ? new Map(Array.from(links).slice(-linksMax)) : links;
+    }
+    this.#ack = heartbeat.sequence;
+    this.#pump();
+  }
+
+  #hearProgress(heartbeat: Heartbeat, nowMs: number): void {
+    const progress = new Map<string, Progress>();
+    for (const one of heartbeat.vnodes.slice(0, progressMax)) {
+      const name = `${one.session}/${one.vnode}`;
+      const before = this.progress.get(name);
+      // Not its detail, which counts the seconds.
+      const same = before?.phase === one.phase && before.step === Number(one.step);
+      progress.set(name, {
+        session: one.session,
+        vnode: one.vnode,
+        epoch: Number(one.epoch),
+        step: Number(one.step),
+        phase: one.phase,
+        detail: one.detail.slice(0, 500),
+        stepMs: one.stepMs,
+        sinceMs: same ? before.sinceMs : nowMs,
+      });
+    }
+    this.progress = progress;
+  }
+
+  tellRegistered(message: Down): void {
+    this.#registered = message;
+    this.#pump();
+  }
+
+  tellAssignments(): void {
+    this.#assignments = true;
+    this.#pump();
+  }
+
+  tellSession(session: string): void {
+    this.#sessions.add(session);
+    this.#pump();
+  }
+
+  tellPrepare(assignments: MessageInitShape<typeof AssignmentSchema>[]): void {
+    this.#prepare.push(...assignments);
+    this.#pump();
+  }
+
+  tellLeaveGranted(): void {
+    this.#leaveGranted = true;
+    this.#pump();
+  }
+
+  /** Ends the stream; nothing is sent any more. */
+  close(): void {
+    this.#ended = true;
+    this.status = "closed";
+    this.#sender.close();
+  }
+
+  #next(): Down | undefined {
+    if (this.#registered) {
+      const message = this.#registered;
+      this.#registered = undefined;
+      return message;
+    }
+    if (this.#assignments) {
+      this.#assignments = false;
+      return this.#composer.assignments(this.pnode, ++this.#revision);
+    }
+    for (const session of this.#sessions) {
+      this.#sessions.delete(session);
+      const message = this.#composer.session(this.pnode, session);
+      if (message) return message;
+    }
+    if (this.#prepare.length > 0) {
+      const assignments = this.#prepare;
+      this.#prepare = [];
+      return { event: { case: "prepare", value: { assignments } } };
+    }
+    if (this.#leaveGranted) {
+      this.#leaveGranted = false;
+      return { event: { case: "leaveGranted", value: {} } };
+    }
+    if (this.#ack !== undefined) {
+      const sequence = this.#ack;
+      this.#ack = undefined;
+      return { event: { case: "heartbeatAck", value: { sequence } } };
+    }
+    return undefined;
+  }
+
+  #pump(): void {
+    if (this.#pumping || this.#ended) return;
+    this.#pumping = true;
+    void this.#send();
+  }
+
+  async #send(): Promise<void> {
+    try {
+      for (let message = this.#next(); message && !this.#ended; message = this.#next())
+        await this.#sender.send(message);
+    } catch {
+      // A broken stream ends `incoming` as well; whoever reads that deals with it.
+      this.#ended = true;
+    } finally {
+      this.#pumping = false;
+    }
+  }
+}

@@ -1,0 +1,76 @@
+// Notices attached PNodes that have fallen silent: first in doubt, so that others may prepare, then given up.
+
+import type { PNodeId } from "../../core/ids.ts";
+import type { Context } from "../context.ts";
+import type { Attachment } from "./attachment.ts";
+
+export interface SilenceHooks {
+  onDoubt(pnode: PNodeId): void;
+  onSilent(attachment: Attachment, reason: string): void;
+}
+
+const scanMs = 500;
+/** Once somebody is in doubt, so that nobody is given up late. */
+const scanInDoubtMs = 100;
+/** Of the silence after which a PNode is lost: two heartbeats in a row are missing. */
+const doubtShare = 0.7;
+
+export class Silence {
+  readonly #context: Context;
+  readonly #hooks: SilenceHooks;
+  /** Least recently heard first. */
+  readonly #bySeen = new Map<PNodeId, Attachment>();
+  #scannedMs = 0;
+
+  constructor(context: Context, hooks: SilenceHooks) {
+    this.#context = context;
+    this.#hooks = hooks;
+  }
+
+  start(): void {
+    this.#scannedMs = this.#context.world.clock.monotonicMs();
+    this.#scanLater(scanMs);
+  }
+
+  heard(attachment: Attachment): void {
+    this.#bySeen.delete(attachment.pnode);
+    this.#bySeen.set(attachment.pnode, attachment);
+  }
+
+  forget(pnode: PNodeId): void {
+    this.#bySeen.delete(pnode);
+  }
+
+  clear(): void {
+    this.#bySeen.clear();
+  }
+
+  #scanLater(delayMs: number): void {
+    this.#context.tasks.after(delayMs, () => this.#scanLater(this.#scan() ? scanInDoubtMs : scanMs));
+  }
+
+  /** True if somebody is in doubt. */
+  #scan(): boolean {
+    const { world, timings } = this.#context;
+    const nowMs = world.clock.monotonicMs();
+    const gapMs = nowMs - this.#scannedMs;
+    this.#scannedMs = nowMs;
+    // This process stood still itself: what came meanwhile is still to be read, so nobody has been silent.
+    if (gapMs > timings.silentMs / 2) for (const one of this.#bySeen.values()) one.lastSeenMs = nowMs;
+    let doubts = false;
+    for (const attachment of this.#bySeen.values()) {
+      const silentMs = nowMs - attachment.lastSeenMs;
+      if (silentMs < doubtShare * timings.silentMs) break;
+      doubts = true;
+      if (!attachment.inDoubt) {
+        attachment.inDoubt = true;
+        this.#hooks.onDoubt(attachment.pnode);
+      }
+      if (silentMs < timings.silentMs) continue;
+      this.#bySeen.delete(attachment.pnode);
+      if (attachment.status !== "suspect")
+        this.#hooks.onSilent(attachment, `silent for ${(silentMs / 1000).toFixed(1)} s`);
+    }
+    return doubts;
+  }
+}

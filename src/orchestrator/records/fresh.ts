@@ -1,0 +1,27 @@
+// Records as the store holds them now, for decisions that a mirror which is behind would get wrong: states can be
+// taken back when they turn out to be damaged, so what was durable a moment ago may not be any more.
+
+import type { SessionId, VNodeId } from "../../core/ids.ts";
+import type { Context } from "../context.ts";
+import type { VNodeRecords } from "../sessions/line.ts";
+import { forEachAtOnce } from "../tasks.ts";
+import { key, type SessionRecord, type VNodeRecord } from "./records.ts";
+
+const readsAtOnce = 32;
+
+export interface FreshSession {
+  readonly session: SessionRecord;
+  readonly records: VNodeRecords;
+}
+
+/** The session is read first: VNodes change before the session does. */
+export async function readSession({ mirror }: Context, id: SessionId): Promise<FreshSession | undefined> {
+  const session = await mirror.read<SessionRecord>(key.session(id));
+  if (session === undefined) return undefined;
+  const records = new Map<VNodeId, VNodeRecord>();
+  await forEachAtOnce(session.vnodes, readsAtOnce, async (vnode) => {
+    const record = await mirror.read<VNodeRecord>(key.vnode(id, vnode));
+    if (record !== undefined) records.set(vnode, record);
+  });
+  return { session, records };
+}

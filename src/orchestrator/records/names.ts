@@ -1,0 +1,10 @@
+// PNodes by the names their owners gave them.
+
+import type { PNodeId } from "../../core/ids.ts";
+import type { Mirror } from "./mirror.ts";
+import { key, type PNodeRecord } from "./records.ts";
+
+/** Events carry the id besides, since names need not be unique. */
+export function pnodeName(mirror: Pick<Mirror, "get">, id: string): string {
+  return mirror.get<PNodeRecord>(key.pnode(id as PNodeId))?.name ?? id;
+}

@@ -1,0 +1,231 @@
+// What orchestrators keep in the store: the records, their keys, and nothing else. All state that must
+// outlive a process is here; heartbeats, suspicion and watchers live in memory.
+
+import type { NetworkId, OrchestratorId, PNodeId, SessionId, Sha256, VNodeId } from "../../core/ids.ts";
+import type { SessionIdentity, SessionPolicy } from "../../network/session.ts";
+
+export interface NetworkRecord {
+  readonly id: NetworkId;
+  readonly name: string;
+  /** Blob of the definition's text, kept verbatim. */
+  readonly definition: Sha256;
+  readonly parameters: number;
+  readonly vnodes: number;
+  readonly nodes: number;
+  readonly createdWallMs: number;
+}
+
+export type SessionStatus = "created" | "waiting" | "running" | "suspended" | "done" | "failed" | "deleted";
+
+export interface SessionRequirements {
+  readonly gpus: number;
+  readonly gpuMemoryBytes: number;
+  readonly memoryBytes: number;
+  readonly cpus: number;
+  readonly region: string;
+  readonly trust: string;
+  readonly maxPricePerHour: number;
+  readonly maxRuntimeSeconds: number;
+  readonly priority: number;
+}
+
+export interface BestState {
+  readonly step: number;
+  readonly loss: number;
+}
+
+export interface SessionRecord {
+  readonly id: SessionId;
+  readonly network: NetworkId;
+  readonly dataset: string;
+  readonly identity: SessionIdentity;
+  readonly policy: SessionPolicy;
+  readonly requirements: SessionRequirements;
+  readonly status: SessionStatus;
+  /** Why it waits or failed; empty otherwise. */
+  readonly reason: string;
+  readonly vnodes: readonly VNodeId[];
+  /** Newest step that is durable at every VNode. */
+  readonly line: number;
+  /** The line before, kept in case a blob of the line turns out to be damaged. */
+  readonly lineBefore: number;
+  /** How often the session went back to an earlier line because a state was lost; absent: never. */
+  readonly turn?: number;
+  readonly stepRoot: string;
+  /** All owners compute in this class, chosen at the first placement. */
+  readonly numericsClass: string;
+  readonly best?: BestState;
+  readonly createdWallMs: number;
+  readonly startedWallMs: number;
+  readonly endedWallMs: number;
+  /** Milliseconds of running before the last start, for `maxRuntimeSeconds`. */
+  readonly ranMs: number;
+  /** For a session that starts from another one's weights: their states at step 0. */
+  readonly initialStates?: Readonly<Record<string, StoredState>>;
+  /** The chat format of what it starts from, and the vocabulary that this was made for. */
+  readonly chat?: { readonly hash: string; readonly tokenizer: string };
+  readonly idempotencyKey?: string;
+  /** A session that answers instead of learning: the model it belongs to. Its states are `initialStates`. */
+  readonly serving?: { readonly model: string };
+}
+
+export interface Member {
+  readonly pnode: PNodeId;
+  readonly incarnation: string;
+  /** The epoch at which it became a member; what it records under an older one is refused. */
+  readonly since: number;
+  /** Why it was put there, for people. */
+  readonly reason: string;
+}
+
+export interface StoredState {
+  readonly hash: Sha256;
+  readonly bytes: number;
+}
+
+export interface VNodeRecord {
+  readonly session: SessionId;
+  readonly vnode: VNodeId;
+  /** Grows with every change of the members. */
+  readonly epoch: number;
+  /** The first is the primary; the others execute too. */
+  readonly members: readonly Member[];
+  /** Checkpoints by step. Step 0 follows from the seed and needs none, unless the session starts from a state. */
+  readonly durable: Readonly<Record<string, StoredState>>;
+  /** Hash of the state after each step above the recovery line. */
+  readonly stepHashes: Readonly<Record<string, string>>;
+  /** PNodes on which it failed at its present place in the run, and why. */
+  readonly failures: readonly { readonly pnode: PNodeId; readonly detail: string }[];
+  /** What it needs of its host: copied from the plan, so that whoever counts capacity need not compile. */
+  readonly memoryBytes: number;
+  /** One training step: forward and backward of a whole batch. */
+  readonly flops: number;
+}
+
+/** Create-only: the roots of the steps after the line before, up to this line. */
+export interface StepRecord {
+  readonly session: SessionId;
+  readonly line: number;
+  readonly roots: readonly { readonly step: number; readonly root: Sha256 }[];
+}
+
+export type PNodeStatus = "online" | "leaving" | "lost" | "left" | "quarantined";
+
+export interface GpuFacts {
+  readonly model: string;
+  readonly memoryBytes: number;
+  readonly vendor: string;
+}
+
+export interface PNodeFacts {
+  readonly cpuModel: string;
+  readonly cores: number;
+  readonly memoryBytes: number;
+  readonly diskBytes: number;
+  readonly architecture: string;
+  readonly platform: string;
+  readonly gpus: readonly GpuFacts[];
+  readonly gflops: number;
+  readonly numerics: readonly { readonly engine: string; readonly class: string }[];
+  readonly bandwidthBytesPerSecond: number;
+  readonly latencyMs: number;
+}
+
+export interface PNodeLimits {
+  /** 0 means no limit, in all of them. */
+  readonly cpus: number;
+  readonly memoryBytes: number;
+  readonly diskBytes: number;
+  readonly bandwidthBytesPerSecond: number;
+  readonly hours: string;
+}
+
+export interface PNodeHistory {
+  readonly failures: number;
+  readonly leaves: number;
+  readonly uptimeMs: number;
+  /** 0 to 1 as of `uptimeMs`; recovers with uptime, falls with failures. */
+  readonly reliability: number;
+}
+
+export interface PNodeRecord {
+  readonly id: PNodeId;
+  readonly name: string;
+  readonly secretHash: Sha256;
+  readonly incarnation: string;
+  readonly status: PNodeStatus;
+  readonly orchestrator: OrchestratorId;
+  readonly orchestratorIncarnation: string;
+  /** New with every attachment: whoever declares a PNode lost names the attachment that broke. */
+  readonly attachment: string;
+  readonly address: string;
+  readonly facts: PNodeFacts;
+  readonly limits: PNodeLimits;
+  readonly owner: string;
+  readonly region: string;
+  readonly provider: string;
+  readonly pricePerHour: number;
+  readonly trust: string;
+  /** Its owner's hours or limits say no for now: nothing comes to it, and what it hosts goes elsewhere. */
+  readonly closed?: boolean;
+  /** It is alive, but peers do not reach it or it does not reach them: the same for a while. */
+  readonly unreachable?: boolean;
+  readonly history: PNodeHistory;
+  readonly warnings: readonly string[];
+  readonly detail: string;
+}
+
+/** May host VNodes. */
+export function isOpen(record: PNodeRecord): boolean {
+  return record.status === "online" && !record.closed && !record.unreachable;
+}
+
+export interface OrchestratorRecord {
+  readonly id: OrchestratorId;
+  readonly incarnation: string;
+  readonly address: string;
+  readonly beat: number;
+}
+
+export interface LeaseRecord {
+  readonly holder: OrchestratorId;
+  readonly incarnation: string;
+  /** Grows with each takeover. */
+  readonly token: number;
+}
+
+export interface RecordKinds {
+  readonly network: NetworkRecord;
+  readonly session: SessionRecord;
+  readonly vnode: VNodeRecord;
+  readonly pnode: PNodeRecord;
+  readonly lease: LeaseRecord;
+}
+
+export type Kind = keyof RecordKinds;
+
+export const key = {
+  network: (id: string) => `network/${id}`,
+  dataset: (name: string) => `dataset/${name}`,
+  session: (id: string) => `session/${id}`,
+  vnode: (session: string, vnode: string) => `vnode/${session}/${vnode}`,
+  vnodesOf: (session: string) => `vnode/${session}/`,
+  step: (session: string, line: number) => `step/${session}/${padded(line)}`,
+  stepsOf: (session: string) => `step/${session}/`,
+  pnode: (id: string) => `pnode/${id}`,
+  orchestrator: (id: string) => `orchestrator/${id}`,
+  lease: (session: string) => `lease/${session}`,
+  metric: (session: string, step: number, writer: string) => `metric/${session}/${padded(step)}-${writer}`,
+  metricsOf: (session: string) => `metric/${session}/`,
+  model: (name: string) => `model/${name}`,
+  event: (wallMs: number, writer: string) => `event/${padded(wallMs)}-${writer}`,
+};
+
+/** So that byte order is numeric order. */
+export function padded(value: number): string {
+  return String(value).padStart(15, "0");
+}
+
+export function kindOf(storeKey: string): string {
+  return storeKey.slice(0, storeKey.indexOf("/"));
+}

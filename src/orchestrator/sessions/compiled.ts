@@ -1,0 +1,127 @@
+// Compiled networks, kept by the hash of their definition, and what placement needs to know of them.
+
+import { fail, hasCode } from "../../core/errors.ts";
+import type { Sha256, VNodeId } from "../../core/ids.ts";
+import { elementCount } from "../../core/tensor.ts";
+import { compileText } from "../../network/compile.ts";
+import { cacheBytesPerPosition, requestsAtOnceMax } from "../../network/generation.ts";
+import type { Plan, PlanEdge, VNodePlan } from "../../network/plan.ts";
+import type { SessionIdentity } from "../../network/session.ts";
+import type { PlacementPlan, PlacementVNode } from "../../scheduler/placement/types.ts";
+import type { BlobStore } from "../../store/blob-store.ts";
+
+/** Plans are a few megabytes at most; an orchestrator rarely serves more networks at once. */
+const plansKept = 64;
+
+export class Compiled {
+  readonly #blobs: BlobStore;
+  readonly #plans = new Map<Sha256, Promise<Plan>>();
+  readonly #texts = new Map<Sha256, string>();
+  readonly #neighbours = new Map<Sha256, ReadonlyMap<VNodeId, ReadonlySet<VNodeId>>>();
+
+  constructor(blobs: BlobStore) {
+    this.#blobs = blobs;
+  }
+
+  async text(definition: Sha256): Promise<string> {
+    const known = this.#texts.get(definition);
+    if (known !== undefined) return known;
+    const text = new TextDecoder().decode(await this.#blobs.get(definition));
+    keep(this.#texts, definition, text);
+    return text;
+  }
+
+  plan(definition: Sha256): Promise<Plan> {
+    const known = this.#plans.get(definition);
+    if (known) return known;
+    const plan = this.#compile(definition);
+    keep(this.#plans, definition, plan);
+    plan.catch(() => this.#plans.delete(definition));
+    return plan;
+  }
+
+  /** For each VNode those it exchanges messages with, and itself; undefined until the plan was asked for once. */
+  neighbours(definition: Sha256): ReadonlyMap<VNodeId, ReadonlySet<VNodeId>> | undefined {
+    return this.#neighbours.get(definition);
+  }
+
+  async #compile(definition: Sha256): Promise<Plan> {
+    try {
+      const plan = compileText(await this.text(definition));
+      keep(this.#neighbours, definition, neighboursIn(plan));
+      return plan;
+    } catch (thrown) {
+      if (hasCode(thrown, "not_found"))
+        fail(
+          "data_loss",
+          `the definition ${definition} is missing in the blob store: restore it, or create the network again`,
+        );
+      throw thrown;
+    }
+  }
+}
+
+function keep<V>(map: Map<Sha256, V>, hash: Sha256, value: V): void {
+  map.set(hash, value);
+  if (map.size > plansKept) map.delete(map.keys().next().value as Sha256);
+}
+
+function neighboursIn(plan: Plan): Map<VNodeId, Set<VNodeId>> {
+  const neighbours = new Map(plan.vnodes.map((vnode) => [vnode.id, new Set([vnode.id])]));
+  for (const { from, to } of plan.edges) {
+    neighbours.get(from)?.add(to);
+    neighbours.get(to)?.add(from);
+  }
+  return neighbours;
+}
+
+export function parametersOf(vnode: VNodePlan): number {
+  return vnode.parameters.reduce((sum, parameter) => sum + elementCount(parameter.shape), 0);
+}
+
+/** Weights, gradients and two moments in float32; activations of the microbatches in flight. */
+export function memoryBytesOf(vnode: VNodePlan, batch: number, microbatches: number): number {
+  const samplesInFlight = Math.ceil(batch / microbatches) * Math.min(microbatches, 4);
+  return parametersOf(vnode) * 16 + vnode.savedBytesPerSample * samplesInFlight + workspaceBytes;
+}
+
+/**
+ * Weights once in use and once as the file they come from, those of ties included; keys and values of as many requests
+ * as are answered at once, each as long as the context.
+ */
+export function servingBytesOf(plan: Plan, vnode: VNodePlan): number {
+  const tied = plan.edges.filter(({ kind, to }) => kind === "tie" && to === vnode.id);
+  const weights = parametersOf(vnode) + tied.reduce((sum, { shape }) => sum + elementCount(shape), 0);
+  const positions = requestsAtOnceMax * (plan.inputs?.shape[0] ?? 0);
+  return weights * 8 + cacheBytesPerPosition(vnode) * positions + workspaceBytes;
+}
+
+/** Graphs, sessions of the runtime and message buffers of one VNode. */
+const workspaceBytes = 4 << 20;
+/** Backward costs about twice the forward pass. */
+const trainingFactor = 3;
+
+export function flopsOf(vnode: VNodePlan, batch: number): number {
+  return vnode.flopsPerSample * batch * trainingFactor;
+}
+
+function edgeBytes(edge: PlanEdge, batch: number): number {
+  const width = edge.wire === "float16" || edge.wire === "bfloat16" ? 2 : 4;
+  const elements = elementCount(edge.shape) * (edge.kind === "tie" ? 1 : batch);
+  return elements * width * (edge.gradient ? 2 : 1);
+}
+
+export function placementPlan(session: string, plan: Plan, identity: SessionIdentity, serving = false): PlacementPlan {
+  const byId = new Map(plan.vnodes.map((vnode) => [vnode.id, vnode]));
+  const vnodes = plan.order.map((id): PlacementVNode => {
+    const vnode = byId.get(id) as VNodePlan;
+    return {
+      id,
+      flops: flopsOf(vnode, identity.batch),
+      memoryBytes: serving ? servingBytesOf(plan, vnode) : memoryBytesOf(vnode, identity.batch, identity.microbatches),
+      gpus: 0,
+    };
+  });
+  const edges = plan.edges.map((edge) => ({ from: edge.from, to: edge.to, bytes: edgeBytes(edge, identity.batch) }));
+  return { session, vnodes, edges, colocations: plan.colocations };
+}

@@ -1,0 +1,336 @@
+// Drives each session towards what its record says: VNodes created, owned and re-owned, the recovery line moved,
+// the session ended. Runs for a session whenever something about it changed, one run at a time.
+
+import { messageOf } from "../../core/errors.ts";
+import type { PNodeId, SessionId, VNodeId } from "../../core/ids.ts";
+import type { Placement, PlacementPlan } from "../../scheduler/placement/types.ts";
+import { createItem, readItem } from "../../store/update.ts";
+import type { Context } from "../context.ts";
+import { isLive } from "../fleet/assignments.ts";
+import type { Capacity } from "../fleet/capacity.ts";
+import { readSession } from "../records/fresh.ts";
+import {
+  isOpen,
+  key,
+  type PNodeRecord,
+  type SessionRecord,
+  type StepRecord,
+  type VNodeRecord,
+} from "../records/records.ts";
+import { forEachAtOnce, Latest } from "../tasks.ts";
+import type { Metrics } from "../views/metrics.ts";
+import { type Compiled, placementPlan } from "./compiled.ts";
+import { goBack } from "./damage.ts";
+import type { DurableRequest } from "./durable.ts";
+import { erase, keepLastAndBest } from "./ending.ts";
+import { noteFailure } from "./failures.ts";
+import type { Garbage } from "./garbage.ts";
+import type { Leases } from "./leases.ts";
+import { recoveryLine, stepRoots, type VNodeRecords } from "./line.ts";
+import { rebalance } from "./rebalancing.ts";
+import { needsPlacement, policyFor, release, replace } from "./recovery.ts";
+
+export interface ControllerParts {
+  readonly capacity: Capacity;
+  readonly compiled: Compiled;
+  readonly leases: Leases;
+  readonly metrics: Metrics;
+  readonly garbage: Garbage;
+}
+
+const handOverPollMs = 50;
+/** A PNode that leaves is not kept waiting longer; its VNodes are then re-placed as if it were lost. */
+const handOverMs = 10_000;
+const writesAtOnce = 64;
+
+export class Controller {
+  readonly #context: Context;
+  readonly #parts: ControllerParts;
+  readonly #work: Latest;
+  /** Sessions to look at even without their lease: a PNode that was attached here is gone. */
+  readonly #urgent = new Set<string>();
+  readonly #runningSinceMs = new Map<string, number>();
+  /** Kept to tell people what a session waits for. */
+  readonly unplaced = new Map<string, Placement["unplaced"]>();
+
+  constructor(context: Context, parts: ControllerParts) {
+    this.#context = context;
+    this.#parts = parts;
+    this.#work = new Latest(context.tasks, "the care", (id) => this.#reconcile(id as SessionId));
+    context.mirror.onChange((storeKey, now, before) => {
+      if (storeKey.startsWith("session/")) this.touch(storeKey.slice("session/".length));
+      else if (storeKey.startsWith("vnode/")) this.touch(storeKey.split("/")[1] as string);
+      else if (storeKey.startsWith("pnode/")) this.#onPNode(now?.value as PNodeRecord, before?.value as PNodeRecord);
+    });
+  }
+
+  touch(session: string, urgent = false): void {
+    if (urgent) this.#urgent.add(session);
+    this.#work.request(session);
+  }
+
+  touchAll(): void {
+    for (const session of this.#byPriority()) if (session.status !== "created") this.touch(session.id);
+  }
+
+  /** Whoever is more important, then older, is placed first. */
+  #byPriority(): SessionRecord[] {
+    const sessions = this.#context.mirror.under<SessionRecord>("session/");
+    return sessions.sort(
+      (a, b) => b.requirements.priority - a.requirements.priority || a.createdWallMs - b.createdWallMs,
+    );
+  }
+
+  /** Wherever it is attached: who holds a session's lease takes care of it. */
+  #onPNode(now: PNodeRecord | undefined, before: PNodeRecord | undefined): void {
+    const open = (record: PNodeRecord | undefined) => record !== undefined && isOpen(record);
+    const same =
+      now?.status === before?.status && open(now) === open(before) && now?.incarnation === before?.incarnation;
+    if (now && !same) this.fleetChanged(now.id, false);
+  }
+
+  /** A PNode came, left or was lost, or its owner's hours began or ended. */
+  fleetChanged(pnode: PNodeId, urgent: boolean): void {
+    const hit = new Set(
+      Array.from(this.#parts.capacity.vnodesOn(pnode), (storeKey) => storeKey.split("/")[1] as string),
+    );
+    for (const session of hit) this.touch(session, urgent);
+    for (const session of this.#byPriority())
+      if (session.status === "waiting" && !hit.has(session.id)) this.touch(session.id);
+  }
+
+  async handOver(pnode: PNodeId): Promise<void> {
+    const { world, tasks } = this.#context;
+    const untilMs = world.clock.monotonicMs() + handOverMs;
+    while (this.#parts.capacity.vnodesOn(pnode).size > 0 && world.clock.monotonicMs() < untilMs && !tasks.stopped) {
+      this.fleetChanged(pnode, true);
+      await new Promise<void>((resolve) => {
+        world.timers.after(handOverPollMs, resolve);
+      });
+    }
+  }
+
+  records(session: SessionRecord): VNodeRecords {
+    const records = new Map<VNodeId, VNodeRecord>();
+    for (const vnode of session.vnodes) {
+      const record = this.#context.mirror.get<VNodeRecord>(key.vnode(session.id, vnode));
+      if (record) records.set(vnode, record);
+    }
+    return records;
+  }
+
+  async #reconcile(id: SessionId): Promise<void> {
+    const session = this.#context.mirror.get<SessionRecord>(key.session(id));
+    if (!session || session.status === "created") return;
+    const urgent = this.#urgent.delete(id);
+    const holder = await this.#parts.leases.hold(id);
+    if (!holder && !urgent) return;
+    if (isLive(session)) {
+      await this.#run(session, holder);
+      return;
+    }
+    this.unplaced.delete(id);
+    this.#runningSinceMs.delete(id);
+    if (session.status === "deleted") {
+      if (!holder) return;
+      await erase(this.#context, this.#parts.garbage, session, this.records(session));
+      await this.#parts.leases.forget(id);
+      return;
+    }
+    await release(this.#context, this.records(session));
+    if (holder && session.status === "done")
+      await keepLastAndBest(this.#context, this.#parts.garbage, session, this.records(session));
+  }
+
+  async #run(session: SessionRecord, holder: boolean): Promise<void> {
+    const plan = await this.#planOf(session);
+    await this.#createVNodes(session, plan);
+    if (holder) await this.advance(session.id);
+    const now = this.#context.mirror.get<SessionRecord>(key.session(session.id));
+    if (!now || !isLive(now)) return;
+    await this.#place(now, plan, holder);
+    if (holder) await this.#endIfOutOfTime(now);
+  }
+
+  async #createVNodes(session: SessionRecord, plan: PlacementPlan): Promise<void> {
+    const missing = plan.vnodes.filter((vnode) => !this.#context.mirror.get(key.vnode(session.id, vnode.id)));
+    const initial = session.initialStates ?? {};
+    await forEachAtOnce(missing, writesAtOnce, ({ id, memoryBytes, flops }) =>
+      this.#context.mirror.update<VNodeRecord>(key.vnode(session.id, id), (current) => {
+        if (current) return undefined;
+        const state = initial[id];
+        const durable: VNodeRecord["durable"] = state ? { "0": state } : {};
+        const base = { session: session.id, vnode: id, epoch: 0, members: [], stepHashes: {}, failures: [] };
+        return { ...base, durable, memoryBytes, flops };
+      }),
+    );
+  }
+
+  async #place(session: SessionRecord, plan: PlacementPlan, holder: boolean): Promise<void> {
+    const records = this.records(session);
+    if (!needsPlacement(this.#context, session, records)) {
+      this.unplaced.delete(session.id);
+      if (holder) await this.#setStatus(session, "running", "");
+      return;
+    }
+    const policy = policyFor(this.#context, session, records, {
+      nextFree: (kind) => this.#nextFree(session, kind),
+    });
+    const { unplaced } = await replace(this.#context, this.#parts.capacity, session, records, plan, policy);
+    this.unplaced.set(session.id, unplaced);
+    const blocking = unplaced.filter((one) => one.replica === 0);
+    if (blocking.length > 0) await this.#setStatus(session, "waiting", waitingReason(blocking));
+    else await this.#setStatus(session, "running", "");
+  }
+
+  async #setStatus(session: SessionRecord, status: "running" | "waiting", reason: string): Promise<void> {
+    if (session.status === status && session.reason === reason) return;
+    const { written } = await this.#context.mirror.update<SessionRecord>(key.session(session.id), (current) => {
+      if (!current || !isLive(current) || (current.status === status && current.reason === reason)) return undefined;
+      return { ...current, status, reason };
+    });
+    if (!written) return;
+    const message = status === "waiting" ? `session ${session.id} waits: ${reason}` : `session ${session.id} runs`;
+    this.#context.events.emit(status === "waiting" ? "warn" : "info", `session.${status}`, message, {
+      session: session.id,
+    });
+  }
+
+  #nextFree(session: SessionRecord, kind: "gpus" | "memory"): string {
+    const others = this.#context.mirror
+      .under<SessionRecord>("session/")
+      .filter((other) => other.id !== session.id && isLive(other) && (kind === "memory" || other.requirements.gpus > 0))
+      .sort((a, b) => a.identity.steps - a.line - (b.identity.steps - b.line));
+    return others[0] ? `next frees when session ${others[0].id} ends` : "";
+  }
+
+  /** A PNode reports another hash than the one that stands: somebody computed wrongly. */
+  disagreed(request: DurableRequest): void {
+    const { session, vnode, pnode, epoch, step } = request;
+    const detail = `its state after step ${step} differs from the one that was recorded before`;
+    this.#context.tasks.run(`the disagreement about ${vnode}`, () =>
+      noteFailure(this.#context, { session, vnode, pnode, epoch, detail }),
+    );
+  }
+
+  /** Moves the recovery line as far as the records allow. */
+  async advance(id: SessionId): Promise<void> {
+    const { mirror } = this.#context;
+    const session = mirror.get<SessionRecord>(key.session(id));
+    if (!session || !isLive(session)) return;
+    if (recoveryLine(session, this.records(session)) === session.line) return;
+    await this.#moveLine(id);
+  }
+
+  /** The line moves on what the store holds now: the mirror may miss that a state was taken back. */
+  async #moveLine(id: SessionId): Promise<void> {
+    const { mirror, world, events } = this.#context;
+    const fresh = await readSession(this.#context, id);
+    if (fresh === undefined || !isLive(fresh.session)) return;
+    const { session, records } = fresh;
+    const line = recoveryLine(session, records);
+    if (line < session.line) await goBack(this.#context, id);
+    if (line <= session.line) return;
+    const roots = stepRoots(session, records, session.line, line);
+    await this.#writeRoots(session, line, roots);
+    const best = this.#best(session, line);
+    const done = line === session.identity.steps;
+    const ranMs = session.ranMs + this.#takeRunning(id);
+    const { written } = await mirror.update<SessionRecord>(key.session(id), (current) => {
+      if (!current || !isLive(current) || current.line !== session.line || current.turn !== session.turn)
+        return undefined;
+      const stepRoot = roots.at(-1)?.step === line ? (roots.at(-1)?.root as string) : current.stepRoot;
+      const moved = { ...current, line, lineBefore: current.line, stepRoot, ranMs, ...(best ? { best } : {}) };
+      return done ? { ...moved, status: "done" as const, reason: "", endedWallMs: world.clock.wallMs() } : moved;
+    });
+    if (written && done)
+      events.emit("info", "session.done", `session ${id} is done after ${line} steps`, { session: id, step: line });
+  }
+
+  async #writeRoots(session: SessionRecord, line: number, roots: StepRecord["roots"]): Promise<void> {
+    const { mirror, world, events } = this.#context;
+    const name = key.step(session.id, line);
+    const { written } = await createItem<StepRecord>(mirror.store, name, { session: session.id, line, roots }, world);
+    if (written) return;
+    const known = new Map(
+      (await readItem<StepRecord>(mirror.store, name))?.record.roots.map(({ step, root }) => [step, root]),
+    );
+    for (const { step, root } of roots) {
+      if (known.get(step) === undefined || known.get(step) === root) continue;
+      events.emit(
+        "error",
+        "session.disagreement",
+        `session ${session.id}: step ${step} has the root ${known.get(step)} and now ${root}`,
+        {
+          session: session.id,
+          step,
+        },
+      );
+    }
+  }
+
+  #best(session: SessionRecord, line: number): SessionRecord["best"] {
+    const loss = this.#parts.metrics.latest(session.id, "validation_loss", session.line + 1, line);
+    if (loss === undefined || (session.best && session.best.loss <= loss)) return session.best;
+    return { step: line, loss };
+  }
+
+  #takeRunning(id: SessionId): number {
+    const nowMs = this.#context.world.clock.monotonicMs();
+    const since = this.#runningSinceMs.get(id) ?? nowMs;
+    this.#runningSinceMs.set(id, nowMs);
+    return nowMs - since;
+  }
+
+  async #endIfOutOfTime(session: SessionRecord): Promise<void> {
+    const { mirror, world, events } = this.#context;
+    const limitMs = session.requirements.maxRuntimeSeconds * 1000;
+    const since = this.#runningSinceMs.get(session.id) ?? world.clock.monotonicMs();
+    this.#runningSinceMs.set(session.id, since);
+    if (limitMs === 0 || session.ranMs + world.clock.monotonicMs() - since < limitMs) return;
+    const reason = `its time of ${session.requirements.maxRuntimeSeconds} s was over after step ${session.line}`;
+    await mirror.update<SessionRecord>(key.session(session.id), (current) =>
+      current && isLive(current)
+        ? { ...current, status: "done", reason, endedWallMs: world.clock.wallMs() }
+        : undefined,
+    );
+    events.emit("info", "session.done", `session ${session.id} ended: ${reason}`, { session: session.id });
+  }
+
+  /** Now and then: would a fresh placement be so much faster that moving pays? */
+  async rebalance(): Promise<void> {
+    for (const session of this.#context.mirror.under<SessionRecord>("session/")) {
+      // A session that answers holds caches: moving it would make people wait.
+      if (session.status !== "running" || session.serving || !(await this.#parts.leases.hold(session.id))) continue;
+      try {
+        const plan = await this.#planOf(session);
+        await rebalance(this.#context, this.#parts.capacity, session, this.records(session), plan);
+      } catch (thrown) {
+        this.#context.world.log("warn", `rebalancing ${session.id} failed: ${messageOf(thrown)}`, {
+          session: session.id,
+        });
+      }
+    }
+  }
+
+  async #planOf(session: SessionRecord): Promise<PlacementPlan> {
+    const plan = await this.#parts.compiled.plan(session.identity.definition);
+    return placementPlan(session.id, plan, session.identity, session.serving !== undefined);
+  }
+}
+
+/** One sentence for all: VNodes that wait for the same thing are named together. */
+function waitingReason(unplaced: Placement["unplaced"]): string {
+  const byReason = new Map<string, string[]>();
+  for (const { vnode, reason } of unplaced) {
+    const list = byReason.get(reason);
+    if (list) list.push(vnode);
+    else byReason.set(reason, [vnode]);
+  }
+  const parts = Array.from(byReason, ([reason, vnodes]) => {
+    const named =
+      vnodes.length > 3 ? `${vnodes.slice(0, 3).join(", ")} and ${vnodes.length - 3} more` : vnodes.join(", ");
+    return `${named}: ${reason}`;
+  });
+  return parts.slice(0, 5).join("; ");
+}

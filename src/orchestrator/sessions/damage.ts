@@ -1,0 +1,65 @@
+// A checkpoint that is missing or damaged. If it belongs to the recovery line, the whole session goes back to the
+// line before: neighbours have thrown away what a single VNode would need from there. The bits stay the same.
+
+import { hasCode } from "../../core/errors.ts";
+import type { SessionId, Sha256, VNodeId } from "../../core/ids.ts";
+import type { Context } from "../context.ts";
+import { isLive } from "../fleet/assignments.ts";
+import { readSession } from "../records/fresh.ts";
+import { key, type SessionRecord, type VNodeRecord } from "../records/records.ts";
+import { recoveryLine } from "./line.ts";
+
+/** True if the blob is there and its bytes hash to its name. */
+async function isWhole(context: Context, hash: Sha256): Promise<boolean> {
+  try {
+    for await (const _ of context.blobs.stream(hash)) if (context.tasks.stopped) return true;
+    return true;
+  } catch (thrown) {
+    if (hasCode(thrown, "not_found") || hasCode(thrown, "data_loss")) return false;
+    throw thrown;
+  }
+}
+
+export async function repairDamage(context: Context, session: SessionId, vnode: VNodeId, hash: Sha256): Promise<void> {
+  const { mirror, events, blobs } = context;
+  const record = await mirror.read<VNodeRecord>(key.vnode(session, vnode));
+  const step = Object.keys(record?.durable ?? {}).find((one) => record?.durable[one]?.hash === hash);
+  // The PNode's own disk or line may be to blame: then loading it elsewhere will do.
+  if (step === undefined || (await isWhole(context, hash))) return;
+  events.emit(
+    "error",
+    "state.damaged",
+    `the state of VNode ${vnode} at step ${step} is missing or damaged (${hash.slice(0, 12)}…)`,
+    { session, vnode, step: Number(step) },
+  );
+  await blobs.delete(hash);
+  await mirror.update<VNodeRecord>(key.vnode(session, vnode), (current) => {
+    if (current?.durable[step]?.hash !== hash) return undefined;
+    const { [step]: _, ...durable } = current.durable;
+    return { ...current, durable };
+  });
+  await goBack(context, session);
+}
+
+/** Moves the line back to what is still whole; the new turn makes every VNode start there. */
+export async function goBack(context: Context, id: SessionId): Promise<void> {
+  const { mirror, events } = context;
+  const fresh = await readSession(context, id);
+  if (fresh === undefined || !isLive(fresh.session)) return;
+  const { session, records } = fresh;
+  const line = recoveryLine(session, records);
+  if (line >= session.line) return;
+  const turn = (session.turn ?? 0) + 1;
+  const { written } = await mirror.update<SessionRecord>(key.session(id), (current) =>
+    current && isLive(current) && current.line === session.line && current.turn === session.turn
+      ? { ...current, line, lineBefore: line, turn }
+      : undefined,
+  );
+  if (!written) return;
+  events.emit(
+    "warn",
+    "session.back",
+    `session ${id} goes back from step ${session.line} to ${line}, whose states are whole`,
+    { session: id, step: line },
+  );
+}

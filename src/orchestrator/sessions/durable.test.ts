@@ -1,0 +1,121 @@
+// The fence and the recovery line as pure functions of records.
+
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { sha256 } from "../../core/hash.ts";
+import type { PNodeId, SessionId, VNodeId } from "../../core/ids.ts";
+import type { SessionRecord, VNodeRecord } from "../records/records.ts";
+import { type DurableRequest, withDurable } from "./durable.ts";
+import { recoveryLine, stepRoots } from "./line.ts";
+
+const session = {
+  id: "s" as SessionId,
+  vnodes: ["a", "b"] as VNodeId[],
+  line: 4,
+  lineBefore: 2,
+  status: "running",
+} as Partial<SessionRecord> as SessionRecord;
+
+function record(changes: Partial<VNodeRecord> = {}): VNodeRecord {
+  return {
+    session: "s" as SessionId,
+    vnode: "a" as VNodeId,
+    epoch: 5,
+    members: [{ pnode: "p" as PNodeId, incarnation: "1", since: 3, reason: "" }],
+    durable: {},
+    stepHashes: {},
+    failures: [],
+    memoryBytes: 0,
+    flops: 0,
+    ...changes,
+  };
+}
+
+function request(changes: Partial<DurableRequest> = {}): DurableRequest {
+  return {
+    session: "s" as SessionId,
+    vnode: "a" as VNodeId,
+    pnode: "p" as PNodeId,
+    epoch: 5,
+    step: 6,
+    state: { hash: sha256("state 6"), bytes: 10 },
+    steps: [5, 6].map((step) => ({ step, hash: sha256(`hash ${step}`) })),
+    ...changes,
+  };
+}
+
+const durable = (...steps: number[]) =>
+  Object.fromEntries(steps.map((step) => [step, { hash: sha256(`state ${step}`), bytes: 1 }]));
+
+describe("a durable state", () => {
+  it("is recorded only by a member, under an epoch since which it is one", () => {
+    const outcome = (changes: Partial<DurableRequest>) => {
+      const step = withDurable(record(), request(changes), session);
+      return "conflict" in step ? "conflict" : step.outcome;
+    };
+    assert.equal(outcome({}), "accepted");
+    assert.equal(outcome({ epoch: 3 }), "accepted", "a survivor may not have heard of the newest epoch yet");
+    assert.equal(outcome({ epoch: 2 }), "fenced", "from before it lost and regained the VNode");
+    assert.equal(outcome({ epoch: 6 }), "fenced", "an epoch that nobody gave");
+    assert.equal(outcome({ pnode: "q" as PNodeId }), "fenced");
+    assert.equal(outcome({ pnode: "q" as PNodeId, step: 1 }), "fenced", "below the line too");
+  });
+
+  it("is never written over by another one", () => {
+    const before = record({ durable: durable(6), stepHashes: { 6: sha256("hash 6") } });
+    const same = withDurable(before, request(), session);
+    assert.ok(!("conflict" in same));
+    const other = withDurable(before, request({ state: { hash: sha256("other"), bytes: 1 } }), session);
+    assert.deepEqual(other, { conflict: { step: 6, known: sha256("state 6") } });
+    const hashes = withDurable(before, request({ steps: [{ step: 6, hash: sha256("lie") }] }), session);
+    assert.deepEqual(hashes, { conflict: { step: 6, known: sha256("hash 6") } });
+  });
+
+  it("takes garbage below the line before along, and nothing else", () => {
+    const step = withDurable(
+      record({ durable: durable(1, 2, 3, 4), stepHashes: { 4: "x", 5: sha256("hash 5") } }),
+      request(),
+      { ...session, best: { step: 1, loss: 0.1 } },
+    );
+    assert.ok(!("conflict" in step) && step.next);
+    assert.deepEqual(Object.keys(step.next.durable), ["1", "2", "3", "4", "6"]);
+    assert.deepEqual(Object.keys(step.next.stepHashes), ["5", "6"]);
+    const later = withDurable(record({ durable: durable(1, 2, 3, 4) }), request(), {
+      ...session,
+      lineBefore: 4,
+      line: 4,
+    });
+    assert.ok(!("conflict" in later));
+    assert.deepEqual(
+      later.dropped,
+      [1, 2, 3].map((one) => sha256(`state ${one}`)),
+    );
+  });
+});
+
+describe("the recovery line", () => {
+  const records = (a: number[], b: number[]) =>
+    new Map([
+      ["a" as VNodeId, record({ durable: durable(...a) })],
+      ["b" as VNodeId, record({ vnode: "b" as VNodeId, durable: durable(...b) })],
+    ]);
+
+  it("is the newest step durable everywhere, not the least of the newest", () => {
+    assert.equal(recoveryLine(session, records([2, 4, 6], [2, 6, 8])), 6);
+    assert.equal(recoveryLine(session, records([3, 6], [4, 8])), 0, "4 would be durable at one of them only");
+    assert.equal(recoveryLine(session, records([2, 4], [])), 0);
+    assert.equal(
+      recoveryLine(session, new Map([["a" as VNodeId, record({ durable: durable(2) })]])),
+      0,
+      "a VNode without a record",
+    );
+  });
+
+  it("gives roots only of steps that every VNode has told", () => {
+    const told = new Map([
+      ["a" as VNodeId, record({ stepHashes: { 5: "a5", 6: "a6" } })],
+      ["b" as VNodeId, record({ stepHashes: { 6: "b6" } })],
+    ]);
+    assert.deepEqual(stepRoots(session, told, 4, 6), [{ step: 6, root: sha256("a6", "b6") }]);
+  });
+});

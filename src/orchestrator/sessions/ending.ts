@@ -1,0 +1,44 @@
+// What is left of a session when it ends: a finished one keeps its last and best states, a deleted one nothing.
+
+import { listItems } from "../../store/update.ts";
+import type { Context } from "../context.ts";
+import { key, type SessionRecord, type VNodeRecord } from "../records/records.ts";
+import { type Garbage, trimmed } from "./garbage.ts";
+import type { VNodeRecords } from "./line.ts";
+import { release } from "./recovery.ts";
+
+/** Drops the states between, and step hashes that the step roots have made superfluous. */
+export async function keepLastAndBest(
+  { mirror }: Context,
+  garbage: Garbage,
+  session: SessionRecord,
+  records: VNodeRecords,
+): Promise<void> {
+  for (const record of records.values()) {
+    const { dropped } = trimmed(session, record.durable);
+    if (dropped.length === 0 && Object.keys(record.stepHashes).length === 0) continue;
+    await mirror.update<VNodeRecord>(key.vnode(session.id, record.vnode), (current) =>
+      current ? { ...current, durable: trimmed(session, current.durable).kept, stepHashes: {} } : undefined,
+    );
+    garbage.add(dropped);
+  }
+}
+
+/** The session's own record goes last, so that whoever finds half of it goes on. */
+export async function erase(
+  context: Context,
+  garbage: Garbage,
+  session: SessionRecord,
+  records: VNodeRecords,
+): Promise<void> {
+  const { mirror, events } = context;
+  await release(context, records);
+  for (const record of records.values()) {
+    await mirror.remove(key.vnode(session.id, record.vnode));
+    garbage.add(Object.values(record.durable).map((state) => state.hash));
+  }
+  for (const prefix of [key.stepsOf(session.id), key.metricsOf(session.id)])
+    for await (const item of listItems(mirror.store, prefix)) await mirror.remove(item.key);
+  await mirror.remove(key.session(session.id));
+  events.emit("info", "session.deleted", `session ${session.id} is deleted`, { session: session.id });
+}

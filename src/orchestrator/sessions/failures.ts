@@ -1,0 +1,52 @@
+// VNodes that fail where they run. A fault of the machine is answered by another machine; a fault of the
+// computation follows the VNode wherever it goes, and after a few PNodes the session says so and stops.
+
+import type { PNodeId, SessionId, VNodeId } from "../../core/ids.ts";
+import type { Context } from "../context.ts";
+import { isLive } from "../fleet/assignments.ts";
+import { pnodeName } from "../records/names.ts";
+import { key, type SessionRecord, type VNodeRecord } from "../records/records.ts";
+
+const failuresMax = 3;
+
+export interface VNodeFailure {
+  readonly session: SessionId;
+  readonly vnode: VNodeId;
+  readonly pnode: PNodeId;
+  readonly epoch: number;
+  readonly detail: string;
+}
+
+/** Takes the VNode from the PNode it failed on; the controller finds another. */
+export async function noteFailure(context: Context, failure: VNodeFailure): Promise<void> {
+  const { mirror, events } = context;
+  const { session, vnode, pnode, epoch, detail } = failure;
+  const { record, written } = await mirror.update<VNodeRecord>(key.vnode(session, vnode), (current) => {
+    const member = current?.members.find((one) => one.pnode === pnode);
+    if (!current || !member || epoch < member.since || epoch > current.epoch) return undefined;
+    return {
+      ...current,
+      epoch: current.epoch + 1,
+      members: current.members.filter((one) => one !== member),
+      failures: [...current.failures, { pnode, detail }].slice(-failuresMax),
+    };
+  });
+  if (!written || !record) return;
+  events.emit("error", "vnode.failed", `VNode ${vnode} failed on PNode ${pnodeName(mirror, pnode)}: ${detail}`, {
+    session,
+    vnode,
+    pnode,
+  });
+  if (record.failures.length >= failuresMax)
+    await failSession(context, session, `VNode ${vnode} failed on ${failuresMax} PNodes, last with: ${detail}`);
+}
+
+export async function failSession(context: Context, session: SessionId, reason: string): Promise<void> {
+  const { mirror, world, events } = context;
+  const { written } = await mirror.update<SessionRecord>(key.session(session), (current) =>
+    current && isLive(current)
+      ? { ...current, status: "failed", reason, endedWallMs: world.clock.wallMs() }
+      : undefined,
+  );
+  if (written) events.emit("error", "session.failed", `session ${session} failed: ${reason}`, { session });
+}

@@ -1,0 +1,46 @@
+// Who works on a session. A lease names an orchestrator and its incarnation; it holds for as long as that one
+// is alive (presence.ts), so leases cost no writes of their own. They spare double work; safety never rests on them.
+
+import type { SessionId } from "../../core/ids.ts";
+import type { Context } from "../context.ts";
+import type { Presence } from "../fleet/presence.ts";
+import { key, type LeaseRecord } from "../records/records.ts";
+
+export class Leases {
+  readonly #context: Context;
+  readonly #presence: Presence;
+
+  constructor(context: Context, presence: Presence) {
+    this.#context = context;
+    this.#presence = presence;
+  }
+
+  /** True if this orchestrator holds the session's lease, taking it if nobody alive does. */
+  async hold(session: SessionId): Promise<boolean> {
+    const known = this.#context.mirror.get<LeaseRecord>(key.lease(session));
+    if (known && this.#mine(known)) return true;
+    if (known && this.#presence.alive(known.holder, known.incarnation)) return false;
+    const { record, written } = await this.#context.mirror.update<LeaseRecord>(key.lease(session), (current) => {
+      if (current && (this.#mine(current) || this.#presence.alive(current.holder, current.incarnation)))
+        return undefined;
+      return { holder: this.#context.id, incarnation: this.#context.incarnation, token: (current?.token ?? 0) + 1 };
+    });
+    if (written && record && record.token > 1)
+      this.#context.events.emit("info", "lease.taken", `${this.#context.id} takes over session ${session}`, {
+        session,
+      });
+    return record !== undefined && this.#mine(record);
+  }
+
+  holderOf(session: SessionId): string | undefined {
+    return this.#context.mirror.get<LeaseRecord>(key.lease(session))?.holder;
+  }
+
+  async forget(session: SessionId): Promise<void> {
+    await this.#context.mirror.remove(key.lease(session));
+  }
+
+  #mine(record: LeaseRecord): boolean {
+    return record.holder === this.#context.id && record.incarnation === this.#context.incarnation;
+  }
+}

@@ -1,0 +1,84 @@
+// While a PNode in doubt has its grace, those who would take over its VNodes load them already: what a loss costs is
+// then the grace and the replay. Only a hint: nobody owns anything by it, and a wrong guess costs nothing but work.
+
+import type { PNodeId } from "../../core/ids.ts";
+import type { Context } from "../context.ts";
+import { isLive } from "../fleet/assignments.ts";
+import type { Capacity } from "../fleet/capacity.ts";
+import type { Registry } from "../fleet/registry.ts";
+import { key, type SessionRecord, type VNodeRecord } from "../records/records.ts";
+import { type Compiled, placementPlan } from "./compiled.ts";
+import type { Controller } from "./controller.ts";
+import { placeAnywhere, policyFor } from "./recovery.ts";
+
+/** PNodes that go down together are noticed within this time. */
+const gatherMs = 20;
+
+export interface PreparingParts {
+  readonly capacity: Capacity;
+  readonly compiled: Compiled;
+  readonly controller: Controller;
+  readonly registry: () => Registry;
+}
+
+export class Preparing {
+  readonly #context: Context;
+  readonly #capacity: Capacity;
+  readonly #compiled: Compiled;
+  readonly #controller: Controller;
+  readonly #registry: () => Registry;
+  readonly #doubted = new Set<PNodeId>();
+
+  constructor(context: Context, parts: PreparingParts) {
+    this.#context = context;
+    this.#capacity = parts.capacity;
+    this.#compiled = parts.compiled;
+    this.#controller = parts.controller;
+    this.#registry = parts.registry;
+  }
+
+  doubt(pnode: PNodeId): void {
+    if (this.#capacity.vnodesOn(pnode).size === 0) return;
+    const isFirst = this.#doubted.size === 0;
+    this.#doubted.add(pnode);
+    if (!isFirst) return;
+    const { tasks } = this.#context;
+    tasks.after(gatherMs, () => tasks.run("preparing for a loss", () => this.#prepare()));
+  }
+
+  async #prepare(): Promise<void> {
+    const doubted = new Set(this.#doubted);
+    this.#doubted.clear();
+    const sessions = new Set<string>();
+    for (const pnode of doubted)
+      for (const storeKey of this.#capacity.vnodesOn(pnode)) sessions.add(storeKey.split("/")[1] as string);
+    for (const id of sessions) {
+      const session = this.#context.mirror.get<SessionRecord>(key.session(id));
+      // Sessions that answer load by themselves, from files that their PNodes keep.
+      if (session && isLive(session) && !session.serving) await this.#prepareSession(session, doubted);
+    }
+  }
+
+  async #prepareSession(session: SessionRecord, doubted: ReadonlySet<PNodeId>): Promise<void> {
+    const compiled = await this.#compiled.plan(session.identity.definition);
+    const plan = placementPlan(session.id, compiled, session.identity);
+    const records = this.#controller.records(session);
+    const policy = policyFor(this.#context, session, records, { without: doubted });
+    const { decisions } = this.#capacity.without(doubted, () => placeAnywhere(plan, this.#capacity, policy));
+    const { attachments } = this.#registry();
+    for (const [pnode, own] of Map.groupBy(decisions, (decision) => decision.pnode)) {
+      const vnodes = own.flatMap(({ vnode }) => records.get(vnode) ?? []);
+      attachments.get(pnode)?.tellPrepare(vnodes.map((record) => assignmentOf(session, record)));
+    }
+  }
+}
+
+function assignmentOf(session: SessionRecord, record: VNodeRecord) {
+  return {
+    session: session.id,
+    vnode: record.vnode,
+    line: BigInt(session.line),
+    state: record.durable[String(session.line)]?.hash ?? "",
+    turn: BigInt(session.turn ?? 0),
+  };
+}

@@ -1,0 +1,197 @@
+// The life of a session: created, started, suspended, resumed, deleted. Each is one conditional write; the
+// controller makes it so.
+
+import { fail } from "../../core/errors.ts";
+import { canonicalJson, sha256 } from "../../core/hash.ts";
+import { type NetworkId, parseId, type SessionId } from "../../core/ids.ts";
+import { sameShape } from "../../core/tensor.ts";
+import { type DatasetRecord, datasetKey } from "../../data/datasets.ts";
+import { checkDatasetFits } from "../../data/fits.ts";
+import { parseManifest } from "../../data/manifest.ts";
+import type { Plan } from "../../network/plan.ts";
+import { differences, type SessionIdentity, sessionIdOf } from "../../network/session.ts";
+import type { SessionSettings } from "../../protocol/gen/dcnr/v1/session_pb.ts";
+import type { Parts } from "../parts.ts";
+import { key, type NetworkRecord, type SessionRecord, type StoredState, type VNodeRecord } from "../records/records.ts";
+import { findState } from "../serving/models.ts";
+import { identityOf, policyOf, requirementsOf } from "./settings.ts";
+
+/** The same settings may be run again under another name: "mlp", "mlp-2", … */
+const namesMax = 1_000;
+
+export async function createSession(
+  parts: Parts,
+  settings: SessionSettings,
+  idempotencyKey: string,
+): Promise<SessionRecord> {
+  const { mirror, events } = parts.context;
+  const { network, plan } = await findNetwork(parts, settings.network);
+  const identity = await resolveIdentity(parts, settings, plan);
+  const initial = await initialOf(parts, settings.initialState, plan);
+  const full: SessionIdentity = initial
+    ? { ...identity, initialState: sha256(canonicalJson(initial.initialStates)) }
+    : identity;
+  const base = newRecord(parts, settings, network, plan, full);
+  for (let attempt = 1; attempt <= namesMax; attempt++) {
+    const id = sessionIdOf(full, attempt === 1 ? network.id : `${network.id}-${attempt}`);
+    const wanted: SessionRecord = {
+      ...base,
+      id,
+      ...initial,
+      ...(idempotencyKey ? { idempotencyKey } : {}),
+    };
+    const { record, written } = await mirror.update<SessionRecord>(key.session(id), (current) =>
+      current ? undefined : wanted,
+    );
+    if (written)
+      events.emit(
+        "info",
+        "session.created",
+        `session ${id} is created: ${identity.steps} steps of ${identity.batch} samples`,
+        { session: id },
+      );
+    if (written || (idempotencyKey !== "" && record?.idempotencyKey === idempotencyKey)) return record as SessionRecord;
+  }
+  fail("resource_exhausted", `network ${network.id} has ${namesMax} sessions with these settings: delete some`);
+}
+
+function newRecord(
+  parts: Parts,
+  settings: SessionSettings,
+  network: NetworkRecord,
+  plan: Plan,
+  identity: SessionIdentity,
+): SessionRecord {
+  return {
+    id: "" as SessionId,
+    network: network.id,
+    dataset: settings.dataset,
+    identity,
+    policy: policyOf(settings),
+    requirements: requirementsOf(settings),
+    status: "created",
+    reason: "",
+    vnodes: plan.vnodes.map((vnode) => vnode.id),
+    line: 0,
+    lineBefore: 0,
+    stepRoot: "",
+    numericsClass: "",
+    createdWallMs: parts.context.world.clock.wallMs(),
+    startedWallMs: 0,
+    endedWallMs: 0,
+    ranMs: 0,
+  };
+}
+
+async function findNetwork(
+  { context, compiled }: Parts,
+  name: string,
+): Promise<{ network: NetworkRecord; plan: Plan }> {
+  const id = parseId<NetworkId>(name, "the session's network");
+  const network =
+    context.mirror.get<NetworkRecord>(key.network(id)) ?? (await context.mirror.read<NetworkRecord>(key.network(id)));
+  if (!network) fail("not_found", `there is no network ${id}: create it with \`dcnr network create FILE\``);
+  return { network, plan: await compiled.plan(network.definition) };
+}
+
+async function resolveIdentity({ context }: Parts, settings: SessionSettings, plan: Plan): Promise<SessionIdentity> {
+  const name = parseId<string>(settings.dataset, "the session's dataset");
+  const dataset = await context.mirror.read<DatasetRecord>(datasetKey(name));
+  if (!dataset) fail("not_found", `there is no dataset ${name}: add it with \`dcnr dataset add\``);
+  const manifest = parseManifest(new TextDecoder().decode(await context.blobs.get(dataset.hash)));
+  const called = { dataset: `dataset ${name}`, network: `network ${plan.name}` };
+  checkDatasetFits(manifest, [], plan, called);
+  const identity = identityOf(settings, plan, { hash: dataset.hash, manifest });
+  checkDatasetFits(manifest, [identity.split, identity.validationSplit].filter(Boolean), plan, called);
+  return identity;
+}
+
+/** The newest states of a session, or a registered model's; every parameter of the network must be in them. */
+async function initialOf(
+  parts: Parts,
+  from: string,
+  plan: Plan,
+): Promise<Pick<SessionRecord, "initialStates" | "chat"> | undefined> {
+  if (from === "") return undefined;
+  const { states: found, definition, chat, tokenizer } = await findState(parts, from);
+  const known = await parts.compiled.plan(definition);
+  const states: Record<string, StoredState> = {};
+  for (const vnode of plan.vnodes) {
+    const state = found[vnode.id];
+    const before = new Map(known.vnodes.find(({ id }) => id === vnode.id)?.parameters.map((one) => [one.name, one]));
+    for (const { name, shape } of vnode.parameters) {
+      const given = state && before.get(name)?.shape;
+      if (!given || !sameShape(given, shape))
+        fail(
+          "failed_precondition",
+          `network ${plan.name} cannot start from ${from}: it needs ${name} [${shape}] for VNode ${vnode.id}, ${given ? `there it is [${given}]` : "which is not there"}`,
+        );
+    }
+    if (state) states[vnode.id] = state;
+  }
+  return { initialStates: states, ...(chat ? { chat: { hash: chat, tokenizer } } : {}) };
+}
+
+/** Starts or resumes; a session that runs already is left alone. */
+export async function startSession(parts: Parts, id: SessionId, expected?: SessionSettings): Promise<SessionRecord> {
+  const { mirror, world, events } = parts.context;
+  const known = await mirror.read<SessionRecord>(key.session(id));
+  if (!known || known.status === "deleted") fail("not_found", `there is no session ${id}`);
+  if (expected) await refuseDifference(parts, known, expected);
+  const { record, written } = await mirror.update<SessionRecord>(key.session(id), (current) => {
+    if (!current) fail("not_found", `there is no session ${id}`);
+    if (current.status === "done")
+      fail("failed_precondition", `session ${id} is done after ${current.line} steps: create another one`);
+    if (current.status === "running" || current.status === "waiting") return undefined;
+    return { ...current, status: "running", reason: "", startedWallMs: current.startedWallMs || world.clock.wallMs() };
+  });
+  if (written) {
+    await clearFailures(parts, known);
+    events.emit("info", "session.started", `session ${id} starts${known.line > 0 ? ` from step ${known.line}` : ""}`, {
+      session: id,
+    });
+  }
+  parts.controller.touch(id);
+  return record as SessionRecord;
+}
+
+/** Whoever starts a failed session again has dealt with what made it fail. */
+async function clearFailures({ context }: Parts, session: SessionRecord): Promise<void> {
+  for (const vnode of session.vnodes) {
+    if (!context.mirror.get<VNodeRecord>(key.vnode(session.id, vnode))?.failures.length) continue;
+    await context.mirror.update<VNodeRecord>(key.vnode(session.id, vnode), (current) =>
+      current && current.failures.length > 0 ? { ...current, failures: [] } : undefined,
+    );
+  }
+}
+
+async function refuseDifference(parts: Parts, session: SessionRecord, expected: SessionSettings): Promise<void> {
+  const { plan } = await findNetwork(parts, expected.network || session.network);
+  const wanted = await resolveIdentity(parts, { ...expected, dataset: expected.dataset || session.dataset }, plan);
+  const different = differences(session.identity, { ...wanted, initialState: session.identity.initialState });
+  if (different.length > 0)
+    fail("failed_precondition", `session ${session.id} cannot go on with other settings: ${different.join("; ")}`);
+}
+
+export async function suspendSession({ context }: Parts, id: SessionId): Promise<SessionRecord> {
+  const { record, written } = await context.mirror.update<SessionRecord>(key.session(id), (current) => {
+    if (!current || current.status === "deleted") fail("not_found", `there is no session ${id}`);
+    if (current.status === "suspended") return undefined;
+    if (current.status !== "running" && current.status !== "waiting" && current.status !== "created")
+      fail("failed_precondition", `session ${id} is ${current.status}: only one that runs can be suspended`);
+    return { ...current, status: "suspended", reason: "" };
+  });
+  if (written)
+    context.events.emit("info", "session.suspended", `session ${id} is suspended at step ${record?.line}`, {
+      session: id,
+    });
+  return record as SessionRecord;
+}
+
+export async function deleteSession({ context, controller }: Parts, id: SessionId): Promise<void> {
+  await context.mirror.update<SessionRecord>(key.session(id), (current) => {
+    if (!current) fail("not_found", `there is no session ${id}`);
+    return current.status === "deleted" ? undefined : { ...current, status: "deleted", reason: "" };
+  });
+  controller.touch(id, true);
+}

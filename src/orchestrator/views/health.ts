@@ -1,0 +1,29 @@
+// How this orchestrator is, in sentences: what does not work, since when, and what goes on regardless.
+
+import type { Context } from "../context.ts";
+import type { PNodeRecord, SessionRecord } from "../records/records.ts";
+
+export function problemsOf(context: Context): string[] {
+  const { mirror, world } = context;
+  const problems: string[] = [];
+  if (mirror.down) {
+    const seconds = ((world.clock.monotonicMs() - mirror.down.sinceMs) / 1000).toFixed(1);
+    problems.push(
+      `the store has not answered for ${seconds} s (${mirror.down.reason}): training goes on, nothing can be re-placed`,
+    );
+  }
+  for (const session of mirror.under<SessionRecord>("session/")) {
+    if (session.status === "waiting") problems.push(`session ${session.id} waits: ${session.reason}`);
+    if (session.status === "failed") problems.push(`session ${session.id} failed: ${session.reason}`);
+  }
+  const warned = mirror
+    .under<PNodeRecord>("pnode/")
+    .filter((pnode) => pnode.status === "online" && pnode.warnings.length > 0);
+  for (const pnode of warned.slice(0, 20)) problems.push(`PNode ${pnode.id} ${pnode.warnings[0]}`);
+  return problems;
+}
+
+/** Able to serve: the store was read once; an outage later does not make it useless. */
+export function storeProblems(context: Context): string[] {
+  return context.mirror.down ? problemsOf(context).slice(0, 1) : [];
+}

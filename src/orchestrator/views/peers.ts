@@ -1,0 +1,122 @@
+// What other orchestrators hear from their PNodes, so that anyone can be asked about everything. Asked for only
+// while somebody looks; it is for people, nothing is decided by it.
+
+import { hasCode } from "../../core/errors.ts";
+import type { PNodeId } from "../../core/ids.ts";
+import { FleetService } from "../../protocol/gen/dcnr/v1/fleet_pb.ts";
+import type { Network } from "../../protocol/network.ts";
+import type { Context } from "../context.ts";
+import type { MeasuredLink, Progress } from "../fleet/attachment.ts";
+import type { Presence } from "../fleet/presence.ts";
+import { key, type PNodeRecord } from "../records/records.ts";
+
+export interface RemoteState {
+  readonly load: number;
+  readonly memoryUsedBytes: number;
+  readonly temperatureCelsius: number;
+  readonly latencyMs: number;
+  readonly links: ReadonlyMap<string, MeasuredLink>;
+}
+
+const intervalMs = 1_000;
+/** Nobody has looked for this long: stop asking. */
+const interestMs = 10_000;
+const callTimeoutMs = 2_000;
+const pagesMax = 20;
+
+export class Peers {
+  readonly #context: Context;
+  readonly #presence: Presence;
+  readonly #network: Network;
+  #progress = new Map<string, Progress & { readonly pnode: PNodeId }>();
+  #states = new Map<PNodeId, RemoteState>();
+  #lookedMs = Number.NEGATIVE_INFINITY;
+  #asking = false;
+
+  constructor(context: Context, presence: Presence, network: Network) {
+    this.#context = context;
+    this.#presence = presence;
+    this.#network = network;
+  }
+
+  /** By PNode, session and VNode. */
+  progress(pnode: PNodeId, session: string, vnode: string): Progress | undefined {
+    this.#looked();
+    return this.#progress.get(`${pnode}/${session}/${vnode}`);
+  }
+
+  state(pnode: PNodeId): RemoteState | undefined {
+    this.#looked();
+    return this.#states.get(pnode);
+  }
+
+  #looked(): void {
+    this.#lookedMs = this.#context.world.clock.monotonicMs();
+    if (this.#asking) return;
+    this.#asking = true;
+    this.#askLater();
+  }
+
+  #askLater(): void {
+    const { tasks, world } = this.#context;
+    tasks.after(intervalMs, () => {
+      this.#asking = world.clock.monotonicMs() - this.#lookedMs <= interestMs;
+      if (this.#asking) tasks.run("asking other orchestrators", () => this.#ask().finally(() => this.#askLater()));
+      else {
+        this.#progress.clear();
+        this.#states.clear();
+      }
+    });
+  }
+
+  async #ask(): Promise<void> {
+    const progress = new Map<string, Progress & { readonly pnode: PNodeId }>();
+    const states = new Map<PNodeId, RemoteState>();
+    await Promise.all(this.#presence.others().map((other) => this.#askOne(other, progress, states)));
+    this.#progress = progress;
+    this.#states = states;
+  }
+
+  async #askOne(
+    { id, address }: { id: string; address: string },
+    progress: Map<string, Progress & { readonly pnode: PNodeId }>,
+    states: Map<PNodeId, RemoteState>,
+  ): Promise<void> {
+    const options = { timeoutMs: callTimeoutMs, signal: this.#context.tasks.signal };
+    // What it heard itself, not what it learned from others.
+    const isOwn = (pnode: string) => this.#context.mirror.get<PNodeRecord>(key.pnode(pnode))?.orchestrator === id;
+    try {
+      let pageToken = "";
+      for (let page = 0; page < pagesMax; page++) {
+        const reply = await this.#network.call(
+          address,
+          FleetService.method.listVNodes,
+          { pageSize: 1_000, pageToken },
+          options,
+        );
+        for (const { session, id: vnode, pnode, epoch, step, phase, detail, stepMs } of reply.vnodes) {
+          if (phase === "" || !isOwn(pnode)) continue;
+          const one = { session, vnode, epoch: Number(epoch), step: Number(step), phase, detail, stepMs, sinceMs: 0 };
+          progress.set(`${pnode}/${session}/${vnode}`, { ...one, pnode: pnode as PNodeId });
+        }
+        pageToken = reply.nextPageToken;
+        if (pageToken === "") break;
+      }
+      const { pnodes } = await this.#network.call(
+        address,
+        FleetService.method.listPNodes,
+        { pageSize: 1_000 },
+        options,
+      );
+      for (const { id: pnode, load, memoryUsedBytes, temperatureCelsius, latencyMs, links: measured } of pnodes) {
+        if (!isOwn(pnode)) continue;
+        const links = new Map(measured.map((link) => [link.pnode, link]));
+        const memory = Number(memoryUsedBytes);
+        states.set(pnode as PNodeId, { load, memoryUsedBytes: memory, temperatureCelsius, latencyMs, links });
+      }
+    } catch (thrown) {
+      if (!hasCode(thrown, "unavailable") && !hasCode(thrown, "deadline_exceeded") && !hasCode(thrown, "cancelled"))
+        throw thrown;
+    }
+  }
+}

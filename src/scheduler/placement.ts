@@ -1,0 +1,205 @@
+// `place`: which PNode hosts which VNode, and why. A pure function: hard constraints first, then the slowest
+// stage, then traffic, reliability, data, price; what has a place already stays there.
+
+import type { PNodeId } from "../core/ids.ts";
+import { threeDigits } from "../core/sentences.ts";
+import { slowestMs } from "./placement/balance.ts";
+import { type Bin, binOf, chooseBins, fits, type Purse, put, stageMs } from "./placement/bins.ts";
+import { classOf, eligible, poolEligible, whyNot } from "./placement/constraints.ts";
+import { expectedGflops, type Fleet } from "./placement/fleet.ts";
+import { balanced } from "./placement/layouts.ts";
+import { spreadOut } from "./placement/spread.ts";
+import type { Decision, FleetNode, Placement, PlacementPlan, Policy, Unplaced } from "./placement/types.ts";
+import { type Unit, unitEdges, unitsOf } from "./placement/units.ts";
+
+export function place(plan: PlacementPlan, fleet: Fleet, asked: Policy): Placement {
+  const policy = asked.numericsClass === "" ? { ...asked, numericsClass: chooseClass(plan, fleet, asked) } : asked;
+  const { units, unitOf } = unitsOf(plan, policy);
+  const edges = unitEdges(plan, unitOf);
+  const settled = settle(units, policy);
+  const missing = units.filter((unit) => settled.get(unit.index) === undefined);
+  const work: Work = { plan, fleet, policy, units, decisions: [], unplaced: [], slowestMs: 0, whyNot: undefined };
+
+  let bins = chooseBins(fleet, policy, plan.session, missing);
+  let purse = fill(bins, units, settled, policy);
+  let layout = balanced({ units: missing, all: units, edges, bins, purse, settled, fleet, policy });
+  if (missing.some((unit) => layout[unit.index] === -1) && bins.length < fleet.size) {
+    bins = chooseBins(fleet, policy, plan.session, missing, true);
+    purse = fill(bins, units, settled, policy);
+    layout = balanced({ units: missing, all: units, edges, bins, purse, settled, fleet, policy });
+  }
+  if (policy.spread)
+    spreadOut({ units: missing, all: units, edges, bins, purse, settled, fleet, policy }, layout, policy.spread);
+  for (const unit of missing) {
+    const bin = bins[layout[unit.index] as number];
+    if (bin) put(bin, unit, purse);
+  }
+  work.slowestMs = slowestMs(bins);
+  for (const unit of units) {
+    if (unit.vnodes.every((vnode) => policy.current.has(vnode.id))) continue;
+    const home = settled.get(unit.index);
+    const bin = home === undefined ? bins[layout[unit.index] as number] : bins.find((one) => one.node.id === home);
+    explain(work, unit, bin, bins, 0);
+  }
+  if (policy.replicas > 1) placeReplicas(work, bins, purse, settled, layout);
+  return {
+    decisions: work.decisions,
+    unplaced: work.unplaced,
+    numericsClass: policy.numericsClass,
+    slowestMs: slowestMs(bins),
+  };
+}
+
+interface Work {
+  readonly plan: PlacementPlan;
+  readonly fleet: Fleet;
+  readonly policy: Policy;
+  readonly units: readonly Unit[];
+  readonly decisions: Decision[];
+  readonly unplaced: Unplaced[];
+  /** Of the primaries, for the reasons. */
+  slowestMs: number;
+  /** Made when first needed: it looks at the whole fleet. */
+  whyNot: ((unit: Unit) => string) | undefined;
+}
+
+/** Units with a primary stay there; VNodes of a group that lost their place follow the rest of it. */
+function settle(units: readonly Unit[], policy: Policy): Map<number, PNodeId> {
+  const settled = new Map<number, PNodeId>();
+  for (const unit of units) {
+    const home = unit.vnodes.map((vnode) => policy.current.get(vnode.id)?.[0]).find((one) => one !== undefined);
+    if (home !== undefined) settled.set(unit.index, home);
+  }
+  return settled;
+}
+
+/** Puts what stays into its bins; returns what the whole may still cost. */
+function fill(
+  bins: readonly Bin[],
+  units: readonly Unit[],
+  settled: ReadonlyMap<number, PNodeId>,
+  policy: Policy,
+): Purse {
+  const purse: Purse = { pricePerHour: 0, pricePerHourMax: policy.requirements.maxPricePerHour, used: new Set() };
+  const byId = new Map(bins.map((bin) => [bin.node.id as string, bin]));
+  for (const unit of units) {
+    const bin = byId.get(settled.get(unit.index) ?? "");
+    if (!bin) continue;
+    bin.flops += unit.flops;
+    if (purse.used.has(bin.node.id)) continue;
+    purse.used.add(bin.node.id);
+    purse.pricePerHour += bin.node.pricePerHour;
+  }
+  return purse;
+}
+
+/** The class whose PNodes are fastest together, as far as the session can use them. */
+function chooseClass(plan: PlacementPlan, fleet: Fleet, policy: Policy): string {
+  const classes = fleet.classes(policy.engine);
+  if (classes.length <= 1) return classes[0] ?? "";
+  const sums = new Map(classes.map((own) => [own, { gflops: 0, nodes: 0, policy: { ...policy, numericsClass: own } }]));
+  let undecided = classes.length;
+  for (const pool of fleet.pools()) {
+    if (undecided === 0) break;
+    const own = classOf(pool.example, policy.engine);
+    const sum = own === undefined ? undefined : sums.get(own);
+    if (!sum || sum.nodes >= plan.vnodes.length || !poolEligible(pool, sum.policy, plan.session)) continue;
+    for (const node of pool.nodes) {
+      if (!eligible(node, sum.policy, plan.session)) continue;
+      sum.gflops += expectedGflops(node, plan.session);
+      if (++sum.nodes < plan.vnodes.length) continue;
+      undecided--;
+      break;
+    }
+  }
+  const fastest = (best: string, own: string) =>
+    (sums.get(own)?.gflops ?? 0) > (sums.get(best)?.gflops ?? 0) ? own : best;
+  return classes.reduce(fastest);
+}
+
+function explain(work: Work, unit: Unit, bin: Bin | undefined, bins: readonly Bin[], replica: number): void {
+  const { plan, fleet, policy } = work;
+  if (!bin) {
+    if (replica === 0) work.whyNot ??= reasons(fleet, policy, plan.session, bins);
+    const reason = replica === 0 ? (work.whyNot?.(unit) ?? "") : replicaReason(replica);
+    for (const vnode of unit.vnodes) work.unplaced.push({ vnode: vnode.id, replica, reason });
+    return;
+  }
+  const reason = reasonOf(bin, unit, work.slowestMs, replica);
+  for (const vnode of unit.vnodes) {
+    if ((policy.current.get(vnode.id)?.length ?? 0) > replica) continue;
+    work.decisions.push({ vnode: vnode.id, replica, pnode: bin.node.id, reason });
+  }
+}
+
+function reasons(fleet: Fleet, policy: Policy, session: string, bins: readonly Bin[]): (unit: Unit) => string {
+  const left = new Map(bins.map((one) => [one.node.id, one.memoryLeftBytes]));
+  return whyNot(fleet, policy, session, (node) => left.get(node.id) ?? node.memoryFreeBytes);
+}
+
+function reasonOf(bin: Bin, unit: Unit, slowest: number, replica: number): string {
+  const speed = `${threeDigits(bin.node.gflops)} GFLOP/s`;
+  const stage = `${threeDigits(stageMs(bin))} ms a step there, slowest ${threeDigits(slowest)} ms`;
+  const group = unit.vnodes.length > 1 ? `, with ${unit.vnodes.length - 1} more of its group` : "";
+  const copy = replica > 0 ? `copy ${replica + 1}, of another owner; ` : "";
+  return `${copy}${speed}, ${stage}${group}`;
+}
+
+function replicaReason(replica: number): string {
+  return `copy ${replica + 1} needs a PNode of another owner with room; there is none`;
+}
+
+function placeReplicas(
+  work: Work,
+  bins: readonly Bin[],
+  purse: Purse,
+  settled: ReadonlyMap<number, PNodeId>,
+  layout: Int32Array,
+): void {
+  const { policy, fleet } = work;
+  for (const unit of work.units) {
+    const primary = settled.get(unit.index) ?? bins[layout[unit.index] as number]?.node.id;
+    if (primary === undefined) continue;
+    const present = new Set<PNodeId>([primary]);
+    for (const vnode of unit.vnodes) for (const id of policy.current.get(vnode.id) ?? []) present.add(id);
+    for (let replica = present.size; replica < policy.replicas; replica++) {
+      const owners = new Set(Array.from(present, (id) => ownerOf(fleet.get(id), id)));
+      const best = leastBusy(bins, unit, purse, owners) ?? anyOther(work, unit, bins, owners);
+      if (best) put(best, unit, purse);
+      explain(work, unit, best, bins, replica);
+      if (!best) break;
+      present.add(best.node.id);
+    }
+  }
+}
+
+function leastBusy(bins: readonly Bin[], unit: Unit, purse: Purse, owners: ReadonlySet<string>): Bin | undefined {
+  let best: Bin | undefined;
+  for (const bin of bins) {
+    if (owners.has(ownerOf(bin.node, bin.node.id)) || !fits(bin, unit, purse)) continue;
+    if (!best || stageMs(bin, unit.flops) < stageMs(best, unit.flops)) best = bin;
+  }
+  return best;
+}
+
+/** The chosen bins may all be of one owner: then the whole fleet is searched. */
+function anyOther(
+  { fleet, policy, plan }: Work,
+  unit: Unit,
+  bins: readonly Bin[],
+  owners: ReadonlySet<string>,
+): Bin | undefined {
+  const known = new Set(bins.map((bin) => bin.node.id));
+  for (const pool of fleet.pools())
+    for (const node of pool.nodes) {
+      if (known.has(node.id) || owners.has(ownerOf(node, node.id)) || unit.avoid.has(node.id)) continue;
+      if (node.memoryFreeBytes >= unit.memoryBytes && eligible(node, policy, plan.session))
+        return binOf(node, -1, policy, plan.session);
+    }
+  return undefined;
+}
+
+/** PNodes that name no owner are owners of their own. */
+function ownerOf(node: FleetNode | undefined, id: PNodeId): string {
+  return node === undefined || node.owner === "" ? `pnode ${id}` : node.owner;
+}
