@@ -6,15 +6,15 @@ import { fail } from "./errors.ts";
 const bits = new DataView(new ArrayBuffer(8));
 
 /** ln 2 in two parts; the first has 32 bits, so that its product with an exponent is exact. */
-const ln2High = 0.6931471803691238;
-const ln2Low = 1.9082149292705877e-10;
+export const ln2High = 0.6931471803691238;
+export const ln2Low = 1.9082149292705877e-10;
 const ln2Inverse = Math.LOG2E;
 
 /** pi / 2 in three parts; the first two have about 31 bits each. */
-const halfPi1 = 1.5707963267341256;
-const halfPi2 = 6.07710049817245e-11;
-const halfPi3 = 8.333742918520879e-20;
-const halfPiInverse = 0.6366197723675814;
+export const halfPi1 = 1.5707963267341256;
+export const halfPi2 = 6.07710049817245e-11;
+export const halfPi3 = 8.333742918520879e-20;
+export const halfPiInverse = 0.6366197723675814;
 
 /** Beyond it the reduction by multiples of pi / 2 would lose digits. */
 export const angleMax = 1_000_000;
@@ -56,10 +56,10 @@ function polynomial(x: number, coefficients: readonly number[]): number {
 
 // (e^r - 1 - r) / r^2 for |r| <= ln2 / 2; (sin r - r) / r^3 and (cos r - 1 + r^2/2) / r^4 for |r| <= pi / 4.
 const expTail = taylorCoefficients(2, 1, 13, 1);
-const sinTail = taylorCoefficients(3, 2, 8, -1).map((c) => -c);
-const cosTail = taylorCoefficients(4, 2, 8, -1);
+export const sinTail = taylorCoefficients(3, 2, 8, -1).map((c) => -c);
+export const cosTail = taylorCoefficients(4, 2, 8, -1);
 // (atanh(s) - s) / s^3 in powers of s^2, for |s| <= 0.1716.
-const atanhTail = Array.from({ length: 12 }, (_, i) => 1 / (2 * i + 3)).reverse();
+export const atanhTail = Array.from({ length: 12 }, (_, i) => 1 / (2 * i + 3)).reverse();
 
 /** e^r - 1 for |r| <= ln2 / 2. */
 function expm1Reduced(r: number): number {

@@ -138,7 +138,20 @@ export type KernelCall =
       readonly rate: number;
       readonly keepValue: number;
       readonly dropValue: number;
-    };
+    }
+  /** The same bits as fillUniform and fillNormal of core/random.ts: initial weights. */
+  | ({ readonly kind: "uniform"; readonly low: number; readonly high: number } & KernelDraw)
+  | ({ readonly kind: "normal"; readonly deviation: number } & KernelDraw);
+
+export interface KernelDraw {
+  readonly into: KernelOperand;
+  readonly key: RandomKey;
+  /**
+   * The number of the first element among the key's, a multiple of 4; 0 if absent. Elements depend on their number alone,
+   * so that several workers may fill spans of one tensor.
+   */
+  readonly from?: number;
+}
 
 export interface KernelResult {
   /** sumOfSquares: the sum. finite: 1 if all are, else 0. */

@@ -1,29 +1,33 @@
 // The SIMD kernels themselves, written with the emitter of wasm.ts. Each handles a whole number of groups of 16
 // floats; no fused multiply-add and no relaxed instruction, so that the bits are the same everywhere.
 
+import { defineDraws } from "./kernel-draws.ts";
 import {
-  addI32,
-  type Code,
+  at,
+  forBytes,
+  keep,
+  type Memories,
+  numbers,
+  type Pointer,
+  pointers,
+  splat,
+  type Vector,
+} from "./kernel-parts.ts";
+import {
   type FunctionBuilder,
   f32x4,
   f64x2,
   type Global,
   get,
   getGlobal,
-  i32,
   i32x4,
   i64x2,
   type Local,
-  lessI32,
   ModuleBuilder,
-  type Place,
   type Statement,
   set,
   setGlobal,
-  splatF32,
-  splatI32,
   v128,
-  whileLoop,
 } from "./wasm.ts";
 
 /** Every kernel's length is a multiple of it. */
@@ -31,62 +35,6 @@ export const groupElements = 16;
 
 /** The multiplier of the digest: odd, with its bits well spread (the golden ratio's fraction). */
 export const digestMultiplier = 0x9e3779b97f4a7c15n;
-
-type Vector = Code<"v128">;
-
-/** A loop over groups of `step` bytes; the first parameter of every function is the number of bytes. */
-function forBytes(
-  builder: FunctionBuilder,
-  bytes: Local<"i32">,
-  step: number,
-  body: (at: Local<"i32">) => Statement[],
-) {
-  const at = builder.local("i32");
-  return whileLoop(lessI32(get(at), get(bytes)), [...body(at), set(at, addI32(get(at), i32(step)))]);
-}
-
-/** For every operand, the number of the memory that it lies in. */
-export type Memories = readonly number[];
-
-/** Where an operand starts, and in which memory it lies. */
-interface Pointer {
-  readonly local: Local<"i32">;
-  readonly memory: number;
-}
-
-function pointers<Name extends string>(
-  builder: FunctionBuilder,
-  memories: Memories,
-  ...names: Name[]
-): Record<Name, Pointer> {
-  const entries = names.map((name, i) => [name, { local: builder.parameter("i32"), memory: memories[i] ?? 0 }]);
-  return Object.fromEntries(entries) as Record<Name, Pointer>;
-}
-
-function integers<Name extends string>(builder: FunctionBuilder, ...names: Name[]): Record<Name, Local<"i32">> {
-  return Object.fromEntries(names.map((name) => [name, builder.parameter("i32")])) as Record<Name, Local<"i32">>;
-}
-
-function numbers<Name extends string>(builder: FunctionBuilder, ...names: Name[]): Record<Name, Vector> {
-  const entries = names.map((name) => [name, splatF32(get(builder.parameter("f32")))]);
-  return Object.fromEntries(entries) as Record<Name, Vector>;
-}
-
-const at = (pointer: Pointer, offset: Local<"i32">): Place => ({
-  address: addI32(get(pointer.local), get(offset)),
-  memory: pointer.memory,
-});
-
-/** Hoists splats out of the loop. */
-function keep(builder: FunctionBuilder, vectors: Record<string, Vector>, before: Statement[]): Record<string, Vector> {
-  return Object.fromEntries(
-    Object.entries(vectors).map(([name, vector]) => {
-      const local = builder.local("v128");
-      before.push(set(local, vector));
-      return [name, get(local)];
-    }),
-  );
-}
 
 /** adam: `decay` joins the gradient (0 for AdamW), `shrink` multiplies the weights first (1 for Adam). */
 function defineAdam(module: ModuleBuilder, memories: Memories): void {
@@ -187,7 +135,6 @@ function defineElementwise(module: ModuleBuilder, memories: Memories): void {
   });
 }
 
-const splat = (word: number) => v128.words(word, word, word, word);
 const halfWord = 0x3f000000;
 
 function roundFloat16(builder: FunctionBuilder, into: Pointer, of: Pointer) {
@@ -284,76 +231,10 @@ function defineDigest(module: ModuleBuilder, memories: Memories): void {
   });
 }
 
-/** Philox on four counters side by side; the key, threshold and counter words come as integers. */
-function defineChance(module: ModuleBuilder, memories: Memories): void {
-  module.define("chance", (builder) => {
-    const bytes = builder.parameter("i32");
-    const { into } = pointers(builder, memories, "into");
-    const p = integers(builder, "block", "blockHigh", "key0", "key1", "key2", "key3", "threshold");
-    const values = numbers(builder, "keepValue", "dropValue");
-    const x = [0, 1, 2, 3].map(() => builder.local("v128")) as [L, L, L, L];
-    const temporary = [0, 1, 2, 3].map(() => builder.local("v128")) as [L, L, L, L];
-    const keys = [builder.local("v128"), builder.local("v128")] as const;
-    const counter = builder.local("v128");
-    const round = philoxRound(x, temporary, keys);
-    const begin: Statement[] = [
-      set(x[0], get(counter)),
-      set(x[1], splatI32(get(p.blockHigh))),
-      set(x[2], splatI32(get(p.key2))),
-      set(x[3], splatI32(get(p.key3))),
-      set(keys[0], splatI32(get(p.key0))),
-      set(keys[1], splatI32(get(p.key1))),
-      set(counter, i32x4.add(get(counter), splat(4))),
-    ];
-    const isDrop = (words: Vector) => i32x4.lessUnsigned(words, splatI32(get(p.threshold)));
-    const loop = forBytes(builder, bytes, 64, (offset) => [
-      ...begin,
-      ...Array.from({ length: 10 }, () => round).flat(),
-      ...transposed(x).map((words, i) =>
-        v128.store(at(into, offset), v128.select(values.dropValue, values.keepValue, isDrop(words)), 16 * i),
-      ),
-    ]);
-    return [set(counter, i32x4.add(splatI32(get(p.block)), v128.words(0, 1, 2, 3))), loop];
-  });
-}
-
-function philoxRound(x: [L, L, L, L], t: [L, L, L, L], keys: readonly [L, L]): Statement[] {
-  const multiplier0 = splat(0xd2511f53);
-  const multiplier1 = splat(0xcd9e8d57);
-  const lows = (a: L, b: L) => v128.shuffle(get(a), get(b), [0, 2, 4, 6]);
-  const highs = (a: L, b: L) => v128.shuffle(get(a), get(b), [1, 3, 5, 7]);
-  return [
-    set(t[0], i64x2.productLow(get(x[0]), multiplier0)),
-    set(t[1], i64x2.productHigh(get(x[0]), multiplier0)),
-    set(t[2], i64x2.productLow(get(x[2]), multiplier1)),
-    set(t[3], i64x2.productHigh(get(x[2]), multiplier1)),
-    set(x[0], v128.xor(v128.xor(highs(t[2], t[3]), get(x[1])), get(keys[0]))),
-    set(x[1], lows(t[2], t[3])),
-    set(x[2], v128.xor(v128.xor(highs(t[0], t[1]), get(x[3])), get(keys[1]))),
-    set(x[3], lows(t[0], t[1])),
-    set(keys[0], i32x4.add(get(keys[0]), splat(0x9e3779b9))),
-    set(keys[1], i32x4.add(get(keys[1]), splat(0xbb67ae85))),
-  ];
-}
-
-/** Lane b of vector i is word i of block b; what comes out holds one block per vector. */
-function transposed(x: [L, L, L, L]): Vector[] {
-  const low01 = v128.shuffle(get(x[0]), get(x[1]), [0, 4, 1, 5]);
-  const low23 = v128.shuffle(get(x[2]), get(x[3]), [0, 4, 1, 5]);
-  const high01 = v128.shuffle(get(x[0]), get(x[1]), [2, 6, 3, 7]);
-  const high23 = v128.shuffle(get(x[2]), get(x[3]), [2, 6, 3, 7]);
-  return [
-    v128.shuffle(low01, low23, [0, 1, 4, 5]),
-    v128.shuffle(low01, low23, [2, 3, 6, 7]),
-    v128.shuffle(high01, high23, [0, 1, 4, 5]),
-    v128.shuffle(high01, high23, [2, 3, 6, 7]),
-  ];
-}
-
 /** The module's bytes, the same on every machine. Memory 0 is the fastest; not every browser takes a second one. */
 export function kernelModuleBytes(memories: Memories): Uint8Array<ArrayBuffer> {
   const module = new ModuleBuilder(1 + Math.max(...memories));
-  for (const define of [defineAdam, defineSgd, defineElementwise, defineSums, defineFinite, defineDigest, defineChance])
+  for (const define of [defineAdam, defineSgd, defineElementwise, defineSums, defineFinite, defineDigest, defineDraws])
     define(module, memories);
   return module.bytes();
 }

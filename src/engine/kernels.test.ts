@@ -1,7 +1,7 @@
 import { deepStrictEqual, notStrictEqual, strictEqual } from "node:assert/strict";
 import { test } from "node:test";
 import { fromBfloat16, fromFloat16, toBfloat16, toFloat16 } from "../core/half.ts";
-import { fillChance, fillNormal, randomKey } from "../core/random.ts";
+import { fillChance, fillNormal, fillUniform, randomKey } from "../core/random.ts";
 import type { KernelCall, KernelOperand, KernelResult } from "./engine.ts";
 import { digestMultiplier } from "./kernel-module.ts";
 import { finishDigest, KernelRunner, lowerCall, sharedMemory, viewOf } from "./kernels.ts";
@@ -247,6 +247,22 @@ for (const [where, open] of Object.entries(benches)) {
       fillChance(expected, key, 0.1, 1 / 0.9, 0);
       deepStrictEqual(viewOf(into), expected);
     }
+  });
+
+  test(`initial weights ${where} have the bits of fillUniform and fillNormal, from any block on`, () => {
+    for (const length of lengths)
+      for (const from of [0, 4, 20_000]) {
+        const bench = open();
+        const [uniform, normal] = [bench.operand("a", length), bench.operand("b", length)];
+        const key = randomKey("initial", 7, "block_1", length);
+        bench.run({ kind: "uniform", into: uniform, key, from, low: -0.03, high: 0.07 });
+        bench.run({ kind: "normal", into: normal, key, from, deviation: 0.02 });
+        const expected = new Float32Array(from + length);
+        fillUniform(expected, key, -0.03, 0.07);
+        deepStrictEqual(viewOf(uniform), expected.slice(from));
+        fillNormal(expected, key, 0.02);
+        deepStrictEqual(viewOf(normal), expected.slice(from));
+      }
   });
 }
 

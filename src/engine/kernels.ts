@@ -5,8 +5,9 @@ import { assert } from "../core/assert.ts";
 import { sha256 } from "../core/hash.ts";
 import { chanceThreshold } from "../core/random.ts";
 import { elementCount } from "../core/tensor.ts";
-import type { KernelCall, KernelOperand, KernelResult } from "./engine.ts";
-import { digestMultiplier, groupElements, kernelModuleBytes, type Memories } from "./kernel-module.ts";
+import type { KernelCall, KernelDraw, KernelOperand, KernelResult } from "./engine.ts";
+import { digestMultiplier, groupElements, kernelModuleBytes } from "./kernel-module.ts";
+import type { Memories } from "./kernel-parts.ts";
 
 /** An operand where the kernel runs: its elements and, if it lies in one, the wasm memory behind them. */
 export interface KernelView {
@@ -21,6 +22,8 @@ export interface LoweredCall {
   readonly name: string;
   readonly operands: readonly { readonly operand: KernelOperand; readonly writes: boolean }[];
   readonly numbers: readonly number[];
+  /** Only of draws: the number of the first element among the key's. */
+  readonly from?: number;
 }
 
 const reads = (operand: KernelOperand) => ({ operand, writes: false });
@@ -70,9 +73,18 @@ export function lowerCall(call: KernelCall): LoweredCall {
       return { kind, name: kind, operands: [writes(call.into)], numbers: [call.value] };
     case "chance": {
       const numbers = [...call.key, chanceThreshold(call.rate), call.keepValue, call.dropValue];
-      return { kind, name: kind, operands: [writes(call.into)], numbers };
+      return { kind, name: kind, operands: [writes(call.into)], numbers, from: 0 };
     }
+    case "uniform":
+      return drawing(call, [...call.key, call.low, call.high - call.low]);
+    case "normal":
+      return drawing(call, [...call.key, call.deviation]);
   }
+}
+
+function drawing({ kind, into, from = 0 }: KernelDraw & Pick<KernelCall, "kind">, numbers: number[]): LoweredCall {
+  assert(Number.isInteger(from / 4) && from >= 0, `draws start at a whole block of four, not at ${from}`);
+  return { kind, name: kind, operands: [writes(into)], numbers, from };
 }
 
 /** The elements of an operand in this thread. */
@@ -254,8 +266,9 @@ export class KernelRunner {
 
   #arguments(call: LoweredCall, count: number, pointers: readonly number[], start: number): number[] {
     const head = [count * 4, ...pointers];
-    if (call.kind !== "chance") return [...head, ...call.numbers];
-    return [...head, start / 4, Math.floor(start / 4 / 4294967296), ...call.numbers];
+    if (call.from === undefined) return [...head, ...call.numbers];
+    const block = (call.from + start) / 4;
+    return [...head, block, Math.floor(block / 4294967296), ...call.numbers];
   }
 
   #begin(call: LoweredCall): void {

@@ -97,6 +97,7 @@ function simdLane<T extends ValueType>(type: T, opcode: number): (a: Code<"v128"
 
 export const splatF32: Unary<"f32", "v128"> = simdUnary(19);
 export const splatI32: Unary<"i32", "v128"> = simdUnary(17);
+export const splatF64: Unary<"f64", "v128"> = simdUnary(20);
 
 /** An address in one of the module's memories. */
 export interface Place {
@@ -149,8 +150,22 @@ export const f32x4 = {
 };
 
 export const f64x2 = {
+  splat: (value: number) => {
+    const bytes = [...new Uint8Array(Float64Array.of(value).buffer)];
+    return code("v128", 0xfd, 12, bytes, bytes);
+  },
+  less: simdBinary(73),
+  greaterOrEqual: simdBinary(76),
+  floor: simdUnary<"v128">(117),
+  sqrt: simdUnary<"v128">(239),
   add: simdBinary(240),
+  sub: simdBinary(241),
   mul: simdBinary(242),
+  div: simdBinary(243),
+  /** The lower two unsigned 32-bit lanes as doubles. */
+  convertLowUnsigned: simdUnary<"v128">(255),
+  /** Two doubles rounded to the lower two floats; the upper ones are 0. */
+  demote: simdUnary<"v128">(94),
   /** The lower two floats as doubles. */
   promoteLow: simdUnary<"v128">(95),
   lane: simdLane("f64", 33),
@@ -168,7 +183,10 @@ export const i32x4 = {
 };
 
 export const i64x2 = {
+  shiftLeft: simdShift(203),
   shiftRight: simdShift(205),
+  add: simdBinary(206),
+  sub: simdBinary(209),
   mul: simdBinary(213),
   /** Full products of the lower, or upper, two unsigned 32-bit lanes. */
   productLow: simdBinary(222),
