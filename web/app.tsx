@@ -10,6 +10,7 @@ import { Banner } from "./parts/banner.tsx";
 import { Chat } from "./parts/chat.tsx";
 import { Empty, orchestratorFlag } from "./parts/empty.tsx";
 import { Events } from "./parts/events.tsx";
+import { Guarded } from "./parts/guarded.tsx";
 import { Header } from "./parts/header.tsx";
 import { KeyPrompt } from "./parts/key-prompt.tsx";
 import { Panel } from "./parts/panel.tsx";
@@ -31,20 +32,40 @@ export function App() {
   const known = useLive((state) => state.known);
   return (
     <>
-      <Header />
+      <Guarded id="header" title="DCNR">
+        <Header />
+      </Guarded>
       <main>
-        <Banner />
-        <KeyPrompt />
+        <Guarded id="banner" title="What needs attention">
+          <Banner />
+        </Guarded>
+        <Guarded id="key" title="Key">
+          <KeyPrompt />
+        </Guarded>
         <div className="columns" aria-busy={!known}>
           <div className="column column-wide">
-            {network ? <Graph session={selected} network={network} /> : <NoNetwork known={known} />}
-            {selected && <Curves session={selected} />}
-            <PNodes />
+            <Guarded id="graph" title="Network" of={selected}>
+              {network ? <Graph session={selected} network={network} /> : <NoNetwork known={known} />}
+            </Guarded>
+            {selected && (
+              <Guarded id="curves" title="Loss and validation" of={selected}>
+                <Curves session={selected} />
+              </Guarded>
+            )}
+            <Guarded id="pnodes" title="PNodes">
+              <PNodes />
+            </Guarded>
           </div>
           <div className="column">
-            <Sessions ids={ids} selected={selected} onSelect={choose} />
-            <Chat />
-            <Events />
+            <Guarded id="sessions" title="Sessions">
+              <Sessions ids={ids} selected={selected} onSelect={choose} />
+            </Guarded>
+            <Guarded id="chat" title="Chat">
+              <Chat />
+            </Guarded>
+            <Guarded id="events" title="Events">
+              <Events />
+            </Guarded>
           </div>
         </div>
       </main>

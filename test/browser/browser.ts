@@ -1,8 +1,9 @@
-// A real Chromium for the tests: Debian's if it is there, else the one in our packages, which needs no root.
+// Browsers for the tests: always the Chromium in our packages, which needs no root and is the same everywhere; and
+// those that the machine has, whose version nobody chose.
 
 import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
+import { type Browser, type BrowserContextOptions, chromium, firefox, type Page } from "playwright-core";
 
 const args = [
   "--headless",
@@ -14,17 +15,45 @@ const args = [
   "--disable-component-update",
   "--disable-sync",
 ];
-const debian = "/usr/bin/chromium";
 const artefacts = join(import.meta.dirname, "../../test-artefacts");
 
+/** The browser that decides whether the tests pass. */
 export async function launchBrowser(): Promise<Browser> {
-  return chromium.launch({ executablePath: await executable(), args });
+  const { default: packaged } = await import("@sparticuz/chromium");
+  return chromium.launch({ executablePath: await packaged.executablePath(), args });
 }
 
-async function executable(): Promise<string> {
-  if (existsSync(debian)) return debian;
-  const { default: packaged } = await import("@sparticuz/chromium");
-  return packaged.executablePath();
+export interface FoundBrowser {
+  readonly name: string;
+  /** What it finds fails the tests; what another finds is told, unless DCNR_BROWSERS=all asks for more. */
+  readonly decides: boolean;
+  launch(): Promise<Browser>;
+}
+
+const chromiums = ["chromium", "chromium-browser", "google-chrome-stable", "google-chrome"];
+
+/** The one in our packages first, then those that `path` has. */
+export function browsersHere(path = process.env["PATH"] ?? ""): readonly FoundBrowser[] {
+  const folders = [...path.split(":"), "/usr/bin", "/snap/bin", "/Applications/Google Chrome.app/Contents/MacOS"];
+  const find = (names: readonly string[]) =>
+    names.flatMap((name) => folders.map((folder) => join(folder, name))).find((file) => existsSync(file));
+  const decides = process.env["DCNR_BROWSERS"] === "all";
+  const found: FoundBrowser[] = [{ name: "our Chromium", decides: true, launch: launchBrowser }];
+  const systemChromium = find([...chromiums, "Google Chrome"]);
+  if (systemChromium)
+    found.push({
+      name: systemChromium,
+      decides,
+      launch: () => chromium.launch({ executablePath: systemChromium, args }),
+    });
+  const systemFirefox = find(["firefox", "firefox-esr"]);
+  if (systemFirefox)
+    found.push({
+      name: systemFirefox,
+      decides,
+      launch: () => firefox.launch({ channel: "moz-firefox", executablePath: systemFirefox }),
+    });
+  return found;
 }
 
 export interface Watched {
@@ -33,9 +62,15 @@ export interface Watched {
   readonly faults: string[];
 }
 
+export interface PageOptions extends BrowserContextOptions {
+  /** Runs in the page before anything of it. */
+  readonly prepare?: () => void;
+}
+
 /** A page that notes what must not happen. While the orchestrator is away, failed requests are what they should be. */
-export async function openPage(browser: Browser, url: string, options: BrowserContextOptions = {}): Promise<Watched> {
-  const context = await browser.newContext({ viewport: { width: 1440, height: 1000 }, ...options });
+export async function openPage(browser: Browser, url: string, options: PageOptions = {}): Promise<Watched> {
+  const { prepare, ...contextOptions } = options;
+  const context = await browser.newContext({ viewport: { width: 1440, height: 1000 }, ...contextOptions });
   const page = await context.newPage();
   const faults: string[] = [];
   const origin = new URL(url).origin;
@@ -53,6 +88,7 @@ export async function openPage(browser: Browser, url: string, options: BrowserCo
     if (!request.url().startsWith(origin) && !request.url().startsWith("data:"))
       faults.push(`request to ${request.url()}`);
   });
+  if (prepare) await page.addInitScript(prepare);
   await page.goto(url);
   return { page, faults };
 }

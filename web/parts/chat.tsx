@@ -60,7 +60,10 @@ function Conversation({ model, converses, note }: ConversationProps) {
   const [refusal, setRefusal] = useState("");
   const log = useRef<HTMLDivElement>(null);
   // biome-ignore lint/correctness/useExhaustiveDependencies: new text scrolls into view
-  useEffect(() => log.current?.scrollTo({ top: log.current.scrollHeight }), [turns]);
+  useEffect(() => {
+    // Newer browsers return a Promise here, which React would take for a clean-up if the effect returned it.
+    log.current?.scrollTo({ top: log.current.scrollHeight });
+  }, [turns]);
 
   const change = (value: string) => {
     const size = new TextEncoder().encode(value).byteLength;
