@@ -87,7 +87,7 @@ export class VNodeCompute {
 
   /** Fresh weights from the session's seed. */
   async initialise(): Promise<void> {
-    this.state.initialise(this.#options.seed);
+    await this.state.initialise(this.#options.seed);
     await this.#working.refresh();
   }
 

@@ -3,12 +3,12 @@
 
 import { fail } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
-import { fillNormal, fillUniform, randomKey } from "../core/random.ts";
+import { randomKey } from "../core/random.ts";
 import { firstNonFinite, sameShape, type Tensor } from "../core/tensor.ts";
 import type { Executor, KernelCall, SharedBytes } from "../engine/engine.ts";
 import type { ParameterPlan, VNodePlan } from "../network/plan.ts";
 import { readCheckpoint, writeCheckpoint } from "./checkpoint.ts";
-import { type Layout, spanOf, tensorAt } from "./layout.ts";
+import { type Layout, type Place, spanOf, tensorAt } from "./layout.ts";
 
 type Part = "weights" | "first" | "second";
 
@@ -44,9 +44,14 @@ export class VNodeState {
     return 4 * this.#layout.weightLength * this.#parts.size;
   }
 
-  initialise(seed: number): void {
-    for (const parameter of this.#plan.parameters)
-      fillInitial(parameter, this.tensors.get(parameter.name)!.data as Float32Array, seed, this.#plan.id);
+  /** Drawn by the workers, span by span: a large table would hold the caller's thread up for seconds. */
+  async initialise(seed: number): Promise<void> {
+    const places = new Map(this.#layout.parameters.map((place) => [place.name, place]));
+    const weights = this.part("weights");
+    const calls = this.#plan.parameters.flatMap((parameter) =>
+      initialCalls(parameter, places.get(parameter.name) as Place, weights, seed, this.#plan.id),
+    );
+    await Promise.all(calls.map((call) => this.#executor.kernel(call)));
   }
 
   /** A copy of everything, so that training goes on while it is uploaded. */
@@ -124,18 +129,31 @@ function nameIn(part: Part, parameter: string): string {
   return part === "weights" ? parameter : `optimizer.${part}.${parameter}`;
 }
 
-function fillInitial(parameter: ParameterPlan, into: Float32Array, seed: number, vnode: string): void {
-  const key = () => randomKey("initial", seed, vnode, parameter.name);
-  const { initial } = parameter;
-  switch (initial.kind) {
-    case "constant":
-      into.fill(initial.value);
-      break;
-    case "normal":
-      fillNormal(into, key(), initial.deviation);
-      break;
-    case "uniform":
-      fillUniform(into, key(), -initial.bound, initial.bound);
-      break;
+/** Elements of one kernel call, a multiple of 4: some milliseconds of a worker. */
+const initialSpanElements = 1 << 18;
+
+function initialCalls(
+  { name, initial }: ParameterPlan,
+  { start, length }: Place,
+  weights: SharedBytes,
+  seed: number,
+  vnode: string,
+): KernelCall[] {
+  const calls: KernelCall[] = [];
+  for (let from = 0; from < length; from += initialSpanElements) {
+    const into = spanOf(weights, start + from, Math.min(initialSpanElements, length - from));
+    const key = () => randomKey("initial", seed, vnode, name);
+    switch (initial.kind) {
+      case "constant":
+        calls.push({ kind: "fill", into, value: initial.value });
+        break;
+      case "normal":
+        calls.push({ kind: "normal", into, key: key(), deviation: initial.deviation, from });
+        break;
+      case "uniform":
+        calls.push({ kind: "uniform", into, key: key(), low: -initial.bound, high: initial.bound, from });
+        break;
+    }
   }
+  return calls;
 }
