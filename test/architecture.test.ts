@@ -22,7 +22,7 @@ const allowed: Record<string, readonly string[]> = {
   dashboard: ["core", "protocol"],
   client: ["core", "protocol", "data"],
   monitoring: ["core"],
-  system: ["core"],
+  system: ["core", "protocol"],
 };
 
 /** Files that only tests import may use what they test against. */

@@ -10,6 +10,7 @@ import type { EngineKind, Executor } from "../engine/engine.ts";
 import { type PNode, startPNode } from "../pnode/pnode.ts";
 import type { Network } from "../protocol/network.ts";
 import { findHardware, type HardwareFacts, readHealth } from "../system/hardware.ts";
+import { startPulse } from "../system/pulse.ts";
 import { type Measured, measureMachine } from "./measure-machine.ts";
 import { monitorPNode } from "./monitoring/pnode.ts";
 import { httpTransfer, openSpill } from "./pnode-files.ts";
@@ -111,6 +112,7 @@ export async function startRealPNode(machine: LentMachine, outer: World, network
       http: monitoring.http,
       onWork: monitoring.onWork,
       blobs: httpTransfer,
+      pulse: startPulse(world.clock),
       spill: await openSpill(machine.directory),
       cache: await openDiskCache({
         folder: join(machine.directory, "shards"),

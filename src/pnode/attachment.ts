@@ -3,6 +3,7 @@
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { DcnrError, fail } from "../core/errors.ts";
+import { Patience } from "../core/patience.ts";
 import { type Cancel, sleep, type World } from "../core/world.ts";
 import {
   type Assignments,
@@ -17,7 +18,7 @@ import {
 } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
 import type { Channel, Network } from "../protocol/network.ts";
 import { Backoff } from "./backoff.ts";
-import type { Timings } from "./options.ts";
+import type { Pulse, Timings } from "./options.ts";
 import type { Orchestrators } from "./orchestrators.ts";
 import type { Reports } from "./reports.ts";
 
@@ -31,6 +32,7 @@ export interface AttachmentOptions {
   readonly orchestrators: Orchestrators;
   readonly reports: Reports;
   readonly signal: AbortSignal;
+  readonly pulse?: Pulse | undefined;
   /** Finds out where peers reach this PNode, which may have changed since the last stream. */
   readonly locate?: ((orchestrator: string) => Promise<void>) | undefined;
   /** As of now, for each new stream. */
@@ -51,6 +53,9 @@ const refusedMaxMs = 10_000;
 
 const roundTripsKept = 5;
 
+/** A busy orchestrator that was not waited for would never be reached at all. */
+const registerTimeoutMsMax = 15_000;
+
 /** How long the last state's record waits for its metrics to arrive. */
 const flushTimeoutMs = 1_000;
 
@@ -60,6 +65,9 @@ export class Attachment {
   #registered = false;
   #sequence = 0n;
   #heardMs = 0;
+  /** How late answers to heartbeats were, and how long registrations take. */
+  #patience: Patience;
+  #registerMs: number;
   #intervalMs: number;
   #cancelBeat: Cancel = () => {};
   #beating = false;
@@ -81,6 +89,8 @@ export class Attachment {
   constructor(options: AttachmentOptions) {
     this.#options = options;
     this.#intervalMs = options.timings.heartbeatIntervalMs;
+    this.#patience = new Patience(options.timings.silentMs);
+    this.#registerMs = options.timings.registerTimeoutMs;
   }
 
   /** The shortest of the last few round trips: what the wire takes, not what a busy moment does. 0 until measured. */
@@ -124,16 +134,23 @@ export class Attachment {
     reports.restart();
     this.#sentMs.clear();
     this.#roundTripsMs = [];
+    const openedMs = this.#heardMs;
     let registered = false;
-    const cancelWatch = this.#watch(() => stream.close(), timings);
+    const cancelWatch = this.#watch(() => stream.close());
     try {
       await stream.send({ event: { case: "register", value: this.#options.register() } });
       for await (const response of stream.incoming) {
         this.#heardMs = world.clock.monotonicMs();
-        if (response.event.case === "registered") registered = true;
+        if (response.event.case === "registered") {
+          registered = true;
+          this.#registerMs = clampRegister(2 * (this.#heardMs - openedMs), timings);
+        }
         this.#handle(response, address);
       }
-      if (!registered) fail("unavailable", `the orchestrator at ${address} does not answer in time`);
+      if (!registered) {
+        this.#registerMs = clampRegister(2 * this.#registerMs, timings);
+        fail("unavailable", `the orchestrator at ${address} does not answer in time`);
+      }
     } catch (error) {
       this.#noteFailure(error, address);
     } finally {
@@ -168,16 +185,26 @@ export class Attachment {
   }
 
   /** Gives up on an orchestrator that does not register in time, or falls silent. */
-  #watch(close: () => void, timings: Timings): Cancel {
-    const { world } = this.#options;
+  #watch(close: () => void): Cancel {
+    const { world, timings, pulse } = this.#options;
     let cancel: Cancel = () => {};
-    const check = () => {
-      const silentMs = world.clock.monotonicMs() - this.#heardMs;
-      const limitMs = this.#registered ? Math.max(timings.silentMs, 3 * this.#intervalMs) : timings.registerTimeoutMs;
-      if (silentMs >= limitMs) close();
-      else cancel = world.timers.after(Math.max(10, limitMs - silentMs), check);
+    let dueMs = 0;
+    const wait = (delayMs: number) => {
+      dueMs = world.clock.monotonicMs() + delayMs;
+      cancel = world.timers.after(delayMs, check);
     };
-    cancel = world.timers.after(timings.registerTimeoutMs, check);
+    const check = () => {
+      const nowMs = world.clock.monotonicMs();
+      // While this thread was held up itself, nobody was silent: what came is still to be read.
+      this.#heardMs = Math.min(nowMs, Math.max(this.#heardMs + Math.max(0, nowMs - dueMs), pulse?.heardMs ?? 0));
+      const silentMs = nowMs - this.#heardMs;
+      const limitMs = this.#registered
+        ? Math.max(this.#patience.limitMs, timings.silentMs, 3 * this.#intervalMs)
+        : this.#registerMs;
+      if (silentMs >= limitMs) close();
+      else wait(Math.max(10, limitMs - silentMs));
+    };
+    wait(this.#registerMs);
     return () => cancel();
   }
 
@@ -191,6 +218,8 @@ export class Attachment {
         this.#options.world.log("info", `attached to orchestrator ${event.value.orchestrator} at ${address}`);
         this.#options.orchestrators.learn(event.value.orchestrators);
         if (event.value.heartbeatIntervalMs > 0) this.#intervalMs = event.value.heartbeatIntervalMs;
+        if (event.value.pulseToken !== "")
+          this.#options.pulse?.follow(address, event.value.pulseToken, this.#intervalMs);
         this.#beat();
         if (this.#leaving !== undefined) this.#sendLeave(this.#leaving);
         break;
@@ -217,8 +246,11 @@ export class Attachment {
   #acknowledged(sequence: bigint): void {
     this.#options.reports.acknowledged(sequence);
     const sentMs = this.#sentMs.get(sequence);
-    if (sentMs !== undefined)
-      this.#roundTripsMs = [...this.#roundTripsMs, this.#heardMs - sentMs].slice(-roundTripsKept);
+    if (sentMs !== undefined) {
+      const tookMs = this.#heardMs - sentMs;
+      this.#roundTripsMs = [...this.#roundTripsMs, tookMs].slice(-roundTripsKept);
+      this.#patience.heard(tookMs);
+    }
     for (const sent of this.#sentMs.keys()) if (sent <= sequence) this.#sentMs.delete(sent);
     for (const waiting of this.#waiting) if (waiting.sequence <= sequence) waiting.done();
     this.#waiting = this.#waiting.filter((waiting) => waiting.sequence > sequence);
@@ -291,4 +323,8 @@ export class Attachment {
   #sendLeave(reason: string): void {
     this.#stream?.send({ event: { case: "leave", value: { reason } } }).catch(() => {});
   }
+}
+
+function clampRegister(ms: number, { registerTimeoutMs }: Timings): number {
+  return Math.max(registerTimeoutMs, Math.min(ms, registerTimeoutMsMax));
 }

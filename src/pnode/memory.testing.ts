@@ -196,6 +196,9 @@ export class TestOrchestrator {
   service(): ServedService {
     return service(PNodeService, {
       attach: (channel) => this.#attach(channel),
+      pulse: async (channel) => {
+        for await (const _ of channel.incoming) await channel.send({});
+      },
       resolve: async () => ({ locations: this.#locations(), line: BigInt(this.line), revision: 1n }),
       recordDurable: async (request) => this.#record(request),
       grantBlob: async ({ hash }) => ({ url: hash, present: this.blobs.has(hash) }),

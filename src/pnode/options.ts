@@ -91,12 +91,25 @@ export interface PerformedWork {
   readonly failure?: string;
 }
 
+/**
+ * Tells the orchestrator that this process lives, from a thread that never waits for the others. It goes on while the
+ * PNode's stream is broken, and until the PNode is registered elsewhere.
+ */
+export interface Pulse {
+  /** From now on to this orchestrator, in the name of this attachment. */
+  follow(orchestrator: string, token: string, intervalMs: number): void;
+  /** When an orchestrator last answered it, on the world's monotonic clock. */
+  readonly heardMs: number;
+  stop(): void;
+}
+
 export interface PNodeDependencies {
   readonly world: World;
   readonly network: Network;
   /** The executor for an engine, with as many workers as the owner lends cores; the same one at every call. */
   executorFor(engine: EngineKind): Promise<Executor>;
   readonly blobs: BlobTransfer;
+  readonly pulse?: Pulse;
   readonly spill?: SpillStorage;
   readonly cache?: BlobCache;
   /** Served on the PNode's port beside the exchange: metrics and probes. */
@@ -145,9 +158,9 @@ export function boundsWithin(memoryBytes: number, diskBytes: number): Bounds {
 export interface Timings {
   /** Until an orchestrator says otherwise. */
   readonly heartbeatIntervalMs: number;
-  /** An orchestrator that does not answer within this is passed over. */
+  /** An orchestrator that does not answer within this is passed over; after each failure it has longer. */
   readonly registerTimeoutMs: number;
-  /** Without an answer to heartbeats for this long, the next orchestrator is tried. */
+  /** Without an answer to heartbeats for this long, the next orchestrator is tried; later if it was late before. */
   readonly silentMs: number;
   readonly retryMinMs: number;
   readonly retryMaxMs: number;

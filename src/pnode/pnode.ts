@@ -140,6 +140,7 @@ class HostingNode implements PNode {
       ...common,
       orchestrators,
       reports,
+      pulse: dependencies.pulse,
       locate: dependencies.reachable && !options.advertise ? (towards) => this.#locate(towards) : undefined,
       register: () => this.#register(),
       heartbeat: () => this.#heartbeat(),
@@ -342,6 +343,7 @@ class HostingNode implements PNode {
   async stop(): Promise<void> {
     if (this.#ending.signal.aborted) return;
     this.#ending.abort();
+    this.#dependencies.pulse?.stop();
     this.#exchange.close();
     await this.#server?.close().catch((error) => {
       this.#dependencies.world.log("warn", `the server did not close well: ${messageOf(error)}`);

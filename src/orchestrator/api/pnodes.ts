@@ -18,6 +18,7 @@ export function pnodeService(parts: Parts): ServedService {
   const { mirror, blobs } = context;
   return service(PNodeService, {
     attach: (channel, call) => parts.registry.attach(channel, call),
+    pulse: (channel) => parts.registry.pulses.serve(channel),
     resolve: async ({ session: id, vnodes }) => {
       const session = await findSession(parts, id);
       const only = vnodes.length > 0 ? new Set(vnodes) : undefined;

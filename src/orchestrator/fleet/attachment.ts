@@ -3,6 +3,7 @@
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { PNodeId } from "../../core/ids.ts";
+import type { Patience } from "../../core/patience.ts";
 import type {
   AssignmentSchema,
   AttachResponse,
@@ -54,6 +55,10 @@ export class Attachment {
   /** When a suspect is given up. */
   lostAtMs = 0;
   lastSeenMs: number;
+  /** How long it may be silent, by its own record. */
+  readonly patience: Patience;
+  /** Streams on which its process says that it lives, beside this one. */
+  pulses = 0;
   onlineSinceMs: number;
   /** Whether its record says that its owner's hours are over; undefined until known. */
   closed: boolean | undefined;
@@ -80,7 +85,7 @@ export class Attachment {
   #ended = false;
 
   constructor(
-    identity: { pnode: PNodeId; incarnation: string; nonce: string; nowMs: number },
+    identity: { pnode: PNodeId; incarnation: string; nonce: string; nowMs: number; patience: Patience },
     sender: Sender,
     composer: Composer,
   ) {
@@ -88,19 +93,25 @@ export class Attachment {
     this.incarnation = identity.incarnation;
     this.nonce = identity.nonce;
     this.lastSeenMs = identity.nowMs;
+    this.patience = identity.patience;
     this.onlineSinceMs = identity.nowMs;
     this.#sender = sender;
     this.#composer = composer;
   }
 
-  heard(heartbeat: Heartbeat, nowMs: number): void {
+  /** Any sign of life, which was due `intervalMs` after the last one. */
+  seen(nowMs: number, intervalMs: number): void {
+    this.patience.heard(nowMs - this.lastSeenMs - intervalMs);
     this.lastSeenMs = nowMs;
     this.inDoubt = false;
+  }
+
+  heard(heartbeat: Heartbeat): void {
     this.load = heartbeat.load;
     this.memoryUsedBytes = Number(heartbeat.memoryUsedBytes);
     this.temperatureCelsius = heartbeat.temperatureCelsius;
     this.latencyMs = heartbeat.latencyMs;
-    if (heartbeat.vnodes.length > 0 || this.progress.size > 0) this.#hearProgress(heartbeat, nowMs);
+    if (heartbeat.vnodes.length > 0 || this.progress.size > 0) this.#hearProgress(heartbeat, this.lastSeenMs);
     if (heartbeat.links.length > 0) {
       const links = new Map(this.links);
       for (const { pnode, latencyMs, bytesPerSecond } of heartbeat.links.slice(0, linksMax))

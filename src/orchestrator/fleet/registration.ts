@@ -4,6 +4,7 @@ import { isIP } from "node:net";
 import { fail } from "../../core/errors.ts";
 import { sha256 } from "../../core/hash.ts";
 import { type OrchestratorId, type PNodeId, parseId } from "../../core/ids.ts";
+import { patienceMsMax } from "../../core/patience.ts";
 import { isPublicAddress } from "../../data/address.ts";
 import { isLoopback, isUnspecified, parseAddress } from "../../protocol/address.ts";
 import type { Register } from "../../protocol/gen/dcnr/v1/pnode_pb.ts";
@@ -15,6 +16,8 @@ import { afterFailure, historyAtFirst } from "./reliability.ts";
 /** Shorter ones could be guessed. */
 const secretLengthMin = 16;
 const addressLengthMax = 300;
+/** Doubled by the first false alarm. */
+const patienceMsFirst = 3_000;
 
 /** Refuses what no record can be made of; returns the PNode's id. */
 export function checkRegister(register: Register, ownAddress: string): PNodeId {
@@ -79,6 +82,9 @@ export function registered(
     current !== undefined &&
     current.incarnation !== register.incarnation &&
     (current.status === "online" || current.status === "leaving");
+  // The same process comes back from the dead: it was busy, and next time it is waited for longer.
+  const falseAlarm = current?.status === "lost" && current.incarnation === register.incarnation;
+  const patienceMs = falseAlarm ? Math.min(patienceMsMax, 2 * (current.patienceMs ?? patienceMsFirst)) : 0;
   return {
     id,
     name: text(register.name || id),
@@ -95,6 +101,7 @@ export function registered(
     pricePerHour: Number.isFinite(register.pricePerHour) ? Math.max(0, register.pricePerHour) : 0,
     trust: current?.trust ?? "untrusted",
     ...(register.closed ? { closed: true } : {}),
+    ...(patienceMs > 0 ? { patienceMs } : {}),
     history: crashed ? afterFailure(history) : history,
     warnings: [...warnings, ...hiddenBehind(register.address, peer)],
     detail: "",

@@ -4,6 +4,7 @@
 import { fail, messageOf } from "../../core/errors.ts";
 import { sha256 } from "../../core/hash.ts";
 import type { PNodeId } from "../../core/ids.ts";
+import { Patience, patienceMsMax } from "../../core/patience.ts";
 import type { AttachRequest, Evidence, Heartbeat, Register } from "../../protocol/gen/dcnr/v1/pnode_pb.ts";
 import type { CallContext, Channel } from "../../protocol/network.ts";
 import type { Context } from "../context.ts";
@@ -13,6 +14,7 @@ import { Attachment, type Composer, type Down } from "./attachment.ts";
 import { text } from "./claims.ts";
 import { Flapping } from "./flapping.ts";
 import type { Presence } from "./presence.ts";
+import { Pulses } from "./pulses.ts";
 import { checkRegister, registered } from "./registration.ts";
 import { Silence } from "./silence.ts";
 
@@ -29,6 +31,8 @@ export interface RegistryHooks {
 
 /** A new connection, a new stream, a registration and its answer, with some room. */
 const returnRoundTrips = 5;
+/** Of its patience, for a PNode that lives and has lost its stream: to attach again takes several turns of a busy thread. */
+const busyFactor = 5;
 /** PNodes measure their latency themselves; nobody is waited for longer than half around the world. */
 const latencyMsMax = 300;
 export class Registry {
@@ -40,6 +44,7 @@ export class Registry {
   readonly #hooks: RegistryHooks;
   readonly #records: AttachedRecords;
   readonly #silence: Silence;
+  readonly pulses: Pulses;
   #count = 0;
 
   constructor(context: Context, presence: Presence, composer: Composer, hooks: RegistryHooks) {
@@ -52,6 +57,13 @@ export class Registry {
     this.#silence = new Silence(context, {
       onDoubt: (pnode) => hooks.onDoubt(pnode),
       onSilent: (attachment, reason) => this.#declareLost(attachment, reason),
+    });
+    this.pulses = new Pulses({
+      onPulse: (attachment) => this.#seen(attachment),
+      onEnd: (attachment) => {
+        // It was waited for because it pulsed.
+        if (attachment.status === "suspect") this.#loseLater(attachment);
+      },
     });
   }
 
@@ -107,21 +119,30 @@ export class Registry {
     this.#throttle(id);
     this.#refuseDuplicate(id, register);
     const record = await this.#writeRegistration(id, register, call.peer);
-    const nowMs = this.#context.world.clock.monotonicMs();
+    const { clock, chance } = this.#context.world;
     const attachment = new Attachment(
-      { pnode: id, incarnation: register.incarnation, nonce: record.attachment, nowMs },
+      {
+        pnode: id,
+        incarnation: register.incarnation,
+        nonce: record.attachment,
+        nowMs: clock.monotonicMs(),
+        patience: new Patience(this.#context.timings.silentMs, record.patienceMs),
+      },
       channel,
       this.#composer,
     );
     const replaced = this.attachments.get(id);
     this.attachments.set(id, attachment);
+    if (replaced) this.pulses.forget(replaced);
     replaced?.close();
     this.#silence.heard(attachment);
-    this.#greet(attachment, record, register, call.peer);
+    const pulseToken = Buffer.from(chance.bytes(16)).toString("hex");
+    this.pulses.expect(pulseToken, attachment);
+    this.#greet(attachment, record, register, call.peer, pulseToken);
     return attachment;
   }
 
-  #greet(attachment: Attachment, record: PNodeRecord, register: Register, peer: string): void {
+  #greet(attachment: Attachment, record: PNodeRecord, register: Register, peer: string, pulseToken: string): void {
     const { id, timings, events } = this.#context;
     attachment.tellRegistered({
       event: {
@@ -130,6 +151,7 @@ export class Registry {
           orchestrator: id,
           orchestrators: this.#presence.addresses(),
           heartbeatIntervalMs: timings.heartbeatIntervalMs,
+          pulseToken,
         },
       },
     });
@@ -186,8 +208,8 @@ export class Registry {
   #receive(attachment: Attachment, message: AttachRequest): void {
     switch (message.event.case) {
       case "heartbeat":
-        attachment.heard(message.event.value, this.#context.world.clock.monotonicMs());
-        this.#silence.heard(attachment);
+        this.#seen(attachment);
+        attachment.heard(message.event.value);
         this.#noteClosed(attachment, !message.event.value.accepting);
         this.#noteReturn(attachment);
         this.#hooks.onHeartbeat(attachment, message.event.value);
@@ -208,6 +230,13 @@ export class Registry {
         // A newer minor version may say things that this one does not know.
         return;
     }
+  }
+
+  #seen(attachment: Attachment): void {
+    const { world, timings } = this.#context;
+    if (this.attachments.get(attachment.pnode) !== attachment) return;
+    attachment.seen(world.clock.monotonicMs(), timings.heartbeatIntervalMs);
+    this.#silence.heard(attachment);
   }
 
   #noteSpeed(attachment: Attachment, measured: MeasuredSpeed): void {
@@ -249,7 +278,7 @@ export class Registry {
   }
 
   #broken(attachment: Attachment): void {
-    const { tasks, events, timings, world } = this.#context;
+    const { tasks, events, world } = this.#context;
     if (tasks.stopped || this.attachments.get(attachment.pnode) !== attachment) return;
     const left = attachment.status === "leaving" && this.#records.get(attachment.pnode)?.status === "left";
     if (attachment.status === "closed" || left) {
@@ -258,17 +287,30 @@ export class Registry {
     }
     attachment.status = "suspect";
     attachment.suspectSinceMs = world.clock.monotonicMs();
-    const graceMs = timings.graceMs + returnRoundTrips * Math.min(attachment.latencyMs, latencyMsMax);
-    attachment.lostAtMs = attachment.suspectSinceMs + graceMs;
-    const about = { pnode: attachment.pnode };
+    this.#loseLater(attachment);
+    const waitedMs = attachment.lostAtMs - attachment.suspectSinceMs;
     events.emit(
       "warn",
       "pnode.suspect",
-      `PNode ${this.#name(attachment.pnode)}: its stream broke, lost in ${graceMs.toFixed(0)} ms unless it is back`,
-      about,
+      `PNode ${this.#name(attachment.pnode)}: its stream broke, lost in ${waitedMs.toFixed(0)} ms unless it is back`,
+      { pnode: attachment.pnode },
     );
     this.#hooks.onDoubt(attachment.pnode);
-    tasks.after(graceMs, () => this.#declareLost(attachment, "its stream broke"));
+  }
+
+  /** A process that pulses lives and will attach again when it comes to it; one that does not is soon taken for dead. */
+  #loseLater(attachment: Attachment): void {
+    const { tasks, timings, world } = this.#context;
+    const graceMs =
+      attachment.pulses > 0
+        ? Math.min(patienceMsMax, busyFactor * attachment.patience.limitMs)
+        : timings.graceMs + returnRoundTrips * Math.min(attachment.latencyMs, latencyMsMax);
+    const lostAtMs = world.clock.monotonicMs() + graceMs;
+    attachment.lostAtMs = lostAtMs;
+    tasks.after(graceMs, () => {
+      // Unless it was granted another time meanwhile.
+      if (attachment.lostAtMs === lostAtMs) this.#declareLost(attachment, "its stream broke");
+    });
   }
 
   #declareLost(attachment: Attachment, reason: string): void {
@@ -296,6 +338,7 @@ export class Registry {
     if (this.attachments.get(attachment.pnode) !== attachment) return;
     this.attachments.delete(attachment.pnode);
     this.#silence.forget(attachment.pnode);
+    this.pulses.forget(attachment);
   }
 
   #name(pnode: PNodeId): string {

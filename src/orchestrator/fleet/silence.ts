@@ -14,13 +14,16 @@ const scanMs = 500;
 const scanInDoubtMs = 100;
 /** Of the silence after which a PNode is lost: two heartbeats in a row are missing. */
 const doubtShare = 0.7;
+/** A timer that fires later than this was held up. */
+const ownLateMs = 50;
 
 export class Silence {
   readonly #context: Context;
   readonly #hooks: SilenceHooks;
   /** Least recently heard first. */
   readonly #bySeen = new Map<PNodeId, Attachment>();
-  #scannedMs = 0;
+  /** When the next scan is due. */
+  #dueMs = 0;
 
   constructor(context: Context, hooks: SilenceHooks) {
     this.#context = context;
@@ -28,7 +31,6 @@ export class Silence {
   }
 
   start(): void {
-    this.#scannedMs = this.#context.world.clock.monotonicMs();
     this.#scanLater(scanMs);
   }
 
@@ -46,6 +48,7 @@ export class Silence {
   }
 
   #scanLater(delayMs: number): void {
+    this.#dueMs = this.#context.world.clock.monotonicMs() + delayMs;
     this.#context.tasks.after(delayMs, () => this.#scanLater(this.#scan() ? scanInDoubtMs : scanMs));
   }
 
@@ -53,20 +56,23 @@ export class Silence {
   #scan(): boolean {
     const { world, timings } = this.#context;
     const nowMs = world.clock.monotonicMs();
-    const gapMs = nowMs - this.#scannedMs;
-    this.#scannedMs = nowMs;
-    // This process stood still itself: what came meanwhile is still to be read, so nobody has been silent.
-    if (gapMs > timings.silentMs / 2) for (const one of this.#bySeen.values()) one.lastSeenMs = nowMs;
+    // This process stood still itself: what came meanwhile is still to be read, so nobody was silent for that time.
+    const lateMs = nowMs - this.#dueMs;
+    if (lateMs > ownLateMs)
+      for (const one of this.#bySeen.values()) one.lastSeenMs = Math.min(nowMs, one.lastSeenMs + lateMs);
     let doubts = false;
     for (const attachment of this.#bySeen.values()) {
       const silentMs = nowMs - attachment.lastSeenMs;
+      // Nobody's limit is lower, and those that follow were heard later.
       if (silentMs < doubtShare * timings.silentMs) break;
+      const { limitMs } = attachment.patience;
+      if (silentMs < doubtShare * limitMs) continue;
       doubts = true;
       if (!attachment.inDoubt) {
         attachment.inDoubt = true;
         this.#hooks.onDoubt(attachment.pnode);
       }
-      if (silentMs < timings.silentMs) continue;
+      if (silentMs < limitMs) continue;
       this.#bySeen.delete(attachment.pnode);
       if (attachment.status !== "suspect")
         this.#hooks.onSilent(attachment, `silent for ${(silentMs / 1000).toFixed(1)} s`);

@@ -170,6 +170,8 @@ export interface PNodeRecord {
   readonly closed?: boolean;
   /** It is alive, but peers do not reach it or it does not reach them: the same for a while. */
   readonly unreachable?: boolean;
+  /** How long it is waited for at first, since it was taken for lost and lived; absent: as anybody. */
+  readonly patienceMs?: number;
   readonly history: PNodeHistory;
   readonly warnings: readonly string[];
   readonly detail: string;

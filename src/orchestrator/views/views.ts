@@ -181,8 +181,9 @@ export class Views {
     }
     const quietMs = nowMs - attachment.lastSeenMs;
     if (quietMs > 1.2 * timings.heartbeatIntervalMs) {
-      const untilSeconds = Math.max(0, timings.silentMs - quietMs) / 1000;
-      const reason = `silent for ${(quietMs / 1000).toFixed(1)} s, re-placed at ${(timings.silentMs / 1000).toFixed(1)} s`;
+      const { limitMs } = attachment.patience;
+      const untilSeconds = Math.max(0, limitMs - quietMs) / 1000;
+      const reason = `silent for ${(quietMs / 1000).toFixed(1)} s, re-placed at ${(limitMs / 1000).toFixed(1)} s`;
       return { ...about, reason, sinceSeconds: quietMs / 1000, untilSeconds };
     }
     const progress = attachment.progress.get(`${session}/${vnode}`);

@@ -12,7 +12,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file dcnr/v1/pnode.proto.
  */
 export const file_dcnr_v1_pnode: GenFile = /*@__PURE__*/
-  fileDesc("ChNkY25yL3YxL3Bub2RlLnByb3RvEgdkY25yLnYxIt0BCg1BdHRhY2hSZXF1ZXN0EiUKCHJlZ2lzdGVyGAEgASgLMhEuZGNuci52MS5SZWdpc3RlckgAEicKCWhlYXJ0YmVhdBgCIAEoCzISLmRjbnIudjEuSGVhcnRiZWF0SAASHwoFbGVhdmUYAyABKAsyDi5kY25yLnYxLkxlYXZlSAASKwoLbWVhc3VyZW1lbnQYBCABKAsyFC5kY25yLnYxLk1lYXN1cmVtZW50SAASJQoIZXZpZGVuY2UYBSABKAsyES5kY25yLnYxLkV2aWRlbmNlSABCBwoFZXZlbnQioQIKDkF0dGFjaFJlc3BvbnNlEikKCnJlZ2lzdGVyZWQYASABKAsyEy5kY25yLnYxLlJlZ2lzdGVyZWRIABIrCgthc3NpZ25tZW50cxgCIAEoCzIULmRjbnIudjEuQXNzaWdubWVudHNIABIpCgdzZXNzaW9uGAMgASgLMhYuZGNuci52MS5TZXNzaW9uVXBkYXRlSAASLgoNbGVhdmVfZ3JhbnRlZBgEIAEoCzIVLmRjbnIudjEuTGVhdmVHcmFudGVkSAASLgoNaGVhcnRiZWF0X2FjaxgFIAEoCzIVLmRjbnIudjEuSGVhcnRiZWF0QWNrSAASIwoHcHJlcGFyZRgGIAEoCzIQLmRjbnIudjEuUHJlcGFyZUgAQgcKBWV2ZW50IucCCghSZWdpc3RlchIWCg5wcm90b2NvbF9tYWpvchgBIAEoDRIWCg5wcm90b2NvbF9taW5vchgCIAEoDRIQCghzb2Z0d2FyZRgDIAEoCRINCgVwbm9kZRgEIAEoCRIMCgRuYW1lGAUgASgJEhMKC2luY2FybmF0aW9uGAYgASgJEg4KBnNlY3JldBgHIAEoCRIPCgdhZGRyZXNzGAggASgJEisKDGNhcGFiaWxpdGllcxgJIAEoCzIVLmRjbnIudjEuQ2FwYWJpbGl0aWVzEh8KBmxpbWl0cxgKIAEoCzIPLmRjbnIudjEuTGltaXRzEh8KBmhvc3RlZBgLIAMoCzIPLmRjbnIudjEuSG9zdGVkEg0KBW93bmVyGAwgASgJEg4KBnJlZ2lvbhgNIAEoCRIQCghwcm92aWRlchgOIAEoCRIWCg5wcmljZV9wZXJfaG91chgPIAEoARIOCgZjbG9zZWQYECABKAgikAIKDENhcGFiaWxpdGllcxIRCgljcHVfbW9kZWwYASABKAkSDQoFY29yZXMYAiABKA0SFAoMbWVtb3J5X2J5dGVzGAMgASgEEhIKCmRpc2tfYnl0ZXMYBCABKAQSFAoMYXJjaGl0ZWN0dXJlGAUgASgJEhAKCHBsYXRmb3JtGAYgASgJEhoKBGdwdXMYByADKAsyDC5kY25yLnYxLkdwdRIOCgZnZmxvcHMYCCABKAESKAoIbnVtZXJpY3MYCSADKAsyFi5kY25yLnYxLk51bWVyaWNzQ2xhc3MSIgoaYmFuZHdpZHRoX2J5dGVzX3Blcl9zZWNvbmQYCiABKAESEgoKbGF0ZW5jeV9tcxgLIAEoASI6CgNHcHUSDQoFbW9kZWwYASABKAkSFAoMbWVtb3J5X2J5dGVzGAIgASgEEg4KBnZlbmRvchgDIAEoCSIuCg1OdW1lcmljc0NsYXNzEg4KBmVuZ2luZRgBIAEoCRINCgVjbGFzcxgCIAEoCSJzCgZMaW1pdHMSDAoEY3B1cxgBIAEoARIUCgxtZW1vcnlfYnl0ZXMYAiABKAQSEgoKZGlza19ieXRlcxgDIAEoBBIiChpiYW5kd2lkdGhfYnl0ZXNfcGVyX3NlY29uZBgEIAEoBBINCgVob3VycxgFIAEoCSI3CgZIb3N0ZWQSDwoHc2Vzc2lvbhgBIAEoCRINCgV2bm9kZRgCIAEoCRINCgVlcG9jaBgDIAEoBCLyAQoJSGVhcnRiZWF0EhAKCHNlcXVlbmNlGAEgASgEEiYKBnZub2RlcxgCIAMoCzIWLmRjbnIudjEuVk5vZGVQcm9ncmVzcxIMCgRsb2FkGAMgASgBEhkKEW1lbW9yeV91c2VkX2J5dGVzGAQgASgEEiAKB21ldHJpY3MYBSADKAsyDy5kY25yLnYxLk1ldHJpYxIcCgVsaW5rcxgGIAMoCzINLmRjbnIudjEuTGluaxIbChN0ZW1wZXJhdHVyZV9jZWxzaXVzGAcgASgBEhEKCWFjY2VwdGluZxgIIAEoCBISCgpsYXRlbmN5X21zGAkgASgBIiAKDEhlYXJ0YmVhdEFjaxIQCghzZXF1ZW5jZRgBIAEoBCJXCgRMaW5rEg0KBXBub2RlGAEgASgJEhIKCmxhdGVuY3lfbXMYAiABKAESGAoQYnl0ZXNfcGVyX3NlY29uZBgDIAEoARISCgpmYWlsaW5nX21zGAQgASgBIqsBCg1WTm9kZVByb2dyZXNzEg8KB3Nlc3Npb24YASABKAkSDQoFdm5vZGUYAiABKAkSDQoFZXBvY2gYAyABKAQSDAoEc3RlcBgEIAEoBBINCgVwaGFzZRgFIAEoCRIOCgZkZXRhaWwYBiABKAkSDwoHc3RlcF9tcxgHIAEoARIWCg5yZXRhaW5lZF9ieXRlcxgIIAEoBBIVCg1kYW1hZ2VkX3N0YXRlGAkgASgJIhcKBUxlYXZlEg4KBnJlYXNvbhgBIAEoCSIOCgxMZWF2ZUdyYW50ZWQiVQoLTWVhc3VyZW1lbnQSDgoGZ2Zsb3BzGAEgASgBEiIKGmJhbmR3aWR0aF9ieXRlc19wZXJfc2Vjb25kGAIgASgBEhIKCmxhdGVuY3lfbXMYAyABKAEicQoIRXZpZGVuY2USIgoEbmFtZRgBIAEoCzIULmRjbnIudjEuTWVzc2FnZU5hbWUSHwoFZmlyc3QYAiABKAsyEC5kY25yLnYxLldpdG5lc3MSIAoGc2Vjb25kGAMgASgLMhAuZGNuci52MS5XaXRuZXNzIjUKB1dpdG5lc3MSDQoFcG5vZGUYASABKAkSDQoFZXBvY2gYAiABKAQSDAoEaGFzaBgDIAEoCSJYCgpSZWdpc3RlcmVkEhQKDG9yY2hlc3RyYXRvchgBIAEoCRIVCg1vcmNoZXN0cmF0b3JzGAIgAygJEh0KFWhlYXJ0YmVhdF9pbnRlcnZhbF9tcxgDIAEoDSJJCgtBc3NpZ25tZW50cxIQCghyZXZpc2lvbhgBIAEoBBIoCgthc3NpZ25tZW50cxgCIAMoCzITLmRjbnIudjEuQXNzaWdubWVudCKXAQoKQXNzaWdubWVudBIPCgdzZXNzaW9uGAEgASgJEg0KBXZub2RlGAIgASgJEg0KBWVwb2NoGAMgASgEEgwKBGxpbmUYBCABKAQSDQoFc3RhdGUYBSABKAkSDwoHcmVwbGljYRgGIAEoDRINCgVzaW5jZRgHIAEoBBIMCgR0dXJuGAggASgEEg8KB3NlcnZpbmcYCSABKAgiMwoHUHJlcGFyZRIoCgthc3NpZ25tZW50cxgBIAMoCzITLmRjbnIudjEuQXNzaWdubWVudCKEAQoNU2Vzc2lvblVwZGF0ZRIPCgdzZXNzaW9uGAEgASgJEg4KBnN0YXR1cxgCIAEoCRIMCgRsaW5lGAMgASgEEiQKCWxvY2F0aW9ucxgEIAMoCzIRLmRjbnIudjEuTG9jYXRpb24SEAoIcmV2aXNpb24YBSABKAQSDAoEdHVybhgGIAEoBCJZCghMb2NhdGlvbhINCgV2bm9kZRgBIAEoCRINCgVlcG9jaBgCIAEoBBINCgVwbm9kZRgDIAEoCRIPCgdhZGRyZXNzGAQgASgJEg8KB3JlcGxpY2EYBSABKA0iMQoOUmVzb2x2ZVJlcXVlc3QSDwoHc2Vzc2lvbhgBIAEoCRIOCgZ2bm9kZXMYAiADKAkiZQoPUmVzb2x2ZVJlc3BvbnNlEiQKCWxvY2F0aW9ucxgBIAMoCzIRLmRjbnIudjEuTG9jYXRpb24SDAoEbGluZRgCIAEoBBIQCghyZXZpc2lvbhgDIAEoBBIMCgR0dXJuGAQgASgEIqgBChRSZWNvcmREdXJhYmxlUmVxdWVzdBIPCgdzZXNzaW9uGAEgASgJEg0KBXZub2RlGAIgASgJEg0KBXBub2RlGAMgASgJEg0KBWVwb2NoGAQgASgEEgwKBHN0ZXAYBSABKAQSDQoFc3RhdGUYBiABKAkSEwoLc3RhdGVfYnl0ZXMYByABKAQSIAoFc3RlcHMYCCADKAsyES5kY25yLnYxLlN0ZXBIYXNoIiYKCFN0ZXBIYXNoEgwKBHN0ZXAYASABKAQSDAoEaGFzaBgCIAEoCSJFChVSZWNvcmREdXJhYmxlUmVzcG9uc2USEAoIYWNjZXB0ZWQYASABKAgSDAoEbGluZRgCIAEoBBIMCgR0dXJuGAMgASgEInQKEEdyYW50QmxvYlJlcXVlc3QSDQoFcG5vZGUYASABKAkSDwoHc2Vzc2lvbhgCIAEoCRIMCgRoYXNoGAMgASgJEg0KBWJ5dGVzGAQgASgEEiMKBmFjdGlvbhgFIAEoDjITLmRjbnIudjEuQmxvYkFjdGlvbiK0AQoRR3JhbnRCbG9iUmVzcG9uc2USCwoDdXJsGAEgASgJEjgKB2hlYWRlcnMYAiADKAsyJy5kY25yLnYxLkdyYW50QmxvYlJlc3BvbnNlLkhlYWRlcnNFbnRyeRIXCg9leHBpcmVzX3dhbGxfbXMYAyABKAMSDwoHcHJlc2VudBgEIAEoCBouCgxIZWFkZXJzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASIpChZEZXNjcmliZVNlc3Npb25SZXF1ZXN0Eg8KB3Nlc3Npb24YASABKAkiUAoXRGVzY3JpYmVTZXNzaW9uUmVzcG9uc2USDwoHc2Vzc2lvbhgBIAEoCRISCgpkZWZpbml0aW9uGAIgASgJEhAKCHNldHRpbmdzGAMgASgJKlsKCkJsb2JBY3Rpb24SGwoXQkxPQl9BQ1RJT05fVU5TUEVDSUZJRUQQABIWChJCTE9CX0FDVElPTl9VUExPQUQQARIYChRCTE9CX0FDVElPTl9ET1dOTE9BRBACMvUCCgxQTm9kZVNlcnZpY2USPQoGQXR0YWNoEhYuZGNuci52MS5BdHRhY2hSZXF1ZXN0GhcuZGNuci52MS5BdHRhY2hSZXNwb25zZSgBMAESPAoHUmVzb2x2ZRIXLmRjbnIudjEuUmVzb2x2ZVJlcXVlc3QaGC5kY25yLnYxLlJlc29sdmVSZXNwb25zZRJOCg1SZWNvcmREdXJhYmxlEh0uZGNuci52MS5SZWNvcmREdXJhYmxlUmVxdWVzdBoeLmRjbnIudjEuUmVjb3JkRHVyYWJsZVJlc3BvbnNlEkIKCUdyYW50QmxvYhIZLmRjbnIudjEuR3JhbnRCbG9iUmVxdWVzdBoaLmRjbnIudjEuR3JhbnRCbG9iUmVzcG9uc2USVAoPRGVzY3JpYmVTZXNzaW9uEh8uZGNuci52MS5EZXNjcmliZVNlc3Npb25SZXF1ZXN0GiAuZGNuci52MS5EZXNjcmliZVNlc3Npb25SZXNwb25zZWIGcHJvdG8z", [file_dcnr_v1_common]);
+  fileDesc("ChNkY25yL3YxL3Bub2RlLnByb3RvEgdkY25yLnYxIt0BCg1BdHRhY2hSZXF1ZXN0EiUKCHJlZ2lzdGVyGAEgASgLMhEuZGNuci52MS5SZWdpc3RlckgAEicKCWhlYXJ0YmVhdBgCIAEoCzISLmRjbnIudjEuSGVhcnRiZWF0SAASHwoFbGVhdmUYAyABKAsyDi5kY25yLnYxLkxlYXZlSAASKwoLbWVhc3VyZW1lbnQYBCABKAsyFC5kY25yLnYxLk1lYXN1cmVtZW50SAASJQoIZXZpZGVuY2UYBSABKAsyES5kY25yLnYxLkV2aWRlbmNlSABCBwoFZXZlbnQioQIKDkF0dGFjaFJlc3BvbnNlEikKCnJlZ2lzdGVyZWQYASABKAsyEy5kY25yLnYxLlJlZ2lzdGVyZWRIABIrCgthc3NpZ25tZW50cxgCIAEoCzIULmRjbnIudjEuQXNzaWdubWVudHNIABIpCgdzZXNzaW9uGAMgASgLMhYuZGNuci52MS5TZXNzaW9uVXBkYXRlSAASLgoNbGVhdmVfZ3JhbnRlZBgEIAEoCzIVLmRjbnIudjEuTGVhdmVHcmFudGVkSAASLgoNaGVhcnRiZWF0X2FjaxgFIAEoCzIVLmRjbnIudjEuSGVhcnRiZWF0QWNrSAASIwoHcHJlcGFyZRgGIAEoCzIQLmRjbnIudjEuUHJlcGFyZUgAQgcKBWV2ZW50Ii4KDFB1bHNlUmVxdWVzdBINCgV0b2tlbhgBIAEoCRIPCgdsYXRlX21zGAIgASgBIg8KDVB1bHNlUmVzcG9uc2Ui5wIKCFJlZ2lzdGVyEhYKDnByb3RvY29sX21ham9yGAEgASgNEhYKDnByb3RvY29sX21pbm9yGAIgASgNEhAKCHNvZnR3YXJlGAMgASgJEg0KBXBub2RlGAQgASgJEgwKBG5hbWUYBSABKAkSEwoLaW5jYXJuYXRpb24YBiABKAkSDgoGc2VjcmV0GAcgASgJEg8KB2FkZHJlc3MYCCABKAkSKwoMY2FwYWJpbGl0aWVzGAkgASgLMhUuZGNuci52MS5DYXBhYmlsaXRpZXMSHwoGbGltaXRzGAogASgLMg8uZGNuci52MS5MaW1pdHMSHwoGaG9zdGVkGAsgAygLMg8uZGNuci52MS5Ib3N0ZWQSDQoFb3duZXIYDCABKAkSDgoGcmVnaW9uGA0gASgJEhAKCHByb3ZpZGVyGA4gASgJEhYKDnByaWNlX3Blcl9ob3VyGA8gASgBEg4KBmNsb3NlZBgQIAEoCCKQAgoMQ2FwYWJpbGl0aWVzEhEKCWNwdV9tb2RlbBgBIAEoCRINCgVjb3JlcxgCIAEoDRIUCgxtZW1vcnlfYnl0ZXMYAyABKAQSEgoKZGlza19ieXRlcxgEIAEoBBIUCgxhcmNoaXRlY3R1cmUYBSABKAkSEAoIcGxhdGZvcm0YBiABKAkSGgoEZ3B1cxgHIAMoCzIMLmRjbnIudjEuR3B1Eg4KBmdmbG9wcxgIIAEoARIoCghudW1lcmljcxgJIAMoCzIWLmRjbnIudjEuTnVtZXJpY3NDbGFzcxIiChpiYW5kd2lkdGhfYnl0ZXNfcGVyX3NlY29uZBgKIAEoARISCgpsYXRlbmN5X21zGAsgASgBIjoKA0dwdRINCgVtb2RlbBgBIAEoCRIUCgxtZW1vcnlfYnl0ZXMYAiABKAQSDgoGdmVuZG9yGAMgASgJIi4KDU51bWVyaWNzQ2xhc3MSDgoGZW5naW5lGAEgASgJEg0KBWNsYXNzGAIgASgJInMKBkxpbWl0cxIMCgRjcHVzGAEgASgBEhQKDG1lbW9yeV9ieXRlcxgCIAEoBBISCgpkaXNrX2J5dGVzGAMgASgEEiIKGmJhbmR3aWR0aF9ieXRlc19wZXJfc2Vjb25kGAQgASgEEg0KBWhvdXJzGAUgASgJIjcKBkhvc3RlZBIPCgdzZXNzaW9uGAEgASgJEg0KBXZub2RlGAIgASgJEg0KBWVwb2NoGAMgASgEIvIBCglIZWFydGJlYXQSEAoIc2VxdWVuY2UYASABKAQSJgoGdm5vZGVzGAIgAygLMhYuZGNuci52MS5WTm9kZVByb2dyZXNzEgwKBGxvYWQYAyABKAESGQoRbWVtb3J5X3VzZWRfYnl0ZXMYBCABKAQSIAoHbWV0cmljcxgFIAMoCzIPLmRjbnIudjEuTWV0cmljEhwKBWxpbmtzGAYgAygLMg0uZGNuci52MS5MaW5rEhsKE3RlbXBlcmF0dXJlX2NlbHNpdXMYByABKAESEQoJYWNjZXB0aW5nGAggASgIEhIKCmxhdGVuY3lfbXMYCSABKAEiIAoMSGVhcnRiZWF0QWNrEhAKCHNlcXVlbmNlGAEgASgEIlcKBExpbmsSDQoFcG5vZGUYASABKAkSEgoKbGF0ZW5jeV9tcxgCIAEoARIYChBieXRlc19wZXJfc2Vjb25kGAMgASgBEhIKCmZhaWxpbmdfbXMYBCABKAEiqwEKDVZOb2RlUHJvZ3Jlc3MSDwoHc2Vzc2lvbhgBIAEoCRINCgV2bm9kZRgCIAEoCRINCgVlcG9jaBgDIAEoBBIMCgRzdGVwGAQgASgEEg0KBXBoYXNlGAUgASgJEg4KBmRldGFpbBgGIAEoCRIPCgdzdGVwX21zGAcgASgBEhYKDnJldGFpbmVkX2J5dGVzGAggASgEEhUKDWRhbWFnZWRfc3RhdGUYCSABKAkiFwoFTGVhdmUSDgoGcmVhc29uGAEgASgJIg4KDExlYXZlR3JhbnRlZCJVCgtNZWFzdXJlbWVudBIOCgZnZmxvcHMYASABKAESIgoaYmFuZHdpZHRoX2J5dGVzX3Blcl9zZWNvbmQYAiABKAESEgoKbGF0ZW5jeV9tcxgDIAEoASJxCghFdmlkZW5jZRIiCgRuYW1lGAEgASgLMhQuZGNuci52MS5NZXNzYWdlTmFtZRIfCgVmaXJzdBgCIAEoCzIQLmRjbnIudjEuV2l0bmVzcxIgCgZzZWNvbmQYAyABKAsyEC5kY25yLnYxLldpdG5lc3MiNQoHV2l0bmVzcxINCgVwbm9kZRgBIAEoCRINCgVlcG9jaBgCIAEoBBIMCgRoYXNoGAMgASgJIm0KClJlZ2lzdGVyZWQSFAoMb3JjaGVzdHJhdG9yGAEgASgJEhUKDW9yY2hlc3RyYXRvcnMYAiADKAkSHQoVaGVhcnRiZWF0X2ludGVydmFsX21zGAMgASgNEhMKC3B1bHNlX3Rva2VuGAQgASgJIkkKC0Fzc2lnbm1lbnRzEhAKCHJldmlzaW9uGAEgASgEEigKC2Fzc2lnbm1lbnRzGAIgAygLMhMuZGNuci52MS5Bc3NpZ25tZW50IpcBCgpBc3NpZ25tZW50Eg8KB3Nlc3Npb24YASABKAkSDQoFdm5vZGUYAiABKAkSDQoFZXBvY2gYAyABKAQSDAoEbGluZRgEIAEoBBINCgVzdGF0ZRgFIAEoCRIPCgdyZXBsaWNhGAYgASgNEg0KBXNpbmNlGAcgASgEEgwKBHR1cm4YCCABKAQSDwoHc2VydmluZxgJIAEoCCIzCgdQcmVwYXJlEigKC2Fzc2lnbm1lbnRzGAEgAygLMhMuZGNuci52MS5Bc3NpZ25tZW50IoQBCg1TZXNzaW9uVXBkYXRlEg8KB3Nlc3Npb24YASABKAkSDgoGc3RhdHVzGAIgASgJEgwKBGxpbmUYAyABKAQSJAoJbG9jYXRpb25zGAQgAygLMhEuZGNuci52MS5Mb2NhdGlvbhIQCghyZXZpc2lvbhgFIAEoBBIMCgR0dXJuGAYgASgEIlkKCExvY2F0aW9uEg0KBXZub2RlGAEgASgJEg0KBWVwb2NoGAIgASgEEg0KBXBub2RlGAMgASgJEg8KB2FkZHJlc3MYBCABKAkSDwoHcmVwbGljYRgFIAEoDSIxCg5SZXNvbHZlUmVxdWVzdBIPCgdzZXNzaW9uGAEgASgJEg4KBnZub2RlcxgCIAMoCSJlCg9SZXNvbHZlUmVzcG9uc2USJAoJbG9jYXRpb25zGAEgAygLMhEuZGNuci52MS5Mb2NhdGlvbhIMCgRsaW5lGAIgASgEEhAKCHJldmlzaW9uGAMgASgEEgwKBHR1cm4YBCABKAQiqAEKFFJlY29yZER1cmFibGVSZXF1ZXN0Eg8KB3Nlc3Npb24YASABKAkSDQoFdm5vZGUYAiABKAkSDQoFcG5vZGUYAyABKAkSDQoFZXBvY2gYBCABKAQSDAoEc3RlcBgFIAEoBBINCgVzdGF0ZRgGIAEoCRITCgtzdGF0ZV9ieXRlcxgHIAEoBBIgCgVzdGVwcxgIIAMoCzIRLmRjbnIudjEuU3RlcEhhc2giJgoIU3RlcEhhc2gSDAoEc3RlcBgBIAEoBBIMCgRoYXNoGAIgASgJIkUKFVJlY29yZER1cmFibGVSZXNwb25zZRIQCghhY2NlcHRlZBgBIAEoCBIMCgRsaW5lGAIgASgEEgwKBHR1cm4YAyABKAQidAoQR3JhbnRCbG9iUmVxdWVzdBINCgVwbm9kZRgBIAEoCRIPCgdzZXNzaW9uGAIgASgJEgwKBGhhc2gYAyABKAkSDQoFYnl0ZXMYBCABKAQSIwoGYWN0aW9uGAUgASgOMhMuZGNuci52MS5CbG9iQWN0aW9uIrQBChFHcmFudEJsb2JSZXNwb25zZRILCgN1cmwYASABKAkSOAoHaGVhZGVycxgCIAMoCzInLmRjbnIudjEuR3JhbnRCbG9iUmVzcG9uc2UuSGVhZGVyc0VudHJ5EhcKD2V4cGlyZXNfd2FsbF9tcxgDIAEoAxIPCgdwcmVzZW50GAQgASgIGi4KDEhlYWRlcnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIikKFkRlc2NyaWJlU2Vzc2lvblJlcXVlc3QSDwoHc2Vzc2lvbhgBIAEoCSJQChdEZXNjcmliZVNlc3Npb25SZXNwb25zZRIPCgdzZXNzaW9uGAEgASgJEhIKCmRlZmluaXRpb24YAiABKAkSEAoIc2V0dGluZ3MYAyABKAkqWwoKQmxvYkFjdGlvbhIbChdCTE9CX0FDVElPTl9VTlNQRUNJRklFRBAAEhYKEkJMT0JfQUNUSU9OX1VQTE9BRBABEhgKFEJMT0JfQUNUSU9OX0RPV05MT0FEEAIysQMKDFBOb2RlU2VydmljZRI9CgZBdHRhY2gSFi5kY25yLnYxLkF0dGFjaFJlcXVlc3QaFy5kY25yLnYxLkF0dGFjaFJlc3BvbnNlKAEwARI6CgVQdWxzZRIVLmRjbnIudjEuUHVsc2VSZXF1ZXN0GhYuZGNuci52MS5QdWxzZVJlc3BvbnNlKAEwARI8CgdSZXNvbHZlEhcuZGNuci52MS5SZXNvbHZlUmVxdWVzdBoYLmRjbnIudjEuUmVzb2x2ZVJlc3BvbnNlEk4KDVJlY29yZER1cmFibGUSHS5kY25yLnYxLlJlY29yZER1cmFibGVSZXF1ZXN0Gh4uZGNuci52MS5SZWNvcmREdXJhYmxlUmVzcG9uc2USQgoJR3JhbnRCbG9iEhkuZGNuci52MS5HcmFudEJsb2JSZXF1ZXN0GhouZGNuci52MS5HcmFudEJsb2JSZXNwb25zZRJUCg9EZXNjcmliZVNlc3Npb24SHy5kY25yLnYxLkRlc2NyaWJlU2Vzc2lvblJlcXVlc3QaIC5kY25yLnYxLkRlc2NyaWJlU2Vzc2lvblJlc3BvbnNlYgZwcm90bzM", [file_dcnr_v1_common]);
 
 /**
  * @generated from message dcnr.v1.AttachRequest
@@ -113,6 +113,47 @@ export type AttachResponse = Message<"dcnr.v1.AttachResponse"> & {
  */
 export const AttachResponseSchema: GenMessage<AttachResponse> = /*@__PURE__*/
   messageDesc(file_dcnr_v1_pnode, 1);
+
+/**
+ * @generated from message dcnr.v1.PulseRequest
+ */
+export type PulseRequest = Message<"dcnr.v1.PulseRequest"> & {
+  /**
+   * From `Registered`; names the attachment whose pulse this is.
+   *
+   * @generated from field: string token = 1;
+   */
+  token: string;
+
+  /**
+   * For how long the thread that sends heartbeats has not come round.
+   *
+   * @generated from field: double late_ms = 2;
+   */
+  lateMs: number;
+};
+
+/**
+ * Describes the message dcnr.v1.PulseRequest.
+ * Use `create(PulseRequestSchema)` to create a new message.
+ */
+export const PulseRequestSchema: GenMessage<PulseRequest> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_pnode, 2);
+
+/**
+ * Answers one pulse.
+ *
+ * @generated from message dcnr.v1.PulseResponse
+ */
+export type PulseResponse = Message<"dcnr.v1.PulseResponse"> & {
+};
+
+/**
+ * Describes the message dcnr.v1.PulseResponse.
+ * Use `create(PulseResponseSchema)` to create a new message.
+ */
+export const PulseResponseSchema: GenMessage<PulseResponse> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_pnode, 3);
 
 /**
  * @generated from message dcnr.v1.Register
@@ -218,7 +259,7 @@ export type Register = Message<"dcnr.v1.Register"> & {
  * Use `create(RegisterSchema)` to create a new message.
  */
 export const RegisterSchema: GenMessage<Register> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 2);
+  messageDesc(file_dcnr_v1_pnode, 4);
 
 /**
  * @generated from message dcnr.v1.Capabilities
@@ -287,7 +328,7 @@ export type Capabilities = Message<"dcnr.v1.Capabilities"> & {
  * Use `create(CapabilitiesSchema)` to create a new message.
  */
 export const CapabilitiesSchema: GenMessage<Capabilities> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 3);
+  messageDesc(file_dcnr_v1_pnode, 5);
 
 /**
  * @generated from message dcnr.v1.Gpu
@@ -314,7 +355,7 @@ export type Gpu = Message<"dcnr.v1.Gpu"> & {
  * Use `create(GpuSchema)` to create a new message.
  */
 export const GpuSchema: GenMessage<Gpu> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 4);
+  messageDesc(file_dcnr_v1_pnode, 6);
 
 /**
  * @generated from message dcnr.v1.NumericsClass
@@ -338,7 +379,7 @@ export type NumericsClass = Message<"dcnr.v1.NumericsClass"> & {
  * Use `create(NumericsClassSchema)` to create a new message.
  */
 export const NumericsClassSchema: GenMessage<NumericsClass> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 5);
+  messageDesc(file_dcnr_v1_pnode, 7);
 
 /**
  * @generated from message dcnr.v1.Limits
@@ -377,7 +418,7 @@ export type Limits = Message<"dcnr.v1.Limits"> & {
  * Use `create(LimitsSchema)` to create a new message.
  */
 export const LimitsSchema: GenMessage<Limits> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 6);
+  messageDesc(file_dcnr_v1_pnode, 8);
 
 /**
  * @generated from message dcnr.v1.Hosted
@@ -404,7 +445,7 @@ export type Hosted = Message<"dcnr.v1.Hosted"> & {
  * Use `create(HostedSchema)` to create a new message.
  */
 export const HostedSchema: GenMessage<Hosted> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 7);
+  messageDesc(file_dcnr_v1_pnode, 9);
 
 /**
  * @generated from message dcnr.v1.Heartbeat
@@ -467,7 +508,7 @@ export type Heartbeat = Message<"dcnr.v1.Heartbeat"> & {
  * Use `create(HeartbeatSchema)` to create a new message.
  */
 export const HeartbeatSchema: GenMessage<Heartbeat> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 8);
+  messageDesc(file_dcnr_v1_pnode, 10);
 
 /**
  * @generated from message dcnr.v1.HeartbeatAck
@@ -484,7 +525,7 @@ export type HeartbeatAck = Message<"dcnr.v1.HeartbeatAck"> & {
  * Use `create(HeartbeatAckSchema)` to create a new message.
  */
 export const HeartbeatAckSchema: GenMessage<HeartbeatAck> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 9);
+  messageDesc(file_dcnr_v1_pnode, 11);
 
 /**
  * @generated from message dcnr.v1.Link
@@ -518,7 +559,7 @@ export type Link = Message<"dcnr.v1.Link"> & {
  * Use `create(LinkSchema)` to create a new message.
  */
 export const LinkSchema: GenMessage<Link> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 10);
+  messageDesc(file_dcnr_v1_pnode, 12);
 
 /**
  * @generated from message dcnr.v1.VNodeProgress
@@ -583,7 +624,7 @@ export type VNodeProgress = Message<"dcnr.v1.VNodeProgress"> & {
  * Use `create(VNodeProgressSchema)` to create a new message.
  */
 export const VNodeProgressSchema: GenMessage<VNodeProgress> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 11);
+  messageDesc(file_dcnr_v1_pnode, 13);
 
 /**
  * @generated from message dcnr.v1.Leave
@@ -600,7 +641,7 @@ export type Leave = Message<"dcnr.v1.Leave"> & {
  * Use `create(LeaveSchema)` to create a new message.
  */
 export const LeaveSchema: GenMessage<Leave> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 12);
+  messageDesc(file_dcnr_v1_pnode, 14);
 
 /**
  * All VNodes are handed over; the PNode may end.
@@ -615,7 +656,7 @@ export type LeaveGranted = Message<"dcnr.v1.LeaveGranted"> & {
  * Use `create(LeaveGrantedSchema)` to create a new message.
  */
 export const LeaveGrantedSchema: GenMessage<LeaveGranted> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 13);
+  messageDesc(file_dcnr_v1_pnode, 15);
 
 /**
  * @generated from message dcnr.v1.Measurement
@@ -642,7 +683,7 @@ export type Measurement = Message<"dcnr.v1.Measurement"> & {
  * Use `create(MeasurementSchema)` to create a new message.
  */
 export const MeasurementSchema: GenMessage<Measurement> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 14);
+  messageDesc(file_dcnr_v1_pnode, 16);
 
 /**
  * Two contents under one name: one of the senders computed wrongly or lied.
@@ -671,7 +712,7 @@ export type Evidence = Message<"dcnr.v1.Evidence"> & {
  * Use `create(EvidenceSchema)` to create a new message.
  */
 export const EvidenceSchema: GenMessage<Evidence> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 15);
+  messageDesc(file_dcnr_v1_pnode, 17);
 
 /**
  * @generated from message dcnr.v1.Witness
@@ -698,7 +739,7 @@ export type Witness = Message<"dcnr.v1.Witness"> & {
  * Use `create(WitnessSchema)` to create a new message.
  */
 export const WitnessSchema: GenMessage<Witness> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 16);
+  messageDesc(file_dcnr_v1_pnode, 18);
 
 /**
  * @generated from message dcnr.v1.Registered
@@ -720,6 +761,13 @@ export type Registered = Message<"dcnr.v1.Registered"> & {
    * @generated from field: uint32 heartbeat_interval_ms = 3;
    */
   heartbeatIntervalMs: number;
+
+  /**
+   * For `Pulse`, as long as this attachment lasts.
+   *
+   * @generated from field: string pulse_token = 4;
+   */
+  pulseToken: string;
 };
 
 /**
@@ -727,7 +775,7 @@ export type Registered = Message<"dcnr.v1.Registered"> & {
  * Use `create(RegisteredSchema)` to create a new message.
  */
 export const RegisteredSchema: GenMessage<Registered> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 17);
+  messageDesc(file_dcnr_v1_pnode, 19);
 
 /**
  * Everything this PNode is to host, whole; what is not listed is dropped.
@@ -751,7 +799,7 @@ export type Assignments = Message<"dcnr.v1.Assignments"> & {
  * Use `create(AssignmentsSchema)` to create a new message.
  */
 export const AssignmentsSchema: GenMessage<Assignments> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 18);
+  messageDesc(file_dcnr_v1_pnode, 20);
 
 /**
  * @generated from message dcnr.v1.Assignment
@@ -822,7 +870,7 @@ export type Assignment = Message<"dcnr.v1.Assignment"> & {
  * Use `create(AssignmentSchema)` to create a new message.
  */
 export const AssignmentSchema: GenMessage<Assignment> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 19);
+  messageDesc(file_dcnr_v1_pnode, 21);
 
 /**
  * VNodes that this PNode will host if another one does not come back: it may load them already.
@@ -842,7 +890,7 @@ export type Prepare = Message<"dcnr.v1.Prepare"> & {
  * Use `create(PrepareSchema)` to create a new message.
  */
 export const PrepareSchema: GenMessage<Prepare> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 20);
+  messageDesc(file_dcnr_v1_pnode, 22);
 
 /**
  * @generated from message dcnr.v1.SessionUpdate
@@ -890,7 +938,7 @@ export type SessionUpdate = Message<"dcnr.v1.SessionUpdate"> & {
  * Use `create(SessionUpdateSchema)` to create a new message.
  */
 export const SessionUpdateSchema: GenMessage<SessionUpdate> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 21);
+  messageDesc(file_dcnr_v1_pnode, 23);
 
 /**
  * @generated from message dcnr.v1.Location
@@ -927,7 +975,7 @@ export type Location = Message<"dcnr.v1.Location"> & {
  * Use `create(LocationSchema)` to create a new message.
  */
 export const LocationSchema: GenMessage<Location> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 22);
+  messageDesc(file_dcnr_v1_pnode, 24);
 
 /**
  * @generated from message dcnr.v1.ResolveRequest
@@ -951,7 +999,7 @@ export type ResolveRequest = Message<"dcnr.v1.ResolveRequest"> & {
  * Use `create(ResolveRequestSchema)` to create a new message.
  */
 export const ResolveRequestSchema: GenMessage<ResolveRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 23);
+  messageDesc(file_dcnr_v1_pnode, 25);
 
 /**
  * @generated from message dcnr.v1.ResolveResponse
@@ -983,7 +1031,7 @@ export type ResolveResponse = Message<"dcnr.v1.ResolveResponse"> & {
  * Use `create(ResolveResponseSchema)` to create a new message.
  */
 export const ResolveResponseSchema: GenMessage<ResolveResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 24);
+  messageDesc(file_dcnr_v1_pnode, 26);
 
 /**
  * @generated from message dcnr.v1.RecordDurableRequest
@@ -1039,7 +1087,7 @@ export type RecordDurableRequest = Message<"dcnr.v1.RecordDurableRequest"> & {
  * Use `create(RecordDurableRequestSchema)` to create a new message.
  */
 export const RecordDurableRequestSchema: GenMessage<RecordDurableRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 25);
+  messageDesc(file_dcnr_v1_pnode, 27);
 
 /**
  * @generated from message dcnr.v1.StepHash
@@ -1061,7 +1109,7 @@ export type StepHash = Message<"dcnr.v1.StepHash"> & {
  * Use `create(StepHashSchema)` to create a new message.
  */
 export const StepHashSchema: GenMessage<StepHash> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 26);
+  messageDesc(file_dcnr_v1_pnode, 28);
 
 /**
  * @generated from message dcnr.v1.RecordDurableResponse
@@ -1092,7 +1140,7 @@ export type RecordDurableResponse = Message<"dcnr.v1.RecordDurableResponse"> & {
  * Use `create(RecordDurableResponseSchema)` to create a new message.
  */
 export const RecordDurableResponseSchema: GenMessage<RecordDurableResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 27);
+  messageDesc(file_dcnr_v1_pnode, 29);
 
 /**
  * @generated from message dcnr.v1.GrantBlobRequest
@@ -1129,7 +1177,7 @@ export type GrantBlobRequest = Message<"dcnr.v1.GrantBlobRequest"> & {
  * Use `create(GrantBlobRequestSchema)` to create a new message.
  */
 export const GrantBlobRequestSchema: GenMessage<GrantBlobRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 28);
+  messageDesc(file_dcnr_v1_pnode, 30);
 
 /**
  * @generated from message dcnr.v1.GrantBlobResponse
@@ -1163,7 +1211,7 @@ export type GrantBlobResponse = Message<"dcnr.v1.GrantBlobResponse"> & {
  * Use `create(GrantBlobResponseSchema)` to create a new message.
  */
 export const GrantBlobResponseSchema: GenMessage<GrantBlobResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 29);
+  messageDesc(file_dcnr_v1_pnode, 31);
 
 /**
  * @generated from message dcnr.v1.DescribeSessionRequest
@@ -1180,7 +1228,7 @@ export type DescribeSessionRequest = Message<"dcnr.v1.DescribeSessionRequest"> &
  * Use `create(DescribeSessionRequestSchema)` to create a new message.
  */
 export const DescribeSessionRequestSchema: GenMessage<DescribeSessionRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 30);
+  messageDesc(file_dcnr_v1_pnode, 32);
 
 /**
  * @generated from message dcnr.v1.DescribeSessionResponse
@@ -1211,7 +1259,7 @@ export type DescribeSessionResponse = Message<"dcnr.v1.DescribeSessionResponse">
  * Use `create(DescribeSessionResponseSchema)` to create a new message.
  */
 export const DescribeSessionResponseSchema: GenMessage<DescribeSessionResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 31);
+  messageDesc(file_dcnr_v1_pnode, 33);
 
 /**
  * @generated from enum dcnr.v1.BlobAction
@@ -1259,6 +1307,17 @@ export const PNodeService: GenService<{
     methodKind: "bidi_streaming";
     input: typeof AttachRequestSchema;
     output: typeof AttachResponseSchema;
+  },
+  /**
+   * Says that the PNode's process lives, from a thread that never waits for the others: however late its heartbeats are,
+   * a PNode that pulses is busy, not dead.
+   *
+   * @generated from rpc dcnr.v1.PNodeService.Pulse
+   */
+  pulse: {
+    methodKind: "bidi_streaming";
+    input: typeof PulseRequestSchema;
+    output: typeof PulseResponseSchema;
   },
   /**
    * Where the VNodes of a session are now.

@@ -1,0 +1,50 @@
+// The thread that says that this process lives, whatever the others are busy with. It does nothing else, so it is late
+// only when the whole machine is.
+
+import { parentPort, workerData } from "node:worker_threads";
+import { sleep } from "../core/world.ts";
+import { PNodeService } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
+import { openGrpcNetwork } from "../protocol/grpc.ts";
+import { hrtimeMs, type PulseOrder, type PulseShared, turnMs } from "./pulse.ts";
+import { realTimers } from "./timers.ts";
+
+const { times } = workerData as PulseShared;
+const network = openGrpcNetwork();
+let current: { readonly token: string; readonly ending: AbortController } | undefined;
+
+parentPort?.on("message", (order: PulseOrder) => {
+  current?.ending.abort();
+  const ending = new AbortController();
+  current = { token: order.token, ending };
+  void follow(order, ending.signal);
+});
+
+/** Until another order comes, or the orchestrator knows the attachment no more. */
+async function follow(order: PulseOrder, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    const known = await pulseOnce(order, signal);
+    if (!known) return;
+    await sleep(realTimers, order.intervalMs, signal);
+  }
+}
+
+/** False if the orchestrator refused it. */
+async function pulseOnce({ orchestrator, token, intervalMs }: PulseOrder, signal: AbortSignal): Promise<boolean> {
+  const channel = network.open(orchestrator, PNodeService.method.pulse, { signal });
+  const sending = (async () => {
+    for (;;) {
+      const lateMs = Math.max(0, hrtimeMs() - (times[0] as number) - turnMs);
+      await channel.send({ token, lateMs });
+      await sleep(realTimers, intervalMs, signal);
+    }
+  })().catch(() => {});
+  try {
+    for await (const _ of channel.incoming) times[1] = hrtimeMs();
+    return !signal.aborted;
+  } catch (error) {
+    return (error as { code?: string }).code !== "not_found";
+  } finally {
+    channel.close();
+    await Promise.race([sending, sleep(realTimers, intervalMs)]);
+  }
+}
