@@ -69,6 +69,7 @@ function registration(i: number): AttachRequest {
       case: "register",
       value: {
         protocolMajor: 1,
+        bits: 1,
         pnode: `pnode-${i}`,
         name: `pnode-${i}`,
         incarnation: `i${i}`,

@@ -179,8 +179,9 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     tamper: () => flippingBits(),
   },
   "shuffles-alone": {
-    fault: "each PNode draws its own order of samples",
-    shows: ["divergence"],
+    fault: "each PNode is told another order of samples",
+    // PNodes compare what they are told with the session's id, so the session fails before its bits do.
+    shows: ["error"],
     tamper: () => ownSeeds(),
   },
   "collects-above-the-line": {

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { bits } from "../core/bits.ts";
 import type { Sha256 } from "../core/ids.ts";
-import { differences, learningRateAt, operatorSet, type SessionIdentity, sessionIdOf } from "./session.ts";
+import { differences, learningRateAt, type SessionIdentity, sessionIdOf } from "./session.ts";
 
 test("the learning rate warms up in a line and falls along half a cosine", () => {
   const schedule = {
@@ -28,7 +29,7 @@ const identity: SessionIdentity = {
   microbatches: 4,
   seed: 1,
   numerics: "native",
-  operatorSet,
+  bits,
   learningRate: { schedule: "constant", base: 1e-3, warmupSteps: 0, finalShare: 0 },
   clipNorm: 0,
   validateEvery: 0,

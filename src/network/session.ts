@@ -4,9 +4,6 @@ import { canonicalJson, sha256 } from "../core/hash.ts";
 import type { SessionId, Sha256 } from "../core/ids.ts";
 import { cos } from "../core/math.ts";
 
-/** Engine and graph rules that decide bits. Bump it with any change to what the graphs of a plan compute. */
-export const operatorSet = "dcnr-1";
-
 export interface LearningRate {
   readonly schedule: "constant" | "cosine";
   readonly base: number;
@@ -28,8 +25,8 @@ export interface SessionIdentity {
   readonly microbatches: number;
   readonly seed: number;
   readonly numerics: "native" | "portable" | "reference";
-  /** Engine and graph rules that decide bits; bumped when they change. */
-  readonly operatorSet: string;
+  /** Version of the bits (`core/bits.ts`) that everybody who works for the session computes. */
+  readonly bits: number;
   readonly learningRate: LearningRate;
   /** 0: no clipping. */
   readonly clipNorm: number;
@@ -49,14 +46,17 @@ export interface SessionPolicy {
   readonly spread?: number;
 }
 
-export interface SessionDescription {
-  readonly identity: SessionIdentity;
-  readonly policy: SessionPolicy;
+export function sessionIdOf(identity: SessionIdentity, name: string): SessionId {
+  return `${name}-${shortHash(identity)}` as SessionId;
 }
 
-export function sessionIdOf(identity: SessionIdentity, name: string): SessionId {
-  const hash = sha256(canonicalJson(identity));
-  return `${name}-${hash.slice(0, 12)}` as SessionId;
+/** Whoever works for a session checks this: settings that were changed on the way belong to another id. */
+export function isIdentityOf(session: SessionId, identity: SessionIdentity): boolean {
+  return session.endsWith(`-${shortHash(identity)}`);
+}
+
+function shortHash(identity: SessionIdentity): string {
+  return sha256(canonicalJson(identity)).slice(0, 12);
 }
 
 /** The rate of update `step`, counted from 0: a linear warm-up, then constant or half a cosine to its end. */

@@ -27,6 +27,8 @@ export interface PNodeOptions {
   readonly provider?: string;
   readonly pricePerHour?: number;
   readonly limits?: MessageInitShape<typeof LimitsSchema>;
+  /** Version of the bits that the executors compute; this build's, unless the executors are others. */
+  readonly bits?: number;
   readonly capabilities: MessageInitShape<typeof CapabilitiesSchema>;
   readonly bounds?: Partial<Bounds>;
   readonly timings?: Partial<Timings>;

@@ -1,5 +1,6 @@
 import { strict as assert } from "node:assert";
 import { describe, it } from "node:test";
+import { bits } from "../core/bits.ts";
 import { canonicalJson, sha256 } from "../core/hash.ts";
 import type { PNodeId } from "../core/ids.ts";
 import { fillNormal, randomKey } from "../core/random.ts";
@@ -11,6 +12,7 @@ import type { Executor } from "../engine/engine.ts";
 import { openInlineExecutor } from "../engine/executor.ts";
 import { openReferenceEngine } from "../engine/reference.ts";
 import { compileText } from "../network/compile.ts";
+import { type SessionIdentity, sessionIdOf } from "../network/session.ts";
 import { MemoryNetwork, memoryTransfer, TestOrchestrator } from "./memory.testing.ts";
 import type { PNodeOptions } from "./options.ts";
 import { type PNode, startPNode } from "./pnode.ts";
@@ -87,7 +89,7 @@ async function scene({ downloadMs = 0 } = {}) {
   await builder.add({ inputs: noise, labels: Int32Array.from({ length: 32 }, (_, index) => index % 3) });
   const manifest = manifestText(await builder.finish());
   contents.set(sha256(manifest), new TextEncoder().encode(manifest));
-  const identity = {
+  const identity: SessionIdentity = {
     definition: sha256(definition),
     dataset: sha256(manifest),
     split: "all",
@@ -97,7 +99,7 @@ async function scene({ downloadMs = 0 } = {}) {
     microbatches: 2,
     seed: 3,
     numerics: "reference",
-    operatorSet: "1",
+    bits,
     learningRate: { schedule: "constant", base: 0.05, warmupSteps: 0, finalShare: 0 },
     clipNorm: 1,
     validateEvery: 4,
@@ -105,7 +107,7 @@ async function scene({ downloadMs = 0 } = {}) {
     initialState: "",
   };
   const settings = canonicalJson({ identity, policy: { checkpointEvery: 3, replicas: 1 } });
-  const orchestrator = new TestOrchestrator({ id: "mlp-1", definition, settings }, contents);
+  const orchestrator = new TestOrchestrator({ id: sessionIdOf(identity, "mlp"), definition, settings }, contents);
   await network.serve("o1", [orchestrator.service()]);
   const transfer = memoryTransfer(contents);
   const blobs: typeof transfer = {

@@ -1,6 +1,7 @@
 // A PNode: hosts the VNodes that orchestrators assign to it. It opens connections to orchestrators and never the
 // other way round; only peers call it, for tensors.
 
+import { bits } from "../core/bits.ts";
 import { messageOf } from "../core/errors.ts";
 import type { PNodeId, SessionId } from "../core/ids.ts";
 import { sleep } from "../core/world.ts";
@@ -178,6 +179,7 @@ class HostingNode implements PNode {
       openSession: (session) =>
         SessionContext.open({
           session,
+          bits: this.#options.bits ?? bits,
           orchestrators: this.#orchestrators,
           blobs: this.#blobs,
           executorFor: (engine) => this.#executor(engine),
@@ -273,6 +275,7 @@ class HostingNode implements PNode {
       provider: provider ?? "",
       pricePerHour: pricePerHour ?? 0,
       closed: !this.#isLent(),
+      bits: this.#options.bits ?? bits,
     };
   }
 

@@ -1,5 +1,6 @@
-// What a PNode knows about a session: the plan it compiled itself from the definition, the schedule, the data.
-// Everything is checked against the hashes that make up the session's identity.
+// What a PNode knows about a session: the plan it compiled itself from the definition, the schedule, the data. What an
+// orchestrator says decides nothing by itself: the settings must hash to the session's id, the definition to the hash in
+// them, the dataset's blobs to the hashes in its manifest.
 
 import { fail } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
@@ -12,7 +13,7 @@ import type { EngineKind, Executor } from "../engine/engine.ts";
 import { compileText } from "../network/compile.ts";
 import { buildEvaluation, buildTraining } from "../network/graphs.ts";
 import type { Plan } from "../network/plan.ts";
-import { learningRateAt, type SessionIdentity, type SessionPolicy } from "../network/session.ts";
+import { isIdentityOf, learningRateAt, type SessionIdentity, type SessionPolicy } from "../network/session.ts";
 import { PNodeService } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
 import { VNodeCompute } from "../vnode/compute.ts";
 import type { BatchSource } from "../vnode/feeds.ts";
@@ -22,6 +23,8 @@ import type { Orchestrators } from "./orchestrators.ts";
 
 export interface SessionContextOptions {
   readonly session: SessionId;
+  /** Version of the bits that this PNode computes. */
+  readonly bits: number;
   readonly orchestrators: Orchestrators;
   readonly blobs: BlobClient;
   readonly executorFor: (engine: EngineKind) => Promise<Executor>;
@@ -54,6 +57,11 @@ export class SessionContext {
     const { session, orchestrators, signal } = options;
     const described = await orchestrators.call(PNodeService.method.describeSession, { session }, signal);
     const { identity, policy } = parseDescription(described.settings, session);
+    if (identity.bits !== options.bits)
+      fail(
+        "failed_precondition",
+        `session ${session} needs version ${identity.bits} of the bits, this PNode computes ${options.bits}: update it`,
+      );
     if (sha256(described.definition) !== identity.definition)
       fail("data_loss", `the definition of session ${session} does not have the hash that its settings name`);
     return new SessionContext(options, compileText(described.definition), identity, policy);
@@ -133,21 +141,24 @@ export class SessionContext {
 /** Policies do not decide bits, so an orchestrator may leave them out. */
 const policyDefault: SessionPolicy = { checkpointEvery: 20, replicas: 1 };
 
-function parseDescription(text: string, session: string): { identity: SessionIdentity; policy: SessionPolicy } {
+function parseDescription(text: string, session: SessionId): { identity: SessionIdentity; policy: SessionPolicy } {
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch {
     fail("data_loss", `the settings of session ${session} are not JSON`);
   }
-  const whole = value as Partial<{ identity: SessionIdentity; policy: SessionPolicy }> & SessionIdentity;
-  const identity = whole.identity ?? whole;
+  const { identity, policy } = (value ?? {}) as Partial<{ identity: SessionIdentity; policy: SessionPolicy }>;
+  if (identity === undefined || !isIdentityOf(session, identity))
+    fail("data_loss", `the settings of session ${session} do not hash to its id: they are another session's`);
   const counts = [identity.steps, identity.batch, identity.microbatches];
   if (
     !counts.every((count) => Number.isSafeInteger(count) && count > 0) ||
     identity.batch % identity.microbatches !== 0
   )
     fail("data_loss", `the settings of session ${session} lack steps, batch or microbatches`);
-  const policy = { ...policyDefault, ...whole.policy };
-  return { identity, policy };
+  const checked = { ...policyDefault, ...policy };
+  if (!Number.isSafeInteger(checked.checkpointEvery) || checked.checkpointEvery < 1)
+    fail("data_loss", `the policy of session ${session} stores a state every ${checked.checkpointEvery} steps`);
+  return { identity, policy: checked };
 }

@@ -169,6 +169,15 @@ describe("placement", () => {
     assert.match(fixed.unplaced[0]?.reason ?? "", /class sse; none of 4 PNodes computes in it/);
   });
 
+  it("never uses a PNode whose build computes other bits, and names the versions when nobody else is there", () => {
+    const others = [node("a", { gflops: 500, bits: 2 }), node("b", { gflops: 400, bits: 3 })];
+    const plan = chain([vnode("v0"), vnode("v1")]);
+    const mixed = place(plan, new Fleet([...others, node("c", { gflops: 1 })]), policy());
+    assert.deepEqual(new Set(mixed.decisions.map((one) => one.pnode as string)), new Set(["c"]));
+    const alone = place(plan, new Fleet(others), policy());
+    assert.match(alone.unplaced[0]?.reason ?? "", /^needs version 1 of the bits; the 2 PNodes have 2, 3: update/);
+  });
+
   it("says exactly what is missing", () => {
     const gpu = (id: string, gpus: number, free: number) =>
       node(id, {

@@ -24,6 +24,7 @@ export function node(id: string, changes: Partial<FleetNode> = {}): FleetNode {
     region: "eu",
     trust: "untrusted",
     architecture: "x64",
+    bits: 1,
     numerics: [{ engine: "native", class: "avx2" }],
     gflops: 50,
     cores: 4,
@@ -55,6 +56,7 @@ export function chain(vnodes: readonly PlacementVNode[], edgeBytes = 1_000, sess
 
 export function policy(changes: Partial<Policy> = {}): Policy {
   return {
+    bits: 1,
     engine: "native",
     numericsClass: "",
     requirements: requirementsNone,

@@ -4,6 +4,7 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { SimulatedBlobs } from "../../simulation/blobs.ts";
 import type { SimulatedNetwork } from "../../simulation/network.ts";
 import type { Host } from "../../simulation/world.ts";
+import { bits } from "../../src/core/bits.ts";
 import { DcnrError } from "../../src/core/errors.ts";
 import { sha256 } from "../../src/core/hash.ts";
 import { sleep } from "../../src/core/world.ts";
@@ -141,6 +142,7 @@ export class ActingPNode {
     const { capabilities, ...register } = this.#options.register;
     return {
       protocolMajor: 1,
+      bits,
       pnode: this.id,
       name: this.id,
       incarnation: this.incarnation,

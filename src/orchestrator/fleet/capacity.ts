@@ -120,6 +120,7 @@ export class Capacity {
       region: record.region,
       trust: record.trust,
       architecture: facts.architecture,
+      bits: record.bits ?? 0,
       numerics: facts.numerics,
       gflops: gflops * Math.min(1, cores / facts.cores),
       cores,

@@ -93,6 +93,7 @@ export function registered(
     status: current?.status === "quarantined" ? "quarantined" : "online",
     ...whereabouts,
     address: register.address,
+    bits: register.bits,
     facts,
     limits: limitsOf(register.limits),
     owner: text(register.owner),

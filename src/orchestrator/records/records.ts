@@ -159,6 +159,8 @@ export interface PNodeRecord {
   /** New with every attachment: whoever declares a PNode lost names the attachment that broke. */
   readonly attachment: string;
   readonly address: string;
+  /** Version of the bits that its build computes; 0 for one that does not say. */
+  readonly bits: number;
   readonly facts: PNodeFacts;
   readonly limits: PNodeLimits;
   readonly owner: string;

@@ -1,10 +1,11 @@
 // Models that are served: each replica is a session like any other to placement and recovery; only its PNodes answer
 // instead of learning.
 
+import { bits } from "../../core/bits.ts";
 import { fail } from "../../core/errors.ts";
 import { canonicalJson, sha256 } from "../../core/hash.ts";
 import { type NetworkId, parseId, type SessionId, type VNodeId } from "../../core/ids.ts";
-import { operatorSet, type SessionPolicy } from "../../network/session.ts";
+import type { SessionPolicy } from "../../network/session.ts";
 import type { Requirements } from "../../protocol/gen/dcnr/v1/session_pb.ts";
 import { isLive } from "../fleet/assignments.ts";
 import type { Parts } from "../parts.ts";
@@ -141,7 +142,7 @@ function servingIdentity({ definition, numerics }: TrainedState): SessionRecord[
     microbatches: 1,
     seed: 0,
     numerics,
-    operatorSet,
+    bits,
     learningRate: { schedule: "constant", base: 0, warmupSteps: 0, finalShare: 0 },
     clipNorm: 0,
     validateEvery: 0,

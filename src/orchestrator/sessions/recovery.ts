@@ -64,6 +64,8 @@ export function policyFor(
   }
   const abandoned = current.size === 0 && session.line === 0;
   return {
+    // Sessions of builds before there were versions fit nobody.
+    bits: session.identity.bits ?? 0,
     engine: session.identity.numerics,
     // Before the first checkpoint, and with nobody left who computed, another class may take over.
     numericsClass: abandoned ? "" : session.numericsClass,

@@ -1,13 +1,14 @@
 // What a client asks for, turned into a session's identity, policy and requirements: defaults filled in, every
 // value checked, so that nothing odd reaches a PNode.
 
+import { bits } from "../../core/bits.ts";
 import { DcnrError, fail } from "../../core/errors.ts";
 import type { Sha256 } from "../../core/ids.ts";
 import { samplesOfSplit } from "../../data/datasets.ts";
 import type { Manifest } from "../../data/manifest.ts";
 import { ruleOf } from "../../data/order.ts";
 import type { Plan } from "../../network/plan.ts";
-import { operatorSet, type SessionIdentity, type SessionPolicy } from "../../network/session.ts";
+import type { SessionIdentity, SessionPolicy } from "../../network/session.ts";
 import type { SessionSettings } from "../../protocol/gen/dcnr/v1/session_pb.ts";
 import type { SessionRequirements } from "../records/records.ts";
 
@@ -61,7 +62,7 @@ export function identityOf(
     microbatches,
     seed: whole(Number(settings.seed || BigInt(defaults.seed)), "seed", 0, Number.MAX_SAFE_INTEGER),
     numerics,
-    operatorSet,
+    bits,
     learningRate: learningRateOf(settings),
     clipNorm: number(settings.clipNorm, "clip_norm", 0, 1e9),
     validateEvery,

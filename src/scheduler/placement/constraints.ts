@@ -37,6 +37,12 @@ const constraints: readonly Constraint[] = [
   },
   {
     ofPool: true,
+    holds: (node, policy) => node.bits === policy.bits,
+    missing: (policy, before) =>
+      `needs version ${policy.bits} of the bits; ${versions(before)}: update those machines, or train again with their version`,
+  },
+  {
+    ofPool: true,
     holds: (node, { engine, numericsClass }) => {
       const own = classOf(node, engine);
       return own !== undefined && (numericsClass === "" || own === numericsClass);
@@ -151,6 +157,11 @@ function memoryReason(policy: Policy, needed: number, found: { free: number; cou
 function priceReason(requirements: Requirements): string | undefined {
   if (requirements.maxPricePerHour === 0) return undefined;
   return `all PNodes that take part may cost ${requirements.maxPricePerHour} an hour together; one more would cost too much`;
+}
+
+function versions(nodes: readonly FleetNode[]): string {
+  const known = [...new Set(nodes.map((node) => node.bits))].sort((a, b) => a - b);
+  return nodes.length === 1 ? `the only PNode has ${known[0]}` : `the ${nodes.length} PNodes have ${known.join(", ")}`;
 }
 
 function count(nodes: readonly FleetNode[]): string {

@@ -175,6 +175,6 @@ function poolName(node: FleetNode): string {
   const numerics = node.numerics.map((one) => `${one.engine}=${one.class}`).join(",");
   const gpus = node.gpus.length === 0 ? "0" : `${node.gpusFree}/${node.gpus.join("+")}`;
   const odd = `${node.accepting ? "" : "closed"}${node.flapping ? "flapping" : ""}`;
-  const kind = [node.region, node.trust, node.architecture, numerics, gpus, odd];
+  const kind = [node.region, node.trust, node.architecture, node.bits, numerics, gpus, odd];
   return [speedStep(node), memoryStep(node), ...kind].join("|");
 }

@@ -34,6 +34,8 @@ export interface FleetNode {
   readonly region: string;
   readonly trust: string;
   readonly architecture: string;
+  /** Version of the bits that it computes. */
+  readonly bits: number;
   readonly numerics: readonly { readonly engine: string; readonly class: string }[];
   /** Measured speed that its owner lets be used. */
   readonly gflops: number;
@@ -79,6 +81,8 @@ export interface Requirements {
 }
 
 export interface Policy {
+  /** Version of the bits of the session. */
+  readonly bits: number;
   readonly engine: string;
   /** Empty at the first placement, which chooses one. */
   readonly numericsClass: string;

@@ -1,0 +1,9 @@
+// The version of the bits: builds of one version compute the same weights from the same session on the same numerics
+// class. It stands in every session's identity; PNodes register theirs, placement requires it, PNodes enforce it.
+
+/**
+ * Bump it with any change that alters a step root: graphs of a plan, fusion, kernels, order of sums, random keys, order
+ * of samples, schedules, the hash of a state. `simulation/golden` fails until it is bumped and `npm run golden` has
+ * renewed the roots. Anything that only changes when or where a value appears leaves it alone.
+ */
+export const bits = 1;

@@ -1,0 +1,110 @@
+import { strict as assert } from "node:assert";
+import { test } from "node:test";
+import { bits } from "../core/bits.ts";
+import { canonicalJson, sha256 } from "../core/hash.ts";
+import type { SessionId, Sha256 } from "../core/ids.ts";
+import { silentLog, type World } from "../core/world.ts";
+import { openInlineExecutor } from "../engine/executor.ts";
+import { openReferenceEngine } from "../engine/reference.ts";
+import { type SessionIdentity, type SessionPolicy, sessionIdOf } from "../network/session.ts";
+import type { BlobClient } from "./blob-client.ts";
+import { MemoryNetwork, TestOrchestrator } from "./memory.testing.ts";
+import { timingsDefault } from "./options.ts";
+import { Orchestrators } from "./orchestrators.ts";
+import { SessionContext } from "./session-context.ts";
+
+const definition = `
+name: small
+nodes:
+  - { id: layer, type: linear, config: { in_dim: 2, out_dim: 2 } }
+  - { id: loss, type: cost, config: { cost_function: mse } }
+edges: [{ from: layer, to: loss }]
+costs: [{ name: loss, node_id: loss }]
+`;
+
+const identity: SessionIdentity = {
+  definition: sha256(definition),
+  dataset: "cd".repeat(32) as Sha256,
+  split: "all",
+  validationSplit: "",
+  steps: 10,
+  batch: 4,
+  microbatches: 2,
+  seed: 1,
+  numerics: "reference",
+  bits,
+  learningRate: { schedule: "constant", base: 0.1, warmupSteps: 0, finalShare: 0 },
+  clipNorm: 0,
+  validateEvery: 0,
+  validationMicrobatches: 0,
+  initialState: "",
+};
+const policy: SessionPolicy = { checkpointEvery: 3, replicas: 1 };
+
+interface Told {
+  readonly session: SessionId;
+  readonly definition: string;
+  readonly settings: unknown;
+}
+
+const truth: Told = { session: sessionIdOf(identity, "small"), definition, settings: { identity, policy } };
+
+/** What a PNode makes of a session when it is told this about it. */
+async function open(told: Partial<Told>, ownBits = bits): Promise<SessionContext> {
+  const { session, definition, settings } = { ...truth, ...told };
+  const network = new MemoryNetwork();
+  const described = { id: session, definition, settings: canonicalJson(settings) };
+  await network.serve("o1", [new TestOrchestrator(described, new Map()).service()]);
+  const clock = { wallMs: () => 0, monotonicMs: () => 0 };
+  const chance = { uniform: () => 0.5, bytes: (count: number) => new Uint8Array(count) };
+  const world: World = { clock, chance, timers: { after: () => () => {} }, log: silentLog };
+  return SessionContext.open({
+    session,
+    bits: ownBits,
+    orchestrators: new Orchestrators(network, world, timingsDefault, ["o1"]),
+    blobs: {} as BlobClient,
+    executorFor: async () => openInlineExecutor(openReferenceEngine()),
+    shardBytesMax: 1 << 20,
+    clock,
+    onDataWait: () => {},
+    signal: new AbortController().signal,
+  });
+}
+
+test("a PNode works for a session whose settings and definition are what its id says", async () => {
+  const { schedule, plan, samples } = await open({});
+  assert.equal(schedule.steps, 10);
+  assert.equal(schedule.checkpointEvery, 3);
+  assert.equal(plan.name, "small");
+  assert.equal(samples, 2);
+});
+
+test("settings that do not hash to the session's id are refused, whatever differs in them", async () => {
+  for (const change of [{ seed: 2 }, { steps: 11 }, { clipNorm: 1 }, { dataset: "ab".repeat(32) as Sha256 }])
+    await assert.rejects(open({ settings: { identity: { ...identity, ...change }, policy } }), {
+      code: "data_loss",
+      message: /do not hash to its id/,
+    });
+  await assert.rejects(open({ settings: identity }), /do not hash to its id/);
+  await assert.rejects(open({ settings: null }), /do not hash to its id/);
+  await assert.rejects(open({ session: "small-000000000000" as SessionId }), /do not hash to its id/);
+});
+
+test("a policy is nobody's identity and may differ, but not be nonsense", async () => {
+  const { schedule } = await open({ settings: { identity, policy: { checkpointEvery: 7, replicas: 2 } } });
+  assert.equal(schedule.checkpointEvery, 7);
+  await assert.rejects(open({ settings: { identity, policy: { checkpointEvery: 0 } } }), /every 0 steps/);
+});
+
+test("a definition that does not have the hash in the settings is refused", async () => {
+  const other = definition.replaceAll("out_dim: 2", "out_dim: 3");
+  await assert.rejects(open({ definition: other }), { code: "data_loss", message: /does not have the hash/ });
+  await assert.rejects(open({ definition: `${definition}\n` }), /does not have the hash/);
+});
+
+test("a session of another version of the bits is refused with both versions named", async () => {
+  await assert.rejects(open({}, bits + 1), {
+    code: "failed_precondition",
+    message: new RegExp(`needs version ${bits} of the bits, this PNode computes ${bits + 1}`),
+  });
+});
