@@ -3,14 +3,21 @@
 
 import { DcnrError, hasCode } from "../src/core/errors.ts";
 import { sleep } from "../src/core/world.ts";
-import { buildTensors, buildTokens } from "../src/data/build.ts";
+import { type BlobSink, buildTensors, buildTokens } from "../src/data/build.ts";
 import { type Manifest, manifestText } from "../src/data/manifest.ts";
 import { DatasetService } from "../src/protocol/gen/dcnr/v1/data_pb.ts";
 import { NetworkService } from "../src/protocol/gen/dcnr/v1/network_pb.ts";
 import { type Session, SessionService } from "../src/protocol/gen/dcnr/v1/session_pb.ts";
 import type { Network, RequestInit, ResponseOf, UnaryMethod } from "../src/protocol/network.ts";
-import type { SimulatedBlobs } from "./blobs.ts";
-import { type Scenario, type ScenarioData, samplesOf, sessionSeed, tokensOf } from "./scenarios.ts";
+import {
+  type Scenario,
+  type ScenarioData,
+  samplesOf,
+  sessionRate,
+  sessionSeed,
+  tokensOf,
+  validationMicrobatches,
+} from "./scenarios.ts";
 import type { Host } from "./world.ts";
 
 export interface SessionPolicy {
@@ -95,20 +102,20 @@ function settingsOf(scenario: Scenario, policy: SessionPolicy) {
     checkpointEvery: policy.checkpointEvery,
     replicas: policy.replicas,
     validateEvery: scenario.validateEvery,
-    validationMicrobatches: 2,
+    validationMicrobatches,
     clipNorm: scenario.clipNorm,
-    learningRate: { schedule: "cosine", base: 0.05, warmupSteps: 2n, finalShare: 0.1 },
+    learningRate: { ...sessionRate, warmupSteps: BigInt(sessionRate.warmupSteps) },
   };
 }
 
 /** Puts a scenario's data where it will be fetched from. Part of the world, so no fault touches it. */
-export async function storeData(data: ScenarioData, blobs: SimulatedBlobs): Promise<Manifest> {
+export async function storeData(data: ScenarioData, { inner }: { readonly inner: BlobSink }): Promise<Manifest> {
   if (data.kind === "tokens") {
-    const builder = buildTokens(data.vocabulary, { blobs: blobs.inner, shardBytes: 64 });
+    const builder = buildTokens(data.vocabulary, { blobs: inner, shardBytes: 64 });
     await builder.add(tokensOf(data));
     return builder.finish();
   }
-  const builder = buildTensors(data.fields, { blobs: blobs.inner, shardBytes: 128 });
+  const builder = buildTensors(data.fields, { blobs: inner, shardBytes: 128 });
   await builder.add(samplesOf(data));
   return builder.finish();
 }

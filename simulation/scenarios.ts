@@ -24,6 +24,10 @@ export type ScenarioData =
 /** Decides initial weights, dropout and the order of samples in every scenario. */
 export const sessionSeed = 7;
 
+export const sessionRate = { schedule: "cosine", base: 0.05, warmupSteps: 2, finalShare: 0.1 } as const;
+
+export const validationMicrobatches = 2;
+
 const classes: ScenarioData = {
   kind: "tensors",
   samples: 20,
@@ -43,7 +47,12 @@ const targets: ScenarioData = {
 };
 
 /** `id: type key=value ...` per node and `a -> b` per edge (`a.1 -> b.0` names slots), as YAML. */
-function network(name: string, nodes: readonly string[], edges: readonly string[]): string {
+export function network(
+  name: string,
+  nodes: readonly string[],
+  edges: readonly string[],
+  cost = nodes.find((line) => line.includes("cost"))?.split(":")[0],
+): string {
   const node = (line: string) => {
     const [id, type, ...settings] = line.split(/[: ]+/);
     const config = settings.map((setting) => setting.replace("=", ': "').concat('"'));
@@ -53,7 +62,6 @@ function network(name: string, nodes: readonly string[], edges: readonly string[
     const [from, to] = line.split(" -> ").map((end) => end.split("."));
     return `  - { from: ${from?.[0]}, from_slot: ${from?.[1] ?? 0}, to: ${to?.[0]}, to_slot: ${to?.[1] ?? 0} }`;
   };
-  const cost = nodes.find((line) => line.includes("cost"))?.split(":")[0];
   return [
     `name: ${name}`,
     "nodes:",
