@@ -13,12 +13,16 @@ import { realClock } from "../system/clock.ts";
 import { measureGflops } from "../system/hardware.ts";
 
 export interface Measured {
+  /** Of one core. */
   readonly gflops: number;
   readonly classes: readonly { engine: string; class: string }[];
 }
 
-/** Loading two engines on a busy machine takes seconds; more than this means that it hangs. */
-const measureTimeoutMs = 60_000;
+/** Of one core, where nothing is known yet: a modest one, so that real work corrects it upwards. */
+export const gflopsEstimated = 10;
+
+/** Loading two engines takes a second or two, and minutes on a machine with dozens of busy processes. */
+const measureTimeoutMs = 600_000;
 
 export async function measureMachine(): Promise<Measured> {
   const script = fileURLToPath(import.meta.url);

@@ -3,15 +3,15 @@
 import { loadavg } from "node:os";
 import { join } from "node:path";
 import { setFlagsFromString } from "node:v8";
-import { messageOf } from "../core/errors.ts";
-import type { Cancel, World } from "../core/world.ts";
+import type { World } from "../core/world.ts";
 import { openDiskCache } from "../data/disk-cache.ts";
 import type { EngineKind, Executor } from "../engine/engine.ts";
 import { type PNode, startPNode } from "../pnode/pnode.ts";
 import type { Network } from "../protocol/network.ts";
 import { findHardware, type HardwareFacts, readHealth } from "../system/hardware.ts";
 import { startPulse } from "../system/pulse.ts";
-import { type Measured, measureMachine } from "./measure-machine.ts";
+import type { Measured } from "./measure-machine.ts";
+import { Measuring } from "./measuring.ts";
 import { monitorPNode } from "./monitoring/pnode.ts";
 import { httpTransfer, openSpill } from "./pnode-files.ts";
 import { loadIdentity, Remembered } from "./pnode-identity.ts";
@@ -71,9 +71,8 @@ export async function startRealPNode(machine: LentMachine, outer: World, network
   };
   const key = [softwareVersion(), process.version, hardware.cpuModel, hardware.architecture].join("|");
   const memory = new Remembered<Measured>(machine.directory, "measured.json", key);
-  const known = await memory.get();
-  const measured = known ?? (await memory.set(await measureMachine()));
-  const cancelMeasuring = known ? measureWhenCalm(memory, known, hardware.cores, world) : () => {};
+  const measuring = new Measuring(memory, hardware.cores, world);
+  const measured = await measuring.atOnce();
   const pnode = await startPNode(
     {
       ...identity,
@@ -133,39 +132,13 @@ export async function startRealPNode(machine: LentMachine, outer: World, network
     },
   );
   monitoring.watch(pnode);
+  measuring.onMeasured(({ gflops, classes }) => pnode.measured(gflops * workers, classes));
   const close = async () => {
-    cancelMeasuring();
+    measuring.stop();
     await monitoring.close();
     await Promise.all([...executors.values()].map(async (executor) => (await executor).close()));
   };
   return { pnode, hardware, workers, gflops: measured.gflops * workers, close };
-}
-
-const calmCheckMs = 60_000;
-
-/**
- * Other load only ever makes a machine look slow. So each start measures it once more, at a calm moment; the best that
- * was ever seen counts from the next start on.
- */
-function measureWhenCalm(memory: Remembered<Measured>, known: Measured, cores: number, world: World): Cancel {
-  let cancel: Cancel = () => {};
-  const check = async () => {
-    if ((loadavg()[0] ?? 0) > cores / 2) {
-      cancel = world.timers.after(calmCheckMs, check);
-      return;
-    }
-    try {
-      const now = await measureMachine();
-      const roundsAlike = JSON.stringify(now.classes) === JSON.stringify(known.classes);
-      if (!roundsAlike)
-        world.log("warn", "this machine rounds differently from when it was first measured: start the PNode again");
-      if (!roundsAlike || now.gflops > known.gflops) await memory.set(now);
-    } catch (error) {
-      world.log("debug", messageOf(error));
-    }
-  };
-  cancel = world.timers.after(calmCheckMs, check);
-  return () => cancel();
 }
 
 /** Loaded with the first session: a PNode that waits for work needs no engine. */

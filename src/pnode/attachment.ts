@@ -11,6 +11,7 @@ import {
   type AttachResponse,
   type Heartbeat,
   type HeartbeatSchema,
+  type MeasurementSchema,
   PNodeService,
   type Prepare,
   type RegisterSchema,
@@ -313,6 +314,11 @@ export class Attachment {
     const sequence = this.#sequence + following;
     const arrived = new Promise<void>((done) => this.#waiting.push({ sequence, done }));
     await Promise.race([arrived, sleep(world.timers, flushTimeoutMs, signal)]);
+  }
+
+  /** What was registered has changed; a later stream registers it anew. */
+  tellMeasurement(measurement: MessageInitShape<typeof MeasurementSchema>): void {
+    if (this.#registered) this.#stream?.send({ event: { case: "measurement", value: measurement } }).catch(() => {});
   }
 
   leave(reason: string): void {

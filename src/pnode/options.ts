@@ -5,7 +5,7 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { PNodeId, Sha256 } from "../core/ids.ts";
 import type { World } from "../core/world.ts";
 import type { EngineKind, Executor } from "../engine/engine.ts";
-import type { CapabilitiesSchema, LimitsSchema } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
+import type { Capabilities, CapabilitiesSchema, LimitsSchema } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
 import type { HttpHandler, Network } from "../protocol/network.ts";
 import type { Rules } from "../vnode/rules.ts";
 
@@ -29,7 +29,7 @@ export interface PNodeOptions {
   readonly limits?: MessageInitShape<typeof LimitsSchema>;
   /** Version of the bits that the executors compute; this build's, unless the executors are others. */
   readonly bits?: number;
-  readonly capabilities: MessageInitShape<typeof CapabilitiesSchema>;
+  readonly capabilities: Exclude<MessageInitShape<typeof CapabilitiesSchema>, Capabilities>;
   readonly bounds?: Partial<Bounds>;
   readonly timings?: Partial<Timings>;
   /** Only tests of the simulator switch rules off. */

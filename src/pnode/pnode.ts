@@ -48,6 +48,8 @@ export interface PNode {
   problems(): string[];
   /** What it does now, for metrics. */
   readings(): Readings;
+  /** The machine was measured again. */
+  measured(gflops: number, numerics: readonly { readonly engine: string; readonly class: string }[]): void;
   /** Hands its VNodes over, then stops. */
   leave(reason?: string): Promise<void>;
   stop(): Promise<void>;
@@ -97,6 +99,7 @@ class HostingNode implements PNode {
   readonly #shell: ShellRules;
   readonly #executors = new Map<EngineKind, Promise<Executor>>();
   readonly #servings: Servings;
+  #capabilities: PNodeOptions["capabilities"];
   #server: Server | undefined;
   #address = "";
   #leaving = false;
@@ -107,6 +110,7 @@ class HostingNode implements PNode {
     const { signal } = this.#ending;
     this.id = options.id;
     this.#options = options;
+    this.#capabilities = options.capabilities;
     this.#dependencies = dependencies;
     this.#timings = { ...timingsDefault, ...options.timings };
     const { memoryBytes = 0n, diskBytes = 0n } = options.limits ?? {};
@@ -243,6 +247,11 @@ class HostingNode implements PNode {
     };
   }
 
+  measured(gflops: number, numerics: readonly { readonly engine: string; readonly class: string }[]): void {
+    this.#capabilities = { ...this.#capabilities, gflops, numerics: [...numerics] };
+    this.#attachment.tellMeasurement({ gflops, numerics: [...numerics] });
+  }
+
   problems(): string[] {
     const problems: string[] = [];
     if (!this.#attachment.attached) {
@@ -258,7 +267,8 @@ class HostingNode implements PNode {
   // What orchestrators are told
 
   #register() {
-    const { id, secret, name, software, owner, region, provider, pricePerHour, capabilities, limits } = this.#options;
+    const { id, secret, name, software, owner, region, provider, pricePerHour, limits } = this.#options;
+    const capabilities = this.#capabilities;
     const learning = this.#hosts.all().map(({ assignment: { session, vnode, epoch } }) => ({
       session,
       vnode,

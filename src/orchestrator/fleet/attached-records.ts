@@ -6,13 +6,15 @@ import type { Context } from "../context.ts";
 import { pnodeName } from "../records/names.ts";
 import { key, type PNodeRecord } from "../records/records.ts";
 import type { Attachment } from "./attachment.ts";
-import { plausible } from "./claims.ts";
+import { numericsOf, plausible } from "./claims.ts";
 import { afterFailure, afterLeave, afterUptime } from "./reliability.ts";
 
-export interface MeasuredSpeed {
+export interface Measured {
   readonly gflops: number;
   readonly bandwidthBytesPerSecond: number;
   readonly latencyMs: number;
+  /** Empty: as they were. */
+  readonly numerics: readonly { readonly engine: string; readonly class: string }[];
 }
 
 export class AttachedRecords {
@@ -41,13 +43,15 @@ export class AttachedRecords {
     });
   }
 
-  noteSpeed(attachment: Attachment, { gflops, bandwidthBytesPerSecond, latencyMs }: MeasuredSpeed): Promise<boolean> {
+  noteMeasurement(attachment: Attachment, measured: Measured): Promise<boolean> {
+    const { gflops, bandwidthBytesPerSecond, latencyMs, numerics } = measured;
     return this.#update(attachment, (current) => {
       const { facts, warnings } = plausible({
         ...current.facts,
         gflops: gflops > 0 ? gflops : current.facts.gflops,
         bandwidthBytesPerSecond: bandwidthBytesPerSecond || current.facts.bandwidthBytesPerSecond,
         latencyMs: latencyMs || current.facts.latencyMs,
+        numerics: numerics.length > 0 ? numericsOf(numerics) : current.facts.numerics,
       });
       return { ...current, facts, warnings };
     });

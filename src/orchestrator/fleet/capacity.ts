@@ -7,6 +7,7 @@ import type { FleetNode } from "../../scheduler/placement/types.ts";
 import type { Context } from "../context.ts";
 import { isOpen, key, type PNodeRecord, type SessionRecord, type VNodeRecord } from "../records/records.ts";
 import type { Registry } from "./registry.ts";
+import { Speeds } from "./speeds.ts";
 
 interface Use {
   memoryBytes: number;
@@ -19,13 +20,17 @@ interface Use {
 const memoryReserveBytes = 128 << 20;
 /** A PNode that measures nothing yet is taken for a slow one. */
 const gflopsUnknown = 5;
+/** A change of speed that placement hears of, as a share. */
+const noticeable = 0.1;
 
 export class Capacity {
   readonly fleet: Fleet;
   readonly #context: Context;
   readonly #registry: () => Registry;
   readonly #uses = new Map<PNodeId, Use>();
-  readonly observedGflops = new Map<PNodeId, number>();
+  readonly #speeds = new Speeds();
+  /** What placement counts on now, where it was learned. */
+  readonly #counted = new Map<PNodeId, number>();
 
   constructor(context: Context, registry: () => Registry) {
     this.#context = context;
@@ -54,8 +59,14 @@ export class Capacity {
     return this.#uses.get(pnode)?.memoryBytes ?? 0;
   }
 
-  observeGflops(pnode: PNodeId, gflops: number): void {
-    this.observedGflops.set(pnode, gflops);
+  /** A PNode's own work shows its speed. */
+  observeSpeed(pnode: PNodeId, gflopsPerCore: number): void {
+    this.#speeds.observe(pnode, gflopsPerCore);
+    const learned = this.#speeds.of(pnode);
+    const counted = this.#counted.get(pnode);
+    // Placement need not follow every flutter.
+    if (learned === undefined || (counted !== undefined && Math.abs(learned - counted) < noticeable * counted)) return;
+    this.#counted.set(pnode, learned);
     this.#refresh(pnode);
   }
 
@@ -112,8 +123,8 @@ export class Capacity {
     const { facts, limits } = record;
     const memoryBytes = Math.max(0, (limits.memoryBytes || facts.memoryBytes) - memoryReserveBytes);
     const cores = Math.min(limits.cpus || facts.cores, facts.cores);
-    const observed = this.observedGflops.get(record.id);
-    const gflops = (observed ?? facts.gflops) || gflopsUnknown;
+    const learned = this.#counted.get(record.id);
+    const gflops = (learned === undefined ? facts.gflops : learned * facts.cores) || gflopsUnknown;
     return {
       id: record.id,
       owner: record.owner,

@@ -3,7 +3,7 @@
 
 import { fail } from "../../core/errors.ts";
 import { threeDigits } from "../../core/sentences.ts";
-import type { Capabilities, Limits, Register } from "../../protocol/gen/dcnr/v1/pnode_pb.ts";
+import type { Capabilities, Limits } from "../../protocol/gen/dcnr/v1/pnode_pb.ts";
 import type { PNodeFacts, PNodeLimits } from "../records/records.ts";
 
 /** Larger machines exist in one piece hardly anywhere; beyond it a claim is an error of the PNode. */
@@ -23,7 +23,6 @@ export function factsOf(capabilities: Capabilities | undefined): PNodeFacts {
     fail("invalid_argument", `${capabilities.cores} cores: at most ${coresMax} are believed`);
   if (capabilities.gpus.length > gpusListedMax)
     fail("invalid_argument", `${capabilities.gpus.length} GPUs: at most ${gpusListedMax} may be listed`);
-  if (capabilities.numerics.length > numericsMax) fail("invalid_argument", `more than ${numericsMax} numerics classes`);
   return {
     cpuModel: text(capabilities.cpuModel),
     cores: Math.max(1, capabilities.cores),
@@ -37,10 +36,15 @@ export function factsOf(capabilities: Capabilities | undefined): PNodeFacts {
       vendor: text(gpu.vendor),
     })),
     gflops: positive(capabilities.gflops),
-    numerics: capabilities.numerics.map((one) => ({ engine: text(one.engine), class: text(one.class) })),
+    numerics: numericsOf(capabilities.numerics),
     bandwidthBytesPerSecond: positive(capabilities.bandwidthBytesPerSecond),
     latencyMs: positive(capabilities.latencyMs),
   };
+}
+
+export function numericsOf(claimed: readonly { readonly engine: string; readonly class: string }[]) {
+  if (claimed.length > numericsMax) fail("invalid_argument", `more than ${numericsMax} numerics classes`);
+  return claimed.map((one) => ({ engine: text(one.engine), class: text(one.class) }));
 }
 
 export function limitsOf(limits: Limits | undefined): PNodeLimits {
@@ -77,10 +81,6 @@ const observedFactor = 8;
 export function contradictedSpeed(claimedGflops: number, observedGflops: number): string | undefined {
   if (observedGflops <= 0 || claimedGflops <= observedGflops * observedFactor) return undefined;
   return `claims ${Math.round(claimedGflops)} GFLOP/s, its work shows ${threeDigits(observedGflops)}: the latter counts`;
-}
-
-export function describedOwner(register: Register): string {
-  return text(register.owner);
 }
 
 export function text(value: string): string {

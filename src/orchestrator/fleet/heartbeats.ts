@@ -18,6 +18,7 @@ const metricsPerHeartbeatMax = 10_000;
 const damageRecheckMs = 5_000;
 /** Smaller steps measure overhead, not speed. */
 const observableFlops = 2e9;
+const doubtedMax = 10_000;
 
 export class Heartbeats {
   readonly #context: Context;
@@ -26,6 +27,8 @@ export class Heartbeats {
   readonly #rates: Rates;
   /** Failures that are being dealt with: heartbeats repeat them. */
   readonly #handled = new Set<string>();
+  /** Attachments whose claimed speed was contradicted and told of. */
+  readonly #doubted = new Set<string>();
 
   constructor(context: Context, metrics: Metrics, capacity: Capacity, rates: Rates) {
     this.#context = context;
@@ -97,7 +100,7 @@ export class Heartbeats {
     });
   }
 
-  /** A PNode's own work shows its speed: a claim far above it is not believed. */
+  /** A PNode's own work shows its speed, and that is what counts; a claim far above it is told. */
   #observe(attachment: Attachment, heartbeat: Heartbeat): void {
     let fastest = 0;
     for (const { session, vnode, stepMs } of heartbeat.vnodes) {
@@ -106,11 +109,12 @@ export class Heartbeats {
       if (flops >= observableFlops) fastest = Math.max(fastest, flops / stepMs / 1e6);
     }
     if (fastest === 0) return;
+    this.#capacity.observeSpeed(attachment.pnode, fastest);
     const record = this.#context.mirror.get<PNodeRecord>(key.pnode(attachment.pnode));
-    const observed = fastest * (record?.facts.cores ?? 1);
-    const warning = record && contradictedSpeed(record.facts.gflops, observed);
-    if (!record || !warning || this.#capacity.observedGflops.has(record.id)) return;
-    this.#capacity.observeGflops(record.id, observed);
+    const warning = record && contradictedSpeed(record.facts.gflops, fastest * record.facts.cores);
+    if (!record || !warning || this.#doubted.has(attachment.nonce)) return;
+    this.#doubted.add(attachment.nonce);
+    if (this.#doubted.size > doubtedMax) this.#doubted.clear();
     this.#context.events.emit("warn", "pnode.claim", `PNode ${record.name} ${warning}`, { pnode: record.id });
     this.#context.tasks.run(`noting a claim of ${record.id}`, () =>
       this.#context.mirror.update<PNodeRecord>(key.pnode(record.id), (current) =>

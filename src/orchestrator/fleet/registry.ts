@@ -9,7 +9,7 @@ import type { AttachRequest, Evidence, Heartbeat, Register } from "../../protoco
 import type { CallContext, Channel } from "../../protocol/network.ts";
 import type { Context } from "../context.ts";
 import { key, type PNodeRecord } from "../records/records.ts";
-import { AttachedRecords, type MeasuredSpeed } from "./attached-records.ts";
+import { AttachedRecords, type Measured } from "./attached-records.ts";
 import { Attachment, type Composer, type Down } from "./attachment.ts";
 import { text } from "./claims.ts";
 import { Flapping } from "./flapping.ts";
@@ -218,7 +218,7 @@ export class Registry {
         this.#leave(attachment, message.event.value.reason);
         return;
       case "measurement":
-        this.#noteSpeed(attachment, message.event.value);
+        this.#noteMeasurement(attachment, message.event.value);
         return;
       case "evidence":
         this.#hooks.onEvidence(attachment, message.event.value);
@@ -239,10 +239,12 @@ export class Registry {
     this.#silence.heard(attachment);
   }
 
-  #noteSpeed(attachment: Attachment, measured: MeasuredSpeed): void {
-    this.#context.tasks.run(`noting the speed of ${attachment.pnode}`, () =>
-      this.#records.noteSpeed(attachment, measured),
-    );
+  #noteMeasurement(attachment: Attachment, measured: Measured): void {
+    this.#context.tasks.run(`noting a measurement of ${attachment.pnode}`, async () => {
+      // What it rounds like decides what it may host.
+      if (await this.#records.noteMeasurement(attachment, measured))
+        this.#hooks.onFleetChange(attachment.pnode, measured.numerics.length > 0);
+    });
   }
 
   #noteClosed(attachment: Attachment, closed: boolean): void {
