@@ -1,13 +1,12 @@
-// What the package carries: the program as JavaScript, the SDK's types, the dashboard's files. A clone needs none
-// of it; `npm pack` runs this by itself.
+// What the package carries: the program as JavaScript, the SDK's types, the dashboard's files. A clone needs none of it.
 
 import { spawnSync } from "node:child_process";
-import { existsSync, rmSync, writeFileSync } from "node:fs";
+import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { pathToFileURL } from "node:url";
+import { emitDashboard } from "../web/emit.ts";
 
 const root = join(import.meta.dirname, "..");
-const dist = join(root, "dist");
+export const dist = join(root, "dist");
 
 function compile(...flags: string[]): void {
   const { status } = spawnSync("tsc", ["-p", join(root, "tsconfig.build.json"), ...flags], {
@@ -15,29 +14,27 @@ function compile(...flags: string[]): void {
     stdio: "inherit",
     shell: process.platform === "win32",
   });
-  if (status !== 0) process.exit(1);
+  if (status !== 0) throw new Error("the program does not compile");
 }
 
-rmSync(dist, { recursive: true, force: true });
-compile();
-// Types of the SDK and of what it mentions, not of the whole program.
-const types = join(root, "tsconfig.types.json");
-writeFileSync(
-  types,
-  JSON.stringify({
-    extends: "./tsconfig.build.json",
-    compilerOptions: { declaration: true, emitDeclarationOnly: true },
-    files: ["src/index.ts"],
-    include: [],
-  }),
-);
-try {
-  compile("-p", types);
-} finally {
-  rmSync(types);
-}
-const emitter = join(root, "web", "emit.ts");
-if (existsSync(emitter)) {
-  const { emitDashboard } = await import(pathToFileURL(emitter).href);
+export async function build(): Promise<void> {
+  rmSync(dist, { recursive: true, force: true });
+  compile();
+  // Types of the SDK and of what it mentions, not of the whole program.
+  const types = join(root, "tsconfig.types.json");
+  writeFileSync(
+    types,
+    JSON.stringify({
+      extends: "./tsconfig.build.json",
+      compilerOptions: { declaration: true, emitDeclarationOnly: true },
+      files: ["src/index.ts"],
+      include: [],
+    }),
+  );
+  try {
+    compile("-p", types);
+  } finally {
+    rmSync(types);
+  }
   await emitDashboard(join(dist, "web"));
 }

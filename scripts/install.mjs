@@ -1,31 +1,45 @@
-// Installs what is missing before `npm start` and `npm test`, so that a fresh clone needs no other command.
-// Plain JavaScript for any Node: it runs before the project's own Node 24 is there.
+// Installs what is missing, so that a fresh clone needs no command but `npm start` or `npm test`.
+// Plain JavaScript for any Node: it runs before a newer one is there.
 
-import { spawnSync } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { isNewEnough, newerNode, runNpm } from "../bin/newer-node.js";
 
-const marker = "node_modules/.package-lock.json";
-const isFresh = () => {
+const root = fileURLToPath(new URL("..", import.meta.url));
+const modules = join(root, "node_modules");
+const say = (sentence) => console.log(`dcnr: ${sentence}`);
+
+function isFresh() {
+  const marker = join(modules, ".package-lock.json");
   if (!existsSync(marker)) return false;
-  const wanted = JSON.parse(readFileSync("package-lock.json", "utf8")).packages;
+  const wanted = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8")).packages;
   const installed = JSON.parse(readFileSync(marker, "utf8")).packages;
   return (
     Object.entries(installed).every(([path, { version }]) => wanted[path]?.version === version) &&
     Object.entries(wanted).every(([path, entry]) => path === "" || entry.optional || installed[path] !== undefined)
   );
-};
+}
 
-if (!isFresh()) {
-  console.log("dcnr: installing packages (once) ...");
-  // Not `npm ci`: it refuses a lockfile without builds for other platforms that a registry mirror may lack.
-  const result = spawnSync("npm", ["install", "--no-save", "--no-audit", "--no-fund", "--loglevel=error"], {
-    stdio: "inherit",
-    shell: process.platform === "win32",
-    // The CPU build inside the package is all we use; its extra download must never be needed.
-    env: { ...process.env, ONNXRUNTIME_NODE_INSTALL: "skip" },
-  });
-  if (result.status !== 0) {
-    console.error("dcnr: npm install failed. Check that the npm registry can be reached, then run the command again.");
-    process.exit(1);
+/** Exactly what the lockfile names. No package's install script runs: nothing here needs one, and npm 12 blocks them. */
+function installPackages() {
+  say("installing packages (once) ...");
+  const failure = runNpm(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"], root);
+  if (failure === undefined) return;
+  throw new Error(
+    `npm ci failed. Check that the npm registry can be reached, then run the command again. npm said: ${failure}`,
+  );
+}
+
+/** Everything that a command of this clone needs; answers with the Node to run it by. */
+export function install() {
+  const node = newerNode(say);
+  if (!isFresh()) installPackages();
+  // Programs that npm starts by name, and those who put this folder on their path, find that Node too.
+  const link = join(modules, ".bin", "node");
+  if (!isNewEnough() && process.platform !== "win32") {
+    rmSync(link, { force: true });
+    symlinkSync(node, link);
   }
+  return node;
 }

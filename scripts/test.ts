@@ -1,4 +1,4 @@
-// Runs the tests: `unit` (seconds, beside the code) or everything that guards the project.
+// Runs the tests: `unit` (beside the code), `check` (format, types and those) or everything that guards the project.
 // Unit tests share one process; the others start servers and processes and get one each.
 
 import { spawnSync } from "node:child_process";
@@ -26,13 +26,15 @@ function nodeTest(title: string, files: string[], ...flags: string[]): boolean {
   return run(title, process.execPath, ["--test", "--test-timeout=600000", ...flags, ...files]);
 }
 
-const passed =
-  scope === "unit"
-    ? nodeTest("unit tests", unit, "--test-isolation=none")
-    : [
-        run("format and lint", "biome", ["check", "."]),
-        run("types", "tsc", ["-p", "."]),
-        nodeTest("unit tests", unit, "--test-isolation=none"),
-        nodeTest("integration and end to end", whole, "--test-concurrency=1"),
-      ].every(Boolean);
-process.exit(passed ? 0 : 1);
+const beside = () => nodeTest("unit tests", unit, "--test-isolation=none");
+const quick = () =>
+  [run("format and lint", "biome", ["check", "."]), run("types", "tsc", ["-p", "."]), beside()].every(Boolean);
+const everything = () =>
+  [quick(), nodeTest("integration and end to end", whole, "--test-concurrency=1")].every(Boolean);
+
+function runScope(): boolean {
+  if (scope === "unit") return beside();
+  return scope === "check" ? quick() : everything();
+}
+
+process.exit(runScope() ? 0 : 1);

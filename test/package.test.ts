@@ -5,11 +5,12 @@ import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { promisify } from "node:util";
+import { makePackage } from "../scripts/package.ts";
 import { smallNetwork, smallSamples } from "./small-training.ts";
 
 const run = promisify(execFile);
@@ -20,7 +21,7 @@ const tarballBytesMax = 1_500_000;
 describe("the package", { timeout: 300_000 }, () => {
   let folder: string;
   let home: string;
-  let packed: { filename: string; size: number; files: { path: string }[] };
+  let packed: { size: number; paths: readonly string[] };
 
   const environment = () => ({
     ...process.env,
@@ -41,10 +42,12 @@ describe("the package", { timeout: 300_000 }, () => {
     folder = join(outside, "empty");
     home = join(outside, "home");
     await Promise.all([mkdir(folder), mkdir(home)]);
-    const { stdout } = await run("npm", ["pack", "--json", "--pack-destination", outside], { cwd: root });
-    // What the build prints comes first.
-    packed = JSON.parse(stdout.slice(stdout.indexOf("[")))[0];
-    const tarball = join(outside, packed.filename);
+    const tarball = await makePackage(outside);
+    const { stdout } = await run("tar", ["-tzf", tarball]);
+    packed = {
+      size: (await stat(tarball)).size,
+      paths: stdout.split("\n").map((path) => path.replace(/^package\//, "")),
+    };
     // The npm cache stays where it is: only the home of `dcnr` is new.
     await run("npm", ["install", tarball, "--no-audit", "--no-fund", "--prefer-offline", "--loglevel=error"], {
       cwd: folder,
@@ -57,7 +60,7 @@ describe("the package", { timeout: 300_000 }, () => {
   });
 
   test("carries the program, the types, the dashboard and examples, and no sources or tests", () => {
-    const paths = packed.files.map(({ path }) => path);
+    const { paths } = packed;
     for (const needed of [
       "bin/dcnr.js",
       "dist/src/cli/main.js",

