@@ -11,6 +11,7 @@ import type { Command, Flags } from "../command.ts";
 import { orchestratorPortDefault } from "../connection.ts";
 import { dataDirectory, directoryOption } from "../directories.ts";
 import { logOptions, worldFrom } from "../logging.ts";
+import { holdDirectory } from "../one-user.ts";
 import { type LentMachine, startRealPNode } from "../pnode-start.ts";
 import { tellParent, untilAborted } from "../processes.ts";
 import { bytes } from "../progress.ts";
@@ -66,6 +67,7 @@ export const command: Command = {
     }
     const world = worldFrom(flags);
     const machine = machineFrom(addresses, flags);
+    const held = await holdDirectory(machine.directory, `dcnr join as ${machine.name}`, world);
     const network = openGrpcNetwork({ log: world.log });
     const { pnode, hardware, workers, gflops, close } = await startRealPNode(machine, world, network);
     tellParent({ address: pnode.address, id: pnode.id }, () => process.emit("SIGTERM"));
@@ -81,6 +83,7 @@ export const command: Command = {
     const end = async () => {
       await close();
       await network.close();
+      held.release();
     };
     try {
       await firstAttachment(pnode, flags.is("wait"), world, signal);

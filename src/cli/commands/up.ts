@@ -2,16 +2,19 @@
 
 import { availableParallelism } from "node:os";
 import { isUnspecified, parseAddress } from "../../protocol/address.ts";
+import { realWorld } from "../../system/world.ts";
 import type { Command } from "../command.ts";
 import { orchestratorDefault } from "../connection.ts";
 import { dataDirectory, directoryOption } from "../directories.ts";
 import { LocalNetwork } from "../local-network.ts";
 import { logOptions } from "../logging.ts";
+import { holdDirectory } from "../one-user.ts";
 import { untilAborted } from "../processes.ts";
 
 export const command: Command = {
   summary: "Bring up a whole network on this machine: an orchestrator and PNodes as separate processes.",
-  details: "State is kept in the directory: stop it, start it again, and sessions go on where they were.",
+  details:
+    "State is kept in the directory: stop it, start it again, and sessions go on where they were. A directory has one user at a time.",
   options: {
     pnodes: { type: "number", summary: "PNodes to start", default: 3 },
     listen: {
@@ -29,8 +32,10 @@ export const command: Command = {
   examples: ["dcnr up", "dcnr up --pnodes 5 --listen 127.0.0.1:8800 --dir ./lab"],
   run: async ({ flags, out, signal }) => {
     const pnodes = flags.number("pnodes");
+    const directory = dataDirectory(flags.optionalText("dir"), process.env);
+    const held = await holdDirectory(directory, "dcnr up", realWorld({ logFormat: "none" }), 0);
     const network = await LocalNetwork.start({
-      directory: dataDirectory(flags.optionalText("dir"), process.env),
+      directory,
       listen: flags.text("listen"),
       pnodes,
       cpusPerPNode:
@@ -40,6 +45,7 @@ export const command: Command = {
       ...(flags.has("blobs") ? { blobs: flags.text("blobs") } : {}),
     });
     const { orchestrator } = network;
+    held.describe(orchestrator.address);
     // One that listens everywhere is best called at loopback from here: local calls need no key.
     const everywhere = isUnspecified(parseAddress(flags.text("listen")).host);
     const here = everywhere ? `127.0.0.1:${parseAddress(orchestrator.address).port}` : orchestrator.address;
@@ -60,6 +66,7 @@ export const command: Command = {
       void child.ended.then((code) => signal.aborted || out.note(`PNode ${child.name} ended (code ${code})`));
     await Promise.race([untilAborted(signal), orchestrator.ended]);
     await network.stop();
+    held.release();
     return signal.aborted ? 0 : 1;
   },
 };
