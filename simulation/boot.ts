@@ -8,11 +8,11 @@ import { openReferenceEngine } from "../src/engine/reference.ts";
 import { startOrchestrator } from "../src/orchestrator/orchestrator.ts";
 import type { BlobAddress, BlobCache, BlobTransfer, SpillStorage } from "../src/pnode/options.ts";
 import { startPNode } from "../src/pnode/pnode.ts";
-import { soundRules } from "../src/vnode/rules.ts";
 import type { SimulatedBlobs } from "./blobs.ts";
 import { simulatedExecutor } from "./executor.ts";
-import type { Mutant, Records } from "./mutants.ts";
+import type { Mutant } from "./mutants/mutant.ts";
 import type { Fabric, SimulatedNetwork } from "./network.ts";
+import type { Records } from "./records.ts";
 import type { SimulatedStore } from "./store.ts";
 import type { Host, SimulatedWorld } from "./world.ts";
 
@@ -78,7 +78,10 @@ async function bootOrchestrator(site: Site, host: Host): Promise<void> {
 
 async function bootPNode(site: Site, host: Host): Promise<void> {
   const network = site.fabric.network(host);
-  const inner = openInlineExecutor(openReferenceEngine());
+  const { mutant } = site;
+  const reference = openInlineExecutor(openReferenceEngine());
+  const inner = mutant?.executor?.(reference, host) ?? reference;
+  const transfer = transferOver(network);
   const executor = simulatedExecutor(inner, host, { runMs: site.computeMs, kernelMs: site.computeMs / 20 });
   let leave = async () => {};
   site.running.set(host.name, { leave: () => leave(), free: () => void inner.close() });
@@ -101,14 +104,14 @@ async function bootPNode(site: Site, host: Host): Promise<void> {
       },
       limits: { memoryBytes: BigInt(reservedBytes + vnodeBytes * site.vnodesPerPNode) },
       bounds: { retainedBytesMax: site.retainedBytesMax },
-      ...(site.mutant?.rules ? { rules: { ...soundRules, ...site.mutant.rules } } : {}),
-      ...(site.mutant?.shell ? { shell: site.mutant.shell } : {}),
     },
     {
       world: host.world,
       network,
       executorFor: async () => executor,
-      blobs: transferOver(network),
+      blobs: mutant?.transfer?.(transfer, host) ?? transfer,
+      ...(mutant?.process && { openProcess: mutant.process }),
+      ...(mutant?.checkSession && { checkSession: mutant.checkSession }),
       spill: diskOf(host),
       cache: cacheOf(site, host),
     },

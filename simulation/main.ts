@@ -4,6 +4,7 @@ import { availableParallelism } from "node:os";
 import { simulateSeeds } from "./pool.ts";
 import { describe, replayCommand, type SimulationReport } from "./report.ts";
 import { runSeed } from "./run.ts";
+import { shrink, tell } from "./shrink.ts";
 
 export interface SimulationOptions {
   readonly seeds: number;
@@ -27,7 +28,10 @@ export async function runSimulation(options: SimulationOptions, print: Printer):
   if (options.replay !== undefined) return replay(options.replay, options.json === true, print);
   const report = await simulate(options, (done, detail) => print.progress(done, options.seeds, detail));
   if (options.json) print.json(report);
-  else for (const line of describe(report)) print.line(line);
+  else {
+    for (const line of describe(report)) print.line(line);
+    await tellStory(report, print);
+  }
   return report.divergences + report.hangs + report.others > 0 ? 1 : 0;
 }
 
@@ -51,6 +55,14 @@ export function simulate(
   });
 }
 
+/** What little it takes to break the first seed that failed. */
+async function tellStory({ failures: [first] }: Pick<SimulationReport, "failures">, print: Printer): Promise<void> {
+  const shrunk = first && (await shrink(first.seed));
+  if (!shrunk) return;
+  print.line();
+  for (const line of tell(shrunk)) print.line(line);
+}
+
 /** One seed, told in full. */
 async function replay(seed: number, json: boolean, print: Printer): Promise<number> {
   const report = await runSeed(seed, { readable: true });
@@ -65,6 +77,7 @@ async function replay(seed: number, json: boolean, print: Printer): Promise<numb
     for (const { kind, atMs, message } of report.violations)
       print.line(`${kind} at ${(atMs / 1000).toFixed(3)} s: ${message}`);
     if (report.violations.length === 0) print.line("all checks hold");
+    await tellStory({ failures: report.violations.length > 0 ? [report] : [] }, print);
     print.line(`replay: ${replayCommand(seed)}`);
   }
   return report.violations.length > 0 ? 1 : 0;

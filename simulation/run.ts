@@ -12,8 +12,9 @@ import { FenceChecker, MetricChecker, RootChecker, Violations } from "./checkers
 import { drawPlan, type FaultPlan, type Fleet, noFaults } from "./faults.ts";
 import { inject } from "./injector.ts";
 import { Maintainer, type SessionPolicy, storeData } from "./maintainer.ts";
-import { mutants, Records } from "./mutants.ts";
+import { mutants } from "./mutants.ts";
 import { type Answer, Fabric } from "./network.ts";
+import { Records } from "./records.ts";
 import type { SeedReport } from "./report.ts";
 import { type Scenario, scenarios } from "./scenarios.ts";
 import { type AcceptedWrite, SimulatedStore } from "./store.ts";

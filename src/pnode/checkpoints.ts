@@ -8,7 +8,7 @@ import { sleep, type World } from "../core/world.ts";
 import { PNodeService } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
 import { Backoff } from "./backoff.ts";
 import type { BlobClient } from "./blob-client.ts";
-import type { ShellRules, Timings } from "./options.ts";
+import type { Timings } from "./options.ts";
 import type { Orchestrators } from "./orchestrators.ts";
 
 export interface CheckpointOptions {
@@ -19,7 +19,6 @@ export interface CheckpointOptions {
   readonly blobs: BlobClient;
   readonly world: World;
   readonly timings: Timings;
-  readonly shell: ShellRules;
   readonly signal: AbortSignal;
   /** As of now: it may grow while an upload is under way. */
   readonly epoch: () => number;
@@ -48,7 +47,7 @@ export async function makeDurable(
   const backoff = new Backoff(timings.retryMinMs, timings.retryMaxMs, world.chance);
   for (;;) {
     try {
-      if (options.shell.uploadBeforeRecord) await options.blobs.store(options.session, hash, content, signal);
+      await options.blobs.store(options.session, hash, content, signal);
       const recorded = await record(options, step, hash, content.byteLength, steps);
       if (recorded !== undefined) return recorded;
     } catch (error) {

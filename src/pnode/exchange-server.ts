@@ -30,7 +30,6 @@ export interface ExchangeServerOptions {
   readonly directory: Directory;
   readonly resolver: Resolver;
   readonly log: Log;
-  readonly verifyHash: boolean;
   readonly refusals: Refusals;
   /** Sends to one who asked, if the orchestrators know it. */
   readonly deliverTo: (
@@ -193,7 +192,7 @@ class ExchangeStream {
 
   async #complete(id: bigint, judged: Judged, bytes: Uint8Array): Promise<void> {
     const tensor: WireTensor = { dtype: judged.wire, shape: judged.shape, bytes: aligned(bytes) };
-    if (this.#options.verifyHash && hashOfWire(tensor) !== judged.hash)
+    if (hashOfWire(tensor) !== judged.hash)
       return this.#receipt(id, refused("the bytes do not have the hash announced"));
     if (!isFiniteWire(tensor)) return this.#receipt(id, refused("the tensor holds NaN or infinity"));
     // Another copy may have come while this one was assembled.

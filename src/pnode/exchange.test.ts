@@ -31,7 +31,6 @@ function scene(rows: number, options: { admission?: Admission; owner?: boolean }
     directory: { find: (_session: SessionId, vnode: VNodeId) => (vnode === "b" ? receiver : undefined) },
     resolver: { isOwner: () => options.owner ?? true } as unknown as Resolver,
     log: silentLog,
-    verifyHash: true,
     refusals: { note: () => {} } as unknown as Refusals,
     deliverTo: () => {},
   });

@@ -2,12 +2,12 @@
 
 import type { SessionId } from "../core/ids.ts";
 import type { World } from "../core/world.ts";
-import type { Rules } from "../vnode/rules.ts";
+import type { OpenProcess } from "../vnode/process.ts";
 import type { Assignment } from "./assignment.ts";
 import type { BlobClient } from "./blob-client.ts";
 import type { Exchange } from "./exchange.ts";
 import type { Life } from "./life.ts";
-import type { Bounds, PerformedWork, ShellRules, Timings } from "./options.ts";
+import type { Bounds, PerformedWork, Timings } from "./options.ts";
 import type { Orchestrators } from "./orchestrators.ts";
 import type { Reports } from "./reports.ts";
 import type { Retention } from "./retention.ts";
@@ -25,8 +25,7 @@ export interface HostShared {
   readonly exchange: Exchange;
   readonly retention: Retention;
   readonly reports: Reports;
-  readonly shell: ShellRules;
-  readonly rules: Rules | undefined;
+  readonly openProcess: OpenProcess;
   readonly session: (session: SessionId) => Promise<SessionContext>;
   readonly onWork: ((work: PerformedWork) => void) | undefined;
   /** Somebody else owns the VNode: the host has stopped by itself. */

@@ -213,7 +213,6 @@ export class VNodeHost implements Receiver {
       else this.#loadLater(`for a recovery line above ${start}`);
     },
     onFenced: () => {
-      if (!this.#shared.shell.stopWhenFenced) return;
       this.#world.log("info", "another owner has taken over: stopping");
       this.#shared.onFenced(this.#assignment);
     },

@@ -3,7 +3,7 @@
 import { DcnrError, fail, hasCode, messageOf } from "../core/errors.ts";
 import type { Sha256 } from "../core/ids.ts";
 import type { VNodeCompute } from "../vnode/compute.ts";
-import { Process } from "../vnode/process.ts";
+import type { VNodeProcess } from "../vnode/process.ts";
 import { type Role, roleOf } from "../vnode/role.ts";
 import type { Assignment } from "./assignment.ts";
 import { type CheckpointOptions, makeDurable, type Recorded, type StepHash } from "./checkpoints.ts";
@@ -14,7 +14,7 @@ import type { SessionContext } from "./session-context.ts";
 
 /** Everything that belongs to one start from one line; a restart makes a new one. */
 export interface Life {
-  readonly process: Process<StoredTensor, Asker>;
+  readonly process: VNodeProcess<StoredTensor, Asker>;
   readonly compute: VNodeCompute;
   readonly context: SessionContext;
   readonly role: Role;
@@ -66,13 +66,12 @@ export async function openLife(
     await compute.close();
     return undefined;
   }
-  const process = new Process<StoredTensor, Asker>({
+  const process = shared.openProcess<StoredTensor, Asker>({
     role,
     schedule: context.schedule,
     line,
     parallel,
     persistsPendingMax: pendingMax(shared.bounds.snapshotBytesMax, compute.state.bytes),
-    ...(shared.rules && { rules: shared.rules }),
   });
   const progress = { hashes: [], start: line, persisting: Promise.resolve() };
   return { process, compute, context, role, ending: new AbortController(), ...progress };
@@ -101,17 +100,16 @@ export async function persistLife(
   flush: () => Promise<void>,
 ): Promise<Persisted | undefined> {
   // Taken now: the next update changes the weights in place.
-  const taken = options.shell.snapshotAtOnce ? life.compute.state.snapshot(step) : undefined;
+  const taken = life.compute.state.snapshot(step);
   const before = life.persisting;
   const persist = async (): Promise<Persisted | undefined> => {
     await before;
     if (options.signal.aborted) return undefined;
     // The last record may end the session: what was measured has to be known by then.
     if (step === life.context.schedule.steps) await flush();
-    const content = taken ?? life.compute.state.snapshot(step);
     try {
       const hashes = life.hashes.filter((entry) => entry.step <= step);
-      const recorded = await makeDurable(options, step, content, hashes);
+      const recorded = await makeDurable(options, step, taken, hashes);
       life.hashes = life.hashes.filter((entry) => entry.step > step);
       return recorded;
     } catch (error) {

@@ -7,7 +7,8 @@ import type { World } from "../core/world.ts";
 import type { EngineKind, Executor } from "../engine/engine.ts";
 import type { Capabilities, CapabilitiesSchema, LimitsSchema } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
 import type { HttpHandler, Network } from "../protocol/network.ts";
-import type { Rules } from "../vnode/rules.ts";
+import type { OpenProcess } from "../vnode/process.ts";
+import type { CheckSession } from "./session-context.ts";
 
 export interface PNodeOptions {
   /** Stable across restarts, with a secret that proves it; both kept in the PNode's directory. */
@@ -32,29 +33,7 @@ export interface PNodeOptions {
   readonly capabilities: Exclude<MessageInitShape<typeof CapabilitiesSchema>, Capabilities>;
   readonly bounds?: Partial<Bounds>;
   readonly timings?: Partial<Timings>;
-  /** Only tests of the simulator switch rules off. */
-  readonly rules?: Rules;
-  readonly shell?: Partial<ShellRules>;
 }
-
-/** Rules of the shell around the process; always on, but for tests that show that their absence is noticed. */
-export interface ShellRules {
-  /** A refused record stops the VNode. */
-  readonly stopWhenFenced: boolean;
-  /** Received bytes are compared with their hash. */
-  readonly verifyHash: boolean;
-  /** A checkpoint is recorded only after its bytes are stored. */
-  readonly uploadBeforeRecord: boolean;
-  /** The state is copied before the next update changes it. */
-  readonly snapshotAtOnce: boolean;
-}
-
-export const soundShell: ShellRules = {
-  stopWhenFenced: true,
-  verifyHash: true,
-  uploadBeforeRecord: true,
-  snapshotAtOnce: true,
-};
 
 export interface BlobAddress {
   readonly url: string;
@@ -114,6 +93,10 @@ export interface PNodeDependencies {
   readonly pulse?: Pulse;
   readonly spill?: SpillStorage;
   readonly cache?: BlobCache;
+  /** How VNodes decide what to do next; the production process if absent. */
+  openProcess?: OpenProcess;
+  /** Refuses sessions that are not what their ids say; the production check if absent. */
+  checkSession?: CheckSession;
   /** Served on the PNode's port beside the exchange: metrics and probes. */
   readonly http?: HttpHandler;
   /** Told of each piece of numerics when it has ended. */

@@ -10,6 +10,7 @@ import type { Assignments, SessionUpdate } from "../protocol/gen/dcnr/v1/pnode_p
 import { SystemService } from "../protocol/gen/dcnr/v1/system_pb.ts";
 import { healthService } from "../protocol/health.ts";
 import { protocolMajor, protocolMinor, type Server, service } from "../protocol/network.ts";
+import { openProcess } from "../vnode/process.ts";
 import { fromProtoAssignment } from "./assignment.ts";
 import { Attachment } from "./attachment.ts";
 import { Bandwidth } from "./bandwidth.ts";
@@ -23,8 +24,6 @@ import {
   boundsWithin,
   type PNodeDependencies,
   type PNodeOptions,
-  type ShellRules,
-  soundShell,
   type Timings,
   timingsDefault,
 } from "./options.ts";
@@ -35,7 +34,7 @@ import { Reports } from "./reports.ts";
 import { Resolver } from "./resolver.ts";
 import { Retention } from "./retention.ts";
 import { Servings } from "./serving/servings.ts";
-import { SessionContext } from "./session-context.ts";
+import { checkSession, SessionContext } from "./session-context.ts";
 import { Tasks } from "./tasks.ts";
 
 export interface PNode {
@@ -96,7 +95,6 @@ class HostingNode implements PNode {
   readonly #hours: Hours;
   readonly #incarnation: string;
   readonly #hosts: HostedVNodes;
-  readonly #shell: ShellRules;
   readonly #executors = new Map<EngineKind, Promise<Executor>>();
   readonly #servings: Servings;
   #capabilities: PNodeOptions["capabilities"];
@@ -155,7 +153,6 @@ class HostingNode implements PNode {
       onLeaveGranted: () => this.#leaveGranted(),
     });
     reports.onUrgent = () => this.#attachment.beatSoon();
-    this.#shell = { ...soundShell, ...options.shell };
     this.#hosts = this.#hostedBy();
     const executorFor = (engine: EngineKind) => this.#executor(engine);
     this.#servings = new Servings({ ...common, resolver, orchestrators, blobs: this.#blobs, executorFor });
@@ -174,8 +171,7 @@ class HostingNode implements PNode {
         exchange: this.#exchange,
         retention: this.#retention,
         reports: this.#reports,
-        shell: this.#shell,
-        rules: this.#options.rules,
+        openProcess: this.#dependencies.openProcess ?? openProcess,
         onWork: this.#dependencies.onWork,
         flush: () => this.#attachment.flush(),
       },
@@ -183,6 +179,7 @@ class HostingNode implements PNode {
       openSession: (session) =>
         SessionContext.open({
           session,
+          check: this.#dependencies.checkSession ?? checkSession,
           bits: this.#options.bits ?? bits,
           orchestrators: this.#orchestrators,
           blobs: this.#blobs,
@@ -211,7 +208,6 @@ class HostingNode implements PNode {
       directory: this.#hosts,
       resolver: this.#resolver,
       log: world.log,
-      verifyHash: this.#shell.verifyHash,
       refusals: new Refusals(world),
       deliverTo: (session, asker, from, message) => {
         const epoch = this.#hosts.find(session, from)?.assignment.epoch ?? 0;

@@ -248,7 +248,6 @@ export class RunningVNode {
       this.post({ kind: "overdue" });
       return;
     }
-    if (this.#shared.rules?.ask === false) return;
     for (const { whom, names } of process.missing()) this.#ask(whom, names, attempt);
   }
 

@@ -11,7 +11,7 @@ import type { BlobClient } from "./blob-client.ts";
 import { MemoryNetwork, TestOrchestrator } from "./memory.testing.ts";
 import { timingsDefault } from "./options.ts";
 import { Orchestrators } from "./orchestrators.ts";
-import { SessionContext } from "./session-context.ts";
+import { checkSession, SessionContext } from "./session-context.ts";
 
 const definition = `
 name: small
@@ -61,6 +61,7 @@ async function open(told: Partial<Told>, ownBits = bits): Promise<SessionContext
   return SessionContext.open({
     session,
     bits: ownBits,
+    check: checkSession,
     orchestrators: new Orchestrators(network, world, timingsDefault, ["o1"]),
     blobs: {} as BlobClient,
     executorFor: async () => openInlineExecutor(openReferenceEngine()),
@@ -85,8 +86,8 @@ test("settings that do not hash to the session's id are refused, whatever differ
       code: "data_loss",
       message: /do not hash to its id/,
     });
-  await assert.rejects(open({ settings: identity }), /do not hash to its id/);
-  await assert.rejects(open({ settings: null }), /do not hash to its id/);
+  await assert.rejects(open({ settings: identity }), /hold no identity/);
+  await assert.rejects(open({ settings: null }), /hold no identity/);
   await assert.rejects(open({ session: "small-000000000000" as SessionId }), /do not hash to its id/);
 });
 

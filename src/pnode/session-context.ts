@@ -25,6 +25,7 @@ export interface SessionContextOptions {
   readonly session: SessionId;
   /** Version of the bits that this PNode computes. */
   readonly bits: number;
+  readonly check: CheckSession;
   readonly orchestrators: Orchestrators;
   readonly blobs: BlobClient;
   readonly executorFor: (engine: EngineKind) => Promise<Executor>;
@@ -57,13 +58,7 @@ export class SessionContext {
     const { session, orchestrators, signal } = options;
     const described = await orchestrators.call(PNodeService.method.describeSession, { session }, signal);
     const { identity, policy } = parseDescription(described.settings, session);
-    if (identity.bits !== options.bits)
-      fail(
-        "failed_precondition",
-        `session ${session} needs version ${identity.bits} of the bits, this PNode computes ${options.bits}: update it`,
-      );
-    if (sha256(described.definition) !== identity.definition)
-      fail("data_loss", `the definition of session ${session} does not have the hash that its settings name`);
+    options.check({ session, identity, definition: described.definition }, options.bits);
     return new SessionContext(options, compileText(described.definition), identity, policy);
   }
 
@@ -138,6 +133,28 @@ export class SessionContext {
   }
 }
 
+/** What an orchestrator says of a session. */
+export interface ToldSession {
+  readonly session: SessionId;
+  readonly identity: SessionIdentity;
+  readonly definition: string;
+}
+
+export type CheckSession = (told: ToldSession, ownBits: number) => void;
+
+/** Refuses what is not the session of that id, and what this PNode would compute other bits for. */
+export const checkSession: CheckSession = ({ session, identity, definition }, ownBits) => {
+  if (!isIdentityOf(session, identity))
+    fail("data_loss", `the settings of session ${session} do not hash to its id: they are another session's`);
+  if (identity.bits !== ownBits)
+    fail(
+      "failed_precondition",
+      `session ${session} needs version ${identity.bits} of the bits, this PNode computes ${ownBits}: update it`,
+    );
+  if (sha256(definition) !== identity.definition)
+    fail("data_loss", `the definition of session ${session} does not have the hash that its settings name`);
+};
+
 /** Policies do not decide bits, so an orchestrator may leave them out. */
 const policyDefault: SessionPolicy = { checkpointEvery: 20, replicas: 1 };
 
@@ -149,8 +166,8 @@ function parseDescription(text: string, session: SessionId): { identity: Session
     fail("data_loss", `the settings of session ${session} are not JSON`);
   }
   const { identity, policy } = (value ?? {}) as Partial<{ identity: SessionIdentity; policy: SessionPolicy }>;
-  if (identity === undefined || !isIdentityOf(session, identity))
-    fail("data_loss", `the settings of session ${session} do not hash to its id: they are another session's`);
+  if (identity === undefined || identity === null)
+    fail("data_loss", `the settings of session ${session} hold no identity`);
   const counts = [identity.steps, identity.batch, identity.microbatches];
   if (
     !counts.every((count) => Number.isSafeInteger(count) && count > 0) ||

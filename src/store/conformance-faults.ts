@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 import { hasCode } from "../core/errors.ts";
 import { sleep, type World } from "../core/world.ts";
 import { countUp, type HotKeys, hotKeyNames, withLosses } from "./conformance-race.ts";
-import { type StoreMethod, withFaults } from "./faulty.ts";
+import { type StoreMethod, withFaults } from "./faulty.testing.ts";
 import type { StateStore } from "./state-store.ts";
 import { createItem, deleteItem, listItems, readItem, updateItem } from "./update.ts";
 

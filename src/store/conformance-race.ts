@@ -2,7 +2,7 @@
 // loses requests and replies.
 
 import type { World } from "../core/world.ts";
-import { withFaults } from "./faulty.ts";
+import { withFaults } from "./faulty.testing.ts";
 import type { StateStore } from "./state-store.ts";
 import { updateItem } from "./update.ts";
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { hasCode } from "../core/errors.ts";
 import type { World } from "../core/world.ts";
-import { withFaults } from "./faulty.ts";
+import { withFaults } from "./faulty.testing.ts";
 import { openMemoryStore } from "./memory.ts";
 import { createItem, deleteItem, readItem, updateItem } from "./update.ts";
 

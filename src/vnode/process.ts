@@ -9,7 +9,6 @@ import { Listening, type Missing, sourceKey } from "./listening.ts";
 import { type MessageName, type Sealed, wholeStep } from "./names.ts";
 import { Outbox } from "./outbox.ts";
 import type { Role } from "./role.ts";
-import { type Rules, soundRules } from "./rules.ts";
 import { checkpointDue, evaluationDue, type Schedule } from "./schedule.ts";
 import { StepWork } from "./step-work.ts";
 
@@ -22,19 +21,54 @@ export interface ProcessOptions {
   readonly parallel: number;
   /** Snapshots that may wait for their upload before the next one is taken. */
   readonly persistsPendingMax: number;
-  readonly rules?: Rules;
+  readonly parts?: Partial<ProcessParts>;
 }
+
+/** What a process is made of. Whoever gives others decides what they break. */
+export interface ProcessParts {
+  openListening<Payload>(role: Role, inbox: Inbox<Payload>): Listening<Payload>;
+  openOutbox<Payload>(line: number): Outbox<Payload>;
+  openWork(schedule: Schedule, step: number, role: Role): StepWork;
+}
+
+const usualParts: ProcessParts = {
+  openListening: (role, inbox) => new Listening(role, inbox),
+  openOutbox: (line) => new Outbox(line),
+  openWork: (schedule, step, role) => new StepWork(schedule, step, role),
+};
+
+/** A process as its host knows it. */
+export interface VNodeProcess<Payload, Asker> {
+  /** Updates applied so far. */
+  readonly currentStep: number;
+  readonly line: number;
+  readonly ended: "no" | "done" | "failed" | "restart";
+  /** True while nothing of it computes: if it has not ended, it waits. */
+  readonly idle: boolean;
+  /** True while it asks for messages that were sent before it began to listen. */
+  readonly catchingUp: boolean;
+  admit(name: MessageName, hash: string): Admission;
+  /** Names of the current step that are still to come, by who sends them. */
+  missing(): readonly Missing[];
+  /** Everything it holds, for a host that gives it up. */
+  payloads(): Payload[];
+  step(event: ProcessEvent<Payload, Asker>): readonly Effect<Payload, Asker>[];
+}
+
+export type OpenProcess = <Payload, Asker>(options: ProcessOptions) => VNodeProcess<Payload, Asker>;
+
+export const openProcess: OpenProcess = (options) => new Process(options);
 
 type Arrival<Payload> = Extract<ProcessEvent<Payload, never>, { kind: "arrived" }>;
 
 /** Without gradients nothing holds a VNode back, so the line does. */
 const stepsBeyondLineMax = 64;
 
-export class Process<Payload, Asker> {
+export class Process<Payload, Asker> implements VNodeProcess<Payload, Asker> {
   readonly #role: Role;
   readonly #schedule: Schedule;
   readonly #options: ProcessOptions;
-  readonly #rules: Rules;
+  readonly #parts: ProcessParts;
   readonly #inbox: Inbox<Payload>;
   readonly #outbox: Outbox<Payload>;
   readonly #listening: Listening<Payload>;
@@ -52,16 +86,15 @@ export class Process<Payload, Asker> {
     this.#options = options;
     this.#role = options.role;
     this.#schedule = options.schedule;
-    this.#rules = options.rules ?? soundRules;
+    this.#parts = { ...usualParts, ...options.parts };
     this.#step = options.line;
     this.#line = options.line;
     this.#inbox = new Inbox(options.role, options.schedule);
-    this.#outbox = new Outbox(options.line);
-    this.#work = new StepWork(options.schedule, options.line, options.role);
-    this.#listening = new Listening(options.role, this.#inbox);
+    this.#outbox = this.#parts.openOutbox(options.line);
+    this.#work = this.#parts.openWork(options.schedule, options.line, options.role);
+    this.#listening = this.#parts.openListening(options.role, this.#inbox);
   }
 
-  /** Updates applied so far. */
   get currentStep(): number {
     return this.#step;
   }
@@ -74,12 +107,10 @@ export class Process<Payload, Asker> {
     return this.#ended;
   }
 
-  /** True while nothing of it computes: if it has not ended, it waits. */
   get idle(): boolean {
     return this.#work.running === 0;
   }
 
-  /** True while it asks for messages that were sent before it began to listen. */
   get catchingUp(): boolean {
     return this.#options.line > 0 && this.#listening.pulled.size > 0;
   }
@@ -88,7 +119,6 @@ export class Process<Payload, Asker> {
     return this.#inbox.admit(name, hash, this.#step);
   }
 
-  /** Everything it holds, for a host that gives it up. */
   payloads(): Payload[] {
     return [...this.#inbox.payloads(), ...this.#outbox.payloads()];
   }
@@ -182,9 +212,6 @@ export class Process<Payload, Asker> {
         return "dropped";
       }
       case "duplicate":
-        if (!this.#rules.storeOnce && name.direction === "backward" && this.#work.isAccumulated(name))
-          this.#emit({ kind: "accumulate", step: name.step, microbatch: name.microbatch });
-        return "dropped";
       case "old":
         return "dropped";
       case "unknown":
@@ -194,13 +221,12 @@ export class Process<Payload, Asker> {
     }
   }
 
-  /** Names of the current step that are still to come, by who sends them. */
   missing(): readonly Missing[] {
     return this.#listening.missing(this.#work);
   }
 
   #overdue(): void {
-    if (this.#ended !== "no" || !this.#rules.ask) return;
+    if (this.#ended !== "no") return;
     for (const { whom, key, names } of this.missing()) {
       // Asked and still not there: the neighbour has yet to compute it and will send it by itself from now on.
       this.#listening.pulled.delete(key);
@@ -225,7 +251,7 @@ export class Process<Payload, Asker> {
 
   #asked(names: readonly MessageName[], asker: Asker): void {
     const found = names.map((name) => this.#outbox.find(name));
-    const gone = this.#rules.admitGone && found.some((item) => item.kind === "gone");
+    const gone = found.some((item) => item.kind === "gone");
     const step = names.reduce((lowest, name) => Math.min(lowest, name.step), Number.POSITIVE_INFINITY);
     this.#emit({ kind: "answer", asker, step, outcome: gone ? "gone" : "coming" });
     if (gone) return;
@@ -247,7 +273,7 @@ export class Process<Payload, Asker> {
   // Computing
 
   #backwardDone(step: number, microbatch: number, gradients: ReadonlyMap<string, Sealed<Payload>>): void {
-    for (const ready of this.#work.backwardDone(step, microbatch, this.#rules.accumulateInOrder))
+    for (const ready of this.#work.backwardDone(step, microbatch))
       this.#emit({ kind: "accumulate", step, microbatch: ready });
     for (const edge of this.#role.activationsIn)
       if (edge.gradient) this.#send(edge, "backward", microbatch, gradients.get(edge.toPort));
@@ -275,9 +301,7 @@ export class Process<Payload, Asker> {
   }
 
   #enterStep(): void {
-    this.#work = new StepWork(this.#schedule, this.#step, this.#role);
-    if (!this.#rules.retainFromLine) this.#collect(this.#step);
-    if (!this.#rules.ask) return;
+    this.#work = this.#parts.openWork(this.#schedule, this.#step, this.#role);
     for (const { whom, key, names } of this.missing())
       if (this.#listening.pulled.has(key)) this.#emit({ kind: "ask", whom, names });
   }
@@ -340,12 +364,10 @@ export class Process<Payload, Asker> {
       this.#emit({ kind: "computeTieGradients", step: this.#step });
       return;
     }
-    if (!work.trainingDone || !work.sharedAll) return;
-    if (this.#rules.awaitEvaluation && !work.evaluationDone) return;
+    if (!work.trainingDone || !work.sharedAll || !work.evaluationDone) return;
     if (checkpointDue(this.#schedule, this.#step + 1) && this.#persisting.size >= this.#options.persistsPendingMax)
       return;
-    const returned = this.#listening.takeGradients(this.#role.tiesOut, this.#step, wholeStep);
-    const ties = returned ?? (this.#rules.awaitTies ? undefined : []);
+    const ties = this.#listening.takeGradients(this.#role.tiesOut, this.#step, wholeStep);
     if (ties === undefined) return;
     this.#listening.dropTies(this.#step);
     work.begin("update");

@@ -3,7 +3,7 @@
 
 import { assert } from "../core/assert.ts";
 import type { Measures } from "./effects.ts";
-import { type MessageName, wholeStep } from "./names.ts";
+import { wholeStep } from "./names.ts";
 import type { Role } from "./role.ts";
 import { evaluationCount, type Schedule, trainingCount } from "./schedule.ts";
 
@@ -108,21 +108,13 @@ export class StepWork {
   }
 
   /** Returns the microbatches whose gradients may be added now, in the order in which to add them. */
-  backwardDone(step: number, microbatch: number, inOrder: boolean): number[] {
+  backwardDone(step: number, microbatch: number): number[] {
     assert(step === this.step, `backward of step ${step} ends in step ${this.step}`);
     this.running--;
     this.#backwardDone.add(microbatch);
-    if (!inOrder) {
-      this.#accumulated++;
-      return [microbatch];
-    }
     const ready = [];
     while (this.#backwardDone.has(this.#accumulated)) ready.push(this.#accumulated++);
     return ready;
-  }
-
-  isAccumulated(name: MessageName): boolean {
-    return name.step === this.step && name.microbatch >= 0 && name.microbatch < this.#accumulated;
   }
 
   once(what: Once): boolean {

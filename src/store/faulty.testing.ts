@@ -1,5 +1,5 @@
 // A StateStore that fails as a database across a network does: requests that never arrive, replies that get
-// lost after the write has happened. For conformance tests and the simulator.
+// lost after the write has happened. For conformance tests.
 
 import { fail } from "../core/errors.ts";
 import type { StateStore } from "./state-store.ts";

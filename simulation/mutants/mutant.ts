@@ -1,0 +1,74 @@
+// What a mutant is: one part of the system exchanged for a broken one. All of them are parts that production code is
+// given; none of its own lines knows that it could be wrong.
+
+import type { DescMethod } from "@bufbuild/protobuf";
+import type { Executor } from "../../src/engine/engine.ts";
+import type { BlobTransfer } from "../../src/pnode/options.ts";
+import type { CheckSession } from "../../src/pnode/session-context.ts";
+import { PNodeService } from "../../src/protocol/gen/dcnr/v1/pnode_pb.ts";
+import type { BlobStore } from "../../src/store/blob-store.ts";
+import type { StateStore } from "../../src/store/state-store.ts";
+import type { OpenProcess } from "../../src/vnode/process.ts";
+import type { ViolationKind } from "../checkers.ts";
+import type { Tamper } from "../network.ts";
+import type { Records } from "../records.ts";
+import type { Host } from "../world.ts";
+
+export interface Mutant {
+  /** What is wrong with it, as a sentence. */
+  readonly fault: string;
+  /** What at least one of a few dozen seeds must show. */
+  readonly shows: readonly ViolationKind[];
+  /** For faults that show in rare worlds only; 100 otherwise. */
+  readonly seedsMax?: number;
+  /** The process of every VNode. */
+  readonly process?: OpenProcess;
+  readonly checkSession?: CheckSession;
+  /** Where a PNode computes. */
+  readonly executor?: (inner: Executor, host: Host) => Executor;
+  /** How a PNode moves blobs. */
+  readonly transfer?: (inner: BlobTransfer, host: Host) => BlobTransfer;
+  /** What is said between processes. */
+  readonly tamper?: (records: Records) => Tamper;
+  readonly store?: (view: StateStore, records: Records) => StateStore;
+  readonly blobs?: (view: BlobStore) => BlobStore;
+}
+
+/** A message whose fields are changed by name. */
+export type Loose = Record<string, unknown>;
+
+/** Changes the requests or responses of one method. */
+export function onCall(method: DescMethod, side: "input" | "output", change: (message: Loose) => Loose): Tamper {
+  return (message, called, at) => (called === method && at === side ? change(message as Loose) : message);
+}
+
+/** Changes one kind of event on the streams between orchestrators and PNodes. */
+export function onEvent(name: string, change: (value: Loose) => Loose): Tamper {
+  return (message, method) => {
+    if (method !== PNodeService.method.attach) return message;
+    const { event } = message as { event?: { case?: string; value?: Loose } };
+    return event?.case === name && event.value
+      ? { ...message, event: { case: name, value: change(event.value) } }
+      : message;
+  };
+}
+
+/** One after the other. */
+export function both(first: Tamper, second: Tamper): Tamper {
+  return (message, method, side) => second(first(message, method, side), method, side);
+}
+
+/** Changes records of one kind as they are written. */
+export function rewriting<Value>(view: StateStore, kind: string, change: (record: Value) => object): StateStore {
+  return {
+    get: (key) => view.get(key),
+    put: (key, value, expected) => {
+      if (!key.startsWith(`${kind}/`)) return view.put(key, value, expected);
+      return view.put(key, JSON.stringify(change(JSON.parse(value) as Value)), expected);
+    },
+    delete: (key, expected) => view.delete(key, expected),
+    list: (prefix, options) => view.list(prefix, options),
+    watch: (prefix, onHint) => view.watch(prefix, onHint),
+    close: () => view.close(),
+  };
+}

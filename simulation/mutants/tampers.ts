@@ -1,0 +1,90 @@
+// Messages that are changed on their way: what PNodes and orchestrators tell each other is not what they said.
+
+import { DataType } from "../../src/protocol/gen/dcnr/v1/common_pb.ts";
+import { ExchangeService } from "../../src/protocol/gen/dcnr/v1/exchange_pb.ts";
+import { PNodeService } from "../../src/protocol/gen/dcnr/v1/pnode_pb.ts";
+import { hashOfWire } from "../../src/vnode/wire.ts";
+import type { Tamper } from "../network.ts";
+import { type Loose, onCall } from "./mutant.ts";
+
+interface Delivery {
+  readonly data: Uint8Array;
+  readonly dtype: DataType;
+  readonly shape: readonly number[];
+}
+
+const wireNames = new Map([
+  [DataType.FLOAT32, "float32"],
+  [DataType.FLOAT16, "float16"],
+  [DataType.BFLOAT16, "bfloat16"],
+  [DataType.INT32, "int32"],
+] as const);
+
+/** Flips the lowest bit of every twentieth small tensor; its hash then says that this is how it was meant. */
+export function flippingBits(): Tamper {
+  let count = 0;
+  return (message, method, side) => {
+    if (method !== ExchangeService.method.exchange || side !== "input") return message;
+    const { event } = message as { event?: { case?: string; value?: Partial<Delivery> } };
+    const { data, dtype, shape } = (event?.case === "delivery" && event.value) || {};
+    const wire = dtype === undefined ? undefined : wireNames.get(dtype as never);
+    if (!data?.byteLength || !shape || wire === undefined || ++count % 20 !== 0) return message;
+    const flipped = data.slice();
+    flipped[0] = (flipped[0] as number) ^ 1;
+    const hash = hashOfWire({ dtype: wire, shape, bytes: flipped });
+    return { ...message, event: { ...event, value: { ...event?.value, data: flipped, hash } } };
+  };
+}
+
+/** Each PNode is told another seed. */
+export function ownSeeds(): Tamper {
+  let count = 0;
+  return onCall(PNodeService.method.describeSession, "output", (answer) => {
+    const settings = JSON.parse(String(answer["settings"])) as { identity: { seed: number } };
+    const identity = { ...settings.identity, seed: settings.identity.seed + count++ };
+    return { ...answer, settings: JSON.stringify({ ...settings, identity }) };
+  });
+}
+
+/** Each PNode but the first is told a network that learns a little differently. */
+export function ownDefinitions(): Tamper {
+  let count = 0;
+  return onCall(PNodeService.method.describeSession, "output", (answer) => {
+    if (count++ === 0) return answer;
+    const definition = String(answer["definition"]).replaceAll(
+      /(type: linear, config: \{ )/g,
+      '$1momentum: "0.5", beta1: "0.8", ',
+    );
+    return { ...answer, definition };
+  });
+}
+
+/** What a PNode registers, changed. */
+export function registering(change: (register: Loose) => Loose): Tamper {
+  return (message, method, side) => {
+    if (method !== PNodeService.method.attach || side !== "input") return message;
+    const { event } = message as { event?: { case?: string; value?: Loose } };
+    return event?.case === "register" && event.value
+      ? { ...message, event: { case: "register", value: change(event.value) } }
+      : message;
+  };
+}
+
+/** Places of VNodes as they were when they were first told of. */
+export function firstPlaces(): Tamper {
+  const first = new Map<string, Loose>();
+  const frozen = (locations: unknown) =>
+    (locations as Loose[]).map((location) => {
+      const key = `${location["session"]} ${location["vnode"]}`;
+      if (!first.has(key)) first.set(key, location);
+      return first.get(key) as Loose;
+    });
+  return (message, method, side) => {
+    if (side !== "output") return message;
+    if (method === PNodeService.method.resolve)
+      return { ...message, locations: frozen((message as Loose)["locations"]) };
+    const { event } = message as { event?: { case?: string; value?: Loose } };
+    if (method !== PNodeService.method.attach || event?.case !== "session" || !event.value) return message;
+    return { ...message, event: { ...event, value: { ...event.value, locations: frozen(event.value["locations"]) } } };
+  };
+}
