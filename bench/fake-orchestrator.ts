@@ -9,6 +9,7 @@ import { NetworkService } from "../src/protocol/gen/dcnr/v1/network_pb.ts";
 import { SessionService } from "../src/protocol/gen/dcnr/v1/session_pb.ts";
 import { openGrpcNetwork } from "../src/protocol/grpc.ts";
 import type { CallContext, ServedService, Server, service } from "../src/protocol/network.ts";
+import { backgroundTimers } from "../src/system/timers.ts";
 import { type FakeFleet, sessionId } from "./fake-fleet.ts";
 
 /** What the fake asks for before it suspends anything. */
@@ -64,7 +65,7 @@ export async function serveFake(fleet: FakeFleet, files: DashboardFiles, stepMs:
       },
     }),
   ];
-  const network = openGrpcNetwork();
+  const network = openGrpcNetwork({ timers: backgroundTimers });
   const server = await network.serve(
     "127.0.0.1:0",
     services,

@@ -12,6 +12,7 @@ import { AttachRequestSchema, PNodeService } from "../src/protocol/gen/dcnr/v1/p
 import { openGrpcNetwork } from "../src/protocol/grpc.ts";
 import type { Channel, RequestInit, ServedService } from "../src/protocol/network.ts";
 import { openMemoryBlobs, openMemoryStore } from "../src/store/memory.ts";
+import { backgroundTimers } from "../src/system/timers.ts";
 
 export interface HeartbeatBench {
   readonly path: "handlers" | "grpc";
@@ -161,7 +162,7 @@ async function benchHandlers(pnodes: number): Promise<HeartbeatBench> {
 }
 
 async function benchGrpc(pnodes: number): Promise<HeartbeatBench> {
-  const network = openGrpcNetwork();
+  const network = openGrpcNetwork({ timers: backgroundTimers });
   const orchestrator = await start(network, "127.0.0.1:0");
   const before = memoryBytes();
   const children: ChildProcess[] = [];
@@ -188,7 +189,7 @@ async function benchGrpc(pnodes: number): Promise<HeartbeatBench> {
 async function client(address: string, first: number, count: number): Promise<void> {
   const channels: Channel<RequestInit<typeof PNodeService.method.attach>, unknown>[] = [];
   const attach = async (i: number): Promise<void> => {
-    const network = openGrpcNetwork();
+    const network = openGrpcNetwork({ timers: backgroundTimers });
     // On a busy machine a connection may fail; the PNode tries again, as a real one does.
     for (;;) {
       const channel = network.open(address, PNodeService.method.attach);

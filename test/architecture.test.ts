@@ -20,7 +20,7 @@ const allowed: Record<string, readonly string[]> = {
   scheduler: ["core"],
   orchestrator: ["core", "protocol", "store", "scheduler", "network", "data", "models"],
   dashboard: ["core", "protocol"],
-  client: ["core", "protocol", "data"],
+  client: ["core", "protocol", "data", "system"],
   monitoring: ["core"],
   system: ["core", "protocol"],
 };

@@ -8,6 +8,7 @@ import { hasCode } from "../src/core/errors.ts";
 import { ExchangeService, Verdict } from "../src/protocol/gen/dcnr/v1/exchange_pb.ts";
 import { openGrpcNetwork } from "../src/protocol/grpc.ts";
 import { service } from "../src/protocol/network.ts";
+import { backgroundTimers } from "../src/system/timers.ts";
 
 /** Carries bytes until it is told to swallow them. */
 async function wire(to: string): Promise<{ address: string; cut: () => void; close: () => void }> {
@@ -42,7 +43,7 @@ async function wire(to: string): Promise<{ address: string; cut: () => void; clo
 }
 
 test("a peer that falls silent breaks its streams, and nothing else", async () => {
-  const network = openGrpcNetwork();
+  const network = openGrpcNetwork({ timers: backgroundTimers });
   const server = await network.serve("127.0.0.1:0", [
     service(ExchangeService, {
       exchange: async (channel) => {

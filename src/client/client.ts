@@ -22,6 +22,7 @@ import {
 import { SystemService } from "../protocol/gen/dcnr/v1/system_pb.ts";
 import { openGrpcNetwork } from "../protocol/grpc.ts";
 import type { Network } from "../protocol/network.ts";
+import { backgroundTimers } from "../system/timers.ts";
 
 export interface ConnectOptions {
   readonly apiKey?: string;
@@ -69,7 +70,10 @@ export class Client {
   constructor(address: string, options: ConnectOptions) {
     this.address = address;
     this.#fetch = options.fetch;
-    this.network = openGrpcNetwork(options.apiKey ? { headers: { authorization: `Bearer ${options.apiKey}` } } : {});
+    this.network = openGrpcNetwork({
+      timers: backgroundTimers,
+      ...(options.apiKey && { headers: { authorization: `Bearer ${options.apiKey}` } }),
+    });
   }
 
   readonly system = {

@@ -2,102 +2,95 @@
 
 import { type ClientHttp2Stream, constants, type IncomingHttpHeaders } from "node:http2";
 import type { DescMethod } from "@bufbuild/protobuf";
-import { Code, ConnectError } from "@connectrpc/connect";
-import type { Http2SessionManager } from "@connectrpc/connect-node";
 import { DcnrError } from "../core/errors.ts";
+import type { Connections } from "./connections.ts";
 import { Pipe } from "./pipe.ts";
-import { fromWire } from "./wire-errors.ts";
+import { brokenBy, fromStatus } from "./wire-errors.ts";
 
 export interface ClientStream {
   readonly pipe: Pipe;
   /** Says that nothing more will be sent. */
   finish(): void;
-  /** Ends both ways at once; readers just come to the end. */
-  cancel(): void;
+  /** Ends both ways at once; readers just come to the end, or to the failure if one is given. */
+  cancel(failure?: DcnrError): void;
 }
 
 export function openStream(
-  manager: Http2SessionManager,
+  connections: Connections,
   address: string,
-  { input, output, parent, name }: DescMethod,
+  { input, output, parent, name, methodKind }: DescMethod,
   headers: Readonly<Record<string, string>>,
   signal: AbortSignal | undefined,
 ): ClientStream {
   let stream: ClientHttp2Stream | undefined;
-  let cancelled = false;
-  const cancel = () => {
-    cancelled = true;
-    signal?.removeEventListener("abort", cancel);
-    pipe.end();
+  const left = () => cancel();
+  const ended = (failure?: DcnrError) => {
+    signal?.removeEventListener("abort", left);
+    pipe.end(failure);
+  };
+  const cancel = (failure?: DcnrError) => {
+    ended(failure);
     stream?.close(constants.NGHTTP2_CANCEL);
   };
-  const pipe = new Pipe(output, input, cancel);
-  const ended = (failure?: DcnrError) => {
-    signal?.removeEventListener("abort", cancel);
-    pipe.end(failure);
-    stream?.close();
-  };
-  if (signal?.aborted) cancel();
-  signal?.addEventListener("abort", cancel, { once: true });
-  const opening = manager.request(
-    "POST",
-    `/${parent.typeName}/${name}`,
-    { ...headers, "content-type": "application/grpc+proto", te: "trailers" },
-    {},
-  );
-  opening.then(
-    (opened) => {
-      stream = opened;
-      follow(manager, opened, address, ended);
-      pipe.attach(opened);
-      if (cancelled) opened.close(constants.NGHTTP2_CANCEL);
-    },
-    (error: unknown) => ended(fromWire(error, address)),
-  );
+  const pipe = new Pipe(output, input, left);
+  if (signal?.aborted) {
+    pipe.end();
+    return { pipe, finish: () => {}, cancel };
+  }
+  signal?.addEventListener("abort", left, { once: true });
+  try {
+    stream = connections.open(address, {
+      headers: {
+        ":path": `/${parent.typeName}/${name}`,
+        ...headers,
+        "content-type": "application/grpc+proto",
+        te: "trailers",
+      },
+      // Whoever calls and waits for one answer says how long.
+      answersAtOnce: methodKind !== "unary",
+      failed: ended,
+    });
+    follow(stream, address, ended);
+    pipe.attach(stream);
+  } catch (error) {
+    ended(error instanceof DcnrError ? error : brokenBy(error as Error, address));
+  }
   return { pipe, finish: () => stream?.end(), cancel };
 }
 
-function follow(
-  manager: Http2SessionManager,
-  stream: ClientHttp2Stream,
-  address: string,
-  ended: (failure?: DcnrError) => void,
-): void {
+function follow(stream: ClientHttp2Stream, address: string, told: (failure?: DcnrError) => void): void {
   // Without a status the stream has broken, whatever else happened.
   let failure: DcnrError | undefined = new DcnrError("unavailable", `the stream to ${address} broke`);
+  const ended = () => {
+    told(failure);
+    stream.close();
+  };
   const judge = (headers: IncomingHttpHeaders) => {
-    if (headers["grpc-status"] !== undefined) failure = statusOf(headers, address);
+    const status = headers["grpc-status"];
+    if (status !== undefined) failure = fromStatus(Number(status), decoded(headers["grpc-message"]), address);
   };
   stream.on("response", (headers) => {
     judge(headers);
     const status = Number(headers[":status"]);
     if (status !== 200) {
       failure = new DcnrError(codeOf(status), `${address} answers with HTTP status ${status}`);
-      ended(failure);
+      ended();
     }
   });
   stream.on("trailers", judge);
-  stream.on("data", () => manager.notifyResponseByteRead(stream));
-  stream.on("end", () => ended(failure));
+  stream.on("end", ended);
   stream.on("error", (error) => {
-    failure = new DcnrError("unavailable", `the stream to ${address} broke: ${error.message}`, { cause: error });
+    failure = brokenBy(error, address);
   });
-  stream.on("close", () => ended(failure));
-}
-
-function statusOf(headers: IncomingHttpHeaders, address: string): DcnrError | undefined {
-  const code = Number(headers["grpc-status"]);
-  if (code === 0) return undefined;
-  const known = Code[code] === undefined ? Code.Internal : (code as Code);
-  return fromWire(new ConnectError(decoded(String(headers["grpc-message"] ?? "")), known), address);
+  stream.on("close", ended);
 }
 
 /** A peer may send anything. */
-function decoded(text: string): string {
+function decoded(text: string | string[] | undefined): string {
   try {
-    return decodeURIComponent(text);
+    return decodeURIComponent(String(text ?? ""));
   } catch {
-    return text;
+    return String(text);
   }
 }
 

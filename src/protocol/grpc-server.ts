@@ -1,9 +1,9 @@
 // One port per process: gRPC, gRPC-Web, Connect-JSON and plain HTTP, over HTTP/2 and HTTP/1.1 alike.
 // The first bytes of a connection tell which of the two it speaks.
 
-import { createServer as createHttp1Server, type ServerResponse } from "node:http";
+import { createServer as createHttp1Server, type IncomingMessage, type ServerResponse } from "node:http";
 import { createServer as createHttp2Server, type Http2ServerRequest, type Http2ServerResponse } from "node:http2";
-import { type AddressInfo, createServer as createNetServer, type Socket } from "node:net";
+import { type AddressInfo, createServer as createNetServer } from "node:net";
 import type { DescMessage, DescMethod, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
 import {
   type ConnectError,
@@ -14,30 +14,37 @@ import {
 } from "@connectrpc/connect";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { DcnrError, fail } from "../core/errors.ts";
-import type { Log } from "../core/world.ts";
+import type { Log, Timers } from "../core/world.ts";
 import { formatAddress, parseAddress } from "./address.ts";
 import { admit } from "./admission.ts";
+import { type GuestLimits, Guests } from "./guests.ts";
 import { answerHttp, type NodeServerRequest, type NodeServerResponse } from "./http.ts";
 import type { CallContext, Channel, HttpHandler, ServedService, Server } from "./network.ts";
 import { messageBytesMax, windowBytes } from "./network.ts";
 import { Outbox } from "./outbox.ts";
 import { routeOf, serveStream, streamRoutes } from "./server-stream.ts";
-import { fromWire, toWire } from "./wire-errors.ts";
+import { fromConnect, toWire } from "./wire-errors.ts";
 
 type AnyChannel = Channel<MessageInitShape<DescMessage>, MessageShape<DescMessage>>;
 
 /** Enough for every peer of a large PNode, few enough that strangers cannot exhaust descriptors. */
 const connectionsMax = 25_000;
-const http2Preface = "PRI * HTTP/2.0";
 const peerKey = createContextKey("unknown", { description: "the caller's network address" });
+
+export interface ServeOptions {
+  readonly http: HttpHandler | undefined;
+  readonly log: Log;
+  readonly allowedHosts: readonly string[];
+  readonly timers: Timers;
+  readonly limits: GuestLimits;
+}
 
 export async function serveGrpc(
   address: string,
   services: readonly ServedService[],
-  http: HttpHandler | undefined,
-  log: Log,
-  allowedHosts: readonly string[],
+  { http, log, allowedHosts, timers, limits }: ServeOptions,
 ): Promise<Server> {
+  const guests = new Guests(timers, limits);
   const bound = parseAddress(address);
   const handle = connectNodeAdapter({
     routes: (router) => {
@@ -53,6 +60,7 @@ export async function serveGrpc(
   const routes = streamRoutes(services);
   const failed = (method: DescMethod, error: unknown) => failureOf(method, error, log);
   const onRequest = (request: NodeServerRequest, response: NodeServerResponse) => {
+    if (request.httpVersionMajor === 1) guests.began(request as IncomingMessage, response as ServerResponse);
     const refusal = admit(request.method ?? "", request.headers, bound.host, allowedHosts);
     if (refusal) {
       (response as ServerResponse).writeHead(403, { "content-type": "text/plain" }).end(`${refusal}\n`);
@@ -64,24 +72,19 @@ export async function serveGrpc(
   };
   const http1 = createHttp1Server(onRequest);
   const http2 = createHttp2Server({ settings: { initialWindowSize: windowBytes } }, onRequest);
-  http2.on("session", (session) => session.setLocalWindowSize(windowBytes));
+  http2.on("session", (session) => {
+    session.setLocalWindowSize(windowBytes);
+    guests.watch(session);
+  });
   // Errors of one connection end that connection; without a listener they would end the process.
   http2.on("sessionError", (error) => log("debug", `connection failed: ${String(error)}`));
-
-  const sockets = new Set<Socket>();
-  const listener = createNetServer((socket) => {
-    sockets.add(socket);
-    socket.once("close", () => sockets.delete(socket));
-    socket.on("error", () => socket.destroy());
-    socket.setNoDelay(true);
-    socket.once("readable", () => {
-      const head = socket.read() as Buffer | null;
-      if (head === null) return void socket.destroy();
-      socket.unshift(head);
-      const speaksHttp2 = http2Preface.startsWith(head.toString("latin1", 0, http2Preface.length));
-      (speaksHttp2 ? http2 : http1).emit("connection", socket);
-    });
-  });
+  const listener = createNetServer((socket) =>
+    guests.welcome(
+      socket,
+      (speaks) => http1.emit("connection", speaks),
+      (speaks) => http2.emit("connection", speaks),
+    ),
+  );
   listener.maxConnections = connectionsMax;
   await listen(listener, bound.host, bound.port);
   const { port } = listener.address() as AddressInfo;
@@ -90,7 +93,7 @@ export async function serveGrpc(
     close: () =>
       new Promise((resolve) => {
         listener.close(() => resolve());
-        for (const socket of sockets) socket.destroy();
+        guests.leave();
       }),
   };
 }
@@ -173,7 +176,7 @@ async function* serveBidi(
     try {
       yield* requests;
     } catch (error) {
-      throw fromWire(error, context.peer);
+      throw fromConnect(error, context.peer);
     }
   }
   const channel: AnyChannel = {

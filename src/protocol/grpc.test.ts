@@ -5,6 +5,7 @@ import { create } from "@bufbuild/protobuf";
 import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { DcnrError, hasCode } from "../core/errors.ts";
+import { backgroundTimers } from "../system/timers.ts";
 import { ExchangeRequestSchema, ExchangeService } from "./gen/dcnr/v1/exchange_pb.ts";
 import { FleetService } from "./gen/dcnr/v1/fleet_pb.ts";
 import { InferenceService } from "./gen/dcnr/v1/inference_pb.ts";
@@ -34,7 +35,7 @@ async function withServer(
   run: (server: Server, network: ReturnType<typeof openGrpcNetwork>) => Promise<void>,
   http?: HttpHandler,
 ) {
-  const network = openGrpcNetwork();
+  const network = openGrpcNetwork({ timers: backgroundTimers });
   const server = await network.serve("127.0.0.1:0", [system, exchange], http);
   try {
     await run(server, network);
@@ -121,7 +122,7 @@ test("a stream to a server that goes away breaks", () =>
   }));
 
 test("an address where nobody listens is named in the error", async () => {
-  const network = openGrpcNetwork();
+  const network = openGrpcNetwork({ timers: backgroundTimers });
   await assert.rejects(network.call("127.0.0.1:1", SystemService.method.getVersion, {}), (error) => {
     assert.ok(hasCode(error, "unavailable"));
     assert.match((error as Error).message, /nothing answers at 127\.0\.0\.1:1/);
@@ -231,7 +232,7 @@ test("a reader that leaves a stream early goes on at once, and the server hears 
     },
   };
   const endless = { descriptor: InferenceService, handlers };
-  const network = openGrpcNetwork();
+  const network = openGrpcNetwork({ timers: backgroundTimers });
   const server = await network.serve("127.0.0.1:0", [endless]);
   try {
     for await (const _ of network.watch(server.address, InferenceService.method.generate, {})) break;

@@ -1,26 +1,35 @@
-// The real Network: gRPC by Connect over HTTP/2.
+// The real Network: gRPC over HTTP/2, on connections of our own.
 
-import { type Log, silentLog } from "../core/world.ts";
+import { type Log, silentLog, type Timers } from "../core/world.ts";
+import { type ConnectionLimits, type ConnectionOptions, limitsDefault } from "./connection.ts";
 import { GrpcClient } from "./grpc-client.ts";
 import { serveGrpc } from "./grpc-server.ts";
+import { type GuestLimits, guestLimitsDefault } from "./guests.ts";
 import type { Network } from "./network.ts";
 
 export interface GrpcNetworkOptions {
+  /** For deadlines; they should not keep a process alive. */
+  readonly timers: Timers;
   readonly log?: Log;
   /** Sent with every call, for example an API key. */
   readonly headers?: Readonly<Record<string, string>>;
   /** Host names besides the bound address under which this process is known. */
   readonly allowedHosts?: readonly string[];
+  readonly limits?: Partial<ConnectionLimits>;
+  readonly guestLimits?: Partial<GuestLimits>;
+  readonly dial?: ConnectionOptions["dial"];
 }
 
-export function openGrpcNetwork(options: GrpcNetworkOptions = {}): Network {
-  const client = new GrpcClient(options.headers ?? {});
-  const log = options.log ?? silentLog;
+export function openGrpcNetwork(options: GrpcNetworkOptions): Network {
+  const { timers, dial, log = silentLog, headers = {}, allowedHosts = [] } = options;
+  const client = new GrpcClient(headers, { timers, dial, limits: { ...limitsDefault, ...options.limits } });
+  const guestLimits = { ...guestLimitsDefault, ...options.guestLimits };
   return {
     call: (address, method, request, callOptions) => client.call(address, method, request, callOptions),
     watch: (address, method, request, callOptions) => client.watch(address, method, request, callOptions),
     open: (address, method, callOptions) => client.open(address, method, callOptions),
-    serve: (address, services, http) => serveGrpc(address, services, http, log, options.allowedHosts ?? []),
+    serve: (address, services, http) =>
+      serveGrpc(address, services, { http, log, allowedHosts, timers, limits: guestLimits }),
     close: async () => client.close(),
   };
 }

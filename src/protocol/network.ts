@@ -1,4 +1,4 @@
-// Calls and streams between processes, without saying how they travel. grpc.ts does it with Connect over
+// Calls and streams between processes, without saying how they travel. grpc.ts does it with gRPC over
 // HTTP/2; simulation/ does it in memory with faults. Handlers are the same for both.
 
 import type { DescMethod, DescService, MessageInitShape, MessageShape } from "@bufbuild/protobuf";

@@ -3,6 +3,7 @@
 
 import type { Http2Stream } from "node:http2";
 import { create, type DescMessage, fromBinary, type MessageInitShape, type MessageShape } from "@bufbuild/protobuf";
+import { assert } from "../core/assert.ts";
 import { DcnrError, messageOf } from "../core/errors.ts";
 import { encodeFrame, FrameReader } from "./frames.ts";
 
@@ -20,7 +21,6 @@ export class Pipe implements AsyncIterableIterator<Incoming, undefined> {
   readonly #input: DescMessage;
   readonly #output: DescMessage;
   readonly #onLeft: () => void;
-  readonly #opened = Promise.withResolvers<Http2Stream>();
   readonly #reader = new FrameReader((frame) => this.#arrived(frame));
   readonly #unread: Uint8Array[] = [];
   #unreadBytes = 0;
@@ -38,8 +38,6 @@ export class Pipe implements AsyncIterableIterator<Incoming, undefined> {
     this.#input = input;
     this.#output = output;
     this.#onLeft = onLeft;
-    // Whoever sends hears of it; without a sender nobody has to.
-    this.#opened.promise.catch(() => {});
   }
 
   /** From now on messages flow. */
@@ -51,14 +49,13 @@ export class Pipe implements AsyncIterableIterator<Incoming, undefined> {
       this.#drained = undefined;
     });
     stream.on("error", () => {});
-    this.#opened.resolve(stream);
   }
 
   /** Resolves when more may be sent. */
   send(message: MessageInitShape<DescMessage>): Promise<void> {
     if (this.#broken !== undefined) return Promise.reject(this.#broken);
     const stream = this.#stream;
-    if (stream === undefined) return this.#opened.promise.then(() => this.send(message));
+    assert(stream !== undefined, "a pipe is attached, or ended, before it is given to anybody");
     let pieces: Uint8Array[];
     try {
       pieces = encodeFrame(this.#output, create(this.#output, message));
@@ -155,7 +152,6 @@ export class Pipe implements AsyncIterableIterator<Incoming, undefined> {
   break(error: DcnrError): void {
     if (this.#broken !== undefined) return;
     this.#broken = error;
-    this.#opened.reject(error);
     const drained = this.#drained;
     this.#drained = undefined;
     drained?.promise.catch(() => {});

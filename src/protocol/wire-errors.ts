@@ -21,7 +21,7 @@ const codes: Record<ErrorCode, Code> = {
   unauthenticated: Code.Unauthenticated,
 };
 
-const names = new Map(Object.entries(codes).map(([name, code]) => [code, name as ErrorCode]));
+const names = new Map<number, ErrorCode>(Object.entries(codes).map(([name, code]) => [code, name as ErrorCode]));
 
 /** What a caller may know of a failure: expected ones as they are, others without inner detail. */
 export function toWire(thrown: unknown): ConnectError {
@@ -30,17 +30,40 @@ export function toWire(thrown: unknown): ConnectError {
   return new ConnectError("internal error: see the log of the process that answered", Code.Internal);
 }
 
-export function fromWire(thrown: unknown, address: string): DcnrError {
-  if (thrown instanceof DcnrError) return thrown;
-  const error = ConnectError.from(thrown);
-  const code = names.get(error.code) ?? "internal";
-  const text = error.rawMessage;
-  if (code === "unavailable" && /ECONNREFUSED|ENOTFOUND|EHOSTUNREACH|ETIMEDOUT|EAI_AGAIN/.test(text))
-    return new DcnrError(code, `nothing answers at ${address}: check the address and that the process runs there`, {
-      cause: thrown,
-    });
-  return new DcnrError(code, text || `the call to ${address} failed`, { cause: thrown });
+/** What a server says of itself with gRPC's status; undefined if all went well. */
+export function fromStatus(status: number, message: string, address: string): DcnrError | undefined {
+  if (status === 0) return undefined;
+  return new DcnrError(names.get(status) ?? "internal", message || `the call to ${address} failed`);
 }
+
+/** Failures of Connect's server, which answers whoever does not speak plain gRPC. */
+export function fromConnect(thrown: unknown, peer: string): DcnrError {
+  if (thrown instanceof DcnrError) return thrown;
+  const { code, rawMessage } = ConnectError.from(thrown);
+  return new DcnrError(names.get(code) ?? "internal", rawMessage || `the call from ${peer} failed`, { cause: thrown });
+}
+
+/** An error of a socket, a connection or a stream: the other end was not reached, or is not any more. */
+export function brokenBy(thrown: Error, address: string): DcnrError {
+  const options = { cause: thrown };
+  for (let error: unknown = thrown; error instanceof Error; error = error.cause)
+    if (neverReached.has((error as NodeJS.ErrnoException).code ?? ""))
+      return new DcnrError(
+        "unavailable",
+        `nothing answers at ${address}: check the address and that the process runs there`,
+        options,
+      );
+  return new DcnrError("unavailable", `the connection to ${address} broke: ${thrown.message}`, options);
+}
+
+const neverReached: ReadonlySet<string> = new Set([
+  "ECONNREFUSED",
+  "ENOTFOUND",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "ETIMEDOUT",
+  "EAI_AGAIN",
+]);
 
 /** How the operating system names it. */
 export const refused = "ECONNREFUSED";

@@ -9,7 +9,7 @@ import { hrtimeMs, type PulseOrder, type PulseShared, turnMs } from "./pulse.ts"
 import { realTimers } from "./timers.ts";
 
 const { times } = workerData as PulseShared;
-const network = openGrpcNetwork();
+const network = openGrpcNetwork({ timers: realTimers });
 let current: { readonly token: string; readonly ending: AbortController } | undefined;
 
 parentPort?.on("message", (order: PulseOrder) => {

@@ -12,6 +12,7 @@ import { fail } from "../../src/core/errors.ts";
 import { PNodeService } from "../../src/protocol/gen/dcnr/v1/pnode_pb.ts";
 import { openGrpcNetwork } from "../../src/protocol/grpc.ts";
 import { service } from "../../src/protocol/network.ts";
+import { backgroundTimers } from "../../src/system/timers.ts";
 import { dcnr, type Ran, withNetwork } from "./world.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "dcnr-bad-"));
@@ -52,7 +53,7 @@ test("an orchestrator that nobody runs is named, with what to do", async () => {
 });
 
 test("a machine that no orchestrator takes does not wait for ever, and says why", async () => {
-  const network = openGrpcNetwork();
+  const network = openGrpcNetwork({ timers: backgroundTimers });
   const refuse = async () => fail("failed_precondition", "speak protocol 9: install dcnr 9");
   const handlers = Object.fromEntries(Object.keys(PNodeService.method).map((name) => [name, refuse]));
   const foreign = await network.serve("127.0.0.1:0", [service(PNodeService, handlers as never)]);
@@ -130,7 +131,7 @@ test("a malformed network is refused with node, key and expectation", () =>
 
 test("a PNode of another protocol version is refused with the version that is needed", () =>
   withNetwork(0, async ({ local }) => {
-    const network = openGrpcNetwork();
+    const network = openGrpcNetwork({ timers: backgroundTimers });
     const channel = network.open(local.orchestrator.address, PNodeService.method.attach);
     await channel.send({
       event: { case: "register", value: { protocolMajor: 9, pnode: "p1", secret: "x".repeat(20) } },

@@ -7,6 +7,7 @@ import { parseHours } from "../../pnode/hours.ts";
 import type { PNode } from "../../pnode/pnode.ts";
 import { isLoopback, parseAddress } from "../../protocol/address.ts";
 import { openGrpcNetwork } from "../../protocol/grpc.ts";
+import { backgroundTimers } from "../../system/timers.ts";
 import type { Command, Flags } from "../command.ts";
 import { orchestratorPortDefault } from "../connection.ts";
 import { dataDirectory, directoryOption } from "../directories.ts";
@@ -68,7 +69,7 @@ export const command: Command = {
     const world = worldFrom(flags);
     const machine = machineFrom(addresses, flags);
     const held = await holdDirectory(machine.directory, `dcnr join as ${machine.name}`, world);
-    const network = openGrpcNetwork({ log: world.log });
+    const network = openGrpcNetwork({ timers: backgroundTimers, log: world.log });
     const { pnode, hardware, workers, gflops, close } = await startRealPNode(machine, world, network);
     tellParent({ address: pnode.address, id: pnode.id }, () => process.emit("SIGTERM"));
     const json = flags.is("json");

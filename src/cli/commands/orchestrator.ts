@@ -10,6 +10,7 @@ import { parseAddress } from "../../protocol/address.ts";
 import { openGrpcNetwork } from "../../protocol/grpc.ts";
 import { firstOf } from "../../protocol/http.ts";
 import { openBlobStore, openStateStore } from "../../store/open.ts";
+import { backgroundTimers } from "../../system/timers.ts";
 import type { Command } from "../command.ts";
 import { orchestratorDefault } from "../connection.ts";
 import { loadDashboard } from "../dashboard-files.ts";
@@ -64,7 +65,11 @@ export const command: Command = {
     const world = countingLogs(worldFrom(flags), registry);
     const listen = parseAddress(flags.text("listen"));
     const directory = dataDirectory(flags.optionalText("dir"), process.env);
-    const network = openGrpcNetwork({ log: world.log, allowedHosts: flags.texts("allow-host") });
+    const network = openGrpcNetwork({
+      timers: backgroundTimers,
+      log: world.log,
+      allowedHosts: flags.texts("allow-host"),
+    });
     let address = "";
     const store = await openStateStore(flags.optionalText("store") ?? `sqlite:${join(directory, "state.db")}`, {
       world,

@@ -5,6 +5,7 @@ import { fail } from "../../core/errors.ts";
 import { type Chance, silentLog, type World } from "../../core/world.ts";
 import { openGrpcNetwork } from "../../protocol/grpc.ts";
 import { openMemoryStore } from "../../store/memory.ts";
+import { backgroundTimers } from "../../system/timers.ts";
 import { ApiKeys } from "./keys.ts";
 import { openAiHandler } from "./openai.ts";
 import type { TextGenerator, TextRequest } from "./text.ts";
@@ -66,7 +67,7 @@ async function withApi(
 ) {
   const echo = new Echo();
   const keys = new ApiKeys(openMemoryStore(), world, open);
-  const network = openGrpcNetwork();
+  const network = openGrpcNetwork({ timers: backgroundTimers });
   const server = await network.serve("127.0.0.1:0", [], openAiHandler({ world, generator: echo, keys }));
   const url = `http://${server.address}/v1`;
   try {

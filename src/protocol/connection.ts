@@ -1,0 +1,200 @@
+// One HTTP/2 connection to one address. Every phase of its life has a deadline, so nothing that is carried on it can
+// wait for ever; when it breaks, everything on it fails at once with the same reason.
+
+import { type ClientHttp2Session, type ClientHttp2Stream, connect, constants } from "node:http2";
+import type { Duplex } from "node:stream";
+import { DcnrError } from "../core/errors.ts";
+import type { Cancel, Timers } from "../core/world.ts";
+import { baseUrl } from "./address.ts";
+import { within } from "./deadline.ts";
+import { Liveness, type LivenessLimits } from "./liveness.ts";
+import { windowBytes } from "./network.ts";
+import { brokenBy } from "./wire-errors.ts";
+
+export interface ConnectionLimits extends LivenessLimits {
+  /** Until the other end has accepted, names being resolved and TLS agreed upon. */
+  readonly connectMs: number;
+  /** From there until its HTTP/2 settings are here: something may accept that does not live. */
+  readonly helloMs: number;
+  /**
+   * From there until a stream is taken, of which the other end may allow only so many at a time, and answered for the
+   * first time, which our servers do before anything else.
+   */
+  readonly answerMs: number;
+  /** Without streams for this long, the connection is closed: old idle ones are dead too often to be worth keeping. */
+  readonly idleMs: number;
+}
+
+/** A silent peer is noticed within 9 seconds, one that cannot be connected to within 5. */
+export const limitsDefault: ConnectionLimits = {
+  connectMs: 5_000,
+  helloMs: 5_000,
+  answerMs: 8_000,
+  quietMs: 2_000,
+  pingMs: 5_000,
+  idleMs: 15_000,
+};
+
+/** HTTP/2 numbers the streams of a connection; one that has carried so many is replaced long before they run out. */
+const streamsMax = 1 << 24;
+
+export interface ConnectionOptions {
+  readonly timers: Timers;
+  readonly limits: ConnectionLimits;
+  /** Instead of the operating system's sockets. */
+  readonly dial?: ((address: string) => Duplex) | undefined;
+}
+
+export interface StreamRequest {
+  readonly headers: Readonly<Record<string, string>>;
+  /** Whether an answer has to begin within `answerMs`; if not, the caller has a deadline of its own. */
+  readonly answersAtOnce: boolean;
+  /** Told once if the stream or its connection fails; the stream is over then. */
+  readonly failed: (failure: DcnrError) => void;
+}
+
+interface Carried extends Pick<StreamRequest, "answersAtOnce" | "failed"> {
+  deadline: Cancel;
+}
+
+export class Connection {
+  readonly #address: string;
+  readonly #timers: Timers;
+  readonly #limits: ConnectionLimits;
+  readonly #ended: () => void;
+  readonly #session: ClientHttp2Session;
+  readonly #streams = new Map<ClientHttp2Stream, Carried>();
+  readonly #liveness: Liveness;
+  /** Of the phase before streams flow; of idleness after that. */
+  #deadline: Cancel = () => {};
+  #greeted = false;
+  /** Idle for so long that the other end may be gone by now. */
+  #stale = false;
+  #opened = 0;
+  #retired = false;
+  #over = false;
+
+  /** `ended` is called once, when it carries nothing any more. */
+  constructor(address: string, options: ConnectionOptions, ended: () => void) {
+    const { timers, limits, dial } = options;
+    this.#address = address;
+    this.#timers = timers;
+    this.#limits = limits;
+    this.#ended = ended;
+    const session = connect(baseUrl(address), {
+      settings: { initialWindowSize: windowBytes, enablePush: false },
+      ...(dial && { createConnection: () => dial(address) }),
+    });
+    this.#session = session;
+    const open = { [Symbol.iterator]: () => this.#streams.keys() };
+    this.#liveness = new Liveness(session, open, timers, limits, () => this.#late("answers no ping", limits.pingMs));
+    this.#await(limits.connectMs, "cannot be connected to");
+    session.on("connect", () => this.#connected());
+    session.once("remoteSettings", () => this.#ready());
+    session.on("goaway", () => this.#retire());
+    session.on("error", (error) => this.#fail(brokenBy(error, address)));
+    session.on("close", () => this.#fail(new DcnrError("unavailable", `${address} closed the connection`)));
+  }
+
+  /** Whether it takes new streams. */
+  get isOpen(): boolean {
+    return !this.#over && !this.#retired && !this.#session.closed && !this.#session.destroyed;
+  }
+
+  /** May be written to at once: what is written goes out as soon as the connection stands. */
+  open({ headers, answersAtOnce, failed }: StreamRequest): ClientHttp2Stream {
+    const stream = this.#session.request({ ":method": "POST", ...headers });
+    const carried: Carried = { answersAtOnce, failed, deadline: () => {} };
+    this.#streams.set(stream, carried);
+    if (++this.#opened === streamsMax) this.#retired = true;
+    if (this.#streams.size === 1) this.#busy();
+    if (this.#greeted) this.#expectAnswer(stream, carried);
+    stream.on("response", () => carried.deadline());
+    stream.on("error", () => {});
+    stream.on("close", () => {
+      carried.deadline();
+      this.#streams.delete(stream);
+      if (this.#streams.size === 0) this.#idle();
+    });
+    return stream;
+  }
+
+  #expectAnswer(stream: ClientHttp2Stream, carried: Carried): void {
+    if (!carried.answersAtOnce) return;
+    const { answerMs } = this.#limits;
+    carried.deadline = within(this.#timers, answerMs, () => {
+      carried.failed(new DcnrError("unavailable", `${this.#address} does not answer a stream within ${answerMs} ms`));
+      stream.close(constants.NGHTTP2_CANCEL);
+    });
+  }
+
+  close(): void {
+    this.#fail(new DcnrError("cancelled", `the connection to ${this.#address} was closed by this process`));
+  }
+
+  #connected(): void {
+    // Node tells of it even after the session was destroyed.
+    if (this.#over) return;
+    this.#session.setLocalWindowSize(windowBytes);
+    if (this.#greeted) return;
+    this.#await(this.#limits.helloMs, "accepts connections and says nothing");
+  }
+
+  #ready(): void {
+    this.#greeted = true;
+    this.#deadline();
+    if (this.#streams.size === 0) this.#idle();
+    else this.#liveness.start();
+    for (const [stream, carried] of this.#streams) this.#expectAnswer(stream, carried);
+  }
+
+  #busy(): void {
+    this.#session.ref();
+    if (!this.#greeted) return;
+    this.#deadline();
+    if (this.#stale) this.#liveness.ask();
+    else this.#liveness.start();
+    this.#stale = false;
+  }
+
+  #idle(): void {
+    if (this.#over) return;
+    this.#session.unref();
+    this.#liveness.stop();
+    if (this.#retired) this.close();
+    if (this.#over || !this.#greeted) return;
+    const { quietMs, idleMs } = this.#limits;
+    this.#deadline = within(this.#timers, quietMs, () => {
+      this.#stale = true;
+      this.#deadline = within(this.#timers, Math.max(0, idleMs - quietMs), () => this.close());
+    });
+  }
+
+  /** The other end wants no new streams; those that are open may end. */
+  #retire(): void {
+    this.#retired = true;
+    if (this.#streams.size === 0) this.close();
+  }
+
+  #await(limitMs: number, what: string): void {
+    this.#deadline();
+    this.#deadline = within(this.#timers, limitMs, () => this.#late(what, limitMs));
+  }
+
+  #late(what: string, limitMs: number): void {
+    this.#fail(new DcnrError("unavailable", `${this.#address} ${what} (waited ${limitMs} ms)`));
+  }
+
+  #fail(failure: DcnrError): void {
+    if (this.#over) return;
+    this.#over = true;
+    this.#deadline();
+    this.#liveness.stop();
+    this.#ended();
+    for (const { failed, deadline } of [...this.#streams.values()]) {
+      deadline();
+      failed(failure);
+    }
+    this.#session.destroy();
+  }
+}
