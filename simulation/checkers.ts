@@ -3,7 +3,16 @@
 
 import type { VNodeRecord } from "../src/orchestrator/records/records.ts";
 
-export type ViolationKind = "divergence" | "hang" | "fence" | "durable" | "line" | "samples" | "memory" | "error";
+export type ViolationKind =
+  | "divergence"
+  | "hang"
+  | "fence"
+  | "durable"
+  | "line"
+  | "samples"
+  | "memory"
+  | "room"
+  | "error";
 
 export interface Violation {
   readonly kind: ViolationKind;

@@ -16,6 +16,7 @@ import { mutants } from "./mutants.ts";
 import { type Answer, Fabric } from "./network.ts";
 import { Records } from "./records.ts";
 import type { SeedReport } from "./report.ts";
+import { RoomChecker } from "./rooms.ts";
 import { type Scenario, scenarios } from "./scenarios.ts";
 import { type AcceptedWrite, SimulatedStore } from "./store.ts";
 import { Wire } from "./wire.ts";
@@ -129,6 +130,7 @@ export class NetworkRun {
   readonly #site: Site;
   readonly #violations = new Violations();
   readonly #fence: FenceChecker;
+  readonly #rooms = new RoomChecker((atMs, message) => this.#violations.add("room", atMs, message));
   readonly #rootChecker: RootChecker | undefined;
   readonly #metricChecker: MetricChecker;
   #status = "";
@@ -250,7 +252,9 @@ export class NetworkRun {
       this.#metricChecker.reported(this.#site.world.time.nowMs, vnode, name, Number(step), value);
   }
 
-  #wrote({ atMs, key, after }: AcceptedWrite): void {
+  #wrote(write: AcceptedWrite): void {
+    const { atMs, key, after } = write;
+    this.#rooms.wrote(write);
     if (after === undefined) return;
     const [kind] = key.split("/");
     if (kind === "vnode") this.#fence.wrote(atMs, key, JSON.parse(after) as VNodeRecord);

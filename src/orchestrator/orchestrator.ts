@@ -27,6 +27,7 @@ import { Orphans } from "./fleet/orphans.ts";
 import { Presence } from "./fleet/presence.ts";
 import { Reachability } from "./fleet/reachability.ts";
 import { Registry } from "./fleet/registry.ts";
+import { Rooms } from "./fleet/rooms.ts";
 import type { Parts } from "./parts.ts";
 import { Mirror } from "./records/mirror.ts";
 import { Gateway } from "./serving/gateway.ts";
@@ -37,6 +38,7 @@ import { Compiled } from "./sessions/compiled.ts";
 import { Controller } from "./sessions/controller.ts";
 import { Garbage } from "./sessions/garbage.ts";
 import { Leases } from "./sessions/leases.ts";
+import { Placing } from "./sessions/placing.ts";
 import { Preparing } from "./sessions/preparing.ts";
 import { Rates } from "./sessions/rates.ts";
 import { Tasks } from "./tasks.ts";
@@ -193,9 +195,11 @@ function assemble(context: Context, network: Network): Parts {
   const leases = new Leases(context, presence);
   const metrics = new Metrics(context);
   const garbage = new Garbage(context);
-  const controller = new Controller(context, { capacity, compiled, leases, metrics, garbage });
+  const rooms = new Rooms(context);
+  const placing = new Placing(context, capacity, rooms);
+  const controller = new Controller(context, { capacity, rooms, placing, compiled, leases, metrics, garbage });
   const preparing = new Preparing(context, { capacity, compiled, controller, registry: () => registry });
-  const heartbeats = new Heartbeats(context, metrics, capacity, new Rates(context, compiled, metrics));
+  const heartbeats = new Heartbeats(context, metrics, capacity, new Rates(context, compiled, metrics), rooms);
   const reachability = new Reachability(context, {
     isHere: (pnode) => registry.attachments.get(pnode)?.status === "online",
     onFleetChange: (pnode) => controller.fleetChanged(pnode, true),
@@ -230,6 +234,7 @@ function assemble(context: Context, network: Network): Parts {
     leases,
     registry,
     capacity,
+    rooms,
     assignments,
     compiled,
     controller,
@@ -252,6 +257,7 @@ function begin(parts: Parts): (() => void)[] {
     await mirror.refresh();
     controller.touchAll();
   });
+  tasks.every("the sweep of claims", timings.refreshIntervalMs, () => parts.rooms.sweep());
   tasks.every("the sample of rates", rateSampleMs, () => {
     views.sample();
     bell.ring();

@@ -5,6 +5,7 @@ import type { Assignments } from "./fleet/assignments.ts";
 import type { Capacity } from "./fleet/capacity.ts";
 import type { Presence } from "./fleet/presence.ts";
 import type { Registry } from "./fleet/registry.ts";
+import type { Rooms } from "./fleet/rooms.ts";
 import type { Compiled } from "./sessions/compiled.ts";
 import type { Controller } from "./sessions/controller.ts";
 import type { Garbage } from "./sessions/garbage.ts";
@@ -20,6 +21,7 @@ export interface Parts {
   readonly leases: Leases;
   readonly registry: Registry;
   readonly capacity: Capacity;
+  readonly rooms: Rooms;
   readonly assignments: Assignments;
   readonly compiled: Compiled;
   readonly controller: Controller;

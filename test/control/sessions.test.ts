@@ -139,6 +139,8 @@ describe("a session on the control plane", () => {
       (one) => one.members[0]?.pnode !== victim.id,
     );
     assert.ok(stage.nowMs - pausedMs < 4_000, `it took ${stage.nowMs - pausedMs} ms`);
+    await stage.pass(2_000);
+    assert.equal((await stage.pnodeRecord(victim.id))?.status, "lost", "and it stays lost");
     victim.host.resume();
     assert.equal(await stage.settled(victim.record(old, 8)), false, "a zombie's checkpoint is refused");
     const record = await stage.record<VNodeRecord>(`vnode/${session}/${old.vnode}`);

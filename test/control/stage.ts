@@ -101,7 +101,7 @@ export class Stage {
   }
 
   /** A dataset, a network of three VNodes (a, b, c) and a session of it; returns the session's id. */
-  async session(settings: Record<string, unknown> = {}, name?: string): Promise<string> {
+  async session(settings: Record<string, unknown> = {}, name?: string, start = true): Promise<string> {
     const scenario = scenarios[0] as (typeof scenarios)[number];
     const manifest = await storeData(scenario.data, this.blobs);
     await this.call(DatasetService.method.createDataset, { name: "data", manifest: manifestText(manifest) }, name);
@@ -109,7 +109,7 @@ export class Stage {
     const { session } = await this.call(
       SessionService.method.createSession,
       {
-        start: true,
+        start,
         settings: {
           network: "chain",
           dataset: "data",

@@ -12,6 +12,7 @@ import type { MetricPoint, Metrics } from "../views/metrics.ts";
 import type { Attachment } from "./attachment.ts";
 import type { Capacity } from "./capacity.ts";
 import { contradictedSpeed } from "./claims.ts";
+import type { Rooms } from "./rooms.ts";
 
 const metricsPerHeartbeatMax = 10_000;
 /** A checkpoint that a PNode cannot read is looked at this often. */
@@ -25,16 +26,18 @@ export class Heartbeats {
   readonly #metrics: Metrics;
   readonly #capacity: Capacity;
   readonly #rates: Rates;
+  readonly #rooms: Rooms;
   /** Failures that are being dealt with: heartbeats repeat them. */
   readonly #handled = new Set<string>();
   /** Attachments whose claimed speed was contradicted and told of. */
   readonly #doubted = new Set<string>();
 
-  constructor(context: Context, metrics: Metrics, capacity: Capacity, rates: Rates) {
+  constructor(context: Context, metrics: Metrics, capacity: Capacity, rates: Rates, rooms: Rooms) {
     this.#context = context;
     this.#metrics = metrics;
     this.#capacity = capacity;
     this.#rates = rates;
+    this.#rooms = rooms;
   }
 
   hear(attachment: Attachment, heartbeat: Heartbeat): void {
@@ -84,7 +87,7 @@ export class Heartbeats {
           // A blob that was whole may be damaged later.
           this.#context.tasks.after(damageRecheckMs, () => this.#handled.delete(name));
         } else
-          await noteFailure(this.#context, {
+          await noteFailure(this.#context, this.#rooms, {
             session,
             vnode,
             pnode: attachment.pnode,

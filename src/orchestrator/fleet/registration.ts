@@ -90,6 +90,7 @@ export function registered(
     name: text(register.name || id),
     secretHash,
     incarnation: text(register.incarnation),
+    life: (current?.life ?? 0) + (current?.incarnation === text(register.incarnation) ? 0 : 1),
     status: current?.status === "quarantined" ? "quarantined" : "online",
     ...whereabouts,
     address: register.address,

@@ -317,6 +317,8 @@ export class Registry {
 
   #declareLost(attachment: Attachment, reason: string): void {
     if (this.attachments.get(attachment.pnode) !== attachment) return;
+    // Else the record that says so would be taken for another orchestrator's mistake, and corrected.
+    attachment.status = "suspect";
     this.#context.tasks.run(`the loss of ${attachment.pnode}`, async () => {
       const { events, tasks } = this.#context;
       const { pnode } = attachment;

@@ -15,7 +15,7 @@ export interface Entry {
 export type ChangeListener = (key: string, now: Entry | undefined, before: Entry | undefined) => void;
 
 /** Kept in memory whole; other kinds are read when asked for. */
-const mirroredKinds = ["session", "vnode", "pnode", "network", "lease"];
+const mirroredKinds = ["session", "vnode", "pnode", "network", "lease", "room"];
 
 /** A caller of the API waits this long for a store that does not answer, then hears so. */
 const writeTimeoutMs = 5_000;

@@ -3,6 +3,7 @@
 
 import type { NetworkId, OrchestratorId, PNodeId, SessionId, Sha256, VNodeId } from "../../core/ids.ts";
 import type { SessionIdentity, SessionPolicy } from "../../network/session.ts";
+import type { Room } from "../../scheduler/room.ts";
 
 export interface NetworkRecord {
   readonly id: NetworkId;
@@ -72,8 +73,12 @@ export interface SessionRecord {
 export interface Member {
   readonly pnode: PNodeId;
   readonly incarnation: string;
+  /** The PNode's when it was chosen. A late registration may bring an incarnation back, but never a life. */
+  readonly life: number;
   /** The epoch at which it became a member; what it records under an older one is refused. */
   readonly since: number;
+  /** Id of its claim in the PNode's room record: written before this, and given back after this has gone. */
+  readonly claim: string;
   /** Why it was put there, for people. */
   readonly reason: string;
 }
@@ -153,6 +158,8 @@ export interface PNodeRecord {
   readonly name: string;
   readonly secretHash: Sha256;
   readonly incarnation: string;
+  /** Counts its incarnations: what was claimed of an earlier one is no longer claimed. */
+  readonly life: number;
   readonly status: PNodeStatus;
   readonly orchestrator: OrchestratorId;
   readonly orchestratorIncarnation: string;
@@ -184,6 +191,11 @@ export function isOpen(record: PNodeRecord): boolean {
   return record.status === "online" && !record.closed && !record.unreachable;
 }
 
+/** What is claimed of a PNode. It is changed only by functions that refuse more than the PNode's owner lends. */
+export interface RoomRecord extends Room {
+  readonly pnode: PNodeId;
+}
+
 export interface OrchestratorRecord {
   readonly id: OrchestratorId;
   readonly incarnation: string;
@@ -204,6 +216,7 @@ export interface RecordKinds {
   readonly vnode: VNodeRecord;
   readonly pnode: PNodeRecord;
   readonly lease: LeaseRecord;
+  readonly room: RoomRecord;
 }
 
 export type Kind = keyof RecordKinds;
@@ -217,6 +230,7 @@ export const key = {
   step: (session: string, line: number) => `step/${session}/${padded(line)}`,
   stepsOf: (session: string) => `step/${session}/`,
   pnode: (id: string) => `pnode/${id}`,
+  room: (pnode: string) => `room/${pnode}`,
   orchestrator: (id: string) => `orchestrator/${id}`,
   lease: (session: string) => `lease/${session}`,
   metric: (session: string, step: number, writer: string) => `metric/${session}/${padded(step)}-${writer}`,

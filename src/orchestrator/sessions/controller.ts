@@ -8,11 +8,13 @@ import { createItem, readItem } from "../../store/update.ts";
 import type { Context } from "../context.ts";
 import { isLive } from "../fleet/assignments.ts";
 import type { Capacity } from "../fleet/capacity.ts";
+import type { Rooms } from "../fleet/rooms.ts";
 import { readSession } from "../records/fresh.ts";
 import {
   isOpen,
   key,
   type PNodeRecord,
+  type RoomRecord,
   type SessionRecord,
   type StepRecord,
   type VNodeRecord,
@@ -27,11 +29,14 @@ import { noteFailure } from "./failures.ts";
 import type { Garbage } from "./garbage.ts";
 import type { Leases } from "./leases.ts";
 import { recoveryLine, stepRoots, type VNodeRecords } from "./line.ts";
+import { bySessionOrder, type Placing } from "./placing.ts";
 import { rebalance } from "./rebalancing.ts";
-import { needsPlacement, policyFor, release, replace } from "./recovery.ts";
+import { needsPlacement, release } from "./recovery.ts";
 
 export interface ControllerParts {
   readonly capacity: Capacity;
+  readonly rooms: Rooms;
+  readonly placing: Placing;
   readonly compiled: Compiled;
   readonly leases: Leases;
   readonly metrics: Metrics;
@@ -61,6 +66,7 @@ export class Controller {
       if (storeKey.startsWith("session/")) this.touch(storeKey.slice("session/".length));
       else if (storeKey.startsWith("vnode/")) this.touch(storeKey.split("/")[1] as string);
       else if (storeKey.startsWith("pnode/")) this.#onPNode(now?.value as PNodeRecord, before?.value as PNodeRecord);
+      else if (storeKey.startsWith("room/")) this.#onRoom(now?.value as RoomRecord, before?.value as RoomRecord);
     });
   }
 
@@ -75,10 +81,7 @@ export class Controller {
 
   /** Whoever is more important, then older, is placed first. */
   #byPriority(): SessionRecord[] {
-    const sessions = this.#context.mirror.under<SessionRecord>("session/");
-    return sessions.sort(
-      (a, b) => b.requirements.priority - a.requirements.priority || a.createdWallMs - b.createdWallMs,
-    );
+    return this.#context.mirror.under<SessionRecord>("session/").sort(bySessionOrder);
   }
 
   /** Wherever it is attached: who holds a session's lease takes care of it. */
@@ -89,14 +92,24 @@ export class Controller {
     if (now && !same) this.fleetChanged(now.id, false);
   }
 
+  /** Room that is given back is room for those who wait. */
+  #onRoom(now: RoomRecord | undefined, before: RoomRecord | undefined): void {
+    const claims = Object.keys(before?.claims ?? {});
+    if (claims.some((claim) => now?.claims[claim] === undefined)) this.#touchWaiting();
+  }
+
+  #touchWaiting(except: ReadonlySet<string> = new Set()): void {
+    for (const session of this.#byPriority())
+      if (session.status === "waiting" && !except.has(session.id)) this.touch(session.id);
+  }
+
   /** A PNode came, left or was lost, or its owner's hours began or ended. */
   fleetChanged(pnode: PNodeId, urgent: boolean): void {
     const hit = new Set(
       Array.from(this.#parts.capacity.vnodesOn(pnode), (storeKey) => storeKey.split("/")[1] as string),
     );
     for (const session of hit) this.touch(session, urgent);
-    for (const session of this.#byPriority())
-      if (session.status === "waiting" && !hit.has(session.id)) this.touch(session.id);
+    this.#touchWaiting(hit);
   }
 
   async handOver(pnode: PNodeId): Promise<void> {
@@ -133,11 +146,11 @@ export class Controller {
     this.#runningSinceMs.delete(id);
     if (session.status === "deleted") {
       if (!holder) return;
-      await erase(this.#context, this.#parts.garbage, session, this.records(session));
+      await erase(this.#context, this.#parts.rooms, this.#parts.garbage, session, this.records(session));
       await this.#parts.leases.forget(id);
       return;
     }
-    await release(this.#context, this.records(session));
+    await release(this.#context, this.#parts.rooms, this.records(session));
     if (holder && session.status === "done")
       await keepLastAndBest(this.#context, this.#parts.garbage, session, this.records(session));
   }
@@ -173,14 +186,23 @@ export class Controller {
       if (holder) await this.#setStatus(session, "running", "");
       return;
     }
-    const policy = policyFor(this.#context, session, records, {
+    const { unplaced } = await this.#parts.placing.place({
+      plan,
+      now: () => this.#lacking(session.id),
       nextFree: (kind) => this.#nextFree(session, kind),
     });
-    const { unplaced } = await replace(this.#context, this.#parts.capacity, session, records, plan, policy);
     this.unplaced.set(session.id, unplaced);
     const blocking = unplaced.filter((one) => one.replica === 0);
     if (blocking.length > 0) await this.#setStatus(session, "waiting", waitingReason(blocking));
     else await this.#setStatus(session, "running", "");
+  }
+
+  /** Undefined if it has ended, or has everything, by now. */
+  #lacking(id: SessionId): { session: SessionRecord; records: VNodeRecords } | undefined {
+    const session = this.#context.mirror.get<SessionRecord>(key.session(id));
+    if (!session || !isLive(session)) return undefined;
+    const records = this.records(session);
+    return needsPlacement(this.#context, session, records) ? { session, records } : undefined;
   }
 
   async #setStatus(session: SessionRecord, status: "running" | "waiting", reason: string): Promise<void> {
@@ -209,7 +231,7 @@ export class Controller {
     const { session, vnode, pnode, epoch, step } = request;
     const detail = `its state after step ${step} differs from the one that was recorded before`;
     this.#context.tasks.run(`the disagreement about ${vnode}`, () =>
-      noteFailure(this.#context, { session, vnode, pnode, epoch, detail }),
+      noteFailure(this.#context, this.#parts.rooms, { session, vnode, pnode, epoch, detail }),
     );
   }
 
@@ -304,7 +326,7 @@ export class Controller {
       if (session.status !== "running" || session.serving || !(await this.#parts.leases.hold(session.id))) continue;
       try {
         const plan = await this.#planOf(session);
-        await rebalance(this.#context, this.#parts.capacity, session, this.records(session), plan);
+        await rebalance(this.#context, this.#parts.capacity, this.#parts.rooms, session, this.records(session), plan);
       } catch (thrown) {
         this.#context.world.log("warn", `rebalancing ${session.id} failed: ${messageOf(thrown)}`, {
           session: session.id,

@@ -21,7 +21,7 @@ function record(changes: Partial<VNodeRecord> = {}): VNodeRecord {
     session: "s" as SessionId,
     vnode: "a" as VNodeId,
     epoch: 5,
-    members: [{ pnode: "p" as PNodeId, incarnation: "1", since: 3, reason: "" }],
+    members: [{ pnode: "p" as PNodeId, incarnation: "1", life: 1, since: 3, claim: "c", reason: "" }],
     durable: {},
     stepHashes: {},
     failures: [],

@@ -2,6 +2,7 @@
 
 import { listItems } from "../../store/update.ts";
 import type { Context } from "../context.ts";
+import type { Rooms } from "../fleet/rooms.ts";
 import { key, type SessionRecord, type VNodeRecord } from "../records/records.ts";
 import { type Garbage, trimmed } from "./garbage.ts";
 import type { VNodeRecords } from "./line.ts";
@@ -27,12 +28,13 @@ export async function keepLastAndBest(
 /** The session's own record goes last, so that whoever finds half of it goes on. */
 export async function erase(
   context: Context,
+  rooms: Rooms,
   garbage: Garbage,
   session: SessionRecord,
   records: VNodeRecords,
 ): Promise<void> {
   const { mirror, events } = context;
-  await release(context, records);
+  await release(context, rooms, records);
   for (const record of records.values()) {
     await mirror.remove(key.vnode(session.id, record.vnode));
     garbage.add(Object.values(record.durable).map((state) => state.hash));

@@ -4,8 +4,9 @@
 import type { PNodeId, SessionId, VNodeId } from "../../core/ids.ts";
 import type { Context } from "../context.ts";
 import { isLive } from "../fleet/assignments.ts";
+import type { Rooms } from "../fleet/rooms.ts";
 import { pnodeName } from "../records/names.ts";
-import { key, type SessionRecord, type VNodeRecord } from "../records/records.ts";
+import { key, type Member, type SessionRecord, type VNodeRecord } from "../records/records.ts";
 
 const failuresMax = 3;
 
@@ -18,11 +19,12 @@ export interface VNodeFailure {
 }
 
 /** Takes the VNode from the PNode it failed on; the controller finds another. */
-export async function noteFailure(context: Context, failure: VNodeFailure): Promise<void> {
+export async function noteFailure(context: Context, rooms: Rooms, failure: VNodeFailure): Promise<void> {
   const { mirror, events } = context;
   const { session, vnode, pnode, epoch, detail } = failure;
+  let member: Member | undefined;
   const { record, written } = await mirror.update<VNodeRecord>(key.vnode(session, vnode), (current) => {
-    const member = current?.members.find((one) => one.pnode === pnode);
+    member = current?.members.find((one) => one.pnode === pnode);
     if (!current || !member || epoch < member.since || epoch > current.epoch) return undefined;
     return {
       ...current,
@@ -32,6 +34,7 @@ export async function noteFailure(context: Context, failure: VNodeFailure): Prom
     };
   });
   if (!written || !record) return;
+  if (member) await rooms.giveBack([member]);
   events.emit("error", "vnode.failed", `VNode ${vnode} failed on PNode ${pnodeName(mirror, pnode)}: ${detail}`, {
     session,
     vnode,

@@ -2,6 +2,7 @@
 // then the grace and the replay. Only a hint: nobody owns anything by it, and a wrong guess costs nothing but work.
 
 import type { PNodeId } from "../../core/ids.ts";
+import { placeAnywhere } from "../../scheduler/schedule.ts";
 import type { Context } from "../context.ts";
 import { isLive } from "../fleet/assignments.ts";
 import type { Capacity } from "../fleet/capacity.ts";
@@ -9,7 +10,7 @@ import type { Registry } from "../fleet/registry.ts";
 import { key, type SessionRecord, type VNodeRecord } from "../records/records.ts";
 import { type Compiled, placementPlan } from "./compiled.ts";
 import type { Controller } from "./controller.ts";
-import { placeAnywhere, policyFor } from "./recovery.ts";
+import { policyFor } from "./recovery.ts";
 
 /** PNodes that go down together are noticed within this time. */
 const gatherMs = 20;
@@ -64,7 +65,9 @@ export class Preparing {
     const plan = placementPlan(session.id, compiled, session.identity);
     const records = this.#controller.records(session);
     const policy = policyFor(this.#context, session, records, { without: doubted });
-    const { decisions } = this.#capacity.without(doubted, () => placeAnywhere(plan, this.#capacity, policy));
+    const others = this.#capacity.fleet.copy();
+    for (const pnode of doubted) others.delete(pnode);
+    const { decisions } = placeAnywhere(plan, others, policy);
     const { attachments } = this.#registry();
     for (const [pnode, own] of Map.groupBy(decisions, (decision) => decision.pnode)) {
       const vnodes = own.flatMap(({ vnode }) => records.get(vnode) ?? []);

@@ -1,20 +1,24 @@
 // Moves a running session to a fleet that has become better, when that pays (placement/rebalance.ts decides).
 
-import type { PNodeId, VNodeId } from "../../core/ids.ts";
+import type { PNodeId } from "../../core/ids.ts";
 import { shouldMove } from "../../scheduler/placement/rebalance.ts";
 import type { PlacementPlan } from "../../scheduler/placement/types.ts";
+import type { ClaimGroup } from "../../scheduler/room.ts";
 import type { Context } from "../context.ts";
 import type { Capacity } from "../fleet/capacity.ts";
+import { claimId, type HeldClaim, type Rooms } from "../fleet/rooms.ts";
 import { isOpen, key, type PNodeRecord, type SessionRecord, type VNodeRecord } from "../records/records.ts";
 import { forEachAtOnce } from "../tasks.ts";
 import type { VNodeRecords } from "./line.ts";
-import { policyFor } from "./recovery.ts";
+import { claimFor } from "./placing.ts";
+import { type ClaimedDecision, memberOf, policyFor } from "./recovery.ts";
 
 const writesAtOnce = 64;
 
 export async function rebalance(
   context: Context,
   capacity: Capacity,
+  rooms: Rooms,
   session: SessionRecord,
   records: VNodeRecords,
   plan: PlacementPlan,
@@ -24,24 +28,43 @@ export async function rebalance(
     replaySteps: session.policy.checkpointEvery,
   });
   if (!moves) return;
+  const memoryOf = new Map(plan.vnodes.map((vnode) => [vnode.id, vnode.memoryBytes]));
+  const decisions = moves.decisions.map((decision) => ({ ...decision, claim: claimId(context) }));
+  const wanted = new Map<PNodeId, ClaimGroup[]>();
+  for (const [pnode, own] of Map.groupBy(decisions, (decision) => decision.pnode)) {
+    const claims = own.flatMap(({ vnode, claim }) => {
+      const record = records.get(vnode);
+      return record ? [[claim, claimFor(session, record, memoryOf.get(vnode) ?? 0)] as const] : [];
+    });
+    wanted.set(pnode, [{ session: session.id, claims: Object.fromEntries(claims) }]);
+  }
+  const grants = await rooms.claim(wanted);
+  const granted = decisions.flatMap((decision): ClaimedDecision[] => {
+    const grant = grants.get(decision.pnode);
+    return grant?.sessions.has(session.id) ? [{ ...decision, life: grant.life }] : [];
+  });
+  if (granted.length < decisions.length) {
+    // Another session was faster: half a move is worth nothing.
+    await rooms.giveBack(granted);
+    return;
+  }
   const message = `session ${session.id}: ${moves.reason}`;
   context.events.emit("info", "session.rebalanced", message, { session: session.id });
-  await forEachAtOnce(moves.decisions, writesAtOnce, (decision) => move(context, session, decision));
+  const left: HeldClaim[] = [];
+  await forEachAtOnce(granted, writesAtOnce, async (decision) => {
+    left.push(...(await move(context, records.get(decision.vnode) as VNodeRecord, decision)));
+  });
+  await rooms.giveBack(left);
 }
 
-/** Only a VNode with one owner moves; its replicas would be in the way, and make it needless. */
-async function move(
-  { mirror }: Context,
-  session: SessionRecord,
-  decision: { readonly vnode: VNodeId; readonly pnode: PNodeId; readonly reason: string },
-): Promise<void> {
+/** Only a VNode with one owner moves; its replicas would be in the way, and make it needless. Returns unused claims. */
+async function move({ mirror }: Context, seen: VNodeRecord, decision: ClaimedDecision): Promise<HeldClaim[]> {
   const pnode = mirror.get<PNodeRecord>(key.pnode(decision.pnode));
-  if (!pnode || !isOpen(pnode)) return;
-  const { incarnation } = pnode;
-  await mirror.update<VNodeRecord>(key.vnode(session.id, decision.vnode), (current) => {
-    if (current?.members.length !== 1 || current.members[0]?.pnode === decision.pnode) return undefined;
+  if (!pnode || !isOpen(pnode) || pnode.life !== decision.life) return [decision];
+  const { record, written } = await mirror.update<VNodeRecord>(key.vnode(seen.session, seen.vnode), (current) => {
+    if (current?.epoch !== seen.epoch || current.members.length !== 1) return undefined;
     const epoch = current.epoch + 1;
-    const member = { pnode: decision.pnode, incarnation, since: epoch, reason: decision.reason };
-    return { ...current, epoch, members: [member] };
+    return { ...current, epoch, members: [memberOf(pnode, decision, epoch)] };
   });
+  return written && record ? [...seen.members] : [decision];
 }

@@ -2,10 +2,9 @@
 // conditional write that adds 1 to the epoch. Any orchestrator may do it; of two that race, one wins.
 
 import type { PNodeId, VNodeId } from "../../core/ids.ts";
-import type { Decision, Placement, PlacementPlan, Policy } from "../../scheduler/placement/types.ts";
-import { place } from "../../scheduler/placement.ts";
+import type { Decision, Policy } from "../../scheduler/placement/types.ts";
 import type { Context } from "../context.ts";
-import type { Capacity } from "../fleet/capacity.ts";
+import type { HeldClaim, Rooms } from "../fleet/rooms.ts";
 import { pnodeName } from "../records/names.ts";
 import {
   isOpen,
@@ -20,11 +19,18 @@ import type { VNodeRecords } from "./line.ts";
 
 const writesAtOnce = 64;
 
+/** A decision for which there is room: the claim is in the PNode's room record. */
+export interface ClaimedDecision extends Decision {
+  readonly claim: string;
+  /** The PNode's when it was claimed: restarted since, it has forgotten the claim. */
+  readonly life: number;
+}
+
 /** The members that still are who they were when they were chosen, and whose owners still lend them. */
 export function survivors(context: Context, record: VNodeRecord): readonly Member[] {
   return record.members.filter((member) => {
     const pnode = context.mirror.get<PNodeRecord>(key.pnode(member.pnode));
-    return pnode !== undefined && isOpen(pnode) && pnode.incarnation === member.incarnation;
+    return pnode !== undefined && isOpen(pnode) && pnode.life === member.life;
   });
 }
 
@@ -79,42 +85,28 @@ export function policyFor(
   };
 }
 
-/** Where a VNode failed is better than nowhere: it may have been the moment, and a few failures end the session. */
-export function placeAnywhere(plan: PlacementPlan, { fleet }: Capacity, policy: Policy): Placement {
-  const placement = place(plan, fleet, policy);
-  if (!placement.unplaced.some(({ vnode }) => policy.avoid.has(vnode))) return placement;
-  return place(plan, fleet, { ...policy, avoid: new Map() });
-}
-
-/** Decides and writes; returns what could not be placed. */
-export async function replace(
+/** Writes the owners that were decided, without those that are gone; room that nobody stands on is given back. */
+export async function writeOwners(
   context: Context,
-  capacity: Capacity,
+  rooms: Rooms,
   session: SessionRecord,
   records: VNodeRecords,
-  plan: PlacementPlan,
-  policy: Policy,
-): Promise<Placement> {
-  const placement = placeAnywhere(plan, capacity, policy);
-  if (placement.decisions.length > 0 && !(await agreeOnNumerics(context, session, placement.numericsClass)))
-    return { ...placement, decisions: [] };
-  const decisions = new Map<VNodeId, Decision[]>();
-  for (const decision of placement.decisions) {
-    const list = decisions.get(decision.vnode);
-    if (list) list.push(decision);
-    else decisions.set(decision.vnode, [decision]);
-  }
+  decisions: readonly ClaimedDecision[],
+): Promise<void> {
+  const byVNode = Map.groupBy(decisions, ({ vnode }) => vnode);
   const changed = Array.from(records.values()).filter(
-    (record) => decisions.has(record.vnode) || survivors(context, record).length < record.members.length,
+    (record) => byVNode.has(record.vnode) || survivors(context, record).length < record.members.length,
   );
-  await forEachAtOnce(changed, writesAtOnce, (record) =>
-    writeMembers(context, record, decisions.get(record.vnode) ?? [], session.policy.replicas),
-  );
-  return placement;
+  const left: HeldClaim[] = [];
+  await forEachAtOnce(changed, writesAtOnce, async (record) => {
+    const own = byVNode.get(record.vnode) ?? [];
+    left.push(...(await writeMembers(context, record, own, session.policy.replicas)));
+  });
+  await rooms.giveBack(left);
 }
 
 /** All owners compute in one class; the first placement fixes it. False if another orchestrator chose another. */
-async function agreeOnNumerics(context: Context, session: SessionRecord, chosen: string): Promise<boolean> {
+export async function agreeOnNumerics(context: Context, session: SessionRecord, chosen: string): Promise<boolean> {
   if (session.numericsClass === chosen) return true;
   const { record } = await context.mirror.update<SessionRecord>(key.session(session.id), (current) =>
     current && current.numericsClass === session.numericsClass ? { ...current, numericsClass: chosen } : undefined,
@@ -122,28 +114,40 @@ async function agreeOnNumerics(context: Context, session: SessionRecord, chosen:
   return record?.numericsClass === chosen;
 }
 
-async function writeMembers(
+/** Returns the claims that nobody stands on afterwards. */
+export async function writeMembers(
   context: Context,
   seen: VNodeRecord,
-  decisions: readonly Decision[],
+  decisions: readonly ClaimedDecision[],
   replicas: number,
-): Promise<void> {
-  const { mirror, events } = context;
+): Promise<HeldClaim[]> {
+  const { mirror } = context;
   const { record, written } = await mirror.update<VNodeRecord>(key.vnode(seen.session, seen.vnode), (current) => {
     if (!current || current.epoch !== seen.epoch) return undefined;
     const epoch = current.epoch + 1;
     const alive = survivors(context, current);
     const chosen = decisions.flatMap((decision): Member[] => {
       const pnode = mirror.get<PNodeRecord>(key.pnode(decision.pnode));
-      if (!pnode || !isOpen(pnode) || alive.some((member) => member.pnode === decision.pnode)) return [];
-      return [{ pnode: decision.pnode, incarnation: pnode.incarnation, since: epoch, reason: decision.reason }];
+      if (!pnode || !isOpen(pnode) || pnode.life !== decision.life) return [];
+      if (alive.some((member) => member.pnode === decision.pnode)) return [];
+      return [memberOf(pnode, decision, epoch)];
     });
     // One that was lost when this was decided may be back, and then nobody has to take its place.
     const added = chosen.slice(0, Math.max(0, replicas - alive.length));
     if (added.length === 0 && alive.length === current.members.length) return undefined;
     return { ...current, epoch, members: [...alive, ...added] };
   });
-  if (!written || !record) return;
+  if (written && record) announce(context, seen, record);
+  const held = new Set(record?.members.map(({ claim }) => claim));
+  // Unless it was written here, whoever replaced the members that were seen gives their claims back.
+  return [...decisions, ...(written ? seen.members : [])].filter(({ claim }) => !held.has(claim));
+}
+
+export function memberOf({ id, incarnation, life }: PNodeRecord, decision: ClaimedDecision, since: number): Member {
+  return { pnode: id, incarnation, life, since, claim: decision.claim, reason: decision.reason };
+}
+
+function announce({ mirror, events }: Context, seen: VNodeRecord, record: VNodeRecord): void {
   const gone = seen.members.filter((member) => !record.members.some((now) => now.pnode === member.pnode));
   for (const member of record.members) {
     if (member.since !== record.epoch) continue;
@@ -159,12 +163,17 @@ async function writeMembers(
   }
 }
 
-/** Takes all owners away: the session is suspended, done or failed. */
-export async function release(context: Context, records: VNodeRecords): Promise<void> {
+/** Takes all owners away and gives their room back: the session is suspended, done or failed. */
+export async function release(context: Context, rooms: Rooms, records: VNodeRecords): Promise<void> {
   const owned = Array.from(records.values()).filter((record) => record.members.length > 0);
-  await forEachAtOnce(owned, writesAtOnce, (record) =>
-    context.mirror.update<VNodeRecord>(key.vnode(record.session, record.vnode), (current) =>
-      current && current.members.length > 0 ? { ...current, epoch: current.epoch + 1, members: [] } : undefined,
-    ),
-  );
+  const left: HeldClaim[] = [];
+  await forEachAtOnce(owned, writesAtOnce, async (record) => {
+    let released: readonly Member[] = [];
+    await context.mirror.update<VNodeRecord>(key.vnode(record.session, record.vnode), (current) => {
+      released = current?.members ?? [];
+      return current && released.length > 0 ? { ...current, epoch: current.epoch + 1, members: [] } : undefined;
+    });
+    left.push(...released);
+  });
+  await rooms.giveBack(left);
 }

@@ -267,7 +267,7 @@ export class Views {
     };
     const unplaced = this.#parts.controller.unplaced.get(session.id)?.find((one) => one.vnode === id);
     if (record.members.length === 0)
-      return [{ ...base, phase: isLive(session) ? "unplaced" : session.status, detail: unplaced?.reason ?? "" }];
+      return [{ ...base, phase: isLive(session) ? "unplaced" : session.status, detail: waits(session, unplaced) }];
     return record.members.map((member, replica) => {
       const progress = this.#heard(member.pnode, session.id, id);
       return {
@@ -282,4 +282,9 @@ export class Views {
       };
     });
   }
+}
+
+/** A session gets room for all of its VNodes or for none. */
+function waits(session: SessionRecord, unplaced: { readonly reason: string } | undefined): string {
+  return unplaced?.reason ?? (session.status === "waiting" ? "waits until there is room for the whole session" : "");
 }

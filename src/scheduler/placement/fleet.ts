@@ -81,6 +81,20 @@ export class Fleet {
     this.#poolOf.set(node.id, pool);
   }
 
+  /** For decisions about a fleet that is not so, or not yet: changing the copy leaves this one alone. */
+  copy(): Fleet {
+    const copy = new Fleet([], this.#measured);
+    for (const [id, node] of this.#nodes) copy.#nodes.set(id, node);
+    for (const pool of this.#ordered) {
+      const own = { ...pool, nodes: [...pool.nodes] };
+      copy.#pools.set(pool.name, own);
+      copy.#ordered.push(own);
+      for (const node of pool.nodes) copy.#poolOf.set(node.id, own);
+    }
+    for (const [engine, counts] of this.#classes) copy.#classes.set(engine, new Map(counts));
+    return copy;
+  }
+
   delete(id: PNodeId): void {
     this.#leavePool(id);
     this.#nodes.delete(id);

@@ -1,0 +1,192 @@
+// Gives sessions room, pass by pass: those that ask at the same time are scheduled together, so that two of them never
+// count on the same room; then room is claimed, and only then are owners written. Other orchestrators may claim at the
+// same time: whoever is refused decides again on what is left.
+
+import type { PNodeId, SessionId } from "../../core/ids.ts";
+import { sleep } from "../../core/world.ts";
+import type { Decision, Placement, PlacementPlan, Policy } from "../../scheduler/placement/types.ts";
+import type { Claim, ClaimGroup } from "../../scheduler/room.ts";
+import { schedule } from "../../scheduler/schedule.ts";
+import type { Context } from "../context.ts";
+import type { Capacity } from "../fleet/capacity.ts";
+import { claimId, type HeldClaim, type Rooms } from "../fleet/rooms.ts";
+import type { SessionRecord, VNodeRecord } from "../records/records.ts";
+import type { VNodeRecords } from "./line.ts";
+import { agreeOnNumerics, type ClaimedDecision, policyFor, writeOwners } from "./recovery.ts";
+
+/** What asks for room, as it is when its turn comes; undefined if it needs none any more. */
+export interface Asking {
+  readonly plan: PlacementPlan;
+  now(): { readonly session: SessionRecord; readonly records: VNodeRecords } | undefined;
+  readonly nextFree: NonNullable<Policy["nextFree"]>;
+}
+
+interface Waiting extends Asking {
+  refusals: number;
+  resolve(placement: Placement): void;
+  reject(reason: unknown): void;
+}
+
+interface Turn {
+  readonly waiting: Waiting;
+  readonly session: SessionRecord;
+  readonly records: VNodeRecords;
+  readonly policy: Policy;
+}
+
+interface Decided extends Turn {
+  readonly placement: Placement;
+  readonly decisions: readonly (Decision & { readonly claim: string })[];
+}
+
+/** Others that are faster this often in a row leave no room that is worth another try right now. */
+const refusalsMax = 4;
+const retryMsMax = 40;
+
+const nothing: Placement = { decisions: [], unplaced: [], numericsClass: "", slowestMs: 0 };
+
+export class Placing {
+  readonly #context: Context;
+  readonly #capacity: Capacity;
+  readonly #rooms: Rooms;
+  #queue: Waiting[] = [];
+  #passing = false;
+
+  constructor(context: Context, capacity: Capacity, rooms: Rooms) {
+    this.#context = context;
+    this.#capacity = capacity;
+    this.#rooms = rooms;
+  }
+
+  /** Resolves when owners are written, or with what stays without a place. */
+  place(asking: Asking): Promise<Placement> {
+    return new Promise((resolve, reject) => {
+      const { plan, nextFree } = asking;
+      this.#queue.push({ plan, nextFree, now: () => asking.now(), refusals: 0, resolve, reject });
+      this.#start();
+    });
+  }
+
+  #start(): void {
+    if (this.#passing) return;
+    this.#passing = true;
+    void this.#passes();
+  }
+
+  async #passes(): Promise<void> {
+    const { timers } = this.#context.world;
+    try {
+      while (this.#queue.length > 0) {
+        // Whatever the same news wakes up is scheduled together.
+        await sleep(timers, 0);
+        const queue = this.#queue;
+        this.#queue = [];
+        try {
+          await this.#pass(queue);
+        } catch (thrown) {
+          for (const waiting of queue) waiting.reject(thrown);
+        }
+      }
+    } finally {
+      this.#passing = false;
+    }
+  }
+
+  /** Ends when room is claimed: the next pass sees it. Owners are written after that. */
+  async #pass(queue: readonly Waiting[]): Promise<void> {
+    const turns = queue.flatMap((waiting) => this.#turn(waiting) ?? []);
+    turns.sort((a, b) => bySessionOrder(a.session, b.session));
+    const placements = schedule(
+      this.#capacity.fleet,
+      turns.map(({ waiting: { plan }, policy }) => ({ plan, policy })),
+    );
+    const wanted = turns.map((turn) => this.#decided(turn, placements.get(turn.session.id) as Placement));
+    const grants = await this.#rooms.claim(claimsOf(wanted));
+    const refused: HeldClaim[] = [];
+    for (const one of wanted) {
+      const pnodes = new Set(one.decisions.map(({ pnode }) => pnode));
+      const got = (pnode: PNodeId) => grants.get(pnode)?.sessions.has(one.session.id) ?? false;
+      if (Array.from(pnodes).every(got)) {
+        const life = (pnode: PNodeId) => grants.get(pnode)?.life ?? 0;
+        this.#write(
+          one,
+          one.decisions.map((decision) => ({ ...decision, life: life(decision.pnode) })),
+        );
+        continue;
+      }
+      refused.push(...one.decisions.filter(({ pnode }) => got(pnode)));
+      this.#again(one);
+    }
+    await this.#rooms.giveBack(refused);
+  }
+
+  #turn(waiting: Waiting): Turn | undefined {
+    const now = waiting.now();
+    if (!now) {
+      waiting.resolve(nothing);
+      return undefined;
+    }
+    const policy = policyFor(this.#context, now.session, now.records, { nextFree: waiting.nextFree });
+    return { waiting, ...now, policy };
+  }
+
+  #decided(turn: Turn, placement: Placement): Decided {
+    const known = placement.decisions.filter(({ vnode }) => turn.records.has(vnode));
+    const decisions = known.map((one) => ({ ...one, claim: claimId(this.#context) }));
+    return { ...turn, placement, decisions };
+  }
+
+  #write({ waiting, session, records, placement }: Decided, decisions: readonly ClaimedDecision[]): void {
+    const write = async () => {
+      if (decisions.length > 0 && !(await agreeOnNumerics(this.#context, session, placement.numericsClass))) {
+        await this.#rooms.giveBack(decisions);
+        return { ...placement, decisions: [] };
+      }
+      await writeOwners(this.#context, this.#rooms, session, records, decisions);
+      return placement;
+    };
+    write().then(waiting.resolve, waiting.reject);
+  }
+
+  #again({ waiting, placement }: Decided): void {
+    const { tasks, world } = this.#context;
+    if (++waiting.refusals >= refusalsMax || tasks.stopped) {
+      const reason = "others took the room that was free: it is tried again";
+      const unplaced = placement.decisions.map(({ vnode, replica }) => ({ vnode, replica, reason }));
+      waiting.resolve({ ...placement, decisions: [], unplaced: [...placement.unplaced, ...unplaced] });
+      return;
+    }
+    void sleep(world.timers, world.chance.uniform() * retryMsMax * waiting.refusals).then(() => {
+      this.#queue.push(waiting);
+      this.#start();
+    });
+  }
+}
+
+/** Whoever is more important, then older, comes first. */
+export function bySessionOrder(a: SessionRecord, b: SessionRecord): number {
+  const byPriority = b.requirements.priority - a.requirements.priority;
+  return byPriority || a.createdWallMs - b.createdWallMs || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
+}
+
+/** By PNode, in the order of the queue. */
+function claimsOf(decided: readonly Decided[]): Map<PNodeId, ClaimGroup[]> {
+  const byPNode = new Map<PNodeId, ClaimGroup[]>();
+  for (const { session, records, waiting, decisions } of decided) {
+    const memoryOf = new Map(waiting.plan.vnodes.map((vnode) => [vnode.id, vnode.memoryBytes]));
+    for (const [pnode, own] of Map.groupBy(decisions, (decision): PNodeId => decision.pnode)) {
+      const claims: Record<string, Claim> = {};
+      for (const { vnode, claim } of own)
+        claims[claim] = claimFor(session, records.get(vnode) as VNodeRecord, memoryOf.get(vnode) ?? 0);
+      const groups = byPNode.get(pnode) ?? [];
+      groups.push({ session: session.id as SessionId, claims });
+      byPNode.set(pnode, groups);
+    }
+  }
+  return byPNode;
+}
+
+export function claimFor(session: SessionRecord, record: VNodeRecord, memoryBytes: number): Claim {
+  const { vnode, epoch } = record;
+  return { session: session.id, vnode, epoch: epoch + 1, memoryBytes, gpus: session.requirements.gpus };
+}
