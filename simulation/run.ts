@@ -130,6 +130,7 @@ export class NetworkRun {
   readonly #site: Site;
   readonly #violations = new Violations();
   readonly #fence: FenceChecker;
+  readonly #accepted = new Set<string>();
   readonly #rooms = new RoomChecker((atMs, message) => this.#violations.add("room", atMs, message));
   readonly #rootChecker: RootChecker | undefined;
   readonly #metricChecker: MetricChecker;
@@ -233,8 +234,13 @@ export class NetworkRun {
     // Who called, not who it said it is: a missing fence would take its word. PNodes are named like their hosts.
     const process = `${caller}.${incarnation}`;
     this.#fence.asked(sentMs, nowMs, key, process, Number(epoch), Number(step));
-    if ((response as { accepted?: boolean }).accepted) this.#fence.accepted(askedMs, nowMs, key, caller, Number(epoch));
-    else this.#fence.refused(nowMs, key, process, Number(epoch), Number(step));
+    const name = `${key} ${process} ${epoch} ${step}`;
+    if ((response as { accepted?: boolean }).accepted) {
+      this.#accepted.add(name);
+      this.#fence.accepted(askedMs, nowMs, key, caller, Number(epoch));
+    }
+    // The network repeats calls: nobody hears the answer to the repetition of one that was accepted.
+    else if (!this.#accepted.has(name)) this.#fence.refused(nowMs, key, process, Number(epoch), Number(step));
   }
 
   /** What a PNode says on its stream to an orchestrator. */
