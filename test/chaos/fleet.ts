@@ -9,10 +9,9 @@ export interface FleetOptions {
   readonly directory: string;
   readonly orchestrators: number;
   readonly pnodes: number;
+  /** Room for one or two VNodes of the reduced T1 by default, so that the network spreads and every PNode matters. */
+  readonly memory?: string;
 }
-
-/** Room for one or two VNodes of the reduced T1, so that the network spreads and every PNode matters. */
-const memory = ["--memory", "148MB"];
 
 const startAttemptsMax = 3;
 
@@ -34,7 +33,7 @@ export class Fleet {
     this.members = members;
   }
 
-  static async start({ directory, orchestrators, pnodes }: FleetOptions): Promise<Fleet> {
+  static async start({ directory, orchestrators, pnodes, memory = "148MB" }: FleetOptions): Promise<Fleet> {
     const ports = await freePorts(orchestrators);
     const addresses = ports.map((port) => `127.0.0.1:${port}`);
     const store = ["--store", `sqlite:${join(directory, "state.db")}`, "--blobs", `dir:${join(directory, "blobs")}`];
@@ -61,7 +60,8 @@ export class Fleet {
           "--cpus",
           "1",
           "--wait",
-          ...memory,
+          "--memory",
+          memory,
         ];
         // Each knows all orchestrators, the first being another one for each.
         const first = index % addresses.length;
