@@ -9,6 +9,7 @@ import { test } from "node:test";
 const allowed: Record<string, readonly string[]> = {
   core: [],
   protocol: ["core"],
+  peer: ["core", "protocol"],
   store: ["core"],
   graph: ["core"],
   engine: ["core", "graph"],
@@ -16,7 +17,7 @@ const allowed: Record<string, readonly string[]> = {
   data: ["core", "store"],
   models: ["core", "graph", "network", "data"],
   vnode: ["core", "graph", "engine", "network"],
-  pnode: ["core", "protocol", "engine", "network", "data", "models", "vnode"],
+  pnode: ["core", "protocol", "peer", "engine", "network", "data", "models", "vnode"],
   scheduler: ["core"],
   orchestrator: ["core", "protocol", "store", "scheduler", "network", "data", "models"],
   dashboard: ["core", "protocol"],

@@ -1,9 +1,9 @@
 // Messages that are changed on their way: what PNodes and orchestrators tell each other is not what they said.
 
+import { hashOfContent } from "../../src/core/hash.ts";
 import { DataType } from "../../src/protocol/gen/dcnr/v1/common_pb.ts";
 import { ExchangeService } from "../../src/protocol/gen/dcnr/v1/exchange_pb.ts";
 import { PNodeService } from "../../src/protocol/gen/dcnr/v1/pnode_pb.ts";
-import { hashOfWire } from "../../src/vnode/wire.ts";
 import type { Tamper } from "../network.ts";
 import { type Loose, onCall } from "./mutant.ts";
 
@@ -31,7 +31,7 @@ export function flippingBits(): Tamper {
     if (!data?.byteLength || !shape || wire === undefined || ++count % 20 !== 0) return message;
     const flipped = data.slice();
     flipped[0] = (flipped[0] as number) ^ 1;
-    const hash = hashOfWire({ dtype: wire, shape, bytes: flipped });
+    const hash = hashOfContent({ dtype: wire, shape, bytes: flipped });
     return { ...message, event: { ...event, value: { ...event?.value, data: flipped, hash } } };
   };
 }

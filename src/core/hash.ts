@@ -9,6 +9,11 @@ export function sha256(...parts: (Uint8Array | string)[]): Sha256 {
   return hash.digest("hex") as Sha256;
 }
 
+/** The name of a tensor that travels: two of another type or shape have other names, whatever their bytes. */
+export function hashOfContent(content: { dtype: string; shape: readonly number[]; bytes: Uint8Array }): Sha256 {
+  return sha256(`${content.dtype}[${content.shape}]`, content.bytes);
+}
+
 /** JSON with keys in code-unit order, so that equal values have equal text and equal hashes. */
 export function canonicalJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map((item) => canonicalJson(item ?? null)).join(",")}]`;

@@ -100,3 +100,12 @@ export function firstNonFinite(data: TensorData): number {
   }
   return data instanceof Float64Array ? data.findIndex((value) => !Number.isFinite(value)) : -1;
 }
+
+/** True unless bytes of this type hold NaN or infinity. */
+export function areFinite(dtype: DType, bytes: Uint8Array): boolean {
+  if (dtype !== "float16" && dtype !== "bfloat16") return firstNonFinite(viewData(dtype, bytes)) < 0;
+  const exponent = dtype === "float16" ? 0x7c00 : 0x7f80;
+  const words = viewData(dtype, bytes) as Uint16Array;
+  for (let i = 0; i < words.length; i++) if (((words[i] as number) & exponent) === exponent) return false;
+  return true;
+}

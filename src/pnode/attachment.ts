@@ -2,6 +2,7 @@
 // next orchestrator is tried at once; when none answers, it is tried for ever, ever more rarely.
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
+import { Backoff } from "../core/backoff.ts";
 import { DcnrError, fail } from "../core/errors.ts";
 import { Patience } from "../core/patience.ts";
 import { type Cancel, sleep, type World } from "../core/world.ts";
@@ -18,7 +19,6 @@ import {
   type SessionUpdate,
 } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
 import type { Channel, Network } from "../protocol/network.ts";
-import { Backoff } from "./backoff.ts";
 import type { Pulse, Timings } from "./options.ts";
 import type { Orchestrators } from "./orchestrators.ts";
 import type { Reports } from "./reports.ts";

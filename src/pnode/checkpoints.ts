@@ -2,11 +2,11 @@
 // is accepted or refused; a refusal means that somebody else owns the VNode now.
 
 import { createHash } from "node:crypto";
+import { Backoff } from "../core/backoff.ts";
 import { DcnrError, hasCode, messageOf } from "../core/errors.ts";
 import type { SessionId, Sha256, VNodeId } from "../core/ids.ts";
 import { sleep, type World } from "../core/world.ts";
 import { PNodeService } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
-import { Backoff } from "./backoff.ts";
 import type { BlobClient } from "./blob-client.ts";
 import type { Timings } from "./options.ts";
 import type { Orchestrators } from "./orchestrators.ts";

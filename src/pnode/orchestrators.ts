@@ -1,10 +1,10 @@
 // The orchestrators a PNode knows: any of them serves any call, so a call goes to the one that last answered and
 // moves on to the next when it does not.
 
+import { Backoff } from "../core/backoff.ts";
 import { DcnrError, type ErrorCode } from "../core/errors.ts";
 import { sleep, type World } from "../core/world.ts";
 import type { Network, RequestInit, ResponseOf, UnaryMethod } from "../protocol/network.ts";
-import { Backoff } from "./backoff.ts";
 import type { Timings } from "./options.ts";
 
 /** Failures that another orchestrator, or a later attempt, may not have. */

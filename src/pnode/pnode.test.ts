@@ -4,7 +4,8 @@ import { bits } from "../core/bits.ts";
 import { canonicalJson, sha256 } from "../core/hash.ts";
 import type { PNodeId } from "../core/ids.ts";
 import { fillNormal, randomKey } from "../core/random.ts";
-import { silentLog, sleep, type World } from "../core/world.ts";
+import { virtualWorld } from "../core/virtual-world.testing.ts";
+import { sleep, type World } from "../core/world.ts";
 import { testBlobs } from "../data/blobs.testing.ts";
 import { buildTensors } from "../data/build.ts";
 import { manifestText } from "../data/manifest.ts";
@@ -13,7 +14,8 @@ import { openInlineExecutor } from "../engine/executor.ts";
 import { openReferenceEngine } from "../engine/reference.ts";
 import { compileText } from "../network/compile.ts";
 import { type SessionIdentity, sessionIdOf } from "../network/session.ts";
-import { MemoryNetwork, memoryTransfer, TestOrchestrator } from "./memory.testing.ts";
+import { MemoryNetwork } from "../protocol/memory-network.testing.ts";
+import { memoryTransfer, TestOrchestrator } from "./memory.testing.ts";
 import type { PNodeOptions } from "./options.ts";
 import { type PNode, startPNode } from "./pnode.ts";
 
@@ -33,38 +35,8 @@ edges:
 costs: [{ name: loss, node_id: loss }]
 `;
 
-/** Time moves on to the next timer whenever nothing else is left to do. */
-function virtualWorld() {
-  let nowMs = 0;
-  let count = 0;
-  let timers: { atMs: number; order: number; callback: () => void }[] = [];
-  const world: World = {
-    clock: { wallMs: () => nowMs, monotonicMs: () => nowMs },
-    timers: {
-      after: (delayMs, callback) => {
-        const timer = { atMs: nowMs + delayMs, order: count++, callback };
-        timers.push(timer);
-        return () => {
-          timers = timers.filter((other) => other !== timer);
-        };
-      },
-    },
-    chance: { bytes: (length) => new Uint8Array(length).fill(++count), uniform: () => 0.5 },
-    log: silentLog,
-  };
-  const settled = () => new Promise<void>((resolve) => setImmediate(resolve));
-  const until = async (isDone: () => boolean, limitMs = 120_000) => {
-    const endMs = nowMs + limitMs;
-    for (;;) {
-      for (let turn = 0; turn < 3; turn++) await settled();
-      if (isDone()) return;
-      const [next] = timers.sort((a, b) => a.atMs - b.atMs || a.order - b.order);
-      assert.ok(next !== undefined && next.atMs <= endMs, `it happens within ${limitMs} ms`);
-      timers = timers.filter((other) => other !== next);
-      nowMs = Math.max(nowMs, next.atMs);
-      next.callback();
-    }
-  };
+function virtualTime() {
+  const { world, until } = virtualWorld();
   const stop = async (...pnodes: PNode[]) => {
     let stopped = false;
     void Promise.all(pnodes.map((pnode) => pnode.stop())).then(() => {
@@ -76,7 +48,7 @@ function virtualWorld() {
 }
 
 async function scene({ downloadMs = 0 } = {}) {
-  const { world, until, stop } = virtualWorld();
+  const { world, until, stop } = virtualTime();
   const network = new MemoryNetwork();
   const { contents, ...sink } = testBlobs();
   const fields = [

@@ -3,9 +3,15 @@
 
 import { bits } from "../core/bits.ts";
 import { messageOf } from "../core/errors.ts";
-import type { PNodeId, SessionId } from "../core/ids.ts";
+import { hashOfContent } from "../core/hash.ts";
+import type { PNodeId, SessionId, VNodeId } from "../core/ids.ts";
+import { Tasks } from "../core/tasks.ts";
 import { sleep } from "../core/world.ts";
 import type { EngineKind, Executor } from "../engine/engine.ts";
+import { Bandwidth } from "../peer/bandwidth.ts";
+import { Links } from "../peer/links.ts";
+import { peerService } from "../peer/receiving.ts";
+import { Refusals } from "../peer/refusals.ts";
 import type { Assignments, SessionUpdate } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
 import { SystemService } from "../protocol/gen/dcnr/v1/system_pb.ts";
 import { healthService } from "../protocol/health.ts";
@@ -13,11 +19,7 @@ import { protocolMajor, protocolMinor, type Server, service } from "../protocol/
 import { openProcess } from "../vnode/process.ts";
 import { fromProtoAssignment } from "./assignment.ts";
 import { Attachment } from "./attachment.ts";
-import { Bandwidth } from "./bandwidth.ts";
 import { BlobClient } from "./blob-client.ts";
-import { Exchange } from "./exchange.ts";
-import { exchangeService } from "./exchange-server.ts";
-import { HostedVNodes } from "./hosted.ts";
 import { type Hours, parseHours } from "./hours.ts";
 import {
   type Bounds,
@@ -28,14 +30,14 @@ import {
   timingsDefault,
 } from "./options.ts";
 import { Orchestrators } from "./orchestrators.ts";
-import type { Directory } from "./receiver.ts";
-import { Refusals } from "./refusals.ts";
 import { Reports } from "./reports.ts";
 import { Resolver } from "./resolver.ts";
-import { Retention } from "./retention.ts";
 import { Servings } from "./serving/servings.ts";
 import { checkSession, SessionContext } from "./session-context.ts";
-import { Tasks } from "./tasks.ts";
+import { Arrivals } from "./training/arrivals.ts";
+import { Exchange } from "./training/exchange.ts";
+import { HostedVNodes } from "./training/hosted.ts";
+import { Retention } from "./training/retention.ts";
 
 export interface PNode {
   readonly id: PNodeId;
@@ -87,6 +89,7 @@ class HostingNode implements PNode {
   readonly #tasks: Tasks;
   readonly #orchestrators: Orchestrators;
   readonly #resolver: Resolver;
+  readonly #links: Links;
   readonly #exchange: Exchange;
   readonly #retention: Retention;
   readonly #reports: Reports;
@@ -133,8 +136,17 @@ class HostingNode implements PNode {
     });
     const bandwidth = new Bandwidth(world, Number(options.limits?.bandwidthBytesPerSecond ?? 0n));
     const common = { pnode: this.id, network, world, timings, tasks, signal };
-    const directory: Directory = { find: (session, vnode) => this.#hosts.find(session, vnode) };
-    this.#exchange = new Exchange({ ...common, address: () => this.#address, resolver, directory, bandwidth });
+    const { retryMinMs, retryMaxMs, askMaxMs: resendMs } = timings;
+    const links = new Links({
+      ...{ pnode: this.id, network, world, tasks, bandwidth, signal },
+      timings: { retryMinMs, retryMaxMs, resendMs },
+    });
+    this.#links = links;
+    this.#exchange = new Exchange({
+      ...{ pnode: this.id, links, resolver, tasks, log: world.log },
+      address: () => this.#address,
+      directory: { find: (session, vnode) => this.#hosts.find(session, vnode) },
+    });
     const cache = dependencies.cache && { cache: dependencies.cache };
     this.#blobs = new BlobClient({ ...common, orchestrators, bandwidth, transfer: dependencies.blobs, ...cache });
     const reports = new Reports(world.clock);
@@ -155,7 +167,10 @@ class HostingNode implements PNode {
     reports.onUrgent = () => this.#attachment.beatSoon();
     this.#hosts = this.#hostedBy();
     const executorFor = (engine: EngineKind) => this.#executor(engine);
-    this.#servings = new Servings({ ...common, resolver, orchestrators, blobs: this.#blobs, executorFor });
+    this.#servings = new Servings({
+      ...{ pnode: this.id, world, tasks, signal, links, resolver, orchestrators, blobs: this.#blobs },
+      executorFor,
+    });
   }
 
   #hostedBy(): HostedVNodes {
@@ -204,15 +219,20 @@ class HostingNode implements PNode {
 
   async start(): Promise<void> {
     const { network, world } = this.#dependencies;
-    const exchange = exchangeService({
-      directory: this.#hosts,
-      resolver: this.#resolver,
-      log: world.log,
+    const arrivals = new Arrivals(this.#hosts, (sender, asker, message) =>
+      this.#exchange.sendToAsker(sender, asker, message),
+    );
+    const { passes } = this.#servings;
+    const exchange = peerService({
+      exchange: arrivals,
+      passes,
+      onAsk: (ask, answer) => arrivals.asked(ask, answer),
+      onLost: (lost, peer) => passes.heard(lost, peer),
+      isOwner: (session, vnode, pnode, epoch) =>
+        this.#resolver.isOwner(session as SessionId, vnode as VNodeId, pnode, epoch),
+      hasHash: (content, hash) => hashOfContent(content) === hash,
       refusals: new Refusals(world),
-      deliverTo: (session, asker, from, message) => {
-        const epoch = this.#hosts.find(session, from)?.assignment.epoch ?? 0;
-        this.#exchange.sendToAsker({ session, vnode: from, epoch }, asker, message);
-      },
+      log: world.log,
     });
     const system = service(SystemService, {
       getVersion: async () => {
@@ -297,7 +317,7 @@ class HostingNode implements PNode {
       load,
       temperatureCelsius,
       memoryUsedBytes: BigInt(memoryUsedBytes ?? this.#retention.memoryBytes),
-      links: [...this.#exchange.links(), ...this.#servings.failing()],
+      links: this.#links.readings(),
       accepting: !this.#leaving && this.#isLent(),
     };
   }
@@ -313,7 +333,7 @@ class HostingNode implements PNode {
   #sessionUpdate(update: SessionUpdate): void {
     const session = update.session as SessionId;
     this.#resolver.update(session, update.locations, update.revision);
-    this.#exchange.prune();
+    this.#links.keepOnly(this.#resolver.addresses());
     this.#hosts.lineAdvanced(session, Number(update.line), Number(update.turn));
     this.#hosts.setPaused(session, update.status === "suspended");
   }
@@ -353,7 +373,7 @@ class HostingNode implements PNode {
     if (this.#ending.signal.aborted) return;
     this.#ending.abort();
     this.#dependencies.pulse?.stop();
-    this.#exchange.close();
+    this.#links.close();
     await this.#server?.close().catch((error) => {
       this.#dependencies.world.log("warn", `the server did not close well: ${messageOf(error)}`);
     });

@@ -2,10 +2,10 @@
 // answers cost time, never correctness.
 
 import type { SessionId, VNodeId } from "../core/ids.ts";
+import type { Tasks } from "../core/tasks.ts";
 import { sleep, type World } from "../core/world.ts";
 import { PNodeService, type Location as ProtoLocation } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
 import type { Orchestrators } from "./orchestrators.ts";
-import type { Tasks } from "./tasks.ts";
 
 export interface Location {
   readonly epoch: number;
@@ -53,6 +53,12 @@ export class Resolver {
     const known = this.#sessions.get(session)?.vnodes.get(vnode);
     if (known === undefined || known.length === 0) return true;
     return known.some((location) => location.pnode === pnode || epoch > location.epoch);
+  }
+
+  /** True if `pnode` owns anything of a session as far as is known here. */
+  ownsAny(session: SessionId, pnode: string): boolean {
+    const known = this.#sessions.get(session)?.vnodes.values() ?? [];
+    return [...known].some((locations) => locations.some((location) => location.pnode === pnode));
   }
 
   /** Of all PNodes that own something as far as is known here. */

@@ -4,7 +4,6 @@ import { create, type DescMessage, fromBinary, type Message, toBinary } from "@b
 import { hasCode } from "../core/errors.ts";
 import { encodeFrame, FrameReader } from "./frames.ts";
 import { ExchangeRequestSchema, ExchangeResponseSchema } from "./gen/dcnr/v1/exchange_pb.ts";
-import { PassesRequestSchema } from "./gen/dcnr/v1/serving_pb.ts";
 
 const delivery = (bytes: number) =>
   create(ExchangeRequestSchema, {
@@ -40,7 +39,12 @@ test("a frame written in pieces means the same as one encoded whole", () => {
     [ExchangeRequestSchema, create(ExchangeRequestSchema, {})],
     [ExchangeResponseSchema, create(ExchangeResponseSchema, { event: { case: "receipt", value: { id: 4n } } })],
     // Fields after the large one.
-    [PassesRequestSchema, create(PassesRequestSchema, { session: "s", pass, data: content(9_001), more: true })],
+    [
+      ExchangeRequestSchema,
+      create(ExchangeRequestSchema, {
+        event: { case: "delivery", value: { id: 8n, data: content(9_001), pass: { session: "s", port: "x", pass } } },
+      }),
+    ],
   ];
   for (const [schema, message] of cases) {
     const frame = joined(encodeFrame(schema, message));

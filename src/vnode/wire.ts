@@ -3,8 +3,8 @@
 
 import { fail } from "../core/errors.ts";
 import { fromBfloat16, fromFloat16, toBfloat16, toFloat16 } from "../core/half.ts";
-import { sha256 } from "../core/hash.ts";
-import { elementCount, firstNonFinite, type Shape, type Tensor, viewData } from "../core/tensor.ts";
+import { hashOfContent } from "../core/hash.ts";
+import { areFinite, elementCount, firstNonFinite, type Shape, type Tensor, viewData } from "../core/tensor.ts";
 import type { WireType } from "../network/plan.ts";
 import type { Sealed } from "./names.ts";
 
@@ -14,24 +14,22 @@ export interface WireTensor {
   readonly bytes: Uint8Array;
 }
 
-export function hashOfWire(tensor: WireTensor): string {
-  return sha256(`${tensor.dtype}[${tensor.shape}]`, tensor.bytes);
-}
-
 /**
  * Rounds to the wire's type. The result owns its bytes. `what` names the place in errors. `proven`: whoever computed it
  * has looked for NaN and infinity already.
  */
 export function pack(tensor: Tensor, wire: WireType, what: string, proven = false): WireTensor {
   const packed = { dtype: wire, shape: tensor.shape, bytes: encode(tensor, wire, what, proven) };
-  if (!isFinite16(packed)) fail("out_of_range", `${what} does not fit ${wire}: use bfloat16 or float32 there`);
+  // Floats were looked at before they were rounded; rounding to fewer bits may overflow.
+  if (wire !== "float32" && !areFinite(wire, packed.bytes))
+    fail("out_of_range", `${what} does not fit ${wire}: use bfloat16 or float32 there`);
   return packed;
 }
 
 /** What is named by its hash as well, since somebody may have to compare it. */
 export function seal(tensor: Tensor, wire: WireType, what: string, proven = false): Sealed<WireTensor> {
   const payload = pack(tensor, wire, what, proven);
-  return { hash: hashOfWire(payload), payload };
+  return { hash: hashOfContent(payload), payload };
 }
 
 function encode(tensor: Tensor, wire: WireType, what: string, proven: boolean): Uint8Array {
@@ -77,21 +75,6 @@ export function open(tensor: WireTensor): Tensor {
     case "bfloat16":
       return { dtype: "float32", shape, data: fromBfloat16(data as Uint16Array) };
   }
-}
-
-/** True unless it holds NaN or infinity, in whatever type. */
-export function isFiniteWire(tensor: WireTensor): boolean {
-  if (tensor.dtype === "int32") return true;
-  if (tensor.dtype === "float32") return firstNonFinite(viewData("float32", tensor.bytes)) < 0;
-  return isFinite16(tensor);
-}
-
-function isFinite16(tensor: WireTensor): boolean {
-  if (tensor.dtype !== "float16" && tensor.dtype !== "bfloat16") return true;
-  const exponent = tensor.dtype === "float16" ? 0x7c00 : 0x7f80;
-  const words = viewData(tensor.dtype, tensor.bytes) as Uint16Array;
-  for (let i = 0; i < words.length; i++) if (((words[i] as number) & exponent) === exponent) return false;
-  return true;
 }
 
 /** The sum of several float tensors of one shape, added in the order given. */

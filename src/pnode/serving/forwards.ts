@@ -2,10 +2,10 @@
 
 import { DcnrError, fail } from "../../core/errors.ts";
 import { bytesOf, elementCount, type Tensor, tensorBytes } from "../../core/tensor.ts";
+import { fromDataType } from "../../peer/travel-types.ts";
 import { DataType, type Tensor as ProtoTensor } from "../../protocol/gen/dcnr/v1/common_pb.ts";
 import { messageBytesMax } from "../../protocol/network.ts";
 import type { WireTensor } from "../../vnode/wire.ts";
-import { fromDataType } from "../names.ts";
 import type { ServingContext } from "./serving-context.ts";
 
 export const samplesMax = 1_024;

@@ -12,6 +12,7 @@ import { open, pack, type WireTensor } from "../../vnode/wire.ts";
 import type { Assignment } from "../assignment.ts";
 import { samplesMax } from "./forwards.ts";
 import { isLater, type Pass, type PassTarget, type Turn } from "./pass.ts";
+import type { PassSender } from "./passes.ts";
 import type { ServingContext } from "./serving-context.ts";
 
 export interface ServingShared {
@@ -19,7 +20,7 @@ export interface ServingShared {
   readonly context: Promise<ServingContext>;
   readonly executor: (context: ServingContext) => Promise<Executor>;
   readonly fetch: (hash: Sha256) => Promise<Uint8Array>;
-  readonly send: (target: PassTarget, pass: Pass, tensor: WireTensor) => void;
+  readonly send: (sender: PassSender, target: PassTarget, pass: Pass, tensor: WireTensor) => void;
   /** At the head only. */
   readonly onOutputs: (pass: Pass, outputs: Readonly<Record<string, Tensor>>) => void;
   /** The pass cannot be finished here; `failure` says why repeating it would not help, if it would not. */
@@ -103,16 +104,22 @@ export class ServingVNode {
     return this.#generation !== undefined;
   }
 
-  /** A pass comes with as many rows and tokens as it says, explicit tensors with as many samples as they have. */
-  shapeOf(port: string, pass: Pass, samples: number): Shape {
+  /** What a port takes in a pass, and from which VNode; undefined while it loads. */
+  expects(
+    port: string,
+    pass: Pass,
+    samples: number,
+  ): { readonly dtype: WireType; readonly shape: Shape; readonly from: string } | undefined {
+    const context = this.#context;
+    if (context === undefined) return undefined;
     const { vnode } = this.assignment;
-    const plan = this.#context?.vnode(vnode).inputs.find(({ name }) => name === port);
-    if (!plan) fail("unavailable", `VNode ${vnode} is still loading, or has no input ${port}`);
-    if (pass.plain) return [Math.min(samples, samplesMax), ...plan.shape];
-    const tokens = pass.rows[0]?.tokens ?? 1;
-    if (pass.rows.length > 1 && tokens > 1) fail("invalid_argument", "prompts come one by one");
-    if (tokens > (plan.shape[0] ?? 0)) fail("invalid_argument", `${tokens} tokens are more than the model takes`);
-    return [pass.rows.length, tokens, ...plan.shape.slice(1)];
+    const plan = context.vnode(vnode).inputs.find(({ name }) => name === port);
+    if (!plan) fail("invalid_argument", `VNode ${vnode} has no input ${port}`);
+    const edge = context.plan.edges.find(
+      ({ to, toPort, kind }) => to === vnode && toPort === port && kind === plan.kind,
+    );
+    // The network's own inputs come from the conductor, which is beside the head.
+    return { dtype: plan.wire, shape: shapeIn(plan.shape, pass, samples), from: edge?.from ?? context.head };
   }
 
   accept(port: string, pass: Pass, tensor: WireTensor): void {
@@ -189,7 +196,8 @@ export class ServingVNode {
   #handOn({ session }: ServingContext, pass: Pass, results: Readonly<Record<string, Tensor>>): void {
     for (const { to, toPort, fromPort, wire, shape, id } of this.#onward) {
       const tensor = results[fromPort] ?? { ...nothing(wire), shape: [0, 1, ...shape.slice(1)] };
-      this.#shared.send({ session, vnode: to, port: toPort }, pass, pack(tensor, wire, `${id} in pass ${pass.id}`));
+      const packed = pack(tensor, wire, `${id} in pass ${pass.id}`);
+      this.#shared.send(this.assignment, { session, vnode: to, port: toPort }, pass, packed);
     }
   }
 
@@ -209,6 +217,15 @@ export class ServingVNode {
     await this.#running;
     this.#generation?.close();
   }
+}
+
+/** A pass comes with as many rows and tokens as it says, explicit tensors with as many samples as they have. */
+function shapeIn(planned: Shape, pass: Pass, samples: number): Shape {
+  if (pass.plain) return [Math.min(samples, samplesMax), ...planned];
+  const tokens = pass.rows[0]?.tokens ?? 1;
+  if (pass.rows.length > 1 && tokens > 1) fail("invalid_argument", "prompts come one by one");
+  if (tokens > (planned[0] ?? 0)) fail("invalid_argument", `${tokens} tokens are more than the model takes`);
+  return [pass.rows.length, tokens, ...planned.slice(1)];
 }
 
 /** What a pass without rows hands on. */

@@ -2,24 +2,24 @@
 
 import { fail, messageOf } from "../../core/errors.ts";
 import type { SessionId, VNodeId } from "../../core/ids.ts";
+import type { Tasks } from "../../core/tasks.ts";
 import type { Tensor } from "../../core/tensor.ts";
 import { type World, withFields } from "../../core/world.ts";
 import type { EngineKind, Executor } from "../../engine/engine.ts";
 import { contextOf } from "../../network/generation.ts";
+import type { Links } from "../../peer/links.ts";
 import type { GenerateTokensRequest } from "../../protocol/gen/dcnr/v1/serving_pb.ts";
 import { ServingService } from "../../protocol/gen/dcnr/v1/serving_pb.ts";
-import { type Network, type ServedService, service } from "../../protocol/network.ts";
+import { type ServedService, service } from "../../protocol/network.ts";
 import type { WireTensor } from "../../vnode/wire.ts";
 import { type Assignment, hostKey } from "../assignment.ts";
 import type { BlobClient } from "../blob-client.ts";
 import type { Orchestrators } from "../orchestrators.ts";
 import type { Resolver } from "../resolver.ts";
-import type { Tasks } from "../tasks.ts";
 import { Conductor } from "./conductor.ts";
 import { Forwards } from "./forwards.ts";
 import type { LostPass, Pass } from "./pass.ts";
-import { receivePasses } from "./pass-receiver.ts";
-import { PassRoutes } from "./pass-routes.ts";
+import { Passes } from "./passes.ts";
 import { ServingContext } from "./serving-context.ts";
 import { ServingVNode } from "./serving-vnode.ts";
 import { tokenRequest } from "./token-request.ts";
@@ -27,7 +27,7 @@ import { tokenRequest } from "./token-request.ts";
 export interface ServingsOptions {
   readonly pnode: string;
   readonly world: World;
-  readonly network: Network;
+  readonly links: Links;
   readonly tasks: Tasks;
   readonly resolver: Resolver;
   readonly orchestrators: Orchestrators;
@@ -47,18 +47,19 @@ interface Served {
 export class Servings {
   readonly #options: ServingsOptions;
   readonly #sessions = new Map<SessionId, Served>();
-  readonly #routes: PassRoutes;
+  /** How tensors of passes get from VNode to VNode. */
+  readonly passes: Passes;
 
   constructor(options: ServingsOptions) {
     this.#options = options;
-    this.#routes = new PassRoutes({
-      ...options,
-      accept: ({ session, vnode, port }, pass, tensor) => {
-        const host = this.#find(session, vnode);
-        host?.accept(port, pass, tensor);
-        return host !== undefined;
-      },
-      lost: (lost) => this.#lost(lost),
+    this.passes = new Passes({
+      pnode: options.pnode,
+      links: options.links,
+      resolver: options.resolver,
+      tasks: options.tasks,
+      log: options.world.log,
+      find: (session, vnode) => this.#find(session, vnode),
+      onLost: (lost) => this.#lost(lost),
       head: (session) => this.#sessions.get(session)?.context.then(({ head }) => head),
     });
   }
@@ -77,6 +78,7 @@ export class Servings {
       if (served.vnodes.size === 0 && !assignments.some((assignment) => assignment.session === session)) {
         served.forwards.failAll();
         this.#sessions.delete(session);
+        this.passes.forget(session);
       }
     }
     for (const assignment of wanted.values()) this.#host(assignment);
@@ -103,9 +105,9 @@ export class Servings {
       context: served.context,
       executor: (context) => executorFor(context.numerics),
       fetch: (hash) => blobs.fetch(session, hash, signal),
-      send: (target, pass, tensor) => this.#routes.send(target, pass, tensor),
+      send: (sender, target, pass, tensor) => this.passes.send(sender, target, pass, tensor),
       onOutputs: (pass, outputs) => this.#outputs(served, pass, outputs),
-      onLost: (pass, failure) => this.#routes.tellConductor({ session, pass, failure }),
+      onLost: (pass, failure) => this.passes.tellConductor({ session, pass, failure }),
     });
     served.vnodes.set(vnode, host);
   }
@@ -126,7 +128,6 @@ export class Servings {
     const served = this.#sessions.get(session as SessionId);
     served?.conducting?.conductor.reset();
     served?.forwards.failAll();
-    this.#routes.prune();
   }
 
   /** A pass of a conductor here. */
@@ -174,7 +175,7 @@ export class Servings {
       context: contextOf(context.plan),
       world,
       feed: (pass, ids, tokens) =>
-        this.#feed(context, pass, {
+        this.#feed(context, head, pass, {
           dtype: "int32",
           shape: [pass.rows.length, tokens],
           bytes: new Uint8Array(ids.buffer),
@@ -183,11 +184,11 @@ export class Servings {
   }
 
   /** To every VNode that takes the network's inputs. */
-  #feed({ plan, session, needed }: ServingContext, pass: Pass, tensor: WireTensor): void {
+  #feed({ plan, session, needed }: ServingContext, head: ServingVNode, pass: Pass, tensor: WireTensor): void {
     for (const vnode of plan.vnodes)
       for (const port of vnode.inputs)
         if (port.source === "inputs" && needed.has(vnode.id))
-          this.#routes.send({ session, vnode: vnode.id, port: port.name }, pass, tensor);
+          this.passes.send(head.assignment, { session, vnode: vnode.id, port: port.name }, pass, tensor);
   }
 
   service(): ServedService {
@@ -201,19 +202,10 @@ export class Servings {
         const feed = (id: number, tensor: WireTensor) => {
           const { epoch } = head.assignment;
           const pass = { id, conductor: pnode, epoch, attempt: 0, rows: [], plain: true, dropped: [] };
-          this.#feed(context, pass, tensor);
+          this.#feed(context, head, pass, tensor);
         };
         return served.forwards.run(context, input, feed, signal);
       },
-      passes: (channel) =>
-        receivePasses(channel, {
-          shapeOf: ({ session, vnode, port }, pass, samples) => {
-            const host = this.#find(session, vnode);
-            return host ? host.shapeOf(port, pass, samples) : fail("unavailable", `VNode ${vnode} is not here`);
-          },
-          accept: (target, pass, tensor) => this.#routes.arrive(target, pass, tensor),
-          lost: (lost) => this.#lost(lost),
-        }),
     });
   }
 
@@ -221,16 +213,11 @@ export class Servings {
     return [...this.#sessions.values()].flatMap(({ vnodes }) => [...vnodes.values()].map((host) => host.progress()));
   }
 
-  failing(): { pnode: string; failingMs: number }[] {
-    return this.#routes.failing();
-  }
-
   hosted(): { session: string; vnode: string; epoch: bigint }[] {
     return this.progress().map(({ session, vnode, epoch }) => ({ session, vnode, epoch }));
   }
 
   async stop(): Promise<void> {
-    this.#routes.close();
     for (const served of this.#sessions.values()) {
       served.conducting?.conductor.close();
       await Promise.all([...served.vnodes.values()].map((host) => host.stop()));

@@ -6,13 +6,15 @@ import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobu
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { DataType, MessageName } from "./common_pb.ts";
 import { file_dcnr_v1_common } from "./common_pb.ts";
+import type { Pass } from "./serving_pb.ts";
+import { file_dcnr_v1_serving } from "./serving_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file dcnr/v1/exchange.proto.
  */
 export const file_dcnr_v1_exchange: GenFile = /*@__PURE__*/
-  fileDesc("ChZkY25yL3YxL2V4Y2hhbmdlLnByb3RvEgdkY25yLnYxIr8BCg9FeGNoYW5nZVJlcXVlc3QSHwoFaGVsbG8YASABKAsyDi5kY25yLnYxLkhlbGxvSAASJQoIZGVsaXZlcnkYAiABKAsyES5kY25yLnYxLkRlbGl2ZXJ5SAASHwoFY2h1bmsYAyABKAsyDi5kY25yLnYxLkNodW5rSAASGwoDYXNrGAQgASgLMgwuZGNuci52MS5Bc2tIABIdCgRwaW5nGAUgASgLMg0uZGNuci52MS5QaW5nSABCBwoFZXZlbnQiggEKEEV4Y2hhbmdlUmVzcG9uc2USIwoHcmVjZWlwdBgBIAEoCzIQLmRjbnIudjEuUmVjZWlwdEgAEiEKBmFuc3dlchgCIAEoCzIPLmRjbnIudjEuQW5zd2VySAASHQoEcG9uZxgDIAEoCzINLmRjbnIudjEuUG9uZ0gAQgcKBWV2ZW50Ii4KBUhlbGxvEhYKDnByb3RvY29sX21ham9yGAEgASgNEg0KBXBub2RlGAIgASgJIr8BCghEZWxpdmVyeRIKCgJpZBgBIAEoBBIiCgRuYW1lGAIgASgLMhQuZGNuci52MS5NZXNzYWdlTmFtZRIKCgJ0bxgDIAEoCRIMCgRmcm9tGAQgASgJEg0KBWVwb2NoGAUgASgEEiAKBWR0eXBlGAYgASgOMhEuZGNuci52MS5EYXRhVHlwZRINCgVzaGFwZRgHIAMoDRINCgVieXRlcxgIIAEoBBIMCgRoYXNoGAkgASgJEgwKBGRhdGEYCiABKAwiIQoFQ2h1bmsSCgoCaWQYASABKAQSDAoEZGF0YRgCIAEoDCJICgdSZWNlaXB0EgoKAmlkGAEgASgEEiEKB3ZlcmRpY3QYAiABKA4yEC5kY25yLnYxLlZlcmRpY3QSDgoGZGV0YWlsGAMgASgJImEKA0FzaxIKCgJpZBgBIAEoBBIKCgJ0bxgCIAEoCRIPCgdhZGRyZXNzGAMgASgJEgwKBGZyb20YBCABKAkSIwoFbmFtZXMYBSADKAsyFC5kY25yLnYxLk1lc3NhZ2VOYW1lIjoKBkFuc3dlchIKCgJpZBgBIAEoBBIkCgdvdXRjb21lGAIgASgOMhMuZGNuci52MS5Bc2tPdXRjb21lIiMKBFBpbmcSCgoCaWQYASABKAQSDwoHcGF5bG9hZBgCIAEoDCISCgRQb25nEgoKAmlkGAEgASgEKoUBCgdWZXJkaWN0EhcKE1ZFUkRJQ1RfVU5TUEVDSUZJRUQQABISCg5WRVJESUNUX1NUT1JFRBABEhMKD1ZFUkRJQ1RfRFJPUFBFRBACEhAKDFZFUkRJQ1RfV0FJVBADEhMKD1ZFUkRJQ1RfUkVGVVNFRBAEEhEKDVZFUkRJQ1RfTU9WRUQQBSpuCgpBc2tPdXRjb21lEhsKF0FTS19PVVRDT01FX1VOU1BFQ0lGSUVEEAASFgoSQVNLX09VVENPTUVfQ09NSU5HEAESFAoQQVNLX09VVENPTUVfR09ORRACEhUKEUFTS19PVVRDT01FX01PVkVEEAMyVgoPRXhjaGFuZ2VTZXJ2aWNlEkMKCEV4Y2hhbmdlEhguZGNuci52MS5FeGNoYW5nZVJlcXVlc3QaGS5kY25yLnYxLkV4Y2hhbmdlUmVzcG9uc2UoATABYgZwcm90bzM", [file_dcnr_v1_common]);
+  fileDesc("ChZkY25yL3YxL2V4Y2hhbmdlLnByb3RvEgdkY25yLnYxIuIBCg9FeGNoYW5nZVJlcXVlc3QSHwoFaGVsbG8YASABKAsyDi5kY25yLnYxLkhlbGxvSAASJQoIZGVsaXZlcnkYAiABKAsyES5kY25yLnYxLkRlbGl2ZXJ5SAASHwoFY2h1bmsYAyABKAsyDi5kY25yLnYxLkNodW5rSAASGwoDYXNrGAQgASgLMgwuZGNuci52MS5Bc2tIABIdCgRwaW5nGAUgASgLMg0uZGNuci52MS5QaW5nSAASIQoEbG9zdBgGIAEoCzIRLmRjbnIudjEuTG9zdFBhc3NIAEIHCgVldmVudCKCAQoQRXhjaGFuZ2VSZXNwb25zZRIjCgdyZWNlaXB0GAEgASgLMhAuZGNuci52MS5SZWNlaXB0SAASIQoGYW5zd2VyGAIgASgLMg8uZGNuci52MS5BbnN3ZXJIABIdCgRwb25nGAMgASgLMg0uZGNuci52MS5Qb25nSABCBwoFZXZlbnQiLgoFSGVsbG8SFgoOcHJvdG9jb2xfbWFqb3IYASABKA0SDQoFcG5vZGUYAiABKAki4AEKCERlbGl2ZXJ5EgoKAmlkGAEgASgEEiIKBG5hbWUYAiABKAsyFC5kY25yLnYxLk1lc3NhZ2VOYW1lEgoKAnRvGAMgASgJEgwKBGZyb20YBCABKAkSDQoFZXBvY2gYBSABKAQSIAoFZHR5cGUYBiABKA4yES5kY25yLnYxLkRhdGFUeXBlEg0KBXNoYXBlGAcgAygNEg0KBWJ5dGVzGAggASgEEgwKBGhhc2gYCSABKAkSDAoEZGF0YRgKIAEoDBIfCgRwYXNzGAsgASgLMhEuZGNuci52MS5QYXNzUG9ydCJGCghQYXNzUG9ydBIPCgdzZXNzaW9uGAEgASgJEgwKBHBvcnQYAiABKAkSGwoEcGFzcxgDIAEoCzINLmRjbnIudjEuUGFzcyJJCghMb3N0UGFzcxIPCgdzZXNzaW9uGAEgASgJEhsKBHBhc3MYAiABKAsyDS5kY25yLnYxLlBhc3MSDwoHZmFpbHVyZRgDIAEoCSIhCgVDaHVuaxIKCgJpZBgBIAEoBBIMCgRkYXRhGAIgASgMIkgKB1JlY2VpcHQSCgoCaWQYASABKAQSIQoHdmVyZGljdBgCIAEoDjIQLmRjbnIudjEuVmVyZGljdBIOCgZkZXRhaWwYAyABKAkiYQoDQXNrEgoKAmlkGAEgASgEEgoKAnRvGAIgASgJEg8KB2FkZHJlc3MYAyABKAkSDAoEZnJvbRgEIAEoCRIjCgVuYW1lcxgFIAMoCzIULmRjbnIudjEuTWVzc2FnZU5hbWUiOgoGQW5zd2VyEgoKAmlkGAEgASgEEiQKB291dGNvbWUYAiABKA4yEy5kY25yLnYxLkFza091dGNvbWUiIwoEUGluZxIKCgJpZBgBIAEoBBIPCgdwYXlsb2FkGAIgASgMIhIKBFBvbmcSCgoCaWQYASABKAQqhQEKB1ZlcmRpY3QSFwoTVkVSRElDVF9VTlNQRUNJRklFRBAAEhIKDlZFUkRJQ1RfU1RPUkVEEAESEwoPVkVSRElDVF9EUk9QUEVEEAISEAoMVkVSRElDVF9XQUlUEAMSEwoPVkVSRElDVF9SRUZVU0VEEAQSEQoNVkVSRElDVF9NT1ZFRBAFKm4KCkFza091dGNvbWUSGwoXQVNLX09VVENPTUVfVU5TUEVDSUZJRUQQABIWChJBU0tfT1VUQ09NRV9DT01JTkcQARIUChBBU0tfT1VUQ09NRV9HT05FEAISFQoRQVNLX09VVENPTUVfTU9WRUQQAzJWCg9FeGNoYW5nZVNlcnZpY2USQwoIRXhjaGFuZ2USGC5kY25yLnYxLkV4Y2hhbmdlUmVxdWVzdBoZLmRjbnIudjEuRXhjaGFuZ2VSZXNwb25zZSgBMAFiBnByb3RvMw", [file_dcnr_v1_common, file_dcnr_v1_serving]);
 
 /**
  * @generated from message dcnr.v1.ExchangeRequest
@@ -51,6 +53,12 @@ export type ExchangeRequest = Message<"dcnr.v1.ExchangeRequest"> & {
      */
     value: Ping;
     case: "ping";
+  } | {
+    /**
+     * @generated from field: dcnr.v1.LostPass lost = 6;
+     */
+    value: LostPass;
+    case: "lost";
   } | { case: undefined; value?: undefined };
 };
 
@@ -134,6 +142,8 @@ export type Delivery = Message<"dcnr.v1.Delivery"> & {
   id: bigint;
 
   /**
+   * Of a tensor that is trained with; `pass` is set for one of a served network.
+   *
    * @generated from field: dcnr.v1.MessageName name = 2;
    */
   name?: MessageName | undefined;
@@ -183,6 +193,11 @@ export type Delivery = Message<"dcnr.v1.Delivery"> & {
    * @generated from field: bytes data = 10;
    */
   data: Uint8Array;
+
+  /**
+   * @generated from field: dcnr.v1.PassPort pass = 11;
+   */
+  pass?: PassPort | undefined;
 };
 
 /**
@@ -191,6 +206,66 @@ export type Delivery = Message<"dcnr.v1.Delivery"> & {
  */
 export const DeliverySchema: GenMessage<Delivery> = /*@__PURE__*/
   messageDesc(file_dcnr_v1_exchange, 3);
+
+/**
+ * Where a tensor of a pass belongs at the VNode that receives it.
+ *
+ * @generated from message dcnr.v1.PassPort
+ */
+export type PassPort = Message<"dcnr.v1.PassPort"> & {
+  /**
+   * @generated from field: string session = 1;
+   */
+  session: string;
+
+  /**
+   * @generated from field: string port = 2;
+   */
+  port: string;
+
+  /**
+   * @generated from field: dcnr.v1.Pass pass = 3;
+   */
+  pass?: Pass | undefined;
+};
+
+/**
+ * Describes the message dcnr.v1.PassPort.
+ * Use `create(PassPortSchema)` to create a new message.
+ */
+export const PassPortSchema: GenMessage<PassPort> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_exchange, 4);
+
+/**
+ * A VNode could not take part in a pass: its conductor repeats it.
+ *
+ * @generated from message dcnr.v1.LostPass
+ */
+export type LostPass = Message<"dcnr.v1.LostPass"> & {
+  /**
+   * @generated from field: string session = 1;
+   */
+  session: string;
+
+  /**
+   * @generated from field: dcnr.v1.Pass pass = 2;
+   */
+  pass?: Pass | undefined;
+
+  /**
+   * Set if the computation itself failed, so that repeating it would not help.
+   *
+   * @generated from field: string failure = 3;
+   */
+  failure: string;
+};
+
+/**
+ * Describes the message dcnr.v1.LostPass.
+ * Use `create(LostPassSchema)` to create a new message.
+ */
+export const LostPassSchema: GenMessage<LostPass> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_exchange, 5);
 
 /**
  * @generated from message dcnr.v1.Chunk
@@ -212,7 +287,7 @@ export type Chunk = Message<"dcnr.v1.Chunk"> & {
  * Use `create(ChunkSchema)` to create a new message.
  */
 export const ChunkSchema: GenMessage<Chunk> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_exchange, 4);
+  messageDesc(file_dcnr_v1_exchange, 6);
 
 /**
  * @generated from message dcnr.v1.Receipt
@@ -241,7 +316,7 @@ export type Receipt = Message<"dcnr.v1.Receipt"> & {
  * Use `create(ReceiptSchema)` to create a new message.
  */
 export const ReceiptSchema: GenMessage<Receipt> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_exchange, 5);
+  messageDesc(file_dcnr_v1_exchange, 7);
 
 /**
  * A receiver misses these and asks the sender to deliver them (again).
@@ -282,7 +357,7 @@ export type Ask = Message<"dcnr.v1.Ask"> & {
  * Use `create(AskSchema)` to create a new message.
  */
 export const AskSchema: GenMessage<Ask> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_exchange, 6);
+  messageDesc(file_dcnr_v1_exchange, 8);
 
 /**
  * @generated from message dcnr.v1.Answer
@@ -304,7 +379,7 @@ export type Answer = Message<"dcnr.v1.Answer"> & {
  * Use `create(AnswerSchema)` to create a new message.
  */
 export const AnswerSchema: GenMessage<Answer> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_exchange, 7);
+  messageDesc(file_dcnr_v1_exchange, 9);
 
 /**
  * @generated from message dcnr.v1.Ping
@@ -326,7 +401,7 @@ export type Ping = Message<"dcnr.v1.Ping"> & {
  * Use `create(PingSchema)` to create a new message.
  */
 export const PingSchema: GenMessage<Ping> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_exchange, 8);
+  messageDesc(file_dcnr_v1_exchange, 10);
 
 /**
  * @generated from message dcnr.v1.Pong
@@ -343,7 +418,7 @@ export type Pong = Message<"dcnr.v1.Pong"> & {
  * Use `create(PongSchema)` to create a new message.
  */
 export const PongSchema: GenMessage<Pong> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_exchange, 9);
+  messageDesc(file_dcnr_v1_exchange, 11);
 
 /**
  * @generated from enum dcnr.v1.Verdict
@@ -444,13 +519,14 @@ export const AskOutcomeSchema: GenEnum<AskOutcome> = /*@__PURE__*/
   enumDesc(file_dcnr_v1_exchange, 1);
 
 /**
- * Activations and gradients between PNodes, peer to peer. Served by PNodes.
+ * Tensors between PNodes, peer to peer: activations and gradients of what is trained, activations of what is served.
+ * Served by PNodes.
  *
  * @generated from service dcnr.v1.ExchangeService
  */
 export const ExchangeService: GenService<{
   /**
-   * Tensors go one way in chunks, receipts come back; asks go either way.
+   * Tensors go one way in chunks, receipts come back. One long-lived stream per peer and direction.
    *
    * @generated from rpc dcnr.v1.ExchangeService.Exchange
    */

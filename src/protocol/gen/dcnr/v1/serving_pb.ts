@@ -4,7 +4,7 @@
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
-import type { DataType, Tensor } from "./common_pb.ts";
+import type { Tensor } from "./common_pb.ts";
 import { file_dcnr_v1_common } from "./common_pb.ts";
 import type { Sampling } from "./inference_pb.ts";
 import { file_dcnr_v1_inference } from "./inference_pb.ts";
@@ -14,113 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file dcnr/v1/serving.proto.
  */
 export const file_dcnr_v1_serving: GenFile = /*@__PURE__*/
-  fileDesc("ChVkY25yL3YxL3NlcnZpbmcucHJvdG8SB2RjbnIudjEi0gEKDVBhc3Nlc1JlcXVlc3QSDwoHc2Vzc2lvbhgBIAEoCRIKCgJ0bxgCIAEoCRIMCgRwb3J0GAMgASgJEhsKBHBhc3MYBCABKAsyDS5kY25yLnYxLlBhc3MSIAoFZHR5cGUYBSABKA4yES5kY25yLnYxLkRhdGFUeXBlEg0KBXNoYXBlGAYgAygNEg0KBWJ5dGVzGAcgASgEEgwKBGRhdGEYCCABKAwSDAoEbW9yZRgJIAEoCBIMCgRsb3N0GAogASgIEg8KB2ZhaWx1cmUYCyABKAkiQAoOUGFzc2VzUmVzcG9uc2USDwoHc2Vzc2lvbhgBIAEoCRIMCgRwYXNzGAIgASgEEg8KB3JlZnVzYWwYAyABKAkipAEKFUdlbmVyYXRlVG9rZW5zUmVxdWVzdBIPCgdzZXNzaW9uGAEgASgJEg8KB3JlcXVlc3QYAiABKAkSDgoGcHJvbXB0GAMgAygNEgwKBHNlbnQYBCADKA0SEgoKbWF4X3Rva2VucxgFIAEoDRIjCghzYW1wbGluZxgGIAEoCzIRLmRjbnIudjEuU2FtcGxpbmcSEgoKZW5kX3Rva2VucxgHIAMoDSI4ChZHZW5lcmF0ZVRva2Vuc1Jlc3BvbnNlEg4KBnRva2VucxgBIAMoDRIOCgZmaW5pc2gYAiABKAkipAEKFUZvcndhcmRUZW5zb3JzUmVxdWVzdBIPCgdzZXNzaW9uGAEgASgJEjoKBmlucHV0cxgCIAMoCzIqLmRjbnIudjEuRm9yd2FyZFRlbnNvcnNSZXF1ZXN0LklucHV0c0VudHJ5Gj4KC0lucHV0c0VudHJ5EgsKA2tleRgBIAEoCRIeCgV2YWx1ZRgCIAEoCzIPLmRjbnIudjEuVGVuc29yOgI4ASKYAQoWRm9yd2FyZFRlbnNvcnNSZXNwb25zZRI9CgdvdXRwdXRzGAEgAygLMiwuZGNuci52MS5Gb3J3YXJkVGVuc29yc1Jlc3BvbnNlLk91dHB1dHNFbnRyeRo/CgxPdXRwdXRzRW50cnkSCwoDa2V5GAEgASgJEh4KBXZhbHVlGAIgASgLMg8uZGNuci52MS5UZW5zb3I6AjgBIoUBCgRQYXNzEgoKAmlkGAEgASgEEhEKCWNvbmR1Y3RvchgCIAEoCRIeCgRyb3dzGAMgAygLMhAuZGNuci52MS5QYXNzUm93Eg0KBXBsYWluGAQgASgIEg8KB2Ryb3BwZWQYBSADKAkSDQoFZXBvY2gYBiABKAQSDwoHYXR0ZW1wdBgHIAEoDSJLCgdQYXNzUm93Eg8KB3JlcXVlc3QYASABKAkSEAoIcG9zaXRpb24YAiABKA0SDgoGdG9rZW5zGAMgASgNEg0KBWdob3N0GAQgASgIMvcBCg5TZXJ2aW5nU2VydmljZRJTCg5HZW5lcmF0ZVRva2VucxIeLmRjbnIudjEuR2VuZXJhdGVUb2tlbnNSZXF1ZXN0Gh8uZGNuci52MS5HZW5lcmF0ZVRva2Vuc1Jlc3BvbnNlMAESUQoORm9yd2FyZFRlbnNvcnMSHi5kY25yLnYxLkZvcndhcmRUZW5zb3JzUmVxdWVzdBofLmRjbnIudjEuRm9yd2FyZFRlbnNvcnNSZXNwb25zZRI9CgZQYXNzZXMSFi5kY25yLnYxLlBhc3Nlc1JlcXVlc3QaFy5kY25yLnYxLlBhc3Nlc1Jlc3BvbnNlKAEwAWIGcHJvdG8z", [file_dcnr_v1_common, file_dcnr_v1_inference]);
-
-/**
- * One tensor of one pass, in pieces of at most 1 MiB that follow each other on the stream.
- *
- * @generated from message dcnr.v1.PassesRequest
- */
-export type PassesRequest = Message<"dcnr.v1.PassesRequest"> & {
-  /**
-   * @generated from field: string session = 1;
-   */
-  session: string;
-
-  /**
-   * The receiving VNode and its input port.
-   *
-   * @generated from field: string to = 2;
-   */
-  to: string;
-
-  /**
-   * @generated from field: string port = 3;
-   */
-  port: string;
-
-  /**
-   * @generated from field: dcnr.v1.Pass pass = 4;
-   */
-  pass?: Pass | undefined;
-
-  /**
-   * @generated from field: dcnr.v1.DataType dtype = 5;
-   */
-  dtype: DataType;
-
-  /**
-   * @generated from field: repeated uint32 shape = 6;
-   */
-  shape: number[];
-
-  /**
-   * @generated from field: uint64 bytes = 7;
-   */
-  bytes: bigint;
-
-  /**
-   * @generated from field: bytes data = 8;
-   */
-  data: Uint8Array;
-
-  /**
-   * Further pieces follow.
-   *
-   * @generated from field: bool more = 9;
-   */
-  more: boolean;
-
-  /**
-   * Instead of a tensor: a VNode could not take part in the pass, its conductor repeats it.
-   *
-   * @generated from field: bool lost = 10;
-   */
-  lost: boolean;
-
-  /**
-   * With `lost`: the computation itself failed, so that repeating it would not help.
-   *
-   * @generated from field: string failure = 11;
-   */
-  failure: string;
-};
-
-/**
- * Describes the message dcnr.v1.PassesRequest.
- * Use `create(PassesRequestSchema)` to create a new message.
- */
-export const PassesRequestSchema: GenMessage<PassesRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_serving, 0);
-
-/**
- * @generated from message dcnr.v1.PassesResponse
- */
-export type PassesResponse = Message<"dcnr.v1.PassesResponse"> & {
-  /**
-   * Set when a tensor could not be taken: the sender's conductor starts the pass again.
-   *
-   * @generated from field: string session = 1;
-   */
-  session: string;
-
-  /**
-   * @generated from field: uint64 pass = 2;
-   */
-  pass: bigint;
-
-  /**
-   * @generated from field: string refusal = 3;
-   */
-  refusal: string;
-};
-
-/**
- * Describes the message dcnr.v1.PassesResponse.
- * Use `create(PassesResponseSchema)` to create a new message.
- */
-export const PassesResponseSchema: GenMessage<PassesResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_serving, 1);
+  fileDesc("ChVkY25yL3YxL3NlcnZpbmcucHJvdG8SB2RjbnIudjEipAEKFUdlbmVyYXRlVG9rZW5zUmVxdWVzdBIPCgdzZXNzaW9uGAEgASgJEg8KB3JlcXVlc3QYAiABKAkSDgoGcHJvbXB0GAMgAygNEgwKBHNlbnQYBCADKA0SEgoKbWF4X3Rva2VucxgFIAEoDRIjCghzYW1wbGluZxgGIAEoCzIRLmRjbnIudjEuU2FtcGxpbmcSEgoKZW5kX3Rva2VucxgHIAMoDSI4ChZHZW5lcmF0ZVRva2Vuc1Jlc3BvbnNlEg4KBnRva2VucxgBIAMoDRIOCgZmaW5pc2gYAiABKAkipAEKFUZvcndhcmRUZW5zb3JzUmVxdWVzdBIPCgdzZXNzaW9uGAEgASgJEjoKBmlucHV0cxgCIAMoCzIqLmRjbnIudjEuRm9yd2FyZFRlbnNvcnNSZXF1ZXN0LklucHV0c0VudHJ5Gj4KC0lucHV0c0VudHJ5EgsKA2tleRgBIAEoCRIeCgV2YWx1ZRgCIAEoCzIPLmRjbnIudjEuVGVuc29yOgI4ASKYAQoWRm9yd2FyZFRlbnNvcnNSZXNwb25zZRI9CgdvdXRwdXRzGAEgAygLMiwuZGNuci52MS5Gb3J3YXJkVGVuc29yc1Jlc3BvbnNlLk91dHB1dHNFbnRyeRo/CgxPdXRwdXRzRW50cnkSCwoDa2V5GAEgASgJEh4KBXZhbHVlGAIgASgLMg8uZGNuci52MS5UZW5zb3I6AjgBIoUBCgRQYXNzEgoKAmlkGAEgASgEEhEKCWNvbmR1Y3RvchgCIAEoCRIeCgRyb3dzGAMgAygLMhAuZGNuci52MS5QYXNzUm93Eg0KBXBsYWluGAQgASgIEg8KB2Ryb3BwZWQYBSADKAkSDQoFZXBvY2gYBiABKAQSDwoHYXR0ZW1wdBgHIAEoDSJLCgdQYXNzUm93Eg8KB3JlcXVlc3QYASABKAkSEAoIcG9zaXRpb24YAiABKA0SDgoGdG9rZW5zGAMgASgNEg0KBWdob3N0GAQgASgIMrgBCg5TZXJ2aW5nU2VydmljZRJTCg5HZW5lcmF0ZVRva2VucxIeLmRjbnIudjEuR2VuZXJhdGVUb2tlbnNSZXF1ZXN0Gh8uZGNuci52MS5HZW5lcmF0ZVRva2Vuc1Jlc3BvbnNlMAESUQoORm9yd2FyZFRlbnNvcnMSHi5kY25yLnYxLkZvcndhcmRUZW5zb3JzUmVxdWVzdBofLmRjbnIudjEuRm9yd2FyZFRlbnNvcnNSZXNwb25zZWIGcHJvdG8z", [file_dcnr_v1_common, file_dcnr_v1_inference]);
 
 /**
  * @generated from message dcnr.v1.GenerateTokensRequest
@@ -173,7 +67,7 @@ export type GenerateTokensRequest = Message<"dcnr.v1.GenerateTokensRequest"> & {
  * Use `create(GenerateTokensRequestSchema)` to create a new message.
  */
 export const GenerateTokensRequestSchema: GenMessage<GenerateTokensRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_serving, 2);
+  messageDesc(file_dcnr_v1_serving, 0);
 
 /**
  * @generated from message dcnr.v1.GenerateTokensResponse
@@ -197,7 +91,7 @@ export type GenerateTokensResponse = Message<"dcnr.v1.GenerateTokensResponse"> &
  * Use `create(GenerateTokensResponseSchema)` to create a new message.
  */
 export const GenerateTokensResponseSchema: GenMessage<GenerateTokensResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_serving, 3);
+  messageDesc(file_dcnr_v1_serving, 1);
 
 /**
  * @generated from message dcnr.v1.ForwardTensorsRequest
@@ -219,7 +113,7 @@ export type ForwardTensorsRequest = Message<"dcnr.v1.ForwardTensorsRequest"> & {
  * Use `create(ForwardTensorsRequestSchema)` to create a new message.
  */
 export const ForwardTensorsRequestSchema: GenMessage<ForwardTensorsRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_serving, 4);
+  messageDesc(file_dcnr_v1_serving, 2);
 
 /**
  * @generated from message dcnr.v1.ForwardTensorsResponse
@@ -236,7 +130,7 @@ export type ForwardTensorsResponse = Message<"dcnr.v1.ForwardTensorsResponse"> &
  * Use `create(ForwardTensorsResponseSchema)` to create a new message.
  */
 export const ForwardTensorsResponseSchema: GenMessage<ForwardTensorsResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_serving, 5);
+  messageDesc(file_dcnr_v1_serving, 3);
 
 /**
  * One pass through the network: what each row of the tensor belongs to. Travels with the activations.
@@ -295,7 +189,7 @@ export type Pass = Message<"dcnr.v1.Pass"> & {
  * Use `create(PassSchema)` to create a new message.
  */
 export const PassSchema: GenMessage<Pass> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_serving, 6);
+  messageDesc(file_dcnr_v1_serving, 4);
 
 /**
  * @generated from message dcnr.v1.PassRow
@@ -331,7 +225,7 @@ export type PassRow = Message<"dcnr.v1.PassRow"> & {
  * Use `create(PassRowSchema)` to create a new message.
  */
 export const PassRowSchema: GenMessage<PassRow> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_serving, 7);
+  messageDesc(file_dcnr_v1_serving, 5);
 
 /**
  * Generation beside the head VNode. Served by PNodes, called by the orchestrator that is the gateway:
@@ -355,16 +249,6 @@ export const ServingService: GenService<{
     methodKind: "unary";
     input: typeof ForwardTensorsRequestSchema;
     output: typeof ForwardTensorsResponseSchema;
-  },
-  /**
-   * Activations of passes between PNodes: one long-lived stream per peer.
-   *
-   * @generated from rpc dcnr.v1.ServingService.Passes
-   */
-  passes: {
-    methodKind: "bidi_streaming";
-    input: typeof PassesRequestSchema;
-    output: typeof PassesResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_dcnr_v1_serving, 0);

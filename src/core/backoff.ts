@@ -1,6 +1,6 @@
 // Waiting times between attempts: doubling, bounded, with jitter so that a thousand PNodes do not knock at once.
 
-import type { Chance } from "../core/world.ts";
+import type { Chance } from "./world.ts";
 
 export class Backoff {
   readonly #minMs: number;

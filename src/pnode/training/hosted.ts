@@ -1,14 +1,14 @@
 // The VNodes that this PNode trains, kept as orchestrators list them, with what is known of their sessions. A VNode
 // that somebody else has taken over does not come back under the same epoch.
 
-import type { SessionId, VNodeId } from "../core/ids.ts";
-import { type Assignment, hostKey } from "./assignment.ts";
+import type { SessionId, VNodeId } from "../../core/ids.ts";
+import { type Assignment, hostKey } from "../assignment.ts";
+import type { Resolver } from "../resolver.ts";
+import type { SessionContext } from "../session-context.ts";
 import { VNodeHost } from "./host.ts";
 import type { HostShared } from "./host-shared.ts";
 import { PreparedLives } from "./prepared.ts";
 import type { Directory } from "./receiver.ts";
-import type { Resolver } from "./resolver.ts";
-import type { SessionContext } from "./session-context.ts";
 
 export interface HostedOptions {
   readonly shared: Omit<HostShared, "session" | "onFenced" | "onLine" | "lifeNumber" | "takePrepared">;

@@ -1,16 +1,14 @@
-// Message names and dtypes between the wire's form and the process's. What comes from outside is checked here.
+// Message names between the wire's form and the process's. What comes from outside is checked here.
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { fail } from "../core/errors.ts";
-import type { EdgeId } from "../core/ids.ts";
-import type { WireType } from "../network/plan.ts";
+import { fail } from "../../core/errors.ts";
+import type { EdgeId } from "../../core/ids.ts";
 import {
-  DataType,
   Direction,
   type MessageNameSchema,
   type MessageName as ProtoName,
-} from "../protocol/gen/dcnr/v1/common_pb.ts";
-import type { MessageName } from "../vnode/names.ts";
+} from "../../protocol/gen/dcnr/v1/common_pb.ts";
+import type { MessageName } from "../../vnode/names.ts";
 
 export function toProtoName(session: string, name: MessageName): MessageInitShape<typeof MessageNameSchema> {
   return {
@@ -30,21 +28,6 @@ export function fromProtoName(name: ProtoName | undefined): { session: string; n
   const direction = name.direction === Direction.FORWARD ? "forward" : "backward";
   const { microbatch, edge } = name;
   return { session: name.session, name: { step: Number(name.step), microbatch, edge: edge as EdgeId, direction } };
-}
-
-const dataTypes: Readonly<Record<WireType, DataType>> = {
-  float32: DataType.FLOAT32,
-  float16: DataType.FLOAT16,
-  bfloat16: DataType.BFLOAT16,
-  int32: DataType.INT32,
-};
-
-export function toDataType(wire: WireType): DataType {
-  return dataTypes[wire];
-}
-
-export function fromDataType(dtype: DataType): WireType | undefined {
-  return (Object.keys(dataTypes) as WireType[]).find((wire) => dataTypes[wire] === dtype);
 }
 
 /** Who sent a tensor, as processes remember it for evidence. */

@@ -1,8 +1,8 @@
 import { strict as assert } from "node:assert";
 import { describe, it } from "node:test";
-import { silentLog } from "../core/world.ts";
+import { Tasks } from "../../core/tasks.ts";
+import { silentLog } from "../../core/world.ts";
 import { Retention } from "./retention.ts";
-import { Tasks } from "./tasks.ts";
 
 const tensor = (fill: number) => ({ dtype: "int32", shape: [4], bytes: new Uint8Array(16).fill(fill) }) as const;
 
@@ -53,6 +53,30 @@ describe("retained tensors", () => {
     for (const each of stored.slice(0, 5)) retention.release(each);
     await tasks.settled();
     assert.deepEqual(full, [true, false]);
+  });
+
+  it("are full at their bound if there is no disk, and only then", () => {
+    const full: boolean[] = [];
+    const options = { memoryBytesMax: 64, diskBytesMax: 1_000, tasks: new Tasks(silentLog) };
+    const retention = new Retention({ ...options, onFull: (now) => full.push(now) });
+    const stored = Array.from({ length: 4 }, (_, index) => retention.keep(tensor(index)));
+    assert.deepEqual(full, [], "64 bytes fit");
+    const last = retention.keep(tensor(4));
+    assert.deepEqual(full, [true], "16 more do not");
+    retention.release(last);
+    assert.deepEqual(full, [true, false]);
+    assert.equal(stored.length, 4);
+  });
+
+  it("are full at twice the memory while a disk that has room catches up", async () => {
+    const { retention, tasks, full } = scene(1_000);
+    for (let index = 0; index < 8; index++) retention.keep(tensor(index));
+    assert.deepEqual(full, [], "128 bytes wait for the disk");
+    retention.keep(tensor(8));
+    assert.deepEqual(full, [true]);
+    await tasks.settled();
+    assert.deepEqual(full, [true, false]);
+    assert.equal(retention.memoryBytes, 64, "no more stays in memory than the bound");
   });
 
   it("that are released while they are written leave nothing behind", async () => {

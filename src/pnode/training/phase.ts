@@ -1,7 +1,7 @@
 // What a hosted VNode does right now, in words: if it waits, for what, on whom and since when.
 
-import type { VNodeId } from "../core/ids.ts";
-import type { Process } from "../vnode/process.ts";
+import type { VNodeId } from "../../core/ids.ts";
+import type { Process } from "../../vnode/process.ts";
 
 export type Phase = "loading" | "replaying" | "computing" | "waiting" | "done" | "failed";
 

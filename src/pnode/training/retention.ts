@@ -1,11 +1,11 @@
 // Tensors that a PNode keeps for its neighbours until the recovery line passes: in memory up to a bound, the oldest
 // beyond it on disk, and beyond the disk's bound VNodes are told to slow down.
 
-import { assert } from "../core/assert.ts";
-import { fail } from "../core/errors.ts";
-import type { WireTensor } from "../vnode/wire.ts";
-import type { SpillStorage } from "./options.ts";
-import type { Tasks } from "./tasks.ts";
+import { assert } from "../../core/assert.ts";
+import { fail } from "../../core/errors.ts";
+import type { Tasks } from "../../core/tasks.ts";
+import type { WireTensor } from "../../vnode/wire.ts";
+import type { SpillStorage } from "../options.ts";
 
 /** A tensor that may lie on disk. Type, shape and size are always at hand. */
 export class StoredTensor {
@@ -29,6 +29,17 @@ export class StoredTensor {
   /** Undefined unless in memory. */
   peek(): WireTensor | undefined {
     return this.#bytes && { dtype: this.dtype, shape: this.shape, bytes: this.#bytes };
+  }
+
+  /** A handle of somebody else's on the same bytes, since this one may move to disk; undefined unless in memory. */
+  share(): StoredTensor | undefined {
+    const tensor = this.peek();
+    return tensor && new StoredTensor(tensor);
+  }
+
+  /** The same from disk. */
+  async copy(): Promise<StoredTensor> {
+    return new StoredTensor(await this.load());
   }
 
   async load(): Promise<WireTensor> {

@@ -1,20 +1,20 @@
 // One hosted VNode as its PNode is told about it: starts a life at the recovery line it is assigned, starts again when
 // the line or the turn demands it, stops when told so, and says what it does.
 
-import { messageOf } from "../core/errors.ts";
-import { sleep, type World, withFields } from "../core/world.ts";
-import type { Admission } from "../vnode/inbox.ts";
-import type { MessageName } from "../vnode/names.ts";
-import { edgeToward, type Role } from "../vnode/role.ts";
-import type { Assignment } from "./assignment.ts";
-import { Backoff } from "./backoff.ts";
+import { Backoff } from "../../core/backoff.ts";
+import { messageOf } from "../../core/errors.ts";
+import { sleep, type World, withFields } from "../../core/world.ts";
+import type { Verdict } from "../../vnode/effects.ts";
+import type { Admission } from "../../vnode/inbox.ts";
+import type { MessageName } from "../../vnode/names.ts";
+import { edgeToward, type Role } from "../../vnode/role.ts";
+import type { Assignment } from "../assignment.ts";
+import type { SessionContext } from "../session-context.ts";
 import type { HostShared } from "./host-shared.ts";
 import { isPermanent, type Life, LostState, openLife } from "./life.ts";
 import type { PhaseAndDetail } from "./phase.ts";
-import type { Asker, Receiver } from "./receiver.ts";
-import type { StoredTensor } from "./retention.ts";
+import type { Arrival, Asker, Memory, Receiver } from "./receiver.ts";
 import { type Owner, RunningVNode } from "./running-vnode.ts";
-import type { SessionContext } from "./session-context.ts";
 
 export class VNodeHost implements Receiver {
   readonly #shared: HostShared;
@@ -178,12 +178,22 @@ export class VNodeHost implements Receiver {
     return { wire: edge.wire, shape, from: name.direction === "forward" ? edge.from : edge.to };
   }
 
-  admit(name: MessageName, hash: string): Admission | "loading" {
-    return this.#running?.admit(name, hash) ?? "loading";
+  get epoch(): number {
+    return this.#assignment.epoch;
   }
 
-  receive(name: MessageName, hash: string, tensor: StoredTensor | undefined, from: string): void {
-    this.#running?.receive(name, hash, tensor, from);
+  get isRunning(): boolean {
+    return this.#running !== undefined;
+  }
+
+  readonly memory: Memory = { allocate: (bytes) => new Uint8Array(bytes), discard: () => {} };
+
+  admit(name: MessageName, hash: string): Admission {
+    return this.#running?.admit(name, hash) ?? "beyond";
+  }
+
+  receive(arrival: Arrival): Verdict | undefined {
+    return this.#running?.receive(arrival);
   }
 
   asked(names: readonly MessageName[], asker: Asker): void {

@@ -1,8 +1,8 @@
 // Decides when a waiting VNode asks for what it misses: soon at first, then ever more rarely, and anew after
 // every bit of progress. Also knows since when it waits.
 
-import type { Cancel, World } from "../core/world.ts";
-import type { Timings } from "./options.ts";
+import type { Cancel, World } from "../../core/world.ts";
+import type { Timings } from "../options.ts";
 
 export class Impatience {
   readonly #world: World;

@@ -1,8 +1,8 @@
 // Metrics as orchestrators know them, from what a process published.
 
-import type { Measures } from "../vnode/effects.ts";
+import type { Measures } from "../../vnode/effects.ts";
+import type { Metric } from "../reports.ts";
 import type { Sender } from "./exchange.ts";
-import type { Metric } from "./reports.ts";
 
 export function publishedMetrics({ session, vnode }: Sender, step: number, measures: Measures): Metric[] {
   return Object.entries(measures).map(([name, value]) => ({ name, step: BigInt(step), value, vnode, session }));

@@ -1,18 +1,18 @@
 // What all VNodes of a PNode share: its connections, its bounds, and whom they tell.
 
-import type { SessionId } from "../core/ids.ts";
-import type { World } from "../core/world.ts";
-import type { OpenProcess } from "../vnode/process.ts";
-import type { Assignment } from "./assignment.ts";
-import type { BlobClient } from "./blob-client.ts";
+import type { SessionId } from "../../core/ids.ts";
+import type { Tasks } from "../../core/tasks.ts";
+import type { World } from "../../core/world.ts";
+import type { OpenProcess } from "../../vnode/process.ts";
+import type { Assignment } from "../assignment.ts";
+import type { BlobClient } from "../blob-client.ts";
+import type { Bounds, PerformedWork, Timings } from "../options.ts";
+import type { Orchestrators } from "../orchestrators.ts";
+import type { Reports } from "../reports.ts";
+import type { SessionContext } from "../session-context.ts";
 import type { Exchange } from "./exchange.ts";
 import type { Life } from "./life.ts";
-import type { Bounds, PerformedWork, Timings } from "./options.ts";
-import type { Orchestrators } from "./orchestrators.ts";
-import type { Reports } from "./reports.ts";
 import type { Retention } from "./retention.ts";
-import type { SessionContext } from "./session-context.ts";
-import type { Tasks } from "./tasks.ts";
 
 export interface HostShared {
   readonly pnode: string;

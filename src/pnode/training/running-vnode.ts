@@ -1,13 +1,13 @@
 // Performs the effects of one life of a VNode: computes, sends, asks, makes states durable, and posts what comes of it
 // back to the deterministic process. When it ends, nothing that is still under way can change anything.
 
-import { messageOf } from "../core/errors.ts";
-import type { VNodeId } from "../core/ids.ts";
-import type { World } from "../core/world.ts";
-import type { Effect, ProcessEvent } from "../vnode/effects.ts";
-import type { Admission } from "../vnode/inbox.ts";
-import type { MessageName } from "../vnode/names.ts";
-import { performNumeric } from "../vnode/perform.ts";
+import { messageOf } from "../../core/errors.ts";
+import type { VNodeId } from "../../core/ids.ts";
+import type { World } from "../../core/world.ts";
+import type { Effect, ProcessEvent, Verdict } from "../../vnode/effects.ts";
+import type { Admission } from "../../vnode/inbox.ts";
+import type { MessageName } from "../../vnode/names.ts";
+import { performNumeric } from "../../vnode/perform.ts";
 import type { Sender } from "./exchange.ts";
 import type { HostShared } from "./host-shared.ts";
 import { Impatience } from "./impatience.ts";
@@ -15,7 +15,7 @@ import { isPermanent, type Life, persistLife } from "./life.ts";
 import { fromSource, toProtoName } from "./names.ts";
 import { type PhaseAndDetail, phaseOf } from "./phase.ts";
 import { evaluationMetrics, publishedMetrics } from "./published.ts";
-import type { Asker } from "./receiver.ts";
+import type { Arrival, Asker } from "./receiver.ts";
 import type { Retention, StoredTensor } from "./retention.ts";
 
 type Event = ProcessEvent<StoredTensor, Asker>;
@@ -98,28 +98,39 @@ export class RunningVNode {
     return this.#life.process.admit(name, hash);
   }
 
-  receive(name: MessageName, hash: string, tensor: StoredTensor | undefined, from: string): void {
-    if (this.admit(name, hash) === "wanted") this.#impatience.progress();
-    this.post({ kind: "arrived", name, hash, payload: tensor, from });
+  /** What the process says about it; undefined if it says so later. */
+  receive({ name, hash, tensor, from }: Arrival): Verdict | undefined {
+    return this.post({ kind: "arrived", name, hash, payload: tensor, from });
   }
 
-  /** Events are handled one after another, also those that an effect of one causes at once. */
-  post(event: Event): void {
-    if (this.#ended) return;
+  /**
+   * Events are handled one after another, also those that an effect of one causes at once. Gives the process's verdict
+   * about what arrived, if the event was the first in line.
+   */
+  post(event: Event): Verdict | undefined {
+    if (this.#ended) return undefined;
     this.#events.push(event);
-    if (this.#handling) return;
+    if (this.#handling) return undefined;
     this.#handling = true;
+    let verdict: Verdict | undefined;
     try {
       for (let next = this.#events.shift(); next !== undefined; next = this.#events.shift())
-        for (const effect of this.#life.process.step(next)) this.#perform(effect);
+        for (const effect of this.#life.process.step(next)) {
+          if (effect.kind !== "receipt") this.#perform(effect);
+          else {
+            if (effect.verdict === "stored") this.#impatience.progress();
+            if (next === event) verdict = effect.verdict;
+          }
+        }
     } catch (error) {
       this.#owner.onFailed(messageOf(error));
     } finally {
       this.#handling = false;
     }
+    return verdict;
   }
 
-  #perform(effect: Effect<StoredTensor, Asker>): void {
+  #perform(effect: Exclude<Effect<StoredTensor, Asker>, { kind: "receipt" }>): void {
     switch (effect.kind) {
       case "forward":
       case "backward":
@@ -164,7 +175,6 @@ export class RunningVNode {
       case "fail":
         this.#owner.onFailed(effect.reason);
         break;
-      case "receipt":
       case "done":
         break;
     }

@@ -1,16 +1,16 @@
 // One life of a hosted VNode: from loading the state of a recovery line until it ends or has to start again.
 
-import { DcnrError, fail, hasCode, messageOf } from "../core/errors.ts";
-import type { Sha256 } from "../core/ids.ts";
-import type { VNodeCompute } from "../vnode/compute.ts";
-import type { VNodeProcess } from "../vnode/process.ts";
-import { type Role, roleOf } from "../vnode/role.ts";
-import type { Assignment } from "./assignment.ts";
-import { type CheckpointOptions, makeDurable, type Recorded, type StepHash } from "./checkpoints.ts";
+import { DcnrError, fail, hasCode, messageOf } from "../../core/errors.ts";
+import type { Sha256 } from "../../core/ids.ts";
+import type { VNodeCompute } from "../../vnode/compute.ts";
+import type { VNodeProcess } from "../../vnode/process.ts";
+import { type Role, roleOf } from "../../vnode/role.ts";
+import type { Assignment } from "../assignment.ts";
+import { type CheckpointOptions, makeDurable, type Recorded, type StepHash } from "../checkpoints.ts";
+import type { SessionContext } from "../session-context.ts";
 import type { HostShared } from "./host-shared.ts";
 import type { Asker } from "./receiver.ts";
 import type { StoredTensor } from "./retention.ts";
-import type { SessionContext } from "./session-context.ts";
 
 /** Everything that belongs to one start from one line; a restart makes a new one. */
 export interface Life {

@@ -1,38 +1,72 @@
 import { strict as assert } from "node:assert";
 import { describe, it } from "node:test";
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import type { EdgeId, SessionId, VNodeId } from "../core/ids.ts";
-import { silentLog } from "../core/world.ts";
-import { DataType, Direction } from "../protocol/gen/dcnr/v1/common_pb.ts";
-import { type DeliverySchema, ExchangeService, Verdict } from "../protocol/gen/dcnr/v1/exchange_pb.ts";
-import type { Admission } from "../vnode/inbox.ts";
-import type { MessageName } from "../vnode/names.ts";
-import { hashOfWire } from "../vnode/wire.ts";
-import { exchangeService } from "./exchange-server.ts";
-import { MemoryNetwork } from "./memory.testing.ts";
-import type { Receiver } from "./receiver.ts";
-import type { Refusals } from "./refusals.ts";
-import type { Resolver } from "./resolver.ts";
-import type { StoredTensor } from "./retention.ts";
+import { hashOfContent } from "../../core/hash.ts";
+import type { EdgeId, SessionId, VNodeId } from "../../core/ids.ts";
+import { silentLog } from "../../core/world.ts";
+import { peerService } from "../../peer/receiving.ts";
+import { Refusals } from "../../peer/refusals.ts";
+import { DataType, Direction } from "../../protocol/gen/dcnr/v1/common_pb.ts";
+import { type DeliverySchema, ExchangeService, Verdict } from "../../protocol/gen/dcnr/v1/exchange_pb.ts";
+import { MemoryNetwork } from "../../protocol/memory-network.testing.ts";
+import type { Verdict as ProcessVerdict } from "../../vnode/effects.ts";
+import type { Admission } from "../../vnode/inbox.ts";
+import { Arrivals } from "./arrivals.ts";
+import type { Arrival, Receiver } from "./receiver.ts";
 
 const edge = "a.0>b.0" as EdgeId;
 
+/** What a process says about a message that it admits so. */
+const verdicts: Readonly<Record<Admission, ProcessVerdict>> = {
+  wanted: "stored",
+  duplicate: "dropped",
+  conflict: "dropped",
+  old: "dropped",
+  beyond: "wait",
+  unknown: "refused",
+};
+
 /** A VNode `b` that takes [rows, 4] floats from `a`, and an exchange in front of it. */
-function scene(rows: number, options: { admission?: Admission; owner?: boolean } = {}) {
-  const received: { name: MessageName; tensor: StoredTensor | undefined; from: string }[] = [];
+function scene(rows: number, options: { admission?: Admission; owner?: boolean; running?: boolean } = {}) {
+  const received: Arrival[] = [];
+  const memory = { taken: 0, discarded: 0 };
+  const { admission = "wanted", owner = true, running = true } = options;
+  let asked = 0;
   const receiver: Receiver = {
+    epoch: 1,
+    isRunning: running,
+    memory: {
+      allocate: (bytes) => {
+        memory.taken += bytes;
+        return new Uint8Array(bytes);
+      },
+      discard: ({ byteLength }) => {
+        memory.discarded += byteLength;
+      },
+    },
     expects: (name) => (name.edge === edge ? { wire: "float32", shape: [rows, 4], from: "a" as VNodeId } : undefined),
-    admit: () => options.admission ?? "wanted",
-    receive: (name, _hash, tensor, from) => received.push({ name, tensor, from }),
+    admit: () => {
+      asked++;
+      return admission;
+    },
+    receive: (arrival) => {
+      received.push(arrival);
+      return verdicts[admission];
+    },
     asked: (_names, asker) => asker.answer("gone"),
   };
   const network = new MemoryNetwork();
-  const served = exchangeService({
-    directory: { find: (_session: SessionId, vnode: VNodeId) => (vnode === "b" ? receiver : undefined) },
-    resolver: { isOwner: () => options.owner ?? true } as unknown as Resolver,
+  const directory = { find: (_session: SessionId, vnode: VNodeId) => (vnode === "b" ? receiver : undefined) };
+  const arrivals = new Arrivals(directory, () => {});
+  const served = peerService({
+    exchange: arrivals,
+    passes: { expects: () => assert.fail("nothing is served here") },
+    onAsk: (ask, answer) => arrivals.asked(ask, answer),
+    onLost: () => {},
+    isOwner: () => owner,
+    hasHash: (tensor, hash) => hashOfContent(tensor) === hash,
+    refusals: new Refusals({ clock: { wallMs: () => 0, monotonicMs: () => 0 }, log: silentLog }),
     log: silentLog,
-    refusals: { note: () => {} } as unknown as Refusals,
-    deliverTo: () => {},
   });
   const content = new Uint8Array(rows * 16);
   new Float32Array(content.buffer).fill(1.5);
@@ -46,7 +80,7 @@ function scene(rows: number, options: { admission?: Admission; owner?: boolean }
     dtype: DataType.FLOAT32,
     shape: [rows, 4],
     bytes: BigInt(content.length),
-    hash: hashOfWire(tensor),
+    hash: hashOfContent(tensor),
     data: content,
   };
   /** Sends one delivery and what belongs to it; gives the receipt. */
@@ -63,7 +97,7 @@ function scene(rows: number, options: { admission?: Admission; owner?: boolean }
     }
     return assert.fail("a delivery is answered");
   };
-  return { deliver, delivery, received, content, network, served };
+  return { deliver, delivery, received, content, memory, timesAsked: () => asked };
 }
 
 const none = new Uint8Array(0);
@@ -84,7 +118,7 @@ describe("the exchange", () => {
   });
 
   it("refuses what the plan does not say, before it takes memory for it", async () => {
-    const { deliver, delivery, received } = scene(2);
+    const { deliver, delivery, received, memory } = scene(2);
     const wrong: MessageInitShape<typeof DeliverySchema>[] = [
       { shape: [3, 4] },
       { shape: [2 ** 31, 2 ** 31], bytes: 2n ** 62n, data: none },
@@ -102,13 +136,33 @@ describe("the exchange", () => {
     for (const each of wrong)
       assert.equal((await deliver(each)).verdict, Verdict.REFUSED, JSON.stringify(Object.keys(each)));
     assert.deepEqual(received, []);
+    // The wrong hash alone is found out by the bytes.
+    assert.deepEqual(memory, { taken: 32, discarded: 32 });
+  });
+
+  it("asks a VNode once whether it wants a tensor, and takes memory only if it does", async () => {
+    for (const admission of ["wanted", "old", "duplicate", "beyond", "conflict", "unknown"] as const) {
+      const { deliver, timesAsked, memory, content } = scene(2, { admission });
+      await deliver({});
+      assert.equal(timesAsked(), 1, admission);
+      assert.equal(memory.taken, admission === "wanted" ? content.length : 0, admission);
+    }
+  });
+
+  it("gives memory back when a tensor does not come to its end", async () => {
+    const { deliver, memory, content } = scene(2);
+    assert.equal((await deliver({ data: none }, [content, content])).verdict, Verdict.STORED);
+    assert.deepEqual(memory, { taken: 32, discarded: 0 });
+    const other = scene(2);
+    await other.deliver({ data: none }, [content.subarray(0, 20), content]);
+    assert.deepEqual(other.memory, { taken: 32, discarded: 32 });
   });
 
   it("refuses NaN, and more bytes than were announced", async () => {
     const { deliver, received, content } = scene(2);
     const poisoned = content.slice();
     new Float32Array(poisoned.buffer)[5] = Number.NaN;
-    const hash = hashOfWire({ dtype: "float32", shape: [2, 4], bytes: poisoned });
+    const hash = hashOfContent({ dtype: "float32", shape: [2, 4], bytes: poisoned });
     assert.match((await deliver({ data: poisoned, hash })).detail, /NaN/);
     assert.equal((await deliver({ data: none }, [content.subarray(0, 20), content])).verdict, Verdict.REFUSED);
     assert.deepEqual(received, []);
@@ -119,6 +173,7 @@ describe("the exchange", () => {
     assert.equal((await scene(2, { admission: "old" }).deliver({})).verdict, Verdict.DROPPED);
     assert.equal((await scene(2, { admission: "duplicate" }).deliver({})).verdict, Verdict.DROPPED);
     assert.equal((await scene(2, { admission: "beyond" }).deliver({})).verdict, Verdict.WAIT);
+    assert.equal((await scene(2, { running: false }).deliver({})).verdict, Verdict.WAIT);
     assert.equal((await scene(2).deliver({ to: "elsewhere" })).verdict, Verdict.MOVED);
   });
 

@@ -1,10 +1,10 @@
 // VNodes that this PNode will host if another one does not come back: loaded while that one is only in doubt, handed
 // out when the assignment comes, closed when it does not come.
 
-import { messageOf } from "../core/errors.ts";
-import type { SessionId } from "../core/ids.ts";
-import type { Cancel } from "../core/world.ts";
-import { type Assignment, hostKey } from "./assignment.ts";
+import { messageOf } from "../../core/errors.ts";
+import type { SessionId } from "../../core/ids.ts";
+import type { Cancel } from "../../core/world.ts";
+import { type Assignment, hostKey } from "../assignment.ts";
 import type { HostShared } from "./host-shared.ts";
 import { type Life, openLife } from "./life.ts";
 

@@ -1,7 +1,7 @@
 // Work in the background that must never end as an unhandled rejection: whatever fails is logged with its name.
 
-import { messageOf } from "../core/errors.ts";
-import type { Log } from "../core/world.ts";
+import { messageOf } from "./errors.ts";
+import type { Log } from "./world.ts";
 
 export class Tasks {
   readonly #log: Log;

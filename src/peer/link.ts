@@ -1,0 +1,343 @@
+// The sending end of the way to one peer: one long-lived stream, opened when first needed and again after it broke.
+// Parcels and asks go out, receipts and answers come back. When it breaks, what was under way is given up: senders keep
+// what others may need, and whoever misses something asks.
+
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { Backoff } from "../core/backoff.ts";
+import type { Tasks } from "../core/tasks.ts";
+import { sleep, type World } from "../core/world.ts";
+import {
+  AskOutcome,
+  type AskSchema,
+  type ExchangeRequestSchema,
+  type ExchangeResponse,
+  ExchangeService,
+  type LostPassSchema,
+  Verdict,
+} from "../protocol/gen/dcnr/v1/exchange_pb.ts";
+import { type Channel, chunkBytesMax, type Network, protocolMajor } from "../protocol/network.ts";
+import type { Bandwidth } from "./bandwidth.ts";
+import { Meter } from "./meter.ts";
+import type { Opened, Outcome, Parcel } from "./parcel.ts";
+import { type LifeSigns, PeerWatch } from "./peer-watch.ts";
+import { SilentPeer } from "./silent-peer.ts";
+import { toDataType } from "./travel-types.ts";
+
+type Request = MessageInitShape<typeof ExchangeRequestSchema>;
+type Event = NonNullable<Request["event"]>;
+type Answering = Channel<Request, ExchangeResponse>;
+
+export type Ask = Omit<MessageInitShape<typeof AskSchema>, "id" | "$typeName">;
+export type AskAnswer = "coming" | "gone" | "moved" | "broken";
+export type Note = MessageInitShape<typeof LostPassSchema>;
+
+type Job =
+  | { readonly kind: "parcel"; readonly parcel: Parcel; readonly done: (outcome: Outcome, why: string) => void }
+  | { readonly kind: "ask"; readonly ask: Ask; readonly done: (answer: AskAnswer) => void }
+  | { readonly kind: "note"; readonly note: Note };
+
+export interface LinkTimings {
+  readonly retryMinMs: number;
+  readonly retryMaxMs: number;
+  /** A parcel whose receipt has not come for so long may be sent once more. */
+  readonly resendMs: number;
+}
+
+export interface LinkOptions {
+  readonly address: string;
+  /** Who calls. */
+  readonly pnode: string;
+  readonly network: Network;
+  readonly world: World;
+  readonly timings: LinkTimings;
+  readonly tasks: Tasks;
+  readonly bandwidth: Bandwidth;
+  readonly signal: AbortSignal;
+}
+
+/** What waits beyond this is given up; whoever misses it asks. */
+const jobsMax = 4_096;
+
+export class Link {
+  readonly #options: LinkOptions;
+  readonly #backoff: Backoff;
+  readonly #meter = new Meter();
+  readonly #peer: SilentPeer;
+  readonly #watch: PeerWatch;
+  #urgent: Job[] = [];
+  #usual: Job[] = [];
+  readonly #unanswered = new Map<bigint, Exclude<Job, { kind: "note" }>>();
+  /** Of parcels on their way: their bytes must not change before the receipt is here. */
+  readonly #lent = new Map<bigint, Opened>();
+  /** By parcel: for ever while it waits or is written, then a while until its receipt has to be here. */
+  readonly #onTheWayUntilMs = new Map<string, number>();
+  #channel: Answering | undefined;
+  #nextId = 0n;
+  /** Streams that have ended so far. */
+  #streams = 0;
+  #pumping = false;
+  #failed = false;
+
+  constructor(options: LinkOptions) {
+    const { timings, world } = options;
+    this.#options = options;
+    this.#peer = new SilentPeer(world.clock);
+    this.#backoff = new Backoff(timings.retryMinMs, timings.retryMaxMs, world.chance);
+    const signs: LifeSigns = {
+      isBusy: () => this.#unanswered.size > 0,
+      ping: (id) => this.#tell({ case: "ping", value: { id } }),
+      lost: () => this.#break(),
+    };
+    this.#watch = new PeerWatch(world, this.#meter, signs);
+  }
+
+  /** What is on its way already is not sent once more, however often it is asked for: large tensors take their time. */
+  deliver(parcel: Parcel, done: (outcome: Outcome, why: string) => void): void {
+    const { key } = parcel;
+    if (this.#nowMs() < (this.#onTheWayUntilMs.get(key) ?? 0)) {
+      done("dropped", "");
+      return;
+    }
+    this.#onTheWayUntilMs.set(key, Number.POSITIVE_INFINITY);
+    const ended = once((outcome: Outcome, why: string) => {
+      this.#onTheWayUntilMs.delete(key);
+      done(outcome, why);
+    });
+    this.#enqueue({ kind: "parcel", parcel, done: ended }, parcel.urgent);
+  }
+
+  /** Somebody stands still until it is answered. */
+  ask(ask: Ask, done: (answer: AskAnswer) => void): void {
+    this.#enqueue({ kind: "ask", ask, done: once(done) }, true);
+  }
+
+  /** Lost with the stream, if that breaks. */
+  note(note: Note): void {
+    this.#enqueue({ kind: "note", note }, true);
+  }
+
+  get failingMs(): number {
+    return this.#peer.failingMs;
+  }
+
+  /** Both 0 until measured. */
+  get measured(): { readonly latencyMs: number; readonly bytesPerSecond: number } {
+    const { latencyMs, bytesPerSecond } = this.#meter;
+    return { latencyMs, bytesPerSecond };
+  }
+
+  close(): void {
+    this.#break();
+  }
+
+  #nowMs(): number {
+    return this.#options.world.clock.monotonicMs();
+  }
+
+  #enqueue(job: Job, urgent: boolean): void {
+    (urgent ? this.#urgent : this.#usual).push(job);
+    this.#peer.called();
+    if (this.#usual.length + this.#urgent.length > jobsMax) giveUp((this.#usual.pop() ?? this.#urgent.pop()) as Job);
+    this.#pump();
+  }
+
+  #pump(): void {
+    if (this.#pumping) return;
+    this.#pumping = true;
+    this.#options.tasks.run(`link to ${this.#options.address}`, () => this.#run());
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#options;
+    this.#peer.waiting = true;
+    try {
+      for (let job = this.#next(); job !== undefined && !signal.aborted; job = this.#next()) await this.#attempt(job);
+    } finally {
+      this.#peer.waiting = false;
+      this.#pumping = false;
+    }
+  }
+
+  #next(): Job | undefined {
+    return this.#urgent.shift() ?? this.#usual.shift();
+  }
+
+  async #attempt(job: Job): Promise<void> {
+    const streams = this.#streams;
+    const id = this.#nextId++;
+    try {
+      await this.#perform(id, job);
+    } catch {
+      this.#forget(id);
+      giveUp(job);
+      // The reader may have noticed first; what was queued since then deserves a new stream.
+      if (streams === this.#streams) this.#break();
+    }
+  }
+
+  async #perform(id: bigint, job: Job): Promise<void> {
+    switch (job.kind) {
+      case "note": {
+        const channel = await this.#connected();
+        await channel.send({ event: { case: "lost", value: job.note } });
+        return;
+      }
+      case "ask": {
+        const channel = await this.#connected();
+        this.#expect(id, job);
+        await channel.send({ event: { case: "ask", value: { ...job.ask, id } } });
+        return;
+      }
+      case "parcel":
+        return this.#send(id, job);
+    }
+  }
+
+  async #send(id: bigint, job: Job & { kind: "parcel" }): Promise<void> {
+    const { parcel } = job;
+    let opened: Opened;
+    try {
+      opened = await parcel.open();
+    } catch {
+      // It was collected or overtaken while it waited: then nobody needs it any more.
+      job.done("dropped", "");
+      return;
+    }
+    this.#lent.set(id, opened);
+    const { dtype, shape, bytes } = opened.content;
+    const whole = bytes.byteLength <= chunkBytesMax;
+    if (whole) await this.#options.bandwidth.take(bytes.byteLength, this.#options.signal);
+    const channel = await this.#connected();
+    this.#expect(id, job);
+    this.#meter.sent(id, bytes.byteLength, this.#nowMs());
+    const delivery = {
+      ...parcel.label,
+      ...{ id, to: parcel.to, from: parcel.from, epoch: BigInt(parcel.epoch), hash: opened.hash },
+      ...{ dtype: toDataType(dtype), shape: [...shape], bytes: BigInt(bytes.byteLength) },
+      data: whole ? bytes : new Uint8Array(0),
+    };
+    await channel.send({ event: { case: "delivery", value: delivery } });
+    if (!whole) await this.#sendChunks(channel, id, bytes);
+    // The receipt may have come by now.
+    if (this.#unanswered.has(id)) this.#onTheWayUntilMs.set(parcel.key, this.#nowMs() + this.#options.timings.resendMs);
+  }
+
+  async #sendChunks(channel: Answering, id: bigint, bytes: Uint8Array): Promise<void> {
+    const { bandwidth, signal } = this.#options;
+    for (let at = 0; at < bytes.byteLength; at += chunkBytesMax) {
+      // A receipt before the end says that the rest is not wanted.
+      if (!this.#unanswered.has(id)) return;
+      const data = bytes.subarray(at, at + chunkBytesMax);
+      await bandwidth.take(data.byteLength, signal);
+      for (let job = this.#urgent.shift(); job !== undefined; job = this.#urgent.shift()) await this.#attempt(job);
+      await channel.send({ event: { case: "chunk", value: { id, data } } });
+    }
+  }
+
+  #expect(id: bigint, job: Exclude<Job, { kind: "note" }>): void {
+    this.#unanswered.set(id, job);
+    this.#watch.begin();
+  }
+
+  async #connected(): Promise<Answering> {
+    if (this.#channel !== undefined) return this.#channel;
+    const { network, address, pnode, tasks, signal, world } = this.#options;
+    // A peer that has just refused or vanished is not called again at once.
+    if (this.#failed) await sleep(world.timers, this.#backoff.next(), signal);
+    const channel = network.open(address, ExchangeService.method.exchange, { signal });
+    this.#channel = channel;
+    tasks.run(`answers from ${address}`, () => this.#read(channel));
+    const greeted = channel.send({ event: { case: "hello", value: { protocolMajor, pnode } } });
+    this.#watch.opened();
+    await greeted;
+    return channel;
+  }
+
+  #tell(event: Event): void {
+    // A stream that breaks is noticed where it is read.
+    this.#channel?.send({ event } as Request).catch(() => {});
+  }
+
+  async #read(channel: Answering): Promise<void> {
+    try {
+      for await (const { event } of channel.incoming) {
+        if (this.#channel !== channel) return;
+        this.#failed = false;
+        this.#peer.answered();
+        this.#backoff.reset();
+        if (event.case === "receipt") this.#receipt(event.value.id, event.value.verdict, event.value.detail);
+        if (event.case === "answer") this.#answer(event.value.id, event.value.outcome);
+        if (event.case === "pong") this.#watch.pong(event.value.id);
+      }
+    } catch {
+      // A broken stream is like a closed one: what is missing is asked for.
+    }
+    if (this.#channel === channel) this.#break();
+  }
+
+  #receipt(id: bigint, verdict: Verdict, detail: string): void {
+    const job = this.#unanswered.get(id);
+    if (job?.kind !== "parcel") return;
+    this.#meter.receipt(id, this.#nowMs());
+    this.#forget(id);
+    job.done(outcomes[verdict] ?? "refused", detail);
+  }
+
+  #answer(id: bigint, outcome: AskOutcome): void {
+    const job = this.#unanswered.get(id);
+    if (job?.kind !== "ask") return;
+    this.#forget(id);
+    job.done(answers[outcome] ?? "moved");
+  }
+
+  #forget(id: bigint): void {
+    this.#unanswered.delete(id);
+    this.#lent.get(id)?.release();
+    this.#lent.delete(id);
+  }
+
+  #break(): void {
+    const channel = this.#channel;
+    this.#channel = undefined;
+    this.#failed = true;
+    this.#peer.broke();
+    this.#watch.stop();
+    this.#meter.broke();
+    this.#streams++;
+    channel?.close();
+    const jobs = [...this.#unanswered.values(), ...this.#urgent, ...this.#usual];
+    for (const id of [...this.#unanswered.keys()]) this.#forget(id);
+    this.#urgent = [];
+    this.#usual = [];
+    for (const job of jobs) giveUp(job);
+  }
+}
+
+const outcomes: Readonly<Record<number, Outcome>> = {
+  [Verdict.STORED]: "stored",
+  [Verdict.DROPPED]: "dropped",
+  [Verdict.WAIT]: "wait",
+  [Verdict.REFUSED]: "refused",
+  [Verdict.MOVED]: "moved",
+};
+
+const answers: Readonly<Record<number, AskAnswer>> = {
+  [AskOutcome.COMING]: "coming",
+  [AskOutcome.GONE]: "gone",
+  [AskOutcome.MOVED]: "moved",
+};
+
+function giveUp(job: Job): void {
+  if (job.kind === "ask") job.done("broken");
+  if (job.kind === "parcel") job.done("broken", "");
+}
+
+/** What breaks while it is written is noticed by the writer and by the reader. */
+function once<Args extends unknown[]>(callback: (...args: Args) => void): (...args: Args) => void {
+  let called = false;
+  return (...args) => {
+    if (called) return;
+    called = true;
+    callback(...args);
+  };
+}

@@ -1,0 +1,50 @@
+// The ways to all peers, one link each, for every protocol that has something to send.
+
+import { Link, type LinkOptions } from "./link.ts";
+
+export interface Reading {
+  readonly pnode: string;
+  /** 0 until measured. */
+  readonly latencyMs: number;
+  readonly bytesPerSecond: number;
+  /** For how long it has not answered although it is called. */
+  readonly failingMs: number;
+}
+
+export class Links {
+  readonly #options: Omit<LinkOptions, "address">;
+  /** By address. */
+  readonly #links = new Map<string, { readonly link: Link; readonly pnode: string }>();
+
+  constructor(options: Omit<LinkOptions, "address">) {
+    this.#options = options;
+  }
+
+  to({ address, pnode }: { readonly address: string; readonly pnode: string }): Link {
+    const known = this.#links.get(address);
+    if (known !== undefined) return known.link;
+    const link = new Link({ ...this.#options, address });
+    this.#links.set(address, { link, pnode });
+    return link;
+  }
+
+  /** Of peers that were measured, or that do not answer. */
+  readings(): Reading[] {
+    return [...this.#links.values()]
+      .map(({ link, pnode }) => ({ pnode, ...link.measured, failingMs: link.failingMs }))
+      .filter(({ latencyMs, bytesPerSecond, failingMs }) => latencyMs > 0 || bytesPerSecond > 0 || failingMs > 0);
+  }
+
+  /** Ends links to all others: a stalled peer would hold on to what waits for it. */
+  keepOnly(addresses: ReadonlySet<string>): void {
+    for (const [address, { link }] of [...this.#links]) {
+      if (addresses.has(address)) continue;
+      this.#links.delete(address);
+      link.close();
+    }
+  }
+
+  close(): void {
+    for (const { link } of [...this.#links.values()]) link.close();
+  }
+}

@@ -1,0 +1,215 @@
+// The receiving end of streams between PNodes: who calls, in which version, and whether what comes is what was announced.
+// A tensor is judged once by its announcement, before memory is taken for it; the protocol it belongs to gives that
+// judgement, and the last word when its bytes are there.
+
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { messageOf } from "../core/errors.ts";
+import { areFinite, sameShape, tensorBytes } from "../core/tensor.ts";
+import type { Log } from "../core/world.ts";
+import {
+  type Ask,
+  type AskOutcome,
+  type Delivery,
+  type ExchangeRequest,
+  type ExchangeResponseSchema,
+  ExchangeService,
+  type LostPass,
+  Verdict,
+} from "../protocol/gen/dcnr/v1/exchange_pb.ts";
+import { type Channel, chunkBytesMax, protocolMajor, type ServedService, service } from "../protocol/network.ts";
+import type { Refusals } from "./refusals.ts";
+import { type Content, fromDataType, type TravelType } from "./travel-types.ts";
+
+type Response = MessageInitShape<typeof ExchangeResponseSchema>;
+
+export interface Judgement {
+  readonly verdict: Verdict;
+  /** For people: why not, or what for. */
+  readonly detail: string;
+}
+
+/** What a protocol expects under a label, and what it does once the bytes are there and have the hash announced. */
+export interface Expected {
+  readonly dtype: TravelType;
+  readonly shape: readonly number[];
+  /** The sender, as the plan says. */
+  readonly from: string;
+  readonly session: string;
+  /** Whether and why nobody wants it; asked last, and once. */
+  refusal(): Judgement | undefined;
+  /** Memory for so many bytes, where whoever computes with them reads them. */
+  allocate(bytes: number): Uint8Array;
+  /** Gives memory back that did not become a tensor. */
+  discard(memory: Uint8Array): void;
+  take(content: Content): Judgement;
+}
+
+/** One of the protocols on a stream. */
+export interface Protocol {
+  /** By the label alone; a judgement if nobody here knows it. */
+  expects(delivery: Delivery, peer: string): Expected | Judgement;
+}
+
+export interface ReceivingOptions {
+  /** Tensors that are trained with, and those of served networks. */
+  readonly exchange: Protocol;
+  readonly passes: Protocol;
+  readonly onAsk: (ask: Ask, answer: (outcome: AskOutcome) => void) => void;
+  readonly onLost: (lost: LostPass, peer: string) => void;
+  /** Whether a PNode speaks for a VNode under an epoch. */
+  readonly isOwner: (session: string, vnode: string, pnode: string, epoch: number) => boolean;
+  readonly hasHash: (content: Content, hash: string) => boolean;
+  readonly refusals: Refusals;
+  readonly log: Log;
+}
+
+/** A sender finishes one tensor before it begins the next, but for urgent ones in between; some slack beyond that. */
+const assembliesMax = 8;
+
+interface Assembly {
+  readonly expected: Expected;
+  readonly hash: string;
+  readonly memory: Uint8Array;
+  filled: number;
+}
+
+export function peerService(options: ReceivingOptions): ServedService {
+  return service(ExchangeService, { exchange: (channel) => new PeerStream(options, channel).serve() });
+}
+
+class PeerStream {
+  readonly #options: ReceivingOptions;
+  readonly #channel: Channel<Response, ExchangeRequest>;
+  readonly #assemblies = new Map<bigint, Assembly>();
+  #peer: string | undefined;
+
+  constructor(options: ReceivingOptions, channel: Channel<Response, ExchangeRequest>) {
+    this.#options = options;
+    this.#channel = channel;
+  }
+
+  async serve(): Promise<void> {
+    const { log } = this.#options;
+    try {
+      for await (const { event } of this.#channel.incoming) if (!(await this.#handle(event))) return;
+    } catch (error) {
+      log("debug", `the stream from PNode ${this.#peer ?? "that never said its name"} broke: ${messageOf(error)}`);
+    } finally {
+      for (const { expected, memory } of this.#assemblies.values()) expected.discard(memory);
+    }
+  }
+
+  /** False if the stream cannot go on. */
+  async #handle(event: ExchangeRequest["event"]): Promise<boolean> {
+    if (event.case === "hello") return this.#hello(event.value);
+    if (this.#peer === undefined) {
+      this.#options.log("warn", `a caller sends "${event.case}" before it says who it is: it is not listened to`);
+      return false;
+    }
+    switch (event.case) {
+      case "delivery":
+        await this.#delivery(event.value, this.#peer);
+        break;
+      case "chunk":
+        await this.#chunk(event.value.id, event.value.data);
+        break;
+      case "ask":
+        this.#ask(event.value);
+        break;
+      case "lost":
+        this.#options.onLost(event.value, this.#peer);
+        break;
+      case "ping":
+        await this.#channel.send({ event: { case: "pong", value: { id: event.value.id } } });
+        break;
+      case undefined:
+        break;
+    }
+    return true;
+  }
+
+  #hello({ pnode, protocolMajor: theirs }: { readonly pnode: string; readonly protocolMajor: number }): boolean {
+    if (theirs === protocolMajor) {
+      this.#peer = pnode;
+      return true;
+    }
+    this.#options.log("warn", `PNode ${pnode} speaks protocol ${theirs}, this one ${protocolMajor}: update the older`);
+    return false;
+  }
+
+  async #delivery(delivery: Delivery, peer: string): Promise<void> {
+    const { id, hash, data } = delivery;
+    const { exchange, passes } = this.#options;
+    const expected = (delivery.pass === undefined ? exchange : passes).expects(delivery, peer);
+    if ("verdict" in expected) return this.#receipt(id, expected);
+    const bytes = tensorBytes(expected.dtype, expected.shape);
+    const judgement = this.#judge(delivery, expected, bytes, peer) ?? expected.refusal();
+    if (judgement !== undefined) return this.#receipt(id, judgement);
+    const assembly = { expected, hash, memory: expected.allocate(bytes), filled: 0 };
+    if (data.byteLength === bytes) return this.#fill(id, assembly, data);
+    this.#assemblies.set(id, assembly);
+  }
+
+  /** Whether the announcement is what the plan says, from somebody who may say it. */
+  #judge(delivery: Delivery, expected: Expected, bytes: number, peer: string): Judgement | undefined {
+    const { to, from, dtype, shape, epoch, data } = delivery;
+    const { session } = expected;
+    if (from !== expected.from) return refused(`VNode ${to} takes nothing of the kind from ${from}`);
+    const type = fromDataType(dtype);
+    if (type !== expected.dtype || !sameShape(shape, expected.shape))
+      return refused(`VNode ${to} takes ${expected.dtype} [${expected.shape}] there, not ${type} [${shape}]`);
+    if (delivery.bytes !== BigInt(bytes)) return refused(`[${shape}] has ${bytes} bytes, not ${delivery.bytes}`);
+    if (!this.#options.isOwner(session, expected.from, peer, Number(epoch)))
+      return refused(`PNode ${peer} does not own VNode ${from} any more`);
+    if (data.byteLength === bytes) return undefined;
+    if (data.byteLength > 0) return refused(`${data.byteLength} of ${bytes} bytes came at once`);
+    if (this.#assemblies.size >= assembliesMax) return refused(`${assembliesMax} other tensors are not finished yet`);
+    return undefined;
+  }
+
+  async #chunk(id: bigint, data: Uint8Array): Promise<void> {
+    const assembly = this.#assemblies.get(id);
+    // Chunks of a tensor that was dropped or refused are on their way already.
+    if (assembly === undefined) return;
+    const { expected, memory, filled } = assembly;
+    if (data.byteLength <= chunkBytesMax && filled + data.byteLength <= memory.byteLength)
+      return this.#fill(id, assembly, data);
+    this.#assemblies.delete(id);
+    expected.discard(memory);
+    return this.#receipt(id, refused(`more than the ${memory.byteLength} bytes announced`));
+  }
+
+  async #fill(id: bigint, assembly: Assembly, data: Uint8Array): Promise<void> {
+    const { memory, expected, hash } = assembly;
+    memory.set(data, assembly.filled);
+    assembly.filled += data.byteLength;
+    if (assembly.filled < memory.byteLength) return;
+    this.#assemblies.delete(id);
+    const content: Content = { dtype: expected.dtype, shape: expected.shape, bytes: memory };
+    const damage = this.#damage(content, hash);
+    if (damage !== undefined) expected.discard(memory);
+    return this.#receipt(id, damage ?? expected.take(content));
+  }
+
+  #damage(content: Content, hash: string): Judgement | undefined {
+    if (!this.#options.hasHash(content, hash)) return refused("the bytes do not have the hash announced");
+    if (!areFinite(content.dtype, content.bytes)) return refused("the tensor holds NaN or infinity");
+    return undefined;
+  }
+
+  async #receipt(id: bigint, { verdict, detail }: Judgement): Promise<void> {
+    if (verdict === Verdict.REFUSED) this.#options.refusals.note(this.#peer ?? "", detail);
+    await this.#channel.send({ event: { case: "receipt", value: { id, verdict, detail } } });
+  }
+
+  #ask(ask: Ask): void {
+    // The asker repeats itself if the answer gets lost.
+    const answer = (outcome: AskOutcome) =>
+      this.#channel.send({ event: { case: "answer", value: { id: ask.id, outcome } } }).catch(() => {});
+    this.#options.onAsk(ask, answer);
+  }
+}
+
+export function refused(detail: string): Judgement {
+  return { verdict: Verdict.REFUSED, detail };
+}

@@ -1,0 +1,139 @@
+import { strict as assert } from "node:assert";
+import { describe, it } from "node:test";
+import { hashOfContent } from "../../core/hash.ts";
+import type { SessionId } from "../../core/ids.ts";
+import { Tasks } from "../../core/tasks.ts";
+import { virtualWorld } from "../../core/virtual-world.testing.ts";
+import { silentLog } from "../../core/world.ts";
+import { Bandwidth } from "../../peer/bandwidth.ts";
+import { Links } from "../../peer/links.ts";
+import { peerService } from "../../peer/receiving.ts";
+import { Refusals } from "../../peer/refusals.ts";
+import type { Content } from "../../peer/travel-types.ts";
+import { AskOutcome } from "../../protocol/gen/dcnr/v1/exchange_pb.ts";
+import { MemoryNetwork } from "../../protocol/memory-network.testing.ts";
+import type { Resolver } from "../resolver.ts";
+import type { LostPass, Pass } from "./pass.ts";
+import { Passes } from "./passes.ts";
+import type { ServingVNode } from "./serving-vnode.ts";
+
+const target = { session: "s", vnode: "b", port: "x" };
+const pass: Pass = {
+  ...{ id: 1, conductor: "p1", epoch: 1, attempt: 0, plain: false, dropped: [] },
+  rows: [{ request: "r", position: 0, tokens: 1, ghost: false }],
+};
+const tensor: Content = { dtype: "float32", shape: [1, 1, 4], bytes: new Uint8Array(16) };
+
+/** VNode `b` on p2 takes [1, 1, 4] floats from `a`; what p1 sends goes there. */
+async function scene({ owns = true, loading = false, vnode = "b" } = {}) {
+  const { world, until } = virtualWorld();
+  const network = new MemoryNetwork();
+  const accepted: { id: number; content: Content }[] = [];
+  const lost: LostPass[] = [];
+  const host = {
+    expects: () => (loading ? undefined : { dtype: "float32", shape: [1, 1, 4], from: "a" }),
+    accept: (_port: string, { id }: Pass, content: Content) => accepted.push({ id, content }),
+  } as unknown as ServingVNode;
+  const resolver = {
+    locate: () => [{ epoch: 1, pnode: "p2", address: "p2", replica: 0 }],
+    refresh: () => {},
+    ownsAny: () => owns,
+  } as unknown as Resolver;
+  const { signal } = new AbortController();
+  const tasks = new Tasks(silentLog);
+  const timings = { retryMinMs: 50, retryMaxMs: 2_000, resendMs: 2_000 };
+  const bandwidth = new Bandwidth(world, 0);
+  const linksOf = (pnode: string) => new Links({ pnode, network, world, timings, tasks, bandwidth, signal });
+  const passesOf = (pnode: string) =>
+    new Passes({
+      ...{ pnode, links: linksOf(pnode), resolver, tasks, log: silentLog },
+      find: (_session, name) => (pnode === "p2" && name === vnode ? host : undefined),
+      onLost: (each) => lost.push(each),
+      head: async (_session: SessionId) => "a",
+    });
+  const receiving = passesOf("p2");
+  const served = peerService({
+    exchange: { expects: () => assert.fail("nothing is trained here") },
+    passes: receiving,
+    onAsk: (_ask, answer) => answer(AskOutcome.MOVED),
+    onLost: (each, peer) => receiving.heard(each, peer),
+    isOwner: () => owns,
+    hasHash: (content, hash) => hashOfContent(content) === hash,
+    refusals: new Refusals({ clock: world.clock, log: silentLog }),
+    log: silentLog,
+  });
+  await network.serve("p2", [served]);
+  return { passes: passesOf("p1"), accepted, lost, until, network, linksOf };
+}
+
+const sender = { vnode: "a", epoch: 1 };
+
+describe("passes between PNodes", () => {
+  it("bring a tensor to the VNode that takes it", async () => {
+    const { passes, accepted, lost, until } = await scene();
+    passes.send(sender, target, pass, tensor);
+    await until(() => accepted.length === 1);
+    assert.deepEqual(accepted, [{ id: 1, content: tensor }]);
+    assert.deepEqual(lost, []);
+  });
+
+  it("tell the conductor what was refused, is still loading or has moved, so that it repeats", async () => {
+    const wrong: [Parameters<typeof scene>[0], Content, string][] = [
+      [{}, { ...tensor, shape: [1, 2, 2] }, "a"],
+      [{}, { ...tensor, dtype: "int32" }, "a"],
+      [{}, tensor, "somebody else"],
+      [{}, { ...tensor, bytes: new Uint8Array(new Float32Array(4).fill(Number.NaN).buffer) }, "a"],
+      [{ owns: false }, tensor, "a"],
+      [{ loading: true }, tensor, "a"],
+      [{ vnode: "c" }, tensor, "a"],
+    ];
+    for (const [options, content, from] of wrong) {
+      const { passes, accepted, lost, until } = await scene(options);
+      passes.send({ vnode: from, epoch: 1 }, target, pass, content);
+      await until(() => lost.length > 0);
+      assert.deepEqual(lost, [{ session: "s", pass, failure: "" }]);
+      assert.deepEqual(accepted, []);
+    }
+  });
+
+  it("tell the conductor when nobody answers", async () => {
+    const { passes, lost, until, network } = await scene();
+    network.kill("p2");
+    passes.send(sender, target, pass, tensor);
+    await until(() => lost.length > 0);
+    assert.equal(lost.length, 1);
+  });
+
+  it("of an earlier turn are not sent any more once a later one began", async () => {
+    const { passes, accepted, lost, until } = await scene();
+    // The first is under way at once, the second waits.
+    passes.send(sender, target, pass, tensor);
+    passes.send(sender, target, { ...pass, id: 2 }, tensor);
+    passes.send(sender, target, { ...pass, id: 3, attempt: 1 }, tensor);
+    await until(() => accepted.length === 2);
+    assert.deepEqual(
+      accepted.map(({ id }) => id),
+      [1, 3],
+    );
+    assert.deepEqual(lost, []);
+  });
+
+  it("are reported lost only by those who take part", async () => {
+    for (const owns of [true, false]) {
+      const { lost, until, linksOf } = await scene({ owns });
+      const link = linksOf("p3").to({ address: "p2", pnode: "p2" });
+      const proto = { id: 7n, conductor: "p2", rows: [], epoch: 1n, attempt: 3 };
+      link.note({ session: "s", pass: proto, failure: "x".repeat(5_000) });
+      link.note({ session: "s", pass: proto, failure: "last" });
+      let answered = false;
+      link.ask({ to: "", address: "", from: "", names: [] }, () => {
+        answered = true;
+      });
+      await until(() => answered);
+      assert.deepEqual(
+        lost.map(({ failure }) => failure.length),
+        owns ? [1_000, 4] : [],
+      );
+    }
+  });
+});

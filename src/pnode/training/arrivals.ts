@@ -1,0 +1,104 @@
+// The exchange as a protocol between PNodes, at the receiving end: which tensor a name stands for, and who takes it. The
+// process of the VNode alone decides what becomes of a message; here its verdict is put into words.
+
+import { messageOf } from "../../core/errors.ts";
+import type { SessionId, VNodeId } from "../../core/ids.ts";
+import { type Expected, type Judgement, type Protocol, refused } from "../../peer/receiving.ts";
+import { type Ask, AskOutcome, type Delivery, Verdict } from "../../protocol/gen/dcnr/v1/exchange_pb.ts";
+import type { Verdict as ProcessVerdict } from "../../vnode/effects.ts";
+import type { MessageName } from "../../vnode/names.ts";
+import type { Sender } from "./exchange.ts";
+import { fromProtoName, toSource } from "./names.ts";
+import type { Directory, OutgoingTensor } from "./receiver.ts";
+import { StoredTensor } from "./retention.ts";
+
+const namesMax = 4_096;
+
+/** It loads, or has ended in this moment: either way the VNode asks when it knows what it needs. */
+const willAsk: Judgement = { verdict: Verdict.WAIT, detail: "the VNode is loading its state and will ask" };
+
+/** Sends to one who asked, if the orchestrators know it. */
+export type DeliverToAsker = (
+  sender: Sender,
+  asker: { readonly vnode: VNodeId; readonly address: string },
+  message: OutgoingTensor,
+) => void;
+
+export class Arrivals implements Protocol {
+  readonly #directory: Directory;
+  readonly #deliver: DeliverToAsker;
+
+  constructor(directory: Directory, deliver: DeliverToAsker) {
+    this.#directory = directory;
+    this.#deliver = deliver;
+  }
+
+  expects({ name: proto, to, hash, epoch }: Delivery, peer: string): Expected | Judgement {
+    let named: ReturnType<typeof fromProtoName>;
+    try {
+      named = fromProtoName(proto);
+    } catch (error) {
+      return refused(messageOf(error));
+    }
+    const { name, session } = named;
+    const receiver = this.#directory.find(session as SessionId, to as VNodeId);
+    if (receiver === undefined) return { verdict: Verdict.MOVED, detail: `VNode ${to} is not here` };
+    if (!receiver.isRunning) return willAsk;
+    const planned = receiver.expects(name);
+    if (planned === undefined) return refused(`VNode ${to} takes nothing on ${name.edge}`);
+    const { wire: dtype, shape, from } = planned;
+    const arrival = { name, hash, from: toSource(peer, Number(epoch)) };
+    const { memory } = receiver;
+    return {
+      ...{ dtype, shape, from, session },
+      refusal: () =>
+        receiver.admit(name, hash) === "wanted" ? undefined : judgementOf(receiver.receive(arrival), name),
+      allocate: (bytes) => memory.allocate(bytes),
+      discard: (unused) => memory.discard(unused),
+      take: (content) => {
+        const tensor = new StoredTensor(content);
+        return judgementOf(receiver.receive({ ...arrival, tensor }), name);
+      },
+    };
+  }
+
+  asked(ask: Ask, answer: (outcome: AskOutcome) => void): void {
+    let names: ReturnType<typeof fromProtoName>[];
+    try {
+      names = ask.names.slice(0, namesMax).map(fromProtoName);
+    } catch {
+      answer(AskOutcome.MOVED);
+      return;
+    }
+    const session = names[0]?.session as SessionId | undefined;
+    const vnode = ask.from as VNodeId;
+    const receiver = session && this.#directory.find(session, vnode);
+    if (!receiver || names.some((each) => each.session !== session)) {
+      answer(AskOutcome.MOVED);
+      return;
+    }
+    const asker = { vnode: ask.to as VNodeId, address: ask.address };
+    receiver.asked(
+      names.map(({ name }) => name),
+      {
+        answer: (outcome) => answer(outcome === "gone" ? AskOutcome.GONE : AskOutcome.COMING),
+        deliver: (message) => this.#deliver({ session, vnode, epoch: receiver.epoch }, asker, message),
+      },
+    );
+  }
+}
+
+function judgementOf(verdict: ProcessVerdict | undefined, { step, microbatch, edge }: MessageName): Judgement {
+  switch (verdict) {
+    case "stored":
+      return { verdict: Verdict.STORED, detail: "" };
+    case "dropped":
+      return { verdict: Verdict.DROPPED, detail: "" };
+    case "wait":
+      return { verdict: Verdict.WAIT, detail: `step ${step} is beyond the window` };
+    case "refused":
+      return refused(`step ${step}, microbatch ${microbatch} does not exist on ${edge}`);
+    case undefined:
+      return willAsk;
+  }
+}
