@@ -4,6 +4,7 @@
 import type { RandomKey } from "../core/random.ts";
 import type { DType, Shape, Tensor } from "../core/tensor.ts";
 import type { GraphModel } from "../graph/model.ts";
+import type { LinearMemory } from "./portable/linear-memory.ts";
 
 export type EngineKind = "reference" | "native" | "portable" | "webgpu";
 
@@ -20,6 +21,8 @@ export interface Program {
 
 export interface Engine {
   readonly kind: EngineKind;
+  /** Tensors in it are worked on where they are; absent: anywhere is as good. */
+  readonly memory?: LinearMemory;
   load(graph: GraphModel): Promise<Program>;
   /** Engines of equal class compute equal bits. */
   numericsClass(): Promise<string>;

@@ -4,10 +4,12 @@
 import { fail } from "../core/errors.ts";
 import type { Tensor, TensorData } from "../core/tensor.ts";
 import type { GraphModel } from "../graph/model.ts";
+import { checkTensors } from "./check-tensors.ts";
 import type { Engine, EngineKind, Executor, KernelCall, KernelResult, Program, RunOptions, Tensors } from "./engine.ts";
 import { KernelRunner, type KernelView, type LoweredCall, lowerCall, viewOf, viewsOf } from "./kernels.ts";
-import { type MemoryBlock, SharedMemoryPool } from "./memory.ts";
-import { checkTensors } from "./onnx-runtime.ts";
+import { type MemoryBlock, type MemoryPool, SharedMemoryPool } from "./memory.ts";
+import { OneMemoryPool } from "./one-memory-pool.ts";
+import type { LinearMemory } from "./portable/linear-memory.ts";
 
 /** A registered graph; its id, not its name, tells two generations of one name apart. */
 export interface RegisteredGraph {
@@ -49,9 +51,11 @@ export interface Backend {
 /** Feeds smaller than this travel inside the message. */
 const messageBytesMax = 4096;
 
-export function executorOver(open: (pool: SharedMemoryPool) => Backend): Executor {
+/** `memory`: the one that the engine works in, if it does. */
+export function executorOver(open: (pool: MemoryPool) => Backend, memory?: LinearMemory): Executor {
   const graphs = new Map<string, RegisteredGraph>();
-  const pool = new SharedMemoryPool((block) => backend.forgetMemory(block));
+  const forget = (block: MemoryBlock) => backend.forgetMemory(block);
+  const pool = memory === undefined ? new SharedMemoryPool(forget) : new OneMemoryPool(memory, forget);
   const backend = open(pool);
   let nextGraph = 1;
   let closed = false;
@@ -140,10 +144,10 @@ export function executorOver(open: (pool: SharedMemoryPool) => Backend): Executo
 
 /** Runs in this thread, one call after the other in the order they were made: for simulation, tests and small tools. */
 export function openInlineExecutor(engine: Engine): Executor {
-  return executorOver((pool) => inlineBackend(engine, pool));
+  return executorOver((pool) => inlineBackend(engine, pool), engine.memory);
 }
 
-function inlineBackend(engine: Engine, pool: SharedMemoryPool): Backend {
+function inlineBackend(engine: Engine, pool: MemoryPool): Backend {
   const memoryOf = (buffer: ArrayBufferLike) => pool.blockOf(buffer)?.memory;
   const station = new Station(engine, memoryOf);
   let last: Promise<unknown> = Promise.resolve();

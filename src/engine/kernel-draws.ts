@@ -13,20 +13,8 @@ import {
   sinTail,
 } from "../core/math.ts";
 import { at, forBytes, integers, type Memories, numbers, pointers, splat, type Vector } from "./kernel-parts.ts";
-import {
-  type FunctionBuilder,
-  f64x2,
-  get,
-  i32x4,
-  i64x2,
-  type Local,
-  type ModuleBuilder,
-  type Statement,
-  set,
-  splatF64,
-  splatI32,
-  v128,
-} from "./wasm.ts";
+import { f64x2, get, i32x4, i64x2, type Local, type Statement, set, splatF64, splatI32, v128 } from "./wasm.ts";
+import type { FunctionBuilder, ModuleBuilder } from "./wasm-module.ts";
 
 type L = Local<"v128">;
 type Four = [L, L, L, L];

@@ -14,7 +14,6 @@ import {
   type Vector,
 } from "./kernel-parts.ts";
 import {
-  type FunctionBuilder,
   f32x4,
   f64x2,
   type Global,
@@ -23,12 +22,12 @@ import {
   i32x4,
   i64x2,
   type Local,
-  ModuleBuilder,
   type Statement,
   set,
   setGlobal,
   v128,
 } from "./wasm.ts";
+import { type FunctionBuilder, ModuleBuilder } from "./wasm-module.ts";
 
 /** Every kernel's length is a multiple of it. */
 export const groupElements = 16;

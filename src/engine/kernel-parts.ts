@@ -3,7 +3,6 @@
 import {
   addI32,
   type Code,
-  type FunctionBuilder,
   get,
   i32,
   type Local,
@@ -15,6 +14,7 @@ import {
   v128,
   whileLoop,
 } from "./wasm.ts";
+import type { FunctionBuilder } from "./wasm-module.ts";
 
 export type Vector = Code<"v128">;
 

@@ -23,10 +23,27 @@ export interface MemoryBlock {
 const staggers = 4;
 const staggerBytes = 1088;
 
+/** How far from its natural start the block of that number should begin. */
+export function stagger(bytes: number, number: number): number {
+  return bytes < ownMemoryBytes ? 0 : (number % staggers) * staggerBytes;
+}
+
 /** Pool memory that nobody uses beyond this many bytes is let go. */
 const idleBytesMax = 256 << 20;
 
-export class SharedMemoryPool {
+/** Memory that an executor's threads share. */
+export interface MemoryPool {
+  allocate(bytes: number): SharedBytes;
+  free(memory: SharedBytes): void;
+  tensor(dtype: DType, shape: Shape): Tensor;
+  recycle(tensors: Iterable<Tensor>): void;
+  /** Lets go of everything that is not lent. */
+  trim(): void;
+  blockOf(buffer: ArrayBufferLike): MemoryBlock | undefined;
+}
+
+/** A memory of its own for every large block, which goes back to the machine when it is freed. */
+export class SharedMemoryPool implements MemoryPool {
   readonly #blocks = new Map<SharedArrayBuffer, MemoryBlock>();
   readonly #idle = new Map<number, MemoryBlock[]>();
   readonly #pooled = new Map<SharedArrayBuffer, "lent" | "idle">();
@@ -40,8 +57,7 @@ export class SharedMemoryPool {
   }
 
   allocate(bytes: number): SharedBytes {
-    if (bytes < ownMemoryBytes) return { bytes, buffer: this.#create(bytes).buffer, offset: 0 };
-    const offset = (this.#nextId % staggers) * staggerBytes;
+    const offset = stagger(bytes, this.#nextId);
     return { bytes, buffer: this.#create(bytes + offset).buffer, offset };
   }
 
@@ -87,7 +103,6 @@ export class SharedMemoryPool {
     else same.push(block);
   }
 
-  /** Lets go of everything that is not lent. */
   trim(): void {
     for (const same of this.#idle.values()) for (const { buffer } of same) this.#drop(buffer);
     this.#idle.clear();
@@ -115,7 +130,7 @@ export class SharedMemoryPool {
 }
 
 /** A view together with the wasm memory behind it, where there is one. */
-export function locate(view: Float32Array, pool: SharedMemoryPool): KernelView {
+export function locate(view: Float32Array, pool: MemoryPool): KernelView {
   const memory = pool.blockOf(view.buffer)?.memory;
   return memory === undefined ? { view } : { view, memory };
 }

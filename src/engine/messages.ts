@@ -8,6 +8,8 @@ import type { LoweredCall } from "./kernels.ts";
 
 export interface WorkerSettings {
   readonly kind: EngineKind;
+  /** The memory that the engine shares with the executor, if it does. */
+  readonly memory?: WebAssembly.Memory;
 }
 
 /** A tensor's elements: in a known block from a byte on, or by themselves. */

@@ -3,19 +3,12 @@
 
 import type { InferenceSession, Tensor as OrtTensor } from "onnxruntime-common";
 import { DcnrError, fail, messageOf } from "../core/errors.ts";
-import {
-  allocate,
-  type DType,
-  elementCount,
-  sameShape,
-  type Tensor,
-  type TensorData,
-  tensorBytes,
-} from "../core/tensor.ts";
+import { allocate, type DType, type Tensor, type TensorData, tensorBytes } from "../core/tensor.ts";
 import { lowerModel } from "../graph/lower.ts";
 import type { GraphModel, ValueInfo } from "../graph/model.ts";
 import { encodeOnnx } from "../graph/onnx.ts";
 import { operatorOf } from "../graph/operators/registry.ts";
+import { checkTensors } from "./check-tensors.ts";
 import type { Engine, Program, Tensors } from "./engine.ts";
 import { numericsFingerprint, shortClass } from "./fingerprint.ts";
 import { isOnlyUnread, unreadOutput, withUnreadOutput } from "./unread-outputs.ts";
@@ -143,29 +136,6 @@ function asFailure(thrown: unknown, graph: GraphModel, what: string): DcnrError 
   if (thrown instanceof DcnrError) return thrown;
   const reason = messageOf(thrown).replaceAll(/\s+/g, " ").slice(0, 500);
   return new DcnrError("internal", `graph "${graph.name}" ${what}: ${reason}`, { cause: thrown });
-}
-
-/** Names, types and shapes of everything that goes into a run. */
-export function checkTensors(graph: GraphModel, feeds: Tensors, into: Tensors = {}): void {
-  for (const info of graph.inputs) checkTensor(graph, "input", info, feeds[info.name]);
-  for (const name of Object.keys(into)) {
-    const info = graph.outputs.find((output) => output.name === name);
-    if (info === undefined) fail("invalid_argument", `graph "${graph.name}" has no output "${name}"`);
-    checkTensor(graph, "output", info, into[name]);
-  }
-}
-
-function checkTensor(graph: GraphModel, what: string, info: ValueInfo, tensor: Tensor | undefined): void {
-  const place = `${what} "${info.name}" of graph "${graph.name}"`;
-  if (tensor === undefined) fail("invalid_argument", `${place} is missing`);
-  if (tensor.dtype !== info.dtype) fail("invalid_argument", `${place} is ${tensor.dtype}, it must be ${info.dtype}`);
-  if (!sameShape(tensor.shape, info.shape))
-    fail("invalid_argument", `${place} has shape [${tensor.shape}], it must be [${info.shape}]`);
-  if (tensor.data.length !== elementCount(info.shape))
-    fail(
-      "invalid_argument",
-      `${place} holds ${tensor.data.length} elements, its shape [${info.shape}] needs ${elementCount(info.shape)}`,
-    );
 }
 
 function toRuntime(runtime: OnnxRuntime, infos: readonly ValueInfo[], tensors: Tensors): Record<string, OrtTensor> {

@@ -3,15 +3,24 @@
 import { fail } from "../core/errors.ts";
 import type { Engine, EngineKind } from "./engine.ts";
 
-export async function openEngine(kind: EngineKind): Promise<Engine> {
+/** `memory`: one that the engine shall share with an executor; only the portable one does. */
+export async function openEngine(kind: EngineKind, memory?: WebAssembly.Memory): Promise<Engine> {
   switch (kind) {
     case "reference":
       return (await import("./reference.ts")).openReferenceEngine();
     case "native":
       return (await import("./native.ts")).openNativeEngine();
     case "portable":
-      return (await import("./portable-node.ts")).openPortableEngineInNode();
+      return openPortable(memory);
     case "webgpu":
       return fail("unimplemented", "the webgpu engine is not part of this build: use native or portable");
   }
+}
+
+async function openPortable(memory?: WebAssembly.Memory): Promise<Engine> {
+  const [{ openPortableEngine }, { LinearMemory }] = await Promise.all([
+    import("./portable/engine.ts"),
+    import("./portable/linear-memory.ts"),
+  ]);
+  return openPortableEngine(new LinearMemory(memory));
 }

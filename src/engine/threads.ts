@@ -8,9 +8,10 @@ import { collectGarbage, FreedBytes } from "./collect.ts";
 import type { EngineKind, Executor, KernelResult } from "./engine.ts";
 import { type Backend, executorOver, type Job, type RegisteredGraph } from "./executor.ts";
 import { KernelRunner, type LoweredCall, lengthOf, viewsOf } from "./kernels.ts";
-import { locate, type MemoryBlock, type SharedMemoryPool } from "./memory.ts";
+import { locate, type MemoryBlock, type MemoryPool } from "./memory.ts";
 import type { FromWorker, ToWorker, WireData, WorkerSettings } from "./messages.ts";
 import { silenceTelemetry } from "./native.ts";
+import { LinearMemory } from "./portable/linear-memory.ts";
 
 export interface ExecutorOptions {
   readonly kind: EngineKind;
@@ -21,11 +22,12 @@ export interface ExecutorOptions {
 export async function openExecutor(options: ExecutorOptions): Promise<Executor> {
   silenceTelemetry();
   let ready: Promise<unknown> = Promise.resolve();
+  const memory = options.kind === "portable" ? new LinearMemory() : undefined;
   const executor = executorOver((pool) => {
-    const backend = new ThreadBackend(options, pool);
+    const backend = new ThreadBackend(options, pool, memory);
     ready = backend.ready();
     return backend;
-  });
+  }, memory);
   try {
     await ready;
   } catch (thrown) {
@@ -53,7 +55,7 @@ class ThreadBackend implements Backend {
   readonly kind: EngineKind;
   readonly workers: number;
   readonly isElsewhere = true;
-  readonly #pool: SharedMemoryPool;
+  readonly #pool: MemoryPool;
   readonly #seats: Seat[] = [];
   readonly #queue: Waiting[] = [];
   readonly #freed = new FreedBytes();
@@ -62,11 +64,12 @@ class ThreadBackend implements Backend {
   #numerics: Promise<string> | undefined;
   #closed = false;
 
-  constructor({ kind, workers }: ExecutorOptions, pool: SharedMemoryPool) {
+  constructor({ kind, workers }: ExecutorOptions, pool: MemoryPool, memory: LinearMemory | undefined) {
     this.kind = kind;
     this.workers = Math.max(1, Math.floor(workers));
     this.#pool = pool;
-    for (let i = 0; i < this.workers; i++) this.#seats.push(new Seat(kind, pool, () => this.#dispatch()));
+    const settings = { kind, ...(memory && { memory: memory.memory }) };
+    for (let i = 0; i < this.workers; i++) this.#seats.push(new Seat(settings, pool, () => this.#dispatch()));
   }
 
   async ready(): Promise<void> {
@@ -179,8 +182,8 @@ const workerUrl = new URL(import.meta.url.endsWith(".ts") ? "./worker.ts" : "./w
 
 /** One worker thread and what it knows. */
 class Seat {
-  readonly #kind: EngineKind;
-  readonly #pool: SharedMemoryPool;
+  readonly #settings: WorkerSettings;
+  readonly #pool: MemoryPool;
   readonly #freed: () => void;
   readonly #graphs = new Set<number>();
   readonly #blocks = new Set<number>();
@@ -194,8 +197,8 @@ class Seat {
   opened: Promise<void>;
   #settleOpened: { resolve: () => void; reject: (error: DcnrError) => void } | undefined;
 
-  constructor(kind: EngineKind, pool: SharedMemoryPool, freed: () => void) {
-    this.#kind = kind;
+  constructor(settings: WorkerSettings, pool: MemoryPool, freed: () => void) {
+    this.#settings = settings;
     this.#pool = pool;
     this.#freed = freed;
     this.opened = new Promise((resolve, reject) => {
@@ -221,8 +224,7 @@ class Seat {
   }
 
   #spawn(): Worker {
-    const settings: WorkerSettings = { kind: this.#kind };
-    const worker = new Worker(workerUrl, { workerData: settings, name: `dcnr-${this.#kind}` });
+    const worker = new Worker(workerUrl, { workerData: this.#settings, name: `dcnr-${this.#settings.kind}` });
     worker.on("message", (message: FromWorker) => this.#receive(message));
     worker.on("error", (error) => this.#lost(error.message));
     worker.on("exit", (code) => {
@@ -241,7 +243,7 @@ class Seat {
     if (!this.#isReady && message.kind === "failed") {
       this.#isBroken = true;
       this.#settleOpened?.reject(
-        new DcnrError(message.code, `the ${this.#kind} engine does not start: ${message.message}`),
+        new DcnrError(message.code, `the ${this.#settings.kind} engine does not start: ${message.message}`),
       );
       return;
     }

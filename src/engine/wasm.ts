@@ -1,7 +1,5 @@
-// A small typed emitter of WebAssembly: enough instructions for our SIMD kernels, checked by TypeScript's types
-// instead of a toolchain. Nothing here knows what the kernels compute.
-
-import { assert } from "../core/assert.ts";
+// A small typed emitter of WebAssembly: the instructions that our kernels and the portable engine use, checked by
+// TypeScript's types instead of a toolchain. Nothing here knows what they compute; wasm-module.ts makes modules of them.
 
 export type ValueType = "i32" | "i64" | "f32" | "f64" | "v128";
 
@@ -24,9 +22,9 @@ export interface Global<T extends ValueType> {
   readonly index: number;
 }
 
-const typeByte: Readonly<Record<ValueType, number>> = { i32: 0x7f, i64: 0x7e, f32: 0x7d, f64: 0x7c, v128: 0x7b };
+export const typeByte: Readonly<Record<ValueType, number>> = { i32: 0x7f, i64: 0x7e, f32: 0x7d, f64: 0x7c, v128: 0x7b };
 
-function unsigned(value: number): number[] {
+export function unsigned(value: number): number[] {
   const bytes: number[] = [];
   let rest = value;
   do {
@@ -76,8 +74,25 @@ function binary<T extends ValueType, R extends ValueType>(result: R, opcode: num
 }
 
 export const addI32: Binary<"i32"> = binary("i32", 0x6a);
+export const subI32: Binary<"i32"> = binary("i32", 0x6b);
+export const mulI32: Binary<"i32"> = binary("i32", 0x6c);
+export const andI32: Binary<"i32"> = binary("i32", 0x71);
+export const shiftRightI32: Binary<"i32"> = binary("i32", 0x76);
+export const shiftRightSignedI32: Binary<"i32"> = binary("i32", 0x75);
+export const equalI32: Binary<"i32"> = binary("i32", 0x46);
+export const unequalI32: Binary<"i32"> = binary("i32", 0x47);
+/** Comparisons of unsigned numbers, as addresses and counts are. */
 export const lessI32: Binary<"i32"> = binary("i32", 0x49);
-export const addF64: Binary<"f64"> = binary("f64", 0xa0);
+export const atLeastI32: Binary<"i32"> = binary("i32", 0x4f);
+export const addF32: Binary<"f32"> = binary("f32", 0x92);
+
+export const f32 = (value: number): Code<"f32"> =>
+  code("f32", 0x43, [...new Uint8Array(Float32Array.of(value).buffer)]);
+
+/** `a` where the condition is not 0, else `b`; both are computed. */
+export const choose = <T extends "i32" | "f32">(condition: Code<"i32">, a: Code<T>, b: Code<T>): Code<T> =>
+  code(a.type, a.bytes, b.bytes, condition.bytes, 0x1b);
+export const smallerI32 = (a: Code<"i32">, b: Code<"i32">): Code<"i32"> => choose(lessI32(a, b), a, b);
 
 function simdBinary(opcode: number): Binary<"v128"> {
   return (a, b) => code("v128", a.bytes, b.bytes, 0xfd, unsigned(opcode));
@@ -110,8 +125,64 @@ function memoryArgument(memory: number, offset: number): number[] {
   return memory === 0 ? [4, ...unsigned(offset)] : [0x44, ...unsigned(memory), ...unsigned(offset)];
 }
 
+/** Scalars in memory 0; the hint is their natural alignment. */
+export const load = {
+  i32: (address: Code<"i32">, offset = 0) => code("i32", address.bytes, 0x28, 2, unsigned(offset)),
+  f32: (address: Code<"i32">, offset = 0) => code("f32", address.bytes, 0x2a, 2, unsigned(offset)),
+  byte: (address: Code<"i32">, offset = 0) => code("i32", address.bytes, 0x2d, 0, unsigned(offset)),
+};
+
+export const store = {
+  i32: (address: Code<"i32">, value: Code<"i32">, offset = 0): Statement => [
+    ...address.bytes,
+    ...value.bytes,
+    0x36,
+    2,
+    ...unsigned(offset),
+  ],
+  f32: (address: Code<"i32">, value: Code<"f32">, offset = 0): Statement => [
+    ...address.bytes,
+    ...value.bytes,
+    0x38,
+    2,
+    ...unsigned(offset),
+  ],
+};
+
+/** An instruction that loads into, or stores from, one lane of a vector. `align` is log2 of the lane's bytes. */
+function laneMemory(
+  opcode: number,
+  align: number,
+  address: Code<"i32">,
+  vector: Code<"v128">,
+  lane: number,
+  at: number,
+) {
+  return [...address.bytes, ...vector.bytes, 0xfd, opcode, align, ...unsigned(at), lane];
+}
+
 export const v128 = {
+  not: simdUnary<"v128">(77),
+  anyTrue: (a: Code<"v128">) => code("i32", a.bytes, 0xfd, 83),
+  /** One 32-bit word in all lanes. */
+  loadSplat: (address: Code<"i32">, offset = 0) => code("v128", address.bytes, 0xfd, 9, 2, unsigned(offset)),
+  /** One 32-bit word in the first lane, zeros in the others. */
+  loadFirst: (address: Code<"i32">, offset = 0) => code("v128", address.bytes, 0xfd, 92, 2, unsigned(offset)),
+  loadLane: (address: Code<"i32">, vector: Code<"v128">, lane: number, offset = 0): Code<"v128"> => ({
+    type: "v128",
+    bytes: laneMemory(86, 2, address, vector, lane, offset),
+  }),
+  loadByteLane: (address: Code<"i32">, vector: Code<"v128">, lane: number, offset = 0): Code<"v128"> => ({
+    type: "v128",
+    bytes: laneMemory(84, 0, address, vector, lane, offset),
+  }),
+  storeLane: (address: Code<"i32">, vector: Code<"v128">, lane: number, offset = 0): Statement =>
+    laneMemory(90, 2, address, vector, lane, offset),
+  storeByteLane: (address: Code<"i32">, vector: Code<"v128">, lane: number, offset = 0): Statement =>
+    laneMemory(88, 0, address, vector, lane, offset),
   and: simdBinary(78),
+  /** Bits of `a` that `b` has not. */
+  without: simdBinary(79),
   or: simdBinary(80),
   xor: simdBinary(81),
   /** Bits of `a` where `mask` has ones, else bits of `b`. */
@@ -141,6 +212,20 @@ export const v128 = {
 };
 
 export const f32x4 = {
+  splat: (value: number) => {
+    const bytes = [...new Uint8Array(Float32Array.of(value).buffer)];
+    return code("v128", 0xfd, 12, bytes, bytes, bytes, bytes);
+  },
+  equal: simdBinary(65),
+  less: simdBinary(67),
+  greater: simdBinary(68),
+  atLeast: simdBinary(70),
+  neg: simdUnary<"v128">(225),
+  min: simdBinary(232),
+  max: simdBinary(233),
+  /** Rounds toward zero; what does not fit becomes the nearest that does, NaN becomes 0. */
+  truncate: simdUnary<"v128">(248),
+  ofSigned: simdUnary<"v128">(250),
   abs: simdUnary<"v128">(224),
   sqrt: simdUnary<"v128">(227),
   add: simdBinary(228),
@@ -174,6 +259,15 @@ export const f64x2 = {
 };
 
 export const i32x4 = {
+  splat: (value: number) => v128.words(value, value, value, value),
+  equal: simdBinary(55),
+  lessSigned: simdBinary(57),
+  greaterSigned: simdBinary(59),
+  neg: simdUnary<"v128">(161),
+  mul: simdBinary(181),
+  shiftRightSigned: simdShift(172),
+  /** The lowest four bytes as four words. */
+  ofBytes: (a: Code<"v128">) => code("v128", a.bytes, 0xfd, unsigned(137), 0xfd, unsigned(169)),
   lessUnsigned: simdBinary(58),
   greaterUnsigned: simdBinary(60),
   shiftLeft: simdShift(171),
@@ -201,97 +295,26 @@ export function whileLoop(condition: Code<"i32">, body: readonly Statement[]): S
   return [0x02, 0x40, 0x03, 0x40, ...condition.bytes, 0x45, 0x0d, 1, ...body.flat(), 0x0c, 0, 0x0b, 0x0b];
 }
 
-interface FunctionBody {
-  readonly name: string;
-  readonly parameters: readonly ValueType[];
-  readonly locals: readonly ValueType[];
-  readonly bytes: readonly number[];
+/** Runs `body`, then repeats it while `condition` holds. */
+export function repeatWhile(condition: Code<"i32">, body: readonly Statement[]): Statement {
+  return [0x03, 0x40, ...body.flat(), ...condition.bytes, 0x0d, 0, 0x0b];
 }
 
-/** Locals and statements of one function under construction. */
-export class FunctionBuilder {
-  readonly parameters: ValueType[] = [];
-  readonly locals: ValueType[] = [];
-
-  parameter<T extends ValueType>(type: T): Local<T> {
-    assert(this.locals.length === 0, "parameters come before locals");
-    this.parameters.push(type);
-    return { type, index: this.parameters.length - 1 };
-  }
-
-  local<T extends ValueType>(type: T): Local<T> {
-    this.locals.push(type);
-    return { type, index: this.parameters.length + this.locals.length - 1 };
-  }
+export function when(
+  condition: Code<"i32">,
+  then: readonly Statement[],
+  otherwise: readonly Statement[] = [],
+): Statement {
+  const rest = otherwise.length === 0 ? [] : [0x05, ...otherwise.flat()];
+  return [...condition.bytes, 0x04, 0x40, ...then.flat(), ...rest, 0x0b];
 }
 
-/** A module that imports shared memories as `env.memory0` and so on, and exports its functions and globals by name. */
-export class ModuleBuilder {
-  readonly #memories: number;
-  readonly #functions: FunctionBody[] = [];
-  readonly #globals: { readonly name: string; readonly type: ValueType }[] = [];
+/** A function without result, by its number in the module. */
+export const call = (index: number, ...given: readonly Code<ValueType>[]): Statement => [
+  ...given.flatMap(({ bytes }) => bytes),
+  0x10,
+  ...unsigned(index),
+];
 
-  constructor(memories: number) {
-    this.#memories = memories;
-  }
-
-  /** A mutable global that starts at 0. */
-  global<T extends "f64" | "i64">(name: string, type: T): Global<T> {
-    this.#globals.push({ name, type });
-    return { type, index: this.#globals.length - 1 };
-  }
-
-  /** A function without result. */
-  define(name: string, build: (builder: FunctionBuilder) => readonly Statement[]): void {
-    const builder = new FunctionBuilder();
-    const statements = build(builder);
-    const { parameters, locals } = builder;
-    this.#functions.push({ name, parameters, locals, bytes: statements.flat() });
-  }
-
-  bytes(): Uint8Array<ArrayBuffer> {
-    const functions = this.#functions;
-    const types = functions.map(({ parameters }) => [0x60, ...vector(parameters.map((type) => [typeByte[type]])), 0]);
-    // A shared memory of at most 65536 pages: every memory we allocate fits this import.
-    const memories = Array.from({ length: this.#memories }, (_, index) => [
-      ...name("env"),
-      ...name(`memory${index}`),
-      ...[0x02, 0x03, ...unsigned(0), ...unsigned(65536)],
-    ]);
-    const globals = this.#globals.map(({ type }) => [typeByte[type], 1, ...zeroOf(type), 0x0b]);
-    const exports = [
-      ...functions.map((body, index) => [...name(body.name), 0, ...unsigned(index)]),
-      ...this.#globals.map((global, index) => [...name(global.name), 3, ...unsigned(index)]),
-    ];
-    const bodies = functions.map(({ locals, bytes }) => {
-      const declared = vector(locals.map((type) => [1, typeByte[type]]));
-      return [...unsigned(declared.length + bytes.length + 1), ...declared, ...bytes, 0x0b];
-    });
-    return Uint8Array.from([
-      ...[0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00],
-      ...section(1, vector(types)),
-      ...section(2, vector(memories)),
-      ...section(3, vector(functions.map((_, index) => unsigned(index)))),
-      ...section(6, vector(globals)),
-      ...section(7, vector(exports)),
-      ...section(10, vector(bodies)),
-    ]);
-  }
-}
-
-function zeroOf(type: ValueType): number[] {
-  return type === "f64" ? [0x44, 0, 0, 0, 0, 0, 0, 0, 0] : [0x42, 0];
-}
-
-function vector(items: readonly (readonly number[])[]): number[] {
-  return [...unsigned(items.length), ...items.flat()];
-}
-
-function section(id: number, content: readonly number[]): number[] {
-  return [id, ...unsigned(content.length), ...content];
-}
-
-function name(text: string): number[] {
-  const bytes = [...new TextEncoder().encode(text)];
-  return [...unsigned(bytes.length), ...bytes];
-}
+/** Ends the run; the caller gets a WebAssembly.RuntimeError. */
+export const trap: Statement = [0x00];

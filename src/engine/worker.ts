@@ -10,6 +10,7 @@ import { collectGarbage } from "./collect.ts";
 import type { Tensors } from "./engine.ts";
 import { Station } from "./executor.ts";
 import type { FromWorker, ToWorker, WireData, WorkerSettings } from "./messages.ts";
+import { wholeMemoryId } from "./one-memory-pool.ts";
 import { openEngine } from "./open.ts";
 
 const port = parentPort;
@@ -19,9 +20,13 @@ const answer = (message: FromWorker) => port.postMessage(message);
 const models = new Map<number, GraphModel>();
 const blocks = new Map<number, SharedArrayBuffer>();
 const memories = new Map<ArrayBufferLike, WebAssembly.Memory>();
-const opened = openEngine((workerData as WorkerSettings).kind).then(
+const settings = workerData as WorkerSettings;
+const opened = openEngine(settings.kind, settings.memory).then(
   (engine) => new Station(engine, (buffer) => memories.get(buffer)),
 );
+
+// A copy of it in a message would be another object, which the engine would not take for its own.
+if (settings.memory !== undefined) learnBlock(wholeMemoryId, settings.memory);
 
 function tensorsOf(infos: readonly ValueInfo[], wires: readonly WireData[]): Tensors {
   const tensors: Record<string, Tensor> = {};
@@ -57,6 +62,7 @@ function viewsOf(operands: readonly Operand[]): Float32Array[] {
 }
 
 function learnBlock(id: number, memory: WebAssembly.Memory | SharedArrayBuffer): void {
+  if (blocks.has(id)) return;
   const buffer = memory instanceof WebAssembly.Memory ? (memory.buffer as unknown as SharedArrayBuffer) : memory;
   blocks.set(id, buffer);
   if (memory instanceof WebAssembly.Memory) memories.set(buffer, memory);

@@ -1,12 +1,12 @@
 // The oracle of all operator tests: a composite equals its lowered form, derivatives equal finite differences in
-// double precision, and ONNX Runtime computes what the reference computes, forward and backward.
+// double precision, and ONNX Runtime and our portable engine compute what the reference computes, forward and backward.
 
 import assert from "node:assert/strict";
 import test from "node:test";
 import * as native from "onnxruntime-node";
-import * as portable from "onnxruntime-web";
 import { elementCount, type Shape, type Tensor } from "../../core/tensor.ts";
 import type { Tensors } from "../../engine/engine.ts";
+import { openPortableEngine } from "../../engine/portable/engine.ts";
 import { openReferenceEngine } from "../../engine/reference.ts";
 import { GraphBuilder, type Value } from "../builder.ts";
 import { deriveBackward } from "../derive.ts";
@@ -154,12 +154,9 @@ async function compareDifferences(
   }
 }
 
-portable.env.wasm.numThreads = 1;
+const portable = openPortableEngine();
 
-/** The two builds of ONNX Runtime that engines use. */
-const runtimes = { native, portable: portable as unknown as typeof native };
-
-/** The reference in single precision against both builds of ONNX Runtime, with gradients of the inputs in `of`. */
+/** The reference in single precision against ONNX Runtime and the portable engine, with gradients of the inputs in `of`. */
 export async function compareRuntimes(
   model: GraphModel,
   feeds: Tensors,
@@ -178,15 +175,23 @@ export async function compareRuntimes(
 
 async function compareOutputs(model: GraphModel, feeds: Tensors, tolerance: number): Promise<void> {
   const expected = await (await openReferenceEngine().load(model)).run(feeds);
-  for (const runtime of ["native", "portable"] as const) {
-    const actual = await runOnnx(model, feeds, runtime);
+  const actual = { native: await runOnnx(model, feeds), portable: await runPortable(model, feeds) };
+  for (const [engine, outputs] of Object.entries(actual))
     for (const { name } of model.outputs)
-      assertClose(actual[name] as Tensor, expected[name] as Tensor, tolerance, `${runtime} ${name}`);
+      assertClose(outputs[name] as Tensor, expected[name] as Tensor, tolerance, `${engine} ${name}`);
+}
+
+async function runPortable(model: GraphModel, feeds: Tensors): Promise<Tensors> {
+  const program = await portable.load(model);
+  try {
+    return await program.run(feeds);
+  } finally {
+    await program.release();
   }
 }
 
-export async function runOnnx(model: GraphModel, feeds: Tensors, runtime: keyof typeof runtimes): Promise<Tensors> {
-  const { InferenceSession, Tensor: OrtTensor } = runtimes[runtime];
+export async function runOnnx(model: GraphModel, feeds: Tensors): Promise<Tensors> {
+  const { InferenceSession, Tensor: OrtTensor } = native;
   const session = await InferenceSession.create(encodeOnnx(lowerModel(model)), {
     graphOptimizationLevel: "disabled",
     intraOpNumThreads: 1,
