@@ -2,21 +2,18 @@
 
 import { deepStrictEqual, strictEqual } from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { readFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { test } from "node:test";
-import { fileURLToPath } from "node:url";
 import chromium from "@sparticuz/chromium";
 import { build } from "esbuild";
 import { chromium as playwright } from "playwright-core";
-import { openPortableEngineInNode } from "../src/engine/portable-node.ts";
+import { openPortableEngine } from "../src/engine/portable/engine.ts";
 import { createHash as createHashInBrowsers } from "./portable/crypto-in-browsers.ts";
 import { hashesOfTraining } from "./portable/training.ts";
 
 const here = join(import.meta.dirname, "portable");
-const runtimeFolder = dirname(fileURLToPath(import.meta.resolve("onnxruntime-web")));
 
 async function bundle(): Promise<string> {
   const result = await build({
@@ -26,24 +23,20 @@ async function bundle(): Promise<string> {
     platform: "browser",
     write: false,
     alias: { "node:crypto": join(here, "crypto-in-browsers.ts") },
-    conditions: ["onnxruntime-web-use-extern-wasm"],
   });
   return result.outputFiles[0]?.text as string;
 }
 
 /** Serves the page isolated, as SharedArrayBuffer asks for. */
 async function serve(script: string): Promise<{ url: string; close: () => Promise<void> }> {
-  const server = createServer(async (request, response) => {
+  const server = createServer((request, response) => {
     const path = request.url ?? "/";
     response.setHeader("Cross-Origin-Opener-Policy", "same-origin");
     response.setHeader("Cross-Origin-Embedder-Policy", "require-corp");
     if (path === "/")
       return response.setHeader("Content-Type", "text/html").end('<script type="module" src="/page.js"></script>');
     if (path === "/page.js") return response.setHeader("Content-Type", "text/javascript").end(script);
-    const name = /^\/runtime\/([\w.-]+)$/.exec(path)?.[1];
-    const file = name && (await readFile(join(runtimeFolder, name)).catch(() => undefined));
-    if (!file) return response.writeHead(404).end();
-    response.setHeader("Content-Type", name.endsWith(".wasm") ? "application/wasm" : "text/javascript").end(file);
+    return response.writeHead(404).end();
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;
@@ -64,7 +57,7 @@ test("the page's SHA-256 is SHA-256", () => {
 });
 
 test("training on the portable engine gives the same bits in Node and in Chromium", async () => {
-  const expected = await hashesOfTraining(await openPortableEngineInNode());
+  const expected = await hashesOfTraining(openPortableEngine());
   const { url, close } = await serve(await bundle());
   const browser = await playwright.launch({ executablePath: await chromium.executablePath(), args: chromium.args });
   try {

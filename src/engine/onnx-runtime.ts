@@ -1,5 +1,5 @@
-// What native and portable have in common: both are builds of ONNX Runtime with one JavaScript interface. Knows no
-// Node and no file, so that the portable engine loads in browsers as well.
+// An engine on top of a build of ONNX Runtime. onnxruntime-node is the native engine (native.ts); the benchmark compares
+// our portable engine with onnxruntime-web through the same interface.
 
 import type { InferenceSession, Tensor as OrtTensor } from "onnxruntime-common";
 import { DcnrError, fail, messageOf } from "../core/errors.ts";

@@ -1,7 +1,6 @@
-// What the browser runs: the portable engine with its own build of the runtime, and the same training as in Node.
+// What the browser runs: the portable engine as it is in Node, and the same training.
 
-import * as runtime from "onnxruntime-web/wasm";
-import { openPortableEngine, type PortableRuntime } from "../../src/engine/portable.ts";
+import { openPortableEngine } from "../../src/engine/portable/engine.ts";
 import { hashesOfTraining } from "./training.ts";
 
 declare global {
@@ -10,8 +9,4 @@ declare global {
   }
 }
 
-window.train = () => {
-  const portable = runtime as unknown as PortableRuntime & { env: { wasm: { wasmPaths?: string } } };
-  portable.env.wasm.wasmPaths = "/runtime/";
-  return hashesOfTraining(openPortableEngine(portable, async () => "not asked for here"));
-};
+window.train = () => hashesOfTraining(openPortableEngine());
