@@ -3,7 +3,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import type { Executor } from "../../src/engine/engine.ts";
 import { openInlineExecutor } from "../../src/engine/executor.ts";
-import { openPortableEngineInNode } from "../../src/engine/portable-node.ts";
+import { openPortableEngine } from "../../src/engine/portable/engine.ts";
 import { openReferenceEngine } from "../../src/engine/reference.ts";
 import { goldenScenarios } from "./scenarios.ts";
 import { type Golden, trainInOnePlace } from "./train.ts";
@@ -11,7 +11,7 @@ import { type Golden, trainInOnePlace } from "./train.ts";
 /** `native` is missing: its bits belong to the processor. */
 export const goldenNumerics: Readonly<Record<string, () => Promise<Executor>>> = {
   reference: async () => openInlineExecutor(openReferenceEngine()),
-  portable: async () => openInlineExecutor(await openPortableEngineInNode()),
+  portable: async () => openInlineExecutor(openPortableEngine()),
 };
 
 export interface GoldenRoots {

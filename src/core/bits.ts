@@ -6,4 +6,4 @@
  * of samples, schedules, the hash of a state. `simulation/golden` fails until it is bumped and `npm run golden` has
  * renewed the roots. Anything that only changes when or where a value appears leaves it alone.
  */
-export const bits = 1;
+export const bits = 2;

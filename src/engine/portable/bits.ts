@@ -1,11 +1,10 @@
-// The version of the portable engine's bits. Engines of one version give equal bits on every machine, in every browser
-// and under every compiler of WebAssembly; no file of anybody else is part of it.
+// What names the portable engine's bits. Engines of one version give equal bits on every machine, in every browser and
+// under every compiler of WebAssembly; no file of anybody else is part of it.
 
-/**
- * Counts up with every change that may alter a single bit of any result: an elementary function, the order of a sum, what
- * is fused. portable.test.ts holds the fingerprint that belongs to it.
- */
-export const portableBits = 1;
+import { bits } from "../../core/bits.ts";
+
+/** Elementary functions, orders of sums and what is fused here are part of the one version of all bits. */
+export const portableBits = bits;
 
 export const portableClass = `portable-${portableBits}`;
 
