@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { hasCode } from "../core/errors.ts";
 import { type ChatFormat, parseChatFormat } from "./chat.ts";
 import { templateLengthMax } from "./chat-template.ts";
-import type { ConfigJson } from "./config.ts";
+import type { ConfigJson } from "./families/config-reader.ts";
 import { readJson, readText } from "./safetensors.ts";
 
 /** Files that list every added token have some megabytes. */

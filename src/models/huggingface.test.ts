@@ -78,18 +78,29 @@ describe("a model folder", () => {
   };
 
   const wrong: [string, (config: Record<string, unknown>) => void, RegExp][] = [
-    ["another family", (config) => (config["model_type"] = "mamba"), /"mamba": llama, qwen2 and gpt2/],
+    [
+      "another family",
+      (config) => (config["model_type"] = "mamba"),
+      /"mamba": llama, qwen2, gpt2, mistral, .* are supported/,
+    ],
     [
       "positions stretched otherwise",
-      (config) => (config["rope_parameters"] = { rope_type: "yarn" }),
-      /rope_scaling = "yarn"/,
+      (config) => (config["rope_parameters"] = { rope_type: "mrope" }),
+      /rope_parameters of config.json has rope_type = "mrope": only default, linear,/,
     ],
     [
       "positions stretched by nothing",
       (config) => (config["rope_scaling"] = { type: "linear" }),
-      /factor of rope_scaling/,
+      /rope_scaling of config.json has factor = nothing/,
     ],
     ["another activation", (config) => (config["hidden_act"] = "relu"), /hidden_act = "relu"/],
+    ["a key that nobody knows", (config) => (config["logit_softness"] = 3), /the key "logit_softness"/],
+    [
+      "a key of positions that nobody knows",
+      (config) => (config["rope_parameters"] = { rope_type: "default", rope_softness: 1 }),
+      /rope_parameters of config.json has the key "rope_softness"/,
+    ],
+    ["quantised weights", (config) => (config["quantization_config"] = {}), /the key "quantization_config"/],
     ["sizes that are none", (config) => (config["hidden_size"] = -1), /hidden_size = -1/],
   ];
   for (const [what, change, message] of wrong)
@@ -101,11 +112,30 @@ describe("a model folder", () => {
     });
 
   it("is refused when its weights do not fit its config", async () => {
-    const model = await importHuggingFace(changed("misfit", (config) => (config["intermediate_size"] = 41)));
-    await assert.rejects(model.load("ffn_up_1.weight"), /config\.json and weights disagree/);
+    const imported = (name: string, change: (config: Record<string, unknown>) => void) =>
+      importHuggingFace(changed(name, change));
+    await assert.rejects(
+      imported("misfit", (config) => (config["intermediate_size"] = 41)),
+      /tensor "model.layers.0.mlp.up_proj.weight" is \[40,24\], but config.json asks for \[41,24\]/,
+    );
+    await assert.rejects(
+      imported("deeper", (config) => (config["num_hidden_layers"] = 3)),
+      /no tensor "model.layers.2.input_layernorm.weight"/,
+    );
+    await assert.rejects(
+      imported("shallower", (config) => (config["num_hidden_layers"] = 1)),
+      /tensor "model.layers.1.[a-z_.]+" \[[0-9,]+\] has no place/,
+    );
+    await assert.rejects(
+      imported("biased", (config) => (config["attention_bias"] = true)),
+      /no tensor "model.layers.0.self_attn.q_proj.bias"/,
+    );
+    await assert.rejects(
+      imported("tied", (config) => (config["tie_word_embeddings"] = true)),
+      /tie_word_embeddings, but tensor "lm_head.weight" differs/,
+    );
+    const model = await imported("fine", () => {});
     await assert.rejects(model.load("nothing"), /no parameter "nothing"/);
-    const deeper = await importHuggingFace(changed("deeper", (config) => (config["num_hidden_layers"] = 3)));
-    await assert.rejects(deeper.load("norm_3.weight"), /no tensor "model.layers.2.input_layernorm.weight"/);
   });
 
   it("is refused when its vocabulary does not belong to it", async () => {

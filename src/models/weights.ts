@@ -1,131 +1,117 @@
-// Which stored tensors make a parameter of ours, and how: matrices are turned, joined side by side or cut.
+// Weights between the files of a family and our parameters, by recipe: one parameter in memory at a time. What the
+// config promises and the files do not hold, or hold and nobody asked for, is refused by the tensor's name.
 
 import { assert } from "../core/assert.ts";
 import { fail } from "../core/errors.ts";
-import { elementCount, type Shape, type Tensor } from "../core/tensor.ts";
-import type { Decoder } from "./config.ts";
+import { elementCount, float32, type Shape, sameShape, type Tensor } from "../core/tensor.ts";
+import type { Family } from "./families/row.ts";
+import type { Recipe } from "./families/tensors.ts";
 import type { StoredWeights } from "./safetensors.ts";
 
-/** A parameter from stored tensors. */
-export type Recipe =
-  /** As it is, or its first rows. */
-  | { readonly kind: "copy"; readonly from: string }
-  /** Stored [out, in], ours [in, out]; several lie side by side. */
-  | { readonly kind: "turned"; readonly from: readonly string[] }
-  /** Vectors one behind the other. */
-  | { readonly kind: "joined"; readonly from: readonly string[] };
-
-export function recipesOf(decoder: Decoder, weights: Pick<StoredWeights, "has">): Map<string, Recipe> {
-  return decoder.family === "gpt2" ? gpt2Recipes(decoder, weights) : llamaRecipes(decoder);
+/** The prefix under which the weights are stored. */
+export function prefixOf({ tensors }: Family, weights: Pick<StoredWeights, "has">): string {
+  const { prefixes, embedding } = tensors;
+  return prefixes.find((prefix) => weights.has(`${prefix}${embedding}.weight`)) ?? (prefixes[0] as string);
 }
 
-const copy = (from: string): Recipe => ({ kind: "copy", from });
-const turned = (...from: string[]): Recipe => ({ kind: "turned", from });
-const joined = (...from: string[]): Recipe => ({ kind: "joined", from });
+function storedShape({ kind, width, asOurs }: Recipe, rows: number): Shape {
+  if (kind === "vector") return [rows];
+  return asOurs ? [width, rows] : [rows, width];
+}
 
-function llamaRecipes(decoder: Decoder): Map<string, Recipe> {
-  const recipes = new Map<string, Recipe>([["embedder.weight", copy("model.embed_tokens.weight")]]);
-  for (let block = 1; block <= decoder.layers; block++) {
-    const layer = `model.layers.${block - 1}`;
-    const heads = ["q", "k", "v"].map((one) => `${layer}.self_attn.${one}_proj`);
-    recipes.set(`norm_${block}.weight`, copy(`${layer}.input_layernorm.weight`));
-    recipes.set(`attention_${block}.qkv.weight`, turned(...heads.map((one) => `${one}.weight`)));
-    if (decoder.qkvBias) recipes.set(`attention_${block}.qkv.bias`, joined(...heads.map((one) => `${one}.bias`)));
-    recipes.set(`attention_${block}.output.weight`, turned(`${layer}.self_attn.o_proj.weight`));
-    if (decoder.outputBias) recipes.set(`attention_${block}.output.bias`, copy(`${layer}.self_attn.o_proj.bias`));
-    recipes.set(`ffn_norm_${block}.weight`, copy(`${layer}.post_attention_layernorm.weight`));
-    // Our swiglu takes the value half first, then the gate.
-    const up = ["up", "gate"].map((one) => `${layer}.mlp.${one}_proj`);
-    recipes.set(`ffn_up_${block}.weight`, turned(...up.map((one) => `${one}.weight`)));
-    recipes.set(`ffn_down_${block}.weight`, turned(`${layer}.mlp.down_proj.weight`));
-    if (decoder.ffnBias) {
-      recipes.set(`ffn_up_${block}.bias`, joined(...up.map((one) => `${one}.bias`)));
-      recipes.set(`ffn_down_${block}.bias`, copy(`${layer}.mlp.down_proj.bias`));
+/** Every tensor that recipes take is there and has its shape; every tensor that is there is taken or known to be idle. */
+export function checkWeights(
+  recipes: ReadonlyMap<string, Recipe>,
+  weights: Pick<StoredWeights, "names" | "has" | "shapeOf">,
+  { tensors, model }: Family,
+  tied: boolean,
+): void {
+  const taken = new Set<string>();
+  for (const [parameter, recipe] of recipes)
+    for (const { name, rows } of recipe.from) {
+      const found = weights.shapeOf(name);
+      const needed = storedShape(recipe, rows + (recipe.skipped ?? 0));
+      const enough = recipe.skipped !== undefined && (found[0] ?? 0) >= (needed[0] ?? 0);
+      if (!sameShape(found, enough ? [found[0] ?? 0, ...needed.slice(1)] : needed))
+        fail(
+          "invalid_argument",
+          `tensor "${name}" is [${found}], but config.json asks for [${needed}] (parameter ${parameter}): config.json and weights disagree`,
+        );
+      taken.add(name);
     }
-  }
-  recipes.set("head_norm.weight", copy("model.norm.weight"));
-  if (!decoder.tied) recipes.set("lm_head.weight", turned("lm_head.weight"));
-  return recipes;
-}
-
-/** GPT-2 stores its matrices [in, out], as we do, and queries, keys and values in one. */
-function gpt2Recipes(decoder: Decoder, weights: Pick<StoredWeights, "has">): Map<string, Recipe> {
-  const prefix = weights.has("transformer.wte.weight") ? "transformer." : "";
-  const recipes = new Map<string, Recipe>([
-    ["embedder.weight", copy(`${prefix}wte.weight`)],
-    ["embedder.position", copy(`${prefix}wpe.weight`)],
-  ]);
-  const both = (ours: string, theirs: string) => {
-    for (const part of ["weight", "bias"]) recipes.set(`${ours}.${part}`, copy(`${prefix}${theirs}.${part}`));
-  };
-  for (let block = 1; block <= decoder.layers; block++) {
-    const layer = `h.${block - 1}`;
-    both(`norm_${block}`, `${layer}.ln_1`);
-    both(`attention_${block}.qkv`, `${layer}.attn.c_attn`);
-    both(`attention_${block}.output`, `${layer}.attn.c_proj`);
-    both(`ffn_norm_${block}`, `${layer}.ln_2`);
-    both(`ffn_up_${block}`, `${layer}.mlp.c_fc`);
-    both(`ffn_down_${block}`, `${layer}.mlp.c_proj`);
-  }
-  both("head_norm", "ln_f");
-  if (!decoder.tied) recipes.set("lm_head.weight", turned("lm_head.weight"));
-  return recipes;
-}
-
-/** The parameter's values, checked against the shape that the network needs. */
-export async function cook(name: string, recipe: Recipe, shape: Shape, weights: StoredWeights): Promise<Tensor> {
-  const sources = recipe.kind === "copy" ? [recipe.from] : recipe.from;
-  const tensors: Tensor[] = [];
-  for (const source of sources) tensors.push(await weights.load(source));
-  const data = combine(recipe.kind, tensors, shape);
-  if (!data) {
-    const found = sources.map((source) => `${source} [${weights.shapeOf(source)}]`).join(", ");
+  const isIdle = (name: string) =>
+    (tied && name === `${tensors.head}.weight`) ||
+    tensors.leftovers?.some((ending) => name.endsWith(ending)) ||
+    tensors.others?.some((beginning) => name.startsWith(beginning));
+  const idle = weights.names.find((name) => !taken.has(name) && !isIdle(name));
+  if (idle !== undefined)
     fail(
       "invalid_argument",
-      `parameter ${name} has the shape [${shape}], which ${found} does not give: config.json and weights disagree`,
+      `tensor "${idle}" [${weights.shapeOf(idle)}] has no place in a ${model} model of this config: config.json and weights disagree`,
     );
-  }
-  return { dtype: "float32", shape, data };
 }
 
-function combine(kind: Recipe["kind"], tensors: readonly Tensor[], shape: Shape): Float32Array | undefined {
-  const [first] = tensors;
-  assert(first !== undefined, "a recipe has a source");
-  switch (kind) {
-    case "copy": {
-      const sameRows = first.shape.slice(1).join() === shape.slice(1).join() && first.shape.length === shape.length;
-      if (!sameRows || (first.shape[0] as number) < (shape[0] as number)) return undefined;
-      return (first.data as Float32Array).subarray(0, elementCount(shape));
-    }
-    case "joined": {
-      if (shape.length !== 1 || tensors.some((tensor) => tensor.shape.length !== 1)) return undefined;
-      const joinedData = new Float32Array(elementCount(shape));
-      let at = 0;
-      for (const { data } of tensors) {
-        if (at + data.length > joinedData.length) return undefined;
-        joinedData.set(data as Float32Array, at);
-        at += data.length;
-      }
-      return at === joinedData.length ? joinedData : undefined;
-    }
-    case "turned":
-      return turnedSideBySide(tensors, shape);
+/** A parameter of ours from what is stored. */
+export async function cook(recipe: Recipe, weights: Pick<StoredWeights, "load">): Promise<Tensor> {
+  const { kind, from, width, order, asOurs, lessOne, skipped = 0 } = recipe;
+  const rows = from.reduce((sum, part) => sum + part.rows, 0);
+  const parts: Tensor[] = [];
+  for (const { name } of from) parts.push(await weights.load(name));
+  if (kind === "table") {
+    const [table] = parts as [Tensor];
+    return float32([rows, width], (table.data as Float32Array).subarray(skipped * width, (skipped + rows) * width));
   }
+  const joined = joinRows(parts, rows * width);
+  if (kind === "vector") {
+    const values = order === undefined ? joined : Float32Array.from(order, (row) => joined[row] as number);
+    if (lessOne) for (let i = 0; i < values.length; i++) values[i] = (values[i] as number) + 1;
+    return float32([rows], values);
+  }
+  assert(!asOurs || order === undefined, "matrices stored as ours are in our order");
+  if (asOurs) return float32([width, rows], joined);
+  const ours = new Float32Array(rows * width);
+  for (let column = 0; column < rows; column++) {
+    const row = order === undefined ? column : (order[column] as number);
+    for (let i = 0; i < width; i++) ours[i * rows + column] = joined[row * width + i] as number;
+  }
+  return float32([width, rows], ours);
 }
 
-function turnedSideBySide(tensors: readonly Tensor[], shape: Shape): Float32Array | undefined {
-  const [rows, columns] = shape as [number, number];
-  const widths = tensors.map((tensor) => tensor.shape[0] as number);
-  const fits = tensors.every((tensor) => tensor.shape.length === 2 && tensor.shape[1] === rows);
-  if (shape.length !== 2 || !fits || widths.reduce((sum, width) => sum + width, 0) !== columns) return undefined;
-  const data = new Float32Array(rows * columns);
-  let start = 0;
-  tensors.forEach((tensor, i) => {
-    const width = widths[i] as number;
-    const source = tensor.data as Float32Array;
-    for (let out = 0; out < width; out++)
-      for (let row = 0; row < rows; row++) data[row * columns + start + out] = source[out * rows + row] as number;
-    start += width;
-  });
-  return data;
+function joinRows(parts: readonly Tensor[], length: number): Float32Array {
+  const joined = new Float32Array(length);
+  let at = 0;
+  for (const { data } of parts) {
+    joined.set(data as Float32Array, at);
+    at += data.length;
+  }
+  assert(at === length, "the parts of a recipe have their shapes");
+  return joined;
+}
+
+/** The stored tensors that a parameter of ours came from: `cook` undone. */
+export function uncook(recipe: Recipe, parameter: Tensor): Map<string, Tensor> {
+  const { kind, from, width, order, asOurs, lessOne, skipped = 0 } = recipe;
+  const data = parameter.data as Float32Array;
+  const rows = from.reduce((sum, part) => sum + part.rows, 0);
+  assert(elementCount(parameter.shape) === rows * width, "a parameter has the shape of its recipe");
+  if (kind === "table") {
+    const table = new Float32Array((skipped + rows) * width);
+    table.set(data, skipped * width);
+    return new Map([[from[0]?.name as string, float32([skipped + rows, width], table)]]);
+  }
+  if (asOurs && kind === "matrix") return new Map([[from[0]?.name as string, parameter]]);
+  const joined = new Float32Array(rows * width);
+  for (let column = 0; column < rows; column++) {
+    const row = order === undefined ? column : (order[column] as number);
+    for (let i = 0; i < width; i++) joined[row * width + i] = data[i * rows + column] as number;
+  }
+  if (lessOne) for (let i = 0; i < joined.length; i++) joined[i] = (joined[i] as number) - 1;
+  let at = 0;
+  return new Map(
+    from.map(({ name, rows: count }) => {
+      const part = joined.subarray(at * width, (at + count) * width);
+      at += count;
+      return [name, float32(storedShape(recipe, count), part)];
+    }),
+  );
 }

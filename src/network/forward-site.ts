@@ -12,8 +12,8 @@ import {
   headOperands,
   meanSquare,
 } from "./losses.ts";
-import { type BuildState, joinHeads, NodeSite, splitHeads } from "./node-site.ts";
-import { type Rope, ropeTables } from "./positions.ts";
+import { type BuildState, joinHeads, NodeSite, rotatePart, splitHeads } from "./node-site.ts";
+import { alibiTable, type Rope, ropeTables } from "./positions.ts";
 
 export interface ForwardState extends BuildState {
   readonly batch: number;
@@ -55,8 +55,16 @@ export class ForwardSite extends NodeSite implements BuildSite {
   attend(qkv: Value, layout: AttentionLayout): Value {
     const { graph } = this;
     const [q, k, v] = splitHeads(graph, qkv, layout);
-    const turn = (value: Value) => (layout.rope === undefined ? value : this.rotate(value, layout.rope));
-    const mixed = graph.op("Attention", [turn(q), turn(k), v], { causal: layout.causal ? 1 : 0 });
+    const { rope, alibi, scale, cap, window } = layout;
+    const turn = (value: Value) =>
+      rope === undefined ? value : rotatePart(graph, value, rope.dims, (part) => this.rotate(part, rope));
+    const bias = alibi === undefined ? [] : [graph.constant(alibiTable(layout.heads, k.shape[2]!, alibi))];
+    const mixed = graph.op("Attention", [turn(q), turn(k), v, ...bias], {
+      causal: layout.causal ? 1 : 0,
+      ...(scale !== undefined && { scale }),
+      ...(cap !== undefined && { cap }),
+      ...(window !== undefined && { window }),
+    });
     return joinHeads(graph, mixed);
   }
 

@@ -3,11 +3,15 @@
 
 import { fail } from "../core/errors.ts";
 import type { Shape } from "../core/tensor.ts";
+import { onnxTypeOf } from "../graph/operators/cast.ts";
 import type { Value } from "../graph/operators/operator.ts";
 import type { BodyNode } from "./body.ts";
 import type { AttentionLayout, BuildSite } from "./catalogue/build-site.ts";
-import { type BuildState, joinHeads, NodeSite, splitHeads } from "./node-site.ts";
-import { type Rope, ropeTables } from "./positions.ts";
+import { type BuildState, joinHeads, NodeSite, rotatePart, splitHeads } from "./node-site.ts";
+import { alibiTable, type Rope, ropeTables } from "./positions.ts";
+
+/** Far below any score, yet finite. */
+export const maskedScore = -1e9;
 
 export interface GenerationOptions {
   /** Requests computed together. */
@@ -87,7 +91,9 @@ export class GenerationSite extends NodeSite implements BuildSite {
     const { requests, tokens, cached } = this.#state.options;
     const { heads, kvHeads, headDim } = layout;
     const [q, k, v] = splitHeads(graph, qkv, layout);
-    const turn = (value: Value) => (layout.rope === undefined ? value : this.rotate(value, layout.rope));
+    const { rope } = layout;
+    const turn = (value: Value) =>
+      rope === undefined ? value : rotatePart(graph, value, rope.dims, (part) => this.rotate(part, rope));
     const key = turn(k);
     const cache = cachePlan(this.id, kvHeads, headDim);
     this.#state.caches.push({ cache, key, value: v });
@@ -102,12 +108,52 @@ export class GenerationSite extends NodeSite implements BuildSite {
     const keys = spread(whole(cache.keyInput, key));
     const values = spread(whole(cache.valueInput, v));
     const queries = graph.op("Reshape", [turn(q)], { shape: [requests, kvHeads, heads / kvHeads, tokens, headDim] });
-    const scaled = graph.op("Mul", [queries, graph.scalar(1 / Math.sqrt(headDim))]);
+    const scaled = graph.op("Mul", [queries, graph.scalar(layout.scale ?? 1 / Math.sqrt(headDim))]);
     const scores = graph.op("MatMul", [scaled, graph.op("Transpose", [keys], { perm: [0, 1, 2, 4, 3] })]);
-    const mask = graph.op("Reshape", [this.declared("mask")], { shape: [requests, 1, 1, tokens, cached + tokens] });
-    const weights = graph.op("Softmax", [graph.op("Add", [scores, mask])], { axis: -1 });
+    const biased = this.#biased(this.#capped(scores, layout.cap), layout);
+    const mask = graph.op("Reshape", [this.#mask(layout.window)], {
+      shape: [requests, 1, 1, tokens, cached + tokens],
+    });
+    const weights = graph.op("Softmax", [graph.op("Add", [biased, mask])], { axis: -1 });
     const mixed = graph.op("MatMul", [weights, values]);
     return joinHeads(graph, graph.op("Reshape", [mixed], { shape: [requests, heads, tokens, headDim] }));
+  }
+
+  #capped(scores: Value, cap: number | undefined): Value {
+    if (cap === undefined) return scores;
+    const bend = this.graph.op("Tanh", [this.graph.op("Mul", [scores, this.graph.scalar(1 / cap)])]);
+    return this.graph.op("Mul", [bend, this.graph.scalar(cap)]);
+  }
+
+  /** Scores [requests, kvHeads, groups, tokens, span] with what ALiBi adds to each key. */
+  #biased(scores: Value, { alibi, heads, kvHeads }: AttentionLayout): Value {
+    if (alibi === undefined) return scores;
+    const { graph } = this;
+    const { requests, tokens, cached } = this.#state.options;
+    const table = graph.op("Transpose", [graph.constant(alibiTable(heads, this.#state.context, alibi))], {
+      perm: [1, 0],
+    });
+    const rows = graph.op("Gather", [table, this.declared("key_positions")], { axis: 0 });
+    const bias = graph.op("Reshape", [graph.op("Transpose", [rows], { perm: [0, 2, 1] })], {
+      shape: [requests, kvHeads, heads / kvHeads, 1, cached + tokens],
+    });
+    return graph.op("Add", [scores, bias]);
+  }
+
+  /** The mask, with keys hidden that lie `window` positions back or more. */
+  #mask(window: number | undefined): Value {
+    const mask = this.declared("mask");
+    if (window === undefined) return mask;
+    const { graph } = this;
+    const { requests, tokens, cached } = this.#state.options;
+    const floats = (name: string, shape: Shape) =>
+      graph.op("Cast", [graph.op("Reshape", [this.declared(name)], { shape })], { to: onnxTypeOf("float32") });
+    const back = graph.op("Sub", [
+      floats("positions", [requests, tokens, 1]),
+      floats("key_positions", [requests, 1, cached + tokens]),
+    ]);
+    const hidden = graph.op("Greater", [back, graph.scalar(window - 0.5)]);
+    return graph.op("Where", [hidden, graph.scalar(maskedScore), mask]);
   }
 
   linearCrossEntropy = this.#noLoss;

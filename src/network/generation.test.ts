@@ -69,10 +69,11 @@ class Generator {
     const requests = parts.length;
     const tokens = parts[0]!.length;
     const options = { requests, tokens, cached: Math.max(...lengths) };
-    const { positions, mask } = generationFeeds(options, lengths);
+    const { positions, keyPositions, mask } = generationFeeds(options, lengths);
     let feeds: Record<string, Tensor> = {
       inputs: { dtype: "int32", shape: [requests, tokens], data: Int32Array.from(parts.flat()) },
       positions: { dtype: "int32", shape: [requests, tokens], data: positions },
+      key_positions: { dtype: "int32", shape: [requests, options.cached + tokens], data: keyPositions },
       mask: float32([requests, tokens, options.cached + tokens], mask),
       select: { dtype: "int32", shape: [requests], data: Int32Array.from(parts, (_, i) => (i + 1) * tokens - 1) },
     };
@@ -170,6 +171,35 @@ test("grouped keys, learned positions and a head with its cost in one node gener
   };
   assertNear(await at([ids.slice(0, 2), ids.slice(2, 3), ids.slice(3)]), await at([ids]), "in parts and at once");
 });
+
+const variants: Readonly<Record<string, string>> = {
+  "a window": "num_heads: 4, num_kv_heads: 2, window: 2, position_encoding: rope",
+  "a window without positions": "num_heads: 2, window: 3",
+  alibi: "num_heads: 4, num_kv_heads: 2, position_encoding: alibi",
+  "alibi rounded to bfloat16": "num_heads: 2, position_encoding: alibi, alibi_bfloat16: true, alibi_scale: 0.5",
+  "caps and scales of scores": "num_heads: 2, score_cap: 0.5, score_scale: 2",
+  "norms of queries and keys": "num_heads: 4, num_kv_heads: 2, qk_norm: head, position_encoding: rope",
+  "norms over all heads": "num_heads: 4, num_kv_heads: 2, qk_norm: flat, position_encoding: rope",
+  "rotation of a part": "num_heads: 2, position_encoding: rope, rope_dims: 2, rope_amplitude: 1.5",
+  yarn: "num_heads: 1, position_encoding: rope, rope_scaling: yarn, rope_factor: 4, rope_beta_fast: 2, rope_beta_slow: 0.5, rope_original_positions: 16",
+};
+for (const [what, config] of Object.entries(variants))
+  test(`attention with ${what} generates token by token, in parts, and beside a shorter request`, async () => {
+    const text = `nodes:
+  - { id: table, type: embedder, config: { vocab_size: 11, dim: 8, seq_len: ${context} } }
+  - { id: mix, type: attention, config: { ${config} } }
+  - { id: logits, type: linear, config: { out_dim: 11 } }
+edges: [{ from: table, to: mix }, { from: mix, to: logits }]
+outputs: [{ name: logits, node_id: logits }]`;
+    const whole = await new Generator(text).whole(ids);
+    const [one, other] = [new Generator(text), new Generator(text)];
+    assertNear(await one.extend([ids.slice(0, 3)], [0]), row(whole, 2), "prefill");
+    assertNear(await one.extend([ids.slice(3, 5)], [3]), row(whole, 4), "two more");
+    await other.extend([ids.slice(0, 1)], [0]);
+    const logits = await Generator.join([one, other]).extend([[ids[5]!], [ids[1]!]], [5, 1]);
+    assertNear(logits.subarray(0, 11), row(whole, 5), "the long request");
+    assertNear(logits.subarray(11), row(whole, 1), "the short request");
+  });
 
 test("requests of different lengths side by side do not see each other", async () => {
   const whole = await new Generator(pieces).whole(ids);

@@ -11,15 +11,23 @@ import type { Value } from "../graph/operators/operator.ts";
 import type { BodyNode } from "./body.ts";
 import { applyLinear, linearOperands } from "./catalogue/linear.ts";
 import { portType } from "./forward.ts";
-import { type CachePlan, type GenerationOptions, GenerationSite, type GenerationState } from "./generation-site.ts";
+import {
+  type CachePlan,
+  type GenerationOptions,
+  GenerationSite,
+  type GenerationState,
+  maskedScore,
+} from "./generation-site.ts";
 import type { Plan, PortPlan, VNodePlan } from "./plan.ts";
 
-export type { CachePlan, GenerationOptions } from "./generation-site.ts";
+export { type CachePlan, type GenerationOptions, maskedScore } from "./generation-site.ts";
 
 /**
  * Graph inputs beside ports and parameters:
  * `positions` int32 [requests, tokens]: where each new token stands in its request;
  * `mask` float32 [requests, tokens, cached + tokens]: 0 where a new token may look, `maskedScore` where it may not;
+ * `key_positions` int32 [requests, cached + tokens], where a window or ALiBi asks how far away keys are: where each
+ * key stands in its request, 0 for padding;
  * caches [requests, heads, cached, width], absent when `cached` is 0;
  * `select` int32 [requests], at the head only: which of the requests * tokens rows to give logits for.
  * Outputs: activation ports [requests, tokens, ..], new keys and values [requests, heads, tokens, width] to append
@@ -29,6 +37,7 @@ export interface GenerationGraph {
   readonly graph: GraphModel;
   readonly caches: readonly CachePlan[];
   readonly positions: boolean;
+  readonly keyPositions: boolean;
   readonly mask: boolean;
   readonly logits: boolean;
 }
@@ -36,12 +45,9 @@ export interface GenerationGraph {
 /** Requests that a served network answers at the same time; more would make each of them wait too long. */
 export const requestsAtOnceMax = 16;
 
-/** Far below any score, yet finite. */
-export const maskedScore = -1e9;
-
 /** Node types that treat positions alike and apart; the others cannot generate. */
 const rowWise = new Set(
-  "linear layernorm rmsnorm relu gelu silu tanh sigmoid softmax swiglu dropout broadcast add embedder attention attention_head tokenizer detokenizer stack".split(
+  "linear layernorm rmsnorm relu gelu silu tanh sigmoid softmax swiglu geglu scale soft_cap route weigh dropout broadcast add embedder positions attention attention_head tokenizer detokenizer stack".split(
     " ",
   ),
 );
@@ -104,6 +110,8 @@ export function buildGeneration(plan: Plan, vnode: VNodePlan, options: Generatio
   for (const { name, shape } of vnode.parameters) declare(name, "float32", shape);
   const positions = vnode.body.some(usesPositions);
   if (positions) declare("positions", "int32", [requests, tokens]);
+  const keyPositions = vnode.body.some(usesKeyPositions);
+  if (keyPositions) declare("key_positions", "int32", [requests, cached + tokens]);
   if (attends) declare("mask", "float32", [requests, tokens, cached + tokens]);
   if (isHead && tokens > 1) declare("select", "int32", [requests]);
   if (early) selectInputs(state, vnode.inputs);
@@ -120,6 +128,7 @@ export function buildGeneration(plan: Plan, vnode: VNodePlan, options: Generatio
     graph: lowerModel(graph.build()),
     caches: state.caches.map(({ cache }) => cache),
     positions,
+    keyPositions,
     mask: attends,
     logits: isHead,
   };
@@ -148,7 +157,13 @@ export function cacheBytesPerPosition(vnode: VNodePlan): number {
 }
 
 function usesPositions(node: BodyNode): boolean {
-  return (isAttention(node) || node.nodeType.type === "embedder") && node.config.text("position_encoding") !== "none";
+  if (isAttention(node)) return node.config.text("position_encoding") === "rope" || node.config.has("window");
+  if (node.nodeType.type === "positions") return true;
+  return node.nodeType.type === "embedder" && node.config.text("position_encoding") !== "none";
+}
+
+function usesKeyPositions(node: BodyNode): boolean {
+  return isAttention(node) && (node.config.text("position_encoding") === "alibi" || node.config.has("window"));
 }
 
 function checkGenerates(plan: Plan, node: BodyNode): void {
@@ -208,11 +223,14 @@ function logitsOf({ graph, values, inputs, options }: GenerationState, head: Gen
 export function generationFeeds(
   options: GenerationOptions,
   lengths: readonly number[],
-): { positions: Int32Array; mask: Float32Array } {
+): { positions: Int32Array; keyPositions: Int32Array; mask: Float32Array } {
   const { requests, tokens, cached } = options;
   assert(lengths.length === requests && lengths.every((length) => length <= cached), "each request's cache fits");
   const positions = new Int32Array(requests * tokens);
   const mask = new Float32Array(requests * tokens * (cached + tokens)).fill(maskedScore);
+  const keyPositions = Int32Array.from({ length: requests * (cached + tokens) }, (_, i) =>
+    Math.max(0, (i % (cached + tokens)) - cached + lengths[Math.floor(i / (cached + tokens))]!),
+  );
   for (const [request, length] of lengths.entries())
     for (let token = 0; token < tokens; token++) {
       const row = request * tokens + token;
@@ -220,5 +238,5 @@ export function generationFeeds(
       // Caches are padded in front: the last `length` of their positions hold values.
       mask.fill(0, row * (cached + tokens) + cached - length, row * (cached + tokens) + cached + token + 1);
     }
-  return { positions, mask };
+  return { positions, keyPositions, mask };
 }

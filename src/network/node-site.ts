@@ -63,16 +63,33 @@ export class NodeSite {
   }
 }
 
-/** [batch, seq, (heads + 2 kvHeads) width] to q, k, v as [batch, heads, seq, width]. */
+/** [batch, seq, (heads + 2 kvHeads) width] to q, k, v as [batch, heads, seq, width]; q and k normed where asked. */
 export function splitHeads(graph: GraphBuilder, qkv: Value, layout: AttentionLayout): [Value, Value, Value] {
-  const { heads, kvHeads, headDim } = layout;
+  const { heads, kvHeads, headDim, norm } = layout;
   const [batch, sequence] = qkv.shape as [number, number];
   const split = [heads, kvHeads, kvHeads].map((count) => count * headDim);
   const parts = graph.ops("Split", [qkv], { axis: 2, split }, 3);
-  return parts.map((part) => {
-    const rows = graph.op("Reshape", [part], { shape: [batch, sequence, part.shape[2]! / headDim, headDim] });
-    return graph.op("Transpose", [rows], { perm: [0, 2, 1, 3] });
+  return parts.map((part, which) => {
+    const normed = (value: Value, flat: boolean) =>
+      norm === undefined || norm.flat !== flat || which > 1 ? value : which === 0 ? norm.query(value) : norm.key(value);
+    const whole = normed(part, true);
+    const rows = graph.op("Reshape", [whole], { shape: [batch, sequence, part.shape[2]! / headDim, headDim] });
+    return normed(graph.op("Transpose", [rows], { perm: [0, 2, 1, 3] }), false);
   }) as [Value, Value, Value];
+}
+
+/** Rotates the first `dims` elements of the last axis and leaves the others. */
+export function rotatePart(
+  graph: GraphBuilder,
+  value: Value,
+  dims: number | undefined,
+  rotate: (part: Value) => Value,
+): Value {
+  const axis = value.shape.length - 1;
+  const width = value.shape[axis]!;
+  if (dims === undefined || dims === width) return rotate(value);
+  const [turning, resting] = graph.ops("Split", [value], { axis, split: [dims, width - dims] }, 2) as [Value, Value];
+  return graph.op("Concat", [rotate(turning), resting], { axis });
 }
 
 /** [batch, heads, seq, width] to [batch, seq, heads width]. */

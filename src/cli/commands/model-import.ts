@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { fail } from "../../core/errors.ts";
 import { loadTokenizer } from "../../data/bpe/json.ts";
 import { composedTokens } from "../../models/chat.ts";
-import { importHuggingFace } from "../../models/huggingface.ts";
+import { type ImportedModel, importHuggingFace } from "../../models/huggingface.ts";
 import { openNetworkFile } from "../../models/network-file.ts";
 import type { Command, Flags } from "../command.ts";
 import { connectionOptions, withClient } from "../connection.ts";
@@ -13,7 +13,7 @@ import { type ModelToStore, storeModel } from "../model-files.ts";
 import type { Output } from "../output.ts";
 
 export const command: Command = {
-  summary: "Import a Hugging Face model folder (Llama, Qwen2 or GPT-2 family), or what dcnr has exported.",
+  summary: "Import a Hugging Face model folder (18 families, from GPT-2 to Mixtral), or what dcnr has exported.",
   details: "A folder has config.json, safetensors and tokenizer.json. An exported .safetensors file stands alone.",
   positionals: [{ name: "DIR|FILE" }],
   options: {
@@ -39,6 +39,7 @@ export const command: Command = {
     return withClient(context, async (client) => {
       const opened = await openModel(path, flags);
       warnOfComposed(opened, out);
+      warnOfContext(opened, out);
       const model = await storeModel(context, client, opened);
       if (flags.is("json")) return void out.json(model);
       const context_ = model.context > 0 ? `, context ${model.context}` : "";
@@ -48,6 +49,14 @@ export const command: Command = {
     });
   },
 };
+
+/** A shorter context than the model's own must not come as a surprise when a prompt is refused. */
+function warnOfContext({ context, positions }: Partial<ImportedModel> & ModelToStore, out: Output): void {
+  if (context !== undefined && positions !== undefined && context < positions)
+    out.note(
+      `its context is cut to ${context} of the ${positions} tokens it was made for: prompts and answers beyond are refused; choose with --context`,
+    );
+}
 
 function warnOfComposed({ chat, tokenizer }: ModelToStore, out: Output): void {
   if (!chat || tokenizer === undefined) return;

@@ -22,7 +22,7 @@
 //   Attention(q [.., heads, seq, width], k, v) {causal = 1, scale = 1/sqrt(width)}   fewer heads in k and v: grouped queries; 3 axes: one head
 //   Rope(x [.., seq, width], cos [seq, width/2], sin [seq, width/2]) {interleaved = 0}
 //   Gelu Silu (x) · SwiGlu(x [.., 2n]) -> [.., n]: first half times silu(second half)
-//   RmsNorm(x, scale [width]) {epsilon}
+//   RmsNorm(x, scale [width]) {epsilon} · TopMask(x) {k}: 0 at the k largest of the last axis, -1e9 elsewhere
 //   SoftmaxCrossEntropy(logits [.., classes], labels int32 [..]) -> scalar mean over rows with label >= 0
 //   LinearCrossEntropy(x [.., width], weight [classes, width], labels int32 [..]) {chunkRows} -> scalar
 //   ChanceMask(x, mask)                                       dropout: the mask is a graph input
@@ -94,6 +94,7 @@ import { sub } from "./sub.ts";
 import { sum } from "./sum.ts";
 import { swiGlu } from "./swiglu.ts";
 import { tanh } from "./tanh.ts";
+import { topMask } from "./top-mask.ts";
 import { transpose } from "./transpose.ts";
 import { unsqueeze } from "./unsqueeze.ts";
 import { where } from "./where.ts";
@@ -170,6 +171,7 @@ export const compositeOperators: readonly Operator[] = [
   softmaxCrossEntropy,
   squeeze,
   swiGlu,
+  topMask,
   unsqueeze,
 ];
 

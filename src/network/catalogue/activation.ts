@@ -1,4 +1,4 @@
-// Activations: element-wise functions, softmax, and the gated swiglu.
+// Activations: element-wise functions, softmax, and the gated swiglu and geglu.
 
 import { elementCount } from "../../core/tensor.ts";
 import type { Builder } from "../../graph/operators/operator.ts";
@@ -68,20 +68,43 @@ function geluTanh(graph: Builder, x: Value): Value {
   return graph.op("Mul", [graph.op("Mul", [x, graph.scalar(0.5)]), graph.op("Add", [bend, graph.scalar(1)])]);
 }
 
-export const swiglu: NodeType = {
-  type: "swiglu",
-  meaning: "Splits the last axis in a value and a gate half: `[.., 2n] -> [.., n]`, `value * silu(gate)`.",
-  keys: {},
-  inputs: one,
-  outputs: oneOutput,
-  root: () => ({ kind: "floats" }),
-  describe: (site) => {
-    const input = floatInput(site);
-    const size = lastAxis(input.shape);
-    if (size % 2 !== 0) refuse(site, `the last axis of its input ${showShape(input.shape)} must be even`);
-    return description([floats([...input.shape.slice(0, -1), size / 2])], {
-      flops: 4 * elementCount(input.shape),
-    });
+/** `[.., 2n] -> [.., n]`: a value half and a gate half. */
+function gated(
+  type: string,
+  meaning: string,
+  build: (site: BuildSite, input: Value) => Value,
+  keys: KeySpecs = {},
+): NodeType {
+  return {
+    type,
+    meaning: `Splits the last axis in a value and a gate half: \`[.., 2n] -> [.., n]\`, ${meaning}.`,
+    keys,
+    inputs: one,
+    outputs: oneOutput,
+    root: () => ({ kind: "floats" }),
+    describe: (site) => {
+      const input = floatInput(site);
+      const size = lastAxis(input.shape);
+      if (size % 2 !== 0) refuse(site, `the last axis of its input ${showShape(input.shape)} must be even`);
+      return description([floats([...input.shape.slice(0, -1), size / 2])], {
+        flops: 4 * elementCount(input.shape),
+      });
+    },
+    build: (site) => [build(site, site.input(0))],
+  };
+}
+
+export const swiglu = gated("swiglu", "`value * silu(gate)`", ({ graph }, x) => graph.op("SwiGlu", [x]));
+
+export const geglu = gated(
+  "geglu",
+  "`value * gelu(gate)`",
+  ({ graph, config }, x) => {
+    const half = lastAxis(x.shape) / 2;
+    const axis = x.shape.length - 1;
+    const [value, gate] = graph.ops("Split", [x], { axis, split: [half, half] }, 2) as [Value, Value];
+    const bent = config.text("approximate") === "tanh" ? geluTanh(graph, gate) : graph.op("Gelu", [gate]);
+    return graph.op("Mul", [value, bent]);
   },
-  build: (site) => [site.graph.op("SwiGlu", [site.input(0)])],
-};
+  gelu.keys,
+);

@@ -1,8 +1,8 @@
 // attention_head and attention: one head, or all heads in one node, with grouped keys and values.
 // The matrices of queries, keys and values are one parameter, [dim, (heads + 2 kv_heads) * head_dim].
 
-import type { Rope, RopeScaling } from "../positions.ts";
-import type { BuildSite, Value } from "./build-site.ts";
+import type { Alibi } from "../positions.ts";
+import type { AttentionLayout, BuildSite, Value } from "./build-site.ts";
 import { type Config, dimension, type KeySpecs } from "./config.ts";
 import { applyLinear } from "./linear.ts";
 import {
@@ -14,37 +14,26 @@ import {
   type NodeType,
   one,
   oneOutput,
+  ones,
   type ParameterSpec,
   refuse,
   type Site,
   showShape,
   uniform,
+  zeros,
 } from "./node-type.ts";
+import { ropeKeys, ropeOf } from "./rope.ts";
 
 const sharedKeys: KeySpecs = {
   seq_len: dimension("tokens in a sample"),
   causal: { kind: "flag", default: true, meaning: "a position sees only itself and those before it" },
   position_encoding: {
     kind: "choice",
-    choices: ["none", "rope"],
+    choices: ["none", "rope", "alibi"],
     default: "none",
-    meaning: "`rope` rotates queries and keys by their positions",
+    meaning: "`rope` rotates queries and keys by their positions, `alibi` lowers scores with the distance",
   },
-  rope_theta: { kind: "number", min: 1, max: 1e9, default: 10_000, meaning: "base of the rotary frequencies" },
-  rope_scaling: {
-    kind: "choice",
-    choices: ["none", "linear", "llama3"],
-    meaning: "stretches the rotary positions of a model that learned fewer of them",
-  },
-  rope_factor: { kind: "number", min: 1, max: 1e6, meaning: "rope_scaling: how far they are stretched" },
-  rope_low_freq_factor: {
-    kind: "number",
-    min: 0,
-    max: 1e6,
-    meaning: "llama3: waves with fewer turns in rope_original_positions are stretched whole",
-  },
-  rope_high_freq_factor: { kind: "number", min: 0, max: 1e6, meaning: "llama3: waves with more turns are kept" },
-  rope_original_positions: dimension("llama3: positions that the model learned first"),
+  ...ropeKeys,
 };
 
 export const attentionHead: NodeType = {
@@ -84,6 +73,28 @@ export const attention: NodeType = {
     bias: { kind: "flag", default: false, meaning: "biases everywhere, unless the next two keys say otherwise" },
     qkv_bias: { kind: "flag", meaning: "biases of queries, keys and values" },
     output_bias: { kind: "flag", meaning: "bias of the output projection" },
+    qk_norm: {
+      kind: "choice",
+      choices: ["none", "head", "head_layernorm", "flat"],
+      meaning:
+        "norm of queries and keys in front of their rotation: of each head (RMS or layer norm), or of all heads at once",
+    },
+    qk_norm_epsilon: { kind: "number", min: 0, max: 1, meaning: "qk_norm: added to the variance; 1e-6 by default" },
+    score_scale: {
+      kind: "number",
+      min: 1e-6,
+      max: 1e6,
+      meaning: "scores are multiplied with it; 1 / sqrt(head_dim) by default",
+    },
+    score_cap: { kind: "number", min: 1e-3, max: 1e6, meaning: "scores are bent to cap * tanh(score / cap)" },
+    window: dimension("a position sees only so many: itself and those right before it"),
+    alibi_scale: {
+      kind: "number",
+      min: 1e-6,
+      max: 1e6,
+      meaning: "alibi: distances are multiplied with it; 1 by default",
+    },
+    alibi_bfloat16: { kind: "flag", meaning: "alibi: distances are rounded to bfloat16, as Falcon was trained" },
   },
   inputs: one,
   outputs: oneOutput,
@@ -97,6 +108,8 @@ function rootOf(config: Config, key: string) {
   return { kind: "floats" as const, ...(known && { shape: [config.number("seq_len"), config.number(key)] }) };
 }
 
+type QkNorm = "none" | "head" | "head_layernorm" | "flat";
+
 interface Heads {
   readonly heads: number;
   readonly kvHeads: number;
@@ -105,6 +118,7 @@ interface Heads {
   readonly projection: boolean;
   readonly qkvBias: boolean;
   readonly outputBias: boolean;
+  readonly qkNorm: QkNorm;
 }
 
 function headOf(site: Site): Heads {
@@ -117,6 +131,7 @@ function headOf(site: Site): Heads {
     projection: false,
     qkvBias: config.flag("bias"),
     outputBias: false,
+    qkNorm: "none",
   };
 }
 
@@ -137,6 +152,7 @@ function headsOf(site: Site): Heads {
     projection: config.flag("output_projection"),
     qkvBias: config.flag(config.has("qkv_bias") ? "qkv_bias" : "bias"),
     outputBias: config.flag(config.has("output_bias") ? "output_bias" : "bias"),
+    qkNorm: (config.optionalText("qk_norm") ?? "none") as QkNorm,
   };
 }
 
@@ -154,12 +170,14 @@ function describe(site: Site, layout: Heads): Description {
   const qkvWidth = (heads + 2 * kvHeads) * headDim;
   if (site.config.text("position_encoding") === "rope" && headDim % 2 !== 0)
     refuse(site, `key "head_dim" must be even for position_encoding "rope", found ${headDim}`);
-  ropeOf(site);
+  ropeOf(site, headDim);
+  checkScores(site, layout);
   const parameters: ParameterSpec[] = [{ name: "qkv.weight", shape: [inputDim, qkvWidth], initial: uniform(inputDim) }];
   if (layout.qkvBias) parameters.push({ name: "qkv.bias", shape: [qkvWidth], initial: uniform(inputDim) });
   if (projection) parameters.push({ name: "output.weight", shape: [width, inputDim], initial: uniform(width) });
   if (projection && layout.outputBias)
     parameters.push({ name: "output.bias", shape: [inputDim], initial: uniform(width) });
+  parameters.push(...normParameters(layout));
   const scores = seqLen * seqLen * headDim * heads;
   return description([floats([seqLen, projection ? inputDim : width])], {
     parameters,
@@ -168,36 +186,45 @@ function describe(site: Site, layout: Heads): Description {
   });
 }
 
-const scalingKeys: Readonly<Record<string, readonly string[]>> = {
-  none: [],
-  linear: ["rope_factor"],
-  llama3: ["rope_factor", "rope_low_freq_factor", "rope_high_freq_factor", "rope_original_positions"],
-};
-
-function ropeOf(site: Site): Rope | undefined {
+function checkScores(site: Site, { qkNorm }: Heads): void {
   const { config } = site;
-  const kind = config.optionalText("rope_scaling") ?? "none";
-  if (config.text("position_encoding") !== "rope") {
-    if (kind !== "none") refuse(site, `key "rope_scaling" needs position_encoding "rope"`);
-    return undefined;
-  }
-  for (const key of scalingKeys["llama3"] ?? [])
-    if (config.has(key) !== scalingKeys[kind]?.includes(key))
-      refuse(site, `key "${key}" ${config.has(key) ? "means nothing" : "is missing"} for rope_scaling "${kind}"`);
-  const theta = config.number("rope_theta");
-  return kind === "none" ? { theta } : { theta, scaling: scalingOf(site, kind) };
+  const alibi = config.text("position_encoding") === "alibi";
+  for (const key of ["alibi_scale", "alibi_bfloat16"])
+    if (config.has(key) && !alibi) refuse(site, `key "${key}" needs position_encoding "alibi"`);
+  if (config.has("qk_norm_epsilon") && qkNorm === "none") refuse(site, `key "qk_norm_epsilon" needs qk_norm`);
+  if (!config.flag("causal") && (alibi || config.has("window")))
+    refuse(site, `${alibi ? `position_encoding "alibi"` : `key "window"`} needs causal attention`);
 }
 
-function scalingOf(site: Site, kind: string): RopeScaling {
-  const { config } = site;
-  const factor = config.number("rope_factor");
-  if (kind === "linear") return { kind, factor };
-  const lowFrequencyFactor = config.number("rope_low_freq_factor");
-  const highFrequencyFactor = config.number("rope_high_freq_factor");
-  if (highFrequencyFactor <= lowFrequencyFactor)
-    refuse(site, `key "rope_high_freq_factor" must be above rope_low_freq_factor, found ${highFrequencyFactor}`);
-  const originalPositions = config.number("rope_original_positions");
-  return { kind: "llama3", factor, lowFrequencyFactor, highFrequencyFactor, originalPositions };
+function normParameters({ qkNorm, heads, kvHeads, headDim }: Heads): ParameterSpec[] {
+  if (qkNorm === "none") return [];
+  return [["q_norm", heads] as const, ["k_norm", kvHeads] as const].flatMap(([name, count]) => {
+    const shape = [qkNorm === "flat" ? count * headDim : headDim];
+    const scale = { name: `${name}.weight`, shape, initial: ones };
+    return qkNorm === "head_layernorm" ? [scale, { name: `${name}.bias`, shape, initial: zeros }] : [scale];
+  });
+}
+
+/** Norms of queries and keys, as they are built. */
+function normsOf(site: BuildSite, { qkNorm }: Heads): AttentionLayout["norm"] {
+  if (qkNorm === "none") return undefined;
+  const epsilon = site.config.optionalNumber("qk_norm_epsilon") ?? 1e-6;
+  const normed = (name: string) => (value: Value) =>
+    qkNorm === "head_layernorm"
+      ? site.graph.op("LayerNormalization", [value, site.parameter(`${name}.weight`), site.parameter(`${name}.bias`)], {
+          axis: -1,
+          epsilon,
+        })
+      : site.graph.op("RmsNorm", [value, site.parameter(`${name}.weight`)], { epsilon });
+  return { flat: qkNorm === "flat", query: normed("q_norm"), key: normed("k_norm") };
+}
+
+function alibiOf({ config }: Site): Alibi | undefined {
+  if (config.text("position_encoding") !== "alibi") return undefined;
+  return {
+    scale: config.optionalNumber("alibi_scale") ?? 1,
+    bfloat16: config.has("alibi_bfloat16") && config.flag("alibi_bfloat16"),
+  };
 }
 
 function build(site: BuildSite, layout: Heads): Value[] {
@@ -214,7 +241,12 @@ function build(site: BuildSite, layout: Heads): Value[] {
     kvHeads,
     headDim,
     causal: config.flag("causal"),
-    rope: ropeOf(site),
+    rope: ropeOf(site, headDim),
+    alibi: alibiOf(site),
+    norm: normsOf(site, layout),
+    scale: config.optionalNumber("score_scale"),
+    cap: config.optionalNumber("score_cap"),
+    window: config.optionalNumber("window"),
   });
   if (!layout.projection) return [attended];
   const bias = layout.outputBias ? site.parameter("output.bias") : undefined;

@@ -3,7 +3,7 @@
 
 import type { Shape } from "../../core/tensor.ts";
 import type { Builder, Value } from "../../graph/operators/operator.ts";
-import type { Rope } from "../positions.ts";
+import type { Alibi, Rope } from "../positions.ts";
 import type { Signature, Site } from "./node-type.ts";
 
 export type { Value } from "../../graph/operators/operator.ts";
@@ -15,6 +15,17 @@ export interface AttentionLayout {
   readonly causal: boolean;
   /** Absent: no rotary positions. */
   readonly rope: Rope | undefined;
+  readonly alibi: Alibi | undefined;
+  /** Of queries and keys, before they are rotated: of all heads at once ([.., heads headDim]), or of each. */
+  readonly norm:
+    | { readonly flat: boolean; readonly query: (value: Value) => Value; readonly key: (value: Value) => Value }
+    | undefined;
+  /** Of the scores; absent: 1 / sqrt(headDim). */
+  readonly scale: number | undefined;
+  /** Scores become cap tanh(score / cap). */
+  readonly cap: number | undefined;
+  /** Positions that one sees, itself included. */
+  readonly window: number | undefined;
 }
 
 export interface BuildSite extends Site {

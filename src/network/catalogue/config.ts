@@ -29,12 +29,16 @@ export type KeySpec = KeyBase &
     | { readonly kind: "choice"; readonly choices: readonly string[]; readonly default?: string }
     | { readonly kind: "text"; readonly default?: string }
     | { readonly kind: "shape"; readonly free?: boolean; readonly default?: string }
+    | { readonly kind: "numbers"; readonly min: number; readonly max: number; readonly default?: undefined }
   );
 
 export type KeySpecs = Readonly<Record<string, KeySpec>>;
 
 /** Dimensions above this would not fit any machine's memory, and their products no safe integer. */
 export const dimensionMax = 1 << 24;
+
+/** Longer lists are no configuration but data. */
+const listMax = 4_096;
 
 export function dimension(meaning: string, more: { required?: boolean; default?: number } = {}): KeySpec {
   return { kind: "integer", min: 1, max: dimensionMax, meaning, ...more };
@@ -119,6 +123,13 @@ export class Config {
     return value as Shape | undefined;
   }
 
+  /** A list of numbers; empty where the key is not given. */
+  numbers(key: string): readonly number[] {
+    const value = this.#values.get(key) ?? [];
+    assert(Array.isArray(value), `node ${this.node}: key ${key} is a list`);
+    return value;
+  }
+
   with(changes: Readonly<Record<string, number | string | boolean | Shape>>): Config {
     return new Config(this.node, new Map([...this.#values, ...Object.entries(changes)]));
   }
@@ -178,6 +189,8 @@ export function expectation(spec: KeySpec): string {
       return "text";
     case "shape":
       return 'a shape like "128,512"';
+    case "numbers":
+      return `a list of numbers from ${spec.min} to ${spec.max}`;
   }
 }
 
@@ -211,6 +224,11 @@ function readValue(spec: KeySpec, value: ConfigValue, where: string): number | s
       return Array.isArray(value) ? refuse() : String(value);
     case "shape":
       return readShape(value, where, spec.free ?? false);
+    case "numbers": {
+      const list = Array.isArray(value) ? value.map(Number) : [Number.NaN];
+      const valid = list.length <= listMax && list.every((number) => number >= spec.min && number <= spec.max);
+      return valid ? list : refuse();
+    }
   }
 }
 

@@ -1,10 +1,12 @@
-// embedder: token ids to vectors, with learned, rotary or no positions.
+// embedder: token ids to vectors, with learned, rotary or no positions; positions: learned ones apart from it.
 
+import { elementCount } from "../../core/tensor.ts";
 import { dimension } from "./config.ts";
 import {
   agree,
   type Description,
   description,
+  floatInput,
   floats,
   type NodeType,
   one,
@@ -83,3 +85,20 @@ function checkTie(site: Site, vocabSize: number, dim: number): void {
       `needs a table [${vocabSize}, ${dim}], but "${publisher}" publishes ${showShape(shape)} as "${alias}"`,
     );
 }
+
+export const positions: NodeType = {
+  type: "positions",
+  meaning: "Adds a learned vector for each position: `[seq_len, dim] -> [seq_len, dim]`.",
+  keys: {},
+  inputs: one,
+  outputs: oneOutput,
+  describe: (site) => {
+    const input = floatInput(site, 0, 2);
+    if (input.shape.length !== 2) refuse(site, `input 0 must be [seq_len, dim], found ${showShape(input.shape)}`);
+    return description([input], {
+      parameters: [{ name: "weight", shape: input.shape, initial: { kind: "normal", deviation: 0.02 } }],
+      flops: elementCount(input.shape),
+    });
+  },
+  build: (site) => [site.graph.op("Add", [site.input(0), site.positionRows(site.parameter("weight"))])],
+};

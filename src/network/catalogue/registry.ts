@@ -2,21 +2,24 @@
 
 import { fail } from "../../core/errors.ts";
 import { didYouMean, quoted } from "../suggest.ts";
-import { gelu, relu, sigmoid, silu, softmax, swiglu, tanh } from "./activation.ts";
+import { geglu, gelu, relu, sigmoid, silu, softmax, swiglu, tanh } from "./activation.ts";
 import { attention, attentionHead } from "./attention.ts";
 import { conv2d, maxpool2d } from "./conv.ts";
 import { cost, tiedLmHeadCe } from "./cost.ts";
 import { dropout, mask } from "./dropout.ts";
-import { embedder } from "./embedder.ts";
+import { embedder, positions } from "./embedder.ts";
+import { route, weigh } from "./experts.ts";
 import { linear } from "./linear.ts";
 import type { NodeType } from "./node-type.ts";
 import { layernorm, rmsnorm } from "./norm.ts";
 import { onnx } from "./onnx.ts";
 import { add, broadcast, detokenizer, flatten, reshape, stack, tokenizer } from "./plumbing.ts";
+import { scale, softCap } from "./scale.ts";
 
 export const nodeTypes: readonly NodeType[] = [
   linear,
   embedder,
+  positions,
   layernorm,
   rmsnorm,
   attentionHead,
@@ -28,6 +31,11 @@ export const nodeTypes: readonly NodeType[] = [
   sigmoid,
   softmax,
   swiglu,
+  geglu,
+  scale,
+  softCap,
+  route,
+  weigh,
   dropout,
   mask,
   broadcast,

@@ -183,8 +183,16 @@ function shapeFeeds(built: GenerationGraph, { rows, tokens }: PassShape, cached:
     );
     feeds["positions"] = { dtype: "int32", shape: [requests, tokens], data: positions };
   }
+  const span = cached + tokens;
+  if (built.keyPositions) {
+    const keyPositions = new Int32Array(requests * span);
+    for (const [row, { position }] of rows.entries())
+      for (let key = 0; key < span; key++)
+        if (key < position || key >= cached)
+          keyPositions[row * span + key] = key < cached ? key : position + key - cached;
+    feeds["key_positions"] = { dtype: "int32", shape: [requests, span], data: keyPositions };
+  }
   if (built.mask) {
-    const span = cached + tokens;
     const mask = new Float32Array(requests * tokens * span).fill(maskedScore);
     for (const [row, { position }] of rows.entries())
       for (let token = 0; token < tokens; token++) {
