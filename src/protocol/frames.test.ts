@@ -66,6 +66,11 @@ test("large bytes are written from where they lie, and lie where numbers can be 
   assert.deepEqual(event.value.data, message.event.value.data);
 });
 
+test("bytes that arrive are plain ones: a slice of them is a copy", () => {
+  const [body] = read(Buffer.concat(encodeFrame(ExchangeRequestSchema, delivery(64))), 1_000);
+  assert.equal(Object.getPrototypeOf(body), Uint8Array.prototype);
+});
+
 test("messages are found however the bytes are cut", () => {
   const sent = [delivery(0), delivery(5_000), create(ExchangeRequestSchema, {}), delivery(17)];
   const bytes = joined(sent.flatMap((message) => encodeFrame(ExchangeRequestSchema, message)));

@@ -116,7 +116,8 @@ export class FrameReader {
   #readBody(chunk: Uint8Array, at: number): number {
     const length = this.#length();
     if (this.#body === undefined && chunk.byteLength - at >= length) {
-      this.#finish(chunk.subarray(at, at + length));
+      // Plain bytes, whatever Node hands out: `slice` of a Buffer would not copy.
+      this.#finish(new Uint8Array(chunk.buffer, chunk.byteOffset + at, length));
       return at + length;
     }
     this.#body ??= bodyOf(length);
