@@ -366,8 +366,8 @@ function handlerOf(listener: Listener, method: DescMethod): (...args: never[]) =
   return handler;
 }
 
-/** What the other side sees of an error: its code and sentence, nothing else. */
+/** What the other side sees of an error: its code, sentence and outlook, nothing else. */
 function acrossTheWire(error: unknown): DcnrError {
-  const { code, message } = DcnrError.from(error);
-  return new DcnrError(code, message);
+  const { code, message, outlook } = DcnrError.from(error);
+  return new DcnrError(code, message, { outlook });
 }

@@ -19,13 +19,54 @@ export type ErrorCode =
   | "data_loss"
   | "unauthenticated";
 
+/**
+ * What trying again is worth. `final`: nothing, whoever is asked. `elsewhere`: nothing where it failed, but another place
+ * may do it. `passing`: the same may work later.
+ */
+export type Outlook = "final" | "elsewhere" | "passing";
+
+/** Unless an error says otherwise. What is final stays so: nobody may be made to repeat what cannot work. */
+const outlooks: Record<ErrorCode, Outlook> = {
+  cancelled: "passing",
+  invalid_argument: "final",
+  deadline_exceeded: "passing",
+  not_found: "final",
+  already_exists: "final",
+  permission_denied: "final",
+  resource_exhausted: "elsewhere",
+  failed_precondition: "final",
+  // Somebody else was faster: read, decide and try again.
+  aborted: "passing",
+  out_of_range: "final",
+  unimplemented: "final",
+  // A bug of whoever answered; others may run another version, or be in another state.
+  internal: "elsewhere",
+  unavailable: "passing",
+  data_loss: "final",
+  unauthenticated: "final",
+};
+
+export interface ErrorOptions {
+  readonly cause?: unknown;
+  /** If it is not what the code says. */
+  readonly outlook?: Outlook;
+}
+
 export class DcnrError extends Error {
   readonly code: ErrorCode;
+  readonly outlook: Outlook;
 
-  constructor(code: ErrorCode, message: string, options?: { cause?: unknown }) {
-    super(message, options);
+  constructor(code: ErrorCode, message: string, options: ErrorOptions = {}) {
+    super(message, "cause" in options ? { cause: options.cause } : undefined);
     this.name = "DcnrError";
     this.code = code;
+    const usual = outlooks[code];
+    this.outlook = usual === "final" ? usual : (options.outlook ?? usual);
+  }
+
+  /** Whether the outlook is another than the code tells. */
+  get isUnusual(): boolean {
+    return this.outlook !== outlooks[this.code];
   }
 
   /** Turns anything thrown into a DcnrError; what is one already stays as it is. */
@@ -39,6 +80,15 @@ export class DcnrError extends Error {
 /** Throws an expected failure. The sentence names the thing and what to do about it. */
 export function fail(code: ErrorCode, message: string, cause?: unknown): never {
   throw new DcnrError(code, message, cause === undefined ? undefined : { cause });
+}
+
+export function isOutlook(text: unknown): text is Outlook {
+  return text === "final" || text === "elsewhere" || text === "passing";
+}
+
+/** What is not an expected failure is a bug, and nobody knows what it would do next time. */
+export function outlookOf(thrown: unknown): Outlook {
+  return thrown instanceof DcnrError ? thrown.outlook : outlooks.internal;
 }
 
 export function hasCode(thrown: unknown, code: ErrorCode): boolean {

@@ -1,7 +1,7 @@
 // One orchestrator: its parts put together, its services on one port. It keeps nothing that matters: all state is
 // in the store, so any number of them share one, and any of them may die.
 
-import { hasCode, messageOf } from "../core/errors.ts";
+import { messageOf, outlookOf } from "../core/errors.ts";
 import type { OrchestratorId } from "../core/ids.ts";
 import { parseId } from "../core/ids.ts";
 import type { World } from "../core/world.ts";
@@ -173,7 +173,7 @@ async function firstRefresh(mirror: Mirror, world: World): Promise<void> {
     } catch (thrown) {
       // Counting attempts as well guards against a clock that leaps ahead.
       const late = world.clock.monotonicMs() > untilMs && attempt >= firstRefreshesLeast;
-      if (!hasCode(thrown, "unavailable") || late) throw thrown;
+      if (outlookOf(thrown) !== "passing" || late) throw thrown;
       world.log("warn", `the store does not answer yet: ${messageOf(thrown)}`);
       await sleep(world.timers, 200);
     }

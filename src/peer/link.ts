@@ -3,7 +3,7 @@
 // what others may need, and whoever misses something asks.
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { Backoff } from "../core/backoff.ts";
+import { Backoff } from "../core/retry.ts";
 import type { Tasks } from "../core/tasks.ts";
 import { sleep, type World } from "../core/world.ts";
 import {

@@ -2,9 +2,9 @@
 // next orchestrator is tried at once; when none answers, it is tried for ever, ever more rarely.
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { Backoff } from "../core/backoff.ts";
 import { DcnrError, fail } from "../core/errors.ts";
 import { Patience } from "../core/patience.ts";
+import { Backoff } from "../core/retry.ts";
 import { type Cancel, sleep, type World } from "../core/world.ts";
 import {
   type Assignments,

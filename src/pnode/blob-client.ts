@@ -1,10 +1,10 @@
 // Blobs for a PNode: asks an orchestrator for a short-lived address, moves the bytes itself, and believes only what
 // has the right hash.
 
-import { Backoff } from "../core/backoff.ts";
 import { DcnrError, fail } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
 import type { Sha256 } from "../core/ids.ts";
+import { Backoff } from "../core/retry.ts";
 import { sleep, type World } from "../core/world.ts";
 import type { Bandwidth } from "../peer/bandwidth.ts";
 import { BlobAction, PNodeService } from "../protocol/gen/dcnr/v1/pnode_pb.ts";

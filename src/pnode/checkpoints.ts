@@ -2,9 +2,9 @@
 // is accepted or refused; a refusal means that somebody else owns the VNode now.
 
 import { createHash } from "node:crypto";
-import { Backoff } from "../core/backoff.ts";
-import { DcnrError, hasCode, messageOf } from "../core/errors.ts";
+import { fail, messageOf } from "../core/errors.ts";
 import type { SessionId, Sha256, VNodeId } from "../core/ids.ts";
+import { retry } from "../core/retry.ts";
 import { sleep, type World } from "../core/world.ts";
 import { PNodeService } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
 import type { BlobClient } from "./blob-client.ts";
@@ -44,29 +44,25 @@ export async function makeDurable(
 ): Promise<Recorded> {
   const { world, signal, timings } = options;
   const hash = await hashInPieces(content, world, signal);
-  const backoff = new Backoff(timings.retryMinMs, timings.retryMaxMs, world.chance);
-  for (;;) {
-    try {
+  const { retryMinMs: minMs, retryMaxMs: maxMs } = timings;
+  return retry(
+    { world, minMs, maxMs, signal },
+    async () => {
       await options.blobs.store(options.session, hash, content, signal);
-      const recorded = await record(options, step, hash, content.byteLength, steps);
-      if (recorded !== undefined) return recorded;
-    } catch (error) {
-      if (signal.aborted || isFinal(error)) throw error;
-      world.log("warn", `checkpoint of ${options.vnode} at step ${step}: ${messageOf(error)}; trying again`, { step });
-    }
-    await sleep(world.timers, backoff.next(), signal);
-    if (signal.aborted) throw new DcnrError("cancelled", "the PNode stops");
-  }
+      return record(options, step, hash, content.byteLength, steps);
+    },
+    (error) =>
+      world.log("warn", `checkpoint of ${options.vnode} at step ${step}: ${messageOf(error)}; trying again`, { step }),
+  );
 }
 
-/** Undefined if the record has to be tried again under a newer epoch. */
 async function record(
   options: CheckpointOptions,
   step: number,
   state: Sha256,
   bytes: number,
   steps: readonly StepHash[],
-): Promise<Recorded | undefined> {
+): Promise<Recorded> {
   const { session, vnode, pnode, orchestrators, signal } = options;
   const epoch = options.epoch();
   const request = {
@@ -79,15 +75,11 @@ async function record(
     stateBytes: BigInt(bytes),
     steps: steps.map((entry) => ({ step: BigInt(entry.step), hash: entry.hash })),
   };
-  const answer = await orchestrators.call(PNodeService.method.recordDurable, request, signal);
+  // Once each: if the state is not where it was stored, it has to be stored again, not only recorded.
+  const answer = await orchestrators.call(PNodeService.method.recordDurable, request, signal, orchestrators.count);
   if (answer.accepted) return { kind: "accepted", line: Number(answer.line), turn: Number(answer.turn) };
-  return options.epoch() > epoch ? undefined : { kind: "fenced" };
-}
-
-/** Another state is durable under this name, or the request makes no sense: repeating would not help. */
-function isFinal(error: unknown): boolean {
-  const codes = ["invalid_argument", "not_found", "already_exists", "permission_denied", "unauthenticated"] as const;
-  return codes.some((code) => hasCode(error, code));
+  if (options.epoch() > epoch) fail("aborted", "the VNode is owned under a newer epoch by now");
+  return { kind: "fenced" };
 }
 
 async function hashInPieces(content: Uint8Array, world: World, signal: AbortSignal): Promise<Sha256> {

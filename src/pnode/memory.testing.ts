@@ -131,7 +131,7 @@ export class TestOrchestrator {
       this.refused++;
       return { accepted: false, line: BigInt(this.line) };
     }
-    if (!this.blobs.has(request.state)) fail("failed_precondition", "the state was not uploaded");
+    if (!this.blobs.has(request.state)) fail("aborted", "the state was not uploaded");
     const durable = this.durable.get(request.vnode) ?? new Map<number, string>();
     this.durable.set(request.vnode, durable.set(Number(request.step), request.state));
     for (const { step, hash } of request.steps) this.hashes.set(`${request.vnode}/${step}`, hash);

@@ -1,21 +1,10 @@
 // The orchestrators a PNode knows: any of them serves any call, so a call goes to the one that last answered and
 // moves on to the next when it does not.
 
-import { Backoff } from "../core/backoff.ts";
-import { DcnrError, type ErrorCode } from "../core/errors.ts";
-import { sleep, type World } from "../core/world.ts";
+import { retry } from "../core/retry.ts";
+import type { World } from "../core/world.ts";
 import type { Network, RequestInit, ResponseOf, UnaryMethod } from "../protocol/network.ts";
 import type { Timings } from "./options.ts";
-
-/** Failures that another orchestrator, or a later attempt, may not have. */
-const passing: ReadonlySet<ErrorCode> = new Set([
-  "unavailable",
-  "deadline_exceeded",
-  "cancelled",
-  "aborted",
-  "internal",
-  "resource_exhausted",
-]);
 
 /** More would be an attack rather than a network. */
 const addressesMax = 256;
@@ -58,25 +47,22 @@ export class Orchestrators {
   }
 
   /** Calls until somebody answers, the answer is a refusal, or the signal aborts. */
-  async call<M extends UnaryMethod>(
+  call<M extends UnaryMethod>(
     method: M,
     request: RequestInit<M>,
     signal: AbortSignal,
     attemptsMax = Number.POSITIVE_INFINITY,
   ): Promise<ResponseOf<M>> {
-    const { callTimeoutMs: timeoutMs, retryMinMs, retryMaxMs } = this.#timings;
-    const backoff = new Backoff(retryMinMs, retryMaxMs, this.#world.chance);
-    for (let attempt = 1; ; attempt++) {
+    const { callTimeoutMs: timeoutMs, retryMinMs: minMs, retryMaxMs: maxMs } = this.#timings;
+    const places = () => this.count;
+    return retry({ world: this.#world, minMs, maxMs, attemptsMax, places, signal }, async () => {
       const address = this.current;
       try {
         return await this.#network.call(address, method, request, { timeoutMs, signal });
       } catch (error) {
-        const known = DcnrError.from(error, "unavailable");
-        if (signal.aborted || !passing.has(known.code) || attempt >= attemptsMax) throw known;
         this.failed(address);
-        await sleep(this.#world.timers, backoff.next(), signal);
-        if (signal.aborted) throw new DcnrError("cancelled", "the PNode stops");
+        throw error;
       }
-    }
+    });
   }
 }

@@ -5,7 +5,7 @@ import type { DescMethod } from "@bufbuild/protobuf";
 import { DcnrError } from "../core/errors.ts";
 import type { Connections } from "./connections.ts";
 import { Pipe } from "./pipe.ts";
-import { brokenBy, fromStatus } from "./wire-errors.ts";
+import { brokenBy, fromStatus, outlookHeader } from "./wire-errors.ts";
 
 export interface ClientStream {
   readonly pipe: Pipe;
@@ -67,7 +67,8 @@ function follow(stream: ClientHttp2Stream, address: string, told: (failure?: Dcn
   };
   const judge = (headers: IncomingHttpHeaders) => {
     const status = headers["grpc-status"];
-    if (status !== undefined) failure = fromStatus(Number(status), decoded(headers["grpc-message"]), address);
+    if (status === undefined) return;
+    failure = fromStatus(Number(status), decoded(headers["grpc-message"]), headers[outlookHeader], address);
   };
   stream.on("response", (headers) => {
     judge(headers);

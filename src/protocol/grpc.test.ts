@@ -16,16 +16,21 @@ import { isRefused } from "./wire-errors.ts";
 
 const system = service(SystemService, {
   getVersion: async () => ({ software: "test", role: "orchestrator" }),
-  getHealth: async () => {
+  getHealth: async (_, { header }) => {
+    if (header("x-final")) throw verdict;
     throw new DcnrError("failed_precondition", "the store sleeps: wake it");
   },
 });
+
+/** Says of a failure that would usually pass that it does not. */
+const verdict = new DcnrError("unavailable", "never again", { outlook: "final" });
 
 /** Echoes pings as pongs until told to break. */
 const exchange = service(ExchangeService, {
   exchange: async (channel) => {
     for await (const { event } of channel.incoming) {
       if (event.case === "ping") await channel.send({ event: { case: "pong", value: { id: event.value.id } } });
+      if (event.case === "hello" && event.value.pnode === "final") throw verdict;
       if (event.case === "hello") throw new DcnrError("permission_denied", "no greetings here");
     }
   },
@@ -86,6 +91,17 @@ test("a stream that the server refuses breaks for readers and senders, with the 
       (error) => hasCode(error, "permission_denied"),
     );
     await assert.rejects(channel.send({ event: { case: "ping", value: {} } }));
+  }));
+
+test("what trying again is worth crosses the wire", () =>
+  withServer(async ({ address }, network) => {
+    const own = openGrpcNetwork({ timers: backgroundTimers, headers: { "x-final": "yes" } });
+    const isFinal = (error: unknown) => error instanceof DcnrError && error.outlook === "final";
+    await assert.rejects(own.call(address, SystemService.method.getHealth, {}), isFinal);
+    await own.close();
+    const channel = network.open(address, ExchangeService.method.exchange);
+    await channel.send({ event: { case: "hello", value: { pnode: "final" } } });
+    await assert.rejects(channel.incoming[Symbol.asyncIterator]().next(), isFinal);
   }));
 
 test("streams work with peers that use a gRPC library of their own", () =>

@@ -21,7 +21,8 @@ const statuses: Partial<Record<ErrorCode, number>> = {
   permission_denied: 403,
   not_found: 404,
   already_exists: 409,
-  failed_precondition: 409,
+  // Many clients repeat what is answered with 409.
+  failed_precondition: 400,
   resource_exhausted: 429,
   unavailable: 503,
 };

@@ -7,6 +7,7 @@ import type { ConnectError } from "@connectrpc/connect";
 import { DcnrError } from "../core/errors.ts";
 import type { CallContext, Channel, ServedService } from "./network.ts";
 import { Pipe } from "./pipe.ts";
+import { outlookHeader } from "./wire-errors.ts";
 
 type Out = MessageInitShape<DescMessage>;
 type In = MessageShape<DescMessage>;
@@ -76,8 +77,13 @@ export function serveStream(
     },
     (error: unknown) => {
       served = true;
-      const { code, rawMessage } = failed(method, error);
-      finish(response, { "grpc-status": String(code), "grpc-message": encodeURIComponent(rawMessage) });
+      const { code, rawMessage, metadata } = failed(method, error);
+      const outlook = metadata.get(outlookHeader);
+      finish(response, {
+        "grpc-status": String(code),
+        "grpc-message": encodeURIComponent(rawMessage),
+        ...(outlook && { [outlookHeader]: outlook }),
+      });
     },
   );
 }

@@ -1,7 +1,8 @@
-// Our errors as Connect errors and back: the code and the sentence cross the wire, nothing else does.
+// Our errors as Connect errors and back: the code, the sentence and what trying again is worth cross the wire, nothing
+// else does.
 
 import { Code, ConnectError } from "@connectrpc/connect";
-import { DcnrError, type ErrorCode } from "../core/errors.ts";
+import { DcnrError, type ErrorCode, isOutlook } from "../core/errors.ts";
 
 const codes: Record<ErrorCode, Code> = {
   cancelled: Code.Canceled,
@@ -23,17 +24,26 @@ const codes: Record<ErrorCode, Code> = {
 
 const names = new Map<number, ErrorCode>(Object.entries(codes).map(([name, code]) => [code, name as ErrorCode]));
 
+/** Sent only when it is not what the code tells. */
+export const outlookHeader = "dcnr-outlook";
+
 /** What a caller may know of a failure: expected ones as they are, others without inner detail. */
 export function toWire(thrown: unknown): ConnectError {
   if (thrown instanceof ConnectError) return thrown;
-  if (thrown instanceof DcnrError) return new ConnectError(thrown.message, codes[thrown.code]);
+  if (thrown instanceof DcnrError)
+    return new ConnectError(
+      thrown.message,
+      codes[thrown.code],
+      thrown.isUnusual ? { [outlookHeader]: thrown.outlook } : undefined,
+    );
   return new ConnectError("internal error: see the log of the process that answered", Code.Internal);
 }
 
 /** What a server says of itself with gRPC's status; undefined if all went well. */
-export function fromStatus(status: number, message: string, address: string): DcnrError | undefined {
+export function fromStatus(status: number, message: string, outlook: unknown, address: string): DcnrError | undefined {
   if (status === 0) return undefined;
-  return new DcnrError(names.get(status) ?? "internal", message || `the call to ${address} failed`);
+  const options = isOutlook(outlook) ? { outlook } : {};
+  return new DcnrError(names.get(status) ?? "internal", message || `the call to ${address} failed`, options);
 }
 
 /** Failures of Connect's server, which answers whoever does not speak plain gRPC. */

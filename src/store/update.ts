@@ -1,7 +1,8 @@
 // Records on top of the StateStore: read, list, and the compare-and-set loop that everything durable goes through.
 // Each write leaves its writer's nonce in the record, so that a write whose reply was lost is recognised by reading.
 
-import { DcnrError, fail, hasCode } from "../core/errors.ts";
+import { DcnrError, fail } from "../core/errors.ts";
+import { Backoff, Retries } from "../core/retry.ts";
 import { sleep, type World } from "../core/world.ts";
 import type { StateStore, StoredItem } from "./state-store.ts";
 
@@ -11,6 +12,7 @@ type StoreWorld = Pick<World, "clock" | "timers" | "chance">;
 const noncesField = "nonces";
 /** A lost reply is recognised as long as fewer writers than this came in between. */
 const noncesKept = 16;
+const delayMsMin = 1;
 const conflictDelayMsMax = 100;
 const outageDelayMsMax = 1_000;
 
@@ -159,7 +161,8 @@ class Attempts {
   readonly #key: string;
   readonly #world: StoreWorld;
   readonly #deadlineMs: number;
-  #count = 0;
+  readonly #outages: Retries;
+  readonly #conflicts: Backoff;
 
   constructor(store: StateStore, key: string, world: StoreWorld, { timeoutMs = 15_000 }: UpdateOptions) {
     this.#store = store;
@@ -167,6 +170,10 @@ class Attempts {
     this.#key = key;
     this.#world = world;
     this.#deadlineMs = world.clock.monotonicMs() + timeoutMs;
+    // There is no other store to go to.
+    const outages = { minMs: delayMsMin, maxMs: outageDelayMsMax, patienceMs: timeoutMs, rounds: 1 };
+    this.#outages = new Retries({ world, ...outages });
+    this.#conflicts = new Backoff(delayMsMin, conflictDelayMsMax, world.chance);
   }
 
   async read(): Promise<StoredItem | undefined> {
@@ -180,23 +187,14 @@ class Attempts {
   }
 
   async conflict(): Promise<void> {
-    if (this.#late()) fail("unavailable", `other writers of "${this.#key}" were faster all the time: try again`);
-    await this.#wait(conflictDelayMsMax);
+    if (this.#world.clock.monotonicMs() >= this.#deadlineMs)
+      fail("unavailable", `other writers of "${this.#key}" were faster all the time: try again`);
+    await sleep(this.#world.timers, this.#conflicts.next());
   }
 
   /** Only a store that could not answer is worth another attempt. */
-  async failed(thrown: unknown): Promise<void> {
-    if (!hasCode(thrown, "unavailable") || this.#late()) throw thrown;
-    await this.#wait(outageDelayMsMax);
-  }
-
-  #late(): boolean {
-    return this.#world.clock.monotonicMs() >= this.#deadlineMs;
-  }
-
-  #wait(delayMsMax: number): Promise<void> {
-    const ceilingMs = Math.min(delayMsMax, 2 ** this.#count++);
-    return sleep(this.#world.timers, this.#world.chance.uniform() * ceilingMs);
+  failed(thrown: unknown): Promise<void> {
+    return this.#outages.again(thrown);
   }
 }
 

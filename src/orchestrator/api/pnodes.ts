@@ -35,7 +35,7 @@ export function pnodeService(parts: Parts): ServedService {
       if (outcome.kind === "conflict") {
         controller.disagreed(request);
         fail(
-          "aborted",
+          "already_exists",
           `step ${outcome.step} of VNode ${request.vnode} already has the hash ${outcome.known}: the two differ, nothing was written`,
         );
       }

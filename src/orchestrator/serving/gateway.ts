@@ -3,7 +3,7 @@
 
 import { fail, hasCode } from "../../core/errors.ts";
 import type { SessionId } from "../../core/ids.ts";
-import { sleep } from "../../core/world.ts";
+import { Retries, type RetryOptions, retry } from "../../core/retry.ts";
 import { type ForwardTensorsResponse, ServingService } from "../../protocol/gen/dcnr/v1/serving_pb.ts";
 import type { Network, RequestInit } from "../../protocol/network.ts";
 import type { Parts } from "../parts.ts";
@@ -24,7 +24,8 @@ import {
 
 /** How long an answer waits for a lost PNode to be replaced, or a model to be placed. */
 const patienceMs = 60_000;
-const retryMs = 150;
+const retryMinMs = 100;
+const retryMaxMs = 400;
 
 type Forward = RequestInit<typeof ServingService.method.forwardTensors>;
 type Tokens = RequestInit<typeof ServingService.method.generateTokens>;
@@ -71,11 +72,11 @@ export class Gateway implements TextGenerator {
 
   /** One replica answers from beginning to end, whichever PNodes come and go. */
   async *#tokens(model: ModelRecord, wanted: Tokens, signal: AbortSignal): AsyncGenerator<TokenBatch> {
-    const { world } = this.#parts.context;
     const sent: number[] = [];
     const full = new Set<SessionId>();
-    let deadlineMs = world.clock.monotonicMs() + patienceMs;
+    const retries = new Retries(this.#patience(signal));
     for (let session = this.#replicas.choose(model, full); ; ) {
+      let failure: unknown;
       const release = this.#replicas.occupy(session);
       const stop = new AbortController();
       const abort = () => stop.abort();
@@ -86,7 +87,7 @@ export class Gateway implements TextGenerator {
         const method = ServingService.method.generateTokens;
         for await (const { tokens, finish } of this.#network.watch(address, method, request, { signal: stop.signal })) {
           sent.push(...tokens);
-          deadlineMs = world.clock.monotonicMs() + patienceMs;
+          retries.progressed();
           yield { tokens, ...(finish === "stop" || finish === "length" ? { finish } : {}) };
           if (finish) return;
         }
@@ -97,7 +98,7 @@ export class Gateway implements TextGenerator {
           session = this.#replicas.choose(model, full.add(session));
           continue;
         }
-        if (!isPassing(error) || world.clock.monotonicMs() > deadlineMs) throw error;
+        failure = error;
       } finally {
         signal.removeEventListener("abort", abort);
         // A reader who stops early must not leave the PNode computing for nobody.
@@ -105,35 +106,28 @@ export class Gateway implements TextGenerator {
         release();
       }
       if (signal.aborted) return;
-      await sleep(world.timers, retryMs, signal);
+      await retries.again(failure);
     }
   }
 
   async forward(model: ModelRecord, inputs: Forward["inputs"], signal: AbortSignal): Promise<ForwardTensorsResponse> {
-    const { world } = this.#parts.context;
-    const deadlineMs = world.clock.monotonicMs() + patienceMs;
     const session = this.#replicas.choose(model);
     const release = this.#replicas.occupy(session);
     try {
-      for (;;) {
-        try {
-          const address = await this.#replicas.head(model, session);
-          const method = ServingService.method.forwardTensors;
-          return await this.#network.call(address, method, { session, inputs }, { timeoutMs: patienceMs, signal });
-        } catch (error) {
-          if (!isPassing(error) || signal.aborted || world.clock.monotonicMs() > deadlineMs) throw error;
-        }
-        await sleep(world.timers, retryMs, signal);
-      }
+      return await retry(this.#patience(signal), async () => {
+        const address = await this.#replicas.head(model, session);
+        const method = ServingService.method.forwardTensors;
+        return this.#network.call(address, method, { session, inputs }, { timeoutMs: patienceMs, signal });
+      });
     } finally {
       release();
     }
   }
-}
 
-/** A PNode died, a stream broke, a new owner still loads: worth another try. */
-function isPassing(error: unknown): boolean {
-  return hasCode(error, "unavailable") || hasCode(error, "cancelled") || hasCode(error, "internal");
+  #patience(signal: AbortSignal): RetryOptions {
+    const { world } = this.#parts.context;
+    return { world, minMs: retryMinMs, maxMs: retryMaxMs, patienceMs, signal };
+  }
 }
 
 function checkLimits({ maxTokens, stop }: TextRequest): void {

@@ -17,7 +17,8 @@ const statuses: Partial<Record<ErrorCode, number>> = {
   unauthenticated: 401,
   permission_denied: 403,
   not_found: 404,
-  failed_precondition: 409,
+  // Not 409 or 412, which would fit too: OpenAI's clients repeat what is answered with 409.
+  failed_precondition: 400,
   resource_exhausted: 429,
   unavailable: 503,
   deadline_exceeded: 504,

@@ -102,7 +102,7 @@ export async function recordDurable(
   if (session.status !== "running" && session.status !== "waiting") return { kind: "fenced" };
   const stored = await blobs.size(request.state.hash);
   if (stored === undefined)
-    fail("failed_precondition", `the state ${request.state.hash} is not in the blob store: upload it first`);
+    fail("aborted", `the state ${request.state.hash} is not in the blob store: upload it, then record it again`);
   const refused: DurableStep = { next: undefined, outcome: "fenced" };
   let outcome: DurableStep = refused;
   await mirror.update<VNodeRecord>(key.vnode(request.session, request.vnode), (current) => {

@@ -1,6 +1,6 @@
 // One VNode that answers: loads its weights, runs passes in the order they become complete, hands results on.
 
-import { fail, hasCode, messageOf } from "../../core/errors.ts";
+import { fail, messageOf, outlookOf } from "../../core/errors.ts";
 import type { Sha256 } from "../../core/ids.ts";
 import type { Shape, Tensor } from "../../core/tensor.ts";
 import type { Cancel, World } from "../../core/world.ts";
@@ -168,7 +168,7 @@ export class ServingVNode {
       this.#passMs = clock.monotonicMs() - startedMs;
     } catch (error) {
       const reason = messageOf(error);
-      const mayPass = hasCode(error, "aborted") || hasCode(error, "unavailable") || hasCode(error, "cancelled");
+      const mayPass = outlookOf(error) === "passing";
       if (!mayPass) this.#shared.world.log("warn", `pass ${pass.id} failed at ${this.assignment.vnode}: ${reason}`);
       this.#shared.onLost(pass, mayPass ? "" : `VNode ${this.assignment.vnode}: ${reason}`);
     }

@@ -1,8 +1,8 @@
 // One hosted VNode as its PNode is told about it: starts a life at the recovery line it is assigned, starts again when
 // the line or the turn demands it, stops when told so, and says what it does.
 
-import { Backoff } from "../../core/backoff.ts";
-import { messageOf } from "../../core/errors.ts";
+import { messageOf, outlookOf } from "../../core/errors.ts";
+import { Backoff } from "../../core/retry.ts";
 import { sleep, type World, withFields } from "../../core/world.ts";
 import type { Verdict } from "../../vnode/effects.ts";
 import type { Admission } from "../../vnode/inbox.ts";
@@ -11,7 +11,7 @@ import { edgeToward, type Role } from "../../vnode/role.ts";
 import type { Assignment } from "../assignment.ts";
 import type { SessionContext } from "../session-context.ts";
 import type { HostShared } from "./host-shared.ts";
-import { isPermanent, type Life, LostState, openLife } from "./life.ts";
+import { type Life, LostState, openLife } from "./life.ts";
 import type { PhaseAndDetail } from "./phase.ts";
 import type { Arrival, Asker, Memory, Receiver } from "./receiver.ts";
 import { type Owner, RunningVNode } from "./running-vnode.ts";
@@ -128,7 +128,7 @@ export class VNodeHost implements Receiver {
   /** Whether trying again is of no use. */
   #cannotLoad(error: unknown): boolean {
     this.#trouble = messageOf(error);
-    this.#failed = isPermanent(error);
+    this.#failed = outlookOf(error) !== "passing";
     this.#damagedState = error instanceof LostState ? error.state : "";
     if (!this.#failed) return false;
     this.#world.log("error", `cannot start: ${this.#trouble}`, { step: this.#assignment.line });

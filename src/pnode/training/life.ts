@@ -122,12 +122,6 @@ export async function persistLife(
   return persisting;
 }
 
-/** Trying again would give the same. */
-export function isPermanent(error: unknown): boolean {
-  const passing = ["unavailable", "deadline_exceeded", "cancelled", "aborted", "resource_exhausted"];
-  return !(error instanceof DcnrError) || !passing.includes(error.code);
-}
-
 /** As many snapshots as fit their bound, within reason. */
 function pendingMax(bytesMax: number, stateBytes: number): number {
   return Math.max(2, Math.min(64, Math.floor(bytesMax / Math.max(1, stateBytes))));

@@ -1,7 +1,7 @@
 // Performs the effects of one life of a VNode: computes, sends, asks, makes states durable, and posts what comes of it
 // back to the deterministic process. When it ends, nothing that is still under way can change anything.
 
-import { messageOf } from "../../core/errors.ts";
+import { messageOf, outlookOf } from "../../core/errors.ts";
 import type { VNodeId } from "../../core/ids.ts";
 import type { World } from "../../core/world.ts";
 import type { Effect, ProcessEvent, Verdict } from "../../vnode/effects.ts";
@@ -11,7 +11,7 @@ import { performNumeric } from "../../vnode/perform.ts";
 import type { Sender } from "./exchange.ts";
 import type { HostShared } from "./host-shared.ts";
 import { Impatience } from "./impatience.ts";
-import { isPermanent, type Life, persistLife } from "./life.ts";
+import { type Life, persistLife } from "./life.ts";
 import { fromSource, toProtoName } from "./names.ts";
 import { type PhaseAndDetail, phaseOf } from "./phase.ts";
 import { evaluationMetrics, publishedMetrics } from "./published.ts";
@@ -193,7 +193,7 @@ export class RunningVNode {
         event = await performNumeric(this.#life.compute, this.#life.role, keeping, effect);
       } catch (error) {
         if (this.#ended) return;
-        if (!isPermanent(error)) {
+        if (outlookOf(error) === "passing") {
           this.#owner.onBroken(messageOf(error));
           return;
         }
