@@ -1,9 +1,11 @@
 // What the package carries: the program as JavaScript, the SDK's types, the dashboard's files. A clone needs none of it.
 
 import { spawnSync } from "node:child_process";
-import { rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { additions } from "../src/cli/additions.ts";
 import { emitDashboard } from "../web/emit.ts";
+import { lockOf, readLockfile } from "./locks.ts";
 
 const root = join(import.meta.dirname, "..");
 export const dist = join(root, "dist");
@@ -37,4 +39,13 @@ export async function build(): Promise<void> {
     rmSync(types);
   }
   await emitDashboard(join(dist, "web"));
+  lockAdditions();
+}
+
+/** What `dcnr engine add` installs, by version and hash. */
+function lockAdditions(): void {
+  mkdirSync(join(dist, "additions"));
+  const lockfile = readLockfile();
+  for (const [name, { packages }] of Object.entries(additions))
+    writeFileSync(join(dist, "additions", `${name}.json`), JSON.stringify(lockOf(lockfile, packages)));
 }

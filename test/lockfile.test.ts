@@ -5,35 +5,17 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { type LockedPackage, lockedPath, lockOf, readLockfile } from "../scripts/locks.ts";
+import { additions } from "../src/cli/additions.ts";
 
-interface Locked {
-  readonly version: string;
-  readonly integrity?: string;
-  readonly dependencies?: Readonly<Record<string, string>>;
-  readonly devDependencies?: Readonly<Record<string, string>>;
-  readonly optionalDependencies?: Readonly<Record<string, string>>;
-}
-
-const root = join(import.meta.dirname, "..");
-const { packages } = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8")) as {
-  packages: Record<string, Locked>;
-};
-
-/** As Node and npm look for it: beside whoever asks, then further out. */
-function isLocked(name: string, asking: string): boolean {
-  const folders = asking.split("/node_modules/");
-  return (
-    folders.some((_, depth) => {
-      const inside = asking === "" ? "" : `${folders.slice(0, folders.length - depth).join("/node_modules/")}/`;
-      return packages[`${inside}node_modules/${name}`] !== undefined;
-    }) || packages[`node_modules/${name}`] !== undefined
-  );
-}
+const lockfile = readLockfile();
+const { packages } = lockfile;
+const own = packages[""] as LockedPackage;
 
 test("every package that a locked package names is locked too, those for other platforms included", () => {
   const missing = Object.entries(packages).flatMap(([path, { dependencies, devDependencies, optionalDependencies }]) =>
     Object.keys({ ...dependencies, ...(path === "" && devDependencies), ...optionalDependencies })
-      .filter((name) => !isLocked(name, path))
+      .filter((name) => lockedPath(packages, name, path) === undefined)
       .map((name) => `${path} needs ${name}`),
   );
   assert.deepEqual(missing, []);
@@ -45,9 +27,33 @@ test("every locked package is named by its hash", () => {
 });
 
 test("package.json pins exact versions, and the lockfile agrees", () => {
-  const { dependencies, devDependencies } = packages[""] as Locked;
-  const own = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as Locked;
-  assert.deepEqual({ ...own.dependencies, ...own.devDependencies }, { ...dependencies, ...devDependencies });
+  const { dependencies, devDependencies } = own;
+  const file = join(import.meta.dirname, "..", "package.json");
+  const written = JSON.parse(readFileSync(file, "utf8")) as LockedPackage;
+  assert.deepEqual({ ...written.dependencies, ...written.devDependencies }, { ...dependencies, ...devDependencies });
   for (const [name, version] of Object.entries({ ...dependencies, ...devDependencies }))
     assert.equal(packages[`node_modules/${name}`]?.version, version, name);
+});
+
+test("what can be added is locked with all that it brings", () => {
+  for (const { packages: names } of Object.values(additions)) {
+    const part = lockOf(lockfile, names).packages;
+    for (const [path, { dependencies = {} }] of Object.entries(part))
+      for (const name of Object.keys(dependencies)) assert.ok(lockedPath(part, name, path), `${path} needs ${name}`);
+  }
+});
+
+test("what the package depends on brings nothing further: exact versions in package.json pin all that is installed", () => {
+  const names = Object.keys(own.dependencies ?? {});
+  const brought = Object.keys(lockOf(lockfile, names).packages).filter((path) => path !== "");
+  assert.deepEqual(brought, names.map((name) => `node_modules/${name}`).sort());
+});
+
+test("the package depends on nothing that runs a script when it is installed", () => {
+  const part = lockOf(lockfile, Object.keys(own.dependencies ?? {})).packages;
+  const scripted = Object.entries(part).filter(([, entry]) => "hasInstallScript" in entry);
+  assert.deepEqual(
+    scripted.map(([path]) => path),
+    [],
+  );
 });

@@ -11,12 +11,15 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { promisify } from "node:util";
 import { makePackage } from "../scripts/package.ts";
+import { bytesIn } from "../src/cli/additions.ts";
 import { smallNetwork, smallSamples } from "./small-training.ts";
 
 const run = promisify(execFile);
 const root = join(import.meta.dirname, "..");
 /** Enough for every file there is; a larger one carries something that does not belong. */
 const tarballBytesMax = 1_500_000;
+/** With everything that it depends on. */
+const installedBytesMax = 60_000_000;
 
 describe("the package", { timeout: 300_000 }, () => {
   let folder: string;
@@ -25,9 +28,9 @@ describe("the package", { timeout: 300_000 }, () => {
 
   const environment = () => ({
     ...process.env,
-    // As on a machine where DCNR was never run, and without the download of a GPU build that nobody asked for.
+    // As on a machine where DCNR was never run.
     ...{ HOME: home, XDG_DATA_HOME: join(home, "data"), XDG_CONFIG_HOME: join(home, "config"), NO_COLOR: "1" },
-    ...{ XDG_CACHE_HOME: join(home, "cache"), ONNXRUNTIME_NODE_INSTALL: "skip", NODE_COMPILE_CACHE: undefined },
+    ...{ XDG_CACHE_HOME: join(home, "cache"), NODE_COMPILE_CACHE: undefined, DCNR_ADDITIONS: undefined },
   });
   const dcnr = async (...words: string[]) => {
     const { stdout } = await run(join(folder, "node_modules", ".bin", "dcnr"), words, {
@@ -48,10 +51,10 @@ describe("the package", { timeout: 300_000 }, () => {
       size: (await stat(tarball)).size,
       paths: stdout.split("\n").map((path) => path.replace(/^package\//, "")),
     };
-    // The npm cache stays where it is: only the home of `dcnr` is new.
+    // The npm cache stays where it is: only the home of `dcnr` is new. Install scripts may run: none may need anything
+    // but the registry.
     await run("npm", ["install", tarball, "--no-audit", "--no-fund", "--prefer-offline", "--loglevel=error"], {
       cwd: folder,
-      env: { ...process.env, ONNXRUNTIME_NODE_INSTALL: "skip" },
     });
   });
 
@@ -76,6 +79,20 @@ describe("the package", { timeout: 300_000 }, () => {
     const strange = paths.filter((path) => /\.test\.|\.testing\.|conformance|fixtures|^src\/|^test\//.test(path));
     assert.deepEqual(strange, []);
     assert.ok(packed.size < tarballBytesMax, `${packed.size} bytes`);
+  });
+
+  test("installs little", async (t) => {
+    const size = await bytesIn(folder);
+    t.diagnostic(`a volunteer installs ${(size / 1e6).toFixed(1)} MB`);
+    assert.ok(size < installedBytesMax, `${size} bytes`);
+  });
+
+  test("says which command brings a database's client, and that command brings it", async () => {
+    const words = ["orchestrator", "--listen", "127.0.0.1:0", "--store", "postgres://nobody@127.0.0.1:1/none"];
+    await assert.rejects(dcnr(...words), /a PostgreSQL store needs the package pg.*: dcnr engine add postgres/);
+    assert.match(await dcnr("engine", "add", "postgres"), /added postgres: .*home/);
+    await assert.rejects(dcnr(...words), /127\.0\.0\.1:1/);
+    assert.match(await dcnr("engine", "remove", "postgres"), /removed postgres/);
   });
 
   test("npx dcnr --help works in an empty directory", async () => {

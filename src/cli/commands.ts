@@ -309,6 +309,25 @@ export const commands: readonly CommandEntry[] = [
   },
   {
     group: "More",
+    words: "engine add",
+    also: ["engine install"],
+    summary: "install the native runtime, or the client of a database",
+    load: () => import("./commands/engine-add.ts"),
+  },
+  {
+    group: "More",
+    words: "engine list",
+    summary: "engines and clients that are here, and what others bring",
+    load: () => import("./commands/engine-list.ts"),
+  },
+  {
+    group: "More",
+    words: "engine remove",
+    summary: "remove what was added",
+    load: () => import("./commands/engine-remove.ts"),
+  },
+  {
+    group: "More",
     words: "simulate",
     summary: "run seeded worlds full of faults and compare step roots",
     load: () => import("./commands/simulate.ts"),

@@ -12,9 +12,14 @@ export const directoryOption: OptionSpec = {
   summary: "directory for state (default: dcnr in your data directory)",
 };
 
+/** What belongs to this user and stays. */
+export function dataFolder(environment: NodeJS.ProcessEnv): string {
+  return join(environment["XDG_DATA_HOME"] ?? join(homedir(), ".local", "share"), "dcnr");
+}
+
 /** The directory that was given, or the usual one, or a folder in that; it exists afterwards. */
 export function dataDirectory(given: string | undefined, environment: NodeJS.ProcessEnv, folder = ""): string {
-  const path = given ?? join(environment["XDG_DATA_HOME"] ?? join(homedir(), ".local", "share"), "dcnr", folder);
+  const path = given ?? join(dataFolder(environment), folder);
   try {
     mkdirSync(path, { recursive: true });
   } catch (error) {

@@ -1,17 +1,21 @@
 // The `dcnr` program: finds the command, gives it flags, output and a signal, and turns what goes wrong
 // into one sentence and an exit code that scripts can trust.
 
+import { join } from "node:path";
 import { AssertionError } from "../core/assert.ts";
 import { DcnrError, type ErrorCode, messageOf } from "../core/errors.ts";
+import { setAdditionsFolder } from "../core/optional.ts";
 import { didYouMean } from "../network/suggest.ts";
 import { parseCommandLine } from "./command.ts";
 import { commands, findCommand } from "./commands.ts";
+import { dataFolder } from "./directories.ts";
 import { showCommand, showGroup, showOverview } from "./help.ts";
 import { openOutput } from "./output.ts";
 import { openSettings } from "./settings.ts";
 
 // Must be set before any worker loads the runtime, which otherwise calls home.
 process.env["ORT_DISABLE_TELEMETRY"] = "1";
+setAdditionsFolder(join(dataFolder(process.env), "additions"));
 
 /** 1: it failed; 2: the command line is wrong; 3: something that was named does not exist; 4: cannot be reached. */
 const exitCodes: Partial<Record<ErrorCode, number>> = {

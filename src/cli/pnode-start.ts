@@ -10,6 +10,7 @@ import { type PNode, startPNode } from "../pnode/pnode.ts";
 import type { Network } from "../protocol/network.ts";
 import { findHardware, type HardwareFacts, readHealth } from "../system/hardware.ts";
 import { startPulse } from "../system/pulse.ts";
+import { presenceOf } from "./additions.ts";
 import type { Measured } from "./measure-machine.ts";
 import { Measuring } from "./measuring.ts";
 import { monitorPNode } from "./monitoring/pnode.ts";
@@ -69,7 +70,8 @@ export async function startRealPNode(machine: LentMachine, outer: World, network
     executors.set(kind, open);
     return open;
   };
-  const key = [softwareVersion(), process.version, hardware.cpuModel, hardware.architecture].join("|");
+  const engines = presenceOf("native") === "not here" ? "portable" : "native";
+  const key = [softwareVersion(), process.version, hardware.cpuModel, hardware.architecture, engines].join("|");
   const memory = new Remembered<Measured>(machine.directory, "measured.json", key);
   const measuring = new Measuring(memory, hardware.cores, world);
   const measured = await measuring.atOnce();

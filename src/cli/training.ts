@@ -38,8 +38,7 @@ export const trainingOptions: Readonly<Record<string, OptionSpec>> = {
   numerics: {
     type: "string",
     value: "NAME",
-    summary: "native (fast) or portable (the same bits on every machine)",
-    default: "native",
+    summary: "native (fast) or portable (the same bits on every machine) (default: native if a PNode has it)",
   },
   "checkpoint-every": { type: "number", summary: "steps between checkpoints", default: 20 },
   "validate-every": { type: "number", summary: "steps between validations; 0: never", default: 0 },
@@ -68,7 +67,7 @@ export function settingsFrom({ flags }: Pick<CommandContext, "flags">, network: 
     batch: wholeNumber(flags, "batch"),
     microbatches: wholeNumber(flags, "microbatches"),
     seed: BigInt(wholeNumber(flags, "seed")),
-    numerics: flags.text("numerics"),
+    numerics: flags.optionalText("numerics") ?? "",
     checkpointEvery: wholeNumber(flags, "checkpoint-every"),
     validateEvery: wholeNumber(flags, "validate-every"),
     clipNorm: flags.number("clip-norm"),

@@ -3,8 +3,8 @@
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { readdir } from "node:fs/promises";
-import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
+import { findOptional, loadOptional } from "../core/optional.ts";
 import type { GraphModel } from "../graph/model.ts";
 import { encodeOnnx } from "../graph/onnx.ts";
 import type { Engine } from "./engine.ts";
@@ -21,10 +21,14 @@ export function silenceTelemetry(): void {
   process.env["ORT_DISABLE_TELEMETRY"] = "1";
 }
 
+/** Whether the runtime's package is there. */
+export function hasNativeEngine(): boolean {
+  return findOptional("onnxruntime-node", "native") !== undefined;
+}
+
 export async function openNativeEngine(): Promise<Engine> {
   silenceTelemetry();
-  const loaded = (await import("onnxruntime-node")) as unknown as NativeRuntime & { default?: NativeRuntime };
-  const runtime = loaded.default ?? loaded;
+  const runtime = await loadOptional<NativeRuntime>("onnxruntime-node", "native", "native numerics");
   const identity = {
     kind: "native" as const,
     version: runtime.env.versions.node ?? "unknown",
@@ -74,7 +78,7 @@ let hash: Promise<string> | undefined;
 /** The files with machine code, in the order of their names. Read once per process. */
 function libraryHash(): Promise<string> {
   hash ??= (async () => {
-    const root = dirname(createRequire(import.meta.url).resolve("onnxruntime-node/package.json"));
+    const root = dirname(findOptional("onnxruntime-node/package.json", "native") ?? "");
     const folder = join(root, "bin", "napi-v6", process.platform, process.arch);
     const digest = createHash("sha256");
     for (const name of (await readdir(folder)).sort())

@@ -1,15 +1,15 @@
 // Creates the DynamoDB table on first use, and refuses one that somebody else made for something else.
 
-import {
-  CreateTableCommand,
-  DescribeTableCommand,
-  type DynamoDBClient,
-  ResourceInUseException,
-  ResourceNotFoundException,
-  type TableDescription,
-} from "@aws-sdk/client-dynamodb";
+import type { DynamoDBClient, TableDescription } from "@aws-sdk/client-dynamodb";
 import { fail } from "../core/errors.ts";
+import { loadOptional } from "../core/optional.ts";
 import { sleep, type World } from "../core/world.ts";
+
+const aws = await loadOptional<typeof import("@aws-sdk/client-dynamodb")>(
+  "@aws-sdk/client-dynamodb",
+  "dynamodb",
+  "a DynamoDB store",
+);
 
 const creationTimeoutMs = 60_000;
 const creationPollMs = 200;
@@ -41,15 +41,15 @@ export async function prepareTable(
 
 async function describe(client: DynamoDBClient, table: string): Promise<TableDescription | undefined> {
   try {
-    return (await client.send(new DescribeTableCommand({ TableName: table }))).Table;
+    return (await client.send(new aws.DescribeTableCommand({ TableName: table }))).Table;
   } catch (thrown) {
-    if (thrown instanceof ResourceNotFoundException) return undefined;
+    if (thrown instanceof aws.ResourceNotFoundException) return undefined;
     throw thrown;
   }
 }
 
 async function create(client: DynamoDBClient, table: string): Promise<void> {
-  const command = new CreateTableCommand({
+  const command = new aws.CreateTableCommand({
     TableName: table,
     KeySchema: [
       { AttributeName: "partition", KeyType: "HASH" },
@@ -65,7 +65,7 @@ async function create(client: DynamoDBClient, table: string): Promise<void> {
     await client.send(command);
   } catch (thrown) {
     // Another process was faster.
-    if (!(thrown instanceof ResourceInUseException)) throw thrown;
+    if (!(thrown instanceof aws.ResourceInUseException)) throw thrown;
   }
 }
 

@@ -1,22 +1,21 @@
 // State in one DynamoDB table, by conditional writes of single items. All keys share one partition, so that lists are
 // ordered queries; DynamoDB splits it by key ranges under load. A second partition carries watch hints.
 
-import {
-  ConditionalCheckFailedException,
-  DeleteItemCommand,
-  DynamoDBClient,
-  GetItemCommand,
-  PutItemCommand,
-  type PutItemCommandInput,
-  QueryCommand,
-} from "@aws-sdk/client-dynamodb";
+import type { DynamoDBClient, PutItemCommandInput } from "@aws-sdk/client-dynamodb";
 import { fail } from "../core/errors.ts";
+import { loadOptional } from "../core/optional.ts";
 import { type Cancel, every, sleep, type World } from "../core/world.ts";
 import { awsError, isThrottled } from "./aws-errors.ts";
 import { prepareTable } from "./dynamodb-table.ts";
 import { HintSender, Hints } from "./hints.ts";
 import { checkKey, checkValue, checkVersion, compareKeys, listRange, PageBuilder } from "./items.ts";
 import type { ListPage, StateStore, StoredItem } from "./state-store.ts";
+
+const aws = await loadOptional<typeof import("@aws-sdk/client-dynamodb")>(
+  "@aws-sdk/client-dynamodb",
+  "dynamodb",
+  "a DynamoDB store",
+);
 
 type StoreWorld = Pick<World, "clock" | "timers" | "chance">;
 
@@ -43,7 +42,7 @@ const hintLifetimeMs = 24 * 60 * 60 * 1000;
 
 export async function openDynamoStore(options: DynamoStoreOptions): Promise<StateStore> {
   const { table, endpoint, world, requestTimeoutMs = 10_000 } = options;
-  const client = new DynamoDBClient({
+  const client = new aws.DynamoDBClient({
     ...(endpoint === undefined ? {} : { endpoint, region: process.env["AWS_REGION"] ?? "us-east-1" }),
     // The SDK would repeat a conditional write whose reply was lost, and take its own write for another's.
     maxAttempts: 1,
@@ -86,7 +85,7 @@ class DynamoStore implements StateStore {
   async get(key: string): Promise<StoredItem | undefined> {
     checkKey(key);
     const { Item } = await this.#call(() =>
-      this.#client.send(new GetItemCommand({ TableName: this.#table, Key: itemKey(key), ConsistentRead: true })),
+      this.#client.send(new aws.GetItemCommand({ TableName: this.#table, Key: itemKey(key), ConsistentRead: true })),
     );
     return Item && toItem(Item);
   }
@@ -96,7 +95,7 @@ class DynamoStore implements StateStore {
     checkValue(key, value);
     checkVersion(key, expected);
     const Item = { ...itemKey(key), value: { S: value }, version: { N: String(expected + 1) } };
-    const command = new PutItemCommand({ TableName: this.#table, Item, ...ifVersion(expected) });
+    const command = new aws.PutItemCommand({ TableName: this.#table, Item, ...ifVersion(expected) });
     if (!(await this.#written(() => this.#client.send(command)))) return undefined;
     this.#changed(key);
     return expected + 1;
@@ -106,7 +105,7 @@ class DynamoStore implements StateStore {
     checkKey(key);
     checkVersion(key, expected);
     if (expected === 0) return false;
-    const command = new DeleteItemCommand({ TableName: this.#table, Key: itemKey(key), ...ifVersion(expected) });
+    const command = new aws.DeleteItemCommand({ TableName: this.#table, Key: itemKey(key), ...ifVersion(expected) });
     if (!(await this.#written(() => this.#client.send(command)))) return false;
     this.#changed(key);
     return true;
@@ -153,7 +152,7 @@ class DynamoStore implements StateStore {
     options: { limit?: number; start?: ItemKey | undefined; consistent: boolean },
   ) {
     const under = prefix === "" ? "" : " AND begins_with(#key, :prefix)";
-    const command = new QueryCommand({
+    const command = new aws.QueryCommand({
       TableName: this.#table,
       KeyConditionExpression: `#partition = :partition${under}`,
       ExpressionAttributeNames: { "#partition": "partition", ...(prefix === "" ? {} : { "#key": "key" }) },
@@ -174,7 +173,7 @@ class DynamoStore implements StateStore {
         await send();
         return true;
       } catch (thrown) {
-        if (thrown instanceof ConditionalCheckFailedException) return false;
+        if (thrown instanceof aws.ConditionalCheckFailedException) return false;
         throw thrown;
       }
     });
@@ -210,7 +209,7 @@ class DynamoStore implements StateStore {
       value: { S: JSON.stringify(recent.keys) },
       wallMs: { N: String(Math.floor(this.#world.clock.wallMs())) },
     };
-    await this.#client.send(new PutItemCommand({ TableName: this.#table, Item }));
+    await this.#client.send(new aws.PutItemCommand({ TableName: this.#table, Item }));
   }
 
   /** Removes the items of writers that are gone. */
@@ -218,7 +217,7 @@ class DynamoStore implements StateStore {
     const { Items = [] } = await this.#query(hintsPartition, "", { consistent: false });
     for (const { key, wallMs } of Items) {
       if (Number(wallMs?.N) > this.#world.clock.wallMs() - hintLifetimeMs) continue;
-      await this.#client.send(new DeleteItemCommand({ TableName: this.#table, Key: hintKey(key?.S ?? "") }));
+      await this.#client.send(new aws.DeleteItemCommand({ TableName: this.#table, Key: hintKey(key?.S ?? "") }));
     }
   }
 

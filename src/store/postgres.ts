@@ -1,12 +1,15 @@
 // State in one table of a PostgreSQL database. Each call is a single statement, which is atomic by itself; hints
 // travel by LISTEN and NOTIFY, apart from the writes, since a NOTIFY inside them would make all commits queue up.
 
-import pg from "pg";
+import type pg from "pg";
 import { DcnrError, fail, messageOf } from "../core/errors.ts";
+import { loadOptional } from "../core/optional.ts";
 import { type Cancel, sleep, type World } from "../core/world.ts";
 import { HintSender, Hints } from "./hints.ts";
 import { checkKey, checkValue, checkVersion, compareKeys, keyEnd, listRange, PageBuilder } from "./items.ts";
 import type { ListPage, StateStore, StoredItem } from "./state-store.ts";
+
+const driver = await loadOptional<typeof pg>("pg", "postgres", "a PostgreSQL store");
 
 type StoreWorld = Pick<World, "clock" | "timers" | "chance">;
 
@@ -35,7 +38,7 @@ export async function openPostgresStore({ url, world }: PostgresStoreOptions): P
     keepAlive: true,
     application_name: "dcnr",
   };
-  const pool = new pg.Pool({ ...settings, max: connectionsMax });
+  const pool = new driver.Pool({ ...settings, max: connectionsMax });
   // An idle connection that breaks is replaced at the next call; without a listener it would end the process.
   pool.on("error", () => {});
   try {
@@ -179,7 +182,7 @@ class PostgresStore implements StateStore {
   async #listen(): Promise<void> {
     const { signal } = this.#listening;
     for (let attempt = 0; !signal.aborted; attempt++) {
-      const client = new pg.Client(this.#settings);
+      const client = new driver.Client(this.#settings);
       const ended = new Promise<void>((resolve) => {
         client.on("end", () => resolve());
         client.on("error", () => resolve());
@@ -219,7 +222,7 @@ function withoutPassword(url: string): string {
 /** Classes of SQLSTATE, see appendix A of the PostgreSQL manual. Without one the connection failed or was too slow. */
 function postgresError(thrown: unknown, where: string): DcnrError {
   if (thrown instanceof DcnrError) return thrown;
-  const state = thrown instanceof pg.DatabaseError ? (thrown.code ?? "") : "";
+  const state = thrown instanceof driver.DatabaseError ? (thrown.code ?? "") : "";
   const detail = messageOf(thrown) || (thrown as { code?: string }).code || "no connection";
   const explained = (code: DcnrError["code"], sentence: string) => new DcnrError(code, sentence, { cause: thrown });
   switch (state.slice(0, 2)) {

@@ -2,27 +2,22 @@
 // verified here, and what a grant uploads is verified by S3 against the checksum that was signed.
 
 import { createHash } from "node:crypto";
-import {
-  AbortMultipartUploadCommand,
-  CompleteMultipartUploadCommand,
-  CreateMultipartUploadCommand,
-  DeleteObjectCommand,
-  GetObjectCommand,
-  HeadBucketCommand,
-  HeadObjectCommand,
-  ListObjectsV2Command,
-  PutObjectCommand,
-  S3Client,
-  UploadPartCommand,
-} from "@aws-sdk/client-s3";
-import { getSignedUrl } from "@aws-sdk/s3-request-presigner";
+import type { S3Client } from "@aws-sdk/client-s3";
 import { type DcnrError, fail } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
 import type { Sha256 } from "../core/ids.ts";
+import { loadOptional } from "../core/optional.ts";
 import type { World } from "../core/world.ts";
 import { awsError } from "./aws-errors.ts";
 import { checkBlobBytes, checkRange, collect, damagedUpload, exactly, missingBlob, verified } from "./blob-checks.ts";
 import type { BlobAction, BlobGrant, BlobRange, BlobStore } from "./blob-store.ts";
+
+const aws = await loadOptional<typeof import("@aws-sdk/client-s3")>("@aws-sdk/client-s3", "s3", "an S3 blob store");
+const { getSignedUrl } = await loadOptional<typeof import("@aws-sdk/s3-request-presigner")>(
+  "@aws-sdk/s3-request-presigner",
+  "s3",
+  "an S3 blob store",
+);
 
 export interface S3BlobOptions {
   readonly bucket: string;
@@ -41,7 +36,7 @@ const requestTimeoutMs = 30_000;
 const lifetimeMsMax = 7 * 24 * 60 * 60 * 1000;
 
 export async function openS3Blobs({ bucket, prefix = "", endpoint, world }: S3BlobOptions): Promise<BlobStore> {
-  const client = new S3Client({
+  const client = new aws.S3Client({
     ...(endpoint === undefined
       ? {}
       : { endpoint, forcePathStyle: true, region: process.env["AWS_REGION"] ?? "us-east-1" }),
@@ -57,7 +52,7 @@ export async function openS3Blobs({ bucket, prefix = "", endpoint, world }: S3Bl
   });
   const where = `S3 bucket ${bucket}${endpoint === undefined ? "" : ` at ${endpoint}`}`;
   try {
-    await client.send(new HeadBucketCommand({ Bucket: bucket }));
+    await client.send(new aws.HeadBucketCommand({ Bucket: bucket }));
   } catch (thrown) {
     client.destroy();
     if (isMissing(thrown)) fail("failed_precondition", `the ${where} does not exist: create it, or name another`);
@@ -89,29 +84,37 @@ class S3Blobs implements BlobStore {
     const actual = sha256(whole);
     if (actual !== hash) damagedUpload(hash, actual);
     const checked = { ContentLength: bytes, ChecksumSHA256: base64(hash) };
-    await this.#call(() => this.#client.send(new PutObjectCommand({ ...this.#object(hash), Body: whole, ...checked })));
+    await this.#call(() =>
+      this.#client.send(new aws.PutObjectCommand({ ...this.#object(hash), Body: whole, ...checked })),
+    );
   }
 
   /** The object appears only with the last call, which is made when the content turned out to be right. */
   async #putParts(hash: Sha256, content: Uint8Array | AsyncIterable<Uint8Array>, bytes: number): Promise<void> {
     const object = this.#object(hash);
-    const { UploadId } = await this.#call(() => this.#client.send(new CreateMultipartUploadCommand(object)));
+    const { UploadId } = await this.#call(() => this.#client.send(new aws.CreateMultipartUploadCommand(object)));
     try {
       const digest = createHash("sha256");
       const Parts: { PartNumber: number; ETag: string | undefined }[] = [];
       for await (const Body of inParts(exactly(content, bytes, hash), partBytes)) {
         digest.update(Body);
         const PartNumber = Parts.length + 1;
-        const command = new UploadPartCommand({ ...object, UploadId, PartNumber, Body, ContentLength: Body.length });
+        const command = new aws.UploadPartCommand({
+          ...object,
+          UploadId,
+          PartNumber,
+          Body,
+          ContentLength: Body.length,
+        });
         const { ETag } = await this.#call(() => this.#client.send(command));
         Parts.push({ PartNumber, ETag });
       }
       const actual = digest.digest("hex");
       if (actual !== hash) damagedUpload(hash, actual);
-      const complete = new CompleteMultipartUploadCommand({ ...object, UploadId, MultipartUpload: { Parts } });
+      const complete = new aws.CompleteMultipartUploadCommand({ ...object, UploadId, MultipartUpload: { Parts } });
       await this.#call(() => this.#client.send(complete));
     } catch (thrown) {
-      await this.#client.send(new AbortMultipartUploadCommand({ ...object, UploadId })).catch(() => {});
+      await this.#client.send(new aws.AbortMultipartUploadCommand({ ...object, UploadId })).catch(() => {});
       throw thrown;
     }
   }
@@ -127,14 +130,14 @@ class S3Blobs implements BlobStore {
     if (range.start === range.end) return new Uint8Array();
     const Range = `bytes=${range.start}-${range.end - 1}`;
     return this.#call(async () => {
-      const { Body } = await this.#client.send(new GetObjectCommand({ ...this.#object(hash), Range }));
+      const { Body } = await this.#client.send(new aws.GetObjectCommand({ ...this.#object(hash), Range }));
       return (await Body?.transformToByteArray()) ?? new Uint8Array();
     }, hash);
   }
 
   async *stream(hash: Sha256): AsyncGenerator<Uint8Array> {
     try {
-      const { Body } = await this.#client.send(new GetObjectCommand(this.#object(hash)));
+      const { Body } = await this.#client.send(new aws.GetObjectCommand(this.#object(hash)));
       yield* verified(Body as AsyncIterable<Uint8Array>, hash, `its object in the ${this.#where}`);
     } catch (thrown) {
       throw this.#explained(thrown, hash);
@@ -143,7 +146,7 @@ class S3Blobs implements BlobStore {
 
   async size(hash: Sha256): Promise<number | undefined> {
     try {
-      return (await this.#client.send(new HeadObjectCommand(this.#object(hash)))).ContentLength ?? 0;
+      return (await this.#client.send(new aws.HeadObjectCommand(this.#object(hash)))).ContentLength ?? 0;
     } catch (thrown) {
       if (isMissing(thrown)) return undefined;
       throw this.#explained(thrown, hash);
@@ -151,13 +154,13 @@ class S3Blobs implements BlobStore {
   }
 
   async delete(hash: Sha256): Promise<void> {
-    await this.#call(() => this.#client.send(new DeleteObjectCommand(this.#object(hash))));
+    await this.#call(() => this.#client.send(new aws.DeleteObjectCommand(this.#object(hash))));
   }
 
   async *list(): AsyncGenerator<{ hash: Sha256; bytes: number }> {
     let ContinuationToken: string | undefined;
     do {
-      const command = new ListObjectsV2Command({ Bucket: this.#bucket, Prefix: this.#prefix, ContinuationToken });
+      const command = new aws.ListObjectsV2Command({ Bucket: this.#bucket, Prefix: this.#prefix, ContinuationToken });
       const page = await this.#call(() => this.#client.send(command));
       for (const { Key = "", Size = 0 } of page.Contents ?? []) {
         const name = Key.slice(this.#prefix.length);
@@ -176,14 +179,14 @@ class S3Blobs implements BlobStore {
     const expiresWallMs = signedWallMs + expiresIn * 1000;
     const object = this.#object(hash);
     if (action === "download") {
-      const url = await getSignedUrl(this.#client, new GetObjectCommand(object), lived);
+      const url = await getSignedUrl(this.#client, new aws.GetObjectCommand(object), lived);
       return { url, method: "GET", headers: {}, expiresWallMs };
     }
     // Size and checksum are signed as headers that the sender must repeat: S3 refuses any other content.
     const headers = { "content-length": String(bytes), "x-amz-checksum-sha256": base64(hash) };
     const checked = { ContentLength: bytes, ChecksumSHA256: headers["x-amz-checksum-sha256"] };
     const names = new Set(Object.keys(headers));
-    const url = await getSignedUrl(this.#client, new PutObjectCommand({ ...object, ...checked }), {
+    const url = await getSignedUrl(this.#client, new aws.PutObjectCommand({ ...object, ...checked }), {
       ...lived,
       signableHeaders: new Set(["host", ...names]),
       unhoistableHeaders: names,

@@ -62,7 +62,7 @@ export const command: Command = {
         microbatches: 1,
         validateEvery: 1,
         validationMicrobatches: rounds,
-        numerics: flags.optionalText("numerics") ?? settings?.numerics ?? "native",
+        numerics: flags.optionalText("numerics") ?? settings?.numerics ?? "",
         learningRate: { schedule: "constant", base: rate },
       });
       try {

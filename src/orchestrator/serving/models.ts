@@ -8,6 +8,7 @@ import { type ChatFormat, chatFormatBytesMax, parseChatFormat } from "../../mode
 import { compileText } from "../../network/compile.ts";
 import type { Plan } from "../../network/plan.ts";
 import { listItems } from "../../store/update.ts";
+import { usualNumerics } from "../fleet/usual-numerics.ts";
 import type { Parts } from "../parts.ts";
 import { key, type SessionRecord, type StoredState, type VNodeRecord } from "../records/records.ts";
 
@@ -67,7 +68,7 @@ export async function findState(parts: Parts, source: string): Promise<TrainedSt
   if (!model)
     fail("not_found", `there is neither a session nor a model "${id}": see dcnr session list and dcnr model list`);
   const { definition, network, states, tokenizer, chat = "" } = model;
-  return { definition, network, step: 0, states, tokenizer, chat, numerics: "native" };
+  return { definition, network, step: 0, states, tokenizer, chat, numerics: usualNumerics(parts.capacity.fleet) };
 }
 
 async function stateOfSession({ context, compiled }: Parts, session: SessionRecord): Promise<TrainedState> {

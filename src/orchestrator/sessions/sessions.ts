@@ -11,6 +11,7 @@ import { parseManifest } from "../../data/manifest.ts";
 import type { Plan } from "../../network/plan.ts";
 import { differences, type SessionIdentity, sessionIdOf } from "../../network/session.ts";
 import type { SessionSettings } from "../../protocol/gen/dcnr/v1/session_pb.ts";
+import { usualNumerics } from "../fleet/usual-numerics.ts";
 import type { Parts } from "../parts.ts";
 import { key, type NetworkRecord, type SessionRecord, type StoredState, type VNodeRecord } from "../records/records.ts";
 import { findState } from "../serving/models.ts";
@@ -94,14 +95,18 @@ async function findNetwork(
   return { network, plan: await compiled.plan(network.definition) };
 }
 
-async function resolveIdentity({ context }: Parts, settings: SessionSettings, plan: Plan): Promise<SessionIdentity> {
+async function resolveIdentity(
+  { context, capacity }: Parts,
+  settings: SessionSettings,
+  plan: Plan,
+): Promise<SessionIdentity> {
   const name = parseId<string>(settings.dataset, "the session's dataset");
   const dataset = await context.mirror.read<DatasetRecord>(datasetKey(name));
   if (!dataset) fail("not_found", `there is no dataset ${name}: add it with \`dcnr dataset add\``);
   const manifest = parseManifest(new TextDecoder().decode(await context.blobs.get(dataset.hash)));
   const called = { dataset: `dataset ${name}`, network: `network ${plan.name}` };
   checkDatasetFits(manifest, [], plan, called);
-  const identity = identityOf(settings, plan, { hash: dataset.hash, manifest });
+  const identity = identityOf(settings, plan, { hash: dataset.hash, manifest }, usualNumerics(capacity.fleet));
   checkDatasetFits(manifest, [identity.split, identity.validationSplit].filter(Boolean), plan, called);
   return identity;
 }

@@ -31,6 +31,7 @@ export function identityOf(
   settings: SessionSettings,
   plan: Plan,
   dataset: { readonly hash: Sha256; readonly manifest: Manifest },
+  usual: "native" | "portable" = "native",
 ): SessionIdentity {
   const batch = whole(settings.batch || defaults.batch, "batch", 1, batchMax);
   const microbatches = whole(
@@ -44,7 +45,7 @@ export function identityOf(
       "invalid_argument",
       `a batch of ${batch} cannot be cut into ${microbatches} equal microbatches: choose a divisor`,
     );
-  const numerics = settings.numerics || "native";
+  const numerics = settings.numerics || usual;
   if (numerics !== "native" && numerics !== "portable" && numerics !== "reference")
     fail("invalid_argument", `numerics "${numerics}" is unknown: choose native or portable`);
   if (plan.costs.length === 0)
