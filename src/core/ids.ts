@@ -11,6 +11,8 @@ export type SessionId = Branded<"SessionId">;
 export type VNodeId = Branded<"VNodeId">;
 export type PNodeId = Branded<"PNodeId">;
 export type OrchestratorId = Branded<"OrchestratorId">;
+/** Of whoever holds the key: a PNode, a network, a person (keys.ts). */
+export type KeyId = Branded<"KeyId">;
 /** `from.slot>to.slot`, unique within a network. */
 export type EdgeId = Branded<"EdgeId">;
 /** 64 lower-case hex digits. */
