@@ -22,9 +22,9 @@ function twoHosts(seed = 1, windowBytes = 1_000) {
 function echo(host: Host) {
   const seen: bigint[] = [];
   const system: Handlers<typeof SystemService> = {
-    getVersion: async (_, { peer }) => {
+    getVersion: async (_, { caller }) => {
       seen.push(BigInt(seen.length));
-      return { id: host.name, role: peer };
+      return { id: host.name, role: caller.address };
     },
     getHealth: async () => {
       await sleep(host.world.timers, 100_000);

@@ -3,9 +3,11 @@
 
 import { create, type DescMethod, fromBinary, type Message, toBinary } from "@bufbuild/protobuf";
 import { DcnrError } from "../src/core/errors.ts";
+import { keyIdOf } from "../src/core/keys.ts";
 import type {
   BidiMethod,
   CallContext,
+  Caller,
   CallOptions,
   Channel,
   HttpHandler,
@@ -263,7 +265,7 @@ export class SimulatedNetwork implements Network {
       const open: OpenCall = { server, breakOff: (withinMs) => breakAfter(wire.chance.between(0, withinMs)) };
       calls.add(open);
       cleanUps.push(() => calls.delete(open));
-      const context: CallContext = { signal: gone.signal, peer: caller.name, header: () => undefined };
+      const context: CallContext = { signal: gone.signal, caller: callerFrom(caller), header: () => undefined };
       const answer = (finish: () => void) => {
         if (wire.strikes("replyLost", server, caller, what)) return breakAfter(wire.chance.between(10, wire.stallMs));
         wire.carry(
@@ -313,7 +315,7 @@ export class SimulatedNetwork implements Network {
     options.signal?.addEventListener("abort", leave);
     const gone = new AbortController();
     stream.server.onGone = () => gone.abort();
-    const context: CallContext = { signal: gone.signal, peer: this.#host.name, header: () => undefined };
+    const context: CallContext = { signal: gone.signal, caller: callerFrom(this.#host), header: () => undefined };
     stream.client.lane.push(() => {
       serve(stream.server, listener, context, stream).then(
         () => stream.close(stream.server),
@@ -370,4 +372,9 @@ function handlerOf(listener: Listener, method: DescMethod): (...args: never[]) =
 function acrossTheWire(error: unknown): DcnrError {
   const { code, message, outlook } = DcnrError.from(error);
   return new DcnrError(code, message, { outlook });
+}
+
+/** As if the host had shown a key: its own, whatever it says of itself. */
+function callerFrom({ name }: Host): Caller {
+  return { id: keyIdOf(new TextEncoder().encode(name)), address: name };
 }

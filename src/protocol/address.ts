@@ -1,21 +1,47 @@
-// Addresses as people write them: "host:port", "[::1]:port", optionally with http:// or https:// in front.
+// Addresses as people write them: "host:port", "[::1]:port", optionally with http:// or https:// in front, or with the
+// key that must answer there behind it: "host:port#id".
 
 import { fail } from "../core/errors.ts";
+import type { KeyId } from "../core/ids.ts";
+import { isKeyId } from "../core/keys.ts";
 
 export interface Address {
   readonly host: string;
   readonly port: number;
   readonly secure: boolean;
+  /** Whoever answers must hold this key; the connection is encrypted then. */
+  readonly key?: KeyId;
 }
 
 export function parseAddress(text: string, portDefault?: number): Address {
-  const scheme = /^(https?):\/\//.exec(text);
-  const rest = (scheme ? text.slice(scheme[0].length) : text).replace(/\/+$/, "");
+  const [place = "", key] = splitKey(text);
+  const scheme = /^(https?):\/\//.exec(place);
+  const rest = (scheme ? place.slice(scheme[0].length) : place).replace(/\/+$/, "");
   const match = /^(\[[0-9a-fA-F:.%]+\]|[^:[\]/\s]+)(?::(\d{1,5}))?$/.exec(rest);
-  const port = match?.[2] === undefined ? portDefault : Number(match[2]);
+  const ofScheme = scheme?.[1] === "https" ? 443 : undefined;
+  const port = match?.[2] === undefined ? (ofScheme ?? portDefault) : Number(match[2]);
   if (!match?.[1] || port === undefined || port > 65_535)
     fail("invalid_argument", `"${text}" is not an address: write host:port, for example 127.0.0.1:7700`);
-  return { host: match[1].replace(/^\[|\]$/g, ""), port, secure: scheme?.[1] === "https" };
+  const host = match[1].replace(/^\[|\]$/g, "");
+  if (key === undefined) return { host, port, secure: scheme?.[1] === "https" };
+  if (!isKeyId(key) || scheme !== null)
+    fail("invalid_argument", `"${text}" is not an address: behind # stands the key's id, 52 letters and digits`);
+  return { host, port, secure: false, key };
+}
+
+function splitKey(text: string): [string, string?] {
+  const at = text.indexOf("#");
+  return at < 0 ? [text] : [text.slice(0, at), text.slice(at + 1)];
+}
+
+/** The same place, where this key must answer. */
+export function withKey(address: string, key: KeyId): string {
+  return `${splitKey(address)[0]}#${key}`;
+}
+
+/** The place alone, for people. */
+export function withoutKey(address: string): string {
+  return splitKey(address)[0];
 }
 
 export function formatAddress(host: string, port: number): string {
@@ -23,12 +49,8 @@ export function formatAddress(host: string, port: number): string {
 }
 
 export function baseUrl(text: string): string {
-  const { host, port, secure } = parseAddress(text, secureDefaultPort(text));
+  const { host, port, secure } = parseAddress(text);
   return `${secure ? "https" : "http"}://${formatAddress(host, port)}`;
-}
-
-function secureDefaultPort(text: string): number | undefined {
-  return text.startsWith("https://") ? 443 : undefined;
 }
 
 /** Means "all interfaces" where a server listens, and nobody where one calls. */

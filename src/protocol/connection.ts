@@ -3,12 +3,13 @@
 
 import { type ClientHttp2Session, type ClientHttp2Stream, connect, constants } from "node:http2";
 import type { Duplex } from "node:stream";
-import { DcnrError } from "../core/errors.ts";
+import { DcnrError, fail } from "../core/errors.ts";
 import type { Cancel, Timers } from "../core/world.ts";
-import { baseUrl } from "./address.ts";
+import { baseUrl, parseAddress } from "./address.ts";
 import { within } from "./deadline.ts";
 import { Liveness, type LivenessLimits } from "./liveness.ts";
 import { windowBytes } from "./network.ts";
+import type { Tls } from "./tls.ts";
 import { brokenBy } from "./wire-errors.ts";
 
 export interface ConnectionLimits extends LivenessLimits {
@@ -43,6 +44,8 @@ export interface ConnectionOptions {
   readonly limits: ConnectionLimits;
   /** Instead of the operating system's sockets. */
   readonly dial?: ((address: string) => Duplex) | undefined;
+  /** Needed for addresses that name a key. */
+  readonly tls?: Tls | undefined;
 }
 
 export interface StreamRequest {
@@ -76,14 +79,14 @@ export class Connection {
 
   /** `ended` is called once, when it carries nothing any more. */
   constructor(address: string, options: ConnectionOptions, ended: () => void) {
-    const { timers, limits, dial } = options;
+    const { timers, limits } = options;
     this.#address = address;
     this.#timers = timers;
     this.#limits = limits;
     this.#ended = ended;
     const session = connect(baseUrl(address), {
       settings: { initialWindowSize: windowBytes, enablePush: false },
-      ...(dial && { createConnection: () => dial(address) }),
+      ...socketTo(address, options),
     });
     this.#session = session;
     const open = { [Symbol.iterator]: () => this.#streams.keys() };
@@ -197,4 +200,13 @@ export class Connection {
     }
     this.#session.destroy();
   }
+}
+
+/** Undefined leaves it to the library: a plain socket, or TLS as the web has it. */
+function socketTo(address: string, { dial, tls }: ConnectionOptions): { createConnection: () => Duplex } | undefined {
+  if (dial !== undefined) return { createConnection: () => dial(address) };
+  const place = parseAddress(address);
+  if (place.key === undefined) return undefined;
+  if (tls === undefined) fail("failed_precondition", `${address} names a key, and this process has none to show`);
+  return { createConnection: () => tls.dial(place) };
 }

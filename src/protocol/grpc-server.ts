@@ -15,21 +15,23 @@ import {
 import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { DcnrError, fail } from "../core/errors.ts";
 import type { Log, Timers } from "../core/world.ts";
-import { formatAddress, parseAddress } from "./address.ts";
+import { formatAddress, isLoopback, parseAddress } from "./address.ts";
 import { admit } from "./admission.ts";
+import { callerOf, plainAddress } from "./caller.ts";
 import { type GuestLimits, Guests } from "./guests.ts";
 import { answerHttp, type NodeServerRequest, type NodeServerResponse } from "./http.ts";
-import type { CallContext, Channel, HttpHandler, ServedService, Server } from "./network.ts";
+import type { CallContext, Caller, Channel, HttpHandler, ServedService, Server } from "./network.ts";
 import { messageBytesMax, windowBytes } from "./network.ts";
 import { Outbox } from "./outbox.ts";
 import { routeOf, serveStream, streamRoutes } from "./server-stream.ts";
+import type { Tls } from "./tls.ts";
 import { fromConnect, toWire } from "./wire-errors.ts";
 
 type AnyChannel = Channel<MessageInitShape<DescMessage>, MessageShape<DescMessage>>;
 
 /** Enough for every peer of a large PNode, few enough that strangers cannot exhaust descriptors. */
 const connectionsMax = 25_000;
-const peerKey = createContextKey("unknown", { description: "the caller's network address" });
+const callerKey = createContextKey<Caller>({ address: "unknown" }, { description: "who calls" });
 
 export interface ServeOptions {
   readonly http: HttpHandler | undefined;
@@ -37,12 +39,16 @@ export interface ServeOptions {
   readonly allowedHosts: readonly string[];
   readonly timers: Timers;
   readonly limits: GuestLimits;
+  /** Absent: nothing is encrypted. */
+  readonly tls: Tls | undefined;
+  /** False: only callers on this machine may speak in plain text. */
+  readonly plainFromAnywhere: boolean;
 }
 
 export async function serveGrpc(
   address: string,
   services: readonly ServedService[],
-  { http, log, allowedHosts, timers, limits }: ServeOptions,
+  { http, log, allowedHosts, timers, limits, tls, plainFromAnywhere }: ServeOptions,
 ): Promise<Server> {
   const guests = new Guests(timers, limits);
   const bound = parseAddress(address);
@@ -54,7 +60,7 @@ export async function serveGrpc(
     acceptCompression: [],
     readMaxBytes: messageBytesMax,
     writeMaxBytes: messageBytesMax,
-    contextValues: (request) => createContextValues().set(peerKey, request.socket?.remoteAddress ?? "unknown"),
+    contextValues: (request) => createContextValues().set(callerKey, callerOf(request)),
     fallback: (request, response) => void answerHttp(http, request, response, log),
   });
   const routes = streamRoutes(services);
@@ -79,11 +85,12 @@ export async function serveGrpc(
   // Errors of one connection end that connection; without a listener they would end the process.
   http2.on("sessionError", (error) => log("debug", `connection failed: ${String(error)}`));
   const listener = createNetServer((socket) =>
-    guests.welcome(
-      socket,
-      (speaks) => http1.emit("connection", speaks),
-      (speaks) => http2.emit("connection", speaks),
-    ),
+    guests.welcome(socket, {
+      http1: (speaks) => http1.emit("connection", speaks),
+      http2: (speaks) => http2.emit("connection", speaks),
+      tls: tls && ((greets) => tls.accept(greets)),
+      plain: ({ remoteAddress }) => plainFromAnywhere || isLoopback(plainAddress(remoteAddress ?? "")),
+    }),
   );
   listener.maxConnections = connectionsMax;
   await listen(listener, bound.host, bound.port);
@@ -176,7 +183,7 @@ async function* serveBidi(
     try {
       yield* requests;
     } catch (error) {
-      throw fromConnect(error, context.peer);
+      throw fromConnect(error, context.caller.address);
     }
   }
   const channel: AnyChannel = {
@@ -199,7 +206,7 @@ async function* serveBidi(
 function callContext(context: HandlerContext): CallContext {
   return {
     signal: context.signal,
-    peer: context.values.get(peerKey),
+    caller: context.values.get(callerKey),
     header: (name) => context.requestHeader.get(name) ?? undefined,
   };
 }

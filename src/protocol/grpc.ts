@@ -6,6 +6,7 @@ import { GrpcClient } from "./grpc-client.ts";
 import { serveGrpc } from "./grpc-server.ts";
 import { type GuestLimits, guestLimitsDefault } from "./guests.ts";
 import type { Network } from "./network.ts";
+import { Tls, type TlsIdentity } from "./tls.ts";
 
 export interface GrpcNetworkOptions {
   /** For deadlines; they should not keep a process alive. */
@@ -18,18 +19,27 @@ export interface GrpcNetworkOptions {
   readonly limits?: Partial<ConnectionLimits>;
   readonly guestLimits?: Partial<GuestLimits>;
   readonly dial?: ConnectionOptions["dial"];
+  /** The key that this process shows to others; without one it neither calls nor answers encrypted. */
+  readonly identity?: TlsIdentity;
+  /** False: only callers on this machine may speak in plain text. */
+  readonly plainFromAnywhere?: boolean;
 }
 
 export function openGrpcNetwork(options: GrpcNetworkOptions): Network {
   const { timers, dial, log = silentLog, headers = {}, allowedHosts = [] } = options;
-  const client = new GrpcClient(headers, { timers, dial, limits: { ...limitsDefault, ...options.limits } });
+  const tls = options.identity && new Tls(options.identity);
+  const client = new GrpcClient(headers, { timers, dial, tls, limits: { ...limitsDefault, ...options.limits } });
   const guestLimits = { ...guestLimitsDefault, ...options.guestLimits };
   return {
     call: (address, method, request, callOptions) => client.call(address, method, request, callOptions),
     watch: (address, method, request, callOptions) => client.watch(address, method, request, callOptions),
     open: (address, method, callOptions) => client.open(address, method, callOptions),
     serve: (address, services, http) =>
-      serveGrpc(address, services, { http, log, allowedHosts, timers, limits: guestLimits }),
+      serveGrpc(address, services, {
+        ...{ http, log, allowedHosts, timers, tls },
+        limits: guestLimits,
+        plainFromAnywhere: options.plainFromAnywhere ?? true,
+      }),
     close: async () => client.close(),
   };
 }

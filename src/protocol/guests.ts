@@ -5,9 +5,11 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Http2Stream, ServerHttp2Session } from "node:http2";
 import type { Socket } from "node:net";
+import type { TLSSocket } from "node:tls";
 import type { Cancel, Timers } from "../core/world.ts";
 import { within } from "./deadline.ts";
 import { Liveness, type LivenessLimits } from "./liveness.ts";
+import { handshakeByte } from "./tls.ts";
 
 export interface GuestLimits extends LivenessLimits {
   /** Until the first bytes tell what a connection speaks. */
@@ -31,6 +33,21 @@ export const guestLimitsDefault: GuestLimits = {
 
 const http2Preface = "PRI * HTTP/2.0";
 
+/** Clients of HTTP/1.1 can read it; others see the connection end. */
+const refusal =
+  "HTTP/1.1 426 Upgrade Required\r\ncontent-type: text/plain\r\nconnection: close\r\n\r\n" +
+  "refused: from other machines this server is spoken to encrypted only\n";
+
+/** What a connection turns out to speak. */
+export interface Tables {
+  readonly http1: (socket: Socket) => void;
+  readonly http2: (socket: Socket) => void;
+  /** Undefined where nothing is encrypted. */
+  readonly tls?: ((socket: Socket) => TLSSocket) | undefined;
+  /** Whether this guest may speak in plain text. */
+  readonly plain: (socket: Socket) => boolean;
+}
+
 export class Guests {
   readonly #timers: Timers;
   readonly #limits: GuestLimits;
@@ -48,7 +65,7 @@ export class Guests {
   }
 
   /** Hands the connection on once it is known what it speaks. */
-  welcome(socket: Socket, http1: (socket: Socket) => void, http2: (socket: Socket) => void): void {
+  welcome(socket: Socket, tables: Tables): void {
     this.#sockets.add(socket);
     const late = this.#expect(socket, this.#limits.prefaceMs);
     socket.once("close", () => {
@@ -63,6 +80,11 @@ export class Guests {
       const bytes = socket.read() as Buffer | null;
       if (bytes === null) return void socket.destroy();
       socket.unshift(bytes);
+      if (tables.tls !== undefined && bytes[0] === handshakeByte) {
+        socket.off("readable", read);
+        late();
+        return this.#agree(tables.tls(socket), tables);
+      }
       const before = head.length;
       head = bytes.toString("latin1", 0, http2Preface.length);
       // Requests of HTTP/1.1 may begin with the same letters; `readable` comes again when there is more.
@@ -70,11 +92,23 @@ export class Guests {
       if (mayBeEither && head.length > before) return;
       socket.off("readable", read);
       late();
-      if (head === http2Preface) return http2(socket);
+      if (!tables.plain(socket)) return void socket.end(refusal);
+      if (head === http2Preface) return tables.http2(socket);
       this.#due.set(socket, this.#expect(socket, this.#limits.headersMs));
-      http1(socket);
+      tables.http1(socket);
     };
     socket.on("readable", read);
+  }
+
+  /** Once both ends are agreed, what is inside is a connection like any other. */
+  #agree(socket: TLSSocket, tables: Tables): void {
+    const late = this.#expect(socket, this.#limits.headersMs);
+    socket.on("error", () => socket.destroy());
+    socket.once("secure", () => {
+      late();
+      this.welcome(socket, { ...tables, tls: undefined, plain: () => true });
+    });
+    socket.once("close", late);
   }
 
   /** The headers of an HTTP/1.1 request are here. */

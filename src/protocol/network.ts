@@ -2,6 +2,7 @@
 // HTTP/2; simulation/ does it in memory with faults. Handlers are the same for both.
 
 import type { DescMethod, DescService, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
+import type { KeyId } from "../core/ids.ts";
 
 export type UnaryMethod = DescMethod & { methodKind: "unary" };
 export type ServerStreamMethod = DescMethod & { methodKind: "server_streaming" };
@@ -28,11 +29,18 @@ export interface CallOptions {
   readonly signal?: AbortSignal;
 }
 
+/** Who calls, by the connection alone. */
+export interface Caller {
+  /** The hash of the key that it has proved to hold; absent where it showed none. */
+  readonly id?: KeyId;
+  /** Where it calls from. */
+  readonly address: string;
+}
+
 export interface CallContext {
   /** Aborts when the caller goes away. */
   readonly signal: AbortSignal;
-  /** Where the caller calls from, for logs. */
-  readonly peer: string;
+  readonly caller: Caller;
   /** Lower-case names. */
   header(name: string): string | undefined;
 }

@@ -5,6 +5,7 @@ import type { Http2ServerRequest, Http2ServerResponse, IncomingHttpHeaders } fro
 import type { DescMessage, DescMethod, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
 import type { ConnectError } from "@connectrpc/connect";
 import { DcnrError } from "../core/errors.ts";
+import { callerOf } from "./caller.ts";
 import type { CallContext, Channel, ServedService } from "./network.ts";
 import { Pipe } from "./pipe.ts";
 import { outlookHeader } from "./wire-errors.ts";
@@ -52,7 +53,7 @@ export function serveStream(
   const pipe = new Pipe(method.input, method.output, () => stream.resume());
   const context: CallContext = {
     signal: gone.signal,
-    peer: request.socket?.remoteAddress ?? "unknown",
+    caller: callerOf(request),
     header: (name) => {
       const value = request.headers[name];
       return Array.isArray(value) ? value.join(", ") : value;

@@ -56,13 +56,16 @@ export function fromConnect(thrown: unknown, peer: string): DcnrError {
 /** An error of a socket, a connection or a stream: the other end was not reached, or is not any more. */
 export function brokenBy(thrown: Error, address: string): DcnrError {
   const options = { cause: thrown };
-  for (let error: unknown = thrown; error instanceof Error; error = error.cause)
+  for (let error: unknown = thrown; error instanceof Error; error = error.cause) {
+    // Ours already: the other end was not who it should be.
+    if (error instanceof DcnrError) return error;
     if (neverReached.has((error as NodeJS.ErrnoException).code ?? ""))
       return new DcnrError(
         "unavailable",
         `nothing answers at ${address}: check the address and that the process runs there`,
         options,
       );
+  }
   return new DcnrError("unavailable", `the connection to ${address} broke: ${thrown.message}`, options);
 }
 

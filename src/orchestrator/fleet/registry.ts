@@ -118,7 +118,7 @@ export class Registry {
     const id = checkRegister(register, this.#context.address);
     this.#throttle(id);
     this.#refuseDuplicate(id, register);
-    const record = await this.#writeRegistration(id, register, call.peer);
+    const record = await this.#writeRegistration(id, register, call.caller.address);
     const { clock, chance } = this.#context.world;
     const attachment = new Attachment(
       {
@@ -138,7 +138,7 @@ export class Registry {
     this.#silence.heard(attachment);
     const pulseToken = Buffer.from(chance.bytes(16)).toString("hex");
     this.pulses.expect(pulseToken, attachment);
-    this.#greet(attachment, record, register, call.peer, pulseToken);
+    this.#greet(attachment, record, register, call.caller.address, pulseToken);
     return attachment;
   }
 

@@ -32,8 +32,12 @@ function stage() {
   );
   const open: ServedService = { descriptor: InferenceService, handlers };
   const served = guarded(open, keys, "generate", inferenceScopes);
-  const call = async (name: string, peer: string, secret = "") => {
-    const context = { peer, signal: new AbortController().signal, header: () => secret && `Bearer ${secret}` };
+  const call = async (name: string, address: string, secret = "") => {
+    const context = {
+      caller: { address },
+      signal: new AbortController().signal,
+      header: () => secret && `Bearer ${secret}`,
+    };
     const handler = served.handlers[name] as (request: unknown, context: unknown) => unknown;
     const answer = handler({}, context);
     if (!(Symbol.asyncIterator in (answer as object))) return answer;

@@ -29,7 +29,7 @@ function streams(served: ServedService, name: string): boolean {
 }
 
 function checked(handler: AnyHandler, keys: ApiKeys, scope: Scope, streaming: boolean): AnyHandler {
-  const admit = (context: CallContext) => keys.require(scope, context.header("authorization"), context.peer);
+  const admit = (context: CallContext) => keys.require(scope, context.header("authorization"), context.caller.address);
   if (!streaming)
     return async (request, context) => {
       await admit(context);

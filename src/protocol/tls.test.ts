@@ -1,0 +1,124 @@
+import assert from "node:assert/strict";
+import { connect as connectPlain } from "node:net";
+import { describe, it } from "node:test";
+import { connect as connectTls } from "node:tls";
+import { hasCode } from "../core/errors.ts";
+import { newIdentity } from "../system/keys.ts";
+import { backgroundTimers } from "../system/timers.ts";
+import { parseAddress, withKey } from "./address.ts";
+import { certificateOf, holderOf } from "./certificate.ts";
+import { ExchangeService } from "./gen/dcnr/v1/exchange_pb.ts";
+import { SystemService } from "./gen/dcnr/v1/system_pb.ts";
+import { openGrpcNetwork } from "./grpc.ts";
+import { type Network, type ServedService, service } from "./network.ts";
+
+/** Each method tells the caller who it is, as far as the server knows. */
+const mirrors: readonly ServedService[] = [
+  service(SystemService, {
+    getVersion: async (_, { caller }) => ({ id: caller.id ?? "nobody", software: caller.address }),
+    getHealth: async () => ({}),
+  }),
+  service(ExchangeService, {
+    exchange: async (channel, { caller }) => {
+      for await (const _ of channel.incoming)
+        await channel.send({ event: { case: "receipt", value: { detail: caller.id ?? "nobody" } } });
+    },
+  }),
+];
+
+const [server, client, stranger] = [newIdentity(), newIdentity(), newIdentity()];
+
+async function withServer(run: (address: string, open: (as?: typeof client) => Network) => Promise<void>) {
+  const opened: Network[] = [];
+  const open = (identity?: typeof client) => {
+    const network = openGrpcNetwork({ timers: backgroundTimers, ...(identity && { identity }) });
+    opened.push(network);
+    return network;
+  };
+  const listening = await open(server).serve("127.0.0.1:0", mirrors);
+  try {
+    await run(listening.address, open);
+  } finally {
+    for (const network of opened) await network.close();
+    await listening.close();
+  }
+}
+
+describe("connections that are pinned by keys", () => {
+  it("tell both ends who the other is, for calls and streams alike", () =>
+    withServer(async (address, open) => {
+      const network = open(client);
+      const pinned = withKey(address, server.id);
+      const version = await network.call(pinned, SystemService.method.getVersion, {});
+      assert.deepEqual([version.id, version.software], [client.id, "127.0.0.1"]);
+      const channel = network.open(pinned, ExchangeService.method.exchange);
+      await channel.send({ event: { case: "ping", value: { id: 1n } } });
+      for await (const { event } of channel.incoming) {
+        assert.equal(event.case === "receipt" && event.value.detail, client.id);
+        break;
+      }
+      channel.close();
+    }));
+
+  it("are not made to somebody else who answers at the address", () =>
+    withServer(async (address, open) => {
+      const call = open(client).call(withKey(address, stranger.id), SystemService.method.getVersion, {});
+      await assert.rejects(
+        call,
+        (error) => hasCode(error, "unauthenticated") && /is not who it should be/.test(String(error)),
+      );
+    }));
+
+  it("cannot be had without a key to show", () =>
+    withServer(async (address, open) => {
+      const call = open().call(withKey(address, server.id), SystemService.method.getVersion, {});
+      await assert.rejects(call, /this process has none to show/);
+    }));
+
+  it("leave plain callers on this machine nobody in particular", () =>
+    withServer(async (address, open) => {
+      const { id } = await open(client).call(address, SystemService.method.getVersion, {});
+      assert.equal(id, "nobody");
+    }));
+
+  it("speak TLS 1.3 and nothing older", () =>
+    withServer(async (address) => {
+      const { host, port } = parseAddress(address);
+      const socket = connectTls({ host, port, maxVersion: "TLSv1.2", rejectUnauthorized: false });
+      const failure = await new Promise<Error>((resolve) => socket.once("error", resolve));
+      assert.match(failure.message, /alert|version/i);
+    }));
+
+  it("are let go when the greeting is never finished", async () => {
+    const network = openGrpcNetwork({ timers: backgroundTimers, identity: server, guestLimits: { headersMs: 50 } });
+    const listening = await network.serve("127.0.0.1:0", mirrors.slice(0, 1));
+    const { host, port } = parseAddress(listening.address);
+    const socket = connectPlain(port, host);
+    socket.on("error", () => {});
+    socket.write(Buffer.from([0x16, 3, 1]));
+    await new Promise<void>((resolve) => socket.once("close", () => resolve()));
+    await network.close();
+    await listening.close();
+  });
+});
+
+describe("a certificate", () => {
+  it("says nothing but the key, and the same every time", () => {
+    const pem = certificateOf(client);
+    assert.equal(pem, certificateOf(client));
+    assert.equal(holderOf(Buffer.from(pem)), client.id);
+  });
+});
+
+describe("addresses with keys", () => {
+  it("are places where one key must answer", () => {
+    assert.deepEqual(parseAddress(`10.0.0.1:7700#${client.id}`), {
+      host: "10.0.0.1",
+      port: 7700,
+      secure: false,
+      key: client.id,
+    });
+    for (const wrong of ["10.0.0.1:7700#", "10.0.0.1:7700#abc", `https://a:1#${client.id}`])
+      assert.throws(() => parseAddress(wrong), /is not an address/);
+  });
+});

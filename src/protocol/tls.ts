@@ -1,0 +1,84 @@
+// Encrypted connections between processes that know each other by their keys: TLS 1.3 with self-signed certificates, both
+// ends shown, each pinned by the hash of its key. There are no authorities and no names.
+
+import type { Socket } from "node:net";
+import { connect, createSecureContext, type SecureContext, TLSSocket } from "node:tls";
+import { DcnrError } from "../core/errors.ts";
+import type { KeyId } from "../core/ids.ts";
+import type { Identity } from "../core/keys.ts";
+import type { Address } from "./address.ts";
+import { certificateOf, holderOf } from "./certificate.ts";
+
+/** An identity whose private key the TLS library may have. */
+export interface TlsIdentity extends Identity {
+  /** PKCS #8 as PEM. */
+  readonly privateKey: string;
+}
+
+/** A TLS record of the handshake begins with this byte; no HTTP request does. */
+export const handshakeByte = 0x16;
+
+/** Certificates say nothing but a key, so the library's own checks of them have nothing to check. */
+const pinnedByUs = { rejectUnauthorized: false, minVersion: "TLSv1.3" } as const;
+
+export class Tls {
+  readonly #identity: TlsIdentity;
+  readonly #context: SecureContext;
+
+  constructor(identity: TlsIdentity) {
+    this.#identity = identity;
+    this.#context = createSecureContext({
+      key: identity.privateKey,
+      cert: certificateOf(identity),
+      minVersion: "TLSv1.3",
+    });
+  }
+
+  get id(): KeyId {
+    return this.#identity.id;
+  }
+
+  /** Connects to whoever holds the address's key, or fails. Any key will do where the address names none. */
+  dial({ host, port, key }: Address): TLSSocket {
+    const socket = connect({ host, port, secureContext: this.#context, ALPNProtocols: ["h2"], ...pinnedByUs });
+    // Before anybody else hears of it: whoever sends at this event must not send to a stranger.
+    const { emit } = socket;
+    socket.emit = (event: string | symbol, ...args: unknown[]) => {
+      if (event !== "secureConnect") return Reflect.apply(emit, socket, [event, ...args]);
+      socket.emit = emit;
+      const holder = holderAt(socket);
+      if (holder !== undefined && (key === undefined || holder === key)) return socket.emit("secureConnect");
+      socket.destroy(notExpected(`${host}:${port}`, holder, key));
+      return true;
+    };
+    return socket;
+  }
+
+  /** The other end of a connection that has begun to greet. It may show no key: people's clients and browsers have none. */
+  accept(socket: Socket): TLSSocket {
+    const secured = new TLSSocket(socket, {
+      isServer: true,
+      secureContext: this.#context,
+      requestCert: true,
+      ALPNProtocols: ["h2", "http/1.1"],
+      ...pinnedByUs,
+    });
+    // As the library's own server does; HTTP/2 waits for the greeting until this says that it is over.
+    secured.prependOnceListener("secure", () => Object.assign(secured, { secureConnecting: false }));
+    return secured;
+  }
+}
+
+/** Whose key the other end has proved to hold; undefined over plain connections and where it showed none. */
+export function holderAt(socket: unknown): KeyId | undefined {
+  const certificate = (socket as Partial<TLSSocket> | undefined)?.getPeerX509Certificate?.();
+  return certificate === undefined ? undefined : holderOf(certificate);
+}
+
+function notExpected(place: string, holder: KeyId | undefined, expected: KeyId | undefined): DcnrError {
+  const holds = holder === undefined ? "shows no key of our kind" : `holds the key ${holder}`;
+  return new DcnrError(
+    "unauthenticated",
+    `${place} is not who it should be: it ${holds}${expected === undefined ? "" : `, expected is ${expected}`}`,
+  );
+}
