@@ -34,10 +34,7 @@ import { Reports } from "./reports.ts";
 import { Resolver } from "./resolver.ts";
 import { Servings } from "./serving/servings.ts";
 import { checkSession, SessionContext } from "./session-context.ts";
-import { Arrivals } from "./training/arrivals.ts";
-import { Exchange } from "./training/exchange.ts";
-import { HostedVNodes } from "./training/hosted.ts";
-import { Retention } from "./training/retention.ts";
+import { Training } from "./training/training.ts";
 
 export interface PNode {
   readonly id: PNodeId;
@@ -90,14 +87,11 @@ class HostingNode implements PNode {
   readonly #orchestrators: Orchestrators;
   readonly #resolver: Resolver;
   readonly #links: Links;
-  readonly #exchange: Exchange;
-  readonly #retention: Retention;
-  readonly #reports: Reports;
   readonly #blobs: BlobClient;
   readonly #attachment: Attachment;
   readonly #hours: Hours;
   readonly #incarnation: string;
-  readonly #hosts: HostedVNodes;
+  readonly #training: Training;
   readonly #executors = new Map<EngineKind, Promise<Executor>>();
   readonly #servings: Servings;
   #capabilities: PNodeOptions["capabilities"];
@@ -124,16 +118,9 @@ class HostingNode implements PNode {
     const orchestrators = new Orchestrators(network, world, timings, options.orchestrators);
     this.#orchestrators = orchestrators;
     const resolver = new Resolver(orchestrators, world, tasks, signal);
-    resolver.onLine = (session, line, turn) => this.#hosts.lineAdvanced(session, line, turn);
+    resolver.onLine = (session, line, turn) => this.#training.hosts.lineAdvanced(session, line, turn);
     resolver.onMoved = (session) => this.#servings.moved(session);
     this.#resolver = resolver;
-    this.#retention = new Retention({
-      memoryBytesMax: this.#bounds.retainedBytesMax,
-      diskBytesMax: this.#bounds.spilledBytesMax,
-      ...(dependencies.spill && { storage: dependencies.spill }),
-      tasks,
-      onFull: (full) => this.#retentionFull(full),
-    });
     const bandwidth = new Bandwidth(world, Number(options.limits?.bandwidthBytesPerSecond ?? 0n));
     const common = { pnode: this.id, network, world, timings, tasks, signal };
     const { retryMinMs, retryMaxMs, askMaxMs: resendMs } = timings;
@@ -142,15 +129,9 @@ class HostingNode implements PNode {
       timings: { retryMinMs, retryMaxMs, resendMs },
     });
     this.#links = links;
-    this.#exchange = new Exchange({
-      ...{ pnode: this.id, links, resolver, tasks, log: world.log },
-      address: () => this.#address,
-      directory: { find: (session, vnode) => this.#hosts.find(session, vnode) },
-    });
     const cache = dependencies.cache && { cache: dependencies.cache };
     this.#blobs = new BlobClient({ ...common, orchestrators, bandwidth, transfer: dependencies.blobs, ...cache });
     const reports = new Reports(world.clock);
-    this.#reports = reports;
     this.#attachment = new Attachment({
       ...common,
       orchestrators,
@@ -160,12 +141,21 @@ class HostingNode implements PNode {
       register: () => this.#register(),
       heartbeat: () => this.#heartbeat(),
       onAssignments: (assignments) => this.#reconcile(assignments),
-      onPrepare: ({ assignments }) => this.#hosts.prepare(assignments.map(fromProtoAssignment)),
+      onPrepare: ({ assignments }) => this.#training.hosts.prepare(assignments.map(fromProtoAssignment)),
       onSession: (update) => this.#sessionUpdate(update),
       onLeaveGranted: () => this.#leaveGranted(),
     });
     reports.onUrgent = () => this.#attachment.beatSoon();
-    this.#hosts = this.#hostedBy();
+    this.#training = new Training({
+      ...{ pnode: this.id, world, timings, bounds: this.#bounds, tasks, orchestrators, resolver, links, reports },
+      blobs: this.#blobs,
+      spill: dependencies.spill,
+      address: () => this.#address,
+      openProcess: dependencies.openProcess ?? openProcess,
+      openSession: (session) => this.#openSession(session),
+      onWork: dependencies.onWork,
+      flush: () => this.#attachment.flush(),
+    });
     const executorFor = (engine: EngineKind) => this.#executor(engine);
     this.#servings = new Servings({
       ...{ pnode: this.id, world, tasks, signal, links, resolver, orchestrators, blobs: this.#blobs },
@@ -173,39 +163,20 @@ class HostingNode implements PNode {
     });
   }
 
-  #hostedBy(): HostedVNodes {
-    return new HostedVNodes({
-      shared: {
-        pnode: this.id,
-        world: this.#dependencies.world,
-        timings: this.#timings,
-        bounds: this.#bounds,
-        tasks: this.#tasks,
-        orchestrators: this.#orchestrators,
-        blobs: this.#blobs,
-        exchange: this.#exchange,
-        retention: this.#retention,
-        reports: this.#reports,
-        openProcess: this.#dependencies.openProcess ?? openProcess,
-        onWork: this.#dependencies.onWork,
-        flush: () => this.#attachment.flush(),
+  #openSession(session: SessionId): Promise<SessionContext> {
+    return SessionContext.open({
+      session,
+      check: this.#dependencies.checkSession ?? checkSession,
+      bits: this.#options.bits ?? bits,
+      orchestrators: this.#orchestrators,
+      blobs: this.#blobs,
+      executorFor: (engine) => this.#executor(engine),
+      shardBytesMax: this.#bounds.shardBytesMax,
+      clock: this.#dependencies.world.clock,
+      onDataWait: (waitedMs) => {
+        this.#dataWaitMs += waitedMs;
       },
-      resolver: this.#resolver,
-      openSession: (session) =>
-        SessionContext.open({
-          session,
-          check: this.#dependencies.checkSession ?? checkSession,
-          bits: this.#options.bits ?? bits,
-          orchestrators: this.#orchestrators,
-          blobs: this.#blobs,
-          executorFor: (engine) => this.#executor(engine),
-          shardBytesMax: this.#bounds.shardBytesMax,
-          clock: this.#dependencies.world.clock,
-          onDataWait: (waitedMs) => {
-            this.#dataWaitMs += waitedMs;
-          },
-          signal: this.#ending.signal,
-        }),
+      signal: this.#ending.signal,
     });
   }
 
@@ -219,9 +190,7 @@ class HostingNode implements PNode {
 
   async start(): Promise<void> {
     const { network, world } = this.#dependencies;
-    const arrivals = new Arrivals(this.#hosts, (sender, asker, message) =>
-      this.#exchange.sendToAsker(sender, asker, message),
-    );
+    const { arrivals } = this.#training;
     const { passes } = this.#servings;
     const exchange = peerService({
       exchange: arrivals,
@@ -257,9 +226,9 @@ class HostingNode implements PNode {
   readings(): Readings {
     return {
       attached: this.#attachment.attached,
-      retainedBytes: this.#retention.memoryBytes,
+      retainedBytes: this.#training.retention.memoryBytes,
       dataWaitMs: this.#dataWaitMs,
-      vnodes: this.#hosts.all().map((host) => host.progress()),
+      vnodes: this.#training.hosts.all().map((host) => host.progress()),
     };
   }
 
@@ -274,8 +243,9 @@ class HostingNode implements PNode {
       const why = this.#attachment.failure?.message ?? `trying ${this.#orchestrators.current}`;
       problems.push(`not attached to an orchestrator: ${why}`);
     }
-    if (this.#retention.full) problems.push("retained messages have reached their bound: VNodes wait for checkpoints");
-    for (const host of this.#hosts.all())
+    if (this.#training.retention.full)
+      problems.push("retained messages have reached their bound: VNodes wait for checkpoints");
+    for (const host of this.#training.hosts.all())
       if (host.failed) problems.push(`VNode ${host.assignment.vnode} failed: ${host.progress().detail}`);
     return problems;
   }
@@ -285,7 +255,7 @@ class HostingNode implements PNode {
   #register() {
     const { id, secret, name, software, owner, region, provider, pricePerHour, limits } = this.#options;
     const capabilities = this.#capabilities;
-    const learning = this.#hosts.all().map(({ assignment: { session, vnode, epoch } }) => ({
+    const learning = this.#training.hosts.all().map(({ assignment: { session, vnode, epoch } }) => ({
       session,
       vnode,
       epoch: BigInt(epoch),
@@ -311,12 +281,12 @@ class HostingNode implements PNode {
 
   #heartbeat() {
     const { load = 0, temperatureCelsius = 0, memoryUsedBytes } = this.#dependencies.measure?.() ?? {};
-    const hosts = this.#hosts.all();
+    const hosts = this.#training.hosts.all();
     return {
       vnodes: [...hosts.map((host) => host.progress()), ...this.#servings.progress()],
       load,
       temperatureCelsius,
-      memoryUsedBytes: BigInt(memoryUsedBytes ?? this.#retention.memoryBytes),
+      memoryUsedBytes: BigInt(memoryUsedBytes ?? this.#training.retention.memoryBytes),
       links: this.#links.readings(),
       accepting: !this.#leaving && this.#isLent(),
     };
@@ -327,21 +297,15 @@ class HostingNode implements PNode {
   #reconcile(list: Assignments): void {
     const all = list.assignments.map(fromProtoAssignment);
     this.#servings.reconcile(all.filter((assignment) => assignment.serving));
-    this.#hosts.reconcile(all.filter((assignment) => !assignment.serving));
+    this.#training.hosts.reconcile(all.filter((assignment) => !assignment.serving));
   }
 
   #sessionUpdate(update: SessionUpdate): void {
     const session = update.session as SessionId;
     this.#resolver.update(session, update.locations, update.revision);
     this.#links.keepOnly(this.#resolver.addresses());
-    this.#hosts.lineAdvanced(session, Number(update.line), Number(update.turn));
-    this.#hosts.setPaused(session, update.status === "suspended");
-  }
-
-  #retentionFull(full: boolean): void {
-    if (full)
-      this.#dependencies.world.log("warn", "retained messages have reached their bound; VNodes wait for checkpoints");
-    this.#hosts.setFull(full);
+    this.#training.hosts.lineAdvanced(session, Number(update.line), Number(update.turn));
+    this.#training.hosts.setPaused(session, update.status === "suspended");
   }
 
   #executor(engine: EngineKind): Promise<Executor> {
@@ -362,7 +326,7 @@ class HostingNode implements PNode {
       this.#leaveGranted = resolve;
     });
     this.#attachment.leave(reason);
-    const idle = this.#hosts.all().length + this.#servings.hosted().length === 0;
+    const idle = this.#training.hosts.all().length + this.#servings.hosted().length === 0;
     // Nobody is there to tell, and there is nothing to hand over.
     if (idle && !this.#attachment.attached) return this.stop();
     await Promise.race([granted, sleep(world.timers, this.#timings.leaveTimeoutMs, this.#ending.signal)]);
@@ -377,7 +341,7 @@ class HostingNode implements PNode {
     await this.#server?.close().catch((error) => {
       this.#dependencies.world.log("warn", `the server did not close well: ${messageOf(error)}`);
     });
-    await this.#hosts.stop();
+    await this.#training.hosts.stop();
     await this.#servings.stop();
     await this.#tasks.settled();
     for (const executor of this.#executors.values()) await executor.then((opened) => opened.close()).catch(() => {});

@@ -1,248 +1,199 @@
-// One hosted VNode as its PNode is told about it: starts a life at the recovery line it is assigned, starts again when
-// the line or the turn demands it, stops when told so, and says what it does.
+// How the host of one VNode decides: which life to open, when to begin again, what to say about it. Events in, effects
+// out, no clock and no I/O; vnode-host.ts performs the effects. A life is whatever the performer makes of one.
 
-import { messageOf, outlookOf } from "../../core/errors.ts";
-import { Backoff } from "../../core/retry.ts";
-import { sleep, type World, withFields } from "../../core/world.ts";
-import type { Verdict } from "../../vnode/effects.ts";
-import type { Admission } from "../../vnode/inbox.ts";
-import type { MessageName } from "../../vnode/names.ts";
-import { edgeToward, type Role } from "../../vnode/role.ts";
+import { unreachable } from "../../core/assert.ts";
 import type { Assignment } from "../assignment.ts";
-import type { SessionContext } from "../session-context.ts";
-import type { HostShared } from "./host-shared.ts";
-import { type Life, LostState, openLife } from "./life.ts";
-import type { PhaseAndDetail } from "./phase.ts";
-import type { Arrival, Asker, Memory, Receiver } from "./receiver.ts";
-import { type Owner, RunningVNode } from "./running-vnode.ts";
 
-export class VNodeHost implements Receiver {
-  readonly #shared: HostShared;
-  readonly #ending = new AbortController();
-  readonly #world: World;
-  #assignment: Assignment;
-  #running: RunningVNode | undefined;
-  #loading: AbortController | undefined;
-  #role: Role | undefined;
-  #context: SessionContext | undefined;
-  /** Why it does not run, for people; empty while it does. */
-  #trouble = "";
-  #failed = false;
-  /** A checkpoint that is missing or damaged: orchestrators then fall back to the line before. */
-  #damagedState = "";
-  #line = 0;
+export interface HostState {
+  readonly assignment: Assignment;
+  /** The newest recovery line of this turn. */
+  readonly line: number;
+  /** Lives so far, the one that is being opened or runs included: what an earlier one still says is void. */
+  readonly life: number;
+  readonly now: Now;
+}
 
-  constructor(shared: HostShared, assignment: Assignment) {
-    this.#shared = shared;
-    this.#assignment = assignment;
-    const { session, vnode } = assignment;
-    this.#world = { ...shared.world, log: withFields(shared.world.log, { session, vnode }) };
-    this.#line = assignment.line;
-    this.#load();
+export type Now =
+  /** Its state is being loaded, or will be tried again in a moment. */
+  | { readonly kind: "loading"; readonly attempt: number; readonly trouble: Trouble | undefined }
+  | { readonly kind: "running" }
+  /** Without a life for a while, or until a newer line is known. */
+  | { readonly kind: "waiting"; readonly reason: string }
+  /** Starting again would not help; only a newer assignment may. */
+  | { readonly kind: "failed"; readonly reason: string }
+  | { readonly kind: "stopped" };
+
+/** Why a life could not be opened. */
+export interface Trouble {
+  readonly reason: string;
+  /** The same would happen again. */
+  readonly permanent: boolean;
+  /** A checkpoint that is missing or damaged: orchestrators then fall back to the line before. Empty otherwise. */
+  readonly damagedState: string;
+}
+
+export type HostEvent<Life> =
+  | { readonly kind: "assigned"; readonly told: Assignment }
+  | { readonly kind: "line"; readonly line: number; readonly turn: number }
+  | { readonly kind: "opened"; readonly life: number; readonly opened: Life }
+  | { readonly kind: "notOpened"; readonly life: number; readonly trouble: Trouble }
+  /** The pause that was asked for is over. */
+  | { readonly kind: "paused"; readonly life: number }
+  /** The life cannot go on, and starting again would not help. */
+  | { readonly kind: "lifeFailed"; readonly life: number; readonly reason: string }
+  /** Something passing went wrong: another life may do better. */
+  | { readonly kind: "lifeBroken"; readonly life: number; readonly reason: string }
+  /** A neighbour has collected what the life needs: the line has moved on, and so must the start. */
+  | { readonly kind: "lifeOutdated"; readonly life: number; readonly start: number }
+  /** Somebody else owns the VNode. */
+  | { readonly kind: "fenced"; readonly life: number }
+  | { readonly kind: "stop" };
+
+export type HostEffect<Life> =
+  /** Loads what the assignment says. */
+  | { readonly kind: "open"; readonly life: number; readonly assignment: Assignment }
+  /** Nobody waits for what is being opened, nor for the end of a pause. */
+  | { readonly kind: "cancel" }
+  | { readonly kind: "pause"; readonly life: number; readonly until: "retry" | "later"; readonly attempt: number }
+  | { readonly kind: "begin"; readonly life: number; readonly opened: Life; readonly line: number }
+  /** It came too late. */
+  | { readonly kind: "discard"; readonly opened: Life }
+  | { readonly kind: "end" }
+  | { readonly kind: "tellLine"; readonly line: number }
+  /** Orchestrators hear of it at once. */
+  | { readonly kind: "report"; readonly reason: string }
+  /** The VNode is not this PNode's any more. */
+  | { readonly kind: "leave" };
+
+export interface Decided<Life> {
+  readonly state: HostState;
+  readonly effects: readonly HostEffect<Life>[];
+}
+
+export function firstAssigned<Life>(assignment: Assignment): Decided<Life> {
+  const now = { kind: "waiting", reason: "" } as const;
+  return load({ assignment, line: assignment.line, life: 0, now });
+}
+
+export function step<Life>(state: HostState, event: HostEvent<Life>): Decided<Life> {
+  if (state.now.kind === "stopped") return event.kind === "opened" ? discarding(state, event.opened) : same(state);
+  switch (event.kind) {
+    case "assigned":
+      return assigned(state, event.told);
+    case "line":
+      return lineAdvanced(state, event.line, event.turn);
+    case "stop":
+      return { state: { ...state, now: { kind: "stopped" } }, effects: ending(state) };
+    case "opened":
+      if (event.life !== state.life || state.now.kind !== "loading") return discarding(state, event.opened);
+      return {
+        state: { ...state, now: { kind: "running" } },
+        effects: [{ kind: "begin", life: state.life, opened: event.opened, line: state.line }],
+      };
+    case "notOpened":
+      return event.life === state.life ? notOpened(state, event.trouble) : same(state);
+    case "paused":
+      return event.life === state.life ? afterPause(state) : same(state);
+    case "lifeFailed":
+    case "lifeBroken":
+    case "lifeOutdated":
+    case "fenced":
+      return event.life === state.life && state.now.kind === "running" ? ended(state, event) : same(state);
+    default:
+      return unreachable(event, "host event");
   }
+}
 
-  get assignment(): Assignment {
-    return this.#assignment;
+/** A newer version of the same line of the list. The life goes on, unless it cannot. */
+function assigned<Life>(state: HostState, told: Assignment): Decided<Life> {
+  const before = state.assignment;
+  if (told.epoch < before.epoch) return same(state);
+  const assignment = withNewerLine(told, before);
+  const next = { ...state, assignment };
+  const isIdle = state.now.kind === "waiting" || state.now.kind === "failed";
+  const isNews = assignment.line !== before.line || assignment.state !== before.state || told.epoch > before.epoch;
+  // A new turn: states of the line are lost, and everybody goes back to the one before.
+  if (assignment.since > before.epoch || assignment.turn > before.turn || (isIdle && isNews)) {
+    const { effects, ...loaded } = load<Life>({ ...next, line: assignment.line });
+    return { ...loaded, effects: [...ending<Life>(state), ...effects] };
   }
+  return lineAdvanced(next, assignment.line, assignment.turn);
+}
 
-  get failed(): boolean {
-    return this.#failed;
-  }
+/** Lines of another turn say nothing: an earlier one is void, of a later one the next assignment will tell. */
+function lineAdvanced<Life>(state: HostState, line: number, turn: number): Decided<Life> {
+  if (turn !== state.assignment.turn) return same(state);
+  const effects: HostEffect<Life>[] = state.now.kind === "running" ? [{ kind: "tellLine", line }] : [];
+  return { state: { ...state, line: Math.max(state.line, line) }, effects };
+}
 
-  /** A newer version of the same line of the list. The process goes on, unless it cannot. */
-  reassign(told: Assignment): void {
-    const before = this.#assignment;
-    if (told.epoch < before.epoch) return;
-    const assignment = withNewerLine(told, before);
-    this.#assignment = assignment;
-    const changed = assignment.line !== before.line || assignment.state !== before.state;
-    const idle = this.#running === undefined && this.#loading === undefined;
-    // A new turn: states of the line are lost, and everybody goes back to the one before.
-    if (assignment.since > before.epoch || assignment.turn > before.turn) this.#restart();
-    else if (idle && (changed || assignment.epoch > before.epoch)) this.#restart();
-    else this.lineAdvanced(assignment.line, assignment.turn);
-  }
+/** Opens a new life. */
+function load<Life>(state: HostState): Decided<Life> {
+  const life = state.life + 1;
+  const now = { kind: "loading", attempt: 0, trouble: undefined } as const;
+  return { state: { ...state, life, now }, effects: [{ kind: "open", life, assignment: state.assignment }] };
+}
 
-  /** Lines of another turn say nothing: an earlier one is void, of a later one the next assignment will tell. */
-  lineAdvanced(line: number, turn: number): void {
-    if (turn !== this.#assignment.turn) return;
-    this.#line = Math.max(this.#line, line);
-    this.#running?.post({ kind: "lineAdvanced", line });
-  }
-
-  setPaused(paused: boolean): void {
-    this.#running?.post({ kind: "pause", paused });
-  }
-
-  setFull(full: boolean): void {
-    this.#running?.post({ kind: "full", full });
-  }
-
-  async stop(): Promise<void> {
-    this.#ending.abort();
-    this.#loading?.abort();
-    await this.#endLife();
-  }
-
-  // Starting
-
-  #restart(): void {
-    this.#failed = false;
-    this.#damagedState = "";
-    this.#line = this.#assignment.line;
-    this.#endLifeSoon();
-    this.#load();
-  }
-
-  #load(): void {
-    this.#loading?.abort();
-    const loading = new AbortController();
-    this.#loading = loading;
-    this.#trouble = "loading its state";
-    const { signal } = loading;
-    this.#shared.tasks.run(`load VNode ${this.#assignment.vnode}`, async () => {
-      const backoff = new Backoff(this.#shared.timings.retryMinMs, this.#shared.timings.retryMaxMs, this.#world.chance);
-      while (!signal.aborted) {
-        try {
-          const life = await this.#openLife(signal);
-          if (life !== undefined) this.#begin(life);
-          break;
-        } catch (error) {
-          if (signal.aborted || this.#cannotLoad(error)) break;
-          await sleep(this.#world.timers, backoff.next(), signal);
-        }
-      }
-      if (this.#loading === loading) this.#loading = undefined;
-    });
-  }
-
-  async #openLife(signal: AbortSignal): Promise<Life | undefined> {
-    const assignment = this.#assignment;
-    const prepared = await this.#shared.takePrepared(assignment);
-    if (prepared !== undefined && !signal.aborted) return prepared;
-    await prepared?.compute.close();
-    const name = `${assignment.session}/${assignment.vnode}/${this.#shared.lifeNumber()}`;
-    return signal.aborted ? undefined : openLife(this.#shared, assignment, name, signal);
-  }
-
-  /** Whether trying again is of no use. */
-  #cannotLoad(error: unknown): boolean {
-    this.#trouble = messageOf(error);
-    this.#failed = outlookOf(error) !== "passing";
-    this.#damagedState = error instanceof LostState ? error.state : "";
-    if (!this.#failed) return false;
-    this.#world.log("error", `cannot start: ${this.#trouble}`, { step: this.#assignment.line });
-    this.#shared.reports.onUrgent();
-    // A lost blob may be found again, or the line moves; anything else stays as it is.
-    return this.#damagedState === "";
-  }
-
-  #begin(life: Life): void {
-    this.#loading = undefined;
-    this.#role = life.role;
-    this.#context = life.context;
-    this.#trouble = "";
-    this.#failed = false;
-    this.#damagedState = "";
-    this.#running = new RunningVNode(this.#shared, this.#world, life, this.#owner);
-    this.#running.start(this.#line);
-  }
-
-  async #endLife(): Promise<void> {
-    const running = this.#running;
-    this.#running = undefined;
-    await running?.end();
-  }
-
-  #endLifeSoon(): void {
-    this.#shared.tasks.run("end a VNode's life", () => this.#endLife());
-  }
-
-  /** Unless a newer assignment comes first. */
-  #loadLater(trouble: string): void {
-    this.#trouble = trouble;
-    this.#shared.tasks.run(`load VNode ${this.#assignment.vnode} later`, async () => {
-      await sleep(this.#world.timers, this.#shared.timings.askMaxMs, this.#ending.signal);
-      if (this.#ending.signal.aborted || this.#failed) return;
-      if (this.#running === undefined && this.#loading === undefined) this.#load();
-    });
-  }
-
-  // Receiving
-
-  expects(name: MessageName) {
-    const [role, context] = [this.#role, this.#context];
-    const edge = role && edgeToward(role, name.edge, name.direction);
-    if (edge === undefined || context === undefined) return undefined;
-    const shape = edge.kind === "tie" ? edge.shape : [context.samples, ...edge.shape];
-    return { wire: edge.wire, shape, from: name.direction === "forward" ? edge.from : edge.to };
-  }
-
-  get epoch(): number {
-    return this.#assignment.epoch;
-  }
-
-  get isRunning(): boolean {
-    return this.#running !== undefined;
-  }
-
-  readonly memory: Memory = { allocate: (bytes) => new Uint8Array(bytes), discard: () => {} };
-
-  admit(name: MessageName, hash: string): Admission {
-    return this.#running?.admit(name, hash) ?? "beyond";
-  }
-
-  receive(arrival: Arrival): Verdict | undefined {
-    return this.#running?.receive(arrival);
-  }
-
-  asked(names: readonly MessageName[], asker: Asker): void {
-    // While it loads, it cannot know; it will send everything from the line on by itself.
-    if (this.#running === undefined) asker.answer("coming");
-    else this.#running.post({ kind: "asked", names, asker });
-  }
-
-  // What a life tells
-
-  readonly #owner: Owner = {
-    sender: () => this.#assignment,
-    onFailed: (reason) => {
-      this.#failed = true;
-      this.#trouble = reason;
-      this.#world.log("error", reason, { step: this.#running?.step });
-      this.#endLifeSoon();
-      this.#shared.reports.onUrgent();
-    },
-    onBroken: (reason) => {
-      this.#endLifeSoon();
-      this.#loadLater(reason);
-    },
-    onOutdated: (start) => {
-      this.#endLifeSoon();
-      if (this.#assignment.line > start) this.#load();
-      else this.#loadLater(`for a recovery line above ${start}`);
-    },
-    onFenced: () => {
-      this.#world.log("info", "another owner has taken over: stopping");
-      this.#shared.onFenced(this.#assignment);
-    },
+function notOpened<Life>(state: HostState, trouble: Trouble): Decided<Life> {
+  const { now, life } = state;
+  if (now.kind !== "loading") return same(state);
+  const { reason, permanent, damagedState } = trouble;
+  const report: HostEffect<Life>[] = permanent ? [{ kind: "report", reason: `cannot start: ${reason}` }] : [];
+  // A lost blob may be found again, or the line moves; anything else that is permanent stays as it is.
+  if (permanent && damagedState === "")
+    return { state: { ...state, now: { kind: "failed", reason } }, effects: report };
+  const attempt = now.attempt + 1;
+  return {
+    state: { ...state, now: { kind: "loading", attempt, trouble } },
+    effects: [...report, { kind: "pause", life, until: "retry", attempt }],
   };
+}
 
-  // Telling
+function afterPause<Life>(state: HostState): Decided<Life> {
+  const { now, life, assignment } = state;
+  if (now.kind === "loading") return { state, effects: [{ kind: "open", life, assignment }] };
+  return now.kind === "waiting" ? load(state) : same(state);
+}
 
-  progress() {
-    const { session, vnode, epoch } = this.#assignment;
-    const { phase, detail } = this.#phase();
-    const step = BigInt(this.#running?.step ?? this.#assignment.line);
-    const stepMs = this.#running?.stepMs ?? 0;
-    const damagedState = phase === "failed" ? this.#damagedState : "";
-    return { session, vnode, epoch: BigInt(epoch), step, phase, detail, stepMs, damagedState };
+function ended<Life>(
+  state: HostState,
+  event: Extract<HostEvent<Life>, { kind: "lifeFailed" | "lifeBroken" | "lifeOutdated" | "fenced" }>,
+): Decided<Life> {
+  const { assignment, life } = state;
+  const waiting = (reason: string): Decided<Life> => ({
+    state: { ...state, now: { kind: "waiting", reason } },
+    effects: [{ kind: "end" }, { kind: "pause", life, until: "later", attempt: 0 }],
+  });
+  switch (event.kind) {
+    case "fenced":
+      return { state, effects: [{ kind: "leave" }] };
+    case "lifeFailed":
+      return {
+        state: { ...state, now: { kind: "failed", reason: event.reason } },
+        effects: [{ kind: "end" }, { kind: "report", reason: event.reason }],
+      };
+    case "lifeBroken":
+      return waiting(event.reason);
+    case "lifeOutdated": {
+      if (assignment.line <= event.start) return waiting(`for a recovery line above ${event.start}`);
+      const { effects, ...loaded } = load<Life>(state);
+      return { ...loaded, effects: [{ kind: "end" }, ...effects] };
+    }
   }
+}
 
-  #phase(): PhaseAndDetail {
-    if (this.#failed) return { phase: "failed", detail: this.#trouble };
-    return this.#running?.phase() ?? { phase: "loading", detail: this.#trouble };
-  }
+/** What has to stop before something else begins. */
+function ending<Life>({ now }: HostState): HostEffect<Life>[] {
+  if (now.kind === "running") return [{ kind: "end" }];
+  return now.kind === "failed" ? [] : [{ kind: "cancel" }];
+}
+
+function discarding<Life>(state: HostState, opened: Life): Decided<Life> {
+  return { state, effects: [{ kind: "discard", opened }] };
+}
+
+function same<Life>(state: HostState): Decided<Life> {
+  return { state, effects: [] };
 }
 
 /** An orchestrator whose view is behind may tell an older line under a newer epoch. */

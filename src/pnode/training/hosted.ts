@@ -2,43 +2,33 @@
 // that somebody else has taken over does not come back under the same epoch.
 
 import type { SessionId, VNodeId } from "../../core/ids.ts";
+import type { Tasks } from "../../core/tasks.ts";
+import type { World } from "../../core/world.ts";
 import { type Assignment, hostKey } from "../assignment.ts";
 import type { Resolver } from "../resolver.ts";
-import type { SessionContext } from "../session-context.ts";
-import { VNodeHost } from "./host.ts";
-import type { HostShared } from "./host-shared.ts";
-import { PreparedLives } from "./prepared.ts";
+import type { PreparedLives } from "./prepared.ts";
 import type { Directory } from "./receiver.ts";
+import type { SessionContexts } from "./session-contexts.ts";
+import type { VNodeHost } from "./vnode-host.ts";
 
 export interface HostedOptions {
-  readonly shared: Omit<HostShared, "session" | "onFenced" | "onLine" | "lifeNumber" | "takePrepared">;
+  readonly world: World;
+  readonly tasks: Tasks;
   readonly resolver: Resolver;
-  readonly openSession: (session: SessionId) => Promise<SessionContext>;
+  readonly prepared: PreparedLives;
+  readonly contexts: SessionContexts;
+  readonly host: (assignment: Assignment) => VNodeHost;
 }
 
 export class HostedVNodes implements Directory {
-  readonly #shared: HostShared;
-  readonly #resolver: Resolver;
-  readonly #openSession: HostedOptions["openSession"];
+  readonly #options: HostedOptions;
   readonly #hosts = new Map<string, VNodeHost>();
   /** Under epochs up to these, somebody else owns the VNode. */
   readonly #fenced = new Map<string, number>();
-  readonly #sessions = new Map<SessionId, Promise<SessionContext>>();
-  readonly #prepared: PreparedLives;
-  #lives = 0;
 
-  constructor({ shared, resolver, openSession }: HostedOptions) {
-    this.#resolver = resolver;
-    this.#openSession = openSession;
-    this.#shared = {
-      ...shared,
-      session: (session) => this.#session(session),
-      onFenced: (assignment) => this.#onFenced(assignment),
-      onLine: (session, line, turn) => this.lineAdvanced(session, line, turn),
-      lifeNumber: () => ++this.#lives,
-      takePrepared: (assignment) => this.#prepared.take(assignment),
-    };
-    this.#prepared = new PreparedLives(this.#shared, (session) => this.#forgetUnused(session));
+  constructor(options: HostedOptions) {
+    this.#options = options;
+    options.prepared.onDiscarded = (session) => this.#forgetUnused(session);
   }
 
   find(session: SessionId, vnode: VNodeId): VNodeHost | undefined {
@@ -64,7 +54,7 @@ export class HostedVNodes implements Directory {
   /** Loads what is likely to come; it is hosted only when the list says so. */
   prepare(assignments: readonly Assignment[]): void {
     for (const assignment of assignments)
-      if (!this.find(assignment.session, assignment.vnode)) this.#prepared.prepare(assignment);
+      if (!this.find(assignment.session, assignment.vnode)) this.#options.prepared.prepare(assignment);
   }
 
   lineAdvanced(session: SessionId, line: number, turn: number): void {
@@ -80,7 +70,7 @@ export class HostedVNodes implements Directory {
   }
 
   async stop(): Promise<void> {
-    this.#prepared.stop();
+    this.#options.prepared.stop();
     await Promise.all(this.all().map((host) => host.stop()));
     this.#hosts.clear();
   }
@@ -92,43 +82,34 @@ export class HostedVNodes implements Directory {
   #host(key: string, assignment: Assignment): void {
     const { session, vnode, epoch, line } = assignment;
     const about = { session, vnode, step: line, epoch };
-    this.#shared.world.log("info", `hosting VNode ${vnode} of session ${session} from step ${line}`, about);
+    this.#options.world.log("info", `hosting VNode ${vnode} of session ${session} from step ${line}`, about);
     // A session that was deleted may come again under its id: what was known of the first one is void.
-    if (this.#of(session).length === 0) this.#resolver.forget(session);
-    this.#resolver.refresh(session);
-    this.#hosts.set(key, new VNodeHost(this.#shared, assignment));
+    if (this.#of(session).length === 0) this.#options.resolver.forget(session);
+    this.#options.resolver.refresh(session);
+    this.#hosts.set(key, this.#options.host(assignment));
   }
 
   #drop(key: string, host: VNodeHost): void {
     const { session, vnode } = host.assignment;
     const about = { session, vnode };
-    this.#shared.world.log("info", `VNode ${vnode} of session ${session} is no longer hosted here`, about);
+    this.#options.world.log("info", `VNode ${vnode} of session ${session} is no longer hosted here`, about);
     this.#hosts.delete(key);
-    this.#shared.tasks.run(`stop VNode ${vnode}`, () => host.stop());
+    this.#options.tasks.run(`stop VNode ${vnode}`, () => host.stop());
     this.#forgetUnused(session);
   }
 
   #forgetUnused(session: SessionId): void {
-    if (this.#of(session).length > 0 || this.#prepared.has(session)) return;
-    this.#sessions.delete(session);
-    this.#resolver.forget(session);
+    if (this.#of(session).length > 0 || this.#options.prepared.has(session)) return;
+    this.#options.contexts.forget(session);
+    this.#options.resolver.forget(session);
   }
 
-  #onFenced({ session, vnode, epoch }: Assignment): void {
+  /** Somebody else owns what was assigned here. */
+  fenced({ session, vnode, epoch }: Assignment): void {
     const key = hostKey(session, vnode);
     const host = this.#hosts.get(key);
     if (host === undefined || host.assignment.epoch > epoch) return;
     this.#fenced.set(key, epoch);
     this.#drop(key, host);
-  }
-
-  /** Opened once for all VNodes of a session. */
-  #session(session: SessionId): Promise<SessionContext> {
-    const known = this.#sessions.get(session);
-    if (known !== undefined) return known;
-    const opening = this.#openSession(session);
-    this.#sessions.set(session, opening);
-    opening.catch(() => this.#sessions.delete(session));
-    return opening;
   }
 }

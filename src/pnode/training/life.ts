@@ -1,14 +1,14 @@
 // One life of a hosted VNode: from loading the state of a recovery line until it ends or has to start again.
 
 import { DcnrError, fail, hasCode, messageOf } from "../../core/errors.ts";
-import type { Sha256 } from "../../core/ids.ts";
+import type { SessionId, Sha256 } from "../../core/ids.ts";
 import type { VNodeCompute } from "../../vnode/compute.ts";
-import type { VNodeProcess } from "../../vnode/process.ts";
+import type { OpenProcess, VNodeProcess } from "../../vnode/process.ts";
 import { type Role, roleOf } from "../../vnode/role.ts";
 import type { Assignment } from "../assignment.ts";
+import type { BlobClient } from "../blob-client.ts";
 import { type CheckpointOptions, makeDurable, type Recorded, type StepHash } from "../checkpoints.ts";
 import type { SessionContext } from "../session-context.ts";
-import type { HostShared } from "./host-shared.ts";
 import type { Asker } from "./receiver.ts";
 import type { StoredTensor } from "./retention.ts";
 
@@ -37,56 +37,64 @@ export class LostState extends DcnrError {
   }
 }
 
-/** Loads what the assignment says; undefined if the signal aborts on the way. `name` is unique on this PNode. */
-export async function openLife(
-  shared: HostShared,
-  assignment: Assignment,
-  name: string,
-  signal: AbortSignal,
-): Promise<Life | undefined> {
-  const { session, vnode, line, state } = assignment;
-  // Only the state before the first step follows from the seed.
-  if (line > 0 && state === "") fail("unavailable", `no state of VNode ${vnode} at step ${line} is known yet`);
-  const context = await shared.session(session);
-  const role = roleOf(context.plan, vnode);
-  const opening = context.workers();
-  opening.catch(() => {});
-  const file = state === "" ? undefined : await fetchState(shared, assignment, signal);
-  const parallel = Math.max(1, await opening);
-  const compute = await context.computeFor(vnode, name);
-  try {
-    if (file === undefined) await compute.initialise();
-    else if (line === 0) await compute.adopt(file);
-    else await compute.restore(file, line);
-  } catch (error) {
-    await compute.close();
-    throw error;
-  }
-  if (signal.aborted) {
-    await compute.close();
-    return undefined;
-  }
-  const process = shared.openProcess<StoredTensor, Asker>({
-    role,
-    schedule: context.schedule,
-    line,
-    parallel,
-    persistsPendingMax: pendingMax(shared.bounds.snapshotBytesMax, compute.state.bytes),
-  });
-  const progress = { hashes: [], start: line, persisting: Promise.resolve() };
-  return { process, compute, context, role, ending: new AbortController(), ...progress };
+export interface LifeOpenerOptions {
+  readonly session: (session: SessionId) => Promise<SessionContext>;
+  readonly blobs: BlobClient;
+  readonly openProcess: OpenProcess;
+  /** Of snapshots that wait for their upload, per VNode. */
+  readonly snapshotBytesMax: number;
 }
 
-async function fetchState(shared: HostShared, assignment: Assignment, signal: AbortSignal): Promise<Uint8Array> {
-  const { session, vnode, line, state } = assignment;
-  try {
-    return await shared.blobs.fetch(session, state as Sha256, signal);
-  } catch (error) {
-    if (!hasCode(error, "data_loss") && !hasCode(error, "not_found")) throw error;
-    throw new LostState(
-      state,
-      `checkpoint of VNode ${vnode} at step ${line} is lost (blob ${state}): ${messageOf(error)}`,
-    );
+/** Opens the lives of all VNodes of a PNode. */
+export class LifeOpener {
+  readonly #options: LifeOpenerOptions;
+  /** One that ends may still hold its graphs while the next begins: each has a name of its own. */
+  #opened = 0;
+
+  constructor(options: LifeOpenerOptions) {
+    this.#options = options;
+  }
+
+  /** Loads what the assignment says; undefined if the signal aborts on the way. */
+  async open(assignment: Assignment, signal: AbortSignal): Promise<Life | undefined> {
+    const { session, vnode, line, state } = assignment;
+    // Only the state before the first step follows from the seed.
+    if (line > 0 && state === "") fail("unavailable", `no state of VNode ${vnode} at step ${line} is known yet`);
+    const context = await this.#options.session(session);
+    const role = roleOf(context.plan, vnode);
+    const opening = context.workers();
+    opening.catch(() => {});
+    const file = state === "" ? undefined : await this.#fetchState(assignment, signal);
+    const parallel = Math.max(1, await opening);
+    const compute = await context.computeFor(vnode, `${session}/${vnode}/${++this.#opened}`);
+    try {
+      if (file === undefined) await compute.initialise();
+      else if (line === 0) await compute.adopt(file);
+      else await compute.restore(file, line);
+    } catch (error) {
+      await compute.close();
+      throw error;
+    }
+    if (signal.aborted) {
+      await compute.close();
+      return undefined;
+    }
+    const persistsPendingMax = pendingMax(this.#options.snapshotBytesMax, compute.state.bytes);
+    const { schedule } = context;
+    const options = { role, schedule, line, parallel, persistsPendingMax };
+    const process = this.#options.openProcess<StoredTensor, Asker>(options);
+    const progress = { hashes: [], start: line, persisting: Promise.resolve() };
+    return { process, compute, context, role, ending: new AbortController(), ...progress };
+  }
+
+  async #fetchState({ session, vnode, line, state }: Assignment, signal: AbortSignal): Promise<Uint8Array> {
+    try {
+      return await this.#options.blobs.fetch(session, state as Sha256, signal);
+    } catch (error) {
+      if (!hasCode(error, "data_loss") && !hasCode(error, "not_found")) throw error;
+      const why = `(blob ${state}): ${messageOf(error)}`;
+      throw new LostState(state, `checkpoint of VNode ${vnode} at step ${line} is lost ${why}`);
+    }
   }
 }
 

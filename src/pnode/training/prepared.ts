@@ -3,10 +3,10 @@
 
 import { messageOf } from "../../core/errors.ts";
 import type { SessionId } from "../../core/ids.ts";
-import type { Cancel } from "../../core/world.ts";
+import type { Tasks } from "../../core/tasks.ts";
+import type { Cancel, World } from "../../core/world.ts";
 import { type Assignment, hostKey } from "../assignment.ts";
-import type { HostShared } from "./host-shared.ts";
-import { type Life, openLife } from "./life.ts";
+import type { Life, LifeOpener } from "./life.ts";
 
 /** Longer than any grace: by then the other one is back. */
 const keptMs = 5_000;
@@ -19,13 +19,17 @@ interface Prepared {
 }
 
 export class PreparedLives {
-  readonly #shared: HostShared;
-  readonly #onDiscarded: (session: SessionId) => void;
+  readonly #opener: LifeOpener;
+  readonly #world: World;
+  readonly #tasks: Tasks;
   readonly #lives = new Map<string, Prepared>();
+  /** Hears of sessions of which something was given up. */
+  onDiscarded: (session: SessionId) => void = () => {};
 
-  constructor(shared: HostShared, onDiscarded: (session: SessionId) => void) {
-    this.#shared = shared;
-    this.#onDiscarded = onDiscarded;
+  constructor(opener: LifeOpener, world: World, tasks: Tasks) {
+    this.#opener = opener;
+    this.#world = world;
+    this.#tasks = tasks;
   }
 
   prepare(assignment: Assignment): void {
@@ -35,9 +39,8 @@ export class PreparedLives {
     if (known !== undefined && startAlike(known.assignment, assignment)) return;
     this.#discard(key);
     const ending = new AbortController();
-    const name = `${session}/${vnode}/${this.#shared.lifeNumber()}`;
-    const life = openLife(this.#shared, assignment, name, ending.signal);
-    const { log, timers } = this.#shared.world;
+    const life = this.#opener.open(assignment, ending.signal);
+    const { log, timers } = this.#world;
     // Whoever needs it later tries by himself, and says what is wrong.
     life.catch((error) => log("debug", `VNode ${vnode} cannot be prepared: ${messageOf(error)}`, { session, vnode }));
     const cancelExpiry = timers.after(keptMs, () => this.#discard(key));
@@ -68,10 +71,10 @@ export class PreparedLives {
     this.#lives.delete(key);
     prepared.cancelExpiry();
     prepared.ending.abort();
-    this.#shared.tasks.run("close what was prepared", async () => {
+    this.#tasks.run("close what was prepared", async () => {
       const life = await prepared.life.catch(() => undefined);
       await life?.compute.close();
-      this.#onDiscarded(prepared.assignment.session);
+      this.onDiscarded(prepared.assignment.session);
     });
   }
 }

@@ -2,16 +2,18 @@
 // back to the deterministic process. When it ends, nothing that is still under way can change anything.
 
 import { messageOf, outlookOf } from "../../core/errors.ts";
-import type { VNodeId } from "../../core/ids.ts";
+import type { SessionId, VNodeId } from "../../core/ids.ts";
+import type { Tasks } from "../../core/tasks.ts";
 import type { World } from "../../core/world.ts";
 import type { Effect, ProcessEvent, Verdict } from "../../vnode/effects.ts";
 import type { Admission } from "../../vnode/inbox.ts";
 import type { MessageName } from "../../vnode/names.ts";
 import { performNumeric } from "../../vnode/perform.ts";
-import type { Sender } from "./exchange.ts";
-import type { HostShared } from "./host-shared.ts";
+import type { PerformedWork, Timings } from "../options.ts";
+import type { Reports } from "../reports.ts";
+import type { Exchange, Sender } from "./exchange.ts";
 import { Impatience } from "./impatience.ts";
-import { type Life, persistLife } from "./life.ts";
+import type { Life, Persisted } from "./life.ts";
 import { fromSource, toProtoName } from "./names.ts";
 import { type PhaseAndDetail, phaseOf } from "./phase.ts";
 import { evaluationMetrics, publishedMetrics } from "./published.ts";
@@ -38,9 +40,22 @@ export interface Owner {
   readonly onFenced: () => void;
 }
 
+export interface RunningOptions {
+  readonly world: World;
+  readonly timings: Timings;
+  readonly tasks: Tasks;
+  readonly exchange: Exchange;
+  readonly retention: Retention;
+  readonly reports: Reports;
+  /** Makes the present state durable; undefined if the life ends first. */
+  readonly persist: (life: Life, step: number, sender: () => Sender) => Promise<Persisted | undefined>;
+  readonly onWork: ((work: PerformedWork) => void) | undefined;
+  /** Hears of lines that came with an answer. */
+  readonly onLine: (session: SessionId, line: number, turn: number) => void;
+}
+
 export class RunningVNode {
-  readonly #shared: HostShared;
-  readonly #world: World;
+  readonly #options: RunningOptions;
   readonly #life: Life;
   readonly #owner: Owner;
   readonly #impatience: Impatience;
@@ -50,18 +65,17 @@ export class RunningVNode {
   #stepMs = 0;
   #computedMs = 0;
 
-  constructor(shared: HostShared, world: World, life: Life, owner: Owner) {
-    this.#shared = shared;
-    this.#world = world;
+  constructor(options: RunningOptions, life: Life, owner: Owner) {
+    this.#options = options;
     this.#life = life;
     this.#owner = owner;
-    this.#impatience = new Impatience(world, shared.timings, (attempt) => this.#overdue(attempt));
+    this.#impatience = new Impatience(options.world, options.timings, (attempt) => this.#overdue(attempt));
   }
 
   start(line: number): void {
     this.#impatience.start();
     this.post({ kind: "lineAdvanced", line });
-    if (this.#shared.retention.full) this.post({ kind: "full", full: true });
+    if (this.#options.retention.full) this.post({ kind: "full", full: true });
     this.post({ kind: "start" });
   }
 
@@ -71,7 +85,7 @@ export class RunningVNode {
     this.#events = [];
     this.#impatience.stop();
     this.#life.ending.abort();
-    for (const payload of this.#life.process.payloads()) this.#shared.retention.release(payload);
+    for (const payload of this.#life.process.payloads()) this.#options.retention.release(payload);
     await this.#life.compute.close();
   }
 
@@ -85,7 +99,7 @@ export class RunningVNode {
   }
 
   phase(): PhaseAndDetail {
-    const { exchange, retention } = this.#shared;
+    const { exchange, retention } = this.#options;
     const { session } = this.#owner.sender();
     return phaseOf(this.#life.process, {
       waitedMs: this.#impatience.waitedMs,
@@ -143,7 +157,7 @@ export class RunningVNode {
         this.#life.compute.accumulate(effect.microbatch);
         break;
       case "send":
-        this.#shared.exchange.send(this.#owner.sender(), effect.message);
+        this.#options.exchange.send(this.#owner.sender(), effect.message);
         break;
       case "deliver":
         effect.asker.deliver(effect.message);
@@ -161,10 +175,10 @@ export class RunningVNode {
         this.#publish(effect.step, effect.hash, effect.measures);
         break;
       case "publishEvaluation":
-        for (const metric of evaluationMetrics(this.#owner.sender(), effect)) this.#shared.reports.metric(metric);
+        for (const metric of evaluationMetrics(this.#owner.sender(), effect)) this.#options.reports.metric(metric);
         break;
       case "collect":
-        for (const payload of effect.released) this.#shared.retention.release(payload);
+        for (const payload of effect.released) this.#options.retention.release(payload);
         break;
       case "evidence":
         this.#tellEvidence(effect);
@@ -181,13 +195,13 @@ export class RunningVNode {
   }
 
   #compute(effect: Numeric): void {
-    const startedMs = this.#world.clock.monotonicMs();
-    const startWallMs = this.#world.clock.wallMs();
+    const startedMs = this.#options.world.clock.monotonicMs();
+    const startWallMs = this.#options.world.clock.wallMs();
     const keeping = {
-      keep: (tensor: Parameters<Retention["keep"]>[0]) => this.#shared.retention.keep(tensor),
+      keep: (tensor: Parameters<Retention["keep"]>[0]) => this.#options.retention.keep(tensor),
       load: (stored: StoredTensor) => stored.load(),
     };
-    this.#shared.tasks.run(`${effect.kind} of VNode ${this.#owner.sender().vnode}`, async () => {
+    this.#options.tasks.run(`${effect.kind} of VNode ${this.#owner.sender().vnode}`, async () => {
       let event: Event;
       try {
         event = await performNumeric(this.#life.compute, this.#life.role, keeping, effect);
@@ -203,7 +217,7 @@ export class RunningVNode {
         this.#discard(event);
         return;
       }
-      const durationMs = this.#world.clock.monotonicMs() - startedMs;
+      const durationMs = this.#options.world.clock.monotonicMs() - startedMs;
       this.#tellWork(effect, event, startWallMs, durationMs);
       this.#computedMs += durationMs;
       this.#impatience.progress();
@@ -213,7 +227,7 @@ export class RunningVNode {
 
   #tellWork(effect: Numeric, event: Event, startWallMs: number, durationMs: number): void {
     const { session, vnode } = this.#owner.sender();
-    this.#shared.onWork?.({
+    this.#options.onWork?.({
       ...{ kind: effect.kind, session, vnode, step: effect.step, startWallMs, durationMs },
       ...("microbatch" in effect ? { microbatch: effect.microbatch } : {}),
       ...(event.kind === "failed" ? { failure: event.reason } : {}),
@@ -230,21 +244,21 @@ export class RunningVNode {
           : event.kind === "backwardDone" || event.kind === "tieGradientsDone"
             ? event.gradients
             : new Map<string, { payload: StoredTensor }>();
-    for (const { payload } of kept.values()) this.#shared.retention.release(payload);
+    for (const { payload } of kept.values()) this.#options.retention.release(payload);
   }
 
   #publish(step: number, hash: string, measures: Readonly<Record<string, number>>): void {
     this.#life.hashes.push({ step, hash });
     this.#stepMs = this.#computedMs;
     this.#computedMs = 0;
-    for (const metric of publishedMetrics(this.#owner.sender(), step, measures)) this.#shared.reports.metric(metric);
+    for (const metric of publishedMetrics(this.#owner.sender(), step, measures)) this.#options.reports.metric(metric);
   }
 
   #tellEvidence(effect: Extract<Effect<StoredTensor, Asker>, { kind: "evidence" }>): void {
     const { edge, step } = effect.name;
     const witness = ({ from, hash }: { from: string; hash: string }) => ({ ...fromSource(from), hash });
-    this.#world.log("error", `two contents for step ${step} on ${edge}`, { step });
-    this.#shared.reports.evidence({
+    this.#options.world.log("error", `two contents for step ${step} on ${edge}`, { step });
+    this.#options.reports.evidence({
       name: toProtoName(this.#owner.sender().session, effect.name),
       first: witness(effect.first),
       second: witness(effect.second),
@@ -263,13 +277,13 @@ export class RunningVNode {
 
   /** Who moves together with a neighbour hears of its new place a moment later: a lost question is repeated soon. */
   #ask(whom: VNodeId, names: readonly MessageName[], attempt: number, repeats = 0): void {
-    this.#shared.exchange.ask(this.#owner.sender(), whom, names, attempt, (outcome) => {
+    this.#options.exchange.ask(this.#owner.sender(), whom, names, attempt, (outcome) => {
       if (outcome === "gone") {
         const step = names.reduce((lowest, name) => Math.min(lowest, name.step), Number.POSITIVE_INFINITY);
         this.post({ kind: "gone", step });
       }
       if (outcome === "coming" || outcome === "gone" || repeats >= repeatsMax) return;
-      this.#world.timers.after(this.#shared.timings.retryMinMs * 2 ** repeats, () => {
+      this.#options.world.timers.after(this.#options.timings.retryMinMs * 2 ** repeats, () => {
         const missing = this.#ended ? [] : names.filter((name) => this.admit(name, "") === "wanted");
         if (missing.length > 0) this.#ask(whom, missing, attempt, repeats + 1);
       });
@@ -277,18 +291,16 @@ export class RunningVNode {
   }
 
   #persist(step: number): void {
+    const { tasks, persist, onLine } = this.#options;
     const { session, vnode } = this.#owner.sender();
-    const { signal } = this.#life.ending;
-    const epoch = () => this.#owner.sender().epoch;
-    this.#shared.tasks.run(`checkpoint of VNode ${vnode} at step ${step}`, async () => {
-      const options = { ...this.#shared, world: this.#world, session, vnode, signal, epoch };
-      const recorded = await persistLife(options, this.#life, step, this.#shared.flush);
+    tasks.run(`checkpoint of VNode ${vnode} at step ${step}`, async () => {
+      const recorded = await persist(this.#life, step, this.#owner.sender);
       if (recorded === undefined || this.#ended) return;
       if (recorded.kind === "fenced") this.#owner.onFenced();
       else if (recorded.kind === "failed") this.post({ kind: "failed", reason: recorded.reason });
       else {
         this.post({ kind: "persisted", step });
-        this.#shared.onLine(session, recorded.line, recorded.turn);
+        onLine(session, recorded.line, recorded.turn);
       }
     });
   }

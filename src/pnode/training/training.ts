@@ -1,0 +1,125 @@
+// Everything of a PNode that trains, put together: the VNodes it hosts, what they keep for each other, and how their
+// messages travel.
+
+import type { SessionId } from "../../core/ids.ts";
+import type { Tasks } from "../../core/tasks.ts";
+import { type World, withFields } from "../../core/world.ts";
+import type { Links } from "../../peer/links.ts";
+import type { OpenProcess } from "../../vnode/process.ts";
+import type { Assignment } from "../assignment.ts";
+import type { BlobClient } from "../blob-client.ts";
+import type { Bounds, PerformedWork, SpillStorage, Timings } from "../options.ts";
+import type { Orchestrators } from "../orchestrators.ts";
+import type { Reports } from "../reports.ts";
+import type { Resolver } from "../resolver.ts";
+import type { SessionContext } from "../session-context.ts";
+import { Arrivals } from "./arrivals.ts";
+import { Exchange, type Sender } from "./exchange.ts";
+import { HostedVNodes } from "./hosted.ts";
+import { type Life, LifeOpener, type Persisted, persistLife } from "./life.ts";
+import { PreparedLives } from "./prepared.ts";
+import { Retention } from "./retention.ts";
+import { type Owner, RunningVNode } from "./running-vnode.ts";
+import { SessionContexts } from "./session-contexts.ts";
+import { VNodeHost } from "./vnode-host.ts";
+
+export interface TrainingOptions {
+  readonly pnode: string;
+  /** Where this PNode's peers reach it. */
+  readonly address: () => string;
+  readonly world: World;
+  readonly timings: Timings;
+  readonly bounds: Bounds;
+  readonly tasks: Tasks;
+  readonly orchestrators: Orchestrators;
+  readonly resolver: Resolver;
+  readonly links: Links;
+  readonly blobs: BlobClient;
+  readonly reports: Reports;
+  readonly spill: SpillStorage | undefined;
+  readonly openProcess: OpenProcess;
+  readonly openSession: (session: SessionId) => Promise<SessionContext>;
+  readonly onWork: ((work: PerformedWork) => void) | undefined;
+  /** Sends a heartbeat and waits a while until it is acknowledged. */
+  readonly flush: () => Promise<void>;
+}
+
+export class Training {
+  readonly hosts: HostedVNodes;
+  readonly retention: Retention;
+  /** The protocol of what arrives from peers. */
+  readonly arrivals: Arrivals;
+  readonly #options: TrainingOptions;
+  readonly #exchange: Exchange;
+  readonly #opener: LifeOpener;
+  readonly #prepared: PreparedLives;
+
+  constructor(options: TrainingOptions) {
+    const { pnode, address, world, tasks, resolver, links, blobs, bounds, openProcess, spill } = options;
+    this.#options = options;
+    this.retention = new Retention({
+      memoryBytesMax: bounds.retainedBytesMax,
+      diskBytesMax: bounds.spilledBytesMax,
+      ...(spill && { storage: spill }),
+      tasks,
+      onFull: (full) => this.#retentionFull(full),
+    });
+    const contexts = new SessionContexts(options.openSession);
+    const session = (id: SessionId) => contexts.get(id);
+    this.#opener = new LifeOpener({ session, blobs, openProcess, snapshotBytesMax: bounds.snapshotBytesMax });
+    this.#prepared = new PreparedLives(this.#opener, world, tasks);
+    const host = (assignment: Assignment) => this.#host(assignment);
+    this.hosts = new HostedVNodes({ world, tasks, resolver, prepared: this.#prepared, contexts, host });
+    this.#exchange = new Exchange({ pnode, address, links, resolver, directory: this.hosts, tasks, log: world.log });
+    this.arrivals = new Arrivals(this.hosts, (sender, asker, message) =>
+      this.#exchange.sendToAsker(sender, asker, message),
+    );
+  }
+
+  #host(assignment: Assignment): VNodeHost {
+    const { session, vnode } = assignment;
+    const { tasks, timings, reports, onWork } = this.#options;
+    const { log } = this.#options.world;
+    const world: World = { ...this.#options.world, log: withFields(log, { session, vnode }) };
+    const running = {
+      ...{ world, timings, tasks, reports, onWork, exchange: this.#exchange, retention: this.retention },
+      persist: (life: Life, step: number, sender: () => Sender) => this.#persist(world, life, step, sender),
+      onLine: (of: SessionId, line: number, turn: number) => this.hosts.lineAdvanced(of, line, turn),
+    };
+    const options = {
+      ...{ world, timings, tasks },
+      open: (wanted: Assignment, signal: AbortSignal) => this.#open(wanted, signal),
+      run: (life: Life, owner: Owner) => new RunningVNode(running, life, owner),
+      onUrgent: () => reports.onUrgent(),
+      onFenced: (fenced: Assignment) => this.hosts.fenced(fenced),
+    };
+    return new VNodeHost(options, assignment);
+  }
+
+  /** What was loaded ahead, if that was for the same start. */
+  async #open(assignment: Assignment, signal: AbortSignal): Promise<Life | undefined> {
+    const prepared = await this.#prepared.take(assignment);
+    if (prepared !== undefined && !signal.aborted) return prepared;
+    await prepared?.compute.close();
+    return signal.aborted ? undefined : this.#opener.open(assignment, signal);
+  }
+
+  #persist(world: World, life: Life, step: number, sender: () => Sender): Promise<Persisted | undefined> {
+    const { pnode, orchestrators, blobs, timings, flush } = this.#options;
+    const { session, vnode } = sender();
+    const epoch = () => sender().epoch;
+    const { signal } = life.ending;
+    return persistLife(
+      { session, vnode, pnode, orchestrators, blobs, world, timings, signal, epoch },
+      life,
+      step,
+      flush,
+    );
+  }
+
+  #retentionFull(full: boolean): void {
+    if (full)
+      this.#options.world.log("warn", "retained messages have reached their bound; VNodes wait for checkpoints");
+    this.hosts.setFull(full);
+  }
+}
