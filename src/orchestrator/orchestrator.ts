@@ -227,7 +227,7 @@ function assemble(context: Context, network: Network): Parts {
     onLost: ({ id }) => controller.fleetChanged(id, true),
   });
   presence.onRead = () => orphans.check();
-  context.mirror.onChange(() => bell.ring());
+  context.mirror.onAny(() => bell.ring());
   const parts: Parts = {
     context,
     presence,

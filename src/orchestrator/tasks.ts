@@ -68,19 +68,19 @@ export class Tasks {
 }
 
 /** Runs `work` for a key, one at a time; requests during a run lead to exactly one more run. */
-export class Latest {
+export class Latest<K extends string> {
   readonly #tasks: Tasks;
   readonly #name: string;
-  readonly #work: (key: string) => Promise<void>;
-  readonly #states = new Map<string, "running" | "again">();
+  readonly #work: (key: K) => Promise<void>;
+  readonly #states = new Map<K, "running" | "again">();
 
-  constructor(tasks: Tasks, name: string, work: (key: string) => Promise<void>) {
+  constructor(tasks: Tasks, name: string, work: (key: K) => Promise<void>) {
     this.#tasks = tasks;
     this.#name = name;
     this.#work = work;
   }
 
-  request(key: string): void {
+  request(key: K): void {
     if (this.#states.has(key)) {
       this.#states.set(key, "again");
       return;
@@ -89,7 +89,7 @@ export class Latest {
     this.#tasks.run(`${this.#name} of ${key}`, () => this.#loop(key));
   }
 
-  async #loop(key: string): Promise<void> {
+  async #loop(key: K): Promise<void> {
     try {
       do {
         this.#states.set(key, "running");

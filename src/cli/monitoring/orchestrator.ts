@@ -3,7 +3,7 @@
 
 import type { MetricRegistry, Sample } from "../../monitoring/registry.ts";
 import type { Orchestrator } from "../../orchestrator/orchestrator.ts";
-import type { PNodeRecord, SessionRecord, SessionStatus } from "../../orchestrator/records/records.ts";
+import { prefix, type SessionRecord, type SessionStatus } from "../../orchestrator/records/records.ts";
 
 type Running = () => Orchestrator | undefined;
 
@@ -25,7 +25,7 @@ export function countEvents(registry: MetricRegistry, orchestrator: Orchestrator
 }
 
 function describeFleet(registry: MetricRegistry, running: Running): void {
-  const records = () => running()?.parts.context.mirror.under<PNodeRecord>("pnode/") ?? [];
+  const records = () => running()?.parts.context.mirror.under(prefix.pnodes) ?? [];
   const withStatus = (...wanted: string[]) => records().filter(({ status }) => wanted.includes(status)).length;
   registry.gauge(
     "dcnr_orchestrators_online",
@@ -82,7 +82,7 @@ interface PNodeNumbers {
 }
 
 function sessionsOf(running: Running): SessionRecord[] {
-  const all = running()?.parts.context.mirror.under<SessionRecord>("session/") ?? [];
+  const all = running()?.parts.context.mirror.under(prefix.sessions) ?? [];
   return all.filter((session) => session.status !== "deleted" && !session.serving);
 }
 

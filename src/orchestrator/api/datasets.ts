@@ -8,7 +8,7 @@ import { openVocabularies } from "../../data/vocabularies.ts";
 import { type Dataset, DatasetService } from "../../protocol/gen/dcnr/v1/data_pb.ts";
 import { type ServedService, service } from "../../protocol/network.ts";
 import type { Parts } from "../parts.ts";
-import type { SessionRecord } from "../records/records.ts";
+import { prefix } from "../records/records.ts";
 import { listModels } from "../serving/models.ts";
 import { page } from "./pages.ts";
 import { sampleViews, wireType } from "./samples.ts";
@@ -69,7 +69,7 @@ export function datasetService(parts: Parts): ServedService {
 /** Sessions that have not come to their end yet. */
 function usersOf({ context }: Parts, hash: Sha256): string[] {
   return context.mirror
-    .under<SessionRecord>("session/")
+    .under(prefix.sessions)
     .filter(({ identity, status }) => identity.dataset === hash && !["done", "failed", "deleted"].includes(status))
     .map(({ id }) => `session ${id}`);
 }
@@ -79,7 +79,7 @@ async function* namedElsewhere(parts: Parts): AsyncGenerator<Sha256> {
   const { mirror, blobs, world } = parts.context;
   for await (const { hash } of openVocabularies({ store: mirror.store, blobs, world }).list()) yield hash;
   for (const { tokenizer } of await listModels(parts)) if (tokenizer) yield parseSha256(tokenizer, "the tokenizer");
-  const sessions = mirror.under<SessionRecord>("session/").filter(({ status }) => status !== "deleted");
+  const sessions = mirror.under(prefix.sessions).filter(({ status }) => status !== "deleted");
   for (const dataset of new Set(sessions.map(({ identity }) => identity.dataset))) {
     yield dataset;
     const content = await blobs.get(dataset).catch(() => undefined);

@@ -3,7 +3,7 @@
 import { FleetService } from "../../protocol/gen/dcnr/v1/fleet_pb.ts";
 import { type ServedService, service } from "../../protocol/network.ts";
 import type { Parts } from "../parts.ts";
-import { key, type PNodeRecord, type SessionRecord } from "../records/records.ts";
+import { key, prefix, type SessionRecord } from "../records/records.ts";
 import type { LoggedEvent } from "../views/events.ts";
 import { problemsOf } from "../views/health.ts";
 import type { MetricPoint } from "../views/metrics.ts";
@@ -19,12 +19,12 @@ export function fleetService(parts: Parts): ServedService {
   const { mirror, world, tasks, events } = parts.context;
   return service(FleetService, {
     listPNodes: async (request) => {
-      const { items, nextPageToken } = page(mirror.under<PNodeRecord>("pnode/"), (one) => one.id, request);
+      const { items, nextPageToken } = page(mirror.under(prefix.pnodes), (one) => one.id, request);
       return { pnodes: items.map((record) => parts.views.pnode(record)), nextPageToken };
     },
     listVNodes: async (request) => {
       // Sessions that serve are shown to those who ask for them by name.
-      const named = mirror.get<SessionRecord>(key.session(request.session));
+      const named = mirror.get(key.session(request.session));
       const all = request.session === "" ? sessionsOf(parts) : named && named.status !== "deleted" ? [named] : [];
       const names = all.flatMap((session) => session.vnodes.map((vnode) => ({ session, vnode })));
       const { items, nextPageToken } = page(names, ({ session, vnode }) => `${session.id}/${vnode}`, request);
@@ -52,7 +52,7 @@ export function fleetService(parts: Parts): ServedService {
           yield {
             status: status(parts),
             pnodes: mirror
-              .under<PNodeRecord>("pnode/")
+              .under(prefix.pnodes)
               .slice(0, framePNodesMax)
               .map((record) => parts.views.pnode(record)),
             vnodes: sessionsOf(parts)
@@ -89,14 +89,12 @@ export function pause({ context }: Parts, ms: number, signal: AbortSignal): Prom
 }
 
 function sessionsOf({ context }: Parts): SessionRecord[] {
-  return context.mirror
-    .under<SessionRecord>("session/")
-    .filter((session) => session.status !== "deleted" && !session.serving);
+  return context.mirror.under(prefix.sessions).filter((session) => session.status !== "deleted" && !session.serving);
 }
 
 function status(parts: Parts) {
   const { mirror } = parts.context;
-  const pnodes = mirror.under<PNodeRecord>("pnode/");
+  const pnodes = mirror.under(prefix.pnodes);
   const capacity = parts.utilisation.totals();
   const of = (kind: string) => capacity.find((one) => one.kind === kind) ?? { total: 0, used: 0 };
   const sessions = sessionsOf(parts);

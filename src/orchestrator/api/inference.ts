@@ -2,16 +2,15 @@
 
 import { fail } from "../../core/errors.ts";
 import { parseSha256 } from "../../core/ids.ts";
-import { type DatasetRecord, datasetKey } from "../../data/datasets.ts";
 import { parseManifest } from "../../data/manifest.ts";
 import type { ChatTurn } from "../../models/chat-template.ts";
 import { type ChatMessage, type GenerateRequest, InferenceService } from "../../protocol/gen/dcnr/v1/inference_pb.ts";
 import { type ServedService, service } from "../../protocol/network.ts";
 import type { Parts } from "../parts.ts";
-import type { StoredState } from "../records/records.ts";
+import { key, type ModelRecord, type StoredState } from "../records/records.ts";
 import type { Gateway } from "../serving/gateway.ts";
 import type { ApiKeys, KeyRecord, Scope } from "../serving/keys.ts";
-import { findModel, findState, listModels, type ModelRecord, registerModel } from "../serving/models.ts";
+import { findModel, findState, listModels, registerModel } from "../serving/models.ts";
 import { serveModel, stopModel } from "../serving/serve.ts";
 import { statusOf } from "../serving/status.ts";
 import { maxTokensDefault, type TextRequest, turnsMax } from "../serving/text.ts";
@@ -104,7 +103,7 @@ async function referenced(
   dataset: string,
   which: { split: string; start: number; count: number; context: number },
 ) {
-  const record = await context.mirror.read<DatasetRecord>(datasetKey(dataset));
+  const record = await context.mirror.read(key.dataset(dataset));
   if (!record) fail("not_found", `there is no dataset ${dataset}: dcnr dataset list shows them`);
   const manifest = parseManifest(new TextDecoder().decode(await context.blobs.get(record.hash)));
   return samplesAsTensor(context.blobs, manifest, which);

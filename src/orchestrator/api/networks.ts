@@ -7,7 +7,7 @@ import { compileText } from "../../network/compile.ts";
 import { NetworkService } from "../../protocol/gen/dcnr/v1/network_pb.ts";
 import { type ServedService, service } from "../../protocol/network.ts";
 import type { Parts } from "../parts.ts";
-import { key, type NetworkRecord, type SessionRecord } from "../records/records.ts";
+import { key, type NetworkRecord, prefix } from "../records/records.ts";
 import { memoryBytesOf, parametersOf } from "../sessions/compiled.ts";
 import { page } from "./pages.ts";
 
@@ -19,7 +19,7 @@ export function networkService(parts: Parts): ServedService {
   return service(NetworkService, {
     createNetwork: async ({ definition, id }) => {
       const record = await compileRecord(parts, definition, id);
-      const stored = await mirror.update<NetworkRecord>(key.network(record.id), (current) => {
+      const stored = await mirror.update(key.network(record.id), (current) => {
         if (current && current.definition !== record.definition)
           fail(
             "already_exists",
@@ -33,7 +33,7 @@ export function networkService(parts: Parts): ServedService {
       const known = await find(parts, id);
       const record = await compileRecord(parts, definition, id);
       // Sessions name the definition by its hash: those that exist go on with the one they began with.
-      const { record: stored } = await mirror.update<NetworkRecord>(key.network(known.id), (current) =>
+      const { record: stored } = await mirror.update(key.network(known.id), (current) =>
         current ? { ...record, createdWallMs: current.createdWallMs } : record,
       );
       return { network: view(stored as NetworkRecord) };
@@ -61,13 +61,13 @@ export function networkService(parts: Parts): ServedService {
       };
     },
     listNetworks: async (request) => {
-      const { items, nextPageToken } = page(mirror.under<NetworkRecord>("network/"), (one) => one.id, request);
+      const { items, nextPageToken } = page(mirror.under(prefix.networks), (one) => one.id, request);
       return { networks: items.map(view), nextPageToken };
     },
     deleteNetwork: async ({ id }) => {
       const record = await find(parts, id);
       const user = mirror
-        .under<SessionRecord>("session/")
+        .under(prefix.sessions)
         .find((session) => session.network === record.id && session.status !== "deleted");
       if (user?.serving)
         fail(
@@ -99,9 +99,7 @@ async function compileRecord({ context }: Parts, definition: string, id: string)
 
 async function find({ context }: Parts, id: string): Promise<NetworkRecord> {
   const name = parseId<NetworkId>(id, "the network's id");
-  const known =
-    context.mirror.get<NetworkRecord>(key.network(name)) ??
-    (await context.mirror.read<NetworkRecord>(key.network(name)));
+  const known = context.mirror.get(key.network(name)) ?? (await context.mirror.read(key.network(name)));
   return known ?? fail("not_found", `there is no network ${name}: create it with \`dcnr network create FILE\``);
 }
 

@@ -6,7 +6,7 @@ import { type PNodeId, parseId, parseSha256, type SessionId } from "../../core/i
 import { BlobAction, PNodeService } from "../../protocol/gen/dcnr/v1/pnode_pb.ts";
 import { type ServedService, service } from "../../protocol/network.ts";
 import type { Parts } from "../parts.ts";
-import { key, type PNodeRecord, type SessionRecord } from "../records/records.ts";
+import { key, type SessionRecord } from "../records/records.ts";
 import { parseDurable, recordDurable } from "../sessions/durable.ts";
 
 const grantLifetimeMs = 15 * 60_000;
@@ -25,7 +25,7 @@ export function pnodeService(parts: Parts): ServedService {
       const locations = assignments.locations(session, only);
       // Somebody needs it now: look for a place without waiting for the next change.
       if (new Set(locations.map((one) => one.vnode)).size < (only?.size ?? session.vnodes.length))
-        controller.touch(id, true);
+        controller.touch(session.id, true);
       const { line, turn = 0 } = session;
       return { locations, line: BigInt(line), revision: assignments.revision(id), turn: BigInt(turn) };
     },
@@ -40,12 +40,12 @@ export function pnodeService(parts: Parts): ServedService {
         );
       }
       if (outcome.kind === "accepted") await controller.advance(request.session);
-      const { line = 0, turn = 0 } = mirror.get<SessionRecord>(key.session(request.session)) ?? {};
+      const { line = 0, turn = 0 } = mirror.get(key.session(request.session)) ?? {};
       return { accepted: outcome.kind === "accepted", line: BigInt(line), turn: BigInt(turn) };
     },
     grantBlob: async ({ pnode, hash: text, bytes, action }) => {
       const id = parseId<PNodeId>(pnode, "the PNode");
-      if (!mirror.get<PNodeRecord>(key.pnode(id)) && !(await mirror.read(key.pnode(id))))
+      if (!mirror.get(key.pnode(id)) && !(await mirror.read(key.pnode(id))))
         fail("permission_denied", `PNode ${id} is not registered: attach first`);
       const hash = parseSha256(text, "the blob's name");
       const size = await blobs.size(hash);
@@ -93,9 +93,7 @@ function hashesOf(states: Readonly<Record<string, { readonly hash: string }>>): 
 
 export async function findSession({ context }: Parts, id: string): Promise<SessionRecord> {
   const name = parseId<SessionId>(id, "the session");
-  const known =
-    context.mirror.get<SessionRecord>(key.session(name)) ??
-    (await context.mirror.read<SessionRecord>(key.session(name)));
+  const known = context.mirror.get(key.session(name)) ?? (await context.mirror.read(key.session(name)));
   if (!known || known.status === "deleted")
     fail("not_found", `there is no session ${name}: \`dcnr session list\` shows them`);
   return known;

@@ -7,7 +7,7 @@ import { SessionService, StateChoice } from "../../protocol/gen/dcnr/v1/session_
 import { type ServedService, service } from "../../protocol/network.ts";
 import { listItems } from "../../store/update.ts";
 import type { Parts } from "../parts.ts";
-import { key, type SessionRecord, type StepRecord, type VNodeRecord } from "../records/records.ts";
+import { key, prefix, type SessionRecord, type StepRecord } from "../records/records.ts";
 import { createSession, deleteSession, startSession, suspendSession } from "../sessions/sessions.ts";
 import type { LoggedEvent } from "../views/events.ts";
 import type { MetricPoint } from "../views/metrics.ts";
@@ -37,9 +37,7 @@ export function sessionService(parts: Parts): ServedService {
       return view(session);
     },
     listSessions: async (request) => {
-      const all = mirror
-        .under<SessionRecord>("session/")
-        .filter((session) => session.status !== "deleted" && !session.serving);
+      const all = mirror.under(prefix.sessions).filter((session) => session.status !== "deleted" && !session.serving);
       const { items, nextPageToken } = page(all, (one) => one.id, request);
       await parts.metrics.recall(items);
       return { sessions: items.map((record) => parts.views.session(record)), nextPageToken };
@@ -58,7 +56,7 @@ export function sessionService(parts: Parts): ServedService {
     listStepRoots: async (request) => {
       const session = await findSession(parts, request.session);
       const roots = new Map<number, string>();
-      for await (const { record } of listItems<StepRecord>(mirror.store, key.stepsOf(session.id)))
+      for await (const { record } of listItems<StepRecord>(mirror.store, prefix.stepsOf(session.id)))
         for (const { step, root } of record.roots) roots.set(step, root);
       const sorted = Array.from(roots, ([step, root]) => ({ step: BigInt(step), root })).sort((a, b) =>
         Number(a.step - b.step),
@@ -82,7 +80,7 @@ export function sessionService(parts: Parts): ServedService {
 }
 
 async function storedState({ context }: Parts, session: SessionRecord, vnode: string, step: number) {
-  const record = await context.mirror.read<VNodeRecord>(key.vnode(session.id, vnode));
+  const record = await context.mirror.read(key.vnode(session.id, vnode));
   const state = record?.durable[String(step)];
   if (!state) {
     if (step === 0) return { vnode };
@@ -103,7 +101,7 @@ async function* watch(parts: Parts, id: string, signal: AbortSignal) {
   ];
   try {
     while (!signal.aborted && !tasks.stopped) {
-      const record = mirror.get<SessionRecord>(key.session(first.id));
+      const record = mirror.get(key.session(first.id));
       const session = parts.views.session(record ?? { ...first, status: "deleted" });
       yield { session, metrics: newMetrics.splice(0).map(metricView), events: newEvents.splice(0).map(eventView) };
       if (!record || record.status === "done" || record.status === "failed" || record.status === "deleted") return;

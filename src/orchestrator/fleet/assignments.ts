@@ -1,9 +1,9 @@
 // What attached PNodes are told: everything they are to host, whole, and where their sessions' VNodes are.
 // Composed from the mirror at the moment of sending; every change marks whom it concerns.
 
-import type { PNodeId, SessionId, VNodeId } from "../../core/ids.ts";
+import type { PNodeId, VNodeId } from "../../core/ids.ts";
 import type { Context } from "../context.ts";
-import { key, type PNodeRecord, type SessionRecord, type VNodeRecord } from "../records/records.ts";
+import { key, type PNodeRecord, prefix, type SessionRecord, type VNodeRecord } from "../records/records.ts";
 import type { Compiled } from "../sessions/compiled.ts";
 import type { Composer, Down } from "./attachment.ts";
 import type { Capacity } from "./capacity.ts";
@@ -37,22 +37,18 @@ export class Assignments implements Composer {
     this.#compiled = compiled;
     this.#capacity = capacity;
     this.#registry = registry;
-    context.mirror.onChange((storeKey, now, before) => {
-      if (storeKey.startsWith("vnode/"))
-        this.#onVNode(now?.value as VNodeRecord | undefined, before?.value as VNodeRecord | undefined);
-      if (storeKey.startsWith("session/"))
-        this.#onSession(storeKey, now?.value as SessionRecord | undefined, before?.value as SessionRecord | undefined);
-      if (storeKey.startsWith("pnode/"))
-        this.#onPNode(now?.value as PNodeRecord | undefined, before?.value as PNodeRecord | undefined);
-    });
+    const { mirror } = context;
+    mirror.on("vnode", (now, before) => this.#onVNode(now, before));
+    mirror.on("session", (now, before) => this.#onSession(now, before));
+    mirror.on("pnode", (now, before) => this.#onPNode(now, before));
   }
 
   assignments(pnode: PNodeId, revision: number): Down {
     const assignments = [];
     const incarnation = this.#registry().attachments.get(pnode)?.incarnation;
     for (const storeKey of this.#capacity.vnodesOn(pnode)) {
-      const record = this.#context.mirror.get<VNodeRecord>(storeKey);
-      const session = record && this.#context.mirror.get<SessionRecord>(key.session(record.session));
+      const record = this.#context.mirror.get(storeKey);
+      const session = record && this.#context.mirror.get(key.session(record.session));
       const replica = record?.members.findIndex((member) => member.pnode === pnode) ?? -1;
       const member = record?.members[replica];
       if (!record || !session || !member || !isLive(session) || member.incarnation !== incarnation) continue;
@@ -73,7 +69,7 @@ export class Assignments implements Composer {
   }
 
   session(pnode: PNodeId, id: string): Down | undefined {
-    const session = this.#context.mirror.get<SessionRecord>(key.session(id));
+    const session = this.#context.mirror.get(key.session(id));
     this.#remember(id, pnode);
     return {
       event: {
@@ -97,7 +93,7 @@ export class Assignments implements Composer {
     if (!neighbours) return undefined;
     const concerned = new Set<string>();
     for (const storeKey of this.#capacity.vnodesOn(pnode)) {
-      const record = this.#context.mirror.get<VNodeRecord>(storeKey);
+      const record = this.#context.mirror.get(storeKey);
       if (record?.session !== session.id) continue;
       for (const vnode of neighbours.get(record.vnode) ?? []) concerned.add(vnode);
     }
@@ -110,7 +106,7 @@ export class Assignments implements Composer {
     const known = this.#revisions.get(session);
     if (known?.changes === mirror.changes) return known.revision;
     let sum = mirror.version(key.session(session));
-    for (const vnode of mirror.get<SessionRecord>(key.session(session))?.vnodes ?? [])
+    for (const vnode of mirror.get(key.session(session))?.vnodes ?? [])
       sum += mirror.version(key.vnode(session, vnode));
     this.#revisions.set(session, { changes: mirror.changes, revision: BigInt(sum) });
     return BigInt(sum);
@@ -120,9 +116,9 @@ export class Assignments implements Composer {
     const locations: PlacedLocation[] = [];
     for (const vnode of session.vnodes) {
       if (only && !only.has(vnode)) continue;
-      const record = this.#context.mirror.get<VNodeRecord>(key.vnode(session.id, vnode));
+      const record = this.#context.mirror.get(key.vnode(session.id, vnode));
       record?.members.forEach((member, replica) => {
-        const pnode = this.#context.mirror.get<PNodeRecord>(key.pnode(member.pnode));
+        const pnode = this.#context.mirror.get(key.pnode(member.pnode));
         if (!pnode || pnode.incarnation !== member.incarnation) return;
         locations.push({ vnode, epoch: BigInt(record.epoch), pnode: member.pnode, address: pnode.address, replica });
       });
@@ -145,10 +141,10 @@ export class Assignments implements Composer {
     this.#tellAll(record.session);
   }
 
-  #onSession(storeKey: string, now: SessionRecord | undefined, before: SessionRecord | undefined): void {
+  #onSession(now: SessionRecord | undefined, before: SessionRecord | undefined): void {
+    const id = (now ?? before)?.id;
     const changed = now?.line !== before?.line || now?.turn !== before?.turn || now?.status !== before?.status;
-    if (!changed) return;
-    const id = storeKey.slice("session/".length) as SessionId;
+    if (!changed || id === undefined) return;
     const { attachments } = this.#registry();
     for (const pnode of this.#told.get(id) ?? []) attachments.get(pnode)?.tellAssignments();
     this.#tellAll(id);
@@ -157,14 +153,12 @@ export class Assignments implements Composer {
   /** A PNode that came back elsewhere has a new address: everyone who talks to it must know. */
   #onPNode(now: PNodeRecord | undefined, before: PNodeRecord | undefined): void {
     if (!now || (now.address === before?.address && now.incarnation === before.incarnation)) return;
-    const sessions = new Set<string>();
-    for (const storeKey of this.#capacity.vnodesOn(now.id)) sessions.add(storeKey.split("/")[1] as string);
-    for (const session of sessions) this.#tellAll(session);
+    for (const session of this.#capacity.sessionsOn(now.id)) this.#tellAll(session);
   }
 
   /** Small sessions hear at once; in large ones many records change together, and each change concerns many. */
   #tellAll(session: string): void {
-    const vnodes = this.#context.mirror.get<SessionRecord>(key.session(session))?.vnodes.length ?? 0;
+    const vnodes = this.#context.mirror.get(key.session(session))?.vnodes.length ?? 0;
     if (vnodes <= locationsWhole) {
       this.#tellNow(session);
       return;
@@ -187,7 +181,7 @@ export class Assignments implements Composer {
     }
     // VNodes may be heard of before their session; one that was deleted has none.
     const { mirror } = this.#context;
-    if (!mirror.get(key.session(session)) && mirror.under(key.vnodesOf(session)).length === 0) {
+    if (!mirror.get(key.session(session)) && mirror.under(prefix.vnodesOf(session)).length === 0) {
       this.#told.delete(session);
       this.#revisions.delete(session);
     }

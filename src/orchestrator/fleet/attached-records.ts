@@ -25,7 +25,7 @@ export class AttachedRecords {
   }
 
   get(pnode: PNodeId): PNodeRecord | undefined {
-    return this.#context.mirror.get<PNodeRecord>(key.pnode(pnode));
+    return this.#context.mirror.get(key.pnode(pnode));
   }
 
   nameOf(pnode: PNodeId): string {
@@ -87,7 +87,7 @@ export class AttachedRecords {
     { pnode, nonce }: Attachment,
     change: (current: PNodeRecord) => PNodeRecord | undefined,
   ): Promise<boolean> {
-    const { written } = await this.#context.mirror.update<PNodeRecord>(key.pnode(pnode), (current) =>
+    const { written } = await this.#context.mirror.update(key.pnode(pnode), (current) =>
       current?.attachment === nonce ? change(current) : undefined,
     );
     return written;

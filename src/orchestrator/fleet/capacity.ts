@@ -1,20 +1,20 @@
 // Keeps the fleet that placement works on current: one node per PNode that is online, with what is claimed of
 // it already. Fed by changes of the mirror, so that no decision begins with a walk over everything.
 
-import type { PNodeId } from "../../core/ids.ts";
+import type { PNodeId, SessionId } from "../../core/ids.ts";
 import { Fleet } from "../../scheduler/placement/fleet.ts";
 import type { FleetNode } from "../../scheduler/placement/types.ts";
 import { claimedIn } from "../../scheduler/room.ts";
 import type { Context } from "../context.ts";
-import { isOpen, key, type PNodeRecord, type RoomRecord, type VNodeRecord } from "../records/records.ts";
+import { isOpen, type Key, key, type PNodeRecord, type VNodeRecord } from "../records/records.ts";
 import type { Registry } from "./registry.ts";
 import { lentBy } from "./rooms.ts";
 import { Speeds } from "./speeds.ts";
 
 interface Hosted {
   /** VNodes by session. */
-  readonly sessions: Map<string, number>;
-  readonly vnodes: Set<string>;
+  readonly sessions: Map<SessionId, number>;
+  readonly vnodes: Set<Key<VNodeRecord>>;
 }
 
 /** A PNode that measures nothing yet is taken for a slow one. */
@@ -38,21 +38,27 @@ export class Capacity {
       const attachment = registry().attachments.get(from);
       return attachment?.links.get(to);
     });
-    context.mirror.onChange((storeKey, now, before) => {
-      if (storeKey.startsWith("pnode/")) this.#refresh(storeKey.slice("pnode/".length) as PNodeId);
-      if (storeKey.startsWith("room/")) this.#refresh(storeKey.slice("room/".length) as PNodeId);
-      if (storeKey.startsWith("vnode/"))
-        this.#onVNode(storeKey, now?.value as VNodeRecord | undefined, before?.value as VNodeRecord | undefined);
+    const { mirror } = context;
+    mirror.on("pnode", (now, before) => this.#refresh((now ?? before)?.id));
+    mirror.on("room", (now, before) => this.#refresh((now ?? before)?.pnode));
+    mirror.on("vnode", (now, before) => {
+      for (const member of before?.members ?? []) this.#count(member.pnode, before as VNodeRecord, -1);
+      for (const member of now?.members ?? []) this.#count(member.pnode, now as VNodeRecord, 1);
     });
   }
 
-  /** Store keys of the VNode records that name the PNode. */
-  vnodesOn(pnode: PNodeId): ReadonlySet<string> {
+  /** Keys of the VNode records that name the PNode. */
+  vnodesOn(pnode: PNodeId): ReadonlySet<Key<VNodeRecord>> {
     return this.#hosted.get(pnode)?.vnodes ?? new Set();
   }
 
+  /** Sessions of which it hosts a VNode. */
+  sessionsOn(pnode: PNodeId): SessionId[] {
+    return Array.from(this.#hosted.get(pnode)?.sessions.keys() ?? []);
+  }
+
   hosts(pnode: PNodeId, session: string): boolean {
-    return this.#hosted.get(pnode)?.sessions.has(session) ?? false;
+    return this.#hosted.get(pnode)?.sessions.has(session as SessionId) ?? false;
   }
 
   /** A PNode's own work shows its speed. */
@@ -66,12 +72,7 @@ export class Capacity {
     this.#refresh(pnode);
   }
 
-  #onVNode(storeKey: string, now: VNodeRecord | undefined, before: VNodeRecord | undefined): void {
-    for (const member of before?.members ?? []) this.#count(member.pnode, storeKey, before as VNodeRecord, -1);
-    for (const member of now?.members ?? []) this.#count(member.pnode, storeKey, now as VNodeRecord, 1);
-  }
-
-  #count(pnode: PNodeId, storeKey: string, record: VNodeRecord, sign: 1 | -1): void {
+  #count(pnode: PNodeId, record: VNodeRecord, sign: 1 | -1): void {
     let hosted = this.#hosted.get(pnode);
     if (!hosted) {
       hosted = { sessions: new Map(), vnodes: new Set() };
@@ -80,13 +81,15 @@ export class Capacity {
     const count = (hosted.sessions.get(record.session) ?? 0) + sign;
     if (count > 0) hosted.sessions.set(record.session, count);
     else hosted.sessions.delete(record.session);
-    if (sign > 0) hosted.vnodes.add(storeKey);
-    else hosted.vnodes.delete(storeKey);
+    const own = key.vnode(record.session, record.vnode);
+    if (sign > 0) hosted.vnodes.add(own);
+    else hosted.vnodes.delete(own);
     if (hosted.vnodes.size === 0) this.#hosted.delete(pnode);
   }
 
-  #refresh(pnode: PNodeId): void {
-    const record = this.#context.mirror.get<PNodeRecord>(key.pnode(pnode));
+  #refresh(pnode: PNodeId | undefined): void {
+    if (pnode === undefined) return;
+    const record = this.#context.mirror.get(key.pnode(pnode));
     if (record?.status !== "online") {
       this.fleet.delete(pnode);
       return;
@@ -97,7 +100,7 @@ export class Capacity {
   #node(record: PNodeRecord): FleetNode {
     const { facts, limits } = record;
     const lent = lentBy(record);
-    const used = claimedIn(this.#context.mirror.get<RoomRecord>(key.room(record.id)), record.life);
+    const used = claimedIn(this.#context.mirror.get(key.room(record.id)), record.life);
     const cores = Math.min(limits.cpus || facts.cores, facts.cores);
     const learned = this.#counted.get(record.id);
     const gflops = (learned === undefined ? facts.gflops : learned * facts.cores) || gflopsUnknown;

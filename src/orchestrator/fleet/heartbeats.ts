@@ -4,7 +4,7 @@ import { parseSha256, type SessionId, type VNodeId } from "../../core/ids.ts";
 import type { Evidence, Heartbeat, VNodeProgress } from "../../protocol/gen/dcnr/v1/pnode_pb.ts";
 import type { Context } from "../context.ts";
 import { pnodeName } from "../records/names.ts";
-import { key, type PNodeRecord, type VNodeRecord } from "../records/records.ts";
+import { key } from "../records/records.ts";
 import { repairDamage } from "../sessions/damage.ts";
 import { noteFailure } from "../sessions/failures.ts";
 import type { Rates } from "../sessions/rates.ts";
@@ -108,19 +108,19 @@ export class Heartbeats {
     let fastest = 0;
     for (const { session, vnode, stepMs } of heartbeat.vnodes) {
       if (!(stepMs > 0)) continue;
-      const flops = this.#context.mirror.get<VNodeRecord>(key.vnode(session, vnode))?.flops ?? 0;
+      const flops = this.#context.mirror.get(key.vnode(session, vnode))?.flops ?? 0;
       if (flops >= observableFlops) fastest = Math.max(fastest, flops / stepMs / 1e6);
     }
     if (fastest === 0) return;
     this.#capacity.observeSpeed(attachment.pnode, fastest);
-    const record = this.#context.mirror.get<PNodeRecord>(key.pnode(attachment.pnode));
+    const record = this.#context.mirror.get(key.pnode(attachment.pnode));
     const warning = record && contradictedSpeed(record.facts.gflops, fastest * record.facts.cores);
     if (!record || !warning || this.#doubted.has(attachment.nonce)) return;
     this.#doubted.add(attachment.nonce);
     if (this.#doubted.size > doubtedMax) this.#doubted.clear();
     this.#context.events.emit("warn", "pnode.claim", `PNode ${record.name} ${warning}`, { pnode: record.id });
     this.#context.tasks.run(`noting a claim of ${record.id}`, () =>
-      this.#context.mirror.update<PNodeRecord>(key.pnode(record.id), (current) =>
+      this.#context.mirror.update(key.pnode(record.id), (current) =>
         current ? { ...current, warnings: [...current.warnings, warning].slice(-5) } : undefined,
       ),
     );

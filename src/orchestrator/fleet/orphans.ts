@@ -1,7 +1,7 @@
 // PNodes whose orchestrator died. They attach elsewhere within a moment; those that do not are lost as well.
 
 import type { Context } from "../context.ts";
-import { key, type PNodeRecord } from "../records/records.ts";
+import { key, type PNodeRecord, prefix } from "../records/records.ts";
 import { forEachAtOnce } from "../tasks.ts";
 import type { Presence } from "./presence.ts";
 import { afterFailure } from "./reliability.ts";
@@ -57,7 +57,7 @@ export class Orphans {
     const nowMs = world.clock.monotonicMs();
     const due: PNodeRecord[] = [];
     const present = new Set<string>();
-    for (const pnode of mirror.under<PNodeRecord>("pnode/")) {
+    for (const pnode of mirror.under(prefix.pnodes)) {
       if (pnode.status !== "online" && pnode.status !== "leaving") continue;
       if (this.#presence.alive(pnode.orchestrator, pnode.orchestratorIncarnation)) continue;
       present.add(pnode.attachment);
@@ -75,9 +75,9 @@ export class Orphans {
 
   async #lose(pnode: PNodeRecord): Promise<void> {
     const detail = `its orchestrator ${pnode.orchestrator} is gone and it attached nowhere else`;
-    const { record, written } = await this.#context.mirror.update<PNodeRecord>(key.pnode(pnode.id), (current) =>
+    const { record, written } = await this.#context.mirror.update(key.pnode(pnode.id), (current) =>
       current?.attachment === pnode.attachment && current.status !== "lost"
-        ? { ...current, status: "lost", detail, history: afterFailure(current.history) }
+        ? { ...current, status: "lost" as const, detail, history: afterFailure(current.history) }
         : undefined,
     );
     if (!written || !record) return;

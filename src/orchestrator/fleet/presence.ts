@@ -57,7 +57,7 @@ export class Presence {
   async stop(): Promise<void> {
     const { mirror, id, incarnation } = this.#context;
     try {
-      await mirror.remove<OrchestratorRecord>(key.orchestrator(id), (record) => record.incarnation === incarnation);
+      await mirror.remove(key.orchestrator(id), (record) => record.incarnation === incarnation);
     } catch (thrown) {
       this.#context.world.log("warn", `the orchestrator's record stays behind: ${messageOf(thrown)}`);
     }
@@ -109,7 +109,7 @@ export class Presence {
     const { mirror, id, incarnation, address } = this.#context;
     try {
       const beat = ++this.#beat;
-      await mirror.update<OrchestratorRecord>(key.orchestrator(id), () => ({ id, incarnation, address, beat }), 1_000);
+      await mirror.update(key.orchestrator(id), () => ({ id, incarnation, address, beat }), 1_000);
       await this.#read();
     } catch (thrown) {
       this.#interrupted = true;
@@ -138,7 +138,7 @@ export class Presence {
     await Promise.all(Array.from(this.#seen.values(), (seen) => this.#probe(seen)));
     for (const [other, seen] of this.#seen) {
       if (other === id || nowMs - seen.changedMs < forgetMs) continue;
-      await mirror.remove<OrchestratorRecord>(key.orchestrator(other), (record) => record.beat === seen.record.beat);
+      await mirror.remove(key.orchestrator(other), (record) => record.beat === seen.record.beat);
     }
     const deadNow = this.#deadIds();
     if (deadNow.some((one) => !dead.includes(one)) || found.size < dead.length) this.#onDeath();

@@ -5,7 +5,7 @@ import type { PNodeId } from "../../core/ids.ts";
 import type { Heartbeat } from "../../protocol/gen/dcnr/v1/pnode_pb.ts";
 import type { Context } from "../context.ts";
 import { pnodeName } from "../records/names.ts";
-import { isOpen, key, type PNodeRecord, type SessionRecord } from "../records/records.ts";
+import { isOpen, key, type PNodeRecord, prefix } from "../records/records.ts";
 import type { Attachment } from "./attachment.ts";
 
 export interface ReachabilityHooks {
@@ -64,7 +64,7 @@ export class Reachability {
   }
 
   #record(pnode: PNodeId): PNodeRecord | undefined {
-    return this.#context.mirror.get<PNodeRecord>(key.pnode(pnode));
+    return this.#context.mirror.get(key.pnode(pnode));
   }
 
   #remember(one: PNodeId, other: PNodeId): void {
@@ -92,7 +92,7 @@ export class Reachability {
     const [one, other] = [this.#record(caller), this.#record(called)];
     // One that is lost, closed or left out already is no neighbour for much longer.
     if (this.#judging || !one || !other || !isOpen(one) || !isOpen(other)) return;
-    if (this.#context.mirror.under<PNodeRecord>("pnode/").filter(isOpen).length < 2) return;
+    if (this.#context.mirror.under(prefix.pnodes).filter(isOpen).length < 2) return;
     const blamed = this.#blame(caller, called);
     const complains = blamed === called ? caller : called;
     this.#judging = true;
@@ -117,7 +117,7 @@ export class Reachability {
   async #leaveOut(pnode: PNodeId, peer: PNodeId): Promise<void> {
     const { mirror, events, world } = this.#context;
     const names = [pnode, peer].map((id) => pnodeName(mirror, id));
-    const { written } = await mirror.update<PNodeRecord>(key.pnode(pnode), (current) =>
+    const { written } = await mirror.update(key.pnode(pnode), (current) =>
       current && isOpen(current) ? { ...current, unreachable: true } : undefined,
     );
     if (!written) return;
@@ -140,7 +140,7 @@ export class Reachability {
     const needed = this.#isScarce() && (outMs >= leftOutScarceMs || !this.#anyOpen());
     if (!over && !needed) return;
     tasks.run(`trying ${record.id} again`, async () => {
-      const { written } = await mirror.update<PNodeRecord>(key.pnode(record.id), (current) => {
+      const { written } = await mirror.update(key.pnode(record.id), (current) => {
         if (!current?.unreachable) return undefined;
         const { unreachable: _, ...rest } = current;
         return rest;
@@ -154,10 +154,10 @@ export class Reachability {
   }
 
   #isScarce(): boolean {
-    return this.#context.mirror.under<SessionRecord>("session/").some(({ status }) => status === "waiting");
+    return this.#context.mirror.under(prefix.sessions).some(({ status }) => status === "waiting");
   }
 
   #anyOpen(): boolean {
-    return this.#context.mirror.under<PNodeRecord>("pnode/").some(isOpen);
+    return this.#context.mirror.under(prefix.pnodes).some(isOpen);
   }
 }

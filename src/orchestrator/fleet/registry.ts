@@ -73,9 +73,7 @@ export class Registry {
     tasks.every("saving uptimes", Math.min(timings.uptimeSaveMs, 10_000), () =>
       this.#records.saveUptimes(this.attachments.values()),
     );
-    mirror.onChange((storeKey, now) => {
-      if (storeKey.startsWith("pnode/")) this.#onRecord(storeKey, now?.value as PNodeRecord | undefined);
-    });
+    mirror.on("pnode", (now) => this.#onRecord(now));
   }
 
   /** Closes every stream; PNodes attach elsewhere. */
@@ -199,7 +197,7 @@ export class Registry {
       orchestratorIncarnation: this.#context.incarnation,
       attachment: `${this.#context.incarnation}.${++this.#count}`,
     };
-    const { record } = await this.#context.mirror.update<PNodeRecord>(key.pnode(id), (current) =>
+    const { record } = await this.#context.mirror.update(key.pnode(id), (current) =>
       registered(current, id, register, whereabouts, peer),
     );
     return record as PNodeRecord;
@@ -350,9 +348,9 @@ export class Registry {
   }
 
   /** The record of an attached PNode changed: here, or because it attached to another orchestrator. */
-  #onRecord(storeKey: string, record: PNodeRecord | undefined): void {
-    const attachment = this.attachments.get(storeKey.slice("pnode/".length) as PNodeId);
-    if (!attachment || !record || attachment.status === "suspect") return;
+  #onRecord(record: PNodeRecord | undefined): void {
+    const attachment = record && this.attachments.get(record.id);
+    if (!attachment || attachment.status === "suspect") return;
     if (record.attachment !== attachment.nonce) {
       if (record.orchestrator === this.#context.id && record.orchestratorIncarnation === this.#context.incarnation)
         return;

@@ -4,7 +4,7 @@
 import type { PNodeId, SessionId } from "../../core/ids.ts";
 import { type Claim, type ClaimGroup, claimState, granted, type Lent, withoutClaims } from "../../scheduler/room.ts";
 import type { Context } from "../context.ts";
-import { key, type Member, type PNodeRecord, type RoomRecord, type VNodeRecord } from "../records/records.ts";
+import { key, type Member, type PNodeRecord, prefix } from "../records/records.ts";
 import { forEachAtOnce } from "../tasks.ts";
 
 const writesAtOnce = 64;
@@ -48,9 +48,9 @@ export class Rooms {
     const { mirror } = this.#context;
     const nothing: Grant = { life: 0, sessions: new Set() };
     let grant = nothing;
-    await mirror.update<RoomRecord>(key.room(pnode), (current) => {
+    await mirror.update(key.room(pnode), (current) => {
       grant = nothing;
-      const record = mirror.get<PNodeRecord>(key.pnode(pnode));
+      const record = mirror.get(key.pnode(pnode));
       if (!record) return undefined;
       const { room, sessions } = granted(current, { life: record.life, lent: lentBy(record) }, groups);
       grant = { life: record.life, sessions };
@@ -68,7 +68,7 @@ export class Rooms {
   }
 
   async #remove(pnode: PNodeId, ids: ReadonlySet<string>): Promise<void> {
-    await this.#context.mirror.update<RoomRecord>(key.room(pnode), (current) => {
+    await this.#context.mirror.update(key.room(pnode), (current) => {
       const room = withoutClaims(current, ids);
       return room && { ...room, pnode };
     });
@@ -80,9 +80,9 @@ export class Rooms {
     const nowMs = world.clock.monotonicMs();
     const open = new Set<string>();
     const rubbish: HeldClaim[] = [];
-    for (const { pnode, claims } of mirror.under<RoomRecord>("room/"))
+    for (const { pnode, claims } of mirror.under(prefix.rooms))
       for (const [id, claim] of Object.entries(claims)) {
-        const state = claimState(id, claim, mirror.get<VNodeRecord>(key.vnode(claim.session, claim.vnode)));
+        const state = claimState(id, claim, mirror.get(key.vnode(claim.session, claim.vnode)));
         if (state === "held") continue;
         open.add(id);
         const sinceMs = this.#openSinceMs.get(id) ?? nowMs;
@@ -96,10 +96,8 @@ export class Rooms {
 
   /** Whoever claimed may only be slow. Its owner is written under the next epoch, so the VNode passes that one first. */
   async #fence(id: string, claim: Claim): Promise<boolean> {
-    const { record } = await this.#context.mirror.update<VNodeRecord>(
-      key.vnode(claim.session, claim.vnode),
-      (current) =>
-        current && claimState(id, claim, current) === "open" ? { ...current, epoch: claim.epoch } : undefined,
+    const { record } = await this.#context.mirror.update(key.vnode(claim.session, claim.vnode), (current) =>
+      current && claimState(id, claim, current) === "open" ? { ...current, epoch: claim.epoch } : undefined,
     );
     return record === undefined || claimState(id, claim, record) === "void";
   }

@@ -16,11 +16,11 @@ export interface FreshSession {
 
 /** The session is read first: VNodes change before the session does. */
 export async function readSession({ mirror }: Context, id: SessionId): Promise<FreshSession | undefined> {
-  const session = await mirror.read<SessionRecord>(key.session(id));
+  const session = await mirror.read(key.session(id));
   if (session === undefined) return undefined;
   const records = new Map<VNodeId, VNodeRecord>();
   await forEachAtOnce(session.vnodes, readsAtOnce, async (vnode) => {
-    const record = await mirror.read<VNodeRecord>(key.vnode(id, vnode));
+    const record = await mirror.read(key.vnode(id, vnode));
     if (record !== undefined) records.set(vnode, record);
   });
   return { session, records };

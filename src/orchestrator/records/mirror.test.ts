@@ -7,6 +7,7 @@ import { silentLog, type World } from "../../core/world.ts";
 import { openMemoryStore } from "../../store/memory.ts";
 import type { StateStore } from "../../store/state-store.ts";
 import { Mirror } from "./mirror.ts";
+import { type Key, prefix } from "./records.ts";
 
 interface Counted {
   readonly count: number;
@@ -29,14 +30,16 @@ function world(): World {
   };
 }
 
+/** Of a kind that is mirrored, with other content. */
+const counted = (name: string) => name as Key<Counted>;
 const add = (current: Counted | undefined): Counted => ({ count: (current?.count ?? 0) + 1 });
 
 describe("the mirror", () => {
   it("loses no update when two of them change one record at once", async () => {
     const store = openMemoryStore();
     const [a, b] = [new Mirror(store, world()), new Mirror(store, world())];
-    await Promise.all(Array.from({ length: 8 }, (_, i) => (i % 2 ? a : b).update<Counted>("session/s", add)));
-    assert.equal((await a.read<Counted>("session/s"))?.count, 8);
+    await Promise.all(Array.from({ length: 8 }, (_, i) => (i % 2 ? a : b).update(counted("session/s"), add)));
+    assert.equal((await a.read(counted("session/s")))?.count, 8);
   });
 
   it("learns of others' changes from hints, and of missed ones and deletions from a listing", async () => {
@@ -44,19 +47,19 @@ describe("the mirror", () => {
     const [a, b] = [new Mirror(store, world()), new Mirror(store, world())];
     a.start();
     const seen: (number | undefined)[] = [];
-    a.onChange((_, now) => seen.push((now?.value as Counted | undefined)?.count));
-    await b.update<Counted>("vnode/s/v", add);
+    a.on("vnode", (now) => seen.push((now as Counted | undefined)?.count));
+    await b.update(counted("vnode/s/v"), add);
     await new Promise(setImmediate);
-    assert.equal(a.get<Counted>("vnode/s/v")?.count, 1);
+    assert.equal(a.get(counted("vnode/s/v"))?.count, 1);
     a.stop();
-    await b.update<Counted>("vnode/s/v", add);
-    await b.update<Counted>("vnode/s/w", add);
+    await b.update(counted("vnode/s/v"), add);
+    await b.update(counted("vnode/s/w"), add);
     await a.refresh();
-    assert.equal(a.get<Counted>("vnode/s/v")?.count, 2);
-    assert.equal(a.under("vnode/s/").length, 2);
-    await b.remove("vnode/s/v");
+    assert.equal(a.get(counted("vnode/s/v"))?.count, 2);
+    assert.equal(a.under(prefix.vnodesOf("s")).length, 2);
+    await b.remove(counted("vnode/s/v"));
     await a.refresh();
-    assert.equal(a.get("vnode/s/v"), undefined);
+    assert.equal(a.get(counted("vnode/s/v")), undefined);
     assert.deepEqual(seen, [1, 2, 1, undefined]);
   });
 
@@ -78,14 +81,46 @@ describe("the mirror", () => {
       },
     };
     const mirror = new Mirror(store, world());
-    await mirror.update<Counted>("session/s", add);
+    await mirror.update(counted("session/s"), add);
     slow = true;
-    const late = mirror.read<Counted>("session/s");
+    const late = mirror.read(counted("session/s"));
     await new Promise(setImmediate);
-    await mirror.update<Counted>("session/s", add);
+    await mirror.update(counted("session/s"), add);
     release();
     await late;
-    assert.equal(mirror.get<Counted>("session/s")?.count, 2);
+    assert.equal(mirror.get(counted("session/s"))?.count, 2);
+  });
+
+  it("remembers a deletion only for as long as an older read may still bring the record back", async () => {
+    const inner = openMemoryStore();
+    let release = () => {};
+    let slow = false;
+    const store: StateStore = {
+      ...bound(inner),
+      get: async (key) => {
+        const item = await inner.get(key);
+        if (key === "session/s" && slow) {
+          slow = false;
+          await new Promise<void>((resolve) => {
+            release = resolve;
+          });
+        }
+        return item;
+      },
+    };
+    const mirror = new Mirror(store, world());
+    for (let i = 0; i < 50; i++) await mirror.update(counted(`session/s${i}`), add);
+    await mirror.update(counted("session/s"), add);
+    slow = true;
+    const late = mirror.read(counted("session/s"));
+    await new Promise(setImmediate);
+    await mirror.remove(counted("session/s"));
+    for (let i = 0; i < 50; i++) await mirror.remove(counted(`session/s${i}`));
+    assert.equal(mirror.remembered, 51);
+    release();
+    assert.equal((await late)?.count, 1);
+    assert.equal(mirror.get(counted("session/s")), undefined, "what was deleted stays deleted");
+    assert.equal(mirror.remembered, 0);
   });
 
   it("says since when the store has not answered, and forgets it when it answers again", async () => {

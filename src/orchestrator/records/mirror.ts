@@ -5,17 +5,24 @@ import { DcnrError } from "../../core/errors.ts";
 import type { Cancel, World } from "../../core/world.ts";
 import type { ListPage, StateStore, StoredItem } from "../../store/state-store.ts";
 import { deleteItem, parseItem, updateItem } from "../../store/update.ts";
-import { kindOf } from "./records.ts";
+import {
+  type Key,
+  type MirroredKind,
+  type MirroredKinds,
+  mirroredKindOf,
+  mirroredKinds,
+  type Prefix,
+} from "./records.ts";
 
-export interface Entry {
+interface Entry {
   readonly value: object;
   readonly version: number;
+  /** When it was applied, in applications: an older read must not replace it. */
+  readonly stamp: number;
 }
 
-export type ChangeListener = (key: string, now: Entry | undefined, before: Entry | undefined) => void;
-
-/** Kept in memory whole; other kinds are read when asked for. */
-const mirroredKinds = ["session", "vnode", "pnode", "network", "lease", "room"];
+/** `now` is undefined after a deletion, `before` at the first sight. */
+type ChangeListener<T> = (now: T | undefined, before: T | undefined) => void;
 
 /** A caller of the API waits this long for a store that does not answer, then hears so. */
 const writeTimeoutMs = 5_000;
@@ -25,10 +32,13 @@ export class Mirror {
   readonly #store: WatchedStore;
   readonly #world: World;
   readonly #entries = new Map<string, Entry>();
-  /** When each key was last applied, in applications; tombstones included. Guards against late reads. */
-  readonly #stamps = new Map<string, number>();
+  /** When keys were deleted, oldest first; kept only while a read may be on its way that began before. */
+  readonly #deleted = new Map<string, number>();
+  /** How many reads and writes are on their way, by the number of applications when they began; oldest first. */
+  readonly #underWay = new Map<number, number>();
   readonly #byPrefix = new Map<string, Map<string, Entry>>();
-  readonly #listeners: ChangeListener[] = [];
+  readonly #listeners = new Map<MirroredKind, ChangeListener<object>[]>();
+  readonly #onAny: (() => void)[] = [];
   readonly #hinted = new Set<string>();
   readonly #unwatch: Cancel[] = [];
   #applications = 0;
@@ -54,8 +64,15 @@ export class Mirror {
     return this.#applications;
   }
 
-  onChange(listener: ChangeListener): void {
-    this.#listeners.push(listener);
+  /** Records name themselves, so a listener needs no key. */
+  on<K extends MirroredKind>(kind: K, listener: ChangeListener<MirroredKinds[K]>): void {
+    const all = this.#listeners.get(kind) ?? [];
+    this.#listeners.set(kind, all);
+    all.push(listener as ChangeListener<object>);
+  }
+
+  onAny(listener: () => void): void {
+    this.#onAny.push(listener);
   }
 
   start(): void {
@@ -69,27 +86,26 @@ export class Mirror {
     for (const unwatch of this.#unwatch) unwatch();
   }
 
-  get<T extends object>(key: string): T | undefined {
+  get<T extends object>(key: Key<T>): T | undefined {
     return this.#entries.get(key)?.value as T | undefined;
   }
 
-  version(key: string): number {
+  version(key: Key<object>): number {
     return this.#entries.get(key)?.version ?? 0;
   }
 
-  /** All records of a kind, or of one session's VNodes (`vnode/{session}/`), in no particular order. */
-  under<T extends object>(prefix: string): T[] {
+  /** All records of a kind, or of one session's VNodes, in no particular order. */
+  under<T extends object>(prefix: Prefix<T>): T[] {
     const group = this.#byPrefix.get(prefix);
     return group ? Array.from(group.values(), (entry) => entry.value as T) : [];
   }
 
   /** Lists everything that is mirrored; throws `unavailable` if the store does not answer. */
   async refresh(): Promise<void> {
-    for (const kind of mirroredKinds) await this.#refreshPrefix(`${kind}/`);
+    for (const kind of mirroredKinds) await this.#timed((began) => this.#refreshPrefix(`${kind}/`, began));
   }
 
-  async #refreshPrefix(prefix: string): Promise<void> {
-    const began = this.#applications;
+  async #refreshPrefix(prefix: string, began: number): Promise<void> {
     const seen = new Set<string>();
     let after: string | undefined;
     do {
@@ -104,34 +120,64 @@ export class Mirror {
     for (const key of gone) this.#apply(key, undefined, began);
   }
 
-  async read<T extends object>(key: string): Promise<T | undefined> {
-    const began = this.#applications;
-    const item = await this.#store.get(key);
-    this.#apply(key, item, began);
-    return item && parseItem<T>(item).record;
+  read<T extends object>(key: Key<T>): Promise<T | undefined> {
+    return this.#readKey(key) as Promise<T | undefined>;
+  }
+
+  #readKey(key: string): Promise<object | undefined> {
+    return this.#timed(async (began) => {
+      const item = await this.#store.get(key);
+      this.#apply(key, item, began);
+      return item && parseItem<object>(item).record;
+    });
   }
 
   /**
    * Changes one record: `change` gets the newest value and returns the next, or undefined to leave it alone.
    * It may run several times. Returns what stands in the store afterwards and whether this call wrote it.
    */
-  async update<T extends object>(
-    key: string,
-    change: (current: T | undefined) => T | undefined,
+  update<T extends object>(
+    key: Key<T>,
+    change: (current: T | undefined) => NoInfer<T> | undefined,
     timeoutMs = writeTimeoutMs,
   ): Promise<{ record: T | undefined; written: boolean }> {
-    const began = this.#applications;
-    const { record, version, written } = await updateItem<T>(this.#store, key, change, this.#world, { timeoutMs });
-    this.#applyEntry(key, record && { value: record, version }, began);
-    return { record, written };
+    return this.#timed(async (began) => {
+      const { record, version, written } = await updateItem<T>(this.#store, key, change, this.#world, { timeoutMs });
+      this.#applyEntry(key, record && { value: record, version }, began);
+      return { record, written };
+    });
   }
 
   /** Deletes a record if `condition` holds for it; tells whether it is gone. */
-  async remove<T extends object>(key: string, condition: (current: T) => boolean = () => true): Promise<boolean> {
+  remove<T extends object>(key: Key<T>, condition: (current: NoInfer<T>) => boolean = () => true): Promise<boolean> {
+    return this.#timed(async (began) => {
+      const gone = await deleteItem<T>(this.#store, key, this.#world, condition, { timeoutMs: writeTimeoutMs });
+      if (gone) this.#applyEntry(key, undefined, began);
+      return gone;
+    });
+  }
+
+  /** Deletions since the oldest read or write under way are remembered; earlier ones nothing can undo. */
+  async #timed<T>(work: (began: number) => Promise<T>): Promise<T> {
     const began = this.#applications;
-    const gone = await deleteItem<T>(this.#store, key, this.#world, condition, { timeoutMs: writeTimeoutMs });
-    if (gone) this.#applyEntry(key, undefined, began);
-    return gone;
+    this.#underWay.set(began, (this.#underWay.get(began) ?? 0) + 1);
+    try {
+      return await work(began);
+    } finally {
+      const left = (this.#underWay.get(began) ?? 0) - 1;
+      if (left > 0) this.#underWay.set(began, left);
+      else this.#underWay.delete(began);
+      const oldest = this.#underWay.keys().next().value ?? Number.POSITIVE_INFINITY;
+      for (const [key, stamp] of this.#deleted) {
+        if (stamp > oldest) break;
+        this.#deleted.delete(key);
+      }
+    }
+  }
+
+  /** How many deletions are remembered, for tests. */
+  get remembered(): number {
+    return this.#deleted.size;
   }
 
   #onHint(keys: readonly string[]): void {
@@ -145,7 +191,7 @@ export class Mirror {
       const batch = Array.from(this.#hinted).slice(0, hintReadsAtOnce);
       for (const key of batch) this.#hinted.delete(key);
       // A failed read is made up for by the next listing.
-      await Promise.all(batch.map((key) => this.read(key).catch(() => undefined)));
+      await Promise.all(batch.map((key) => this.#readKey(key).catch(() => undefined)));
     }
     this.#reading = false;
   }
@@ -156,13 +202,15 @@ export class Mirror {
   }
 
   /** Takes what a read or write that began at `began` found, unless something newer was applied since. */
-  #applyEntry(key: string, entry: Entry | undefined, began: number): void {
-    if (!mirroredKinds.includes(kindOf(key))) return;
+  #applyEntry(key: string, found: Omit<Entry, "stamp"> | undefined, began: number): void {
+    const kind = mirroredKindOf(key);
+    if (kind === undefined) return;
     const before = this.#entries.get(key);
-    const overtaken = (this.#stamps.get(key) ?? 0) > began;
-    if (overtaken && !(entry && before && entry.version > before.version)) return;
-    if (before?.version === entry?.version) return;
-    this.#stamps.set(key, ++this.#applications);
+    const overtaken = (before?.stamp ?? this.#deleted.get(key) ?? 0) > began;
+    if (overtaken && !(found && before && found.version > before.version)) return;
+    if (before?.version === found?.version) return;
+    const stamp = ++this.#applications;
+    const entry = found && { ...found, stamp };
     for (const prefix of prefixesOf(key)) {
       const group = this.#byPrefix.get(prefix) ?? new Map<string, Entry>();
       this.#byPrefix.set(prefix, group);
@@ -170,9 +218,14 @@ export class Mirror {
       else group.delete(key);
       if (group.size === 0) this.#byPrefix.delete(prefix);
     }
+    this.#deleted.delete(key);
     if (entry) this.#entries.set(key, entry);
-    else this.#entries.delete(key);
-    for (const listener of this.#listeners) listener(key, entry, before);
+    else {
+      this.#entries.delete(key);
+      this.#deleted.set(key, stamp);
+    }
+    for (const listener of this.#listeners.get(kind) ?? []) listener(entry?.value, before?.value);
+    for (const listener of this.#onAny) listener();
   }
 }
 

@@ -2,9 +2,9 @@
 
 import type { PNodeId } from "../../core/ids.ts";
 import type { Mirror } from "./mirror.ts";
-import { key, type PNodeRecord } from "./records.ts";
+import { key } from "./records.ts";
 
 /** Events carry the id besides, since names need not be unique. */
 export function pnodeName(mirror: Pick<Mirror, "get">, id: string): string {
-  return mirror.get<PNodeRecord>(key.pnode(id as PNodeId))?.name ?? id;
+  return mirror.get(key.pnode(id as PNodeId))?.name ?? id;
 }

@@ -2,6 +2,7 @@
 // outlive a process is here; heartbeats, suspicion and watchers live in memory.
 
 import type { NetworkId, OrchestratorId, PNodeId, SessionId, Sha256, VNodeId } from "../../core/ids.ts";
+import { type DatasetRecord, datasetKey } from "../../data/datasets.ts";
 import type { SessionIdentity, SessionPolicy } from "../../network/session.ts";
 import type { Room } from "../../scheduler/room.ts";
 
@@ -210,7 +211,35 @@ export interface LeaseRecord {
   readonly token: number;
 }
 
-export interface RecordKinds {
+/** What is trained and has a name. Which replicas serve it is serve.ts's affair. */
+export interface ModelRecord {
+  readonly name: string;
+  /** The session or import it comes from. */
+  readonly source: string;
+  readonly network: string;
+  readonly definition: Sha256;
+  readonly states: Readonly<Record<string, StoredState>>;
+  readonly tokenizer: string;
+  /** Hash of its chat format; absent: none. */
+  readonly chat?: string;
+  /** The chat format has a template. */
+  readonly converses?: boolean;
+  readonly parameters: number;
+  readonly context: number;
+  readonly vocabulary: number;
+  /** Sessions that serve it; none while it is stopped. */
+  readonly sessions: readonly SessionId[];
+  readonly createdWallMs: number;
+}
+
+/** Create-only: numbers that PNodes told, in the order in which they came. */
+export interface MetricRecord {
+  readonly session: string;
+  readonly points: readonly (readonly [name: string, step: number, value: number, vnode: string])[];
+}
+
+/** What every orchestrator keeps in memory whole, by the first part of its key. */
+export interface MirroredKinds {
   readonly network: NetworkRecord;
   readonly session: SessionRecord;
   readonly vnode: VNodeRecord;
@@ -219,31 +248,58 @@ export interface RecordKinds {
   readonly room: RoomRecord;
 }
 
-export type Kind = keyof RecordKinds;
+export type MirroredKind = keyof MirroredKinds;
+
+export const mirroredKinds: readonly MirroredKind[] = ["session", "vnode", "pnode", "network", "lease", "room"];
+
+declare const recordOf: unique symbol;
+
+/** A key of the store that knows which record is under it. */
+export type Key<T extends object> = string & { readonly [recordOf]: T };
+/** The beginning of the keys of such records. */
+export type Prefix<T extends object> = string & { readonly [recordOf]: T };
 
 export const key = {
-  network: (id: string) => `network/${id}`,
-  dataset: (name: string) => `dataset/${name}`,
-  session: (id: string) => `session/${id}`,
-  vnode: (session: string, vnode: string) => `vnode/${session}/${vnode}`,
-  vnodesOf: (session: string) => `vnode/${session}/`,
-  step: (session: string, line: number) => `step/${session}/${padded(line)}`,
-  stepsOf: (session: string) => `step/${session}/`,
-  pnode: (id: string) => `pnode/${id}`,
-  room: (pnode: string) => `room/${pnode}`,
-  orchestrator: (id: string) => `orchestrator/${id}`,
-  lease: (session: string) => `lease/${session}`,
-  metric: (session: string, step: number, writer: string) => `metric/${session}/${padded(step)}-${writer}`,
-  metricsOf: (session: string) => `metric/${session}/`,
-  model: (name: string) => `model/${name}`,
+  network: (id: string) => named<NetworkRecord>(`network/${id}`),
+  dataset: (name: string) => named<DatasetRecord>(datasetKey(name)),
+  session: (id: string) => named<SessionRecord>(`session/${id}`),
+  vnode: (session: string, vnode: string) => named<VNodeRecord>(`vnode/${session}/${vnode}`),
+  step: (session: string, line: number) => named<StepRecord>(`step/${session}/${padded(line)}`),
+  pnode: (id: string) => named<PNodeRecord>(`pnode/${id}`),
+  room: (pnode: string) => named<RoomRecord>(`room/${pnode}`),
+  orchestrator: (id: string) => named<OrchestratorRecord>(`orchestrator/${id}`),
+  lease: (session: string) => named<LeaseRecord>(`lease/${session}`),
+  metric: (session: string, step: number, writer: string) =>
+    named<MetricRecord>(`metric/${session}/${padded(step)}-${writer}`),
+  model: (name: string) => named<ModelRecord>(`model/${name}`),
   event: (wallMs: number, writer: string) => `event/${padded(wallMs)}-${writer}`,
 };
+
+export const prefix = {
+  networks: named<NetworkRecord>("network/"),
+  sessions: named<SessionRecord>("session/"),
+  vnodes: named<VNodeRecord>("vnode/"),
+  vnodesOf: (session: string) => named<VNodeRecord>(`vnode/${session}/`),
+  stepsOf: (session: string) => named<StepRecord>(`step/${session}/`),
+  pnodes: named<PNodeRecord>("pnode/"),
+  rooms: named<RoomRecord>("room/"),
+  orchestrators: named<OrchestratorRecord>("orchestrator/"),
+  metrics: named<MetricRecord>("metric/"),
+  metricsOf: (session: string) => named<MetricRecord>(`metric/${session}/`),
+  models: named<ModelRecord>("model/"),
+};
+
+function named<T extends object>(text: string): Key<T> {
+  return text as Key<T>;
+}
 
 /** So that byte order is numeric order. */
 export function padded(value: number): string {
   return String(value).padStart(15, "0");
 }
 
-export function kindOf(storeKey: string): string {
-  return storeKey.slice(0, storeKey.indexOf("/"));
+/** Undefined for what is not mirrored. */
+export function mirroredKindOf(storeKey: string): MirroredKind | undefined {
+  const kind = storeKey.slice(0, storeKey.indexOf("/"));
+  return mirroredKinds.find((one) => one === kind);
 }

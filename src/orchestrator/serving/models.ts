@@ -10,27 +10,7 @@ import type { Plan } from "../../network/plan.ts";
 import { listItems } from "../../store/update.ts";
 import { usualNumerics } from "../fleet/usual-numerics.ts";
 import type { Parts } from "../parts.ts";
-import { key, type SessionRecord, type StoredState, type VNodeRecord } from "../records/records.ts";
-
-export interface ModelRecord {
-  readonly name: string;
-  /** The session or import it comes from. */
-  readonly source: string;
-  readonly network: string;
-  readonly definition: Sha256;
-  readonly states: Readonly<Record<string, StoredState>>;
-  readonly tokenizer: string;
-  /** Hash of its chat format; absent: none. */
-  readonly chat?: string;
-  /** The chat format has a template. */
-  readonly converses?: boolean;
-  readonly parameters: number;
-  readonly context: number;
-  readonly vocabulary: number;
-  /** Sessions that serve it; none while it is stopped. */
-  readonly sessions: readonly SessionId[];
-  readonly createdWallMs: number;
-}
+import { key, type ModelRecord, prefix, type SessionRecord, type StoredState } from "../records/records.ts";
 
 export interface TrainedState {
   readonly definition: Sha256;
@@ -42,17 +22,15 @@ export interface TrainedState {
   readonly numerics: "native" | "portable" | "reference";
 }
 
-export const modelPrefix = "model/";
-
 export async function listModels({ context }: Parts): Promise<ModelRecord[]> {
   const models: ModelRecord[] = [];
-  for await (const { record } of listItems<ModelRecord>(context.mirror.store, modelPrefix)) models.push(record);
+  for await (const { record } of listItems<ModelRecord>(context.mirror.store, prefix.models)) models.push(record);
   return models;
 }
 
 export async function findModel({ context }: Parts, name: string): Promise<ModelRecord> {
   const id = parseId<string>(name, "the model's name");
-  const record = await context.mirror.read<ModelRecord>(key.model(id));
+  const record = await context.mirror.read(key.model(id));
   return (
     record ?? fail("not_found", `there is no model "${id}": see dcnr model list, or serve one with dcnr serve SESSION`)
   );
@@ -62,9 +40,9 @@ export async function findModel({ context }: Parts, name: string): Promise<Model
 export async function findState(parts: Parts, source: string): Promise<TrainedState> {
   const { mirror } = parts.context;
   const id = parseId<SessionId>(source, "the session or model");
-  const session = await mirror.read<SessionRecord>(key.session(id));
+  const session = await mirror.read(key.session(id));
   if (session && !session.serving && session.status !== "deleted") return stateOfSession(parts, session);
-  const model = await mirror.read<ModelRecord>(key.model(id));
+  const model = await mirror.read(key.model(id));
   if (!model)
     fail("not_found", `there is neither a session nor a model "${id}": see dcnr session list and dcnr model list`);
   const { definition, network, states, tokenizer, chat = "" } = model;
@@ -77,7 +55,7 @@ async function stateOfSession({ context, compiled }: Parts, session: SessionReco
   const plan = await compiled.plan(session.identity.definition);
   const states: Record<string, StoredState> = {};
   for (const { id } of plan.vnodes) {
-    const record = await context.mirror.read<VNodeRecord>(key.vnode(session.id, id));
+    const record = await context.mirror.read(key.vnode(session.id, id));
     states[id] =
       record?.durable[String(session.line)] ??
       fail("data_loss", `session ${session.id} lacks the state of VNode ${id}`);
@@ -136,9 +114,7 @@ export async function registerModel(
     sessions: [],
     createdWallMs: world.clock.wallMs(),
   };
-  const { record, written } = await mirror.update<ModelRecord>(key.model(name), (current) =>
-    current ? undefined : wanted,
-  );
+  const { record, written } = await mirror.update(key.model(name), (current) => (current ? undefined : wanted));
   if (!written)
     fail("already_exists", `there is a model "${name}" already: choose another name, or stop and delete it`);
   return record as ModelRecord;

@@ -6,7 +6,8 @@ import { loadTokenizer } from "../../data/bpe/json.ts";
 import type { Tokenizer } from "../../data/bpe/tokenizer.ts";
 import { type Chat, openChat } from "../../models/chat.ts";
 import type { Parts } from "../parts.ts";
-import { type ModelRecord, readChat } from "./models.ts";
+import type { ModelRecord } from "../records/records.ts";
+import { readChat } from "./models.ts";
 import type { TextRequest } from "./text.ts";
 
 /** Tokens of well-known names that end an answer, besides those that the model's files name. */

@@ -5,8 +5,7 @@ import type { SessionId } from "../../core/ids.ts";
 import { generationHead } from "../../network/generation.ts";
 import { isLive } from "../fleet/assignments.ts";
 import type { Parts } from "../parts.ts";
-import { key, type SessionRecord } from "../records/records.ts";
-import type { ModelRecord } from "./models.ts";
+import { key, type ModelRecord, type SessionRecord } from "../records/records.ts";
 
 export class Replicas {
   readonly #parts: Parts;
@@ -43,7 +42,7 @@ export class Replicas {
 
   /** Address of the PNode beside the head. Fails with `unavailable` while the replica is being placed. */
   async head({ name }: ModelRecord, id: SessionId): Promise<string> {
-    const session = this.#session(id) ?? (await this.#parts.context.mirror.read<SessionRecord>(key.session(id)));
+    const session = this.#session(id) ?? (await this.#parts.context.mirror.read(key.session(id)));
     if (session?.status === "failed") fail("failed_precondition", `model ${name} cannot be served: ${session.reason}`);
     if (!session || !isLive(session))
       fail("failed_precondition", `model ${name} was stopped or replaced while it answered: ask again`);
@@ -55,6 +54,6 @@ export class Replicas {
   }
 
   #session(id: SessionId): SessionRecord | undefined {
-    return this.#parts.context.mirror.get<SessionRecord>(key.session(id));
+    return this.#parts.context.mirror.get(key.session(id));
   }
 }

@@ -9,9 +9,9 @@ import type { SessionPolicy } from "../../network/session.ts";
 import type { Requirements } from "../../protocol/gen/dcnr/v1/session_pb.ts";
 import { isLive } from "../fleet/assignments.ts";
 import type { Parts } from "../parts.ts";
-import { key, type SessionRecord, type SessionRequirements } from "../records/records.ts";
+import { key, type ModelRecord, type SessionRecord, type SessionRequirements } from "../records/records.ts";
 import { requirementsOf } from "../sessions/settings.ts";
-import { chatFacts, factsOf, findModel, findState, type ModelRecord, type TrainedState } from "./models.ts";
+import { chatFacts, factsOf, findModel, findState, type TrainedState } from "./models.ts";
 
 const replicasMax = 8;
 const spreadMax = 1_000;
@@ -38,14 +38,14 @@ export async function serveModel(parts: Parts, request: ServeRequest): Promise<M
   const trained = await findState(parts, request.source);
   const plan = await parts.compiled.plan(trained.definition);
   const name = parseId<string>(request.name || trained.network, "the model's name");
-  const before = await mirror.read<ModelRecord>(key.model(name));
+  const before = await mirror.read(key.model(name));
   if (before?.source === "import" && name !== request.source)
     fail("already_exists", `there is an imported model "${name}": serve ${request.source} under another name`);
   const wish = { model: name, trained, ...placementOf(request) };
   const sessions = await startReplicas(parts, wish, request, before?.sessions ?? [], plan.vnodes);
   const text = { tokenizer: trained.tokenizer, ...(await chatFacts(parts, trained.chat)) };
   let replaced: readonly SessionId[] = [];
-  const { record } = await mirror.update<ModelRecord>(key.model(name), (current) => {
+  const { record } = await mirror.update(key.model(name), (current) => {
     replaced = (current?.sessions ?? []).filter((id) => !sessions.includes(id));
     if (current?.source === "import" && request.source === name) return { ...current, sessions };
     const fresh = { name, network: trained.network, createdWallMs: world.clock.wallMs() };
@@ -78,7 +78,7 @@ async function startReplicas(
   if (replicas > replicasMax) fail("invalid_argument", `replicas is ${replicas}, at most ${replicasMax} are allowed`);
   const sessions: SessionId[] = [];
   for (const id of known) {
-    const record = await mirror.read<SessionRecord>(key.session(id));
+    const record = await mirror.read(key.session(id));
     if (record && isLive(record) && purposeOf(record) === purposeOf(sessionOf(parts, id, wish, vnodes)))
       sessions.push(id);
   }
@@ -86,9 +86,7 @@ async function startReplicas(
   while (sessions.length < Math.max(1, replicas)) {
     const nonce = Buffer.from(world.chance.bytes(6)).toString("hex");
     const id = `serve-${wish.model}-${nonce}` as SessionId;
-    await mirror.update<SessionRecord>(key.session(id), (current) =>
-      current ? undefined : sessionOf(parts, id, wish, vnodes),
-    );
+    await mirror.update(key.session(id), (current) => (current ? undefined : sessionOf(parts, id, wish, vnodes)));
     parts.controller.touch(id, true);
     sessions.push(id);
   }
@@ -154,8 +152,8 @@ function servingIdentity({ definition, numerics }: TrainedState): SessionRecord[
 /** Records of a replica go once its PNodes have been told; the states stay as long as anybody names them. */
 async function endServing({ context, controller }: Parts, sessions: readonly SessionId[]): Promise<void> {
   for (const id of sessions) {
-    await context.mirror.update<SessionRecord>(key.session(id), (current) =>
-      current && current.status !== "deleted" ? { ...current, status: "deleted", reason: "" } : undefined,
+    await context.mirror.update(key.session(id), (current) =>
+      current && current.status !== "deleted" ? { ...current, status: "deleted" as const, reason: "" } : undefined,
     );
     controller.touch(id, true);
   }
@@ -168,10 +166,7 @@ export async function stopModel(parts: Parts, name: string, forget: boolean): Pr
   if (forget || model.source !== "import") {
     await mirror.remove(key.model(name));
     parts.garbage.add(Object.values(model.states).map(({ hash }) => hash));
-  } else
-    await mirror.update<ModelRecord>(key.model(name), (current) =>
-      current ? { ...current, sessions: [] } : undefined,
-    );
+  } else await mirror.update(key.model(name), (current) => (current ? { ...current, sessions: [] } : undefined));
   await endServing(parts, model.sessions);
   events.emit("info", "model.stopped", `model ${name} is no longer served`);
 }

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Parts } from "../parts.ts";
-import type { ModelRecord } from "./models.ts";
+import type { ModelRecord } from "../records/records.ts";
 import { statusOf } from "./status.ts";
 
 interface Replica {

@@ -2,8 +2,7 @@
 
 import { isLive } from "../fleet/assignments.ts";
 import type { Parts } from "../parts.ts";
-import { key, type SessionRecord } from "../records/records.ts";
-import type { ModelRecord } from "./models.ts";
+import { key, type ModelRecord, type SessionRecord } from "../records/records.ts";
 
 export interface ModelStatus {
   readonly status: "stopped" | "waiting" | "placing" | "loading" | "ready" | "failed";
@@ -13,7 +12,7 @@ export interface ModelStatus {
 
 /** As good as its best replica. */
 export function statusOf(parts: Parts, model: ModelRecord): ModelStatus {
-  const sessions = model.sessions.flatMap((id) => parts.context.mirror.get<SessionRecord>(key.session(id)) ?? []);
+  const sessions = model.sessions.flatMap((id) => parts.context.mirror.get(key.session(id)) ?? []);
   if (sessions.length === 0) return { status: "stopped", reason: "" };
   const live = sessions.filter(isLive);
   const placed = live.filter((session) => parts.assignments.locations(session).length >= session.vnodes.length);

@@ -14,6 +14,7 @@ import {
   isOpen,
   key,
   type PNodeRecord,
+  prefix,
   type RoomRecord,
   type SessionRecord,
   type StepRecord,
@@ -51,26 +52,26 @@ const writesAtOnce = 64;
 export class Controller {
   readonly #context: Context;
   readonly #parts: ControllerParts;
-  readonly #work: Latest;
+  readonly #work: Latest<SessionId>;
   /** Sessions to look at even without their lease: a PNode that was attached here is gone. */
-  readonly #urgent = new Set<string>();
-  readonly #runningSinceMs = new Map<string, number>();
+  readonly #urgent = new Set<SessionId>();
+  readonly #runningSinceMs = new Map<SessionId, number>();
   /** Kept to tell people what a session waits for. */
   readonly unplaced = new Map<string, Placement["unplaced"]>();
 
   constructor(context: Context, parts: ControllerParts) {
     this.#context = context;
     this.#parts = parts;
-    this.#work = new Latest(context.tasks, "the care", (id) => this.#reconcile(id as SessionId));
-    context.mirror.onChange((storeKey, now, before) => {
-      if (storeKey.startsWith("session/")) this.touch(storeKey.slice("session/".length));
-      else if (storeKey.startsWith("vnode/")) this.touch(storeKey.split("/")[1] as string);
-      else if (storeKey.startsWith("pnode/")) this.#onPNode(now?.value as PNodeRecord, before?.value as PNodeRecord);
-      else if (storeKey.startsWith("room/")) this.#onRoom(now?.value as RoomRecord, before?.value as RoomRecord);
-    });
+    this.#work = new Latest(context.tasks, "the care", (id) => this.#reconcile(id));
+    const { mirror } = context;
+    mirror.on("session", (now, before) => this.touch((now ?? before)?.id));
+    mirror.on("vnode", (now, before) => this.touch((now ?? before)?.session));
+    mirror.on("pnode", (now, before) => this.#onPNode(now, before));
+    mirror.on("room", (now, before) => this.#onRoom(now, before));
   }
 
-  touch(session: string, urgent = false): void {
+  touch(session: SessionId | undefined, urgent = false): void {
+    if (session === undefined) return;
     if (urgent) this.#urgent.add(session);
     this.#work.request(session);
   }
@@ -81,7 +82,7 @@ export class Controller {
 
   /** Whoever is more important, then older, is placed first. */
   #byPriority(): SessionRecord[] {
-    return this.#context.mirror.under<SessionRecord>("session/").sort(bySessionOrder);
+    return this.#context.mirror.under(prefix.sessions).sort(bySessionOrder);
   }
 
   /** Wherever it is attached: who holds a session's lease takes care of it. */
@@ -105,9 +106,7 @@ export class Controller {
 
   /** A PNode came, left or was lost, or its owner's hours began or ended. */
   fleetChanged(pnode: PNodeId, urgent: boolean): void {
-    const hit = new Set(
-      Array.from(this.#parts.capacity.vnodesOn(pnode), (storeKey) => storeKey.split("/")[1] as string),
-    );
+    const hit = new Set(this.#parts.capacity.sessionsOn(pnode));
     for (const session of hit) this.touch(session, urgent);
     this.#touchWaiting(hit);
   }
@@ -126,14 +125,14 @@ export class Controller {
   records(session: SessionRecord): VNodeRecords {
     const records = new Map<VNodeId, VNodeRecord>();
     for (const vnode of session.vnodes) {
-      const record = this.#context.mirror.get<VNodeRecord>(key.vnode(session.id, vnode));
+      const record = this.#context.mirror.get(key.vnode(session.id, vnode));
       if (record) records.set(vnode, record);
     }
     return records;
   }
 
   async #reconcile(id: SessionId): Promise<void> {
-    const session = this.#context.mirror.get<SessionRecord>(key.session(id));
+    const session = this.#context.mirror.get(key.session(id));
     if (!session || session.status === "created") return;
     const urgent = this.#urgent.delete(id);
     const holder = await this.#parts.leases.hold(id);
@@ -159,7 +158,7 @@ export class Controller {
     const plan = await this.#planOf(session);
     await this.#createVNodes(session, plan);
     if (holder) await this.advance(session.id);
-    const now = this.#context.mirror.get<SessionRecord>(key.session(session.id));
+    const now = this.#context.mirror.get(key.session(session.id));
     if (!now || !isLive(now)) return;
     await this.#place(now, plan, holder);
     if (holder) await this.#endIfOutOfTime(now);
@@ -169,7 +168,7 @@ export class Controller {
     const missing = plan.vnodes.filter((vnode) => !this.#context.mirror.get(key.vnode(session.id, vnode.id)));
     const initial = session.initialStates ?? {};
     await forEachAtOnce(missing, writesAtOnce, ({ id, memoryBytes, flops }) =>
-      this.#context.mirror.update<VNodeRecord>(key.vnode(session.id, id), (current) => {
+      this.#context.mirror.update(key.vnode(session.id, id), (current) => {
         if (current) return undefined;
         const state = initial[id];
         const durable: VNodeRecord["durable"] = state ? { "0": state } : {};
@@ -199,7 +198,7 @@ export class Controller {
 
   /** Undefined if it has ended, or has everything, by now. */
   #lacking(id: SessionId): { session: SessionRecord; records: VNodeRecords } | undefined {
-    const session = this.#context.mirror.get<SessionRecord>(key.session(id));
+    const session = this.#context.mirror.get(key.session(id));
     if (!session || !isLive(session)) return undefined;
     const records = this.records(session);
     return needsPlacement(this.#context, session, records) ? { session, records } : undefined;
@@ -207,7 +206,7 @@ export class Controller {
 
   async #setStatus(session: SessionRecord, status: "running" | "waiting", reason: string): Promise<void> {
     if (session.status === status && session.reason === reason) return;
-    const { written } = await this.#context.mirror.update<SessionRecord>(key.session(session.id), (current) => {
+    const { written } = await this.#context.mirror.update(key.session(session.id), (current) => {
       if (!current || !isLive(current) || (current.status === status && current.reason === reason)) return undefined;
       return { ...current, status, reason };
     });
@@ -220,7 +219,7 @@ export class Controller {
 
   #nextFree(session: SessionRecord, kind: "gpus" | "memory"): string {
     const others = this.#context.mirror
-      .under<SessionRecord>("session/")
+      .under(prefix.sessions)
       .filter((other) => other.id !== session.id && isLive(other) && (kind === "memory" || other.requirements.gpus > 0))
       .sort((a, b) => a.identity.steps - a.line - (b.identity.steps - b.line));
     return others[0] ? `next frees when session ${others[0].id} ends` : "";
@@ -238,7 +237,7 @@ export class Controller {
   /** Moves the recovery line as far as the records allow. */
   async advance(id: SessionId): Promise<void> {
     const { mirror } = this.#context;
-    const session = mirror.get<SessionRecord>(key.session(id));
+    const session = mirror.get(key.session(id));
     if (!session || !isLive(session)) return;
     if (recoveryLine(session, this.records(session)) === session.line) return;
     await this.#moveLine(id);
@@ -258,7 +257,7 @@ export class Controller {
     const best = this.#best(session, line);
     const done = line === session.identity.steps;
     const ranMs = session.ranMs + this.#takeRunning(id);
-    const { written } = await mirror.update<SessionRecord>(key.session(id), (current) => {
+    const { written } = await mirror.update(key.session(id), (current) => {
       if (!current || !isLive(current) || current.line !== session.line || current.turn !== session.turn)
         return undefined;
       const stepRoot = roots.at(-1)?.step === line ? (roots.at(-1)?.root as string) : current.stepRoot;
@@ -311,9 +310,9 @@ export class Controller {
     this.#runningSinceMs.set(session.id, since);
     if (limitMs === 0 || session.ranMs + world.clock.monotonicMs() - since < limitMs) return;
     const reason = `its time of ${session.requirements.maxRuntimeSeconds} s was over after step ${session.line}`;
-    await mirror.update<SessionRecord>(key.session(session.id), (current) =>
+    await mirror.update(key.session(session.id), (current) =>
       current && isLive(current)
-        ? { ...current, status: "done", reason, endedWallMs: world.clock.wallMs() }
+        ? { ...current, status: "done" as const, reason, endedWallMs: world.clock.wallMs() }
         : undefined,
     );
     events.emit("info", "session.done", `session ${session.id} ended: ${reason}`, { session: session.id });
@@ -321,7 +320,7 @@ export class Controller {
 
   /** Now and then: would a fresh placement be so much faster that moving pays? */
   async rebalance(): Promise<void> {
-    for (const session of this.#context.mirror.under<SessionRecord>("session/")) {
+    for (const session of this.#context.mirror.under(prefix.sessions)) {
       // A session that answers holds caches: moving it would make people wait.
       if (session.status !== "running" || session.serving || !(await this.#parts.leases.hold(session.id))) continue;
       try {

@@ -6,7 +6,7 @@ import type { SessionId, Sha256, VNodeId } from "../../core/ids.ts";
 import type { Context } from "../context.ts";
 import { isLive } from "../fleet/assignments.ts";
 import { readSession } from "../records/fresh.ts";
-import { key, type SessionRecord, type VNodeRecord } from "../records/records.ts";
+import { key } from "../records/records.ts";
 import { recoveryLine } from "./line.ts";
 
 /** True if the blob is there and its bytes hash to its name. */
@@ -22,7 +22,7 @@ async function isWhole(context: Context, hash: Sha256): Promise<boolean> {
 
 export async function repairDamage(context: Context, session: SessionId, vnode: VNodeId, hash: Sha256): Promise<void> {
   const { mirror, events, blobs } = context;
-  const record = await mirror.read<VNodeRecord>(key.vnode(session, vnode));
+  const record = await mirror.read(key.vnode(session, vnode));
   const step = Object.keys(record?.durable ?? {}).find((one) => record?.durable[one]?.hash === hash);
   // The PNode's own disk or line may be to blame: then loading it elsewhere will do.
   if (step === undefined || (await isWhole(context, hash))) return;
@@ -33,7 +33,7 @@ export async function repairDamage(context: Context, session: SessionId, vnode: 
     { session, vnode, step: Number(step) },
   );
   await blobs.delete(hash);
-  await mirror.update<VNodeRecord>(key.vnode(session, vnode), (current) => {
+  await mirror.update(key.vnode(session, vnode), (current) => {
     if (current?.durable[step]?.hash !== hash) return undefined;
     const { [step]: _, ...durable } = current.durable;
     return { ...current, durable };
@@ -50,7 +50,7 @@ export async function goBack(context: Context, id: SessionId): Promise<void> {
   const line = recoveryLine(session, records);
   if (line >= session.line) return;
   const turn = (session.turn ?? 0) + 1;
-  const { written } = await mirror.update<SessionRecord>(key.session(id), (current) =>
+  const { written } = await mirror.update(key.session(id), (current) =>
     current && isLive(current) && current.line === session.line && current.turn === session.turn
       ? { ...current, line, lineBefore: line, turn }
       : undefined,

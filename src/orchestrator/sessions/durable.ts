@@ -92,9 +92,7 @@ export async function recordDurable(
   request: DurableRequest,
 ): Promise<DurableOutcome> {
   const { mirror, blobs } = context;
-  const session =
-    mirror.get<SessionRecord>(key.session(request.session)) ??
-    (await mirror.read<SessionRecord>(key.session(request.session)));
+  const session = mirror.get(key.session(request.session)) ?? (await mirror.read(key.session(request.session)));
   if (!session) fail("not_found", `there is no session ${request.session}`);
   if (!session.vnodes.includes(request.vnode)) fail("not_found", `session ${session.id} has no VNode ${request.vnode}`);
   if (request.step > session.identity.steps || request.step < 1)
@@ -105,8 +103,8 @@ export async function recordDurable(
     fail("aborted", `the state ${request.state.hash} is not in the blob store: upload it, then record it again`);
   const refused: DurableStep = { next: undefined, outcome: "fenced" };
   let outcome: DurableStep = refused;
-  await mirror.update<VNodeRecord>(key.vnode(request.session, request.vnode), (current) => {
-    const known = mirror.get<SessionRecord>(key.session(session.id)) ?? session;
+  await mirror.update(key.vnode(request.session, request.vnode), (current) => {
+    const known = mirror.get(key.session(session.id)) ?? session;
     outcome = current
       ? withDurable(current, { ...request, state: { ...request.state, bytes: stored } }, known)
       : refused;

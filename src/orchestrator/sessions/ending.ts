@@ -3,7 +3,7 @@
 import { listItems } from "../../store/update.ts";
 import type { Context } from "../context.ts";
 import type { Rooms } from "../fleet/rooms.ts";
-import { key, type SessionRecord, type VNodeRecord } from "../records/records.ts";
+import { key, prefix, type SessionRecord } from "../records/records.ts";
 import { type Garbage, trimmed } from "./garbage.ts";
 import type { VNodeRecords } from "./line.ts";
 import { release } from "./recovery.ts";
@@ -18,7 +18,7 @@ export async function keepLastAndBest(
   for (const record of records.values()) {
     const { dropped } = trimmed(session, record.durable);
     if (dropped.length === 0 && Object.keys(record.stepHashes).length === 0) continue;
-    await mirror.update<VNodeRecord>(key.vnode(session.id, record.vnode), (current) =>
+    await mirror.update(key.vnode(session.id, record.vnode), (current) =>
       current ? { ...current, durable: trimmed(session, current.durable).kept, stepHashes: {} } : undefined,
     );
     garbage.add(dropped);
@@ -39,8 +39,9 @@ export async function erase(
     await mirror.remove(key.vnode(session.id, record.vnode));
     garbage.add(Object.values(record.durable).map((state) => state.hash));
   }
-  for (const prefix of [key.stepsOf(session.id), key.metricsOf(session.id)])
-    for await (const item of listItems(mirror.store, prefix)) await mirror.remove(item.key);
+  for (const own of [prefix.stepsOf(session.id), prefix.metricsOf(session.id)])
+    for await (const { key: stored, version } of listItems(mirror.store, own))
+      await mirror.store.delete(stored, version);
   await mirror.remove(key.session(session.id));
   events.emit("info", "session.deleted", `session ${session.id} is deleted`, { session: session.id });
 }

@@ -6,7 +6,7 @@ import type { Context } from "../context.ts";
 import { isLive } from "../fleet/assignments.ts";
 import type { Rooms } from "../fleet/rooms.ts";
 import { pnodeName } from "../records/names.ts";
-import { key, type Member, type SessionRecord, type VNodeRecord } from "../records/records.ts";
+import { key, type Member } from "../records/records.ts";
 
 const failuresMax = 3;
 
@@ -23,7 +23,7 @@ export async function noteFailure(context: Context, rooms: Rooms, failure: VNode
   const { mirror, events } = context;
   const { session, vnode, pnode, epoch, detail } = failure;
   let member: Member | undefined;
-  const { record, written } = await mirror.update<VNodeRecord>(key.vnode(session, vnode), (current) => {
+  const { record, written } = await mirror.update(key.vnode(session, vnode), (current) => {
     member = current?.members.find((one) => one.pnode === pnode);
     if (!current || !member || epoch < member.since || epoch > current.epoch) return undefined;
     return {
@@ -46,9 +46,9 @@ export async function noteFailure(context: Context, rooms: Rooms, failure: VNode
 
 export async function failSession(context: Context, session: SessionId, reason: string): Promise<void> {
   const { mirror, world, events } = context;
-  const { written } = await mirror.update<SessionRecord>(key.session(session), (current) =>
+  const { written } = await mirror.update(key.session(session), (current) =>
     current && isLive(current)
-      ? { ...current, status: "failed", reason, endedWallMs: world.clock.wallMs() }
+      ? { ...current, status: "failed" as const, reason, endedWallMs: world.clock.wallMs() }
       : undefined,
   );
   if (written) events.emit("error", "session.failed", `session ${session} failed: ${reason}`, { session });

@@ -4,8 +4,7 @@
 import type { Sha256 } from "../../core/ids.ts";
 import { listItems } from "../../store/update.ts";
 import type { Context } from "../context.ts";
-import type { SessionRecord, VNodeRecord } from "../records/records.ts";
-import { type ModelRecord, modelPrefix } from "../serving/models.ts";
+import { type ModelRecord, prefix, type SessionRecord, type VNodeRecord } from "../records/records.ts";
 
 /** The line, the one before it in case a blob is damaged, the best, and everything newer than the line. */
 export function isKept(session: Pick<SessionRecord, "line" | "lineBefore" | "best" | "status">, step: number): boolean {
@@ -57,11 +56,10 @@ export class Garbage {
   /** Named by a VNode, by a session that starts from it or serves it, or by a model. */
   async *#needed(): AsyncGenerator<Sha256> {
     const { mirror } = this.#context;
-    for (const { durable } of mirror.under<VNodeRecord>("vnode/"))
-      for (const { hash } of Object.values(durable)) yield hash;
-    for (const { initialStates = {}, status } of mirror.under<SessionRecord>("session/"))
+    for (const { durable } of mirror.under(prefix.vnodes)) for (const { hash } of Object.values(durable)) yield hash;
+    for (const { initialStates = {}, status } of mirror.under(prefix.sessions))
       if (status !== "deleted") for (const { hash } of Object.values(initialStates)) yield hash;
-    for await (const { record } of listItems<ModelRecord>(mirror.store, modelPrefix))
+    for await (const { record } of listItems<ModelRecord>(mirror.store, prefix.models))
       for (const { hash } of Object.values(record.states)) yield hash;
   }
 }

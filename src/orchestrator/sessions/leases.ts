@@ -17,10 +17,10 @@ export class Leases {
 
   /** True if this orchestrator holds the session's lease, taking it if nobody alive does. */
   async hold(session: SessionId): Promise<boolean> {
-    const known = this.#context.mirror.get<LeaseRecord>(key.lease(session));
+    const known = this.#context.mirror.get(key.lease(session));
     if (known && this.#mine(known)) return true;
     if (known && this.#presence.alive(known.holder, known.incarnation)) return false;
-    const { record, written } = await this.#context.mirror.update<LeaseRecord>(key.lease(session), (current) => {
+    const { record, written } = await this.#context.mirror.update(key.lease(session), (current) => {
       if (current && (this.#mine(current) || this.#presence.alive(current.holder, current.incarnation)))
         return undefined;
       return { holder: this.#context.id, incarnation: this.#context.incarnation, token: (current?.token ?? 0) + 1 };
@@ -33,7 +33,7 @@ export class Leases {
   }
 
   holderOf(session: SessionId): string | undefined {
-    return this.#context.mirror.get<LeaseRecord>(key.lease(session))?.holder;
+    return this.#context.mirror.get(key.lease(session))?.holder;
   }
 
   async forget(session: SessionId): Promise<void> {

@@ -50,11 +50,9 @@ export class Preparing {
   async #prepare(): Promise<void> {
     const doubted = new Set(this.#doubted);
     this.#doubted.clear();
-    const sessions = new Set<string>();
-    for (const pnode of doubted)
-      for (const storeKey of this.#capacity.vnodesOn(pnode)) sessions.add(storeKey.split("/")[1] as string);
+    const sessions = new Set(Array.from(doubted).flatMap((pnode) => this.#capacity.sessionsOn(pnode)));
     for (const id of sessions) {
-      const session = this.#context.mirror.get<SessionRecord>(key.session(id));
+      const session = this.#context.mirror.get(key.session(id));
       // Sessions that answer load by themselves, from files that their PNodes keep.
       if (session && isLive(session) && !session.serving) await this.#prepareSession(session, doubted);
     }

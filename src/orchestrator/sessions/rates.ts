@@ -31,7 +31,7 @@ export class Rates {
     if (step < 0) return;
     const ms = this.#context.world.clock.monotonicMs();
     const mark = this.#marks.get(session);
-    const record = this.#context.mirror.get<SessionRecord>(key.session(session));
+    const record = this.#context.mirror.get(key.session(session));
     if (mark && ms - mark.ms < spanMsLeast) return;
     this.#marks.set(session, { step, ms });
     if (this.#marks.size > sessionsMax) this.#marks.delete(this.#marks.keys().next().value as string);

@@ -7,7 +7,7 @@ import type { ClaimGroup } from "../../scheduler/room.ts";
 import type { Context } from "../context.ts";
 import type { Capacity } from "../fleet/capacity.ts";
 import { claimId, type HeldClaim, type Rooms } from "../fleet/rooms.ts";
-import { isOpen, key, type PNodeRecord, type SessionRecord, type VNodeRecord } from "../records/records.ts";
+import { isOpen, key, type SessionRecord, type VNodeRecord } from "../records/records.ts";
 import { forEachAtOnce } from "../tasks.ts";
 import type { VNodeRecords } from "./line.ts";
 import { claimFor } from "./placing.ts";
@@ -59,9 +59,9 @@ export async function rebalance(
 
 /** Only a VNode with one owner moves; its replicas would be in the way, and make it needless. Returns unused claims. */
 async function move({ mirror }: Context, seen: VNodeRecord, decision: ClaimedDecision): Promise<HeldClaim[]> {
-  const pnode = mirror.get<PNodeRecord>(key.pnode(decision.pnode));
+  const pnode = mirror.get(key.pnode(decision.pnode));
   if (!pnode || !isOpen(pnode) || pnode.life !== decision.life) return [decision];
-  const { record, written } = await mirror.update<VNodeRecord>(key.vnode(seen.session, seen.vnode), (current) => {
+  const { record, written } = await mirror.update(key.vnode(seen.session, seen.vnode), (current) => {
     if (current?.epoch !== seen.epoch || current.members.length !== 1) return undefined;
     const epoch = current.epoch + 1;
     return { ...current, epoch, members: [memberOf(pnode, decision, epoch)] };

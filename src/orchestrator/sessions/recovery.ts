@@ -29,7 +29,7 @@ export interface ClaimedDecision extends Decision {
 /** The members that still are who they were when they were chosen, and whose owners still lend them. */
 export function survivors(context: Context, record: VNodeRecord): readonly Member[] {
   return record.members.filter((member) => {
-    const pnode = context.mirror.get<PNodeRecord>(key.pnode(member.pnode));
+    const pnode = context.mirror.get(key.pnode(member.pnode));
     return pnode !== undefined && isOpen(pnode) && pnode.life === member.life;
   });
 }
@@ -108,7 +108,7 @@ export async function writeOwners(
 /** All owners compute in one class; the first placement fixes it. False if another orchestrator chose another. */
 export async function agreeOnNumerics(context: Context, session: SessionRecord, chosen: string): Promise<boolean> {
   if (session.numericsClass === chosen) return true;
-  const { record } = await context.mirror.update<SessionRecord>(key.session(session.id), (current) =>
+  const { record } = await context.mirror.update(key.session(session.id), (current) =>
     current && current.numericsClass === session.numericsClass ? { ...current, numericsClass: chosen } : undefined,
   );
   return record?.numericsClass === chosen;
@@ -122,12 +122,12 @@ export async function writeMembers(
   replicas: number,
 ): Promise<HeldClaim[]> {
   const { mirror } = context;
-  const { record, written } = await mirror.update<VNodeRecord>(key.vnode(seen.session, seen.vnode), (current) => {
+  const { record, written } = await mirror.update(key.vnode(seen.session, seen.vnode), (current) => {
     if (!current || current.epoch !== seen.epoch) return undefined;
     const epoch = current.epoch + 1;
     const alive = survivors(context, current);
     const chosen = decisions.flatMap((decision): Member[] => {
-      const pnode = mirror.get<PNodeRecord>(key.pnode(decision.pnode));
+      const pnode = mirror.get(key.pnode(decision.pnode));
       if (!pnode || !isOpen(pnode) || pnode.life !== decision.life) return [];
       if (alive.some((member) => member.pnode === decision.pnode)) return [];
       return [memberOf(pnode, decision, epoch)];
@@ -169,7 +169,7 @@ export async function release(context: Context, rooms: Rooms, records: VNodeReco
   const left: HeldClaim[] = [];
   await forEachAtOnce(owned, writesAtOnce, async (record) => {
     let released: readonly Member[] = [];
-    await context.mirror.update<VNodeRecord>(key.vnode(record.session, record.vnode), (current) => {
+    await context.mirror.update(key.vnode(record.session, record.vnode), (current) => {
       released = current?.members ?? [];
       return current && released.length > 0 ? { ...current, epoch: current.epoch + 1, members: [] } : undefined;
     });

@@ -5,7 +5,6 @@ import { fail } from "../../core/errors.ts";
 import { canonicalJson, sha256 } from "../../core/hash.ts";
 import { type NetworkId, parseId, type SessionId } from "../../core/ids.ts";
 import { sameShape } from "../../core/tensor.ts";
-import { type DatasetRecord, datasetKey } from "../../data/datasets.ts";
 import { checkDatasetFits } from "../../data/fits.ts";
 import { parseManifest } from "../../data/manifest.ts";
 import type { Plan } from "../../network/plan.ts";
@@ -13,7 +12,7 @@ import { differences, type SessionIdentity, sessionIdOf } from "../../network/se
 import type { SessionSettings } from "../../protocol/gen/dcnr/v1/session_pb.ts";
 import { usualNumerics } from "../fleet/usual-numerics.ts";
 import type { Parts } from "../parts.ts";
-import { key, type NetworkRecord, type SessionRecord, type StoredState, type VNodeRecord } from "../records/records.ts";
+import { key, type NetworkRecord, type SessionRecord, type StoredState } from "../records/records.ts";
 import { findState } from "../serving/models.ts";
 import { identityOf, policyOf, requirementsOf } from "./settings.ts";
 
@@ -41,9 +40,7 @@ export async function createSession(
       ...initial,
       ...(idempotencyKey ? { idempotencyKey } : {}),
     };
-    const { record, written } = await mirror.update<SessionRecord>(key.session(id), (current) =>
-      current ? undefined : wanted,
-    );
+    const { record, written } = await mirror.update(key.session(id), (current) => (current ? undefined : wanted));
     if (written)
       events.emit(
         "info",
@@ -89,8 +86,7 @@ async function findNetwork(
   name: string,
 ): Promise<{ network: NetworkRecord; plan: Plan }> {
   const id = parseId<NetworkId>(name, "the session's network");
-  const network =
-    context.mirror.get<NetworkRecord>(key.network(id)) ?? (await context.mirror.read<NetworkRecord>(key.network(id)));
+  const network = context.mirror.get(key.network(id)) ?? (await context.mirror.read(key.network(id)));
   if (!network) fail("not_found", `there is no network ${id}: create it with \`dcnr network create FILE\``);
   return { network, plan: await compiled.plan(network.definition) };
 }
@@ -101,7 +97,7 @@ async function resolveIdentity(
   plan: Plan,
 ): Promise<SessionIdentity> {
   const name = parseId<string>(settings.dataset, "the session's dataset");
-  const dataset = await context.mirror.read<DatasetRecord>(datasetKey(name));
+  const dataset = await context.mirror.read(key.dataset(name));
   if (!dataset) fail("not_found", `there is no dataset ${name}: add it with \`dcnr dataset add\``);
   const manifest = parseManifest(new TextDecoder().decode(await context.blobs.get(dataset.hash)));
   const called = { dataset: `dataset ${name}`, network: `network ${plan.name}` };
@@ -140,15 +136,20 @@ async function initialOf(
 /** Starts or resumes; a session that runs already is left alone. */
 export async function startSession(parts: Parts, id: SessionId, expected?: SessionSettings): Promise<SessionRecord> {
   const { mirror, world, events } = parts.context;
-  const known = await mirror.read<SessionRecord>(key.session(id));
+  const known = await mirror.read(key.session(id));
   if (!known || known.status === "deleted") fail("not_found", `there is no session ${id}`);
   if (expected) await refuseDifference(parts, known, expected);
-  const { record, written } = await mirror.update<SessionRecord>(key.session(id), (current) => {
+  const { record, written } = await mirror.update(key.session(id), (current) => {
     if (!current) fail("not_found", `there is no session ${id}`);
     if (current.status === "done")
       fail("failed_precondition", `session ${id} is done after ${current.line} steps: create another one`);
     if (current.status === "running" || current.status === "waiting") return undefined;
-    return { ...current, status: "running", reason: "", startedWallMs: current.startedWallMs || world.clock.wallMs() };
+    return {
+      ...current,
+      status: "running" as const,
+      reason: "",
+      startedWallMs: current.startedWallMs || world.clock.wallMs(),
+    };
   });
   if (written) {
     await clearFailures(parts, known);
@@ -163,8 +164,8 @@ export async function startSession(parts: Parts, id: SessionId, expected?: Sessi
 /** Whoever starts a failed session again has dealt with what made it fail. */
 async function clearFailures({ context }: Parts, session: SessionRecord): Promise<void> {
   for (const vnode of session.vnodes) {
-    if (!context.mirror.get<VNodeRecord>(key.vnode(session.id, vnode))?.failures.length) continue;
-    await context.mirror.update<VNodeRecord>(key.vnode(session.id, vnode), (current) =>
+    if (!context.mirror.get(key.vnode(session.id, vnode))?.failures.length) continue;
+    await context.mirror.update(key.vnode(session.id, vnode), (current) =>
       current && current.failures.length > 0 ? { ...current, failures: [] } : undefined,
     );
   }
@@ -179,12 +180,12 @@ async function refuseDifference(parts: Parts, session: SessionRecord, expected: 
 }
 
 export async function suspendSession({ context }: Parts, id: SessionId): Promise<SessionRecord> {
-  const { record, written } = await context.mirror.update<SessionRecord>(key.session(id), (current) => {
+  const { record, written } = await context.mirror.update(key.session(id), (current) => {
     if (!current || current.status === "deleted") fail("not_found", `there is no session ${id}`);
     if (current.status === "suspended") return undefined;
     if (current.status !== "running" && current.status !== "waiting" && current.status !== "created")
       fail("failed_precondition", `session ${id} is ${current.status}: only one that runs can be suspended`);
-    return { ...current, status: "suspended", reason: "" };
+    return { ...current, status: "suspended" as const, reason: "" };
   });
   if (written)
     context.events.emit("info", "session.suspended", `session ${id} is suspended at step ${record?.line}`, {
@@ -194,9 +195,9 @@ export async function suspendSession({ context }: Parts, id: SessionId): Promise
 }
 
 export async function deleteSession({ context, controller }: Parts, id: SessionId): Promise<void> {
-  await context.mirror.update<SessionRecord>(key.session(id), (current) => {
+  await context.mirror.update(key.session(id), (current) => {
     if (!current) fail("not_found", `there is no session ${id}`);
-    return current.status === "deleted" ? undefined : { ...current, status: "deleted", reason: "" };
+    return current.status === "deleted" ? undefined : { ...current, status: "deleted" as const, reason: "" };
   });
   controller.touch(id, true);
 }

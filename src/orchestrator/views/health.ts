@@ -1,7 +1,7 @@
 // How this orchestrator is, in sentences: what does not work, since when, and what goes on regardless.
 
 import type { Context } from "../context.ts";
-import type { PNodeRecord, SessionRecord } from "../records/records.ts";
+import { prefix } from "../records/records.ts";
 
 export function problemsOf(context: Context): string[] {
   const { mirror, world } = context;
@@ -12,13 +12,11 @@ export function problemsOf(context: Context): string[] {
       `the store has not answered for ${seconds} s (${mirror.down.reason}): training goes on, nothing can be re-placed`,
     );
   }
-  for (const session of mirror.under<SessionRecord>("session/")) {
+  for (const session of mirror.under(prefix.sessions)) {
     if (session.status === "waiting") problems.push(`session ${session.id} waits: ${session.reason}`);
     if (session.status === "failed") problems.push(`session ${session.id} failed: ${session.reason}`);
   }
-  const warned = mirror
-    .under<PNodeRecord>("pnode/")
-    .filter((pnode) => pnode.status === "online" && pnode.warnings.length > 0);
+  const warned = mirror.under(prefix.pnodes).filter((pnode) => pnode.status === "online" && pnode.warnings.length > 0);
   for (const pnode of warned.slice(0, 20)) problems.push(`PNode ${pnode.id} ${pnode.warnings[0]}`);
   return problems;
 }

@@ -4,17 +4,13 @@
 import type { Cancel } from "../../core/world.ts";
 import { createItem, listItems, readItem } from "../../store/update.ts";
 import type { Context } from "../context.ts";
-import { key, type SessionRecord } from "../records/records.ts";
+import { key, type MetricRecord, prefix, type SessionRecord } from "../records/records.ts";
 
 export interface MetricPoint {
   readonly name: string;
   readonly step: number;
   readonly value: number;
   readonly vnode: string;
-}
-
-interface MetricBatch {
-  readonly points: readonly (readonly [name: string, step: number, value: number, vnode: string])[];
 }
 
 /** So that a batch tells of as many steps at most, too: each step has a point. */
@@ -46,7 +42,7 @@ export class Metrics {
     const { tasks, timings, mirror } = this.#context;
     tasks.every("saving metrics", timings.metricsFlushMs, () => this.flush());
     // What PNodes tell other orchestrators reaches watchers here through the store.
-    return mirror.store.watch("metric/", (keys) => {
+    return mirror.store.watch(prefix.metrics, (keys) => {
       for (const one of keys) if (!this.#own.has(one)) tasks.run("reading metrics", () => this.#import(one));
     });
   }
@@ -97,9 +93,9 @@ export class Metrics {
     const { store } = this.#context.mirror;
     let after: string | undefined = key.metric(session, Math.max(0, line - batchPointsMax), "");
     do {
-      const page: Awaited<ReturnType<typeof store.list>> = await store.list(key.metricsOf(session), { after });
+      const page: Awaited<ReturnType<typeof store.list>> = await store.list(prefix.metricsOf(session), { after });
       for (const { value } of page.items)
-        for (const [name, step, number, vnode] of (JSON.parse(value) as MetricBatch).points)
+        for (const [name, step, number, vnode] of (JSON.parse(value) as MetricRecord).points)
           noteNewest(this.#seriesOf(session), { name, step, value: number, vnode });
       after = page.next;
     } while (after !== undefined);
@@ -118,7 +114,7 @@ export class Metrics {
       const id = `${point.step}/${point.name}/${point.vnode}`;
       if (wanted && !found.has(id)) found.set(id, point);
     };
-    for await (const { record } of listItems<MetricBatch>(this.#context.mirror.store, key.metricsOf(session)))
+    for await (const { record } of listItems<MetricRecord>(this.#context.mirror.store, prefix.metricsOf(session)))
       for (const [name, step, value, vnode] of record.points) take({ name, step, value, vnode });
     for (const point of this.recent(session)) take(point);
     return Array.from(found.values()).sort(
@@ -135,7 +131,7 @@ export class Metrics {
         this.#own.add(name);
         if (this.#own.size > 1_000) this.#own.delete(this.#own.values().next().value as string);
         const points = batch.map(({ name, step, value, vnode }) => [name, step, value, vnode] as const);
-        await createItem<MetricBatch>(this.#context.mirror.store, name, { points }, this.#context.world, {
+        await createItem<MetricRecord>(this.#context.mirror.store, name, { session, points }, this.#context.world, {
           timeoutMs: 2_000,
         });
         series.unsaved = series.unsaved.slice(batch.length);
@@ -144,11 +140,10 @@ export class Metrics {
   }
 
   async #import(name: string): Promise<void> {
-    const session = name.split("/")[1] as string;
-    const item = await readItem<MetricBatch>(this.#context.mirror.store, name);
+    const item = await readItem<MetricRecord>(this.#context.mirror.store, name);
     if (!item) return;
     this.#take(
-      session,
+      item.record.session,
       item.record.points.map(([name, step, value, vnode]) => ({ name, step, value, vnode })),
     );
   }

@@ -8,7 +8,7 @@ import type { Network } from "../../protocol/network.ts";
 import type { Context } from "../context.ts";
 import type { MeasuredLink, Progress } from "../fleet/attachment.ts";
 import type { Presence } from "../fleet/presence.ts";
-import { key, type PNodeRecord } from "../records/records.ts";
+import { key } from "../records/records.ts";
 
 export interface RemoteState {
   readonly load: number;
@@ -84,7 +84,7 @@ export class Peers {
   ): Promise<void> {
     const options = { timeoutMs: callTimeoutMs, signal: this.#context.tasks.signal };
     // What it heard itself, not what it learned from others.
-    const isOwn = (pnode: string) => this.#context.mirror.get<PNodeRecord>(key.pnode(pnode))?.orchestrator === id;
+    const isOwn = (pnode: string) => this.#context.mirror.get(key.pnode(pnode))?.orchestrator === id;
     try {
       let pageToken = "";
       for (let page = 0; page < pagesMax; page++) {

@@ -3,7 +3,7 @@
 import type { Context } from "../context.ts";
 import type { Capacity } from "../fleet/capacity.ts";
 import type { Registry } from "../fleet/registry.ts";
-import type { PNodeRecord } from "../records/records.ts";
+import { prefix } from "../records/records.ts";
 
 export interface CapacityOfKind {
   readonly kind: string;
@@ -63,8 +63,7 @@ export class Utilisation {
     let load = 0;
     let vnodes = 0;
     for (const attachment of this.#registry().attachments.values()) load += Math.min(1, Math.max(0, attachment.load));
-    for (const pnode of this.#context.mirror.under<PNodeRecord>("pnode/"))
-      vnodes += this.#capacity.vnodesOn(pnode.id).size;
+    for (const pnode of this.#context.mirror.under(prefix.pnodes)) vnodes += this.#capacity.vnodesOn(pnode.id).size;
     this.history.push({
       wallMs: BigInt(Math.round(this.#context.world.clock.wallMs())),
       pnodes: this.#capacity.fleet.size,

@@ -11,7 +11,7 @@ import type { Attachment, Progress } from "../fleet/attachment.ts";
 import type { Capacity } from "../fleet/capacity.ts";
 import type { Registry } from "../fleet/registry.ts";
 import { afterUptime, meanSecondsBetweenFailures } from "../fleet/reliability.ts";
-import { key, type PNodeRecord, type SessionRecord, type VNodeRecord } from "../records/records.ts";
+import { key, type PNodeRecord, prefix, type SessionRecord } from "../records/records.ts";
 import type { Controller } from "../sessions/controller.ts";
 import type { Metrics } from "./metrics.ts";
 import type { Peers } from "./peers.ts";
@@ -107,13 +107,13 @@ export class Views {
   }
 
   #newestDurable(record: SessionRecord, vnode: string): number {
-    const durable = this.#context.mirror.get<VNodeRecord>(key.vnode(record.id, vnode))?.durable ?? {};
+    const durable = this.#context.mirror.get(key.vnode(record.id, vnode))?.durable ?? {};
     return Math.max(record.line, ...Object.keys(durable).map(Number));
   }
 
   /** Called now and then so that rates are known before anyone asks. */
   sample(): void {
-    for (const record of this.#context.mirror.under<SessionRecord>("session/")) {
+    for (const record of this.#context.mirror.under(prefix.sessions)) {
       if (!isLive(record)) {
         this.#rates.delete(record.id);
         continue;
@@ -133,7 +133,7 @@ export class Views {
   }
 
   #progress(session: string, vnode: string): (Progress & { readonly pnode: PNodeId }) | undefined {
-    const record = this.#context.mirror.get<VNodeRecord>(key.vnode(session, vnode));
+    const record = this.#context.mirror.get(key.vnode(session, vnode));
     let best: (Progress & { readonly pnode: PNodeId }) | undefined;
     for (const member of record?.members ?? []) {
       const progress = this.#heard(member.pnode, session, vnode);
@@ -158,7 +158,7 @@ export class Views {
     }));
     const nowMs = this.#context.world.clock.monotonicMs();
     for (const vnode of record.vnodes) {
-      const owner = this.#context.mirror.get<VNodeRecord>(key.vnode(record.id, vnode))?.members[0]?.pnode;
+      const owner = this.#context.mirror.get(key.vnode(record.id, vnode))?.members[0]?.pnode;
       const attachment = owner && this.#parts.registry.attachments.get(owner);
       const wait = attachment && this.#waitOf(attachment, record.id, vnode, nowMs);
       if (wait) waits.push(wait);
@@ -257,7 +257,7 @@ export class Views {
 
   /** One for each member; one without a PNode if there is none. */
   vnode(session: SessionRecord, id: string): VNodeView[] {
-    const record = this.#context.mirror.get<VNodeRecord>(key.vnode(session.id, id));
+    const record = this.#context.mirror.get(key.vnode(session.id, id));
     if (!record) return [];
     const base = {
       session: session.id,
