@@ -76,6 +76,26 @@ test("arrows between folders point one way", () => {
   );
 });
 
+/** Folders whose files depend on each other one way only, types included; the others are to follow. */
+const withoutCycles = ["core", "orchestrator", "scheduler"];
+
+test("no file depends on itself by a detour", () => {
+  const targets = new Map<string, string[]>();
+  for (const file of files.filter((one) => !isTestFile(one)))
+    targets.set(
+      file,
+      importsOf(file).map((target) => normalize(join(dirname(file), target)).replaceAll("\\", "/")),
+    );
+  const done = new Set<string>();
+  const follow = (file: string, way: readonly string[]): void => {
+    assert.ok(!way.includes(file), `a circle of imports: ${[...way.slice(way.indexOf(file)), file].join(" -> ")}`);
+    if (done.has(file)) return;
+    for (const next of targets.get(file) ?? []) if (folderOf(next) === folderOf(file)) follow(next, [...way, file]);
+    done.add(file);
+  };
+  for (const file of targets.keys()) if (withoutCycles.includes(folderOf(file))) follow(file, []);
+});
+
 test("nothing outside cli is reached by cli alone, and nothing imports cli", () => {
   const wrong = imports.filter(({ from, to }) => to === "cli" && from !== "cli");
   assert.deepEqual(wrong, []);

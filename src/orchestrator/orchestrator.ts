@@ -2,7 +2,7 @@
 // in the store, so any number of them share one, and any of them may die.
 
 import { messageOf, outlookOf } from "../core/errors.ts";
-import type { OrchestratorId } from "../core/ids.ts";
+import type { OrchestratorId, PNodeId } from "../core/ids.ts";
 import { parseId } from "../core/ids.ts";
 import type { World } from "../core/world.ts";
 import { sleep, withFields } from "../core/world.ts";
@@ -19,16 +19,17 @@ import { pnodeService } from "./api/pnodes.ts";
 import { sessionService } from "./api/sessions.ts";
 import { systemService } from "./api/system.ts";
 import { vocabularyService } from "./api/vocabularies.ts";
-import { type Context, type Timings, timingsDefault } from "./context.ts";
+import type { Context } from "./context.ts";
 import { Assignments } from "./fleet/assignments.ts";
+import type { Attachment } from "./fleet/attachment.ts";
 import { Capacity } from "./fleet/capacity.ts";
+import { Flapping } from "./fleet/flapping.ts";
 import { Heartbeats } from "./fleet/heartbeats.ts";
 import { Orphans } from "./fleet/orphans.ts";
 import { Presence } from "./fleet/presence.ts";
 import { Reachability } from "./fleet/reachability.ts";
 import { Registry } from "./fleet/registry.ts";
 import { Rooms } from "./fleet/rooms.ts";
-import type { Parts } from "./parts.ts";
 import { Mirror } from "./records/mirror.ts";
 import { Gateway } from "./serving/gateway.ts";
 import { guarded } from "./serving/guard.ts";
@@ -42,6 +43,7 @@ import { Placing } from "./sessions/placing.ts";
 import { Preparing } from "./sessions/preparing.ts";
 import { Rates } from "./sessions/rates.ts";
 import { Tasks } from "./tasks.ts";
+import { type Timings, timingsDefault } from "./timings.ts";
 import { Events } from "./views/events.ts";
 import { Metrics } from "./views/metrics.ts";
 import { Peers } from "./views/peers.ts";
@@ -117,15 +119,15 @@ export async function startOrchestrator(
   };
   const parts = assemble(context, network);
   const keys = new ApiKeys(mirror.store, world, options.trustLoopback ?? true);
-  const gateway = new Gateway(parts, network);
+  const gateway = new Gateway({ ...parts, network });
   const protect = options.guard === false ? (served: ServedService) => served : guarded;
   const services = [
-    systemService(parts),
+    systemService(context),
     healthService(() => !tasks.stopped, world.timers),
     pnodeService(parts),
     fleetService(parts),
-    ...[networkService, sessionService, datasetService, vocabularyService].map((make) =>
-      protect(make(parts), keys, "train"),
+    ...[networkService(parts), sessionService(parts), datasetService(context), vocabularyService(context)].map((one) =>
+      protect(one, keys, "train"),
     ),
     protect(inferenceService(parts, gateway, keys), keys, "generate", inferenceScopes),
   ];
@@ -186,11 +188,14 @@ function timingsFor(given: Partial<Timings>): Timings {
   return { ...timingsDefault, silentMs: 3 * intervalMs, ...given };
 }
 
-function assemble(context: Context, network: Network): Parts {
+function assemble(context: Context, network: Network) {
+  /** Rings when anything that watchers see has changed. */
   const bell = new Bell();
-  const capacity = new Capacity(context, () => registry);
+  const attachments = new Map<PNodeId, Attachment>();
+  const flapping = new Flapping(context.world.clock);
+  const capacity = new Capacity(context, attachments, flapping);
   const compiled = new Compiled(context.blobs);
-  const assignments = new Assignments(context, capacity, compiled, () => registry);
+  const assignments = new Assignments(context, capacity, compiled, attachments);
   const presence = new Presence(context, network, () => controller.touchAll());
   const leases = new Leases(context, presence);
   const metrics = new Metrics(context);
@@ -198,25 +203,29 @@ function assemble(context: Context, network: Network): Parts {
   const rooms = new Rooms(context);
   const placing = new Placing(context, capacity, rooms);
   const controller = new Controller(context, { capacity, rooms, placing, compiled, leases, metrics, garbage });
-  const preparing = new Preparing(context, { capacity, compiled, controller, registry: () => registry });
+  const preparing = new Preparing(context, { capacity, compiled, controller, attachments });
   const heartbeats = new Heartbeats(context, metrics, capacity, new Rates(context, compiled, metrics), rooms);
   const reachability = new Reachability(context, {
-    isHere: (pnode) => registry.attachments.get(pnode)?.status === "online",
+    isHere: (pnode) => attachments.get(pnode)?.status === "online",
     onFleetChange: (pnode) => controller.fleetChanged(pnode, true),
   });
-  const registry: Registry = new Registry(context, presence, assignments, {
-    onFleetChange: (pnode, urgent) => controller.fleetChanged(pnode, urgent),
-    onDoubt: (pnode) => preparing.doubt(pnode),
-    onHeartbeat: (attachment, heartbeat) => {
-      heartbeats.hear(attachment, heartbeat);
-      reachability.hear(attachment, heartbeat);
+  const registry = new Registry(
+    { context, presence, composer: assignments, attachments, flapping },
+    {
+      onFleetChange: (pnode, urgent) => controller.fleetChanged(pnode, urgent),
+      onDoubt: (pnode) => preparing.doubt(pnode),
+      onHeartbeat: (attachment, heartbeat) => {
+        heartbeats.hear(attachment, heartbeat);
+        reachability.hear(attachment, heartbeat);
+      },
+      onEvidence: (attachment, evidence) => heartbeats.evidence(attachment, evidence),
+      handOver: (pnode) => controller.handOver(pnode),
     },
-    onEvidence: (attachment, evidence) => heartbeats.evidence(attachment, evidence),
-    handOver: (pnode) => controller.handOver(pnode),
-  });
-  const utilisation = new Utilisation(context, capacity, () => registry);
+  );
+  const utilisation = new Utilisation(context, capacity, attachments);
   const views = new Views(context, {
-    registry,
+    attachments,
+    flapping,
     capacity,
     controller,
     metrics,
@@ -228,7 +237,7 @@ function assemble(context: Context, network: Network): Parts {
   });
   presence.onRead = () => orphans.check();
   context.mirror.onAny(() => bell.ring());
-  const parts: Parts = {
+  return {
     context,
     presence,
     leases,
@@ -244,8 +253,9 @@ function assemble(context: Context, network: Network): Parts {
     views,
     bell,
   };
-  return parts;
 }
+
+type Parts = ReturnType<typeof assemble>;
 
 function begin(parts: Parts): (() => void)[] {
   const { context, controller, presence, registry, metrics, views, bell } = parts;

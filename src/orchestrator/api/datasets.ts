@@ -7,7 +7,7 @@ import { blobsOf, manifestText, parseManifest } from "../../data/manifest.ts";
 import { openVocabularies } from "../../data/vocabularies.ts";
 import { type Dataset, DatasetService } from "../../protocol/gen/dcnr/v1/data_pb.ts";
 import { type ServedService, service } from "../../protocol/network.ts";
-import type { Parts } from "../parts.ts";
+import type { Context } from "../context.ts";
 import { prefix } from "../records/records.ts";
 import { listModels } from "../serving/models.ts";
 import { page } from "./pages.ts";
@@ -17,14 +17,14 @@ const uploadLifetimeMs = 60 * 60_000;
 const downloadLifetimeMs = 60 * 60_000;
 const shownSamplesMax = 100;
 
-export function datasetService(parts: Parts): ServedService {
-  const { mirror, blobs, world } = parts.context;
+export function datasetService(context: Context): ServedService {
+  const { mirror, blobs, world } = context;
   const datasets = openDatasets({
     store: mirror.store,
     blobs,
     world,
-    usedBy: (hash) => usersOf(parts, hash),
-    named: () => namedElsewhere(parts),
+    usedBy: (hash) => usersOf(context, hash),
+    named: () => namedElsewhere(context),
   });
   return service(DatasetService, {
     grantUpload: async ({ hash: text, bytes }) => {
@@ -67,7 +67,7 @@ export function datasetService(parts: Parts): ServedService {
 }
 
 /** Sessions that have not come to their end yet. */
-function usersOf({ context }: Parts, hash: Sha256): string[] {
+function usersOf(context: Context, hash: Sha256): string[] {
   return context.mirror
     .under(prefix.sessions)
     .filter(({ identity, status }) => identity.dataset === hash && !["done", "failed", "deleted"].includes(status))
@@ -75,10 +75,10 @@ function usersOf({ context }: Parts, hash: Sha256): string[] {
 }
 
 /** Vocabularies are files of their own, and a trained session or model needs its vocabulary after its data is gone. */
-async function* namedElsewhere(parts: Parts): AsyncGenerator<Sha256> {
-  const { mirror, blobs, world } = parts.context;
+async function* namedElsewhere(context: Context): AsyncGenerator<Sha256> {
+  const { mirror, blobs, world } = context;
   for await (const { hash } of openVocabularies({ store: mirror.store, blobs, world }).list()) yield hash;
-  for (const { tokenizer } of await listModels(parts)) if (tokenizer) yield parseSha256(tokenizer, "the tokenizer");
+  for (const { tokenizer } of await listModels(context)) if (tokenizer) yield parseSha256(tokenizer, "the tokenizer");
   const sessions = mirror.under(prefix.sessions).filter(({ status }) => status !== "deleted");
   for (const dataset of new Set(sessions.map(({ identity }) => identity.dataset))) {
     yield dataset;

@@ -2,12 +2,25 @@
 
 import { FleetService } from "../../protocol/gen/dcnr/v1/fleet_pb.ts";
 import { type ServedService, service } from "../../protocol/network.ts";
-import type { Parts } from "../parts.ts";
+import type { Context } from "../context.ts";
+import type { Presence } from "../fleet/presence.ts";
 import { key, prefix, type SessionRecord } from "../records/records.ts";
 import type { LoggedEvent } from "../views/events.ts";
 import { problemsOf } from "../views/health.ts";
-import type { MetricPoint } from "../views/metrics.ts";
+import type { MetricPoint, Metrics } from "../views/metrics.ts";
+import type { Utilisation } from "../views/utilisation.ts";
+import type { Views } from "../views/views.ts";
+import type { Bell } from "../views/watching.ts";
 import { page } from "./pages.ts";
+
+export interface FleetApiNeeds {
+  readonly context: Context;
+  readonly presence: Presence;
+  readonly views: Views;
+  readonly metrics: Metrics;
+  readonly utilisation: Utilisation;
+  readonly bell: Bell;
+}
 
 const framesPerSecondDefault = 2;
 const framesPerSecondMax = 20;
@@ -15,24 +28,24 @@ const framesPerSecondMax = 20;
 const framePNodesMax = 2_000;
 const frameVNodesMax = 5_000;
 
-export function fleetService(parts: Parts): ServedService {
-  const { mirror, world, tasks, events } = parts.context;
+export function fleetService(needs: FleetApiNeeds): ServedService {
+  const { mirror, world, tasks, events } = needs.context;
   return service(FleetService, {
     listPNodes: async (request) => {
       const { items, nextPageToken } = page(mirror.under(prefix.pnodes), (one) => one.id, request);
-      return { pnodes: items.map((record) => parts.views.pnode(record)), nextPageToken };
+      return { pnodes: items.map((record) => needs.views.pnode(record)), nextPageToken };
     },
     listVNodes: async (request) => {
       // Sessions that serve are shown to those who ask for them by name.
       const named = mirror.get(key.session(request.session));
-      const all = request.session === "" ? sessionsOf(parts) : named && named.status !== "deleted" ? [named] : [];
+      const all = request.session === "" ? sessionsOf(needs) : named && named.status !== "deleted" ? [named] : [];
       const names = all.flatMap((session) => session.vnodes.map((vnode) => ({ session, vnode })));
       const { items, nextPageToken } = page(names, ({ session, vnode }) => `${session.id}/${vnode}`, request);
-      return { vnodes: items.flatMap(({ session, vnode }) => parts.views.vnode(session, vnode)), nextPageToken };
+      return { vnodes: items.flatMap(({ session, vnode }) => needs.views.vnode(session, vnode)), nextPageToken };
     },
     getStatus: async () => {
-      await parts.metrics.recall(sessionsOf(parts));
-      return status(parts);
+      await needs.metrics.recall(sessionsOf(needs));
+      return status(needs);
     },
     listEvents: async ({ afterSequence, pageSize, session, kindPrefix }) => ({
       events: events.list({ after: Number(afterSequence), limit: pageSize || 200, session, kindPrefix }).map(eventView),
@@ -43,27 +56,27 @@ export function fleetService(parts: Parts): ServedService {
       const newMetrics: (MetricPoint & { session: string })[] = [];
       const forget = [
         events.subscribe((event) => void newEvents.push(event)),
-        parts.metrics.subscribe(
+        needs.metrics.subscribe(
           (session, points) => void newMetrics.push(...points.map((point) => ({ ...point, session }))),
         ),
       ];
       try {
         while (!call.signal.aborted && !tasks.stopped) {
           yield {
-            status: status(parts),
+            status: status(needs),
             pnodes: mirror
               .under(prefix.pnodes)
               .slice(0, framePNodesMax)
-              .map((record) => parts.views.pnode(record)),
-            vnodes: sessionsOf(parts)
+              .map((record) => needs.views.pnode(record)),
+            vnodes: sessionsOf(needs)
               .filter((session) => session.status !== "done")
-              .flatMap((session) => session.vnodes.flatMap((vnode) => parts.views.vnode(session, vnode)))
+              .flatMap((session) => session.vnodes.flatMap((vnode) => needs.views.vnode(session, vnode)))
               .slice(0, frameVNodesMax),
             events: newEvents.splice(0).map(eventView),
             metrics: newMetrics.splice(0).map(metricView),
           };
-          await parts.bell.wait(world.timers, 1000 / rate, call.signal, tasks.signal);
-          await pause(parts, 1000 / rate, call.signal);
+          await needs.bell.wait(world.timers, 1000 / rate, call.signal, tasks.signal);
+          await pause(needs.context, 1000 / rate, call.signal);
         }
       } finally {
         for (const one of forget) one();
@@ -73,7 +86,7 @@ export function fleetService(parts: Parts): ServedService {
 }
 
 /** The least time between frames, however much changes. */
-export function pause({ context }: Parts, ms: number, signal: AbortSignal): Promise<void> {
+export function pause(context: Context, ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted || context.tasks.stopped) return resolve();
     const done = () => {
@@ -88,18 +101,18 @@ export function pause({ context }: Parts, ms: number, signal: AbortSignal): Prom
   });
 }
 
-function sessionsOf({ context }: Parts): SessionRecord[] {
+function sessionsOf({ context }: FleetApiNeeds): SessionRecord[] {
   return context.mirror.under(prefix.sessions).filter((session) => session.status !== "deleted" && !session.serving);
 }
 
-function status(parts: Parts) {
-  const { mirror } = parts.context;
+function status(needs: FleetApiNeeds) {
+  const { mirror } = needs.context;
   const pnodes = mirror.under(prefix.pnodes);
-  const capacity = parts.utilisation.totals();
+  const capacity = needs.utilisation.totals();
   const of = (kind: string) => capacity.find((one) => one.kind === kind) ?? { total: 0, used: 0 };
-  const sessions = sessionsOf(parts);
+  const sessions = sessionsOf(needs);
   return {
-    orchestrators: parts.presence.ids(),
+    orchestrators: needs.presence.ids(),
     pnodesOnline: pnodes.filter((pnode) => pnode.status === "online" || pnode.status === "leaving").length,
     pnodesLost: pnodes.filter((pnode) => pnode.status === "lost").length,
     cores: Math.round(of("cores").total),
@@ -107,11 +120,11 @@ function status(parts: Parts) {
     gpus: of("gpus").total,
     coresUsed: Math.round(of("cores").used),
     memoryUsedBytes: BigInt(Math.round(Math.max(0, of("memory").used))),
-    sessions: sessions.map((session) => parts.views.session(session)),
-    waits: sessions.flatMap((session) => parts.views.waits(session)),
-    problems: problemsOf(parts.context),
+    sessions: sessions.map((session) => needs.views.session(session)),
+    waits: sessions.flatMap((session) => needs.views.waits(session)),
+    problems: problemsOf(needs.context),
     capacity,
-    history: [...parts.utilisation.history],
+    history: [...needs.utilisation.history],
   };
 }
 

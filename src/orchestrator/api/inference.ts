@@ -6,7 +6,9 @@ import { parseManifest } from "../../data/manifest.ts";
 import type { ChatTurn } from "../../models/chat-template.ts";
 import { type ChatMessage, type GenerateRequest, InferenceService } from "../../protocol/gen/dcnr/v1/inference_pb.ts";
 import { type ServedService, service } from "../../protocol/network.ts";
-import type { Parts } from "../parts.ts";
+import type { Context } from "../context.ts";
+import type { Assignments } from "../fleet/assignments.ts";
+import type { Capacity } from "../fleet/capacity.ts";
 import { key, type ModelRecord, type StoredState } from "../records/records.ts";
 import type { Gateway } from "../serving/gateway.ts";
 import type { ApiKeys, KeyRecord, Scope } from "../serving/keys.ts";
@@ -14,7 +16,21 @@ import { findModel, findState, listModels, registerModel } from "../serving/mode
 import { serveModel, stopModel } from "../serving/serve.ts";
 import { statusOf } from "../serving/status.ts";
 import { maxTokensDefault, type TextRequest, turnsMax } from "../serving/text.ts";
+import type { Compiled } from "../sessions/compiled.ts";
+import type { Controller } from "../sessions/controller.ts";
+import type { Garbage } from "../sessions/garbage.ts";
+import type { Views } from "../views/views.ts";
 import { samplesAsTensor } from "./samples.ts";
+
+export interface InferenceApiNeeds {
+  readonly context: Context;
+  readonly compiled: Compiled;
+  readonly capacity: Capacity;
+  readonly controller: Controller;
+  readonly garbage: Garbage;
+  readonly assignments: Assignments;
+  readonly views: Views;
+}
 
 const downloadLifetimeMs = 60 * 60_000;
 
@@ -29,28 +45,28 @@ export const inferenceScopes: Readonly<Record<string, Scope>> = {
   deleteApiKey: "admin",
 };
 
-export function inferenceService(parts: Parts, gateway: Gateway, keys: ApiKeys): ServedService {
+export function inferenceService(needs: InferenceApiNeeds, gateway: Gateway, keys: ApiKeys): ServedService {
   return service(InferenceService, {
-    serveModel: async (request) => ({ model: view(parts, await serveModel(parts, request)) }),
-    registerModel: async (request) => ({ model: view(parts, await registerModel(parts, request)) }),
+    serveModel: async (request) => ({ model: view(needs, await serveModel(needs, request)) }),
+    registerModel: async (request) => ({ model: view(needs, await registerModel(needs.context, request)) }),
     stopModel: async ({ name, forget }) => {
-      await stopModel(parts, name, forget);
+      await stopModel(needs, name, forget);
       return {};
     },
-    listModels: async () => ({ models: (await listModels(parts)).map((model) => view(parts, model)) }),
+    listModels: async () => ({ models: (await listModels(needs.context)).map((model) => view(needs, model)) }),
     describeState: async ({ source }) => {
-      const { definition, network, step, states, tokenizer, chat } = await findState(parts, source);
+      const { definition, network, step, states, tokenizer, chat } = await findState(needs, source);
       return {
-        definition: await parts.compiled.text(definition),
+        definition: await needs.compiled.text(definition),
         network,
         step: BigInt(step),
         states: await Promise.all(
-          Object.entries(states).map(async ([vnode, state]) => ({ vnode, blob: await granted(parts, state) })),
+          Object.entries(states).map(async ([vnode, state]) => ({ vnode, blob: await granted(needs, state) })),
         ),
         ...(tokenizer
-          ? { tokenizer: await granted(parts, { hash: parseSha256(tokenizer, "the tokenizer"), bytes: 0 }) }
+          ? { tokenizer: await granted(needs, { hash: parseSha256(tokenizer, "the tokenizer"), bytes: 0 }) }
           : {}),
-        ...(chat ? { chat: await granted(parts, { hash: parseSha256(chat, "the chat format"), bytes: 0 }) } : {}),
+        ...(chat ? { chat: await granted(needs, { hash: parseSha256(chat, "the chat format"), bytes: 0 }) } : {}),
       };
     },
     generate: async function* (request, context) {
@@ -74,9 +90,9 @@ export function inferenceService(parts: Parts, gateway: Gateway, keys: ApiKeys):
       for await (const piece of pieces) yield { ...piece, tokens: [...piece.tokens], finish: piece.finish ?? "" };
     },
     forward: async ({ model: name, inputs, dataset, split, start, count }, { signal }) => {
-      const model = await findModel(parts, name);
+      const model = await findModel(needs.context, name);
       const which = { split, start: Number(start), count: Math.max(1, count), context: model.context };
-      const given = dataset === "" ? inputs : { inputs: await referenced(parts, dataset, which) };
+      const given = dataset === "" ? inputs : { inputs: await referenced(needs, dataset, which) };
       const { outputs } = await gateway.forward(model, given, signal);
       return { outputs };
     },
@@ -92,14 +108,14 @@ export function inferenceService(parts: Parts, gateway: Gateway, keys: ApiKeys):
   });
 }
 
-async function granted({ context }: Parts, { hash, bytes }: StoredState) {
+async function granted({ context }: InferenceApiNeeds, { hash, bytes }: StoredState) {
   const size = bytes || ((await context.blobs.size(hash)) ?? fail("data_loss", `the blob ${hash} is gone`));
   const { url, headers } = await context.blobs.grant("download", hash, size, downloadLifetimeMs);
   return { hash, bytes: BigInt(size), url, headers: { ...headers } };
 }
 
 async function referenced(
-  { context }: Parts,
+  { context }: InferenceApiNeeds,
   dataset: string,
   which: { split: string; start: number; count: number; context: number },
 ) {
@@ -125,10 +141,10 @@ function keyView({ id, name, scopes, requestsPerMinute, createdWallMs }: KeyReco
   return { id, name, scopes: [...scopes], requestsPerMinute, createdWallMs: BigInt(createdWallMs) };
 }
 
-function view(parts: Parts, model: ModelRecord) {
+function view(needs: InferenceApiNeeds, model: ModelRecord) {
   return {
     name: model.name,
-    ...statusOf(parts, model),
+    ...statusOf(needs, model),
     source: model.source,
     network: model.network,
     parameters: BigInt(model.parameters),

@@ -6,19 +6,25 @@ import { type NetworkId, parseId } from "../../core/ids.ts";
 import { compileText } from "../../network/compile.ts";
 import { NetworkService } from "../../protocol/gen/dcnr/v1/network_pb.ts";
 import { type ServedService, service } from "../../protocol/network.ts";
-import type { Parts } from "../parts.ts";
+import type { Context } from "../context.ts";
 import { key, type NetworkRecord, prefix } from "../records/records.ts";
+import type { Compiled } from "../sessions/compiled.ts";
 import { memoryBytesOf, parametersOf } from "../sessions/compiled.ts";
 import { page } from "./pages.ts";
+
+export interface NetworkApiNeeds {
+  readonly context: Context;
+  readonly compiled: Compiled;
+}
 
 /** For the sizes that are shown with a network; sessions choose their own batch. */
 const shownBatch = 32;
 
-export function networkService(parts: Parts): ServedService {
-  const { mirror } = parts.context;
+export function networkService(needs: NetworkApiNeeds): ServedService {
+  const { mirror } = needs.context;
   return service(NetworkService, {
     createNetwork: async ({ definition, id }) => {
-      const record = await compileRecord(parts, definition, id);
+      const record = await compileRecord(needs, definition, id);
       const stored = await mirror.update(key.network(record.id), (current) => {
         if (current && current.definition !== record.definition)
           fail(
@@ -30,8 +36,8 @@ export function networkService(parts: Parts): ServedService {
       return { network: view(stored.record as NetworkRecord) };
     },
     updateNetwork: async ({ id, definition }) => {
-      const known = await find(parts, id);
-      const record = await compileRecord(parts, definition, id);
+      const known = await find(needs, id);
+      const record = await compileRecord(needs, definition, id);
       // Sessions name the definition by its hash: those that exist go on with the one they began with.
       const { record: stored } = await mirror.update(key.network(known.id), (current) =>
         current ? { ...record, createdWallMs: current.createdWallMs } : record,
@@ -39,11 +45,11 @@ export function networkService(parts: Parts): ServedService {
       return { network: view(stored as NetworkRecord) };
     },
     getNetwork: async ({ id }) => {
-      const record = await find(parts, id);
-      const plan = await parts.compiled.plan(record.definition);
+      const record = await find(needs, id);
+      const plan = await needs.compiled.plan(record.definition);
       return {
         network: view(record),
-        definition: await parts.compiled.text(record.definition),
+        definition: await needs.compiled.text(record.definition),
         vnodes: plan.vnodes.map((vnode) => ({
           id: vnode.id,
           nodes: [...vnode.nodes],
@@ -65,7 +71,7 @@ export function networkService(parts: Parts): ServedService {
       return { networks: items.map(view), nextPageToken };
     },
     deleteNetwork: async ({ id }) => {
-      const record = await find(parts, id);
+      const record = await find(needs, id);
       const user = mirror
         .under(prefix.sessions)
         .find((session) => session.network === record.id && session.status !== "deleted");
@@ -81,7 +87,7 @@ export function networkService(parts: Parts): ServedService {
   });
 }
 
-async function compileRecord({ context }: Parts, definition: string, id: string): Promise<NetworkRecord> {
+async function compileRecord({ context }: NetworkApiNeeds, definition: string, id: string): Promise<NetworkRecord> {
   const plan = compileText(definition);
   const bytes = new TextEncoder().encode(definition);
   const hash = sha256(bytes);
@@ -97,7 +103,7 @@ async function compileRecord({ context }: Parts, definition: string, id: string)
   };
 }
 
-async function find({ context }: Parts, id: string): Promise<NetworkRecord> {
+async function find({ context }: NetworkApiNeeds, id: string): Promise<NetworkRecord> {
   const name = parseId<NetworkId>(id, "the network's id");
   const known = context.mirror.get(key.network(name)) ?? (await context.mirror.read(key.network(name)));
   return known ?? fail("not_found", `there is no network ${name}: create it with \`dcnr network create FILE\``);

@@ -2,25 +2,40 @@
 
 import { fail } from "../../core/errors.ts";
 import { canonicalJson } from "../../core/hash.ts";
-import { type PNodeId, parseId, parseSha256, type SessionId } from "../../core/ids.ts";
+import { type PNodeId, parseId, parseSha256 } from "../../core/ids.ts";
 import { BlobAction, PNodeService } from "../../protocol/gen/dcnr/v1/pnode_pb.ts";
 import { type ServedService, service } from "../../protocol/network.ts";
-import type { Parts } from "../parts.ts";
-import { key, type SessionRecord } from "../records/records.ts";
+import type { Context } from "../context.ts";
+import type { Assignments } from "../fleet/assignments.ts";
+import type { Registry } from "../fleet/registry.ts";
+import { findSession } from "../records/fresh.ts";
+import { key } from "../records/records.ts";
+import type { Compiled } from "../sessions/compiled.ts";
+import type { Controller } from "../sessions/controller.ts";
 import { parseDurable, recordDurable } from "../sessions/durable.ts";
+import type { Garbage } from "../sessions/garbage.ts";
+
+export interface PNodeApiNeeds {
+  readonly context: Context;
+  readonly registry: Registry;
+  readonly assignments: Assignments;
+  readonly controller: Controller;
+  readonly garbage: Garbage;
+  readonly compiled: Compiled;
+}
 
 const grantLifetimeMs = 15 * 60_000;
 /** One VNode's state; larger VNodes do not fit into a volunteer's memory either. */
 const blobBytesMax = 16 * 2 ** 30;
 
-export function pnodeService(parts: Parts): ServedService {
-  const { context, assignments, controller } = parts;
+export function pnodeService(needs: PNodeApiNeeds): ServedService {
+  const { context, assignments, controller } = needs;
   const { mirror, blobs } = context;
   return service(PNodeService, {
-    attach: (channel, call) => parts.registry.attach(channel, call),
-    pulse: (channel) => parts.registry.pulses.serve(channel),
+    attach: (channel, call) => needs.registry.attach(channel, call),
+    pulse: (channel) => needs.registry.pulses.serve(channel),
     resolve: async ({ session: id, vnodes }) => {
-      const session = await findSession(parts, id);
+      const session = await findSession(needs.context, id);
       const only = vnodes.length > 0 ? new Set(vnodes) : undefined;
       const locations = assignments.locations(session, only);
       // Somebody needs it now: look for a place without waiting for the next change.
@@ -31,7 +46,7 @@ export function pnodeService(parts: Parts): ServedService {
     },
     recordDurable: async (message) => {
       const request = parseDurable(message);
-      const outcome = await recordDurable(context, parts.garbage, request);
+      const outcome = await recordDurable(context, needs.garbage, request);
       if (outcome.kind === "conflict") {
         controller.disagreed(request);
         fail(
@@ -72,8 +87,8 @@ export function pnodeService(parts: Parts): ServedService {
       };
     },
     describeSession: async ({ session: id }) => {
-      const session = await findSession(parts, id);
-      const definition = await parts.compiled.text(session.identity.definition);
+      const session = await findSession(needs.context, id);
+      const definition = await needs.compiled.text(session.identity.definition);
       return {
         session: session.id,
         definition,
@@ -89,12 +104,4 @@ export function pnodeService(parts: Parts): ServedService {
 
 function hashesOf(states: Readonly<Record<string, { readonly hash: string }>>): Record<string, string> {
   return Object.fromEntries(Object.entries(states).map(([vnode, { hash }]) => [vnode, hash]));
-}
-
-export async function findSession({ context }: Parts, id: string): Promise<SessionRecord> {
-  const name = parseId<SessionId>(id, "the session");
-  const known = context.mirror.get(key.session(name)) ?? (await context.mirror.read(key.session(name)));
-  if (!known || known.status === "deleted")
-    fail("not_found", `there is no session ${name}: \`dcnr session list\` shows them`);
-  return known;
 }

@@ -6,55 +6,70 @@ import { parseId, type SessionId } from "../../core/ids.ts";
 import { SessionService, StateChoice } from "../../protocol/gen/dcnr/v1/session_pb.ts";
 import { type ServedService, service } from "../../protocol/network.ts";
 import { listItems } from "../../store/update.ts";
-import type { Parts } from "../parts.ts";
+import type { Context } from "../context.ts";
+import type { Capacity } from "../fleet/capacity.ts";
+import { findSession } from "../records/fresh.ts";
 import { key, prefix, type SessionRecord, type StepRecord } from "../records/records.ts";
+import type { Compiled } from "../sessions/compiled.ts";
+import type { Controller } from "../sessions/controller.ts";
 import { createSession, deleteSession, startSession, suspendSession } from "../sessions/sessions.ts";
 import type { LoggedEvent } from "../views/events.ts";
-import type { MetricPoint } from "../views/metrics.ts";
+import type { MetricPoint, Metrics } from "../views/metrics.ts";
+import type { Views } from "../views/views.ts";
+import type { Bell } from "../views/watching.ts";
 import { eventView, metricView, pause } from "./fleet.ts";
 import { page, pageByPosition } from "./pages.ts";
-import { findSession } from "./pnodes.ts";
+
+export interface SessionApiNeeds {
+  readonly context: Context;
+  readonly compiled: Compiled;
+  readonly capacity: Capacity;
+  readonly controller: Controller;
+  readonly views: Views;
+  readonly metrics: Metrics;
+  readonly bell: Bell;
+}
 
 const watchIdleMs = 1_000;
 const watchFrameMs = 200;
 const downloadLifetimeMs = 60 * 60_000;
 
-export function sessionService(parts: Parts): ServedService {
-  const { mirror } = parts.context;
-  const view = (record: SessionRecord) => ({ session: parts.views.session(record) });
+export function sessionService(needs: SessionApiNeeds): ServedService {
+  const { mirror } = needs.context;
+  const view = (record: SessionRecord) => ({ session: needs.views.session(record) });
   return service(SessionService, {
     createSession: async ({ settings, idempotencyKey, start }) => {
       if (!settings) fail("invalid_argument", "the session needs settings: network, dataset and steps at least");
-      const session = await createSession(parts, settings, idempotencyKey);
-      return view(start ? await startSession(parts, session.id) : session);
+      const session = await createSession(needs, settings, idempotencyKey);
+      return view(start ? await startSession(needs, session.id) : session);
     },
     startSession: async ({ id, expected }) =>
-      view(await startSession(parts, parseId<SessionId>(id, "the session"), expected)),
-    suspendSession: async ({ id }) => view(await suspendSession(parts, parseId<SessionId>(id, "the session"))),
+      view(await startSession(needs, parseId<SessionId>(id, "the session"), expected)),
+    suspendSession: async ({ id }) => view(await suspendSession(needs, parseId<SessionId>(id, "the session"))),
     getSession: async ({ id }) => {
-      const session = await findSession(parts, id);
-      await parts.metrics.recall([session]);
+      const session = await findSession(needs.context, id);
+      await needs.metrics.recall([session]);
       return view(session);
     },
     listSessions: async (request) => {
       const all = mirror.under(prefix.sessions).filter((session) => session.status !== "deleted" && !session.serving);
       const { items, nextPageToken } = page(all, (one) => one.id, request);
-      await parts.metrics.recall(items);
-      return { sessions: items.map((record) => parts.views.session(record)), nextPageToken };
+      await needs.metrics.recall(items);
+      return { sessions: items.map((record) => needs.views.session(record)), nextPageToken };
     },
     deleteSession: async ({ id }) => {
-      await deleteSession(parts, parseId<SessionId>(id, "the session"));
+      await deleteSession(needs, parseId<SessionId>(id, "the session"));
       return {};
     },
-    watchSession: ({ id }, call) => watch(parts, id, call.signal),
+    watchSession: ({ id }, call) => watch(needs, id, call.signal),
     listMetrics: async (request) => {
-      const session = await findSession(parts, request.session);
-      const points = await parts.metrics.all(session.id, request.names, Number(request.fromStep));
+      const session = await findSession(needs.context, request.session);
+      const points = await needs.metrics.all(session.id, request.names, Number(request.fromStep));
       const { items, nextPageToken } = pageByPosition(points, request);
       return { metrics: items.map((point) => metricView({ ...point, session: session.id })), nextPageToken };
     },
     listStepRoots: async (request) => {
-      const session = await findSession(parts, request.session);
+      const session = await findSession(needs.context, request.session);
       const roots = new Map<number, string>();
       for await (const { record } of listItems<StepRecord>(mirror.store, prefix.stepsOf(session.id)))
         for (const { step, root } of record.roots) roots.set(step, root);
@@ -65,21 +80,21 @@ export function sessionService(parts: Parts): ServedService {
       return { roots: items, nextPageToken };
     },
     listStates: async ({ session: id, choice }) => {
-      const session = await findSession(parts, id);
+      const session = await findSession(needs.context, id);
       const step = choice === StateChoice.BEST ? (session.best?.step ?? session.line) : session.line;
       const states = [];
-      for (const vnode of session.vnodes) states.push(await storedState(parts, session, vnode, step));
+      for (const vnode of session.vnodes) states.push(await storedState(needs, session, vnode, step));
       return {
         step: BigInt(step),
         states,
-        definition: await parts.compiled.text(session.identity.definition),
+        definition: await needs.compiled.text(session.identity.definition),
         settings: canonicalJson({ identity: session.identity, policy: session.policy }),
       };
     },
   });
 }
 
-async function storedState({ context }: Parts, session: SessionRecord, vnode: string, step: number) {
+async function storedState({ context }: SessionApiNeeds, session: SessionRecord, vnode: string, step: number) {
   const record = await context.mirror.read(key.vnode(session.id, vnode));
   const state = record?.durable[String(step)];
   if (!state) {
@@ -90,23 +105,23 @@ async function storedState({ context }: Parts, session: SessionRecord, vnode: st
   return { vnode, hash: state.hash, bytes: BigInt(state.bytes), url: grant.url, headers: { ...grant.headers } };
 }
 
-async function* watch(parts: Parts, id: string, signal: AbortSignal) {
-  const { mirror, world, tasks, events } = parts.context;
-  const first = await findSession(parts, id);
+async function* watch(needs: SessionApiNeeds, id: string, signal: AbortSignal) {
+  const { mirror, world, tasks, events } = needs.context;
+  const first = await findSession(needs.context, id);
   const newEvents: LoggedEvent[] = events.list({ session: first.id, limit: 50 });
-  const newMetrics: MetricPoint[] = [...parts.metrics.recent(first.id)];
+  const newMetrics: MetricPoint[] = [...needs.metrics.recent(first.id)];
   const forget = [
     events.subscribe((event) => void (event.session === first.id && newEvents.push(event))),
-    parts.metrics.subscribe((session, points) => void (session === first.id && newMetrics.push(...points))),
+    needs.metrics.subscribe((session, points) => void (session === first.id && newMetrics.push(...points))),
   ];
   try {
     while (!signal.aborted && !tasks.stopped) {
       const record = mirror.get(key.session(first.id));
-      const session = parts.views.session(record ?? { ...first, status: "deleted" });
+      const session = needs.views.session(record ?? { ...first, status: "deleted" });
       yield { session, metrics: newMetrics.splice(0).map(metricView), events: newEvents.splice(0).map(eventView) };
       if (!record || record.status === "done" || record.status === "failed" || record.status === "deleted") return;
-      await pause(parts, watchFrameMs, signal);
-      await parts.bell.wait(world.timers, watchIdleMs, signal, tasks.signal);
+      await pause(needs.context, watchFrameMs, signal);
+      await needs.bell.wait(world.timers, watchIdleMs, signal, tasks.signal);
     }
   } finally {
     for (const one of forget) one();

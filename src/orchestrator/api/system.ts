@@ -2,10 +2,10 @@
 
 import { SystemService } from "../../protocol/gen/dcnr/v1/system_pb.ts";
 import { protocolMajor, protocolMinor, type ServedService, service } from "../../protocol/network.ts";
-import type { Parts } from "../parts.ts";
+import type { Context } from "../context.ts";
 import { storeProblems } from "../views/health.ts";
 
-export function systemService({ context }: Parts): ServedService {
+export function systemService(context: Context): ServedService {
   return service(SystemService, {
     getVersion: async () => ({
       protocolMajor,

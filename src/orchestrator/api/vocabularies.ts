@@ -4,13 +4,13 @@ import { parseSha256 } from "../../core/ids.ts";
 import { openVocabularies, type VocabularyRecord } from "../../data/vocabularies.ts";
 import { VocabularyService } from "../../protocol/gen/dcnr/v1/data_pb.ts";
 import { type ServedService, service } from "../../protocol/network.ts";
-import type { Parts } from "../parts.ts";
+import type { Context } from "../context.ts";
 import { page } from "./pages.ts";
 
 const downloadLifetimeMs = 60 * 60_000;
 
-export function vocabularyService(parts: Parts): ServedService {
-  const { mirror, blobs, world } = parts.context;
+export function vocabularyService(context: Context): ServedService {
+  const { mirror, blobs, world } = context;
   const vocabularies = openVocabularies({ store: mirror.store, blobs, world });
   return service(VocabularyService, {
     createVocabulary: async ({ name, hash }) => {

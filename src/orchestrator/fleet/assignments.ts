@@ -5,9 +5,8 @@ import type { PNodeId, VNodeId } from "../../core/ids.ts";
 import type { Context } from "../context.ts";
 import { key, type PNodeRecord, prefix, type SessionRecord, type VNodeRecord } from "../records/records.ts";
 import type { Compiled } from "../sessions/compiled.ts";
-import type { Composer, Down } from "./attachment.ts";
+import type { Attachment, Composer, Down } from "./attachment.ts";
 import type { Capacity } from "./capacity.ts";
-import type { Registry } from "./registry.ts";
 
 /** Up to here every PNode hears of all VNodes of its sessions. */
 const locationsWhole = 64;
@@ -24,7 +23,7 @@ export interface PlacedLocation {
 export class Assignments implements Composer {
   readonly #context: Context;
   readonly #capacity: Capacity;
-  readonly #registry: () => Registry;
+  readonly #attachments: ReadonlyMap<PNodeId, Attachment>;
   /** PNodes that were told of a session, so that they also hear of its end. */
   readonly #told = new Map<string, Set<PNodeId>>();
   /** Sessions whose PNodes will be told soon: a burst of changes leads to one message. */
@@ -32,11 +31,11 @@ export class Assignments implements Composer {
   readonly #compiled: Compiled;
   readonly #revisions = new Map<string, { readonly changes: number; readonly revision: bigint }>();
 
-  constructor(context: Context, capacity: Capacity, compiled: Compiled, registry: () => Registry) {
+  constructor(context: Context, capacity: Capacity, compiled: Compiled, attachments: ReadonlyMap<PNodeId, Attachment>) {
     this.#context = context;
     this.#compiled = compiled;
     this.#capacity = capacity;
-    this.#registry = registry;
+    this.#attachments = attachments;
     const { mirror } = context;
     mirror.on("vnode", (now, before) => this.#onVNode(now, before));
     mirror.on("session", (now, before) => this.#onSession(now, before));
@@ -45,7 +44,7 @@ export class Assignments implements Composer {
 
   assignments(pnode: PNodeId, revision: number): Down {
     const assignments = [];
-    const incarnation = this.#registry().attachments.get(pnode)?.incarnation;
+    const incarnation = this.#attachments.get(pnode)?.incarnation;
     for (const storeKey of this.#capacity.vnodesOn(pnode)) {
       const record = this.#context.mirror.get(storeKey);
       const session = record && this.#context.mirror.get(key.session(record.session));
@@ -134,9 +133,8 @@ export class Assignments implements Composer {
   #onVNode(now: VNodeRecord | undefined, before: VNodeRecord | undefined): void {
     const record = now ?? before;
     if (!record || (now && before && now.epoch === before.epoch)) return;
-    const { attachments } = this.#registry();
     for (const member of [...(before?.members ?? []), ...(now?.members ?? [])])
-      attachments.get(member.pnode)?.tellAssignments();
+      this.#attachments.get(member.pnode)?.tellAssignments();
     for (const member of now?.members ?? []) this.#remember(record.session, member.pnode);
     this.#tellAll(record.session);
   }
@@ -145,8 +143,7 @@ export class Assignments implements Composer {
     const id = (now ?? before)?.id;
     const changed = now?.line !== before?.line || now?.turn !== before?.turn || now?.status !== before?.status;
     if (!changed || id === undefined) return;
-    const { attachments } = this.#registry();
-    for (const pnode of this.#told.get(id) ?? []) attachments.get(pnode)?.tellAssignments();
+    for (const pnode of this.#told.get(id) ?? []) this.#attachments.get(pnode)?.tellAssignments();
     this.#tellAll(id);
   }
 
@@ -172,10 +169,9 @@ export class Assignments implements Composer {
   }
 
   #tellNow(session: string): void {
-    const { attachments } = this.#registry();
     const told = this.#told.get(session);
     for (const pnode of told ?? []) {
-      const attachment = attachments.get(pnode);
+      const attachment = this.#attachments.get(pnode);
       if (attachment) attachment.tellSession(session);
       else told?.delete(pnode);
     }

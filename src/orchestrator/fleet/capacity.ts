@@ -7,7 +7,8 @@ import type { FleetNode } from "../../scheduler/placement/types.ts";
 import { claimedIn } from "../../scheduler/room.ts";
 import type { Context } from "../context.ts";
 import { isOpen, type Key, key, type PNodeRecord, type VNodeRecord } from "../records/records.ts";
-import type { Registry } from "./registry.ts";
+import type { Attachment } from "./attachment.ts";
+import type { Flapping } from "./flapping.ts";
 import { lentBy } from "./rooms.ts";
 import { Speeds } from "./speeds.ts";
 
@@ -25,17 +26,17 @@ const noticeable = 0.1;
 export class Capacity {
   readonly fleet: Fleet;
   readonly #context: Context;
-  readonly #registry: () => Registry;
+  readonly #flapping: Flapping;
   readonly #hosted = new Map<PNodeId, Hosted>();
   readonly #speeds = new Speeds();
   /** What placement counts on now, where it was learned. */
   readonly #counted = new Map<PNodeId, number>();
 
-  constructor(context: Context, registry: () => Registry) {
+  constructor(context: Context, attachments: ReadonlyMap<PNodeId, Attachment>, flapping: Flapping) {
     this.#context = context;
-    this.#registry = registry;
+    this.#flapping = flapping;
     this.fleet = new Fleet([], (from, to) => {
-      const attachment = registry().attachments.get(from);
+      const attachment = attachments.get(from);
       return attachment?.links.get(to);
     });
     const { mirror } = context;
@@ -120,7 +121,7 @@ export class Capacity {
       gpusFree: lent.gpus - used.gpus,
       pricePerHour: record.pricePerHour,
       reliability: record.history.reliability,
-      flapping: this.#registry().flapping.isFlapping(record.id),
+      flapping: this.#flapping.isFlapping(record.id),
       accepting: isOpen(record),
       latencyMs: facts.latencyMs,
       bytesPerSecond: facts.bandwidthBytesPerSecond,

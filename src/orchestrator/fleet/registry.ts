@@ -12,7 +12,7 @@ import { key, type PNodeRecord } from "../records/records.ts";
 import { AttachedRecords, type Measured } from "./attached-records.ts";
 import { Attachment, type Composer, type Down } from "./attachment.ts";
 import { text } from "./claims.ts";
-import { Flapping } from "./flapping.ts";
+import type { Flapping } from "./flapping.ts";
 import type { Presence } from "./presence.ts";
 import { Pulses } from "./pulses.ts";
 import { checkRegister, registered } from "./registration.ts";
@@ -35,8 +35,18 @@ const returnRoundTrips = 5;
 const busyFactor = 5;
 /** PNodes measure their latency themselves; nobody is waited for longer than half around the world. */
 const latencyMsMax = 300;
+
+export interface RegistryNeeds {
+  readonly context: Context;
+  readonly presence: Presence;
+  readonly composer: Composer;
+  /** Who is attached here; the registry alone adds and removes. */
+  readonly attachments: Map<PNodeId, Attachment>;
+  readonly flapping: Flapping;
+}
+
 export class Registry {
-  readonly attachments = new Map<PNodeId, Attachment>();
+  readonly attachments: Map<PNodeId, Attachment>;
   readonly flapping: Flapping;
   readonly #context: Context;
   readonly #presence: Presence;
@@ -47,12 +57,13 @@ export class Registry {
   readonly pulses: Pulses;
   #count = 0;
 
-  constructor(context: Context, presence: Presence, composer: Composer, hooks: RegistryHooks) {
+  constructor({ context, presence, composer, attachments, flapping }: RegistryNeeds, hooks: RegistryHooks) {
+    this.attachments = attachments;
+    this.flapping = flapping;
     this.#context = context;
     this.#presence = presence;
     this.#composer = composer;
     this.#hooks = hooks;
-    this.flapping = new Flapping(context.world.clock);
     this.#records = new AttachedRecords(context);
     this.#silence = new Silence(context, {
       onDoubt: (pnode) => hooks.onDoubt(pnode),

@@ -1,7 +1,8 @@
 // Records as the store holds them now, for decisions that a mirror which is behind would get wrong: states can be
 // taken back when they turn out to be damaged, so what was durable a moment ago may not be any more.
 
-import type { SessionId, VNodeId } from "../../core/ids.ts";
+import { fail } from "../../core/errors.ts";
+import { parseId, type SessionId, type VNodeId } from "../../core/ids.ts";
 import type { Context } from "../context.ts";
 import type { VNodeRecords } from "../sessions/line.ts";
 import { forEachAtOnce } from "../tasks.ts";
@@ -24,4 +25,13 @@ export async function readSession({ mirror }: Context, id: SessionId): Promise<F
     if (record !== undefined) records.set(vnode, record);
   });
   return { session, records };
+}
+
+/** The session, or a sentence that there is none. */
+export async function findSession(context: Context, id: string): Promise<SessionRecord> {
+  const name = parseId<SessionId>(id, "the session");
+  const known = context.mirror.get(key.session(name)) ?? (await context.mirror.read(key.session(name)));
+  if (!known || known.status === "deleted")
+    fail("not_found", `there is no session ${name}: \`dcnr session list\` shows them`);
+  return known;
 }

@@ -8,8 +8,7 @@ import { silentLog, type World } from "../../core/world.ts";
 import { compileText } from "../../network/compile.ts";
 import type { GenerateTokensRequest } from "../../protocol/gen/dcnr/v1/serving_pb.ts";
 import type { Network } from "../../protocol/network.ts";
-import type { Parts } from "../parts.ts";
-import { Gateway } from "./gateway.ts";
+import { Gateway, type GatewayNeeds } from "./gateway.ts";
 import type { TextRequest } from "./text.ts";
 
 const plan = compileText(`
@@ -57,7 +56,7 @@ function scene(sessions: readonly string[], status = "running") {
   };
   /** By session, where its head is now. */
   const heads = new Map(sessions.map((id) => [id, `${id}-a`]));
-  const parts = {
+  const needs = {
     context: { world, mirror },
     compiled: { plan: async () => plan },
     assignments: {
@@ -66,7 +65,7 @@ function scene(sessions: readonly string[], status = "running") {
         return heads.has(id) ? [{ address: heads.get(id) }] : [];
       },
     },
-  } as unknown as Parts;
+  };
   const network = {
     watch: (address: string, _: unknown, request: GenerateTokensRequest, { signal }: { signal: AbortSignal }) => {
       calls.push({ address, sent: [...request.sent] });
@@ -74,7 +73,7 @@ function scene(sessions: readonly string[], status = "running") {
       return answer ? answer(request, signal) : fail("unavailable", `nothing answers at ${address}`);
     },
   } as unknown as Network;
-  return { gateway: new Gateway(parts, network), pnodes, heads, calls, records };
+  return { gateway: new Gateway({ ...needs, network } as unknown as GatewayNeeds), pnodes, heads, calls, records };
 }
 
 const request: TextRequest = {

@@ -6,13 +6,12 @@ import type { SessionId } from "../../core/ids.ts";
 import { Retries, type RetryOptions, retry } from "../../core/retry.ts";
 import { type ForwardTensorsResponse, ServingService } from "../../protocol/gen/dcnr/v1/serving_pb.ts";
 import type { Network, RequestInit } from "../../protocol/network.ts";
-import type { Parts } from "../parts.ts";
 import type { ModelRecord } from "../records/records.ts";
 import { answerText, bareTokens, type TokenBatch } from "./answer.ts";
 import { findModel, listModels } from "./models.ts";
 import { Prompts } from "./prompts.ts";
-import { Replicas } from "./replicas.ts";
-import { statusOf } from "./status.ts";
+import { type ReplicaNeeds, Replicas } from "./replicas.ts";
+import { type StatusNeeds, statusOf } from "./status.ts";
 import {
   maxTokensMax,
   type ServedModel,
@@ -31,32 +30,36 @@ const retryMaxMs = 400;
 type Forward = RequestInit<typeof ServingService.method.forwardTensors>;
 type Tokens = RequestInit<typeof ServingService.method.generateTokens>;
 
+export interface GatewayNeeds extends ReplicaNeeds, StatusNeeds {
+  readonly network: Network;
+}
+
 export class Gateway implements TextGenerator {
-  readonly #parts: Parts;
-  readonly #network: Network;
+  readonly #needs: GatewayNeeds;
   readonly #replicas: Replicas;
   readonly #prompts: Prompts;
 
-  constructor(parts: Parts, network: Network) {
-    this.#parts = parts;
-    this.#network = network;
-    this.#replicas = new Replicas(parts);
-    this.#prompts = new Prompts(parts);
+  constructor(needs: GatewayNeeds) {
+    this.#needs = needs;
+    this.#replicas = new Replicas(needs);
+    this.#prompts = new Prompts(needs.context);
   }
 
   async models(): Promise<ServedModel[]> {
-    const served = (await listModels(this.#parts)).filter((model) => model.sessions.length > 0 && model.context > 0);
+    const served = (await listModels(this.#needs.context)).filter(
+      (model) => model.sessions.length > 0 && model.context > 0,
+    );
     return served.map((model) => ({
       name: model.name,
       createdWallMs: model.createdWallMs,
       context: model.context,
-      ...statusOf(this.#parts, model),
+      ...statusOf(this.#needs, model),
     }));
   }
 
   async *generate(request: TextRequest, signal: AbortSignal): AsyncGenerator<TextPiece> {
     checkLimits(request);
-    const model = await findModel(this.#parts, request.model);
+    const model = await findModel(this.#needs.context, request.model);
     if (model.context === 0) fail("failed_precondition", `model ${model.name} does not generate text`);
     const { tokenizer, ids, stop, endTokens } = await this.#prompts.of(model, request.prompt);
     const { seed, ...sampling } = request.sampling;
@@ -86,7 +89,9 @@ export class Gateway implements TextGenerator {
         const address = await this.#replicas.head(model, session);
         const request = { ...wanted, session, sent };
         const method = ServingService.method.generateTokens;
-        for await (const { tokens, finish } of this.#network.watch(address, method, request, { signal: stop.signal })) {
+        for await (const { tokens, finish } of this.#needs.network.watch(address, method, request, {
+          signal: stop.signal,
+        })) {
           sent.push(...tokens);
           retries.progressed();
           yield { tokens, ...(finish === "stop" || finish === "length" ? { finish } : {}) };
@@ -118,7 +123,7 @@ export class Gateway implements TextGenerator {
       return await retry(this.#patience(signal), async () => {
         const address = await this.#replicas.head(model, session);
         const method = ServingService.method.forwardTensors;
-        return this.#network.call(address, method, { session, inputs }, { timeoutMs: patienceMs, signal });
+        return this.#needs.network.call(address, method, { session, inputs }, { timeoutMs: patienceMs, signal });
       });
     } finally {
       release();
@@ -126,7 +131,7 @@ export class Gateway implements TextGenerator {
   }
 
   #patience(signal: AbortSignal): RetryOptions {
-    const { world } = this.#parts.context;
+    const { world } = this.#needs.context;
     return { world, minMs: retryMinMs, maxMs: retryMaxMs, patienceMs, signal };
   }
 }

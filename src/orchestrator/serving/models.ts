@@ -8,9 +8,11 @@ import { type ChatFormat, chatFormatBytesMax, parseChatFormat } from "../../mode
 import { compileText } from "../../network/compile.ts";
 import type { Plan } from "../../network/plan.ts";
 import { listItems } from "../../store/update.ts";
+import type { Context } from "../context.ts";
+import type { Capacity } from "../fleet/capacity.ts";
 import { usualNumerics } from "../fleet/usual-numerics.ts";
-import type { Parts } from "../parts.ts";
 import { key, type ModelRecord, prefix, type SessionRecord, type StoredState } from "../records/records.ts";
+import type { Compiled } from "../sessions/compiled.ts";
 
 export interface TrainedState {
   readonly definition: Sha256;
@@ -22,13 +24,20 @@ export interface TrainedState {
   readonly numerics: "native" | "portable" | "reference";
 }
 
-export async function listModels({ context }: Parts): Promise<ModelRecord[]> {
+/** What it takes to find a trained state: records, and plans of the networks they belong to. */
+export interface StateNeeds {
+  readonly context: Context;
+  readonly compiled: Compiled;
+  readonly capacity: Capacity;
+}
+
+export async function listModels(context: Context): Promise<ModelRecord[]> {
   const models: ModelRecord[] = [];
   for await (const { record } of listItems<ModelRecord>(context.mirror.store, prefix.models)) models.push(record);
   return models;
 }
 
-export async function findModel({ context }: Parts, name: string): Promise<ModelRecord> {
+export async function findModel(context: Context, name: string): Promise<ModelRecord> {
   const id = parseId<string>(name, "the model's name");
   const record = await context.mirror.read(key.model(id));
   return (
@@ -37,19 +46,19 @@ export async function findModel({ context }: Parts, name: string): Promise<Model
 }
 
 /** The newest state of a session, or the states that were registered under a name. */
-export async function findState(parts: Parts, source: string): Promise<TrainedState> {
-  const { mirror } = parts.context;
+export async function findState(needs: StateNeeds, source: string): Promise<TrainedState> {
+  const { mirror } = needs.context;
   const id = parseId<SessionId>(source, "the session or model");
   const session = await mirror.read(key.session(id));
-  if (session && !session.serving && session.status !== "deleted") return stateOfSession(parts, session);
+  if (session && !session.serving && session.status !== "deleted") return stateOfSession(needs, session);
   const model = await mirror.read(key.model(id));
   if (!model)
     fail("not_found", `there is neither a session nor a model "${id}": see dcnr session list and dcnr model list`);
   const { definition, network, states, tokenizer, chat = "" } = model;
-  return { definition, network, step: 0, states, tokenizer, chat, numerics: usualNumerics(parts.capacity.fleet) };
+  return { definition, network, step: 0, states, tokenizer, chat, numerics: usualNumerics(needs.capacity.fleet) };
 }
 
-async function stateOfSession({ context, compiled }: Parts, session: SessionRecord): Promise<TrainedState> {
+async function stateOfSession({ context, compiled }: StateNeeds, session: SessionRecord): Promise<TrainedState> {
   if (session.line === 0)
     fail("failed_precondition", `session ${session.id} has no stored state yet: let it reach a checkpoint first`);
   const plan = await compiled.plan(session.identity.definition);
@@ -74,14 +83,14 @@ async function stateOfSession({ context, compiled }: Parts, session: SessionReco
   };
 }
 
-async function tokenizerOf({ blobs }: Parts["context"], dataset: Sha256): Promise<string> {
+async function tokenizerOf({ blobs }: Context, dataset: Sha256): Promise<string> {
   const content = await blobs.get(dataset).catch(() => undefined);
   const manifest = content && parseManifest(new TextDecoder().decode(content));
   return manifest?.kind === "tokens" ? (manifest.tokenizer ?? "") : "";
 }
 
 export async function registerModel(
-  parts: Parts,
+  context: Context,
   request: {
     name: string;
     definition: string;
@@ -90,7 +99,7 @@ export async function registerModel(
     chat: string;
   },
 ): Promise<ModelRecord> {
-  const { blobs, mirror, world } = parts.context;
+  const { blobs, mirror, world } = context;
   const name = parseId<string>(request.name, "the model's name");
   const plan = compileText(request.definition);
   const states: Record<string, StoredState> = {};
@@ -109,7 +118,7 @@ export async function registerModel(
     definition: sha256(content),
     states,
     tokenizer: request.tokenizer === "" ? "" : parseSha256(request.tokenizer, "the tokenizer"),
-    ...(await chatFacts(parts, request.chat)),
+    ...(await chatFacts(context, request.chat)),
     ...factsOf(plan),
     sessions: [],
     createdWallMs: world.clock.wallMs(),
@@ -120,12 +129,12 @@ export async function registerModel(
   return record as ModelRecord;
 }
 
-export async function chatFacts(parts: Parts, chat: string): Promise<Pick<ModelRecord, "chat" | "converses">> {
+export async function chatFacts(context: Context, chat: string): Promise<Pick<ModelRecord, "chat" | "converses">> {
   if (chat === "") return {};
-  return { chat, converses: (await readChat(parts, chat)).template !== "" };
+  return { chat, converses: (await readChat(context, chat)).template !== "" };
 }
 
-export async function readChat({ context }: Parts, chat: string): Promise<ChatFormat> {
+export async function readChat(context: Context, chat: string): Promise<ChatFormat> {
   const hash = parseSha256(chat, "the chat format");
   const bytes = await context.blobs.size(hash);
   if (bytes === undefined) fail("failed_precondition", "the chat format was not uploaded");

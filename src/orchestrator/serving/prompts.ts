@@ -5,7 +5,7 @@ import { parseSha256 } from "../../core/ids.ts";
 import { loadTokenizer } from "../../data/bpe/json.ts";
 import type { Tokenizer } from "../../data/bpe/tokenizer.ts";
 import { type Chat, openChat } from "../../models/chat.ts";
-import type { Parts } from "../parts.ts";
+import type { Context } from "../context.ts";
 import type { ModelRecord } from "../records/records.ts";
 import { readChat } from "./models.ts";
 import type { TextRequest } from "./text.ts";
@@ -31,11 +31,11 @@ export interface Prompt {
 }
 
 export class Prompts {
-  readonly #parts: Parts;
+  readonly #context: Context;
   readonly #texts = new Map<string, Promise<ModelText>>();
 
-  constructor(parts: Parts) {
-    this.#parts = parts;
+  constructor(context: Context) {
+    this.#context = context;
   }
 
   async of(model: ModelRecord, prompt: TextRequest["prompt"]): Promise<Prompt> {
@@ -58,9 +58,9 @@ export class Prompts {
   }
 
   async #load(hash: string, chat: string): Promise<ModelText> {
-    const content = await this.#parts.context.blobs.get(parseSha256(hash, "the tokenizer"));
+    const content = await this.#context.blobs.get(parseSha256(hash, "the tokenizer"));
     const tokenizer = loadTokenizer(new TextDecoder().decode(content));
-    const format = chat === "" ? undefined : await readChat(this.#parts, chat);
+    const format = chat === "" ? undefined : await readChat(this.#context, chat);
     const named = endWords.flatMap((word) => tokenizer.idOf(word) ?? []);
     const endTokens = [...new Set([...(format?.endTokens ?? []), ...named])];
     return { tokenizer, chat: openChat(format, tokenizer), endTokens };

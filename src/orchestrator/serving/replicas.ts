@@ -3,16 +3,24 @@
 import { fail } from "../../core/errors.ts";
 import type { SessionId } from "../../core/ids.ts";
 import { generationHead } from "../../network/generation.ts";
+import type { Context } from "../context.ts";
+import type { Assignments } from "../fleet/assignments.ts";
 import { isLive } from "../fleet/assignments.ts";
-import type { Parts } from "../parts.ts";
 import { key, type ModelRecord, type SessionRecord } from "../records/records.ts";
+import type { Compiled } from "../sessions/compiled.ts";
+
+export interface ReplicaNeeds {
+  readonly context: Context;
+  readonly compiled: Compiled;
+  readonly assignments: Assignments;
+}
 
 export class Replicas {
-  readonly #parts: Parts;
+  readonly #needs: ReplicaNeeds;
   readonly #requests = new Map<SessionId, number>();
 
-  constructor(parts: Parts) {
-    this.#parts = parts;
+  constructor(needs: ReplicaNeeds) {
+    this.#needs = needs;
   }
 
   /** Of two drawn at random the one with less to do: nearly as good as knowing all loads, and never a stampede. */
@@ -20,7 +28,7 @@ export class Replicas {
     if (sessions.length === 0) fail("failed_precondition", `model ${name} is not served: dcnr serve ${name}`);
     const running = sessions.filter((id) => !except.has(id) && this.#session(id)?.status === "running");
     const among = running.length > 0 ? running : sessions;
-    const { chance } = this.#parts.context.world;
+    const { chance } = this.#needs.context.world;
     const draw = () => among[Math.floor(chance.uniform() * among.length)] as SessionId;
     const [a, b] = [draw(), draw()];
     return this.#load(a) <= this.#load(b) ? a : b;
@@ -42,18 +50,18 @@ export class Replicas {
 
   /** Address of the PNode beside the head. Fails with `unavailable` while the replica is being placed. */
   async head({ name }: ModelRecord, id: SessionId): Promise<string> {
-    const session = this.#session(id) ?? (await this.#parts.context.mirror.read(key.session(id)));
+    const session = this.#session(id) ?? (await this.#needs.context.mirror.read(key.session(id)));
     if (session?.status === "failed") fail("failed_precondition", `model ${name} cannot be served: ${session.reason}`);
     if (!session || !isLive(session))
       fail("failed_precondition", `model ${name} was stopped or replaced while it answered: ask again`);
-    const plan = await this.#parts.compiled.plan(session.identity.definition);
+    const plan = await this.#needs.compiled.plan(session.identity.definition);
     const { vnode } = generationHead(plan);
-    const place = this.#parts.assignments.locations(session, new Set([vnode]))[0];
+    const place = this.#needs.assignments.locations(session, new Set([vnode]))[0];
     const reason = session.reason ? `: ${session.reason}` : "";
     return place?.address ?? fail("unavailable", `model ${name} is being placed${reason}`);
   }
 
   #session(id: SessionId): SessionRecord | undefined {
-    return this.#parts.context.mirror.get(key.session(id));
+    return this.#needs.context.mirror.get(key.session(id));
   }
 }

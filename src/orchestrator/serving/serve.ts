@@ -7,11 +7,23 @@ import { canonicalJson, sha256 } from "../../core/hash.ts";
 import { type NetworkId, parseId, type SessionId, type VNodeId } from "../../core/ids.ts";
 import type { SessionPolicy } from "../../network/session.ts";
 import type { Requirements } from "../../protocol/gen/dcnr/v1/session_pb.ts";
+import type { Context } from "../context.ts";
 import { isLive } from "../fleet/assignments.ts";
-import type { Parts } from "../parts.ts";
+import type { Capacity } from "../fleet/capacity.ts";
 import { key, type ModelRecord, type SessionRecord, type SessionRequirements } from "../records/records.ts";
+import type { Compiled } from "../sessions/compiled.ts";
+import type { Controller } from "../sessions/controller.ts";
+import type { Garbage } from "../sessions/garbage.ts";
 import { requirementsOf } from "../sessions/settings.ts";
 import { chatFacts, factsOf, findModel, findState, type TrainedState } from "./models.ts";
+
+export interface ServeNeeds {
+  readonly context: Context;
+  readonly compiled: Compiled;
+  readonly capacity: Capacity;
+  readonly controller: Controller;
+  readonly garbage: Garbage;
+}
 
 const replicasMax = 8;
 const spreadMax = 1_000;
@@ -33,17 +45,17 @@ interface Wish {
 }
 
 /** Replicas that serve the same already go on undisturbed; those that are no longer wanted end. */
-export async function serveModel(parts: Parts, request: ServeRequest): Promise<ModelRecord> {
-  const { mirror, world, events } = parts.context;
-  const trained = await findState(parts, request.source);
-  const plan = await parts.compiled.plan(trained.definition);
+export async function serveModel(needs: ServeNeeds, request: ServeRequest): Promise<ModelRecord> {
+  const { mirror, world, events } = needs.context;
+  const trained = await findState(needs, request.source);
+  const plan = await needs.compiled.plan(trained.definition);
   const name = parseId<string>(request.name || trained.network, "the model's name");
   const before = await mirror.read(key.model(name));
   if (before?.source === "import" && name !== request.source)
     fail("already_exists", `there is an imported model "${name}": serve ${request.source} under another name`);
   const wish = { model: name, trained, ...placementOf(request) };
-  const sessions = await startReplicas(parts, wish, request, before?.sessions ?? [], plan.vnodes);
-  const text = { tokenizer: trained.tokenizer, ...(await chatFacts(parts, trained.chat)) };
+  const sessions = await startReplicas(needs, wish, request, before?.sessions ?? [], plan.vnodes);
+  const text = { tokenizer: trained.tokenizer, ...(await chatFacts(needs.context, trained.chat)) };
   let replaced: readonly SessionId[] = [];
   const { record } = await mirror.update(key.model(name), (current) => {
     replaced = (current?.sessions ?? []).filter((id) => !sessions.includes(id));
@@ -54,7 +66,7 @@ export async function serveModel(parts: Parts, request: ServeRequest): Promise<M
     const { createdWallMs } = current ?? fresh;
     return { ...fresh, createdWallMs, definition, states, ...text, ...factsOf(plan), source: request.source, sessions };
   });
-  await endServing(parts, replaced);
+  await endServing(needs, replaced);
   events.emit("info", "model.serving", `model ${name} serves the state of ${request.source} at step ${trained.step}`);
   return record as ModelRecord;
 }
@@ -68,26 +80,26 @@ function placementOf({ spread, requirements }: ServeRequest): Pick<Wish, "policy
 }
 
 async function startReplicas(
-  parts: Parts,
+  needs: ServeNeeds,
   wish: Wish,
   { replicas }: ServeRequest,
   known: readonly SessionId[],
   vnodes: readonly { readonly id: VNodeId }[],
 ): Promise<SessionId[]> {
-  const { mirror, world } = parts.context;
+  const { mirror, world } = needs.context;
   if (replicas > replicasMax) fail("invalid_argument", `replicas is ${replicas}, at most ${replicasMax} are allowed`);
   const sessions: SessionId[] = [];
   for (const id of known) {
     const record = await mirror.read(key.session(id));
-    if (record && isLive(record) && purposeOf(record) === purposeOf(sessionOf(parts, id, wish, vnodes)))
+    if (record && isLive(record) && purposeOf(record) === purposeOf(sessionOf(needs, id, wish, vnodes)))
       sessions.push(id);
   }
   sessions.splice(Math.max(1, replicas));
   while (sessions.length < Math.max(1, replicas)) {
     const nonce = Buffer.from(world.chance.bytes(6)).toString("hex");
     const id = `serve-${wish.model}-${nonce}` as SessionId;
-    await mirror.update(key.session(id), (current) => (current ? undefined : sessionOf(parts, id, wish, vnodes)));
-    parts.controller.touch(id, true);
+    await mirror.update(key.session(id), (current) => (current ? undefined : sessionOf(needs, id, wish, vnodes)));
+    needs.controller.touch(id, true);
     sessions.push(id);
   }
   return sessions;
@@ -99,7 +111,7 @@ function purposeOf({ identity, policy, requirements, initialStates }: SessionRec
 }
 
 function sessionOf(
-  { context }: Parts,
+  { context }: ServeNeeds,
   id: SessionId,
   { model, trained, policy, requirements }: Wish,
   vnodes: readonly { readonly id: VNodeId }[],
@@ -150,7 +162,7 @@ function servingIdentity({ definition, numerics }: TrainedState): SessionRecord[
 }
 
 /** Records of a replica go once its PNodes have been told; the states stay as long as anybody names them. */
-async function endServing({ context, controller }: Parts, sessions: readonly SessionId[]): Promise<void> {
+async function endServing({ context, controller }: ServeNeeds, sessions: readonly SessionId[]): Promise<void> {
   for (const id of sessions) {
     await context.mirror.update(key.session(id), (current) =>
       current && current.status !== "deleted" ? { ...current, status: "deleted" as const, reason: "" } : undefined,
@@ -159,14 +171,14 @@ async function endServing({ context, controller }: Parts, sessions: readonly Ses
   }
 }
 
-export async function stopModel(parts: Parts, name: string, forget: boolean): Promise<void> {
-  const model = await findModel(parts, name);
-  const { mirror, events } = parts.context;
+export async function stopModel(needs: ServeNeeds, name: string, forget: boolean): Promise<void> {
+  const model = await findModel(needs.context, name);
+  const { mirror, events } = needs.context;
   // An imported model stays to be served again; one made from a session goes with it.
   if (forget || model.source !== "import") {
     await mirror.remove(key.model(name));
-    parts.garbage.add(Object.values(model.states).map(({ hash }) => hash));
+    needs.garbage.add(Object.values(model.states).map(({ hash }) => hash));
   } else await mirror.update(key.model(name), (current) => (current ? { ...current, sessions: [] } : undefined));
-  await endServing(parts, model.sessions);
+  await endServing(needs, model.sessions);
   events.emit("info", "model.stopped", `model ${name} is no longer served`);
 }

@@ -2,9 +2,8 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Parts } from "../parts.ts";
 import type { ModelRecord } from "../records/records.ts";
-import { statusOf } from "./status.ts";
+import { type StatusNeeds, statusOf } from "./status.ts";
 
 interface Replica {
   readonly status?: string;
@@ -18,7 +17,7 @@ function statusWith(...replicas: Replica[]) {
   const sessions = replicas.map((_, index) => `serve-${index}`);
   const replicaOf = (id: string) => replicas[sessions.indexOf(id)] as Replica;
   const record = (id: string) => ({ reason: "", status: "running", ...replicaOf(id), id, vnodes: ["a", "b"] });
-  const parts = {
+  const needs = {
     context: { mirror: { get: (key: string) => record(key.slice("session/".length)) } },
     assignments: { locations: ({ id }: { id: string }) => replicaOf(id).phases.filter((phase) => phase !== undefined) },
     views: {
@@ -28,8 +27,8 @@ function statusWith(...replicas: Replica[]) {
         return [{ id: vnode, phase, detail: phase === "failed" ? detail : "" }];
       },
     },
-  } as unknown as Parts;
-  return statusOf(parts, { sessions } as unknown as ModelRecord);
+  } as unknown as StatusNeeds;
+  return statusOf(needs, { sessions } as unknown as ModelRecord);
 }
 
 test("a model is ready when every VNode of a replica has its weights", () => {

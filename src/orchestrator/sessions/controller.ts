@@ -34,7 +34,7 @@ import { bySessionOrder, type Placing } from "./placing.ts";
 import { rebalance } from "./rebalancing.ts";
 import { needsPlacement, release } from "./recovery.ts";
 
-export interface ControllerParts {
+export interface ControllerNeeds {
   readonly capacity: Capacity;
   readonly rooms: Rooms;
   readonly placing: Placing;
@@ -51,7 +51,7 @@ const writesAtOnce = 64;
 
 export class Controller {
   readonly #context: Context;
-  readonly #parts: ControllerParts;
+  readonly #needs: ControllerNeeds;
   readonly #work: Latest<SessionId>;
   /** Sessions to look at even without their lease: a PNode that was attached here is gone. */
   readonly #urgent = new Set<SessionId>();
@@ -59,9 +59,9 @@ export class Controller {
   /** Kept to tell people what a session waits for. */
   readonly unplaced = new Map<string, Placement["unplaced"]>();
 
-  constructor(context: Context, parts: ControllerParts) {
+  constructor(context: Context, needs: ControllerNeeds) {
     this.#context = context;
-    this.#parts = parts;
+    this.#needs = needs;
     this.#work = new Latest(context.tasks, "the care", (id) => this.#reconcile(id));
     const { mirror } = context;
     mirror.on("session", (now, before) => this.touch((now ?? before)?.id));
@@ -106,7 +106,7 @@ export class Controller {
 
   /** A PNode came, left or was lost, or its owner's hours began or ended. */
   fleetChanged(pnode: PNodeId, urgent: boolean): void {
-    const hit = new Set(this.#parts.capacity.sessionsOn(pnode));
+    const hit = new Set(this.#needs.capacity.sessionsOn(pnode));
     for (const session of hit) this.touch(session, urgent);
     this.#touchWaiting(hit);
   }
@@ -114,7 +114,7 @@ export class Controller {
   async handOver(pnode: PNodeId): Promise<void> {
     const { world, tasks } = this.#context;
     const untilMs = world.clock.monotonicMs() + handOverMs;
-    while (this.#parts.capacity.vnodesOn(pnode).size > 0 && world.clock.monotonicMs() < untilMs && !tasks.stopped) {
+    while (this.#needs.capacity.vnodesOn(pnode).size > 0 && world.clock.monotonicMs() < untilMs && !tasks.stopped) {
       this.fleetChanged(pnode, true);
       await new Promise<void>((resolve) => {
         world.timers.after(handOverPollMs, resolve);
@@ -135,7 +135,7 @@ export class Controller {
     const session = this.#context.mirror.get(key.session(id));
     if (!session || session.status === "created") return;
     const urgent = this.#urgent.delete(id);
-    const holder = await this.#parts.leases.hold(id);
+    const holder = await this.#needs.leases.hold(id);
     if (!holder && !urgent) return;
     if (isLive(session)) {
       await this.#run(session, holder);
@@ -145,13 +145,13 @@ export class Controller {
     this.#runningSinceMs.delete(id);
     if (session.status === "deleted") {
       if (!holder) return;
-      await erase(this.#context, this.#parts.rooms, this.#parts.garbage, session, this.records(session));
-      await this.#parts.leases.forget(id);
+      await erase(this.#context, this.#needs.rooms, this.#needs.garbage, session, this.records(session));
+      await this.#needs.leases.forget(id);
       return;
     }
-    await release(this.#context, this.#parts.rooms, this.records(session));
+    await release(this.#context, this.#needs.rooms, this.records(session));
     if (holder && session.status === "done")
-      await keepLastAndBest(this.#context, this.#parts.garbage, session, this.records(session));
+      await keepLastAndBest(this.#context, this.#needs.garbage, session, this.records(session));
   }
 
   async #run(session: SessionRecord, holder: boolean): Promise<void> {
@@ -185,7 +185,7 @@ export class Controller {
       if (holder) await this.#setStatus(session, "running", "");
       return;
     }
-    const { unplaced } = await this.#parts.placing.place({
+    const { unplaced } = await this.#needs.placing.place({
       plan,
       now: () => this.#lacking(session.id),
       nextFree: (kind) => this.#nextFree(session, kind),
@@ -230,7 +230,7 @@ export class Controller {
     const { session, vnode, pnode, epoch, step } = request;
     const detail = `its state after step ${step} differs from the one that was recorded before`;
     this.#context.tasks.run(`the disagreement about ${vnode}`, () =>
-      noteFailure(this.#context, this.#parts.rooms, { session, vnode, pnode, epoch, detail }),
+      noteFailure(this.#context, this.#needs.rooms, { session, vnode, pnode, epoch, detail }),
     );
   }
 
@@ -291,7 +291,7 @@ export class Controller {
   }
 
   #best(session: SessionRecord, line: number): SessionRecord["best"] {
-    const loss = this.#parts.metrics.latest(session.id, "validation_loss", session.line + 1, line);
+    const loss = this.#needs.metrics.latest(session.id, "validation_loss", session.line + 1, line);
     if (loss === undefined || (session.best && session.best.loss <= loss)) return session.best;
     return { step: line, loss };
   }
@@ -322,10 +322,10 @@ export class Controller {
   async rebalance(): Promise<void> {
     for (const session of this.#context.mirror.under(prefix.sessions)) {
       // A session that answers holds caches: moving it would make people wait.
-      if (session.status !== "running" || session.serving || !(await this.#parts.leases.hold(session.id))) continue;
+      if (session.status !== "running" || session.serving || !(await this.#needs.leases.hold(session.id))) continue;
       try {
         const plan = await this.#planOf(session);
-        await rebalance(this.#context, this.#parts.capacity, this.#parts.rooms, session, this.records(session), plan);
+        await rebalance(this.#context, this.#needs.capacity, this.#needs.rooms, session, this.records(session), plan);
       } catch (thrown) {
         this.#context.world.log("warn", `rebalancing ${session.id} failed: ${messageOf(thrown)}`, {
           session: session.id,
@@ -335,7 +335,7 @@ export class Controller {
   }
 
   async #planOf(session: SessionRecord): Promise<PlacementPlan> {
-    const plan = await this.#parts.compiled.plan(session.identity.definition);
+    const plan = await this.#needs.compiled.plan(session.identity.definition);
     return placementPlan(session.id, plan, session.identity, session.serving !== undefined);
   }
 }

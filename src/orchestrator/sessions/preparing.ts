@@ -5,8 +5,8 @@ import type { PNodeId } from "../../core/ids.ts";
 import { placeAnywhere } from "../../scheduler/schedule.ts";
 import type { Context } from "../context.ts";
 import { isLive } from "../fleet/assignments.ts";
+import type { Attachment } from "../fleet/attachment.ts";
 import type { Capacity } from "../fleet/capacity.ts";
-import type { Registry } from "../fleet/registry.ts";
 import { key, type SessionRecord, type VNodeRecord } from "../records/records.ts";
 import { type Compiled, placementPlan } from "./compiled.ts";
 import type { Controller } from "./controller.ts";
@@ -15,11 +15,11 @@ import { policyFor } from "./recovery.ts";
 /** PNodes that go down together are noticed within this time. */
 const gatherMs = 20;
 
-export interface PreparingParts {
+export interface PreparingNeeds {
   readonly capacity: Capacity;
   readonly compiled: Compiled;
   readonly controller: Controller;
-  readonly registry: () => Registry;
+  readonly attachments: ReadonlyMap<PNodeId, Attachment>;
 }
 
 export class Preparing {
@@ -27,15 +27,15 @@ export class Preparing {
   readonly #capacity: Capacity;
   readonly #compiled: Compiled;
   readonly #controller: Controller;
-  readonly #registry: () => Registry;
+  readonly #attachments: ReadonlyMap<PNodeId, Attachment>;
   readonly #doubted = new Set<PNodeId>();
 
-  constructor(context: Context, parts: PreparingParts) {
+  constructor(context: Context, needs: PreparingNeeds) {
     this.#context = context;
-    this.#capacity = parts.capacity;
-    this.#compiled = parts.compiled;
-    this.#controller = parts.controller;
-    this.#registry = parts.registry;
+    this.#capacity = needs.capacity;
+    this.#compiled = needs.compiled;
+    this.#controller = needs.controller;
+    this.#attachments = needs.attachments;
   }
 
   doubt(pnode: PNodeId): void {
@@ -66,10 +66,9 @@ export class Preparing {
     const others = this.#capacity.fleet.copy();
     for (const pnode of doubted) others.delete(pnode);
     const { decisions } = placeAnywhere(plan, others, policy);
-    const { attachments } = this.#registry();
     for (const [pnode, own] of Map.groupBy(decisions, (decision) => decision.pnode)) {
       const vnodes = own.flatMap(({ vnode }) => records.get(vnode) ?? []);
-      attachments.get(pnode)?.tellPrepare(vnodes.map((record) => assignmentOf(session, record)));
+      this.#attachments.get(pnode)?.tellPrepare(vnodes.map((record) => assignmentOf(session, record)));
     }
   }
 }

@@ -10,28 +10,38 @@ import { parseManifest } from "../../data/manifest.ts";
 import type { Plan } from "../../network/plan.ts";
 import { differences, type SessionIdentity, sessionIdOf } from "../../network/session.ts";
 import type { SessionSettings } from "../../protocol/gen/dcnr/v1/session_pb.ts";
+import type { Context } from "../context.ts";
+import type { Capacity } from "../fleet/capacity.ts";
 import { usualNumerics } from "../fleet/usual-numerics.ts";
-import type { Parts } from "../parts.ts";
 import { key, type NetworkRecord, type SessionRecord, type StoredState } from "../records/records.ts";
 import { findState } from "../serving/models.ts";
+import type { Compiled } from "./compiled.ts";
+import type { Controller } from "./controller.ts";
 import { identityOf, policyOf, requirementsOf } from "./settings.ts";
+
+export interface SessionNeeds {
+  readonly context: Context;
+  readonly compiled: Compiled;
+  readonly capacity: Capacity;
+  readonly controller: Controller;
+}
 
 /** The same settings may be run again under another name: "mlp", "mlp-2", … */
 const namesMax = 1_000;
 
 export async function createSession(
-  parts: Parts,
+  needs: SessionNeeds,
   settings: SessionSettings,
   idempotencyKey: string,
 ): Promise<SessionRecord> {
-  const { mirror, events } = parts.context;
-  const { network, plan } = await findNetwork(parts, settings.network);
-  const identity = await resolveIdentity(parts, settings, plan);
-  const initial = await initialOf(parts, settings.initialState, plan);
+  const { mirror, events } = needs.context;
+  const { network, plan } = await findNetwork(needs, settings.network);
+  const identity = await resolveIdentity(needs, settings, plan);
+  const initial = await initialOf(needs, settings.initialState, plan);
   const full: SessionIdentity = initial
     ? { ...identity, initialState: sha256(canonicalJson(initial.initialStates)) }
     : identity;
-  const base = newRecord(parts, settings, network, plan, full);
+  const base = newRecord(needs, settings, network, plan, full);
   for (let attempt = 1; attempt <= namesMax; attempt++) {
     const id = sessionIdOf(full, attempt === 1 ? network.id : `${network.id}-${attempt}`);
     const wanted: SessionRecord = {
@@ -54,7 +64,7 @@ export async function createSession(
 }
 
 function newRecord(
-  parts: Parts,
+  needs: SessionNeeds,
   settings: SessionSettings,
   network: NetworkRecord,
   plan: Plan,
@@ -74,7 +84,7 @@ function newRecord(
     lineBefore: 0,
     stepRoot: "",
     numericsClass: "",
-    createdWallMs: parts.context.world.clock.wallMs(),
+    createdWallMs: needs.context.world.clock.wallMs(),
     startedWallMs: 0,
     endedWallMs: 0,
     ranMs: 0,
@@ -82,7 +92,7 @@ function newRecord(
 }
 
 async function findNetwork(
-  { context, compiled }: Parts,
+  { context, compiled }: SessionNeeds,
   name: string,
 ): Promise<{ network: NetworkRecord; plan: Plan }> {
   const id = parseId<NetworkId>(name, "the session's network");
@@ -92,7 +102,7 @@ async function findNetwork(
 }
 
 async function resolveIdentity(
-  { context, capacity }: Parts,
+  { context, capacity }: SessionNeeds,
   settings: SessionSettings,
   plan: Plan,
 ): Promise<SessionIdentity> {
@@ -109,13 +119,13 @@ async function resolveIdentity(
 
 /** The newest states of a session, or a registered model's; every parameter of the network must be in them. */
 async function initialOf(
-  parts: Parts,
+  needs: SessionNeeds,
   from: string,
   plan: Plan,
 ): Promise<Pick<SessionRecord, "initialStates" | "chat"> | undefined> {
   if (from === "") return undefined;
-  const { states: found, definition, chat, tokenizer } = await findState(parts, from);
-  const known = await parts.compiled.plan(definition);
+  const { states: found, definition, chat, tokenizer } = await findState(needs, from);
+  const known = await needs.compiled.plan(definition);
   const states: Record<string, StoredState> = {};
   for (const vnode of plan.vnodes) {
     const state = found[vnode.id];
@@ -134,11 +144,15 @@ async function initialOf(
 }
 
 /** Starts or resumes; a session that runs already is left alone. */
-export async function startSession(parts: Parts, id: SessionId, expected?: SessionSettings): Promise<SessionRecord> {
-  const { mirror, world, events } = parts.context;
+export async function startSession(
+  needs: SessionNeeds,
+  id: SessionId,
+  expected?: SessionSettings,
+): Promise<SessionRecord> {
+  const { mirror, world, events } = needs.context;
   const known = await mirror.read(key.session(id));
   if (!known || known.status === "deleted") fail("not_found", `there is no session ${id}`);
-  if (expected) await refuseDifference(parts, known, expected);
+  if (expected) await refuseDifference(needs, known, expected);
   const { record, written } = await mirror.update(key.session(id), (current) => {
     if (!current) fail("not_found", `there is no session ${id}`);
     if (current.status === "done")
@@ -152,17 +166,17 @@ export async function startSession(parts: Parts, id: SessionId, expected?: Sessi
     };
   });
   if (written) {
-    await clearFailures(parts, known);
+    await clearFailures(needs, known);
     events.emit("info", "session.started", `session ${id} starts${known.line > 0 ? ` from step ${known.line}` : ""}`, {
       session: id,
     });
   }
-  parts.controller.touch(id);
+  needs.controller.touch(id);
   return record as SessionRecord;
 }
 
 /** Whoever starts a failed session again has dealt with what made it fail. */
-async function clearFailures({ context }: Parts, session: SessionRecord): Promise<void> {
+async function clearFailures({ context }: SessionNeeds, session: SessionRecord): Promise<void> {
   for (const vnode of session.vnodes) {
     if (!context.mirror.get(key.vnode(session.id, vnode))?.failures.length) continue;
     await context.mirror.update(key.vnode(session.id, vnode), (current) =>
@@ -171,15 +185,15 @@ async function clearFailures({ context }: Parts, session: SessionRecord): Promis
   }
 }
 
-async function refuseDifference(parts: Parts, session: SessionRecord, expected: SessionSettings): Promise<void> {
-  const { plan } = await findNetwork(parts, expected.network || session.network);
-  const wanted = await resolveIdentity(parts, { ...expected, dataset: expected.dataset || session.dataset }, plan);
+async function refuseDifference(needs: SessionNeeds, session: SessionRecord, expected: SessionSettings): Promise<void> {
+  const { plan } = await findNetwork(needs, expected.network || session.network);
+  const wanted = await resolveIdentity(needs, { ...expected, dataset: expected.dataset || session.dataset }, plan);
   const different = differences(session.identity, { ...wanted, initialState: session.identity.initialState });
   if (different.length > 0)
     fail("failed_precondition", `session ${session.id} cannot go on with other settings: ${different.join("; ")}`);
 }
 
-export async function suspendSession({ context }: Parts, id: SessionId): Promise<SessionRecord> {
+export async function suspendSession({ context }: SessionNeeds, id: SessionId): Promise<SessionRecord> {
   const { record, written } = await context.mirror.update(key.session(id), (current) => {
     if (!current || current.status === "deleted") fail("not_found", `there is no session ${id}`);
     if (current.status === "suspended") return undefined;
@@ -194,7 +208,7 @@ export async function suspendSession({ context }: Parts, id: SessionId): Promise
   return record as SessionRecord;
 }
 
-export async function deleteSession({ context, controller }: Parts, id: SessionId): Promise<void> {
+export async function deleteSession({ context, controller }: SessionNeeds, id: SessionId): Promise<void> {
   await context.mirror.update(key.session(id), (current) => {
     if (!current) fail("not_found", `there is no session ${id}`);
     return current.status === "deleted" ? undefined : { ...current, status: "deleted" as const, reason: "" };

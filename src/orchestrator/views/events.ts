@@ -4,9 +4,9 @@
 import type { Cancel, LogLevel, World } from "../../core/world.ts";
 import type { StateStore } from "../../store/state-store.ts";
 import { createItem, readItem } from "../../store/update.ts";
-import type { Timings } from "../context.ts";
 import { key } from "../records/records.ts";
 import type { Tasks } from "../tasks.ts";
+import type { Timings } from "../timings.ts";
 
 export interface EventAbout {
   readonly session?: string;

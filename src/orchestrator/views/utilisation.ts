@@ -1,8 +1,9 @@
 // Fleet totals by kind and their use over the last hour.
 
+import type { PNodeId } from "../../core/ids.ts";
 import type { Context } from "../context.ts";
+import type { Attachment } from "../fleet/attachment.ts";
 import type { Capacity } from "../fleet/capacity.ts";
-import type { Registry } from "../fleet/registry.ts";
 import { prefix } from "../records/records.ts";
 
 export interface CapacityOfKind {
@@ -26,13 +27,13 @@ const pointsKept = 360;
 export class Utilisation {
   readonly #context: Context;
   readonly #capacity: Capacity;
-  readonly #registry: () => Registry;
+  readonly #attachments: ReadonlyMap<PNodeId, Attachment>;
   readonly history: UtilisationPoint[] = [];
 
-  constructor(context: Context, capacity: Capacity, registry: () => Registry) {
+  constructor(context: Context, capacity: Capacity, attachments: ReadonlyMap<PNodeId, Attachment>) {
     this.#context = context;
     this.#capacity = capacity;
-    this.#registry = registry;
+    this.#attachments = attachments;
     context.tasks.every("the sample of utilisation", sampleIntervalMs, () => this.#sample());
   }
 
@@ -62,13 +63,13 @@ export class Utilisation {
     const memory = this.totals().find((one) => one.kind === "memory");
     let load = 0;
     let vnodes = 0;
-    for (const attachment of this.#registry().attachments.values()) load += Math.min(1, Math.max(0, attachment.load));
+    for (const attachment of this.#attachments.values()) load += Math.min(1, Math.max(0, attachment.load));
     for (const pnode of this.#context.mirror.under(prefix.pnodes)) vnodes += this.#capacity.vnodesOn(pnode.id).size;
     this.history.push({
       wallMs: BigInt(Math.round(this.#context.world.clock.wallMs())),
       pnodes: this.#capacity.fleet.size,
       vnodes,
-      load: load / Math.max(1, this.#registry().attachments.size),
+      load: load / Math.max(1, this.#attachments.size),
       memoryShare: memory && memory.total > 0 ? memory.used / memory.total : 0,
     });
     if (this.history.length > pointsKept) this.history.shift();

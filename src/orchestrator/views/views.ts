@@ -9,7 +9,7 @@ import type { Context } from "../context.ts";
 import { isLive } from "../fleet/assignments.ts";
 import type { Attachment, Progress } from "../fleet/attachment.ts";
 import type { Capacity } from "../fleet/capacity.ts";
-import type { Registry } from "../fleet/registry.ts";
+import type { Flapping } from "../fleet/flapping.ts";
 import { afterUptime, meanSecondsBetweenFailures } from "../fleet/reliability.ts";
 import { key, type PNodeRecord, prefix, type SessionRecord } from "../records/records.ts";
 import type { Controller } from "../sessions/controller.ts";
@@ -21,8 +21,9 @@ export type WaitView = MessageInitShape<typeof WaitSchema>;
 export type PNodeView = MessageInitShape<typeof PNodeSchema>;
 export type VNodeView = MessageInitShape<typeof VNodeSchema>;
 
-export interface ViewParts {
-  readonly registry: Registry;
+export interface ViewNeeds {
+  readonly attachments: ReadonlyMap<PNodeId, Attachment>;
+  readonly flapping: Flapping;
   readonly capacity: Capacity;
   readonly controller: Controller;
   readonly metrics: Metrics;
@@ -37,19 +38,19 @@ const linksShownMax = 100;
 
 export class Views {
   readonly #context: Context;
-  readonly #parts: ViewParts;
+  readonly #needs: ViewNeeds;
   /** Steps reached over time, for the rate. */
   readonly #rates = new Map<string, { readonly ms: number; readonly step: number }[]>();
 
-  constructor(context: Context, parts: ViewParts) {
+  constructor(context: Context, needs: ViewNeeds) {
     this.#context = context;
-    this.#parts = parts;
+    this.#needs = needs;
   }
 
   session(record: SessionRecord): SessionView {
     const step = this.stepOf(record);
     const { identity, requirements } = record;
-    const metric = (name: string) => this.#parts.metrics.newest(record.id, name)?.value ?? 0;
+    const metric = (name: string) => this.#needs.metrics.newest(record.id, name)?.value ?? 0;
     return {
       id: record.id,
       settings: {
@@ -144,22 +145,22 @@ export class Views {
 
   /** From the PNode itself if it is attached here, else from the orchestrator that it is attached to. */
   #heard(pnode: PNodeId, session: string, vnode: string): Progress | undefined {
-    const attachment = this.#parts.registry.attachments.get(pnode);
+    const attachment = this.#needs.attachments.get(pnode);
     return attachment
       ? attachment.progress.get(`${session}/${vnode}`)
-      : this.#parts.peers.progress(pnode, session, vnode);
+      : this.#needs.peers.progress(pnode, session, vnode);
   }
 
   waits(record: SessionRecord): WaitView[] {
     if (!isLive(record)) return [];
-    const waits: WaitView[] = (this.#parts.controller.unplaced.get(record.id) ?? []).map(({ vnode, reason }) => ({
+    const waits: WaitView[] = (this.#needs.controller.unplaced.get(record.id) ?? []).map(({ vnode, reason }) => ({
       vnode,
       reason,
     }));
     const nowMs = this.#context.world.clock.monotonicMs();
     for (const vnode of record.vnodes) {
       const owner = this.#context.mirror.get(key.vnode(record.id, vnode))?.members[0]?.pnode;
-      const attachment = owner && this.#parts.registry.attachments.get(owner);
+      const attachment = owner && this.#needs.attachments.get(owner);
       const wait = attachment && this.#waitOf(attachment, record.id, vnode, nowMs);
       if (wait) waits.push(wait);
     }
@@ -202,14 +203,13 @@ export class Views {
   }
 
   pnode(record: PNodeRecord): PNodeView {
-    const attachment = this.#parts.registry.attachments.get(record.id);
-    const state = attachment ?? this.#parts.peers.state(record.id);
+    const attachment = this.#needs.attachments.get(record.id);
+    const state = attachment ?? this.#needs.peers.state(record.id);
     const onlineMs = attachment ? this.#context.world.clock.monotonicMs() - attachment.onlineSinceMs : 0;
     const history = afterUptime(record.history, onlineMs);
     const { facts, limits } = record;
     const warnings = [...record.warnings];
-    if (this.#parts.registry.flapping.isFlapping(record.id))
-      warnings.push("comes and goes: placed on only if nobody else can");
+    if (this.#needs.flapping.isFlapping(record.id)) warnings.push("comes and goes: placed on only if nobody else can");
     if (record.closed) warnings.push("takes no work now: its owner's hours or limits say so");
     if (record.unreachable) warnings.push("takes no work now: its peers do not reach it, or it does not reach them");
     return {
@@ -238,7 +238,7 @@ export class Views {
       trust: record.trust,
       load: state?.load ?? 0,
       memoryUsedBytes: BigInt(Math.round(state?.memoryUsedBytes ?? 0)),
-      vnodes: this.#parts.capacity.vnodesOn(record.id).size,
+      vnodes: this.#needs.capacity.vnodesOn(record.id).size,
       reliability: history.reliability,
       failures: BigInt(history.failures),
       meanSecondsBetweenFailures: meanSecondsBetweenFailures(history) ?? 0,
@@ -265,7 +265,7 @@ export class Views {
       epoch: BigInt(record.epoch),
       durableStep: BigInt(Math.max(0, ...Object.keys(record.durable).map(Number))),
     };
-    const unplaced = this.#parts.controller.unplaced.get(session.id)?.find((one) => one.vnode === id);
+    const unplaced = this.#needs.controller.unplaced.get(session.id)?.find((one) => one.vnode === id);
     if (record.members.length === 0)
       return [{ ...base, phase: isLive(session) ? "unplaced" : session.status, detail: waits(session, unplaced) }];
     return record.members.map((member, replica) => {

@@ -2,25 +2,10 @@
 // links are so slow that spreading would cost more than it gains.
 
 import { contiguous, copyBins, copyPurse, exact, greedy, type Layout, slowestMs } from "./balance.ts";
-import { type Bin, fits, type Purse, put, stageMs } from "./bins.ts";
-import type { Fleet } from "./fleet.ts";
+import { type Bin, fits, put, stageMs } from "./bins.ts";
 import { improve } from "./improve.ts";
+import type { Problem } from "./problem.ts";
 import { polish, trafficMs } from "./traffic.ts";
-import type { Policy } from "./types.ts";
-import type { Unit, UnitEdge } from "./units.ts";
-
-export interface Problem {
-  /** To be placed. */
-  readonly units: readonly Unit[];
-  readonly all: readonly Unit[];
-  readonly edges: readonly UnitEdge[];
-  readonly bins: readonly Bin[];
-  readonly purse: Purse;
-  /** Units that stay, by index, with their PNode. */
-  readonly settled: ReadonlyMap<number, string>;
-  readonly fleet: Fleet;
-  readonly policy: Policy;
-}
 
 /** Exhaustive search is cheap up to here. */
 const exactUnitsMax = 10;

@@ -3,7 +3,7 @@
 
 import type { Layout } from "./balance.ts";
 import { type Bin, fits } from "./bins.ts";
-import type { Problem } from "./layouts.ts";
+import type { Problem } from "./problem.ts";
 import type { Unit } from "./units.ts";
 
 /** Changes `layout` until it uses `wanted` bins, or as many as there are. */

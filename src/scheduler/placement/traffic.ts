@@ -4,7 +4,7 @@
 import type { Layout } from "./balance.ts";
 import { type Bin, fits, stageMs } from "./bins.ts";
 import { transfer } from "./improve.ts";
-import type { Problem } from "./layouts.ts";
+import type { Problem } from "./problem.ts";
 import type { Unit } from "./units.ts";
 
 const passesMax = 3;

@@ -1,0 +1,38 @@
+// How long an orchestrator waits for what, with the reasons.
+
+export interface Timings {
+  readonly heartbeatIntervalMs: number;
+  /** A PNode that says nothing for this long is lost, even if its stream looks whole. */
+  readonly silentMs: number;
+  /** A broken stream is often back at once: a short grace saves a move. Who is far away has some round trips more. */
+  readonly graceMs: number;
+  /** Another orchestrator whose record stands still this long has died. */
+  readonly presenceExpiryMs: number;
+  readonly presenceIntervalMs: number;
+  /** PNodes of an orchestrator that died have this long to attach elsewhere. */
+  readonly orphanGraceMs: number;
+  /** Hints may get lost; a listing this often makes up for it. */
+  readonly refreshIntervalMs: number;
+  readonly rebalanceIntervalMs: number;
+  readonly metricsFlushMs: number;
+  readonly eventsFlushMs: number;
+  /** Uptime is saved this often per PNode: 1,000 PNodes cause about one write a second. */
+  readonly uptimeSaveMs: number;
+  /** A blob that no record names is deleted only this much later. */
+  readonly garbageDelayMs: number;
+}
+
+export const timingsDefault: Timings = {
+  heartbeatIntervalMs: 1_000,
+  silentMs: 3_000,
+  graceMs: 400,
+  presenceExpiryMs: 2_500,
+  presenceIntervalMs: 1_000,
+  orphanGraceMs: 2_500,
+  refreshIntervalMs: 5_000,
+  rebalanceIntervalMs: 30_000,
+  metricsFlushMs: 3_000,
+  eventsFlushMs: 2_000,
+  uptimeSaveMs: 900_000,
+  garbageDelayMs: 60_000,
+};
