@@ -19,6 +19,12 @@ export interface Round {
   readonly log: readonly Progress[];
 }
 
+export interface RoundOptions {
+  /** On how many PNodes at least; 0 leaves it to placement. */
+  readonly spread?: number;
+  readonly onLook?: (session: Session) => void;
+}
+
 export class Training {
   readonly #clients: readonly Client[];
 
@@ -44,7 +50,12 @@ export class Training {
   }
 
   /** Trains once from fresh weights; resolves when the session is done. */
-  async round(name: string, steps: number, signal?: AbortSignal): Promise<Round> {
+  async round(
+    name: string,
+    steps: number,
+    signal?: AbortSignal,
+    { spread = 0, onLook = () => {} }: RoundOptions = {},
+  ): Promise<Round> {
     await this.#any((client) => client.networks.create(transformerYaml(small), { id: name }).catch(unlessThere));
     const settings = {
       network: name,
@@ -57,6 +68,7 @@ export class Training {
       numerics: "native",
       checkpointEvery: 5,
       replicas: 1,
+      spread,
       learningRate: { schedule: "constant", base: 0.001, warmupSteps: 0n, finalShare: 1 },
     };
     const { id } = await this.#any((client) => client.sessions.create(settings));
@@ -65,6 +77,7 @@ export class Training {
       const session = await this.#any((client) => client.sessions.get(id));
       if (Number(session.step) > (log.at(-1)?.step ?? -1))
         log.push({ atMs: performance.now(), step: Number(session.step) });
+      onLook(session);
       if (session.status === "done") return { root: await this.#root(session), log };
       if (session.status === "failed") throw new Error(`session ${id} failed: ${session.reason}`);
       if (signal?.aborted) throw new Error(`session ${id} was given up at step ${session.step} (${session.reason})`);
