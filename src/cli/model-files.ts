@@ -5,6 +5,7 @@ import type { Client, StateBlob } from "../client/client.ts";
 import { fail, hasCode } from "../core/errors.ts";
 import type { Tensor } from "../core/tensor.ts";
 import { type ChatFormat, parseChatFormat } from "../models/chat.ts";
+import { writeHuggingFace } from "../models/export-huggingface.ts";
 import { writeNetworkFile } from "../models/network-file.ts";
 import { storeStates } from "../models/states.ts";
 import type { Model } from "../protocol/gen/dcnr/v1/inference_pb.ts";
@@ -63,6 +64,39 @@ export interface Exported {
   readonly bytes: number;
 }
 
+interface StateContent extends Pick<Exported, "definition" | "tokenizer" | "chat" | "step"> {
+  weightsOf(vnode: string): Promise<ReadonlyMap<string, Tensor>>;
+}
+
+/** What a session's or model's state consists of; weights are downloaded when asked for. */
+async function openState(
+  signal: CommandContext["signal"],
+  client: Client,
+  source: string,
+  choice: "last" | "best",
+): Promise<StateContent> {
+  const state = await client.models.describe(source);
+  const best = choice === "best" ? await client.sessions.states(source, "best") : undefined;
+  const blobs = new Map<string, StateBlob>(
+    best
+      ? best.states.map((blob) => [blob.vnode, blob] as const)
+      : state.states.flatMap(({ vnode, blob }) => (blob ? [[vnode, blob] as const] : [])),
+  );
+  const text = async (blob: StateBlob | undefined) => blob && new TextDecoder().decode(await client.download(blob));
+  const format = await text(state.chat);
+  return {
+    definition: state.definition,
+    tokenizer: await text(state.tokenizer),
+    chat: format === undefined ? undefined : parseChatFormat(format),
+    step: Number(best?.step ?? state.step),
+    weightsOf: async (vnode) => {
+      stopIfInterrupted(signal);
+      const blob = blobs.get(vnode) ?? fail("data_loss", `${source} has no state of VNode ${vnode}`);
+      return readCheckpoint(await client.download(blob), `the state of VNode ${vnode}`).tensors;
+    },
+  };
+}
+
 /** Writes a session's or model's weights with definition and vocabulary into one safetensors file. */
 export async function exportState(
   { out, signal }: Pick<CommandContext, "out" | "signal">,
@@ -71,35 +105,36 @@ export async function exportState(
   path: string,
   choice: "last" | "best" = "last",
 ): Promise<Exported> {
-  const state = await client.models.describe(source);
-  const best = choice === "best" ? await client.sessions.states(source, "best") : undefined;
-  const blobs = new Map<string, StateBlob>(
-    best
-      ? best.states.map((blob) => [blob.vnode, blob] as const)
-      : state.states.flatMap(({ vnode, blob }) => (blob ? [[vnode, blob] as const] : [])),
-  );
-  const step = Number(best?.step ?? state.step);
-  const text = async (blob: StateBlob | undefined) => blob && new TextDecoder().decode(await client.download(blob));
-  const tokenizer = await text(state.tokenizer);
-  const format = await text(state.chat);
-  const chat = format === undefined ? undefined : parseChatFormat(format);
+  const { definition, tokenizer, chat, step, weightsOf } = await openState(signal, client, source, choice);
   const progress = new Progress(out, source, "VNodes");
-  const size = await writeNetworkFile(
+  const bytesWritten = await writeNetworkFile(
     path,
     {
-      definition: state.definition,
+      definition,
       tokenizer,
       chat,
       notes: { source, step: String(step), ...(await settingsOf(client, source)) },
-      weightsOf: async (vnode) => {
-        stopIfInterrupted(signal);
-        const blob = blobs.get(vnode) ?? fail("data_loss", `${source} has no state of VNode ${vnode}`);
-        return readCheckpoint(await client.download(blob), `the state of VNode ${vnode}`).tensors;
-      },
+      weightsOf,
     },
     ({ vnodes, of, bytes: done }) => progress.update(vnodes, of, bytes(done)),
   );
-  return { definition: state.definition, tokenizer, chat, step, bytes: size };
+  return { definition, tokenizer, chat, step, bytes: bytesWritten };
+}
+
+/** Writes a folder that Hugging Face's programs read. Fails before anything is written if the network is of no family. */
+export async function exportFolder(
+  { out, signal }: Pick<CommandContext, "out" | "signal">,
+  client: Client,
+  source: string,
+  folder: string,
+): Promise<Exported & { readonly family: string }> {
+  const state = await openState(signal, client, source, "last");
+  const progress = new Progress(out, source, "VNodes");
+  const { family, bytes: bytesWritten } = await writeHuggingFace(folder, state, ({ vnodes, of, bytes: done }) =>
+    progress.update(vnodes, of, bytes(done)),
+  );
+  const { definition, tokenizer, chat, step } = state;
+  return { definition, tokenizer, chat, step, family, bytes: bytesWritten };
 }
 
 /** How a session was trained travels with its weights; a model that was imported has no such story. */

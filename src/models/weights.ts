@@ -88,6 +88,11 @@ function joinRows(parts: readonly Tensor[], length: number): Float32Array {
   return joined;
 }
 
+/** Names and shapes of what `uncook` gives, in its order. */
+export function storedShapes(recipe: Recipe): Map<string, Shape> {
+  return new Map(recipe.from.map(({ name, rows }) => [name, storedShape(recipe, rows + (recipe.skipped ?? 0))]));
+}
+
 /** The stored tensors that a parameter of ours came from: `cook` undone. */
 export function uncook(recipe: Recipe, parameter: Tensor): Map<string, Tensor> {
   const { kind, from, width, order, asOurs, lessOne, skipped = 0 } = recipe;

@@ -17,6 +17,8 @@ export interface Definition {
   readonly outputs: readonly DefinitionOutput[];
   readonly costs: readonly DefinitionOutput[];
   readonly metrics: readonly DefinitionMetric[];
+  /** Notes of whoever wrote it; they change nothing that is computed. */
+  readonly metadata: Readonly<Record<string, unknown>>;
 }
 
 export interface PrecisionKeys {
@@ -95,6 +97,7 @@ export function parseDefinition(text: string): Definition {
     outputs: list(root.outputs ?? [], `"outputs"`, nodesMax).map((item, i) => parseOutput(item, `outputs[${i}]`, [])),
     costs: list(root.costs ?? [], `"costs"`, nodesMax).map((item, i) => parseOutput(item, `costs[${i}]`, [])),
     metrics: list(root.metrics ?? [], `"metrics"`, nodesMax).map(parseMetric),
+    metadata: notes(root.metadata),
   };
 }
 
@@ -197,6 +200,11 @@ function record(value: unknown, where: string): Plain {
   if (value === null || typeof value !== "object" || Array.isArray(value))
     fail("invalid_argument", `${where} must be a mapping of keys to values, found ${quoted(value)}`);
   return value as Plain;
+}
+
+/** Notes may be of any form; only a mapping can be looked things up in. */
+function notes(value: unknown): Plain {
+  return value !== null && typeof value === "object" && !Array.isArray(value) ? (value as Plain) : {};
 }
 
 function list(value: unknown, where: string, lengthMax: number): unknown[] {

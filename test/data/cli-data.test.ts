@@ -67,10 +67,15 @@ describe("data and models on the command line", { concurrency: 3 }, () => {
       const question = ["The whale", "--max-tokens", "4", "--temperature", "0"];
       const answer = await net.json<{ text: string }>("infer", "gpt", ...question);
       assert.ok(answer.text.length > 0);
-      await net.dcnr("model", "export", created.id, net.path("gpt"));
+      await net.dcnr("model", "export", created.id, net.path("gpt"), "--format", "dcnr");
       await net.dcnr("model", "import", net.path("gpt"), "--name", "gpt-back");
-      await net.dcnr("serve", "gpt-back", "--name", "gpt-again");
-      assert.deepEqual(await net.json("infer", "gpt-again", ...question), answer);
+      await net.dcnr("serve", "gpt-back");
+      assert.deepEqual(await net.json("infer", "gpt-back", ...question), answer);
+      const exported = await net.json<{ family: string }>("model", "export", created.id, net.path("gpt-llama"));
+      assert.equal(exported.family, "llama");
+      await net.dcnr("model", "import", net.path("gpt-llama"), "--name", "gpt-llama");
+      await net.dcnr("serve", "gpt-llama");
+      assert.deepEqual(await net.json("infer", "gpt-llama", ...question), answer);
     });
 
     it("a vocabulary can be looked at, taken away as a file, and brought back", async () => {

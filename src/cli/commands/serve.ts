@@ -9,7 +9,11 @@ export const command: Command = {
   positionals: [{ name: "SOURCE" }],
   options: {
     ...connectionOptions,
-    name: { type: "string", value: "NAME", summary: "name of the model (default: the network's)" },
+    name: {
+      type: "string",
+      value: "NAME",
+      summary: "name of the model (default: an import's own, else the network's)",
+    },
     replicas: { type: "number", summary: "copies of the model to balance requests over", default: 1 },
     spread: { type: "number", summary: "PNodes to use at least; 1: as many as make it fast", default: 1 },
   },

@@ -49,7 +49,10 @@ export async function serveModel(needs: ServeNeeds, request: ServeRequest): Prom
   const { mirror, world, events } = needs.context;
   const trained = await findState(needs, request.source);
   const plan = await needs.compiled.plan(trained.definition);
-  const name = parseId<string>(request.name || trained.network, "the model's name");
+  const asked = await mirror.read(key.model(request.source));
+  // An imported model has a name of its own, whatever its network was called where it comes from.
+  const own = asked?.source === "import" ? asked.name : trained.network;
+  const name = parseId<string>(request.name || own, "the model's name");
   const before = await mirror.read(key.model(name));
   if (before?.source === "import" && name !== request.source)
     fail("already_exists", `there is an imported model "${name}": serve ${request.source} under another name`);
