@@ -11,7 +11,7 @@ const { definition, samples } = trained[name as Trained];
 const microbatches = Number(count);
 const executor = await openExecutor({ kind: "native", workers: 1 });
 const batch = samples * microbatches;
-const trainer = await Trainer.open({ definition: definition(), executor, batch, microbatches, hashing: false });
+const trainer = await Trainer.open({ definition: definition(), executor, batch, microbatches });
 console.log(JSON.stringify({ ready: true }));
 
 for await (const line of createInterface({ input: process.stdin })) {

@@ -8,7 +8,7 @@ import { compileText } from "../src/network/compile.ts";
 import { buildTraining } from "../src/network/graphs.ts";
 import type { Plan, PlanEdge } from "../src/network/plan.ts";
 import { VNodeCompute } from "../src/vnode/compute.ts";
-import type { WireTensor } from "../src/vnode/wire.ts";
+import { giveBack, lend, type WireTensor } from "../src/vnode/wire.ts";
 import { sampleOf } from "./workloads.ts";
 
 export interface TrainerOptions {
@@ -16,7 +16,6 @@ export interface TrainerOptions {
   readonly executor: Executor;
   readonly batch: number;
   readonly microbatches?: number;
-  readonly hashing?: boolean;
 }
 
 export class Trainer {
@@ -30,13 +29,7 @@ export class Trainer {
     this.#microbatches = microbatches;
   }
 
-  static async open({
-    definition,
-    executor,
-    batch,
-    microbatches = 1,
-    hashing = true,
-  }: TrainerOptions): Promise<Trainer> {
+  static async open({ definition, executor, batch, microbatches = 1 }: TrainerOptions): Promise<Trainer> {
     const plan = compileText(definition);
     const trainer = new Trainer(plan, microbatches);
     const samples = batch / microbatches;
@@ -46,7 +39,7 @@ export class Trainer {
     const batches = { field: async (name: "inputs" | "labels") => fields[name] as Tensor };
     for (const vnode of plan.vnodes) {
       const training = buildTraining(plan, vnode, { microbatch: samples, lossScale: 1 / microbatches });
-      const settings = { seed: 1, microbatches, samples, clipNorm: 0, rateAt: () => 1e-3, hashing };
+      const settings = { seed: 1, microbatches, samples, clipNorm: 0, rateAt: () => 1e-3 };
       const compute = new VNodeCompute({ name: vnode.id, plan: vnode, executor, training, batches, ...settings });
       await compute.initialise();
       trainer.#vnodes.set(vnode.id, compute);
@@ -61,12 +54,13 @@ export class Trainer {
     let loss = 0;
     for (let microbatch = 0; microbatch < this.#microbatches; microbatch++)
       loss += await this.#microbatch(step, microbatch, ties);
+    giveBackAll(ties.values());
     const borrowed = new Map<EdgeId, WireTensor>();
     for (const { vnode, compute } of this.#all()) {
       const edges = this.#edges("tie", (edge) => edge.to === vnode.id && edge.gradient);
       if (edges.length === 0) continue;
       const gradients = await compute.tieGradients(step);
-      for (const edge of edges) borrowed.set(edge.id, gradients.get(edge.toPort)!.payload);
+      for (const edge of edges) borrowed.set(edge.id, gradients.get(edge.toPort)!);
     }
     for (const { vnode, compute } of this.#all()) {
       const lent = this.#edges("tie", (edge) => edge.from === vnode.id && edge.gradient);
@@ -84,7 +78,7 @@ export class Trainer {
       const edges = this.#edges("tie", (edge) => edge.from === vnode.id);
       if (edges.length === 0) continue;
       const shared = await compute.shareWeights(step, edges);
-      for (const edge of edges) payloads.set(edge.id, shared.get(edge.fromPort)!.payload);
+      for (const edge of edges) payloads.set(edge.id, shared.get(edge.fromPort)!);
     }
     return payloads;
   }
@@ -92,23 +86,26 @@ export class Trainer {
   async #microbatch(step: number, microbatch: number, ties: ReadonlyMap<EdgeId, WireTensor>): Promise<number> {
     const pass = { step, microbatch, mode: "training" as const };
     const messages = new Map<EdgeId, WireTensor>(ties);
+    const computed: WireTensor[] = [];
     const gradients = new Map<EdgeId, WireTensor>();
     let loss = 0;
     for (const { vnode, compute } of this.#all()) {
       const into = this.plan.edges.filter((edge) => edge.to === vnode.id);
-      const inputs = new Map(into.map((edge) => [edge.toPort, messages.get(edge.id)!]));
+      const inputs = new Map(into.map((edge) => [edge.toPort, lend(messages.get(edge.id)!)]));
       const { outputs, measures } = await compute.forward(pass, inputs);
       for (const edge of this.#edges("activation", (edge) => edge.from === vnode.id))
-        messages.set(edge.id, outputs.get(edge.fromPort)!.payload);
+        messages.set(edge.id, outputs.get(edge.fromPort)!);
+      computed.push(...outputs.values());
       if (vnode.loss !== undefined) loss += measures[vnode.loss] ?? 0;
     }
+    giveBackAll(computed);
     for (const { vnode, compute } of this.#all().toReversed()) {
       if (vnode.role === "passes") continue;
       const out = this.#edges("activation", (edge) => edge.from === vnode.id && edge.gradient);
       const given = out.map((edge) => ({ edge: edge.id, port: edge.fromPort, payload: gradients.get(edge.id)! }));
       const result = await compute.backward(pass, given);
       for (const edge of this.#edges("activation", (edge) => edge.to === vnode.id && edge.gradient))
-        gradients.set(edge.id, result.gradients.get(edge.toPort)!.payload);
+        gradients.set(edge.id, result.gradients.get(edge.toPort)!);
       compute.accumulate(microbatch);
     }
     return loss;
@@ -128,4 +125,9 @@ export class Trainer {
   async close(): Promise<void> {
     for (const compute of this.#vnodes.values()) await compute.close();
   }
+}
+
+/** A value for several receivers is held once. */
+function giveBackAll(tensors: Iterable<WireTensor>): void {
+  for (const tensor of new Set(tensors)) giveBack(tensor);
 }

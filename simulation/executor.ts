@@ -38,6 +38,7 @@ export function simulatedExecutor(inner: Executor, host: Host, times: ComputeTim
     allocate: (bytes) => inner.allocate(bytes),
     free: (memory) => inner.free(memory),
     tensor: (dtype, shape) => inner.tensor(dtype, shape),
+    share: (tensor) => inner.share(tensor),
     recycle: (tensors) => inner.recycle(tensors),
     numericsClass: () => inner.numericsClass(),
     close: () => inner.close(),

@@ -16,7 +16,7 @@ import type { Effect, ProcessEvent } from "../../src/vnode/effects.ts";
 import { performNumeric } from "../../src/vnode/perform.ts";
 import { Process } from "../../src/vnode/process.ts";
 import { roleOf } from "../../src/vnode/role.ts";
-import type { WireTensor } from "../../src/vnode/wire.ts";
+import { giveBack, lend, type WireTensor } from "../../src/vnode/wire.ts";
 import { storeData } from "../maintainer.ts";
 import { type Scenario, sessionRate, sessionSeed, validationMicrobatches } from "../scenarios.ts";
 
@@ -55,11 +55,19 @@ export async function trainInOnePlace(scenario: Scenario, executor: Executor): P
       case "accumulate":
         return compute.accumulate(effect.microbatch);
       case "send":
-        return post(effect.message.to, { kind: "arrived", ...effect.message, from: vnode });
+        return post(effect.message.to, {
+          ...{ kind: "arrived", ...effect.message, from: vnode },
+          payload: lend(effect.message.payload),
+        });
+      case "collect":
+        return effect.released.forEach(giveBack);
       case "ask":
         return post(effect.whom, { kind: "asked", names: effect.names, asker: vnode });
       case "deliver":
-        return post(effect.asker, { kind: "arrived", ...effect.message, from: vnode });
+        return post(effect.asker, {
+          ...{ kind: "arrived", ...effect.message, from: vnode },
+          payload: lend(effect.message.payload),
+        });
       case "publish":
         hashes.set(`${vnode} ${effect.step}`, effect.hash);
         return keepLoss(losses, effect.measures["loss"]);
@@ -81,7 +89,11 @@ export async function trainInOnePlace(scenario: Scenario, executor: Executor): P
   return { roots: Array.from({ length: steps }, (_, index) => rootAfter(index + 1)), losses, validationLosses };
 }
 
-const keeping = { keep: (tensor: WireTensor) => tensor, load: async (tensor: WireTensor) => tensor };
+const keeping = {
+  keep: (tensor: WireTensor) => tensor,
+  take: async (tensor: WireTensor) => tensor,
+  borrow: async (tensor: WireTensor) => lend(tensor),
+};
 
 function keepLoss(into: number[], loss: number | undefined): void {
   if (loss !== undefined) into.push(loss);

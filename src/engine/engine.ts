@@ -66,8 +66,10 @@ export interface Executor {
   free(memory: SharedBytes): void;
   /** A tensor in shared memory from the pool; its content is undefined. */
   tensor(dtype: DType, shape: Shape): Tensor;
+  /** One more holder of a tensor of the pool: it goes back when each of them has given it back. */
+  share(tensor: Pick<Tensor, "data">): void;
   /** Gives outputs and tensors of the pool back for later runs; what did not come from the pool is ignored. */
-  recycle(tensors: Iterable<Tensor>): void;
+  recycle(tensors: Iterable<Pick<Tensor, "data">>): void;
   numericsClass(): Promise<string>;
   close(): Promise<void>;
 }

@@ -6,6 +6,7 @@ import type { Tensor, TensorData } from "../core/tensor.ts";
 import type { GraphModel } from "../graph/model.ts";
 import { checkTensors } from "./check-tensors.ts";
 import type { Engine, EngineKind, Executor, KernelCall, KernelResult, Program, RunOptions, Tensors } from "./engine.ts";
+import { Holders } from "./holders.ts";
 import { KernelRunner, type KernelView, type LoweredCall, lowerCall, viewOf, viewsOf } from "./kernels.ts";
 import { type MemoryBlock, type MemoryPool, SharedMemoryPool } from "./memory.ts";
 import { OneMemoryPool } from "./one-memory-pool.ts";
@@ -57,6 +58,7 @@ export function executorOver(open: (pool: MemoryPool) => Backend, memory?: Linea
   const forget = (block: MemoryBlock) => backend.forgetMemory(block);
   const pool = memory === undefined ? new SharedMemoryPool(forget) : new OneMemoryPool(memory, forget);
   const backend = open(pool);
+  const holders = new Holders();
   let nextGraph = 1;
   let closed = false;
 
@@ -131,7 +133,8 @@ export function executorOver(open: (pool: MemoryPool) => Backend, memory?: Linea
     allocate: (bytes) => pool.allocate(bytes),
     free: (memory) => pool.free(memory),
     tensor: (dtype, shape) => pool.tensor(dtype, shape),
-    recycle: (tensors) => pool.recycle(tensors),
+    share: (tensor) => holders.add(tensor.data),
+    recycle: (tensors) => pool.recycle(holders.last(tensors)),
     numericsClass: () => backend.numericsClass(),
     async close() {
       if (closed) return;

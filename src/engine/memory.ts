@@ -36,7 +36,7 @@ export interface MemoryPool {
   allocate(bytes: number): SharedBytes;
   free(memory: SharedBytes): void;
   tensor(dtype: DType, shape: Shape): Tensor;
-  recycle(tensors: Iterable<Tensor>): void;
+  recycle(tensors: Iterable<Pick<Tensor, "data">>): void;
   /** Lets go of everything that is not lent. */
   trim(): void;
   blockOf(buffer: ArrayBufferLike): MemoryBlock | undefined;
@@ -78,7 +78,7 @@ export class SharedMemoryPool implements MemoryPool {
     return { dtype, shape, data };
   }
 
-  recycle(tensors: Iterable<Tensor>): void {
+  recycle(tensors: Iterable<Pick<Tensor, "data">>): void {
     for (const { data } of tensors) {
       const buffer = data.buffer as SharedArrayBuffer;
       const state = this.#pooled.get(buffer);

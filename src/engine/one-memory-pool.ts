@@ -60,7 +60,7 @@ export class OneMemoryPool implements MemoryPool {
     return { dtype, shape, data: viewData(dtype, new Uint8Array(this.#memory.buffer, place, bytes)) };
   }
 
-  recycle(tensors: Iterable<Tensor>): void {
+  recycle(tensors: Iterable<Pick<Tensor, "data">>): void {
     for (const tensor of tensors) {
       const { data } = tensor;
       if (data.buffer !== this.#memory.buffer) {

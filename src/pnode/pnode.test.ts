@@ -2,8 +2,9 @@ import { strict as assert } from "node:assert";
 import { describe, it } from "node:test";
 import { bits } from "../core/bits.ts";
 import { canonicalJson, sha256 } from "../core/hash.ts";
-import type { PNodeId } from "../core/ids.ts";
+import type { PNodeId, Sha256 } from "../core/ids.ts";
 import { fillNormal, randomKey } from "../core/random.ts";
+import type { Tensor } from "../core/tensor.ts";
 import { virtualWorld } from "../core/virtual-world.testing.ts";
 import { sleep, type World } from "../core/world.ts";
 import { testBlobs } from "../data/blobs.testing.ts";
@@ -16,7 +17,7 @@ import { compileText } from "../network/compile.ts";
 import { type SessionIdentity, sessionIdOf } from "../network/session.ts";
 import { MemoryNetwork } from "../protocol/memory-network.testing.ts";
 import { memoryTransfer, TestOrchestrator } from "./memory.testing.ts";
-import type { PNodeOptions } from "./options.ts";
+import type { PNodeDependencies, PNodeOptions } from "./options.ts";
 import { type PNode, startPNode } from "./pnode.ts";
 
 const definition = `
@@ -89,14 +90,18 @@ async function scene({ downloadMs = 0 } = {}) {
       return transfer.download(...download);
     },
   };
-  const start = (id: string, more: Partial<PNodeOptions> = {}): Promise<PNode> =>
+  const start = (
+    id: string,
+    more: Partial<PNodeOptions> = {},
+    parts: Partial<PNodeDependencies> = {},
+  ): Promise<PNode> =>
     startPNode(
       {
         ...{ id: id as PNodeId, secret: "s", name: id, software: "test", orchestrators: ["o1"], listen: id },
         capabilities: {},
         ...more,
       },
-      { world, network, blobs, executorFor: async () => slowly(inline(), world) },
+      { world, network, blobs, executorFor: async () => slowly(inline(), world), ...parts },
     );
   const vnodes = compileText(definition).vnodes.map(({ id }) => id);
   return { world, until, stop, network, orchestrator, contents, start, vnodes, steps: identity.steps };
@@ -113,6 +118,36 @@ function slowly(executor: Executor, { timers }: World): Executor {
       return executor.run(...run);
     },
   };
+}
+
+/** Counts holders of the pool's tensors. */
+function counting(executor: Executor) {
+  const holders = new Map<ArrayBufferLike, number>();
+  const add = ({ data: { buffer } }: Pick<Tensor, "data">, change: number) =>
+    holders.set(buffer, (holders.get(buffer) ?? 0) + change);
+  const counted: Executor = {
+    ...executor,
+    run: async (name, feeds, options = {}) => {
+      const outputs = await executor.run(name, feeds, options);
+      for (const [output, tensor] of Object.entries(outputs)) if (!options.into?.[output]) add(tensor, 1);
+      return outputs;
+    },
+    tensor: (dtype, shape) => {
+      const tensor = executor.tensor(dtype, shape);
+      add(tensor, 1);
+      return tensor;
+    },
+    share: (tensor) => {
+      add(tensor, 1);
+      executor.share(tensor);
+    },
+    recycle: (tensors) => {
+      const all = [...tensors];
+      for (const tensor of all) if (holders.has(tensor.data.buffer)) add(tensor, -1);
+      executor.recycle(all);
+    },
+  };
+  return { counted, holders };
 }
 
 /** The hashes of an undisturbed run on one PNode. */
@@ -165,6 +200,51 @@ describe("PNodes", () => {
     assert.ok(first >= downloadMs, `${first} ms in the first step`);
     await until(() => orchestrator.line === steps);
     assert.ok(pnode.readings().dataWaitMs < first + downloadMs, "no further download is waited for");
+    await stop(pnode);
+  });
+
+  it("hold no tensor of a session that is over, whether it came by itself or was disturbed", async () => {
+    const { until, stop, orchestrator, network, start, vnodes, steps } = await scene();
+    const memories = new Map<string, ReturnType<typeof counting>["holders"]>();
+    const begin = (id: string) => {
+      const { counted, holders } = counting(inline());
+      memories.set(id, holders);
+      return start(id, {}, { executorFor: async () => counted });
+    };
+    const pnodes = await Promise.all(["p1", "p2", "p3"].map(begin));
+    for (const [index, vnode] of vnodes.entries()) orchestrator.place(vnode, `p${1 + (index % 3)}`);
+    await until(() => orchestrator.line >= 3);
+    network.kill("p2");
+    await stop(pnodes[1]!);
+    for (const { vnode, pnode } of [...orchestrator.placed]) if (pnode === "p2") orchestrator.place(vnode, "p3");
+    await until(() => orchestrator.line === steps);
+    await stop(...pnodes);
+    for (const [id, holders] of memories) {
+      assert.ok(holders.size > 0, `${id} computed something`);
+      assert.deepEqual(
+        [...holders.values()].filter((count) => count !== 0),
+        [],
+        id,
+      );
+    }
+  });
+
+  it("do not believe a cache on disk whose content has changed", async () => {
+    const { until, stop, orchestrator, contents, start, vnodes, steps } = await scene();
+    const asked: string[] = [];
+    const cache = {
+      get: async (hash: Sha256) => {
+        asked.push(hash);
+        const whole = contents.get(hash);
+        return whole?.map((byte, index) => (index === whole.length - 1 ? byte ^ 1 : byte));
+      },
+      put: async () => {},
+    };
+    const pnode = await start("p1", {}, { cache });
+    for (const vnode of vnodes) orchestrator.place(vnode, "p1");
+    await until(() => orchestrator.line === steps);
+    assert.ok(asked.length > 1, "the cache was asked");
+    assert.deepEqual([...orchestrator.hashes].sort(), await undisturbed());
     await stop(pnode);
   });
 

@@ -15,7 +15,7 @@ import { performNumeric } from "./perform.ts";
 import { Process } from "./process.ts";
 import { roleOf } from "./role.ts";
 import type { Schedule } from "./schedule.ts";
-import type { WireTensor } from "./wire.ts";
+import { giveBack, lend, type WireTensor } from "./wire.ts";
 
 const mlp = `
 name: mlp
@@ -127,7 +127,12 @@ async function train(text: string, parallel: number, executor: Executor, line = 
       case "accumulate":
         return compute.accumulate(effect.microbatch);
       case "send":
-        return post(effect.message.to, { kind: "arrived", ...effect.message, from: vnode });
+        return post(effect.message.to, {
+          ...{ kind: "arrived", ...effect.message, from: vnode },
+          payload: lend(effect.message.payload),
+        });
+      case "collect":
+        return effect.released.forEach(giveBack);
       case "publish":
         run.hashes.set(`${vnode}/${effect.step}`, effect.hash);
         if (effect.measures["loss"] !== undefined) run.losses.push(effect.measures["loss"]);
@@ -149,7 +154,11 @@ async function train(text: string, parallel: number, executor: Executor, line = 
   return run;
 }
 
-const keeping = { keep: (tensor: WireTensor) => tensor, load: async (tensor: WireTensor) => tensor };
+const keeping = {
+  keep: (tensor: WireTensor) => tensor,
+  take: async (tensor: WireTensor) => tensor,
+  borrow: async (tensor: WireTensor) => lend(tensor),
+};
 const inline = () => openInlineExecutor(openReferenceEngine());
 
 for (const [name, text] of Object.entries({ mlp, tied }))

@@ -6,15 +6,24 @@ import { DcnrError } from "../core/errors.ts";
 import type { Tensor } from "../core/tensor.ts";
 import type { Executor } from "../engine/engine.ts";
 import type { GraphModel } from "../graph/model.ts";
-import type { TrainingGraphs, VNodePlan } from "../network/plan.ts";
+import type { PortPlan, TrainingGraphs, VNodePlan } from "../network/plan.ts";
 import type { ByPort, Measures, PortGradient } from "./effects.ts";
 import { type BatchSource, collectFeeds, type FeedOptions, type Pass } from "./feeds.ts";
 import { Gradients, type SparseRows } from "./gradients.ts";
 import { type Layout, layoutOf } from "./layout.ts";
-import type { Sealed } from "./names.ts";
 import { update } from "./optimizer.ts";
 import { stepHash, VNodeState } from "./state.ts";
-import { open, pack, seal, sumInOrder, type WireTensor, zeros } from "./wire.ts";
+import {
+  giveBack,
+  type MessageMemory,
+  messageMemory,
+  open,
+  pack,
+  packInPlace,
+  sumInOrder,
+  type WireTensor,
+  zeros,
+} from "./wire.ts";
 import { WorkingWeights } from "./working-weights.ts";
 
 export interface ComputeOptions {
@@ -33,8 +42,6 @@ export interface ComputeOptions {
   readonly clipNorm: number;
   readonly rateAt: (step: number) => number;
   readonly data?: FeedOptions["data"];
-  /** Only a benchmark that asks what hashes cost goes without them. */
-  readonly hashing?: boolean;
 }
 
 /** Backward work goes first: it frees memory and lets others go on. */
@@ -56,6 +63,10 @@ export class VNodeCompute {
   /** Gradients of embedding rows between backward and their addition. */
   readonly #rows = new Map<number, SparseRows[]>();
   readonly #running = new Set<Promise<unknown>>();
+  /** Where its messages lie: what it computed, and what is received for it. */
+  readonly memory: MessageMemory;
+  /** Output ports whose value is another's: it is sent to several VNodes, and lies in memory once. */
+  readonly #twins: ReadonlyMap<string, string>;
   readonly #forwardNames: ReadonlySet<string>;
   readonly #evaluationNames: ReadonlySet<string>;
   readonly #forwardWeights: Readonly<Record<string, Tensor>>;
@@ -66,6 +77,8 @@ export class VNodeCompute {
   constructor(options: ComputeOptions) {
     const { plan, executor, training, evaluation, name } = options;
     this.#options = options;
+    this.memory = messageMemory(executor);
+    this.#twins = twinsAmong(plan.outputs, training.forward, evaluation);
     this.#feedOptions = { ...options, data: options.data ?? {} };
     const ties = plan.inputs.filter((port) => port.kind === "tie" && port.gradient);
     const source = training.backward ?? training.forward;
@@ -101,20 +114,27 @@ export class VNodeCompute {
     await this.#working.refresh();
   }
 
-  forward(
-    pass: Pass,
-    inputs: ByPort<WireTensor>,
-  ): Promise<{ outputs: Map<string, Sealed<WireTensor>>; measures: Measures }> {
+  /** Takes the inputs over; whoever gets the outputs holds them, each different one once. */
+  forward(pass: Pass, inputs: ByPort<WireTensor>): Promise<{ outputs: Map<string, WireTensor>; measures: Measures }> {
     return this.#track(pass.step, async () => {
       const evaluating = pass.mode === "evaluation";
       const wanted = evaluating ? this.#evaluationNames : this.#forwardNames;
       const feeds = await collectFeeds(this.#feedOptions, pass, inputs, wanted);
       const results = evaluating ? await this.#evaluate(feeds) : await this.#train(pass.microbatch, feeds);
-      const outputs = new Map<string, Sealed<WireTensor>>();
-      for (const port of this.#options.plan.outputs)
-        outputs.set(port.name, this.#seal(results[port.name]!, port.wire, this.#where(pass.step, port.name), true));
+      const saved = evaluating ? {} : this.#kept.get(pass.microbatch)!.saved;
       const measures = measuresOf(results, this.#options.plan);
-      this.#recycle(results, evaluating ? {} : this.#kept.get(pass.microbatch)!.saved);
+      const outputs = new Map<string, WireTensor>();
+      const sent: Record<string, Tensor> = {};
+      for (const { name, wire } of this.#options.plan.outputs) {
+        const twin = outputs.get(this.#twins.get(name) ?? "");
+        const packed = twin ?? packInPlace(results[name]!, wire, this.#where(pass.step, name), this.memory);
+        outputs.set(name, packed);
+        if (twin !== undefined || packed.memory === undefined) continue;
+        sent[name] = results[name]!;
+        // What backward needs as well has two holders.
+        if (saved[name] !== undefined) this.#options.executor.share(saved[name]);
+      }
+      this.#recycle(results, { ...saved, ...sent });
       return { outputs, measures };
     });
   }
@@ -122,9 +142,11 @@ export class VNodeCompute {
   async #evaluate(feeds: Record<string, Tensor>): Promise<Record<string, Tensor>> {
     const { executor, name } = this.#options;
     const all = { ...feeds, ...this.#evaluationWeights };
-    const results = await executor.run(`${name}/evaluation`, all, { priority: priorities.evaluation, finite: true });
-    executor.recycle(Object.values(feeds));
-    return results;
+    try {
+      return await executor.run(`${name}/evaluation`, all, { priority: priorities.evaluation, finite: true });
+    } finally {
+      executor.recycle(Object.values(feeds));
+    }
   }
 
   async #train(microbatch: number, feeds: Record<string, Tensor>): Promise<Record<string, Tensor>> {
@@ -134,28 +156,34 @@ export class VNodeCompute {
     const into = oneGo ? this.#gradients.openBlock(microbatch) : undefined;
     const all = { ...feeds, ...this.#forwardWeights };
     const finite = unproven(training.forward, into);
-    const results = await executor.run(`${name}/forward`, all, { into, priority: priorities.forward, finite });
+    const results = await this.#orGiveBack(feeds, () =>
+      executor.run(`${name}/forward`, all, { into, priority: priorities.forward, finite }),
+    );
     const saved: Record<string, Tensor> = {};
     for (const { name: output } of training.saved) if (results[output]) saved[output] = results[output];
     this.#kept.set(microbatch, { feeds, saved });
     return results;
   }
 
+  /** Takes the gradients over; whoever gets those of its inputs holds them. */
   backward(
     pass: Pass,
     gradients: readonly PortGradient<WireTensor>[],
-  ): Promise<{ gradients: Map<string, Sealed<WireTensor>> }> {
+  ): Promise<{ gradients: Map<string, WireTensor> }> {
     return this.#track(pass.step, async () => {
       const { microbatch, step } = pass;
       const kept = this.#kept.get(microbatch);
       assert(kept !== undefined, `microbatch ${microbatch} ran forward before backward`);
       this.#kept.delete(microbatch);
       const results = await this.#differentiate(microbatch, kept, gradients);
-      const sealed = new Map<string, Sealed<WireTensor>>();
-      for (const port of this.#options.plan.inputs) {
-        if (!port.gradient || port.kind === "tie") continue;
-        const gradient = results[`grad:${port.name}`] ?? zeros([this.#options.samples, ...port.shape]);
-        sealed.set(port.name, this.#seal(gradient, port.wire, this.#where(step, `gradient of ${port.name}`), true));
+      const given = new Map<string, WireTensor>();
+      const sent: Record<string, Tensor> = {};
+      for (const { name, wire, shape, gradient: flows, kind } of this.#options.plan.inputs) {
+        if (!flows || kind === "tie") continue;
+        const gradient = results[`grad:${name}`] ?? zeros([this.#options.samples, ...shape]);
+        const packed = packInPlace(gradient, wire, this.#where(step, `gradient of ${name}`), this.memory);
+        given.set(name, packed);
+        if (packed.memory) sent[`grad:${name}`] = gradient;
       }
       const rows = this.#options.training.sparse.map(({ parameter, ids, gradient }) => ({
         parameter,
@@ -163,11 +191,12 @@ export class VNodeCompute {
         rows: results[gradient] as Tensor,
       }));
       this.#rows.set(microbatch, rows);
-      const apart = Object.fromEntries(this.#options.training.sparse.map(({ gradient }) => [gradient, zeros([0])]));
+      const sparse = this.#options.training.sparse.map(({ gradient }) => [gradient, zeros([0])]);
+      const apart = { ...Object.fromEntries(sparse), ...sent };
       this.#recycle(results, apart);
       this.#recycle(kept.saved, { ...results, ...apart });
       this.#options.executor.recycle(Object.values(kept.feeds));
-      return { gradients: sealed };
+      return { gradients: given };
     });
   }
 
@@ -189,7 +218,11 @@ export class VNodeCompute {
       feeds[input] = (kept.saved[input] ?? outside[input] ?? kept.feeds[input] ?? this.#working.all[input]) as Tensor;
     const into = this.#gradients.openBlock(microbatch);
     const finite = unproven(backward, into);
-    return executor.run(`${name}/backward`, feeds, { into, priority: priorities.backward, finite });
+    try {
+      return await executor.run(`${name}/backward`, feeds, { into, priority: priorities.backward, finite });
+    } finally {
+      for (const { payload } of gradients) giveBack(payload);
+    }
   }
 
   accumulate(microbatch: number): void {
@@ -201,29 +234,31 @@ export class VNodeCompute {
   shareWeights(
     step: number,
     edges: readonly { fromPort: string; wire: WireTensor["dtype"] }[],
-  ): Promise<Map<string, Sealed<WireTensor>>> {
+  ): Promise<Map<string, WireTensor>> {
     return this.#track(step, async () => {
-      const shared = new Map<string, Sealed<WireTensor>>();
+      const shared = new Map<string, WireTensor>();
       for (const { fromPort, wire } of edges) {
+        // Several may borrow one parameter.
+        if (shared.has(fromPort)) continue;
         const weights = this.state.tensors.get(fromPort);
         assert(weights !== undefined, `VNode ${this.#options.plan.id} has the parameter ${fromPort}`);
-        shared.set(fromPort, await this.#sealLarge(weights, wire, this.#where(step, fromPort)));
+        shared.set(fromPort, await this.#packLarge(weights, wire, this.#where(step, fromPort)));
       }
       return shared;
     });
   }
 
   /** Gradients of borrowed weights over the whole step, by input port. */
-  tieGradients(step: number): Promise<Map<string, Sealed<WireTensor>>> {
+  tieGradients(step: number): Promise<Map<string, WireTensor>> {
     return this.#track(step, async () => {
       await this.#gradients.settled();
-      const sealed = new Map<string, Sealed<WireTensor>>();
+      const given = new Map<string, WireTensor>();
       for (const place of this.#layout.ties) {
         const { wire } = this.#options.plan.inputs.find((port) => port.name === place.name)!;
         const what = this.#where(step, `gradient of ${place.name}`);
-        sealed.set(place.name, await this.#sealLarge(this.#gradients.tensorOf(place), wire, what));
+        given.set(place.name, await this.#packLarge(this.#gradients.tensorOf(place), wire, what));
       }
-      return sealed;
+      return given;
     });
   }
 
@@ -255,6 +290,7 @@ export class VNodeCompute {
     assert(place !== undefined, `a gradient came back for the parameter ${port}`);
     const add = executor.tensor("float32", payload.shape);
     (add.data as Float32Array).set(open(payload).data as Float32Array);
+    giveBack(payload);
     await executor.kernel({ kind: "accumulate", into: this.#gradients.spanAt(place.start, place.length), add });
     executor.recycle([add]);
   }
@@ -278,15 +314,29 @@ export class VNodeCompute {
     this.#options.executor.recycle(own);
   }
 
-  #seal(tensor: Tensor, wire: WireTensor["dtype"], what: string, proven = false): Sealed<WireTensor> {
-    if (this.#options.hashing ?? true) return seal(tensor, wire, what, proven);
-    return { hash: "", payload: pack(tensor, wire, what, proven) };
+  async #orGiveBack<T>(feeds: Record<string, Tensor>, run: () => Promise<T>): Promise<T> {
+    try {
+      return await run();
+    } catch (error) {
+      this.#options.executor.recycle(Object.values(feeds));
+      throw error;
+    }
   }
 
-  /** A worker's kernel finds NaN and infinity several times faster than this thread; it must not be there. */
-  async #sealLarge(tensor: Tensor, wire: WireTensor["dtype"], what: string): Promise<Sealed<WireTensor>> {
-    const { value } = await this.#options.executor.kernel({ kind: "finite", of: tensor });
-    return this.#seal(tensor, wire, what, value === 1);
+  /**
+   * A copy of what the next update changes. A worker's kernels copy, and find NaN and infinity, several times faster than
+   * this thread; there must be none.
+   */
+  async #packLarge(tensor: Tensor, wire: WireTensor["dtype"], what: string): Promise<WireTensor> {
+    const { executor } = this.#options;
+    const copy = executor.tensor("float32", tensor.shape);
+    const [finite] = await executor.kernels([
+      { kind: "finite", of: tensor },
+      { kind: "copy", into: copy, of: tensor },
+    ]);
+    if (finite?.value === 1 && wire === "float32") return packInPlace(copy, wire, what, this.memory);
+    executor.recycle([copy]);
+    return pack(tensor, wire, what, finite?.value === 1);
   }
 
   #where(step: number, what: string): string {
@@ -308,6 +358,25 @@ export class VNodeCompute {
       this.#running.delete(running);
     }
   }
+}
+
+/** Ports that every graph gives as a mere repetition of another port of the same type, with that other one. */
+function twinsAmong(
+  outputs: readonly PortPlan[],
+  training: GraphModel,
+  evaluation: GraphModel = training,
+): ReadonlyMap<string, string> {
+  const wires = new Map(outputs.map(({ name, wire }) => [name, wire]));
+  const repeats = ({ nodes }: GraphModel, port: string) => {
+    const node = nodes.find((candidate) => candidate.outputs.includes(port));
+    return node?.op === "Identity" ? node.inputs[0] : undefined;
+  };
+  const twins = new Map<string, string>();
+  for (const { name, wire } of outputs) {
+    const other = repeats(training, name);
+    if (other !== undefined && repeats(evaluation, name) === other && wires.get(other) === wire) twins.set(name, other);
+  }
+  return twins;
 }
 
 /** Outputs to be looked at for NaN. Gradients of weights are not among them: their norm or their seal tells. */

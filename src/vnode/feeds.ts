@@ -7,7 +7,7 @@ import { sameShape, type Tensor } from "../core/tensor.ts";
 import type { Executor } from "../engine/engine.ts";
 import type { DataPlan, PortPlan, VNodePlan } from "../network/plan.ts";
 import type { ByPort, Mode } from "./effects.ts";
-import { open, type WireTensor } from "./wire.ts";
+import { giveBack, openHeld, type WireTensor } from "./wire.ts";
 
 /** The dataset's side of a session; data/batches.ts is one. */
 export interface BatchSource {
@@ -45,11 +45,14 @@ export async function collectFeeds(
 ): Promise<Record<string, Tensor>> {
   const feeds: Record<string, Tensor> = {};
   for (const port of options.plan.inputs) {
-    if (!wanted.has(port.name)) continue;
+    const received = inputs.get(port.name);
+    if (!wanted.has(port.name)) {
+      if (received !== undefined) giveBack(received);
+      continue;
+    }
     if (port.source === "edge") {
-      const received = inputs.get(port.name);
       if (received === undefined) fail("internal", `VNode ${options.plan.id} runs without its input ${port.name}`);
-      feeds[port.name] = open(received);
+      feeds[port.name] = openHeld(received);
     } else feeds[port.name] = await sampleFeed(options, pass, port, port.source);
   }
   for (const chance of options.plan.chances) {

@@ -27,7 +27,7 @@ export class Inbox<Payload> {
   admit(name: MessageName, hash: string, currentStep: number): Admission {
     if (!this.#exists(name)) return "unknown";
     const seen = this.#seen.get(keyOf(name));
-    if (seen !== undefined) return seen.hash === hash ? "duplicate" : "conflict";
+    if (seen !== undefined) return contradict(seen.hash, hash) ? "conflict" : "duplicate";
     if (name.step < currentStep) return "old";
     if (name.step > currentStep + stepsAheadMax) return "beyond";
     return "wanted";
@@ -74,6 +74,11 @@ export class Inbox<Payload> {
     if (name.step < 0 || name.step > this.#schedule.steps) return false;
     return namesExist(edge, name, this.#schedule);
   }
+}
+
+/** What was not hashed came from this PNode itself, from the only owner that it knows: there is nothing to compare. */
+function contradict(first: string, second: string): boolean {
+  return first !== "" && second !== "" && first !== second;
 }
 
 function namesExist(edge: PlanEdge, name: MessageName, schedule: Schedule): boolean {

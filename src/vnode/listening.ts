@@ -87,8 +87,8 @@ export class Listening<Payload> {
   }
 
   /** Borrowed weights of a step that is over. */
-  dropTies(step: number): void {
-    for (const edge of this.#role.tiesIn) this.#inbox.take(forwardName(edge, step, wholeStep));
+  dropTies(step: number): Payload[] {
+    return this.#role.tiesIn.flatMap((edge) => this.#inbox.take(forwardName(edge, step, wholeStep)) ?? []);
   }
 }
 

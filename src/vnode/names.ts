@@ -21,6 +21,7 @@ export function keyOf(name: MessageName): string {
 
 /** A content with the hash that names it. Equal names have equal hashes, or somebody computed wrongly. */
 export interface Sealed<Payload> {
+  /** Empty where nobody has to compare it: what stays on its PNode is not hashed. */
   readonly hash: string;
   readonly payload: Payload;
 }

@@ -6,10 +6,13 @@ import type { Sealed } from "./names.ts";
 import type { Role } from "./role.ts";
 import type { WireTensor } from "./wire.ts";
 
-/** How tensors are kept between being computed and being used. */
+/** How tensors are kept between being computed and being used. Whoever gets one holds it, and gives it back. */
 export interface Keeping<Payload> {
   keep(tensor: WireTensor): Payload;
-  load(payload: Payload): Promise<WireTensor>;
+  /** The payload is used up. */
+  take(payload: Payload): Promise<WireTensor>;
+  /** The payload serves others too. */
+  borrow(payload: Payload): Promise<WireTensor>;
 }
 
 export type Numeric<Payload> = Extract<
@@ -26,7 +29,7 @@ export async function performNumeric<Payload>(
   const { step } = effect;
   switch (effect.kind) {
     case "forward": {
-      const { outputs, measures } = await compute.forward(effect, await loadAll(effect.inputs, keeping));
+      const { outputs, measures } = await compute.forward(effect, await loadInputs(effect.inputs, role, keeping));
       return { kind: "forwardDone", step, microbatch: effect.microbatch, outputs: keepAll(outputs, keeping), measures };
     }
     case "backward": {
@@ -45,22 +48,37 @@ export async function performNumeric<Payload>(
   }
 }
 
-async function loadAll<Payload>(inputs: ByPort<Payload>, { load }: Keeping<Payload>): Promise<ByPort<WireTensor>> {
+/** Tied weights serve all microbatches of a step; whatever else comes in is used once. */
+async function loadInputs<Payload>(
+  inputs: ByPort<Payload>,
+  { tiesIn }: Role,
+  keeping: Keeping<Payload>,
+): Promise<ByPort<WireTensor>> {
   const loaded = new Map<string, WireTensor>();
-  for (const [port, payload] of inputs) loaded.set(port, await load(payload));
+  for (const [port, payload] of inputs) {
+    const isTied = tiesIn.some(({ toPort }) => toPort === port);
+    loaded.set(port, await (isTied ? keeping.borrow(payload) : keeping.take(payload)));
+  }
   return loaded;
 }
 
 function loadGradients<Payload>(
   gradients: readonly PortGradient<Payload>[],
-  { load }: Keeping<Payload>,
+  keeping: Keeping<Payload>,
 ): Promise<PortGradient<WireTensor>[]> {
-  return Promise.all(gradients.map(async ({ edge, port, payload }) => ({ edge, port, payload: await load(payload) })));
+  return Promise.all(
+    gradients.map(async ({ edge, port, payload }) => ({ edge, port, payload: await keeping.take(payload) })),
+  );
 }
 
-function keepAll<Payload>(
-  sealed: ReadonlyMap<string, Sealed<WireTensor>>,
-  { keep }: Keeping<Payload>,
-): Map<string, Sealed<Payload>> {
-  return new Map([...sealed].map(([port, { hash, payload }]) => [port, { hash, payload: keep(payload) }]));
+/** A value for several receivers is kept once. */
+function keepAll<Payload>(outputs: ByPort<WireTensor>, { keep }: Keeping<Payload>): Map<string, Sealed<Payload>> {
+  const kept = new Map<WireTensor, Sealed<Payload>>();
+  return new Map(
+    [...outputs].map(([port, tensor]) => {
+      const sealed = kept.get(tensor) ?? { hash: "", payload: keep(tensor) };
+      kept.set(tensor, sealed);
+      return [port, sealed];
+    }),
+  );
 }

@@ -369,7 +369,8 @@ export class Process<Payload, Asker> implements VNodeProcess<Payload, Asker> {
       return;
     const ties = this.#listening.takeGradients(this.#role.tiesOut, this.#step, wholeStep);
     if (ties === undefined) return;
-    this.#listening.dropTies(this.#step);
+    const released = this.#listening.dropTies(this.#step);
+    if (released.length > 0) this.#emit({ kind: "collect", below: this.#step, released });
     work.begin("update");
     this.#emit({ kind: "update", step: this.#step, ties });
   }

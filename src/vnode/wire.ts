@@ -3,15 +3,52 @@
 
 import { fail } from "../core/errors.ts";
 import { fromBfloat16, fromFloat16, toBfloat16, toFloat16 } from "../core/half.ts";
-import { hashOfContent } from "../core/hash.ts";
-import { areFinite, elementCount, firstNonFinite, type Shape, type Tensor, viewData } from "../core/tensor.ts";
+import { areFinite, bytesOf, elementCount, firstNonFinite, type Shape, type Tensor, viewData } from "../core/tensor.ts";
+import type { Executor } from "../engine/engine.ts";
 import type { WireType } from "../network/plan.ts";
-import type { Sealed } from "./names.ts";
 
 export interface WireTensor {
   readonly dtype: WireType;
   readonly shape: Shape;
   readonly bytes: Uint8Array;
+  /** Whose memory the bytes lie in, if it has to be given back: each holder does so once. */
+  readonly memory?: MessageMemory;
+}
+
+/** Memory in which messages lie from birth to socket, and from socket to use: shared with whoever computes. */
+export interface MessageMemory {
+  allocate(bytes: number): Uint8Array;
+  /** One more holder. */
+  share(bytes: Uint8Array): void;
+  release(bytes: Uint8Array): void;
+}
+
+export function messageMemory(executor: Executor): MessageMemory {
+  return {
+    allocate: (bytes) => executor.tensor("uint8", [bytes]).data as Uint8Array,
+    share: (bytes) => executor.share({ data: bytes }),
+    release: (bytes) => executor.recycle([{ data: bytes }]),
+  };
+}
+
+/** The same tensor for one more holder. */
+export function lend(tensor: WireTensor): WireTensor {
+  tensor.memory?.share(tensor.bytes);
+  return tensor;
+}
+
+export function giveBack(tensor: WireTensor): void {
+  tensor.memory?.release(tensor.bytes);
+}
+
+/**
+ * What was computed as it travels, without a copy where it lies in memory of the executor's and needs no rounding: then
+ * the result holds the tensor, and whoever computed it does not any more.
+ */
+export function packInPlace(tensor: Tensor, wire: WireType, what: string, memory: MessageMemory): WireTensor {
+  const { data, dtype, shape } = tensor;
+  if (dtype !== wire || !(data.buffer instanceof SharedArrayBuffer)) return pack(tensor, wire, what, true);
+  return { dtype: wire, shape, bytes: bytesOf(tensor), memory };
 }
 
 /**
@@ -24,12 +61,6 @@ export function pack(tensor: Tensor, wire: WireType, what: string, proven = fals
   if (wire !== "float32" && !areFinite(wire, packed.bytes))
     fail("out_of_range", `${what} does not fit ${wire}: use bfloat16 or float32 there`);
   return packed;
-}
-
-/** What is named by its hash as well, since somebody may have to compare it. */
-export function seal(tensor: Tensor, wire: WireType, what: string, proven = false): Sealed<WireTensor> {
-  const payload = pack(tensor, wire, what, proven);
-  return { hash: hashOfContent(payload), payload };
 }
 
 function encode(tensor: Tensor, wire: WireType, what: string, proven: boolean): Uint8Array {
@@ -60,6 +91,13 @@ function bytesOfCopy(data: Float32Array | Int32Array): Uint8Array {
   const copy = new Uint8Array(Buffer.allocUnsafeSlow(data.byteLength).buffer);
   copy.set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength));
   return copy;
+}
+
+/** Opens it and holds it on: what engines do not compute with as it is goes back at once. */
+export function openHeld(tensor: WireTensor): Tensor {
+  const opened = open(tensor);
+  if (opened.data.buffer !== tensor.bytes.buffer) giveBack(tensor);
+  return opened;
 }
 
 /** Floats come back as float32, which is what engines compute with. May be a view of the wire's bytes. */

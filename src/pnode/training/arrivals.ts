@@ -43,20 +43,20 @@ export class Arrivals implements Protocol {
     const { name, session } = named;
     const receiver = this.#directory.find(session as SessionId, to as VNodeId);
     if (receiver === undefined) return { verdict: Verdict.MOVED, detail: `VNode ${to} is not here` };
-    if (!receiver.isRunning) return willAsk;
+    const { memory } = receiver;
+    if (!receiver.isRunning || memory === undefined) return willAsk;
     const planned = receiver.expects(name);
     if (planned === undefined) return refused(`VNode ${to} takes nothing on ${name.edge}`);
     const { wire: dtype, shape, from } = planned;
     const arrival = { name, hash, from: toSource(peer, Number(epoch)) };
-    const { memory } = receiver;
     return {
       ...{ dtype, shape, from, session },
       refusal: () =>
         receiver.admit(name, hash) === "wanted" ? undefined : judgementOf(receiver.receive(arrival), name),
       allocate: (bytes) => memory.allocate(bytes),
-      discard: (unused) => memory.discard(unused),
+      discard: (unused) => memory.release(unused),
       take: (content) => {
-        const tensor = new StoredTensor(content);
+        const tensor = new StoredTensor({ ...content, memory });
         return judgementOf(receiver.receive({ ...arrival, tensor }), name);
       },
     };

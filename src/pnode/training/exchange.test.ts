@@ -40,7 +40,8 @@ function scene(rows: number, options: { admission?: Admission; owner?: boolean; 
         memory.taken += bytes;
         return new Uint8Array(bytes);
       },
-      discard: ({ byteLength }) => {
+      share: () => {},
+      release: ({ byteLength }) => {
         memory.discarded += byteLength;
       },
     },
@@ -106,7 +107,7 @@ describe("the exchange", () => {
   it("stores a tensor that the plan expects, and says who sent it", async () => {
     const { deliver, received, content } = scene(2);
     assert.equal((await deliver({})).verdict, Verdict.STORED);
-    assert.deepEqual((await received[0]!.tensor!.load()).bytes, content);
+    assert.deepEqual((await received[0]!.tensor!.take()).bytes, content);
     assert.equal(received[0]!.from, "2 p1");
   });
 
@@ -114,7 +115,7 @@ describe("the exchange", () => {
     const { deliver, received, content } = scene(100_000);
     const chunks = [content.subarray(0, 1 << 20), content.subarray(1 << 20)];
     assert.equal((await deliver({ data: none }, chunks)).verdict, Verdict.STORED);
-    assert.deepEqual((await received[0]!.tensor!.load()).bytes, content);
+    assert.deepEqual((await received[0]!.tensor!.take()).bytes, content);
   });
 
   it("refuses what the plan does not say, before it takes memory for it", async () => {

@@ -8,9 +8,11 @@ import type { AskAnswer } from "../../peer/link.ts";
 import type { Links } from "../../peer/links.ts";
 import type { Parcel } from "../../peer/parcel.ts";
 import { keyOf, type MessageName } from "../../vnode/names.ts";
+import { giveBack } from "../../vnode/wire.ts";
 import type { Location, Resolver } from "../resolver.ts";
 import { toProtoName, toSource } from "./names.ts";
 import type { Directory, OutgoingTensor } from "./receiver.ts";
+import { StoredTensor } from "./retention.ts";
 
 export interface Sender {
   readonly session: SessionId;
@@ -68,22 +70,24 @@ export class Exchange {
 
   #hand(sender: Sender, message: OutgoingTensor): void {
     const { directory, pnode, tasks } = this.#options;
-    const { name, hash, payload } = message;
+    const { name, payload } = message;
     const receiver = directory.find(sender.session, message.to);
     if (receiver === undefined || !receiver.isRunning) return;
     const from = toSource(pnode, sender.epoch);
+    const hand = (tensor: StoredTensor) => {
+      // What stays here is compared with nothing, unless the sender has replicas elsewhere that send the same.
+      const { length: owners } = this.#options.resolver.locate(sender.session, sender.vnode);
+      const content = owners > 1 ? tensor.peek() : undefined;
+      const hash = content === undefined ? "" : payload.hashOf(content);
+      receiver.receive({ name, hash, tensor, from });
+    };
     const shared = payload.share();
-    if (shared !== undefined) {
-      receiver.receive({ name, hash, tensor: shared, from });
-      return;
-    }
-    if (receiver.admit(name, hash) !== "wanted") {
-      receiver.receive({ name, hash, from });
-      return;
-    }
-    tasks.run("hand over a tensor from disk", async () => {
-      receiver.receive({ name, hash, tensor: await payload.copy(), from });
-    });
+    if (shared !== undefined) hand(shared);
+    else if (receiver.admit(name, "") === "wanted")
+      tasks.run("hand over a tensor from disk", async () => {
+        const loaded = await payload.borrow();
+        hand(new StoredTensor(loaded));
+      });
   }
 
   /** Asks an owner of `whom`; `attempt` goes round its replicas. */
@@ -124,12 +128,15 @@ export class Exchange {
   }
 }
 
-function parcelOf({ session, vnode, epoch }: Sender, { name, to, hash, payload }: OutgoingTensor): Parcel {
+function parcelOf({ session, vnode, epoch }: Sender, { name, to, payload }: OutgoingTensor): Parcel {
   return {
     label: { name: toProtoName(session, name) },
     ...{ from: vnode, to, epoch },
     key: `${session} ${to} ${epoch} ${keyOf(name)}`,
     urgent: false,
-    open: async () => ({ content: await payload.load(), hash, release: () => {} }),
+    open: async () => {
+      const content = await payload.borrow();
+      return { content, hash: payload.hashOf(content), release: () => giveBack(content) };
+    },
   };
 }

@@ -7,6 +7,7 @@ import type { Verdict } from "../../vnode/effects.ts";
 import type { Admission } from "../../vnode/inbox.ts";
 import type { MessageName } from "../../vnode/names.ts";
 import type { Outgoing } from "../../vnode/outbox.ts";
+import type { MessageMemory } from "../../vnode/wire.ts";
 import type { StoredTensor } from "./retention.ts";
 
 export type OutgoingTensor = Outgoing<StoredTensor>;
@@ -26,19 +27,13 @@ export interface Arrival {
   readonly from: string;
 }
 
-/** Where the bytes of a message go, so that whoever computes with them finds them there. */
-export interface Memory {
-  allocate(bytes: number): Uint8Array;
-  /** Gives back what did not become a tensor. */
-  discard(memory: Uint8Array): void;
-}
-
 export interface Receiver {
   /** Under which epoch its PNode owns it. */
   readonly epoch: number;
   /** False while it has no state: it knows nothing then, and will ask by itself. */
   readonly isRunning: boolean;
-  readonly memory: Memory;
+  /** Where the bytes of messages go, so that whoever computes with them finds them there; undefined while it loads. */
+  readonly memory: MessageMemory | undefined;
   /** What the plan says about a message to this VNode; undefined if there is no such message. */
   expects(name: MessageName): { readonly wire: WireType; readonly shape: Shape; readonly from: VNodeId } | undefined;
   /** What would become of a message: asked before memory is taken for it. */

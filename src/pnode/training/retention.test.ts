@@ -36,7 +36,7 @@ describe("retained tensors", () => {
       stored.map((each) => each.inMemory),
       [false, false, false, true, true, true, true],
     );
-    for (const [index, each] of stored.entries()) assert.deepEqual(await each.load(), tensor(index));
+    for (const [index, each] of stored.entries()) assert.deepEqual(await each.borrow(), tensor(index));
     assert.deepEqual(full, []);
     for (const each of stored) retention.release(each);
     for (const each of stored) retention.release(each);

@@ -3,48 +3,69 @@
 
 import { assert } from "../../core/assert.ts";
 import { fail } from "../../core/errors.ts";
+import { hashOfContent } from "../../core/hash.ts";
 import type { Tasks } from "../../core/tasks.ts";
-import type { WireTensor } from "../../vnode/wire.ts";
+import { giveBack, lend, type WireTensor } from "../../vnode/wire.ts";
 import type { SpillStorage } from "../options.ts";
 
-/** A tensor that may lie on disk. Type, shape and size are always at hand. */
+/**
+ * A tensor that may lie on disk. Type, shape and size are always at hand. Each handle holds its bytes until it is
+ * released or used up; several handles may hold the same bytes.
+ */
 export class StoredTensor {
   readonly dtype: WireTensor["dtype"];
   readonly shape: WireTensor["shape"];
   readonly length: number;
-  #bytes: Uint8Array | undefined;
+  #tensor: WireTensor | undefined;
   #read: (() => Promise<Uint8Array>) | undefined;
+  #hash: string | undefined;
 
+  /** From here on the handle holds the tensor. */
   constructor(tensor: WireTensor) {
     this.dtype = tensor.dtype;
     this.shape = tensor.shape;
     this.length = tensor.bytes.byteLength;
-    this.#bytes = tensor.bytes;
+    this.#tensor = tensor;
   }
 
   get inMemory(): boolean {
-    return this.#bytes !== undefined;
+    return this.#tensor !== undefined;
   }
 
-  /** Undefined unless in memory. */
+  /** Without holding it; undefined unless in memory. */
   peek(): WireTensor | undefined {
-    return this.#bytes && { dtype: this.dtype, shape: this.shape, bytes: this.#bytes };
+    return this.#tensor;
   }
 
   /** A handle of somebody else's on the same bytes, since this one may move to disk; undefined unless in memory. */
   share(): StoredTensor | undefined {
-    const tensor = this.peek();
-    return tensor && new StoredTensor(tensor);
+    if (this.#tensor === undefined) return undefined;
+    const other = new StoredTensor(lend(this.#tensor));
+    other.#hash = this.#hash;
+    return other;
   }
 
-  /** The same from disk. */
-  async copy(): Promise<StoredTensor> {
-    return new StoredTensor(await this.load());
+  /** The tensor for whoever gives it back; the handle is used up. */
+  async take(): Promise<WireTensor> {
+    const tensor = this.#tensor;
+    if (tensor === undefined) return this.#fromDisk();
+    this.#tensor = undefined;
+    return tensor;
   }
 
-  async load(): Promise<WireTensor> {
-    if (this.#bytes !== undefined) return { dtype: this.dtype, shape: this.shape, bytes: this.#bytes };
-    assert(this.#read !== undefined, "a tensor is in memory or on disk");
+  /** The tensor for whoever gives it back; the handle holds it too. */
+  async borrow(): Promise<WireTensor> {
+    return this.#tensor === undefined ? this.#fromDisk() : lend(this.#tensor);
+  }
+
+  /** SHA-256 of what it holds, taken once, whoever asks. */
+  hashOf(tensor: WireTensor): string {
+    this.#hash ??= hashOfContent(tensor);
+    return this.#hash;
+  }
+
+  async #fromDisk(): Promise<WireTensor> {
+    if (this.#read === undefined) fail("cancelled", "a retained tensor was given up: nobody needs it any more");
     const bytes = await this.#read();
     if (bytes.byteLength !== this.length) fail("data_loss", "a retained tensor on disk has changed its size");
     return { dtype: this.dtype, shape: this.shape, bytes };
@@ -53,7 +74,19 @@ export class StoredTensor {
   /** From now on the bytes are read when they are needed. */
   moveOut(read: () => Promise<Uint8Array>): void {
     this.#read = read;
-    this.#bytes = undefined;
+    this.#letGo();
+  }
+
+  /** Nobody needs the handle any more. Once more does no harm. */
+  release(): void {
+    this.#read = undefined;
+    this.#letGo();
+  }
+
+  #letGo(): void {
+    const tensor = this.#tensor;
+    this.#tensor = undefined;
+    if (tensor !== undefined) giveBack(tensor);
   }
 }
 
@@ -102,8 +135,9 @@ export class Retention {
     return stored;
   }
 
-  /** Releasing twice, or what was never kept, is fine. */
+  /** Also what was never kept here, and once more does no harm. */
   release(stored: StoredTensor): void {
+    stored.release();
     if (this.#inMemory.delete(stored)) this.#memoryBytes -= stored.length;
     const key = this.#onDisk.get(stored);
     if (key !== undefined) {
@@ -137,7 +171,9 @@ export class Retention {
     const tensor = stored.peek();
     assert(tensor !== undefined, "what is spilled was in memory");
     const key = `retained-${++this.#count}`;
-    await storage.write(key, tensor.bytes);
+    // Its bytes must stay as they are until they are written, whoever releases it meanwhile.
+    lend(tensor);
+    await storage.write(key, tensor.bytes).finally(() => giveBack(tensor));
     if (!this.#inMemory.delete(stored)) {
       await storage.remove(key);
       return;

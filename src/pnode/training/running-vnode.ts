@@ -82,7 +82,7 @@ export class RunningVNode {
   async end(): Promise<void> {
     if (this.#ended) return;
     this.#ended = true;
-    this.#events = [];
+    for (const event of this.#events.splice(0)) this.#discard(event);
     this.#impatience.stop();
     this.#life.ending.abort();
     for (const payload of this.#life.process.payloads()) this.#options.retention.release(payload);
@@ -122,7 +122,10 @@ export class RunningVNode {
    * about what arrived, if the event was the first in line.
    */
   post(event: Event): Verdict | undefined {
-    if (this.#ended) return undefined;
+    if (this.#ended) {
+      this.#discard(event);
+      return undefined;
+    }
     this.#events.push(event);
     if (this.#handling) return undefined;
     this.#handling = true;
@@ -133,6 +136,7 @@ export class RunningVNode {
           if (effect.kind !== "receipt") this.#perform(effect);
           else {
             if (effect.verdict === "stored") this.#impatience.progress();
+            else this.#discard(next);
             if (next === event) verdict = effect.verdict;
           }
         }
@@ -199,7 +203,8 @@ export class RunningVNode {
     const startWallMs = this.#options.world.clock.wallMs();
     const keeping = {
       keep: (tensor: Parameters<Retention["keep"]>[0]) => this.#options.retention.keep(tensor),
-      load: (stored: StoredTensor) => stored.load(),
+      take: (stored: StoredTensor) => stored.take(),
+      borrow: (stored: StoredTensor) => stored.borrow(),
     };
     this.#options.tasks.run(`${effect.kind} of VNode ${this.#owner.sender().vnode}`, async () => {
       let event: Event;
@@ -213,10 +218,7 @@ export class RunningVNode {
         }
         event = { kind: "failed", reason: messageOf(error) };
       }
-      if (this.#ended) {
-        this.#discard(event);
-        return;
-      }
+      if (this.#ended) return this.#discard(event);
       const durationMs = this.#options.world.clock.monotonicMs() - startedMs;
       this.#tellWork(effect, event, startWallMs, durationMs);
       this.#computedMs += durationMs;
@@ -234,17 +236,27 @@ export class RunningVNode {
     });
   }
 
-  /** Results of a life that has ended are not retained. */
+  /** What nobody will use: results of a life that has ended, messages that were not stored. */
   #discard(event: Event): void {
-    const kept =
-      event.kind === "forwardDone"
-        ? event.outputs
-        : event.kind === "weightsShared"
-          ? event.weights
-          : event.kind === "backwardDone" || event.kind === "tieGradientsDone"
-            ? event.gradients
-            : new Map<string, { payload: StoredTensor }>();
-    for (const { payload } of kept.values()) this.#options.retention.release(payload);
+    switch (event.kind) {
+      case "arrived":
+        event.payload?.release();
+        break;
+      case "forwardDone":
+        this.#release(event.outputs);
+        break;
+      case "weightsShared":
+        this.#release(event.weights);
+        break;
+      case "backwardDone":
+      case "tieGradientsDone":
+        this.#release(event.gradients);
+        break;
+    }
+  }
+
+  #release(sealed: ReadonlyMap<string, { readonly payload: StoredTensor }>): void {
+    for (const { payload } of sealed.values()) this.#options.retention.release(payload);
   }
 
   #publish(step: number, hash: string, measures: Readonly<Record<string, number>>): void {

@@ -9,12 +9,13 @@ import type { Verdict } from "../../vnode/effects.ts";
 import type { Admission } from "../../vnode/inbox.ts";
 import type { MessageName } from "../../vnode/names.ts";
 import { edgeToward } from "../../vnode/role.ts";
+import type { MessageMemory } from "../../vnode/wire.ts";
 import type { Assignment } from "../assignment.ts";
 import type { Timings } from "../options.ts";
 import { firstAssigned, type HostEffect, type HostEvent, type HostState, step, type Trouble } from "./host.ts";
 import { type Life, LostState } from "./life.ts";
 import type { PhaseAndDetail } from "./phase.ts";
-import type { Arrival, Asker, Memory, Receiver } from "./receiver.ts";
+import type { Arrival, Asker, Receiver } from "./receiver.ts";
 import type { Owner, RunningVNode } from "./running-vnode.ts";
 
 export interface VNodeHostOptions {
@@ -185,7 +186,9 @@ export class VNodeHost implements Receiver {
     return this.#running !== undefined;
   }
 
-  readonly memory: Memory = { allocate: (bytes) => new Uint8Array(bytes), discard: () => {} };
+  get memory(): MessageMemory | undefined {
+    return this.#running?.life.compute.memory;
+  }
 
   expects(name: MessageName) {
     if (this.#running === undefined) return undefined;
@@ -201,7 +204,9 @@ export class VNodeHost implements Receiver {
   }
 
   receive(arrival: Arrival): Verdict | undefined {
-    return this.#running?.vnode.receive(arrival);
+    if (this.#running !== undefined) return this.#running.vnode.receive(arrival);
+    arrival.tensor?.release();
+    return undefined;
   }
 
   asked(names: readonly MessageName[], asker: Asker): void {
