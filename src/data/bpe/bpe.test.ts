@@ -42,6 +42,9 @@ function randomText(seed: number, length: number): string {
   return text;
 }
 
+/** Vocabularies that write what they do not know as one token, or drop spaces and cases. */
+const lossy = new Set(["bert", "unigram", "unigram-bytes", "prefix"]);
+
 for (const family of Object.keys(cases))
   describe(`a tokenizer of the ${family} family`, () => {
     const tokenizer = loadTokenizer(fixture(family));
@@ -49,7 +52,9 @@ for (const family of Object.keys(cases))
     it("gives the ids that Hugging Face's gives", () => {
       for (const { text, ids, around } of cases[family] as Case[]) {
         assert.deepEqual([...tokenizer.encode(text)], ids, JSON.stringify(text));
-        assert.deepEqual([...tokenizer.encode(text, { addSpecial: true })], [...around, ...ids], JSON.stringify(text));
+        const behind = family === "bert" ? around.length - 1 : around.length;
+        const whole = [...around.slice(0, behind), ...ids, ...around.slice(behind)];
+        assert.deepEqual([...tokenizer.encode(text, { addSpecial: true })], whole, JSON.stringify(text));
       }
     });
 
@@ -62,7 +67,7 @@ for (const family of Object.keys(cases))
       }
     });
 
-    it("spells any text, and gives it back", () => {
+    it("spells any text, and gives it back", { skip: lossy.has(family) && "it keeps less than the text" }, () => {
       for (let seed = 0; seed < 20; seed++) {
         // SentencePiece's mark for a space cannot be told from a space.
         const text = randomText(seed, 300).replaceAll("▁", "_");
@@ -72,9 +77,9 @@ for (const family of Object.keys(cases))
     });
 
     it("takes special tokens in a stranger's text for plain text when told so", () => {
-      const content = tokenizer.added[0]?.content as string;
-      assert.deepEqual([...tokenizer.encode(content)], [tokenizer.added[0]?.id]);
-      assert.ok(!tokenizer.encode(content, { parseSpecial: false }).includes(tokenizer.added[0]?.id as number));
+      const { content, id } = tokenizer.added.at(-1)!;
+      assert.deepEqual([...tokenizer.encode(content)], [id]);
+      assert.ok(!tokenizer.encode(content, { parseSpecial: false }).includes(id));
     });
   });
 
@@ -141,7 +146,13 @@ describe("a tokenizer.json", () => {
   const byteLevel = { type: "ByteLevel", add_prefix_space: false };
   const wrong: [string, unknown, RegExp][] = [
     ["no JSON", "{", /not JSON/],
-    ["another model", { model: { ...model, type: "Unigram" } }, /only BPE/],
+    ["another model", { model: { ...model, type: "WordLevel" } }, /BPE, Unigram and WordPiece are supported/],
+    ["a piece without a score", { model: { type: "Unigram", vocab: [["a"]] } }, /piece 0 of the tokenizer/],
+    [
+      "a decoder that is not its own",
+      { model: { type: "WordPiece", vocab: { "[UNK]": 0 }, unk_token: "[UNK]" } },
+      /WordPiece tokenizer with the decoder/,
+    ],
     ["a merge of unknown tokens", { model: { ...model, merges: ["a c"] } }, /"a c", names a token/],
     ["a merge that is no pair", { model: { ...model, merges: ["a b c"] } }, /not a pair/],
     ["an id twice", { model: { ...model, vocab: { a: 0, b: 0 }, merges: [] } }, /one id to two/],
@@ -165,7 +176,16 @@ describe("a tokenizer.json", () => {
     model,
     pre_tokenizer: { type: "Split", pattern: { Regex: pattern }, behavior: "Isolated" },
   });
-  for (const pattern of ["(a+)+$", "(?:a|aa)*b", "a*a*a*a*b", "(a){1,}b", "(a|b+){2,9}c"])
+  for (const pattern of [
+    "(a+)+$",
+    "(?:a|aa)*b",
+    "a*a*a*a*b",
+    "(a){1,}b",
+    "(a|b+){2,9}c",
+    "(?:a*){5}b",
+    "(?:a*|b)c*d*e*",
+    "(?:a+)++b",
+  ])
     it(`is refused with a pattern that could take for ever: ${pattern}`, () => {
       assert.throws(() => loadTokenizer(JSON.stringify(split(pattern))), /could take for ever/);
     });

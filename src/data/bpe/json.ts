@@ -1,10 +1,13 @@
-// Hugging Face's tokenizer.json, read and written: byte-level BPE (GPT-2, Llama 3, Qwen2) and SentencePiece-like
-// BPE with byte fallback (Llama 2). What is not understood is refused, never guessed.
+// Hugging Face's tokenizer.json, read and written: byte-level BPE (GPT-2, Llama 3, Qwen2), SentencePiece-like BPE with
+// byte fallback (Llama 2, Gemma), Unigram and WordPiece. What is not understood is refused, never guessed.
 
 import { fail, messageOf } from "../../core/errors.ts";
+import { bpeEncoder } from "./bpe.ts";
 import { type Merge, mergeTable } from "./merges.ts";
 import { type Cut, type Json, listOf, readNormaliser, readPreTokenizer, textOf } from "./pieces.ts";
 import { type AddedToken, openTokenizer, type Tokenizer } from "./tokenizer.ts";
+import { unigramEncoder } from "./unigram.ts";
+import { wordPieceEncoder, wordPieceText } from "./wordpiece.ts";
 
 /** The largest vocabularies in use (about 260,000 tokens) take 35 MB. */
 export const tokenizerTextMax = 96 << 20;
@@ -23,34 +26,100 @@ export function loadTokenizer(text: string): Tokenizer {
   }
   const json = objectOf(value, "the tokenizer");
   const model = objectOf(json["model"], "model");
-  checkModel(model);
-  const vocabulary = readVocabulary(model["vocab"]);
   const added = readAdded(json["added_tokens"]);
   const { cuts, byteLevel } = readPreTokenizer(json["pre_tokenizer"]);
-  const unknownToken = model["unk_token"];
   const { before, after } = readTemplate(json["post_processor"]);
-  return openTokenizer({
-    vocabulary,
-    merges: mergeTable(readMerges(model["merges"], vocabulary)),
+  // Found in a text before it is cut; whoever wants them spelt must not get them from the model after all.
+  const control = new Set(added.filter(({ special }) => special).map(({ content }) => content));
+  const shared = {
     added,
     normalise: readNormaliser(json["normalizer"]),
-    cuts: byteLevel ? cuts : [...cuts, ...wordsByMark(vocabulary)],
+    byteLevel,
+    before,
+    after,
+    stripLeadingSpace: stripsLeadingSpace(json["decoder"]),
+  };
+  switch (model["type"] ?? "BPE") {
+    case "BPE": {
+      const vocabulary = readVocabulary(model["vocab"]);
+      const words = byteLevel ? cuts : [...cuts, ...wordsByMark(vocabulary)];
+      const byteFallback = model["byte_fallback"] === true;
+      return openTokenizer({
+        ...shared,
+        cuts: words,
+        byteFallback,
+        vocabulary,
+        encodeWord: readBpe(model, vocabulary, byteLevel),
+      });
+    }
+    case "Unigram":
+      return openTokenizer({ ...shared, cuts, ...readUnigram(model, control) });
+    case "WordPiece":
+      return openTokenizer({ ...shared, cuts, byteFallback: false, ...readWordPiece(model, json["decoder"], control) });
+    default:
+      return fail(
+        "unimplemented",
+        `the tokenizer's model is ${JSON.stringify(model["type"])}: BPE, Unigram and WordPiece are supported`,
+      );
+  }
+}
+
+function readBpe(model: Json, vocabulary: ReadonlyMap<string, number>, byteLevel: boolean) {
+  for (const key of ["continuing_subword_prefix", "end_of_word_suffix"])
+    if (model[key]) fail("unimplemented", `the tokenizer's model uses ${key}, which is not supported`);
+  const unknownToken = model["unk_token"];
+  return bpeEncoder({
+    vocabulary,
+    merges: mergeTable(readMerges(model["merges"], vocabulary)),
     byteLevel,
     byteFallback: model["byte_fallback"] === true,
     unknown: typeof unknownToken === "string" ? vocabulary.get(unknownToken) : undefined,
     fuseUnknown: model["fuse_unk"] === true,
     ignoreMerges: model["ignore_merges"] === true,
-    before,
-    after,
-    stripLeadingSpace: stripsLeadingSpace(json["decoder"]),
   });
 }
 
-function checkModel(model: Json): void {
-  const type = model["type"] ?? "BPE";
-  if (type !== "BPE") fail("unimplemented", `the tokenizer's model is ${JSON.stringify(type)}: only BPE is supported`);
-  for (const key of ["continuing_subword_prefix", "end_of_word_suffix"])
-    if (model[key]) fail("unimplemented", `the tokenizer's model uses ${key}, which is not supported`);
+function readUnigram(model: Json, control: ReadonlySet<string>) {
+  const pieces = listOf(model["vocab"]).map((item, id): [string, number] => {
+    const [piece, score] = listOf(item);
+    if (typeof piece !== "string" || typeof score !== "number")
+      fail("invalid_argument", `piece ${id} of the tokenizer is not a text with a score`);
+    return [piece, score];
+  });
+  if (pieces.length === 0 || pieces.length > vocabularyMax)
+    fail("invalid_argument", `the tokenizer has ${pieces.length} tokens, expected 1 to ${vocabularyMax}`);
+  const unknown =
+    model["unk_id"] === null || model["unk_id"] === undefined ? undefined : idOf(model["unk_id"], "the unknown");
+  if (unknown !== undefined && unknown >= pieces.length)
+    fail("invalid_argument", `the tokenizer's unk_id ${unknown} is outside its ${pieces.length} pieces`);
+  const byteFallback = model["byte_fallback"] === true;
+  const vocabulary = new Map(pieces.map(([piece], id) => [piece, id]));
+  return { vocabulary, byteFallback, encodeWord: unigramEncoder({ pieces, control, unknown, byteFallback }) };
+}
+
+function readWordPiece(model: Json, decoder: unknown, control: ReadonlySet<string>) {
+  const vocabulary = readVocabulary(model["vocab"]);
+  const token = textOf(model["unk_token"] ?? "[UNK]", "unk_token");
+  const unknown =
+    vocabulary.get(token) ??
+    fail("invalid_argument", `the tokenizer's unknown token "${token}" is not in its vocabulary`);
+  const prefix = textOf(model["continuing_subword_prefix"] ?? "##", "continuing_subword_prefix");
+  const lengthMax = Number(model["max_input_chars_per_word"] ?? 100);
+  const written = (decoder ?? {}) as Json;
+  if (written["type"] !== "WordPiece")
+    fail("unimplemented", `a WordPiece tokenizer with the decoder ${JSON.stringify(written["type"])} is not supported`);
+  const cleanup = written["cleanup"] !== false;
+  return {
+    vocabulary,
+    encodeWord: wordPieceEncoder({
+      vocabulary: new Map([...vocabulary].filter(([piece]) => !control.has(piece))),
+      unknown,
+      prefix,
+      lengthMax,
+    }),
+    textOf: (piece: string) => wordPieceText(piece, prefix, cleanup),
+    stripLeadingSpace: true,
+  };
 }
 
 function readVocabulary(value: unknown): Map<string, number> {
@@ -118,9 +187,17 @@ function readTemplate(value: unknown): { before: number[]; after: number[] } {
     }
     case "TemplateProcessing":
       return readSingle(json);
+    case "BertProcessing":
+      return { before: [pairedId(json["cls"])], after: [pairedId(json["sep"])] };
     default:
       fail("unimplemented", `the tokenizer's post_processor ${JSON.stringify(json["type"])} is not supported`);
   }
+}
+
+/** A token with its id. */
+function pairedId(value: unknown): number {
+  const [token, id] = listOf(value);
+  return idOf(id, textOf(token, "token"));
 }
 
 function readSingle(json: Json): { before: number[]; after: number[] } {

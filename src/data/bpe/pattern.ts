@@ -7,7 +7,7 @@ import { fail, messageOf } from "../../core/errors.ts";
 export const wordPattern = String.raw`'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`;
 
 /** Unicode's White_Space; JavaScript's \s has U+FEFF in addition and lacks U+0085. */
-const spaces = String.raw`\t-\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000`;
+export const spaces = String.raw`\t-\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000`;
 
 /** Longer ones are no honest tokenizer's. */
 const patternLengthMax = 2_000;
@@ -40,16 +40,61 @@ const repetitionsMax = 3;
 function refuseSlow(source: string): void {
   // Escapes and classes are one character each; what is left shows the structure.
   const bare = source.replace(/\\p\{[^}]*\}|\\./gi, "a").replace(/\[[^\]]*\]/g, "a");
-  const slow = /\)(?:[*+]|\{\d+,)/.test(bare) || bare.split("|").some((one) => countOf(one) > repetitionsMax);
-  if (slow)
+  if (new Repetitions(bare).most() > repetitionsMax)
     fail(
       "unimplemented",
       `the tokenizer's pattern ${source.slice(0, 200)} could take for ever to match: it repeats too much`,
     );
 }
 
-function countOf(alternative: string): number {
-  return alternative.match(/[*+]|\{\d+,\d*\}/g)?.length ?? 0;
+/** Counts how many repetitions can follow each other on one way through a pattern. */
+class Repetitions {
+  readonly #bare: string;
+  #at = 0;
+
+  constructor(bare: string) {
+    this.#bare = bare;
+  }
+
+  most(): number {
+    let most = 0;
+    let inARow = 0;
+    while (this.#at < this.#bare.length && this.#bare[this.#at] !== ")") {
+      const character = this.#bare[this.#at++];
+      if (character === "|") {
+        most = Math.max(most, inARow);
+        inARow = 0;
+        continue;
+      }
+      const group = character === "(" ? this.#group() : undefined;
+      const repeats = this.#quantifier();
+      // What is optional is not repeated; a group that is repeated may cut a text in ever so many ways.
+      if (group !== undefined) inARow += repeats === "no" ? group : Number.POSITIVE_INFINITY;
+      else if (repeats === "freely") inARow++;
+    }
+    return Math.max(most, inARow);
+  }
+
+  #group(): number {
+    this.#skip(/\?(?:[a-z-]*:|<?[=!]|>|<\w+>)/y);
+    const inside = this.most();
+    this.#at++;
+    return inside;
+  }
+
+  /** A plus or question mark behind it changes how it matches, not how often. */
+  #quantifier(): "no" | "exactly" | "freely" {
+    const found = this.#skip(/(?:[*+?]|\{\d+(?:,\d*)?\})[+?]?/y);
+    if (found === "" || found.startsWith("?")) return "no";
+    return /^\{\d+\}/.test(found) ? "exactly" : "freely";
+  }
+
+  #skip(pattern: RegExp): string {
+    pattern.lastIndex = this.#at;
+    const [found = ""] = pattern.exec(this.#bare) ?? [];
+    this.#at += found.length;
+    return found;
+  }
 }
 
 function translate(source: string): string {

@@ -1,7 +1,7 @@
 // What happens to text before BPE sees it: normalising and cutting into words, as tokenizer.json describes it.
 
 import { fail } from "../../core/errors.ts";
-import { compilePattern, wordPattern } from "./pattern.ts";
+import { compilePattern, spaces, wordPattern } from "./pattern.ts";
 
 export type Normalise = (text: string) => string;
 
@@ -28,6 +28,10 @@ export function readNormaliser(value: unknown, depth = 0): Normalise[] {
     }
     case "Lowercase":
       return [(text) => text.toLowerCase()];
+    case "StripAccents":
+      return [(text) => text.replace(/\p{Mn}/gu, "")];
+    case "BertNormalizer":
+      return bertNormaliser(json);
     case "Prepend": {
       const prefix = textOf(json["prepend"], "prepend");
       return [(text) => (text === "" ? text : prefix + text)];
@@ -71,6 +75,10 @@ export function readPreTokenizer(value: unknown, depth = 0): Cutting {
     }
     case "Metaspace":
       return { cuts: readMetaspace(json), byteLevel: false };
+    case "BertPreTokenizer":
+      return { cuts: [withoutSpaces, isolated(bertPunctuation)], byteLevel: false };
+    case "WhitespaceSplit":
+      return { cuts: [withoutSpaces], byteLevel: false };
     default:
       fail("unimplemented", `the tokenizer's pre_tokenizer ${JSON.stringify(json["type"])} is not supported`);
   }
@@ -92,6 +100,9 @@ function readSplit(json: Json): Cut {
     case "mergedwithnext":
       if (inverted) break;
       return (piece) => mergedWithNext(piece, pattern);
+    case "mergedwithprevious":
+      if (inverted) break;
+      return (piece) => mergedWithPrevious(piece, pattern);
     default:
       break;
   }
@@ -111,8 +122,9 @@ function readMetaspace(json: Json): Cut[] {
   return [prepend, (piece) => mergedWithNext(piece, pattern)];
 }
 
+/** A space alone counts: a line break or a tab gets one in front. */
 function prefixSpace(piece: string): string[] {
-  return [piece === "" || /^\s/.test(piece) ? piece : ` ${piece}`];
+  return [piece === "" || piece.startsWith(" ") ? piece : ` ${piece}`];
 }
 
 /** Each match is a piece of its own, and so is what lies between two. */
@@ -146,6 +158,41 @@ function mergedWithNext(piece: string, pattern: RegExp): string[] {
     .map((start, i) => piece.slice(start, cuts[i + 1]))
     .filter((part) => part !== "");
 }
+
+function mergedWithPrevious(piece: string, pattern: RegExp): string[] {
+  const ends = [...piece.matchAll(pattern)].map((match) => match.index + match[0].length);
+  const cuts = [0, ...ends.filter((end) => end < piece.length), piece.length];
+  return cuts
+    .slice(0, -1)
+    .map((start, i) => piece.slice(start, cuts[i + 1]))
+    .filter((part) => part !== "");
+}
+
+const whiteSpace = new RegExp(`[${spaces}]+`, "gu");
+
+function withoutSpaces(piece: string): string[] {
+  return piece.split(whiteSpace).filter((part) => part !== "");
+}
+
+/** ASCII's symbols count too. */
+const bertPunctuation = /[\p{P}$+<=>^`|~]/gu;
+
+/** Characters that have no words of several: each of them is a word. */
+const ideographs =
+  /[\u4e00-\u9fff\u3400-\u4dbf\u{20000}-\u{2a6df}\u{2a700}-\u{2b73f}\u{2b740}-\u{2b81f}\u{2b920}-\u{2ceaf}\uf900-\ufaff\u{2f800}-\u{2fa1f}]/gu;
+
+function bertNormaliser(json: Json): Normalise[] {
+  const steps: Normalise[] = [];
+  const lowercase = json["lowercase"] !== false;
+  if (json["clean_text"] !== false)
+    steps.push((text) => text.replace(/[\0\ufffd]|(?![\t\n\r])\p{C}/gu, "").replace(oneSpace, " "));
+  if (json["handle_chinese_chars"] !== false) steps.push((text) => text.replace(ideographs, " $& "));
+  if (json["strip_accents"] ?? lowercase) steps.push((text) => text.normalize("NFD").replace(/\p{Mn}/gu, ""));
+  if (lowercase) steps.push((text) => text.toLowerCase());
+  return steps;
+}
+
+const oneSpace = new RegExp(`[${spaces}]`, "gu");
 
 function readPattern(value: unknown): RegExp {
   const json = (value ?? {}) as Json;

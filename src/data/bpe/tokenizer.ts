@@ -2,9 +2,8 @@
 // vocabulary: what has no token of its own is spelt in bytes.
 
 import { fail } from "../../core/errors.ts";
-import { bytesOfSpelling, spellBytes } from "./alphabet.ts";
+import { bytesOfSpelling } from "./alphabet.ts";
 import { markedTokens, markOf } from "./marks.ts";
-import { type MergeTable, mergeWord } from "./merges.ts";
 import { type Cut, escapeForPattern, type Normalise } from "./pieces.ts";
 
 export interface AddedToken {
@@ -21,17 +20,16 @@ export interface AddedToken {
 /** Everything that tokenizer.json decides. */
 export interface TokenizerParts {
   readonly vocabulary: ReadonlyMap<string, number>;
-  readonly merges: MergeTable;
+  /** Ids of a word that `normalise` and `cuts` have made. */
+  readonly encodeWord: (word: string) => Int32Array;
   readonly added: readonly AddedToken[];
   readonly normalise: readonly Normalise[];
   readonly cuts: readonly Cut[];
   /** Tokens are spelt in the byte alphabet; otherwise in characters, with "▁" for a space. */
   readonly byteLevel: boolean;
   readonly byteFallback: boolean;
-  readonly unknown: number | undefined;
-  readonly fuseUnknown: boolean;
-  /** A word that is a token as a whole is taken whole, whatever the merges say. */
-  readonly ignoreMerges: boolean;
+  /** How a token is written behind others, where that is not its spelling. */
+  readonly textOf?: (token: string) => string;
   /** Ids put before and after an encoded text. */
   readonly before: readonly number[];
   readonly after: readonly number[];
@@ -165,7 +163,7 @@ function patternOf(spellings: ReadonlyMap<string, AddedToken>): RegExp | undefin
   return new RegExp(contents.map(escapeForPattern).join("|"), "gu");
 }
 
-function tokenBytes({ vocabulary, added, byteLevel, byteFallback }: TokenizerParts): Uint8Array[] {
+function tokenBytes({ vocabulary, added, byteLevel, byteFallback, textOf }: TokenizerParts): Uint8Array[] {
   let size = 0;
   for (const id of vocabulary.values()) size = Math.max(size, id + 1);
   for (const { id } of added) size = Math.max(size, id + 1);
@@ -174,10 +172,11 @@ function tokenBytes({ vocabulary, added, byteLevel, byteFallback }: TokenizerPar
   for (const [token, id] of vocabulary) {
     const byte = byteFallback ? fallbackByte(token) : undefined;
     if (byte !== undefined) all[id] = Uint8Array.of(byte);
+    else if (textOf) all[id] = encoder.encode(textOf(token));
     else if (byteLevel) all[id] = bytesOfSpelling(token) ?? encoder.encode(token);
     else all[id] = encoder.encode(token.replaceAll(spaceMark, " "));
   }
-  for (const { id, content } of added) all[id] = encoder.encode(content);
+  for (const { id, content } of added) all[id] = encoder.encode(textOf?.(content) ?? content);
   return all;
 }
 
@@ -190,8 +189,7 @@ type EncodePlain = (text: string, first: boolean, out: Ids) => void;
 
 /** Encodes text without added tokens: normalise, cut, spell each word, merge; words are remembered. */
 function plainEncoder(parts: TokenizerParts): EncodePlain {
-  const { normalise, cuts } = parts;
-  const encodeWord = wordEncoder(parts);
+  const { normalise, cuts, encodeWord } = parts;
   const known = new Map<string, Int32Array>();
   return (text, first, out) => {
     if (text === "") return;
@@ -220,55 +218,6 @@ function cutAll(words: readonly string[], cut: Cut, first: boolean): string[] {
     for (const piece of cut(word, first && i === 0)) pieces.push(piece);
   });
   return pieces;
-}
-
-function wordEncoder(parts: TokenizerParts): (word: string) => Int32Array {
-  const { vocabulary, merges, ignoreMerges, byteLevel } = parts;
-  const spell = byteLevel ? byteSpeller(parts) : characterSpeller(parts);
-  return (word) => {
-    if (ignoreMerges) {
-      const whole = vocabulary.get(byteLevel ? spellBytes(encoder.encode(word)) : word);
-      if (whole !== undefined) return Int32Array.of(whole);
-    }
-    const ids = spell(word);
-    return ids.slice(0, mergeWord(ids, ids.length, merges));
-  };
-}
-
-function byteSpeller({ vocabulary, unknown }: TokenizerParts): (word: string) => Int32Array {
-  const idOfByte = Array.from({ length: 256 }, (_, byte) => vocabulary.get(spellBytes(Uint8Array.of(byte))) ?? unknown);
-  return (word) =>
-    Int32Array.from(encoder.encode(word), (byte) => {
-      const id = idOfByte[byte];
-      return (
-        id ?? fail("invalid_argument", `the vocabulary has no token for the byte ${byte} and none for the unknown`)
-      );
-    });
-}
-
-function characterSpeller({ vocabulary, byteFallback, unknown, fuseUnknown }: TokenizerParts) {
-  const idOfByte = Array.from({ length: 256 }, (_, byte) =>
-    vocabulary.get(`<0x${byte.toString(16).toUpperCase().padStart(2, "0")}>`),
-  );
-  const spelt = (character: string): readonly number[] | undefined => {
-    const id = vocabulary.get(character);
-    if (id !== undefined) return [id];
-    const bytes = byteFallback ? [...encoder.encode(character)].map((byte) => idOfByte[byte]) : [undefined];
-    return bytes.every((one) => one !== undefined) ? bytes : undefined;
-  };
-  return (word: string): Int32Array => {
-    const ids: number[] = [];
-    let afterUnknown = false;
-    for (const character of word) {
-      const some = spelt(character);
-      if (some) ids.push(...some);
-      else if (unknown === undefined)
-        fail("invalid_argument", `the vocabulary has no token for "${character}" and none for the unknown`);
-      else if (!(fuseUnknown && afterUnknown)) ids.push(unknown);
-      afterUnknown = some === undefined;
-    }
-    return Int32Array.from(ids);
-  };
 }
 
 interface Ids {
