@@ -5,6 +5,7 @@ import type { Tensor } from "../src/core/tensor.ts";
 import type { Executor } from "../src/engine/engine.ts";
 import { generationHead } from "../src/network/generation.ts";
 import type { Plan } from "../src/network/plan.ts";
+import type { StateReader } from "../src/states/reader.ts";
 import { VNodeGeneration } from "../src/vnode/serving/generation.ts";
 import { ServingWeights } from "../src/vnode/serving/weights.ts";
 
@@ -18,24 +19,24 @@ export class LocalGenerator {
     this.#executor = executor;
   }
 
-  /** `states` holds each VNode's checkpoint. */
-  static async open(plan: Plan, executor: Executor, states: ReadonlyMap<string, Uint8Array>): Promise<LocalGenerator> {
+  /** By VNode. */
+  static async open(plan: Plan, executor: Executor, states: ReadonlyMap<string, StateReader>): Promise<LocalGenerator> {
     const local = new LocalGenerator(plan, executor);
     const head = generationHead(plan).vnode;
     for (const id of plan.order) {
       const vnode = plan.vnodes.find((each) => each.id === id)!;
-      const file = states.get(id)!;
+      const state = states.get(id)!;
       const own = vnode.parameters.map(({ name, shape, precision }) => ({
         name,
         stored: name,
         shape,
         precision,
-        file,
+        state,
       }));
       const tied = plan.edges
         .filter((edge) => edge.kind === "tie" && edge.to === id)
         .map(({ from, fromPort, toPort, shape }) => {
-          return { name: toPort, stored: fromPort, shape, precision: "float32" as const, file: states.get(from)! };
+          return { name: toPort, stored: fromPort, shape, precision: "float32" as const, state: states.get(from)! };
         });
       const weights = await ServingWeights.load([...own, ...tied], executor);
       local.#vnodes.push({ id, generation: new VNodeGeneration(plan, vnode, executor, weights, id) });

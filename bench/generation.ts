@@ -8,12 +8,14 @@ import { join } from "node:path";
 import { t1, transformerYaml } from "../examples/generate.ts";
 import { LocalNetwork } from "../src/cli/local-network.ts";
 import { Client } from "../src/client/client.ts";
+import { statePartBytes } from "../src/core/blobs.ts";
 import { fillNormal, randomKey } from "../src/core/random.ts";
 import { elementCount, type Tensor } from "../src/core/tensor.ts";
 import { openExecutor } from "../src/engine/threads.ts";
 import { compileText } from "../src/network/compile.ts";
 import type { Plan } from "../src/network/plan.ts";
-import { writeCheckpoint } from "../src/vnode/checkpoint.ts";
+import { BlobSpace } from "../src/protocol/gen/dcnr/v1/common_pb.ts";
+import { type MemoryState, memoryState } from "../src/states/memory.testing.ts";
 import { LocalGenerator } from "./generation-local.ts";
 import { median } from "./side.ts";
 
@@ -50,8 +52,8 @@ function tokensOf(count: number): number[] {
   return Array.from({ length: count }, (_, i) => (i * 7919 + 13) % size.vocabulary);
 }
 
-function randomStates(plan: Plan): Map<string, Uint8Array<ArrayBuffer>> {
-  const states = new Map<string, Uint8Array<ArrayBuffer>>();
+async function randomStates(plan: Plan): Promise<Map<string, MemoryState>> {
+  const states = new Map<string, MemoryState>();
   for (const { id, parameters } of plan.vnodes) {
     const tensors = new Map<string, Tensor>();
     for (const { name, shape } of parameters) {
@@ -59,7 +61,7 @@ function randomStates(plan: Plan): Map<string, Uint8Array<ArrayBuffer>> {
       fillNormal(data, randomKey("speaker", name), 0.05);
       tensors.set(name, { dtype: "float32", shape, data });
     }
-    states.set(id, writeCheckpoint({ metadata: {}, tensors }));
+    states.set(id, await memoryState({ metadata: {}, tensors }, statePartBytes));
   }
   return states;
 }
@@ -100,15 +102,19 @@ export async function runGenerationBench(rounds = 5, log: (line: string) => void
   const directory = await mkdtemp(join(tmpdir(), "dcnr-bench-"));
   const definition = transformerYaml(size);
   const plan = compileText(definition);
-  const states = randomStates(plan);
+  const states = await randomStates(plan);
   const executor = await openExecutor({ kind: "native", workers: 1 });
   const listen = { directory, listen: "127.0.0.1:0", pnodes: 2, cpusPerPNode: 1, logLevel: "error" };
   const network = await LocalNetwork.start(listen);
   const client = new Client(network.orchestrator.address, { fetch });
   try {
-    const local = await LocalGenerator.open(plan, executor, states);
+    const readers = new Map(Array.from(states, ([id, { reader }]) => [id, reader]));
+    const local = await LocalGenerator.open(plan, executor, readers);
     const hashes: Record<string, string> = {};
-    for (const [id, state] of states) hashes[id] = await client.datasets.upload(state);
+    for (const [id, { state, blobs }] of states) {
+      for (const content of blobs.values()) await client.datasets.upload(content, BlobSpace.STATES);
+      hashes[id] = state;
+    }
     await client.models.register({ name: size.name, definition, states: hashes });
     await client.models.serve(size.name, { spread: 2 });
     const pids = [network.orchestrator, ...network.pnodes].map(({ pid }) => pid as number);

@@ -1,9 +1,18 @@
 // The shared BlobStore as each simulated orchestrator sees it: writes that fail before or after they took
 // effect, reads that come back damaged, and blobs that rot where they lie.
 
+import type { BlobSpaceName } from "../src/core/blobs.ts";
 import { DcnrError } from "../src/core/errors.ts";
 import type { Sha256 } from "../src/core/ids.ts";
-import type { BlobAction, BlobGrant, BlobRange, BlobStore } from "../src/store/blob-store.ts";
+import {
+  type BlobAction,
+  type BlobGrant,
+  type BlobRange,
+  type BlobSpace,
+  type BlobStore,
+  type StoredBlob,
+  spacesOf,
+} from "../src/store/blob-store.ts";
 import { BlobTokens } from "../src/store/blob-tokens.ts";
 import { openMemoryBlobs } from "../src/store/memory.ts";
 import type { Host, SimulatedWorld } from "./world.ts";
@@ -21,17 +30,21 @@ export const noBlobFaults: BlobFaults = { writeFailed: 0, flipped: 0, readFailed
 
 export class SimulatedBlobs {
   readonly world: SimulatedWorld;
-  readonly inner: BlobStore = openMemoryBlobs();
+  readonly inner: BlobStore;
   faults: BlobFaults = noBlobFaults;
   /** Blobs that lie damaged; writing them again heals them. */
   readonly damaged = new Set<Sha256>();
 
   constructor(world: SimulatedWorld) {
     this.world = world;
+    this.inner = openMemoryBlobs({ clock: { wallMs: () => world.time.nowMs } });
   }
 
   view(host: Host, baseUrl: () => string): BlobStore {
-    return new BlobView(this, host, baseUrl);
+    const key = new TextEncoder().encode("simulation");
+    const tokens = new BlobTokens({ key, clock: host.world.clock, baseUrl });
+    const spaces = spacesOf((name) => new SpaceView(name, this, host, tokens));
+    return { ...spaces, tokens, origins: () => tokens.origins(), close: async () => {} };
   }
 
   /** Flips a bit of a stored blob for good: every reader sees the damage from now on. */
@@ -41,25 +54,31 @@ export class SimulatedBlobs {
   }
 }
 
-class BlobView implements BlobStore {
-  readonly tokens: BlobTokens;
+class SpaceView implements BlobSpace {
+  readonly #name: BlobSpaceName;
   readonly #blobs: SimulatedBlobs;
   readonly #host: Host;
+  readonly #tokens: BlobTokens;
 
-  constructor(blobs: SimulatedBlobs, host: Host, baseUrl: () => string) {
+  constructor(name: BlobSpaceName, blobs: SimulatedBlobs, host: Host, tokens: BlobTokens) {
+    this.#name = name;
     this.#blobs = blobs;
     this.#host = host;
-    this.tokens = new BlobTokens({ key: new TextEncoder().encode("simulation"), clock: host.world.clock, baseUrl });
+    this.#tokens = tokens;
+  }
+
+  get #inner(): BlobSpace {
+    return this.#blobs.inner[this.#name];
   }
 
   async put(hash: Sha256, content: Uint8Array | AsyncIterable<Uint8Array>, bytes: number): Promise<void> {
     await this.#wait();
-    const { faults, inner, damaged } = this.#blobs;
+    const { faults, damaged } = this.#blobs;
     if (this.#strikes("flipped", "blob flipped on the way in", hash))
       throw new DcnrError("data_loss", `what was sent as blob ${hash} hashes to something else: send it again`);
     const fails = this.#strikes("writeFailed", "blob write failed", hash);
     if (fails && faults.writeFailed > 0 && this.#blobs.world.chance.happens(0.5)) throw unavailable(hash);
-    await inner.put(hash, content, bytes);
+    await this.#inner.put(hash, content, bytes);
     damaged.delete(hash);
     if (fails) throw unavailable(hash);
   }
@@ -67,7 +86,7 @@ class BlobView implements BlobStore {
   async get(hash: Sha256, range?: BlobRange): Promise<Uint8Array> {
     await this.#wait();
     this.#checkRead(hash);
-    return this.#blobs.inner.get(hash, range);
+    return this.#inner.get(hash, range);
   }
 
   async *stream(hash: Sha256): AsyncIterable<Uint8Array> {
@@ -76,23 +95,21 @@ class BlobView implements BlobStore {
 
   async size(hash: Sha256): Promise<number | undefined> {
     await this.#wait();
-    return this.#blobs.inner.size(hash);
+    return this.#inner.size(hash);
   }
 
   async delete(hash: Sha256): Promise<void> {
     await this.#wait();
-    await this.#blobs.inner.delete(hash);
+    await this.#inner.delete(hash);
   }
 
-  list(): AsyncIterable<{ hash: Sha256; bytes: number }> {
-    return this.#blobs.inner.list();
+  list(): AsyncIterable<StoredBlob> {
+    return this.#inner.list();
   }
 
   async grant(action: BlobAction, hash: Sha256, bytes: number, lifetimeMs: number): Promise<BlobGrant> {
-    return this.tokens.grant(action, hash, bytes, lifetimeMs);
+    return this.#tokens.grant(this.#name, action, hash, bytes, lifetimeMs);
   }
-
-  async close(): Promise<void> {}
 
   #checkRead(hash: Sha256): void {
     if (this.#blobs.damaged.has(hash))

@@ -27,6 +27,8 @@ export interface Site {
   readonly computeMs: number;
   /** Small enough that retained messages are spilled now and then. */
   readonly retainedBytesMax: number;
+  /** States beyond it are cut on the simulated disk. */
+  readonly copyBytesMax: number;
   readonly vnodesPerPNode: number;
   readonly mutant: Mutant | undefined;
   /** What survives a crash, by host. */
@@ -103,7 +105,9 @@ async function bootPNode(site: Site, host: Host): Promise<void> {
         numerics: [{ engine: "reference", class: "reference" }],
       },
       limits: { memoryBytes: BigInt(reservedBytes + vnodeBytes * site.vnodesPerPNode) },
-      bounds: { retainedBytesMax: site.retainedBytesMax },
+      bounds: { retainedBytesMax: site.retainedBytesMax, copyBytesMax: site.copyBytesMax },
+      // Small enough that the states of the simulator have several.
+      statePartBytes: 256,
     },
     {
       world: host.world,
@@ -133,10 +137,11 @@ function transferOver(network: SimulatedNetwork): BlobTransfer {
   };
   return {
     upload: async (to, content) => void (await send("PUT", to, content)),
-    download: async (from, bytesMax) => {
+    download: async (from, into) => {
       const bytes = new Uint8Array(await (await send("GET", from)).arrayBuffer());
-      if (bytes.byteLength > bytesMax) throw new DcnrError("resource_exhausted", `more than ${bytesMax} bytes came`);
-      return bytes;
+      if (bytes.byteLength !== into.byteLength)
+        throw new DcnrError("data_loss", `${bytes.byteLength} bytes came, not ${into.byteLength}`);
+      into.set(bytes);
     },
   };
 }
@@ -150,11 +155,12 @@ function diskOf(host: Host): SpillStorage {
       await takes();
       files.set(key, copy);
     },
-    read: async (key) => {
+    read: async (key, room) => {
       await takes();
       const content = files.get(key);
       if (content === undefined) throw new DcnrError("not_found", `${key} is not on the disk of ${host.name}`);
-      return content.slice();
+      room?.set(content);
+      return room ?? content.slice();
     },
     remove: async (key) => void files.delete(key),
   };

@@ -109,13 +109,16 @@ function settingsOf(scenario: Scenario, policy: SessionPolicy) {
 }
 
 /** Puts a scenario's data where it will be fetched from. Part of the world, so no fault touches it. */
-export async function storeData(data: ScenarioData, { inner }: { readonly inner: BlobSink }): Promise<Manifest> {
+export async function storeData(
+  data: ScenarioData,
+  { inner }: { readonly inner: { readonly datasets: BlobSink } },
+): Promise<Manifest> {
   if (data.kind === "tokens") {
-    const builder = buildTokens(data.vocabulary, { blobs: inner, shardBytes: 64 });
+    const builder = buildTokens(data.vocabulary, { blobs: inner.datasets, shardBytes: 64 });
     await builder.add(tokensOf(data));
     return builder.finish();
   }
-  const builder = buildTensors(data.fields, { blobs: inner, shardBytes: 128 });
+  const builder = buildTensors(data.fields, { blobs: inner.datasets, shardBytes: 128 });
   await builder.add(samplesOf(data));
   return builder.finish();
 }

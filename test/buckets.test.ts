@@ -40,7 +40,9 @@ test("a dataset comes from a bucket, whole or from the middle on", async () => {
     const text = "a line of text\n".repeat(2_000);
     await client.send(new PutObjectCommand({ Bucket: "texts", Key: "books/one.txt", Body: text }));
     const access = { objectGet: buckets.get };
-    const manifest = await importDataset({ source: "s3://texts/books/one.txt" }, access, { blobs: openMemoryBlobs() });
+    const manifest = await importDataset({ source: "s3://texts/books/one.txt" }, access, {
+      blobs: openMemoryBlobs().datasets,
+    });
     assert.equal(manifest.kind, "text");
     const source = await openSource("s3://texts/books/one.txt", access);
     assert.equal(source.bytes, text.length);

@@ -108,7 +108,7 @@ async function computesOf(
   const context = plan.inputs?.shape[0];
   const batches = openBatches({
     manifest: await storeData(data, { inner: blobs }),
-    fetchBlob: (hash) => blobs.get(hash),
+    fetchBlob: (hash) => blobs.datasets.get(hash),
     cacheBytesMax: 1 << 20,
     seed: sessionSeed,
     split: "all",

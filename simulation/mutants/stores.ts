@@ -2,7 +2,7 @@
 
 import { hasCode } from "../../src/core/errors.ts";
 import type { BlobTransfer } from "../../src/pnode/options.ts";
-import type { BlobStore } from "../../src/store/blob-store.ts";
+import type { BlobSpace, BlobStore } from "../../src/store/blob-store.ts";
 import type { StateStore } from "../../src/store/state-store.ts";
 import type { Host } from "../world.ts";
 import { rewriting } from "./mutant.ts";
@@ -24,32 +24,34 @@ export function blindRetries(view: StateStore): StateStore {
   };
 }
 
-/** Says "stored" and loses every third blob. */
+/** Says "stored" and loses every third blob of a state. */
 export function losingBlobs(view: BlobStore): BlobStore {
   let count = 0;
   const lost = new Map<string, number>();
-  return blobsWith(view, {
-    put: async (hash, content, bytes) => {
-      count += 1;
-      if (count % 3 !== 0) return view.put(hash, content, bytes);
-      lost.set(hash, bytes);
-    },
-    size: async (hash) => lost.get(hash) ?? view.size(hash),
-  });
+  const { states } = view;
+  return {
+    ...view,
+    states: spaceWith(states, {
+      put: async (hash, content, bytes) => {
+        count += 1;
+        if (count % 3 !== 0) return states.put(hash, content, bytes);
+        lost.set(hash, bytes);
+      },
+      size: async (hash) => lost.get(hash) ?? states.size(hash),
+    }),
+  };
 }
 
-/** The views are objects of classes, so spreading them would lose their methods. */
-export function blobsWith(view: BlobStore, changes: Partial<BlobStore>): BlobStore {
+/** Spaces are objects of classes, so spreading them would lose their methods. */
+function spaceWith(space: BlobSpace, changes: Partial<BlobSpace>): BlobSpace {
   return {
-    ...(view.tokens ? { tokens: view.tokens } : {}),
-    put: (hash, content, bytes) => view.put(hash, content, bytes),
-    get: (hash, range) => view.get(hash, range),
-    stream: (hash) => view.stream(hash),
-    size: (hash) => view.size(hash),
-    delete: (hash) => view.delete(hash),
-    list: () => view.list(),
-    grant: (action, hash, bytes, lifetimeMs) => view.grant(action, hash, bytes, lifetimeMs),
-    close: () => view.close(),
+    put: (hash, content, bytes) => space.put(hash, content, bytes),
+    get: (hash, range) => space.get(hash, range),
+    stream: (hash) => space.stream(hash),
+    size: (hash) => space.size(hash),
+    delete: (hash) => space.delete(hash),
+    list: () => space.list(),
+    grant: (action, hash, bytes, lifetimeMs) => space.grant(action, hash, bytes, lifetimeMs),
     ...changes,
   };
 }

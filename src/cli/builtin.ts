@@ -5,6 +5,7 @@ import { fail, hasCode } from "../core/errors.ts";
 import type { Sha256 } from "../core/ids.ts";
 import type { BlobSink } from "../data/build.ts";
 import { type Manifest, manifestText } from "../data/manifest.ts";
+import { BlobSpace } from "../protocol/gen/dcnr/v1/common_pb.ts";
 import type { Output } from "./output.ts";
 
 /** As many tokens as examples/gpt-demo.yaml takes. */
@@ -43,12 +44,12 @@ export async function ensureDataset(client: Client, name: string, out: Output): 
   out.note(`dataset ${name}: ${dataset.samples} samples`);
 }
 
-/** Shards go to the orchestrator's blob store by short-lived addresses. */
-export function remoteSink(client: Client): BlobSink {
+/** Blobs go to the orchestrator's blob store by short-lived addresses. */
+export function remoteSink(client: Client, space: BlobSpace = BlobSpace.DATASETS): BlobSink {
   return {
     put: async (_hash: Sha256, content) => {
       const bytes = content instanceof Uint8Array ? content : await collect(content);
-      await client.datasets.upload(bytes as Uint8Array<ArrayBuffer>);
+      await client.datasets.upload(bytes, space);
     },
     size: async () => undefined,
   };

@@ -1,9 +1,9 @@
 import { strict as assert } from "node:assert";
 import { describe, it } from "node:test";
 import { silentLog, type World } from "../core/world.ts";
+import type { Remembered } from "../system/identity.ts";
 import type { Measured } from "./measure-machine.ts";
 import { Measuring } from "./measuring.ts";
-import type { Remembered } from "./pnode-identity.ts";
 
 const found: Measured = { gflops: 30, classes: [{ engine: "native", class: "a" }] };
 

@@ -4,8 +4,8 @@
 import { loadavg } from "node:os";
 import { messageOf } from "../core/errors.ts";
 import { type Cancel, sleep, type World } from "../core/world.ts";
+import type { Remembered } from "../system/identity.ts";
 import { gflopsEstimated, type Measured, measureMachine } from "./measure-machine.ts";
-import type { Remembered } from "./pnode-identity.ts";
 
 /** What a start waits for the first measurement. */
 const patienceMs = 15_000;

@@ -8,8 +8,9 @@ import { type ChatFormat, parseChatFormat } from "../models/chat.ts";
 import { writeHuggingFace } from "../models/export-huggingface.ts";
 import { writeNetworkFile } from "../models/network-file.ts";
 import { storeStates } from "../models/states.ts";
+import { compileText } from "../network/compile.ts";
+import { BlobSpace } from "../protocol/gen/dcnr/v1/common_pb.ts";
 import type { Model } from "../protocol/gen/dcnr/v1/inference_pb.ts";
-import { readCheckpoint } from "../vnode/checkpoint.ts";
 import { remoteSink } from "./builtin.ts";
 import type { CommandContext } from "./command.ts";
 import { stopIfInterrupted } from "./interruption.ts";
@@ -33,14 +34,14 @@ export async function storeModel(
   await client.networks.create(model.definition, { id: model.name });
   const progress = new Progress(out, model.name, "VNodes");
   const states = await storeStates(model, {
-    blobs: remoteSink(client),
+    blobs: remoteSink(client, BlobSpace.STATES),
     onProgress: ({ vnodes, of, bytes: done }) => {
       stopIfInterrupted(signal);
       progress.update(vnodes, of, bytes(done));
     },
   });
   const upload = async (text: string | undefined) =>
-    text === undefined ? "" : client.datasets.upload(new TextEncoder().encode(text));
+    text === undefined ? "" : client.datasets.upload(new TextEncoder().encode(text), BlobSpace.VOCABULARIES);
   return client.models.register({
     name: model.name,
     definition: model.definition,
@@ -84,6 +85,7 @@ async function openState(
   );
   const text = async (blob: StateBlob | undefined) => blob && new TextDecoder().decode(await client.download(blob));
   const format = await text(state.chat);
+  const plan = compileText(state.definition);
   return {
     definition: state.definition,
     tokenizer: await text(state.tokenizer),
@@ -92,7 +94,8 @@ async function openState(
     weightsOf: async (vnode) => {
       stopIfInterrupted(signal);
       const blob = blobs.get(vnode) ?? fail("data_loss", `${source} has no state of VNode ${vnode}`);
-      return readCheckpoint(await client.download(blob), `the state of VNode ${vnode}`).tensors;
+      const reader = await client.openState(blob, `the state of VNode ${vnode}`);
+      return reader.read(plan.vnodes.find(({ id }) => id === vnode)?.parameters ?? []);
     },
   };
 }

@@ -8,14 +8,16 @@ import { openDiskCache } from "../data/disk-cache.ts";
 import type { EngineKind, Executor } from "../engine/engine.ts";
 import { type PNode, startPNode } from "../pnode/pnode.ts";
 import type { Network } from "../protocol/network.ts";
+import { openHttpTransfer } from "../system/blob-transfer.ts";
+import { digestAside } from "../system/digest.ts";
 import { findHardware, type HardwareFacts, readHealth } from "../system/hardware.ts";
+import { loadIdentity, Remembered } from "../system/identity.ts";
 import { startPulse } from "../system/pulse.ts";
+import { openSpill } from "../system/spill.ts";
 import { presenceOf } from "./additions.ts";
 import type { Measured } from "./measure-machine.ts";
 import { Measuring } from "./measuring.ts";
 import { monitorPNode } from "./monitoring/pnode.ts";
-import { httpTransfer, openSpill } from "./pnode-files.ts";
-import { loadIdentity, Remembered } from "./pnode-identity.ts";
 import { reachableAddress } from "./reachable.ts";
 import { softwareVersion } from "./software.ts";
 
@@ -112,7 +114,8 @@ export async function startRealPNode(machine: LentMachine, outer: World, network
       executorFor,
       http: monitoring.http,
       onWork: monitoring.onWork,
-      blobs: httpTransfer,
+      blobs: openHttpTransfer(),
+      digest: digestAside,
       pulse: startPulse(world.clock),
       spill: await openSpill(machine.directory),
       cache: await openDiskCache({

@@ -1,8 +1,10 @@
 // A small typed client of an orchestrator: what the CLI, the examples and app developers use.
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { DcnrError, messageOf } from "../core/errors.ts";
+import { DcnrError, fail, messageOf } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
+import type { Sha256 } from "../core/ids.ts";
+import { BlobSpace } from "../protocol/gen/dcnr/v1/common_pb.ts";
 import { type Dataset, DatasetService, type Vocabulary, VocabularyService } from "../protocol/gen/dcnr/v1/data_pb.ts";
 import { FleetService, type PNode, type VNode } from "../protocol/gen/dcnr/v1/fleet_pb.ts";
 import {
@@ -22,7 +24,12 @@ import {
 import { SystemService } from "../protocol/gen/dcnr/v1/system_pb.ts";
 import { openGrpcNetwork } from "../protocol/grpc.ts";
 import type { Network } from "../protocol/network.ts";
+import { readStateManifest } from "../states/manifest.ts";
+import { StateReader } from "../states/reader.ts";
 import { backgroundTimers } from "../system/timers.ts";
+
+/** As many parts as pass within the life of their addresses at a few hundred kilobytes a second. */
+const partsGrantedAtOnce = 32;
 
 export interface ConnectOptions {
   readonly apiKey?: string;
@@ -144,13 +151,13 @@ export class Client {
   };
 
   readonly datasets = {
-    /** Sends a blob unless it is there already. */
-    upload: async (content: Uint8Array<ArrayBuffer>): Promise<string> => {
+    /** Sends a blob unless it is there already; `space` says what it is for. */
+    upload: async (content: Uint8Array, space: BlobSpace = BlobSpace.DATASETS): Promise<string> => {
       const hash = sha256(content);
       const method = DatasetService.method.grantUpload;
-      const grant = await this.network.call(this.address, method, { hash, bytes: BigInt(content.byteLength) });
+      const grant = await this.network.call(this.address, method, { hash, bytes: BigInt(content.byteLength), space });
       if (grant.present) return hash;
-      const request = { method: "PUT", headers: grant.headers, body: content };
+      const request = { method: "PUT", headers: grant.headers, body: content as Uint8Array<ArrayBuffer> };
       const response = await this.#fetch(grant.url, request).catch((error: unknown) => {
         throw brokenOff("upload", grant.url, error);
       });
@@ -188,7 +195,7 @@ export class Client {
   readonly vocabularies = {
     /** Uploads a tokenizer.json and gives it a name. */
     create: async (name: string, tokenizer: string): Promise<Vocabulary> => {
-      const hash = await this.datasets.upload(new TextEncoder().encode(tokenizer));
+      const hash = await this.datasets.upload(new TextEncoder().encode(tokenizer), BlobSpace.VOCABULARIES);
       const method = VocabularyService.method.createVocabulary;
       const { vocabulary } = await this.network.call(this.address, method, { name, hash });
       return vocabulary!;
@@ -211,6 +218,34 @@ export class Client {
     if (sha256(content) !== blob.hash)
       throw new DcnrError("data_loss", `the blob ${blob.hash} arrived damaged: try again`);
     return content;
+  }
+
+  /** A stored state, by its granted manifest: its tensors are fetched when they are asked for. */
+  async openState(blob: StateBlob, what: string): Promise<StateReader> {
+    const manifest = readStateManifest(await this.download(blob), what);
+    const parts = new Map<string, StateBlob>();
+    const grant = async (hash: Sha256): Promise<StateBlob> => {
+      const known = parts.get(hash);
+      if (known) return known;
+      const first = manifest.parts.indexOf(hash);
+      const request = { state: blob.hash, first, count: partsGrantedAtOnce };
+      const granted = await this.network.call(this.address, InferenceService.method.grantParts, request);
+      for (const part of granted.parts) parts.set(part.hash, part);
+      return parts.get(hash) ?? fail("data_loss", `${what} lacks its part ${hash}`);
+    };
+    const fetchPart = async (hash: Sha256, into: Uint8Array) => {
+      const address = await grant(hash);
+      // Addresses live for a limited time: the next part asks again.
+      parts.delete(hash);
+      const content = await this.download(address);
+      if (content.byteLength !== into.byteLength)
+        fail(
+          "data_loss",
+          `part ${hash} of ${what} has ${content.byteLength} bytes, its manifest says ${into.byteLength}`,
+        );
+      into.set(content);
+    };
+    return new StateReader({ manifest, fetchPart, clock: { monotonicMs: () => 0 }, what });
   }
 
   async #download({ url, headers }: { url: string; headers: Record<string, string> }): Promise<Uint8Array> {

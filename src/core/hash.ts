@@ -14,6 +14,12 @@ export function hashOfContent(content: { dtype: string; shape: readonly number[]
   return sha256(`${content.dtype}[${content.shape}]`, content.bytes);
 }
 
+/** SHA-256 of a large content, on another thread where there is one to spare. */
+export type Digest = (content: Uint8Array) => Promise<Sha256>;
+
+/** On this thread: for small contents, and for worlds whose time is not the machine's. */
+export const digestHere: Digest = async (content) => sha256(content);
+
 /** JSON with keys in code-unit order, so that equal values have equal text and equal hashes. */
 export function canonicalJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map((item) => canonicalJson(item ?? null)).join(",")}]`;

@@ -7,7 +7,7 @@ import { fail } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
 import type { Sha256 } from "../core/ids.ts";
 import { type TensorData, tensorBytes } from "../core/tensor.ts";
-import type { BlobStore } from "../store/blob-store.ts";
+import type { BlobSpace } from "../store/blob-store.ts";
 import {
   documentEnd,
   type Field,
@@ -25,7 +25,7 @@ import {
 } from "./manifest.ts";
 
 /** What a build needs of a blob store. */
-export type BlobSink = Pick<BlobStore, "put" | "size">;
+export type BlobSink = Pick<BlobSpace, "put" | "size">;
 
 /** Large enough to be worth a request, small enough to fetch for a few samples. */
 export const shardBytesDefault = 8 << 20;

@@ -27,12 +27,12 @@ const world: World = {
 };
 
 function network(usedBy: string[] = []) {
-  const blobs = openMemoryBlobs();
+  const blobs = openMemoryBlobs().datasets;
   const datasets = openDatasets({ store: openMemoryStore(), blobs, world, usedBy: () => usedBy });
   return { blobs, datasets };
 }
 
-async function blobCount(blobs: ReturnType<typeof openMemoryBlobs>): Promise<number> {
+async function blobCount(blobs: ReturnType<typeof openMemoryBlobs>["datasets"]): Promise<number> {
   return (await Array.fromAsync(blobs.list())).length;
 }
 
@@ -210,7 +210,7 @@ describe("tokenising", () => {
 
 describe("vocabularies of a network", () => {
   it("are created from uploaded files, listed and deleted", async () => {
-    const blobs = openMemoryBlobs();
+    const blobs = openMemoryBlobs().vocabularies;
     const vocabularies = openVocabularies({ store: openMemoryStore(), blobs, world });
     const upload = async (text: string) => {
       const content = new TextEncoder().encode(text);

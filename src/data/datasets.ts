@@ -4,7 +4,7 @@
 import { fail } from "../core/errors.ts";
 import { parseId, type Sha256 } from "../core/ids.ts";
 import type { World } from "../core/world.ts";
-import type { BlobStore } from "../store/blob-store.ts";
+import type { BlobSpace } from "../store/blob-store.ts";
 import type { StateStore } from "../store/state-store.ts";
 import { createItem, deleteItem, listItems, readItem } from "../store/update.ts";
 import {
@@ -59,7 +59,8 @@ function unitsOfSplit(manifest: Manifest, split: string): number {
 
 export interface DatasetsOptions {
   readonly store: StateStore;
-  readonly blobs: BlobStore;
+  /** The name space of datasets. */
+  readonly blobs: BlobSpace;
   readonly world: Pick<World, "clock" | "timers" | "chance">;
   /** Sessions that still need the dataset of this hash. */
   readonly usedBy?: (hash: Sha256) => Promise<readonly string[]> | readonly string[];
@@ -164,7 +165,7 @@ export function openDatasets({ store, blobs, world, usedBy = () => [], named }: 
   };
 }
 
-async function checkBlobs(blobs: BlobStore, manifest: Manifest): Promise<void> {
+async function checkBlobs(blobs: BlobSpace, manifest: Manifest): Promise<void> {
   for (const { hash, bytes } of blobsOf(manifest)) {
     const size = await blobs.size(hash);
     if (size === undefined) fail("failed_precondition", `blob ${hash} of the dataset is not there: upload it first`);

@@ -1,9 +1,10 @@
-// The vocabularies of a network: names for tokenizer.json files, kept in the store. The files are blobs.
+// The vocabularies of a network: names for tokenizer.json files, kept in the store. The files are blobs in a name
+// space of their own: whoever removes a dataset does not touch them.
 
 import { fail } from "../core/errors.ts";
 import { parseId, type Sha256 } from "../core/ids.ts";
 import type { World } from "../core/world.ts";
-import type { BlobStore } from "../store/blob-store.ts";
+import type { BlobSpace } from "../store/blob-store.ts";
 import type { StateStore } from "../store/state-store.ts";
 import { createItem, deleteItem, listItems, readItem } from "../store/update.ts";
 import { loadTokenizer, tokenizerTextMax } from "./bpe/json.ts";
@@ -19,7 +20,8 @@ export interface VocabularyRecord {
 
 export interface VocabulariesOptions {
   readonly store: StateStore;
-  readonly blobs: Pick<BlobStore, "get" | "size">;
+  /** The name space of vocabularies. */
+  readonly blobs: Pick<BlobSpace, "get" | "size">;
   readonly world: Pick<World, "clock" | "timers" | "chance">;
 }
 

@@ -126,7 +126,7 @@ export async function startOrchestrator(
     healthService(() => !tasks.stopped, world.timers),
     pnodeService(parts),
     fleetService(parts),
-    ...[networkService(parts), sessionService(parts), datasetService(context), vocabularyService(context)].map((one) =>
+    ...[networkService(parts), sessionService(parts), datasetService(parts), vocabularyService(context)].map((one) =>
       protect(one, keys, "train"),
     ),
     protect(inferenceService(parts, gateway, keys), keys, "generate", inferenceScopes),
@@ -194,7 +194,7 @@ function assemble(context: Context, network: Network) {
   const attachments = new Map<PNodeId, Attachment>();
   const flapping = new Flapping(context.world.clock);
   const capacity = new Capacity(context, attachments, flapping);
-  const compiled = new Compiled(context.blobs);
+  const compiled = new Compiled(context.blobs.definitions);
   const assignments = new Assignments(context, capacity, compiled, attachments);
   const presence = new Presence(context, network, () => controller.touchAll());
   const leases = new Leases(context, presence);

@@ -20,6 +20,9 @@ export interface Timings {
   readonly uptimeSaveMs: number;
   /** A blob that no record names is deleted only this much later. */
   readonly garbageDelayMs: number;
+  /** Between two searches for uploads that nobody recorded, and how old they must be. */
+  readonly unrecordedCheckMs: number;
+  readonly unrecordedAfterMs: number;
 }
 
 export const timingsDefault: Timings = {
@@ -35,4 +38,6 @@ export const timingsDefault: Timings = {
   eventsFlushMs: 2_000,
   uptimeSaveMs: 900_000,
   garbageDelayMs: 60_000,
+  unrecordedCheckMs: 60 * 60_000,
+  unrecordedAfterMs: 24 * 60 * 60_000,
 };

@@ -65,6 +65,7 @@ const optionsFor = (network: Network, world: World, reports: Reports) =>
     signal: new AbortController().signal,
     register: () => ({}),
     heartbeat: () => ({}),
+    onRegistered: () => {},
   }) as unknown as AttachmentOptions;
 
 it("what was measured while a heartbeat was on its way is awaited with the next one", async () => {

@@ -15,6 +15,7 @@ import {
   type MeasurementSchema,
   PNodeService,
   type Prepare,
+  type Registered,
   type RegisterSchema,
   type SessionUpdate,
 } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
@@ -43,6 +44,7 @@ export interface AttachmentOptions {
     Exclude<MessageInitShape<typeof HeartbeatSchema>, Heartbeat>,
     "sequence" | "metrics" | "latencyMs"
   >;
+  readonly onRegistered: (registered: Registered) => void;
   readonly onAssignments: (assignments: Assignments) => void;
   readonly onPrepare: (prepare: Prepare) => void;
   readonly onSession: (update: SessionUpdate) => void;
@@ -218,6 +220,7 @@ export class Attachment {
         this.#onAttached();
         this.#options.world.log("info", `attached to orchestrator ${event.value.orchestrator} at ${address}`);
         this.#options.orchestrators.learn(event.value.orchestrators);
+        this.#options.onRegistered(event.value);
         if (event.value.heartbeatIntervalMs > 0) this.#intervalMs = event.value.heartbeatIntervalMs;
         if (event.value.pulseToken !== "")
           this.#options.pulse?.follow(address, event.value.pulseToken, this.#intervalMs);

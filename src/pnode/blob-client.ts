@@ -1,18 +1,22 @@
 // Blobs for a PNode: asks an orchestrator for a short-lived address, moves the bytes itself, and believes only what
-// has the right hash.
+// has the right hash. States move part by part: a part that is stored is not sent again, whoever stored it.
 
-import { DcnrError, fail } from "../core/errors.ts";
-import { sha256 } from "../core/hash.ts";
+import { type BlobSpaceName, blobBytesMax } from "../core/blobs.ts";
+import { DcnrError, fail, messageOf } from "../core/errors.ts";
+import { type Digest, sha256 } from "../core/hash.ts";
 import type { Sha256 } from "../core/ids.ts";
 import { Backoff } from "../core/retry.ts";
 import { sleep, type World } from "../core/world.ts";
 import type { Bandwidth } from "../peer/bandwidth.ts";
+import { BlobSpace } from "../protocol/gen/dcnr/v1/common_pb.ts";
 import { BlobAction, PNodeService } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
+import { inLanes } from "../states/lanes.ts";
+import { partLength, readStateManifest, writeStateManifest } from "../states/manifest.ts";
+import { StateReader } from "../states/reader.ts";
+import type { BlobOrigins } from "./blob-origins.ts";
 import type { BlobCache, BlobTransfer, Timings } from "./options.ts";
 import type { Orchestrators } from "./orchestrators.ts";
-
-/** The largest state of one VNode, dataset shard or manifest that a PNode takes. */
-const blobBytesMax = 2 ** 31;
+import type { Snapshot } from "./snapshots.ts";
 
 /** A blob that comes damaged or not at all this often is taken for lost. */
 const downloadAttempts = 4;
@@ -21,7 +25,9 @@ export interface BlobClientOptions {
   readonly pnode: string;
   readonly orchestrators: Orchestrators;
   readonly transfer: BlobTransfer;
+  readonly origins: BlobOrigins;
   readonly bandwidth: Bandwidth;
+  readonly digest: Digest;
   readonly cache?: BlobCache;
   readonly world: World;
   readonly timings: Timings;
@@ -34,40 +40,108 @@ export class BlobClient {
     this.#options = options;
   }
 
+  /** A manifest or shard of a dataset, kept on disk for the next time. */
   async fetch(session: string, hash: Sha256, signal: AbortSignal): Promise<Uint8Array> {
-    const cached = await this.#options.cache?.get(hash).catch(() => undefined);
-    if (cached !== undefined && sha256(cached) === hash) return cached;
+    const { cache, digest } = this.#options;
+    const cached = await cache?.get(hash).catch(() => undefined);
+    if (cached !== undefined && (await digest(cached)) === hash) return cached;
+    const content = await this.#fetchWhole(session, "datasets", hash, signal);
+    await cache?.put(hash, content).catch(() => {});
+    return content;
+  }
+
+  /** A state of which nothing but the manifest has been read yet; `what` names it in errors. */
+  async openState(session: string, state: Sha256, what: string, signal: AbortSignal): Promise<StateReader> {
+    const manifest = readStateManifest(await this.#fetchWhole(session, "states", state, signal), what);
+    const fetchPart = (hash: Sha256, into: Uint8Array) =>
+      this.#persistently(signal, () => this.#download(session, "states", hash, signal, () => into)).then(() => {});
+    return new StateReader({ manifest, fetchPart, clock: this.#options.world.clock, what });
+  }
+
+  /** Stores what is not there yet, the manifest last; gives the state's name. One attempt: the next one goes on. */
+  async storeState(session: string, snapshot: Snapshot, signal: AbortSignal): Promise<Sha256> {
+    const manifest = await snapshot.manifest();
+    const indexes = new Map(manifest.parts.map((hash, index) => [hash, index]));
+    const rooms: Uint8Array[] = [];
+    await inLanes([...indexes], this.#options.world.clock, async ([hash, index], lane) => {
+      if (signal.aborted) throw new DcnrError("cancelled", "the PNode stops");
+      const room = (bytes: number) => {
+        rooms[lane] ??= new Uint8Array(manifest.partBytes);
+        return (rooms[lane] as Uint8Array).subarray(0, bytes);
+      };
+      await this.#upload(session, hash, partLength(manifest, index), () => snapshot.part(index, room), signal);
+    });
+    const text = writeStateManifest(manifest);
+    const state = sha256(text);
+    await this.#upload(session, state, text.byteLength, async () => text, signal);
+    return state;
+  }
+
+  async #upload(
+    session: string,
+    hash: Sha256,
+    bytes: number,
+    read: () => Promise<Uint8Array>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { orchestrators, transfer, pnode, origins, bandwidth } = this.#options;
+    const request = { pnode, session, hash, bytes: BigInt(bytes), action: BlobAction.UPLOAD, space: BlobSpace.STATES };
+    const grant = await orchestrators.call(PNodeService.method.grantBlob, request, signal);
+    if (grant.present) return;
+    origins.check(grant);
+    await bandwidth.take(bytes, signal);
+    const content = await read();
+    await transfer.upload({ url: grant.url, headers: grant.headers }, content, signal).catch((error: unknown) => {
+      // A full disk or bits that flipped on the way: sending it once more is all that can be done here.
+      throw new DcnrError("unavailable", `blob ${hash} was not stored: ${messageOf(error)}`, { cause: error });
+    });
+  }
+
+  #fetchWhole(session: string, space: "states" | "datasets", hash: Sha256, signal: AbortSignal): Promise<Uint8Array> {
+    return this.#persistently(signal, () =>
+      this.#download(session, space, hash, signal, (bytes) => new Uint8Array(bytes)),
+    );
+  }
+
+  /** `into` is given the size that the orchestrator says, and makes or has room for it. */
+  async #download(
+    session: string,
+    space: "states" | "datasets",
+    hash: Sha256,
+    signal: AbortSignal,
+    into: (bytes: number) => Uint8Array,
+  ): Promise<Uint8Array> {
+    const { orchestrators, transfer, pnode, origins, digest } = this.#options;
+    const request = { pnode, session, hash, bytes: 0n, action: BlobAction.DOWNLOAD, space: wireSpace[space] };
+    const grant = await orchestrators.call(PNodeService.method.grantBlob, request, signal);
+    origins.check(grant);
+    const bytes = Number(grant.bytes);
+    if (bytes > blobBytesMax[space])
+      fail("resource_exhausted", `blob ${hash} has ${bytes} bytes, at most ${blobBytesMax[space]} are taken`);
+    const content = into(bytes);
+    if (content.byteLength !== bytes)
+      fail("data_loss", `part ${hash} has ${bytes} bytes, its state's manifest says ${content.byteLength}`);
+    await transfer.download({ url: grant.url, headers: grant.headers }, content, signal);
+    if ((await digest(content)) !== hash) fail("data_loss", `blob ${hash} came damaged`);
+    return content;
+  }
+
+  async #persistently<Result>(signal: AbortSignal, attempt: () => Promise<Result>): Promise<Result> {
     const { timings, world } = this.#options;
     const backoff = new Backoff(timings.retryMinMs, timings.retryMaxMs, world.chance);
-    for (let attempt = 1; ; attempt++) {
+    for (let count = 1; ; count++) {
       try {
-        const content = await this.#download(session, hash, signal);
-        await this.#options.cache?.put(hash, content).catch(() => {});
-        return content;
+        return await attempt();
       } catch (error) {
         const known = DcnrError.from(error, "unavailable");
-        if (signal.aborted || attempt >= downloadAttempts) throw known;
+        if (signal.aborted || count >= downloadAttempts || known.code === "permission_denied") throw known;
         await sleep(world.timers, backoff.next(), signal);
       }
     }
   }
-
-  async #download(session: string, hash: Sha256, signal: AbortSignal): Promise<Uint8Array> {
-    const { orchestrators, transfer, pnode } = this.#options;
-    const request = { pnode, session, hash, bytes: 0n, action: BlobAction.DOWNLOAD };
-    const grant = await orchestrators.call(PNodeService.method.grantBlob, request, signal);
-    const content = await transfer.download({ url: grant.url, headers: grant.headers }, blobBytesMax, signal);
-    if (sha256(content) !== hash) fail("data_loss", `blob ${hash} came damaged`);
-    return content;
-  }
-
-  /** Stores the bytes under their hash; one attempt. */
-  async store(session: string, hash: Sha256, content: Uint8Array, signal: AbortSignal): Promise<void> {
-    const { orchestrators, transfer, pnode } = this.#options;
-    const request = { pnode, session, hash, bytes: BigInt(content.byteLength), action: BlobAction.UPLOAD };
-    const grant = await orchestrators.call(PNodeService.method.grantBlob, request, signal);
-    if (grant.present) return;
-    await this.#options.bandwidth.take(content.byteLength, signal);
-    await transfer.upload({ url: grant.url, headers: grant.headers }, content, signal);
-  }
 }
+
+const wireSpace: Readonly<Record<Extract<BlobSpaceName, "states" | "datasets">, BlobSpace>> = {
+  states: BlobSpace.STATES,
+  datasets: BlobSpace.DATASETS,
+};

@@ -1,15 +1,16 @@
-// Makes states durable in the background: hash, upload, then a record under the owner's epoch. Repeats until it
-// is accepted or refused; a refusal means that somebody else owns the VNode now.
+// Makes states durable in the background: upload what is not stored yet, then a record under the owner's epoch. Repeats
+// until it is accepted or refused; a refusal means that somebody else owns the VNode now.
 
-import { createHash } from "node:crypto";
 import { fail, messageOf } from "../core/errors.ts";
 import type { SessionId, Sha256, VNodeId } from "../core/ids.ts";
 import { retry } from "../core/retry.ts";
-import { sleep, type World } from "../core/world.ts";
+import type { World } from "../core/world.ts";
 import { PNodeService } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
+import type { StateImage } from "../states/cut.ts";
 import type { BlobClient } from "./blob-client.ts";
 import type { Timings } from "./options.ts";
 import type { Orchestrators } from "./orchestrators.ts";
+import type { Snapshot } from "./snapshots.ts";
 
 export interface CheckpointOptions {
   readonly session: SessionId;
@@ -20,6 +21,7 @@ export interface CheckpointOptions {
   readonly world: World;
   readonly timings: Timings;
   readonly signal: AbortSignal;
+  readonly snapshot: (image: StateImage) => Snapshot;
   /** As of now: it may grow while an upload is under way. */
   readonly epoch: () => number;
 }
@@ -33,23 +35,20 @@ export type Recorded =
   | { readonly kind: "accepted"; readonly line: number; readonly turn: number }
   | { readonly kind: "fenced" };
 
-/** Between two of these the thread is free for others: a large state takes a second to hash. */
-const hashPieceBytes = 8 << 20;
-
+/** The snapshot is the caller's to release. */
 export async function makeDurable(
   options: CheckpointOptions,
   step: number,
-  content: Uint8Array,
+  snapshot: Snapshot,
   steps: readonly StepHash[],
 ): Promise<Recorded> {
-  const { world, signal, timings } = options;
-  const hash = await hashInPieces(content, world, signal);
+  const { world, signal, timings, blobs } = options;
   const { retryMinMs: minMs, retryMaxMs: maxMs } = timings;
   return retry(
     { world, minMs, maxMs, signal },
     async () => {
-      await options.blobs.store(options.session, hash, content, signal);
-      return record(options, step, hash, content.byteLength, steps);
+      const state = await blobs.storeState(options.session, snapshot, signal);
+      return record(options, step, state, snapshot.bytes, steps);
     },
     (error) =>
       world.log("warn", `checkpoint of ${options.vnode} at step ${step}: ${messageOf(error)}; trying again`, { step }),
@@ -80,13 +79,4 @@ async function record(
   if (answer.accepted) return { kind: "accepted", line: Number(answer.line), turn: Number(answer.turn) };
   if (options.epoch() > epoch) fail("aborted", "the VNode is owned under a newer epoch by now");
   return { kind: "fenced" };
-}
-
-async function hashInPieces(content: Uint8Array, world: World, signal: AbortSignal): Promise<Sha256> {
-  const hash = createHash("sha256");
-  for (let at = 0; at < content.byteLength; at += hashPieceBytes) {
-    hash.update(content.subarray(at, at + hashPieceBytes));
-    if (at + hashPieceBytes < content.byteLength) await sleep(world.timers, 0, signal);
-  }
-  return hash.digest("hex") as Sha256;
 }

@@ -2,7 +2,6 @@
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { fail } from "../core/errors.ts";
-import type { Sha256 } from "../core/ids.ts";
 import {
   type AttachRequest,
   type AttachResponseSchema,
@@ -98,7 +97,11 @@ export class TestOrchestrator {
       },
       resolve: async () => ({ locations: this.#locations(), line: BigInt(this.line), revision: 1n }),
       recordDurable: async (request) => this.#record(request),
-      grantBlob: async ({ hash }) => ({ url: hash, present: this.blobs.has(hash) }),
+      grantBlob: async ({ hash }) => ({
+        url: `${blobOrigin}/${hash}`,
+        present: this.blobs.has(hash),
+        bytes: BigInt(this.blobs.get(hash)?.byteLength ?? 0),
+      }),
       describeSession: async () => ({ session: this.session, definition: this.definition, settings: this.settings }),
     });
   }
@@ -112,7 +115,12 @@ export class TestOrchestrator {
         this.#addresses.set(pnode, event.value.address);
         const send = (message: Down) => void channel.send(message).catch(() => {});
         this.#attached.set(pnode, send);
-        send({ event: { case: "registered", value: { orchestrator: "test", heartbeatIntervalMs: 100 } } });
+        send({
+          event: {
+            case: "registered",
+            value: { orchestrator: "test", heartbeatIntervalMs: 100, blobOrigins: [blobOrigin] },
+          },
+        });
         this.tell();
       }
       if (event.case === "heartbeat") {
@@ -146,9 +154,13 @@ export class TestOrchestrator {
   }
 }
 
+const blobOrigin = "http://blobs.invalid";
+
 export function memoryTransfer(blobs: Map<string, Uint8Array>): BlobTransfer {
+  const nameOf = (url: string) => url.slice(blobOrigin.length + 1);
   return {
-    upload: async ({ url }, content) => void blobs.set(url, content.slice()),
-    download: async ({ url }) => blobs.get(url as Sha256) ?? fail("not_found", `there is no blob ${url}`),
+    upload: async ({ url }, content) => void blobs.set(nameOf(url), content.slice()),
+    download: async ({ url }, into) =>
+      into.set(blobs.get(nameOf(url)) ?? fail("not_found", `there is no blob ${nameOf(url)}`)),
   };
 }

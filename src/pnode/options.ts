@@ -2,6 +2,7 @@
 // code runs on real machines and in the simulator.
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { Digest } from "../core/hash.ts";
 import type { PNodeId, Sha256 } from "../core/ids.ts";
 import type { World } from "../core/world.ts";
 import type { EngineKind, Executor } from "../engine/engine.ts";
@@ -33,6 +34,8 @@ export interface PNodeOptions {
   readonly capabilities: Exclude<MessageInitShape<typeof CapabilitiesSchema>, Capabilities>;
   readonly bounds?: Partial<Bounds>;
   readonly timings?: Partial<Timings>;
+  /** All PNodes of a network cut states alike; only tests cut smaller parts than others. */
+  readonly statePartBytes?: number;
 }
 
 export interface BlobAddress {
@@ -40,17 +43,21 @@ export interface BlobAddress {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** Moves blobs by short-lived addresses; the PNode holds no credentials. */
+/**
+ * Moves blobs by short-lived addresses; the PNode holds no credentials. A transfer may take as long as it likes while
+ * bytes move, and fails with `unavailable` when they do not. Sends no headers but those of the address.
+ */
 export interface BlobTransfer {
   upload(to: BlobAddress, content: Uint8Array, signal?: AbortSignal): Promise<void>;
-  /** Fails with `resource_exhausted` rather than take more than `bytesMax`. */
-  download(from: BlobAddress, bytesMax: number, signal?: AbortSignal): Promise<Uint8Array>;
+  /** Fills `into` exactly: an answer of another length is `data_loss`. Whether it is the right one, hashes tell. */
+  download(from: BlobAddress, into: Uint8Array, signal?: AbortSignal): Promise<void>;
 }
 
 /** A place on disk for what does not fit into memory. Lost with the process: nothing in it must survive. */
 export interface SpillStorage {
   write(key: string, content: Uint8Array): Promise<void>;
-  read(key: string): Promise<Uint8Array>;
+  /** Into `room` if given, which has the content's size; else into memory of its own. */
+  read(key: string, room?: Uint8Array): Promise<Uint8Array>;
   remove(key: string): Promise<void>;
 }
 
@@ -90,6 +97,8 @@ export interface PNodeDependencies {
   /** The executor for an engine, with as many workers as the owner lends cores; the same one at every call. */
   executorFor(engine: EngineKind): Promise<Executor>;
   readonly blobs: BlobTransfer;
+  /** Hashes large contents on another thread; on this one if absent. */
+  readonly digest?: Digest;
   readonly pulse?: Pulse;
   readonly spill?: SpillStorage;
   readonly cache?: BlobCache;
@@ -118,6 +127,8 @@ export interface Bounds {
   readonly shardBytesMax: number;
   /** Snapshots that wait for their upload, per VNode. */
   readonly snapshotBytesMax: number;
+  /** A larger state is not copied for its upload, but cut on disk while the next update waits. */
+  readonly copyBytesMax: number;
 }
 
 export const boundsDefault: Bounds = {
@@ -125,6 +136,8 @@ export const boundsDefault: Bounds = {
   spilledBytesMax: 2 ** 31,
   shardBytesMax: 128 << 20,
   snapshotBytesMax: 512 << 20,
+  // Copying that much takes this thread some 20 ms.
+  copyBytesMax: 64 << 20,
 };
 
 /** Shares of what the owner lends; weights and activations take the rest. 0: no limit. */
@@ -137,6 +150,7 @@ export function boundsWithin(memoryBytes: number, diskBytes: number): Bounds {
     retainedBytesMax: share(boundsDefault.retainedBytesMax, 0.15),
     shardBytesMax: share(boundsDefault.shardBytesMax, 0.1),
     snapshotBytesMax: share(boundsDefault.snapshotBytesMax, 0.15),
+    copyBytesMax: share(boundsDefault.copyBytesMax, 0.05),
   };
 }
 

@@ -30,6 +30,10 @@ export class Orchestrators {
     return this.#addresses[this.#index % this.#addresses.length] as string;
   }
 
+  get addresses(): readonly string[] {
+    return this.#addresses;
+  }
+
   get count(): number {
     return this.#addresses.length;
   }

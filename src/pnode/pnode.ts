@@ -2,8 +2,9 @@
 // other way round; only peers call it, for tensors.
 
 import { bits } from "../core/bits.ts";
+import { statePartBytes } from "../core/blobs.ts";
 import { messageOf } from "../core/errors.ts";
-import { hashOfContent } from "../core/hash.ts";
+import { type Digest, digestHere, hashOfContent } from "../core/hash.ts";
 import type { PNodeId, SessionId, VNodeId } from "../core/ids.ts";
 import { Tasks } from "../core/tasks.ts";
 import { sleep } from "../core/world.ts";
@@ -16,10 +17,12 @@ import type { Assignments, SessionUpdate } from "../protocol/gen/dcnr/v1/pnode_p
 import { SystemService } from "../protocol/gen/dcnr/v1/system_pb.ts";
 import { healthService } from "../protocol/health.ts";
 import { protocolMajor, protocolMinor, type Server, service } from "../protocol/network.ts";
+import type { StateImage } from "../states/cut.ts";
 import { openProcess } from "../vnode/process.ts";
 import { fromProtoAssignment } from "./assignment.ts";
 import { Attachment } from "./attachment.ts";
 import { BlobClient } from "./blob-client.ts";
+import { BlobOrigins } from "./blob-origins.ts";
 import { type Hours, parseHours } from "./hours.ts";
 import {
   type Bounds,
@@ -34,6 +37,7 @@ import { Reports } from "./reports.ts";
 import { Resolver } from "./resolver.ts";
 import { Servings } from "./serving/servings.ts";
 import { checkSession, SessionContext } from "./session-context.ts";
+import { type Snapshot, takeSnapshot } from "./snapshots.ts";
 import { Training } from "./training/training.ts";
 
 export interface PNode {
@@ -88,6 +92,8 @@ class HostingNode implements PNode {
   readonly #resolver: Resolver;
   readonly #links: Links;
   readonly #blobs: BlobClient;
+  readonly #digest: Digest;
+  #snapshots = 0;
   readonly #attachment: Attachment;
   readonly #hours: Hours;
   readonly #incarnation: string;
@@ -130,7 +136,17 @@ class HostingNode implements PNode {
     });
     this.#links = links;
     const cache = dependencies.cache && { cache: dependencies.cache };
-    this.#blobs = new BlobClient({ ...common, orchestrators, bandwidth, transfer: dependencies.blobs, ...cache });
+    this.#digest = dependencies.digest ?? digestHere;
+    const origins = new BlobOrigins(options.orchestrators, () => orchestrators.addresses);
+    this.#blobs = new BlobClient({
+      ...common,
+      orchestrators,
+      origins,
+      bandwidth,
+      transfer: dependencies.blobs,
+      digest: this.#digest,
+      ...cache,
+    });
     const reports = new Reports(world.clock);
     this.#attachment = new Attachment({
       ...common,
@@ -140,6 +156,7 @@ class HostingNode implements PNode {
       locate: dependencies.reachable && !options.advertise ? (towards) => this.#locate(towards) : undefined,
       register: () => this.#register(),
       heartbeat: () => this.#heartbeat(),
+      onRegistered: ({ blobOrigins }) => origins.learn(blobOrigins),
       onAssignments: (assignments) => this.#reconcile(assignments),
       onPrepare: ({ assignments }) => this.#training.hosts.prepare(assignments.map(fromProtoAssignment)),
       onSession: (update) => this.#sessionUpdate(update),
@@ -149,6 +166,7 @@ class HostingNode implements PNode {
     this.#training = new Training({
       ...{ pnode: this.id, world, timings, bounds: this.#bounds, tasks, orchestrators, resolver, links, reports },
       blobs: this.#blobs,
+      snapshot: (image) => this.#snapshot(image),
       spill: dependencies.spill,
       address: () => this.#address,
       openProcess: dependencies.openProcess ?? openProcess,
@@ -177,6 +195,18 @@ class HostingNode implements PNode {
         this.#dataWaitMs += waitedMs;
       },
       signal: this.#ending.signal,
+    });
+  }
+
+  #snapshot(image: StateImage): Snapshot {
+    const { spill, world } = this.#dependencies;
+    return takeSnapshot(image, {
+      world,
+      digest: this.#digest,
+      partBytes: this.#options.statePartBytes ?? statePartBytes,
+      copyBytesMax: this.#bounds.copyBytesMax,
+      name: `snapshot-${++this.#snapshots}`,
+      ...(spill && { storage: spill }),
     });
   }
 

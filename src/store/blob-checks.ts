@@ -1,21 +1,22 @@
 // The refusals and small checks that all blob backends share, so that they fail with the same codes and sentences.
 
 import { createHash } from "node:crypto";
+import { type BlobSpaceName, blobBytesMax } from "../core/blobs.ts";
 import { fail } from "../core/errors.ts";
 import type { Sha256 } from "../core/ids.ts";
 import type { BlobRange } from "./blob-store.ts";
 
-/** Blobs are checkpoints of one VNode, manifests and shards: more in one piece is a mistake, and S3 takes no more in one PUT. */
-export const blobBytesMax = 5 * 2 ** 30;
-
 /** Pieces that are read and sent at a time. */
 export const pieceBytes = 1 << 20;
 
-export function checkBlobBytes(hash: Sha256, bytes: number): void {
+export function checkBlobBytes(space: BlobSpaceName, hash: Sha256, bytes: number): void {
   if (!Number.isSafeInteger(bytes) || bytes < 0)
     fail("invalid_argument", `the size ${bytes} of blob ${hash} is not a whole number from 0 on`);
-  if (bytes > blobBytesMax)
-    fail("invalid_argument", `blob ${hash} has ${bytes} bytes, at most ${blobBytesMax} are allowed: split it`);
+  if (bytes > blobBytesMax[space])
+    fail(
+      "invalid_argument",
+      `blob ${hash} has ${bytes} bytes, at most ${blobBytesMax[space]} are allowed among ${space}: split it`,
+    );
 }
 
 export function checkRange(hash: Sha256, range: BlobRange, bytes: number): void {
@@ -52,7 +53,6 @@ export async function* exactly(
   bytes: number,
   hash: Sha256,
 ): AsyncGenerator<Uint8Array> {
-  checkBlobBytes(hash, bytes);
   let seen = 0;
   for await (const piece of content instanceof Uint8Array ? slices(content) : content) {
     seen += piece.length;

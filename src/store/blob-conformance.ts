@@ -3,10 +3,12 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { after, before, describe, it } from "node:test";
+import { type BlobSpaceName, statePartBytes } from "../core/blobs.ts";
 import { type ErrorCode, hasCode } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
 import type { Sha256 } from "../core/ids.ts";
 import type { BlobGrant, BlobStore } from "./blob-store.ts";
+import { conformanceWorld as world } from "./conformance.ts";
 
 export interface BlobsUnderTest {
   readonly blobs: BlobStore;
@@ -14,10 +16,13 @@ export interface BlobsUnderTest {
   request(request: Request): Promise<Response>;
   /** Works on the same blobs with a clock that is an hour behind. */
   inThePast?<Result>(work: (blobs: BlobStore) => Promise<Result>): Promise<Result>;
-  /** Changes one byte of the stored content behind the store's back. */
+  /** Changes one byte of a stored state's content behind the store's back. */
   damage?(hash: Sha256): Promise<void>;
   close?(): Promise<void>;
 }
+
+/** A server has a clock of its own, and tells whole seconds. */
+const clockSlackMs = 2_000;
 
 /** Enough for several parts of a multipart upload, which have at least 5 MiB each. */
 const largeBytes = 11 * 2 ** 20 + 7;
@@ -42,6 +47,7 @@ export function blobConformance(
       await subject?.close?.();
     });
     describeContent(() => subject);
+    describeSpaces(() => subject);
     describeDamage(() => subject);
     describeGrants(() => subject);
     if (!lenient) describeRefusals(() => subject);
@@ -53,7 +59,7 @@ type Subject = () => BlobsUnderTest;
 function describeContent(subject: Subject): void {
   for (const bytes of [0, 1, 2 ** 20 + 3, largeBytes]) {
     it(`gives back ${bytes} bytes, whole, streamed and in ranges`, async () => {
-      const { blobs } = subject();
+      const blobs = subject().blobs.states;
       const { content, hash } = sample(bytes);
       await blobs.put(hash, pieces(content), bytes);
       assert.equal(await blobs.size(hash), bytes);
@@ -72,7 +78,7 @@ function describeContent(subject: Subject): void {
   }
 
   it("stores the same blob twice, from several writers at once", async () => {
-    const { blobs } = subject();
+    const blobs = subject().blobs.states;
     const { content, hash } = sample(1000);
     await Promise.all([1, 2, 3].map(() => blobs.put(hash, content, content.length)));
     await blobs.put(hash, content, content.length);
@@ -80,7 +86,7 @@ function describeContent(subject: Subject): void {
   });
 
   it("lists what it holds, and nothing after it was deleted", async () => {
-    const { blobs } = subject();
+    const blobs = subject().blobs.states;
     const samples = [sample(10), sample(20), sample(30)];
     for (const { content, hash } of samples) await blobs.put(hash, content, content.length);
     const listed = async () => new Map((await Array.fromAsync(blobs.list())).map(({ hash, bytes }) => [hash, bytes]));
@@ -93,7 +99,7 @@ function describeContent(subject: Subject): void {
   });
 
   it("says that a blob is not there", async () => {
-    const { blobs } = subject();
+    const blobs = subject().blobs.states;
     const { hash } = sample(9);
     assert.equal(await blobs.size(hash), undefined);
     await fails(blobs.get(hash), "not_found", hash);
@@ -102,7 +108,7 @@ function describeContent(subject: Subject): void {
   });
 
   it("refuses a range that is not within the blob", async () => {
-    const { blobs } = subject();
+    const blobs = subject().blobs.states;
     const { content, hash } = sample(10);
     await blobs.put(hash, content, 10);
     for (const range of [
@@ -115,9 +121,45 @@ function describeContent(subject: Subject): void {
   });
 }
 
+function describeSpaces(subject: Subject): void {
+  it("keeps its name spaces apart: what one holds, lists or deletes is no business of another", async () => {
+    const { blobs } = subject();
+    const { content, hash } = sample(600);
+    await blobs.datasets.put(hash, content, content.length);
+    assert.equal(await blobs.states.size(hash), undefined);
+    await fails(blobs.states.get(hash), "not_found", hash);
+    await blobs.states.put(hash, content, content.length);
+    await blobs.states.delete(hash);
+    const held = async (space: BlobSpaceName) => (await Array.fromAsync(blobs[space].list())).map((one) => one.hash);
+    assert.equal((await held("states")).includes(hash), false);
+    assert.equal((await held("datasets")).includes(hash), true);
+    assert.ok(Buffer.from(await blobs.datasets.get(hash)).equals(content));
+  });
+
+  it("tells when a blob was last uploaded", async () => {
+    const { blobs } = subject();
+    const { wallMs } = world.clock;
+    const { content, hash } = sample(60);
+    const beforeMs = wallMs() - clockSlackMs;
+    await blobs.states.put(hash, content, content.length);
+    const found = (await Array.fromAsync(blobs.states.list())).find((one) => one.hash === hash);
+    assert.ok(found && found.modifiedWallMs >= beforeMs && found.modifiedWallMs <= wallMs() + clockSlackMs);
+  });
+
+  it("refuses a blob that is larger than its name space allows, before it reads any of it", async () => {
+    const { blobs } = subject();
+    const { hash } = sample(1);
+    async function* unread(): AsyncGenerator<Uint8Array> {
+      yield assert.fail("it was read");
+    }
+    await fails(blobs.states.put(hash, unread(), statePartBytes + 1), "invalid_argument", hash);
+    await fails(blobs.states.grant("upload", hash, statePartBytes + 1, 60_000), "invalid_argument", hash);
+  });
+}
+
 function describeDamage(subject: Subject): void {
   it("stores nothing that does not have the name's hash or the announced size", async () => {
-    const { blobs } = subject();
+    const blobs = subject().blobs.states;
     for (const bytes of [100, largeBytes]) {
       const { content, hash } = sample(bytes);
       const altered = Buffer.from(content);
@@ -130,7 +172,7 @@ function describeDamage(subject: Subject): void {
   });
 
   it("stores nothing when its source breaks in the middle", async () => {
-    const { blobs } = subject();
+    const blobs = subject().blobs.states;
     const { content, hash } = sample(largeBytes);
     async function* breaking() {
       yield content.subarray(0, largeBytes - 100);
@@ -141,7 +183,10 @@ function describeDamage(subject: Subject): void {
   });
 
   it("tells damaged content from good, and an upload repairs it", async (test) => {
-    const { blobs, damage } = subject();
+    const {
+      blobs: { states: blobs },
+      damage,
+    } = subject();
     if (damage === undefined) return test.skip("its content cannot be damaged from outside");
     const { content, hash } = sample(3 * 2 ** 20);
     await blobs.put(hash, content, content.length);
@@ -160,7 +205,10 @@ function describeDamage(subject: Subject): void {
 
 function describeGrants(subject: Subject): void {
   it("lets the holder of a grant upload and download one blob without credentials", async () => {
-    const { blobs, request } = subject();
+    const {
+      blobs: { states: blobs },
+      request,
+    } = subject();
     const { content, hash } = sample(200_000);
     const uploaded = await request(asRequest(await blobs.grant("upload", hash, content.length, 60_000), content));
     assert.ok(uploaded.ok, `upload: ${uploaded.status} ${await uploaded.text()}`);
@@ -176,7 +224,10 @@ function describeGrants(subject: Subject): void {
 
 function describeRefusals(subject: Subject): void {
   it("refuses content that is not what the grant names", async () => {
-    const { blobs, request } = subject();
+    const {
+      blobs: { states: blobs },
+      request,
+    } = subject();
     const { content, hash } = sample(5000);
     const grant = await blobs.grant("upload", hash, content.length, 60_000);
     const altered = Buffer.from(content);
@@ -191,12 +242,16 @@ function describeRefusals(subject: Subject): void {
   });
 
   it("refuses a grant that has expired", async () => {
-    const { blobs, request, inThePast } = subject();
+    const {
+      blobs: { states: blobs },
+      request,
+      inThePast,
+    } = subject();
     const { content, hash } = sample(300);
     assert.ok(inThePast);
     const [upload, download] = await inThePast(async (past) => [
-      await past.grant("upload", hash, content.length, 60_000),
-      await past.grant("download", hash, content.length, 60_000),
+      await past.states.grant("upload", hash, content.length, 60_000),
+      await past.states.grant("download", hash, content.length, 60_000),
     ]);
     await isRefused(request, asRequest(upload!, content));
     assert.equal(await blobs.size(hash), undefined);
@@ -205,7 +260,10 @@ function describeRefusals(subject: Subject): void {
   });
 
   it("refuses a grant of which anything was altered", async () => {
-    const { blobs, request } = subject();
+    const {
+      blobs: { states: blobs },
+      request,
+    } = subject();
     const [own, foreign] = [sample(400), sample(500)];
     await blobs.put(own.hash, own.content, 400);
     await blobs.put(foreign.hash, foreign.content, 500);
@@ -215,6 +273,10 @@ function describeRefusals(subject: Subject): void {
       asRequest({ ...download, url: download.url.replace(own.hash, foreign.hash) }),
       "another blob",
     );
+    const elsewhere = download.url.replace("states", "datasets");
+    assert.notEqual(elsewhere, download.url);
+    await subject().blobs.datasets.put(own.hash, own.content, 400);
+    await isRefused(request, asRequest({ ...download, url: elsewhere }), "another name space");
     await isRefused(request, asRequest({ ...download, method: "PUT" }, own.content), "another action");
     await isRefused(request, asRequest({ ...download, url: later(download.url) }), "a longer life");
     await isRefused(request, asRequest({ ...download, url: download.url.split("?")[0]! }), "no signature");

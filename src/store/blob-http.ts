@@ -1,10 +1,11 @@
-// Serves PUT, GET and HEAD of /blobs/HASH to machines that hold a signed token and nothing else.
+// Serves PUT, GET and HEAD of /blobs/SPACE/HASH to machines that hold a signed token and nothing else.
 // Everything about a request is checked before its body is read.
 
 import { ReadableStream } from "node:stream/web";
+import { type BlobSpaceName, isBlobSpace } from "../core/blobs.ts";
 import { DcnrError, type ErrorCode, fail } from "../core/errors.ts";
 import { parseSha256, type Sha256 } from "../core/ids.ts";
-import type { BlobRange, BlobStore } from "./blob-store.ts";
+import type { BlobRange, BlobSpace, BlobStore } from "./blob-store.ts";
 import type { BlobTokens } from "./blob-tokens.ts";
 
 const prefix = "/blobs/";
@@ -16,11 +17,13 @@ export function blobHttpHandler(blobs: BlobStore): (request: Request, peer: stri
     const url = new URL(request.url);
     if (tokens === undefined || !url.pathname.startsWith(prefix)) return undefined;
     try {
-      const hash = parseSha256(url.pathname.slice(prefix.length), "the blob's name");
+      const [space = "", name = ""] = url.pathname.slice(prefix.length).split("/", 2);
+      if (!isBlobSpace(space)) fail("not_found", `there is no name space "${space.slice(0, 40)}" for blobs`);
+      const hash = parseSha256(name, "the blob's name");
       const token = url.searchParams.get("token");
       if (token === null)
         fail("unauthenticated", `blob ${hash} was asked for without a token: ask an orchestrator for an address`);
-      return await respond(blobs, tokens, request, hash, token);
+      return await respond(blobs, tokens, request, { space, hash, token });
     } catch (thrown) {
       return refusal(DcnrError.from(thrown), request.method);
     }
@@ -31,15 +34,14 @@ async function respond(
   blobs: BlobStore,
   tokens: BlobTokens,
   request: Request,
-  hash: Sha256,
-  token: string,
+  { space, hash, token }: { readonly space: BlobSpaceName; readonly hash: Sha256; readonly token: string },
 ): Promise<Response> {
   switch (request.method) {
     case "PUT":
-      return upload(blobs, request, hash, tokens.check(token, "upload", hash));
+      return upload(blobs[space], request, hash, tokens.check(token, space, "upload", hash));
     case "GET":
     case "HEAD":
-      return download(blobs, request, hash, tokens.check(token, "download", hash));
+      return download(blobs[space], request, hash, tokens.check(token, space, "download", hash));
     default:
       return new Response(`blobs know PUT, GET and HEAD, not ${request.method}\n`, {
         status: 405,
@@ -48,7 +50,7 @@ async function respond(
   }
 }
 
-async function upload(blobs: BlobStore, request: Request, hash: Sha256, bytes: number): Promise<Response> {
+async function upload(blobs: BlobSpace, request: Request, hash: Sha256, bytes: number): Promise<Response> {
   const announced = request.headers.get("content-length");
   if (announced !== null && Number(announced) !== bytes)
     fail(
@@ -60,7 +62,7 @@ async function upload(blobs: BlobStore, request: Request, hash: Sha256, bytes: n
   return new Response(null, { status: 201 });
 }
 
-async function download(blobs: BlobStore, request: Request, hash: Sha256, bytes: number): Promise<Response> {
+async function download(blobs: BlobSpace, request: Request, hash: Sha256, bytes: number): Promise<Response> {
   const size = await blobs.size(hash);
   if (size === undefined) fail("not_found", `blob ${hash} is not here: it was not uploaded yet, or was collected`);
   if (size !== bytes)

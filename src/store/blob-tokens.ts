@@ -1,7 +1,8 @@
-// Addresses that let a machine without credentials move one blob: action, name, size and end of life are
-// signed, so nothing of it can be changed. They point to an orchestrator's own port (blob-http.ts).
+// Addresses that let a machine without credentials move one blob: action, name space, name, size and end
+// of life are signed, so nothing of it can be changed. They point to an orchestrator's own port (blob-http.ts).
 
 import { createHmac, timingSafeEqual } from "node:crypto";
+import type { BlobSpaceName } from "../core/blobs.ts";
 import { fail } from "../core/errors.ts";
 import type { Sha256 } from "../core/ids.ts";
 import type { Clock } from "../core/world.ts";
@@ -23,12 +24,16 @@ export class BlobTokens {
     this.#options = options;
   }
 
-  grant(action: BlobAction, hash: Sha256, bytes: number, lifetimeMs: number): BlobGrant {
-    checkBlobBytes(hash, bytes);
+  origins(): string[] {
+    return [new URL(this.#options.baseUrl()).origin];
+  }
+
+  grant(space: BlobSpaceName, action: BlobAction, hash: Sha256, bytes: number, lifetimeMs: number): BlobGrant {
+    checkBlobBytes(space, hash, bytes);
     const expiresWallMs = Math.ceil(this.#options.clock.wallMs() + lifetimeMs);
-    const token = `${action}.${bytes}.${expiresWallMs}.${this.#sign(action, hash, bytes, expiresWallMs)}`;
+    const token = `${action}.${bytes}.${expiresWallMs}.${this.#sign(space, action, hash, bytes, expiresWallMs)}`;
     return {
-      url: `${this.#options.baseUrl()}/blobs/${hash}?token=${token}`,
+      url: `${this.#options.baseUrl()}/blobs/${space}/${hash}?token=${token}`,
       method: action === "upload" ? "PUT" : "GET",
       headers: {},
       expiresWallMs,
@@ -36,11 +41,11 @@ export class BlobTokens {
   }
 
   /** The size the token was signed for. Refuses a token that is altered, expired, or meant for something else. */
-  check(token: string, action: BlobAction, hash: Sha256): number {
+  check(token: string, space: BlobSpaceName, action: BlobAction, hash: Sha256): number {
     const [signedAction, bytesText, expiresText, signature] = token.split(".");
     const bytes = Number(bytesText);
     const expiresWallMs = Number(expiresText);
-    const expected = this.#sign(signedAction ?? "", hash, bytes, expiresWallMs);
+    const expected = this.#sign(space, signedAction ?? "", hash, bytes, expiresWallMs);
     if (signature === undefined || !sameText(signature, expected))
       fail("permission_denied", `the token for blob ${hash} is not one of ours or was altered: ask for a new address`);
     if (signedAction !== action)
@@ -57,9 +62,9 @@ export class BlobTokens {
     return bytes;
   }
 
-  #sign(action: string, hash: Sha256, bytes: number, expiresWallMs: number): string {
+  #sign(space: BlobSpaceName, action: string, hash: Sha256, bytes: number, expiresWallMs: number): string {
     return createHmac("sha256", this.#options.key)
-      .update(`dcnr blob\n${action}\n${hash}\n${bytes}\n${expiresWallMs}`)
+      .update(`dcnr blob\n${space}\n${action}\n${hash}\n${bytes}\n${expiresWallMs}`)
       .digest("base64url");
   }
 }

@@ -24,7 +24,7 @@ blobConformance("directory", async () => {
     inThePast: async (work) =>
       work(await openDirectoryBlobs({ path: join(folder, "shared"), world: { ...world, clock }, baseUrl })),
     damage: async (hash) => {
-      const file = join(folder, "shared", hash.slice(0, 2), hash);
+      const file = join(folder, "shared", "states", hash.slice(0, 2), hash);
       const content = readFileSync(file);
       content[content.length >> 1]! ^= 1;
       writeFileSync(file, content);
@@ -36,8 +36,8 @@ describe("a blob directory", () => {
   it("leaves nothing unfinished behind, neither after success nor after failure", async () => {
     const blobs = await open("tidy");
     const content = Buffer.from("content");
-    await blobs.put(sha256(content), content, content.length);
-    await assert.rejects(blobs.put(sha256("other"), content, content.length), /nothing was stored/);
+    await blobs.states.put(sha256(content), content, content.length);
+    await assert.rejects(blobs.states.put(sha256("other"), content, content.length), /nothing was stored/);
     assert.deepEqual(readdirSync(join(folder, "tidy", "unfinished")), []);
   });
 
@@ -56,8 +56,10 @@ describe("a blob directory", () => {
     const hash = sha256("content");
     for (const granting of several)
       for (const checking of several) {
-        const token = new URL((await granting.grant("download", hash, 7, 60_000)).url).searchParams.get("token");
-        assert.equal(checking.tokens!.check(token!, "download", hash), 7);
+        const token = new URL((await granting.datasets.grant("download", hash, 7, 60_000)).url).searchParams.get(
+          "token",
+        );
+        assert.equal(checking.tokens!.check(token!, "datasets", "download", hash), 7);
       }
     assert.equal(statSync(join(folder, "key", "grant-key")).mode & 0o777, 0o600);
   });
@@ -73,8 +75,8 @@ describe("blobs over HTTP", () => {
   const hash = sha256(content);
   const served = async () => {
     const blobs = await open("served");
-    await blobs.put(hash, content, 10);
-    const { url } = await blobs.grant("download", hash, 10, 60_000);
+    await blobs.datasets.put(hash, content, 10);
+    const { url } = await blobs.datasets.grant("download", hash, 10, 60_000);
     const handler = blobHttpHandler(blobs);
     const ask = (init: RequestInit = {}, address = url) => handler(new Request(address, init), "test");
     return { blobs, url, ask };
@@ -112,8 +114,9 @@ describe("blobs over HTTP", () => {
     const status = async (address: string, init?: RequestInit) => (await ask(init, address))?.status;
     assert.equal(await status(url.split("?")[0]!), 401);
     assert.equal(await status(url.replace(hash, "..%2fgrant-key")), 400);
+    assert.equal(await status(url.replace("datasets", "secrets")), 404);
     assert.equal(await status(url, { method: "DELETE" }), 405);
-    const upload = await blobs.grant("upload", sha256("more"), 4, 60_000);
+    const upload = await blobs.datasets.grant("upload", sha256("more"), 4, 60_000);
     let pulled = 0;
     const body = new ReadableStream({ pull: () => void pulled++ }, { highWaterMark: 0 });
     const init = { method: "PUT", body, duplex: "half", headers: { "content-length": "5000000000" } };

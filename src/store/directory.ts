@@ -5,11 +5,28 @@ import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { type FileHandle, link, mkdir, open, readdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
+import type { BlobSpaceName } from "../core/blobs.ts";
 import { DcnrError, fail } from "../core/errors.ts";
 import type { Sha256 } from "../core/ids.ts";
 import type { Chance, World } from "../core/world.ts";
-import { checkRange, damagedUpload, exactly, missingBlob, pieceBytes, verified } from "./blob-checks.ts";
-import type { BlobAction, BlobGrant, BlobRange, BlobStore } from "./blob-store.ts";
+import {
+  checkBlobBytes,
+  checkRange,
+  damagedUpload,
+  exactly,
+  missingBlob,
+  pieceBytes,
+  verified,
+} from "./blob-checks.ts";
+import {
+  type BlobAction,
+  type BlobGrant,
+  type BlobRange,
+  type BlobSpace,
+  type BlobStore,
+  type StoredBlob,
+  spacesOf,
+} from "./blob-store.ts";
 import { BlobTokens } from "./blob-tokens.ts";
 
 export interface DirectoryBlobOptions {
@@ -29,24 +46,29 @@ export async function openDirectoryBlobs(options: DirectoryBlobOptions): Promise
     await mkdir(join(path, "unfinished"), { recursive: true });
     const key = await sharedKey(path, world.chance);
     await sweep(join(path, "unfinished"), world.clock.wallMs() - abandonedAfterMs);
-    return new DirectoryBlobs(path, world.chance, new BlobTokens({ key, clock: world.clock, baseUrl }));
+    const tokens = new BlobTokens({ key, clock: world.clock, baseUrl });
+    const spaces = spacesOf((name) => new DirectorySpace(name, path, world.chance, tokens));
+    return { ...spaces, tokens, origins: () => tokens.origins(), close: async () => {} };
   } catch (thrown) {
     throw fileError(thrown, path);
   }
 }
 
-class DirectoryBlobs implements BlobStore {
-  readonly tokens: BlobTokens;
+class DirectorySpace implements BlobSpace {
+  readonly #name: BlobSpaceName;
   readonly #path: string;
   readonly #chance: Chance;
+  readonly #tokens: BlobTokens;
 
-  constructor(path: string, chance: Chance, tokens: BlobTokens) {
+  constructor(name: BlobSpaceName, path: string, chance: Chance, tokens: BlobTokens) {
+    this.#name = name;
     this.#path = path;
     this.#chance = chance;
-    this.tokens = tokens;
+    this.#tokens = tokens;
   }
 
   async put(hash: Sha256, content: Uint8Array | AsyncIterable<Uint8Array>, bytes: number): Promise<void> {
+    checkBlobBytes(this.#name, hash, bytes);
     const unfinished = temporaryName(this.#path, this.#chance);
     try {
       await writeVerified(unfinished, hash, exactly(content, bytes, hash));
@@ -91,22 +113,22 @@ class DirectoryBlobs implements BlobStore {
     });
   }
 
-  async *list(): AsyncGenerator<{ hash: Sha256; bytes: number }> {
-    for (const folder of await readdir(this.#path)) {
+  async *list(): AsyncGenerator<StoredBlob> {
+    const root = join(this.#path, this.#name);
+    const folders = await readdir(root).catch((thrown) => (isMissing(thrown) ? [] : Promise.reject(thrown)));
+    for (const folder of folders) {
       if (!/^[0-9a-f]{2}$/.test(folder)) continue;
-      for (const name of await readdir(join(this.#path, folder))) {
+      for (const name of await readdir(join(root, folder))) {
         if (!/^[0-9a-f]{64}$/.test(name)) continue;
-        const bytes = await this.size(name as Sha256);
-        if (bytes !== undefined) yield { hash: name as Sha256, bytes };
+        const found = await stat(join(root, folder, name)).catch(() => undefined);
+        if (found) yield { hash: name as Sha256, bytes: found.size, modifiedWallMs: found.mtimeMs };
       }
     }
   }
 
   async grant(action: BlobAction, hash: Sha256, bytes: number, lifetimeMs: number): Promise<BlobGrant> {
-    return this.tokens.grant(action, hash, bytes, lifetimeMs);
+    return this.#tokens.grant(this.#name, action, hash, bytes, lifetimeMs);
   }
-
-  async close(): Promise<void> {}
 
   async #opened<Result>(hash: Sha256, use: (file: FileHandle) => Promise<Result>): Promise<Result> {
     let file: FileHandle | undefined;
@@ -122,7 +144,7 @@ class DirectoryBlobs implements BlobStore {
 
   /** Two digits of folders keep directories small: a million blobs are 4,000 files each. */
   #folder(hash: Sha256): string {
-    return join(this.#path, hash.slice(0, 2));
+    return join(this.#path, this.#name, hash.slice(0, 2));
   }
 
   #file(hash: Sha256): string {

@@ -1,12 +1,13 @@
 // Stores that live and die with the process: for tests, the simulator and `--store memory`. They keep the
 // same promises as the durable ones, except durability.
 
+import type { BlobSpaceName } from "../core/blobs.ts";
 import { fail } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
 import type { Sha256 } from "../core/ids.ts";
 import type { Clock } from "../core/world.ts";
-import { checkRange, collect, damagedUpload, missingBlob } from "./blob-checks.ts";
-import type { BlobStore } from "./blob-store.ts";
+import { checkBlobBytes, checkRange, collect, damagedUpload, missingBlob } from "./blob-checks.ts";
+import { type BlobSpace, type BlobStore, spacesOf } from "./blob-store.ts";
 import { BlobTokens } from "./blob-tokens.ts";
 import { Hints } from "./hints.ts";
 import { checkKey, checkValue, checkVersion, compareKeys, listRange, PageBuilder } from "./items.ts";
@@ -105,19 +106,25 @@ export interface MemoryBlobOptions {
 }
 
 export function openMemoryBlobs(options: MemoryBlobOptions = {}): BlobStore {
-  const blobs = new Map<Sha256, Uint8Array>();
+  const clock = options.clock ?? { wallMs: () => 0 };
   const tokens = new BlobTokens({
     key: options.key ?? new TextEncoder().encode("memory"),
-    clock: options.clock ?? { wallMs: () => 0 },
+    clock,
     baseUrl: options.baseUrl ?? (() => "http://memory.invalid"),
   });
-  const read = (hash: Sha256) => blobs.get(hash) ?? missingBlob(hash, "memory");
+  const spaces = spacesOf((name) => openSpace(name, tokens, clock));
+  return { ...spaces, tokens, origins: () => tokens.origins(), close: async () => {} };
+}
+
+function openSpace(name: BlobSpaceName, tokens: BlobTokens, clock: Pick<Clock, "wallMs">): BlobSpace {
+  const blobs = new Map<Sha256, { readonly content: Uint8Array; readonly modifiedWallMs: number }>();
+  const read = (hash: Sha256) => blobs.get(hash)?.content ?? missingBlob(hash, "memory");
   return {
-    tokens,
     async put(hash, content, bytes) {
+      checkBlobBytes(name, hash, bytes);
       const whole = await collect(content, bytes, hash);
       if (sha256(whole) !== hash) damagedUpload(hash, sha256(whole));
-      blobs.set(hash, whole);
+      blobs.set(hash, { content: whole, modifiedWallMs: clock.wallMs() });
     },
     async get(hash, range) {
       const whole = read(hash);
@@ -129,17 +136,17 @@ export function openMemoryBlobs(options: MemoryBlobOptions = {}): BlobStore {
       yield read(hash).slice();
     },
     async size(hash) {
-      return blobs.get(hash)?.length;
+      return blobs.get(hash)?.content.length;
     },
     async delete(hash) {
       blobs.delete(hash);
     },
     async *list() {
-      for (const [hash, content] of [...blobs]) yield { hash, bytes: content.length };
+      for (const [hash, { content, modifiedWallMs }] of [...blobs])
+        yield { hash, bytes: content.length, modifiedWallMs };
     },
     async grant(action, hash, bytes, lifetimeMs) {
-      return tokens.grant(action, hash, bytes, lifetimeMs);
+      return tokens.grant(name, action, hash, bytes, lifetimeMs);
     },
-    async close() {},
   };
 }

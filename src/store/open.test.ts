@@ -20,7 +20,7 @@ describe("a store's address", () => {
     }
     for (const address of ["memory", `dir:${join(folder, "blobs")}`]) {
       const blobs = await openBlobStore(address, { world, baseUrl });
-      assert.deepEqual(await Array.fromAsync(blobs.list()), []);
+      assert.deepEqual(await Array.fromAsync(blobs.states.list()), []);
       await blobs.close();
     }
   });

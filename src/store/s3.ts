@@ -3,6 +3,7 @@
 
 import { createHash } from "node:crypto";
 import type { S3Client } from "@aws-sdk/client-s3";
+import type { BlobSpaceName } from "../core/blobs.ts";
 import { type DcnrError, fail } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
 import type { Sha256 } from "../core/ids.ts";
@@ -10,7 +11,15 @@ import { loadOptional } from "../core/optional.ts";
 import type { World } from "../core/world.ts";
 import { awsError } from "./aws-errors.ts";
 import { checkBlobBytes, checkRange, collect, damagedUpload, exactly, missingBlob, verified } from "./blob-checks.ts";
-import type { BlobAction, BlobGrant, BlobRange, BlobStore } from "./blob-store.ts";
+import {
+  type BlobAction,
+  type BlobGrant,
+  type BlobRange,
+  type BlobSpace,
+  type BlobStore,
+  type StoredBlob,
+  spacesOf,
+} from "./blob-store.ts";
 
 const aws = await loadOptional<typeof import("@aws-sdk/client-s3")>("@aws-sdk/client-s3", "s3", "an S3 blob store");
 const { getSignedUrl } = await loadOptional<typeof import("@aws-sdk/s3-request-presigner")>(
@@ -27,7 +36,7 @@ export interface S3BlobOptions {
   readonly world: Pick<World, "clock">;
 }
 
-/** S3 takes parts from 5 MiB on, and at most 10,000 of them: 640 make the largest blob. */
+/** S3 takes parts from 5 MiB on, and at most 10,000 of them: 256 make the largest blob. */
 const partBytes = 8 * 2 ** 20;
 const connectTimeoutMs = 3_000;
 /** The time for one part at 300 KB/s. */
@@ -59,17 +68,30 @@ export async function openS3Blobs({ bucket, prefix = "", endpoint, world }: S3Bl
     throw awsError(thrown, where);
   }
   const folder = prefix === "" || prefix.endsWith("/") ? prefix : `${prefix}/`;
-  return new S3Blobs(client, bucket, folder, where, world);
+  const spaces = spacesOf((name) => new S3Space(name, { client, bucket, prefix: `${folder}${name}/`, where, world }));
+  // Buckets have hosts of their own, unless a server is addressed by path: the SDK knows.
+  const { origin } = new URL(await getSignedUrl(client, new aws.HeadBucketCommand({ Bucket: bucket })));
+  return { ...spaces, origins: () => [origin], close: async () => client.destroy() };
 }
 
-class S3Blobs implements BlobStore {
+interface S3SpaceOptions {
+  readonly client: S3Client;
+  readonly bucket: string;
+  readonly prefix: string;
+  readonly where: string;
+  readonly world: Pick<World, "clock">;
+}
+
+class S3Space implements BlobSpace {
+  readonly #name: BlobSpaceName;
   readonly #client: S3Client;
   readonly #bucket: string;
   readonly #prefix: string;
   readonly #where: string;
   readonly #world: Pick<World, "clock">;
 
-  constructor(client: S3Client, bucket: string, prefix: string, where: string, world: Pick<World, "clock">) {
+  constructor(name: BlobSpaceName, { client, bucket, prefix, where, world }: S3SpaceOptions) {
+    this.#name = name;
     this.#client = client;
     this.#bucket = bucket;
     this.#prefix = prefix;
@@ -78,7 +100,7 @@ class S3Blobs implements BlobStore {
   }
 
   async put(hash: Sha256, content: Uint8Array | AsyncIterable<Uint8Array>, bytes: number): Promise<void> {
-    checkBlobBytes(hash, bytes);
+    checkBlobBytes(this.#name, hash, bytes);
     if (bytes > partBytes) return this.#putParts(hash, content, bytes);
     const whole = await collect(content, bytes, hash);
     const actual = sha256(whole);
@@ -157,21 +179,24 @@ class S3Blobs implements BlobStore {
     await this.#call(() => this.#client.send(new aws.DeleteObjectCommand(this.#object(hash))));
   }
 
-  async *list(): AsyncGenerator<{ hash: Sha256; bytes: number }> {
+  async *list(): AsyncGenerator<StoredBlob> {
     let ContinuationToken: string | undefined;
     do {
       const command = new aws.ListObjectsV2Command({ Bucket: this.#bucket, Prefix: this.#prefix, ContinuationToken });
       const page = await this.#call(() => this.#client.send(command));
-      for (const { Key = "", Size = 0 } of page.Contents ?? []) {
+      for (const { Key = "", Size = 0, LastModified } of page.Contents ?? []) {
         const name = Key.slice(this.#prefix.length);
-        if (/^[0-9a-f]{64}$/.test(name)) yield { hash: name as Sha256, bytes: Size };
+        if (!/^[0-9a-f]{64}$/.test(name)) continue;
+        // Without a time it counts as just uploaded: nobody collects it too early.
+        const modifiedWallMs = LastModified?.getTime() ?? this.#world.clock.wallMs();
+        yield { hash: name as Sha256, bytes: Size, modifiedWallMs };
       }
       ContinuationToken = page.NextContinuationToken;
     } while (ContinuationToken !== undefined);
   }
 
   async grant(action: BlobAction, hash: Sha256, bytes: number, lifetimeMs: number): Promise<BlobGrant> {
-    checkBlobBytes(hash, bytes);
+    checkBlobBytes(this.#name, hash, bytes);
     const signedWallMs = this.#world.clock.wallMs();
     const expiresIn = Math.max(1, Math.ceil(Math.min(lifetimeMs, lifetimeMsMax) / 1000));
     // Here the SDK takes a number for seconds since 1970.
@@ -192,10 +217,6 @@ class S3Blobs implements BlobStore {
       unhoistableHeaders: names,
     });
     return { url, method: "PUT", headers, expiresWallMs };
-  }
-
-  async close(): Promise<void> {
-    this.#client.destroy();
   }
 
   #object(hash: Sha256) {

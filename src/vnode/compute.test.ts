@@ -9,6 +9,8 @@ import { openReferenceEngine } from "../engine/reference.ts";
 import { compileText } from "../network/compile.ts";
 import { buildEvaluation, buildTraining } from "../network/graphs.ts";
 import type { Plan } from "../network/plan.ts";
+import type { StateImage } from "../states/cut.ts";
+import { copiedImage, memoryState } from "../states/memory.testing.ts";
 import { VNodeCompute } from "./compute.ts";
 import type { Effect, Measures, ProcessEvent } from "./effects.ts";
 import { performNumeric } from "./perform.ts";
@@ -80,7 +82,7 @@ interface Run {
   readonly hashes: Map<string, string>;
   readonly losses: number[];
   readonly evaluations: Measures[];
-  readonly snapshots: Map<string, Uint8Array>;
+  readonly snapshots: Map<string, StateImage>;
 }
 
 /** All VNodes of a plan in one place, messages handed over at once. */
@@ -109,7 +111,7 @@ async function train(text: string, parallel: number, executor: Executor, line = 
       data: plan,
     });
     if (from === undefined) await compute.initialise();
-    else await compute.restore(from.snapshots.get(`${vnode.id}/${line}`)!, line);
+    else await compute.restore((await memoryState(from.snapshots.get(`${vnode.id}/${line}`)!)).reader, line);
     const role = roleOf(plan, vnode.id);
     processes.set(vnode.id, new Process({ role, schedule, line, parallel, persistsPendingMax: 9 }));
     computes.set(vnode.id, compute);
@@ -141,7 +143,7 @@ async function train(text: string, parallel: number, executor: Executor, line = 
         if (effect.measures["loss"] !== undefined) run.evaluations.push(effect.measures);
         return;
       case "persist":
-        run.snapshots.set(`${vnode}/${effect.step}`, compute.state.snapshot(effect.step));
+        run.snapshots.set(`${vnode}/${effect.step}`, copiedImage(compute.state.snapshot(effect.step)));
         return post(vnode, { kind: "persisted", step: effect.step });
       default:
         return;

@@ -7,6 +7,7 @@ import type { Tensor } from "../core/tensor.ts";
 import type { Executor } from "../engine/engine.ts";
 import type { GraphModel } from "../graph/model.ts";
 import type { PortPlan, TrainingGraphs, VNodePlan } from "../network/plan.ts";
+import type { StateReader } from "../states/reader.ts";
 import type { ByPort, Measures, PortGradient } from "./effects.ts";
 import { type BatchSource, collectFeeds, type FeedOptions, type Pass } from "./feeds.ts";
 import { Gradients, type SparseRows } from "./gradients.ts";
@@ -104,13 +105,13 @@ export class VNodeCompute {
     await this.#working.refresh();
   }
 
-  async restore(file: Uint8Array, step: number): Promise<void> {
-    this.state.restore(file, step);
+  async restore(file: StateReader, step: number): Promise<void> {
+    await this.state.restore(file, step);
     await this.#working.refresh();
   }
 
-  async adopt(file: Uint8Array): Promise<void> {
-    this.state.adopt(file);
+  async adopt(file: StateReader): Promise<void> {
+    await this.state.adopt(file);
     await this.#working.refresh();
   }
 
@@ -271,6 +272,7 @@ export class VNodeCompute {
       if (plan.role !== "passes" && this.#layout.weightLength > 0) {
         await this.#gradients.settled();
         for (const { port, payload } of ties) await this.#addTie(port, payload);
+        await this.state.beingRead;
         const rate = rateAt(step);
         const options = { optimizer: plan.optimizer, rate, clipNorm, step, what: this.#where(step, "VNode") };
         const updated = await update(this.state, this.#layout, this.#gradients, executor, options);

@@ -4,10 +4,11 @@
 import { fail } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
 import { randomKey } from "../core/random.ts";
-import { firstNonFinite, sameShape, type Tensor } from "../core/tensor.ts";
+import type { Tensor } from "../core/tensor.ts";
 import type { Executor, KernelCall, SharedBytes } from "../engine/engine.ts";
 import type { ParameterPlan, VNodePlan } from "../network/plan.ts";
-import { readCheckpoint, writeCheckpoint } from "./checkpoint.ts";
+import type { StateImage } from "../states/cut.ts";
+import type { StateReader } from "../states/reader.ts";
 import { type Layout, type Place, spanOf, tensorAt } from "./layout.ts";
 
 type Part = "weights" | "first" | "second";
@@ -18,6 +19,7 @@ export class VNodeState {
   readonly #executor: Executor;
   readonly #memory: SharedBytes;
   readonly #parts: ReadonlyMap<Part, SharedBytes>;
+  readonly #reading = new Set<Promise<void>>();
   /** By parameter name; views of the weights, made once. */
   readonly tensors: ReadonlyMap<string, Tensor>;
 
@@ -54,38 +56,54 @@ export class VNodeState {
     await Promise.all(calls.map((call) => this.#executor.kernel(call)));
   }
 
-  /** A copy of everything, so that training goes on while it is uploaded. */
-  snapshot(step: number): Uint8Array<ArrayBuffer> {
+  /** Views of everything: whoever takes longer to read them than until the next update says so by `keepUntil`. */
+  snapshot(step: number): StateImage {
     const tensors = new Map<string, Tensor>();
     for (const [part, memory] of this.#parts)
       for (const place of this.#layout.parameters) tensors.set(nameIn(part, place.name), tensorAt(memory, place));
-    const metadata = { format: "dcnr-vnode-1", vnode: this.#plan.id, step: String(step) };
-    return writeCheckpoint({ metadata, tensors });
+    const metadata = { vnode: this.#plan.id, step: String(step) };
+    return { metadata, tensors };
   }
 
-  restore(file: Uint8Array, step: number): void {
-    const what = `checkpoint of VNode ${this.#plan.id} at step ${step}`;
-    const { metadata, tensors } = readCheckpoint(file, what);
-    if (metadata["vnode"] !== this.#plan.id || metadata["step"] !== String(step))
-      fail("data_loss", `${what} says it is of VNode ${metadata["vnode"]} at step ${metadata["step"]}`);
-    for (const part of this.#parts.keys()) this.#load(part, (name) => tensors.get(nameIn(part, name)), what);
+  /** No update changes anything before `read` has settled: a large state is read where it lies. */
+  keepUntil(read: Promise<unknown>): void {
+    const reading: Promise<void> = read.then(
+      () => {},
+      () => {},
+    );
+    this.#reading.add(reading);
+    void reading.then(() => this.#reading.delete(reading));
   }
 
-  /** Weights alone, from a file that may hold a whole network's; moments start at zero. */
-  adopt(file: Uint8Array): void {
-    const what = "the state to start from";
-    const { tensors } = readCheckpoint(file, what);
-    this.#load("weights", (name) => tensors.get(name), what);
+  /** What has to be waited for before weights or moments change; undefined if nobody reads them. */
+  get beingRead(): Promise<unknown> | undefined {
+    return this.#reading.size === 0 ? undefined : Promise.all(this.#reading);
   }
 
-  #load(part: Part, find: (name: string) => Tensor | undefined, what: string): void {
-    for (const place of this.#layout.parameters) {
-      const found = find(place.name);
-      if (found === undefined) fail("data_loss", `${what} has no ${part} for ${place.name}`);
-      if (found.dtype !== "float32" || !sameShape(found.shape, place.shape))
-        fail("data_loss", `${what}: ${place.name} is ${found.dtype} [${found.shape}], needed float32 [${place.shape}]`);
-      if (firstNonFinite(found.data) >= 0) fail("data_loss", `${what}: ${place.name} holds NaN or infinity`);
-      (tensorAt(this.part(part), place).data as Float32Array).set(found.data as Float32Array);
+  async restore(file: StateReader, step: number): Promise<void> {
+    const { vnode, step: storedStep } = file.metadata;
+    if (vnode !== this.#plan.id || storedStep !== String(step))
+      fail("data_loss", `${file.what} says it is of VNode ${vnode} at step ${storedStep}`);
+    await this.#load(file, [...this.#parts.keys()]);
+  }
+
+  /** Weights alone; moments start at zero. */
+  async adopt(file: StateReader): Promise<void> {
+    await this.#load(file, ["weights"]);
+  }
+
+  async #load(file: StateReader, parts: readonly Part[]): Promise<void> {
+    const wanted = parts.flatMap((part) =>
+      this.#layout.parameters.map((place) => {
+        const tensor = tensorAt(this.part(part), place);
+        return { name: nameIn(part, place.name), shape: place.shape, tensor, into: tensor.data as Float32Array };
+      }),
+    );
+    await file.readInto(wanted);
+    for (const { name, tensor } of wanted) {
+      if (tensor.data.length === 0) continue;
+      const { value } = await this.#executor.kernel({ kind: "finite", of: tensor });
+      if (value !== 1) fail("data_loss", `${file.what}: ${name} holds NaN or infinity`);
     }
   }
 

@@ -33,7 +33,7 @@ export class Training {
   }
 
   async prepare(): Promise<void> {
-    const blobs = openMemoryBlobs();
+    const blobs = openMemoryBlobs().datasets;
     const builder = buildTokens(small.vocabulary, { blobs });
     let state = 1;
     const next = () => {

@@ -7,6 +7,7 @@ import type { Host } from "../../simulation/world.ts";
 import { bits } from "../../src/core/bits.ts";
 import { DcnrError } from "../../src/core/errors.ts";
 import { sha256 } from "../../src/core/hash.ts";
+import type { Tensor } from "../../src/core/tensor.ts";
 import { sleep } from "../../src/core/world.ts";
 import {
   type Assignment,
@@ -18,6 +19,7 @@ import {
   type VNodeProgressSchema,
 } from "../../src/protocol/gen/dcnr/v1/pnode_pb.ts";
 import type { Channel } from "../../src/protocol/network.ts";
+import { type MemoryState, memoryState } from "../../src/states/memory.testing.ts";
 
 export interface ActingOptions {
   readonly orchestrators: readonly string[];
@@ -240,11 +242,8 @@ export class ActingPNode {
   /** Uploads and records as a PNode would, under the epoch it knows. */
   async record(assignment: Assignment, step: number, hosted?: Hosted): Promise<boolean | undefined> {
     const { session, vnode, epoch } = assignment;
-    const content = new TextEncoder().encode(
-      `${session}/${vnode}/${step}${this.#options.lie(vnode, step) ? " but not quite" : ""}`,
-    );
-    const state = sha256(content);
-    await this.#blobs.inner.put(state, content, content.byteLength);
+    const { state, manifest, blobs } = await actedState(session, vnode, step, this.#options.lie(vnode, step));
+    for (const [hash, content] of blobs) await this.#blobs.inner.states.put(hash, content, content.byteLength);
     const from = hosted?.checkpointed ?? step - 1;
     const steps = Array.from({ length: step - from }, (_, i) => ({
       step: BigInt(from + 1 + i),
@@ -262,7 +261,7 @@ export class ActingPNode {
             epoch,
             step: BigInt(step),
             state,
-            stateBytes: BigInt(content.byteLength),
+            stateBytes: BigInt(manifest.bytes),
             steps,
           },
           { timeoutMs: 2_000 },
@@ -277,4 +276,11 @@ export class ActingPNode {
     }
     return undefined;
   }
+}
+
+/** The state that acting PNodes store: nothing was computed, but every step of every VNode has one of its own. */
+export function actedState(session: string, vnode: string, step: number, lie = false): Promise<MemoryState> {
+  const text = new TextEncoder().encode(`${session}/${vnode}/${step}${lie ? " but not quite" : ""}`);
+  const tensors = new Map<string, Tensor>([["weights", { dtype: "uint8", shape: [text.byteLength], data: text }]]);
+  return memoryState({ metadata: { vnode, step: String(step) }, tensors });
 }

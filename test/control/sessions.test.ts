@@ -8,7 +8,7 @@ import type { SessionRecord, StepRecord, VNodeRecord } from "../../src/orchestra
 import { FleetService } from "../../src/protocol/gen/dcnr/v1/fleet_pb.ts";
 import { SessionService } from "../../src/protocol/gen/dcnr/v1/session_pb.ts";
 import { SystemService } from "../../src/protocol/gen/dcnr/v1/system_pb.ts";
-import type { ActingPNode } from "./acting-pnode.ts";
+import { type ActingPNode, actedState } from "./acting-pnode.ts";
 import { Stage } from "./stage.ts";
 
 const isDone = (record: SessionRecord) => record.status === "done";
@@ -194,7 +194,7 @@ describe("a session on the control plane", () => {
       "the report is refused with a sentence",
     );
     const after = await stage.record<VNodeRecord>(`vnode/${session}/a`);
-    assert.equal(after?.durable[String(newest)]?.hash, sha256(`${session}/a/${newest}`));
+    assert.equal(after?.durable[String(newest)]?.hash, (await actedState(session, "a", newest)).state);
     assert.ok(record.epoch > 0);
     const { events } = await stage.call(FleetService.method.listEvents, { kindPrefix: "vnode.disagreement" });
     assert.equal(events.length, 1);
@@ -306,10 +306,12 @@ describe("a session on the control plane", () => {
     await stage.untilRecord("the session is done", `session/${session}`, isDone);
     await stage.pass(5_000);
     const left = new Set<string>();
-    for await (const { hash } of stage.blobs.inner.list()) left.add(hash);
+    for await (const { hash } of stage.blobs.inner.states.list()) left.add(hash);
     for (const vnode of ["a", "b", "c"]) {
-      assert.ok(left.has(sha256(`${session}/${vnode}/20`)), "the last state is there");
-      assert.ok(!left.has(sha256(`${session}/${vnode}/4`)), "an old state is gone");
+      for (const hash of (await actedState(session, vnode, 20)).blobs.keys())
+        assert.ok(left.has(hash), "the last state is there, manifest and parts");
+      for (const hash of (await actedState(session, vnode, 4)).blobs.keys())
+        assert.ok(!left.has(hash), "nothing of an old state is left");
     }
     const steps = await stage.store.inner.list(`step/${session}/`);
     const roots = steps.items.flatMap((item) => (JSON.parse(item.value) as StepRecord).roots);

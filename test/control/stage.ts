@@ -9,8 +9,6 @@ import { scenarios } from "../../simulation/scenarios.ts";
 import { SimulatedStore } from "../../simulation/store.ts";
 import { Wire } from "../../simulation/wire.ts";
 import { type Host, SimulatedWorld } from "../../simulation/world.ts";
-import { sha256 } from "../../src/core/hash.ts";
-import type { Sha256 } from "../../src/core/ids.ts";
 import { sleep } from "../../src/core/world.ts";
 import { manifestText } from "../../src/data/manifest.ts";
 import { type Orchestrator, startOrchestrator } from "../../src/orchestrator/orchestrator.ts";
@@ -166,9 +164,4 @@ export class Stage {
   async stop(): Promise<void> {
     for (const orchestrator of this.orchestrators.values()) await this.settled(orchestrator.stop()).catch(() => {});
   }
-}
-
-/** What an acting PNode says a VNode's state after a step hashes to. */
-export function stateHash(session: string, vnode: string, step: number): Sha256 {
-  return sha256(`${session}/${vnode}/${step}`);
 }

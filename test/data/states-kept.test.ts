@@ -6,7 +6,8 @@ import { hasCode } from "../../src/core/errors.ts";
 import type { SessionRecord } from "../../src/orchestrator/records/records.ts";
 import { InferenceService } from "../../src/protocol/gen/dcnr/v1/inference_pb.ts";
 import { SessionService } from "../../src/protocol/gen/dcnr/v1/session_pb.ts";
-import { Stage, stateHash } from "../control/stage.ts";
+import { actedState } from "../control/acting-pnode.ts";
+import { Stage } from "../control/stage.ts";
 
 const isDone = (record: SessionRecord) => record.status === "done";
 
@@ -21,8 +22,13 @@ async function trained(stage: Stage): Promise<string> {
 
 async function blobs(stage: Stage): Promise<Set<string>> {
   const left = new Set<string>();
-  for await (const { hash } of stage.blobs.inner.list()) left.add(hash);
+  for await (const { hash } of stage.blobs.inner.states.list()) left.add(hash);
   return left;
+}
+
+async function isThere(left: ReadonlySet<string>, session: string, vnode: string): Promise<void> {
+  for (const hash of (await actedState(session, vnode, 20)).blobs.keys())
+    assert.ok(left.has(hash), `manifest and parts of the state of ${vnode}`);
 }
 
 describe("a stored state", () => {
@@ -33,7 +39,7 @@ describe("a stored state", () => {
     await stage.call(SessionService.method.deleteSession, { id: session });
     await stage.pass(10_000);
     const left = await blobs(stage);
-    for (const vnode of ["a", "b", "c"]) assert.ok(left.has(stateHash(session, vnode, 20)), `state of ${vnode}`);
+    for (const vnode of ["a", "b", "c"]) await isThere(left, session, vnode);
     await stage.stop();
   });
 
@@ -48,8 +54,9 @@ describe("a stored state", () => {
     await stage.pass(10_000);
     const left = await blobs(stage);
     for (const vnode of ["a", "b", "c"]) {
-      assert.ok(left.has(stateHash(session, vnode, 20)), `state of ${vnode}`);
-      assert.ok(!left.has(stateHash(tuned, vnode, 20)), "what nobody needs is gone");
+      await isThere(left, session, vnode);
+      for (const hash of (await actedState(tuned, vnode, 20)).blobs.keys())
+        assert.ok(!left.has(hash), "what nobody needs is gone");
     }
     await stage.stop();
   });

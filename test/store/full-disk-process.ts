@@ -38,10 +38,10 @@ await store.close();
 
 const blobs = await openDirectoryBlobs({ path: join(folder, "blobs"), world, baseUrl: () => "" });
 const small = Buffer.from("fits");
-await blobs.put(sha256(small), small, small.length);
+await blobs.datasets.put(sha256(small), small, small.length);
 const large = Buffer.alloc(3_000_000, 7);
-await assert.rejects(blobs.put(sha256(large), large, large.length), isFull("blobs"));
+await assert.rejects(blobs.datasets.put(sha256(large), large, large.length), isFull("blobs"));
 assert.deepEqual(readdirSync(join(folder, "blobs", "unfinished")), [], "the part that fitted was removed");
-assert.equal(await blobs.size(sha256(large)), undefined);
-assert.ok(small.equals(await blobs.get(sha256(small))));
+assert.equal(await blobs.datasets.size(sha256(large)), undefined);
+assert.ok(small.equals(await blobs.datasets.get(sha256(small))));
 console.log("done");

@@ -29,7 +29,7 @@ blobConformance("s3", async () => ({
     return work(blobs).finally(() => blobs.close());
   },
   damage: async (hash) => {
-    const content = server.objects.get(`${prefix}/${hash}`)!;
+    const content = server.objects.get(`${prefix}/states/${hash}`)!;
     content[content.length >> 1]! ^= 1;
   },
 }));
@@ -38,8 +38,8 @@ describe("an S3 blob store", () => {
   it("leaves no unfinished upload behind, which would cost money unseen", async () => {
     const blobs = await open();
     const content = Buffer.alloc(17 * 2 ** 20, 1);
-    await blobs.put(sha256(content), content, content.length);
-    await assert.rejects(blobs.put(sha256("other"), content, content.length), /nothing was stored/);
+    await blobs.datasets.put(sha256(content), content, content.length);
+    await assert.rejects(blobs.datasets.put(sha256("other"), content, content.length), /nothing was stored/);
     assert.equal(server.uploads.size, 0);
     await blobs.close();
   });
@@ -48,9 +48,10 @@ describe("an S3 blob store", () => {
     const address = `s3://${server.bucket}/elsewhere@${server.endpoint}`;
     const blobs = await openBlobStore(address, { world, baseUrl: () => "" });
     server.objects.set("elsewhere/readme.txt", Buffer.from("not a blob"));
-    await blobs.put(sha256("here"), Buffer.from("here"), 4);
-    assert.deepEqual(await Array.fromAsync(blobs.list()), [{ hash: sha256("here"), bytes: 4 }]);
-    assert.ok(server.objects.has(`elsewhere/${sha256("here")}`));
+    await blobs.states.put(sha256("here"), Buffer.from("here"), 4);
+    const listed = (await Array.fromAsync(blobs.states.list())).map(({ hash, bytes }) => ({ hash, bytes }));
+    assert.deepEqual(listed, [{ hash: sha256("here"), bytes: 4 }]);
+    assert.ok(server.objects.has(`elsewhere/states/${sha256("here")}`));
     await blobs.close();
   });
 

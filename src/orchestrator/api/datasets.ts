@@ -1,15 +1,16 @@
 // DatasetService: manifests under names. Shards are blobs that clients upload first, by granted addresses.
 
+import type { BlobSpaceName } from "../../core/blobs.ts";
 import { fail } from "../../core/errors.ts";
 import { parseSha256, type Sha256 } from "../../core/ids.ts";
 import { type DatasetRecord, openDatasets } from "../../data/datasets.ts";
-import { blobsOf, manifestText, parseManifest } from "../../data/manifest.ts";
-import { openVocabularies } from "../../data/vocabularies.ts";
+import { blobsOf, type Manifest, manifestText, parseManifest } from "../../data/manifest.ts";
+import { BlobSpace } from "../../protocol/gen/dcnr/v1/common_pb.ts";
 import { type Dataset, DatasetService } from "../../protocol/gen/dcnr/v1/data_pb.ts";
 import { type ServedService, service } from "../../protocol/network.ts";
 import type { Context } from "../context.ts";
 import { prefix } from "../records/records.ts";
-import { listModels } from "../serving/models.ts";
+import type { Garbage } from "../sessions/garbage.ts";
 import { page } from "./pages.ts";
 import { sampleViews, wireType } from "./samples.ts";
 
@@ -17,8 +18,14 @@ const uploadLifetimeMs = 60 * 60_000;
 const downloadLifetimeMs = 60 * 60_000;
 const shownSamplesMax = 100;
 
-export function datasetService(context: Context): ServedService {
-  const { mirror, blobs, world } = context;
+export interface DatasetApiNeeds {
+  readonly context: Context;
+  readonly garbage: Garbage;
+}
+
+export function datasetService({ context, garbage }: DatasetApiNeeds): ServedService {
+  const { mirror, world } = context;
+  const blobs = context.blobs.datasets;
   const datasets = openDatasets({
     store: mirror.store,
     blobs,
@@ -27,15 +34,21 @@ export function datasetService(context: Context): ServedService {
     named: () => namedElsewhere(context),
   });
   return service(DatasetService, {
-    grantUpload: async ({ hash: text, bytes }) => {
-      const hash = parseSha256(text, "the shard's name");
-      if ((await blobs.size(hash)) !== undefined) return { present: true };
-      const grant = await blobs.grant("upload", hash, Number(bytes), uploadLifetimeMs);
+    grantUpload: async ({ hash: text, bytes, space }) => {
+      const hash = parseSha256(text, "the blob's name");
+      const name = uploadSpaces[space] ?? fail("invalid_argument", "name the space that the blob is for");
+      if (name === "states") garbage.wanted(hash);
+      const into = context.blobs[name];
+      if ((await into.size(hash)) === Number(bytes)) return { present: true };
+      const grant = await into.grant("upload", hash, Number(bytes), uploadLifetimeMs);
       return { url: grant.url, headers: { ...grant.headers } };
     },
-    createDataset: async ({ name, manifest }) => ({
-      dataset: view(await datasets.add(name, parseManifest(manifest))),
-    }),
+    createDataset: async ({ name, manifest: text }) => {
+      const manifest = parseManifest(text);
+      const record = await datasets.add(name, manifest);
+      await keepVocabulary(context, manifest);
+      return { dataset: view(record) };
+    },
     getDataset: async ({ name }) => {
       const { record, manifest } = await datasets.get(name);
       return { dataset: view(record), manifest: manifestText(manifest) };
@@ -66,6 +79,23 @@ export function datasetService(context: Context): ServedService {
   });
 }
 
+/** Definitions are not among them: orchestrators compile them first. */
+const uploadSpaces: Readonly<Partial<Record<BlobSpace, BlobSpaceName>>> = {
+  [BlobSpace.UNSPECIFIED]: "datasets",
+  [BlobSpace.DATASETS]: "datasets",
+  [BlobSpace.STATES]: "states",
+  [BlobSpace.VOCABULARIES]: "vocabularies",
+};
+
+/** A trained session or model needs its vocabulary after its data is gone: it gets a copy that outlives the dataset. */
+async function keepVocabulary({ blobs }: Context, manifest: Manifest): Promise<void> {
+  const { datasets, vocabularies } = blobs;
+  const tokenizer = manifest.kind === "tokens" ? manifest.tokenizer : undefined;
+  if (tokenizer === undefined || (await vocabularies.size(tokenizer)) !== undefined) return;
+  const content = await datasets.get(tokenizer);
+  await vocabularies.put(tokenizer, content, content.byteLength);
+}
+
 /** Sessions that have not come to their end yet. */
 function usersOf(context: Context, hash: Sha256): string[] {
   return context.mirror
@@ -74,18 +104,9 @@ function usersOf(context: Context, hash: Sha256): string[] {
     .map(({ id }) => `session ${id}`);
 }
 
-/** Vocabularies are files of their own, and a trained session or model needs its vocabulary after its data is gone. */
-async function* namedElsewhere(context: Context): AsyncGenerator<Sha256> {
-  const { mirror, blobs, world } = context;
-  for await (const { hash } of openVocabularies({ store: mirror.store, blobs, world }).list()) yield hash;
-  for (const { tokenizer } of await listModels(context)) if (tokenizer) yield parseSha256(tokenizer, "the tokenizer");
-  const sessions = mirror.under(prefix.sessions).filter(({ status }) => status !== "deleted");
-  for (const dataset of new Set(sessions.map(({ identity }) => identity.dataset))) {
-    yield dataset;
-    const content = await blobs.get(dataset).catch(() => undefined);
-    const manifest = content && parseManifest(new TextDecoder().decode(content));
-    if (manifest?.kind === "tokens" && manifest.tokenizer) yield manifest.tokenizer;
-  }
+/** What a session was trained on is told from its manifest after its data is gone. */
+async function* namedElsewhere({ mirror }: Context): AsyncGenerator<Sha256> {
+  for (const { identity, status } of mirror.under(prefix.sessions)) if (status !== "deleted") yield identity.dataset;
 }
 
 function view(record: DatasetRecord): Omit<Dataset, "$typeName" | "$unknown" | "splits" | "fields"> & {

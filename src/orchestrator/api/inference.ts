@@ -1,5 +1,6 @@
 // InferenceService: models, generation, forward passes, API keys.
 
+import type { BlobSpaceName } from "../../core/blobs.ts";
 import { fail } from "../../core/errors.ts";
 import { parseSha256 } from "../../core/ids.ts";
 import { parseManifest } from "../../data/manifest.ts";
@@ -9,7 +10,7 @@ import { type ServedService, service } from "../../protocol/network.ts";
 import type { Context } from "../context.ts";
 import type { Assignments } from "../fleet/assignments.ts";
 import type { Capacity } from "../fleet/capacity.ts";
-import { key, type ModelRecord, type StoredState } from "../records/records.ts";
+import { key, type ModelRecord } from "../records/records.ts";
 import type { Gateway } from "../serving/gateway.ts";
 import type { ApiKeys, KeyRecord, Scope } from "../serving/keys.ts";
 import { findModel, findState, listModels, registerModel } from "../serving/models.ts";
@@ -19,6 +20,7 @@ import { maxTokensDefault, type TextRequest, turnsMax } from "../serving/text.ts
 import type { Compiled } from "../sessions/compiled.ts";
 import type { Controller } from "../sessions/controller.ts";
 import type { Garbage } from "../sessions/garbage.ts";
+import { manifestOf } from "../sessions/stored-states.ts";
 import type { Views } from "../views/views.ts";
 import { samplesAsTensor } from "./samples.ts";
 
@@ -33,6 +35,8 @@ export interface InferenceApiNeeds {
 }
 
 const downloadLifetimeMs = 60 * 60_000;
+/** Addresses are some hundred bytes each. */
+const partsAtOnceMax = 256;
 
 /** Whoever may ask a model questions may not change, copy or replace it, nor make keys. */
 export const inferenceScopes: Readonly<Record<string, Scope>> = {
@@ -40,6 +44,7 @@ export const inferenceScopes: Readonly<Record<string, Scope>> = {
   registerModel: "train",
   stopModel: "train",
   describeState: "train",
+  grantParts: "train",
   createApiKey: "admin",
   listApiKeys: "admin",
   deleteApiKey: "admin",
@@ -61,13 +66,19 @@ export function inferenceService(needs: InferenceApiNeeds, gateway: Gateway, key
         network,
         step: BigInt(step),
         states: await Promise.all(
-          Object.entries(states).map(async ([vnode, state]) => ({ vnode, blob: await granted(needs, state) })),
+          Object.entries(states).map(async ([vnode, { hash, bytes }]) => ({
+            vnode,
+            blob: { ...(await granted(needs, "states", hash)), bytes: BigInt(bytes) },
+          })),
         ),
-        ...(tokenizer
-          ? { tokenizer: await granted(needs, { hash: parseSha256(tokenizer, "the tokenizer"), bytes: 0 }) }
-          : {}),
-        ...(chat ? { chat: await granted(needs, { hash: parseSha256(chat, "the chat format"), bytes: 0 }) } : {}),
+        ...(tokenizer ? { tokenizer: await granted(needs, "vocabularies", tokenizer) } : {}),
+        ...(chat ? { chat: await granted(needs, "vocabularies", chat) } : {}),
       };
+    },
+    grantParts: async ({ state, first, count }) => {
+      const manifest = await manifestOf(needs.context.blobs.states, parseSha256(state, "the state"));
+      const wanted = manifest.parts.slice(first, first + Math.min(count, partsAtOnceMax));
+      return { parts: await Promise.all(wanted.map((hash) => granted(needs, "states", hash))) };
     },
     generate: async function* (request, context) {
       const { sampling } = request;
@@ -108,9 +119,11 @@ export function inferenceService(needs: InferenceApiNeeds, gateway: Gateway, key
   });
 }
 
-async function granted({ context }: InferenceApiNeeds, { hash, bytes }: StoredState) {
-  const size = bytes || ((await context.blobs.size(hash)) ?? fail("data_loss", `the blob ${hash} is gone`));
-  const { url, headers } = await context.blobs.grant("download", hash, size, downloadLifetimeMs);
+async function granted({ context }: InferenceApiNeeds, space: BlobSpaceName, text: string) {
+  const hash = parseSha256(text, "the blob's name");
+  const blobs = context.blobs[space];
+  const size = (await blobs.size(hash)) ?? fail("data_loss", `the blob ${hash} is gone`);
+  const { url, headers } = await blobs.grant("download", hash, size, downloadLifetimeMs);
   return { hash, bytes: BigInt(size), url, headers: { ...headers } };
 }
 
@@ -121,8 +134,8 @@ async function referenced(
 ) {
   const record = await context.mirror.read(key.dataset(dataset));
   if (!record) fail("not_found", `there is no dataset ${dataset}: dcnr dataset list shows them`);
-  const manifest = parseManifest(new TextDecoder().decode(await context.blobs.get(record.hash)));
-  return samplesAsTensor(context.blobs, manifest, which);
+  const manifest = parseManifest(new TextDecoder().decode(await context.blobs.datasets.get(record.hash)));
+  return samplesAsTensor(context.blobs.datasets, manifest, which);
 }
 
 function promptOf({ messages, tokens, prompt }: GenerateRequest): TextRequest["prompt"] {

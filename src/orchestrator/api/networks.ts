@@ -91,7 +91,7 @@ async function compileRecord({ context }: NetworkApiNeeds, definition: string, i
   const plan = compileText(definition);
   const bytes = new TextEncoder().encode(definition);
   const hash = sha256(bytes);
-  await context.blobs.put(hash, bytes, bytes.byteLength);
+  await context.blobs.definitions.put(hash, bytes, bytes.byteLength);
   return {
     id: parseId<NetworkId>(id || plan.name, "the network's id"),
     name: plan.name,

@@ -2,9 +2,11 @@
 
 import { fail } from "../../core/errors.ts";
 import { canonicalJson } from "../../core/hash.ts";
-import { type PNodeId, parseId, parseSha256 } from "../../core/ids.ts";
+import { type PNodeId, parseId, parseSha256, type Sha256 } from "../../core/ids.ts";
+import { BlobSpace } from "../../protocol/gen/dcnr/v1/common_pb.ts";
 import { BlobAction, PNodeService } from "../../protocol/gen/dcnr/v1/pnode_pb.ts";
 import { type ServedService, service } from "../../protocol/network.ts";
+import type { BlobGrant } from "../../store/blob-store.ts";
 import type { Context } from "../context.ts";
 import type { Assignments } from "../fleet/assignments.ts";
 import type { Registry } from "../fleet/registry.ts";
@@ -25,12 +27,14 @@ export interface PNodeApiNeeds {
 }
 
 const grantLifetimeMs = 15 * 60_000;
-/** One VNode's state; larger VNodes do not fit into a volunteer's memory either. */
-const blobBytesMax = 16 * 2 ** 30;
+/** More would be an attack: there is one for each checkpoint under way. */
+const unsureMax = 10_000;
 
 export function pnodeService(needs: PNodeApiNeeds): ServedService {
   const { context, assignments, controller } = needs;
-  const { mirror, blobs } = context;
+  const { mirror } = context;
+  /** Manifests of states that could not be recorded. */
+  const unsure = new Set<Sha256>();
   return service(PNodeService, {
     attach: (channel, call) => needs.registry.attach(channel, call),
     pulse: (channel) => needs.registry.pulses.serve(channel),
@@ -46,7 +50,11 @@ export function pnodeService(needs: PNodeApiNeeds): ServedService {
     },
     recordDurable: async (message) => {
       const request = parseDurable(message);
-      const outcome = await recordDurable(context, needs.garbage, request);
+      const outcome = await recordDurable(context, needs.garbage, request).catch((thrown: unknown) => {
+        // The manifest may lie damaged where it is: the next upload replaces it.
+        if (unsure.size < unsureMax) unsure.add(request.state.hash);
+        throw thrown;
+      });
       if (outcome.kind === "conflict") {
         controller.disagreed(request);
         fail(
@@ -58,33 +66,15 @@ export function pnodeService(needs: PNodeApiNeeds): ServedService {
       const { line = 0, turn = 0 } = mirror.get(key.session(request.session)) ?? {};
       return { accepted: outcome.kind === "accepted", line: BigInt(line), turn: BigInt(turn) };
     },
-    grantBlob: async ({ pnode, hash: text, bytes, action }) => {
+    grantBlob: async ({ pnode, hash: text, bytes, action, space }) => {
       const id = parseId<PNodeId>(pnode, "the PNode");
       if (!mirror.get(key.pnode(id)) && !(await mirror.read(key.pnode(id))))
         fail("permission_denied", `PNode ${id} is not registered: attach first`);
       const hash = parseSha256(text, "the blob's name");
-      const size = await blobs.size(hash);
-      if (action === BlobAction.UPLOAD) {
-        if (size !== undefined) return { present: true };
-        if (Number(bytes) > blobBytesMax)
-          fail("resource_exhausted", `${bytes} bytes are too many: at most ${blobBytesMax}`);
-        const grant = await blobs.grant("upload", hash, Number(bytes), grantLifetimeMs);
-        return {
-          url: grant.url,
-          headers: { ...grant.headers },
-          expiresWallMs: BigInt(Math.round(grant.expiresWallMs)),
-        };
-      }
+      if (action === BlobAction.UPLOAD) return grantUpload(needs, space, hash, Number(bytes), unsure.delete(hash));
       if (action !== BlobAction.DOWNLOAD)
         fail("invalid_argument", "say whether the blob is to be uploaded or downloaded");
-      if (size === undefined) fail("not_found", `there is no blob ${hash}`);
-      const grant = await blobs.grant("download", hash, size, grantLifetimeMs);
-      return {
-        url: grant.url,
-        headers: { ...grant.headers },
-        expiresWallMs: BigInt(Math.round(grant.expiresWallMs)),
-        present: true,
-      };
+      return grantDownload(context, space, hash);
     },
     describeSession: async ({ session: id }) => {
       const session = await findSession(needs.context, id);
@@ -100,6 +90,35 @@ export function pnodeService(needs: PNodeApiNeeds): ServedService {
       };
     },
   });
+}
+
+/** PNodes store states and nothing else. */
+async function grantUpload(
+  { context, garbage }: PNodeApiNeeds,
+  space: BlobSpace,
+  hash: Sha256,
+  bytes: number,
+  replace: boolean,
+) {
+  if (space !== BlobSpace.STATES) fail("permission_denied", "a PNode uploads states only: name their space");
+  const { states } = context.blobs;
+  garbage.wanted(hash);
+  if (!replace && (await states.size(hash)) === bytes) return { present: true };
+  return wireGrant(await states.grant("upload", hash, bytes, grantLifetimeMs));
+}
+
+async function grantDownload(context: Context, space: BlobSpace, hash: Sha256) {
+  if (space !== BlobSpace.STATES && space !== BlobSpace.DATASETS)
+    fail("permission_denied", "a PNode downloads states and datasets only: name their space");
+  const blobs = space === BlobSpace.STATES ? context.blobs.states : context.blobs.datasets;
+  const bytes = await blobs.size(hash);
+  if (bytes === undefined) fail("not_found", `there is no blob ${hash}`);
+  const grant = await blobs.grant("download", hash, bytes, grantLifetimeMs);
+  return { ...wireGrant(grant), present: true, bytes: BigInt(bytes) };
+}
+
+function wireGrant({ url, headers, expiresWallMs }: BlobGrant) {
+  return { url, headers: { ...headers }, expiresWallMs: BigInt(Math.round(expiresWallMs)) };
 }
 
 function hashesOf(states: Readonly<Record<string, { readonly hash: string }>>): Record<string, string> {

@@ -7,7 +7,7 @@ import { documentEnd, type Manifest, type TextManifest, unitsOf } from "../../da
 import { viewSplit } from "../../data/order.ts";
 import { openShardCache } from "../../data/shard-cache.ts";
 import { DataType } from "../../protocol/gen/dcnr/v1/common_pb.ts";
-import type { BlobStore } from "../../store/blob-store.ts";
+import type { BlobSpace } from "../../store/blob-store.ts";
 
 const cacheBytesMax = 256 << 20;
 /** Tokens of one sample as shown; a session's own context comes from its network. */
@@ -36,7 +36,7 @@ interface SampleView {
 }
 
 export async function sampleViews(
-  blobs: BlobStore,
+  blobs: BlobSpace,
   manifest: Manifest,
   start: number,
   count: number,
@@ -69,7 +69,7 @@ function slice(tensor: Tensor, index: number): SampleView["fields"][string] {
 }
 
 async function documents(
-  blobs: BlobStore,
+  blobs: BlobSpace,
   manifest: TextManifest,
   start: number,
   count: number,
@@ -102,7 +102,7 @@ const forwardSamplesMax = 1_024;
 
 /** Inputs of neighbouring samples of a split as one tensor, for whoever names data instead of sending it. */
 export async function samplesAsTensor(
-  blobs: BlobStore,
+  blobs: BlobSpace,
   manifest: Manifest,
   request: { split: string; start: number; count: number; context?: number },
 ): Promise<{ dtype: DataType; shape: number[]; data: Uint8Array<ArrayBuffer> }> {

@@ -83,7 +83,7 @@ export function sessionService(needs: SessionApiNeeds): ServedService {
       const session = await findSession(needs.context, id);
       const step = choice === StateChoice.BEST ? (session.best?.step ?? session.line) : session.line;
       const states = [];
-      for (const vnode of session.vnodes) states.push(await storedState(needs, session, vnode, step));
+      for (const vnode of session.vnodes) states.push(await grantedState(needs, session, vnode, step));
       return {
         step: BigInt(step),
         states,
@@ -94,14 +94,16 @@ export function sessionService(needs: SessionApiNeeds): ServedService {
   });
 }
 
-async function storedState({ context }: SessionApiNeeds, session: SessionRecord, vnode: string, step: number) {
+async function grantedState({ context }: SessionApiNeeds, session: SessionRecord, vnode: string, step: number) {
   const record = await context.mirror.read(key.vnode(session.id, vnode));
   const state = record?.durable[String(step)];
   if (!state) {
     if (step === 0) return { vnode };
     fail("not_found", `session ${session.id} has no state of VNode ${vnode} at step ${step}`);
   }
-  const grant = await context.blobs.grant("download", state.hash, state.bytes, downloadLifetimeMs);
+  const { states } = context.blobs;
+  const bytes = (await states.size(state.hash)) ?? fail("data_loss", `the state ${state.hash} is gone`);
+  const grant = await states.grant("download", state.hash, bytes, downloadLifetimeMs);
   return { vnode, hash: state.hash, bytes: BigInt(state.bytes), url: grant.url, headers: { ...grant.headers } };
 }
 

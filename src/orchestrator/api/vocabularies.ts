@@ -10,7 +10,8 @@ import { page } from "./pages.ts";
 const downloadLifetimeMs = 60 * 60_000;
 
 export function vocabularyService(context: Context): ServedService {
-  const { mirror, blobs, world } = context;
+  const { mirror, world } = context;
+  const blobs = context.blobs.vocabularies;
   const vocabularies = openVocabularies({ store: mirror.store, blobs, world });
   return service(VocabularyService, {
     createVocabulary: async ({ name, hash }) => {

@@ -160,6 +160,7 @@ export class Registry {
           orchestrator: id,
           orchestrators: this.#presence.addresses(),
           heartbeatIntervalMs: timings.heartbeatIntervalMs,
+          blobOrigins: [...this.#context.blobs.origins()],
           pulseToken,
         },
       },

@@ -59,7 +59,7 @@ test("from elsewhere a key opens what its scope says and nothing else", async ()
   const { keys, call } = stage();
   const opens: Record<Scope, string[]> = {
     generate: ["forward", "generate"],
-    train: ["describeState", "registerModel", "serveModel", "stopModel"],
+    train: ["describeState", "grantParts", "registerModel", "serveModel", "stopModel"],
     admin: methods.filter((name) => name !== "listModels"),
   };
   for (const [scope, expected] of Object.entries(opens)) {

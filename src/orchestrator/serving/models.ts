@@ -13,6 +13,7 @@ import type { Capacity } from "../fleet/capacity.ts";
 import { usualNumerics } from "../fleet/usual-numerics.ts";
 import { key, type ModelRecord, prefix, type SessionRecord, type StoredState } from "../records/records.ts";
 import type { Compiled } from "../sessions/compiled.ts";
+import { storedState } from "../sessions/stored-states.ts";
 
 export interface TrainedState {
   readonly definition: Sha256;
@@ -84,7 +85,7 @@ async function stateOfSession({ context, compiled }: StateNeeds, session: Sessio
 }
 
 async function tokenizerOf({ blobs }: Context, dataset: Sha256): Promise<string> {
-  const content = await blobs.get(dataset).catch(() => undefined);
+  const content = await blobs.datasets.get(dataset).catch(() => undefined);
   const manifest = content && parseManifest(new TextDecoder().decode(content));
   return manifest?.kind === "tokens" ? (manifest.tokenizer ?? "") : "";
 }
@@ -106,11 +107,12 @@ export async function registerModel(
   for (const { id, parameters } of plan.vnodes) {
     if (parameters.length === 0) continue;
     const hash = parseSha256(request.states[id] ?? "", `the state of VNode ${id}`);
-    const bytes = (await blobs.size(hash)) ?? fail("failed_precondition", `the state of VNode ${id} was not uploaded`);
-    states[id] = { hash, bytes };
+    states[id] = await storedState(blobs.states, hash, (reason) =>
+      fail("failed_precondition", `VNode ${id}: ${reason}: upload it first`),
+    );
   }
   const content = new TextEncoder().encode(request.definition);
-  await blobs.put(sha256(content), content, content.byteLength);
+  await blobs.definitions.put(sha256(content), content, content.byteLength);
   const wanted: ModelRecord = {
     name,
     source: "import",
@@ -136,11 +138,12 @@ export async function chatFacts(context: Context, chat: string): Promise<Pick<Mo
 
 export async function readChat(context: Context, chat: string): Promise<ChatFormat> {
   const hash = parseSha256(chat, "the chat format");
-  const bytes = await context.blobs.size(hash);
+  const { vocabularies } = context.blobs;
+  const bytes = await vocabularies.size(hash);
   if (bytes === undefined) fail("failed_precondition", "the chat format was not uploaded");
   if (bytes > chatFormatBytesMax)
     fail("resource_exhausted", `the chat format has ${bytes} bytes, at most ${chatFormatBytesMax} are allowed`);
-  return parseChatFormat(new TextDecoder().decode(await context.blobs.get(hash)));
+  return parseChatFormat(new TextDecoder().decode(await vocabularies.get(hash)));
 }
 
 export function factsOf(plan: Plan): Pick<ModelRecord, "parameters" | "context" | "vocabulary"> {

@@ -58,7 +58,7 @@ export class Prompts {
   }
 
   async #load(hash: string, chat: string): Promise<ModelText> {
-    const content = await this.#context.blobs.get(parseSha256(hash, "the tokenizer"));
+    const content = await this.#context.blobs.vocabularies.get(parseSha256(hash, "the tokenizer"));
     const tokenizer = loadTokenizer(new TextDecoder().decode(content));
     const format = chat === "" ? undefined : await readChat(this.#context, chat);
     const named = endWords.flatMap((word) => tokenizer.idOf(word) ?? []);

@@ -8,25 +8,25 @@ import { cacheBytesPerPosition, requestsAtOnceMax } from "../../network/generati
 import type { Plan, PlanEdge, VNodePlan } from "../../network/plan.ts";
 import type { SessionIdentity } from "../../network/session.ts";
 import type { PlacementPlan, PlacementVNode } from "../../scheduler/placement/types.ts";
-import type { BlobStore } from "../../store/blob-store.ts";
+import type { BlobSpace } from "../../store/blob-store.ts";
 
 /** Plans are a few megabytes at most; an orchestrator rarely serves more networks at once. */
 const plansKept = 64;
 
 export class Compiled {
-  readonly #blobs: BlobStore;
+  readonly #definitions: BlobSpace;
   readonly #plans = new Map<Sha256, Promise<Plan>>();
   readonly #texts = new Map<Sha256, string>();
   readonly #neighbours = new Map<Sha256, ReadonlyMap<VNodeId, ReadonlySet<VNodeId>>>();
 
-  constructor(blobs: BlobStore) {
-    this.#blobs = blobs;
+  constructor(definitions: BlobSpace) {
+    this.#definitions = definitions;
   }
 
   async text(definition: Sha256): Promise<string> {
     const known = this.#texts.get(definition);
     if (known !== undefined) return known;
-    const text = new TextDecoder().decode(await this.#blobs.get(definition));
+    const text = new TextDecoder().decode(await this.#definitions.get(definition));
     keep(this.#texts, definition, text);
     return text;
   }

@@ -1,38 +1,29 @@
 // A checkpoint that is missing or damaged. If it belongs to the recovery line, the whole session goes back to the
 // line before: neighbours have thrown away what a single VNode would need from there. The bits stay the same.
 
-import { hasCode } from "../../core/errors.ts";
 import type { SessionId, Sha256, VNodeId } from "../../core/ids.ts";
 import type { Context } from "../context.ts";
 import { isLive } from "../fleet/assignments.ts";
 import { readSession } from "../records/fresh.ts";
 import { key } from "../records/records.ts";
 import { recoveryLine } from "./line.ts";
-
-/** True if the blob is there and its bytes hash to its name. */
-async function isWhole(context: Context, hash: Sha256): Promise<boolean> {
-  try {
-    for await (const _ of context.blobs.stream(hash)) if (context.tasks.stopped) return true;
-    return true;
-  } catch (thrown) {
-    if (hasCode(thrown, "not_found") || hasCode(thrown, "data_loss")) return false;
-    throw thrown;
-  }
-}
+import { damagedBlobs } from "./stored-states.ts";
 
 export async function repairDamage(context: Context, session: SessionId, vnode: VNodeId, hash: Sha256): Promise<void> {
-  const { mirror, events, blobs } = context;
+  const { mirror, events, tasks, blobs } = context;
   const record = await mirror.read(key.vnode(session, vnode));
   const step = Object.keys(record?.durable ?? {}).find((one) => record?.durable[one]?.hash === hash);
   // The PNode's own disk or line may be to blame: then loading it elsewhere will do.
-  if (step === undefined || (await isWhole(context, hash))) return;
+  const damaged = step === undefined ? [] : await damagedBlobs(blobs.states, hash, () => tasks.stopped);
+  if (step === undefined || damaged.length === 0) return;
   events.emit(
     "error",
     "state.damaged",
     `the state of VNode ${vnode} at step ${step} is missing or damaged (${hash.slice(0, 12)}…)`,
     { session, vnode, step: Number(step) },
   );
-  await blobs.delete(hash);
+  // What lies damaged would pass for stored when somebody uploads it again.
+  for (const blob of damaged) await blobs.states.delete(blob);
   await mirror.update(key.vnode(session, vnode), (current) => {
     if (current?.durable[step]?.hash !== hash) return undefined;
     const { [step]: _, ...durable } = current.durable;

@@ -7,6 +7,7 @@ import type { RecordDurableRequest } from "../../protocol/gen/dcnr/v1/pnode_pb.t
 import type { Context } from "../context.ts";
 import { key, type SessionRecord, type VNodeRecord } from "../records/records.ts";
 import { type Garbage, trimmed } from "./garbage.ts";
+import { storedState } from "./stored-states.ts";
 
 /** A record stays far below the store's bound: 64 hex digits a step. */
 const stepHashesMax = 3_000;
@@ -98,16 +99,19 @@ export async function recordDurable(
   if (request.step > session.identity.steps || request.step < 1)
     fail("invalid_argument", `session ${session.id} has ${session.identity.steps} steps, not ${request.step}`);
   if (session.status !== "running" && session.status !== "waiting") return { kind: "fenced" };
-  const stored = await blobs.size(request.state.hash);
-  if (stored === undefined)
-    fail("aborted", `the state ${request.state.hash} is not in the blob store: upload it, then record it again`);
+  const state = await storedState(blobs.states, request.state.hash, (reason) =>
+    fail("aborted", `${reason}: upload it, then record it again`),
+  );
+  if (state.bytes !== request.state.bytes)
+    fail(
+      "invalid_argument",
+      `the state ${state.hash} has ${state.bytes} bytes, not the ${request.state.bytes} that PNode ${request.pnode} says`,
+    );
   const refused: DurableStep = { next: undefined, outcome: "fenced" };
   let outcome: DurableStep = refused;
   await mirror.update(key.vnode(request.session, request.vnode), (current) => {
     const known = mirror.get(key.session(session.id)) ?? session;
-    outcome = current
-      ? withDurable(current, { ...request, state: { ...request.state, bytes: stored } }, known)
-      : refused;
+    outcome = current ? withDurable(current, request, known) : refused;
     return "conflict" in outcome ? undefined : outcome.next;
   });
   const result = outcome as DurableStep;

@@ -109,7 +109,7 @@ async function resolveIdentity(
   const name = parseId<string>(settings.dataset, "the session's dataset");
   const dataset = await context.mirror.read(key.dataset(name));
   if (!dataset) fail("not_found", `there is no dataset ${name}: add it with \`dcnr dataset add\``);
-  const manifest = parseManifest(new TextDecoder().decode(await context.blobs.get(dataset.hash)));
+  const manifest = parseManifest(new TextDecoder().decode(await context.blobs.datasets.get(dataset.hash)));
   const called = { dataset: `dataset ${name}`, network: `network ${plan.name}` };
   checkDatasetFits(manifest, [], plan, called);
   const identity = identityOf(settings, plan, { hash: dataset.hash, manifest }, usualNumerics(capacity.fleet));

@@ -6,6 +6,7 @@ import type { Shape, Tensor } from "../../core/tensor.ts";
 import type { Cancel, World } from "../../core/world.ts";
 import type { Executor } from "../../engine/engine.ts";
 import type { PlanEdge, VNodePlan, WireType } from "../../network/plan.ts";
+import type { StateReader } from "../../states/reader.ts";
 import { VNodeGeneration } from "../../vnode/serving/generation.ts";
 import { ServingWeights, type WantedWeight } from "../../vnode/serving/weights.ts";
 import { open, pack, type WireTensor } from "../../vnode/wire.ts";
@@ -19,7 +20,7 @@ export interface ServingShared {
   readonly world: World;
   readonly context: Promise<ServingContext>;
   readonly executor: (context: ServingContext) => Promise<Executor>;
-  readonly fetch: (hash: Sha256) => Promise<Uint8Array>;
+  readonly openState: (state: Sha256) => Promise<StateReader>;
   readonly send: (sender: PassSender, target: PassTarget, pass: Pass, tensor: WireTensor) => void;
   /** At the head only. */
   readonly onOutputs: (pass: Pass, outputs: Readonly<Record<string, Tensor>>) => void;
@@ -85,17 +86,17 @@ export class ServingVNode {
   async #wanted(context: ServingContext, vnode: VNodePlan): Promise<WantedWeight[]> {
     const wanted: WantedWeight[] = [];
     if (vnode.parameters.length > 0) {
-      const file = await this.#shared.fetch(context.stateOf(vnode.id));
+      const state = await this.#shared.openState(context.stateOf(vnode.id));
       for (const { name, shape, precision } of vnode.parameters)
-        wanted.push({ name, stored: name, shape, precision, file });
+        wanted.push({ name, stored: name, shape, precision, state });
     }
     // Tied weights come from the publisher's own state: they never change while a model serves.
     for (const edge of context.plan.edges) {
       if (edge.kind !== "tie" || edge.to !== vnode.id) continue;
-      const file = await this.#shared.fetch(context.stateOf(edge.from));
+      const state = await this.#shared.openState(context.stateOf(edge.from));
       const published = context.vnode(edge.from).parameters.find(({ name }) => name === edge.fromPort);
       const precision = published?.precision ?? "float32";
-      wanted.push({ name: edge.toPort, stored: edge.fromPort, shape: edge.shape, precision, file });
+      wanted.push({ name: edge.toPort, stored: edge.fromPort, shape: edge.shape, precision, state });
     }
     return wanted;
   }

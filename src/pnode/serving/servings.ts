@@ -104,7 +104,7 @@ export class Servings {
       world: { ...world, log },
       context: served.context,
       executor: (context) => executorFor(context.numerics),
-      fetch: (hash) => blobs.fetch(session, hash, signal),
+      openState: (state) => blobs.openState(session, state, `the state of VNode ${vnode} to serve`, signal),
       send: (sender, target, pass, tensor) => this.passes.send(sender, target, pass, tensor),
       onOutputs: (pass, outputs) => this.#outputs(served, pass, outputs),
       onLost: (pass, failure) => this.passes.tellConductor({ session, pass, failure }),

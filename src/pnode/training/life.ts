@@ -2,6 +2,7 @@
 
 import { DcnrError, fail, hasCode, messageOf } from "../../core/errors.ts";
 import type { SessionId, Sha256 } from "../../core/ids.ts";
+import type { StateReader } from "../../states/reader.ts";
 import type { VNodeCompute } from "../../vnode/compute.ts";
 import type { OpenProcess, VNodeProcess } from "../../vnode/process.ts";
 import { type Role, roleOf } from "../../vnode/role.ts";
@@ -64,13 +65,12 @@ export class LifeOpener {
     const role = roleOf(context.plan, vnode);
     const opening = context.workers();
     opening.catch(() => {});
-    const file = state === "" ? undefined : await this.#fetchState(assignment, signal);
+    const file = state === "" ? undefined : await this.#openState(assignment, signal);
     const parallel = Math.max(1, await opening);
     const compute = await context.computeFor(vnode, `${session}/${vnode}/${++this.#opened}`);
     try {
       if (file === undefined) await compute.initialise();
-      else if (line === 0) await compute.adopt(file);
-      else await compute.restore(file, line);
+      else await orLost(assignment, () => (line === 0 ? compute.adopt(file) : compute.restore(file, line)));
     } catch (error) {
       await compute.close();
       throw error;
@@ -87,14 +87,21 @@ export class LifeOpener {
     return { process, compute, context, role, ending: new AbortController(), ...progress };
   }
 
-  async #fetchState({ session, vnode, line, state }: Assignment, signal: AbortSignal): Promise<Uint8Array> {
-    try {
-      return await this.#options.blobs.fetch(session, state as Sha256, signal);
-    } catch (error) {
-      if (!hasCode(error, "data_loss") && !hasCode(error, "not_found")) throw error;
-      const why = `(blob ${state}): ${messageOf(error)}`;
-      throw new LostState(state, `checkpoint of VNode ${vnode} at step ${line} is lost ${why}`);
-    }
+  #openState(assignment: Assignment, signal: AbortSignal): Promise<StateReader> {
+    const { session, vnode, line, state } = assignment;
+    const what = `the state of VNode ${vnode} at step ${line}`;
+    return orLost(assignment, () => this.#options.blobs.openState(session, state as Sha256, what, signal));
+  }
+}
+
+/** Whatever is missing or damaged on the way, the orchestrators hear which state it was. */
+async function orLost<T>({ vnode, line, state }: Assignment, load: () => Promise<T>): Promise<T> {
+  try {
+    return await load();
+  } catch (error) {
+    if (!hasCode(error, "data_loss") && !hasCode(error, "not_found")) throw error;
+    const why = `(manifest ${state}): ${messageOf(error)}`;
+    throw new LostState(state, `the state of VNode ${vnode} at step ${line} is lost ${why}`);
   }
 }
 
@@ -107,8 +114,9 @@ export async function persistLife(
   step: number,
   flush: () => Promise<void>,
 ): Promise<Persisted | undefined> {
-  // Taken now: the next update changes the weights in place.
-  const taken = life.compute.state.snapshot(step);
+  // Taken now: the next update changes the weights in place, and waits until they are read.
+  const taken = options.snapshot(life.compute.state.snapshot(step));
+  life.compute.state.keepUntil(taken.taken);
   const before = life.persisting;
   const persist = async (): Promise<Persisted | undefined> => {
     await before;
@@ -125,7 +133,7 @@ export async function persistLife(
       return { kind: "failed", reason: `checkpoint at step ${step}: ${messageOf(error)}` };
     }
   };
-  const persisting = persist();
+  const persisting = persist().finally(() => taken.release());
   life.persisting = persisting.then(() => {});
   return persisting;
 }

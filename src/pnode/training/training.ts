@@ -5,6 +5,7 @@ import type { SessionId } from "../../core/ids.ts";
 import type { Tasks } from "../../core/tasks.ts";
 import { type World, withFields } from "../../core/world.ts";
 import type { Links } from "../../peer/links.ts";
+import type { StateImage } from "../../states/cut.ts";
 import type { OpenProcess } from "../../vnode/process.ts";
 import type { Assignment } from "../assignment.ts";
 import type { BlobClient } from "../blob-client.ts";
@@ -13,6 +14,7 @@ import type { Orchestrators } from "../orchestrators.ts";
 import type { Reports } from "../reports.ts";
 import type { Resolver } from "../resolver.ts";
 import type { SessionContext } from "../session-context.ts";
+import type { Snapshot } from "../snapshots.ts";
 import { Arrivals } from "./arrivals.ts";
 import { Exchange, type Sender } from "./exchange.ts";
 import { HostedVNodes } from "./hosted.ts";
@@ -35,6 +37,8 @@ export interface TrainingOptions {
   readonly resolver: Resolver;
   readonly links: Links;
   readonly blobs: BlobClient;
+  /** Of a state that is about to change. */
+  readonly snapshot: (image: StateImage) => Snapshot;
   readonly reports: Reports;
   readonly spill: SpillStorage | undefined;
   readonly openProcess: OpenProcess;
@@ -105,12 +109,12 @@ export class Training {
   }
 
   #persist(world: World, life: Life, step: number, sender: () => Sender): Promise<Persisted | undefined> {
-    const { pnode, orchestrators, blobs, timings, flush } = this.#options;
+    const { pnode, orchestrators, blobs, snapshot, timings, flush } = this.#options;
     const { session, vnode } = sender();
     const epoch = () => sender().epoch;
     const { signal } = life.ending;
     return persistLife(
-      { session, vnode, pnode, orchestrators, blobs, world, timings, signal, epoch },
+      { session, vnode, pnode, orchestrators, blobs, snapshot, world, timings, signal, epoch },
       life,
       step,
       flush,

@@ -10,7 +10,7 @@ import { openInlineExecutor } from "../../engine/executor.ts";
 import { openReferenceEngine } from "../../engine/reference.ts";
 import { compileText } from "../../network/compile.ts";
 import { generationHead } from "../../network/generation.ts";
-import { writeCheckpoint } from "../checkpoint.ts";
+import { memoryState } from "../../states/memory.testing.ts";
 import { bucketOf, Caches } from "./caches.ts";
 import { VNodeGeneration } from "./generation.ts";
 import { ServingWeights } from "./weights.ts";
@@ -38,11 +38,12 @@ class Served {
       const wanted = [
         ...vnode.parameters.map(({ name, shape }) => ({ name, stored: name, shape })),
         ...ties.map(({ toPort, fromPort, shape }) => ({ name: toPort, stored: fromPort, shape })),
-      ].map((each) => {
+      ].map(async (each) => {
         const tensors = new Map([[each.stored, weightsOf(each.stored, each.shape)]]);
-        return { ...each, precision: "float32" as const, file: writeCheckpoint({ metadata: {}, tensors }) };
+        const { reader } = await memoryState({ metadata: {}, tensors });
+        return { ...each, precision: "float32" as const, state: reader };
       });
-      const weights = await ServingWeights.load(wanted, served.executor);
+      const weights = await ServingWeights.load(await Promise.all(wanted), served.executor);
       served.vnodes.set(vnode.id, new VNodeGeneration(plan, vnode, served.executor, weights, vnode.id));
     }
     return served;

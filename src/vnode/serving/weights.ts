@@ -1,19 +1,19 @@
-// The weights of a VNode that answers: read once from checkpoints, in shared memory, without optimizer moments.
+// The weights of a VNode that answers: read once from stored states straight into shared memory, without the moments.
 
 import { fail } from "../../core/errors.ts";
-import { elementCount, firstNonFinite, type Shape, sameShape, type Tensor } from "../../core/tensor.ts";
+import { elementCount, type Shape, type Tensor } from "../../core/tensor.ts";
 import type { Executor, SharedBytes } from "../../engine/engine.ts";
 import type { ParameterPlan } from "../../network/plan.ts";
-import { readCheckpoint } from "../checkpoint.ts";
+import type { StateReader, WantedTensor } from "../../states/reader.ts";
 
 export interface WantedWeight {
   /** What graphs call it: the parameter's own name, or the port of a tie. */
   readonly name: string;
-  /** What the checkpoint calls it. */
+  /** What the state calls it. */
   readonly stored: string;
   readonly shape: Shape;
   readonly precision: ParameterPlan["precision"];
-  readonly file: Uint8Array;
+  readonly state: StateReader;
 }
 
 export class ServingWeights {
@@ -32,19 +32,22 @@ export class ServingWeights {
   static async load(wanted: readonly WantedWeight[], executor: Executor): Promise<ServingWeights> {
     const all: Record<string, Tensor> = {};
     const blocks: SharedBytes[] = [];
-    for (const weight of wanted) {
-      const found = find(weight);
-      const block = executor.allocate(Math.max(4, elementCount(weight.shape) * 4));
-      blocks.push(block);
-      const data = new Float32Array(block.buffer, block.offset, elementCount(weight.shape));
-      data.set(found.data as Float32Array);
-      if (weight.precision !== "float32") {
-        const span = { memory: block, start: 0, length: data.length };
-        await executor.kernel({ kind: "round", into: span, of: span, to: weight.precision });
+    try {
+      const byState = new Map<StateReader, WantedTensor[]>();
+      for (const { name, stored, shape, state } of wanted) {
+        const block = executor.allocate(Math.max(4, elementCount(shape) * 4));
+        blocks.push(block);
+        const data = new Float32Array(block.buffer, block.offset, elementCount(shape));
+        all[name] = { dtype: "float32", shape, data };
+        byState.set(state, [...(byState.get(state) ?? []), { name: stored, shape, into: data }]);
       }
-      all[weight.name] = { dtype: "float32", shape: weight.shape, data };
+      for (const [state, tensors] of byState) await state.readInto(tensors);
+      for (const [index, weight] of wanted.entries()) await finish(weight, blocks[index] as SharedBytes, executor);
+      return new ServingWeights(executor, all, blocks);
+    } catch (error) {
+      for (const block of blocks) executor.free(block);
+      throw error;
     }
-    return new ServingWeights(executor, all, blocks);
   }
 
   free(): void {
@@ -52,12 +55,15 @@ export class ServingWeights {
   }
 }
 
-function find({ stored, shape, file }: WantedWeight): Tensor {
-  const what = "the state to serve";
-  const tensor = readCheckpoint(file, what).tensors.get(stored);
-  if (tensor === undefined) fail("data_loss", `${what} has no ${stored}`);
-  if (tensor.dtype !== "float32" || !sameShape(tensor.shape, shape))
-    fail("data_loss", `${what}: ${stored} is ${tensor.dtype} [${tensor.shape}], needed float32 [${shape}]`);
-  if (firstNonFinite(tensor.data) >= 0) fail("data_loss", `${what}: ${stored} holds NaN or infinity`);
-  return tensor;
+/** Refuses what is no number, and rounds to the precision that the network works in. */
+async function finish(
+  { stored, shape, precision, state }: WantedWeight,
+  block: SharedBytes,
+  executor: Executor,
+): Promise<void> {
+  const span = { memory: block, start: 0, length: elementCount(shape) };
+  if (span.length === 0) return;
+  const { value } = await executor.kernel({ kind: "finite", of: span });
+  if (value !== 1) fail("data_loss", `${state.what}: ${stored} holds NaN or infinity`);
+  if (precision !== "float32") await executor.kernel({ kind: "round", into: span, of: span, to: precision });
 }

@@ -10,7 +10,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file dcnr/v1/common.proto.
  */
 export const file_dcnr_v1_common: GenFile = /*@__PURE__*/
-  fileDesc("ChRkY25yL3YxL2NvbW1vbi5wcm90bxIHZGNuci52MSJHCgZUZW5zb3ISIAoFZHR5cGUYASABKA4yES5kY25yLnYxLkRhdGFUeXBlEg0KBXNoYXBlGAIgAygNEgwKBGRhdGEYAyABKAwidQoLTWVzc2FnZU5hbWUSDwoHc2Vzc2lvbhgBIAEoCRIMCgRzdGVwGAIgASgEEhIKCm1pY3JvYmF0Y2gYAyABKBESDAoEZWRnZRgEIAEoCRIlCglkaXJlY3Rpb24YBSABKA4yEi5kY25yLnYxLkRpcmVjdGlvbiJTCgZNZXRyaWMSDAoEbmFtZRgBIAEoCRIMCgRzdGVwGAIgASgEEg0KBXZhbHVlGAMgASgBEg0KBXZub2RlGAQgASgJEg8KB3Nlc3Npb24YBSABKAkivwEKBUV2ZW50EhAKCHNlcXVlbmNlGAEgASgEEhQKDG9yY2hlc3RyYXRvchgCIAEoCRIPCgd3YWxsX21zGAMgASgDEg0KBWxldmVsGAQgASgJEgwKBGtpbmQYBSABKAkSDwoHbWVzc2FnZRgGIAEoCRIPCgdzZXNzaW9uGAcgASgJEg0KBXZub2RlGAggASgJEg0KBXBub2RlGAkgASgJEgwKBHN0ZXAYCiABKAQSEgoKZnJvbV9wbm9kZRgLIAEoCSrVAQoIRGF0YVR5cGUSGQoVREFUQV9UWVBFX1VOU1BFQ0lGSUVEEAASFQoRREFUQV9UWVBFX0ZMT0FUMzIQARIVChFEQVRBX1RZUEVfRkxPQVQ2NBACEhMKD0RBVEFfVFlQRV9JTlQzMhADEhMKD0RBVEFfVFlQRV9JTlQ2NBAEEhMKD0RBVEFfVFlQRV9VSU5UOBAFEhIKDkRBVEFfVFlQRV9CT09MEAYSFQoRREFUQV9UWVBFX0ZMT0FUMTYQBxIWChJEQVRBX1RZUEVfQkZMT0FUMTYQCCpVCglEaXJlY3Rpb24SGQoVRElSRUNUSU9OX1VOU1BFQ0lGSUVEEAASFQoRRElSRUNUSU9OX0ZPUldBUkQQARIWChJESVJFQ1RJT05fQkFDS1dBUkQQAmIGcHJvdG8z");
+  fileDesc("ChRkY25yL3YxL2NvbW1vbi5wcm90bxIHZGNuci52MSJHCgZUZW5zb3ISIAoFZHR5cGUYASABKA4yES5kY25yLnYxLkRhdGFUeXBlEg0KBXNoYXBlGAIgAygNEgwKBGRhdGEYAyABKAwidQoLTWVzc2FnZU5hbWUSDwoHc2Vzc2lvbhgBIAEoCRIMCgRzdGVwGAIgASgEEhIKCm1pY3JvYmF0Y2gYAyABKBESDAoEZWRnZRgEIAEoCRIlCglkaXJlY3Rpb24YBSABKA4yEi5kY25yLnYxLkRpcmVjdGlvbiJTCgZNZXRyaWMSDAoEbmFtZRgBIAEoCRIMCgRzdGVwGAIgASgEEg0KBXZhbHVlGAMgASgBEg0KBXZub2RlGAQgASgJEg8KB3Nlc3Npb24YBSABKAkivwEKBUV2ZW50EhAKCHNlcXVlbmNlGAEgASgEEhQKDG9yY2hlc3RyYXRvchgCIAEoCRIPCgd3YWxsX21zGAMgASgDEg0KBWxldmVsGAQgASgJEgwKBGtpbmQYBSABKAkSDwoHbWVzc2FnZRgGIAEoCRIPCgdzZXNzaW9uGAcgASgJEg0KBXZub2RlGAggASgJEg0KBXBub2RlGAkgASgJEgwKBHN0ZXAYCiABKAQSEgoKZnJvbV9wbm9kZRgLIAEoCSrVAQoIRGF0YVR5cGUSGQoVREFUQV9UWVBFX1VOU1BFQ0lGSUVEEAASFQoRREFUQV9UWVBFX0ZMT0FUMzIQARIVChFEQVRBX1RZUEVfRkxPQVQ2NBACEhMKD0RBVEFfVFlQRV9JTlQzMhADEhMKD0RBVEFfVFlQRV9JTlQ2NBAEEhMKD0RBVEFfVFlQRV9VSU5UOBAFEhIKDkRBVEFfVFlQRV9CT09MEAYSFQoRREFUQV9UWVBFX0ZMT0FUMTYQBxIWChJEQVRBX1RZUEVfQkZMT0FUMTYQCCqQAQoJQmxvYlNwYWNlEhoKFkJMT0JfU1BBQ0VfVU5TUEVDSUZJRUQQABIVChFCTE9CX1NQQUNFX1NUQVRFUxABEhcKE0JMT0JfU1BBQ0VfREFUQVNFVFMQAhIbChdCTE9CX1NQQUNFX1ZPQ0FCVUxBUklFUxADEhoKFkJMT0JfU1BBQ0VfREVGSU5JVElPTlMQBCpVCglEaXJlY3Rpb24SGQoVRElSRUNUSU9OX1VOU1BFQ0lGSUVEEAASFQoRRElSRUNUSU9OX0ZPUldBUkQQARIWChJESVJFQ1RJT05fQkFDS1dBUkQQAmIGcHJvdG8z");
 
 /**
  * A small tensor carried whole. Large ones travel in chunks (exchange.proto) or as blobs.
@@ -266,6 +266,59 @@ export const DataTypeSchema: GenEnum<DataType> = /*@__PURE__*/
   enumDesc(file_dcnr_v1_common, 0);
 
 /**
+ * Blobs live in name spaces of their own: a state is never taken for a dataset, nor collected like one.
+ *
+ * @generated from enum dcnr.v1.BlobSpace
+ */
+export const BlobSpace = {
+  /**
+   * @generated from enum value: BLOB_SPACE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * Manifests and parts of VNodes' states.
+   *
+   * @generated from enum value: BLOB_SPACE_STATES = 1;
+   */
+  STATES: 1,
+
+  /**
+   * Manifests and shards of datasets.
+   *
+   * @generated from enum value: BLOB_SPACE_DATASETS = 2;
+   */
+  DATASETS: 2,
+
+  /**
+   * tokenizer.json files and chat formats.
+   *
+   * @generated from enum value: BLOB_SPACE_VOCABULARIES = 3;
+   */
+  VOCABULARIES: 3,
+
+  /**
+   * Definitions of networks.
+   *
+   * @generated from enum value: BLOB_SPACE_DEFINITIONS = 4;
+   */
+  DEFINITIONS: 4,
+} as const;
+
+/**
+ * Blobs live in name spaces of their own: a state is never taken for a dataset, nor collected like one.
+ *
+ * @generated from enum dcnr.v1.BlobSpace
+ */
+export type BlobSpace = (typeof BlobSpace)[keyof typeof BlobSpace] | UnknownEnum;
+
+/**
+ * Describes the enum dcnr.v1.BlobSpace.
+ */
+export const BlobSpaceSchema: GenEnum<BlobSpace> = /*@__PURE__*/
+  enumDesc(file_dcnr_v1_common, 1);
+
+/**
  * @generated from enum dcnr.v1.Direction
  */
 export const Direction = {
@@ -294,5 +347,5 @@ export type Direction = (typeof Direction)[keyof typeof Direction] | UnknownEnum
  * Describes the enum dcnr.v1.Direction.
  */
 export const DirectionSchema: GenEnum<Direction> = /*@__PURE__*/
-  enumDesc(file_dcnr_v1_common, 1);
+  enumDesc(file_dcnr_v1_common, 2);
 

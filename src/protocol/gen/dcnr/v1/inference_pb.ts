@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file dcnr/v1/inference.proto.
  */
 export const file_dcnr_v1_inference: GenFile = /*@__PURE__*/
-  fileDesc("ChdkY25yL3YxL2luZmVyZW5jZS5wcm90bxIHZGNuci52MSL+AQoFTW9kZWwSDAoEbmFtZRgBIAEoCRIOCgZzdGF0dXMYAiABKAkSDgoGcmVhc29uGAMgASgJEg4KBnNvdXJjZRgEIAEoCRIPCgduZXR3b3JrGAUgASgJEhIKCnBhcmFtZXRlcnMYBiABKAQSDwoHY29udGV4dBgHIAEoDRISCgp2b2NhYnVsYXJ5GAggASgNEhUKDWhhc190b2tlbml6ZXIYCSABKAgSEAoIcmVwbGljYXMYCiABKA0SFwoPY3JlYXRlZF93YWxsX21zGAsgASgDEhAKCHNlc3Npb25zGAwgAygJEhkKEWhhc19jaGF0X3RlbXBsYXRlGA0gASgIIoABChFTZXJ2ZU1vZGVsUmVxdWVzdBIMCgRuYW1lGAEgASgJEg4KBnNvdXJjZRgCIAEoCRIQCghyZXBsaWNhcxgDIAEoDRIrCgxyZXF1aXJlbWVudHMYBCABKAsyFS5kY25yLnYxLlJlcXVpcmVtZW50cxIOCgZzcHJlYWQYBSABKA0iMwoSU2VydmVNb2RlbFJlc3BvbnNlEh0KBW1vZGVsGAEgASgLMg4uZGNuci52MS5Nb2RlbCLDAQoUUmVnaXN0ZXJNb2RlbFJlcXVlc3QSDAoEbmFtZRgBIAEoCRISCgpkZWZpbml0aW9uGAIgASgJEjkKBnN0YXRlcxgDIAMoCzIpLmRjbnIudjEuUmVnaXN0ZXJNb2RlbFJlcXVlc3QuU3RhdGVzRW50cnkSEQoJdG9rZW5pemVyGAQgASgJEgwKBGNoYXQYBSABKAkaLQoLU3RhdGVzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASI2ChVSZWdpc3Rlck1vZGVsUmVzcG9uc2USHQoFbW9kZWwYASABKAsyDi5kY25yLnYxLk1vZGVsIiYKFERlc2NyaWJlU3RhdGVSZXF1ZXN0Eg4KBnNvdXJjZRgBIAEoCSK4AQoVRGVzY3JpYmVTdGF0ZVJlc3BvbnNlEhIKCmRlZmluaXRpb24YASABKAkSDwoHbmV0d29yaxgCIAEoCRIMCgRzdGVwGAMgASgEEiMKBnN0YXRlcxgEIAMoCzITLmRjbnIudjEuVk5vZGVTdGF0ZRIlCgl0b2tlbml6ZXIYBSABKAsyEi5kY25yLnYxLlN0YXRlQmxvYhIgCgRjaGF0GAYgASgLMhIuZGNuci52MS5TdGF0ZUJsb2IiPQoKVk5vZGVTdGF0ZRINCgV2bm9kZRgBIAEoCRIgCgRibG9iGAIgASgLMhIuZGNuci52MS5TdGF0ZUJsb2IilwEKCVN0YXRlQmxvYhIMCgRoYXNoGAEgASgJEg0KBWJ5dGVzGAIgASgEEgsKA3VybBgDIAEoCRIwCgdoZWFkZXJzGAQgAygLMh8uZGNuci52MS5TdGF0ZUJsb2IuSGVhZGVyc0VudHJ5Gi4KDEhlYWRlcnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIjAKEFN0b3BNb2RlbFJlcXVlc3QSDAoEbmFtZRgBIAEoCRIOCgZmb3JnZXQYAiABKAgiEwoRU3RvcE1vZGVsUmVzcG9uc2UiEwoRTGlzdE1vZGVsc1JlcXVlc3QiNAoSTGlzdE1vZGVsc1Jlc3BvbnNlEh4KBm1vZGVscxgBIAMoCzIOLmRjbnIudjEuTW9kZWwiZwoIU2FtcGxpbmcSEwoLdGVtcGVyYXR1cmUYASABKAESDQoFdG9wX2sYAiABKA0SDQoFdG9wX3AYAyABKAESGgoScmVwZXRpdGlvbl9wZW5hbHR5GAQgASgBEgwKBHNlZWQYBSABKAQirwEKD0dlbmVyYXRlUmVxdWVzdBINCgVtb2RlbBgBIAEoCRIOCgZwcm9tcHQYAiABKAkSDgoGdG9rZW5zGAMgAygNEhIKCm1heF90b2tlbnMYBCABKA0SIwoIc2FtcGxpbmcYBSABKAsyES5kY25yLnYxLlNhbXBsaW5nEgwKBHN0b3AYBiADKAkSJgoIbWVzc2FnZXMYByADKAsyFC5kY25yLnYxLkNoYXRNZXNzYWdlIiwKC0NoYXRNZXNzYWdlEgwKBHJvbGUYASABKAkSDwoHY29udGVudBgCIAEoCSJxChBHZW5lcmF0ZVJlc3BvbnNlEgwKBHRleHQYASABKAkSDgoGdG9rZW5zGAIgAygNEg4KBmZpbmlzaBgDIAEoCRIVCg1wcm9tcHRfdG9rZW5zGAQgASgNEhgKEGdlbmVyYXRlZF90b2tlbnMYBSABKA0i0gEKDkZvcndhcmRSZXF1ZXN0Eg0KBW1vZGVsGAEgASgJEjMKBmlucHV0cxgCIAMoCzIjLmRjbnIudjEuRm9yd2FyZFJlcXVlc3QuSW5wdXRzRW50cnkSDwoHZGF0YXNldBgDIAEoCRINCgVzcGxpdBgEIAEoCRINCgVzdGFydBgFIAEoBBINCgVjb3VudBgGIAEoDRo+CgtJbnB1dHNFbnRyeRILCgNrZXkYASABKAkSHgoFdmFsdWUYAiABKAsyDy5kY25yLnYxLlRlbnNvcjoCOAEiigEKD0ZvcndhcmRSZXNwb25zZRI2CgdvdXRwdXRzGAEgAygLMiUuZGNuci52MS5Gb3J3YXJkUmVzcG9uc2UuT3V0cHV0c0VudHJ5Gj8KDE91dHB1dHNFbnRyeRILCgNrZXkYASABKAkSHgoFdmFsdWUYAiABKAsyDy5kY25yLnYxLlRlbnNvcjoCOAEiaAoGQXBpS2V5EgoKAmlkGAEgASgJEgwKBG5hbWUYAiABKAkSDgoGc2NvcGVzGAMgAygJEhsKE3JlcXVlc3RzX3Blcl9taW51dGUYBCABKA0SFwoPY3JlYXRlZF93YWxsX21zGAUgASgDIlAKE0NyZWF0ZUFwaUtleVJlcXVlc3QSDAoEbmFtZRgBIAEoCRIOCgZzY29wZXMYAiADKAkSGwoTcmVxdWVzdHNfcGVyX21pbnV0ZRgDIAEoDSJEChRDcmVhdGVBcGlLZXlSZXNwb25zZRIcCgNrZXkYASABKAsyDy5kY25yLnYxLkFwaUtleRIOCgZzZWNyZXQYAiABKAkiFAoSTGlzdEFwaUtleXNSZXF1ZXN0IjQKE0xpc3RBcGlLZXlzUmVzcG9uc2USHQoEa2V5cxgBIAMoCzIPLmRjbnIudjEuQXBpS2V5IiEKE0RlbGV0ZUFwaUtleVJlcXVlc3QSCgoCaWQYASABKAkiFgoURGVsZXRlQXBpS2V5UmVzcG9uc2Uy6QUKEEluZmVyZW5jZVNlcnZpY2USRQoKU2VydmVNb2RlbBIaLmRjbnIudjEuU2VydmVNb2RlbFJlcXVlc3QaGy5kY25yLnYxLlNlcnZlTW9kZWxSZXNwb25zZRJOCg1SZWdpc3Rlck1vZGVsEh0uZGNuci52MS5SZWdpc3Rlck1vZGVsUmVxdWVzdBoeLmRjbnIudjEuUmVnaXN0ZXJNb2RlbFJlc3BvbnNlEk4KDURlc2NyaWJlU3RhdGUSHS5kY25yLnYxLkRlc2NyaWJlU3RhdGVSZXF1ZXN0Gh4uZGNuci52MS5EZXNjcmliZVN0YXRlUmVzcG9uc2USQgoJU3RvcE1vZGVsEhkuZGNuci52MS5TdG9wTW9kZWxSZXF1ZXN0GhouZGNuci52MS5TdG9wTW9kZWxSZXNwb25zZRJFCgpMaXN0TW9kZWxzEhouZGNuci52MS5MaXN0TW9kZWxzUmVxdWVzdBobLmRjbnIudjEuTGlzdE1vZGVsc1Jlc3BvbnNlEkEKCEdlbmVyYXRlEhguZGNuci52MS5HZW5lcmF0ZVJlcXVlc3QaGS5kY25yLnYxLkdlbmVyYXRlUmVzcG9uc2UwARI8CgdGb3J3YXJkEhcuZGNuci52MS5Gb3J3YXJkUmVxdWVzdBoYLmRjbnIudjEuRm9yd2FyZFJlc3BvbnNlEksKDENyZWF0ZUFwaUtleRIcLmRjbnIudjEuQ3JlYXRlQXBpS2V5UmVxdWVzdBodLmRjbnIudjEuQ3JlYXRlQXBpS2V5UmVzcG9uc2USSAoLTGlzdEFwaUtleXMSGy5kY25yLnYxLkxpc3RBcGlLZXlzUmVxdWVzdBocLmRjbnIudjEuTGlzdEFwaUtleXNSZXNwb25zZRJLCgxEZWxldGVBcGlLZXkSHC5kY25yLnYxLkRlbGV0ZUFwaUtleVJlcXVlc3QaHS5kY25yLnYxLkRlbGV0ZUFwaUtleVJlc3BvbnNlYgZwcm90bzM", [file_dcnr_v1_common, file_dcnr_v1_session]);
+  fileDesc("ChdkY25yL3YxL2luZmVyZW5jZS5wcm90bxIHZGNuci52MSL+AQoFTW9kZWwSDAoEbmFtZRgBIAEoCRIOCgZzdGF0dXMYAiABKAkSDgoGcmVhc29uGAMgASgJEg4KBnNvdXJjZRgEIAEoCRIPCgduZXR3b3JrGAUgASgJEhIKCnBhcmFtZXRlcnMYBiABKAQSDwoHY29udGV4dBgHIAEoDRISCgp2b2NhYnVsYXJ5GAggASgNEhUKDWhhc190b2tlbml6ZXIYCSABKAgSEAoIcmVwbGljYXMYCiABKA0SFwoPY3JlYXRlZF93YWxsX21zGAsgASgDEhAKCHNlc3Npb25zGAwgAygJEhkKEWhhc19jaGF0X3RlbXBsYXRlGA0gASgIIoABChFTZXJ2ZU1vZGVsUmVxdWVzdBIMCgRuYW1lGAEgASgJEg4KBnNvdXJjZRgCIAEoCRIQCghyZXBsaWNhcxgDIAEoDRIrCgxyZXF1aXJlbWVudHMYBCABKAsyFS5kY25yLnYxLlJlcXVpcmVtZW50cxIOCgZzcHJlYWQYBSABKA0iMwoSU2VydmVNb2RlbFJlc3BvbnNlEh0KBW1vZGVsGAEgASgLMg4uZGNuci52MS5Nb2RlbCLDAQoUUmVnaXN0ZXJNb2RlbFJlcXVlc3QSDAoEbmFtZRgBIAEoCRISCgpkZWZpbml0aW9uGAIgASgJEjkKBnN0YXRlcxgDIAMoCzIpLmRjbnIudjEuUmVnaXN0ZXJNb2RlbFJlcXVlc3QuU3RhdGVzRW50cnkSEQoJdG9rZW5pemVyGAQgASgJEgwKBGNoYXQYBSABKAkaLQoLU3RhdGVzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASI2ChVSZWdpc3Rlck1vZGVsUmVzcG9uc2USHQoFbW9kZWwYASABKAsyDi5kY25yLnYxLk1vZGVsIiYKFERlc2NyaWJlU3RhdGVSZXF1ZXN0Eg4KBnNvdXJjZRgBIAEoCSK4AQoVRGVzY3JpYmVTdGF0ZVJlc3BvbnNlEhIKCmRlZmluaXRpb24YASABKAkSDwoHbmV0d29yaxgCIAEoCRIMCgRzdGVwGAMgASgEEiMKBnN0YXRlcxgEIAMoCzITLmRjbnIudjEuVk5vZGVTdGF0ZRIlCgl0b2tlbml6ZXIYBSABKAsyEi5kY25yLnYxLlN0YXRlQmxvYhIgCgRjaGF0GAYgASgLMhIuZGNuci52MS5TdGF0ZUJsb2IiPQoKVk5vZGVTdGF0ZRINCgV2bm9kZRgBIAEoCRIgCgRibG9iGAIgASgLMhIuZGNuci52MS5TdGF0ZUJsb2IiQAoRR3JhbnRQYXJ0c1JlcXVlc3QSDQoFc3RhdGUYASABKAkSDQoFZmlyc3QYAiABKA0SDQoFY291bnQYAyABKA0iNwoSR3JhbnRQYXJ0c1Jlc3BvbnNlEiEKBXBhcnRzGAEgAygLMhIuZGNuci52MS5TdGF0ZUJsb2IilwEKCVN0YXRlQmxvYhIMCgRoYXNoGAEgASgJEg0KBWJ5dGVzGAIgASgEEgsKA3VybBgDIAEoCRIwCgdoZWFkZXJzGAQgAygLMh8uZGNuci52MS5TdGF0ZUJsb2IuSGVhZGVyc0VudHJ5Gi4KDEhlYWRlcnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIjAKEFN0b3BNb2RlbFJlcXVlc3QSDAoEbmFtZRgBIAEoCRIOCgZmb3JnZXQYAiABKAgiEwoRU3RvcE1vZGVsUmVzcG9uc2UiEwoRTGlzdE1vZGVsc1JlcXVlc3QiNAoSTGlzdE1vZGVsc1Jlc3BvbnNlEh4KBm1vZGVscxgBIAMoCzIOLmRjbnIudjEuTW9kZWwiZwoIU2FtcGxpbmcSEwoLdGVtcGVyYXR1cmUYASABKAESDQoFdG9wX2sYAiABKA0SDQoFdG9wX3AYAyABKAESGgoScmVwZXRpdGlvbl9wZW5hbHR5GAQgASgBEgwKBHNlZWQYBSABKAQirwEKD0dlbmVyYXRlUmVxdWVzdBINCgVtb2RlbBgBIAEoCRIOCgZwcm9tcHQYAiABKAkSDgoGdG9rZW5zGAMgAygNEhIKCm1heF90b2tlbnMYBCABKA0SIwoIc2FtcGxpbmcYBSABKAsyES5kY25yLnYxLlNhbXBsaW5nEgwKBHN0b3AYBiADKAkSJgoIbWVzc2FnZXMYByADKAsyFC5kY25yLnYxLkNoYXRNZXNzYWdlIiwKC0NoYXRNZXNzYWdlEgwKBHJvbGUYASABKAkSDwoHY29udGVudBgCIAEoCSJxChBHZW5lcmF0ZVJlc3BvbnNlEgwKBHRleHQYASABKAkSDgoGdG9rZW5zGAIgAygNEg4KBmZpbmlzaBgDIAEoCRIVCg1wcm9tcHRfdG9rZW5zGAQgASgNEhgKEGdlbmVyYXRlZF90b2tlbnMYBSABKA0i0gEKDkZvcndhcmRSZXF1ZXN0Eg0KBW1vZGVsGAEgASgJEjMKBmlucHV0cxgCIAMoCzIjLmRjbnIudjEuRm9yd2FyZFJlcXVlc3QuSW5wdXRzRW50cnkSDwoHZGF0YXNldBgDIAEoCRINCgVzcGxpdBgEIAEoCRINCgVzdGFydBgFIAEoBBINCgVjb3VudBgGIAEoDRo+CgtJbnB1dHNFbnRyeRILCgNrZXkYASABKAkSHgoFdmFsdWUYAiABKAsyDy5kY25yLnYxLlRlbnNvcjoCOAEiigEKD0ZvcndhcmRSZXNwb25zZRI2CgdvdXRwdXRzGAEgAygLMiUuZGNuci52MS5Gb3J3YXJkUmVzcG9uc2UuT3V0cHV0c0VudHJ5Gj8KDE91dHB1dHNFbnRyeRILCgNrZXkYASABKAkSHgoFdmFsdWUYAiABKAsyDy5kY25yLnYxLlRlbnNvcjoCOAEiaAoGQXBpS2V5EgoKAmlkGAEgASgJEgwKBG5hbWUYAiABKAkSDgoGc2NvcGVzGAMgAygJEhsKE3JlcXVlc3RzX3Blcl9taW51dGUYBCABKA0SFwoPY3JlYXRlZF93YWxsX21zGAUgASgDIlAKE0NyZWF0ZUFwaUtleVJlcXVlc3QSDAoEbmFtZRgBIAEoCRIOCgZzY29wZXMYAiADKAkSGwoTcmVxdWVzdHNfcGVyX21pbnV0ZRgDIAEoDSJEChRDcmVhdGVBcGlLZXlSZXNwb25zZRIcCgNrZXkYASABKAsyDy5kY25yLnYxLkFwaUtleRIOCgZzZWNyZXQYAiABKAkiFAoSTGlzdEFwaUtleXNSZXF1ZXN0IjQKE0xpc3RBcGlLZXlzUmVzcG9uc2USHQoEa2V5cxgBIAMoCzIPLmRjbnIudjEuQXBpS2V5IiEKE0RlbGV0ZUFwaUtleVJlcXVlc3QSCgoCaWQYASABKAkiFgoURGVsZXRlQXBpS2V5UmVzcG9uc2UysAYKEEluZmVyZW5jZVNlcnZpY2USRQoKU2VydmVNb2RlbBIaLmRjbnIudjEuU2VydmVNb2RlbFJlcXVlc3QaGy5kY25yLnYxLlNlcnZlTW9kZWxSZXNwb25zZRJOCg1SZWdpc3Rlck1vZGVsEh0uZGNuci52MS5SZWdpc3Rlck1vZGVsUmVxdWVzdBoeLmRjbnIudjEuUmVnaXN0ZXJNb2RlbFJlc3BvbnNlEk4KDURlc2NyaWJlU3RhdGUSHS5kY25yLnYxLkRlc2NyaWJlU3RhdGVSZXF1ZXN0Gh4uZGNuci52MS5EZXNjcmliZVN0YXRlUmVzcG9uc2USRQoKR3JhbnRQYXJ0cxIaLmRjbnIudjEuR3JhbnRQYXJ0c1JlcXVlc3QaGy5kY25yLnYxLkdyYW50UGFydHNSZXNwb25zZRJCCglTdG9wTW9kZWwSGS5kY25yLnYxLlN0b3BNb2RlbFJlcXVlc3QaGi5kY25yLnYxLlN0b3BNb2RlbFJlc3BvbnNlEkUKCkxpc3RNb2RlbHMSGi5kY25yLnYxLkxpc3RNb2RlbHNSZXF1ZXN0GhsuZGNuci52MS5MaXN0TW9kZWxzUmVzcG9uc2USQQoIR2VuZXJhdGUSGC5kY25yLnYxLkdlbmVyYXRlUmVxdWVzdBoZLmRjbnIudjEuR2VuZXJhdGVSZXNwb25zZTABEjwKB0ZvcndhcmQSFy5kY25yLnYxLkZvcndhcmRSZXF1ZXN0GhguZGNuci52MS5Gb3J3YXJkUmVzcG9uc2USSwoMQ3JlYXRlQXBpS2V5EhwuZGNuci52MS5DcmVhdGVBcGlLZXlSZXF1ZXN0Gh0uZGNuci52MS5DcmVhdGVBcGlLZXlSZXNwb25zZRJICgtMaXN0QXBpS2V5cxIbLmRjbnIudjEuTGlzdEFwaUtleXNSZXF1ZXN0GhwuZGNuci52MS5MaXN0QXBpS2V5c1Jlc3BvbnNlEksKDERlbGV0ZUFwaUtleRIcLmRjbnIudjEuRGVsZXRlQXBpS2V5UmVxdWVzdBodLmRjbnIudjEuRGVsZXRlQXBpS2V5UmVzcG9uc2ViBnByb3RvMw", [file_dcnr_v1_common, file_dcnr_v1_session]);
 
 /**
  * @generated from message dcnr.v1.Model
@@ -309,6 +309,56 @@ export const VNodeStateSchema: GenMessage<VNodeState> = /*@__PURE__*/
   messageDesc(file_dcnr_v1_inference, 7);
 
 /**
+ * @generated from message dcnr.v1.GrantPartsRequest
+ */
+export type GrantPartsRequest = Message<"dcnr.v1.GrantPartsRequest"> & {
+  /**
+   * The hash of the state's manifest.
+   *
+   * @generated from field: string state = 1;
+   */
+  state: string;
+
+  /**
+   * The first part wanted, from 0 on, and how many; at most 256 at a time.
+   *
+   * @generated from field: uint32 first = 2;
+   */
+  first: number;
+
+  /**
+   * @generated from field: uint32 count = 3;
+   */
+  count: number;
+};
+
+/**
+ * Describes the message dcnr.v1.GrantPartsRequest.
+ * Use `create(GrantPartsRequestSchema)` to create a new message.
+ */
+export const GrantPartsRequestSchema: GenMessage<GrantPartsRequest> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_inference, 8);
+
+/**
+ * @generated from message dcnr.v1.GrantPartsResponse
+ */
+export type GrantPartsResponse = Message<"dcnr.v1.GrantPartsResponse"> & {
+  /**
+   * @generated from field: repeated dcnr.v1.StateBlob parts = 1;
+   */
+  parts: StateBlob[];
+};
+
+/**
+ * Describes the message dcnr.v1.GrantPartsResponse.
+ * Use `create(GrantPartsResponseSchema)` to create a new message.
+ */
+export const GrantPartsResponseSchema: GenMessage<GrantPartsResponse> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_inference, 9);
+
+/**
+ * A manifest or a part of a state, or a vocabulary.
+ *
  * @generated from message dcnr.v1.StateBlob
  */
 export type StateBlob = Message<"dcnr.v1.StateBlob"> & {
@@ -340,7 +390,7 @@ export type StateBlob = Message<"dcnr.v1.StateBlob"> & {
  * Use `create(StateBlobSchema)` to create a new message.
  */
 export const StateBlobSchema: GenMessage<StateBlob> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 8);
+  messageDesc(file_dcnr_v1_inference, 10);
 
 /**
  * @generated from message dcnr.v1.StopModelRequest
@@ -364,7 +414,7 @@ export type StopModelRequest = Message<"dcnr.v1.StopModelRequest"> & {
  * Use `create(StopModelRequestSchema)` to create a new message.
  */
 export const StopModelRequestSchema: GenMessage<StopModelRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 9);
+  messageDesc(file_dcnr_v1_inference, 11);
 
 /**
  * @generated from message dcnr.v1.StopModelResponse
@@ -377,7 +427,7 @@ export type StopModelResponse = Message<"dcnr.v1.StopModelResponse"> & {
  * Use `create(StopModelResponseSchema)` to create a new message.
  */
 export const StopModelResponseSchema: GenMessage<StopModelResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 10);
+  messageDesc(file_dcnr_v1_inference, 12);
 
 /**
  * @generated from message dcnr.v1.ListModelsRequest
@@ -390,7 +440,7 @@ export type ListModelsRequest = Message<"dcnr.v1.ListModelsRequest"> & {
  * Use `create(ListModelsRequestSchema)` to create a new message.
  */
 export const ListModelsRequestSchema: GenMessage<ListModelsRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 11);
+  messageDesc(file_dcnr_v1_inference, 13);
 
 /**
  * @generated from message dcnr.v1.ListModelsResponse
@@ -407,7 +457,7 @@ export type ListModelsResponse = Message<"dcnr.v1.ListModelsResponse"> & {
  * Use `create(ListModelsResponseSchema)` to create a new message.
  */
 export const ListModelsResponseSchema: GenMessage<ListModelsResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 12);
+  messageDesc(file_dcnr_v1_inference, 14);
 
 /**
  * @generated from message dcnr.v1.Sampling
@@ -450,7 +500,7 @@ export type Sampling = Message<"dcnr.v1.Sampling"> & {
  * Use `create(SamplingSchema)` to create a new message.
  */
 export const SamplingSchema: GenMessage<Sampling> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 13);
+  messageDesc(file_dcnr_v1_inference, 15);
 
 /**
  * @generated from message dcnr.v1.GenerateRequest
@@ -501,7 +551,7 @@ export type GenerateRequest = Message<"dcnr.v1.GenerateRequest"> & {
  * Use `create(GenerateRequestSchema)` to create a new message.
  */
 export const GenerateRequestSchema: GenMessage<GenerateRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 14);
+  messageDesc(file_dcnr_v1_inference, 16);
 
 /**
  * @generated from message dcnr.v1.ChatMessage
@@ -525,7 +575,7 @@ export type ChatMessage = Message<"dcnr.v1.ChatMessage"> & {
  * Use `create(ChatMessageSchema)` to create a new message.
  */
 export const ChatMessageSchema: GenMessage<ChatMessage> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 15);
+  messageDesc(file_dcnr_v1_inference, 17);
 
 /**
  * @generated from message dcnr.v1.GenerateResponse
@@ -564,7 +614,7 @@ export type GenerateResponse = Message<"dcnr.v1.GenerateResponse"> & {
  * Use `create(GenerateResponseSchema)` to create a new message.
  */
 export const GenerateResponseSchema: GenMessage<GenerateResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 16);
+  messageDesc(file_dcnr_v1_inference, 18);
 
 /**
  * @generated from message dcnr.v1.ForwardRequest
@@ -610,7 +660,7 @@ export type ForwardRequest = Message<"dcnr.v1.ForwardRequest"> & {
  * Use `create(ForwardRequestSchema)` to create a new message.
  */
 export const ForwardRequestSchema: GenMessage<ForwardRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 17);
+  messageDesc(file_dcnr_v1_inference, 19);
 
 /**
  * @generated from message dcnr.v1.ForwardResponse
@@ -627,7 +677,7 @@ export type ForwardResponse = Message<"dcnr.v1.ForwardResponse"> & {
  * Use `create(ForwardResponseSchema)` to create a new message.
  */
 export const ForwardResponseSchema: GenMessage<ForwardResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 18);
+  messageDesc(file_dcnr_v1_inference, 20);
 
 /**
  * @generated from message dcnr.v1.ApiKey
@@ -666,7 +716,7 @@ export type ApiKey = Message<"dcnr.v1.ApiKey"> & {
  * Use `create(ApiKeySchema)` to create a new message.
  */
 export const ApiKeySchema: GenMessage<ApiKey> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 19);
+  messageDesc(file_dcnr_v1_inference, 21);
 
 /**
  * @generated from message dcnr.v1.CreateApiKeyRequest
@@ -693,7 +743,7 @@ export type CreateApiKeyRequest = Message<"dcnr.v1.CreateApiKeyRequest"> & {
  * Use `create(CreateApiKeyRequestSchema)` to create a new message.
  */
 export const CreateApiKeyRequestSchema: GenMessage<CreateApiKeyRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 20);
+  messageDesc(file_dcnr_v1_inference, 22);
 
 /**
  * @generated from message dcnr.v1.CreateApiKeyResponse
@@ -717,7 +767,7 @@ export type CreateApiKeyResponse = Message<"dcnr.v1.CreateApiKeyResponse"> & {
  * Use `create(CreateApiKeyResponseSchema)` to create a new message.
  */
 export const CreateApiKeyResponseSchema: GenMessage<CreateApiKeyResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 21);
+  messageDesc(file_dcnr_v1_inference, 23);
 
 /**
  * @generated from message dcnr.v1.ListApiKeysRequest
@@ -730,7 +780,7 @@ export type ListApiKeysRequest = Message<"dcnr.v1.ListApiKeysRequest"> & {
  * Use `create(ListApiKeysRequestSchema)` to create a new message.
  */
 export const ListApiKeysRequestSchema: GenMessage<ListApiKeysRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 22);
+  messageDesc(file_dcnr_v1_inference, 24);
 
 /**
  * @generated from message dcnr.v1.ListApiKeysResponse
@@ -747,7 +797,7 @@ export type ListApiKeysResponse = Message<"dcnr.v1.ListApiKeysResponse"> & {
  * Use `create(ListApiKeysResponseSchema)` to create a new message.
  */
 export const ListApiKeysResponseSchema: GenMessage<ListApiKeysResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 23);
+  messageDesc(file_dcnr_v1_inference, 25);
 
 /**
  * @generated from message dcnr.v1.DeleteApiKeyRequest
@@ -764,7 +814,7 @@ export type DeleteApiKeyRequest = Message<"dcnr.v1.DeleteApiKeyRequest"> & {
  * Use `create(DeleteApiKeyRequestSchema)` to create a new message.
  */
 export const DeleteApiKeyRequestSchema: GenMessage<DeleteApiKeyRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 24);
+  messageDesc(file_dcnr_v1_inference, 26);
 
 /**
  * @generated from message dcnr.v1.DeleteApiKeyResponse
@@ -777,7 +827,7 @@ export type DeleteApiKeyResponse = Message<"dcnr.v1.DeleteApiKeyResponse"> & {
  * Use `create(DeleteApiKeyResponseSchema)` to create a new message.
  */
 export const DeleteApiKeyResponseSchema: GenMessage<DeleteApiKeyResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 25);
+  messageDesc(file_dcnr_v1_inference, 27);
 
 /**
  * Models that are served: trained states placed on PNodes that answer. Served by orchestrators.
@@ -814,6 +864,16 @@ export const InferenceService: GenService<{
     methodKind: "unary";
     input: typeof DescribeStateRequestSchema;
     output: typeof DescribeStateResponseSchema;
+  },
+  /**
+   * Addresses of the parts that a state's manifest names.
+   *
+   * @generated from rpc dcnr.v1.InferenceService.GrantParts
+   */
+  grantParts: {
+    methodKind: "unary";
+    input: typeof GrantPartsRequestSchema;
+    output: typeof GrantPartsResponseSchema;
   },
   /**
    * @generated from rpc dcnr.v1.InferenceService.StopModel

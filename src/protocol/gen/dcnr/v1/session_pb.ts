@@ -855,13 +855,15 @@ export type StoredState = Message<"dcnr.v1.StoredState"> & {
   vnode: string;
 
   /**
-   * SHA-256 of the safetensors blob; empty at step 0 of a session that starts from its seed.
+   * SHA-256 of the state's manifest (states/manifest.ts), which the address leads to; empty at step 0 of a session that starts from its seed.
    *
    * @generated from field: string hash = 2;
    */
   hash: string;
 
   /**
+   * Of the state; the manifest is small.
+   *
    * @generated from field: uint64 bytes = 3;
    */
   bytes: bigint;

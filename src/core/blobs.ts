@@ -1,0 +1,27 @@
+// The name spaces that blobs live in, and how large anything in them may be: the one place with such limits. Whoever
+// deletes or grants works within one space, so that a state's name can never stand for somebody's dataset.
+
+export const blobSpaceNames = ["states", "datasets", "vocabularies", "definitions"] as const;
+
+export type BlobSpaceName = (typeof blobSpaceNames)[number];
+
+/**
+ * States travel in parts of this size: at 143 KB/s one takes two minutes, which is what a broken connection may cost.
+ * It decides the parts' hashes and so the state's name: all PNodes of a network cut alike.
+ */
+export const statePartBytes = 16 * 2 ** 20;
+
+/** One VNode's weights and moments; more than 4,096 parts would not fit any machine we know of. */
+export const stateBytesMax = 4096 * statePartBytes;
+
+/** By name space, of one blob. Those of states are parts and manifests; the others are read whole into memory. */
+export const blobBytesMax: Readonly<Record<BlobSpaceName, number>> = {
+  states: statePartBytes,
+  datasets: 2 ** 31,
+  vocabularies: 2 ** 28,
+  definitions: 2 ** 26,
+};
+
+export function isBlobSpace(text: string): text is BlobSpaceName {
+  return (blobSpaceNames as readonly string[]).includes(text);
+}

@@ -1,0 +1,112 @@
+// A VNode's state by name: which tensors it has, and the hashes of the parts that hold their bytes one behind the
+// other. The hash of the manifest is the state's name. Only the manifest tells the step, so a part that training did
+// not change keeps its name and is not sent again. Reading believes nothing that it did not check.
+
+import { blobBytesMax, stateBytesMax, statePartBytes } from "../core/blobs.ts";
+import { fail } from "../core/errors.ts";
+import { canonicalJson } from "../core/hash.ts";
+import { parseSha256, type Sha256 } from "../core/ids.ts";
+import { type DType, elementBytes, elementCount, type Shape } from "../core/tensor.ts";
+
+const format = "dcnr-state-1";
+const axesMax = 8;
+
+const dtypes: readonly DType[] = ["float32", "float64", "int32", "int64", "uint8", "bool", "float16", "bfloat16"];
+
+export interface StateTensor {
+  readonly name: string;
+  readonly dtype: DType;
+  readonly shape: Shape;
+}
+
+/** What a state is before its bytes are looked at. Tensors lie in this order, which must not depend on chance. */
+export interface StateDescription {
+  readonly metadata: Readonly<Record<string, string>>;
+  readonly tensors: readonly StateTensor[];
+}
+
+export interface StateManifest extends StateDescription {
+  /** Of all tensors. */
+  readonly bytes: number;
+  readonly partBytes: number;
+  readonly parts: readonly Sha256[];
+}
+
+export function stateBytesOf(tensors: readonly StateTensor[]): number {
+  return tensors.reduce((sum, { dtype, shape }) => sum + elementBytes(dtype) * elementCount(shape), 0);
+}
+
+/** Every part is full but the last. */
+export function partLength({ bytes, partBytes }: Pick<StateManifest, "bytes" | "partBytes">, index: number): number {
+  return Math.min(partBytes, bytes - index * partBytes);
+}
+
+/** Equal states have equal text. */
+export function writeStateManifest(manifest: StateManifest): Uint8Array<ArrayBuffer> {
+  const { metadata, tensors, bytes, partBytes, parts } = manifest;
+  const text = new TextEncoder().encode(canonicalJson({ format, metadata, tensors, bytes, partBytes, parts }));
+  if (text.byteLength > blobBytesMax.states)
+    fail("resource_exhausted", `a state of ${tensors.length} tensors has a manifest of ${text.byteLength} bytes`);
+  return text;
+}
+
+/** `what` names the state in errors. */
+export function readStateManifest(text: Uint8Array, what: string): StateManifest {
+  const refuse = (reason: string): never => fail("data_loss", `${what} has no usable manifest: ${reason}`);
+  if (text.byteLength > blobBytesMax.states) refuse(`it has ${text.byteLength} bytes`);
+  const json = parseObject(text) ?? refuse("it is not a JSON object");
+  if (json["format"] !== format) refuse(`its format is ${String(json["format"]).slice(0, 40)}, not ${format}`);
+  const { bytes, partBytes, parts } = json;
+  if (!isCount(bytes) || bytes > stateBytesMax) return refuse(`it claims ${String(bytes)} bytes`);
+  if (!isCount(partBytes) || partBytes === 0 || partBytes > statePartBytes)
+    return refuse(`its parts have ${String(partBytes)} bytes, at most ${statePartBytes} are allowed`);
+  const wanted = Math.ceil(bytes / partBytes);
+  if (!Array.isArray(parts) || parts.length !== wanted) return refuse(`it does not name ${wanted} parts`);
+  const tensors = readTensors(json["tensors"]) ?? refuse("a tensor has a wrong name, dtype or shape");
+  if (stateBytesOf(tensors) !== bytes) refuse(`its tensors do not fill ${bytes} bytes`);
+  return {
+    metadata: readMetadata(json["metadata"]),
+    tensors,
+    bytes,
+    partBytes,
+    parts: parts.map((hash) => parseSha256(String(hash), `a part of ${what}`)),
+  };
+}
+
+function parseObject(text: Uint8Array): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(text));
+    return value !== null && typeof value === "object" && !Array.isArray(value)
+      ? (value as Record<string, unknown>)
+      : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function readMetadata(value: unknown): Record<string, string> {
+  const metadata: Record<string, string> = {};
+  for (const [key, entry] of Object.entries(value ?? {})) metadata[key] = String(entry);
+  return metadata;
+}
+
+function readTensors(value: unknown): StateTensor[] | undefined {
+  if (!Array.isArray(value)) return undefined;
+  const tensors = new Map<string, StateTensor>();
+  for (const entry of value as unknown[]) {
+    const { name, dtype, shape } = (entry ?? {}) as Record<string, unknown>;
+    const known = dtypes.find((candidate) => candidate === dtype);
+    if (typeof name !== "string" || tensors.has(name) || known === undefined || !isShape(shape)) return undefined;
+    if (elementCount(shape) * elementBytes(known) > stateBytesMax) return undefined;
+    tensors.set(name, { name, dtype: known, shape });
+  }
+  return [...tensors.values()];
+}
+
+function isShape(value: unknown): value is Shape {
+  return Array.isArray(value) && value.length <= axesMax && value.every(isCount);
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
+}
