@@ -4,13 +4,15 @@
 import { createInterface } from "node:readline";
 import type { EngineKind } from "../src/engine/engine.ts";
 import { openExecutor } from "../src/engine/threads.ts";
+import { openWebExecutor } from "./compute-web.ts";
 import { Trainer } from "./trainer.ts";
 import { workloads } from "./workloads.ts";
 
 const [name, kind = "native"] = process.argv.slice(2);
 const workload = workloads.find((each) => each.name === name);
 if (workload === undefined) throw new Error(`there is no workload ${name}`);
-const executor = await openExecutor({ kind: kind as EngineKind, workers: 1 });
+const executor =
+  kind === "onnxruntime-web" ? await openWebExecutor() : await openExecutor({ kind: kind as EngineKind, workers: 1 });
 const trainer = await Trainer.open({ definition: workload.definition(), executor, batch: workload.batch });
 console.log(JSON.stringify({ ready: true, vnodes: trainer.plan.vnodes.length }));
 

@@ -22,6 +22,8 @@ interface Row {
   readonly ours: readonly Measurement[];
   readonly peer: readonly Measurement[];
   readonly portable: readonly Measurement[];
+  /** onnxruntime-web: what the portable engine has to beat. */
+  readonly web: readonly Measurement[];
 }
 
 async function measure(workload: Workload, python: string | undefined, turns: number, log: Log): Promise<Row> {
@@ -33,12 +35,15 @@ async function measure(workload: Workload, python: string | undefined, turns: nu
           OMP_WAIT_POLICY: "PASSIVE",
           OMP_NUM_THREADS: "1",
         });
-  const sides = { ours: await side("native"), portable: await side("portable"), ...(peer && { peer }) };
-  const row = { workload, ours: [] as Measurement[], peer: [] as Measurement[], portable: [] as Measurement[] };
+  const [ours, portable, web] = [await side("native"), await side("portable"), await side("onnxruntime-web")];
+  const sides = { ours, portable, web, ...(peer && { peer }) };
+  const none = (): Measurement[] => [];
+  const row = { workload, ours: none(), peer: none(), portable: none(), web: none() };
   for (const each of Object.values(sides)) await each.run(3);
   for (let turn = 0; turn < turns; turn++)
     for (const [name, each] of Object.entries(sides) as [keyof typeof sides, Side][]) {
-      const steps = name === "portable" ? Math.max(1, Math.ceil(workload.steps / 3)) : workload.steps;
+      const isSlow = name === "portable" || name === "web";
+      const steps = isSlow ? Math.max(1, Math.ceil(workload.steps / 3)) : workload.steps;
       row[name].push(await each.run(steps));
     }
   for (const each of Object.values(sides)) await each.stop();
@@ -60,14 +65,14 @@ function ratio(a: readonly Measurement[], b: readonly Measurement[]): string {
 
 function render(rows: readonly Row[]): string {
   const lines = [
-    "| one training step, 1 thread | CPU ms | PyTorch CPU ms | ratio (at most 1.05) | portable / native (at most 3.5) | resident MB | PyTorch MB |",
+    "| one training step, 1 thread | CPU ms | PyTorch CPU ms | ratio (at most 1.05) | portable / native (at most 2.0) | onnxruntime-web / native | resident MB: native, portable, onnxruntime-web, PyTorch |",
     "|---|---|---|---|---|---|---|",
   ];
-  for (const { workload, ours, peer, portable } of rows) {
+  for (const { workload, ours, peer, portable, web } of rows) {
     const peerMs = peer.length > 0 ? cpuMs(peer).toFixed(1) : "not installed";
-    const peerMb = peer.length > 0 ? peer.at(-1)!.rssMb.toFixed(0) : "-";
-    const cells = [workload.title, cpuMs(ours).toFixed(1), peerMs, ratio(ours, peer), ratio(portable, ours)];
-    lines.push(`| ${[...cells, ours.at(-1)!.rssMb.toFixed(0), peerMb].join(" | ")} |`);
+    const speeds = [cpuMs(ours).toFixed(1), peerMs, ratio(ours, peer), ratio(portable, ours), ratio(web, ours)];
+    const resident = [ours, portable, web, peer].map((each) => each.at(-1)?.rssMb.toFixed(0) ?? "-").join(", ");
+    lines.push(`| ${[workload.title, ...speeds, resident].join(" | ")} |`);
   }
   return lines.join("\n");
 }

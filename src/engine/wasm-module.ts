@@ -1,7 +1,17 @@
 // Modules out of the expressions of wasm.ts: functions with their locals, globals, one import per memory.
 
 import { assert } from "../core/assert.ts";
-import { type Code, type Global, type Local, type Statement, set, typeByte, unsigned, type ValueType } from "./wasm.ts";
+import {
+  type Code,
+  type Global,
+  get,
+  type Local,
+  type Statement,
+  set,
+  typeByte,
+  unsigned,
+  type ValueType,
+} from "./wasm.ts";
 
 interface FunctionBody {
   readonly name: string;
@@ -14,6 +24,8 @@ interface FunctionBody {
 export class FunctionBuilder {
   readonly parameters: ValueType[] = [];
   readonly locals: ValueType[] = [];
+  readonly #literals = new Map<string, Local<"v128">>();
+  readonly #before: number[] = [];
   #code: number[] = [];
 
   parameter<T extends ValueType>(type: T): Local<T> {
@@ -39,6 +51,21 @@ export class FunctionBuilder {
     return local;
   }
 
+  /**
+   * A constant vector that is made once, at the function's start: V8 takes several instructions to make one, and makes it
+   * again in every round of a loop.
+   */
+  literal(constant: Code<"v128">): Code<"v128"> {
+    const key = constant.bytes.join();
+    let local = this.#literals.get(key);
+    if (local === undefined) {
+      local = this.local("v128");
+      this.#literals.set(key, local);
+      for (const byte of set(local, constant)) this.#before.push(byte);
+    }
+    return get(local);
+  }
+
   /** What `body` emits, as one statement instead of in the body. */
   captured(body: () => void): Statement {
     const before = this.#code;
@@ -50,7 +77,7 @@ export class FunctionBuilder {
   }
 
   get code(): Statement {
-    return this.#code;
+    return [...this.#before, ...this.#code];
   }
 }
 

@@ -21,8 +21,9 @@ interface Lanes {
 
 type Rule = (lanes: Lanes) => Vector;
 
-const { splat } = f32x4;
-const number = ({ node }: Lanes, name: string, otherwise: number) => splat(numberOf(node.attributes, name, otherwise));
+const splat = (fn: FunctionBuilder, value: number) => fn.literal(f32x4.splat(value));
+const number = ({ fn, node }: Lanes, name: string, otherwise: number) =>
+  splat(fn, numberOf(node.attributes, name, otherwise));
 const one = (apply: (fn: FunctionBuilder, x: Vector) => Vector): Rule => {
   return ({ fn, inputs: [x] }) => apply(fn, x as Vector);
 };
@@ -39,8 +40,8 @@ const floatRules: Readonly<Record<string, Rule>> = {
   Neg: one((_, x) => f32x4.neg(x)),
   Abs: one((_, x) => f32x4.abs(x)),
   Sqrt: one((_, x) => f32x4.sqrt(x)),
-  Reciprocal: one((_, x) => f32x4.div(splat(1), x)),
-  Relu: one((_, x) => f32x4.max(x, splat(0))),
+  Reciprocal: one((fn, x) => f32x4.div(splat(fn, 1), x)),
+  Relu: one((fn, x) => f32x4.max(x, splat(fn, 0))),
   Exp: one(expOf),
   Log: one(logOf),
   Erf: one(erfOf),
@@ -49,17 +50,19 @@ const floatRules: Readonly<Record<string, Rule>> = {
   FusedGelu: one(geluOf),
   LeakyRelu: (lanes) => {
     const x = lanes.inputs[0] as Vector;
-    return v128.select(x, f32x4.mul(x, number(lanes, "alpha", 0.01)), f32x4.atLeast(x, splat(0)));
+    return v128.select(x, f32x4.mul(x, number(lanes, "alpha", 0.01)), f32x4.atLeast(x, splat(lanes.fn, 0)));
   },
   HardSigmoid: (lanes) => {
     const line = f32x4.mul(lanes.inputs[0] as Vector, number(lanes, "alpha", 0.2));
-    return f32x4.max(f32x4.min(f32x4.add(line, number(lanes, "beta", 0.5)), splat(1)), splat(0));
+    return f32x4.max(f32x4.min(f32x4.add(line, number(lanes, "beta", 0.5)), splat(lanes.fn, 1)), splat(lanes.fn, 0));
   },
   Clip: (lanes) => {
     const { min, max } = lanes.node.attributes;
     const above =
-      typeof min === "number" ? f32x4.max(lanes.inputs[0] as Vector, splat(min)) : (lanes.inputs[0] as Vector);
-    return typeof max === "number" ? f32x4.min(above, splat(max)) : above;
+      typeof min === "number"
+        ? f32x4.max(lanes.inputs[0] as Vector, splat(lanes.fn, min))
+        : (lanes.inputs[0] as Vector);
+    return typeof max === "number" ? f32x4.min(above, splat(lanes.fn, max)) : above;
   },
   Greater: two(f32x4.greater),
   Less: two(f32x4.less),
@@ -78,11 +81,12 @@ const wholeRules: Readonly<Record<string, Rule>> = {
 const where: Rule = ({ inputs: [condition, a, b] }) => v128.select(a as Vector, b as Vector, condition as Vector);
 
 /** Between the three kinds of lanes; a condition is 1 or 0 as a number. */
-const cast: Rule = ({ inputs, from, to }) => {
+const cast: Rule = ({ fn, inputs, from, to }) => {
   const x = inputs[0] as Vector;
   if (from === to) return x;
-  if (from === "bool") return to === "float32" ? v128.and(x, splat(1)) : v128.and(x, i32x4.splat(1));
-  if (to === "bool") return v128.not(from === "float32" ? f32x4.equal(x, splat(0)) : i32x4.equal(x, i32x4.splat(0)));
+  if (from === "bool") return to === "float32" ? v128.and(x, splat(fn, 1)) : v128.and(x, i32x4.splat(1));
+  if (to === "bool")
+    return v128.not(from === "float32" ? f32x4.equal(x, splat(fn, 0)) : i32x4.equal(x, i32x4.splat(0)));
   return to === "float32" ? f32x4.ofSigned(x) : f32x4.truncate(x);
 };
 

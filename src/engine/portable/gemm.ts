@@ -4,10 +4,10 @@
 
 import {
   addI32,
-  andI32,
   atLeastI32,
   type Code,
   call,
+  equalI32,
   f32x4,
   get,
   i32,
@@ -49,21 +49,17 @@ export function gemmScratchBytes(columns: number): number {
 type Int = Local<"i32">;
 const advance = (pointer: Int, by: Code<"i32">): Statement => set(pointer, addI32(get(pointer), by));
 
-/** tile(a, b, base, baseStride, c, cStride, depth, alpha): 3 x 12 results from packed panels, the base added at the end. */
-function defineTile(module: ModuleBuilder, hasBase: boolean): number {
-  return module.define(hasBase ? "tileOntoBase" : "tile", (fn) => {
-    const [a, b, base, baseStride, c, cStride, depth] = Array.from({ length: 7 }, () => fn.parameter("i32")) as [
-      Int,
-      Int,
-      Int,
-      Int,
-      Int,
-      Int,
-      Int,
-    ];
+/**
+ * tile(a, b, base, baseStride, c, cStride, depth, alpha): 3 rows of one to three vectors from packed panels, the base added
+ * at the end.
+ */
+function defineTile(module: ModuleBuilder, vectors: number, hasBase: boolean): number {
+  return module.define(`tile${4 * vectors}${hasBase ? "OntoBase" : ""}`, (fn) => {
+    const pointers = Array.from({ length: 7 }, () => fn.parameter("i32"));
+    const [a, b, base, baseStride, c, cStride, depth] = pointers as [Int, Int, Int, Int, Int, Int, Int];
     const alpha = fn.parameter("f32");
-    const sums = Array.from({ length: tileRows }, () => [0, 1, 2].map(() => fn.local("v128")));
-    const columns = [0, 1, 2].map(() => fn.local("v128"));
+    const columns = Array.from({ length: vectors }, () => fn.local("v128"));
+    const sums = Array.from({ length: tileRows }, () => columns.map(() => fn.local("v128")));
     const factor = fn.local("v128");
     const step = (k: number): Statement[] => [
       ...columns.map((vector, v) =>
@@ -147,8 +143,10 @@ export function defineGemm(module: ModuleBuilder): Gemm {
     packA: definePackA(module),
     packB: definePackB(module),
     copyTile: defineCopyTile(module),
-    plain: defineTile(module, false),
-    ontoBase: defineTile(module, true),
+    tiles: [1, 2, 3].map((vectors) => ({
+      plain: defineTile(module, vectors, false),
+      ontoBase: defineTile(module, vectors, true),
+    })),
   };
   const multiply = module.define("gemm", (fn) => {
     const parameters = parameterNames.map((name) => [name, fn.parameter("i32")] as const);
@@ -160,7 +158,10 @@ export function defineGemm(module: ModuleBuilder): Gemm {
   return { multiply };
 }
 
-type Functions = Record<"packA" | "packB" | "copyTile" | "plain" | "ontoBase", number>;
+interface Functions extends Record<"packA" | "packB" | "copyTile", number> {
+  /** Of one, two and three vectors. */
+  readonly tiles: readonly { readonly plain: number; readonly ontoBase: number }[];
+}
 
 function emitBlocks(fn: FunctionBuilder, n: Names, alpha: Local<"f32">, functions: Functions): void {
   const times = (count: Int, stride: Int) => mulI32(get(count), get(stride));
@@ -215,32 +216,37 @@ function emitBlocks(fn: FunctionBuilder, n: Names, alpha: Local<"f32">, function
   );
 }
 
-/** One tile, in place if it is whole, else by way of scratch. */
+/** One tile: in place if its rows are whole and its columns are whole vectors, else by way of scratch. */
 function oneTile(n: Names, alpha: Local<"f32">, functions: Functions): Statement[] {
   const place = (start: Int, stride: Int) => {
     const row = mulI32(addI32(get(n.row0), get(n.r)), get(stride));
     return addI32(addI32(get(start), row), mulI32(addI32(get(n.column0), get(n.j)), i32(4)));
   };
-  const run = (base: Code<"i32">, baseRow: Code<"i32">, c: Code<"i32">, cRow: Code<"i32">) => {
-    const given = [get(n.panelA), get(n.panelB), base, baseRow, c, cRow, get(n.kCount), get(alpha)];
-    return when(get(n.onBase), [call(functions.ontoBase, ...given)], [call(functions.plain, ...given)]);
+  type Target = readonly [base: Code<"i32">, baseRow: Code<"i32">, c: Code<"i32">, cRow: Code<"i32">];
+  const run = (vectors: number, target: Target) => {
+    const given = [get(n.panelA), get(n.panelB), ...target, get(n.kCount), get(alpha)];
+    const { plain, ontoBase } = functions.tiles[vectors - 1] as Functions["tiles"][number];
+    return when(get(n.onBase), [call(ontoBase, ...given)], [call(plain, ...given)]);
   };
+  const inPlace: Target = [get(n.source), get(n.fromRow), get(n.target), get(n.cRow)];
   const [tile, tileRow] = [get(n.tile), i32(4 * tileColumns)];
   const size = [get(n.tileHeight), get(n.tileWidth)];
-  const whole = andI32(atLeastI32(get(n.tileHeight), i32(tileRows)), atLeastI32(get(n.tileWidth), i32(tileColumns)));
+  const byScratch = [
+    when(get(n.onBase), [call(functions.copyTile, tile, tileRow, get(n.source), get(n.fromRow), ...size)]),
+    run(3, [tile, tileRow, tile, tileRow]),
+    call(functions.copyTile, get(n.target), get(n.cRow), tile, tileRow, ...size),
+  ];
+  const hasWidth = (width: number) => equalI32(get(n.tileWidth), i32(width));
+  const narrow = when(hasWidth(8), [run(2, inPlace)], [when(hasWidth(4), [run(1, inPlace)], byScratch)]);
   return [
     set(n.target, place(n.c, n.cRow)),
     set(n.source, place(n.from, n.fromRow)),
     set(n.tileHeight, smallerI32(i32(tileRows), subI32(get(n.rowCount), get(n.r)))),
     set(n.tileWidth, smallerI32(i32(tileColumns), subI32(get(n.columnCount), get(n.j)))),
     when(
-      whole,
-      [run(get(n.source), get(n.fromRow), get(n.target), get(n.cRow))],
-      [
-        when(get(n.onBase), [call(functions.copyTile, tile, tileRow, get(n.source), get(n.fromRow), ...size)]),
-        run(tile, tileRow, tile, tileRow),
-        call(functions.copyTile, get(n.target), get(n.cRow), tile, tileRow, ...size),
-      ],
+      equalI32(get(n.tileHeight), i32(tileRows)),
+      [when(hasWidth(tileColumns), [run(3, inPlace)], [narrow])],
+      byScratch,
     ),
     advance(n.panelA, mulI32(get(n.kCount), i32(4 * tileRows))),
     advance(n.r, i32(tileRows)),

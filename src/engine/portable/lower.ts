@@ -197,7 +197,8 @@ class GraphLowering implements Context {
       leaves: names.map((name) => broadcastTo(this.view(name), shape)),
       dtype: this.info(value).dtype,
       compute: (fn, loaded) => {
-        const known = new Map<string, Code<"v128">>(literals);
+        const known = new Map<string, Code<"v128">>();
+        for (const [name, literal] of literals) known.set(name, fn.literal(literal));
         for (const [i, name] of names.entries()) known.set(name, get(fn.keep(loaded[i] as Vector)));
         for (const node of nodes) {
           const inputs = node.inputs.map((name) => known.get(name) as Vector);
