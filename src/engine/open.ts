@@ -18,9 +18,10 @@ export async function openEngine(kind: EngineKind, memory?: WebAssembly.Memory):
 }
 
 async function openPortable(memory?: WebAssembly.Memory): Promise<Engine> {
-  const [{ openPortableEngine }, { LinearMemory }] = await Promise.all([
+  const [{ openPortableEngine }, { LinearMemory }, { widenVectors }] = await Promise.all([
     import("./portable/engine.ts"),
     import("./portable/linear-memory.ts"),
+    import("./wide-vectors.ts"),
   ]);
-  return openPortableEngine(new LinearMemory(memory));
+  return openPortableEngine({ memory: new LinearMemory(memory), tile: widenVectors() });
 }

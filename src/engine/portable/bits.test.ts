@@ -13,9 +13,10 @@ import { openPortableEngine } from "./engine.ts";
 import { blockDepth } from "./gemm.ts";
 
 const engine = openPortableEngine();
+const engines = { "tiles of 12 columns": engine, "tiles of 16 columns": openPortableEngine({ tile: 4 }) };
 
-async function run(graph: GraphModel, feeds: Tensors): Promise<Tensors> {
-  const program = await engine.load(graph);
+async function run(graph: GraphModel, feeds: Tensors, by = engine): Promise<Tensors> {
+  const program = await by.load(graph);
   try {
     return await program.run(feeds);
   } finally {
@@ -58,7 +59,7 @@ for (const [rows, depth, columns] of [
   [200, 31, 25],
   [5, 1030, 1550],
 ] as const)
-  test(`a product of ${rows} x ${depth} x ${columns} has the bits of a plain loop, from any strides`, async () => {
+  test(`a product of ${rows} x ${depth} x ${columns} has the bits of a plain loop, for any tile and strides`, async () => {
     const [a, b, bias] = [normal("a", [rows, depth]), normal("b", [depth, columns]), normal("bias", [columns])];
     const expected = plainProduct(a, b, bias, 0.37);
     for (const transA of [0, 1])
@@ -71,8 +72,10 @@ for (const [rows, depth, columns] of [
           nodes: [node("Gemm", ["a", "b", "bias"], "y", { transA, transB, alpha: 0.37 })],
           constants: {},
         };
-        const { y } = await run(graph, { a: left, b: right, bias });
-        deepStrictEqual(y?.data, expected);
+        for (const [tile, by] of Object.entries(engines)) {
+          const { y } = await run(graph, { a: left, b: right, bias }, by);
+          deepStrictEqual(y?.data, expected, tile);
+        }
       }
   });
 

@@ -20,7 +20,7 @@ import {
 } from "../wasm.ts";
 import { type FunctionBuilder, ModuleBuilder } from "../wasm-module.ts";
 import type { CodeStep, KernelStep, Places } from "./context.ts";
-import { defineGemm, type Gemm } from "./gemm.ts";
+import { defineGemm, type Gemm, type TileVectors } from "./gemm.ts";
 import { eachQuad, loadQuad, onlyInRow, storeQuad } from "./loops.ts";
 import { type Buffer, lowerGraph } from "./lower.ts";
 import { lifetimes, planArena } from "./plan.ts";
@@ -58,7 +58,8 @@ export const outputBase = (index: number) => `out${index}`;
 export const faultStep = "faultStep";
 export const faultIndex = "faultIndex";
 
-export function compileGraph(graph: GraphModel): CompiledGraph {
+/** A module is the same function for any `tile`. */
+export function compileGraph(graph: GraphModel, tile: TileVectors = 3): CompiledGraph {
   const { buffers, steps } = lowerGraph(graph);
   const lives = lifetimes(
     buffers.map(({ bytes }) => bytes),
@@ -80,7 +81,7 @@ export function compileGraph(graph: GraphModel): CompiledGraph {
         return { base: outputBase(buffer.index), offset: inside };
     }
   };
-  const writer = new ModuleWriter(graph, origin, arena.bytes);
+  const writer = new ModuleWriter(graph, origin, arena.bytes, tile);
   for (const [number, step] of steps.entries()) writer.step(step, number);
   writer.canonicalOutputs();
   const scratchBytes = Math.max(0, ...steps.map((step) => (step.kind === "code" ? (step.scratchBytes ?? 0) : 0)));
@@ -119,11 +120,13 @@ class ModuleWriter {
   readonly #origin: (view: View) => Origin;
   readonly #globals = new Map<string, Global<"i32">>();
   readonly #scratchOffset: number;
+  readonly #tile: TileVectors;
   readonly #segments: Segment[] = [];
   #pending: number[] = [];
   #gemm: Gemm | undefined;
 
-  constructor(graph: GraphModel, origin: (view: View) => Origin, arenaBytes: number) {
+  constructor(graph: GraphModel, origin: (view: View) => Origin, arenaBytes: number, tile: TileVectors) {
+    this.#tile = tile;
     this.#graph = graph;
     this.#origin = origin;
     this.#scratchOffset = align(arenaBytes);
@@ -149,7 +152,7 @@ class ModuleWriter {
       return;
     }
     // Helpers are functions of the module: they must exist before the function that calls them.
-    if (step.scratchBytes !== undefined) this.#gemm ??= defineGemm(this.#module);
+    if (step.scratchBytes !== undefined) this.#gemm ??= defineGemm(this.#module, this.#tile);
     const places: Places = {
       at: (view) => this.#address(this.#origin(view)),
       scratch: this.#address({ base: arenaBase, offset: this.#scratchOffset }),

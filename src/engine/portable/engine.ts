@@ -19,20 +19,30 @@ import {
   inputBase,
   outputBase,
 } from "./compile.ts";
+import type { TileVectors } from "./gemm.ts";
 import { Arena, Heap, LinearMemory } from "./linear-memory.ts";
 import type { View } from "./views.ts";
 
 const constantChunkBytes = 1 << 20;
 
-/** `memory`: the one that an executor's workers share; an engine by itself has its own. */
-export function openPortableEngine(memory: LinearMemory = new LinearMemory()): Engine {
+export interface PortableOptions {
+  /** The one that an executor's workers share; an engine by itself has its own. */
+  readonly memory?: LinearMemory;
+  /** Changes the speed alone. */
+  readonly tile?: TileVectors;
+}
+
+/** More runs of the probe than V8 needs to replace its first, quick code by the optimised one, which must agree. */
+const probeRuns = 30;
+
+export function openPortableEngine({ memory = new LinearMemory(), tile = 3 }: PortableOptions = {}): Engine {
   const room: Room = { memory, arena: new Arena(memory), constants: new Heap(memory, constantChunkBytes) };
   const engine: Engine = {
     kind: "portable",
     memory,
     async load(graph) {
       try {
-        const compiled = compileGraph(graph);
+        const compiled = compileGraph(graph, tile);
         return new PortableProgram(graph, compiled, await WebAssembly.compile(compiled.bytes), room);
       } catch (thrown) {
         throw asFailure(thrown, graph, "cannot be compiled by the portable engine");
@@ -40,7 +50,7 @@ export function openPortableEngine(memory: LinearMemory = new LinearMemory()): E
     },
     /** A machine whose WebAssembly gives other bits is in a class of its own. */
     async numericsClass() {
-      const fingerprint = await numericsFingerprint(engine);
+      const fingerprint = await numericsFingerprint(engine, probeRuns);
       if (fingerprint === portableFingerprint) return portableClass;
       return shortClass(`${portableClass}-other`, [fingerprint]);
     },

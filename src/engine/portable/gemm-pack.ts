@@ -1,5 +1,5 @@
 // Copies operands of a matrix product into the order in which the tiles read them: A in panels of three rows, B in panels
-// of twelve columns, both from any strides. What lies beyond the edge may hold anything, its products are thrown away.
+// of as many columns as a tile has, both from any strides. What lies beyond the edge may hold anything, its products are thrown away.
 
 import {
   addI32,
@@ -25,7 +25,6 @@ import {
 import type { FunctionBuilder, ModuleBuilder } from "../wasm-module.ts";
 
 export const tileRows = 3;
-export const tileColumns = 12;
 
 type Int = Local<"i32">;
 type Vector = Local<"v128">;
@@ -96,8 +95,8 @@ function acrossRows(to: Int, source: Int, columnStride: Int): Statement[] {
   return [storeAt(to, loadAt(source)), advance(to, i32(4 * tileRows)), advance(source, get(columnStride))];
 }
 
-/** packB(to, b, rowStride, columnStride, depth, columns), strides in bytes. */
-export function definePackB(module: ModuleBuilder): number {
+/** packB(to, b, rowStride, columnStride, depth, columns), strides in bytes; panels of so many vectors. */
+export function definePackB(module: ModuleBuilder, vectors: number): number {
   return module.define("packB", (fn) => {
     const [to, b, rowStride, columnStride, depth, columns] = Array.from({ length: 6 }, () =>
       fn.parameter("i32"),
@@ -107,21 +106,21 @@ export function definePackB(module: ModuleBuilder): number {
       set(source, addI32(get(b), mulI32(get(column), i32(4)))),
       set(k, i32(0)),
       steps(k, depth, 1, [
-        ...[0, 16, 32].map((offset) => storeAt(to, loadAt(source, offset), offset)),
-        advance(to, i32(4 * tileColumns)),
+        ...Array.from({ length: vectors }, (_, v) => storeAt(to, loadAt(source, 16 * v), 16 * v)),
+        advance(to, i32(16 * vectors)),
         advance(source, get(rowStride)),
       ]),
     ];
     const byColumns = [
-      ...[0, 4, 8].flatMap((first) =>
-        fourColumns(fn, { to, b, rowStride, columnStride, depth, columns, column, k }, first),
-      ),
-      advance(to, mulI32(get(depth), i32(4 * tileColumns))),
+      ...Array.from({ length: vectors }, (_, v) =>
+        fourColumns(fn, { to, b, rowStride, columnStride, depth, columns, column, k }, v, vectors),
+      ).flat(),
+      advance(to, mulI32(get(depth), i32(16 * vectors))),
     ];
     fn.emit(
       whileLoop(lessI32(get(column), get(columns)), [
         when(equalI32(get(columnStride), i32(4)), wholeRows, byColumns),
-        advance(column, i32(tileColumns)),
+        advance(column, i32(4 * vectors)),
       ]),
     );
     return undefined;
@@ -130,15 +129,17 @@ export function definePackB(module: ModuleBuilder): number {
 
 type PackB = Record<"to" | "b" | "rowStride" | "columnStride" | "depth" | "columns" | "column" | "k", Int>;
 
-function fourColumns(fn: FunctionBuilder, pack: PackB, first: number): Statement[] {
+/** The columns of one vector of the panel. */
+function fourColumns(fn: FunctionBuilder, pack: PackB, vector: number, vectors: number): Statement[] {
   const { to, b, rowStride, columnStride, depth, columns, column, k } = pack;
   const target = fn.local("i32");
   const sources = [0, 1, 2, 3].map(() => fn.local("i32"));
-  const vectors = sources.map(() => fn.local("v128"));
-  const bytes = 4 * tileColumns;
+  const rows = sources.map(() => fn.local("v128"));
+  const bytes = 16 * vectors;
+  const first = 4 * vector;
   const square = [
-    ...vectors.map((vector, i) => set(vector, loadAt(sources[i] as Int))),
-    ...transposed(vectors).map((row, i) => storeAt(target, row, i * bytes)),
+    ...rows.map((row, i) => set(row, loadAt(sources[i] as Int))),
+    ...transposed(rows).map((row, i) => storeAt(target, row, i * bytes)),
     advance(target, i32(4 * bytes)),
     ...sources.map((source) => advance(source, i32(16))),
   ];

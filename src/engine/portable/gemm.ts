@@ -26,7 +26,7 @@ import {
   whileLoop,
 } from "../wasm.ts";
 import type { FunctionBuilder, ModuleBuilder } from "../wasm-module.ts";
-import { definePackA, definePackB, tileColumns, tileRows } from "./gemm-pack.ts";
+import { definePackA, definePackB, tileRows } from "./gemm-pack.ts";
 
 /** Part of the bits: sums of longer blocks are rounded otherwise. */
 export const blockDepth = 256;
@@ -35,6 +35,12 @@ export const blockDepth = 256;
 const blockRows = 192;
 const blockColumns = 1536;
 
+/**
+ * How many vectors of four columns a tile has. Three keep all sums in the 15 registers that V8 uses; four are for a V8 that
+ * joins vectors in pairs (wide-vectors.ts). The bits are the same.
+ */
+export type TileVectors = 3 | 4;
+
 /** Multiply-adds between two checks of the loop's end: fewer cost a tenth of the speed. */
 const unrolled = 4;
 
@@ -42,18 +48,17 @@ const packedABytes = 4 * (blockRows + tileRows) * blockDepth + 64;
 
 /** Bytes of scratch that a product with so many columns needs. */
 export function gemmScratchBytes(columns: number): number {
-  const panels = Math.ceil(Math.min(columns, blockColumns) / tileColumns);
-  return 256 + packedABytes + 4 * panels * tileColumns * blockDepth + 64;
+  return 256 + packedABytes + 4 * (Math.min(columns, blockColumns) + 16) * blockDepth + 64;
 }
 
 type Int = Local<"i32">;
 const advance = (pointer: Int, by: Code<"i32">): Statement => set(pointer, addI32(get(pointer), by));
 
 /**
- * tile(a, b, base, baseStride, c, cStride, depth, alpha): 3 rows of one to three vectors from packed panels, the base added
- * at the end.
+ * tile(a, b, base, baseStride, c, cStride, depth, alpha): 3 rows of so many vectors from packed panels, the base added at
+ * the end.
  */
-function defineTile(module: ModuleBuilder, vectors: number, hasBase: boolean): number {
+function defineTile(module: ModuleBuilder, panel: TileVectors, vectors: number, hasBase: boolean): number {
   return module.define(`tile${4 * vectors}${hasBase ? "OntoBase" : ""}`, (fn) => {
     const pointers = Array.from({ length: 7 }, () => fn.parameter("i32"));
     const [a, b, base, baseStride, c, cStride, depth] = pointers as [Int, Int, Int, Int, Int, Int, Int];
@@ -62,9 +67,7 @@ function defineTile(module: ModuleBuilder, vectors: number, hasBase: boolean): n
     const sums = Array.from({ length: tileRows }, () => columns.map(() => fn.local("v128")));
     const factor = fn.local("v128");
     const step = (k: number): Statement[] => [
-      ...columns.map((vector, v) =>
-        set(vector, v128.load({ address: get(b), memory: 0 }, k * 4 * tileColumns + 16 * v)),
-      ),
+      ...columns.map((vector, v) => set(vector, v128.load({ address: get(b), memory: 0 }, 16 * (k * panel + v)))),
       ...sums.flatMap((row, r) => [
         set(factor, v128.loadSplat(get(a), k * 4 * tileRows + 4 * r)),
         ...row.map((sum, v) => set(sum, f32x4.add(get(sum), f32x4.mul(get(factor), get(columns[v] as Local<"v128">))))),
@@ -72,7 +75,7 @@ function defineTile(module: ModuleBuilder, vectors: number, hasBase: boolean): n
     ];
     const next = (count: number): Statement[] => [
       advance(a, i32(4 * tileRows * count)),
-      advance(b, i32(4 * tileColumns * count)),
+      advance(b, i32(16 * panel * count)),
       set(depth, subI32(get(depth), i32(count))),
     ];
     fn.emit(
@@ -84,11 +87,13 @@ function defineTile(module: ModuleBuilder, vectors: number, hasBase: boolean): n
       set(factor, splatF32(get(alpha))),
     );
     for (const row of sums) {
-      for (const [v, sum] of row.entries()) {
+      // All loads before the first store: else a compiler that joins neighbours would have to prove them apart.
+      const values = row.map((sum, v) => {
         const scaled = f32x4.mul(get(sum), get(factor));
         const value = hasBase ? f32x4.add(v128.load({ address: get(base), memory: 0 }, 16 * v), scaled) : scaled;
-        fn.emit(v128.store({ address: get(c), memory: 0 }, value, 16 * v));
-      }
+        return fn.keep(value);
+      });
+      fn.emit(...values.map((value, v) => v128.store({ address: get(c), memory: 0 }, get(value), 16 * v)));
       fn.emit(advance(c, get(cStride)), advance(base, get(baseStride)));
     }
     return undefined;
@@ -138,14 +143,14 @@ export interface Gemm {
   readonly multiply: number;
 }
 
-export function defineGemm(module: ModuleBuilder): Gemm {
+export function defineGemm(module: ModuleBuilder, vectors: TileVectors): Gemm {
   const functions = {
     packA: definePackA(module),
-    packB: definePackB(module),
+    packB: definePackB(module, vectors),
     copyTile: defineCopyTile(module),
-    tiles: [1, 2, 3].map((vectors) => ({
-      plain: defineTile(module, vectors, false),
-      ontoBase: defineTile(module, vectors, true),
+    tiles: Array.from({ length: vectors }, (_, narrower) => ({
+      plain: defineTile(module, vectors, narrower + 1, false),
+      ontoBase: defineTile(module, vectors, narrower + 1, true),
     })),
   };
   const multiply = module.define("gemm", (fn) => {
@@ -159,7 +164,7 @@ export function defineGemm(module: ModuleBuilder): Gemm {
 }
 
 interface Functions extends Record<"packA" | "packB" | "copyTile", number> {
-  /** Of one, two and three vectors. */
+  /** Of one vector, of two, up to a whole tile. */
   readonly tiles: readonly { readonly plain: number; readonly ontoBase: number }[];
 }
 
@@ -179,8 +184,8 @@ function emitBlocks(fn: FunctionBuilder, n: Names, alpha: Local<"f32">, function
       set(n.r, i32(0)),
       set(n.panelA, get(n.packedA)),
       whileLoop(lessI32(get(n.r), get(n.rowCount)), oneTile(n, alpha, functions)),
-      advance(n.panelB, mulI32(get(n.kCount), i32(4 * tileColumns))),
-      advance(n.j, i32(tileColumns)),
+      advance(n.panelB, mulI32(get(n.kCount), i32(16 * functions.tiles.length))),
+      advance(n.j, i32(4 * functions.tiles.length)),
     ]),
     advance(n.row0, i32(blockRows)),
   ];
@@ -229,25 +234,24 @@ function oneTile(n: Names, alpha: Local<"f32">, functions: Functions): Statement
     return when(get(n.onBase), [call(ontoBase, ...given)], [call(plain, ...given)]);
   };
   const inPlace: Target = [get(n.source), get(n.fromRow), get(n.target), get(n.cRow)];
-  const [tile, tileRow] = [get(n.tile), i32(4 * tileColumns)];
+  const whole = functions.tiles.length;
+  const [tile, tileRow] = [get(n.tile), i32(16 * whole)];
   const size = [get(n.tileHeight), get(n.tileWidth)];
   const byScratch = [
     when(get(n.onBase), [call(functions.copyTile, tile, tileRow, get(n.source), get(n.fromRow), ...size)]),
-    run(3, [tile, tileRow, tile, tileRow]),
+    run(whole, [tile, tileRow, tile, tileRow]),
     call(functions.copyTile, get(n.target), get(n.cRow), tile, tileRow, ...size),
   ];
-  const hasWidth = (width: number) => equalI32(get(n.tileWidth), i32(width));
-  const narrow = when(hasWidth(8), [run(2, inPlace)], [when(hasWidth(4), [run(1, inPlace)], byScratch)]);
+  const direct = functions.tiles.reduce<readonly Statement[]>((otherwise, _, narrower) => {
+    const isSo = equalI32(get(n.tileWidth), i32(4 * (narrower + 1)));
+    return [when(isSo, [run(narrower + 1, inPlace)], otherwise)];
+  }, byScratch);
   return [
     set(n.target, place(n.c, n.cRow)),
     set(n.source, place(n.from, n.fromRow)),
     set(n.tileHeight, smallerI32(i32(tileRows), subI32(get(n.rowCount), get(n.r)))),
-    set(n.tileWidth, smallerI32(i32(tileColumns), subI32(get(n.columnCount), get(n.j)))),
-    when(
-      equalI32(get(n.tileHeight), i32(tileRows)),
-      [when(hasWidth(tileColumns), [run(3, inPlace)], [narrow])],
-      byScratch,
-    ),
+    set(n.tileWidth, smallerI32(i32(4 * whole), subI32(get(n.columnCount), get(n.j)))),
+    when(equalI32(get(n.tileHeight), i32(tileRows)), direct, byScratch),
     advance(n.panelA, mulI32(get(n.kCount), i32(4 * tileRows))),
     advance(n.r, i32(tileRows)),
   ];
