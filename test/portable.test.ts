@@ -1,11 +1,13 @@
-// The portable engine's promise: one hash under Node and under Chromium.
+// The portable engine's promise: one hash under Node and under Chromium, whichever compiler V8 takes.
 
 import { deepStrictEqual, strictEqual } from "node:assert/strict";
+import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
+import { promisify } from "node:util";
 import chromium from "@sparticuz/chromium";
 import { build } from "esbuild";
 import { chromium as playwright } from "playwright-core";
@@ -77,4 +79,21 @@ test("training on the portable engine gives the same bits in Node and in Chromiu
     await browser.close();
     await close();
   }
+});
+
+/** V8's quick compiler, its optimising one, that one with pairs of vectors joined, and without the processor's AVX. */
+const compilers: readonly (readonly string[])[] = [
+  ["--liftoff-only"],
+  ["--no-liftoff"],
+  ["--no-liftoff", "--experimental-wasm-revectorize"],
+  ...(process.arch === "x64" ? [["--no-liftoff", "--no-enable-avx"]] : []),
+];
+
+test("training on the portable engine gives the same bits whatever compiles it, and for either tile", async () => {
+  const expected = await hashesOfTraining(openPortableEngine());
+  for (const flags of compilers)
+    for (const tile of ["narrow", "wide"]) {
+      const run = promisify(execFile)(process.execPath, [...flags, join(here, "hashes.ts"), tile]);
+      deepStrictEqual(JSON.parse((await run).stdout), expected, `${flags.join(" ")}, ${tile} tiles`);
+    }
 });
