@@ -223,6 +223,7 @@ export const f32x4 = {
   neg: simdUnary<"v128">(225),
   min: simdBinary(232),
   max: simdBinary(233),
+  lane: simdLane("f32", 31),
   /** Rounds toward zero; what does not fit becomes the nearest that does, NaN becomes 0. */
   truncate: simdUnary<"v128">(248),
   ofSigned: simdUnary<"v128">(250),

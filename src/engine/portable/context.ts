@@ -4,10 +4,10 @@
 import { type DType, elementCount, type Shape, type Tensor } from "../../core/tensor.ts";
 import type { GraphNode, ValueInfo } from "../../graph/model.ts";
 import type { Kernel, Value } from "../../graph/operators/operator.ts";
-import type { Code } from "../wasm.ts";
+import { type Code, get } from "../wasm.ts";
 import type { FunctionBuilder } from "../wasm-module.ts";
 import type { Gemm } from "./gemm.ts";
-import { eachQuad, loadQuad, storeQuad, walk } from "./loops.ts";
+import { eachPair, loadQuad, storeQuad, walk } from "./loops.ts";
 import { collapsed, isContiguous, type View } from "./views.ts";
 
 export type Vector = Code<"v128">;
@@ -87,13 +87,18 @@ export function pushLoop(context: Context, out: View, expression: Expression, wh
         outer,
         views.map((view) => places.at(view)),
         (pointers) =>
-          eachQuad(fn, shape.at(-1) ?? 1, (quad) => {
-            const loaded = leaves.map((leaf, i) => {
-              const pointer = pointers[i + 1] as (typeof pointers)[number];
-              return loadQuad(fn, pointer, quad, strides[i + 1]?.at(-1) ?? 0, leaf.dtype);
+          eachPair(fn, shape.at(-1) ?? 1, (quads) => {
+            const values = quads.map((quad) => {
+              const loaded = leaves.map((leaf, i) => {
+                const pointer = pointers[i + 1] as (typeof pointers)[number];
+                return get(fn.keep(loadQuad(fn, pointer, quad, strides[i + 1]?.at(-1) ?? 0, leaf.dtype)));
+              });
+              return get(fn.keep(compute(fn, loaded)));
             });
             const stride = strides[0]?.at(-1) ?? 4;
-            storeQuad(fn, pointers[0] as (typeof pointers)[number], quad, stride, out.dtype, compute(fn, loaded));
+            const target = pointers[0] as (typeof pointers)[number];
+            for (const [i, quad] of quads.entries())
+              storeQuad(fn, target, quad, stride, out.dtype, values[i] as Vector);
           }),
       );
     },

@@ -17,6 +17,7 @@ import {
   type Statement,
   set,
   shiftRightI32,
+  splatF32,
   splatI32,
   v128,
 } from "../wasm.ts";
@@ -67,6 +68,10 @@ function walkAxis(
 /** Four elements of a row from `offset` on, which counts bytes of 32-bit elements. */
 export interface Quad {
   readonly offset: Local<"i32">;
+  /** Bytes more; 0 if absent. */
+  readonly shift?: number;
+  /** Addresses that groups side by side have in common, by pointer: neighbours are recognised by equal addresses. */
+  readonly shared?: Map<number, Local<"i32">>;
   /** How many of them are in the row. */
   readonly count: number;
 }
@@ -86,16 +91,54 @@ export function eachQuad(fn: FunctionBuilder, length: number, body: (quad: Quad)
   if (length % 4 > 0) body({ offset, count: length % 4 });
 }
 
+/**
+ * The same with two groups at a time where there are two: a compiler that joins neighbouring vectors finds them side by
+ * side, as long as `body` loads all of them before it stores any.
+ */
+export function eachPair(fn: FunctionBuilder, length: number, body: (quads: readonly Quad[]) => void): void {
+  const offset = fn.local("i32");
+  const pairs = Math.floor(length / 8);
+  fn.emit(set(offset, i32(0)));
+  const next = (bytes: number) => fn.emit(set(offset, addI32(get(offset), i32(bytes))));
+  if (pairs > 0) {
+    const inside = fn.captured(() => {
+      const shared = new Map<number, Local<"i32">>();
+      body([0, 16].map((shift) => ({ offset, shift, shared, count: 4 })));
+      next(32);
+    });
+    fn.emit(repeatWhile(lessI32(get(offset), i32(pairs * 32)), [inside]));
+  }
+  const rest = length % 8;
+  if (rest > 0) body([{ offset, count: Math.min(4, rest) }]);
+  if (rest <= 4) return;
+  next(16);
+  body([{ offset, count: rest - 4 }]);
+}
+
 /** Loads four elements of a row with `stride` bytes from one to the next. Lanes beyond the row hold anything. */
 export function loadQuad(fn: FunctionBuilder, pointer: Pointer, quad: Quad, stride: number, dtype: DType): Vector {
   if (dtype === "bool") return loadConditions(fn, pointer, quad, stride);
   if (stride === 0) return v128.loadSplat(get(pointer));
-  if (stride === 4) return v128.load({ address: addI32(get(pointer), get(quad.offset)), memory: 0 });
-  const first = fn.keep(addI32(get(pointer), mulI32(get(quad.offset), i32(stride / 4))));
+  if (stride === 4) return v128.load({ address: addressOf(fn, pointer, quad), memory: 0 }, quad.shift);
+  const first = fn.keep(addI32(get(pointer), mulI32(elementOf(quad), i32(stride))));
   const lanes = fn.keep(v128.loadSplat(get(first)));
   for (let lane = 1; lane < quad.count; lane++)
     fn.emit(...stepTo(first, stride), set(lanes, v128.loadLane(get(first), get(lanes), lane)));
   return get(lanes);
+}
+
+/** Of its first element in a row of 32-bit elements, without the shift. */
+function addressOf(fn: FunctionBuilder, pointer: Pointer, { offset, shared }: Quad): Code<"i32"> {
+  const address = addI32(get(pointer), get(offset));
+  if (shared === undefined) return address;
+  const known = shared.get(pointer.index) ?? fn.keep(address);
+  shared.set(pointer.index, known);
+  return get(known);
+}
+
+/** The number of its first element in the row. */
+function elementOf({ offset, shift = 0 }: Quad): Code<"i32"> {
+  return shiftRightI32(shift === 0 ? get(offset) : addI32(get(offset), i32(shift)), i32(2));
 }
 
 /** Strides may be negative, which an instruction's own offset cannot be. */
@@ -107,7 +150,7 @@ function stepTo(pointer: Pointer, stride: number): Statement[] {
 function loadConditions(fn: FunctionBuilder, pointer: Pointer, quad: Quad, stride: number): Vector {
   const isSet = (words: Vector) => v128.not(i32x4.equal(words, i32x4.splat(0)));
   if (stride === 0) return isSet(splatI32(load.byte(get(pointer))));
-  const index = shiftRightI32(get(quad.offset), i32(2));
+  const index = elementOf(quad);
   if (stride === 1 && quad.count === 4) return isSet(i32x4.ofBytes(v128.loadFirst(addI32(get(pointer), index))));
   const first = fn.keep(addI32(get(pointer), mulI32(index, i32(stride))));
   const lanes = fn.keep(i32x4.splat(0));
@@ -127,12 +170,11 @@ export function storeQuad(
   value: Vector,
 ): void {
   if (dtype !== "bool" && stride === 4 && quad.count === 4) {
-    fn.emit(v128.store({ address: addI32(get(pointer), get(quad.offset)), memory: 0 }, value));
+    fn.emit(v128.store({ address: addressOf(fn, pointer, quad), memory: 0 }, value, quad.shift));
     return;
   }
   const lanes = fn.keep(dtype === "bool" ? v128.and(value, i32x4.splat(1)) : value);
-  const index = shiftRightI32(get(quad.offset), i32(2));
-  const first = fn.keep(addI32(get(pointer), mulI32(index, i32(stride))));
+  const first = fn.keep(addI32(get(pointer), mulI32(elementOf(quad), i32(stride))));
   for (let lane = 0; lane < quad.count; lane++) {
     fn.emit(
       dtype === "bool"
@@ -150,11 +192,11 @@ export function onlyInRow(value: Vector, quad: Quad, neutral: number): Vector {
   return v128.select(value, f32x4.splat(neutral), v128.words(...mask));
 }
 
-/** Lanes 0 and 2, 1 and 3, then both: one tree everywhere. All lanes hold the result. */
+/** Lanes 0 and 2, 1 and 3, then both: one tree everywhere. All lanes hold the result, as a splat of one number. */
 export function acrossLanes(fn: FunctionBuilder, value: Vector, combine: (a: Vector, b: Vector) => Vector): Vector {
   const whole = fn.keep(value);
   const pairs = fn.keep(combine(get(whole), v128.shuffle(get(whole), get(whole), [2, 3, 0, 1])));
-  return combine(get(pairs), v128.shuffle(get(pairs), get(pairs), [1, 0, 3, 2]));
+  return splatF32(f32x4.lane(combine(get(pairs), v128.shuffle(get(pairs), get(pairs), [1, 0, 3, 2])), 0));
 }
 
 export function strideBytes(strides: readonly number[], axis: number, dtype: DType): number {

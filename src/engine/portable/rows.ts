@@ -8,7 +8,17 @@ import { addI32, f32x4, get, i32, type Local, set, v128 } from "../wasm.ts";
 import type { FunctionBuilder } from "../wasm-module.ts";
 import { type Context, contiguous, type Expression, identityOf, stored, type Vector } from "./context.ts";
 import { expOf, logOf } from "./functions.ts";
-import { acrossLanes, eachQuad, loadQuad, onlyInRow, type Pointer, type Quad, storeQuad, walk } from "./loops.ts";
+import {
+  acrossLanes,
+  eachPair,
+  eachQuad,
+  loadQuad,
+  onlyInRow,
+  type Pointer,
+  type Quad,
+  storeQuad,
+  walk,
+} from "./loops.ts";
 import { collapsed, innerView, permuted, reshaped, type View, wholeView } from "./views.ts";
 
 const { add, sub, mul, div, max, splat } = f32x4;
@@ -74,23 +84,33 @@ function pushSoftmax(context: Context, isLog: boolean, expression: Expression, o
         const to = target as Pointer;
         const again = (quad: Quad) => loadQuad(fn, to, quad, 4, "float32");
         const [highest, total] = [fn.keep(splat(Number.NEGATIVE_INFINITY)), fn.keep(splat(0))];
-        eachQuad(fn, length, (quad) => {
-          const x = fn.keep(compute(fn, loadLeaves(fn, leaves, sources, quad)));
-          storeQuad(fn, to, quad, 4, "float32", get(x));
-          fn.emit(set(highest, max(get(highest), onlyInRow(get(x), quad, Number.NEGATIVE_INFINITY))));
+        const store = (quads: readonly Quad[], values: readonly Local<"v128">[]) => {
+          for (const [i, quad] of quads.entries())
+            storeQuad(fn, to, quad, 4, "float32", get(values[i] as Local<"v128">));
+        };
+        eachPair(fn, length, (quads) => {
+          const values = quads.map((quad) => fn.keep(compute(fn, loadLeaves(fn, leaves, sources, quad))));
+          store(quads, values);
+          for (const [i, quad] of quads.entries()) {
+            const x = onlyInRow(get(values[i] as Local<"v128">), quad, Number.NEGATIVE_INFINITY);
+            fn.emit(set(highest, max(get(highest), x)));
+          }
         });
         fn.emit(set(highest, acrossLanes(fn, get(highest), max)));
-        eachQuad(fn, length, (quad) => {
-          const power = fn.keep(expOf(fn, sub(again(quad), get(highest))));
-          if (!isLog) storeQuad(fn, to, quad, 4, "float32", get(power));
-          fn.emit(set(total, add(get(total), onlyInRow(get(power), quad, 0))));
+        eachPair(fn, length, (quads) => {
+          const powers = quads.map((quad) => fn.keep(expOf(fn, sub(again(quad), get(highest)))));
+          if (!isLog) store(quads, powers);
+          for (const [i, quad] of quads.entries())
+            fn.emit(set(total, add(get(total), onlyInRow(get(powers[i] as Local<"v128">), quad, 0))));
         });
         fn.emit(set(total, acrossLanes(fn, get(total), add)));
         if (isLog) fn.emit(set(total, logOf(fn, get(total))));
         else fn.emit(set(total, div(splat(1), get(total))));
-        eachQuad(fn, length, (quad) => {
-          const value = isLog ? sub(sub(again(quad), get(highest)), get(total)) : mul(again(quad), get(total));
-          storeQuad(fn, to, quad, 4, "float32", value);
+        eachPair(fn, length, (quads) => {
+          const values = quads.map((quad) =>
+            fn.keep(isLog ? sub(sub(again(quad), get(highest)), get(total)) : mul(again(quad), get(total))),
+          );
+          store(quads, values);
         });
       });
     },
