@@ -4,12 +4,14 @@
 import { create, type DescMethod, fromBinary, type Message, toBinary } from "@bufbuild/protobuf";
 import { DcnrError } from "../src/core/errors.ts";
 import { keyIdOf } from "../src/core/keys.ts";
+import { gated } from "../src/protocol/access.ts";
 import type {
   BidiMethod,
   CallContext,
   Caller,
   CallOptions,
   Channel,
+  Gate,
   HttpHandler,
   Network,
   RequestInit,
@@ -194,11 +196,11 @@ export class SimulatedNetwork implements Network {
     );
   }
 
-  async serve(address: string, services: readonly ServedService[], http?: HttpHandler): Promise<Server> {
+  async serve(address: string, served: readonly ServedService[], http?: HttpHandler, gate?: Gate): Promise<Server> {
     const { listeners } = this.#fabric;
     if (listeners.has(address)) throw new DcnrError("already_exists", `the address ${address} is in use`);
     const handlers = new Map<string, (...args: never[]) => unknown>();
-    for (const { descriptor, handlers: byName } of services)
+    for (const { descriptor, handlers: byName } of gated(served, gate))
       for (const method of descriptor.methods) {
         const handler = byName[method.localName];
         if (typeof handler === "function") handlers.set(keyOf(method), handler as (...args: never[]) => unknown);

@@ -4,18 +4,7 @@
 import { type DescMethod, getOption } from "@bufbuild/protobuf";
 import { DcnrError, fail } from "../core/errors.ts";
 import { access, Rule, Scope } from "./gen/dcnr/v1/access_pb.ts";
-import type { Caller, ServedService } from "./network.ts";
-
-export type KeyScope = "generate" | "read" | "train" | "admin";
-
-/** What a process knows of its callers. Each throws a DcnrError to refuse. */
-export interface Gate {
-  /** The caller shows an API key with the scope, or needs none. `authorization` is the header as it came. */
-  key(caller: Caller, scope: KeyScope, authorization: string | undefined): Promise<void>;
-  /** The caller is a PNode that is registered here and not sent away. */
-  member(caller: Caller): Promise<void>;
-  orchestrator(caller: Caller): Promise<void>;
-}
+import type { CallContext, Caller, Gate, KeyScope, ServedService } from "./network.ts";
 
 /** The health service's contract is gRPC's and cannot carry our rules; it tells nothing but "serving". */
 const openServices: ReadonlySet<string> = new Set(["grpc.health.v1.Health"]);
@@ -77,4 +66,34 @@ function scopeOf(scope: Scope, { name }: DescMethod): KeyScope {
 
 function noKey({ name }: DescMethod): DcnrError {
   return new DcnrError("unauthenticated", `${name} is for machines that show a key: call over an encrypted connection`);
+}
+
+type AnyHandler = (first: unknown, context: CallContext) => unknown;
+
+/** The same services behind the gate, for networks in memory, where a request is never read before it is judged. */
+export function gated(services: readonly ServedService[], gate: Gate | undefined): readonly ServedService[] {
+  if (gate === undefined) return services;
+  const rules = new AccessRules(services, gate);
+  return services.map(({ descriptor, handlers }) => ({
+    descriptor,
+    handlers: Object.fromEntries(
+      descriptor.methods.map((method) => [
+        method.localName,
+        behind(rules, method, handlers[method.localName] as AnyHandler),
+      ]),
+    ),
+  }));
+}
+
+function behind(rules: AccessRules, method: DescMethod, handler: AnyHandler): AnyHandler {
+  const admit = ({ caller, header }: CallContext) => rules.admit(method, caller, header("authorization"));
+  if (method.methodKind === "server_streaming")
+    return async function* (request, context) {
+      await admit(context);
+      yield* handler(request, context) as AsyncIterable<unknown>;
+    };
+  return async (first, context) => {
+    await admit(context);
+    return handler(first, context);
+  };
 }

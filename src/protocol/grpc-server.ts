@@ -15,14 +15,16 @@ import {
 import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { DcnrError, fail } from "../core/errors.ts";
 import type { Log, Timers } from "../core/world.ts";
+import { AccessRules } from "./access.ts";
 import { formatAddress, isLoopback, parseAddress } from "./address.ts";
 import { admit } from "./admission.ts";
 import { callerOf, plainAddress } from "./caller.ts";
 import { type GuestLimits, Guests } from "./guests.ts";
 import { answerHttp, type NodeServerRequest, type NodeServerResponse } from "./http.ts";
-import type { CallContext, Caller, Channel, HttpHandler, ServedService, Server } from "./network.ts";
+import type { CallContext, Caller, Channel, Gate, HttpHandler, ServedService, Server } from "./network.ts";
 import { messageBytesMax, windowBytes } from "./network.ts";
 import { Outbox } from "./outbox.ts";
+import { refuse } from "./refusal.ts";
 import { routeOf, serveStream, streamRoutes } from "./server-stream.ts";
 import type { Tls } from "./tls.ts";
 import { fromConnect, toWire } from "./wire-errors.ts";
@@ -35,6 +37,7 @@ const callerKey = createContextKey<Caller>({ address: "unknown" }, { description
 
 export interface ServeOptions {
   readonly http: HttpHandler | undefined;
+  readonly gate: Gate | undefined;
   readonly log: Log;
   readonly allowedHosts: readonly string[];
   readonly timers: Timers;
@@ -48,7 +51,7 @@ export interface ServeOptions {
 export async function serveGrpc(
   address: string,
   services: readonly ServedService[],
-  { http, log, allowedHosts, timers, limits, tls, plainFromAnywhere }: ServeOptions,
+  { http, gate, log, allowedHosts, timers, limits, tls, plainFromAnywhere }: ServeOptions,
 ): Promise<Server> {
   const guests = new Guests(timers, limits);
   const bound = parseAddress(address);
@@ -64,6 +67,7 @@ export async function serveGrpc(
     fallback: (request, response) => void answerHttp(http, request, response, log),
   });
   const routes = streamRoutes(services);
+  const rules = new AccessRules(services, gate);
   const failed = (method: DescMethod, error: unknown) => failureOf(method, error, log);
   const onRequest = (request: NodeServerRequest, response: NodeServerResponse) => {
     if (request.httpVersionMajor === 1) guests.began(request as IncomingMessage, response as ServerResponse);
@@ -72,9 +76,17 @@ export async function serveGrpc(
       (response as ServerResponse).writeHead(403, { "content-type": "text/plain" }).end(`${refusal}\n`);
       return;
     }
-    const route = request.httpVersionMajor === 2 && routeOf(routes, request.url ?? "", request.headers);
-    if (route) serveStream(route, request as Http2ServerRequest, response as Http2ServerResponse, failed);
-    else handle(request, response);
+    const proceed = () => {
+      const route = request.httpVersionMajor === 2 && routeOf(routes, request.url ?? "", request.headers);
+      if (route) serveStream(route, request as Http2ServerRequest, response as Http2ServerResponse, failed);
+      else handle(request, response);
+    };
+    const method = gate && rules.methodAt(request.url ?? "");
+    if (method === undefined) return proceed();
+    // Judged by who calls, before anything of the body is read.
+    rules.admit(method, callerOf(request), request.headers.authorization).then(proceed, (error: unknown) => {
+      refuse(failed(method, error), request, response);
+    });
   };
   const http1 = createHttp1Server(onRequest);
   const http2 = createHttp2Server({ settings: { initialWindowSize: windowBytes } }, onRequest);

@@ -34,9 +34,9 @@ export function openGrpcNetwork(options: GrpcNetworkOptions): Network {
     call: (address, method, request, callOptions) => client.call(address, method, request, callOptions),
     watch: (address, method, request, callOptions) => client.watch(address, method, request, callOptions),
     open: (address, method, callOptions) => client.open(address, method, callOptions),
-    serve: (address, services, http) =>
+    serve: (address, services, http, gate) =>
       serveGrpc(address, services, {
-        ...{ http, log, allowedHosts, timers, tls },
+        ...{ http, gate, log, allowedHosts, timers, tls },
         limits: guestLimits,
         plainFromAnywhere: options.plainFromAnywhere ?? true,
       }),

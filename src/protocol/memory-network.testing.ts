@@ -2,6 +2,7 @@
 
 import { create, type DescMethod } from "@bufbuild/protobuf";
 import { DcnrError, fail } from "../core/errors.ts";
+import { gated } from "./access.ts";
 import type { Channel, Network, ServedService } from "./network.ts";
 
 class Queue<T> implements AsyncIterable<T> {
@@ -96,8 +97,8 @@ export class MemoryNetwork implements Network {
     return end(up, down, method.input) as never;
   };
 
-  serve: Network["serve"] = async (address, services) => {
-    this.#servers.set(address, services);
+  serve: Network["serve"] = async (address, services, _http, gate) => {
+    this.#servers.set(address, gated(services, gate));
     return { address, close: async () => this.kill(address) };
   };
 

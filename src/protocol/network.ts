@@ -86,6 +86,17 @@ export interface Server {
   close(): Promise<void>;
 }
 
+export type KeyScope = "generate" | "read" | "train" | "admin";
+
+/** What a process knows of its callers. Each throws a DcnrError to refuse. */
+export interface Gate {
+  /** The caller shows an API key with the scope, or needs none. `authorization` is the header as it came. */
+  key(caller: Caller, scope: KeyScope, authorization: string | undefined): Promise<void>;
+  /** The caller is a PNode that is registered here and not sent away. */
+  member(caller: Caller): Promise<void>;
+  orchestrator(caller: Caller): Promise<void>;
+}
+
 export interface Network {
   call<M extends UnaryMethod>(
     address: string,
@@ -100,7 +111,8 @@ export interface Network {
     options?: CallOptions,
   ): AsyncIterable<ResponseOf<M>>;
   open<M extends BidiMethod>(address: string, method: M, options?: CallOptions): Channel<RequestInit<M>, ResponseOf<M>>;
-  serve(address: string, services: readonly ServedService[], http?: HttpHandler): Promise<Server>;
+  /** `gate` says who may call what; without one everybody may call everything. */
+  serve(address: string, services: readonly ServedService[], http?: HttpHandler, gate?: Gate): Promise<Server>;
   close(): Promise<void>;
 }
 
