@@ -104,7 +104,7 @@ export async function readText(path: string, bytesMax: number): Promise<string> 
   return (await readRange(path, 0, found.size)).toString("utf8");
 }
 
-async function readRange(path: string, start: number, end: number): Promise<Buffer> {
+export async function readRange(path: string, start: number, end: number): Promise<Buffer> {
   const file = await open(path, "r").catch((thrown) =>
     fail("not_found", `${path} cannot be opened: ${messageOf(thrown)}`, thrown),
   );

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { fail } from "../../core/errors.ts";
 import { loadTokenizer } from "../../data/bpe/json.ts";
 import { composedTokens } from "../../models/chat.ts";
+import { importGguf } from "../../models/gguf/import.ts";
 import { type ImportedModel, importHuggingFace } from "../../models/huggingface.ts";
 import { openNetworkFile } from "../../models/network-file.ts";
 import type { Command, Flags } from "../command.ts";
@@ -13,8 +14,10 @@ import { type ModelToStore, storeModel } from "../model-files.ts";
 import type { Output } from "../output.ts";
 
 export const command: Command = {
-  summary: "Import a Hugging Face model folder (18 families, from GPT-2 to Mixtral), or what dcnr has exported.",
-  details: "A folder has config.json, safetensors and tokenizer.json. An exported .safetensors file stands alone.",
+  summary:
+    "Import a Hugging Face model folder (18 families, from GPT-2 to Mixtral), a GGUF file, or what dcnr has exported.",
+  details:
+    "A folder has config.json, safetensors and tokenizer.json. A .gguf file and an exported .safetensors file stand alone.",
   positionals: [{ name: "DIR|FILE" }],
   options: {
     ...connectionOptions,
@@ -29,6 +32,7 @@ export const command: Command = {
   examples: [
     "dcnr model import ./Qwen2.5-0.5B",
     "dcnr model import ./gpt2 --context 512 --name gpt2",
+    "dcnr model import llama-3.2-1b-q8_0.gguf --name llama",
     "dcnr model import trained.safetensors --name mine",
     "dcnr model import ./gpt2 --definition",
   ],
@@ -73,7 +77,9 @@ async function openModel(path: string, flags: Flags): Promise<ModelToStore> {
   const exported = found.isDirectory() ? join(path, "model.safetensors") : path;
   if (found.isDirectory() && !(await isExported(path)))
     return importHuggingFace(path, { name, context: flags.optionalNumber("context") });
-  if (flags.has("context")) fail("invalid_argument", `--context is for Hugging Face models: ${path} has its own`);
+  if (/\.gguf$/i.test(path)) return importGguf(path, { name, context: flags.optionalNumber("context") });
+  if (flags.has("context"))
+    fail("invalid_argument", `--context is for Hugging Face models and GGUF files: ${path} has its own`);
   const file = await openNetworkFile(exported);
   return name === undefined ? file : { ...file, name };
 }

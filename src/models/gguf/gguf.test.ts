@@ -1,0 +1,100 @@
+// GGUF files against Hugging Face Transformers, which reads them by itself: fixtures/make-gguf.py wrote both.
+
+import assert from "node:assert/strict";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, describe, it } from "node:test";
+import { fileURLToPath } from "node:url";
+import { loadTokenizer } from "../../data/bpe/json.ts";
+import { LoneModel } from "../fixtures.testing.ts";
+import { storedAs } from "./blocks.ts";
+import { importGguf } from "./import.ts";
+
+const folder = fileURLToPath(new URL("../fixtures/gguf/", import.meta.url));
+const scratch = mkdtempSync(join(tmpdir(), "gguf-"));
+after(() => rmSync(scratch, { recursive: true, force: true }));
+
+const lines = <T>(file: string) =>
+  readFileSync(join(folder, file), "utf8")
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line) as T);
+
+interface Model {
+  readonly name: string;
+  readonly ids: readonly number[];
+  /** Of the last three positions, the first 64 tokens. */
+  readonly logits: readonly (readonly number[])[];
+  readonly texts?: readonly (readonly [string, readonly number[]])[];
+}
+
+describe("a way to store numbers", () => {
+  for (const { type, kind, bytes, numbers } of lines<{ type: number; kind: string; bytes: string; numbers: number[] }>(
+    "blocks.ndjson",
+  ))
+    it(`${kind} gives the numbers that the package gguf gives`, () => {
+      const content = Buffer.from(bytes, "base64");
+      const view = new DataView(content.buffer, content.byteOffset, content.byteLength);
+      const ours = storedAs(type, "x").decode(view, numbers.length);
+      for (const [i, number] of numbers.entries())
+        assert.ok(
+          Math.abs((ours[i] as number) - number) <= 1e-7 * (1 + Math.abs(number)),
+          `${i}: ${ours[i]}, ${number}`,
+        );
+    });
+});
+
+for (const { name, ids, logits, texts } of lines<Model>("models.ndjson"))
+  describe(`the GGUF file ${name}`, () => {
+    it("gives Transformers' logits within 1e-5", async () => {
+      const model = await importGguf(join(folder, `${name}.gguf`), { context: ids.length });
+      const ours = await (await LoneModel.open(model)).logits(ids);
+      const classes = ours.length / ids.length;
+      for (const [i, row] of logits.entries())
+        for (const [token, value] of row.entries()) {
+          const own = ours[(ids.length - logits.length + i) * classes + token] as number;
+          assert.ok(Math.abs(own - value) < 1e-5, `position ${i}, token ${token}: ${own} is not ${value}`);
+        }
+    });
+
+    it("has its vocabulary inside", { skip: texts === undefined }, async () => {
+      const model = await importGguf(join(folder, `${name}.gguf`));
+      assert.equal(model.name, name);
+      assert.deepEqual(model.chat.endTokens, [2]);
+      const tokenizer = loadTokenizer(model.tokenizer!);
+      for (const [text, expected] of texts ?? []) assert.deepEqual([...tokenizer.encode(text)], expected, text);
+    });
+  });
+
+describe("a GGUF file", () => {
+  const whole = readFileSync(join(folder, "llama-q8.gguf"));
+  const opened = (name: string, content: Buffer) => {
+    writeFileSync(join(scratch, `${name}.gguf`), content);
+    return importGguf(join(scratch, `${name}.gguf`));
+  };
+  const changed = (from: string, to: string) => Buffer.from(whole.toString("latin1").replace(from, to), "latin1");
+
+  it("is refused when it is none, cut, or claims what it does not have", async () => {
+    await assert.rejects(opened("none", Buffer.from("GGML and more")), /does not begin with GGUF/);
+    await assert.rejects(opened("cut", whole.subarray(0, 400)), /ends within its header/);
+    await assert.rejects(opened("short", whole.subarray(0, whole.length - 1)), /wrong shape or place/);
+    const many = Buffer.from(whole);
+    many.writeBigUInt64LE(2n ** 40n, 8);
+    await assert.rejects(opened("many", many), /claims 1099511627776 tensors/);
+    const old = Buffer.from(whole);
+    old.writeUInt32LE(1, 4);
+    await assert.rejects(opened("old", old), /version is 1/);
+  });
+
+  it("is refused by name where it asks for what we do not know", async () => {
+    await assert.rejects(
+      opened("key", changed("llama.rope.freq_base", "llama.rope.freq_bass")),
+      /"llama.rope.freq_bass"/,
+    );
+    await assert.rejects(
+      opened("tensor", changed("blk.1.ffn_gate", "blk.1.ffn_gaze")),
+      /blk.1.ffn_gaze|layers.1.mlp.gate/,
+    );
+  });
+});
