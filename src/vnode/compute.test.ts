@@ -1,5 +1,5 @@
 import { strict as assert } from "node:assert";
-import { describe, it } from "node:test";
+import { describe, it, test } from "node:test";
 import type { VNodeId } from "../core/ids.ts";
 import { fillNormal, randomKey } from "../core/random.ts";
 import type { Tensor } from "../core/tensor.ts";
@@ -185,3 +185,46 @@ for (const [name, text] of Object.entries({ mlp, tied }))
       for (const [key, hash] of rest.hashes) assert.equal(hash, whole.hashes.get(key), key);
     });
   });
+
+test("a value for several VNodes is packed once and kept once", async () => {
+  const plan = compileText(`
+name: fork
+nodes:
+  - { id: first, type: linear, config: { in_dim: 4, out_dim: 6, colocate_group: a } }
+  - { id: fork, type: broadcast, config: { colocate_group: a } }
+  - { id: left, type: linear, config: { in_dim: 6, out_dim: 6 } }
+  - { id: right, type: linear, config: { in_dim: 6, out_dim: 6 } }
+  - { id: join, type: add, config: { colocate_group: b } }
+  - { id: last, type: linear, config: { in_dim: 6, out_dim: 3, colocate_group: b } }
+  - { id: loss, type: cost, config: { cost_function: ce_logits, colocate_group: b } }
+edges:
+  - { from: first, to: fork }
+  - { from: fork, to: left }
+  - { from: fork, from_slot: 1, to: right }
+  - { from: left, to: join }
+  - { from: right, to: join, to_slot: 1 }
+  - { from: join, to: last }
+  - { from: last, to: loss }
+costs: [{ name: loss, node_id: loss }]
+`);
+  const vnode = plan.vnodes.find(({ nodes }) => nodes.includes("fork"))!;
+  const build = { microbatch: samples, lossScale: 1 };
+  const compute = new VNodeCompute({
+    ...{ name: "fork", plan: vnode, executor: inline(), training: buildTraining(plan, vnode, build) },
+    ...{ batches: batchesFor(plan), seed: 5, microbatches: 1, samples, clipNorm: 1, rateAt: () => 0.05, data: plan },
+  });
+  await compute.initialise();
+  const kept: WireTensor[] = [];
+  const keep = (tensor: WireTensor) => {
+    kept.push(tensor);
+    return tensor;
+  };
+  const effect = { kind: "forward", step: 0, microbatch: 0, mode: "training", inputs: new Map() } as const;
+  const done = await performNumeric(compute, roleOf(plan, vnode.id), { ...keeping, keep }, effect);
+  assert.ok(done.kind === "forwardDone");
+  const [one, other] = [...done.outputs.values()];
+  assert.equal(done.outputs.size, 2);
+  assert.equal(one, other);
+  assert.equal(kept.length, 1);
+  await compute.close();
+});
