@@ -191,6 +191,37 @@ describe("a link to a peer", () => {
     assert.deepEqual(outcomes, ["broken"]);
   });
 
+  it("leaves what does not get on, though the peer gives signs of life, and sends the rest over a new stream", async () => {
+    const { serve, parcel, deliver, link, pass, kinds } = scene();
+    await serve();
+    assert.equal(await deliver(16), "stored");
+    const outcomes: string[] = [];
+    // A disk that never answers, for example.
+    link.deliver(parcel(32, { open: () => new Promise(() => {}) }), (outcome) => outcomes.push(outcome));
+    link.deliver(parcel(48), (outcome) => outcomes.push(outcome));
+    await pass(8_000);
+    assert.deepEqual(outcomes, []);
+    await pass(8_000);
+    assert.deepEqual(outcomes, ["broken", "broken"], "what waited behind it is given up too, and asked for again");
+    assert.equal(await deliver(48), "stored");
+    assert.equal(await deliver(32), "stored");
+    assert.equal(kinds().filter((kind) => kind === "hello").length, 2);
+    link.close();
+  });
+
+  it("waits as long as it takes for what its owner lends of the line", async () => {
+    const { serve, parcel, link, pass, kinds } = scene({ bytesPerSecond: 20_000 });
+    await serve();
+    const outcomes: string[] = [];
+    // 52 seconds each; whoever asks once more in between does not change it.
+    link.deliver(parcel(chunkBytesMax), (outcome) => outcomes.push(outcome));
+    link.deliver(parcel(chunkBytesMax - 4), (outcome) => outcomes.push(outcome));
+    await pass(120_000);
+    assert.deepEqual(outcomes, ["stored", "stored"]);
+    assert.equal(kinds().filter((kind) => kind === "hello").length, 1);
+    link.close();
+  });
+
   it("knows for how long a peer that is called has not answered", async () => {
     const { serve, deliver, link, network, world, pass } = scene();
     await serve();

@@ -75,7 +75,14 @@ export class Link {
   #nextId = 0n;
   /** Streams that have ended so far. */
   #streams = 0;
-  #pumping = false;
+  /** Of the task that sends one job after the other; 0 while there is none. */
+  #pump = 0;
+  #pumps = 0;
+  /** When a job, or a piece of one, was last done, or there began to be jobs. */
+  #movedMs = 0;
+  #throttled = false;
+  /** Of the pump. */
+  #present: Job | undefined;
   #failed = false;
 
   constructor(options: LinkOptions) {
@@ -84,9 +91,10 @@ export class Link {
     this.#peer = new SilentPeer(world.clock);
     this.#backoff = new Backoff(timings.retryMinMs, timings.retryMaxMs, world.chance);
     const signs: LifeSigns = {
-      isBusy: () => this.#unanswered.size > 0,
+      isBusy: () => this.#unanswered.size > 0 || this.#pump !== 0,
+      stillMs: () => (this.#pump === 0 || this.#throttled ? 0 : this.#nowMs() - this.#movedMs),
       ping: (id) => this.#tell({ case: "ping", value: { id } }),
-      lost: () => this.#break(),
+      lost: () => this.#abandon(),
     };
     this.#watch = new PeerWatch(world, this.#meter, signs);
   }
@@ -138,24 +146,41 @@ export class Link {
     (urgent ? this.#urgent : this.#usual).push(job);
     this.#peer.called();
     if (this.#usual.length + this.#urgent.length > jobsMax) giveUp((this.#usual.pop() ?? this.#urgent.pop()) as Job);
-    this.#pump();
+    this.#begin();
   }
 
-  #pump(): void {
-    if (this.#pumping) return;
-    this.#pumping = true;
-    this.#options.tasks.run(`link to ${this.#options.address}`, () => this.#run());
+  #begin(): void {
+    if (this.#pump !== 0) return;
+    const pump = ++this.#pumps;
+    this.#pump = pump;
+    this.#moved();
+    this.#watch.begin();
+    this.#options.tasks.run(`link to ${this.#options.address}`, () => this.#run(pump));
   }
 
-  async #run(): Promise<void> {
+  async #run(pump: number): Promise<void> {
     const { signal } = this.#options;
     this.#peer.waiting = true;
     try {
-      for (let job = this.#next(); job !== undefined && !signal.aborted; job = this.#next()) await this.#attempt(job);
+      while (this.#pump === pump && !signal.aborted) {
+        const job = this.#next();
+        if (job === undefined) return;
+        this.#present = job;
+        await this.#attempt(job);
+        if (this.#pump === pump) this.#moved();
+      }
     } finally {
-      this.#peer.waiting = false;
-      this.#pumping = false;
+      // One that was given up while it stood still has been followed by another.
+      if (this.#pump === pump) {
+        this.#peer.waiting = false;
+        this.#present = undefined;
+        this.#pump = 0;
+      }
     }
+  }
+
+  #moved(): void {
+    this.#movedMs = this.#nowMs();
   }
 
   #next(): Job | undefined {
@@ -206,7 +231,7 @@ export class Link {
     this.#lent.set(id, opened);
     const { dtype, shape, bytes } = opened.content;
     const whole = bytes.byteLength <= chunkBytesMax;
-    if (whole) await this.#options.bandwidth.take(bytes.byteLength, this.#options.signal);
+    if (whole) await this.#take(bytes.byteLength);
     const channel = await this.#connected();
     this.#expect(id, job);
     this.#meter.sent(id, bytes.byteLength, this.#nowMs());
@@ -223,15 +248,23 @@ export class Link {
   }
 
   async #sendChunks(channel: Answering, id: bigint, bytes: Uint8Array): Promise<void> {
-    const { bandwidth, signal } = this.#options;
     for (let at = 0; at < bytes.byteLength; at += chunkBytesMax) {
       // A receipt before the end says that the rest is not wanted.
       if (!this.#unanswered.has(id)) return;
       const data = bytes.subarray(at, at + chunkBytesMax);
-      await bandwidth.take(data.byteLength, signal);
+      await this.#take(data.byteLength);
       for (let job = this.#urgent.shift(); job !== undefined; job = this.#urgent.shift()) await this.#attempt(job);
       await channel.send({ event: { case: "chunk", value: { id, data } } });
+      this.#moved();
     }
+  }
+
+  /** Waiting for what the owner lends of the line is no standstill. */
+  async #take(bytes: number): Promise<void> {
+    this.#throttled = true;
+    await this.#options.bandwidth.take(bytes, this.#options.signal);
+    this.#throttled = false;
+    this.#moved();
   }
 
   #expect(id: bigint, job: Exclude<Job, { kind: "note" }>): void {
@@ -253,9 +286,11 @@ export class Link {
     return channel;
   }
 
-  #tell(event: Event): void {
+  /** False if there is no stream. */
+  #tell(event: Event): boolean {
     // A stream that breaks is noticed where it is read.
     this.#channel?.send({ event } as Request).catch(() => {});
+    return this.#channel !== undefined;
   }
 
   async #read(channel: Answering): Promise<void> {
@@ -294,6 +329,16 @@ export class Link {
     this.#unanswered.delete(id);
     this.#lent.get(id)?.release();
     this.#lent.delete(id);
+  }
+
+  /** Whatever holds the present job up is left to itself: others must not wait behind it. */
+  #abandon(): void {
+    const job = this.#present;
+    this.#pump = 0;
+    this.#present = undefined;
+    this.#throttled = false;
+    if (job !== undefined) giveUp(job);
+    this.#break();
   }
 
   #break(): void {

@@ -1,5 +1,6 @@
 // Asks a peer for a sign of life while something is expected of it, and measures how far away it is on the way. A peer
-// that gives none is given up: a stream that stands still would otherwise be waited for as long as it stays open.
+// that gives none is given up, and so is a link on which nothing moves although something is to be done: VNodes could
+// otherwise wait for each other in a circle while all their machines are well. Whoever misses something then asks again.
 
 import type { Cancel, World } from "../core/world.ts";
 import type { Meter } from "./meter.ts";
@@ -14,10 +15,13 @@ const slowBytesPerSecond = 256 << 10;
 const slack = 4;
 
 export interface LifeSigns {
-  /** Whether anything is expected of the peer. */
+  /** Whether anything is to be sent, or expected of the peer. */
   isBusy(): boolean;
-  ping(id: bigint): void;
-  /** The peer has given no sign of life for too long. */
+  /** For how long what is to be sent has not got on. */
+  stillMs(): number;
+  /** False if nobody can be asked now. */
+  ping(id: bigint): boolean;
+  /** The peer has given no sign of life for too long, or the link stands still. */
   lost(): void;
 }
 
@@ -61,8 +65,9 @@ export class PeerWatch {
 
   #ping(): void {
     const id = this.#nextId++;
-    this.#pinged = { id, sentMs: this.#world.clock.monotonicMs() };
-    this.#signs.ping(id);
+    const sentMs = this.#world.clock.monotonicMs();
+    this.#pinged = { id, sentMs };
+    if (!this.#signs.ping(id)) this.#pinged = undefined;
   }
 
   #arm(): void {
@@ -73,8 +78,8 @@ export class PeerWatch {
   }
 
   #look(): void {
-    const waitedMs = this.#pinged && this.#world.clock.monotonicMs() - this.#pinged.sentMs;
-    if (waitedMs !== undefined && waitedMs > this.#patienceMs()) {
+    const waitedMs = this.#pinged ? this.#world.clock.monotonicMs() - this.#pinged.sentMs : 0;
+    if (Math.max(waitedMs, this.#signs.stillMs()) > this.#patienceMs()) {
       this.#signs.lost();
       return;
     }
