@@ -35,6 +35,7 @@ import { Gateway } from "./serving/gateway.ts";
 import { guarded } from "./serving/guard.ts";
 import { ApiKeys } from "./serving/keys.ts";
 import { openAiHandler } from "./serving/openai.ts";
+import { Circles } from "./sessions/circles.ts";
 import { Compiled } from "./sessions/compiled.ts";
 import { Controller } from "./sessions/controller.ts";
 import { Garbage } from "./sessions/garbage.ts";
@@ -222,6 +223,7 @@ function assemble(context: Context, network: Network) {
       handOver: (pnode) => controller.handOver(pnode),
     },
   );
+  const circles = new Circles(context, attachments);
   const utilisation = new Utilisation(context, capacity, attachments);
   const views = new Views(context, {
     attachments,
@@ -252,6 +254,7 @@ function assemble(context: Context, network: Network) {
     utilisation,
     views,
     bell,
+    circles,
   };
 }
 
@@ -263,6 +266,7 @@ function begin(parts: Parts): (() => void)[] {
   mirror.start();
   registry.start();
   presence.start();
+  parts.circles.start();
   tasks.every("the listing of records", timings.refreshIntervalMs, async () => {
     await mirror.refresh();
     controller.touchAll();

@@ -14,6 +14,9 @@ import type {
 export type Down = MessageInitShape<typeof AttachResponseSchema>;
 export type DownEvent = NonNullable<AttachResponse["event"]["case"]>;
 
+/** More neighbours than any VNode has. */
+const waitsForMax = 256;
+
 export interface Progress {
   readonly session: string;
   readonly vnode: string;
@@ -23,6 +26,9 @@ export interface Progress {
   readonly detail: string;
   readonly stepMs: number;
   readonly sinceMs: number;
+  /** VNodes whose messages it needs to go on, and for how long it has waited for them. */
+  readonly waitsFor: readonly string[];
+  readonly waitedMs: number;
 }
 
 export interface MeasuredLink {
@@ -138,6 +144,8 @@ export class Attachment {
         detail: one.detail.slice(0, 500),
         stepMs: one.stepMs,
         sinceMs: same ? before.sinceMs : nowMs,
+        waitsFor: one.waitsFor.slice(0, waitsForMax),
+        waitedMs: one.waitedMs,
       });
     }
     this.progress = progress;

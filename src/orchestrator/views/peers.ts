@@ -96,7 +96,17 @@ export class Peers {
         );
         for (const { session, id: vnode, pnode, epoch, step, phase, detail, stepMs } of reply.vnodes) {
           if (phase === "" || !isOwn(pnode)) continue;
-          const one = { session, vnode, epoch: Number(epoch), step: Number(step), phase, detail, stepMs, sinceMs: 0 };
+          const one = {
+            session,
+            vnode,
+            epoch: Number(epoch),
+            step: Number(step),
+            phase,
+            detail,
+            stepMs,
+            sinceMs: 0,
+            ...unknownWaits,
+          };
           progress.set(`${pnode}/${session}/${vnode}`, { ...one, pnode: pnode as PNodeId });
         }
         pageToken = reply.nextPageToken;
@@ -120,3 +130,6 @@ export class Peers {
     }
   }
 }
+
+/** Other orchestrators tell what people see; whom a VNode waits for is told in its detail. */
+const unknownWaits = { waitsFor: [], waitedMs: 0 };

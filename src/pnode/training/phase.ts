@@ -8,6 +8,9 @@ export type Phase = "loading" | "replaying" | "computing" | "waiting" | "done" |
 export interface PhaseAndDetail {
   readonly phase: Phase;
   readonly detail: string;
+  /** Those whose messages it needs to go on; empty unless it waits for some. */
+  readonly waitsFor?: readonly VNodeId[];
+  readonly waitedMs?: number;
 }
 
 export interface Circumstances {
@@ -25,10 +28,15 @@ export function phaseOf(process: Waiting, circumstances: Circumstances): PhaseAn
     phase: "waiting",
     detail: `step ${process.currentStep}, ${what}`,
   });
-  const [first] = process.missing();
+  const missing = process.missing();
+  const [first] = missing;
   if (first !== undefined) {
     const owner = circumstances.ownerOf(first.whom);
-    return waiting(`for ${first.whom} ${owner === "" ? "that nobody hosts" : `on PNode ${owner}`} ${since}`);
+    return {
+      ...waiting(`for ${first.whom} ${owner === "" ? "that nobody hosts" : `on PNode ${owner}`} ${since}`),
+      waitsFor: [...new Set(missing.map(({ whom }) => whom))],
+      waitedMs: circumstances.waitedMs,
+    };
   }
   if (circumstances.retentionFull)
     return waiting(`since retained messages have reached their bound, for a newer recovery line ${since}`);

@@ -219,12 +219,15 @@ export class VNodeHost implements Receiver {
 
   progress() {
     const { session, vnode, epoch, line } = this.assignment;
-    const { phase, detail } = this.#phase();
+    const { phase, detail, waitsFor = [], waitedMs = 0 } = this.#phase();
     const running = this.#running?.vnode;
     const { now } = this.#state;
     const damagedState = (now.kind === "loading" && now.trouble?.damagedState) || "";
     const step = BigInt(running?.step ?? line);
-    return { session, vnode, epoch: BigInt(epoch), step, phase, detail, stepMs: running?.stepMs ?? 0, damagedState };
+    return {
+      ...{ session, vnode, epoch: BigInt(epoch), step, phase, detail, stepMs: running?.stepMs ?? 0, damagedState },
+      ...{ waitsFor: [...waitsFor], waitedMs },
+    };
   }
 
   #phase(): PhaseAndDetail {
