@@ -1,5 +1,5 @@
-// A VNode's state as it was after one step, for as long as it takes to store it. A small one is copied at once, and
-// training goes on. A large one is cut into parts on disk, a part in memory at a time, while the next update waits:
+// A VNode's state as it was after one step, for as long as it takes to store it. A small one is copied, some megabytes at
+// a time so that nothing else has to wait, and training goes on. A large one is cut into parts on disk, a part in memory at a time, while the next update waits:
 // otherwise a machine would need its memory twice.
 
 import { assert } from "../core/assert.ts";
@@ -36,47 +36,60 @@ export function takeSnapshot(image: StateImage, options: SnapshotOptions): Snaps
   const description = describeImage(image);
   const bytes = stateBytesOf(description.tensors);
   return bytes <= options.copyBytesMax
-    ? new CopiedState(description, copyOf(image, bytes), options)
+    ? new CopiedState(description, image, bytes, options)
     : new CutState(description, image, bytes, options);
 }
 
-function copyOf(image: StateImage, bytes: number): Uint8Array {
-  const copy = new Uint8Array(bytes);
+/** A few milliseconds of copying. */
+const copyBytes = 4 << 20;
+
+async function copyOf(image: StateImage, into: Uint8Array, { timers }: Pick<World, "timers">): Promise<void> {
   let at = 0;
-  for (const piece of piecesOf(image)) {
-    copy.set(piece, at);
-    at += piece.byteLength;
-  }
-  return copy;
+  let sinceTurn = 0;
+  for (const piece of piecesOf(image))
+    for (let from = 0; from < piece.byteLength; from += copyBytes) {
+      const some = piece.subarray(from, from + copyBytes);
+      into.set(some, at);
+      at += some.byteLength;
+      sinceTurn += some.byteLength;
+      if (sinceTurn < copyBytes || at === into.byteLength) continue;
+      sinceTurn = 0;
+      await sleep(timers, 0);
+    }
 }
 
 class CopiedState implements Snapshot {
   readonly bytes: number;
-  readonly taken = Promise.resolve();
+  readonly taken: Promise<void>;
   readonly #description: StateDescription;
   readonly #options: SnapshotOptions;
   #content: Uint8Array;
   #manifest: Promise<StateManifest> | undefined;
 
-  constructor(description: StateDescription, content: Uint8Array, options: SnapshotOptions) {
-    this.bytes = content.byteLength;
+  constructor(description: StateDescription, image: StateImage, bytes: number, options: SnapshotOptions) {
+    this.bytes = bytes;
     this.#description = description;
-    this.#content = content;
+    this.#content = new Uint8Array(bytes);
     this.#options = options;
+    this.taken = copyOf(image, this.#content, options.world);
   }
 
   manifest(): Promise<StateManifest> {
     const { partBytes, digest } = this.#options;
-    this.#manifest ??= cutState(this.#description, [this.#content], { partBytes, digest, onPart: () => {} });
+    this.#manifest ??= this.taken.then(() =>
+      cutState(this.#description, [this.#content], { partBytes, digest, onPart: () => {} }),
+    );
     return this.#manifest;
   }
 
   async part(index: number): Promise<Uint8Array> {
     const { partBytes } = this.#options;
+    await this.taken;
     return this.#content.subarray(index * partBytes, (index + 1) * partBytes);
   }
 
   async release(): Promise<void> {
+    await this.taken;
     this.#content = new Uint8Array();
   }
 }
