@@ -9,7 +9,8 @@ import { startOrchestrator } from "../src/orchestrator/orchestrator.ts";
 import type { BlobAddress, BlobCache, BlobTransfer, SpillStorage } from "../src/pnode/options.ts";
 import { startPNode } from "../src/pnode/pnode.ts";
 import type { SimulatedBlobs } from "./blobs.ts";
-import { simulatedExecutor } from "./executor.ts";
+import { type Build, usualBuild } from "./draw.ts";
+import { computingLike, simulatedExecutor } from "./executor.ts";
 import type { Mutant } from "./mutants/mutant.ts";
 import type { Fabric, SimulatedNetwork } from "./network.ts";
 import type { Records } from "./records.ts";
@@ -24,6 +25,8 @@ export interface Site {
   readonly records: Records;
   /** Of all orchestrators. */
   readonly addresses: readonly string[];
+  /** Of PNodes that differ from the usual one. */
+  readonly builds: ReadonlyMap<string, Build>;
   readonly computeMs: number;
   /** Small enough that retained messages are spilled now and then. */
   readonly retainedBytesMax: number;
@@ -81,8 +84,9 @@ async function bootOrchestrator(site: Site, host: Host): Promise<void> {
 async function bootPNode(site: Site, host: Host): Promise<void> {
   const network = site.fabric.network(host);
   const { mutant } = site;
-  const reference = openInlineExecutor(openReferenceEngine());
-  const inner = mutant?.executor?.(reference, host) ?? reference;
+  const { bits, numericsClass } = site.builds.get(host.name) ?? usualBuild;
+  const built = computingLike({ bits, numericsClass }, openInlineExecutor(openReferenceEngine()));
+  const inner = mutant?.executor?.(built, host) ?? built;
   const transfer = transferOver(network);
   const executor = simulatedExecutor(inner, host, { runMs: site.computeMs, kernelMs: site.computeMs / 20 });
   let leave = async () => {};
@@ -102,8 +106,9 @@ async function bootPNode(site: Site, host: Host): Promise<void> {
         gflops: 10,
         architecture: "x64",
         platform: "simulated",
-        numerics: [{ engine: "reference", class: "reference" }],
+        numerics: [{ engine: "reference", class: numericsClass }],
       },
+      bits,
       limits: { memoryBytes: BigInt(reservedBytes + vnodeBytes * site.vnodesPerPNode) },
       bounds: { retainedBytesMax: site.retainedBytesMax, copyBytesMax: site.copyBytesMax },
       // Small enough that the states of the simulator have several.

@@ -133,7 +133,7 @@ test("a PNode that was refused must not record another step", () => {
 
 test("a loss that differs from the undisturbed one, or from itself, is a divergence", () => {
   const violations = new Violations();
-  const checker = new MetricChecker(new Map([["v loss 1", 0.5]]), violations);
+  const checker = new MetricChecker([new Map([["v loss 1", 0.5]])], violations);
   checker.reported(0, "v", "loss", 1, 0.5);
   checker.reported(0, "v", "loss", 2, 0.4);
   checker.reported(0, "v", "samples_per_second", 1, 3);

@@ -63,9 +63,10 @@ const timedShares: Record<Exclude<FaultKind, "cut">, number> = {
   "power cut": 0.1,
 };
 
-export function drawPlan(seed: number, fleet: Fleet): FaultPlan {
+/** `windowMinMs`: faults strike at least for this long. */
+export function drawPlan(seed: number, fleet: Fleet, windowMinMs = 0): FaultPlan {
   const chance = new SeededChance(seed, "faults");
-  const windowMs = chance.skewed(8_000, 40_000);
+  const windowMs = Math.max(windowMinMs, chance.skewed(8_000, 40_000));
   const kinds = (Object.keys(timedShares) as (keyof typeof timedShares)[]).filter((kind) =>
     chance.happens(timedShares[kind]),
   );

@@ -2,10 +2,12 @@
 // orchestrator after another until one answers, and goes on with a session that a power cut has stopped.
 
 import { DcnrError, hasCode } from "../src/core/errors.ts";
+import type { SessionId } from "../src/core/ids.ts";
 import { sleep } from "../src/core/world.ts";
 import { type BlobSink, buildTensors, buildTokens } from "../src/data/build.ts";
 import { type Manifest, manifestText } from "../src/data/manifest.ts";
 import { DatasetService } from "../src/protocol/gen/dcnr/v1/data_pb.ts";
+import { InferenceService } from "../src/protocol/gen/dcnr/v1/inference_pb.ts";
 import { NetworkService } from "../src/protocol/gen/dcnr/v1/network_pb.ts";
 import { type Session, SessionService } from "../src/protocol/gen/dcnr/v1/session_pb.ts";
 import type { Network, RequestInit, ResponseOf, UnaryMethod } from "../src/protocol/network.ts";
@@ -25,6 +27,25 @@ export interface SessionPolicy {
   readonly replicas: number;
 }
 
+export interface Training {
+  readonly scenario: Scenario;
+  readonly manifest: Manifest;
+  readonly policy: SessionPolicy;
+  /** Makes the session this maintainer's own, however often it is asked for. */
+  readonly key: string;
+  readonly atMs: number;
+}
+
+export interface Question {
+  readonly prompt: readonly number[];
+  readonly temperature: number;
+  readonly seed: number;
+  readonly maxTokens: number;
+}
+
+/** An orchestrator gives up waiting for a lost PNode after a minute, and says so. */
+const answerMs = 150_000;
+
 export class Maintainer {
   readonly #host: Host;
   readonly #network: Network;
@@ -36,8 +57,9 @@ export class Maintainer {
     this.#addresses = addresses;
   }
 
-  /** Everything up to a running session; returns its id. */
-  async train(scenario: Scenario, manifest: Manifest, policy: SessionPolicy): Promise<string> {
+  /** Comes at `atMs` and does everything up to a running session; returns its id. */
+  async train({ scenario, manifest, policy, key, atMs }: Training): Promise<SessionId> {
+    if (atMs > 0) await sleep(this.#host.world.timers, atMs);
     await this.#created(DatasetService.method.createDataset, { name: scenario.name, manifest: manifestText(manifest) });
     await this.#created(NetworkService.method.createNetwork, {
       definition: scenario.definition,
@@ -46,10 +68,10 @@ export class Maintainer {
     });
     const { session } = await this.#call(SessionService.method.createSession, {
       start: true,
-      idempotencyKey: "session",
+      idempotencyKey: key,
       settings: settingsOf(scenario, policy),
     });
-    return (session as Session).id;
+    return (session as Session).id as SessionId;
   }
 
   /** Looks now and then, and starts again what was suspended. */
@@ -59,6 +81,49 @@ export class Maintainer {
       const { session } = await this.#call(SessionService.method.getSession, { id });
       if (session?.status === "suspended") await this.#call(SessionService.method.startSession, { id });
     }
+  }
+
+  /** What the session has learned answers from now on. */
+  async serve(name: string, source: SessionId): Promise<void> {
+    await this.#call(InferenceService.method.serveModel, { name, source, replicas: 1, spread: 2 });
+  }
+
+  async stop(name: string): Promise<void> {
+    await this.#call(InferenceService.method.stopModel, { name, forget: true }).catch((error) => {
+      // An earlier call, whose reply was lost, has done it.
+      if (!hasCode(error, "not_found")) throw error;
+    });
+  }
+
+  /** One try, at one orchestrator; returns why the answer ended. */
+  async ask(model: string, question: Question, onTokens: (tokens: readonly number[]) => void): Promise<string> {
+    const { timers, chance } = this.#host.world;
+    const address = this.#addresses[Math.floor(chance.uniform() * this.#addresses.length)] as string;
+    const { prompt, temperature, seed, maxTokens } = question;
+    const request = { model, tokens: [...prompt], maxTokens, sampling: { temperature, seed: BigInt(seed) } };
+    const ending = new AbortController();
+    let isLate = false;
+    const cancel = timers.after(answerMs, () => {
+      isLate = true;
+      ending.abort();
+    });
+    let finish = "";
+    try {
+      const pieces = this.#network.watch(address, InferenceService.method.generate, request, { signal: ending.signal });
+      for await (const piece of pieces) {
+        onTokens(piece.tokens);
+        finish ||= piece.finish;
+      }
+    } finally {
+      cancel();
+    }
+    if (isLate) throw new DcnrError("internal", `no answer and no error within ${answerMs} ms`);
+    return finish;
+  }
+
+  async pause(fromMs: number, toMs: number): Promise<void> {
+    const { timers, chance } = this.#host.world;
+    await sleep(timers, fromMs + (toMs - fromMs) * chance.uniform());
   }
 
   /** A call whose effect may be there already, since an earlier reply may have been lost. */

@@ -6,7 +6,9 @@ import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { baselineOf, drawRun, NetworkRun } from "./run.ts";
+import { expectationsOf } from "./baselines.ts";
+import { drawRun } from "./draw.ts";
+import { NetworkRun } from "./network-run.ts";
 
 setFlagsFromString("--expose-gc");
 const collectGarbage = runInNewContext("gc") as () => void;
@@ -26,7 +28,7 @@ test("worlds that have ended are given back", async () => {
 
 async function runToItsEnd(seed: number): Promise<WeakRef<NetworkRun>> {
   const settings = drawRun(seed);
-  const run = new NetworkRun(seed, settings, await baselineOf(settings.scenario), {});
+  const run = new NetworkRun(seed, settings, await expectationsOf(settings), {});
   await run.finish();
   return new WeakRef(run);
 }

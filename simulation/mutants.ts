@@ -4,11 +4,11 @@
 
 import type { SessionRecord, StepRecord, VNodeRecord } from "../src/orchestrator/records/records.ts";
 import { PNodeService } from "../src/protocol/gen/dcnr/v1/pnode_pb.ts";
-import { roundingAway } from "./mutants/executors.ts";
+import { nudging } from "./executor.ts";
 import { type Loose, type Mutant, onCall, onEvent, rewriting } from "./mutants/mutant.ts";
 import * as processes from "./mutants/processes.ts";
 import { checkingAllBut } from "./mutants/sessions.ts";
-import { blindRetries, losingBlobs, uploadsLater } from "./mutants/stores.ts";
+import { blindRetries, losingBlobs, uploadsNothing } from "./mutants/stores.ts";
 import { firstPlaces, flippingBits, ownDefinitions, ownSeeds } from "./mutants/tampers.ts";
 
 export const mutants: Readonly<Record<string, Mutant>> = {
@@ -56,9 +56,9 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     tamper: () => onCall(PNodeService.method.recordDurable, "output", (answer) => ({ ...answer, accepted: true })),
   },
   "records-before-upload": {
-    fault: "a checkpoint is recorded before its bytes are stored",
+    fault: "a checkpoint is recorded whose bytes were never sent",
     shows: ["hang", "error"],
-    transfer: uploadsLater,
+    transfer: uploadsNothing,
   },
   "copies-too-late": {
     fault: "the state is copied for its checkpoint after the next update has begun",
@@ -160,7 +160,7 @@ export const mutants: Readonly<Record<string, Mutant>> = {
   "rounds-differently": {
     fault: "one PNode of a numerics class rounds in another way than the others",
     shows: ["divergence"],
-    executor: (inner, { name }) => (name === "p1" ? roundingAway(inner) : inner),
+    executor: (inner, { name }) => (name === "p1" ? nudging(inner, 1) : inner),
   },
   "resolves-to-where-it-was": {
     fault: "who asks where VNodes are is told where they were at first",

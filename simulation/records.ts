@@ -2,6 +2,7 @@
 
 import type { Sha256 } from "../src/core/ids.ts";
 import type { SessionRecord, VNodeRecord } from "../src/orchestrator/records/records.ts";
+import { speech } from "./scenarios.ts";
 import type { SimulatedStore } from "./store.ts";
 
 /** The store's records as of now, without waiting. */
@@ -19,9 +20,20 @@ export class Records {
     return this.#values.get(`vnode/${session}/${vnode}`) as VNodeRecord | undefined;
   }
 
-  /** The checkpoints that records name now. */
+  /** The checkpoints that records name now and that could be computed again: not what is served, nor what will be. */
   checkpoints(): Sha256[] {
-    return this.#vnodes().flatMap(({ durable }) => Object.values(durable).map(({ hash }) => hash));
+    const lasting = new Set(this.#vnodes().flatMap((record) => (this.#isTraining(record) ? [] : hashesOf(record))));
+    return this.#vnodes().flatMap((record) => hashesOf(record).filter((hash) => !lasting.has(hash)));
+  }
+
+  #isTraining({ session }: VNodeRecord): boolean {
+    const record = this.session(session);
+    return record?.status === "running" && record.serving === undefined && record.network !== speech.name;
+  }
+
+  /** VNodes of sessions that are not there. */
+  strays(): string[] {
+    return this.#vnodes().flatMap(({ session, vnode }) => (this.session(session) ? [] : [`${session}/${vnode}`]));
   }
 
   /** PNodes that own something. */
@@ -36,4 +48,8 @@ export class Records {
   session(id: string): SessionRecord | undefined {
     return this.#values.get(`session/${id}`) as SessionRecord | undefined;
   }
+}
+
+function hashesOf({ durable }: VNodeRecord): Sha256[] {
+  return Object.values(durable).map(({ hash }) => hash);
 }

@@ -4,8 +4,11 @@ import type { Violation } from "./checkers.ts";
 
 export interface SeedReport {
   readonly seed: number;
-  /** Which network, how many PNodes and orchestrators, which policy. */
+  /** Which networks, how many PNodes and orchestrators, which policies. */
   readonly scenario: string;
+  readonly sessions: number;
+  /** Put to served models. */
+  readonly questions: number;
   readonly violations: readonly Violation[];
   readonly faults: Readonly<Record<string, number>>;
   readonly virtualMs: number;
@@ -20,6 +23,8 @@ export interface SimulationReport {
   readonly firstSeed: number;
   readonly faults: Readonly<Record<string, number>>;
   readonly faultCount: number;
+  readonly sessions: number;
+  readonly questions: number;
   readonly virtualHours: number;
   readonly events: number;
   readonly divergences: number;
@@ -39,6 +44,8 @@ export class Summary {
   #seeds = 0;
   #virtualMs = 0;
   #events = 0;
+  #sessions = 0;
+  #questions = 0;
   #divergences = 0;
   #hangs = 0;
   #others = 0;
@@ -51,6 +58,8 @@ export class Summary {
     this.#seeds += 1;
     this.#virtualMs += report.virtualMs;
     this.#events += report.events;
+    this.#sessions += report.sessions;
+    this.#questions += report.questions;
     for (const [kind, count] of Object.entries(report.faults))
       this.#faults.set(kind, (this.#faults.get(kind) ?? 0) + count);
     if (report.violations.length === 0) return;
@@ -71,6 +80,8 @@ export class Summary {
       seeds: this.#seeds,
       firstSeed: this.#firstSeed,
       faults,
+      sessions: this.#sessions,
+      questions: this.#questions,
       faultCount: Object.values(faults).reduce((sum, count) => sum + count, 0),
       virtualHours: this.#virtualMs / 3_600_000,
       events: this.#events,
@@ -89,7 +100,7 @@ export function replayCommand(seed: number): string {
 
 export function describe(report: SimulationReport): string[] {
   const lines = [
-    `${report.seeds} seeds from ${report.firstSeed}: ${report.faultCount} faults in ${report.virtualHours.toFixed(1)} virtual hours`,
+    `${report.seeds} seeds from ${report.firstSeed}: ${report.sessions} sessions, ${report.questions} questions, ${report.faultCount} faults in ${report.virtualHours.toFixed(1)} virtual hours`,
     ...Object.entries(report.faults).map(([kind, count]) => `  ${String(count).padStart(8)}  ${kind}`),
     `${report.divergences} divergences, ${report.hangs} hangs, ${report.others} other violations`,
   ];

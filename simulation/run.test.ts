@@ -1,10 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { sampleIndices } from "../src/data/order.ts";
+import { undisturbed } from "./baselines.ts";
 import { SimulatedBlobs } from "./blobs.ts";
 import { checkSamples } from "./checkers.ts";
+import { fleetOf } from "./draw.ts";
 import { storeData } from "./maintainer.ts";
-import { fleetOf, runSeed, undisturbed } from "./run.ts";
+import { runSeed } from "./run.ts";
 import { scenarios, sessionSeed } from "./scenarios.ts";
 import { SimulatedWorld } from "./world.ts";
 

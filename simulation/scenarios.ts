@@ -15,6 +15,8 @@ export interface Scenario {
   readonly microbatches: number;
   readonly validateEvery: number;
   readonly clipNorm: number;
+  /** Its network goes on with a text. */
+  readonly speaks?: boolean;
 }
 
 export type ScenarioData =
@@ -196,6 +198,29 @@ export const scenarios: readonly Scenario[] = [
     clipNorm: 1,
   },
 ];
+
+/** A language of eleven words. */
+export const speech: Scenario = {
+  name: "speech",
+  definition: network(
+    "speech",
+    [
+      "embed: embedder vocab_size=11 dim=4 seq_len=8 position_encoding=learned shared_weight_alias=words optimizer=adam",
+      "norm: layernorm optimizer=adam",
+      "heads: attention num_heads=2 optimizer=adam",
+      "head: linear tie_weight_alias=words optimizer=adam",
+      "loss: cost cost_function=ce_logits",
+    ],
+    ["embed -> norm", "norm -> heads", "heads -> head", "head -> loss"],
+  ),
+  data: { kind: "tokens", tokens: 120, vocabulary: 11 },
+  steps: 4,
+  batch: 4,
+  microbatches: 2,
+  validateEvery: 0,
+  clipNorm: 0,
+  speaks: true,
+};
 
 /** A scenario's data: the same in every run. */
 export function samplesOf(data: ScenarioData & { kind: "tensors" }): Record<string, TensorData> {

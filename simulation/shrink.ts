@@ -1,9 +1,10 @@
 // Finds out which faults of a failing seed matter: takes away as many as it can while the run still fails.
 // What is left is the story of the bug.
 
+import { drawRun } from "./draw.ts";
 import { type FaultPlan, noFaults, type TimedFault } from "./faults.ts";
 import type { SeedReport } from "./report.ts";
-import { drawRun, runSeed } from "./run.ts";
+import { runSeed } from "./run.ts";
 
 export interface Shrunk {
   readonly seed: number;

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { bits } from "../../src/core/bits.ts";
-import { baselineOf } from "../run.ts";
+import { baselineOf } from "../baselines.ts";
 import { scenarios } from "../scenarios.ts";
 import { changesOf, goldenNumerics, readGoldenRoots, trainAll } from "./roots.ts";
 import { goldenScenarios } from "./scenarios.ts";

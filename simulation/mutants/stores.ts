@@ -4,7 +4,6 @@ import { hasCode } from "../../src/core/errors.ts";
 import type { BlobTransfer } from "../../src/pnode/options.ts";
 import type { BlobSpace, BlobStore } from "../../src/store/blob-store.ts";
 import type { StateStore } from "../../src/store/state-store.ts";
-import type { Host } from "../world.ts";
 import { rewriting } from "./mutant.ts";
 
 /** Writes again, over whatever stands there now, when it has not heard of its first try. */
@@ -56,13 +55,7 @@ function spaceWith(space: BlobSpace, changes: Partial<BlobSpace>): BlobSpace {
   };
 }
 
-/** Says "uploaded" at once and begins much later, if the process lives until then. */
-export function uploadsLater(inner: BlobTransfer, host: Host): BlobTransfer {
-  return {
-    ...inner,
-    upload: async (to, content, signal) => {
-      const copy = content.slice();
-      host.after(4_000, () => void inner.upload(to, copy, signal).catch(() => {}));
-    },
-  };
+/** Says "uploaded" and sends nothing. */
+export function uploadsNothing(inner: BlobTransfer): BlobTransfer {
+  return { ...inner, upload: async () => {} };
 }

@@ -166,7 +166,7 @@ describe("placement", () => {
     assert.equal(fresh.numericsClass, "avx2");
     assert.ok(!fresh.decisions.some((one) => one.pnode === "a"));
     const fixed = place(plan, new Fleet(nodes), policy({ numericsClass: "sse" }));
-    assert.match(fixed.unplaced[0]?.reason ?? "", /class sse; none of 4 PNodes computes in it/);
+    assert.match(fixed.unplaced[0]?.reason ?? "", /class sse, in which it began; none of 4 PNodes computes in it/);
   });
 
   it("never uses a PNode whose build computes other bits, and names the versions when nobody else is there", () => {

@@ -133,7 +133,8 @@ export class Controller {
 
   async #reconcile(id: SessionId): Promise<void> {
     const session = this.#context.mirror.get(key.session(id));
-    if (!session || session.status === "created") return;
+    if (!session) return this.#removeStrays(id);
+    if (session.status === "created") return;
     const urgent = this.#urgent.delete(id);
     const holder = await this.#needs.leases.hold(id);
     if (!holder && !urgent) return;
@@ -164,8 +165,20 @@ export class Controller {
     if (holder) await this.#endIfOutOfTime(now);
   }
 
+  /** One whose mirror was behind may have written VNodes of a session that was being erased. */
+  async #removeStrays(id: SessionId): Promise<void> {
+    const { mirror } = this.#context;
+    const strays = mirror.under(prefix.vnodesOf(id));
+    if (strays.length === 0 || (await mirror.read(key.session(id)))) return;
+    for (const { vnode, epoch } of strays)
+      await mirror.remove(key.vnode(id, vnode), (current) => current.epoch === epoch);
+  }
+
   async #createVNodes(session: SessionRecord, plan: PlacementPlan): Promise<void> {
     const missing = plan.vnodes.filter((vnode) => !this.#context.mirror.get(key.vnode(session.id, vnode.id)));
+    if (missing.length === 0) return;
+    const fresh = await this.#context.mirror.read(key.session(session.id));
+    if (!fresh || !isLive(fresh)) return;
     const initial = session.initialStates ?? {};
     await forEachAtOnce(missing, writesAtOnce, ({ id, memoryBytes, flops }) =>
       this.#context.mirror.update(key.vnode(session.id, id), (current) => {

@@ -68,13 +68,12 @@ export function policyFor(
     for (const pnode of alive) holdsData.add(pnode);
     if (record.failures.length > 0) avoid.set(record.vnode, new Set(record.failures.map((failure) => failure.pnode)));
   }
-  const abandoned = current.size === 0 && session.line === 0;
   return {
     // Sessions of builds before there were versions fit nobody.
     bits: session.identity.bits ?? 0,
     engine: session.identity.numerics,
-    // Before the first checkpoint, and with nobody left who computed, another class may take over.
-    numericsClass: abandoned ? "" : session.numericsClass,
+    // Chosen once: states of the first class may be durable at some VNodes before there is a line, or become so any time.
+    numericsClass: session.numericsClass,
     requirements: { ...session.requirements, architecture: "" },
     replicas: session.policy.replicas,
     ...(session.policy.spread ? { spread: session.policy.spread } : {}),

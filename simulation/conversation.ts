@@ -1,0 +1,98 @@
+// Somebody who asks a served model questions while the world breaks: every answer is the undisturbed one, or an error
+// that says what happened, and what was already said is never taken back.
+
+import { DcnrError } from "../src/core/errors.ts";
+import type { SessionId } from "../src/core/ids.ts";
+import type { ViolationKind } from "./checkers.ts";
+import type { Maintainer } from "./maintainer.ts";
+
+/** Errors that a caller can do something about: try again. */
+const clearCodes = ["unavailable", "deadline_exceeded", "resource_exhausted", "aborted", "cancelled", "data_loss"];
+
+export const tokensWanted = 4;
+
+/** Question `index`: a prompt and how to choose; every other one with chance. */
+export function questionOf(index: number): { prompt: number[]; temperature: number; seed: number } {
+  return { prompt: [(3 * index + 1) % 11, (5 * index + 2) % 11], temperature: index % 2 === 0 ? 0 : 0.9, seed: index };
+}
+
+export class Conversation {
+  /** Of whole answers. */
+  readonly answers = new Map<number, readonly number[]>();
+  /** Questions, repeated ones included. */
+  asked = 0;
+  /** What it waits for now; undefined if for nothing. */
+  waitsFor: string | undefined;
+  readonly #maintainer: Maintainer;
+  readonly #model: string;
+  readonly #expected: readonly ReadonlyMap<number, readonly number[]>[];
+  readonly #wrong: (kind: ViolationKind, message: string) => void;
+
+  constructor(
+    maintainer: Maintainer,
+    model: string,
+    expected: readonly ReadonlyMap<number, readonly number[]>[],
+    wrong: (kind: ViolationKind, message: string) => void,
+  ) {
+    this.#maintainer = maintainer;
+    this.#model = model;
+    this.#expected = expected;
+    this.#wrong = wrong;
+  }
+
+  /** Serves the session, asks, and asks the last question until it is answered once the faults have ended. */
+  async run(session: SessionId, questions: number, faultsMs: number): Promise<void> {
+    this.waitsFor = `model ${this.#model} to be served`;
+    await this.#maintainer.serve(this.#model, session);
+    const lastsMs = faultsMs / questions;
+    for (let index = 0; index < questions; index++) {
+      const isLast = index === questions - 1;
+      if (!isLast) await this.#maintainer.pause(0.2 * lastsMs, lastsMs);
+      const answered = await this.#ask(index);
+      if (isLast && !answered) {
+        await this.#maintainer.pause(500, 1_500);
+        index -= 1;
+      }
+    }
+    this.waitsFor = `model ${this.#model} to be stopped`;
+    await this.#maintainer.stop(this.#model);
+    this.waitsFor = undefined;
+  }
+
+  async #ask(index: number): Promise<boolean> {
+    this.asked += 1;
+    this.waitsFor = `an answer to question ${index} from model ${this.#model}`;
+    const tokens: number[] = [];
+    try {
+      const finish = await this.#maintainer.ask(
+        this.#model,
+        { ...questionOf(index), maxTokens: tokensWanted },
+        (more) => {
+          tokens.push(...more);
+          this.#compare(index, tokens, false);
+        },
+      );
+      if (finish === "") this.#wrong("answer", `the answer to question ${index} broke off without a word`);
+      this.#compare(index, tokens, true);
+      this.answers.set(index, tokens);
+      return true;
+    } catch (error) {
+      const { code, message } = DcnrError.from(error);
+      if (!clearCodes.includes(code) || message === "")
+        this.#wrong("answer", `question ${index} was refused with ${code}: ${message || "no word"}`);
+      return false;
+    }
+  }
+
+  #compare(index: number, tokens: readonly number[], whole: boolean): void {
+    const wanted = this.#expected.flatMap((answers) => {
+      const answer = answers.get(index);
+      return answer === undefined ? [] : [answer.slice(0, whole ? undefined : tokens.length)];
+    });
+    if (wanted.length > 0 && !wanted.some((answer) => answer.join() === tokens.join()))
+      this.#wrong(
+        "answer",
+        `the answer to question ${index} is ${tokens.join(" ")}, undisturbed ${wanted[0]?.join(" ")}`,
+      );
+  }
+}

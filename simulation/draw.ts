@@ -1,0 +1,136 @@
+// What a seed draws: sessions with their networks and policies, models to be served, a fleet of mixed builds, speeds
+// and faults. Decided as a whole before the run, so that it can be read and shortened.
+
+import { bits } from "../src/core/bits.ts";
+import { compileText } from "../src/network/compile.ts";
+import { SeededChance } from "./chance.ts";
+import { drawPlan, type FaultPlan, type Fleet, noFaults } from "./faults.ts";
+import type { SessionPolicy } from "./maintainer.ts";
+import { type Scenario, scenarios, speech } from "./scenarios.ts";
+
+/** One session of the world, and what its maintainer does with it. */
+export interface SessionWish {
+  readonly scenario: Scenario;
+  readonly policy: SessionPolicy;
+  /** When its maintainer comes. */
+  readonly atMs: number;
+  /** Once it is trained, it is served and asked this many questions. */
+  readonly questions: number;
+}
+
+/** What one PNode's build computes. */
+export interface Build {
+  readonly bits: number;
+  readonly numericsClass: string;
+}
+
+export interface RunSettings {
+  readonly sessions: readonly SessionWish[];
+  readonly fleet: Fleet;
+  /** Of PNodes that differ from the usual one. */
+  readonly builds: ReadonlyMap<string, Build>;
+  /** Of one run of a graph. */
+  readonly computeMs: number;
+  /** One way. */
+  readonly delayMs: number;
+  readonly windowBytes: number;
+  readonly retainedBytesMax: number;
+  /** What fits into a PNode's memory: few, so that networks spread and sessions wait for each other. */
+  readonly vnodesPerPNode: number;
+  readonly plan: FaultPlan;
+}
+
+export const usualClass = "reference";
+export const usualBuild: Build = { bits, numericsClass: usualClass };
+/** Rounds differently, as another processor would. */
+export const otherClass = "reference-other";
+/** A newer release that changed its bits. */
+export const otherBits = bits + 1;
+
+/** Share of the seeds whose PNodes are not all of one build. */
+const mixedShare = 0.3;
+const servedShare = 0.3;
+/** So that questions meet faults too. */
+const servedWindowMinMs = 25_000;
+
+export function drawRun(seed: number): RunSettings {
+  const chance = new SeededChance(seed, "run");
+  const fleet = fleetOf(chance.whole(2, 8), chance.whole(1, 3));
+  const first = { ...drawSession(chance, chance.pick(scenarios), fleet), atMs: 0 };
+  const company = new SeededChance(seed, "company");
+  const others = Array.from({ length: company.pick([0, 0, 1, 1, 2, 3]) }, () => ({
+    ...drawSession(company, company.pick(scenarios), fleet),
+    atMs: company.skewed(1, 8_000),
+  }));
+  const served = company.happens(servedShare)
+    ? [{ ...drawSession(company, speech, fleet), atMs: 0, questions: company.whole(3, 8) }]
+    : [];
+  const sessions = [first, ...others, ...served];
+  const builds = drawBuilds(seed, fleet);
+  const plan = drawPlan(seed, fleet, served.length > 0 ? servedWindowMinMs : 0);
+  return {
+    sessions,
+    fleet,
+    builds,
+    vnodesPerPNode: neededRoom(sessions, fleet, builds, plan) + chance.pick([0, 1, 1, 2, 8]),
+    computeMs: chance.skewed(10, 150),
+    delayMs: chance.skewed(0.5, 30),
+    windowBytes: chance.pick([2_000, 64_000, 1_000_000]),
+    retainedBytesMax: chance.pick([500, 4_000, 1_000_000]),
+    plan,
+  };
+}
+
+function drawSession(chance: SeededChance, scenario: Scenario, fleet: Fleet): SessionWish {
+  const replicas = fleet.pnodes.length >= 3 && chance.happens(0.2) ? 2 : 1;
+  return { scenario, policy: { checkpointEvery: chance.pick([1, 2, 3, 4]), replicas }, atMs: 0, questions: 0 };
+}
+
+/** At least one PNode is of the usual build. */
+function drawBuilds(seed: number, { pnodes }: Fleet): Map<string, Build> {
+  const chance = new SeededChance(seed, "builds");
+  if (!chance.happens(mixedShare)) return new Map();
+  const others = pnodes.slice(1).filter(() => chance.happens(0.5));
+  return new Map(
+    others.map((name) => [
+      name,
+      chance.happens(0.5) ? { ...usualBuild, bits: otherBits } : { ...usualBuild, numericsClass: otherClass },
+    ]),
+  );
+}
+
+/** Each session alone must find room, in whichever class it begins; together they may have to wait for each other. */
+function neededRoom(
+  sessions: readonly SessionWish[],
+  { pnodes }: Fleet,
+  builds: ReadonlyMap<string, Build>,
+  plan: FaultPlan,
+): number {
+  // A cut may leave one PNode out for good; the others must have room for all.
+  const cuts = plan.timed.filter(({ fault }) => fault.kind === "cut").length;
+  const usable = builds.size > 0 ? 1 : Math.max(1, pnodes.length - cuts);
+  const largest = sessions.map(
+    ({ scenario, policy }) => policy.replicas * compileText(scenario.definition).vnodes.length,
+  );
+  return Math.ceil(Math.max(...largest) / usable);
+}
+
+export function fleetOf(pnodes: number, orchestrators: number): Fleet {
+  const names = (prefix: string, count: number) => Array.from({ length: count }, (_, index) => `${prefix}${index + 1}`);
+  return { pnodes: names("p", pnodes), orchestrators: names("o", orchestrators) };
+}
+
+/** A world in which nothing happens to one session. */
+export function calmRun(scenario: Scenario, fleet: Fleet, policy: SessionPolicy): RunSettings {
+  return {
+    sessions: [{ scenario, policy, atMs: 0, questions: 0 }],
+    fleet,
+    builds: new Map(),
+    computeMs: 5,
+    delayMs: 1,
+    windowBytes: 1_000_000,
+    retainedBytesMax: 1_000_000,
+    vnodesPerPNode: 100,
+    plan: noFaults(1),
+  };
+}

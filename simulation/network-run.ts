@@ -1,0 +1,274 @@
+// One run: a whole network of production code in a faulty world, from an empty store to the last step of every session
+// and the last answer of every model, with every checker watching. Without faults it gives what to compare with.
+
+import type { SessionId, Sha256 } from "../src/core/ids.ts";
+import type { SessionRecord, StepRecord, VNodeRecord } from "../src/orchestrator/records/records.ts";
+import { type AttachRequest, PNodeService, type RecordDurableRequest } from "../src/protocol/gen/dcnr/v1/pnode_pb.ts";
+import { SimulatedBlobs } from "./blobs.ts";
+import { addressOf, type Site, startHost } from "./boot.ts";
+import { Violations } from "./checkers.ts";
+import { Conversation } from "./conversation.ts";
+import type { RunSettings, SessionWish } from "./draw.ts";
+import type { FaultPlan } from "./faults.ts";
+import { inject } from "./injector.ts";
+import { Maintainer, storeData } from "./maintainer.ts";
+import { mutants } from "./mutants.ts";
+import { type Answer, Fabric } from "./network.ts";
+import { Records } from "./records.ts";
+import type { SeedReport } from "./report.ts";
+import { RoomChecker } from "./rooms.ts";
+import { type Expectation, type Result, SessionWatch } from "./session-watch.ts";
+import { type AcceptedWrite, SimulatedStore } from "./store.ts";
+import { Wire } from "./wire.ts";
+import { SimulatedWorld } from "./world.ts";
+
+export interface RunOptions {
+  readonly readable?: boolean;
+  readonly mutant?: string;
+  /** Instead of the seed's own faults, to find out which of them matter. */
+  readonly plan?: FaultPlan;
+}
+
+/** After the faults have ended a world gets this much virtual time, and more for each session; beyond it is a hang. */
+const patienceMs = 120_000;
+const patiencePerSessionMs = 40_000;
+
+/** Room that was given back is found by whoever sweeps within this. */
+const sweepMs = 90_000;
+
+/** What one step of a session may add while the disk is still writing. */
+const retainedSlackBytes = 1_000;
+
+export class NetworkRun {
+  readonly #settings: RunSettings;
+  readonly #options: RunOptions;
+  readonly #expected: Expectation;
+  readonly #site: Site;
+  readonly #violations = new Violations();
+  readonly #rooms = new RoomChecker((atMs, message) => this.#violations.add("room", atMs, message));
+  /** Records of checkpoints that were accepted. */
+  readonly #accepted = new Set<string>();
+  readonly #watches = new Map<string, SessionWatch>();
+  readonly #conversations: Conversation[] = [];
+  /** Maintainers who have not got what they came for. */
+  #waiting: number;
+
+  constructor(seed: number, settings: RunSettings, expected: Expectation, options: RunOptions) {
+    this.#settings = settings;
+    this.#expected = expected;
+    this.#options = options;
+    this.#waiting = settings.sessions.length;
+    const world = new SimulatedWorld(seed, { readable: options.readable === true });
+    const wire = new Wire(world, { delayMs: settings.delayMs });
+    const fabric = new Fabric(wire, { windowBytes: settings.windowBytes });
+    const store = new SimulatedStore(world);
+    const blobs = new SimulatedBlobs(world);
+    const records = new Records(store);
+    const mutant = options.mutant === undefined ? undefined : mutants[options.mutant];
+    this.#site = {
+      world,
+      fabric,
+      store,
+      blobs,
+      records,
+      addresses: settings.fleet.orchestrators.map(addressOf),
+      builds: settings.builds,
+      computeMs: settings.computeMs,
+      retainedBytesMax: settings.retainedBytesMax,
+      // Every other world cuts all its states on disk, as machines do with large ones.
+      copyBytesMax: seed % 2 === 0 ? 0 : 1 << 20,
+      vnodesPerPNode: settings.vnodesPerPNode,
+      mutant,
+      disks: new Map(),
+      running: new Map(),
+    };
+    if (mutant?.tamper) fabric.tamper = mutant.tamper(records);
+    store.onWrite((write) => this.#wrote(write));
+    fabric.onSend = (message, method, side) => {
+      if (method === PNodeService.method.attach && side === "input") this.#told(message as AttachRequest);
+    };
+    fabric.onAnswer = (answer) => {
+      if (answer.method === PNodeService.method.recordDurable) this.#recorded(answer);
+    };
+  }
+
+  /** Of the only session. */
+  get result(): Result {
+    const [watch] = [...this.#watches.values()].filter(({ isServed }) => !isServed);
+    const answers = this.#conversations[0]?.answers ?? new Map();
+    return { roots: watch?.roots ?? new Map(), metrics: watch?.metrics.values ?? new Map(), answers };
+  }
+
+  async finish(): Promise<SeedReport> {
+    const { world } = this.#site;
+    const onRejection = (error: unknown) => this.#error(`an unhandled rejection: ${describeError(error)}`);
+    process.on("unhandledRejection", onRejection);
+    try {
+      await this.#start();
+      const isBroken = () => this.#violations.found.length > 0;
+      const limitMs =
+        this.#settings.plan.windowMs + patienceMs + patiencePerSessionMs * (this.#settings.sessions.length - 1);
+      const end = await world.time.run(() => this.#waiting === 0 || isBroken(), limitMs);
+      if (end !== "finished") this.#violations.add("hang", world.time.nowMs, `${this.#whoWaits()} (${end})`);
+      for (const { host, atMs, error } of world.failures)
+        this.#violations.add("error", atMs, `${host} threw: ${describeError(error)}`);
+      if (!isBroken()) for (const watch of this.#watches.values()) watch.finish(world.time.nowMs);
+      if (!isBroken()) await this.#sweep();
+    } finally {
+      for (const { free } of this.#site.running.values()) free();
+      process.off("unhandledRejection", onRejection);
+    }
+    return this.#report();
+  }
+
+  /** Nothing runs any more, so nobody may hold room, and nothing is left of what was deleted. */
+  async #sweep(): Promise<void> {
+    const { world, records } = this.#site;
+    const { time } = world;
+    const left = () => [...this.#rooms.claims(), ...records.strays()];
+    await time.run(() => left().length === 0, time.nowMs + sweepMs);
+    if (left().length > 0)
+      this.#violations.add("room", time.nowMs, `everything has ended, and these are left: ${left().join(", ")}`);
+  }
+
+  #whoWaits(): string {
+    const waits = [...this.#watches.values()].flatMap(({ id, status, reason, isServed }) =>
+      isServed || status === "done" ? [] : [`${id} is ${status}${reason === "" ? "" : `: ${reason}`}`],
+    );
+    const silent = this.#conversations.flatMap(({ waitsFor }) => (waitsFor === undefined ? [] : [waitsFor]));
+    return [`${this.#waiting} of ${this.#settings.sessions.length} maintainers wait`, ...waits, ...silent].join("; ");
+  }
+
+  async #start(): Promise<void> {
+    const { world, fabric, store, blobs, records, running } = this.#site;
+    const { fleet, plan, sessions } = this.#settings;
+    for (const name of [...fleet.orchestrators, ...fleet.pnodes]) startHost(this.#site, name);
+    for (const [index, wish] of sessions.entries()) await this.#maintain(index, wish);
+    inject(plan, {
+      world,
+      wire: fabric.wire,
+      store,
+      blobs,
+      start: (name) => startHost(this.#site, name),
+      busy: () => records.owners(),
+      checkpoints: () => this.#damageable(),
+      leave: (name) => void running.get(name)?.leave(),
+    });
+  }
+
+  /** Each session has a person who creates it, goes on with it, and asks its model questions. */
+  async #maintain(index: number, { scenario, policy, atMs, questions }: SessionWish): Promise<void> {
+    const { world, fabric, addresses, blobs } = this.#site;
+    const manifest = await storeData(scenario.data, blobs);
+    const person = world.start(`maintainer${index + 1}`);
+    const maintainer = new Maintainer(person, fabric.network(person), addresses);
+    const life = async () => {
+      const session = await maintainer.train({ scenario, manifest, policy, key: `session ${index + 1}`, atMs });
+      const isOver = () => ["done", "failed"].includes(this.#watches.get(session)?.status ?? "");
+      await maintainer.watch(session, isOver);
+      if (questions > 0 && this.#watches.get(session)?.status === "done")
+        await this.#converse(maintainer, session, questions);
+      this.#waiting -= 1;
+    };
+    life().catch((error) => this.#error(`maintainer ${index + 1} was refused: ${describeError(error)}`));
+  }
+
+  async #converse(maintainer: Maintainer, session: SessionId, questions: number): Promise<void> {
+    const definition = this.#site.records.session(session)?.identity.definition as Sha256;
+    const answers = Array.from(this.#expected(definition)?.values() ?? [], (result) => result.answers);
+    const { nowMs } = this.#site.world.time;
+    const conversation = new Conversation(maintainer, `the-model-of-${session}`, answers, (kind, message) =>
+      this.#violations.add(kind, this.#site.world.time.nowMs, message),
+    );
+    this.#conversations.push(conversation);
+    await conversation.run(session, questions, Math.max(0, this.#settings.plan.windowMs - nowMs));
+  }
+
+  /** One checkpoint may be lost at a time: with the line and the one before it gone, nobody could go on. */
+  #damageable(): Sha256[] {
+    const { records, blobs } = this.#site;
+    const named = records.checkpoints();
+    return named.some((hash) => blobs.damaged.has(hash)) ? [] : named;
+  }
+
+  #recorded({ request, response, caller, incarnation, sentMs, askedMs }: Answer): void {
+    const { nowMs } = this.#site.world.time;
+    const { session, vnode, epoch, step } = request as RecordDurableRequest;
+    const fence = this.#watches.get(session)?.fence;
+    const key = `vnode/${session}/${vnode}`;
+    // Who called, not who it said it is: a missing fence would take its word. PNodes are named like their hosts.
+    const process = `${caller}.${incarnation}`;
+    fence?.asked(sentMs, nowMs, key, process, Number(epoch), Number(step));
+    const name = `${key} ${process} ${epoch} ${step}`;
+    if ((response as { accepted?: boolean }).accepted) {
+      this.#accepted.add(name);
+      fence?.accepted(askedMs, nowMs, key, caller, Number(epoch));
+    }
+    // The network repeats calls: nobody hears the answer to the repetition of one that was accepted.
+    else if (!this.#accepted.has(name)) fence?.refused(nowMs, key, process, Number(epoch), Number(step));
+  }
+
+  /** What a PNode says on its stream to an orchestrator. */
+  #told({ event }: Pick<AttachRequest, "event">): void {
+    if (event?.case !== "heartbeat") return;
+    const { world, retainedBytesMax } = this.#site;
+    const usedBytes = Number(event.value.memoryUsedBytes ?? 0n);
+    if (usedBytes > 2 * retainedBytesMax + retainedSlackBytes * this.#settings.sessions.length)
+      this.#violations.add(
+        "memory",
+        world.time.nowMs,
+        `a PNode retains ${usedBytes} bytes, its bound is ${retainedBytesMax}`,
+      );
+    for (const { name, step, value, vnode, session } of event.value.metrics ?? [])
+      this.#watches.get(session)?.metrics.reported(world.time.nowMs, vnode, name, Number(step), value);
+  }
+
+  #wrote(write: AcceptedWrite): void {
+    const { atMs, key, after } = write;
+    this.#rooms.wrote(write);
+    const [kind, id = ""] = key.split("/");
+    if (after === undefined) {
+      if (kind === "vnode") this.#watches.get(id)?.fence.removed(atMs, key);
+      return;
+    }
+    if (kind === "session") this.#wroteSession(atMs, JSON.parse(after) as SessionRecord);
+    if (kind === "vnode") this.#watches.get(id)?.fence.wrote(atMs, key, JSON.parse(after) as VNodeRecord);
+    if (kind === "step") this.#watches.get(id)?.wroteRoots(atMs, JSON.parse(after) as StepRecord);
+  }
+
+  #wroteSession(atMs: number, record: SessionRecord): void {
+    const known = this.#watches.get(record.id);
+    if (known) known.wrote(atMs, record);
+    else this.#watches.set(record.id, new SessionWatch(record, this.#expected, this.#violations));
+  }
+
+  #error(message: string): void {
+    this.#violations.add("error", this.#site.world.time.nowMs, message);
+  }
+
+  #report(): SeedReport {
+    const { world } = this.#site;
+    const { sessions, fleet, builds } = this.#settings;
+    const trained = sessions.map(
+      ({ scenario, policy, questions }) =>
+        `${scenario.name} (checkpoint every ${policy.checkpointEvery}, ${policy.replicas} replica(s)${questions > 0 ? `, ${questions} questions` : ""})`,
+    );
+    const mixed = builds.size > 0 ? `, ${builds.size} of another build` : "";
+    return {
+      seed: world.seed,
+      scenario: `${trained.join(", ")}; ${fleet.pnodes.length} PNodes${mixed}, ${fleet.orchestrators.length} orchestrators`,
+      sessions: sessions.length,
+      questions: this.#conversations.reduce((sum, { asked }) => sum + asked, 0),
+      violations: this.#violations.found,
+      faults: Object.fromEntries(world.trace.faults),
+      virtualMs: world.time.nowMs,
+      events: world.time.events,
+      traceHash: world.trace.hash,
+      ...(this.#options.readable ? { trace: world.trace.text() } : {}),
+    };
+  }
+}
+
+function describeError(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}
