@@ -236,8 +236,14 @@ export const commands: readonly CommandEntry[] = [
   {
     group: "Use",
     words: "model import",
-    summary: "import a Hugging Face folder or an exported file",
+    summary: "import a Hugging Face folder, a GGUF file or an exported file",
     load: () => import("./commands/model-import.ts"),
+  },
+  {
+    group: "Use",
+    words: "model pull",
+    summary: "fetch a model's files from a hub",
+    load: () => import("./commands/model-pull.ts"),
   },
   {
     group: "Use",

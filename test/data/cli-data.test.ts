@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
+import { readFixture, writeFixture } from "../../src/models/fixtures.testing.ts";
 import { TestNetwork } from "./network.ts";
 
 const source = join(import.meta.dirname, "..", "..", "src");
@@ -147,6 +148,21 @@ describe("data and models on the command line", { concurrency: 3 }, () => {
         assert.deepEqual(tokens, [last.indexOf(Math.max(...last))], family);
         assert.match(await net.refusal(["infer", `my-${family}`, "a text"]), /vocabulary|tokenizer/);
         await net.dcnr("model", "stop", `my-${family}`);
+      }
+    });
+
+    it("with experts as VNodes, with windows, with ALiBi gives Transformers' greedy tokens across machines", async () => {
+      for (const name of ["mixtral", "gemma3", "falcon-alibi"]) {
+        const fixture = readFixture(name);
+        writeFixture(net.path(name), fixture);
+        await net.dcnr("model", "import", net.path(name), "--name", name);
+        await net.dcnr("serve", name);
+        const client = net.client();
+        const pieces = client.generate(name, [...fixture.ids], { maxTokens: 8, temperature: 0 });
+        const tokens = (await Array.fromAsync(pieces)).flatMap((piece) => piece.tokens);
+        await client.close();
+        assert.deepEqual(tokens, fixture.tokens.slice(0, 8), name);
+        await net.dcnr("model", "stop", name);
       }
     });
 
