@@ -38,7 +38,8 @@ export function newerNode(say) {
   return file;
 }
 
-function platformPackage() {
+/** The name under which npm has Node for this machine. */
+export function platformPackage() {
   const system = process.platform === "win32" ? "win" : process.platform;
   const prefix = system === "darwin" && process.arch === "arm64" ? "node-bin" : "node";
   return `${prefix}-${system}-${process.arch}`;

@@ -1,4 +1,5 @@
-// Runs the tests: `unit` (beside the code), `check` (format, types and those) or everything that guards the project.
+// Runs the tests: `unit` (beside the code), `check` (format, types and those), files that are named, or everything that
+// guards the project.
 // Unit tests share one process; the others start servers and processes and get one each.
 
 import { spawnSync } from "node:child_process";
@@ -33,6 +34,7 @@ const everything = () =>
   [quick(), nodeTest("integration and end to end", whole, "--test-concurrency=1")].every(Boolean);
 
 function runScope(): boolean {
+  if (scope.endsWith(".ts")) return nodeTest("tests", process.argv.slice(2));
   if (scope === "unit") return beside();
   return scope === "check" ? quick() : everything();
 }
