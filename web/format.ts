@@ -16,7 +16,7 @@ export function short(value: number): string {
 }
 
 export function bytes(value: number): string {
-  const units = ["B", "KB", "MB", "GB", "TB"];
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
   let scaled = value;
   let unit = 0;
   while (scaled >= 1000 && unit < units.length - 1) {

@@ -13,6 +13,10 @@ export interface OptionSpec {
   /** Shown in help: "ADDRESS", "N". */
   readonly value?: string;
   readonly default?: string | number | boolean;
+  /** Of numbers: bounds, and whether parts of one make sense. */
+  readonly least?: number;
+  readonly most?: number;
+  readonly fraction?: boolean;
   readonly short?: string;
   readonly many?: boolean;
 }
@@ -149,14 +153,24 @@ function parseWords(words: readonly string[], options: Readonly<Record<string, O
   return { values: values as Record<string, unknown>, positionals };
 }
 
+/** Most numbers travel as 32 bits; what they mean is far below that. */
+const wireMost = 0xffff_ffff;
+
 function convert(name: string, given: unknown, spec: OptionSpec): unknown {
   if (spec.many) return Array.isArray(given) ? given : [String(given)];
   if (spec.type === "boolean") return given === true || given === "true" || given === "1";
   if (spec.type === "string") return String(given);
   const value = Number(given);
-  if (given === "" || !Number.isFinite(value))
-    fail("invalid_argument", `--${name} takes a number, not "${String(given)}"`);
+  const { least = 0, most = wireMost, fraction = false } = spec;
+  const fits = given !== "" && value >= least && value <= most && (fraction || Number.isInteger(value));
+  if (!fits) fail("invalid_argument", `--${name} takes ${numberForm(spec)}, not "${String(given)}"`);
   return value;
+}
+
+function numberForm({ least = 0, most, fraction = false }: OptionSpec): string {
+  const kind = fraction ? "a number" : "a whole number";
+  if (most !== undefined) return `${kind} from ${least} to ${most}`;
+  return `${kind} of ${least} or more`;
 }
 
 function checkPositionals(given: readonly string[], specs: readonly PositionalSpec[], title: string): void {

@@ -19,7 +19,7 @@ export const commands: readonly CommandEntry[] = [
   {
     group: "Run",
     words: "demo",
-    summary: "the whole story in a minute: train, lose a PNode, recover",
+    summary: "the whole story in some two minutes: train, lose a PNode, recover",
     load: () => import("./commands/demo.ts"),
   },
   {

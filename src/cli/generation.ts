@@ -5,12 +5,30 @@ import type { Flags, OptionSpec } from "./command.ts";
 import type { Output } from "./output.ts";
 
 export const generationOptions: Readonly<Record<string, OptionSpec>> = {
-  "max-tokens": { type: "number", summary: "tokens to generate at most", default: 128 },
-  temperature: { type: "number", summary: "0 for the likeliest token always, higher for more chance", default: 0.8 },
-  "top-k": { type: "number", summary: "choose among the K likeliest tokens; 0 for all", default: 0 },
-  "top-p": { type: "number", summary: "choose among the likeliest tokens of this joint probability", default: 1 },
-  "repetition-penalty": { type: "number", summary: "above 1, repeated tokens become less likely", default: 1 },
-  seed: { type: "number", summary: "the same seed gives the same answer", default: 1 },
+  "max-tokens": { type: "number", least: 1, most: 1_000_000, summary: "tokens to generate at most", default: 128 },
+  temperature: {
+    type: "number",
+    most: 100,
+    fraction: true,
+    summary: "0 for the likeliest token always, higher for more chance",
+    default: 0.8,
+  },
+  "top-k": { type: "number", most: 1_000_000, summary: "choose among the K likeliest tokens; 0 for all", default: 0 },
+  "top-p": {
+    type: "number",
+    most: 1,
+    fraction: true,
+    summary: "choose among the likeliest tokens of this joint probability",
+    default: 1,
+  },
+  "repetition-penalty": {
+    type: "number",
+    most: 100,
+    fraction: true,
+    summary: "above 1, repeated tokens become less likely",
+    default: 1,
+  },
+  seed: { type: "number", most: Number.MAX_SAFE_INTEGER, summary: "the same seed gives the same answer", default: 1 },
   stop: { type: "string", value: "TEXT", many: true, summary: "end the answer here; may be repeated" },
 };
 
@@ -21,7 +39,7 @@ export function generationFrom(flags: Flags, signal: AbortSignal): GenerateOptio
     topK: flags.number("top-k"),
     topP: flags.number("top-p"),
     repetitionPenalty: flags.number("repetition-penalty"),
-    seed: flags.number("seed"),
+    seed: flags.optionalNumber("seed") ?? 1,
     stop: flags.texts("stop"),
     signal,
   };

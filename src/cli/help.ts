@@ -14,7 +14,9 @@ export function showOverview(out: Output): void {
     for (const entry of commands.filter((candidate) => candidate.group === group)) showEntry(out, entry);
   }
   out.line();
-  out.line("First steps: `npm start` for the story in a minute, or `dcnr up` and, in another terminal, `dcnr status`.");
+  out.line(
+    "First steps: `npm start` for the story in some two minutes, or `dcnr up` and, in another terminal, `dcnr status`.",
+  );
 }
 
 export function showGroup(out: Output, noun: string): boolean {

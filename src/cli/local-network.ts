@@ -1,6 +1,7 @@
 // A whole network on this machine as separate processes: what `dcnr up` and `dcnr demo` start.
 
 import { join } from "node:path";
+import { memoryBytesLeast, thisMachine } from "./limits.ts";
 import { type Child, startChild, stopChild } from "./processes.ts";
 
 export interface LocalNetworkOptions {
@@ -67,6 +68,7 @@ export class LocalNetwork {
       orchestrator,
       ...["--name", name, "--owner", name, "--dir", join(options.directory, "pnodes", name)],
       ...["--cpus", String(options.cpusPerPNode), "--log-level", options.logLevel, "--wait"],
+      ...memoryShare(options.pnodes),
     ]);
   }
 
@@ -74,4 +76,10 @@ export class LocalNetwork {
     await Promise.all(this.pnodes.map((child) => stopChild(child, 3_000)));
     await stopChild(this.orchestrator, 3_000);
   }
+}
+
+/** PNodes of one machine share its memory: each lends its part, so that the sum is what there is. */
+function memoryShare(pnodes: number): string[] {
+  const share = Math.floor(thisMachine().memoryBytes / pnodes);
+  return pnodes > 1 && share >= memoryBytesLeast ? ["--memory", `${share}B`] : [];
 }

@@ -10,7 +10,7 @@ import { parseCommandLine } from "./command.ts";
 import { commands, findCommand } from "./commands.ts";
 import { dataFolder } from "./directories.ts";
 import { showCommand, showGroup, showOverview } from "./help.ts";
-import { openOutput } from "./output.ts";
+import { type Output, openOutput } from "./output.ts";
 import { openSettings } from "./settings.ts";
 
 // Must be set before any worker loads the runtime, which otherwise calls home.
@@ -28,20 +28,14 @@ const exitCodes: Partial<Record<ErrorCode, number>> = {
 async function main(words: string[]): Promise<number> {
   const out = openOutput(process.env, words.includes("--no-color"));
   const first = words[0];
-  if (first === undefined || first === "--help" || first === "-h" || first === "help") {
+  if (first === undefined || first === "--help" || first === "-h" || (first === "help" && words.length === 1)) {
     showOverview(out);
     return 0;
   }
+  if (first === "help") return main([...words.slice(1), "--help"]);
   if (first === "--version") words = ["version", ...words.slice(1)];
   const found = findCommand(words);
-  if (!found) {
-    if (showGroup(out, first)) return words.length === 1 || words.includes("--help") ? 0 : 2;
-    const known = commands.map((entry) => entry.words);
-    out.note(
-      `dcnr: there is no command "${words.slice(0, 2).join(" ")}"${didYouMean(words.slice(0, 2).join(" "), known) || didYouMean(first, known)} See dcnr --help`,
-    );
-    return 2;
-  }
+  if (!found) return unknownCommand(out, words);
   const { command } = await found.entry.load();
   const settings = await openSettings(process.env);
   const parsed = parseCommandLine(found.rest, command, `dcnr ${found.entry.words}`, settings);
@@ -52,15 +46,38 @@ async function main(words: string[]): Promise<number> {
   return (await command.run({ ...parsed, commands, out, settings, signal: untilInterrupted() })) ?? 0;
 }
 
-/** The first Ctrl-C or SIGTERM asks the command to end cleanly; a second one ends the process. */
+/** The words of a group alone show its commands; anything else gets the nearest command, and exit code 2. */
+function unknownCommand(out: Output, words: readonly string[]): number {
+  const given = words.filter((word) => !word.startsWith("-"));
+  const [noun = "", verb] = given;
+  if (verb === undefined && showGroup(out, noun)) return 0;
+  const inGroup = commands.filter((entry) => entry.words.startsWith(`${noun} `)).map((entry) => entry.words);
+  const typed = given.slice(0, 2).join(" ");
+  const known = ["help", ...commands.map((entry) => entry.words)];
+  const groups = commands.map((entry) => entry.words.split(" ")[0] as string);
+  if (inGroup.length > 0) {
+    const verbs = inGroup.map((known) => known.slice(noun.length + 1));
+    out.note(
+      `dcnr: there is no command "${typed}"${didYouMean(typed, inGroup) || `: ${noun} has ${verbs.join(", ")}`}`,
+    );
+    return 2;
+  }
+  const nearest = didYouMean(typed, known) || didYouMean(noun, [...known, ...groups]) || ".";
+  out.note(`dcnr: there is no command "${typed}"${nearest} See dcnr --help`);
+  return 2;
+}
+
+/**
+ * The first Ctrl-C or SIGTERM asks the command to end cleanly. A second Ctrl-C ends the process at once; a second SIGTERM
+ * does not: it comes from service managers and parents that repeat themselves, while work is still being handed over.
+ */
 function untilInterrupted(): AbortSignal {
   const controller = new AbortController();
-  for (const name of ["SIGINT", "SIGTERM"] as const) {
-    process.on(name, () => {
-      if (controller.signal.aborted) process.exit(130);
-      controller.abort();
-    });
-  }
+  process.on("SIGINT", () => {
+    if (controller.signal.aborted) process.exit(130);
+    controller.abort();
+  });
+  process.on("SIGTERM", () => controller.abort());
   return controller.signal;
 }
 

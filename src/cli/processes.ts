@@ -1,7 +1,7 @@
 // Child processes of `dcnr up` and `dcnr demo`: each tells when it is ready, and none outlives its parent.
 
 import { spawn } from "node:child_process";
-import { DcnrError } from "../core/errors.ts";
+import { DcnrError, type ErrorCode } from "../core/errors.ts";
 import { packagePath } from "./software.ts";
 
 /** What a child tells its parent once it works. */
@@ -48,11 +48,21 @@ export function startChild(name: string, args: readonly string[], environment: N
     child.once("error", (error) => reject(new DcnrError("internal", `cannot start ${name}: ${error.message}`)));
     void ended.then((code) => {
       clearTimeout(timer);
-      reject(
-        new DcnrError("internal", lastSentence(lastWords) ?? `${name} ended with code ${code} before it was ready`),
-      );
+      reject(new DcnrError(codeOf(code), lastSentence(lastWords) ?? `${name} ${endOf(code)} before it was ready`));
     });
   });
+}
+
+/** So that a command that failed by its child ends with the same exit code. */
+function codeOf(exit: number | null): ErrorCode {
+  if (exit === 2) return "invalid_argument";
+  if (exit === 3) return "not_found";
+  return exit === 4 ? "unavailable" : "internal";
+}
+
+/** How a child ended, in words. */
+export function endOf(exit: number | null): string {
+  return exit === null ? "was killed" : `ended with code ${exit}`;
 }
 
 function lastSentence(lines: readonly string[]): string | undefined {

@@ -62,7 +62,7 @@ export class ByteProgress {
   readonly #out: Output;
   readonly #title: string;
   #progress: Progress | undefined;
-  #size = 1e6;
+  #size = 2 ** 20;
 
   constructor(out: Output, title: string) {
     this.#out = out;
@@ -73,8 +73,8 @@ export class ByteProgress {
   update(done: number, total: number | undefined, detail: string): void {
     if (!this.#progress) {
       const small = total !== undefined && total < 10e6;
-      this.#size = small ? 1e3 : 1e6;
-      this.#progress = new Progress(this.#out, this.#title, small ? "KB" : "MB");
+      this.#size = small ? 2 ** 10 : 2 ** 20;
+      this.#progress = new Progress(this.#out, this.#title, small ? "KiB" : "MiB");
     }
     const units = (count: number) => Math.ceil(count / this.#size);
     this.#progress.update(units(done), total === undefined ? 0 : units(total), detail);
@@ -97,10 +97,10 @@ export function duration(seconds: number): string {
 
 export function bytes(count: number | bigint): string {
   let value = Number(count);
-  for (const unit of ["B", "KB", "MB", "GB", "TB"]) {
-    if (value < 1000 || unit === "TB")
+  for (const unit of ["B", "KiB", "MiB", "GiB", "TiB"]) {
+    if (value < 1000 || unit === "TiB")
       return `${unit === "B" || value >= 100 ? Math.round(value) : value.toFixed(1)} ${unit}`;
-    value /= 1000;
+    value /= 1024;
   }
   return "";
 }

@@ -14,9 +14,20 @@ const units: Record<string, number> = {
   ti: 2 ** 40,
 };
 
+/** A size with its unit: a bare number would be bytes, which nobody means. */
 export function parseBytes(text: string, flag: string): number {
-  const match = /^(\d+(?:\.\d+)?)\s*([kmgt]i?)?b?(?:\/s)?$/i.exec(text.trim());
-  if (!match?.[1]) fail("invalid_argument", `${flag} takes a size such as 8GB or 512MB, not "${text}"`);
+  const bytes = bytesOf(text);
+  return bytes ?? fail("invalid_argument", `${flag} takes a size such as 8GB, 8GiB or 512MB, not "${text}"`);
+}
+
+export function parseRate(text: string, flag: string): number {
+  const bytes = bytesOf(text.trim().replace(/\/s$/i, ""));
+  return bytes ?? fail("invalid_argument", `${flag} takes a rate such as 10MB/s or 500KB/s, not "${text}"`);
+}
+
+function bytesOf(text: string): number | undefined {
+  const match = /^(\d+(?:\.\d+)?)\s*(?:([kmgt]i?)b?|b)$/i.exec(text.trim());
+  if (!match?.[1]) return undefined;
   return Math.floor(Number(match[1]) * (units[(match[2] ?? "").toLowerCase()] ?? 1));
 }
 

@@ -29,10 +29,14 @@ describe("the flags of a session", () => {
     for (const words of [
       ["--steps", "1.5"],
       ["--batch", "-1"],
+      ["--batch", "0"],
+      ["--microbatches", "0"],
+      ["--needs-gpus", "0.5"],
       ["--seed", "1e30"],
       ["--warmup", "0.5"],
     ])
-      assert.throws(() => settings(...words), new RegExp(`${words[0]} is a whole number`));
+      assert.throws(() => settings(...words), new RegExp(`${words[0]} takes a whole number`));
+    assert.throws(() => settings("--rate=-1"), /--rate takes a number of 0 or more, not "-1"/);
     assert.throws(() => settings("--time", "soon"), /such as 90s, 10m or 2h/);
   });
 

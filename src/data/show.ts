@@ -36,6 +36,8 @@ export async function showSamples(
   if (!Number.isSafeInteger(context) || context < 1 || context > 65_536)
     fail("invalid_argument", `a context of ${context} tokens is impossible: from 1 to 65536`);
   const samples = manifest.kind === "tokens" ? Math.floor((manifest.tokens - 1) / context) : unitsOf(manifest);
+  if (samples > 0 && start >= samples)
+    fail("invalid_argument", `there is no sample ${start}: the dataset has ${samples}, from 0 to ${samples - 1}`);
   const end = Math.min(samples, start + Math.min(Math.max(0, request.count), shownSamplesMax));
   const indices = Array.from({ length: Math.max(0, end - start) }, (_, i) => start + i);
   if (manifest.kind === "text") {

@@ -123,7 +123,10 @@ function listen(listener: ReturnType<typeof createNetServer>, host: string, port
       const where = formatAddress(host, port);
       if (error.code === "EADDRINUSE")
         reject(
-          new DcnrError("unavailable", `port ${port} on ${host} is in use: choose another, or stop what listens there`),
+          new DcnrError(
+            "failed_precondition",
+            `port ${port} on ${host} is in use: choose another, or stop what listens there`,
+          ),
         );
       else if (error.code === "EACCES")
         reject(new DcnrError("permission_denied", `may not listen on ${where}: choose a port above 1023`));

@@ -59,24 +59,27 @@ export function brokenBy(thrown: Error, address: string): DcnrError {
   for (let error: unknown = thrown; error instanceof Error; error = error.cause) {
     // Ours already: the other end was not who it should be.
     if (error instanceof DcnrError) return error;
-    if (neverReached.has((error as NodeJS.ErrnoException).code ?? ""))
+    const code = (error as NodeJS.ErrnoException).code ?? "";
+    if (unknownNames.has(code))
+      return new DcnrError("unavailable", `no machine is known by the name in ${address}: check its spelling`, options);
+    if (neverReached.has(code))
       return new DcnrError(
         "unavailable",
         `nothing answers at ${address}: check the address and that the process runs there`,
+        options,
+      );
+    if (code.startsWith("ERR_SSL_") || code === "EPROTO")
+      return new DcnrError(
+        "unavailable",
+        `what answers at ${address} does not speak TLS: leave out https://, or ask for the address of its proxy`,
         options,
       );
   }
   return new DcnrError("unavailable", `the connection to ${address} broke: ${thrown.message}`, options);
 }
 
-const neverReached: ReadonlySet<string> = new Set([
-  "ECONNREFUSED",
-  "ENOTFOUND",
-  "EHOSTUNREACH",
-  "ENETUNREACH",
-  "ETIMEDOUT",
-  "EAI_AGAIN",
-]);
+const unknownNames: ReadonlySet<string> = new Set(["ENOTFOUND", "EAI_AGAIN"]);
+const neverReached: ReadonlySet<string> = new Set(["ECONNREFUSED", "EHOSTUNREACH", "ENETUNREACH", "ETIMEDOUT"]);
 
 /** How the operating system names it. */
 export const refused = "ECONNREFUSED";

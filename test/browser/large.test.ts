@@ -108,7 +108,7 @@ test("an answer streams in and can be stopped", async () => {
 test("a megabyte of text is refused politely, and what was written stays", async () => {
   await page.getByLabel("Message").fill("short");
   await page.getByLabel("Message").fill("x".repeat(1 << 20));
-  await page.getByRole("alert").getByText("a message may have 32 KB").waitFor();
+  await page.getByRole("alert").getByText("a message may have 32 KiB").waitFor();
   assert.equal(await page.getByLabel("Message").inputValue(), "short");
 });
 

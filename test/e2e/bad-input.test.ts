@@ -44,7 +44,7 @@ test("a wrong command or flag suggests the right one", async () => {
   fails(await dcnr(["statsu"]), /did you mean "status"/, 2);
   fails(await dcnr(["nodes", "--jsno"]), /did you mean "--json"/, 2);
   fails(await dcnr(["train"]), /needs NETWORK/, 2);
-  fails(await dcnr(["up", "--pnodes", "many"]), /--pnodes takes a number/, 2);
+  fails(await dcnr(["up", "--pnodes", "many"]), /--pnodes takes a whole number/, 2);
 });
 
 test("an orchestrator that nobody runs is named, with what to do", async () => {
@@ -68,6 +68,26 @@ test("a machine that no orchestrator takes does not wait for ever, and says why"
   }
 });
 
+test("a mistyped command gets the nearest one, and help knows commands", async () => {
+  fails(await dcnr(["hlep"]), /did you mean "help"/, 2);
+  fails(await dcnr(["trian", "mlp"]), /did you mean "train"/, 2);
+  fails(await dcnr(["network", "creat", "a.yaml"]), /did you mean "network create"/, 2);
+  fails(await dcnr(["network", "frobnicate"]), /network has create, /, 2);
+  const { out } = await dcnr(["help", "train"]);
+  assert.match(out, /^Usage: dcnr train NETWORK/m);
+});
+
+test("a number that means nothing is refused with what is possible", async () => {
+  const lend = (...words: string[]) => dcnr(["join", "127.0.0.1:1", "--dir", join(folder, "numbers"), ...words]);
+  fails(await lend("--cpus", "0"), /--cpus takes a whole number of 1 or more, not "0"/, 2);
+  fails(await lend("--cpus", "9999"), /more than this machine has/, 2);
+  fails(await lend("--memory", "8"), /--memory takes a size such as 8GB/, 2);
+  fails(await lend("--bandwidth", "fast"), /--bandwidth takes a rate such as 10MB\/s/, 2);
+  fails(await lend("--advertise", "nowhere"), /--advertise takes an address that others can call/, 2);
+  fails(await dcnr(["up", "--pnodes", "3.5"]), /--pnodes takes a whole number/, 2);
+  fails(await dcnr(["chat", "gpt", "--max-tokens=-1"]), /--max-tokens takes a whole number from 1/, 2);
+});
+
 test("a port in use is named", async () => {
   const holder = createServer();
   await new Promise<void>((resolve) => holder.listen(0, "127.0.0.1", () => resolve()));
@@ -76,6 +96,7 @@ test("a port in use is named", async () => {
     fails(
       await dcnr(["orchestrator", "--listen", `127.0.0.1:${port}`, "--dir", join(folder, "port")]),
       new RegExp(`port ${port}.* in use`),
+      1,
     );
     fails(
       await dcnr(["up", "--listen", `127.0.0.1:${port}`, "--dir", join(folder, "port")]),

@@ -15,6 +15,11 @@ export const command: Command = {
   options: {
     ...connectionOptions,
     ...generationOptions,
+    seed: {
+      type: "number",
+      most: Number.MAX_SAFE_INTEGER,
+      summary: "the same seed gives the same answers (default: another each time)",
+    },
     system: { type: "string", value: "TEXT", summary: "what the model is told before the conversation" },
   },
   examples: ["dcnr chat gpt-demo", "echo 'Call me' | dcnr chat gpt-demo --max-tokens 40"],
@@ -36,6 +41,10 @@ export const command: Command = {
         input.once("close", () => resolve(undefined));
         signal.addEventListener("abort", () => input.close(), { once: true });
       });
+      const first = flags.optionalNumber("seed");
+      let asked = 0;
+      // With a seed each answer still has its own: the same question twice may be answered in two ways.
+      const nextSeed = () => (first === undefined ? Math.floor(Math.random() * 2 ** 32) : first + asked++);
       const lines = input[Symbol.asyncIterator]();
       for (;;) {
         if (out.isTerminal) process.stderr.write(out.tone("accent", "> "));
@@ -44,7 +53,14 @@ export const command: Command = {
         if (next === undefined || next.done || line === undefined || line.trim() === "") break;
         turns.push({ role: "user", content: line });
         const prompt = converses ? turns : line;
-        const answer = await printAnswer(client, model, prompt, generationFrom(flags, signal), out, json);
+        const answer = await printAnswer(
+          client,
+          model,
+          prompt,
+          { ...generationFrom(flags, signal), seed: nextSeed() },
+          out,
+          json,
+        );
         turns.push({ role: "assistant", content: answer.text });
         if (json) out.json(answer);
         if (signal.aborted) break;

@@ -45,10 +45,17 @@ export const command: Command = {
     shape: { type: "string", value: "SHAPE", summary: "raw: of one sample, such as 28,28" },
     "labels-dtype": { type: "string", value: "TYPE", summary: "raw: of the labels", default: "int32" },
     "labels-shape": { type: "string", value: "SHAPE", summary: "raw: of one label" },
-    scale: { type: "number", value: "X", summary: "multiply inputs by it, such as 0.00392157 for bytes" },
-    vocabulary: { type: "number", value: "N", summary: "tokens: how many there are" },
+    scale: {
+      type: "number",
+      least: -1e12,
+      most: 1e12,
+      fraction: true,
+      value: "X",
+      summary: "multiply inputs by it, such as 0.00392157 for bytes",
+    },
+    vocabulary: { type: "number", least: 1, value: "N", summary: "tokens: how many there are" },
     "text-field": { type: "string", value: "FIELD", summary: "jsonl: where the text is", default: "text" },
-    "shard-size": { type: "string", value: "SIZE", summary: "of one shard, such as 16MB (default 8MB)" },
+    "shard-size": { type: "string", value: "SIZE", summary: "of one shard, such as 16MB (default 8MiB)" },
     folder: {
       type: "string",
       value: "PATH",
@@ -133,9 +140,9 @@ async function importSource(
 }
 
 function shardBytesOf(flags: Flags): number {
-  const size = parseBytes(flags.optionalText("shard-size") ?? String(shardBytesDefault), "--shard-size");
+  const size = flags.has("shard-size") ? parseBytes(flags.text("shard-size"), "--shard-size") : shardBytesDefault;
   if (!Number.isSafeInteger(size) || size < 1 << 10 || size > shardBytesMax)
-    fail("invalid_argument", `--shard-size is from 1KB to ${bytes(shardBytesMax)}`);
+    fail("invalid_argument", `--shard-size is from 1 KB to ${bytes(shardBytesMax)}`);
   return size;
 }
 

@@ -16,8 +16,8 @@ export const command: Command = {
   options: {
     ...connectionOptions,
     start: { type: "number", value: "N", summary: "first sample", default: 0 },
-    count: { type: "number", value: "N", summary: "how many samples", default: 5 },
-    context: { type: "number", value: "N", summary: "tokens of a sample, for token streams", default: 64 },
+    count: { type: "number", least: 1, value: "N", summary: "how many samples", default: 5 },
+    context: { type: "number", least: 1, value: "N", summary: "tokens of a sample, for token streams", default: 64 },
     manifest: { type: "boolean", summary: "print the manifest" },
   },
   examples: [

@@ -22,7 +22,7 @@ export const command: Command = {
       summary: "tail (the last ones), ratio (a seeded draw) or hash (by content)",
       default: "tail",
     },
-    share: { type: "number", value: "X", summary: "share that validates", default: 0.1 },
+    share: { type: "number", most: 1, fraction: true, value: "X", summary: "share that validates", default: 0.1 },
     seed: { type: "number", value: "N", summary: "of the draw", default: 0 },
     train: { type: "string", value: "SPLIT", summary: "name of the training part", default: "train" },
     validation: { type: "string", value: "SPLIT", summary: "name of the validation part", default: "validation" },

@@ -23,7 +23,7 @@ const prompt = "The whale";
 export const command: Command = {
   summary: "The whole story: start a network, train a small GPT on Moby Dick, kill a PNode, recover, let it speak.",
   options: {
-    steps: { type: "number", summary: "steps to train", default: 600 },
+    steps: { type: "number", least: 1, summary: "steps to train", default: 600 },
     listen: { type: "string", value: "ADDRESS", summary: "where the orchestrator listens", default: "127.0.0.1:0" },
     "no-kill": { type: "boolean", summary: "let everybody live; the step root is the same" },
   },

@@ -19,6 +19,8 @@ export const command: Command = {
       const { flags, out, signal } = context;
       const filter = { session: flags.optionalText("session") ?? "", kindPrefix: flags.optionalText("kind") ?? "" };
       const events = await client.fleet.events(0n, filter);
+      if (events.length === 0 && filter.session !== "") await client.sessions.get(filter.session);
+      if (events.length === 0 && !flags.is("follow") && !flags.is("json")) return void out.line("No events like that.");
       if (flags.is("json") && !flags.is("follow")) return void out.json(events);
       const show = (event: Event) => (flags.is("json") ? out.json(event) : showEvent(out, event));
       for (const event of events) show(event);

@@ -21,7 +21,7 @@ export const command: Command = {
     dataset: { type: "string", value: "NAME", summary: "forward samples of this dataset instead of a prompt" },
     split: { type: "string", value: "NAME", summary: "split of the dataset", default: "all" },
     start: { type: "number", summary: "first sample", default: 0 },
-    count: { type: "number", summary: "number of samples", default: 1 },
+    count: { type: "number", least: 1, summary: "number of samples", default: 1 },
   },
   examples: [
     'dcnr infer gpt-demo "Call me" --temperature 0.7',

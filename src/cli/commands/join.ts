@@ -11,12 +11,13 @@ import { backgroundTimers } from "../../system/timers.ts";
 import type { Command, Flags } from "../command.ts";
 import { orchestratorPortDefault } from "../connection.ts";
 import { dataDirectory, directoryOption } from "../directories.ts";
+import { checkAdvertised, checkLimits, thisMachine } from "../limits.ts";
 import { logOptions, worldFrom } from "../logging.ts";
 import { holdDirectory } from "../one-user.ts";
 import { type LentMachine, startRealPNode } from "../pnode-start.ts";
 import { tellParent, untilAborted } from "../processes.ts";
 import { bytes } from "../progress.ts";
-import { parseBytes } from "../quantities.ts";
+import { parseBytes, parseRate } from "../quantities.ts";
 import { serviceRecipe } from "../service-recipes.ts";
 import { packagePath } from "../software.ts";
 
@@ -27,14 +28,14 @@ export const command: Command = {
   positionals: [{ name: "ADDRESS", many: true }],
   options: {
     name: { type: "string", value: "NAME", summary: "name to show (default: the host's)" },
-    cpus: { type: "number", summary: "cores to lend (default: all)" },
+    cpus: { type: "number", least: 1, summary: "cores to lend (default: all)" },
     memory: { type: "string", value: "SIZE", summary: "memory to lend, for example 8GB (default: no limit)" },
     disk: { type: "string", value: "SIZE", summary: "disk to lend for caches" },
     bandwidth: { type: "string", value: "RATE", summary: "bytes a second to send at most, for example 10MB/s" },
     hours: { type: "string", value: "FROM-TO", summary: "lend only between these hours, for example 22-7" },
     region: { type: "string", value: "NAME", summary: "where the machine is, for example eu-west", default: "" },
     provider: { type: "string", value: "NAME", summary: "who runs the machine", default: "" },
-    price: { type: "number", summary: "price per hour", default: 0 },
+    price: { type: "number", fraction: true, summary: "price per hour", default: 0 },
     owner: {
       type: "string",
       value: "NAME",
@@ -129,7 +130,10 @@ function machineFrom(addresses: readonly string[], flags: Flags): LentMachine {
   const local = parsed.every(({ host }) => isLoopback(host));
   const size = (flag: string) => (flags.has(flag) ? parseBytes(flags.text(flag), `--${flag}`) : 0);
   const cpus = flags.optionalNumber("cpus") ?? 0;
-  if (cpus < 0) fail("invalid_argument", "--cpus takes a number of cores above 0");
+  const memoryBytes = size("memory");
+  checkLimits({ cpus, memoryBytes }, thisMachine());
+  const advertise = flags.optionalText("advertise");
+  if (advertise !== undefined) checkAdvertised(advertise);
   const hours = flags.optionalText("hours") ?? "";
   if (hours !== "") parseHours(hours);
   const name = flags.optionalText("name") ?? hostname();
@@ -141,11 +145,11 @@ function machineFrom(addresses: readonly string[], flags: Flags): LentMachine {
     name,
     owner: flags.optionalText("owner") ?? "",
     listen: flags.optionalText("listen") ?? (local ? "127.0.0.1:0" : "0.0.0.0:0"),
-    ...(flags.has("advertise") ? { advertise: flags.text("advertise") } : {}),
+    ...(advertise === undefined ? {} : { advertise }),
     cpus,
-    memoryBytes: size("memory"),
+    memoryBytes,
     diskBytes: size("disk"),
-    bandwidthBytesPerSecond: size("bandwidth"),
+    bandwidthBytesPerSecond: flags.has("bandwidth") ? parseRate(flags.text("bandwidth"), "--bandwidth") : 0,
     hours,
     region: flags.text("region"),
     provider: flags.text("provider"),

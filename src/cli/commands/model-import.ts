@@ -24,6 +24,7 @@ export const command: Command = {
     name: { type: "string", value: "NAME", summary: "name of the model and its network (default: its own)" },
     context: {
       type: "number",
+      least: 1,
       value: "N",
       summary: "tokens that prompt and answer must fit (default: the model's, at most 2048)",
     },
@@ -74,6 +75,11 @@ function warnOfComposed({ chat, tokenizer }: ModelToStore, out: Output): void {
 async function openModel(path: string, flags: Flags): Promise<ModelToStore> {
   const name = flags.optionalText("name");
   const found = await stat(path).catch(() => fail("not_found", `there is no file or folder ${path}`));
+  if (!found.isDirectory() && !path.endsWith(".safetensors"))
+    fail(
+      "invalid_argument",
+      `${path} is no model: give a Hugging Face folder, or a .safetensors file that dcnr exported`,
+    );
   const exported = found.isDirectory() ? join(path, "model.safetensors") : path;
   if (found.isDirectory() && !(await isExported(path)))
     return importHuggingFace(path, { name, context: flags.optionalNumber("context") });

@@ -17,11 +17,14 @@ export const command: Command = {
       const { flags, out } = context;
       const definition = await readTextFile(context.arguments[0] ?? "", "network definition");
       const id = flags.optionalText("id");
+      const known = new Map((await client.networks.list()).map((one) => [one.id, one.hash]));
       const network = await client.networks.create(definition, id ? { id } : {});
+      const before = known.get(network.id);
+      const verb = before === undefined ? "created" : before === network.hash ? "already there:" : "renewed";
       if (flags.is("json")) out.json(network);
       else
         out.line(
-          `created network ${network.id}: ${network.nodes} nodes in ${network.vnodes} VNodes, ${network.parameters.toLocaleString("en")} parameters`,
+          `${verb} network ${network.id}: ${network.nodes} nodes in ${network.vnodes} VNodes, ${network.parameters.toLocaleString("en")} parameters`,
         );
       return undefined;
     }),

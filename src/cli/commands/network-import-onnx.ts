@@ -24,7 +24,7 @@ export const command: Command = {
       value: "COST",
       summary: "loss behind the output: mse, ce, ce_logits or none (default: by its last operator)",
     },
-    pieces: { type: "number", value: "N", summary: "VNodes to make at most", default: 32 },
+    pieces: { type: "number", least: 1, value: "N", summary: "VNodes to make at most", default: 32 },
     size: {
       type: "string",
       value: "NAME=N",

@@ -15,6 +15,7 @@ import type { Command } from "../command.ts";
 import { orchestratorDefault } from "../connection.ts";
 import { loadDashboard } from "../dashboard-files.ts";
 import { dataDirectory, directoryOption } from "../directories.ts";
+import { checkAdvertised } from "../limits.ts";
 import { logOptions, worldFrom } from "../logging.ts";
 import { countEvents, describeOrchestrator } from "../monitoring/orchestrator.ts";
 import { countingLogs, openRegistry } from "../monitoring/process.ts";
@@ -64,6 +65,7 @@ export const command: Command = {
     const registry = openRegistry("orchestrator");
     const world = countingLogs(worldFrom(flags), registry);
     const listen = parseAddress(flags.text("listen"));
+    if (flags.has("advertise")) checkAdvertised(flags.text("advertise"));
     const directory = dataDirectory(flags.optionalText("dir"), process.env);
     const network = openGrpcNetwork({
       timers: backgroundTimers,

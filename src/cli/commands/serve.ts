@@ -14,16 +14,17 @@ export const command: Command = {
       value: "NAME",
       summary: "name of the model (default: an import's own, else the network's)",
     },
-    replicas: { type: "number", summary: "copies of the model to balance requests over", default: 1 },
-    spread: { type: "number", summary: "PNodes to use at least; 1: as many as make it fast", default: 1 },
+    replicas: { type: "number", least: 1, summary: "copies of the model to balance requests over", default: 1 },
+    spread: { type: "number", least: 1, summary: "PNodes to use at least; 1: as many as make it fast", default: 1 },
   },
   examples: ["dcnr serve gpt-demo-3f2a9c1b7d04", "dcnr serve my-import --name assistant --replicas 2"],
   run: (context) =>
     withClient(context, async (client) => {
       const { flags, out } = context;
+      const [source = ""] = context.arguments;
       const name = flags.optionalText("name");
       const options = { replicas: flags.number("replicas"), spread: flags.number("spread"), ...(name ? { name } : {}) };
-      const model = await client.models.serve(context.arguments[0] ?? "", options);
+      const model = await client.models.serve(source, options);
       if (flags.is("json")) return void out.json(model);
       showModels(out, [model]);
       if (model.status !== "ready")

@@ -7,7 +7,6 @@ import { type SessionSettings, SessionSettingsSchema } from "../../protocol/gen/
 import type { Command, Flags } from "../command.ts";
 import { connectionOptions, withClient } from "../connection.ts";
 import { follow, showSession } from "../sessions.ts";
-import { wholeNumber } from "../training.ts";
 
 export const command: Command = {
   summary: "Create a session that starts from another's newest weights, with its settings unless flags say otherwise.",
@@ -17,11 +16,11 @@ export const command: Command = {
     ...connectionOptions,
     dataset: { type: "string", value: "NAME", summary: "train on this dataset" },
     split: { type: "string", value: "NAME", summary: "split of the dataset" },
-    steps: { type: "number", summary: "steps to train" },
-    batch: { type: "number", summary: "samples in a step" },
-    microbatches: { type: "number", summary: "pieces of a batch" },
-    rate: { type: "number", summary: "learning rate" },
-    seed: { type: "number", summary: "decides order of samples and dropout" },
+    steps: { type: "number", least: 1, summary: "steps to train" },
+    batch: { type: "number", least: 1, summary: "samples in a step" },
+    microbatches: { type: "number", least: 1, summary: "pieces of a batch" },
+    rate: { type: "number", fraction: true, summary: "learning rate" },
+    seed: { type: "number", most: Number.MAX_SAFE_INTEGER, summary: "decides order of samples and dropout" },
     start: { type: "boolean", summary: "start it and watch" },
   },
   examples: [
@@ -47,15 +46,14 @@ export const command: Command = {
 };
 
 function changed(settings: SessionSettings, flags: Flags, source: string): SessionSettingsInit {
-  const whole = (name: string) => (flags.has(name) ? wholeNumber(flags, name) : undefined);
-  const [steps, seed, rate] = [whole("steps"), whole("seed"), flags.optionalNumber("rate")];
+  const [steps, seed, rate] = (["steps", "seed", "rate"] as const).map((name) => flags.optionalNumber(name));
   return create(SessionSettingsSchema, {
     ...settings,
     initialState: source,
     dataset: flags.optionalText("dataset") ?? settings.dataset,
     split: flags.optionalText("split") ?? settings.split,
-    batch: whole("batch") ?? settings.batch,
-    microbatches: whole("microbatches") ?? settings.microbatches,
+    batch: flags.optionalNumber("batch") ?? settings.batch,
+    microbatches: flags.optionalNumber("microbatches") ?? settings.microbatches,
     steps: steps === undefined ? settings.steps : BigInt(steps),
     seed: seed === undefined ? settings.seed : BigInt(seed),
     learningRate: settings.learningRate && { ...settings.learningRate, base: rate ?? settings.learningRate.base },

@@ -1,7 +1,10 @@
 // `dcnr session metrics`: what a session measured, as a table, CSV or JSON.
 
+import type { Client } from "../../client/client.ts";
+import { fail } from "../../core/errors.ts";
 import type { Command } from "../command.ts";
 import { connectionOptions, withClient } from "../connection.ts";
+import type { Output } from "../output.ts";
 
 export const command: Command = {
   summary:
@@ -19,13 +22,16 @@ export const command: Command = {
   run: (context) =>
     withClient(context, async (client) => {
       const { flags, out } = context;
-      const metrics = await client.sessions.metrics(context.arguments[0] ?? "", flags.texts("name"));
+      const [session = ""] = context.arguments;
+      const metrics = await client.sessions.metrics(session, flags.texts("name"));
+      if (metrics.length === 0) await explainNone(client, session, flags.texts("name"), out);
       if (flags.is("json")) return void out.json(metrics);
       if (flags.is("csv")) {
         out.line("step,name,vnode,value");
         for (const { step, name, vnode, value } of metrics) out.line([step, name, vnode, value].join(","));
         return undefined;
       }
+      if (metrics.length === 0) return undefined;
       out.table(
         [{ title: "STEP", align: "right" }, { title: "NAME" }, { title: "VALUE", align: "right" }, { title: "VNODE" }],
         metrics.map((metric) => [String(metric.step), metric.name, metric.value.toPrecision(6), metric.vnode]),
@@ -33,3 +39,13 @@ export const command: Command = {
       return undefined;
     }),
 };
+
+/** A metric that does not exist is a mistake; a session that has measured nothing yet is not. */
+async function explainNone(client: Client, session: string, names: readonly string[], out: Output): Promise<void> {
+  const known = new Set((await client.sessions.metrics(session, [])).map(({ name }) => name));
+  if (known.size === 0) return out.note(`session ${session} has measured nothing yet`);
+  fail(
+    "not_found",
+    `session ${session} has no metric ${names.join(", ")}: it has ${Array.from(known).sort().join(", ")}`,
+  );
+}

@@ -7,10 +7,10 @@ import { Progress } from "../progress.ts";
 export const command: Command = {
   summary: "Run seeded worlds full of faults with the production code, and compare step roots with undisturbed runs.",
   options: {
-    seeds: { type: "number", summary: "how many seeds", default: 100 },
+    seeds: { type: "number", least: 1, summary: "how many seeds", default: 100 },
     "first-seed": { type: "number", summary: "where to begin", default: 1 },
     seed: { type: "number", summary: "replay one seed with a readable trace" },
-    workers: { type: "number", summary: "threads (default: one per core)" },
+    workers: { type: "number", least: 1, summary: "threads (default: one per core)" },
   },
   examples: ["dcnr simulate --seeds 300", "dcnr simulate --seed 4711"],
   run: async ({ flags, out, signal }) => {

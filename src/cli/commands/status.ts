@@ -3,9 +3,11 @@
 import type { GetStatusResponse } from "../../protocol/gen/dcnr/v1/fleet_pb.ts";
 import type { Command } from "../command.ts";
 import { connectionOptions, withClient } from "../connection.ts";
+import { showModels } from "../models.ts";
 import type { Output } from "../output.ts";
-import { bytes, duration } from "../progress.ts";
+import { bytes } from "../progress.ts";
 import { showSessions } from "../sessions.ts";
+import { waitLines } from "../waits.ts";
 
 export const command: Command = {
   summary: "Show the network at a glance, and why anything waits.",
@@ -14,24 +16,30 @@ export const command: Command = {
   run: (context) =>
     withClient(context, async (client) => {
       const status = await client.fleet.status();
-      if (context.flags.is("json")) context.out.json(status);
-      else showStatus(context.out, status, client.address);
+      if (context.flags.is("json")) return void context.out.json(status);
+      const [pnodes, models] = await Promise.all([client.fleet.pnodes(), client.models.list()]);
+      showStatus(context.out, status, client.address, new Map(pnodes.map(({ id, name }) => [id, name || id])));
+      if (models.length > 0) {
+        context.out.line();
+        showModels(context.out, models);
+      }
       return undefined;
     }),
 };
 
-export function showStatus(out: Output, status: GetStatusResponse, address: string): void {
+export function showStatus(
+  out: Output,
+  status: GetStatusResponse,
+  address: string,
+  names: ReadonlyMap<string, string>,
+): void {
   out.line(
     `${status.orchestrators.length} orchestrator(s), ${status.pnodesOnline} PNode(s) online` +
       (status.pnodesLost > 0 ? out.tone("warn", `, ${status.pnodesLost} lost`) : "") +
       `; ${status.coresUsed} of ${status.cores} cores, ${bytes(status.memoryUsedBytes)} of ${bytes(status.memoryBytes)}, ${status.gpus} GPU(s)`,
   );
   for (const problem of status.problems) out.line(out.tone("bad", `! ${problem}`));
-  for (const wait of status.waits) {
-    const who = wait.vnode ? `VNode ${wait.vnode}${wait.pnode ? ` on PNode ${wait.pnode}` : ""}: ` : "";
-    const until = wait.untilSeconds > 0 ? `, until ${duration(wait.untilSeconds)}` : "";
-    out.line(out.tone("warn", `waits: ${who}${wait.reason} (for ${duration(wait.sinceSeconds)}${until})`));
-  }
+  for (const line of waitLines(status.waits, names)) out.line(out.tone("warn", line));
   if (status.sessions.length > 0) {
     out.line();
     showSessions(out, status.sessions);

@@ -6,24 +6,25 @@ import { realWorld } from "../../system/world.ts";
 import type { Command } from "../command.ts";
 import { orchestratorDefault } from "../connection.ts";
 import { dataDirectory, directoryOption } from "../directories.ts";
+import { checkLimits, thisMachine } from "../limits.ts";
 import { LocalNetwork } from "../local-network.ts";
 import { logOptions } from "../logging.ts";
 import { holdDirectory } from "../one-user.ts";
-import { untilAborted } from "../processes.ts";
+import { endOf, untilAborted } from "../processes.ts";
 
 export const command: Command = {
   summary: "Bring up a whole network on this machine: an orchestrator and PNodes as separate processes.",
   details:
     "State is kept in the directory: stop it, start it again, and sessions go on where they were. A directory has one user at a time.",
   options: {
-    pnodes: { type: "number", summary: "PNodes to start", default: 3 },
+    pnodes: { type: "number", most: 64, summary: "PNodes to start", default: 3 },
     listen: {
       type: "string",
       value: "ADDRESS",
       summary: "where the orchestrator listens",
       default: orchestratorDefault,
     },
-    cpus: { type: "number", summary: "cores that each PNode lends (default: the machine's, divided)" },
+    cpus: { type: "number", least: 1, summary: "cores that each PNode lends (default: the machine's, divided)" },
     dir: directoryOption,
     store: { type: "string", value: "STORE", summary: "state store (default: SQLite in the directory)" },
     blobs: { type: "string", value: "BLOBS", summary: "blob store (default: a folder in the directory)" },
@@ -32,8 +33,10 @@ export const command: Command = {
   examples: ["dcnr up", "dcnr up --pnodes 5 --listen 127.0.0.1:8800 --dir ./lab"],
   run: async ({ flags, out, signal }) => {
     const pnodes = flags.number("pnodes");
+    checkLimits({ cpus: flags.optionalNumber("cpus") ?? 0, memoryBytes: 0 }, thisMachine());
     const directory = dataDirectory(flags.optionalText("dir"), process.env);
     const held = await holdDirectory(directory, "dcnr up", realWorld({ logFormat: "none" }), 0);
+    if (!flags.is("json")) out.note(`starting an orchestrator and ${pnodes} PNodes, each a process of its own ...`);
     const network = await LocalNetwork.start({
       directory,
       listen: flags.text("listen"),
@@ -63,7 +66,9 @@ export const command: Command = {
       out.line("Ctrl-C ends it.");
     }
     for (const child of network.pnodes)
-      void child.ended.then((code) => signal.aborted || out.note(`PNode ${child.name} ended (code ${code})`));
+      void child.ended.then(
+        (code) => signal.aborted || out.note(`PNode ${child.name} ${endOf(code)}; what it hosted goes to the others`),
+      );
     await Promise.race([untilAborted(signal), orchestrator.ended]);
     await network.stop();
     held.release();

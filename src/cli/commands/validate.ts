@@ -27,8 +27,8 @@ export const command: Command = {
     ...connectionOptions,
     dataset: { type: "string", value: "NAME", summary: "dataset to validate on (default: the session's own)" },
     split: { type: "string", value: "NAME", summary: "split of the dataset", default: "validation" },
-    samples: { type: "number", summary: "samples to use at most", default: 1024 },
-    batch: { type: "number", summary: "samples that go through at once", default: 8 },
+    samples: { type: "number", least: 1, summary: "samples to use at most", default: 1024 },
+    batch: { type: "number", least: 1, summary: "samples that go through at once", default: 8 },
     numerics: { type: "string", value: "NAME", summary: "native or portable (default: as it was trained)" },
   },
   examples: [

@@ -10,11 +10,16 @@ export const command: Command = {
   examples: ["dcnr vnodes", "dcnr vnodes mlp-3f2a9c1b7d04 --json"],
   run: (context) =>
     withClient(context, async (client) => {
-      const vnodes = await client.fleet.vnodes(context.arguments[0] ?? "");
+      const [session = ""] = context.arguments;
+      const vnodes = await client.fleet.vnodes(session);
       const { out } = context;
+      // Nothing of a session that does not exist is a mistake; nothing of one that ended is an answer.
+      const ended = vnodes.length === 0 && session !== "" ? await client.sessions.get(session) : undefined;
       if (context.flags.is("json")) return void out.json(vnodes);
+      if (ended) return void out.line(`Session ${session} has no VNodes on any PNode: it is ${ended.status}.`);
       if (vnodes.length === 0)
         return void out.line("No VNodes: nothing is being trained or served. Start with dcnr train");
+      const names = new Map((await client.fleet.pnodes()).map((pnode) => [pnode.id, pnode.name || pnode.id]));
       out.table(
         [
           { title: "VNODE" },
@@ -30,7 +35,7 @@ export const command: Command = {
         vnodes.map((vnode) => [
           vnode.replica > 0 ? `${vnode.id} (replica ${vnode.replica})` : vnode.id,
           vnode.session,
-          vnode.pnode || "(none)",
+          names.get(vnode.pnode) ?? (vnode.pnode || "(none)"),
           String(vnode.epoch),
           String(vnode.step),
           String(vnode.durableStep),

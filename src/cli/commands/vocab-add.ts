@@ -1,5 +1,6 @@
 // `dcnr vocab add`: a tokenizer.json of one's own, under a name.
 
+import { existsSync } from "node:fs";
 import { fail } from "../../core/errors.ts";
 import type { Command } from "../command.ts";
 import { connectionOptions, withClient } from "../connection.ts";
@@ -13,6 +14,7 @@ export const command: Command = {
   run: (context) =>
     withClient(context, async (client) => {
       const [name = "", file = ""] = context.arguments;
+      if (!existsSync(file)) fail("not_found", `there is no file ${file}: give the path of a tokenizer.json`);
       if (!file.endsWith(".json")) fail("invalid_argument", `${file} is no tokenizer.json: give the path of one`);
       const vocabulary = await client.vocabularies.create(name, await readVocabulary(client, file));
       if (context.flags.is("json")) context.out.json(vocabulary);

@@ -25,7 +25,7 @@ export const command: Command = {
     ...connectionOptions,
     dataset: { type: "string", value: "NAME", summary: "text dataset to learn from" },
     split: { type: "string", value: "SPLIT", summary: "part of it (default: train if there is one, else all)" },
-    size: { type: "number", value: "N", summary: "tokens in all", default: 10_000 },
+    size: { type: "number", least: 1, value: "N", summary: "tokens in all", default: 10_000 },
     special: { type: "string", value: "TOKEN", many: true, summary: "special tokens (default: <|endoftext|>)" },
     out: { type: "string", value: "FILE", summary: "also write the tokenizer.json here" },
   },

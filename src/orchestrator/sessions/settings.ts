@@ -34,12 +34,7 @@ export function identityOf(
   usual: "native" | "portable" = "native",
 ): SessionIdentity {
   const batch = whole(settings.batch || defaults.batch, "batch", 1, batchMax);
-  const microbatches = whole(
-    settings.microbatches || Math.min(defaults.microbatches, batch),
-    "microbatches",
-    1,
-    microbatchesMax,
-  );
+  const microbatches = whole(settings.microbatches || usualMicrobatches(batch), "microbatches", 1, microbatchesMax);
   if (batch % microbatches !== 0)
     fail(
       "invalid_argument",
@@ -82,6 +77,12 @@ export function identityOf(
         : 0,
     initialState: "",
   };
+}
+
+/** As many as usual, or the most below that cut the batch evenly. */
+function usualMicrobatches(batch: number): number {
+  for (let count = defaults.microbatches; count > 1; count -= 1) if (batch % count === 0) return count;
+  return 1;
 }
 
 function learningRateOf(settings: SessionSettings): SessionIdentity["learningRate"] {
