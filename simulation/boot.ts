@@ -116,7 +116,7 @@ async function bootPNode(site: Site, host: Host): Promise<void> {
     },
     {
       world: host.world,
-      network,
+      network: mutant?.network?.(network) ?? network,
       executorFor: async () => executor,
       blobs: mutant?.transfer?.(transfer, host) ?? transfer,
       ...(mutant?.process && { openProcess: mutant.process }),

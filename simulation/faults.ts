@@ -76,7 +76,16 @@ export function drawPlan(seed: number, fleet: Fleet, windowMinMs = 0): FaultPlan
   for (let atMs = chance.between(0, 1_500); atMs < windowMs; atMs += chance.between(0.1, 1.9) * gapMs)
     timed.push({ atMs, fault: drawFault(chance, chance.pick(kinds), fleet, gapMs) });
   const all = [...timed, ...drawCuts(seed, fleet, windowMs)].sort((a, b) => a.atMs - b.atMs);
-  return { seed, windowMs, ...drawRates(chance), timed: all };
+  const { wire, ...rates } = drawRates(chance);
+  return { seed, windowMs, ...rates, wire: { ...wire, hang: drawHangs(seed) }, timed: all };
+}
+
+const hangShare = 0.3;
+
+/** By a chance of their own, as cuts are. */
+function drawHangs(seed: number): number {
+  const chance = new SeededChance(seed, "hangs");
+  return chance.happens(hangShare) ? chance.skewed(0.0005, 0.01) : 0;
 }
 
 const cutShare = 0.15;
@@ -101,6 +110,7 @@ function drawRates(chance: SeededChance): Pick<FaultPlan, "wire" | "store" | "bl
       replyLost: rate(0.5, 0.005, 0.1),
       spike: rate(0.5, 0.005, 0.1),
       spikeMs: chance.skewed(20, 1_500),
+      hang: 0,
     },
     store: {
       replyLost: rate(0.6, 0.005, 0.15),

@@ -6,6 +6,7 @@ import type { SessionRecord, StepRecord, VNodeRecord } from "../src/orchestrator
 import { PNodeService } from "../src/protocol/gen/dcnr/v1/pnode_pb.ts";
 import { nudging } from "./executor.ts";
 import { type Loose, type Mutant, onCall, onEvent, rewriting } from "./mutants/mutant.ts";
+import { answersItself } from "./mutants/networks.ts";
 import * as processes from "./mutants/processes.ts";
 import { checkingAllBut } from "./mutants/sessions.ts";
 import { blindRetries, losingBlobs, uploadsNothing } from "./mutants/stores.ts";
@@ -48,6 +49,12 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     shows: ["hang"],
     seedsMax: 300,
     process: processes.neverAdmitsGone,
+  },
+  "believes-in-hanging-links": {
+    fault: "a link is taken for well whatever becomes of what is written to it",
+    shows: ["hang"],
+    seedsMax: 300,
+    network: answersItself,
   },
   "stays-when-fenced": {
     fault: "a PNode does not hear that its record was refused and goes on with the VNode",

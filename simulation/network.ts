@@ -5,6 +5,7 @@ import { create, type DescMethod, fromBinary, type Message, toBinary } from "@bu
 import { DcnrError } from "../src/core/errors.ts";
 import { keyIdOf } from "../src/core/keys.ts";
 import { gated } from "../src/protocol/access.ts";
+import { ExchangeService } from "../src/protocol/gen/dcnr/v1/exchange_pb.ts";
 import type {
   BidiMethod,
   CallContext,
@@ -306,7 +307,10 @@ export class SimulatedNetwork implements Network {
       options.signal?.removeEventListener("abort", leave);
     };
     const what = `${method.name} at ${address}`;
-    const stream = new SimulatedStream(wire, this.#host, listener?.host ?? this.#host, { what, windowBytes, ended });
+    const stream = new SimulatedStream(wire, this.#host, listener?.host ?? this.#host, {
+      ...{ what, windowBytes, ended },
+      mayHang: method === ExchangeService.method.exchange,
+    });
     if (listener === undefined) {
       stream.breakOff("nobody listens there", { withinMs: 2 * wire.delayMs });
       return stream;

@@ -74,6 +74,8 @@ export interface StreamEnd {
 export interface StreamOptions {
   readonly what: string;
   readonly windowBytes: number;
+  /** Whether it may come to hang: those between PNodes, who notice by themselves. */
+  readonly mayHang: boolean;
   readonly ended: (stream: SimulatedStream) => void;
 }
 
@@ -115,6 +117,8 @@ export class SimulatedStream {
     }
     from.inFlightBytes += message.byteLength;
     from.lane.push(() => to.inbox.push(message));
+    // Neither end learns of it: nothing that is said from here on gets there.
+    if (this.#options.mayHang && this.#wire.strikes("hang", from.host, to.host, this.#options.what)) from.lane.hang();
     if (from.inFlightBytes <= this.#options.windowBytes) return Promise.resolve();
     return new Promise((resolve, reject) => from.waiting.push({ resolve, reject }));
   }

@@ -15,9 +15,18 @@ export interface WireFaults {
   /** Of a message taking `spikeMs` longer; messages of one stream stay in order, streams overtake each other. */
   spike: number;
   spikeMs: number;
+  /** Of a message between PNodes being the last that its stream carries that way, though the stream stays open. */
+  hang: number;
 }
 
-export const noWireFaults: WireFaults = { loss: 0, duplicate: 0, replyLost: 0, spike: 0, spikeMs: 0 };
+export const noWireFaults: WireFaults = { loss: 0, duplicate: 0, replyLost: 0, spike: 0, spikeMs: 0, hang: 0 };
+
+const strikeNames = {
+  loss: "message lost",
+  duplicate: "call duplicated",
+  replyLost: "reply lost",
+  hang: "stream hangs",
+} as const;
 
 /** How often a blocked message tries again. */
 const retryMs = 100;
@@ -67,10 +76,9 @@ export class Wire {
   }
 
   /** Draws a fault, counting it when it strikes. */
-  strikes(kind: "loss" | "duplicate" | "replyLost", from: Host, to: Host, what: string): boolean {
+  strikes(kind: keyof typeof strikeNames, from: Host, to: Host, what: string): boolean {
     if (from === to || !this.chance.happens(this.faults[kind])) return false;
-    const name = kind === "replyLost" ? "reply lost" : kind === "loss" ? "message lost" : "call duplicated";
-    this.world.trace.fault(this.world.time.nowMs, name, from.name, `to ${to.name}, ${what}`);
+    this.world.trace.fault(this.world.time.nowMs, strikeNames[kind], from.name, `to ${to.name}, ${what}`);
     return true;
   }
 
@@ -90,6 +98,7 @@ export class Lane {
   #newestMs = 0;
   #blockedSinceMs: number | undefined;
   #cut = false;
+  #hangs = false;
 
   /** `stalled` runs on `from` when a partition has lasted too long. */
   constructor(wire: Wire, from: Host, to: Host, stalled: () => void) {
@@ -100,11 +109,16 @@ export class Lane {
   }
 
   push(arrive: () => void): void {
-    if (this.#cut) return;
+    if (this.#cut || this.#hangs) return;
     const { time } = this.#wire.world;
     this.#newestMs = Math.max(this.#newestMs, time.nowMs + this.#wire.delay(this.#from, this.#to));
     this.#queue.push({ atMs: this.#newestMs, arrive });
     if (this.#queue.length === 1) time.after(this.#newestMs - time.nowMs, this.#deliver);
+  }
+
+  /** Nothing more gets through, but what is on the way does. */
+  hang(): void {
+    this.#hangs = true;
   }
 
   /** From now on nothing gets through: what is on the way is lost. */

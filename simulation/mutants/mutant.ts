@@ -6,6 +6,7 @@ import type { Executor } from "../../src/engine/engine.ts";
 import type { BlobTransfer } from "../../src/pnode/options.ts";
 import type { CheckSession } from "../../src/pnode/session-context.ts";
 import { PNodeService } from "../../src/protocol/gen/dcnr/v1/pnode_pb.ts";
+import type { Network } from "../../src/protocol/network.ts";
 import type { BlobStore } from "../../src/store/blob-store.ts";
 import type { StateStore } from "../../src/store/state-store.ts";
 import type { OpenProcess } from "../../src/vnode/process.ts";
@@ -28,6 +29,8 @@ export interface Mutant {
   readonly executor?: (inner: Executor, host: Host) => Executor;
   /** How a PNode moves blobs. */
   readonly transfer?: (inner: BlobTransfer, host: Host) => BlobTransfer;
+  /** How a PNode reaches others. */
+  readonly network?: (inner: Network) => Network;
   /** What is said between processes. */
   readonly tamper?: (records: Records) => Tamper;
   readonly store?: (view: StateStore, records: Records) => StateStore;
