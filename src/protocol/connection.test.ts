@@ -160,6 +160,26 @@ it("a connection that is closed cleanly while a ping is out does not hold up wha
     },
   ));
 
+it("whoever gives up on a connection that has said nothing since gets a new one", () =>
+  scene(
+    (moment, times, connection) => (moment === "asked" && times === 2 && connection === 1 ? "stall" : undefined),
+    async ({ server, network }) => {
+      const first = network.open(server.address, ExchangeService.method.exchange);
+      await server.seen("asked");
+      await settled();
+      // Given up long before a ping could show that the connection stands still.
+      const second = network.open(server.address, ExchangeService.method.exchange);
+      await server.seen("asked", 2);
+      second.close();
+      await settled();
+      const third = network.open(server.address, ExchangeService.method.exchange);
+      await server.seen("asked", 3);
+      assert.equal(server.connections, 2);
+      first.close();
+      third.close();
+    },
+  ));
+
 it("a peer that answers pings is waited for, however long it says nothing else", () =>
   scene(
     () => undefined,

@@ -58,6 +58,8 @@ export interface StreamRequest {
 
 interface Carried extends Pick<StreamRequest, "answersAtOnce" | "failed"> {
   deadline: Cancel;
+  /** How much had come on the connection when it was opened. */
+  readonly heardBytes: number;
 }
 
 export class Connection {
@@ -107,7 +109,7 @@ export class Connection {
   /** May be written to at once: what is written goes out as soon as the connection stands. */
   open({ headers, answersAtOnce, failed }: StreamRequest): ClientHttp2Stream {
     const stream = this.#session.request({ ":method": "POST", ...headers });
-    const carried: Carried = { answersAtOnce, failed, deadline: () => {} };
+    const carried: Carried = { answersAtOnce, failed, deadline: () => {}, heardBytes: this.#heardBytes() };
     this.#streams.set(stream, carried);
     if (++this.#opened === streamsMax) this.#retired = true;
     if (this.#streams.size === 1) this.#busy();
@@ -117,9 +119,16 @@ export class Connection {
     stream.on("close", () => {
       carried.deadline();
       this.#streams.delete(stream);
+      // Somebody gave up on it before anything came at all: whoever tries again should not meet the same silence. What
+      // is still open here may go on; the next ping tells.
+      if (this.#greeted && this.#heardBytes() === carried.heardBytes) this.#retired = true;
       if (this.#streams.size === 0) this.#idle();
     });
     return stream;
+  }
+
+  #heardBytes(): number {
+    return this.#session.destroyed ? 0 : (this.#session.socket?.bytesRead ?? 0);
   }
 
   #expectAnswer(stream: ClientHttp2Stream, carried: Carried): void {
