@@ -8,6 +8,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
+import { gzipSync } from "node:zlib";
 import chromium from "@sparticuz/chromium";
 import { build } from "esbuild";
 import { chromium as playwright } from "playwright-core";
@@ -79,6 +80,20 @@ test("training on the portable engine gives the same bits in Node and in Chromiu
     await browser.close();
     await close();
   }
+});
+
+test("the portable engine is less than 60 KB of code for a browser, compressed", async () => {
+  const result = await build({
+    entryPoints: [join(here, "..", "..", "src", "engine", "portable", "engine.ts")],
+    bundle: true,
+    minify: true,
+    format: "esm",
+    platform: "browser",
+    write: false,
+    external: ["node:*"],
+  });
+  const bytes = gzipSync(result.outputFiles[0]?.contents as Uint8Array).length;
+  strictEqual(bytes < 60_000, true, `${bytes} bytes`);
 });
 
 /** V8's quick compiler, its optimising one, that one with pairs of vectors joined, and without the processor's AVX. */

@@ -7,7 +7,7 @@ import type { Kernel, Value } from "../../graph/operators/operator.ts";
 import { type Code, get } from "../wasm.ts";
 import type { FunctionBuilder } from "../wasm-module.ts";
 import type { Gemm } from "./gemm.ts";
-import { eachPair, loadQuad, storeQuad, walk } from "./loops.ts";
+import { eachPair, loadQuad, type Pointer, type Quad, storeQuad, walk } from "./loops.ts";
 import { collapsed, isContiguous, type View } from "./views.ts";
 
 export type Vector = Code<"v128">;
@@ -66,6 +66,19 @@ export interface Context {
   step(step: Step): void;
   /** The input of a row operator together with the element-wise nodes that are fused into it. */
   expressionOf(root: GraphNode, value: string, shape: Shape): Expression;
+}
+
+/** Four elements of each leaf along the last axis. */
+export function loadLeaves(
+  fn: FunctionBuilder,
+  leaves: readonly View[],
+  pointers: readonly Pointer[],
+  quad: Quad,
+): Vector[] {
+  return leaves.map((leaf, i) => {
+    const stride = (leaf.strides.at(-1) ?? 0) * (leaf.dtype === "bool" ? 1 : 4);
+    return loadQuad(fn, pointers[i] as Pointer, quad, stride, leaf.dtype);
+  });
 }
 
 /** One loop over all elements. */

@@ -27,7 +27,8 @@ import {
   lowerTranspose,
 } from "./moves.ts";
 import { lowerProduct } from "./products.ts";
-import { lowerLayerNormalization, lowerReduction, lowerSoftmax } from "./rows.ts";
+import { lowerReduction } from "./reductions.ts";
+import { lowerLayerNormalization, lowerSoftmax } from "./rows.ts";
 import { broadcastTo, isContiguous, type View, wholeView } from "./views.ts";
 
 /** What a buffer stands for: memory of the arena, or a tensor that is given for a run or once. */

@@ -108,6 +108,13 @@ export function collapsed(views: readonly View[]): Walk {
   return { shape, strides };
 }
 
+/** The axes in front of the last one, as few as possible. */
+export function outerWalk(views: readonly View[]): Walk {
+  return collapsed(
+    views.map((view) => ({ ...view, shape: view.shape.slice(0, -1), strides: view.strides.slice(0, -1) })),
+  );
+}
+
 /** The part of a view that an outer loop stands still for. */
 export function innerView(view: View, outerAxes: number): View {
   return { ...view, shape: view.shape.slice(outerAxes), strides: view.strides.slice(outerAxes) };
