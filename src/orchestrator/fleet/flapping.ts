@@ -1,6 +1,7 @@
 // Throttles PNodes that register again and again: a machine that comes and goes a hundred times a minute must
 // cost the others nothing, and everybody should see that it does.
 
+import { Recent } from "../../core/recent.ts";
 import type { Clock } from "../../core/world.ts";
 
 const windowMs = 60_000;
@@ -19,7 +20,7 @@ interface Attempts {
 
 export class Flapping {
   readonly #clock: Clock;
-  readonly #attempts = new Map<string, Attempts>();
+  readonly #attempts = new Recent<string, Attempts>(tracked);
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -32,12 +33,7 @@ export class Flapping {
     const frees = accepted[accepted.length - registrationsPerWindowMax];
     (frees === undefined ? accepted : refused).push(nowMs);
     if (refused.length > 2 * registrationsPerWindowMax) refused.shift();
-    this.#attempts.delete(pnode);
     this.#attempts.set(pnode, { accepted, refused });
-    if (this.#attempts.size > tracked) {
-      const oldest = this.#attempts.keys().next().value;
-      if (oldest !== undefined) this.#attempts.delete(oldest);
-    }
     return frees === undefined ? 0 : Math.max(1, frees + windowMs - nowMs);
   }
 

@@ -2,6 +2,7 @@
 // at a busy moment or by itself, says little about what it does today.
 
 import type { PNodeId } from "../../core/ids.ts";
+import { Recent } from "../../core/recent.ts";
 
 interface Speed {
   /** Smoothed, of one core. */
@@ -16,7 +17,7 @@ const weight = 0.1;
 const pnodesMax = 100_000;
 
 export class Speeds {
-  readonly #speeds = new Map<PNodeId, Speed>();
+  readonly #speeds = new Recent<PNodeId, Speed>(pnodesMax);
 
   /** One heartbeat's fastest VNode. */
   observe(pnode: PNodeId, gflopsPerCore: number): void {
@@ -25,9 +26,7 @@ export class Speeds {
     // A mean at first, so that the very first observation has no more weight than those after it.
     const share = Math.max(weight, 1 / observations);
     const before = known?.gflopsPerCore ?? 0;
-    this.#speeds.delete(pnode);
     this.#speeds.set(pnode, { gflopsPerCore: before + share * (gflopsPerCore - before), observations });
-    if (this.#speeds.size > pnodesMax) this.#speeds.delete(this.#speeds.keys().next().value as PNodeId);
   }
 
   /** GFLOP/s of one core; undefined until enough work was seen. */

@@ -74,6 +74,15 @@ test("from elsewhere a key opens what its scope says and nothing else", async ()
   }
 });
 
+test("a key is its whole secret: another one under the same id opens nothing", async () => {
+  const { keys, call } = stage();
+  const { secret } = await keys.create("mine", ["admin"], 0);
+  const changed = `${secret.slice(0, -1)}${secret.endsWith("A") ? "B" : "A"}`;
+  assert.equal(await call("listApiKeys", stranger, secret), "done");
+  for (const wrong of [changed, secret.slice(0, -1), `${secret}A`])
+    await assert.rejects(call("listApiKeys", stranger, wrong), (error) => hasCode(error, "unauthenticated"));
+});
+
 test("without a key strangers may read which models there are, and no more", async () => {
   const { call } = stage();
   for (const name of methods) {

@@ -3,6 +3,7 @@
 
 import { fail } from "../../core/errors.ts";
 import { sha256 } from "../../core/hash.ts";
+import { Recent } from "../../core/recent.ts";
 import type { World } from "../../core/world.ts";
 import { isLoopback } from "../../protocol/address.ts";
 import type { StateStore } from "../../store/state-store.ts";
@@ -30,7 +31,7 @@ export class ApiKeys {
   readonly #store: StateStore;
   readonly #world: World;
   readonly #trustsLoopback: boolean;
-  readonly #cache = new Map<string, { record: KeyRecord | undefined; readMs: number }>();
+  readonly #cache = new Recent<string, { record: KeyRecord | undefined; readMs: number }>(cachedMax);
   readonly #buckets = new Map<string, Bucket>();
 
   /** `trustsLoopback`: false behind a proxy on the same machine, where every caller looks local. */
@@ -106,7 +107,6 @@ export class ApiKeys {
     if (cached && nowMs - cached.readMs < cacheMs) return cached.record;
     const item = await this.#store.get(prefix + id);
     const record = item ? (JSON.parse(item.value) as KeyRecord) : undefined;
-    if (this.#cache.size >= cachedMax) this.#cache.clear();
     this.#cache.set(id, { record, readMs: nowMs });
     return record;
   }

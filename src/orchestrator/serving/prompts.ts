@@ -2,6 +2,7 @@
 
 import { fail } from "../../core/errors.ts";
 import { parseSha256 } from "../../core/ids.ts";
+import { Recent } from "../../core/recent.ts";
 import { loadTokenizer } from "../../data/bpe/json.ts";
 import type { Tokenizer } from "../../data/bpe/tokenizer.ts";
 import { type Chat, openChat } from "../../models/chat.ts";
@@ -32,7 +33,7 @@ export interface Prompt {
 
 export class Prompts {
   readonly #context: Context;
-  readonly #texts = new Map<string, Promise<ModelText>>();
+  readonly #texts = new Recent<string, Promise<ModelText>>(textsKept);
 
   constructor(context: Context) {
     this.#context = context;
@@ -53,7 +54,6 @@ export class Prompts {
     const loading = this.#load(tokenizer, chat);
     this.#texts.set(key, loading);
     loading.catch(() => this.#texts.delete(key));
-    if (this.#texts.size > textsKept) this.#texts.delete(this.#texts.keys().next().value as string);
     return loading;
   }
 

@@ -2,6 +2,7 @@
 
 import { fail, hasCode } from "../../core/errors.ts";
 import type { Sha256, VNodeId } from "../../core/ids.ts";
+import { Recent } from "../../core/recent.ts";
 import { elementCount } from "../../core/tensor.ts";
 import { compileText } from "../../network/compile.ts";
 import { cacheBytesPerPosition, requestsAtOnceMax } from "../../network/generation.ts";
@@ -15,9 +16,9 @@ const plansKept = 64;
 
 export class Compiled {
   readonly #definitions: BlobSpace;
-  readonly #plans = new Map<Sha256, Promise<Plan>>();
-  readonly #texts = new Map<Sha256, string>();
-  readonly #neighbours = new Map<Sha256, ReadonlyMap<VNodeId, ReadonlySet<VNodeId>>>();
+  readonly #plans = new Recent<Sha256, Promise<Plan>>(plansKept);
+  readonly #texts = new Recent<Sha256, string>(plansKept);
+  readonly #neighbours = new Recent<Sha256, ReadonlyMap<VNodeId, ReadonlySet<VNodeId>>>(plansKept);
 
   constructor(definitions: BlobSpace) {
     this.#definitions = definitions;
@@ -27,7 +28,7 @@ export class Compiled {
     const known = this.#texts.get(definition);
     if (known !== undefined) return known;
     const text = new TextDecoder().decode(await this.#definitions.get(definition));
-    keep(this.#texts, definition, text);
+    this.#texts.set(definition, text);
     return text;
   }
 
@@ -35,7 +36,7 @@ export class Compiled {
     const known = this.#plans.get(definition);
     if (known) return known;
     const plan = this.#compile(definition);
-    keep(this.#plans, definition, plan);
+    this.#plans.set(definition, plan);
     plan.catch(() => this.#plans.delete(definition));
     return plan;
   }
@@ -48,7 +49,7 @@ export class Compiled {
   async #compile(definition: Sha256): Promise<Plan> {
     try {
       const plan = compileText(await this.text(definition));
-      keep(this.#neighbours, definition, neighboursIn(plan));
+      this.#neighbours.set(definition, neighboursIn(plan));
       return plan;
     } catch (thrown) {
       if (hasCode(thrown, "not_found"))
@@ -59,11 +60,6 @@ export class Compiled {
       throw thrown;
     }
   }
-}
-
-function keep<V>(map: Map<Sha256, V>, hash: Sha256, value: V): void {
-  map.set(hash, value);
-  if (map.size > plansKept) map.delete(map.keys().next().value as Sha256);
 }
 
 function neighboursIn(plan: Plan): Map<VNodeId, Set<VNodeId>> {

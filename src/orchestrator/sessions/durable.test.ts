@@ -2,10 +2,15 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { statePartBytes } from "../../core/blobs.ts";
+import { fail } from "../../core/errors.ts";
 import { sha256 } from "../../core/hash.ts";
 import type { PNodeId, SessionId, VNodeId } from "../../core/ids.ts";
+import { writeStateManifest } from "../../states/manifest.ts";
+import type { Context } from "../context.ts";
 import type { SessionRecord, VNodeRecord } from "../records/records.ts";
-import { type DurableRequest, withDurable } from "./durable.ts";
+import { type DurableRequest, recordDurable, withDurable } from "./durable.ts";
+import type { Garbage } from "./garbage.ts";
 import { recoveryLine, stepRoots } from "./line.ts";
 
 const session = {
@@ -48,6 +53,46 @@ const durable = (...steps: number[]) =>
   Object.fromEntries(steps.map((step) => [step, { hash: sha256(`state ${step}`), bytes: 1 }]));
 
 describe("a durable state", () => {
+  it("is recorded only when all of its parts are there, each with its size, and of the size that was said", async () => {
+    const written: (VNodeRecord | undefined)[] = [];
+    const part = new Uint8Array(8);
+    const manifest = writeStateManifest({
+      metadata: {},
+      tensors: [{ name: "w", dtype: "float32", shape: [2] }],
+      bytes: part.byteLength,
+      partBytes: statePartBytes,
+      parts: [sha256(part)],
+    });
+    const hash = sha256(manifest);
+    const stored = new Map<string, Uint8Array>();
+    const context = {
+      blobs: {
+        states: {
+          get: async (name: string) => stored.get(name) ?? fail("not_found", "there is none"),
+          size: async (name: string) => stored.get(name)?.byteLength,
+        },
+      },
+      mirror: {
+        get: () => ({ ...session, identity: { steps: 100 } }),
+        update: async (_: string, change: (current: VNodeRecord) => VNodeRecord | undefined) => {
+          written.push(change(record()));
+        },
+      },
+    } as unknown as Context;
+    const garbage = { add: () => {} } as unknown as Garbage;
+    const say = (bytes: number) => recordDurable(context, garbage, request({ state: { hash, bytes } }));
+    await assert.rejects(say(8), /is not in the blob store/);
+    stored.set(hash, manifest);
+    await assert.rejects(say(8), /part .* is not in the blob store/);
+    stored.set(sha256(part), new Uint8Array(7));
+    await assert.rejects(say(8), /has 7 bytes there, not 8/);
+    stored.set(sha256(part), part);
+    await assert.rejects(say(9), /has 8 bytes, not the 9/);
+    assert.equal(written.length, 0);
+    assert.deepEqual(await say(8), { kind: "accepted", line: 4 });
+    assert.deepEqual(written[0]?.durable["6"], { hash, bytes: 8 });
+  });
+
   it("is recorded only by a member, under an epoch since which it is one", () => {
     const outcome = (changes: Partial<DurableRequest>) => {
       const step = withDurable(record(), request(changes), session);

@@ -1,6 +1,7 @@
 // How fast a session learns, as metrics beside its loss: samples a second, and tokens where it learns from text. They
 // tell of the machines that were there, so that two equal runs differ in them.
 
+import { Recent } from "../../core/recent.ts";
 import type { Context } from "../context.ts";
 import { key, type SessionRecord } from "../records/records.ts";
 import type { MetricPoint, Metrics } from "../views/metrics.ts";
@@ -17,7 +18,7 @@ export class Rates {
   readonly #compiled: Compiled;
   readonly #metrics: Metrics;
   /** Where each session was when its rate was last measured. */
-  readonly #marks = new Map<string, { readonly step: number; readonly ms: number }>();
+  readonly #marks = new Recent<string, { readonly step: number; readonly ms: number }>(sessionsMax);
 
   constructor(context: Context, compiled: Compiled, metrics: Metrics) {
     this.#context = context;
@@ -34,7 +35,6 @@ export class Rates {
     const record = this.#context.mirror.get(key.session(session));
     if (mark && ms - mark.ms < spanMsLeast) return;
     this.#marks.set(session, { step, ms });
-    if (this.#marks.size > sessionsMax) this.#marks.delete(this.#marks.keys().next().value as string);
     // After a pause or a replay there is nothing to compare with.
     if (!record || !mark || step <= mark.step || ms - mark.ms > spanMsMost) return;
     const stepsPerSecond = ((step - mark.step) / (ms - mark.ms)) * 1000;
