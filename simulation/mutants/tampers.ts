@@ -40,9 +40,10 @@ export function flippingBits(): Tamper {
 export function ownSeeds(): Tamper {
   let count = 0;
   return onCall(PNodeService.method.describeSession, "output", (answer) => {
-    const settings = JSON.parse(String(answer["settings"])) as { identity: { seed: number } };
-    const identity = { ...settings.identity, seed: settings.identity.seed + count++ };
-    return { ...answer, settings: JSON.stringify({ ...settings, identity }) };
+    const { case: kind, value } = answer["work"] as { case: string; value: { identity: { seed: bigint } } };
+    if (kind !== "training") return answer;
+    const identity = { ...value.identity, seed: value.identity.seed + BigInt(count++) };
+    return { ...answer, work: { case: kind, value: { ...value, identity } } };
   });
 }
 

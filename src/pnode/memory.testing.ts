@@ -5,6 +5,7 @@ import { fail } from "../core/errors.ts";
 import {
   type AttachRequest,
   type AttachResponseSchema,
+  type DescribeSessionResponseSchema,
   type Heartbeat,
   PNodeService,
   type RecordDurableRequest,
@@ -13,6 +14,8 @@ import { type Channel, type ServedService, service } from "../protocol/network.t
 import type { BlobTransfer } from "./options.ts";
 
 type Down = MessageInitShape<typeof AttachResponseSchema>;
+type Described = Exclude<MessageInitShape<typeof DescribeSessionResponseSchema>, { readonly $typeName: string }>;
+type Work = NonNullable<Described["work"]>;
 
 export interface TestAssignment {
   readonly vnode: string;
@@ -27,7 +30,7 @@ export class TestOrchestrator {
   readonly blobs: Map<string, Uint8Array>;
   readonly session: string;
   readonly definition: string;
-  readonly settings: string;
+  readonly work: Work;
   readonly placed: TestAssignment[] = [];
   readonly heartbeats: Heartbeat[] = [];
   readonly registrations: string[] = [];
@@ -40,10 +43,10 @@ export class TestOrchestrator {
   refused = 0;
   line = 0;
 
-  constructor(session: { id: string; definition: string; settings: string }, blobs: Map<string, Uint8Array>) {
+  constructor(session: { id: string; definition: string; work: Work }, blobs: Map<string, Uint8Array>) {
     this.session = session.id;
     this.definition = session.definition;
-    this.settings = session.settings;
+    this.work = session.work;
     this.blobs = blobs;
   }
 
@@ -102,7 +105,7 @@ export class TestOrchestrator {
         present: this.blobs.has(hash),
         bytes: BigInt(this.blobs.get(hash)?.byteLength ?? 0),
       }),
-      describeSession: async () => ({ session: this.session, definition: this.definition, settings: this.settings }),
+      describeSession: async () => ({ session: this.session, definition: this.definition, work: this.work }),
     });
   }
 

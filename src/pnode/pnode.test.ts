@@ -1,7 +1,7 @@
 import { strict as assert } from "node:assert";
 import { describe, it } from "node:test";
 import { bits } from "../core/bits.ts";
-import { canonicalJson, sha256 } from "../core/hash.ts";
+import { sha256 } from "../core/hash.ts";
 import type { PNodeId, Sha256 } from "../core/ids.ts";
 import { fillNormal, randomKey } from "../core/random.ts";
 import type { Tensor } from "../core/tensor.ts";
@@ -15,6 +15,7 @@ import { openInlineExecutor } from "../engine/executor.ts";
 import { openReferenceEngine } from "../engine/reference.ts";
 import { compileText } from "../network/compile.ts";
 import { type SessionIdentity, sessionIdOf } from "../network/session.ts";
+import { identityToWire } from "../network/wire.ts";
 import { MemoryNetwork } from "../protocol/memory-network.testing.ts";
 import { memoryTransfer, TestOrchestrator } from "./memory.testing.ts";
 import type { PNodeDependencies, PNodeOptions } from "./options.ts";
@@ -79,8 +80,8 @@ async function scene({ downloadMs = 0 } = {}) {
     validationMicrobatches: 1,
     initialState: "",
   };
-  const settings = canonicalJson({ identity, policy: { checkpointEvery: 3, replicas: 1 } });
-  const orchestrator = new TestOrchestrator({ id: sessionIdOf(identity, "mlp"), definition, settings }, contents);
+  const work = { case: "training" as const, value: { identity: identityToWire(identity), checkpointEvery: 3 } };
+  const orchestrator = new TestOrchestrator({ id: sessionIdOf(identity, "mlp"), definition, work }, contents);
   await network.serve("o1", [orchestrator.service()]);
   const transfer = memoryTransfer(contents);
   const blobs: typeof transfer = {

@@ -1,12 +1,13 @@
 import { strict as assert } from "node:assert";
 import { test } from "node:test";
 import { bits } from "../core/bits.ts";
-import { canonicalJson, sha256 } from "../core/hash.ts";
+import { sha256 } from "../core/hash.ts";
 import type { SessionId, Sha256 } from "../core/ids.ts";
 import { silentLog, type World } from "../core/world.ts";
 import { openInlineExecutor } from "../engine/executor.ts";
 import { openReferenceEngine } from "../engine/reference.ts";
-import { type SessionIdentity, type SessionPolicy, sessionIdOf } from "../network/session.ts";
+import { type SessionIdentity, sessionIdOf } from "../network/session.ts";
+import { identityToWire } from "../network/wire.ts";
 import { MemoryNetwork } from "../protocol/memory-network.testing.ts";
 import type { BlobClient } from "./blob-client.ts";
 import { TestOrchestrator } from "./memory.testing.ts";
@@ -40,21 +41,22 @@ const identity: SessionIdentity = {
   validationMicrobatches: 0,
   initialState: "",
 };
-const policy: SessionPolicy = { checkpointEvery: 3, replicas: 1 };
 
 interface Told {
   readonly session: SessionId;
   readonly definition: string;
-  readonly settings: unknown;
+  readonly identity: SessionIdentity | undefined;
+  readonly checkpointEvery: number;
 }
 
-const truth: Told = { session: sessionIdOf(identity, "small"), definition, settings: { identity, policy } };
+const truth: Told = { session: sessionIdOf(identity, "small"), definition, identity, checkpointEvery: 3 };
 
 /** What a PNode makes of a session when it is told this about it. */
 async function open(told: Partial<Told>, ownBits = bits): Promise<SessionContext> {
-  const { session, definition, settings } = { ...truth, ...told };
+  const { session, definition, identity, checkpointEvery } = { ...truth, ...told };
   const network = new MemoryNetwork();
-  const described = { id: session, definition, settings: canonicalJson(settings) };
+  const value = { ...(identity ? { identity: identityToWire(identity) } : {}), checkpointEvery };
+  const described = { id: session, definition, work: { case: "training" as const, value } };
   await network.serve("o1", [new TestOrchestrator(described, new Map()).service()]);
   const clock = { wallMs: () => 0, monotonicMs: () => 0 };
   const chance = { uniform: () => 0.5, bytes: (count: number) => new Uint8Array(count) };
@@ -83,19 +85,18 @@ test("a PNode works for a session whose settings and definition are what its id 
 
 test("settings that do not hash to the session's id are refused, whatever differs in them", async () => {
   for (const change of [{ seed: 2 }, { steps: 11 }, { clipNorm: 1 }, { dataset: "ab".repeat(32) as Sha256 }])
-    await assert.rejects(open({ settings: { identity: { ...identity, ...change }, policy } }), {
+    await assert.rejects(open({ identity: { ...identity, ...change } }), {
       code: "data_loss",
       message: /do not hash to its id/,
     });
-  await assert.rejects(open({ settings: identity }), /hold no identity/);
-  await assert.rejects(open({ settings: null }), /hold no identity/);
+  await assert.rejects(open({ identity: undefined }), /hold no identity/);
   await assert.rejects(open({ session: "small-000000000000" as SessionId }), /do not hash to its id/);
 });
 
 test("a policy is nobody's identity and may differ, but not be nonsense", async () => {
-  const { schedule } = await open({ settings: { identity, policy: { checkpointEvery: 7, replicas: 2 } } });
+  const { schedule } = await open({ checkpointEvery: 7 });
   assert.equal(schedule.checkpointEvery, 7);
-  await assert.rejects(open({ settings: { identity, policy: { checkpointEvery: 0 } } }), /every 0 steps/);
+  await assert.rejects(open({ checkpointEvery: 0 }), /every 0 steps/);
 });
 
 test("a definition that does not have the hash in the settings is refused", async () => {

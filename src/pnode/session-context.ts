@@ -13,8 +13,9 @@ import type { EngineKind, Executor } from "../engine/engine.ts";
 import { compileText } from "../network/compile.ts";
 import { buildEvaluation, buildTraining } from "../network/graphs.ts";
 import type { Plan } from "../network/plan.ts";
-import { isIdentityOf, learningRateAt, type SessionIdentity, type SessionPolicy } from "../network/session.ts";
-import { PNodeService } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
+import { isIdentityOf, learningRateAt, type SessionIdentity } from "../network/session.ts";
+import { identityFromWire } from "../network/wire.ts";
+import { type DescribeSessionResponse, PNodeService } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
 import { VNodeCompute } from "../vnode/compute.ts";
 import type { BatchSource } from "../vnode/feeds.ts";
 import type { Schedule } from "../vnode/schedule.ts";
@@ -44,22 +45,21 @@ export class SessionContext {
   readonly #options: SessionContextOptions;
   #batches: Promise<Batches> | undefined;
 
-  private constructor(options: SessionContextOptions, plan: Plan, identity: SessionIdentity, policy: SessionPolicy) {
+  private constructor(options: SessionContextOptions, plan: Plan, identity: SessionIdentity, checkpointEvery: number) {
     this.#options = options;
     this.session = options.session;
     this.plan = plan;
     this.identity = identity;
     const { steps, microbatches, validateEvery, validationMicrobatches } = identity;
-    const { checkpointEvery } = policy;
     this.schedule = { steps, microbatches, validateEvery, validationMicrobatches, checkpointEvery };
   }
 
   static async open(options: SessionContextOptions): Promise<SessionContext> {
     const { session, orchestrators, signal } = options;
     const described = await orchestrators.call(PNodeService.method.describeSession, { session }, signal);
-    const { identity, policy } = parseDescription(described.settings, session);
+    const { identity, checkpointEvery } = trainingOf(described, session);
     options.check({ session, identity, definition: described.definition }, options.bits);
-    return new SessionContext(options, compileText(described.definition), identity, policy);
+    return new SessionContext(options, compileText(described.definition), identity, checkpointEvery);
   }
 
   /** Samples of one microbatch. */
@@ -155,27 +155,13 @@ export const checkSession: CheckSession = ({ session, identity, definition }, ow
     fail("data_loss", `the definition of session ${session} does not have the hash that its settings name`);
 };
 
-/** Policies do not decide bits, so an orchestrator may leave them out. */
-const policyDefault: SessionPolicy = { checkpointEvery: 20, replicas: 1 };
-
-function parseDescription(text: string, session: SessionId): { identity: SessionIdentity; policy: SessionPolicy } {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    fail("data_loss", `the settings of session ${session} are not JSON`);
-  }
-  const { identity, policy } = (value ?? {}) as Partial<{ identity: SessionIdentity; policy: SessionPolicy }>;
-  if (identity === undefined || identity === null)
-    fail("data_loss", `the settings of session ${session} hold no identity`);
-  const counts = [identity.steps, identity.batch, identity.microbatches];
-  if (
-    !counts.every((count) => Number.isSafeInteger(count) && count > 0) ||
-    identity.batch % identity.microbatches !== 0
-  )
-    fail("data_loss", `the settings of session ${session} lack steps, batch or microbatches`);
-  const checked = { ...policyDefault, ...policy };
-  if (!Number.isSafeInteger(checked.checkpointEvery) || checked.checkpointEvery < 1)
-    fail("data_loss", `the policy of session ${session} stores a state every ${checked.checkpointEvery} steps`);
-  return { identity, policy: checked };
+function trainingOf(
+  { work }: Pick<DescribeSessionResponse, "work">,
+  session: SessionId,
+): { identity: SessionIdentity; checkpointEvery: number } {
+  if (work.case !== "training") fail("data_loss", `session ${session} is not one that learns`);
+  const { identity, checkpointEvery } = work.value;
+  if (checkpointEvery < 1)
+    fail("data_loss", `the policy of session ${session} stores a state every ${checkpointEvery} steps`);
+  return { identity: identityFromWire(identity, session), checkpointEvery };
 }

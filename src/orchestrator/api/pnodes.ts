@@ -1,8 +1,8 @@
 // PNodeService: what PNodes ask for. Attach goes to the registry; the rest reads records and hands out addresses.
 
 import { fail } from "../../core/errors.ts";
-import { canonicalJson } from "../../core/hash.ts";
 import { type PNodeId, parseId, parseSha256, type Sha256 } from "../../core/ids.ts";
+import { identityToWire } from "../../network/wire.ts";
 import { BlobSpace } from "../../protocol/gen/dcnr/v1/common_pb.ts";
 import { BlobAction, PNodeService } from "../../protocol/gen/dcnr/v1/pnode_pb.ts";
 import { type ServedService, service } from "../../protocol/network.ts";
@@ -11,7 +11,7 @@ import type { Context } from "../context.ts";
 import type { Assignments } from "../fleet/assignments.ts";
 import type { Registry } from "../fleet/registry.ts";
 import { findSession } from "../records/fresh.ts";
-import { key } from "../records/records.ts";
+import { key, type SessionRecord } from "../records/records.ts";
 import type { Compiled } from "../sessions/compiled.ts";
 import type { Controller } from "../sessions/controller.ts";
 import { parseDurable, recordDurable } from "../sessions/durable.ts";
@@ -82,11 +82,7 @@ export function pnodeService(needs: PNodeApiNeeds): ServedService {
       return {
         session: session.id,
         definition,
-        settings: canonicalJson({
-          identity: session.identity,
-          policy: session.policy,
-          ...(session.serving ? { serving: { states: hashesOf(session.initialStates ?? {}) } } : {}),
-        }),
+        work: workOf(session),
       };
     },
   });
@@ -119,6 +115,15 @@ async function grantDownload(context: Context, space: BlobSpace, hash: Sha256) {
 
 function wireGrant({ url, headers, expiresWallMs }: BlobGrant) {
   return { url, headers: { ...headers }, expiresWallMs: BigInt(Math.round(expiresWallMs)) };
+}
+
+function workOf({ identity, policy, serving, initialStates = {} }: SessionRecord) {
+  if (serving) {
+    const { definition, numerics } = identity;
+    return { case: "serving" as const, value: { definition, numerics, states: hashesOf(initialStates) } };
+  }
+  const { checkpointEvery } = policy;
+  return { case: "training" as const, value: { identity: identityToWire(identity), checkpointEvery } };
 }
 
 function hashesOf(states: Readonly<Record<string, { readonly hash: string }>>): Record<string, string> {

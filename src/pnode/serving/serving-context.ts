@@ -7,6 +7,7 @@ import type { EngineKind } from "../../engine/engine.ts";
 import { compileText } from "../../network/compile.ts";
 import { generationHead } from "../../network/generation.ts";
 import type { Plan, VNodePlan } from "../../network/plan.ts";
+import { numericsFrom } from "../../network/wire.ts";
 import { PNodeService } from "../../protocol/gen/dcnr/v1/pnode_pb.ts";
 import type { Orchestrators } from "../orchestrators.ts";
 
@@ -31,14 +32,12 @@ export class ServingContext {
 
   static async open(session: SessionId, orchestrators: Orchestrators, signal: AbortSignal): Promise<ServingContext> {
     const described = await orchestrators.call(PNodeService.method.describeSession, { session }, signal);
-    const { identity, serving } = JSON.parse(described.settings) as {
-      identity: { definition: string; numerics: EngineKind };
-      serving?: { states: Record<string, string> };
-    };
-    if (!serving) fail("failed_precondition", `session ${session} is not one that serves`);
-    if (sha256(described.definition) !== identity.definition)
+    const { work } = described;
+    if (work.case !== "serving") fail("failed_precondition", `${session} is not one that serves`);
+    const { definition, numerics, states } = work.value;
+    if (sha256(described.definition) !== definition)
       fail("data_loss", `the definition of ${session} does not have the hash that its settings name`);
-    return new ServingContext(session, compileText(described.definition), identity.numerics, serving.states);
+    return new ServingContext(session, compileText(described.definition), numericsFrom(numerics, session), states);
   }
 
   vnode(id: string): VNodePlan {

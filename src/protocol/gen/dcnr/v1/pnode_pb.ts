@@ -7,13 +7,15 @@ import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf
 import { file_dcnr_v1_access } from "./access_pb.ts";
 import type { BlobSpace, MessageName, Metric } from "./common_pb.ts";
 import { file_dcnr_v1_common } from "./common_pb.ts";
+import type { LearningRate } from "./session_pb.ts";
+import { file_dcnr_v1_session } from "./session_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file dcnr/v1/pnode.proto.
  */
 export const file_dcnr_v1_pnode: GenFile = /*@__PURE__*/
-  fileDesc("ChNkY25yL3YxL3Bub2RlLnByb3RvEgdkY25yLnYxIt0BCg1BdHRhY2hSZXF1ZXN0EiUKCHJlZ2lzdGVyGAEgASgLMhEuZGNuci52MS5SZWdpc3RlckgAEicKCWhlYXJ0YmVhdBgCIAEoCzISLmRjbnIudjEuSGVhcnRiZWF0SAASHwoFbGVhdmUYAyABKAsyDi5kY25yLnYxLkxlYXZlSAASKwoLbWVhc3VyZW1lbnQYBCABKAsyFC5kY25yLnYxLk1lYXN1cmVtZW50SAASJQoIZXZpZGVuY2UYBSABKAsyES5kY25yLnYxLkV2aWRlbmNlSABCBwoFZXZlbnQioQIKDkF0dGFjaFJlc3BvbnNlEikKCnJlZ2lzdGVyZWQYASABKAsyEy5kY25yLnYxLlJlZ2lzdGVyZWRIABIrCgthc3NpZ25tZW50cxgCIAEoCzIULmRjbnIudjEuQXNzaWdubWVudHNIABIpCgdzZXNzaW9uGAMgASgLMhYuZGNuci52MS5TZXNzaW9uVXBkYXRlSAASLgoNbGVhdmVfZ3JhbnRlZBgEIAEoCzIVLmRjbnIudjEuTGVhdmVHcmFudGVkSAASLgoNaGVhcnRiZWF0X2FjaxgFIAEoCzIVLmRjbnIudjEuSGVhcnRiZWF0QWNrSAASIwoHcHJlcGFyZRgGIAEoCzIQLmRjbnIudjEuUHJlcGFyZUgAQgcKBWV2ZW50Ii4KDFB1bHNlUmVxdWVzdBINCgV0b2tlbhgBIAEoCRIPCgdsYXRlX21zGAIgASgBIg8KDVB1bHNlUmVzcG9uc2Ui9QIKCFJlZ2lzdGVyEhYKDnByb3RvY29sX21ham9yGAEgASgNEhYKDnByb3RvY29sX21pbm9yGAIgASgNEhAKCHNvZnR3YXJlGAMgASgJEg0KBXBub2RlGAQgASgJEgwKBG5hbWUYBSABKAkSEwoLaW5jYXJuYXRpb24YBiABKAkSDgoGc2VjcmV0GAcgASgJEg8KB2FkZHJlc3MYCCABKAkSKwoMY2FwYWJpbGl0aWVzGAkgASgLMhUuZGNuci52MS5DYXBhYmlsaXRpZXMSHwoGbGltaXRzGAogASgLMg8uZGNuci52MS5MaW1pdHMSHwoGaG9zdGVkGAsgAygLMg8uZGNuci52MS5Ib3N0ZWQSDQoFb3duZXIYDCABKAkSDgoGcmVnaW9uGA0gASgJEhAKCHByb3ZpZGVyGA4gASgJEhYKDnByaWNlX3Blcl9ob3VyGA8gASgBEg4KBmNsb3NlZBgQIAEoCBIMCgRiaXRzGBEgASgNIpACCgxDYXBhYmlsaXRpZXMSEQoJY3B1X21vZGVsGAEgASgJEg0KBWNvcmVzGAIgASgNEhQKDG1lbW9yeV9ieXRlcxgDIAEoBBISCgpkaXNrX2J5dGVzGAQgASgEEhQKDGFyY2hpdGVjdHVyZRgFIAEoCRIQCghwbGF0Zm9ybRgGIAEoCRIaCgRncHVzGAcgAygLMgwuZGNuci52MS5HcHUSDgoGZ2Zsb3BzGAggASgBEigKCG51bWVyaWNzGAkgAygLMhYuZGNuci52MS5OdW1lcmljc0NsYXNzEiIKGmJhbmR3aWR0aF9ieXRlc19wZXJfc2Vjb25kGAogASgBEhIKCmxhdGVuY3lfbXMYCyABKAEiOgoDR3B1Eg0KBW1vZGVsGAEgASgJEhQKDG1lbW9yeV9ieXRlcxgCIAEoBBIOCgZ2ZW5kb3IYAyABKAkiLgoNTnVtZXJpY3NDbGFzcxIOCgZlbmdpbmUYASABKAkSDQoFY2xhc3MYAiABKAkicwoGTGltaXRzEgwKBGNwdXMYASABKAESFAoMbWVtb3J5X2J5dGVzGAIgASgEEhIKCmRpc2tfYnl0ZXMYAyABKAQSIgoaYmFuZHdpZHRoX2J5dGVzX3Blcl9zZWNvbmQYBCABKAQSDQoFaG91cnMYBSABKAkiNwoGSG9zdGVkEg8KB3Nlc3Npb24YASABKAkSDQoFdm5vZGUYAiABKAkSDQoFZXBvY2gYAyABKAQi8gEKCUhlYXJ0YmVhdBIQCghzZXF1ZW5jZRgBIAEoBBImCgZ2bm9kZXMYAiADKAsyFi5kY25yLnYxLlZOb2RlUHJvZ3Jlc3MSDAoEbG9hZBgDIAEoARIZChFtZW1vcnlfdXNlZF9ieXRlcxgEIAEoBBIgCgdtZXRyaWNzGAUgAygLMg8uZGNuci52MS5NZXRyaWMSHAoFbGlua3MYBiADKAsyDS5kY25yLnYxLkxpbmsSGwoTdGVtcGVyYXR1cmVfY2Vsc2l1cxgHIAEoARIRCglhY2NlcHRpbmcYCCABKAgSEgoKbGF0ZW5jeV9tcxgJIAEoASIgCgxIZWFydGJlYXRBY2sSEAoIc2VxdWVuY2UYASABKAQiVwoETGluaxINCgVwbm9kZRgBIAEoCRISCgpsYXRlbmN5X21zGAIgASgBEhgKEGJ5dGVzX3Blcl9zZWNvbmQYAyABKAESEgoKZmFpbGluZ19tcxgEIAEoASLRAQoNVk5vZGVQcm9ncmVzcxIPCgdzZXNzaW9uGAEgASgJEg0KBXZub2RlGAIgASgJEg0KBWVwb2NoGAMgASgEEgwKBHN0ZXAYBCABKAQSDQoFcGhhc2UYBSABKAkSDgoGZGV0YWlsGAYgASgJEg8KB3N0ZXBfbXMYByABKAESFgoOcmV0YWluZWRfYnl0ZXMYCCABKAQSFQoNZGFtYWdlZF9zdGF0ZRgJIAEoCRIRCgl3YWl0c19mb3IYCiADKAkSEQoJd2FpdGVkX21zGAsgASgBIhcKBUxlYXZlEg4KBnJlYXNvbhgBIAEoCSIOCgxMZWF2ZUdyYW50ZWQifwoLTWVhc3VyZW1lbnQSDgoGZ2Zsb3BzGAEgASgBEiIKGmJhbmR3aWR0aF9ieXRlc19wZXJfc2Vjb25kGAIgASgBEhIKCmxhdGVuY3lfbXMYAyABKAESKAoIbnVtZXJpY3MYBCADKAsyFi5kY25yLnYxLk51bWVyaWNzQ2xhc3MicQoIRXZpZGVuY2USIgoEbmFtZRgBIAEoCzIULmRjbnIudjEuTWVzc2FnZU5hbWUSHwoFZmlyc3QYAiABKAsyEC5kY25yLnYxLldpdG5lc3MSIAoGc2Vjb25kGAMgASgLMhAuZGNuci52MS5XaXRuZXNzIjUKB1dpdG5lc3MSDQoFcG5vZGUYASABKAkSDQoFZXBvY2gYAiABKAQSDAoEaGFzaBgDIAEoCSKDAQoKUmVnaXN0ZXJlZBIUCgxvcmNoZXN0cmF0b3IYASABKAkSFQoNb3JjaGVzdHJhdG9ycxgCIAMoCRIdChVoZWFydGJlYXRfaW50ZXJ2YWxfbXMYAyABKA0SEwoLcHVsc2VfdG9rZW4YBCABKAkSFAoMYmxvYl9vcmlnaW5zGAUgAygJIkkKC0Fzc2lnbm1lbnRzEhAKCHJldmlzaW9uGAEgASgEEigKC2Fzc2lnbm1lbnRzGAIgAygLMhMuZGNuci52MS5Bc3NpZ25tZW50IpcBCgpBc3NpZ25tZW50Eg8KB3Nlc3Npb24YASABKAkSDQoFdm5vZGUYAiABKAkSDQoFZXBvY2gYAyABKAQSDAoEbGluZRgEIAEoBBINCgVzdGF0ZRgFIAEoCRIPCgdyZXBsaWNhGAYgASgNEg0KBXNpbmNlGAcgASgEEgwKBHR1cm4YCCABKAQSDwoHc2VydmluZxgJIAEoCCIzCgdQcmVwYXJlEigKC2Fzc2lnbm1lbnRzGAEgAygLMhMuZGNuci52MS5Bc3NpZ25tZW50IoQBCg1TZXNzaW9uVXBkYXRlEg8KB3Nlc3Npb24YASABKAkSDgoGc3RhdHVzGAIgASgJEgwKBGxpbmUYAyABKAQSJAoJbG9jYXRpb25zGAQgAygLMhEuZGNuci52MS5Mb2NhdGlvbhIQCghyZXZpc2lvbhgFIAEoBBIMCgR0dXJuGAYgASgEIlkKCExvY2F0aW9uEg0KBXZub2RlGAEgASgJEg0KBWVwb2NoGAIgASgEEg0KBXBub2RlGAMgASgJEg8KB2FkZHJlc3MYBCABKAkSDwoHcmVwbGljYRgFIAEoDSIxCg5SZXNvbHZlUmVxdWVzdBIPCgdzZXNzaW9uGAEgASgJEg4KBnZub2RlcxgCIAMoCSJlCg9SZXNvbHZlUmVzcG9uc2USJAoJbG9jYXRpb25zGAEgAygLMhEuZGNuci52MS5Mb2NhdGlvbhIMCgRsaW5lGAIgASgEEhAKCHJldmlzaW9uGAMgASgEEgwKBHR1cm4YBCABKAQiqAEKFFJlY29yZER1cmFibGVSZXF1ZXN0Eg8KB3Nlc3Npb24YASABKAkSDQoFdm5vZGUYAiABKAkSDQoFcG5vZGUYAyABKAkSDQoFZXBvY2gYBCABKAQSDAoEc3RlcBgFIAEoBBINCgVzdGF0ZRgGIAEoCRITCgtzdGF0ZV9ieXRlcxgHIAEoBBIgCgVzdGVwcxgIIAMoCzIRLmRjbnIudjEuU3RlcEhhc2giJgoIU3RlcEhhc2gSDAoEc3RlcBgBIAEoBBIMCgRoYXNoGAIgASgJIkUKFVJlY29yZER1cmFibGVSZXNwb25zZRIQCghhY2NlcHRlZBgBIAEoCBIMCgRsaW5lGAIgASgEEgwKBHR1cm4YAyABKAQilwEKEEdyYW50QmxvYlJlcXVlc3QSDQoFcG5vZGUYASABKAkSDwoHc2Vzc2lvbhgCIAEoCRIMCgRoYXNoGAMgASgJEg0KBWJ5dGVzGAQgASgEEiMKBmFjdGlvbhgFIAEoDjITLmRjbnIudjEuQmxvYkFjdGlvbhIhCgVzcGFjZRgGIAEoDjISLmRjbnIudjEuQmxvYlNwYWNlIsMBChFHcmFudEJsb2JSZXNwb25zZRILCgN1cmwYASABKAkSOAoHaGVhZGVycxgCIAMoCzInLmRjbnIudjEuR3JhbnRCbG9iUmVzcG9uc2UuSGVhZGVyc0VudHJ5EhcKD2V4cGlyZXNfd2FsbF9tcxgDIAEoAxIPCgdwcmVzZW50GAQgASgIEg0KBWJ5dGVzGAUgASgEGi4KDEhlYWRlcnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIikKFkRlc2NyaWJlU2Vzc2lvblJlcXVlc3QSDwoHc2Vzc2lvbhgBIAEoCSJQChdEZXNjcmliZVNlc3Npb25SZXNwb25zZRIPCgdzZXNzaW9uGAEgASgJEhIKCmRlZmluaXRpb24YAiABKAkSEAoIc2V0dGluZ3MYAyABKAkqWwoKQmxvYkFjdGlvbhIbChdCTE9CX0FDVElPTl9VTlNQRUNJRklFRBAAEhYKEkJMT0JfQUNUSU9OX1VQTE9BRBABEhgKFEJMT0JfQUNUSU9OX0RPV05MT0FEEAIy4QMKDFBOb2RlU2VydmljZRJFCgZBdHRhY2gSFi5kY25yLnYxLkF0dGFjaFJlcXVlc3QaFy5kY25yLnYxLkF0dGFjaFJlc3BvbnNlIgbq4BgCCAMoATABEkIKBVB1bHNlEhUuZGNuci52MS5QdWxzZVJlcXVlc3QaFi5kY25yLnYxLlB1bHNlUmVzcG9uc2UiBurgGAIIASgBMAESRAoHUmVzb2x2ZRIXLmRjbnIudjEuUmVzb2x2ZVJlcXVlc3QaGC5kY25yLnYxLlJlc29sdmVSZXNwb25zZSIG6uAYAggEElYKDVJlY29yZER1cmFibGUSHS5kY25yLnYxLlJlY29yZER1cmFibGVSZXF1ZXN0Gh4uZGNuci52MS5SZWNvcmREdXJhYmxlUmVzcG9uc2UiBurgGAIIBRJKCglHcmFudEJsb2ISGS5kY25yLnYxLkdyYW50QmxvYlJlcXVlc3QaGi5kY25yLnYxLkdyYW50QmxvYlJlc3BvbnNlIgbq4BgCCAQSXAoPRGVzY3JpYmVTZXNzaW9uEh8uZGNuci52MS5EZXNjcmliZVNlc3Npb25SZXF1ZXN0GiAuZGNuci52MS5EZXNjcmliZVNlc3Npb25SZXNwb25zZSIG6uAYAggEYgZwcm90bzM", [file_dcnr_v1_access, file_dcnr_v1_common]);
+  fileDesc("ChNkY25yL3YxL3Bub2RlLnByb3RvEgdkY25yLnYxIt0BCg1BdHRhY2hSZXF1ZXN0EiUKCHJlZ2lzdGVyGAEgASgLMhEuZGNuci52MS5SZWdpc3RlckgAEicKCWhlYXJ0YmVhdBgCIAEoCzISLmRjbnIudjEuSGVhcnRiZWF0SAASHwoFbGVhdmUYAyABKAsyDi5kY25yLnYxLkxlYXZlSAASKwoLbWVhc3VyZW1lbnQYBCABKAsyFC5kY25yLnYxLk1lYXN1cmVtZW50SAASJQoIZXZpZGVuY2UYBSABKAsyES5kY25yLnYxLkV2aWRlbmNlSABCBwoFZXZlbnQioQIKDkF0dGFjaFJlc3BvbnNlEikKCnJlZ2lzdGVyZWQYASABKAsyEy5kY25yLnYxLlJlZ2lzdGVyZWRIABIrCgthc3NpZ25tZW50cxgCIAEoCzIULmRjbnIudjEuQXNzaWdubWVudHNIABIpCgdzZXNzaW9uGAMgASgLMhYuZGNuci52MS5TZXNzaW9uVXBkYXRlSAASLgoNbGVhdmVfZ3JhbnRlZBgEIAEoCzIVLmRjbnIudjEuTGVhdmVHcmFudGVkSAASLgoNaGVhcnRiZWF0X2FjaxgFIAEoCzIVLmRjbnIudjEuSGVhcnRiZWF0QWNrSAASIwoHcHJlcGFyZRgGIAEoCzIQLmRjbnIudjEuUHJlcGFyZUgAQgcKBWV2ZW50Ii4KDFB1bHNlUmVxdWVzdBINCgV0b2tlbhgBIAEoCRIPCgdsYXRlX21zGAIgASgBIg8KDVB1bHNlUmVzcG9uc2Ui9QIKCFJlZ2lzdGVyEhYKDnByb3RvY29sX21ham9yGAEgASgNEhYKDnByb3RvY29sX21pbm9yGAIgASgNEhAKCHNvZnR3YXJlGAMgASgJEg0KBXBub2RlGAQgASgJEgwKBG5hbWUYBSABKAkSEwoLaW5jYXJuYXRpb24YBiABKAkSDgoGc2VjcmV0GAcgASgJEg8KB2FkZHJlc3MYCCABKAkSKwoMY2FwYWJpbGl0aWVzGAkgASgLMhUuZGNuci52MS5DYXBhYmlsaXRpZXMSHwoGbGltaXRzGAogASgLMg8uZGNuci52MS5MaW1pdHMSHwoGaG9zdGVkGAsgAygLMg8uZGNuci52MS5Ib3N0ZWQSDQoFb3duZXIYDCABKAkSDgoGcmVnaW9uGA0gASgJEhAKCHByb3ZpZGVyGA4gASgJEhYKDnByaWNlX3Blcl9ob3VyGA8gASgBEg4KBmNsb3NlZBgQIAEoCBIMCgRiaXRzGBEgASgNIpACCgxDYXBhYmlsaXRpZXMSEQoJY3B1X21vZGVsGAEgASgJEg0KBWNvcmVzGAIgASgNEhQKDG1lbW9yeV9ieXRlcxgDIAEoBBISCgpkaXNrX2J5dGVzGAQgASgEEhQKDGFyY2hpdGVjdHVyZRgFIAEoCRIQCghwbGF0Zm9ybRgGIAEoCRIaCgRncHVzGAcgAygLMgwuZGNuci52MS5HcHUSDgoGZ2Zsb3BzGAggASgBEigKCG51bWVyaWNzGAkgAygLMhYuZGNuci52MS5OdW1lcmljc0NsYXNzEiIKGmJhbmR3aWR0aF9ieXRlc19wZXJfc2Vjb25kGAogASgBEhIKCmxhdGVuY3lfbXMYCyABKAEiOgoDR3B1Eg0KBW1vZGVsGAEgASgJEhQKDG1lbW9yeV9ieXRlcxgCIAEoBBIOCgZ2ZW5kb3IYAyABKAkiLgoNTnVtZXJpY3NDbGFzcxIOCgZlbmdpbmUYASABKAkSDQoFY2xhc3MYAiABKAkicwoGTGltaXRzEgwKBGNwdXMYASABKAESFAoMbWVtb3J5X2J5dGVzGAIgASgEEhIKCmRpc2tfYnl0ZXMYAyABKAQSIgoaYmFuZHdpZHRoX2J5dGVzX3Blcl9zZWNvbmQYBCABKAQSDQoFaG91cnMYBSABKAkiNwoGSG9zdGVkEg8KB3Nlc3Npb24YASABKAkSDQoFdm5vZGUYAiABKAkSDQoFZXBvY2gYAyABKAQi8gEKCUhlYXJ0YmVhdBIQCghzZXF1ZW5jZRgBIAEoBBImCgZ2bm9kZXMYAiADKAsyFi5kY25yLnYxLlZOb2RlUHJvZ3Jlc3MSDAoEbG9hZBgDIAEoARIZChFtZW1vcnlfdXNlZF9ieXRlcxgEIAEoBBIgCgdtZXRyaWNzGAUgAygLMg8uZGNuci52MS5NZXRyaWMSHAoFbGlua3MYBiADKAsyDS5kY25yLnYxLkxpbmsSGwoTdGVtcGVyYXR1cmVfY2Vsc2l1cxgHIAEoARIRCglhY2NlcHRpbmcYCCABKAgSEgoKbGF0ZW5jeV9tcxgJIAEoASIgCgxIZWFydGJlYXRBY2sSEAoIc2VxdWVuY2UYASABKAQiVwoETGluaxINCgVwbm9kZRgBIAEoCRISCgpsYXRlbmN5X21zGAIgASgBEhgKEGJ5dGVzX3Blcl9zZWNvbmQYAyABKAESEgoKZmFpbGluZ19tcxgEIAEoASLRAQoNVk5vZGVQcm9ncmVzcxIPCgdzZXNzaW9uGAEgASgJEg0KBXZub2RlGAIgASgJEg0KBWVwb2NoGAMgASgEEgwKBHN0ZXAYBCABKAQSDQoFcGhhc2UYBSABKAkSDgoGZGV0YWlsGAYgASgJEg8KB3N0ZXBfbXMYByABKAESFgoOcmV0YWluZWRfYnl0ZXMYCCABKAQSFQoNZGFtYWdlZF9zdGF0ZRgJIAEoCRIRCgl3YWl0c19mb3IYCiADKAkSEQoJd2FpdGVkX21zGAsgASgBIhcKBUxlYXZlEg4KBnJlYXNvbhgBIAEoCSIOCgxMZWF2ZUdyYW50ZWQifwoLTWVhc3VyZW1lbnQSDgoGZ2Zsb3BzGAEgASgBEiIKGmJhbmR3aWR0aF9ieXRlc19wZXJfc2Vjb25kGAIgASgBEhIKCmxhdGVuY3lfbXMYAyABKAESKAoIbnVtZXJpY3MYBCADKAsyFi5kY25yLnYxLk51bWVyaWNzQ2xhc3MicQoIRXZpZGVuY2USIgoEbmFtZRgBIAEoCzIULmRjbnIudjEuTWVzc2FnZU5hbWUSHwoFZmlyc3QYAiABKAsyEC5kY25yLnYxLldpdG5lc3MSIAoGc2Vjb25kGAMgASgLMhAuZGNuci52MS5XaXRuZXNzIjUKB1dpdG5lc3MSDQoFcG5vZGUYASABKAkSDQoFZXBvY2gYAiABKAQSDAoEaGFzaBgDIAEoCSKDAQoKUmVnaXN0ZXJlZBIUCgxvcmNoZXN0cmF0b3IYASABKAkSFQoNb3JjaGVzdHJhdG9ycxgCIAMoCRIdChVoZWFydGJlYXRfaW50ZXJ2YWxfbXMYAyABKA0SEwoLcHVsc2VfdG9rZW4YBCABKAkSFAoMYmxvYl9vcmlnaW5zGAUgAygJIkkKC0Fzc2lnbm1lbnRzEhAKCHJldmlzaW9uGAEgASgEEigKC2Fzc2lnbm1lbnRzGAIgAygLMhMuZGNuci52MS5Bc3NpZ25tZW50IpcBCgpBc3NpZ25tZW50Eg8KB3Nlc3Npb24YASABKAkSDQoFdm5vZGUYAiABKAkSDQoFZXBvY2gYAyABKAQSDAoEbGluZRgEIAEoBBINCgVzdGF0ZRgFIAEoCRIPCgdyZXBsaWNhGAYgASgNEg0KBXNpbmNlGAcgASgEEgwKBHR1cm4YCCABKAQSDwoHc2VydmluZxgJIAEoCCIzCgdQcmVwYXJlEigKC2Fzc2lnbm1lbnRzGAEgAygLMhMuZGNuci52MS5Bc3NpZ25tZW50IoQBCg1TZXNzaW9uVXBkYXRlEg8KB3Nlc3Npb24YASABKAkSDgoGc3RhdHVzGAIgASgJEgwKBGxpbmUYAyABKAQSJAoJbG9jYXRpb25zGAQgAygLMhEuZGNuci52MS5Mb2NhdGlvbhIQCghyZXZpc2lvbhgFIAEoBBIMCgR0dXJuGAYgASgEIlkKCExvY2F0aW9uEg0KBXZub2RlGAEgASgJEg0KBWVwb2NoGAIgASgEEg0KBXBub2RlGAMgASgJEg8KB2FkZHJlc3MYBCABKAkSDwoHcmVwbGljYRgFIAEoDSIxCg5SZXNvbHZlUmVxdWVzdBIPCgdzZXNzaW9uGAEgASgJEg4KBnZub2RlcxgCIAMoCSJlCg9SZXNvbHZlUmVzcG9uc2USJAoJbG9jYXRpb25zGAEgAygLMhEuZGNuci52MS5Mb2NhdGlvbhIMCgRsaW5lGAIgASgEEhAKCHJldmlzaW9uGAMgASgEEgwKBHR1cm4YBCABKAQiqAEKFFJlY29yZER1cmFibGVSZXF1ZXN0Eg8KB3Nlc3Npb24YASABKAkSDQoFdm5vZGUYAiABKAkSDQoFcG5vZGUYAyABKAkSDQoFZXBvY2gYBCABKAQSDAoEc3RlcBgFIAEoBBINCgVzdGF0ZRgGIAEoCRITCgtzdGF0ZV9ieXRlcxgHIAEoBBIgCgVzdGVwcxgIIAMoCzIRLmRjbnIudjEuU3RlcEhhc2giJgoIU3RlcEhhc2gSDAoEc3RlcBgBIAEoBBIMCgRoYXNoGAIgASgJIkUKFVJlY29yZER1cmFibGVSZXNwb25zZRIQCghhY2NlcHRlZBgBIAEoCBIMCgRsaW5lGAIgASgEEgwKBHR1cm4YAyABKAQilwEKEEdyYW50QmxvYlJlcXVlc3QSDQoFcG5vZGUYASABKAkSDwoHc2Vzc2lvbhgCIAEoCRIMCgRoYXNoGAMgASgJEg0KBWJ5dGVzGAQgASgEEiMKBmFjdGlvbhgFIAEoDjITLmRjbnIudjEuQmxvYkFjdGlvbhIhCgVzcGFjZRgGIAEoDjISLmRjbnIudjEuQmxvYlNwYWNlIsMBChFHcmFudEJsb2JSZXNwb25zZRILCgN1cmwYASABKAkSOAoHaGVhZGVycxgCIAMoCzInLmRjbnIudjEuR3JhbnRCbG9iUmVzcG9uc2UuSGVhZGVyc0VudHJ5EhcKD2V4cGlyZXNfd2FsbF9tcxgDIAEoAxIPCgdwcmVzZW50GAQgASgIEg0KBWJ5dGVzGAUgASgEGi4KDEhlYWRlcnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIikKFkRlc2NyaWJlU2Vzc2lvblJlcXVlc3QSDwoHc2Vzc2lvbhgBIAEoCSKqAQoXRGVzY3JpYmVTZXNzaW9uUmVzcG9uc2USDwoHc2Vzc2lvbhgBIAEoCRISCgpkZWZpbml0aW9uGAIgASgJEikKCHRyYWluaW5nGAQgASgLMhUuZGNuci52MS5UcmFpbmluZ1dvcmtIABInCgdzZXJ2aW5nGAUgASgLMhQuZGNuci52MS5TZXJ2aW5nV29ya0gAQgYKBHdvcmtKBAgDEARSCHNldHRpbmdzIlQKDFRyYWluaW5nV29yaxIqCghpZGVudGl0eRgBIAEoCzIYLmRjbnIudjEuU2Vzc2lvbklkZW50aXR5EhgKEGNoZWNrcG9pbnRfZXZlcnkYAiABKA0ilAEKC1NlcnZpbmdXb3JrEhIKCmRlZmluaXRpb24YASABKAkSEAoIbnVtZXJpY3MYAiABKAkSMAoGc3RhdGVzGAMgAygLMiAuZGNuci52MS5TZXJ2aW5nV29yay5TdGF0ZXNFbnRyeRotCgtTdGF0ZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBItICCg9TZXNzaW9uSWRlbnRpdHkSEgoKZGVmaW5pdGlvbhgBIAEoCRIPCgdkYXRhc2V0GAIgASgJEg0KBXNwbGl0GAMgASgJEhgKEHZhbGlkYXRpb25fc3BsaXQYBCABKAkSDQoFc3RlcHMYBSABKAQSDQoFYmF0Y2gYBiABKA0SFAoMbWljcm9iYXRjaGVzGAcgASgNEgwKBHNlZWQYCCABKAQSEAoIbnVtZXJpY3MYCSABKAkSDAoEYml0cxgKIAEoDRIsCg1sZWFybmluZ19yYXRlGAsgASgLMhUuZGNuci52MS5MZWFybmluZ1JhdGUSEQoJY2xpcF9ub3JtGAwgASgBEhYKDnZhbGlkYXRlX2V2ZXJ5GA0gASgNEh8KF3ZhbGlkYXRpb25fbWljcm9iYXRjaGVzGA4gASgNEhUKDWluaXRpYWxfc3RhdGUYDyABKAkqWwoKQmxvYkFjdGlvbhIbChdCTE9CX0FDVElPTl9VTlNQRUNJRklFRBAAEhYKEkJMT0JfQUNUSU9OX1VQTE9BRBABEhgKFEJMT0JfQUNUSU9OX0RPV05MT0FEEAIy4QMKDFBOb2RlU2VydmljZRJFCgZBdHRhY2gSFi5kY25yLnYxLkF0dGFjaFJlcXVlc3QaFy5kY25yLnYxLkF0dGFjaFJlc3BvbnNlIgbq4BgCCAMoATABEkIKBVB1bHNlEhUuZGNuci52MS5QdWxzZVJlcXVlc3QaFi5kY25yLnYxLlB1bHNlUmVzcG9uc2UiBurgGAIIASgBMAESRAoHUmVzb2x2ZRIXLmRjbnIudjEuUmVzb2x2ZVJlcXVlc3QaGC5kY25yLnYxLlJlc29sdmVSZXNwb25zZSIG6uAYAggEElYKDVJlY29yZER1cmFibGUSHS5kY25yLnYxLlJlY29yZER1cmFibGVSZXF1ZXN0Gh4uZGNuci52MS5SZWNvcmREdXJhYmxlUmVzcG9uc2UiBurgGAIIBRJKCglHcmFudEJsb2ISGS5kY25yLnYxLkdyYW50QmxvYlJlcXVlc3QaGi5kY25yLnYxLkdyYW50QmxvYlJlc3BvbnNlIgbq4BgCCAQSXAoPRGVzY3JpYmVTZXNzaW9uEh8uZGNuci52MS5EZXNjcmliZVNlc3Npb25SZXF1ZXN0GiAuZGNuci52MS5EZXNjcmliZVNlc3Npb25SZXNwb25zZSIG6uAYAggEYgZwcm90bzM", [file_dcnr_v1_access, file_dcnr_v1_common, file_dcnr_v1_session]);
 
 /**
  * @generated from message dcnr.v1.AttachRequest
@@ -1295,11 +1297,23 @@ export type DescribeSessionResponse = Message<"dcnr.v1.DescribeSessionResponse">
   definition: string;
 
   /**
-   * Canonical JSON of { identity, policy } (network/session.ts); the id is the hash of `identity`.
+   * What its VNodes do.
    *
-   * @generated from field: string settings = 3;
+   * @generated from oneof dcnr.v1.DescribeSessionResponse.work
    */
-  settings: string;
+  work: {
+    /**
+     * @generated from field: dcnr.v1.TrainingWork training = 4;
+     */
+    value: TrainingWork;
+    case: "training";
+  } | {
+    /**
+     * @generated from field: dcnr.v1.ServingWork serving = 5;
+     */
+    value: ServingWork;
+    case: "serving";
+  } | { case: undefined; value?: undefined };
 };
 
 /**
@@ -1308,6 +1322,168 @@ export type DescribeSessionResponse = Message<"dcnr.v1.DescribeSessionResponse">
  */
 export const DescribeSessionResponseSchema: GenMessage<DescribeSessionResponse> = /*@__PURE__*/
   messageDesc(file_dcnr_v1_pnode, 33);
+
+/**
+ * VNodes that learn.
+ *
+ * @generated from message dcnr.v1.TrainingWork
+ */
+export type TrainingWork = Message<"dcnr.v1.TrainingWork"> & {
+  /**
+   * Decides the bits: the session's id ends with its hash, which PNodes check.
+   *
+   * @generated from field: dcnr.v1.SessionIdentity identity = 1;
+   */
+  identity?: SessionIdentity | undefined;
+
+  /**
+   * A state is stored after every so many steps.
+   *
+   * @generated from field: uint32 checkpoint_every = 2;
+   */
+  checkpointEvery: number;
+};
+
+/**
+ * Describes the message dcnr.v1.TrainingWork.
+ * Use `create(TrainingWorkSchema)` to create a new message.
+ */
+export const TrainingWorkSchema: GenMessage<TrainingWork> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_pnode, 34);
+
+/**
+ * VNodes that answer.
+ *
+ * @generated from message dcnr.v1.ServingWork
+ */
+export type ServingWork = Message<"dcnr.v1.ServingWork"> & {
+  /**
+   * SHA-256 of the definition.
+   *
+   * @generated from field: string definition = 1;
+   */
+  definition: string;
+
+  /**
+   * The engine that computes.
+   *
+   * @generated from field: string numerics = 2;
+   */
+  numerics: string;
+
+  /**
+   * SHA-256 of the blob with each VNode's weights.
+   *
+   * @generated from field: map<string, string> states = 3;
+   */
+  states: { [key: string]: string };
+};
+
+/**
+ * Describes the message dcnr.v1.ServingWork.
+ * Use `create(ServingWorkSchema)` to create a new message.
+ */
+export const ServingWorkSchema: GenMessage<ServingWork> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_pnode, 35);
+
+/**
+ * The settings of a training session that decide its bits.
+ *
+ * @generated from message dcnr.v1.SessionIdentity
+ */
+export type SessionIdentity = Message<"dcnr.v1.SessionIdentity"> & {
+  /**
+   * SHA-256 of the network definition's text.
+   *
+   * @generated from field: string definition = 1;
+   */
+  definition: string;
+
+  /**
+   * SHA-256 of the dataset's manifest.
+   *
+   * @generated from field: string dataset = 2;
+   */
+  dataset: string;
+
+  /**
+   * @generated from field: string split = 3;
+   */
+  split: string;
+
+  /**
+   * @generated from field: string validation_split = 4;
+   */
+  validationSplit: string;
+
+  /**
+   * @generated from field: uint64 steps = 5;
+   */
+  steps: bigint;
+
+  /**
+   * @generated from field: uint32 batch = 6;
+   */
+  batch: number;
+
+  /**
+   * @generated from field: uint32 microbatches = 7;
+   */
+  microbatches: number;
+
+  /**
+   * @generated from field: uint64 seed = 8;
+   */
+  seed: bigint;
+
+  /**
+   * @generated from field: string numerics = 9;
+   */
+  numerics: string;
+
+  /**
+   * Version of the bits that everybody who works for the session computes.
+   *
+   * @generated from field: uint32 bits = 10;
+   */
+  bits: number;
+
+  /**
+   * @generated from field: dcnr.v1.LearningRate learning_rate = 11;
+   */
+  learningRate?: LearningRate | undefined;
+
+  /**
+   * 0: no clipping.
+   *
+   * @generated from field: double clip_norm = 12;
+   */
+  clipNorm: number;
+
+  /**
+   * @generated from field: uint32 validate_every = 13;
+   */
+  validateEvery: number;
+
+  /**
+   * @generated from field: uint32 validation_microbatches = 14;
+   */
+  validationMicrobatches: number;
+
+  /**
+   * SHA-256 of a state to start from; empty for weights from the seed.
+   *
+   * @generated from field: string initial_state = 15;
+   */
+  initialState: string;
+};
+
+/**
+ * Describes the message dcnr.v1.SessionIdentity.
+ * Use `create(SessionIdentitySchema)` to create a new message.
+ */
+export const SessionIdentitySchema: GenMessage<SessionIdentity> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_pnode, 36);
 
 /**
  * @generated from enum dcnr.v1.BlobAction
