@@ -2,15 +2,19 @@
 // the checkers can see: a simulator that finds nothing in these would find nothing in a real bug either.
 // Production code knows none of them: each is a broken part in the place of a sound one (mutants/).
 
-import type { SessionRecord, StepRecord, VNodeRecord } from "../src/orchestrator/records/records.ts";
+import { bits } from "../src/core/bits.ts";
+import type { RoomRecord, SessionRecord, StepRecord, VNodeRecord } from "../src/orchestrator/records/records.ts";
+import { InferenceService } from "../src/protocol/gen/dcnr/v1/inference_pb.ts";
 import { PNodeService } from "../src/protocol/gen/dcnr/v1/pnode_pb.ts";
+import { ServingService } from "../src/protocol/gen/dcnr/v1/serving_pb.ts";
+import { usualClass } from "./draw.ts";
 import { nudging } from "./executor.ts";
 import { type Loose, type Mutant, onCall, onEvent, rewriting } from "./mutants/mutant.ts";
 import { answersItself } from "./mutants/networks.ts";
 import * as processes from "./mutants/processes.ts";
 import { checkingAllBut } from "./mutants/sessions.ts";
-import { blindRetries, losingBlobs, uploadsNothing } from "./mutants/stores.ts";
-import { firstPlaces, flippingBits, ownDefinitions, ownSeeds } from "./mutants/tampers.ts";
+import { blindRetries, collectingTooMuch, losingBlobs, uploadsNothing } from "./mutants/stores.ts";
+import { firstPlaces, flippingBits, ownDefinitions, ownSeeds, registering } from "./mutants/tampers.ts";
 
 export const mutants: Readonly<Record<string, Mutant>> = {
   "consumes-duplicates": {
@@ -217,5 +221,84 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     fault: "the blob store says 'stored' and loses every third blob",
     shows: ["hang", "error"],
     blobs: losingBlobs,
+  },
+  "bits-are-compared-nowhere": {
+    fault: "PNodes of another release register as if they were of this one, and work for its sessions",
+    shows: ["divergence"],
+    seedsMax: 300,
+    tamper: () => registering((register) => ({ ...register, bits })),
+    checkSession: checkingAllBut("bits"),
+  },
+  "placement-ignores-bits": {
+    fault: "sessions are placed on PNodes of another release, which refuse them",
+    shows: ["error", "hang"],
+    seedsMax: 300,
+    tamper: () => registering((register) => ({ ...register, bits })),
+  },
+  "classes-are-mixed": {
+    fault: "PNodes that round differently register as one numerics class",
+    shows: ["divergence"],
+    seedsMax: 300,
+    tamper: () =>
+      registering((register) => ({
+        ...register,
+        capabilities: {
+          ...(register["capabilities"] as Loose),
+          numerics: [{ engine: "reference", class: usualClass }],
+        },
+      })),
+  },
+  "claims-weigh-nothing": {
+    fault: "room is claimed without counting what the others have claimed",
+    shows: ["room"],
+    store: (view) =>
+      rewriting(view, "room", (room: RoomRecord) => ({
+        ...room,
+        claims: Object.fromEntries(
+          Object.entries(room.claims).map(([id, claim]) => [id, { ...claim, memoryBytes: 0 }]),
+        ),
+      })),
+  },
+  "owns-before-it-claims": {
+    fault: "an owner is written whose claim on room is not there",
+    shows: ["room"],
+    store: (view) => rewriting(view, "room", (room: RoomRecord) => ({ ...room, claims: {} })),
+  },
+  "keeps-claims-for-ever": {
+    fault: "room that was claimed is never given back nor swept",
+    shows: ["room", "hang"],
+    store: (view, records) =>
+      rewriting(view, "room", (room: RoomRecord) => {
+        const before = records.room(room.pnode);
+        return before?.life === room.life ? { ...room, claims: { ...before.claims, ...room.claims } } : room;
+      }),
+  },
+  "waits-without-a-word": {
+    fault: "a session that waits for room does not say for what",
+    shows: ["wait"],
+    store: (view) =>
+      rewriting(view, "session", (session: SessionRecord) =>
+        session.status === "waiting" ? { ...session, reason: "" } : session,
+      ),
+  },
+  "answers-by-another-chance": {
+    fault: "a served model chooses its words with another seed than it was asked to",
+    shows: ["answer"],
+    tamper: () =>
+      onCall(ServingService.method.generateTokens, "input", (request) => ({
+        ...request,
+        sampling: { ...(request["sampling"] as Loose), seed: 4_711n },
+      })),
+  },
+  "falls-silent-in-an-answer": {
+    fault: "an answer ends without saying why",
+    shows: ["answer"],
+    tamper: () => onCall(InferenceService.method.generate, "output", (piece) => ({ ...piece, finish: "" })),
+  },
+  "collects-too-much": {
+    fault: "the collector deletes a state that is still needed",
+    shows: ["hang", "error"],
+    seedsMax: 300,
+    blobs: collectingTooMuch,
   },
 };

@@ -1,7 +1,7 @@
 // The store's records as the simulated world sees them: for checkers, faults that aim, and mutants.
 
 import type { Sha256 } from "../src/core/ids.ts";
-import type { SessionRecord, VNodeRecord } from "../src/orchestrator/records/records.ts";
+import type { RoomRecord, SessionRecord, VNodeRecord } from "../src/orchestrator/records/records.ts";
 import { speech } from "./scenarios.ts";
 import type { SimulatedStore } from "./store.ts";
 
@@ -29,6 +29,10 @@ export class Records {
   #isTraining({ session }: VNodeRecord): boolean {
     const record = this.session(session);
     return record?.status === "running" && record.serving === undefined && record.network !== speech.name;
+  }
+
+  room(pnode: string): RoomRecord | undefined {
+    return this.#values.get(`room/${pnode}`) as RoomRecord | undefined;
   }
 
   /** VNodes of sessions that are not there. */

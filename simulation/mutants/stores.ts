@@ -1,6 +1,7 @@
 // Stores and transfers that break what is promised of them.
 
 import { hasCode } from "../../src/core/errors.ts";
+import type { Sha256 } from "../../src/core/ids.ts";
 import type { BlobTransfer } from "../../src/pnode/options.ts";
 import type { BlobSpace, BlobStore } from "../../src/store/blob-store.ts";
 import type { StateStore } from "../../src/store/state-store.ts";
@@ -58,4 +59,23 @@ function spaceWith(space: BlobSpace, changes: Partial<BlobSpace>): BlobSpace {
 /** Says "uploaded" and sends nothing. */
 export function uploadsNothing(inner: BlobTransfer): BlobTransfer {
   return { ...inner, upload: async () => {} };
+}
+
+/** With every blob that is collected goes the one that was stored last. */
+export function collectingTooMuch(view: BlobStore): BlobStore {
+  const { states } = view;
+  let newest: Sha256 | undefined;
+  return {
+    ...view,
+    states: spaceWith(states, {
+      put: async (hash, content, bytes) => {
+        newest = hash;
+        await states.put(hash, content, bytes);
+      },
+      delete: async (hash) => {
+        await states.delete(hash);
+        if (newest !== undefined) await states.delete(newest);
+      },
+    }),
+  };
 }
