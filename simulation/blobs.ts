@@ -15,7 +15,7 @@ import {
 } from "../src/store/blob-store.ts";
 import { BlobTokens } from "../src/store/blob-tokens.ts";
 import { openMemoryBlobs } from "../src/store/memory.ts";
-import type { Host, SimulatedWorld } from "./world.ts";
+import { epochWallMs, type Host, type SimulatedWorld } from "./world.ts";
 
 export interface BlobFaults {
   /** Of a write that fails; half of those took effect nevertheless. */
@@ -37,7 +37,7 @@ export class SimulatedBlobs {
 
   constructor(world: SimulatedWorld) {
     this.world = world;
-    this.inner = openMemoryBlobs({ clock: { wallMs: () => world.time.nowMs } });
+    this.inner = openMemoryBlobs({ clock: { wallMs: () => epochWallMs + world.time.nowMs } });
   }
 
   view(host: Host, baseUrl: () => string): BlobStore {

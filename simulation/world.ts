@@ -7,7 +7,7 @@ import { VirtualTime } from "./time.ts";
 import { Trace } from "./trace.ts";
 
 /** 2026-01-01, so that times in traces look like times. */
-const epochWallMs = 1_767_225_600_000;
+export const epochWallMs = 1_767_225_600_000;
 
 /** What went wrong inside a host's own code; any of these fails the run. */
 export interface HostFailure {

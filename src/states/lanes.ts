@@ -3,8 +3,8 @@
 
 import type { Clock } from "../core/world.ts";
 
-/** More would only share the same line, and each holds a part in memory. */
-const lanesMax = 4;
+/** More would only share the same line, and each holds a part in memory, and once more while it is hashed. */
+const lanesMax = 2;
 
 /** A part that passes within this leaves room for another beside it. */
 const quickMs = 3_000;

@@ -5,6 +5,7 @@
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { DcnrError, fail } from "../core/errors.ts";
+import { bytesPassed } from "./passed-bytes.ts";
 
 export interface HttpTransferOptions {
   /** Without a byte that moves for so long, a transfer has failed. */
@@ -49,6 +50,7 @@ export function openHttpTransfer({ stallMs = 30_000, answerMs = 180_000 }: HttpT
           if (at + piece.byteLength > into.byteLength) throw wrongLength(at + piece.byteLength, into.byteLength);
           into.set(piece, at);
           at += piece.byteLength;
+          bytesPassed(piece.byteLength);
         }
         if (at !== into.byteLength) throw wrongLength(at, into.byteLength);
       } finally {

@@ -1,0 +1,250 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { DcnrError, hasCode } from "../core/errors.ts";
+import { digestHere, sha256 } from "../core/hash.ts";
+import type { Sha256 } from "../core/ids.ts";
+import { float32, type Tensor } from "../core/tensor.ts";
+import type { World } from "../core/world.ts";
+import { silentLog } from "../core/world.ts";
+import type { Bandwidth } from "../peer/bandwidth.ts";
+import { writeStateManifest } from "../states/manifest.ts";
+import { BlobClient } from "./blob-client.ts";
+import { BlobOrigins } from "./blob-origins.ts";
+import { type BlobCache, type BlobTransfer, type SpillStorage, timingsDefault } from "./options.ts";
+import type { Orchestrators } from "./orchestrators.ts";
+import { takeSnapshot } from "./snapshots.ts";
+
+const world: World = {
+  clock: { wallMs: () => 0, monotonicMs: () => 0 },
+  timers: {
+    after: (_, callback) => {
+      queueMicrotask(callback);
+      return () => {};
+    },
+  },
+  chance: { bytes: (count) => new Uint8Array(count), uniform: () => 0.5 },
+  log: silentLog,
+};
+const { signal } = new AbortController();
+const origin = "http://blobs.example:7700";
+
+/** An orchestrator and a blob store that do what they should, and a line that does what the test says. */
+function stage({ cache, bytesSaid }: { cache?: BlobCache; bytesSaid?: number } = {}) {
+  const stored = new Map<string, Uint8Array>();
+  const sent: string[] = [];
+  const line: { upload: (count: number) => void; download: (into: Uint8Array) => void; url: string } = {
+    upload: () => {},
+    download: () => {},
+    url: origin,
+  };
+  const orchestrators = {
+    call: async (_: unknown, { hash, bytes, action }: { hash: string; bytes: bigint; action: number }) => {
+      const known = stored.get(hash);
+      const grant = { url: `${line.url}/${hash}`, headers: {} };
+      if (action === 1) return known?.byteLength === Number(bytes) ? { present: true } : grant;
+      return { ...grant, bytes: BigInt(bytesSaid ?? known?.byteLength ?? 0) };
+    },
+  } as unknown as Orchestrators;
+  const nameOf = (url: string) => url.slice(url.lastIndexOf("/") + 1);
+  const transfer: BlobTransfer = {
+    upload: async ({ url }, content) => {
+      sent.push(nameOf(url));
+      line.upload(sent.length);
+      stored.set(nameOf(url), new Uint8Array(content));
+    },
+    download: async ({ url }, into) => {
+      into.set((stored.get(nameOf(url)) ?? new Uint8Array()).subarray(0, into.byteLength));
+      line.download(into);
+    },
+  };
+  const origins = new BlobOrigins(["blobs.example:7700"], () => ["blobs.example:7700"]);
+  const bandwidth = { take: async () => {} } as unknown as Bandwidth;
+  const client = new BlobClient({
+    ...{ pnode: "p", orchestrators, transfer, origins, bandwidth, digest: digestHere, world, timings: timingsDefault },
+    ...(cache ? { cache } : {}),
+  });
+  return { client, stored, sent, line };
+}
+
+const weights = float32(
+  [40],
+  Array.from({ length: 40 }, (_, i) => i),
+);
+const image = (first = 0) => {
+  const data = (weights.data as Float32Array).slice();
+  data[0] = first;
+  const tensors = new Map<string, Tensor>([["w", { ...weights, data }]]);
+  return { metadata: { vnode: "v", step: "1" }, tensors };
+};
+const options = { world, digest: digestHere, partBytes: 16, name: "s" };
+const snapshotOf = (first = 0) => takeSnapshot(image(first), { ...options, copyBytesMax: 1e9 });
+
+describe("a state on its way to the store", () => {
+  it("goes on after a failure: what is stored is not sent again", async () => {
+    const { client, sent, line } = stage();
+    line.upload = (count) => {
+      if (count === 6) throw new DcnrError("unavailable", "the line broke");
+    };
+    const snapshot = snapshotOf();
+    await assert.rejects(client.storeState("s", snapshot, signal), (error: unknown) => hasCode(error, "unavailable"));
+    await client.storeState("s", snapshot, signal);
+    const twice = sent.filter((hash, index) => sent.indexOf(hash) !== index);
+    assert.equal(twice.length, 1, "the part that broke off");
+    assert.equal(new Set(sent).size, 10 + 1, "ten parts and the manifest");
+    assert.equal(sent.at(-1), sha256(writeStateManifest(await snapshot.manifest())), "which comes last");
+  });
+
+  it("shares its unchanged parts with the one before", async () => {
+    const { client, sent } = stage();
+    await client.storeState("s", snapshotOf(1), signal);
+    sent.length = 0;
+    await client.storeState("s", snapshotOf(2), signal);
+    assert.equal(sent.length, 2, "one part and the manifest");
+  });
+
+  it("is tried again, not given up, when the store is full or finds it damaged", async () => {
+    for (const code of ["resource_exhausted", "data_loss"] as const) {
+      const { client, line } = stage();
+      line.upload = () => {
+        throw new DcnrError(code, "no");
+      };
+      const passes = (error: unknown) => error instanceof DcnrError && error.outlook === "passing";
+      await assert.rejects(client.storeState("s", snapshotOf(), signal), passes);
+    }
+  });
+});
+
+describe("what comes from the store", () => {
+  it("is believed only with the right hash: damaged bytes are asked for again, then given up", async () => {
+    const { client, line } = stage();
+    const state = await client.storeState("s", snapshotOf(), signal);
+    let damaged = 2;
+    line.download = (into) => {
+      if (damaged-- > 0) into[0] = (into[0] as number) ^ 1;
+    };
+    const reader = await client.openState("s", state, "the state", signal);
+    const read = await reader.read([{ name: "w", shape: [40] }]);
+    assert.deepEqual(read.get("w")?.data, weights.data);
+    damaged = Number.POSITIVE_INFINITY;
+    await assert.rejects(client.openState("s", state, "it", signal), (error: unknown) => hasCode(error, "data_loss"));
+  });
+
+  it("is not taken from a cache whose bytes have another hash", async () => {
+    const good = new TextEncoder().encode("a shard");
+    const hash = sha256(good);
+    const kept = new Map<Sha256, Uint8Array>([[hash, new TextEncoder().encode("a shrad")]]);
+    const cache: BlobCache = {
+      get: async (name) => kept.get(name),
+      put: async (name, content) => void kept.set(name, content),
+    };
+    const { client, stored } = stage({ cache });
+    stored.set(hash, good);
+    assert.deepEqual(await client.fetch("s", hash, signal), good);
+    assert.deepEqual(kept.get(hash), good, "and the cache is mended");
+    stored.clear();
+    assert.deepEqual(await client.fetch("s", hash, signal), good, "from now on it is enough");
+  });
+
+  it("is refused before memory is spent when it is larger than anything can be", async () => {
+    const { client } = stage({ bytesSaid: 2 ** 40 });
+    const tooMuch = (error: unknown) => hasCode(error, "resource_exhausted");
+    await assert.rejects(client.fetch("s", sha256("x"), signal), tooMuch);
+  });
+
+  it("is never asked for at an address that nobody vouches for", async () => {
+    const { client, line, stored } = stage();
+    stored.set(sha256("x"), new TextEncoder().encode("x"));
+    line.url = "http://169.254.169.254";
+    line.download = () => assert.fail("it was called");
+    const denied = (error: unknown) => hasCode(error, "permission_denied");
+    await assert.rejects(client.fetch("s", sha256("x"), signal), denied);
+    line.upload = () => assert.fail("it was called");
+    await assert.rejects(client.storeState("s", snapshotOf(), signal), denied);
+  });
+});
+
+describe("blob origins", () => {
+  const check = (given: string, told: string[], url: string, headers: Record<string, string> = {}) => {
+    const origins = new BlobOrigins([given], () => [given]);
+    origins.learn(told);
+    origins.check({ url, headers });
+  };
+  const denied = (run: () => void) => assert.throws(run, (error: unknown) => hasCode(error, "permission_denied"));
+
+  it("are the orchestrators' and those told at registration", () => {
+    check("dcnr.example:7700", [], "http://dcnr.example:7700/blobs/states/x?token=1");
+    check("dcnr.example:7700", ["https://bucket.s3.example"], "https://bucket.s3.example/x");
+    check("127.0.0.1:7700", ["http://127.0.0.1:9000"], "http://127.0.0.1:9000/x");
+    check("192.168.1.5:7700", ["http://192.168.1.9:9000"], "http://192.168.1.9:9000/x");
+    denied(() => check("dcnr.example:7700", ["https://bucket.s3.example"], "https://other.s3.example/x"));
+    denied(() => check("dcnr.example:7700", ["https://bucket.s3.example"], "http://bucket.s3.example/x"));
+    denied(() => check("dcnr.example:7700", [], "http://user:pass@dcnr.example:7700/x"));
+    denied(() => check("dcnr.example:7700", [], "file:///etc/passwd"));
+    denied(() => check("dcnr.example:7700", [], "no address"));
+  });
+
+  it("never lead into the lender's machine or network unless the lender named such an orchestrator", () => {
+    denied(() => check("dcnr.example:7700", ["http://127.0.0.1:80"], "http://127.0.0.1:80/x"));
+    denied(() => check("dcnr.example:7700", ["http://localhost:80"], "http://localhost:80/x"));
+    denied(() => check("dcnr.example:7700", ["http://[::1]:80"], "http://[::1]:80/x"));
+    denied(() => check("127.0.0.1:7700", ["http://169.254.169.254"], "http://169.254.169.254/x"));
+    denied(() => check("8.8.8.8:7700", ["http://192.168.1.1"], "http://192.168.1.1/x"));
+  });
+
+  it("come with no headers but a store's own", () => {
+    const url = "http://dcnr.example:7700/x";
+    check("dcnr.example:7700", [], url, { "Content-Length": "5", "x-amz-checksum-sha256": "a" });
+    for (const header of ["authorization", "cookie", "Metadata-Flavor", "x-forwarded-for"])
+      denied(() => check("dcnr.example:7700", [], url, { [header]: "1" }));
+  });
+});
+
+describe("a snapshot", () => {
+  const disk = (): SpillStorage & { files: Map<string, Uint8Array> } => {
+    const files = new Map<string, Uint8Array>();
+    return {
+      files,
+      write: async (key, content) => void files.set(key, content.slice()),
+      read: async (key, room) => {
+        const content = files.get(key)!;
+        room?.set(content);
+        return room ?? content;
+      },
+      remove: async (key) => void files.delete(key),
+    };
+  };
+  const content = async (snapshot: ReturnType<typeof takeSnapshot>) => {
+    const { parts } = await snapshot.manifest();
+    const all: number[] = [];
+    for (const index of parts.keys()) all.push(...(await snapshot.part(index, (bytes) => new Uint8Array(bytes))));
+    return sha256(Uint8Array.from(all));
+  };
+
+  it("is the state of its moment, whether copied, cut on disk, or in memory for want of a disk", async () => {
+    const full = { ...disk(), write: async () => Promise.reject(new Error("ENOSPC")) };
+    const names = new Set<string>();
+    for (const how of [
+      { copyBytesMax: 1e9 },
+      { copyBytesMax: 0, storage: disk() },
+      { copyBytesMax: 0 },
+      { copyBytesMax: 0, storage: full },
+    ]) {
+      const live = image(5);
+      const snapshot = takeSnapshot(live, { ...options, ...how });
+      await snapshot.taken;
+      (live.tensors.get("w")!.data as Float32Array).fill(9);
+      names.add(await content(snapshot));
+      await snapshot.release();
+    }
+    assert.equal(names.size, 1);
+  });
+
+  it("leaves nothing on the disk", async () => {
+    const storage = disk();
+    const snapshot = takeSnapshot(image(), { ...options, copyBytesMax: 0, storage });
+    await snapshot.manifest();
+    assert.equal(storage.files.size, 10);
+    await snapshot.release();
+    assert.equal(storage.files.size, 0);
+  });
+});

@@ -1,0 +1,88 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, describe, it } from "node:test";
+import { hasCode } from "../core/errors.ts";
+import { sha256 } from "../core/hash.ts";
+import { realChance } from "./chance.ts";
+import { digestAside } from "./digest.ts";
+import { loadIdentity, Remembered } from "./identity.ts";
+import { openSpill } from "./spill.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "dcnr-system-"));
+after(() => rmSync(folder, { recursive: true }));
+
+describe("the spill", () => {
+  it("gives back what was written, into memory of its own or into the room given", async () => {
+    const spill = await openSpill(join(folder, "one"));
+    const content = new Uint8Array(100_000).map((_, i) => i * 3);
+    await spill.write("a/b", content);
+    assert.deepEqual(new Uint8Array(await spill.read("a/b")), content);
+    const room = new Uint8Array(content.byteLength);
+    assert.equal(await spill.read("a/b", room), room);
+    assert.deepEqual(room, content);
+    await assert.rejects(spill.read("a/b", new Uint8Array(content.byteLength + 1)), (error: unknown) =>
+      hasCode(error, "data_loss"),
+    );
+    await spill.remove("a/b");
+    await spill.remove("a/b");
+    await assert.rejects(spill.read("a/b"));
+  });
+
+  it("is empty at every start", async () => {
+    const first = await openSpill(join(folder, "two"));
+    await first.write("x", new Uint8Array(3));
+    await openSpill(join(folder, "two"));
+    assert.deepEqual(readdirSync(join(folder, "two", "spill")), []);
+  });
+});
+
+describe("a hash on another thread", () => {
+  it("is the same as on this one, whatever the size and the memory", async () => {
+    for (const bytes of [0, 1, 65_536, 65_537, 3_000_000]) {
+      const content = new Uint8Array(bytes + 7).map((_, i) => i).subarray(7);
+      assert.equal(await digestAside(content), sha256(content));
+      const shared = new Uint8Array(new SharedArrayBuffer(bytes));
+      shared.set(content);
+      assert.equal(await digestAside(shared), sha256(content));
+    }
+  });
+});
+
+describe("an identity", () => {
+  it("is made once and readable by its owner alone", async () => {
+    const first = await loadIdentity(folder, realChance);
+    assert.deepEqual(await loadIdentity(folder, realChance), first);
+    assert.ok(first.secret.length >= 16);
+    assert.equal(statSync(join(folder, "pnode.json")).mode & 0o777, 0o600);
+  });
+
+  it("that is damaged is said so, not replaced", async () => {
+    for (const text of [
+      "{",
+      '{"id":"p1"}',
+      '{"id":"p1","secret":"short"}',
+      '{"id":"../x","secret":"0123456789abcdef"}',
+    ]) {
+      writeFileSync(join(folder, "pnode.json"), text);
+      await assert.rejects(loadIdentity(folder, realChance), (error: unknown) =>
+        hasCode(error, text.includes("..") ? "invalid_argument" : "data_loss"),
+      );
+    }
+  });
+
+  it("in a folder that is not there names the folder and the remedy", async () => {
+    await assert.rejects(loadIdentity(join(folder, "nowhere"), realChance), /cannot write .*nowhere.*--dir/);
+  });
+});
+
+describe("what is remembered", () => {
+  it("counts only under the key it was measured with", async () => {
+    const memory = new Remembered<number>(folder, "measured.json", "this machine");
+    assert.equal(await memory.get(), undefined);
+    await memory.set(5);
+    assert.equal(await memory.get(), 5);
+    assert.equal(await new Remembered<number>(folder, "measured.json", "another").get(), undefined);
+  });
+});

@@ -1,0 +1,138 @@
+// A state is durable only if all of it is stored, and nothing but states is ever collected.
+
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { type ErrorCode, hasCode } from "../../src/core/errors.ts";
+import { sha256 } from "../../src/core/hash.ts";
+import type { Sha256 } from "../../src/core/ids.ts";
+import type { SessionRecord, VNodeRecord } from "../../src/orchestrator/records/records.ts";
+import { BlobSpace } from "../../src/protocol/gen/dcnr/v1/common_pb.ts";
+import { BlobAction, PNodeService } from "../../src/protocol/gen/dcnr/v1/pnode_pb.ts";
+import { type StateManifest, writeStateManifest } from "../../src/states/manifest.ts";
+import { memoryState } from "../../src/states/memory.testing.ts";
+import { Stage } from "./stage.ts";
+
+const step = 18;
+
+/** A session of which somebody, who is a member, is about to record a late step. */
+async function aboutToRecord(stage: Stage) {
+  await stage.orchestrator("o1", { garbageDelayMs: 1_000 });
+  const node = stage.pnode("p0", { stepMs: 2_000 });
+  await stage.until("the PNode attaches", () => node.attachedTo !== "");
+  const session = await stage.session();
+  await stage.untilRecord<VNodeRecord>("it is placed", `vnode/${session}/a`, (one) => one.members.length > 0);
+  const put = async (content: Uint8Array) => {
+    await stage.blobs.inner.states.put(sha256(content), content, content.byteLength);
+    return sha256(content);
+  };
+  const record = async (state: Sha256, bytes: number) => {
+    const { epoch } = (await stage.record<VNodeRecord>(`vnode/${session}/a`)) as VNodeRecord;
+    const request = { session, vnode: "a", pnode: "p0", epoch: BigInt(epoch), step: BigInt(step), state };
+    return stage.call(PNodeService.method.recordDurable, { ...request, stateBytes: BigInt(bytes) });
+  };
+  const recorded = async () => (await stage.record<VNodeRecord>(`vnode/${session}/a`))?.durable[String(step)];
+  return { session, put, record, recorded };
+}
+
+async function generated() {
+  const data = Uint8Array.from({ length: 150 }, (_, i) => i);
+  const tensors = new Map([["w", { dtype: "uint8" as const, shape: [150], data }]]);
+  return memoryState({ metadata: { vnode: "a", step: String(step) }, tensors });
+}
+
+const failing = (code: ErrorCode, pattern: RegExp) => (error: unknown) =>
+  hasCode(error, code) && pattern.test((error as Error).message);
+
+describe("a state", () => {
+  it("is recorded only when its manifest and every part are stored", async () => {
+    const stage = new Stage();
+    const { put, record, recorded } = await aboutToRecord(stage);
+    const { state, manifest, blobs } = await generated();
+    await assert.rejects(record(state, manifest.bytes), failing("aborted", /the state .* is not in the blob store/));
+    await put(writeStateManifest(manifest));
+    for (const part of manifest.parts) {
+      await assert.rejects(record(state, manifest.bytes), failing("aborted", /part .* is not in the blob store/));
+      assert.equal(await recorded(), undefined);
+      await put(blobs.get(part) as Uint8Array);
+    }
+    await assert.rejects(record(state, manifest.bytes + 1), failing("invalid_argument", /has 150 bytes, not the 151/));
+    assert.equal(await recorded(), undefined);
+    await record(state, manifest.bytes);
+    assert.deepEqual(await recorded(), { hash: state, bytes: 150 });
+    await stage.stop();
+  });
+
+  it("is not recorded when a part has another size than its manifest says", async () => {
+    const stage = new Stage();
+    const { put, record, recorded } = await aboutToRecord(stage);
+    const short = await put(Uint8Array.of(1, 2, 3));
+    const tensors = [{ name: "w", dtype: "uint8" as const, shape: [40] }];
+    const manifest: StateManifest = { metadata: {}, tensors, bytes: 40, partBytes: 64, parts: [short] };
+    const state = await put(writeStateManifest(manifest));
+    await assert.rejects(record(state, 40), failing("aborted", /has 3 bytes there, not 40/));
+    assert.equal(await recorded(), undefined);
+    await stage.stop();
+  });
+
+  it("is nothing that is no manifest, and no dataset's blob", async () => {
+    const stage = new Stage();
+    const { session, put, record, recorded } = await aboutToRecord(stage);
+    const nonsense = await put(new TextEncoder().encode("no manifest"));
+    await assert.rejects(record(nonsense, 11), failing("aborted", /is not in the blob store, or damaged there/));
+    const { identity } = (await stage.sessionRecord(session)) as SessionRecord;
+    await assert.rejects(record(identity.dataset, 1), failing("aborted", /is not in the blob store/));
+    assert.equal(await recorded(), undefined);
+    await stage.stop();
+  });
+});
+
+describe("a PNode's grants", () => {
+  it("are for states, and within the size of a part", async () => {
+    const stage = new Stage();
+    await aboutToRecord(stage);
+    const hash = sha256("anything");
+    const ask = (space: BlobSpace, action: BlobAction, bytes = 4n) =>
+      stage.call(PNodeService.method.grantBlob, { pnode: "p0", hash, bytes, action, space });
+    assert.match((await ask(BlobSpace.STATES, BlobAction.UPLOAD)).url, /\/blobs\/states\//);
+    for (const space of [BlobSpace.DATASETS, BlobSpace.VOCABULARIES, BlobSpace.DEFINITIONS, BlobSpace.UNSPECIFIED])
+      await assert.rejects(ask(space, BlobAction.UPLOAD), failing("permission_denied", /uploads states only/));
+    await assert.rejects(
+      ask(BlobSpace.STATES, BlobAction.UPLOAD, 5n << 30n),
+      failing("invalid_argument", /at most 16777216 are allowed among states/),
+    );
+    for (const space of [BlobSpace.VOCABULARIES, BlobSpace.DEFINITIONS])
+      await assert.rejects(ask(space, BlobAction.DOWNLOAD), failing("permission_denied", /states and datasets only/));
+    await stage.stop();
+  });
+});
+
+describe("collecting", () => {
+  it("deletes uploads that nobody recorded, once they are old, and nothing that is in use or no state", async () => {
+    const stage = new Stage();
+    await stage.orchestrator("o1", { unrecordedCheckMs: 20_000, unrecordedAfterMs: 400_000 });
+    const node = stage.pnode("p0", { stepMs: 50 });
+    await stage.until("the PNode attaches", () => node.attachedTo !== "");
+    const session = await stage.session();
+    const isDone = (one: SessionRecord) => one.status === "done";
+    await stage.untilRecord("the session is done", `session/${session}`, isDone);
+    const content = new TextEncoder().encode("half a state");
+    const names = async () => {
+      const held = new Set<string>();
+      for (const space of ["states", "datasets", "definitions"] as const)
+        for await (const { hash } of stage.blobs.inner[space].list()) held.add(`${space}/${hash}`);
+      return held;
+    };
+    const before = await names();
+    await stage.blobs.inner.states.put(sha256(content), content, content.byteLength);
+    // Machines do not agree about the time of day; a minute is far beyond what differs here.
+    await stage.pass(340_000);
+    assert.ok((await names()).has(`states/${sha256(content)}`), "its upload may still be under way");
+    await stage.pass(160_000);
+    const after = await names();
+    assert.ok(!after.has(`states/${sha256(content)}`));
+    const { durable } = (await stage.record<VNodeRecord>(`vnode/${session}/a`)) as VNodeRecord;
+    for (const { hash } of Object.values(durable)) assert.ok(after.has(`states/${hash}`));
+    for (const name of before) if (!name.startsWith("states/")) assert.ok(after.has(name), name);
+    await stage.stop();
+  });
+});
