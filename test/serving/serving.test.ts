@@ -87,6 +87,11 @@ scene("two PNodes answer together, the same seed gives the same answer, over gRP
   });
   assert.equal(chat.choices[0]?.message.content, calm.text.slice(0, calm.text.indexOf("e")));
   assert.equal(chat.choices[0]?.finish_reason, "stop");
+  const several = { model, prompt: [prompt, "The whale"], n: 2, max_tokens: 50, temperature: 0.8, seed: 3 };
+  const [once, again] = [await openai.completions.create(several), await openai.completions.create(several)];
+  assert.equal(once.choices[0]?.text, calm.text, "the first of several is what one alone gets");
+  assert.equal(new Set(once.choices.map(({ text }) => text)).size, 4, "each has a seed of its own");
+  assert.deepEqual(again.choices, once.choices);
 });
 
 scene("what cannot be answered is refused in a sentence", async () => {
@@ -94,6 +99,7 @@ scene("what cannot be answered is refused in a sentence", async () => {
   await assert.rejects(openai.completions.create({ model, prompt: long }), (error) => {
     assert.ok(error instanceof OpenAI.BadRequestError);
     assert.match(error.message, /the prompt has \d+ tokens, model gpt-demo takes at most 63: shorten it/);
+    assert.equal(error.code, "context_length_exceeded");
     return true;
   });
   await assert.rejects(openai.completions.create({ model, prompt, max_tokens: 1_000_000 }), OpenAI.BadRequestError);

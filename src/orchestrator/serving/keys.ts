@@ -1,7 +1,7 @@
 // API keys: random secrets of which only the hash is kept, with scopes and a rate. Callers on the same machine
 // need none, unless the operator says so; everyone else does.
 
-import { fail } from "../../core/errors.ts";
+import { DcnrError, fail } from "../../core/errors.ts";
 import { sha256 } from "../../core/hash.ts";
 import { Recent } from "../../core/recent.ts";
 import type { World } from "../../core/world.ts";
@@ -19,6 +19,17 @@ export interface KeyRecord {
   /** 0: no limit. */
   readonly requestsPerMinute: number;
   readonly createdWallMs: number;
+}
+
+/** A key's rate is used up. */
+export class TooManyRequests extends DcnrError {
+  /** When the next request is allowed. */
+  readonly waitMs: number;
+
+  constructor(message: string, waitMs: number) {
+    super("resource_exhausted", message);
+    this.waitMs = waitMs;
+  }
 }
 
 const prefix = "key/";
@@ -94,10 +105,11 @@ export class ApiKeys {
     if (!record || record.hash !== sha256(secret)) fail("unauthenticated", "the API key is not known here");
     if (!record.scopes.includes(scope) && !record.scopes.includes("admin"))
       fail("permission_denied", `the API key "${record.name}" lacks the scope ${scope}`);
-    if (record.requestsPerMinute > 0 && !this.#take(record))
-      fail(
-        "resource_exhausted",
+    const waitMs = record.requestsPerMinute > 0 ? this.#take(record) : 0;
+    if (waitMs > 0)
+      throw new TooManyRequests(
         `the API key "${record.name}" allows ${record.requestsPerMinute} requests a minute: slow down`,
+        waitMs,
       );
   }
 
@@ -111,7 +123,7 @@ export class ApiKeys {
     return record;
   }
 
-  #take(record: KeyRecord): boolean {
+  #take(record: KeyRecord): number {
     const bucket = this.#buckets.get(record.id) ?? new Bucket(record.requestsPerMinute);
     this.#buckets.set(record.id, bucket);
     return bucket.take(this.#world.clock.monotonicMs());
@@ -129,12 +141,13 @@ class Bucket {
     this.#tokens = perMinute;
   }
 
-  take(nowMs: number): boolean {
+  /** 0, or how long it takes until there is one. */
+  take(nowMs: number): number {
     const elapsedMs = nowMs - (this.#lastMs ?? nowMs);
     this.#lastMs = nowMs;
     this.#tokens = Math.min(this.#perMinute, this.#tokens + (elapsedMs / 60_000) * this.#perMinute);
-    if (this.#tokens < 1) return false;
+    if (this.#tokens < 1) return ((1 - this.#tokens) / this.#perMinute) * 60_000;
     this.#tokens -= 1;
-    return true;
+    return 0;
   }
 }

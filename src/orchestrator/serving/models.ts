@@ -14,6 +14,7 @@ import { usualNumerics } from "../fleet/usual-numerics.ts";
 import { key, type ModelRecord, prefix, type SessionRecord, type StoredState } from "../records/records.ts";
 import type { Compiled } from "../sessions/compiled.ts";
 import { storedState } from "../sessions/stored-states.ts";
+import { NoSuchModel } from "./text.ts";
 
 export interface TrainedState {
   readonly definition: Sha256;
@@ -41,9 +42,8 @@ export async function listModels(context: Context): Promise<ModelRecord[]> {
 export async function findModel(context: Context, name: string): Promise<ModelRecord> {
   const id = parseId<string>(name, "the model's name");
   const record = await context.mirror.read(key.model(id));
-  return (
-    record ?? fail("not_found", `there is no model "${id}": see dcnr model list, or serve one with dcnr serve SESSION`)
-  );
+  if (record) return record;
+  throw new NoSuchModel(`there is no model "${id}": see dcnr model list, or serve one with dcnr serve SESSION`);
 }
 
 /** The newest state of a session, or the states that were registered under a name. */

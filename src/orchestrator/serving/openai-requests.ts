@@ -1,10 +1,21 @@
 // OpenAI-compatible requests, believed in nothing: every field is checked, and an error names it.
 
-import { fail } from "../../core/errors.ts";
+import { parseId } from "../../core/ids.ts";
+import { randomKey, uniformAt } from "../../core/random.ts";
 import type { ChatTurn } from "../../models/chat-template.ts";
+import { refuse } from "./openai-errors.ts";
+import {
+  checkChat,
+  checkCompletion,
+  checkMessage,
+  checkPart,
+  checkStreamOptions,
+  isRecord,
+} from "./openai-parameters.ts";
 import {
   maxTokensDefault,
   maxTokensMax,
+  NoSuchModel,
   type SamplingSettings,
   stopWordLengthMax,
   stopWordsMax,
@@ -13,103 +24,179 @@ import {
 } from "./text.ts";
 
 export interface CompletionRequest {
-  readonly text: TextRequest;
+  readonly model: string;
+  /** One for each choice of the answer: all of the first prompt, then all of the second, as OpenAI numbers them. */
+  readonly texts: readonly TextRequest[];
+  /** How many choices in a row are of one prompt, which is counted once. */
+  readonly choicesPerPrompt: number;
   readonly stream: boolean;
   readonly includeUsage: boolean;
 }
 
 type Body = Readonly<Record<string, unknown>>;
+type PromptOf = TextRequest["prompt"];
+
+/** Of one request: prompts times answers to each. More would hold a connection for as long as a small network works. */
+const choicesMax = 128;
 
 export function parseCompletion(body: Body, seed: number): CompletionRequest {
-  const { prompt } = body;
-  if (typeof prompt !== "string" && !isTokenList(prompt))
-    fail("invalid_argument", "prompt must be a string or a list of token ids");
-  return common(body, prompt, seed);
+  checkCompletion(body);
+  return common(body, promptsOf(body["prompt"]), seed);
 }
 
 export function parseChat(body: Body, seed: number): CompletionRequest {
+  checkChat(body);
   const { messages } = body;
+  if (messages === undefined) refuse("messages", "messages is missing", "missing_required_parameter");
   if (!Array.isArray(messages) || messages.length === 0)
-    fail("invalid_argument", "messages must be a list with at least one message");
+    refuse("messages", "messages must be a list with at least one message");
   if (messages.length > turnsMax)
-    fail("invalid_argument", `messages has ${messages.length} entries, at most ${turnsMax} are allowed`);
-  return common(body, { turns: messages.map(parseMessage) }, seed);
+    refuse("messages", `messages has ${messages.length} entries, at most ${turnsMax} are allowed`);
+  return common(body, [{ turns: messages.map(parseMessage) }], seed);
+}
+
+function promptsOf(prompt: unknown): PromptOf[] {
+  if (prompt === undefined || prompt === null) refuse("prompt", "prompt is missing", "missing_required_parameter");
+  if (typeof prompt === "string" || isTokenList(prompt)) return [prompt];
+  if (!Array.isArray(prompt) || prompt.length === 0 || !(prompt.every(isText) || prompt.every(isTokenList)))
+    refuse(
+      "prompt",
+      "prompt must be a string, a list of token ids, or a list of several strings or lists of token ids",
+    );
+  return prompt;
 }
 
 function parseMessage(message: unknown, index: number): ChatTurn {
-  const { role, content } = (message ?? {}) as Record<string, unknown>;
+  const place = `messages[${index}]`;
+  if (!isRecord(message)) refuse(place, `${place} must be an object with role and content`);
+  checkMessage(message, place);
+  const { role, content } = message;
   if (role !== "system" && role !== "user" && role !== "assistant" && role !== "developer")
-    fail("invalid_argument", `messages[${index}].role must be system, developer, user or assistant`);
-  return { role: role === "developer" ? "system" : role, content: contentText(content, index) };
+    refuse(`${place}.role`, `${place}.role must be system, developer, user or assistant`);
+  return { role: role === "developer" ? "system" : role, content: contentText(content, `${place}.content`) };
 }
 
-function contentText(content: unknown, index: number): string {
+function contentText(content: unknown, place: string): string {
   if (typeof content === "string") return content;
-  if (!Array.isArray(content))
-    fail("invalid_argument", `messages[${index}].content must be a string or a list of text parts`);
+  if (!Array.isArray(content)) refuse(place, `${place} must be a string or a list of text parts`);
   return content
-    .map((part: unknown) => {
-      const { type, text } = (part ?? {}) as Record<string, unknown>;
-      if (type !== "text" || typeof text !== "string")
-        fail("invalid_argument", `messages[${index}].content may only have text parts`);
-      return text;
+    .map((part: unknown, index) => {
+      const at = `${place}[${index}]`;
+      if (!isRecord(part) || part["type"] !== "text" || typeof part["text"] !== "string")
+        refuse(at, `${at} is not a text part: ${place} may only have text parts`);
+      checkPart(part, at);
+      return part["text"];
     })
     .join("");
 }
 
-function common(body: Body, prompt: TextRequest["prompt"], seed: number): CompletionRequest {
-  if (typeof body["model"] !== "string" || body["model"] === "")
-    fail("invalid_argument", "model must name a served model: see /v1/models");
-  if (body["n"] !== undefined && body["n"] !== null && body["n"] !== 1) fail("invalid_argument", "n may only be 1");
-  const options = (body["stream_options"] ?? {}) as Record<string, unknown>;
+function common(body: Body, prompts: readonly PromptOf[], seed: number): CompletionRequest {
+  const model = modelOf(body["model"]);
+  const choicesPerPrompt = whole(body, "n", 1, 1, choicesMax);
+  const choices = prompts.length * choicesPerPrompt;
+  if (choices > choicesMax)
+    refuse(
+      choicesPerPrompt > 1 ? "n" : "prompt",
+      `${choices} answers are asked for, at most ${choicesMax} may be in one request: send several`,
+    );
+  const settings = sampling(body, seed);
+  const shared = { model, maxTokens: maxTokens(body), stop: stopWords(body["stop"]) };
+  const stream = flag(body["stream"], "stream");
   return {
-    text: {
-      model: body["model"],
-      prompt,
-      maxTokens: maxTokens(body),
-      sampling: sampling(body, seed),
-      stop: stopWords(body["stop"]),
-    },
-    stream: body["stream"] === true,
-    includeUsage: options["include_usage"] === true,
+    model,
+    texts: Array.from({ length: choices }, (_, index) => ({
+      ...shared,
+      prompt: prompts[Math.floor(index / choicesPerPrompt)] as PromptOf,
+      sampling: { ...settings, seed: choiceSeed(settings.seed, index) },
+    })),
+    choicesPerPrompt,
+    stream,
+    includeUsage: includesUsage(body["stream_options"], stream),
   };
 }
 
+function modelOf(value: unknown): string {
+  if (value === undefined || value === null)
+    refuse("model", "model is missing: /v1/models lists what is served", "missing_required_parameter");
+  if (typeof value !== "string" || value === "") refuse("model", "model must name a served model: see /v1/models");
+  try {
+    return parseId<string>(value, "the model's name");
+  } catch {
+    // Clients ask for names that cannot be ours, such as "owner/model": there is no such model, whatever the letters.
+    throw new NoSuchModel(`there is no model "${value.slice(0, 80)}": see /v1/models`);
+  }
+}
+
+/** The first choice is what a request for one would get; the others follow from the same seed. */
+function choiceSeed(seed: number, index: number): number {
+  return index === 0 ? seed : Math.floor(uniformAt(randomKey("choice", seed), index) * Number.MAX_SAFE_INTEGER);
+}
+
+function includesUsage(options: unknown, stream: boolean): boolean {
+  if (options === undefined || options === null) return false;
+  if (!isRecord(options)) refuse("stream_options", "stream_options must be an object");
+  if (!stream) refuse("stream_options", "stream_options is for streamed answers: set stream, or leave it out");
+  checkStreamOptions(options);
+  return flag(options["include_usage"], "stream_options.include_usage");
+}
+
 function maxTokens(body: Body): number {
-  const value = body["max_completion_tokens"] ?? body["max_tokens"] ?? maxTokensDefault;
-  if (!Number.isInteger(value) || (value as number) < 1)
-    fail("invalid_argument", "max_tokens must be a whole number of at least 1");
+  const [older, newer] = [body["max_tokens"] ?? undefined, body["max_completion_tokens"] ?? undefined];
+  if (older !== undefined && newer !== undefined && older !== newer)
+    refuse("max_tokens", "max_tokens and max_completion_tokens differ: send one of them");
+  const name = newer === undefined ? "max_tokens" : "max_completion_tokens";
+  const value = newer ?? older ?? maxTokensDefault;
+  if (!Number.isInteger(value) || (value as number) < 1) refuse(name, `${name} must be a whole number of at least 1`);
   if ((value as number) > maxTokensMax)
-    fail("invalid_argument", `max_tokens is ${String(value)}, at most ${maxTokensMax} are allowed`);
+    refuse(name, `${name} is ${String(value)}, at most ${maxTokensMax} are allowed`);
   return value as number;
 }
 
 function sampling(body: Body, seed: number): SamplingSettings {
+  const topP = bounded(body, "top_p", 1, 0, 1);
+  const topK = whole(body, "top_k", 0, 0, 1_000_000);
   return {
     temperature: bounded(body, "temperature", 1, 0, 2),
-    topP: bounded(body, "top_p", 1, 0, 1) || 1,
-    topK: Math.floor(bounded(body, "top_k", 0, 0, 1_000_000)),
+    // No share of the probability leaves the likeliest token alone; further on, 0 would mean no limit.
+    ...(topP === 0 ? { topP: 1, topK: 1 } : { topP, topK }),
     repetitionPenalty: bounded(body, "repetition_penalty", 1, 0.1, 10),
-    seed: Math.floor(bounded(body, "seed", seed, 0, Number.MAX_SAFE_INTEGER)),
+    seed: whole(body, "seed", seed, 0, Number.MAX_SAFE_INTEGER),
   };
+}
+
+function whole(body: Body, name: string, standard: number, least: number, most: number): number {
+  const value = body[name] ?? standard;
+  if (typeof value !== "number" || !Number.isInteger(value) || value < least || value > most)
+    refuse(name, `${name} must be a whole number from ${least} to ${most}`);
+  return value;
 }
 
 function bounded(body: Body, name: string, standard: number, least: number, most: number): number {
   const value = body[name] ?? standard;
   if (typeof value !== "number" || !(value >= least && value <= most))
-    fail("invalid_argument", `${name} must be a number from ${least} to ${most}`);
+    refuse(name, `${name} must be a number from ${least} to ${most}`);
   return value;
+}
+
+function flag(value: unknown, name: string): boolean {
+  if (value !== undefined && value !== null && typeof value !== "boolean")
+    refuse(name, `${name} must be true or false`);
+  return value === true;
 }
 
 function stopWords(value: unknown): string[] {
   if (value === undefined || value === null) return [];
   const words: unknown[] = Array.isArray(value) ? value : [value];
-  if (words.length > stopWordsMax) fail("invalid_argument", `stop may have at most ${stopWordsMax} words`);
+  if (words.length > stopWordsMax) refuse("stop", `stop may have at most ${stopWordsMax} words`);
   return words.map((word) => {
     if (typeof word !== "string" || word === "" || word.length > stopWordLengthMax)
-      fail("invalid_argument", `stop words must be strings of 1 to ${stopWordLengthMax} characters`);
+      refuse("stop", `stop words must be strings of 1 to ${stopWordLengthMax} characters`);
     return word;
   });
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === "string";
 }
 
 function isTokenList(value: unknown): value is number[] {

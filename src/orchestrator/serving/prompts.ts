@@ -9,7 +9,7 @@ import { type Chat, openChat } from "../../models/chat.ts";
 import type { Context } from "../context.ts";
 import type { ModelRecord } from "../records/records.ts";
 import { readChat } from "./models.ts";
-import type { TextRequest } from "./text.ts";
+import { PromptTooLong, type TextRequest } from "./text.ts";
 
 /** Tokens of well-known names that end an answer, besides those that the model's files name. */
 const endWords = ["<|endoftext|>", "</s>", "<|im_end|>", "<|eot_id|>", "<|end_of_text|>"];
@@ -80,8 +80,7 @@ function check(model: ModelRecord, ids: Prompt["ids"]): void {
       fail("invalid_argument", `token ${id} is outside the model's vocabulary of ${model.vocabulary}`);
   if (ids.length === 0) fail("invalid_argument", "the prompt is empty");
   if (ids.length >= model.context)
-    fail(
-      "invalid_argument",
+    throw new PromptTooLong(
       `the prompt has ${ids.length} tokens, model ${model.name} takes at most ${model.context - 1}: shorten it`,
     );
 }

@@ -1,5 +1,6 @@
 // Text in, text out: what the gRPC and the OpenAI-compatible front ends share, so that both behave alike.
 
+import { DcnrError } from "../../core/errors.ts";
 import type { ChatTurn } from "../../models/chat-template.ts";
 
 export interface SamplingSettings {
@@ -41,9 +42,23 @@ export interface ServedModel {
   readonly reason: string;
 }
 
+/** Clients ask for another model, or tell their user. */
+export class NoSuchModel extends DcnrError {
+  constructor(message: string) {
+    super("not_found", message);
+  }
+}
+
+/** Clients shorten the conversation and ask again. */
+export class PromptTooLong extends DcnrError {
+  constructor(message: string) {
+    super("invalid_argument", message);
+  }
+}
+
 export interface TextGenerator {
   models(): Promise<readonly ServedModel[]>;
-  /** Fails with `not_found` (no such model), `invalid_argument` (prompt too long), `resource_exhausted` (too many at once). */
+  /** Fails with `NoSuchModel`, `PromptTooLong`, `resource_exhausted` (too many at once). */
   generate(request: TextRequest, signal: AbortSignal): AsyncIterable<TextPiece>;
 }
 

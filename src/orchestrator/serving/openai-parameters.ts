@@ -1,0 +1,118 @@
+// What may stand in an OpenAI request. What is not here is unknown, what is here and cannot be done is refused by its
+// name: an answer that leaves out in silence what was asked for is a wrong answer. Values that ask for nothing pass.
+
+import { refuse } from "./openai-errors.ts";
+
+type Body = Readonly<Record<string, unknown>>;
+/** Whether a value asks for nothing that we do not do; null always does so. */
+type Harmless = (value: unknown, body: Body) => boolean;
+
+const is =
+  (...values: readonly unknown[]): Harmless =>
+  (value) =>
+    values.includes(value);
+const isText: Harmless = (value) => typeof value === "string";
+const isFlag: Harmless = (value) => typeof value === "boolean";
+const isEmpty: Harmless = (value) => isRecord(value) && Object.keys(value).length === 0;
+const isEmptyList: Harmless = (value) => Array.isArray(value) && value.length === 0;
+const isTextAlone: Harmless = (value) => Array.isArray(value) && value.length === 1 && value[0] === "text";
+const isPlainFormat: Harmless = (value) => isRecord(value) && value["type"] === "text";
+const never: Harmless = () => false;
+/** Read, checked and obeyed by openai-requests.ts. */
+const obeyed: Harmless = () => true;
+
+const both: readonly (readonly [string, Harmless])[] = [
+  ...[
+    ...["model", "max_tokens", "max_completion_tokens", "n", "stop", "stream", "stream_options"],
+    ...["temperature", "top_p", "top_k", "repetition_penalty", "seed"],
+  ].map((name) => [name, obeyed] as const),
+  ["frequency_penalty", is(0)],
+  ["presence_penalty", is(0)],
+  ["logit_bias", isEmpty],
+  // Names for the caller's own books: no answer depends on them.
+  ["user", isText],
+  ["safety_identifier", isText],
+  ["metadata", isRecord],
+  ["service_tier", is("auto", "default")],
+];
+
+const completionParameters = new Map<string, Harmless>([
+  ...both,
+  ["prompt", obeyed],
+  ["echo", is(false)],
+  ["suffix", is("")],
+  // 0 asks for the probability of the chosen token: that is not nothing.
+  ["logprobs", is(false)],
+  // As many as are wanted, so that none is left out.
+  ["best_of", (value, body) => value === (body["n"] ?? 1)],
+]);
+
+const chatParameters = new Map<string, Harmless>([
+  ...both,
+  ["messages", obeyed],
+  ["logprobs", is(false)],
+  ["top_logprobs", is(0)],
+  ["response_format", isPlainFormat],
+  ["modalities", isTextAlone],
+  ["tools", isEmptyList],
+  ["tool_choice", is("none", "auto")],
+  ["parallel_tool_calls", isFlag],
+  ["functions", isEmptyList],
+  ["function_call", is("none", "auto")],
+  ["reasoning_effort", is("none")],
+  ["verbosity", is("medium")],
+  ["audio", never],
+  ["moderation", never],
+  ["prediction", never],
+  ["web_search_options", never],
+  // Nothing is stored and nothing is cached by request: what is answered is the same.
+  ["store", isFlag],
+  ["prompt_cache_key", isText],
+  ["prompt_cache_options", isRecord],
+  ["prompt_cache_retention", isText],
+]);
+
+const messageFields = new Map<string, Harmless>([
+  ["role", obeyed],
+  ["content", obeyed],
+  ["name", never],
+  ["tool_calls", isEmptyList],
+  ["tool_call_id", never],
+  ["function_call", never],
+  ["annotations", isEmptyList],
+  ["audio", never],
+  ["refusal", never],
+]);
+
+const partFields = new Map<string, Harmless>([
+  ["type", obeyed],
+  ["text", obeyed],
+]);
+
+const streamOptions = new Map<string, Harmless>([
+  ["include_usage", obeyed],
+  ["include_obfuscation", is(false)],
+]);
+
+export const checkCompletion = (body: Body) => check(body, completionParameters, "", "/v1/completions");
+export const checkChat = (body: Body) => check(body, chatParameters, "", "/v1/chat/completions");
+export const checkMessage = (fields: Body, place: string) => check(fields, messageFields, `${place}.`, "a message");
+export const checkPart = (fields: Body, place: string) => check(fields, partFields, `${place}.`, "a text part");
+export const checkStreamOptions = (fields: Body) => check(fields, streamOptions, "stream_options.", "stream_options");
+
+/** How much of a caller's own words an error repeats. */
+const nameShownMax = 80;
+
+function check(body: Body, known: ReadonlyMap<string, Harmless>, prefix: string, where: string): void {
+  for (const [name, value] of Object.entries(body)) {
+    const isHarmless = known.get(name);
+    const param = prefix + name.slice(0, nameShownMax);
+    if (!isHarmless) refuse(param, `${param} is not a parameter of ${where}: leave it out`, "unknown_parameter");
+    if (value === null || isHarmless(value, body)) continue;
+    refuse(param, `${param} is not supported with this value: leave it out`, "unsupported_parameter");
+  }
+}
+
+export function isRecord(value: unknown): value is Body {
+  return value !== null && typeof value === "object" && !Array.isArray(value);
+}
