@@ -38,7 +38,12 @@ export interface ConnectOptions {
 }
 
 export interface GenerateOptions
-  extends Partial<Pick<Sampling, "temperature" | "topK" | "topP" | "repetitionPenalty">> {
+  extends Partial<
+    Pick<
+      Sampling,
+      "temperature" | "topK" | "topP" | "repetitionPenalty" | "frequencyPenalty" | "presencePenalty" | "logitBias"
+    >
+  > {
   readonly maxTokens?: number;
   readonly stop?: readonly string[];
   readonly seed?: number;

@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import { fillNormal, randomKey } from "../core/random.ts";
 import { checkSampling, greedy, type SamplingSettings, sampleToken } from "./sampling.ts";
 
-const settings: SamplingSettings = { temperature: 1, topK: 0, topP: 1, repetitionPenalty: 1, seed: 5 };
+const settings: SamplingSettings = { ...greedy, temperature: 1, seed: 5 };
 
 function logitsOf(count: number, seed = 1): Float32Array {
   const logits = new Float32Array(count);
@@ -82,6 +82,27 @@ describe("sampling", () => {
     assert.deepEqual([...logits], [3, 2]);
   });
 
+  it("takes from logits what the penalties say, by what was chosen and not by what was asked", () => {
+    const drawn = (logits: number[], history: number[], change: Partial<SamplingSettings>, promptLength = 0) =>
+      sampleToken(Float32Array.from(logits), history, { ...greedy, ...change }, history.length, promptLength);
+    assert.equal(drawn([3, 2], [0], { frequencyPenalty: 0.75 }), 0, "once is not enough");
+    assert.equal(drawn([3, 2], [0, 0], { frequencyPenalty: 0.75 }), 1);
+    assert.equal(drawn([3, 2], [0, 0], { frequencyPenalty: 0.75 }, 1), 0, "what was asked does not count");
+    assert.equal(drawn([3, 2], [0, 0, 0], { presencePenalty: 0.75 }), 0, "however often");
+    assert.equal(drawn([3, 2], [0], { presencePenalty: 1.5 }), 1);
+    assert.equal(drawn([3, 2], [0], { presencePenalty: 1.5 }, 1), 0);
+    assert.equal(drawn([3, 2], [1], { presencePenalty: -1.5 }), 1, "below 0 it draws towards what was said");
+    assert.equal(drawn([3, 2], [0, 0], { repetitionPenalty: 1.2, frequencyPenalty: 0.3 }), 1, "together");
+  });
+
+  it("adds a bias to tokens, which can forbid one or force another", () => {
+    const logits = logitsOf(50);
+    const best = sampleToken(logits, [], greedy, 0);
+    assert.notEqual(sampleToken(logits, [], { ...greedy, logitBias: { [best]: -100 } }, 0), best);
+    for (let position = 0; position < 100; position++)
+      assert.equal(sampleToken(logits, [], { ...settings, logitBias: { 7: 100, 99: 100 } }, position), 7);
+  });
+
   it("never draws what has no probability, and knows a vocabulary of one", () => {
     const logits = Float32Array.of(-1e9, 0, -1e9);
     for (let position = 0; position < 100; position++) assert.equal(sampleToken(logits, [], settings, position), 1);
@@ -96,6 +117,10 @@ describe("sampling", () => {
       [{ topK: 1.5 }, /top_k/],
       [{ topP: 1.1 }, /top_p/],
       [{ repetitionPenalty: 0 }, /repetition_penalty/],
+      [{ frequencyPenalty: 2.5 }, /frequency_penalty is 2.5/],
+      [{ presencePenalty: Number.NaN }, /presence_penalty/],
+      [{ logitBias: { 5: 101 } }, /logit_bias of token 5 is 101/],
+      [{ logitBias: Object.fromEntries(Array.from({ length: 1_025 }, (_, i) => [i, 1])) }, /logit_bias has 1025/],
       [{ seed: 0.5 }, /seed/],
     ] as const)
       assert.throws(() => checkSampling({ ...settings, ...change }), message);

@@ -14,12 +14,34 @@ export interface SamplingSettings {
   readonly topP: number;
   /** Above 1, tokens that occurred before become less likely; 1 changes nothing. */
   readonly repetitionPenalty: number;
+  /** Taken from a token's logit for each time that it was chosen before; 0 changes nothing. */
+  readonly frequencyPenalty: number;
+  /** Taken once from the logit of a token that was chosen before; 0 changes nothing. */
+  readonly presencePenalty: number;
+  /** Added to the logits of these tokens. */
+  readonly logitBias: Readonly<Record<number, number>>;
   readonly seed: number;
 }
 
-export const greedy: SamplingSettings = { temperature: 0, topK: 0, topP: 1, repetitionPenalty: 1, seed: 0 };
+export const greedy: SamplingSettings = {
+  temperature: 0,
+  topK: 0,
+  topP: 1,
+  repetitionPenalty: 1,
+  frequencyPenalty: 0,
+  presencePenalty: 0,
+  logitBias: {},
+  seed: 0,
+};
 
-export function checkSampling({ temperature, topK, topP, repetitionPenalty, seed }: SamplingSettings): void {
+/** Beyond these a penalty or a bias would decide alone. */
+export const penaltyMax = 2;
+export const logitBiasMax = 100;
+/** Each costs time at every token. */
+export const biasedTokensMax = 1_024;
+
+export function checkSampling(settings: SamplingSettings): void {
+  const { temperature, topK, topP, repetitionPenalty, seed } = settings;
   const inRange = (name: string, value: number, least: number, most: number) => {
     if (!(value >= least && value <= most))
       fail("invalid_argument", `${name} is ${value}, expected ${least} to ${most}`);
@@ -28,22 +50,34 @@ export function checkSampling({ temperature, topK, topP, repetitionPenalty, seed
   inRange("top_k", topK, 0, 2 ** 31);
   inRange("top_p", topP, 0, 1);
   inRange("repetition_penalty", repetitionPenalty, 0.01, 100);
+  inRange("frequency_penalty", settings.frequencyPenalty, -penaltyMax, penaltyMax);
+  inRange("presence_penalty", settings.presencePenalty, -penaltyMax, penaltyMax);
+  const biases = Object.entries(settings.logitBias);
+  if (biases.length > biasedTokensMax)
+    fail("invalid_argument", `logit_bias has ${biases.length} tokens, at most ${biasedTokensMax} are allowed`);
+  for (const [token, bias] of biases) inRange(`logit_bias of token ${token}`, bias, -logitBiasMax, logitBiasMax);
   if (!Number.isInteger(topK)) fail("invalid_argument", `top_k is ${topK}, expected a whole number`);
   if (!Number.isSafeInteger(seed)) fail("invalid_argument", `seed is ${seed}, expected a whole number`);
 }
 
+/** Whether the choice depends on the tokens before, beyond what the logits know of them. */
+export function needsHistory({ repetitionPenalty, frequencyPenalty, presencePenalty }: SamplingSettings): boolean {
+  return repetitionPenalty !== 1 || frequencyPenalty !== 0 || presencePenalty !== 0;
+}
+
 /**
- * `history` are the request's tokens so far, prompt included; `position` is where the new one will stand. Ties go
- * to the lower token. `logits` are not changed.
+ * `history` are the request's tokens so far, of which the first `promptLength` were asked and the others chosen;
+ * `position` is where the new one will stand. Ties go to the lower token. `logits` are not changed.
  */
 export function sampleToken(
   logits: Float32Array,
   history: ArrayLike<number>,
   settings: SamplingSettings,
   position: number,
+  promptLength = 0,
 ): number {
   const { temperature, topK, topP, seed } = settings;
-  const scores = penalised(logits, history, settings.repetitionPenalty);
+  const scores = adjusted(logits, history, promptLength, settings);
   const best = largest(scores);
   if (temperature === 0 || topK === 1 || topP === 0) return best;
   const weights = weightsOf(scores, scores[best] as number, temperature);
@@ -52,14 +86,32 @@ export function sampleToken(
   return drawFromTop(weights, topK === 0 ? scores.length : topK, topP, draw);
 }
 
-function penalised(logits: Float32Array, history: ArrayLike<number>, penalty: number): Float32Array {
-  if (penalty === 1) return logits;
+/** Repetition counts what was asked too; the other penalties only what was chosen, as OpenAI defines them. */
+function adjusted(
+  logits: Float32Array,
+  history: ArrayLike<number>,
+  promptLength: number,
+  settings: SamplingSettings,
+): Float32Array {
+  const { repetitionPenalty, frequencyPenalty, presencePenalty } = settings;
+  const biases = Object.entries(settings.logitBias);
+  if (biases.length === 0 && !needsHistory(settings)) return logits;
   const scores = logits.slice();
-  const seen = new Set<number>();
-  for (let i = 0; i < history.length; i++) seen.add(history[i] as number);
-  for (const token of seen) {
+  /** How often a token was chosen; 0 if it was only asked. */
+  const counts = new Map<number, number>();
+  for (let i = 0; i < history.length; i++) {
+    const token = history[i] as number;
+    counts.set(token, (counts.get(token) ?? 0) + (i < promptLength ? 0 : 1));
+  }
+  for (const [token, count] of counts) {
     const logit = logits[token];
-    if (logit !== undefined) scores[token] = logit > 0 ? logit / penalty : logit * penalty;
+    if (logit === undefined) continue;
+    const repeated = logit > 0 ? logit / repetitionPenalty : logit * repetitionPenalty;
+    scores[token] = repeated - count * frequencyPenalty - (count > 0 ? presencePenalty : 0);
+  }
+  for (const [key, bias] of biases) {
+    const token = Number(key);
+    if (token < scores.length) scores[token] = (scores[token] as number) + bias;
   }
   return scores;
 }

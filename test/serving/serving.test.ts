@@ -92,6 +92,11 @@ scene("two PNodes answer together, the same seed gives the same answer, over gRP
   assert.equal(once.choices[0]?.text, calm.text, "the first of several is what one alone gets");
   assert.equal(new Set(once.choices.map(({ text }) => text)).size, 4, "each has a seed of its own");
   assert.deepEqual(again.choices, once.choices);
+  const first = calm.tokens[0] as number;
+  const biased = await ask({ ...wanted, maxTokens: 8, logitBias: { [first]: 100 } });
+  assert.deepEqual(biased.tokens, Array(8).fill(first), "a bias forces a token");
+  const banned = await ask({ ...wanted, logitBias: { [first]: -100 } });
+  assert.ok(!banned.tokens.includes(first), "or forbids it");
 });
 
 scene("what cannot be answered is refused in a sentence", async () => {
@@ -106,6 +111,10 @@ scene("what cannot be answered is refused in a sentence", async () => {
   await assert.rejects(ask({ maxTokens: 1_000_000 }), (error) => hasCode(error, "invalid_argument"));
   await assert.rejects(openai.completions.create({ model, prompt: [99_999] }), /outside the model's vocabulary/);
   await assert.rejects(openai.completions.create({ model: "none", prompt }), OpenAI.NotFoundError);
+  await assert.rejects(
+    openai.completions.create({ model, prompt, logit_bias: { 99999: 1 } }),
+    /logit_bias: token 99999 is outside the model's vocabulary/,
+  );
 });
 
 scene("two hundred at once: each is answered or told to come back, and nobody else suffers", async () => {

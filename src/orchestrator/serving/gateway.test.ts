@@ -5,6 +5,7 @@ import { test } from "node:test";
 import { DcnrError, fail } from "../../core/errors.ts";
 import type { SessionId } from "../../core/ids.ts";
 import { silentLog, type World } from "../../core/world.ts";
+import { greedy } from "../../models/sampling.ts";
 import { compileText } from "../../network/compile.ts";
 import type { GenerateTokensRequest } from "../../protocol/gen/dcnr/v1/serving_pb.ts";
 import type { Network } from "../../protocol/network.ts";
@@ -80,7 +81,7 @@ const request: TextRequest = {
   model: "m",
   prompt: [1, 2, 3],
   maxTokens: 8,
-  sampling: { temperature: 0, topK: 0, topP: 1, repetitionPenalty: 1, seed: 1 },
+  sampling: { ...greedy, seed: 1 },
   stop: [],
 };
 

@@ -13,7 +13,6 @@ const is =
     values.includes(value);
 const isText: Harmless = (value) => typeof value === "string";
 const isFlag: Harmless = (value) => typeof value === "boolean";
-const isEmpty: Harmless = (value) => isRecord(value) && Object.keys(value).length === 0;
 const isEmptyList: Harmless = (value) => Array.isArray(value) && value.length === 0;
 const isTextAlone: Harmless = (value) => Array.isArray(value) && value.length === 1 && value[0] === "text";
 const isPlainFormat: Harmless = (value) => isRecord(value) && value["type"] === "text";
@@ -24,11 +23,17 @@ const obeyed: Harmless = () => true;
 const both: readonly (readonly [string, Harmless])[] = [
   ...[
     ...["model", "max_tokens", "max_completion_tokens", "n", "stop", "stream", "stream_options"],
-    ...["temperature", "top_p", "top_k", "repetition_penalty", "seed"],
+    ...[
+      "temperature",
+      "top_p",
+      "top_k",
+      "repetition_penalty",
+      "seed",
+      "frequency_penalty",
+      "presence_penalty",
+      "logit_bias",
+    ],
   ].map((name) => [name, obeyed] as const),
-  ["frequency_penalty", is(0)],
-  ["presence_penalty", is(0)],
-  ["logit_bias", isEmpty],
   // Names for the caller's own books: no answer depends on them.
   ["user", isText],
   ["safety_identifier", isText],

@@ -3,6 +3,7 @@
 import { parseId } from "../../core/ids.ts";
 import { randomKey, uniformAt } from "../../core/random.ts";
 import type { ChatTurn } from "../../models/chat-template.ts";
+import { biasedTokensMax, logitBiasMax, penaltyMax, type SamplingSettings } from "../../models/sampling.ts";
 import { refuse } from "./openai-errors.ts";
 import {
   checkChat,
@@ -16,7 +17,6 @@ import {
   maxTokensDefault,
   maxTokensMax,
   NoSuchModel,
-  type SamplingSettings,
   stopWordLengthMax,
   stopWordsMax,
   type TextRequest,
@@ -160,8 +160,22 @@ function sampling(body: Body, seed: number): SamplingSettings {
     // No share of the probability leaves the likeliest token alone; further on, 0 would mean no limit.
     ...(topP === 0 ? { topP: 1, topK: 1 } : { topP, topK }),
     repetitionPenalty: bounded(body, "repetition_penalty", 1, 0.1, 10),
+    frequencyPenalty: bounded(body, "frequency_penalty", 0, -penaltyMax, penaltyMax),
+    presencePenalty: bounded(body, "presence_penalty", 0, -penaltyMax, penaltyMax),
+    logitBias: logitBias(body["logit_bias"] ?? {}),
     seed: whole(body, "seed", seed, 0, Number.MAX_SAFE_INTEGER),
   };
+}
+
+function logitBias(value: unknown): Record<number, number> {
+  if (!isRecord(value)) refuse("logit_bias", "logit_bias must be an object of token ids and numbers");
+  const entries = Object.entries(value);
+  if (entries.length > biasedTokensMax)
+    refuse("logit_bias", `logit_bias has ${entries.length} tokens, at most ${biasedTokensMax} are allowed`);
+  for (const [token, bias] of entries)
+    if (!/^(0|[1-9]\d{0,8})$/.test(token) || typeof bias !== "number" || !(Math.abs(bias) <= logitBiasMax))
+      refuse("logit_bias", `logit_bias must give token ids numbers from -${logitBiasMax} to ${logitBiasMax}`);
+  return value as Record<number, number>;
 }
 
 function whole(body: Body, name: string, standard: number, least: number, most: number): number {

@@ -3,6 +3,7 @@ import { test } from "node:test";
 import OpenAI from "openai";
 import { fail } from "../../core/errors.ts";
 import { type Chance, silentLog, type World } from "../../core/world.ts";
+import { greedy } from "../../models/sampling.ts";
 import { openGrpcNetwork } from "../../protocol/grpc.ts";
 import { openMemoryStore } from "../../store/memory.ts";
 import { backgroundTimers } from "../../system/timers.ts";
@@ -119,6 +120,9 @@ test("the official client streams a chat, piece by piece, with usage at the end"
       stream_options: { include_usage: true },
       temperature: 0.5,
       seed: 11,
+      frequency_penalty: 0.5,
+      presence_penalty: -1,
+      logit_bias: { 0: 5, 7: -100 },
     });
     const pieces: string[] = [];
     let usage: unknown;
@@ -129,7 +133,11 @@ test("the official client streams a chat, piece by piece, with usage at the end"
     assert.equal(pieces.join(""), "CALL ME ISHMAEL");
     assert.ok(pieces.filter(Boolean).length === 3, "three words came in three pieces");
     assert.deepEqual(usage, { prompt_tokens: 3, completion_tokens: 3, total_tokens: 6 });
-    assert.deepEqual(echo.seen[0]?.sampling, { temperature: 0.5, topP: 1, topK: 0, repetitionPenalty: 1, seed: 11 });
+    const { sampling } = echo.seen[0] as TextRequest;
+    assert.deepEqual(sampling, {
+      ...{ ...greedy, temperature: 0.5, seed: 11 },
+      ...{ frequencyPenalty: 0.5, presencePenalty: -1, logitBias: { 0: 5, 7: -100 } },
+    });
   }));
 
 /** What the client makes of an error: all that a program can decide by. */
@@ -176,9 +184,6 @@ test("bad requests are refused with OpenAI's error shape and codes", () =>
 const tool = { type: "function", function: { name: "weather", parameters: { type: "object" } } };
 
 const refusedEverywhere = {
-  frequency_penalty: 0.5,
-  presence_penalty: -1,
-  logit_bias: { 5: 100 },
   service_tier: "flex",
   user: 7,
   metadata: "none",
@@ -237,6 +242,11 @@ test("what cannot be done is refused by its name, in completions and in chats", 
       [{ n: 0 }, "invalid_value", "n"],
       [{ n: 129 }, "invalid_value", "n"],
       [{ seed: 0.5 }, "invalid_value", "seed"],
+      [{ frequency_penalty: 3 }, "invalid_value", "frequency_penalty"],
+      [{ presence_penalty: "some" }, "invalid_value", "presence_penalty"],
+      [{ logit_bias: { whale: 1 } }, "invalid_value", "logit_bias"],
+      [{ logit_bias: { 5: 101 } }, "invalid_value", "logit_bias"],
+      [{ logit_bias: [1] }, "invalid_value", "logit_bias"],
       [{ top_k: 1.5 }, "invalid_value", "top_k"],
       [{ temperature: "hot" }, "invalid_value", "temperature"],
     ] as const)

@@ -2,18 +2,7 @@
 
 import { DcnrError } from "../../core/errors.ts";
 import type { ChatTurn } from "../../models/chat-template.ts";
-
-export interface SamplingSettings {
-  /** 0: always the likeliest token. */
-  readonly temperature: number;
-  /** 0: no limit. */
-  readonly topK: number;
-  /** 1: no limit. */
-  readonly topP: number;
-  /** 1: none. */
-  readonly repetitionPenalty: number;
-  readonly seed: number;
-}
+import type { SamplingSettings } from "../../models/sampling.ts";
 
 export interface TextRequest {
   readonly model: string;

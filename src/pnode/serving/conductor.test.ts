@@ -7,6 +7,7 @@ import { DcnrError } from "../../core/errors.ts";
 import { sha256 } from "../../core/hash.ts";
 import { randomKey, uniformAt } from "../../core/random.ts";
 import { silentLog, type World } from "../../core/world.ts";
+import { greedy } from "../../models/sampling.ts";
 import { Conductor, type TokenRequest } from "./conductor.ts";
 import { isLater, type Pass, rowsMax, type Turn } from "./pass.ts";
 
@@ -151,7 +152,7 @@ function requestOf(seed: number, promptLength: number, maxTokens: number, sent: 
     prompt: Array.from({ length: promptLength }, (_, i) => (i * seed) % classes),
     sent,
     maxTokens,
-    sampling: { temperature: 9_000, topK: 0, topP: 1, repetitionPenalty: 1, seed },
+    sampling: { ...greedy, temperature: 9_000, seed },
     endTokens: new Set(),
   };
 }

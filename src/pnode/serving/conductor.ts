@@ -4,7 +4,7 @@
 
 import { DcnrError, fail } from "../../core/errors.ts";
 import type { Cancel, World } from "../../core/world.ts";
-import { type SamplingSettings, sampleToken } from "../../models/sampling.ts";
+import { needsHistory, type SamplingSettings, sampleToken } from "../../models/sampling.ts";
 import { AnswerQueue, type TokenAnswer } from "./answer-queue.ts";
 import { type Pass, type PassRow, rowsMax } from "./pass.ts";
 
@@ -240,8 +240,8 @@ export class Conductor {
     const { prompt, produced, sampling, endTokens, maxTokens } = request;
     const index = position - prompt.length;
     if (index !== produced.length) return;
-    const history = sampling.repetitionPenalty === 1 ? [] : [...prompt, ...produced];
-    const token = sampleToken(logits, history, sampling, position);
+    const history = needsHistory(sampling) ? [...prompt, ...produced] : [];
+    const token = sampleToken(logits, history, sampling, position, prompt.length);
     produced.push(token);
     const isFull = produced.length >= maxTokens || prompt.length + produced.length >= this.#options.context;
     const finish = endTokens.has(token) ? "stop" : isFull ? "length" : undefined;

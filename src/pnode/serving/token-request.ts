@@ -16,13 +16,20 @@ export function tokenRequest(request: GenerateTokensRequest, vocabulary: number)
   if (endTokens.length > endTokensMax) fail("invalid_argument", `at most ${endTokensMax} tokens may end an answer`);
   if (maxTokens < 1) fail("invalid_argument", "max_tokens must be at least 1");
   const { temperature = 0, topK = 0, topP = 0, repetitionPenalty = 0, seed = 0n } = request.sampling ?? {};
+  const { frequencyPenalty = 0, presencePenalty = 0, logitBias = {} } = request.sampling ?? {};
   const sampling = {
     temperature,
     topK,
     topP: topP || 1,
     repetitionPenalty: repetitionPenalty || 1,
+    frequencyPenalty,
+    presencePenalty,
+    logitBias,
     seed: Number(seed),
   };
   checkSampling(sampling);
+  const biased = Object.keys(logitBias).find((id) => vocabulary > 0 && Number(id) >= vocabulary);
+  if (biased !== undefined)
+    fail("invalid_argument", `logit_bias: token ${biased} is outside the model's vocabulary of ${vocabulary}`);
   return { prompt, sent, maxTokens, sampling, endTokens: new Set(endTokens) };
 }
