@@ -11,6 +11,7 @@ import type { ObjectGet, SourceAccess } from "../data/source.ts";
 import { DataType } from "../protocol/gen/dcnr/v1/common_pb.ts";
 import type { Dataset } from "../protocol/gen/dcnr/v1/data_pb.ts";
 import { httpsGet } from "../system/https-get.ts";
+import { classesOf } from "./class-names.ts";
 import type { Output } from "./output.ts";
 import { bytes } from "./progress.ts";
 
@@ -56,6 +57,8 @@ export async function register(
   if (json) out.json(datasetJson(dataset));
   else
     out.line(`dataset ${name}: ${contentOf(dataset)}, ${bytes(dataset.bytes)}, manifest ${dataset.hash.slice(0, 12)}`);
+  const classes = classesOf(manifest);
+  if (classes && !json) out.line(classesText(classes));
 }
 
 /** As JSON shows it: types by name. */
@@ -66,6 +69,13 @@ export function datasetJson(dataset: Dataset) {
       .toLowerCase();
   const fields = dataset.fields.map((field) => ({ ...field, dtype: nameOf(field.dtype) }));
   return { ...dataset, fields };
+}
+
+const classesShown = 20;
+
+export function classesText(classes: readonly string[]): string {
+  const more = classes.length > classesShown ? ", ..." : "";
+  return `${classes.length} classes: ${classes.slice(0, classesShown).join(", ")}${more}`;
 }
 
 const units: Readonly<Record<string, string>> = { tensors: "samples", tokens: "tokens", text: "documents" };

@@ -51,7 +51,7 @@ export interface Finish {
   readonly origin?: Origin;
 }
 
-export type FieldSpec = Pick<Field, "name" | "dtype" | "shape" | "scale">;
+export type FieldSpec = Pick<Field, "name" | "dtype" | "shape" | "scale" | "classes">;
 
 export interface TensorsBuilder {
   /** Samples given so far, those of the checkpoint included. */
@@ -95,8 +95,9 @@ export function buildTensors(fields: readonly FieldSpec[], options: BuildOptions
     async finish(finish = {}) {
       const shards = await columns.finish();
       if (columns.units === 0) fail("invalid_argument", "the source has no samples: nothing to build a dataset from");
-      const described = fields.map(({ name, dtype, shape, scale }, i) => {
-        return { name, dtype, shape, ...(scale === undefined ? {} : { scale }), shards: shards[i] as Shard[] };
+      const described = fields.map(({ name, dtype, shape, scale, classes }, i) => {
+        const optional = { ...(scale === undefined ? {} : { scale }), ...(classes ? { classes } : {}) };
+        return { name, dtype, shape, ...optional, shards: shards[i] as Shard[] };
       });
       return checked({
         version: 1,

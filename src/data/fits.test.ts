@@ -16,6 +16,11 @@ const images: Manifest = {
   ],
   splits: { none: { kind: "range", start: 3, end: 3 }, some: { kind: "list", hash: sha256("x"), count: 2 } },
 };
+const species: Manifest = {
+  ...images,
+  fields: [{ name: "labels", dtype: "int32", shape: [], classes: ["a", "b", "c"], shards: shard(10, 4) }],
+};
+const pair: Needs = { labels: { shape: [], wire: "int32", below: 2 } };
 const tokens: Manifest = {
   version: 1,
   kind: "tokens",
@@ -35,6 +40,7 @@ const language = (context: number, below: number): Needs => ({
 describe("a dataset", () => {
   it("fits a network that takes what it has", () => {
     checkDatasetFits(images, ["all", "some"], classifier);
+    checkDatasetFits(species, ["all"], { labels: { shape: [], wire: "int32", below: 3 } });
     checkDatasetFits(tokens, ["all"], language(16, 300));
     checkDatasetFits(tokens, ["all"], language(16, 512));
   });
@@ -59,6 +65,7 @@ describe("a dataset", () => {
       { labels: { shape: [], wire: "float32" } },
       /int32 \[\], the network needs float32 \[\]/,
     ],
+    ["more classes than the network tells apart", species, ["all"], pair, /3 classes, the network tells 2 apart/],
     ["an empty split", images, ["none"], classifier, /no samples/],
     ["an unknown split", images, ["test"], classifier, /no split "test"/],
     ["images for a language model", images, ["all"], language(4, 300), /the network needs int32 \[4\]/],

@@ -80,6 +80,11 @@ function checkField(manifest: TensorsManifest, name: string, need: Need, { datas
       "failed_precondition",
       `${network} needs ${name}, ${dataset} only has ${manifest.fields.map((one) => one.name).join(", ")}`,
     );
+  if (field.classes && field.classes.length > (need.below ?? field.classes.length))
+    fail(
+      "failed_precondition",
+      `the ${name} of ${dataset} have ${field.classes.length} classes, ${network} tells ${need.below} apart: give its last layer ${field.classes.length} outputs`,
+    );
   const wire = wireOf(field);
   if (wire === need.wire && sameShape(field.shape, need.shape)) return;
   const remedy = wire === need.wire ? "" : `: add it with --${name}-type ${need.wire}`;

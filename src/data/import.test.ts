@@ -5,11 +5,13 @@ import { join } from "node:path";
 import { after, describe, it } from "node:test";
 import { testBlobs } from "./blobs.testing.ts";
 import { readDocuments, textOfDocument } from "./documents.ts";
-import { importDataset, importInline } from "./import.ts";
+import { importDataset } from "./import.ts";
+import { importInline } from "./import-rows.ts";
 import type { ImportCheckpoint, ImportRequest } from "./import-run.ts";
-import { type Manifest, manifestHash, type TextManifest } from "./manifest.ts";
+import { type Manifest, manifestHash, manifestText, type TextManifest } from "./manifest.ts";
 import { showSamples } from "./show.ts";
 import type { SourceAccess } from "./source.ts";
+import { splitDataset } from "./splits.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "import-"));
 after(() => rmSync(folder, { recursive: true, force: true }));
@@ -110,6 +112,10 @@ describe("importing JSON lines", () => {
       /line 2 of standard input, field "inputs" has a list of 3 where the first row has 2/,
     ],
     ["a missing field", '{"inputs":[1],"labels":1}\n{"inputs":[1]}', /line 2.*"labels" is missing/],
+    ["a text among numbers", '{"inputs":[1],"labels":1}\n{"inputs":[1],"labels":"x"}', /line 2.*"x" is no number/],
+    ["a number among texts", '{"inputs":[1],"labels":"x"}\n{"inputs":[1],"labels":1}', /line 2.*label 1 is no text/],
+    ["an empty class", '{"inputs":[1],"labels":"x"}\n{"inputs":[1],"labels":" "}', /line 2.*label "" is empty/],
+    ["a row without its class", '{"inputs":[1],"labels":"x"}\n{"inputs":[1]}', /line 2.*has no label/],
     ["a word", '{"inputs":[1]}\n{"inputs":["x"]}', /line 2.*"x" where a finite number/],
     ["a fraction among whole labels", '{"inputs":[1],"labels":1}\n{"inputs":[1],"labels":1.5}', /1\.5.*choose float32/],
     ["broken JSON", '{"inputs":[1]}\n{"inputs":', /line 2 of standard input is not JSON/],
@@ -150,8 +156,19 @@ describe("importing CSV", () => {
 
   const wrong: [string, string, RegExp][] = [
     ["ragged rows", "1,2,3\n1,2\n", /line 2 of standard input has 2 columns, the first line has 3/],
-    ["words", "a,b\n1,x\n", /line 2 of standard input, column b has "x"/],
-    ["holes", "1,2\n3,\n", /column 2 has ""/],
+    ["words", "a,b\nx,1\n", /line 2 of standard input, column a has "x" where a number/],
+    ["holes", "1,2\n3,\n", /line 2 of standard input, column 2 has "" where a label/],
+    ["holes among classes", "a,b\n1,x\n2, \n", /line 3 of standard input, column b has " " where a label/],
+    ["a text among numbers", "a,b\n1,2\n3,x\n", /line 3 .*the label "x" is no number.*all numbers or all texts/],
+    ["a number among texts", "a,b\n1,x\n3,2\n", /line 3 .*the label 2 is no text.*all numbers or all texts/],
+    [
+      "sentences for labels",
+      `a,b\n${Array.from({ length: 1001 }, (_, i) => `1,text ${i}\n`).join("")}`,
+      /line 1002 .*"text 1000" is one more label than the 1000 classes/,
+    ],
+    ["a class that steers the terminal", "a,b\n1,x\u001b[31m\n", /line 2 .*"x\?\[31m" has a character/],
+    ["a class with a name of a page", `a,b\n1,${"x".repeat(201)}\n`, /line 2 .*201 characters, at most 200/],
+    ["a first line that may be names or a sample", "1,2,kind\n3,4,x\n5,6,y\n", /line 1 .*say --labels "kind"/],
     ["an open quotation mark", 'a,b\n"1,2\n', /line 2.*not closed/],
     ["a header alone", "a,b\n", /no rows/],
     ["nothing", "", /no rows/],
@@ -160,6 +177,69 @@ describe("importing CSV", () => {
     it(`refuses ${what}`, async () => {
       await assert.rejects(imported({ format: "csv" }, content), { name: "DcnrError", message });
     });
+});
+
+describe("labels that are texts", () => {
+  const flowers = ["virginica", "setosa", "versicolor", "setosa"];
+  const csv = `width,species\n${flowers.map((name, i) => `${i}, ${name}\n`).join("")}`;
+  const classesIn = (manifest: Manifest) =>
+    manifest.kind === "tensors" ? manifest.fields.map(({ name, dtype, classes }) => ({ name, dtype, classes })) : [];
+
+  it("become classes in the order of their names, whatever the order of the rows", async () => {
+    const { manifest, blobs } = await imported({ format: "csv", labels: "species" }, csv);
+    const names = flowers.filter((name, i) => flowers.indexOf(name) === i).sort();
+    assert.deepEqual(classesIn(manifest), [
+      { name: "inputs", dtype: "float32", classes: undefined },
+      { name: "labels", dtype: "int32", classes: names },
+    ]);
+    const numbers = (await values(manifest, blobs, "labels")).flat();
+    assert.deepEqual(
+      numbers.map((number) => names[number]),
+      flowers,
+    );
+    const [header = "", ...rows] = csv.trimEnd().split("\n");
+    const turned = await imported({ format: "csv" }, [header, ...rows.reverse()].join("\n"));
+    assert.deepEqual(classesIn(turned.manifest), classesIn(manifest));
+    assert.deepEqual((await values(turned.manifest, turned.blobs, "labels")).flat(), numbers.toReversed());
+  });
+
+  it("give one dataset, from a file, standard input, JSON lines or written down, and its parts keep the names", async () => {
+    const { manifest, blobs } = await imported({ format: "csv" }, csv);
+    const lines = flowers.map((labels, i) => JSON.stringify({ inputs: [i], labels: `${labels} ` })).join("\n");
+    const inline = JSON.stringify({ inputs: flowers.map((_, i) => [i]), labels: flowers });
+    for (const same of [
+      await importDataset({ source: file("flowers.csv", csv) }, {}, { blobs }),
+      (await imported({ format: "jsonl" }, lines)).manifest,
+      await importDataset({ source: file("flowers.jsonl", lines) }, {}, { blobs }),
+      await importInline(inline, { blobs }),
+    ])
+      assert.equal(manifestHash(same), manifestHash(manifest));
+    const parts = await splitDataset(manifest, { by: "tail", share: 0.5 }, { fetchBlob: blobs.get, blobs });
+    assert.deepEqual(classesIn(parts), classesIn(manifest));
+  });
+
+  it("are told from names in the first line: it is a sample if others have its label, names above numbers", async () => {
+    const bare = await imported({ format: "csv" }, "1,2,x\n3,4,y\n5,6,x\n");
+    assert.deepEqual((await values(bare.manifest, bare.blobs, "labels")).flat(), [0, 1, 0]);
+    const numbered = await imported({ format: "csv" }, "0,1,kind\n3,4,1\n5,6,0\n");
+    assert.deepEqual((await values(numbered.manifest, numbered.blobs, "labels")).flat(), [1, 0]);
+    const named = await imported({ format: "csv", labels: "kind" }, "0,1,kind\n3,4,x\n5,6,y\n");
+    assert.deepEqual((await values(named.manifest, named.blobs, "labels")).flat(), [0, 1]);
+  });
+
+  it("are kept in memory from standard input, up to a bound that names the remedy", async () => {
+    const line = `${" ".repeat(8 << 20)}1,x\n`;
+    await assert.rejects(imported({ format: "csv" }, `a,b\n${line.repeat(9)}`, 1 << 20), {
+      code: "resource_exhausted",
+      message: /more than 64 MiB.*store it in a file/,
+    });
+  });
+
+  it("cannot be fractions, and leave datasets of numbers as they were", async () => {
+    await assert.rejects(imported({ format: "csv", labelsType: "float32" }, csv), /line 2.*classes are int32/);
+    const { manifest } = await imported({ format: "csv" }, "a,b\n1,2\n");
+    assert.doesNotMatch(manifestText(manifest), /classes/);
+  });
 });
 
 // Written by numpy.save: arange(12).reshape(4, 3) / 4 in float32, [3, 1, 2, 0] in int64, and a Fortran-ordered array.
@@ -260,6 +340,8 @@ describe("an interrupted import", () => {
     ["text.txt", {}, Array.from({ length: 3000 }, (_, i) => `line ${i} of this text\n`).join("")],
     ["rows.jsonl", {}, Array.from({ length: 400 }, (_, i) => `{"inputs":[${i},2],"labels":${i % 3}}\n`).join("")],
     ["documents.jsonl", {}, Array.from({ length: 400 }, (_, i) => `{"text":"document ${i}"}\n`).join("")],
+    ["classes.csv", {}, `a,b,label\n${Array.from({ length: 400 }, (_, i) => `${i},2.5,k${i % 3}\n`).join("")}`],
+    ["classes.jsonl", {}, Array.from({ length: 400 }, (_, i) => `{"inputs":[${i}],"labels":"k${i % 3}"}\n`).join("")],
     ["rows.csv", {}, `a,b,label\n${Array.from({ length: 400 }, (_, i) => `${i},2.5,${i % 3}\n`).join("")}`],
     ["values.raw", { dtype: "float32", shape: [2] }, new Uint8Array(new Float32Array(800).map((_, i) => i).buffer)],
     [

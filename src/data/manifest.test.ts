@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { sha256 } from "../core/hash.ts";
-import { type Manifest, manifestHash, manifestText, parseManifest } from "./manifest.ts";
+import { type Manifest, manifestHash, manifestText, parseManifest, type TensorsManifest } from "./manifest.ts";
 
 const shard = (count: number, unitBytes: number) => ({ hash: sha256(`${count}`), bytes: count * unitBytes, count });
 
-const tensors: Manifest = {
+const tensors: TensorsManifest = {
   version: 1,
   kind: "tensors",
   samples: 30,
@@ -37,6 +37,11 @@ const text: Manifest = {
   origin: { dataset: sha256("before"), operation: "kept" },
 };
 
+const withClasses = (classes: readonly string[]): Manifest => ({
+  ...tensors,
+  fields: tensors.fields.map((field) => (field.name === "labels" ? { ...field, classes } : field)),
+});
+
 describe("a manifest", () => {
   it("survives its own text, with the same hash", () => {
     for (const manifest of [tensors, tokens, text]) {
@@ -49,6 +54,32 @@ describe("a manifest", () => {
   it("has another identity when a split or a shard differs", () => {
     const split = { ...tensors, splits: { ...tensors.splits, train: { kind: "range", start: 0, end: 24 } as const } };
     assert.notEqual(manifestHash(split), manifestHash(tensors));
+  });
+
+  it("keeps the names of classes, and has the hash of old without them", () => {
+    const named = withClasses(["cat", "dog"]);
+    assert.deepEqual(parseManifest(manifestText(named)), named);
+    assert.notEqual(manifestHash(named), manifestHash(tensors));
+    // Seen before class names existed: datasets that are stored must keep their identity.
+    assert.equal(manifestHash(tensors), "12ec2c0a78c26d675f5035926ed250a6fbabd6543ca4add0e8c8831b2c07a9fb");
+  });
+
+  for (const [classes, message] of [
+    [[], /classes is empty/],
+    [["cat", "cat"], /names a class twice/],
+    [["cat", ""], /classes\[1\] is empty/],
+    [["cat", "\u001b[2J"], /classes\[1\] has a character that cannot be shown/],
+    [["cat", 1], /classes\[1\] must be a text/],
+    [Array.from({ length: 1001 }, (_, i) => `${i}`), /1001 entries, at most 1000/],
+  ] as const)
+    it(`is refused with classes ${JSON.stringify(classes).slice(0, 20)}`, () => {
+      const text = JSON.stringify(withClasses(classes as readonly string[]));
+      assert.throws(() => parseManifest(text), { name: "DcnrError", message });
+    });
+
+  it("is refused with classes of fractions", () => {
+    const json = JSON.stringify(withClasses(["cat", "dog"])).replace('"int32"', '"float32"');
+    assert.throws(() => parseManifest(json), /names of int32 numbers, the field is float32/);
   });
 
   const wrong: [string, (json: Record<string, unknown>) => unknown, RegExp][] = [

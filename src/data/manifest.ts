@@ -6,6 +6,7 @@ import { fail } from "../core/errors.ts";
 import { canonicalJson, sha256 } from "../core/hash.ts";
 import { parseId, type Sha256 } from "../core/ids.ts";
 import { type DType, elementCount, type Shape, tensorBytes } from "../core/tensor.ts";
+import { readClasses } from "./classes.ts";
 import { hash, integer, type Json, list, onlyKeys, record, share, string } from "./json-checks.ts";
 
 export interface Shard {
@@ -23,6 +24,8 @@ export interface Field {
   readonly shape: Shape;
   /** Batches give float32 values multiplied by it (1/255 for images in bytes); absent: values as they are. */
   readonly scale?: number;
+  /** What the numbers stand for, if the source had texts: 0 is the first. */
+  readonly classes?: readonly string[];
   readonly shards: readonly Shard[];
 }
 
@@ -221,7 +224,7 @@ export function tokenBytes(type: TokenType): 2 | 4 {
 
 function readField(value: unknown, what: string, samples: number): Field {
   const json = record(value, what);
-  onlyKeys(json, ["name", "dtype", "shape", "scale", "shards"], what);
+  onlyKeys(json, ["name", "dtype", "shape", "scale", "classes", "shards"], what);
   const name = parseId<string>(string(json["name"], `${what}.name`), `${what}.name`);
   const dtype = readDtype(json["dtype"], `${what}.dtype`);
   const shape = list(json["shape"], `${what}.shape`, rankMax).map((size) =>
@@ -232,8 +235,9 @@ function readField(value: unknown, what: string, samples: number): Field {
   const scale = json["scale"];
   if (scale !== undefined && (typeof scale !== "number" || !Number.isFinite(scale) || scale === 0))
     fail("invalid_argument", `${what}.scale must be a number other than 0`);
+  const classes = json["classes"] === undefined ? undefined : readClasses(json["classes"], dtype, `${what}.classes`);
   const shards = readShards(json["shards"], `${what}.shards`, samples, tensorBytes(dtype, shape));
-  return { name, dtype, shape, ...(scale === undefined ? {} : { scale }), shards };
+  return { name, dtype, shape, ...(scale === undefined ? {} : { scale }), ...(classes ? { classes } : {}), shards };
 }
 
 const dtypes: readonly DType[] = ["float32", "float64", "int32", "int64", "uint8", "bool", "float16", "bfloat16"];

@@ -15,6 +15,8 @@ export interface Source {
   readonly bytes: number | undefined;
   /** Changes when the content does; empty if that cannot be known. */
   readonly tag: string;
+  /** It can be read once only. */
+  readonly once?: true;
   /** The bytes from `start` on. */
   read(start: number): AsyncIterable<Uint8Array>;
 }
@@ -143,6 +145,7 @@ function openStdin({ stdin, bytesMax = bytesMaxDefault }: SourceAccess): Source 
     name: "standard input",
     bytes: undefined,
     tag: "",
+    once: true,
     async *read(start) {
       let seen = 0;
       for await (const piece of stdin) {

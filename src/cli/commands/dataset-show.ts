@@ -2,9 +2,10 @@
 
 import { elementCount, type Tensor } from "../../core/tensor.ts";
 import { showSamples } from "../../data/show.ts";
+import { classesOf } from "../class-names.ts";
 import type { Command } from "../command.ts";
 import { connectionOptions, withClient } from "../connection.ts";
-import { contentOf, datasetJson, remoteDataset, splitsOf } from "../datasets.ts";
+import { classesText, contentOf, datasetJson, remoteDataset, splitsOf } from "../datasets.ts";
 import { bytes } from "../progress.ts";
 
 const valuesShown = 8;
@@ -34,6 +35,7 @@ export const command: Command = {
       const { manifest, fetchBlob } = await remoteDataset(client, name);
       const request = { start: flags.number("start"), count: flags.number("count"), context: flags.number("context") };
       const samples = await showSamples(manifest, request, fetchBlob);
+      const classes = classesOf(manifest);
       if (flags.is("json")) {
         const plain = samples.map(({ index, fields, text }) => {
           const values = Object.entries(fields).map(([field, tensor]) => [
@@ -42,7 +44,11 @@ export const command: Command = {
           ]);
           return { index, fields: Object.fromEntries(values), text };
         });
-        return void out.json({ dataset: dataset && datasetJson(dataset), samples: plain });
+        return void out.json({
+          dataset: dataset && datasetJson(dataset),
+          ...(classes ? { classes } : {}),
+          samples: plain,
+        });
       }
       if (dataset) {
         out.line(
@@ -50,10 +56,14 @@ export const command: Command = {
         );
         if (dataset.splits.length > 0) out.line(`splits: ${splitsOf(dataset)}`);
       }
+      if (classes) out.line(classesText(classes));
       for (const sample of samples) {
         out.line();
         out.line(out.tone("bold", `sample ${sample.index}`));
-        for (const [field, tensor] of Object.entries(sample.fields)) out.line(`  ${field} ${describe(tensor)}`);
+        for (const [field, tensor] of Object.entries(sample.fields)) {
+          const label = field === "labels" ? classes?.[Number(tensor.data[0])] : undefined;
+          out.line(`  ${field} ${describe(tensor)}${label === undefined ? "" : ` (${label})`}`);
+        }
         if (sample.text !== "") out.line(`  ${JSON.stringify(sample.text.slice(0, charactersShown))}`);
       }
       return undefined;

@@ -2,6 +2,7 @@
 
 import type { Client, ForwardInit } from "../../client/client.ts";
 import { fail } from "../../core/errors.ts";
+import { classesOfModel, likeliest } from "../class-names.ts";
 import type { Command, Flags } from "../command.ts";
 import { connectionOptions, withClient } from "../connection.ts";
 import { readTensor } from "../explicit-tensors.ts";
@@ -37,14 +38,13 @@ export const command: Command = {
         if (prompt !== undefined)
           fail("invalid_argument", "give a prompt, --inputs or --dataset: only one of them can be answered");
         const { outputs } = await client.models.forward(model, request);
-        out.json(
-          Object.fromEntries(
-            Object.entries(outputs).map(([name, tensor]) => [
-              name,
-              { shape: tensor.shape, values: floats(tensor.data) },
-            ]),
-          ),
-        );
+        const names = await classesOfModel(client, model);
+        const shown = Object.entries(outputs).map(([name, { shape, data }]) => {
+          const values = floats(data);
+          const classes = names && likeliest(shape, values, names);
+          return [name, { shape, values, ...(classes ? { classes } : {}) }];
+        });
+        out.json(Object.fromEntries(shown));
         return undefined;
       }
       if (prompt === undefined)

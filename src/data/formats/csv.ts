@@ -1,4 +1,4 @@
-// CSV with numbers: one row a sample, one column the label, the others the inputs.
+// CSV: one row a sample, one column the label (a number or a text), the others the inputs (numbers).
 
 import { fail } from "../../core/errors.ts";
 import type { Row } from "./rows.ts";
@@ -6,6 +6,8 @@ import type { Row } from "./rows.ts";
 export interface CsvLayout {
   readonly columns: number;
   readonly names: readonly string[] | undefined;
+  /** What the first line is. "open": its label alone is no number, so it may be either. */
+  readonly first: "names" | "sample" | "open";
   /** Undefined: there are no labels. */
   readonly labelColumn: number | undefined;
 }
@@ -38,14 +40,22 @@ export function splitCells(text: string, where: string): string[] {
   }
 }
 
-/** Reads the first line: names if any of its cells is no number. `labels` is a name, a number from 0, or "none". */
+/** Reads the first line. `labels` is a name, a number from 0, or "none". */
 export function readLayout(cells: readonly string[], labels: string | undefined, where: string): CsvLayout {
-  const isHeader = cells.some((cell) => cell.trim() === "" || !Number.isFinite(Number(cell)));
-  const names = isHeader ? cells.map((cell) => cell.trim()) : undefined;
-  const labelColumn = labels === "none" ? undefined : columnOf(labels, names, cells.length, where);
+  const words = cells.map((cell) => numberOf(cell) === undefined);
+  const trimmed = words.includes(true) ? cells.map((cell) => cell.trim()) : undefined;
+  const labelColumn = labels === "none" ? undefined : columnOf(labels, trimmed, cells.length, where);
   if (cells.length - (labelColumn === undefined ? 0 : 1) < 1)
     fail("invalid_argument", `${where} has no column left for inputs: a row needs at least one, and one for the label`);
-  return { columns: cells.length, names, labelColumn };
+  const label = labelColumn === undefined ? undefined : trimmed?.[labelColumn];
+  const isNamed = words.some((isWord, i) => isWord && i !== labelColumn) || (label !== undefined && label === labels);
+  const first = !trimmed ? "sample" : isNamed ? "names" : "open";
+  return { columns: cells.length, names: first === "names" ? trimmed : undefined, first, labelColumn };
+}
+
+function numberOf(cell: string): number | undefined {
+  const value = Number(cell);
+  return cell.trim() === "" || !Number.isFinite(value) ? undefined : value;
 }
 
 function columnOf(
@@ -71,16 +81,16 @@ function columnOf(
 export function rowOfCells(cells: readonly string[], layout: CsvLayout, where: string): Row {
   if (cells.length !== layout.columns)
     fail("invalid_argument", `${where} has ${cells.length} columns, the first line has ${layout.columns}`);
-  const values = cells.map((cell, i) => {
-    const value = Number(cell);
-    if (cell.trim() === "" || !Number.isFinite(value))
-      fail(
-        "invalid_argument",
-        `${where}, column ${layout.names?.[i] ?? i + 1} has "${cell.slice(0, 40)}" where a number is expected`,
-      );
-    return value;
-  });
-  if (layout.labelColumn === undefined) return { inputs: values };
-  const [label] = values.splice(layout.labelColumn, 1);
-  return { inputs: values, labels: label };
+  const inputs: number[] = [];
+  let labels: number | string | undefined;
+  for (const [i, cell] of cells.entries()) {
+    if (i === layout.labelColumn) labels = numberOf(cell) ?? (cell.trim() || refuse(cell, i, "label"));
+    else inputs.push(numberOf(cell) ?? refuse(cell, i, "number"));
+  }
+  return labels === undefined ? { inputs } : { inputs, labels };
+
+  function refuse(cell: string, i: number, expected: string): never {
+    const column = layout.names?.[i] ?? i + 1;
+    fail("invalid_argument", `${where}, column ${column} has "${cell.slice(0, 40)}" where a ${expected} is expected`);
+  }
 }

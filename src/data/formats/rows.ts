@@ -6,7 +6,7 @@ import type { FieldSpec } from "../build.ts";
 
 export type NumberType = "float32" | "int32";
 
-/** One sample: nested lists of numbers by field. */
+/** One sample: nested lists of numbers by field; the label may be a text, the name of its class. */
 export type Row = Readonly<Record<string, unknown>>;
 
 /** Fields of the first row. Inputs are floats unless told otherwise; labels are whole numbers if the first one is. */
@@ -14,8 +14,10 @@ export function fieldsOfRow(
   row: Row,
   types: Readonly<Record<string, NumberType | undefined>>,
   where: string,
+  classes?: readonly string[],
 ): FieldSpec[] {
   return Object.entries(row).map(([name, value]) => {
+    if (name === "labels" && classes) return { name, dtype: "int32", shape: [], classes };
     const shape = shapeOf(value, `${where}, field "${name}"`);
     const values: number[] = [];
     flatten(value, shape, 0, values, `${where}, field "${name}"`);
