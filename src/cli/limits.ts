@@ -10,8 +10,8 @@ export interface Lendable {
   readonly memoryBytes: number;
 }
 
-/** Less would not hold the program itself. */
-export const memoryBytesLeast = 256 * 2 ** 20;
+/** Placement keeps 128 MiB of every PNode for the program itself: hardly more would hold no VNode. */
+export const memoryBytesLeast = 136 * 2 ** 20;
 
 export function thisMachine(): Lendable {
   return { cpus: availableParallelism(), memoryBytes: totalmem() };
