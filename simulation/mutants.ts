@@ -56,7 +56,7 @@ export const mutants: Readonly<Record<string, Mutant>> = {
   },
   "believes-in-hanging-links": {
     fault: "a link is taken for well whatever becomes of what is written to it",
-    shows: ["hang"],
+    shows: ["hang", "answer"],
     seedsMax: 300,
     network: answersItself,
   },

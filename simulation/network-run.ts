@@ -121,11 +121,11 @@ export class NetworkRun {
     return this.#report();
   }
 
-  /** Nothing runs any more, so nobody may hold room, and nothing is left of what was deleted. */
+  /** No session is under way any more, so nobody may claim room without owning anything, and nothing is left of what was deleted. */
   async #sweep(): Promise<void> {
     const { world, records } = this.#site;
     const { time } = world;
-    const left = () => [...this.#rooms.claims(), ...records.strays()];
+    const left = () => [...this.#rooms.unheld(), ...records.strays()];
     await time.run(() => left().length === 0, time.nowMs + sweepMs);
     if (left().length > 0)
       this.#violations.add("room", time.nowMs, `everything has ended, and these are left: ${left().join(", ")}`);

@@ -37,6 +37,12 @@ export class RoomChecker {
     return Array.from(this.#rooms.values()).flatMap(({ claims }) => Object.keys(claims));
   }
 
+  /** Claims that no owner stands on: in the end there should be none. */
+  unheld(): string[] {
+    const held = new Set(Array.from(this.#vnodes.values()).flatMap(({ members }) => members.map(({ claim }) => claim)));
+    return this.claims().filter((id) => !held.has(id));
+  }
+
   #checkClaims(atMs: number, { pnode, life, claims }: RoomRecord): void {
     const record = this.#pnodes.get(pnode);
     if (record?.life !== life) return;

@@ -379,6 +379,8 @@ export class Registry {
   /** Others took this orchestrator for dead; the PNode is well. Looked at again with every heartbeat: a write may fail. */
   #noteReturn(attachment: Attachment): void {
     const record = this.#records.get(attachment.pnode);
+    // Another orchestrator may have registered it while this one waited for the answer to its own write.
+    if (record && record.attachment !== attachment.nonce) this.#onRecord(record);
     if (record?.status !== "lost" || record.attachment !== attachment.nonce) return;
     if (attachment.status !== "online" || attachment.returning) return;
     attachment.returning = true;
