@@ -13,7 +13,7 @@ import type { BlobStore } from "../store/blob-store.ts";
 import type { StateStore } from "../store/state-store.ts";
 import { datasetService } from "./api/datasets.ts";
 import { fleetService } from "./api/fleet.ts";
-import { inferenceScopes, inferenceService } from "./api/inference.ts";
+import { inferenceService } from "./api/inference.ts";
 import { networkService } from "./api/networks.ts";
 import { pnodeService } from "./api/pnodes.ts";
 import { sessionService } from "./api/sessions.ts";
@@ -121,17 +121,18 @@ export async function startOrchestrator(
   const parts = assemble(context, network);
   const keys = new ApiKeys(mirror.store, world, options.trustLoopback ?? true);
   const gateway = new Gateway({ ...parts, network });
-  const protect = options.guard === false ? (served: ServedService) => served : guarded;
-  const services = [
+  const open = [
     systemService(context),
     healthService(() => !tasks.stopped, world.timers),
     pnodeService(parts),
     fleetService(parts),
-    ...[networkService(parts), sessionService(parts), datasetService(parts), vocabularyService(context)].map((one) =>
-      protect(one, keys, "train"),
-    ),
-    protect(inferenceService(parts, gateway, keys), keys, "generate", inferenceScopes),
+    networkService(parts),
+    sessionService(parts),
+    datasetService(parts),
+    vocabularyService(context),
+    inferenceService(parts, gateway, keys),
   ];
+  const services = options.guard === false ? open : open.map((one) => guarded(one, keys));
   const blobHttp = blobHttpHandler(blobs);
   const openAi = openAiHandler({ world, generator: gateway, keys });
   const http: HttpHandler = async (request, peer) =>

@@ -33,7 +33,7 @@ export class AccessRules {
       case Rule.OPEN:
         return;
       case Rule.KEY:
-        return gate.key(caller, scopeOf(scope, method), authorization);
+        return gate.key(caller, named(scope, method), authorization);
       case Rule.SELF:
         if (caller.id === undefined) throw noKey(method);
         return;
@@ -49,7 +49,13 @@ export class AccessRules {
   }
 }
 
-function scopeOf(scope: Scope, { name }: DescMethod): KeyScope {
+/** What an API key must allow for the method; undefined where the contract asks for none. */
+export function keyScopeOf(method: DescMethod): KeyScope | undefined {
+  const { rule, scope } = getOption(method, access);
+  return rule === Rule.KEY ? named(scope, method) : undefined;
+}
+
+function named(scope: Scope, { name }: DescMethod): KeyScope {
   switch (scope) {
     case Scope.GENERATE:
       return "generate";

@@ -12,7 +12,7 @@ export const command: Command = {
       type: "string",
       value: "SCOPE",
       many: true,
-      summary: "generate, train or admin; may be repeated (default: generate)",
+      summary: "generate, read, train or admin; may be repeated (default: generate)",
     },
     rate: { type: "number", summary: "requests a minute; 0 for no limit", default: 0 },
   },

@@ -12,7 +12,7 @@ import type { Assignments } from "../fleet/assignments.ts";
 import type { Capacity } from "../fleet/capacity.ts";
 import { key, type ModelRecord } from "../records/records.ts";
 import type { Gateway } from "../serving/gateway.ts";
-import type { ApiKeys, KeyRecord, Scope } from "../serving/keys.ts";
+import type { ApiKeys, KeyRecord } from "../serving/keys.ts";
 import { findModel, findState, listModels, registerModel } from "../serving/models.ts";
 import { serveModel, stopModel } from "../serving/serve.ts";
 import { statusOf } from "../serving/status.ts";
@@ -37,18 +37,6 @@ export interface InferenceApiNeeds {
 const downloadLifetimeMs = 60 * 60_000;
 /** Addresses are some hundred bytes each. */
 const partsAtOnceMax = 256;
-
-/** Whoever may ask a model questions may not change, copy or replace it, nor make keys. */
-export const inferenceScopes: Readonly<Record<string, Scope>> = {
-  serveModel: "train",
-  registerModel: "train",
-  stopModel: "train",
-  describeState: "train",
-  grantParts: "train",
-  createApiKey: "admin",
-  listApiKeys: "admin",
-  deleteApiKey: "admin",
-};
 
 export function inferenceService(needs: InferenceApiNeeds, gateway: Gateway, keys: ApiKeys): ServedService {
   return service(InferenceService, {

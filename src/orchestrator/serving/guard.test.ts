@@ -5,7 +5,6 @@ import { silentLog, type World } from "../../core/world.ts";
 import { InferenceService } from "../../protocol/gen/dcnr/v1/inference_pb.ts";
 import type { ServedService } from "../../protocol/network.ts";
 import { openMemoryStore } from "../../store/memory.ts";
-import { inferenceScopes } from "../api/inference.ts";
 import { guarded } from "./guard.ts";
 import { ApiKeys, type Scope } from "./keys.ts";
 
@@ -31,7 +30,7 @@ function stage() {
     ]),
   );
   const open: ServedService = { descriptor: InferenceService, handlers };
-  const served = guarded(open, keys, "generate", inferenceScopes);
+  const served = guarded(open, keys);
   const call = async (name: string, address: string, secret = "") => {
     const context = {
       caller: { address },
@@ -59,6 +58,7 @@ test("from elsewhere a key opens what its scope says and nothing else", async ()
   const { keys, call } = stage();
   const opens: Record<Scope, string[]> = {
     generate: ["forward", "generate"],
+    read: ["describeState", "grantParts"],
     train: ["describeState", "grantParts", "registerModel", "serveModel", "stopModel"],
     admin: methods.filter((name) => name !== "listModels"),
   };

@@ -1,36 +1,25 @@
-// Who may change things: reading is open, writing needs a key with the right scope unless the caller is local.
-// PNodes are not guarded here; they prove themselves by their own secret.
+// API keys where the contract asks for them: every method says itself which scope it needs (access.proto), whatever it is
+// called. Rules about machines are not judged here.
 
+import type { DescMethod } from "@bufbuild/protobuf";
+import { keyScopeOf } from "../../protocol/access.ts";
 import type { CallContext, ServedService } from "../../protocol/network.ts";
 import type { ApiKeys, Scope } from "./keys.ts";
 
 type AnyHandler = (request: unknown, context: CallContext) => unknown;
 
-const reading = /^(get|list|watch|show)/;
-
-/** `exceptions`: methods that need another scope, readers among them. */
-export function guarded(
-  served: ServedService,
-  keys: ApiKeys,
-  scope: Scope,
-  exceptions: Readonly<Record<string, Scope>> = {},
-): ServedService {
-  const handlers = Object.fromEntries(
-    Object.entries(served.handlers).map(([name, handler]) => {
-      const needed = exceptions[name] ?? (reading.test(name) ? undefined : scope);
-      return [name, needed ? checked(handler as AnyHandler, keys, needed, streams(served, name)) : handler];
-    }),
-  );
-  return { descriptor: served.descriptor, handlers };
+export function guarded({ descriptor, handlers }: ServedService, keys: ApiKeys): ServedService {
+  const checkedByName = descriptor.methods.map((method) => {
+    const handler = handlers[method.localName] as AnyHandler;
+    const scope = keyScopeOf(method);
+    return [method.localName, scope === undefined ? handler : checked(handler, keys, scope, method)] as const;
+  });
+  return { descriptor, handlers: Object.fromEntries(checkedByName) };
 }
 
-function streams(served: ServedService, name: string): boolean {
-  return served.descriptor.methods.find((method) => method.localName === name)?.methodKind === "server_streaming";
-}
-
-function checked(handler: AnyHandler, keys: ApiKeys, scope: Scope, streaming: boolean): AnyHandler {
+function checked(handler: AnyHandler, keys: ApiKeys, scope: Scope, { methodKind }: DescMethod): AnyHandler {
   const admit = (context: CallContext) => keys.require(scope, context.header("authorization"), context.caller.address);
-  if (!streaming)
+  if (methodKind !== "server_streaming")
     return async (request, context) => {
       await admit(context);
       return handler(request, context);

@@ -6,10 +6,16 @@ import { sha256 } from "../../core/hash.ts";
 import { Recent } from "../../core/recent.ts";
 import type { World } from "../../core/world.ts";
 import { isLoopback } from "../../protocol/address.ts";
+import type { KeyScope } from "../../protocol/network.ts";
 import type { StateStore } from "../../store/state-store.ts";
 
-export type Scope = "generate" | "train" | "admin";
-export const scopes: readonly Scope[] = ["generate", "train", "admin"];
+export type Scope = KeyScope;
+export const scopes: readonly Scope[] = ["generate", "read", "train", "admin"];
+
+/** Whoever trains may see what there is to train on, and administrators may do everything. */
+function covers(held: Scope, needed: Scope): boolean {
+  return held === needed || held === "admin" || (held === "train" && needed === "read");
+}
 
 export interface KeyRecord {
   readonly id: string;
@@ -103,7 +109,7 @@ export class ApiKeys {
     }
     const record = await this.#lookUp(id);
     if (!record || record.hash !== sha256(secret)) fail("unauthenticated", "the API key is not known here");
-    if (!record.scopes.includes(scope) && !record.scopes.includes("admin"))
+    if (!record.scopes.some((held) => covers(held, scope)))
       fail("permission_denied", `the API key "${record.name}" lacks the scope ${scope}`);
     const waitMs = record.requestsPerMinute > 0 ? this.#take(record) : 0;
     if (waitMs > 0)

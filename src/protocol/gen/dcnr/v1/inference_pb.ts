@@ -716,7 +716,7 @@ export type ApiKey = Message<"dcnr.v1.ApiKey"> & {
   name: string;
 
   /**
-   * "generate", "train", "admin"
+   * "generate", "read", "train", "admin"
    *
    * @generated from field: repeated string scopes = 3;
    */
