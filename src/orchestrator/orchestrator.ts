@@ -35,6 +35,7 @@ import { Gateway } from "./serving/gateway.ts";
 import { guarded } from "./serving/guard.ts";
 import { ApiKeys } from "./serving/keys.ts";
 import { openAiHandler } from "./serving/openai.ts";
+import { UnnamedReplicas } from "./serving/unnamed.ts";
 import { Circles } from "./sessions/circles.ts";
 import { Compiled } from "./sessions/compiled.ts";
 import { Controller } from "./sessions/controller.ts";
@@ -273,6 +274,8 @@ function begin(parts: Parts): (() => void)[] {
     controller.touchAll();
   });
   tasks.every("the sweep of claims", timings.refreshIntervalMs, () => parts.rooms.sweep());
+  const unnamed = new UnnamedReplicas(context, (session) => controller.touch(session, true));
+  tasks.every("the sweep of replicas without a name", timings.rebalanceIntervalMs, () => unnamed.sweep());
   tasks.every("the sample of rates", rateSampleMs, () => {
     views.sample();
     bell.ring();
