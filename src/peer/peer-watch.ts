@@ -11,6 +11,8 @@ const pingEveryMs = 2_000;
 const silenceMsMax = 10_000;
 /** Pings stand in line behind parcels: so slow a way is taken for granted until it is measured. */
 const slowBytesPerSecond = 256 << 10;
+/** Nothing slower is waited for: what was measured while a clock leapt or a machine stood still may be next to nothing. */
+const slowestBytesPerSecond = 32 << 10;
 /** A busy moment is no silence. */
 const slack = 4;
 
@@ -90,7 +92,8 @@ export class PeerWatch {
 
   #patienceMs(): number {
     const { outstandingBytes, bytesPerSecond } = this.#meter;
-    const wayMs = (outstandingBytes / (bytesPerSecond || slowBytesPerSecond)) * 1_000;
+    const rate = Math.max(bytesPerSecond || slowBytesPerSecond, slowestBytesPerSecond);
+    const wayMs = (outstandingBytes / rate) * 1_000;
     return silenceMsMax + slack * wayMs;
   }
 }
