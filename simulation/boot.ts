@@ -65,13 +65,16 @@ export function startHost(site: Site, name: string): void {
   });
 }
 
+/** Worlds end after seconds to minutes; so that old states are deleted in them, that does not wait for a minute. */
+const timings = { garbageDelayMs: 8_000 };
+
 async function bootOrchestrator(site: Site, host: Host): Promise<void> {
   const address = addressOf(host.name);
   const view = site.store.view(host);
   const blobs = site.blobs.view(host, () => `http://${address}`);
   site.running.set(host.name, { leave: async () => {}, free: () => {} });
   await startOrchestrator(
-    { listen: address, software: "simulated", id: host.name, guard: false },
+    { listen: address, software: "simulated", id: host.name, guard: false, timings },
     {
       world: host.world,
       network: site.fabric.network(host),

@@ -298,7 +298,6 @@ export const mutants: Readonly<Record<string, Mutant>> = {
   "collects-too-much": {
     fault: "the collector deletes a state that is still needed",
     shows: ["hang", "error"],
-    seedsMax: 300,
     blobs: collectingTooMuch,
   },
 };

@@ -1,7 +1,6 @@
 // Stores and transfers that break what is promised of them.
 
 import { hasCode } from "../../src/core/errors.ts";
-import type { Sha256 } from "../../src/core/ids.ts";
 import type { BlobTransfer } from "../../src/pnode/options.ts";
 import type { BlobSpace, BlobStore } from "../../src/store/blob-store.ts";
 import type { StateStore } from "../../src/store/state-store.ts";
@@ -61,20 +60,15 @@ export function uploadsNothing(inner: BlobTransfer): BlobTransfer {
   return { ...inner, upload: async () => {} };
 }
 
-/** With every blob that is collected goes the one that was stored last. */
+/** The first blob that is collected takes every other with it. */
 export function collectingTooMuch(view: BlobStore): BlobStore {
   const { states } = view;
-  let newest: Sha256 | undefined;
   return {
     ...view,
     states: spaceWith(states, {
-      put: async (hash, content, bytes) => {
-        newest = hash;
-        await states.put(hash, content, bytes);
-      },
       delete: async (hash) => {
         await states.delete(hash);
-        if (newest !== undefined) await states.delete(newest);
+        for await (const other of states.list()) await states.delete(other.hash);
       },
     }),
   };
