@@ -8,6 +8,7 @@ import { openDiskCache } from "../data/disk-cache.ts";
 import type { EngineKind, Executor } from "../engine/engine.ts";
 import { type PNode, startPNode } from "../pnode/pnode.ts";
 import type { Network } from "../protocol/network.ts";
+import type { Reach } from "../protocol/reach.ts";
 import { openHttpTransfer } from "../system/blob-transfer.ts";
 import { digestAside } from "../system/digest.ts";
 import { findHardware, type HardwareFacts, readHealth } from "../system/hardware.ts";
@@ -23,6 +24,8 @@ import { softwareVersion } from "./software.ts";
 
 export interface LentMachine {
   readonly orchestrators: readonly string[];
+  /** What it may connect to. */
+  readonly reach: Reach;
   /** Exists. */
   readonly directory: string;
   readonly name: string;
@@ -114,13 +117,13 @@ export async function startRealPNode(machine: LentMachine, outer: World, network
       executorFor,
       http: monitoring.http,
       onWork: monitoring.onWork,
-      blobs: openHttpTransfer(),
+      blobs: openHttpTransfer({ reach: machine.reach }),
       digest: digestAside,
-      pulse: startPulse(world.clock),
-      spill: await openSpill(machine.directory),
+      pulse: startPulse(world.clock, machine.reach),
+      spill: await openSpill(machine.directory, machine.diskBytes / 2 || undefined),
       cache: await openDiskCache({
         folder: join(machine.directory, "shards"),
-        // The other half of what is lent is for messages that do not fit into memory.
+        // The other half of what is lent is for messages and states that do not fit into memory.
         bytesMax: machine.diskBytes / 2 || shardCacheBytesDefault,
         clock: world.clock,
       }),

@@ -33,24 +33,26 @@ export async function openDiskCache({ folder, bytesMax, clock }: DiskCacheOption
   let bytesHeld = 0;
   for (const { bytes } of entries.values()) bytesHeld += bytes;
   let unfinished = 0;
+  /** Being written: on the disk already, wholly or in part. */
+  let bytesComing = 0;
   const pathOf = (hash: Sha256) => join(folder, hash);
 
   async function drop(hash: Sha256): Promise<void> {
     const entry = entries.get(hash);
     if (!entry) return;
     entries.delete(hash);
-    bytesHeld -= entry.bytes;
     await rm(pathOf(hash), { force: true }).catch(() => {});
+    bytesHeld -= entry.bytes;
   }
 
-  async function makeRoom(bytes: number): Promise<void> {
+  async function makeRoom(): Promise<void> {
     for (const oldest of entries.keys()) {
-      if (bytesHeld + bytes <= bytesMax) return;
+      if (bytesHeld + bytesComing <= bytesMax) return;
       await drop(oldest);
     }
   }
 
-  await makeRoom(0);
+  await makeRoom();
   return {
     async get(hash) {
       const entry = entries.get(hash);
@@ -67,21 +69,22 @@ export async function openDiskCache({ folder, bytesMax, clock }: DiskCacheOption
       return content;
     },
     async put(hash, content) {
-      if (entries.has(hash) || content.byteLength > bytesMax) return;
-      await makeRoom(content.byteLength);
+      // Others may be on their way: together they must fit, even with nothing else here.
+      if (entries.has(hash) || bytesComing + content.byteLength > bytesMax) return;
       const temporary = join(folder, `unfinished-${unfinished++}`);
+      bytesComing += content.byteLength;
       try {
+        await makeRoom();
         await writeFile(temporary, content);
         await rename(temporary, pathOf(hash));
+        if (entries.has(hash)) return;
+        entries.set(hash, { bytes: content.byteLength });
+        bytesHeld += content.byteLength;
       } catch {
         await rm(temporary, { force: true }).catch(() => {});
-        return;
+      } finally {
+        bytesComing -= content.byteLength;
       }
-      if (entries.has(hash)) return;
-      entries.set(hash, { bytes: content.byteLength });
-      bytesHeld += content.byteLength;
-      // Others may have been put while this one was written.
-      await makeRoom(0);
     },
     get bytesHeld() {
       return bytesHeld;
@@ -89,13 +92,15 @@ export async function openDiskCache({ folder, bytesMax, clock }: DiskCacheOption
   };
 }
 
-/** What an earlier run left, the least recently used first; unfinished files go. */
+/** What an earlier run left, the least recently used first. Files that are no blobs go: they would take room uncounted. */
 async function readFolder(folder: string): Promise<[Sha256, Entry][]> {
   const found: { hash: Sha256; bytes: number; usedMs: number }[] = [];
   for (const name of await readdir(folder)) {
     const path = join(folder, name);
-    if (name.startsWith("unfinished-")) await rm(path, { force: true }).catch(() => {});
-    if (!namePattern.test(name)) continue;
+    if (!namePattern.test(name)) {
+      await rm(path, { force: true }).catch(() => {});
+      continue;
+    }
     const file = await stat(path).catch(() => undefined);
     if (file?.isFile()) found.push({ hash: name as Sha256, bytes: file.size, usedMs: file.mtimeMs });
   }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { isPublicAddress } from "./address.ts";
+import { isPublicAddress } from "../core/internet.ts";
 import { download, type HttpAnswer, type HttpRequest } from "./download.ts";
 import { openSource } from "./source.ts";
 

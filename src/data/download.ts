@@ -3,7 +3,7 @@
 
 import { isIP } from "node:net";
 import { fail } from "../core/errors.ts";
-import { isPublicAddress } from "./address.ts";
+import { isPublicAddress } from "../core/internet.ts";
 
 export interface HttpAnswer {
   readonly status: number;

@@ -5,7 +5,8 @@ import { DcnrError, fail } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
 import type { Sha256 } from "../core/ids.ts";
 
-export type FetchBlob = (hash: Sha256) => Promise<Uint8Array>;
+/** `bytes`: how many it must have, where that is known; whoever fetches need not take more. */
+export type FetchBlob = (hash: Sha256, bytes?: number) => Promise<Uint8Array>;
 
 export interface ShardCacheOptions {
   readonly fetchBlob: FetchBlob;
@@ -99,7 +100,7 @@ export async function fetchVerified(fetchBlob: FetchBlob, hash: Sha256, bytes?: 
   let last: unknown;
   for (let attempt = 0; attempt < attempts; attempt++) {
     try {
-      const content = await fetchBlob(hash);
+      const content = await fetchBlob(hash, bytes);
       if (bytes !== undefined && content.byteLength !== bytes)
         fail("data_loss", `blob ${hash} came with ${content.byteLength} bytes, ${bytes} were promised`);
       if (sha256(content) !== hash) fail("data_loss", `blob ${hash} came with another content: its checksum fails`);

@@ -7,6 +7,7 @@ import { type Digest, sha256 } from "../core/hash.ts";
 import type { Sha256 } from "../core/ids.ts";
 import { Backoff } from "../core/retry.ts";
 import { sleep, type World } from "../core/world.ts";
+import { manifestBytesMax } from "../data/manifest.ts";
 import type { Bandwidth } from "../peer/bandwidth.ts";
 import { BlobSpace } from "../protocol/gen/dcnr/v1/common_pb.ts";
 import { BlobAction, PNodeService } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
@@ -40,21 +41,31 @@ export class BlobClient {
     this.#options = options;
   }
 
-  /** A manifest or shard of a dataset, kept on disk for the next time. */
-  async fetch(session: string, hash: Sha256, signal: AbortSignal): Promise<Uint8Array> {
+  /** A manifest, or a shard of the size that its manifest names; kept on disk for the next time. */
+  async fetch(session: string, hash: Sha256, signal: AbortSignal, bytes?: number): Promise<Uint8Array> {
     const { cache, digest } = this.#options;
     const cached = await cache?.get(hash).catch(() => undefined);
     if (cached !== undefined && (await digest(cached)) === hash) return cached;
-    const content = await this.#fetchWhole(session, "datasets", hash, signal);
+    const room = bytes === undefined ? atMost(manifestBytesMax, hash) : exactly(bytes, hash);
+    const content = await this.#fetchWhole(session, "datasets", hash, signal, room);
     await cache?.put(hash, content).catch(() => {});
     return content;
   }
 
   /** A state of which nothing but the manifest has been read yet; `what` names it in errors. */
   async openState(session: string, state: Sha256, what: string, signal: AbortSignal): Promise<StateReader> {
-    const manifest = readStateManifest(await this.#fetchWhole(session, "states", state, signal), what);
+    const room = atMost(blobBytesMax.states, state);
+    const manifest = readStateManifest(await this.#fetchWhole(session, "states", state, signal, room), what);
     const fetchPart = (hash: Sha256, into: Uint8Array) =>
-      this.#persistently(signal, () => this.#download(session, "states", hash, signal, () => into)).then(() => {});
+      this.#persistently(signal, () =>
+        this.#download(
+          session,
+          "states",
+          hash,
+          signal,
+          exactly(into.byteLength, hash, () => into),
+        ),
+      ).then(() => {});
     return new StateReader({ manifest, fetchPart, clock: this.#options.world.clock, what });
   }
 
@@ -97,30 +108,28 @@ export class BlobClient {
     });
   }
 
-  #fetchWhole(session: string, space: "states" | "datasets", hash: Sha256, signal: AbortSignal): Promise<Uint8Array> {
-    return this.#persistently(signal, () =>
-      this.#download(session, space, hash, signal, (bytes) => new Uint8Array(bytes)),
-    );
+  #fetchWhole(
+    session: string,
+    space: "states" | "datasets",
+    hash: Sha256,
+    signal: AbortSignal,
+    room: Room,
+  ): Promise<Uint8Array> {
+    return this.#persistently(signal, () => this.#download(session, space, hash, signal, room));
   }
 
-  /** `into` is given the size that the orchestrator says, and makes or has room for it. */
   async #download(
     session: string,
     space: "states" | "datasets",
     hash: Sha256,
     signal: AbortSignal,
-    into: (bytes: number) => Uint8Array,
+    into: Room,
   ): Promise<Uint8Array> {
     const { orchestrators, transfer, pnode, origins, digest } = this.#options;
     const request = { pnode, session, hash, bytes: 0n, action: BlobAction.DOWNLOAD, space: wireSpace[space] };
     const grant = await orchestrators.call(PNodeService.method.grantBlob, request, signal);
     origins.check(grant);
-    const bytes = Number(grant.bytes);
-    if (bytes > blobBytesMax[space])
-      fail("resource_exhausted", `blob ${hash} has ${bytes} bytes, at most ${blobBytesMax[space]} are taken`);
-    const content = into(bytes);
-    if (content.byteLength !== bytes)
-      fail("data_loss", `part ${hash} has ${bytes} bytes, its state's manifest says ${content.byteLength}`);
+    const content = into(Number(grant.bytes));
     await transfer.download({ url: grant.url, headers: grant.headers }, content, signal);
     if ((await digest(content)) !== hash) fail("data_loss", `blob ${hash} came damaged`);
     return content;
@@ -139,6 +148,24 @@ export class BlobClient {
       }
     }
   }
+}
+
+/** Given the size that an orchestrator says: makes room for it, or has room for what it should be. */
+type Room = (bytes: number) => Uint8Array;
+
+function atMost(bytesMax: number, hash: Sha256): Room {
+  return (bytes) =>
+    bytes <= bytesMax
+      ? new Uint8Array(bytes)
+      : fail("resource_exhausted", `blob ${hash} has ${bytes} bytes, at most ${bytesMax} are taken`);
+}
+
+/** Nothing is taken of a blob that cannot be the one that is named. */
+function exactly(expected: number, hash: Sha256, make: () => Uint8Array = () => new Uint8Array(expected)): Room {
+  return (bytes) =>
+    bytes === expected
+      ? make()
+      : fail("data_loss", `blob ${hash} has ${bytes} bytes, the manifest that names it says ${expected}`);
 }
 
 const wireSpace: Readonly<Record<Extract<BlobSpaceName, "states" | "datasets">, BlobSpace>> = {

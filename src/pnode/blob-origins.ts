@@ -1,39 +1,37 @@
 // Which addresses a PNode calls for blobs: those of the orchestrators it knows and those that it was told of when it
-// registered, with the few headers that a blob store needs. An orchestrator that asks for anything else would make a
-// lent machine a door into its owner's network, so it is refused before anything is sent.
+// joined, with the few headers that a blob store needs. An orchestrator that asks for anything else is refused before
+// anything is sent. Whether an address leads into the owner's network is judged on connecting (protocol/reach.ts).
 
-import { isIP } from "node:net";
 import { fail } from "../core/errors.ts";
-import { isPublicAddress } from "../data/address.ts";
-import { baseUrl, isLoopback, parseAddress } from "../protocol/address.ts";
+import { baseUrl } from "../protocol/address.ts";
 import type { BlobAddress } from "./options.ts";
 
 /** What stores sign with an address: the size and the checksum of what is sent. */
 const headersAllowed: ReadonlySet<string> = new Set(["content-length", "content-type", "x-amz-checksum-sha256"]);
 
+/** A number, a media type or a checksum. */
+const valuePattern = /^[\w+/=.;,: -]{0,200}$/;
+
 /** A store has one or a few. */
 const originsMax = 16;
 
 export class BlobOrigins {
-  /** Named by the machine's owner, who may well use addresses of his own network. */
-  readonly #given: readonly string[];
   readonly #orchestrators: () => readonly string[];
-  #told: ReadonlySet<string> = new Set();
+  readonly #told = new Set<string>();
+  #joined = false;
 
-  constructor(given: readonly string[], orchestrators: () => readonly string[]) {
-    this.#given = given;
+  constructor(orchestrators: () => readonly string[]) {
     this.#orchestrators = orchestrators;
   }
 
-  /** Told at registration. What leads into the owner's machine or network is left out. */
+  /** Told at a registration. After the first one a store may move to other places of the web, and to nothing else. */
   learn(origins: readonly string[]): void {
-    const known = origins.slice(0, originsMax).filter((origin) => URL.canParse(origin));
-    this.#told = new Set(
-      known
-        .map((origin) => new URL(origin))
-        .filter((url) => this.#isOutside(url))
-        .map(originOf),
-    );
+    for (const origin of origins.slice(0, originsMax)) {
+      const url = URL.canParse(origin) ? new URL(origin) : undefined;
+      if (url === undefined || this.#told.size >= originsMax) continue;
+      if (!this.#joined || url.protocol === "https:") this.#told.add(originOf(url));
+    }
+    this.#joined = true;
   }
 
   /** Fails with `permission_denied` for an address or a header that a blob store has no use for. */
@@ -44,8 +42,8 @@ export class BlobOrigins {
         "permission_denied",
         `the address ${originOf(parsed)} for a blob belongs to no orchestrator and was not told at registration: it is not called`,
       );
-    for (const name of Object.keys(headers))
-      if (!headersAllowed.has(name.toLowerCase()))
+    for (const [name, value] of Object.entries(headers))
+      if (!headersAllowed.has(name.toLowerCase()) || !valuePattern.test(value))
         fail(
           "permission_denied",
           `the address of a blob comes with the header "${name.slice(0, 40)}": it is not called`,
@@ -57,16 +55,6 @@ export class BlobOrigins {
     if (url.username !== "" || url.password !== "") return false;
     const origin = originOf(url);
     return this.#told.has(origin) || this.#orchestrators().some((address) => originOfAddress(address) === origin);
-  }
-
-  #isOutside({ hostname }: URL): boolean {
-    const host = hostname.replace(/^\[|\]$/g, "");
-    const given = this.#given.map((address) => parseAddress(address, 0).host);
-    if (isLoopback(host)) return given.some(isLoopback);
-    if (isIP(host) === 0 || isPublicAddress(host)) return true;
-    // Machines find their own settings and keys there; no blob store does.
-    if (host.startsWith("169.254.") || /^fe[89ab]/i.test(host)) return false;
-    return given.some((one) => isIP(one) === 0 || !isPublicAddress(one));
   }
 }
 

@@ -145,8 +145,8 @@ export function boundsWithin(memoryBytes: number, diskBytes: number): Bounds {
   const share = (bytes: number, part: number, of = memoryBytes) =>
     of <= 0 ? bytes : Math.min(bytes, Math.floor(of * part));
   return {
-    // The other half of the disk is for shards.
-    spilledBytesMax: share(boundsDefault.spilledBytesMax, 0.5, diskBytes),
+    // Half of the disk is for shards; what is left is for states on their way to the store.
+    spilledBytesMax: share(boundsDefault.spilledBytesMax, 0.35, diskBytes),
     retainedBytesMax: share(boundsDefault.retainedBytesMax, 0.15),
     shardBytesMax: share(boundsDefault.shardBytesMax, 0.1),
     snapshotBytesMax: share(boundsDefault.snapshotBytesMax, 0.15),

@@ -137,7 +137,7 @@ class HostingNode implements PNode {
     this.#links = links;
     const cache = dependencies.cache && { cache: dependencies.cache };
     this.#digest = dependencies.digest ?? digestHere;
-    const origins = new BlobOrigins(options.orchestrators, () => orchestrators.addresses);
+    const origins = new BlobOrigins(() => orchestrators.addresses);
     this.#blobs = new BlobClient({
       ...common,
       orchestrators,

@@ -116,7 +116,7 @@ export class SessionContext {
   async #open(): Promise<Batches> {
     const { blobs, signal, shardBytesMax } = this.#options;
     const { identity, plan } = this;
-    const fetchBlob = (hash: Sha256) => blobs.fetch(this.session, hash, signal);
+    const fetchBlob = (hash: Sha256, bytes?: number) => blobs.fetch(this.session, hash, signal, bytes);
     const text = new TextDecoder().decode(await fetchBlob(identity.dataset));
     const context = plan.inputs?.shape[0];
     return openBatches({

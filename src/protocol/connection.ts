@@ -2,13 +2,16 @@
 // wait for ever; when it breaks, everything on it fails at once with the same reason.
 
 import { type ClientHttp2Session, type ClientHttp2Stream, connect, constants } from "node:http2";
+import { connect as connectTcp, isIP } from "node:net";
 import type { Duplex } from "node:stream";
+import { connect as connectTls } from "node:tls";
 import { DcnrError, fail } from "../core/errors.ts";
 import type { Cancel, Timers } from "../core/world.ts";
 import { baseUrl, parseAddress } from "./address.ts";
 import { within } from "./deadline.ts";
 import { Liveness, type LivenessLimits } from "./liveness.ts";
 import { windowBytes } from "./network.ts";
+import type { Reach } from "./reach.ts";
 import type { Tls } from "./tls.ts";
 import { brokenBy } from "./wire-errors.ts";
 
@@ -46,6 +49,8 @@ export interface ConnectionOptions {
   readonly dial?: ((address: string) => Duplex) | undefined;
   /** Needed for addresses that name a key. */
   readonly tls?: Tls | undefined;
+  /** What may be connected to; everything if absent. */
+  readonly reach?: Reach | undefined;
 }
 
 export interface StreamRequest {
@@ -212,10 +217,25 @@ export class Connection {
 }
 
 /** Undefined leaves it to the library: a plain socket, or TLS as the web has it. */
-function socketTo(address: string, { dial, tls }: ConnectionOptions): { createConnection: () => Duplex } | undefined {
+function socketTo(
+  address: string,
+  { dial, tls, reach }: ConnectionOptions,
+): { createConnection: () => Duplex } | undefined {
   if (dial !== undefined) return { createConnection: () => dial(address) };
   const place = parseAddress(address);
-  if (place.key === undefined) return undefined;
-  if (tls === undefined) fail("failed_precondition", `${address} names a key, and this process has none to show`);
-  return { createConnection: () => tls.dial(place) };
+  const { host, port, key, secure } = place;
+  reach?.check(host);
+  if (key !== undefined) {
+    if (tls === undefined) fail("failed_precondition", `${address} names a key, and this process has none to show`);
+    return { createConnection: () => tls.dial(place, reach?.lookup) };
+  }
+  if (reach === undefined) return undefined;
+  const { lookup } = reach;
+  const names = isIP(host) === 0 ? { servername: host } : {};
+  return {
+    createConnection: () =>
+      secure
+        ? connectTls({ host, port, lookup, ALPNProtocols: ["h2"], ...names })
+        : connectTcp({ host, port, lookup }).setNoDelay(true),
+  };
 }

@@ -6,6 +6,7 @@ import { GrpcClient } from "./grpc-client.ts";
 import { serveGrpc } from "./grpc-server.ts";
 import { type GuestLimits, guestLimitsDefault } from "./guests.ts";
 import type { Network } from "./network.ts";
+import type { Reach } from "./reach.ts";
 import { Tls, type TlsIdentity } from "./tls.ts";
 
 export interface GrpcNetworkOptions {
@@ -19,6 +20,8 @@ export interface GrpcNetworkOptions {
   readonly limits?: Partial<ConnectionLimits>;
   readonly guestLimits?: Partial<GuestLimits>;
   readonly dial?: ConnectionOptions["dial"];
+  /** What this process may connect to; everything if absent. */
+  readonly reach?: Reach;
   /** The key that this process shows to others; without one it neither calls nor answers encrypted. */
   readonly identity?: TlsIdentity;
   /** False: only callers on this machine may speak in plain text. */
@@ -26,9 +29,9 @@ export interface GrpcNetworkOptions {
 }
 
 export function openGrpcNetwork(options: GrpcNetworkOptions): Network {
-  const { timers, dial, log = silentLog, headers = {}, allowedHosts = [] } = options;
+  const { timers, dial, reach, log = silentLog, headers = {}, allowedHosts = [] } = options;
   const tls = options.identity && new Tls(options.identity);
-  const client = new GrpcClient(headers, { timers, dial, tls, limits: { ...limitsDefault, ...options.limits } });
+  const client = new GrpcClient(headers, { timers, dial, tls, reach, limits: { ...limitsDefault, ...options.limits } });
   const guestLimits = { ...guestLimitsDefault, ...options.guestLimits };
   return {
     call: (address, method, request, callOptions) => client.call(address, method, request, callOptions),

@@ -1,7 +1,7 @@
 // Encrypted connections between processes that know each other by their keys: TLS 1.3 with self-signed certificates, both
 // ends shown, each pinned by the hash of its key. There are no authorities and no names.
 
-import type { Socket } from "node:net";
+import type { LookupFunction, Socket } from "node:net";
 import { connect, createSecureContext, type SecureContext, TLSSocket } from "node:tls";
 import { DcnrError } from "../core/errors.ts";
 import type { KeyId } from "../core/ids.ts";
@@ -38,9 +38,15 @@ export class Tls {
     return this.#identity.id;
   }
 
-  /** Connects to whoever holds the address's key, or fails. Any key will do where the address names none. */
-  dial({ host, port, key }: Address): TLSSocket {
-    const socket = connect({ host, port, secureContext: this.#context, ALPNProtocols: ["h2"], ...pinnedByUs });
+  /**
+   * Connects to whoever holds the address's key, or fails. Any key will do where the address names none. `lookup` finds
+   * out what a name leads to, if not the system.
+   */
+  dial({ host, port, key }: Address, lookup?: LookupFunction): TLSSocket {
+    const socket = connect({
+      ...{ host, port, secureContext: this.#context, ALPNProtocols: ["h2"], ...pinnedByUs },
+      ...(lookup && { lookup }),
+    });
     // Before anybody else hears of it: whoever sends at this event must not send to a stranger.
     const { emit } = socket;
     socket.emit = (event: string | symbol, ...args: unknown[]) => {

@@ -1,10 +1,11 @@
-// Blobs over HTTP for a machine that is lent: no redirects, no headers but those of the address, and nothing that a
-// server says reaches a log or an error, so that nobody can look through the machine into its owner's network. A slow
+// Blobs over HTTP for a machine that is lent: no connection that its owner would not want (protocol/reach.ts), no
+// redirects, no headers but those of the address, and nothing that a server says reaches a log or an error, so that nobody can look through the machine into its owner's network. A slow
 // transfer takes as long as it takes; one in which nothing moves is given up.
 
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { DcnrError, fail } from "../core/errors.ts";
+import type { Reach } from "../protocol/reach.ts";
 import { bytesPassed } from "./passed-bytes.ts";
 
 export interface HttpTransferOptions {
@@ -12,6 +13,8 @@ export interface HttpTransferOptions {
   readonly stallMs?: number;
   /** From the last byte handed to the system until the server's answer: what is still in its buffers has to pass too. */
   readonly answerMs?: number;
+  /** What may be connected to; everything if absent. */
+  readonly reach?: Reach;
 }
 
 interface HttpAddress {
@@ -22,10 +25,10 @@ interface HttpAddress {
 /** Handed to the system at a time: at 143 KB/s it takes half a second, so even slow lines show that they move. */
 const sliceBytes = 64 << 10;
 
-export function openHttpTransfer({ stallMs = 30_000, answerMs = 180_000 }: HttpTransferOptions = {}) {
+export function openHttpTransfer({ stallMs = 30_000, answerMs = 180_000, reach }: HttpTransferOptions = {}) {
   return {
     async upload(to: HttpAddress, content: Uint8Array, signal?: AbortSignal): Promise<void> {
-      const exchange = new Exchange("PUT", to, { "content-length": String(content.byteLength) }, signal);
+      const exchange = new Exchange("PUT", to, { "content-length": String(content.byteLength) }, reach, signal);
       try {
         for (let at = 0; at < content.byteLength && !exchange.answered; at += sliceBytes)
           await exchange.write(content.subarray(at, at + sliceBytes), stallMs);
@@ -38,7 +41,7 @@ export function openHttpTransfer({ stallMs = 30_000, answerMs = 180_000 }: HttpT
     },
 
     async download(from: HttpAddress, into: Uint8Array, signal?: AbortSignal): Promise<void> {
-      const exchange = new Exchange("GET", from, {}, signal);
+      const exchange = new Exchange("GET", from, {}, reach, signal);
       try {
         exchange.end();
         const answer = await exchange.answer(stallMs);
@@ -73,14 +76,19 @@ class Exchange {
     method: "PUT" | "GET",
     { url, headers }: HttpAddress,
     framing: Readonly<Record<string, string>>,
+    reach: Reach | undefined,
     signal: AbortSignal | undefined,
   ) {
-    const { protocol, host } = new URL(url);
+    const { protocol, host, hostname } = new URL(url);
     if (protocol !== "http:" && protocol !== "https:")
       fail("permission_denied", `blobs are not fetched by ${protocol}`);
+    reach?.check(hostname);
     this.#host = host;
     const send = protocol === "https:" ? httpsRequest : httpRequest;
-    const request = send(url, { method, headers: { ...lowerCase(headers), ...framing }, agent: false });
+    const request = send(url, {
+      ...{ method, headers: { ...lowerCase(headers), ...framing }, agent: false },
+      ...(reach && { lookup: reach.lookup }),
+    });
     this.#request = request;
     this.#answer = new Promise((resolve) =>
       request.once("response", (answer) => {

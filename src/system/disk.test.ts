@@ -30,6 +30,32 @@ describe("the spill", () => {
     await assert.rejects(spill.read("a/b"));
   });
 
+  it("never takes more than is lent to it, and has room again for what was removed", async () => {
+    const spill = await openSpill(join(folder, "three"), 100);
+    const full = (error: unknown) => hasCode(error, "resource_exhausted");
+    const outcomes = await Promise.allSettled(["a", "b", "c"].map((key) => spill.write(key, new Uint8Array(40))));
+    assert.deepEqual(
+      outcomes.map(({ status }) => status),
+      ["fulfilled", "fulfilled", "rejected"],
+      "what is being written counts",
+    );
+    assert.equal(spill.bytesHeld, 80);
+    await assert.rejects(spill.write("a", new Uint8Array(61)), full);
+    await spill.write("a", new Uint8Array(60));
+    await spill.remove("a");
+    await spill.write("c", new Uint8Array(60));
+    assert.equal(spill.bytesHeld, 100);
+    assert.equal((await spill.read("b")).byteLength, 40, "nothing that was there is lost");
+  });
+
+  it("keeps what has long names apart", async () => {
+    const spill = await openSpill(join(folder, "four"));
+    const name = "v".repeat(300);
+    await spill.write(`${name}/part-1`, Uint8Array.of(1));
+    await spill.write(`${name}/part-2`, Uint8Array.of(2));
+    assert.deepEqual([...(await spill.read(`${name}/part-1`))], [1]);
+  });
+
   it("is empty at every start", async () => {
     const first = await openSpill(join(folder, "two"));
     await first.write("x", new Uint8Array(3));

@@ -37,3 +37,9 @@ export function outwardAddress(families: readonly Family[]): string | undefined 
   }
   return undefined;
 }
+
+/** The networks that this machine is part of, such as "192.168.1.20/24"; those of links without any network left out. */
+export function ownNetworks(): string[] {
+  const all = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? []);
+  return all.flatMap(({ cidr, address }) => (cidr === null || /^(169\.254\.|fe80:)/i.test(address) ? [] : [cidr]));
+}

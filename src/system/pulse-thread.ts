@@ -5,11 +5,12 @@ import { parentPort, workerData } from "node:worker_threads";
 import { sleep } from "../core/world.ts";
 import { PNodeService } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
 import { openGrpcNetwork } from "../protocol/grpc.ts";
+import type { Network } from "../protocol/network.ts";
+import { Reach } from "../protocol/reach.ts";
 import { hrtimeMs, type PulseOrder, type PulseShared, turnMs } from "./pulse.ts";
 import { realTimers } from "./timers.ts";
 
 const { times } = workerData as PulseShared;
-const network = openGrpcNetwork({ timers: realTimers });
 let current: { readonly token: string; readonly ending: AbortController } | undefined;
 
 parentPort?.on("message", (order: PulseOrder) => {
@@ -21,15 +22,22 @@ parentPort?.on("message", (order: PulseOrder) => {
 
 /** Until another order comes, or the orchestrator knows the attachment no more. */
 async function follow(order: PulseOrder, signal: AbortSignal): Promise<void> {
+  const reach = order.networks && new Reach([], order.networks);
+  const network = openGrpcNetwork({ timers: realTimers, ...(reach && { reach }) });
   while (!signal.aborted) {
-    const known = await pulseOnce(order, signal);
-    if (!known) return;
+    const known = await pulseOnce(network, order, signal);
+    if (!known) break;
     await sleep(realTimers, order.intervalMs, signal);
   }
+  await network.close();
 }
 
 /** False if the orchestrator refused it. */
-async function pulseOnce({ orchestrator, token, intervalMs }: PulseOrder, signal: AbortSignal): Promise<boolean> {
+async function pulseOnce(
+  network: Network,
+  { orchestrator, token, intervalMs }: PulseOrder,
+  signal: AbortSignal,
+): Promise<boolean> {
   const channel = network.open(orchestrator, PNodeService.method.pulse, { signal });
   const sending = (async () => {
     for (;;) {

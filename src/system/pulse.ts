@@ -3,11 +3,14 @@
 
 import { Worker } from "node:worker_threads";
 import type { Clock } from "../core/world.ts";
+import type { Reach } from "../protocol/reach.ts";
 
 export interface PulseOrder {
   readonly orchestrator: string;
   readonly token: string;
   readonly intervalMs: number;
+  /** The private networks that are open to it; absent: everything is. */
+  readonly networks?: readonly string[];
 }
 
 export interface PulseShared {
@@ -32,7 +35,7 @@ export interface RealPulse {
   stop(): void;
 }
 
-export function startPulse(clock: Clock): RealPulse {
+export function startPulse(clock: Clock, reach?: Reach): RealPulse {
   const times = new Float64Array(new SharedArrayBuffer(16));
   times[0] = hrtimeMs();
   const turning = setInterval(() => {
@@ -54,7 +57,8 @@ export function startPulse(clock: Clock): RealPulse {
           thread = undefined;
         });
       }
-      thread.postMessage({ orchestrator, token, intervalMs } satisfies PulseOrder);
+      const open = reach && { networks: reach.networks };
+      thread.postMessage({ orchestrator, token, intervalMs, ...open } satisfies PulseOrder);
     },
     get heardMs() {
       const answered = times[1] as number;

@@ -64,7 +64,7 @@ const image = imageOf(job.bytes, job.state === undefined);
 const signal = new AbortController().signal;
 const network = openGrpcNetwork({ timers: backgroundTimers });
 const orchestrators = new Orchestrators(network, world, timingsDefault, [job.address]);
-const origins = new BlobOrigins([job.address], () => [job.address]);
+const origins = new BlobOrigins(() => [job.address]);
 origins.learn([job.origin]);
 const common = { world, timings: timingsDefault, orchestrators, pnode: "p1" };
 const bandwidth = new Bandwidth(world, 0);

@@ -5,8 +5,10 @@ import { fail } from "../../core/errors.ts";
 import type { World } from "../../core/world.ts";
 import { parseHours } from "../../pnode/hours.ts";
 import type { PNode } from "../../pnode/pnode.ts";
-import { isLoopback, parseAddress } from "../../protocol/address.ts";
+import { isLoopback, isUnspecified, parseAddress } from "../../protocol/address.ts";
 import { openGrpcNetwork } from "../../protocol/grpc.ts";
+import { Reach } from "../../protocol/reach.ts";
+import { ownNetworks } from "../../system/own-address.ts";
 import { backgroundTimers } from "../../system/timers.ts";
 import type { Command, Flags } from "../command.ts";
 import { orchestratorPortDefault } from "../connection.ts";
@@ -47,6 +49,12 @@ export const command: Command = {
       summary: "where peers reach it (default: loopback, or all interfaces for a remote orchestrator)",
     },
     advertise: { type: "string", value: "ADDRESS", summary: "address told to peers, behind a name or NAT" },
+    reach: {
+      type: "string",
+      value: "NETWORK",
+      many: true,
+      summary: "private network it may call besides those of the addresses you give, for example 192.168.0.0/16",
+    },
     wait: { type: "boolean", summary: "go on trying if no orchestrator answers at the start" },
     service: { type: "string", value: "KIND", summary: "print a recipe for systemd, launchd or windows, and end" },
     dir: directoryOption,
@@ -70,7 +78,7 @@ export const command: Command = {
     const world = worldFrom(flags);
     const machine = machineFrom(addresses, flags);
     const held = await holdDirectory(machine.directory, `dcnr join as ${machine.name}`, world);
-    const network = openGrpcNetwork({ timers: backgroundTimers, log: world.log });
+    const network = openGrpcNetwork({ timers: backgroundTimers, log: world.log, reach: machine.reach });
     const { pnode, hardware, workers, gflops, close } = await startRealPNode(machine, world, network);
     tellParent({ address: pnode.address, id: pnode.id }, () => process.emit("SIGTERM"));
     const json = flags.is("json");
@@ -137,10 +145,14 @@ function machineFrom(addresses: readonly string[], flags: Flags): LentMachine {
   const hours = flags.optionalText("hours") ?? "";
   if (hours !== "") parseHours(hours);
   const name = flags.optionalText("name") ?? hostname();
+  const orchestrators = parsed.map(({ host, port, secure }, index) =>
+    secure ? (addresses[index] as string) : `${host.includes(":") ? `[${host}]` : host}:${port}`,
+  );
+  // An orchestrator on this machine is its owner's, and so are those who join it from the networks around.
+  const around = parsed.some(({ host }) => isLoopback(host) || isUnspecified(host)) ? ownNetworks() : [];
   return {
-    orchestrators: parsed.map(({ host, port, secure }, index) =>
-      secure ? (addresses[index] as string) : `${host.includes(":") ? `[${host}]` : host}:${port}`,
-    ),
+    orchestrators,
+    reach: new Reach(orchestrators, [...around, ...flags.texts("reach")]),
     directory: dataDirectory(flags.optionalText("dir"), process.env, "pnode"),
     name,
     owner: flags.optionalText("owner") ?? "",

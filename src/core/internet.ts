@@ -1,5 +1,5 @@
-// Which internet addresses a download may connect to: public ones only, so that nobody can have a machine
-// fetch from its own network by naming an address, a host name or a redirect that leads there.
+// Which internet addresses are public. Whoever fetches for others connects to these only, so that nobody can have a
+// machine call into its own network by naming an address, a host name or a redirect that leads there.
 
 import { isIP } from "node:net";
 
