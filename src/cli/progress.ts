@@ -1,5 +1,6 @@
 // A progress bar with rate and time left: redrawn in place on a terminal, a line now and then without one.
 
+import { duration } from "../core/duration.ts";
 import type { Output } from "./output.ts";
 
 /** Without a terminal a line every so often is enough to see that work goes on. */
@@ -84,15 +85,6 @@ export class ByteProgress {
 export function bar(share: number, width: number, unicode: boolean): string {
   const full = Math.round(share * width);
   return unicode ? "█".repeat(full) + "░".repeat(width - full) : `[${"#".repeat(full)}${".".repeat(width - full)}]`;
-}
-
-export function duration(seconds: number): string {
-  if (!Number.isFinite(seconds)) return "?";
-  if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
-  if (seconds < 100) return `${seconds.toFixed(seconds < 10 ? 1 : 0)} s`;
-  const minutes = Math.floor(seconds / 60);
-  if (minutes < 100) return `${minutes} min ${Math.round(seconds % 60)} s`;
-  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
 export function bytes(count: number | bigint): string {

@@ -2,10 +2,12 @@
 
 import type { Client } from "../client/client.ts";
 import type { Session } from "../protocol/gen/dcnr/v1/session_pb.ts";
-import type { Output } from "./output.ts";
-import { duration, Progress } from "./progress.ts";
+import { condensed } from "./moves.ts";
+import { type Output, plain } from "./output.ts";
+import { Progress } from "./progress.ts";
+import { waitLines } from "./waits.ts";
 
-export function showSessions(out: Output, sessions: readonly Session[]): void {
+export function showSessions(out: Output, sessions: readonly Session[], reasons = true): void {
   out.table(
     [
       { title: "SESSION" },
@@ -16,7 +18,7 @@ export function showSessions(out: Output, sessions: readonly Session[]): void {
       { title: "LINE", align: "right" },
       { title: "NETWORK", shrink: true },
       { title: "DATASET", shrink: true },
-      { title: "REASON", shrink: true },
+      ...(reasons ? [{ title: "REASON", shrink: true }] : []),
     ],
     sessions.map((session) => [
       session.id,
@@ -27,7 +29,7 @@ export function showSessions(out: Output, sessions: readonly Session[]): void {
       String(session.line),
       session.settings?.network ?? "",
       session.settings?.dataset ?? "",
-      session.reason,
+      ...(reasons ? [session.reason] : []),
     ]),
   );
 }
@@ -45,8 +47,8 @@ export async function follow(
   const progress = new Progress(out, "training");
   let last: Session | undefined;
   for await (const update of client.sessions.watch(id, signal)) {
-    for (const event of update.events)
-      out.note(out.tone(event.level === "info" ? "dim" : "warn", `  ${event.message}`));
+    for (const { level, message } of condensed(update.events))
+      out.note(out.tone(level === "info" ? "dim" : "warn", `  ${plain(message)}`));
     if (!update.session) continue;
     last = update.session;
     onUpdate(last);
@@ -58,13 +60,13 @@ export async function follow(
 }
 
 function describe(session: Session): string {
-  if (session.status === "waiting") return `waits: ${session.reason}`;
   const wait = session.waits[0];
+  if (!wait && session.status === "waiting") return `waits: ${plain(session.reason)}`;
   const parts = [
     session.loss ? `loss ${session.loss.toFixed(4)}` : "",
     session.samplesPerSecond ? `${session.samplesPerSecond.toFixed(0)} samples/s` : "",
     session.validationAccuracy ? `accuracy ${(session.validationAccuracy * 100).toFixed(1)} %` : "",
-    wait ? `waits: ${wait.vnode} ${wait.reason} (${duration(wait.sinceSeconds)})` : "",
+    wait ? `waits: ${plain(wait.sentence)}` : "",
   ];
   return parts.filter(Boolean).join("  ");
 }
@@ -73,20 +75,27 @@ export function showSession(out: Output, session: Session): void {
   const settings = session.settings;
   const lines: [string, string][] = [
     ["session", session.id],
-    ["status", session.reason ? `${session.status}: ${session.reason}` : session.status],
+    // What it waits for is said below.
+    ["status", session.reason && session.waits.length === 0 ? `${session.status}: ${session.reason}` : session.status],
     ["network", settings?.network ?? ""],
     ["dataset", settings ? `${settings.dataset}, split ${settings.split}` : ""],
     ["step", `${session.step} of ${session.totalSteps}; recovery line ${session.line}`],
     ["batch", settings ? `${settings.batch} in ${settings.microbatches} microbatches` : ""],
-    ["numerics", settings ? `${settings.numerics}, seed ${settings.seed}` : ""],
+    ["numerics", settings ? `${numericsOf(session)}, seed ${settings.seed}` : ""],
     ["loss", session.loss ? session.loss.toFixed(6) : "(none yet)"],
     ["validation", session.validationLoss ? validation(session) : "(none yet)"],
     ["step root", session.stepRoot ? `${session.stepRoot} after step ${session.stepRootStep}` : "(none yet)"],
   ];
   for (const [name, text] of lines) out.line(`${out.tone("dim", name.padEnd(11))} ${text}`);
+  for (const line of waitLines(session.waits)) out.line(out.tone("warn", line));
 }
 
 function validation(session: Session): string {
   const accuracy = session.validationAccuracy ? `, accuracy ${(session.validationAccuracy * 100).toFixed(2)} %` : "";
   return `loss ${session.validationLoss.toFixed(6)}${accuracy}`;
+}
+
+function numericsOf({ settings, numericsClass }: Session): string {
+  const name = settings?.numerics ?? "";
+  return numericsClass && numericsClass !== name ? `${name} (class ${numericsClass})` : name;
 }

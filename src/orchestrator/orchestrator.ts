@@ -47,10 +47,14 @@ import { Rates } from "./sessions/rates.ts";
 import { Tasks } from "./tasks.ts";
 import { type Timings, timingsDefault } from "./timings.ts";
 import { Events } from "./views/events.ts";
+import { Heard } from "./views/heard.ts";
 import { Metrics } from "./views/metrics.ts";
 import { Peers } from "./views/peers.ts";
+import { Recoveries } from "./views/recoveries.ts";
+import { Steps } from "./views/steps.ts";
 import { Utilisation } from "./views/utilisation.ts";
 import { Views } from "./views/views.ts";
+import { Waits } from "./views/waits.ts";
 import { Bell } from "./views/watching.ts";
 
 export interface OrchestratorOptions {
@@ -220,6 +224,7 @@ function assemble(context: Context, network: Network) {
       onHeartbeat: (attachment, heartbeat) => {
         heartbeats.hear(attachment, heartbeat);
         reachability.hear(attachment, heartbeat);
+        recoveries.look();
       },
       onEvidence: (attachment, evidence) => heartbeats.evidence(attachment, evidence),
       handOver: (pnode) => controller.handOver(pnode),
@@ -227,14 +232,11 @@ function assemble(context: Context, network: Network) {
   );
   const circles = new Circles(context, attachments);
   const utilisation = new Utilisation(context, capacity, attachments);
-  const views = new Views(context, {
-    attachments,
-    flapping,
-    capacity,
-    controller,
-    metrics,
-    peers: new Peers(context, presence, network),
-  });
+  const heard = new Heard(context, attachments, new Peers(context, presence, network));
+  const steps = new Steps(context, heard);
+  const waits = new Waits(context, { heard, steps, controller, leases });
+  const recoveries = new Recoveries(context, { heard, steps, leases });
+  const views = new Views(context, { heard, steps, waits, flapping, capacity, controller, metrics });
   const orphans = new Orphans(context, presence, {
     onFound: ({ id }) => preparing.doubt(id),
     onLost: ({ id }) => controller.fleetChanged(id, true),
@@ -254,6 +256,9 @@ function assemble(context: Context, network: Network) {
     garbage,
     metrics,
     utilisation,
+    steps,
+    waits,
+    recoveries,
     views,
     bell,
     circles,
@@ -263,7 +268,7 @@ function assemble(context: Context, network: Network) {
 type Parts = ReturnType<typeof assemble>;
 
 function begin(parts: Parts): (() => void)[] {
-  const { context, controller, presence, registry, metrics, views, bell } = parts;
+  const { context, controller, presence, registry, metrics, bell } = parts;
   const { tasks, timings, mirror, events } = context;
   mirror.start();
   registry.start();
@@ -277,7 +282,9 @@ function begin(parts: Parts): (() => void)[] {
   const unnamed = new UnnamedReplicas(context, (session) => controller.touch(session, true));
   tasks.every("the sweep of replicas without a name", timings.rebalanceIntervalMs, () => unnamed.sweep());
   tasks.every("the sample of rates", rateSampleMs, () => {
-    views.sample();
+    parts.steps.sample();
+    parts.waits.sample();
+    parts.recoveries.look();
     bell.ring();
   });
   tasks.every("rebalancing", timings.rebalanceIntervalMs, () => controller.rebalance());

@@ -90,6 +90,27 @@ describe("a session on the control plane", () => {
     await stage.stop();
   });
 
+  it("tells of a loss and of the recovery in one line each, with the step and what it cost", async () => {
+    const stage = new Stage();
+    await stage.orchestrator("o1");
+    const { session, nodes } = await running(stage, 3, { steps: 1_000n, checkpointEvery: 5 });
+    await stage.untilRecord<SessionRecord>("there is a line", `session/${session}`, ({ line }) => line >= 5);
+    const victim = nodes.find((one) => one.hosted.size > 0) as ActingPNode;
+    victim.kill();
+    const told = async (kindPrefix: string) =>
+      (await stage.call(FleetService.method.listEvents, { session, kindPrefix })).events;
+    await stage.pass(10_000);
+    const [disturbed, ...more] = await told("session.disturbed");
+    assert.deepEqual(more, []);
+    assert.match(disturbed?.message ?? "", /^p\d is lost at step \d+: its (VNode goes|\d VNodes go) elsewhere$/);
+    const recovered = await told("session.recovered");
+    assert.equal(recovered.length, 1, "told once");
+    assert.match(recovered[0]?.message ?? "", /^p\d was lost at step \d+; back in [\d.]+ m?s; nothing lost/);
+    assert.equal(recovered[0]?.pnode, disturbed?.pnode);
+    assert.equal(recovered[0]?.step, disturbed?.step);
+    await stage.stop();
+  });
+
   it("lets others load what a PNode in doubt hosts, and leaves it there if the PNode comes back", async () => {
     const stage = new Stage();
     await stage.orchestrator("o1");

@@ -39,9 +39,17 @@ export function marksOf(
   }
   for (const loss of losses) {
     const mark = markOf(loss, stepAt, nameOf);
-    if (mark) marks.push(mark);
+    if (mark) marks.push({ ...mark, title: recoveryOf(events, session, loss.event) ?? mark.title });
   }
   return marks.sort((a, b) => a.step - b.step);
+}
+
+/** What the orchestrator said once everybody had got on. */
+function recoveryOf(events: readonly EventView[], session: string, lost: EventView): string | undefined {
+  return events.find(
+    ({ kind, session: whose, pnode, wallMs }) =>
+      kind === "session.recovered" && whose === session && pnode === lost.pnode && wallMs >= lost.wallMs - earlyMs,
+  )?.message;
 }
 
 function lossBehind(losses: readonly Loss[], { wallMs, fromPNode }: EventView): Loss | undefined {

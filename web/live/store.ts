@@ -18,6 +18,7 @@ import {
   type VNodeView,
   vnodeView,
   type WaitView,
+  waitView,
 } from "./views.ts";
 
 export type Connection =
@@ -176,7 +177,7 @@ export class Store {
         memoryBytes: Number(status?.memoryBytes ?? 0),
         orchestrators: status?.orchestrators.length ?? 0,
       }),
-      waits: keepList(before.waits, status?.waits ?? []),
+      waits: keepList(before.waits, (status?.waits ?? []).map(waitView)),
       problems: keepList(before.problems, status?.problems ?? []),
       pnodes,
       hosts,

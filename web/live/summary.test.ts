@@ -22,20 +22,16 @@ const state = (change: Partial<State>): State => ({
   ...change,
 });
 
-const wait = {
-  vnode: "hidden",
-  pnode: "pnode-0123456789ab",
-  reason: "its stream broke",
-  sinceSeconds: 2,
-  untilSeconds: 1,
-};
+const wait = { sentence: "maple says nothing (last heard 2.0 s ago); 58 VNodes wait", remedy: "" };
 
 test("problems come before waits, waits before calm", () => {
   const both = summaryOf(state({ problems: ["the store has not answered for 3 s"], waits: [wait] }));
   assert.equal(both.tone, "bad");
   assert.equal(both.text, "The store has not answered for 3 s");
-  assert.deepEqual(both.more, ["VNode hidden on PNode maple: its stream broke, for 2 s, 1.0 s left"]);
+  assert.deepEqual(both.more, [wait.sentence]);
   assert.equal(summaryOf(state({ waits: [wait] })).tone, "wait");
+  const helpless = { ...wait, remedy: "lend another machine" };
+  assert.match(summaryOf(state({ waits: [helpless] })).text, /58 VNodes wait. What you can do: lend another machine$/);
   assert.deepEqual(summaryOf(state({})), {
     tone: "calm",
     text: "2 PNodes ready. Nothing runs, nothing waits.",

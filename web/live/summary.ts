@@ -1,6 +1,6 @@
 // One sentence about how things are, and the reasons behind it: the most important first.
 
-import { duration, plural, rate } from "../format.ts";
+import { plural, rate } from "../format.ts";
 import type { State } from "./store.ts";
 import type { WaitView } from "./views.ts";
 
@@ -13,19 +13,16 @@ export interface Summary {
 
 export function summaryOf(state: State): Summary {
   const problems = state.problems.map((problem) => named(problem, state));
-  const waits = state.waits.map((wait) => waitText(wait, state));
+  const waits = state.waits.map(waitText);
   const reasons = [...problems, ...waits];
   const [text, ...more] = reasons;
   if (text !== undefined) return { tone: problems.length > 0 ? "bad" : "wait", text: capital(text), more };
   return { tone: "calm", text: calmText(state), more: [] };
 }
 
-export function waitText({ vnode, pnode, reason, sinceSeconds, untilSeconds }: WaitView, state: State): string {
-  const name = state.names.get(pnode) ?? pnode;
-  const where = name ? ` on PNode ${name}` : "";
-  const since = sinceSeconds >= 1 && !reason.includes("since") ? `, for ${duration(sinceSeconds)}` : "";
-  const until = untilSeconds > 0 ? `, ${untilSeconds.toFixed(1)} s left` : "";
-  return `VNode ${vnode}${where}: ${named(reason, state)}${since}${until}`;
+/** The orchestrator says it whole, with names and times. */
+function waitText({ sentence, remedy }: WaitView): string {
+  return remedy ? `${sentence}. What you can do: ${remedy}` : sentence;
 }
 
 /** Sentences of the orchestrator name PNodes by id; people know them by name. */

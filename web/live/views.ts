@@ -3,7 +3,7 @@
 
 import type { Event } from "../../src/protocol/gen/dcnr/v1/common_pb.ts";
 import type { PNode, VNode } from "../../src/protocol/gen/dcnr/v1/fleet_pb.ts";
-import type { Session } from "../../src/protocol/gen/dcnr/v1/session_pb.ts";
+import type { Session, Wait } from "../../src/protocol/gen/dcnr/v1/session_pb.ts";
 
 export interface PNodeView {
   readonly id: string;
@@ -85,11 +85,8 @@ export interface EventView {
 }
 
 export interface WaitView {
-  readonly vnode: string;
-  readonly pnode: string;
-  readonly reason: string;
-  readonly sinceSeconds: number;
-  readonly untilSeconds: number;
+  readonly sentence: string;
+  readonly remedy: string;
 }
 
 export function pnodeView(pnode: PNode): PNodeView {
@@ -176,6 +173,10 @@ export function eventView(event: Event): EventView {
     fromPNode: event.fromPnode,
     step: Number(event.step),
   };
+}
+
+export function waitView({ sentence, remedy }: Wait): WaitView {
+  return { sentence, remedy };
 }
 
 function roundTo(value: number, unit: number): number {

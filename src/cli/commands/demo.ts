@@ -1,5 +1,6 @@
 // `npm start`: the whole story in about a minute and a half. Real processes train a small language model, one of
-// them is killed on the way, the others carry on, and then the model is asked to go on with a sentence.
+// them is killed on the way, the others carry on, the weights are compared with those of a run that nobody disturbed,
+// and then the model is asked to go on with a sentence.
 
 import { readFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -9,6 +10,7 @@ import { Client } from "../../client/client.ts";
 import type { Session } from "../../protocol/gen/dcnr/v1/session_pb.ts";
 import { ensureDataset } from "../builtin.ts";
 import type { Command } from "../command.ts";
+import { compareRoots, keptRoot, type Undisturbed } from "../demo-root.ts";
 import { printAnswer } from "../generation.ts";
 import { LocalNetwork } from "../local-network.ts";
 import type { Output } from "../output.ts";
@@ -26,44 +28,74 @@ export const command: Command = {
     steps: { type: "number", least: 1, summary: "steps to train", default: 600 },
     listen: { type: "string", value: "ADDRESS", summary: "where the orchestrator listens", default: "127.0.0.1:0" },
     "no-kill": { type: "boolean", summary: "let everybody live; the step root is the same" },
+    numerics: {
+      type: "string",
+      value: "NAME",
+      summary: "portable (the same bits on every machine, so that its root is known) or native (faster)",
+      default: "portable",
+    },
+    compare: { type: "boolean", summary: "train once more with nobody killed, and compare the step roots" },
   },
-  examples: ["npm start", "dcnr demo --steps 100 --no-kill"],
+  examples: ["npm start", "dcnr demo --steps 100 --no-kill", "dcnr demo --steps 200 --compare"],
   run: async ({ flags, out, signal }) => {
-    const directory = await mkdtemp(join(tmpdir(), "dcnr-demo-"));
-    out.note("starting an orchestrator and three PNodes, each a process of its own ...");
-    const network = await LocalNetwork.start({
-      directory,
-      listen: flags.text("listen"),
-      pnodes: 3,
-      cpusPerPNode: 1,
-      logLevel: "error",
-    });
-    const client = new Client(network.orchestrator.address, { fetch });
-    try {
+    const settings = { steps: flags.number("steps"), numerics: flags.text("numerics") };
+    const kill = !flags.is("no-kill");
+    return withNetwork(flags.text("listen"), out, async (client, network) => {
       out.note(`dashboard: http://${network.orchestrator.address}`);
-      const session = await train(client, network, out, signal, flags.number("steps"), !flags.is("no-kill"));
+      const session = await train(client, network, out, signal, { ...settings, kill });
       if (!session || signal.aborted) return 130;
       if (flags.is("json")) out.json(session);
       else showSession(out, session);
       if (session.status !== "done") return 1;
-      if (!flags.is("json")) await speak(client, session, out, signal);
+      const undisturbed = flags.is("compare") ? await trainAgain(out, signal, settings) : keptRoot(session);
+      if (signal.aborted) return 130;
+      if (flags.is("json")) return undisturbed && undisturbed.root !== session.stepRoot ? 1 : 0;
+      if (!compareRoots(out, session, undisturbed)) return 1;
+      await speak(client, session, out, signal);
       if (process.stdout.isTTY && !signal.aborted) await linger(network, out, signal);
       return 0;
-    } finally {
-      await client.close();
-      await network.stop();
-      await rm(directory, { recursive: true, force: true });
-    }
+    });
   },
 };
+
+async function withNetwork<T>(
+  listen: string,
+  out: Output,
+  use: (client: Client, network: LocalNetwork) => Promise<T>,
+): Promise<T> {
+  const directory = await mkdtemp(join(tmpdir(), "dcnr-demo-"));
+  out.note("starting an orchestrator and three PNodes, each a process of its own ...");
+  const network = await LocalNetwork.start({ directory, listen, pnodes: 3, cpusPerPNode: 1, logLevel: "error" });
+  const client = new Client(network.orchestrator.address, { fetch });
+  try {
+    return await use(client, network);
+  } finally {
+    await client.close();
+    await network.stop();
+    await rm(directory, { recursive: true, force: true });
+  }
+}
+
+interface DemoSettings {
+  readonly steps: number;
+  readonly numerics: string;
+}
+
+/** The same session on a network of its own, in which nobody is killed. */
+function trainAgain(out: Output, signal: AbortSignal, settings: DemoSettings): Promise<Undisturbed | undefined> {
+  out.note("once more, with nobody killed:");
+  return withNetwork("127.0.0.1:0", out, async (client, network) => {
+    const session = await train(client, network, out, signal, { ...settings, kill: false });
+    return session?.status === "done" ? { root: session.stepRoot, from: "trained just now" } : undefined;
+  });
+}
 
 async function train(
   client: Client,
   network: LocalNetwork,
   out: Output,
   signal: AbortSignal,
-  steps: number,
-  kill: boolean,
+  { steps, numerics, kill }: DemoSettings & { readonly kill: boolean },
 ): Promise<Session | undefined> {
   const created = await client.networks.create(readFileSync(packagePath("examples/gpt-demo.yaml"), "utf8"));
   out.note(`network ${created.id}: ${created.parameters.toLocaleString("en")} parameters in ${created.vnodes} VNodes`);
@@ -75,6 +107,7 @@ async function train(
     batch: 16,
     microbatches: 4,
     seed: 1n,
+    numerics,
     checkpointEvery: 20,
     validateEvery: Math.max(1, Math.floor(steps / 3)),
     spread: 3,

@@ -4,7 +4,7 @@ import type { GetStatusResponse } from "../../protocol/gen/dcnr/v1/fleet_pb.ts";
 import type { Command } from "../command.ts";
 import { connectionOptions, withClient } from "../connection.ts";
 import { showModels } from "../models.ts";
-import type { Output } from "../output.ts";
+import { type Output, plain } from "../output.ts";
 import { bytes } from "../progress.ts";
 import { showSessions } from "../sessions.ts";
 import { waitLines } from "../waits.ts";
@@ -17,8 +17,8 @@ export const command: Command = {
     withClient(context, async (client) => {
       const status = await client.fleet.status();
       if (context.flags.is("json")) return void context.out.json(status);
-      const [pnodes, models] = await Promise.all([client.fleet.pnodes(), client.models.list()]);
-      showStatus(context.out, status, client.address, new Map(pnodes.map(({ id, name }) => [id, name || id])));
+      const models = await client.models.list();
+      showStatus(context.out, status, client.address);
       if (models.length > 0) {
         context.out.line();
         showModels(context.out, models);
@@ -27,22 +27,18 @@ export const command: Command = {
     }),
 };
 
-export function showStatus(
-  out: Output,
-  status: GetStatusResponse,
-  address: string,
-  names: ReadonlyMap<string, string>,
-): void {
+export function showStatus(out: Output, status: GetStatusResponse, address: string): void {
   out.line(
     `${status.orchestrators.length} orchestrator(s), ${status.pnodesOnline} PNode(s) online` +
       (status.pnodesLost > 0 ? out.tone("warn", `, ${status.pnodesLost} lost`) : "") +
       `; ${status.coresUsed} of ${status.cores} cores, ${bytes(status.memoryUsedBytes)} of ${bytes(status.memoryBytes)}, ${status.gpus} GPU(s)`,
   );
-  for (const problem of status.problems) out.line(out.tone("bad", `! ${problem}`));
-  for (const line of waitLines(status.waits, names)) out.line(out.tone("warn", line));
+  for (const problem of status.problems) out.line(out.tone("bad", `! ${plain(problem)}`));
+  for (const line of waitLines(status.waits)) out.line(out.tone("warn", line));
   if (status.sessions.length > 0) {
     out.line();
-    showSessions(out, status.sessions);
+    // Why they wait was said above.
+    showSessions(out, status.sessions, false);
   } else if (status.pnodesOnline === 0) {
     out.line(`Nobody lends a machine yet. On any machine: dcnr join ${address}`);
   } else {

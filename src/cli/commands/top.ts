@@ -4,7 +4,8 @@ import type { WatchFleetResponse } from "../../protocol/gen/dcnr/v1/fleet_pb.ts"
 import type { Command } from "../command.ts";
 import { connectionOptions, withClient } from "../connection.ts";
 import { cut, layOut, type Output, plain } from "../output.ts";
-import { bar, bytes, duration } from "../progress.ts";
+import { bar, bytes } from "../progress.ts";
+import { waitLines } from "../waits.ts";
 
 export const command: Command = {
   summary: "Watch nodes, sessions and rates live. Ctrl-C ends it.",
@@ -53,9 +54,7 @@ function header({ status }: WatchFleetResponse, address: string): string[] {
     `dcnr ${address}   ${status.pnodesOnline} PNodes online, ${status.pnodesLost} lost   ` +
       `${status.coresUsed}/${status.cores} cores   ${bytes(status.memoryUsedBytes)}/${bytes(status.memoryBytes)}`,
     ...status.problems.map((problem) => `! ${plain(problem)}`),
-    ...status.waits
-      .slice(0, 5)
-      .map((wait) => `waits: ${plain(`${wait.vnode} ${wait.reason}`)} (${duration(wait.sinceSeconds)})`),
+    ...waitLines(status.waits),
   ];
 }
 

@@ -2,6 +2,7 @@
 // session of one step that starts from the weights, learns nothing worth mentioning, and is deleted afterwards.
 
 import type { Client } from "../../client/client.ts";
+import { duration } from "../../core/duration.ts";
 import { fail, hasCode } from "../../core/errors.ts";
 import type { Manifest } from "../../data/manifest.ts";
 import { ruleOf, viewSplit } from "../../data/order.ts";
@@ -11,7 +12,6 @@ import { ensureDataset } from "../builtin.ts";
 import type { Command, CommandContext } from "../command.ts";
 import { connectionOptions, withClient } from "../connection.ts";
 import { remoteDataset } from "../datasets.ts";
-import { duration } from "../progress.ts";
 
 /** Too small to change a float32 weight that matters, and not zero, which means the default. */
 const rate = 1e-30;

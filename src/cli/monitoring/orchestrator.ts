@@ -112,7 +112,7 @@ function describeSessions(registry: MetricRegistry, running: Running): void {
   registry.gauge(
     "dcnr_session_step",
     "Steps that every VNode of the session has completed.",
-    each((session, { views }) => views.stepOf(session)),
+    each((session, { steps }) => steps.of(session)),
   );
   registry.gauge(
     "dcnr_session_steps",
@@ -130,12 +130,22 @@ function describeSessions(registry: MetricRegistry, running: Running): void {
   registry.gauge(
     "dcnr_session_samples_per_second",
     "Samples trained on per second, over the last seconds.",
-    each((session, { views }) => (isOpen(session) ? views.session(session).samplesPerSecond : 0)),
+    each((session, { steps }) =>
+      isOpen(session) ? steps.perSecond(session.id, steps.of(session)) * session.identity.batch : 0,
+    ),
   );
   registry.gauge(
     "dcnr_session_waits",
-    "VNodes of the session that something or somebody keeps waiting.",
-    each((session, { views }) => views.waits(session).length),
+    "VNodes of the session that something or somebody keeps waiting for longer than usual.",
+    each((session, { waits }) => waits.of(session).reduce((sum, { vnodes = 0 }) => sum + vnodes, 0)),
+  );
+  registry.gauge("dcnr_session_wait_seconds", "How long each root of what a session waits for has lasted.", () =>
+    sessionsOf(running).flatMap((session) =>
+      (running()?.parts.waits.of(session) ?? []).map((wait): Sample => {
+        const { kind = "", pnode = "", vnode = "", sinceSeconds = 0 } = wait;
+        return { labels: { session: session.id, network: session.network, kind, pnode, vnode }, value: sinceSeconds };
+      }),
+    ),
   );
 }
 

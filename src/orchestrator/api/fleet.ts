@@ -110,7 +110,7 @@ function status(needs: FleetApiNeeds) {
   const pnodes = mirror.under(prefix.pnodes);
   const capacity = needs.utilisation.totals();
   const of = (kind: string) => capacity.find((one) => one.kind === kind) ?? { total: 0, used: 0 };
-  const sessions = sessionsOf(needs);
+  const sessions = sessionsOf(needs).map((session) => needs.views.session(session));
   return {
     orchestrators: needs.presence.ids(),
     pnodesOnline: pnodes.filter((pnode) => pnode.status === "online" || pnode.status === "leaving").length,
@@ -120,8 +120,8 @@ function status(needs: FleetApiNeeds) {
     gpus: of("gpus").total,
     coresUsed: Math.round(of("cores").used),
     memoryUsedBytes: BigInt(Math.round(Math.max(0, of("memory").used))),
-    sessions: sessions.map((session) => needs.views.session(session)),
-    waits: sessions.flatMap((session) => needs.views.waits(session)),
+    sessions,
+    waits: sessions.flatMap((session) => session.waits ?? []),
     problems: problemsOf(needs.context),
     capacity,
     history: [...needs.utilisation.history],

@@ -32,6 +32,12 @@ export class Leases {
     return record !== undefined && this.#mine(record);
   }
 
+  /** As far as this orchestrator knows; takes nothing. */
+  isHeldHere(session: SessionId): boolean {
+    const known = this.#context.mirror.get(key.lease(session));
+    return known !== undefined && this.#mine(known);
+  }
+
   holderOf(session: SessionId): string | undefined {
     return this.#context.mirror.get(key.lease(session))?.holder;
   }

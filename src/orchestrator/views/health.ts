@@ -1,4 +1,5 @@
-// How this orchestrator is, in sentences: what does not work, since when, and what goes on regardless.
+// How this orchestrator is, in sentences: what does not work, since when, and what goes on regardless. What sessions wait
+// for is told elsewhere (waits.ts), once.
 
 import type { Context } from "../context.ts";
 import { prefix } from "../records/records.ts";
@@ -13,11 +14,10 @@ export function problemsOf(context: Context): string[] {
     );
   }
   for (const session of mirror.under(prefix.sessions)) {
-    if (session.status === "waiting") problems.push(`session ${session.id} waits: ${session.reason}`);
     if (session.status === "failed") problems.push(`session ${session.id} failed: ${session.reason}`);
   }
   const warned = mirror.under(prefix.pnodes).filter((pnode) => pnode.status === "online" && pnode.warnings.length > 0);
-  for (const pnode of warned.slice(0, 20)) problems.push(`PNode ${pnode.id} ${pnode.warnings[0]}`);
+  for (const pnode of warned.slice(0, 20)) problems.push(`${pnode.name} ${pnode.warnings[0]}`);
   return problems;
 }
 

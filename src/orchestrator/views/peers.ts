@@ -3,12 +3,13 @@
 
 import { hasCode } from "../../core/errors.ts";
 import type { PNodeId } from "../../core/ids.ts";
-import { FleetService } from "../../protocol/gen/dcnr/v1/fleet_pb.ts";
+import { FleetService, type PNode } from "../../protocol/gen/dcnr/v1/fleet_pb.ts";
 import type { Network } from "../../protocol/network.ts";
 import type { Context } from "../context.ts";
 import type { MeasuredLink, Progress } from "../fleet/attachment.ts";
 import type { Presence } from "../fleet/presence.ts";
 import { key } from "../records/records.ts";
+import type { Doubt } from "./roots.ts";
 
 export interface RemoteState {
   readonly load: number;
@@ -16,6 +17,7 @@ export interface RemoteState {
   readonly temperatureCelsius: number;
   readonly latencyMs: number;
   readonly links: ReadonlyMap<string, MeasuredLink>;
+  readonly doubt?: Doubt;
 }
 
 const intervalMs = 1_000;
@@ -94,18 +96,13 @@ export class Peers {
           { pageSize: 1_000, pageToken },
           options,
         );
-        for (const { session, id: vnode, pnode, epoch, step, phase, detail, stepMs } of reply.vnodes) {
+        const nowMs = this.#context.world.clock.monotonicMs();
+        for (const { session, id: vnode, pnode, epoch, step, phase, detail, stepMs, ...waits } of reply.vnodes) {
           if (phase === "" || !isOwn(pnode)) continue;
+          const waitedMs = waits.phaseSeconds * 1000;
           const one = {
-            session,
-            vnode,
-            epoch: Number(epoch),
-            step: Number(step),
-            phase,
-            detail,
-            stepMs,
-            sinceMs: 0,
-            ...unknownWaits,
+            ...{ session, vnode, epoch: Number(epoch), step: Number(step), phase, detail, stepMs },
+            ...{ sinceMs: nowMs - waitedMs, waitsFor: waits.waitsFor, waitedMs },
           };
           progress.set(`${pnode}/${session}/${vnode}`, { ...one, pnode: pnode as PNodeId });
         }
@@ -118,11 +115,12 @@ export class Peers {
         { pageSize: 1_000 },
         options,
       );
-      for (const { id: pnode, load, memoryUsedBytes, temperatureCelsius, latencyMs, links: measured } of pnodes) {
-        if (!isOwn(pnode)) continue;
-        const links = new Map(measured.map((link) => [link.pnode, link]));
-        const memory = Number(memoryUsedBytes);
-        states.set(pnode as PNodeId, { load, memoryUsedBytes: memory, temperatureCelsius, latencyMs, links });
+      for (const one of pnodes) {
+        if (!isOwn(one.id)) continue;
+        const { load, temperatureCelsius, latencyMs } = one;
+        const links = new Map(one.links.map((link) => [link.pnode, link]));
+        const memoryUsedBytes = Number(one.memoryUsedBytes);
+        states.set(one.id as PNodeId, { load, memoryUsedBytes, temperatureCelsius, latencyMs, links, ...doubtOf(one) });
       }
     } catch (thrown) {
       if (!hasCode(thrown, "unavailable") && !hasCode(thrown, "deadline_exceeded") && !hasCode(thrown, "cancelled"))
@@ -131,5 +129,7 @@ export class Peers {
   }
 }
 
-/** Other orchestrators tell what people see; whom a VNode waits for is told in its detail. */
-const unknownWaits = { waitsFor: [], waitedMs: 0 };
+function doubtOf({ status, quietSeconds, lostInSeconds }: PNode): { doubt?: Doubt } {
+  if (quietSeconds === 0) return {};
+  return { doubt: { quietMs: quietSeconds * 1000, lostInMs: lostInSeconds * 1000, broken: status === "suspect" } };
+}

@@ -1,0 +1,50 @@
+// What is known of a PNode and its VNodes right now: from the PNode itself if it is attached here, else from the
+// orchestrator that it is attached to.
+
+import type { PNodeId } from "../../core/ids.ts";
+import type { Context } from "../context.ts";
+import type { Attachment, Progress } from "../fleet/attachment.ts";
+import type { Peers } from "./peers.ts";
+import type { Doubt } from "./roots.ts";
+
+export class Heard {
+  readonly #context: Context;
+  readonly #attachments: ReadonlyMap<PNodeId, Attachment>;
+  readonly #peers: Peers;
+
+  constructor(context: Context, attachments: ReadonlyMap<PNodeId, Attachment>, peers: Peers) {
+    this.#context = context;
+    this.#attachments = attachments;
+    this.#peers = peers;
+  }
+
+  state(pnode: PNodeId) {
+    return this.#attachments.get(pnode) ?? this.#peers.state(pnode);
+  }
+
+  attachment(pnode: PNodeId): Attachment | undefined {
+    return this.#attachments.get(pnode);
+  }
+
+  progress(pnode: PNodeId, session: string, vnode: string): Progress | undefined {
+    const attachment = this.#attachments.get(pnode);
+    return attachment ? attachment.progress.get(`${session}/${vnode}`) : this.#peers.progress(pnode, session, vnode);
+  }
+
+  /** How long a VNode has done what its phase says. */
+  phaseMs({ sinceMs, waitsFor, waitedMs }: Progress): number {
+    return waitsFor.length > 0 ? waitedMs : this.#context.world.clock.monotonicMs() - sinceMs;
+  }
+
+  /** Undefined for a machine of which nobody has doubts. */
+  doubt(pnode: PNodeId): Doubt | undefined {
+    const attachment = this.#attachments.get(pnode);
+    if (!attachment) return this.#peers.state(pnode)?.doubt;
+    const nowMs = this.#context.world.clock.monotonicMs();
+    const quietMs = nowMs - attachment.lastSeenMs;
+    if (attachment.status === "suspect")
+      return { quietMs, lostInMs: Math.max(0, attachment.lostAtMs - nowMs), broken: true };
+    if (!attachment.inDoubt) return undefined;
+    return { quietMs, lostInMs: Math.max(0, attachment.patience.limitMs - quietMs), broken: false };
+  }
+}

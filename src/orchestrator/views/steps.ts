@@ -1,0 +1,102 @@
+// How far sessions are and how fast they get on, as far as this orchestrator hears of it.
+
+import type { PNodeId } from "../../core/ids.ts";
+import type { Context } from "../context.ts";
+import { isLive } from "../fleet/assignments.ts";
+import type { Progress } from "../fleet/attachment.ts";
+import { key, prefix, type SessionRecord } from "../records/records.ts";
+import type { Heard } from "./heard.ts";
+
+const rateWindowMs = 15_000;
+/** A pause is not how long a step takes. */
+const usualGrowthMax = 4;
+const usualWeight = 0.3;
+
+interface Point {
+  readonly ms: number;
+  readonly step: number;
+}
+
+interface Usual extends Point {
+  /** 0 until a step was seen. */
+  readonly stepMs: number;
+}
+
+export class Steps {
+  readonly #context: Context;
+  readonly #heard: Heard;
+  readonly #points = new Map<string, Point[]>();
+  readonly #usual = new Map<string, Usual>();
+
+  constructor(context: Context, heard: Heard) {
+    this.#context = context;
+    this.#heard = heard;
+  }
+
+  /** Steps that every VNode has completed. */
+  of(record: SessionRecord): number {
+    if (!isLive(record)) return record.line;
+    let least = record.identity.steps;
+    for (const vnode of record.vnodes) {
+      const progress = this.#progress(record.id, vnode);
+      if (progress) least = Math.min(least, progress.step);
+      else least = Math.min(least, this.#newestDurable(record, vnode));
+    }
+    return Math.max(record.line, least);
+  }
+
+  /** Called now and then so that rates are known before anyone asks. */
+  sample(): void {
+    for (const record of this.#context.mirror.under(prefix.sessions)) {
+      if (!isLive(record)) {
+        this.#points.delete(record.id);
+        this.#usual.delete(record.id);
+        continue;
+      }
+      const now = { ms: this.#context.world.clock.monotonicMs(), step: this.of(record) };
+      const points = this.#points.get(record.id) ?? [];
+      points.push(now);
+      while (points.length > 2 && now.ms - (points[1]?.ms as number) > rateWindowMs) points.shift();
+      this.#points.set(record.id, points);
+      this.#noteUsual(record.id, now);
+    }
+  }
+
+  /** Over the last seconds. */
+  perSecond(session: string, step: number): number {
+    const first = this.#points.get(session)?.[0];
+    const elapsedMs = first ? this.#context.world.clock.monotonicMs() - first.ms : 0;
+    return first && elapsedMs > 0 ? (Math.max(0, step - first.step) / elapsedMs) * 1000 : 0;
+  }
+
+  /** What a step takes when nothing is the matter; 0 until one was seen. */
+  usualMs(session: string): number {
+    return this.#usual.get(session)?.stepMs ?? 0;
+  }
+
+  #noteUsual(session: string, now: Point): void {
+    const before = this.#usual.get(session);
+    if (!before || now.step < before.step) this.#usual.set(session, { ...now, stepMs: before?.stepMs ?? 0 });
+    else if (now.step > before.step) {
+      const took = (now.ms - before.ms) / (now.step - before.step);
+      const usual = before.stepMs || took;
+      const stepMs = usual + usualWeight * (Math.min(took, usualGrowthMax * usual) - usual);
+      this.#usual.set(session, { ...now, stepMs });
+    }
+  }
+
+  #newestDurable(record: SessionRecord, vnode: string): number {
+    const durable = this.#context.mirror.get(key.vnode(record.id, vnode))?.durable ?? {};
+    return Math.max(record.line, ...Object.keys(durable).map(Number));
+  }
+
+  #progress(session: string, vnode: string): (Progress & { readonly pnode: PNodeId }) | undefined {
+    const record = this.#context.mirror.get(key.vnode(session, vnode));
+    let best: (Progress & { readonly pnode: PNodeId }) | undefined;
+    for (const member of record?.members ?? []) {
+      const progress = this.#heard.progress(member.pnode, session, vnode);
+      if (progress && (!best || progress.step > best.step)) best = { ...progress, pnode: member.pnode };
+    }
+    return best;
+  }
+}
