@@ -3,8 +3,10 @@
 
 import type { Tensor } from "../src/core/tensor.ts";
 import type { Executor } from "../src/engine/engine.ts";
-import { generationHead } from "../src/network/generation.ts";
+import { buildGeneration, generationHead } from "../src/network/generation.ts";
+import { buildInference } from "../src/network/graphs.ts";
 import type { Plan } from "../src/network/plan.ts";
+import type { AnsweringGraphs } from "../src/network/works.ts";
 import type { StateReader } from "../src/states/reader.ts";
 import { VNodeGeneration } from "../src/vnode/serving/generation.ts";
 import { ServingWeights } from "../src/vnode/serving/weights.ts";
@@ -39,7 +41,12 @@ export class LocalGenerator {
           return { name: toPort, stored: fromPort, shape, precision: "float32" as const, state: states.get(from)! };
         });
       const weights = await ServingWeights.load([...own, ...tied], executor);
-      local.#vnodes.push({ id, generation: new VNodeGeneration(plan, vnode, executor, weights, id) });
+      const graphs: AnsweringGraphs = {
+        generation: async (options) => buildGeneration(plan, vnode, options),
+        inference: async (microbatch) => buildInference(plan, vnode, { microbatch }),
+      };
+      const generation = await VNodeGeneration.open({ plan, vnode, graphs, executor, weights, name: id });
+      local.#vnodes.push({ id, generation });
       if (id === head) break;
     }
     return local;

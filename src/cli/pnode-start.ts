@@ -9,6 +9,7 @@ import type { EngineKind, Executor } from "../engine/engine.ts";
 import { type PNode, startPNode } from "../pnode/pnode.ts";
 import type { Network } from "../protocol/network.ts";
 import type { Reach } from "../protocol/reach.ts";
+import { openAside } from "../system/aside.ts";
 import { openHttpTransfer } from "../system/blob-transfer.ts";
 import { digestAside } from "../system/digest.ts";
 import { findHardware, type HardwareFacts, readHealth } from "../system/hardware.ts";
@@ -80,6 +81,7 @@ export async function startRealPNode(machine: LentMachine, outer: World, network
   const memory = new Remembered<Measured>(machine.directory, "measured.json", key);
   const measuring = new Measuring(memory, hardware.cores, world);
   const measured = await measuring.atOnce();
+  const aside = openAside();
   const pnode = await startPNode(
     {
       ...identity,
@@ -119,6 +121,7 @@ export async function startRealPNode(machine: LentMachine, outer: World, network
       onWork: monitoring.onWork,
       blobs: openHttpTransfer({ reach: machine.reach }),
       digest: digestAside,
+      aside,
       pulse: startPulse(world.clock, machine.reach),
       spill: await openSpill(machine.directory, machine.diskBytes / 2 || undefined),
       cache: await openDiskCache({
@@ -144,6 +147,7 @@ export async function startRealPNode(machine: LentMachine, outer: World, network
   const close = async () => {
     measuring.stop();
     await monitoring.close();
+    await aside.close();
     await Promise.all([...executors.values()].map(async (executor) => (await executor).close()));
   };
   return { pnode, hardware, workers, gflops: measured.gflops * workers, close };

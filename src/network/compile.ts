@@ -1,6 +1,7 @@
 // Compiles a definition to a plan: resolve (types, shapes), fuse, then ports, edges, ties and gradients. It is
 // a pure function of the definition's text, so that every PNode compiles the same plan by itself.
 
+import { fail } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
 import type { Sha256, VNodeId } from "../core/ids.ts";
 import { type BodyInput, type BodyNode, mergeHeads } from "./body.ts";
@@ -14,6 +15,9 @@ import { optimizerOf } from "./optimizer.ts";
 import type { Plan, PlanEdge, PortPlan, VNodePlan } from "./plan.ts";
 import { type ResolvedNode, resolve } from "./resolve.ts";
 
+/** Each has a record of its own, and is placed with regard to all others. */
+const vnodesMax = 4_096;
+
 /** Compiles the text of a definition; its SHA-256 names the plan. */
 export function compileText(text: string): Plan {
   return compile(parseDefinition(text), sha256(text));
@@ -23,6 +27,11 @@ export function compile(definition: Definition, hash: Sha256, options: { fuse?: 
   const nodes = resolve(definition);
   checkCosts(definition, nodes);
   const { clusters, colocations } = options.fuse === false ? unfused(nodes) : fuse(nodes);
+  if (clusters.length > vnodesMax)
+    fail(
+      "invalid_argument",
+      `the network has ${clusters.length} VNodes, at most ${vnodesMax} are allowed: put nodes together by colocate_group`,
+    );
   const compilation: Compilation = {
     definition,
     nodes: new Map(nodes.map((node) => [node.id, node])),
@@ -31,7 +40,12 @@ export function compile(definition: Definition, hash: Sha256, options: { fuse?: 
     judged: judged(nodes),
   };
   const edges = [...activationEdges(compilation), ...tieEdges(compilation)];
-  const vnodes = clusters.map((cluster) => planVNode(compilation, cluster, edges));
+  const into = Map.groupBy(edges, ({ to }) => to);
+  const outOf = Map.groupBy(edges, ({ from }) => from);
+  const vnodes = clusters.map((cluster) => {
+    const id = cluster.id as VNodeId;
+    return planVNode(compilation, cluster, into.get(id) ?? [], outOf.get(id) ?? []);
+  });
   const byId = new Map(vnodes.map((vnode) => [vnode.id, vnode]));
   const ids = [...byId.keys()].sort();
   const outputs = definition.outputs.map((output, i) => planOutput(compilation, output, `outputs[${i}]`, edges));
@@ -54,10 +68,14 @@ function unfused(nodes: readonly ResolvedNode[]): { clusters: Cluster[]; colocat
   return { clusters: nodes.map((node) => ({ id: node.id, nodes: [node] })), colocations: [] };
 }
 
-function planVNode(compilation: Compilation, cluster: Cluster, edges: readonly PlanEdge[]): VNodePlan {
+function planVNode(
+  compilation: Compilation,
+  cluster: Cluster,
+  incoming: readonly PlanEdge[],
+  leaving: readonly PlanEdge[],
+): VNodePlan {
   const id = cluster.id as VNodeId;
-  const incoming = edges.filter((edge) => edge.to === id);
-  const outgoing = edges.filter((edge) => edge.from === id && edge.kind === "activation");
+  const outgoing = leaving.filter((edge) => edge.kind === "activation");
   const results = resultPorts(compilation, cluster, outgoing);
   const exported = new Set([
     ...outgoing.map((edge) => nodeOfPort(edge.fromPort)),

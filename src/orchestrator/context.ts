@@ -1,5 +1,6 @@
 // What every part of one orchestrator shares.
 
+import type { Aside } from "../core/aside.ts";
 import type { OrchestratorId } from "../core/ids.ts";
 import type { World } from "../core/world.ts";
 import type { BlobStore } from "../store/blob-store.ts";
@@ -16,6 +17,8 @@ export interface Context {
   readonly address: string;
   readonly software: string;
   readonly world: World;
+  /** For whatever strangers wrote and takes time to read. */
+  readonly aside: Aside;
   readonly mirror: Mirror;
   readonly blobs: BlobStore;
   readonly events: Events;

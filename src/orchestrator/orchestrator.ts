@@ -1,6 +1,7 @@
 // One orchestrator: its parts put together, its services on one port. It keeps nothing that matters: all state is
 // in the store, so any number of them share one, and any of them may die.
 
+import { type Aside, asideHere } from "../core/aside.ts";
 import { messageOf, outlookOf } from "../core/errors.ts";
 import type { OrchestratorId, PNodeId } from "../core/ids.ts";
 import { parseId } from "../core/ids.ts";
@@ -80,6 +81,8 @@ export interface OrchestratorDependencies {
   readonly network: Network;
   readonly store: StateStore;
   readonly blobs: BlobStore;
+  /** Reads what strangers wrote, on another thread; on this one if absent. */
+  readonly aside?: Aside;
   /** Where others reach a server of this machine that is bound to an address. */
   reachable?(bound: string): Promise<string>;
 }
@@ -117,6 +120,7 @@ export async function startOrchestrator(
     address: options.advertise ?? options.listen,
     software: options.software ?? "unknown",
     world,
+    aside: dependencies.aside ?? asideHere,
     mirror,
     blobs,
     events,
@@ -201,7 +205,7 @@ function assemble(context: Context, network: Network) {
   const attachments = new Map<PNodeId, Attachment>();
   const flapping = new Flapping(context.world.clock);
   const capacity = new Capacity(context, attachments, flapping);
-  const compiled = new Compiled(context.blobs.definitions);
+  const compiled = new Compiled(context.blobs.definitions, context.aside);
   const assignments = new Assignments(context, capacity, compiled, attachments);
   const presence = new Presence(context, network, () => controller.touchAll());
   const leases = new Leases(context, presence);

@@ -2,6 +2,7 @@
 // code runs on real machines and in the simulator.
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { Aside } from "../core/aside.ts";
 import type { Digest } from "../core/hash.ts";
 import type { PNodeId, Sha256 } from "../core/ids.ts";
 import type { World } from "../core/world.ts";
@@ -99,6 +100,8 @@ export interface PNodeDependencies {
   readonly blobs: BlobTransfer;
   /** Hashes large contents on another thread; on this one if absent. */
   readonly digest?: Digest;
+  /** Reads definitions and builds graphs on another thread; on this one if absent. */
+  readonly aside?: Aside;
   readonly pulse?: Pulse;
   readonly spill?: SpillStorage;
   readonly cache?: BlobCache;

@@ -1,6 +1,7 @@
 // A PNode: hosts the VNodes that orchestrators assign to it. It opens connections to orchestrators and never the
 // other way round; only peers call it, for tensors.
 
+import { type Aside, asideHere } from "../core/aside.ts";
 import { bits } from "../core/bits.ts";
 import { statePartBytes } from "../core/blobs.ts";
 import { messageOf } from "../core/errors.ts";
@@ -93,6 +94,7 @@ class HostingNode implements PNode {
   readonly #links: Links;
   readonly #blobs: BlobClient;
   readonly #digest: Digest;
+  readonly #aside: Aside;
   #snapshots = 0;
   readonly #attachment: Attachment;
   readonly #hours: Hours;
@@ -137,6 +139,7 @@ class HostingNode implements PNode {
     this.#links = links;
     const cache = dependencies.cache && { cache: dependencies.cache };
     this.#digest = dependencies.digest ?? digestHere;
+    this.#aside = dependencies.aside ?? asideHere;
     const origins = new BlobOrigins(() => orchestrators.addresses);
     this.#blobs = new BlobClient({
       ...common,
@@ -177,6 +180,7 @@ class HostingNode implements PNode {
     const executorFor = (engine: EngineKind) => this.#executor(engine);
     this.#servings = new Servings({
       ...{ pnode: this.id, world, tasks, signal, links, resolver, orchestrators, blobs: this.#blobs },
+      aside: this.#aside,
       executorFor,
     });
   }
@@ -191,6 +195,7 @@ class HostingNode implements PNode {
       executorFor: (engine) => this.#executor(engine),
       shardBytesMax: this.#bounds.shardBytesMax,
       clock: this.#dependencies.world.clock,
+      aside: this.#aside,
       onDataWait: (waitedMs) => {
         this.#dataWaitMs += waitedMs;
       },

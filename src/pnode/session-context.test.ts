@@ -1,5 +1,6 @@
 import { strict as assert } from "node:assert";
 import { test } from "node:test";
+import { asideHere } from "../core/aside.ts";
 import { bits } from "../core/bits.ts";
 import { sha256 } from "../core/hash.ts";
 import type { SessionId, Sha256 } from "../core/ids.ts";
@@ -70,6 +71,7 @@ async function open(told: Partial<Told>, ownBits = bits): Promise<SessionContext
     executorFor: async () => openInlineExecutor(openReferenceEngine()),
     shardBytesMax: 1 << 20,
     clock,
+    aside: asideHere,
     onDataWait: () => {},
     signal: new AbortController().signal,
   });

@@ -2,6 +2,7 @@
 // orchestrator says decides nothing by itself: the settings must hash to the session's id, the definition to the hash in
 // them, the dataset's blobs to the hashes in its manifest.
 
+import { type Aside, runAside } from "../core/aside.ts";
 import { fail } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
 import type { SessionId, Sha256, VNodeId } from "../core/ids.ts";
@@ -10,11 +11,10 @@ import type { Clock } from "../core/world.ts";
 import { type Batches, openBatches } from "../data/batches.ts";
 import { parseManifest } from "../data/manifest.ts";
 import type { EngineKind, Executor } from "../engine/engine.ts";
-import { compileText } from "../network/compile.ts";
-import { buildEvaluation, buildTraining } from "../network/graphs.ts";
 import type { Plan } from "../network/plan.ts";
 import { isIdentityOf, learningRateAt, type SessionIdentity } from "../network/session.ts";
 import { identityFromWire } from "../network/wire.ts";
+import { buildingToLearn, compileAside } from "../network/works.ts";
 import { type DescribeSessionResponse, PNodeService } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
 import { VNodeCompute } from "../vnode/compute.ts";
 import type { BatchSource } from "../vnode/feeds.ts";
@@ -32,6 +32,7 @@ export interface SessionContextOptions {
   readonly executorFor: (engine: EngineKind) => Promise<Executor>;
   readonly shardBytesMax: number;
   readonly clock: Clock;
+  readonly aside: Aside;
   /** Hears how long a VNode waited for samples. */
   readonly onDataWait: (waitedMs: number) => void;
   readonly signal: AbortSignal;
@@ -43,10 +44,18 @@ export class SessionContext {
   readonly identity: SessionIdentity;
   readonly schedule: Schedule;
   readonly #options: SessionContextOptions;
+  readonly #definition: string;
   #batches: Promise<Batches> | undefined;
 
-  private constructor(options: SessionContextOptions, plan: Plan, identity: SessionIdentity, checkpointEvery: number) {
+  private constructor(
+    options: SessionContextOptions,
+    definition: string,
+    plan: Plan,
+    identity: SessionIdentity,
+    checkpointEvery: number,
+  ) {
     this.#options = options;
+    this.#definition = definition;
     this.session = options.session;
     this.plan = plan;
     this.identity = identity;
@@ -58,8 +67,10 @@ export class SessionContext {
     const { session, orchestrators, signal } = options;
     const described = await orchestrators.call(PNodeService.method.describeSession, { session }, signal);
     const { identity, checkpointEvery } = trainingOf(described, session);
-    options.check({ session, identity, definition: described.definition }, options.bits);
-    return new SessionContext(options, compileText(described.definition), identity, checkpointEvery);
+    const { definition } = described;
+    options.check({ session, identity, definition }, options.bits);
+    const plan = await compileAside(options.aside, definition);
+    return new SessionContext(options, definition, plan, identity, checkpointEvery);
   }
 
   /** Samples of one microbatch. */
@@ -73,13 +84,15 @@ export class SessionContext {
     const own = plan.vnodes.find((candidate) => candidate.id === vnode);
     if (own === undefined) fail("not_found", `session ${this.session} has no VNode ${vnode}`);
     const executor = await this.#options.executorFor(identity.numerics);
-    const build = { microbatch: samples, lossScale: 1 / identity.microbatches };
+    const graphs = await runAside(this.#options.aside, buildingToLearn, {
+      ...{ definition: this.#definition, vnode, microbatch: samples, lossScale: 1 / identity.microbatches },
+      evaluates: identity.validateEvery > 0,
+    });
     return new VNodeCompute({
       name,
       plan: own,
       executor,
-      training: buildTraining(plan, own, build),
-      ...(identity.validateEvery > 0 && { evaluation: buildEvaluation(plan, own, { microbatch: samples }) }),
+      ...graphs,
       batches: this.#source,
       seed: identity.seed,
       microbatches: identity.microbatches,

@@ -10,6 +10,7 @@ import { parseAddress } from "../../protocol/address.ts";
 import { openGrpcNetwork } from "../../protocol/grpc.ts";
 import { firstOf } from "../../protocol/http.ts";
 import { openBlobStore, openStateStore } from "../../store/open.ts";
+import { openAside } from "../../system/aside.ts";
 import { backgroundTimers } from "../../system/timers.ts";
 import type { Command } from "../command.ts";
 import { orchestratorDefault } from "../connection.ts";
@@ -84,6 +85,7 @@ export const command: Command = {
     let running: Orchestrator | undefined;
     describeOrchestrator(registry, () => running);
     const unready = () => (running ? storeProblems(running.parts.context) : ["starting"]);
+    const aside = openAside();
     const orchestrator = await startOrchestrator(
       {
         listen: `${listen.host.includes(":") ? `[${listen.host}]` : listen.host}:${listen.port}`,
@@ -92,7 +94,7 @@ export const command: Command = {
         http: firstOf(monitoringHandler({ registry, unready }), dashboardHandler(loadDashboard)),
         ...(flags.has("advertise") ? { advertise: flags.text("advertise") } : {}),
       },
-      { world, network, store: measuredStore(store, registry, world.clock), blobs, reachable: reachableAddress },
+      { world, network, store: measuredStore(store, registry, world.clock), blobs, aside, reachable: reachableAddress },
     );
     running = orchestrator;
     countEvents(registry, orchestrator);
@@ -105,6 +107,7 @@ export const command: Command = {
       );
     await untilAborted(signal);
     await orchestrator.stop();
+    await aside.close();
     await blobs.close();
     await store.close();
     await network.close();

@@ -134,6 +134,11 @@ export class Config {
     return new Config(this.node, new Map([...this.#values, ...Object.entries(changes)]));
   }
 
+  /** What its constructor takes, as plain data. */
+  entries(): ConstructorParameters<typeof Config> {
+    return [this.node, this.#values];
+  }
+
   /** Equal text means that two nodes behave alike. Keys are in the order of their specification. */
   canonical(except: readonly string[] = []): string {
     return JSON.stringify([...this.#values].filter(([key]) => !except.includes(key)));

@@ -41,7 +41,7 @@ const partsAtOnceMax = 256;
 export function inferenceService(needs: InferenceApiNeeds, gateway: Gateway, keys: ApiKeys): ServedService {
   return service(InferenceService, {
     serveModel: async (request) => ({ model: view(needs, await serveModel(needs, request)) }),
-    registerModel: async (request) => ({ model: view(needs, await registerModel(needs.context, request)) }),
+    registerModel: async (request) => ({ model: view(needs, await registerModel(needs, request)) }),
     stopModel: async ({ name, forget }) => {
       await stopModel(needs, name, forget);
       return {};

@@ -3,7 +3,6 @@
 import { fail } from "../../core/errors.ts";
 import { sha256 } from "../../core/hash.ts";
 import { type NetworkId, parseId } from "../../core/ids.ts";
-import { compileText } from "../../network/compile.ts";
 import { NetworkService } from "../../protocol/gen/dcnr/v1/network_pb.ts";
 import { type ServedService, service } from "../../protocol/network.ts";
 import type { Context } from "../context.ts";
@@ -87,8 +86,12 @@ export function networkService(needs: NetworkApiNeeds): ServedService {
   });
 }
 
-async function compileRecord({ context }: NetworkApiNeeds, definition: string, id: string): Promise<NetworkRecord> {
-  const plan = compileText(definition);
+async function compileRecord(
+  { context, compiled }: NetworkApiNeeds,
+  definition: string,
+  id: string,
+): Promise<NetworkRecord> {
+  const plan = await compiled.check(definition);
   const bytes = new TextEncoder().encode(definition);
   const hash = sha256(bytes);
   await context.blobs.definitions.put(hash, bytes, bytes.byteLength);

@@ -5,7 +5,6 @@ import { sha256 } from "../../core/hash.ts";
 import { parseId, parseSha256, type SessionId, type Sha256 } from "../../core/ids.ts";
 import { parseManifest } from "../../data/manifest.ts";
 import { type ChatFormat, chatFormatBytesMax, parseChatFormat } from "../../models/chat.ts";
-import { compileText } from "../../network/compile.ts";
 import type { Plan } from "../../network/plan.ts";
 import { listItems } from "../../store/update.ts";
 import type { Context } from "../context.ts";
@@ -91,7 +90,7 @@ async function tokenizerOf({ blobs }: Context, dataset: Sha256): Promise<string>
 }
 
 export async function registerModel(
-  context: Context,
+  { context, compiled }: Pick<StateNeeds, "context" | "compiled">,
   request: {
     name: string;
     definition: string;
@@ -102,7 +101,7 @@ export async function registerModel(
 ): Promise<ModelRecord> {
   const { blobs, mirror, world } = context;
   const name = parseId<string>(request.name, "the model's name");
-  const plan = compileText(request.definition);
+  const plan = await compiled.check(request.definition);
   const states: Record<string, StoredState> = {};
   for (const { id, parameters } of plan.vnodes) {
     if (parameters.length === 0) continue;

@@ -1,13 +1,15 @@
 // Compiled networks, kept by the hash of their definition, and what placement needs to know of them.
 
+import type { Aside } from "../../core/aside.ts";
 import { fail, hasCode } from "../../core/errors.ts";
+import { sha256 } from "../../core/hash.ts";
 import type { Sha256, VNodeId } from "../../core/ids.ts";
 import { Recent } from "../../core/recent.ts";
 import { elementCount } from "../../core/tensor.ts";
-import { compileText } from "../../network/compile.ts";
 import { cacheBytesPerPosition, requestsAtOnceMax } from "../../network/generation.ts";
 import type { Plan, PlanEdge, VNodePlan } from "../../network/plan.ts";
 import type { SessionIdentity } from "../../network/session.ts";
+import { compileAside } from "../../network/works.ts";
 import type { PlacementPlan, PlacementVNode } from "../../scheduler/placement/types.ts";
 import type { BlobSpace } from "../../store/blob-store.ts";
 
@@ -20,8 +22,18 @@ export class Compiled {
   readonly #texts = new Recent<Sha256, string>(plansKept);
   readonly #neighbours = new Recent<Sha256, ReadonlyMap<VNodeId, ReadonlySet<VNodeId>>>(plansKept);
 
-  constructor(definitions: BlobSpace) {
+  readonly #aside: Aside;
+
+  constructor(definitions: BlobSpace, aside: Aside) {
     this.#definitions = definitions;
+    this.#aside = aside;
+  }
+
+  /** The plan of a definition that is not stored yet, and may be anything. */
+  async check(text: string): Promise<Plan> {
+    const plan = await compileAside(this.#aside, text);
+    this.#keep(sha256(text), plan);
+    return plan;
   }
 
   async text(definition: Sha256): Promise<string> {
@@ -48,8 +60,8 @@ export class Compiled {
 
   async #compile(definition: Sha256): Promise<Plan> {
     try {
-      const plan = compileText(await this.text(definition));
-      this.#neighbours.set(definition, neighboursIn(plan));
+      const plan = await compileAside(this.#aside, await this.text(definition));
+      this.#keep(definition, plan);
       return plan;
     } catch (thrown) {
       if (hasCode(thrown, "not_found"))
@@ -59,6 +71,11 @@ export class Compiled {
         );
       throw thrown;
     }
+  }
+
+  #keep(definition: Sha256, plan: Plan): void {
+    this.#plans.set(definition, Promise.resolve(plan));
+    this.#neighbours.set(definition, neighboursIn(plan));
   }
 }
 
@@ -86,7 +103,7 @@ export function memoryBytesOf(vnode: VNodePlan, batch: number, microbatches: num
  * as are answered at once, each as long as the context.
  */
 export function servingBytesOf(plan: Plan, vnode: VNodePlan): number {
-  const tied = plan.edges.filter(({ kind, to }) => kind === "tie" && to === vnode.id);
+  const tied = vnode.inputs.filter(({ kind }) => kind === "tie");
   const weights = parametersOf(vnode) + tied.reduce((sum, { shape }) => sum + elementCount(shape), 0);
   const positions = requestsAtOnceMax * (plan.inputs?.shape[0] ?? 0);
   return weights * 8 + cacheBytesPerPosition(vnode) * positions + workspaceBytes;

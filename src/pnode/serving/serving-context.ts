@@ -1,15 +1,22 @@
 // What a PNode knows about a served model: the plan it compiled itself, and which blobs hold the weights.
 
+import type { Aside } from "../../core/aside.ts";
 import { fail } from "../../core/errors.ts";
 import { sha256 } from "../../core/hash.ts";
 import { parseSha256, type SessionId, type Sha256 } from "../../core/ids.ts";
 import type { EngineKind } from "../../engine/engine.ts";
-import { compileText } from "../../network/compile.ts";
 import { generationHead } from "../../network/generation.ts";
 import type { Plan, VNodePlan } from "../../network/plan.ts";
 import { numericsFrom } from "../../network/wire.ts";
+import { type AnsweringGraphs, answeringGraphs, compileAside } from "../../network/works.ts";
 import { PNodeService } from "../../protocol/gen/dcnr/v1/pnode_pb.ts";
 import type { Orchestrators } from "../orchestrators.ts";
+
+export interface ServingNeeds {
+  readonly orchestrators: Orchestrators;
+  readonly aside: Aside;
+  readonly signal: AbortSignal;
+}
 
 export class ServingContext {
   readonly session: SessionId;
@@ -20,28 +27,43 @@ export class ServingContext {
   /** VNodes on the way to the head; the others (costs) do nothing here. */
   readonly needed: ReadonlySet<string>;
   readonly #states: Readonly<Record<string, string>>;
+  readonly #graphsOf: (vnode: VNodePlan) => AnsweringGraphs;
 
-  private constructor(session: SessionId, plan: Plan, numerics: EngineKind, states: Readonly<Record<string, string>>) {
+  private constructor(
+    session: SessionId,
+    plan: Plan,
+    numerics: EngineKind,
+    states: Readonly<Record<string, string>>,
+    graphsOf: (vnode: VNodePlan) => AnsweringGraphs,
+  ) {
     this.session = session;
     this.plan = plan;
     this.numerics = numerics;
     this.#states = states;
+    this.#graphsOf = graphsOf;
     this.head = generationHead(plan).vnode;
     this.needed = ancestors(plan, this.head);
   }
 
-  static async open(session: SessionId, orchestrators: Orchestrators, signal: AbortSignal): Promise<ServingContext> {
+  static async open(session: SessionId, needs: ServingNeeds): Promise<ServingContext> {
+    const { orchestrators, aside, signal } = needs;
     const described = await orchestrators.call(PNodeService.method.describeSession, { session }, signal);
     const { work } = described;
     if (work.case !== "serving") fail("failed_precondition", `${session} is not one that serves`);
     const { definition, numerics, states } = work.value;
     if (sha256(described.definition) !== definition)
       fail("data_loss", `the definition of ${session} does not have the hash that its settings name`);
-    return new ServingContext(session, compileText(described.definition), numericsFrom(numerics, session), states);
+    const plan = await compileAside(aside, described.definition);
+    const graphsOf = (vnode: VNodePlan) => answeringGraphs(aside, described.definition, plan, vnode);
+    return new ServingContext(session, plan, numericsFrom(numerics, session), states, graphsOf);
   }
 
   vnode(id: string): VNodePlan {
     return this.plan.vnodes.find((vnode) => vnode.id === id) ?? fail("not_found", `${this.session} has no VNode ${id}`);
+  }
+
+  graphsOf(vnode: VNodePlan): AnsweringGraphs {
+    return this.#graphsOf(vnode);
   }
 
   stateOf(vnode: string): Sha256 {

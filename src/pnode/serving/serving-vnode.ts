@@ -69,7 +69,8 @@ export class ServingVNode {
       const executor = await this.#shared.executor(context);
       const weights = await ServingWeights.load(await this.#wanted(context, vnode), executor);
       const name = `serve/${context.session}/${vnode.id}/${this.assignment.epoch}`;
-      this.#generation = new VNodeGeneration(context.plan, vnode, executor, weights, name);
+      const graphs = context.graphsOf(vnode);
+      this.#generation = await VNodeGeneration.open({ plan: context.plan, vnode, graphs, executor, weights, name });
       this.#inputs = vnode.inputs
         .filter(({ kind, source }) => kind === "activation" && source !== "labels")
         .map(({ name: port }) => port);

@@ -1,5 +1,6 @@
 // All VNodes of this PNode that answer, and the service through which orchestrators and peers reach them.
 
+import type { Aside } from "../../core/aside.ts";
 import { fail, messageOf } from "../../core/errors.ts";
 import type { SessionId, VNodeId } from "../../core/ids.ts";
 import type { Tasks } from "../../core/tasks.ts";
@@ -32,6 +33,7 @@ export interface ServingsOptions {
   readonly resolver: Resolver;
   readonly orchestrators: Orchestrators;
   readonly blobs: BlobClient;
+  readonly aside: Aside;
   readonly executorFor: (engine: EngineKind) => Promise<Executor>;
   readonly signal: AbortSignal;
 }
@@ -113,8 +115,7 @@ export class Servings {
   }
 
   #open(session: SessionId): Served {
-    const { orchestrators, signal } = this.#options;
-    const context = ServingContext.open(session, orchestrators, signal);
+    const context = ServingContext.open(session, this.#options);
     context.catch((error: unknown) =>
       this.#options.world.log("error", `cannot serve ${session}: ${messageOf(error)}`, { session }),
     );

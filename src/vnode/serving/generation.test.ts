@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { t1, transformerYaml } from "../../../examples/generate.ts";
+import { asideHere } from "../../core/aside.ts";
 import { hasCode } from "../../core/errors.ts";
 import { fillNormal, randomKey } from "../../core/random.ts";
 import { elementCount, type Tensor } from "../../core/tensor.ts";
@@ -10,6 +11,7 @@ import { openInlineExecutor } from "../../engine/executor.ts";
 import { openReferenceEngine } from "../../engine/reference.ts";
 import { compileText } from "../../network/compile.ts";
 import { generationHead } from "../../network/generation.ts";
+import { answeringGraphs } from "../../network/works.ts";
 import { memoryState } from "../../states/memory.testing.ts";
 import { bucketOf, Caches } from "./caches.ts";
 import { VNodeGeneration } from "./generation.ts";
@@ -17,9 +19,8 @@ import { ServingWeights } from "./weights.ts";
 
 const context = 70;
 const vocabulary = 13;
-const plan = compileText(
-  transformerYaml({ ...t1, name: "small", blocks: 2, heads: 2, headDim: 4, context, vocabulary }),
-);
+const definition = transformerYaml({ ...t1, name: "small", blocks: 2, heads: 2, headDim: 4, context, vocabulary });
+const plan = compileText(definition);
 
 function weightsOf(name: string, shape: readonly number[]): Tensor {
   const data = new Float32Array(elementCount(shape));
@@ -44,7 +45,9 @@ class Served {
         return { ...each, precision: "float32" as const, state: reader };
       });
       const weights = await ServingWeights.load(await Promise.all(wanted), served.executor);
-      served.vnodes.set(vnode.id, new VNodeGeneration(plan, vnode, served.executor, weights, vnode.id));
+      const graphs = answeringGraphs(asideHere, definition, plan, vnode);
+      const needs = { plan, vnode, graphs, executor: served.executor, weights, name: vnode.id };
+      served.vnodes.set(vnode.id, await VNodeGeneration.open(needs));
     }
     return served;
   }

@@ -4,9 +4,9 @@
 import { fail } from "../../core/errors.ts";
 import type { Tensor } from "../../core/tensor.ts";
 import type { Executor } from "../../engine/engine.ts";
-import { buildGeneration, type GenerationGraph, generationHead, maskedScore } from "../../network/generation.ts";
-import { buildInference } from "../../network/graphs.ts";
+import { type GenerationGraph, generationHead, maskedScore } from "../../network/generation.ts";
 import type { Plan, VNodePlan } from "../../network/plan.ts";
+import type { AnsweringGraphs } from "../../network/works.ts";
 import { bucketOf, Caches } from "./caches.ts";
 import { turn, turnable, withTurned } from "./turned.ts";
 import type { ServingWeights } from "./weights.ts";
@@ -33,9 +33,20 @@ interface Loaded {
   readonly built: GenerationGraph;
 }
 
+export interface GenerationNeeds {
+  readonly plan: Plan;
+  readonly vnode: VNodePlan;
+  readonly graphs: AnsweringGraphs;
+  readonly executor: Executor;
+  readonly weights: ServingWeights;
+  /** Unique among what the executor runs. */
+  readonly name: string;
+}
+
 export class VNodeGeneration {
   readonly #plan: Plan;
   readonly #vnode: VNodePlan;
+  readonly #graphs: AnsweringGraphs;
   readonly #executor: Executor;
   readonly #weights: ServingWeights;
   readonly #name: string;
@@ -47,23 +58,21 @@ export class VNodeGeneration {
   readonly #feeds: Record<string, Tensor>;
   #caches: Caches | undefined;
 
-  constructor(plan: Plan, vnode: VNodePlan, executor: Executor, weights: ServingWeights, name: string) {
+  private constructor({ plan, vnode, graphs, executor, weights, name }: GenerationNeeds, turned: ReadonlySet<string>) {
     this.#plan = plan;
     this.#vnode = vnode;
+    this.#graphs = graphs;
     this.#executor = executor;
     this.#weights = weights;
     this.#name = name;
     this.#context = plan.inputs?.shape[0] ?? 0;
-    this.#turned = this.#turnable();
+    this.#turned = turned;
     this.#feeds = { ...weights.all };
     for (const name of this.#turned) this.#feeds[name] = turn(weights.all[name] as Tensor);
   }
 
-  #turnable(): ReadonlySet<string> {
-    const generates = this.#plan.inputs?.wire === "int32" && this.#plan.inputs.shape.length === 1;
-    if (this.#executor.kind !== "native" || !generates) return new Set();
-    const { graph } = buildGeneration(this.#plan, this.#vnode, { requests: 1, tokens: 1, cached: 0 });
-    return turnable(graph, new Set(this.#vnode.parameters.map(({ name }) => name)));
+  static async open(needs: GenerationNeeds): Promise<VNodeGeneration> {
+    return new VNodeGeneration(needs, await turnableOf(needs));
   }
 
   get isHead(): boolean {
@@ -77,7 +86,7 @@ export class VNodeGeneration {
       if (position + tokens > this.#context)
         fail("out_of_range", `position ${position + tokens} is beyond the context of ${this.#context}`);
     const cached = bucketOf(Math.max(...rows.map(({ position }) => position)));
-    const { name, built } = this.#load(rows.length, tokens, cached);
+    const { name, built } = await this.#load(rows.length, tokens, cached);
     this.#caches ??= new Caches(this.#executor, built.caches);
     if (built.caches.length === 0) return this.#compute(name, { ...inputs, ...shapeFeeds(built, shape, cached) });
     this.#checkLengths(this.#caches, rows);
@@ -115,10 +124,12 @@ export class VNodeGeneration {
     let name = this.#plain.get(samples);
     if (name === undefined) {
       name = `${this.#name}/plain/${samples}`;
-      const graph = buildInference(this.#plan, this.#vnode, { microbatch: samples });
-      this.#executor.register(name, withTurned(graph, this.#turned));
-      this.#plain.set(samples, name);
-      this.#forgetOldest(this.#plain, graphsMax / 4);
+      const graph = await this.#graphs.inference(samples);
+      if (!this.#plain.has(samples)) {
+        this.#executor.register(name, withTurned(graph, this.#turned));
+        this.#plain.set(samples, name);
+        this.#forgetOldest(this.#plain, graphsMax / 4);
+      }
     }
     const results = await this.#executor.run(name, { ...this.#feeds, ...inputs }, { finite: true });
     return results as Record<string, Tensor>;
@@ -143,7 +154,7 @@ export class VNodeGeneration {
     this.#weights.free();
   }
 
-  #load(requests: number, tokens: number, cached: number): Loaded {
+  async #load(requests: number, tokens: number, cached: number): Promise<Loaded> {
     const key = `${requests}x${tokens}+${cached}`;
     const known = this.#loaded.get(key);
     if (known !== undefined) {
@@ -152,7 +163,9 @@ export class VNodeGeneration {
       this.#loaded.set(key, known);
       return known;
     }
-    const built = buildGeneration(this.#plan, this.#vnode, { requests, tokens, cached });
+    const built = await this.#graphs.generation({ requests, tokens, cached });
+    const other = this.#loaded.get(key);
+    if (other !== undefined) return other;
     const loaded = { name: `${this.#name}/${key}`, built };
     this.#executor.register(loaded.name, withTurned(built.graph, this.#turned));
     this.#loaded.set(key, loaded);
@@ -170,6 +183,13 @@ export class VNodeGeneration {
     names.delete(oldest);
     this.#executor.unregister(name);
   }
+}
+
+async function turnableOf({ plan, vnode, graphs, executor }: GenerationNeeds): Promise<ReadonlySet<string>> {
+  const generates = plan.inputs?.wire === "int32" && plan.inputs.shape.length === 1;
+  if (executor.kind !== "native" || !generates) return new Set();
+  const { graph } = await graphs.generation({ requests: 1, tokens: 1, cached: 0 });
+  return turnable(graph, new Set(vnode.parameters.map(({ name }) => name)));
 }
 
 /** Positions, mask and row choice of a pass. Caches are padded behind their values. */

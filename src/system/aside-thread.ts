@@ -1,0 +1,23 @@
+// The thread in which works run (aside.ts): one order after the other. It knows no work by itself; orders name the module.
+
+import { serialize } from "node:v8";
+import { parentPort } from "node:worker_threads";
+import type { Work } from "../core/aside.ts";
+import { DcnrError, messageOf } from "../core/errors.ts";
+import type { AsideAnswer, AsideOrder } from "./aside.ts";
+
+parentPort?.on("message", async ({ module, name, input }: AsideOrder) => {
+  try {
+    const work = ((await import(module)) as Record<string, Work<unknown, unknown>>)[name];
+    if (work === undefined) throw new Error(`${module} has no work ${name}`);
+    tell({ kind: "begun" });
+    tell({ kind: "done", pieces: Array.from(work.run(input), (piece) => serialize(piece)) });
+  } catch (thrown) {
+    const known = thrown instanceof DcnrError && { code: thrown.code, outlook: thrown.outlook };
+    tell({ kind: "failed", message: messageOf(thrown), ...known });
+  }
+});
+
+function tell(answer: AsideAnswer): void {
+  parentPort?.postMessage(answer);
+}

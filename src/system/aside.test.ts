@@ -1,0 +1,92 @@
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { asideHere, runAside } from "../core/aside.ts";
+import { compileText } from "../network/compile.ts";
+import { compileAside } from "../network/works.ts";
+import { counting, endless, hungry, inPieces, refusing } from "./aside.testing.ts";
+import { openAside } from "./aside.ts";
+
+const aside = openAside();
+after(() => aside.close());
+
+/** How often other work got its turn meanwhile. */
+async function turnsDuring(work: Promise<unknown>): Promise<number> {
+  let turns = 0;
+  const counter = setInterval(() => turns++, 1);
+  await work.catch(() => {});
+  clearInterval(counter);
+  return turns;
+}
+
+test("a work runs on another thread, which remembers what it did before", async () => {
+  (globalThis as { mainOfTest?: boolean }).mainOfTest = true;
+  const first = await runAside(aside, counting, 7);
+  assert.deepEqual(first, { calls: 1, input: 7, onMainThread: false });
+  assert.equal((await runAside(aside, counting, 8)).calls, 2);
+  assert.equal((await runAside(asideHere, counting, 9)).onMainThread, true);
+});
+
+test("a work without end is killed at its deadline, others go on meanwhile, and the next work gets a new thread", async () => {
+  const work = aside.run(endless, "");
+  const next = runAside(aside, counting, 1);
+  assert.ok((await turnsDuring(work)) > 20);
+  await assert.rejects(work, { code: "invalid_argument", message: "reading the test took longer than 0.2 s" });
+  assert.equal((await next).calls, 1);
+});
+
+test("a work that takes too much memory fails alone", async () => {
+  await assert.rejects(aside.run(hungry, ""), { code: "invalid_argument", message: /more than 24 MiB of memory/ });
+  assert.equal((await runAside(aside, counting, 1)).calls, 1);
+});
+
+test("a refusal keeps its code, its outlook and its sentence", async () => {
+  const expected = { name: "DcnrError", code: "resource_exhausted", outlook: "elsewhere", message: "no" };
+  await assert.rejects(aside.run(refusing, "no"), expected);
+});
+
+test("an answer of many pieces leaves room for others between them", async () => {
+  let turns = 0;
+  const counter = setImmediate(function again() {
+    turns++;
+    if (turns < 10_000) setImmediate(again);
+  });
+  const pieces = await aside.run(inPieces, 500);
+  clearImmediate(counter);
+  const before = turns;
+  assert.equal(pieces.length, 500);
+  assert.deepEqual(pieces[499], [499]);
+  assert.ok(before >= 499, `${before} turns of others`);
+});
+
+test("whoever asks for too much at once is told so, and closing fails what waits", async () => {
+  const own = openAside();
+  const asked = Array.from({ length: 300 }, (_, i) => own.run(counting, i));
+  const results = Promise.allSettled(asked);
+  await own.close();
+  const failed = (await results).flatMap((one) => (one.status === "rejected" ? [one.reason.code] : []));
+  assert.ok(failed.includes("resource_exhausted"));
+  assert.ok(failed.includes("cancelled"));
+});
+
+/** Each level names the one before ten times. */
+const bomb = `a0: &a0 [x]\n${Array.from({ length: 12 }, (_, i) => `a${i + 1}: &a${i + 1} [${Array(10).fill(`*a${i}`).join(", ")}]`).join("\n")}\n`;
+
+const hostile: Record<string, string> = {
+  "a bomb of aliases": bomb,
+  "a list of fifty thousand items": `nodes: [${"a,".repeat(50_000)}]`,
+  "brackets ten thousand deep": `nodes: ${"[".repeat(10_000)}`,
+  "twenty thousand VNodes": `nodes:\n${Array.from({ length: 20_000 }, (_, i) => `- {id: n${i}, type: relu}`).join("\n")}\n`,
+};
+
+for (const [what, text] of Object.entries(hostile))
+  test(`a definition that is ${what} is refused while others go on`, async () => {
+    const work = compileAside(aside, text);
+    const turns = await turnsDuring(work);
+    await assert.rejects(work, { code: "invalid_argument" });
+    assert.ok(turns > 5, `${turns} turns of others`);
+  });
+
+test("a definition is the same network whichever thread reads it", async () => {
+  const text = "nodes: [{ id: a, type: linear, config: { in_dim: 4, out_dim: 2 } }]";
+  assert.deepEqual(await compileAside(aside, text), compileText(text));
+});

@@ -1,0 +1,193 @@
+// Works in threads of their own (core/aside.ts): a thread per lane, started when it is needed, killed when a work takes too
+// long or too much memory, ended when there is nothing to do.
+
+import { setImmediate as othersTurn } from "node:timers/promises";
+import { deserialize } from "node:v8";
+import { Worker } from "node:worker_threads";
+import type { Aside, Lane, Work } from "../core/aside.ts";
+import { DcnrError, type ErrorCode, type Outlook } from "../core/errors.ts";
+
+/** What the thread is told. */
+export interface AsideOrder {
+  readonly module: string;
+  readonly name: string;
+  readonly input: unknown;
+}
+
+/** What it answers: `begun` once the module is loaded, then a result. */
+export type AsideAnswer =
+  | { readonly kind: "begun" }
+  | { readonly kind: "done"; readonly pieces: readonly Uint8Array[] }
+  | {
+      readonly kind: "failed";
+      readonly message: string;
+      /** Absent: not an expected failure. */
+      readonly code?: ErrorCode;
+      readonly outlook?: Outlook;
+    };
+
+/** Loading a module takes a fraction of a second; a machine that needs longer is overloaded. */
+const loadMsMax = 60_000;
+/** More would wait longer than whoever asked. */
+const waitingMax = 256;
+
+interface Job {
+  readonly work: Work<unknown, unknown>;
+  readonly input: unknown;
+  readonly resolve: (pieces: readonly Uint8Array[]) => void;
+  readonly reject: (error: Error) => void;
+}
+
+export interface ThreadAside extends Aside {
+  /** Ends all threads; what is under way fails. */
+  close(): Promise<void>;
+}
+
+export function openAside(): ThreadAside {
+  const threads = new Map<string, LaneThread>();
+  return {
+    async run<Input, Piece>(work: Work<Input, Piece>, input: Input): Promise<Piece[]> {
+      const thread = threads.get(work.lane.name) ?? new LaneThread(work.lane);
+      threads.set(work.lane.name, thread);
+      const packed = await thread.run(work as Work<unknown, unknown>, input);
+      const pieces: Piece[] = [];
+      for (const piece of packed) {
+        if (pieces.length > 0) await othersTurn();
+        pieces.push(deserialize(piece) as Piece);
+      }
+      return pieces;
+    },
+    async close() {
+      await Promise.all([...threads.values()].map((thread) => thread.close()));
+    },
+  };
+}
+
+const extension = import.meta.url.endsWith(".ts") ? "ts" : "js";
+const threadUrl = new URL(`./aside-thread.${extension}`, import.meta.url);
+
+class LaneThread {
+  readonly #lane: Lane;
+  readonly #waiting: Job[] = [];
+  #current: Job | undefined;
+  #worker: Worker | undefined;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(lane: Lane) {
+    this.#lane = lane;
+  }
+
+  run(work: Work<unknown, unknown>, input: unknown): Promise<readonly Uint8Array[]> {
+    return new Promise((resolve, reject) => {
+      if (this.#waiting.length >= waitingMax)
+        reject(new DcnrError("resource_exhausted", `too much is being asked for at once: ${work.what} has to wait`));
+      else this.#waiting.push({ work, input, resolve, reject });
+      this.#next();
+    });
+  }
+
+  async close(): Promise<void> {
+    const stopped = new DcnrError("cancelled", "the process stops");
+    for (const { reject } of this.#waiting.splice(0)) reject(stopped);
+    await this.#kill(stopped);
+  }
+
+  #next(): void {
+    if (this.#current !== undefined) return;
+    const job = this.#waiting.shift();
+    if (job === undefined) {
+      this.#rest();
+      return;
+    }
+    this.#current = job;
+    this.#worker ??= this.#start();
+    this.#worker.ref();
+    const { module, name, what } = job.work;
+    this.#expire(loadMsMax, () => new DcnrError("unavailable", `this machine is too busy to read ${what}`));
+    try {
+      this.#worker.postMessage({ module, name, input: job.input } satisfies AsideOrder);
+    } catch (thrown) {
+      this.#settle((failed) => failed.reject(thrown as Error));
+    }
+  }
+
+  /** Nothing to do: the thread stays for a while, with what it remembers. */
+  #rest(): void {
+    clearTimeout(this.#timer);
+    this.#worker?.unref();
+    this.#timer = setTimeout(() => void this.#kill(), this.#lane.idleMs);
+    this.#timer.unref();
+  }
+
+  #start(): Worker {
+    const { memoryMib, name } = this.#lane;
+    const worker = new Worker(threadUrl, {
+      name: `dcnr-${name}`,
+      resourceLimits: { maxOldGenerationSizeMb: memoryMib },
+    });
+    worker.on("message", (answer: AsideAnswer) => this.#hear(answer));
+    worker.on("error", (error) => this.#died(worker, error));
+    worker.on("exit", () => this.#died(worker, new Error(`the thread for ${name} ended`)));
+    return worker;
+  }
+
+  #hear(answer: AsideAnswer): void {
+    switch (answer.kind) {
+      case "begun":
+        this.#begun();
+        break;
+      case "done":
+        this.#settle(({ resolve }) => resolve(answer.pieces));
+        break;
+      case "failed":
+        this.#settle(({ reject }) => reject(errorOf(answer)));
+        break;
+    }
+  }
+
+  #begun(): void {
+    if (this.#current === undefined) return;
+    const { what, deadlineMs } = this.#current.work;
+    this.#expire(
+      deadlineMs,
+      () => new DcnrError("invalid_argument", `reading ${what} took longer than ${deadlineMs / 1_000} s`),
+    );
+  }
+
+  #expire(afterMs: number, error: () => DcnrError): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => void this.#kill(error()), afterMs);
+  }
+
+  #settle(tell: (job: Job) => void): void {
+    clearTimeout(this.#timer);
+    const job = this.#current;
+    this.#current = undefined;
+    if (job !== undefined) tell(job);
+    this.#next();
+  }
+
+  #died(worker: Worker, error: Error): void {
+    if (this.#worker !== worker) return;
+    this.#worker = undefined;
+    const { what } = this.#current?.work ?? {};
+    const outOfMemory = (error as { code?: string }).code === "ERR_WORKER_OUT_OF_MEMORY";
+    const sentence = `reading ${what} took more than ${this.#lane.memoryMib} MiB of memory`;
+    this.#settle(({ reject }) => reject(outOfMemory ? new DcnrError("invalid_argument", sentence) : error));
+  }
+
+  /** With an error the current work fails and the next one gets a new thread. */
+  async #kill(error?: DcnrError): Promise<void> {
+    clearTimeout(this.#timer);
+    const worker = this.#worker;
+    this.#worker = undefined;
+    const ended = worker?.terminate();
+    if (error !== undefined) this.#settle(({ reject }) => reject(error));
+    await ended;
+  }
+}
+
+function errorOf({ message, code, outlook }: AsideAnswer & { kind: "failed" }): Error {
+  if (code === undefined) return new Error(message);
+  return new DcnrError(code, message, outlook && { outlook });
+}
