@@ -1,0 +1,77 @@
+// Runs one thing on one input and judges how it ended: well, refused by a sentence of ours, or broken.
+
+import { DcnrError } from "../../src/core/errors.ts";
+
+/** An input that breaks something, by the numbers that draw it again. */
+export interface Finding {
+  readonly target: string;
+  readonly seed: number;
+  readonly index: number;
+  readonly message: string;
+}
+
+export interface Tally {
+  inputs: number;
+  accepted: number;
+  refused: number;
+  /** The most CPU time of this thread that one input took, and which. */
+  slowestMs: number;
+  slowest: string;
+  readonly findings: Finding[];
+}
+
+/** No input may hold the thread longer. */
+export const heldMsMax = 50;
+/** The first runs of anything are slow: what was held up by compiling or collecting garbage is not the next time. */
+const repeats = 3;
+
+export function emptyTally(): Tally {
+  return { inputs: 0, accepted: 0, refused: 0, slowestMs: 0, slowest: "", findings: [] };
+}
+
+/** Codes that mean "we do not know what happened": nobody chose them. */
+const unchosen = new Set(["internal", "unknown"]);
+
+export function verdictOf(thrown: unknown): "refused" | string {
+  if (thrown instanceof DcnrError && !unchosen.has(thrown.code)) return "refused";
+  return thrown instanceof Error ? `${thrown.name}: ${thrown.message}`.slice(0, 300) : String(thrown);
+}
+
+/** Thread CPU time, which neighbours on the machine do not lengthen. */
+export function cpuMs(): number {
+  const { user, system } = process.threadCpuUsage();
+  return (user + system) / 1000;
+}
+
+/** `run` again and again while it holds the thread too long; the least that it took. */
+export async function judge(
+  tally: Tally,
+  finding: Omit<Finding, "message">,
+  run: () => unknown,
+  limitMs = heldMsMax,
+): Promise<void> {
+  tally.inputs += 1;
+  let heldMs = Number.POSITIVE_INFINITY;
+  for (let turn = 0; turn < repeats && heldMs > limitMs; turn++) {
+    const startMs = cpuMs();
+    const verdict = await ending(run);
+    heldMs = Math.min(heldMs, cpuMs() - startMs);
+    if (turn > 0) continue;
+    if (verdict === "accepted" || verdict === "refused") tally[verdict] += 1;
+    else tally.findings.push({ ...finding, message: verdict });
+  }
+  if (limitMs === heldMsMax && heldMs > tally.slowestMs) {
+    tally.slowestMs = heldMs;
+    tally.slowest = `${finding.target} ${finding.seed}/${finding.index}`;
+  }
+  if (heldMs > limitMs) tally.findings.push({ ...finding, message: `holds the thread for ${heldMs.toFixed(0)} ms` });
+}
+
+async function ending(run: () => unknown): Promise<"accepted" | "refused" | string> {
+  try {
+    await run();
+    return "accepted";
+  } catch (thrown) {
+    return verdictOf(thrown);
+  }
+}
