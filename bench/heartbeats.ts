@@ -7,11 +7,13 @@ import { promisify } from "node:util";
 import { create } from "@bufbuild/protobuf";
 import { silentLog, type World } from "../src/core/world.ts";
 import { type Orchestrator, startOrchestrator } from "../src/orchestrator/orchestrator.ts";
+import { withKey } from "../src/protocol/address.ts";
 import type { AttachRequest } from "../src/protocol/gen/dcnr/v1/pnode_pb.ts";
 import { AttachRequestSchema, PNodeService } from "../src/protocol/gen/dcnr/v1/pnode_pb.ts";
 import { openGrpcNetwork } from "../src/protocol/grpc.ts";
 import type { Channel, RequestInit, ServedService } from "../src/protocol/network.ts";
 import { openMemoryBlobs, openMemoryStore } from "../src/store/memory.ts";
+import { newIdentity } from "../src/system/keys.ts";
 import { backgroundTimers } from "../src/system/timers.ts";
 
 export interface HeartbeatBench {
@@ -71,10 +73,8 @@ function registration(i: number): AttachRequest {
       value: {
         protocolMajor: 1,
         bits: 1,
-        pnode: `pnode-${i}`,
         name: `pnode-${i}`,
         incarnation: `i${i}`,
-        secret: `the secret of pnode ${i}, long enough`,
         address: `10.0.0.1:${i}`,
         owner: `owner-${i}`,
         region: "eu",
@@ -147,7 +147,8 @@ async function benchHandlers(pnodes: number): Promise<HeartbeatBench> {
   const before = memoryBytes();
   const streams = Array.from({ length: pnodes }, (_, i) => {
     const stream = new HandFed();
-    void attach(stream.channel, { signal: new AbortController().signal, peer: "bench", header: () => undefined });
+    const caller = { id: `pnode-${i}`, address: "bench" };
+    void attach(stream.channel, { signal: new AbortController().signal, caller, header: () => undefined });
     stream.feed(registration(i));
     return stream;
   });
@@ -162,13 +163,16 @@ async function benchHandlers(pnodes: number): Promise<HeartbeatBench> {
 }
 
 async function benchGrpc(pnodes: number): Promise<HeartbeatBench> {
-  const network = openGrpcNetwork({ timers: backgroundTimers });
+  const identity = newIdentity();
+  const network = openGrpcNetwork({ timers: backgroundTimers, identity });
   const orchestrator = await start(network, "127.0.0.1:0");
   const before = memoryBytes();
   const children: ChildProcess[] = [];
   for (let first = 0; first < pnodes; first += connectionsPerProcess) {
     const count = Math.min(connectionsPerProcess, pnodes - first);
-    children.push(fork(import.meta.filename, ["client", orchestrator.address, String(first), String(count)]));
+    children.push(
+      fork(import.meta.filename, ["client", withKey(orchestrator.address, identity.id), String(first), String(count)]),
+    );
   }
   const { registry } = orchestrator.parts;
   await until(() => registry.attachments.size === pnodes);
@@ -189,7 +193,7 @@ async function benchGrpc(pnodes: number): Promise<HeartbeatBench> {
 async function client(address: string, first: number, count: number): Promise<void> {
   const channels: Channel<RequestInit<typeof PNodeService.method.attach>, unknown>[] = [];
   const attach = async (i: number): Promise<void> => {
-    const network = openGrpcNetwork({ timers: backgroundTimers });
+    const network = openGrpcNetwork({ timers: backgroundTimers, identity: newIdentity() });
     // On a busy machine a connection may fail; the PNode tries again, as a real one does.
     for (;;) {
       const channel = network.open(address, PNodeService.method.attach);

@@ -2,17 +2,18 @@
 // crash here; everything else it has to find again by itself.
 
 import { DcnrError, type ErrorCode } from "../src/core/errors.ts";
-import type { PNodeId, Sha256 } from "../src/core/ids.ts";
+import type { Sha256 } from "../src/core/ids.ts";
 import { openInlineExecutor } from "../src/engine/executor.ts";
 import { openReferenceEngine } from "../src/engine/reference.ts";
 import { startOrchestrator } from "../src/orchestrator/orchestrator.ts";
 import type { BlobAddress, BlobCache, BlobTransfer, SpillStorage } from "../src/pnode/options.ts";
 import { startPNode } from "../src/pnode/pnode.ts";
+import { withKey } from "../src/protocol/address.ts";
 import type { SimulatedBlobs } from "./blobs.ts";
 import { type Build, usualBuild } from "./draw.ts";
 import { computingLike, simulatedExecutor } from "./executor.ts";
 import type { Mutant } from "./mutants/mutant.ts";
-import type { Fabric, SimulatedNetwork } from "./network.ts";
+import { type Fabric, networkKey, type SimulatedNetwork } from "./network.ts";
 import type { Records } from "./records.ts";
 import type { SimulatedStore } from "./store.ts";
 import type { Host, SimulatedWorld } from "./world.ts";
@@ -74,10 +75,10 @@ async function bootOrchestrator(site: Site, host: Host): Promise<void> {
   const blobs = site.blobs.view(host, () => `http://${address}`);
   site.running.set(host.name, { leave: async () => {}, free: () => {} });
   await startOrchestrator(
-    { listen: address, software: "simulated", id: host.name, guard: false, timings },
+    { listen: address, software: "simulated", id: host.name, timings },
     {
       world: host.world,
-      network: site.fabric.network(host),
+      network: site.fabric.network(host, networkKey),
       store: site.mutant?.store?.(view, site.records) ?? view,
       blobs: site.mutant?.blobs?.(blobs) ?? blobs,
     },
@@ -96,11 +97,9 @@ async function bootPNode(site: Site, host: Host): Promise<void> {
   site.running.set(host.name, { leave: () => leave(), free: () => void inner.close() });
   const pnode = await startPNode(
     {
-      id: host.name as PNodeId,
-      secret: `secret of ${host.name}, long enough`,
       name: host.name,
       software: "simulated",
-      orchestrators: site.addresses,
+      orchestrators: site.addresses.map((address) => withKey(address, networkKey)),
       listen: addressOf(host.name),
       owner: host.name,
       capabilities: {

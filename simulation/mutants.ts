@@ -3,9 +3,10 @@
 // Production code knows none of them: each is a broken part in the place of a sound one (mutants/).
 
 import { bits } from "../src/core/bits.ts";
+import type { KeyId } from "../src/core/ids.ts";
 import type { RoomRecord, SessionRecord, StepRecord, VNodeRecord } from "../src/orchestrator/records/records.ts";
 import { InferenceService } from "../src/protocol/gen/dcnr/v1/inference_pb.ts";
-import { PNodeService } from "../src/protocol/gen/dcnr/v1/pnode_pb.ts";
+import { PNodeService, type RecordDurableRequest } from "../src/protocol/gen/dcnr/v1/pnode_pb.ts";
 import { ServingService } from "../src/protocol/gen/dcnr/v1/serving_pb.ts";
 import { usualClass } from "./draw.ts";
 import { nudging } from "./executor.ts";
@@ -83,9 +84,14 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     tamper: (records) =>
       onCall(PNodeService.method.recordDurable, "input", (request) => {
         const record = records.vnode(String(request["session"]), String(request["vnode"]));
-        const owner = record?.members[0];
-        return owner === undefined ? request : { ...request, pnode: owner.pnode, epoch: BigInt(record?.epoch ?? 0) };
+        return record?.members[0] === undefined ? request : { ...request, epoch: BigInt(record.epoch) };
       }),
+    mistake: (records) => (caller, method, request) => {
+      if (method !== PNodeService.method.recordDurable) return caller;
+      const { session, vnode } = request as RecordDurableRequest;
+      const owner = records.vnode(session, vnode)?.members[0]?.pnode as string | undefined;
+      return owner === undefined ? caller : { ...caller, id: owner as KeyId };
+    },
   },
   "epoch-stands-still": {
     fault: "a VNode changes hands without a new epoch",

@@ -83,6 +83,7 @@ export class NetworkRun {
       running: new Map(),
     };
     if (mutant?.tamper) fabric.tamper = mutant.tamper(records);
+    if (mutant?.mistake) fabric.mistake = mutant.mistake(records);
     store.onWrite((write) => this.#wrote(write));
     fabric.onSend = (message, method, side) => {
       if (method === PNodeService.method.attach && side === "input") this.#told(message as AttachRequest);
@@ -161,7 +162,7 @@ export class NetworkRun {
     const { world, fabric, addresses, blobs } = this.#site;
     const manifest = await storeData(scenario.data, blobs);
     const person = world.start(`maintainer${index + 1}`);
-    const maintainer = new Maintainer(person, fabric.network(person), addresses);
+    const maintainer = new Maintainer(person, fabric.people(person), addresses);
     const life = async () => {
       const session = await maintainer.train({ scenario, manifest, policy, key: `session ${index + 1}`, atMs });
       const isOver = () => ["done", "failed"].includes(this.#watches.get(session)?.status ?? "");

@@ -2,9 +2,11 @@
 // hosts can share an object and whatever does not fit the wire contract shows at once.
 
 import { create, type DescMethod, fromBinary, type Message, toBinary } from "@bufbuild/protobuf";
-import { DcnrError } from "../src/core/errors.ts";
+import { DcnrError, type ErrorCode } from "../src/core/errors.ts";
+import type { KeyId } from "../src/core/ids.ts";
 import { keyIdOf } from "../src/core/keys.ts";
 import { gated } from "../src/protocol/access.ts";
+import { withoutKey } from "../src/protocol/address.ts";
 import { ExchangeService } from "../src/protocol/gen/dcnr/v1/exchange_pb.ts";
 import type {
   BidiMethod,
@@ -31,6 +33,8 @@ import type { Host } from "./world.ts";
 
 interface Listener {
   readonly host: Host;
+  /** What it shows to those who call it. */
+  readonly key: KeyId | undefined;
   readonly handlers: Map<string, (...args: never[]) => unknown>;
   readonly http: HttpHandler | undefined;
 }
@@ -53,6 +57,8 @@ export class Fabric {
   onSend: (message: object, method: DescMethod, side: "input" | "output") => void = () => {};
   /** For mutants: changes a message before it is sent. */
   tamper: Tamper = (message) => message;
+  /** For mutants: whom a server takes a caller for. */
+  mistake: Mistake = (caller) => caller;
 
   constructor(wire: Wire, options: FabricOptions = {}) {
     this.wire = wire;
@@ -72,8 +78,14 @@ export class Fabric {
     return bytes;
   }
 
-  network(host: Host): SimulatedNetwork {
-    return new SimulatedNetwork(this, host);
+  /** A host's key is called as the host, so that PNodes are, unless it shows another one. */
+  network(host: Host, key = host.name as KeyId): SimulatedNetwork {
+    return new SimulatedNetwork(this, host, { id: key, address: host.name });
+  }
+
+  /** As people call from an orchestrator's own machine, without a key. */
+  people(host: Host): SimulatedNetwork {
+    return new SimulatedNetwork(this, host, { address: "127.0.0.1" });
   }
 
   #crashed(host: Host, silent: boolean): void {
@@ -86,6 +98,11 @@ export class Fabric {
     for (const call of this.calls) if (call.server === host) call.breakOff(withinMs);
   }
 }
+
+/** All orchestrators of a simulated network show this one. */
+export const networkKey = keyIdOf(new TextEncoder().encode("the simulated network"));
+
+export type Mistake = (caller: Caller, method: DescMethod, request: unknown) => Caller;
 
 export type Tamper = (message: object, method: DescMethod, side: "input" | "output") => object;
 
@@ -111,10 +128,16 @@ interface OpenCall {
 export class SimulatedNetwork implements Network {
   readonly #fabric: Fabric;
   readonly #host: Host;
+  readonly #caller: Caller;
 
-  constructor(fabric: Fabric, host: Host) {
+  constructor(fabric: Fabric, host: Host, caller: Caller) {
     this.#fabric = fabric;
     this.#host = host;
+    this.#caller = caller;
+  }
+
+  get id(): KeyId | undefined {
+    return this.#caller.id;
   }
 
   call<M extends UnaryMethod>(
@@ -129,7 +152,8 @@ export class SimulatedNetwork implements Network {
       const handler = handlerOf(listener, method) as (request: RequestOf<M>, context: CallContext) => Promise<object>;
       const askedMs = this.#fabric.wire.world.time.nowMs;
       const decoded = fromBinary(method.input, bytes) as RequestOf<M>;
-      const response = await handler(decoded, context);
+      const taken = this.#fabric.mistake(context.caller, method, decoded);
+      const response = await handler(decoded, { ...context, caller: taken });
       const { name: caller, incarnation } = this.#host;
       const server = listener.host.name;
       this.#fabric.onAnswer({ method, request: decoded, response, caller, incarnation, server, sentMs, askedMs });
@@ -206,7 +230,7 @@ export class SimulatedNetwork implements Network {
         const handler = byName[method.localName];
         if (typeof handler === "function") handlers.set(keyOf(method), handler as (...args: never[]) => unknown);
       }
-    const listener = { host: this.#host, handlers, http };
+    const listener = { host: this.#host, key: this.id, handlers, http };
     listeners.set(address, listener);
     return {
       address,
@@ -235,7 +259,7 @@ export class SimulatedNetwork implements Network {
   ): Promise<Reply> {
     const { wire, calls, listeners } = this.#fabric;
     const caller = this.#host;
-    const listener = listeners.get(address);
+    const listener = listeners.get(withoutKey(address));
     return new Promise<Reply>((resolve, reject) => {
       const gone = new AbortController();
       const cleanUps: (() => void)[] = [];
@@ -243,7 +267,7 @@ export class SimulatedNetwork implements Network {
         for (const cleanUp of cleanUps) cleanUp();
         finish();
       };
-      const refuse = (code: "unavailable" | "deadline_exceeded" | "cancelled", reason: string, cause?: Error) => {
+      const refuse = (code: ErrorCode, reason: string, cause?: Error) => {
         settle(() => reject(new DcnrError(code, `${what} at ${address}: ${reason}`, { cause })));
         wire.world.time.after(wire.delayMs, () => listener?.host.receive(() => gone.abort()));
       };
@@ -264,11 +288,12 @@ export class SimulatedNetwork implements Network {
         caller.after(2 * wire.delayMs, () => refuse("unavailable", "nobody listens there", cause));
         return;
       }
+      if (!isExpected(listener, address)) return refuse("unauthenticated", "somebody else answers there");
       const server = listener.host;
       const open: OpenCall = { server, breakOff: (withinMs) => breakAfter(wire.chance.between(0, withinMs)) };
       calls.add(open);
       cleanUps.push(() => calls.delete(open));
-      const context: CallContext = { signal: gone.signal, caller: callerFrom(caller), header: () => undefined };
+      const context: CallContext = { signal: gone.signal, caller: this.#caller, header: () => undefined };
       const answer = (finish: () => void) => {
         if (wire.strikes("replyLost", server, caller, what)) return breakAfter(wire.chance.between(10, wire.stallMs));
         wire.carry(
@@ -300,7 +325,8 @@ export class SimulatedNetwork implements Network {
     serve: (end: StreamEnd, listener: Listener, context: CallContext, stream: SimulatedStream) => Promise<void>,
   ): SimulatedStream {
     const { wire, streams, listeners, windowBytes } = this.#fabric;
-    const listener = listeners.get(address);
+    const found = listeners.get(withoutKey(address));
+    const listener = found && isExpected(found, address) ? found : undefined;
     const leave = () => stream.close(stream.client);
     const ended = (stream: SimulatedStream) => {
       streams.delete(stream);
@@ -321,7 +347,7 @@ export class SimulatedNetwork implements Network {
     options.signal?.addEventListener("abort", leave);
     const gone = new AbortController();
     stream.server.onGone = () => gone.abort();
-    const context: CallContext = { signal: gone.signal, caller: callerFrom(this.#host), header: () => undefined };
+    const context: CallContext = { signal: gone.signal, caller: this.#caller, header: () => undefined };
     stream.client.lane.push(() => {
       serve(stream.server, listener, context, stream).then(
         () => stream.close(stream.server),
@@ -380,7 +406,8 @@ function acrossTheWire(error: unknown): DcnrError {
   return new DcnrError(code, message, { outlook });
 }
 
-/** As if the host had shown a key: its own, whatever it says of itself. */
-function callerFrom({ name }: Host): Caller {
-  return { id: keyIdOf(new TextEncoder().encode(name)), address: name };
+/** An address may name the key that has to answer. */
+function isExpected({ key }: Listener, address: string): boolean {
+  const place = withoutKey(address);
+  return place === address || address === `${place}#${key}`;
 }

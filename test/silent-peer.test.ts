@@ -59,7 +59,7 @@ test("a peer that falls silent breaks its streams, and nothing else", async () =
   try {
     const streams = Array.from({ length: 3 }, () => network.open(address, ExchangeService.method.exchange));
     const readers = streams.map((stream) => stream.incoming[Symbol.asyncIterator]());
-    for (const stream of streams) await stream.send({ event: { case: "hello", value: { pnode: "p1" } } });
+    for (const stream of streams) await stream.send({ event: { case: "hello", value: { protocolMajor: 1 } } });
     for (const reader of readers) assert.equal((await reader.next()).value?.event.case, "receipt");
     cut();
     streams[2]?.close();

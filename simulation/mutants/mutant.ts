@@ -11,7 +11,7 @@ import type { BlobStore } from "../../src/store/blob-store.ts";
 import type { StateStore } from "../../src/store/state-store.ts";
 import type { OpenProcess } from "../../src/vnode/process.ts";
 import type { ViolationKind } from "../checkers.ts";
-import type { Tamper } from "../network.ts";
+import type { Mistake, Tamper } from "../network.ts";
 import type { Records } from "../records.ts";
 import type { Host } from "../world.ts";
 
@@ -33,6 +33,8 @@ export interface Mutant {
   readonly network?: (inner: Network) => Network;
   /** What is said between processes. */
   readonly tamper?: (records: Records) => Tamper;
+  /** Whom orchestrators and PNodes take their callers for. */
+  readonly mistake?: (records: Records) => Mistake;
   readonly store?: (view: StateStore, records: Records) => StateStore;
   readonly blobs?: (view: BlobStore) => BlobStore;
 }

@@ -8,9 +8,10 @@ type Said = { readonly event?: { readonly case?: string; readonly value?: { read
 /** Whatever a link says is answered before it has gone anywhere, so that nobody notices that it does not get there. */
 export function answersItself(inner: Network): Network {
   return {
+    id: inner.id,
     call: (address, method, request, options) => inner.call(address, method, request, options),
     watch: (address, method, request, options) => inner.watch(address, method, request, options),
-    serve: (address, services, http) => inner.serve(address, services, http),
+    serve: (address, services, http, gate) => inner.serve(address, services, http, gate),
     close: () => inner.close(),
     open: (address, method, options) => {
       const channel = inner.open(address, method, options);

@@ -1,6 +1,7 @@
 // A whole network on this machine as separate processes: what `dcnr up` and `dcnr demo` start.
 
 import { join } from "node:path";
+import { withKey } from "../protocol/address.ts";
 import { memoryBytesLeast, thisMachine } from "./limits.ts";
 import { type Child, startChild, stopChild } from "./processes.ts";
 
@@ -50,7 +51,7 @@ export class LocalNetwork {
     const pnodes: Child[] = [];
     try {
       const starting = Array.from({ length: options.pnodes }, (_, index) =>
-        LocalNetwork.#startPNode(orchestrator.address, index, options).then((child) => pnodes.push(child)),
+        LocalNetwork.#startPNode(orchestrator, index, options).then((child) => pnodes.push(child)),
       );
       await Promise.all(starting);
     } catch (error) {
@@ -61,11 +62,11 @@ export class LocalNetwork {
     return new LocalNetwork(orchestrator, pnodes);
   }
 
-  static #startPNode(orchestrator: string, index: number, options: LocalNetworkOptions): Promise<Child> {
+  static #startPNode({ address, key }: Child, index: number, options: LocalNetworkOptions): Promise<Child> {
     const name = index < names.length ? (names[index] as string) : `pnode-${index + 1}`;
     return startChild(name, [
       "join",
-      orchestrator,
+      key === undefined ? address : withKey(address, key),
       ...["--name", name, "--owner", name, "--dir", join(options.directory, "pnodes", name)],
       ...["--cpus", String(options.cpusPerPNode), "--log-level", options.logLevel, "--wait"],
       ...memoryShare(options.pnodes),

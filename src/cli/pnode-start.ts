@@ -13,8 +13,8 @@ import { openAside } from "../system/aside.ts";
 import { openHttpTransfer } from "../system/blob-transfer.ts";
 import { digestAside } from "../system/digest.ts";
 import { findHardware, type HardwareFacts, readHealth } from "../system/hardware.ts";
-import { loadIdentity, Remembered } from "../system/identity.ts";
 import { startPulse } from "../system/pulse.ts";
+import { Remembered } from "../system/remembered.ts";
 import { openSpill } from "../system/spill.ts";
 import { presenceOf } from "./additions.ts";
 import type { Measured } from "./measure-machine.ts";
@@ -24,10 +24,11 @@ import { reachableAddress } from "./reachable.ts";
 import { softwareVersion } from "./software.ts";
 
 export interface LentMachine {
+  /** With the network's key. */
   readonly orchestrators: readonly string[];
   /** What it may connect to. */
   readonly reach: Reach;
-  /** Exists. */
+  /** Exists, and holds the machine's key. */
   readonly directory: string;
   readonly name: string;
   readonly owner: string;
@@ -65,8 +66,7 @@ const gentleCollection = "--external-memory-accounted-in-global-limit";
 
 export async function startRealPNode(machine: LentMachine, outer: World, network: Network): Promise<StartedPNode> {
   setFlagsFromString(gentleCollection);
-  const identity = await loadIdentity(machine.directory, outer.chance);
-  const monitoring = monitorPNode(outer, identity.id, machine.name, machine.otlp);
+  const monitoring = monitorPNode(outer, network.id ?? "", machine.name, machine.otlp);
   const { world } = monitoring;
   const hardware = await findHardware(machine.directory);
   const workers = Math.max(1, Math.floor(machine.cpus || hardware.cores));
@@ -84,7 +84,6 @@ export async function startRealPNode(machine: LentMachine, outer: World, network
   const aside = openAside();
   const pnode = await startPNode(
     {
-      ...identity,
       name: machine.name,
       software: softwareVersion(),
       orchestrators: machine.orchestrators,

@@ -2,6 +2,7 @@
 
 import { spawn } from "node:child_process";
 import { DcnrError, type ErrorCode } from "../core/errors.ts";
+import type { KeyId } from "../core/ids.ts";
 import { packagePath } from "./software.ts";
 
 /** What a child tells its parent once it works. */
@@ -9,6 +10,8 @@ export interface Ready {
   readonly kind: "ready";
   readonly address: string;
   readonly id: string;
+  /** Of an orchestrator: its network's. */
+  readonly key?: KeyId;
 }
 
 export interface Child {
@@ -16,6 +19,7 @@ export interface Child {
   readonly pid: number;
   readonly address: string;
   readonly id: string;
+  readonly key: KeyId | undefined;
   readonly ended: Promise<number | null>;
   kill(signal: NodeJS.Signals): void;
 }
@@ -42,8 +46,8 @@ export function startChild(name: string, args: readonly string[], environment: N
     }, startTimeoutMs);
     child.once("message", (message) => {
       clearTimeout(timer);
-      const { address, id } = message as Ready;
-      resolve({ name, pid: child.pid ?? 0, address, id, ended, kill: (signal) => void child.kill(signal) });
+      const { address, id, key } = message as Ready;
+      resolve({ name, pid: child.pid ?? 0, address, id, key, ended, kill: (signal) => void child.kill(signal) });
     });
     child.once("error", (error) => reject(new DcnrError("internal", `cannot start ${name}: ${error.message}`)));
     void ended.then((code) => {

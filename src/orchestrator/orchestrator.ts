@@ -31,9 +31,9 @@ import { Presence } from "./fleet/presence.ts";
 import { Reachability } from "./fleet/reachability.ts";
 import { Registry } from "./fleet/registry.ts";
 import { Rooms } from "./fleet/rooms.ts";
+import { orchestratorGate } from "./gate.ts";
 import { Mirror } from "./records/mirror.ts";
 import { Gateway } from "./serving/gateway.ts";
-import { guarded } from "./serving/guard.ts";
 import { ApiKeys } from "./serving/keys.ts";
 import { openAiHandler } from "./serving/openai.ts";
 import { UnnamedReplicas } from "./serving/unnamed.ts";
@@ -70,14 +70,13 @@ export interface OrchestratorOptions {
   readonly timings?: Partial<Timings>;
   /** False behind a proxy on the same machine: then local callers need API keys too. */
   readonly trustLoopback?: boolean;
-  /** False lets everybody in without an API key: for simulations, whose callers have no addresses. */
-  readonly guard?: boolean;
   /** Served on the same port, beside blobs: the dashboard, the OpenAI-compatible API. */
   readonly http?: HttpHandler;
 }
 
 export interface OrchestratorDependencies {
   readonly world: World;
+  /** Shows the network's key, which all orchestrators of the network share. */
   readonly network: Network;
   readonly store: StateStore;
   readonly blobs: BlobStore;
@@ -130,7 +129,7 @@ export async function startOrchestrator(
   const parts = assemble(context, network);
   const keys = new ApiKeys(mirror.store, world, options.trustLoopback ?? true);
   const gateway = new Gateway({ ...parts, network });
-  const open = [
+  const services = [
     systemService(context),
     healthService(() => !tasks.stopped, world.timers),
     pnodeService(parts),
@@ -141,14 +140,14 @@ export async function startOrchestrator(
     vocabularyService(context),
     inferenceService(parts, gateway, keys),
   ];
-  const services = options.guard === false ? open : open.map((one) => guarded(one, keys));
   const blobHttp = blobHttpHandler(blobs);
   const openAi = openAiHandler({ world, generator: gateway, keys });
   const http: HttpHandler = async (request, peer) =>
     (await blobHttp(request, peer)) ?? (await openAi(request, peer)) ?? options.http?.(request, peer);
 
   await firstRefresh(mirror, world);
-  const server = await network.serve(options.listen, services, http);
+  const gate = orchestratorGate(context, keys, network.id);
+  const server = await network.serve(options.listen, services, http, gate);
   context.address = options.advertise ?? (await dependencies.reachable?.(server.address)) ?? server.address;
   const unwatch = begin(parts);
   events.emit("info", "orchestrator.started", `orchestrator ${id} serves on ${context.address}`);

@@ -19,7 +19,7 @@ function scene({ bytesPerSecond = 0, deaf = false } = {}) {
   const tasks = new Tasks(silentLog);
   const { signal } = new AbortController();
   const bandwidth = new Bandwidth(world, bytesPerSecond);
-  const link = new Link({ address: "p2", pnode: "p1", network, world, timings, tasks, bandwidth, signal });
+  const link = new Link({ address: "p2", network, world, timings, tasks, bandwidth, signal });
   const heard: NonNullable<ExchangeRequest["event"]>[] = [];
   const kinds = () => heard.flatMap(({ case: kind }) => (kind === "ping" ? [] : [kind]));
   const lent = { now: 0 };
@@ -64,7 +64,7 @@ function scene({ bytesPerSecond = 0, deaf = false } = {}) {
   };
   const ask = async () => {
     const answers: string[] = [];
-    link.ask({ to: "b", address: "p1", from: "a", names: [] }, (answer) => answers.push(answer));
+    link.ask({ to: "b", from: "a", names: [] }, (answer) => answers.push(answer));
     await until(() => answers.length > 0);
     return answers[0];
   };

@@ -6,6 +6,7 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { Backoff } from "../core/retry.ts";
 import type { Tasks } from "../core/tasks.ts";
 import { sleep, type World } from "../core/world.ts";
+import { withoutKey } from "../protocol/address.ts";
 import {
   AskOutcome,
   type AskSchema,
@@ -44,9 +45,8 @@ export interface LinkTimings {
 }
 
 export interface LinkOptions {
+  /** Names the peer's key too. */
   readonly address: string;
-  /** Who calls. */
-  readonly pnode: string;
   readonly network: Network;
   readonly world: World;
   readonly timings: LinkTimings;
@@ -274,13 +274,13 @@ export class Link {
 
   async #connected(): Promise<Answering> {
     if (this.#channel !== undefined) return this.#channel;
-    const { network, address, pnode, tasks, signal, world } = this.#options;
+    const { network, address, tasks, signal, world } = this.#options;
     // A peer that has just refused or vanished is not called again at once.
     if (this.#failed) await sleep(world.timers, this.#backoff.next(), signal);
     const channel = network.open(address, ExchangeService.method.exchange, { signal });
     this.#channel = channel;
-    tasks.run(`answers from ${address}`, () => this.#read(channel));
-    const greeted = channel.send({ event: { case: "hello", value: { protocolMajor, pnode } } });
+    tasks.run(`answers from ${withoutKey(address)}`, () => this.#read(channel));
+    const greeted = channel.send({ event: { case: "hello", value: { protocolMajor } } });
     this.#watch.opened();
     await greeted;
     return channel;

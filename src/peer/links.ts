@@ -1,5 +1,8 @@
-// The ways to all peers, one link each, for every protocol that has something to send.
+// The ways to all peers, one link each, for every protocol that has something to send. A peer is called by its address and
+// its key: whoever else answers there hears nothing.
 
+import type { PNodeId } from "../core/ids.ts";
+import { withKey } from "../protocol/address.ts";
 import { Link, type LinkOptions } from "./link.ts";
 
 export interface Reading {
@@ -13,7 +16,7 @@ export interface Reading {
 
 export class Links {
   readonly #options: Omit<LinkOptions, "address">;
-  /** By address. */
+  /** By address and key. */
   readonly #links = new Map<string, { readonly link: Link; readonly pnode: string }>();
 
   constructor(options: Omit<LinkOptions, "address">) {
@@ -21,10 +24,11 @@ export class Links {
   }
 
   to({ address, pnode }: { readonly address: string; readonly pnode: string }): Link {
-    const known = this.#links.get(address);
+    const place = placeOf(address, pnode);
+    const known = this.#links.get(place);
     if (known !== undefined) return known.link;
-    const link = new Link({ ...this.#options, address });
-    this.#links.set(address, { link, pnode });
+    const link = new Link({ ...this.#options, address: place });
+    this.#links.set(place, { link, pnode });
     return link;
   }
 
@@ -36,10 +40,11 @@ export class Links {
   }
 
   /** Ends links to all others: a stalled peer would hold on to what waits for it. */
-  keepOnly(addresses: ReadonlySet<string>): void {
-    for (const [address, { link }] of [...this.#links]) {
-      if (addresses.has(address)) continue;
-      this.#links.delete(address);
+  keepOnly(peers: Iterable<{ readonly address: string; readonly pnode: string }>): void {
+    const kept = new Set(Array.from(peers, ({ address, pnode }) => placeOf(address, pnode)));
+    for (const [place, { link }] of [...this.#links]) {
+      if (kept.has(place)) continue;
+      this.#links.delete(place);
       link.close();
     }
   }
@@ -47,4 +52,8 @@ export class Links {
   close(): void {
     for (const { link } of [...this.#links.values()]) link.close();
   }
+}
+
+function placeOf(address: string, pnode: string): string {
+  return withKey(address, pnode as PNodeId);
 }

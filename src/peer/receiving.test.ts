@@ -8,15 +8,18 @@ import { peerService, refused } from "./receiving.ts";
 import { Refusals } from "./refusals.ts";
 
 /** A PNode that refuses every tensor, and what it says to a caller until the caller or itself has had enough. */
-async function said(talk: (channel: Pick<Channel<never, never>, "send">) => Promise<void>): Promise<string[]> {
-  const network = new MemoryNetwork();
+async function said(
+  talk: (channel: Pick<Channel<never, never>, "send">) => Promise<void>,
+  key: string | undefined = "p1",
+): Promise<string[]> {
+  const network = new MemoryNetwork(key);
   const nobody = { expects: () => refused("nobody wants it") };
   const served = peerService({
     exchange: nobody,
     passes: nobody,
     onAsk: () => assert.fail("nobody asks"),
     onLost: () => assert.fail("nothing is lost"),
-    isOwner: () => true,
+    ownership: () => "owner",
     hasHash: () => true,
     refusals: new Refusals({ clock: { wallMs: () => 0, monotonicMs: () => 0 }, log: silentLog }),
     log: silentLog,
@@ -33,12 +36,12 @@ async function said(talk: (channel: Pick<Channel<never, never>, "send">) => Prom
   return heard;
 }
 
-const hello = (major: number) => ({ event: { case: "hello", value: { protocolMajor: major, pnode: "p1" } } }) as never;
+const hello = (major: number) => ({ event: { case: "hello", value: { protocolMajor: major } } }) as never;
 const ping = { event: { case: "ping", value: { id: 1n } } } as never;
 const delivery = { event: { case: "delivery", value: { id: 2n } } } as never;
 
 describe("a stream from a peer", () => {
-  it("is answered once the peer has said who it is", async () => {
+  it("is answered once the peer has greeted", async () => {
     const heard = await said(async (channel) => {
       for (const event of [hello(protocolMajor), ping, delivery]) await channel.send(event);
     });
@@ -52,10 +55,17 @@ describe("a stream from a peer", () => {
     assert.deepEqual(heard, []);
   });
 
-  it("from somebody who does not say who it is is not listened to", async () => {
+  it("without a greeting is not listened to", async () => {
     const heard = await said(async (channel) => {
       for (const event of [delivery, ping]) await channel.send(event);
     });
+    assert.deepEqual(heard, []);
+  });
+
+  it("from somebody who shows no key is not listened to", async () => {
+    const heard = await said(async (channel) => {
+      for (const event of [hello(protocolMajor), ping, delivery]) await channel.send(event);
+    }, "");
     assert.deepEqual(heard, []);
   });
 });

@@ -54,14 +54,17 @@ export interface ReceivingOptions {
   /** Tensors that are trained with, and those of served networks. */
   readonly exchange: Protocol;
   readonly passes: Protocol;
-  readonly onAsk: (ask: Ask, answer: (outcome: AskOutcome) => void) => void;
+  readonly onAsk: (ask: Ask, peer: string, answer: (outcome: AskOutcome) => void) => void;
   readonly onLost: (lost: LostPass, peer: string) => void;
   /** Whether a PNode speaks for a VNode under an epoch. */
-  readonly isOwner: (session: string, vnode: string, pnode: string, epoch: number) => boolean;
+  readonly ownership: (session: string, vnode: string, pnode: string, epoch: number) => Ownership;
   readonly hasHash: (content: Content, hash: string) => boolean;
   readonly refusals: Refusals;
   readonly log: Log;
 }
+
+/** "unknown": somebody newer than anybody known here; it is looked up, and nothing is taken until that has an answer. */
+export type Ownership = "owner" | "other" | "unknown";
 
 /** A sender finishes one tensor before it begins the next, but for urgent ones in between; some slack beyond that. */
 const assembliesMax = 8;
@@ -74,18 +77,23 @@ interface Assembly {
 }
 
 export function peerService(options: ReceivingOptions): ServedService {
-  return service(ExchangeService, { exchange: (channel) => new PeerStream(options, channel).serve() });
+  return service(ExchangeService, {
+    exchange: (channel, { caller }) => new PeerStream(options, channel, caller.id).serve(),
+  });
 }
 
 class PeerStream {
   readonly #options: ReceivingOptions;
   readonly #channel: Channel<Response, ExchangeRequest>;
   readonly #assemblies = new Map<bigint, Assembly>();
-  #peer: string | undefined;
+  /** By the key that its connection has proved. */
+  readonly #peer: string | undefined;
+  #greeted = false;
 
-  constructor(options: ReceivingOptions, channel: Channel<Response, ExchangeRequest>) {
+  constructor(options: ReceivingOptions, channel: Channel<Response, ExchangeRequest>, peer: string | undefined) {
     this.#options = options;
     this.#channel = channel;
+    this.#peer = peer;
   }
 
   async serve(): Promise<void> {
@@ -93,7 +101,7 @@ class PeerStream {
     try {
       for await (const { event } of this.#channel.incoming) if (!(await this.#handle(event))) return;
     } catch (error) {
-      log("debug", `the stream from PNode ${this.#peer ?? "that never said its name"} broke: ${messageOf(error)}`);
+      log("debug", `the stream from PNode ${this.#peer ?? "without a key"} broke: ${messageOf(error)}`);
     } finally {
       for (const { expected, memory } of this.#assemblies.values()) expected.discard(memory);
     }
@@ -101,9 +109,13 @@ class PeerStream {
 
   /** False if the stream cannot go on. */
   async #handle(event: ExchangeRequest["event"]): Promise<boolean> {
-    if (event.case === "hello") return this.#hello(event.value);
     if (this.#peer === undefined) {
-      this.#options.log("warn", `a caller sends "${event.case}" before it says who it is: it is not listened to`);
+      this.#options.log("warn", "a caller that shows no key is not listened to");
+      return false;
+    }
+    if (event.case === "hello") return this.#hello(event.value.protocolMajor, this.#peer);
+    if (!this.#greeted) {
+      this.#options.log("warn", `PNode ${this.#peer} sends "${event.case}" before it greets: it is not listened to`);
       return false;
     }
     switch (event.case) {
@@ -114,7 +126,7 @@ class PeerStream {
         await this.#chunk(event.value.id, event.value.data);
         break;
       case "ask":
-        this.#ask(event.value);
+        this.#ask(event.value, this.#peer);
         break;
       case "lost":
         this.#options.onLost(event.value, this.#peer);
@@ -128,13 +140,11 @@ class PeerStream {
     return true;
   }
 
-  #hello({ pnode, protocolMajor: theirs }: { readonly pnode: string; readonly protocolMajor: number }): boolean {
-    if (theirs === protocolMajor) {
-      this.#peer = pnode;
-      return true;
-    }
-    this.#options.log("warn", `PNode ${pnode} speaks protocol ${theirs}, this one ${protocolMajor}: update the older`);
-    return false;
+  #hello(theirs: number, peer: string): boolean {
+    this.#greeted = theirs === protocolMajor;
+    if (!this.#greeted)
+      this.#options.log("warn", `PNode ${peer} speaks protocol ${theirs}, this one ${protocolMajor}: update the older`);
+    return this.#greeted;
   }
 
   async #delivery(delivery: Delivery, peer: string): Promise<void> {
@@ -159,8 +169,9 @@ class PeerStream {
     if (type !== expected.dtype || !sameShape(shape, expected.shape))
       return refused(`VNode ${to} takes ${expected.dtype} [${expected.shape}] there, not ${type} [${shape}]`);
     if (delivery.bytes !== BigInt(bytes)) return refused(`[${shape}] has ${bytes} bytes, not ${delivery.bytes}`);
-    if (!this.#options.isOwner(session, expected.from, peer, Number(epoch)))
-      return refused(`PNode ${peer} does not own VNode ${from} any more`);
+    const ownership = this.#options.ownership(session, expected.from, peer, Number(epoch));
+    if (ownership === "unknown") return { verdict: Verdict.WAIT, detail: `who owns VNode ${from} is looked up` };
+    if (ownership === "other") return refused(`PNode ${peer} does not own VNode ${from}, or not any more`);
     if (data.byteLength === bytes) return undefined;
     if (data.byteLength > 0) return refused(`${data.byteLength} of ${bytes} bytes came at once`);
     if (this.#assemblies.size >= assembliesMax) return refused(`${assembliesMax} other tensors are not finished yet`);
@@ -202,11 +213,11 @@ class PeerStream {
     await this.#channel.send({ event: { case: "receipt", value: { id, verdict, detail } } });
   }
 
-  #ask(ask: Ask): void {
+  #ask(ask: Ask, peer: string): void {
     // The asker repeats itself if the answer gets lost.
     const answer = (outcome: AskOutcome) =>
       this.#channel.send({ event: { case: "answer", value: { id: ask.id, outcome } } }).catch(() => {});
-    this.#options.onAsk(ask, answer);
+    this.#options.onAsk(ask, peer, answer);
   }
 }
 

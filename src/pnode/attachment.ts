@@ -6,6 +6,7 @@ import { DcnrError, fail } from "../core/errors.ts";
 import { Patience } from "../core/patience.ts";
 import { Backoff } from "../core/retry.ts";
 import { type Cancel, sleep, type World } from "../core/world.ts";
+import { withoutKey } from "../protocol/address.ts";
 import {
   type Assignments,
   type AttachRequestSchema,
@@ -152,7 +153,7 @@ export class Attachment {
       }
       if (!registered) {
         this.#registerMs = clampRegister(2 * this.#registerMs, timings);
-        fail("unavailable", `the orchestrator at ${address} does not answer in time`);
+        fail("unavailable", `the orchestrator at ${withoutKey(address)} does not answer in time`);
       }
     } catch (error) {
       this.#noteFailure(error, address);
@@ -170,7 +171,7 @@ export class Attachment {
     const { signal, world } = this.#options;
     if (signal.aborted) return;
     this.failure = DcnrError.from(error, "unavailable");
-    world.log("debug", `orchestrator ${address}: ${this.failure.message}`);
+    world.log("debug", `orchestrator ${withoutKey(address)}: ${this.failure.message}`);
   }
 
   /** Once a reason, not once an attempt. */
@@ -218,7 +219,10 @@ export class Attachment {
         this.failure = undefined;
         this.#told = "";
         this.#onAttached();
-        this.#options.world.log("info", `attached to orchestrator ${event.value.orchestrator} at ${address}`);
+        this.#options.world.log(
+          "info",
+          `attached to orchestrator ${event.value.orchestrator} at ${withoutKey(address)}`,
+        );
         this.#options.orchestrators.learn(event.value.orchestrators);
         this.#options.onRegistered(event.value);
         if (event.value.heartbeatIntervalMs > 0) this.#intervalMs = event.value.heartbeatIntervalMs;

@@ -60,7 +60,7 @@ function stage({ cache, bytesSaid }: { cache?: BlobCache; bytesSaid?: number } =
   const origins = new BlobOrigins(() => ["blobs.example:7700"]);
   const bandwidth = { take: async () => {} } as unknown as Bandwidth;
   const client = new BlobClient({
-    ...{ pnode: "p", orchestrators, transfer, origins, bandwidth, digest: digestHere, world, timings: timingsDefault },
+    ...{ orchestrators, transfer, origins, bandwidth, digest: digestHere, world, timings: timingsDefault },
     ...(cache ? { cache } : {}),
   });
   return { client, stored, sent, line };

@@ -23,7 +23,6 @@ import type { Snapshot } from "./snapshots.ts";
 const downloadAttempts = 4;
 
 export interface BlobClientOptions {
-  readonly pnode: string;
   readonly orchestrators: Orchestrators;
   readonly transfer: BlobTransfer;
   readonly origins: BlobOrigins;
@@ -95,8 +94,8 @@ export class BlobClient {
     read: () => Promise<Uint8Array>,
     signal: AbortSignal,
   ): Promise<void> {
-    const { orchestrators, transfer, pnode, origins, bandwidth } = this.#options;
-    const request = { pnode, session, hash, bytes: BigInt(bytes), action: BlobAction.UPLOAD, space: BlobSpace.STATES };
+    const { orchestrators, transfer, origins, bandwidth } = this.#options;
+    const request = { session, hash, bytes: BigInt(bytes), action: BlobAction.UPLOAD, space: BlobSpace.STATES };
     const grant = await orchestrators.call(PNodeService.method.grantBlob, request, signal);
     if (grant.present) return;
     origins.check(grant);
@@ -125,8 +124,8 @@ export class BlobClient {
     signal: AbortSignal,
     into: Room,
   ): Promise<Uint8Array> {
-    const { orchestrators, transfer, pnode, origins, digest } = this.#options;
-    const request = { pnode, session, hash, bytes: 0n, action: BlobAction.DOWNLOAD, space: wireSpace[space] };
+    const { orchestrators, transfer, origins, digest } = this.#options;
+    const request = { session, hash, bytes: 0n, action: BlobAction.DOWNLOAD, space: wireSpace[space] };
     const grant = await orchestrators.call(PNodeService.method.grantBlob, request, signal);
     origins.check(grant);
     const content = into(Number(grant.bytes));

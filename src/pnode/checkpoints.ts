@@ -15,7 +15,6 @@ import type { Snapshot } from "./snapshots.ts";
 export interface CheckpointOptions {
   readonly session: SessionId;
   readonly vnode: VNodeId;
-  readonly pnode: string;
   readonly orchestrators: Orchestrators;
   readonly blobs: BlobClient;
   readonly world: World;
@@ -62,12 +61,11 @@ async function record(
   bytes: number,
   steps: readonly StepHash[],
 ): Promise<Recorded> {
-  const { session, vnode, pnode, orchestrators, signal } = options;
+  const { session, vnode, orchestrators, signal } = options;
   const epoch = options.epoch();
   const request = {
     session,
     vnode,
-    pnode,
     epoch: BigInt(epoch),
     step: BigInt(step),
     state,

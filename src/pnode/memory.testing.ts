@@ -94,12 +94,12 @@ export class TestOrchestrator {
 
   service(): ServedService {
     return service(PNodeService, {
-      attach: (channel) => this.#attach(channel),
+      attach: (channel, { caller }) => this.#attach(channel, caller.id ?? ""),
       pulse: async (channel) => {
         for await (const _ of channel.incoming) await channel.send({});
       },
       resolve: async () => ({ locations: this.#locations(), line: BigInt(this.line), revision: 1n }),
-      recordDurable: async (request) => this.#record(request),
+      recordDurable: async (request, { caller }) => this.#record(request, caller.id ?? ""),
       grantBlob: async ({ hash }) => ({
         url: `${blobOrigin}/${hash}`,
         present: this.blobs.has(hash),
@@ -109,11 +109,9 @@ export class TestOrchestrator {
     });
   }
 
-  async #attach(channel: Channel<Down, AttachRequest>): Promise<void> {
-    let pnode = "";
+  async #attach(channel: Channel<Down, AttachRequest>, pnode: string): Promise<void> {
     for await (const { event } of channel.incoming) {
       if (event.case === "register") {
-        pnode = event.value.pnode;
         this.registrations.push(pnode);
         this.#addresses.set(pnode, event.value.address);
         const send = (message: Down) => void channel.send(message).catch(() => {});
@@ -136,9 +134,9 @@ export class TestOrchestrator {
     this.#attached.delete(pnode);
   }
 
-  #record(request: RecordDurableRequest) {
+  #record(request: RecordDurableRequest, pnode: string) {
     const owner = this.placed.find(({ vnode }) => vnode === request.vnode);
-    if (owner?.pnode !== request.pnode || BigInt(owner.epoch) !== request.epoch) {
+    if (owner?.pnode !== pnode || BigInt(owner.epoch) !== request.epoch) {
       this.refused++;
       return { accepted: false, line: BigInt(this.line) };
     }

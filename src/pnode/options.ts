@@ -4,7 +4,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { Aside } from "../core/aside.ts";
 import type { Digest } from "../core/hash.ts";
-import type { PNodeId, Sha256 } from "../core/ids.ts";
+import type { Sha256 } from "../core/ids.ts";
 import type { World } from "../core/world.ts";
 import type { EngineKind, Executor } from "../engine/engine.ts";
 import type { Capabilities, CapabilitiesSchema, LimitsSchema } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
@@ -13,13 +13,10 @@ import type { OpenProcess } from "../vnode/process.ts";
 import type { CheckSession } from "./session-context.ts";
 
 export interface PNodeOptions {
-  /** Stable across restarts, with a secret that proves it; both kept in the PNode's directory. */
-  readonly id: PNodeId;
-  readonly secret: string;
   readonly name: string;
   /** Version of the software, for people. */
   readonly software: string;
-  /** "host:port" of at least one orchestrator; the others are learned. */
+  /** "host:port#key" of at least one orchestrator, with the network's key; the others are learned. */
   readonly orchestrators: readonly string[];
   /** Where to listen for peers. */
   readonly listen: string;
@@ -94,6 +91,7 @@ export interface Pulse {
 
 export interface PNodeDependencies {
   readonly world: World;
+  /** Shows the PNode's key, whose id is the PNode's. */
   readonly network: Network;
   /** The executor for an engine, with as many workers as the owner lends cores; the same one at every call. */
   executorFor(engine: EngineKind): Promise<Executor>;

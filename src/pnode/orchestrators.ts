@@ -1,8 +1,10 @@
 // The orchestrators a PNode knows: any of them serves any call, so a call goes to the one that last answered and
 // moves on to the next when it does not.
 
+import type { KeyId } from "../core/ids.ts";
 import { retry } from "../core/retry.ts";
 import type { World } from "../core/world.ts";
+import { parseAddress, withKey } from "../protocol/address.ts";
 import type { Network, RequestInit, ResponseOf, UnaryMethod } from "../protocol/network.ts";
 import type { Timings } from "./options.ts";
 
@@ -15,6 +17,8 @@ export class Orchestrators {
   readonly #timings: Timings;
   /** Given at the start; never forgotten, since learned ones may all be gone after a long sleep. */
   readonly #given: readonly string[];
+  /** What they show, all of them the same. Absent in tests without keys. */
+  readonly networkKey: KeyId | undefined;
   #addresses: string[];
   #index = 0;
 
@@ -23,6 +27,7 @@ export class Orchestrators {
     this.#world = world;
     this.#timings = timings;
     this.#given = addresses;
+    this.networkKey = parseAddress(addresses[0] as string, 0).key;
     this.#addresses = [...addresses];
   }
 
@@ -38,9 +43,12 @@ export class Orchestrators {
     return this.#addresses.length;
   }
 
+  /** Whatever key an address came with, the one that was given at the start has to answer there. */
   learn(addresses: readonly string[]): void {
-    const { current } = this;
-    const known = new Set([...this.#given, ...addresses.filter((address) => address !== "")]);
+    const { current, networkKey } = this;
+    const told = addresses.filter((address) => address !== "");
+    const pinned = networkKey === undefined ? told : told.map((address) => withKey(address, networkKey));
+    const known = new Set([...this.#given, ...pinned]);
     this.#addresses = [...known].slice(0, addressesMax);
     this.#index = Math.max(0, this.#addresses.indexOf(current));
   }

@@ -2,7 +2,7 @@ import { strict as assert } from "node:assert";
 import { describe, it } from "node:test";
 import { bits } from "../core/bits.ts";
 import { sha256 } from "../core/hash.ts";
-import type { PNodeId, Sha256 } from "../core/ids.ts";
+import type { Sha256 } from "../core/ids.ts";
 import { fillNormal, randomKey } from "../core/random.ts";
 import type { Tensor } from "../core/tensor.ts";
 import { virtualWorld } from "../core/virtual-world.testing.ts";
@@ -98,11 +98,11 @@ async function scene({ downloadMs = 0 } = {}) {
   ): Promise<PNode> =>
     startPNode(
       {
-        ...{ id: id as PNodeId, secret: "s", name: id, software: "test", orchestrators: ["o1"], listen: id },
+        ...{ name: id, software: "test", orchestrators: ["o1"], listen: id },
         capabilities: {},
         ...more,
       },
-      { world, network, blobs, executorFor: async () => slowly(inline(), world), ...parts },
+      { world, network: network.as(id), blobs, executorFor: async () => slowly(inline(), world), ...parts },
     );
   const vnodes = compileText(definition).vnodes.map(({ id }) => id);
   return { world, until, stop, network, orchestrator, contents, start, vnodes, steps: identity.steps };

@@ -4,7 +4,7 @@
 import { type Aside, asideHere } from "../core/aside.ts";
 import { bits } from "../core/bits.ts";
 import { statePartBytes } from "../core/blobs.ts";
-import { messageOf } from "../core/errors.ts";
+import { fail, messageOf } from "../core/errors.ts";
 import { type Digest, digestHere, hashOfContent } from "../core/hash.ts";
 import type { PNodeId, SessionId, VNodeId } from "../core/ids.ts";
 import { Tasks } from "../core/tasks.ts";
@@ -24,6 +24,7 @@ import { fromProtoAssignment } from "./assignment.ts";
 import { Attachment } from "./attachment.ts";
 import { BlobClient } from "./blob-client.ts";
 import { BlobOrigins } from "./blob-origins.ts";
+import { pnodeGate } from "./gate.ts";
 import { type Hours, parseHours } from "./hours.ts";
 import {
   type Bounds,
@@ -111,7 +112,8 @@ class HostingNode implements PNode {
   constructor(options: PNodeOptions, dependencies: PNodeDependencies) {
     const { world, network } = dependencies;
     const { signal } = this.#ending;
-    this.id = options.id;
+    // Whoever is called by this key can be nobody else.
+    this.id = (network.id ?? fail("failed_precondition", "a PNode needs a key of its own")) as string as PNodeId;
     this.#options = options;
     this.#capabilities = options.capabilities;
     this.#dependencies = dependencies;
@@ -130,10 +132,10 @@ class HostingNode implements PNode {
     resolver.onMoved = (session) => this.#servings.moved(session);
     this.#resolver = resolver;
     const bandwidth = new Bandwidth(world, Number(options.limits?.bandwidthBytesPerSecond ?? 0n));
-    const common = { pnode: this.id, network, world, timings, tasks, signal };
+    const common = { network, world, timings, tasks, signal };
     const { retryMinMs, retryMaxMs, askMaxMs: resendMs } = timings;
     const links = new Links({
-      ...{ pnode: this.id, network, world, tasks, bandwidth, signal },
+      ...{ network, world, tasks, bandwidth, signal },
       timings: { retryMinMs, retryMaxMs, resendMs },
     });
     this.#links = links;
@@ -171,7 +173,6 @@ class HostingNode implements PNode {
       blobs: this.#blobs,
       snapshot: (image) => this.#snapshot(image),
       spill: dependencies.spill,
-      address: () => this.#address,
       openProcess: dependencies.openProcess ?? openProcess,
       openSession: (session) => this.#openSession(session),
       onWork: dependencies.onWork,
@@ -230,10 +231,10 @@ class HostingNode implements PNode {
     const exchange = peerService({
       exchange: arrivals,
       passes,
-      onAsk: (ask, answer) => arrivals.asked(ask, answer),
+      onAsk: (ask, peer, answer) => arrivals.asked(ask, peer, answer),
       onLost: (lost, peer) => passes.heard(lost, peer),
-      isOwner: (session, vnode, pnode, epoch) =>
-        this.#resolver.isOwner(session as SessionId, vnode as VNodeId, pnode, epoch),
+      ownership: (session, vnode, pnode, epoch) =>
+        this.#resolver.ownership(session as SessionId, vnode as VNodeId, pnode, epoch),
       hasHash: (content, hash) => hashOfContent(content) === hash,
       refusals: new Refusals(world),
       log: world.log,
@@ -247,7 +248,8 @@ class HostingNode implements PNode {
     });
     const health = healthService(() => this.#attachment.attached, world.timers);
     const services = [exchange, system, health, this.#servings.service()];
-    this.#server = await network.serve(this.#options.listen, services, this.#dependencies.http);
+    const gate = pnodeGate(this.#resolver, this.#orchestrators);
+    this.#server = await network.serve(this.#options.listen, services, this.#dependencies.http, gate);
     this.#address = this.#options.advertise ?? this.#server.address;
     this.#tasks.run("attachment to an orchestrator", () => this.#attachment.run());
   }
@@ -288,7 +290,7 @@ class HostingNode implements PNode {
   // What orchestrators are told
 
   #register() {
-    const { id, secret, name, software, owner, region, provider, pricePerHour, limits } = this.#options;
+    const { name, software, owner, region, provider, pricePerHour, limits } = this.#options;
     const capabilities = this.#capabilities;
     const learning = this.#training.hosts.all().map(({ assignment: { session, vnode, epoch } }) => ({
       session,
@@ -297,7 +299,7 @@ class HostingNode implements PNode {
     }));
     const hosted = [...learning, ...this.#servings.hosted()];
     return {
-      ...{ protocolMajor, protocolMinor, software, pnode: id, name, secret, capabilities, hosted },
+      ...{ protocolMajor, protocolMinor, software, name, capabilities, hosted },
       incarnation: this.#incarnation,
       address: this.#address,
       limits: limits ?? {},
@@ -338,7 +340,7 @@ class HostingNode implements PNode {
   #sessionUpdate(update: SessionUpdate): void {
     const session = update.session as SessionId;
     this.#resolver.update(session, update.locations, update.revision);
-    this.#links.keepOnly(this.#resolver.addresses());
+    this.#links.keepOnly(this.#resolver.owners());
     this.#training.hosts.lineAdvanced(session, Number(update.line), Number(update.turn));
     this.#training.hosts.setPaused(session, update.status === "suspended");
   }

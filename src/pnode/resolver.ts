@@ -4,6 +4,7 @@
 import type { SessionId, VNodeId } from "../core/ids.ts";
 import type { Tasks } from "../core/tasks.ts";
 import { sleep, type World } from "../core/world.ts";
+import type { Ownership } from "../peer/receiving.ts";
 import { PNodeService, type Location as ProtoLocation } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
 import type { Orchestrators } from "./orchestrators.ts";
 
@@ -28,7 +29,8 @@ export class Resolver {
   readonly #tasks: Tasks;
   readonly #signal: AbortSignal;
   readonly #sessions = new Map<SessionId, Known>();
-  readonly #refreshing = new Set<SessionId>();
+  /** Resolve with the answer; some time passes until the next question. */
+  readonly #refreshing = new Map<SessionId, Promise<void>>();
   /** Hears of the line that came with an answer. */
   onLine: (session: SessionId, line: number, turn: number) => void = () => {};
   /** Hears when some VNode of a session has another owner than before. */
@@ -48,11 +50,16 @@ export class Resolver {
     return found ?? [];
   }
 
-  /** True if `pnode` speaks for a VNode as far as is known here; an older epoch from anybody else is a zombie's. */
-  isOwner(session: SessionId, vnode: VNodeId, pnode: string, epoch: number): boolean {
-    const known = this.#sessions.get(session)?.vnodes.get(vnode);
-    if (known === undefined || known.length === 0) return true;
-    return known.some((location) => location.pnode === pnode || epoch > location.epoch);
+  /**
+   * Whether `pnode` speaks for a VNode. Whoever names a newer epoch than is known here may be its next owner or a liar:
+   * orchestrators are asked, and until they have answered nobody is believed.
+   */
+  ownership(session: SessionId, vnode: VNodeId, pnode: string, epoch: number): Ownership {
+    const known = this.#sessions.get(session)?.vnodes.get(vnode) ?? [];
+    if (known.some((location) => location.pnode === pnode)) return "owner";
+    if (known.some((location) => epoch <= location.epoch)) return "other";
+    this.refresh(session);
+    return "unknown";
   }
 
   /** True if `pnode` owns anything of a session as far as is known here. */
@@ -61,12 +68,17 @@ export class Resolver {
     return [...known].some((locations) => locations.some((location) => location.pnode === pnode));
   }
 
-  /** Of all PNodes that own something as far as is known here. */
-  addresses(): Set<string> {
-    const found = new Set<string>();
-    for (const { vnodes } of this.#sessions.values())
-      for (const locations of vnodes.values()) for (const { address } of locations) found.add(address);
-    return found;
+  /** True if `pnode` owns anything of any session that is known here; orchestrators are asked before it is denied. */
+  async isPeer(pnode: string): Promise<boolean> {
+    const owns = () => this.owners().some((location) => location.pnode === pnode);
+    if (owns()) return true;
+    await Promise.all(Array.from(this.#sessions.keys(), (session) => this.refresh(session)));
+    return owns();
+  }
+
+  /** Everybody who owns something as far as is known here. */
+  *owners(): Generator<Location> {
+    for (const { vnodes } of this.#sessions.values()) for (const locations of vnodes.values()) yield* locations;
   }
 
   update(session: SessionId, locations: readonly ProtoLocation[], revision: bigint): void {
@@ -91,22 +103,28 @@ export class Resolver {
     this.#sessions.delete(session);
   }
 
-  /** Asks again in the background; many requests at once become one. */
-  refresh(session: SessionId): void {
-    if (this.#refreshing.has(session) || this.#signal.aborted) return;
-    this.#refreshing.add(session);
+  /** Asks again in the background; many requests at once become one. Resolves when there is an answer, or none to be had. */
+  refresh(session: SessionId): Promise<void> {
+    const asked = this.#refreshing.get(session);
+    if (asked !== undefined || this.#signal.aborted) return asked ?? Promise.resolve();
+    const asking = this.#ask(session);
+    this.#refreshing.set(session, asking);
     this.#tasks.run(`resolve session ${session}`, async () => {
-      try {
-        const request = { session, vnodes: [] };
-        const answer = await this.#orchestrators.call(PNodeService.method.resolve, request, this.#signal, 4);
-        this.update(session, answer.locations, answer.revision);
-        this.onLine(session, Number(answer.line), Number(answer.turn));
-        await sleep(this.#world.timers, refreshPauseMs, this.#signal);
-      } catch {
-        // Whoever still needs it asks again.
-      } finally {
-        this.#refreshing.delete(session);
-      }
+      await asking;
+      await sleep(this.#world.timers, refreshPauseMs, this.#signal).catch(() => {});
+      this.#refreshing.delete(session);
     });
+    return asking;
+  }
+
+  async #ask(session: SessionId): Promise<void> {
+    try {
+      const request = { session, vnodes: [] };
+      const answer = await this.#orchestrators.call(PNodeService.method.resolve, request, this.#signal, 4);
+      this.update(session, answer.locations, answer.revision);
+      this.onLine(session, Number(answer.line), Number(answer.turn));
+    } catch {
+      // Whoever still needs it asks again.
+    }
   }
 }

@@ -2,7 +2,7 @@
 // key that must answer there behind it: "host:port#id".
 
 import { fail } from "../core/errors.ts";
-import type { KeyId } from "../core/ids.ts";
+import type { KeyId, PNodeId } from "../core/ids.ts";
 import { isKeyId } from "../core/keys.ts";
 
 export interface Address {
@@ -34,8 +34,8 @@ function splitKey(text: string): [string, string?] {
   return at < 0 ? [text] : [text.slice(0, at), text.slice(at + 1)];
 }
 
-/** The same place, where this key must answer. */
-export function withKey(address: string, key: KeyId): string {
+/** The same place, where this key must answer; a PNode's id is its key's. */
+export function withKey(address: string, key: KeyId | PNodeId): string {
   return `${splitKey(address)[0]}#${key}`;
 }
 

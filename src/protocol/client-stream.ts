@@ -3,6 +3,7 @@
 import { type ClientHttp2Stream, constants, type IncomingHttpHeaders } from "node:http2";
 import type { DescMethod } from "@bufbuild/protobuf";
 import { DcnrError } from "../core/errors.ts";
+import { withoutKey } from "./address.ts";
 import type { Connections } from "./connections.ts";
 import { Pipe } from "./pipe.ts";
 import { brokenBy, fromStatus, outlookHeader } from "./wire-errors.ts";
@@ -50,10 +51,10 @@ export function openStream(
       answersAtOnce: methodKind !== "unary",
       failed: ended,
     });
-    follow(stream, address, ended);
+    follow(stream, withoutKey(address), ended);
     pipe.attach(stream);
   } catch (error) {
-    ended(error instanceof DcnrError ? error : brokenBy(error as Error, address));
+    ended(error instanceof DcnrError ? error : brokenBy(error as Error, withoutKey(address)));
   }
   return { pipe, finish: () => stream?.end(), cancel };
 }

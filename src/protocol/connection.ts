@@ -7,7 +7,7 @@ import type { Duplex } from "node:stream";
 import { connect as connectTls } from "node:tls";
 import { DcnrError, fail } from "../core/errors.ts";
 import type { Cancel, Timers } from "../core/world.ts";
-import { baseUrl, parseAddress } from "./address.ts";
+import { baseUrl, parseAddress, withoutKey } from "./address.ts";
 import { within } from "./deadline.ts";
 import { Liveness, type LivenessLimits } from "./liveness.ts";
 import { windowBytes } from "./network.ts";
@@ -47,7 +47,7 @@ export interface ConnectionOptions {
   readonly limits: ConnectionLimits;
   /** Instead of the operating system's sockets. */
   readonly dial?: ((address: string) => Duplex) | undefined;
-  /** Needed for addresses that name a key. */
+  /** For addresses that name a key. */
   readonly tls?: Tls | undefined;
   /** What may be connected to; everything if absent. */
   readonly reach?: Reach | undefined;
@@ -68,6 +68,7 @@ interface Carried extends Pick<StreamRequest, "answersAtOnce" | "failed"> {
 }
 
 export class Connection {
+  /** For people. */
   readonly #address: string;
   readonly #timers: Timers;
   readonly #limits: ConnectionLimits;
@@ -87,7 +88,8 @@ export class Connection {
   /** `ended` is called once, when it carries nothing any more. */
   constructor(address: string, options: ConnectionOptions, ended: () => void) {
     const { timers, limits } = options;
-    this.#address = address;
+    const place = withoutKey(address);
+    this.#address = place;
     this.#timers = timers;
     this.#limits = limits;
     this.#ended = ended;
@@ -102,8 +104,8 @@ export class Connection {
     session.on("connect", () => this.#connected());
     session.once("remoteSettings", () => this.#ready());
     session.on("goaway", () => this.#retire());
-    session.on("error", (error) => this.#fail(brokenBy(error, address)));
-    session.on("close", () => this.#fail(new DcnrError("unavailable", `${address} closed the connection`)));
+    session.on("error", (error) => this.#fail(brokenBy(error, place)));
+    session.on("close", () => this.#fail(new DcnrError("unavailable", `${place} closed the connection`)));
   }
 
   /** Whether it takes new streams. */
@@ -226,7 +228,8 @@ function socketTo(
   const { host, port, key, secure } = place;
   reach?.check(host);
   if (key !== undefined) {
-    if (tls === undefined) fail("failed_precondition", `${address} names a key, and this process has none to show`);
+    if (tls === undefined)
+      fail("failed_precondition", `${address} names a key, and this process speaks plain text only`);
     return { createConnection: () => tls.dial(place, reach?.lookup) };
   }
   if (reach === undefined) return undefined;

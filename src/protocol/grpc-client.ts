@@ -3,6 +3,7 @@
 import type { DescMessage, DescMethod, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
 import { DcnrError, fail } from "../core/errors.ts";
 import type { Timers } from "../core/world.ts";
+import { withoutKey } from "./address.ts";
 import { type ClientStream, openStream } from "./client-stream.ts";
 import type { ConnectionOptions } from "./connection.ts";
 import { Connections } from "./connections.ts";
@@ -44,7 +45,7 @@ export class GrpcClient {
     const timeoutMs = Math.min(options?.timeoutMs ?? callTimeoutMsDefault, callTimeoutMsMax);
     const headers = { ...this.#headers, "grpc-timeout": `${Math.ceil(timeoutMs)}m` };
     const call = openStream(this.#connections, address, method, headers, options?.signal);
-    const what = `${method.name} at ${address}`;
+    const what = `${method.name} at ${withoutKey(address)}`;
     const expired = within(this.#timers, timeoutMs, () =>
       call.cancel(new DcnrError("deadline_exceeded", `${what}: no answer within ${timeoutMs} ms`)),
     );

@@ -30,7 +30,7 @@ const exchange = service(ExchangeService, {
   exchange: async (channel) => {
     for await (const { event } of channel.incoming) {
       if (event.case === "ping") await channel.send({ event: { case: "pong", value: { id: event.value.id } } });
-      if (event.case === "hello" && event.value.pnode === "final") throw verdict;
+      if (event.case === "hello" && event.value.protocolMajor === 99) throw verdict;
       if (event.case === "hello") throw new DcnrError("permission_denied", "no greetings here");
     }
   },
@@ -83,7 +83,7 @@ test("a bidirectional stream carries large messages both ways and ends when clos
 test("a stream that the server refuses breaks for readers and senders, with the reason", () =>
   withServer(async ({ address }, network) => {
     const channel = network.open(address, ExchangeService.method.exchange);
-    await channel.send({ event: { case: "hello", value: { pnode: "x" } } });
+    await channel.send({ event: { case: "hello", value: { protocolMajor: 1 } } });
     await assert.rejects(
       (async () => {
         for await (const _ of channel.incoming);
@@ -100,7 +100,7 @@ test("what trying again is worth crosses the wire", () =>
     await assert.rejects(own.call(address, SystemService.method.getHealth, {}), isFinal);
     await own.close();
     const channel = network.open(address, ExchangeService.method.exchange);
-    await channel.send({ event: { case: "hello", value: { pnode: "final" } } });
+    await channel.send({ event: { case: "hello", value: { protocolMajor: 99 } } });
     await assert.rejects(channel.incoming[Symbol.asyncIterator]().next(), isFinal);
   }));
 
@@ -115,7 +115,7 @@ test("streams work with peers that use a gRPC library of their own", () =>
     for await (const { event } of client.exchange(pings())) if (event.case === "pong") seen.push(event.value.id);
     assert.deepEqual(seen, [0n, 1n, 2n]);
     const greeting = async function* () {
-      yield { event: { case: "hello" as const, value: { pnode: "x" } } };
+      yield { event: { case: "hello" as const, value: { protocolMajor: 1 } } };
     };
     await assert.rejects(
       (async () => {

@@ -22,7 +22,7 @@ export interface GrpcNetworkOptions {
   readonly dial?: ConnectionOptions["dial"];
   /** What this process may connect to; everything if absent. */
   readonly reach?: Reach;
-  /** The key that this process shows to others; without one it neither calls nor answers encrypted. */
+  /** The key that this process shows to others; without one it calls as nobody and answers in plain text only. */
   readonly identity?: TlsIdentity;
   /** False: only callers on this machine may speak in plain text. */
   readonly plainFromAnywhere?: boolean;
@@ -30,16 +30,17 @@ export interface GrpcNetworkOptions {
 
 export function openGrpcNetwork(options: GrpcNetworkOptions): Network {
   const { timers, dial, reach, log = silentLog, headers = {}, allowedHosts = [] } = options;
-  const tls = options.identity && new Tls(options.identity);
+  const tls = new Tls(options.identity);
   const client = new GrpcClient(headers, { timers, dial, tls, reach, limits: { ...limitsDefault, ...options.limits } });
   const guestLimits = { ...guestLimitsDefault, ...options.guestLimits };
   return {
+    id: tls.id,
     call: (address, method, request, callOptions) => client.call(address, method, request, callOptions),
     watch: (address, method, request, callOptions) => client.watch(address, method, request, callOptions),
     open: (address, method, callOptions) => client.open(address, method, callOptions),
     serve: (address, services, http, gate) =>
       serveGrpc(address, services, {
-        ...{ http, gate, log, allowedHosts, timers, tls },
+        ...{ http, gate, log, allowedHosts, timers, tls: tls.id && tls },
         limits: guestLimits,
         plainFromAnywhere: options.plainFromAnywhere ?? true,
       }),

@@ -2,8 +2,10 @@
 
 import { create, type DescMethod } from "@bufbuild/protobuf";
 import { DcnrError, fail } from "../core/errors.ts";
+import type { KeyId } from "../core/ids.ts";
 import { gated } from "./access.ts";
-import type { Channel, Network, ServedService } from "./network.ts";
+import { withoutKey } from "./address.ts";
+import type { CallContext, Channel, Network, ServedService } from "./network.ts";
 
 class Queue<T> implements AsyncIterable<T> {
   readonly #items: T[] = [];
@@ -46,8 +48,20 @@ interface OpenStream {
 }
 
 export class MemoryNetwork implements Network {
-  readonly #servers = new Map<string, readonly ServedService[]>();
-  readonly #streams = new Set<OpenStream>();
+  readonly id: KeyId | undefined;
+  readonly #servers: Map<string, readonly ServedService[]>;
+  readonly #streams: Set<OpenStream>;
+
+  constructor(id?: string, shared?: MemoryNetwork) {
+    this.id = id as KeyId | undefined;
+    this.#servers = shared ? shared.#servers : new Map();
+    this.#streams = shared ? shared.#streams : new Set();
+  }
+
+  /** The same network for somebody who holds this key. */
+  as(id: string): MemoryNetwork {
+    return new MemoryNetwork(id, this);
+  }
 
   /** Everything at this address is gone, as after a kill. */
   kill(address: string): void {
@@ -56,7 +70,9 @@ export class MemoryNetwork implements Network {
   }
 
   #handler(address: string, method: DescMethod): (...args: never[]) => unknown {
-    const served = this.#servers.get(address)?.find(({ descriptor }) => descriptor.typeName === method.parent.typeName);
+    const served = this.#servers
+      .get(withoutKey(address))
+      ?.find(({ descriptor }) => descriptor.typeName === method.parent.typeName);
     const handler = served?.handlers[method.localName];
     if (handler === undefined) fail("unavailable", `nobody serves ${method.name} at ${address}`);
     return handler as (...args: never[]) => unknown;
@@ -64,7 +80,7 @@ export class MemoryNetwork implements Network {
 
   call: Network["call"] = async (address, method, request) => {
     const handler = this.#handler(address, method) as (...args: unknown[]) => Promise<object>;
-    const response = await handler(create(method.input, request as never), context);
+    const response = await handler(create(method.input, request as never), this.#context());
     return create(method.output, response as never) as never;
   };
 
@@ -77,7 +93,7 @@ export class MemoryNetwork implements Network {
       up.end(error);
       down.end(error);
     };
-    const stream = { address, break: () => endBoth(gone) };
+    const stream = { address: withoutKey(address), break: () => endBoth(gone) };
     this.#streams.add(stream);
     const close = () => endBoth();
     options?.signal?.addEventListener("abort", stream.break, { once: true });
@@ -91,7 +107,7 @@ export class MemoryNetwork implements Network {
     });
     const serve = async () => {
       const handler = this.#handler(address, method) as (...args: unknown[]) => Promise<void>;
-      await handler(end(down, up, method.output), context);
+      await handler(end(down, up, method.output), this.#context());
     };
     serve().then(close, (error) => endBoth(DcnrError.from(error)));
     return end(up, down, method.input) as never;
@@ -103,6 +119,9 @@ export class MemoryNetwork implements Network {
   };
 
   close = async () => {};
-}
 
-const context = { signal: new AbortController().signal, peer: "test", header: () => undefined };
+  #context(): CallContext {
+    const caller = { address: "127.0.0.1", ...(this.id && { id: this.id }) };
+    return { signal: new AbortController().signal, caller, header: () => undefined };
+  }
+}

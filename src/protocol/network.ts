@@ -98,6 +98,8 @@ export interface Gate {
 }
 
 export interface Network {
+  /** Of the key that this process shows to whomever it calls; undefined for one that shows none. */
+  readonly id: KeyId | undefined;
   call<M extends UnaryMethod>(
     address: string,
     method: M,

@@ -11,6 +11,7 @@ import { ExchangeService } from "./gen/dcnr/v1/exchange_pb.ts";
 import { SystemService } from "./gen/dcnr/v1/system_pb.ts";
 import { openGrpcNetwork } from "./grpc.ts";
 import { type Network, type ServedService, service } from "./network.ts";
+import { Tls } from "./tls.ts";
 
 /** Each method tells the caller who it is, as far as the server knows. */
 const mirrors: readonly ServedService[] = [
@@ -69,11 +70,28 @@ describe("connections that are pinned by keys", () => {
       );
     }));
 
-  it("cannot be had without a key to show", () =>
+  it("are made by those who show no key, too: they are nobody in particular, and know whom they call", () =>
     withServer(async (address, open) => {
-      const call = open().call(withKey(address, server.id), SystemService.method.getVersion, {});
-      await assert.rejects(call, /this process has none to show/);
+      const { id } = await open().call(withKey(address, server.id), SystemService.method.getVersion, {});
+      assert.equal(id, "nobody");
+      const wrong = open().call(withKey(address, stranger.id), SystemService.method.getVersion, {});
+      await assert.rejects(wrong, (error) => hasCode(error, "unauthenticated"));
     }));
+
+  it("tell whoever comes for the first time which key answers", () =>
+    withServer(async (address) => {
+      assert.equal(await new Tls().meet(parseAddress(address), backgroundTimers), server.id);
+    }));
+
+  it("are not met where nothing is encrypted, and nobody waits there for ever", async () => {
+    const plain = openGrpcNetwork({ timers: backgroundTimers });
+    const listening = await plain.serve("127.0.0.1:0", mirrors.slice(0, 1));
+    await assert.rejects(new Tls().meet(parseAddress(listening.address), backgroundTimers, 500), (error) =>
+      hasCode(error, "unavailable"),
+    );
+    await listening.close();
+    await plain.close();
+  });
 
   it("leave plain callers on this machine nobody in particular", () =>
     withServer(async (address, open) => {

@@ -6,14 +6,21 @@ import { connect, createSecureContext, type SecureContext, TLSSocket } from "nod
 import { DcnrError } from "../core/errors.ts";
 import type { KeyId } from "../core/ids.ts";
 import type { Identity } from "../core/keys.ts";
-import type { Address } from "./address.ts";
+import type { Timers } from "../core/world.ts";
+import { type Address, formatAddress } from "./address.ts";
 import { certificateOf, holderOf } from "./certificate.ts";
+import { within } from "./deadline.ts";
+import { brokenBy } from "./wire-errors.ts";
 
 /** An identity whose private key the TLS library may have. */
 export interface TlsIdentity extends Identity {
   /** PKCS #8 as PEM. */
   readonly privateKey: string;
 }
+
+type Place = Pick<Address, "host" | "port" | "key">;
+
+const meetTimeoutMs = 5_000;
 
 /** A TLS record of the handshake begins with this byte; no HTTP request does. */
 export const handshakeByte = 0x16;
@@ -22,27 +29,27 @@ export const handshakeByte = 0x16;
 const pinnedByUs = { rejectUnauthorized: false, minVersion: "TLSv1.3" } as const;
 
 export class Tls {
-  readonly #identity: TlsIdentity;
+  /** Undefined for one that shows no key: it may call, and nobody can call it. */
+  readonly id: KeyId | undefined;
   readonly #context: SecureContext;
 
-  constructor(identity: TlsIdentity) {
-    this.#identity = identity;
+  constructor(identity?: TlsIdentity) {
+    this.id = identity?.id;
     this.#context = createSecureContext({
-      key: identity.privateKey,
-      cert: certificateOf(identity),
+      ...(identity && { key: identity.privateKey, cert: certificateOf(identity) }),
       minVersion: "TLSv1.3",
     });
-  }
-
-  get id(): KeyId {
-    return this.#identity.id;
   }
 
   /**
    * Connects to whoever holds the address's key, or fails. Any key will do where the address names none. `lookup` finds
    * out what a name leads to, if not the system.
    */
-  dial({ host, port, key }: Address, lookup?: LookupFunction): TLSSocket {
+  dial(address: Place, lookup?: LookupFunction): TLSSocket {
+    return this.#dial(address, () => {}, lookup);
+  }
+
+  #dial({ host, port, key }: Place, met: (holder: KeyId) => void, lookup?: LookupFunction): TLSSocket {
     const socket = connect({
       ...{ host, port, secureContext: this.#context, ALPNProtocols: ["h2"], ...pinnedByUs },
       ...(lookup && { lookup }),
@@ -53,11 +60,33 @@ export class Tls {
       if (event !== "secureConnect") return Reflect.apply(emit, socket, [event, ...args]);
       socket.emit = emit;
       const holder = holderAt(socket);
-      if (holder !== undefined && (key === undefined || holder === key)) return socket.emit("secureConnect");
+      if (holder !== undefined && (key === undefined || holder === key)) {
+        met(holder);
+        return socket.emit("secureConnect");
+      }
       socket.destroy(notExpected(`${host}:${port}`, holder, key));
       return true;
     };
     return socket;
+  }
+
+  /** Whose key answers at a place: for those who come for the first time and have nobody to ask. */
+  meet(place: Omit<Place, "key">, timers: Timers, timeoutMs = meetTimeoutMs): Promise<KeyId> {
+    const where = formatAddress(place.host, place.port);
+    return new Promise<KeyId>((resolve, reject) => {
+      const socket = this.#dial(place, (holder) => {
+        resolve(holder);
+        socket.destroy();
+      });
+      const late = within(timers, timeoutMs, () =>
+        socket.destroy(new DcnrError("unavailable", `${where} does not answer within ${timeoutMs} ms`)),
+      );
+      socket.once("error", (error) => reject(brokenBy(error, where)));
+      socket.once("close", () => {
+        late();
+        reject(new DcnrError("unavailable", `${where} speaks no TLS: an older version, or something else`));
+      });
+    });
   }
 
   /** The other end of a connection that has begun to greet. It may show no key: people's clients and browsers have none. */

@@ -1,7 +1,7 @@
 // The default store: one SQLite file, shared by any number of processes on a machine, durable at each commit.
 // Calls that arrive together share one transaction, since a commit costs one disk flush however much it holds.
 
-import { mkdirSync } from "node:fs";
+import { closeSync, existsSync, mkdirSync, openSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { type DcnrError, fail } from "../core/errors.ts";
@@ -47,6 +47,8 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stat
   let database: DatabaseSync | undefined;
   try {
     mkdirSync(dirname(path), { recursive: true });
+    // The network's key and what API keys are checked against are inside; SQLite's other files follow this one.
+    if (!existsSync(path)) closeSync(openSync(path, "a", 0o600));
     // No busy timeout: waiting inside SQLite would freeze the event loop. We wait outside, see whenFree.
     database = new DatabaseSync(path, { timeout: 0 });
     const opened = database;

@@ -1,13 +1,12 @@
 import assert from "node:assert/strict";
-import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, it } from "node:test";
 import { hasCode } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
-import { realChance } from "./chance.ts";
 import { digestAside } from "./digest.ts";
-import { loadIdentity, Remembered } from "./identity.ts";
+import { Remembered } from "./remembered.ts";
 import { openSpill } from "./spill.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "dcnr-system-"));
@@ -76,33 +75,6 @@ describe("a hash on another thread", () => {
   });
 });
 
-describe("an identity", () => {
-  it("is made once and readable by its owner alone", async () => {
-    const first = await loadIdentity(folder, realChance);
-    assert.deepEqual(await loadIdentity(folder, realChance), first);
-    assert.ok(first.secret.length >= 16);
-    assert.equal(statSync(join(folder, "pnode.json")).mode & 0o777, 0o600);
-  });
-
-  it("that is damaged is said so, not replaced", async () => {
-    for (const text of [
-      "{",
-      '{"id":"p1"}',
-      '{"id":"p1","secret":"short"}',
-      '{"id":"../x","secret":"0123456789abcdef"}',
-    ]) {
-      writeFileSync(join(folder, "pnode.json"), text);
-      await assert.rejects(loadIdentity(folder, realChance), (error: unknown) =>
-        hasCode(error, text.includes("..") ? "invalid_argument" : "data_loss"),
-      );
-    }
-  });
-
-  it("in a folder that is not there names the folder and the remedy", async () => {
-    await assert.rejects(loadIdentity(join(folder, "nowhere"), realChance), /cannot write .*nowhere.*--dir/);
-  });
-});
-
 describe("what is remembered", () => {
   it("counts only under the key it was measured with", async () => {
     const memory = new Remembered<number>(folder, "measured.json", "this machine");
@@ -110,5 +82,14 @@ describe("what is remembered", () => {
     await memory.set(5);
     assert.equal(await memory.get(), 5);
     assert.equal(await new Remembered<number>(folder, "measured.json", "another").get(), undefined);
+  });
+
+  it("is said to be damaged if it is, and names the folder and the remedy if it cannot be kept", async () => {
+    writeFileSync(join(folder, "damaged.json"), "{");
+    await assert.rejects(new Remembered<number>(folder, "damaged.json", "k").get(), (error: unknown) =>
+      hasCode(error, "data_loss"),
+    );
+    const nowhere = new Remembered<number>(join(folder, "nowhere"), "measured.json", "k");
+    await assert.rejects(nowhere.set(1), /cannot write .*nowhere.*--dir/);
   });
 });

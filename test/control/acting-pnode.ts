@@ -24,6 +24,8 @@ import { type MemoryState, memoryState } from "../../src/states/memory.testing.t
 export interface ActingOptions {
   readonly orchestrators: readonly string[];
   readonly register: Partial<RegisterInit>;
+  /** The key that it shows, if not its own: then it is another machine. */
+  readonly key: string;
   readonly heartbeatMs: number;
   /** Milliseconds of one step; 0: reports nothing. */
   readonly stepMs: number;
@@ -70,13 +72,14 @@ export class ActingPNode {
 
   constructor(host: Host, network: SimulatedNetwork, blobs: SimulatedBlobs, options: Partial<ActingOptions>) {
     this.host = host;
-    this.id = options.register?.pnode ?? host.name;
+    this.id = options.key ?? host.name;
     this.incarnation = `${host.name}.${host.incarnation}`;
     this.#network = network;
     this.#blobs = blobs;
     this.#options = {
       orchestrators: [],
       register: {},
+      key: host.name,
       heartbeatMs: 1_000,
       stepMs: 0,
       persistent: true,
@@ -145,10 +148,8 @@ export class ActingPNode {
     return {
       protocolMajor: 1,
       bits,
-      pnode: this.id,
       name: this.id,
       incarnation: this.incarnation,
-      secret: `the secret of ${this.id}, long enough`,
       address: `${this.id}.test:7400`,
       owner: this.id,
       hosted: Array.from(this.hosted.values(), ({ assignment: { session, vnode, epoch } }) => ({
@@ -257,7 +258,6 @@ export class ActingPNode {
           {
             session,
             vnode,
-            pnode: this.id,
             epoch,
             step: BigInt(step),
             state,

@@ -208,7 +208,7 @@ describe("a session on the control plane", () => {
       line,
       ...Object.keys((await stage.record<VNodeRecord>(`vnode/${session}/a`))?.durable ?? {}).map(Number),
     );
-    const liar = stage.pnode("liar", { lie: () => true, register: { pnode: "p0" }, persistent: false });
+    const liar = stage.pnode("liar", { lie: () => true, key: "p0", persistent: false });
     const outcome = await stage.settled(liar.record(assignment, newest));
     assert.equal(outcome, undefined);
     assert.ok(

@@ -4,11 +4,12 @@
 import { SimulatedBlobs } from "../../simulation/blobs.ts";
 import { addressOf } from "../../simulation/boot.ts";
 import { storeData } from "../../simulation/maintainer.ts";
-import { Fabric, type SimulatedNetwork } from "../../simulation/network.ts";
+import { Fabric, networkKey, type SimulatedNetwork } from "../../simulation/network.ts";
 import { scenarios } from "../../simulation/scenarios.ts";
 import { SimulatedStore } from "../../simulation/store.ts";
 import { Wire } from "../../simulation/wire.ts";
 import { type Host, SimulatedWorld } from "../../simulation/world.ts";
+import type { KeyId } from "../../src/core/ids.ts";
 import { sleep } from "../../src/core/world.ts";
 import { manifestText } from "../../src/data/manifest.ts";
 import { type Orchestrator, startOrchestrator } from "../../src/orchestrator/orchestrator.ts";
@@ -37,7 +38,7 @@ export class Stage {
     this.blobs = new SimulatedBlobs(this.world);
     this.store.onWrite(() => this.writes++);
     this.#client = this.world.start("client");
-    this.network = this.fabric.network(this.#client);
+    this.network = this.fabric.people(this.#client);
   }
 
   get nowMs(): number {
@@ -74,10 +75,10 @@ export class Stage {
     const host = this.world.start(name);
     const address = addressOf(name);
     const starting = startOrchestrator(
-      { listen: address, id: name, software: "test", timings, guard: false },
+      { listen: address, id: name, software: "test", timings },
       {
         world: host.world,
-        network: this.fabric.network(host),
+        network: this.fabric.network(host, networkKey),
         store: this.store.view(host),
         blobs: this.blobs.view(host, () => `http://${address}`),
       },
@@ -90,12 +91,26 @@ export class Stage {
   pnode(name: string, options: Partial<ActingOptions> = {}): ActingPNode {
     const host = this.world.start(name);
     const orchestrators = options.orchestrators ?? Array.from(this.orchestrators.values(), (one) => one.address);
-    return new ActingPNode(host, this.fabric.network(host), this.blobs, { ...options, orchestrators });
+    const network = this.fabric.network(host, options.key as KeyId | undefined);
+    return new ActingPNode(host, network, this.blobs, { ...options, orchestrators });
   }
 
   call<M extends UnaryMethod>(method: M, request: RequestInit<M>, name?: string): Promise<ResponseOf<M>> {
-    const address = addressOf(name ?? (this.orchestrators.keys().next().value as string));
-    return this.settled(this.network.call(address, method, request, { timeoutMs: 20_000 }));
+    return this.#call(this.network, method, request, name);
+  }
+
+  /** As somebody who shows a key. */
+  callAs<M extends UnaryMethod>(key: string, method: M, request: RequestInit<M>): Promise<ResponseOf<M>> {
+    return this.#call(this.fabric.network(this.#client, key as KeyId), method, request);
+  }
+
+  #call<M extends UnaryMethod>(
+    network: SimulatedNetwork,
+    method: M,
+    request: RequestInit<M>,
+    name = this.orchestrators.keys().next().value as string,
+  ): Promise<ResponseOf<M>> {
+    return this.settled(network.call(addressOf(name), method, request, { timeoutMs: 20_000 }));
   }
 
   /** A dataset, a network of three VNodes (a, b, c) and a session of it; returns the session's id. */

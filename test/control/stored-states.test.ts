@@ -27,8 +27,8 @@ async function aboutToRecord(stage: Stage) {
   };
   const record = async (state: Sha256, bytes: number) => {
     const { epoch } = (await stage.record<VNodeRecord>(`vnode/${session}/a`)) as VNodeRecord;
-    const request = { session, vnode: "a", pnode: "p0", epoch: BigInt(epoch), step: BigInt(step), state };
-    return stage.call(PNodeService.method.recordDurable, { ...request, stateBytes: BigInt(bytes) });
+    const request = { session, vnode: "a", epoch: BigInt(epoch), step: BigInt(step), state };
+    return stage.callAs("p0", PNodeService.method.recordDurable, { ...request, stateBytes: BigInt(bytes) });
   };
   const recorded = async () => (await stage.record<VNodeRecord>(`vnode/${session}/a`))?.durable[String(step)];
   return { session, put, record, recorded };
@@ -92,7 +92,7 @@ describe("a PNode's grants", () => {
     await aboutToRecord(stage);
     const hash = sha256("anything");
     const ask = (space: BlobSpace, action: BlobAction, bytes = 4n) =>
-      stage.call(PNodeService.method.grantBlob, { pnode: "p0", hash, bytes, action, space });
+      stage.callAs("p0", PNodeService.method.grantBlob, { hash, bytes, action, space });
     assert.match((await ask(BlobSpace.STATES, BlobAction.UPLOAD)).url, /\/blobs\/states\//);
     for (const space of [BlobSpace.DATASETS, BlobSpace.VOCABULARIES, BlobSpace.DEFINITIONS, BlobSpace.UNSPECIFIED])
       await assert.rejects(ask(space, BlobAction.UPLOAD), failing("permission_denied", /uploads states only/));

@@ -9,9 +9,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { fail } from "../../src/core/errors.ts";
+import type { KeyId } from "../../src/core/ids.ts";
+import { withKey } from "../../src/protocol/address.ts";
 import { PNodeService } from "../../src/protocol/gen/dcnr/v1/pnode_pb.ts";
 import { openGrpcNetwork } from "../../src/protocol/grpc.ts";
 import { service } from "../../src/protocol/network.ts";
+import { newIdentity } from "../../src/system/keys.ts";
 import { backgroundTimers } from "../../src/system/timers.ts";
 import { dcnr, type Ran, withNetwork } from "./world.ts";
 
@@ -152,11 +155,10 @@ test("a malformed network is refused with node, key and expectation", () =>
 
 test("a PNode of another protocol version is refused with the version that is needed", () =>
   withNetwork(0, async ({ local }) => {
-    const network = openGrpcNetwork({ timers: backgroundTimers });
-    const channel = network.open(local.orchestrator.address, PNodeService.method.attach);
-    await channel.send({
-      event: { case: "register", value: { protocolMajor: 9, pnode: "p1", secret: "x".repeat(20) } },
-    });
+    const network = openGrpcNetwork({ timers: backgroundTimers, identity: newIdentity() });
+    const { address, key } = local.orchestrator;
+    const channel = network.open(withKey(address, key as KeyId), PNodeService.method.attach);
+    await channel.send({ event: { case: "register", value: { protocolMajor: 9 } } });
     await assert.rejects(
       (async () => {
         for await (const _ of channel.incoming);

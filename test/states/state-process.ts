@@ -66,7 +66,7 @@ const network = openGrpcNetwork({ timers: backgroundTimers });
 const orchestrators = new Orchestrators(network, world, timingsDefault, [job.address]);
 const origins = new BlobOrigins(() => [job.address]);
 origins.learn([job.origin]);
-const common = { world, timings: timingsDefault, orchestrators, pnode: "p1" };
+const common = { world, timings: timingsDefault, orchestrators };
 const bandwidth = new Bandwidth(world, 0);
 const blobs = new BlobClient({ ...common, origins, bandwidth, transfer: openHttpTransfer(), digest: digestAside });
 const storage = await openSpill(job.directory);

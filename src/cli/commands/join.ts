@@ -1,18 +1,21 @@
 // `dcnr join`: one command makes this machine a PNode, until Ctrl-C.
 
 import { hostname } from "node:os";
+import { join } from "node:path";
 import { fail } from "../../core/errors.ts";
 import type { World } from "../../core/world.ts";
 import { parseHours } from "../../pnode/hours.ts";
 import type { PNode } from "../../pnode/pnode.ts";
-import { isLoopback, isUnspecified, parseAddress } from "../../protocol/address.ts";
+import { formatAddress, isLoopback, isUnspecified, parseAddress, withKey } from "../../protocol/address.ts";
 import { openGrpcNetwork } from "../../protocol/grpc.ts";
 import { Reach } from "../../protocol/reach.ts";
+import { loadKey } from "../../system/keys.ts";
 import { ownNetworks } from "../../system/own-address.ts";
 import { backgroundTimers } from "../../system/timers.ts";
 import type { Command, Flags } from "../command.ts";
 import { orchestratorPortDefault } from "../connection.ts";
 import { dataDirectory, directoryOption } from "../directories.ts";
+import { pinned } from "../known-networks.ts";
 import { checkAdvertised, checkLimits, thisMachine } from "../limits.ts";
 import { logOptions, worldFrom } from "../logging.ts";
 import { holdDirectory } from "../one-user.ts";
@@ -62,6 +65,7 @@ export const command: Command = {
     ...logOptions,
   },
   examples: [
+    "dcnr join 192.168.1.20:7700#rwvx4qxcf2qkn5m5k5mmsyzy2fvgfjp6hcmtqgqj3wq6v5s7r2fa",
     "dcnr join 192.168.1.20:7700",
     "dcnr join lab.example:7700 --cpus 4 --memory 8GB --hours 22-7",
     "dcnr join lab.example:7700 --service systemd > ~/.config/systemd/user/dcnr.service",
@@ -78,8 +82,18 @@ export const command: Command = {
     const world = worldFrom(flags);
     const machine = machineFrom(addresses, flags);
     const held = await holdDirectory(machine.directory, `dcnr join as ${machine.name}`, world);
-    const network = openGrpcNetwork({ timers: backgroundTimers, log: world.log, reach: machine.reach });
-    const { pnode, hardware, workers, gflops, close } = await startRealPNode(machine, world, network);
+    const identity = await loadKey(machine.directory, world.chance);
+    const network = openGrpcNetwork({ timers: backgroundTimers, log: world.log, identity, reach: machine.reach });
+    const orchestrators = await pinned(machine.orchestrators, {
+      path: join(machine.directory, "networks.json"),
+      ...{ world, signal, say: (sentence: string) => out.note(sentence) },
+      patienceMs: flags.is("wait") ? Number.POSITIVE_INFINITY : firstAttachmentMs,
+    }).catch((error: unknown) => {
+      held.release();
+      throw error;
+    });
+    const lent = { ...machine, orchestrators };
+    const { pnode, hardware, workers, gflops, close } = await startRealPNode(lent, world, network);
     tellParent({ address: pnode.address, id: pnode.id }, () => process.emit("SIGTERM"));
     const json = flags.is("json");
     if (!json) {
@@ -145,9 +159,12 @@ function machineFrom(addresses: readonly string[], flags: Flags): LentMachine {
   const hours = flags.optionalText("hours") ?? "";
   if (hours !== "") parseHours(hours);
   const name = flags.optionalText("name") ?? hostname();
-  const orchestrators = parsed.map(({ host, port, secure }, index) =>
-    secure ? (addresses[index] as string) : `${host.includes(":") ? `[${host}]` : host}:${port}`,
-  );
+  const orchestrators = parsed.map(({ host, port, key, secure }) => {
+    if (secure)
+      fail("invalid_argument", "a PNode proves its key to the orchestrator itself: give host:port, not https://");
+    const place = formatAddress(host, port);
+    return key === undefined ? place : withKey(place, key);
+  });
   // An orchestrator on this machine is its owner's, and so are those who join it from the networks around.
   const around = parsed.some(({ host }) => isLoopback(host) || isUnspecified(host)) ? ownNetworks() : [];
   return {

@@ -6,7 +6,7 @@ import { monitoringHandler } from "../../monitoring/handler.ts";
 import { type Orchestrator, startOrchestrator } from "../../orchestrator/orchestrator.ts";
 import { ApiKeys } from "../../orchestrator/serving/keys.ts";
 import { storeProblems } from "../../orchestrator/views/health.ts";
-import { parseAddress } from "../../protocol/address.ts";
+import { parseAddress, withKey } from "../../protocol/address.ts";
 import { openGrpcNetwork } from "../../protocol/grpc.ts";
 import { firstOf } from "../../protocol/http.ts";
 import { openBlobStore, openStateStore } from "../../store/open.ts";
@@ -21,6 +21,7 @@ import { logOptions, worldFrom } from "../logging.ts";
 import { countEvents, describeOrchestrator } from "../monitoring/orchestrator.ts";
 import { countingLogs, openRegistry } from "../monitoring/process.ts";
 import { measuredStore } from "../monitoring/store.ts";
+import { loadNetworkKey } from "../network-key.ts";
 import type { Output } from "../output.ts";
 import { tellParent, untilAborted } from "../processes.ts";
 import { reachableAddress } from "../reachable.ts";
@@ -68,14 +69,14 @@ export const command: Command = {
     const listen = parseAddress(flags.text("listen"));
     if (flags.has("advertise")) checkAdvertised(flags.text("advertise"));
     const directory = dataDirectory(flags.optionalText("dir"), process.env);
-    const network = openGrpcNetwork({
-      timers: backgroundTimers,
-      log: world.log,
-      allowedHosts: flags.texts("allow-host"),
-    });
     let address = "";
     const store = await openStateStore(flags.optionalText("store") ?? `sqlite:${join(directory, "state.db")}`, {
       world,
+    });
+    const identity = await loadNetworkKey(store);
+    const network = openGrpcNetwork({
+      ...{ timers: backgroundTimers, log: world.log, identity },
+      allowedHosts: flags.texts("allow-host"),
     });
     const blobs = await openBlobStore(flags.optionalText("blobs") ?? `dir:${join(directory, "blobs")}`, {
       world,
@@ -99,11 +100,12 @@ export const command: Command = {
     running = orchestrator;
     countEvents(registry, orchestrator);
     address = orchestrator.address;
-    tellParent({ address, id: orchestrator.id }, () => process.emit("SIGTERM"));
-    if (flags.is("json")) out.json({ address, id: orchestrator.id, pid: process.pid });
+    const key = identity.id;
+    tellParent({ address, id: orchestrator.id, key }, () => process.emit("SIGTERM"));
+    if (flags.is("json")) out.json({ address, id: orchestrator.id, key, pid: process.pid });
     else
       out.line(
-        `orchestrator ${orchestrator.id} on http://${address}. Lend a machine: dcnr join ${address}. Ctrl-C ends it.`,
+        `orchestrator ${orchestrator.id} on http://${address}. Lend a machine: dcnr join ${withKey(address, key)}. Ctrl-C ends it.`,
       );
     await untilAborted(signal);
     await orchestrator.stop();

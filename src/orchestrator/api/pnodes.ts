@@ -1,7 +1,7 @@
 // PNodeService: what PNodes ask for. Attach goes to the registry; the rest reads records and hands out addresses.
 
 import { fail } from "../../core/errors.ts";
-import { type PNodeId, parseId, parseSha256, type Sha256 } from "../../core/ids.ts";
+import { parseSha256, type Sha256 } from "../../core/ids.ts";
 import { identityToWire } from "../../network/wire.ts";
 import { BlobSpace } from "../../protocol/gen/dcnr/v1/common_pb.ts";
 import { BlobAction, PNodeService } from "../../protocol/gen/dcnr/v1/pnode_pb.ts";
@@ -9,6 +9,7 @@ import { type ServedService, service } from "../../protocol/network.ts";
 import type { BlobGrant } from "../../store/blob-store.ts";
 import type { Context } from "../context.ts";
 import type { Assignments } from "../fleet/assignments.ts";
+import { pnodeOf } from "../fleet/registration.ts";
 import type { Registry } from "../fleet/registry.ts";
 import { findSession } from "../records/fresh.ts";
 import { key, type SessionRecord } from "../records/records.ts";
@@ -48,8 +49,8 @@ export function pnodeService(needs: PNodeApiNeeds): ServedService {
       const { line, turn = 0 } = session;
       return { locations, line: BigInt(line), revision: assignments.revision(id), turn: BigInt(turn) };
     },
-    recordDurable: async (message) => {
-      const request = parseDurable(message);
+    recordDurable: async (message, { caller }) => {
+      const request = parseDurable(message, pnodeOf(caller));
       const outcome = await recordDurable(context, needs.garbage, request).catch((thrown: unknown) => {
         // The manifest may lie damaged where it is: the next upload replaces it.
         if (unsure.size < unsureMax) unsure.add(request.state.hash);
@@ -66,10 +67,7 @@ export function pnodeService(needs: PNodeApiNeeds): ServedService {
       const { line = 0, turn = 0 } = mirror.get(key.session(request.session)) ?? {};
       return { accepted: outcome.kind === "accepted", line: BigInt(line), turn: BigInt(turn) };
     },
-    grantBlob: async ({ pnode, hash: text, bytes, action, space }) => {
-      const id = parseId<PNodeId>(pnode, "the PNode");
-      if (!mirror.get(key.pnode(id)) && !(await mirror.read(key.pnode(id))))
-        fail("permission_denied", `PNode ${id} is not registered: attach first`);
+    grantBlob: async ({ hash: text, bytes, action, space }) => {
       const hash = parseSha256(text, "the blob's name");
       if (action === BlobAction.UPLOAD) return grantUpload(needs, space, hash, Number(bytes), unsure.delete(hash));
       if (action !== BlobAction.DOWNLOAD)

@@ -4,6 +4,7 @@
 
 import { messageOf } from "../../core/errors.ts";
 import type { OrchestratorId } from "../../core/ids.ts";
+import { withKey } from "../../protocol/address.ts";
 import { SystemService } from "../../protocol/gen/dcnr/v1/system_pb.ts";
 import type { Network } from "../../protocol/network.ts";
 import { isRefused } from "../../protocol/wire-errors.ts";
@@ -79,18 +80,23 @@ export class Presence {
     return this.#context.world.clock.monotonicMs() - seen.changedMs;
   }
 
-  /** Addresses of all that are alive, this one first. */
+  /** Addresses of all that are alive, this one first, with the key that all of them show. */
   addresses(): string[] {
     const others = Array.from(this.#seen.values()).filter(
       (seen) => seen.record.id !== this.#context.id && !this.#expired(seen),
     );
-    return [this.#context.address, ...others.map((seen) => seen.record.address).sort()];
+    return [this.#context.address, ...others.map((seen) => seen.record.address).sort()].map((one) => this.#keyed(one));
   }
 
   others(): { readonly id: string; readonly address: string }[] {
     return Array.from(this.#seen.values())
       .filter((seen) => seen.record.id !== this.#context.id && !this.#expired(seen))
-      .map(({ record: { id, address } }) => ({ id, address }));
+      .map(({ record: { id, address } }) => ({ id, address: this.#keyed(address) }));
+  }
+
+  #keyed(address: string): string {
+    const { id } = this.#network;
+    return id === undefined ? address : withKey(address, id);
   }
 
   ids(): string[] {
@@ -151,7 +157,7 @@ export class Presence {
     if (id === this.#context.id || refuses || unchangedReads < 1 || unchangedReads > probesMax) return;
     const options = { timeoutMs: probeTimeoutMs, signal: this.#context.tasks.signal };
     try {
-      await this.#network.call(address, SystemService.method.getVersion, {}, options);
+      await this.#network.call(this.#keyed(address), SystemService.method.getVersion, {}, options);
     } catch (thrown) {
       if (isRefused(thrown) && this.#seen.get(id) === seen) this.#seen.set(id, { ...seen, refuses: true });
     }

@@ -2,38 +2,38 @@
 
 import { isIP } from "node:net";
 import { fail } from "../../core/errors.ts";
-import { sha256 } from "../../core/hash.ts";
-import { type OrchestratorId, type PNodeId, parseId } from "../../core/ids.ts";
+import type { OrchestratorId, PNodeId } from "../../core/ids.ts";
 import { isPublicAddress } from "../../core/internet.ts";
 import { patienceMsMax } from "../../core/patience.ts";
 import { isLoopback, isUnspecified, parseAddress } from "../../protocol/address.ts";
 import type { Register } from "../../protocol/gen/dcnr/v1/pnode_pb.ts";
-import { protocolMajor, protocolMinor } from "../../protocol/network.ts";
+import { type Caller, protocolMajor, protocolMinor } from "../../protocol/network.ts";
 import type { PNodeRecord } from "../records/records.ts";
 import { factsOf, limitsOf, plausible, text } from "./claims.ts";
 import { afterFailure, historyAtFirst } from "./reliability.ts";
 
-/** Shorter ones could be guessed. */
-const secretLengthMin = 16;
 const addressLengthMax = 300;
 /** Doubled by the first false alarm. */
 const patienceMsFirst = 3_000;
 
-/** Refuses what no record can be made of; returns the PNode's id. */
-export function checkRegister(register: Register, ownAddress: string): PNodeId {
+/** Which PNode calls: the holder of the key that its connection has proved, whatever it says of itself. */
+export function pnodeOf({ id }: Caller): PNodeId {
+  if (id === undefined)
+    fail("unauthenticated", "the caller shows no key: PNodes call over connections that prove theirs");
+  return id as string as PNodeId;
+}
+
+/** Refuses what no record can be made of. */
+export function checkRegister(id: PNodeId, register: Register, ownAddress: string): void {
   if (register.protocolMajor !== protocolMajor)
     fail(
       "failed_precondition",
-      `PNode ${register.pnode} speaks protocol ${register.protocolMajor}.${register.protocolMinor}, this orchestrator needs ` +
+      `PNode ${id} speaks protocol ${register.protocolMajor}.${register.protocolMinor}, this orchestrator needs ` +
         `${protocolMajor}.x (it has ${protocolMajor}.${protocolMinor}): install a matching version`,
     );
-  const id = parseId<PNodeId>(register.pnode, "the PNode's id");
-  if (register.secret.length < secretLengthMin)
-    fail("invalid_argument", `PNode ${id} sent no secret: at least ${secretLengthMin} characters prove its id`);
   if (register.address.length === 0 || register.address.length > addressLengthMax)
     fail("invalid_argument", `PNode ${id} gave no address that peers can reach`);
   checkReachable(id, parseAddress(register.address, 0).host, parseAddress(ownAddress, 0).host);
-  return id;
 }
 
 /** Whoever is placed beside a PNode that cannot be reached waits for ever. */
@@ -69,12 +69,6 @@ export function registered(
   whereabouts: Whereabouts,
   peer: string,
 ): PNodeRecord {
-  const secretHash = sha256(register.secret);
-  if (current && current.secretHash !== secretHash)
-    fail(
-      "permission_denied",
-      `PNode id ${id} belongs to another machine: its secret differs; remove the id file to get a new id`,
-    );
   const { facts, warnings } = plausible(factsOf(register.capabilities));
   const history = current?.history ?? historyAtFirst;
   // It was never said to be lost, but it is a new process: the old one ended without leaving.
@@ -88,7 +82,6 @@ export function registered(
   return {
     id,
     name: text(register.name || id),
-    secretHash,
     incarnation: text(register.incarnation),
     life: (current?.life ?? 0) + (current?.incarnation === text(register.incarnation) ? 0 : 1),
     status: current?.status === "quarantined" ? "quarantined" : "online",

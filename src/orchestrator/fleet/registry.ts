@@ -2,7 +2,6 @@
 // store hears of a PNode only when something about it changes.
 
 import { fail, messageOf } from "../../core/errors.ts";
-import { sha256 } from "../../core/hash.ts";
 import type { PNodeId } from "../../core/ids.ts";
 import { Patience, patienceMsMax } from "../../core/patience.ts";
 import type { AttachRequest, Evidence, Heartbeat, Register } from "../../protocol/gen/dcnr/v1/pnode_pb.ts";
@@ -15,7 +14,7 @@ import { text } from "./claims.ts";
 import type { Flapping } from "./flapping.ts";
 import type { Presence } from "./presence.ts";
 import { Pulses } from "./pulses.ts";
-import { checkRegister, registered } from "./registration.ts";
+import { checkRegister, pnodeOf, registered } from "./registration.ts";
 import { Silence } from "./silence.ts";
 
 export interface RegistryHooks {
@@ -124,7 +123,8 @@ export class Registry {
     if (message.event.case !== "register")
       fail("failed_precondition", "the first message on the stream must be `register`");
     const register = message.event.value;
-    const id = checkRegister(register, this.#context.address);
+    const id = pnodeOf(call.caller);
+    checkRegister(id, register, this.#context.address);
     this.#throttle(id);
     this.#refuseDuplicate(id, register);
     const record = await this.#writeRegistration(id, register, call.caller.address);
@@ -195,7 +195,6 @@ export class Registry {
   #refuseDuplicate(id: PNodeId, register: Register): void {
     const known = this.attachments.get(id);
     if (!known || known.incarnation === register.incarnation || known.status === "suspect") return;
-    if (this.#records.get(id)?.secretHash !== sha256(register.secret)) return;
     const quietMs = this.#context.world.clock.monotonicMs() - known.lastSeenMs;
     if (quietMs > 2 * this.#context.timings.heartbeatIntervalMs) return;
     const message = `another PNode with the id ${id} is attached and alive: give this one a directory of its own`;

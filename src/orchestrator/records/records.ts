@@ -157,7 +157,6 @@ export interface PNodeHistory {
 export interface PNodeRecord {
   readonly id: PNodeId;
   readonly name: string;
-  readonly secretHash: Sha256;
   readonly incarnation: string;
   /** Counts its incarnations: what was claimed of an earlier one is no longer claimed. */
   readonly life: number;

@@ -7,6 +7,7 @@ import type { SessionId } from "../../core/ids.ts";
 import { silentLog, type World } from "../../core/world.ts";
 import { greedy } from "../../models/sampling.ts";
 import { compileText } from "../../network/compile.ts";
+import { withoutKey } from "../../protocol/address.ts";
 import type { GenerateTokensRequest } from "../../protocol/gen/dcnr/v1/serving_pb.ts";
 import type { Network } from "../../protocol/network.ts";
 import { Gateway, type GatewayNeeds } from "./gateway.ts";
@@ -63,12 +64,14 @@ function scene(sessions: readonly string[], status = "running") {
     assignments: {
       locations: (record: object) => {
         const id = sessions.find((each) => records.get(`session/${each}`) === record) as string;
-        return heads.has(id) ? [{ address: heads.get(id) }] : [];
+        return heads.has(id) ? [{ address: heads.get(id), pnode: "key" }] : [];
       },
     },
   };
   const network = {
-    watch: (address: string, _: unknown, request: GenerateTokensRequest, { signal }: { signal: AbortSignal }) => {
+    watch: (keyed: string, _: unknown, request: GenerateTokensRequest, { signal }: { signal: AbortSignal }) => {
+      assert.ok(keyed.endsWith("#key"), "nobody but the PNode itself is asked");
+      const address = withoutKey(keyed);
       calls.push({ address, sent: [...request.sent] });
       const answer = pnodes.get(address);
       return answer ? answer(request, signal) : fail("unavailable", `nothing answers at ${address}`);

@@ -3,6 +3,7 @@
 import { fail } from "../../core/errors.ts";
 import type { SessionId } from "../../core/ids.ts";
 import { generationHead } from "../../network/generation.ts";
+import { withKey } from "../../protocol/address.ts";
 import type { Context } from "../context.ts";
 import type { Assignments } from "../fleet/assignments.ts";
 import { isLive } from "../fleet/assignments.ts";
@@ -58,7 +59,8 @@ export class Replicas {
     const { vnode } = generationHead(plan);
     const place = this.#needs.assignments.locations(session, new Set([vnode]))[0];
     const reason = session.reason ? `: ${session.reason}` : "";
-    return place?.address ?? fail("unavailable", `model ${name} is being placed${reason}`);
+    if (place === undefined) fail("unavailable", `model ${name} is being placed${reason}`);
+    return withKey(place.address, place.pnode);
   }
 
   #session(id: SessionId): SessionRecord | undefined {

@@ -27,14 +27,15 @@ export interface DurableRequest {
   readonly steps: readonly { readonly step: number; readonly hash: string }[];
 }
 
-export function parseDurable(request: RecordDurableRequest): DurableRequest {
+/** `pnode` is the caller, by its key. */
+export function parseDurable(request: RecordDurableRequest, pnode: PNodeId): DurableRequest {
   const step = Number(request.step);
   if (request.steps.length > stepHashesMax)
     fail("invalid_argument", `${request.steps.length} step hashes at once: at most ${stepHashesMax}`);
   return {
     session: parseId<SessionId>(request.session, "the session"),
     vnode: request.vnode as VNodeId,
-    pnode: parseId<PNodeId>(request.pnode, "the PNode"),
+    pnode,
     epoch: Number(request.epoch),
     step,
     state: { hash: parseSha256(request.state, "the state's hash"), bytes: Number(request.stateBytes) },

@@ -43,7 +43,8 @@ async function scene({ owns = true, loading = false, vnode = "b" } = {}) {
   const tasks = new Tasks(silentLog);
   const timings = { retryMinMs: 50, retryMaxMs: 2_000, resendMs: 2_000 };
   const bandwidth = new Bandwidth(world, 0);
-  const linksOf = (pnode: string) => new Links({ pnode, network, world, timings, tasks, bandwidth, signal });
+  const linksOf = (pnode: string) =>
+    new Links({ network: network.as(pnode), world, timings, tasks, bandwidth, signal });
   const passesOf = (pnode: string) =>
     new Passes({
       ...{ pnode, links: linksOf(pnode), resolver, tasks, log: silentLog },
@@ -55,9 +56,9 @@ async function scene({ owns = true, loading = false, vnode = "b" } = {}) {
   const served = peerService({
     exchange: { expects: () => assert.fail("nothing is trained here") },
     passes: receiving,
-    onAsk: (_ask, answer) => answer(AskOutcome.MOVED),
+    onAsk: (_ask, _peer, answer) => answer(AskOutcome.MOVED),
     onLost: (each, peer) => receiving.heard(each, peer),
-    isOwner: () => owns,
+    ownership: () => (owns ? "owner" : "other"),
     hasHash: (content, hash) => hashOfContent(content) === hash,
     refusals: new Refusals({ clock: world.clock, log: silentLog }),
     log: silentLog,
@@ -126,7 +127,7 @@ describe("passes between PNodes", () => {
       link.note({ session: "s", pass: proto, failure: "x".repeat(5_000) });
       link.note({ session: "s", pass: proto, failure: "last" });
       let answered = false;
-      link.ask({ to: "", address: "", from: "", names: [] }, () => {
+      link.ask({ to: "", from: "", names: [] }, () => {
         answered = true;
       });
       await until(() => answered);

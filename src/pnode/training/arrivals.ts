@@ -17,10 +17,10 @@ const namesMax = 4_096;
 /** It loads, or has ended in this moment: either way the VNode asks when it knows what it needs. */
 const willAsk: Judgement = { verdict: Verdict.WAIT, detail: "the VNode is loading its state and will ask" };
 
-/** Sends to one who asked, if the orchestrators know it. */
+/** Sends to a PNode that asked, if orchestrators say that it owns the VNode. */
 export type DeliverToAsker = (
   sender: Sender,
-  asker: { readonly vnode: VNodeId; readonly address: string },
+  asker: { readonly vnode: VNodeId; readonly pnode: string },
   message: OutgoingTensor,
 ) => void;
 
@@ -62,7 +62,7 @@ export class Arrivals implements Protocol {
     };
   }
 
-  asked(ask: Ask, answer: (outcome: AskOutcome) => void): void {
+  asked(ask: Ask, pnode: string, answer: (outcome: AskOutcome) => void): void {
     let names: ReturnType<typeof fromProtoName>[];
     try {
       names = ask.names.slice(0, namesMax).map(fromProtoName);
@@ -77,7 +77,7 @@ export class Arrivals implements Protocol {
       answer(AskOutcome.MOVED);
       return;
     }
-    const asker = { vnode: ask.to as VNodeId, address: ask.address };
+    const asker = { vnode: ask.to as VNodeId, pnode };
     receiver.asked(
       names.map(({ name }) => name),
       {

@@ -4,7 +4,7 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { hashOfContent } from "../../core/hash.ts";
 import type { EdgeId, SessionId, VNodeId } from "../../core/ids.ts";
 import { silentLog } from "../../core/world.ts";
-import { peerService } from "../../peer/receiving.ts";
+import { type Ownership, peerService } from "../../peer/receiving.ts";
 import { Refusals } from "../../peer/refusals.ts";
 import { DataType, Direction } from "../../protocol/gen/dcnr/v1/common_pb.ts";
 import { type DeliverySchema, ExchangeService, Verdict } from "../../protocol/gen/dcnr/v1/exchange_pb.ts";
@@ -27,10 +27,10 @@ const verdicts: Readonly<Record<Admission, ProcessVerdict>> = {
 };
 
 /** A VNode `b` that takes [rows, 4] floats from `a`, and an exchange in front of it. */
-function scene(rows: number, options: { admission?: Admission; owner?: boolean; running?: boolean } = {}) {
+function scene(rows: number, options: { admission?: Admission; owner?: Ownership; running?: boolean } = {}) {
   const received: Arrival[] = [];
   const memory = { taken: 0, discarded: 0 };
-  const { admission = "wanted", owner = true, running = true } = options;
+  const { admission = "wanted", owner = "owner", running = true } = options;
   let asked = 0;
   const receiver: Receiver = {
     epoch: 1,
@@ -56,15 +56,15 @@ function scene(rows: number, options: { admission?: Admission; owner?: boolean; 
     },
     asked: (_names, asker) => asker.answer("gone"),
   };
-  const network = new MemoryNetwork();
+  const network = new MemoryNetwork("p1");
   const directory = { find: (_session: SessionId, vnode: VNodeId) => (vnode === "b" ? receiver : undefined) };
   const arrivals = new Arrivals(directory, () => {});
   const served = peerService({
     exchange: arrivals,
     passes: { expects: () => assert.fail("nothing is served here") },
-    onAsk: (ask, answer) => arrivals.asked(ask, answer),
+    onAsk: (ask, peer, answer) => arrivals.asked(ask, peer, answer),
     onLost: () => {},
-    isOwner: () => owner,
+    ownership: () => owner,
     hasHash: (tensor, hash) => hashOfContent(tensor) === hash,
     refusals: new Refusals({ clock: { wallMs: () => 0, monotonicMs: () => 0 }, log: silentLog }),
     log: silentLog,
@@ -88,7 +88,7 @@ function scene(rows: number, options: { admission?: Admission; owner?: boolean; 
   const deliver = async (more: MessageInitShape<typeof DeliverySchema>, chunks: Uint8Array[] = []) => {
     await network.serve("p2", [served]);
     const channel = network.open("p2", ExchangeService.method.exchange);
-    await channel.send({ event: { case: "hello", value: { protocolMajor: 1, pnode: "p1" } } });
+    await channel.send({ event: { case: "hello", value: { protocolMajor: 1 } } });
     await channel.send({ event: { case: "delivery", value: { ...delivery, ...more } as never } });
     for (const data of chunks) await channel.send({ event: { case: "chunk", value: { id: 7n, data } } });
     for await (const { event } of channel.incoming) {
@@ -170,7 +170,10 @@ describe("the exchange", () => {
   });
 
   it("refuses a zombie, and sends those who come too late or too early their way", async () => {
-    assert.equal((await scene(2, { owner: false }).deliver({})).verdict, Verdict.REFUSED);
+    assert.equal((await scene(2, { owner: "other" }).deliver({})).verdict, Verdict.REFUSED);
+    const unknown = scene(2, { owner: "unknown" });
+    assert.equal((await unknown.deliver({ epoch: 1n << 40n })).verdict, Verdict.WAIT);
+    assert.deepEqual(unknown.received, [], "nobody is believed before orchestrators have named it");
     assert.equal((await scene(2, { admission: "old" }).deliver({})).verdict, Verdict.DROPPED);
     assert.equal((await scene(2, { admission: "duplicate" }).deliver({})).verdict, Verdict.DROPPED);
     assert.equal((await scene(2, { admission: "beyond" }).deliver({})).verdict, Verdict.WAIT);

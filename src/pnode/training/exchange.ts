@@ -22,8 +22,6 @@ export interface Sender {
 
 export interface ExchangeOptions {
   readonly pnode: string;
-  /** Where this PNode's peers reach it. */
-  readonly address: () => string;
   readonly links: Links;
   readonly resolver: Resolver;
   readonly directory: Directory;
@@ -44,10 +42,10 @@ export class Exchange {
       this.#sendTo(location, sender, message);
   }
 
-  /** To one who asked, at an address that an orchestrator vouches for. */
-  sendToAsker(sender: Sender, asker: { vnode: VNodeId; address: string }, message: OutgoingTensor): void {
+  /** To a PNode that asked, if it owns the VNode for which it did, as orchestrators say. */
+  sendToAsker(sender: Sender, asker: { vnode: VNodeId; pnode: string }, message: OutgoingTensor): void {
     const known = this.#options.resolver.locate(sender.session, asker.vnode);
-    const location = known.find((candidate) => candidate.address === asker.address);
+    const location = known.find((candidate) => candidate.pnode === asker.pnode);
     if (location === undefined) this.#options.resolver.refresh(sender.session);
     else this.#sendTo(location, sender, message);
   }
@@ -98,7 +96,7 @@ export class Exchange {
     attempt: number,
     done: (answer: AskAnswer) => void,
   ): void {
-    const { resolver, directory, pnode, address, links } = this.#options;
+    const { resolver, directory, pnode, links } = this.#options;
     const { session } = asker;
     const locations = resolver.locate(session, whom);
     const location = locations[attempt % Math.max(1, locations.length)];
@@ -115,7 +113,7 @@ export class Exchange {
       return;
     }
     const named = names.map((name) => toProtoName(session, name));
-    const ask = { to: asker.vnode, address: address(), from: whom, names: named };
+    const ask = { to: asker.vnode, from: whom, names: named };
     links.to(location).ask(ask, (answer) => {
       if (answer === "moved" || answer === "broken") resolver.refresh(session);
       done(answer);

@@ -28,7 +28,6 @@ function scene(owners: Readonly<Record<string, readonly string[]>>) {
     (owners[vnode] ?? []).map((pnode, replica) => ({ pnode, address: pnode, epoch: 3, replica }));
   const exchange = new Exchange({
     pnode: "p1",
-    address: () => "p1",
     links: { to: () => ({ deliver: (parcel: Parcel) => parcels.push(parcel) }) } as unknown as Links,
     resolver: { locate, refresh: () => {} } as unknown as Resolver,
     directory: { find: () => receiver },

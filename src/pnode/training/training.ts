@@ -27,8 +27,6 @@ import { VNodeHost } from "./vnode-host.ts";
 
 export interface TrainingOptions {
   readonly pnode: string;
-  /** Where this PNode's peers reach it. */
-  readonly address: () => string;
   readonly world: World;
   readonly timings: Timings;
   readonly bounds: Bounds;
@@ -59,7 +57,7 @@ export class Training {
   readonly #prepared: PreparedLives;
 
   constructor(options: TrainingOptions) {
-    const { pnode, address, world, tasks, resolver, links, blobs, bounds, openProcess, spill } = options;
+    const { pnode, world, tasks, resolver, links, blobs, bounds, openProcess, spill } = options;
     this.#options = options;
     this.retention = new Retention({
       memoryBytesMax: bounds.retainedBytesMax,
@@ -74,7 +72,7 @@ export class Training {
     this.#prepared = new PreparedLives(this.#opener, world, tasks);
     const host = (assignment: Assignment) => this.#host(assignment);
     this.hosts = new HostedVNodes({ world, tasks, resolver, prepared: this.#prepared, contexts, host });
-    this.#exchange = new Exchange({ pnode, address, links, resolver, directory: this.hosts, tasks, log: world.log });
+    this.#exchange = new Exchange({ pnode, links, resolver, directory: this.hosts, tasks, log: world.log });
     this.arrivals = new Arrivals(this.hosts, (sender, asker, message) =>
       this.#exchange.sendToAsker(sender, asker, message),
     );
@@ -109,12 +107,12 @@ export class Training {
   }
 
   #persist(world: World, life: Life, step: number, sender: () => Sender): Promise<Persisted | undefined> {
-    const { pnode, orchestrators, blobs, snapshot, timings, flush } = this.#options;
+    const { orchestrators, blobs, snapshot, timings, flush } = this.#options;
     const { session, vnode } = sender();
     const epoch = () => sender().epoch;
     const { signal } = life.ending;
     return persistLife(
-      { session, vnode, pnode, orchestrators, blobs, snapshot, world, timings, signal, epoch },
+      { session, vnode, orchestrators, blobs, snapshot, world, timings, signal, epoch },
       life,
       step,
       flush,

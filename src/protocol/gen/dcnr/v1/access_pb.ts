@@ -15,8 +15,8 @@ export const file_dcnr_v1_access: GenFile = /*@__PURE__*/
   fileDesc("ChRkY25yL3YxL2FjY2Vzcy5wcm90bxIHZGNuci52MSJECgZBY2Nlc3MSGwoEcnVsZRgBIAEoDjINLmRjbnIudjEuUnVsZRIdCgVzY29wZRgCIAEoDjIOLmRjbnIudjEuU2NvcGUqgAEKBFJ1bGUSFAoQUlVMRV9VTlNQRUNJRklFRBAAEg0KCVJVTEVfT1BFThABEgwKCFJVTEVfS0VZEAISDQoJUlVMRV9TRUxGEAMSDwoLUlVMRV9NRU1CRVIQBBIOCgpSVUxFX09XTkVSEAUSFQoRUlVMRV9PUkNIRVNUUkFUT1IQBipkCgVTY29wZRIVChFTQ09QRV9VTlNQRUNJRklFRBAAEhIKDlNDT1BFX0dFTkVSQVRFEAESDgoKU0NPUEVfUkVBRBACEg8KC1NDT1BFX1RSQUlOEAMSDwoLU0NPUEVfQURNSU4QBDpJCgZhY2Nlc3MSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxiNjAMgASgLMg8uZGNuci52MS5BY2Nlc3NSBmFjY2Vzc2IGcHJvdG8z", [file_google_protobuf_descriptor]);
 
 /**
- * Who may call a method. Every method says so; one that does not is closed to everybody. Rules about machines hold for
- * processes that know their callers by keys; orchestrators and PNodes do not ask for them yet, and say so in the threat model.
+ * Who may call a method. Every method says so; one that does not is closed to everybody. Who calls is told by the key that
+ * the connection has proved.
  *
  * @generated from message dcnr.v1.Access
  */

@@ -1,32 +1,8 @@
-// A PNode's identity in its directory: a stable id, a secret that proves it, and what was measured before.
+// What was measured before, kept in a PNode's directory.
 
 import { readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fail } from "../core/errors.ts";
-import { type PNodeId, parseId } from "../core/ids.ts";
-import type { Chance } from "../core/world.ts";
-
-export interface Identity {
-  readonly id: PNodeId;
-  readonly secret: string;
-}
-
-export async function loadIdentity(directory: string, chance: Chance): Promise<Identity> {
-  const path = join(directory, "pnode.json");
-  const known = await readJson(path);
-  if (known !== undefined) {
-    const { id, secret } = known as Partial<Identity>;
-    if (typeof id !== "string" || typeof secret !== "string" || secret.length < 16)
-      fail("data_loss", `${path} is damaged: remove it, and this machine joins under a new id`);
-    return { id: parseId<PNodeId>(id, `the id in ${path}`), secret };
-  }
-  const fresh: Identity = {
-    id: `p${Buffer.from(chance.bytes(6)).toString("hex")}` as PNodeId,
-    secret: Buffer.from(chance.bytes(24)).toString("base64url"),
-  };
-  await writeJson(path, fresh, 0o600);
-  return fresh;
-}
 
 /** A measurement that depends on `key` alone, kept in the PNode's directory. */
 export class Remembered<T> {

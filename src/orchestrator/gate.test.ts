@@ -1,12 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { hasCode } from "../../core/errors.ts";
-import { silentLog, type World } from "../../core/world.ts";
-import { InferenceService } from "../../protocol/gen/dcnr/v1/inference_pb.ts";
-import type { ServedService } from "../../protocol/network.ts";
-import { openMemoryStore } from "../../store/memory.ts";
-import { guarded } from "./guard.ts";
-import { ApiKeys, type Scope } from "./keys.ts";
+import { hasCode } from "../core/errors.ts";
+import { silentLog, type World } from "../core/world.ts";
+import { gated } from "../protocol/access.ts";
+import { InferenceService } from "../protocol/gen/dcnr/v1/inference_pb.ts";
+import type { ServedService } from "../protocol/network.ts";
+import { openMemoryStore } from "../store/memory.ts";
+import type { Context } from "./context.ts";
+import { orchestratorGate } from "./gate.ts";
+import { ApiKeys, type Scope } from "./serving/keys.ts";
 
 let draws = 0;
 const world: World = {
@@ -20,7 +22,7 @@ async function* streaming() {
   yield "done";
 }
 
-/** Every method of the service, behind the guard. */
+/** Every method of the service, behind the gate. */
 function stage() {
   const keys = new ApiKeys(openMemoryStore(), world, true);
   const handlers = Object.fromEntries(
@@ -30,7 +32,8 @@ function stage() {
     ]),
   );
   const open: ServedService = { descriptor: InferenceService, handlers };
-  const served = guarded(open, keys);
+  const gate = orchestratorGate({ mirror: {} } as Context, keys, undefined);
+  const served = gated([open], gate)[0] as ServedService;
   const call = async (name: string, address: string, secret = "") => {
     const context = {
       caller: { address },
