@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { asideHere } from "../core/aside.ts";
 import { sha256 } from "../core/hash.ts";
 import { silentLog, type World } from "../core/world.ts";
 import { openMemoryBlobs, openMemoryStore } from "../store/memory.ts";
@@ -211,7 +212,7 @@ describe("tokenising", () => {
 describe("vocabularies of a network", () => {
   it("are created from uploaded files, listed and deleted", async () => {
     const blobs = openMemoryBlobs().vocabularies;
-    const vocabularies = openVocabularies({ store: openMemoryStore(), blobs, world });
+    const vocabularies = openVocabularies({ store: openMemoryStore(), blobs, world, aside: asideHere });
     const upload = async (text: string) => {
       const content = new TextEncoder().encode(text);
       await blobs.put(sha256(content), content, content.byteLength);

@@ -1,13 +1,15 @@
 // The vocabularies of a network: names for tokenizer.json files, kept in the store. The files are blobs in a name
 // space of their own: whoever removes a dataset does not touch them.
 
+import { type Aside, runAside } from "../core/aside.ts";
 import { fail } from "../core/errors.ts";
 import { parseId, type Sha256 } from "../core/ids.ts";
 import type { World } from "../core/world.ts";
 import type { BlobSpace } from "../store/blob-store.ts";
 import type { StateStore } from "../store/state-store.ts";
 import { createItem, deleteItem, listItems, readItem } from "../store/update.ts";
-import { loadTokenizer, tokenizerTextMax } from "./bpe/json.ts";
+import { tokenizerTextMax } from "./bpe/json.ts";
+import { checkingVocabulary } from "./works.ts";
 
 /** The value of `vocabulary/{name}`. */
 export interface VocabularyRecord {
@@ -23,6 +25,7 @@ export interface VocabulariesOptions {
   /** The name space of vocabularies. */
   readonly blobs: Pick<BlobSpace, "get" | "size">;
   readonly world: Pick<World, "clock" | "timers" | "chance">;
+  readonly aside: Aside;
 }
 
 export interface Vocabularies {
@@ -36,7 +39,7 @@ export interface Vocabularies {
 
 const prefix = "vocabulary/";
 
-export function openVocabularies({ store, blobs, world }: VocabulariesOptions): Vocabularies {
+export function openVocabularies({ store, blobs, world, aside }: VocabulariesOptions): Vocabularies {
   const keyOf = (name: string) => prefix + parseId<string>(name, "the vocabulary's name");
 
   async function get(name: string): Promise<VocabularyRecord> {
@@ -53,8 +56,8 @@ export function openVocabularies({ store, blobs, world }: VocabulariesOptions): 
         fail("failed_precondition", `the file ${hash} of the vocabulary is not there: upload it first`);
       if (bytes > tokenizerTextMax)
         fail("resource_exhausted", `a vocabulary of ${bytes} bytes is too large: at most ${tokenizerTextMax}`);
-      const { vocabularySize } = loadTokenizer(new TextDecoder().decode(await blobs.get(hash)));
-      const wanted = { name, hash, tokens: vocabularySize, bytes, createdWallMs: world.clock.wallMs() };
+      const tokens = await runAside(aside, checkingVocabulary, await blobs.get(hash));
+      const wanted = { name, hash, tokens, bytes, createdWallMs: world.clock.wallMs() };
       const { record } = await createItem<VocabularyRecord>(store, key, wanted, world);
       if (record?.hash !== hash)
         fail("already_exists", `there is another vocabulary called "${name}": delete it or choose another name`);

@@ -11,7 +11,7 @@ export interface ChatTurn {
 
 /** The longest in use, with tools and thoughts, have about 20,000 characters. */
 export const templateLengthMax = 128 << 10;
-/** A turn takes some hundred evaluations, so that a thousand turns pass; the orchestrator does nothing else meanwhile. */
+/** A turn takes some hundred evaluations, so that a thousand turns pass. */
 const evaluationsMax = 250_000;
 const rangeMax = 10_000;
 /** Characters of a text and items of a list: more than any context holds. */

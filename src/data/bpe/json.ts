@@ -10,7 +10,7 @@ import { unigramEncoder } from "./unigram.ts";
 import { wordPieceEncoder, wordPieceText } from "./wordpiece.ts";
 
 /** The largest vocabularies in use (about 260,000 tokens) take 35 MB. */
-export const tokenizerTextMax = 96 << 20;
+export const tokenizerTextMax = 64 << 20;
 export const vocabularyMax = 1 << 20;
 const addedMax = 20_000;
 const spaceMark = "▁";

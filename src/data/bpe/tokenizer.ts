@@ -1,10 +1,18 @@
 // A tokenizer that was read from tokenizer.json (json.ts): text to token ids and back. Nothing is out of
 // vocabulary: what has no token of its own is spelt in bytes.
 
-import { fail } from "../../core/errors.ts";
 import { bytesOfSpelling } from "./alphabet.ts";
 import { markedTokens, markOf } from "./marks.ts";
 import { type Cut, escapeForPattern, type Normalise } from "./pieces.ts";
+import {
+  bytesOfToken,
+  type DecodeOptions,
+  decodeTokenBytes,
+  type TokenDecoder,
+  type TokenTable,
+  tokenDecoder,
+  tokenTable,
+} from "./token-table.ts";
 
 export interface AddedToken {
   readonly id: number;
@@ -52,10 +60,11 @@ export interface Tokenizer {
   readonly vocabularySize: number;
   readonly added: readonly AddedToken[];
   encode(text: string, options?: EncodeOptions): Int32Array;
-  decode(ids: ArrayLike<number>, options?: { skipSpecial?: boolean }): string;
-  decodeBytes(ids: ArrayLike<number>, options?: { skipSpecial?: boolean }): Uint8Array;
-  /** Text as ids arrive; characters that are not complete yet wait for the next id. */
-  decoder(options?: { skipSpecial?: boolean }): { push(id: number): string; end(): string };
+  /** All that decoding needs. */
+  readonly table: TokenTable;
+  decode(ids: ArrayLike<number>, options?: DecodeOptions): string;
+  decodeBytes(ids: ArrayLike<number>, options?: DecodeOptions): Uint8Array;
+  decoder(options?: DecodeOptions): TokenDecoder;
   idOf(token: string): number | undefined;
   /** The token's bytes, as decoding writes them. */
   bytesOf(id: number): Uint8Array;
@@ -70,13 +79,13 @@ const spaceMark = "▁";
 const encoder = new TextEncoder();
 
 export function openTokenizer(parts: TokenizerParts): Tokenizer {
-  const bytesOfId = tokenBytes(parts);
+  const specials = parts.added.filter((token) => token.special).map((token) => token.id);
+  const table = tokenTable(tokenBytes(parts), { specials, stripLeadingSpace: parts.stripLeadingSpace });
   const encodePlain = plainEncoder(parts);
   const addedByContent = new Map(parts.added.map((token) => [token.content, token]));
   const addedPattern = patternOf(addedByContent);
   const marked = markedSpellings(parts.added);
   const markedPattern = patternOf(marked);
-  const specials = new Set(parts.added.filter((token) => token.special).map((token) => token.id));
 
   function encode(text: string, { addSpecial = false, parseSpecial = true }: EncodeOptions = {}): Int32Array {
     const out = openIds();
@@ -102,45 +111,18 @@ export function openTokenizer(parts: TokenizerParts): Tokenizer {
     return out.take();
   }
 
-  function bytesOf(id: number): Uint8Array {
-    return bytesOfId[id] ?? fail("out_of_range", `token ${id} is outside the vocabulary of ${bytesOfId.length}`);
-  }
-
-  function decodeBytes(ids: ArrayLike<number>, { skipSpecial = false } = {}): Uint8Array {
-    const pieces: Uint8Array[] = [];
-    let first = true;
-    for (let i = 0; i < ids.length; i++) {
-      const id = ids[i] as number;
-      const bytes = bytesOf(id);
-      if (skipSpecial && specials.has(id)) continue;
-      pieces.push(first && parts.stripLeadingSpace && bytes[0] === 0x20 ? bytes.subarray(1) : bytes);
-      first = false;
-    }
-    return Buffer.concat(pieces);
-  }
+  const decodeBytes = (ids: ArrayLike<number>, options?: DecodeOptions) => decodeTokenBytes(table, ids, options);
 
   return {
-    vocabularySize: bytesOfId.length,
+    vocabularySize: table.ends.length,
     added: parts.added,
+    table,
     encode,
     decodeBytes,
     decode: (ids, options) => new TextDecoder("utf-8", { ignoreBOM: true }).decode(decodeBytes(ids, options)),
-    decoder({ skipSpecial = false } = {}) {
-      const text = new TextDecoder("utf-8", { ignoreBOM: true });
-      let first = true;
-      return {
-        push(id) {
-          const bytes = bytesOf(id);
-          if (skipSpecial && specials.has(id)) return "";
-          const strip = first && parts.stripLeadingSpace && bytes[0] === 0x20;
-          first = false;
-          return text.decode(strip ? bytes.subarray(1) : bytes, { stream: true });
-        },
-        end: () => text.decode(),
-      };
-    },
+    decoder: (options) => tokenDecoder(table, options),
     idOf: (token) => addedByContent.get(token)?.id ?? parts.vocabulary.get(token),
-    bytesOf,
+    bytesOf: (id) => bytesOfToken(table, id),
   };
 }
 

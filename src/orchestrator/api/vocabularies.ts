@@ -10,9 +10,9 @@ import { page } from "./pages.ts";
 const downloadLifetimeMs = 60 * 60_000;
 
 export function vocabularyService(context: Context): ServedService {
-  const { mirror, world } = context;
+  const { mirror, world, aside } = context;
   const blobs = context.blobs.vocabularies;
-  const vocabularies = openVocabularies({ store: mirror.store, blobs, world });
+  const vocabularies = openVocabularies({ store: mirror.store, blobs, world, aside });
   return service(VocabularyService, {
     createVocabulary: async ({ name, hash }) => {
       return { vocabulary: view(await vocabularies.create(name, parseSha256(hash, "the vocabulary's file"))) };

@@ -1,6 +1,6 @@
 // From token ids to the text of an answer: characters appear when they are complete, stop words end it.
 
-import type { Tokenizer } from "../../data/bpe/tokenizer.ts";
+import { type TokenTable, tokenDecoder } from "../../data/bpe/token-table.ts";
 import { StopFilter } from "./stop-filter.ts";
 import type { TextPiece } from "./text.ts";
 
@@ -11,11 +11,11 @@ export interface TokenBatch {
 
 export async function* answerText(
   batches: AsyncIterable<TokenBatch>,
-  tokenizer: Tokenizer,
+  table: TokenTable,
   stop: readonly string[],
   promptTokens: number,
 ): AsyncGenerator<TextPiece> {
-  const decoder = tokenizer.decoder({ skipSpecial: true });
+  const decoder = tokenDecoder(table, { skipSpecial: true });
   const filter = new StopFilter(stop);
   let generatedTokens = 0;
   for await (const { tokens, finish } of batches) {

@@ -61,7 +61,7 @@ export class Gateway implements TextGenerator {
     checkLimits(request);
     const model = await findModel(this.#needs.context, request.model);
     if (model.context === 0) fail("failed_precondition", `model ${model.name} does not generate text`);
-    const { tokenizer, ids, stop, endTokens } = await this.#prompts.of(model, request.prompt);
+    const { table, ids, stop, endTokens } = await this.#prompts.of(model, request.prompt);
     const { seed, ...sampling } = request.sampling;
     const wanted = {
       prompt: [...ids],
@@ -70,7 +70,7 @@ export class Gateway implements TextGenerator {
       endTokens: [...endTokens],
     };
     const tokens = this.#tokens(model, wanted, signal);
-    if (tokenizer) yield* answerText(tokens, tokenizer, [...request.stop, ...stop], ids.length);
+    if (table) yield* answerText(tokens, table, [...request.stop, ...stop], ids.length);
     else yield* bareTokens(tokens, ids.length);
   }
 

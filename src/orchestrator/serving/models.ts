@@ -1,10 +1,12 @@
 // Models: trained states under a name. Which sessions serve them is serve.ts's affair.
 
+import { runAside } from "../../core/aside.ts";
 import { fail } from "../../core/errors.ts";
 import { sha256 } from "../../core/hash.ts";
 import { parseId, parseSha256, type SessionId, type Sha256 } from "../../core/ids.ts";
 import { parseManifest } from "../../data/manifest.ts";
-import { type ChatFormat, chatFormatBytesMax, parseChatFormat } from "../../models/chat.ts";
+import { chatFormatBytesMax } from "../../models/chat.ts";
+import { checkingChat } from "../../models/works.ts";
 import type { Plan } from "../../network/plan.ts";
 import { listItems } from "../../store/update.ts";
 import type { Context } from "../context.ts";
@@ -132,17 +134,19 @@ export async function registerModel(
 
 export async function chatFacts(context: Context, chat: string): Promise<Pick<ModelRecord, "chat" | "converses">> {
   if (chat === "") return {};
-  return { chat, converses: (await readChat(context, chat)).template !== "" };
+  const { template } = await runAside(context.aside, checkingChat, await chatText(context, chat));
+  return { chat, converses: template !== "" };
 }
 
-export async function readChat(context: Context, chat: string): Promise<ChatFormat> {
+/** A chat format as it was uploaded: nobody has read it yet. */
+export async function chatText(context: Context, chat: string): Promise<string> {
   const hash = parseSha256(chat, "the chat format");
   const { vocabularies } = context.blobs;
   const bytes = await vocabularies.size(hash);
   if (bytes === undefined) fail("failed_precondition", "the chat format was not uploaded");
   if (bytes > chatFormatBytesMax)
     fail("resource_exhausted", `the chat format has ${bytes} bytes, at most ${chatFormatBytesMax} are allowed`);
-  return parseChatFormat(new TextDecoder().decode(await vocabularies.get(hash)));
+  return new TextDecoder().decode(await vocabularies.get(hash));
 }
 
 export function factsOf(plan: Plan): Pick<ModelRecord, "parameters" | "context" | "vocabulary"> {

@@ -1,31 +1,23 @@
 // From what was asked to the token ids that a model gets: text by its vocabulary, conversations by its chat format.
 
+import { runAside } from "../../core/aside.ts";
 import { fail } from "../../core/errors.ts";
 import { parseSha256 } from "../../core/ids.ts";
 import { Recent } from "../../core/recent.ts";
-import { loadTokenizer } from "../../data/bpe/json.ts";
-import type { Tokenizer } from "../../data/bpe/tokenizer.ts";
-import { type Chat, openChat } from "../../models/chat.ts";
+import type { TokenTable } from "../../data/bpe/token-table.ts";
+import { type AskedText, encodingPrompt, openingText, type TextFacts } from "../../models/works.ts";
 import type { Context } from "../context.ts";
 import type { ModelRecord } from "../records/records.ts";
-import { readChat } from "./models.ts";
+import { chatText } from "./models.ts";
 import { PromptTooLong, type TextRequest } from "./text.ts";
 
-/** Tokens of well-known names that end an answer, besides those that the model's files name. */
-const endWords = ["<|endoftext|>", "</s>", "<|im_end|>", "<|eot_id|>", "<|end_of_text|>"];
-/** Models whose vocabularies and chat formats are in memory. */
+/** Models of which it is remembered how answers are written down. */
 const textsKept = 8;
-
-/** How one model reads and writes. */
-interface ModelText {
-  readonly tokenizer: Tokenizer;
-  readonly chat: Chat;
-  readonly endTokens: readonly number[];
-}
 
 export interface Prompt {
   readonly ids: ArrayLike<number> & Iterable<number>;
-  readonly tokenizer: Tokenizer | undefined;
+  /** Absent where a model has no vocabulary: its answers are ids. */
+  readonly table: TokenTable | undefined;
   /** Words and ids that end the answer. */
   readonly stop: readonly string[];
   readonly endTokens: readonly number[];
@@ -33,7 +25,7 @@ export interface Prompt {
 
 export class Prompts {
   readonly #context: Context;
-  readonly #texts = new Recent<string, Promise<ModelText>>(textsKept);
+  readonly #texts = new Recent<string, Promise<TextFacts>>(textsKept);
 
   constructor(context: Context) {
     this.#context = context;
@@ -41,37 +33,49 @@ export class Prompts {
 
   async of(model: ModelRecord, prompt: TextRequest["prompt"]): Promise<Prompt> {
     const text = model.tokenizer ? await this.#text(model) : undefined;
-    const ids = idsOf(model, prompt, text);
+    const ids = isIds(prompt) ? prompt : await this.#encode(model, prompt);
     check(model, ids);
-    const stop = typeof prompt === "object" && "turns" in prompt ? (text?.chat.stop ?? []) : [];
-    return { ids, tokenizer: text?.tokenizer, stop, endTokens: text?.endTokens ?? [] };
+    const stop = typeof prompt === "object" && "turns" in prompt ? (text?.chatStop ?? []) : [];
+    return { ids, table: text?.table, stop, endTokens: text?.endTokens ?? [] };
   }
 
-  #text({ tokenizer, chat = "" }: ModelRecord): Promise<ModelText> {
-    const key = `${tokenizer} ${chat}`;
+  async #encode(model: ModelRecord, prompt: AskedText["prompt"]): Promise<Prompt["ids"]> {
+    if (!model.tokenizer)
+      fail("failed_precondition", `model ${model.name} has no tokenizer: send token ids instead of text`);
+    const asked = { key: keyOf(model), prompt };
+    const ids = await runAside(this.#context.aside, encodingPrompt, asked);
+    if (ids !== undefined) return ids;
+    // The thread that knew the model's text is gone, or had to forget it.
+    this.#texts.delete(asked.key);
+    await this.#text(model);
+    const again = await runAside(this.#context.aside, encodingPrompt, asked);
+    return again ?? fail("unavailable", `too many models are asked at once: ask ${model.name} again`);
+  }
+
+  #text(model: ModelRecord): Promise<TextFacts> {
+    const key = keyOf(model);
     const known = this.#texts.get(key);
     if (known) return known;
-    const loading = this.#load(tokenizer, chat);
-    this.#texts.set(key, loading);
-    loading.catch(() => this.#texts.delete(key));
-    return loading;
+    const opening = this.#open(key, model);
+    this.#texts.set(key, opening);
+    opening.catch(() => this.#texts.delete(key));
+    return opening;
   }
 
-  async #load(hash: string, chat: string): Promise<ModelText> {
-    const content = await this.#context.blobs.vocabularies.get(parseSha256(hash, "the tokenizer"));
-    const tokenizer = loadTokenizer(new TextDecoder().decode(content));
-    const format = chat === "" ? undefined : await readChat(this.#context, chat);
-    const named = endWords.flatMap((word) => tokenizer.idOf(word) ?? []);
-    const endTokens = [...new Set([...(format?.endTokens ?? []), ...named])];
-    return { tokenizer, chat: openChat(format, tokenizer), endTokens };
+  async #open(key: string, model: ModelRecord): Promise<TextFacts> {
+    const { blobs, aside } = this.#context;
+    const tokenizer = await blobs.vocabularies.get(parseSha256(model.tokenizer, "the tokenizer"));
+    const chat = model.chat ? await chatText(this.#context, model.chat) : "";
+    return runAside(aside, openingText, { key, tokenizer, chat });
   }
 }
 
-function idsOf(model: ModelRecord, prompt: TextRequest["prompt"], text: ModelText | undefined): Prompt["ids"] {
-  if (Array.isArray(prompt)) return prompt as readonly number[];
-  if (!text) fail("failed_precondition", `model ${model.name} has no tokenizer: send token ids instead of text`);
-  if (typeof prompt === "string") return text.tokenizer.encode(prompt, { addSpecial: true });
-  return text.chat.encode((prompt as Exclude<typeof prompt, readonly number[]>).turns);
+function keyOf({ tokenizer, chat = "" }: ModelRecord): string {
+  return `${tokenizer} ${chat}`;
+}
+
+function isIds(prompt: TextRequest["prompt"]): prompt is readonly number[] {
+  return Array.isArray(prompt);
 }
 
 function check(model: ModelRecord, ids: Prompt["ids"]): void {

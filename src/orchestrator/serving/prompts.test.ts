@@ -1,0 +1,55 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import { type Aside, asideHere } from "../../core/aside.ts";
+import { sha256 } from "../../core/hash.ts";
+import { loadTokenizer } from "../../data/bpe/json.ts";
+import { openMemoryBlobs } from "../../store/memory.ts";
+import type { Context } from "../context.ts";
+import type { ModelRecord } from "../records/records.ts";
+import { Prompts } from "./prompts.ts";
+
+const content = readFileSync(new URL("../../data/bpe/fixtures/llama2.json", import.meta.url));
+const tokenizer = loadTokenizer(content.toString());
+
+async function scene(aside: Aside) {
+  const blobs = openMemoryBlobs();
+  const hash = sha256(content);
+  await blobs.vocabularies.put(hash, content, content.byteLength);
+  const model = { name: "m", tokenizer: hash, context: 100, vocabulary: tokenizer.vocabularySize };
+  return { prompts: new Prompts({ blobs, aside } as unknown as Context), model: model as ModelRecord };
+}
+
+test("a prompt is encoded by the model's vocabulary, also when the thread that knew it was killed", async () => {
+  const asked: string[] = [];
+  let forgets = 0;
+  const { prompts, model } = await scene({
+    run: async (work, input) => {
+      asked.push(work.name);
+      if (work.name === "encodingPrompt" && forgets-- > 0) return [undefined as never];
+      return asideHere.run(work, input);
+    },
+  });
+  const expected = [...tokenizer.encode("Hello there", { addSpecial: true })];
+  assert.deepEqual([...(await prompts.of(model, "Hello there")).ids], expected);
+  assert.deepEqual([...(await prompts.of(model, "Hello there")).ids], expected);
+  assert.deepEqual(asked, ["openingText", "encodingPrompt", "encodingPrompt"], "it is opened once");
+  asked.length = 0;
+  forgets = 1;
+  assert.deepEqual([...(await prompts.of(model, "Hello there")).ids], expected);
+  assert.deepEqual(asked, ["encodingPrompt", "openingText", "encodingPrompt"]);
+  forgets = 2;
+  await assert.rejects(prompts.of(model, "Hello there"), { code: "unavailable" });
+});
+
+test("token ids need no vocabulary, text does; ids outside of it are refused", async () => {
+  const { prompts, model } = await scene(asideHere);
+  const bare = { ...model, tokenizer: "" };
+  assert.deepEqual((await prompts.of(bare, [1, 2])).ids, [1, 2]);
+  await assert.rejects(prompts.of(bare, "text"), { code: "failed_precondition" });
+  await assert.rejects(prompts.of(model, [tokenizer.vocabularySize]), /outside the model's vocabulary/);
+  assert.deepEqual((await prompts.of(model, { turns: [{ role: "user", content: "x" }] })).stop, [
+    "\nuser:",
+    "\nsystem:",
+  ]);
+});
