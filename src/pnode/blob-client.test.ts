@@ -129,6 +129,26 @@ describe("what comes from the store", () => {
     await assert.rejects(client.openState("s", state, "it", signal), (error: unknown) => hasCode(error, "data_loss"));
   });
 
+  it("is asked for as long as the failure says that it passes, and once if it says that it does not", async () => {
+    const { client, line, stored } = stage();
+    stored.set(sha256("x"), new TextEncoder().encode("x"));
+    let asked = 0;
+    line.download = () => {
+      if (++asked <= 9) throw new DcnrError("unavailable", "the store starts");
+    };
+    assert.equal((await client.fetch("s", sha256("x"), signal)).byteLength, 1);
+    assert.equal(asked, 10);
+    for (const code of ["not_found", "permission_denied", "resource_exhausted"] as const) {
+      asked = 0;
+      line.download = () => {
+        asked++;
+        throw new DcnrError(code, "no");
+      };
+      await assert.rejects(client.fetch("s", sha256("x"), signal), (error: unknown) => hasCode(error, code));
+      assert.equal(asked, 1, code);
+    }
+  });
+
   it("is not taken from a cache whose bytes have another hash", async () => {
     const good = new TextEncoder().encode("a shard");
     const hash = sha256(good);

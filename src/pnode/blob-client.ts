@@ -2,11 +2,11 @@
 // has the right hash. States move part by part: a part that is stored is not sent again, whoever stored it.
 
 import { type BlobSpaceName, blobBytesMax } from "../core/blobs.ts";
-import { DcnrError, fail, messageOf } from "../core/errors.ts";
+import { DcnrError, fail, hasCode, messageOf } from "../core/errors.ts";
 import { type Digest, sha256 } from "../core/hash.ts";
 import type { Sha256 } from "../core/ids.ts";
-import { Backoff } from "../core/retry.ts";
-import { sleep, type World } from "../core/world.ts";
+import { retry } from "../core/retry.ts";
+import type { World } from "../core/world.ts";
 import { manifestBytesMax } from "../data/manifest.ts";
 import type { Bandwidth } from "../peer/bandwidth.ts";
 import { BlobSpace } from "../protocol/gen/dcnr/v1/common_pb.ts";
@@ -19,8 +19,10 @@ import type { BlobCache, BlobTransfer, Timings } from "./options.ts";
 import type { Orchestrators } from "./orchestrators.ts";
 import type { Snapshot } from "./snapshots.ts";
 
-/** A blob that comes damaged or not at all this often is taken for lost. */
-const downloadAttempts = 4;
+/** Bytes may be damaged on their way; a blob that comes damaged this often lies damaged. */
+const damagedMax = 3;
+/** Whoever waits for a state should hear by then why it does not come; it is tried again all the same. */
+const downloadPatienceMs = 30_000;
 
 export interface BlobClientOptions {
   readonly orchestrators: Orchestrators;
@@ -134,18 +136,25 @@ export class BlobClient {
     return content;
   }
 
-  async #persistently<Result>(signal: AbortSignal, attempt: () => Promise<Result>): Promise<Result> {
+  /** As long as the failures say that they pass: parts that came already stay, so that this beats beginning anew. */
+  #persistently<Result>(signal: AbortSignal, attempt: () => Promise<Result>): Promise<Result> {
     const { timings, world } = this.#options;
-    const backoff = new Backoff(timings.retryMinMs, timings.retryMaxMs, world.chance);
-    for (let count = 1; ; count++) {
+    let damaged = 0;
+    const patience = {
+      minMs: timings.retryMinMs,
+      maxMs: timings.retryMaxMs,
+      patienceMs: downloadPatienceMs,
+      rounds: 1,
+    };
+    return retry({ world, ...patience, signal }, async () => {
       try {
         return await attempt();
       } catch (error) {
-        const known = DcnrError.from(error, "unavailable");
-        if (signal.aborted || count >= downloadAttempts || known.code === "permission_denied") throw known;
-        await sleep(world.timers, backoff.next(), signal);
+        if (hasCode(error, "data_loss") && ++damaged < damagedMax)
+          throw new DcnrError("unavailable", messageOf(error), { cause: error });
+        throw DcnrError.from(error, "unavailable");
       }
-    }
+    });
   }
 }
 

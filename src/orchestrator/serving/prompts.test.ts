@@ -17,7 +17,7 @@ async function scene(aside: Aside) {
   const hash = sha256(content);
   await blobs.vocabularies.put(hash, content, content.byteLength);
   const model = { name: "m", tokenizer: hash, context: 100, vocabulary: tokenizer.vocabularySize };
-  return { prompts: new Prompts({ blobs, aside } as unknown as Context), model: model as ModelRecord };
+  return { prompts: new Prompts({ blobs, aside } as unknown as Context), model: model as unknown as ModelRecord };
 }
 
 test("a prompt is encoded by the model's vocabulary, also when the thread that knew it was killed", async () => {

@@ -51,7 +51,7 @@ function running(): Scene {
 describe("the host of a VNode", () => {
   it("opens a life at the line it is assigned, and begins it at the newest line it has heard of", () => {
     const scene = new Scene();
-    assert.deepEqual(scene.effects, [{ kind: "open", life: 1, assignment: first }]);
+    assert.deepEqual(scene.effects, [{ kind: "open", life: 1 }]);
     assert.deepEqual(scene.post({ kind: "line", line: 25, turn: 0 }), []);
     assert.deepEqual(scene.open(), ["begin"]);
     assert.deepEqual(scene.effects, [{ kind: "begin", life: 1, opened: "life 1", line: 25 }]);
@@ -82,14 +82,17 @@ describe("the host of a VNode", () => {
     assert.equal(scene.state.line, 10);
   });
 
-  it("tries again what may pass, ever more rarely, and with the newest assignment", () => {
+  it("says what made it stumble while it tries again, and nothing of it once it runs or has begun anew", () => {
     const scene = new Scene();
-    assert.deepEqual(scene.post({ kind: "notOpened", life: 1, trouble: passing }), ["pause"]);
+    assert.deepEqual(scene.post({ kind: "stumbled", life: 1, trouble: passing }), []);
+    assert.deepEqual(scene.state.now, { kind: "loading", trouble: passing });
     assert.deepEqual(scene.assign({ line: 30, state: "thirty" }), []);
-    assert.deepEqual(scene.post({ kind: "paused", life: 1 }), ["open"]);
-    assert.deepEqual(scene.effects[0], { kind: "open", life: 1, assignment: { ...first, line: 30, state: "thirty" } });
-    assert.deepEqual(scene.post({ kind: "notOpened", life: 1, trouble: passing }), ["pause"]);
-    assert.deepEqual(scene.effects[0], { kind: "pause", life: 1, until: "retry", attempt: 2 });
+    assert.deepEqual(scene.assign({ epoch: 8, since: 8 }), ["cancel", "open"]);
+    assert.deepEqual(scene.post({ kind: "stumbled", life: 1, trouble: passing }), []);
+    assert.deepEqual(scene.state.now, { kind: "loading", trouble: undefined });
+    assert.deepEqual(scene.open(), ["begin"]);
+    assert.deepEqual(scene.post({ kind: "stumbled", life: 2, trouble: passing }), []);
+    assert.equal(scene.now, "running");
   });
 
   it("reports what will not pass and leaves it alone until something changes", () => {
@@ -103,7 +106,7 @@ describe("the host of a VNode", () => {
   it("reports a damaged checkpoint and goes on trying, since it may be found", () => {
     const scene = new Scene();
     assert.deepEqual(scene.post({ kind: "notOpened", life: 1, trouble: damaged }), ["report", "pause"]);
-    assert.deepEqual(scene.state.now, { kind: "loading", attempt: 1, trouble: damaged });
+    assert.deepEqual(scene.state.now, { kind: "loading", trouble: damaged });
     assert.deepEqual(scene.post({ kind: "paused", life: 1 }), ["open"]);
     assert.deepEqual(scene.open(), ["begin"]);
   });

@@ -14,8 +14,8 @@ export interface HostState {
 }
 
 export type Now =
-  /** Its state is being loaded, or will be tried again in a moment. */
-  | { readonly kind: "loading"; readonly attempt: number; readonly trouble: Trouble | undefined }
+  /** Its state is being loaded, or will be tried again in a moment; why the last attempt failed, if one did. */
+  | { readonly kind: "loading"; readonly trouble: Trouble | undefined }
   | { readonly kind: "running" }
   /** Without a life for a while, or until a newer line is known. */
   | { readonly kind: "waiting"; readonly reason: string }
@@ -36,6 +36,8 @@ export type HostEvent<Life> =
   | { readonly kind: "assigned"; readonly told: Assignment }
   | { readonly kind: "line"; readonly line: number; readonly turn: number }
   | { readonly kind: "opened"; readonly life: number; readonly opened: Life }
+  /** An attempt failed in a way that passes: the next one follows by itself. */
+  | { readonly kind: "stumbled"; readonly life: number; readonly trouble: Trouble }
   | { readonly kind: "notOpened"; readonly life: number; readonly trouble: Trouble }
   /** The pause that was asked for is over. */
   | { readonly kind: "paused"; readonly life: number }
@@ -50,11 +52,11 @@ export type HostEvent<Life> =
   | { readonly kind: "stop" };
 
 export type HostEffect<Life> =
-  /** Loads what the assignment says. */
-  | { readonly kind: "open"; readonly life: number; readonly assignment: Assignment }
+  /** Loads what the newest assignment says, as often as failures pass. */
+  | { readonly kind: "open"; readonly life: number }
   /** Nobody waits for what is being opened, nor for the end of a pause. */
   | { readonly kind: "cancel" }
-  | { readonly kind: "pause"; readonly life: number; readonly until: "retry" | "later"; readonly attempt: number }
+  | { readonly kind: "pause"; readonly life: number }
   | { readonly kind: "begin"; readonly life: number; readonly opened: Life; readonly line: number }
   /** It came too late. */
   | { readonly kind: "discard"; readonly opened: Life }
@@ -90,6 +92,8 @@ export function step<Life>(state: HostState, event: HostEvent<Life>): Decided<Li
         state: { ...state, now: { kind: "running" } },
         effects: [{ kind: "begin", life: state.life, opened: event.opened, line: state.line }],
       };
+    case "stumbled":
+      return event.life === state.life ? stumbled(state, event.trouble) : same(state);
     case "notOpened":
       return event.life === state.life ? notOpened(state, event.trouble) : same(state);
     case "paused":
@@ -130,28 +134,28 @@ function lineAdvanced<Life>(state: HostState, line: number, turn: number): Decid
 /** Opens a new life. */
 function load<Life>(state: HostState): Decided<Life> {
   const life = state.life + 1;
-  const now = { kind: "loading", attempt: 0, trouble: undefined } as const;
-  return { state: { ...state, life, now }, effects: [{ kind: "open", life, assignment: state.assignment }] };
+  const now = { kind: "loading", trouble: undefined } as const;
+  return { state: { ...state, life, now }, effects: [{ kind: "open", life }] };
+}
+
+function stumbled<Life>(state: HostState, trouble: Trouble): Decided<Life> {
+  if (state.now.kind !== "loading") return same(state);
+  return { state: { ...state, now: { kind: "loading", trouble } }, effects: [] };
 }
 
 function notOpened<Life>(state: HostState, trouble: Trouble): Decided<Life> {
   const { now, life } = state;
   if (now.kind !== "loading") return same(state);
-  const { reason, permanent, damagedState } = trouble;
-  const report: HostEffect<Life>[] = permanent ? [{ kind: "report", reason: `cannot start: ${reason}` }] : [];
-  // A lost blob may be found again, or the line moves; anything else that is permanent stays as it is.
-  if (permanent && damagedState === "")
-    return { state: { ...state, now: { kind: "failed", reason } }, effects: report };
-  const attempt = now.attempt + 1;
-  return {
-    state: { ...state, now: { kind: "loading", attempt, trouble } },
-    effects: [...report, { kind: "pause", life, until: "retry", attempt }],
-  };
+  const { reason, damagedState } = trouble;
+  const report: HostEffect<Life> = { kind: "report", reason: `cannot start: ${reason}` };
+  if (damagedState === "") return { state: { ...state, now: { kind: "failed", reason } }, effects: [report] };
+  // A lost blob may be found again, or the line moves.
+  return { state: { ...state, now: { kind: "loading", trouble } }, effects: [report, { kind: "pause", life }] };
 }
 
 function afterPause<Life>(state: HostState): Decided<Life> {
-  const { now, life, assignment } = state;
-  if (now.kind === "loading") return { state, effects: [{ kind: "open", life, assignment }] };
+  const { now, life } = state;
+  if (now.kind === "loading") return { state, effects: [{ kind: "open", life }] };
   return now.kind === "waiting" ? load(state) : same(state);
 }
 
@@ -162,7 +166,7 @@ function ended<Life>(
   const { assignment, life } = state;
   const waiting = (reason: string): Decided<Life> => ({
     state: { ...state, now: { kind: "waiting", reason } },
-    effects: [{ kind: "end" }, { kind: "pause", life, until: "later", attempt: 0 }],
+    effects: [{ kind: "end" }, { kind: "pause", life }],
   });
   switch (event.kind) {
     case "fenced":

@@ -2,7 +2,7 @@
 // them is told to it.
 
 import { messageOf, outlookOf } from "../../core/errors.ts";
-import { Backoff } from "../../core/retry.ts";
+import { retry } from "../../core/retry.ts";
 import type { Tasks } from "../../core/tasks.ts";
 import { sleep, type World } from "../../core/world.ts";
 import type { Verdict } from "../../vnode/effects.ts";
@@ -39,11 +39,9 @@ export class VNodeHost implements Receiver {
   #running: { readonly vnode: RunningVNode; readonly life: Life } | undefined;
   /** Ends what is being opened, or the pause before it. */
   #underWay = new AbortController();
-  #backoff: Backoff;
 
   constructor(options: VNodeHostOptions, assignment: Assignment) {
     this.#options = options;
-    this.#backoff = this.#newBackoff();
     const { state, effects } = firstAssigned<Life>(assignment);
     this.#state = state;
     for (const effect of effects) this.#perform(effect);
@@ -104,13 +102,13 @@ export class VNodeHost implements Receiver {
     const { tasks, world, onUrgent, onFenced } = this.#options;
     switch (effect.kind) {
       case "open":
-        this.#open(effect.life, effect.assignment);
+        this.#open(effect.life);
         break;
       case "cancel":
         this.#underWay.abort();
         break;
       case "pause":
-        this.#pause(effect.life, effect.until === "later" ? this.#options.timings.askMaxMs : this.#backoff.next());
+        this.#pause(effect.life);
         break;
       case "begin":
         this.#begin(effect.life, effect.opened, effect.line);
@@ -138,37 +136,38 @@ export class VNodeHost implements Receiver {
     }
   }
 
-  #newBackoff(): Backoff {
-    const { timings, world } = this.#options;
-    return new Backoff(timings.retryMinMs, timings.retryMaxMs, world.chance);
-  }
-
-  #open(life: number, assignment: Assignment): void {
-    const { tasks, open } = this.#options;
+  #open(life: number): void {
+    const { tasks, open, world, timings } = this.#options;
     const underWay = new AbortController();
     this.#underWay = underWay;
-    tasks.run(`load VNode ${assignment.vnode}`, async () => {
+    const { signal } = underWay;
+    // What another place might do is for another place: here it is tried once.
+    const patience = { world, minMs: timings.retryMinMs, maxMs: timings.retryMaxMs, rounds: 1, signal };
+    tasks.run(`load VNode ${this.assignment.vnode}`, async () => {
       try {
-        const opened = await open(assignment, underWay.signal);
+        const opened = await retry(
+          patience,
+          () => open(this.assignment, signal),
+          (error) => this.#post({ kind: "stumbled", life, trouble: troubleOf(error) }),
+        );
         if (opened !== undefined) this.#post({ kind: "opened", life, opened });
       } catch (error) {
-        if (!underWay.signal.aborted) this.#post({ kind: "notOpened", life, trouble: troubleOf(error) });
+        if (!signal.aborted) this.#post({ kind: "notOpened", life, trouble: troubleOf(error) });
       }
     });
   }
 
-  #pause(life: number, delayMs: number): void {
-    const { tasks, world } = this.#options;
+  #pause(life: number): void {
+    const { tasks, world, timings } = this.#options;
     this.#underWay = new AbortController();
     const { signal } = this.#underWay;
     tasks.run(`wait before VNode ${this.assignment.vnode} is loaded`, async () => {
-      await sleep(world.timers, delayMs, signal);
+      await sleep(world.timers, timings.askMaxMs, signal);
       if (!signal.aborted) this.#post({ kind: "paused", life });
     });
   }
 
   #begin(number: number, life: Life, line: number): void {
-    this.#backoff = this.#newBackoff();
     const vnode = this.#options.run(life, {
       sender: () => this.assignment,
       onFailed: (reason) => this.#post({ kind: "lifeFailed", life: number, reason }),
