@@ -31,6 +31,8 @@ export class GraphBuilder implements Builder {
   readonly inputs: Value[] = [];
   /** Composites are replaced by ONNX operators as they are added. */
   readonly lowering: boolean;
+  /** "all": whatever is known is computed, so that reading for two batch sizes folds the same places. */
+  readonly folding: "small" | "all";
   readonly #outputs: { value: Value; name: string }[] = [];
   readonly #known = new Map<string, Value[]>();
   readonly #producers = new Map<string, GraphNode>();
@@ -39,9 +41,10 @@ export class GraphBuilder implements Builder {
   /** Named float constants: never folded into others. */
   readonly #keptWhole = new Set<string>();
 
-  constructor(name: string, options: { lowering?: boolean } = {}) {
+  constructor(name: string, options: { lowering?: boolean; folding?: "small" | "all" } = {}) {
     this.name = name;
     this.lowering = options.lowering ?? false;
+    this.folding = options.folding ?? "small";
   }
 
   input(name: string, dtype: DType, shape: Shape): Value {
@@ -194,7 +197,8 @@ export class GraphBuilder implements Builder {
     if (tensors.length === 0 || !tensors.every((tensor) => tensor !== undefined)) return undefined;
     const size = results.reduce((sum, { shape }) => sum + elementCount(shape), 0);
     const given = tensors.reduce((sum, tensor) => sum + elementCount((tensor as Tensor).shape), 0);
-    if (size > Math.min(foldedElementsMax, Math.max(given, 64))) return undefined;
+    const worthwhile = this.folding === "all" ? foldedElementsMax : Math.max(given, 64);
+    if (size > Math.min(foldedElementsMax, worthwhile)) return undefined;
     const outputs = results.map(({ dtype, shape }) => allocate(dtype, shape));
     const infos = results.map(({ dtype, shape }, i) => ({ name: String(i), dtype, shape }));
     const kernel = operatorOf(type).plan(inputs, infos, attributes);

@@ -1,4 +1,4 @@
-// Writes graphs in the ONNX file format: a small protobuf writer for the few messages that a graph needs.
+// Writes graphs in the ONNX file format.
 // Reading is in onnx-read.ts.
 
 import { fail } from "../core/errors.ts";
@@ -6,6 +6,7 @@ import { bytesOf, type Tensor } from "../core/tensor.ts";
 import type { Attribute, GraphModel, GraphNode, ValueInfo } from "./model.ts";
 import { onnxTypeOf } from "./operators/cast.ts";
 import { operatorOf } from "./operators/registry.ts";
+import { ProtoWriter } from "./protobuf-write.ts";
 
 /** The first opset with reductions and splits in their present form; every runtime we use has it. */
 const opsetVersion = 18;
@@ -116,63 +117,4 @@ function encodeValueInfo(writer: ProtoWriter, info: ValueInfo): void {
       });
     }),
   );
-}
-
-/** Appends protobuf fields; nested messages are written apart and copied, since their length stands in front. */
-class ProtoWriter {
-  readonly #parts: Uint8Array[] = [];
-  readonly #text = new TextEncoder();
-  #bytes = 0;
-
-  varint(field: number, value: number): void {
-    this.#push([...varintBytes(BigInt(field << 3)), ...varintBytes(BigInt(value))]);
-  }
-
-  float(field: number, value: number): void {
-    const bytes = new Uint8Array(Float32Array.of(value).buffer);
-    this.#push([...varintBytes(BigInt((field << 3) | 5)), ...bytes]);
-  }
-
-  text(field: number, value: string): void {
-    this.data(field, this.#text.encode(value));
-  }
-
-  data(field: number, bytes: Uint8Array): void {
-    this.#push([...varintBytes(BigInt((field << 3) | 2)), ...varintBytes(BigInt(bytes.byteLength))]);
-    this.#push(bytes);
-  }
-
-  message(field: number, write: (writer: ProtoWriter) => void): void {
-    const inner = new ProtoWriter();
-    write(inner);
-    this.data(field, inner.bytes());
-  }
-
-  bytes(): Uint8Array {
-    const all = new Uint8Array(this.#bytes);
-    let at = 0;
-    for (const part of this.#parts) {
-      all.set(part, at);
-      at += part.byteLength;
-    }
-    return all;
-  }
-
-  #push(bytes: Uint8Array | number[]): void {
-    const part = bytes instanceof Uint8Array ? bytes : Uint8Array.from(bytes);
-    this.#parts.push(part);
-    this.#bytes += part.byteLength;
-  }
-}
-
-/** Negative numbers take ten bytes, as protobuf's int64 does. */
-function varintBytes(value: bigint): number[] {
-  let rest = BigInt.asUintN(64, value);
-  const bytes: number[] = [];
-  do {
-    const low = Number(rest & 0x7fn);
-    rest >>= 7n;
-    bytes.push(rest === 0n ? low : low | 0x80);
-  } while (rest !== 0n);
-  return bytes;
 }

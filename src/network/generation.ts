@@ -166,16 +166,25 @@ function usesKeyPositions(node: BodyNode): boolean {
   return isAttention(node) && (node.config.text("position_encoding") === "alibi" || node.config.has("window"));
 }
 
+/** Whether answers can be made token by token; a network that cannot is still served for forward passes. */
+export function canGenerate(plan: Plan): boolean {
+  const isText = plan.inputs?.wire === "int32" && plan.inputs.shape.length === 1;
+  return isText && plan.vnodes.every(({ body }) => body.every((node) => whyNot(node) === undefined));
+}
+
 function checkGenerates(plan: Plan, node: BodyNode): void {
-  const refuse = (why: string) =>
-    fail("failed_precondition", `network ${plan.name} cannot generate: node "${node.id}" ${why}`);
-  if (node.nodeType.cost) return;
-  if (!rowWise.has(node.nodeType.type)) refuse(`of type ${node.nodeType.type} mixes positions`);
+  const why = whyNot(node);
+  if (why !== undefined) fail("failed_precondition", `network ${plan.name} cannot generate: node "${node.id}" ${why}`);
+}
+
+function whyNot(node: BodyNode): string | undefined {
+  if (node.nodeType.cost) return undefined;
+  if (!rowWise.has(node.nodeType.type)) return `of type ${node.nodeType.type} mixes positions`;
   if (isAttention(node) && !node.config.flag("causal"))
-    refuse("is not causal: it would need positions that do not exist yet");
+    return "is not causal: it would need positions that do not exist yet";
   const axis = node.nodeType.type === "stack" ? node.config.number("axis") : -1;
-  if (axis === 0 || (axis === -node.inputSignatures[0]!.shape.length && axis !== -1))
-    refuse("stacks along the positions");
+  const alongPositions = axis === 0 || (axis === -node.inputSignatures[0]!.shape.length && axis !== -1);
+  return alongPositions ? "stacks along the positions" : undefined;
 }
 
 function selectInputs({ inputs, graph, options }: GenerationState, ports: readonly PortPlan[]): void {

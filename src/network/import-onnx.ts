@@ -2,81 +2,131 @@
 // activation crosses and enough weights lie behind, so that its pieces can live on different machines.
 
 import { stringify } from "yaml";
-import { fail } from "../core/errors.ts";
-import { elementCount, firstNonFinite, type Shape, type Tensor } from "../core/tensor.ts";
+import { DcnrError, fail } from "../core/errors.ts";
+import { elementCount, type Shape, type Tensor } from "../core/tensor.ts";
 import type { Value } from "../graph/builder.ts";
 import { inferValues } from "../graph/cost.ts";
 import type { GraphModel, GraphNode } from "../graph/model.ts";
-import { type OnnxGraph, parseOnnx } from "../graph/onnx-parse.ts";
-import { decodeOnnx } from "../graph/onnx-read.ts";
+import { type OnnxGraph, type OnnxValue, parseOnnx } from "../graph/onnx-parse.ts";
+import { decodeGraph, prepareOnnx } from "../graph/onnx-read.ts";
+import { onnxTypes } from "../graph/operators/cast.ts";
+import { classNamesOf } from "../graph/translate/linear-models.ts";
+import { trainedInitializers, type WeightChoice } from "./onnx-weights.ts";
 import { encodeTemplate, type Template, templateConstant, templateNode } from "./template.ts";
 
-export interface ImportOptions {
+export interface ImportOptions extends WeightChoice {
   readonly name: string;
-  /** The loss behind the output; by default `ce` after a softmax, else `ce_logits`. */
+  /** The loss behind the output; by default `ce` after a softmax, `none` behind whole numbers, else `ce_logits`. */
   readonly cost?: "mse" | "ce" | "ce_logits" | "none";
   /** More VNodes than this are not made. */
   readonly piecesMax?: number;
   /** Sizes that the file leaves open, by name; the batch is always open. */
   readonly sizes?: Readonly<Record<string, number>>;
+  /** Inputs that are one number everywhere, such as a mask of ones, by name. */
+  readonly fixed?: Readonly<Record<string, number>>;
+  /** Which output to take where there are several. */
+  readonly output?: string;
+  /** Names of the output's classes; by default those that the file has. */
+  readonly classes?: readonly string[];
 }
 
 export interface ImportedNetwork {
   readonly definition: string;
   /** By parameter name, as in the compiled plan. */
   readonly weights: ReadonlyMap<string, Tensor>;
+  /** Float tensors of the file that do not learn, such as masks and statistics. */
+  readonly constants: readonly string[];
+  readonly classes: readonly string[] | undefined;
 }
 
-/** Any two sizes do; what differs in proportion to them is the batch. */
-const batches = [2, 3] as const;
-/** Masks hold numbers like -1e9; weights never do. */
-const weightMagnitudeMax = 1e4;
+/** Primes that hardly any model has as a size of its own: what differs in proportion to them is the batch. */
+const batches = [37, 41] as const;
 
 export function importOnnx(bytes: Uint8Array, options: ImportOptions): ImportedNetwork {
-  const file = parseOnnx(bytes);
-  const weights = learnable(file);
-  const read = (batch: number) =>
-    decodeOnnx(bytes, { batch, asInput: (name) => weights.has(name), ...(options.sizes && { sizes: options.sizes }) });
-  const models: Pair<GraphModel> = [read(batches[0]), read(batches[1])];
+  const parsed = parseOnnx(bytes);
+  const output = options.output ?? chosenOutput(parsed.outputs);
+  const file = prepareOnnx(bytes, { output });
+  for (const name of [...(options.constant ?? []), ...(options.trainable ?? [])])
+    if (!file.initializers.has(name)) fail("invalid_argument", `the ONNX model has no weight "${name}"`);
+  const weights = trainedInitializers(file, options);
+  if (weights.size === 0) fail("invalid_argument", "the ONNX model has no weights that could be trained");
+  const models = readTwice(file, weights, options);
   const cuts = cutPoints(models, weights, options.piecesMax ?? 32);
   const pieces = cuts.map((end, i) => pieceOf(models, weights, i === 0 ? 0 : cuts[i - 1]!, end));
   const ids = pieces.map((_, i) => `part_${i + 1}`);
+  const classes = options.classes ?? classNamesOf(parsed);
+  const known = classes?.length === pieces.at(-1)!.output.shape.at(-1) ? classes : undefined;
+  if (options.classes !== undefined && known === undefined)
+    fail(
+      "invalid_argument",
+      `${options.classes.length} names of classes do not fit the output [${pieces.at(-1)!.output.shape}]`,
+    );
+  const used = new Set(pieces.flatMap((piece) => piece.parameters.map(({ name }) => originalName(name, weights))));
   return {
-    definition: definitionText(options, pieces, ids),
+    definition: definitionText(options, pieces, ids, known),
     weights: new Map(
       pieces.flatMap((piece, i) =>
         piece.parameters.map(({ name }) => [`${ids[i]}.${name}`, weights.get(originalName(name, weights))!] as const),
       ),
     ),
+    constants: [...file.initializers].flatMap(([name, { dtype }]) =>
+      dtype === "float32" && !used.has(name) ? [name] : [],
+    ),
+    classes: known,
   };
 }
 
 type Pair<T> = readonly [T, T];
 
-/** Float initializers that look like weights: no scalars, no masks, no running statistics. */
-function learnable({ initializers, nodes }: OnnxGraph): Map<string, Tensor> {
-  const statistics = new Set(
-    nodes.filter(({ type }) => type === "BatchNormalization").flatMap(({ inputs }) => inputs.slice(3)),
+/** The only output, or the only one with floats: classifiers give the label beside the scores. */
+function chosenOutput(outputs: readonly OnnxValue[]): string {
+  const isScores = ({ type }: OnnxValue) => type === 0 || onnxTypes[type]?.includes("float") === true;
+  const scores = outputs.filter(isScores);
+  const candidates = outputs.length === 1 ? outputs : scores;
+  if (candidates.length === 1) return candidates[0]!.name;
+  return fail(
+    "unimplemented",
+    `the ONNX model has ${outputs.length} outputs (${outputs.map(({ name }) => name).join(", ")}): say which one to take`,
   );
-  const weights = new Map<string, Tensor>();
-  for (const [name, tensor] of initializers) {
-    if (tensor.dtype !== "float32" || tensor.shape.length === 0 || statistics.has(name)) continue;
-    const values = tensor.data as Float32Array;
-    const plausible = firstNonFinite(values) === -1 && values.every((value) => Math.abs(value) < weightMagnitudeMax);
-    if (plausible) weights.set(name, tensor);
+}
+
+function readTwice(
+  file: OnnxGraph,
+  weights: ReadonlyMap<string, Tensor>,
+  { sizes, fixed }: ImportOptions,
+): Pair<GraphModel> {
+  const data = file.inputs.filter(({ name }) => !file.initializers.has(name) && !Object.hasOwn(fixed ?? {}, name));
+  if (data.length !== 1)
+    fail(
+      "unimplemented",
+      `the ONNX model has ${data.length} inputs (${data.map(({ name }) => name).join(", ")}): one can be fed, the others must be fixed to a number`,
+    );
+  const given = { asInput: (name: string) => weights.has(name), ...(sizes && { sizes }), ...(fixed && { fixed }) };
+  const opensOne = data[0]!.shape[0] === 1;
+  try {
+    const [a, b] = batches.map((batch) => decodeGraph(file, { ...given, batch, opensOne })) as [GraphModel, GraphModel];
+    return [inFloats(a), inFloats(b)];
+  } catch (thrown) {
+    if (!opensOne || !(thrown instanceof DcnrError) || thrown.code === "resource_exhausted") throw thrown;
+    return fail(
+      thrown.code,
+      `${thrown.message} (the file was exported for 1 sample; if that is the cause, export it with an open batch)`,
+    );
   }
-  if (weights.size === 0) fail("invalid_argument", "the ONNX model has no weights that could be trained");
-  return weights;
+}
+
+/** What a network gives is floats: places and labels become them. */
+function inFloats(model: GraphModel): GraphModel {
+  const [output] = model.outputs;
+  if (output === undefined || output.dtype === "float32") return model;
+  const name = `${output.name} as floats`;
+  const cast: GraphNode = { op: "Cast", name, inputs: [output.name], outputs: [name], attributes: { to: 1 } };
+  return { ...model, nodes: [...model.nodes, cast], outputs: [{ ...output, name, dtype: "float32" }] };
 }
 
 function dataInput(model: GraphModel, weights: ReadonlyMap<string, Tensor>) {
-  const inputs = model.inputs.filter(({ name }) => !weights.has(name));
-  if (inputs.length !== 1 || model.outputs.length !== 1)
-    fail(
-      "unimplemented",
-      `the ONNX model has ${inputs.length} inputs (${inputs.map(({ name }) => name).join(", ")}) and ${model.outputs.length} outputs: only models with one of each can be imported`,
-    );
-  return inputs[0]!;
+  const [input] = model.inputs.filter(({ name }) => !weights.has(name));
+  return input ?? fail("unimplemented", "the ONNX model's output does not depend on its input");
 }
 
 /** Ends of pieces, as counts of nodes; the last is all of them. */
@@ -163,15 +213,14 @@ function crossingName(model: GraphModel, produced: ReadonlySet<string>, end: num
   return later.find((name) => produced.has(name)) ?? fail("internal", "a piece has an output");
 }
 
-/** Constants are named in the order of their making, which is the same for both batch sizes. */
+/** A constant stands at the same input of the same node for both batch sizes. */
 function otherConstant([model, other]: Pair<GraphModel>, name: string): Tensor {
-  const byName = other.constants[name];
-  if (byName !== undefined) return byName;
-  const index = Object.keys(model.constants).indexOf(name);
-  return (
-    Object.values(other.constants)[index] ??
-    fail("unimplemented", `the ONNX model's constant "${name}" depends on the batch size`)
-  );
+  for (const [i, { inputs }] of model.nodes.entries()) {
+    const at = inputs.indexOf(name);
+    const twin = at === -1 ? undefined : other.constants[other.nodes[i]!.inputs[at] as string];
+    if (twin !== undefined) return twin;
+  }
+  return fail("unimplemented", `the ONNX model's constant "${name}" depends on the batch size`);
 }
 
 /** Parameter names become names of tensors in files: plain characters, still unique. */
@@ -190,9 +239,19 @@ function withSafeNames<Node extends Pick<GraphNode, "inputs">>(node: Node, weigh
   return { ...node, inputs: node.inputs.map((name) => (weights.has(name) ? safeName(name, weights) : name)) };
 }
 
-function definitionText(options: ImportOptions, pieces: readonly Template[], ids: readonly string[]): string {
-  const last = pieces.at(-1)!;
-  const cost = options.cost ?? (last.nodes.at(-1)?.op === "Softmax" ? "ce" : "ce_logits");
+/** The loss that fits the last operator, seen through changes of shape. */
+function usualCost({ nodes }: Template): NonNullable<ImportOptions["cost"]> {
+  const last = nodes.findLast(({ op }) => op !== "Reshape" && op !== "Transpose")?.op;
+  return last === "Softmax" ? "ce" : last === "Cast" ? "none" : "ce_logits";
+}
+
+function definitionText(
+  options: ImportOptions,
+  pieces: readonly Template[],
+  ids: readonly string[],
+  classes: readonly string[] | undefined,
+): string {
+  const cost = options.cost ?? usualCost(pieces.at(-1)!);
   const nodes: object[] = pieces.map((piece, i) => ({
     id: ids[i],
     type: "onnx",
@@ -207,7 +266,8 @@ function definitionText(options: ImportOptions, pieces: readonly Template[], ids
   }
   const outputs = [{ name: "output", node_id: ids.at(-1), slot_id: 0 }];
   const costs = cost === "none" ? [] : [{ name: "loss", node_id: "loss", slot_id: 0 }];
-  return stringify({ name: options.name, nodes, edges, outputs, costs }, { lineWidth: 0 });
+  const metadata = classes && { metadata: { classes: [...classes] } };
+  return stringify({ name: options.name, ...metadata, nodes, edges, outputs, costs }, { lineWidth: 0 });
 }
 
 function shapeList(shape: Shape): number[] {

@@ -2,7 +2,16 @@
 // It is found by reading the model for two batch sizes and comparing: what differs in proportion is the batch.
 
 import { fail, messageOf } from "../core/errors.ts";
-import { bytesOf, type DType, elementCount, type Shape, type Tensor, viewData } from "../core/tensor.ts";
+import {
+  allocate,
+  bytesOf,
+  type DType,
+  elementBytes,
+  elementCount,
+  type Shape,
+  type Tensor,
+  viewData,
+} from "../core/tensor.ts";
 import type { Attribute, GraphNode } from "../graph/model.ts";
 import type { Attributes, Builder, Value } from "../graph/operators/operator.ts";
 import { findOperator } from "../graph/operators/registry.ts";
@@ -24,8 +33,12 @@ export interface TemplateConstant {
   readonly shape: Shape;
   /** Base64. */
   readonly data: string;
-  /** The same for every sample: the batch axis is added in front. */
+  /** The same for every sample: the batch axis is added. */
   readonly repeated: boolean;
+  /** Where it is added; absent: in front. */
+  readonly axis?: number;
+  /** One number everywhere: this is its shape, and `shape` is that of the number. */
+  readonly sizes?: readonly Size[];
 }
 
 export interface Template {
@@ -38,6 +51,8 @@ export interface Template {
 
 const nodesMax = 20_000;
 const constantBytesMax = 4 << 20;
+/** Of a constant that is one number everywhere. */
+const constantElementsMax = 1 << 26;
 
 /** Both are one node, read for `batches[0]` and `batches[1]` samples. */
 export function templateNode(pair: readonly [GraphNode, GraphNode], batches: readonly [number, number]): TemplateNode {
@@ -76,14 +91,44 @@ export function templateConstant(
   };
   if (String(a.shape) === String(b.shape) && Buffer.compare(bytes, bytesOf(b)) === 0)
     return encode(bytes, a.shape, false);
-  const row = bytes.byteLength / batches[0];
-  const rows = a.shape[0] === batches[0] && b.shape[0] === batches[1] && Number.isInteger(row);
-  const same = (whole: Uint8Array) =>
-    Array.from({ length: whole.byteLength / row }, (_, i) =>
-      Buffer.compare(whole.subarray(i * row, (i + 1) * row), bytes.subarray(0, row)),
-    ).every((order) => order === 0);
-  if (rows && same(bytes) && same(bytesOf(b))) return encode(bytes.subarray(0, row), a.shape.slice(1), true);
+  const axis = a.shape.findIndex((size, at) => size !== b.shape[at]);
+  const sized = a.shape.map((size, at) => sizeOf(size, b.shape[at], batches));
+  if (a.shape.length === b.shape.length && sized.every((size) => size !== undefined)) {
+    if (isUniform(a) && isUniform(b) && a.data[0] === b.data[0])
+      return { ...encode(bytes.subarray(0, elementBytes(a.dtype)), [], false), sizes: sized as Size[] };
+    const others = a.shape.filter((_, at) => at !== axis);
+    const [row, twin] = [rowAlong(a, axis), rowAlong(b, axis)];
+    const only = a.shape[axis] === batches[0] && sized.every((size, at) => at === axis || typeof size === "number");
+    if (only && row !== undefined && twin !== undefined && Buffer.compare(row, twin) === 0)
+      return { ...encode(row, others, true), ...(axis > 0 && { axis }) };
+  }
   return fail("unimplemented", `the ONNX model's constant "${name}" depends on the batch size`);
+}
+
+function sizeOf(x: number, y: number | undefined, batches: readonly [number, number]): Size | undefined {
+  if (x === y) return x;
+  return x % batches[0] === 0 && (x / batches[0]) * batches[1] === y ? { b: x / batches[0] } : undefined;
+}
+
+function isUniform({ data }: Tensor): boolean {
+  return data.length > 0 && (data as Float32Array).every((value) => value === data[0]);
+}
+
+/** What is the same at every place of an axis, or undefined. */
+function rowAlong(tensor: Tensor, axis: number): Uint8Array | undefined {
+  const bytes = bytesOf(tensor);
+  const count = tensor.shape[axis] as number;
+  const run = elementBytes(tensor.dtype) * elementCount(tensor.shape.slice(axis + 1));
+  const outer = bytes.byteLength / (run * count);
+  const row = Buffer.alloc(outer * run);
+  for (let i = 0; i < outer; i++) {
+    const first = bytes.subarray(i * count * run, i * count * run + run);
+    row.set(first, i * run);
+    for (let j = 1; j < count; j++)
+      if (Buffer.compare(first, bytes.subarray((i * count + j) * run, (i * count + j + 1) * run)) !== 0)
+        return undefined;
+  }
+  return row;
 }
 
 export function encodeTemplate(template: Template): string {
@@ -117,6 +162,7 @@ export function decodeTemplate(text: string, where: string): Template {
       refuse("lacks its parameters, constants or nodes, or has too many");
   if (!template.parameters.every(named) || !template.constants.every(named))
     refuse("has a weight without name or shape");
+  if (!template.constants.every(isPlaced)) refuse("has a constant in no place");
   for (const node of template.nodes) {
     const known = typeof node?.op === "string" && findOperator(node.op) !== undefined;
     if (!known) refuse(`uses the unknown operator ${JSON.stringify(node?.op)}`);
@@ -126,6 +172,17 @@ export function decodeTemplate(text: string, where: string): Template {
     if (!names || typeof node.attributes !== "object" || node.attributes === null) refuse("has a malformed node");
   }
   return template;
+}
+
+/** More would be no shape of a network. */
+const axesMax = 8;
+
+/** The optional keys of a constant are what they should be. */
+function isPlaced({ axis, sizes, shape }: TemplateConstant): boolean {
+  const isSize = (size: unknown) => Number.isInteger(size) && (size as number) > 0 && (size as number) <= 1 << 28;
+  const isSized = (size: Size) => isSize(typeof size === "object" ? size?.b : size);
+  if (sizes !== undefined && !(Array.isArray(sizes) && sizes.length <= axesMax && sizes.every(isSized))) return false;
+  return axis === undefined || (Number.isInteger(axis) && axis >= 0 && axis <= shape.length);
 }
 
 /** Builds the piece for `batch` samples. */
@@ -161,11 +218,27 @@ function attributesFor({ attributes }: TemplateNode, batch: number): Attributes 
   return Object.fromEntries(entries) as Record<string, Attribute>;
 }
 
-function constantTensor({ dtype, shape, data, repeated, name }: TemplateConstant, batch: number): Tensor {
+function constantTensor(constant: TemplateConstant, batch: number): Tensor {
+  const { dtype, shape, data, repeated, name, axis = 0, sizes } = constant;
   const row = viewData(dtype, new Uint8Array(Buffer.from(data, "base64")));
   if (row.length !== elementCount(shape))
     fail("invalid_argument", `the imported graph's constant "${name}" does not fill its shape`);
+  if (sizes !== undefined) {
+    const full = sizes.map((size) => (typeof size === "object" ? size.b * batch : size));
+    if (elementCount(full) > constantElementsMax)
+      fail("resource_exhausted", `the imported graph's constant "${name}" is too large: [${full}]`);
+    const tensor = allocate(dtype, full);
+    (tensor.data as Float32Array).fill(row[0] as number);
+    return tensor;
+  }
   if (!repeated) return { dtype, shape, data: row };
-  const bytes = Buffer.concat(Array.from({ length: batch }, () => bytesOf({ dtype, shape, data: row })));
-  return { dtype, shape: [batch, ...shape], data: viewData(dtype, new Uint8Array(bytes)) };
+  const bytes = bytesOf({ dtype, shape, data: row });
+  const outer = elementCount(shape.slice(0, axis));
+  const run = bytes.byteLength / outer;
+  const parts = Array.from({ length: outer * batch }, (_, i) => {
+    const at = Math.floor(i / batch) * run;
+    return bytes.subarray(at, at + run);
+  });
+  const full = [...shape.slice(0, axis), batch, ...shape.slice(axis)];
+  return { dtype, shape: full, data: viewData(dtype, new Uint8Array(Buffer.concat(parts))) };
 }

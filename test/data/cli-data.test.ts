@@ -224,6 +224,33 @@ describe("data and models on the command line", { concurrency: 3 }, () => {
       assert.ok(session.loss < 1.6, `the loss of fresh weights, 1.68, falls to ${session.loss}`);
     });
 
+    it("of any kind is served for forward passes, with the names of its classes", async () => {
+      const folder = join(source, "network", "fixtures", "exporters");
+      const models = JSON.parse(readFileSync(join(folder, "models.json"), "utf8")) as Record<
+        string,
+        { inputs: number[]; shape: number[]; outputs: number[] }
+      >;
+      const answer = async (name: string, ...flags: string[]) => {
+        const { inputs, shape, outputs } = models[name] as (typeof models)[string];
+        await net.dcnr("network", "import-onnx", join(folder, `${name}.onnx`), ...flags);
+        await net.dcnr("serve", name);
+        const [, width = 0] = shape;
+        const rows = Array.from({ length: shape[0] ?? 0 }, (_, i) => inputs.slice(i * width, (i + 1) * width));
+        const found = JSON.parse(await net.dcnr("infer", name, "--inputs", JSON.stringify(rows))) as Record<
+          string,
+          { values: number[]; classes?: string[] }
+        >;
+        assert.ok(furthest(found["output"]?.values ?? [], outputs) < 1e-4);
+        return found["output"]?.classes;
+      };
+      assert.equal(await answer("tagger", "--fix", "x1=1"), undefined);
+      const species = await answer("regression");
+      assert.equal(species?.length, 6);
+      assert.ok(species.every((name) => ["setosa", "versicolor", "virginica"].includes(name)));
+      await net.dcnr("model", "remove", "tagger");
+      await net.dcnr("model", "remove", "regression");
+    });
+
     it("with an operator that nobody knows is refused by its name", async () => {
       const file = readFileSync(join(source, "graph", "fixtures", "cnn.onnx"));
       const strange = Buffer.from(file.toString("latin1").replace('"\x04Conv', '"\x04Konv'), "latin1");

@@ -31,22 +31,54 @@ export const command: Command = {
       many: true,
       summary: "a size that the file leaves open, such as sequence=128",
     },
+    fix: {
+      type: "string",
+      value: "INPUT=NUMBER",
+      many: true,
+      summary: "an input that is one number everywhere, such as attention_mask=1; one input is left to be fed",
+    },
+    take: {
+      type: "string",
+      value: "OUTPUT",
+      summary: "which output to take (default: the only one, or the only floats)",
+    },
+    classes: {
+      type: "string",
+      value: "A,B,...",
+      summary: "names of the output's classes, for answers (default: those in the file)",
+    },
+    constant: { type: "string", value: "WEIGHT", many: true, summary: "a tensor of the file that must not learn" },
+    trainable: {
+      type: "string",
+      value: "WEIGHT",
+      many: true,
+      summary: "a tensor of the file that learns, though it looks like a constant",
+    },
     output: { type: "string", value: "FILE", summary: "only write the definition here; nothing is created" },
   },
   examples: [
     "dcnr network import-onnx digits.onnx",
     "dcnr network import-onnx encoder.onnx --size sequence=128 --cost mse --name encoder",
+    "dcnr network import-onnx bert.onnx --size sequence=128 --fix attention_mask=1 --fix token_type_ids=0",
+    "dcnr network import-onnx flowers.onnx --classes setosa,versicolor,virginica",
     "dcnr network import-onnx digits.onnx --output digits.yaml",
   ],
   run: async (context) => {
     const { flags, out } = context;
     const path = context.arguments[0] ?? "";
     const name = flags.optionalText("name") ?? nameOf(path);
-    const { definition, weights } = importOnnx(await readModel(path), {
+    const take = flags.optionalText("take");
+    const names = flags.optionalText("classes")?.split(",");
+    const { definition, weights, constants, classes } = importOnnx(await readModel(path), {
       name,
       ...costOf(flags),
       piecesMax: flags.number("pieces"),
       sizes: sizesOf(flags),
+      fixed: fixedOf(flags),
+      ...(take !== undefined && { output: take }),
+      ...(names !== undefined && { classes: names.map((each) => each.trim()) }),
+      constant: flags.texts("constant"),
+      trainable: flags.texts("trainable"),
     });
     const file = flags.optionalText("output");
     if (file !== undefined) {
@@ -64,6 +96,9 @@ export const command: Command = {
       out.line(
         `created network ${name}: ${network?.vnodes} VNodes, ${model.parameters.toLocaleString("en")} parameters with the file's weights`,
       );
+      if (constants.length > 0)
+        out.line(`constants that do not learn: ${listed(constants)} (--trainable NAME changes that)`);
+      if (classes) out.line(`classes: ${listed(classes)}`);
       out.line(`Train it: dcnr train ${name} --from ${name} --dataset NAME   or serve it: dcnr serve ${name}`);
       return undefined;
     });
@@ -95,6 +130,25 @@ function sizesOf(flags: Flags): Record<string, number> {
       return [name, size];
     }),
   );
+}
+
+function fixedOf(flags: Flags): Record<string, number> {
+  return Object.fromEntries(
+    flags.texts("fix").map((text) => {
+      const [, name = "", value = ""] = /^(.+)=(.+)$/.exec(text) ?? [];
+      if (name === "" || !Number.isFinite(Number(value)))
+        fail("invalid_argument", `--fix is given as INPUT=NUMBER, such as attention_mask=1, not ${text}`);
+      return [name, Number(value)];
+    }),
+  );
+}
+
+/** More names than these would hide the others. */
+const listedMax = 8;
+
+function listed(names: readonly string[]): string {
+  const more = names.length > listedMax ? ` and ${names.length - listedMax} more` : "";
+  return names.slice(0, listedMax).join(", ") + more;
 }
 
 function nameOf(path: string): string {

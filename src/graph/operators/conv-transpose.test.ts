@@ -1,6 +1,6 @@
-import { checkForward } from "./oracle.test.ts";
+import { checkOperator } from "./oracle.test.ts";
 
-checkForward("ConvTranspose", [
+checkOperator("ConvTranspose", [
   {
     inputs: [
       [2, 3, 3, 3],

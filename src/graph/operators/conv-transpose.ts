@@ -1,9 +1,10 @@
 // ConvTranspose(x, weight [in, out / group, kh, kw]) {strides, pads, dilations, group, output_padding}: the gradient
-// of a convolution with respect to its input. Only derivatives use it.
+// of a convolution with respect to its input, and a layer of its own in imported models. Its gradients are convolutions.
 
 import { elementCount } from "../../core/tensor.ts";
 import type { ValueInfo } from "../model.ts";
 import { checkArity, checkRank, numberOf, numbersOf, refuse } from "./check.ts";
+import { weightGradient } from "./conv.ts";
 import type { Attributes, Operator, Value } from "./operator.ts";
 import { eachTap, type Window } from "./pooling.ts";
 
@@ -72,6 +73,21 @@ export const convTranspose: Operator = {
         }
       (results[0] as Float32Array).set(sums);
     };
+  },
+  vjp({ builder, inputs, gradients, attributes, wanted }) {
+    const [x, weight] = inputs as [Value, Value];
+    const dy = gradients[0] as Value;
+    const group = numberOf(attributes, "group", 1);
+    const { window } = windowFor(inputs, attributes);
+    const { strides, pads, dilations } = window;
+    // The convolution that this one is the gradient of: from y to x, with the same weight.
+    const back = builder.op("Conv", [dy, weight], { strides, pads, dilations, group });
+    if (wanted[0] && String(back.shape) !== String(x.shape))
+      refuse("ConvTranspose", inputs, "has a derivative only if output_padding is below the strides");
+    return [
+      wanted[0] ? back : undefined,
+      wanted[1] ? weightGradient(builder, [dy, weight], x, window, group) : undefined,
+    ];
   },
   flops(inputs) {
     const [, depth, height, width] = (inputs[1] as ValueInfo).shape as [number, number, number, number];

@@ -88,7 +88,14 @@ function inputGradient(builder: Builder, inputs: readonly Value[], dy: Value, wi
   return builder.op("ConvTranspose", [dy, weight], { strides, pads, dilations, group, output_padding: rest });
 }
 
-function weightGradient(builder: Builder, inputs: readonly Value[], dy: Value, window: Window, group: number): Value {
+/** Of a convolution of `inputs` whose result has the gradient `dy`. */
+export function weightGradient(
+  builder: Builder,
+  inputs: readonly Value[],
+  dy: Value,
+  window: Window,
+  group: number,
+): Value {
   const [x, weight] = inputs as [Value, Value];
   const { strides, pads, dilations, kernel } = window;
   const [batch, , height, width] = x.shape as [number, number, number, number];

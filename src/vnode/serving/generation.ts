@@ -4,7 +4,7 @@
 import { fail } from "../../core/errors.ts";
 import type { Tensor } from "../../core/tensor.ts";
 import type { Executor } from "../../engine/engine.ts";
-import { type GenerationGraph, generationHead, maskedScore } from "../../network/generation.ts";
+import { canGenerate, type GenerationGraph, generationHead, maskedScore } from "../../network/generation.ts";
 import type { Plan, VNodePlan } from "../../network/plan.ts";
 import type { AnsweringGraphs } from "../../network/works.ts";
 import { bucketOf, Caches } from "./caches.ts";
@@ -186,8 +186,7 @@ export class VNodeGeneration {
 }
 
 async function turnableOf({ plan, vnode, graphs, executor }: GenerationNeeds): Promise<ReadonlySet<string>> {
-  const generates = plan.inputs?.wire === "int32" && plan.inputs.shape.length === 1;
-  if (executor.kind !== "native" || !generates) return new Set();
+  if (executor.kind !== "native" || !canGenerate(plan)) return new Set();
   const { graph } = await graphs.generation({ requests: 1, tokens: 1, cached: 0 });
   return turnable(graph, new Set(vnode.parameters.map(({ name }) => name)));
 }
