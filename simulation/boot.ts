@@ -72,7 +72,7 @@ const timings = { garbageDelayMs: 8_000 };
 async function bootOrchestrator(site: Site, host: Host): Promise<void> {
   const address = addressOf(host.name);
   const view = site.store.view(host);
-  const blobs = site.blobs.view(host, () => `http://${address}`);
+  const blobs = site.blobs.view(host, () => "");
   site.running.set(host.name, { leave: async () => {}, free: () => {} });
   await startOrchestrator(
     { listen: address, software: "simulated", id: host.name, timings },
@@ -135,9 +135,9 @@ async function bootPNode(site: Site, host: Host): Promise<void> {
 
 /** Blobs by address over the simulated network, as the real transfer does it over HTTP. */
 function transferOver(network: SimulatedNetwork): BlobTransfer {
-  const send = async (method: "PUT" | "GET", { url, headers }: BlobAddress, content?: Uint8Array) => {
+  const send = async (method: "PUT" | "GET", { url, key, headers }: BlobAddress, content?: Uint8Array) => {
     const body = content === undefined ? null : new Uint8Array(content);
-    const response = await network.fetch(new Request(url, { method, headers, body }), { timeoutMs: 10_000 });
+    const response = await network.fetch(new Request(url, { method, headers, body }), { timeoutMs: 10_000 }, key);
     if (response.ok) return response;
     const code = (response.headers.get("dcnr-error") ?? "unavailable") as ErrorCode;
     throw new DcnrError(code, await response.text());

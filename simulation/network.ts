@@ -6,7 +6,7 @@ import { DcnrError, type ErrorCode } from "../src/core/errors.ts";
 import type { KeyId } from "../src/core/ids.ts";
 import { keyIdOf } from "../src/core/keys.ts";
 import { gated } from "../src/protocol/access.ts";
-import { withoutKey } from "../src/protocol/address.ts";
+import { withKey, withoutKey } from "../src/protocol/address.ts";
 import { ExchangeService } from "../src/protocol/gen/dcnr/v1/exchange_pb.ts";
 import type {
   BidiMethod,
@@ -162,7 +162,7 @@ export class SimulatedNetwork implements Network {
   }
 
   /** An HTTP request to the port of a simulated server: how blobs are fetched with a grant. */
-  async fetch(request: Request, options: CallOptions = {}): Promise<Response> {
+  async fetch(request: Request, options: CallOptions = {}, key?: KeyId): Promise<Response> {
     const url = new URL(request.url);
     const body = new Uint8Array(await request.arrayBuffer());
     const copy = () =>
@@ -171,7 +171,8 @@ export class SimulatedNetwork implements Network {
         headers: request.headers,
         body: body.byteLength > 0 ? body.slice() : null,
       });
-    return this.#exchange(url.host, `${request.method} ${url.pathname}`, options, async (listener) => {
+    const place = key === undefined ? url.host : withKey(url.host, key);
+    return this.#exchange(place, `${request.method} ${url.pathname}`, options, async (listener) => {
       const response = await listener.http?.(copy(), this.#host.name);
       if (response === undefined) return new Response(null, { status: 404 });
       return new Response(await response.arrayBuffer(), { status: response.status, headers: response.headers });

@@ -67,17 +67,20 @@ class Transport:
             connection.close()
 
     def put(self, url: str, headers: Mapping[str, str], content: bytes) -> None:
-        """Sends a blob to where the orchestrator said."""
+        """Sends a blob to where the orchestrator said; a path is one at the orchestrator itself."""
         parts = urlsplit(url)
-        kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-        connection = kind(parts.netloc, timeout=self._timeout_seconds)
+        here = url.startswith("/")
+        secure = self._secure if here else parts.scheme == "https"
+        kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
+        place = f"[{self._host}]:{self._port}" if ":" in self._host else f"{self._host}:{self._port}"
+        connection = kind(place if here else parts.netloc, timeout=self._timeout_seconds)
         target = parts.path + (f"?{parts.query}" if parts.query else "")
         try:
             connection.request("PUT", target, body=content, headers=dict(headers))
             response = connection.getresponse()
             said = response.read()
         except (OSError, http.client.HTTPException) as error:
-            raise DcnrError("unavailable", f"the upload to {parts.netloc} broke off: {error}") from error
+            raise DcnrError("unavailable", f"the upload to {place if here else parts.netloc} broke off: {error}") from error
         finally:
             connection.close()
         if response.status >= 300:

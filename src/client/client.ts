@@ -4,6 +4,7 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { DcnrError, fail, messageOf } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
 import type { Sha256 } from "../core/ids.ts";
+import { baseUrl, isLoopback, parseAddress } from "../protocol/address.ts";
 import { BlobSpace } from "../protocol/gen/dcnr/v1/common_pb.ts";
 import { type Dataset, DatasetService, type Vocabulary, VocabularyService } from "../protocol/gen/dcnr/v1/data_pb.ts";
 import { FleetService, type PNode, type VNode } from "../protocol/gen/dcnr/v1/fleet_pb.ts";
@@ -24,6 +25,8 @@ import {
 import { SystemService } from "../protocol/gen/dcnr/v1/system_pb.ts";
 import { openGrpcNetwork } from "../protocol/grpc.ts";
 import type { Network } from "../protocol/network.ts";
+import { type PinnedRequest, pinnedFetch } from "../protocol/pinned-http.ts";
+import { Tls } from "../protocol/tls.ts";
 import { readStateManifest } from "../states/manifest.ts";
 import { StateReader } from "../states/reader.ts";
 import { backgroundTimers } from "../system/timers.ts";
@@ -78,8 +81,10 @@ export class Client {
   readonly address: string;
   readonly network: Network;
   readonly #fetch: typeof globalThis.fetch;
+  readonly #tls = new Tls();
 
   constructor(address: string, options: ConnectOptions) {
+    checkEncrypted(address);
     this.address = address;
     this.#fetch = options.fetch;
     this.network = openGrpcNetwork({
@@ -163,7 +168,7 @@ export class Client {
       const grant = await this.network.call(this.address, method, { hash, bytes: BigInt(content.byteLength), space });
       if (grant.present) return hash;
       const request = { method: "PUT", headers: grant.headers, body: content as Uint8Array<ArrayBuffer> };
-      const response = await this.#fetch(grant.url, request).catch((error: unknown) => {
+      const response = await this.#send(grant.url, request).catch((error: unknown) => {
         throw brokenOff("upload", grant.url, error);
       });
       if (!response.ok)
@@ -253,9 +258,16 @@ export class Client {
     return new StateReader({ manifest, fetchPart, clock: { monotonicMs: () => 0 }, what });
   }
 
+  /** What the orchestrator serves itself is a path at the place where it was asked. */
+  #send(url: string, init: PinnedRequest): Promise<Response> {
+    if (!url.startsWith("/")) return this.#fetch(url, init as RequestInit);
+    if (parseAddress(this.address).key !== undefined) return pinnedFetch(this.#tls, this.address, url, init);
+    return this.#fetch(`${baseUrl(this.address)}${url}`, init as RequestInit);
+  }
+
   async #download({ url, headers }: { url: string; headers: Record<string, string> }): Promise<Uint8Array> {
     try {
-      const response = await this.#fetch(url, { headers });
+      const response = await this.#send(url, { headers });
       if (response.ok) return new Uint8Array(await response.arrayBuffer());
       const why = (await response.text()).trim();
       throw new DcnrError("unavailable", `the download was refused (${response.status}): ${why}`);
@@ -371,4 +383,15 @@ async function allPages<T>(page: (token: string) => Promise<{ items: T[]; next: 
     if (answer.next === "") return items;
     token = answer.next;
   }
+}
+
+/** Orchestrators answer nothing in plain text beyond their own machine, so nobody should send them a key that way. */
+function checkEncrypted(address: string): void {
+  const { host, key, secure } = parseAddress(address);
+  if (isLoopback(host) || key !== undefined || secure || address.startsWith("http://")) return;
+  fail(
+    "invalid_argument",
+    `${address} is on another machine, and plain text is not sent there: write ${address}#KEY with the network's key, which the ` +
+      "orchestrator prints, https:// for one with a certificate, or http:// if you mean it",
+  );
 }

@@ -100,10 +100,10 @@ export class BlobClient {
     const request = { session, hash, bytes: BigInt(bytes), action: BlobAction.UPLOAD, space: BlobSpace.STATES };
     const grant = await orchestrators.call(PNodeService.method.grantBlob, request, signal);
     if (grant.present) return;
-    origins.check(grant);
+    const address = origins.place(grant, orchestrators.current);
     await bandwidth.take(bytes, signal);
     const content = await read();
-    await transfer.upload({ url: grant.url, headers: grant.headers }, content, signal).catch((error: unknown) => {
+    await transfer.upload(address, content, signal).catch((error: unknown) => {
       // A full disk or bits that flipped on the way: sending it once more is all that can be done here.
       throw new DcnrError("unavailable", `blob ${hash} was not stored: ${messageOf(error)}`, { cause: error });
     });
@@ -129,9 +129,9 @@ export class BlobClient {
     const { orchestrators, transfer, origins, digest } = this.#options;
     const request = { session, hash, bytes: 0n, action: BlobAction.DOWNLOAD, space: wireSpace[space] };
     const grant = await orchestrators.call(PNodeService.method.grantBlob, request, signal);
-    origins.check(grant);
+    const address = origins.place(grant, orchestrators.current);
     const content = into(Number(grant.bytes));
-    await transfer.download({ url: grant.url, headers: grant.headers }, content, signal);
+    await transfer.download(address, content, signal);
     if ((await digest(content)) !== hash) fail("data_loss", `blob ${hash} came damaged`);
     return content;
   }

@@ -3,7 +3,7 @@
 // anything is sent. Whether an address leads into the owner's network is judged on connecting (protocol/reach.ts).
 
 import { fail } from "../core/errors.ts";
-import { baseUrl } from "../protocol/address.ts";
+import { baseUrl, formatAddress, parseAddress } from "../protocol/address.ts";
 import type { BlobAddress } from "./options.ts";
 
 /** What stores sign with an address: the size and the checksum of what is sent. */
@@ -11,6 +11,8 @@ const headersAllowed: ReadonlySet<string> = new Set(["content-length", "content-
 
 /** A number, a media type or a checksum. */
 const valuePattern = /^[\w+/=.;,: -]{0,200}$/;
+
+const ownPath = "/blobs/";
 
 /** A store has one or a few. */
 const originsMax = 16;
@@ -34,7 +36,20 @@ export class BlobOrigins {
     this.#joined = true;
   }
 
-  /** Fails with `permission_denied` for an address or a header that a blob store has no use for. */
+  /**
+   * Where to call for a blob. What orchestrators serve themselves is a path at the one that was asked, who proves its key
+   * again. Fails with `permission_denied` for an address or a header that a blob store has no use for.
+   */
+  place({ url, headers }: BlobAddress, orchestrator: string): BlobAddress {
+    if (!url.startsWith(ownPath)) {
+      this.check({ url, headers });
+      return { url, headers };
+    }
+    const { host, port, key } = parseAddress(orchestrator);
+    const whole = { url: `${key === undefined ? "http" : "https"}://${formatAddress(host, port)}${url}`, headers: {} };
+    return key === undefined ? whole : { ...whole, key };
+  }
+
   check({ url, headers }: BlobAddress): void {
     const parsed = URL.canParse(url) ? new URL(url) : fail("permission_denied", "a blob's address is not a URL");
     if (!this.#isKnown(parsed))

@@ -4,7 +4,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { Aside } from "../core/aside.ts";
 import type { Digest } from "../core/hash.ts";
-import type { Sha256 } from "../core/ids.ts";
+import type { KeyId, Sha256 } from "../core/ids.ts";
 import type { World } from "../core/world.ts";
 import type { EngineKind, Executor } from "../engine/engine.ts";
 import type { Capabilities, CapabilitiesSchema, LimitsSchema } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
@@ -38,6 +38,8 @@ export interface PNodeOptions {
 
 export interface BlobAddress {
   readonly url: string;
+  /** Whoever answers there must hold it. */
+  readonly key?: KeyId;
   readonly headers: Readonly<Record<string, string>>;
 }
 

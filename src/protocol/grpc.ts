@@ -7,7 +7,7 @@ import { serveGrpc } from "./grpc-server.ts";
 import { type GuestLimits, guestLimitsDefault } from "./guests.ts";
 import type { Network } from "./network.ts";
 import type { Reach } from "./reach.ts";
-import { Tls, type TlsIdentity } from "./tls.ts";
+import { Tls, type TlsIdentity, type WebCertificate } from "./tls.ts";
 
 export interface GrpcNetworkOptions {
   /** For deadlines; they should not keep a process alive. */
@@ -24,13 +24,15 @@ export interface GrpcNetworkOptions {
   readonly reach?: Reach;
   /** The key that this process shows to others; without one it calls as nobody and answers in plain text only. */
   readonly identity?: TlsIdentity;
-  /** False: only callers on this machine may speak in plain text. */
+  /** Shown to browsers instead of the key. */
+  readonly webCertificate?: WebCertificate;
+  /** True behind a proxy that ends TLS; otherwise only callers on this machine may speak in plain text to one with a key. */
   readonly plainFromAnywhere?: boolean;
 }
 
 export function openGrpcNetwork(options: GrpcNetworkOptions): Network {
   const { timers, dial, reach, log = silentLog, headers = {}, allowedHosts = [] } = options;
-  const tls = new Tls(options.identity);
+  const tls = new Tls(options.identity, options.webCertificate);
   const client = new GrpcClient(headers, { timers, dial, tls, reach, limits: { ...limitsDefault, ...options.limits } });
   const guestLimits = { ...guestLimitsDefault, ...options.guestLimits };
   return {
@@ -42,7 +44,7 @@ export function openGrpcNetwork(options: GrpcNetworkOptions): Network {
       serveGrpc(address, services, {
         ...{ http, gate, log, allowedHosts, timers, tls: tls.id && tls },
         limits: guestLimits,
-        plainFromAnywhere: options.plainFromAnywhere ?? true,
+        plainFromAnywhere: options.plainFromAnywhere ?? tls.id === undefined,
       }),
     close: async () => client.close(),
   };

@@ -22,6 +22,15 @@ type Place = Pick<Address, "host" | "port" | "key">;
 
 const meetTimeoutMs = 5_000;
 
+/** What an operator brings for browsers and other clients of the web, as PEM. */
+export interface WebCertificate {
+  readonly cert: string;
+  readonly key: string;
+}
+
+/** Processes of ours ask for this name, so that they are shown the key and browsers the web's certificate on one port. */
+const ownName = "dcnr";
+
 /** A TLS record of the handshake begins with this byte; no HTTP request does. */
 export const handshakeByte = 0x16;
 
@@ -33,8 +42,12 @@ export class Tls {
   readonly id: KeyId | undefined;
   readonly #context: SecureContext;
 
-  constructor(identity?: TlsIdentity) {
+  /** For those who come by a name of the web. */
+  readonly #web: SecureContext | undefined;
+
+  constructor(identity?: TlsIdentity, web?: WebCertificate) {
     this.id = identity?.id;
+    this.#web = web && createSecureContext({ ...web, minVersion: "TLSv1.2" });
     this.#context = createSecureContext({
       ...(identity && { key: identity.privateKey, cert: certificateOf(identity) }),
       minVersion: "TLSv1.3",
@@ -51,7 +64,7 @@ export class Tls {
 
   #dial({ host, port, key }: Place, met: (holder: KeyId) => void, lookup?: LookupFunction): TLSSocket {
     const socket = connect({
-      ...{ host, port, secureContext: this.#context, ALPNProtocols: ["h2"], ...pinnedByUs },
+      ...{ host, port, servername: ownName, secureContext: this.#context, ALPNProtocols: ["h2"], ...pinnedByUs },
       ...(lookup && { lookup }),
     });
     // Before anybody else hears of it: whoever sends at this event must not send to a stranger.
@@ -93,10 +106,12 @@ export class Tls {
   accept(socket: Socket): TLSSocket {
     const secured = new TLSSocket(socket, {
       isServer: true,
-      secureContext: this.#context,
+      secureContext: this.#web ?? this.#context,
+      SNICallback: (name, found) => found(null, name === ownName || !this.#web ? this.#context : this.#web),
       requestCert: true,
       ALPNProtocols: ["h2", "http/1.1"],
       ...pinnedByUs,
+      ...(this.#web && { minVersion: "TLSv1.2" }),
     });
     // As the library's own server does; HTTP/2 waits for the greeting until this says that it is over.
     secured.prependOnceListener("secure", () => Object.assign(secured, { secureConnecting: false }));

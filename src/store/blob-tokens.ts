@@ -13,7 +13,7 @@ export interface BlobTokenOptions {
   /** Shared by all orchestrators of one blob store. */
   readonly key: Uint8Array;
   readonly clock: Pick<Clock, "wallMs">;
-  /** "http://host:port" of this orchestrator, as PNodes reach it. */
+  /** "http://host:port" of whoever serves the blobs; empty for paths at the orchestrator that was asked. */
   readonly baseUrl: () => string;
 }
 
@@ -25,7 +25,8 @@ export class BlobTokens {
   }
 
   origins(): string[] {
-    return [new URL(this.#options.baseUrl()).origin];
+    const base = this.#options.baseUrl();
+    return base === "" ? [] : [new URL(base).origin];
   }
 
   grant(space: BlobSpaceName, action: BlobAction, hash: Sha256, bytes: number, lifetimeMs: number): BlobGrant {

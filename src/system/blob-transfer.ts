@@ -5,7 +5,11 @@
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { DcnrError, fail } from "../core/errors.ts";
+import type { KeyId } from "../core/ids.ts";
+import { parseAddress } from "../protocol/address.ts";
+import { pinnedConnection } from "../protocol/pinned-http.ts";
 import type { Reach } from "../protocol/reach.ts";
+import { Tls } from "../protocol/tls.ts";
 import { bytesPassed } from "./passed-bytes.ts";
 
 export interface HttpTransferOptions {
@@ -19,6 +23,8 @@ export interface HttpTransferOptions {
 
 interface HttpAddress {
   readonly url: string;
+  /** Whoever answers must hold it; a certificate of the web counts otherwise. */
+  readonly key?: KeyId;
   readonly headers: Readonly<Record<string, string>>;
 }
 
@@ -63,6 +69,9 @@ export function openHttpTransfer({ stallMs = 30_000, answerMs = 180_000, reach }
   };
 }
 
+/** It calls as nobody: the address itself is what allows a transfer. */
+const tls = new Tls();
+
 /** One request on a connection of its own. Every wait has an end. */
 class Exchange {
   readonly #request: ClientRequest;
@@ -74,7 +83,7 @@ class Exchange {
 
   constructor(
     method: "PUT" | "GET",
-    { url, headers }: HttpAddress,
+    { url, headers, key }: HttpAddress,
     framing: Readonly<Record<string, string>>,
     reach: Reach | undefined,
     signal: AbortSignal | undefined,
@@ -84,10 +93,13 @@ class Exchange {
       fail("permission_denied", `blobs are not fetched by ${protocol}`);
     reach?.check(hostname);
     this.#host = host;
-    const send = protocol === "https:" ? httpsRequest : httpRequest;
-    const request = send(url, {
-      ...{ method, headers: { ...lowerCase(headers), ...framing }, agent: false },
+    const send = protocol === "https:" && key === undefined ? httpsRequest : httpRequest;
+    const request = send(key === undefined ? url : url.replace(/^https:/, "http:"), {
+      ...{ method, headers: { ...lowerCase(headers), ...framing } },
       ...(reach && { lookup: reach.lookup }),
+      ...(key === undefined
+        ? { agent: false }
+        : { createConnection: pinnedConnection(tls, { ...parseAddress(host), key }, reach?.lookup) }),
     });
     this.#request = request;
     this.#answer = new Promise((resolve) =>

@@ -1,18 +1,21 @@
 // `dcnr orchestrator`: one orchestrator until Ctrl-C. Several may share one store.
 
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { fail, messageOf } from "../../core/errors.ts";
 import { dashboardHandler } from "../../dashboard/handler.ts";
 import { monitoringHandler } from "../../monitoring/handler.ts";
 import { type Orchestrator, startOrchestrator } from "../../orchestrator/orchestrator.ts";
 import { ApiKeys } from "../../orchestrator/serving/keys.ts";
 import { storeProblems } from "../../orchestrator/views/health.ts";
-import { parseAddress, withKey } from "../../protocol/address.ts";
+import { isLoopback, parseAddress, withKey } from "../../protocol/address.ts";
 import { openGrpcNetwork } from "../../protocol/grpc.ts";
 import { firstOf } from "../../protocol/http.ts";
+import type { WebCertificate } from "../../protocol/tls.ts";
 import { openBlobStore, openStateStore } from "../../store/open.ts";
 import { openAside } from "../../system/aside.ts";
 import { backgroundTimers } from "../../system/timers.ts";
-import type { Command } from "../command.ts";
+import type { Command, Flags } from "../command.ts";
 import { orchestratorDefault } from "../connection.ts";
 import { loadDashboard } from "../dashboard-files.ts";
 import { dataDirectory, directoryOption } from "../directories.ts";
@@ -51,6 +54,12 @@ export const command: Command = {
       type: "boolean",
       summary: "ask local callers for API keys too: needed behind a proxy on this machine; the first key is printed",
     },
+    "behind-proxy": {
+      type: "boolean",
+      summary: "answer plain text from other machines, for a proxy that ends TLS; everybody needs an API key then",
+    },
+    "tls-cert": { type: "string", value: "FILE", summary: "certificate (PEM) for browsers and OpenAI clients" },
+    "tls-key": { type: "string", value: "FILE", summary: "private key (PEM) of that certificate" },
     "allow-host": {
       type: "string",
       value: "NAME",
@@ -69,7 +78,6 @@ export const command: Command = {
     const listen = parseAddress(flags.text("listen"));
     if (flags.has("advertise")) checkAdvertised(flags.text("advertise"));
     const directory = dataDirectory(flags.optionalText("dir"), process.env);
-    let address = "";
     const store = await openStateStore(flags.optionalText("store") ?? `sqlite:${join(directory, "state.db")}`, {
       world,
     });
@@ -77,12 +85,21 @@ export const command: Command = {
     const network = openGrpcNetwork({
       ...{ timers: backgroundTimers, log: world.log, identity },
       allowedHosts: flags.texts("allow-host"),
+      plainFromAnywhere: flags.is("behind-proxy"),
+      ...webCertificate(flags),
     });
+    if (flags.is("behind-proxy"))
+      out.note(
+        "plain text is answered from anywhere (--behind-proxy): whoever reaches this port past the proxy is not encrypted",
+      );
+
     const blobs = await openBlobStore(flags.optionalText("blobs") ?? `dir:${join(directory, "blobs")}`, {
       world,
-      baseUrl: () => `http://${address}`,
+      // At whichever orchestrator was asked, on the way by which it was.
+      baseUrl: () => "",
     });
-    if (flags.is("require-keys")) await firstKey(new ApiKeys(store, world, false), out);
+    const requireKeys = flags.is("require-keys") || flags.is("behind-proxy");
+    if (requireKeys) await firstKey(new ApiKeys(store, world, false), out);
     let running: Orchestrator | undefined;
     describeOrchestrator(registry, () => running);
     const unready = () => (running ? storeProblems(running.parts.context) : ["starting"]);
@@ -90,7 +107,7 @@ export const command: Command = {
     const orchestrator = await startOrchestrator(
       {
         listen: `${listen.host.includes(":") ? `[${listen.host}]` : listen.host}:${listen.port}`,
-        trustLoopback: !flags.is("require-keys"),
+        trustLoopback: !requireKeys,
         software: softwareVersion(),
         http: firstOf(monitoringHandler({ registry, unready }), dashboardHandler(loadDashboard)),
         ...(flags.has("advertise") ? { advertise: flags.text("advertise") } : {}),
@@ -99,13 +116,13 @@ export const command: Command = {
     );
     running = orchestrator;
     countEvents(registry, orchestrator);
-    address = orchestrator.address;
+    const { address } = orchestrator;
     const key = identity.id;
     tellParent({ address, id: orchestrator.id, key }, () => process.emit("SIGTERM"));
     if (flags.is("json")) out.json({ address, id: orchestrator.id, key, pid: process.pid });
     else
       out.line(
-        `orchestrator ${orchestrator.id} on http://${address}. Lend a machine: dcnr join ${withKey(address, key)}. Ctrl-C ends it.`,
+        `orchestrator ${orchestrator.id} on ${pageOf(address, flags.has("tls-cert"))}. Lend a machine: dcnr join ${withKey(address, key)}. Ctrl-C ends it.`,
       );
     await untilAborted(signal);
     await orchestrator.stop();
@@ -116,6 +133,28 @@ export const command: Command = {
     return 0;
   },
 };
+
+/** Where a browser finds it: beyond this machine only with a certificate that browsers believe. */
+export function pageOf(address: string, hasCertificate: boolean): string {
+  if (hasCertificate) return `https://${address}`;
+  const { host, port } = parseAddress(address);
+  return isLoopback(host) ? `http://${address}` : `http://127.0.0.1:${port} (from this machine)`;
+}
+
+/** What browsers are shown; machines of the network know each other by keys and ask for no certificate. */
+function webCertificate(flags: Flags): { webCertificate?: WebCertificate } {
+  const [cert, key] = [flags.optionalText("tls-cert"), flags.optionalText("tls-key")];
+  if (cert === undefined && key === undefined) return {};
+  if (cert === undefined || key === undefined) fail("invalid_argument", "--tls-cert and --tls-key belong together");
+  const read = (path: string) => {
+    try {
+      return readFileSync(path, "utf8");
+    } catch (error) {
+      return fail("invalid_argument", `cannot read ${path}: ${messageOf(error)}`);
+    }
+  };
+  return { webCertificate: { cert: read(cert), key: read(key) } };
+}
 
 /** Where everybody needs a key, nobody could make the first one. */
 async function firstKey(keys: ApiKeys, out: Output): Promise<void> {

@@ -154,6 +154,8 @@ export const GrantUploadRequestSchema: GenMessage<GrantUploadRequest> = /*@__PUR
  */
 export type GrantUploadResponse = Message<"dcnr.v1.GrantUploadResponse"> & {
   /**
+   * A path that begins with "/" is one at the orchestrator that was asked, on the same kind of connection.
+   *
    * @generated from field: string url = 1;
    */
   url: string;
@@ -430,6 +432,8 @@ export const GrantDownloadRequestSchema: GenMessage<GrantDownloadRequest> = /*@_
  */
 export type GrantDownloadResponse = Message<"dcnr.v1.GrantDownloadResponse"> & {
   /**
+   * A path that begins with "/" is one at the orchestrator that was asked, on the same kind of connection.
+   *
    * @generated from field: string url = 1;
    */
   url: string;
@@ -552,6 +556,8 @@ export type GetVocabularyResponse = Message<"dcnr.v1.GetVocabularyResponse"> & {
   vocabulary?: Vocabulary | undefined;
 
   /**
+   * A path that begins with "/" is one at the orchestrator that was asked, on the same kind of connection.
+   *
    * @generated from field: string url = 2;
    */
   url: string;

@@ -375,6 +375,7 @@ export type StateBlob = Message<"dcnr.v1.StateBlob"> & {
 
   /**
    * A short-lived address to download it from.
+   * A path that begins with "/" is one at the orchestrator that was asked, on the same kind of connection.
    *
    * @generated from field: string url = 3;
    */

@@ -1203,6 +1203,8 @@ export const GrantBlobRequestSchema: GenMessage<GrantBlobRequest> = /*@__PURE__*
  */
 export type GrantBlobResponse = Message<"dcnr.v1.GrantBlobResponse"> & {
   /**
+   * A path that begins with "/" is one at the orchestrator that was asked, on the same kind of connection.
+   *
    * @generated from field: string url = 1;
    */
   url: string;

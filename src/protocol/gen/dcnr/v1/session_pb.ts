@@ -919,6 +919,8 @@ export type StoredState = Message<"dcnr.v1.StoredState"> & {
   bytes: bigint;
 
   /**
+   * A path that begins with "/" is one at the orchestrator that was asked, on the same kind of connection.
+   *
    * @generated from field: string url = 4;
    */
   url: string;
