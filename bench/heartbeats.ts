@@ -181,7 +181,7 @@ async function benchGrpc(pnodes: number): Promise<HeartbeatBench> {
   const result = await beat(async () => {
     const sinceMs = performance.now();
     for (const child of children) child.send("beat");
-    await until(() => Array.from(registry.attachments.values()).every((one) => one.lastSeenMs >= sinceMs));
+    await until(() => Array.from(registry.attachments.values()).every((one) => one.standing.lastSeenMs >= sinceMs));
   }, pnodes);
   for (const child of children) child.kill();
   await orchestrator.stop();

@@ -12,7 +12,7 @@ const forgetting = 0.98;
 export class Patience {
   readonly #leastMs: number;
   /** The longest delay of late. */
-  #lateMs: number;
+  readonly #lateMs: number;
 
   /** `startMs` is the limit that an earlier record suggests. */
   constructor(leastMs: number, startMs = leastMs) {
@@ -20,9 +20,10 @@ export class Patience {
     this.#lateMs = Math.max(0, startMs - leastMs) / factor;
   }
 
-  /** A sign of life came this long after it was due; early ones count as on time. */
-  heard(lateMs: number): void {
-    this.#lateMs = Math.max(lateMs, this.#lateMs * forgetting, 0);
+  /** After a sign of life that came this long after it was due; early ones count as on time. */
+  heard(lateMs: number): Patience {
+    const longestMs = Math.max(lateMs, this.#lateMs * forgetting, 0);
+    return longestMs === this.#lateMs ? this : new Patience(this.#leastMs, this.#leastMs + factor * longestMs);
   }
 
   /** Silence up to here is not yet taken for death. */

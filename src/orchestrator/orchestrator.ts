@@ -241,6 +241,7 @@ function assemble(context: Context, network: Network) {
   const recoveries = new Recoveries(context, { heard, steps, leases });
   const views = new Views(context, { heard, steps, waits, flapping, capacity, controller, metrics });
   const orphans = new Orphans(context, presence, {
+    looksAfter: (pnode) => registry.looksAfter(pnode),
     onFound: ({ id }) => preparing.doubt(id),
     onLost: ({ id }) => controller.fleetChanged(id, true),
   });

@@ -257,7 +257,7 @@ export class Attachment {
     if (sentMs !== undefined) {
       const tookMs = this.#heardMs - sentMs;
       this.#roundTripsMs = [...this.#roundTripsMs, tookMs].slice(-roundTripsKept);
-      this.#patience.heard(tookMs);
+      this.#patience = this.#patience.heard(tookMs);
     }
     for (const sent of this.#sentMs.keys()) if (sent <= sequence) this.#sentMs.delete(sent);
     for (const waiting of this.#waiting) if (waiting.sequence <= sequence) waiting.done();

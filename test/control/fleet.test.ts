@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { fail } from "../../src/core/errors.ts";
-import type { SessionRecord, VNodeRecord } from "../../src/orchestrator/records/records.ts";
+import type { PNodeRecord, SessionRecord, VNodeRecord } from "../../src/orchestrator/records/records.ts";
 import { FleetService } from "../../src/protocol/gen/dcnr/v1/fleet_pb.ts";
 import { SessionService } from "../../src/protocol/gen/dcnr/v1/session_pb.ts";
 import type { ActingPNode } from "./acting-pnode.ts";
@@ -199,6 +199,28 @@ describe("the registry", () => {
     assert.equal((await stage.pnodeRecord("p0"))?.status, "lost");
     failing = false;
     await stage.untilRecord<{ status: string }>("it is back", "pnode/p0", (one) => one.status === "online", 5_000);
+    await stage.stop();
+  });
+
+  it("gives a PNode up whose registration was written and never answered", async () => {
+    const stage = new Stage();
+    await stage.orchestrator("o1");
+    // The store takes the record, and nothing is heard of it for longer than anybody tries.
+    const { store } = stage;
+    const write = store.write.bind(store);
+    store.write = async (host, key, value, expected) => {
+      const version = await write(host, key, value, expected);
+      if (key !== "pnode/p0" || expected > 0) return version;
+      store.outages = 1;
+      return fail("unavailable", "the answer got lost");
+    };
+    const node = stage.pnode("p0", { persistent: false });
+    await stage.until("it hears that it failed", () => node.errors.length > 0);
+    node.kill();
+    store.outages = 0;
+    assert.equal((await stage.pnodeRecord("p0"))?.status, "online", "which nobody stands for");
+    const lost = await stage.untilRecord<PNodeRecord>("it is lost", "pnode/p0", (one) => one.status === "lost", 20_000);
+    assert.match(lost.detail, /registered and was not heard of again/);
     await stage.stop();
   });
 

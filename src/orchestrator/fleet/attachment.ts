@@ -3,16 +3,10 @@
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { PNodeId } from "../../core/ids.ts";
-import type { Patience } from "../../core/patience.ts";
-import type {
-  AssignmentSchema,
-  AttachResponse,
-  AttachResponseSchema,
-  Heartbeat,
-} from "../../protocol/gen/dcnr/v1/pnode_pb.ts";
+import type { AssignmentSchema, AttachResponseSchema, Heartbeat } from "../../protocol/gen/dcnr/v1/pnode_pb.ts";
+import type { Standing } from "./standing.ts";
 
 export type Down = MessageInitShape<typeof AttachResponseSchema>;
-export type DownEvent = NonNullable<AttachResponse["event"]["case"]>;
 
 /** More neighbours than any VNode has. */
 const waitsForMax = 256;
@@ -53,23 +47,8 @@ const linksMax = 4_096;
 
 export class Attachment {
   readonly pnode: PNodeId;
-  readonly incarnation: string;
-  /** Names this attachment in the PNode's record. */
-  readonly nonce: string;
-  status: "online" | "suspect" | "leaving" | "closed" = "online";
-  suspectSinceMs = 0;
-  /** When a suspect is given up. */
-  lostAtMs = 0;
-  lastSeenMs: number;
-  /** How long it may be silent, by its own record. */
-  readonly patience: Patience;
-  /** Streams on which its process says that it lives, beside this one. */
-  pulses = 0;
-  onlineSinceMs: number;
-  /** Whether its record says that its owner's hours are over; undefined until known. */
-  closed: boolean | undefined;
-  /** A record that says it is lost is being corrected. */
-  returning = false;
+  /** The registry alone changes it. */
+  standing: Standing;
   load = 0;
   memoryUsedBytes = 0;
   temperatureCelsius = 0;
@@ -84,32 +63,32 @@ export class Attachment {
   readonly #sessions = new Set<string>();
   #prepare: MessageInitShape<typeof AssignmentSchema>[] = [];
   #leaveGranted = false;
-  /** Silent for so long that those who would follow it prepare. */
-  inDoubt = false;
   #revision = 0;
   #pumping = false;
+  #closed = false;
   #ended = false;
 
-  constructor(
-    identity: { pnode: PNodeId; incarnation: string; nonce: string; nowMs: number; patience: Patience },
-    sender: Sender,
-    composer: Composer,
-  ) {
-    this.pnode = identity.pnode;
-    this.incarnation = identity.incarnation;
-    this.nonce = identity.nonce;
-    this.lastSeenMs = identity.nowMs;
-    this.patience = identity.patience;
-    this.onlineSinceMs = identity.nowMs;
+  constructor(pnode: PNodeId, standing: Standing, sender: Sender, composer: Composer) {
+    this.pnode = pnode;
+    this.standing = standing;
     this.#sender = sender;
     this.#composer = composer;
   }
 
-  /** Any sign of life, which was due `intervalMs` after the last one. */
-  seen(nowMs: number, intervalMs: number): void {
-    this.patience.heard(nowMs - this.lastSeenMs - intervalMs);
-    this.lastSeenMs = nowMs;
-    this.inDoubt = false;
+  /** Names this attachment in the PNode's record. */
+  get nonce(): string {
+    return this.standing.nonce;
+  }
+
+  get incarnation(): string {
+    return this.standing.incarnation;
+  }
+
+  get status(): "online" | "suspect" | "leaving" | "closed" {
+    if (this.#closed) return "closed";
+    const { kind } = this.standing.phase;
+    if (kind === "online") return "online";
+    return kind === "leaving" || kind === "left" ? "leaving" : "suspect";
   }
 
   heard(heartbeat: Heartbeat): void {
@@ -117,7 +96,7 @@ export class Attachment {
     this.memoryUsedBytes = Number(heartbeat.memoryUsedBytes);
     this.temperatureCelsius = heartbeat.temperatureCelsius;
     this.latencyMs = heartbeat.latencyMs;
-    if (heartbeat.vnodes.length > 0 || this.progress.size > 0) this.#hearProgress(heartbeat, this.lastSeenMs);
+    if (heartbeat.vnodes.length > 0 || this.progress.size > 0) this.#hearProgress(heartbeat, this.standing.lastSeenMs);
     if (heartbeat.links.length > 0) {
       const links = new Map(this.links);
       for (const { pnode, latencyMs, bytesPerSecond } of heartbeat.links.slice(0, linksMax))
@@ -179,7 +158,7 @@ export class Attachment {
   /** Ends the stream; nothing is sent any more. */
   close(): void {
     this.#ended = true;
-    this.status = "closed";
+    this.#closed = true;
     this.#sender.close();
   }
 

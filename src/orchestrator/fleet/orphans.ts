@@ -1,4 +1,5 @@
-// PNodes whose orchestrator died. They attach elsewhere within a moment; those that do not are lost as well.
+// PNodes that nobody looks after: their orchestrator died, or a registration was written and its answer never came. They
+// attach elsewhere within a moment; those that do not are lost as well.
 
 import type { Context } from "../context.ts";
 import { key, type PNodeRecord, prefix } from "../records/records.ts";
@@ -11,8 +12,42 @@ const checksLeast = 2;
 const recheckMs = 250;
 
 export interface OrphanHooks {
+  /** Of a PNode whose record names this orchestrator: whether it knows of the attachment. */
+  looksAfter(pnode: PNodeRecord): boolean;
   onFound(pnode: PNodeRecord): void;
   onLost(pnode: PNodeRecord): void;
+}
+
+/** When this orchestrator first saw each attachment without anybody to look after it, and how often it was over time. */
+export type Orphaned = ReadonlyMap<string, { readonly sinceMs: number; readonly checks: number }>;
+
+export interface Orphan {
+  readonly pnode: PNodeRecord;
+  /** How long its orchestrator is gone, where that is known for sure: the PNode has known as long. */
+  readonly goneMs: number | undefined;
+}
+
+export interface OrphansSeen {
+  readonly orphaned: Orphaned;
+  readonly found: readonly PNodeRecord[];
+  readonly lost: readonly PNodeRecord[];
+}
+
+/** What one look at all orphans there are now says about them. Pure. */
+export function seenOrphans(before: Orphaned, orphans: readonly Orphan[], nowMs: number, graceMs: number): OrphansSeen {
+  const orphaned = new Map<string, { readonly sinceMs: number; readonly checks: number }>();
+  const found: PNodeRecord[] = [];
+  const lost: PNodeRecord[] = [];
+  for (const { pnode, goneMs } of orphans) {
+    const known = before.get(pnode.attachment);
+    const { sinceMs, checks } = known ?? { sinceMs: nowMs, checks: 0 };
+    if (known === undefined) found.push(pnode);
+    // Counting checks as well guards against a clock that leaps ahead.
+    const overdue = checks + ((goneMs ?? nowMs - sinceMs) >= graceMs ? 1 : 0);
+    if (overdue > checks && overdue >= checksLeast) lost.push(pnode);
+    orphaned.set(pnode.attachment, { sinceMs, checks: overdue });
+  }
+  return { orphaned, found, lost };
 }
 
 export class Orphans {
@@ -21,8 +56,7 @@ export class Orphans {
   readonly #hooks: OrphanHooks;
   #checking = false;
   #rechecks = false;
-  /** When this orchestrator first saw each attachment without a living orchestrator. */
-  readonly #since = new Map<string, { readonly ms: number; checks: number }>();
+  #orphaned: Orphaned = new Map();
 
   constructor(context: Context, presence: Presence, hooks: OrphanHooks) {
     this.#context = context;
@@ -43,7 +77,7 @@ export class Orphans {
   }
 
   #recheck(): void {
-    if (this.#rechecks || this.#since.size === 0) return;
+    if (this.#rechecks || this.#orphaned.size === 0) return;
     this.#rechecks = true;
     const { tasks } = this.#context;
     tasks.after(recheckMs, () => {
@@ -53,28 +87,32 @@ export class Orphans {
   }
 
   async #look(): Promise<void> {
-    const { mirror, world, timings } = this.#context;
-    const nowMs = world.clock.monotonicMs();
-    const due: PNodeRecord[] = [];
-    const present = new Set<string>();
-    for (const pnode of mirror.under(prefix.pnodes)) {
+    const { world, timings } = this.#context;
+    const seen = seenOrphans(this.#orphaned, this.#orphans(), world.clock.monotonicMs(), timings.orphanGraceMs);
+    this.#orphaned = seen.orphaned;
+    for (const pnode of seen.found) this.#hooks.onFound(pnode);
+    await forEachAtOnce(seen.lost, 32, (pnode) => this.#lose(pnode));
+  }
+
+  #orphans(): Orphan[] {
+    const orphans: Orphan[] = [];
+    for (const pnode of this.#context.mirror.under(prefix.pnodes)) {
       if (pnode.status !== "online" && pnode.status !== "leaving") continue;
-      if (this.#presence.alive(pnode.orchestrator, pnode.orchestratorIncarnation)) continue;
-      present.add(pnode.attachment);
-      const known = this.#since.get(pnode.attachment);
-      const since = known ?? { ms: nowMs, checks: 0 };
-      this.#since.set(pnode.attachment, since);
-      if (known === undefined) this.#hooks.onFound(pnode);
-      const goneMs = this.#presence.goneSinceMs(pnode.orchestrator, pnode.orchestratorIncarnation);
-      // Counting checks as well guards against a clock that leaps ahead.
-      if ((goneMs ?? nowMs - since.ms) >= timings.orphanGraceMs && ++since.checks >= checksLeast) due.push(pnode);
+      const { orchestrator, orchestratorIncarnation } = pnode;
+      if (this.#presence.alive(orchestrator, orchestratorIncarnation)) {
+        if (orchestrator !== this.#context.id || this.#hooks.looksAfter(pnode)) continue;
+        orphans.push({ pnode, goneMs: undefined });
+      } else orphans.push({ pnode, goneMs: this.#presence.goneSinceMs(orchestrator, orchestratorIncarnation) });
     }
-    for (const attachment of this.#since.keys()) if (!present.has(attachment)) this.#since.delete(attachment);
-    await forEachAtOnce(due, 32, (pnode) => this.#lose(pnode));
+    return orphans;
   }
 
   async #lose(pnode: PNodeRecord): Promise<void> {
-    const detail = `its orchestrator ${pnode.orchestrator} is gone and it attached nowhere else`;
+    const isOwn =
+      pnode.orchestrator === this.#context.id && pnode.orchestratorIncarnation === this.#context.incarnation;
+    const detail = isOwn
+      ? "it registered and was not heard of again"
+      : `its orchestrator ${pnode.orchestrator} is gone and it attached nowhere else`;
     const { record, written } = await this.#context.mirror.update(key.pnode(pnode.id), (current) =>
       current?.attachment === pnode.attachment && current.status !== "lost"
         ? { ...current, status: "lost" as const, detail, history: afterFailure(current.history) }

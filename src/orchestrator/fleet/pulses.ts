@@ -2,48 +2,53 @@
 // own: it tells a machine that is too busy to send heartbeats from one that is gone.
 
 import { fail } from "../../core/errors.ts";
+import type { PNodeId } from "../../core/ids.ts";
 import { patienceMsMax } from "../../core/patience.ts";
 import type { PulseRequest } from "../../protocol/gen/dcnr/v1/pnode_pb.ts";
 import type { Channel } from "../../protocol/network.ts";
-import type { Attachment } from "./attachment.ts";
 
-export interface PulseHooks {
-  onPulse(attachment: Attachment): void;
-  /** Its last pulse stream has ended: if the process were well, another would have begun. */
-  onEnd(attachment: Attachment): void;
+/** Whose process it is that pulses. */
+export interface Pulsing {
+  readonly pnode: PNodeId;
+  readonly nonce: string;
 }
 
+export type PulseKind = "pulseBegan" | "pulse" | "pulseEnded";
+
 export class Pulses {
-  readonly #hooks: PulseHooks;
-  readonly #byToken = new Map<string, Attachment>();
+  readonly #tell: (kind: PulseKind, pulsing: Pulsing) => void;
+  readonly #byToken = new Map<string, Pulsing>();
+  readonly #tokens = new Map<string, string>();
 
-  constructor(hooks: PulseHooks) {
-    this.#hooks = hooks;
+  constructor(tell: (kind: PulseKind, pulsing: Pulsing) => void) {
+    this.#tell = tell;
   }
 
-  expect(token: string, attachment: Attachment): void {
-    this.#byToken.set(token, attachment);
+  expect(token: string, pulsing: Pulsing): void {
+    this.#byToken.set(token, pulsing);
+    this.#tokens.set(pulsing.nonce, token);
   }
 
-  forget(attachment: Attachment): void {
-    for (const [token, known] of this.#byToken) if (known === attachment) this.#byToken.delete(token);
+  forget(nonce: string): void {
+    this.#byToken.delete(this.#tokens.get(nonce) ?? "");
+    this.#tokens.delete(nonce);
   }
 
   async serve(channel: Channel<object, PulseRequest>): Promise<void> {
-    let attachment: Attachment | undefined;
+    let pulsing: Pulsing | undefined;
     try {
       for await (const { token, lateMs } of channel.incoming) {
-        if (attachment === undefined) {
-          attachment = this.#byToken.get(token);
-          if (attachment === undefined) fail("not_found", "this pulse belongs to no attachment: register first");
-          attachment.pulses++;
+        if (pulsing === undefined) {
+          pulsing = this.#byToken.get(token);
+          if (pulsing === undefined) fail("not_found", "this pulse belongs to no attachment: register first");
+          this.#tell("pulseBegan", pulsing);
         }
         // A thread that has not come round for that long will not.
-        if (lateMs < patienceMsMax) this.#hooks.onPulse(attachment);
+        if (lateMs < patienceMsMax) this.#tell("pulse", pulsing);
         await channel.send({});
       }
     } finally {
-      if (attachment !== undefined && --attachment.pulses === 0) this.#hooks.onEnd(attachment);
+      if (pulsing !== undefined) this.#tell("pulseEnded", pulsing);
     }
   }
 }

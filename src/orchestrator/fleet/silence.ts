@@ -1,33 +1,28 @@
-// Notices attached PNodes that have fallen silent: first in doubt, so that others may prepare, then given up.
+// Looks regularly at attached PNodes that have said nothing for a while, the least recently heard first, and more often
+// once somebody is in doubt. What silence means is decided elsewhere (standing-step.ts).
 
 import type { PNodeId } from "../../core/ids.ts";
 import type { Context } from "../context.ts";
 import type { Attachment } from "./attachment.ts";
-
-export interface SilenceHooks {
-  onDoubt(pnode: PNodeId): void;
-  onSilent(attachment: Attachment, reason: string): void;
-}
+import { neverInDoubtMs } from "./standing-step.ts";
 
 const scanMs = 500;
 /** Once somebody is in doubt, so that nobody is given up late. */
 const scanInDoubtMs = 100;
-/** Of the silence after which a PNode is lost: two heartbeats in a row are missing. */
-const doubtShare = 0.7;
 /** A timer that fires later than this was held up. */
 const ownLateMs = 50;
 
 export class Silence {
   readonly #context: Context;
-  readonly #hooks: SilenceHooks;
+  readonly #look: (pnode: PNodeId, stoodStillMs: number) => void;
   /** Least recently heard first. */
   readonly #bySeen = new Map<PNodeId, Attachment>();
   /** When the next scan is due. */
   #dueMs = 0;
 
-  constructor(context: Context, hooks: SilenceHooks) {
+  constructor(context: Context, look: (pnode: PNodeId, stoodStillMs: number) => void) {
     this.#context = context;
-    this.#hooks = hooks;
+    this.#look = look;
   }
 
   start(): void {
@@ -54,28 +49,20 @@ export class Silence {
 
   /** True if somebody is in doubt. */
   #scan(): boolean {
-    const { world, timings } = this.#context;
-    const nowMs = world.clock.monotonicMs();
-    // This process stood still itself: what came meanwhile is still to be read, so nobody was silent for that time.
+    const nowMs = this.#context.world.clock.monotonicMs();
     const lateMs = nowMs - this.#dueMs;
-    if (lateMs > ownLateMs)
-      for (const one of this.#bySeen.values()) one.lastSeenMs = Math.min(nowMs, one.lastSeenMs + lateMs);
+    // This process stood still itself, which excuses everybody.
+    const stoodStillMs = lateMs > ownLateMs ? lateMs : 0;
+    const enoughMs = neverInDoubtMs(this.#context.timings);
     let doubts = false;
-    for (const attachment of this.#bySeen.values()) {
-      const silentMs = nowMs - attachment.lastSeenMs;
-      // Nobody's limit is lower, and those that follow were heard later.
-      if (silentMs < doubtShare * timings.silentMs) break;
-      const { limitMs } = attachment.patience;
-      if (silentMs < doubtShare * limitMs) continue;
-      doubts = true;
-      if (!attachment.inDoubt) {
-        attachment.inDoubt = true;
-        this.#hooks.onDoubt(attachment.pnode);
-      }
-      if (silentMs < limitMs) continue;
-      this.#bySeen.delete(attachment.pnode);
-      if (attachment.status !== "suspect")
-        this.#hooks.onSilent(attachment, `silent for ${(silentMs / 1000).toFixed(1)} s`);
+    for (const [pnode, attachment] of this.#bySeen) {
+      // Those that follow were heard later.
+      if (stoodStillMs === 0 && nowMs - attachment.standing.lastSeenMs < enoughMs) break;
+      this.#look(pnode, stoodStillMs);
+      const { phase, inDoubt } = attachment.standing;
+      // Its fate hangs on timers and on the store now.
+      if (phase.kind === "suspect" || phase.kind === "lost") this.#bySeen.delete(pnode);
+      else if (inDoubt) doubts = true;
     }
     return doubts;
   }

@@ -41,10 +41,10 @@ export class Heard {
     const attachment = this.#attachments.get(pnode);
     if (!attachment) return this.#peers.state(pnode)?.doubt;
     const nowMs = this.#context.world.clock.monotonicMs();
-    const quietMs = nowMs - attachment.lastSeenMs;
-    if (attachment.status === "suspect")
-      return { quietMs, lostInMs: Math.max(0, attachment.lostAtMs - nowMs), broken: true };
-    if (!attachment.inDoubt) return undefined;
-    return { quietMs, lostInMs: Math.max(0, attachment.patience.limitMs - quietMs), broken: false };
+    const { phase, lastSeenMs, inDoubt, patience } = attachment.standing;
+    const quietMs = nowMs - lastSeenMs;
+    if (phase.kind === "suspect") return { quietMs, lostInMs: Math.max(0, phase.lostAtMs - nowMs), broken: true };
+    if (phase.kind === "lost") return { quietMs, lostInMs: 0, broken: true };
+    return inDoubt ? { quietMs, lostInMs: Math.max(0, patience.limitMs - quietMs), broken: false } : undefined;
   }
 }

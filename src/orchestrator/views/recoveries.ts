@@ -66,7 +66,7 @@ export class Recoveries {
     if (known) {
       if (!known.names.includes(name)) known.names.push(name);
     } else {
-      const lostAtMs = this.#needs.heard.attachment(id)?.lastSeenMs ?? nowMs;
+      const lostAtMs = this.#needs.heard.attachment(id)?.standing.lastSeenMs ?? nowMs;
       const { line, turn = 0 } = session;
       this.#open.set(session.id, { session: session.id, pnode: id, names: [name], lostAtMs, step, line, turn });
     }

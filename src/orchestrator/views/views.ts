@@ -94,7 +94,7 @@ export class Views {
     const attachment = this.#needs.heard.attachment(record.id);
     const state = this.#needs.heard.state(record.id);
     const doubt = record.status === "online" ? this.#needs.heard.doubt(record.id) : undefined;
-    const onlineMs = attachment ? this.#context.world.clock.monotonicMs() - attachment.onlineSinceMs : 0;
+    const onlineMs = attachment ? this.#context.world.clock.monotonicMs() - attachment.standing.onlineSinceMs : 0;
     const history = afterUptime(record.history, onlineMs);
     const { facts, limits } = record;
     const warnings = [...record.warnings];
