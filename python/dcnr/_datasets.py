@@ -15,7 +15,7 @@ from ._errors import DcnrError
 
 SHARD_BYTES = 8 << 20
 _SAFE_TYPES = {"float32": 4, "int32": 4, "int64": 8, "uint8": 1}
-# What DCNR's networks read: other kinds of numbers become the nearest of these.
+# What DCNR's networks read: other kinds of numbers become the nearest of these, whole ones int32 where they fit.
 _CONVERTED = {"float64": "float32", "float16": "float32", "bool": "uint8"}
 _FORMATS = {"float32": "f", "int32": "i"}
 
@@ -46,8 +46,11 @@ def _column_of_array(name: str, array: Any) -> Column:
         return _column_of_list(name, array.tolist())
     kind = str(array.dtype.newbyteorder("="))
     dtype = _CONVERTED.get(kind, kind)
-    if dtype not in _SAFE_TYPES:
-        dtype = "int64" if array.dtype.kind in "iu" else "float32"
+    if array.dtype.kind in "iu" and kind != "uint8":
+        fits = array.size == 0 or (-(2**31) <= int(array.min()) and int(array.max()) < 2**31)
+        dtype = "int32" if fits else "int64"
+    elif dtype not in _SAFE_TYPES:
+        dtype = "float32"
     content = array.astype(array.dtype.type if dtype == kind else dtype).astype(f"<{_code(dtype)}").tobytes(order="C")
     return Column(dtype, tuple(int(size) for size in array.shape[1:]), int(array.shape[0]), content)
 

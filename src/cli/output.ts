@@ -22,7 +22,7 @@ export interface Output {
   tone(tone: Tone, text: string): string;
   /** Raw bytes to standard output, for generated text that streams. */
   raw(text: string): void;
-  /** Rewrites the last line on standard error; a no-op without a terminal. */
+  /** Rewrites the last line or lines on standard error; a no-op without a terminal. */
   status(text: string): void;
 }
 
@@ -34,10 +34,10 @@ export function openOutput(environment: NodeJS.ProcessEnv, noColor: boolean): Ou
   const coloured = !noColor && isTerminal && !environment["NO_COLOR"] && environment["TERM"] !== "dumb";
   const unicode = /utf-?8/i.test(environment["LC_ALL"] ?? environment["LC_CTYPE"] ?? environment["LANG"] ?? "");
   const width = () => Math.max(20, process.stdout.columns ?? (Number(environment["COLUMNS"]) || 100));
-  let statusShown = false;
+  let statusLines = 0;
   const clearStatus = () => {
-    if (statusShown) process.stderr.write("\r\x1b[2K");
-    statusShown = false;
+    if (statusLines > 0) process.stderr.write(`\r\x1b[2K${"\x1b[1A\x1b[2K".repeat(statusLines - 1)}`);
+    statusLines = 0;
   };
   const out: Output = {
     isTerminal,
@@ -62,8 +62,10 @@ export function openOutput(environment: NodeJS.ProcessEnv, noColor: boolean): Ou
     raw: (text) => void process.stdout.write(text),
     status: (text) => {
       if (!statusTerminal) return;
-      process.stderr.write(`\r\x1b[2K${cut(text, (process.stderr.columns ?? 80) - 1)}`);
-      statusShown = true;
+      clearStatus();
+      const lines = text.split("\n").map((line) => cut(line, (process.stderr.columns ?? 80) - 1));
+      process.stderr.write(lines.join("\n"));
+      statusLines = lines.length;
     },
   };
   return out;

@@ -11,16 +11,18 @@ export class Progress {
   readonly #out: Output;
   readonly #title: string;
   readonly #unit: string;
+  readonly #picture: (columns: number) => readonly string[];
   readonly #startedMs = performance.now();
   #complete = false;
   #lastMs = Number.NEGATIVE_INFINITY;
   #startedAt: number | undefined;
 
-  /** With a unit ("MB", "VNodes") the bar shows it and its rate. */
-  constructor(out: Output, title: string, unit = "") {
+  /** With a unit ("MB", "VNodes") the bar shows it and its rate; `picture` is drawn above it on a terminal. */
+  constructor(out: Output, title: string, unit = "", picture: (columns: number) => readonly string[] = () => []) {
     this.#out = out;
     this.#title = title;
     this.#unit = unit;
+    this.#picture = picture;
   }
 
   update(done: number, total: number, detail: string): void {
@@ -36,7 +38,8 @@ export class Progress {
     const count = total > 0 ? `${shown(done)}/${shown(total)}` : shown(done);
     const told = [this.#unit ? `${count} ${this.#unit}` : count, this.#rate(done), detail, this.#left(done, total)];
     const text = told.filter(Boolean).join("  ");
-    if (live) this.#out.status(`${this.#title} ${total > 0 ? `${bar(share, 24, this.#out.unicode)} ` : ""}${text}`);
+    const line = `${this.#title} ${total > 0 ? `${bar(share, 24, this.#out.unicode)} ` : ""}${text}`;
+    if (live) this.#out.status([...this.#picture(process.stderr.columns ?? 80), line].join("\n"));
     else this.#out.note(`${this.#title} ${text}`);
   }
 

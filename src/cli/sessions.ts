@@ -4,6 +4,7 @@ import type { Client } from "../client/client.ts";
 import type { Session } from "../protocol/gen/dcnr/v1/session_pb.ts";
 import { condensed } from "./moves.ts";
 import { type Output, plain } from "./output.ts";
+import { type CurvePoint, plot } from "./plot.ts";
 import { Progress } from "./progress.ts";
 import { waitLines } from "./waits.ts";
 
@@ -34,6 +35,9 @@ export function showSessions(out: Output, sessions: readonly Session[], reasons 
   );
 }
 
+/** Small enough to leave the lines above it on the screen. */
+const curveHeight = 6;
+const curveWidthMax = 72;
 const ended = new Set(["done", "failed", "suspended", "deleted"]);
 
 /** Follows a session until it ends or the signal says stop; the last state seen. */
@@ -44,11 +48,15 @@ export async function follow(
   signal: AbortSignal,
   onUpdate: (session: Session) => void = () => {},
 ): Promise<Session | undefined> {
-  const progress = new Progress(out, "training");
+  const losses: CurvePoint[] = [];
+  const curve = (columns: number) => plot(losses, Math.min(columns - 1, curveWidthMax), curveHeight, out.unicode);
+  const progress = new Progress(out, "training", "", curve);
   let last: Session | undefined;
   for await (const update of client.sessions.watch(id, signal)) {
     for (const { level, message } of condensed(update.events))
       out.note(out.tone(level === "info" ? "dim" : "warn", `  ${plain(message)}`));
+    for (const { name, step, value } of update.metrics) if (name === "loss") losses.push({ step: Number(step), value });
+    losses.sort((a, b) => a.step - b.step);
     if (!update.session) continue;
     last = update.session;
     onUpdate(last);
@@ -56,6 +64,8 @@ export async function follow(
     if (ended.has(last.status)) break;
   }
   out.status("");
+  // What was drawn while it ran stays to be looked at.
+  if (out.isTerminal) for (const line of curve(out.width)) out.line(out.tone("accent", line));
   return last;
 }
 
