@@ -6,12 +6,13 @@ import { SimulatedBlobs } from "../../simulation/blobs.ts";
 import { addressOf, type Site, startHost } from "../../simulation/boot.ts";
 import { SeededChance } from "../../simulation/chance.ts";
 import { Maintainer, storeData } from "../../simulation/maintainer.ts";
-import { Fabric } from "../../simulation/network.ts";
+import { Fabric, networkKey } from "../../simulation/network.ts";
 import { Records } from "../../simulation/records.ts";
 import { type Scenario, scenarios } from "../../simulation/scenarios.ts";
 import { SimulatedStore } from "../../simulation/store.ts";
 import { Wire } from "../../simulation/wire.ts";
 import { SimulatedWorld } from "../../simulation/world.ts";
+import type { KeyId } from "../../src/core/ids.ts";
 import { DatasetService, VocabularyService } from "../../src/protocol/gen/dcnr/v1/data_pb.ts";
 import { ExchangeService } from "../../src/protocol/gen/dcnr/v1/exchange_pb.ts";
 import { FleetService } from "../../src/protocol/gen/dcnr/v1/fleet_pb.ts";
@@ -99,7 +100,7 @@ class ServiceWorld {
       const scenario = scenarios[this.#seed % scenarios.length] as Scenario;
       const manifest = await storeData(scenario.data, blobs);
       const person = world.start("maintainer");
-      const maintainer = new Maintainer(person, fabric.network(person), this.#site.addresses);
+      const maintainer = new Maintainer(person, fabric.people(person), this.#site.addresses);
       const policy = { checkpointEvery: 2, replicas: 1 };
       let session = "";
       void maintainer.train({ scenario, manifest, policy, key: "one", atMs: 0 }).then((id) => {
@@ -110,10 +111,15 @@ class ServiceWorld {
         if (side === "input") this.#remember(message as Message, method);
       };
       await this.#pass(3_000);
-      await this.#askEverything(fabric.network(person), session);
+      await this.#askEverything(fabric.people(person), session);
       fabric.onSend = () => {};
       const chance = new SeededChance(this.#seed, "fuzz");
-      const stranger = fabric.network(world.start("stranger"));
+      const liar = world.start("liar");
+      // Who has every right, a member that lies, somebody with the network's key, and a stranger.
+      const callers = [
+        ...[fabric.people(liar), fabric.people(liar), fabric.network(liar, "p2" as KeyId)],
+        ...[fabric.network(liar, "p2" as KeyId), fabric.network(liar, networkKey), fabric.network(liar)],
+      ];
       for (let index = 0; index < messages; index++) {
         const isPNode = chance.happens(0.3);
         const method = chance.pick(isPNode ? onPNodes : onOrchestrators);
@@ -121,7 +127,9 @@ class ServiceWorld {
         const more = Array.from({ length: chance.whole(0, 3) }, () => this.#draw(method, chance));
         const address = addressOf(isPNode ? chance.pick(["p1", "p2"]) : "o1");
         const finding = at(index, `${method.parent.typeName}.${method.name}`);
-        await judge(tally, finding, () => this.#answered(send(stranger, address, method, message, more)), worldMsMax);
+        const caller = chance.pick(callers);
+        const answer = () => this.#answered(send(caller, address, method, message, more));
+        await judge(tally, finding, answer, worldMsMax);
         for (const { host, error } of world.failures.splice(0))
           tally.findings.push(broken(finding, `${host} threw`, error));
         for (const thrown of strays.splice(0)) tally.findings.push(broken(finding, "unhandled", thrown));
