@@ -8,7 +8,6 @@ import type { Executor } from "../../src/engine/engine.ts";
 import { compileText } from "../../src/network/compile.ts";
 import { buildEvaluation, buildTraining } from "../../src/network/graphs.ts";
 import type { Plan } from "../../src/network/plan.ts";
-import { learningRateAt } from "../../src/network/session.ts";
 import { stepRoot } from "../../src/orchestrator/sessions/line.ts";
 import { openMemoryBlobs } from "../../src/store/memory.ts";
 import { VNodeCompute } from "../../src/vnode/compute.ts";
@@ -127,11 +126,7 @@ async function computesOf(
       training: buildTraining(plan, vnode, { microbatch: samples, lossScale: 1 / microbatches }),
       ...(validateEvery > 0 && { evaluation: buildEvaluation(plan, vnode, { microbatch: samples }) }),
       batches,
-      seed: sessionSeed,
-      microbatches,
-      samples,
-      clipNorm,
-      rateAt: (step) => learningRateAt({ learningRate: sessionRate, steps }, step),
+      settings: { seed: sessionSeed, steps, batch, microbatches, clipNorm, learningRate: sessionRate },
       data: plan,
     });
     await compute.initialise();

@@ -3,6 +3,7 @@
 
 import { parseArgs } from "node:util";
 import { fail } from "../core/errors.ts";
+import { listed } from "../network/setting-fields.ts";
 import { didYouMean } from "../network/suggest.ts";
 import type { Output } from "./output.ts";
 import type { Settings } from "./settings.ts";
@@ -17,6 +18,8 @@ export interface OptionSpec {
   readonly least?: number;
   readonly most?: number;
   readonly fraction?: boolean;
+  /** Of texts: the only ones that make sense. */
+  readonly choices?: readonly string[];
   readonly short?: string;
   readonly many?: boolean;
 }
@@ -159,7 +162,11 @@ const wireMost = 0xffff_ffff;
 function convert(name: string, given: unknown, spec: OptionSpec): unknown {
   if (spec.many) return Array.isArray(given) ? given : [String(given)];
   if (spec.type === "boolean") return given === true || given === "true" || given === "1";
-  if (spec.type === "string") return String(given);
+  if (spec.type === "string") {
+    if (spec.choices && !spec.choices.includes(String(given)))
+      fail("invalid_argument", `--${name} takes ${listed(spec.choices)}, not "${String(given)}"`);
+    return String(given);
+  }
   const value = Number(given);
   const { least = 0, most = wireMost, fraction = false } = spec;
   const fits = given !== "" && value >= least && value <= most && (fraction || Number.isInteger(value));

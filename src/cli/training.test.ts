@@ -36,7 +36,10 @@ describe("the flags of a session", () => {
       ["--warmup", "0.5"],
     ])
       assert.throws(() => settings(...words), new RegExp(`${words[0]} takes a whole number`));
-    assert.throws(() => settings("--rate=-1"), /--rate takes a number of 0 or more, not "-1"/);
+    assert.throws(() => settings("--rate=-1"), /--rate takes a number from 1e-30 to 1000, not "-1"/);
+    assert.throws(() => settings("--rate", "0"), /--rate takes a number from/, "which would stand for the usual one");
+    assert.throws(() => settings("--replicas", "6"), /--replicas takes a whole number from 1 to 5, not "6"/);
+    assert.throws(() => settings("--schedule", "zigzag"), /--schedule takes constant or cosine, not "zigzag"/);
     assert.throws(() => settings("--time", "soon"), /such as 90s, 10m or 2h/);
   });
 

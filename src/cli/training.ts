@@ -1,69 +1,80 @@
-// The flags of a training session, and the settings they come to. What they mean for a network and its data is
-// checked by the orchestrator; here only that they are numbers of the right kind.
+// The flags of a training session, and the settings they come to. Names, bounds and what is usual stand in the table of
+// settings; what they mean for a network and its data is checked by the orchestrator.
 
 import type { SessionSettingsInit } from "../client/client.ts";
 import { fail } from "../core/errors.ts";
+import {
+  type ChoiceField,
+  settingFields as fields,
+  type NumberField,
+  type TextField,
+} from "../network/setting-fields.ts";
 import { builtinNames } from "./builtin.ts";
 import type { CommandContext, Flags, OptionSpec } from "./command.ts";
 import { parseBytes, parseSeconds } from "./quantities.ts";
 
-/** Named apart from what `dcnr join` lends, which may stand in the same settings file. */
+type Said<T> = T & { readonly flag: string; readonly summary: string };
+
+/** A setting as a flag; without its usual value where another session's counts instead. */
+export function numberFlag(field: Said<NumberField>, more: Partial<OptionSpec> = {}): Record<string, OptionSpec> {
+  const { flag, summary, least, most, fraction, usual } = field;
+  const bounds = { least, most, ...(fraction ? { fraction } : {}) };
+  return {
+    [flag]: { type: "number", summary, ...bounds, ...(usual === undefined ? {} : { default: usual }), ...more },
+  };
+}
+
+export function textFlag(
+  field: Said<TextField | ChoiceField<string>>,
+  more: Partial<OptionSpec> = {},
+): Record<string, OptionSpec> {
+  const { flag, summary, usual } = field;
+  const choices = "choices" in field ? { choices: field.choices } : {};
+  const byDefault = usual === undefined ? {} : { default: usual };
+  return { [flag]: { type: "string", value: "NAME", summary, ...choices, ...byDefault, ...more } };
+}
+
 const requirementOptions: Readonly<Record<string, OptionSpec>> = {
-  "needs-cpus": { type: "number", least: 1, summary: "cores that a PNode must lend at least" },
-  "needs-memory": { type: "string", value: "SIZE", summary: "memory that a PNode must lend at least, such as 4GB" },
-  "needs-gpus": { type: "number", least: 1, summary: "GPUs that a PNode must have" },
-  "needs-region": { type: "string", value: "NAME", summary: "only PNodes of this region" },
-  "needs-trust": { type: "string", value: "LEVEL", summary: "untrusted, known or trusted PNodes" },
-  priority: { type: "number", least: -1_000, most: 1_000, summary: "higher goes first where PNodes are scarce" },
+  ...numberFlag(fields.cpus, { least: 1 }),
+  [fields.memoryBytes.flag]: {
+    type: "string",
+    value: "SIZE",
+    summary: "memory that a PNode must lend at least, such as 4GB",
+  },
+  ...numberFlag(fields.gpus, { least: 1 }),
+  ...textFlag(fields.region),
+  ...textFlag(fields.trust, { value: "LEVEL" }),
+  ...numberFlag(fields.priority),
 };
 
 export const trainingOptions: Readonly<Record<string, OptionSpec>> = {
   dataset: { type: "string", value: "NAME", summary: `dataset to train on (a clone has ${builtinNames.join(", ")})` },
-  split: { type: "string", value: "NAME", summary: "split of the dataset", default: "train" },
-  "validation-split": { type: "string", value: "NAME", summary: "split to validate on", default: "validation" },
-  steps: { type: "number", least: 1, summary: "steps to train (default 200, or as many as --time allows)" },
-  epochs: { type: "number", fraction: true, summary: "train this many epochs instead of --steps" },
-  time: { type: "string", value: "DURATION", summary: "end after this long even if steps are left, such as 90s or 2h" },
-  batch: { type: "number", least: 1, summary: "samples in a step", default: 32 },
-  microbatches: {
-    type: "number",
-    least: 1,
-    summary: "pieces of a batch that travel on their own (default: 4, or what divides it)",
-  },
-  rate: { type: "number", fraction: true, summary: "learning rate", default: 0.001 },
-  schedule: {
+  ...textFlag(fields.split),
+  ...textFlag(fields.validationSplit),
+  ...numberFlag(fields.steps),
+  ...numberFlag(fields.epochs),
+  [fields.maxRuntimeSeconds.flag]: {
     type: "string",
-    value: "NAME",
-    summary: "learning rate over time: constant or cosine",
-    default: "constant",
+    value: "DURATION",
+    summary: "end after this long even if steps are left, such as 90s or 2h",
   },
-  warmup: { type: "number", summary: "steps until the rate is reached", default: 0 },
-  seed: {
-    type: "number",
-    most: Number.MAX_SAFE_INTEGER,
-    summary: "decides initial weights, order of samples and dropout",
-    default: 1,
-  },
-  numerics: {
-    type: "string",
-    value: "NAME",
-    summary: "native (fast) or portable (the same bits on every machine) (default: native if a PNode has it)",
-  },
-  "checkpoint-every": { type: "number", least: 1, summary: "steps between checkpoints", default: 20 },
-  "validate-every": { type: "number", summary: "steps between validations; 0: never", default: 0 },
-  "clip-norm": {
-    type: "number",
-    fraction: true,
-    summary: "largest gradient norm of a VNode; 0: no clipping",
-    default: 0,
-  },
-  replicas: { type: "number", least: 1, summary: "PNodes that execute each VNode", default: 1 },
+  ...numberFlag(fields.batch),
+  ...numberFlag(fields.microbatches),
+  ...numberFlag(fields.rate),
+  ...textFlag(fields.schedule),
+  ...numberFlag(fields.warmup),
+  ...numberFlag(fields.seed),
+  ...textFlag(fields.numerics),
+  ...numberFlag(fields.checkpointEvery),
+  ...numberFlag(fields.validateEvery),
+  ...numberFlag(fields.clipNorm),
+  ...numberFlag(fields.replicas),
   from: {
     type: "string",
     value: "SOURCE",
     summary: "start from the weights of this session or model, not from the seed",
   },
-  spread: { type: "number", least: 1, summary: "PNodes to use at least; 1: as many as make it fast", default: 1 },
+  ...numberFlag(fields.spread),
   ...requirementOptions,
 };
 
@@ -71,31 +82,49 @@ const stepsDefault = 200;
 /** Where time alone is to end a session. */
 const stepsUnlimited = 1_000_000;
 
+/** Where a cosine ends, of its base. */
+const finalShare = 0.1;
+
 export function settingsFrom({ flags }: Pick<CommandContext, "flags">, network: string): SessionSettingsInit {
+  const number = ({ flag }: Said<NumberField>) => flags.optionalNumber(flag) ?? 0;
+  const text = ({ flag }: Said<TextField>) => flags.optionalText(flag) ?? "";
   return {
     network,
     dataset: flags.text("dataset"),
-    split: flags.text("split"),
-    validationSplit: flags.text("validation-split"),
+    split: text(fields.split),
+    validationSplit: text(fields.validationSplit),
     ...lengthFrom(flags),
-    batch: flags.number("batch"),
-    microbatches: flags.optionalNumber("microbatches") ?? 0,
-    seed: BigInt(flags.number("seed")),
-    numerics: flags.optionalText("numerics") ?? "",
-    checkpointEvery: flags.number("checkpoint-every"),
-    validateEvery: flags.number("validate-every"),
-    clipNorm: flags.number("clip-norm"),
-    replicas: flags.number("replicas"),
+    batch: number(fields.batch),
+    microbatches: number(fields.microbatches),
+    seed: BigInt(number(fields.seed)),
+    numerics: text(fields.numerics),
+    checkpointEvery: number(fields.checkpointEvery),
+    validateEvery: number(fields.validateEvery),
+    clipNorm: number(fields.clipNorm),
+    replicas: number(fields.replicas),
     initialState: flags.optionalText("from") ?? "",
-    spread: flags.number("spread"),
+    spread: number(fields.spread),
     learningRate: {
-      schedule: flags.text("schedule"),
-      base: flags.number("rate"),
-      warmupSteps: BigInt(flags.number("warmup")),
-      finalShare: 0.1,
+      schedule: text(fields.schedule),
+      base: number(fields.rate),
+      warmupSteps: BigInt(number(fields.warmup)),
+      finalShare,
     },
-    requirements: requirementsFrom(flags),
+    requirements: {
+      cpus: number(fields.cpus),
+      gpus: number(fields.gpus),
+      memoryBytes: BigInt(memoryFrom(flags)),
+      region: text(fields.region),
+      trust: text(fields.trust),
+      priority: number(fields.priority),
+    },
   };
+}
+
+function memoryFrom(flags: Flags): number {
+  const { flag } = fields.memoryBytes;
+  const memory = flags.optionalText(flag);
+  return memory === undefined ? 0 : parseBytes(memory, `--${flag}`);
 }
 
 function lengthFrom(flags: Flags): Pick<SessionSettingsInit, "steps" | "epochs" | "maxRuntimeSeconds"> {
@@ -108,17 +137,5 @@ function lengthFrom(flags: Flags): Pick<SessionSettingsInit, "steps" | "epochs" 
     steps: BigInt(epochs === undefined ? steps : 0),
     epochs: epochs ?? 0,
     maxRuntimeSeconds: time === undefined ? 0 : parseSeconds(time, "--time"),
-  };
-}
-
-function requirementsFrom(flags: Flags): SessionSettingsInit["requirements"] {
-  const memory = flags.optionalText("needs-memory");
-  return {
-    cpus: flags.has("needs-cpus") ? flags.number("needs-cpus") : 0,
-    gpus: flags.has("needs-gpus") ? flags.number("needs-gpus") : 0,
-    memoryBytes: memory === undefined ? 0n : BigInt(parseBytes(memory, "--needs-memory")),
-    region: flags.optionalText("needs-region") ?? "",
-    trust: flags.optionalText("needs-trust") ?? "",
-    priority: flags.optionalNumber("priority") ?? 0,
   };
 }

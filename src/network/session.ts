@@ -46,6 +46,37 @@ export interface SessionPolicy {
   readonly spread?: number;
 }
 
+/** What the PNodes of a session must have, and when it ends or gives way. */
+export interface SessionRequirements {
+  readonly gpus: number;
+  readonly gpuMemoryBytes: number;
+  readonly memoryBytes: number;
+  readonly cpus: number;
+  readonly region: string;
+  readonly trust: string;
+  readonly maxPricePerHour: number;
+  readonly maxRuntimeSeconds: number;
+  readonly priority: number;
+}
+
+/** The settings of a session, whole: its record holds them so, and messages are made of them (wire.ts). */
+export interface SessionSettings {
+  readonly identity: SessionIdentity;
+  readonly policy: SessionPolicy;
+  readonly requirements: SessionRequirements;
+}
+
+/** What a VNode computes by. */
+export type LearningSettings = Pick<
+  SessionIdentity,
+  "seed" | "steps" | "batch" | "microbatches" | "learningRate" | "clipNorm"
+>;
+
+/** Samples of one microbatch. */
+export function samplesOf({ batch, microbatches }: Pick<SessionIdentity, "batch" | "microbatches">): number {
+  return batch / microbatches;
+}
+
 export function sessionIdOf(identity: SessionIdentity, name: string): SessionId {
   return `${name}-${shortHash(identity)}` as SessionId;
 }

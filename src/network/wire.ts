@@ -1,9 +1,23 @@
-// A session's settings as PNodes are told them. The shapes are those of the messages in proto/dcnr/v1/pnode.proto, so
-// that both ends use the generated types as they are; what a PNode reads is checked here, before anything is built on it.
+// A session's settings as messages: as clients see them, and as PNodes are told them. The shapes are those of the
+// messages in proto/dcnr/v1, so that both ends use the generated types as they are; what a PNode reads is checked here,
+// before anything is built on it.
 
-import { fail } from "../core/errors.ts";
 import { parseSha256 } from "../core/ids.ts";
-import type { LearningRate, SessionIdentity } from "./session.ts";
+import type { LearningRate, SessionIdentity, SessionSettings } from "./session.ts";
+import {
+  checkedChoice,
+  checkedNumber,
+  settingFields as fields,
+  type NumberField,
+  type Refuse,
+  refuseTold,
+} from "./setting-fields.ts";
+
+/** The message LearningRate. */
+interface WireRate extends Omit<LearningRate, "schedule" | "warmupSteps"> {
+  readonly schedule: string;
+  readonly warmupSteps: bigint;
+}
 
 /** The message SessionIdentity: the same fields, with whole numbers that may be large as bigint. */
 export interface WireIdentity
@@ -13,12 +27,28 @@ export interface WireIdentity
   readonly steps: bigint;
   readonly seed: bigint;
   readonly numerics: string;
-  readonly learningRate?:
-    | (Omit<LearningRate, "schedule" | "warmupSteps"> & { readonly schedule: string; readonly warmupSteps: bigint })
-    | undefined;
+  readonly learningRate?: WireRate | undefined;
 }
 
-export function identityToWire(identity: SessionIdentity): WireIdentity {
+/** The message TrainingWork. */
+export interface WireTraining {
+  readonly identity?: WireIdentity | undefined;
+  readonly checkpointEvery: number;
+}
+
+/** The message SessionSettings, as a client could ask for the same session again. */
+export function settingsToWire({ identity, policy, requirements }: SessionSettings) {
+  const { definition, bits, dataset, ...asked } = identityToWire(identity);
+  const { gpuMemoryBytes, memoryBytes, ...rest } = requirements;
+  return {
+    ...asked,
+    ...policy,
+    maxRuntimeSeconds: requirements.maxRuntimeSeconds,
+    requirements: { ...rest, gpuMemoryBytes: BigInt(gpuMemoryBytes), memoryBytes: BigInt(memoryBytes) },
+  };
+}
+
+export function identityToWire(identity: SessionIdentity): WireIdentity & { readonly learningRate: WireRate } {
   const { steps, seed, learningRate, ...same } = identity;
   return {
     ...same,
@@ -28,50 +58,53 @@ export function identityToWire(identity: SessionIdentity): WireIdentity {
   };
 }
 
+export function trainingToWire({ identity, policy }: Pick<SessionSettings, "identity" | "policy">) {
+  return { identity: identityToWire(identity), checkpointEvery: policy.checkpointEvery };
+}
+
 /** Fails with `data_loss` for what no orchestrator that is right would say. */
-export function identityFromWire(wire: WireIdentity | undefined, session: string): SessionIdentity {
-  const rate = wire?.learningRate;
-  if (wire === undefined || rate === undefined)
-    fail("data_loss", `the settings of session ${session} hold no identity`);
-  const { steps, batch, microbatches, seed } = wire;
-  if (
-    steps < 1n ||
-    steps > BigInt(Number.MAX_SAFE_INTEGER) ||
-    batch < 1 ||
-    microbatches < 1 ||
-    batch % microbatches > 0
-  )
-    fail("data_loss", `the settings of session ${session} lack steps, batch or microbatches`);
+export function trainingFromWire(
+  { identity, checkpointEvery }: WireTraining,
+  session: string,
+): { readonly identity: SessionIdentity; readonly checkpointEvery: number } {
+  const refuse = refuseTold(session);
+  return {
+    identity: identityFromWire(identity ?? refuse("there are none"), refuse),
+    checkpointEvery: checkedNumber(fields.checkpointEvery, checkpointEvery, refuse),
+  };
+}
+
+function identityFromWire(wire: WireIdentity, refuse: Refuse): SessionIdentity {
+  const number = (field: NumberField, given: number | bigint) => checkedNumber(field, given, refuse);
+  const { batch, microbatches, validateEvery, validationMicrobatches } = wire;
+  const rate = wire.learningRate ?? refuse("there is no learning rate");
+  if (batch % microbatches !== 0) refuse(`a batch of ${batch} has no ${microbatches} equal microbatches`);
   return {
     definition: parseSha256(wire.definition, "the definition"),
     dataset: parseSha256(wire.dataset, "the dataset"),
     split: wire.split,
     validationSplit: wire.validationSplit,
-    steps: Number(steps),
-    batch,
-    microbatches,
-    seed: Number(seed),
-    numerics: numericsFrom(wire.numerics, session),
+    steps: number(fields.steps, wire.steps),
+    batch: number(fields.batch, batch),
+    microbatches: number(fields.microbatches, microbatches),
+    seed: number(fields.seed, wire.seed),
+    numerics: checkedChoice(fields.numerics, wire.numerics, refuse),
     bits: wire.bits,
     learningRate: {
-      schedule: scheduleFrom(rate.schedule, session),
-      base: rate.base,
-      warmupSteps: Number(rate.warmupSteps),
-      finalShare: rate.finalShare,
+      schedule: checkedChoice(fields.schedule, rate.schedule, refuse),
+      base: number(fields.rate, rate.base),
+      warmupSteps: number(fields.warmup, rate.warmupSteps),
+      finalShare: number(fields.finalShare, rate.finalShare),
     },
-    clipNorm: wire.clipNorm,
-    validateEvery: wire.validateEvery,
-    validationMicrobatches: wire.validationMicrobatches,
+    clipNorm: number(fields.clipNorm, wire.clipNorm),
+    validateEvery: number(fields.validateEvery, validateEvery),
+    validationMicrobatches:
+      validateEvery > 0 ? number(fields.validationMicrobatches, validationMicrobatches) : validationMicrobatches,
     initialState: wire.initialState,
   };
 }
 
-export function numericsFrom(name: string, session: string): SessionIdentity["numerics"] {
-  if (name === "native" || name === "portable" || name === "reference") return name;
-  fail("data_loss", `session ${session} asks for the numerics "${name}", which nobody knows`);
-}
-
-function scheduleFrom(name: string, session: string): LearningRate["schedule"] {
-  if (name === "constant" || name === "cosine") return name;
-  fail("data_loss", `session ${session} asks for the schedule "${name}", which nobody knows`);
+/** The numerics that the VNodes of a served model are told. */
+export function numericsFromWire(name: string, session: string): SessionIdentity["numerics"] {
+  return checkedChoice(fields.numerics, name, refuseTold(session));
 }

@@ -12,8 +12,8 @@ import { type Batches, openBatches } from "../data/batches.ts";
 import { parseManifest } from "../data/manifest.ts";
 import type { EngineKind, Executor } from "../engine/engine.ts";
 import type { Plan } from "../network/plan.ts";
-import { isIdentityOf, learningRateAt, type SessionIdentity } from "../network/session.ts";
-import { identityFromWire } from "../network/wire.ts";
+import { isIdentityOf, type SessionIdentity, samplesOf } from "../network/session.ts";
+import { trainingFromWire } from "../network/wire.ts";
 import { buildingToLearn, compileAside } from "../network/works.ts";
 import { type DescribeSessionResponse, PNodeService } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
 import { VNodeCompute } from "../vnode/compute.ts";
@@ -75,7 +75,7 @@ export class SessionContext {
 
   /** Samples of one microbatch. */
   get samples(): number {
-    return this.identity.batch / this.identity.microbatches;
+    return samplesOf(this.identity);
   }
 
   /** The numerics of one VNode, without a state yet. */
@@ -94,11 +94,7 @@ export class SessionContext {
       executor,
       ...graphs,
       batches: this.#source,
-      seed: identity.seed,
-      microbatches: identity.microbatches,
-      samples,
-      clipNorm: identity.clipNorm,
-      rateAt: (step) => learningRateAt(identity, step),
+      settings: identity,
       data: plan,
     });
   }
@@ -168,13 +164,7 @@ export const checkSession: CheckSession = ({ session, identity, definition }, ow
     fail("data_loss", `the definition of session ${session} does not have the hash that its settings name`);
 };
 
-function trainingOf(
-  { work }: Pick<DescribeSessionResponse, "work">,
-  session: SessionId,
-): { identity: SessionIdentity; checkpointEvery: number } {
+function trainingOf({ work }: Pick<DescribeSessionResponse, "work">, session: SessionId) {
   if (work.case !== "training") fail("data_loss", `session ${session} is not one that learns`);
-  const { identity, checkpointEvery } = work.value;
-  if (checkpointEvery < 1)
-    fail("data_loss", `the policy of session ${session} stores a state every ${checkpointEvery} steps`);
-  return { identity: identityFromWire(identity, session), checkpointEvery };
+  return trainingFromWire(work.value, session);
 }

@@ -58,6 +58,11 @@ const schedule: Schedule = {
   checkpointEvery: 4,
 };
 const samples = 4;
+const learning = {
+  seed: 5,
+  clipNorm: 1,
+  learningRate: { schedule: "constant", base: 0.05, warmupSteps: 0, finalShare: 0 },
+} as const;
 
 /** Always the same few samples, so that the loss falls fast. */
 function batchesFor(plan: Plan) {
@@ -103,11 +108,7 @@ async function train(text: string, parallel: number, executor: Executor, line = 
       training: buildTraining(plan, vnode, build),
       evaluation: buildEvaluation(plan, vnode, build),
       batches: batchesFor(plan),
-      seed: 5,
-      microbatches: schedule.microbatches,
-      samples,
-      clipNorm: 1,
-      rateAt: () => 0.05,
+      settings: { ...learning, ...schedule, batch: samples * schedule.microbatches },
       data: plan,
     });
     if (from === undefined) await compute.initialise();
@@ -211,7 +212,7 @@ costs: [{ name: loss, node_id: loss }]
   const build = { microbatch: samples, lossScale: 1 };
   const compute = new VNodeCompute({
     ...{ name: "fork", plan: vnode, executor: inline(), training: buildTraining(plan, vnode, build) },
-    ...{ batches: batchesFor(plan), seed: 5, microbatches: 1, samples, clipNorm: 1, rateAt: () => 0.05, data: plan },
+    ...{ batches: batchesFor(plan), settings: { ...learning, steps: 1, batch: samples, microbatches: 1 }, data: plan },
   });
   await compute.initialise();
   const kept: WireTensor[] = [];

@@ -7,6 +7,7 @@ import type { Tensor } from "../core/tensor.ts";
 import type { Executor } from "../engine/engine.ts";
 import type { GraphModel } from "../graph/model.ts";
 import type { PortPlan, TrainingGraphs, VNodePlan } from "../network/plan.ts";
+import { type LearningSettings, learningRateAt, samplesOf } from "../network/session.ts";
 import type { StateReader } from "../states/reader.ts";
 import type { ByPort, Measures, PortGradient } from "./effects.ts";
 import { type BatchSource, collectFeeds, type FeedOptions, type Pass } from "./feeds.ts";
@@ -36,12 +37,7 @@ export interface ComputeOptions {
   /** Absent where the session never validates. */
   readonly evaluation?: GraphModel;
   readonly batches: BatchSource;
-  readonly seed: number;
-  readonly microbatches: number;
-  /** Samples of one microbatch. */
-  readonly samples: number;
-  readonly clipNorm: number;
-  readonly rateAt: (step: number) => number;
+  readonly settings: LearningSettings;
   readonly data?: FeedOptions["data"];
 }
 
@@ -57,6 +53,8 @@ export class VNodeCompute {
   readonly state: VNodeState;
   readonly #options: ComputeOptions;
   readonly #feedOptions: FeedOptions;
+  /** Of one microbatch. */
+  readonly #samples: number;
   readonly #layout: Layout;
   readonly #gradients: Gradients;
   readonly #working: WorkingWeights;
@@ -76,11 +74,13 @@ export class VNodeCompute {
   readonly #blockNames: ReadonlySet<string>;
 
   constructor(options: ComputeOptions) {
-    const { plan, executor, training, evaluation, name } = options;
+    const { plan, executor, training, evaluation, name, batches, data = {} } = options;
+    const { seed, microbatches } = options.settings;
     this.#options = options;
+    this.#samples = samplesOf(options.settings);
     this.memory = messageMemory(executor);
     this.#twins = twinsAmong(plan.outputs, training.forward, evaluation);
-    this.#feedOptions = { ...options, data: options.data ?? {} };
+    this.#feedOptions = { plan, executor, batches, seed, microbatches, samples: this.#samples, data };
     const ties = plan.inputs.filter((port) => port.kind === "tie" && port.gradient);
     const source = training.backward ?? training.forward;
     const given = new Set(source.outputs.map((output) => output.name));
@@ -101,7 +101,7 @@ export class VNodeCompute {
 
   /** Fresh weights from the session's seed. */
   async initialise(): Promise<void> {
-    await this.state.initialise(this.#options.seed);
+    await this.state.initialise(this.#options.settings.seed);
     await this.#working.refresh();
   }
 
@@ -181,7 +181,7 @@ export class VNodeCompute {
       const sent: Record<string, Tensor> = {};
       for (const { name, wire, shape, gradient: flows, kind } of this.#options.plan.inputs) {
         if (!flows || kind === "tie") continue;
-        const gradient = results[`grad:${name}`] ?? zeros([this.#options.samples, ...shape]);
+        const gradient = results[`grad:${name}`] ?? zeros([this.#samples, ...shape]);
         const packed = packInPlace(gradient, wire, this.#where(step, `gradient of ${name}`), this.memory);
         given.set(name, packed);
         if (packed.memory) sent[`grad:${name}`] = gradient;
@@ -206,13 +206,13 @@ export class VNodeCompute {
     kept: Kept,
     gradients: readonly PortGradient<WireTensor>[],
   ): Promise<Record<string, Tensor>> {
-    const { executor, name, training, plan, samples } = this.#options;
+    const { executor, name, training, plan } = this.#options;
     const { backward } = training;
     if (backward === undefined) return kept.saved;
     const outside: Record<string, Tensor> = {};
     for (const port of plan.outputs) {
       const parts = gradients.filter((gradient) => gradient.port === port.name).map(({ payload }) => open(payload));
-      outside[`grad:${port.name}`] = parts.length > 0 ? sumInOrder(parts) : zeros([samples, ...port.shape]);
+      outside[`grad:${port.name}`] = parts.length > 0 ? sumInOrder(parts) : zeros([this.#samples, ...port.shape]);
     }
     const feeds: Record<string, Tensor> = {};
     for (const { name: input } of backward.inputs)
@@ -266,14 +266,15 @@ export class VNodeCompute {
   /** Ends the step: adds the gradients of lent weights in edge order and applies the optimizer. */
   update(step: number, ties: readonly PortGradient<WireTensor>[]): Promise<{ hash: string; measures: Measures }> {
     return this.#track(step, async () => {
-      const { plan, executor, clipNorm, rateAt } = this.#options;
+      const { plan, executor, settings } = this.#options;
       const measures: Record<string, number> = {};
       let digest: string | undefined;
       if (plan.role !== "passes" && this.#layout.weightLength > 0) {
         await this.#gradients.settled();
         for (const { port, payload } of ties) await this.#addTie(port, payload);
         await this.state.beingRead;
-        const rate = rateAt(step);
+        const { clipNorm } = settings;
+        const rate = learningRateAt(settings, step);
         const options = { optimizer: plan.optimizer, rate, clipNorm, step, what: this.#where(step, "VNode") };
         const updated = await update(this.state, this.#layout, this.#gradients, executor, options);
         measures["gradient_norm"] = updated.norm;

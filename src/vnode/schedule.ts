@@ -1,15 +1,10 @@
 // What happens in which step: training microbatches, evaluation microbatches, checkpoints. Pure functions of the
 // session's settings, so that all VNodes agree without talking.
 
-export interface Schedule {
-  /** Training steps; the state after the last one is the result. */
-  readonly steps: number;
-  readonly microbatches: number;
-  /** Evaluation before every N-th step and after the last; 0: never. */
-  readonly validateEvery: number;
-  readonly validationMicrobatches: number;
-  readonly checkpointEvery: number;
-}
+import type { SessionIdentity, SessionPolicy } from "../network/session.ts";
+
+export type Schedule = Pick<SessionIdentity, "steps" | "microbatches" | "validateEvery" | "validationMicrobatches"> &
+  Pick<SessionPolicy, "checkpointEvery">;
 
 /** True where the weights are evaluated as they are after `step` updates. Fresh weights are not worth it. */
 export function evaluationDue(schedule: Schedule, step: number): boolean {

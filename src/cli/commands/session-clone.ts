@@ -3,10 +3,12 @@
 import { create } from "@bufbuild/protobuf";
 import type { SessionSettingsInit } from "../../client/client.ts";
 import { fail } from "../../core/errors.ts";
+import { settingFields as fields } from "../../network/setting-fields.ts";
 import { type SessionSettings, SessionSettingsSchema } from "../../protocol/gen/dcnr/v1/session_pb.ts";
-import type { Command, Flags } from "../command.ts";
+import type { Command, Flags, OptionSpec } from "../command.ts";
 import { connectionOptions, withClient } from "../connection.ts";
 import { follow, showSession } from "../sessions.ts";
+import { numberFlag, textFlag } from "../training.ts";
 
 export const command: Command = {
   summary: "Create a session that starts from another's newest weights, with its settings unless flags say otherwise.",
@@ -15,12 +17,14 @@ export const command: Command = {
   options: {
     ...connectionOptions,
     dataset: { type: "string", value: "NAME", summary: "train on this dataset" },
-    split: { type: "string", value: "NAME", summary: "split of the dataset" },
-    steps: { type: "number", least: 1, summary: "steps to train" },
-    batch: { type: "number", least: 1, summary: "samples in a step" },
-    microbatches: { type: "number", least: 1, summary: "pieces of a batch" },
-    rate: { type: "number", fraction: true, summary: "learning rate" },
-    seed: { type: "number", most: Number.MAX_SAFE_INTEGER, summary: "decides order of samples and dropout" },
+    ...asItWas({
+      ...textFlag(fields.split),
+      ...numberFlag(fields.steps, { summary: "steps to train" }),
+      ...numberFlag(fields.batch),
+      ...numberFlag(fields.microbatches, { summary: "pieces of a batch" }),
+      ...numberFlag(fields.rate),
+      ...numberFlag(fields.seed, { summary: "decides order of samples and dropout" }),
+    }),
     start: { type: "boolean", summary: "start it and watch" },
   },
   examples: [
@@ -44,6 +48,11 @@ export const command: Command = {
       return session.status === "failed" ? 1 : 0;
     }),
 };
+
+/** Flags without a value of their own: the other session's counts. */
+function asItWas(options: Readonly<Record<string, OptionSpec>>): Record<string, OptionSpec> {
+  return Object.fromEntries(Object.entries(options).map(([name, { default: _usual, ...option }]) => [name, option]));
+}
 
 function changed(settings: SessionSettings, flags: Flags, source: string): SessionSettingsInit {
   const [steps, seed, rate] = (["steps", "seed", "rate"] as const).map((name) => flags.optionalNumber(name));

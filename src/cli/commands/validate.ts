@@ -7,18 +7,17 @@ import { fail, hasCode } from "../../core/errors.ts";
 import type { Manifest } from "../../data/manifest.ts";
 import { ruleOf, viewSplit } from "../../data/order.ts";
 import { compileText } from "../../network/compile.ts";
+import { settingFields } from "../../network/setting-fields.ts";
 import type { Session, SessionSettings } from "../../protocol/gen/dcnr/v1/session_pb.ts";
 import { ensureDataset } from "../builtin.ts";
 import type { Command, CommandContext } from "../command.ts";
 import { connectionOptions, withClient } from "../connection.ts";
 import { remoteDataset } from "../datasets.ts";
 
-/** Too small to change a float32 weight that matters, and not zero, which means the default. */
-const rate = 1e-30;
+/** Too small to change a float32 weight that matters. */
+const rate = settingFields.rate.least;
 const reportAttempts = 10;
 const reportWaitMs = 500;
-/** The most that one validation may have. */
-const microbatchesMax = 1_024;
 
 export const command: Command = {
   summary: "Loss and accuracy of a session's newest state, or of a model, on a split of a dataset.",
@@ -50,7 +49,7 @@ export const command: Command = {
       const { manifest } = await remoteDataset(client, dataset);
       const samples = Math.min(flags.number("samples"), samplesIn(manifest, split, definition));
       const batch = Math.max(1, Math.min(flags.number("batch"), samples));
-      const rounds = Math.min(microbatchesMax, Math.floor(samples / batch));
+      const rounds = Math.min(settingFields.validationMicrobatches.most, Math.floor(samples / batch));
       const session = await client.sessions.create({
         network: await networkOf(client, definition, [network, source]),
         dataset,

@@ -2,7 +2,7 @@
 
 import { fail } from "../../core/errors.ts";
 import { parseSha256, type Sha256 } from "../../core/ids.ts";
-import { identityToWire } from "../../network/wire.ts";
+import { trainingToWire } from "../../network/wire.ts";
 import { BlobSpace } from "../../protocol/gen/dcnr/v1/common_pb.ts";
 import { BlobAction, PNodeService } from "../../protocol/gen/dcnr/v1/pnode_pb.ts";
 import { type ServedService, service } from "../../protocol/network.ts";
@@ -120,8 +120,7 @@ function workOf({ identity, policy, serving, initialStates = {} }: SessionRecord
     const { definition, numerics } = identity;
     return { case: "serving" as const, value: { definition, numerics, states: hashesOf(initialStates) } };
   }
-  const { checkpointEvery } = policy;
-  return { case: "training" as const, value: { identity: identityToWire(identity), checkpointEvery } };
+  return { case: "training" as const, value: trainingToWire({ identity, policy }) };
 }
 
 function hashesOf(states: Readonly<Record<string, { readonly hash: string }>>): Record<string, string> {

@@ -3,7 +3,7 @@
 
 import type { NetworkId, OrchestratorId, PNodeId, SessionId, Sha256, VNodeId } from "../../core/ids.ts";
 import { type DatasetRecord, datasetKey } from "../../data/datasets.ts";
-import type { SessionIdentity, SessionPolicy } from "../../network/session.ts";
+import type { SessionSettings } from "../../network/session.ts";
 import type { Room } from "../../scheduler/room.ts";
 
 export interface NetworkRecord {
@@ -19,30 +19,15 @@ export interface NetworkRecord {
 
 export type SessionStatus = "created" | "waiting" | "running" | "suspended" | "done" | "failed" | "deleted";
 
-export interface SessionRequirements {
-  readonly gpus: number;
-  readonly gpuMemoryBytes: number;
-  readonly memoryBytes: number;
-  readonly cpus: number;
-  readonly region: string;
-  readonly trust: string;
-  readonly maxPricePerHour: number;
-  readonly maxRuntimeSeconds: number;
-  readonly priority: number;
-}
-
 export interface BestState {
   readonly step: number;
   readonly loss: number;
 }
 
-export interface SessionRecord {
+export interface SessionRecord extends SessionSettings {
   readonly id: SessionId;
   readonly network: NetworkId;
   readonly dataset: string;
-  readonly identity: SessionIdentity;
-  readonly policy: SessionPolicy;
-  readonly requirements: SessionRequirements;
   readonly status: SessionStatus;
   /** Why it waits or failed; empty otherwise. */
   readonly reason: string;

@@ -1,6 +1,114 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { usualValidation } from "./settings.ts";
+import { create } from "@bufbuild/protobuf";
+import { sha256 } from "../../core/hash.ts";
+import { buildTensors } from "../../data/build.ts";
+import { compileText } from "../../network/compile.ts";
+import { settingsToWire } from "../../network/wire.ts";
+import { type SessionSettings, SessionSettingsSchema } from "../../protocol/gen/dcnr/v1/session_pb.ts";
+import { openMemoryBlobs } from "../../store/memory.ts";
+import { identityOf, policyOf, requirementsOf, usualValidation } from "./settings.ts";
+
+const plan = compileText(`
+name: small
+nodes:
+  - { id: first, type: linear, config: { in_dim: 4, out_dim: 3 } }
+  - { id: loss, type: cost, config: { cost_function: ce_logits } }
+edges: [{ from: first, to: loss }]
+costs: [{ name: loss, node_id: loss }]
+`);
+
+async function smallDataset() {
+  const fields = [
+    { name: "inputs", dtype: "float32", shape: [4] },
+    { name: "labels", dtype: "int32", shape: [] },
+  ] as const;
+  const builder = buildTensors(fields, { blobs: openMemoryBlobs().datasets });
+  await builder.add({ inputs: new Float32Array(4 * 96), labels: new Int32Array(96) });
+  const manifest = await builder.finish();
+  return { hash: sha256("manifest"), manifest };
+}
+
+type Asked = Parameters<typeof create<typeof SessionSettingsSchema>>[1];
+
+async function settled(asked: Asked) {
+  const settings: SessionSettings = create(SessionSettingsSchema, asked);
+  const identity = identityOf(settings, plan, await smallDataset());
+  return { identity, policy: policyOf(settings), requirements: requirementsOf(settings) };
+}
+
+const everything: Asked = {
+  split: "all",
+  validationSplit: "all",
+  steps: 77n,
+  batch: 24,
+  microbatches: 3,
+  seed: 1n << 50n,
+  numerics: "portable",
+  checkpointEvery: 9,
+  learningRate: { schedule: "cosine", base: 0.1 + 0.2, warmupSteps: 5n, finalShare: 1 / 3 },
+  clipNorm: 0.7,
+  replicas: 3,
+  validateEvery: 11,
+  validationMicrobatches: 2,
+  maxRuntimeSeconds: 90.5,
+  spread: 4,
+  requirements: {
+    gpus: 2,
+    gpuMemoryBytes: 1n << 40n,
+    memoryBytes: 1n << 33n,
+    cpus: 8,
+    region: "eu",
+    trust: "known",
+    maxPricePerHour: 0.25,
+    priority: -3,
+  },
+};
+
+describe("the settings of a session", () => {
+  it("are the same when somebody asks for what a session's message shows", async () => {
+    for (const asked of [everything, { steps: 5n }, { epochs: 1.5, validateEvery: 2, validationSplit: "all" }]) {
+      const settings = await settled(asked);
+      assert.deepEqual(await settled(settingsToWire(settings)), settings);
+    }
+  });
+
+  it("hold everything that was asked for", async () => {
+    const { identity, policy, requirements } = await settled(everything);
+    const { initialState, ...shown } = settingsToWire({ identity, policy, requirements });
+    const { maxRuntimeSeconds, ...needs } = shown.requirements;
+    assert.deepEqual({ ...shown, requirements: needs }, everything);
+    assert.deepEqual([initialState, maxRuntimeSeconds], ["", 90.5]);
+  });
+
+  it("are what is usual where nothing was said", async () => {
+    const { identity, policy } = await settled({ steps: 5n });
+    const { batch, microbatches, seed, learningRate, split, numerics } = identity;
+    assert.deepEqual(
+      { batch, microbatches, seed, split, numerics },
+      { batch: 32, microbatches: 4, seed: 1, split: "all", numerics: "native" },
+    );
+    assert.deepEqual(learningRate, { schedule: "constant", base: 0.001, warmupSteps: 0, finalShare: 0 });
+    assert.deepEqual(policy, { checkpointEvery: 20, replicas: 1 });
+    assert.equal((await settled({ steps: 5n, batch: 6 })).identity.microbatches, 3, "what divides the batch");
+  });
+
+  it("are refused by field and flag where they make no sense", async () => {
+    const refused: readonly (readonly [Asked, RegExp])[] = [
+      [{}, /needs `steps` or `epochs`/],
+      [{ steps: 100_000_001n }, /^steps is 100000001, expected a whole number from 1 to 100000000$/],
+      [{ steps: 1n, learningRate: { base: -1 } }, /^learning_rate\.base \(--rate\) is -1, expected a number/],
+      [{ steps: 1n, clipNorm: Number.NaN }, /^clip_norm \(--clip-norm\) is NaN/],
+      [{ steps: 1n, batch: 5, microbatches: 2 }, /a batch of 5 cannot be cut into 2/],
+      [{ steps: 1n, numerics: "analog" }, /^numerics "analog" is unknown: choose native, portable or reference$/],
+      [{ steps: 1n, checkpointEvery: 2_000 }, /^checkpoint_every \(--checkpoint-every\) is 2000/],
+      [{ steps: 1n, requirements: { trust: "blind" } }, /^requirements\.trust \(--needs-trust\) "blind" is unknown/],
+      [{ steps: 1n, requirements: { priority: 5_000 } }, /^requirements\.priority \(--priority\) is 5000/],
+    ];
+    for (const [asked, sentence] of refused)
+      await assert.rejects(settled(asked), { code: "invalid_argument", message: sentence });
+  });
+});
 
 describe("a validation, unless someone says how long it is", () => {
   const often = { samples: 8, trained: 1_000_000 };

@@ -1,108 +1,96 @@
-// What a client asks for, turned into a session's identity, policy and requirements: defaults filled in, every
-// value checked, so that nothing odd reaches a PNode.
+// What a client asks for, turned into a session's settings: what is usual filled in, every value checked by the table of
+// settings (network/setting-fields.ts) and against network and data, so that nothing odd reaches a PNode.
 
 import { bits } from "../../core/bits.ts";
-import { DcnrError, fail } from "../../core/errors.ts";
+import { fail } from "../../core/errors.ts";
 import type { Sha256 } from "../../core/ids.ts";
 import { samplesOfSplit } from "../../data/datasets.ts";
 import type { Manifest } from "../../data/manifest.ts";
 import { ruleOf } from "../../data/order.ts";
 import type { Plan } from "../../network/plan.ts";
-import type { SessionIdentity, SessionPolicy } from "../../network/session.ts";
-import type { SessionSettings } from "../../protocol/gen/dcnr/v1/session_pb.ts";
-import type { SessionRequirements } from "../records/records.ts";
+import {
+  type SessionIdentity,
+  type SessionPolicy,
+  type SessionRequirements,
+  samplesOf,
+} from "../../network/session.ts";
+import { askedChoice, askedNumber, settingFields as fields } from "../../network/setting-fields.ts";
+import type { SessionSettings as AskedSettings } from "../../protocol/gen/dcnr/v1/session_pb.ts";
 
-const defaults = { batch: 32, microbatches: 4, checkpointEvery: 20, seed: 1, rate: 0.001 };
-/** Step hashes between two checkpoints must fit into a record of the store. */
-const checkpointEveryMax = 1_000;
-const stepsMax = 100_000_000;
-const batchMax = 65_536;
-const replicasMax = 5;
-const spreadMax = 100_000;
-/** All tie and activation messages of a step carry a microbatch index of 15 bits on the wire at most. */
-const microbatchesMax = 1_024;
+/** Unless it does not divide the batch. */
+const microbatchesUsual = 4;
 /** Enough samples for two digits of an accuracy; more would only make validations slow. */
 const validationSamplesMost = 1_024;
 /** A forward pass is a third of a training step, so a validation costs a sixth of the training before it at most. */
 const validationShare = 1 / 2;
-const trustLevels = ["", "untrusted", "known", "trusted"];
 
 export function identityOf(
-  settings: SessionSettings,
+  asked: AskedSettings,
   plan: Plan,
   dataset: { readonly hash: Sha256; readonly manifest: Manifest },
   usual: "native" | "portable" = "native",
 ): SessionIdentity {
-  const batch = whole(settings.batch || defaults.batch, "batch", 1, batchMax);
-  const microbatches = whole(settings.microbatches || usualMicrobatches(batch), "microbatches", 1, microbatchesMax);
+  const batch = askedNumber(fields.batch, asked.batch);
+  const microbatches = askedNumber(fields.microbatches, asked.microbatches || usualMicrobatches(batch));
   if (batch % microbatches !== 0)
     fail(
       "invalid_argument",
       `a batch of ${batch} cannot be cut into ${microbatches} equal microbatches: choose a divisor`,
     );
-  const numerics = settings.numerics || usual;
-  if (numerics !== "native" && numerics !== "portable" && numerics !== "reference")
-    fail("invalid_argument", `numerics "${numerics}" is unknown: choose native or portable`);
   if (plan.costs.length === 0)
     fail("failed_precondition", `network ${plan.name} has no cost: add one to \`costs\` to train it`);
-  const validateEvery = whole(settings.validateEvery, "validate_every", 0, stepsMax);
-  const split = checkSplit(dataset.manifest, settings.split, "train");
-  const validationSplit = validateEvery > 0 ? checkSplit(dataset.manifest, settings.validationSplit, "validation") : "";
+  const split = checkSplit(dataset.manifest, asked.split || fields.split.usual);
   return {
     definition: plan.definition,
     dataset: dataset.hash,
     split,
-    validationSplit,
-    steps: stepsOf(settings, batch, () => samplesIn(dataset.manifest, split, plan)),
+    steps: stepsOf(asked, batch, () => samplesIn(dataset.manifest, split, plan)),
     batch,
     microbatches,
-    seed: whole(Number(settings.seed || BigInt(defaults.seed)), "seed", 0, Number.MAX_SAFE_INTEGER),
-    numerics,
+    seed: askedNumber(fields.seed, asked.seed),
+    numerics: askedChoice(fields.numerics, asked.numerics) || usual,
     bits,
-    learningRate: learningRateOf(settings),
-    clipNorm: number(settings.clipNorm, "clip_norm", 0, 1e9),
-    validateEvery,
-    validationMicrobatches:
-      validateEvery > 0
-        ? whole(
-            settings.validationMicrobatches ||
-              usualValidation(samplesIn(dataset.manifest, validationSplit, plan), {
-                samples: batch / microbatches,
-                trained: validateEvery * batch,
-              }),
-            "validation_microbatches",
-            1,
-            microbatchesMax,
-          )
-        : 0,
+    learningRate: learningRateOf(asked),
+    clipNorm: askedNumber(fields.clipNorm, asked.clipNorm),
+    ...validationOf(asked, plan, dataset.manifest, { batch, microbatches }),
     initialState: "",
   };
 }
 
+function validationOf(
+  asked: AskedSettings,
+  plan: Plan,
+  manifest: Manifest,
+  { batch, microbatches }: Pick<SessionIdentity, "batch" | "microbatches">,
+): Pick<SessionIdentity, "validateEvery" | "validationSplit" | "validationMicrobatches"> {
+  const validateEvery = askedNumber(fields.validateEvery, asked.validateEvery);
+  if (validateEvery === 0) return { validateEvery, validationSplit: "", validationMicrobatches: 0 };
+  const validationSplit = checkSplit(manifest, asked.validationSplit || fields.validationSplit.usual);
+  const lengths = { samples: samplesOf({ batch, microbatches }), trained: validateEvery * batch };
+  const count = asked.validationMicrobatches || usualValidation(samplesIn(manifest, validationSplit, plan), lengths);
+  return { validateEvery, validationSplit, validationMicrobatches: askedNumber(fields.validationMicrobatches, count) };
+}
+
 /** As many as usual, or the most below that cut the batch evenly. */
 function usualMicrobatches(batch: number): number {
-  for (let count = defaults.microbatches; count > 1; count -= 1) if (batch % count === 0) return count;
+  for (let count = microbatchesUsual; count > 1; count -= 1) if (batch % count === 0) return count;
   return 1;
 }
 
-function learningRateOf(settings: SessionSettings): SessionIdentity["learningRate"] {
-  const given = settings.learningRate;
-  const schedule = given?.schedule || "constant";
-  if (schedule !== "constant" && schedule !== "cosine")
-    fail("invalid_argument", `the learning-rate schedule "${schedule}" is unknown: choose constant or cosine`);
+function learningRateOf({ learningRate: asked }: AskedSettings): SessionIdentity["learningRate"] {
   return {
-    schedule,
-    base: number(given?.base || defaults.rate, "learning_rate.base", 0, 1e3),
-    warmupSteps: whole(Number(given?.warmupSteps ?? 0n), "learning_rate.warmup_steps", 0, stepsMax),
-    finalShare: number(given?.finalShare ?? 0, "learning_rate.final_share", 0, 1),
+    schedule: askedChoice(fields.schedule, asked?.schedule) || fields.schedule.usual,
+    base: askedNumber(fields.rate, asked?.base),
+    warmupSteps: askedNumber(fields.warmup, asked?.warmupSteps),
+    finalShare: askedNumber(fields.finalShare, asked?.finalShare),
   };
 }
 
-function stepsOf(settings: SessionSettings, batch: number, samples: () => number): number {
-  const steps = Number(settings.steps);
-  if (steps > 0) return whole(steps, "steps", 1, stepsMax);
-  if (!(settings.epochs > 0)) fail("invalid_argument", "the session needs `steps` or `epochs`: give one of them");
-  return whole(Math.max(1, Math.ceil((settings.epochs * samples()) / batch)), "epochs", 1, stepsMax);
+function stepsOf({ steps, epochs }: AskedSettings, batch: number, samples: () => number): number {
+  if (steps > 0n) return askedNumber(fields.steps, steps);
+  if (!(epochs > 0)) fail("invalid_argument", "the session needs `steps` or `epochs`: give one of them");
+  const share = (askedNumber(fields.epochs, epochs) * samples()) / batch;
+  return askedNumber(fields.steps, Math.max(1, Math.ceil(share)));
 }
 
 function samplesIn(manifest: Manifest, split: string, plan: Plan): number {
@@ -115,62 +103,35 @@ export function usualValidation(
   { samples, trained }: { readonly samples: number; readonly trained: number },
 ): number {
   const wanted = Math.min(inSplit, validationSamplesMost, trained * validationShare);
-  return Math.min(microbatchesMax, Math.max(1, Math.floor(wanted / samples)));
+  return Math.min(fields.validationMicrobatches.most, Math.max(1, Math.floor(wanted / samples)));
 }
 
 /** A dataset without a training split is used whole, unless someone asked for another part. */
-function checkSplit(manifest: Manifest, wanted: string, usual: string): string {
-  const split = wanted || usual;
+function checkSplit(manifest: Manifest, split: string): string {
   if (split === "train" && !Object.hasOwn(manifest.splits, split)) return "all";
   ruleOf(manifest, split);
   return split;
 }
 
-export function policyOf(settings: SessionSettings): SessionPolicy {
-  const replicas = settings.replicas || settings.requirements?.replicas || 1;
+export function policyOf(asked: AskedSettings): SessionPolicy {
+  const spread = askedNumber(fields.spread, asked.spread);
   return {
-    checkpointEvery: whole(
-      settings.checkpointEvery || defaults.checkpointEvery,
-      "checkpoint_every",
-      1,
-      checkpointEveryMax,
-    ),
-    replicas: whole(replicas, "replicas", 1, replicasMax),
-    ...(settings.spread > 1 ? { spread: whole(settings.spread, "spread", 1, spreadMax) } : {}),
+    checkpointEvery: askedNumber(fields.checkpointEvery, asked.checkpointEvery),
+    replicas: askedNumber(fields.replicas, asked.replicas || asked.requirements?.replicas),
+    ...(spread > 1 ? { spread } : {}),
   };
 }
 
-export function requirementsOf(settings: SessionSettings): SessionRequirements {
-  const given = settings.requirements;
-  const trust = given?.trust ?? "";
-  if (!trustLevels.includes(trust))
-    fail("invalid_argument", `trust "${trust}" is unknown: choose untrusted, known or trusted`);
+export function requirementsOf({ requirements: asked, maxRuntimeSeconds }: AskedSettings): SessionRequirements {
   return {
-    gpus: whole(given?.gpus ?? 0, "requirements.gpus", 0, 1_024),
-    gpuMemoryBytes: Number(given?.gpuMemoryBytes ?? 0n),
-    memoryBytes: Number(given?.memoryBytes ?? 0n),
-    cpus: whole(given?.cpus ?? 0, "requirements.cpus", 0, 4_096),
-    region: given?.region ?? "",
-    trust,
-    maxPricePerHour: number(given?.maxPricePerHour ?? 0, "requirements.max_price_per_hour", 0, 1e9),
-    maxRuntimeSeconds: number(
-      settings.maxRuntimeSeconds || (given?.maxRuntimeSeconds ?? 0),
-      "max_runtime_seconds",
-      0,
-      1e10,
-    ),
-    priority: given?.priority ?? 0,
+    gpus: askedNumber(fields.gpus, asked?.gpus),
+    gpuMemoryBytes: askedNumber(fields.gpuMemoryBytes, asked?.gpuMemoryBytes),
+    memoryBytes: askedNumber(fields.memoryBytes, asked?.memoryBytes),
+    cpus: askedNumber(fields.cpus, asked?.cpus),
+    region: asked?.region ?? "",
+    trust: askedChoice(fields.trust, asked?.trust),
+    maxPricePerHour: askedNumber(fields.maxPricePerHour, asked?.maxPricePerHour),
+    maxRuntimeSeconds: askedNumber(fields.maxRuntimeSeconds, maxRuntimeSeconds || asked?.maxRuntimeSeconds),
+    priority: askedNumber(fields.priority, asked?.priority),
   };
-}
-
-function whole(value: number, what: string, least: number, most: number): number {
-  if (!Number.isSafeInteger(value) || value < least || value > most)
-    throw new DcnrError("invalid_argument", `${what} is ${value}, expected a whole number from ${least} to ${most}`);
-  return value;
-}
-
-function number(value: number, what: string, least: number, most: number): number {
-  if (!(value >= least && value <= most))
-    throw new DcnrError("invalid_argument", `${what} is ${value}, expected a number from ${least} to ${most}`);
-  return value;
 }

@@ -2,6 +2,7 @@
 // PNodes with health, VNodes with their phase.
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
+import { settingsToWire } from "../../network/wire.ts";
 import type { PNodeSchema, VNodeSchema } from "../../protocol/gen/dcnr/v1/fleet_pb.ts";
 import type { SessionSchema } from "../../protocol/gen/dcnr/v1/session_pb.ts";
 import type { Context } from "../context.ts";
@@ -43,34 +44,11 @@ export class Views {
 
   session(record: SessionRecord): SessionView {
     const step = this.#needs.steps.of(record);
-    const { identity, requirements } = record;
+    const { identity } = record;
     const metric = (name: string) => this.#needs.metrics.newest(record.id, name)?.value ?? 0;
     return {
       id: record.id,
-      settings: {
-        network: record.network,
-        dataset: record.dataset,
-        split: identity.split,
-        steps: BigInt(identity.steps),
-        batch: identity.batch,
-        microbatches: identity.microbatches,
-        seed: BigInt(identity.seed),
-        numerics: identity.numerics,
-        checkpointEvery: record.policy.checkpointEvery,
-        learningRate: { ...identity.learningRate, warmupSteps: BigInt(identity.learningRate.warmupSteps) },
-        clipNorm: identity.clipNorm,
-        replicas: record.policy.replicas,
-        validateEvery: identity.validateEvery,
-        validationSplit: identity.validationSplit,
-        validationMicrobatches: identity.validationMicrobatches,
-        maxRuntimeSeconds: requirements.maxRuntimeSeconds,
-        initialState: identity.initialState,
-        requirements: {
-          ...requirements,
-          gpuMemoryBytes: BigInt(requirements.gpuMemoryBytes),
-          memoryBytes: BigInt(requirements.memoryBytes),
-        },
-      },
+      settings: { network: record.network, dataset: record.dataset, ...settingsToWire(record) },
       status: record.status,
       reason: record.reason,
       step: BigInt(step),

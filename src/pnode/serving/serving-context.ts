@@ -7,7 +7,7 @@ import { parseSha256, type SessionId, type Sha256 } from "../../core/ids.ts";
 import type { EngineKind } from "../../engine/engine.ts";
 import { generationHead } from "../../network/generation.ts";
 import type { Plan, VNodePlan } from "../../network/plan.ts";
-import { numericsFrom } from "../../network/wire.ts";
+import { numericsFromWire } from "../../network/wire.ts";
 import { type AnsweringGraphs, answeringGraphs, compileAside } from "../../network/works.ts";
 import { PNodeService } from "../../protocol/gen/dcnr/v1/pnode_pb.ts";
 import type { Orchestrators } from "../orchestrators.ts";
@@ -55,7 +55,7 @@ export class ServingContext {
       fail("data_loss", `the definition of ${session} does not have the hash that its settings name`);
     const plan = await compileAside(aside, described.definition);
     const graphsOf = (vnode: VNodePlan) => answeringGraphs(aside, described.definition, plan, vnode);
-    return new ServingContext(session, plan, numericsFrom(numerics, session), states, graphsOf);
+    return new ServingContext(session, plan, numericsFromWire(numerics, session), states, graphsOf);
   }
 
   vnode(id: string): VNodePlan {
