@@ -9,6 +9,7 @@ import { DatasetService, VocabularyService } from "../src/protocol/gen/dcnr/v1/d
 import { ExchangeService } from "../src/protocol/gen/dcnr/v1/exchange_pb.ts";
 import { FleetService } from "../src/protocol/gen/dcnr/v1/fleet_pb.ts";
 import { InferenceService } from "../src/protocol/gen/dcnr/v1/inference_pb.ts";
+import { MembershipService } from "../src/protocol/gen/dcnr/v1/membership_pb.ts";
 import { NetworkService } from "../src/protocol/gen/dcnr/v1/network_pb.ts";
 import { PNodeService } from "../src/protocol/gen/dcnr/v1/pnode_pb.ts";
 import * as serving from "../src/protocol/gen/dcnr/v1/serving_pb.ts";
@@ -22,6 +23,7 @@ const services: readonly DescService[] = [
   DatasetService,
   VocabularyService,
   FleetService,
+  MembershipService,
   InferenceService,
   PNodeService,
   ExchangeService,
@@ -46,6 +48,7 @@ test("nobody changes anything without a key, whatever a method is called", () =>
   );
   assert.deepEqual(open.sort(), [
     "GetHealth",
+    "GetJoinPolicy",
     "GetNetwork",
     "GetSession",
     "GetStatus",

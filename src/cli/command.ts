@@ -45,7 +45,7 @@ export interface CommandEntry {
   /** Other words that people try for the same thing. */
   readonly also?: readonly string[];
   readonly summary: string;
-  readonly group: "Run" | "Define" | "Train" | "Use" | "Look" | "More";
+  readonly group: "Run" | "Define" | "Train" | "Use" | "Look" | "Operate" | "More";
   readonly load: () => Promise<{ readonly command: Command }>;
 }
 

@@ -295,6 +295,42 @@ export const commands: readonly CommandEntry[] = [
     load: () => import("./commands/nodes.ts"),
   },
   {
+    group: "Operate",
+    words: "invite",
+    summary: "a link with which others lend their machines",
+    load: () => import("./commands/invite.ts"),
+  },
+  {
+    group: "Operate",
+    words: "nodes policy",
+    summary: "who may join: open, invited or listed",
+    load: () => import("./commands/nodes-policy.ts"),
+  },
+  {
+    group: "Operate",
+    words: "nodes admit",
+    summary: "let a machine join by its key",
+    load: () => import("./commands/nodes-admit.ts"),
+  },
+  {
+    group: "Operate",
+    words: "nodes drain",
+    summary: "move everything away from a PNode",
+    load: () => import("./commands/nodes-drain.ts"),
+  },
+  {
+    group: "Operate",
+    words: "nodes revoke",
+    summary: "send a PNode away for good",
+    load: () => import("./commands/nodes-revoke.ts"),
+  },
+  {
+    group: "Operate",
+    words: "nodes forget",
+    summary: "remove the record of a PNode that is gone",
+    load: () => import("./commands/nodes-forget.ts"),
+  },
+  {
     group: "Look",
     words: "vnodes",
     summary: "VNodes: where each is, its step, why it waits",

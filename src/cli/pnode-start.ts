@@ -24,6 +24,8 @@ import { reachableAddress } from "./reachable.ts";
 import { softwareVersion } from "./software.ts";
 
 export interface LentMachine {
+  /** Lets it join a network that is not open to everybody. */
+  readonly invite?: string;
   /** With the network's key. */
   readonly orchestrators: readonly string[];
   /** What it may connect to. */
@@ -88,6 +90,7 @@ export async function startRealPNode(machine: LentMachine, outer: World, network
       software: softwareVersion(),
       orchestrators: machine.orchestrators,
       listen: machine.listen,
+      ...(machine.invite ? { invite: machine.invite } : {}),
       ...(machine.advertise ? { advertise: machine.advertise } : {}),
       owner: machine.owner,
       region: machine.region,

@@ -3,7 +3,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { DcnrError, fail, messageOf } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
-import type { Sha256 } from "../core/ids.ts";
+import type { KeyId, Sha256 } from "../core/ids.ts";
 import { baseUrl, isLoopback, parseAddress } from "../protocol/address.ts";
 import { BlobSpace } from "../protocol/gen/dcnr/v1/common_pb.ts";
 import { type Dataset, DatasetService, type Vocabulary, VocabularyService } from "../protocol/gen/dcnr/v1/data_pb.ts";
@@ -15,6 +15,7 @@ import {
   type Model,
   type Sampling,
 } from "../protocol/gen/dcnr/v1/inference_pb.ts";
+import { type JoinPolicy, MembershipService } from "../protocol/gen/dcnr/v1/membership_pb.ts";
 import { type Network as NetworkInfo, NetworkService } from "../protocol/gen/dcnr/v1/network_pb.ts";
 import {
   type Session,
@@ -324,6 +325,25 @@ export class Client {
       this.network.call(this.address, InferenceService.method.createApiKey, { name, scopes, requestsPerMinute }),
     list: async () => (await this.network.call(this.address, InferenceService.method.listApiKeys, {})).keys,
     delete: (id: string) => this.network.call(this.address, InferenceService.method.deleteApiKey, { id }),
+  };
+
+  readonly members = {
+    invite: async (wish: { uses: number; lifetimeSeconds: number; note: string }) => {
+      const method = MembershipService.method.createInvite;
+      const request = { ...wish, lifetimeSeconds: BigInt(wish.lifetimeSeconds) };
+      const made = await this.network.call(this.address, method, request);
+      const { token, orchestrators, networkKey, expiresWallMs } = made;
+      return { token, orchestrators, key: networkKey as KeyId, expiresWallMs: Number(expiresWallMs) };
+    },
+    policy: () => this.network.call(this.address, MembershipService.method.getJoinPolicy, {}),
+    setPolicy: (policy: JoinPolicy) =>
+      this.network.call(this.address, MembershipService.method.setJoinPolicy, { policy }),
+    admit: (pnode: string) => this.network.call(this.address, MembershipService.method.admitPNode, { pnode }),
+    revoke: (pnode: string, reason = "") =>
+      this.network.call(this.address, MembershipService.method.revokePNode, { pnode, reason }),
+    drain: (pnode: string, undo = false) =>
+      this.network.call(this.address, MembershipService.method.drainPNode, { pnode, undo }),
+    forget: (pnode: string) => this.network.call(this.address, MembershipService.method.forgetPNode, { pnode }),
   };
 
   readonly fleet = {

@@ -7,6 +7,7 @@ import { InferenceService } from "../protocol/gen/dcnr/v1/inference_pb.ts";
 import type { ServedService } from "../protocol/network.ts";
 import { openMemoryStore } from "../store/memory.ts";
 import type { Context } from "./context.ts";
+import type { Members } from "./fleet/members.ts";
 import { orchestratorGate } from "./gate.ts";
 import { ApiKeys, type Scope } from "./serving/keys.ts";
 
@@ -32,7 +33,7 @@ function stage() {
     ]),
   );
   const open: ServedService = { descriptor: InferenceService, handlers };
-  const gate = orchestratorGate({ mirror: {} } as Context, keys, undefined);
+  const gate = orchestratorGate({ mirror: {} } as Context, {} as Members, keys, undefined);
   const served = gated([open], gate)[0] as ServedService;
   const call = async (name: string, address: string, secret = "") => {
     const context = {

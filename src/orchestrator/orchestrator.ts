@@ -15,6 +15,7 @@ import type { StateStore } from "../store/state-store.ts";
 import { datasetService } from "./api/datasets.ts";
 import { fleetService } from "./api/fleet.ts";
 import { inferenceService } from "./api/inference.ts";
+import { membershipService } from "./api/membership.ts";
 import { networkService } from "./api/networks.ts";
 import { pnodeService } from "./api/pnodes.ts";
 import { sessionService } from "./api/sessions.ts";
@@ -26,6 +27,7 @@ import type { Attachment } from "./fleet/attachment.ts";
 import { Capacity } from "./fleet/capacity.ts";
 import { Flapping } from "./fleet/flapping.ts";
 import { Heartbeats } from "./fleet/heartbeats.ts";
+import { Members } from "./fleet/members.ts";
 import { Orphans } from "./fleet/orphans.ts";
 import { Presence } from "./fleet/presence.ts";
 import { Reachability } from "./fleet/reachability.ts";
@@ -134,6 +136,7 @@ export async function startOrchestrator(
     healthService(() => !tasks.stopped, world.timers),
     pnodeService(parts),
     fleetService(parts),
+    membershipService({ ...parts, networkKey: network.id }),
     networkService(parts),
     sessionService(parts),
     datasetService(parts),
@@ -146,7 +149,7 @@ export async function startOrchestrator(
     (await blobHttp(request, peer)) ?? (await openAi(request, peer)) ?? options.http?.(request, peer);
 
   await firstRefresh(mirror, world);
-  const gate = orchestratorGate(context, keys, network.id);
+  const gate = orchestratorGate(context, parts.members, keys, network.id);
   const server = await network.serve(options.listen, services, http, gate);
   context.address = options.advertise ?? (await dependencies.reachable?.(server.address)) ?? server.address;
   const unwatch = begin(parts);
@@ -219,8 +222,9 @@ function assemble(context: Context, network: Network) {
     isHere: (pnode) => attachments.get(pnode)?.status === "online",
     onFleetChange: (pnode) => controller.fleetChanged(pnode, true),
   });
+  const members = new Members(context);
   const registry = new Registry(
-    { context, presence, composer: assignments, attachments, flapping },
+    { context, presence, composer: assignments, attachments, flapping, members },
     {
       onFleetChange: (pnode, urgent) => controller.fleetChanged(pnode, urgent),
       onDoubt: (pnode) => preparing.doubt(pnode),
@@ -251,6 +255,7 @@ function assemble(context: Context, network: Network) {
     context,
     presence,
     leases,
+    members,
     registry,
     capacity,
     rooms,

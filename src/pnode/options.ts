@@ -18,6 +18,8 @@ export interface PNodeOptions {
   readonly software: string;
   /** "host:port#key" of at least one orchestrator, with the network's key; the others are learned. */
   readonly orchestrators: readonly string[];
+  /** Lets it join a network that is not open to everybody. */
+  readonly invite?: string;
   /** Where to listen for peers. */
   readonly listen: string;
   /** What peers are told instead of the bound address, for machines behind a name or NAT. */

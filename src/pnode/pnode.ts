@@ -308,6 +308,7 @@ class HostingNode implements PNode {
       provider: provider ?? "",
       pricePerHour: pricePerHour ?? 0,
       closed: !this.#isLent(),
+      invite: this.#options.invite ?? "",
       bits: this.#options.bits ?? bits,
     };
   }

@@ -15,6 +15,7 @@ import { backgroundTimers } from "../../system/timers.ts";
 import type { Command, Flags } from "../command.ts";
 import { orchestratorPortDefault } from "../connection.ts";
 import { dataDirectory, directoryOption } from "../directories.ts";
+import { joinedBy } from "../invite-link.ts";
 import { pinned } from "../known-networks.ts";
 import { checkAdvertised, checkLimits, thisMachine } from "../limits.ts";
 import { logOptions, worldFrom } from "../logging.ts";
@@ -30,7 +31,7 @@ export const command: Command = {
   summary: "Lend this machine to a network. Ctrl-C hands its work over and leaves.",
   details:
     "Nothing is asked. The machine's hardware is found out; limits are yours to set. Peers see the activations they exchange.",
-  positionals: [{ name: "ADDRESS", many: true }],
+  positionals: [{ name: "ADDRESS|LINK", many: true }],
   options: {
     name: { type: "string", value: "NAME", summary: "name to show (default: the host's)" },
     cpus: { type: "number", least: 1, summary: "cores to lend (default: all)" },
@@ -67,19 +68,21 @@ export const command: Command = {
   examples: [
     "dcnr join 192.168.1.20:7700#rwvx4qxcf2qkn5m5k5mmsyzy2fvgfjp6hcmtqgqj3wq6v5s7r2fa",
     "dcnr join 192.168.1.20:7700",
+    "dcnr join 'dcnr://192.168.1.20:7700/rwvx4qxcf2qkn5m5k5mmsyzy2fvgfjp6hcmtqgqj3wq6v5s7r2fa?invite=...'",
     "dcnr join lab.example:7700 --cpus 4 --memory 8GB --hours 22-7",
     "dcnr join lab.example:7700 --service systemd > ~/.config/systemd/user/dcnr.service",
   ],
-  run: async ({ arguments: addresses, flags, out, signal }) => {
+  run: async ({ arguments: words, flags, out, signal }) => {
     if (flags.has("service")) {
-      const words = process.argv
+      const given = process.argv
         .slice(2)
         .filter((word, index, all) => word !== "--service" && all[index - 1] !== "--service");
-      if (!flags.is("wait")) words.push("--wait");
-      out.raw(serviceRecipe(flags.text("service"), [process.execPath, packagePath("bin/dcnr.js")], words));
+      if (!flags.is("wait")) given.push("--wait");
+      out.raw(serviceRecipe(flags.text("service"), [process.execPath, packagePath("bin/dcnr.js")], given));
       return 0;
     }
     const world = worldFrom(flags);
+    const { addresses, invite } = joinedBy(words);
     const machine = machineFrom(addresses, flags);
     const held = await holdDirectory(machine.directory, `dcnr join as ${machine.name}`, world);
     const identity = await loadKey(machine.directory, world.chance);
@@ -92,7 +95,7 @@ export const command: Command = {
       held.release();
       throw error;
     });
-    const lent = { ...machine, orchestrators };
+    const lent = { ...machine, orchestrators, invite };
     const { pnode, hardware, workers, gflops, close } = await startRealPNode(lent, world, network);
     tellParent({ address: pnode.address, id: pnode.id }, () => process.emit("SIGTERM"));
     const json = flags.is("json");

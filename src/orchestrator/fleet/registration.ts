@@ -96,6 +96,7 @@ export function registered(
     pricePerHour: Number.isFinite(register.pricePerHour) ? Math.max(0, register.pricePerHour) : 0,
     trust: current?.trust ?? "untrusted",
     ...(register.closed ? { closed: true } : {}),
+    ...(current?.drained ? { drained: true } : {}),
     ...(patienceMs > 0 ? { patienceMs } : {}),
     history: crashed ? afterFailure(history) : history,
     warnings: [...warnings, ...hiddenBehind(register.address, peer)],

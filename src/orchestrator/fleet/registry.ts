@@ -13,6 +13,7 @@ import { key, type PNodeRecord } from "../records/records.ts";
 import { Attachment, type Composer, type Down } from "./attachment.ts";
 import { text } from "./claims.ts";
 import type { Flapping } from "./flapping.ts";
+import type { Members } from "./members.ts";
 import type { Presence } from "./presence.ts";
 import { Pulses } from "./pulses.ts";
 import { changedRecord, type RecordChange } from "./record-changes.ts";
@@ -39,6 +40,7 @@ export interface RegistryNeeds {
   /** Who is attached here; the registry alone adds and removes. */
   readonly attachments: Map<PNodeId, Attachment>;
   readonly flapping: Flapping;
+  readonly members: Members;
 }
 
 export class Registry {
@@ -48,6 +50,7 @@ export class Registry {
   readonly #presence: Presence;
   readonly #composer: Composer;
   readonly #hooks: RegistryHooks;
+  readonly #members: Members;
   readonly #silence: Silence;
   readonly pulses: Pulses;
   /** Registrations so far, and those whose record is being written. */
@@ -56,13 +59,14 @@ export class Registry {
   /** Attachments whose streams are not closed yet, by nonce. */
   readonly #open = new Map<string, Attachment>();
 
-  constructor({ context, presence, composer, attachments, flapping }: RegistryNeeds, hooks: RegistryHooks) {
+  constructor({ context, presence, composer, attachments, flapping, members }: RegistryNeeds, hooks: RegistryHooks) {
     this.attachments = attachments;
     this.flapping = flapping;
     this.#context = context;
     this.#presence = presence;
     this.#composer = composer;
     this.#hooks = hooks;
+    this.#members = members;
     this.#silence = new Silence(context, (pnode, stoodStillMs) => this.#step(pnode, { kind: "looked", stoodStillMs }));
     this.pulses = new Pulses((kind, { pnode, nonce }) => this.#step(pnode, { kind, nonce }));
   }
@@ -77,6 +81,9 @@ export class Registry {
     });
     mirror.on("pnode", (now) => {
       if (now) this.#step(now.id, { kind: "recorded", recorded: this.#recorded(now) });
+    });
+    mirror.on("member", (now) => {
+      if (now?.standing === "revoked") this.#step(now.pnode, { kind: "revoked" });
     });
   }
 
@@ -125,6 +132,7 @@ export class Registry {
     const id = pnodeOf(call.caller);
     checkRegister(id, register, this.#context.address);
     this.#throttle(id);
+    await this.#members.welcome(id, register.invite);
     this.#refuseDuplicate(id, register);
     const nonce = `${this.#context.incarnation}.${++this.#count}`;
     this.#registering.add(nonce);

@@ -47,6 +47,10 @@ export function step(standing: Standing | undefined, event: StandingEvent, nowMs
       const isDue = standing.phase.kind === "suspect" && standing.phase.lostAtMs === event.lostAtMs;
       return isDue ? lose(standing, "its stream broke", nowMs) : same(standing);
     }
+    case "revoked":
+      return standing.phase.kind === "lost"
+        ? same(standing)
+        : lose(standing, "the network's operators sent it away", nowMs);
     case "looked":
       return looked(standing, event.stoodStillMs, nowMs);
     case "recorded":

@@ -68,6 +68,8 @@ export type StandingEvent =
   /** Its stream ended, from whichever side. */
   | { readonly kind: "broken"; readonly nonce: string }
   | { readonly kind: "graceOver"; readonly nonce: string; readonly lostAtMs: number }
+  /** Whoever operates the network has sent it away. */
+  | { readonly kind: "revoked" }
   /** Somebody looks who is silent, and stood still itself for a while before. */
   | { readonly kind: "looked"; readonly stoodStillMs: number }
   /** Its record changed: here, or at another orchestrator. */

@@ -164,6 +164,8 @@ export interface PNodeRecord {
   readonly closed?: boolean;
   /** It is alive, but peers do not reach it or it does not reach them: the same for a while. */
   readonly unreachable?: boolean;
+  /** An operator has sent its work elsewhere. */
+  readonly drained?: boolean;
   /** How long it is waited for at first, since it was taken for lost and lived; absent: as anybody. */
   readonly patienceMs?: number;
   readonly history: PNodeHistory;
@@ -173,7 +175,32 @@ export interface PNodeRecord {
 
 /** May host VNodes. */
 export function isOpen(record: PNodeRecord): boolean {
-  return record.status === "online" && !record.closed && !record.unreachable;
+  return record.status === "online" && !record.closed && !record.unreachable && !record.drained;
+}
+
+/** What the network's operators say of the holder of a key; it outlives the PNode's own record. */
+export interface MemberRecord {
+  readonly pnode: PNodeId;
+  readonly standing: "admitted" | "revoked";
+  /** The invite that it came with, if any. */
+  readonly invite?: string;
+  /** For people. */
+  readonly reason: string;
+  readonly sinceWallMs: number;
+}
+
+/** Who may join without being a member yet. */
+export interface PolicyRecord {
+  readonly join: "open" | "invited" | "listed";
+}
+
+export interface InviteRecord {
+  readonly id: string;
+  /** Of the whole token. */
+  readonly hash: Sha256;
+  readonly usesLeft: number;
+  readonly expiresWallMs: number;
+  readonly note: string;
 }
 
 /** What is claimed of a PNode. It is changed only by functions that refuse more than the PNode's owner lends. */
@@ -230,11 +257,22 @@ export interface MirroredKinds {
   readonly pnode: PNodeRecord;
   readonly lease: LeaseRecord;
   readonly room: RoomRecord;
+  readonly member: MemberRecord;
+  readonly policy: PolicyRecord;
 }
 
 export type MirroredKind = keyof MirroredKinds;
 
-export const mirroredKinds: readonly MirroredKind[] = ["session", "vnode", "pnode", "network", "lease", "room"];
+export const mirroredKinds: readonly MirroredKind[] = [
+  "session",
+  "vnode",
+  "pnode",
+  "network",
+  "lease",
+  "room",
+  "member",
+  "policy",
+];
 
 declare const recordOf: unique symbol;
 
@@ -251,6 +289,9 @@ export const key = {
   step: (session: string, line: number) => named<StepRecord>(`step/${session}/${padded(line)}`),
   pnode: (id: string) => named<PNodeRecord>(`pnode/${id}`),
   room: (pnode: string) => named<RoomRecord>(`room/${pnode}`),
+  member: (pnode: string) => named<MemberRecord>(`member/${pnode}`),
+  policy: () => named<PolicyRecord>("policy/join"),
+  invite: (id: string) => named<InviteRecord>(`invite/${id}`),
   orchestrator: (id: string) => named<OrchestratorRecord>(`orchestrator/${id}`),
   lease: (session: string) => named<LeaseRecord>(`lease/${session}`),
   metric: (session: string, step: number, writer: string) =>
