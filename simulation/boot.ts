@@ -135,17 +135,16 @@ async function bootPNode(site: Site, host: Host): Promise<void> {
 
 /** Blobs by address over the simulated network, as the real transfer does it over HTTP. */
 function transferOver(network: SimulatedNetwork): BlobTransfer {
-  const send = async (method: "PUT" | "GET", { url, key, headers }: BlobAddress, content?: Uint8Array) => {
-    const body = content === undefined ? null : new Uint8Array(content);
-    const response = await network.fetch(new Request(url, { method, headers, body }), { timeoutMs: 10_000 }, key);
-    if (response.ok) return response;
-    const code = (response.headers.get("dcnr-error") ?? "unavailable") as ErrorCode;
-    throw new DcnrError(code, await response.text());
+  const send = async (method: "PUT" | "GET", { url, key, headers }: BlobAddress, body?: Uint8Array) => {
+    const reply = await network.fetch({ url, key, method, headers, body }, { timeoutMs: 10_000 });
+    if (reply.ok) return reply.body;
+    const code = (reply.header("dcnr-error") ?? "unavailable") as ErrorCode;
+    throw new DcnrError(code, new TextDecoder().decode(reply.body));
   };
   return {
     upload: async (to, content) => void (await send("PUT", to, content)),
     download: async (from, into) => {
-      const bytes = new Uint8Array(await (await send("GET", from)).arrayBuffer());
+      const bytes = await send("GET", from);
       if (bytes.byteLength !== into.byteLength)
         throw new DcnrError("data_loss", `${bytes.byteLength} bytes came, not ${into.byteLength}`);
       into.set(bytes);

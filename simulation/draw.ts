@@ -3,6 +3,7 @@
 
 import { bits } from "../src/core/bits.ts";
 import { compileText } from "../src/network/compile.ts";
+import type { Plan } from "../src/network/plan.ts";
 import { SeededChance } from "./chance.ts";
 import { drawPlan, type FaultPlan, type Fleet, noFaults } from "./faults.ts";
 import type { SessionPolicy } from "./maintainer.ts";
@@ -99,6 +100,15 @@ function drawBuilds(seed: number, { pnodes }: Fleet): Map<string, Build> {
   );
 }
 
+/** Held for all seeds of a thread, so that no simulated process has to compile them again. */
+const plans = new Map<string, Plan>();
+
+function planOf({ definition }: Scenario): Plan {
+  const plan = plans.get(definition) ?? compileText(definition);
+  plans.set(definition, plan);
+  return plan;
+}
+
 /** Each session alone must find room, in whichever class it begins; together they may have to wait for each other. */
 function neededRoom(
   sessions: readonly SessionWish[],
@@ -109,9 +119,7 @@ function neededRoom(
   // A cut may leave one PNode out for good; the others must have room for all.
   const cuts = plan.timed.filter(({ fault }) => fault.kind === "cut").length;
   const usable = builds.size > 0 ? 1 : Math.max(1, pnodes.length - cuts);
-  const largest = sessions.map(
-    ({ scenario, policy }) => policy.replicas * compileText(scenario.definition).vnodes.length,
-  );
+  const largest = sessions.map(({ scenario, policy }) => policy.replicas * planOf(scenario).vnodes.length);
   return Math.ceil(Math.max(...largest) / usable);
 }
 

@@ -125,6 +125,21 @@ interface OpenCall {
   breakOff(withinMs: number): void;
 }
 
+export interface HttpRequest {
+  readonly url: string;
+  /** Of whom it is meant for, if that is known. */
+  readonly key?: KeyId | undefined;
+  readonly method: "PUT" | "GET";
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: Uint8Array | undefined;
+}
+
+export interface HttpReply {
+  readonly ok: boolean;
+  readonly body: Uint8Array<ArrayBuffer>;
+  header(name: string): string | null;
+}
+
 export class SimulatedNetwork implements Network {
   readonly #fabric: Fabric;
   readonly #host: Host;
@@ -162,20 +177,19 @@ export class SimulatedNetwork implements Network {
   }
 
   /** An HTTP request to the port of a simulated server: how blobs are fetched with a grant. */
-  async fetch(request: Request, options: CallOptions = {}, key?: KeyId): Promise<Response> {
-    const url = new URL(request.url);
-    const body = new Uint8Array(await request.arrayBuffer());
-    const copy = () =>
-      new Request(request.url, {
-        method: request.method,
-        headers: request.headers,
-        body: body.byteLength > 0 ? body.slice() : null,
-      });
-    const place = key === undefined ? url.host : withKey(url.host, key);
-    return this.#exchange(place, `${request.method} ${url.pathname}`, options, async (listener) => {
-      const response = await listener.http?.(copy(), this.#host.name);
-      if (response === undefined) return new Response(null, { status: 404 });
-      return new Response(await response.arrayBuffer(), { status: response.status, headers: response.headers });
+  async fetch(request: HttpRequest, options: CallOptions = {}): Promise<HttpReply> {
+    const { host, pathname } = new URL(request.url);
+    const { method, headers, key } = request;
+    const body = request.body?.slice();
+    const arrived = () => new Request(request.url, { method, headers, body: body?.byteLength ? body.slice() : null });
+    const place = key === undefined ? host : withKey(host, key);
+    return this.#exchange(place, `${method} ${pathname}`, options, async (listener) => {
+      const response = (await listener.http?.(arrived(), this.#host.name)) ?? new Response(null, { status: 404 });
+      return {
+        ok: response.ok,
+        body: new Uint8Array(await response.arrayBuffer()),
+        header: (name) => response.headers.get(name),
+      };
     });
   }
 

@@ -1,9 +1,11 @@
 // SHA-256 and canonical JSON: how anything in DCNR gets a name from its content.
 
-import { createHash } from "node:crypto";
+import { createHash, hash as hashAtOnce } from "node:crypto";
 import type { Sha256 } from "./ids.ts";
 
 export function sha256(...parts: (Uint8Array | string)[]): Sha256 {
+  const [only] = parts;
+  if (only !== undefined && parts.length === 1) return hashAtOnce("sha256", only, "hex") as Sha256;
   const hash = createHash("sha256");
   for (const part of parts) hash.update(part);
   return hash.digest("hex") as Sha256;

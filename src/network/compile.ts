@@ -4,6 +4,7 @@
 import { fail } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
 import type { Sha256, VNodeId } from "../core/ids.ts";
+import { Shared } from "../core/shared.ts";
 import { type BodyInput, type BodyNode, mergeHeads } from "./body.ts";
 import type { Signature } from "./catalogue/node-type.ts";
 import type { Compilation } from "./compilation.ts";
@@ -18,9 +19,12 @@ import { type ResolvedNode, resolve } from "./resolve.ts";
 /** Each has a record of its own, and is placed with regard to all others. */
 const vnodesMax = 4_096;
 
-/** Compiles the text of a definition; its SHA-256 names the plan. */
+const plans = new Shared<Sha256, Plan>();
+
+/** Compiles the text of a definition; its SHA-256 names the plan. Plans never change, so equal texts may share one. */
 export function compileText(text: string): Plan {
-  return compile(parseDefinition(text), sha256(text));
+  const hash = sha256(text);
+  return plans.get(hash, () => compile(parseDefinition(text), hash));
 }
 
 export function compile(definition: Definition, hash: Sha256, options: { fuse?: boolean } = {}): Plan {

@@ -2,6 +2,7 @@
 // graphs, node for node, since the graph's bytes are part of what decides a session's bits.
 
 import { assert } from "../core/assert.ts";
+import { Shared } from "../core/shared.ts";
 import { float32 } from "../core/tensor.ts";
 import { GraphBuilder } from "../graph/builder.ts";
 import { deriveBackward, deriveTraining } from "../graph/derive.ts";
@@ -13,8 +14,14 @@ import type { Counts } from "./losses.ts";
 import type { BuildOptions, Plan, TrainingGraphs, VNodePlan } from "./plan.ts";
 import { scaleGradients } from "./scaling.ts";
 
+/** By VNode of a plan: graphs never change, and deriving them takes long. */
+const derived = new WeakMap<VNodePlan, Shared<string, TrainingGraphs>>();
+
 export function buildTraining(_plan: Plan, vnode: VNodePlan, options: BuildOptions): TrainingGraphs {
-  return scaleGradients(trainingGraphs(vnode, options), vnode);
+  const known = derived.get(vnode) ?? new Shared<string, TrainingGraphs>();
+  derived.set(vnode, known);
+  const { microbatch, lossScale } = options;
+  return known.get(`${microbatch} ${lossScale}`, () => scaleGradients(trainingGraphs(vnode, options), vnode));
 }
 
 function trainingGraphs(vnode: VNodePlan, options: BuildOptions): TrainingGraphs {

@@ -1,7 +1,7 @@
 // Addresses that let a machine without credentials move one blob: action, name space, name, size and end
 // of life are signed, so nothing of it can be changed. They point to an orchestrator's own port (blob-http.ts).
 
-import { createHmac, timingSafeEqual } from "node:crypto";
+import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from "node:crypto";
 import type { BlobSpaceName } from "../core/blobs.ts";
 import { fail } from "../core/errors.ts";
 import type { Sha256 } from "../core/ids.ts";
@@ -19,9 +19,12 @@ export interface BlobTokenOptions {
 
 export class BlobTokens {
   readonly #options: BlobTokenOptions;
+  /** Prepared once: every address is signed with it and every request checked. */
+  readonly #key: KeyObject;
 
   constructor(options: BlobTokenOptions) {
     this.#options = options;
+    this.#key = createSecretKey(options.key);
   }
 
   origins(): string[] {
@@ -64,7 +67,7 @@ export class BlobTokens {
   }
 
   #sign(space: BlobSpaceName, action: string, hash: Sha256, bytes: number, expiresWallMs: number): string {
-    return createHmac("sha256", this.#options.key)
+    return createHmac("sha256", this.#key)
       .update(`dcnr blob\n${space}\n${action}\n${hash}\n${bytes}\n${expiresWallMs}`)
       .digest("base64url");
   }
