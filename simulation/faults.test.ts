@@ -1,14 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { hasCode } from "../src/core/errors.ts";
+import { sha256 } from "../src/core/hash.ts";
 import { every, sleep } from "../src/core/world.ts";
 import { updateItem } from "../src/store/update.ts";
 import { SimulatedBlobs } from "./blobs.ts";
-import { drawPlan, type FaultPlan, noFaults } from "./faults.ts";
+import { aimed, drawPlan, type FaultPlan, noFaults } from "./faults.ts";
 import { inject } from "./injector.ts";
 import { SimulatedStore } from "./store.ts";
 import { Wire } from "./wire.ts";
-import { SimulatedWorld } from "./world.ts";
+import { type Host, SimulatedWorld } from "./world.ts";
 
 const fleet = { pnodes: ["p1", "p2", "p3"], orchestrators: ["o1", "o2"] };
 
@@ -44,6 +45,7 @@ async function count(plan: FaultPlan, target: number) {
     start,
     busy: () => fleet.pnodes,
     checkpoints: () => [],
+    line: () => [],
     leave: (name) => world.host(name)?.crash(),
   });
   const finished = () => accepted >= target && world.time.nowMs >= plan.windowMs;
@@ -76,6 +78,63 @@ test("every kind of fault is drawn within a few dozen seeds", () => {
   assert.equal(kinds.size, 10);
 });
 
+const aims = ["line lost", "cut off", "deaf"] as const;
+
+test("aimed faults come on top of a plan's own, within its window and in order", () => {
+  for (let seed = 1; seed <= 20; seed++) {
+    const plan = drawPlan(seed, fleet);
+    assert.deepEqual(aimed(plan, fleet, []), plan);
+    const { timed } = aimed(plan, fleet, aims);
+    const times = timed.map(({ atMs }) => atMs);
+    assert.deepEqual(
+      times,
+      times.toSorted((a, b) => a - b),
+    );
+    assert.ok(times.every((atMs) => atMs < plan.windowMs));
+    for (const kind of aims)
+      assert.ok(timed.filter(({ fault }) => fault.kind === kind).length >= 2, `seed ${seed} has ${kind}`);
+    for (const own of plan.timed) assert.ok(timed.includes(own));
+  }
+});
+
+test("a line is lost with its owner, whoever is deaf hears of nothing, and all of it heals", async () => {
+  const world = new SimulatedWorld(1);
+  const [wire, store, blobs] = [new Wire(world), new SimulatedStore(world), new SimulatedBlobs(world)];
+  const start = (name: string) => void world.start(name);
+  for (const name of [...fleet.pnodes, ...fleet.orchestrators]) start(name);
+  const host = world.host("o1") as Host;
+  const heard: string[] = [];
+  store.view(host).watch("session/", (keys) => void heard.push(...keys));
+  store.view(host).watch("vnode/", (keys) => void heard.push(...keys));
+  const hash = sha256("a state");
+  const plan: FaultPlan = {
+    ...noFaults(1),
+    windowMs: 1_000,
+    timed: [
+      { atMs: 10, fault: { kind: "line lost", choice: 0, durationMs: 100 } },
+      { atMs: 10, fault: { kind: "deaf", host: "o1", prefix: "session/", durationMs: 500 } },
+      { atMs: 10, fault: { kind: "cut off", host: "busy/0.5", from: fleet.orchestrators, durationMs: 9_000 } },
+    ],
+  };
+  inject(plan, {
+    ...{ world, wire, store, blobs, start, busy: () => ["p2"], checkpoints: () => [], leave: () => {} },
+    line: () => [{ hash, owner: "p1" }],
+  });
+  const write = (key: string) => void store.write(host, key, "{}", 0);
+  world.time.after(50, () => write("session/early"));
+  world.time.after(50, () => write("vnode/early"));
+  world.time.after(700, () => write("session/late"));
+  await world.time.run(() => world.time.nowMs >= 50, 60);
+  assert.ok(blobs.damaged.has(hash));
+  assert.equal(world.host("p1")?.alive, false);
+  const reaches = (from: string, to: string) => !wire.isBlocked(world.host(from) as Host, world.host(to) as Host);
+  assert.deepEqual([reaches("p2", "o1"), reaches("o2", "p2"), reaches("p2", "p3")], [false, false, true]);
+  await world.time.run(() => false, 1e6);
+  assert.deepEqual(heard, ["vnode/early", "session/late"]);
+  assert.equal(world.host("p1")?.alive, true);
+  assert.deepEqual([reaches("p2", "o1"), reaches("o2", "p2")], [true, true]);
+});
+
 test("a store reply that is lost reports an unknown outcome although the write is there", async () => {
   const world = new SimulatedWorld(1);
   const store = new SimulatedStore(world);
@@ -98,7 +157,17 @@ test("when the faults end, every host is up, nobody is paused or cut off, and ra
   const [wire, store, blobs] = [new Wire(world), new SimulatedStore(world), new SimulatedBlobs(world)];
   const start = (name: string) => void every(world.start(name).world.timers, 100, () => {});
   for (const name of [...fleet.pnodes, ...fleet.orchestrators]) start(name);
-  inject(plan, { world, wire, store, blobs, start, busy: () => fleet.pnodes, checkpoints: () => [], leave: () => {} });
+  inject(plan, {
+    world,
+    wire,
+    store,
+    blobs,
+    start,
+    busy: () => fleet.pnodes,
+    checkpoints: () => [],
+    line: () => [],
+    leave: () => {},
+  });
   await world.time.run(() => world.time.nowMs > plan.windowMs + 1, 1e6);
   for (const host of world.hosts) {
     assert.ok(host.alive && !host.paused && host.slowness === 1, host.name);

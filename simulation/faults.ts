@@ -22,10 +22,19 @@ export type TimedFault =
   | { readonly kind: "store down"; readonly durationMs: number }
   | { readonly kind: "blob damaged"; readonly choice: number }
   | { readonly kind: "power cut"; readonly hosts: readonly string[]; readonly durationMs: number }
+  /** A VNode's state at the line rots and its owner crashes: whoever takes over finds it so, and the session goes back. */
+  | { readonly kind: "line lost"; readonly choice: number; readonly durationMs: number }
+  /** A PNode reaches its peers but no orchestrator: it works on while its VNodes are given to others. */
+  | { readonly kind: "cut off"; readonly host: Target; readonly from: readonly string[]; readonly durationMs: number }
+  /** An orchestrator hears no hints about some records and tells its PNodes what it knew before. */
+  | { readonly kind: "deaf"; readonly host: string; readonly prefix: string; readonly durationMs: number }
   /** Two PNodes that do not reach each other for the rest of the run: nothing heals it. */
   | { readonly kind: "cut"; readonly from: string; readonly to: string; readonly oneWay: boolean };
 
 export type FaultKind = TimedFault["kind"];
+
+/** Faults that strike where blind ones rarely do: at what recovery stands on. Drawn where a world asks for them. */
+export type AimedKind = "line lost" | "cut off" | "deaf";
 
 export interface FaultPlan {
   readonly seed: number;
@@ -51,7 +60,7 @@ export function noFaults(seed: number): FaultPlan {
 }
 
 /** Share of the seeds that use a kind. */
-const timedShares: Record<Exclude<FaultKind, "cut">, number> = {
+const timedShares: Record<Exclude<FaultKind, "cut" | AimedKind>, number> = {
   crash: 0.9,
   leave: 0.3,
   pause: 0.5,
@@ -99,6 +108,40 @@ function drawCuts(seed: number, { pnodes }: Fleet, windowMs: number): FaultPlan[
     const to = chance.pick(pnodes.filter((name) => name !== from));
     return { atMs: chance.between(0, windowMs), fault: { kind: "cut", from, to, oneWay: chance.happens(0.5) } };
   });
+}
+
+/** The same plan with a few aimed faults of these kinds; most strike early, while sessions run. */
+export function aimed(plan: FaultPlan, fleet: Fleet, kinds: readonly AimedKind[]): FaultPlan {
+  const chance = new SeededChance(plan.seed, "aims");
+  const lastMs = Math.min(plan.windowMs, 20_000);
+  const added = kinds.flatMap((kind) =>
+    Array.from({ length: chance.whole(2, 4) }, () =>
+      drawAimed(chance, kind, fleet, chance.between(1_000, lastMs)),
+    ).flat(),
+  );
+  const timed = [...plan.timed, ...added.filter(({ atMs }) => atMs < plan.windowMs)];
+  return { ...plan, timed: timed.sort((a, b) => a.atMs - b.atMs) };
+}
+
+function drawAimed(chance: SeededChance, kind: AimedKind, { orchestrators }: Fleet, atMs: number): FaultPlan["timed"] {
+  const busy: Target = `busy/${chance.uniform()}`;
+  switch (kind) {
+    case "line lost":
+      return [{ atMs, fault: { kind, choice: chance.uniform(), durationMs: chance.skewed(100, 4_000) } }];
+    case "cut off":
+      // Longer than it takes to give a PNode up.
+      return [{ atMs, fault: { kind, host: busy, from: orchestrators, durationMs: chance.between(5_000, 12_000) } }];
+    case "deaf": {
+      const host = chance.pick(orchestrators);
+      const durationMs = chance.between(3_000, 8_000);
+      // While it is deaf it tells its PNodes of VNodes that lost their owners.
+      const crash = { kind: "crash", host: busy, silent: false, durationMs: 1_000 } as const;
+      return [
+        { atMs, fault: { kind, host, prefix: "session/", durationMs } },
+        { atMs: atMs + chance.between(500, 2_500), fault: crash },
+      ];
+    }
+  }
 }
 
 function drawRates(chance: SeededChance): Pick<FaultPlan, "wire" | "store" | "blobs"> {

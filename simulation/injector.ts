@@ -19,6 +19,8 @@ export interface Injection {
   readonly busy: () => readonly string[];
   /** Checkpoints whose loss the network must survive now. */
   readonly checkpoints: () => readonly Sha256[];
+  /** States at the line of a running session whose loss it must survive now, with who works on from them. */
+  readonly line: () => readonly { readonly hash: Sha256; readonly owner: string }[];
   /** Asks a PNode to leave in good order; it ends by itself. */
   readonly leave: (host: string) => void;
 }
@@ -83,6 +85,15 @@ class Injector {
         break;
       case "cut":
         this.#cut(fault.from, fault.to, fault.oneWay);
+        break;
+      case "cut off":
+        this.#partition([fault.host], fault.from, false, fault.durationMs);
+        break;
+      case "deaf":
+        this.#deafen(fault.host, fault.prefix, fault.durationMs);
+        break;
+      case "line lost":
+        this.#loseLine(fault.choice, fault.durationMs);
         break;
       case "clock jump":
         this.#jump(fault.host, fault.wallMs, fault.monotonicMs);
@@ -193,6 +204,22 @@ class Injector {
     this.#later(durationMs, () => {
       this.#to.store.outages -= 1;
     });
+  }
+
+  #deafen(name: string, prefix: string, durationMs: number): void {
+    const { store } = this.#to;
+    this.#note("deaf", name, `to ${prefix} for ${Math.round(durationMs)} ms`);
+    const ear = { host: name, prefix };
+    store.deaf.add(ear);
+    this.#later(durationMs, () => store.deaf.delete(ear));
+  }
+
+  #loseLine(choice: number, durationMs: number): void {
+    const states = this.#to.line();
+    const state = states[Math.floor(choice * states.length)];
+    if (state === undefined) return;
+    this.#to.blobs.damage(state.hash);
+    this.#crash(state.owner, false, durationMs);
   }
 
   #damage(choice: number): void {

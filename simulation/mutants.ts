@@ -52,7 +52,7 @@ export const mutants: Readonly<Record<string, Mutant>> = {
   "never-admits-gone": {
     fault: "an ask for what was collected is answered with 'coming'",
     shows: ["hang"],
-    seedsMax: 300,
+    aims: ["deaf"],
     process: processes.neverAdmitsGone,
   },
   "believes-in-hanging-links": {
@@ -64,7 +64,7 @@ export const mutants: Readonly<Record<string, Mutant>> = {
   "stays-when-fenced": {
     fault: "a PNode does not hear that its record was refused and goes on with the VNode",
     shows: ["fence"],
-    seedsMax: 300,
+    aims: ["cut off"],
     tamper: () => onCall(PNodeService.method.recordDurable, "output", (answer) => ({ ...answer, accepted: true })),
   },
   "records-before-upload": {
@@ -119,7 +119,7 @@ export const mutants: Readonly<Record<string, Mutant>> = {
   "never-goes-back": {
     fault: "PNodes do not hear that the session went back to an earlier line",
     shows: ["hang"],
-    seedsMax: 300,
+    aims: ["line lost"],
     tamper: () =>
       onEvent("assignments", (value) => ({
         ...value,
@@ -128,7 +128,7 @@ export const mutants: Readonly<Record<string, Mutant>> = {
   },
   "hides-who-is-out-of-reach": {
     fault: "heartbeats do not tell whom a PNode calls in vain",
-    shows: ["hang"],
+    shows: ["hang", "answer"],
     seedsMax: 300,
     tamper: () => onEvent("heartbeat", (value) => ({ ...value, links: [] })),
   },

@@ -9,7 +9,7 @@ import { addressOf, type Site, startHost } from "./boot.ts";
 import { Violations } from "./checkers.ts";
 import { Conversation } from "./conversation.ts";
 import type { RunSettings, SessionWish } from "./draw.ts";
-import type { FaultPlan } from "./faults.ts";
+import type { AimedKind, FaultPlan } from "./faults.ts";
 import { inject } from "./injector.ts";
 import { Maintainer, storeData } from "./maintainer.ts";
 import { mutants } from "./mutants.ts";
@@ -27,6 +27,8 @@ export interface RunOptions {
   readonly mutant?: string;
   /** Instead of the seed's own faults, to find out which of them matter. */
   readonly plan?: FaultPlan;
+  /** Faults that every seed has on top of its own; those of the mutant if there is one. */
+  readonly aims?: readonly AimedKind[];
 }
 
 /** After the faults have ended a world gets this much virtual time, and more for each session; beyond it is a hang. */
@@ -153,6 +155,7 @@ export class NetworkRun {
       start: (name) => startHost(this.#site, name),
       busy: () => records.owners(),
       checkpoints: () => this.#damageable(),
+      line: () => this.#loseableLine(),
       leave: (name) => void running.get(name)?.leave(),
     });
   }
@@ -190,6 +193,11 @@ export class NetworkRun {
     const { records, blobs } = this.#site;
     const named = records.checkpoints();
     return named.some((hash) => blobs.damaged.has(hash)) ? [] : named;
+  }
+
+  #loseableLine(): { hash: Sha256; owner: string }[] {
+    const allowed = new Set(this.#damageable());
+    return this.#site.records.lineStates().filter(({ hash }) => allowed.has(hash));
   }
 
   #recorded({ request, response, caller, incarnation, sentMs, askedMs }: Answer): void {

@@ -26,6 +26,17 @@ export class Records {
     return this.#vnodes().flatMap((record) => hashesOf(record).filter((hash) => !lasting.has(hash)));
   }
 
+  /** The states from which running sessions would start again now, with their VNodes' owners. */
+  lineStates(): { hash: Sha256; owner: string }[] {
+    return this.#vnodes().flatMap((record) => {
+      const state = record.durable[String(this.session(record.session)?.line)];
+      const owner = record.members[0]?.pnode;
+      return state === undefined || owner === undefined || !this.#isTraining(record)
+        ? []
+        : [{ hash: state.hash, owner }];
+    });
+  }
+
   #isTraining({ session }: VNodeRecord): boolean {
     const record = this.session(session);
     return record?.status === "running" && record.serving === undefined && record.network !== speech.name;

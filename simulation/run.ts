@@ -2,11 +2,14 @@
 
 import { expectationsOf } from "./baselines.ts";
 import { drawRun } from "./draw.ts";
+import { aimed } from "./faults.ts";
+import { mutants } from "./mutants.ts";
 import { NetworkRun, type RunOptions } from "./network-run.ts";
 import type { SeedReport } from "./report.ts";
 
 export async function runSeed(seed: number, options: RunOptions = {}): Promise<SeedReport> {
   const drawn = drawRun(seed);
-  const settings = options.plan ? { ...drawn, plan: options.plan } : drawn;
+  const aims = options.aims ?? mutants[options.mutant ?? ""]?.aims ?? [];
+  const settings = { ...drawn, plan: options.plan ?? aimed(drawn.plan, drawn.fleet, aims) };
   return new NetworkRun(seed, settings, await expectationsOf(settings), options).finish();
 }

@@ -38,6 +38,8 @@ export class SimulatedStore {
   faults: StoreFaults = noStoreFaults;
   /** While there is one nobody gets an answer. */
   outages = 0;
+  /** Who hears no hints about which records. */
+  readonly deaf = new Set<{ readonly host: string; readonly prefix: string }>();
   readonly #listeners: ((write: AcceptedWrite) => void)[] = [];
 
   constructor(world: SimulatedWorld) {
@@ -46,6 +48,10 @@ export class SimulatedStore {
 
   onWrite(listener: (write: AcceptedWrite) => void): void {
     this.#listeners.push(listener);
+  }
+
+  isDeaf(host: string, prefix: string): boolean {
+    return [...this.deaf].some((ear) => ear.host === host && ear.prefix === prefix);
   }
 
   view(host: Host): StateStore {
@@ -101,6 +107,7 @@ class StoreView implements StateStore {
     const cancel = this.#store.inner.watch(prefix, (keys) => {
       if (!this.#host.alive) return;
       const { faults } = this.#store;
+      if (this.#store.isDeaf(this.#host.name, prefix)) return this.#fault("hint unheard", keys[0] ?? prefix);
       if (this.#store.outages > 0 || chance.happens(faults.hintDropped))
         return this.#fault("hint dropped", keys[0] ?? prefix);
       this.#host.after(chance.between(1, faults.hintDelayMs), () => onHint(keys));

@@ -11,6 +11,7 @@ import type { BlobStore } from "../../src/store/blob-store.ts";
 import type { StateStore } from "../../src/store/state-store.ts";
 import type { OpenProcess } from "../../src/vnode/process.ts";
 import type { ViolationKind } from "../checkers.ts";
+import type { AimedKind } from "../faults.ts";
 import type { Mistake, Tamper } from "../network.ts";
 import type { Records } from "../records.ts";
 import type { Host } from "../world.ts";
@@ -22,6 +23,8 @@ export interface Mutant {
   readonly shows: readonly ViolationKind[];
   /** For faults that show in rare worlds only; 100 otherwise. */
   readonly seedsMax?: number;
+  /** Faults that lead worlds to the broken rule, where those that are drawn blindly rarely do. */
+  readonly aims?: readonly AimedKind[];
   /** The process of every VNode. */
   readonly process?: OpenProcess;
   readonly checkSession?: CheckSession;
