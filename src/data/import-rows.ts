@@ -10,7 +10,7 @@ import { fieldsOfRow, type NumberType, type Row, valuesOfRow } from "./formats/r
 import { buildOptions, type ImportOptions, type ImportRequest, openPositions, type Run } from "./import-run.ts";
 import type { Manifest } from "./manifest.ts";
 
-interface SourceRow {
+export interface SourceRow {
   readonly row: Row;
   /** For messages. */
   readonly where: string;
@@ -20,7 +20,7 @@ interface SourceRow {
   readonly isDoubtful?: true;
 }
 
-type Rows = AsyncGenerator<SourceRow, void, void>;
+export type Rows = AsyncGenerator<SourceRow, void, void>;
 
 /** What can be read once is kept in memory until all labels are known. */
 const keptBytesMax = 64 << 20;
@@ -41,7 +41,7 @@ function fromStart(run: Run): Run {
 }
 
 /** The rows behind and with `first` as samples; undefined if there are none. */
-async function importRows(
+export async function importRows(
   run: Run,
   first: IteratorResult<SourceRow, void>,
   rows: Rows,

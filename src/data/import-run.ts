@@ -7,18 +7,22 @@ import type { Position } from "./formats/lines.ts";
 import type { NumberType } from "./formats/rows.ts";
 import type { Source } from "./source.ts";
 
-export type Format = "text" | "jsonl" | "csv" | "npy" | "raw" | "tokens";
+export const formats = ["text", "jsonl", "csv", "parquet", "npy", "raw", "tokens", "images"] as const;
+
+export type Format = (typeof formats)[number];
 
 export interface ImportRequest {
   /** A path, `file:`, `https:`, `s3:`, or `-`. */
   readonly source: string;
   /** By the name's ending if it is not given. */
   readonly format?: Format;
-  /** npy and raw: the source of the labels. csv: the label's column (name or number from 0, "none"). */
+  /** npy and raw: the source of the labels. csv, parquet: the label's column (name or number from 0, "none"). */
   readonly labels?: string;
   readonly inputsType?: NumberType;
   readonly labelsType?: NumberType;
-  /** raw: of one sample. */
+  /** parquet: names of the columns that are the inputs; all others but the label by default. */
+  readonly columns?: readonly string[];
+  /** raw: of one sample. images: colours, height and width that all are scaled to. */
   readonly dtype?: DType;
   readonly shape?: Shape;
   readonly labelsDtype?: DType;
@@ -27,7 +31,7 @@ export interface ImportRequest {
   readonly scale?: number;
   /** tokens: how many there are in the vocabulary; dtype is uint8 for one byte each, int32, or two bytes if absent. */
   readonly vocabulary?: number;
-  /** jsonl: the field that holds a document. */
+  /** jsonl, parquet: the field that holds a document. */
   readonly textField?: string;
 }
 

@@ -410,6 +410,6 @@ describe("a source", () => {
       code: "resource_exhausted",
     });
     await assert.rejects(importDataset({ source: "ftp://host/x.txt" }, {}, options), /is no source/);
-    await assert.rejects(importDataset({ source: "data.parquet" }, {}, options), /cannot be told from its name/);
+    await assert.rejects(importDataset({ source: "data.xlsx" }, {}, options), /cannot be told from its name/);
   });
 });

@@ -3,8 +3,11 @@
 
 import { fail } from "../core/errors.ts";
 import { buildText } from "./build.ts";
+import { isFolder } from "./folder.ts";
 import { readPieces } from "./formats/text.ts";
 import { importArrays, importTokens } from "./import-arrays.ts";
+import { importImages } from "./import-images.ts";
+import { importParquet } from "./import-parquet.ts";
 import { importCsv, importJsonRows, objectsOf } from "./import-rows.ts";
 import {
   buildOptions,
@@ -23,7 +26,8 @@ export async function importDataset(
   access: SourceAccess,
   options: ImportOptions,
 ): Promise<Manifest> {
-  const format = request.format ?? formatOf(request.source);
+  const format = request.format ?? ((await isFolder(request.source)) ? "images" : formatOf(request.source));
+  if (format === "images") return importImages(request, access, options);
   const source = await openSource(request.source, access);
   if (options.resume && options.resume.tag !== source.tag)
     fail("failed_precondition", `${source.name} has changed since the import began: start it again`);
@@ -35,6 +39,8 @@ export async function importDataset(
       return importJsonLines(run);
     case "csv":
       return importCsv(run);
+    case "parquet":
+      return importParquet(run);
     case "npy":
     case "raw":
       return importArrays(run, format, access);
@@ -50,6 +56,7 @@ const endings: Readonly<Record<string, Format>> = {
   jsonl: "jsonl",
   ndjson: "jsonl",
   csv: "csv",
+  parquet: "parquet",
   npy: "npy",
   bin: "raw",
   raw: "raw",
@@ -62,7 +69,7 @@ export function formatOf(source: string): Format {
     format ??
     fail(
       "invalid_argument",
-      `the format of ${source} cannot be told from its name: say --format text, jsonl, csv, npy, raw or tokens`,
+      `the format of ${source} cannot be told from its name: say --format text, jsonl, csv, parquet, npy, raw or tokens`,
     )
   );
 }

@@ -85,7 +85,7 @@ async function openFile(path: string, { folders, bytesMax = bytesMaxDefault }: S
   };
 }
 
-async function isBelowOne(path: string, folders: readonly string[]): Promise<boolean> {
+export async function isBelowOne(path: string, folders: readonly string[]): Promise<boolean> {
   for (const folder of folders) {
     const inside = relative(await realpath(folder).catch(() => resolve(folder)), path);
     if (inside !== "" && !inside.startsWith("..") && !isAbsolute(inside)) return true;

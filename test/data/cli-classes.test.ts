@@ -2,7 +2,7 @@
 // there, against an orchestrator and a PNode.
 
 import assert from "node:assert/strict";
-import { writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { codeBlocks } from "../markdown.ts";
@@ -54,7 +54,7 @@ function commandsOf(page: string, pattern: RegExp): string[][] {
     (line.replace(/ +#.*$/, "").match(/'[^']*'|\S+/g) ?? [])
       .slice(2)
       .map((word) => word.replaceAll("'", ""))
-      .map((word) => (/\.(csv|yaml)$/.test(word) ? net.path(word) : word)),
+      .map((word) => (/\.(csv|yaml|parquet)$/.test(word) ? net.path(word) : word)),
   );
 }
 
@@ -76,6 +76,20 @@ describe("a table with names for labels", () => {
     assert.equal(again.code, 0, again.error);
     const { dataset } = await net.json<Shown>("dataset", "show", "flowers");
     assert.equal((JSON.parse(again.out) as { hash: string }).hash, dataset.hash);
+  });
+
+  it("and folders of images and Parquet files are added as the documentation shows", async () => {
+    const files = join(import.meta.dirname, "..", "..", "src", "data", "fixtures", "files");
+    for (const [kind, name] of Object.entries({ cat: "colour.png", dog: "half.jpg" })) {
+      mkdirSync(net.path(`photos/${kind}`), { recursive: true });
+      copyFileSync(join(files, name), net.path(`photos/${kind}/${name}`));
+    }
+    copyFileSync(join(files, "snappy.parquet"), net.path("flowers.parquet"));
+    const [pets = []] = commandsOf("bring-data.md", / photos /);
+    const inFolder = pets.map((word) => (word === "photos" ? net.path(word) : word));
+    assert.match(await net.dcnr(...inFolder), /2 samples[^\n]*\n2 classes: cat, dog\n/);
+    const [measures = []] = commandsOf("bring-data.md", /\.parquet/);
+    assert.match(await net.dcnr(...measures), /50 samples[^\n]*\n3 classes: setosa, versicolor, virginica\n/);
   });
 
   it("trains the documented network, which answers with names", async () => {

@@ -11,6 +11,8 @@ import { compilePattern, wordPattern } from "../../src/data/bpe/pattern.ts";
 import { openReader } from "../../src/data/formats/bytes.ts";
 import { splitCells } from "../../src/data/formats/csv.ts";
 import { readNpyHeader } from "../../src/data/formats/npy.ts";
+import { decodeImage } from "../../src/data/images/shape.ts";
+import { importDataset } from "../../src/data/import.ts";
 import { type Manifest, manifestText, parseManifest } from "../../src/data/manifest.ts";
 import { decodeOnnx } from "../../src/graph/onnx-read.ts";
 import { openTemplate } from "../../src/models/chat-template.ts";
@@ -109,7 +111,7 @@ export function openParsers(): Parser[] {
     ...files("examples/{conv,mlp,gpt-demo}.yaml"),
     ...scenarios.map(({ definition }) => Buffer.from(definition)),
   ];
-  const onnx = files("src/graph/fixtures/*.onnx").filter(({ length }) => length < 200_000);
+  const onnx = files("src/{graph/fixtures,network/fixtures/exporters}/*.onnx").filter(({ length }) => length < 200_000);
   return [
     { name: "definition", samples: definitions, parse: (bytes) => compileText(text(bytes)) },
     {
@@ -134,8 +136,8 @@ export function openParsers(): Parser[] {
       parse: (bytes) => parseManifest(text(bytes)),
     },
     { name: "state manifest", samples: [stateManifest], parse: (bytes) => readStateManifest(bytes, "a manifest") },
-    { name: "ONNX", samples: onnx, parse: (bytes) => decodeOnnx(bytes) },
-    { name: "ONNX network", samples: onnx, parse: (bytes) => importOnnx(bytes, { name: "fuzzed" }) },
+    { name: "ONNX", samples: onnx, parse: (bytes) => decodeOnnx(bytes, { batch: 2 }) },
+    { name: "ONNX network", samples: onnx, parse: (bytes) => importOnnx(bytes, { name: "fuzzed", fixed: { x1: 1 } }) },
     fileParser("safetensors", [safetensors], async (path) => {
       const { weights } = await openWeightsFile(path);
       for (const name of weights.names.slice(0, 3)) await weights.load(name);
@@ -143,6 +145,15 @@ export function openParsers(): Parser[] {
     fileParser("GGUF", files("src/models/fixtures/gguf/*.gguf"), async (path) => {
       const { tensors, load } = await openGguf(path);
       for (const name of [...tensors.keys()].slice(0, 2)) await load(name);
+    }),
+    {
+      name: "image",
+      samples: files("src/data/fixtures/files/*.{png,jpg}"),
+      parse: (bytes) => decodeImage(bytes, "an image"),
+    },
+    fileParser("Parquet", files("src/data/fixtures/files/*.parquet"), async (path) => {
+      const blobs = { put: async () => {}, size: async () => undefined };
+      await importDataset({ source: path, format: "parquet", labels: "species" }, {}, { blobs });
     }),
     { name: "npy", samples: [npy], parse: (bytes) => readNpyHeader(openReader(streamOf(bytes)), "a.npy") },
     {

@@ -7,7 +7,7 @@ import type { DType } from "../../core/tensor.ts";
 import { shardBytesDefault } from "../../data/build.ts";
 import { importDataset } from "../../data/import.ts";
 import { importInline } from "../../data/import-rows.ts";
-import type { Format, ImportRequest } from "../../data/import-run.ts";
+import { type Format, formats, type ImportRequest } from "../../data/import-run.ts";
 import { type Manifest, shardBytesMax } from "../../data/manifest.ts";
 import { buildBuiltin, builtinNames, remoteSink } from "../builtin.ts";
 import type { Command, CommandContext, Flags } from "../command.ts";
@@ -20,30 +20,39 @@ import { ByteProgress, bytes } from "../progress.ts";
 import { parseBytes } from "../quantities.ts";
 
 export const command: Command = {
-  summary: "Add a dataset: text, JSON lines, CSV, NumPy arrays, raw tensors or tokens.",
-  details: `SOURCE is a path, file:, https:, s3://BUCKET/KEY, - for standard input, tensors as JSON, or a built-in dataset (${builtinNames.join(", ")}). An interrupted import goes on where it was.`,
+  summary: "Add a dataset: text, JSON lines, CSV, Parquet, a folder of images, NumPy arrays, raw tensors or tokens.",
+  details: `SOURCE is a path, a folder of PNG and JPEG images (the folders in it are the classes), file:, https:, s3://BUCKET/KEY, - for standard input, tensors as JSON, or a built-in dataset (${builtinNames.join(", ")}). An interrupted import goes on where it was.`,
   positionals: [{ name: "NAME" }, { name: "SOURCE", optional: true }],
   options: {
     ...connectionOptions,
     format: {
       type: "string",
       value: "FORMAT",
-      summary: "text, jsonl, csv, npy, raw or tokens; else by the name's ending",
+      summary: "text, jsonl, csv, parquet, npy, raw, tokens or images; else by the name's ending",
     },
     inline: { type: "string", value: "JSON", summary: 'explicit tensors: {"inputs": [[1, 2]], "labels": [0]}' },
     labels: {
       type: "string",
       value: "WHERE",
-      summary: "csv: label column (name, number or none); npy, raw: source of the labels",
+      summary: "csv, parquet: label column (name, number or none); npy, raw: source of the labels; images: none",
     },
-    "inputs-type": { type: "string", value: "TYPE", summary: "float32 or int32, for jsonl and csv" },
-    "labels-type": { type: "string", value: "TYPE", summary: "float32 or int32, for jsonl and csv" },
+    columns: {
+      type: "string",
+      value: "A,B,...",
+      summary: "parquet: columns of the inputs (default: all but the label)",
+    },
+    "inputs-type": { type: "string", value: "TYPE", summary: "float32 or int32, for jsonl, csv and parquet" },
+    "labels-type": { type: "string", value: "TYPE", summary: "float32 or int32, for jsonl, csv and parquet" },
     dtype: {
       type: "string",
       value: "TYPE",
       summary: "raw: float32, uint8, ...; tokens: uint8 or int32 instead of two bytes",
     },
-    shape: { type: "string", value: "SHAPE", summary: "raw: of one sample, such as 28,28" },
+    shape: {
+      type: "string",
+      value: "SHAPE",
+      summary: "raw: of one sample, such as 28,28; images: scale all to it, such as 3,64,64",
+    },
     "labels-dtype": { type: "string", value: "TYPE", summary: "raw: of the labels", default: "int32" },
     "labels-shape": { type: "string", value: "SHAPE", summary: "raw: of one label" },
     scale: {
@@ -55,7 +64,7 @@ export const command: Command = {
       summary: "multiply inputs by it, such as 0.00392157 for bytes",
     },
     vocabulary: { type: "number", least: 1, value: "N", summary: "tokens: how many there are" },
-    "text-field": { type: "string", value: "FIELD", summary: "jsonl: where the text is", default: "text" },
+    "text-field": { type: "string", value: "FIELD", summary: "jsonl, parquet: where the text is", default: "text" },
     "shard-size": { type: "string", value: "SIZE", summary: "of one shard, such as 16MB (default 8MiB)" },
     folder: {
       type: "string",
@@ -69,6 +78,8 @@ export const command: Command = {
   examples: [
     "dcnr dataset add books books.txt",
     "dcnr dataset add iris iris.csv --labels species",
+    "dcnr dataset add pets photos/ --shape 3,64,64",
+    "dcnr dataset add flowers iris.parquet --labels species --columns sepal_length,petal_length",
     "dcnr dataset add digits x.npy --labels y.npy --scale 0.00392157",
     "zcat pages.jsonl.gz | dcnr dataset add pages - --format jsonl",
     'dcnr dataset add xor \'{"inputs": [[0,0],[0,1],[1,0],[1,1]], "labels": [0,1,1,0]}\'',
@@ -171,8 +182,9 @@ function requestOf(source: string, flags: Flags): ImportRequest {
   return {
     source,
     ...numberTypes(flags),
-    format: chosen(flags, "format", ["text", "jsonl", "csv", "npy", "raw", "tokens"]) as Format | undefined,
+    format: chosen(flags, "format", formats) as Format | undefined,
     labels: flags.optionalText("labels"),
+    columns: flags.optionalText("columns")?.split(","),
     dtype: chosen(flags, "dtype", dtypes) as DType | undefined,
     shape: shape("shape"),
     labelsDtype: chosen(flags, "labels-dtype", dtypes) as DType | undefined,

@@ -44,7 +44,7 @@ export function splitCells(text: string, where: string): string[] {
 export function readLayout(cells: readonly string[], labels: string | undefined, where: string): CsvLayout {
   const words = cells.map((cell) => numberOf(cell) === undefined);
   const trimmed = words.includes(true) ? cells.map((cell) => cell.trim()) : undefined;
-  const labelColumn = labels === "none" ? undefined : columnOf(labels, trimmed, cells.length, where);
+  const labelColumn = labels === "none" ? undefined : labelColumnOf(labels, trimmed, cells.length, where);
   if (cells.length - (labelColumn === undefined ? 0 : 1) < 1)
     fail("invalid_argument", `${where} has no column left for inputs: a row needs at least one, and one for the label`);
   const label = labelColumn === undefined ? undefined : trimmed?.[labelColumn];
@@ -58,7 +58,8 @@ function numberOf(cell: string): number | undefined {
   return cell.trim() === "" || !Number.isFinite(value) ? undefined : value;
 }
 
-function columnOf(
+/** The label's column: by name, by number from 0, else the usual name, else the last. */
+export function labelColumnOf(
   labels: string | undefined,
   names: readonly string[] | undefined,
   columns: number,

@@ -1,11 +1,11 @@
 // Operators of ONNX files that make numbers out of nothing but numbers known beforehand: constants, ranges, fillings.
 
 import { fail } from "../../core/errors.ts";
-import { elementCount, type Tensor } from "../../core/tensor.ts";
+import type { Tensor } from "../../core/tensor.ts";
 import type { Attribute } from "../model.ts";
 import type { OnnxNode } from "../onnx-parse.ts";
 import { onnxTypes } from "../operators/cast.ts";
-import { allocateBounded, placeOf, type Site, type Translations, tensorOf } from "./site.ts";
+import { allocateBounded, filledBy, placeOf, type Site, type Translations, tensorOf } from "./site.ts";
 
 export function constantOf(node: OnnxNode): Tensor {
   const { value, value_float, value_floats, value_int, value_ints } = node.attributes as Record<
@@ -47,9 +47,7 @@ export const constants: Translations = {
       number,
     ];
     const count = Math.max(0, Math.ceil((to - from) / step));
-    const { data, ...rest } = allocateBounded(site.input(0).dtype, [count]);
-    const values = Array.from({ length: data.length }, (_, i) => from + i * step);
-    return site.builder.constant(tensorOf(rest.dtype, rest.shape, values));
+    return site.builder.constant(filledBy(site.input(0).dtype, [count], (i) => from + i * step));
   },
   EyeLike: (site) => {
     const { shape, dtype } = site.input(0);
@@ -57,10 +55,7 @@ export const constants: Translations = {
     const k = site.number("k", 0);
     const to = onnxTypes[site.number("dtype", 0)] ?? dtype;
     if (shape.length !== 2) site.refuse("takes a matrix");
-    const { shape: bounded } = allocateBounded(to, [rows, columns]);
-    const values = Array.from({ length: elementCount(bounded) }, (_, i) =>
-      i % columns === Math.floor(i / columns) + k ? 1 : 0,
-    );
-    return site.builder.constant(tensorOf(to, bounded, values));
+    const isOne = (i: number) => i % columns === Math.floor(i / columns) + k;
+    return site.builder.constant(filledBy(to, [rows, columns], (i) => (isOne(i) ? 1 : 0)));
   },
 };

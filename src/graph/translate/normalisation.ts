@@ -74,6 +74,7 @@ const localResponse: Translation = (site) => {
   const size = site.number("size", 1);
   const [alpha, beta, bias] = [site.number("alpha", 1e-4), site.number("beta", 0.75), site.number("bias", 1)];
   const channels = x.shape[1] as number;
+  site.bounded(channels * channels);
   const band = new Float32Array(channels * channels);
   for (let i = 0; i < band.length; i++) {
     const distance = (i % channels) - Math.floor(i / channels);

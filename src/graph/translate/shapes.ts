@@ -2,7 +2,7 @@
 
 import { elementCount } from "../../core/tensor.ts";
 import type { Value } from "../operators/operator.ts";
-import { type Site, type Translation, type Translations, tensorOf } from "./site.ts";
+import { filledBy, type Site, type Translation, type Translations, tensorOf } from "./site.ts";
 
 const shape: Translation = (site) => {
   const sizes = site.input(0).shape;
@@ -58,6 +58,7 @@ const pad: Translation = (site) => {
   for (let axis = 0; axis < rank; axis++) {
     const [before, after] = [positive[axis] as number, positive[axis + rank] as number];
     if (before === 0 && after === 0) continue;
+    site.bounded(before + after + (inside.shape[axis] as number));
     const sources =
       sourcesOf(mode, inside.shape[axis] as number, before, after) ??
       site.refuse(
@@ -141,11 +142,11 @@ const trilu: Translation = (site) => {
   const k = site.known(1, "k")?.[0] ?? 0;
   const upper = site.number("upper", 1) === 1;
   const [rows, columns] = x.shape.slice(-2) as [number, number];
-  const kept = Array.from({ length: rows * columns }, (_, i) => {
+  const kept = filledBy("bool", [rows, columns], (i) => {
     const distance = (i % columns) - Math.floor(i / columns);
     return (upper ? distance >= k : distance <= k) ? 1 : 0;
   });
-  const mask = site.builder.constant(tensorOf("bool", [rows, columns], kept));
+  const mask = site.builder.constant(kept);
   if (x.dtype !== "bool") return site.where(mask, x, 0);
   return site.greater(site.where(mask, site.cast(x, "float32"), 0), 0.5);
 };
@@ -171,6 +172,7 @@ const slice: Translation = (site) => {
     const axis = site.axis(given, x.shape.length);
     const step = steps[i] as number;
     if (!Number.isSafeInteger(step) || step === 0) site.refuse(`cannot take steps of ${step}`);
+    site.bounded(x.shape[axis] as number);
     result = picked(
       site,
       result,

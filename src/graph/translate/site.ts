@@ -105,6 +105,12 @@ export class Site {
     return Object.keys(this.node.attributes).filter((name) => !this.#read.has(name));
   }
 
+  /** Fails where a constant of so many numbers would have to be made. */
+  bounded(count: number): void {
+    if (!(count <= constantElementsMax))
+      this.refuse(`needs a constant of ${count} numbers, at most ${constantElementsMax}`);
+  }
+
   /** An axis of `rank` counted from the front. */
   axis(axis: number, rank: number): number {
     if (!Number.isInteger(axis) || axis < -rank || axis >= Math.max(rank, 1))
@@ -129,8 +135,7 @@ export class Site {
   /** 0, 1, .. below `count` along `axis` of `rank` axes. */
   positions(count: number, axis: number, rank: number, dtype: DType = "float32"): Value {
     const shape = Array.from({ length: rank }, (_, at) => (at === axis ? count : 1));
-    const values = Array.from({ length: count }, (_, i) => i);
-    return this.builder.constant(tensorOf(dtype, shape, values));
+    return this.builder.constant(filledBy(dtype, shape, (i) => i));
   }
 
   add(a: Value, b: Value | number): Value {
@@ -211,12 +216,15 @@ export function placeOf(node: OnnxNode): string {
 }
 
 export function tensorOf(dtype: DType, shape: Shape, values: ArrayLike<number>): Tensor {
+  return filledBy(dtype, shape, (i) => values[i] as number);
+}
+
+/** The size is checked before anything is made. */
+export function filledBy(dtype: DType, shape: Shape, valueAt: (index: number) => number): Tensor {
   const tensor = allocateBounded(dtype, shape);
   const { data } = tensor;
   for (let i = 0; i < data.length; i++)
-    data[i] = (
-      data instanceof BigInt64Array ? BigInt(Math.trunc(values[i] as number)) : (values[i] as number)
-    ) as never;
+    data[i] = (data instanceof BigInt64Array ? BigInt(Math.trunc(valueAt(i))) : valueAt(i)) as never;
   return tensor;
 }
 
