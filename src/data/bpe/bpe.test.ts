@@ -43,7 +43,7 @@ function randomText(seed: number, length: number): string {
 }
 
 /** Vocabularies that write what they do not know as one token, or drop spaces and cases. */
-const lossy = new Set(["bert", "unigram", "unigram-bytes", "prefix"]);
+const lossy = new Set(["bert", "unigram", "unigram-bytes", "prefix", "precompiled"]);
 
 for (const family of Object.keys(cases))
   describe(`a tokenizer of the ${family} family`, () => {

@@ -1,6 +1,7 @@
 // What happens to text before BPE sees it: normalising and cutting into words, as tokenizer.json describes it.
 
 import { fail } from "../../core/errors.ts";
+import { readCharacterMap } from "./character-map.ts";
 import { compilePattern, spaces, wordPattern } from "./pattern.ts";
 
 export type Normalise = (text: string) => string;
@@ -35,6 +36,12 @@ export function readNormaliser(value: unknown, depth = 0): Normalise[] {
     case "Prepend": {
       const prefix = textOf(json["prepend"], "prepend");
       return [(text) => (text === "" ? text : prefix + text)];
+    }
+    case "Precompiled":
+      return [readCharacterMap(textOf(json["precompiled_charsmap"] ?? "", "precompiled_charsmap"))];
+    case "Strip": {
+      const [left, right] = [json["strip_left"] !== false, json["strip_right"] !== false];
+      return [(text) => (right ? (left ? text.trim() : text.trimEnd()) : left ? text.trimStart() : text)];
     }
     case "Replace": {
       const content = textOf(json["content"], "content");

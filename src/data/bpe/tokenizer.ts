@@ -177,6 +177,8 @@ function plainEncoder(parts: TokenizerParts): EncodePlain {
     if (text === "") return;
     let normalised = text;
     for (const step of normalise) normalised = step(normalised);
+    // Nothing is left of it: no mark of a space is put in front of nothing.
+    if (normalised === "") return;
     let words = [normalised];
     for (const cut of cuts) words = words.length === 1 ? cut(words[0] as string, first) : cutAll(words, cut, first);
     for (const word of words) {

@@ -97,8 +97,92 @@ const known: ReadonlyMap<number, StoredAs> = new Map([
       for (let i = 0; i < 32; i++) out[to + i] = view.getInt8(at + 2 + i) * scale;
     }),
   ],
+  [10, blocks("Q2_K", 256, 84, decodeQ2K)],
+  [11, blocks("Q3_K", 256, 110, decodeQ3K)],
+  [12, blocks("Q4_K", 256, 144, decodeQ4K)],
+  [13, blocks("Q5_K", 256, 176, decodeQ5K)],
   [14, blocks("Q6_K", 256, 210, decodeQ6K)],
+  [
+    20,
+    blocks("IQ4_NL", 32, 18, (view, at, out, to) => {
+      const scale = float16(view, at);
+      fours(view, at + 2, out, to, (four) => (unevenFours[four] as number) * scale);
+    }),
+  ],
+  [23, blocks("IQ4_XS", 256, 136, decodeIQ4XS)],
 ]);
+
+/** Sixteen numbers that lie closer together around zero, where most weights are. */
+const unevenFours = [-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113];
+
+/** Two bits each; for every 16 elements four bits of scale and four of what is taken off. */
+function decodeQ2K(view: DataView, at: number, out: Float32Array, to: number): void {
+  const [scale, least] = [float16(view, at + 80), float16(view, at + 82)];
+  for (let i = 0; i < 256; i++) {
+    const own = view.getUint8(at + (i >> 4));
+    const two = (view.getUint8(at + 16 + (i >> 7) * 32 + (i & 31)) >> (((i >> 5) & 3) * 2)) & 3;
+    out[to + i] = scale * (own & 15) * two - least * (own >> 4);
+  }
+}
+
+/** Two bits each and a third in a mask; for every 16 elements a scale of six bits, its upper two elsewhere. */
+function decodeQ3K(view: DataView, at: number, out: Float32Array, to: number): void {
+  const scale = float16(view, at + 108);
+  for (let i = 0; i < 256; i++) {
+    const group = i >> 4;
+    const low = (view.getUint8(at + 96 + (group & 7)) >> (group < 8 ? 0 : 4)) & 15;
+    const high = (view.getUint8(at + 104 + (group & 3)) >> ((group >> 2) * 2)) & 3;
+    const two = (view.getUint8(at + 32 + (i >> 7) * 32 + (i & 31)) >> (((i >> 5) & 3) * 2)) & 3;
+    const third = (view.getUint8(at + (i & 31)) >> (i >> 5)) & 1;
+    out[to + i] = scale * ((low | (high << 4)) - 32) * (two - (third === 1 ? 0 : 4));
+  }
+}
+
+/** Of eight groups of 32: scale and what is taken off, six bits each in twelve bytes. */
+function sixBits(view: DataView, at: number, group: number): readonly [scale: number, least: number] {
+  const byte = (i: number) => view.getUint8(at + i);
+  if (group < 4) return [byte(group) & 63, byte(group + 4) & 63];
+  const both = byte(group + 4);
+  return [(both & 15) | ((byte(group - 4) >> 6) << 4), (both >> 4) | ((byte(group) >> 6) << 4)];
+}
+
+/** The low four bits of 32 bytes are one group of 32, the high ones the next; `fifth` says a bit above them. */
+function decodeSixBitGroups(
+  view: DataView,
+  at: number,
+  values: number,
+  out: Float32Array,
+  to: number,
+  fifth: (group: number, i: number) => number,
+): void {
+  const [scale, least] = [float16(view, at), float16(view, at + 2)];
+  for (let group = 0; group < 8; group++) {
+    const [own, off] = sixBits(view, at + 4, group);
+    for (let i = 0; i < 32; i++) {
+      const byte = view.getUint8(values + (group >> 1) * 32 + i);
+      const four = group % 2 === 0 ? byte & 15 : byte >> 4;
+      out[to + group * 32 + i] = scale * own * (four | (fifth(group, i) << 4)) - least * off;
+    }
+  }
+}
+
+function decodeQ4K(view: DataView, at: number, out: Float32Array, to: number): void {
+  decodeSixBitGroups(view, at, at + 16, out, to, () => 0);
+}
+
+function decodeQ5K(view: DataView, at: number, out: Float32Array, to: number): void {
+  decodeSixBitGroups(view, at, at + 48, out, to, (group, i) => (view.getUint8(at + 16 + i) >> group) & 1);
+}
+
+/** Uneven fours in groups of 32 with scales of six bits, the upper two in a word of their own. */
+function decodeIQ4XS(view: DataView, at: number, out: Float32Array, to: number): void {
+  const [scale, uppers] = [float16(view, at), view.getUint16(at + 2, true)];
+  for (let group = 0; group < 8; group++) {
+    const low = (view.getUint8(at + 4 + (group >> 1)) >> ((group % 2) * 4)) & 15;
+    const own = scale * ((low | (((uppers >> (2 * group)) & 3) << 4)) - 32);
+    fours(view, at + 8 + group * 16, out, to + group * 32, (four) => own * (unevenFours[four] as number));
+  }
+}
 
 /** 128 bytes of low four bits, 64 of high two, 16 scales of 16 elements each, and a scale of the scales. */
 function decodeQ6K(view: DataView, at: number, out: Float32Array, to: number): void {

@@ -9,7 +9,9 @@ import { fileURLToPath } from "node:url";
 import { loadTokenizer } from "../../data/bpe/json.ts";
 import { LoneModel } from "../fixtures.testing.ts";
 import { storedAs } from "./blocks.ts";
+import type { GgufValue } from "./file.ts";
 import { importGguf } from "./import.ts";
+import { tokenizerFrom } from "./tokenizer.ts";
 
 const folder = fileURLToPath(new URL("../fixtures/gguf/", import.meta.url));
 const scratch = mkdtempSync(join(tmpdir(), "gguf-"));
@@ -95,6 +97,44 @@ describe("a GGUF file", () => {
     await assert.rejects(
       opened("tensor", changed("blk.1.ffn_gate", "blk.1.ffn_gaze")),
       /blk.1.ffn_gaze|layers.1.mlp.gate/,
+    );
+  });
+});
+
+describe("a byte-level vocabulary in a GGUF file", () => {
+  const source = JSON.parse(readFileSync(new URL("../../data/bpe/fixtures/gpt2.json", import.meta.url), "utf8")) as {
+    model: { vocab: Record<string, number>; merges: (string | string[])[] };
+  };
+  const tokens = Object.entries(source.model.vocab)
+    .sort(([, a], [, b]) => a - b)
+    .map(([token]) => token);
+  const merges = source.model.merges.map((merge) => (typeof merge === "string" ? merge : merge.join(" ")));
+  const opened = (pre: string) => {
+    const metadata = new Map<string, GgufValue>([
+      ["tokenizer.ggml.model", "gpt2"],
+      ["tokenizer.ggml.pre", pre],
+      ["tokenizer.ggml.tokens", tokens],
+      ["tokenizer.ggml.merges", merges],
+    ]);
+    return loadTokenizer(tokenizerFrom(metadata).tokenizer ?? "");
+  };
+
+  it("cuts words as its kind does", () => {
+    const text = "In 12345 days it's 67 whales";
+    const plain = loadTokenizer(readFileSync(new URL("../../data/bpe/fixtures/gpt2.json", import.meta.url), "utf8"));
+    assert.deepEqual(opened("phi-2").encode(text), plain.encode(text));
+    const pieces = [...opened("smollm").encode(text)].map((id) => opened("smollm").decode([id]));
+    assert.ok(
+      pieces.every((piece) => !/\d./.test(piece) && !/.\d/.test(piece)),
+      `each digit alone: ${pieces.join("|")}`,
+    );
+    assert.equal(opened("smollm").decode(opened("smollm").encode(text)), text);
+  });
+
+  it("of an unknown kind is refused with what is known", () => {
+    assert.throws(
+      () => opened("klingon"),
+      /cuts words in the way "klingon": gpt-2, phi-2, .*qwen2, stablelm2 are supported/,
     );
   });
 });

@@ -9,13 +9,28 @@ import type { GgufFile, GgufValue } from "./file.ts";
 
 const llama3Pattern = String.raw`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`;
 
+const qwen2Pattern = llama3Pattern.replace(String.raw`\p{N}{1,3}`, String.raw`\p{N}`);
+
+interface WordCuts {
+  readonly pattern: string;
+  /** Digits stand alone, whatever the pattern would do with them. */
+  readonly digits?: true;
+  /** A word that is a token is that token, whatever its merges would give. */
+  readonly wholeWords?: true;
+}
+
+const ways: readonly (readonly [kinds: string, cuts: WordCuts])[] = [
+  ["gpt-2 phi-2 mpt olmo jais roberta-bpe", { pattern: wordPattern }],
+  ["smollm starcoder refact command-r codeshell exaone", { pattern: wordPattern, digits: true }],
+  ["llama-bpe llama3 llama-v3 falcon3", { pattern: llama3Pattern, wholeWords: true }],
+  ["dbrx smaug-bpe", { pattern: llama3Pattern }],
+  ["qwen2 stablelm2", { pattern: qwen2Pattern }],
+];
+
 /** How each kind of byte-level vocabulary cuts words. */
-const patterns: Readonly<Record<string, string>> = {
-  "gpt-2": wordPattern,
-  "llama-bpe": llama3Pattern,
-  llama3: llama3Pattern,
-  qwen2: llama3Pattern.replace(String.raw`\p{N}{1,3}`, String.raw`\p{N}`),
-};
+const cutsOf: ReadonlyMap<string, WordCuts> = new Map(
+  ways.flatMap(([names, cuts]) => names.split(" ").map((name) => [name, cuts] as const)),
+);
 
 /** Kinds of tokens. */
 const [unknownKind, controlKind, userKind] = [2, 3, 4];
@@ -88,17 +103,21 @@ const vocabularyOf = (tokens: readonly string[]) => Object.fromEntries(tokens.ma
 
 function byteLevel(metadata: Metadata, tokens: readonly string[]) {
   const kind = String(metadata.get("tokenizer.ggml.pre") ?? "gpt-2");
-  const pattern =
-    (Object.hasOwn(patterns, kind) ? patterns[kind] : undefined) ??
-    fail(
-      "unimplemented",
-      `the GGUF file cuts words in the way "${kind.slice(0, 80)}": ${Object.keys(patterns).join(", ")} are supported`,
-    );
+  const {
+    pattern,
+    digits,
+    wholeWords = false,
+  } = cutsOf.get(kind) ??
+  fail(
+    "unimplemented",
+    `the GGUF file cuts words in the way "${kind.slice(0, 80)}": ${[...cutsOf.keys()].join(", ")} are supported`,
+  );
   return {
     normalizer: kind === "qwen2" ? { type: "NFC" } : null,
     pre_tokenizer: {
       type: "Sequence",
       pretokenizers: [
+        ...(digits ? [{ type: "Digits", individual_digits: true }] : []),
         { type: "Split", pattern: { Regex: pattern }, behavior: "Isolated", invert: false },
         { type: "ByteLevel", add_prefix_space: false, trim_offsets: false, use_regex: false },
       ],
@@ -106,7 +125,7 @@ function byteLevel(metadata: Metadata, tokens: readonly string[]) {
     decoder: { type: "ByteLevel", add_prefix_space: false, trim_offsets: false, use_regex: false },
     model: {
       type: "BPE",
-      ignore_merges: kind === "llama-bpe" || kind === "llama3",
+      ignore_merges: wholeWords,
       vocab: vocabularyOf(tokens),
       merges: texts(metadata.get("tokenizer.ggml.merges")),
     },
