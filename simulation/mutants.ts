@@ -5,11 +5,13 @@
 import { bits } from "../src/core/bits.ts";
 import type { KeyId } from "../src/core/ids.ts";
 import type { RoomRecord, SessionRecord, StepRecord, VNodeRecord } from "../src/orchestrator/records/records.ts";
+import { ExchangeService } from "../src/protocol/gen/dcnr/v1/exchange_pb.ts";
 import { InferenceService } from "../src/protocol/gen/dcnr/v1/inference_pb.ts";
 import { PNodeService, type RecordDurableRequest } from "../src/protocol/gen/dcnr/v1/pnode_pb.ts";
 import { ServingService } from "../src/protocol/gen/dcnr/v1/serving_pb.ts";
 import { usualClass } from "./draw.ts";
 import { nudging } from "./executor.ts";
+import { liarName } from "./liar-name.ts";
 import { type Loose, type Mutant, onCall, onEvent, rewriting } from "./mutants/mutant.ts";
 import { answersItself } from "./mutants/networks.ts";
 import * as processes from "./mutants/processes.ts";
@@ -92,6 +94,15 @@ export const mutants: Readonly<Record<string, Mutant>> = {
       const owner = records.vnode(session, vnode)?.members[0]?.pnode as string | undefined;
       return owner === undefined ? caller : { ...caller, id: owner as KeyId };
     },
+  },
+  "believes-senders": {
+    fault: "a PNode takes whoever sends a tensor for its owner",
+    shows: ["fence"],
+    liar: true,
+    mistake: (records) => (caller, method) =>
+      method === ExchangeService.method.exchange && caller.address === liarName
+        ? { ...caller, id: records.pretended as KeyId }
+        : caller,
   },
   "epoch-stands-still": {
     fault: "a VNode changes hands without a new epoch",

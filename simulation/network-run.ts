@@ -11,6 +11,7 @@ import { Conversation } from "./conversation.ts";
 import type { RunSettings, SessionWish } from "./draw.ts";
 import type { AimedKind, FaultPlan } from "./faults.ts";
 import { inject } from "./injector.ts";
+import { Liar } from "./liar.ts";
 import { Maintainer, storeData } from "./maintainer.ts";
 import { mutants } from "./mutants.ts";
 import { type Answer, Fabric } from "./network.ts";
@@ -25,6 +26,8 @@ import { SimulatedWorld } from "./world.ts";
 export interface RunOptions {
   readonly readable?: boolean;
   readonly mutant?: string;
+  /** A machine that speaks for others is among the PNodes. */
+  readonly liar?: boolean;
   /** Instead of the seed's own faults, to find out which of them matter. */
   readonly plan?: FaultPlan;
   /** Faults that every seed has on top of its own; those of the mutant if there is one. */
@@ -52,6 +55,7 @@ export class NetworkRun {
   readonly #accepted = new Set<string>();
   readonly #watches = new Map<string, SessionWatch>();
   readonly #conversations: Conversation[] = [];
+  #liar: Liar | undefined;
   /** Maintainers who have not got what they came for. */
   #waiting: number;
 
@@ -88,6 +92,7 @@ export class NetworkRun {
     if (mutant?.mistake) fabric.mistake = mutant.mistake(records);
     store.onWrite((write) => this.#wrote(write));
     fabric.onSend = (message, method, side) => {
+      this.#liar?.overhear(message, method);
       if (method === PNodeService.method.attach && side === "input") this.#told(message as AttachRequest);
     };
     fabric.onAnswer = (answer) => {
@@ -146,6 +151,10 @@ export class NetworkRun {
     const { world, fabric, store, blobs, records, running } = this.#site;
     const { fleet, plan, sessions } = this.#settings;
     for (const name of [...fleet.orchestrators, ...fleet.pnodes]) startHost(this.#site, name);
+    if (this.#options.liar || this.#site.mutant?.liar)
+      this.#liar = new Liar(this.#site, (what) =>
+        this.#violations.add("fence", world.time.nowMs, `the liar was believed: ${what}`),
+      );
     for (const [index, wish] of sessions.entries()) await this.#maintain(index, wish);
     inject(plan, {
       world,

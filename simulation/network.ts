@@ -362,7 +362,8 @@ export class SimulatedNetwork implements Network {
     options.signal?.addEventListener("abort", leave);
     const gone = new AbortController();
     stream.server.onGone = () => gone.abort();
-    const context: CallContext = { signal: gone.signal, caller: this.#caller, header: () => undefined };
+    const caller = this.#fabric.mistake(this.#caller, method, undefined);
+    const context: CallContext = { signal: gone.signal, caller, header: () => undefined };
     stream.client.lane.push(() => {
       serve(stream.server, listener, context, stream).then(
         () => stream.close(stream.server),

@@ -8,6 +8,8 @@ import type { SimulatedStore } from "./store.ts";
 /** The store's records as of now, without waiting. */
 export class Records {
   readonly #values = new Map<string, object>();
+  /** Whom a machine that lies pretends to be (liar.ts): mutants believe it. */
+  pretended = "";
 
   constructor(store: SimulatedStore) {
     store.onWrite(({ key, after }) => {
@@ -44,6 +46,14 @@ export class Records {
 
   room(pnode: string): RoomRecord | undefined {
     return this.#values.get(`room/${pnode}`) as RoomRecord | undefined;
+  }
+
+  /** Sessions that answer. */
+  served(): string[] {
+    return [...this.#values].flatMap(([key, value]) => {
+      const { id, serving, status } = value as SessionRecord;
+      return key.startsWith("session/") && serving !== undefined && status === "running" ? [id as string] : [];
+    });
   }
 
   /** VNodes of sessions that are not there. */

@@ -25,6 +25,8 @@ export interface Mutant {
   readonly seedsMax?: number;
   /** Faults that lead worlds to the broken rule, where those that are drawn blindly rarely do. */
   readonly aims?: readonly AimedKind[];
+  /** Its fault shows where somebody speaks for others. */
+  readonly liar?: boolean;
   /** The process of every VNode. */
   readonly process?: OpenProcess;
   readonly checkSession?: CheckSession;
