@@ -54,7 +54,8 @@ export const mutants: Readonly<Record<string, Mutant>> = {
   "never-admits-gone": {
     fault: "an ask for what was collected is answered with 'coming'",
     shows: ["hang"],
-    aims: ["deaf"],
+    seedsMax: 300,
+    aims: ["line lost", "cut off", "deaf"],
     process: processes.neverAdmitsGone,
   },
   "believes-in-hanging-links": {
