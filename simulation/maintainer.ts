@@ -79,8 +79,15 @@ export class Maintainer {
     while (!isDone()) {
       await sleep(this.#host.world.timers, 2_000);
       const { session } = await this.#call(SessionService.method.getSession, { id });
-      if (session?.status === "suspended") await this.#call(SessionService.method.startSession, { id });
+      if (session?.status === "suspended") await this.#goOn(id);
     }
+  }
+
+  async #goOn(id: string): Promise<void> {
+    await this.#call(SessionService.method.startSession, { id }).catch((error) => {
+      // An earlier call, whose reply was lost, has started it, and it is done by now.
+      if (!hasCode(error, "failed_precondition")) throw error;
+    });
   }
 
   /** What the session has learned answers from now on. */
