@@ -17,7 +17,7 @@ import { answersItself } from "./mutants/networks.ts";
 import * as processes from "./mutants/processes.ts";
 import { checkingAllBut } from "./mutants/sessions.ts";
 import { blindRetries, collectingTooMuch, losingBlobs, uploadsNothing } from "./mutants/stores.ts";
-import { firstPlaces, flippingBits, ownDefinitions, ownSeeds, registering } from "./mutants/tampers.ts";
+import { firstPlaces, flippingBits, inTheFirstTurn, ownDefinitions, ownSeeds, registering } from "./mutants/tampers.ts";
 
 export const mutants: Readonly<Record<string, Mutant>> = {
   "consumes-duplicates": {
@@ -135,7 +135,7 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     tamper: () =>
       onEvent("assignments", (value) => ({
         ...value,
-        assignments: (value["assignments"] as Loose[]).map((assignment) => ({ ...assignment, turn: 0n })),
+        assignments: (value["assignments"] as Loose[]).map(inTheFirstTurn),
       })),
   },
   "hides-who-is-out-of-reach": {

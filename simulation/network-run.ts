@@ -2,11 +2,11 @@
 // and the last answer of every model, with every checker watching. Without faults it gives what to compare with.
 
 import type { SessionId, Sha256 } from "../src/core/ids.ts";
-import type { SessionRecord, StepRecord, VNodeRecord } from "../src/orchestrator/records/records.ts";
+import type { ReplicaRecord, SessionRecord, StepRecord, VNodeRecord } from "../src/orchestrator/records/records.ts";
 import { type AttachRequest, PNodeService, type RecordDurableRequest } from "../src/protocol/gen/dcnr/v1/pnode_pb.ts";
 import { SimulatedBlobs } from "./blobs.ts";
 import { addressOf, type Site, startHost } from "./boot.ts";
-import { Violations } from "./checkers.ts";
+import { type FenceChecker, Violations } from "./checkers.ts";
 import { Conversation } from "./conversation.ts";
 import type { RunSettings, SessionWish } from "./draw.ts";
 import type { AimedKind, FaultPlan } from "./faults.ts";
@@ -18,7 +18,7 @@ import { type Answer, Fabric } from "./network.ts";
 import { Records } from "./records.ts";
 import type { SeedReport } from "./report.ts";
 import { RoomChecker } from "./rooms.ts";
-import { type Expectation, type Result, SessionWatch } from "./session-watch.ts";
+import { type Expectation, type Result, SessionWatch, WorkloadWatch } from "./session-watch.ts";
 import { type AcceptedWrite, SimulatedStore } from "./store.ts";
 import { Wire } from "./wire.ts";
 import { SimulatedWorld } from "./world.ts";
@@ -53,7 +53,8 @@ export class NetworkRun {
   readonly #rooms = new RoomChecker((atMs, message) => this.#violations.add("room", atMs, message));
   /** Records of checkpoints that were accepted. */
   readonly #accepted = new Set<string>();
-  readonly #watches = new Map<string, SessionWatch>();
+  readonly #sessions = new Map<string, SessionWatch>();
+  readonly #replicas = new Map<string, WorkloadWatch>();
   readonly #conversations: Conversation[] = [];
   #liar: Liar | undefined;
   /** Maintainers who have not got what they came for. */
@@ -102,7 +103,7 @@ export class NetworkRun {
 
   /** Of the only session. */
   get result(): Result {
-    const [watch] = [...this.#watches.values()].filter(({ isServed }) => !isServed);
+    const [watch] = this.#sessions.values();
     const answers = this.#conversations[0]?.answers ?? new Map();
     return { roots: watch?.roots ?? new Map(), metrics: watch?.metrics.values ?? new Map(), answers };
   }
@@ -120,7 +121,7 @@ export class NetworkRun {
       if (end !== "finished") this.#violations.add("hang", world.time.nowMs, `${this.#whoWaits()} (${end})`);
       for (const { host, atMs, error } of world.failures)
         this.#violations.add("error", atMs, `${host} threw: ${describeError(error)}`);
-      if (!isBroken()) for (const watch of this.#watches.values()) watch.finish(world.time.nowMs);
+      if (!isBroken()) for (const watch of this.#sessions.values()) watch.finish(world.time.nowMs);
       if (!isBroken()) await this.#sweep();
     } finally {
       for (const { free } of this.#site.running.values()) free();
@@ -140,8 +141,8 @@ export class NetworkRun {
   }
 
   #whoWaits(): string {
-    const waits = [...this.#watches.values()].flatMap(({ id, status, reason, isServed }) =>
-      isServed || status === "done" ? [] : [`${id} is ${status}${reason === "" ? "" : `: ${reason}`}`],
+    const waits = [...this.#sessions.values()].flatMap(({ id, status, reason }) =>
+      status === "done" ? [] : [`${id} is ${status}${reason === "" ? "" : `: ${reason}`}`],
     );
     const silent = this.#conversations.flatMap(({ waitsFor }) => (waitsFor === undefined ? [] : [waitsFor]));
     return [`${this.#waiting} of ${this.#settings.sessions.length} maintainers wait`, ...waits, ...silent].join("; ");
@@ -177,9 +178,9 @@ export class NetworkRun {
     const maintainer = new Maintainer(person, fabric.people(person), addresses);
     const life = async () => {
       const session = await maintainer.train({ scenario, manifest, policy, key: `session ${index + 1}`, atMs });
-      const isOver = () => ["done", "failed"].includes(this.#watches.get(session)?.status ?? "");
+      const isOver = () => ["done", "failed"].includes(this.#sessions.get(session)?.status ?? "");
       await maintainer.watch(session, isOver);
-      if (questions > 0 && this.#watches.get(session)?.status === "done")
+      if (questions > 0 && this.#sessions.get(session)?.status === "done")
         await this.#converse(maintainer, session, questions);
       this.#waiting -= 1;
     };
@@ -212,7 +213,7 @@ export class NetworkRun {
   #recorded({ request, response, caller, incarnation, sentMs, askedMs }: Answer): void {
     const { nowMs } = this.#site.world.time;
     const { session, vnode, epoch, step } = request as RecordDurableRequest;
-    const fence = this.#watches.get(session)?.fence;
+    const fence = this.#fenceOf(session);
     const key = `vnode/${session}/${vnode}`;
     // Who called, not who it said it is: a missing fence would take its word. PNodes are named like their hosts.
     const process = `${caller}.${incarnation}`;
@@ -238,7 +239,7 @@ export class NetworkRun {
         `a PNode retains ${usedBytes} bytes, its bound is ${retainedBytesMax}`,
       );
     for (const { name, step, value, vnode, session } of event.value.metrics ?? [])
-      this.#watches.get(session)?.metrics.reported(world.time.nowMs, vnode, name, Number(step), value);
+      this.#sessions.get(session)?.metrics.reported(world.time.nowMs, vnode, name, Number(step), value);
   }
 
   #wrote(write: AcceptedWrite): void {
@@ -246,18 +247,29 @@ export class NetworkRun {
     this.#rooms.wrote(write);
     const [kind, id = ""] = key.split("/");
     if (after === undefined) {
-      if (kind === "vnode") this.#watches.get(id)?.fence.removed(atMs, key);
+      if (kind === "vnode") this.#fenceOf(id)?.removed(atMs, key);
       return;
     }
     if (kind === "session") this.#wroteSession(atMs, JSON.parse(after) as SessionRecord);
-    if (kind === "vnode") this.#watches.get(id)?.fence.wrote(atMs, key, JSON.parse(after) as VNodeRecord);
-    if (kind === "step") this.#watches.get(id)?.wroteRoots(atMs, JSON.parse(after) as StepRecord);
+    if (kind === "replica") this.#wroteReplica(atMs, JSON.parse(after) as ReplicaRecord);
+    if (kind === "vnode") this.#fenceOf(id)?.wrote(atMs, key, JSON.parse(after) as VNodeRecord);
+    if (kind === "step") this.#sessions.get(id)?.wroteRoots(atMs, JSON.parse(after) as StepRecord);
   }
 
   #wroteSession(atMs: number, record: SessionRecord): void {
-    const known = this.#watches.get(record.id);
-    if (known) known.wrote(atMs, record);
-    else this.#watches.set(record.id, new SessionWatch(record, this.#expected, this.#violations));
+    const watch = this.#sessions.get(record.id) ?? new SessionWatch(record, this.#expected, this.#violations);
+    this.#sessions.set(record.id, watch);
+    watch.wrote(atMs, record);
+  }
+
+  #wroteReplica(atMs: number, record: ReplicaRecord): void {
+    const watch = this.#replicas.get(record.id) ?? new WorkloadWatch(record, this.#violations);
+    this.#replicas.set(record.id, watch);
+    watch.wrote(atMs, record);
+  }
+
+  #fenceOf(workload: string): FenceChecker | undefined {
+    return (this.#sessions.get(workload) ?? this.#replicas.get(workload))?.fence;
   }
 
   #error(message: string): void {

@@ -1,7 +1,7 @@
 // The store's records as the simulated world sees them: for checkers, faults that aim, and mutants.
 
 import type { Sha256 } from "../src/core/ids.ts";
-import type { RoomRecord, SessionRecord, VNodeRecord } from "../src/orchestrator/records/records.ts";
+import type { ReplicaRecord, RoomRecord, SessionRecord, VNodeRecord } from "../src/orchestrator/records/records.ts";
 import { speech } from "./scenarios.ts";
 import type { SimulatedStore } from "./store.ts";
 
@@ -24,7 +24,9 @@ export class Records {
 
   /** The checkpoints that records name now and that could be computed again: not what is served, nor what will be. */
   checkpoints(): Sha256[] {
+    const served = this.#under<ReplicaRecord>("replica/").flatMap(({ identity }) => Object.values(identity.states));
     const lasting = new Set(this.#vnodes().flatMap((record) => (this.#isTraining(record) ? [] : hashesOf(record))));
+    for (const { hash } of served) lasting.add(hash);
     return this.#vnodes().flatMap((record) => hashesOf(record).filter((hash) => !lasting.has(hash)));
   }
 
@@ -41,24 +43,22 @@ export class Records {
 
   #isTraining({ session }: VNodeRecord): boolean {
     const record = this.session(session);
-    return record?.status === "running" && record.serving === undefined && record.network !== speech.name;
+    return record?.status === "running" && record.network !== speech.name;
   }
 
   room(pnode: string): RoomRecord | undefined {
     return this.#values.get(`room/${pnode}`) as RoomRecord | undefined;
   }
 
-  /** Sessions that answer. */
+  /** Replicas that answer. */
   served(): string[] {
-    return [...this.#values].flatMap(([key, value]) => {
-      const { id, serving, status } = value as SessionRecord;
-      return key.startsWith("session/") && serving !== undefined && status === "running" ? [id as string] : [];
-    });
+    return this.#under<ReplicaRecord>("replica/").flatMap(({ id, status }) => (status === "running" ? [id] : []));
   }
 
-  /** VNodes of sessions that are not there. */
+  /** VNodes of sessions and replicas that are not there. */
   strays(): string[] {
-    return this.#vnodes().flatMap(({ session, vnode }) => (this.session(session) ? [] : [`${session}/${vnode}`]));
+    const isThere = (id: string) => this.#values.has(`session/${id}`) || this.#values.has(`replica/${id}`);
+    return this.#vnodes().flatMap(({ session, vnode }) => (isThere(session) ? [] : [`${session}/${vnode}`]));
   }
 
   /** PNodes that own something. */
@@ -67,7 +67,11 @@ export class Records {
   }
 
   #vnodes(): VNodeRecord[] {
-    return [...this.#values].flatMap(([key, value]) => (key.startsWith("vnode/") ? [value as VNodeRecord] : []));
+    return this.#under<VNodeRecord>("vnode/");
+  }
+
+  #under<T extends object>(prefix: string): T[] {
+    return [...this.#values].flatMap(([key, value]) => (key.startsWith(prefix) ? [value as T] : []));
   }
 
   session(id: string): SessionRecord | undefined {

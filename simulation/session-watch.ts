@@ -1,8 +1,9 @@
-// Everything that is watched about one session of a simulated world: its roots, metrics, owners, line and status.
-// Served models are sessions to their owners too, without roots.
+// Everything that is watched about one training session or one replica of a simulated world: owners and status of both,
+// and a session's roots, metrics and line.
 
 import type { Sha256 } from "../src/core/ids.ts";
-import type { SessionRecord, StepRecord } from "../src/orchestrator/records/records.ts";
+import type { SessionRecord, StepRecord, WorkloadRecord } from "../src/orchestrator/records/records.ts";
+import { called, ownersWanted } from "../src/orchestrator/records/workloads.ts";
 import { FenceChecker, MetricChecker, RootChecker, type Violations } from "./checkers.ts";
 
 /** What a session comes to. */
@@ -16,33 +17,21 @@ export interface Result {
 /** What a network comes to undisturbed, by numerics class; undefined where that is what the run is to find out. */
 export type Expectation = (definition: Sha256) => ReadonlyMap<string, Result> | undefined;
 
-export class SessionWatch {
-  readonly id: string;
+/** What is watched of every workload: all of it for a replica. */
+export class WorkloadWatch<R extends WorkloadRecord = WorkloadRecord> {
+  readonly id: R["id"];
   readonly fence: FenceChecker;
-  readonly roots = new Map<number, string>();
-  readonly metrics: MetricChecker;
-  readonly #violations: Violations;
-  readonly #expected: ReadonlyMap<string, Result> | undefined;
-  #record: SessionRecord;
-  /** Of the class that the session computes in; another may take over before its first checkpoint. */
-  #checked: { readonly numericsClass: string; readonly roots: RootChecker } | undefined;
+  readonly violations: Violations;
+  #record: R;
 
-  constructor(record: SessionRecord, expected: Expectation, violations: Violations) {
+  constructor(record: R, violations: Violations) {
     this.id = record.id;
     this.#record = record;
-    this.#expected = record.serving === undefined ? expected(record.identity.definition) : undefined;
-    this.#violations = violations;
-    this.fence = new FenceChecker(violations, record.policy.replicas);
-    const metrics = Array.from(this.#expected?.values() ?? [], (result) => result.metrics);
-    this.metrics = new MetricChecker(metrics, violations);
-    this.wrote(0, record);
+    this.violations = violations;
+    this.fence = new FenceChecker(violations, ownersWanted(record));
   }
 
-  get isServed(): boolean {
-    return this.#record.serving !== undefined;
-  }
-
-  get status(): SessionRecord["status"] {
+  get status(): WorkloadRecord["status"] {
     return this.#record.status;
   }
 
@@ -50,17 +39,37 @@ export class SessionWatch {
     return this.#record.reason;
   }
 
-  wrote(atMs: number, record: SessionRecord): void {
+  wrote(atMs: number, record: R): void {
     this.#record = record;
-    const { id, line, vnodes, status, reason, numericsClass } = record;
+    const { id, status, reason } = record;
+    if (status === "failed") this.violations.add("error", atMs, `${called(id)} failed: ${reason}`);
+    if (status === "waiting" && reason === "")
+      this.violations.add("wait", atMs, `${called(id)} waits and nothing says for what`);
+  }
+}
+
+export class SessionWatch extends WorkloadWatch<SessionRecord> {
+  readonly roots = new Map<number, string>();
+  readonly metrics: MetricChecker;
+  readonly #expected: ReadonlyMap<string, Result> | undefined;
+  /** Of the class that the session computes in; another may take over before its first checkpoint. */
+  #checked: { readonly numericsClass: string; readonly roots: RootChecker } | undefined;
+
+  constructor(record: SessionRecord, expected: Expectation, violations: Violations) {
+    super(record, violations);
+    this.#expected = expected(record.identity.definition);
+    const metrics = Array.from(this.#expected?.values() ?? [], (result) => result.metrics);
+    this.metrics = new MetricChecker(metrics, violations);
+  }
+
+  override wrote(atMs: number, record: SessionRecord): void {
+    super.wrote(atMs, record);
+    const { id, line, vnodes, numericsClass } = record;
     this.fence.line(
       atMs,
       line,
       vnodes.map((vnode) => `vnode/${id}/${vnode}`),
     );
-    if (status === "failed") this.#violations.add("error", atMs, `session ${id} failed: ${reason}`);
-    if (status === "waiting" && reason === "")
-      this.#violations.add("wait", atMs, `session ${id} waits and nothing says for what`);
     if (numericsClass !== this.#checked?.numericsClass) this.#follow(numericsClass);
   }
 
@@ -77,6 +86,6 @@ export class SessionWatch {
 
   #follow(numericsClass: string): void {
     const expected = this.#expected?.get(numericsClass);
-    this.#checked = expected && { numericsClass, roots: new RootChecker(expected.roots, this.#violations) };
+    this.#checked = expected && { numericsClass, roots: new RootChecker(expected.roots, this.violations) };
   }
 }

@@ -89,3 +89,11 @@ export function firstPlaces(): Tamper {
     return { ...message, event: { ...event, value: { ...event.value, locations: frozen(event.value["locations"]) } } };
   };
 }
+
+/** An assignment whose session never went back. */
+export function inTheFirstTurn(assignment: Loose): Loose {
+  const work = assignment["work"] as { case?: string; value: Loose } | undefined;
+  return work?.case === "learning"
+    ? { ...assignment, work: { ...work, value: { ...work.value, turn: 0n } } }
+    : assignment;
+}

@@ -8,6 +8,10 @@ type Branded<Name extends string> = string & { readonly [brand]: Name };
 
 export type NetworkId = Branded<"NetworkId">;
 export type SessionId = Branded<"SessionId">;
+/** `model@nonce`; no session can be called so. */
+export type ReplicaId = Branded<"ReplicaId">;
+/** Of what is placed as a whole and has VNodes: a training session, or a replica of a served model. */
+export type WorkloadId = SessionId | ReplicaId;
 export type VNodeId = Branded<"VNodeId">;
 export type PNodeId = Branded<"PNodeId">;
 export type OrchestratorId = Branded<"OrchestratorId">;
@@ -34,6 +38,28 @@ export function parseId<Id extends string>(text: string, what: string): Id {
       `${what} "${text}" may only use letters, digits, "_", "." and "-", and starts with a letter or digit`,
     );
   return text as Id;
+}
+
+const replicaMark = "@";
+const noncePattern = /^[0-9a-f]{12}$/;
+
+/** `nonce`: 12 hex digits that name the replicas of a model apart. */
+export function replicaIdOf(model: string, nonce: string): ReplicaId {
+  return `${model}${replicaMark}${nonce}` as ReplicaId;
+}
+
+export function isReplicaId(id: string): id is ReplicaId {
+  return id.includes(replicaMark);
+}
+
+/** Checks the name of a session or replica that came from outside. */
+export function parseWorkloadId(text: string): WorkloadId {
+  if (!isReplicaId(text)) return parseId<SessionId>(text, "the session");
+  const cut = text.lastIndexOf(replicaMark);
+  parseId(text.slice(0, cut), "the replica's model");
+  if (!noncePattern.test(text.slice(cut + 1)))
+    fail("invalid_argument", `the replica "${text.slice(0, idLengthMax)}" does not end with 12 hex digits`);
+  return text as ReplicaId;
 }
 
 export function parseSha256(text: string, what: string): Sha256 {

@@ -34,19 +34,20 @@ import { Reachability } from "./fleet/reachability.ts";
 import { Registry } from "./fleet/registry.ts";
 import { Rooms } from "./fleet/rooms.ts";
 import { orchestratorGate } from "./gate.ts";
+import { endFormerReplicas } from "./records/former-replicas.ts";
 import { Mirror } from "./records/mirror.ts";
 import { Gateway } from "./serving/gateway.ts";
 import { ApiKeys } from "./serving/keys.ts";
 import { openAiHandler } from "./serving/openai.ts";
+import { ReplicaCare } from "./serving/replica-care.ts";
 import { UnnamedReplicas } from "./serving/unnamed.ts";
 import { Circles } from "./sessions/circles.ts";
 import { Compiled } from "./sessions/compiled.ts";
-import { Controller } from "./sessions/controller.ts";
 import { Garbage } from "./sessions/garbage.ts";
-import { Leases } from "./sessions/leases.ts";
-import { Placing } from "./sessions/placing.ts";
 import { Preparing } from "./sessions/preparing.ts";
 import { Rates } from "./sessions/rates.ts";
+import { rebalanceSessions } from "./sessions/rebalancing.ts";
+import { SessionCare } from "./sessions/session-care.ts";
 import { Tasks } from "./tasks.ts";
 import { type Timings, timingsDefault } from "./timings.ts";
 import { Events } from "./views/events.ts";
@@ -59,6 +60,9 @@ import { Utilisation } from "./views/utilisation.ts";
 import { Views } from "./views/views.ts";
 import { Waits } from "./views/waits.ts";
 import { Bell } from "./views/watching.ts";
+import { Controller } from "./workloads/controller.ts";
+import { Leases } from "./workloads/leases.ts";
+import { Placing } from "./workloads/placing.ts";
 
 export interface OrchestratorOptions {
   /** New at every start unless given. */
@@ -184,6 +188,7 @@ async function firstRefresh(mirror: Mirror, world: World): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     try {
       await mirror.refresh();
+      await endFormerReplicas(mirror);
       return;
     } catch (thrown) {
       // Counting attempts as well guards against a clock that leaps ahead.
@@ -215,8 +220,10 @@ function assemble(context: Context, network: Network) {
   const garbage = new Garbage(context);
   const rooms = new Rooms(context);
   const placing = new Placing(context, capacity, rooms);
-  const controller = new Controller(context, { capacity, rooms, placing, compiled, leases, metrics, garbage });
-  const preparing = new Preparing(context, { capacity, compiled, controller, attachments });
+  const sessions = new SessionCare(context, { compiled, metrics, garbage });
+  const replicas = new ReplicaCare(compiled, garbage);
+  const controller = new Controller(context, { capacity, rooms, placing, leases, garbage, sessions, replicas });
+  const preparing = new Preparing(context, { capacity, sessions, attachments });
   const heartbeats = new Heartbeats(context, metrics, capacity, new Rates(context, compiled, metrics), rooms);
   const reachability = new Reachability(context, {
     isHere: (pnode) => attachments.get(pnode)?.status === "online",
@@ -261,6 +268,7 @@ function assemble(context: Context, network: Network) {
     rooms,
     assignments,
     compiled,
+    sessions,
     controller,
     garbage,
     metrics,
@@ -288,7 +296,7 @@ function begin(parts: Parts): (() => void)[] {
     controller.touchAll();
   });
   tasks.every("the sweep of claims", timings.refreshIntervalMs, () => parts.rooms.sweep());
-  const unnamed = new UnnamedReplicas(context, (session) => controller.touch(session, true));
+  const unnamed = new UnnamedReplicas(context, (replica) => controller.touch(replica, true));
   tasks.every("the sweep of replicas without a name", timings.rebalanceIntervalMs, () => unnamed.sweep());
   tasks.every("the sample of rates", rateSampleMs, () => {
     parts.steps.sample();
@@ -296,7 +304,7 @@ function begin(parts: Parts): (() => void)[] {
     parts.recoveries.look();
     bell.ring();
   });
-  tasks.every("rebalancing", timings.rebalanceIntervalMs, () => controller.rebalance());
+  tasks.every("rebalancing", timings.rebalanceIntervalMs, () => rebalanceSessions(context, parts));
   controller.touchAll();
   return [events.start(tasks, timings), metrics.start()];
 }

@@ -1,14 +1,24 @@
 // One line of the list of what a PNode is to host, as the PNode uses it.
 
-import type { SessionId, VNodeId } from "../core/ids.ts";
+import type { ReplicaId, SessionId, VNodeId } from "../core/ids.ts";
 import type { Assignment as ProtoAssignment } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
 
-export interface Assignment {
-  readonly session: SessionId;
+interface Assigned {
   readonly vnode: VNodeId;
   readonly epoch: number;
-  /** Who has hosted the VNode without a break since this epoch goes on; any other starts at the line. */
+  /** Who has hosted the VNode without a break since this epoch goes on; any other starts anew. */
   readonly since: number;
+}
+
+/** A VNode that answers. */
+export interface ServingAssignment extends Assigned {
+  /** The replica of a served model that it belongs to. */
+  readonly session: ReplicaId;
+}
+
+/** A VNode that learns. */
+export interface Assignment extends Assigned {
+  readonly session: SessionId;
   /** The recovery line to start from. */
   readonly line: number;
   /** SHA-256 of the state's blob; empty where the state follows from the seed. */
@@ -16,22 +26,28 @@ export interface Assignment {
   readonly replica: number;
   /** Grows when the session goes back to an earlier line: who started before starts anew. */
   readonly turn: number;
-  /** It answers instead of learning. */
-  readonly serving: boolean;
 }
 
-export function fromProtoAssignment(assignment: ProtoAssignment): Assignment {
-  return {
-    session: assignment.session as SessionId,
-    vnode: assignment.vnode as VNodeId,
-    epoch: Number(assignment.epoch),
-    since: Number(assignment.since),
-    line: Number(assignment.line),
-    state: assignment.state,
-    replica: assignment.replica,
-    serving: assignment.serving,
-    turn: Number(assignment.turn),
-  };
+export function learningOf(assignments: readonly ProtoAssignment[]): Assignment[] {
+  return assignments.flatMap((assignment): Assignment[] => {
+    const { work, replica } = assignment;
+    if (work.case !== "learning") return [];
+    const { line, state, turn } = work.value;
+    const session = assignment.session as SessionId;
+    return [{ ...assignedOf(assignment), session, replica, line: Number(line), state, turn: Number(turn) }];
+  });
+}
+
+export function answeringOf(assignments: readonly ProtoAssignment[]): ServingAssignment[] {
+  return assignments.flatMap((assignment): ServingAssignment[] =>
+    assignment.work.case === "answering"
+      ? [{ ...assignedOf(assignment), session: assignment.session as ReplicaId }]
+      : [],
+  );
+}
+
+function assignedOf({ vnode, epoch, since }: ProtoAssignment): Assigned {
+  return { vnode: vnode as VNodeId, epoch: Number(epoch), since: Number(since) };
 }
 
 export function hostKey(session: string, vnode: string): string {

@@ -3,6 +3,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { fail } from "../core/errors.ts";
 import {
+  type AssignmentSchema,
   type AttachRequest,
   type AttachResponseSchema,
   type DescribeSessionResponseSchema,
@@ -83,7 +84,12 @@ export class TestOrchestrator {
 
   #start(vnode: string) {
     const state = this.durable.get(vnode)?.get(this.line) ?? "";
-    return { session: this.session, vnode, line: BigInt(this.line), state };
+    return { session: this.session, vnode, work: this.#workOf(state) };
+  }
+
+  #workOf(state: string): NonNullable<MessageInitShape<typeof AssignmentSchema>["work"]> {
+    if (this.work.case === "serving") return { case: "answering", value: {} };
+    return { case: "learning", value: { line: BigInt(this.line), state } };
   }
 
   #locations() {

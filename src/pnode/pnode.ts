@@ -6,7 +6,7 @@ import { bits } from "../core/bits.ts";
 import { statePartBytes } from "../core/blobs.ts";
 import { fail, messageOf } from "../core/errors.ts";
 import { type Digest, digestHere, hashOfContent } from "../core/hash.ts";
-import type { PNodeId, SessionId, VNodeId } from "../core/ids.ts";
+import type { PNodeId, SessionId, VNodeId, WorkloadId } from "../core/ids.ts";
 import { Tasks } from "../core/tasks.ts";
 import { sleep } from "../core/world.ts";
 import type { EngineKind, Executor } from "../engine/engine.ts";
@@ -20,7 +20,7 @@ import { healthService } from "../protocol/health.ts";
 import { protocolMajor, protocolMinor, type Server, service } from "../protocol/network.ts";
 import type { StateImage } from "../states/cut.ts";
 import { openProcess } from "../vnode/process.ts";
-import { fromProtoAssignment } from "./assignment.ts";
+import { answeringOf, learningOf } from "./assignment.ts";
 import { Attachment } from "./attachment.ts";
 import { BlobClient } from "./blob-client.ts";
 import { BlobOrigins } from "./blob-origins.ts";
@@ -128,8 +128,8 @@ class HostingNode implements PNode {
     const orchestrators = new Orchestrators(network, world, timings, options.orchestrators);
     this.#orchestrators = orchestrators;
     const resolver = new Resolver(orchestrators, world, tasks, signal);
-    resolver.onLine = (session, line, turn) => this.#training.hosts.lineAdvanced(session, line, turn);
-    resolver.onMoved = (session) => this.#servings.moved(session);
+    resolver.onLine = (workload, line, turn) => this.#training.hosts.lineAdvanced(workload, line, turn);
+    resolver.onMoved = (workload) => this.#servings.moved(workload);
     this.#resolver = resolver;
     const bandwidth = new Bandwidth(world, Number(options.limits?.bandwidthBytesPerSecond ?? 0n));
     const common = { network, world, timings, tasks, signal };
@@ -163,7 +163,7 @@ class HostingNode implements PNode {
       heartbeat: () => this.#heartbeat(),
       onRegistered: ({ blobOrigins }) => origins.learn(blobOrigins),
       onAssignments: (assignments) => this.#reconcile(assignments),
-      onPrepare: ({ assignments }) => this.#training.hosts.prepare(assignments.map(fromProtoAssignment)),
+      onPrepare: ({ assignments }) => this.#training.hosts.prepare(learningOf(assignments)),
       onSession: (update) => this.#sessionUpdate(update),
       onLeaveGranted: () => this.#leaveGranted(),
     });
@@ -234,7 +234,7 @@ class HostingNode implements PNode {
       onAsk: (ask, peer, answer) => arrivals.asked(ask, peer, answer),
       onLost: (lost, peer) => passes.heard(lost, peer),
       ownership: (session, vnode, pnode, epoch) =>
-        this.#resolver.ownership(session as SessionId, vnode as VNodeId, pnode, epoch),
+        this.#resolver.ownership(session as WorkloadId, vnode as VNodeId, pnode, epoch),
       hasHash: (content, hash) => hashOfContent(content) === hash,
       refusals: new Refusals(world),
       log: world.log,
@@ -333,17 +333,16 @@ class HostingNode implements PNode {
   // What orchestrators say
 
   #reconcile(list: Assignments): void {
-    const all = list.assignments.map(fromProtoAssignment);
-    this.#servings.reconcile(all.filter((assignment) => assignment.serving));
-    this.#training.hosts.reconcile(all.filter((assignment) => !assignment.serving));
+    this.#servings.reconcile(answeringOf(list.assignments));
+    this.#training.hosts.reconcile(learningOf(list.assignments));
   }
 
   #sessionUpdate(update: SessionUpdate): void {
-    const session = update.session as SessionId;
-    this.#resolver.update(session, update.locations, update.revision);
+    const workload = update.session as WorkloadId;
+    this.#resolver.update(workload, update.locations, update.revision);
     this.#links.keepOnly(this.#resolver.owners());
-    this.#training.hosts.lineAdvanced(session, Number(update.line), Number(update.turn));
-    this.#training.hosts.setPaused(session, update.status === "suspended");
+    this.#training.hosts.lineAdvanced(workload, Number(update.line), Number(update.turn));
+    this.#training.hosts.setPaused(workload, update.status === "suspended");
   }
 
   #executor(engine: EngineKind): Promise<Executor> {

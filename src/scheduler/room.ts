@@ -1,16 +1,17 @@
 // The room on one PNode: what its owner lends, and who has claimed how much of it. Pure: whoever keeps a room's record
 // changes it by compare-and-set with `granted` and `withoutClaims`, so no two deciders ever hand out the same room.
 
-import type { SessionId, VNodeId } from "../core/ids.ts";
+import type { VNodeId, WorkloadId } from "../core/ids.ts";
 
 /** Room for one VNode, claimed before the PNode becomes its owner. */
 export interface Claim {
-  readonly session: SessionId;
+  /** The session or replica that the VNode belongs to. */
+  readonly session: WorkloadId;
   readonly vnode: VNodeId;
   /** The epoch at which the PNode is to become an owner: once the VNode has passed it, the claim is held or void. */
   readonly epoch: number;
   readonly memoryBytes: number;
-  /** Reserved for the session, once however many of its VNodes are on the PNode. */
+  /** Reserved for the workload, once however many of its VNodes are on the PNode. */
   readonly gpus: number;
 }
 
@@ -26,9 +27,9 @@ export interface Lent {
   readonly gpus: number;
 }
 
-/** What one session wants of one PNode: all of it or nothing. */
+/** What one workload wants of one PNode: all of it or nothing. */
 export interface ClaimGroup {
-  readonly session: SessionId;
+  readonly session: WorkloadId;
   readonly claims: Readonly<Record<string, Claim>>;
 }
 
@@ -59,7 +60,7 @@ export function claimedIn(room: Room | undefined, life: number): RoomUse {
 export interface Grants {
   /** Undefined if nothing was granted. */
   readonly room: Room | undefined;
-  readonly sessions: ReadonlySet<SessionId>;
+  readonly sessions: ReadonlySet<WorkloadId>;
 }
 
 /** Grants groups in their order, each whole or not at all, and never more than is lent to the life that is asked. */
@@ -68,7 +69,7 @@ export function granted(
   { life, lent }: { readonly life: number; readonly lent: Lent },
   groups: readonly ClaimGroup[],
 ): Grants {
-  const sessions = new Set<SessionId>();
+  const sessions = new Set<WorkloadId>();
   // The PNode was restarted since: whoever asks has not heard of it yet.
   if (room && room.life > life) return { room: undefined, sessions };
   let next: Room = room?.life === life ? room : { life, claims: {} };

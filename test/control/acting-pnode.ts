@@ -219,19 +219,20 @@ export class ActingPNode {
       wanted.add(name);
       const known = this.hosted.get(name);
       const goesOn = known && assignment.since <= known.assignment.epoch;
-      const line = Number(assignment.line);
+      const line = startOf(assignment);
       if (goesOn) known.assignment = assignment;
       else this.hosted.set(name, { assignment, step: line, checkpointed: line });
     }
     for (const name of this.hosted.keys()) if (!wanted.has(name)) this.hosted.delete(name);
   }
 
-  /** One step of every hosted VNode at a time, with a checkpoint every other step. */
+  /** One step of every hosted VNode that learns at a time, with a checkpoint every other step. */
   async #act(): Promise<void> {
     while (!this.#ended) {
       await sleep(this.host.world.timers, this.#options.stepMs);
       for (const hosted of Array.from(this.hosted.values())) {
-        if (this.failing?.vnode === hosted.assignment.vnode) continue;
+        const { vnode, work } = hosted.assignment;
+        if (this.failing?.vnode === vnode || work.case !== "learning") continue;
         const steps = this.sessions.get(hosted.assignment.session)?.status === "done" ? 0 : 20;
         if (hosted.step < steps) hosted.step++;
         if (hosted.step % 2 === 0 && hosted.step > hosted.checkpointed)
@@ -283,4 +284,9 @@ export function actedState(session: string, vnode: string, step: number, lie = f
   const text = new TextEncoder().encode(`${session}/${vnode}/${step}${lie ? " but not quite" : ""}`);
   const tensors = new Map<string, Tensor>([["weights", { dtype: "uint8", shape: [text.byteLength], data: text }]]);
   return memoryState({ metadata: { vnode, step: String(step) }, tensors });
+}
+
+/** The step that a VNode starts from. */
+export function startOf({ work }: Assignment): number {
+  return work.case === "learning" ? Number(work.value.line) : 0;
 }

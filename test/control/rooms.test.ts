@@ -7,7 +7,7 @@ import { RoomChecker } from "../../simulation/rooms.ts";
 import type { PNodeId, SessionId, VNodeId } from "../../src/core/ids.ts";
 import type { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import { key, type RoomRecord, type SessionRecord, type VNodeRecord } from "../../src/orchestrator/records/records.ts";
-import { writeMembers } from "../../src/orchestrator/sessions/recovery.ts";
+import { writeMembers } from "../../src/orchestrator/workloads/recovery.ts";
 import { SessionService } from "../../src/protocol/gen/dcnr/v1/session_pb.ts";
 import { Stage } from "./stage.ts";
 

@@ -8,7 +8,7 @@ import type { SessionRecord, StepRecord, VNodeRecord } from "../../src/orchestra
 import { FleetService } from "../../src/protocol/gen/dcnr/v1/fleet_pb.ts";
 import { SessionService } from "../../src/protocol/gen/dcnr/v1/session_pb.ts";
 import { SystemService } from "../../src/protocol/gen/dcnr/v1/system_pb.ts";
-import { type ActingPNode, actedState } from "./acting-pnode.ts";
+import { type ActingPNode, actedState, startOf } from "./acting-pnode.ts";
 import { Stage } from "./stage.ts";
 
 const isDone = (record: SessionRecord) => record.status === "done";
@@ -124,12 +124,15 @@ describe("a session on the control plane", () => {
     await stage.until("others prepare", () => others.some((one) => one.prepared.length > 0));
     const prepared = others.flatMap((one) => one.prepared);
     assert.deepEqual(prepared.map((one) => one.vnode).sort(), hosted);
-    for (const { vnode, line, state } of prepared)
+    for (const { vnode, work } of prepared) {
+      assert.ok(work.case === "learning");
+      const { line, state } = work.value;
       assert.equal(
         state,
         before.find((one) => one.vnode === vnode)?.durable[String(line)]?.hash,
         "the state of the line",
       );
+    }
     await stage.until("it is back", () => victim.attachedTo !== "");
     await stage.pass(3_000);
     const after = await stage.vnodes(session);
@@ -281,7 +284,7 @@ describe("a session on the control plane", () => {
     );
     await stage.call(SessionService.method.startSession, { id: session, expected: { ...expected, seed: 1n } });
     await stage.until("it is hosted again", () => nodes.some((one) => one.hosted.size > 0));
-    const lines = nodes.flatMap((one) => Array.from(one.hosted.values(), ({ assignment }) => Number(assignment.line)));
+    const lines = nodes.flatMap((one) => Array.from(one.hosted.values(), ({ assignment }) => startOf(assignment)));
     assert.ok(lines.every((one) => one >= line));
     await stage.untilRecord("the session is done", `session/${session}`, isDone);
     await stage.stop();

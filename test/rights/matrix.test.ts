@@ -158,8 +158,8 @@ before(async () => {
   const admin = await apiKey(Scope.ADMIN);
   await train(networkAs(undefined, admin), blobs);
   const isPlaced = () =>
-    parts.capacity.sessionsOn(keys[0].id as string as PNodeId).length > 0 &&
-    parts.capacity.sessionsOn(keys[1].id as string as PNodeId).length > 0;
+    parts.capacity.workloadsOn(keys[0].id as string as PNodeId).length > 0 &&
+    parts.capacity.workloadsOn(keys[1].id as string as PNodeId).length > 0;
   while (!isPlaced()) await sleep(world.timers, 20);
 
   const scoped = await Promise.all(

@@ -83,7 +83,7 @@ interface PNodeNumbers {
 
 function sessionsOf(running: Running): SessionRecord[] {
   const all = running()?.parts.context.mirror.under(prefix.sessions) ?? [];
-  return all.filter((session) => session.status !== "deleted" && !session.serving);
+  return all.filter((session) => session.status !== "deleted");
 }
 
 function isOpen({ status }: SessionRecord): boolean {

@@ -4,7 +4,7 @@ import { FleetService } from "../../protocol/gen/dcnr/v1/fleet_pb.ts";
 import { type ServedService, service } from "../../protocol/network.ts";
 import type { Context } from "../context.ts";
 import type { Presence } from "../fleet/presence.ts";
-import { key, prefix, type SessionRecord } from "../records/records.ts";
+import { key, prefix, type SessionRecord, type WorkloadRecord } from "../records/records.ts";
 import type { LoggedEvent } from "../views/events.ts";
 import { problemsOf } from "../views/health.ts";
 import type { MetricPoint, Metrics } from "../views/metrics.ts";
@@ -36,12 +36,13 @@ export function fleetService(needs: FleetApiNeeds): ServedService {
       return { pnodes: items.map((record) => needs.views.pnode(record)), nextPageToken };
     },
     listVNodes: async (request) => {
-      // Sessions that serve are shown to those who ask for them by name.
-      const named = mirror.get(key.session(request.session));
-      const all = request.session === "" ? sessionsOf(needs) : named && named.status !== "deleted" ? [named] : [];
-      const names = all.flatMap((session) => session.vnodes.map((vnode) => ({ session, vnode })));
-      const { items, nextPageToken } = page(names, ({ session, vnode }) => `${session.id}/${vnode}`, request);
-      return { vnodes: items.flatMap(({ session, vnode }) => needs.views.vnode(session, vnode)), nextPageToken };
+      // Replicas are shown to those who ask for them by name.
+      const named = mirror.get(key.workload(request.session));
+      const all: WorkloadRecord[] =
+        request.session === "" ? sessionsOf(needs) : named && named.status !== "deleted" ? [named] : [];
+      const names = all.flatMap((workload) => workload.vnodes.map((vnode) => ({ workload, vnode })));
+      const { items, nextPageToken } = page(names, ({ workload, vnode }) => `${workload.id}/${vnode}`, request);
+      return { vnodes: items.flatMap(({ workload, vnode }) => needs.views.vnode(workload, vnode)), nextPageToken };
     },
     getStatus: async () => {
       await needs.metrics.recall(sessionsOf(needs));
@@ -102,7 +103,7 @@ export function pause(context: Context, ms: number, signal: AbortSignal): Promis
 }
 
 function sessionsOf({ context }: FleetApiNeeds): SessionRecord[] {
-  return context.mirror.under(prefix.sessions).filter((session) => session.status !== "deleted" && !session.serving);
+  return context.mirror.under(prefix.sessions).filter((session) => session.status !== "deleted");
 }
 
 function status(needs: FleetApiNeeds) {

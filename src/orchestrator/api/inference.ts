@@ -18,10 +18,10 @@ import { serveModel, stopModel } from "../serving/serve.ts";
 import { statusOf } from "../serving/status.ts";
 import { maxTokensDefault, type TextRequest, turnsMax } from "../serving/text.ts";
 import type { Compiled } from "../sessions/compiled.ts";
-import type { Controller } from "../sessions/controller.ts";
 import type { Garbage } from "../sessions/garbage.ts";
 import { manifestOf } from "../sessions/stored-states.ts";
 import type { Views } from "../views/views.ts";
+import type { Controller } from "../workloads/controller.ts";
 import { samplesAsTensor } from "./samples.ts";
 
 export interface InferenceApiNeeds {
@@ -156,8 +156,8 @@ function view(needs: InferenceApiNeeds, model: ModelRecord) {
     vocabulary: model.vocabulary,
     hasTokenizer: model.tokenizer !== "",
     hasChatTemplate: model.converses ?? false,
-    replicas: model.sessions.length,
-    sessions: [...model.sessions],
+    replicas: model.replicas.length,
+    sessions: [...model.replicas],
     createdWallMs: BigInt(model.createdWallMs),
   };
 }

@@ -10,7 +10,7 @@ import type { Members } from "../fleet/members.ts";
 import type { Presence } from "../fleet/presence.ts";
 import { pnodeName } from "../records/names.ts";
 import { key, type PolicyRecord, prefix } from "../records/records.ts";
-import type { Controller } from "../sessions/controller.ts";
+import type { Controller } from "../workloads/controller.ts";
 
 export interface MembershipApiNeeds {
   readonly context: Context;

@@ -7,6 +7,7 @@ import { NetworkService } from "../../protocol/gen/dcnr/v1/network_pb.ts";
 import { type ServedService, service } from "../../protocol/network.ts";
 import type { Context } from "../context.ts";
 import { key, type NetworkRecord, prefix } from "../records/records.ts";
+import { listModels } from "../serving/models.ts";
 import type { Compiled } from "../sessions/compiled.ts";
 import { memoryBytesOf, parametersOf } from "../sessions/compiled.ts";
 import { page } from "./pages.ts";
@@ -74,11 +75,11 @@ export function networkService(needs: NetworkApiNeeds): ServedService {
       const user = mirror
         .under(prefix.sessions)
         .find((session) => session.network === record.id && session.status !== "deleted");
-      if (user?.serving)
-        fail(
-          "failed_precondition",
-          `model ${user.serving.model} serves network ${record.id}: dcnr model stop ${user.serving.model}`,
-        );
+      const served = (await listModels(needs.context)).find(
+        ({ network, replicas }) => network === record.id && replicas.length > 0,
+      );
+      if (served)
+        fail("failed_precondition", `model ${served.name} serves network ${record.id}: dcnr model stop ${served.name}`);
       if (user) fail("failed_precondition", `session ${user.id} uses network ${record.id}: delete it first`);
       await mirror.remove(key.network(record.id));
       return {};

@@ -8,20 +8,25 @@ import { BlobAction, PNodeService } from "../../protocol/gen/dcnr/v1/pnode_pb.ts
 import { type ServedService, service } from "../../protocol/network.ts";
 import type { BlobGrant } from "../../store/blob-store.ts";
 import type { Context } from "../context.ts";
-import type { Assignments } from "../fleet/assignments.ts";
+import { type Assignments, lineOf } from "../fleet/assignments.ts";
 import { pnodeOf } from "../fleet/registration.ts";
 import type { Registry } from "../fleet/registry.ts";
-import { findSession } from "../records/fresh.ts";
-import { key, type SessionRecord } from "../records/records.ts";
+import type { Rooms } from "../fleet/rooms.ts";
+import type { ReplicaRecord, SessionRecord } from "../records/records.ts";
+import { findWorkload, isReplica } from "../records/workloads.ts";
 import type { Compiled } from "../sessions/compiled.ts";
-import type { Controller } from "../sessions/controller.ts";
-import { parseDurable, recordDurable } from "../sessions/durable.ts";
+import { type DurableRequest, parseDurable, recordDurable } from "../sessions/durable.ts";
 import type { Garbage } from "../sessions/garbage.ts";
+import type { SessionCare } from "../sessions/session-care.ts";
+import type { Controller } from "../workloads/controller.ts";
+import { noteFailure } from "../workloads/failures.ts";
 
 export interface PNodeApiNeeds {
   readonly context: Context;
   readonly registry: Registry;
   readonly assignments: Assignments;
+  readonly rooms: Rooms;
+  readonly sessions: SessionCare;
   readonly controller: Controller;
   readonly garbage: Garbage;
   readonly compiled: Compiled;
@@ -40,14 +45,13 @@ export function pnodeService(needs: PNodeApiNeeds): ServedService {
     attach: (channel, call) => needs.registry.attach(channel, call),
     pulse: (channel) => needs.registry.pulses.serve(channel),
     resolve: async ({ session: id, vnodes }) => {
-      const session = await findSession(needs.context, id);
+      const workload = await findWorkload(mirror, id);
       const only = vnodes.length > 0 ? new Set(vnodes) : undefined;
-      const locations = assignments.locations(session, only);
+      const locations = assignments.locations(workload, only);
       // Somebody needs it now: look for a place without waiting for the next change.
-      if (new Set(locations.map((one) => one.vnode)).size < (only?.size ?? session.vnodes.length))
-        controller.touch(session.id, true);
-      const { line, turn = 0 } = session;
-      return { locations, line: BigInt(line), revision: assignments.revision(id), turn: BigInt(turn) };
+      if (new Set(locations.map((one) => one.vnode)).size < (only?.size ?? workload.vnodes.length))
+        controller.touch(workload.id, true);
+      return { locations, revision: assignments.revision(id), ...lineOf(mirror, id) };
     },
     recordDurable: async (message, { caller }) => {
       const request = parseDurable(message, pnodeOf(caller));
@@ -57,15 +61,14 @@ export function pnodeService(needs: PNodeApiNeeds): ServedService {
         throw thrown;
       });
       if (outcome.kind === "conflict") {
-        controller.disagreed(request);
+        disagreed(needs, request);
         fail(
           "already_exists",
           `step ${outcome.step} of VNode ${request.vnode} already has the hash ${outcome.known}: the two differ, nothing was written`,
         );
       }
-      if (outcome.kind === "accepted") await controller.advance(request.session);
-      const { line = 0, turn = 0 } = mirror.get(key.session(request.session)) ?? {};
-      return { accepted: outcome.kind === "accepted", line: BigInt(line), turn: BigInt(turn) };
+      if (outcome.kind === "accepted") await needs.sessions.advance(request.session);
+      return { accepted: outcome.kind === "accepted", ...lineOf(mirror, request.session) };
     },
     grantBlob: async ({ hash: text, bytes, action, space }) => {
       const hash = parseSha256(text, "the blob's name");
@@ -75,13 +78,9 @@ export function pnodeService(needs: PNodeApiNeeds): ServedService {
       return grantDownload(context, space, hash);
     },
     describeSession: async ({ session: id }) => {
-      const session = await findSession(needs.context, id);
-      const definition = await needs.compiled.text(session.identity.definition);
-      return {
-        session: session.id,
-        definition,
-        work: workOf(session),
-      };
+      const workload = await findWorkload(mirror, id);
+      const definition = await needs.compiled.text(workload.identity.definition);
+      return { session: workload.id, definition, work: workOf(workload) };
     },
   });
 }
@@ -115,11 +114,20 @@ function wireGrant({ url, headers, expiresWallMs }: BlobGrant) {
   return { url, headers: { ...headers }, expiresWallMs: BigInt(Math.round(expiresWallMs)) };
 }
 
-function workOf({ identity, policy, serving, initialStates = {} }: SessionRecord) {
-  if (serving) {
-    const { definition, numerics } = identity;
-    return { case: "serving" as const, value: { definition, numerics, states: hashesOf(initialStates) } };
+/** A PNode reports another hash than the one that stands: somebody computed wrongly. */
+function disagreed({ context, rooms }: PNodeApiNeeds, { session, vnode, pnode, epoch, step }: DurableRequest): void {
+  const detail = `its state after step ${step} differs from the one that was recorded before`;
+  context.tasks.run(`the disagreement about ${vnode}`, () =>
+    noteFailure(context, rooms, { session, vnode, pnode, epoch, detail }),
+  );
+}
+
+function workOf(workload: SessionRecord | ReplicaRecord) {
+  if (isReplica(workload)) {
+    const { definition, numerics, states } = workload.identity;
+    return { case: "serving" as const, value: { definition, numerics, states: hashesOf(states) } };
   }
+  const { identity, policy } = workload;
   return { case: "training" as const, value: trainingToWire({ identity, policy }) };
 }
 

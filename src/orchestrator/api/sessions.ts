@@ -11,12 +11,12 @@ import type { Capacity } from "../fleet/capacity.ts";
 import { findSession } from "../records/fresh.ts";
 import { key, prefix, type SessionRecord, type StepRecord } from "../records/records.ts";
 import type { Compiled } from "../sessions/compiled.ts";
-import type { Controller } from "../sessions/controller.ts";
 import { createSession, deleteSession, startSession, suspendSession } from "../sessions/sessions.ts";
 import type { LoggedEvent } from "../views/events.ts";
 import type { MetricPoint, Metrics } from "../views/metrics.ts";
 import type { Views } from "../views/views.ts";
 import type { Bell } from "../views/watching.ts";
+import type { Controller } from "../workloads/controller.ts";
 import { eventView, metricView, pause } from "./fleet.ts";
 import { page, pageByPosition } from "./pages.ts";
 
@@ -52,7 +52,7 @@ export function sessionService(needs: SessionApiNeeds): ServedService {
       return view(session);
     },
     listSessions: async (request) => {
-      const all = mirror.under(prefix.sessions).filter((session) => session.status !== "deleted" && !session.serving);
+      const all = mirror.under(prefix.sessions).filter((session) => session.status !== "deleted");
       const { items, nextPageToken } = page(all, (one) => one.id, request);
       await needs.metrics.recall(items);
       return { sessions: items.map((record) => needs.views.session(record)), nextPageToken };

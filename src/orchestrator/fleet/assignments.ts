@@ -1,16 +1,29 @@
-// What attached PNodes are told: everything they are to host, whole, and where their sessions' VNodes are.
+// What attached PNodes are told: everything they are to host, whole, and where the VNodes of their workloads are.
 // Composed from the mirror at the moment of sending; every change marks whom it concerns.
 
-import type { PNodeId, VNodeId } from "../../core/ids.ts";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { isReplicaId, type PNodeId, type VNodeId } from "../../core/ids.ts";
+import type { AssignmentSchema } from "../../protocol/gen/dcnr/v1/pnode_pb.ts";
 import type { Context } from "../context.ts";
-import { key, type PNodeRecord, prefix, type SessionRecord, type VNodeRecord } from "../records/records.ts";
+import type { Mirror } from "../records/mirror.ts";
+import {
+  key,
+  type PNodeRecord,
+  prefix,
+  type SessionRecord,
+  type VNodeRecord,
+  type WorkloadRecord,
+} from "../records/records.ts";
+import { isLive, onWorkload } from "../records/workloads.ts";
 import type { Compiled } from "../sessions/compiled.ts";
 import type { Attachment, Composer, Down } from "./attachment.ts";
 import type { Capacity } from "./capacity.ts";
 
-/** Up to here every PNode hears of all VNodes of its sessions. */
+/** Up to here every PNode hears of all VNodes of its workloads. */
 const locationsWhole = 64;
 const tellDelayMsMax = 100;
+
+type AssignedWork = NonNullable<MessageInitShape<typeof AssignmentSchema>["work"]>;
 
 export interface PlacedLocation {
   readonly vnode: VNodeId;
@@ -24,9 +37,9 @@ export class Assignments implements Composer {
   readonly #context: Context;
   readonly #capacity: Capacity;
   readonly #attachments: ReadonlyMap<PNodeId, Attachment>;
-  /** PNodes that were told of a session, so that they also hear of its end. */
+  /** PNodes that were told of a workload, so that they also hear of its end. */
   readonly #told = new Map<string, Set<PNodeId>>();
-  /** Sessions whose PNodes will be told soon: a burst of changes leads to one message. */
+  /** Workloads whose PNodes will be told soon: a burst of changes leads to one message. */
   readonly #due = new Set<string>();
   readonly #compiled: Compiled;
   readonly #revisions = new Map<string, { readonly changes: number; readonly revision: bigint }>();
@@ -38,29 +51,28 @@ export class Assignments implements Composer {
     this.#attachments = attachments;
     const { mirror } = context;
     mirror.on("vnode", (now, before) => this.#onVNode(now, before));
-    mirror.on("session", (now, before) => this.#onSession(now, before));
+    mirror.on("session", (now, before) => this.#onLine(now, before));
+    onWorkload(mirror, (now, before) => this.#onStatus(now, before));
     mirror.on("pnode", (now, before) => this.#onPNode(now, before));
   }
 
   assignments(pnode: PNodeId, revision: number): Down {
     const assignments = [];
+    const { mirror } = this.#context;
     const incarnation = this.#attachments.get(pnode)?.incarnation;
     for (const storeKey of this.#capacity.vnodesOn(pnode)) {
-      const record = this.#context.mirror.get(storeKey);
-      const session = record && this.#context.mirror.get(key.session(record.session));
+      const record = mirror.get(storeKey);
+      const workload = record && mirror.get(key.workload(record.session));
       const replica = record?.members.findIndex((member) => member.pnode === pnode) ?? -1;
       const member = record?.members[replica];
-      if (!record || !session || !member || !isLive(session) || member.incarnation !== incarnation) continue;
+      if (!record || !workload || !member || !isLive(workload) || member.incarnation !== incarnation) continue;
       assignments.push({
         session: record.session,
         vnode: record.vnode,
         epoch: BigInt(record.epoch),
-        line: BigInt(session.line),
-        state: record.durable[String(session.line)]?.hash ?? "",
         replica,
         since: BigInt(member.since),
-        serving: session.serving !== undefined,
-        turn: BigInt(session.turn ?? 0),
+        work: workOf(mirror, record),
       });
       this.#remember(record.session, pnode);
     }
@@ -68,54 +80,54 @@ export class Assignments implements Composer {
   }
 
   session(pnode: PNodeId, id: string): Down | undefined {
-    const session = this.#context.mirror.get(key.session(id));
+    const { mirror } = this.#context;
+    const workload = mirror.get(key.workload(id));
     this.#remember(id, pnode);
     return {
       event: {
         case: "session",
         value: {
           session: id,
-          status: session ? wireStatus(session) : "deleted",
-          line: BigInt(session?.line ?? 0),
-          locations: session && isLive(session) ? this.locations(session, this.#concerns(session, pnode)) : [],
+          status: workload ? wireStatus(workload) : "deleted",
+          locations: workload && isLive(workload) ? this.locations(workload, this.#concerns(workload, pnode)) : [],
           revision: this.revision(id),
-          turn: BigInt(session?.turn ?? 0),
+          ...lineOf(mirror, id),
         },
       },
     };
   }
 
-  /** In a large session a PNode hears only of VNodes that its own exchange messages with. */
-  #concerns(session: SessionRecord, pnode: PNodeId): ReadonlySet<string> | undefined {
-    if (session.vnodes.length <= locationsWhole) return undefined;
-    const neighbours = this.#compiled.neighbours(session.identity.definition);
+  /** In a large workload a PNode hears only of VNodes that its own exchange messages with. */
+  #concerns(workload: WorkloadRecord, pnode: PNodeId): ReadonlySet<string> | undefined {
+    if (workload.vnodes.length <= locationsWhole) return undefined;
+    const neighbours = this.#compiled.neighbours(workload.identity.definition);
     if (!neighbours) return undefined;
     const concerned = new Set<string>();
     for (const storeKey of this.#capacity.vnodesOn(pnode)) {
       const record = this.#context.mirror.get(storeKey);
-      if (record?.session !== session.id) continue;
+      if (record?.session !== workload.id) continue;
       for (const vnode of neighbours.get(record.vnode) ?? []) concerned.add(vnode);
     }
     return concerned;
   }
 
-  /** Grows with every change of the session and its VNodes, alike on all orchestrators. */
-  revision(session: string): bigint {
+  /** Grows with every change of the workload and its VNodes, alike on all orchestrators. */
+  revision(workload: string): bigint {
     const { mirror } = this.#context;
-    const known = this.#revisions.get(session);
+    const known = this.#revisions.get(workload);
     if (known?.changes === mirror.changes) return known.revision;
-    let sum = mirror.version(key.session(session));
-    for (const vnode of mirror.get(key.session(session))?.vnodes ?? [])
-      sum += mirror.version(key.vnode(session, vnode));
-    this.#revisions.set(session, { changes: mirror.changes, revision: BigInt(sum) });
+    let sum = mirror.version(key.workload(workload));
+    for (const vnode of mirror.get(key.workload(workload))?.vnodes ?? [])
+      sum += mirror.version(key.vnode(workload, vnode));
+    this.#revisions.set(workload, { changes: mirror.changes, revision: BigInt(sum) });
     return BigInt(sum);
   }
 
-  locations(session: SessionRecord, only?: ReadonlySet<string>): PlacedLocation[] {
+  locations({ id, vnodes }: Pick<WorkloadRecord, "id" | "vnodes">, only?: ReadonlySet<string>): PlacedLocation[] {
     const locations: PlacedLocation[] = [];
-    for (const vnode of session.vnodes) {
+    for (const vnode of vnodes) {
       if (only && !only.has(vnode)) continue;
-      const record = this.#context.mirror.get(key.vnode(session.id, vnode));
+      const record = this.#context.mirror.get(key.vnode(id, vnode));
       record?.members.forEach((member, replica) => {
         const pnode = this.#context.mirror.get(key.pnode(member.pnode));
         if (!pnode || pnode.incarnation !== member.incarnation) return;
@@ -125,9 +137,9 @@ export class Assignments implements Composer {
     return locations;
   }
 
-  #remember(session: string, pnode: PNodeId): void {
-    const pnodes = this.#told.get(session) ?? new Set();
-    this.#told.set(session, pnodes.add(pnode));
+  #remember(workload: string, pnode: PNodeId): void {
+    const pnodes = this.#told.get(workload) ?? new Set();
+    this.#told.set(workload, pnodes.add(pnode));
   }
 
   #onVNode(now: VNodeRecord | undefined, before: VNodeRecord | undefined): void {
@@ -139,55 +151,71 @@ export class Assignments implements Composer {
     this.#tellAll(record.session);
   }
 
-  #onSession(now: SessionRecord | undefined, before: SessionRecord | undefined): void {
+  #onStatus(now: WorkloadRecord | undefined, before: WorkloadRecord | undefined): void {
     const id = (now ?? before)?.id;
-    const changed = now?.line !== before?.line || now?.turn !== before?.turn || now?.status !== before?.status;
-    if (!changed || id === undefined) return;
-    for (const pnode of this.#told.get(id) ?? []) this.#attachments.get(pnode)?.tellAssignments();
-    this.#tellAll(id);
+    if (id !== undefined && now?.status !== before?.status) this.#tellAssignments(id);
+  }
+
+  #onLine(now: SessionRecord | undefined, before: SessionRecord | undefined): void {
+    const id = (now ?? before)?.id;
+    if (id !== undefined && (now?.line !== before?.line || now?.turn !== before?.turn)) this.#tellAssignments(id);
+  }
+
+  #tellAssignments(workload: string): void {
+    for (const pnode of this.#told.get(workload) ?? []) this.#attachments.get(pnode)?.tellAssignments();
+    this.#tellAll(workload);
   }
 
   /** A PNode that came back elsewhere has a new address: everyone who talks to it must know. */
   #onPNode(now: PNodeRecord | undefined, before: PNodeRecord | undefined): void {
     if (!now || (now.address === before?.address && now.incarnation === before.incarnation)) return;
-    for (const session of this.#capacity.sessionsOn(now.id)) this.#tellAll(session);
+    for (const workload of this.#capacity.workloadsOn(now.id)) this.#tellAll(workload);
   }
 
-  /** Small sessions hear at once; in large ones many records change together, and each change concerns many. */
-  #tellAll(session: string): void {
-    const vnodes = this.#context.mirror.get(key.session(session))?.vnodes.length ?? 0;
+  /** Small workloads hear at once; in large ones many records change together, and each change concerns many. */
+  #tellAll(workload: string): void {
+    const vnodes = this.#context.mirror.get(key.workload(workload))?.vnodes.length ?? 0;
     if (vnodes <= locationsWhole) {
-      this.#tellNow(session);
+      this.#tellNow(workload);
       return;
     }
-    if (this.#due.has(session)) return;
-    this.#due.add(session);
+    if (this.#due.has(workload)) return;
+    this.#due.add(workload);
     this.#context.tasks.after(Math.min(tellDelayMsMax, vnodes / 20), () => {
-      this.#due.delete(session);
-      this.#tellNow(session);
+      this.#due.delete(workload);
+      this.#tellNow(workload);
     });
   }
 
-  #tellNow(session: string): void {
-    const told = this.#told.get(session);
+  #tellNow(workload: string): void {
+    const told = this.#told.get(workload);
     for (const pnode of told ?? []) {
       const attachment = this.#attachments.get(pnode);
-      if (attachment) attachment.tellSession(session);
+      if (attachment) attachment.tellSession(workload);
       else told?.delete(pnode);
     }
-    // VNodes may be heard of before their session; one that was deleted has none.
+    // VNodes may be heard of before their workload; one that was deleted has none.
     const { mirror } = this.#context;
-    if (!mirror.get(key.session(session)) && mirror.under(prefix.vnodesOf(session)).length === 0) {
-      this.#told.delete(session);
-      this.#revisions.delete(session);
+    if (!mirror.get(key.workload(workload)) && mirror.under(prefix.vnodesOf(workload)).length === 0) {
+      this.#told.delete(workload);
+      this.#revisions.delete(workload);
     }
   }
 }
 
-export function isLive(session: SessionRecord): boolean {
-  return session.status === "running" || session.status === "waiting";
+function wireStatus({ status }: WorkloadRecord): string {
+  return status === "waiting" || status === "created" ? "running" : status;
 }
 
-function wireStatus(session: SessionRecord): string {
-  return session.status === "waiting" || session.status === "created" ? "running" : session.status;
+/** Where a session that starts or goes on starts; replicas have no lines. */
+export function lineOf(mirror: Mirror, id: string): { line: bigint; turn: bigint } {
+  const { line = 0, turn = 0 } = mirror.get(key.session(id)) ?? {};
+  return { line: BigInt(line), turn: BigInt(turn) };
+}
+
+/** What the VNode's owner is told to do. */
+export function workOf(mirror: Mirror, { session, durable }: VNodeRecord): AssignedWork {
+  if (isReplicaId(session)) return { case: "answering", value: {} };
+  const { line, turn } = lineOf(mirror, session);
+  return { case: "learning", value: { line, turn, state: durable[String(line)]?.hash ?? "" } };
 }

@@ -1,7 +1,7 @@
 // Keeps the fleet that placement works on current: one node per PNode that is online, with what is claimed of
 // it already. Fed by changes of the mirror, so that no decision begins with a walk over everything.
 
-import type { PNodeId, SessionId } from "../../core/ids.ts";
+import type { PNodeId, WorkloadId } from "../../core/ids.ts";
 import { Fleet } from "../../scheduler/placement/fleet.ts";
 import type { FleetNode } from "../../scheduler/placement/types.ts";
 import { claimedIn } from "../../scheduler/room.ts";
@@ -13,8 +13,8 @@ import { lentBy } from "./rooms.ts";
 import { Speeds } from "./speeds.ts";
 
 interface Hosted {
-  /** VNodes by session. */
-  readonly sessions: Map<SessionId, number>;
+  /** VNodes by workload. */
+  readonly workloads: Map<WorkloadId, number>;
   readonly vnodes: Set<Key<VNodeRecord>>;
 }
 
@@ -53,13 +53,13 @@ export class Capacity {
     return this.#hosted.get(pnode)?.vnodes ?? new Set();
   }
 
-  /** Sessions of which it hosts a VNode. */
-  sessionsOn(pnode: PNodeId): SessionId[] {
-    return Array.from(this.#hosted.get(pnode)?.sessions.keys() ?? []);
+  /** Those of which it hosts a VNode. */
+  workloadsOn(pnode: PNodeId): WorkloadId[] {
+    return Array.from(this.#hosted.get(pnode)?.workloads.keys() ?? []);
   }
 
-  hosts(pnode: PNodeId, session: string): boolean {
-    return this.#hosted.get(pnode)?.sessions.has(session as SessionId) ?? false;
+  hosts(pnode: PNodeId, workload: WorkloadId): boolean {
+    return this.#hosted.get(pnode)?.workloads.has(workload) ?? false;
   }
 
   /** A PNode's own work shows its speed. */
@@ -76,12 +76,12 @@ export class Capacity {
   #count(pnode: PNodeId, record: VNodeRecord, sign: 1 | -1): void {
     let hosted = this.#hosted.get(pnode);
     if (!hosted) {
-      hosted = { sessions: new Map(), vnodes: new Set() };
+      hosted = { workloads: new Map(), vnodes: new Set() };
       this.#hosted.set(pnode, hosted);
     }
-    const count = (hosted.sessions.get(record.session) ?? 0) + sign;
-    if (count > 0) hosted.sessions.set(record.session, count);
-    else hosted.sessions.delete(record.session);
+    const count = (hosted.workloads.get(record.session) ?? 0) + sign;
+    if (count > 0) hosted.workloads.set(record.session, count);
+    else hosted.workloads.delete(record.session);
     const own = key.vnode(record.session, record.vnode);
     if (sign > 0) hosted.vnodes.add(own);
     else hosted.vnodes.delete(own);

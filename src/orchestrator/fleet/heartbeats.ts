@@ -6,9 +6,9 @@ import type { Context } from "../context.ts";
 import { pnodeName } from "../records/names.ts";
 import { key } from "../records/records.ts";
 import { repairDamage } from "../sessions/damage.ts";
-import { noteFailure } from "../sessions/failures.ts";
 import type { Rates } from "../sessions/rates.ts";
 import type { MetricPoint, Metrics } from "../views/metrics.ts";
+import { noteFailure } from "../workloads/failures.ts";
 import type { Attachment } from "./attachment.ts";
 import type { Capacity } from "./capacity.ts";
 import { contradictedSpeed } from "./claims.ts";
@@ -50,7 +50,7 @@ export class Heartbeats {
     const bySession = new Map<string, MetricPoint[]>();
     for (const metric of heartbeat.metrics.slice(0, metricsPerHeartbeatMax)) {
       const session = metric.session || this.#sessionOf(attachment, metric.vnode);
-      if (session === undefined || !this.#hosts(attachment, session)) continue;
+      if (session === undefined || !this.#learns(attachment, session as SessionId)) continue;
       const point = { name: metric.name, step: Number(metric.step), value: metric.value, vnode: metric.vnode };
       const points = bySession.get(session);
       if (points) points.push(point);
@@ -62,7 +62,8 @@ export class Heartbeats {
     }
   }
 
-  #hosts(attachment: Attachment, session: string): boolean {
+  /** Replicas have no metrics. */
+  #learns(attachment: Attachment, session: SessionId): boolean {
     return (
       this.#context.mirror.get(key.session(session)) !== undefined && this.#capacity.hosts(attachment.pnode, session)
     );

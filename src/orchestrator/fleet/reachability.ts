@@ -6,6 +6,7 @@ import type { Heartbeat } from "../../protocol/gen/dcnr/v1/pnode_pb.ts";
 import type { Context } from "../context.ts";
 import { pnodeName } from "../records/names.ts";
 import { isOpen, key, type PNodeRecord, prefix } from "../records/records.ts";
+import { workloadsIn } from "../records/workloads.ts";
 import type { Attachment } from "./attachment.ts";
 
 export interface ReachabilityHooks {
@@ -154,7 +155,7 @@ export class Reachability {
   }
 
   #isScarce(): boolean {
-    return this.#context.mirror.under(prefix.sessions).some(({ status }) => status === "waiting");
+    return workloadsIn(this.#context.mirror).some(({ status }) => status === "waiting");
   }
 
   #anyOpen(): boolean {

@@ -1,7 +1,7 @@
 // The rooms of PNodes in the store: claimed before an owner is written, given back when one goes, swept by anybody when
 // whoever claimed died in between. Only compare-and-set decides; what the mirror shows serves to choose.
 
-import type { PNodeId, SessionId } from "../../core/ids.ts";
+import type { PNodeId, WorkloadId } from "../../core/ids.ts";
 import { type Claim, type ClaimGroup, claimState, granted, type Lent, withoutClaims } from "../../scheduler/room.ts";
 import type { Context } from "../context.ts";
 import { key, type Member, type PNodeRecord, prefix } from "../records/records.ts";
@@ -23,7 +23,7 @@ export function lentBy({ facts, limits }: Pick<PNodeRecord, "facts" | "limits">)
 /** What a PNode granted, and in which of its lives: nobody may become an owner there in another one. */
 export interface Grant {
   readonly life: number;
-  readonly sessions: ReadonlySet<SessionId>;
+  readonly sessions: ReadonlySet<WorkloadId>;
 }
 
 export class Rooms {

@@ -4,9 +4,9 @@
 import { fail } from "../../core/errors.ts";
 import { parseId, type SessionId, type VNodeId } from "../../core/ids.ts";
 import type { Context } from "../context.ts";
-import type { VNodeRecords } from "../sessions/line.ts";
 import { forEachAtOnce } from "../tasks.ts";
 import { key, type SessionRecord, type VNodeRecord } from "./records.ts";
+import type { VNodeRecords } from "./workloads.ts";
 
 const readsAtOnce = 32;
 

@@ -1,9 +1,19 @@
 // What orchestrators keep in the store: the records, their keys, and nothing else. All state that must
 // outlive a process is here; heartbeats, suspicion and watchers live in memory.
 
-import type { NetworkId, OrchestratorId, PNodeId, SessionId, Sha256, VNodeId } from "../../core/ids.ts";
+import {
+  isReplicaId,
+  type NetworkId,
+  type OrchestratorId,
+  type PNodeId,
+  type ReplicaId,
+  type SessionId,
+  type Sha256,
+  type VNodeId,
+  type WorkloadId,
+} from "../../core/ids.ts";
 import { type DatasetRecord, datasetKey } from "../../data/datasets.ts";
-import type { SessionSettings } from "../../network/session.ts";
+import type { SessionIdentity, SessionPolicy, SessionRequirements } from "../../network/session.ts";
 import type { Room } from "../../scheduler/room.ts";
 
 export interface NetworkRecord {
@@ -24,14 +34,31 @@ export interface BestState {
   readonly loss: number;
 }
 
-export interface SessionRecord extends SessionSettings {
-  readonly id: SessionId;
-  readonly network: NetworkId;
-  readonly dataset: string;
+/** What is placed as a whole and has VNodes. Placement, recovery, claims, leases and assignments know no more of it. */
+export interface WorkloadRecord {
+  readonly id: WorkloadId;
+  /** Decides what is computed, and who can. */
+  readonly identity: Pick<SessionIdentity, "definition" | "numerics" | "bits">;
+  /** Without `replicas` every VNode has one owner. */
+  readonly policy: Partial<Pick<SessionPolicy, "replicas" | "spread">>;
+  readonly requirements: SessionRequirements;
   readonly status: SessionStatus;
   /** Why it waits or failed; empty otherwise. */
   readonly reason: string;
   readonly vnodes: readonly VNodeId[];
+  /** All owners compute in this class, chosen at the first placement. */
+  readonly numericsClass: string;
+  readonly createdWallMs: number;
+  readonly endedWallMs: number;
+}
+
+/** A training. */
+export interface SessionRecord extends WorkloadRecord {
+  readonly id: SessionId;
+  readonly network: NetworkId;
+  readonly dataset: string;
+  readonly identity: SessionIdentity;
+  readonly policy: SessionPolicy;
   /** Newest step that is durable at every VNode. */
   readonly line: number;
   /** The line before, kept in case a blob of the line turns out to be damaged. */
@@ -39,12 +66,8 @@ export interface SessionRecord extends SessionSettings {
   /** How often the session went back to an earlier line because a state was lost; absent: never. */
   readonly turn?: number;
   readonly stepRoot: string;
-  /** All owners compute in this class, chosen at the first placement. */
-  readonly numericsClass: string;
   readonly best?: BestState;
-  readonly createdWallMs: number;
   readonly startedWallMs: number;
-  readonly endedWallMs: number;
   /** Milliseconds of running before the last start, for `maxRuntimeSeconds`. */
   readonly ranMs: number;
   /** For a session that starts from another one's weights: their states at step 0. */
@@ -52,8 +75,19 @@ export interface SessionRecord extends SessionSettings {
   /** The chat format of what it starts from, and the vocabulary that this was made for. */
   readonly chat?: { readonly hash: string; readonly tokenizer: string };
   readonly idempotencyKey?: string;
-  /** A session that answers instead of learning: the model it belongs to. Its states are `initialStates`. */
-  readonly serving?: { readonly model: string };
+}
+
+/** One copy of a served model. The model names its replicas; whoever is named by none ends (serving/unnamed.ts). */
+export interface ReplicaRecord extends WorkloadRecord {
+  readonly id: ReplicaId;
+  readonly model: string;
+  readonly identity: ReplicaIdentity;
+}
+
+/** What decides a replica's answers. */
+export interface ReplicaIdentity extends Pick<SessionIdentity, "definition" | "numerics" | "bits"> {
+  /** The weights, by VNode. */
+  readonly states: Readonly<Record<string, StoredState>>;
 }
 
 export interface Member {
@@ -75,13 +109,14 @@ export interface StoredState {
 }
 
 export interface VNodeRecord {
-  readonly session: SessionId;
+  /** The session or replica that it belongs to. */
+  readonly session: WorkloadId;
   readonly vnode: VNodeId;
   /** Grows with every change of the members. */
   readonly epoch: number;
   /** The first is the primary; the others execute too. */
   readonly members: readonly Member[];
-  /** Checkpoints by step. Step 0 follows from the seed and needs none, unless the session starts from a state. */
+  /** Checkpoints by step, none of a replica's. Step 0 follows from the seed, unless the session starts from a state. */
   readonly durable: Readonly<Record<string, StoredState>>;
   /** Hash of the state after each step above the recovery line. */
   readonly stepHashes: Readonly<Record<string, string>>;
@@ -222,7 +257,7 @@ export interface LeaseRecord {
   readonly token: number;
 }
 
-/** What is trained and has a name. Which replicas serve it is serve.ts's affair. */
+/** What is trained and has a name. */
 export interface ModelRecord {
   readonly name: string;
   /** The session or import it comes from. */
@@ -238,8 +273,8 @@ export interface ModelRecord {
   readonly parameters: number;
   readonly context: number;
   readonly vocabulary: number;
-  /** Sessions that serve it; none while it is stopped. */
-  readonly sessions: readonly SessionId[];
+  /** Those that serve it; none while it is stopped. */
+  readonly replicas: readonly ReplicaId[];
   readonly createdWallMs: number;
 }
 
@@ -253,6 +288,7 @@ export interface MetricRecord {
 export interface MirroredKinds {
   readonly network: NetworkRecord;
   readonly session: SessionRecord;
+  readonly replica: ReplicaRecord;
   readonly vnode: VNodeRecord;
   readonly pnode: PNodeRecord;
   readonly lease: LeaseRecord;
@@ -265,6 +301,7 @@ export type MirroredKind = keyof MirroredKinds;
 
 export const mirroredKinds: readonly MirroredKind[] = [
   "session",
+  "replica",
   "vnode",
   "pnode",
   "network",
@@ -285,7 +322,10 @@ export const key = {
   network: (id: string) => named<NetworkRecord>(`network/${id}`),
   dataset: (name: string) => named<DatasetRecord>(datasetKey(name)),
   session: (id: string) => named<SessionRecord>(`session/${id}`),
-  vnode: (session: string, vnode: string) => named<VNodeRecord>(`vnode/${session}/${vnode}`),
+  replica: (id: string) => named<ReplicaRecord>(`replica/${id}`),
+  /** A session's or a replica's, whichever is called so. */
+  workload: (id: string) => named<WorkloadRecord>(`${isReplicaId(id) ? "replica" : "session"}/${id}`),
+  vnode: (workload: string, vnode: string) => named<VNodeRecord>(`vnode/${workload}/${vnode}`),
   step: (session: string, line: number) => named<StepRecord>(`step/${session}/${padded(line)}`),
   pnode: (id: string) => named<PNodeRecord>(`pnode/${id}`),
   room: (pnode: string) => named<RoomRecord>(`room/${pnode}`),
@@ -293,7 +333,7 @@ export const key = {
   policy: () => named<PolicyRecord>("policy/join"),
   invite: (id: string) => named<InviteRecord>(`invite/${id}`),
   orchestrator: (id: string) => named<OrchestratorRecord>(`orchestrator/${id}`),
-  lease: (session: string) => named<LeaseRecord>(`lease/${session}`),
+  lease: (workload: string) => named<LeaseRecord>(`lease/${workload}`),
   metric: (session: string, step: number, writer: string) =>
     named<MetricRecord>(`metric/${session}/${padded(step)}-${writer}`),
   model: (name: string) => named<ModelRecord>(`model/${name}`),
@@ -303,8 +343,9 @@ export const key = {
 export const prefix = {
   networks: named<NetworkRecord>("network/"),
   sessions: named<SessionRecord>("session/"),
+  replicas: named<ReplicaRecord>("replica/"),
   vnodes: named<VNodeRecord>("vnode/"),
-  vnodesOf: (session: string) => named<VNodeRecord>(`vnode/${session}/`),
+  vnodesOf: (workload: string) => named<VNodeRecord>(`vnode/${workload}/`),
   stepsOf: (session: string) => named<StepRecord>(`step/${session}/`),
   pnodes: named<PNodeRecord>("pnode/"),
   rooms: named<RoomRecord>("room/"),

@@ -32,14 +32,14 @@ async function* counting({ sent, maxTokens }: GenerateTokensRequest, until = max
     yield { tokens: [index], finish: index + 1 === maxTokens ? "length" : "" };
 }
 
-function scene(sessions: readonly string[], status = "running") {
+function scene(replicas: readonly string[], status = "running") {
   let nowMs = 0;
   let draws = 0;
   const calls: { address: string; sent: number[] }[] = [];
   const pnodes = new Map<string, Answer>();
   const records = new Map<string, { status: string; reason: string; identity: object; vnodes: string[] }>();
-  for (const id of sessions) records.set(`session/${id}`, { status, reason: "", identity: {}, vnodes: [] });
-  const model = { name: "m", sessions, context: 32, vocabulary: 100, tokenizer: "", states: {} };
+  for (const id of replicas) records.set(`replica/${id}`, { status, reason: "", identity: {}, vnodes: [] });
+  const model = { name: "m", replicas, context: 32, vocabulary: 100, tokenizer: "", states: {} };
   const mirror = {
     get: (key: string) => records.get(key),
     read: async (key: string) => (key === "model/m" ? model : records.get(key)),
@@ -56,14 +56,14 @@ function scene(sessions: readonly string[], status = "running") {
     chance: { bytes: (count) => new Uint8Array(count), uniform: () => (draws++ % 10) / 10 },
     log: silentLog,
   };
-  /** By session, where its head is now. */
-  const heads = new Map(sessions.map((id) => [id, `${id}-a`]));
+  /** By replica, where its head is now. */
+  const heads = new Map(replicas.map((id) => [id, `${id}-a`]));
   const needs = {
     context: { world, mirror },
     compiled: { plan: async () => plan },
     assignments: {
       locations: (record: object) => {
-        const id = sessions.find((each) => records.get(`session/${each}`) === record) as string;
+        const id = replicas.find((each) => records.get(`replica/${each}`) === record) as string;
         return heads.has(id) ? [{ address: heads.get(id), pnode: "key" }] : [];
       },
     },
@@ -138,7 +138,7 @@ test("errors that another try would not change come through at once", async () =
   pnodes.set("s-a", () => fail("data_loss", "the model cannot go on"));
   await assert.rejects(tokensOf(gateway), /cannot go on/);
   assert.equal(calls.length, 1);
-  records.delete("session/s");
+  records.delete("replica/s");
   await assert.rejects(tokensOf(gateway), /stopped or replaced/);
   await assert.rejects(tokensOf(gateway, { ...request, prompt: Array(32).fill(1) }), /takes at most 31/);
   await assert.rejects(tokensOf(gateway, { ...request, prompt: [100] }), /outside the model's vocabulary/);

@@ -2,7 +2,7 @@
 // PNode is lost, the next one repeats what was sent and goes on; the reader notices a pause at most.
 
 import { fail, hasCode } from "../../core/errors.ts";
-import type { SessionId } from "../../core/ids.ts";
+import type { ReplicaId } from "../../core/ids.ts";
 import { Retries, type RetryOptions, retry } from "../../core/retry.ts";
 import { type ForwardTensorsResponse, ServingService } from "../../protocol/gen/dcnr/v1/serving_pb.ts";
 import type { Network, RequestInit } from "../../protocol/network.ts";
@@ -47,7 +47,7 @@ export class Gateway implements TextGenerator {
 
   async models(): Promise<ServedModel[]> {
     const served = (await listModels(this.#needs.context)).filter(
-      (model) => model.sessions.length > 0 && model.context > 0,
+      (model) => model.replicas.length > 0 && model.context > 0,
     );
     return served.map((model) => ({
       name: model.name,
@@ -77,17 +77,17 @@ export class Gateway implements TextGenerator {
   /** One replica answers from beginning to end, whichever PNodes come and go. */
   async *#tokens(model: ModelRecord, wanted: Tokens, signal: AbortSignal): AsyncGenerator<TokenBatch> {
     const sent: number[] = [];
-    const full = new Set<SessionId>();
+    const full = new Set<ReplicaId>();
     const retries = new Retries(this.#patience(signal));
-    for (let session = this.#replicas.choose(model, full); ; ) {
+    for (let replica = this.#replicas.choose(model, full); ; ) {
       let failure: unknown;
-      const release = this.#replicas.occupy(session);
+      const release = this.#replicas.occupy(replica);
       const stop = new AbortController();
       const abort = () => stop.abort();
       signal.addEventListener("abort", abort, { once: true });
       try {
-        const address = await this.#replicas.head(model, session);
-        const request = { ...wanted, session, sent };
+        const address = await this.#replicas.head(model, replica);
+        const request = { ...wanted, session: replica, sent };
         const method = ServingService.method.generateTokens;
         for await (const { tokens, finish } of this.#needs.network.watch(address, method, request, {
           signal: stop.signal,
@@ -100,8 +100,8 @@ export class Gateway implements TextGenerator {
         if (!signal.aborted) fail("unavailable", `the answer of model ${model.name} broke off`);
       } catch (error) {
         if (signal.aborted) return;
-        if (hasCode(error, "resource_exhausted") && sent.length === 0 && full.size + 1 < model.sessions.length) {
-          session = this.#replicas.choose(model, full.add(session));
+        if (hasCode(error, "resource_exhausted") && sent.length === 0 && full.size + 1 < model.replicas.length) {
+          replica = this.#replicas.choose(model, full.add(replica));
           continue;
         }
         failure = error;
@@ -117,13 +117,18 @@ export class Gateway implements TextGenerator {
   }
 
   async forward(model: ModelRecord, inputs: Forward["inputs"], signal: AbortSignal): Promise<ForwardTensorsResponse> {
-    const session = this.#replicas.choose(model);
-    const release = this.#replicas.occupy(session);
+    const replica = this.#replicas.choose(model);
+    const release = this.#replicas.occupy(replica);
     try {
       return await retry(this.#patience(signal), async () => {
-        const address = await this.#replicas.head(model, session);
+        const address = await this.#replicas.head(model, replica);
         const method = ServingService.method.forwardTensors;
-        return this.#needs.network.call(address, method, { session, inputs }, { timeoutMs: patienceMs, signal });
+        return this.#needs.network.call(
+          address,
+          method,
+          { session: replica, inputs },
+          { timeoutMs: patienceMs, signal },
+        );
       });
     } finally {
       release();

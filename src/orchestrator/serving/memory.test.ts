@@ -2,15 +2,14 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { replicaIdOf } from "../../core/ids.ts";
 import { compileText } from "../../network/compile.ts";
-import type { SessionIdentity } from "../../network/session.ts";
 import { Fleet } from "../../scheduler/placement/fleet.ts";
 import { node, policy } from "../../scheduler/placement.testing.ts";
 import { place } from "../../scheduler/placement.ts";
-import { placementPlan } from "../sessions/compiled.ts";
+import { servingPlan } from "../sessions/compiled.ts";
 
 const megabyte = 2 ** 20;
-const identity = { batch: 1, microbatches: 1 } as SessionIdentity;
 
 function planOf(context: number) {
   const attention = "type: attention, config: { num_heads: 8, num_kv_heads: 4, head_dim: 64 }";
@@ -19,7 +18,7 @@ function planOf(context: number) {
   - { id: mix, ${attention} }
   - { id: loss, type: tied_lm_head_ce, config: { tie_weight_alias: t } }
 edges: [{ from: table, to: mix }, { from: mix, to: loss }]`);
-  return placementPlan("serve-x", plan, identity, true);
+  return servingPlan(replicaIdOf("x", "0".repeat(12)), plan);
 }
 
 test("a longer context needs more memory, by the keys and values of every request at once", () => {

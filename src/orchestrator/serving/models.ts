@@ -1,4 +1,4 @@
-// Models: trained states under a name. Which sessions serve them is serve.ts's affair.
+// Models: trained states under a name. Which replicas serve them is serve.ts's affair.
 
 import { runAside } from "../../core/aside.ts";
 import { fail } from "../../core/errors.ts";
@@ -52,7 +52,7 @@ export async function findState(needs: StateNeeds, source: string): Promise<Trai
   const { mirror } = needs.context;
   const id = parseId<SessionId>(source, "the session or model");
   const session = await mirror.read(key.session(id));
-  if (session && !session.serving && session.status !== "deleted") return stateOfSession(needs, session);
+  if (session && session.status !== "deleted") return stateOfSession(needs, session);
   const model = await mirror.read(key.model(id));
   if (!model)
     fail("not_found", `there is neither a session nor a model "${id}": see dcnr session list and dcnr model list`);
@@ -123,7 +123,7 @@ export async function registerModel(
     tokenizer: request.tokenizer === "" ? "" : parseSha256(request.tokenizer, "the tokenizer"),
     ...(await chatFacts(context, request.chat)),
     ...factsOf(plan),
-    sessions: [],
+    replicas: [],
     createdWallMs: world.clock.wallMs(),
   };
   const { record, written } = await mirror.update(key.model(name), (current) => (current ? undefined : wanted));

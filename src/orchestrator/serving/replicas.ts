@@ -1,13 +1,13 @@
 // Which of a model's replicas answers a request, and where its head is.
 
 import { fail } from "../../core/errors.ts";
-import type { SessionId } from "../../core/ids.ts";
+import type { ReplicaId } from "../../core/ids.ts";
 import { generationHead } from "../../network/generation.ts";
 import { withKey } from "../../protocol/address.ts";
 import type { Context } from "../context.ts";
 import type { Assignments } from "../fleet/assignments.ts";
-import { isLive } from "../fleet/assignments.ts";
-import { key, type ModelRecord, type SessionRecord } from "../records/records.ts";
+import { key, type ModelRecord, type ReplicaRecord } from "../records/records.ts";
+import { isLive } from "../records/workloads.ts";
 import type { Compiled } from "../sessions/compiled.ts";
 
 export interface ReplicaNeeds {
@@ -18,52 +18,52 @@ export interface ReplicaNeeds {
 
 export class Replicas {
   readonly #needs: ReplicaNeeds;
-  readonly #requests = new Map<SessionId, number>();
+  readonly #requests = new Map<ReplicaId, number>();
 
   constructor(needs: ReplicaNeeds) {
     this.#needs = needs;
   }
 
   /** Of two drawn at random the one with less to do: nearly as good as knowing all loads, and never a stampede. */
-  choose({ name, sessions }: ModelRecord, except: ReadonlySet<SessionId> = new Set()): SessionId {
-    if (sessions.length === 0) fail("failed_precondition", `model ${name} is not served: dcnr serve ${name}`);
-    const running = sessions.filter((id) => !except.has(id) && this.#session(id)?.status === "running");
-    const among = running.length > 0 ? running : sessions;
+  choose({ name, replicas }: ModelRecord, except: ReadonlySet<ReplicaId> = new Set()): ReplicaId {
+    if (replicas.length === 0) fail("failed_precondition", `model ${name} is not served: dcnr serve ${name}`);
+    const running = replicas.filter((id) => !except.has(id) && this.#record(id)?.status === "running");
+    const among = running.length > 0 ? running : replicas;
     const { chance } = this.#needs.context.world;
-    const draw = () => among[Math.floor(chance.uniform() * among.length)] as SessionId;
+    const draw = () => among[Math.floor(chance.uniform() * among.length)] as ReplicaId;
     const [a, b] = [draw(), draw()];
     return this.#load(a) <= this.#load(b) ? a : b;
   }
 
-  #load(session: SessionId): number {
-    return this.#requests.get(session) ?? 0;
+  #load(replica: ReplicaId): number {
+    return this.#requests.get(replica) ?? 0;
   }
 
   /** Counts a request until the returned function is called. */
-  occupy(session: SessionId): () => void {
-    this.#requests.set(session, this.#load(session) + 1);
+  occupy(replica: ReplicaId): () => void {
+    this.#requests.set(replica, this.#load(replica) + 1);
     return () => {
-      const left = this.#load(session) - 1;
-      if (left > 0) this.#requests.set(session, left);
-      else this.#requests.delete(session);
+      const left = this.#load(replica) - 1;
+      if (left > 0) this.#requests.set(replica, left);
+      else this.#requests.delete(replica);
     };
   }
 
   /** Address of the PNode beside the head. Fails with `unavailable` while the replica is being placed. */
-  async head({ name }: ModelRecord, id: SessionId): Promise<string> {
-    const session = this.#session(id) ?? (await this.#needs.context.mirror.read(key.session(id)));
-    if (session?.status === "failed") fail("failed_precondition", `model ${name} cannot be served: ${session.reason}`);
-    if (!session || !isLive(session))
+  async head({ name }: ModelRecord, id: ReplicaId): Promise<string> {
+    const replica = this.#record(id) ?? (await this.#needs.context.mirror.read(key.replica(id)));
+    if (replica?.status === "failed") fail("failed_precondition", `model ${name} cannot be served: ${replica.reason}`);
+    if (!replica || !isLive(replica))
       fail("failed_precondition", `model ${name} was stopped or replaced while it answered: ask again`);
-    const plan = await this.#needs.compiled.plan(session.identity.definition);
+    const plan = await this.#needs.compiled.plan(replica.identity.definition);
     const { vnode } = generationHead(plan);
-    const place = this.#needs.assignments.locations(session, new Set([vnode]))[0];
-    const reason = session.reason ? `: ${session.reason}` : "";
+    const place = this.#needs.assignments.locations(replica, new Set([vnode]))[0];
+    const reason = replica.reason ? `: ${replica.reason}` : "";
     if (place === undefined) fail("unavailable", `model ${name} is being placed${reason}`);
     return withKey(place.address, place.pnode);
   }
 
-  #session(id: SessionId): SessionRecord | undefined {
-    return this.#needs.context.mirror.get(key.session(id));
+  #record(id: ReplicaId): ReplicaRecord | undefined {
+    return this.#needs.context.mirror.get(key.replica(id));
   }
 }

@@ -14,11 +14,11 @@ interface Replica {
 }
 
 function statusWith(...replicas: Replica[]) {
-  const sessions = replicas.map((_, index) => `serve-${index}`);
-  const replicaOf = (id: string) => replicas[sessions.indexOf(id)] as Replica;
+  const ids = replicas.map((_, index) => `model@${index}`);
+  const replicaOf = (id: string) => replicas[ids.indexOf(id)] as Replica;
   const record = (id: string) => ({ reason: "", status: "running", ...replicaOf(id), id, vnodes: ["a", "b"] });
   const needs = {
-    context: { mirror: { get: (key: string) => record(key.slice("session/".length)) } },
+    context: { mirror: { get: (key: string) => record(key.slice("replica/".length)) } },
     assignments: { locations: ({ id }: { id: string }) => replicaOf(id).phases.filter((phase) => phase !== undefined) },
     views: {
       vnode: ({ id }: { id: string }, vnode: string) => {
@@ -28,7 +28,7 @@ function statusWith(...replicas: Replica[]) {
       },
     },
   } as unknown as StatusNeeds;
-  return statusOf(needs, { sessions } as unknown as ModelRecord);
+  return statusOf(needs, { replicas: ids } as unknown as ModelRecord);
 }
 
 test("a model is ready when every VNode of a replica has its weights", () => {

@@ -3,7 +3,7 @@
 import type { Aside } from "../../core/aside.ts";
 import { fail, hasCode } from "../../core/errors.ts";
 import { sha256 } from "../../core/hash.ts";
-import type { Sha256, VNodeId } from "../../core/ids.ts";
+import type { ReplicaId, SessionId, Sha256, VNodeId, WorkloadId } from "../../core/ids.ts";
 import { Recent } from "../../core/recent.ts";
 import { elementCount } from "../../core/tensor.ts";
 import { cacheBytesPerPosition, requestsAtOnceMax } from "../../network/generation.ts";
@@ -124,17 +124,31 @@ function edgeBytes(edge: PlanEdge, batch: number): number {
   return elements * width * (edge.gradient ? 2 : 1);
 }
 
-export function placementPlan(session: string, plan: Plan, identity: SessionIdentity, serving = false): PlacementPlan {
+/** A session's VNodes: whole batches, forward and backward. */
+export function trainingPlan(
+  id: SessionId,
+  plan: Plan,
+  { batch, microbatches }: Pick<SessionIdentity, "batch" | "microbatches">,
+): PlacementPlan {
+  return placementPlan(id, plan, batch, (vnode) => memoryBytesOf(vnode, batch, microbatches));
+}
+
+/** A replica's VNodes: what a step is to a session is one answer here. */
+export function servingPlan(id: ReplicaId, plan: Plan): PlacementPlan {
+  return placementPlan(id, plan, 1, (vnode) => servingBytesOf(plan, vnode));
+}
+
+function placementPlan(
+  workload: WorkloadId,
+  plan: Plan,
+  samples: number,
+  memoryOf: (vnode: VNodePlan) => number,
+): PlacementPlan {
   const byId = new Map(plan.vnodes.map((vnode) => [vnode.id, vnode]));
   const vnodes = plan.order.map((id): PlacementVNode => {
     const vnode = byId.get(id) as VNodePlan;
-    return {
-      id,
-      flops: flopsOf(vnode, identity.batch),
-      memoryBytes: serving ? servingBytesOf(plan, vnode) : memoryBytesOf(vnode, identity.batch, identity.microbatches),
-      gpus: 0,
-    };
+    return { id, flops: flopsOf(vnode, samples), memoryBytes: memoryOf(vnode), gpus: 0 };
   });
-  const edges = plan.edges.map((edge) => ({ from: edge.from, to: edge.to, bytes: edgeBytes(edge, identity.batch) }));
-  return { session, vnodes, edges, colocations: plan.colocations };
+  const edges = plan.edges.map((edge) => ({ from: edge.from, to: edge.to, bytes: edgeBytes(edge, samples) }));
+  return { session: workload, vnodes, edges, colocations: plan.colocations };
 }

@@ -3,9 +3,9 @@
 
 import type { SessionId, Sha256, VNodeId } from "../../core/ids.ts";
 import type { Context } from "../context.ts";
-import { isLive } from "../fleet/assignments.ts";
 import { readSession } from "../records/fresh.ts";
 import { key } from "../records/records.ts";
+import { isLive } from "../records/workloads.ts";
 import { recoveryLine } from "./line.ts";
 import { damagedBlobs } from "./stored-states.ts";
 

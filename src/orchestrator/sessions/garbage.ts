@@ -92,7 +92,7 @@ export class Garbage {
     }
   }
 
-  /** Named by a VNode, by a session that starts from it or serves it, or by a model; and the parts of all these. */
+  /** Named by a VNode, by a session that starts from it, by a replica or a model; and the parts of all these. */
   async #needed(): Promise<Set<Sha256>> {
     const states = new Set<Sha256>();
     for await (const state of this.#states()) states.add(state);
@@ -107,6 +107,8 @@ export class Garbage {
     for (const { durable } of mirror.under(prefix.vnodes)) for (const { hash } of Object.values(durable)) yield hash;
     for (const { initialStates = {}, status } of mirror.under(prefix.sessions))
       if (status !== "deleted") for (const { hash } of Object.values(initialStates)) yield hash;
+    for (const { identity, status } of mirror.under(prefix.replicas))
+      if (status !== "deleted") for (const { hash } of Object.values(identity.states)) yield hash;
     for await (const { record } of listItems<ModelRecord>(mirror.store, prefix.models))
       for (const { hash } of Object.values(record.states)) yield hash;
   }

@@ -1,11 +1,9 @@
 // The recovery line and the step roots, as pure functions of the VNode records.
 
 import { sha256 } from "../../core/hash.ts";
-import type { Sha256, VNodeId } from "../../core/ids.ts";
-import type { SessionRecord, StepRecord, VNodeRecord } from "../records/records.ts";
-
-/** VNode records by id; a VNode without a record has stored nothing yet. */
-export type VNodeRecords = ReadonlyMap<VNodeId, VNodeRecord>;
+import type { Sha256 } from "../../core/ids.ts";
+import type { SessionRecord, StepRecord } from "../records/records.ts";
+import type { VNodeRecords } from "../records/workloads.ts";
 
 /** Newest step that is durable at every VNode: not the least of the newest ones, which may be durable nowhere else. */
 export function recoveryLine(session: SessionRecord, records: VNodeRecords): number {

@@ -4,37 +4,34 @@
 import type { PNodeId } from "../../core/ids.ts";
 import { placeAnywhere } from "../../scheduler/schedule.ts";
 import type { Context } from "../context.ts";
-import { isLive } from "../fleet/assignments.ts";
+import { workOf } from "../fleet/assignments.ts";
 import type { Attachment } from "../fleet/attachment.ts";
 import type { Capacity } from "../fleet/capacity.ts";
-import { key, type SessionRecord, type VNodeRecord } from "../records/records.ts";
-import { type Compiled, placementPlan } from "./compiled.ts";
-import type { Controller } from "./controller.ts";
-import { policyFor } from "./recovery.ts";
+import { key, type SessionRecord } from "../records/records.ts";
+import { isLive, vnodeRecordsOf } from "../records/workloads.ts";
+import type { Care } from "../workloads/care.ts";
+import { policyFor } from "../workloads/recovery.ts";
 
 /** PNodes that go down together are noticed within this time. */
 const gatherMs = 20;
 
 export interface PreparingNeeds {
   readonly capacity: Capacity;
-  readonly compiled: Compiled;
-  readonly controller: Controller;
+  readonly sessions: Care<SessionRecord>;
   readonly attachments: ReadonlyMap<PNodeId, Attachment>;
 }
 
 export class Preparing {
   readonly #context: Context;
   readonly #capacity: Capacity;
-  readonly #compiled: Compiled;
-  readonly #controller: Controller;
+  readonly #sessions: Care<SessionRecord>;
   readonly #attachments: ReadonlyMap<PNodeId, Attachment>;
   readonly #doubted = new Set<PNodeId>();
 
   constructor(context: Context, needs: PreparingNeeds) {
     this.#context = context;
     this.#capacity = needs.capacity;
-    this.#compiled = needs.compiled;
-    this.#controller = needs.controller;
+    this.#sessions = needs.sessions;
     this.#attachments = needs.attachments;
   }
 
@@ -50,35 +47,29 @@ export class Preparing {
   async #prepare(): Promise<void> {
     const doubted = new Set(this.#doubted);
     this.#doubted.clear();
-    const sessions = new Set(Array.from(doubted).flatMap((pnode) => this.#capacity.sessionsOn(pnode)));
-    for (const id of sessions) {
+    const workloads = new Set(Array.from(doubted).flatMap((pnode) => this.#capacity.workloadsOn(pnode)));
+    for (const id of workloads) {
+      // Replicas load by themselves, from files that their PNodes keep.
       const session = this.#context.mirror.get(key.session(id));
-      // Sessions that answer load by themselves, from files that their PNodes keep.
-      if (session && isLive(session) && !session.serving) await this.#prepareSession(session, doubted);
+      if (session && isLive(session)) await this.#prepareSession(session, doubted);
     }
   }
 
   async #prepareSession(session: SessionRecord, doubted: ReadonlySet<PNodeId>): Promise<void> {
-    const compiled = await this.#compiled.plan(session.identity.definition);
-    const plan = placementPlan(session.id, compiled, session.identity);
-    const records = this.#controller.records(session);
+    const { mirror } = this.#context;
+    const plan = await this.#sessions.plan(session);
+    const records = vnodeRecordsOf(mirror, session);
     const policy = policyFor(this.#context, session, records, { without: doubted });
     const others = this.#capacity.fleet.copy();
     for (const pnode of doubted) others.delete(pnode);
     const { decisions } = placeAnywhere(plan, others, policy);
     for (const [pnode, own] of Map.groupBy(decisions, (decision) => decision.pnode)) {
       const vnodes = own.flatMap(({ vnode }) => records.get(vnode) ?? []);
-      this.#attachments.get(pnode)?.tellPrepare(vnodes.map((record) => assignmentOf(session, record)));
+      this.#attachments
+        .get(pnode)
+        ?.tellPrepare(
+          vnodes.map((record) => ({ session: session.id, vnode: record.vnode, work: workOf(mirror, record) })),
+        );
     }
   }
-}
-
-function assignmentOf(session: SessionRecord, record: VNodeRecord) {
-  return {
-    session: session.id,
-    vnode: record.vnode,
-    line: BigInt(session.line),
-    state: record.durable[String(session.line)]?.hash ?? "",
-    turn: BigInt(session.turn ?? 0),
-  };
 }

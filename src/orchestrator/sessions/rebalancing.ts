@@ -1,5 +1,6 @@
-// Moves a running session to a fleet that has become better, when that pays (placement/rebalance.ts decides).
+// Moves running sessions to a fleet that has become better, when that pays (placement/rebalance.ts decides).
 
+import { messageOf } from "../../core/errors.ts";
 import type { PNodeId } from "../../core/ids.ts";
 import { shouldMove } from "../../scheduler/placement/rebalance.ts";
 import type { PlacementPlan } from "../../scheduler/placement/types.ts";
@@ -7,22 +8,44 @@ import type { ClaimGroup } from "../../scheduler/room.ts";
 import type { Context } from "../context.ts";
 import type { Capacity } from "../fleet/capacity.ts";
 import { claimId, type HeldClaim, type Rooms } from "../fleet/rooms.ts";
-import { isOpen, key, type SessionRecord, type VNodeRecord } from "../records/records.ts";
+import { isOpen, key, prefix, type SessionRecord, type VNodeRecord } from "../records/records.ts";
+import { vnodeRecordsOf } from "../records/workloads.ts";
 import { forEachAtOnce } from "../tasks.ts";
-import type { VNodeRecords } from "./line.ts";
-import { claimFor } from "./placing.ts";
-import { type ClaimedDecision, memberOf, policyFor } from "./recovery.ts";
+import type { Care } from "../workloads/care.ts";
+import type { Leases } from "../workloads/leases.ts";
+import { claimFor } from "../workloads/placing.ts";
+import { type ClaimedDecision, memberOf, policyFor } from "../workloads/recovery.ts";
 
 const writesAtOnce = 64;
 
-export async function rebalance(
+export interface RebalancingNeeds {
+  readonly capacity: Capacity;
+  readonly rooms: Rooms;
+  readonly leases: Leases;
+  readonly sessions: Care<SessionRecord>;
+}
+
+/** Replicas stay where they are: they hold caches, and moving one would make people wait. */
+export async function rebalanceSessions(context: Context, needs: RebalancingNeeds): Promise<void> {
+  for (const session of context.mirror.under(prefix.sessions)) {
+    if (session.status !== "running" || !(await needs.leases.hold(session.id))) continue;
+    try {
+      await rebalance(context, needs, session, await needs.sessions.plan(session));
+    } catch (thrown) {
+      const { id } = session;
+      context.world.log("warn", `rebalancing ${id} failed: ${messageOf(thrown)}`, { session: id });
+    }
+  }
+}
+
+/** Would a fresh placement be so much faster that moving pays? */
+async function rebalance(
   context: Context,
-  capacity: Capacity,
-  rooms: Rooms,
+  { capacity, rooms }: RebalancingNeeds,
   session: SessionRecord,
-  records: VNodeRecords,
   plan: PlacementPlan,
 ): Promise<void> {
+  const records = vnodeRecordsOf(context.mirror, session);
   const moves = shouldMove(plan, capacity.fleet, policyFor(context, session, records), {
     stepsLeft: session.identity.steps - session.line,
     replaySteps: session.policy.checkpointEvery,

@@ -15,8 +15,8 @@ import type { Capacity } from "../fleet/capacity.ts";
 import { usualNumerics } from "../fleet/usual-numerics.ts";
 import { key, type NetworkRecord, type SessionRecord, type StoredState } from "../records/records.ts";
 import { findState } from "../serving/models.ts";
+import type { Controller } from "../workloads/controller.ts";
 import type { Compiled } from "./compiled.ts";
-import type { Controller } from "./controller.ts";
 import { identityOf, policyOf, requirementsOf } from "./settings.ts";
 
 export interface SessionNeeds {

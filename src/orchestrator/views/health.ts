@@ -3,6 +3,7 @@
 
 import type { Context } from "../context.ts";
 import { prefix } from "../records/records.ts";
+import { called, workloadsIn } from "../records/workloads.ts";
 
 export function problemsOf(context: Context): string[] {
   const { mirror, world } = context;
@@ -13,9 +14,11 @@ export function problemsOf(context: Context): string[] {
       `the store has not answered for ${seconds} s (${mirror.down.reason}): training goes on, nothing can be re-placed`,
     );
   }
-  for (const session of mirror.under(prefix.sessions)) {
-    if (session.status === "failed") problems.push(`session ${session.id} failed: ${session.reason}`);
+  for (const { id, status, reason } of workloadsIn(mirror)) {
+    if (status === "failed") problems.push(`${called(id)} failed: ${reason}`);
   }
+  for (const { model, status, reason } of mirror.under(prefix.replicas))
+    if (status === "waiting") problems.push(`model ${model} waits: ${reason}`);
   const warned = mirror.under(prefix.pnodes).filter((pnode) => pnode.status === "online" && pnode.warnings.length > 0);
   for (const pnode of warned.slice(0, 20)) problems.push(`${pnode.name} ${pnode.warnings[0]}`);
   return problems;

@@ -4,9 +4,9 @@
 import { duration } from "../../core/duration.ts";
 import type { PNodeId } from "../../core/ids.ts";
 import type { Context } from "../context.ts";
-import { isLive } from "../fleet/assignments.ts";
 import { key, type PNodeRecord, prefix, type SessionRecord } from "../records/records.ts";
-import type { Leases } from "../sessions/leases.ts";
+import { isLive } from "../records/workloads.ts";
+import type { Leases } from "../workloads/leases.ts";
 import type { Heard } from "./heard.ts";
 import type { Steps } from "./steps.ts";
 
@@ -49,7 +49,7 @@ export class Recoveries {
 
   #lost(now: PNodeRecord, before: PNodeRecord): void {
     for (const session of this.#context.mirror.under(prefix.sessions)) {
-      if (!isLive(session) || session.serving) continue;
+      if (!isLive(session)) continue;
       const vnodes = session.vnodes.filter((vnode) =>
         this.#context.mirror
           .get(key.vnode(session.id, vnode))

@@ -2,9 +2,9 @@
 
 import type { PNodeId } from "../../core/ids.ts";
 import type { Context } from "../context.ts";
-import { isLive } from "../fleet/assignments.ts";
 import type { Progress } from "../fleet/attachment.ts";
 import { key, prefix, type SessionRecord } from "../records/records.ts";
+import { isLive } from "../records/workloads.ts";
 import type { Heard } from "./heard.ts";
 
 const rateWindowMs = 15_000;

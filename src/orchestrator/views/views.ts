@@ -6,12 +6,12 @@ import { settingsToWire } from "../../network/wire.ts";
 import type { PNodeSchema, VNodeSchema } from "../../protocol/gen/dcnr/v1/fleet_pb.ts";
 import type { SessionSchema } from "../../protocol/gen/dcnr/v1/session_pb.ts";
 import type { Context } from "../context.ts";
-import { isLive } from "../fleet/assignments.ts";
 import type { Capacity } from "../fleet/capacity.ts";
 import type { Flapping } from "../fleet/flapping.ts";
 import { afterUptime, meanSecondsBetweenFailures } from "../fleet/reliability.ts";
-import { key, type PNodeRecord, type SessionRecord } from "../records/records.ts";
-import type { Controller } from "../sessions/controller.ts";
+import { key, type PNodeRecord, type SessionRecord, type WorkloadRecord } from "../records/records.ts";
+import { isLive, kindOf } from "../records/workloads.ts";
+import type { Controller } from "../workloads/controller.ts";
 import type { Heard } from "./heard.ts";
 import type { Metrics } from "./metrics.ts";
 import type { Steps } from "./steps.ts";
@@ -125,20 +125,20 @@ export class Views {
   }
 
   /** One for each member; one without a PNode if there is none. */
-  vnode(session: SessionRecord, id: string): VNodeView[] {
-    const record = this.#context.mirror.get(key.vnode(session.id, id));
+  vnode(workload: WorkloadRecord, id: string): VNodeView[] {
+    const record = this.#context.mirror.get(key.vnode(workload.id, id));
     if (!record) return [];
     const base = {
-      session: session.id,
+      session: workload.id,
       id,
       epoch: BigInt(record.epoch),
       durableStep: BigInt(Math.max(0, ...Object.keys(record.durable).map(Number))),
     };
-    const unplaced = this.#needs.controller.unplaced.get(session.id)?.find((one) => one.vnode === id);
+    const unplaced = this.#needs.controller.unplaced.get(workload.id)?.find((one) => one.vnode === id);
     if (record.members.length === 0)
-      return [{ ...base, phase: isLive(session) ? "unplaced" : session.status, detail: waits(session, unplaced) }];
+      return [{ ...base, phase: isLive(workload) ? "unplaced" : workload.status, detail: waits(workload, unplaced) }];
     return record.members.map((member, replica) => {
-      const progress = this.#needs.heard.progress(member.pnode, session.id, id);
+      const progress = this.#needs.heard.progress(member.pnode, workload.id, id);
       return {
         ...base,
         pnode: member.pnode,
@@ -155,7 +155,7 @@ export class Views {
   }
 }
 
-/** A session gets room for all of its VNodes or for none. */
-function waits(session: SessionRecord, unplaced: { readonly reason: string } | undefined): string {
-  return unplaced?.reason ?? (session.status === "waiting" ? "waits until there is room for the whole session" : "");
+/** A workload gets room for all of its VNodes or for none. */
+function waits({ status, id }: WorkloadRecord, unplaced: { readonly reason: string } | undefined): string {
+  return unplaced?.reason ?? (status === "waiting" ? `waits until there is room for the whole ${kindOf(id)}` : "");
 }

@@ -4,11 +4,11 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { WaitSchema } from "../../protocol/gen/dcnr/v1/session_pb.ts";
 import type { Context } from "../context.ts";
-import { isLive } from "../fleet/assignments.ts";
 import { pnodeName } from "../records/names.ts";
 import { key, prefix, type SessionRecord } from "../records/records.ts";
-import type { Controller } from "../sessions/controller.ts";
-import type { Leases } from "../sessions/leases.ts";
+import { isLive } from "../records/workloads.ts";
+import type { Controller } from "../workloads/controller.ts";
+import type { Leases } from "../workloads/leases.ts";
 import type { Heard } from "./heard.ts";
 import { type Doubt, type Root, type RootKind, rootsOf, type Standing } from "./roots.ts";
 import type { Steps } from "./steps.ts";
@@ -53,7 +53,7 @@ export class Waits {
     const nowMs = this.#context.world.clock.monotonicMs();
     const live = new Set<string>();
     for (const record of this.#context.mirror.under(prefix.sessions)) {
-      if (!isLive(record) || record.serving) continue;
+      if (!isLive(record)) continue;
       live.add(record.id);
       for (const root of this.#roots(record)) if (toldHere.has(root.kind)) this.#tell(record, root, nowMs);
     }

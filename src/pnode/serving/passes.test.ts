@@ -1,7 +1,7 @@
 import { strict as assert } from "node:assert";
 import { describe, it } from "node:test";
 import { hashOfContent } from "../../core/hash.ts";
-import type { SessionId } from "../../core/ids.ts";
+import type { ReplicaId } from "../../core/ids.ts";
 import { Tasks } from "../../core/tasks.ts";
 import { virtualWorld } from "../../core/virtual-world.testing.ts";
 import { silentLog } from "../../core/world.ts";
@@ -50,7 +50,7 @@ async function scene({ owns = true, loading = false, vnode = "b" } = {}) {
       ...{ pnode, links: linksOf(pnode), resolver, tasks, log: silentLog },
       find: (_session, name) => (pnode === "p2" && name === vnode ? host : undefined),
       onLost: (each) => lost.push(each),
-      head: async (_session: SessionId) => "a",
+      head: async (_replica: ReplicaId) => "a",
     });
   const receiving = passesOf("p2");
   const served = peerService({

@@ -3,7 +3,7 @@
 
 import { fail, messageOf } from "../../core/errors.ts";
 import { hashOfContent } from "../../core/hash.ts";
-import type { SessionId, VNodeId } from "../../core/ids.ts";
+import type { ReplicaId, VNodeId } from "../../core/ids.ts";
 import type { Tasks } from "../../core/tasks.ts";
 import type { Log } from "../../core/world.ts";
 import type { Links } from "../../peer/links.ts";
@@ -32,8 +32,8 @@ export interface PassesOptions {
   readonly find: (session: string, vnode: string) => ServingVNode | undefined;
   /** For a conductor here. */
   readonly onLost: (lost: LostPass) => void;
-  /** The VNode whose PNode conducts; undefined if the session is not known here. */
-  readonly head: (session: SessionId) => Promise<string> | undefined;
+  /** The VNode whose PNode conducts; undefined if the replica is not known here. */
+  readonly head: (replica: ReplicaId) => Promise<string> | undefined;
 }
 
 /** What a peer may say about a failure. */
@@ -41,7 +41,7 @@ const failureLengthMax = 1_000;
 
 export class Passes implements Protocol {
   readonly #options: PassesOptions;
-  /** By session, the newest turn that was sent anywhere: what is left of earlier ones is not sent any more. */
+  /** By replica, the newest turn that was sent anywhere: what is left of earlier ones is not sent any more. */
   readonly #turns = new Map<string, Turn>();
   #sent = 0;
 
@@ -53,7 +53,7 @@ export class Passes implements Protocol {
     const { resolver, pnode, links, log } = this.#options;
     const { session } = target;
     const lost = () => this.tellConductor({ session, pass, failure: "" });
-    const place = resolver.locate(session as SessionId, target.vnode as VNodeId)[0];
+    const place = resolver.locate(session as ReplicaId, target.vnode as VNodeId)[0];
     if (place === undefined || place.pnode === pnode) {
       const host = place && this.#options.find(session, target.vnode);
       if (host === undefined) lost();
@@ -118,7 +118,7 @@ export class Passes implements Protocol {
   /** The conductor is beside the head, here or elsewhere. */
   tellConductor(lost: LostPass): void {
     const { resolver, pnode, tasks, head, links } = this.#options;
-    const session = lost.session as SessionId;
+    const session = lost.session as ReplicaId;
     resolver.refresh(session);
     if (lost.pass.conductor === pnode) {
       this.#options.onLost(lost);
@@ -134,7 +134,7 @@ export class Passes implements Protocol {
   /** A peer could not take part. */
   heard({ session, pass, failure }: ProtoLost, peer: string): void {
     const { resolver, log } = this.#options;
-    if (!resolver.ownsAny(session as SessionId, peer)) {
+    if (!resolver.ownsAny(session as ReplicaId, peer)) {
       log("debug", `PNode ${peer} speaks of ${session}, of which it owns nothing`);
       return;
     }

@@ -3,7 +3,7 @@
 import type { Aside } from "../../core/aside.ts";
 import { fail } from "../../core/errors.ts";
 import { sha256 } from "../../core/hash.ts";
-import { parseSha256, type SessionId, type Sha256 } from "../../core/ids.ts";
+import { parseSha256, type ReplicaId, type Sha256 } from "../../core/ids.ts";
 import type { EngineKind } from "../../engine/engine.ts";
 import { generationHead } from "../../network/generation.ts";
 import type { Plan, VNodePlan } from "../../network/plan.ts";
@@ -19,7 +19,7 @@ export interface ServingNeeds {
 }
 
 export class ServingContext {
-  readonly session: SessionId;
+  readonly replica: ReplicaId;
   readonly plan: Plan;
   readonly numerics: EngineKind;
   /** VNode that gives the network's outputs. */
@@ -30,13 +30,13 @@ export class ServingContext {
   readonly #graphsOf: (vnode: VNodePlan) => AnsweringGraphs;
 
   private constructor(
-    session: SessionId,
+    replica: ReplicaId,
     plan: Plan,
     numerics: EngineKind,
     states: Readonly<Record<string, string>>,
     graphsOf: (vnode: VNodePlan) => AnsweringGraphs,
   ) {
-    this.session = session;
+    this.replica = replica;
     this.plan = plan;
     this.numerics = numerics;
     this.#states = states;
@@ -45,21 +45,21 @@ export class ServingContext {
     this.needed = ancestors(plan, this.head);
   }
 
-  static async open(session: SessionId, needs: ServingNeeds): Promise<ServingContext> {
+  static async open(replica: ReplicaId, needs: ServingNeeds): Promise<ServingContext> {
     const { orchestrators, aside, signal } = needs;
-    const described = await orchestrators.call(PNodeService.method.describeSession, { session }, signal);
+    const described = await orchestrators.call(PNodeService.method.describeSession, { session: replica }, signal);
     const { work } = described;
-    if (work.case !== "serving") fail("failed_precondition", `${session} is not one that serves`);
+    if (work.case !== "serving") fail("failed_precondition", `${replica} is not one that serves`);
     const { definition, numerics, states } = work.value;
     if (sha256(described.definition) !== definition)
-      fail("data_loss", `the definition of ${session} does not have the hash that its settings name`);
+      fail("data_loss", `the definition of ${replica} does not have the hash that its settings name`);
     const plan = await compileAside(aside, described.definition);
     const graphsOf = (vnode: VNodePlan) => answeringGraphs(aside, described.definition, plan, vnode);
-    return new ServingContext(session, plan, numericsFromWire(numerics, session), states, graphsOf);
+    return new ServingContext(replica, plan, numericsFromWire(numerics, replica), states, graphsOf);
   }
 
   vnode(id: string): VNodePlan {
-    return this.plan.vnodes.find((vnode) => vnode.id === id) ?? fail("not_found", `${this.session} has no VNode ${id}`);
+    return this.plan.vnodes.find((vnode) => vnode.id === id) ?? fail("not_found", `${this.replica} has no VNode ${id}`);
   }
 
   graphsOf(vnode: VNodePlan): AnsweringGraphs {

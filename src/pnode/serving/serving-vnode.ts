@@ -10,7 +10,7 @@ import type { StateReader } from "../../states/reader.ts";
 import { VNodeGeneration } from "../../vnode/serving/generation.ts";
 import { ServingWeights, type WantedWeight } from "../../vnode/serving/weights.ts";
 import { open, pack, type WireTensor } from "../../vnode/wire.ts";
-import type { Assignment } from "../assignment.ts";
+import type { ServingAssignment } from "../assignment.ts";
 import { samplesMax } from "./forwards.ts";
 import { isLater, type Pass, type PassTarget, type Turn } from "./pass.ts";
 import type { PassSender } from "./passes.ts";
@@ -39,7 +39,7 @@ const pendingMax = 256;
 const idleMs = 120_000;
 
 export class ServingVNode {
-  readonly assignment: Assignment;
+  readonly assignment: ServingAssignment;
   readonly #shared: ServingShared;
   readonly #pending = new Map<number, Pending>();
   #generation: VNodeGeneration | undefined;
@@ -56,7 +56,7 @@ export class ServingVNode {
   #idleTimer: Cancel | undefined;
   #stopped = false;
 
-  constructor(assignment: Assignment, shared: ServingShared) {
+  constructor(assignment: ServingAssignment, shared: ServingShared) {
     this.assignment = assignment;
     this.#shared = shared;
     this.#running = this.#load();
@@ -68,7 +68,7 @@ export class ServingVNode {
       const vnode = context.vnode(this.assignment.vnode);
       const executor = await this.#shared.executor(context);
       const weights = await ServingWeights.load(await this.#wanted(context, vnode), executor);
-      const name = `serve/${context.session}/${vnode.id}/${this.assignment.epoch}`;
+      const name = `serve/${context.replica}/${vnode.id}/${this.assignment.epoch}`;
       const graphs = context.graphsOf(vnode);
       this.#generation = await VNodeGeneration.open({ plan: context.plan, vnode, graphs, executor, weights, name });
       this.#inputs = vnode.inputs
@@ -195,11 +195,11 @@ export class ServingVNode {
     return generation.run({ rows: pass.rows, tokens: pass.rows[0]?.tokens ?? 1 }, feeds);
   }
 
-  #handOn({ session }: ServingContext, pass: Pass, results: Readonly<Record<string, Tensor>>): void {
+  #handOn({ replica }: ServingContext, pass: Pass, results: Readonly<Record<string, Tensor>>): void {
     for (const { to, toPort, fromPort, wire, shape, id } of this.#onward) {
       const tensor = results[fromPort] ?? { ...nothing(wire), shape: [0, 1, ...shape.slice(1)] };
       const packed = pack(tensor, wire, `${id} in pass ${pass.id}`);
-      this.#shared.send(this.assignment, { session, vnode: to, port: toPort }, pass, packed);
+      this.#shared.send(this.assignment, { session: replica, vnode: to, port: toPort }, pass, packed);
     }
   }
 

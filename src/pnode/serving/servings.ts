@@ -2,7 +2,7 @@
 
 import type { Aside } from "../../core/aside.ts";
 import { fail, messageOf } from "../../core/errors.ts";
-import type { SessionId, VNodeId } from "../../core/ids.ts";
+import type { ReplicaId, VNodeId } from "../../core/ids.ts";
 import type { Tasks } from "../../core/tasks.ts";
 import type { Tensor } from "../../core/tensor.ts";
 import { type World, withFields } from "../../core/world.ts";
@@ -13,7 +13,7 @@ import type { GenerateTokensRequest } from "../../protocol/gen/dcnr/v1/serving_p
 import { ServingService } from "../../protocol/gen/dcnr/v1/serving_pb.ts";
 import { type ServedService, service } from "../../protocol/network.ts";
 import type { WireTensor } from "../../vnode/wire.ts";
-import { type Assignment, hostKey } from "../assignment.ts";
+import { hostKey, type ServingAssignment } from "../assignment.ts";
 import type { BlobClient } from "../blob-client.ts";
 import type { Orchestrators } from "../orchestrators.ts";
 import type { Resolver } from "../resolver.ts";
@@ -48,7 +48,7 @@ interface Served {
 
 export class Servings {
   readonly #options: ServingsOptions;
-  readonly #sessions = new Map<SessionId, Served>();
+  readonly #replicas = new Map<ReplicaId, Served>();
   /** How tensors of passes get from VNode to VNode. */
   readonly passes: Passes;
 
@@ -62,25 +62,25 @@ export class Servings {
       log: options.world.log,
       find: (session, vnode) => this.#find(session, vnode),
       onLost: (lost) => this.#lost(lost),
-      head: (session) => this.#sessions.get(session)?.context.then(({ head }) => head),
+      head: (replica) => this.#replicas.get(replica)?.context.then(({ head }) => head),
     });
   }
 
   /** The whole list of what is to be served here. */
-  reconcile(assignments: readonly Assignment[]): void {
+  reconcile(assignments: readonly ServingAssignment[]): void {
     const wanted = new Map(
       assignments.map((assignment) => [hostKey(assignment.session, assignment.vnode), assignment]),
     );
-    for (const [session, served] of this.#sessions) {
+    for (const [replica, served] of this.#replicas) {
       for (const [vnode, host] of served.vnodes) {
-        const assignment = wanted.get(hostKey(session, vnode));
-        if (assignment && assignment.since <= host.assignment.epoch) wanted.delete(hostKey(session, vnode));
+        const assignment = wanted.get(hostKey(replica, vnode));
+        if (assignment && assignment.since <= host.assignment.epoch) wanted.delete(hostKey(replica, vnode));
         else this.#drop(served, vnode, host);
       }
-      if (served.vnodes.size === 0 && !assignments.some((assignment) => assignment.session === session)) {
+      if (served.vnodes.size === 0 && !assignments.some((assignment) => assignment.session === replica)) {
         served.forwards.failAll();
-        this.#sessions.delete(session);
-        this.passes.forget(session);
+        this.#replicas.delete(replica);
+        this.passes.forget(replica);
       }
     }
     for (const assignment of wanted.values()) this.#host(assignment);
@@ -95,10 +95,10 @@ export class Servings {
     this.#options.tasks.run(`stop serving ${vnode}`, () => host.stop());
   }
 
-  #host(assignment: Assignment): void {
+  #host(assignment: ServingAssignment): void {
     const { session, vnode } = assignment;
     const { blobs, signal, world, executorFor, resolver } = this.#options;
-    const served = this.#sessions.get(session) ?? this.#open(session);
+    const served = this.#replicas.get(session) ?? this.#open(session);
     resolver.refresh(session);
     const log = withFields(world.log, { session, vnode });
     log("info", `serving VNode ${vnode} of ${session}`);
@@ -114,26 +114,26 @@ export class Servings {
     served.vnodes.set(vnode, host);
   }
 
-  #open(session: SessionId): Served {
-    const context = ServingContext.open(session, this.#options);
+  #open(replica: ReplicaId): Served {
+    const context = ServingContext.open(replica, this.#options);
     context.catch((error: unknown) =>
-      this.#options.world.log("error", `cannot serve ${session}: ${messageOf(error)}`, { session }),
+      this.#options.world.log("error", `cannot serve ${replica}: ${messageOf(error)}`, { session: replica }),
     );
     const served: Served = { context, vnodes: new Map(), conducting: undefined, forwards: new Forwards() };
-    this.#sessions.set(session, served);
+    this.#replicas.set(replica, served);
     return served;
   }
 
-  /** A session's VNodes have moved: passes under way are repeated. */
+  /** A replica's VNodes have moved: passes under way are repeated. */
   moved(session: string): void {
-    const served = this.#sessions.get(session as SessionId);
+    const served = this.#replicas.get(session as ReplicaId);
     served?.conducting?.conductor.reset();
     served?.forwards.failAll();
   }
 
   /** A pass of a conductor here. */
   #lost({ session, pass, failure }: LostPass): void {
-    const served = this.#sessions.get(session as SessionId);
+    const served = this.#replicas.get(session as ReplicaId);
     if (pass.plain) served?.forwards.fail(pass.id, failure);
     else if (served?.conducting?.head.assignment.epoch !== pass.epoch) return;
     else if (failure) served.conducting.conductor.failed(pass, failure);
@@ -141,7 +141,7 @@ export class Servings {
   }
 
   #find(session: string, vnode: string): ServingVNode | undefined {
-    return this.#sessions.get(session as SessionId)?.vnodes.get(vnode as VNodeId);
+    return this.#replicas.get(session as ReplicaId)?.vnodes.get(vnode as VNodeId);
   }
 
   #outputs({ forwards, conducting }: Served, pass: Pass, outputs: Readonly<Record<string, Tensor>>): void {
@@ -152,7 +152,7 @@ export class Servings {
   }
 
   async #head(session: string): Promise<{ served: Served; context: ServingContext; head: ServingVNode }> {
-    const served = this.#sessions.get(session as SessionId);
+    const served = this.#replicas.get(session as ReplicaId);
     if (!served) fail("unavailable", `${session} is not served here: resolve again`);
     const context = await served.context;
     const head = served.vnodes.get(context.head as VNodeId);
@@ -185,11 +185,11 @@ export class Servings {
   }
 
   /** To every VNode that takes the network's inputs. */
-  #feed({ plan, session, needed }: ServingContext, head: ServingVNode, pass: Pass, tensor: WireTensor): void {
+  #feed({ plan, replica, needed }: ServingContext, head: ServingVNode, pass: Pass, tensor: WireTensor): void {
     for (const vnode of plan.vnodes)
       for (const port of vnode.inputs)
         if (port.source === "inputs" && needed.has(vnode.id))
-          this.passes.send(head.assignment, { session, vnode: vnode.id, port: port.name }, pass, tensor);
+          this.passes.send(head.assignment, { session: replica, vnode: vnode.id, port: port.name }, pass, tensor);
   }
 
   service(): ServedService {
@@ -211,7 +211,7 @@ export class Servings {
   }
 
   progress() {
-    return [...this.#sessions.values()].flatMap(({ vnodes }) => [...vnodes.values()].map((host) => host.progress()));
+    return [...this.#replicas.values()].flatMap(({ vnodes }) => [...vnodes.values()].map((host) => host.progress()));
   }
 
   hosted(): { session: string; vnode: string; epoch: bigint }[] {
@@ -219,10 +219,10 @@ export class Servings {
   }
 
   async stop(): Promise<void> {
-    for (const served of this.#sessions.values()) {
+    for (const served of this.#replicas.values()) {
       served.conducting?.conductor.close();
       await Promise.all([...served.vnodes.values()].map((host) => host.stop()));
     }
-    this.#sessions.clear();
+    this.#replicas.clear();
   }
 }

@@ -5,7 +5,7 @@ import type { Assignment } from "../assignment.ts";
 import { firstAssigned, type HostEffect, type HostEvent, type HostState, step, type Trouble } from "./host.ts";
 
 const first: Assignment = {
-  ...{ session: "s" as SessionId, vnode: "v" as VNodeId, serving: false, replica: 0 },
+  ...{ session: "s" as SessionId, vnode: "v" as VNodeId, replica: 0 },
   ...{ epoch: 5, since: 5, line: 20, state: "twenty", turn: 0 },
 };
 

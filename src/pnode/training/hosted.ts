@@ -1,7 +1,7 @@
 // The VNodes that this PNode trains, kept as orchestrators list them, with what is known of their sessions. A VNode
 // that somebody else has taken over does not come back under the same epoch.
 
-import type { SessionId, VNodeId } from "../../core/ids.ts";
+import type { SessionId, VNodeId, WorkloadId } from "../../core/ids.ts";
 import type { Tasks } from "../../core/tasks.ts";
 import type { World } from "../../core/world.ts";
 import { type Assignment, hostKey } from "../assignment.ts";
@@ -57,11 +57,12 @@ export class HostedVNodes implements Directory {
       if (!this.find(assignment.session, assignment.vnode)) this.#options.prepared.prepare(assignment);
   }
 
-  lineAdvanced(session: SessionId, line: number, turn: number): void {
+  /** Of a replica it says nothing: none of its VNodes learns. */
+  lineAdvanced(session: WorkloadId, line: number, turn: number): void {
     for (const host of this.#of(session)) host.lineAdvanced(line, turn);
   }
 
-  setPaused(session: SessionId, paused: boolean): void {
+  setPaused(session: WorkloadId, paused: boolean): void {
     for (const host of this.#of(session)) host.setPaused(paused);
   }
 
@@ -75,7 +76,7 @@ export class HostedVNodes implements Directory {
     this.#hosts.clear();
   }
 
-  #of(session: SessionId): VNodeHost[] {
+  #of(session: WorkloadId): VNodeHost[] {
     return this.all().filter((host) => host.assignment.session === session);
   }
 

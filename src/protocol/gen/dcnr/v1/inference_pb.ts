@@ -81,7 +81,7 @@ export type Model = Message<"dcnr.v1.Model"> & {
   createdWallMs: bigint;
 
   /**
-   * One for each replica; ListVNodes of FleetService tells where its VNodes are.
+   * The ids of its replicas, "model@nonce"; ListVNodes of FleetService tells where their VNodes are.
    *
    * @generated from field: repeated string sessions = 12;
    */

@@ -15,7 +15,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file dcnr/v1/pnode.proto.
  */
 export const file_dcnr_v1_pnode: GenFile = /*@__PURE__*/
-  fileDesc("ChNkY25yL3YxL3Bub2RlLnByb3RvEgdkY25yLnYxIt0BCg1BdHRhY2hSZXF1ZXN0EiUKCHJlZ2lzdGVyGAEgASgLMhEuZGNuci52MS5SZWdpc3RlckgAEicKCWhlYXJ0YmVhdBgCIAEoCzISLmRjbnIudjEuSGVhcnRiZWF0SAASHwoFbGVhdmUYAyABKAsyDi5kY25yLnYxLkxlYXZlSAASKwoLbWVhc3VyZW1lbnQYBCABKAsyFC5kY25yLnYxLk1lYXN1cmVtZW50SAASJQoIZXZpZGVuY2UYBSABKAsyES5kY25yLnYxLkV2aWRlbmNlSABCBwoFZXZlbnQioQIKDkF0dGFjaFJlc3BvbnNlEikKCnJlZ2lzdGVyZWQYASABKAsyEy5kY25yLnYxLlJlZ2lzdGVyZWRIABIrCgthc3NpZ25tZW50cxgCIAEoCzIULmRjbnIudjEuQXNzaWdubWVudHNIABIpCgdzZXNzaW9uGAMgASgLMhYuZGNuci52MS5TZXNzaW9uVXBkYXRlSAASLgoNbGVhdmVfZ3JhbnRlZBgEIAEoCzIVLmRjbnIudjEuTGVhdmVHcmFudGVkSAASLgoNaGVhcnRiZWF0X2FjaxgFIAEoCzIVLmRjbnIudjEuSGVhcnRiZWF0QWNrSAASIwoHcHJlcGFyZRgGIAEoCzIQLmRjbnIudjEuUHJlcGFyZUgAQgcKBWV2ZW50Ii4KDFB1bHNlUmVxdWVzdBINCgV0b2tlbhgBIAEoCRIPCgdsYXRlX21zGAIgASgBIg8KDVB1bHNlUmVzcG9uc2UigQMKCFJlZ2lzdGVyEhYKDnByb3RvY29sX21ham9yGAEgASgNEhYKDnByb3RvY29sX21pbm9yGAIgASgNEhAKCHNvZnR3YXJlGAMgASgJEgwKBG5hbWUYBSABKAkSEwoLaW5jYXJuYXRpb24YBiABKAkSDwoHYWRkcmVzcxgIIAEoCRIrCgxjYXBhYmlsaXRpZXMYCSABKAsyFS5kY25yLnYxLkNhcGFiaWxpdGllcxIfCgZsaW1pdHMYCiABKAsyDy5kY25yLnYxLkxpbWl0cxIfCgZob3N0ZWQYCyADKAsyDy5kY25yLnYxLkhvc3RlZBINCgVvd25lchgMIAEoCRIOCgZyZWdpb24YDSABKAkSEAoIcHJvdmlkZXIYDiABKAkSFgoOcHJpY2VfcGVyX2hvdXIYDyABKAESDgoGY2xvc2VkGBAgASgIEgwKBGJpdHMYESABKA0SDgoGaW52aXRlGBIgASgJSgQIBBAFSgQIBxAIUgVwbm9kZVIGc2VjcmV0IpACCgxDYXBhYmlsaXRpZXMSEQoJY3B1X21vZGVsGAEgASgJEg0KBWNvcmVzGAIgASgNEhQKDG1lbW9yeV9ieXRlcxgDIAEoBBISCgpkaXNrX2J5dGVzGAQgASgEEhQKDGFyY2hpdGVjdHVyZRgFIAEoCRIQCghwbGF0Zm9ybRgGIAEoCRIaCgRncHVzGAcgAygLMgwuZGNuci52MS5HcHUSDgoGZ2Zsb3BzGAggASgBEigKCG51bWVyaWNzGAkgAygLMhYuZGNuci52MS5OdW1lcmljc0NsYXNzEiIKGmJhbmR3aWR0aF9ieXRlc19wZXJfc2Vjb25kGAogASgBEhIKCmxhdGVuY3lfbXMYCyABKAEiOgoDR3B1Eg0KBW1vZGVsGAEgASgJEhQKDG1lbW9yeV9ieXRlcxgCIAEoBBIOCgZ2ZW5kb3IYAyABKAkiLgoNTnVtZXJpY3NDbGFzcxIOCgZlbmdpbmUYASABKAkSDQoFY2xhc3MYAiABKAkicwoGTGltaXRzEgwKBGNwdXMYASABKAESFAoMbWVtb3J5X2J5dGVzGAIgASgEEhIKCmRpc2tfYnl0ZXMYAyABKAQSIgoaYmFuZHdpZHRoX2J5dGVzX3Blcl9zZWNvbmQYBCABKAQSDQoFaG91cnMYBSABKAkiNwoGSG9zdGVkEg8KB3Nlc3Npb24YASABKAkSDQoFdm5vZGUYAiABKAkSDQoFZXBvY2gYAyABKAQi8gEKCUhlYXJ0YmVhdBIQCghzZXF1ZW5jZRgBIAEoBBImCgZ2bm9kZXMYAiADKAsyFi5kY25yLnYxLlZOb2RlUHJvZ3Jlc3MSDAoEbG9hZBgDIAEoARIZChFtZW1vcnlfdXNlZF9ieXRlcxgEIAEoBBIgCgdtZXRyaWNzGAUgAygLMg8uZGNuci52MS5NZXRyaWMSHAoFbGlua3MYBiADKAsyDS5kY25yLnYxLkxpbmsSGwoTdGVtcGVyYXR1cmVfY2Vsc2l1cxgHIAEoARIRCglhY2NlcHRpbmcYCCABKAgSEgoKbGF0ZW5jeV9tcxgJIAEoASIgCgxIZWFydGJlYXRBY2sSEAoIc2VxdWVuY2UYASABKAQiVwoETGluaxINCgVwbm9kZRgBIAEoCRISCgpsYXRlbmN5X21zGAIgASgBEhgKEGJ5dGVzX3Blcl9zZWNvbmQYAyABKAESEgoKZmFpbGluZ19tcxgEIAEoASLRAQoNVk5vZGVQcm9ncmVzcxIPCgdzZXNzaW9uGAEgASgJEg0KBXZub2RlGAIgASgJEg0KBWVwb2NoGAMgASgEEgwKBHN0ZXAYBCABKAQSDQoFcGhhc2UYBSABKAkSDgoGZGV0YWlsGAYgASgJEg8KB3N0ZXBfbXMYByABKAESFgoOcmV0YWluZWRfYnl0ZXMYCCABKAQSFQoNZGFtYWdlZF9zdGF0ZRgJIAEoCRIRCgl3YWl0c19mb3IYCiADKAkSEQoJd2FpdGVkX21zGAsgASgBIhcKBUxlYXZlEg4KBnJlYXNvbhgBIAEoCSIOCgxMZWF2ZUdyYW50ZWQifwoLTWVhc3VyZW1lbnQSDgoGZ2Zsb3BzGAEgASgBEiIKGmJhbmR3aWR0aF9ieXRlc19wZXJfc2Vjb25kGAIgASgBEhIKCmxhdGVuY3lfbXMYAyABKAESKAoIbnVtZXJpY3MYBCADKAsyFi5kY25yLnYxLk51bWVyaWNzQ2xhc3MicQoIRXZpZGVuY2USIgoEbmFtZRgBIAEoCzIULmRjbnIudjEuTWVzc2FnZU5hbWUSHwoFZmlyc3QYAiABKAsyEC5kY25yLnYxLldpdG5lc3MSIAoGc2Vjb25kGAMgASgLMhAuZGNuci52MS5XaXRuZXNzIjUKB1dpdG5lc3MSDQoFcG5vZGUYASABKAkSDQoFZXBvY2gYAiABKAQSDAoEaGFzaBgDIAEoCSKDAQoKUmVnaXN0ZXJlZBIUCgxvcmNoZXN0cmF0b3IYASABKAkSFQoNb3JjaGVzdHJhdG9ycxgCIAMoCRIdChVoZWFydGJlYXRfaW50ZXJ2YWxfbXMYAyABKA0SEwoLcHVsc2VfdG9rZW4YBCABKAkSFAoMYmxvYl9vcmlnaW5zGAUgAygJIkkKC0Fzc2lnbm1lbnRzEhAKCHJldmlzaW9uGAEgASgEEigKC2Fzc2lnbm1lbnRzGAIgAygLMhMuZGNuci52MS5Bc3NpZ25tZW50IpcBCgpBc3NpZ25tZW50Eg8KB3Nlc3Npb24YASABKAkSDQoFdm5vZGUYAiABKAkSDQoFZXBvY2gYAyABKAQSDAoEbGluZRgEIAEoBBINCgVzdGF0ZRgFIAEoCRIPCgdyZXBsaWNhGAYgASgNEg0KBXNpbmNlGAcgASgEEgwKBHR1cm4YCCABKAQSDwoHc2VydmluZxgJIAEoCCIzCgdQcmVwYXJlEigKC2Fzc2lnbm1lbnRzGAEgAygLMhMuZGNuci52MS5Bc3NpZ25tZW50IoQBCg1TZXNzaW9uVXBkYXRlEg8KB3Nlc3Npb24YASABKAkSDgoGc3RhdHVzGAIgASgJEgwKBGxpbmUYAyABKAQSJAoJbG9jYXRpb25zGAQgAygLMhEuZGNuci52MS5Mb2NhdGlvbhIQCghyZXZpc2lvbhgFIAEoBBIMCgR0dXJuGAYgASgEIlkKCExvY2F0aW9uEg0KBXZub2RlGAEgASgJEg0KBWVwb2NoGAIgASgEEg0KBXBub2RlGAMgASgJEg8KB2FkZHJlc3MYBCABKAkSDwoHcmVwbGljYRgFIAEoDSIxCg5SZXNvbHZlUmVxdWVzdBIPCgdzZXNzaW9uGAEgASgJEg4KBnZub2RlcxgCIAMoCSJlCg9SZXNvbHZlUmVzcG9uc2USJAoJbG9jYXRpb25zGAEgAygLMhEuZGNuci52MS5Mb2NhdGlvbhIMCgRsaW5lGAIgASgEEhAKCHJldmlzaW9uGAMgASgEEgwKBHR1cm4YBCABKAQipgEKFFJlY29yZER1cmFibGVSZXF1ZXN0Eg8KB3Nlc3Npb24YASABKAkSDQoFdm5vZGUYAiABKAkSDQoFZXBvY2gYBCABKAQSDAoEc3RlcBgFIAEoBBINCgVzdGF0ZRgGIAEoCRITCgtzdGF0ZV9ieXRlcxgHIAEoBBIgCgVzdGVwcxgIIAMoCzIRLmRjbnIudjEuU3RlcEhhc2hKBAgDEARSBXBub2RlIiYKCFN0ZXBIYXNoEgwKBHN0ZXAYASABKAQSDAoEaGFzaBgCIAEoCSJFChVSZWNvcmREdXJhYmxlUmVzcG9uc2USEAoIYWNjZXB0ZWQYASABKAgSDAoEbGluZRgCIAEoBBIMCgR0dXJuGAMgASgEIpUBChBHcmFudEJsb2JSZXF1ZXN0Eg8KB3Nlc3Npb24YAiABKAkSDAoEaGFzaBgDIAEoCRINCgVieXRlcxgEIAEoBBIjCgZhY3Rpb24YBSABKA4yEy5kY25yLnYxLkJsb2JBY3Rpb24SIQoFc3BhY2UYBiABKA4yEi5kY25yLnYxLkJsb2JTcGFjZUoECAEQAlIFcG5vZGUiwwEKEUdyYW50QmxvYlJlc3BvbnNlEgsKA3VybBgBIAEoCRI4CgdoZWFkZXJzGAIgAygLMicuZGNuci52MS5HcmFudEJsb2JSZXNwb25zZS5IZWFkZXJzRW50cnkSFwoPZXhwaXJlc193YWxsX21zGAMgASgDEg8KB3ByZXNlbnQYBCABKAgSDQoFYnl0ZXMYBSABKAQaLgoMSGVhZGVyc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiKQoWRGVzY3JpYmVTZXNzaW9uUmVxdWVzdBIPCgdzZXNzaW9uGAEgASgJIqoBChdEZXNjcmliZVNlc3Npb25SZXNwb25zZRIPCgdzZXNzaW9uGAEgASgJEhIKCmRlZmluaXRpb24YAiABKAkSKQoIdHJhaW5pbmcYBCABKAsyFS5kY25yLnYxLlRyYWluaW5nV29ya0gAEicKB3NlcnZpbmcYBSABKAsyFC5kY25yLnYxLlNlcnZpbmdXb3JrSABCBgoEd29ya0oECAMQBFIIc2V0dGluZ3MiVAoMVHJhaW5pbmdXb3JrEioKCGlkZW50aXR5GAEgASgLMhguZGNuci52MS5TZXNzaW9uSWRlbnRpdHkSGAoQY2hlY2twb2ludF9ldmVyeRgCIAEoDSKUAQoLU2VydmluZ1dvcmsSEgoKZGVmaW5pdGlvbhgBIAEoCRIQCghudW1lcmljcxgCIAEoCRIwCgZzdGF0ZXMYAyADKAsyIC5kY25yLnYxLlNlcnZpbmdXb3JrLlN0YXRlc0VudHJ5Gi0KC1N0YXRlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEi0gIKD1Nlc3Npb25JZGVudGl0eRISCgpkZWZpbml0aW9uGAEgASgJEg8KB2RhdGFzZXQYAiABKAkSDQoFc3BsaXQYAyABKAkSGAoQdmFsaWRhdGlvbl9zcGxpdBgEIAEoCRINCgVzdGVwcxgFIAEoBBINCgViYXRjaBgGIAEoDRIUCgxtaWNyb2JhdGNoZXMYByABKA0SDAoEc2VlZBgIIAEoBBIQCghudW1lcmljcxgJIAEoCRIMCgRiaXRzGAogASgNEiwKDWxlYXJuaW5nX3JhdGUYCyABKAsyFS5kY25yLnYxLkxlYXJuaW5nUmF0ZRIRCgljbGlwX25vcm0YDCABKAESFgoOdmFsaWRhdGVfZXZlcnkYDSABKA0SHwoXdmFsaWRhdGlvbl9taWNyb2JhdGNoZXMYDiABKA0SFQoNaW5pdGlhbF9zdGF0ZRgPIAEoCSpbCgpCbG9iQWN0aW9uEhsKF0JMT0JfQUNUSU9OX1VOU1BFQ0lGSUVEEAASFgoSQkxPQl9BQ1RJT05fVVBMT0FEEAESGAoUQkxPQl9BQ1RJT05fRE9XTkxPQUQQAjLhAwoMUE5vZGVTZXJ2aWNlEkUKBkF0dGFjaBIWLmRjbnIudjEuQXR0YWNoUmVxdWVzdBoXLmRjbnIudjEuQXR0YWNoUmVzcG9uc2UiBurgGAIIAygBMAESQgoFUHVsc2USFS5kY25yLnYxLlB1bHNlUmVxdWVzdBoWLmRjbnIudjEuUHVsc2VSZXNwb25zZSIG6uAYAggBKAEwARJECgdSZXNvbHZlEhcuZGNuci52MS5SZXNvbHZlUmVxdWVzdBoYLmRjbnIudjEuUmVzb2x2ZVJlc3BvbnNlIgbq4BgCCAQSVgoNUmVjb3JkRHVyYWJsZRIdLmRjbnIudjEuUmVjb3JkRHVyYWJsZVJlcXVlc3QaHi5kY25yLnYxLlJlY29yZER1cmFibGVSZXNwb25zZSIG6uAYAggFEkoKCUdyYW50QmxvYhIZLmRjbnIudjEuR3JhbnRCbG9iUmVxdWVzdBoaLmRjbnIudjEuR3JhbnRCbG9iUmVzcG9uc2UiBurgGAIIBBJcCg9EZXNjcmliZVNlc3Npb24SHy5kY25yLnYxLkRlc2NyaWJlU2Vzc2lvblJlcXVlc3QaIC5kY25yLnYxLkRlc2NyaWJlU2Vzc2lvblJlc3BvbnNlIgbq4BgCCARiBnByb3RvMw", [file_dcnr_v1_access, file_dcnr_v1_common, file_dcnr_v1_session]);
+  fileDesc("ChNkY25yL3YxL3Bub2RlLnByb3RvEgdkY25yLnYxIt0BCg1BdHRhY2hSZXF1ZXN0EiUKCHJlZ2lzdGVyGAEgASgLMhEuZGNuci52MS5SZWdpc3RlckgAEicKCWhlYXJ0YmVhdBgCIAEoCzISLmRjbnIudjEuSGVhcnRiZWF0SAASHwoFbGVhdmUYAyABKAsyDi5kY25yLnYxLkxlYXZlSAASKwoLbWVhc3VyZW1lbnQYBCABKAsyFC5kY25yLnYxLk1lYXN1cmVtZW50SAASJQoIZXZpZGVuY2UYBSABKAsyES5kY25yLnYxLkV2aWRlbmNlSABCBwoFZXZlbnQioQIKDkF0dGFjaFJlc3BvbnNlEikKCnJlZ2lzdGVyZWQYASABKAsyEy5kY25yLnYxLlJlZ2lzdGVyZWRIABIrCgthc3NpZ25tZW50cxgCIAEoCzIULmRjbnIudjEuQXNzaWdubWVudHNIABIpCgdzZXNzaW9uGAMgASgLMhYuZGNuci52MS5TZXNzaW9uVXBkYXRlSAASLgoNbGVhdmVfZ3JhbnRlZBgEIAEoCzIVLmRjbnIudjEuTGVhdmVHcmFudGVkSAASLgoNaGVhcnRiZWF0X2FjaxgFIAEoCzIVLmRjbnIudjEuSGVhcnRiZWF0QWNrSAASIwoHcHJlcGFyZRgGIAEoCzIQLmRjbnIudjEuUHJlcGFyZUgAQgcKBWV2ZW50Ii4KDFB1bHNlUmVxdWVzdBINCgV0b2tlbhgBIAEoCRIPCgdsYXRlX21zGAIgASgBIg8KDVB1bHNlUmVzcG9uc2UigQMKCFJlZ2lzdGVyEhYKDnByb3RvY29sX21ham9yGAEgASgNEhYKDnByb3RvY29sX21pbm9yGAIgASgNEhAKCHNvZnR3YXJlGAMgASgJEgwKBG5hbWUYBSABKAkSEwoLaW5jYXJuYXRpb24YBiABKAkSDwoHYWRkcmVzcxgIIAEoCRIrCgxjYXBhYmlsaXRpZXMYCSABKAsyFS5kY25yLnYxLkNhcGFiaWxpdGllcxIfCgZsaW1pdHMYCiABKAsyDy5kY25yLnYxLkxpbWl0cxIfCgZob3N0ZWQYCyADKAsyDy5kY25yLnYxLkhvc3RlZBINCgVvd25lchgMIAEoCRIOCgZyZWdpb24YDSABKAkSEAoIcHJvdmlkZXIYDiABKAkSFgoOcHJpY2VfcGVyX2hvdXIYDyABKAESDgoGY2xvc2VkGBAgASgIEgwKBGJpdHMYESABKA0SDgoGaW52aXRlGBIgASgJSgQIBBAFSgQIBxAIUgVwbm9kZVIGc2VjcmV0IpACCgxDYXBhYmlsaXRpZXMSEQoJY3B1X21vZGVsGAEgASgJEg0KBWNvcmVzGAIgASgNEhQKDG1lbW9yeV9ieXRlcxgDIAEoBBISCgpkaXNrX2J5dGVzGAQgASgEEhQKDGFyY2hpdGVjdHVyZRgFIAEoCRIQCghwbGF0Zm9ybRgGIAEoCRIaCgRncHVzGAcgAygLMgwuZGNuci52MS5HcHUSDgoGZ2Zsb3BzGAggASgBEigKCG51bWVyaWNzGAkgAygLMhYuZGNuci52MS5OdW1lcmljc0NsYXNzEiIKGmJhbmR3aWR0aF9ieXRlc19wZXJfc2Vjb25kGAogASgBEhIKCmxhdGVuY3lfbXMYCyABKAEiOgoDR3B1Eg0KBW1vZGVsGAEgASgJEhQKDG1lbW9yeV9ieXRlcxgCIAEoBBIOCgZ2ZW5kb3IYAyABKAkiLgoNTnVtZXJpY3NDbGFzcxIOCgZlbmdpbmUYASABKAkSDQoFY2xhc3MYAiABKAkicwoGTGltaXRzEgwKBGNwdXMYASABKAESFAoMbWVtb3J5X2J5dGVzGAIgASgEEhIKCmRpc2tfYnl0ZXMYAyABKAQSIgoaYmFuZHdpZHRoX2J5dGVzX3Blcl9zZWNvbmQYBCABKAQSDQoFaG91cnMYBSABKAkiNwoGSG9zdGVkEg8KB3Nlc3Npb24YASABKAkSDQoFdm5vZGUYAiABKAkSDQoFZXBvY2gYAyABKAQi8gEKCUhlYXJ0YmVhdBIQCghzZXF1ZW5jZRgBIAEoBBImCgZ2bm9kZXMYAiADKAsyFi5kY25yLnYxLlZOb2RlUHJvZ3Jlc3MSDAoEbG9hZBgDIAEoARIZChFtZW1vcnlfdXNlZF9ieXRlcxgEIAEoBBIgCgdtZXRyaWNzGAUgAygLMg8uZGNuci52MS5NZXRyaWMSHAoFbGlua3MYBiADKAsyDS5kY25yLnYxLkxpbmsSGwoTdGVtcGVyYXR1cmVfY2Vsc2l1cxgHIAEoARIRCglhY2NlcHRpbmcYCCABKAgSEgoKbGF0ZW5jeV9tcxgJIAEoASIgCgxIZWFydGJlYXRBY2sSEAoIc2VxdWVuY2UYASABKAQiVwoETGluaxINCgVwbm9kZRgBIAEoCRISCgpsYXRlbmN5X21zGAIgASgBEhgKEGJ5dGVzX3Blcl9zZWNvbmQYAyABKAESEgoKZmFpbGluZ19tcxgEIAEoASLRAQoNVk5vZGVQcm9ncmVzcxIPCgdzZXNzaW9uGAEgASgJEg0KBXZub2RlGAIgASgJEg0KBWVwb2NoGAMgASgEEgwKBHN0ZXAYBCABKAQSDQoFcGhhc2UYBSABKAkSDgoGZGV0YWlsGAYgASgJEg8KB3N0ZXBfbXMYByABKAESFgoOcmV0YWluZWRfYnl0ZXMYCCABKAQSFQoNZGFtYWdlZF9zdGF0ZRgJIAEoCRIRCgl3YWl0c19mb3IYCiADKAkSEQoJd2FpdGVkX21zGAsgASgBIhcKBUxlYXZlEg4KBnJlYXNvbhgBIAEoCSIOCgxMZWF2ZUdyYW50ZWQifwoLTWVhc3VyZW1lbnQSDgoGZ2Zsb3BzGAEgASgBEiIKGmJhbmR3aWR0aF9ieXRlc19wZXJfc2Vjb25kGAIgASgBEhIKCmxhdGVuY3lfbXMYAyABKAESKAoIbnVtZXJpY3MYBCADKAsyFi5kY25yLnYxLk51bWVyaWNzQ2xhc3MicQoIRXZpZGVuY2USIgoEbmFtZRgBIAEoCzIULmRjbnIudjEuTWVzc2FnZU5hbWUSHwoFZmlyc3QYAiABKAsyEC5kY25yLnYxLldpdG5lc3MSIAoGc2Vjb25kGAMgASgLMhAuZGNuci52MS5XaXRuZXNzIjUKB1dpdG5lc3MSDQoFcG5vZGUYASABKAkSDQoFZXBvY2gYAiABKAQSDAoEaGFzaBgDIAEoCSKDAQoKUmVnaXN0ZXJlZBIUCgxvcmNoZXN0cmF0b3IYASABKAkSFQoNb3JjaGVzdHJhdG9ycxgCIAMoCRIdChVoZWFydGJlYXRfaW50ZXJ2YWxfbXMYAyABKA0SEwoLcHVsc2VfdG9rZW4YBCABKAkSFAoMYmxvYl9vcmlnaW5zGAUgAygJIkkKC0Fzc2lnbm1lbnRzEhAKCHJldmlzaW9uGAEgASgEEigKC2Fzc2lnbm1lbnRzGAIgAygLMhMuZGNuci52MS5Bc3NpZ25tZW50IucBCgpBc3NpZ25tZW50Eg8KB3Nlc3Npb24YASABKAkSDQoFdm5vZGUYAiABKAkSDQoFZXBvY2gYAyABKAQSDwoHcmVwbGljYRgGIAEoDRINCgVzaW5jZRgHIAEoBBIlCghsZWFybmluZxgKIAEoCzIRLmRjbnIudjEuTGVhcm5pbmdIABInCglhbnN3ZXJpbmcYCyABKAsyEi5kY25yLnYxLkFuc3dlcmluZ0gAQgYKBHdvcmtKBAgEEAVKBAgFEAZKBAgIEAlKBAgJEApSBGxpbmVSBXN0YXRlUgR0dXJuUgdzZXJ2aW5nIjUKCExlYXJuaW5nEgwKBGxpbmUYASABKAQSDQoFc3RhdGUYAiABKAkSDAoEdHVybhgDIAEoBCILCglBbnN3ZXJpbmciMwoHUHJlcGFyZRIoCgthc3NpZ25tZW50cxgBIAMoCzITLmRjbnIudjEuQXNzaWdubWVudCKEAQoNU2Vzc2lvblVwZGF0ZRIPCgdzZXNzaW9uGAEgASgJEg4KBnN0YXR1cxgCIAEoCRIMCgRsaW5lGAMgASgEEiQKCWxvY2F0aW9ucxgEIAMoCzIRLmRjbnIudjEuTG9jYXRpb24SEAoIcmV2aXNpb24YBSABKAQSDAoEdHVybhgGIAEoBCJZCghMb2NhdGlvbhINCgV2bm9kZRgBIAEoCRINCgVlcG9jaBgCIAEoBBINCgVwbm9kZRgDIAEoCRIPCgdhZGRyZXNzGAQgASgJEg8KB3JlcGxpY2EYBSABKA0iMQoOUmVzb2x2ZVJlcXVlc3QSDwoHc2Vzc2lvbhgBIAEoCRIOCgZ2bm9kZXMYAiADKAkiZQoPUmVzb2x2ZVJlc3BvbnNlEiQKCWxvY2F0aW9ucxgBIAMoCzIRLmRjbnIudjEuTG9jYXRpb24SDAoEbGluZRgCIAEoBBIQCghyZXZpc2lvbhgDIAEoBBIMCgR0dXJuGAQgASgEIqYBChRSZWNvcmREdXJhYmxlUmVxdWVzdBIPCgdzZXNzaW9uGAEgASgJEg0KBXZub2RlGAIgASgJEg0KBWVwb2NoGAQgASgEEgwKBHN0ZXAYBSABKAQSDQoFc3RhdGUYBiABKAkSEwoLc3RhdGVfYnl0ZXMYByABKAQSIAoFc3RlcHMYCCADKAsyES5kY25yLnYxLlN0ZXBIYXNoSgQIAxAEUgVwbm9kZSImCghTdGVwSGFzaBIMCgRzdGVwGAEgASgEEgwKBGhhc2gYAiABKAkiRQoVUmVjb3JkRHVyYWJsZVJlc3BvbnNlEhAKCGFjY2VwdGVkGAEgASgIEgwKBGxpbmUYAiABKAQSDAoEdHVybhgDIAEoBCKVAQoQR3JhbnRCbG9iUmVxdWVzdBIPCgdzZXNzaW9uGAIgASgJEgwKBGhhc2gYAyABKAkSDQoFYnl0ZXMYBCABKAQSIwoGYWN0aW9uGAUgASgOMhMuZGNuci52MS5CbG9iQWN0aW9uEiEKBXNwYWNlGAYgASgOMhIuZGNuci52MS5CbG9iU3BhY2VKBAgBEAJSBXBub2RlIsMBChFHcmFudEJsb2JSZXNwb25zZRILCgN1cmwYASABKAkSOAoHaGVhZGVycxgCIAMoCzInLmRjbnIudjEuR3JhbnRCbG9iUmVzcG9uc2UuSGVhZGVyc0VudHJ5EhcKD2V4cGlyZXNfd2FsbF9tcxgDIAEoAxIPCgdwcmVzZW50GAQgASgIEg0KBWJ5dGVzGAUgASgEGi4KDEhlYWRlcnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIikKFkRlc2NyaWJlU2Vzc2lvblJlcXVlc3QSDwoHc2Vzc2lvbhgBIAEoCSKqAQoXRGVzY3JpYmVTZXNzaW9uUmVzcG9uc2USDwoHc2Vzc2lvbhgBIAEoCRISCgpkZWZpbml0aW9uGAIgASgJEikKCHRyYWluaW5nGAQgASgLMhUuZGNuci52MS5UcmFpbmluZ1dvcmtIABInCgdzZXJ2aW5nGAUgASgLMhQuZGNuci52MS5TZXJ2aW5nV29ya0gAQgYKBHdvcmtKBAgDEARSCHNldHRpbmdzIlQKDFRyYWluaW5nV29yaxIqCghpZGVudGl0eRgBIAEoCzIYLmRjbnIudjEuU2Vzc2lvbklkZW50aXR5EhgKEGNoZWNrcG9pbnRfZXZlcnkYAiABKA0ilAEKC1NlcnZpbmdXb3JrEhIKCmRlZmluaXRpb24YASABKAkSEAoIbnVtZXJpY3MYAiABKAkSMAoGc3RhdGVzGAMgAygLMiAuZGNuci52MS5TZXJ2aW5nV29yay5TdGF0ZXNFbnRyeRotCgtTdGF0ZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBItICCg9TZXNzaW9uSWRlbnRpdHkSEgoKZGVmaW5pdGlvbhgBIAEoCRIPCgdkYXRhc2V0GAIgASgJEg0KBXNwbGl0GAMgASgJEhgKEHZhbGlkYXRpb25fc3BsaXQYBCABKAkSDQoFc3RlcHMYBSABKAQSDQoFYmF0Y2gYBiABKA0SFAoMbWljcm9iYXRjaGVzGAcgASgNEgwKBHNlZWQYCCABKAQSEAoIbnVtZXJpY3MYCSABKAkSDAoEYml0cxgKIAEoDRIsCg1sZWFybmluZ19yYXRlGAsgASgLMhUuZGNuci52MS5MZWFybmluZ1JhdGUSEQoJY2xpcF9ub3JtGAwgASgBEhYKDnZhbGlkYXRlX2V2ZXJ5GA0gASgNEh8KF3ZhbGlkYXRpb25fbWljcm9iYXRjaGVzGA4gASgNEhUKDWluaXRpYWxfc3RhdGUYDyABKAkqWwoKQmxvYkFjdGlvbhIbChdCTE9CX0FDVElPTl9VTlNQRUNJRklFRBAAEhYKEkJMT0JfQUNUSU9OX1VQTE9BRBABEhgKFEJMT0JfQUNUSU9OX0RPV05MT0FEEAIy4QMKDFBOb2RlU2VydmljZRJFCgZBdHRhY2gSFi5kY25yLnYxLkF0dGFjaFJlcXVlc3QaFy5kY25yLnYxLkF0dGFjaFJlc3BvbnNlIgbq4BgCCAMoATABEkIKBVB1bHNlEhUuZGNuci52MS5QdWxzZVJlcXVlc3QaFi5kY25yLnYxLlB1bHNlUmVzcG9uc2UiBurgGAIIASgBMAESRAoHUmVzb2x2ZRIXLmRjbnIudjEuUmVzb2x2ZVJlcXVlc3QaGC5kY25yLnYxLlJlc29sdmVSZXNwb25zZSIG6uAYAggEElYKDVJlY29yZER1cmFibGUSHS5kY25yLnYxLlJlY29yZER1cmFibGVSZXF1ZXN0Gh4uZGNuci52MS5SZWNvcmREdXJhYmxlUmVzcG9uc2UiBurgGAIIBRJKCglHcmFudEJsb2ISGS5kY25yLnYxLkdyYW50QmxvYlJlcXVlc3QaGi5kY25yLnYxLkdyYW50QmxvYlJlc3BvbnNlIgbq4BgCCAQSXAoPRGVzY3JpYmVTZXNzaW9uEh8uZGNuci52MS5EZXNjcmliZVNlc3Npb25SZXF1ZXN0GiAuZGNuci52MS5EZXNjcmliZVNlc3Npb25SZXNwb25zZSIG6uAYAggEYgZwcm90bzM", [file_dcnr_v1_access, file_dcnr_v1_common, file_dcnr_v1_session]);
 
 /**
  * @generated from message dcnr.v1.AttachRequest
@@ -835,6 +835,8 @@ export const AssignmentsSchema: GenMessage<Assignments> = /*@__PURE__*/
  */
 export type Assignment = Message<"dcnr.v1.Assignment"> & {
   /**
+   * The training session, or the replica of a served model ("model@nonce"), that the VNode belongs to.
+   *
    * @generated from field: string session = 1;
    */
   session: string;
@@ -848,20 +850,6 @@ export type Assignment = Message<"dcnr.v1.Assignment"> & {
    * @generated from field: uint64 epoch = 3;
    */
   epoch: bigint;
-
-  /**
-   * The recovery line to start from.
-   *
-   * @generated from field: uint64 line = 4;
-   */
-  line: bigint;
-
-  /**
-   * The manifest of the state at the line (states/manifest.ts); empty at step 0, whose state follows from the seed.
-   *
-   * @generated from field: string state = 5;
-   */
-  state: string;
 
   /**
    * 0 for the primary, 1 and up for replicas that execute too.
@@ -879,19 +867,23 @@ export type Assignment = Message<"dcnr.v1.Assignment"> & {
   since: bigint;
 
   /**
-   * Grows when the session goes back to an earlier line, because a state of the line was lost:
-   * whoever started before starts anew.
+   * What it does.
    *
-   * @generated from field: uint64 turn = 8;
+   * @generated from oneof dcnr.v1.Assignment.work
    */
-  turn: bigint;
-
-  /**
-   * A VNode that answers instead of learning: no steps, no checkpoints.
-   *
-   * @generated from field: bool serving = 9;
-   */
-  serving: boolean;
+  work: {
+    /**
+     * @generated from field: dcnr.v1.Learning learning = 10;
+     */
+    value: Learning;
+    case: "learning";
+  } | {
+    /**
+     * @generated from field: dcnr.v1.Answering answering = 11;
+     */
+    value: Answering;
+    case: "answering";
+  } | { case: undefined; value?: undefined };
 };
 
 /**
@@ -902,7 +894,58 @@ export const AssignmentSchema: GenMessage<Assignment> = /*@__PURE__*/
   messageDesc(file_dcnr_v1_pnode, 21);
 
 /**
- * VNodes that this PNode will host if another one does not come back: it may load them already.
+ * The VNode of a training session: where it starts.
+ *
+ * @generated from message dcnr.v1.Learning
+ */
+export type Learning = Message<"dcnr.v1.Learning"> & {
+  /**
+   * The recovery line to start from.
+   *
+   * @generated from field: uint64 line = 1;
+   */
+  line: bigint;
+
+  /**
+   * The manifest of the state at the line (states/manifest.ts); empty at step 0, whose state follows from the seed.
+   *
+   * @generated from field: string state = 2;
+   */
+  state: string;
+
+  /**
+   * Grows when the session goes back to an earlier line, because a state of the line was lost:
+   * whoever started before starts anew.
+   *
+   * @generated from field: uint64 turn = 3;
+   */
+  turn: bigint;
+};
+
+/**
+ * Describes the message dcnr.v1.Learning.
+ * Use `create(LearningSchema)` to create a new message.
+ */
+export const LearningSchema: GenMessage<Learning> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_pnode, 22);
+
+/**
+ * The VNode of a replica: no steps, no checkpoints. Its weights are those that DescribeSession names.
+ *
+ * @generated from message dcnr.v1.Answering
+ */
+export type Answering = Message<"dcnr.v1.Answering"> & {
+};
+
+/**
+ * Describes the message dcnr.v1.Answering.
+ * Use `create(AnsweringSchema)` to create a new message.
+ */
+export const AnsweringSchema: GenMessage<Answering> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_pnode, 23);
+
+/**
+ * VNodes of training sessions that this PNode will host if another one does not come back: it may load them already.
  * It owns none of them until its assignments say so; their epochs mean nothing.
  *
  * @generated from message dcnr.v1.Prepare
@@ -919,13 +962,15 @@ export type Prepare = Message<"dcnr.v1.Prepare"> & {
  * Use `create(PrepareSchema)` to create a new message.
  */
 export const PrepareSchema: GenMessage<Prepare> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 22);
+  messageDesc(file_dcnr_v1_pnode, 24);
 
 /**
  * @generated from message dcnr.v1.SessionUpdate
  */
 export type SessionUpdate = Message<"dcnr.v1.SessionUpdate"> & {
   /**
+   * A training session or a replica.
+   *
    * @generated from field: string session = 1;
    */
   session: string;
@@ -938,6 +983,8 @@ export type SessionUpdate = Message<"dcnr.v1.SessionUpdate"> & {
   status: string;
 
   /**
+   * 0 for a replica.
+   *
    * @generated from field: uint64 line = 3;
    */
   line: bigint;
@@ -967,7 +1014,7 @@ export type SessionUpdate = Message<"dcnr.v1.SessionUpdate"> & {
  * Use `create(SessionUpdateSchema)` to create a new message.
  */
 export const SessionUpdateSchema: GenMessage<SessionUpdate> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 23);
+  messageDesc(file_dcnr_v1_pnode, 25);
 
 /**
  * @generated from message dcnr.v1.Location
@@ -1004,7 +1051,7 @@ export type Location = Message<"dcnr.v1.Location"> & {
  * Use `create(LocationSchema)` to create a new message.
  */
 export const LocationSchema: GenMessage<Location> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 24);
+  messageDesc(file_dcnr_v1_pnode, 26);
 
 /**
  * @generated from message dcnr.v1.ResolveRequest
@@ -1028,7 +1075,7 @@ export type ResolveRequest = Message<"dcnr.v1.ResolveRequest"> & {
  * Use `create(ResolveRequestSchema)` to create a new message.
  */
 export const ResolveRequestSchema: GenMessage<ResolveRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 25);
+  messageDesc(file_dcnr_v1_pnode, 27);
 
 /**
  * @generated from message dcnr.v1.ResolveResponse
@@ -1060,7 +1107,7 @@ export type ResolveResponse = Message<"dcnr.v1.ResolveResponse"> & {
  * Use `create(ResolveResponseSchema)` to create a new message.
  */
 export const ResolveResponseSchema: GenMessage<ResolveResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 26);
+  messageDesc(file_dcnr_v1_pnode, 28);
 
 /**
  * @generated from message dcnr.v1.RecordDurableRequest
@@ -1111,7 +1158,7 @@ export type RecordDurableRequest = Message<"dcnr.v1.RecordDurableRequest"> & {
  * Use `create(RecordDurableRequestSchema)` to create a new message.
  */
 export const RecordDurableRequestSchema: GenMessage<RecordDurableRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 27);
+  messageDesc(file_dcnr_v1_pnode, 29);
 
 /**
  * @generated from message dcnr.v1.StepHash
@@ -1133,7 +1180,7 @@ export type StepHash = Message<"dcnr.v1.StepHash"> & {
  * Use `create(StepHashSchema)` to create a new message.
  */
 export const StepHashSchema: GenMessage<StepHash> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 28);
+  messageDesc(file_dcnr_v1_pnode, 30);
 
 /**
  * @generated from message dcnr.v1.RecordDurableResponse
@@ -1164,7 +1211,7 @@ export type RecordDurableResponse = Message<"dcnr.v1.RecordDurableResponse"> & {
  * Use `create(RecordDurableResponseSchema)` to create a new message.
  */
 export const RecordDurableResponseSchema: GenMessage<RecordDurableResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 29);
+  messageDesc(file_dcnr_v1_pnode, 31);
 
 /**
  * @generated from message dcnr.v1.GrantBlobRequest
@@ -1203,7 +1250,7 @@ export type GrantBlobRequest = Message<"dcnr.v1.GrantBlobRequest"> & {
  * Use `create(GrantBlobRequestSchema)` to create a new message.
  */
 export const GrantBlobRequestSchema: GenMessage<GrantBlobRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 30);
+  messageDesc(file_dcnr_v1_pnode, 32);
 
 /**
  * @generated from message dcnr.v1.GrantBlobResponse
@@ -1246,7 +1293,7 @@ export type GrantBlobResponse = Message<"dcnr.v1.GrantBlobResponse"> & {
  * Use `create(GrantBlobResponseSchema)` to create a new message.
  */
 export const GrantBlobResponseSchema: GenMessage<GrantBlobResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 31);
+  messageDesc(file_dcnr_v1_pnode, 33);
 
 /**
  * @generated from message dcnr.v1.DescribeSessionRequest
@@ -1263,7 +1310,7 @@ export type DescribeSessionRequest = Message<"dcnr.v1.DescribeSessionRequest"> &
  * Use `create(DescribeSessionRequestSchema)` to create a new message.
  */
 export const DescribeSessionRequestSchema: GenMessage<DescribeSessionRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 32);
+  messageDesc(file_dcnr_v1_pnode, 34);
 
 /**
  * @generated from message dcnr.v1.DescribeSessionResponse
@@ -1306,7 +1353,7 @@ export type DescribeSessionResponse = Message<"dcnr.v1.DescribeSessionResponse">
  * Use `create(DescribeSessionResponseSchema)` to create a new message.
  */
 export const DescribeSessionResponseSchema: GenMessage<DescribeSessionResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 33);
+  messageDesc(file_dcnr_v1_pnode, 35);
 
 /**
  * VNodes that learn.
@@ -1334,7 +1381,7 @@ export type TrainingWork = Message<"dcnr.v1.TrainingWork"> & {
  * Use `create(TrainingWorkSchema)` to create a new message.
  */
 export const TrainingWorkSchema: GenMessage<TrainingWork> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 34);
+  messageDesc(file_dcnr_v1_pnode, 36);
 
 /**
  * VNodes that answer.
@@ -1369,7 +1416,7 @@ export type ServingWork = Message<"dcnr.v1.ServingWork"> & {
  * Use `create(ServingWorkSchema)` to create a new message.
  */
 export const ServingWorkSchema: GenMessage<ServingWork> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 35);
+  messageDesc(file_dcnr_v1_pnode, 37);
 
 /**
  * The settings of a training session that decide its bits.
@@ -1468,7 +1515,7 @@ export type SessionIdentity = Message<"dcnr.v1.SessionIdentity"> & {
  * Use `create(SessionIdentitySchema)` to create a new message.
  */
 export const SessionIdentitySchema: GenMessage<SessionIdentity> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 36);
+  messageDesc(file_dcnr_v1_pnode, 38);
 
 /**
  * @generated from enum dcnr.v1.BlobAction
@@ -1530,7 +1577,7 @@ export const PNodeService: GenService<{
     output: typeof PulseResponseSchema;
   },
   /**
-   * Where the VNodes of a session are now.
+   * Where the VNodes of a session or replica are now.
    *
    * @generated from rpc dcnr.v1.PNodeService.Resolve
    */
@@ -1560,7 +1607,7 @@ export const PNodeService: GenService<{
     output: typeof GrantBlobResponseSchema;
   },
   /**
-   * What a PNode must know about a session before it can host one of its VNodes.
+   * What a PNode must know about a session or replica before it can host one of its VNodes.
    *
    * @generated from rpc dcnr.v1.PNodeService.DescribeSession
    */

@@ -22,7 +22,7 @@ export const file_dcnr_v1_serving: GenFile = /*@__PURE__*/
  */
 export type GenerateTokensRequest = Message<"dcnr.v1.GenerateTokensRequest"> & {
   /**
-   * The serving session.
+   * The replica that answers.
    *
    * @generated from field: string session = 1;
    */

@@ -1,4 +1,4 @@
-// Gives every VNode of a session its owners: those that are lost, restarted or leaving are replaced by a
+// Gives every VNode of a workload its owners: those that are lost, restarted or leaving are replaced by a
 // conditional write that adds 1 to the epoch. Any orchestrator may do it; of two that race, one wins.
 
 import type { PNodeId, VNodeId } from "../../core/ids.ts";
@@ -11,11 +11,11 @@ import {
   key,
   type Member,
   type PNodeRecord,
-  type SessionRecord,
   type VNodeRecord,
+  type WorkloadRecord,
 } from "../records/records.ts";
+import { ownersWanted, type VNodeRecords } from "../records/workloads.ts";
 import { forEachAtOnce } from "../tasks.ts";
-import type { VNodeRecords } from "./line.ts";
 
 const writesAtOnce = 64;
 
@@ -34,12 +34,12 @@ export function survivors(context: Context, record: VNodeRecord): readonly Membe
   });
 }
 
-export function needsPlacement(context: Context, session: SessionRecord, records: VNodeRecords): boolean {
-  return session.vnodes.some((id) => {
+export function needsPlacement(context: Context, workload: WorkloadRecord, records: VNodeRecords): boolean {
+  return workload.vnodes.some((id) => {
     const record = records.get(id);
     return (
       !record ||
-      record.members.length < session.policy.replicas ||
+      record.members.length < ownersWanted(workload) ||
       survivors(context, record).length < record.members.length
     );
   });
@@ -53,7 +53,7 @@ export interface PolicyOptions {
 
 export function policyFor(
   context: Context,
-  session: SessionRecord,
+  workload: WorkloadRecord,
   records: VNodeRecords,
   { nextFree, without }: PolicyOptions = {},
 ): Policy {
@@ -70,13 +70,13 @@ export function policyFor(
   }
   return {
     // Sessions of builds before there were versions fit nobody.
-    bits: session.identity.bits ?? 0,
-    engine: session.identity.numerics,
+    bits: workload.identity.bits ?? 0,
+    engine: workload.identity.numerics,
     // Chosen once: states of the first class may be durable at some VNodes before there is a line, or become so any time.
-    numericsClass: session.numericsClass,
-    requirements: { ...session.requirements, architecture: "" },
-    replicas: session.policy.replicas,
-    ...(session.policy.spread ? { spread: session.policy.spread } : {}),
+    numericsClass: workload.numericsClass,
+    requirements: { ...workload.requirements, architecture: "" },
+    replicas: ownersWanted(workload),
+    ...(workload.policy.spread ? { spread: workload.policy.spread } : {}),
     current,
     avoid,
     holdsData,
@@ -88,7 +88,7 @@ export function policyFor(
 export async function writeOwners(
   context: Context,
   rooms: Rooms,
-  session: SessionRecord,
+  workload: WorkloadRecord,
   records: VNodeRecords,
   decisions: readonly ClaimedDecision[],
 ): Promise<void> {
@@ -99,16 +99,16 @@ export async function writeOwners(
   const left: HeldClaim[] = [];
   await forEachAtOnce(changed, writesAtOnce, async (record) => {
     const own = byVNode.get(record.vnode) ?? [];
-    left.push(...(await writeMembers(context, record, own, session.policy.replicas)));
+    left.push(...(await writeMembers(context, record, own, ownersWanted(workload))));
   });
   await rooms.giveBack(left);
 }
 
 /** All owners compute in one class; the first placement fixes it. False if another orchestrator chose another. */
-export async function agreeOnNumerics(context: Context, session: SessionRecord, chosen: string): Promise<boolean> {
-  if (session.numericsClass === chosen) return true;
-  const { record } = await context.mirror.update(key.session(session.id), (current) =>
-    current && current.numericsClass === session.numericsClass ? { ...current, numericsClass: chosen } : undefined,
+export async function agreeOnNumerics(context: Context, workload: WorkloadRecord, chosen: string): Promise<boolean> {
+  if (workload.numericsClass === chosen) return true;
+  const { record } = await context.mirror.update(key.workload(workload.id), (current) =>
+    current && current.numericsClass === workload.numericsClass ? { ...current, numericsClass: chosen } : undefined,
   );
   return record?.numericsClass === chosen;
 }
@@ -162,7 +162,7 @@ function announce({ mirror, events }: Context, seen: VNodeRecord, record: VNodeR
   }
 }
 
-/** Takes all owners away and gives their room back: the session is suspended, done or failed. */
+/** Takes all owners away and gives their room back: the workload is suspended, done or failed. */
 export async function release(context: Context, rooms: Rooms, records: VNodeRecords): Promise<void> {
   const owned = Array.from(records.values()).filter((record) => record.members.length > 0);
   const left: HeldClaim[] = [];

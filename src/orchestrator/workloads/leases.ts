@@ -1,10 +1,11 @@
-// Who works on a session. A lease names an orchestrator and its incarnation; it holds for as long as that one
+// Who works on a workload. A lease names an orchestrator and its incarnation; it holds for as long as that one
 // is alive (presence.ts), so leases cost no writes of their own. They spare double work; safety never rests on them.
 
-import type { SessionId } from "../../core/ids.ts";
+import type { WorkloadId } from "../../core/ids.ts";
 import type { Context } from "../context.ts";
 import type { Presence } from "../fleet/presence.ts";
 import { key, type LeaseRecord } from "../records/records.ts";
+import { called } from "../records/workloads.ts";
 
 export class Leases {
   readonly #context: Context;
@@ -15,35 +16,35 @@ export class Leases {
     this.#presence = presence;
   }
 
-  /** True if this orchestrator holds the session's lease, taking it if nobody alive does. */
-  async hold(session: SessionId): Promise<boolean> {
-    const known = this.#context.mirror.get(key.lease(session));
+  /** True if this orchestrator holds the workload's lease, taking it if nobody alive does. */
+  async hold(workload: WorkloadId): Promise<boolean> {
+    const known = this.#context.mirror.get(key.lease(workload));
     if (known && this.#mine(known)) return true;
     if (known && this.#presence.alive(known.holder, known.incarnation)) return false;
-    const { record, written } = await this.#context.mirror.update(key.lease(session), (current) => {
+    const { record, written } = await this.#context.mirror.update(key.lease(workload), (current) => {
       if (current && (this.#mine(current) || this.#presence.alive(current.holder, current.incarnation)))
         return undefined;
       return { holder: this.#context.id, incarnation: this.#context.incarnation, token: (current?.token ?? 0) + 1 };
     });
     if (written && record && record.token > 1)
-      this.#context.events.emit("info", "lease.taken", `${this.#context.id} takes over session ${session}`, {
-        session,
+      this.#context.events.emit("info", "lease.taken", `${this.#context.id} takes over ${called(workload)}`, {
+        session: workload,
       });
     return record !== undefined && this.#mine(record);
   }
 
   /** As far as this orchestrator knows; takes nothing. */
-  isHeldHere(session: SessionId): boolean {
-    const known = this.#context.mirror.get(key.lease(session));
+  isHeldHere(workload: WorkloadId): boolean {
+    const known = this.#context.mirror.get(key.lease(workload));
     return known !== undefined && this.#mine(known);
   }
 
-  holderOf(session: SessionId): string | undefined {
-    return this.#context.mirror.get(key.lease(session))?.holder;
+  holderOf(workload: WorkloadId): string | undefined {
+    return this.#context.mirror.get(key.lease(workload))?.holder;
   }
 
-  async forget(session: SessionId): Promise<void> {
-    await this.#context.mirror.remove(key.lease(session));
+  async forget(workload: WorkloadId): Promise<void> {
+    await this.#context.mirror.remove(key.lease(workload));
   }
 
   #mine(record: LeaseRecord): boolean {

@@ -1,17 +1,17 @@
 // VNodes that fail where they run. A fault of the machine is answered by another machine; a fault of the
-// computation follows the VNode wherever it goes, and after a few PNodes the session says so and stops.
+// computation follows the VNode wherever it goes, and after a few PNodes the workload says so and stops.
 
-import type { PNodeId, SessionId, VNodeId } from "../../core/ids.ts";
+import type { PNodeId, VNodeId, WorkloadId } from "../../core/ids.ts";
 import type { Context } from "../context.ts";
-import { isLive } from "../fleet/assignments.ts";
 import type { Rooms } from "../fleet/rooms.ts";
 import { pnodeName } from "../records/names.ts";
 import { key, type Member } from "../records/records.ts";
+import { called, isLive, kindOf } from "../records/workloads.ts";
 
 const failuresMax = 3;
 
 export interface VNodeFailure {
-  readonly session: SessionId;
+  readonly session: WorkloadId;
   readonly vnode: VNodeId;
   readonly pnode: PNodeId;
   readonly epoch: number;
@@ -41,15 +41,15 @@ export async function noteFailure(context: Context, rooms: Rooms, failure: VNode
     pnode,
   });
   if (record.failures.length >= failuresMax)
-    await failSession(context, session, `VNode ${vnode} failed on ${failuresMax} PNodes, last with: ${detail}`);
+    await failWorkload(context, session, `VNode ${vnode} failed on ${failuresMax} PNodes, last with: ${detail}`);
 }
 
-export async function failSession(context: Context, session: SessionId, reason: string): Promise<void> {
+async function failWorkload(context: Context, id: WorkloadId, reason: string): Promise<void> {
   const { mirror, world, events } = context;
-  const { written } = await mirror.update(key.session(session), (current) =>
+  const { written } = await mirror.update(key.workload(id), (current) =>
     current && isLive(current)
       ? { ...current, status: "failed" as const, reason, endedWallMs: world.clock.wallMs() }
       : undefined,
   );
-  if (written) events.emit("error", "session.failed", `session ${session} failed: ${reason}`, { session });
+  if (written) events.emit("error", `${kindOf(id)}.failed`, `${called(id)} failed: ${reason}`, { session: id });
 }

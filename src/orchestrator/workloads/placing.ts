@@ -1,8 +1,8 @@
-// Gives sessions room, pass by pass: those that ask at the same time are scheduled together, so that two of them never
+// Gives workloads room, pass by pass: those that ask at the same time are scheduled together, so that two of them never
 // count on the same room; then room is claimed, and only then are owners written. Other orchestrators may claim at the
 // same time: whoever is refused decides again on what is left.
 
-import type { PNodeId, SessionId } from "../../core/ids.ts";
+import type { PNodeId } from "../../core/ids.ts";
 import { sleep } from "../../core/world.ts";
 import type { Decision, Placement, PlacementPlan, Policy } from "../../scheduler/placement/types.ts";
 import type { Claim, ClaimGroup } from "../../scheduler/room.ts";
@@ -10,14 +10,14 @@ import { schedule } from "../../scheduler/schedule.ts";
 import type { Context } from "../context.ts";
 import type { Capacity } from "../fleet/capacity.ts";
 import { claimId, type HeldClaim, type Rooms } from "../fleet/rooms.ts";
-import type { SessionRecord, VNodeRecord } from "../records/records.ts";
-import type { VNodeRecords } from "./line.ts";
+import type { VNodeRecord, WorkloadRecord } from "../records/records.ts";
+import type { VNodeRecords } from "../records/workloads.ts";
 import { agreeOnNumerics, type ClaimedDecision, policyFor, writeOwners } from "./recovery.ts";
 
 /** What asks for room, as it is when its turn comes; undefined if it needs none any more. */
 export interface Asking {
   readonly plan: PlacementPlan;
-  now(): { readonly session: SessionRecord; readonly records: VNodeRecords } | undefined;
+  now(): { readonly workload: WorkloadRecord; readonly records: VNodeRecords } | undefined;
   readonly nextFree: NonNullable<Policy["nextFree"]>;
 }
 
@@ -29,7 +29,7 @@ interface Waiting extends Asking {
 
 interface Turn {
   readonly waiting: Waiting;
-  readonly session: SessionRecord;
+  readonly workload: WorkloadRecord;
   readonly records: VNodeRecords;
   readonly policy: Policy;
 }
@@ -95,17 +95,17 @@ export class Placing {
   /** Ends when room is claimed: the next pass sees it. Owners are written after that. */
   async #pass(queue: readonly Waiting[]): Promise<void> {
     const turns = queue.flatMap((waiting) => this.#turn(waiting) ?? []);
-    turns.sort((a, b) => bySessionOrder(a.session, b.session));
+    turns.sort((a, b) => byImportance(a.workload, b.workload));
     const placements = schedule(
       this.#capacity.fleet,
       turns.map(({ waiting: { plan }, policy }) => ({ plan, policy })),
     );
-    const wanted = turns.map((turn) => this.#decided(turn, placements.get(turn.session.id) as Placement));
+    const wanted = turns.map((turn) => this.#decided(turn, placements.get(turn.workload.id) as Placement));
     const grants = await this.#rooms.claim(claimsOf(wanted));
     const refused: HeldClaim[] = [];
     for (const one of wanted) {
       const pnodes = new Set(one.decisions.map(({ pnode }) => pnode));
-      const got = (pnode: PNodeId) => grants.get(pnode)?.sessions.has(one.session.id) ?? false;
+      const got = (pnode: PNodeId) => grants.get(pnode)?.sessions.has(one.workload.id) ?? false;
       if (Array.from(pnodes).every(got)) {
         const life = (pnode: PNodeId) => grants.get(pnode)?.life ?? 0;
         this.#write(
@@ -126,7 +126,7 @@ export class Placing {
       waiting.resolve(nothing);
       return undefined;
     }
-    const policy = policyFor(this.#context, now.session, now.records, { nextFree: waiting.nextFree });
+    const policy = policyFor(this.#context, now.workload, now.records, { nextFree: waiting.nextFree });
     return { waiting, ...now, policy };
   }
 
@@ -136,13 +136,13 @@ export class Placing {
     return { ...turn, placement, decisions };
   }
 
-  #write({ waiting, session, records, placement }: Decided, decisions: readonly ClaimedDecision[]): void {
+  #write({ waiting, workload, records, placement }: Decided, decisions: readonly ClaimedDecision[]): void {
     const write = async () => {
-      if (decisions.length > 0 && !(await agreeOnNumerics(this.#context, session, placement.numericsClass))) {
+      if (decisions.length > 0 && !(await agreeOnNumerics(this.#context, workload, placement.numericsClass))) {
         await this.#rooms.giveBack(decisions);
         return { ...placement, decisions: [] };
       }
-      await writeOwners(this.#context, this.#rooms, session, records, decisions);
+      await writeOwners(this.#context, this.#rooms, workload, records, decisions);
       return placement;
     };
     write().then(waiting.resolve, waiting.reject);
@@ -164,7 +164,7 @@ export class Placing {
 }
 
 /** Whoever is more important, then older, comes first. */
-export function bySessionOrder(a: SessionRecord, b: SessionRecord): number {
+export function byImportance(a: WorkloadRecord, b: WorkloadRecord): number {
   const byPriority = b.requirements.priority - a.requirements.priority;
   return byPriority || a.createdWallMs - b.createdWallMs || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
 }
@@ -172,21 +172,21 @@ export function bySessionOrder(a: SessionRecord, b: SessionRecord): number {
 /** By PNode, in the order of the queue. */
 function claimsOf(decided: readonly Decided[]): Map<PNodeId, ClaimGroup[]> {
   const byPNode = new Map<PNodeId, ClaimGroup[]>();
-  for (const { session, records, waiting, decisions } of decided) {
+  for (const { workload, records, waiting, decisions } of decided) {
     const memoryOf = new Map(waiting.plan.vnodes.map((vnode) => [vnode.id, vnode.memoryBytes]));
     for (const [pnode, own] of Map.groupBy(decisions, (decision): PNodeId => decision.pnode)) {
       const claims: Record<string, Claim> = {};
       for (const { vnode, claim } of own)
-        claims[claim] = claimFor(session, records.get(vnode) as VNodeRecord, memoryOf.get(vnode) ?? 0);
+        claims[claim] = claimFor(workload, records.get(vnode) as VNodeRecord, memoryOf.get(vnode) ?? 0);
       const groups = byPNode.get(pnode) ?? [];
-      groups.push({ session: session.id as SessionId, claims });
+      groups.push({ session: workload.id, claims });
       byPNode.set(pnode, groups);
     }
   }
   return byPNode;
 }
 
-export function claimFor(session: SessionRecord, record: VNodeRecord, memoryBytes: number): Claim {
+export function claimFor({ id, requirements }: WorkloadRecord, record: VNodeRecord, memoryBytes: number): Claim {
   const { vnode, epoch } = record;
-  return { session: session.id, vnode, epoch: epoch + 1, memoryBytes, gpus: session.requirements.gpus };
+  return { session: id, vnode, epoch: epoch + 1, memoryBytes, gpus: requirements.gpus };
 }

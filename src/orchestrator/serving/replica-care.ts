@@ -1,0 +1,35 @@
+// What is done for a replica of a served model beside placing its VNodes: nothing but forgetting it whole. Its PNodes
+// load its weights from the states that its record names.
+
+import type { PlacementPlan } from "../../scheduler/placement/types.ts";
+import type { ReplicaRecord } from "../records/records.ts";
+import { type Compiled, servingPlan } from "../sessions/compiled.ts";
+import type { Garbage } from "../sessions/garbage.ts";
+import type { Care } from "../workloads/care.ts";
+
+export class ReplicaCare implements Care<ReplicaRecord> {
+  readonly #compiled: Compiled;
+  readonly #garbage: Garbage;
+
+  constructor(compiled: Compiled, garbage: Garbage) {
+    this.#compiled = compiled;
+    this.#garbage = garbage;
+  }
+
+  async plan({ id, identity }: ReplicaRecord): Promise<PlacementPlan> {
+    return servingPlan(id, await this.#compiled.plan(identity.definition));
+  }
+
+  initialStates(): Record<string, never> {
+    return {};
+  }
+
+  async tend(): Promise<void> {}
+
+  async ended(): Promise<void> {}
+
+  /** The states stay as long as anybody else names them. */
+  async erase({ identity }: ReplicaRecord): Promise<void> {
+    this.#garbage.add(Object.values(identity.states).map(({ hash }) => hash));
+  }
+}

@@ -1,0 +1,148 @@
+// What is done for a training session beside placing its VNodes: the recovery line is moved as they store states, step
+// roots are written, and the session ends with its last step or when its time is over.
+
+import type { SessionId } from "../../core/ids.ts";
+import type { PlacementPlan } from "../../scheduler/placement/types.ts";
+import { createItem, listItems, readItem } from "../../store/update.ts";
+import type { Context } from "../context.ts";
+import { readSession } from "../records/fresh.ts";
+import { key, prefix, type SessionRecord, type StepRecord, type StoredState } from "../records/records.ts";
+import { isLive, type VNodeRecords, vnodeRecordsOf } from "../records/workloads.ts";
+import type { Metrics } from "../views/metrics.ts";
+import type { Care } from "../workloads/care.ts";
+import { type Compiled, trainingPlan } from "./compiled.ts";
+import { goBack } from "./damage.ts";
+import { type Garbage, trimmed } from "./garbage.ts";
+import { recoveryLine, stepRoots } from "./line.ts";
+
+export interface SessionCareNeeds {
+  readonly compiled: Compiled;
+  readonly metrics: Metrics;
+  readonly garbage: Garbage;
+}
+
+export class SessionCare implements Care<SessionRecord> {
+  readonly #context: Context;
+  readonly #needs: SessionCareNeeds;
+  readonly #runningSinceMs = new Map<SessionId, number>();
+
+  constructor(context: Context, needs: SessionCareNeeds) {
+    this.#context = context;
+    this.#needs = needs;
+  }
+
+  async plan({ id, identity }: SessionRecord): Promise<PlacementPlan> {
+    return trainingPlan(id, await this.#needs.compiled.plan(identity.definition), identity);
+  }
+
+  initialStates({ initialStates = {} }: SessionRecord): Readonly<Record<string, StoredState>> {
+    return initialStates;
+  }
+
+  async tend({ id }: SessionRecord): Promise<void> {
+    await this.advance(id);
+    const session = this.#context.mirror.get(key.session(id));
+    if (session && isLive(session)) await this.#endIfOutOfTime(session);
+  }
+
+  async ended(session: SessionRecord, records: VNodeRecords, holder: boolean): Promise<void> {
+    this.#runningSinceMs.delete(session.id);
+    if (holder && session.status === "done") await this.#keepLastAndBest(session, records);
+  }
+
+  /** Drops the states between, and step hashes that the step roots have made superfluous. */
+  async #keepLastAndBest(session: SessionRecord, records: VNodeRecords): Promise<void> {
+    for (const record of records.values()) {
+      const { dropped } = trimmed(session, record.durable);
+      if (dropped.length === 0 && Object.keys(record.stepHashes).length === 0) continue;
+      await this.#context.mirror.update(key.vnode(session.id, record.vnode), (current) =>
+        current ? { ...current, durable: trimmed(session, current.durable).kept, stepHashes: {} } : undefined,
+      );
+      this.#needs.garbage.add(dropped);
+    }
+  }
+
+  async erase({ id }: SessionRecord): Promise<void> {
+    const { store } = this.#context.mirror;
+    this.#runningSinceMs.delete(id);
+    for (const own of [prefix.stepsOf(id), prefix.metricsOf(id)])
+      for await (const { key: stored, version } of listItems(store, own)) await store.delete(stored, version);
+  }
+
+  /** Moves the recovery line as far as the records allow. */
+  async advance(id: SessionId): Promise<void> {
+    const { mirror } = this.#context;
+    const session = mirror.get(key.session(id));
+    if (!session || !isLive(session)) return;
+    if (recoveryLine(session, vnodeRecordsOf(mirror, session)) === session.line) return;
+    await this.#moveLine(id);
+  }
+
+  /** The line moves on what the store holds now: the mirror may miss that a state was taken back. */
+  async #moveLine(id: SessionId): Promise<void> {
+    const { mirror, world, events } = this.#context;
+    const fresh = await readSession(this.#context, id);
+    if (fresh === undefined || !isLive(fresh.session)) return;
+    const { session, records } = fresh;
+    const line = recoveryLine(session, records);
+    if (line < session.line) await goBack(this.#context, id);
+    if (line <= session.line) return;
+    const roots = stepRoots(session, records, session.line, line);
+    await this.#writeRoots(session, line, roots);
+    const best = this.#best(session, line);
+    const done = line === session.identity.steps;
+    const ranMs = session.ranMs + this.#takeRunning(id);
+    const { written } = await mirror.update(key.session(id), (current) => {
+      if (!current || !isLive(current) || current.line !== session.line || current.turn !== session.turn)
+        return undefined;
+      const stepRoot = roots.at(-1)?.step === line ? (roots.at(-1)?.root as string) : current.stepRoot;
+      const moved = { ...current, line, lineBefore: current.line, stepRoot, ranMs, ...(best ? { best } : {}) };
+      return done ? { ...moved, status: "done" as const, reason: "", endedWallMs: world.clock.wallMs() } : moved;
+    });
+    if (written && done)
+      events.emit("info", "session.done", `session ${id} is done after ${line} steps`, { session: id, step: line });
+  }
+
+  async #writeRoots({ id }: SessionRecord, line: number, roots: StepRecord["roots"]): Promise<void> {
+    const { mirror, world, events } = this.#context;
+    const name = key.step(id, line);
+    const { written } = await createItem<StepRecord>(mirror.store, name, { session: id, line, roots }, world);
+    if (written) return;
+    const known = new Map(
+      (await readItem<StepRecord>(mirror.store, name))?.record.roots.map(({ step, root }) => [step, root]),
+    );
+    for (const { step, root } of roots) {
+      if (known.get(step) === undefined || known.get(step) === root) continue;
+      const message = `session ${id}: step ${step} has the root ${known.get(step)} and now ${root}`;
+      events.emit("error", "session.disagreement", message, { session: id, step });
+    }
+  }
+
+  #best(session: SessionRecord, line: number): SessionRecord["best"] {
+    const loss = this.#needs.metrics.latest(session.id, "validation_loss", session.line + 1, line);
+    if (loss === undefined || (session.best && session.best.loss <= loss)) return session.best;
+    return { step: line, loss };
+  }
+
+  #takeRunning(id: SessionId): number {
+    const nowMs = this.#context.world.clock.monotonicMs();
+    const since = this.#runningSinceMs.get(id) ?? nowMs;
+    this.#runningSinceMs.set(id, nowMs);
+    return nowMs - since;
+  }
+
+  async #endIfOutOfTime({ id, requirements, ranMs, line }: SessionRecord): Promise<void> {
+    const { mirror, world, events } = this.#context;
+    const limitMs = requirements.maxRuntimeSeconds * 1000;
+    const since = this.#runningSinceMs.get(id) ?? world.clock.monotonicMs();
+    this.#runningSinceMs.set(id, since);
+    if (limitMs === 0 || ranMs + world.clock.monotonicMs() - since < limitMs) return;
+    const reason = `its time of ${requirements.maxRuntimeSeconds} s was over after step ${line}`;
+    await mirror.update(key.session(id), (current) =>
+      current && isLive(current)
+        ? { ...current, status: "done" as const, reason, endedWallMs: world.clock.wallMs() }
+        : undefined,
+    );
+    events.emit("info", "session.done", `session ${id} ended: ${reason}`, { session: id });
+  }
+}

@@ -1,0 +1,18 @@
+// What the controller asks of each kind of workload. Everything else about VNodes and their owners is alike for all.
+
+import type { PlacementPlan } from "../../scheduler/placement/types.ts";
+import type { StoredState, WorkloadRecord } from "../records/records.ts";
+import type { VNodeRecords } from "../records/workloads.ts";
+
+export interface Care<R extends WorkloadRecord = WorkloadRecord> {
+  /** Its VNodes as placement sees them. */
+  plan(record: R): Promise<PlacementPlan>;
+  /** What the records of its VNodes begin with, by VNode: states of step 0 that do not follow from a seed. */
+  initialStates(record: R): Readonly<Record<string, StoredState>>;
+  /** Before its VNodes are placed, by whoever holds the lease: it may find that the workload has ended. */
+  tend(record: R): Promise<void>;
+  /** Ended, without owners by now. */
+  ended(record: R, records: VNodeRecords, holder: boolean): Promise<void>;
+  /** Deleted: takes away what it has beside its own record and those of its VNodes, which are gone already. */
+  erase(record: R): Promise<void>;
+}
