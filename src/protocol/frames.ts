@@ -6,7 +6,7 @@ import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import { fail } from "../core/errors.ts";
 import { messageBytesMax } from "./network.ts";
 
-const prefixBytes = 5;
+export const prefixBytes = 5;
 /** Smaller fields are cheaper to copy than to write apart. */
 const apartBytesMin = 4 << 10;
 /** Tensors end their message: one that ends on a multiple of this has its numbers where they can be read in place. */

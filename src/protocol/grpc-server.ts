@@ -19,8 +19,11 @@ import { AccessRules } from "./access.ts";
 import { formatAddress, isLoopback, parseAddress } from "./address.ts";
 import { admit } from "./admission.ts";
 import { callerOf, plainAddress } from "./caller.ts";
-import { type GuestLimits, Guests } from "./guests.ts";
+import { within } from "./deadline.ts";
+import { Desk, tooMuch, type Visit } from "./desk.ts";
+import { Guests } from "./guests.ts";
 import { answerHttp, type NodeServerRequest, type NodeServerResponse } from "./http.ts";
+import type { GuestLimits } from "./limits.ts";
 import type { CallContext, Caller, Channel, Gate, HttpHandler, ServedService, Server } from "./network.ts";
 import { messageBytesMax, windowBytes } from "./network.ts";
 import { Outbox } from "./outbox.ts";
@@ -31,8 +34,6 @@ import { fromConnect, toWire } from "./wire-errors.ts";
 
 type AnyChannel = Channel<MessageInitShape<DescMessage>, MessageShape<DescMessage>>;
 
-/** Enough for every peer of a large PNode, few enough that strangers cannot exhaust descriptors. */
-const connectionsMax = 25_000;
 const callerKey = createContextKey<Caller>({ address: "unknown" }, { description: "who calls" });
 
 export interface ServeOptions {
@@ -54,6 +55,7 @@ export async function serveGrpc(
   { http, gate, log, allowedHosts, timers, limits, tls, plainFromAnywhere }: ServeOptions,
 ): Promise<Server> {
   const guests = new Guests(timers, limits);
+  const desk = new Desk(timers, limits);
   const bound = parseAddress(address);
   const handle = connectNodeAdapter({
     routes: (router) => {
@@ -76,20 +78,38 @@ export async function serveGrpc(
       (response as ServerResponse).writeHead(403, { "content-type": "text/plain" }).end(`${refusal}\n`);
       return;
     }
+    const path = pathOf(request);
+    const method = rules.methodAt(path);
+    const turnAway = (error: unknown) => refuse(method ? failed(method, error) : toWire(error), request, response);
+    let visit: Visit;
+    try {
+      // A client of HTTP/2 hears of the limit with its first answer, and may not care.
+      if (bytesOf(request.rawHeaders) > limits.headerBytesMax) throw tooMuch("the headers are too long");
+      visit = desk.enter(callerOf(request), path);
+    } catch (error) {
+      return turnAway(error);
+    }
+    response.once("close", () => visit.leave());
     const proceed = () => {
-      const route = request.httpVersionMajor === 2 && routeOf(routes, request.url ?? "", request.headers);
-      if (route) serveStream(route, request as Http2ServerRequest, response as Http2ServerResponse, failed);
-      else handle(request, response);
+      const route = request.httpVersionMajor === 2 && routeOf(routes, path, request.headers);
+      if (route)
+        return serveStream(route, request as Http2ServerRequest, response as Http2ServerResponse, visit, failed);
+      if (method) boundBody(request, visit, timers, limits.callMs, turnAway);
+      handle(request, response);
     };
-    const method = gate && rules.methodAt(request.url ?? "");
-    if (method === undefined) return proceed();
+    if (gate === undefined || method === undefined) return proceed();
     // Judged by who calls, before anything of the body is read.
-    rules.admit(method, callerOf(request), request.headers.authorization).then(proceed, (error: unknown) => {
-      refuse(failed(method, error), request, response);
-    });
+    rules.admit(method, callerOf(request), request.headers.authorization).then(proceed, turnAway);
   };
-  const http1 = createHttp1Server(onRequest);
-  const http2 = createHttp2Server({ settings: { initialWindowSize: windowBytes } }, onRequest);
+  const { headerBytesMax, headerCountMax, streamsPerConnection } = limits;
+  const http1 = createHttp1Server({ maxHeaderSize: headerBytesMax }, onRequest);
+  http1.maxHeadersCount = headerCountMax;
+  const settings = {
+    initialWindowSize: windowBytes,
+    maxConcurrentStreams: streamsPerConnection,
+    maxHeaderListSize: headerBytesMax,
+  };
+  const http2 = createHttp2Server({ settings, maxHeaderListPairs: headerCountMax }, onRequest);
   http2.on("session", (session) => {
     session.setLocalWindowSize(windowBytes);
     guests.watch(session);
@@ -104,7 +124,6 @@ export async function serveGrpc(
       plain: ({ remoteAddress }) => plainFromAnywhere || isLoopback(plainAddress(remoteAddress ?? "")),
     }),
   );
-  listener.maxConnections = connectionsMax;
   await listen(listener, bound.host, bound.port);
   const { port } = listener.address() as AddressInfo;
   return {
@@ -114,6 +133,40 @@ export async function serveGrpc(
         listener.close(() => resolve());
         guests.leave();
       }),
+  };
+}
+
+function pathOf({ url = "" }: NodeServerRequest): string {
+  return url.split("?", 1)[0] as string;
+}
+
+function bytesOf(texts: readonly string[]): number {
+  return texts.reduce((sum, text) => sum + text.length, 0);
+}
+
+/** The message of a call is kept until it is whole: it has so long for that, and counts from its first byte. */
+function boundBody(
+  request: NodeServerRequest,
+  visit: Visit,
+  timers: Timers,
+  callMs: number,
+  turnAway: (error: unknown) => void,
+): void {
+  const end = (error: DcnrError) => {
+    late();
+    turnAway(error);
+  };
+  const late = within(timers, callMs, () =>
+    end(new DcnrError("deadline_exceeded", "the request took too long to come")),
+  );
+  request.once("end", late);
+  request.once("close", late);
+  // Where the pieces of both HTTP versions pass; listening to them would start them.
+  const push = request.push.bind(request);
+  request.push = (chunk: Uint8Array | null, ...rest) => {
+    if (chunk === null || visit.hold(chunk.byteLength)) return push(chunk, ...rest);
+    end(tooMuch("too many bytes of yours, or in all, are in memory"));
+    return false;
   };
 }
 

@@ -4,7 +4,7 @@ import { type Log, silentLog, type Timers } from "../core/world.ts";
 import { type ConnectionLimits, type ConnectionOptions, limitsDefault } from "./connection.ts";
 import { GrpcClient } from "./grpc-client.ts";
 import { serveGrpc } from "./grpc-server.ts";
-import { type GuestLimits, guestLimitsDefault } from "./guests.ts";
+import { type GuestLimits, guestLimitsDefault } from "./limits.ts";
 import type { Network } from "./network.ts";
 import type { Reach } from "./reach.ts";
 import { Tls, type TlsIdentity, type WebCertificate } from "./tls.ts";

@@ -4,7 +4,7 @@ import { type ClientHttp2Session, connect as connectHttp2 } from "node:http2";
 import { connect, type Socket } from "node:net";
 import { describe, it } from "node:test";
 import { openGrpcNetwork } from "./grpc.ts";
-import { guestLimitsDefault as limits } from "./guests.ts";
+import { guestLimitsDefault as limits } from "./limits.ts";
 import type { HttpHandler } from "./network.ts";
 import { ManualTimers } from "./timers.testing.ts";
 

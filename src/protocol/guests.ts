@@ -1,35 +1,19 @@
 // Connections that others open to this process: what they speak is told by their first bytes, and whoever says nothing,
 // stops in the middle of a request or falls silent is let go. A socket costs memory and a descriptor, and strangers
-// could otherwise keep as many as they like for ever.
+// could otherwise keep as many as they like for ever. Where there are too many, those that have asked for nothing yet go
+// first, the oldest of them before the others: whoever wants something asks at once.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Http2Stream, ServerHttp2Session } from "node:http2";
 import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import type { Cancel, Timers } from "../core/world.ts";
+import { plainAddress } from "./caller.ts";
 import { within } from "./deadline.ts";
-import { Liveness, type LivenessLimits } from "./liveness.ts";
+import type { GuestLimits } from "./limits.ts";
+import { Liveness } from "./liveness.ts";
+import { Shares, shareOf } from "./shares.ts";
 import { handshakeByte } from "./tls.ts";
-
-export interface GuestLimits extends LivenessLimits {
-  /** Until the first bytes tell what a connection speaks. */
-  readonly prefaceMs: number;
-  /** From there until HTTP/2's settings or the headers of an HTTP/1.1 request are here whole. */
-  readonly headersMs: number;
-  /** Without a byte of a request that has begun and is not whole. In total it may take as long as it takes. */
-  readonly bodyMs: number;
-  /** Without any request. Callers of our own close idle connections long before. */
-  readonly idleMs: number;
-}
-
-export const guestLimitsDefault: GuestLimits = {
-  prefaceMs: 10_000,
-  headersMs: 10_000,
-  bodyMs: 30_000,
-  idleMs: 120_000,
-  quietMs: 10_000,
-  pingMs: 10_000,
-};
 
 const http2Preface = "PRI * HTTP/2.0";
 
@@ -52,24 +36,65 @@ export class Guests {
   readonly #timers: Timers;
   readonly #limits: GuestLimits;
   readonly #sockets = new Set<Socket>();
+  readonly #shares: Shares;
+  /** No request has come on them yet; the oldest first. */
+  readonly #unproven = new Set<Socket>();
+  /** By what speaks HTTP on it: the connection itself, or what is inside its encryption. */
+  readonly #outer = new WeakMap<object, Socket>();
+  /** The connection whose HTTP/2 session is being made. */
+  #greeting: Socket | undefined;
   /** What an HTTP/1.1 connection has to do next, and until when. */
   readonly #due = new WeakMap<Socket, Cancel>();
 
   constructor(timers: Timers, limits: GuestLimits) {
     this.#timers = timers;
     this.#limits = limits;
+    this.#shares = new Shares(limits.connectionsPerAddress, limits.connectionsMax);
   }
 
   get count(): number {
     return this.#sockets.size;
   }
 
-  /** Hands the connection on once it is known what it speaks. */
+  /** Hands the connection on once it is known what it speaks; closes it, or an older one, if there are too many. */
   welcome(socket: Socket, tables: Tables): void {
+    const share = shareOf(plainAddress(socket.remoteAddress ?? ""));
+    if (!this.#shares.take(share) && !(this.#leaveOldest(share) && this.#shares.take(share)))
+      return void socket.destroy();
     this.#sockets.add(socket);
+    this.#unproven.add(socket);
+    socket.once("close", () => {
+      if (this.#sockets.delete(socket)) this.#shares.give(share);
+      this.#unproven.delete(socket);
+    });
+    if (this.#unproven.size > this.#limits.unprovenMax) this.#leaveOldest();
+    this.#greet(socket, tables);
+  }
+
+  /** Of a share's or of all connections that have asked for nothing, the oldest ends. False if there is none. */
+  #leaveOldest(share?: string): boolean {
+    for (const socket of this.#unproven) {
+      const its = shareOf(plainAddress(socket.remoteAddress ?? ""));
+      if (share !== undefined && this.#shares.of(share) >= this.#limits.connectionsPerAddress && its !== share)
+        continue;
+      this.#unproven.delete(socket);
+      // At once: whoever comes takes its place.
+      if (this.#sockets.delete(socket)) this.#shares.give(its);
+      socket.destroy();
+      return true;
+    }
+    return false;
+  }
+
+  #proved(connection: object | undefined): void {
+    const socket = connection && this.#outer.get(connection);
+    if (socket !== undefined) this.#unproven.delete(socket);
+  }
+
+  #greet(socket: Socket, tables: Tables, outer = socket): void {
+    this.#outer.set(socket, outer);
     const late = this.#expect(socket, this.#limits.prefaceMs);
     socket.once("close", () => {
-      this.#sockets.delete(socket);
       late();
       this.#due.get(socket)?.();
     });
@@ -83,7 +108,7 @@ export class Guests {
       if (tables.tls !== undefined && bytes[0] === handshakeByte) {
         socket.off("readable", read);
         late();
-        return this.#agree(tables.tls(socket), tables);
+        return this.#agree(tables.tls(socket), tables, outer);
       }
       const before = head.length;
       head = bytes.toString("latin1", 0, http2Preface.length);
@@ -93,7 +118,12 @@ export class Guests {
       socket.off("readable", read);
       late();
       if (!tables.plain(socket)) return void socket.end(refusal);
-      if (head === http2Preface) return tables.http2(socket);
+      if (head === http2Preface) {
+        this.#greeting = outer;
+        tables.http2(socket);
+        this.#greeting = undefined;
+        return;
+      }
       this.#due.set(socket, this.#expect(socket, this.#limits.headersMs));
       tables.http1(socket);
     };
@@ -101,12 +131,12 @@ export class Guests {
   }
 
   /** Once both ends are agreed, what is inside is a connection like any other. */
-  #agree(socket: TLSSocket, tables: Tables): void {
+  #agree(socket: TLSSocket, tables: Tables, outer: Socket): void {
     const late = this.#expect(socket, this.#limits.headersMs);
     socket.on("error", () => socket.destroy());
     socket.once("secure", () => {
       late();
-      this.welcome(socket, { ...tables, tls: undefined, plain: () => true });
+      this.#greet(socket, { ...tables, tls: undefined, plain: () => true }, outer);
     });
     socket.once("close", late);
   }
@@ -115,6 +145,7 @@ export class Guests {
   began(request: IncomingMessage, response: ServerResponse): void {
     const { socket } = request;
     const { bodyMs, idleMs, headersMs } = this.#limits;
+    this.#proved(socket);
     this.#due.get(socket)?.();
     const watch = (read: number) => {
       const check = () => {
@@ -136,6 +167,7 @@ export class Guests {
   watch(session: ServerHttp2Session): void {
     const { headersMs, idleMs } = this.#limits;
     const streams = new Set<Http2Stream>();
+    const outer = this.#greeting;
     const leave = () => session.destroy();
     const liveness = new Liveness(session, streams, this.#timers, this.#limits, leave);
     let due = within(this.#timers, headersMs, leave);
@@ -147,6 +179,7 @@ export class Guests {
     session.once("remoteSettings", () => streams.size === 0 && idle());
     session.on("stream", (stream) => {
       streams.add(stream);
+      if (outer !== undefined) this.#unproven.delete(outer);
       due();
       liveness.start();
       stream.once("close", () => {

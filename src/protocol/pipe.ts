@@ -4,8 +4,8 @@
 import type { Http2Stream } from "node:http2";
 import { create, type DescMessage, fromBinary, type MessageInitShape, type MessageShape } from "@bufbuild/protobuf";
 import { assert } from "../core/assert.ts";
-import { DcnrError, messageOf } from "../core/errors.ts";
-import { encodeFrame, FrameReader } from "./frames.ts";
+import { DcnrError, fail, messageOf } from "../core/errors.ts";
+import { encodeFrame, FrameReader, prefixBytes } from "./frames.ts";
 
 /** What arrived and nobody has read yet; beyond it flow control holds the sender back. */
 const unreadBytesMax = 4 << 20;
@@ -21,6 +21,7 @@ export class Pipe implements AsyncIterableIterator<Incoming, undefined> {
   readonly #input: DescMessage;
   readonly #output: DescMessage;
   readonly #onLeft: () => void;
+  readonly #hold: (bytes: number) => boolean;
   readonly #reader = new FrameReader((frame) => this.#arrived(frame));
   readonly #unread: Uint8Array[] = [];
   #unreadBytes = 0;
@@ -33,11 +34,20 @@ export class Pipe implements AsyncIterableIterator<Incoming, undefined> {
   /** Why nothing can be sent any more. */
   #broken: DcnrError | undefined;
 
-  /** `onLeft` hears when the reader leaves early. */
-  constructor(input: DescMessage, output: DescMessage, onLeft: () => void) {
+  /**
+   * `onLeft` hears when the reader leaves early; `hold` of bytes that have come and are not read, and (negative) that are,
+   * and says whether that is still bearable.
+   */
+  constructor(
+    input: DescMessage,
+    output: DescMessage,
+    onLeft: () => void,
+    hold: (bytes: number) => boolean = () => true,
+  ) {
     this.#input = input;
     this.#output = output;
     this.#onLeft = onLeft;
+    this.#hold = hold;
   }
 
   /** From now on messages flow. */
@@ -75,6 +85,8 @@ export class Pipe implements AsyncIterableIterator<Incoming, undefined> {
   #push(chunk: Uint8Array): void {
     if (this.#ended) return;
     try {
+      if (!this.#hold(chunk.byteLength))
+        fail("resource_exhausted", "refused: too many bytes of yours, or in all, are in memory; try again later");
       this.#reader.push(chunk);
     } catch (error) {
       this.end(DcnrError.from(error));
@@ -98,6 +110,7 @@ export class Pipe implements AsyncIterableIterator<Incoming, undefined> {
     if (frame !== undefined) {
       const wasFull = this.#unreadBytes > unreadBytesMax;
       this.#unreadBytes -= frame.byteLength;
+      this.#hold(-frame.byteLength - prefixBytes);
       if (wasFull && this.#unreadBytes <= unreadBytesMax) this.#stream?.resume();
       return { done: false, value: this.#decode(frame) };
     }

@@ -11,12 +11,14 @@ const statuses: ReadonlyMap<Code, number> = new Map([
   [Code.PermissionDenied, 403],
   [Code.ResourceExhausted, 429],
   [Code.Unavailable, 503],
+  [Code.DeadlineExceeded, 504],
 ]);
 const names: ReadonlyMap<Code, string> = new Map([
   [Code.Unauthenticated, "unauthenticated"],
   [Code.PermissionDenied, "permission_denied"],
   [Code.ResourceExhausted, "resource_exhausted"],
   [Code.Unavailable, "unavailable"],
+  [Code.DeadlineExceeded, "deadline_exceeded"],
 ]);
 
 export function refuse(error: ConnectError, request: NodeServerRequest, response: NodeServerResponse): void {

@@ -6,6 +6,7 @@ import type { DescMessage, DescMethod, MessageInitShape, MessageShape } from "@b
 import type { ConnectError } from "@connectrpc/connect";
 import { DcnrError } from "../core/errors.ts";
 import { callerOf } from "./caller.ts";
+import type { Visit } from "./desk.ts";
 import type { CallContext, Channel, ServedService } from "./network.ts";
 import { Pipe } from "./pipe.ts";
 import { outlookHeader } from "./wire-errors.ts";
@@ -46,11 +47,12 @@ export function serveStream(
   { method, handler }: Route,
   request: Http2ServerRequest,
   response: Http2ServerResponse,
+  visit: Visit,
   failed: (method: DescMethod, error: unknown) => ConnectError,
 ): void {
   const { stream } = request;
   const gone = new AbortController();
-  const pipe = new Pipe(method.input, method.output, () => stream.resume());
+  const pipe = new Pipe(method.input, method.output, () => stream.resume(), visit.hold);
   const context: CallContext = {
     signal: gone.signal,
     caller: callerOf(request),

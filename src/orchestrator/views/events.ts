@@ -33,6 +33,11 @@ interface EventBatch {
 
 const ringSize = 5_000;
 const batchSizeMax = 500;
+/** DynamoDB takes 400 KB in one record. */
+const batchBytesMax = 200_000;
+/** Others' words stand in events: longer ones would make an event that no list can carry. */
+const messageLengthMax = 2_000;
+const nameLengthMax = 200;
 /** Older batches are removed by whoever writes new ones. */
 const batchesKept = 300;
 
@@ -78,10 +83,10 @@ export class Events {
       wallMs,
       level,
       kind,
-      message,
-      ...about,
+      message: clipped(message, messageLengthMax),
+      ...brief(about),
     };
-    this.#world.log(level, message, { kind, ...about });
+    this.#world.log(level, event.message, { kind, ...brief(about) });
     this.#push(event);
     this.#unsaved.push(event);
     if (this.#unsaved.length > ringSize) this.#unsaved.splice(0, this.#unsaved.length - ringSize);
@@ -106,7 +111,7 @@ export class Events {
 
   async flush(): Promise<void> {
     while (this.#unsaved.length > 0) {
-      const batch = this.#unsaved.slice(0, batchSizeMax);
+      const batch = batchOf(this.#unsaved);
       const first = batch[0] as LoggedEvent;
       const name = key.event(first.wallMs, `${this.#writer}-${++this.#batches}`);
       this.#imported.add(name);
@@ -154,4 +159,25 @@ export class Events {
     if (this.#ring.length > ringSize) this.#ring.shift();
     for (const listener of this.#listeners) listener(event);
   }
+}
+
+function clipped(text: string, lengthMax: number): string {
+  return text.length <= lengthMax ? text : `${text.slice(0, lengthMax - 1)}…`;
+}
+
+function brief(about: EventAbout): EventAbout {
+  const entries = Object.entries(about);
+  return Object.fromEntries(
+    entries.map(([name, value]) => [name, typeof value === "string" ? clipped(value, nameLengthMax) : value]),
+  );
+}
+
+/** As many of the first as one record takes, and at least one. */
+function batchOf(events: readonly LoggedEvent[]): readonly LoggedEvent[] {
+  let bytes = 0;
+  const count = events.slice(0, batchSizeMax).findIndex((event, index) => {
+    bytes += Buffer.byteLength(JSON.stringify(event));
+    return index > 0 && bytes > batchBytesMax;
+  });
+  return events.slice(0, count < 0 ? batchSizeMax : count);
 }
