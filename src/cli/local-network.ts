@@ -2,6 +2,8 @@
 
 import { join } from "node:path";
 import { withKey } from "../protocol/address.ts";
+import { confinedEnvironment, confinementFlags, rememberGpus } from "./confinement.ts";
+import { dataDirectory } from "./directories.ts";
 import { memoryBytesLeast, thisMachine } from "./limits.ts";
 import { type Child, startChild, stopChild } from "./processes.ts";
 
@@ -62,15 +64,27 @@ export class LocalNetwork {
     return new LocalNetwork(orchestrator, pnodes);
   }
 
-  static #startPNode({ address, key }: Child, index: number, options: LocalNetworkOptions): Promise<Child> {
+  static async #startPNode({ address, key }: Child, index: number, options: LocalNetworkOptions): Promise<Child> {
     const name = index < names.length ? (names[index] as string) : `pnode-${index + 1}`;
-    return startChild(name, [
+    const directory = dataDirectory(join(options.directory, "pnodes", name), process.env);
+    const memoryBytes = memoryShare(options.pnodes);
+    const args = [
       "join",
       key === undefined ? address : withKey(address, key),
-      ...["--name", name, "--owner", name, "--dir", join(options.directory, "pnodes", name)],
+      ...["--name", name, "--owner", name, "--dir", directory],
       ...["--cpus", String(options.cpusPerPNode), "--log-level", options.logLevel, "--wait"],
-      ...memoryShare(options.pnodes),
-    ]);
+      ...(memoryBytes > 0 ? ["--memory", `${memoryBytes}B`] : []),
+    ];
+    await rememberGpus(directory);
+    return startChild(
+      name,
+      args,
+      {},
+      {
+        flags: confinementFlags({ directory, memoryBytes }),
+        environment: confinedEnvironment(process.env, directory, { fallback: () => undefined }, {}),
+      },
+    );
   }
 
   async stop(): Promise<void> {
@@ -79,8 +93,8 @@ export class LocalNetwork {
   }
 }
 
-/** PNodes of one machine share its memory: each lends its part, so that the sum is what there is. */
-function memoryShare(pnodes: number): string[] {
+/** PNodes of one machine share its memory: each lends its part, so that the sum is what there is. 0: no limit. */
+function memoryShare(pnodes: number): number {
   const share = Math.floor(thisMachine().memoryBytes / pnodes);
-  return pnodes > 1 && share >= memoryBytesLeast ? ["--memory", `${share}B`] : [];
+  return pnodes > 1 && share >= memoryBytesLeast ? share : 0;
 }

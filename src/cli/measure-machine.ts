@@ -1,9 +1,12 @@
 // The numerics class of each engine and the speed of one core. Measured in a process of its own, which takes the
-// engines with it when it ends: a PNode that waits for work stays small.
+// engines with it when it ends: a PNode that waits for work stays small. Where this process may start no other, in a
+// thread, which leaves a native library behind.
 
 import { execFile } from "node:child_process";
+import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads";
 import { DcnrError, messageOf } from "../core/errors.ts";
 import { allocate } from "../core/tensor.ts";
 import type { Clock } from "../core/world.ts";
@@ -25,13 +28,28 @@ export const gflopsEstimated = 10;
 const measureTimeoutMs = 600_000;
 
 export async function measureMachine(): Promise<Measured> {
-  const script = fileURLToPath(import.meta.url);
   try {
-    const { stdout } = await promisify(execFile)(process.execPath, [script], { timeout: measureTimeoutMs });
-    return JSON.parse(stdout) as Measured;
+    return process.permission?.has("child") === false ? await measureInThread() : await measureInProcess();
   } catch (error) {
     throw new DcnrError("internal", `this machine's engines cannot be measured: ${messageOf(error)}`, { cause: error });
   }
+}
+
+async function measureInProcess(): Promise<Measured> {
+  const script = fileURLToPath(import.meta.url);
+  const { stdout } = await promisify(execFile)(process.execPath, [script], { timeout: measureTimeoutMs });
+  return JSON.parse(stdout) as Measured;
+}
+
+const threadMark = "measure this machine";
+
+async function measureInThread(): Promise<Measured> {
+  const thread = new Worker(new URL(import.meta.url), { workerData: threadMark });
+  // A PNode that stops does not wait for it.
+  thread.unref();
+  const [measured] = (await once(thread, "message")) as [Measured];
+  await thread.terminate();
+  return measured;
 }
 
 async function measureHere(clock: Clock): Promise<Measured> {
@@ -65,4 +83,5 @@ async function speedOf(executor: Executor, clock: Clock): Promise<number> {
   return measureGflops(work, 2 * probeSize ** 3, clock, tries);
 }
 
-if (import.meta.main) process.stdout.write(JSON.stringify(await measureHere(realClock)));
+if (!isMainThread && workerData === threadMark) parentPort?.postMessage(await measureHere(realClock));
+else if (isMainThread && import.meta.main) process.stdout.write(JSON.stringify(await measureHere(realClock)));

@@ -17,6 +17,7 @@ import { startPulse } from "../system/pulse.ts";
 import { Remembered } from "../system/remembered.ts";
 import { openSpill } from "../system/spill.ts";
 import { presenceOf } from "./additions.ts";
+import { isConfined, rememberedGpus } from "./confinement.ts";
 import type { Measured } from "./measure-machine.ts";
 import { Measuring } from "./measuring.ts";
 import { monitorPNode } from "./monitoring/pnode.ts";
@@ -70,7 +71,8 @@ export async function startRealPNode(machine: LentMachine, outer: World, network
   setFlagsFromString(gentleCollection);
   const monitoring = monitorPNode(outer, network.id ?? "", machine.name, machine.otlp);
   const { world } = monitoring;
-  const hardware = await findHardware(machine.directory);
+  const found = await findHardware(machine.directory);
+  const hardware = isConfined() ? { ...found, gpus: (await rememberedGpus(machine.directory).get()) ?? [] } : found;
   const workers = Math.max(1, Math.floor(machine.cpus || hardware.cores));
   const executors = new Map<EngineKind, Promise<Executor>>();
   const executorFor = (kind: EngineKind): Promise<Executor> => {

@@ -27,10 +27,23 @@ export interface Child {
 /** Compiling and measuring on a loaded machine take a while; more than this means that it hangs. */
 const startTimeoutMs = 120_000;
 
-export function startChild(name: string, args: readonly string[], environment: NodeJS.ProcessEnv = {}): Promise<Child> {
-  const child = spawn(process.execPath, [packagePath("bin/dcnr.js"), ...args], {
+/** What a child is given of this process. */
+export interface Given {
+  readonly environment: NodeJS.ProcessEnv;
+  /** Node's own. */
+  readonly flags: readonly string[];
+}
+
+/** `more` is added to the environment. */
+export function startChild(
+  name: string,
+  args: readonly string[],
+  more: NodeJS.ProcessEnv = {},
+  { environment, flags }: Given = { environment: process.env, flags: [] },
+): Promise<Child> {
+  const child = spawn(process.execPath, [...flags, packagePath("bin/dcnr.js"), ...args], {
     stdio: ["ignore", "ignore", "pipe", "ipc"],
-    env: { ...process.env, ...environment },
+    env: { ...environment, ...more },
   });
   const lastWords: string[] = [];
   child.stderr?.setEncoding("utf8").on("data", (text: string) => {

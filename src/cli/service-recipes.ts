@@ -4,7 +4,13 @@ import { fail } from "../core/errors.ts";
 
 export type ServiceKind = "systemd" | "launchd" | "windows";
 
-export function serviceRecipe(kind: string, program: readonly string[], args: readonly string[]): string {
+/** `memoryBytes`: lent; 0 if there is no limit. */
+export function serviceRecipe(
+  kind: string,
+  program: readonly string[],
+  args: readonly string[],
+  memoryBytes = 0,
+): string {
   const words = [...program, ...args];
   switch (kind) {
     case "systemd":
@@ -19,7 +25,7 @@ Restart=always
 RestartSec=5
 Nice=10
 NoNewPrivileges=true
-
+${memoryBytes > 0 ? `MemoryMax=${ceilingOf(memoryBytes)}\n` : ""}
 [Install]
 WantedBy=default.target
 `;
@@ -44,6 +50,11 @@ schtasks /Create /SC ONLOGON /TN dcnr /TR "${words.map((word) => (/\s/.test(word
     default:
       return fail("invalid_argument", `--service is one of systemd, launchd, windows, not "${kind}"`);
   }
+}
+
+/** Placement counts with what is lent; the program itself and what the system keeps for it come on top. */
+function ceilingOf(memoryBytes: number): number {
+  return Math.ceil(memoryBytes * 1.25 + 2 ** 29);
 }
 
 function quoteShell(word: string): string {

@@ -70,11 +70,12 @@ export const thisMachine: MachineView = {
   },
   webGpu: webGpuAdapter,
   run: (command, args) =>
-    new Promise((resolve) => {
+    new Promise<string | undefined>((resolve) => {
       execFile(command, [...args], { timeout: commandTimeoutMs, windowsHide: true }, (error, stdout) =>
         resolve(error ? undefined : stdout),
       );
-    }),
+      // Thrown, not told, where this process may start none.
+    }).catch(() => undefined),
 };
 
 interface WebGpu {

@@ -13,6 +13,7 @@ import { loadKey } from "../../system/keys.ts";
 import { ownNetworks } from "../../system/own-address.ts";
 import { backgroundTimers } from "../../system/timers.ts";
 import type { Command, Flags } from "../command.ts";
+import { confine } from "../confinement.ts";
 import { orchestratorPortDefault } from "../connection.ts";
 import { dataDirectory, directoryOption } from "../directories.ts";
 import { joinedBy } from "../invite-link.ts";
@@ -59,6 +60,7 @@ export const command: Command = {
       many: true,
       summary: "private network it may call besides those of the addresses you give, for example 192.168.0.0/16",
     },
+    unconfined: { type: "boolean", summary: "keep all rights of the user who starts it: files, programs, environment" },
     wait: { type: "boolean", summary: "go on trying if no orchestrator answers at the start" },
     service: { type: "string", value: "KIND", summary: "print a recipe for systemd, launchd or windows, and end" },
     dir: directoryOption,
@@ -72,18 +74,20 @@ export const command: Command = {
     "dcnr join lab.example:7700 --cpus 4 --memory 8GB --hours 22-7",
     "dcnr join lab.example:7700 --service systemd > ~/.config/systemd/user/dcnr.service",
   ],
-  run: async ({ arguments: words, flags, out, signal }) => {
+  run: async ({ arguments: words, flags, out, signal, settings }) => {
     if (flags.has("service")) {
       const given = process.argv
         .slice(2)
         .filter((word, index, all) => word !== "--service" && all[index - 1] !== "--service");
       if (!flags.is("wait")) given.push("--wait");
-      out.raw(serviceRecipe(flags.text("service"), [process.execPath, packagePath("bin/dcnr.js")], given));
+      const lent = flags.has("memory") ? parseBytes(flags.text("memory"), "--memory") : 0;
+      out.raw(serviceRecipe(flags.text("service"), [process.execPath, packagePath("bin/dcnr.js")], given, lent));
       return 0;
     }
     const world = worldFrom(flags);
     const { addresses, invite } = joinedBy(words);
     const machine = machineFrom(addresses, flags);
+    if (!flags.is("unconfined")) await confine(machine, settings, command.options ?? {});
     const held = await holdDirectory(machine.directory, `dcnr join as ${machine.name}`, world);
     const identity = await loadKey(machine.directory, world.chance);
     const network = openGrpcNetwork({ timers: backgroundTimers, log: world.log, identity, reach: machine.reach });
@@ -172,7 +176,7 @@ function machineFrom(addresses: readonly string[], flags: Flags): LentMachine {
   const around = parsed.some(({ host }) => isLoopback(host) || isUnspecified(host)) ? ownNetworks() : [];
   return {
     orchestrators,
-    reach: new Reach(orchestrators, [...around, ...flags.texts("reach")]),
+    reach: new Reach(orchestrators, [...around, ...flags.texts("reach").flatMap((one) => one.split(","))]),
     directory: dataDirectory(flags.optionalText("dir"), process.env, "pnode"),
     name,
     owner: flags.optionalText("owner") ?? "",

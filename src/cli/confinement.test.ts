@@ -1,0 +1,38 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { confinedEnvironment } from "./confinement.ts";
+import { serviceRecipe } from "./service-recipes.ts";
+
+describe("the environment of a process that computes for strangers", () => {
+  const options = {
+    cpus: { type: "number", summary: "" },
+    reach: { type: "string", summary: "", many: true },
+  } as const;
+  const of = (environment: NodeJS.ProcessEnv, values: Record<string, string | number> = {}) =>
+    confinedEnvironment(environment, "/lent", { fallback: (name) => values[name] }, options);
+
+  it("has nothing of its owner's but where things are, and no keys at all", () => {
+    const kept = { HOME: "/home/a", XDG_DATA_HOME: "/d", LC_ALL: "C", DCNR_LOG_LEVEL: "warn", OTEL_SERVICE_NAME: "x" };
+    const left = { AWS_SECRET_ACCESS_KEY: "s", SSH_AUTH_SOCK: "/s", DCNR_API_KEY: "k", NODE_OPTIONS: "--import x" };
+    const headers = { OTEL_EXPORTER_OTLP_TOKEN: "t", GITHUB_TOKEN: "t", PATH: "/bin" };
+    assert.deepEqual(of({ ...kept, ...left, ...headers }), { ...kept, DCNR_CONFIG: "/lent/no-settings.yaml" });
+  });
+
+  it("has the settings of a file that cannot be read any more", () => {
+    const found = of({ DCNR_CONFIG: "/home/a/config.yaml" }, { cpus: 3, reach: "10.0.0.0/8", "api-key": "k" });
+    assert.deepEqual(found, {
+      DCNR_CPUS: "3",
+      DCNR_REACH: "10.0.0.0/8",
+      DCNR_CONFIG: "/lent/no-settings.yaml",
+    });
+  });
+});
+
+describe("a unit for systemd", () => {
+  it("bounds memory where some is lent, above what is lent", () => {
+    const unit = serviceRecipe("systemd", ["dcnr"], ["join", "a:1"], 2 ** 33);
+    const bound = Number(/^MemoryMax=(\d+)$/m.exec(unit)?.[1]);
+    assert.ok(bound > 2 ** 33 && bound < 2 ** 34, unit);
+    assert.doesNotMatch(serviceRecipe("systemd", ["dcnr"], ["join", "a:1"]), /MemoryMax/);
+  });
+});

@@ -1,0 +1,87 @@
+// What a PNode's process can still do to its owner once it has given up its rights: asked of real processes, started with
+// the flags that `dcnr join` starts itself with.
+
+import assert from "node:assert/strict";
+import { spawn, spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, describe, it } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { confinementFlags } from "../../src/cli/confinement.ts";
+import { packagePath } from "../../src/cli/software.ts";
+import { setAdditionsFolder } from "../../src/core/optional.ts";
+
+const scratch = mkdtempSync(join(tmpdir(), "dcnr-confined-"));
+after(() => rmSync(scratch, { recursive: true, force: true }));
+const directory = join(scratch, "pnode");
+mkdirSync(directory);
+setAdditionsFolder(join(scratch, "additions"));
+const letter = join(scratch, "letter.txt");
+writeFileSync(letter, "dear owner");
+
+describe("a process that computes for strangers", () => {
+  const attempts: readonly [string, string, "works" | "ERR_ACCESS_DENIED"][] = [
+    ["reads its owner's files", `fs.readFileSync(${JSON.stringify(letter)})`, "ERR_ACCESS_DENIED"],
+    ["reads them by a detour", `fs.readFileSync(${JSON.stringify(`${directory}/../letter.txt`)})`, "ERR_ACCESS_DENIED"],
+    ["reads keys of the account", `fs.readFileSync("/etc/passwd")`, "ERR_ACCESS_DENIED"],
+    [
+      "writes outside its directory",
+      `fs.writeFileSync(${JSON.stringify(join(scratch, "x"))}, "")`,
+      "ERR_ACCESS_DENIED",
+    ],
+    [
+      "changes its own program",
+      `fs.writeFileSync(${JSON.stringify(packagePath("src/x.ts"))}, "")`,
+      "ERR_ACCESS_DENIED",
+    ],
+    ["starts programs", `require("node:child_process").execFileSync("id")`, "ERR_ACCESS_DENIED"],
+    ["uses its directory", `fs.writeFileSync(${JSON.stringify(join(directory, "x"))}, "")`, "works"],
+    ["reads its program", `fs.readFileSync(${JSON.stringify(packagePath("package.json"))})`, "works"],
+    ["starts threads", `new (require("node:worker_threads").Worker)("", { eval: true })`, "works"],
+  ];
+  for (const [what, code, outcome] of attempts)
+    it(`${outcome === "works" ? "" : "never "}${what}`, () => {
+      const script = `const fs = require("node:fs"); try { ${code}; console.log("works") } catch (error) { console.log(error.code) }`;
+      const flags = confinementFlags({ directory, memoryBytes: 0 });
+      const { stdout, stderr } = spawnSync(process.execPath, [...flags, "-e", script], { encoding: "utf8" });
+      assert.equal(stdout.trim(), outcome, stderr);
+    });
+});
+
+it("dcnr join gives up its rights and its owner's environment, keeping its process id and its settings", {
+  skip: !existsSync("/proc/self/cmdline") && "needs /proc",
+}, async () => {
+  const settings = join(scratch, "config.yaml");
+  writeFileSync(settings, "name: from-the-file\napi-key: planted-in-the-file\n");
+  const child = spawn(
+    process.execPath,
+    [packagePath("bin/dcnr.js"), "join", "127.0.0.1:1", "--wait", "--dir", directory],
+    {
+      env: { ...process.env, DCNR_CONFIG: settings, AWS_SECRET_ACCESS_KEY: "planted", DCNR_API_KEY: "planted" },
+      stdio: ["ignore", "ignore", "pipe"],
+    },
+  );
+  let said = "";
+  child.stderr.setEncoding("utf8").on("data", (text: string) => {
+    said += text;
+  });
+  try {
+    const of = (file: string) => readFileSync(`/proc/${child.pid}/${file}`, "utf8").split("\0");
+    while (!of("cmdline").includes("--permission")) {
+      assert.equal(child.exitCode, null, said);
+      await sleep(20);
+    }
+    const environment = of("environ");
+    assert.ok(environment.includes("DCNR_NAME=from-the-file"));
+    assert.equal(environment.filter((one) => one.includes("planted")).length, 0);
+    // It has got as far as its own directory with what is left to it.
+    while (!existsSync(join(directory, "user.json"))) {
+      assert.equal(child.exitCode, null, said);
+      await sleep(20);
+    }
+    assert.match(readFileSync(join(directory, "user.json"), "utf8"), /from-the-file/);
+  } finally {
+    child.kill("SIGKILL");
+  }
+});
