@@ -18,6 +18,12 @@ export const commands: readonly CommandEntry[] = [
   { group: "Run", words: "join", summary: "lend this machine to a network", load: () => import("./commands/join.ts") },
   {
     group: "Run",
+    words: "lend",
+    summary: "pause, resume or end the lending of this machine",
+    load: () => import("./commands/lend.ts"),
+  },
+  {
+    group: "Run",
     words: "demo",
     summary: "the whole story in some two minutes: train, lose a PNode, recover",
     load: () => import("./commands/demo.ts"),

@@ -6,6 +6,7 @@ import { setFlagsFromString } from "node:v8";
 import type { World } from "../core/world.ts";
 import { openDiskCache } from "../data/disk-cache.ts";
 import type { EngineKind, Executor } from "../engine/engine.ts";
+import type { PNodeDependencies } from "../pnode/options.ts";
 import { type PNode, startPNode } from "../pnode/pnode.ts";
 import type { Network } from "../protocol/network.ts";
 import type { Reach } from "../protocol/reach.ts";
@@ -67,7 +68,15 @@ const shardCacheBytesDefault = 2e9;
  */
 const gentleCollection = "--external-memory-accounted-in-global-limit";
 
-export async function startRealPNode(machine: LentMachine, outer: World, network: Network): Promise<StartedPNode> {
+/** What the owner's side wants to know and to say. */
+export type OwnerHooks = Required<Pick<PNodeDependencies, "lends" | "onWork">>;
+
+export async function startRealPNode(
+  machine: LentMachine,
+  outer: World,
+  network: Network,
+  owner: OwnerHooks,
+): Promise<StartedPNode> {
   setFlagsFromString(gentleCollection);
   const monitoring = monitorPNode(outer, network.id ?? "", machine.name, machine.otlp);
   const { world } = monitoring;
@@ -122,7 +131,11 @@ export async function startRealPNode(machine: LentMachine, outer: World, network
       network,
       executorFor,
       http: monitoring.http,
-      onWork: monitoring.onWork,
+      onWork: (work) => {
+        monitoring.onWork(work);
+        owner.onWork(work);
+      },
+      lends: owner.lends,
       blobs: openHttpTransfer({ reach: machine.reach }),
       digest: digestAside,
       aside,

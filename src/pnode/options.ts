@@ -119,6 +119,8 @@ export interface PNodeDependencies {
   reachable?(bound: string, orchestrator: string): Promise<string>;
   /** Hour of the day where the owner lives, 0 to 23; needed for `hours`. */
   localHour?(): number;
+  /** Whether the owner lends the machine now, beside the hours; always if absent. */
+  lends?(): boolean;
   /** Readings for heartbeats. */
   measure?(): { readonly load?: number; readonly temperatureCelsius?: number; readonly memoryUsedBytes?: number };
 }

@@ -314,7 +314,8 @@ class HostingNode implements PNode {
   }
 
   #isLent(): boolean {
-    return this.#hours(this.#dependencies.localHour?.() ?? 0);
+    const { localHour, lends } = this.#dependencies;
+    return this.#hours(localHour?.() ?? 0) && (lends?.() ?? true);
   }
 
   #heartbeat() {

@@ -1,6 +1,6 @@
 // `dcnr join`: one command makes this machine a PNode, until Ctrl-C.
 
-import { hostname } from "node:os";
+import { hostname, platform } from "node:os";
 import { join } from "node:path";
 import { fail } from "../../core/errors.ts";
 import type { World } from "../../core/world.ts";
@@ -9,8 +9,10 @@ import type { PNode } from "../../pnode/pnode.ts";
 import { formatAddress, isLoopback, isUnspecified, parseAddress, withKey } from "../../protocol/address.ts";
 import { openGrpcNetwork } from "../../protocol/grpc.ts";
 import { Reach } from "../../protocol/reach.ts";
+import type { HardwareFacts } from "../../system/hardware.ts";
 import { loadKey } from "../../system/keys.ts";
 import { ownNetworks } from "../../system/own-address.ts";
+import { readPower } from "../../system/power.ts";
 import { backgroundTimers } from "../../system/timers.ts";
 import type { Command, Flags } from "../command.ts";
 import { confine } from "../confinement.ts";
@@ -18,6 +20,7 @@ import { orchestratorPortDefault } from "../connection.ts";
 import { dataDirectory, directoryOption } from "../directories.ts";
 import { joinedBy } from "../invite-link.ts";
 import { pinned } from "../known-networks.ts";
+import { Volunteering } from "../lending/volunteering.ts";
 import { checkAdvertised, checkLimits, thisMachine } from "../limits.ts";
 import { logOptions, worldFrom } from "../logging.ts";
 import { holdDirectory } from "../one-user.ts";
@@ -39,6 +42,8 @@ export const command: Command = {
     memory: { type: "string", value: "SIZE", summary: "memory to lend, for example 8GB (default: no limit)" },
     disk: { type: "string", value: "SIZE", summary: "disk to lend for caches" },
     bandwidth: { type: "string", value: "RATE", summary: "bytes a second to send at most, for example 10MB/s" },
+    "when-idle": { type: "boolean", summary: "lend only while you and your programs use little of the processor" },
+    "on-mains": { type: "boolean", summary: "lend only on mains power, not on battery" },
     hours: { type: "string", value: "FROM-TO", summary: "lend only between these hours, for example 22-7" },
     region: { type: "string", value: "NAME", summary: "where the machine is, for example eu-west", default: "" },
     provider: { type: "string", value: "NAME", summary: "who runs the machine", default: "" },
@@ -84,11 +89,17 @@ export const command: Command = {
       out.raw(serviceRecipe(flags.text("service"), [process.execPath, packagePath("bin/dcnr.js")], given, lent));
       return 0;
     }
-    const world = worldFrom(flags);
+    const outer = worldFrom(flags);
     const { addresses, invite } = joinedBy(words);
     const machine = machineFrom(addresses, flags);
+    const rules = { whenIdle: flags.is("when-idle"), onMains: flags.is("on-mains") };
+    if (rules.onMains) await checkPower(platform());
     if (!flags.is("unconfined")) await confine(machine, settings, command.options ?? {});
-    const held = await holdDirectory(machine.directory, `dcnr join as ${machine.name}`, world);
+    const held = await holdDirectory(machine.directory, `dcnr join as ${machine.name}`, outer);
+    const volunteering = await Volunteering.open(machine.directory, rules, out, outer.clock);
+    const json = flags.is("json");
+    const screen = !json && out.isTerminal && process.stdin.isTTY === true && flags.text("log") === "auto";
+    const world = screen ? { ...outer, log: volunteering.log } : outer;
     const identity = await loadKey(machine.directory, world.chance);
     const network = openGrpcNetwork({ timers: backgroundTimers, log: world.log, identity, reach: machine.reach });
     const orchestrators = await pinned(machine.orchestrators, {
@@ -100,18 +111,19 @@ export const command: Command = {
       throw error;
     });
     const lent = { ...machine, orchestrators, invite };
-    const { pnode, hardware, workers, gflops, close } = await startRealPNode(lent, world, network);
+    const { pnode, hardware, workers, gflops, close } = await startRealPNode(lent, world, network, volunteering);
     tellParent({ address: pnode.address, id: pnode.id }, () => process.emit("SIGTERM"));
-    const json = flags.is("json");
+    const facts = {
+      name: machine.name,
+      network: addresses.join(", "),
+      lends: lentText(machine, hardware, workers, gflops),
+    };
     if (!json) {
-      out.line(
-        `PNode ${machine.name} (${pnode.id}) lends ${workers} of ${hardware.cores} cores of ${hardware.cpuModel}, ${gflops.toFixed(0)} GFLOP/s`,
-      );
-      out.line(
-        `memory ${machine.memoryBytes ? `up to ${bytes(machine.memoryBytes)}` : bytes(hardware.memoryBytes)}, ${hardware.gpus.length} GPU(s)`,
-      );
+      out.line(`PNode ${machine.name} (${pnode.id}) lends`);
+      for (const line of facts.lends) out.line(`  ${line}`);
     }
     const end = async () => {
+      await volunteering.stop();
       await close();
       await network.close();
       held.release();
@@ -135,13 +147,35 @@ export const command: Command = {
       });
     else if (!signal.aborted)
       out.line(`Attached; peers reach it at ${pnode.address}. Ctrl-C hands its work over and leaves.`);
-    await untilAborted(signal);
+    if (!signal.aborted) volunteering.begin(pnode, facts, screen);
+    await untilAborted(AbortSignal.any([signal, volunteering.leaving]));
+    volunteering.closeScreen();
     if (!json) out.note("handing VNodes over ... (Ctrl-C again to stop at once)");
     await pnode.leave("the owner took the machine back");
     await end();
     return 0;
   },
 };
+
+/** What is lent, in the lines of the screen. */
+function lentText(machine: LentMachine, hardware: HardwareFacts, workers: number, gflops: number): string[] {
+  const limits = [
+    machine.memoryBytes ? `up to ${bytes(machine.memoryBytes)} of memory` : `${bytes(hardware.memoryBytes)} of memory`,
+    hardware.gpus.length > 0 ? `${hardware.gpus.length} GPU(s)` : "",
+    machine.diskBytes ? `up to ${bytes(machine.diskBytes)} of disk` : "",
+    machine.bandwidthBytesPerSecond ? `up to ${bytes(machine.bandwidthBytesPerSecond)} a second` : "",
+    machine.hours ? `from ${machine.hours.replace("-", " to ")} o'clock` : "",
+  ];
+  return [
+    `${workers} of ${hardware.cores} cores of ${hardware.cpuModel}, ${gflops.toFixed(0)} GFLOP/s`,
+    limits.filter(Boolean).join(", "),
+  ];
+}
+
+async function checkPower(system: string): Promise<void> {
+  if ((await readPower(system)) === "unknown")
+    fail("invalid_argument", "--on-mains: this system does not tell whether it runs on mains power; leave it out");
+}
 
 /** An orchestrator that starts at the same time as its PNodes needs a moment; a wrong address stays wrong. */
 const firstAttachmentMs = 10_000;

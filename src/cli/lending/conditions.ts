@@ -1,0 +1,53 @@
+// Whether the machine is lent right now: its owner may have paused it, may need it himself, or may be on battery. Asked
+// with every heartbeat; when the answer is no, what it hosts goes to others and nothing comes.
+
+export interface LendingRules {
+  /** Only while others use little of the processor. */
+  readonly whenIdle: boolean;
+  readonly onMains: boolean;
+}
+
+export interface Surroundings {
+  /** Share of all cores that other programs use, 0 to 1. */
+  readonly othersLoad: number;
+  readonly power: "mains" | "battery" | "unknown";
+}
+
+/** Others that use more than the first share of the cores are at work; below the second for a while, they rest. */
+const busyShare = 0.3;
+const idleShare = 0.15;
+/** Somebody who reads for a moment has not left. */
+const restMs = 60_000;
+
+export class Lending {
+  readonly #rules: LendingRules;
+  paused = false;
+  #power: Surroundings["power"] = "mains";
+  #busy = false;
+  #calmSinceMs: number | undefined;
+
+  constructor(rules: LendingRules) {
+    this.#rules = rules;
+    // Until a calm while has passed, nobody knows that the machine is idle.
+    this.#busy = rules.whenIdle;
+  }
+
+  notice({ othersLoad, power }: Surroundings, nowMs: number): void {
+    this.#power = power;
+    if (othersLoad > busyShare) this.#busy = true;
+    if (othersLoad >= idleShare) {
+      this.#calmSinceMs = undefined;
+      return;
+    }
+    this.#calmSinceMs ??= nowMs;
+    if (nowMs - this.#calmSinceMs >= restMs) this.#busy = false;
+  }
+
+  /** Why it is not lent now; empty if it is. */
+  get refusal(): string {
+    if (this.paused) return "paused by you";
+    if (this.#rules.onMains && this.#power === "battery") return "it runs on battery";
+    if (this.#rules.whenIdle && this.#busy) return "you use it yourself";
+    return "";
+  }
+}

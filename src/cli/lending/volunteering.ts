@@ -1,0 +1,173 @@
+// A machine while it is lent: looks at its surroundings and at its owner's wishes, counts what it gives, and draws the
+// screen where there is a terminal to draw it on.
+
+import { platform } from "node:os";
+import type { Clock, Log } from "../../core/world.ts";
+import type { PerformedWork } from "../../pnode/options.ts";
+import type { PNode } from "../../pnode/pnode.ts";
+import { othersLoad, readCpuTimes } from "../../system/others-load.ts";
+import { readPower } from "../../system/power.ts";
+import { listenForKeys } from "../keys.ts";
+import type { Output } from "../output.ts";
+import { Lending, type LendingRules } from "./conditions.ts";
+import { GivenTotals } from "./given.ts";
+import { lendingLines } from "./screen.ts";
+import { readWish, type Wish, writeWish } from "./wishes.ts";
+
+const tickMs = 1_000;
+/** Shorter would take a short peak of somebody else for work. */
+const surroundingsEveryTicks = 5;
+const saveEveryTicks = 60;
+/** Between two parts of its work a machine has none for a moment. */
+const emptyTicksLeast = 3;
+const logKept = 20;
+
+export interface LentFacts {
+  readonly name: string;
+  readonly network: string;
+  readonly lends: readonly string[];
+}
+
+export class Volunteering {
+  readonly #folder: string;
+  readonly #out: Output;
+  readonly #clock: Clock;
+  readonly #lending: Lending;
+  readonly #given: GivenTotals;
+  readonly #log: string[] = [];
+  readonly #leaving = new AbortController();
+  #wish: Wish = "lend";
+  #pnode: PNode | undefined;
+  #facts: LentFacts = { name: "", network: "", lends: [] };
+  #times = readCpuTimes();
+  #ticks = 0;
+  #emptyTicks = 0;
+  #timer: ReturnType<typeof setInterval> | undefined;
+  #close: () => void = () => {};
+
+  private constructor(folder: string, rules: LendingRules, out: Output, clock: Clock, given: GivenTotals) {
+    this.#folder = folder;
+    this.#out = out;
+    this.#clock = clock;
+    this.#lending = new Lending(rules);
+    this.#given = given;
+  }
+
+  static async open(folder: string, rules: LendingRules, out: Output, clock: Clock): Promise<Volunteering> {
+    const opened = new Volunteering(folder, rules, out, clock, await GivenTotals.open(folder));
+    // Whoever starts it again after it left wants it to stay.
+    if ((await readWish(folder)) === "finish") await writeWish(folder, "lend");
+    await opened.#heed();
+    await opened.#lookAround();
+    return opened;
+  }
+
+  /** Asked with every heartbeat. */
+  readonly lends = (): boolean => this.#lending.refusal === "";
+
+  readonly onWork = ({ kind, durationMs }: PerformedWork): void => this.#given.work(kind, durationMs);
+
+  /** Instead of lines on standard error, which would run through the screen. */
+  readonly log: Log = (level, message) => {
+    if (level === "debug") return;
+    const at = new Date(this.#clock.wallMs()).toTimeString().slice(0, 8);
+    this.#log.push(`${at} ${message}`);
+    this.#log.splice(0, this.#log.length - logKept);
+  };
+
+  /** From now on; on a screen of its own if that is wanted. */
+  begin(pnode: PNode, facts: LentFacts, screen: boolean): void {
+    this.#pnode = pnode;
+    this.#facts = facts;
+    if (screen) this.#openScreen();
+    this.#timer = setInterval(() => void this.#tick().catch(() => {}), tickMs);
+  }
+
+  /** Aborts when the owner wants it to leave, by a key or because it has finished. */
+  get leaving(): AbortSignal {
+    return this.#leaving.signal;
+  }
+
+  /** Gives the terminal back. */
+  closeScreen(): void {
+    this.#close();
+    this.#close = () => {};
+  }
+
+  async stop(): Promise<void> {
+    clearInterval(this.#timer);
+    this.closeScreen();
+    await this.#given.save().catch(() => {});
+  }
+
+  async #tick(): Promise<void> {
+    this.#ticks += 1;
+    if (this.lends() && this.#pnode?.readings().attached) this.#given.passed(tickMs);
+    await this.#heed();
+    if (this.#ticks % surroundingsEveryTicks === 0) await this.#lookAround();
+    if (this.#ticks % saveEveryTicks === 0) await this.#given.save();
+    this.#leaveIfFinished();
+    this.#draw();
+  }
+
+  async #heed(): Promise<void> {
+    this.#wish = await readWish(this.#folder);
+    this.#lending.paused = this.#wish === "pause";
+  }
+
+  async #lookAround(): Promise<void> {
+    const times = readCpuTimes();
+    const power = await readPower(platform());
+    this.#lending.notice({ othersLoad: othersLoad(this.#times, times), power }, this.#clock.monotonicMs());
+    this.#times = times;
+  }
+
+  #leaveIfFinished(): void {
+    const empty = this.#pnode?.readings().vnodes.length === 0;
+    this.#emptyTicks = empty && this.#wish === "finish" ? this.#emptyTicks + 1 : 0;
+    if (this.#emptyTicks >= emptyTicksLeast) this.#leaving.abort();
+  }
+
+  #openScreen(): void {
+    const unlisten = listenForKeys((key) => void this.#press(key).catch(() => {}));
+    const draw = () => this.#draw();
+    process.stdout.on("resize", draw);
+    this.#out.raw("\x1b[?1049h\x1b[?25l");
+    this.#close = () => {
+      unlisten();
+      process.stdout.off("resize", draw);
+      this.#out.raw("\x1b[?25h\x1b[?1049l");
+    };
+    this.#drawsScreen = true;
+    draw();
+  }
+
+  #drawsScreen = false;
+
+  async #press(key: string): Promise<void> {
+    if (key === "q" || key === "interrupt") return this.#leaving.abort();
+    const wished: Wish | undefined = key === "p" ? "pause" : key === "f" ? "finish" : undefined;
+    if (wished === undefined) return;
+    await writeWish(this.#folder, this.#wish === wished ? "lend" : wished);
+    await this.#heed();
+    this.#draw();
+  }
+
+  #draw(): void {
+    const pnode = this.#pnode;
+    if (!this.#drawsScreen || !pnode || this.#leaving.signal.aborted) return;
+    const state = {
+      ...this.#facts,
+      address: pnode.address,
+      readings: pnode.readings(),
+      wish: this.#wish,
+      refusal: this.#lending.refusal,
+      problems: pnode.problems(),
+      given: this.#given.now,
+      log: this.#log,
+    };
+    const lines = lendingLines(state, { width: this.#out.width, paint: this.#out.tone });
+    const shown = lines.slice(0, (process.stdout.rows ?? 40) - 1);
+    this.#out.raw(`\x1b[H${shown.map((line) => `${line}\x1b[K`).join("\n")}\x1b[J`);
+  }
+}
