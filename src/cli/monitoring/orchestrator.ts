@@ -112,7 +112,7 @@ function describeSessions(registry: MetricRegistry, running: Running): void {
   registry.gauge(
     "dcnr_session_step",
     "Steps that every VNode of the session has completed.",
-    each((session, { steps }) => steps.of(session)),
+    each((session, { steps }) => steps.reached(session)),
   );
   registry.gauge(
     "dcnr_session_steps",
@@ -131,7 +131,7 @@ function describeSessions(registry: MetricRegistry, running: Running): void {
     "dcnr_session_samples_per_second",
     "Samples trained on per second, over the last seconds.",
     each((session, { steps }) =>
-      isOpen(session) ? steps.perSecond(session.id, steps.of(session)) * session.identity.batch : 0,
+      isOpen(session) ? steps.perSecond(session.id, steps.reached(session)) * session.identity.batch : 0,
     ),
   );
   registry.gauge(

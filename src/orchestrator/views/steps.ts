@@ -27,13 +27,28 @@ export class Steps {
   readonly #heard: Heard;
   readonly #points = new Map<string, Point[]>();
   readonly #usual = new Map<string, Usual>();
+  readonly #reached = new Map<string, { readonly turn: number; readonly step: number }>();
 
   constructor(context: Context, heard: Heard) {
     this.#context = context;
     this.#heard = heard;
   }
 
-  /** Steps that every VNode has completed. */
+  /**
+   * The furthest that all VNodes were, for people: what is computed again after a loss comes out as it was, so nothing
+   * goes back, unless a stored state turned out to be lost (a new turn).
+   */
+  reached(record: SessionRecord): number {
+    const step = this.of(record);
+    const turn = record.turn ?? 0;
+    const before = this.#reached.get(record.id);
+    if (!isLive(record)) return step;
+    if (before?.turn === turn && before.step >= step) return before.step;
+    this.#reached.set(record.id, { turn, step });
+    return step;
+  }
+
+  /** Steps that every VNode has completed where it is now; after a loss that is less than before. */
   of(record: SessionRecord): number {
     if (!isLive(record)) return record.line;
     let least = record.identity.steps;
@@ -51,9 +66,10 @@ export class Steps {
       if (!isLive(record)) {
         this.#points.delete(record.id);
         this.#usual.delete(record.id);
+        this.#reached.delete(record.id);
         continue;
       }
-      const now = { ms: this.#context.world.clock.monotonicMs(), step: this.of(record) };
+      const now = { ms: this.#context.world.clock.monotonicMs(), step: this.reached(record) };
       const points = this.#points.get(record.id) ?? [];
       points.push(now);
       while (points.length > 2 && now.ms - (points[1]?.ms as number) > rateWindowMs) points.shift();

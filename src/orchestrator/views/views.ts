@@ -43,7 +43,7 @@ export class Views {
   }
 
   session(record: SessionRecord): SessionView {
-    const step = this.#needs.steps.of(record);
+    const step = this.#needs.steps.reached(record);
     const { identity } = record;
     const metric = (name: string) => this.#needs.metrics.newest(record.id, name)?.value ?? 0;
     return {
