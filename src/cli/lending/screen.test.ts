@@ -41,8 +41,8 @@ describe("the screen of a machine that is lent", () => {
 
   it("says why it is not lent, and what the keys do then", () => {
     assert.match(text(), /now +ready, waits for work/);
-    assert.match(text({ wish: "pause", refusal: "paused by you" }), /not lent: paused by you\n[^]*p lends it again/);
-    assert.match(text({ wish: "finish" }), /finishes what it has, then leaves\n[^]*f stays after all/);
+    assert.match(text({ wish: "pause", refusal: "paused by you" }), /not lent: paused by you\n[\s\S]*p lends it again/);
+    assert.match(text({ wish: "finish" }), /finishes what it has, then leaves\n[\s\S]*f stays after all/);
     assert.match(text({ readings: { ...state().readings, attached: false } }), /looks for an orchestrator/);
   });
 
