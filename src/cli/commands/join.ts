@@ -94,7 +94,9 @@ export const command: Command = {
     const machine = machineFrom(addresses, flags);
     const rules = { whenIdle: flags.is("when-idle"), onMains: flags.is("on-mains") };
     if (rules.onMains) await checkPower(platform());
-    if (!flags.is("unconfined")) await confine(machine, settings, command.options ?? {});
+    // macOS tells of its power by a program, which a confined process cannot ask.
+    const asksPrograms = rules.onMains && platform() === "darwin";
+    if (!flags.is("unconfined") && !asksPrograms) await confine(machine, settings, command.options ?? {});
     const held = await holdDirectory(machine.directory, `dcnr join as ${machine.name}`, outer);
     const volunteering = await Volunteering.open(machine.directory, rules, out, outer.clock);
     const json = flags.is("json");
