@@ -39,10 +39,10 @@ function scene(replicas: readonly string[], status = "running") {
   const pnodes = new Map<string, Answer>();
   const records = new Map<string, { status: string; reason: string; identity: object; vnodes: string[] }>();
   for (const id of replicas) records.set(`replica/${id}`, { status, reason: "", identity: {}, vnodes: [] });
-  const model = { name: "m", replicas, context: 32, vocabulary: 100, tokenizer: "", states: {} };
+  const model = { name: "m", replicas: [...replicas], context: 32, vocabulary: 100, tokenizer: "", states: {} };
   const mirror = {
     get: (key: string) => records.get(key),
-    read: async (key: string) => (key === "model/m" ? model : records.get(key)),
+    read: async (key: string) => (key === "model/m" ? { ...model } : records.get(key)),
   };
   const world: World = {
     clock: { wallMs: () => nowMs, monotonicMs: () => nowMs },
@@ -77,7 +77,14 @@ function scene(replicas: readonly string[], status = "running") {
       return answer ? answer(request, signal) : fail("unavailable", `nothing answers at ${address}`);
     },
   } as unknown as Network;
-  return { gateway: new Gateway({ ...needs, network } as unknown as GatewayNeeds), pnodes, heads, calls, records };
+  return {
+    gateway: new Gateway({ ...needs, network } as unknown as GatewayNeeds),
+    pnodes,
+    heads,
+    calls,
+    records,
+    model,
+  };
 }
 
 const request: TextRequest = {
@@ -131,6 +138,26 @@ test("a full replica is passed over for another; when all are full the caller he
   assert.ok(calls.some(({ address }) => address === "s-a"));
   pnodes.set("t-a", full);
   await assert.rejects(tokensOf(gateway), /128 requests are waiting/);
+});
+
+test("a replica that was replaced before it said anything is followed by the one that came; in the middle it is told", async () => {
+  const { gateway, pnodes, records, model } = scene(["s", "t"]);
+  model.replicas = ["s"];
+  records.delete("replica/s");
+  pnodes.set("t-a", (asked) => counting(asked));
+  const find = records.get.bind(records);
+  records.get = (key) => {
+    if (key === "replica/s") model.replicas = ["t"];
+    return find(key);
+  };
+  assert.equal((await tokensOf(gateway)).length, 8);
+  pnodes.set("t-a", async function* (asked) {
+    yield* counting(asked, 3);
+    records.delete("replica/t");
+    model.replicas = ["u"];
+    throw new DcnrError("unavailable", "the stream broke");
+  });
+  await assert.rejects(tokensOf(gateway), { code: "aborted", message: /replaced while it answered/ });
 });
 
 test("errors that another try would not change come through at once", async () => {

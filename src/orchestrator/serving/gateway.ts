@@ -10,7 +10,7 @@ import type { ModelRecord } from "../records/records.ts";
 import { answerText, bareTokens, type TokenBatch } from "./answer.ts";
 import { findModel, listModels } from "./models.ts";
 import { Prompts } from "./prompts.ts";
-import { type ReplicaNeeds, Replicas } from "./replicas.ts";
+import { ReplicaGone, type ReplicaNeeds, Replicas } from "./replicas.ts";
 import { type StatusNeeds, statusOf } from "./status.ts";
 import {
   maxTokensMax,
@@ -78,6 +78,7 @@ export class Gateway implements TextGenerator {
   async *#tokens(model: ModelRecord, wanted: Tokens, signal: AbortSignal): AsyncGenerator<TokenBatch> {
     const sent: number[] = [];
     const full = new Set<ReplicaId>();
+    const gone = new Set<ReplicaId>();
     const retries = new Retries(this.#patience(signal));
     for (let replica = this.#replicas.choose(model, full); ; ) {
       let failure: unknown;
@@ -104,6 +105,12 @@ export class Gateway implements TextGenerator {
           replica = this.#replicas.choose(model, full.add(replica));
           continue;
         }
+        const next =
+          error instanceof ReplicaGone && sent.length === 0 && (await this.#successor(model, gone.add(replica)));
+        if (next) {
+          replica = next;
+          continue;
+        }
         failure = error;
       } finally {
         signal.removeEventListener("abort", abort);
@@ -114,6 +121,15 @@ export class Gateway implements TextGenerator {
       if (signal.aborted) return;
       await retries.again(failure);
     }
+  }
+
+  /** Of a model that was served again as it is: one that has come since. */
+  async #successor(model: ModelRecord, gone: ReadonlySet<ReplicaId>): Promise<ReplicaId | undefined> {
+    const now = await findModel(this.#needs.context, model.name);
+    const replicas = now.replicas.filter((id) => !gone.has(id));
+    if (replicas.length === 0 || now.definition !== model.definition || now.tokenizer !== model.tokenizer)
+      return undefined;
+    return this.#replicas.choose({ ...now, replicas });
   }
 
   async forward(model: ModelRecord, inputs: Forward["inputs"], signal: AbortSignal): Promise<ForwardTensorsResponse> {

@@ -1,6 +1,6 @@
 // Which of a model's replicas answers a request, and where its head is.
 
-import { fail } from "../../core/errors.ts";
+import { DcnrError, fail } from "../../core/errors.ts";
 import type { ReplicaId } from "../../core/ids.ts";
 import { generationHead } from "../../network/generation.ts";
 import { withKey } from "../../protocol/address.ts";
@@ -14,6 +14,13 @@ export interface ReplicaNeeds {
   readonly context: Context;
   readonly compiled: Compiled;
   readonly assignments: Assignments;
+}
+
+/** Trying the same replica again is useless; asking the model again is not. */
+export class ReplicaGone extends DcnrError {
+  constructor(model: string) {
+    super("aborted", `model ${model} was stopped or replaced while it answered: ask again`, { outlook: "final" });
+  }
 }
 
 export class Replicas {
@@ -53,8 +60,7 @@ export class Replicas {
   async head({ name }: ModelRecord, id: ReplicaId): Promise<string> {
     const replica = this.#record(id) ?? (await this.#needs.context.mirror.read(key.replica(id)));
     if (replica?.status === "failed") fail("failed_precondition", `model ${name} cannot be served: ${replica.reason}`);
-    if (!replica || !isLive(replica))
-      fail("failed_precondition", `model ${name} was stopped or replaced while it answered: ask again`);
+    if (!replica || !isLive(replica)) throw new ReplicaGone(name);
     const plan = await this.#needs.compiled.plan(replica.identity.definition);
     const { vnode } = generationHead(plan);
     const place = this.#needs.assignments.locations(replica, new Set([vnode]))[0];
