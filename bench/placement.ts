@@ -50,12 +50,12 @@ function commit(
   const memory = new Map(plan.vnodes.map((one) => [one.id, one.memoryBytes]));
   for (const { vnode: id, pnode } of decisions) {
     const before = fleet.get(pnode) as FleetNode;
-    const hosted = before.hosts.get(plan.session) ?? 0;
+    const hosted = before.hosts.get(plan.workload) ?? 0;
     fleet.set({
       ...before,
       memoryFreeBytes: before.memoryFreeBytes - (memory.get(id) ?? 0),
       gpusFree: before.gpusFree - (hosted === 0 ? gpus : 0),
-      hosts: new Map([...before.hosts, [plan.session, hosted + 1]]),
+      hosts: new Map([...before.hosts, [plan.workload, hosted + 1]]),
     });
   }
 }

@@ -38,8 +38,8 @@ export interface RunOptions {
 const patienceMs = 120_000;
 const patiencePerSessionMs = 40_000;
 
-/** Room that was given back is found by whoever sweeps within this. */
-const sweepMs = 90_000;
+/** Room that was given back, and replicas that nobody names, are found by whoever sweeps within this. */
+const sweepMs = 240_000;
 
 /** What one step of a session may add while the disk is still writing. */
 const retainedSlackBytes = 1_000;
@@ -130,11 +130,11 @@ export class NetworkRun {
     return this.#report();
   }
 
-  /** No session is under way any more, so nobody may claim room without owning anything, and nothing is left of what was deleted. */
+  /** No session is under way any more and no model is served, so nobody has room, and nothing is left of what was deleted. */
   async #sweep(): Promise<void> {
     const { world, records } = this.#site;
     const { time } = world;
-    const left = () => [...this.#rooms.unheld(), ...records.strays()];
+    const left = () => [...this.#rooms.claims(), ...records.strays()];
     await time.run(() => left().length === 0, time.nowMs + sweepMs);
     if (left().length > 0)
       this.#violations.add("room", time.nowMs, `everything has ended, and these are left: ${left().join(", ")}`);

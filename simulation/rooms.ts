@@ -32,15 +32,9 @@ export class RoomChecker {
     }
   }
 
-  /** Claims that are left, for the end: there should be as many as owners. */
+  /** Claims that are left: in the end there should be none. */
   claims(): string[] {
     return Array.from(this.#rooms.values()).flatMap(({ claims }) => Object.keys(claims));
-  }
-
-  /** Claims that no owner stands on: in the end there should be none. */
-  unheld(): string[] {
-    const held = new Set(Array.from(this.#vnodes.values()).flatMap(({ members }) => members.map(({ claim }) => claim)));
-    return this.claims().filter((id) => !held.has(id));
   }
 
   #checkClaims(atMs: number, { pnode, life, claims }: RoomRecord): void {

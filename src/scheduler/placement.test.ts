@@ -140,15 +140,15 @@ describe("placement", () => {
     assert.equal(again.unplaced.length, 0);
   });
 
-  it("puts replicas on PNodes of different owners, and says so when there is none", () => {
+  it("puts copies of a VNode on PNodes of different owners, and says so when there is none", () => {
     const mine = [node("a", { owner: "ann" }), node("b", { owner: "ann" })];
-    const alone = place(chain([vnode("v0")]), new Fleet(mine), policy({ replicas: 2 }));
+    const alone = place(chain([vnode("v0")]), new Fleet(mine), policy({ copies: 2 }));
     assert.equal(alone.decisions.length, 1);
     assert.match(alone.unplaced[0]?.reason ?? "", /another owner/);
     const both = place(
       chain([vnode("v0")]),
       new Fleet([...mine, node("c", { owner: "bob", gflops: 1 })]),
-      policy({ replicas: 2 }),
+      policy({ copies: 2 }),
     );
     assert.deepEqual(
       new Set(both.decisions.map((one) => (one.pnode === "c" ? "bob" : "ann"))),

@@ -47,11 +47,11 @@ export function vnode(id: string, changes: Partial<PlacementVNode> = {}): Placem
   return { id: id as VNodeId, flops: 1e9, memoryBytes: 64 << 20, gpus: 0, ...changes };
 }
 
-export function chain(vnodes: readonly PlacementVNode[], edgeBytes = 1_000, session = "s1"): PlacementPlan {
+export function chain(vnodes: readonly PlacementVNode[], edgeBytes = 1_000, workload = "s1"): PlacementPlan {
   const edges = vnodes
     .slice(1)
     .map((to, i) => ({ from: (vnodes[i] as PlacementVNode).id, to: to.id, bytes: edgeBytes }));
-  return { session, vnodes, edges, colocations: [] };
+  return { workload, vnodes, edges, colocations: [] };
 }
 
 export function policy(changes: Partial<Policy> = {}): Policy {
@@ -60,7 +60,7 @@ export function policy(changes: Partial<Policy> = {}): Policy {
     engine: "native",
     numericsClass: "",
     requirements: requirementsNone,
-    replicas: 1,
+    copies: 1,
     current: new Map(),
     avoid: new Map(),
     holdsData: new Set(),

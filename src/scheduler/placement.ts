@@ -20,11 +20,11 @@ export function place(plan: PlacementPlan, fleet: Fleet, asked: Policy): Placeme
   const missing = units.filter((unit) => settled.get(unit.index) === undefined);
   const work: Work = { plan, fleet, policy, units, decisions: [], unplaced: [], slowestMs: 0, whyNot: undefined };
 
-  let bins = chooseBins(fleet, policy, plan.session, missing);
+  let bins = chooseBins(fleet, policy, plan.workload, missing);
   let purse = fill(bins, units, settled, policy);
   let layout = balanced({ units: missing, all: units, edges, bins, purse, settled, fleet, policy });
   if (missing.some((unit) => layout[unit.index] === -1) && bins.length < fleet.size) {
-    bins = chooseBins(fleet, policy, plan.session, missing, true);
+    bins = chooseBins(fleet, policy, plan.workload, missing, true);
     purse = fill(bins, units, settled, policy);
     layout = balanced({ units: missing, all: units, edges, bins, purse, settled, fleet, policy });
   }
@@ -41,7 +41,7 @@ export function place(plan: PlacementPlan, fleet: Fleet, asked: Policy): Placeme
     const bin = home === undefined ? bins[layout[unit.index] as number] : bins.find((one) => one.node.id === home);
     explain(work, unit, bin, bins, 0);
   }
-  if (policy.replicas > 1) placeReplicas(work, bins, purse, settled, layout);
+  if (policy.copies > 1) placeCopies(work, bins, purse, settled, layout);
   return {
     decisions: work.decisions,
     unplaced: work.unplaced,
@@ -93,7 +93,7 @@ function fill(
   return purse;
 }
 
-/** The class whose PNodes are fastest together, as far as the session can use them. */
+/** The class whose PNodes are fastest together, as far as the workload can use them. */
 function chooseClass(plan: PlacementPlan, fleet: Fleet, policy: Policy): string {
   const classes = fleet.classes(policy.engine);
   if (classes.length <= 1) return classes[0] ?? "";
@@ -103,10 +103,10 @@ function chooseClass(plan: PlacementPlan, fleet: Fleet, policy: Policy): string 
     if (undecided === 0) break;
     const own = classOf(pool.example, policy.engine);
     const sum = own === undefined ? undefined : sums.get(own);
-    if (!sum || sum.nodes >= plan.vnodes.length || !poolEligible(pool, sum.policy, plan.session)) continue;
+    if (!sum || sum.nodes >= plan.vnodes.length || !poolEligible(pool, sum.policy, plan.workload)) continue;
     for (const node of pool.nodes) {
-      if (!eligible(node, sum.policy, plan.session)) continue;
-      sum.gflops += expectedGflops(node, plan.session);
+      if (!eligible(node, sum.policy, plan.workload)) continue;
+      sum.gflops += expectedGflops(node, plan.workload);
       if (++sum.nodes < plan.vnodes.length) continue;
       undecided--;
       break;
@@ -117,39 +117,39 @@ function chooseClass(plan: PlacementPlan, fleet: Fleet, policy: Policy): string 
   return classes.reduce(fastest);
 }
 
-function explain(work: Work, unit: Unit, bin: Bin | undefined, bins: readonly Bin[], replica: number): void {
+function explain(work: Work, unit: Unit, bin: Bin | undefined, bins: readonly Bin[], copy: number): void {
   const { plan, fleet, policy } = work;
   if (!bin) {
-    if (replica === 0) work.whyNot ??= reasons(fleet, policy, plan.session, bins);
-    const reason = replica === 0 ? (work.whyNot?.(unit) ?? "") : replicaReason(replica);
-    for (const vnode of unit.vnodes) work.unplaced.push({ vnode: vnode.id, replica, reason });
+    if (copy === 0) work.whyNot ??= reasons(fleet, policy, plan.workload, bins);
+    const reason = copy === 0 ? (work.whyNot?.(unit) ?? "") : copyReason(copy);
+    for (const vnode of unit.vnodes) work.unplaced.push({ vnode: vnode.id, copy, reason });
     return;
   }
-  const reason = reasonOf(bin, unit, work.slowestMs, replica);
+  const reason = reasonOf(bin, unit, work.slowestMs, copy);
   for (const vnode of unit.vnodes) {
-    if ((policy.current.get(vnode.id)?.length ?? 0) > replica) continue;
-    work.decisions.push({ vnode: vnode.id, replica, pnode: bin.node.id, reason });
+    if ((policy.current.get(vnode.id)?.length ?? 0) > copy) continue;
+    work.decisions.push({ vnode: vnode.id, copy, pnode: bin.node.id, reason });
   }
 }
 
-function reasons(fleet: Fleet, policy: Policy, session: string, bins: readonly Bin[]): (unit: Unit) => string {
+function reasons(fleet: Fleet, policy: Policy, workload: string, bins: readonly Bin[]): (unit: Unit) => string {
   const left = new Map(bins.map((one) => [one.node.id, one.memoryLeftBytes]));
-  return whyNot(fleet, policy, session, (node) => left.get(node.id) ?? node.memoryFreeBytes);
+  return whyNot(fleet, policy, workload, (node) => left.get(node.id) ?? node.memoryFreeBytes);
 }
 
-function reasonOf(bin: Bin, unit: Unit, slowest: number, replica: number): string {
+function reasonOf(bin: Bin, unit: Unit, slowest: number, copy: number): string {
   const speed = `${threeDigits(bin.node.gflops)} GFLOP/s`;
   const stage = `${threeDigits(stageMs(bin))} ms a step there, slowest ${threeDigits(slowest)} ms`;
   const group = unit.vnodes.length > 1 ? `, with ${unit.vnodes.length - 1} more of its group` : "";
-  const copy = replica > 0 ? `copy ${replica + 1}, of another owner; ` : "";
-  return `${copy}${speed}, ${stage}${group}`;
+  const which = copy > 0 ? `copy ${copy + 1}, of another owner; ` : "";
+  return `${which}${speed}, ${stage}${group}`;
 }
 
-function replicaReason(replica: number): string {
-  return `copy ${replica + 1} needs a PNode of another owner with room; there is none`;
+function copyReason(copy: number): string {
+  return `copy ${copy + 1} needs a PNode of another owner with room; there is none`;
 }
 
-function placeReplicas(
+function placeCopies(
   work: Work,
   bins: readonly Bin[],
   purse: Purse,
@@ -162,11 +162,11 @@ function placeReplicas(
     if (primary === undefined) continue;
     const present = new Set<PNodeId>([primary]);
     for (const vnode of unit.vnodes) for (const id of policy.current.get(vnode.id) ?? []) present.add(id);
-    for (let replica = present.size; replica < policy.replicas; replica++) {
+    for (let copy = present.size; copy < policy.copies; copy++) {
       const owners = new Set(Array.from(present, (id) => ownerOf(fleet.get(id), id)));
       const best = leastBusy(bins, unit, purse, owners) ?? anyOther(work, unit, bins, owners);
       if (best) put(best, unit, purse);
-      explain(work, unit, best, bins, replica);
+      explain(work, unit, best, bins, copy);
       if (!best) break;
       present.add(best.node.id);
     }
@@ -193,8 +193,8 @@ function anyOther(
   for (const pool of fleet.pools())
     for (const node of pool.nodes) {
       if (known.has(node.id) || owners.has(ownerOf(node, node.id)) || unit.avoid.has(node.id)) continue;
-      if (node.memoryFreeBytes >= unit.memoryBytes && eligible(node, policy, plan.session))
-        return binOf(node, -1, policy, plan.session);
+      if (node.memoryFreeBytes >= unit.memoryBytes && eligible(node, policy, plan.workload))
+        return binOf(node, -1, policy, plan.workload);
     }
   return undefined;
 }

@@ -13,17 +13,17 @@ const claim = (session: string, memoryBytes: number, gpus = 0): Claim => ({
   memoryBytes,
   gpus,
 });
-const group = (session: string, claims: Record<string, Claim>) => ({ session: session as SessionId, claims });
+const group = (workload: string, claims: Record<string, Claim>) => ({ workload: workload as SessionId, claims });
 const lent = { memoryBytes: 10, gpus: 2 };
 
 describe("the room on a PNode", () => {
   it("is granted in order, to each session whole or not at all, and never beyond what is lent", () => {
-    const { room, sessions } = granted(undefined, { life: 1, lent }, [
+    const { room, workloads } = granted(undefined, { life: 1, lent }, [
       group("a", { a1: claim("a", 4), a2: claim("a", 3) }),
       group("b", { b1: claim("b", 2), b2: claim("b", 2) }),
       group("c", { c1: claim("c", 3) }),
     ]);
-    assert.deepEqual([...sessions], ["a", "c"]);
+    assert.deepEqual([...workloads], ["a", "c"]);
     assert.deepEqual(Object.keys(room?.claims ?? {}), ["a1", "a2", "c1"]);
     assert.equal(claimedIn(room, 1).memoryBytes, 10);
     assert.equal(granted(room, { life: 1, lent }, [group("d", { d1: claim("d", 1) })]).room, undefined);
@@ -33,23 +33,23 @@ describe("the room on a PNode", () => {
     const both = group("a", { a1: claim("a", 1, 1), a2: claim("a", 1, 1) });
     const { room } = granted(undefined, { life: 1, lent }, [both, group("b", { b1: claim("b", 1, 1) })]);
     assert.equal(claimedIn(room, 1).gpus, 2);
-    assert.deepEqual(claimedIn(room, 1).sessions.get("a"), 2);
-    assert.equal(granted(room, { life: 1, lent }, [group("c", { c1: claim("c", 1, 1) })]).sessions.size, 0);
+    assert.deepEqual(claimedIn(room, 1).workloads.get("a"), 2);
+    assert.equal(granted(room, { life: 1, lent }, [group("c", { c1: claim("c", 1, 1) })]).workloads.size, 0);
   });
 
   it("is whole again in the PNode's next life, and refuses who has not heard of that life", () => {
     const full: Room = { life: 2, claims: { a1: claim("a", 10) } };
     const wanted = [group("b", { b1: claim("b", 10) })];
-    assert.equal(granted(full, { life: 2, lent }, wanted).sessions.size, 0);
+    assert.equal(granted(full, { life: 2, lent }, wanted).workloads.size, 0);
     assert.deepEqual(Object.keys(granted(full, { life: 3, lent }, wanted).room?.claims ?? {}), ["b1"]);
-    assert.equal(granted({ life: 2, claims: {} }, { life: 1, lent }, wanted).sessions.size, 0);
+    assert.equal(granted({ life: 2, claims: {} }, { life: 1, lent }, wanted).workloads.size, 0);
     assert.equal(claimedIn(full, 3).memoryBytes, 0);
   });
 
   it("holds a bounded number of claims, since a record of the store does", () => {
     const many = Object.fromEntries(Array.from({ length: claimsMax }, (_, i) => [`a${i}`, claim("a", 0)]));
     const { room } = granted(undefined, { life: 1, lent }, [group("a", many)]);
-    assert.equal(granted(room, { life: 1, lent }, [group("b", { b: claim("b", 0) })]).sessions.size, 0);
+    assert.equal(granted(room, { life: 1, lent }, [group("b", { b: claim("b", 0) })]).workloads.size, 0);
   });
 
   it("is never overdrawn by any sequence of claims and returns", () => {

@@ -29,38 +29,38 @@ export interface Lent {
 
 /** What one workload wants of one PNode: all of it or nothing. */
 export interface ClaimGroup {
-  readonly session: WorkloadId;
+  readonly workload: WorkloadId;
   readonly claims: Readonly<Record<string, Claim>>;
 }
 
 export interface RoomUse {
   readonly memoryBytes: number;
   readonly gpus: number;
-  /** VNodes by session. */
-  readonly sessions: ReadonlyMap<string, number>;
+  /** VNodes by workload. */
+  readonly workloads: ReadonlyMap<string, number>;
 }
 
 /** A record of the store holds 350 KB, and a claim has about 200 bytes. */
 export const claimsMax = 1_000;
 
 export function claimedIn(room: Room | undefined, life: number): RoomUse {
-  const sessions = new Map<string, number>();
+  const workloads = new Map<string, number>();
   const gpusOf = new Map<string, number>();
   let memoryBytes = 0;
   for (const claim of Object.values(room?.life === life ? room.claims : {})) {
     memoryBytes += claim.memoryBytes;
-    sessions.set(claim.session, (sessions.get(claim.session) ?? 0) + 1);
+    workloads.set(claim.session, (workloads.get(claim.session) ?? 0) + 1);
     gpusOf.set(claim.session, Math.max(gpusOf.get(claim.session) ?? 0, claim.gpus));
   }
   let gpus = 0;
   for (const count of gpusOf.values()) gpus += count;
-  return { memoryBytes, gpus, sessions };
+  return { memoryBytes, gpus, workloads };
 }
 
 export interface Grants {
   /** Undefined if nothing was granted. */
   readonly room: Room | undefined;
-  readonly sessions: ReadonlySet<WorkloadId>;
+  readonly workloads: ReadonlySet<WorkloadId>;
 }
 
 /** Grants groups in their order, each whole or not at all, and never more than is lent to the life that is asked. */
@@ -69,18 +69,18 @@ export function granted(
   { life, lent }: { readonly life: number; readonly lent: Lent },
   groups: readonly ClaimGroup[],
 ): Grants {
-  const sessions = new Set<WorkloadId>();
+  const workloads = new Set<WorkloadId>();
   // The PNode was restarted since: whoever asks has not heard of it yet.
-  if (room && room.life > life) return { room: undefined, sessions };
+  if (room && room.life > life) return { room: undefined, workloads };
   let next: Room = room?.life === life ? room : { life, claims: {} };
   for (const group of groups) {
     const wanted = { life, claims: { ...next.claims, ...group.claims } };
     const { memoryBytes, gpus } = claimedIn(wanted, life);
     if (memoryBytes > lent.memoryBytes || gpus > lent.gpus || Object.keys(wanted.claims).length > claimsMax) continue;
     next = wanted;
-    sessions.add(group.session);
+    workloads.add(group.workload);
   }
-  return { room: sessions.size > 0 ? next : undefined, sessions };
+  return { room: workloads.size > 0 ? next : undefined, workloads };
 }
 
 /** Undefined if none of them is there. */

@@ -8,16 +8,16 @@ import { schedule, type Waiting } from "./schedule.ts";
 
 const memoryBytes = 100;
 
-function waiting(session: string, vnodes = 2): Waiting {
-  const parts = Array.from({ length: vnodes }, (_, i) => vnode(`${session}${i}`, { memoryBytes }));
-  return { plan: chain(parts, 1_000, session), policy: policy() };
+function waiting(workload: string, vnodes = 2): Waiting {
+  const parts = Array.from({ length: vnodes }, (_, i) => vnode(`${workload}${i}`, { memoryBytes }));
+  return { plan: chain(parts, 1_000, workload), policy: policy() };
 }
 
 const placed = (placements: ReturnType<typeof schedule>) =>
-  Array.from(placements).flatMap(([session, { decisions }]) => (decisions.length > 0 ? [session] : []));
+  Array.from(placements).flatMap(([workload, { decisions }]) => (decisions.length > 0 ? [workload] : []));
 
 describe("the schedule", () => {
-  it("gives one PNode with room for one session to the first of three, and says why the others wait", () => {
+  it("gives one PNode with room for one workload to the first of three, and says why the others wait", () => {
     const fleet = new Fleet([node("p", { memoryFreeBytes: 2 * memoryBytes })]);
     const placements = schedule(fleet, [waiting("a"), waiting("b"), waiting("c")]);
     assert.deepEqual(placed(placements), ["a"]);
@@ -25,21 +25,21 @@ describe("the schedule", () => {
     assert.equal(fleet.get("p" as PNodeId)?.memoryFreeBytes, 2 * memoryBytes, "deciding changes nothing");
   });
 
-  it("gives a session room for all it lacks or for nothing, and what it leaves to the next", () => {
+  it("gives a workload room for all it lacks or for nothing, and what it leaves to the next", () => {
     const fleet = new Fleet([node("p", { memoryFreeBytes: 3 * memoryBytes })]);
     assert.deepEqual(placed(schedule(fleet, [waiting("large", 4), waiting("small", 3)])), ["small"]);
   });
 
   it("reserves GPUs for those that come first", () => {
     const fleet = new Fleet([node("p", { gpus: [8, 8, 8], gpusFree: 3 })]);
-    const wants = (session: string, gpus: number): Waiting => {
-      const one = waiting(session);
+    const wants = (workload: string, gpus: number): Waiting => {
+      const one = waiting(workload);
       return { ...one, policy: { ...one.policy, requirements: { ...one.policy.requirements, gpus } } };
     };
     assert.deepEqual(placed(schedule(fleet, [wants("a", 2), wants("b", 2), wants("c", 1)])), ["a", "c"]);
   });
 
-  it("never hands out more than is free, in random fleets full of sessions", () => {
+  it("never hands out more than is free, in random fleets full of workloads", () => {
     for (let seed = 1; seed <= 20; seed++) {
       const random = seeded(seed);
       const nodes = volunteers(12, random).map((one): FleetNode => {

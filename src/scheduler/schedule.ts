@@ -1,5 +1,5 @@
-// Which of the waiting sessions get room now, and where: a pure function of the fleet, with what is claimed of it, and
-// of the queue. Each is placed on what those before it leave; a session gets room for all that it lacks, or none.
+// Which of the waiting workloads get room now, and where: a pure function of the fleet, with what is claimed of it, and
+// of the queue. Each is placed on what those before it leave; a workload gets room for all that it lacks, or none.
 
 import type { PNodeId } from "../core/ids.ts";
 import type { Fleet } from "./placement/fleet.ts";
@@ -11,13 +11,13 @@ export interface Waiting {
   readonly policy: Policy;
 }
 
-/** By session; `queue` is in order of importance. The fleet is left as it is. */
+/** By workload; `queue` is in order of importance. The fleet is left as it is. */
 export function schedule(fleet: Fleet, queue: readonly Waiting[]): Map<string, Placement> {
   const placements = new Map<string, Placement>();
   let left = fleet;
   for (const [turn, { plan, policy }] of queue.entries()) {
     const placement = wholeOrNothing(placeAnywhere(plan, left, policy));
-    placements.set(plan.session, placement);
+    placements.set(plan.workload, placement);
     if (placement.decisions.length === 0 || turn === queue.length - 1) continue;
     if (left === fleet) left = fleet.copy();
     reserve(left, plan, policy, placement.decisions);
@@ -25,16 +25,16 @@ export function schedule(fleet: Fleet, queue: readonly Waiting[]): Map<string, P
   return placements;
 }
 
-/** Where a VNode failed is better than nowhere: it may have been the moment, and a few failures end the session. */
+/** Where a VNode failed is better than nowhere: it may have been the moment, and a few failures end the workload. */
 export function placeAnywhere(plan: PlacementPlan, fleet: Fleet, policy: Policy): Placement {
   const placement = place(plan, fleet, policy);
   if (!placement.unplaced.some(({ vnode }) => policy.avoid.has(vnode))) return placement;
   return place(plan, fleet, { ...policy, avoid: new Map() });
 }
 
-/** Two sessions that each held half of what they need would wait for each other for ever. */
+/** Two workloads that each held half of what they need would wait for each other for ever. */
 function wholeOrNothing(placement: Placement): Placement {
-  return placement.unplaced.some(({ replica }) => replica === 0) ? { ...placement, decisions: [] } : placement;
+  return placement.unplaced.some(({ copy }) => copy === 0) ? { ...placement, decisions: [] } : placement;
 }
 
 function reserve(fleet: Fleet, plan: PlacementPlan, policy: Policy, decisions: readonly Decision[]): void {
@@ -43,12 +43,12 @@ function reserve(fleet: Fleet, plan: PlacementPlan, policy: Policy, decisions: r
     const node = fleet.get(pnode);
     if (!node) continue;
     const memoryBytes = own.reduce((sum, { vnode }) => sum + (memoryOf.get(vnode) ?? 0), 0);
-    const known = node.hosts.get(plan.session) ?? 0;
+    const known = node.hosts.get(plan.workload) ?? 0;
     fleet.set({
       ...node,
       memoryFreeBytes: node.memoryFreeBytes - memoryBytes,
       gpusFree: node.gpusFree - (known > 0 ? 0 : policy.requirements.gpus),
-      hosts: new Map(node.hosts).set(plan.session, known + own.length),
+      hosts: new Map(node.hosts).set(plan.workload, known + own.length),
     });
   }
 }

@@ -194,14 +194,15 @@ export class ActingPNode {
 
   #progress(): MessageInitShape<typeof VNodeProgressSchema>[] {
     return Array.from(this.hosted.values(), ({ assignment, step }) => {
-      const { session, vnode, epoch } = assignment;
+      const { session, vnode, epoch, work } = assignment;
       const failed = this.failing?.vnode === vnode;
+      const learning = this.waitingFor === "" ? "computing" : "waiting";
       return {
         session,
         vnode,
         epoch,
         step: BigInt(step),
-        phase: failed ? "failed" : this.waitingFor === "" ? "computing" : "waiting",
+        phase: failed ? "failed" : work.case === "answering" ? "serving" : learning,
         detail: failed ? (this.failing?.detail ?? "") : this.#waitDetail(),
         damagedState: failed ? (this.failing?.damagedState ?? "") : "",
       };

@@ -95,6 +95,19 @@ describe("a replica of a served model", () => {
     await stage.stop();
   });
 
+  it("is ready at every orchestrator, whichever its PNodes are attached to", async () => {
+    const { stage } = await served();
+    await stage.orchestrator("o2");
+    let status = "";
+    for (let second = 0; second < 30 && status !== "ready"; second++) {
+      await stage.pass(1_000);
+      const { models } = await stage.call(InferenceService.method.listModels, {}, "o2");
+      status = models[0]?.status ?? "";
+    }
+    assert.equal(status, "ready");
+    await stage.stop();
+  });
+
   it("gets other owners when a PNode is lost", async () => {
     const { stage, nodes, replica } = await served();
     const victim = nodes.find((one) => hostsOf([one], replica) > 0) as ActingPNode;

@@ -157,7 +157,7 @@ describe("the owners of a VNode", () => {
     await stage.settled(parts.context.mirror.update<VNodeRecord>(name, () => seen));
     const decision = (pnode: string) => ({
       vnode: seen.vnode,
-      replica: 0,
+      copy: 0,
       pnode: pnode as PNodeId,
       reason: "",
       claim: `claim on ${pnode}`,

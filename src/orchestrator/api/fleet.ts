@@ -4,7 +4,8 @@ import { FleetService } from "../../protocol/gen/dcnr/v1/fleet_pb.ts";
 import { type ServedService, service } from "../../protocol/network.ts";
 import type { Context } from "../context.ts";
 import type { Presence } from "../fleet/presence.ts";
-import { key, prefix, type SessionRecord, type WorkloadRecord } from "../records/records.ts";
+import { key, prefix, type SessionRecord } from "../records/records.ts";
+import { workloadsIn } from "../records/workloads.ts";
 import type { LoggedEvent } from "../views/events.ts";
 import { problemsOf } from "../views/health.ts";
 import type { MetricPoint, Metrics } from "../views/metrics.ts";
@@ -36,11 +37,11 @@ export function fleetService(needs: FleetApiNeeds): ServedService {
       return { pnodes: items.map((record) => needs.views.pnode(record)), nextPageToken };
     },
     listVNodes: async (request) => {
-      // Replicas are shown to those who ask for them by name.
       const named = mirror.get(key.workload(request.session));
-      const all: WorkloadRecord[] =
-        request.session === "" ? sessionsOf(needs) : named && named.status !== "deleted" ? [named] : [];
-      const names = all.flatMap((workload) => workload.vnodes.map((vnode) => ({ workload, vnode })));
+      const all = request.session === "" ? workloadsIn(mirror) : named ? [named] : [];
+      const names = all
+        .filter(({ status }) => status !== "deleted")
+        .flatMap((workload) => workload.vnodes.map((vnode) => ({ workload, vnode })));
       const { items, nextPageToken } = page(names, ({ workload, vnode }) => `${workload.id}/${vnode}`, request);
       return { vnodes: items.flatMap(({ workload, vnode }) => needs.views.vnode(workload, vnode)), nextPageToken };
     },

@@ -125,7 +125,7 @@ export class Capacity {
       accepting: isOpen(record),
       latencyMs: facts.latencyMs,
       bytesPerSecond: facts.bandwidthBytesPerSecond,
-      hosts: used.sessions,
+      hosts: used.workloads,
     };
   }
 }

@@ -23,7 +23,7 @@ export function lentBy({ facts, limits }: Pick<PNodeRecord, "facts" | "limits">)
 /** What a PNode granted, and in which of its lives: nobody may become an owner there in another one. */
 export interface Grant {
   readonly life: number;
-  readonly sessions: ReadonlySet<WorkloadId>;
+  readonly workloads: ReadonlySet<WorkloadId>;
 }
 
 export class Rooms {
@@ -35,7 +35,7 @@ export class Rooms {
     this.#context = context;
   }
 
-  /** Which sessions got what they want of each PNode; the others got nothing there. */
+  /** Which workloads got what they want of each PNode; the others got nothing there. */
   async claim(wanted: ReadonlyMap<PNodeId, readonly ClaimGroup[]>): Promise<Map<PNodeId, Grant>> {
     const grants = new Map<PNodeId, Grant>();
     await forEachAtOnce(Array.from(wanted), writesAtOnce, async ([pnode, groups]) => {
@@ -46,14 +46,14 @@ export class Rooms {
 
   async #claimOn(pnode: PNodeId, groups: readonly ClaimGroup[]): Promise<Grant> {
     const { mirror } = this.#context;
-    const nothing: Grant = { life: 0, sessions: new Set() };
+    const nothing: Grant = { life: 0, workloads: new Set() };
     let grant = nothing;
     await mirror.update(key.room(pnode), (current) => {
       grant = nothing;
       const record = mirror.get(key.pnode(pnode));
       if (!record) return undefined;
-      const { room, sessions } = granted(current, { life: record.life, lent: lentBy(record) }, groups);
-      grant = { life: record.life, sessions };
+      const { room, workloads } = granted(current, { life: record.life, lent: lentBy(record) }, groups);
+      grant = { life: record.life, workloads };
       return room && { ...room, pnode };
     });
     return grant;

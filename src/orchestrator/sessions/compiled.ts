@@ -150,5 +150,5 @@ function placementPlan(
     return { id, flops: flopsOf(vnode, samples), memoryBytes: memoryOf(vnode), gpus: 0 };
   });
   const edges = plan.edges.map((edge) => ({ from: edge.from, to: edge.to, bytes: edgeBytes(edge, samples) }));
-  return { session: workload, vnodes, edges, colocations: plan.colocations };
+  return { workload, vnodes, edges, colocations: plan.colocations };
 }

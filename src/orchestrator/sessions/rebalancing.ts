@@ -59,12 +59,12 @@ async function rebalance(
       const record = records.get(vnode);
       return record ? [[claim, claimFor(session, record, memoryOf.get(vnode) ?? 0)] as const] : [];
     });
-    wanted.set(pnode, [{ session: session.id, claims: Object.fromEntries(claims) }]);
+    wanted.set(pnode, [{ workload: session.id, claims: Object.fromEntries(claims) }]);
   }
   const grants = await rooms.claim(wanted);
   const granted = decisions.flatMap((decision): ClaimedDecision[] => {
     const grant = grants.get(decision.pnode);
-    return grant?.sessions.has(session.id) ? [{ ...decision, life: grant.life }] : [];
+    return grant?.workloads.has(session.id) ? [{ ...decision, life: grant.life }] : [];
   });
   if (granted.length < decisions.length) {
     // Another session was faster: half a move is worth nothing.
@@ -80,7 +80,7 @@ async function rebalance(
   await rooms.giveBack(left);
 }
 
-/** Only a VNode with one owner moves; its replicas would be in the way, and make it needless. Returns unused claims. */
+/** Only a VNode with one owner moves; further ones would be in the way, and make it needless. Returns unused claims. */
 async function move({ mirror }: Context, seen: VNodeRecord, decision: ClaimedDecision): Promise<HeldClaim[]> {
   const pnode = mirror.get(key.pnode(decision.pnode));
   if (!pnode || !isOpen(pnode) || pnode.life !== decision.life) return [decision];

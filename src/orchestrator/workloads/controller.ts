@@ -208,7 +208,7 @@ export class Controller {
       nextFree: (kind) => nextFree(mirror, workload.id, kind),
     });
     this.unplaced.set(workload.id, unplaced);
-    const blocking = unplaced.filter((one) => one.replica === 0);
+    const blocking = unplaced.filter((one) => one.copy === 0);
     if (blocking.length > 0) await this.#setStatus(workload, "waiting", waitingReason(blocking));
     else await this.#setStatus(workload, "running", "");
   }

@@ -105,7 +105,7 @@ export class Placing {
     const refused: HeldClaim[] = [];
     for (const one of wanted) {
       const pnodes = new Set(one.decisions.map(({ pnode }) => pnode));
-      const got = (pnode: PNodeId) => grants.get(pnode)?.sessions.has(one.workload.id) ?? false;
+      const got = (pnode: PNodeId) => grants.get(pnode)?.workloads.has(one.workload.id) ?? false;
       if (Array.from(pnodes).every(got)) {
         const life = (pnode: PNodeId) => grants.get(pnode)?.life ?? 0;
         this.#write(
@@ -152,7 +152,7 @@ export class Placing {
     const { tasks, world } = this.#context;
     if (++waiting.refusals >= refusalsMax || tasks.stopped) {
       const reason = "others took the room that was free: it is tried again";
-      const unplaced = placement.decisions.map(({ vnode, replica }) => ({ vnode, replica, reason }));
+      const unplaced = placement.decisions.map(({ vnode, copy }) => ({ vnode, copy, reason }));
       waiting.resolve({ ...placement, decisions: [], unplaced: [...placement.unplaced, ...unplaced] });
       return;
     }
@@ -179,7 +179,7 @@ function claimsOf(decided: readonly Decided[]): Map<PNodeId, ClaimGroup[]> {
       for (const { vnode, claim } of own)
         claims[claim] = claimFor(workload, records.get(vnode) as VNodeRecord, memoryOf.get(vnode) ?? 0);
       const groups = byPNode.get(pnode) ?? [];
-      groups.push({ session: workload.id, claims });
+      groups.push({ workload: workload.id, claims });
       byPNode.set(pnode, groups);
     }
   }

@@ -75,7 +75,7 @@ export function policyFor(
     // Chosen once: states of the first class may be durable at some VNodes before there is a line, or become so any time.
     numericsClass: workload.numericsClass,
     requirements: { ...workload.requirements, architecture: "" },
-    replicas: ownersWanted(workload),
+    copies: ownersWanted(workload),
     ...(workload.policy.spread ? { spread: workload.policy.spread } : {}),
     current,
     avoid,
@@ -118,7 +118,7 @@ export async function writeMembers(
   context: Context,
   seen: VNodeRecord,
   decisions: readonly ClaimedDecision[],
-  replicas: number,
+  owners: number,
 ): Promise<HeldClaim[]> {
   const { mirror } = context;
   const { record, written } = await mirror.update(key.vnode(seen.session, seen.vnode), (current) => {
@@ -132,7 +132,7 @@ export async function writeMembers(
       return [memberOf(pnode, decision, epoch)];
     });
     // One that was lost when this was decided may be back, and then nobody has to take its place.
-    const added = chosen.slice(0, Math.max(0, replicas - alive.length));
+    const added = chosen.slice(0, Math.max(0, owners - alive.length));
     if (added.length === 0 && alive.length === current.members.length) return undefined;
     return { ...current, epoch, members: [...alive, ...added] };
   });

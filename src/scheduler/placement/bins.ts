@@ -41,13 +41,13 @@ export function put(bin: Bin, unit: Unit, purse: Purse): void {
   purse.pricePerHour += bin.node.pricePerHour;
 }
 
-export function binOf(node: FleetNode, index: number, policy: Policy, session: string): Bin {
-  // The session's own reservation is not for its single VNodes, unless they ask for GPUs themselves.
-  const reserved = node.hosts.has(session) ? 0 : policy.requirements.gpus;
+export function binOf(node: FleetNode, index: number, policy: Policy, workload: string): Bin {
+  // The workload's own reservation is not for its single VNodes, unless they ask for GPUs themselves.
+  const reserved = node.hosts.has(workload) ? 0 : policy.requirements.gpus;
   return {
     node,
     index,
-    flopsPerMs: expectedGflops(node, session) * 1e6,
+    flopsPerMs: expectedGflops(node, workload) * 1e6,
     flops: 0,
     memoryLeftBytes: node.memoryFreeBytes,
     gpusLeft: gpusFree(node, policy.requirements.gpuMemoryBytes) - reserved,
@@ -60,13 +60,13 @@ function wantedBins(units: number): number {
 }
 
 /**
- * PNodes worth looking at, fastest first: those that host the session, and from each eligible pool the fastest.
+ * PNodes worth looking at, fastest first: those that host the workload, and from each eligible pool the fastest.
  * `everything` takes the whole fleet, for when the fastest had no room.
  */
 export function chooseBins(
   fleet: Fleet,
   policy: Policy,
-  session: string,
+  workload: string,
   units: readonly Unit[],
   everything = false,
 ): Bin[] {
@@ -81,17 +81,17 @@ export function chooseBins(
   const spare: FleetNode[] = [];
   for (const pool of fleet.pools()) {
     if (chosen.size >= wanted) break;
-    if (pool.memoryBelowBytes <= memoryLeast || !poolEligible(pool, policy, session)) continue;
+    if (pool.memoryBelowBytes <= memoryLeast || !poolEligible(pool, policy, workload)) continue;
     for (const node of pool.nodes) {
       if (chosen.size >= wanted) break;
-      if (node.memoryFreeBytes < memoryLeast || chosen.has(node.id) || !eligible(node, policy, session)) continue;
+      if (node.memoryFreeBytes < memoryLeast || chosen.has(node.id) || !eligible(node, policy, workload)) continue;
       // Whoever comes and goes is taken only if there are too few others.
       if (node.flapping) spare.push(node);
       else chosen.set(node.id, node);
     }
   }
   for (const node of spare) if (everything || chosen.size < units.length) chosen.set(node.id, node);
-  const bins = Array.from(chosen.values(), (node, index) => binOf(node, index, policy, session));
+  const bins = Array.from(chosen.values(), (node, index) => binOf(node, index, policy, workload));
   bins.sort(
     (a, b) =>
       b.flopsPerMs - a.flopsPerMs ||

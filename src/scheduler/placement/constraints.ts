@@ -1,4 +1,4 @@
-// The hard constraints: which PNodes may host a session's VNodes at all, and, when none may, the sentence that
+// The hard constraints: which PNodes may host a workload's VNodes at all, and, when none may, the sentence that
 // says exactly why.
 
 import type { Fleet, Pool } from "./fleet.ts";
@@ -23,7 +23,7 @@ export function gpusFree(node: FleetNode, memoryBytes: number): number {
 interface Constraint {
   /** The same for all nodes of a pool. */
   readonly ofPool: boolean;
-  readonly holds: (node: FleetNode, policy: Policy, session: string) => boolean;
+  readonly holds: (node: FleetNode, policy: Policy, workload: string) => boolean;
   /** Said when this constraint is the one that leaves nobody. `before` met all constraints above it. */
   readonly missing: (policy: Policy, before: readonly FleetNode[]) => string;
 }
@@ -89,22 +89,22 @@ const constraints: readonly Constraint[] = [
   },
   {
     ofPool: false,
-    holds: (node, { requirements }, session) =>
-      node.hosts.has(session) || gpusFree(node, requirements.gpuMemoryBytes) >= requirements.gpus,
+    holds: (node, { requirements }, workload) =>
+      node.hosts.has(workload) || gpusFree(node, requirements.gpuMemoryBytes) >= requirements.gpus,
     missing: (policy, before) => gpuReason(policy, before, policy.requirements.gpus),
   },
 ];
 
 /** All but the memory of the single VNode. */
-export function eligible(node: FleetNode, policy: Policy, session: string): boolean {
-  return constraints.every((constraint) => constraint.holds(node, policy, session));
+export function eligible(node: FleetNode, policy: Policy, workload: string): boolean {
+  return constraints.every((constraint) => constraint.holds(node, policy, workload));
 }
 
-/** False if no node of the pool can be eligible, except those that host the session already. */
-export function poolEligible(pool: Pool, policy: Policy, session: string): boolean {
+/** False if no node of the pool can be eligible, except those that host the workload already. */
+export function poolEligible(pool: Pool, policy: Policy, workload: string): boolean {
   const { gpus, gpuMemoryBytes } = policy.requirements;
   if (gpus > 0 && gpusFree(pool.example, gpuMemoryBytes) < gpus) return false;
-  return constraints.every((constraint) => !constraint.ofPool || constraint.holds(pool.example, policy, session));
+  return constraints.every((constraint) => !constraint.ofPool || constraint.holds(pool.example, policy, workload));
 }
 
 export function gpuReason(policy: Policy, nodes: readonly FleetNode[], gpus: number): string {
@@ -121,13 +121,13 @@ export function gpuReason(policy: Policy, nodes: readonly FleetNode[], gpus: num
 export function whyNot(
   fleet: Fleet,
   policy: Policy,
-  session: string,
+  workload: string,
   memoryLeft: (node: FleetNode) => number,
 ): (unit: { readonly memoryBytes: number; readonly gpus: number }) => string {
   let nodes = Array.from(fleet.nodes());
   if (nodes.length === 0) return () => "no PNode is online: lend a machine with `dcnr join`";
   for (const constraint of constraints) {
-    const left = nodes.filter((node) => constraint.holds(node, policy, session));
+    const left = nodes.filter((node) => constraint.holds(node, policy, workload));
     if (left.length === 0) {
       const reason = constraint.missing(policy, nodes);
       return () => reason;

@@ -169,10 +169,10 @@ export function reliableShare(node: FleetNode): number {
   return 0.5 + 0.5 * Math.min(1, Math.max(0, node.reliability));
 }
 
-/** Speed that a session can expect of a node, next to what other sessions run there. */
-export function expectedGflops(node: FleetNode, session: string): number {
+/** Speed that a workload can expect of a node, next to what other workloads run there. */
+export function expectedGflops(node: FleetNode, workload: string): number {
   let others = 0;
-  for (const [other, count] of node.hosts) if (other !== session) others += count;
+  for (const [other, count] of node.hosts) if (other !== workload) others += count;
   const cores = Math.max(1, node.cores);
   return Math.max(node.gflops, 0.001) * (cores / (cores + others)) * reliableShare(node);
 }

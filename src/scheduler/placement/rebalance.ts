@@ -25,7 +25,7 @@ export function shouldMove(
   policy: Policy,
   outlook: Outlook,
 ): { readonly decisions: readonly Decision[]; readonly reason: string } | undefined {
-  if (policy.replicas > 1 || policy.current.size < plan.vnodes.length) return undefined;
+  if (policy.copies > 1 || policy.current.size < plan.vnodes.length) return undefined;
   const nowMs = place(plan, fleet, policy).slowestMs;
   const fresh = place(plan, fleet, { ...policy, current: new Map(), holdsData: new Set(policy.holdsData) });
   if (fresh.unplaced.length > 0 || fresh.slowestMs <= 0 || nowMs / fresh.slowestMs < gainLeast) return undefined;

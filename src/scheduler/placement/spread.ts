@@ -1,4 +1,4 @@
-// Uses more PNodes than speed alone would: some sessions are to survive the loss of any one machine cheaply, or to
+// Uses more PNodes than speed alone would: some workloads are to survive the loss of any one machine cheaply, or to
 // show that they do. Cuts the longest runs of neighbours first, so that the pipeline stays a pipeline.
 
 import type { Layout } from "./balance.ts";

@@ -20,7 +20,7 @@ export interface PlacementEdge {
 }
 
 export interface PlacementPlan {
-  readonly session: string;
+  readonly workload: string;
   /** In topological order: neighbours in the list are neighbours in the pipeline. */
   readonly vnodes: readonly PlacementVNode[];
   readonly edges: readonly PlacementEdge[];
@@ -44,7 +44,7 @@ export interface FleetNode {
   readonly memoryFreeBytes: number;
   /** Memory of each GPU, the largest first. */
   readonly gpus: readonly number[];
-  /** How many of them no session has reserved. */
+  /** How many of them no workload has reserved. */
   readonly gpusFree: number;
   readonly pricePerHour: number;
   /** 0 to 1. */
@@ -65,7 +65,7 @@ export interface Link {
 }
 
 export interface Requirements {
-  /** Each PNode that takes part reserves this many for the session. */
+  /** Each PNode that takes part reserves this many for the workload. */
   readonly gpus: number;
   readonly gpuMemoryBytes: number;
   readonly memoryBytes: number;
@@ -81,21 +81,21 @@ export interface Requirements {
 }
 
 export interface Policy {
-  /** Version of the bits of the session. */
+  /** Version of the bits of the workload. */
   readonly bits: number;
   readonly engine: string;
   /** Empty at the first placement, which chooses one. */
   readonly numericsClass: string;
   readonly requirements: Requirements;
   /** Copies of each VNode, the primary included; they go to different owners. */
-  readonly replicas: number;
+  readonly copies: number;
   /** PNodes to use at least, where there are that many. */
   readonly spread?: number;
   /** Where VNodes are and stay, primary first. */
   readonly current: ReadonlyMap<VNodeId, readonly PNodeId[]>;
   /** PNodes on which a VNode failed. */
   readonly avoid: ReadonlyMap<VNodeId, ReadonlySet<PNodeId>>;
-  /** PNodes that already have the session's data in their cache. */
+  /** PNodes that already have the workload's data in their cache. */
   readonly holdsData: ReadonlySet<PNodeId>;
   /** Says when a resource that others use becomes free; empty if nobody knows. */
   readonly nextFree?: (kind: "gpus" | "memory") => string;
@@ -104,14 +104,14 @@ export interface Policy {
 export interface Decision {
   readonly vnode: VNodeId;
   /** 0 for the primary. */
-  readonly replica: number;
+  readonly copy: number;
   readonly pnode: PNodeId;
   readonly reason: string;
 }
 
 export interface Unplaced {
   readonly vnode: VNodeId;
-  readonly replica: number;
+  readonly copy: number;
   readonly reason: string;
 }
 

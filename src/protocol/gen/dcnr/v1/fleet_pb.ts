@@ -313,7 +313,7 @@ export const ListPNodesResponseSchema: GenMessage<ListPNodesResponse> = /*@__PUR
  */
 export type ListVNodesRequest = Message<"dcnr.v1.ListVNodesRequest"> & {
   /**
-   * Empty for all sessions.
+   * A session or a replica of a served model; empty for all of them.
    *
    * @generated from field: string session = 1;
    */
