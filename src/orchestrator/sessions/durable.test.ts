@@ -65,6 +65,7 @@ describe("a durable state", () => {
     });
     const hash = sha256(manifest);
     const stored = new Map<string, Uint8Array>();
+    let seenStatus = session.status;
     const context = {
       blobs: {
         states: {
@@ -73,7 +74,8 @@ describe("a durable state", () => {
         },
       },
       mirror: {
-        get: () => ({ ...session, identity: { steps: 100 } }),
+        get: () => ({ ...session, identity: { steps: 100 }, status: seenStatus }),
+        read: async () => ({ ...session, identity: { steps: 100 } }),
         update: async (_: string, change: (current: VNodeRecord) => VNodeRecord | undefined) => {
           written.push(change(record()));
         },
@@ -91,6 +93,9 @@ describe("a durable state", () => {
     assert.equal(written.length, 0);
     assert.deepEqual(await say(8), { kind: "accepted", line: 4 });
     assert.deepEqual(written[0]?.durable["6"], { hash, bytes: 8 });
+    // A mirror that has not heard yet that the session runs refuses nobody: the store is asked.
+    seenStatus = "created";
+    assert.deepEqual(await say(8), { kind: "accepted", line: 4 });
   });
 
   it("is recorded only by a member, under an epoch since which it is one", () => {

@@ -6,6 +6,7 @@ import { type PNodeId, parseId, parseSha256, type SessionId, type Sha256, type V
 import type { RecordDurableRequest } from "../../protocol/gen/dcnr/v1/pnode_pb.ts";
 import type { Context } from "../context.ts";
 import { key, type SessionRecord, type VNodeRecord } from "../records/records.ts";
+import { isLive } from "../records/workloads.ts";
 import { type Garbage, trimmed } from "./garbage.ts";
 import { storedState } from "./stored-states.ts";
 
@@ -94,7 +95,9 @@ export async function recordDurable(
   request: DurableRequest,
 ): Promise<DurableOutcome> {
   const { mirror, blobs } = context;
-  const session = mirror.get(key.session(request.session)) ?? (await mirror.read(key.session(request.session)));
+  const seen = mirror.get(key.session(request.session));
+  // A mirror that is behind may not know yet that the session runs: a refusal must rest on what the store holds.
+  const session = seen && isLive(seen) ? seen : await mirror.read(key.session(request.session));
   if (!session) fail("not_found", `there is no session ${request.session}`);
   if (!session.vnodes.includes(request.vnode)) fail("not_found", `session ${session.id} has no VNode ${request.vnode}`);
   if (request.step > session.identity.steps || request.step < 1)
