@@ -8,6 +8,7 @@ import { openReferenceEngine } from "../src/engine/reference.ts";
 import { startOrchestrator } from "../src/orchestrator/orchestrator.ts";
 import type { BlobAddress, BlobCache, BlobTransfer, SpillStorage } from "../src/pnode/options.ts";
 import { startPNode } from "../src/pnode/pnode.ts";
+import type { Room } from "../src/pnode/room.ts";
 import { withKey } from "../src/protocol/address.ts";
 import type { SimulatedBlobs } from "./blobs.ts";
 import { type Build, usualBuild } from "./draw.ts";
@@ -123,6 +124,7 @@ async function bootPNode(site: Site, host: Host): Promise<void> {
       blobs: mutant?.transfer?.(transfer, host) ?? transfer,
       ...(mutant?.process && { openProcess: mutant.process }),
       ...(mutant?.checkSession && { checkSession: mutant.checkSession }),
+      ...(mutant?.room && { openRoom: (lentBytes: number) => mutant.room?.(host.world, lentBytes) as Room }),
       spill: diskOf(host),
       cache: cacheOf(site, host),
     },

@@ -5,6 +5,7 @@
 import { bits } from "../src/core/bits.ts";
 import type { KeyId } from "../src/core/ids.ts";
 import type { RoomRecord, SessionRecord, StepRecord, VNodeRecord } from "../src/orchestrator/records/records.ts";
+import { Room } from "../src/pnode/room.ts";
 import { ExchangeService } from "../src/protocol/gen/dcnr/v1/exchange_pb.ts";
 import { InferenceService } from "../src/protocol/gen/dcnr/v1/inference_pb.ts";
 import { PNodeService, type RecordDurableRequest } from "../src/protocol/gen/dcnr/v1/pnode_pb.ts";
@@ -18,6 +19,10 @@ import * as processes from "./mutants/processes.ts";
 import { checkingAllBut } from "./mutants/sessions.ts";
 import { blindRetries, collectingTooMuch, losingBlobs, uploadsNothing } from "./mutants/stores.ts";
 import { firstPlaces, flippingBits, inTheFirstTurn, ownDefinitions, ownSeeds, registering } from "./mutants/tampers.ts";
+
+class HoardedRoom extends Room {
+  override giveBack(): void {}
+}
 
 export const mutants: Readonly<Record<string, Mutant>> = {
   "consumes-duplicates": {
@@ -281,6 +286,11 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     fault: "an owner is written whose claim on room is not there",
     shows: ["room"],
     store: (view) => rewriting(view, "room", (room: RoomRecord) => ({ ...room, claims: {} })),
+  },
+  "holds-on-to-room": {
+    fault: "a PNode counts VNodes that have left it, and refuses others for them",
+    shows: ["hang"],
+    room: ({ timers }, lentBytes) => new HoardedRoom(timers, lentBytes),
   },
   "keeps-claims-for-ever": {
     fault: "room that was claimed is never given back nor swept",

@@ -2,8 +2,10 @@
 // given; none of its own lines knows that it could be wrong.
 
 import type { DescMethod } from "@bufbuild/protobuf";
+import type { World } from "../../src/core/world.ts";
 import type { Executor } from "../../src/engine/engine.ts";
 import type { BlobTransfer } from "../../src/pnode/options.ts";
+import type { Room } from "../../src/pnode/room.ts";
 import type { CheckSession } from "../../src/pnode/session-context.ts";
 import { PNodeService } from "../../src/protocol/gen/dcnr/v1/pnode_pb.ts";
 import type { Network } from "../../src/protocol/network.ts";
@@ -30,6 +32,8 @@ export interface Mutant {
   /** The process of every VNode. */
   readonly process?: OpenProcess;
   readonly checkSession?: CheckSession;
+  /** How a PNode counts what it lends. */
+  readonly room?: (world: World, lentBytes: number) => Room;
   /** Where a PNode computes. */
   readonly executor?: (inner: Executor, host: Host) => Executor;
   /** How a PNode moves blobs. */

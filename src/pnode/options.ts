@@ -10,6 +10,7 @@ import type { EngineKind, Executor } from "../engine/engine.ts";
 import type { Capabilities, CapabilitiesSchema, LimitsSchema } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
 import type { HttpHandler, Network } from "../protocol/network.ts";
 import type { OpenProcess } from "../vnode/process.ts";
+import type { Room } from "./room.ts";
 import type { CheckSession } from "./session-context.ts";
 
 export interface PNodeOptions {
@@ -111,6 +112,8 @@ export interface PNodeDependencies {
   openProcess?: OpenProcess;
   /** Refuses sessions that are not what their ids say; the production check if absent. */
   checkSession?: CheckSession;
+  /** Counts what VNodes take of the memory that is lent; the production count if absent. */
+  openRoom?(lentBytes: number): Room;
   /** Served on the PNode's port beside the exchange: metrics and probes. */
   readonly http?: HttpHandler;
   /** Told of each piece of numerics when it has ended. */

@@ -14,6 +14,7 @@ import type { Executor } from "../engine/engine.ts";
 import { openInlineExecutor } from "../engine/executor.ts";
 import { openReferenceEngine } from "../engine/reference.ts";
 import { compileText } from "../network/compile.ts";
+import { memoryBytesOf } from "../network/memory.ts";
 import { type SessionIdentity, sessionIdOf } from "../network/session.ts";
 import { identityToWire } from "../network/wire.ts";
 import { MemoryNetwork } from "../protocol/memory-network.testing.ts";
@@ -171,6 +172,53 @@ describe("PNodes", () => {
     await until(() => orchestrator.line === steps);
     assert.deepEqual([...orchestrator.hashes].sort(), expected);
     await stop(...pnodes);
+  });
+
+  it("refuse VNodes for which they lend no room, and say so; elsewhere these train to the same hashes", async () => {
+    const expected = await undisturbed();
+    const { until, stop, orchestrator, start, vnodes, steps } = await scene();
+    const plan = compileText(definition);
+    const needs = plan.vnodes.map((vnode) => memoryBytesOf(vnode, 8, 2));
+    const lent = needs.slice(0, -1).reduce((sum, bytes) => sum + bytes, 0);
+    const small = await start("p1", { limits: { memoryBytes: BigInt((128 << 20) + Math.ceil(lent)) } });
+    const large = await start("p2");
+    for (const vnode of vnodes) orchestrator.place(vnode, "p1");
+    const refused = () =>
+      orchestrator.heartbeats.at(-1)?.vnodes.find(({ phase, noRoom }) => phase === "failed" && noRoom);
+    await until(() => refused() !== undefined);
+    assert.match(
+      refused()?.detail ?? "",
+      /needs \d+ MiB of memory; this PNode lends \d+ MiB to VNodes, and \d+ MiB are/,
+    );
+    const others = orchestrator.heartbeats.at(-1)?.vnodes.filter(({ phase }) => phase !== "failed") ?? [];
+    assert.equal(others.length, vnodes.length - 1);
+    orchestrator.place(refused()?.vnode as string, "p2");
+    await until(() => orchestrator.line === steps);
+    assert.deepEqual([...orchestrator.hashes].sort(), expected);
+    await stop(small, large);
+  });
+
+  it("load what they had no room for ahead once it is assigned and others have left", async () => {
+    const { world, until, stop, orchestrator, start, vnodes, steps } = await scene();
+    const [first, second] = compileText(definition).vnodes.map((vnode) => memoryBytesOf(vnode, 8, 2)) as [
+      number,
+      number,
+    ];
+    const large = await start("p1");
+    const small = await start("p2", { limits: { memoryBytes: BigInt((128 << 20) + Math.max(first, second)) } });
+    for (const vnode of vnodes) orchestrator.place(vnode, vnode === vnodes[0] ? "p2" : "p1");
+    await until(() => orchestrator.line >= 3);
+    orchestrator.prepare([vnodes[1] as string], "p2");
+    let prepared = false;
+    world.timers.after(50, () => {
+      prepared = true;
+    });
+    await until(() => prepared);
+    orchestrator.place(vnodes[0] as string, "p1");
+    orchestrator.place(vnodes[1] as string, "p2");
+    await until(() => orchestrator.line === steps);
+    assert.ok(!orchestrator.heartbeats.some((heartbeat) => heartbeat.vnodes.some(({ noRoom }) => noRoom)));
+    await stop(small, large);
   });
 
   it("report losses, validation and progress with their heartbeats", async () => {

@@ -7,6 +7,7 @@ import { statePartBytes } from "../core/blobs.ts";
 import { fail, messageOf } from "../core/errors.ts";
 import { type Digest, digestHere, hashOfContent } from "../core/hash.ts";
 import type { PNodeId, SessionId, VNodeId, WorkloadId } from "../core/ids.ts";
+import { lentMemoryBytes } from "../core/lent.ts";
 import { Tasks } from "../core/tasks.ts";
 import { sleep } from "../core/world.ts";
 import type { EngineKind, Executor } from "../engine/engine.ts";
@@ -37,6 +38,7 @@ import {
 import { Orchestrators } from "./orchestrators.ts";
 import { Reports } from "./reports.ts";
 import { Resolver } from "./resolver.ts";
+import { Room } from "./room.ts";
 import { Servings } from "./serving/servings.ts";
 import { checkSession, SessionContext } from "./session-context.ts";
 import { type Snapshot, takeSnapshot } from "./snapshots.ts";
@@ -152,6 +154,10 @@ class HostingNode implements PNode {
       digest: this.#digest,
       ...cache,
     });
+    const machineBytes = Number(options.capabilities.memoryBytes ?? 0n);
+    const isKnown = Number(memoryBytes) > 0 || machineBytes > 0;
+    const lentBytes = isKnown ? lentMemoryBytes(Number(memoryBytes), machineBytes) : Number.POSITIVE_INFINITY;
+    const room = dependencies.openRoom?.(lentBytes) ?? new Room(world.timers, lentBytes);
     const reports = new Reports(world.clock);
     this.#attachment = new Attachment({
       ...common,
@@ -173,6 +179,7 @@ class HostingNode implements PNode {
       blobs: this.#blobs,
       snapshot: (image) => this.#snapshot(image),
       spill: dependencies.spill,
+      room,
       openProcess: dependencies.openProcess ?? openProcess,
       openSession: (session) => this.#openSession(session),
       onWork: dependencies.onWork,
@@ -182,6 +189,7 @@ class HostingNode implements PNode {
     this.#servings = new Servings({
       ...{ pnode: this.id, world, tasks, signal, links, resolver, orchestrators, blobs: this.#blobs },
       aside: this.#aside,
+      room,
       executorFor,
     });
   }

@@ -11,7 +11,8 @@ import type { Clock } from "../core/world.ts";
 import { type Batches, openBatches } from "../data/batches.ts";
 import { parseManifest } from "../data/manifest.ts";
 import type { EngineKind, Executor } from "../engine/engine.ts";
-import type { Plan } from "../network/plan.ts";
+import { memoryBytesOf } from "../network/memory.ts";
+import type { Plan, VNodePlan } from "../network/plan.ts";
 import { isIdentityOf, type SessionIdentity, samplesOf } from "../network/session.ts";
 import { trainingFromWire } from "../network/wire.ts";
 import { buildingToLearn, compileAside } from "../network/works.ts";
@@ -78,11 +79,21 @@ export class SessionContext {
     return samplesOf(this.identity);
   }
 
+  /** What a VNode needs of its host. */
+  memoryBytesOf(vnode: VNodeId): number {
+    const { batch, microbatches } = this.identity;
+    return memoryBytesOf(this.#planOf(vnode), batch, microbatches);
+  }
+
+  #planOf(vnode: VNodeId): VNodePlan {
+    const own = this.plan.vnodes.find((candidate) => candidate.id === vnode);
+    return own ?? fail("not_found", `session ${this.session} has no VNode ${vnode}`);
+  }
+
   /** The numerics of one VNode, without a state yet. */
   async computeFor(vnode: VNodeId, name: string): Promise<VNodeCompute> {
     const { plan, identity, samples } = this;
-    const own = plan.vnodes.find((candidate) => candidate.id === vnode);
-    if (own === undefined) fail("not_found", `session ${this.session} has no VNode ${vnode}`);
+    const own = this.#planOf(vnode);
     const executor = await this.#options.executorFor(identity.numerics);
     const graphs = await runAside(this.#options.aside, buildingToLearn, {
       ...{ definition: this.#definition, vnode, microbatch: samples, lossScale: 1 / identity.microbatches },

@@ -3,13 +3,13 @@
 import { fail } from "../../core/errors.ts";
 import { sha256 } from "../../core/hash.ts";
 import { type NetworkId, parseId } from "../../core/ids.ts";
+import { memoryBytesOf, parametersOf } from "../../network/memory.ts";
 import { NetworkService } from "../../protocol/gen/dcnr/v1/network_pb.ts";
 import { type ServedService, service } from "../../protocol/network.ts";
 import type { Context } from "../context.ts";
 import { key, type NetworkRecord, prefix } from "../records/records.ts";
 import { listModels } from "../serving/models.ts";
 import type { Compiled } from "../sessions/compiled.ts";
-import { memoryBytesOf, parametersOf } from "../sessions/compiled.ts";
 import { page } from "./pages.ts";
 
 export interface NetworkApiNeeds {

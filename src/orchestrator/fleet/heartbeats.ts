@@ -94,6 +94,7 @@ export class Heartbeats {
             pnode: attachment.pnode,
             epoch: Number(progress.epoch),
             detail: progress.detail.slice(0, 300),
+            noRoom: progress.noRoom,
           });
       } catch (thrown) {
         this.#handled.delete(name);

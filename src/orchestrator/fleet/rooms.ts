@@ -2,22 +2,20 @@
 // whoever claimed died in between. Only compare-and-set decides; what the mirror shows serves to choose.
 
 import type { PNodeId, WorkloadId } from "../../core/ids.ts";
+import { lentMemoryBytes } from "../../core/lent.ts";
 import { type Claim, type ClaimGroup, claimState, granted, type Lent, withoutClaims } from "../../scheduler/room.ts";
 import type { Context } from "../context.ts";
 import { key, type Member, type PNodeRecord, prefix } from "../records/records.ts";
 import { forEachAtOnce } from "../tasks.ts";
 
 const writesAtOnce = 64;
-/** Kept free on every PNode for the runtime itself. */
-const memoryReserveBytes = 128 << 20;
 /** Whoever claims writes the owner within a second or so; a claim that stays open for longer is taken away. */
 const openMsMax = 10_000;
 
 export type HeldClaim = Pick<Member, "pnode" | "claim">;
 
 export function lentBy({ facts, limits }: Pick<PNodeRecord, "facts" | "limits">): Lent {
-  const memoryBytes = Math.max(0, (limits.memoryBytes || facts.memoryBytes) - memoryReserveBytes);
-  return { memoryBytes, gpus: facts.gpus.length };
+  return { memoryBytes: lentMemoryBytes(limits.memoryBytes, facts.memoryBytes), gpus: facts.gpus.length };
 }
 
 /** What a PNode granted, and in which of its lives: nobody may become an owner there in another one. */

@@ -121,7 +121,12 @@ export interface VNodeRecord {
   /** Hash of the state after each step above the recovery line. */
   readonly stepHashes: Readonly<Record<string, string>>;
   /** PNodes on which it failed at its present place in the run, and why. */
-  readonly failures: readonly { readonly pnode: PNodeId; readonly detail: string }[];
+  readonly failures: readonly {
+    readonly pnode: PNodeId;
+    readonly detail: string;
+    /** The PNode had no room for it, which is no fault of the VNode and passes. */
+    readonly refusedWallMs?: number;
+  }[];
   /** What it needs of its host: copied from the plan, so that whoever counts capacity need not compile. */
   readonly memoryBytes: number;
   /** One training step: forward and backward of a whole batch. */

@@ -6,7 +6,7 @@ import { sha256 } from "../../core/hash.ts";
 import type { ReplicaId, SessionId, Sha256, VNodeId, WorkloadId } from "../../core/ids.ts";
 import { Recent } from "../../core/recent.ts";
 import { elementCount } from "../../core/tensor.ts";
-import { cacheBytesPerPosition, requestsAtOnceMax } from "../../network/generation.ts";
+import { memoryBytesOf, servingBytesOf } from "../../network/memory.ts";
 import type { Plan, PlanEdge, VNodePlan } from "../../network/plan.ts";
 import type { SessionIdentity } from "../../network/session.ts";
 import { compileAside } from "../../network/works.ts";
@@ -88,29 +88,6 @@ function neighboursIn(plan: Plan): Map<VNodeId, Set<VNodeId>> {
   return neighbours;
 }
 
-export function parametersOf(vnode: VNodePlan): number {
-  return vnode.parameters.reduce((sum, parameter) => sum + elementCount(parameter.shape), 0);
-}
-
-/** Weights, gradients and two moments in float32; activations of the microbatches in flight. */
-export function memoryBytesOf(vnode: VNodePlan, batch: number, microbatches: number): number {
-  const samplesInFlight = Math.ceil(batch / microbatches) * Math.min(microbatches, 4);
-  return parametersOf(vnode) * 16 + vnode.savedBytesPerSample * samplesInFlight + workspaceBytes;
-}
-
-/**
- * Weights once in use and once as the file they come from, those of ties included; keys and values of as many requests
- * as are answered at once, each as long as the context.
- */
-export function servingBytesOf(plan: Plan, vnode: VNodePlan): number {
-  const tied = vnode.inputs.filter(({ kind }) => kind === "tie");
-  const weights = parametersOf(vnode) + tied.reduce((sum, { shape }) => sum + elementCount(shape), 0);
-  const positions = requestsAtOnceMax * (plan.inputs?.shape[0] ?? 0);
-  return weights * 8 + cacheBytesPerPosition(vnode) * positions + workspaceBytes;
-}
-
-/** Graphs, sessions of the runtime and message buffers of one VNode. */
-const workspaceBytes = 4 << 20;
 /** Backward costs about twice the forward pass. */
 const trainingFactor = 3;
 

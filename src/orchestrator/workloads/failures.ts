@@ -1,14 +1,18 @@
 // VNodes that fail where they run. A fault of the machine is answered by another machine; a fault of the
-// computation follows the VNode wherever it goes, and after a few PNodes the workload says so and stops.
+// computation follows the VNode wherever it goes, and after a few PNodes the workload says so and stops. A PNode without
+// room is left alone for a while; that says nothing about the VNode.
 
 import type { PNodeId, VNodeId, WorkloadId } from "../../core/ids.ts";
 import type { Context } from "../context.ts";
 import type { Rooms } from "../fleet/rooms.ts";
 import { pnodeName } from "../records/names.ts";
-import { key, type Member } from "../records/records.ts";
+import { key, type Member, type VNodeRecord } from "../records/records.ts";
 import { called, isLive, kindOf } from "../records/workloads.ts";
 
 const failuresMax = 3;
+const refusalsMax = 8;
+/** A PNode that refused a VNode for want of room is not asked again for so long. */
+const refusalMs = 20_000;
 
 export interface VNodeFailure {
   readonly session: WorkloadId;
@@ -16,12 +20,31 @@ export interface VNodeFailure {
   readonly pnode: PNodeId;
   readonly epoch: number;
   readonly detail: string;
+  /** The PNode has no room for it. */
+  readonly noRoom: boolean;
+}
+
+type Failure = VNodeRecord["failures"][number];
+
+/** PNodes that a VNode should not go to now. */
+export function avoided({ failures }: Pick<VNodeRecord, "failures">, nowWallMs: number): Set<PNodeId> {
+  const counts = ({ refusedWallMs }: Failure) =>
+    refusedWallMs === undefined || Math.abs(nowWallMs - refusedWallMs) < refusalMs;
+  return new Set(failures.filter(counts).map(({ pnode }) => pnode));
+}
+
+function added(failures: readonly Failure[], failure: Failure): Failure[] {
+  const [refused, failed] = [true, false].map((kind) =>
+    [...failures, failure].filter(({ refusedWallMs }) => (refusedWallMs !== undefined) === kind),
+  ) as [Failure[], Failure[]];
+  return [...refused.slice(-refusalsMax), ...failed.slice(-failuresMax)];
 }
 
 /** Takes the VNode from the PNode it failed on; the controller finds another. */
 export async function noteFailure(context: Context, rooms: Rooms, failure: VNodeFailure): Promise<void> {
-  const { mirror, events } = context;
-  const { session, vnode, pnode, epoch, detail } = failure;
+  const { mirror, events, world } = context;
+  const { session, vnode, pnode, epoch, detail, noRoom } = failure;
+  const noted = { pnode, detail, ...(noRoom && { refusedWallMs: world.clock.wallMs() }) };
   let member: Member | undefined;
   const { record, written } = await mirror.update(key.vnode(session, vnode), (current) => {
     member = current?.members.find((one) => one.pnode === pnode);
@@ -30,18 +53,29 @@ export async function noteFailure(context: Context, rooms: Rooms, failure: VNode
       ...current,
       epoch: current.epoch + 1,
       members: current.members.filter((one) => one !== member),
-      failures: [...current.failures, { pnode, detail }].slice(-failuresMax),
+      failures: added(current.failures, noted),
     };
   });
   if (!written || !record) return;
   if (member) await rooms.giveBack([member]);
-  events.emit("error", "vnode.failed", `VNode ${vnode} failed on PNode ${pnodeName(mirror, pnode)}: ${detail}`, {
-    session,
-    vnode,
-    pnode,
-  });
-  if (record.failures.length >= failuresMax)
+  const about = { session, vnode, pnode };
+  const name = pnodeName(mirror, pnode);
+  if (noRoom) {
+    events.emit("warn", "vnode.refused", `PNode ${name} has no room for VNode ${vnode}: ${detail}`, about);
+    context.tasks.after(refusalMs, () => forgetRefusal(context, failure));
+    return;
+  }
+  events.emit("error", "vnode.failed", `VNode ${vnode} failed on PNode ${name}: ${detail}`, about);
+  if (record.failures.filter(({ refusedWallMs }) => refusedWallMs === undefined).length >= failuresMax)
     await failWorkload(context, session, `VNode ${vnode} failed on ${failuresMax} PNodes, last with: ${detail}`);
+}
+
+/** Whoever waits for a place hears of it by the changed record. */
+async function forgetRefusal({ mirror }: Context, { session, vnode, pnode }: VNodeFailure): Promise<void> {
+  await mirror.update(key.vnode(session, vnode), (current) => {
+    const left = current?.failures.filter((one) => one.pnode !== pnode || one.refusedWallMs === undefined);
+    return current && left && left.length < current.failures.length ? { ...current, failures: left } : undefined;
+  });
 }
 
 async function failWorkload(context: Context, id: WorkloadId, reason: string): Promise<void> {

@@ -16,6 +16,7 @@ import {
 } from "../records/records.ts";
 import { ownersWanted, type VNodeRecords } from "../records/workloads.ts";
 import { forEachAtOnce } from "../tasks.ts";
+import { avoided } from "./failures.ts";
 
 const writesAtOnce = 64;
 
@@ -66,7 +67,7 @@ export function policyFor(
       .filter((pnode) => !without?.has(pnode));
     if (alive.length > 0) current.set(record.vnode, alive);
     for (const pnode of alive) holdsData.add(pnode);
-    if (record.failures.length > 0) avoid.set(record.vnode, new Set(record.failures.map((failure) => failure.pnode)));
+    if (record.failures.length > 0) avoid.set(record.vnode, avoided(record, context.world.clock.wallMs()));
   }
   return {
     // Sessions of builds before there were versions fit nobody.

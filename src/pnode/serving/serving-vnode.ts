@@ -5,12 +5,14 @@ import type { Sha256 } from "../../core/ids.ts";
 import type { Shape, Tensor } from "../../core/tensor.ts";
 import type { Cancel, World } from "../../core/world.ts";
 import type { Executor } from "../../engine/engine.ts";
+import { servingBytesOf } from "../../network/memory.ts";
 import type { PlanEdge, VNodePlan, WireType } from "../../network/plan.ts";
 import type { StateReader } from "../../states/reader.ts";
 import { VNodeGeneration } from "../../vnode/serving/generation.ts";
 import { ServingWeights, type WantedWeight } from "../../vnode/serving/weights.ts";
 import { open, pack, type WireTensor } from "../../vnode/wire.ts";
 import type { ServingAssignment } from "../assignment.ts";
+import { NoRoom } from "../room.ts";
 import { samplesMax } from "./forwards.ts";
 import { isLater, type Pass, type PassTarget, type Turn } from "./pass.ts";
 import type { PassSender } from "./passes.ts";
@@ -20,6 +22,8 @@ export interface ServingShared {
   readonly world: World;
   readonly context: Promise<ServingContext>;
   readonly executor: (context: ServingContext) => Promise<Executor>;
+  /** Fails with `NoRoom` if this PNode lends less. */
+  readonly takeRoom: (bytes: number, stopped: AbortSignal) => Promise<void>;
   readonly openState: (state: Sha256) => Promise<StateReader>;
   readonly send: (sender: PassSender, target: PassTarget, pass: Pass, tensor: WireTensor) => void;
   /** At the head only. */
@@ -50,11 +54,12 @@ export class ServingVNode {
   #turn: Turn = { epoch: -1, attempt: 0 };
   #running: Promise<void> = Promise.resolve();
   #trouble = "";
+  #noRoom = false;
   #passes = 0;
   #passMs = 0;
   #lastPassMs = 0;
   #idleTimer: Cancel | undefined;
-  #stopped = false;
+  readonly #stopping = new AbortController();
 
   constructor(assignment: ServingAssignment, shared: ServingShared) {
     this.assignment = assignment;
@@ -66,6 +71,8 @@ export class ServingVNode {
     try {
       const context = await this.#shared.context;
       const vnode = context.vnode(this.assignment.vnode);
+      await this.#shared.takeRoom(servingBytesOf(context.plan, vnode), this.#stopping.signal);
+      if (this.#stopping.signal.aborted) return;
       const executor = await this.#shared.executor(context);
       const weights = await ServingWeights.load(await this.#wanted(context, vnode), executor);
       const name = `serve/${context.replica}/${vnode.id}/${this.assignment.epoch}`;
@@ -80,6 +87,7 @@ export class ServingVNode {
       this.#context = context;
     } catch (error) {
       this.#trouble = messageOf(error);
+      this.#noRoom = error instanceof NoRoom;
       this.#shared.world.log("error", `VNode ${this.assignment.vnode} cannot serve: ${this.#trouble}`);
     }
   }
@@ -154,7 +162,7 @@ export class ServingVNode {
 
   async #run(context: ServingContext, { pass, inputs }: Pending): Promise<void> {
     const generation = this.#generation;
-    if (!generation || this.#stopped || (!pass.plain && isLater(this.#turn, pass))) return;
+    if (!generation || this.#stopping.signal.aborted || (!pass.plain && isLater(this.#turn, pass))) return;
     const { clock } = this.#shared.world;
     const startedMs = clock.monotonicMs();
     this.#lastPassMs = startedMs;
@@ -210,11 +218,12 @@ export class ServingVNode {
       ...{ session, vnode, epoch: BigInt(epoch), step: BigInt(this.#passes), phase, detail: this.#trouble },
       stepMs: this.#passMs,
       retainedBytes: 0n,
+      noRoom: this.#noRoom,
     };
   }
 
   async stop(): Promise<void> {
-    this.#stopped = true;
+    this.#stopping.abort();
     this.#idleTimer?.();
     await this.#running;
     this.#generation?.close();

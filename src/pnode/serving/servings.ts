@@ -17,6 +17,7 @@ import { hostKey, type ServingAssignment } from "../assignment.ts";
 import type { BlobClient } from "../blob-client.ts";
 import type { Orchestrators } from "../orchestrators.ts";
 import type { Resolver } from "../resolver.ts";
+import type { Room } from "../room.ts";
 import { Conductor } from "./conductor.ts";
 import { Forwards } from "./forwards.ts";
 import type { LostPass, Pass } from "./pass.ts";
@@ -34,6 +35,7 @@ export interface ServingsOptions {
   readonly orchestrators: Orchestrators;
   readonly blobs: BlobClient;
   readonly aside: Aside;
+  readonly room: Room;
   readonly executorFor: (engine: EngineKind) => Promise<Executor>;
   readonly signal: AbortSignal;
 }
@@ -93,11 +95,12 @@ export class Servings {
       served.conducting = undefined;
     }
     this.#options.tasks.run(`stop serving ${vnode}`, () => host.stop());
+    this.#options.room.giveBack(hostKey(host.assignment.session, vnode));
   }
 
   #host(assignment: ServingAssignment): void {
     const { session, vnode } = assignment;
-    const { blobs, signal, world, executorFor, resolver } = this.#options;
+    const { blobs, signal, world, executorFor, resolver, room } = this.#options;
     const served = this.#replicas.get(session) ?? this.#open(session);
     resolver.refresh(session);
     const log = withFields(world.log, { session, vnode });
@@ -106,6 +109,7 @@ export class Servings {
       world: { ...world, log },
       context: served.context,
       executor: (context) => executorFor(context.numerics),
+      takeRoom: (bytes, stopped) => room.take(hostKey(session, vnode), bytes, stopped),
       openState: (state) => blobs.openState(session, state, `the state of VNode ${vnode} to serve`, signal),
       send: (sender, target, pass, tensor) => this.passes.send(sender, target, pass, tensor),
       onOutputs: (pass, outputs) => this.#outputs(served, pass, outputs),

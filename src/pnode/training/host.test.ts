@@ -9,9 +9,9 @@ const first: Assignment = {
   ...{ epoch: 5, since: 5, line: 20, state: "twenty", turn: 0 },
 };
 
-const passing: Trouble = { reason: "nobody answers", permanent: false, damagedState: "" };
-const permanent: Trouble = { reason: "no such VNode", permanent: true, damagedState: "" };
-const damaged: Trouble = { reason: "the blob is lost", permanent: true, damagedState: "twenty" };
+const passing: Trouble = { reason: "nobody answers", permanent: false, damagedState: "", noRoom: false };
+const permanent: Trouble = { reason: "no such VNode", permanent: true, damagedState: "", noRoom: false };
+const damaged: Trouble = { reason: "the blob is lost", permanent: true, damagedState: "twenty", noRoom: false };
 
 /** A host whose lives are words. */
 class Scene {

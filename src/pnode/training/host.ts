@@ -20,7 +20,7 @@ export type Now =
   /** Without a life for a while, or until a newer line is known. */
   | { readonly kind: "waiting"; readonly reason: string }
   /** Starting again would not help; only a newer assignment may. */
-  | { readonly kind: "failed"; readonly reason: string }
+  | { readonly kind: "failed"; readonly reason: string; readonly noRoom: boolean }
   | { readonly kind: "stopped" };
 
 /** Why a life could not be opened. */
@@ -30,6 +30,8 @@ export interface Trouble {
   readonly permanent: boolean;
   /** A checkpoint that is missing or damaged: orchestrators then fall back to the line before. Empty otherwise. */
   readonly damagedState: string;
+  /** This PNode lends less than the VNode needs. */
+  readonly noRoom: boolean;
 }
 
 export type HostEvent<Life> =
@@ -146,9 +148,9 @@ function stumbled<Life>(state: HostState, trouble: Trouble): Decided<Life> {
 function notOpened<Life>(state: HostState, trouble: Trouble): Decided<Life> {
   const { now, life } = state;
   if (now.kind !== "loading") return same(state);
-  const { reason, damagedState } = trouble;
+  const { reason, damagedState, noRoom } = trouble;
   const report: HostEffect<Life> = { kind: "report", reason: `cannot start: ${reason}` };
-  if (damagedState === "") return { state: { ...state, now: { kind: "failed", reason } }, effects: [report] };
+  if (damagedState === "") return { state: { ...state, now: { kind: "failed", reason, noRoom } }, effects: [report] };
   // A lost blob may be found again, or the line moves.
   return { state: { ...state, now: { kind: "loading", trouble } }, effects: [report, { kind: "pause", life }] };
 }
@@ -173,7 +175,7 @@ function ended<Life>(
       return { state, effects: [{ kind: "leave" }] };
     case "lifeFailed":
       return {
-        state: { ...state, now: { kind: "failed", reason: event.reason } },
+        state: { ...state, now: { kind: "failed", reason: event.reason, noRoom: false } },
         effects: [{ kind: "end" }, { kind: "report", reason: event.reason }],
       };
     case "lifeBroken":

@@ -6,6 +6,7 @@ import type { Tasks } from "../../core/tasks.ts";
 import type { World } from "../../core/world.ts";
 import { type Assignment, hostKey } from "../assignment.ts";
 import type { Resolver } from "../resolver.ts";
+import type { Room } from "../room.ts";
 import type { PreparedLives } from "./prepared.ts";
 import type { Directory } from "./receiver.ts";
 import type { SessionContexts } from "./session-contexts.ts";
@@ -17,6 +18,7 @@ export interface HostedOptions {
   readonly resolver: Resolver;
   readonly prepared: PreparedLives;
   readonly contexts: SessionContexts;
+  readonly room: Room;
   readonly host: (assignment: Assignment) => VNodeHost;
 }
 
@@ -96,6 +98,7 @@ export class HostedVNodes implements Directory {
     this.#options.world.log("info", `VNode ${vnode} of session ${session} is no longer hosted here`, about);
     this.#hosts.delete(key);
     this.#options.tasks.run(`stop VNode ${vnode}`, () => host.stop());
+    this.#options.room.giveBack(key);
     this.#forgetUnused(session);
   }
 

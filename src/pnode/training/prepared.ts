@@ -6,7 +6,10 @@ import type { SessionId } from "../../core/ids.ts";
 import type { Tasks } from "../../core/tasks.ts";
 import type { Cancel, World } from "../../core/world.ts";
 import { type Assignment, hostKey } from "../assignment.ts";
-import type { Life, LifeOpener } from "./life.ts";
+import type { Life } from "./life.ts";
+
+/** Loads a life; undefined if the signal aborts on the way. */
+export type OpenAhead = (assignment: Assignment, signal: AbortSignal) => Promise<Life | undefined>;
 
 /** Longer than any grace: by then the other one is back. */
 const keptMs = 5_000;
@@ -19,15 +22,15 @@ interface Prepared {
 }
 
 export class PreparedLives {
-  readonly #opener: LifeOpener;
+  readonly #open: OpenAhead;
   readonly #world: World;
   readonly #tasks: Tasks;
   readonly #lives = new Map<string, Prepared>();
   /** Hears of sessions of which something was given up. */
   onDiscarded: (session: SessionId) => void = () => {};
 
-  constructor(opener: LifeOpener, world: World, tasks: Tasks) {
-    this.#opener = opener;
+  constructor(open: OpenAhead, world: World, tasks: Tasks) {
+    this.#open = open;
     this.#world = world;
     this.#tasks = tasks;
   }
@@ -39,7 +42,7 @@ export class PreparedLives {
     if (known !== undefined && startAlike(known.assignment, assignment)) return;
     this.#discard(key);
     const ending = new AbortController();
-    const life = this.#opener.open(assignment, ending.signal);
+    const life = this.#open(assignment, ending.signal);
     const { log, timers } = this.#world;
     // Whoever needs it later tries by himself, and says what is wrong.
     life.catch((error) => log("debug", `VNode ${vnode} cannot be prepared: ${messageOf(error)}`, { session, vnode }));

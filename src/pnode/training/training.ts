@@ -7,12 +7,13 @@ import { type World, withFields } from "../../core/world.ts";
 import type { Links } from "../../peer/links.ts";
 import type { StateImage } from "../../states/cut.ts";
 import type { OpenProcess } from "../../vnode/process.ts";
-import type { Assignment } from "../assignment.ts";
+import { type Assignment, hostKey } from "../assignment.ts";
 import type { BlobClient } from "../blob-client.ts";
 import type { Bounds, PerformedWork, SpillStorage, Timings } from "../options.ts";
 import type { Orchestrators } from "../orchestrators.ts";
 import type { Reports } from "../reports.ts";
 import type { Resolver } from "../resolver.ts";
+import type { Room } from "../room.ts";
 import type { SessionContext } from "../session-context.ts";
 import type { Snapshot } from "../snapshots.ts";
 import { Arrivals } from "./arrivals.ts";
@@ -39,6 +40,7 @@ export interface TrainingOptions {
   readonly snapshot: (image: StateImage) => Snapshot;
   readonly reports: Reports;
   readonly spill: SpillStorage | undefined;
+  readonly room: Room;
   readonly openProcess: OpenProcess;
   readonly openSession: (session: SessionId) => Promise<SessionContext>;
   readonly onWork: ((work: PerformedWork) => void) | undefined;
@@ -55,6 +57,7 @@ export class Training {
   readonly #exchange: Exchange;
   readonly #opener: LifeOpener;
   readonly #prepared: PreparedLives;
+  readonly #contexts: SessionContexts;
 
   constructor(options: TrainingOptions) {
     const { pnode, world, tasks, resolver, links, blobs, bounds, openProcess, spill } = options;
@@ -67,11 +70,20 @@ export class Training {
       onFull: (full) => this.#retentionFull(full),
     });
     const contexts = new SessionContexts(options.openSession);
+    this.#contexts = contexts;
     const session = (id: SessionId) => contexts.get(id);
     this.#opener = new LifeOpener({ session, blobs, openProcess, snapshotBytesMax: bounds.snapshotBytesMax });
-    this.#prepared = new PreparedLives(this.#opener, world, tasks);
+    this.#prepared = new PreparedLives((ahead, signal) => this.#openAhead(ahead, signal), world, tasks);
     const host = (assignment: Assignment) => this.#host(assignment);
-    this.hosts = new HostedVNodes({ world, tasks, resolver, prepared: this.#prepared, contexts, host });
+    this.hosts = new HostedVNodes({
+      world,
+      tasks,
+      resolver,
+      prepared: this.#prepared,
+      contexts,
+      room: options.room,
+      host,
+    });
     this.#exchange = new Exchange({ pnode, links, resolver, directory: this.hosts, tasks, log: world.log });
     this.arrivals = new Arrivals(this.hosts, (sender, asker, message) =>
       this.#exchange.sendToAsker(sender, asker, message),
@@ -100,10 +112,27 @@ export class Training {
 
   /** What was loaded ahead, if that was for the same start. */
   async #open(assignment: Assignment, signal: AbortSignal): Promise<Life | undefined> {
-    const prepared = await this.#prepared.take(assignment);
+    await this.#options.room.take(...(await this.#needOf(assignment)), signal);
+    // What went wrong ahead, such as want of room, may go well now.
+    const prepared = await this.#prepared.take(assignment)?.catch(() => undefined);
     if (prepared !== undefined && !signal.aborted) return prepared;
     await prepared?.compute.close();
     return signal.aborted ? undefined : this.#opener.open(assignment, signal);
+  }
+
+  /** Only into room that is free. */
+  async #openAhead(assignment: Assignment, signal: AbortSignal): Promise<Life | undefined> {
+    const { room } = this.#options;
+    const need = await this.#needOf(assignment);
+    if (signal.aborted) return undefined;
+    room.takeAhead(...need);
+    signal.addEventListener("abort", () => room.giveBackAhead(need[0]), { once: true });
+    return this.#opener.open(assignment, signal);
+  }
+
+  async #needOf({ session, vnode }: Assignment): Promise<[key: string, bytes: number]> {
+    const context = await this.#contexts.get(session);
+    return [hostKey(session, vnode), context.memoryBytesOf(vnode)];
   }
 
   #persist(world: World, life: Life, step: number, sender: () => Sender): Promise<Persisted | undefined> {

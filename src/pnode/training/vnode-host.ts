@@ -12,6 +12,7 @@ import { edgeToward } from "../../vnode/role.ts";
 import type { MessageMemory } from "../../vnode/wire.ts";
 import type { Assignment } from "../assignment.ts";
 import type { Timings } from "../options.ts";
+import { NoRoom } from "../room.ts";
 import { firstAssigned, type HostEffect, type HostEvent, type HostState, step, type Trouble } from "./host.ts";
 import { type Life, LostState } from "./life.ts";
 import type { PhaseAndDetail } from "./phase.ts";
@@ -225,7 +226,7 @@ export class VNodeHost implements Receiver {
     const step = BigInt(running?.step ?? line);
     return {
       ...{ session, vnode, epoch: BigInt(epoch), step, phase, detail, stepMs: running?.stepMs ?? 0, damagedState },
-      ...{ waitsFor: [...waitsFor], waitedMs },
+      ...{ waitsFor: [...waitsFor], waitedMs, noRoom: now.kind === "failed" && now.noRoom },
     };
   }
 
@@ -251,5 +252,6 @@ export class VNodeHost implements Receiver {
 
 function troubleOf(error: unknown): Trouble {
   const damagedState = error instanceof LostState ? error.state : "";
-  return { reason: messageOf(error), permanent: outlookOf(error) !== "passing", damagedState };
+  const permanent = outlookOf(error) !== "passing";
+  return { reason: messageOf(error), permanent, damagedState, noRoom: error instanceof NoRoom };
 }

@@ -1,0 +1,29 @@
+// How much memory a VNode needs of its host. Orchestrators place by it, PNodes refuse by it.
+
+import { elementCount } from "../core/tensor.ts";
+import { cacheBytesPerPosition, requestsAtOnceMax } from "./generation.ts";
+import type { Plan, VNodePlan } from "./plan.ts";
+
+/** Graphs, sessions of the runtime and message buffers of one VNode. */
+const workspaceBytes = 4 << 20;
+
+export function parametersOf(vnode: VNodePlan): number {
+  return vnode.parameters.reduce((sum, parameter) => sum + elementCount(parameter.shape), 0);
+}
+
+/** Weights, gradients and two moments in float32; activations of the microbatches in flight. */
+export function memoryBytesOf(vnode: VNodePlan, batch: number, microbatches: number): number {
+  const samplesInFlight = Math.ceil(batch / microbatches) * Math.min(microbatches, 4);
+  return parametersOf(vnode) * 16 + vnode.savedBytesPerSample * samplesInFlight + workspaceBytes;
+}
+
+/**
+ * Weights once in use and once as the file they come from, those of ties included; keys and values of as many requests
+ * as are answered at once, each as long as the context.
+ */
+export function servingBytesOf(plan: Plan, vnode: VNodePlan): number {
+  const tied = vnode.inputs.filter(({ kind }) => kind === "tie");
+  const weights = parametersOf(vnode) + tied.reduce((sum, { shape }) => sum + elementCount(shape), 0);
+  const positions = requestsAtOnceMax * (plan.inputs?.shape[0] ?? 0);
+  return weights * 8 + cacheBytesPerPosition(vnode) * positions + workspaceBytes;
+}
