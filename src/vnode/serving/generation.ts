@@ -58,7 +58,8 @@ export class VNodeGeneration {
   readonly #feeds: Record<string, Tensor>;
   #caches: Caches | undefined;
 
-  private constructor({ plan, vnode, graphs, executor, weights, name }: GenerationNeeds, turned: ReadonlySet<string>) {
+  private constructor(needs: GenerationNeeds, turned: ReadonlyMap<string, Tensor>) {
+    const { plan, vnode, graphs, executor, weights, name } = needs;
     this.#plan = plan;
     this.#vnode = vnode;
     this.#graphs = graphs;
@@ -66,13 +67,16 @@ export class VNodeGeneration {
     this.#weights = weights;
     this.#name = name;
     this.#context = plan.inputs?.shape[0] ?? 0;
-    this.#turned = turned;
-    this.#feeds = { ...weights.all };
-    for (const name of this.#turned) this.#feeds[name] = turn(weights.all[name] as Tensor);
+    this.#turned = new Set(turned.keys());
+    this.#feeds = { ...weights.all, ...Object.fromEntries(turned) };
   }
 
   static async open(needs: GenerationNeeds): Promise<VNodeGeneration> {
-    return new VNodeGeneration(needs, await turnableOf(needs));
+    const { weights, executor, name } = needs;
+    const turned = new Map<string, Tensor>();
+    for (const weight of await turnableOf(needs))
+      turned.set(weight, await turn(weights.all[weight] as Tensor, executor, `${name}/turn`));
+    return new VNodeGeneration(needs, turned);
   }
 
   get isHead(): boolean {

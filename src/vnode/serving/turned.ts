@@ -2,6 +2,9 @@
 // twice as fast, since it need not pack them anew for every call.
 
 import type { Tensor } from "../../core/tensor.ts";
+import type { Executor } from "../../engine/engine.ts";
+import { GraphBuilder } from "../../graph/builder.ts";
+import { lowerModel } from "../../graph/lower.ts";
 import type { GraphModel, GraphNode } from "../../graph/model.ts";
 
 /** Names among `parameters` that the graph uses as the right side of a product and for nothing else. */
@@ -43,12 +46,20 @@ export function withTurned(graph: GraphModel, turned: ReadonlySet<string>): Grap
   return { ...graph, inputs, nodes: [...turns, ...nodes] };
 }
 
-/** In place. */
-export function turn(tensor: Tensor): Tensor {
+/** In place, by a worker: a large matrix would hold the caller's thread up for seconds. `name` is free at the executor. */
+export async function turn(tensor: Tensor, executor: Executor, name: string): Promise<Tensor> {
   const [rows = 0, columns = 0] = tensor.shape;
-  const into = tensor.data as Float32Array;
-  const from = into.slice();
-  for (let row = 0; row < rows; row++)
-    for (let column = 0; column < columns; column++) into[column * rows + row] = from[row * columns + column] as number;
+  const graph = new GraphBuilder(name);
+  const given = graph.input("given", "float32", [rows, columns]);
+  graph.output(graph.op("Transpose", [given], { perm: [1, 0] }), "turned");
+  executor.register(name, lowerModel(graph.build()));
+  try {
+    const results = await executor.run(name, { given: tensor });
+    const turned = results["turned"] as Tensor;
+    await executor.kernel({ kind: "copy", into: tensor, of: turned });
+    executor.recycle([turned]);
+  } finally {
+    executor.unregister(name);
+  }
   return { ...tensor, shape: [columns, rows] };
 }
