@@ -289,7 +289,7 @@ export const mutants: Readonly<Record<string, Mutant>> = {
   },
   "holds-on-to-room": {
     fault: "a PNode counts VNodes that have left it, and refuses others for them",
-    shows: ["hang"],
+    shows: ["room", "hang"],
     room: ({ timers }, lentBytes) => new HoardedRoom(timers, lentBytes),
   },
   "keeps-claims-for-ever": {

@@ -1,5 +1,6 @@
 // Room on PNodes, as the store's writes tell it: nobody claims more than is lent, every owner stands on a claim, and
-// what owners need together is lent. Counted by hand from the records, with nothing of the scheduler's own.
+// what owners need together is lent, so that no PNode refuses anything. Counted by hand from the records, with nothing of
+// the scheduler's own.
 
 import type { PNodeRecord, RoomRecord, VNodeRecord } from "../src/orchestrator/records/records.ts";
 import type { AcceptedWrite } from "./store.ts";
@@ -12,6 +13,7 @@ export class RoomChecker {
   readonly #pnodes = new Map<string, PNodeRecord>();
   readonly #rooms = new Map<string, RoomRecord>();
   readonly #vnodes = new Map<string, VNodeRecord>();
+  readonly #refusals = new Set<string>();
   /** The most that was ever claimed of a PNode, as a share of what it lends. */
   mostShare = 0;
 
@@ -29,6 +31,7 @@ export class RoomChecker {
     if (key.startsWith("vnode/")) {
       keep(this.#vnodes, key, record as VNodeRecord | undefined);
       if (record) this.#checkMembers(atMs, key, record as VNodeRecord);
+      if (record) this.#checkRefusals(atMs, key, record as VNodeRecord);
     }
   }
 
@@ -43,6 +46,16 @@ export class RoomChecker {
     const claimed = Object.values(claims).reduce((sum, { memoryBytes }) => sum + memoryBytes, 0);
     this.mostShare = Math.max(this.mostShare, claimed / lent(record));
     if (claimed > lent(record)) this.#wrong(atMs, `${claimed} bytes of ${pnode} are claimed, ${lent(record)} are lent`);
+  }
+
+  /** Room is claimed before anybody is assigned anything: a PNode that refuses counts otherwise than the records do. */
+  #checkRefusals(atMs: number, key: string, { failures }: VNodeRecord): void {
+    for (const { pnode, detail, refusedWallMs } of failures) {
+      const refusal = `${key} ${pnode} ${refusedWallMs}`;
+      if (refusedWallMs === undefined || this.#refusals.has(refusal)) continue;
+      this.#refusals.add(refusal);
+      this.#wrong(atMs, `${pnode} has no room for ${key}, though it was claimed: ${detail}`);
+    }
   }
 
   #checkMembers(atMs: number, key: string, record: VNodeRecord): void {
