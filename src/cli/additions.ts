@@ -48,10 +48,12 @@ export function additionNamed(name: string): Addition {
 export type Presence = "with the program" | "added" | "not here";
 
 export function presenceOf(addition: Addition): Presence {
-  const folder = folderOf(addition);
   const files = additions[addition].packages.map((name) => findOptional(name, addition));
   if (files.some((file) => file === undefined)) return "not here";
-  return files.every((file) => file?.startsWith(folder)) ? "added" : "with the program";
+  // Where no folder is known, as in programs that use this one as a library, nothing was added.
+  const folder = additionsFolder();
+  const isAdded = folder !== undefined && files.every((file) => file?.startsWith(join(folder, addition)));
+  return isAdded ? "added" : "with the program";
 }
 
 function folderOf(addition: Addition): string {
