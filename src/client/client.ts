@@ -382,9 +382,11 @@ function promptFields(prompt: GeneratePrompt) {
   return messages.length > 0 ? { messages } : { tokens: prompt as number[] };
 }
 
-/** Addresses carry a token, so only the host and the blob's name are told. */
+/** Addresses carry a token, so only the host and the blob's name are told. Those without a host are the orchestrator's. */
 function brokenOff(what: "download" | "upload", url: string, error: unknown): DcnrError {
-  const { host, pathname } = new URL(url);
+  const { host, pathname } = URL.canParse(url)
+    ? new URL(url)
+    : { host: "the orchestrator", pathname: url.split("?", 1)[0] ?? "" };
   const blob = pathname.slice(pathname.lastIndexOf("/") + 1);
   const { cause } = error as { cause?: unknown };
   const damaged = what === "download" ? ", or the blob is damaged there" : "";

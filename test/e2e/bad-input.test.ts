@@ -56,7 +56,7 @@ test("an orchestrator that nobody runs is named, with what to do", async () => {
 });
 
 test("a machine that no orchestrator takes does not wait for ever, and says why", async () => {
-  const network = openGrpcNetwork({ timers: backgroundTimers });
+  const network = openGrpcNetwork({ timers: backgroundTimers, identity: newIdentity() });
   const refuse = async () => fail("failed_precondition", "speak protocol 9: install dcnr 9");
   const handlers = Object.fromEntries(Object.keys(PNodeService.method).map((name) => [name, refuse]));
   const foreign = await network.serve("127.0.0.1:0", [service(PNodeService, handlers as never)]);

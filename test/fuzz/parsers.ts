@@ -32,7 +32,11 @@ export interface Parser {
   /** Succeeds, or throws a DcnrError. */
   readonly parse: (bytes: Uint8Array) => unknown;
   readonly close?: () => void;
+  /** For what is read by a command, in a process that nobody else waits for. */
+  readonly heldMsMax?: number;
 }
+
+const commandMsMax = 1_000;
 
 const text = (bytes: Uint8Array): string => Buffer.from(bytes).toString("utf8");
 const files = (pattern: string) =>
@@ -137,7 +141,12 @@ export function openParsers(): Parser[] {
     },
     { name: "state manifest", samples: [stateManifest], parse: (bytes) => readStateManifest(bytes, "a manifest") },
     { name: "ONNX", samples: onnx, parse: (bytes) => decodeOnnx(bytes, { batch: 2 }) },
-    { name: "ONNX network", samples: onnx, parse: (bytes) => importOnnx(bytes, { name: "fuzzed", fixed: { x1: 1 } }) },
+    {
+      name: "ONNX network",
+      heldMsMax: commandMsMax,
+      samples: onnx,
+      parse: (bytes) => importOnnx(bytes, { name: "fuzzed", fixed: { x1: 1 } }),
+    },
     fileParser("safetensors", [safetensors], async (path) => {
       const { weights } = await openWeightsFile(path);
       for (const name of weights.names.slice(0, 3)) await weights.load(name);

@@ -33,11 +33,16 @@ export async function fuzz({ seed, messages, only = "", onProgress = () => {} }:
   return tally;
 }
 
-async function fuzzParser({ name, samples, parse }: Parser, seed: number, count: number, tally: Tally): Promise<void> {
+async function fuzzParser(
+  { name, samples, parse, heldMsMax }: Parser,
+  seed: number,
+  count: number,
+  tally: Tally,
+): Promise<void> {
   const chance = new SeededChance(seed, name);
   for (let index = 0; index < count; index++) {
     const [sample, other] = [chance.pick(samples), chance.pick(samples)];
     const bytes = spoiled(sample, chance, other);
-    await judge(tally, { target: name, seed, index }, () => parse(bytes));
+    await judge(tally, { target: name, seed, index }, () => parse(bytes), heldMsMax);
   }
 }

@@ -2,7 +2,7 @@
 
 import { hostname, platform } from "node:os";
 import { join } from "node:path";
-import { fail } from "../../core/errors.ts";
+import { fail, hasCode, messageOf } from "../../core/errors.ts";
 import type { World } from "../../core/world.ts";
 import { parseHours } from "../../pnode/hours.ts";
 import type { PNode } from "../../pnode/pnode.ts";
@@ -110,7 +110,8 @@ export const command: Command = {
       patienceMs: flags.is("wait") ? Number.POSITIVE_INFINITY : firstAttachmentMs,
     }).catch((error: unknown) => {
       held.release();
-      throw error;
+      if (!hasCode(error, "unavailable") || flags.is("wait")) throw error;
+      fail("unavailable", `${messageOf(error)} (--wait goes on trying)`, error);
     });
     const lent = { ...machine, orchestrators, invite };
     const { pnode, hardware, workers, gflops, close } = await startRealPNode(lent, world, network, volunteering);
