@@ -237,7 +237,7 @@ export const mutants: Readonly<Record<string, Mutant>> = {
   },
   "retries-blindly": {
     fault: "a write whose reply was lost is written again over whatever stands there now",
-    shows: ["fence", "durable", "line", "divergence", "hang"],
+    shows: ["fence", "durable", "line", "divergence", "hang", "room"],
     store: blindRetries,
   },
   "acknowledges-before-storing": {
