@@ -1,4 +1,4 @@
-// node:crypto's createHash("sha256") for the bundled page, as FIPS 180-4 describes it.
+// node:crypto's createHash("sha256") and hash() for the bundled page, as FIPS 180-4 describes it.
 
 const primes = firstPrimes(64);
 const fraction = (value: number) => Math.floor((value - Math.floor(value)) * 2 ** 32);
@@ -68,4 +68,9 @@ export function createHash(_algorithm: "sha256") {
       return [...state].map((word) => word.toString(16).padStart(8, "0")).join("");
     },
   };
+}
+
+/** node:crypto's hash(), for one content. */
+export function hash(algorithm: "sha256", content: Uint8Array | string, encoding: "hex"): string {
+  return createHash(algorithm).update(content).digest(encoding);
 }
