@@ -72,7 +72,7 @@ export async function serveFake(fleet: FakeFleet, files: DashboardFiles, stepMs:
     dashboardHandler(async () => files),
   );
   return {
-    address: server.address,
+    ...server,
     close: async () => {
       clearInterval(clock);
       await server.close();

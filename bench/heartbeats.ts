@@ -75,7 +75,7 @@ function registration(i: number): AttachRequest {
         bits: 1,
         name: `pnode-${i}`,
         incarnation: `i${i}`,
-        address: `10.0.0.1:${i}`,
+        routes: [`10.0.0.1:${i}`],
         owner: `owner-${i}`,
         region: "eu",
         capabilities: {

@@ -27,12 +27,17 @@ export function cacheFolder() {
 
 /** Where a Node that is new enough stands: this one, or one fetched before; fetched now if there is none. */
 export function newerNode(say) {
-  if (isNewEnough()) return process.execPath;
-  const folder = join(cacheFolder(), `node-${version}`);
-  const name = platformPackage();
-  const file = join(folder, "node_modules", name, "bin", process.platform === "win32" ? "node.exe" : "node");
+  return isNewEnough() ? process.execPath : nodeOf(platformPackage(), say);
+}
+
+/** The Node that npm has under a package's name, of the one version that we ship; fetched once. */
+export function nodeOf(name, say) {
+  // Those of other platforms are fetched to be packed, and lie apart from the one that runs here.
+  const folder = join(cacheFolder(), name === platformPackage() ? `node-${version}` : `${name}-${version}`);
+  const file = join(folder, "node_modules", name, "bin", name.startsWith("node-win-") ? "node.exe" : "node");
   if (!existsSync(file)) {
-    say(`DCNR runs on Node ${majorNeeded}, this is ${process.version}: fetching Node ${version} into ${folder} (once)`);
+    const why = isNewEnough() ? "" : `DCNR runs on Node ${majorNeeded}, this is ${process.version}: `;
+    say(`${why}fetching Node ${version} into ${folder} (once)`);
     fetchNode(name, folder);
   }
   return file;
@@ -78,6 +83,8 @@ export function runNpm(args, folder, environment = process.env) {
     ? spawnSync(process.execPath, [own, ...args], { cwd: folder, env: environment, encoding: "utf8" })
     : spawnSync("npm", args, { cwd: folder, env: environment, encoding: "utf8", shell: process.platform === "win32" });
   if (result.status === 0) return undefined;
+  if (result.error?.code === "ENOENT")
+    return "there is no npm on this machine; it comes with Node (https://nodejs.org)";
   return (result.error ? result.error.message : result.stderr).trim();
 }
 

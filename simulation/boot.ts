@@ -3,19 +3,29 @@
 
 import { DcnrError, type ErrorCode } from "../src/core/errors.ts";
 import type { Sha256 } from "../src/core/ids.ts";
+import { crewRules } from "../src/crew/crew.ts";
 import { openInlineExecutor } from "../src/engine/executor.ts";
 import { openReferenceEngine } from "../src/engine/reference.ts";
 import { startOrchestrator } from "../src/orchestrator/orchestrator.ts";
-import type { BlobAddress, BlobCache, BlobTransfer, SpillStorage } from "../src/pnode/options.ts";
+import type {
+  BlobAddress,
+  BlobCache,
+  BlobTransfer,
+  KeptStorage,
+  PerformedWork,
+  SpillStorage,
+} from "../src/pnode/options.ts";
 import { startPNode } from "../src/pnode/pnode.ts";
 import type { Room } from "../src/pnode/room.ts";
 import { withKey } from "../src/protocol/address.ts";
 import type { SimulatedBlobs } from "./blobs.ts";
+import { type Behaviour, executorOf, networkOf, transferOf } from "./byzantine.ts";
 import { type Build, usualBuild } from "./draw.ts";
 import { computingLike, simulatedExecutor } from "./executor.ts";
 import type { Mutant } from "./mutants/mutant.ts";
-import { type Fabric, networkKey, type SimulatedNetwork } from "./network.ts";
+import { type Fabric, networkIdentity, networkKey, type SimulatedNetwork, verifySimulated } from "./network.ts";
 import type { Records } from "./records.ts";
+import { signAs, verifyStatement } from "./signing.ts";
 import type { SimulatedStore } from "./store.ts";
 import type { Host, SimulatedWorld } from "./world.ts";
 
@@ -29,6 +39,7 @@ export interface Site {
   readonly addresses: readonly string[];
   /** Of PNodes that differ from the usual one. */
   readonly builds: ReadonlyMap<string, Build>;
+  readonly behaviours: ReadonlyMap<string, Behaviour>;
   readonly computeMs: number;
   /** Small enough that retained messages are spilled now and then. */
   readonly retainedBytesMax: number;
@@ -36,9 +47,12 @@ export interface Site {
   readonly copyBytesMax: number;
   readonly vnodesPerPNode: number;
   readonly mutant: Mutant | undefined;
-  /** What survives a crash, by host. */
+  /** What survives a crash, by host: shards, and what is kept for others. */
   readonly disks: Map<string, Map<Sha256, Uint8Array>>;
+  readonly keptDisks: Map<string, Map<string, Uint8Array>>;
   readonly running: Map<string, Running>;
+  /** A PNode has computed something. */
+  readonly onWork: (host: string, work: PerformedWork) => void;
 }
 
 /** What the simulator needs of a running process. */
@@ -80,8 +94,10 @@ async function bootOrchestrator(site: Site, host: Host): Promise<void> {
     {
       world: host.world,
       network: site.fabric.network(host, networkKey),
+      identity: networkIdentity,
       store: site.mutant?.store?.(view, site.records) ?? view,
       blobs: site.mutant?.blobs?.(blobs) ?? blobs,
+      verify: verifyStatement,
     },
   );
 }
@@ -91,8 +107,10 @@ async function bootPNode(site: Site, host: Host): Promise<void> {
   const { mutant } = site;
   const { bits, numericsClass } = site.builds.get(host.name) ?? usualBuild;
   const built = computingLike({ bits, numericsClass }, openInlineExecutor(openReferenceEngine()));
-  const inner = mutant?.executor?.(built, host) ?? built;
-  const transfer = transferOver(network);
+  const behaviour = site.behaviours.get(host.name);
+  const computing = mutant?.executor?.(built, host) ?? built;
+  const inner = executorOf(behaviour, computing, host);
+  const transfer = transferOf(behaviour, transferOver(network));
   const executor = simulatedExecutor(inner, host, { runMs: site.computeMs, kernelMs: site.computeMs / 20 });
   let leave = async () => {};
   site.running.set(host.name, { leave: () => leave(), free: () => void inner.close() });
@@ -119,7 +137,8 @@ async function bootPNode(site: Site, host: Host): Promise<void> {
     },
     {
       world: host.world,
-      network: mutant?.network?.(network) ?? network,
+      network: networkOf(behaviour, mutant?.network?.(network) ?? network, host),
+      signing: signAs(host.name),
       executorFor: async () => executor,
       blobs: mutant?.transfer?.(transfer, host) ?? transfer,
       ...(mutant?.process && { openProcess: mutant.process }),
@@ -127,6 +146,10 @@ async function bootPNode(site: Site, host: Host): Promise<void> {
       ...(mutant?.room && { openRoom: (lentBytes: number) => mutant.room?.(host.world, lentBytes) as Room }),
       spill: diskOf(host),
       cache: cacheOf(site, host),
+      kept: keptOf(site, host),
+      onWork: (work) => site.onWork(host.name, work),
+      verify: verifySimulated,
+      ...(mutant?.crewRules && { crewRules: { ...crewRules, ...mutant.crewRules } }),
     },
   );
   leave = async () => {
@@ -171,6 +194,25 @@ function diskOf(host: Host): SpillStorage {
       return room ?? content.slice();
     },
     remove: async (key) => void files.delete(key),
+  };
+}
+
+function keptOf(site: Site, host: Host): KeptStorage {
+  const files = site.keptDisks.get(host.name) ?? new Map<string, Uint8Array>();
+  site.keptDisks.set(host.name, files);
+  const takes = () => new Promise<void>((resolve) => void host.after(0.5 * host.slowness, resolve));
+  return {
+    list: async () => [...files.keys()],
+    read: async (name) => files.get(name)?.slice(),
+    write: async (name, content) => {
+      const copy = content.slice();
+      await takes();
+      if (host.alive) files.set(name, copy);
+    },
+    remove: async (name) => {
+      await takes();
+      if (host.alive) files.delete(name);
+    },
   };
 }
 

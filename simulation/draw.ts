@@ -4,6 +4,7 @@
 import { bits } from "../src/core/bits.ts";
 import { compileText } from "../src/network/compile.ts";
 import type { Plan } from "../src/network/plan.ts";
+import type { Behaviour } from "./byzantine.ts";
 import { SeededChance } from "./chance.ts";
 import { drawPlan, type FaultPlan, type Fleet, noFaults } from "./faults.ts";
 import type { SessionPolicy } from "./maintainer.ts";
@@ -30,6 +31,8 @@ export interface RunSettings {
   readonly fleet: Fleet;
   /** Of PNodes that differ from the usual one. */
   readonly builds: ReadonlyMap<string, Build>;
+  /** Of PNodes that compute or say something else than they should. */
+  readonly behaviours?: ReadonlyMap<string, Behaviour>;
   /** Of one run of a graph. */
   readonly computeMs: number;
   /** One way. */

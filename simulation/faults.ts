@@ -28,6 +28,17 @@ export type TimedFault =
   | { readonly kind: "cut off"; readonly host: Target; readonly from: readonly string[]; readonly durationMs: number }
   /** An orchestrator hears no hints about some records and tells its PNodes what it knew before. */
   | { readonly kind: "deaf"; readonly host: string; readonly prefix: string; readonly durationMs: number }
+  /** All orchestrators crash at once, and come back with the store as they left it; or only when the crews have finished. */
+  | { readonly kind: "orchestrators gone"; readonly hosts: readonly string[]; readonly durationMs: number }
+  /** What a PNode kept for others is gone when it comes back. */
+  | { readonly kind: "disk lost"; readonly host: Target; readonly durationMs: number }
+  /** Two groups that do not reach each other, each with some PNodes. */
+  | {
+      readonly kind: "split";
+      readonly from: readonly string[];
+      readonly to: readonly string[];
+      readonly durationMs: number;
+    }
   /** Two PNodes that do not reach each other for the rest of the run: nothing heals it. */
   | { readonly kind: "cut"; readonly from: string; readonly to: string; readonly oneWay: boolean };
 
@@ -35,6 +46,12 @@ export type FaultKind = TimedFault["kind"];
 
 /** Faults that strike where blind ones rarely do: at what recovery stands on. Drawn where a world asks for them. */
 export type AimedKind = "line lost" | "cut off" | "deaf";
+
+/** Faults of sessions that go on without orchestrators (autonomy.ts). */
+export type AutonomyKind = "orchestrators gone" | "disk lost" | "split";
+
+/** `durationMs` of orchestrators that come back only when the crews have finished. */
+export const untilFinished = Number.POSITIVE_INFINITY;
 
 export interface FaultPlan {
   readonly seed: number;
@@ -60,7 +77,7 @@ export function noFaults(seed: number): FaultPlan {
 }
 
 /** Share of the seeds that use a kind. */
-const timedShares: Record<Exclude<FaultKind, "cut" | AimedKind>, number> = {
+const timedShares: Record<Exclude<FaultKind, "cut" | AimedKind | AutonomyKind>, number> = {
   crash: 0.9,
   leave: 0.3,
   pause: 0.5,

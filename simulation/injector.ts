@@ -3,7 +3,7 @@
 import type { Sha256 } from "../src/core/ids.ts";
 import type { SimulatedBlobs } from "./blobs.ts";
 import { noBlobFaults } from "./blobs.ts";
-import type { FaultPlan, Target, TimedFault } from "./faults.ts";
+import { type FaultPlan, type Target, type TimedFault, untilFinished } from "./faults.ts";
 import { noStoreFaults, type SimulatedStore } from "./store.ts";
 import { noWireFaults, type Wire } from "./wire.ts";
 import type { SimulatedWorld } from "./world.ts";
@@ -23,7 +23,24 @@ export interface Injection {
   readonly line: () => readonly { readonly hash: Sha256; readonly owner: string }[];
   /** Asks a PNode to leave in good order; it ends by itself. */
   readonly leave: (host: string) => void;
+  /** Of sessions that go on without orchestrators; absent where there are none. */
+  readonly crews?: Crews;
 }
+
+export interface Crews {
+  /** Takes away what a PNode keeps for others. */
+  loseDisk(host: string): void;
+  /** Orchestrators go, and come back only when the crews have finished. */
+  orchestratorsGone(): void;
+  /** Sessions that could go on without orchestrators have done so to their end. */
+  readonly areFinished: boolean;
+  /** They had all the time that they could need. */
+  hang(): void;
+}
+
+/** Longer than any crew takes that has all it needs; then orchestrators come back, and somebody else finds what is wrong. */
+export const crewsPatienceMs = 150_000;
+const crewsLookMs = 500;
 
 /** Schedules everything of a plan, and the end of it all at `windowMs`. */
 export function inject(plan: FaultPlan, to: Injection): void {
@@ -104,6 +121,17 @@ class Injector {
       case "blob damaged":
         this.#damage(fault.choice);
         break;
+      case "orchestrators gone":
+        this.#orchestratorsGone(fault.hosts, fault.durationMs);
+        break;
+      case "disk lost":
+        this.#note("disk lost", fault.host, "");
+        this.#crash(fault.host, true, fault.durationMs);
+        this.#to.crews?.loseDisk(fault.host);
+        break;
+      case "split":
+        this.#partition(fault.from, fault.to, false, fault.durationMs);
+        break;
     }
   }
 
@@ -115,6 +143,34 @@ class Injector {
 
   #note(kind: string, host: string, detail: string): void {
     this.#to.world.trace.fault(this.#to.world.time.nowMs, kind, host, detail);
+  }
+
+  #gone = false;
+
+  #orchestratorsGone(hosts: readonly string[], durationMs: number): void {
+    this.#note("orchestrators gone", hosts.join(" "), `for ${Math.round(durationMs)} ms`);
+    if (durationMs !== untilFinished) {
+      for (const host of hosts) this.#crash(host, false, durationMs);
+      return;
+    }
+    const { world } = this.#to;
+    const sinceMs = world.time.nowMs;
+    this.#gone = true;
+    this.#to.crews?.orchestratorsGone();
+    for (const host of hosts) world.host(host)?.crash();
+    const look = () => {
+      const isFinished = this.#to.crews?.areFinished ?? true;
+      const untilMs = Math.max(sinceMs, this.#plan.windowMs) + crewsPatienceMs;
+      if (!isFinished && world.time.nowMs < untilMs) {
+        world.time.after(crewsLookMs, look);
+        return;
+      }
+      if (!isFinished) this.#to.crews?.hang();
+      this.#gone = false;
+      world.trace.event(world.time.nowMs, "faults", "orchestrators come back");
+      for (const host of hosts) this.#startAgain(host);
+    };
+    world.time.after(crewsLookMs, look);
   }
 
   #crash(name: string, silent: boolean, durationMs: number): void {
@@ -140,6 +196,7 @@ class Injector {
 
   /** Two faults may have stopped it, and the first to heal brings it back. */
   #startAgain(name: string): void {
+    if (this.#gone && name.startsWith("o")) return;
     if (!this.#to.world.host(name)?.alive) this.#to.start(name);
   }
 

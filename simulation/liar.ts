@@ -1,6 +1,7 @@
 // A machine that joins as itself and then speaks for others: it records states of VNodes that it does not own, sends forged
-// tensors in the name of owners that nobody has heard of, asks PNodes for answers as if it were an orchestrator, and says
-// that it cannot reach its peers. Nothing of it may be taken, and no root may change.
+// tensors in the name of owners that nobody has heard of, asks PNodes for answers as if it were an orchestrator, wants the
+// blobs of others, says that it cannot reach its peers and that their VNodes failed and their states are damaged, and floods
+// its orchestrator with large and impossible messages. Nothing of it may be taken, and no root may change.
 
 import type { DescMethod } from "@bufbuild/protobuf";
 import { bits } from "../src/core/bits.ts";
@@ -10,13 +11,14 @@ import type { KeyId } from "../src/core/ids.ts";
 import { sleep } from "../src/core/world.ts";
 import { fromDataType } from "../src/peer/travel-types.ts";
 import { withKey } from "../src/protocol/address.ts";
+import { BlobSpace } from "../src/protocol/gen/dcnr/v1/common_pb.ts";
 import {
   type Delivery,
   type ExchangeRequest,
   ExchangeService,
   Verdict,
 } from "../src/protocol/gen/dcnr/v1/exchange_pb.ts";
-import { PNodeService } from "../src/protocol/gen/dcnr/v1/pnode_pb.ts";
+import { BlobAction, PNodeService } from "../src/protocol/gen/dcnr/v1/pnode_pb.ts";
 import { ServingService } from "../src/protocol/gen/dcnr/v1/serving_pb.ts";
 import type { Network } from "../src/protocol/network.ts";
 import { addressOf, type Site } from "./boot.ts";
@@ -28,6 +30,8 @@ const pauseMs = 400;
 const streamMs = 300;
 /** Newer than any owner could be. */
 const boldEpoch = 1n << 40n;
+const floodText = "x".repeat(20_000);
+const floodCount = 5;
 
 export class Liar {
   readonly #site: Site;
@@ -75,7 +79,7 @@ export class Liar {
               bits,
               name: liarName,
               incarnation: "1",
-              address: addressOf(liarName),
+              routes: [addressOf(liarName)],
               closed: true,
               capabilities: boast,
             },
@@ -94,7 +98,10 @@ export class Liar {
     try {
       for (let sequence = 1n; ; sequence++) {
         const links = this.#site.records.owners().map((pnode) => ({ pnode, failingMs: 60_000 }));
-        await channel.send({ event: { case: "heartbeat", value: { sequence, accepting: false, links } } } as never);
+        const beat = { sequence, accepting: false, links, vnodes: this.#failures() };
+        await channel.send({ event: { case: "heartbeat", value: beat } } as never);
+        for (const evidence of this.#evidence())
+          await channel.send({ event: { case: "evidence", value: evidence } } as never);
         await sleep(this.#host.world.timers, 1_000);
       }
     } catch {
@@ -102,10 +109,55 @@ export class Liar {
     }
   }
 
+  /** That VNodes of others failed on it, and that the states at the line are damaged. */
+  #failures(): object[] {
+    const { session = "" } = this.#overheard?.name ?? {};
+    const { to: vnode = "" } = this.#overheard ?? {};
+    const record = this.#site.records.vnode(session, vnode);
+    if (record === undefined) return [];
+    const { line = 0 } = this.#site.records.session(session) ?? {};
+    const damagedState = record.durable[String(line)]?.hash ?? "";
+    const failed = { session, vnode, epoch: BigInt(record.epoch), phase: "failed", detail: floodText };
+    return [failed, { ...failed, damagedState }];
+  }
+
+  /** That owners said two things, in messages as large as they come. */
+  #evidence(): object[] {
+    const name = this.#overheard?.name;
+    const witness = (hash: string) => ({ pnode: this.#site.records.owners()[0] ?? "", epoch: boldEpoch, hash });
+    const one = { name: { ...name, edge: floodText }, first: witness(floodText), second: witness("x") };
+    return name === undefined ? [] : Array.from({ length: floodCount }, () => one);
+  }
+
+  /** The state of a VNode that somebody else owns, and the data of its session. */
+  async #steal(): Promise<void> {
+    const { session = "" } = this.#overheard?.name ?? {};
+    const record = this.#site.records.vnode(session, this.#overheard?.to ?? "");
+    const known = this.#site.records.session(session);
+    if (record === undefined || known === undefined) return;
+    this.#site.records.pretended = record.members[0]?.pnode ?? "";
+    const wanted: [BlobSpace, string | undefined][] = [
+      [BlobSpace.STATES, record.durable[String(known.line)]?.hash],
+      [BlobSpace.DATASETS, known.identity.dataset],
+    ];
+    const address = withKey(this.#site.addresses[0] as string, networkKey);
+    for (const [space, hash] of wanted)
+      for (const action of [BlobAction.DOWNLOAD, BlobAction.UPLOAD]) {
+        if (hash === undefined || (action === BlobAction.UPLOAD && space !== BlobSpace.STATES)) continue;
+        const request = { session, hash, bytes: 11n, action, space };
+        const granted = this.#network.call(address, PNodeService.method.grantBlob, request, { timeoutMs: 2_000 });
+        await granted.then(
+          () => this.#onTaken(`the wish for a blob of ${record.vnode}`),
+          () => {},
+        );
+      }
+  }
+
   async #lie(): Promise<void> {
     while (this.#host.alive) {
       await sleep(this.#host.world.timers, pauseMs);
       await this.#record().catch(() => {});
+      await this.#steal();
       for (const pnode of this.#site.records.owners()) {
         await this.#send(pnode).catch(() => {});
         for (const session of this.#site.records.served()) await this.#ask(pnode, session);

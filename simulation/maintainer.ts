@@ -25,6 +25,9 @@ import type { Host } from "./world.ts";
 export interface SessionPolicy {
   readonly checkpointEvery: number;
   readonly replicas: number;
+  readonly autonomy?: "on" | undefined;
+  /** Nothing is checked if absent. */
+  readonly assurance?: "sampled" | "checked" | "proven";
 }
 
 export interface Training {
@@ -173,6 +176,8 @@ function settingsOf(scenario: Scenario, policy: SessionPolicy) {
     numerics: "reference",
     checkpointEvery: policy.checkpointEvery,
     replicas: policy.replicas,
+    autonomy: policy.autonomy ?? "",
+    assurance: policy.assurance ?? "none",
     validateEvery: scenario.validateEvery,
     validationMicrobatches,
     clipNorm: scenario.clipNorm,

@@ -4,6 +4,7 @@
 
 import { bits } from "../src/core/bits.ts";
 import type { KeyId } from "../src/core/ids.ts";
+import type { Block, Work } from "../src/orchestrator/ledger/block.ts";
 import type { RoomRecord, SessionRecord, StepRecord, VNodeRecord } from "../src/orchestrator/records/records.ts";
 import { Room } from "../src/pnode/room.ts";
 import { ExchangeService } from "../src/protocol/gen/dcnr/v1/exchange_pb.ts";
@@ -13,6 +14,7 @@ import { ServingService } from "../src/protocol/gen/dcnr/v1/serving_pb.ts";
 import { usualClass } from "./draw.ts";
 import { nudging } from "./executor.ts";
 import { liarName } from "./liar-name.ts";
+import { crewMutants } from "./mutants/crews.ts";
 import { type Loose, type Mutant, onCall, onEvent, rewriting } from "./mutants/mutant.ts";
 import { answersItself } from "./mutants/networks.ts";
 import * as processes from "./mutants/processes.ts";
@@ -24,7 +26,14 @@ class HoardedRoom extends Room {
   override giveBack(): void {}
 }
 
+/** Changes what a settlement says it pays for. */
+function onWork(block: Block, change: (work: Work) => Work): Block {
+  const { transfer } = block;
+  return transfer.kind === "settle" ? { ...block, transfer: { ...transfer, work: transfer.work.map(change) } } : block;
+}
+
 export const mutants: Readonly<Record<string, Mutant>> = {
+  ...crewMutants,
   "consumes-duplicates": {
     fault: "a gradient that arrives twice is added twice",
     shows: ["divergence", "error"],
@@ -107,6 +116,15 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     liar: true,
     mistake: (records) => (caller, method) =>
       method === ExchangeService.method.exchange && caller.address === liarName
+        ? { ...caller, id: records.pretended as KeyId }
+        : caller,
+  },
+  "believes-askers": {
+    fault: "an orchestrator takes whoever asks for a blob for the owner of the VNode that it belongs to",
+    shows: ["fence"],
+    liar: true,
+    mistake: (records) => (caller, method) =>
+      method === PNodeService.method.grantBlob && caller.address === liarName && records.pretended !== ""
         ? { ...caller, id: records.pretended as KeyId }
         : caller,
   },
@@ -299,6 +317,29 @@ export const mutants: Readonly<Record<string, Mutant>> = {
       rewriting(view, "room", (room: RoomRecord) => {
         const before = records.room(room.pnode);
         return before?.life === room.life ? { ...room, claims: { ...before.claims, ...room.claims } } : room;
+      }),
+  },
+  "pays-twice-after-rollback": {
+    fault: "an interval that was paid is paid again, as if the session had gone back before it",
+    shows: ["ledger"],
+    store: (view) => rewriting(view, "block", (block: Block) => onWork(block, (one) => ({ ...one, from: 0 }))),
+  },
+  "pays-before-final": {
+    fault: "work is paid one checkpoint ahead of what is final",
+    shows: ["ledger"],
+    store: (view, records) =>
+      rewriting(view, "block", (block: Block) => {
+        const ahead = records.session(block.chain)?.policy.checkpointEvery ?? 1;
+        return onWork(block, (one) => ({ ...one, to: one.to + ahead }));
+      }),
+  },
+  "makes-credits-from-nothing": {
+    fault: "a transfer credits more than it debits",
+    shows: ["ledger"],
+    store: (view) =>
+      rewriting(view, "block", (block: Block) => {
+        const { transfer } = block;
+        return { ...block, transfer: { ...transfer, legs: { ...transfer.legs, "available/nobody": 1 } } };
       }),
   },
   "waits-without-a-word": {

@@ -4,14 +4,18 @@
 import type { SessionId, Sha256 } from "../src/core/ids.ts";
 import type { ReplicaRecord, SessionRecord, StepRecord, VNodeRecord } from "../src/orchestrator/records/records.ts";
 import { type AttachRequest, PNodeService, type RecordDurableRequest } from "../src/protocol/gen/dcnr/v1/pnode_pb.ts";
+import { SessionPeerService } from "../src/protocol/gen/dcnr/v1/session_peers_pb.ts";
+import { CrewWatch, lastsUntilFinished } from "./autonomy.ts";
 import { SimulatedBlobs } from "./blobs.ts";
 import { addressOf, type Site, startHost } from "./boot.ts";
 import { type FenceChecker, Violations } from "./checkers.ts";
 import { Conversation } from "./conversation.ts";
 import type { RunSettings, SessionWish } from "./draw.ts";
 import type { AimedKind, FaultPlan } from "./faults.ts";
-import { inject } from "./injector.ts";
+import { crewsPatienceMs, inject } from "./injector.ts";
+import { LedgerChecker } from "./ledger.ts";
 import { Liar } from "./liar.ts";
+import { liarName } from "./liar-name.ts";
 import { Maintainer, storeData } from "./maintainer.ts";
 import { mutants } from "./mutants.ts";
 import { type Answer, Fabric } from "./network.ts";
@@ -20,6 +24,7 @@ import type { SeedReport } from "./report.ts";
 import { RoomChecker } from "./rooms.ts";
 import { type Expectation, type Result, SessionWatch, WorkloadWatch } from "./session-watch.ts";
 import { type AcceptedWrite, SimulatedStore } from "./store.ts";
+import { slandered } from "./trust-checker.ts";
 import { Wire } from "./wire.ts";
 import { SimulatedWorld } from "./world.ts";
 
@@ -28,6 +33,8 @@ export interface RunOptions {
   readonly mutant?: string;
   /** A machine that speaks for others is among the PNodes. */
   readonly liar?: boolean;
+  /** Its sessions go on without orchestrators, whatever the seed draws. */
+  readonly autonomy?: boolean;
   /** Instead of the seed's own faults, to find out which of them matter. */
   readonly plan?: FaultPlan;
   /** Faults that every seed has on top of its own; those of the mutant if there is one. */
@@ -51,11 +58,13 @@ export class NetworkRun {
   readonly #site: Site;
   readonly #violations = new Violations();
   readonly #rooms = new RoomChecker((atMs, message) => this.#violations.add("room", atMs, message));
+  readonly #ledger = new LedgerChecker((atMs, message) => this.#violations.add("ledger", atMs, message));
   /** Records of checkpoints that were accepted. */
   readonly #accepted = new Set<string>();
   readonly #sessions = new Map<string, SessionWatch>();
   readonly #replicas = new Map<string, WorkloadWatch>();
   readonly #conversations: Conversation[] = [];
+  readonly #crews: CrewWatch;
   #liar: Liar | undefined;
   /** Maintainers who have not got what they came for. */
   #waiting: number;
@@ -80,6 +89,7 @@ export class NetworkRun {
       records,
       addresses: settings.fleet.orchestrators.map(addressOf),
       builds: settings.builds,
+      behaviours: settings.behaviours ?? new Map(),
       computeMs: settings.computeMs,
       retainedBytesMax: settings.retainedBytesMax,
       // Every other world cuts all its states on disk, as machines do with large ones.
@@ -87,8 +97,12 @@ export class NetworkRun {
       vnodesPerPNode: settings.vnodesPerPNode,
       mutant,
       disks: new Map(),
+      keptDisks: new Map(),
+      onWork: (host, { session, vnode }) => this.#crews.worked(host, session, vnode),
       running: new Map(),
     };
+    const isWhole = () => wire.isWhole && world.hosts.every(({ paused, slowness }) => !paused && slowness === 1);
+    this.#crews = new CrewWatch(world, records, this.#site.keptDisks, this.#violations, isWhole);
     if (mutant?.tamper) fabric.tamper = mutant.tamper(records);
     if (mutant?.mistake) fabric.mistake = mutant.mistake(records);
     store.onWrite((write) => this.#wrote(write));
@@ -98,7 +112,13 @@ export class NetworkRun {
     };
     fabric.onAnswer = (answer) => {
       if (answer.method === PNodeService.method.recordDurable) this.#recorded(answer);
+      if (answer.method === SessionPeerService.method.tell) this.#crews.told(answer);
     };
+  }
+
+  /** The store's records as of now. */
+  get records(): Records {
+    return this.#site.records;
   }
 
   /** Of the only session. */
@@ -116,12 +136,16 @@ export class NetworkRun {
       await this.#start();
       const isBroken = () => this.#violations.found.length > 0;
       const limitMs =
-        this.#settings.plan.windowMs + patienceMs + patiencePerSessionMs * (this.#settings.sessions.length - 1);
+        this.#settings.plan.windowMs +
+        (lastsUntilFinished(this.#settings.plan) ? crewsPatienceMs : 0) +
+        patienceMs +
+        patiencePerSessionMs * (this.#settings.sessions.length - 1);
       const end = await world.time.run(() => this.#waiting === 0 || isBroken(), limitMs);
       if (end !== "finished") this.#violations.add("hang", world.time.nowMs, `${this.#whoWaits()} (${end})`);
       for (const { host, atMs, error } of world.failures)
         this.#violations.add("error", atMs, `${host} threw: ${describeError(error)}`);
       if (!isBroken()) for (const watch of this.#sessions.values()) watch.finish(world.time.nowMs);
+      for (const sentence of slandered(this.#site)) this.#violations.add("trust", world.time.nowMs, sentence);
       if (!isBroken()) await this.#sweep();
     } finally {
       for (const { free } of this.#site.running.values()) free();
@@ -167,6 +191,7 @@ export class NetworkRun {
       checkpoints: () => this.#damageable(),
       line: () => this.#loseableLine(),
       leave: (name) => void running.get(name)?.leave(),
+      crews: this.#crews,
     });
   }
 
@@ -217,7 +242,9 @@ export class NetworkRun {
     const key = `vnode/${session}/${vnode}`;
     // Who called, not who it said it is: a missing fence would take its word. PNodes are named like their hosts.
     const process = `${caller}.${incarnation}`;
-    fence?.asked(sentMs, nowMs, key, process, Number(epoch), Number(step));
+    // Honest machines stop when they are refused; the one that lies goes on by its nature.
+    const isHonest = caller !== liarName;
+    if (isHonest) fence?.asked(sentMs, nowMs, key, process, Number(epoch), Number(step));
     const name = `${key} ${process} ${epoch} ${step}`;
     if ((response as { accepted?: boolean }).accepted) {
       this.#accepted.add(name);
@@ -238,6 +265,7 @@ export class NetworkRun {
         world.time.nowMs,
         `a PNode retains ${usedBytes} bytes, its bound is ${retainedBytesMax}`,
       );
+    if (this.#site.behaviours.size > 0) return;
     for (const { name, step, value, vnode, session } of event.value.metrics ?? [])
       this.#sessions.get(session)?.metrics.reported(world.time.nowMs, vnode, name, Number(step), value);
   }
@@ -245,6 +273,7 @@ export class NetworkRun {
   #wrote(write: AcceptedWrite): void {
     const { atMs, key, after } = write;
     this.#rooms.wrote(write);
+    this.#ledger.wrote(write);
     const [kind, id = ""] = key.split("/");
     if (after === undefined) {
       if (kind === "vnode") this.#fenceOf(id)?.removed(atMs, key);
@@ -257,9 +286,12 @@ export class NetworkRun {
   }
 
   #wroteSession(atMs: number, record: SessionRecord): void {
-    const watch = this.#sessions.get(record.id) ?? new SessionWatch(record, this.#expected, this.#violations);
+    const watch =
+      this.#sessions.get(record.id) ??
+      new SessionWatch(record, this.#expected, this.#violations, this.#site.behaviours.size > 0);
     this.#sessions.set(record.id, watch);
     watch.wrote(atMs, record);
+    this.#crews.wroteLine(atMs, record);
   }
 
   #wroteReplica(atMs: number, record: ReplicaRecord): void {

@@ -3,8 +3,9 @@
 
 import { create, type DescMethod, fromBinary, type Message, toBinary } from "@bufbuild/protobuf";
 import { DcnrError, type ErrorCode } from "../src/core/errors.ts";
+import { sha256 } from "../src/core/hash.ts";
 import type { KeyId } from "../src/core/ids.ts";
-import { keyIdOf } from "../src/core/keys.ts";
+import { type Identity, keyIdOf, type Verify } from "../src/core/keys.ts";
 import { gated } from "../src/protocol/access.ts";
 import { withKey, withoutKey } from "../src/protocol/address.ts";
 import { ExchangeService } from "../src/protocol/gen/dcnr/v1/exchange_pb.ts";
@@ -100,7 +101,21 @@ export class Fabric {
 }
 
 /** All orchestrators of a simulated network show this one. */
-export const networkKey = keyIdOf(new TextEncoder().encode("the simulated network"));
+const networkPublicKey = new TextEncoder().encode("the simulated network");
+export const networkKey = keyIdOf(networkPublicKey);
+
+const signatureOf = (publicKey: Uint8Array, content: Uint8Array) =>
+  new TextEncoder().encode(sha256(publicKey, content));
+
+/** Nobody in a simulated world forges: a hash does for a signature. */
+export const networkIdentity: Identity = {
+  id: networkKey,
+  publicKey: networkPublicKey,
+  sign: (content) => signatureOf(networkPublicKey, content),
+};
+
+export const verifySimulated: Verify = (publicKey, content, signature) =>
+  Buffer.from(signatureOf(publicKey, content)).equals(signature);
 
 export type Mistake = (caller: Caller, method: DescMethod, request: unknown) => Caller;
 
@@ -249,6 +264,7 @@ export class SimulatedNetwork implements Network {
     listeners.set(address, listener);
     return {
       address,
+      accept: (line) => line.close(),
       close: async () => {
         if (listeners.get(address) === listener) listeners.delete(address);
         for (const stream of this.#fabric.streams) if (stream.server.host === this.#host) stream.close(stream.server);

@@ -55,6 +55,10 @@ export class Records {
     return this.#under<ReplicaRecord>("replica/").flatMap(({ id, status }) => (status === "running" ? [id] : []));
   }
 
+  sessions(): SessionRecord[] {
+    return this.#under<SessionRecord>("session/");
+  }
+
   /** VNodes of sessions and replicas that are not there. */
   strays(): string[] {
     const isThere = (id: string) => this.#values.has(`session/${id}`) || this.#values.has(`replica/${id}`);
@@ -68,6 +72,10 @@ export class Records {
 
   #vnodes(): VNodeRecord[] {
     return this.#under<VNodeRecord>("vnode/");
+  }
+
+  under<T extends object>(prefix: string): T[] {
+    return this.#under(prefix);
   }
 
   #under<T extends object>(prefix: string): T[] {

@@ -24,11 +24,11 @@ export class WorkloadWatch<R extends WorkloadRecord = WorkloadRecord> {
   readonly violations: Violations;
   #record: R;
 
-  constructor(record: R, violations: Violations) {
+  constructor(record: R, violations: Violations, mayChange = false) {
     this.id = record.id;
     this.#record = record;
     this.violations = violations;
-    this.fence = new FenceChecker(violations, ownersWanted(record));
+    this.fence = new FenceChecker(violations, ownersWanted(record), mayChange);
   }
 
   get status(): WorkloadRecord["status"] {
@@ -55,8 +55,14 @@ export class SessionWatch extends WorkloadWatch<SessionRecord> {
   /** Of the class that the session computes in; another may take over before its first checkpoint. */
   #checked: { readonly numericsClass: string; readonly roots: RootChecker } | undefined;
 
-  constructor(record: SessionRecord, expected: Expectation, violations: Violations) {
-    super(record, violations);
+  /** Somebody may lie: only what is final in the end has to be right. */
+  readonly #isDoubtful: boolean;
+  #newest: SessionRecord;
+
+  constructor(record: SessionRecord, expected: Expectation, violations: Violations, isDoubtful = false) {
+    super(record, violations, isDoubtful);
+    this.#isDoubtful = isDoubtful;
+    this.#newest = record;
     this.#expected = expected(record.identity.definition);
     const metrics = Array.from(this.#expected?.values() ?? [], (result) => result.metrics);
     this.metrics = new MetricChecker(metrics, violations);
@@ -64,6 +70,14 @@ export class SessionWatch extends WorkloadWatch<SessionRecord> {
 
   override wrote(atMs: number, record: SessionRecord): void {
     super.wrote(atMs, record);
+    const before = this.#newest;
+    this.#newest = record;
+    if ((record.final ?? 0) < (before.final ?? 0) || (record.final ?? 0) > record.line)
+      this.violations.add(
+        "trust",
+        atMs,
+        `final went from ${before.final} to ${record.final}, the line is ${record.line}`,
+      );
     const { id, line, vnodes, numericsClass } = record;
     this.fence.line(
       atMs,
@@ -76,12 +90,26 @@ export class SessionWatch extends WorkloadWatch<SessionRecord> {
   wroteRoots(atMs: number, { roots }: StepRecord): void {
     for (const { step, root } of roots) {
       this.roots.set(step, root);
-      this.#checked?.roots.root(atMs, step, root);
+      if (!this.#isDoubtful) this.#checked?.roots.root(atMs, step, root);
     }
   }
 
   finish(atMs: number): void {
-    if (this.status === "done") this.#checked?.roots.finish(atMs);
+    if (this.status !== "done") return;
+    if (!this.#isDoubtful) this.#checked?.roots.finish(atMs);
+    else if (this.#newest.policy.assurance !== undefined) this.#finishFinal(atMs);
+  }
+
+  /** Whoever lied on the way: what is final is what the undisturbed run comes to. */
+  #finishFinal(atMs: number): void {
+    const { final = 0, certificate, numericsClass } = this.#newest;
+    const expected = this.#expected?.get(numericsClass)?.roots.get(final);
+    if (expected !== undefined && certificate?.root !== expected)
+      this.violations.add(
+        "divergence",
+        atMs,
+        `final at step ${final} is ${certificate?.root.slice(0, 12)}, undisturbed it is ${expected.slice(0, 12)}`,
+      );
   }
 
   #follow(numericsClass: string): void {

@@ -54,6 +54,11 @@ export class Wire {
     this.#blocked.set(key, (this.#blocked.get(key) ?? 0) + 1);
   }
 
+  /** Everybody reaches everybody. */
+  get isWhole(): boolean {
+    return this.#blocked.size === 0;
+  }
+
   unblock(from: string, to: string): void {
     const key = `${from}>${to}`;
     const count = (this.#blocked.get(key) ?? 0) - 1;

@@ -22,7 +22,11 @@ export {
   type GeneratedPiece,
   type GenerateOptions,
   type GeneratePrompt,
+  type JobFilter,
+  type JobSpecInit,
+  type QueueInit,
   type SessionSettingsInit,
+  trainSpec,
 } from "./client/client.ts";
 export { addSamples, type Samples, type SamplesOptions, type SampleValue } from "./client/samples.ts";
 export { DcnrError, type ErrorCode } from "./core/errors.ts";
@@ -30,5 +34,6 @@ export type { Metric } from "./protocol/gen/dcnr/v1/common_pb.ts";
 export type { Dataset, Vocabulary } from "./protocol/gen/dcnr/v1/data_pb.ts";
 export type { PNode, VNode } from "./protocol/gen/dcnr/v1/fleet_pb.ts";
 export type { Model } from "./protocol/gen/dcnr/v1/inference_pb.ts";
+export type { Job, JobEvent, Queue } from "./protocol/gen/dcnr/v1/job_pb.ts";
 export type { Network } from "./protocol/gen/dcnr/v1/network_pb.ts";
 export type { Session } from "./protocol/gen/dcnr/v1/session_pb.ts";

@@ -3,69 +3,77 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type DescService, getOption } from "@bufbuild/protobuf";
-import { access, Rule, Scope } from "../src/protocol/gen/dcnr/v1/access_pb.ts";
-import { DatasetService, VocabularyService } from "../src/protocol/gen/dcnr/v1/data_pb.ts";
-import { ExchangeService } from "../src/protocol/gen/dcnr/v1/exchange_pb.ts";
-import { FleetService } from "../src/protocol/gen/dcnr/v1/fleet_pb.ts";
-import { InferenceService } from "../src/protocol/gen/dcnr/v1/inference_pb.ts";
-import { MembershipService } from "../src/protocol/gen/dcnr/v1/membership_pb.ts";
-import { NetworkService } from "../src/protocol/gen/dcnr/v1/network_pb.ts";
-import { PNodeService } from "../src/protocol/gen/dcnr/v1/pnode_pb.ts";
-import * as serving from "../src/protocol/gen/dcnr/v1/serving_pb.ts";
-import { SessionService } from "../src/protocol/gen/dcnr/v1/session_pb.ts";
-import { SystemService } from "../src/protocol/gen/dcnr/v1/system_pb.ts";
+import { getOption } from "@bufbuild/protobuf";
+import { access, Rule, Scope, Subject } from "../src/protocol/gen/dcnr/v1/access_pb.ts";
+import { contractServices, nameOf } from "./rights/contract.ts";
 
-const services: readonly DescService[] = [
-  SystemService,
-  NetworkService,
-  SessionService,
-  DatasetService,
-  VocabularyService,
-  FleetService,
-  MembershipService,
-  InferenceService,
-  PNodeService,
-  ExchangeService,
-  ...Object.values(serving).filter(
-    (one): one is typeof serving.ServingService => (one as DescService).kind === "service",
-  ),
-];
+const services = await contractServices();
+const methods = services.flatMap((service) => service.methods);
 
 test("every method says who may call it", () => {
-  for (const service of services)
-    for (const method of service.methods) {
-      const { rule, scope } = getOption(method, access);
-      const name = `${service.name}/${method.name}`;
-      assert.notEqual(rule, Rule.UNSPECIFIED, `${name} has no rule: give it option (access)`);
-      assert.equal(rule === Rule.KEY, scope !== Scope.UNSPECIFIED, `${name}: a scope belongs to RULE_KEY`);
-    }
+  assert.ok(services.length >= 12, "the contract is read whole");
+  for (const method of methods) {
+    const { rule, scope } = getOption(method, access);
+    assert.notEqual(rule, Rule.UNSPECIFIED, `${nameOf(method)} has no rule: give it option (access)`);
+    assert.equal(rule === Rule.KEY, scope !== Scope.UNSPECIFIED, `${nameOf(method)}: a scope belongs to RULE_KEY`);
+  }
+});
+
+test("what needs the scope admin and changes something, and whatever deletes, is written to the log of acts", () => {
+  const unlogged = methods.filter((method) => {
+    const { rule, scope, act } = getOption(method, access);
+    const isAdministrative = rule === Rule.KEY && scope === Scope.ADMIN;
+    return (isAdministrative || /^(Delete|Stop)/.test(method.name)) && !act;
+  });
+  assert.deepEqual(unlogged.map(({ name }) => name).sort(), ["ListActs", "ListApiKeys"]);
+});
+
+test("a method that is about something names it by a field that there is, so that limited keys are held to it", () => {
+  for (const method of methods) {
+    const { subject, namedBy, rule } = getOption(method, access);
+    if (subject === Subject.UNSPECIFIED) continue;
+    assert.equal(rule, Rule.KEY, nameOf(method));
+    const field = method.input.fields.find(({ name }) => name === namedBy.split(".", 1)[0]);
+    assert.ok(field, `${nameOf(method)} has no field ${namedBy}`);
+  }
 });
 
 test("nobody changes anything without a key, whatever a method is called", () => {
-  const open = services.flatMap((service) =>
-    service.methods.filter((method) => getOption(method, access).rule === Rule.OPEN).map(({ name }) => name),
-  );
+  const open = methods.filter((method) => getOption(method, access).rule === Rule.OPEN).map(({ name }) => name);
   assert.deepEqual(open.sort(), [
+    "GetCaller",
+    "GetChallenge",
+    "GetHead",
     "GetHealth",
+    "GetJob",
     "GetJoinPolicy",
     "GetNetwork",
     "GetSession",
     "GetStatus",
     "GetVersion",
     "GetVocabulary",
+    "Introduce",
+    "ListBalances",
+    "ListBlocks",
     "ListDatasets",
     "ListEvents",
+    "ListJobLogs",
+    "ListJobs",
+    "ListMembers",
     "ListMetrics",
     "ListModels",
     "ListNetworks",
     "ListPNodes",
+    "ListQueues",
     "ListSessions",
+    "ListSpending",
     "ListStepRoots",
     "ListVNodes",
     "ListVocabularies",
+    "ProveKey",
     "Pulse",
     "WatchFleet",
+    "WatchJob",
     "WatchSession",
   ]);
 });

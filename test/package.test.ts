@@ -5,12 +5,13 @@ import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { mkdir, mkdtemp, readdir, rm, stat, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { promisify } from "node:util";
 import { makePackage } from "../scripts/package.ts";
+import { packSingleFile } from "../scripts/single-file.ts";
 import { bytesIn } from "../src/cli/additions.ts";
 import { smallNetwork, smallSamples } from "./small-training.ts";
 
@@ -155,6 +156,50 @@ describe("the package", { timeout: 300_000 }, () => {
       () => "",
       (error: { stdout: string }) => error.stdout,
     );
+
+  test("in one file lends a machine on which neither Node nor npm is installed", async (t) => {
+    const platform = `${process.platform}-${process.arch}`;
+    if (platform === "win32-x64") return t.skip("there is no single file for Windows");
+    const file = packSingleFile(folder, platform, join(folder, ".."));
+    const bare = await bareMachine(join(folder, "..", "bare"));
+    const { stdout } = await run(file, ["--version"], { env: bare });
+    assert.match(stdout, /^dcnr \d+\.\d+\.\d+/);
+    await assert.rejects(run(file, ["engine", "add", "postgres"], { env: bare }), /there is no npm on this machine/);
+    const network = await startNetwork("--pnodes", "0");
+    const member = spawn(file, ["join", network.address, "--json"], {
+      env: bare,
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    const ended = once(member, "exit");
+    try {
+      const online = async () => {
+        const nodes = JSON.parse(await dcnr("nodes", "--json", "--orchestrator", network.address));
+        return (nodes as { status: string }[]).filter(({ status }) => status.toLowerCase().endsWith("online")).length;
+      };
+      while ((await online()) === 0) if (member.exitCode !== null) assert.fail(`it ended with code ${member.exitCode}`);
+    } finally {
+      member.kill("SIGTERM");
+      await ended;
+      await network.stop();
+    }
+    // A download that broke off is told from a program that does not work.
+    const whole = await readFile(file);
+    await writeFile(file, whole.subarray(0, whole.length - 1_000));
+    await rm(bare["HOME"] as string, { recursive: true });
+    await assert.rejects(run(file, ["--version"], { env: bare }), /could not unpack itself.*is this file whole/s);
+    assert.deepEqual(await readdir(join(bare["HOME"] as string, ".cache", "dcnr")), [], "nothing half is left");
+  });
+
+  /** The environment of a machine that has a shell and the tools of every Unix, and nothing else. */
+  async function bareMachine(place: string): Promise<NodeJS.ProcessEnv> {
+    const tools = join(place, "bin");
+    await mkdir(tools, { recursive: true });
+    for (const tool of ["sh", "uname", "tail", "tar", "gzip", "mkdir", "mv", "rm"]) {
+      const at = ["/bin", "/usr/bin"].map((folder) => join(folder, tool)).find(existsSync);
+      if (at) await symlink(at, join(tools, tool));
+    }
+    return { PATH: tools, HOME: join(place, "home"), NO_COLOR: "1" };
+  }
 
   async function startNetwork(...more: string[]) {
     const words = ["up", "--pnodes", "2", "--listen", "127.0.0.1:0", "--dir", join(home, "network"), "--json", ...more];

@@ -3,6 +3,7 @@
 
 import type { DescMethod } from "@bufbuild/protobuf";
 import type { World } from "../../src/core/world.ts";
+import type { CrewRules } from "../../src/crew/crew.ts";
 import type { Executor } from "../../src/engine/engine.ts";
 import type { BlobTransfer } from "../../src/pnode/options.ts";
 import type { Room } from "../../src/pnode/room.ts";
@@ -27,6 +28,8 @@ export interface Mutant {
   readonly seedsMax?: number;
   /** Faults that lead worlds to the broken rule, where those that are drawn blindly rarely do. */
   readonly aims?: readonly AimedKind[];
+  /** Its fault shows where sessions go on without orchestrators. */
+  readonly autonomy?: boolean;
   /** Its fault shows where somebody speaks for others. */
   readonly liar?: boolean;
   /** The process of every VNode. */
@@ -34,6 +37,8 @@ export interface Mutant {
   readonly checkSession?: CheckSession;
   /** How a PNode counts what it lends. */
   readonly room?: (world: World, lentBytes: number) => Room;
+  /** What a crew decides by. */
+  readonly crewRules?: Partial<CrewRules>;
   /** Where a PNode computes. */
   readonly executor?: (inner: Executor, host: Host) => Executor;
   /** How a PNode moves blobs. */

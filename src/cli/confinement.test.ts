@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { confinedEnvironment } from "./confinement.ts";
-import { serviceRecipe } from "./service-recipes.ts";
 
 describe("the environment of a process that computes for strangers", () => {
   const options = {
@@ -25,14 +24,5 @@ describe("the environment of a process that computes for strangers", () => {
       DCNR_REACH: "10.0.0.0/8",
       DCNR_CONFIG: "/lent/no-settings.yaml",
     });
-  });
-});
-
-describe("a unit for systemd", () => {
-  it("bounds memory where some is lent, above what is lent", () => {
-    const unit = serviceRecipe("systemd", ["dcnr"], ["join", "a:1"], 2 ** 33);
-    const bound = Number(/^MemoryMax=(\d+)$/m.exec(unit)?.[1]);
-    assert.ok(bound > 2 ** 33 && bound < 2 ** 34, unit);
-    assert.doesNotMatch(serviceRecipe("systemd", ["dcnr"], ["join", "a:1"]), /MemoryMax/);
   });
 });

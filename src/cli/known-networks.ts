@@ -1,5 +1,6 @@
 // Which network answers at an address. Whoever has its key from a person writes host:port#key and needs nothing here;
-// whoever has not believes whoever answers first, says so, and remembers it: from then on nobody else is believed there.
+// whoever has not believes whoever answers first, says so, and remembers it: from then on nobody else is believed there, but
+// whoever shows a newer key for which the known one has signed. Then that one is remembered, and the older one forgotten.
 
 import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
@@ -23,13 +24,27 @@ export interface PinningOptions {
 
 const pauseMs = 500;
 
+/** Which network was met at a place before. */
+export async function knownNetworks(path: string): Promise<(place: string) => KeyId | undefined> {
+  const known = await read(path);
+  return (place) => known.get(place);
+}
+
+/** For places whose network is known by other means than its answer. */
+export async function rememberNetwork(path: string, place: string, key: KeyId): Promise<void> {
+  const known = await read(path);
+  if (known.get(place) === key) return;
+  await write(path, known.set(place, key));
+}
+
 /** The same addresses with the network's key. All of them are of one network, so one that answers speaks for all. */
 export async function pinned(addresses: readonly string[], options: PinningOptions): Promise<string[]> {
   const known = await read(options.path);
   const places = addresses.map((address) => {
     const { host, port, key } = parseAddress(address);
     const place = formatAddress(host, port);
-    return { host, port, place, key: key ?? known.get(place) };
+    const named = key ?? known.get(place);
+    return { host, port, place, key: named && (known.get(named) ?? named) };
   });
   const keys = new Set(places.flatMap(({ key }) => key ?? []));
   if (keys.size > 1) fail("invalid_argument", "these addresses belong to different networks: their keys differ");
@@ -45,6 +60,13 @@ export async function pinned(addresses: readonly string[], options: PinningOptio
       );
   }
   return places.map(({ place }) => withKey(place, key));
+}
+
+/** Remembers that a key was succeeded by another, wherever the older one was known. */
+export async function rememberSuccession(path: string, former: KeyId, newest: KeyId): Promise<void> {
+  const known = await read(path);
+  for (const [where, key] of known) if (key === former) known.set(where, newest);
+  await write(path, known.set(former, newest));
 }
 
 async function meetFirst(
@@ -66,6 +88,7 @@ async function meetFirst(
   }
 }
 
+/** By address; and by an older key, which was succeeded by the one there. */
 async function read(path: string): Promise<Map<string, KeyId>> {
   const text = await readFile(path, "utf8").catch((error: NodeJS.ErrnoException) =>
     error.code === "ENOENT" ? "{}" : fail("failed_precondition", `cannot read ${path}: ${error.message}`),

@@ -75,9 +75,10 @@ async function openState(
   client: Client,
   source: string,
   choice: "last" | "best",
+  provisional = false,
 ): Promise<StateContent> {
-  const state = await client.models.describe(source);
-  const best = choice === "best" ? await client.sessions.states(source, "best") : undefined;
+  const state = await client.models.describe(source, provisional);
+  const best = choice === "best" ? await client.sessions.states(source, "best", provisional) : undefined;
   const blobs = new Map<string, StateBlob>(
     best
       ? best.states.map((blob) => [blob.vnode, blob] as const)
@@ -107,8 +108,9 @@ export async function exportState(
   source: string,
   path: string,
   choice: "last" | "best" = "last",
+  provisional = false,
 ): Promise<Exported> {
-  const { definition, tokenizer, chat, step, weightsOf } = await openState(signal, client, source, choice);
+  const { definition, tokenizer, chat, step, weightsOf } = await openState(signal, client, source, choice, provisional);
   const progress = new Progress(out, source, "VNodes");
   const bytesWritten = await writeNetworkFile(
     path,

@@ -3,6 +3,7 @@
 import { loadavg } from "node:os";
 import { join } from "node:path";
 import { setFlagsFromString } from "node:v8";
+import { keyIdOf } from "../core/keys.ts";
 import type { World } from "../core/world.ts";
 import { openDiskCache } from "../data/disk-cache.ts";
 import type { EngineKind, Executor } from "../engine/engine.ts";
@@ -10,10 +11,14 @@ import type { PNodeDependencies } from "../pnode/options.ts";
 import { type PNode, startPNode } from "../pnode/pnode.ts";
 import type { Network } from "../protocol/network.ts";
 import type { Reach } from "../protocol/reach.ts";
+import type { RelayLimits } from "../relay/limits.ts";
 import { openAside } from "../system/aside.ts";
 import { openHttpTransfer } from "../system/blob-transfer.ts";
 import { digestAside } from "../system/digest.ts";
 import { findHardware, type HardwareFacts, readHealth } from "../system/hardware.ts";
+import { openKept } from "../system/kept.ts";
+import { keptFile } from "../system/kept-file.ts";
+import { type RealIdentity, signingOf, verifySignature } from "../system/keys.ts";
 import { startPulse } from "../system/pulse.ts";
 import { Remembered } from "../system/remembered.ts";
 import { openSpill } from "../system/spill.ts";
@@ -26,6 +31,8 @@ import { reachableAddress } from "./reachable.ts";
 import { softwareVersion } from "./software.ts";
 
 export interface LentMachine {
+  /** With which it takes part in gossip; unknown to other members without. */
+  readonly identity?: RealIdentity;
   /** Lets it join a network that is not open to everybody. */
   readonly invite?: string;
   /** With the network's key. */
@@ -43,6 +50,8 @@ export interface LentMachine {
   readonly memoryBytes: number;
   readonly diskBytes: number;
   readonly bandwidthBytesPerSecond: number;
+  /** It relays for others, within these. */
+  readonly relay?: RelayLimits;
   readonly hours: string;
   readonly region: string;
   readonly provider: string;
@@ -103,6 +112,7 @@ export async function startRealPNode(
       listen: machine.listen,
       ...(machine.invite ? { invite: machine.invite } : {}),
       ...(machine.advertise ? { advertise: machine.advertise } : {}),
+      ...(machine.relay ? { relay: machine.relay } : {}),
       owner: machine.owner,
       region: machine.region,
       provider: machine.provider,
@@ -130,21 +140,31 @@ export async function startRealPNode(
       world,
       network,
       executorFor,
+      ...(machine.identity && { signing: signingOf(machine.identity) }),
       http: monitoring.http,
+      ...(machine.identity && {
+        membership: {
+          identity: machine.identity,
+          keys: { verify: verifySignature, idOf: keyIdOf },
+          file: keptFile(join(machine.directory, "members.bin")),
+        },
+      }),
       onWork: (work) => {
         monitoring.onWork(work);
         owner.onWork(work);
       },
       lends: owner.lends,
-      blobs: openHttpTransfer({ reach: machine.reach }),
+      blobs: openHttpTransfer({ reach: machine.reach, ...(network.keys && { keys: network.keys }) }),
       digest: digestAside,
       aside,
       pulse: startPulse(world.clock, machine.reach),
       spill: await openSpill(machine.directory, machine.diskBytes / 2 || undefined),
+      kept: await openKept(machine.directory, machine.diskBytes / 4 || undefined),
+      verify: verifySignature,
       cache: await openDiskCache({
         folder: join(machine.directory, "shards"),
-        // The other half of what is lent is for messages and states that do not fit into memory.
-        bytesMax: machine.diskBytes / 2 || shardCacheBytesDefault,
+        // Half of what is lent is for messages and states that do not fit into memory, the rest for states of others.
+        bytesMax: machine.diskBytes / 4 || shardCacheBytesDefault,
         clock: world.clock,
       }),
       reachable: reachableAddress,

@@ -60,13 +60,28 @@ export async function follow(
     if (!update.session) continue;
     last = update.session;
     onUpdate(last);
-    progress.update(Number(last.step), Number(last.totalSteps), describe(last));
-    if (ended.has(last.status)) break;
+    const waits = isQueued(last) ? await queued(client, last) : "";
+    progress.update(Number(last.step), Number(last.totalSteps), waits || describe(last));
+    // One that gave way to another job goes on later.
+    if (ended.has(last.status) && waits === "") break;
   }
   out.status("");
   // What was drawn while it ran stays to be looked at.
   if (out.isTerminal) for (const line of curve(out.width)) out.line(out.tone("accent", line));
   return last;
+}
+
+function isQueued({ job, status }: Session): boolean {
+  return job !== "" && (status === "created" || status === "suspended");
+}
+
+/** Why the job of a session waits for its turn; empty if nobody lets it go on. */
+async function queued(client: Client, session: Session): Promise<string> {
+  const { wait, status, reason, outlook } = await client.jobs.get(session.job);
+  if (wait === "held" || (wait === "" && status !== "running")) return "";
+  return wait === "" || wait === "starting"
+    ? "starts"
+    : `waits: ${plain(reason)}${outlook ? ` (${plain(outlook)})` : ""}`;
 }
 
 function describe(session: Session): string {
@@ -92,12 +107,19 @@ export function showSession(out: Output, session: Session): void {
     ["step", `${session.step} of ${session.totalSteps}; recovery line ${session.line}`],
     ["batch", settings ? `${settings.batch} in ${settings.microbatches} microbatches` : ""],
     ["numerics", settings ? `${numericsOf(session)}, seed ${settings.seed}` : ""],
+    ...(settings?.autonomy === "on" ? ([["autonomy", autonomyOf(session)]] as [string, string][]) : []),
     ["loss", session.loss ? session.loss.toFixed(6) : "(none yet)"],
     ["validation", session.validationLoss ? validation(session) : "(none yet)"],
+    ["final", session.certificate || `${session.final} (results of this session are not checked)`],
     ["step root", session.stepRoot ? `${session.stepRoot} after step ${session.stepRootStep}` : "(none yet)"],
   ];
   for (const [name, text] of lines) out.line(`${out.tone("dim", name.padEnd(11))} ${text}`);
   for (const line of waitLines(session.waits)) out.line(out.tone("warn", line));
+}
+
+function autonomyOf({ keptBytesPerCheckpoint: bytes }: Session): string {
+  const cost = bytes > 0n ? `; ${(Number(bytes) / 1e6).toFixed(1)} MB to keepers for each checkpoint` : "";
+  return `on: goes on while no orchestrator is there${cost}`;
 }
 
 function validation(session: Session): string {

@@ -50,6 +50,7 @@ describe("the flags of a session", () => {
       gpus: 0,
       memoryBytes: 2_000_000_000n,
       region: "eu",
+      provider: "",
       trust: "",
       priority: 0,
     });

@@ -43,6 +43,7 @@ const requirementOptions: Readonly<Record<string, OptionSpec>> = {
   },
   ...numberFlag(fields.gpus, { least: 1 }),
   ...textFlag(fields.region),
+  ...textFlag(fields.provider),
   ...textFlag(fields.trust, { value: "LEVEL" }),
   ...numberFlag(fields.priority),
 };
@@ -69,12 +70,15 @@ export const trainingOptions: Readonly<Record<string, OptionSpec>> = {
   ...numberFlag(fields.validateEvery),
   ...numberFlag(fields.clipNorm),
   ...numberFlag(fields.replicas),
+  ...textFlag(fields.assurance, { value: "LEVEL" }),
   from: {
     type: "string",
     value: "SOURCE",
     summary: "start from the weights of this session or model, not from the seed",
   },
   ...numberFlag(fields.spread),
+  ...numberFlag(fields.budget),
+  ...textFlag(fields.autonomy, { value: "CHOICE" }),
   ...requirementOptions,
 };
 
@@ -102,8 +106,11 @@ export function settingsFrom({ flags }: Pick<CommandContext, "flags">, network: 
     validateEvery: number(fields.validateEvery),
     clipNorm: number(fields.clipNorm),
     replicas: number(fields.replicas),
+    assurance: text(fields.assurance),
     initialState: flags.optionalText("from") ?? "",
     spread: number(fields.spread),
+    budget: BigInt(number(fields.budget)),
+    autonomy: text(fields.autonomy),
     learningRate: {
       schedule: text(fields.schedule),
       base: number(fields.rate),
@@ -115,6 +122,7 @@ export function settingsFrom({ flags }: Pick<CommandContext, "flags">, network: 
       gpus: number(fields.gpus),
       memoryBytes: BigInt(memoryFrom(flags)),
       region: text(fields.region),
+      provider: text(fields.provider),
       trust: text(fields.trust),
       priority: number(fields.priority),
     },

@@ -1,6 +1,6 @@
 // A small typed client of an orchestrator: what the CLI, the examples and app developers use.
 
-import type { MessageInitShape } from "@bufbuild/protobuf";
+import { create, type MessageInitShape, toJson } from "@bufbuild/protobuf";
 import { DcnrError, fail, messageOf } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
 import type { KeyId, Sha256 } from "../core/ids.ts";
@@ -8,26 +8,39 @@ import { baseUrl, isLoopback, parseAddress } from "../protocol/address.ts";
 import { BlobSpace } from "../protocol/gen/dcnr/v1/common_pb.ts";
 import { type Dataset, DatasetService, type Vocabulary, VocabularyService } from "../protocol/gen/dcnr/v1/data_pb.ts";
 import { FleetService, type PNode, type VNode } from "../protocol/gen/dcnr/v1/fleet_pb.ts";
+import { GossipService, type ListMembersResponse, type MemberView } from "../protocol/gen/dcnr/v1/gossip_pb.ts";
 import {
+  type CreateApiKeyRequestSchema,
   type ForwardRequestSchema,
   type StateBlob as GrantedBlob,
   InferenceService,
   type Model,
   type Sampling,
 } from "../protocol/gen/dcnr/v1/inference_pb.ts";
+import {
+  type Job,
+  JobService,
+  type JobSpecSchema,
+  type Queue,
+  type SetQueueRequestSchema,
+} from "../protocol/gen/dcnr/v1/job_pb.ts";
+import { type Balance, LedgerService } from "../protocol/gen/dcnr/v1/ledger_pb.ts";
 import { type JoinPolicy, MembershipService } from "../protocol/gen/dcnr/v1/membership_pb.ts";
 import { type Network as NetworkInfo, NetworkService } from "../protocol/gen/dcnr/v1/network_pb.ts";
+import { type ListActsRequestSchema, RightsService } from "../protocol/gen/dcnr/v1/rights_pb.ts";
 import {
   type Session,
   SessionService,
-  type SessionSettingsSchema,
+  SessionSettingsSchema,
   StateChoice,
 } from "../protocol/gen/dcnr/v1/session_pb.ts";
 import { SystemService } from "../protocol/gen/dcnr/v1/system_pb.ts";
+import { TrustService } from "../protocol/gen/dcnr/v1/trust_pb.ts";
 import { openGrpcNetwork } from "../protocol/grpc.ts";
+import type { KeyBook } from "../protocol/key-book.ts";
 import type { Network } from "../protocol/network.ts";
 import { type PinnedRequest, pinnedFetch } from "../protocol/pinned-http.ts";
-import { Tls } from "../protocol/tls.ts";
+import { Tls, type TlsIdentity } from "../protocol/tls.ts";
 import { readStateManifest } from "../states/manifest.ts";
 import { StateReader } from "../states/reader.ts";
 import { backgroundTimers } from "../system/timers.ts";
@@ -37,6 +50,10 @@ const partsGrantedAtOnce = 32;
 
 export interface ConnectOptions {
   readonly apiKey?: string;
+  /** A person's own key, shown over connections to addresses that name the network's. */
+  readonly identity?: TlsIdentity;
+  /** What is known of keys that have succeeded others. */
+  readonly keys?: KeyBook;
   /** How bytes are sent to blob addresses; the global fetch unless told otherwise. */
   readonly fetch: typeof globalThis.fetch;
 }
@@ -76,20 +93,47 @@ export type StateBlob = Pick<GrantedBlob, "hash" | "url" | "headers">;
 
 export type ForwardInit = Omit<MessageInitShape<typeof ForwardRequestSchema>, "$typeName" | "model">;
 
+/** What a key should be good for; see `dcnr key create --help`. */
+export type KeyInit = Omit<MessageInitShape<typeof CreateApiKeyRequestSchema>, "$typeName">;
+
+export type ActFilter = Omit<MessageInitShape<typeof ListActsRequestSchema>, "$typeName">;
+
 export type SessionSettingsInit = MessageInitShape<typeof SessionSettingsSchema>;
+
+export type JobSpecInit = Omit<MessageInitShape<typeof JobSpecSchema>, "$typeName" | "spec"> & {
+  readonly kind: string;
+  /** What the kind needs: for "train" the session's settings, by the names of the API. */
+  readonly spec?: Readonly<Record<string, unknown>>;
+};
+
+export type QueueInit = Omit<MessageInitShape<typeof SetQueueRequestSchema>, "$typeName" | "name">;
+
+export interface JobFilter {
+  readonly queue?: string;
+  readonly owner?: string;
+  readonly statuses?: readonly string[];
+}
+
+/** For a job that trains: the settings as they stand in its spec. */
+export function trainSpec(settings: SessionSettingsInit): Record<string, unknown> {
+  return toJson(SessionSettingsSchema, create(SessionSettingsSchema, settings)) as Record<string, unknown>;
+}
 
 export class Client {
   readonly address: string;
   readonly network: Network;
   readonly #fetch: typeof globalThis.fetch;
-  readonly #tls = new Tls();
+  readonly #tls: Tls;
 
   constructor(address: string, options: ConnectOptions) {
     checkEncrypted(address);
     this.address = address;
     this.#fetch = options.fetch;
+    this.#tls = new Tls(options.identity, undefined, options.keys);
     this.network = openGrpcNetwork({
       timers: backgroundTimers,
+      ...(options.identity && { identity: options.identity }),
+      keys: this.#tls.keys,
       ...(options.apiKey && { headers: { authorization: `Bearer ${options.apiKey}` } }),
     });
   }
@@ -120,9 +164,10 @@ export class Client {
       const { session } = await this.network.call(this.address, method, { settings, start: options.start ?? true });
       return session!;
     },
-    start: async (id: string, expected?: SessionSettingsInit): Promise<Session> => {
+    start: async (id: string, expected?: SessionSettingsInit, options: { budget?: number } = {}): Promise<Session> => {
       const method = SessionService.method.startSession;
-      const { session } = await this.network.call(this.address, method, { id, ...(expected ? { expected } : {}) });
+      const request = { id, ...(expected ? { expected } : {}), budget: BigInt(options.budget ?? 0) };
+      const { session } = await this.network.call(this.address, method, request);
       return session!;
     },
     suspend: async (id: string): Promise<Session> => {
@@ -148,10 +193,11 @@ export class Client {
         return { items: page.metrics, next: page.nextPageToken };
       }),
     /** Addresses of all VNodes' states at the newest stored step, or at the one that validated best. */
-    states: (session: string, choice: "last" | "best" = "last") =>
+    states: (session: string, choice: "last" | "best" = "last", provisional = false) =>
       this.network.call(this.address, SessionService.method.listStates, {
         session,
         choice: choice === "best" ? StateChoice.BEST : StateChoice.LAST,
+        provisional,
       }),
     stepRoots: (session: string) =>
       allPages(async (pageToken) => {
@@ -159,6 +205,46 @@ export class Client {
         const page = await this.network.call(this.address, method, { session, pageToken });
         return { items: page.roots, next: page.nextPageToken };
       }),
+  };
+
+  readonly jobs = {
+    /** All of them, or none if one is wrong. With keys, asking again is safe: the same jobs come back. */
+    submit: async (jobs: readonly JobSpecInit[], options: { owner?: string } = {}): Promise<Job[]> => {
+      const method = JobService.method.submitJobs;
+      const specs = jobs.map(({ spec, ...job }) => ({ ...job, spec: JSON.stringify(spec ?? {}) }));
+      return (await this.network.call(this.address, method, { jobs: specs, owner: options.owner ?? "" })).jobs;
+    },
+    get: async (id: string): Promise<Job> => {
+      const { job } = await this.network.call(this.address, JobService.method.getJob, { id });
+      return job!;
+    },
+    list: (filter: JobFilter = {}): Promise<Job[]> =>
+      allPages(async (pageToken) => {
+        const request = { queue: "", owner: "", ...filter, statuses: [...(filter.statuses ?? [])], pageToken };
+        const page = await this.network.call(this.address, JobService.method.listJobs, request);
+        return { items: page.jobs, next: page.nextPageToken };
+      }),
+    logs: async (id: string) => (await this.network.call(this.address, JobService.method.listJobLogs, { id })).events,
+    watch: (id: string, signal?: AbortSignal) =>
+      this.network.watch(this.address, JobService.method.watchJob, { id }, { signal }),
+    cancel: async (id: string): Promise<Job> => {
+      const { job } = await this.network.call(this.address, JobService.method.cancelJob, { id });
+      return job!;
+    },
+    retry: async (id: string): Promise<Job> => {
+      const { job } = await this.network.call(this.address, JobService.method.retryJob, { id });
+      return job!;
+    },
+  };
+
+  readonly queues = {
+    list: async (): Promise<Queue[]> =>
+      (await this.network.call(this.address, JobService.method.listQueues, {})).queues,
+    set: async (name: string, change: QueueInit): Promise<Queue> => {
+      const { queue } = await this.network.call(this.address, JobService.method.setQueue, { ...change, name });
+      return queue!;
+    },
+    delete: (name: string) => this.network.call(this.address, JobService.method.deleteQueue, { name }),
   };
 
   readonly datasets = {
@@ -280,7 +366,7 @@ export class Client {
   readonly models = {
     serve: async (
       source: string,
-      options: { name?: string; replicas?: number; spread?: number } = {},
+      options: { name?: string; replicas?: number; spread?: number; provisional?: boolean } = {},
     ): Promise<Model> => {
       const method = InferenceService.method.serveModel;
       const request = { source, name: "", replicas: 1, ...options };
@@ -301,7 +387,8 @@ export class Client {
     stop: (name: string, options: { forget?: boolean } = {}) =>
       this.network.call(this.address, InferenceService.method.stopModel, { name, forget: options.forget ?? false }),
     /** Definition and state blobs of a session or model, with addresses to download them from. */
-    describe: (source: string) => this.network.call(this.address, InferenceService.method.describeState, { source }),
+    describe: (source: string, provisional = false) =>
+      this.network.call(this.address, InferenceService.method.describeState, { source, provisional }),
     forward: (model: string, request: ForwardInit) =>
       this.network.call(this.address, InferenceService.method.forward, { ...request, model }, { timeoutMs: 60_000 }),
   };
@@ -321,13 +408,34 @@ export class Client {
   }
 
   readonly keys = {
-    create: (name: string, scopes: string[], requestsPerMinute = 0) =>
-      this.network.call(this.address, InferenceService.method.createApiKey, { name, scopes, requestsPerMinute }),
+    create: (wish: KeyInit) => this.network.call(this.address, InferenceService.method.createApiKey, wish),
+    /** Rights for a person's own key, of which only the person has the secret half. */
+    admit: (key: string, wish: KeyInit) =>
+      this.network.call(this.address, RightsService.method.admitKey, { ...wish, key }),
     list: async () => (await this.network.call(this.address, InferenceService.method.listApiKeys, {})).keys,
     delete: (id: string) => this.network.call(this.address, InferenceService.method.deleteApiKey, { id }),
   };
 
+  readonly rights = {
+    /** Whom the orchestrator takes this client for. */
+    caller: () => this.network.call(this.address, RightsService.method.getCaller, {}),
+    /** Replaces the network's key by one that it signs for. */
+    rotateNetworkKey: () => this.network.call(this.address, RightsService.method.rotateNetworkKey, {}),
+    /** Administrative acts, newest first, at most `limit` of them. */
+    acts: (filter: ActFilter = {}) => this.network.call(this.address, RightsService.method.listActs, filter),
+  };
+
   readonly members = {
+    /** Everybody whom the process at the address knows by gossip; a PNode answers this too. */
+    list: async (): Promise<{ members: MemberView[]; answer: Omit<ListMembersResponse, "members"> }> => {
+      const method = GossipService.method.listMembers;
+      let answer: ListMembersResponse | undefined;
+      const members = await allPages(async (pageToken) => {
+        answer = await this.network.call(this.address, method, { pageToken });
+        return { items: answer.members, next: answer.nextPageToken };
+      });
+      return { members, answer: answer as ListMembersResponse };
+    },
     invite: async (wish: { uses: number; lifetimeSeconds: number; note: string }) => {
       const method = MembershipService.method.createInvite;
       const request = { ...wish, lifetimeSeconds: BigInt(wish.lifetimeSeconds) };
@@ -344,6 +452,52 @@ export class Client {
     drain: (pnode: string, undo = false) =>
       this.network.call(this.address, MembershipService.method.drainPNode, { pnode, undo }),
     forget: (pnode: string) => this.network.call(this.address, MembershipService.method.forgetPNode, { pnode }),
+  };
+
+  readonly credits = {
+    /** Who earned most comes first; `owner` may also be a PNode's name or id. */
+    balances: (owner = ""): Promise<Balance[]> =>
+      allPages(async (pageToken) => {
+        const method = LedgerService.method.listBalances;
+        const page = await this.network.call(this.address, method, { owner, pageToken });
+        return { items: page.balances, next: page.nextPageToken };
+      }),
+    spending: async (pageToken = "") =>
+      this.network.call(this.address, LedgerService.method.listSpending, { pageToken }),
+    /** The newest signed state, with the ends of all chains. */
+    head: () => this.network.call(this.address, LedgerService.method.getHead, {}),
+    /** The first `size` blocks of a chain, as they are hashed. */
+    blocks: async function* (this: Client, chain: string, size: number): AsyncGenerator<string> {
+      for (let from = 0; from < size; ) {
+        const { blocks } = await this.network.call(this.address, LedgerService.method.listBlocks, {
+          chain,
+          from: BigInt(from),
+        });
+        if (blocks.length === 0) fail("data_loss", `the chain ${chain} ends at ${from} blocks, its head says ${size}`);
+        yield* blocks.slice(0, size - from);
+        from += blocks.length;
+      }
+    }.bind(this),
+    /** Notes that credits were paid for outside; the same id again changes nothing. */
+    payout: (payout: { id: string; pnode: string; credits: number; note?: string }) =>
+      this.network.call(this.address, LedgerService.method.recordPayout, {
+        ...payout,
+        credits: BigInt(payout.credits),
+      }),
+    /** For a client that shows a PNode's own key. */
+    bond: (move: { id: string; credits: number; release?: boolean }) =>
+      this.network.call(this.address, LedgerService.method.moveBond, { ...move, credits: BigInt(move.credits) }),
+    setBudget: (owner: string, credits: number) =>
+      this.network.call(this.address, LedgerService.method.setBudget, { owner, credits: BigInt(credits) }),
+  };
+
+  /** What was checked, by whom, and what follows for machines and sessions. */
+  readonly trust = {
+    standings: async (pnode = "") =>
+      (await this.network.call(this.address, TrustService.method.listStandings, { pnode })).standings,
+    assurance: (session: string) => this.network.call(this.address, TrustService.method.getAssurance, { session }),
+    set: (pnode: string, standing: "trusted" | "known" | "banned", reason = "") =>
+      this.network.call(this.address, TrustService.method.setTrust, { pnode, standing, reason }),
   };
 
   readonly fleet = {

@@ -25,3 +25,23 @@ export const blobBytesMax: Readonly<Record<BlobSpaceName, number>> = {
 export function isBlobSpace(text: string): text is BlobSpaceName {
   return (blobSpaceNames as readonly string[]).includes(text);
 }
+
+export interface BlobAllowance {
+  /** Of grants to PNodes, for uploads and downloads. */
+  readonly grantLifetimeMs: number;
+  /** What a PNode may upload without recording it, in times of what its VNodes need in memory. */
+  readonly unrecordedTimes: number;
+  /** And at least so much. */
+  readonly unrecordedBytesLeast: number;
+  /** An upload counts at least this, so that the number of uploads is bounded too. */
+  readonly countedBytesLeast: number;
+}
+
+export const blobAllowanceDefault: BlobAllowance = {
+  // A part at 143 KB/s takes two minutes.
+  grantLifetimeMs: 15 * 60_000,
+  // A state is smaller than the memory of its VNode: four states lost on the way within a day are borne.
+  unrecordedTimes: 4,
+  unrecordedBytesLeast: 2 ** 30,
+  countedBytesLeast: 2 ** 16,
+};

@@ -12,6 +12,8 @@ export type SessionId = Branded<"SessionId">;
 export type ReplicaId = Branded<"ReplicaId">;
 /** Of what is placed as a whole and has VNodes: a training session, or a replica of a served model. */
 export type WorkloadId = SessionId | ReplicaId;
+/** `job-` and the hash of its owner and key. */
+export type JobId = Branded<"JobId">;
 export type VNodeId = Branded<"VNodeId">;
 export type PNodeId = Branded<"PNodeId">;
 export type OrchestratorId = Branded<"OrchestratorId">;
@@ -26,6 +28,10 @@ export type Sha256 = Branded<"Sha256">;
 export const idLengthMax = 128;
 
 const idPattern = /^[A-Za-z0-9][A-Za-z0-9_.-]*$/;
+
+export function isId(text: string): boolean {
+  return text.length <= idLengthMax && idPattern.test(text);
+}
 
 /** Checks a name that came from outside; `what` says which one in the error. */
 export function parseId<Id extends string>(text: string, what: string): Id {

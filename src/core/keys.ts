@@ -1,19 +1,70 @@
 // Who somebody is: the holder of an Ed25519 key. The id is a hash of the public key, so that nobody can use an id without
 // being able to sign for it, and nobody has to hand ids out.
 
-import { createHash } from "node:crypto";
+import { createHash, createPublicKey, verify } from "node:crypto";
 import type { KeyId } from "./ids.ts";
 
 /** A key of one's own. The private half never leaves whoever made it. */
 export interface Identity {
+  /** Of the first key, if there were others before this one: whoever is known by an id keeps it. */
   readonly id: KeyId;
   /** DER of SubjectPublicKeyInfo, which names the algorithm too. */
   readonly publicKey: Uint8Array;
+  /** Earlier keys, the first one first, each with its word for the next. Absent: this is the first. */
+  readonly former?: readonly Succession[];
   sign(content: Uint8Array): Uint8Array;
 }
 
-/** Judges signatures of others; false also for keys that cannot be read. */
+/** A key that was replaced, and its signature that says by which. */
+export interface Succession {
+  readonly publicKey: Uint8Array;
+  readonly signature: Uint8Array;
+}
+
+/** Whoever needs more has other troubles; strangers make us verify as many. */
+export const successionsMax = 16;
+/** SubjectPublicKeyInfo of an Ed25519 key, and its signatures. */
+export const publicKeyBytes = 44;
+export const signatureBytes = 64;
+
+/** What a key signs to be succeeded by another one in speaking for the id. */
+export function successionStatement(id: KeyId, next: Uint8Array): Uint8Array {
+  return Buffer.concat([Buffer.from(`dcnr key succession 1\n${id}\n`), next]);
+}
+
+/** The ids of all keys from the first to the present one; undefined if one of them has not signed for the next. */
+export function keysOf(
+  publicKey: Uint8Array,
+  former: readonly Succession[] = [],
+  { verify: isSigned, idOf }: KeyChecks = { verify: verifySignature, idOf: keyIdOf },
+): readonly KeyId[] | undefined {
+  if (former.length > successionsMax) return undefined;
+  const first = idOf(former[0]?.publicKey ?? publicKey);
+  const signed = former.every((key, index) => {
+    const next = former[index + 1]?.publicKey ?? publicKey;
+    return isSigned(key.publicKey, successionStatement(first, next), key.signature);
+  });
+  return signed ? [...former.map((key) => idOf(key.publicKey)), idOf(publicKey)] : undefined;
+}
+
 export type Verify = (publicKey: Uint8Array, content: Uint8Array, signature: Uint8Array) => boolean;
+
+/** How keys are judged: others than these in the simulator. */
+export interface KeyChecks {
+  readonly verify: Verify;
+  /** A key's id. */
+  readonly idOf: (publicKey: Uint8Array) => KeyId;
+}
+
+/** Judges signatures of others; false also for keys that cannot be read. */
+export function verifySignature(publicKey: Uint8Array, content: Uint8Array, signature: Uint8Array): boolean {
+  try {
+    const key = createPublicKey({ key: Buffer.from(publicKey), format: "der", type: "spki" });
+    return key.asymmetricKeyType === "ed25519" && verify(null, content, key, signature);
+  } catch {
+    return false;
+  }
+}
 
 /** Base32 of SHA-256 without padding: 52 letters and digits that are hard to mistake for each other. */
 export function keyIdOf(publicKey: Uint8Array): KeyId {

@@ -34,10 +34,12 @@ export interface DatasetRecord {
   readonly splits: readonly { readonly name: string; readonly samples: number }[];
   readonly fields: readonly { readonly name: string; readonly dtype: string; readonly shape: readonly number[] }[];
   readonly createdWallMs: number;
+  /** Whose key made it; absent where none was needed. */
+  readonly owner?: string;
 }
 
 /** What a record says of its manifest. */
-export function describeDataset(manifest: Manifest): Omit<DatasetRecord, "name" | "hash" | "createdWallMs"> {
+export function describeDataset(manifest: Manifest): Omit<DatasetRecord, "name" | "hash" | "createdWallMs" | "owner"> {
   return {
     kind: manifest.kind,
     samples: unitsOf(manifest),
@@ -70,7 +72,7 @@ export interface DatasetsOptions {
 
 export interface Datasets {
   /** Registers a manifest whose blobs are all there. Adding the same once more is fine. */
-  add(name: string, manifest: Manifest): Promise<DatasetRecord>;
+  add(name: string, manifest: Manifest, owner?: string): Promise<DatasetRecord>;
   get(name: string): Promise<{ record: DatasetRecord; manifest: Manifest }>;
   manifest(hash: Sha256): Promise<Manifest>;
   list(): AsyncIterable<DatasetRecord>;
@@ -102,7 +104,7 @@ export function openDatasets({ store, blobs, world, usedBy = () => [], named }: 
     return { record, manifest: await manifestOf(record.hash) };
   }
 
-  async function add(name: string, manifest: Manifest): Promise<DatasetRecord> {
+  async function add(name: string, manifest: Manifest, owner?: string): Promise<DatasetRecord> {
     const key = datasetKey(parseId(name, "the dataset's name"));
     await checkBlobs(blobs, manifest);
     const text = new TextEncoder().encode(manifestText(manifest));
@@ -113,6 +115,7 @@ export function openDatasets({ store, blobs, world, usedBy = () => [], named }: 
       name,
       hash,
       createdWallMs: world.clock.wallMs(),
+      ...(owner && { owner }),
     };
     const { record: stored } = await createItem(store, key, record, world);
     if (stored?.hash !== hash)

@@ -18,6 +18,8 @@ export interface VocabularyRecord {
   readonly tokens: number;
   readonly bytes: number;
   readonly createdWallMs: number;
+  /** Whose key made it; absent where none was needed. */
+  readonly owner?: string;
 }
 
 export interface VocabulariesOptions {
@@ -30,7 +32,7 @@ export interface VocabulariesOptions {
 
 export interface Vocabularies {
   /** Names a tokenizer.json that was uploaded as a blob. Naming the same once more is fine. */
-  create(name: string, hash: Sha256): Promise<VocabularyRecord>;
+  create(name: string, hash: Sha256, owner?: string): Promise<VocabularyRecord>;
   get(name: string): Promise<VocabularyRecord>;
   list(): AsyncIterable<VocabularyRecord>;
   /** The name goes; the file stays, since datasets that were made with it still name it. */
@@ -38,6 +40,10 @@ export interface Vocabularies {
 }
 
 const prefix = "vocabulary/";
+
+export function vocabularyKey(name: string): string {
+  return prefix + name;
+}
 
 export function openVocabularies({ store, blobs, world, aside }: VocabulariesOptions): Vocabularies {
   const keyOf = (name: string) => prefix + parseId<string>(name, "the vocabulary's name");
@@ -49,7 +55,7 @@ export function openVocabularies({ store, blobs, world, aside }: VocabulariesOpt
 
   return {
     get,
-    async create(name, hash) {
+    async create(name, hash, owner) {
       const key = keyOf(name);
       const bytes = await blobs.size(hash);
       if (bytes === undefined)
@@ -57,7 +63,7 @@ export function openVocabularies({ store, blobs, world, aside }: VocabulariesOpt
       if (bytes > tokenizerTextMax)
         fail("resource_exhausted", `a vocabulary of ${bytes} bytes is too large: at most ${tokenizerTextMax}`);
       const tokens = await runAside(aside, checkingVocabulary, await blobs.get(hash));
-      const wanted = { name, hash, tokens, bytes, createdWallMs: world.clock.wallMs() };
+      const wanted = { name, hash, tokens, bytes, createdWallMs: world.clock.wallMs(), ...(owner && { owner }) };
       const { record } = await createItem<VocabularyRecord>(store, key, wanted, world);
       if (record?.hash !== hash)
         fail("already_exists", `there is another vocabulary called "${name}": delete it or choose another name`);

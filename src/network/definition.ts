@@ -54,6 +54,10 @@ export interface DefinitionMetric extends DefinitionOutput {
 
 /** Subgraphs of imported models are part of the text, weights never are. */
 export const definitionBytesMax = 8 << 20;
+/** Of lines, list items and brackets: YAML's parser takes some 15 us for each. The largest networks have half of it. */
+const entriesMax = 600_000;
+/** Brackets within brackets, which it takes the longer for the deeper they are. */
+const depthMax = 500;
 /** The yaml package expands aliases; more would let a small text fill memory. */
 const aliasesMax = 200;
 const nestingMax = 12;
@@ -114,6 +118,7 @@ function parseYaml(text: string): unknown {
   const bytes = Buffer.byteLength(text);
   if (bytes > definitionBytesMax)
     fail("invalid_argument", `the definition has ${bytes} bytes, at most ${definitionBytesMax} are allowed`);
+  checkEntries(text);
   const lineCounter = new LineCounter();
   try {
     const document = parseDocument(text, { lineCounter, prettyErrors: true, stringKeys: true, logLevel: "silent" });
@@ -266,4 +271,18 @@ function allowKeys(from: Plain, where: string, known: readonly string[]): void {
         `${where}: unknown key ${quoted(key)}${didYouMean(key, known) || `, known are ${known.join(", ")}`}`,
       );
   }
+}
+
+/** A look at the letters alone, before anybody reads what they mean. */
+function checkEntries(text: string): void {
+  let entries = 0;
+  let depth = 0;
+  for (const { 0: sign } of text.matchAll(/[,\n[\]{}]/g)) {
+    entries++;
+    if (sign === "[" || sign === "{") depth++;
+    else if (sign === "]" || sign === "}") depth = Math.max(0, depth - 1);
+    if (depth > depthMax) fail("invalid_argument", `the definition has brackets nested deeper than ${depthMax}`);
+  }
+  if (entries > entriesMax)
+    fail("invalid_argument", `the definition has ${entries} lines and items, at most ${entriesMax} are allowed`);
 }

@@ -44,7 +44,19 @@ export interface SessionPolicy {
   readonly replicas: number;
   /** PNodes to use at least; absent: as many as make it fast. */
   readonly spread?: number;
+  /** Credits that it may spend; absent: no bound. */
+  readonly budget?: number;
+  /** PNodes hold each other's states and go on while no orchestrator is there; absent: they wait for one. */
+  readonly autonomy?: "on";
+  /** How far results are checked; absent: not at all. */
+  readonly assurance?: Assurance;
 }
+
+/**
+ * `none`: nothing is signed or repeated. `sampled`: some intervals are repeated by strangers, which finds liars. `checked`:
+ * every one by strangers. `proven`: every one by a trusted machine.
+ */
+export type Assurance = "none" | "sampled" | "checked" | "proven";
 
 /** What the PNodes of a session must have, and when it ends or gives way. */
 export interface SessionRequirements {
@@ -53,6 +65,8 @@ export interface SessionRequirements {
   readonly memoryBytes: number;
   readonly cpus: number;
   readonly region: string;
+  /** Where its PNodes come from; absent: from anywhere. */
+  readonly provider?: string;
   readonly trust: string;
   readonly maxPricePerHour: number;
   readonly maxRuntimeSeconds: number;

@@ -153,6 +153,27 @@ export const settingFields = {
     usual: 1,
     summary: "PNodes to use at least; 1: as many as make it fast",
   }),
+  budget: number({
+    field: "budget",
+    flag: "budget",
+    least: 0,
+    most: Number.MAX_SAFE_INTEGER,
+    usual: 0,
+    summary: "credits to spend at most; 0: no bound",
+  }),
+  autonomy: choice({
+    field: "autonomy",
+    flag: "autonomy",
+    choices: ["off", "on"],
+    usual: "off",
+    summary: "on: goes on while no orchestrator is there; each state travels to two more PNodes",
+  }),
+  assurance: choice({
+    field: "assurance",
+    flag: "assurance",
+    choices: ["none", "sampled", "checked", "proven"],
+    summary: "none, sampled, checked or proven results (default: sampled in a network open to strangers, else none)",
+  }),
   /** Flags named apart from what `dcnr join` lends, which may stand in the same settings file. */
   cpus: number({
     field: "requirements.cpus",
@@ -171,6 +192,11 @@ export const settingFields = {
   }),
   gpuMemoryBytes: number({ field: "requirements.gpu_memory_bytes", least: 0, most: bytesMost }),
   region: text({ field: "requirements.region", flag: "needs-region", summary: "only PNodes of this region" }),
+  provider: text({
+    field: "requirements.provider",
+    flag: "needs-provider",
+    summary: "only PNodes that come from this provider",
+  }),
   trust: choice({
     field: "requirements.trust",
     flag: "needs-trust",

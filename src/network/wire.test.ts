@@ -24,7 +24,7 @@ const identity: SessionIdentity = {
 
 test("settings that were told are the same settings, to the last bit and by their id", () => {
   const told = trainingFromWire(trainingToWire({ identity, policy: { checkpointEvery: 7, replicas: 1 } }), "s");
-  assert.deepEqual(told, { identity, checkpointEvery: 7 });
+  assert.deepEqual(told, { identity, checkpointEvery: 7, assurance: "none" });
   assert.ok(isIdentityOf(sessionIdOf(identity, "net"), told.identity));
 });
 
@@ -51,14 +51,17 @@ test("settings that nobody can work by are refused before anything is built on t
     { ...wire, learningRate: { ...rate, finalShare: 2 } },
   ];
   for (const one of wrong)
-    assert.throws(() => trainingFromWire({ identity: one, checkpointEvery: 1 }, "s"), {
+    assert.throws(() => trainingFromWire({ identity: one, checkpointEvery: 1, assurance: "" }, "s"), {
       code: "data_loss",
       message: /^the settings of session s are not possible: /,
     });
   for (const checkpointEvery of [0, 1_001])
-    assert.throws(() => trainingFromWire({ identity: wire, checkpointEvery }, "s"), /checkpoint_every .* is \d+/);
+    assert.throws(
+      () => trainingFromWire({ identity: wire, checkpointEvery, assurance: "" }, "s"),
+      /checkpoint_every .* is \d+/,
+    );
   assert.throws(
-    () => trainingFromWire({ identity: { ...wire, dataset: "nothing" }, checkpointEvery: 1 }, "s"),
+    () => trainingFromWire({ identity: { ...wire, dataset: "nothing" }, checkpointEvery: 1, assurance: "" }, "s"),
     /the dataset/,
   );
 });

@@ -3,7 +3,7 @@
 // before anything is built on it.
 
 import { parseSha256 } from "../core/ids.ts";
-import type { LearningRate, SessionIdentity, SessionSettings } from "./session.ts";
+import type { Assurance, LearningRate, SessionIdentity, SessionSettings } from "./session.ts";
 import {
   checkedChoice,
   checkedNumber,
@@ -34,6 +34,7 @@ export interface WireIdentity
 export interface WireTraining {
   readonly identity?: WireIdentity | undefined;
   readonly checkpointEvery: number;
+  readonly assurance: string;
 }
 
 /** The message SessionSettings, as a client could ask for the same session again. */
@@ -43,6 +44,7 @@ export function settingsToWire({ identity, policy, requirements }: SessionSettin
   return {
     ...asked,
     ...policy,
+    budget: BigInt(policy.budget ?? 0),
     maxRuntimeSeconds: requirements.maxRuntimeSeconds,
     requirements: { ...rest, gpuMemoryBytes: BigInt(gpuMemoryBytes), memoryBytes: BigInt(memoryBytes) },
   };
@@ -59,18 +61,20 @@ export function identityToWire(identity: SessionIdentity): WireIdentity & { read
 }
 
 export function trainingToWire({ identity, policy }: Pick<SessionSettings, "identity" | "policy">) {
-  return { identity: identityToWire(identity), checkpointEvery: policy.checkpointEvery };
+  const { checkpointEvery, assurance = "none" } = policy;
+  return { identity: identityToWire(identity), checkpointEvery, assurance };
 }
 
 /** Fails with `data_loss` for what no orchestrator that is right would say. */
 export function trainingFromWire(
-  { identity, checkpointEvery }: WireTraining,
+  { identity, checkpointEvery, assurance }: WireTraining,
   session: string,
-): { readonly identity: SessionIdentity; readonly checkpointEvery: number } {
+): { readonly identity: SessionIdentity; readonly checkpointEvery: number; readonly assurance: Assurance } {
   const refuse = refuseTold(session);
   return {
     identity: identityFromWire(identity ?? refuse("there are none"), refuse),
     checkpointEvery: checkedNumber(fields.checkpointEvery, checkpointEvery, refuse),
+    assurance: assurance === "" ? "none" : checkedChoice(fields.assurance, assurance, refuse),
   };
 }
 

@@ -4,9 +4,11 @@ import type { Aside } from "../core/aside.ts";
 import type { OrchestratorId } from "../core/ids.ts";
 import type { World } from "../core/world.ts";
 import type { BlobStore } from "../store/blob-store.ts";
+import type { VerifyBy } from "../trust/signing.ts";
 import type { Mirror } from "./records/mirror.ts";
 import type { Tasks } from "./tasks.ts";
 import type { Timings } from "./timings.ts";
+import type { Lottery } from "./trust/lottery.ts";
 import type { Events } from "./views/events.ts";
 
 export interface Context {
@@ -24,4 +26,8 @@ export interface Context {
   readonly events: Events;
   readonly tasks: Tasks;
   readonly timings: Timings;
+  /** Judges signatures of machines; without it no session is checked. */
+  readonly verify: VerifyBy | undefined;
+  /** Draws what is checked. */
+  readonly lottery: Lottery;
 }

@@ -9,7 +9,7 @@ import { openMemoryStore } from "../store/memory.ts";
 import type { Context } from "./context.ts";
 import type { Members } from "./fleet/members.ts";
 import { orchestratorGate } from "./gate.ts";
-import { ApiKeys, type Scope } from "./serving/keys.ts";
+import { ApiKeys, type Scope } from "./rights/keys.ts";
 
 let draws = 0;
 const world: World = {
@@ -33,7 +33,12 @@ function stage() {
     ]),
   );
   const open: ServedService = { descriptor: InferenceService, handlers };
-  const gate = orchestratorGate({ mirror: {} } as Context, {} as Members, keys, undefined);
+  const gate = orchestratorGate({
+    context: { mirror: {} } as Context,
+    members: {} as Members,
+    keys,
+    network: { id: undefined },
+  });
   const served = gated([open], gate)[0] as ServedService;
   const call = async (name: string, address: string, secret = "") => {
     const context = {
@@ -67,7 +72,7 @@ test("from elsewhere a key opens what its scope says and nothing else", async ()
     admin: methods.filter((name) => name !== "listModels"),
   };
   for (const [scope, expected] of Object.entries(opens)) {
-    const { secret } = await keys.create(scope, [scope], 0);
+    const { secret } = await keys.create({ name: scope, scopes: [scope] });
     const open: string[] = [];
     for (const name of methods.filter((each) => each !== "listModels"))
       await call(name, stranger, secret).then(
@@ -80,7 +85,7 @@ test("from elsewhere a key opens what its scope says and nothing else", async ()
 
 test("a key is its whole secret: another one under the same id opens nothing", async () => {
   const { keys, call } = stage();
-  const { secret } = await keys.create("mine", ["admin"], 0);
+  const { secret } = await keys.create({ name: "mine", scopes: ["admin"] });
   const changed = `${secret.slice(0, -1)}${secret.endsWith("A") ? "B" : "A"}`;
   assert.equal(await call("listApiKeys", stranger, secret), "done");
   for (const wrong of [changed, secret.slice(0, -1), `${secret}A`])

@@ -14,15 +14,21 @@ export interface Timings {
   /** Hints may get lost; a listing this often makes up for it. */
   readonly refreshIntervalMs: number;
   readonly rebalanceIntervalMs: number;
+  /** What audits wait for is looked at this often, beside whenever one of them changes. */
+  readonly auditIntervalMs: number;
   readonly metricsFlushMs: number;
   readonly eventsFlushMs: number;
   /** Uptime is saved this often per PNode: 1,000 PNodes cause about one write a second. */
   readonly uptimeSaveMs: number;
+  /** Between two signed states of the ledger. */
+  readonly ledgerHeadMs: number;
   /** A blob that no record names is deleted only this much later. */
   readonly garbageDelayMs: number;
   /** Between two searches for uploads that nobody recorded, and how old they must be. */
   readonly unrecordedCheckMs: number;
   readonly unrecordedAfterMs: number;
+  /** Between two looks for records of machines that are gone. */
+  readonly departedCheckMs: number;
 }
 
 export const timingsDefault: Timings = {
@@ -34,10 +40,13 @@ export const timingsDefault: Timings = {
   orphanGraceMs: 2_500,
   refreshIntervalMs: 5_000,
   rebalanceIntervalMs: 30_000,
+  auditIntervalMs: 1_000,
   metricsFlushMs: 3_000,
   eventsFlushMs: 2_000,
   uptimeSaveMs: 900_000,
+  ledgerHeadMs: 60_000,
   garbageDelayMs: 60_000,
   unrecordedCheckMs: 60 * 60_000,
   unrecordedAfterMs: 24 * 60 * 60_000,
+  departedCheckMs: 60 * 60_000,
 };

@@ -1,12 +1,12 @@
 import { strict as assert } from "node:assert";
 import { describe, it } from "node:test";
+import { Bandwidth } from "../core/bandwidth.ts";
 import { Tasks } from "../core/tasks.ts";
 import { virtualWorld } from "../core/virtual-world.testing.ts";
 import { silentLog } from "../core/world.ts";
 import { AskOutcome, type ExchangeRequest, ExchangeService, Verdict } from "../protocol/gen/dcnr/v1/exchange_pb.ts";
 import { MemoryNetwork } from "../protocol/memory-network.testing.ts";
 import { chunkBytesMax, service } from "../protocol/network.ts";
-import { Bandwidth } from "./bandwidth.ts";
 import { Link } from "./link.ts";
 import type { Parcel } from "./parcel.ts";
 

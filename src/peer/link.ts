@@ -3,6 +3,7 @@
 // what others may need, and whoever misses something asks.
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { Bandwidth } from "../core/bandwidth.ts";
 import { Backoff } from "../core/retry.ts";
 import type { Tasks } from "../core/tasks.ts";
 import { sleep, type World } from "../core/world.ts";
@@ -17,7 +18,6 @@ import {
   Verdict,
 } from "../protocol/gen/dcnr/v1/exchange_pb.ts";
 import { type Channel, chunkBytesMax, type Network, protocolMajor } from "../protocol/network.ts";
-import type { Bandwidth } from "./bandwidth.ts";
 import { Meter } from "./meter.ts";
 import type { Opened, Outcome, Parcel } from "./parcel.ts";
 import { type LifeSigns, PeerWatch } from "./peer-watch.ts";

@@ -1,8 +1,9 @@
-// The ways to all peers, one link each, for every protocol that has something to send. A peer is called by its address and
+// The ways to all peers, one link each, for every protocol that has something to send. A peer is called by its routes and
 // its key: whoever else answers there hears nothing.
 
 import type { PNodeId } from "../core/ids.ts";
 import { withKey } from "../protocol/address.ts";
+import type { Routes } from "../protocol/routes.ts";
 import { Link, type LinkOptions } from "./link.ts";
 
 export interface Reading {
@@ -16,15 +17,15 @@ export interface Reading {
 
 export class Links {
   readonly #options: Omit<LinkOptions, "address">;
-  /** By address and key. */
+  /** By routes and key. */
   readonly #links = new Map<string, { readonly link: Link; readonly pnode: string }>();
 
   constructor(options: Omit<LinkOptions, "address">) {
     this.#options = options;
   }
 
-  to({ address, pnode }: { readonly address: string; readonly pnode: string }): Link {
-    const place = placeOf(address, pnode);
+  to({ routes, pnode }: { readonly routes: Routes; readonly pnode: string }): Link {
+    const place = placeOf(routes, pnode);
     const known = this.#links.get(place);
     if (known !== undefined) return known.link;
     const link = new Link({ ...this.#options, address: place });
@@ -40,8 +41,8 @@ export class Links {
   }
 
   /** Ends links to all others: a stalled peer would hold on to what waits for it. */
-  keepOnly(peers: Iterable<{ readonly address: string; readonly pnode: string }>): void {
-    const kept = new Set(Array.from(peers, ({ address, pnode }) => placeOf(address, pnode)));
+  keepOnly(peers: Iterable<{ readonly routes: Routes; readonly pnode: string }>): void {
+    const kept = new Set(Array.from(peers, ({ routes, pnode }) => placeOf(routes, pnode)));
     for (const [place, { link }] of [...this.#links]) {
       if (kept.has(place)) continue;
       this.#links.delete(place);
@@ -54,6 +55,6 @@ export class Links {
   }
 }
 
-function placeOf(address: string, pnode: string): string {
-  return withKey(address, pnode as PNodeId);
+function placeOf(routes: Routes, pnode: string): string {
+  return withKey(routes, pnode as PNodeId);
 }

@@ -5,8 +5,8 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { DeliverySchema } from "../protocol/gen/dcnr/v1/exchange_pb.ts";
 import type { Content } from "./travel-types.ts";
 
-/** Exactly one of the two. */
-export type Label = Pick<MessageInitShape<typeof DeliverySchema>, "name" | "pass">;
+/** Exactly one of name and pass; the rest belongs to a name. */
+export type Label = Pick<MessageInitShape<typeof DeliverySchema>, "name" | "pass" | "life" | "signature" | "publicKey">;
 
 /** A tensor in the sender's hands: its bytes stay as they are until `release`. */
 export interface Opened {

@@ -2,6 +2,7 @@
 
 import type { ReplicaId, SessionId, VNodeId } from "../core/ids.ts";
 import type { Assignment as ProtoAssignment } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
+import { lineOf, type ToldLine } from "./told-line.ts";
 
 interface Assigned {
   readonly vnode: VNodeId;
@@ -26,15 +27,17 @@ export interface Assignment extends Assigned {
   readonly replica: number;
   /** Grows when the session goes back to an earlier line: who started before starts anew. */
   readonly turn: number;
+  /** What is checked below the line. */
+  readonly drawn: ToldLine["drawn"];
 }
 
 export function learningOf(assignments: readonly ProtoAssignment[]): Assignment[] {
   return assignments.flatMap((assignment): Assignment[] => {
     const { work, replica } = assignment;
     if (work.case !== "learning") return [];
-    const { line, state, turn } = work.value;
+    const { state } = work.value;
     const session = assignment.session as SessionId;
-    return [{ ...assignedOf(assignment), session, replica, line: Number(line), state, turn: Number(turn) }];
+    return [{ ...assignedOf(assignment), session, replica, state, ...lineOf(work.value) }];
   });
 }
 

@@ -16,8 +16,10 @@ import {
   type MeasurementSchema,
   PNodeService,
   type Prepare,
+  type Reached,
   type Registered,
   type RegisterSchema,
+  type Relays,
   type SessionUpdate,
 } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
 import type { Channel, Network } from "../protocol/network.ts";
@@ -50,6 +52,8 @@ export interface AttachmentOptions {
   readonly onPrepare: (prepare: Prepare) => void;
   readonly onSession: (update: SessionUpdate) => void;
   readonly onLeaveGranted: () => void;
+  readonly onReached: (reached: Reached) => void;
+  readonly onRelays: (relays: Relays) => void;
 }
 
 /** One who was refused does not knock every second. */
@@ -104,6 +108,11 @@ export class Attachment {
 
   get attached(): boolean {
     return this.#registered;
+  }
+
+  /** When the orchestrator last said something; undefined while attached to none. */
+  get heardMs(): number | undefined {
+    return this.#registered ? this.#heardMs : undefined;
   }
 
   async run(): Promise<void> {
@@ -243,6 +252,12 @@ export class Attachment {
       case "leaveGranted":
         this.#options.onLeaveGranted();
         break;
+      case "reached":
+        this.#options.onReached(event.value);
+        break;
+      case "relays":
+        this.#options.onRelays(event.value);
+        break;
       case "heartbeatAck":
         this.#acknowledged(event.value.sequence);
         break;
@@ -326,6 +341,12 @@ export class Attachment {
   /** What was registered has changed; a later stream registers it anew. */
   tellMeasurement(measurement: MessageInitShape<typeof MeasurementSchema>): void {
     if (this.#registered) this.#stream?.send({ event: { case: "measurement", value: measurement } }).catch(() => {});
+  }
+
+  /** Other routes than were registered lead here now; a later stream registers them. */
+  tellMoved(routes: readonly string[]): void {
+    const value = { routes: [...routes] };
+    if (this.#registered) this.#stream?.send({ event: { case: "moved", value } }).catch(() => {});
   }
 
   leave(reason: string): void {

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import type { Bandwidth } from "../core/bandwidth.ts";
 import { DcnrError, hasCode } from "../core/errors.ts";
 import { digestHere, sha256 } from "../core/hash.ts";
 import type { Sha256 } from "../core/ids.ts";
 import { float32, type Tensor } from "../core/tensor.ts";
 import type { World } from "../core/world.ts";
 import { silentLog } from "../core/world.ts";
-import type { Bandwidth } from "../peer/bandwidth.ts";
 import { writeStateManifest } from "../states/manifest.ts";
 import { BlobClient } from "./blob-client.ts";
 import { BlobOrigins } from "./blob-origins.ts";

@@ -1,6 +1,7 @@
 // Blobs for a PNode: asks an orchestrator for a short-lived address, moves the bytes itself, and believes only what
 // has the right hash. States move part by part: a part that is stored is not sent again, whoever stored it.
 
+import type { Bandwidth } from "../core/bandwidth.ts";
 import { type BlobSpaceName, blobBytesMax } from "../core/blobs.ts";
 import { DcnrError, fail, hasCode, messageOf } from "../core/errors.ts";
 import { type Digest, sha256 } from "../core/hash.ts";
@@ -8,7 +9,6 @@ import type { Sha256 } from "../core/ids.ts";
 import { retry } from "../core/retry.ts";
 import type { World } from "../core/world.ts";
 import { manifestBytesMax } from "../data/manifest.ts";
-import type { Bandwidth } from "../peer/bandwidth.ts";
 import { BlobSpace } from "../protocol/gen/dcnr/v1/common_pb.ts";
 import { BlobAction, PNodeService } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
 import { inLanes } from "../states/lanes.ts";
@@ -24,6 +24,19 @@ const damagedMax = 3;
 /** Whoever waits for a state should hear by then why it does not come; it is tried again all the same. */
 const downloadPatienceMs = 30_000;
 
+/** Blobs that are at hand without an orchestrator. */
+export interface NearBlobs {
+  /** Undefined if nobody here or near has it. Not verified. */
+  find(
+    session: string,
+    hash: Sha256,
+    room: (bytes: number) => Uint8Array,
+    signal: AbortSignal,
+  ): Promise<Uint8Array | undefined>;
+  /** No orchestrator is there for this session: there is no other place to ask. */
+  isAlone(session: string): boolean;
+}
+
 export interface BlobClientOptions {
   readonly orchestrators: Orchestrators;
   readonly transfer: BlobTransfer;
@@ -31,6 +44,7 @@ export interface BlobClientOptions {
   readonly bandwidth: Bandwidth;
   readonly digest: Digest;
   readonly cache?: BlobCache;
+  readonly near?: NearBlobs;
   readonly world: World;
   readonly timings: Timings;
 }
@@ -53,6 +67,11 @@ export class BlobClient {
     return content;
   }
 
+  /** A state's manifest or part. */
+  fetchState(session: string, hash: Sha256, room: Room, signal: AbortSignal): Promise<Uint8Array> {
+    return this.#fetchWhole(session, "states", hash, signal, room);
+  }
+
   /** A state of which nothing but the manifest has been read yet; `what` names it in errors. */
   async openState(session: string, state: Sha256, what: string, signal: AbortSignal): Promise<StateReader> {
     const room = atMost(blobBytesMax.states, state);
@@ -71,7 +90,11 @@ export class BlobClient {
   }
 
   /** Stores what is not there yet, the manifest last; gives the state's name. One attempt: the next one goes on. */
-  async storeState(session: string, snapshot: Snapshot, signal: AbortSignal): Promise<Sha256> {
+  async storeState(
+    session: string,
+    snapshot: Pick<Snapshot, "manifest" | "part">,
+    signal: AbortSignal,
+  ): Promise<Sha256> {
     const manifest = await snapshot.manifest();
     const indexes = new Map(manifest.parts.map((hash, index) => [hash, index]));
     const rooms: Uint8Array[] = [];
@@ -87,6 +110,16 @@ export class BlobClient {
     const state = sha256(text);
     await this.#upload(session, state, text.byteLength, async () => text, signal);
     return state;
+  }
+
+  /** A blob of a session that is no state: a list of messages, or a message that an audit needs. */
+  storeList(session: string, hash: Sha256, content: Uint8Array, signal: AbortSignal): Promise<void> {
+    return this.#upload(session, hash, content.byteLength, async () => content, signal);
+  }
+
+  /** Such a blob, whole; believed only if it has that hash. */
+  fetchList(session: string, hash: Sha256, bytesMax: number, signal: AbortSignal): Promise<Uint8Array> {
+    return this.#fetchWhole(session, "states", hash, signal, atMost(bytesMax, hash));
   }
 
   async #upload(
@@ -126,9 +159,14 @@ export class BlobClient {
     signal: AbortSignal,
     into: Room,
   ): Promise<Uint8Array> {
-    const { orchestrators, transfer, origins, digest } = this.#options;
+    const { orchestrators, transfer, origins, digest, near } = this.#options;
+    const found = await near?.find(session, hash, into, signal);
+    if (found !== undefined && (await digest(found)) === hash) return found;
+    if (near?.isAlone(session)) fail("unavailable", `no orchestrator is there, and nobody who is has blob ${hash}`);
     const request = { session, hash, bytes: 0n, action: BlobAction.DOWNLOAD, space: wireSpace[space] };
-    const grant = await orchestrators.call(PNodeService.method.grantBlob, request, signal);
+    // Orchestrators may all go while one is asked: then others are asked instead.
+    const attempts = near === undefined ? Number.POSITIVE_INFINITY : 2 * orchestrators.count;
+    const grant = await orchestrators.call(PNodeService.method.grantBlob, request, signal, attempts);
     const address = origins.place(grant, orchestrators.current);
     const content = into(Number(grant.bytes));
     await transfer.download(address, content, signal);

@@ -7,10 +7,15 @@ import { retry } from "../core/retry.ts";
 import type { World } from "../core/world.ts";
 import { PNodeService } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
 import type { StateImage } from "../states/cut.ts";
+import { type Statement, signed, statementToWire } from "../trust/statement.ts";
+import type { Passage } from "../vnode/transcript.ts";
 import type { BlobClient } from "./blob-client.ts";
 import type { Timings } from "./options.ts";
 import type { Orchestrators } from "./orchestrators.ts";
 import type { Snapshot } from "./snapshots.ts";
+import { equationOf, listsOf } from "./stating.ts";
+import { lineOf, type ToldLine } from "./told-line.ts";
+import type { LifeRecord } from "./training/life.ts";
 
 export interface CheckpointOptions {
   readonly session: SessionId;
@@ -30,36 +35,60 @@ export interface StepHash {
   readonly hash: string;
 }
 
-export type Recorded =
-  | { readonly kind: "accepted"; readonly line: number; readonly turn: number }
-  | { readonly kind: "fenced" };
+export type Recorded = { readonly kind: "accepted"; readonly told: ToldLine } | { readonly kind: "fenced" };
+
+/** What is to become durable. */
+export interface Checkpoint {
+  readonly step: number;
+  readonly turn: number;
+  readonly steps: readonly StepHash[];
+  /** Where statements are made: what happened since the checkpoint before. */
+  readonly stating: { readonly passage: Passage; readonly record: LifeRecord } | undefined;
+}
 
 /** The snapshot is the caller's to release. */
 export async function makeDurable(
   options: CheckpointOptions,
-  step: number,
-  snapshot: Snapshot,
-  steps: readonly StepHash[],
+  checkpoint: Checkpoint,
+  snapshot: Pick<Snapshot, "manifest" | "part" | "bytes">,
 ): Promise<Recorded> {
   const { world, signal, timings, blobs } = options;
   const { retryMinMs: minMs, retryMaxMs: maxMs } = timings;
+  const { step } = checkpoint;
   return retry(
     { world, minMs, maxMs, signal },
     async () => {
       const state = await blobs.storeState(options.session, snapshot, signal);
-      return record(options, step, state, snapshot.bytes, steps);
+      const statement = await stateWhatHappened(options, checkpoint, state, snapshot.bytes);
+      const recorded = await record(options, checkpoint, state, snapshot.bytes, statement);
+      if (checkpoint.stating) checkpoint.stating.record.before = state;
+      return recorded;
     },
     (error) =>
       world.log("warn", `checkpoint of ${options.vnode} at step ${step}: ${messageOf(error)}; trying again`, { step }),
   );
 }
 
+/** Signs what the interval's messages and the states at its ends say; the lists are stored first. */
+async function stateWhatHappened(
+  { session, vnode, blobs, signal }: CheckpointOptions,
+  { stating }: Checkpoint,
+  after: Sha256,
+  afterBytes: number,
+): Promise<Statement | undefined> {
+  if (stating === undefined) return undefined;
+  const { passage, record: life } = stating;
+  const { inputs, outputs } = listsOf({ session, vnode }, passage);
+  for (const { hash, content } of [inputs, outputs]) await blobs.storeList(session, hash, content, signal);
+  return signed(equationOf({ session, vnode }, passage, { inputs, outputs, after, afterBytes, life }), life.signing);
+}
+
 async function record(
   options: CheckpointOptions,
-  step: number,
+  { step, turn, steps }: Checkpoint,
   state: Sha256,
   bytes: number,
-  steps: readonly StepHash[],
+  statement: Statement | undefined,
 ): Promise<Recorded> {
   const { session, vnode, orchestrators, signal } = options;
   const epoch = options.epoch();
@@ -71,10 +100,12 @@ async function record(
     state,
     stateBytes: BigInt(bytes),
     steps: steps.map((entry) => ({ step: BigInt(entry.step), hash: entry.hash })),
+    turn: BigInt(turn),
+    ...(statement && { statement: statementToWire(statement) }),
   };
   // Once each: if the state is not where it was stored, it has to be stored again, not only recorded.
   const answer = await orchestrators.call(PNodeService.method.recordDurable, request, signal, orchestrators.count);
-  if (answer.accepted) return { kind: "accepted", line: Number(answer.line), turn: Number(answer.turn) };
+  if (answer.accepted) return { kind: "accepted", told: lineOf(answer) };
   if (options.epoch() > epoch) fail("aborted", "the VNode is owned under a newer epoch by now");
   return { kind: "fenced" };
 }

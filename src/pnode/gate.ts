@@ -2,19 +2,52 @@
 // here, as orchestrators say; orchestrators are those who show the network's key. Nobody else has anything to ask of it.
 
 import { fail } from "../core/errors.ts";
+import type { Clock } from "../core/world.ts";
+import { VouchingService } from "../protocol/gen/dcnr/v1/relay_pb.ts";
 import type { Gate } from "../protocol/network.ts";
 import type { Orchestrators } from "./orchestrators.ts";
 import type { Resolver } from "./resolver.ts";
 
-export function pnodeGate(resolver: Resolver, { networkKey }: Orchestrators): Gate {
+/** For whom a PNode relays, if it does: what orchestrators say of a machine holds for so long. */
+const vouchedMs = 60_000;
+const vouchedMax = 10_000;
+const vouchAttempts = 3;
+
+/** `isCrew`: a charter of the network's key names the PNode beside this one. */
+export function pnodeGate(
+  resolver: Resolver,
+  orchestrators: Orchestrators,
+  clock: Clock,
+  signal: AbortSignal,
+  isCrew: (pnode: string) => boolean = () => false,
+): Gate {
+  const vouched = new Map<string, number>();
   return {
-    key: async () => fail("permission_denied", "PNodes take no API keys: ask an orchestrator"),
-    member: async ({ id }) => {
-      if (id === undefined || !(await resolver.isPeer(id)))
-        fail("permission_denied", `PNode ${id} owns nothing here that orchestrators know of`);
+    network: async (caller) => {
+      const { id } = caller;
+      const { networkKey } = orchestrators;
+      if (id === undefined) fail("unauthenticated", "a relay is for machines that show a key");
+      if (networkKey !== undefined && orchestrators.isKnownBy(networkKey, caller)) return;
+      if (!orchestrators.isKnownBy(id, caller))
+        fail("permission_denied", `the key of PNode ${id} was replaced by a newer one: use that`);
+      if (clock.monotonicMs() < (vouched.get(id) ?? 0)) return;
+      const { member } = await orchestrators.call(VouchingService.method.vouch, { pnode: id }, signal, vouchAttempts);
+      if (!member) fail("permission_denied", `PNode ${id} is not of this network: nothing is relayed for it`);
+      if (vouched.size >= vouchedMax) vouched.clear();
+      vouched.set(id, clock.monotonicMs() + vouchedMs);
     },
-    orchestrator: async ({ id }) => {
-      if (id === undefined || id !== networkKey) fail("permission_denied", "this is for orchestrators of the network");
+    key: async () => fail("permission_denied", "PNodes take no API keys: ask an orchestrator"),
+    member: async (caller) => {
+      const { id } = caller;
+      if (id === undefined || !(isCrew(id) || (await resolver.isPeer(id))))
+        fail("permission_denied", `PNode ${id} owns nothing here that orchestrators know of`);
+      if (!orchestrators.isKnownBy(id, caller))
+        fail("permission_denied", `the key of PNode ${id} was replaced by a newer one: use that`);
+    },
+    orchestrator: async (caller) => {
+      const { networkKey } = orchestrators;
+      if (networkKey === undefined || !orchestrators.isKnownBy(networkKey, caller))
+        fail("permission_denied", "this is for orchestrators of the network");
     },
   };
 }

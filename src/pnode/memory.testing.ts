@@ -40,7 +40,7 @@ export class TestOrchestrator {
   readonly durable = new Map<string, Map<number, string>>();
   readonly evidence: unknown[] = [];
   readonly #attached = new Map<string, (message: Down) => void>();
-  readonly #addresses = new Map<string, string>();
+  readonly #routes = new Map<string, string[]>();
   refused = 0;
   line = 0;
 
@@ -94,7 +94,7 @@ export class TestOrchestrator {
 
   #locations() {
     return this.placed.map(({ vnode, pnode, epoch }) => {
-      return { vnode, pnode, epoch: BigInt(epoch), address: this.#addresses.get(pnode) ?? "" };
+      return { vnode, pnode, epoch: BigInt(epoch), routes: this.#routes.get(pnode) ?? [] };
     });
   }
 
@@ -119,7 +119,7 @@ export class TestOrchestrator {
     for await (const { event } of channel.incoming) {
       if (event.case === "register") {
         this.registrations.push(pnode);
-        this.#addresses.set(pnode, event.value.address);
+        this.#routes.set(pnode, event.value.routes);
         const send = (message: Down) => void channel.send(message).catch(() => {});
         this.#attached.set(pnode, send);
         send({

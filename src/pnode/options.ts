@@ -5,10 +5,15 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { Aside } from "../core/aside.ts";
 import type { Digest } from "../core/hash.ts";
 import type { KeyId, Sha256 } from "../core/ids.ts";
+import type { Verify } from "../core/keys.ts";
 import type { World } from "../core/world.ts";
+import type { CrewRules } from "../crew/crew.ts";
 import type { EngineKind, Executor } from "../engine/engine.ts";
+import type { MembershipOptions } from "../membership/membership.ts";
 import type { Capabilities, CapabilitiesSchema, LimitsSchema } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
 import type { HttpHandler, Network } from "../protocol/network.ts";
+import type { RelayLimits } from "../relay/limits.ts";
+import type { Signing } from "../trust/signing.ts";
 import type { OpenProcess } from "../vnode/process.ts";
 import type { Room } from "./room.ts";
 import type { CheckSession } from "./session-context.ts";
@@ -23,8 +28,10 @@ export interface PNodeOptions {
   readonly invite?: string;
   /** Where to listen for peers. */
   readonly listen: string;
-  /** What peers are told instead of the bound address, for machines behind a name or NAT. */
+  /** What peers are told first, before the bound address, for machines behind a name or a forwarded port. */
   readonly advertise?: string;
+  /** It relays for others, within these limits. */
+  readonly relay?: RelayLimits;
   readonly owner?: string;
   readonly region?: string;
   readonly provider?: string;
@@ -64,6 +71,14 @@ export interface SpillStorage {
   remove(key: string): Promise<void>;
 }
 
+/** A place on disk that outlives the process: charters, and states that are kept for others. Writes are whole or not at all. */
+export interface KeptStorage {
+  list(): Promise<readonly string[]>;
+  read(name: string): Promise<Uint8Array | undefined>;
+  write(name: string, content: Uint8Array): Promise<void>;
+  remove(name: string): Promise<void>;
+}
+
 /** Blobs on local disk, so that shards are fetched once. */
 export interface BlobCache {
   get(hash: Sha256): Promise<Uint8Array | undefined>;
@@ -94,6 +109,9 @@ export interface Pulse {
   stop(): void;
 }
 
+/** What membership needs of the machine. */
+export type MembershipDependencies = Pick<MembershipOptions, "identity" | "keys" | "file" | "timings" | "openGossip">;
+
 export interface PNodeDependencies {
   readonly world: World;
   /** Shows the PNode's key, whose id is the PNode's. */
@@ -108,12 +126,22 @@ export interface PNodeDependencies {
   readonly pulse?: Pulse;
   readonly spill?: SpillStorage;
   readonly cache?: BlobCache;
+  /** In memory if absent: what this PNode keeps for others then ends with it. */
+  readonly kept?: KeptStorage;
+  /** Judges signatures of charters; without it no session goes on without orchestrators here. */
+  readonly verify?: Verify;
+  /** What a crew decides by; the production rules if absent. */
+  readonly crewRules?: CrewRules;
+  /** Signs with the PNode's key; without it no VNode of a session that is checked is hosted. */
+  readonly signing?: Signing;
   /** How VNodes decide what to do next; the production process if absent. */
   openProcess?: OpenProcess;
   /** Refuses sessions that are not what their ids say; the production check if absent. */
   checkSession?: CheckSession;
   /** Counts what VNodes take of the memory that is lent; the production count if absent. */
   openRoom?(lentBytes: number): Room;
+  /** Takes part in gossip with this; unknown to other members if absent. */
+  readonly membership?: MembershipDependencies;
   /** Served on the PNode's port beside the exchange: metrics and probes. */
   readonly http?: HttpHandler;
   /** Told of each piece of numerics when it has ended. */
@@ -155,7 +183,7 @@ export function boundsWithin(memoryBytes: number, diskBytes: number): Bounds {
   const share = (bytes: number, part: number, of = memoryBytes) =>
     of <= 0 ? bytes : Math.min(bytes, Math.floor(of * part));
   return {
-    // Half of the disk is for shards; what is left is for states on their way to the store.
+    // A quarter of the disk is for shards, one for states of others; what is left is for states on their way to the store.
     spilledBytesMax: share(boundsDefault.spilledBytesMax, 0.35, diskBytes),
     retainedBytesMax: share(boundsDefault.retainedBytesMax, 0.15),
     shardBytesMax: share(boundsDefault.shardBytesMax, 0.1),
@@ -179,6 +207,14 @@ export interface Timings {
   readonly callTimeoutMs: number;
   /** How long a leaving PNode waits until its VNodes are handed over. */
   readonly leaveTimeoutMs: number;
+  /** Between two rounds of news in a crew. */
+  readonly tellMs: number;
+  /** One of the crew of whom nobody heard for this long is gone. */
+  readonly crewSilentMs: number;
+  /** Without an orchestrator for this long a crew goes on by itself. */
+  readonly aloneMs: number;
+  /** Each successor of a VNode waits this much longer than the one before it. */
+  readonly staggerMs: number;
 }
 
 export const timingsDefault: Timings = {
@@ -191,4 +227,10 @@ export const timingsDefault: Timings = {
   askMaxMs: 2_000,
   callTimeoutMs: 5_000,
   leaveTimeoutMs: 15_000,
+  tellMs: 400,
+  // Four rounds of news.
+  crewSilentMs: 1_600,
+  // Twice the silence by which an orchestrator is given up: one that restarts is back by then.
+  aloneMs: 6_000,
+  staggerMs: 150,
 };

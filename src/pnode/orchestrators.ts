@@ -2,10 +2,18 @@
 // moves on to the next when it does not.
 
 import type { KeyId } from "../core/ids.ts";
+import { isKeyId } from "../core/keys.ts";
 import { retry } from "../core/retry.ts";
 import type { World } from "../core/world.ts";
 import { parseAddress, withKey } from "../protocol/address.ts";
-import type { Network, RequestInit, ResponseOf, UnaryMethod } from "../protocol/network.ts";
+import {
+  type Caller,
+  isKnownBy,
+  type Network,
+  type RequestInit,
+  type ResponseOf,
+  type UnaryMethod,
+} from "../protocol/network.ts";
 import type { Timings } from "./options.ts";
 
 /** More would be an attack rather than a network. */
@@ -19,6 +27,9 @@ export class Orchestrators {
   readonly #given: readonly string[];
   /** What they show, all of them the same. Absent in tests without keys. */
   readonly networkKey: KeyId | undefined;
+  /** Told by the orchestrator that last registered this PNode, and by other members. */
+  #told: readonly string[] = [];
+  #gossiped: readonly string[] = [];
   #addresses: string[];
   #index = 0;
 
@@ -45,12 +56,32 @@ export class Orchestrators {
 
   /** Whatever key an address came with, the one that was given at the start has to answer there. */
   learn(addresses: readonly string[]): void {
-    const { current, networkKey } = this;
+    const { networkKey } = this;
     const told = addresses.filter((address) => address !== "");
-    const pinned = networkKey === undefined ? told : told.map((address) => withKey(address, networkKey));
-    const known = new Set([...this.#given, ...pinned]);
-    this.#addresses = [...known].slice(0, addressesMax);
+    this.#told = networkKey === undefined ? told : told.map((address) => withKey(address, networkKey));
+    this.#put();
+  }
+
+  /** Those that members know of, by records that the network's key has signed. */
+  gossiped(addresses: readonly string[]): void {
+    this.#gossiped = addresses;
+    this.#put();
+  }
+
+  #put(): void {
+    const { current } = this;
+    this.#addresses = [...new Set([...this.#given, ...this.#told, ...this.#gossiped])].slice(0, addressesMax);
     this.#index = Math.max(0, this.#addresses.indexOf(current));
+  }
+
+  /** Whether a caller is whoever was known by a key. */
+  isKnownBy(key: KeyId, caller: Caller): boolean {
+    return isKnownBy(this.#network, key, caller);
+  }
+
+  /** An orchestrator says which key speaks for a PNode now. */
+  tellKey(pnode: string, key: string): void {
+    if (isKeyId(pnode) && isKeyId(key)) this.#network.keys?.tell(pnode, key);
   }
 
   /** Moves on, unless somebody has done so already. */

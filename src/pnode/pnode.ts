@@ -2,6 +2,7 @@
 // other way round; only peers call it, for tensors.
 
 import { type Aside, asideHere } from "../core/aside.ts";
+import { Bandwidth } from "../core/bandwidth.ts";
 import { bits } from "../core/bits.ts";
 import { statePartBytes } from "../core/blobs.ts";
 import { fail, messageOf } from "../core/errors.ts";
@@ -10,19 +11,28 @@ import type { PNodeId, SessionId, VNodeId, WorkloadId } from "../core/ids.ts";
 import { lentMemoryBytes } from "../core/lent.ts";
 import { Tasks } from "../core/tasks.ts";
 import { sleep } from "../core/world.ts";
+import { crewRules } from "../crew/crew.ts";
 import type { EngineKind, Executor } from "../engine/engine.ts";
-import { Bandwidth } from "../peer/bandwidth.ts";
+import type { Facts } from "../membership/member.ts";
+import { Membership } from "../membership/membership.ts";
+import { shownFromWire } from "../membership/network-key.ts";
 import { Links } from "../peer/links.ts";
 import { peerService } from "../peer/receiving.ts";
 import { Refusals } from "../peer/refusals.ts";
-import type { Assignments, SessionUpdate } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
+import { type Assignments, PNodeService, type SessionUpdate } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
 import { SystemService } from "../protocol/gen/dcnr/v1/system_pb.ts";
 import { healthService } from "../protocol/health.ts";
 import { protocolMajor, protocolMinor, type Server, service } from "../protocol/network.ts";
+import { joinRoutes } from "../protocol/routes.ts";
+import type { Relayed } from "../relay/relay.ts";
 import type { StateImage } from "../states/cut.ts";
 import { openProcess } from "../vnode/process.ts";
 import { answeringOf, learningOf } from "./assignment.ts";
 import { Attachment } from "./attachment.ts";
+import { Auditor, auditsOf } from "./auditing/auditor.ts";
+import { Autonomy } from "./autonomy/autonomy.ts";
+import { KeptStates, memoryKept } from "./autonomy/kept-states.ts";
+import { CrewPeers } from "./autonomy/peers.ts";
 import { BlobClient } from "./blob-client.ts";
 import { BlobOrigins } from "./blob-origins.ts";
 import { pnodeGate } from "./gate.ts";
@@ -30,6 +40,7 @@ import { type Hours, parseHours } from "./hours.ts";
 import {
   type Bounds,
   boundsWithin,
+  type MembershipDependencies,
   type PNodeDependencies,
   type PNodeOptions,
   type Timings,
@@ -42,14 +53,22 @@ import { Room } from "./room.ts";
 import { Servings } from "./serving/servings.ts";
 import { checkSession, SessionContext } from "./session-context.ts";
 import { type Snapshot, takeSnapshot } from "./snapshots.ts";
+import { lineOf, type ToldLine } from "./told-line.ts";
 import { Training } from "./training/training.ts";
+import { type ReachFound, Whereabouts } from "./whereabouts.ts";
 
 export interface PNode {
   readonly id: PNodeId;
-  /** "host:port" as peers know it. */
+  /** The first route by which peers call it. */
   readonly address: string;
+  /** How the network reaches it, as an orchestrator has tried. */
+  readonly reach: ReachFound;
   /** Resolves when an orchestrator has registered it for the first time. */
   readonly attached: Promise<void>;
+  /** Who is there, as told from member to member; absent without the means to take part. */
+  readonly members: Membership | undefined;
+  /** Resolves when one has called it back for the first time: `reach` says what came of it. */
+  readonly calledBack: Promise<void>;
   /** What is wrong, one sentence each; empty when all is well. */
   problems(): string[];
   /** What it does now, for metrics. */
@@ -63,6 +82,8 @@ export interface PNode {
 
 export interface Readings {
   readonly attached: boolean;
+  /** Absent if it does not relay. */
+  readonly relayed?: Relayed | undefined;
   /** Messages kept for neighbours, in memory. */
   readonly retainedBytes: number;
   /** What its VNodes have waited for samples of their datasets, added up. */
@@ -105,9 +126,12 @@ class HostingNode implements PNode {
   readonly #training: Training;
   readonly #executors = new Map<EngineKind, Promise<Executor>>();
   readonly #servings: Servings;
+  readonly members: Membership | undefined;
+  readonly #autonomy: Autonomy;
+  readonly #auditor: Auditor;
   #capabilities: PNodeOptions["capabilities"];
   #server: Server | undefined;
-  #address = "";
+  readonly #whereabouts: Whereabouts;
   #leaving = false;
   #leaveGranted: () => void = () => {};
 
@@ -129,8 +153,9 @@ class HostingNode implements PNode {
     this.#tasks = tasks;
     const orchestrators = new Orchestrators(network, world, timings, options.orchestrators);
     this.#orchestrators = orchestrators;
+    this.members = dependencies.membership && this.#openMembership(dependencies.membership, orchestrators);
     const resolver = new Resolver(orchestrators, world, tasks, signal);
-    resolver.onLine = (workload, line, turn) => this.#training.hosts.lineAdvanced(workload, line, turn);
+    resolver.onLine = (workload, told) => this.#lineAdvanced(workload, told);
     resolver.onMoved = (workload) => this.#servings.moved(workload);
     this.#resolver = resolver;
     const bandwidth = new Bandwidth(world, Number(options.limits?.bandwidthBytesPerSecond ?? 0n));
@@ -147,6 +172,10 @@ class HostingNode implements PNode {
     const origins = new BlobOrigins(() => orchestrators.addresses);
     this.#blobs = new BlobClient({
       ...common,
+      near: {
+        find: (...wanted) => this.#autonomy.find(...wanted),
+        isAlone: (session) => this.#autonomy.isAlone(session),
+      },
       orchestrators,
       origins,
       bandwidth,
@@ -164,16 +193,26 @@ class HostingNode implements PNode {
       orchestrators,
       reports,
       pulse: dependencies.pulse,
-      locate: dependencies.reachable && !options.advertise ? (towards) => this.#locate(towards) : undefined,
+      locate: dependencies.reachable ? (towards) => this.#locate(towards) : undefined,
       register: () => this.#register(),
       heartbeat: () => this.#heartbeat(),
-      onRegistered: ({ blobOrigins }) => origins.learn(blobOrigins),
+      onRegistered: ({ blobOrigins, permit, networkPublicKey, networkFormer }) => {
+        origins.learn(blobOrigins);
+        if (permit) this.members?.admit(permit, shownFromWire(networkPublicKey, networkFormer));
+      },
       onAssignments: (assignments) => this.#reconcile(assignments),
       onPrepare: ({ assignments }) => this.#training.hosts.prepare(learningOf(assignments)),
       onSession: (update) => this.#sessionUpdate(update),
       onLeaveGranted: () => this.#leaveGranted(),
+      onReached: (reached) => this.#whereabouts.reached(reached),
+      onRelays: (relays) => this.#whereabouts.learn(relays),
+    });
+    this.#whereabouts = new Whereabouts({
+      ...{ pnode: this.id, network, world, tasks, signal, advertise: options.advertise, relay: options.relay },
+      onMoved: (routes) => this.#attachment.tellMoved(routes),
     });
     reports.onUrgent = () => this.#attachment.beatSoon();
+    const kept = new KeptStates(dependencies.kept ?? memoryKept());
     this.#training = new Training({
       ...{ pnode: this.id, world, timings, bounds: this.#bounds, tasks, orchestrators, resolver, links, reports },
       blobs: this.#blobs,
@@ -183,7 +222,37 @@ class HostingNode implements PNode {
       openProcess: dependencies.openProcess ?? openProcess,
       openSession: (session) => this.#openSession(session),
       onWork: dependencies.onWork,
+      signing: dependencies.signing,
+      signal,
       flush: () => this.#attachment.flush(),
+      autonomy: () => this.#autonomy,
+      kept,
+    });
+    const { hosts } = this.#training;
+    this.#autonomy = new Autonomy({
+      ...{ world, tasks, signal, timings, kept, resolver, networkKey: orchestrators.networkKey },
+      self: { pnode: this.id, incarnation: this.#incarnation },
+      rules: dependencies.crewRules ?? crewRules,
+      cache: dependencies.cache,
+      verify: dependencies.verify,
+      peers: new CrewPeers({ ...{ network, world, bandwidth, signal }, digest: this.#digest }),
+      routes: () => joinRoutes(this.#whereabouts.routes),
+      orchestratorHeardMs: () => this.#attachment.heardMs,
+      describe: (session) => orchestrators.call(PNodeService.method.describeSession, { session }, signal),
+      fetchStored: (session, hash, room, until) => this.#blobs.fetchState(session, hash, room, until),
+      hosting: {
+        of: (session) => hosts.of(session),
+        hasRoom: (session, vnode) => this.#training.hasRoom(session, vnode),
+        takeOver: (assignment) => hosts.takeOver(assignment),
+        giveUp: (session, vnode) => hosts.giveUp(session, vnode),
+        prepare: (session, vnodes) => this.#training.prepare(session, vnodes),
+      },
+    });
+    this.#auditor = new Auditor({
+      ...{ world, tasks, timings, orchestrators, blobs: this.#blobs, room, signal, signing: dependencies.signing },
+      openProcess: dependencies.openProcess ?? openProcess,
+      openSession: (session) => this.#openSession(session),
+      snapshot: (image) => this.#snapshot(image),
     });
     const executorFor = (engine: EngineKind) => this.#executor(engine);
     this.#servings = new Servings({
@@ -194,12 +263,51 @@ class HostingNode implements PNode {
     });
   }
 
+  /** A PNode whose orchestrators are gone finds others by it. */
+  #openMembership(given: MembershipDependencies, orchestrators: Orchestrators): Membership | undefined {
+    const { world, network } = this.#dependencies;
+    const { networkKey } = orchestrators;
+    if (networkKey === undefined) return undefined;
+    const members = new Membership({
+      ...given,
+      ...{
+        id: this.id,
+        role: "pnode" as const,
+        incarnation: this.#incarnation.slice(0, 16),
+        networkKey,
+        network,
+        world,
+      },
+      facts: () => this.#facts(),
+      contacts: () => orchestrators.addresses,
+    });
+    members.onChange(({ roles }) => {
+      if (roles.includes("orchestrator")) orchestrators.gossiped(members.orchestrators());
+    });
+    return members;
+  }
+
+  /** What other members are told of this machine. */
+  #facts(): Facts {
+    const { name, region = "" } = this.#options;
+    const { cores = 0, memoryBytes = 0n, gflops = 0, numerics = [] } = this.#capabilities;
+    return {
+      ...{ name, region, cores, gflops, roles: ["pnode" as const] },
+      routes: this.#whereabouts.routes,
+      memoryBytes: Number(memoryBytes),
+      numerics: numerics.map((one) => one.class ?? ""),
+      load: this.#dependencies.measure?.().load ?? 0,
+    };
+  }
+
   #openSession(session: SessionId): Promise<SessionContext> {
     return SessionContext.open({
       session,
       check: this.#dependencies.checkSession ?? checkSession,
       bits: this.#options.bits ?? bits,
-      orchestrators: this.#orchestrators,
+      describe: async (id) =>
+        this.#autonomy.described(id) ??
+        this.#orchestrators.call(PNodeService.method.describeSession, { session: id }, this.#ending.signal),
       blobs: this.#blobs,
       executorFor: (engine) => this.#executor(engine),
       shardBytesMax: this.#bounds.shardBytesMax,
@@ -225,7 +333,15 @@ class HostingNode implements PNode {
   }
 
   get address(): string {
-    return this.#address;
+    return this.#whereabouts.routes[0] ?? "";
+  }
+
+  get reach(): ReachFound {
+    return this.#whereabouts.reach;
+  }
+
+  get calledBack(): Promise<void> {
+    return this.#whereabouts.calledBack;
   }
 
   get attached(): Promise<void> {
@@ -255,22 +371,36 @@ class HostingNode implements PNode {
       getHealth: async () => ({ ready: this.#attachment.attached, problems: this.problems() }),
     });
     const health = healthService(() => this.#attachment.attached, world.timers);
-    const services = [exchange, system, health, this.#servings.service()];
-    const gate = pnodeGate(this.#resolver, this.#orchestrators);
+    const gossip = this.members ? [this.members.service] : [];
+    const services = [
+      exchange,
+      system,
+      health,
+      this.#servings.service(),
+      this.#autonomy.service(),
+      ...gossip,
+      ...this.#whereabouts.services,
+    ];
+    const gate = pnodeGate(this.#resolver, this.#orchestrators, world.clock, this.#ending.signal, (pnode) =>
+      this.#autonomy.isCrew(pnode),
+    );
     this.#server = await network.serve(this.#options.listen, services, this.#dependencies.http, gate);
-    this.#address = this.#options.advertise ?? this.#server.address;
+    this.#whereabouts.serves(this.#server);
+    await this.#autonomy.open();
     this.#tasks.run("attachment to an orchestrator", () => this.#attachment.run());
+    this.#tasks.run("membership", async () => this.members?.start());
   }
 
   /** A laptop moves from network to network. */
   async #locate(orchestrator: string): Promise<void> {
     const bound = this.#server?.address ?? "";
-    this.#address = (await this.#dependencies.reachable?.(bound, orchestrator)) ?? bound;
+    this.#whereabouts.locatedAt((await this.#dependencies.reachable?.(bound, orchestrator)) ?? bound);
   }
 
   readings(): Readings {
     return {
       attached: this.#attachment.attached,
+      relayed: this.#whereabouts.relayed,
       retainedBytes: this.#training.retention.memoryBytes,
       dataWaitMs: this.#dataWaitMs,
       vnodes: this.#training.hosts.all().map((host) => host.progress()),
@@ -288,6 +418,7 @@ class HostingNode implements PNode {
       const why = this.#attachment.failure?.message ?? `trying ${this.#orchestrators.current}`;
       problems.push(`not attached to an orchestrator: ${why}`);
     }
+    if (this.#attachment.attached) problems.push(...this.#whereabouts.problems());
     if (this.#training.retention.full)
       problems.push("retained messages have reached their bound: VNodes wait for checkpoints");
     for (const host of this.#training.hosts.all())
@@ -309,7 +440,8 @@ class HostingNode implements PNode {
     return {
       ...{ protocolMajor, protocolMinor, software, name, capabilities, hosted },
       incarnation: this.#incarnation,
-      address: this.#address,
+      routes: this.#whereabouts.routes,
+      ...this.#whereabouts.offer(),
       limits: limits ?? {},
       owner: owner ?? "",
       region: region ?? "",
@@ -318,6 +450,7 @@ class HostingNode implements PNode {
       closed: !this.#isLent(),
       invite: this.#options.invite ?? "",
       bits: this.#options.bits ?? bits,
+      chartered: this.#autonomy.sessions,
     };
   }
 
@@ -336,6 +469,8 @@ class HostingNode implements PNode {
       memoryUsedBytes: BigInt(memoryUsedBytes ?? this.#training.retention.memoryBytes),
       links: this.#links.readings(),
       accepting: !this.#leaving && this.#isLent(),
+      ...this.#whereabouts.relaying(),
+      crews: this.#autonomy.reports(),
     };
   }
 
@@ -343,14 +478,21 @@ class HostingNode implements PNode {
 
   #reconcile(list: Assignments): void {
     this.#servings.reconcile(answeringOf(list.assignments));
-    this.#training.hosts.reconcile(learningOf(list.assignments));
+    this.#training.hosts.reconcile(this.#autonomy.corrected(learningOf(list.assignments)));
+    this.#auditor.reconcile(auditsOf(list.assignments));
+  }
+
+  #lineAdvanced(workload: WorkloadId, told: ToldLine): void {
+    this.#autonomy.toldLine(workload, told.line, told.turn);
+    this.#training.hosts.lineAdvanced(workload, told);
   }
 
   #sessionUpdate(update: SessionUpdate): void {
     const workload = update.session as WorkloadId;
     this.#resolver.update(workload, update.locations, update.revision);
+    this.#autonomy.sessionUpdate(update);
     this.#links.keepOnly(this.#resolver.owners());
-    this.#training.hosts.lineAdvanced(workload, Number(update.line), Number(update.turn));
+    this.#training.hosts.lineAdvanced(workload, lineOf(update));
     this.#training.hosts.setPaused(workload, update.status === "suspended");
   }
 
@@ -382,11 +524,13 @@ class HostingNode implements PNode {
   async stop(): Promise<void> {
     if (this.#ending.signal.aborted) return;
     this.#ending.abort();
+    await this.members?.stop(this.#leaving);
     this.#dependencies.pulse?.stop();
     this.#links.close();
     await this.#server?.close().catch((error) => {
       this.#dependencies.world.log("warn", `the server did not close well: ${messageOf(error)}`);
     });
+    this.#autonomy.stop();
     await this.#training.hosts.stop();
     await this.#servings.stop();
     await this.#tasks.settled();

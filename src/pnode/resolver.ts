@@ -6,13 +6,23 @@ import type { Tasks } from "../core/tasks.ts";
 import { sleep, type World } from "../core/world.ts";
 import type { Ownership } from "../peer/receiving.ts";
 import { PNodeService, type Location as ProtoLocation } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
+import { joinRoutes, type Routes } from "../protocol/routes.ts";
 import type { Orchestrators } from "./orchestrators.ts";
+import { lineOf, type ToldLine } from "./told-line.ts";
 
 export interface Location {
   readonly epoch: number;
   readonly pnode: string;
-  readonly address: string;
+  readonly routes: Routes;
   readonly replica: number;
+}
+
+/** Who hosts a VNode by the word of its crew. */
+interface CrewWord {
+  readonly epoch: number;
+  /** 0: an orchestrator's word, passed on. */
+  readonly count: number;
+  readonly locations: readonly Location[];
 }
 
 interface Known {
@@ -29,10 +39,12 @@ export class Resolver {
   readonly #tasks: Tasks;
   readonly #signal: AbortSignal;
   readonly #workloads = new Map<WorkloadId, Known>();
+  /** Of sessions that go on without orchestrators: what is higher than an orchestrator's word counts instead of it. */
+  readonly #crews = new Map<WorkloadId, ReadonlyMap<VNodeId, CrewWord>>();
   /** Resolve with the answer; some time passes until the next question. */
   readonly #refreshing = new Map<WorkloadId, Promise<void>>();
   /** Hears of the line that came with an answer. */
-  onLine: (workload: WorkloadId, line: number, turn: number) => void = () => {};
+  onLine: (workload: WorkloadId, told: ToldLine) => void = () => {};
   /** Hears when some VNode of a workload has another owner than before. */
   onMoved: (workload: WorkloadId) => void = () => {};
 
@@ -45,9 +57,24 @@ export class Resolver {
 
   /** All owners of a VNode, the primary first; empty if nobody is known. */
   locate(workload: WorkloadId, vnode: VNodeId): readonly Location[] {
-    const found = this.#workloads.get(workload)?.vnodes.get(vnode);
+    const found = this.#known(workload, vnode);
     if (found === undefined) this.refresh(workload);
     return found ?? [];
+  }
+
+  /** An orchestrator's word, or the crew's if that is higher: a takeover is, within its epoch. */
+  #known(workload: WorkloadId, vnode: VNodeId): readonly Location[] | undefined {
+    const told = this.#workloads.get(workload)?.vnodes.get(vnode);
+    const crew = this.#crews.get(workload)?.get(vnode);
+    const epoch = told?.[0]?.epoch ?? -1;
+    return crew !== undefined && (crew.epoch > epoch || (crew.epoch === epoch && crew.count > 0))
+      ? crew.locations
+      : told;
+  }
+
+  crewSays(workload: WorkloadId, words: ReadonlyMap<VNodeId, CrewWord> | undefined): void {
+    if (words === undefined) this.#crews.delete(workload);
+    else this.#crews.set(workload, words);
   }
 
   /**
@@ -55,7 +82,7 @@ export class Resolver {
    * orchestrators are asked, and until they have answered nobody is believed.
    */
   ownership(workload: WorkloadId, vnode: VNodeId, pnode: string, epoch: number): Ownership {
-    const known = this.#workloads.get(workload)?.vnodes.get(vnode) ?? [];
+    const known = this.#known(workload, vnode) ?? [];
     if (known.some((location) => location.pnode === pnode)) return "owner";
     if (known.some((location) => epoch <= location.epoch)) return "other";
     this.refresh(workload);
@@ -64,8 +91,14 @@ export class Resolver {
 
   /** True if `pnode` owns anything of a workload as far as is known here. */
   ownsAny(workload: WorkloadId, pnode: string): boolean {
-    const known = this.#workloads.get(workload)?.vnodes.values() ?? [];
-    return [...known].some((locations) => locations.some((location) => location.pnode === pnode));
+    return this.#vnodesOf(workload).some((vnode) =>
+      this.#known(workload, vnode)?.some((location) => location.pnode === pnode),
+    );
+  }
+
+  #vnodesOf(workload: WorkloadId): VNodeId[] {
+    const told = this.#workloads.get(workload)?.vnodes.keys() ?? [];
+    return [...new Set([...told, ...(this.#crews.get(workload)?.keys() ?? [])])];
   }
 
   /** True if `pnode` owns anything of any workload that is known here; orchestrators are asked before it is denied. */
@@ -78,7 +111,8 @@ export class Resolver {
 
   /** Everybody who owns something as far as is known here. */
   *owners(): Generator<Location> {
-    for (const { vnodes } of this.#workloads.values()) for (const locations of vnodes.values()) yield* locations;
+    for (const workload of new Set([...this.#workloads.keys(), ...this.#crews.keys()]))
+      for (const vnode of this.#vnodesOf(workload)) yield* this.#known(workload, vnode) ?? [];
   }
 
   update(workload: WorkloadId, locations: readonly ProtoLocation[], revision: bigint): void {
@@ -86,12 +120,18 @@ export class Resolver {
     this.#workloads.set(workload, known);
     if (revision < known.revision) return;
     known.revision = revision;
+    for (const { pnode, key } of locations) if (key !== "") this.#orchestrators.tellKey(pnode, key);
     const before = new Map(known.vnodes);
     // The list is whole: who is not in it is nowhere.
     known.vnodes.clear();
     for (const [vnode, places] of Map.groupBy(locations, (location) => location.vnode as VNodeId)) {
       const next = places
-        .map(({ epoch, pnode, address, replica }) => ({ epoch: Number(epoch), pnode, address, replica }))
+        .map(({ epoch, pnode, routes, replica }) => ({
+          epoch: Number(epoch),
+          pnode,
+          routes: joinRoutes(routes),
+          replica,
+        }))
         .sort((a, b) => a.replica - b.replica);
       known.vnodes.set(vnode, next);
     }
@@ -122,7 +162,7 @@ export class Resolver {
       const request = { session: workload, vnodes: [] };
       const answer = await this.#orchestrators.call(PNodeService.method.resolve, request, this.#signal, 4);
       this.update(workload, answer.locations, answer.revision);
-      this.onLine(workload, Number(answer.line), Number(answer.turn));
+      this.onLine(workload, lineOf(answer));
     } catch {
       // Whoever still needs it asks again.
     }

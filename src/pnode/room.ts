@@ -44,6 +44,11 @@ export class Room {
     this.#held.set(vnode, bytes);
   }
 
+  /** Whether it would be taken at once. */
+  fits(vnode: string, bytes: number): boolean {
+    return sumOf(this.#held, vnode) + bytes <= this.#lentBytes;
+  }
+
   takeAhead(vnode: string, bytes: number): void {
     const others = sumOf(this.#held, vnode) + sumOf(this.#ahead, vnode);
     if (others + bytes > this.#lentBytes) throw new NoRoom(this.#sentence(bytes, others));

@@ -9,6 +9,7 @@ import { openInlineExecutor } from "../engine/executor.ts";
 import { openReferenceEngine } from "../engine/reference.ts";
 import { type SessionIdentity, sessionIdOf } from "../network/session.ts";
 import { identityToWire } from "../network/wire.ts";
+import { PNodeService } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
 import { MemoryNetwork } from "../protocol/memory-network.testing.ts";
 import type { BlobClient } from "./blob-client.ts";
 import { TestOrchestrator } from "./memory.testing.ts";
@@ -66,7 +67,12 @@ async function open(told: Partial<Told>, ownBits = bits): Promise<SessionContext
     session,
     bits: ownBits,
     check: checkSession,
-    orchestrators: new Orchestrators(network, world, timingsDefault, ["o1"]),
+    describe: (id) =>
+      new Orchestrators(network, world, timingsDefault, ["o1"]).call(
+        PNodeService.method.describeSession,
+        { session: id },
+        new AbortController().signal,
+      ),
     blobs: {} as BlobClient,
     executorFor: async () => openInlineExecutor(openReferenceEngine()),
     shardBytesMax: 1 << 20,

@@ -9,27 +9,27 @@ import type { SessionId, Sha256, VNodeId } from "../core/ids.ts";
 import type { Tensor } from "../core/tensor.ts";
 import type { Clock } from "../core/world.ts";
 import { type Batches, openBatches } from "../data/batches.ts";
-import { parseManifest } from "../data/manifest.ts";
+import { blobsOf, parseManifest } from "../data/manifest.ts";
 import type { EngineKind, Executor } from "../engine/engine.ts";
 import { memoryBytesOf } from "../network/memory.ts";
 import type { Plan, VNodePlan } from "../network/plan.ts";
-import { isIdentityOf, type SessionIdentity, samplesOf } from "../network/session.ts";
+import { type Assurance, isIdentityOf, type SessionIdentity, samplesOf } from "../network/session.ts";
 import { trainingFromWire } from "../network/wire.ts";
 import { buildingToLearn, compileAside } from "../network/works.ts";
-import { type DescribeSessionResponse, PNodeService } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
+import type { DescribeSessionResponse } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
 import { VNodeCompute } from "../vnode/compute.ts";
 import type { BatchSource } from "../vnode/feeds.ts";
 import type { Schedule } from "../vnode/schedule.ts";
 import type { BlobClient } from "./blob-client.ts";
-import type { Orchestrators } from "./orchestrators.ts";
 
 export interface SessionContextOptions {
   readonly session: SessionId;
   /** Version of the bits that this PNode computes. */
   readonly bits: number;
   readonly check: CheckSession;
-  readonly orchestrators: Orchestrators;
-  readonly blobs: BlobClient;
+  /** What an orchestrator says of the session, or said when there was one. */
+  readonly describe: (session: SessionId) => Promise<DescribeSessionResponse>;
+  readonly blobs: Pick<BlobClient, "fetch">;
   readonly executorFor: (engine: EngineKind) => Promise<Executor>;
   readonly shardBytesMax: number;
   readonly clock: Clock;
@@ -44,6 +44,8 @@ export class SessionContext {
   readonly plan: Plan;
   readonly identity: SessionIdentity;
   readonly schedule: Schedule;
+  /** But for "none", what is computed is signed. */
+  readonly assurance: Assurance;
   readonly #options: SessionContextOptions;
   readonly #definition: string;
   #batches: Promise<Batches> | undefined;
@@ -52,26 +54,27 @@ export class SessionContext {
     options: SessionContextOptions,
     definition: string,
     plan: Plan,
-    identity: SessionIdentity,
-    checkpointEvery: number,
+    { identity, checkpointEvery, assurance }: ReturnType<typeof trainingOf>,
   ) {
     this.#options = options;
     this.#definition = definition;
     this.session = options.session;
     this.plan = plan;
     this.identity = identity;
+    this.assurance = assurance;
     const { steps, microbatches, validateEvery, validationMicrobatches } = identity;
     this.schedule = { steps, microbatches, validateEvery, validationMicrobatches, checkpointEvery };
   }
 
   static async open(options: SessionContextOptions): Promise<SessionContext> {
-    const { session, orchestrators, signal } = options;
-    const described = await orchestrators.call(PNodeService.method.describeSession, { session }, signal);
-    const { identity, checkpointEvery } = trainingOf(described, session);
+    const { session } = options;
+    const described = await options.describe(session);
+    const training = trainingOf(described, session);
+    const { identity } = training;
     const { definition } = described;
     options.check({ session, identity, definition }, options.bits);
     const plan = await compileAside(options.aside, definition);
-    return new SessionContext(options, definition, plan, identity, checkpointEvery);
+    return new SessionContext(options, definition, plan, training);
   }
 
   /** Samples of one microbatch. */
@@ -88,6 +91,22 @@ export class SessionContext {
   #planOf(vnode: VNodeId): VNodePlan {
     const own = this.plan.vnodes.find((candidate) => candidate.id === vnode);
     return own ?? fail("not_found", `session ${this.session} has no VNode ${vnode}`);
+  }
+
+  /** Whether a VNode is fed with samples. */
+  readsData(vnode: VNodeId): boolean {
+    return this.#planOf(vnode).inputs.some(({ source }) => source !== "edge");
+  }
+
+  /** Everything that VNodes are fed with, onto this machine's disk. */
+  async prefetch(): Promise<void> {
+    const { blobs, signal } = this.#options;
+    const text = new TextDecoder().decode(await blobs.fetch(this.session, this.identity.dataset, signal));
+    for (const { hash, bytes } of blobsOf(parseManifest(text))) {
+      if (signal.aborted) return;
+      // Only the tokenizer, which nobody trains with, comes without a size.
+      if (bytes !== undefined) await blobs.fetch(this.session, hash, signal, bytes);
+    }
   }
 
   /** The numerics of one VNode, without a state yet. */

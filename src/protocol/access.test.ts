@@ -15,10 +15,12 @@ const [server, member, stranger] = [newIdentity(), newIdentity(), newIdentity()]
 const gate: Gate = {
   key: async (_, scope, authorization) => {
     if (authorization !== `Bearer ${scope}`) throw new DcnrError("unauthenticated", `a key for ${scope} is needed`);
+    return { scopes: [scope], key: "", owner: "" };
   },
   member: async ({ id }) => {
     if (id !== member.id) throw new DcnrError("permission_denied", "only members");
   },
+  network: async () => {},
   orchestrator: async () => {
     throw new DcnrError("permission_denied", "only orchestrators");
   },

@@ -2,7 +2,7 @@
 // What the roles mean in a process, its gate knows; without a gate everything is open, as in tests of the wire itself.
 
 import { type DescMethod, getOption } from "@bufbuild/protobuf";
-import { DcnrError, fail } from "../core/errors.ts";
+import { DcnrError, fail, hasCode } from "../core/errors.ts";
 import { access, Rule, Scope } from "./gen/dcnr/v1/access_pb.ts";
 import type { CallContext, Caller, Gate, KeyScope, ServedService } from "./network.ts";
 
@@ -25,28 +25,51 @@ export class AccessRules {
     return this.#methods.get(path.split("?", 1)[0] as string);
   }
 
-  async admit(method: DescMethod, caller: Caller, authorization: string | undefined): Promise<void> {
+  /** The caller as the handler should know it, or a refusal. */
+  async admit(method: DescMethod, connected: Caller, authorization: string | undefined): Promise<Caller> {
     const gate = this.#gate;
-    if (gate === undefined || openServices.has(method.parent.typeName)) return;
+    if (gate === undefined || openServices.has(method.parent.typeName)) return connected;
     const { rule, scope } = getOption(method, access);
+    const caller = await identified(gate, connected, authorization, rule === Rule.OPEN);
     switch (rule) {
       case Rule.OPEN:
-        return;
+        return caller;
       case Rule.KEY:
-        return gate.key(caller, named(scope, method), authorization);
+        return { ...caller, roles: await gate.key(caller, named(scope, method), authorization) };
       case Rule.SELF:
         if (caller.id === undefined) throw noKey(method);
-        return;
+        return caller;
       case Rule.MEMBER:
       case Rule.OWNER:
         if (caller.id === undefined) throw noKey(method);
-        return gate.member(caller);
+        await gate.member(caller);
+        return caller;
+      case Rule.NETWORK:
+        if (caller.id === undefined) throw noKey(method);
+        await gate.network(caller);
+        return caller;
       case Rule.ORCHESTRATOR:
-        return gate.orchestrator(caller);
+        await gate.orchestrator(caller);
+        return caller;
       default:
         return fail("permission_denied", `${method.parent.name}/${method.name} is closed`);
     }
   }
+}
+
+/** What is open to all is open to those, too, whose key or token is no longer good: as to nobody. */
+async function identified(
+  gate: Gate,
+  caller: Caller,
+  authorization: string | undefined,
+  isOpen: boolean,
+): Promise<Caller> {
+  if (gate.identify === undefined) return caller;
+  if (!isOpen) return gate.identify(caller, authorization);
+  return gate.identify(caller, authorization).catch((error: unknown) => {
+    if (hasCode(error, "unauthenticated")) return { address: caller.address };
+    throw error;
+  });
 }
 
 /** What an API key must allow for the method; undefined where the contract asks for none. */
@@ -92,14 +115,13 @@ export function gated(services: readonly ServedService[], gate: Gate | undefined
 }
 
 function behind(rules: AccessRules, method: DescMethod, handler: AnyHandler): AnyHandler {
-  const admit = ({ caller, header }: CallContext) => rules.admit(method, caller, header("authorization"));
+  const admitted = async (context: CallContext): Promise<CallContext> => {
+    const caller = await rules.admit(method, context.caller, context.header("authorization"));
+    return { ...context, caller, header: (name) => context.header(name) };
+  };
   if (method.methodKind === "server_streaming")
     return async function* (request, context) {
-      await admit(context);
-      yield* handler(request, context) as AsyncIterable<unknown>;
+      yield* handler(request, await admitted(context)) as AsyncIterable<unknown>;
     };
-  return async (first, context) => {
-    await admit(context);
-    return handler(first, context);
-  };
+  return async (first, context) => handler(first, await admitted(context));
 }

@@ -39,6 +39,11 @@ export function withKey(address: string, key: KeyId | PNodeId): string {
   return `${splitKey(address)[0]}#${key}`;
 }
 
+/** The key behind an address or routes, if there is one. */
+export function keyOf(address: string): KeyId | undefined {
+  return splitKey(address)[1] as KeyId | undefined;
+}
+
 /** The place alone, for people. */
 export function withoutKey(address: string): string {
   return splitKey(address)[0];

@@ -1,5 +1,5 @@
 // Which HTTP requests are let in at all. Browsers can be tricked into calling a server on someone's
-// machine (DNS rebinding, cross-site posts), so anything but a read must name a host that we are.
+// machine (DNS rebinding, cross-site posts), so what they ask there must name a host that we are.
 
 import type { IncomingHttpHeaders } from "node:http";
 import { isLoopback } from "./address.ts";
@@ -10,15 +10,21 @@ export function admit(
   headers: IncomingHttpHeaders,
   boundHost: string,
   allowedHosts: readonly string[],
+  isLocal: boolean,
 ): string | undefined {
-  if (method === "GET" || method === "HEAD") return undefined;
+  const isRead = method === "GET" || method === "HEAD";
   const authority = String(headers[":authority"] ?? headers.host ?? "");
+  // Probes of the old kind name no host.
+  if (isRead && authority === "") return undefined;
   const host = hostOf(authority);
   if (host === undefined) return "refused: the request names no host";
+  // Reading is open to whoever reaches the port, under any name. Callers on this machine may read more, and a page whose
+  // name was made to lead here must not do so through their browsers.
+  if (isRead && !isLocal) return undefined;
   if (!isOurs(host, boundHost, allowedHosts))
     return `refused: this server is not ${host}. Start it with --allow-host ${host} if it should be`;
   const origin = headers.origin;
-  if (origin === undefined) return undefined;
+  if (isRead || origin === undefined) return undefined;
   if (hostOf(origin.replace(/^https?:\/\//, "")) !== host || !originMatches(origin, authority))
     return `refused: a page of ${origin.slice(0, 100)} may not call this server`;
   return undefined;

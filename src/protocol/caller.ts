@@ -1,24 +1,38 @@
 // Who calls, as the connection knows it: the key that TLS has proved, and the network address. Nothing that a caller writes
 // into a message is asked.
 
-import type { KeyId } from "../core/ids.ts";
+import type { Holder } from "./certificate.ts";
 import type { NodeServerRequest } from "./http.ts";
 import type { Caller } from "./network.ts";
 import { holderAt } from "./tls.ts";
 
 /** By connection: a certificate is read once, not once a call. */
-const holders = new WeakMap<object, { readonly key: KeyId | undefined }>();
+const holders = new WeakMap<object, { readonly holder: Holder | undefined }>();
+
+/** By request: as the gate knows it. */
+const admitted = new WeakMap<NodeServerRequest, Caller>();
+
+/** From now on the request's caller is known as this. */
+export function admitAs(request: NodeServerRequest, caller: Caller): void {
+  admitted.set(request, caller);
+}
 
 export function callerOf(request: NodeServerRequest): Caller {
+  return admitted.get(request) ?? connectedAs(request);
+}
+
+function connectedAs(request: NodeServerRequest): Caller {
   const address = plainAddress(request.socket?.remoteAddress ?? "unknown");
   // The socket of an HTTP/2 request is made anew for each look at it; its session stays.
   const connection = ("stream" in request ? request.stream.session : request.socket) ?? request.socket;
   let known = holders.get(connection);
   if (known === undefined) {
-    known = { key: holderAt(request.socket) };
+    known = { holder: holderAt(request.socket) };
     holders.set(connection, known);
   }
-  return known.key === undefined ? { address } : { id: known.key, address };
+  const { holder } = known;
+  if (holder === undefined) return { address };
+  return { id: holder.id, address, ...(holder.keys.length > 1 && { keys: holder.keys }) };
 }
 
 /** IPv4 addresses look like IPv6 ones on a socket that takes both. */

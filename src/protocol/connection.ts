@@ -7,11 +7,14 @@ import type { Duplex } from "node:stream";
 import { connect as connectTls } from "node:tls";
 import { DcnrError, fail } from "../core/errors.ts";
 import type { Cancel, Timers } from "../core/world.ts";
-import { baseUrl, parseAddress, withoutKey } from "./address.ts";
+import { baseUrl, keyOf, parseAddress, withoutKey } from "./address.ts";
 import { within } from "./deadline.ts";
+import type { Line } from "./line.ts";
+import { LineSocket } from "./line-socket.ts";
 import { Liveness, type LivenessLimits } from "./liveness.ts";
 import { windowBytes } from "./network.ts";
 import type { Reach } from "./reach.ts";
+import { isRelayed, parseRoute, type RelayedRoute, shownRoute } from "./routes.ts";
 import type { Tls } from "./tls.ts";
 import { brokenBy } from "./wire-errors.ts";
 
@@ -49,6 +52,8 @@ export interface ConnectionOptions {
   readonly dial?: ((address: string) => Duplex) | undefined;
   /** For addresses that name a key. */
   readonly tls?: Tls | undefined;
+  /** For routes through relays. */
+  readonly through?: ((route: RelayedRoute) => Line) | undefined;
   /** What may be connected to; everything if absent. */
   readonly reach?: Reach | undefined;
 }
@@ -88,12 +93,12 @@ export class Connection {
   /** `ended` is called once, when it carries nothing any more. */
   constructor(address: string, options: ConnectionOptions, ended: () => void) {
     const { timers, limits } = options;
-    const place = withoutKey(address);
+    const place = shownRoute(address);
     this.#address = place;
     this.#timers = timers;
     this.#limits = limits;
     this.#ended = ended;
-    const session = connect(baseUrl(address), {
+    const session = connect(isRelayed(address) ? carriedUrl : baseUrl(address), {
       settings: { initialWindowSize: windowBytes, enablePush: false },
       ...socketTo(address, options),
     });
@@ -218,11 +223,26 @@ export class Connection {
   }
 }
 
+/** Servers look at the host that is asked for because of browsers, which speak on no line. */
+const carriedUrl = "http://127.0.0.1";
+
 /** Undefined leaves it to the library: a plain socket, or TLS as the web has it. */
 function socketTo(
   address: string,
-  { dial, tls, reach }: ConnectionOptions,
+  { dial, tls, through, reach }: ConnectionOptions,
 ): { createConnection: () => Duplex } | undefined {
+  if (isRelayed(address)) {
+    const route = parseRoute(withoutKey(address));
+    const key = keyOf(address);
+    if (route.kind !== "relayed" || tls === undefined || through === undefined || key === undefined)
+      fail(
+        "failed_precondition",
+        `${address} leads through a relay: only who knows the key that answers may call there`,
+      );
+    return {
+      createConnection: () => tls.over(new LineSocket(through(route), route.address), shownRoute(address), key),
+    };
+  }
   if (dial !== undefined) return { createConnection: () => dial(address) };
   const place = parseAddress(address);
   const { host, port, key, secure } = place;

@@ -18,12 +18,13 @@ import type { Log, Timers } from "../core/world.ts";
 import { AccessRules } from "./access.ts";
 import { formatAddress, isLoopback, parseAddress } from "./address.ts";
 import { admit } from "./admission.ts";
-import { callerOf, plainAddress } from "./caller.ts";
+import { admitAs, callerOf, plainAddress } from "./caller.ts";
 import { within } from "./deadline.ts";
 import { Desk, tooMuch, type Visit } from "./desk.ts";
-import { Guests } from "./guests.ts";
+import { Guests, type Tables } from "./guests.ts";
 import { answerHttp, type NodeServerRequest, type NodeServerResponse } from "./http.ts";
 import type { GuestLimits } from "./limits.ts";
+import { LineSocket } from "./line-socket.ts";
 import type { CallContext, Caller, Channel, Gate, HttpHandler, ServedService, Server } from "./network.ts";
 import { messageBytesMax, windowBytes } from "./network.ts";
 import { Outbox } from "./outbox.ts";
@@ -73,7 +74,8 @@ export async function serveGrpc(
   const failed = (method: DescMethod, error: unknown) => failureOf(method, error, log);
   const onRequest = (request: NodeServerRequest, response: NodeServerResponse) => {
     if (request.httpVersionMajor === 1) guests.began(request as IncomingMessage, response as ServerResponse);
-    const refusal = admit(request.method ?? "", request.headers, bound.host, allowedHosts);
+    const isLocal = isLoopback(plainAddress(request.socket?.remoteAddress ?? ""));
+    const refusal = admit(request.method ?? "", request.headers, bound.host, allowedHosts, isLocal);
     if (refusal) {
       (response as ServerResponse).writeHead(403, { "content-type": "text/plain" }).end(`${refusal}\n`);
       return;
@@ -99,7 +101,10 @@ export async function serveGrpc(
     };
     if (gate === undefined || method === undefined) return proceed();
     // Judged by who calls, before anything of the body is read.
-    rules.admit(method, callerOf(request), request.headers.authorization).then(proceed, turnAway);
+    rules.admit(method, callerOf(request), request.headers.authorization).then((caller) => {
+      admitAs(request, caller);
+      proceed();
+    }, turnAway);
   };
   const { headerBytesMax, headerCountMax, streamsPerConnection } = limits;
   const http1 = createHttp1Server({ maxHeaderSize: headerBytesMax }, onRequest);
@@ -116,18 +121,19 @@ export async function serveGrpc(
   });
   // Errors of one connection end that connection; without a listener they would end the process.
   http2.on("sessionError", (error) => log("debug", `connection failed: ${String(error)}`));
-  const listener = createNetServer((socket) =>
-    guests.welcome(socket, {
-      http1: (speaks) => http1.emit("connection", speaks),
-      http2: (speaks) => http2.emit("connection", speaks),
-      tls: tls && ((greets) => tls.accept(greets)),
-      plain: ({ remoteAddress }) => plainFromAnywhere || isLoopback(plainAddress(remoteAddress ?? "")),
-    }),
-  );
+  const tables: Tables = {
+    http1: (speaks) => http1.emit("connection", speaks),
+    http2: (speaks) => http2.emit("connection", speaks),
+    tls: tls && ((greets) => tls.accept(greets)),
+    plain: ({ remoteAddress }) => plainFromAnywhere || isLoopback(plainAddress(remoteAddress ?? "")),
+  };
+  const listener = createNetServer((socket) => guests.welcome(socket, tables));
   await listen(listener, bound.host, bound.port);
   const { port } = listener.address() as AddressInfo;
   return {
     address: formatAddress(bound.host, port),
+    // Whoever carries it must not be able to read it.
+    accept: (line, from) => guests.welcome(new LineSocket(line, from), { ...tables, plain: () => false }),
     close: () =>
       new Promise((resolve) => {
         listener.close(() => resolve());

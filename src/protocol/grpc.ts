@@ -4,9 +4,12 @@ import { type Log, silentLog, type Timers } from "../core/world.ts";
 import { type ConnectionLimits, type ConnectionOptions, limitsDefault } from "./connection.ts";
 import { GrpcClient } from "./grpc-client.ts";
 import { serveGrpc } from "./grpc-server.ts";
+import type { KeyBook } from "./key-book.ts";
 import { type GuestLimits, guestLimitsDefault } from "./limits.ts";
+import { dialThrough } from "./line.ts";
 import type { Network } from "./network.ts";
 import type { Reach } from "./reach.ts";
+import type { RelayedRoute } from "./routes.ts";
 import { Tls, type TlsIdentity, type WebCertificate } from "./tls.ts";
 
 export interface GrpcNetworkOptions {
@@ -24,19 +27,34 @@ export interface GrpcNetworkOptions {
   readonly reach?: Reach;
   /** The key that this process shows to others; without one it calls as nobody and answers in plain text only. */
   readonly identity?: TlsIdentity;
+  /** What is known of keys that have succeeded others; empty if absent. */
+  readonly keys?: KeyBook;
   /** Shown to browsers instead of the key. */
   readonly webCertificate?: WebCertificate;
   /** True behind a proxy that ends TLS; otherwise only callers on this machine may speak in plain text to one with a key. */
   readonly plainFromAnywhere?: boolean;
 }
 
-export function openGrpcNetwork(options: GrpcNetworkOptions): Network {
+/** A network whose key can be replaced while it is open. */
+export interface GrpcNetwork extends Network {
+  readonly keys: KeyBook;
+  become(identity: TlsIdentity): void;
+}
+
+export function openGrpcNetwork(options: GrpcNetworkOptions): GrpcNetwork {
   const { timers, dial, reach, log = silentLog, headers = {}, allowedHosts = [] } = options;
-  const tls = new Tls(options.identity, options.webCertificate);
-  const client = new GrpcClient(headers, { timers, dial, tls, reach, limits: { ...limitsDefault, ...options.limits } });
+  const tls = new Tls(options.identity, options.webCertificate, options.keys);
+  const through = (route: RelayedRoute) => dialThrough(client, route);
+  const limits = { ...limitsDefault, ...options.limits };
+  const client: GrpcClient = new GrpcClient(headers, { timers, dial, tls, reach, through, limits });
   const guestLimits = { ...guestLimitsDefault, ...options.guestLimits };
   return {
     id: tls.id,
+    keys: tls.keys,
+    get key() {
+      return tls.key;
+    },
+    become: (identity) => tls.become(identity),
     call: (address, method, request, callOptions) => client.call(address, method, request, callOptions),
     watch: (address, method, request, callOptions) => client.watch(address, method, request, callOptions),
     open: (address, method, callOptions) => client.open(address, method, callOptions),

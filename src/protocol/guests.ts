@@ -5,7 +5,7 @@
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Http2Stream, ServerHttp2Session } from "node:http2";
-import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import type { TLSSocket } from "node:tls";
 import type { Cancel, Timers } from "../core/world.ts";
 import { plainAddress } from "./caller.ts";
@@ -22,29 +22,35 @@ const refusal =
   "HTTP/1.1 426 Upgrade Required\r\ncontent-type: text/plain\r\nconnection: close\r\n\r\n" +
   "refused: from other machines this server is spoken to encrypted only\n";
 
+/** A socket, or a line that somebody carries. */
+export interface Guest extends Duplex {
+  readonly remoteAddress?: string | undefined;
+  setNoDelay(on: boolean): unknown;
+}
+
 /** What a connection turns out to speak. */
 export interface Tables {
-  readonly http1: (socket: Socket) => void;
-  readonly http2: (socket: Socket) => void;
+  readonly http1: (socket: Guest) => void;
+  readonly http2: (socket: Guest) => void;
   /** Undefined where nothing is encrypted. */
-  readonly tls?: ((socket: Socket) => TLSSocket) | undefined;
+  readonly tls?: ((socket: Guest) => TLSSocket) | undefined;
   /** Whether this guest may speak in plain text. */
-  readonly plain: (socket: Socket) => boolean;
+  readonly plain: (socket: Guest) => boolean;
 }
 
 export class Guests {
   readonly #timers: Timers;
   readonly #limits: GuestLimits;
-  readonly #sockets = new Set<Socket>();
+  readonly #sockets = new Set<Guest>();
   readonly #shares: Shares;
   /** No request has come on them yet; the oldest first. */
-  readonly #unproven = new Set<Socket>();
+  readonly #unproven = new Set<Guest>();
   /** By what speaks HTTP on it: the connection itself, or what is inside its encryption. */
-  readonly #outer = new WeakMap<object, Socket>();
+  readonly #outer = new WeakMap<object, Guest>();
   /** The connection whose HTTP/2 session is being made. */
-  #greeting: Socket | undefined;
+  #greeting: Guest | undefined;
   /** What an HTTP/1.1 connection has to do next, and until when. */
-  readonly #due = new WeakMap<Socket, Cancel>();
+  readonly #due = new WeakMap<object, Cancel>();
 
   constructor(timers: Timers, limits: GuestLimits) {
     this.#timers = timers;
@@ -57,7 +63,7 @@ export class Guests {
   }
 
   /** Hands the connection on once it is known what it speaks; closes it, or an older one, if there are too many. */
-  welcome(socket: Socket, tables: Tables): void {
+  welcome(socket: Guest, tables: Tables): void {
     const share = shareOf(plainAddress(socket.remoteAddress ?? ""));
     if (!this.#shares.take(share) && !(this.#leaveOldest(share) && this.#shares.take(share)))
       return void socket.destroy();
@@ -91,7 +97,7 @@ export class Guests {
     if (socket !== undefined) this.#unproven.delete(socket);
   }
 
-  #greet(socket: Socket, tables: Tables, outer = socket): void {
+  #greet(socket: Guest, tables: Tables, outer = socket): void {
     this.#outer.set(socket, outer);
     const late = this.#expect(socket, this.#limits.prefaceMs);
     socket.once("close", () => {
@@ -131,7 +137,7 @@ export class Guests {
   }
 
   /** Once both ends are agreed, what is inside is a connection like any other. */
-  #agree(socket: TLSSocket, tables: Tables, outer: Socket): void {
+  #agree(socket: TLSSocket, tables: Tables, outer: Guest): void {
     const late = this.#expect(socket, this.#limits.headersMs);
     socket.on("error", () => socket.destroy());
     socket.once("secure", () => {
@@ -197,7 +203,7 @@ export class Guests {
     for (const socket of this.#sockets) socket.destroy();
   }
 
-  #expect(socket: Socket, limitMs: number): Cancel {
+  #expect(socket: Guest, limitMs: number): Cancel {
     return within(this.#timers, limitMs, () => socket.destroy());
   }
 }

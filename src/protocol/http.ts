@@ -5,7 +5,7 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { ReadableStream as NodeReadableStream } from "node:stream/web";
 import type { connectNodeAdapter } from "@connectrpc/connect-node";
-import { DcnrError, type ErrorCode } from "../core/errors.ts";
+import { DcnrError, type ErrorCode, fail } from "../core/errors.ts";
 import type { Log } from "../core/world.ts";
 import type { HttpHandler } from "./network.ts";
 
@@ -68,7 +68,11 @@ function webRequest(request: NodeServerRequest, signal: AbortSignal): Request {
   }
   const authority = String(request.headers[":authority"] ?? request.headers.host ?? "localhost");
   const hasBody = request.method !== "GET" && request.method !== "HEAD";
-  const web = new Request(`http://${authority}${request.url ?? "/"}`, {
+  const path = request.url ?? "/";
+  const url = `http://${authority}${path}`;
+  if (!path.startsWith("/") || !URL.canParse(url))
+    fail("invalid_argument", "the request names no address: ask for a path that begins with /");
+  const web = new Request(url, {
     method: request.method ?? "GET",
     headers,
     ...(hasBody ? { body: bodyOf(request), duplex: "half" } : {}),

@@ -115,7 +115,7 @@ export class MemoryNetwork implements Network {
 
   serve: Network["serve"] = async (address, services, _http, gate) => {
     this.#servers.set(address, gated(services, gate));
-    return { address, close: async () => this.kill(address) };
+    return { address, accept: (line) => line.close(), close: async () => this.kill(address) };
   };
 
   close = async () => {};

@@ -3,6 +3,8 @@
 
 import type { DescMethod, DescService, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
 import type { KeyId } from "../core/ids.ts";
+import type { KeyBook } from "./key-book.ts";
+import type { Line } from "./line.ts";
 
 export type UnaryMethod = DescMethod & { methodKind: "unary" };
 export type ServerStreamMethod = DescMethod & { methodKind: "server_streaming" };
@@ -33,8 +35,26 @@ export interface CallOptions {
 export interface Caller {
   /** The hash of the key that it has proved to hold; absent where it showed none. */
   readonly id?: KeyId;
+  /** All keys by which it has been known, the present one last; absent where the id's own is the only one. */
+  readonly keys?: readonly KeyId[];
   /** Where it calls from. */
   readonly address: string;
+  /** What it may do, as the gate found; absent where nobody had to ask. */
+  readonly roles?: Roles;
+}
+
+export type KeyScope = "generate" | "read" | "train" | "admin";
+
+/** What the key is good for that somebody showed, and whose it is. */
+export interface Roles {
+  readonly scopes: readonly KeyScope[];
+  /** An API key's id, or a person's key; empty for callers on the same machine, who need none. */
+  readonly key: string;
+  readonly owner: string;
+  /** Only these networks, their sessions and models; absent: all. */
+  readonly networks?: readonly string[];
+  /** Only what its owner made. */
+  readonly ownOnly?: boolean;
 }
 
 export interface CallContext {
@@ -83,23 +103,31 @@ export type HttpHandler = (request: Request, peer: string) => Promise<Response |
 export interface Server {
   /** "host:port" as bound. */
   readonly address: string;
+  /** Somebody calls on a line. `from`: who carries it and for whom, as they say. */
+  accept(line: Line, from: string): void;
   close(): Promise<void>;
 }
 
-export type KeyScope = "generate" | "read" | "train" | "admin";
-
 /** What a process knows of its callers. Each throws a DcnrError to refuse. */
 export interface Gate {
-  /** The caller shows an API key with the scope, or needs none. `authorization` is the header as it came. */
-  key(caller: Caller, scope: KeyScope, authorization: string | undefined): Promise<void>;
+  /** The caller with the key that a token of its stands for; refuses keys that were replaced. */
+  identify?(caller: Caller, authorization: string | undefined): Promise<Caller>;
+  /** What the key is good for that the caller shows, if it has the scope. `authorization` is the header as it came. */
+  key(caller: Caller, scope: KeyScope, authorization: string | undefined): Promise<Roles>;
   /** The caller is a PNode that is registered here and not sent away. */
   member(caller: Caller): Promise<void>;
   orchestrator(caller: Caller): Promise<void>;
+  /** The caller is a PNode of the network, whatever it hosts, or an orchestrator of it. */
+  network(caller: Caller): Promise<void>;
 }
 
 export interface Network {
   /** Of the key that this process shows to whomever it calls; undefined for one that shows none. */
   readonly id: KeyId | undefined;
+  /** The key that it shows now, if that has succeeded the id's own. */
+  readonly key?: KeyId | undefined;
+  /** Which keys have succeeded others; absent where keys never change, as in tests. */
+  readonly keys?: KeyBook;
   call<M extends UnaryMethod>(
     address: string,
     method: M,
@@ -116,6 +144,12 @@ export interface Network {
   /** `gate` says who may call what; without one everybody may call everything. */
   serve(address: string, services: readonly ServedService[], http?: HttpHandler, gate?: Gate): Promise<Server>;
   close(): Promise<void>;
+}
+
+/** Whether a caller is whoever was known by `pinned`. */
+export function isKnownBy(network: Pick<Network, "keys">, pinned: KeyId, { id, keys }: Caller): boolean {
+  if (id === undefined) return false;
+  return network.keys ? network.keys.follows(pinned, keys ?? [id]) : id === pinned;
 }
 
 export const protocolMajor = 1;

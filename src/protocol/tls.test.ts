@@ -3,13 +3,16 @@ import { connect as connectPlain } from "node:net";
 import { describe, it } from "node:test";
 import { connect as connectTls } from "node:tls";
 import { hasCode } from "../core/errors.ts";
-import { newIdentity } from "../system/keys.ts";
+import type { KeyId } from "../core/ids.ts";
+import { keyIdOf, successionsMax } from "../core/keys.ts";
+import { newIdentity, succeeded } from "../system/keys.ts";
 import { backgroundTimers } from "../system/timers.ts";
 import { parseAddress, withKey } from "./address.ts";
 import { certificateOf, holderOf } from "./certificate.ts";
 import { ExchangeService } from "./gen/dcnr/v1/exchange_pb.ts";
 import { SystemService } from "./gen/dcnr/v1/system_pb.ts";
 import { openGrpcNetwork } from "./grpc.ts";
+import { KeyBook } from "./key-book.ts";
 import { type Network, type ServedService, service } from "./network.ts";
 import { Tls } from "./tls.ts";
 
@@ -124,7 +127,7 @@ describe("a certificate", () => {
   it("says nothing but the key, and the same every time", () => {
     const pem = certificateOf(client);
     assert.equal(pem, certificateOf(client));
-    assert.equal(holderOf(Buffer.from(pem)), client.id);
+    assert.deepEqual(holderOf(Buffer.from(pem)), { id: client.id, keys: [client.id] });
   });
 });
 
@@ -138,5 +141,66 @@ describe("addresses with keys", () => {
     });
     for (const wrong of ["10.0.0.1:7700#", "10.0.0.1:7700#abc", `https://a:1#${client.id}`])
       assert.throws(() => parseAddress(wrong), /is not an address/);
+  });
+});
+
+describe("a key that has succeeded another", () => {
+  const next = succeeded(server);
+  const nextId = keyIdOf(next.publicKey);
+
+  async function meeting(as: typeof server, pinned: string, keys = new KeyBook()): Promise<string> {
+    const [serving, calling] = [
+      openGrpcNetwork({ timers: backgroundTimers, identity: as }),
+      openGrpcNetwork({ timers: backgroundTimers, identity: client, keys }),
+    ];
+    const listening = await serving.serve("127.0.0.1:0", mirrors);
+    try {
+      const address = withKey(listening.address, pinned as KeyId);
+      return (await calling.call(address, SystemService.method.getVersion, {})).id;
+    } finally {
+      await calling.close();
+      await serving.close();
+      await listening.close();
+    }
+  }
+  const isRefused = (error: unknown) => hasCode(error, "unauthenticated");
+
+  it("is believed by whoever knows the older one, and by whoever knows itself", async () => {
+    assert.equal(await meeting(next, server.id), client.id);
+    assert.equal(await meeting(next, nextId), client.id);
+    const third = succeeded(next);
+    for (const known of [server.id, nextId, keyIdOf(third.publicKey)])
+      assert.equal(await meeting(third, known), client.id);
+  });
+
+  it("ends the older one for whoever has seen it, and nobody follows back", async () => {
+    const heard: string[] = [];
+    const keys = new KeyBook((former, newest) => heard.push(`${former} ${newest}`));
+    assert.equal(await meeting(server, server.id, keys), client.id);
+    assert.equal(await meeting(next, server.id, keys), client.id);
+    assert.deepEqual(heard, [`${server.id} ${nextId}`]);
+    await assert.rejects(meeting(server, server.id, keys), isRefused);
+    await assert.rejects(meeting(succeeded(server), server.id, keys), isRefused, "another heir of the older one");
+    assert.equal(await meeting(succeeded(next), server.id, keys), client.id);
+    await assert.rejects(meeting(server, nextId), isRefused, "whoever knows the newer one only");
+  });
+
+  it("is nobody if the older one has not signed for it, or signed for another", async () => {
+    const former = next.former as NonNullable<typeof next.former>;
+    const forged = former.map((word) => ({ ...word, signature: word.signature.map((byte) => byte ^ 1) }));
+    await assert.rejects(meeting({ ...next, former: forged }, server.id), isRefused);
+    await assert.rejects(meeting({ ...stranger, id: server.id, former }, server.id), isRefused);
+    const ofItself = succeeded(stranger).former as typeof former;
+    await assert.rejects(meeting({ ...next, former: [...former, ...ofItself] }, server.id), isRefused);
+  });
+
+  it("keeps the id of its holder, who shows the way from the first key to the present one", () => {
+    const third = succeeded(next);
+    const found = holderOf(Buffer.from(certificateOf(third)));
+    assert.deepEqual(found, { id: server.id, keys: [server.id, nextId, keyIdOf(third.publicKey)] });
+    let many = server;
+    for (let count = 0; count < successionsMax; count++) many = succeeded(many);
+    assert.equal(holderOf(Buffer.from(certificateOf(many)))?.keys.length, successionsMax + 1);
+    assert.throws(() => succeeded(many), /become somebody new/);
   });
 });

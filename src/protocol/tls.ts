@@ -2,14 +2,18 @@
 // ends shown, each pinned by the hash of its key. There are no authorities and no names.
 
 import type { LookupFunction, Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import { connect, createSecureContext, type SecureContext, TLSSocket } from "node:tls";
+import { assert } from "../core/assert.ts";
 import { DcnrError } from "../core/errors.ts";
 import type { KeyId } from "../core/ids.ts";
-import type { Identity } from "../core/keys.ts";
+import { type Identity, keyIdOf } from "../core/keys.ts";
 import type { Timers } from "../core/world.ts";
 import { type Address, formatAddress } from "./address.ts";
-import { certificateOf, holderOf } from "./certificate.ts";
+import { certificateOf, type Holder, holderOf } from "./certificate.ts";
 import { within } from "./deadline.ts";
+import { KeyBook } from "./key-book.ts";
+import { LineSocket } from "./line-socket.ts";
 import { brokenBy } from "./wire-errors.ts";
 
 /** An identity whose private key the TLS library may have. */
@@ -40,18 +44,32 @@ const pinnedByUs = { rejectUnauthorized: false, minVersion: "TLSv1.3" } as const
 export class Tls {
   /** Undefined for one that shows no key: it may call, and nobody can call it. */
   readonly id: KeyId | undefined;
-  readonly #context: SecureContext;
+  readonly keys: KeyBook;
+  #key: KeyId | undefined;
+  #context: SecureContext;
 
   /** For those who come by a name of the web. */
   readonly #web: SecureContext | undefined;
 
-  constructor(identity?: TlsIdentity, web?: WebCertificate) {
+  constructor(identity?: TlsIdentity, web?: WebCertificate, keys = new KeyBook()) {
     this.id = identity?.id;
+    this.keys = keys;
     this.#web = web && createSecureContext({ ...web, minVersion: "TLSv1.2" });
-    this.#context = createSecureContext({
-      ...(identity && { key: identity.privateKey, cert: certificateOf(identity) }),
-      minVersion: "TLSv1.3",
-    });
+    this.#key = identity && keyIdOf(identity.publicKey);
+    this.#context = contextOf(identity);
+  }
+
+  /** The key that is shown now; another than the id's own if it has succeeded that. */
+  get key(): KeyId | undefined {
+    return this.#key;
+  }
+
+  /** Shows this key of the same id from now on. Connections that stand are left alone. */
+  become(identity: TlsIdentity): void {
+    assert(identity.id === this.id, "a key speaks for the id of the one that it succeeds");
+    this.#key = keyIdOf(identity.publicKey);
+    this.#context = contextOf(identity);
+    this.keys.tell(identity.id, this.#key);
   }
 
   /**
@@ -59,25 +77,36 @@ export class Tls {
    * out what a name leads to, if not the system.
    */
   dial(address: Place, lookup?: LookupFunction): TLSSocket {
-    return this.#dial(address, () => {}, lookup);
+    const { host, port, key } = address;
+    return this.#pinned(connect({ host, port, ...this.#greeting, ...(lookup && { lookup }) }), `${host}:${port}`, key);
   }
 
-  #dial({ host, port, key }: Place, met: (holder: KeyId) => void, lookup?: LookupFunction): TLSSocket {
-    const socket = connect({
-      ...{ host, port, servername: ownName, secureContext: this.#context, ALPNProtocols: ["h2"], ...pinnedByUs },
-      ...(lookup && { lookup }),
-    });
+  /** The same over what somebody carries; `where` names it for people. */
+  over(carried: Duplex, where: string, key: KeyId): TLSSocket {
+    return this.#pinned(connect({ socket: carried, ...this.#greeting }), where, key);
+  }
+
+  get #greeting() {
+    return { servername: ownName, secureContext: this.#context, ALPNProtocols: ["h2"], ...pinnedByUs };
+  }
+
+  #pinned(
+    socket: TLSSocket,
+    where: string,
+    key: KeyId | undefined,
+    met: (holder: KeyId) => void = () => {},
+  ): TLSSocket {
     // Before anybody else hears of it: whoever sends at this event must not send to a stranger.
     const { emit } = socket;
     socket.emit = (event: string | symbol, ...args: unknown[]) => {
       if (event !== "secureConnect") return Reflect.apply(emit, socket, [event, ...args]);
       socket.emit = emit;
       const holder = holderAt(socket);
-      if (holder !== undefined && (key === undefined || holder === key)) {
-        met(holder);
+      if (holder !== undefined && (key === undefined || this.keys.follows(key, holder.keys))) {
+        met(holder.keys.at(-1) as KeyId);
         return socket.emit("secureConnect");
       }
-      socket.destroy(notExpected(`${host}:${port}`, holder, key));
+      socket.destroy(notExpected(where, holder, key));
       return true;
     };
     return socket;
@@ -87,7 +116,8 @@ export class Tls {
   meet(place: Omit<Place, "key">, timers: Timers, timeoutMs = meetTimeoutMs): Promise<KeyId> {
     const where = formatAddress(place.host, place.port);
     return new Promise<KeyId>((resolve, reject) => {
-      const socket = this.#dial(place, (holder) => {
+      const { host, port } = place;
+      const socket = this.#pinned(connect({ host, port, ...this.#greeting }), where, undefined, (holder) => {
         resolve(holder);
         socket.destroy();
       });
@@ -103,8 +133,8 @@ export class Tls {
   }
 
   /** The other end of a connection that has begun to greet. It may show no key: people's clients and browsers have none. */
-  accept(socket: Socket): TLSSocket {
-    const secured = new TLSSocket(socket, {
+  accept(socket: Duplex): TLSSocket {
+    const secured = new TLSSocket(socket as Socket, {
       isServer: true,
       secureContext: this.#web ?? this.#context,
       SNICallback: (name, found) => found(null, name === ownName || !this.#web ? this.#context : this.#web),
@@ -113,20 +143,29 @@ export class Tls {
       ...pinnedByUs,
       ...(this.#web && { minVersion: "TLSv1.2" }),
     });
+    // What is carried has no address of its own, and whoever counts guests needs one.
+    if (socket instanceof LineSocket) Object.defineProperty(secured, "remoteAddress", { value: socket.remoteAddress });
     // As the library's own server does; HTTP/2 waits for the greeting until this says that it is over.
     secured.prependOnceListener("secure", () => Object.assign(secured, { secureConnecting: false }));
     return secured;
   }
 }
 
+function contextOf(identity: TlsIdentity | undefined): SecureContext {
+  return createSecureContext({
+    ...(identity && { key: identity.privateKey, cert: certificateOf(identity) }),
+    minVersion: "TLSv1.3",
+  });
+}
+
 /** Whose key the other end has proved to hold; undefined over plain connections and where it showed none. */
-export function holderAt(socket: unknown): KeyId | undefined {
+export function holderAt(socket: unknown): Holder | undefined {
   const certificate = (socket as Partial<TLSSocket> | undefined)?.getPeerX509Certificate?.();
   return certificate === undefined ? undefined : holderOf(certificate);
 }
 
-function notExpected(place: string, holder: KeyId | undefined, expected: KeyId | undefined): DcnrError {
-  const holds = holder === undefined ? "shows no key of our kind" : `holds the key ${holder}`;
+function notExpected(place: string, holder: Holder | undefined, expected: KeyId | undefined): DcnrError {
+  const holds = holder === undefined ? "shows no key of our kind" : `holds the key ${holder.keys.at(-1)}`;
   return new DcnrError(
     "unauthenticated",
     `${place} is not who it should be: it ${holds}${expected === undefined ? "" : `, expected is ${expected}`}`,

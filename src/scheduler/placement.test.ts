@@ -248,6 +248,45 @@ describe("placement", () => {
     assert.ok(!new Set(where.values()).has("a"));
   });
 
+  it("gives newcomers a small share, however many there are and whatever they claim", () => {
+    const plan = chain(Array.from({ length: 12 }, (_, i) => vnode(`v${i}`)));
+    const known = ["a", "b", "c"].map((id) => node(id));
+    for (const count of [1, 2, 5, 40]) {
+      const boasters = Array.from({ length: count }, (_, i) => node(`x${i}`, { newcomer: true, gflops: 2_000_000 }));
+      const where = places(plan, [...known, ...boasters]);
+      assert.equal(where.size, 12);
+      const taken = [...where.values()].filter((id) => id.startsWith("x")).length;
+      assert.ok(taken >= 1 && taken <= 3, `${count} newcomers got ${taken} of 12`);
+    }
+    const single = places(chain([vnode("only")]), [...known, node("x", { newcomer: true, gflops: 2_000_000 })]);
+    assert.match(single.get("only") as string, /[abc]/);
+  });
+
+  it("places everything on newcomers where nobody else is or has room", () => {
+    const plan = chain(Array.from({ length: 6 }, (_, i) => vnode(`v${i}`)));
+    const newcomers = ["x", "y"].map((id) => node(id, { newcomer: true }));
+    assert.equal(places(plan, newcomers).size, 6);
+    const full = node("a", { memoryFreeBytes: 64 << 20 });
+    assert.equal(places(plan, [full, ...newcomers]).size, 6);
+  });
+
+  it("gives a lost copy to a newcomer where nobody else may have it", () => {
+    const plan = chain([vnode("v")]);
+    const nodes = [node("a"), node("x", { newcomer: true })];
+    const current = new Map([["v" as VNodeId, ["a" as PNodeId]]]);
+    const { decisions } = place(plan, new Fleet(nodes), policy({ copies: 2, current }));
+    assert.deepEqual(
+      decisions.map(({ copy, pnode }) => ({ copy, pnode })),
+      [{ copy: 1, pnode: "x" }],
+    );
+  });
+
+  it("computes in a class of machines that are known, if there are any", () => {
+    const exotic = { numerics: [{ engine: "native", class: "exotic" }], newcomer: true, gflops: 2_000_000 };
+    const nodes = [node("a"), ...["x", "y", "z"].map((id) => node(id, exotic))];
+    assert.equal(place(chain([vnode("v"), vnode("w")]), new Fleet(nodes), policy()).numericsClass, "avx2");
+  });
+
   it("moves a running session only when that pays", () => {
     const plan = chain(Array.from({ length: 4 }, (_, i) => vnode(`v${i}`, { flops: 5e9 })));
     const current = new Map(plan.vnodes.map((one) => [one.id, ["a" as PNodeId]]));

@@ -14,17 +14,30 @@ import { type Unit, unitEdges, unitsOf } from "./placement/units.ts";
 
 export function place(plan: PlacementPlan, fleet: Fleet, asked: Policy): Placement {
   const policy = asked.numericsClass === "" ? { ...asked, numericsClass: chooseClass(plan, fleet, asked) } : asked;
+  // Where there is nobody else, newcomers are like everybody.
+  const isMixed = fleet.newcomers > 0 && fleet.newcomers < fleet.size;
+  if (!isMixed) return placeOn(plan, fleet, policy, false);
+  const careful = placeOn(plan, fleet, policy, true);
+  if (careful.unplaced.length === 0) return careful;
+  // Newcomers are better than nobody.
+  const anyhow = placeOn(plan, fleet, policy, false);
+  return anyhow.unplaced.length < careful.unplaced.length ? anyhow : careful;
+}
+
+/** `careful`: newcomers get a small share at most. */
+function placeOn(plan: PlacementPlan, fleet: Fleet, policy: Policy, careful: boolean): Placement {
   const { units, unitOf } = unitsOf(plan, policy);
   const edges = unitEdges(plan, unitOf);
   const settled = settle(units, policy);
   const missing = units.filter((unit) => settled.get(unit.index) === undefined);
   const work: Work = { plan, fleet, policy, units, decisions: [], unplaced: [], slowestMs: 0, whyNot: undefined };
+  const unitsInAll = careful ? { unitsInAll: units.length } : {};
 
-  let bins = chooseBins(fleet, policy, plan.workload, missing);
+  let bins = chooseBins(fleet, policy, plan.workload, missing, { everything: false, ...unitsInAll });
   let purse = fill(bins, units, settled, policy);
   let layout = balanced({ units: missing, all: units, edges, bins, purse, settled, fleet, policy });
   if (missing.some((unit) => layout[unit.index] === -1) && bins.length < fleet.size) {
-    bins = chooseBins(fleet, policy, plan.workload, missing, true);
+    bins = chooseBins(fleet, policy, plan.workload, missing, { everything: true, ...unitsInAll });
     purse = fill(bins, units, settled, policy);
     layout = balanced({ units: missing, all: units, edges, bins, purse, settled, fleet, policy });
   }
@@ -93,11 +106,13 @@ function fill(
   return purse;
 }
 
-/** The class whose PNodes are fastest together, as far as the workload can use them. */
+/** The class whose PNodes are fastest together, as far as the workload can use them; newcomers count where nobody else does. */
 function chooseClass(plan: PlacementPlan, fleet: Fleet, policy: Policy): string {
   const classes = fleet.classes(policy.engine);
   if (classes.length <= 1) return classes[0] ?? "";
-  const sums = new Map(classes.map((own) => [own, { gflops: 0, nodes: 0, policy: { ...policy, numericsClass: own } }]));
+  const sums = new Map(
+    classes.map((own) => [own, { gflops: 0, known: 0, nodes: 0, policy: { ...policy, numericsClass: own } }]),
+  );
   let undecided = classes.length;
   for (const pool of fleet.pools()) {
     if (undecided === 0) break;
@@ -106,14 +121,17 @@ function chooseClass(plan: PlacementPlan, fleet: Fleet, policy: Policy): string 
     if (!sum || sum.nodes >= plan.vnodes.length || !poolEligible(pool, sum.policy, plan.workload)) continue;
     for (const node of pool.nodes) {
       if (!eligible(node, sum.policy, plan.workload)) continue;
-      sum.gflops += expectedGflops(node, plan.workload);
+      const gflops = expectedGflops(node, plan.workload);
+      sum.gflops += gflops;
+      if (!node.newcomer) sum.known += gflops;
       if (++sum.nodes < plan.vnodes.length) continue;
       undecided--;
       break;
     }
   }
+  const counted = Array.from(sums.values()).some(({ known }) => known > 0) ? "known" : "gflops";
   const fastest = (best: string, own: string) =>
-    (sums.get(own)?.gflops ?? 0) > (sums.get(best)?.gflops ?? 0) ? own : best;
+    (sums.get(own)?.[counted] ?? 0) > (sums.get(best)?.[counted] ?? 0) ? own : best;
   return classes.reduce(fastest);
 }
 

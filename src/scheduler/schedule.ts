@@ -6,23 +6,42 @@ import type { Fleet } from "./placement/fleet.ts";
 import type { Decision, Placement, PlacementPlan, Policy } from "./placement/types.ts";
 import { place } from "./placement.ts";
 
+/** Room by PNode that is free and yet not to be used. */
+export type Kept = ReadonlyMap<PNodeId, { readonly memoryBytes: number; readonly gpus: number }>;
+
 export interface Waiting {
   readonly plan: PlacementPlan;
   readonly policy: Policy;
+  readonly kept?: Kept;
 }
 
 /** By workload; `queue` is in order of importance. The fleet is left as it is. */
 export function schedule(fleet: Fleet, queue: readonly Waiting[]): Map<string, Placement> {
   const placements = new Map<string, Placement>();
   let left = fleet;
-  for (const [turn, { plan, policy }] of queue.entries()) {
-    const placement = wholeOrNothing(placeAnywhere(plan, left, policy));
+  for (const [turn, { plan, policy, kept }] of queue.entries()) {
+    const placement = wholeOrNothing(placeAnywhere(plan, kept ? without(left, kept) : left, policy));
     placements.set(plan.workload, placement);
     if (placement.decisions.length === 0 || turn === queue.length - 1) continue;
     if (left === fleet) left = fleet.copy();
     reserve(left, plan, policy, placement.decisions);
   }
   return placements;
+}
+
+function without(fleet: Fleet, kept: Kept): Fleet {
+  if (kept.size === 0) return fleet;
+  const less = fleet.copy();
+  for (const [pnode, { memoryBytes, gpus }] of kept) {
+    const node = less.get(pnode);
+    if (!node) continue;
+    less.set({
+      ...node,
+      memoryFreeBytes: node.memoryFreeBytes - memoryBytes,
+      gpusFree: Math.max(0, node.gpusFree - gpus),
+    });
+  }
+  return less;
 }
 
 /** Where a VNode failed is better than nowhere: it may have been the moment, and a few failures end the workload. */

@@ -7,6 +7,7 @@ import { request as httpsRequest } from "node:https";
 import { DcnrError, fail } from "../core/errors.ts";
 import type { KeyId } from "../core/ids.ts";
 import { parseAddress } from "../protocol/address.ts";
+import type { KeyBook } from "../protocol/key-book.ts";
 import { pinnedConnection } from "../protocol/pinned-http.ts";
 import type { Reach } from "../protocol/reach.ts";
 import { Tls } from "../protocol/tls.ts";
@@ -19,6 +20,15 @@ export interface HttpTransferOptions {
   readonly answerMs?: number;
   /** What may be connected to; everything if absent. */
   readonly reach?: Reach;
+  /** What is known of keys that have succeeded others. */
+  readonly keys?: KeyBook;
+}
+
+/** How connections are made. */
+interface Way {
+  readonly reach: Reach | undefined;
+  /** It calls as nobody: the address itself is what allows a transfer. */
+  readonly tls: Tls;
 }
 
 interface HttpAddress {
@@ -31,10 +41,11 @@ interface HttpAddress {
 /** Handed to the system at a time: at 143 KB/s it takes half a second, so even slow lines show that they move. */
 const sliceBytes = 64 << 10;
 
-export function openHttpTransfer({ stallMs = 30_000, answerMs = 180_000, reach }: HttpTransferOptions = {}) {
+export function openHttpTransfer({ stallMs = 30_000, answerMs = 180_000, reach, keys }: HttpTransferOptions = {}) {
+  const way: Way = { reach, tls: new Tls(undefined, undefined, keys) };
   return {
     async upload(to: HttpAddress, content: Uint8Array, signal?: AbortSignal): Promise<void> {
-      const exchange = new Exchange("PUT", to, { "content-length": String(content.byteLength) }, reach, signal);
+      const exchange = new Exchange("PUT", to, { "content-length": String(content.byteLength) }, way, signal);
       try {
         for (let at = 0; at < content.byteLength && !exchange.answered; at += sliceBytes)
           await exchange.write(content.subarray(at, at + sliceBytes), stallMs);
@@ -47,7 +58,7 @@ export function openHttpTransfer({ stallMs = 30_000, answerMs = 180_000, reach }
     },
 
     async download(from: HttpAddress, into: Uint8Array, signal?: AbortSignal): Promise<void> {
-      const exchange = new Exchange("GET", from, {}, reach, signal);
+      const exchange = new Exchange("GET", from, {}, way, signal);
       try {
         exchange.end();
         const answer = await exchange.answer(stallMs);
@@ -69,9 +80,6 @@ export function openHttpTransfer({ stallMs = 30_000, answerMs = 180_000, reach }
   };
 }
 
-/** It calls as nobody: the address itself is what allows a transfer. */
-const tls = new Tls();
-
 /** One request on a connection of its own. Every wait has an end. */
 class Exchange {
   readonly #request: ClientRequest;
@@ -85,7 +93,7 @@ class Exchange {
     method: "PUT" | "GET",
     { url, headers, key }: HttpAddress,
     framing: Readonly<Record<string, string>>,
-    reach: Reach | undefined,
+    { reach, tls }: Way,
     signal: AbortSignal | undefined,
   ) {
     const { protocol, host, hostname } = new URL(url);
@@ -99,7 +107,7 @@ class Exchange {
       ...(reach && { lookup: reach.lookup }),
       ...(key === undefined
         ? { agent: false }
-        : { createConnection: pinnedConnection(tls, { ...parseAddress(host), key }, reach?.lookup) }),
+        : { createConnection: pinnedConnection(tls, { ...parseAddress(host, 443), key }, reach?.lookup) }),
     });
     this.#request = request;
     this.#answer = new Promise((resolve) =>

@@ -1,10 +1,11 @@
 import { strict as assert } from "node:assert";
-import { chmod, mkdtemp, readdir, rm, stat, writeFile } from "node:fs/promises";
+import { chmod, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it } from "node:test";
+import { keyIdOf, keysOf, verifySignature } from "../core/keys.ts";
 import { realChance } from "./chance.ts";
-import { loadKey, newIdentity, verifySignature } from "./keys.ts";
+import { loadKey, newIdentity, rotateKey } from "./keys.ts";
 
 const inDirectory = async (run: (directory: string) => Promise<void>) => {
   const directory = await mkdtemp(join(tmpdir(), "dcnr-keys-"));
@@ -42,5 +43,27 @@ describe("a key", () => {
     inDirectory(async (directory) => {
       await writeFile(join(directory, "key.pem"), "no key");
       await assert.rejects(loadKey(directory, realChance), /holds no key: restore it/);
+    }));
+});
+
+describe("a key that is replaced", () => {
+  it("leaves its id and its word to the next one, and nothing of itself", () =>
+    inDirectory(async (directory) => {
+      const first = await loadKey(directory, realChance);
+      const second = await rotateKey(directory, realChance);
+      const third = await rotateKey(directory, realChance);
+      const loaded = await loadKey(directory, realChance);
+      assert.deepEqual([second.id, third.id, loaded.id], [first.id, first.id, first.id]);
+      assert.deepEqual(
+        keysOf(loaded.publicKey, loaded.former),
+        [first, second, third].map(({ publicKey }) => keyIdOf(publicKey)),
+      );
+      const path = join(directory, "key.pem");
+      const text = await readFile(path, "utf8");
+      for (const { privateKey } of [first, second]) assert.ok(!text.includes(privateKey.split("\n")[1] as string));
+      assert.equal((await stat(path)).mode & 0o777, 0o600);
+      assert.deepEqual(await readdir(directory), ["key.pem"]);
+      await writeFile(path, text.replace(/# succeeds: ..../, "# succeeds: AAAA"));
+      await assert.rejects(loadKey(directory, realChance), /did not sign for this one/);
     }));
 });

@@ -1,11 +1,24 @@
 // Ed25519 keys of the machine's own library, and the file in which an identity is kept, readable by its owner alone.
 
-import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign, verify } from "node:crypto";
-import { chmod, link, mkdir, readFile, stat, unlink, writeFile } from "node:fs/promises";
+import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign } from "node:crypto";
+import { chmod, link, mkdir, readFile, rename, stat, unlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fail } from "../core/errors.ts";
-import { type Identity, keyIdOf, type Verify } from "../core/keys.ts";
+import {
+  type Identity,
+  keyIdOf,
+  keysOf,
+  publicKeyBytes,
+  type Succession,
+  signatureBytes,
+  successionStatement,
+  successionsMax,
+  verifySignature,
+} from "../core/keys.ts";
 import type { Chance } from "../core/world.ts";
+import type { Signing, VerifyBy } from "../trust/signing.ts";
+
+export { verifySignature } from "../core/keys.ts";
 
 /** An identity that can also hold TLS connections. */
 export interface RealIdentity extends Identity {
@@ -17,15 +30,6 @@ export function newIdentity(): RealIdentity {
   return identityOf(generateKeyPairSync("ed25519").privateKey);
 }
 
-export const verifySignature: Verify = (publicKey, content, signature) => {
-  try {
-    const key = createPublicKey({ key: Buffer.from(publicKey), format: "der", type: "spki" });
-    return key.asymmetricKeyType === "ed25519" && verify(null, content, key, signature);
-  } catch {
-    return false;
-  }
-};
-
 export function parseIdentity(pem: string, where: string): RealIdentity {
   let key: KeyObject;
   try {
@@ -34,7 +38,50 @@ export function parseIdentity(pem: string, where: string): RealIdentity {
     return fail("data_loss", `${where} holds no key: restore it from a backup, or remove it to become somebody new`);
   }
   if (key.asymmetricKeyType !== "ed25519") fail("data_loss", `${where} holds a key of another kind than Ed25519`);
-  return identityOf(key);
+  const identity = identityOf(key, formerIn(pem));
+  if (keysOf(identity.publicKey, identity.former) === undefined)
+    fail("data_loss", `${where} holds earlier keys that did not sign for this one: restore it from a backup`);
+  return identity;
+}
+
+/** A new key that speaks for the same id, by the word of the present one, whose private half should be forgotten then. */
+export function succeeded(identity: Identity): RealIdentity {
+  const former = identity.former ?? [];
+  if (former.length >= successionsMax)
+    fail("failed_precondition", `this key has been replaced ${successionsMax} times: become somebody new instead`);
+  const { privateKey } = generateKeyPairSync("ed25519");
+  const next = createPublicKey(privateKey).export({ type: "spki", format: "der" });
+  const word = { publicKey: identity.publicKey, signature: identity.sign(successionStatement(identity.id, next)) };
+  return identityOf(privateKey, [...former, word]);
+}
+
+/** As it is kept: the private key, and behind it the words of earlier ones. */
+export function identityText({ privateKey, former = [] }: RealIdentity): string {
+  const words = former.map(({ publicKey, signature }) => Buffer.concat([publicKey, signature]).toString("base64"));
+  return `${privateKey}${words.map((word) => `${formerMark}${word}\n`).join("")}`;
+}
+
+const formerMark = "# succeeds: ";
+
+function formerIn(text: string): Succession[] {
+  const lines = text.split("\n").filter((line) => line.startsWith(formerMark));
+  return lines.map((line) => {
+    const word = Buffer.from(line.slice(formerMark.length), "base64");
+    return {
+      publicKey: word.subarray(0, publicKeyBytes),
+      signature: word.subarray(publicKeyBytes, publicKeyBytes + signatureBytes),
+    };
+  });
+}
+
+/** Replaces the key of whoever owns the directory; the id stays. */
+export async function rotateKey(directory: string, chance: Chance): Promise<RealIdentity> {
+  const next = succeeded(await loadKey(directory, chance));
+  const path = join(directory, "key.pem");
+  const draft = `${path}.${Buffer.from(chance.bytes(6)).toString("hex")}`;
+  await writeFile(draft, identityText(next), { mode: 0o600, flag: "wx" });
+  await rename(draft, path);
+  return next;
 }
 
 /** The identity of whoever owns the directory, made at the first start. */
@@ -70,12 +117,22 @@ async function read(path: string): Promise<string | undefined> {
   }
 }
 
-function identityOf(key: KeyObject): RealIdentity {
+function identityOf(key: KeyObject, former: readonly Succession[] = []): RealIdentity {
   const publicKey = createPublicKey(key).export({ type: "spki", format: "der" });
   return {
-    id: keyIdOf(publicKey),
+    id: keyIdOf(former[0]?.publicKey ?? publicKey),
     publicKey,
+    ...(former.length > 0 && { former }),
     privateKey: key.export({ type: "pkcs8", format: "pem" }) as string,
     sign: (content) => sign(null, content, key),
   };
 }
+
+/** Signs with one's key, and judges what the holders of others signed. */
+export function signingOf(identity: Identity): Signing {
+  const { id, publicKey } = identity;
+  return { id, publicKey, sign: (content) => identity.sign(content), verify: verifyBy };
+}
+
+export const verifyBy: VerifyBy = (id, publicKey, content, signature) =>
+  keyIdOf(publicKey) === id && verifySignature(publicKey, content, signature);

@@ -28,6 +28,8 @@ export type ProcessEvent<Payload, Asker> =
       readonly payload?: Payload;
       /** Who sent it, for evidence. */
       readonly from: string;
+      /** What the sender signed, where it did. */
+      readonly proof?: Proof | undefined;
     }
   | {
       readonly kind: "forwardDone";
@@ -49,6 +51,8 @@ export type ProcessEvent<Payload, Asker> =
   | { readonly kind: "updateDone"; readonly step: number; readonly hash: string; readonly measures: Measures }
   | { readonly kind: "persisted"; readonly step: number }
   | { readonly kind: "lineAdvanced"; readonly line: number }
+  /** What is checked now: told before the line that would let go of what that needs. */
+  | { readonly kind: "drawn"; readonly drawn: readonly Drawn[] }
   | { readonly kind: "asked"; readonly names: readonly MessageName[]; readonly asker: Asker }
   /** A neighbour has collected what was asked of it for this step. */
   | { readonly kind: "gone"; readonly step: number }
@@ -85,6 +89,8 @@ export type Effect<Payload, Asker> =
   | { readonly kind: "send"; readonly message: Outgoing<Payload> }
   /** To one who asked. */
   | { readonly kind: "deliver"; readonly message: Outgoing<Payload>; readonly asker: Asker }
+  /** To be stored for whoever repeats what its receiver did. */
+  | { readonly kind: "lock"; readonly messages: readonly Outgoing<Payload>[] }
   | { readonly kind: "answer"; readonly asker: Asker; readonly step: number; readonly outcome: "coming" | "gone" }
   | { readonly kind: "ask"; readonly whom: VNodeId; readonly names: readonly MessageName[] }
   | { readonly kind: "receipt"; readonly verdict: Verdict }
@@ -98,6 +104,20 @@ export type Effect<Payload, Asker> =
   | { readonly kind: "restart" }
   | { readonly kind: "done" }
   | { readonly kind: "fail"; readonly reason: string };
+
+/** An interval of a VNode that is checked. */
+export interface Drawn {
+  readonly vnode: VNodeId;
+  readonly from: number;
+  readonly to: number;
+}
+
+/** The sender's signature under a message (trust/delivery.ts), its key and the life in which it was computed; base64. */
+export interface Proof {
+  readonly life: string;
+  readonly signature: string;
+  readonly publicKey: string;
+}
 
 export type Verdict = "stored" | "dropped" | "wait" | "refused";
 

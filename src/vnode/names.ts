@@ -25,3 +25,11 @@ export interface Sealed<Payload> {
   readonly hash: string;
   readonly payload: Payload;
 }
+
+/** The name that `keyOf` wrote; undefined for what it did not. */
+export function nameOf(key: string): MessageName | undefined {
+  const [, step, microbatch, way, edge] = /^(\d+)\/(-?\d+)\/([fb])\/(.+)$/.exec(key) ?? [];
+  if (edge === undefined) return undefined;
+  const direction = way === "f" ? "forward" : "backward";
+  return { step: Number(step), microbatch: Number(microbatch), edge: edge as EdgeId, direction };
+}

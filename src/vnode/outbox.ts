@@ -48,6 +48,10 @@ export class Outbox<Payload> {
     return released;
   }
 
+  messages(): Outgoing<Payload>[] {
+    return [...this.#messages.values()];
+  }
+
   payloads(): Payload[] {
     return [...this.#messages.values()].map((message) => message.payload);
   }

@@ -3,7 +3,7 @@
 
 import { assert, unreachable } from "../core/assert.ts";
 import type { PlanEdge } from "../network/plan.ts";
-import type { Effect, Measures, ProcessEvent, Verdict } from "./effects.ts";
+import type { Drawn, Effect, Measures, ProcessEvent, Verdict } from "./effects.ts";
 import { type Admission, Inbox } from "./inbox.ts";
 import { Listening, type Missing, sourceKey } from "./listening.ts";
 import { type MessageName, type Sealed, wholeStep } from "./names.ts";
@@ -80,6 +80,8 @@ export class Process<Payload, Asker> implements VNodeProcess<Payload, Asker> {
   #started = false;
   #full = false;
   #paused = false;
+  /** Toward these, messages are locked. */
+  #drawn: readonly Drawn[] = [];
   #ended: "no" | "done" | "failed" | "restart" = "no";
 
   constructor(options: ProcessOptions) {
@@ -166,6 +168,9 @@ export class Process<Payload, Asker> implements VNodeProcess<Payload, Asker> {
       case "lineAdvanced":
         this.#lineAdvanced(event.line);
         break;
+      case "drawn":
+        this.#lock(event.drawn);
+        break;
       case "asked":
         this.#asked(event.names, event.asker);
         break;
@@ -243,6 +248,7 @@ export class Process<Payload, Asker> implements VNodeProcess<Payload, Asker> {
     const message = { name, to, hash: sealed.hash, payload: sealed.payload };
     this.#outbox.retain(message);
     this.#emit({ kind: "send", message });
+    if (this.#drawn.some((one) => this.#isFor(one, message))) this.#emit({ kind: "lock", messages: [message] });
   }
 
   #sendOutputs(microbatch: number, outputs: ReadonlyMap<string, Sealed<Payload>>): void {
@@ -256,6 +262,21 @@ export class Process<Payload, Asker> implements VNodeProcess<Payload, Asker> {
     this.#emit({ kind: "answer", asker, step, outcome: gone ? "gone" : "coming" });
     if (gone) return;
     for (const item of found) if (item.kind === "here") this.#emit({ kind: "deliver", message: item.message, asker });
+  }
+
+  #lock(drawn: readonly Drawn[]): void {
+    const known = this.#drawn;
+    this.#drawn = drawn;
+    const added = drawn.filter(
+      ({ vnode, from, to }) => !known.some((one) => one.vnode === vnode && one.from === from && one.to === to),
+    );
+    const messages = this.#outbox.messages().filter((message) => added.some((one) => this.#isFor(one, message)));
+    if (messages.length > 0) this.#emit({ kind: "lock", messages });
+  }
+
+  /** Validation after the last update belongs to the last interval. */
+  #isFor({ vnode, from, to }: Drawn, { to: receiver, name }: { to: string; name: MessageName }): boolean {
+    return receiver === vnode && name.step >= from && (name.step < to || to === this.#schedule.steps);
   }
 
   #lineAdvanced(line: number): void {

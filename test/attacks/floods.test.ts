@@ -278,7 +278,7 @@ describe("a caller without rights", () => {
   const refusing = async () => {
     throw new DcnrError("permission_denied", "not you");
   };
-  const gate: Gate = { key: refusing, member: refusing, orchestrator: refusing };
+  const gate: Gate = { key: refusing, member: refusing, orchestrator: refusing, network: refusing };
 
   it("is refused before anything of its message is read", () =>
     scene(

@@ -9,11 +9,12 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, it } from "node:test";
+import { Bandwidth } from "../../src/core/bandwidth.ts";
 import { DcnrError } from "../../src/core/errors.ts";
 import { sha256 } from "../../src/core/hash.ts";
 import type { Sha256 } from "../../src/core/ids.ts";
+import type { World } from "../../src/core/world.ts";
 import { openDiskCache } from "../../src/data/disk-cache.ts";
-import { Bandwidth } from "../../src/peer/bandwidth.ts";
 import { BlobClient } from "../../src/pnode/blob-client.ts";
 import { BlobOrigins } from "../../src/pnode/blob-origins.ts";
 import { timingsDefault } from "../../src/pnode/options.ts";
@@ -59,8 +60,14 @@ const addresses: Readonly<Record<string, string>> = {
   localhost: "127.0.0.1",
 };
 
+/** Its clock runs twenty times as fast: patience with a store that fails is half a minute, and here it always fails. */
+function inAHurry(world: World): World {
+  const { clock } = world;
+  return { ...world, clock: { ...clock, monotonicMs: () => 20 * clock.monotonicMs() } };
+}
+
 async function scene(run: (scene: Scene) => Promise<void>): Promise<void> {
-  const world = realWorld({ logFormat: "none" });
+  const world = inAHurry(realWorld({ logFormat: "none" }));
   const network = openGrpcNetwork({ timers: backgroundTimers });
   let grant: (hash: string) => Grant = () => assert.fail("nothing was prepared");
   const never = async () => assert.fail("not asked for here");

@@ -87,18 +87,24 @@ export class Fleet {
     one.child = await startChild(one.name, one.args, { DCNR_LOG_LEVEL: "error" });
   }
 
+  async kill(one: Member): Promise<void> {
+    one.child?.kill("SIGKILL");
+    await one.child?.ended;
+    one.child = undefined;
+  }
+
   /** Kills it and starts it again a little later. */
   async killAndRestart(one: Member, downMs: number): Promise<void> {
     one.busy = true;
     one.child?.kill("SIGKILL");
     await one.child?.ended;
     await pause(downMs);
-    await this.#upAgain(one);
+    await this.upAgain(one);
     one.busy = false;
   }
 
   /** On a machine that is busy with dying and starting processes a start may take too long; a supervisor tries again. */
-  async #upAgain(one: Member): Promise<void> {
+  async upAgain(one: Member): Promise<void> {
     for (let attempt = 1; ; attempt++) {
       try {
         return await this.up(one);

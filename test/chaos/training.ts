@@ -23,6 +23,9 @@ export interface RoundOptions {
   /** On how many PNodes at least; 0 leaves it to placement. */
   readonly spread?: number;
   readonly onLook?: (session: Session) => void;
+  readonly autonomy?: "on";
+  /** Waited for before it is looked again. */
+  readonly between?: () => Promise<void> | undefined;
 }
 
 export class Training {
@@ -54,7 +57,7 @@ export class Training {
     name: string,
     steps: number,
     signal?: AbortSignal,
-    { spread = 0, onLook = () => {} }: RoundOptions = {},
+    { spread = 0, onLook = () => {}, autonomy, between }: RoundOptions = {},
   ): Promise<Round> {
     await this.#any((client) => client.networks.create(transformerYaml(small), { id: name }).catch(unlessThere));
     const settings = {
@@ -69,6 +72,7 @@ export class Training {
       checkpointEvery: 5,
       replicas: 1,
       spread,
+      autonomy: autonomy ?? "",
       learningRate: { schedule: "constant", base: 0.001, warmupSteps: 0n, finalShare: 1 },
     };
     const { id } = await this.#any((client) => client.sessions.create(settings));
@@ -81,6 +85,7 @@ export class Training {
       if (session.status === "done") return { root: await this.#root(session), log };
       if (session.status === "failed") throw new Error(`session ${id} failed: ${session.reason}`);
       if (signal?.aborted) throw new Error(`session ${id} was given up at step ${session.step} (${session.reason})`);
+      await between?.();
       await pause(100);
     }
   }

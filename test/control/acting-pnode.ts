@@ -18,7 +18,8 @@ import {
   type SessionUpdate,
   type VNodeProgressSchema,
 } from "../../src/protocol/gen/dcnr/v1/pnode_pb.ts";
-import type { Channel } from "../../src/protocol/network.ts";
+import { SystemService } from "../../src/protocol/gen/dcnr/v1/system_pb.ts";
+import { type Channel, service } from "../../src/protocol/network.ts";
 import { type MemoryState, memoryState } from "../../src/states/memory.testing.ts";
 
 export interface ActingOptions {
@@ -42,6 +43,8 @@ interface Hosted {
   step: number;
   checkpointed: number;
 }
+
+const answering = service(SystemService, { getVersion: async () => ({}), getHealth: async () => ({}) });
 
 type Up = MessageInitShape<typeof AttachRequestSchema>;
 
@@ -116,6 +119,8 @@ export class ActingPNode {
   }
 
   async #run(): Promise<void> {
+    // Orchestrators call back before they give it work; a copy of a machine has no port of its own.
+    await this.#network.serve(`${this.id}.test:7400`, [answering]).catch(() => {});
     for (let attempt = 0; !this.#ended; attempt++) {
       const address = this.#options.orchestrators[attempt % this.#options.orchestrators.length] as string;
       try {
@@ -150,7 +155,7 @@ export class ActingPNode {
       bits,
       name: this.id,
       incarnation: this.incarnation,
-      address: `${this.id}.test:7400`,
+      routes: [`${this.id}.test:7400`],
       owner: this.id,
       hosted: Array.from(this.hosted.values(), ({ assignment: { session, vnode, epoch } }) => ({
         session,

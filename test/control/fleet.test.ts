@@ -172,8 +172,8 @@ describe("the registry", () => {
     };
     assert.match(await attempt("old", { protocolMajor: 7 }), /speaks protocol 7\.0, this orchestrator needs 1\.x/);
     assert.match(await attempt("copy", {}, "p0"), /is attached and alive/);
-    assert.match(await attempt("all", { address: "0.0.0.0:7801" }), /at 0\.0\.0\.0, where nobody can reach it/);
-    assert.match(await attempt("own", { address: "127.0.0.1:7801" }), /at 127\.0\.0\.1, .*join at o1\.test instead/);
+    assert.match(await attempt("all", { routes: ["0.0.0.0:7801"] }), /at 0\.0\.0\.0, where nobody can reach it/);
+    assert.match(await attempt("own", { routes: ["127.0.0.1:7801"] }), /at 127\.0\.0\.1, .*join at o1\.test instead/);
     assert.equal((await events(stage, "pnode.duplicate")).length, 1);
     assert.equal(good.attachedTo, "o1", "the PNode that was there is not disturbed");
     await stage.stop();

@@ -56,6 +56,27 @@ describe("room on PNodes", () => {
     await stage.stop();
   });
 
+  it("is given back by the younger of two sessions that each lost a part and hold what the other needs", async () => {
+    for (const orchestrators of [1, 2]) {
+      const stage = new Stage();
+      const { wrong } = watched(stage);
+      for (let i = 1; i <= orchestrators; i++) await stage.orchestrator(`o${i}`);
+      stage.pnode("p0", { stepMs: 2_000, register: roomForOne });
+      const lost = stage.pnode("p1", { stepMs: 2_000, register: roomForOne });
+      await stage.pass(1_000);
+      const sessions = [await stage.session({ spread: 2 }), await stage.session({ spread: 2, seed: 2n })];
+      await stage.pass(2_000);
+      assert.deepEqual(await statuses(stage, sessions), ["running", "running"]);
+      lost.kill();
+      // Room for one is left, and both hold some of it.
+      await stage.pass(8_000);
+      assert.deepEqual(await statuses(stage, sessions), ["waiting", "waiting"]);
+      for (const session of sessions) await done(stage, session);
+      assert.deepEqual(wrong, []);
+      await stage.stop();
+    }
+  });
+
   it("is never handed out twice by orchestrators that race, with a store that loses replies and hints", async () => {
     for (const seed of [1, 2, 3]) {
       const stage = new Stage(seed);

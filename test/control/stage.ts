@@ -19,6 +19,8 @@ import { DatasetService } from "../../src/protocol/gen/dcnr/v1/data_pb.ts";
 import { NetworkService } from "../../src/protocol/gen/dcnr/v1/network_pb.ts";
 import { SessionService } from "../../src/protocol/gen/dcnr/v1/session_pb.ts";
 import type { RequestInit, ResponseOf, UnaryMethod } from "../../src/protocol/network.ts";
+import type { Rules } from "../../src/scheduler/jobs.ts";
+import type { StateStore } from "../../src/store/state-store.ts";
 import { type ActingOptions, ActingPNode } from "./acting-pnode.ts";
 
 export class Stage {
@@ -31,7 +33,11 @@ export class Stage {
   readonly network: SimulatedNetwork;
   writes = 0;
 
-  constructor(seed = 1) {
+  /** What orchestrators get in the place of the store, where a test breaks it. */
+  readonly #storeOf: (view: StateStore) => StateStore;
+
+  constructor(seed = 1, storeOf: (view: StateStore) => StateStore = (view) => view) {
+    this.#storeOf = storeOf;
     this.world = new SimulatedWorld(seed);
     this.fabric = new Fabric(new Wire(this.world, { delayMs: 1 }));
     this.store = new SimulatedStore(this.world);
@@ -71,15 +77,19 @@ export class Stage {
     return promise;
   }
 
-  async orchestrator(name: string, timings: Partial<Timings> = {}): Promise<Orchestrator> {
+  async orchestrator(
+    name: string,
+    timings: Partial<Timings> = {},
+    queueRules: Partial<Rules> = {},
+  ): Promise<Orchestrator> {
     const host = this.world.start(name);
     const address = addressOf(name);
     const starting = startOrchestrator(
-      { listen: address, id: name, software: "test", timings },
+      { listen: address, id: name, software: "test", timings, queueRules },
       {
         world: host.world,
         network: this.fabric.network(host, networkKey),
-        store: this.store.view(host),
+        store: this.#storeOf(this.store.view(host)),
         blobs: this.blobs.view(host, () => `http://${address}`),
       },
     );

@@ -89,10 +89,10 @@ describe("a state", () => {
 describe("a PNode's grants", () => {
   it("are for states, and within the size of a part", async () => {
     const stage = new Stage();
-    await aboutToRecord(stage);
+    const { session } = await aboutToRecord(stage);
     const hash = sha256("anything");
     const ask = (space: BlobSpace, action: BlobAction, bytes = 4n) =>
-      stage.callAs("p0", PNodeService.method.grantBlob, { hash, bytes, action, space });
+      stage.callAs("p0", PNodeService.method.grantBlob, { session, hash, bytes, action, space });
     assert.match((await ask(BlobSpace.STATES, BlobAction.UPLOAD)).url, /\/blobs\/states\//);
     for (const space of [BlobSpace.DATASETS, BlobSpace.VOCABULARIES, BlobSpace.DEFINITIONS, BlobSpace.UNSPECIFIED])
       await assert.rejects(ask(space, BlobAction.UPLOAD), failing("permission_denied", /uploads states only/));
@@ -102,6 +102,56 @@ describe("a PNode's grants", () => {
     );
     for (const space of [BlobSpace.VOCABULARIES, BlobSpace.DEFINITIONS])
       await assert.rejects(ask(space, BlobAction.DOWNLOAD), failing("permission_denied", /states and datasets only/));
+    await stage.stop();
+  });
+
+  it("are for what its own VNodes name: states, their parts, and the session's data", async () => {
+    const stage = new Stage();
+    const { session, put, record } = await aboutToRecord(stage);
+    const stranger = stage.pnode("p1", { register: { closed: true } });
+    await stage.until("another attaches", () => stranger.attachedTo !== "");
+    const { state, manifest, blobs } = await generated();
+    for (const content of blobs.values()) await put(content);
+    const other = await put(new TextEncoder().encode("another VNode's"));
+    const { identity } = (await stage.sessionRecord(session)) as SessionRecord;
+    const ask = (pnode: string, space: BlobSpace, hash: string) =>
+      stage.callAs(pnode, PNodeService.method.grantBlob, { session, hash, action: BlobAction.DOWNLOAD, space });
+    const unnamed = failing("not_found", /no VNode of session .* that PNode p0 hosts has the state or part/);
+    await assert.rejects(ask("p0", BlobSpace.STATES, state), unnamed);
+    await stage.pass(1_500);
+    await record(state, manifest.bytes);
+    for (const hash of [...manifest.parts, state]) assert.ok((await ask("p0", BlobSpace.STATES, hash)).present);
+    await assert.rejects(ask("p0", BlobSpace.STATES, other), unnamed);
+    assert.ok((await ask("p0", BlobSpace.DATASETS, identity.dataset)).present);
+    await assert.rejects(ask("p0", BlobSpace.DATASETS, state), failing("permission_denied", /have no blob/));
+    const noPart = failing("permission_denied", /PNode p1 hosts no VNode of session/);
+    await assert.rejects(ask("p1", BlobSpace.STATES, state), noPart);
+    await assert.rejects(ask("p1", BlobSpace.STATES, state), failing("unavailable", /ask again in a second/));
+    await stage.pass(1_500);
+    await assert.rejects(ask("p1", BlobSpace.DATASETS, identity.dataset), noPart);
+    const upload = { session, hash: state, bytes: 4n, action: BlobAction.UPLOAD, space: BlobSpace.STATES };
+    await stage.pass(1_500);
+    await assert.rejects(stage.callAs("p1", PNodeService.method.grantBlob, upload), noPart);
+    await stage.stop();
+  });
+
+  it("end when too much was uploaded and not recorded, and go on when it was", async () => {
+    const stage = new Stage();
+    const { session, put, record } = await aboutToRecord(stage);
+    const { state, manifest, blobs } = await generated();
+    const ask = (hash: string, bytes: number) =>
+      stage.callAs("p0", PNodeService.method.grantBlob, {
+        ...{ session, hash, bytes: BigInt(bytes), action: BlobAction.UPLOAD, space: BlobSpace.STATES },
+      });
+    for (const [hash, content] of blobs) await ask(hash, content.byteLength);
+    // Asking for the same again costs nothing more.
+    for (let i = 0; i < 63 * 2; i++) await ask(sha256(String(i % 63)), 16 << 20);
+    const refused = failing("resource_exhausted", /did not record, of 1073741824 that it may/);
+    await assert.rejects(ask(sha256("one more"), 16 << 20), refused);
+    for (const content of blobs.values()) await put(content);
+    await record(state, manifest.bytes);
+    assert.match((await ask(sha256("one more"), 16 << 20)).url, /\/blobs\/states\//);
+    await assert.rejects(ask(sha256("two more"), 16 << 20), refused);
     await stage.stop();
   });
 });

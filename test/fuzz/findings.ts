@@ -22,8 +22,9 @@ export interface Tally {
 
 /** No input may hold the thread longer. */
 export const heldMsMax = 50;
-/** The first runs of anything are slow: what was held up by compiling or collecting garbage is not the next time. */
-const repeats = 3;
+/** The first runs of anything are slow: what was held up by compiling, collecting garbage or a neighbour in the cache is not some
+ * time later. */
+const repeats = 8;
 
 export function emptyTally(): Tally {
   return { inputs: 0, accepted: 0, refused: 0, slowestMs: 0, slowest: "", findings: [] };

@@ -17,8 +17,11 @@ import { DatasetService, VocabularyService } from "../../src/protocol/gen/dcnr/v
 import { ExchangeService } from "../../src/protocol/gen/dcnr/v1/exchange_pb.ts";
 import { FleetService } from "../../src/protocol/gen/dcnr/v1/fleet_pb.ts";
 import { InferenceService } from "../../src/protocol/gen/dcnr/v1/inference_pb.ts";
+import { JobService } from "../../src/protocol/gen/dcnr/v1/job_pb.ts";
+import { MembershipService } from "../../src/protocol/gen/dcnr/v1/membership_pb.ts";
 import { NetworkService } from "../../src/protocol/gen/dcnr/v1/network_pb.ts";
 import { PNodeService } from "../../src/protocol/gen/dcnr/v1/pnode_pb.ts";
+import { RightsService } from "../../src/protocol/gen/dcnr/v1/rights_pb.ts";
 import { ServingService } from "../../src/protocol/gen/dcnr/v1/serving_pb.ts";
 import { SessionService } from "../../src/protocol/gen/dcnr/v1/session_pb.ts";
 import { SystemService } from "../../src/protocol/gen/dcnr/v1/system_pb.ts";
@@ -36,7 +39,7 @@ const sentKept = 40;
 
 const onOrchestrators = [
   ...[DatasetService, VocabularyService, FleetService, InferenceService, NetworkService],
-  ...[PNodeService, SessionService, SystemService],
+  ...[JobService, MembershipService, PNodeService, RightsService, SessionService, SystemService],
 ].flatMap(({ methods }) => methods as readonly DescMethod[]);
 const onPNodes = [ExchangeService, ServingService, SystemService].flatMap(
   ({ methods }) => methods as readonly DescMethod[],
@@ -66,12 +69,15 @@ class ServiceWorld {
       records: new Records(store),
       addresses: [addressOf("o1")],
       builds: new Map(),
+      behaviours: new Map(),
       computeMs: 2,
       retainedBytesMax: 1 << 20,
       copyBytesMax: 1 << 20,
       vnodesPerPNode: 6,
       mutant: undefined,
       disks: new Map(),
+      keptDisks: new Map(),
+      onWork: () => {},
       running: new Map(),
     };
   }
@@ -155,6 +161,10 @@ class ServiceWorld {
     await ask(SessionService.method.listMetrics, { session });
     await ask(DatasetService.method.showSamples, { name: "chain", count: 2 });
     await ask(FleetService.method.listVNodes, { session });
+    const spec = JSON.stringify({ source: session, split: "all", samples: 2, batch: 1 });
+    await ask(JobService.method.submitJobs, { jobs: [{ kind: "evaluate", name: "job", key: "k", spec }] });
+    await ask(JobService.method.setQueue, { name: "queue", cohort: "lab", nominal: { gpus: 1, jobs: 2 } });
+    await ask(JobService.method.getJob, { id: "job" });
   }
 
   async #pass(ms: number): Promise<void> {

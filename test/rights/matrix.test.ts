@@ -8,44 +8,53 @@ import { type DescMethod, getOption } from "@bufbuild/protobuf";
 import { storeData } from "../../simulation/maintainer.ts";
 import { type Scenario, scenarios } from "../../simulation/scenarios.ts";
 import { DcnrError, type ErrorCode } from "../../src/core/errors.ts";
-import type { PNodeId } from "../../src/core/ids.ts";
+import { sha256 } from "../../src/core/hash.ts";
+import { keyIdOf } from "../../src/core/keys.ts";
 import { sleep } from "../../src/core/world.ts";
 import { manifestText } from "../../src/data/manifest.ts";
 import { openInlineExecutor } from "../../src/engine/executor.ts";
 import { openReferenceEngine } from "../../src/engine/reference.ts";
 import { type Orchestrator, startOrchestrator } from "../../src/orchestrator/orchestrator.ts";
-import { ApiKeys } from "../../src/orchestrator/serving/keys.ts";
+import { prefix, type VNodeRecord } from "../../src/orchestrator/records/records.ts";
+import { ApiKeys } from "../../src/orchestrator/rights/keys.ts";
+import { storedState } from "../../src/orchestrator/sessions/stored-states.ts";
 import { type PNode, startPNode } from "../../src/pnode/pnode.ts";
 import { withKey } from "../../src/protocol/address.ts";
 import { access, Rule, Scope } from "../../src/protocol/gen/dcnr/v1/access_pb.ts";
-import { DatasetService, VocabularyService } from "../../src/protocol/gen/dcnr/v1/data_pb.ts";
-import { ExchangeService } from "../../src/protocol/gen/dcnr/v1/exchange_pb.ts";
-import { FleetService } from "../../src/protocol/gen/dcnr/v1/fleet_pb.ts";
-import { InferenceService } from "../../src/protocol/gen/dcnr/v1/inference_pb.ts";
+import { DatasetService } from "../../src/protocol/gen/dcnr/v1/data_pb.ts";
+import { MembershipService } from "../../src/protocol/gen/dcnr/v1/membership_pb.ts";
 import { NetworkService } from "../../src/protocol/gen/dcnr/v1/network_pb.ts";
-import { PNodeService } from "../../src/protocol/gen/dcnr/v1/pnode_pb.ts";
-import { ServingService } from "../../src/protocol/gen/dcnr/v1/serving_pb.ts";
+import type { RecordDurableRequest } from "../../src/protocol/gen/dcnr/v1/pnode_pb.ts";
 import { SessionService } from "../../src/protocol/gen/dcnr/v1/session_pb.ts";
-import { SystemService } from "../../src/protocol/gen/dcnr/v1/system_pb.ts";
 import { openGrpcNetwork } from "../../src/protocol/grpc.ts";
-import type { BidiMethod, Network, RequestInit, ServerStreamMethod, UnaryMethod } from "../../src/protocol/network.ts";
+import type {
+  BidiMethod,
+  CallOptions,
+  Network,
+  RequestInit,
+  ServerStreamMethod,
+  UnaryMethod,
+} from "../../src/protocol/network.ts";
+import { writeStateManifest } from "../../src/states/manifest.ts";
 import type { BlobStore } from "../../src/store/blob-store.ts";
 import { openMemoryBlobs, openMemoryStore } from "../../src/store/memory.ts";
-import { newIdentity, type RealIdentity } from "../../src/system/keys.ts";
+import { newIdentity, type RealIdentity, verifySignature } from "../../src/system/keys.ts";
 import { backgroundTimers } from "../../src/system/timers.ts";
 import { realWorld } from "../../src/system/world.ts";
+import { contractServices } from "./contract.ts";
 
-type Verdict = "in" | "unauthenticated" | "permission_denied";
+/** Fenced: let in as a member, and found to own nothing of what it speaks of. */
+type Verdict = "in" | "fenced" | "unauthenticated" | "permission_denied";
 
 /** What each rule says of a caller: with a machine's key, with an API key, with neither. */
 interface CallerKind {
   readonly name: string;
   readonly network: Network;
   /** Standing of the machine's key. */
-  readonly machine: "none" | "stranger" | "member" | "orchestrator";
+  readonly machine: "none" | "stranger" | "revoked" | "member" | "former owner" | "owner" | "orchestrator";
   /** What the API key it shows is good for. */
   readonly scopes: readonly Scope[];
-  /** It shows an API key that is not good, whatever its scopes were. */
+  /** It shows a key that is not good, whatever its scopes were. */
   readonly badKey?: boolean;
 }
 
@@ -66,10 +75,12 @@ const covered: Readonly<Record<number, readonly Scope[]>> = {
 
 const world = realWorld({ logFormat: "none" });
 const networkKey = newIdentity();
+const signatures = { verify: verifySignature, idOf: keyIdOf };
 const stage = { opened: [] as Network[], pnodes: [] as PNode[], orchestrator: undefined as Orchestrator | undefined };
 let atOrchestrator = "";
 let atPNode = "";
 let callers: readonly CallerKind[] = [];
+let ownersClaim: Partial<RecordDurableRequest> = {};
 
 function networkAs(identity?: RealIdentity, key?: string): Network {
   const network = openGrpcNetwork({
@@ -83,9 +94,17 @@ function networkAs(identity?: RealIdentity, key?: string): Network {
 
 const store = openMemoryStore();
 
-async function apiKey(scope: Scope): Promise<string> {
-  const keys = new ApiKeys(store, world, false);
-  return (await keys.create("a key", [scopeNames[scope as keyof typeof scopeNames]], 0)).secret;
+const keys = new ApiKeys(store, world, false);
+const wishFor = (scope: Scope) => ({ name: "a key", scopes: [scopeNames[scope as keyof typeof scopeNames]] });
+
+async function apiKey(scope: Scope, lifetimeMs = 0): Promise<string> {
+  return (await keys.create({ ...wishFor(scope), lifetimeMs })).secret;
+}
+
+async function personWith(scope: Scope, lifetimeMs = 0): Promise<Network> {
+  const identity = newIdentity();
+  await keys.admit(identity.id, { ...wishFor(scope), lifetimeMs });
+  return networkAs(identity);
 }
 
 async function startLent(identity: RealIdentity): Promise<PNode> {
@@ -107,6 +126,7 @@ async function startLent(identity: RealIdentity): Promise<PNode> {
     {
       world,
       network: networkAs(identity),
+      membership: { identity, keys: signatures },
       executorFor: async () => executor,
       blobs: {
         upload: async ({ url, headers }, content) => {
@@ -119,77 +139,116 @@ async function startLent(identity: RealIdentity): Promise<PNode> {
       },
     },
   );
-  await pnode.attached;
+  await pnode.calledBack;
   return pnode;
 }
 
-/** A session that outlasts the test. */
-async function train(network: Network, blobs: BlobStore): Promise<void> {
+/** A session that outlasts the test; its id. */
+async function train(network: Network, blobs: BlobStore): Promise<string> {
   const scenario = scenarios[0] as Scenario;
   const manifest = manifestText(await storeData(scenario.data, { inner: blobs }));
   const call = <M extends UnaryMethod>(method: M, request: RequestInit<M>) =>
     network.call(atOrchestrator, method, request);
   await call(DatasetService.method.createDataset, { name: "data", manifest });
   const { network: created } = await call(NetworkService.method.createNetwork, { definition: scenario.definition });
-  await call(SessionService.method.createSession, {
+  const { session } = await call(SessionService.method.createSession, {
     start: true,
     settings: {
       ...{ network: created?.id, dataset: "data", split: "all", numerics: "reference", spread: 2 },
       ...{ steps: 1_000_000n, batch: 4, microbatches: 2, checkpointEvery: 1_000 },
     },
   });
+  return session?.id as string;
 }
 
-/** Two PNodes with a session that does not end, so that each is a peer of the other. */
+/** For methods of owners: what only the owner of a VNode may say of it. */
+async function durableClaim(blobs: BlobStore, record: VNodeRecord): Promise<Partial<RecordDurableRequest>> {
+  const content = writeStateManifest({ metadata: {}, tensors: [], bytes: 0, partBytes: 1, parts: [] });
+  const state = sha256(content);
+  await blobs.states.put(state, content, content.byteLength);
+  const { session, vnode, epoch } = record;
+  const stateBytes = BigInt((await storedState(blobs.states, state, (reason) => assert.fail(reason))).bytes);
+  return { session, vnode, epoch: BigInt(epoch), step: 999_999n, state, stateBytes };
+}
+
+/**
+ * Two PNodes with a session that does not end, so that each is a peer of the other; a third that was the second's
+ * predecessor; one that never owned anything, and one that was sent away.
+ */
 before(async () => {
   let url = "";
   const blobs = openMemoryBlobs({ baseUrl: () => url, clock: world.clock });
   stage.orchestrator = await startOrchestrator(
     { listen: "127.0.0.1:0", trustLoopback: false },
-    { world, network: networkAs(networkKey), store, blobs },
+    { world, network: networkAs(networkKey), store, blobs, membership: { identity: networkKey, keys: signatures } },
   );
   url = `http://${stage.orchestrator.address}`;
   atOrchestrator = withKey(stage.orchestrator.address, networkKey.id);
-  const keys = [newIdentity(), newIdentity()] as const;
-  for (const identity of keys) stage.pnodes.push(await startLent(identity));
-  const { parts } = stage.orchestrator;
-  atPNode = withKey(stage.pnodes[0]?.address as string, keys[0].id);
-
+  const { mirror } = stage.orchestrator.parts.context;
   const admin = await apiKey(Scope.ADMIN);
-  await train(networkAs(undefined, admin), blobs);
-  const isPlaced = () =>
-    parts.capacity.workloadsOn(keys[0].id as string as PNodeId).length > 0 &&
-    parts.capacity.workloadsOn(keys[1].id as string as PNodeId).length > 0;
-  while (!isPlaced()) await sleep(world.timers, 20);
+  const asAdmin = networkAs(undefined, admin);
+  const lend = async (identity: RealIdentity) => {
+    stage.pnodes.push(await startLent(identity));
+    return identity;
+  };
+  const owned = (session: string, { id }: RealIdentity) =>
+    mirror
+      .under(prefix.vnodesOf(session))
+      .filter(({ members }) => members.some(({ pnode }) => (pnode as string) === id));
+  const until = async (holds: () => boolean) => {
+    while (!holds()) await sleep(world.timers, 20);
+  };
+  const drain = ({ id }: RealIdentity) =>
+    asAdmin.call(atOrchestrator, MembershipService.method.drainPNode, { pnode: id });
+
+  const target = await lend(newIdentity());
+  const former = await lend(newIdentity());
+  atPNode = withKey(stage.pnodes[0]?.address as string, target.id);
+  const session = await train(asAdmin, blobs);
+  await until(() => owned(session, target).length > 0 && owned(session, former).length > 0);
+  const owner = await lend(newIdentity());
+  await drain(former);
+  await until(() => owned(session, former).length === 0 && owned(session, owner).length > 0);
+  ownersClaim = await durableClaim(blobs, owned(session, owner)[0] as VNodeRecord);
+  const other = await lend(newIdentity());
+  await drain(other);
+  await until(() => owned(session, other).length === 0 && owned(session, owner).length > 0);
+  const revoked = await lend(newIdentity());
+  const sentAway = { pnode: revoked.id, reason: "for the test" };
+  await asAdmin.call(atOrchestrator, MembershipService.method.revokePNode, sentAway);
 
   const scoped = await Promise.all(
-    allScopes.map(async (scope) => ({
-      name: `an API key for ${scopeNames[scope]}`,
-      network: networkAs(undefined, await apiKey(scope)),
-      machine: "none" as const,
-      scopes: covered[scope] ?? [],
-    })),
+    allScopes.flatMap((scope) => {
+      const of = { machine: "none" as const, scopes: covered[scope] ?? [] };
+      return [
+        apiKey(scope).then((key) => ({
+          ...of,
+          name: `an API key for ${scopeNames[scope]}`,
+          network: networkAs(undefined, key),
+        })),
+        personWith(scope).then((network) => ({
+          ...{ network, name: `a person's key for ${scopeNames[scope]}`, machine: "stranger" as const },
+          scopes: of.scopes,
+        })),
+      ];
+    }),
   );
+  const expired = [await apiKey(Scope.ADMIN, 1), await personWith(Scope.ADMIN, 1)] as const;
+  const bad = { machine: "none", scopes: [], badKey: true } as const;
   callers = [
     { name: "nobody", network: networkAs(), machine: "none", scopes: [] },
     { name: "a stranger's key", network: networkAs(newIdentity()), machine: "stranger", scopes: [] },
-    { name: "a member", network: networkAs(keys[1]), machine: "member", scopes: [] },
+    { name: "another member", network: networkAs(other), machine: "member", scopes: [] },
+    { name: "a former owner", network: networkAs(former), machine: "former owner", scopes: [] },
+    { name: "a member that was sent away", network: networkAs(revoked), machine: "revoked", scopes: [] },
     { name: "an orchestrator", network: networkAs(networkKey), machine: "orchestrator", scopes: [] },
     ...scoped,
-    {
-      name: "an API key with another secret",
-      network: networkAs(undefined, `${admin.slice(0, -3)}abc`),
-      machine: "none",
-      scopes: [],
-      badKey: true,
-    },
-    {
-      name: "an API key that nobody made",
-      network: networkAs(undefined, "dcnr-000000000000-x"),
-      machine: "none",
-      scopes: [],
-      badKey: true,
-    },
+    { ...bad, name: "an API key that has expired", network: networkAs(undefined, expired[0]) },
+    { ...bad, name: "a person's key that has expired", network: expired[1], machine: "stranger" },
+    { ...bad, name: "an API key with another secret", network: networkAs(undefined, `${admin.slice(0, -3)}abc`) },
+    { ...bad, name: "an API key that nobody made", network: networkAs(undefined, "dcnr-000000000000-x") },
+    // Last: what it says counts.
+    { name: "an owner", network: networkAs(owner), machine: "owner", scopes: [] },
   ];
 });
 
@@ -199,20 +258,31 @@ after(async () => {
   for (const network of stage.opened) await network.close();
 });
 
+const everywhere = new Set(["SystemService", "GossipService"]);
+const onPNodes = new Set(["ExchangeService", "ServingService", "SessionPeerService", ...everywhere]);
+const services = await contractServices();
 const byPlace = {
-  orchestrator: [
-    ...[DatasetService, VocabularyService, FleetService, InferenceService, NetworkService],
-    ...[PNodeService, SessionService, SystemService],
-  ],
-  pnode: [ExchangeService, ServingService, SystemService],
+  orchestrator: services.filter(({ name }) => everywhere.has(name) || !onPNodes.has(name)),
+  pnode: services.filter(({ name }) => onPNodes.has(name)),
 } as const;
+
+test("the matrix has every service that an orchestrator serves", () => {
+  const served = stage.orchestrator?.services.map(({ descriptor }) => descriptor.name) ?? [];
+  assert.deepEqual(
+    served.filter((name) => name !== "Health").sort(),
+    byPlace.orchestrator.map(({ name }) => name).sort(),
+  );
+});
+
+/** Open to all, and what they are told is a proof or not: an empty one is none. */
+const selfJudging: ReadonlySet<string> = new Set(["ProveKey"]);
 
 for (const [place, services] of Object.entries(byPlace))
   for (const method of services.flatMap(({ methods }) => methods as readonly DescMethod[]))
     test(`${method.parent.name}/${method.name} on a ${place}`, async () => {
       const { rule, scope } = getOption(method, access);
       for (const caller of callers) {
-        const expected = expectedOf(place, rule, scope, caller);
+        const expected = selfJudging.has(method.name) ? "unauthenticated" : expectedOf(place, rule, scope, caller);
         const address = place === "pnode" ? atPNode : atOrchestrator;
         const found = await verdictOn(caller.network, address, method, expected === "in" ? 300 : 20_000);
         assert.equal(found, expected, `${caller.name} at ${method.name}`);
@@ -232,7 +302,14 @@ function expectedOf(place: string, rule: Rule, scope: Scope, { machine, scopes, 
     case Rule.MEMBER:
     case Rule.OWNER:
       if (machine === "none") return "unauthenticated";
-      return machine === "member" ? "in" : "permission_denied";
+      if (machine === "owner") return "in";
+      if (machine !== "member" && machine !== "former owner") return "permission_denied";
+      // PNodes know of each other only what they own.
+      if (place === "pnode") return "permission_denied";
+      return rule === Rule.OWNER ? "fenced" : "in";
+    case Rule.NETWORK:
+      if (machine === "none") return "unauthenticated";
+      return machine === "stranger" || machine === "revoked" ? "permission_denied" : "in";
     case Rule.ORCHESTRATOR:
       return machine === "orchestrator" ? "in" : "permission_denied";
     default:
@@ -245,6 +322,7 @@ async function verdictOn(network: Network, address: string, method: DescMethod, 
   const ending = new AbortController();
   const options = { signal: ending.signal, timeoutMs: 20_000 };
   try {
+    if (getOption(method, access).rule === Rule.OWNER) return await claimed(network, address, method, options);
     if (method.methodKind === "unary") await network.call(address, method as UnaryMethod, {}, options);
     else if (method.methodKind === "server_streaming")
       for await (const _ of network.watch(address, method as ServerStreamMethod, {}, options)) break;
@@ -263,6 +341,12 @@ async function verdictOn(network: Network, address: string, method: DescMethod, 
   } finally {
     ending.abort();
   }
+}
+
+/** A whole request in the present owner's words, so that only who says it decides. */
+async function claimed(network: Network, address: string, method: DescMethod, options: CallOptions): Promise<Verdict> {
+  const answer = await network.call(address, method as UnaryMethod, ownersClaim, options);
+  return (answer as unknown as { readonly accepted: boolean }).accepted ? "in" : "fenced";
 }
 
 const refusals: ReadonlySet<ErrorCode> = new Set(["unauthenticated", "permission_denied"]);

@@ -2,10 +2,10 @@
 // beyond the state. It is there to be killed.
 
 import { setFlagsFromString } from "node:v8";
+import { Bandwidth } from "../../src/core/bandwidth.ts";
 import { sha256 } from "../../src/core/hash.ts";
 import type { SessionId, Sha256, VNodeId } from "../../src/core/ids.ts";
 import type { Tensor } from "../../src/core/tensor.ts";
-import { Bandwidth } from "../../src/peer/bandwidth.ts";
 import { BlobClient } from "../../src/pnode/blob-client.ts";
 import { BlobOrigins } from "../../src/pnode/blob-origins.ts";
 import { makeDurable } from "../../src/pnode/checkpoints.ts";
@@ -86,7 +86,11 @@ if (state === "") {
   const { partBytes, copyBytesMax } = job;
   const snapshot = takeSnapshot(image, { world, digest: digestAside, partBytes, copyBytesMax, storage, name: "s" });
   const options = { session: "s" as SessionId, vnode: "v" as VNodeId, epoch: () => 1, snapshot: () => snapshot };
-  await makeDurable({ ...common, ...options, blobs, signal }, 7, snapshot, []);
+  await makeDurable(
+    { ...common, ...options, blobs, signal },
+    { step: 7, turn: 0, steps: [], stating: undefined },
+    snapshot,
+  );
   state = await blobs.storeState("s", snapshot, signal);
   await snapshot.release();
 } else {

@@ -3,23 +3,29 @@
 import { hostname, platform } from "node:os";
 import { join } from "node:path";
 import { fail, hasCode, messageOf } from "../../core/errors.ts";
-import type { World } from "../../core/world.ts";
+import { sleep, type World } from "../../core/world.ts";
 import { parseHours } from "../../pnode/hours.ts";
 import type { PNode } from "../../pnode/pnode.ts";
 import { formatAddress, isLoopback, isUnspecified, parseAddress, withKey } from "../../protocol/address.ts";
 import { openGrpcNetwork } from "../../protocol/grpc.ts";
+import { KeyBook } from "../../protocol/key-book.ts";
 import { Reach } from "../../protocol/reach.ts";
+import { routedNetwork } from "../../protocol/routed-network.ts";
+import { tensorsToo } from "../../relay/limits.ts";
 import type { HardwareFacts } from "../../system/hardware.ts";
 import { loadKey } from "../../system/keys.ts";
 import { ownNetworks } from "../../system/own-address.ts";
 import { readPower } from "../../system/power.ts";
+import { readTemperature } from "../../system/temperature.ts";
 import { backgroundTimers } from "../../system/timers.ts";
 import type { Command, Flags } from "../command.ts";
 import { confine } from "../confinement.ts";
 import { orchestratorPortDefault } from "../connection.ts";
 import { dataDirectory, directoryOption } from "../directories.ts";
-import { joinedBy } from "../invite-link.ts";
-import { pinned } from "../known-networks.ts";
+import { orchestratorsAt } from "../introduction.ts";
+import { pinned, rememberSuccession } from "../known-networks.ts";
+import { openLendingPage } from "../lending/page.ts";
+import { reachText } from "../lending/reach-text.ts";
 import { Volunteering } from "../lending/volunteering.ts";
 import { checkAdvertised, checkLimits, thisMachine } from "../limits.ts";
 import { logOptions, worldFrom } from "../logging.ts";
@@ -28,14 +34,13 @@ import { type LentMachine, startRealPNode } from "../pnode-start.ts";
 import { tellParent, untilAborted } from "../processes.ts";
 import { bytes } from "../progress.ts";
 import { parseBytes, parseRate } from "../quantities.ts";
-import { serviceRecipe } from "../service-recipes.ts";
-import { packagePath } from "../software.ts";
+import { wayIn } from "../ways-in.ts";
 
 export const command: Command = {
   summary: "Lend this machine to a network. Ctrl-C hands its work over and leaves.",
   details:
-    "Nothing is asked. The machine's hardware is found out; limits are yours to set. Peers see the activations they exchange.",
-  positionals: [{ name: "ADDRESS|LINK", many: true }],
+    "The address is that of any member, or a name whose addresses or SRV records (_dcnr._tcp) are tried; without one the local network is searched, and you are asked once. The machine's hardware is found out; limits are yours to set. Peers see the activations they exchange.",
+  positionals: [{ name: "ADDRESS|LINK", many: true, optional: true }],
   options: {
     name: { type: "string", value: "NAME", summary: "name to show (default: the host's)" },
     cpus: { type: "number", least: 1, summary: "cores to lend (default: all)" },
@@ -43,6 +48,18 @@ export const command: Command = {
     disk: { type: "string", value: "SIZE", summary: "disk to lend for caches" },
     bandwidth: { type: "string", value: "RATE", summary: "bytes a second to send at most, for example 10MB/s" },
     "when-idle": { type: "boolean", summary: "lend only while you and your programs use little of the processor" },
+    "max-temperature": {
+      type: "number",
+      least: 30,
+      most: 120,
+      summary: "lend only while the processor is no hotter than this, in degrees Celsius",
+    },
+    page: {
+      type: "number",
+      least: 0,
+      most: 65_535,
+      summary: "port of a page for you on this machine; 0: any (default: none)",
+    },
     "on-mains": { type: "boolean", summary: "lend only on mains power, not on battery" },
     hours: { type: "string", value: "FROM-TO", summary: "lend only between these hours, for example 22-7" },
     region: { type: "string", value: "NAME", summary: "where the machine is, for example eu-west", default: "" },
@@ -65,9 +82,14 @@ export const command: Command = {
       many: true,
       summary: "private network it may call besides those of the addresses you give, for example 192.168.0.0/16",
     },
+    relay: {
+      type: "boolean",
+      summary: "also relay for machines that cannot be called; needs an address that everybody reaches",
+    },
+    "relay-rate": { type: "string", value: "RATE", summary: "bytes a second to relay at most", default: "50MB/s" },
     unconfined: { type: "boolean", summary: "keep all rights of the user who starts it: files, programs, environment" },
+    yes: { type: "boolean", summary: "without an address: join the network found here, without asking" },
     wait: { type: "boolean", summary: "go on trying if no orchestrator answers at the start" },
-    service: { type: "string", value: "KIND", summary: "print a recipe for systemd, launchd or windows, and end" },
     dir: directoryOption,
     otlp: { type: "string", value: "URL", summary: "OpenTelemetry collector for traces of steps (default: none)" },
     ...logOptions,
@@ -75,24 +97,19 @@ export const command: Command = {
   examples: [
     "dcnr join 192.168.1.20:7700#rwvx4qxcf2qkn5m5k5mmsyzy2fvgfjp6hcmtqgqj3wq6v5s7r2fa",
     "dcnr join 192.168.1.20:7700",
+    "dcnr join",
     "dcnr join 'dcnr://192.168.1.20:7700/rwvx4qxcf2qkn5m5k5mmsyzy2fvgfjp6hcmtqgqj3wq6v5s7r2fa?invite=...'",
     "dcnr join lab.example:7700 --cpus 4 --memory 8GB --hours 22-7",
-    "dcnr join lab.example:7700 --service systemd > ~/.config/systemd/user/dcnr.service",
   ],
   run: async ({ arguments: words, flags, out, signal, settings }) => {
-    if (flags.has("service")) {
-      const given = process.argv
-        .slice(2)
-        .filter((word, index, all) => word !== "--service" && all[index - 1] !== "--service");
-      if (!flags.is("wait")) given.push("--wait");
-      const lent = flags.has("memory") ? parseBytes(flags.text("memory"), "--memory") : 0;
-      out.raw(serviceRecipe(flags.text("service"), [process.execPath, packagePath("bin/dcnr.js")], given, lent));
-      return 0;
-    }
     const outer = worldFrom(flags);
-    const { addresses, invite } = joinedBy(words);
+    const directory = dataDirectory(flags.optionalText("dir"), process.env, "pnode");
+    const { addresses, invite } = await wayIn(words, { directory, world: outer, out, yes: flags.is("yes") });
     const machine = machineFrom(addresses, flags);
-    const rules = { whenIdle: flags.is("when-idle"), onMains: flags.is("on-mains") };
+    const hottest = flags.optionalNumber("max-temperature");
+    const rules = { whenIdle: flags.is("when-idle"), onMains: flags.is("on-mains"), hottest };
+    if (hottest !== undefined && readTemperature(platform()) === undefined)
+      fail("invalid_argument", "--max-temperature: this system does not tell how hot its processor is; leave it out");
     if (rules.onMains) await checkPower(platform());
     // macOS tells of its power by a program, which a confined process cannot ask.
     const asksPrograms = rules.onMains && platform() === "darwin";
@@ -103,17 +120,32 @@ export const command: Command = {
     const screen = !json && out.isTerminal && process.stdin.isTTY === true && flags.text("log") === "auto";
     const world = screen ? { ...outer, log: volunteering.log } : outer;
     const identity = await loadKey(machine.directory, world.chance);
-    const network = openGrpcNetwork({ timers: backgroundTimers, log: world.log, identity, reach: machine.reach });
-    const orchestrators = await pinned(machine.orchestrators, {
-      path: join(machine.directory, "networks.json"),
-      ...{ world, signal, say: (sentence: string) => out.note(sentence) },
-      patienceMs: flags.is("wait") ? Number.POSITIVE_INFINITY : firstAttachmentMs,
-    }).catch((error: unknown) => {
-      held.release();
-      if (!hasCode(error, "unavailable") || flags.is("wait")) throw error;
-      fail("unavailable", `${messageOf(error)} (--wait goes on trying)`, error);
+    const path = join(machine.directory, "networks.json");
+    const keys = new KeyBook((former, newest) => {
+      world.log("info", `${former} has a new key, for which it has signed: ${newest}`);
+      rememberSuccession(path, former, newest).catch((error: unknown) => world.log("warn", messageOf(error)));
     });
-    const lent = { ...machine, orchestrators, invite };
+    const wires = openGrpcNetwork({ timers: backgroundTimers, log: world.log, identity, keys, reach: machine.reach });
+    const network = routedNetwork(wires, { ...world, timers: backgroundTimers });
+    const orchestrators = await orchestratorsAt(machine.orchestrators, {
+      path,
+      network,
+      world,
+      say: (sentence) => out.note(sentence),
+    })
+      .then((places) =>
+        pinned(places, {
+          path,
+          ...{ world, signal, say: (sentence: string) => out.note(sentence) },
+          patienceMs: flags.is("wait") ? Number.POSITIVE_INFINITY : firstAttachmentMs,
+        }),
+      )
+      .catch((error: unknown) => {
+        held.release();
+        if (!hasCode(error, "unavailable") || flags.is("wait")) throw error;
+        fail("unavailable", `${messageOf(error)} (--wait goes on trying)`, error);
+      });
+    const lent = { ...machine, orchestrators, invite, identity };
     const { pnode, hardware, workers, gflops, close } = await startRealPNode(lent, world, network, volunteering);
     tellParent({ address: pnode.address, id: pnode.id }, () => process.emit("SIGTERM"));
     const facts = {
@@ -148,10 +180,15 @@ export const command: Command = {
         gflops,
         hardware,
       });
-    else if (!signal.aborted)
-      out.line(`Attached; peers reach it at ${pnode.address}. Ctrl-C hands its work over and leaves.`);
-    if (!signal.aborted) volunteering.begin(pnode, facts, screen);
+    else if (!signal.aborted) {
+      await Promise.race([pnode.calledBack, sleep(world.timers, calledBackMs, signal)]);
+      out.line(`Attached. ${reachText(pnode.reach)} Ctrl-C hands its work over and leaves.`);
+    }
+    const ownPage = flags.has("page") ? await openLendingPage(volunteering, flags.number("page")) : undefined;
+    if (ownPage && !json) out.line(`Your page on this machine: ${ownPage.address}`);
+    if (!signal.aborted) volunteering.begin(pnode, { ...facts, page: ownPage?.address }, screen);
     await untilAborted(AbortSignal.any([signal, volunteering.leaving]));
+    ownPage?.close();
     volunteering.closeScreen();
     if (!json) out.note("handing VNodes over ... (Ctrl-C again to stop at once)");
     await pnode.leave("the owner took the machine back");
@@ -180,6 +217,9 @@ async function checkPower(system: string): Promise<void> {
     fail("invalid_argument", "--on-mains: this system does not tell whether it runs on mains power; leave it out");
 }
 
+/** How long a callback may take before it is only said that it did not come yet. */
+const calledBackMs = 6_000;
+
 /** An orchestrator that starts at the same time as its PNodes needs a moment; a wrong address stays wrong. */
 const firstAttachmentMs = 10_000;
 
@@ -191,7 +231,7 @@ async function firstAttachment(pnode: PNode, wait: boolean, world: World, signal
   if (tooLong.signal.aborted) fail("unavailable", `${pnode.problems()[0] ?? "not attached"} (--wait goes on trying)`);
 }
 
-function machineFrom(addresses: readonly string[], flags: Flags): LentMachine {
+export function machineFrom(addresses: readonly string[], flags: Flags): LentMachine {
   const parsed = addresses.map((address) => parseAddress(address, orchestratorPortDefault));
   const local = parsed.every(({ host }) => isLoopback(host));
   const size = (flag: string) => (flags.has(flag) ? parseBytes(flags.text(flag), `--${flag}`) : 0);
@@ -224,6 +264,7 @@ function machineFrom(addresses: readonly string[], flags: Flags): LentMachine {
     diskBytes: size("disk"),
     bandwidthBytesPerSecond: flags.has("bandwidth") ? parseRate(flags.text("bandwidth"), "--bandwidth") : 0,
     hours,
+    ...(flags.is("relay") ? { relay: tensorsToo(parseRate(flags.text("relay-rate"), "--relay-rate")) } : {}),
     region: flags.text("region"),
     provider: flags.text("provider"),
     pricePerHour: flags.number("price"),

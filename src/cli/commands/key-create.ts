@@ -2,32 +2,30 @@
 
 import type { Command } from "../command.ts";
 import { connectionOptions, withClient } from "../connection.ts";
+import { dayOf, keyOptions, keyWish, scopesText } from "../key-wishes.ts";
 
 export const command: Command = {
   summary: "Create an API key. Its secret is shown once.",
+  details:
+    "People who use dcnr themselves need no secret: dcnr key admit gives rights to the key that they have already.",
   positionals: [{ name: "NAME" }],
-  options: {
-    ...connectionOptions,
-    scope: {
-      type: "string",
-      value: "SCOPE",
-      many: true,
-      summary: "generate, read, train or admin; may be repeated (default: generate)",
-    },
-    rate: { type: "number", summary: "requests a minute; 0 for no limit", default: 0 },
-  },
-  examples: ["dcnr key create my-app", "dcnr key create trainer --scope train --scope generate --rate 600"],
+  options: { ...connectionOptions, ...keyOptions },
+  examples: [
+    "dcnr key create my-app",
+    "dcnr key create trainer --owner Ada --scope train --scope generate --rate 600 --expires 90d",
+    "dcnr key create thesis --owner Ben --scope train --network gpt-small --own-only",
+  ],
   run: (context) =>
     withClient(context, async (client) => {
       const { flags, out } = context;
-      const scopes = flags.texts("scope");
-      const answer = await client.keys.create(
-        context.arguments[0] ?? "",
-        scopes.length > 0 ? scopes : ["generate"],
-        flags.number("rate"),
-      );
+      const answer = await client.keys.create(keyWish(context.arguments[0] ?? "", flags));
       if (flags.is("json")) return void out.json(answer);
-      out.note(`key ${answer.key?.id} (${answer.key?.scopes.join(", ")}); keep the secret, it is not shown again:`);
+      const { key } = answer;
+      if (key)
+        out.note(
+          `key ${key.id} of ${key.owner} (${scopesText(key)}), expires: ${dayOf(key.expiresWallMs, "never")}; ` +
+            "keep the secret, it is not shown again:",
+        );
       out.line(answer.secret);
       return undefined;
     }),

@@ -11,6 +11,7 @@ const said: Readonly<Record<Wish, string>> = {
   lend: "this machine is lent whenever dcnr join runs",
   pause: "paused: nothing comes to this machine, and what it does goes to others, until dcnr lend resume",
   finish: "this machine leaves as soon as it has no work; dcnr join lends it again",
+  leave: "this machine leaves now; dcnr join lends it again",
 };
 
 export const command: Command = {

@@ -1,6 +1,7 @@
 // `dcnr nodes`: the PNodes with what they have, how busy and how reliable they are.
 
 import type { PNode } from "../../protocol/gen/dcnr/v1/fleet_pb.ts";
+import type { Relaying } from "../../protocol/gen/dcnr/v1/pnode_pb.ts";
 import type { Command } from "../command.ts";
 import { connectionOptions, withClient } from "../connection.ts";
 import { bytes } from "../progress.ts";
@@ -26,15 +27,25 @@ export const command: Command = {
           { title: "MEMORY", align: "right" },
           { title: "GPUS", align: "right" },
           { title: "GFLOP/S", align: "right" },
+          { title: "REACHED", shrink: true },
           { title: "RELIABLE", align: "right" },
           { title: "NUMERICS", shrink: true },
           { title: "ID", shrink: true },
         ],
         pnodes.map(row),
       );
+      for (const { name, reachable } of pnodes)
+        if (reachable.startsWith("not")) out.line(`${name} gets no work: ${reachable.slice("not: ".length)}`);
+      for (const { name, relaying } of pnodes) if (relaying) out.line(`${name} ${relayingText(relaying)}`);
       return undefined;
     }),
 };
+
+function relayingText({ machines, connections, bytesPerSecond, limitBytesPerSecond, slowed }: Relaying): string {
+  const limit = limitBytesPerSecond === 0n ? "" : ` of ${bytes(limitBytesPerSecond)}/s`;
+  const full = slowed ? ", and is at its limit: who uses it waits" : "";
+  return `relays for ${machines} machines: ${connections} connections, ${bytes(bytesPerSecond)}/s${limit}${full}`;
+}
 
 function row(pnode: PNode): string[] {
   const { capabilities } = pnode;
@@ -47,6 +58,7 @@ function row(pnode: PNode): string[] {
     bytes(capabilities?.memoryBytes ?? 0n),
     String(capabilities?.gpus.length ?? 0),
     capabilities?.gflops ? capabilities.gflops.toFixed(0) : "?",
+    pnode.reachable.startsWith("not") ? "not" : pnode.reachable || "?",
     `${Math.round(pnode.reliability * 100)} %`,
     (capabilities?.numerics ?? []).map((numerics) => `${numerics.engine}:${numerics.class.slice(0, 8)}`).join(" "),
     pnode.id,

@@ -1,19 +1,26 @@
 // `dcnr orchestrator`: one orchestrator until Ctrl-C. Several may share one store.
 
 import { readFileSync } from "node:fs";
+import { hostname } from "node:os";
 import { join } from "node:path";
 import { fail, messageOf } from "../../core/errors.ts";
+import { keyIdOf } from "../../core/keys.ts";
 import { dashboardHandler } from "../../dashboard/handler.ts";
 import { monitoringHandler } from "../../monitoring/handler.ts";
 import { type Orchestrator, startOrchestrator } from "../../orchestrator/orchestrator.ts";
-import { ApiKeys } from "../../orchestrator/serving/keys.ts";
+import { ApiKeys } from "../../orchestrator/rights/keys.ts";
 import { storeProblems } from "../../orchestrator/views/health.ts";
 import { isLoopback, parseAddress, withKey } from "../../protocol/address.ts";
 import { openGrpcNetwork } from "../../protocol/grpc.ts";
 import { firstOf } from "../../protocol/http.ts";
+import { routedNetwork } from "../../protocol/routed-network.ts";
 import type { WebCertificate } from "../../protocol/tls.ts";
+import { tensorsToo } from "../../relay/limits.ts";
 import { openBlobStore, openStateStore } from "../../store/open.ts";
 import { openAside } from "../../system/aside.ts";
+import { keptFile } from "../../system/kept-file.ts";
+import { verifyBy, verifySignature } from "../../system/keys.ts";
+import { answerOnLan } from "../../system/lan.ts";
 import { backgroundTimers } from "../../system/timers.ts";
 import type { Command, Flags } from "../command.ts";
 import { orchestratorDefault } from "../connection.ts";
@@ -21,12 +28,14 @@ import { loadDashboard } from "../dashboard-files.ts";
 import { dataDirectory, directoryOption } from "../directories.ts";
 import { checkAdvertised } from "../limits.ts";
 import { logOptions, worldFrom } from "../logging.ts";
+import { loadLottery } from "../lottery-key.ts";
 import { countEvents, describeOrchestrator } from "../monitoring/orchestrator.ts";
 import { countingLogs, openRegistry } from "../monitoring/process.ts";
 import { measuredStore } from "../monitoring/store.ts";
-import { loadNetworkKey } from "../network-key.ts";
+import { followNetworkKey, loadNetworkKey, presentKey, rotateNetworkKey } from "../network-key.ts";
 import type { Output } from "../output.ts";
 import { tellParent, untilAborted } from "../processes.ts";
+import { parseRate } from "../quantities.ts";
 import { reachableAddress } from "../reachable.ts";
 import { softwareVersion } from "../software.ts";
 
@@ -50,6 +59,11 @@ export const command: Command = {
       value: "BLOBS",
       summary: "dir:PATH or s3://bucket/prefix[@endpoint] (default: a folder in the directory)",
     },
+    relay: {
+      type: "boolean",
+      summary: "carry tensors of machines that cannot be called, unread (calls are always carried)",
+    },
+    "relay-rate": { type: "string", value: "RATE", summary: "bytes a second to relay at most", default: "50MB/s" },
     "require-keys": {
       type: "boolean",
       summary: "ask local callers for API keys too: needed behind a proxy on this machine; the first key is printed",
@@ -81,13 +95,15 @@ export const command: Command = {
     const store = await openStateStore(flags.optionalText("store") ?? `sqlite:${join(directory, "state.db")}`, {
       world,
     });
-    const identity = await loadNetworkKey(store);
-    const network = openGrpcNetwork({
+    const identity = await loadNetworkKey(store, world);
+    const wires = openGrpcNetwork({
       ...{ timers: backgroundTimers, log: world.log, identity },
       allowedHosts: flags.texts("allow-host"),
       plainFromAnywhere: flags.is("behind-proxy"),
       ...webCertificate(flags),
     });
+    const network = routedNetwork(wires, { ...world, timers: backgroundTimers });
+    const { shown, signing } = presentKey(identity, wires);
     if (flags.is("behind-proxy"))
       out.note(
         "plain text is answered from anywhere (--behind-proxy): whoever reaches this port past the proxy is not encrypted",
@@ -110,21 +126,45 @@ export const command: Command = {
         trustLoopback: !requireKeys,
         software: softwareVersion(),
         http: firstOf(monitoringHandler({ registry, unready }), dashboardHandler(loadDashboard)),
+        ...(flags.is("relay") ? { relay: tensorsToo(parseRate(flags.text("relay-rate"), "--relay-rate")) } : {}),
         ...(flags.has("advertise") ? { advertise: flags.text("advertise") } : {}),
       },
-      { world, network, store: measuredStore(store, registry, world.clock), blobs, aside, reachable: reachableAddress },
+      {
+        world,
+        network,
+        identity: signing,
+        store: measuredStore(store, registry, world.clock),
+        blobs,
+        aside,
+        reachable: reachableAddress,
+        membership: {
+          identity: signing,
+          keys: { verify: verifySignature, idOf: keyIdOf },
+          file: keptFile(join(directory, "members.bin")),
+        },
+        rotateNetworkKey: () => rotateNetworkKey(store, world, shown),
+        verify: verifyBy,
+        lottery: await loadLottery(store),
+      },
     );
     running = orchestrator;
+    const unfollow = followNetworkKey(store, world, shown);
     countEvents(registry, orchestrator);
     const { address } = orchestrator;
-    const key = identity.id;
+    const key = network.key ?? identity.id;
     tellParent({ address, id: orchestrator.id, key }, () => process.emit("SIGTERM"));
     if (flags.is("json")) out.json({ address, id: orchestrator.id, key, pid: process.pid });
     else
       out.line(
         `orchestrator ${orchestrator.id} on ${pageOf(address, flags.has("tls-cert"))}. Lend a machine: dcnr join ${withKey(address, key)}. Ctrl-C ends it.`,
       );
+    // Whoever listens for this machine alone is nobody's business elsewhere.
+    const lan = isLoopback(listen.host)
+      ? undefined
+      : await answerOnLan({ port: parseAddress(address).port, key, name: hostname() }, world);
     await untilAborted(signal);
+    unfollow();
+    lan?.close();
     await orchestrator.stop();
     await aside.close();
     await blobs.close();
@@ -159,6 +199,6 @@ function webCertificate(flags: Flags): { webCertificate?: WebCertificate } {
 /** Where everybody needs a key, nobody could make the first one. */
 async function firstKey(keys: ApiKeys, out: Output): Promise<void> {
   if ((await keys.list()).length > 0) return;
-  const { secret } = await keys.create("first", ["admin"], 0);
+  const { secret } = await keys.create({ name: "first", scopes: ["admin"] });
   out.note(`there was no API key yet; this one may do everything and is not shown again (DCNR_API_KEY): ${secret}`);
 }

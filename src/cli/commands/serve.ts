@@ -16,6 +16,7 @@ export const command: Command = {
     },
     replicas: { type: "number", least: 1, summary: "copies of the model to balance requests over", default: 1 },
     spread: { type: "number", least: 1, summary: "PNodes to use at least; 1: as many as make it fast", default: 1 },
+    provisional: { type: "boolean", summary: "also a state that is not checked yet" },
   },
   examples: ["dcnr serve gpt-demo-3f2a9c1b7d04", "dcnr serve my-import --name assistant --replicas 2"],
   run: (context) =>
@@ -23,7 +24,10 @@ export const command: Command = {
       const { flags, out } = context;
       const [source = ""] = context.arguments;
       const name = flags.optionalText("name");
-      const options = { replicas: flags.number("replicas"), spread: flags.number("spread"), ...(name ? { name } : {}) };
+      const options = {
+        ...{ replicas: flags.number("replicas"), spread: flags.number("spread"), ...(name ? { name } : {}) },
+        provisional: flags.is("provisional"),
+      };
       const model = await client.models.serve(source, options);
       if (flags.is("json")) return void out.json(model);
       showModels(out, [model]);

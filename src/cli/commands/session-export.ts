@@ -9,7 +9,11 @@ export const command: Command = {
   summary: "Write a session's weights to a safetensors file, with definition, settings and vocabulary.",
   details: "dcnr model import FILE reads it back, into this network or another.",
   positionals: [{ name: "SESSION" }, { name: "FILE" }],
-  options: { ...connectionOptions, best: { type: "boolean", summary: "the state that validated best, not the last" } },
+  options: {
+    ...connectionOptions,
+    best: { type: "boolean", summary: "the state that validated best, not the last" },
+    provisional: { type: "boolean", summary: "also what is stored but not checked yet" },
+  },
   examples: [
     "dcnr session export gpt-demo-3f2a9c1b7d04 gpt.safetensors",
     "dcnr session export gpt-demo-3f2a9c1b7d04 best.safetensors --best",
@@ -24,6 +28,7 @@ export const command: Command = {
         session,
         file,
         flags.is("best") ? "best" : "last",
+        flags.is("provisional"),
       );
       if (flags.is("json")) out.json({ session, file, step, bytes: size });
       else out.line(`wrote ${file}: ${bytes(size)}, the state after step ${step}`);

@@ -1,8 +1,10 @@
 // `dcnr status`: the network at a glance, and why anything waits.
 
+import { hasCode } from "../../core/errors.ts";
 import type { GetStatusResponse } from "../../protocol/gen/dcnr/v1/fleet_pb.ts";
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
+import { atOption, connectionOptions, withClient } from "../connection.ts";
+import { showGossip } from "../members.ts";
 import { showModels } from "../models.ts";
 import { type Output, plain } from "../output.ts";
 import { bytes } from "../progress.ts";
@@ -11,11 +13,21 @@ import { waitLines } from "../waits.ts";
 
 export const command: Command = {
   summary: "Show the network at a glance, and why anything waits.",
-  options: connectionOptions,
-  examples: ["dcnr status", "dcnr status --orchestrator lab.example:7700 --json"],
+  details:
+    "Asked at a PNode (--at), it tells what members know of each other: enough to see who is there while no orchestrator is.",
+  options: { ...connectionOptions, at: atOption },
+  examples: [
+    "dcnr status",
+    "dcnr status --orchestrator lab.example:7700 --json",
+    "dcnr status --at 192.168.1.21:40123",
+  ],
   run: (context) =>
     withClient(context, async (client) => {
-      const status = await client.fleet.status();
+      const status = await client.fleet.status().catch((error: unknown) => {
+        if (hasCode(error, "unimplemented")) return undefined;
+        throw error;
+      });
+      if (status === undefined) return showGossip(context, await client.members.list());
       if (context.flags.is("json")) return void context.out.json(status);
       const models = await client.models.list();
       showStatus(context.out, status, client.address);

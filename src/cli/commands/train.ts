@@ -1,5 +1,6 @@
-// `dcnr train`: creates a training session, starts it, and watches it until it ends.
+// `dcnr train`: a job of one line that trains a network, watched until it ends.
 
+import { trainSpec } from "../../client/client.ts";
 import { ensureDataset } from "../builtin.ts";
 import type { Command } from "../command.ts";
 import { connectionOptions, withClient } from "../connection.ts";
@@ -13,7 +14,14 @@ export const command: Command = {
   options: {
     ...connectionOptions,
     ...trainingOptions,
-    detach: { type: "boolean", summary: "return once it has started" },
+    queue: { type: "string", value: "NAME", summary: "queue in which it waits for room (default: default)" },
+    class: {
+      type: "string",
+      value: "NAME",
+      summary: "low, normal, high or urgent (default: normal)",
+      choices: ["low", "normal", "high", "urgent"],
+    },
+    detach: { type: "boolean", summary: "return once it is submitted" },
   },
   examples: [
     "dcnr train mlp --dataset mnist --steps 300 --batch 64 --validate-every 100",
@@ -25,7 +33,15 @@ export const command: Command = {
       const { flags, out, signal } = context;
       const settings = settingsFrom(context, context.arguments[0] ?? "");
       await ensureDataset(client, flags.text("dataset"), out);
-      let session = await client.sessions.create(settings);
+      const [job] = await client.jobs.submit([
+        {
+          kind: "train",
+          queue: flags.optionalText("queue") ?? "",
+          priority: flags.optionalText("class") ?? "",
+          spec: trainSpec(settings),
+        },
+      ]);
+      let session = await client.sessions.get(job?.session ?? "");
       if (!flags.is("json")) out.note(`session ${session.id}`);
       if (!flags.is("detach")) session = (await follow(client, session.id, out, signal)) ?? session;
       if (flags.is("json")) out.json(session);

@@ -41,4 +41,18 @@ describe("lending a machine", () => {
     lending.notice({ othersLoad: 0, power: "unknown" }, 1);
     assert.equal(lending.refusal, "");
   });
+
+  it("rests above its temperature until it is clearly cooler, and believes a system that cannot tell", () => {
+    const lending = new Lending({ whenIdle: false, onMains: false, hottest: 80 });
+    const at = (celsius: number | undefined) => {
+      lending.notice({ ...calm, celsius }, 0);
+      return lending.refusal;
+    };
+    assert.equal(at(80), "");
+    assert.equal(at(81), "it is hotter than 80 °C");
+    assert.notEqual(at(75), "", "it would go on and off");
+    assert.notEqual(at(undefined), "");
+    assert.equal(at(72), "");
+    assert.equal(at(79), "");
+  });
 });

@@ -13,6 +13,7 @@ const state = (change: Partial<LendingState> = {}): LendingState => ({
   name: "maple",
   network: "lab.example:7700",
   address: "192.168.1.5:7801",
+  reach: "It was called back: the network reaches it directly.",
   lends: ["2 of 8 cores", "up to 4.0 GiB of memory"],
   readings: { attached: true, retainedBytes: 0, dataWaitMs: 0, vnodes: [] },
   wish: "lend",

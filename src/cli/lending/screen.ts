@@ -10,6 +10,8 @@ export interface LendingState {
   readonly name: string;
   readonly network: string;
   readonly address: string;
+  /** A sentence. */
+  readonly reach: string;
   /** "2 of 8 cores", "up to 4.0 GiB of memory", ... */
   readonly lends: readonly string[];
   readonly readings: Readings;
@@ -18,6 +20,8 @@ export interface LendingState {
   readonly refusal: string;
   readonly problems: readonly string[];
   readonly given: Given;
+  /** Where its owner's page is, on the machine itself. */
+  readonly page?: string | undefined;
   /** The newest last. */
   readonly log: readonly string[];
 }
@@ -35,21 +39,36 @@ export function lendingLines(state: LendingState, { width, paint }: LendingWindo
     const shown = cut(plain(text), Math.max(10, width - 9));
     return `${paint("dim", title.padEnd(8))} ${tone ? paint(tone, shown) : shown}`;
   };
-  const { text, tone } = doing(state);
+  const { now, tone, work, gave } = lendingTexts(state);
   return [
     paint("bold", cut(plain(`${state.name} is lent to ${state.network}`), width)),
     "",
     ...state.lends.map((one, index) => row(index === 0 ? "lends" : "", one)),
-    row("now", text, tone),
-    ...work(state.readings).map((one) => row("", one)),
-    row("gave", gave(state.given)),
-    row("peers", `reach it at ${state.address}`),
+    row("now", now, tone),
+    ...work.map((one) => row("", one)),
+    row("gave", gave),
+    row("peers", `call ${state.address}`),
+    row("", state.reach),
+    ...(state.page ? [row("page", state.page)] : []),
     ...state.problems.slice(0, 2).map((problem) => row("trouble", problem, "warn")),
     "",
     ...state.log.slice(-logShown).map((line) => paint("dim", cut(plain(line), width))),
     "",
     paint("dim", cut(keys(state.wish), width)),
   ];
+}
+
+/** In words, for the screen and for the page. */
+export interface LendingTexts {
+  readonly now: string;
+  readonly tone: Tone;
+  readonly work: readonly string[];
+  readonly gave: string;
+}
+
+export function lendingTexts(state: LendingState): LendingTexts {
+  const { text, tone } = doing(state);
+  return { now: text, tone, work: workOf(state.readings), gave: gaveOf(state.given) };
 }
 
 function doing({ readings, wish, refusal }: LendingState): { readonly text: string; readonly tone: Tone } {
@@ -62,7 +81,7 @@ function doing({ readings, wish, refusal }: LendingState): { readonly text: stri
   return { text: `works: ${length === 1 ? "1 part of a network" : `${length} parts of networks`}`, tone: "good" };
 }
 
-function work({ vnodes }: Readings): string[] {
+function workOf({ vnodes }: Readings): string[] {
   const sessions = Array.from(Map.groupBy(vnodes, ({ session }) => session));
   const lines = sessions.slice(0, sessionsShown).map(([session, own]) => {
     const step = Math.max(...own.map((one) => Number(one.step)));
@@ -73,7 +92,7 @@ function work({ vnodes }: Readings): string[] {
   return sessions.length > sessionsShown ? [...lines, `and ${sessions.length - sessionsShown} more sessions`] : lines;
 }
 
-function gave(given: Given): string {
+function gaveOf(given: Given): string {
   const wh = wattHours(given);
   const energy = wh >= 0.1 ? `, about ${wh >= 10 ? wh.toFixed(0) : wh.toFixed(1)} Wh` : "";
   const computed = given.computedMs >= 1000 ? ` with ${duration(given.computedMs / 1000)} of computing${energy}` : "";

@@ -5,13 +5,16 @@ import { platform } from "node:os";
 import type { Clock, Log } from "../../core/world.ts";
 import type { PerformedWork } from "../../pnode/options.ts";
 import type { PNode } from "../../pnode/pnode.ts";
+import { shownRoute } from "../../protocol/routes.ts";
 import { othersLoad, readCpuTimes } from "../../system/others-load.ts";
 import { readPower } from "../../system/power.ts";
+import { readTemperature } from "../../system/temperature.ts";
 import { listenForKeys } from "../keys.ts";
 import type { Output } from "../output.ts";
 import { Lending, type LendingRules } from "./conditions.ts";
 import { GivenTotals } from "./given.ts";
-import { lendingLines } from "./screen.ts";
+import { reachText } from "./reach-text.ts";
+import { type LendingState, lendingLines } from "./screen.ts";
 import { readWish, type Wish, writeWish } from "./wishes.ts";
 
 const tickMs = 1_000;
@@ -26,6 +29,7 @@ export interface LentFacts {
   readonly name: string;
   readonly network: string;
   readonly lends: readonly string[];
+  readonly page?: string | undefined;
 }
 
 export class Volunteering {
@@ -56,7 +60,7 @@ export class Volunteering {
   static async open(folder: string, rules: LendingRules, out: Output, clock: Clock): Promise<Volunteering> {
     const opened = new Volunteering(folder, rules, out, clock, await GivenTotals.open(folder));
     // Whoever starts it again after it left wants it to stay.
-    if ((await readWish(folder)) === "finish") await writeWish(folder, "lend");
+    if (["finish", "leave"].includes(await readWish(folder))) await writeWish(folder, "lend");
     await opened.#heed();
     await opened.#lookAround();
     return opened;
@@ -118,14 +122,15 @@ export class Volunteering {
   async #lookAround(): Promise<void> {
     const times = readCpuTimes();
     const power = await readPower(platform());
-    this.#lending.notice({ othersLoad: othersLoad(this.#times, times), power }, this.#clock.monotonicMs());
+    const celsius = readTemperature(platform());
+    this.#lending.notice({ othersLoad: othersLoad(this.#times, times), power, celsius }, this.#clock.monotonicMs());
     this.#times = times;
   }
 
   #leaveIfFinished(): void {
     const empty = this.#pnode?.readings().vnodes.length === 0;
     this.#emptyTicks = empty && this.#wish === "finish" ? this.#emptyTicks + 1 : 0;
-    if (this.#emptyTicks >= emptyTicksLeast) this.#leaving.abort();
+    if (this.#wish === "leave" || this.#emptyTicks >= emptyTicksLeast) this.#leaving.abort();
   }
 
   #openScreen(): void {
@@ -148,24 +153,37 @@ export class Volunteering {
     if (key === "q" || key === "interrupt") return this.#leaving.abort();
     const wished: Wish | undefined = key === "p" ? "pause" : key === "f" ? "finish" : undefined;
     if (wished === undefined) return;
-    await writeWish(this.#folder, this.#wish === wished ? "lend" : wished);
+    await this.wish(this.#wish === wished ? "lend" : wished);
+  }
+
+  /** As it is now; undefined before it is lent. */
+  get state(): LendingState | undefined {
+    const pnode = this.#pnode;
+    return (
+      pnode && {
+        ...this.#facts,
+        address: shownRoute(pnode.address),
+        reach: reachText(pnode.reach),
+        readings: pnode.readings(),
+        wish: this.#wish,
+        refusal: this.#lending.refusal,
+        problems: pnode.problems(),
+        given: this.#given.now,
+        log: this.#log,
+      }
+    );
+  }
+
+  /** What the owner wishes from now on. */
+  async wish(wished: Wish): Promise<void> {
+    await writeWish(this.#folder, wished);
     await this.#heed();
     this.#draw();
   }
 
   #draw(): void {
-    const pnode = this.#pnode;
-    if (!this.#drawsScreen || !pnode || this.#leaving.signal.aborted) return;
-    const state = {
-      ...this.#facts,
-      address: pnode.address,
-      readings: pnode.readings(),
-      wish: this.#wish,
-      refusal: this.#lending.refusal,
-      problems: pnode.problems(),
-      given: this.#given.now,
-      log: this.#log,
-    };
+    const { state } = this;
+    if (!this.#drawsScreen || !state || this.#leaving.signal.aborted) return;
     const lines = lendingLines(state, { width: this.#out.width, paint: this.#out.tone });
     const shown = lines.slice(0, (process.stdout.rows ?? 40) - 1);
     this.#out.raw(`\x1b[H${shown.map((line) => `${line}\x1b[K`).join("\n")}\x1b[J`);

@@ -4,9 +4,9 @@
 import { readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
-export type Wish = "lend" | "pause" | "finish";
+export type Wish = "lend" | "pause" | "finish" | "leave";
 
-export const wishes: readonly Wish[] = ["lend", "pause", "finish"];
+export const wishes: readonly Wish[] = ["lend", "pause", "finish", "leave"];
 
 export async function readWish(folder: string): Promise<Wish> {
   const text = (await readFile(pathIn(folder), "utf8").catch(() => "")).trim();

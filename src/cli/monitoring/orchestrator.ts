@@ -3,7 +3,8 @@
 
 import type { MetricRegistry, Sample } from "../../monitoring/registry.ts";
 import type { Orchestrator } from "../../orchestrator/orchestrator.ts";
-import { prefix, type SessionRecord, type SessionStatus } from "../../orchestrator/records/records.ts";
+import { isQueued, type JobStatus } from "../../orchestrator/records/jobs.ts";
+import { key, prefix, type SessionRecord, type SessionStatus } from "../../orchestrator/records/records.ts";
 
 type Running = () => Orchestrator | undefined;
 
@@ -13,8 +14,41 @@ export function describeOrchestrator(registry: MetricRegistry, running: Running)
   describeFleet(registry, running);
   describeSessions(registry, running);
   describeVNodes(registry, running);
+  describeJobs(registry, running);
+  describeLedger(registry, running);
   registry.gauge("dcnr_store_up", "1 while the state store answers.", () =>
     running()?.parts.context.mirror.down ? 0 : 1,
+  );
+}
+
+/** As far as this orchestrator has read the ledger, which it does at least whenever a head is signed. */
+function describeLedger(registry: MetricRegistry, running: Running): void {
+  const balances = (part: "earned" | "available" | "escrow" | "bond") => () =>
+    (running()?.parts.ledger.balances() ?? []).map((balance): Sample => {
+      const { pnode } = balance;
+      const name = running()?.parts.context.mirror.get(key.pnode(pnode))?.name ?? "";
+      return { labels: { pnode, name }, value: balance[part] };
+    });
+  registry.gauge(
+    "dcnr_credits_earned",
+    "Credits that a PNode has earned, not counting what it lost again.",
+    balances("earned"),
+  );
+  registry.gauge("dcnr_credits_available", "Credits of a PNode that have vested.", balances("available"));
+  registry.gauge("dcnr_credits_escrow", "Credits of a PNode that have not vested yet.", balances("escrow"));
+  registry.gauge("dcnr_credits_bond", "Credits that a PNode has laid down as a surety.", balances("bond"));
+  registry.gauge("dcnr_session_credits_spent", "Credits that a session has spent.", () =>
+    (running()?.parts.ledger.spending() ?? []).map(({ session, spent }) => ({ labels: { session }, value: spent })),
+  );
+  registry.counter(
+    "dcnr_ledger_settlements_total",
+    "Settlements that this orchestrator has written.",
+    () => running()?.parts.ledger.settlements ?? 0,
+  );
+  registry.gauge(
+    "dcnr_ledger_head",
+    "Number of the newest signed head.",
+    () => running()?.parts.heads.newest?.number ?? 0,
   );
 }
 
@@ -180,5 +214,38 @@ function describeVNodes(registry: MetricRegistry, running: Running): void {
         labels: { session: session.id },
         value: running()?.parts.controller.unplaced.get(session.id)?.length ?? 0,
       })),
+  );
+}
+
+const jobStatuses: readonly JobStatus[] = ["pending", "running", "suspended", "done", "failed", "cancelled"];
+
+function describeJobs(registry: MetricRegistry, running: Running): void {
+  const jobs = () => running()?.parts.context.mirror.under(prefix.jobs) ?? [];
+  const queues = () => [...new Set(["default", ...jobs().map(({ queue }) => queue)])];
+  registry.gauge("dcnr_jobs", "Jobs by queue and status.", () =>
+    queues().flatMap((queue) =>
+      jobStatuses.map((status): Sample => {
+        const value = jobs().filter((job) => job.queue === queue && job.status === status).length;
+        return { labels: { queue, status }, value };
+      }),
+    ),
+  );
+  registry.gauge("dcnr_job_wait_seconds", "How long the job that has waited longest for its turn has waited.", () =>
+    queues().map((queue): Sample => {
+      const nowMs = running()?.parts.context.world.clock.wallMs() ?? 0;
+      const waits = jobs().filter((job) => job.queue === queue && isQueued(job));
+      const oldest = waits.reduce((first, job) => Math.min(first, job.submittedWallMs), nowMs);
+      return { labels: { queue }, value: (nowMs - oldest) / 1000 };
+    }),
+  );
+  registry.counter(
+    "dcnr_job_passes_total",
+    "Passes over the queue.",
+    () => running()?.parts.jobs.scheduling.passes ?? 0,
+  );
+  registry.counter(
+    "dcnr_job_decisions_total",
+    "Jobs that passes over the queue decided about.",
+    () => running()?.parts.jobs.scheduling.decided ?? 0,
   );
 }

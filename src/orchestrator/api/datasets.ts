@@ -43,9 +43,9 @@ export function datasetService({ context, garbage }: DatasetApiNeeds): ServedSer
       const grant = await into.grant("upload", hash, Number(bytes), uploadLifetimeMs);
       return { url: grant.url, headers: { ...grant.headers } };
     },
-    createDataset: async ({ name, manifest: text }) => {
+    createDataset: async ({ name, manifest: text }, { caller }) => {
       const manifest = parseManifest(text);
-      const record = await datasets.add(name, manifest);
+      const record = await datasets.add(name, manifest, caller.roles?.owner);
       await keepVocabulary(context, manifest);
       return { dataset: view(record) };
     },

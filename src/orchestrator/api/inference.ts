@@ -11,8 +11,9 @@ import type { Context } from "../context.ts";
 import type { Assignments } from "../fleet/assignments.ts";
 import type { Capacity } from "../fleet/capacity.ts";
 import { key, type ModelRecord } from "../records/records.ts";
+import { type ApiKeys, type KeyRecord, ownerOf } from "../rights/keys.ts";
+import { ownedBy } from "../rights/limits.ts";
 import type { Gateway } from "../serving/gateway.ts";
-import type { ApiKeys, KeyRecord } from "../serving/keys.ts";
 import { findModel, findState, listModels, registerModel } from "../serving/models.ts";
 import { serveModel, stopModel } from "../serving/serve.ts";
 import { statusOf } from "../serving/status.ts";
@@ -40,15 +41,17 @@ const partsAtOnceMax = 256;
 
 export function inferenceService(needs: InferenceApiNeeds, gateway: Gateway, keys: ApiKeys): ServedService {
   return service(InferenceService, {
-    serveModel: async (request) => ({ model: view(needs, await serveModel(needs, request)) }),
-    registerModel: async (request) => ({ model: view(needs, await registerModel(needs, request)) }),
+    serveModel: async (request, { caller }) => ({ model: view(needs, await serveModel(needs, request, caller.roles)) }),
+    registerModel: async (request, { caller }) => ({
+      model: view(needs, await registerModel(needs, request, ownedBy(caller.roles))),
+    }),
     stopModel: async ({ name, forget }) => {
       await stopModel(needs, name, forget);
       return {};
     },
     listModels: async () => ({ models: (await listModels(needs.context)).map((model) => view(needs, model)) }),
-    describeState: async ({ source }) => {
-      const { definition, network, step, states, tokenizer, chat } = await findState(needs, source);
+    describeState: async ({ source, provisional }) => {
+      const { definition, network, step, states, tokenizer, chat } = await findState(needs, source, provisional);
       return {
         definition: await needs.compiled.text(definition),
         network,
@@ -98,8 +101,8 @@ export function inferenceService(needs: InferenceApiNeeds, gateway: Gateway, key
       const { outputs } = await gateway.forward(model, given, signal);
       return { outputs };
     },
-    createApiKey: async ({ name, scopes, requestsPerMinute }) => {
-      const { key: made, secret } = await keys.create(name, scopes, requestsPerMinute);
+    createApiKey: async ({ lifetimeSeconds, ...wish }) => {
+      const { key: made, secret } = await keys.create({ ...wish, lifetimeMs: Number(lifetimeSeconds) * 1_000 });
       return { key: keyView(made), secret };
     },
     listApiKeys: async () => ({ keys: (await keys.list()).map(keyView) }),
@@ -141,8 +144,16 @@ function turnOf({ role, content }: ChatMessage): ChatTurn {
   return fail("invalid_argument", `a message has the role "${role}": it must be system, user or assistant`);
 }
 
-function keyView({ id, name, scopes, requestsPerMinute, createdWallMs }: KeyRecord) {
-  return { id, name, scopes: [...scopes], requestsPerMinute, createdWallMs: BigInt(createdWallMs) };
+export function keyView(record: KeyRecord) {
+  const { id, name, scopes, networks = [], ownOnly = false, requestsPerMinute, hash } = record;
+  const { createdWallMs, expiresWallMs = 0, lastUsedWallMs = 0 } = record;
+  return {
+    ...{ id, name, owner: ownerOf(record), scopes: [...scopes], networks: [...networks], ownOnly, requestsPerMinute },
+    personal: hash === undefined,
+    createdWallMs: BigInt(Math.round(createdWallMs)),
+    expiresWallMs: BigInt(Math.round(expiresWallMs)),
+    lastUsedWallMs: BigInt(Math.round(lastUsedWallMs)),
+  };
 }
 
 function view(needs: InferenceApiNeeds, model: ModelRecord) {

@@ -6,6 +6,7 @@ import { type KeyId, type PNodeId, parseId } from "../../core/ids.ts";
 import { JoinPolicy, MembershipService } from "../../protocol/gen/dcnr/v1/membership_pb.ts";
 import { type Caller, type ServedService, service } from "../../protocol/network.ts";
 import type { Context } from "../context.ts";
+import { forgetPNode } from "../fleet/departed.ts";
 import type { Members } from "../fleet/members.ts";
 import type { Presence } from "../fleet/presence.ts";
 import { pnodeName } from "../records/names.ts";
@@ -17,7 +18,8 @@ export interface MembershipApiNeeds {
   readonly members: Members;
   readonly presence: Presence;
   readonly controller: Controller;
-  readonly networkKey: KeyId | undefined;
+  /** By which new machines should know the network. */
+  networkKey(): KeyId | undefined;
 }
 
 const policies: Readonly<Record<PolicyRecord["join"], JoinPolicy>> = {
@@ -37,7 +39,7 @@ export function membershipService(needs: MembershipApiNeeds): ServedService {
       const { token, expiresWallMs } = await members.invite(uses, Number(lifetimeSeconds) * 1_000, note);
       tell("invite", `an invite for ${uses || 1} machine(s) was made${note ? `: ${note.slice(0, 200)}` : ""}`, caller);
       const orchestrators = presence.addresses();
-      return { token, networkKey: networkKey ?? "", orchestrators, expiresWallMs: BigInt(Math.round(expiresWallMs)) };
+      return { token, networkKey: networkKey() ?? "", orchestrators, expiresWallMs: BigInt(Math.round(expiresWallMs)) };
     },
     getJoinPolicy: async () => ({ policy: policies[members.policy] }),
     setJoinPolicy: async ({ policy }, { caller }) => {
@@ -87,8 +89,7 @@ export function membershipService(needs: MembershipApiNeeds): ServedService {
         fail("failed_precondition", `PNode ${name} is ${record.status}: only machines that are gone are forgotten`);
       if (mirror.under(prefix.vnodes).some(({ members: owners }) => owners.some((one) => one.pnode === pnode)))
         fail("failed_precondition", `PNode ${name} still owns VNodes that wait for a place: try again later`);
-      await mirror.remove(key.pnode(pnode), (current) => current.attachment === record.attachment);
-      await mirror.remove(key.room(pnode), () => true);
+      await forgetPNode(context, record);
       tell("forget", `PNode ${name} is forgotten`, caller, pnode);
       return {};
     },

@@ -8,6 +8,7 @@ import { NetworkService } from "../../protocol/gen/dcnr/v1/network_pb.ts";
 import { type ServedService, service } from "../../protocol/network.ts";
 import type { Context } from "../context.ts";
 import { key, type NetworkRecord, prefix } from "../records/records.ts";
+import { ownedBy } from "../rights/limits.ts";
 import { listModels } from "../serving/models.ts";
 import type { Compiled } from "../sessions/compiled.ts";
 import { page } from "./pages.ts";
@@ -23,8 +24,8 @@ const shownBatch = 32;
 export function networkService(needs: NetworkApiNeeds): ServedService {
   const { mirror } = needs.context;
   return service(NetworkService, {
-    createNetwork: async ({ definition, id }) => {
-      const record = await compileRecord(needs, definition, id);
+    createNetwork: async ({ definition, id }, { caller }) => {
+      const record = { ...(await compileRecord(needs, definition, id)), ...ownedBy(caller.roles) };
       const stored = await mirror.update(key.network(record.id), (current) => {
         if (current && current.definition !== record.definition)
           fail(
@@ -40,7 +41,7 @@ export function networkService(needs: NetworkApiNeeds): ServedService {
       const record = await compileRecord(needs, definition, id);
       // Sessions name the definition by its hash: those that exist go on with the one they began with.
       const { record: stored } = await mirror.update(key.network(known.id), (current) =>
-        current ? { ...record, createdWallMs: current.createdWallMs } : record,
+        current ? { ...current, ...record, createdWallMs: current.createdWallMs } : record,
       );
       return { network: view(stored as NetworkRecord) };
     },

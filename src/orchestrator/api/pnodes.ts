@@ -1,7 +1,8 @@
 // PNodeService: what PNodes ask for. Attach goes to the registry; the rest reads records and hands out addresses.
 
+import { blobAllowanceDefault } from "../../core/blobs.ts";
 import { fail } from "../../core/errors.ts";
-import { parseSha256, type Sha256 } from "../../core/ids.ts";
+import { type PNodeId, parseSha256, type Sha256 } from "../../core/ids.ts";
 import { trainingToWire } from "../../network/wire.ts";
 import { BlobSpace } from "../../protocol/gen/dcnr/v1/common_pb.ts";
 import { BlobAction, PNodeService } from "../../protocol/gen/dcnr/v1/pnode_pb.ts";
@@ -9,6 +10,7 @@ import { type ServedService, service } from "../../protocol/network.ts";
 import type { BlobGrant } from "../../store/blob-store.ts";
 import type { Context } from "../context.ts";
 import { type Assignments, lineOf } from "../fleet/assignments.ts";
+import type { Capacity } from "../fleet/capacity.ts";
 import { pnodeOf } from "../fleet/registration.ts";
 import type { Registry } from "../fleet/registry.ts";
 import type { Rooms } from "../fleet/rooms.ts";
@@ -18,8 +20,10 @@ import type { Compiled } from "../sessions/compiled.ts";
 import { type DurableRequest, parseDurable, recordDurable } from "../sessions/durable.ts";
 import type { Garbage } from "../sessions/garbage.ts";
 import type { SessionCare } from "../sessions/session-care.ts";
+import type { BlobRights } from "../workloads/blob-rights.ts";
 import type { Controller } from "../workloads/controller.ts";
 import { noteFailure } from "../workloads/failures.ts";
+import type { UploadAllowance } from "../workloads/upload-allowance.ts";
 
 export interface PNodeApiNeeds {
   readonly context: Context;
@@ -30,9 +34,12 @@ export interface PNodeApiNeeds {
   readonly controller: Controller;
   readonly garbage: Garbage;
   readonly compiled: Compiled;
+  readonly capacity: Capacity;
+  readonly blobRights: BlobRights;
+  readonly allowance: UploadAllowance;
 }
 
-const grantLifetimeMs = 15 * 60_000;
+const { grantLifetimeMs } = blobAllowanceDefault;
 /** More would be an attack: there is one for each checkpoint under way. */
 const unsureMax = 10_000;
 
@@ -67,15 +74,19 @@ export function pnodeService(needs: PNodeApiNeeds): ServedService {
           `step ${outcome.step} of VNode ${request.vnode} already has the hash ${outcome.known}: the two differ, nothing was written`,
         );
       }
-      if (outcome.kind === "accepted") await needs.sessions.advance(request.session);
+      if (outcome.kind === "accepted") {
+        needs.allowance.recorded(request.pnode, outcome.blobs);
+        await needs.sessions.advance(request.session);
+      }
       return { accepted: outcome.kind === "accepted", ...lineOf(mirror, request.session) };
     },
-    grantBlob: async ({ hash: text, bytes, action, space }) => {
-      const hash = parseSha256(text, "the blob's name");
-      if (action === BlobAction.UPLOAD) return grantUpload(needs, space, hash, Number(bytes), unsure.delete(hash));
+    grantBlob: async ({ session, hash: text, bytes, action, space }, { caller }) => {
+      const pnode = pnodeOf(caller);
+      const blob = { pnode, session, space, hash: parseSha256(text, "the blob's name") };
+      if (action === BlobAction.UPLOAD) return grantUpload(needs, blob, Number(bytes), unsure);
       if (action !== BlobAction.DOWNLOAD)
         fail("invalid_argument", "say whether the blob is to be uploaded or downloaded");
-      return grantDownload(context, space, hash);
+      return grantDownload(needs, blob);
     },
     describeSession: async ({ session: id }) => {
       const workload = await findWorkload(mirror, id);
@@ -85,24 +96,38 @@ export function pnodeService(needs: PNodeApiNeeds): ServedService {
   });
 }
 
-/** PNodes store states and nothing else. */
+interface AskedBlob {
+  readonly pnode: PNodeId;
+  readonly session: string;
+  readonly space: BlobSpace;
+  readonly hash: Sha256;
+}
+
+/** PNodes store states of VNodes that they host, and nothing else. */
 async function grantUpload(
-  { context, garbage }: PNodeApiNeeds,
-  space: BlobSpace,
-  hash: Sha256,
+  { context, garbage, blobRights, allowance, capacity }: PNodeApiNeeds,
+  { pnode, session, space, hash }: AskedBlob,
   bytes: number,
-  replace: boolean,
+  unsure: Set<Sha256>,
 ) {
   if (space !== BlobSpace.STATES) fail("permission_denied", "a PNode uploads states only: name their space");
+  await blobRights.mayUpload(pnode, session);
+  const replace = unsure.delete(hash);
   const { states } = context.blobs;
   garbage.wanted(hash);
   if (!replace && (await states.size(hash)) === bytes) return { present: true };
-  return wireGrant(await states.grant("upload", hash, bytes, grantLifetimeMs));
+  const grant = await states.grant("upload", hash, bytes, grantLifetimeMs);
+  // What an audit waits for is no hoarding.
+  if (!(await blobRights.isAwaited(session, hash))) allowance.take(pnode, hash, bytes, capacity.memoryHeldBytes(pnode));
+  return wireGrant(grant);
 }
 
-async function grantDownload(context: Context, space: BlobSpace, hash: Sha256) {
+/** What the caller's VNodes name, and nothing else. */
+async function grantDownload({ context, blobRights }: PNodeApiNeeds, { pnode, session, space, hash }: AskedBlob) {
   if (space !== BlobSpace.STATES && space !== BlobSpace.DATASETS)
     fail("permission_denied", "a PNode downloads states and datasets only: name their space");
+  if (space === BlobSpace.STATES) await blobRights.mayReadState(pnode, session, hash);
+  else await blobRights.mayReadData(pnode, session, hash);
   const blobs = space === BlobSpace.STATES ? context.blobs.states : context.blobs.datasets;
   const bytes = await blobs.size(hash);
   if (bytes === undefined) fail("not_found", `there is no blob ${hash}`);

@@ -8,10 +8,14 @@ import { type ServedService, service } from "../../protocol/network.ts";
 import { listItems } from "../../store/update.ts";
 import type { Context } from "../context.ts";
 import type { Capacity } from "../fleet/capacity.ts";
+import type { Jobs } from "../jobs/jobs.ts";
 import { findSession } from "../records/fresh.ts";
 import { key, prefix, type SessionRecord, type StepRecord } from "../records/records.ts";
+import { ownedBy } from "../rights/limits.ts";
 import type { Compiled } from "../sessions/compiled.ts";
-import { createSession, deleteSession, startSession, suspendSession } from "../sessions/sessions.ts";
+import { createSession, deleteSession, readyToGoOn, startSession, suspendSession } from "../sessions/sessions.ts";
+import { budgetAsked } from "../sessions/settings.ts";
+import { lineToGive } from "../trust/finality.ts";
 import type { LoggedEvent } from "../views/events.ts";
 import type { MetricPoint, Metrics } from "../views/metrics.ts";
 import type { Views } from "../views/views.ts";
@@ -28,6 +32,7 @@ export interface SessionApiNeeds {
   readonly views: Views;
   readonly metrics: Metrics;
   readonly bell: Bell;
+  readonly jobs: Jobs;
 }
 
 const watchIdleMs = 1_000;
@@ -38,14 +43,24 @@ export function sessionService(needs: SessionApiNeeds): ServedService {
   const { mirror } = needs.context;
   const view = (record: SessionRecord) => ({ session: needs.views.session(record) });
   return service(SessionService, {
-    createSession: async ({ settings, idempotencyKey, start }) => {
+    createSession: async ({ settings, idempotencyKey, start }, { caller }) => {
       if (!settings) fail("invalid_argument", "the session needs settings: network, dataset and steps at least");
-      const session = await createSession(needs, settings, idempotencyKey);
+      const session = await createSession(needs, settings, idempotencyKey, ownedBy(caller.roles));
       return view(start ? await startSession(needs, session.id) : session);
     },
-    startSession: async ({ id, expected }) =>
-      view(await startSession(needs, parseId<SessionId>(id, "the session"), expected)),
-    suspendSession: async ({ id }) => view(await suspendSession(needs, parseId<SessionId>(id, "the session"))),
+    startSession: async ({ id, expected, budget }) => {
+      const session = await findSession(needs.context, id);
+      const isJobs = await needs.jobs.isQueued(session);
+      if (!isJobs) return view(await startSession(needs, session.id, expected, budgetAsked(budget)));
+      await readyToGoOn(needs, session, expected, budgetAsked(budget));
+      await needs.jobs.resumeFor(session);
+      return view(session);
+    },
+    suspendSession: async ({ id }) => {
+      const suspended = await suspendSession(needs, parseId<SessionId>(id, "the session"));
+      await needs.jobs.holdFor(suspended);
+      return view(suspended);
+    },
     getSession: async ({ id }) => {
       const session = await findSession(needs.context, id);
       await needs.metrics.recall([session]);
@@ -79,9 +94,16 @@ export function sessionService(needs: SessionApiNeeds): ServedService {
       const { items, nextPageToken } = pageByPosition(sorted, request);
       return { roots: items, nextPageToken };
     },
-    listStates: async ({ session: id, choice }) => {
+    listStates: async ({ session: id, choice, provisional }) => {
       const session = await findSession(needs.context, id);
-      const step = choice === StateChoice.BEST ? (session.best?.step ?? session.line) : session.line;
+      const line = lineToGive(session, provisional);
+      const best = session.best && session.best.step <= line ? session.best.step : line;
+      const step = choice === StateChoice.BEST ? best : line;
+      if (step === 0 && session.line > 0)
+        fail(
+          "failed_precondition",
+          `nothing of session ${id} is final yet: wait until its results are checked (dcnr session show ${id}), or ask for what is provisional`,
+        );
       const states = [];
       for (const vnode of session.vnodes) states.push(await grantedState(needs, session, vnode, step));
       return {

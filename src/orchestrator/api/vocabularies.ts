@@ -14,8 +14,9 @@ export function vocabularyService(context: Context): ServedService {
   const blobs = context.blobs.vocabularies;
   const vocabularies = openVocabularies({ store: mirror.store, blobs, world, aside });
   return service(VocabularyService, {
-    createVocabulary: async ({ name, hash }) => {
-      return { vocabulary: view(await vocabularies.create(name, parseSha256(hash, "the vocabulary's file"))) };
+    createVocabulary: async ({ name, hash: text }, { caller }) => {
+      const hash = parseSha256(text, "the vocabulary's file");
+      return { vocabulary: view(await vocabularies.create(name, hash, caller.roles?.owner)) };
     },
     getVocabulary: async ({ name }) => {
       const record = await vocabularies.get(name);

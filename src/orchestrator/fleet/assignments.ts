@@ -3,10 +3,14 @@
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { isReplicaId, type PNodeId, type VNodeId } from "../../core/ids.ts";
+import { charterToWire } from "../../crew/charter.ts";
 import type { AssignmentSchema } from "../../protocol/gen/dcnr/v1/pnode_pb.ts";
+import { splitRoutes } from "../../protocol/routes.ts";
 import type { Context } from "../context.ts";
 import type { Mirror } from "../records/mirror.ts";
 import {
+  type IdentityRecord,
+  type IntervalRecord,
   key,
   type PNodeRecord,
   prefix,
@@ -15,6 +19,7 @@ import {
   type WorkloadRecord,
 } from "../records/records.ts";
 import { isLive, onWorkload } from "../records/workloads.ts";
+import type { Charters } from "../sessions/charters.ts";
 import type { Compiled } from "../sessions/compiled.ts";
 import type { Attachment, Composer, Down } from "./attachment.ts";
 import type { Capacity } from "./capacity.ts";
@@ -29,8 +34,10 @@ export interface PlacedLocation {
   readonly vnode: VNodeId;
   readonly epoch: bigint;
   readonly pnode: PNodeId;
-  readonly address: string;
+  readonly routes: string[];
   readonly replica: number;
+  /** That the PNode shows now, where it is not its id's own. */
+  readonly key?: string;
 }
 
 export class Assignments implements Composer {
@@ -42,11 +49,19 @@ export class Assignments implements Composer {
   /** Workloads whose PNodes will be told soon: a burst of changes leads to one message. */
   readonly #due = new Set<string>();
   readonly #compiled: Compiled;
+  readonly #charters: Charters;
   readonly #revisions = new Map<string, { readonly changes: number; readonly revision: bigint }>();
 
-  constructor(context: Context, capacity: Capacity, compiled: Compiled, attachments: ReadonlyMap<PNodeId, Attachment>) {
+  constructor(
+    context: Context,
+    capacity: Capacity,
+    compiled: Compiled,
+    charters: Charters,
+    attachments: ReadonlyMap<PNodeId, Attachment>,
+  ) {
     this.#context = context;
     this.#compiled = compiled;
+    this.#charters = charters;
     this.#capacity = capacity;
     this.#attachments = attachments;
     const { mirror } = context;
@@ -54,6 +69,7 @@ export class Assignments implements Composer {
     mirror.on("session", (now, before) => this.#onLine(now, before));
     onWorkload(mirror, (now, before) => this.#onStatus(now, before));
     mirror.on("pnode", (now, before) => this.#onPNode(now, before));
+    mirror.on("interval", (now, before) => this.#onInterval(now, before));
   }
 
   assignments(pnode: PNodeId, revision: number): Down {
@@ -76,13 +92,39 @@ export class Assignments implements Composer {
       });
       this.#remember(record.session, pnode);
     }
+    assignments.push(...this.#auditsOf(pnode));
     return { event: { case: "assignments", value: { revision: BigInt(revision), assignments } } };
+  }
+
+  /** Intervals that it is to repeat; nothing of what they should come to. */
+  #auditsOf(pnode: PNodeId): MessageInitShape<typeof AssignmentSchema>[] {
+    return this.#context.mirror.under(prefix.intervals).flatMap(({ session, from, to, turn, audits }) =>
+      Object.entries(audits).flatMap(([vnode, { tasks, stated }]) => {
+        const task = tasks.find((one) => one.pnode === pnode && one.result === undefined && !one.gaveUp);
+        const statement = stated[0]?.statement;
+        if (task === undefined || statement === undefined) return [];
+        const { before, inputs } = statement;
+        const { against = "", role } = task;
+        const span = { from: BigInt(from), to: BigInt(to), turn: BigInt(turn) };
+        const value = { ...span, before, inputs, against, keep: role === "repeat" };
+        return [{ session, vnode, work: { case: "auditing" as const, value } }];
+      }),
+    );
+  }
+
+  #onInterval(now: IntervalRecord | undefined, before: IntervalRecord | undefined): void {
+    const pnodes = [now, before].flatMap((one) =>
+      Object.values(one?.audits ?? {}).flatMap(({ tasks }) => tasks.map(({ pnode }) => pnode)),
+    );
+    for (const pnode of new Set(pnodes)) this.#attachments.get(pnode)?.tellAssignments();
   }
 
   session(pnode: PNodeId, id: string): Down | undefined {
     const { mirror } = this.#context;
     const workload = mirror.get(key.workload(id));
     this.#remember(id, pnode);
+    const isCrew = this.#charters.crewOf(id).has(pnode);
+    const charter = isCrew ? this.#charters.charterOf(id, this.revision(id)) : undefined;
     return {
       event: {
         case: "session",
@@ -92,6 +134,7 @@ export class Assignments implements Composer {
           locations: workload && isLive(workload) ? this.locations(workload, this.#concerns(workload, pnode)) : [],
           revision: this.revision(id),
           ...lineOf(mirror, id),
+          ...(charter && { charter: charterToWire(charter) }),
         },
       },
     };
@@ -130,8 +173,16 @@ export class Assignments implements Composer {
       const record = this.#context.mirror.get(key.vnode(id, vnode));
       record?.members.forEach((member, replica) => {
         const pnode = this.#context.mirror.get(key.pnode(member.pnode));
-        if (!pnode || pnode.incarnation !== member.incarnation) return;
-        locations.push({ vnode, epoch: BigInt(record.epoch), pnode: member.pnode, address: pnode.address, replica });
+        // Records of earlier versions have no routes until their PNodes register again.
+        if (!pnode?.routes || pnode.incarnation !== member.incarnation) return;
+        locations.push({
+          vnode,
+          epoch: BigInt(record.epoch),
+          pnode: member.pnode,
+          routes: splitRoutes(pnode.routes),
+          replica,
+          ...presentKey(this.#context.mirror.get(key.identity(member.pnode))),
+        });
       });
     }
     return locations;
@@ -158,7 +209,9 @@ export class Assignments implements Composer {
 
   #onLine(now: SessionRecord | undefined, before: SessionRecord | undefined): void {
     const id = (now ?? before)?.id;
-    if (id !== undefined && (now?.line !== before?.line || now?.turn !== before?.turn)) this.#tellAssignments(id);
+    if (id === undefined) return;
+    if (now?.line !== before?.line || now?.turn !== before?.turn) this.#tellAssignments(id);
+    else if (now?.drawn !== before?.drawn) this.#tellAll(id);
   }
 
   #tellAssignments(workload: string): void {
@@ -166,10 +219,12 @@ export class Assignments implements Composer {
     this.#tellAll(workload);
   }
 
-  /** A PNode that came back elsewhere has a new address: everyone who talks to it must know. */
+  /** A PNode that came back elsewhere has new routes: everyone who talks to it must know. */
   #onPNode(now: PNodeRecord | undefined, before: PNodeRecord | undefined): void {
-    if (!now || (now.address === before?.address && now.incarnation === before.incarnation)) return;
+    if (!now || (now.routes === before?.routes && now.incarnation === before?.incarnation)) return;
     for (const workload of this.#capacity.workloadsOn(now.id)) this.#tellAll(workload);
+    // It may be of a crew from now on, or no longer.
+    for (const { id } of this.#charters.sessions()) this.#tellAll(id);
   }
 
   /** Small workloads hear at once; in large ones many records change together, and each change concerns many. */
@@ -188,6 +243,8 @@ export class Assignments implements Composer {
   }
 
   #tellNow(workload: string): void {
+    for (const pnode of this.#charters.crewOf(workload).keys())
+      if (this.#attachments.has(pnode)) this.#remember(workload, pnode);
     const told = this.#told.get(workload);
     for (const pnode of told ?? []) {
       const attachment = this.#attachments.get(pnode);
@@ -199,6 +256,7 @@ export class Assignments implements Composer {
     if (!mirror.get(key.workload(workload)) && mirror.under(prefix.vnodesOf(workload)).length === 0) {
       this.#told.delete(workload);
       this.#revisions.delete(workload);
+      this.#charters.forget(workload);
     }
   }
 }
@@ -208,14 +266,20 @@ function wireStatus({ status }: WorkloadRecord): string {
 }
 
 /** Where a session that starts or goes on starts; replicas have no lines. */
-export function lineOf(mirror: Mirror, id: string): { line: bigint; turn: bigint } {
-  const { line = 0, turn = 0 } = mirror.get(key.session(id)) ?? {};
-  return { line: BigInt(line), turn: BigInt(turn) };
+export function lineOf(mirror: Mirror, id: string) {
+  const { line = 0, turn = 0, drawn = [] } = mirror.get(key.session(id)) ?? {};
+  const told = drawn.map(({ vnode, from, to }) => ({ vnode, from: BigInt(from), to: BigInt(to) }));
+  return { line: BigInt(line), turn: BigInt(turn), drawn: told };
 }
 
 /** What the VNode's owner is told to do. */
 export function workOf(mirror: Mirror, { session, durable }: VNodeRecord): AssignedWork {
   if (isReplicaId(session)) return { case: "answering", value: {} };
-  const { line, turn } = lineOf(mirror, session);
-  return { case: "learning", value: { line, turn, state: durable[String(line)]?.hash ?? "" } };
+  const { line, turn, drawn } = lineOf(mirror, session);
+  return { case: "learning", value: { line, turn, drawn, state: durable[String(line)]?.hash ?? "" } };
+}
+
+function presentKey(identity: IdentityRecord | undefined): { readonly key?: string } {
+  const present = identity?.keys.at(-1)?.key;
+  return present === undefined ? {} : { key: present };
 }

@@ -3,7 +3,14 @@
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { PNodeId } from "../../core/ids.ts";
-import type { AssignmentSchema, AttachResponseSchema, Heartbeat } from "../../protocol/gen/dcnr/v1/pnode_pb.ts";
+import { wholeOf } from "../../core/whole.ts";
+import type {
+  AssignmentSchema,
+  AttachResponseSchema,
+  Heartbeat,
+  Relaying,
+  RelayPlaceSchema,
+} from "../../protocol/gen/dcnr/v1/pnode_pb.ts";
 import type { Standing } from "./standing.ts";
 
 export type Down = MessageInitShape<typeof AttachResponseSchema>;
@@ -36,6 +43,8 @@ export interface Composer {
   session(pnode: PNodeId, session: string): Down | undefined;
 }
 
+export type RelayList = readonly MessageInitShape<typeof RelayPlaceSchema>[];
+
 interface Sender {
   send(message: Down): Promise<void>;
   close(): void;
@@ -44,6 +53,8 @@ interface Sender {
 /** What one heartbeat may carry; a PNode hosts hundreds of VNodes at most. */
 const progressMax = 20_000;
 const linksMax = 4_096;
+const phaseMax = 40;
+const vnodeNameMax = 200;
 
 export class Attachment {
   readonly pnode: PNodeId;
@@ -55,6 +66,8 @@ export class Attachment {
   latencyMs = 0;
   progress: ReadonlyMap<string, Progress> = new Map();
   links: ReadonlyMap<string, MeasuredLink> = new Map();
+  /** By session: what its keepers fetched of it so far, and for how many checkpoints. */
+  kept: ReadonlyMap<string, { readonly bytes: number; readonly states: number }> = new Map();
   readonly #sender: Sender;
   readonly #composer: Composer;
   #registered: Down | undefined;
@@ -63,6 +76,10 @@ export class Attachment {
   readonly #sessions = new Set<string>();
   #prepare: MessageInitShape<typeof AssignmentSchema>[] = [];
   #leaveGranted = false;
+  #reached: Down | undefined;
+  #relays: RelayList | undefined;
+  /** What it relays for others; undefined if it does not. */
+  relaying: Relaying | undefined;
   #revision = 0;
   #pumping = false;
   #closed = false;
@@ -93,9 +110,10 @@ export class Attachment {
 
   heard(heartbeat: Heartbeat): void {
     this.load = heartbeat.load;
-    this.memoryUsedBytes = Number(heartbeat.memoryUsedBytes);
+    this.memoryUsedBytes = wholeOf(heartbeat.memoryUsedBytes);
     this.temperatureCelsius = heartbeat.temperatureCelsius;
     this.latencyMs = heartbeat.latencyMs;
+    this.relaying = heartbeat.relaying;
     if (heartbeat.vnodes.length > 0 || this.progress.size > 0) this.#hearProgress(heartbeat, this.standing.lastSeenMs);
     if (heartbeat.links.length > 0) {
       const links = new Map(this.links);
@@ -103,6 +121,15 @@ export class Attachment {
         if (latencyMs > 0 || bytesPerSecond > 0) links.set(pnode, { latencyMs, bytesPerSecond });
       this.links = links.size > linksMax ? new Map(Array.from(links).slice(-linksMax)) : links;
     }
+    if (heartbeat.crews.length > 0 || this.kept.size > 0)
+      this.kept = new Map(
+        heartbeat.crews
+          .slice(0, progressMax)
+          .map(({ session, keptBytes, keptStates }) => [
+            session,
+            { bytes: Number(keptBytes), states: Number(keptStates) },
+          ]),
+      );
     this.#ack = heartbeat.sequence;
     this.#pump();
   }
@@ -113,17 +140,17 @@ export class Attachment {
       const name = `${one.session}/${one.vnode}`;
       const before = this.progress.get(name);
       // Not its detail, which counts the seconds.
-      const same = before?.phase === one.phase && before.step === Number(one.step);
+      const same = before?.phase === one.phase.slice(0, phaseMax) && before.step === wholeOf(one.step);
       progress.set(name, {
         session: one.session,
         vnode: one.vnode,
-        epoch: Number(one.epoch),
-        step: Number(one.step),
-        phase: one.phase,
+        epoch: wholeOf(one.epoch),
+        step: wholeOf(one.step),
+        phase: one.phase.slice(0, phaseMax),
         detail: one.detail.slice(0, 500),
         stepMs: one.stepMs,
         sinceMs: same ? before.sinceMs : nowMs,
-        waitsFor: one.waitsFor.slice(0, waitsForMax),
+        waitsFor: one.waitsFor.slice(0, waitsForMax).map((vnode) => vnode.slice(0, vnodeNameMax)),
         waitedMs: one.waitedMs,
       });
     }
@@ -147,6 +174,16 @@ export class Attachment {
 
   tellPrepare(assignments: MessageInitShape<typeof AssignmentSchema>[]): void {
     this.#prepare.push(...assignments);
+    this.#pump();
+  }
+
+  tellReached(how: string, problem: string): void {
+    this.#reached = { event: { case: "reached", value: { how, problem } } };
+    this.#pump();
+  }
+
+  tellRelays(relays: RelayList): void {
+    this.#relays = relays;
     this.#pump();
   }
 
@@ -181,6 +218,16 @@ export class Attachment {
       const assignments = this.#prepare;
       this.#prepare = [];
       return { event: { case: "prepare", value: { assignments } } };
+    }
+    if (this.#relays) {
+      const relays = [...this.#relays];
+      this.#relays = undefined;
+      return { event: { case: "relays", value: { relays } } };
+    }
+    if (this.#reached) {
+      const message = this.#reached;
+      this.#reached = undefined;
+      return message;
     }
     if (this.#leaveGranted) {
       this.#leaveGranted = false;

@@ -6,9 +6,10 @@ import { Fleet } from "../../scheduler/placement/fleet.ts";
 import type { FleetNode } from "../../scheduler/placement/types.ts";
 import { claimedIn } from "../../scheduler/room.ts";
 import type { Context } from "../context.ts";
-import { isOpen, type Key, key, type PNodeRecord, type VNodeRecord } from "../records/records.ts";
+import { isOpen, type Key, key, type PNodeRecord, type SessionRecord, type VNodeRecord } from "../records/records.ts";
 import type { Attachment } from "./attachment.ts";
 import type { Flapping } from "./flapping.ts";
+import { isNewcomer, ProvingWork, UsualSpeed } from "./newcomers.ts";
 import { lentBy } from "./rooms.ts";
 import { Speeds } from "./speeds.ts";
 
@@ -31,6 +32,8 @@ export class Capacity {
   readonly #speeds = new Speeds();
   /** What placement counts on now, where it was learned. */
   readonly #counted = new Map<PNodeId, number>();
+  readonly #usual = new UsualSpeed();
+  readonly #proving = new ProvingWork();
 
   constructor(context: Context, attachments: ReadonlyMap<PNodeId, Attachment>, flapping: Flapping) {
     this.#context = context;
@@ -41,6 +44,9 @@ export class Capacity {
     });
     const { mirror } = context;
     mirror.on("pnode", (now, before) => this.#refresh((now ?? before)?.id));
+    mirror.on("session", (now, before) => {
+      if (now && before && now.line > before.line) this.#observeWork(now, before.line);
+    });
     mirror.on("room", (now, before) => this.#refresh((now ?? before)?.pnode));
     mirror.on("vnode", (now, before) => {
       for (const member of before?.members ?? []) this.#count(member.pnode, before as VNodeRecord, -1);
@@ -51,6 +57,13 @@ export class Capacity {
   /** Keys of the VNode records that name the PNode. */
   vnodesOn(pnode: PNodeId): ReadonlySet<Key<VNodeRecord>> {
     return this.#hosted.get(pnode)?.vnodes ?? new Set();
+  }
+
+  /** What the VNodes that it hosts need in memory. */
+  memoryHeldBytes(pnode: PNodeId): number {
+    let bytes = 0;
+    for (const own of this.vnodesOn(pnode)) bytes += this.#context.mirror.get(own)?.memoryBytes ?? 0;
+    return bytes;
   }
 
   /** Those of which it hosts a VNode. */
@@ -73,6 +86,24 @@ export class Capacity {
     this.#refresh(pnode);
   }
 
+  /** Everybody who hosts a VNode of a session has taken part in the steps that its line has passed. */
+  #observeWork({ id, line, vnodes }: SessionRecord, lineBefore: number): void {
+    const { mirror } = this.#context;
+    const records = vnodes.map((vnode) => mirror.get(key.vnode(id, vnode)));
+    const hosts = new Set(records.flatMap((record) => record?.members.map(({ pnode }) => pnode) ?? []));
+    for (const pnode of hosts) {
+      const record = mirror.get(key.pnode(pnode));
+      if (record && isNewcomer(record) && this.#proving.note(pnode, line - lineBefore)) this.#noteWorked(pnode);
+    }
+  }
+
+  #noteWorked(pnode: PNodeId): void {
+    const { mirror, tasks } = this.#context;
+    const worked = (current: PNodeRecord | undefined) =>
+      current === undefined || current.worked ? undefined : { ...current, worked: true };
+    tasks.run(`noting the work of ${pnode}`, () => mirror.update(key.pnode(pnode), worked));
+  }
+
   #count(pnode: PNodeId, record: VNodeRecord, sign: 1 | -1): void {
     let hosted = this.#hosted.get(pnode);
     if (!hosted) {
@@ -93,9 +124,25 @@ export class Capacity {
     const record = this.#context.mirror.get(key.pnode(pnode));
     if (record?.status !== "online") {
       this.fleet.delete(pnode);
+      if (this.#usual.note(pnode, undefined)) this.#refreshNewcomers();
       return;
     }
+    const learned = isNewcomer(record) ? undefined : this.#counted.get(pnode);
+    const { gflops: claimed, cores } = record.facts;
+    const speed =
+      learned === undefined
+        ? { gflops: claimed, source: isNewcomer(record) ? ("newcomer" as const) : ("worker" as const) }
+        : { gflops: learned * cores, source: "measured" as const };
+    if (speed.gflops > 0 && this.#usual.note(pnode, speed)) this.#refreshNewcomers();
     this.fleet.set(this.#node(record));
+  }
+
+  #refreshNewcomers(): void {
+    const { mirror } = this.#context;
+    for (const { id, newcomer } of [...this.fleet.nodes()]) {
+      const record = newcomer && mirror.get(key.pnode(id));
+      if (record) this.fleet.set(this.#node(record));
+    }
   }
 
   #node(record: PNodeRecord): FleetNode {
@@ -104,16 +151,21 @@ export class Capacity {
     const used = claimedIn(this.#context.mirror.get(key.room(record.id)), record.life);
     const cores = Math.min(limits.cpus || facts.cores, facts.cores);
     const learned = this.#counted.get(record.id);
-    const gflops = (learned === undefined ? facts.gflops : learned * facts.cores) || gflopsUnknown;
+    const newcomer = isNewcomer(record);
+    const shown = (learned === undefined ? facts.gflops : learned * facts.cores) || gflopsUnknown;
+    // What a newcomer's heartbeats say of its speed is a claim as well.
+    const gflops = newcomer ? Math.min(shown, this.#usual.most) : shown;
     return {
       id: record.id,
       owner: record.owner,
       region: record.region,
+      provider: record.provider,
       trust: record.trust,
       architecture: facts.architecture,
       bits: record.bits ?? 0,
-      numerics: facts.numerics,
+      numerics: facts.numerics.filter((one) => !record.excluded?.includes(one.class)),
       gflops: gflops * Math.min(1, cores / facts.cores),
+      newcomer,
       cores,
       memoryBytes: lent.memoryBytes,
       memoryFreeBytes: lent.memoryBytes - used.memoryBytes,

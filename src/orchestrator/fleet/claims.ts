@@ -3,6 +3,7 @@
 
 import { fail } from "../../core/errors.ts";
 import { threeDigits } from "../../core/sentences.ts";
+import { wholeOf } from "../../core/whole.ts";
 import type { Capabilities, Limits } from "../../protocol/gen/dcnr/v1/pnode_pb.ts";
 import type { PNodeFacts, PNodeLimits } from "../records/records.ts";
 
@@ -26,13 +27,13 @@ export function factsOf(capabilities: Capabilities | undefined): PNodeFacts {
   return {
     cpuModel: text(capabilities.cpuModel),
     cores: Math.max(1, capabilities.cores),
-    memoryBytes: Number(capabilities.memoryBytes),
-    diskBytes: Number(capabilities.diskBytes),
+    memoryBytes: wholeOf(capabilities.memoryBytes),
+    diskBytes: wholeOf(capabilities.diskBytes),
     architecture: text(capabilities.architecture),
     platform: text(capabilities.platform),
     gpus: capabilities.gpus.map((gpu) => ({
       model: text(gpu.model),
-      memoryBytes: Number(gpu.memoryBytes),
+      memoryBytes: wholeOf(gpu.memoryBytes),
       vendor: text(gpu.vendor),
     })),
     gflops: positive(capabilities.gflops),
@@ -50,9 +51,9 @@ export function numericsOf(claimed: readonly { readonly engine: string; readonly
 export function limitsOf(limits: Limits | undefined): PNodeLimits {
   return {
     cpus: positive(limits?.cpus ?? 0),
-    memoryBytes: Number(limits?.memoryBytes ?? 0n),
-    diskBytes: Number(limits?.diskBytes ?? 0n),
-    bandwidthBytesPerSecond: Number(limits?.bandwidthBytesPerSecond ?? 0n),
+    memoryBytes: wholeOf(limits?.memoryBytes ?? 0n),
+    diskBytes: wholeOf(limits?.diskBytes ?? 0n),
+    bandwidthBytesPerSecond: wholeOf(limits?.bandwidthBytesPerSecond ?? 0n),
     hours: text(limits?.hours ?? ""),
   };
 }

@@ -1,6 +1,7 @@
 // What heartbeats carry beyond life itself: metrics, failed VNodes, damaged states, observed speed.
 
 import { parseSha256, type SessionId, type VNodeId } from "../../core/ids.ts";
+import { wholeOf } from "../../core/whole.ts";
 import type { Evidence, Heartbeat, VNodeProgress } from "../../protocol/gen/dcnr/v1/pnode_pb.ts";
 import type { Context } from "../context.ts";
 import { pnodeName } from "../records/names.ts";
@@ -42,7 +43,10 @@ export class Heartbeats {
 
   hear(attachment: Attachment, heartbeat: Heartbeat): void {
     if (heartbeat.metrics.length > 0) this.#take(attachment, heartbeat);
-    for (const progress of heartbeat.vnodes) if (progress.phase === "failed") this.#failed(attachment, progress);
+    // Looking after a damaged state costs reading it: only owners may ask for it.
+    for (const progress of heartbeat.vnodes)
+      if (progress.phase === "failed" && this.#capacity.hosts(attachment.pnode, progress.session as SessionId))
+        this.#failed(attachment, progress);
     if (heartbeat.vnodes.length > 0) this.#observe(attachment, heartbeat);
   }
 
@@ -51,7 +55,7 @@ export class Heartbeats {
     for (const metric of heartbeat.metrics.slice(0, metricsPerHeartbeatMax)) {
       const session = metric.session || this.#sessionOf(attachment, metric.vnode);
       if (session === undefined || !this.#learns(attachment, session as SessionId)) continue;
-      const point = { name: metric.name, step: Number(metric.step), value: metric.value, vnode: metric.vnode };
+      const point = { name: metric.name, step: wholeOf(metric.step), value: metric.value, vnode: metric.vnode };
       const points = bySession.get(session);
       if (points) points.push(point);
       else bySession.set(session, [point]);
@@ -92,7 +96,7 @@ export class Heartbeats {
             session,
             vnode,
             pnode: attachment.pnode,
-            epoch: Number(progress.epoch),
+            epoch: wholeOf(progress.epoch),
             detail: progress.detail.slice(0, 300),
             noRoom: progress.noRoom,
           });
@@ -128,15 +132,17 @@ export class Heartbeats {
     );
   }
 
+  /** Told only of sessions in which the witness has a part: others saw nothing. */
   evidence(attachment: Attachment, evidence: Evidence): void {
     const { name, first, second } = evidence;
+    if (!name || !this.#capacity.hosts(attachment.pnode, name.session as SessionId)) return;
     const called = (pnode: string | undefined) => pnodeName(this.#context.mirror, pnode ?? "?");
     const short = (hash: string | undefined) => `${hash?.slice(0, 12) ?? "?"}…`;
     this.#context.events.emit(
       "error",
       "evidence",
-      `PNode ${called(attachment.pnode)} saw two contents of edge ${name?.edge}, step ${name?.step}: ${short(first?.hash)} from ${called(first?.pnode)} and ${short(second?.hash)} from ${called(second?.pnode)}`,
-      { session: name?.session ?? "", pnode: attachment.pnode, step: Number(name?.step ?? 0n) },
+      `PNode ${called(attachment.pnode)} saw two contents of edge ${name.edge}, step ${name.step}: ${short(first?.hash)} from ${called(first?.pnode)} and ${short(second?.hash)} from ${called(second?.pnode)}`,
+      { session: name.session, pnode: attachment.pnode, step: wholeOf(name.step) },
     );
   }
 }

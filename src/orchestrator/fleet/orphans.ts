@@ -16,6 +16,8 @@ export interface OrphanHooks {
   looksAfter(pnode: PNodeRecord): boolean;
   onFound(pnode: PNodeRecord): void;
   onLost(pnode: PNodeRecord): void;
+  /** False while somebody may still be on the way back from a time without orchestrators. */
+  mayJudge(): boolean;
 }
 
 /** When this orchestrator first saw each attachment without anybody to look after it, and how often it was over time. */
@@ -91,7 +93,7 @@ export class Orphans {
     const seen = seenOrphans(this.#orphaned, this.#orphans(), world.clock.monotonicMs(), timings.orphanGraceMs);
     this.#orphaned = seen.orphaned;
     for (const pnode of seen.found) this.#hooks.onFound(pnode);
-    await forEachAtOnce(seen.lost, 32, (pnode) => this.#lose(pnode));
+    if (this.#hooks.mayJudge()) await forEachAtOnce(seen.lost, 32, (pnode) => this.#lose(pnode));
   }
 
   #orphans(): Orphan[] {

@@ -34,8 +34,11 @@ export class Presence {
   /** Called after every look at the others. */
   onRead: () => Promise<void> = async () => {};
   #beat = 0;
+  readonly #relays: boolean;
 
-  constructor(context: Context, network: Network, onDeath: () => void) {
+  /** `relays`: whether this one relays tensors. */
+  constructor(context: Context, network: Network, relays: boolean, onDeath: () => void) {
+    this.#relays = relays;
     this.#context = context;
     this.#network = network;
     this.#onDeath = onDeath;
@@ -79,10 +82,21 @@ export class Presence {
     return [this.#keyed(this.#context.address), ...others.sort()];
   }
 
-  others(): { readonly id: string; readonly address: string }[] {
+  others(): { readonly id: string; readonly address: string; readonly relay: boolean }[] {
     return Array.from(this.#sightings.byId.values())
       .filter((seen) => seen.record.id !== this.#context.id && !this.#isDead(seen))
-      .map(({ record: { id, address } }) => ({ id, address: this.#keyed(address) }));
+      .map(({ record: { id, address, relay = false } }) => ({ id, address: this.#keyed(address), relay }));
+  }
+
+  /** All of them relay, some for tensors too. */
+  relays(): { readonly address: string; readonly name: string; readonly tensors: boolean }[] {
+    const { id, address } = this.#context;
+    const own = { id: id as string, address: this.#keyed(address), relay: this.#relays };
+    return [own, ...this.others()].map(({ id: name, relay: tensors, ...one }) => ({
+      address: one.address,
+      name,
+      tensors,
+    }));
   }
 
   #keyed(address: string): string {
@@ -102,7 +116,8 @@ export class Presence {
     const { mirror, id, incarnation, address } = this.#context;
     try {
       const beat = ++this.#beat;
-      await mirror.update(key.orchestrator(id), () => ({ id, incarnation, address, beat }), 1_000);
+      const relay = this.#relays;
+      await mirror.update(key.orchestrator(id), () => ({ id, incarnation, address, beat, relay }), 1_000);
       await this.#read();
     } catch (thrown) {
       this.#sightings = afterOutage(this.#sightings);

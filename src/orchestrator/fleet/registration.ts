@@ -3,16 +3,17 @@
 import { isIP } from "node:net";
 import { fail } from "../../core/errors.ts";
 import type { OrchestratorId, PNodeId } from "../../core/ids.ts";
-import { isPublicAddress } from "../../core/internet.ts";
 import { patienceMsMax } from "../../core/patience.ts";
 import { isLoopback, isUnspecified, parseAddress } from "../../protocol/address.ts";
 import type { Register } from "../../protocol/gen/dcnr/v1/pnode_pb.ts";
 import { type Caller, protocolMajor, protocolMinor } from "../../protocol/network.ts";
+import { joinRoutes, parseRoute } from "../../protocol/routes.ts";
 import type { PNodeRecord } from "../records/records.ts";
+import { directly } from "./callbacks.ts";
 import { factsOf, limitsOf, plausible, text } from "./claims.ts";
 import { afterFailure, historyAtFirst } from "./reliability.ts";
 
-const addressLengthMax = 300;
+const notYet = "it is not called back yet";
 /** Doubled by the first false alarm. */
 const patienceMsFirst = 3_000;
 
@@ -31,9 +32,14 @@ export function checkRegister(id: PNodeId, register: Register, ownAddress: strin
       `PNode ${id} speaks protocol ${register.protocolMajor}.${register.protocolMinor}, this orchestrator needs ` +
         `${protocolMajor}.x (it has ${protocolMajor}.${protocolMinor}): install a matching version`,
     );
-  if (register.address.length === 0 || register.address.length > addressLengthMax)
-    fail("invalid_argument", `PNode ${id} gave no address that peers can reach`);
-  checkReachable(id, parseAddress(register.address, 0).host, parseAddress(ownAddress, 0).host);
+  checkRoutes(id, register.routes, ownAddress);
+}
+
+/** Fails for routes by which nobody can be reached. */
+export function checkRoutes(id: PNodeId, routes: readonly string[], ownAddress: string): void {
+  if (routes.length === 0) fail("invalid_argument", `PNode ${id} gave no address that peers can reach`);
+  joinRoutes(routes);
+  for (const host of directHosts(routes)) checkReachable(id, host, parseAddress(ownAddress, 0).host);
 }
 
 /** Whoever is placed beside a PNode that cannot be reached waits for ever. */
@@ -48,26 +54,35 @@ function checkReachable(id: PNodeId, host: string, ownHost: string): void {
     );
 }
 
-/** A home network's address is of no use to the rest of the world. */
-function hiddenBehind(address: string, peer: string): string[] {
-  const { host } = parseAddress(address, 0);
-  if (isIP(host) === 0 || isPublicAddress(host) || !isPublicAddress(peer)) return [];
-  return [`says it is at ${host} but calls from ${peer}: forward a port to it and give it --advertise`];
+function directHosts(routes: readonly string[]): string[] {
+  return routes
+    .map(parseRoute)
+    .filter(({ kind }) => kind === "direct")
+    .map(({ address }) => parseAddress(address).host);
 }
 
 export interface Whereabouts {
   readonly orchestrator: OrchestratorId;
   readonly orchestratorIncarnation: string;
   readonly attachment: string;
+  /** Where it calls from. */
+  readonly peer: string;
 }
 
-/** The record after the registration; what was learned of the PNode before stays. */
+/** Machines that call from one network may well be one person's. This machine's own say nothing. */
+function networkOf(peer: string): Pick<PNodeRecord, "network"> {
+  if (isLoopback(peer) || isIP(peer) === 0) return {};
+  const network = isIP(peer) === 4 ? peer.split(".").slice(0, 3).join(".") : peer.split(":").slice(0, 3).join(":");
+  return { network };
+}
+
+/** The record after the registration; what was learned of the PNode before stays. `answered`: it was called back already. */
 export function registered(
   current: PNodeRecord | undefined,
   id: PNodeId,
   register: Register,
-  whereabouts: Whereabouts,
-  peer: string,
+  { peer, ...whereabouts }: Whereabouts,
+  answered: boolean,
 ): PNodeRecord {
   const { facts, warnings } = plausible(factsOf(register.capabilities));
   const history = current?.history ?? historyAtFirst;
@@ -76,6 +91,7 @@ export function registered(
     current !== undefined &&
     current.incarnation !== register.incarnation &&
     (current.status === "online" || current.status === "leaving");
+  const isSameLife = current?.incarnation === text(register.incarnation);
   // The same process comes back from the dead: it was busy, and next time it is waited for longer.
   const falseAlarm = current?.status === "lost" && current.incarnation === register.incarnation;
   const patienceMs = falseAlarm ? Math.min(patienceMsMax, 2 * (current.patienceMs ?? patienceMsFirst)) : 0;
@@ -86,7 +102,7 @@ export function registered(
     life: (current?.life ?? 0) + (current?.incarnation === text(register.incarnation) ? 0 : 1),
     status: current?.status === "quarantined" ? "quarantined" : "online",
     ...whereabouts,
-    address: register.address,
+    routes: joinRoutes(register.routes),
     bits: register.bits,
     facts,
     limits: limitsOf(register.limits),
@@ -95,11 +111,21 @@ export function registered(
     provider: text(register.provider),
     pricePerHour: Number.isFinite(register.pricePerHour) ? Math.max(0, register.pricePerHour) : 0,
     trust: current?.trust ?? "untrusted",
+    ...(current?.worked ? { worked: true } : {}),
+    ...networkOf(peer),
+    ...(current?.barred ? { barred: current.barred } : {}),
+    ...(current?.excluded ? { excluded: current.excluded } : {}),
     ...(register.closed ? { closed: true } : {}),
+    ...(answered
+      ? { reached: directly }
+      : isSameLife && current.reached
+        ? { reached: current.reached }
+        : { unreached: notYet }),
+    ...(register.relay ? { relay: { bytesPerSecond: Number(register.relay.bytesPerSecond) } } : {}),
     ...(current?.drained ? { drained: true } : {}),
     ...(patienceMs > 0 ? { patienceMs } : {}),
     history: crashed ? afterFailure(history) : history,
-    warnings: [...warnings, ...hiddenBehind(register.address, peer)],
+    warnings,
     detail: "",
   };
 }

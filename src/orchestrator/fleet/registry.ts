@@ -7,17 +7,20 @@ import type { PNodeId } from "../../core/ids.ts";
 import type { LogLevel } from "../../core/world.ts";
 import type { AttachRequest, Evidence, Heartbeat, Register } from "../../protocol/gen/dcnr/v1/pnode_pb.ts";
 import type { CallContext, Channel } from "../../protocol/network.ts";
+import { joinRoutes, shownRoutes } from "../../protocol/routes.ts";
 import type { Context } from "../context.ts";
 import { pnodeName } from "../records/names.ts";
 import { key, type PNodeRecord } from "../records/records.ts";
-import { Attachment, type Composer, type Down } from "./attachment.ts";
+import { Attachment, type Composer, type Down, type RelayList } from "./attachment.ts";
 import { text } from "./claims.ts";
 import type { Flapping } from "./flapping.ts";
+import type { Admission } from "./gossip.ts";
 import type { Members } from "./members.ts";
+import { NewcomersDoor } from "./newcomers.ts";
 import type { Presence } from "./presence.ts";
 import { Pulses } from "./pulses.ts";
 import { changedRecord, type RecordChange } from "./record-changes.ts";
-import { checkRegister, pnodeOf, registered } from "./registration.ts";
+import { checkRegister, checkRoutes, pnodeOf, registered } from "./registration.ts";
 import { Silence } from "./silence.ts";
 import type { Recorded, Standing, StandingEffect, StandingEvent } from "./standing.ts";
 import { isAlive, step } from "./standing-step.ts";
@@ -27,6 +30,10 @@ export interface RegistryHooks {
   onFleetChange(pnode: PNodeId, urgent: boolean): void;
   /** It may be lost soon. */
   onDoubt(pnode: PNodeId): void;
+  /** Whether it answers when it is called back before it is registered. */
+  callBack(pnode: PNodeId, routes: readonly string[]): Promise<boolean>;
+  /** It has registered, or is somewhere else than before: its record says where. */
+  onMoved(pnode: PNodeId, isFirst: boolean): void;
   onHeartbeat(attachment: Attachment, heartbeat: Heartbeat): void;
   onEvidence(attachment: Attachment, evidence: Evidence): void;
   /** Moves everything away from a PNode that wants to leave; resolves when nothing is assigned to it. */
@@ -41,7 +48,12 @@ export interface RegistryNeeds {
   readonly attachments: Map<PNodeId, Attachment>;
   readonly flapping: Flapping;
   readonly members: Members;
+  /** Who relays now. */
+  readonly relays: () => RelayList;
 }
+
+/** More crews than any machine is of. */
+const charteredMax = 10_000;
 
 export class Registry {
   readonly attachments: Map<PNodeId, Attachment>;
@@ -51,6 +63,7 @@ export class Registry {
   readonly #composer: Composer;
   readonly #hooks: RegistryHooks;
   readonly #members: Members;
+  readonly #relays: () => RelayList;
   readonly #silence: Silence;
   readonly pulses: Pulses;
   /** Registrations so far, and those whose record is being written. */
@@ -59,10 +72,17 @@ export class Registry {
   /** Attachments whose streams are not closed yet, by nonce. */
   readonly #open = new Map<string, Attachment>();
 
-  constructor({ context, presence, composer, attachments, flapping, members }: RegistryNeeds, hooks: RegistryHooks) {
+  readonly #door: NewcomersDoor;
+  /** What lets a registered PNode take part in gossip; nothing, where the orchestrator does not. */
+  admission: ((pnode: PNodeId) => Admission) | undefined;
+
+  constructor(needs: RegistryNeeds, hooks: RegistryHooks) {
+    const { context, presence, composer, attachments, flapping, members } = needs;
+    this.#relays = needs.relays;
     this.attachments = attachments;
     this.flapping = flapping;
     this.#context = context;
+    this.#door = new NewcomersDoor(context.world.clock);
     this.#presence = presence;
     this.#composer = composer;
     this.#hooks = hooks;
@@ -133,11 +153,20 @@ export class Registry {
     checkRegister(id, register, this.#context.address);
     this.#throttle(id);
     await this.#members.welcome(id, register.invite);
+    if (!this.#record(id) && !(await this.#context.mirror.read(key.pnode(id)))) this.#door.enter(call.caller.address);
+    const known = this.#record(id);
+    const isKnown = known?.reached !== undefined && known.incarnation === register.incarnation;
+    const answered = !isKnown && (await this.#hooks.callBack(id, register.routes));
     this.#refuseDuplicate(id, register);
     const nonce = `${this.#context.incarnation}.${++this.#count}`;
     this.#registering.add(nonce);
     try {
-      const record = await this.#writeRegistration(id, register, nonce, call.caller.address);
+      const record = await this.#writeRegistration(
+        id,
+        register,
+        { attachment: nonce, peer: call.caller.address },
+        answered,
+      );
       const attachment = this.#begin(record, register, channel);
       this.#greet(attachment, record, register, call.caller.address);
       // Another orchestrator may have registered it while this one waited for the answer to its own write.
@@ -176,18 +205,25 @@ export class Registry {
           heartbeatIntervalMs: timings.heartbeatIntervalMs,
           blobOrigins: [...this.#context.blobs.origins()],
           pulseToken,
+          ...this.admission?.(pnode),
         },
       },
     });
+    attachment.tellRelays(this.#relays());
+    this.#hooks.onMoved(pnode, true);
     const about = { pnode };
     events.emit(
       "info",
       "pnode.online",
-      `PNode ${record.name} is here, at ${record.address} (called from ${peer})`,
+      `PNode ${record.name} is here, at ${shownRoutes(record.routes)} (called from ${peer})`,
       about,
     );
     for (const warning of record.warnings) events.emit("warn", "pnode.claim", `PNode ${record.name} ${warning}`, about);
-    for (const session of new Set(register.hosted.map((hosted) => hosted.session))) attachment.tellSession(session);
+    const concerned = [
+      ...register.hosted.map((hosted) => hosted.session),
+      ...register.chartered.slice(0, charteredMax),
+    ];
+    for (const session of new Set(concerned)) attachment.tellSession(session);
   }
 
   #throttle(id: PNodeId): void {
@@ -205,14 +241,19 @@ export class Registry {
     if (!known || known.incarnation === register.incarnation) return;
     if (!isAlive(known.standing, this.#nowMs, this.#context.timings)) return;
     const message = `another PNode with the id ${id} is attached and alive: give this one a directory of its own`;
-    this.#context.events.emit("warn", "pnode.duplicate", `${register.address}: ${message}`, { pnode: id });
+    this.#context.events.emit("warn", "pnode.duplicate", `${register.routes[0]}: ${message}`, { pnode: id });
     fail("already_exists", message);
   }
 
-  async #writeRegistration(id: PNodeId, register: Register, attachment: string, peer: string): Promise<PNodeRecord> {
+  async #writeRegistration(
+    id: PNodeId,
+    register: Register,
+    whereabouts: { readonly attachment: string; readonly peer: string },
+    answered: boolean,
+  ): Promise<PNodeRecord> {
     const { id: orchestrator, incarnation: orchestratorIncarnation, mirror } = this.#context;
     const { record } = await mirror.update(key.pnode(id), (current) =>
-      registered(current, id, register, { orchestrator, orchestratorIncarnation, attachment }, peer),
+      registered(current, id, register, { orchestrator, orchestratorIncarnation, ...whereabouts }, answered),
     );
     return record as PNodeRecord;
   }
@@ -236,6 +277,9 @@ export class Registry {
       case "measurement":
         this.#step(pnode, { kind: "measured", nonce, measured: message.event.value });
         return;
+      case "moved":
+        this.#moved(attachment, message.event.value.routes);
+        return;
       case "evidence":
         this.#hooks.onEvidence(attachment, message.event.value);
         return;
@@ -246,6 +290,17 @@ export class Registry {
         // A newer minor version may say things that this one does not know.
         return;
     }
+  }
+
+  #moved({ pnode, nonce }: Attachment, routes: readonly string[]): void {
+    checkRoutes(pnode, routes, this.#context.address);
+    const joined = joinRoutes(routes);
+    this.#context.tasks.run(`noting where ${pnode} is`, async () => {
+      const { written } = await this.#context.mirror.update(key.pnode(pnode), (current) =>
+        current?.attachment === nonce && current.routes !== joined ? { ...current, routes: joined } : undefined,
+      );
+      if (written) this.#hooks.onMoved(pnode, false);
+    });
   }
 
   #step(pnode: PNodeId, event: StandingEvent): void {

@@ -2,8 +2,10 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { create } from "@bufbuild/protobuf";
+import { LimitsSchema } from "../../protocol/gen/dcnr/v1/pnode_pb.ts";
 import type { PNodeFacts } from "../records/records.ts";
-import { contradictedSpeed, plausible } from "./claims.ts";
+import { contradictedSpeed, limitsOf, plausible } from "./claims.ts";
 import { Flapping } from "./flapping.ts";
 import { afterFailure, afterUptime, historyAtFirst, meanSecondsBetweenFailures } from "./reliability.ts";
 
@@ -42,6 +44,11 @@ describe("claims", () => {
     assert.match(thousand.warnings[0] ?? "", /claims 1000 GPUs/);
     const fast = plausible({ ...facts, gflops: 1e9 });
     assert.equal(fast.facts.gflops, 2_000);
+  });
+
+  it("takes no size that could not be told to others", () => {
+    const { memoryBytes } = limitsOf(create(LimitsSchema, { memoryBytes: 2n ** 64n - 1n }));
+    assert.equal(memoryBytes, Number.MAX_SAFE_INTEGER);
   });
 
   it("trusts work over words", () => {

@@ -3,6 +3,8 @@
 
 import {
   isReplicaId,
+  type JobId,
+  type KeyId,
   type NetworkId,
   type OrchestratorId,
   type PNodeId,
@@ -14,7 +16,12 @@ import {
 } from "../../core/ids.ts";
 import { type DatasetRecord, datasetKey } from "../../data/datasets.ts";
 import type { SessionIdentity, SessionPolicy, SessionRequirements } from "../../network/session.ts";
+import type { Routes } from "../../protocol/routes.ts";
 import type { Room } from "../../scheduler/room.ts";
+import type { Statement } from "../../trust/statement.ts";
+import type { Block } from "../ledger/block.ts";
+import type { SignedHead } from "../ledger/heads.ts";
+import type { CohortRecord, JobRecord, UseRecord } from "./jobs.ts";
 
 export interface NetworkRecord {
   readonly id: NetworkId;
@@ -25,6 +32,8 @@ export interface NetworkRecord {
   readonly vnodes: number;
   readonly nodes: number;
   readonly createdWallMs: number;
+  /** Whose key made it; absent where none was needed. */
+  readonly owner?: string;
 }
 
 export type SessionStatus = "created" | "waiting" | "running" | "suspended" | "done" | "failed" | "deleted";
@@ -55,6 +64,8 @@ export interface WorkloadRecord {
 /** A training. */
 export interface SessionRecord extends WorkloadRecord {
   readonly id: SessionId;
+  /** Whose key made it; absent where none was needed. */
+  readonly owner?: string;
   readonly network: NetworkId;
   readonly dataset: string;
   readonly identity: SessionIdentity;
@@ -66,7 +77,17 @@ export interface SessionRecord extends WorkloadRecord {
   /** How often the session went back to an earlier line because a state was lost; absent: never. */
   readonly turn?: number;
   readonly stepRoot: string;
+  /** Of a session that is checked: everything up to here was, as its assurance asks. Never goes back. */
+  readonly final?: number;
+  /** Told with every line: what is checked, and whose inputs are kept for that. */
+  readonly drawn?: readonly DrawnInterval[];
+  /** The line at which somebody was last found wrong: more is checked for a while. */
+  readonly alarm?: number;
+  /** VNode-intervals below `final`, by who recomputed them. */
+  readonly certificate?: Certificate;
   readonly best?: BestState;
+  /** The step up to which the ledger has paid for its work; absent: none. */
+  readonly settled?: number;
   readonly startedWallMs: number;
   /** Milliseconds of running before the last start, for `maxRuntimeSeconds`. */
   readonly ranMs: number;
@@ -75,6 +96,8 @@ export interface SessionRecord extends WorkloadRecord {
   /** The chat format of what it starts from, and the vocabulary that this was made for. */
   readonly chat?: { readonly hash: string; readonly tokenizer: string };
   readonly idempotencyKey?: string;
+  /** The job that says when it runs; absent: it runs as soon as there is room. */
+  readonly job?: JobId;
 }
 
 /** One copy of a served model. The model names its replicas; whoever is named by none ends (serving/unnamed.ts). */
@@ -106,6 +129,29 @@ export interface Member {
 export interface StoredState {
   readonly hash: Sha256;
   readonly bytes: number;
+  /** The session's when it was recorded; absent: 0. */
+  readonly turn?: number;
+}
+
+export interface DrawnInterval {
+  readonly vnode: VNodeId;
+  readonly from: number;
+  readonly to: number;
+}
+
+export interface Certificate {
+  readonly trusted: number;
+  readonly strangers: number;
+  readonly nobody: number;
+  /** The step root at `final`. */
+  readonly root: string;
+}
+
+/** A statement with whoever made it. */
+export interface Stated {
+  readonly pnode: PNodeId;
+  readonly turn: number;
+  readonly statement: Statement;
 }
 
 export interface VNodeRecord {
@@ -118,6 +164,10 @@ export interface VNodeRecord {
   readonly members: readonly Member[];
   /** Checkpoints by step, none of a replica's. Step 0 follows from the seed, unless the session starts from a state. */
   readonly durable: Readonly<Record<string, StoredState>>;
+  /** Of a session that is checked: what owners said of the intervals above the line, by their last step. */
+  readonly statements?: Readonly<Record<string, readonly Stated[]>>;
+  /** What is recorded in an earlier turn of the session is void; absent: 0. */
+  readonly turn?: number;
   /** Hash of the state after each step above the recovery line. */
   readonly stepHashes: Readonly<Record<string, string>>;
   /** PNodes on which it failed at its present place in the run, and why. */
@@ -127,6 +177,8 @@ export interface VNodeRecord {
     /** The PNode had no room for it, which is no fault of the VNode and passes. */
     readonly refusedWallMs?: number;
   }[];
+  /** Who brought it to each step that became durable, the last first, until the ledger has paid for the steps up to there. */
+  readonly work?: Readonly<Record<string, readonly PNodeId[]>>;
   /** What it needs of its host: copied from the plan, so that whoever counts capacity need not compile. */
   readonly memoryBytes: number;
   /** One training step: forward and backward of a whole batch. */
@@ -190,7 +242,7 @@ export interface PNodeRecord {
   readonly orchestratorIncarnation: string;
   /** New with every attachment: whoever declares a PNode lost names the attachment that broke. */
   readonly attachment: string;
-  readonly address: string;
+  readonly routes: Routes;
   /** Version of the bits that its build computes; 0 for one that does not say. */
   readonly bits: number;
   readonly facts: PNodeFacts;
@@ -200,10 +252,24 @@ export interface PNodeRecord {
   readonly provider: string;
   readonly pricePerHour: number;
   readonly trust: string;
+  /** It has taken part in steps of real work: no newcomer any more (fleet/newcomers.ts). */
+  readonly worked?: boolean;
+  /** The /24 or /48 that it calls from; absent where that says nothing. */
+  readonly network?: string;
+  /** Its results were found wrong, or are in doubt, for this reason: nothing comes to it, and what it hosts goes elsewhere. */
+  readonly barred?: string;
+  /** Numerics classes in which it computes other bits than the rest. */
+  readonly excluded?: readonly string[];
   /** Its owner's hours or limits say no for now: nothing comes to it, and what it hosts goes elsewhere. */
   readonly closed?: boolean;
   /** It is alive, but peers do not reach it or it does not reach them: the same for a while. */
   readonly unreachable?: boolean;
+  /** How it was reached when it was called back in this life: "directly", "by relay NAME". */
+  readonly reached?: string;
+  /** Why nobody has reached it, or not yet: it gets no work. */
+  readonly unreached?: string;
+  /** It relays for others, with so many bytes a second at most; 0: without a limit. */
+  readonly relay?: { readonly bytesPerSecond: number };
   /** An operator has sent its work elsewhere. */
   readonly drained?: boolean;
   /** How long it is waited for at first, since it was taken for lost and lived; absent: as anybody. */
@@ -215,7 +281,113 @@ export interface PNodeRecord {
 
 /** May host VNodes. */
 export function isOpen(record: PNodeRecord): boolean {
-  return record.status === "online" && !record.closed && !record.unreachable && !record.drained;
+  const { status, closed, unreachable, unreached, drained, barred } = record;
+  return status === "online" && !closed && !unreachable && !unreached && !drained && !barred;
+}
+
+/** What is known of a machine's results; it outlives the PNode's own record. */
+export interface StandingRecord {
+  readonly pnode: PNodeId;
+  /** Intervals found right, or final, since its last fault. */
+  readonly right: number;
+  /** Intervals of its own that were repeated, and how many it repeated for others. */
+  readonly audited: number;
+  readonly audits: number;
+  readonly last?: { readonly wallMs: number; readonly story: string };
+  readonly faults: readonly FaultRecord[];
+  /** An operator vouches for it: it decides disputes. */
+  readonly trusted?: boolean;
+  /** Why it gets no work; empty reasons do not occur. */
+  readonly barred?: {
+    readonly kind: "doubt" | "quarantined" | "banned";
+    readonly reason: string;
+    readonly wallMs: number;
+  };
+  /** Numerics classes in which it computes other bits than the rest. */
+  readonly excluded: readonly string[];
+  /** Its next intervals are checked for sure: somebody could not show what it was sent. */
+  readonly due: number;
+}
+
+export interface FaultRecord {
+  readonly wallMs: number;
+  readonly kind: FaultKind;
+  /** How many intervals were found right before it. */
+  readonly after: number;
+  readonly story: string;
+  /** Repeats it. */
+  readonly command: string;
+}
+
+export type FaultKind = "hardware" | "class" | "lie" | "equivocation" | "silence";
+
+/** One checkpoint interval of a session that is checked, from when the line passed it until it is final. */
+export interface IntervalRecord {
+  readonly session: SessionId;
+  readonly from: number;
+  readonly to: number;
+  readonly turn: number;
+  /** The line has not passed it: two ends or two owners contradict each other there. */
+  readonly stuck?: string;
+  /** Blob with all statements about it, which is what was drawn by; empty while it is stuck. */
+  readonly statements: string;
+  /** Of its last step. */
+  readonly root: string;
+  /** The draw, as anybody can verify it; base64. */
+  readonly draw: string;
+  readonly owners: Readonly<Record<string, PNodeId>>;
+  readonly audits: Readonly<Record<string, AuditRecord>>;
+  /** Where somebody was found wrong: everything above this line is computed again, in this turn. */
+  readonly repair?: { readonly line: number; readonly turn: number; readonly because: string };
+  readonly openedWallMs: number;
+}
+
+export interface AuditRecord {
+  /** What is checked: more than one where owners contradict each other. */
+  readonly stated: readonly Stated[];
+  readonly tasks: readonly AuditTask[];
+  /** All inputs are in the blob store. */
+  readonly ready: boolean;
+  readonly outcome?: AuditOutcome;
+  /** Those whose results were wrong, and what was found about them. */
+  readonly accused: readonly Accused[];
+}
+
+export interface AuditOutcome {
+  /** `lost`: what went in is gone, and the session is one in which everything is checked: it is computed again. */
+  readonly kind: "right" | "wrong" | "unchecked" | "lost";
+  readonly by: "trusted" | "strangers" | "nobody";
+  readonly reason: string;
+  /** What is right (trust/statement.ts `resultOf`), if somebody found out. */
+  readonly result: string;
+  readonly wallMs: number;
+}
+
+export interface AuditTask {
+  readonly pnode: PNodeId;
+  /** `repeat`: by somebody whose result was wrong. `measure`: how far it was off. */
+  readonly role: "audit" | "repeat" | "measure";
+  readonly trusted: boolean;
+  readonly sinceWallMs: number;
+  /** For `measure`: the state to compare with; for `repeat`: whom it is about is the PNode itself. */
+  readonly against?: string;
+  readonly result?: string;
+  readonly after?: string;
+  readonly distance?: number;
+  /** Why there will be no result. */
+  readonly gaveUp?: string;
+}
+
+export interface Accused {
+  readonly pnode: PNodeId;
+  readonly of: "statement" | "audit" | "delivery";
+  readonly result: string;
+  /** The state that it came to, where it is stored. */
+  readonly after: string;
+  readonly verdict?: FaultKind | "cleared";
+  readonly story?: string;
+  /** Its standing says so by now. */
+  readonly told?: boolean;
 }
 
 /** What the network's operators say of the holder of a key; it outlives the PNode's own record. */
@@ -227,6 +399,17 @@ export interface MemberRecord {
   /** For people. */
   readonly reason: string;
   readonly sinceWallMs: number;
+}
+
+/** Which keys have spoken for an id, the present one last; only of those that were replaced. */
+export interface IdentityRecord {
+  readonly id: KeyId;
+  readonly keys: readonly {
+    readonly key: KeyId;
+    readonly fromWallMs: number;
+    /** Absent: it still does. */
+    readonly untilWallMs?: number;
+  }[];
 }
 
 /** Who may join without being a member yet. */
@@ -253,6 +436,8 @@ export interface OrchestratorRecord {
   readonly incarnation: string;
   readonly address: string;
   readonly beat: number;
+  /** It relays tensors too. */
+  readonly relay?: boolean;
 }
 
 export interface LeaseRecord {
@@ -265,6 +450,8 @@ export interface LeaseRecord {
 /** What is trained and has a name. */
 export interface ModelRecord {
   readonly name: string;
+  /** Whose key made it; absent where none was needed. */
+  readonly owner?: string;
   /** The session or import it comes from. */
   readonly source: string;
   readonly network: string;
@@ -289,6 +476,19 @@ export interface MetricRecord {
   readonly points: readonly (readonly [name: string, step: number, value: number, vnode: string])[];
 }
 
+/** A chain of the ledger: written with its first block, so that all of them can be listed. Blocks are ledger/block.ts. */
+export interface ChainRecord {
+  readonly name: string;
+  /** Whose budget a session's chain counts towards. */
+  readonly owner: string;
+}
+
+/** What the sessions of one owner may spend together. */
+export interface BudgetRecord {
+  readonly owner: string;
+  readonly credits: number;
+}
+
 /** What every orchestrator keeps in memory whole, by the first part of its key. */
 export interface MirroredKinds {
   readonly network: NetworkRecord;
@@ -300,6 +500,15 @@ export interface MirroredKinds {
   readonly room: RoomRecord;
   readonly member: MemberRecord;
   readonly policy: PolicyRecord;
+  readonly budget: BudgetRecord;
+  readonly job: JobRecord;
+  readonly cohort: CohortRecord;
+  readonly use: UseRecord;
+  readonly identity: IdentityRecord;
+  readonly interval: IntervalRecord;
+  /** An interval in which somebody was found wrong, kept so that anybody can repeat it. */
+  readonly conviction: IntervalRecord;
+  readonly standing: StandingRecord;
 }
 
 export type MirroredKind = keyof MirroredKinds;
@@ -314,7 +523,18 @@ export const mirroredKinds: readonly MirroredKind[] = [
   "room",
   "member",
   "policy",
+  "budget",
+  "cohort",
+  "job",
+  "use",
+  "identity",
+  "interval",
+  "conviction",
+  "standing",
 ];
+
+/** As many as fit the width of a padded number. */
+const headNumberMax = 999_999_999_999_999;
 
 declare const recordOf: unique symbol;
 
@@ -335,13 +555,27 @@ export const key = {
   pnode: (id: string) => named<PNodeRecord>(`pnode/${id}`),
   room: (pnode: string) => named<RoomRecord>(`room/${pnode}`),
   member: (pnode: string) => named<MemberRecord>(`member/${pnode}`),
+  identity: (id: string) => named<IdentityRecord>(`identity/${id}`),
   policy: () => named<PolicyRecord>("policy/join"),
+  interval: (session: string, to: number) => named<IntervalRecord>(`interval/${session}/${padded(to)}`),
+  conviction: (session: string, to: number, turn: number) =>
+    named<IntervalRecord>(`conviction/${session}/${padded(to)}-${turn}`),
+  standing: (pnode: string) => named<StandingRecord>(`standing/${pnode}`),
   invite: (id: string) => named<InviteRecord>(`invite/${id}`),
   orchestrator: (id: string) => named<OrchestratorRecord>(`orchestrator/${id}`),
   lease: (workload: string) => named<LeaseRecord>(`lease/${workload}`),
   metric: (session: string, step: number, writer: string) =>
     named<MetricRecord>(`metric/${session}/${padded(step)}-${writer}`),
   model: (name: string) => named<ModelRecord>(`model/${name}`),
+  /** Create-only. */
+  block: (chain: string, index: number) => named<Block>(`block/${chain}/${padded(index)}`),
+  chain: (name: string) => named<ChainRecord>(`chain/${name}`),
+  /** Create-only. Newer ones come first: stores list in one direction alone. */
+  head: (number: number) => named<SignedHead>(`head/${padded(headNumberMax - number)}`),
+  budget: (owner: string) => named<BudgetRecord>(`budget/${encodeURIComponent(owner) || "-"}`),
+  job: (id: string) => named<JobRecord>(`job/${id}`),
+  cohort: (name: string) => named<CohortRecord>(`cohort/${name}`),
+  use: (owner: string) => named<UseRecord>(`use/${owner}`),
   event: (wallMs: number, writer: string) => `event/${padded(wallMs)}-${writer}`,
 };
 
@@ -352,12 +586,24 @@ export const prefix = {
   vnodes: named<VNodeRecord>("vnode/"),
   vnodesOf: (workload: string) => named<VNodeRecord>(`vnode/${workload}/`),
   stepsOf: (session: string) => named<StepRecord>(`step/${session}/`),
+  intervals: named<IntervalRecord>("interval/"),
+  intervalsOf: (session: string) => named<IntervalRecord>(`interval/${session}/`),
+  convictions: named<IntervalRecord>("conviction/"),
+  convictionsOf: (session: string) => named<IntervalRecord>(`conviction/${session}/`),
+  standings: named<StandingRecord>("standing/"),
   pnodes: named<PNodeRecord>("pnode/"),
   rooms: named<RoomRecord>("room/"),
   orchestrators: named<OrchestratorRecord>("orchestrator/"),
   metrics: named<MetricRecord>("metric/"),
   metricsOf: (session: string) => named<MetricRecord>(`metric/${session}/`),
   models: named<ModelRecord>("model/"),
+  blocksOf: (chain: string) => named<Block>(`block/${chain}/`),
+  chains: named<ChainRecord>("chain/"),
+  heads: named<SignedHead>("head/"),
+  budgets: named<BudgetRecord>("budget/"),
+  jobs: named<JobRecord>("job/"),
+  cohorts: named<CohortRecord>("cohort/"),
+  uses: named<UseRecord>("use/"),
 };
 
 function named<T extends object>(text: string): Key<T> {

@@ -20,6 +20,11 @@ export function isLive({ status }: Pick<WorkloadRecord, "status">): boolean {
   return status === "running" || status === "waiting";
 }
 
+/** What is computed for it is signed, and some or all of it repeated. */
+export function isChecked({ policy }: Pick<SessionRecord, "policy">): boolean {
+  return policy.assurance !== undefined && policy.assurance !== "none";
+}
+
 /** Owners of each VNode; they compute the same. */
 export function ownersWanted({ policy }: Pick<WorkloadRecord, "policy">): number {
   return policy.replicas ?? 1;

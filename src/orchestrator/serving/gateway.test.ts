@@ -57,14 +57,14 @@ function scene(replicas: readonly string[], status = "running") {
     log: silentLog,
   };
   /** By replica, where its head is now. */
-  const heads = new Map(replicas.map((id) => [id, `${id}-a`]));
+  const heads = new Map(replicas.map((id) => [id, `${id}-a:1`]));
   const needs = {
     context: { world, mirror },
     compiled: { plan: async () => plan },
     assignments: {
       locations: (record: object) => {
         const id = replicas.find((each) => records.get(`replica/${each}`) === record) as string;
-        return heads.has(id) ? [{ address: heads.get(id), pnode: "key" }] : [];
+        return heads.has(id) ? [{ routes: [heads.get(id)], pnode: "key" }] : [];
       },
     },
   };
@@ -103,26 +103,26 @@ async function tokensOf(gateway: Gateway, asked = request, signal = new AbortCon
 
 test("an answer goes on at the next PNode, which is told what was sent", async () => {
   const { gateway, pnodes, heads, calls } = scene(["s"]);
-  pnodes.set("s-a", async function* (asked) {
+  pnodes.set("s-a:1", async function* (asked) {
     yield* counting(asked, 3);
-    heads.set("s", "s-b");
+    heads.set("s", "s-b:1");
     throw new DcnrError("unavailable", "the stream broke");
   });
-  pnodes.set("s-b", (asked) => counting(asked));
+  pnodes.set("s-b:1", (asked) => counting(asked));
   assert.deepEqual(await tokensOf(gateway), [0, 1, 2, 3, 4, 5, 6, 7]);
   assert.deepEqual(
     calls.map(({ address, sent }) => [address, sent.length]),
     [
-      ["s-a", 0],
-      ["s-b", 3],
+      ["s-a:1", 0],
+      ["s-b:1", 3],
     ],
   );
 });
 
 test("a model that is being placed is waited for, one that never comes is given up", async () => {
   const { gateway, pnodes, heads, calls } = scene(["s"]);
-  pnodes.set("s-b", (asked) => counting(asked));
-  setImmediate(() => heads.set("s", "s-b"));
+  pnodes.set("s-b:1", (asked) => counting(asked));
+  setImmediate(() => heads.set("s", "s-b:1"));
   assert.equal((await tokensOf(gateway)).length, 8);
   heads.delete("s");
   await assert.rejects(tokensOf(gateway), /model m is being placed/);
@@ -132,11 +132,11 @@ test("a model that is being placed is waited for, one that never comes is given 
 test("a full replica is passed over for another; when all are full the caller hears it", async () => {
   const { gateway, pnodes, calls } = scene(["s", "t"]);
   const full: Answer = () => fail("resource_exhausted", "128 requests are waiting already");
-  pnodes.set("s-a", full);
-  pnodes.set("t-a", (asked) => counting(asked));
+  pnodes.set("s-a:1", full);
+  pnodes.set("t-a:1", (asked) => counting(asked));
   for (let i = 0; i < 5; i++) assert.equal((await tokensOf(gateway)).length, 8);
-  assert.ok(calls.some(({ address }) => address === "s-a"));
-  pnodes.set("t-a", full);
+  assert.ok(calls.some(({ address }) => address === "s-a:1"));
+  pnodes.set("t-a:1", full);
   await assert.rejects(tokensOf(gateway), /128 requests are waiting/);
 });
 
@@ -144,14 +144,14 @@ test("a replica that was replaced before it said anything is followed by the one
   const { gateway, pnodes, records, model } = scene(["s", "t"]);
   model.replicas = ["s"];
   records.delete("replica/s");
-  pnodes.set("t-a", (asked) => counting(asked));
+  pnodes.set("t-a:1", (asked) => counting(asked));
   const find = records.get.bind(records);
   records.get = (key) => {
     if (key === "replica/s") model.replicas = ["t"];
     return find(key);
   };
   assert.equal((await tokensOf(gateway)).length, 8);
-  pnodes.set("t-a", async function* (asked) {
+  pnodes.set("t-a:1", async function* (asked) {
     yield* counting(asked, 3);
     records.delete("replica/t");
     model.replicas = ["u"];
@@ -162,7 +162,7 @@ test("a replica that was replaced before it said anything is followed by the one
 
 test("errors that another try would not change come through at once", async () => {
   const { gateway, pnodes, calls, records } = scene(["s"]);
-  pnodes.set("s-a", () => fail("data_loss", "the model cannot go on"));
+  pnodes.set("s-a:1", () => fail("data_loss", "the model cannot go on"));
   await assert.rejects(tokensOf(gateway), /cannot go on/);
   assert.equal(calls.length, 1);
   records.delete("replica/s");
@@ -176,7 +176,7 @@ test("errors that another try would not change come through at once", async () =
 test("a reader who stops early ends the work of the PNode", async () => {
   const { gateway, pnodes } = scene(["s" as SessionId]);
   let stopped = 0;
-  pnodes.set("s-a", async function* (asked, signal) {
+  pnodes.set("s-a:1", async function* (asked, signal) {
     signal.addEventListener("abort", () => stopped++);
     yield* counting(asked);
   });

@@ -15,6 +15,7 @@ import { usualNumerics } from "../fleet/usual-numerics.ts";
 import { key, type ModelRecord, prefix, type SessionRecord, type StoredState } from "../records/records.ts";
 import type { Compiled } from "../sessions/compiled.ts";
 import { storedState } from "../sessions/stored-states.ts";
+import { lineToGive } from "../trust/finality.ts";
 import { NoSuchModel } from "./text.ts";
 
 export interface TrainedState {
@@ -47,12 +48,12 @@ export async function findModel(context: Context, name: string): Promise<ModelRe
   throw new NoSuchModel(`there is no model "${id}": see dcnr model list, or serve one with dcnr serve SESSION`);
 }
 
-/** The newest state of a session, or the states that were registered under a name. */
-export async function findState(needs: StateNeeds, source: string): Promise<TrainedState> {
+/** The newest final state of a session, or any if `provisional`; or the states that were registered under a name. */
+export async function findState(needs: StateNeeds, source: string, provisional = false): Promise<TrainedState> {
   const { mirror } = needs.context;
   const id = parseId<SessionId>(source, "the session or model");
   const session = await mirror.read(key.session(id));
-  if (session && session.status !== "deleted") return stateOfSession(needs, session);
+  if (session && session.status !== "deleted") return stateOfSession(needs, session, provisional);
   const model = await mirror.read(key.model(id));
   if (!model)
     fail("not_found", `there is neither a session nor a model "${id}": see dcnr session list and dcnr model list`);
@@ -60,23 +61,32 @@ export async function findState(needs: StateNeeds, source: string): Promise<Trai
   return { definition, network, step: 0, states, tokenizer, chat, numerics: usualNumerics(needs.capacity.fleet) };
 }
 
-async function stateOfSession({ context, compiled }: StateNeeds, session: SessionRecord): Promise<TrainedState> {
+async function stateOfSession(
+  { context, compiled }: StateNeeds,
+  session: SessionRecord,
+  provisional: boolean,
+): Promise<TrainedState> {
+  const step = lineToGive(session, provisional);
   if (session.line === 0)
     fail("failed_precondition", `session ${session.id} has no stored state yet: let it reach a checkpoint first`);
+  if (step === 0)
+    fail(
+      "failed_precondition",
+      `nothing of session ${session.id} is final yet: wait until its results are checked, or take what is provisional`,
+    );
   const plan = await compiled.plan(session.identity.definition);
   const states: Record<string, StoredState> = {};
   for (const { id } of plan.vnodes) {
     const record = await context.mirror.read(key.vnode(session.id, id));
     states[id] =
-      record?.durable[String(session.line)] ??
-      fail("data_loss", `session ${session.id} lacks the state of VNode ${id}`);
+      record?.durable[String(step)] ?? fail("data_loss", `session ${session.id} lacks the state of VNode ${id}`);
   }
   const { definition, numerics, dataset } = session.identity;
   const tokenizer = await tokenizerOf(context, dataset);
   return {
     definition,
     network: session.network,
-    step: session.line,
+    step,
     states,
     tokenizer,
     // Ids and templates mean something in one vocabulary only.
@@ -100,6 +110,7 @@ export async function registerModel(
     tokenizer: string;
     chat: string;
   },
+  owned: Pick<ModelRecord, "owner"> = {},
 ): Promise<ModelRecord> {
   const { blobs, mirror, world } = context;
   const name = parseId<string>(request.name, "the model's name");
@@ -108,13 +119,15 @@ export async function registerModel(
   for (const { id, parameters } of plan.vnodes) {
     if (parameters.length === 0) continue;
     const hash = parseSha256(request.states[id] ?? "", `the state of VNode ${id}`);
-    states[id] = await storedState(blobs.states, hash, (reason) =>
+    const { bytes } = await storedState(blobs.states, hash, (reason) =>
       fail("failed_precondition", `VNode ${id}: ${reason}: upload it first`),
     );
+    states[id] = { hash, bytes };
   }
   const content = new TextEncoder().encode(request.definition);
   await blobs.definitions.put(sha256(content), content, content.byteLength);
   const wanted: ModelRecord = {
+    ...owned,
     name,
     source: "import",
     network: plan.name,

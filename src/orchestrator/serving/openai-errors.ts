@@ -2,7 +2,7 @@
 // code that programs read. Nothing is answered with 409, which those clients repeat in vain.
 
 import { DcnrError, type ErrorCode } from "../../core/errors.ts";
-import { TooManyRequests } from "./keys.ts";
+import { TooManyRequests } from "../rights/keys.ts";
 import { NoSuchModel, PromptTooLong } from "./text.ts";
 
 /** What is wrong with a request itself. Codes are OpenAI's where it has one. */

@@ -7,7 +7,7 @@ import { greedy } from "../../models/sampling.ts";
 import { openGrpcNetwork } from "../../protocol/grpc.ts";
 import { openMemoryStore } from "../../store/memory.ts";
 import { backgroundTimers } from "../../system/timers.ts";
-import { ApiKeys } from "./keys.ts";
+import { ApiKeys } from "../rights/keys.ts";
 import { openAiHandler } from "./openai.ts";
 import { NoSuchModel, PromptTooLong, type TextGenerator, type TextRequest } from "./text.ts";
 
@@ -84,7 +84,11 @@ async function withApi(
   const echo = new Echo();
   const keys = new ApiKeys(openMemoryStore(), world, open);
   const network = openGrpcNetwork({ timers: backgroundTimers });
-  const server = await network.serve("127.0.0.1:0", [], openAiHandler({ world, generator: echo, keys }));
+  const server = await network.serve(
+    "127.0.0.1:0",
+    [],
+    openAiHandler({ world, generator: echo, keys, checkModel: async () => {}, identify: async (caller) => caller }),
+  );
   const url = `http://${server.address}/v1`;
   try {
     await run({ client: new OpenAI({ baseURL: url, apiKey: "none", maxRetries: 0 }), echo, keys, url });
@@ -361,10 +365,10 @@ test("a client that goes away mid-stream ends the computation for it", () =>
 test("beyond loopback a key with the right scope is needed, and its rate is kept", () =>
   withApi(false, async ({ client, keys, url }) => {
     await assert.rejects(client.models.list(), refusal(401, "invalid_api_key", null));
-    const trainer = await keys.create("trainer", ["train"], 0);
+    const trainer = await keys.create({ name: "trainer", scopes: ["train"] });
     const without = new OpenAI({ baseURL: url, apiKey: trainer.secret, maxRetries: 0 });
     await assert.rejects(without.models.list(), refusal(403, "missing_scope", null));
-    const { key, secret } = await keys.create("app", ["generate"], 2);
+    const { key, secret } = await keys.create({ name: "app", scopes: ["generate"], requestsPerMinute: 2 });
     const app = new OpenAI({ baseURL: url, apiKey: secret, maxRetries: 0 });
     await app.models.list();
     await app.models.list();

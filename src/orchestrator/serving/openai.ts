@@ -3,9 +3,9 @@
 
 import { DcnrError } from "../../core/errors.ts";
 import type { World } from "../../core/world.ts";
-import type { HttpHandler } from "../../protocol/network.ts";
+import type { Caller, HttpHandler, Roles } from "../../protocol/network.ts";
+import type { ApiKeys } from "../rights/keys.ts";
 import { generateChoices } from "./choices.ts";
-import type { ApiKeys } from "./keys.ts";
 import { answerShape, streamedAnswer, wholeAnswer } from "./openai-answers.ts";
 import { BadRequest, errorResponse } from "./openai-errors.ts";
 import { isRecord } from "./openai-parameters.ts";
@@ -19,6 +19,9 @@ export interface OpenAiDependencies {
   readonly world: World;
   readonly generator: TextGenerator;
   readonly keys: ApiKeys;
+  identify(caller: Caller, authorization: string | undefined): Promise<Caller>;
+  /** Refuses models that a key is not good for. */
+  checkModel(roles: Roles, model: string): Promise<void>;
 }
 
 export function openAiHandler(deps: OpenAiDependencies): HttpHandler {
@@ -26,12 +29,16 @@ export function openAiHandler(deps: OpenAiDependencies): HttpHandler {
     const { pathname } = new URL(request.url);
     if (!pathname.startsWith("/v1/")) return undefined;
     try {
-      await deps.keys.require("generate", request.headers.get("authorization") ?? undefined, peer);
+      const authorization = request.headers.get("authorization") ?? undefined;
+      const caller = await deps.identify({ address: peer }, authorization);
+      const roles = await deps.keys.require("generate", authorization, caller);
       if (pathname === "/v1/models" && request.method === "GET") return await listModels(deps);
       if (pathname.startsWith("/v1/models/") && request.method === "GET")
         return await showModel(deps, decoded(pathname.slice("/v1/models/".length)));
-      if (pathname === "/v1/completions" && request.method === "POST") return await complete(deps, request, false);
-      if (pathname === "/v1/chat/completions" && request.method === "POST") return await complete(deps, request, true);
+      if (pathname === "/v1/completions" && request.method === "POST")
+        return await complete(deps, roles, request, false);
+      if (pathname === "/v1/chat/completions" && request.method === "POST")
+        return await complete(deps, roles, request, true);
       throw new BadRequest("unknown_url", undefined, `there is no ${request.method} ${pathname}`);
     } catch (error) {
       if (!(error instanceof DcnrError)) deps.world.log("error", `the API failed: ${String(error)}`);
@@ -64,10 +71,11 @@ function modelView({ name, createdWallMs, context, status, reason }: ServedModel
   return { id: name, object: "model", created, owned_by: "dcnr", context_length: context, status, reason };
 }
 
-async function complete(deps: OpenAiDependencies, request: Request, chat: boolean): Promise<Response> {
+async function complete(deps: OpenAiDependencies, roles: Roles, request: Request, chat: boolean): Promise<Response> {
   const body = await readBody(request);
   const seed = Math.floor(deps.world.chance.uniform() * 2 ** 31);
   const parsed = chat ? parseChat(body, seed) : parseCompletion(body, seed);
+  for (const { model } of parsed.texts) await deps.checkModel(roles, model);
   const shape = answerShape(deps.world, parsed, chat);
   const stop = new AbortController();
   request.signal.addEventListener("abort", () => stop.abort(), { once: true });

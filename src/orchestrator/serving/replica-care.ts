@@ -26,6 +26,11 @@ export class ReplicaCare implements Care<ReplicaRecord> {
 
   async tend(): Promise<void> {}
 
+  /** Without orchestrators nobody asks a model anything. */
+  async settle(): Promise<boolean> {
+    return true;
+  }
+
   async ended(): Promise<void> {}
 
   /** The states stay as long as anybody else names them. */

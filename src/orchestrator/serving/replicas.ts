@@ -4,6 +4,7 @@ import { DcnrError, fail } from "../../core/errors.ts";
 import type { ReplicaId } from "../../core/ids.ts";
 import { generationHead } from "../../network/generation.ts";
 import { withKey } from "../../protocol/address.ts";
+import { joinRoutes } from "../../protocol/routes.ts";
 import type { Context } from "../context.ts";
 import type { Assignments } from "../fleet/assignments.ts";
 import { key, type ModelRecord, type ReplicaRecord } from "../records/records.ts";
@@ -56,7 +57,7 @@ export class Replicas {
     };
   }
 
-  /** Address of the PNode beside the head. Fails with `unavailable` while the replica is being placed. */
+  /** Where the PNode beside the head is called. Fails with `unavailable` while the replica is being placed. */
   async head({ name }: ModelRecord, id: ReplicaId): Promise<string> {
     const replica = this.#record(id) ?? (await this.#needs.context.mirror.read(key.replica(id)));
     if (replica?.status === "failed") fail("failed_precondition", `model ${name} cannot be served: ${replica.reason}`);
@@ -66,7 +67,7 @@ export class Replicas {
     const place = this.#needs.assignments.locations(replica, new Set([vnode]))[0];
     const reason = replica.reason ? `: ${replica.reason}` : "";
     if (place === undefined) fail("unavailable", `model ${name} is being placed${reason}`);
-    return withKey(place.address, place.pnode);
+    return withKey(joinRoutes(place.routes), place.pnode);
   }
 
   #record(id: ReplicaId): ReplicaRecord | undefined {

@@ -5,10 +5,12 @@ import { fail } from "../../core/errors.ts";
 import { canonicalJson } from "../../core/hash.ts";
 import { parseId, type ReplicaId, replicaIdOf } from "../../core/ids.ts";
 import type { Requirements } from "../../protocol/gen/dcnr/v1/session_pb.ts";
+import type { Roles } from "../../protocol/network.ts";
 import type { Context } from "../context.ts";
 import type { Capacity } from "../fleet/capacity.ts";
 import { key, type ModelRecord, type ReplicaRecord } from "../records/records.ts";
 import { isLive } from "../records/workloads.ts";
+import { checkBelonging, isLimited, ownedBy } from "../rights/limits.ts";
 import type { Compiled } from "../sessions/compiled.ts";
 import type { Garbage } from "../sessions/garbage.ts";
 import { requirementsOf } from "../sessions/settings.ts";
@@ -33,21 +35,24 @@ export interface ServeRequest {
   readonly replicas: number;
   readonly spread: number;
   readonly requirements?: Requirements | undefined;
+  /** Also a state that is not checked yet. */
+  readonly provisional?: boolean;
 }
 
 /** What a replica is made for. */
 type ReplicaWish = Pick<ReplicaRecord, "model" | "identity" | "policy" | "requirements" | "vnodes">;
 
 /** Replicas that serve the same already go on undisturbed; those that are no longer wanted end. */
-export async function serveModel(needs: ServeNeeds, request: ServeRequest): Promise<ModelRecord> {
+export async function serveModel(needs: ServeNeeds, request: ServeRequest, roles?: Roles): Promise<ModelRecord> {
   const { mirror, world, events } = needs.context;
-  const trained = await findState(needs, request.source);
+  const trained = await findState(needs, request.source, request.provisional);
   const plan = await needs.compiled.plan(trained.definition);
   const asked = await mirror.read(key.model(request.source));
   // An imported model has a name of its own, whatever its network was called where it comes from.
   const own = asked?.source === "import" ? asked.name : trained.network;
   const name = parseId<string>(request.name || own, "the model's name");
   const before = await mirror.read(key.model(name));
+  if (before && isLimited(roles)) checkBelonging(roles, before, `the model ${name}`);
   if (before?.source === "import" && name !== request.source)
     fail("already_exists", `there is an imported model "${name}": serve ${request.source} under another name`);
   const { definition, states, numerics } = trained;
@@ -59,7 +64,7 @@ export async function serveModel(needs: ServeNeeds, request: ServeRequest): Prom
   const { record } = await mirror.update(key.model(name), (current) => {
     replaced = (current?.replicas ?? []).filter((id) => !replicas.includes(id));
     if (current?.source === "import" && request.source === name) return { ...current, replicas };
-    const fresh = { name, network: trained.network, createdWallMs: world.clock.wallMs() };
+    const fresh = { ...ownedBy(roles), name, network: trained.network, createdWallMs: world.clock.wallMs() };
     // What the name stood for before must leave nothing behind, such as a template.
     const { createdWallMs } = current ?? fresh;
     return { ...fresh, createdWallMs, definition, states, ...text, ...factsOf(plan), source: request.source, replicas };

@@ -4,7 +4,7 @@
 import type { SessionId, Sha256, VNodeId } from "../../core/ids.ts";
 import type { Context } from "../context.ts";
 import { readSession } from "../records/fresh.ts";
-import { key } from "../records/records.ts";
+import { key, type SessionRecord } from "../records/records.ts";
 import { isLive } from "../records/workloads.ts";
 import { recoveryLine } from "./line.ts";
 import { damagedBlobs } from "./stored-states.ts";
@@ -32,6 +32,11 @@ export async function repairDamage(context: Context, session: SessionId, vnode: 
   await goBack(context, session);
 }
 
+/** What was drawn above it is computed and drawn anew. */
+function drawnUpTo({ drawn }: SessionRecord, line: number): Pick<SessionRecord, "drawn"> {
+  return drawn === undefined ? {} : { drawn: drawn.filter(({ to }) => to <= line) };
+}
+
 /** Moves the line back to what is still whole; the new turn makes every VNode start there. */
 export async function goBack(context: Context, id: SessionId): Promise<void> {
   const { mirror, events } = context;
@@ -43,7 +48,7 @@ export async function goBack(context: Context, id: SessionId): Promise<void> {
   const turn = (session.turn ?? 0) + 1;
   const { written } = await mirror.update(key.session(id), (current) =>
     current && isLive(current) && current.line === session.line && current.turn === session.turn
-      ? { ...current, line, lineBefore: line, turn }
+      ? { ...current, line, lineBefore: line, turn, ...drawnUpTo(current, line) }
       : undefined,
   );
   if (!written) return;

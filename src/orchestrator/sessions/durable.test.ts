@@ -16,6 +16,7 @@ import { recoveryLine, stepRoots } from "./line.ts";
 const session = {
   id: "s" as SessionId,
   vnodes: ["a", "b"] as VNodeId[],
+  policy: { checkpointEvery: 2, replicas: 1 },
   line: 4,
   lineBefore: 2,
   status: "running",
@@ -45,6 +46,7 @@ function request(changes: Partial<DurableRequest> = {}): DurableRequest {
     step: 6,
     state: { hash: sha256("state 6"), bytes: 10 },
     steps: [5, 6].map((step) => ({ step, hash: sha256(`hash ${step}`) })),
+    turn: 0,
     ...changes,
   };
 }
@@ -74,7 +76,8 @@ describe("a durable state", () => {
         },
       },
       mirror: {
-        get: () => ({ ...session, identity: { steps: 100 }, status: seenStatus }),
+        get: (name: string) =>
+          name.startsWith("vnode/") ? record() : { ...session, identity: { steps: 100 }, status: seenStatus },
         read: async () => ({ ...session, identity: { steps: 100 } }),
         update: async (_: string, change: (current: VNodeRecord) => VNodeRecord | undefined) => {
           written.push(change(record()));
@@ -91,11 +94,11 @@ describe("a durable state", () => {
     stored.set(sha256(part), part);
     await assert.rejects(say(9), /has 8 bytes, not the 9/);
     assert.equal(written.length, 0);
-    assert.deepEqual(await say(8), { kind: "accepted", line: 4 });
+    assert.deepEqual(await say(8), { kind: "accepted", line: 4, blobs: [hash, sha256(part)] });
     assert.deepEqual(written[0]?.durable["6"], { hash, bytes: 8 });
     // A mirror that has not heard yet that the session runs refuses nobody: the store is asked.
     seenStatus = "created";
-    assert.deepEqual(await say(8), { kind: "accepted", line: 4 });
+    assert.deepEqual(await say(8), { kind: "accepted", line: 4, blobs: [hash, sha256(part)] });
   });
 
   it("is recorded only by a member, under an epoch since which it is one", () => {

@@ -4,9 +4,10 @@
 import { fail } from "../../core/errors.ts";
 import { type PNodeId, parseId, parseSha256, type SessionId, type Sha256, type VNodeId } from "../../core/ids.ts";
 import type { RecordDurableRequest } from "../../protocol/gen/dcnr/v1/pnode_pb.ts";
+import { isSignedBy, resultOf, type Statement, statementFromWire } from "../../trust/statement.ts";
 import type { Context } from "../context.ts";
 import { key, type SessionRecord, type VNodeRecord } from "../records/records.ts";
-import { isLive } from "../records/workloads.ts";
+import { isChecked, isLive } from "../records/workloads.ts";
 import { type Garbage, trimmed } from "./garbage.ts";
 import { storedState } from "./stored-states.ts";
 
@@ -14,7 +15,12 @@ import { storedState } from "./stored-states.ts";
 const stepHashesMax = 3_000;
 
 export type DurableOutcome =
-  | { readonly kind: "accepted"; readonly line: number }
+  | {
+      readonly kind: "accepted";
+      readonly line: number;
+      /** The state's manifest and its parts. */
+      readonly blobs: readonly Sha256[];
+    }
   | { readonly kind: "fenced" }
   | { readonly kind: "conflict"; readonly step: number; readonly known: string };
 
@@ -26,6 +32,9 @@ export interface DurableRequest {
   readonly step: number;
   readonly state: { readonly hash: Sha256; readonly bytes: number };
   readonly steps: readonly { readonly step: number; readonly hash: string }[];
+  /** The session's as the PNode knows it. */
+  readonly turn: number;
+  readonly statement?: Statement;
 }
 
 /** `pnode` is the caller, by its key. */
@@ -45,6 +54,10 @@ export function parseDurable(request: RecordDurableRequest, pnode: PNodeId): Dur
       if (at < 1 || at > step)
         fail("invalid_argument", `a hash for step ${at} does not belong to a state after step ${step}`);
       return { step: at, hash: parseSha256(one.hash, `the hash of step ${at}`) };
+    }),
+    turn: Number(request.turn),
+    ...(request.statement && {
+      statement: statementFromWire(request.statement, request.session, request.vnode),
     }),
   };
 }
@@ -67,6 +80,8 @@ function mayRecord(record: VNodeRecord, { pnode, epoch }: Pick<DurableRequest, "
 export function withDurable(record: VNodeRecord, request: DurableRequest, session: SessionRecord): DurableStep {
   const { line } = session;
   if (!mayRecord(record, request)) return { next: undefined, outcome: "fenced" };
+  if (request.statement !== undefined && isChecked(session))
+    return withStatement(record, request, request.statement, session);
   // A replay passes through steps that everybody has stored already; there is nothing to add.
   if (request.step < line) return { next: undefined, outcome: "accepted" };
   const known = record.durable[String(request.step)];
@@ -79,13 +94,86 @@ export function withDurable(record: VNodeRecord, request: DurableRequest, sessio
     if (before !== undefined && before !== hash) return { conflict: { step, known: before } };
     stepHashes[String(step)] = hash;
   }
+  const work = withWork(record, request, session);
   const complete =
-    known !== undefined && request.steps.every(({ step }) => step <= line || record.stepHashes[String(step)]);
+    known !== undefined &&
+    work[String(request.step)] === record.work?.[String(request.step)] &&
+    request.steps.every(({ step }) => step <= line || record.stepHashes[String(step)]);
   if (complete) return { next: undefined, outcome: "accepted" };
   const state = request.state;
   // What lies below the line goes in the same write, so that garbage is collected under the same fence.
   const { kept, dropped } = trimmed(session, { [String(request.step)]: state, ...record.durable });
-  return { next: { ...record, durable: kept, stepHashes, failures: [] }, outcome: "accepted", dropped };
+  return { next: { ...record, durable: kept, stepHashes, work, failures: [] }, outcome: "accepted", dropped };
+}
+
+/** Whoever brought the VNode to this step is to be paid; what the ledger has paid for is forgotten here. */
+function withWork({ work = {} }: VNodeRecord, { step, pnode }: DurableRequest, { settled = 0 }: SessionRecord) {
+  const due: Record<string, readonly PNodeId[]> = {};
+  for (const [at, pnodes] of Object.entries(work)) if (Number(at) > settled) due[at] = pnodes;
+  const known = work[String(step)] ?? [];
+  if (step > settled) due[String(step)] = known.includes(pnode) ? known : [pnode, ...known];
+  return due;
+}
+
+/** Of one step, by different owners or lives: more would be an attack. */
+const statementsMax = 8;
+
+/**
+ * The same for a session that is checked: whatever owners state is kept beside what others state, and the first never wins.
+ * Whether they contradict each other is seen when the line would move.
+ */
+function withStatement(
+  record: VNodeRecord,
+  request: DurableRequest,
+  statement: Statement,
+  session: SessionRecord,
+): DurableStep {
+  const { line, turn: sessionTurn = 0 } = session;
+  const { turn, pnode } = request;
+  const step = String(request.step);
+  // What was computed before the session went back is void: the answer tells the owner so.
+  if (turn < Math.max(sessionTurn, record.turn ?? 0) || request.step <= line)
+    return { next: undefined, outcome: "accepted" };
+  const stated = record.statements ?? {};
+  const begins = stated[String(statement.from)]?.map((one) => one.statement.after as string) ?? [];
+  const before = record.durable[String(statement.from)]?.hash ?? "";
+  if (statement.before !== before && !begins.includes(statement.before))
+    return { conflict: { step: statement.from, known: before || "the state that follows from the seed" } };
+  const own = (stated[step] ?? []).filter((one) => one.turn === turn);
+  const isKnown = own.some((one) => one.pnode === pnode && resultOf(one.statement) === resultOf(statement));
+  if (isKnown && record.durable[step] !== undefined) return { next: undefined, outcome: "accepted" };
+  const all = isKnown || own.length >= statementsMax ? own : [...own, { pnode, turn, statement }];
+  const isAbove = ([at]: readonly [string, unknown]) => Number(at) > line;
+  const statements = { ...Object.fromEntries(Object.entries(stated).filter(isAbove)), [step]: all };
+  const stepHashes = Object.fromEntries(Object.entries(record.stepHashes).filter(isAbove));
+  for (const one of request.steps) if (one.step > line) stepHashes[String(one.step)] ??= one.hash;
+  const state = { ...request.state, ...(turn > 0 ? { turn } : {}) };
+  const { kept, dropped } = trimmed(session, { [step]: state, ...record.durable });
+  const passed = Object.entries(stated).filter((entry) => !isAbove(entry));
+  const lists = passed.flatMap(([, of]) => of.flatMap((one) => [one.statement.inputs, one.statement.outputs]));
+  return {
+    next: {
+      ...record,
+      ...{ durable: kept, stepHashes, statements, work: withWork(record, request, session), failures: [] },
+    },
+    outcome: "accepted",
+    dropped: [...dropped, ...lists],
+  };
+}
+
+/** Refuses a statement that is not about what it comes with, or that the caller did not sign. */
+function checkStatement(context: Context, session: SessionRecord, { statement, ...request }: DurableRequest): void {
+  if (!isChecked(session)) return;
+  if (statement === undefined)
+    fail("failed_precondition", `session ${session.id} is checked: PNode ${request.pnode} has to sign what it stores`);
+  const { from, to } = statement;
+  const { checkpointEvery } = session.policy;
+  const isSpan = from % checkpointEvery === 0 && to === Math.min(from + checkpointEvery, session.identity.steps);
+  const { hash, bytes } = request.state;
+  if (!isSpan || statement.to !== request.step || statement.after !== hash || statement.afterBytes !== bytes)
+    fail("invalid_argument", `the statement of PNode ${request.pnode} is about something else than it stores`);
+  if (context.verify === undefined || !isSignedBy(statement, request.pnode, context.verify))
+    fail("permission_denied", `the statement is not signed by PNode ${request.pnode}`);
 }
 
 /** Writes a durable state; the caller moves the line afterwards. */
@@ -97,12 +185,18 @@ export async function recordDurable(
   const { mirror, blobs } = context;
   const seen = mirror.get(key.session(request.session));
   // A mirror that is behind may not know yet that the session runs: a refusal must rest on what the store holds.
-  const session = seen && isLive(seen) ? seen : await mirror.read(key.session(request.session));
+  const isFresh = seen && isLive(seen) && request.turn <= (seen.turn ?? 0);
+  const session = isFresh ? seen : await mirror.read(key.session(request.session));
   if (!session) fail("not_found", `there is no session ${request.session}`);
   if (!session.vnodes.includes(request.vnode)) fail("not_found", `session ${session.id} has no VNode ${request.vnode}`);
   if (request.step > session.identity.steps || request.step < 1)
     fail("invalid_argument", `session ${session.id} has ${session.identity.steps} steps, not ${request.step}`);
   if (session.status !== "running" && session.status !== "waiting") return { kind: "fenced" };
+  // Before anything is read for it: whoever does not own the VNode must not cost the store more than a look.
+  const name = key.vnode(request.session, request.vnode);
+  const isMember = (record: VNodeRecord | undefined) => record !== undefined && mayRecord(record, request);
+  if (!isMember(mirror.get(name)) && !isMember(await mirror.read(name))) return { kind: "fenced" };
+  checkStatement(context, session, request);
   const state = await storedState(blobs.states, request.state.hash, (reason) =>
     fail("aborted", `${reason}: upload it, then record it again`),
   );
@@ -113,8 +207,9 @@ export async function recordDurable(
     );
   const refused: DurableStep = { next: undefined, outcome: "fenced" };
   let outcome: DurableStep = refused;
-  await mirror.update(key.vnode(request.session, request.vnode), (current) => {
-    const known = mirror.get(key.session(session.id)) ?? session;
+  await mirror.update(name, (current) => {
+    const mirrored = mirror.get(key.session(session.id)) ?? session;
+    const known = (mirrored.turn ?? 0) < (session.turn ?? 0) ? session : mirrored;
     outcome = current ? withDurable(current, request, known) : refused;
     return "conflict" in outcome ? undefined : outcome.next;
   });
@@ -130,5 +225,7 @@ export async function recordDurable(
     return { kind: "conflict", step, known };
   }
   garbage.add(result.dropped ?? []);
-  return result.outcome === "fenced" ? { kind: "fenced" } : { kind: "accepted", line: session.line };
+  if (result.outcome === "fenced") return { kind: "fenced" };
+  const lists = request.statement ? [request.statement.inputs, request.statement.outputs] : [];
+  return { kind: "accepted", line: session.line, blobs: [state.hash, ...state.parts, ...lists] };
 }

@@ -6,18 +6,24 @@
 import type { Sha256 } from "../../core/ids.ts";
 import type { StateManifest } from "../../states/manifest.ts";
 import { listItems } from "../../store/update.ts";
+import { readInputs } from "../../trust/lists.ts";
+import type { Statement } from "../../trust/statement.ts";
 import type { Context } from "../context.ts";
 import { type ModelRecord, prefix, type SessionRecord, type VNodeRecord } from "../records/records.ts";
+import { isKeptLine } from "../trust/finality.ts";
 import { isLost, manifestOf } from "./stored-states.ts";
 
 /** The line, the one before it in case a blob is damaged, the best, and everything newer than the line. */
-export function isKept(session: Pick<SessionRecord, "line" | "lineBefore" | "best" | "status">, step: number): boolean {
+export function isKept(session: Keeping, step: number): boolean {
   if (step >= session.line || step === session.best?.step) return true;
+  if (session.final !== undefined && isKeptLine(session, step)) return true;
   return session.status !== "done" && step >= session.lineBefore;
 }
 
+type Keeping = Pick<SessionRecord, "line" | "lineBefore" | "best" | "status" | "final" | "drawn" | "policy">;
+
 export function trimmed(
-  session: Pick<SessionRecord, "line" | "lineBefore" | "best" | "status">,
+  session: Keeping,
   durable: VNodeRecord["durable"],
 ): { kept: VNodeRecord["durable"]; dropped: Sha256[] } {
   const kept: Record<string, VNodeRecord["durable"][string]> = {};
@@ -98,12 +104,57 @@ export class Garbage {
     for await (const state of this.#states()) states.add(state);
     const needed = new Set(states);
     for (const state of states) for (const part of await this.#partsOf(state)) needed.add(part);
-    for (const state of this.#parts.keys()) if (!states.has(state)) this.#parts.delete(state);
+    const stated = this.#stated();
+    for (const [list, statement] of stated) {
+      needed.add(list);
+      if (statement !== undefined) for (const message of await this.#messagesOf(statement)) needed.add(message);
+    }
+    for (const known of this.#parts.keys()) if (!states.has(known) && !stated.has(known)) this.#parts.delete(known);
     return needed;
+  }
+
+  /** Lists that statements name; with the statement if its messages are needed too, since somebody repeats them. */
+  #stated(): Map<Sha256, Statement | undefined> {
+    const { mirror } = this.#context;
+    const lists = new Map<Sha256, Statement | undefined>();
+    for (const { statements = {} } of mirror.under(prefix.vnodes))
+      for (const { statement } of Object.values(statements).flat())
+        for (const list of [statement.inputs, statement.outputs]) lists.set(list, undefined);
+    for (const { statements, audits } of [...mirror.under(prefix.intervals), ...mirror.under(prefix.convictions)]) {
+      if (statements !== "") lists.set(statements as Sha256, undefined);
+      for (const { stated } of Object.values(audits))
+        for (const { statement } of stated) {
+          lists.set(statement.outputs, undefined);
+          lists.set(statement.inputs, statement);
+        }
+    }
+    return lists;
+  }
+
+  async #messagesOf({ session, vnode, from, to, inputs }: Statement): Promise<readonly Sha256[]> {
+    const known = this.#parts.get(inputs);
+    if (known) return known;
+    const content = await this.#context.blobs.states.get(inputs).catch((thrown: unknown) => {
+      if (isLost(thrown)) return undefined;
+      throw thrown;
+    });
+    const messages = content ? readInputs(content, { session, vnode, from, to }).messages : [];
+    const hashes = messages.map(({ hash }) => hash as Sha256);
+    this.#parts.set(inputs, hashes);
+    return hashes;
   }
 
   async *#states(): AsyncGenerator<Sha256> {
     const { mirror } = this.#context;
+    for (const { audits } of [...mirror.under(prefix.intervals), ...mirror.under(prefix.convictions)])
+      for (const { stated, tasks } of Object.values(audits)) {
+        for (const { statement } of stated) {
+          if (statement.before !== "") yield statement.before as Sha256;
+          yield statement.after;
+        }
+        // Those that were asked to repeat their work have stored what they came to.
+        for (const { role, after } of tasks) if (role === "repeat" && after) yield after as Sha256;
+      }
     for (const { durable } of mirror.under(prefix.vnodes)) for (const { hash } of Object.values(durable)) yield hash;
     for (const { initialStates = {}, status } of mirror.under(prefix.sessions))
       if (status !== "deleted") for (const { hash } of Object.values(initialStates)) yield hash;

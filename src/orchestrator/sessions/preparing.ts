@@ -9,6 +9,7 @@ import type { Attachment } from "../fleet/attachment.ts";
 import type { Capacity } from "../fleet/capacity.ts";
 import { key, type SessionRecord } from "../records/records.ts";
 import { isLive, vnodeRecordsOf } from "../records/workloads.ts";
+import type { BlobRights } from "../workloads/blob-rights.ts";
 import type { Care } from "../workloads/care.ts";
 import { policyFor } from "../workloads/recovery.ts";
 
@@ -19,6 +20,7 @@ export interface PreparingNeeds {
   readonly capacity: Capacity;
   readonly sessions: Care<SessionRecord>;
   readonly attachments: ReadonlyMap<PNodeId, Attachment>;
+  readonly blobRights: BlobRights;
 }
 
 export class Preparing {
@@ -26,6 +28,7 @@ export class Preparing {
   readonly #capacity: Capacity;
   readonly #sessions: Care<SessionRecord>;
   readonly #attachments: ReadonlyMap<PNodeId, Attachment>;
+  readonly #blobRights: BlobRights;
   readonly #doubted = new Set<PNodeId>();
 
   constructor(context: Context, needs: PreparingNeeds) {
@@ -33,6 +36,7 @@ export class Preparing {
     this.#capacity = needs.capacity;
     this.#sessions = needs.sessions;
     this.#attachments = needs.attachments;
+    this.#blobRights = needs.blobRights;
   }
 
   doubt(pnode: PNodeId): void {
@@ -65,6 +69,11 @@ export class Preparing {
     const { decisions } = placeAnywhere(plan, others, policy);
     for (const [pnode, own] of Map.groupBy(decisions, (decision) => decision.pnode)) {
       const vnodes = own.flatMap(({ vnode }) => records.get(vnode) ?? []);
+      this.#blobRights.prepares(
+        pnode,
+        session.id,
+        vnodes.map(({ vnode }) => vnode),
+      );
       this.#attachments
         .get(pnode)
         ?.tellPrepare(

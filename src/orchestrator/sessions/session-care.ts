@@ -5,11 +5,24 @@ import type { SessionId } from "../../core/ids.ts";
 import type { PlacementPlan } from "../../scheduler/placement/types.ts";
 import { createItem, listItems, readItem } from "../../store/update.ts";
 import type { Context } from "../context.ts";
+import type { Budgets } from "../ledger/budgets.ts";
+import type { Ledger } from "../ledger/ledger.ts";
 import { readSession } from "../records/fresh.ts";
-import { key, prefix, type SessionRecord, type StepRecord, type StoredState } from "../records/records.ts";
-import { isLive, type VNodeRecords, vnodeRecordsOf } from "../records/workloads.ts";
+import {
+  type IntervalRecord,
+  key,
+  prefix,
+  type SessionRecord,
+  type StepRecord,
+  type StoredState,
+} from "../records/records.ts";
+import { isChecked, isLive, type VNodeRecords, vnodeRecordsOf } from "../records/workloads.ts";
+import { drawnIn } from "../trust/intervals.ts";
+import { type Span, soundUpTo, statedAt } from "../trust/seams.ts";
+import type { TrustCare } from "../trust/trust-care.ts";
 import type { Metrics } from "../views/metrics.ts";
 import type { Care } from "../workloads/care.ts";
+import type { Adoption } from "./adoption.ts";
 import { type Compiled, trainingPlan } from "./compiled.ts";
 import { goBack } from "./damage.ts";
 import { type Garbage, trimmed } from "./garbage.ts";
@@ -19,6 +32,10 @@ export interface SessionCareNeeds {
   readonly compiled: Compiled;
   readonly metrics: Metrics;
   readonly garbage: Garbage;
+  readonly ledger: Ledger;
+  readonly budgets: Budgets;
+  readonly adoption: Adoption;
+  readonly trust: TrustCare;
 }
 
 export class SessionCare implements Care<SessionRecord> {
@@ -41,12 +58,22 @@ export class SessionCare implements Care<SessionRecord> {
 
   async tend({ id }: SessionRecord): Promise<void> {
     await this.advance(id);
+    await this.#needs.trust.tend(id);
     const session = this.#context.mirror.get(key.session(id));
-    if (session && isLive(session)) await this.#endIfOutOfTime(session);
+    if (session === undefined) return;
+    this.#needs.ledger.request(session);
+    if (isLive(session)) await this.#endIfOutOfTime(session);
+    if (isLive(session)) await this.#suspendIfOverBudget(session);
+  }
+
+  settle(session: SessionRecord): Promise<boolean> {
+    return this.#needs.adoption.settle(session);
   }
 
   async ended(session: SessionRecord, records: VNodeRecords, holder: boolean): Promise<void> {
     this.#runningSinceMs.delete(session.id);
+    if (holder) await this.#needs.ledger.settle(session.id);
+    this.#needs.adoption.forget(session.id);
     if (holder && session.status === "done") await this.#keepLastAndBest(session, records);
   }
 
@@ -55,9 +82,11 @@ export class SessionCare implements Care<SessionRecord> {
     for (const record of records.values()) {
       const { dropped } = trimmed(session, record.durable);
       if (dropped.length === 0 && Object.keys(record.stepHashes).length === 0) continue;
-      await this.#context.mirror.update(key.vnode(session.id, record.vnode), (current) =>
-        current ? { ...current, durable: trimmed(session, current.durable).kept, stepHashes: {} } : undefined,
-      );
+      await this.#context.mirror.update(key.vnode(session.id, record.vnode), (current) => {
+        if (current === undefined) return undefined;
+        const { statements: _, ...rest } = current;
+        return { ...rest, durable: trimmed(session, current.durable).kept, stepHashes: {} };
+      });
       this.#needs.garbage.add(dropped);
     }
   }
@@ -65,7 +94,7 @@ export class SessionCare implements Care<SessionRecord> {
   async erase({ id }: SessionRecord): Promise<void> {
     const { store } = this.#context.mirror;
     this.#runningSinceMs.delete(id);
-    for (const own of [prefix.stepsOf(id), prefix.metricsOf(id)])
+    for (const own of [prefix.stepsOf(id), prefix.metricsOf(id), prefix.intervalsOf(id), prefix.convictionsOf(id)])
       for await (const { key: stored, version } of listItems(store, own)) await store.delete(stored, version);
   }
 
@@ -75,7 +104,48 @@ export class SessionCare implements Care<SessionRecord> {
     const session = mirror.get(key.session(id));
     if (!session || !isLive(session)) return;
     if (recoveryLine(session, vnodeRecordsOf(mirror, session)) === session.line) return;
-    await this.#moveLine(id);
+    if (isChecked(session)) await this.#moveCheckedLine(id);
+    else await this.#moveLine(id);
+  }
+
+  /** Over intervals alone whose statements fit together; what is drawn is written with the line. */
+  async #moveCheckedLine(id: SessionId): Promise<void> {
+    const { mirror } = this.#context;
+    const { trust, compiled } = this.#needs;
+    const fresh = await readSession(this.#context, id);
+    if (fresh === undefined || !isLive(fresh.session)) return;
+    const { session, records } = fresh;
+    const stored = recoveryLine(session, records);
+    if (stored < session.line) await goBack(this.#context, id);
+    if (stored <= session.line) return;
+    const { edges } = await compiled.plan(session.identity.definition);
+    const { intervals, trouble } = soundUpTo(session, records, edges, stored);
+    if (trouble !== undefined) await trust.stuck(session, records, trouble);
+    const line = intervals.findLast(({ to }) => isStoredAt(session, records, to))?.to;
+    if (line === undefined) return;
+    const roots = stepRoots(session, records, session.line, line);
+    await this.#writeRoots(session, line, roots);
+    const opened: IntervalRecord[] = [];
+    for (const span of intervals) {
+      if (span.to > line || span.to <= (session.final ?? 0)) continue;
+      const root = roots.find(({ step }) => step === span.to)?.root ?? "";
+      opened.push(await trust.open(session, records, span, root));
+    }
+    const best = statedBest(
+      session,
+      records,
+      intervals.filter(({ to }) => to <= line),
+    );
+    const ranMs = session.ranMs + this.#takeRunning(id);
+    await mirror.update(key.session(id), (current) => {
+      if (!current || !isLive(current) || current.line !== session.line || current.turn !== session.turn)
+        return undefined;
+      const stepRoot = roots.at(-1)?.step === line ? (roots.at(-1)?.root as string) : current.stepRoot;
+      const drawn = [...(current.drawn ?? []), ...drawnIn(opened)];
+      const settled = this.#needs.ledger.settled(current);
+      const moved = { ...current, line, lineBefore: current.line, stepRoot, ranMs, settled, drawn };
+      return { ...moved, ...(best ? { best } : {}) };
+    });
   }
 
   /** The line moves on what the store holds now: the mirror may miss that a state was taken back. */
@@ -96,7 +166,8 @@ export class SessionCare implements Care<SessionRecord> {
       if (!current || !isLive(current) || current.line !== session.line || current.turn !== session.turn)
         return undefined;
       const stepRoot = roots.at(-1)?.step === line ? (roots.at(-1)?.root as string) : current.stepRoot;
-      const moved = { ...current, line, lineBefore: current.line, stepRoot, ranMs, ...(best ? { best } : {}) };
+      const settled = this.#needs.ledger.settled(current);
+      const moved = { ...current, line, lineBefore: current.line, stepRoot, ranMs, settled, ...(best ? { best } : {}) };
       return done ? { ...moved, status: "done" as const, reason: "", endedWallMs: world.clock.wallMs() } : moved;
     });
     if (written && done)
@@ -131,6 +202,18 @@ export class SessionCare implements Care<SessionRecord> {
     return nowMs - since;
   }
 
+  /** It can go on from its line once there is more to spend. */
+  async #suspendIfOverBudget(session: SessionRecord): Promise<void> {
+    const { mirror, events } = this.#context;
+    const { id } = session;
+    const reason = this.#needs.budgets.exhausted(session);
+    if (reason === undefined) return;
+    const { written } = await mirror.update(key.session(id), (current) =>
+      current && isLive(current) ? { ...current, status: "suspended" as const, reason } : undefined,
+    );
+    if (written) events.emit("warn", "session.suspended", `session ${id} is suspended: ${reason}`, { session: id });
+  }
+
   async #endIfOutOfTime({ id, requirements, ranMs, line }: SessionRecord): Promise<void> {
     const { mirror, world, events } = this.#context;
     const limitMs = requirements.maxRuntimeSeconds * 1000;
@@ -145,4 +228,21 @@ export class SessionCare implements Care<SessionRecord> {
     );
     events.emit("info", "session.done", `session ${id} ended: ${reason}`, { session: id });
   }
+}
+
+function isStoredAt(session: SessionRecord, records: VNodeRecords, step: number): boolean {
+  return session.vnodes.every((id) => records.get(id)?.durable[String(step)] !== undefined);
+}
+
+/** By what owners signed about validations; a state that was validated at a checkpoint is named by that. */
+function statedBest(session: SessionRecord, records: VNodeRecords, spans: readonly Span[]): SessionRecord["best"] {
+  let { best } = session;
+  for (const span of spans)
+    for (const id of session.vnodes) {
+      const { validation } = statedAt(session, records.get(id), span.to)[0]?.statement ?? {};
+      if (validation === undefined || (best && best.loss <= validation.loss)) continue;
+      const isKept = validation.step >= session.line && isStoredAt(session, records, validation.step);
+      best = { step: isKept ? validation.step : span.to, loss: validation.loss };
+    }
+  return best;
 }

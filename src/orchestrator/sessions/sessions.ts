@@ -15,6 +15,7 @@ import type { Capacity } from "../fleet/capacity.ts";
 import { usualNumerics } from "../fleet/usual-numerics.ts";
 import { key, type NetworkRecord, type SessionRecord, type StoredState } from "../records/records.ts";
 import { findState } from "../serving/models.ts";
+import { usualAssurance } from "../trust/assurance.ts";
 import type { Controller } from "../workloads/controller.ts";
 import type { Compiled } from "./compiled.ts";
 import { identityOf, policyOf, requirementsOf } from "./settings.ts";
@@ -33,6 +34,7 @@ export async function createSession(
   needs: SessionNeeds,
   settings: SessionSettings,
   idempotencyKey: string,
+  owned: Pick<SessionRecord, "owner" | "job"> = {},
 ): Promise<SessionRecord> {
   const { mirror, events } = needs.context;
   const { network, plan } = await findNetwork(needs, settings.network);
@@ -46,6 +48,7 @@ export async function createSession(
     const id = sessionIdOf(full, attempt === 1 ? network.id : `${network.id}-${attempt}`);
     const wanted: SessionRecord = {
       ...base,
+      ...owned,
       id,
       ...initial,
       ...(idempotencyKey ? { idempotencyKey } : {}),
@@ -70,12 +73,14 @@ function newRecord(
   plan: Plan,
   identity: SessionIdentity,
 ): SessionRecord {
+  const policy = policyOf(settings, usualAssurance(needs.context));
   return {
     id: "" as SessionId,
     network: network.id,
     dataset: settings.dataset,
     identity,
-    policy: policyOf(settings),
+    policy,
+    ...(policy.assurance ? { final: 0, drawn: [] } : {}),
     requirements: requirementsOf(settings),
     status: "created",
     reason: "",
@@ -83,6 +88,7 @@ function newRecord(
     line: 0,
     lineBefore: 0,
     stepRoot: "",
+    settled: 0,
     numericsClass: "",
     createdWallMs: needs.context.world.clock.wallMs(),
     startedWallMs: 0,
@@ -148,6 +154,7 @@ export async function startSession(
   needs: SessionNeeds,
   id: SessionId,
   expected?: SessionSettings,
+  budget = 0,
 ): Promise<SessionRecord> {
   const { mirror, world, events } = needs.context;
   const known = await mirror.read(key.session(id));
@@ -162,6 +169,7 @@ export async function startSession(
       ...current,
       status: "running" as const,
       reason: "",
+      policy: budget > 0 ? { ...current.policy, budget } : current.policy,
       startedWallMs: current.startedWallMs || world.clock.wallMs(),
     };
   });
@@ -175,8 +183,22 @@ export async function startSession(
   return record as SessionRecord;
 }
 
+/** What somebody says when the session of a job is to go on: the job's turn comes later. */
+export async function readyToGoOn(
+  needs: SessionNeeds,
+  session: SessionRecord,
+  expected: SessionSettings | undefined,
+  budget: number,
+): Promise<void> {
+  if (expected) await refuseDifference(needs, session, expected);
+  if (budget === 0) return;
+  await needs.context.mirror.update(key.session(session.id), (current) =>
+    current ? { ...current, policy: { ...current.policy, budget } } : undefined,
+  );
+}
+
 /** Whoever starts a failed session again has dealt with what made it fail. */
-async function clearFailures({ context }: SessionNeeds, session: SessionRecord): Promise<void> {
+export async function clearFailures({ context }: Pick<SessionNeeds, "context">, session: SessionRecord): Promise<void> {
   for (const vnode of session.vnodes) {
     if (!context.mirror.get(key.vnode(session.id, vnode))?.failures.length) continue;
     await context.mirror.update(key.vnode(session.id, vnode), (current) =>
@@ -193,7 +215,10 @@ async function refuseDifference(needs: SessionNeeds, session: SessionRecord, exp
     fail("failed_precondition", `session ${session.id} cannot go on with other settings: ${different.join("; ")}`);
 }
 
-export async function suspendSession({ context }: SessionNeeds, id: SessionId): Promise<SessionRecord> {
+export async function suspendSession(
+  { context }: Pick<SessionNeeds, "context">,
+  id: SessionId,
+): Promise<SessionRecord> {
   const { record, written } = await context.mirror.update(key.session(id), (current) => {
     if (!current || current.status === "deleted") fail("not_found", `there is no session ${id}`);
     if (current.status === "suspended") return undefined;

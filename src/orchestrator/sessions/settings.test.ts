@@ -53,6 +53,7 @@ const everything: Asked = {
   validationMicrobatches: 2,
   maxRuntimeSeconds: 90.5,
   spread: 4,
+  budget: 2_000_000_000_000n,
   requirements: {
     gpus: 2,
     gpuMemoryBytes: 1n << 40n,

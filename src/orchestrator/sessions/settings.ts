@@ -9,6 +9,7 @@ import type { Manifest } from "../../data/manifest.ts";
 import { ruleOf } from "../../data/order.ts";
 import type { Plan } from "../../network/plan.ts";
 import {
+  type Assurance,
   type SessionIdentity,
   type SessionPolicy,
   type SessionRequirements,
@@ -113,22 +114,41 @@ function checkSplit(manifest: Manifest, split: string): string {
   return split;
 }
 
-export function policyOf(asked: AskedSettings): SessionPolicy {
+/** `usual`: how far results are checked unless somebody says. */
+export function policyOf(asked: AskedSettings, usual: Assurance = "none"): SessionPolicy {
   const spread = askedNumber(fields.spread, asked.spread);
+  const budget = budgetAsked(asked.budget);
+  const isAutonomous = askedChoice(fields.autonomy, asked.autonomy) === "on";
+  const assurance = askedChoice(fields.assurance, asked.assurance) || (isAutonomous ? "none" : usual);
+  // Crews keep and record states by themselves: nobody draws or checks while no orchestrator is there.
+  if (isAutonomous && assurance !== "none")
+    fail("invalid_argument", "a session with autonomy cannot be checked yet: choose assurance none, or autonomy off");
   return {
     checkpointEvery: askedNumber(fields.checkpointEvery, asked.checkpointEvery),
     replicas: askedNumber(fields.replicas, asked.replicas || asked.requirements?.replicas),
     ...(spread > 1 ? { spread } : {}),
+    ...(budget > 0 ? { budget } : {}),
+    ...(isAutonomous ? { autonomy: "on" as const } : {}),
+    ...(assurance === "none" ? {} : { assurance }),
   };
 }
 
-export function requirementsOf({ requirements: asked, maxRuntimeSeconds }: AskedSettings): SessionRequirements {
+/** 0 for no bound. */
+export function budgetAsked(given: bigint): number {
+  return askedNumber(fields.budget, given);
+}
+
+export function requirementsOf({
+  requirements: asked,
+  maxRuntimeSeconds,
+}: Pick<AskedSettings, "requirements" | "maxRuntimeSeconds">): SessionRequirements {
   return {
     gpus: askedNumber(fields.gpus, asked?.gpus),
     gpuMemoryBytes: askedNumber(fields.gpuMemoryBytes, asked?.gpuMemoryBytes),
     memoryBytes: askedNumber(fields.memoryBytes, asked?.memoryBytes),
     cpus: askedNumber(fields.cpus, asked?.cpus),
     region: asked?.region ?? "",
+    ...(asked?.provider ? { provider: asked.provider } : {}),
     trust: askedChoice(fields.trust, asked?.trust),
     maxPricePerHour: askedNumber(fields.maxPricePerHour, asked?.maxPricePerHour),
     maxRuntimeSeconds: askedNumber(fields.maxRuntimeSeconds, maxRuntimeSeconds || asked?.maxRuntimeSeconds),

@@ -18,7 +18,7 @@ export async function storedState(
   states: BlobSpace,
   state: Sha256,
   refuse: (reason: string) => never,
-): Promise<StoredState> {
+): Promise<StoredState & { readonly parts: readonly Sha256[] }> {
   const manifest = await manifestOf(states, state).catch((thrown: unknown) => {
     if (isLost(thrown)) refuse(`the state ${state} is not in the blob store, or damaged there`);
     throw thrown;
@@ -31,7 +31,7 @@ export async function storedState(
         `part ${hash} of the state ${state} ${stored === undefined ? "is not in the blob store" : `has ${stored} bytes there, not ${length}`}`,
       );
   });
-  return { hash: state, bytes: manifest.bytes };
+  return { hash: state, bytes: manifest.bytes, parts: manifest.parts };
 }
 
 /** The blobs of a state that are missing or do not hash to their names; empty if it is whole. */

@@ -31,6 +31,16 @@ export class Heard {
     return attachment ? attachment.progress.get(`${session}/${vnode}`) : this.#peers.progress(pnode, session, vnode);
   }
 
+  /** Bytes that keepers fetched for one checkpoint of one VNode, of the PNodes that are attached here; 0 if there were none. */
+  keptBytesPerState(session: string): number {
+    let [bytes, states] = [0, 0];
+    for (const { kept } of this.#attachments.values()) {
+      bytes += kept.get(session)?.bytes ?? 0;
+      states += kept.get(session)?.states ?? 0;
+    }
+    return states === 0 ? 0 : bytes / states;
+  }
+
   /** How long a VNode has done what its phase says. */
   phaseMs({ sinceMs, waitsFor, waitedMs }: Progress): number {
     return waitsFor.length > 0 ? waitedMs : this.#context.world.clock.monotonicMs() - sinceMs;

@@ -4,6 +4,7 @@
 import { hasCode } from "../../core/errors.ts";
 import type { PNodeId } from "../../core/ids.ts";
 import { FleetService, type PNode } from "../../protocol/gen/dcnr/v1/fleet_pb.ts";
+import type { Relaying } from "../../protocol/gen/dcnr/v1/pnode_pb.ts";
 import type { Network } from "../../protocol/network.ts";
 import type { Context } from "../context.ts";
 import type { MeasuredLink, Progress } from "../fleet/attachment.ts";
@@ -18,6 +19,7 @@ export interface RemoteState {
   readonly latencyMs: number;
   readonly links: ReadonlyMap<string, MeasuredLink>;
   readonly doubt?: Doubt;
+  readonly relaying?: Relaying | undefined;
 }
 
 const intervalMs = 1_000;
@@ -117,10 +119,19 @@ export class Peers {
       );
       for (const one of pnodes) {
         if (!isOwn(one.id)) continue;
-        const { load, temperatureCelsius, latencyMs } = one;
+        const { load, temperatureCelsius, latencyMs, relaying } = one;
         const links = new Map(one.links.map((link) => [link.pnode, link]));
         const memoryUsedBytes = Number(one.memoryUsedBytes);
-        states.set(one.id as PNodeId, { load, memoryUsedBytes, temperatureCelsius, latencyMs, links, ...doubtOf(one) });
+        const doubt = doubtOf(one);
+        states.set(one.id as PNodeId, {
+          load,
+          memoryUsedBytes,
+          temperatureCelsius,
+          latencyMs,
+          links,
+          relaying,
+          ...doubt,
+        });
       }
     } catch (thrown) {
       if (!hasCode(thrown, "unavailable") && !hasCode(thrown, "deadline_exceeded") && !hasCode(thrown, "cancelled"))

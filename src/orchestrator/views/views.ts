@@ -5,12 +5,14 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { settingsToWire } from "../../network/wire.ts";
 import type { PNodeSchema, VNodeSchema } from "../../protocol/gen/dcnr/v1/fleet_pb.ts";
 import type { SessionSchema } from "../../protocol/gen/dcnr/v1/session_pb.ts";
+import { shownRoutes } from "../../protocol/routes.ts";
 import type { Context } from "../context.ts";
 import type { Capacity } from "../fleet/capacity.ts";
 import type { Flapping } from "../fleet/flapping.ts";
 import { afterUptime, meanSecondsBetweenFailures } from "../fleet/reliability.ts";
 import { key, type PNodeRecord, type SessionRecord, type WorkloadRecord } from "../records/records.ts";
 import { isLive, kindOf } from "../records/workloads.ts";
+import { certificateSentence, lineToGive } from "../trust/finality.ts";
 import type { Controller } from "../workloads/controller.ts";
 import type { Heard } from "./heard.ts";
 import type { Metrics } from "./metrics.ts";
@@ -65,6 +67,10 @@ export class Views {
       validationAccuracy: metric("validation_accuracy"),
       waits: this.#needs.waits.of(record),
       numericsClass: record.numericsClass,
+      job: record.job ?? "",
+      keptBytesPerCheckpoint: BigInt(Math.round(this.#needs.heard.keptBytesPerState(record.id) * record.vnodes.length)),
+      final: BigInt(lineToGive(record, false)),
+      certificate: certificateSentence(record),
     };
   }
 
@@ -77,13 +83,16 @@ export class Views {
     const { facts, limits } = record;
     const warnings = [...record.warnings];
     if (this.#needs.flapping.isFlapping(record.id)) warnings.push("comes and goes: placed on only if nobody else can");
+    if (record.barred) warnings.push(`gets no work: ${record.barred}`);
+    for (const one of record.excluded ?? []) warnings.push(`computes other bits than the rest of class ${one}`);
     if (record.closed) warnings.push("takes no work now: its owner's hours or limits say so");
+    if (record.unreached) warnings.push(`takes no work now: ${record.unreached}`);
     if (record.unreachable) warnings.push("takes no work now: its peers do not reach it, or it does not reach them");
     return {
       id: record.id,
       name: record.name,
-      status: doubt?.broken ? "suspect" : record.status,
-      address: record.address,
+      status: record.barred ? "quarantined" : doubt?.broken ? "suspect" : record.status,
+      address: shownRoutes(record.routes ?? ""),
       orchestrator: record.orchestrator,
       capabilities: {
         ...facts,
@@ -121,6 +130,8 @@ export class Views {
       warnings,
       quietSeconds: (doubt?.quietMs ?? 0) / 1000,
       lostInSeconds: (doubt?.lostInMs ?? 0) / 1000,
+      reachable: record.reached ?? (record.unreached ? `not: ${record.unreached}` : ""),
+      ...(state?.relaying && { relaying: state.relaying }),
     };
   }
 

@@ -11,6 +11,8 @@ export interface Care<R extends WorkloadRecord = WorkloadRecord> {
   initialStates(record: R): Readonly<Record<string, StoredState>>;
   /** Before its VNodes are placed, by whoever holds the lease: it may find that the workload has ended. */
   tend(record: R): Promise<void>;
+  /** Whether its VNodes may be placed by now; what was decided elsewhere meanwhile is made the store's first. */
+  settle(record: R): Promise<boolean>;
   /** Ended, without owners by now. */
   ended(record: R, records: VNodeRecords, holder: boolean): Promise<void>;
   /** Deleted: takes away what it has beside its own record and those of its VNodes, which are gone already. */

@@ -7,15 +7,7 @@ import type { Placement, PlacementPlan } from "../../scheduler/placement/types.t
 import type { Context } from "../context.ts";
 import type { Capacity } from "../fleet/capacity.ts";
 import type { Rooms } from "../fleet/rooms.ts";
-import {
-  isOpen,
-  key,
-  type PNodeRecord,
-  prefix,
-  type RoomRecord,
-  type VNodeRecord,
-  type WorkloadRecord,
-} from "../records/records.ts";
+import { isOpen, key, type PNodeRecord, prefix, type RoomRecord, type WorkloadRecord } from "../records/records.ts";
 import {
   called,
   isLive,
@@ -26,12 +18,14 @@ import {
   workloadsIn,
 } from "../records/workloads.ts";
 import type { Garbage } from "../sessions/garbage.ts";
-import { forEachAtOnce, Latest } from "../tasks.ts";
+import { Latest } from "../tasks.ts";
 import type { Care } from "./care.ts";
 import type { Leases } from "./leases.ts";
 import { nextFree } from "./next-free.ts";
 import { byImportance, type Placing } from "./placing.ts";
 import { needsPlacement, release } from "./recovery.ts";
+import { createVNodes } from "./vnode-records.ts";
+import { Yielding } from "./yielding.ts";
 
 export interface ControllerNeeds {
   readonly capacity: Capacity;
@@ -46,12 +40,12 @@ export interface ControllerNeeds {
 const handOverPollMs = 50;
 /** A PNode that leaves is not kept waiting longer; its VNodes are then re-placed as if it were lost. */
 const handOverMs = 10_000;
-const writesAtOnce = 64;
 
 export class Controller {
   readonly #context: Context;
   readonly #needs: ControllerNeeds;
   readonly #work: Latest<WorkloadId>;
+  readonly #yielding: Yielding;
   /** Those to look at even without their lease: a PNode that was attached here is gone. */
   readonly #urgent = new Set<WorkloadId>();
   /** Kept to tell people what a workload waits for. */
@@ -60,6 +54,7 @@ export class Controller {
   constructor(context: Context, needs: ControllerNeeds) {
     this.#context = context;
     this.#needs = needs;
+    this.#yielding = new Yielding(context);
     this.#work = new Latest(context.tasks, "the care", (id) => this.#reconcile(id));
     const { mirror } = context;
     onWorkload(mirror, (now, before) => this.touch((now ?? before)?.id));
@@ -135,6 +130,7 @@ export class Controller {
       return;
     }
     this.unplaced.delete(id);
+    this.#yielding.whole(id);
     if (workload.status === "deleted") {
       if (holder) await this.#erase(workload);
       return;
@@ -146,10 +142,10 @@ export class Controller {
   async #run(workload: WorkloadRecord, holder: boolean): Promise<void> {
     const care = this.#careOf(workload.id);
     const plan = await care.plan(workload);
-    await this.#createVNodes(workload, plan);
+    await createVNodes(this.#context, workload, plan, care.initialStates(workload));
     if (holder) await care.tend(workload);
     const now = this.#context.mirror.get(key.workload(workload.id));
-    if (now && isLive(now)) await this.#place(now, plan, holder);
+    if (now && isLive(now) && (await care.settle(now))) await this.#place(now, plan, holder);
   }
 
   /** The workload's own record goes last, so that whoever finds half of it goes on. */
@@ -158,6 +154,7 @@ export class Controller {
     const { id } = workload;
     const records = vnodeRecordsOf(mirror, workload);
     await release(this.#context, this.#needs.rooms, records);
+    await this.#careOf(id).ended(workload, records, true);
     for (const record of records.values()) {
       await mirror.remove(key.vnode(id, record.vnode));
       this.#needs.garbage.add(Object.values(record.durable).map((state) => state.hash));
@@ -177,28 +174,11 @@ export class Controller {
       await mirror.remove(key.vnode(id, vnode), (current) => current.epoch === epoch);
   }
 
-  async #createVNodes(workload: WorkloadRecord, plan: PlacementPlan): Promise<void> {
-    const { mirror } = this.#context;
-    const missing = plan.vnodes.filter((vnode) => !mirror.get(key.vnode(workload.id, vnode.id)));
-    if (missing.length === 0) return;
-    const fresh = await mirror.read(key.workload(workload.id));
-    if (!fresh || !isLive(fresh)) return;
-    const initial = this.#careOf(workload.id).initialStates(workload);
-    await forEachAtOnce(missing, writesAtOnce, ({ id, memoryBytes, flops }) =>
-      mirror.update(key.vnode(workload.id, id), (current) => {
-        if (current) return undefined;
-        const state = initial[id];
-        const durable: VNodeRecord["durable"] = state ? { "0": state } : {};
-        const base = { session: workload.id, vnode: id, epoch: 0, members: [], stepHashes: {}, failures: [] };
-        return { ...base, durable, memoryBytes, flops };
-      }),
-    );
-  }
-
   async #place(workload: WorkloadRecord, plan: PlacementPlan, holder: boolean): Promise<void> {
     const { mirror } = this.#context;
     if (!needsPlacement(this.#context, workload, vnodeRecordsOf(mirror, workload))) {
       this.unplaced.delete(workload.id);
+      this.#yielding.whole(workload.id);
       if (holder) await this.#setStatus(workload, "running", "");
       return;
     }
@@ -209,8 +189,20 @@ export class Controller {
     });
     this.unplaced.set(workload.id, unplaced);
     const blocking = unplaced.filter((one) => one.copy === 0);
-    if (blocking.length > 0) await this.#setStatus(workload, "waiting", waitingReason(blocking));
-    else await this.#setStatus(workload, "running", "");
+    if (blocking.length > 0) {
+      await this.#setStatus(workload, "waiting", waitingReason(blocking));
+      await this.#yieldRoom(workload);
+      return;
+    }
+    this.#yielding.whole(workload.id);
+    await this.#setStatus(workload, "running", "");
+  }
+
+  async #yieldRoom(workload: WorkloadRecord): Promise<void> {
+    const first = this.#yielding.for(workload, () => this.touch(workload.id));
+    if (!first) return;
+    await release(this.#context, this.#needs.rooms, vnodeRecordsOf(this.#context.mirror, workload));
+    this.#yielding.told(workload, first);
   }
 
   /** Undefined if it has ended, or has everything, by now. */

@@ -7,6 +7,9 @@ import type { Presence } from "../fleet/presence.ts";
 import { key, type LeaseRecord } from "../records/records.ts";
 import { called } from "../records/workloads.ts";
 
+/** No workload can be called so. */
+const cohortMark = "cohort:";
+
 export class Leases {
   readonly #context: Context;
   readonly #presence: Presence;
@@ -17,18 +20,27 @@ export class Leases {
   }
 
   /** True if this orchestrator holds the workload's lease, taking it if nobody alive does. */
-  async hold(workload: WorkloadId): Promise<boolean> {
-    const known = this.#context.mirror.get(key.lease(workload));
+  hold(workload: WorkloadId): Promise<boolean> {
+    return this.#hold(workload, called(workload), workload);
+  }
+
+  /** The same for the jobs of a cohort of queues: two who schedule them would only be in each other's way. */
+  holdCohort(cohort: string): Promise<boolean> {
+    return this.#hold(`${cohortMark}${cohort}`, `the queues of ${cohort}`);
+  }
+
+  async #hold(name: string, what: string, session?: WorkloadId): Promise<boolean> {
+    const known = this.#context.mirror.get(key.lease(name));
     if (known && this.#mine(known)) return true;
     if (known && this.#presence.alive(known.holder, known.incarnation)) return false;
-    const { record, written } = await this.#context.mirror.update(key.lease(workload), (current) => {
+    const { record, written } = await this.#context.mirror.update(key.lease(name), (current) => {
       if (current && (this.#mine(current) || this.#presence.alive(current.holder, current.incarnation)))
         return undefined;
       return { holder: this.#context.id, incarnation: this.#context.incarnation, token: (current?.token ?? 0) + 1 };
     });
     if (written && record && record.token > 1)
-      this.#context.events.emit("info", "lease.taken", `${this.#context.id} takes over ${called(workload)}`, {
-        session: workload,
+      this.#context.events.emit("info", "lease.taken", `${this.#context.id} takes over ${what}`, {
+        ...(session && { session }),
       });
     return record !== undefined && this.#mine(record);
   }

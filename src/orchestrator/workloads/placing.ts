@@ -6,7 +6,7 @@ import type { PNodeId } from "../../core/ids.ts";
 import { sleep } from "../../core/world.ts";
 import type { Decision, Placement, PlacementPlan, Policy } from "../../scheduler/placement/types.ts";
 import type { Claim, ClaimGroup } from "../../scheduler/room.ts";
-import { schedule } from "../../scheduler/schedule.ts";
+import { type Kept, schedule } from "../../scheduler/schedule.ts";
 import type { Context } from "../context.ts";
 import type { Capacity } from "../fleet/capacity.ts";
 import { claimId, type HeldClaim, type Rooms } from "../fleet/rooms.ts";
@@ -19,6 +19,10 @@ export interface Asking {
   readonly plan: PlacementPlan;
   now(): { readonly workload: WorkloadRecord; readonly records: VNodeRecords } | undefined;
   readonly nextFree: NonNullable<Policy["nextFree"]>;
+  /** Room that is promised to others: it is left to them. */
+  readonly kept?: Kept;
+  /** Asked once all room is claimed and before anybody owns anything; if it says no, the room is given back. */
+  commit?(decisions: readonly Decision[]): Promise<boolean>;
 }
 
 interface Waiting extends Asking {
@@ -61,8 +65,9 @@ export class Placing {
   /** Resolves when owners are written, or with what stays without a place. */
   place(asking: Asking): Promise<Placement> {
     return new Promise((resolve, reject) => {
-      const { plan, nextFree } = asking;
-      this.#queue.push({ plan, nextFree, now: () => asking.now(), refusals: 0, resolve, reject });
+      const { plan, nextFree, kept, commit } = asking;
+      const more = { ...(kept && { kept }), ...(commit && { commit }) };
+      this.#queue.push({ plan, nextFree, ...more, now: () => asking.now(), refusals: 0, resolve, reject });
       this.#start();
     });
   }
@@ -98,7 +103,7 @@ export class Placing {
     turns.sort((a, b) => byImportance(a.workload, b.workload));
     const placements = schedule(
       this.#capacity.fleet,
-      turns.map(({ waiting: { plan }, policy }) => ({ plan, policy })),
+      turns.map(({ waiting: { plan, kept }, policy }) => ({ plan, policy, ...(kept && { kept }) })),
     );
     const wanted = turns.map((turn) => this.#decided(turn, placements.get(turn.workload.id) as Placement));
     const grants = await this.#rooms.claim(claimsOf(wanted));
@@ -138,7 +143,7 @@ export class Placing {
 
   #write({ waiting, workload, records, placement }: Decided, decisions: readonly ClaimedDecision[]): void {
     const write = async () => {
-      if (decisions.length > 0 && !(await agreeOnNumerics(this.#context, workload, placement.numericsClass))) {
+      if (decisions.length > 0 && !(await this.#mayWrite(waiting, workload, placement))) {
         await this.#rooms.giveBack(decisions);
         return { ...placement, decisions: [] };
       }
@@ -146,6 +151,11 @@ export class Placing {
       return placement;
     };
     write().then(waiting.resolve, waiting.reject);
+  }
+
+  async #mayWrite({ commit }: Waiting, workload: WorkloadRecord, placement: Placement): Promise<boolean> {
+    if (!(await agreeOnNumerics(this.#context, workload, placement.numericsClass))) return false;
+    return commit === undefined || (await commit(placement.decisions));
   }
 
   #again({ waiting, placement }: Decided): void {

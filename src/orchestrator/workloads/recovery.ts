@@ -2,7 +2,8 @@
 // conditional write that adds 1 to the epoch. Any orchestrator may do it; of two that race, one wins.
 
 import type { PNodeId, VNodeId } from "../../core/ids.ts";
-import type { Decision, Policy } from "../../scheduler/placement/types.ts";
+import type { SessionRequirements } from "../../network/session.ts";
+import type { Decision, Policy, Requirements } from "../../scheduler/placement/types.ts";
 import type { Context } from "../context.ts";
 import type { HeldClaim, Rooms } from "../fleet/rooms.ts";
 import { pnodeName } from "../records/names.ts";
@@ -46,6 +47,11 @@ export function needsPlacement(context: Context, workload: WorkloadRecord, recor
   });
 }
 
+/** Records of earlier releases name no provider. */
+export function constraintsOf({ provider = "", ...rest }: SessionRequirements): Requirements {
+  return { ...rest, provider, architecture: "" };
+}
+
 export interface PolicyOptions {
   readonly nextFree?: Policy["nextFree"];
   /** As if these were gone. */
@@ -75,7 +81,7 @@ export function policyFor(
     engine: workload.identity.numerics,
     // Chosen once: states of the first class may be durable at some VNodes before there is a line, or become so any time.
     numericsClass: workload.numericsClass,
-    requirements: { ...workload.requirements, architecture: "" },
+    requirements: constraintsOf(workload.requirements),
     copies: ownersWanted(workload),
     ...(workload.policy.spread ? { spread: workload.policy.spread } : {}),
     current,

@@ -1,17 +1,18 @@
 import { strict as assert } from "node:assert";
 import { describe, it } from "node:test";
+import { Bandwidth } from "../../core/bandwidth.ts";
 import { hashOfContent } from "../../core/hash.ts";
 import type { ReplicaId } from "../../core/ids.ts";
 import { Tasks } from "../../core/tasks.ts";
 import { virtualWorld } from "../../core/virtual-world.testing.ts";
 import { silentLog } from "../../core/world.ts";
-import { Bandwidth } from "../../peer/bandwidth.ts";
 import { Links } from "../../peer/links.ts";
 import { peerService } from "../../peer/receiving.ts";
 import { Refusals } from "../../peer/refusals.ts";
 import type { Content } from "../../peer/travel-types.ts";
 import { AskOutcome } from "../../protocol/gen/dcnr/v1/exchange_pb.ts";
 import { MemoryNetwork } from "../../protocol/memory-network.testing.ts";
+import type { Routes } from "../../protocol/routes.ts";
 import type { Resolver } from "../resolver.ts";
 import type { LostPass, Pass } from "./pass.ts";
 import { Passes } from "./passes.ts";
@@ -35,7 +36,7 @@ async function scene({ owns = true, loading = false, vnode = "b" } = {}) {
     accept: (_port: string, { id }: Pass, content: Content) => accepted.push({ id, content }),
   } as unknown as ServingVNode;
   const resolver = {
-    locate: () => [{ epoch: 1, pnode: "p2", address: "p2", replica: 0 }],
+    locate: () => [{ epoch: 1, pnode: "p2", routes: "p2" as Routes, replica: 0 }],
     refresh: () => {},
     ownsAny: () => owns,
   } as unknown as Resolver;
@@ -122,7 +123,7 @@ describe("passes between PNodes", () => {
   it("are reported lost only by those who take part", async () => {
     for (const owns of [true, false]) {
       const { lost, until, linksOf } = await scene({ owns });
-      const link = linksOf("p3").to({ address: "p2", pnode: "p2" });
+      const link = linksOf("p3").to({ routes: "p2" as Routes, pnode: "p2" });
       const proto = { id: 7n, conductor: "p2", rows: [], epoch: 1n, attempt: 3 };
       link.note({ session: "s", pass: proto, failure: "x".repeat(5_000) });
       link.note({ session: "s", pass: proto, failure: "last" });

@@ -5,14 +5,18 @@ import { messageOf } from "../../core/errors.ts";
 import type { SessionId, VNodeId } from "../../core/ids.ts";
 import { type Expected, type Judgement, type Protocol, refused } from "../../peer/receiving.ts";
 import { type Ask, AskOutcome, type Delivery, Verdict } from "../../protocol/gen/dcnr/v1/exchange_pb.ts";
-import type { Verdict as ProcessVerdict } from "../../vnode/effects.ts";
-import type { MessageName } from "../../vnode/names.ts";
+import { deliveryContent } from "../../trust/delivery.ts";
+import type { VerifyBy } from "../../trust/signing.ts";
+import { base64 } from "../../trust/statement.ts";
+import type { Verdict as ProcessVerdict, Proof } from "../../vnode/effects.ts";
+import { keyOf, type MessageName } from "../../vnode/names.ts";
 import type { Sender } from "./exchange.ts";
 import { fromProtoName, toSource } from "./names.ts";
 import type { Directory, OutgoingTensor } from "./receiver.ts";
 import { StoredTensor } from "./retention.ts";
 
 const namesMax = 4_096;
+const lifeLengthMax = 64;
 
 /** It loads, or has ended in this moment: either way the VNode asks when it knows what it needs. */
 const willAsk: Judgement = { verdict: Verdict.WAIT, detail: "the VNode is loading its state and will ask" };
@@ -27,13 +31,17 @@ export type DeliverToAsker = (
 export class Arrivals implements Protocol {
   readonly #directory: Directory;
   readonly #deliver: DeliverToAsker;
+  readonly #verify: VerifyBy | undefined;
 
-  constructor(directory: Directory, deliver: DeliverToAsker) {
+  /** `verify` judges signatures; without it nothing is taken for sessions that ask for them. */
+  constructor(directory: Directory, deliver: DeliverToAsker, verify?: VerifyBy) {
     this.#directory = directory;
     this.#deliver = deliver;
+    this.#verify = verify;
   }
 
-  expects({ name: proto, to, hash, epoch }: Delivery, peer: string): Expected | Judgement {
+  expects(delivery: Delivery, peer: string): Expected | Judgement {
+    const { name: proto, to, hash, epoch } = delivery;
     let named: ReturnType<typeof fromProtoName>;
     try {
       named = fromProtoName(proto);
@@ -48,11 +56,16 @@ export class Arrivals implements Protocol {
     const planned = receiver.expects(name);
     if (planned === undefined) return refused(`VNode ${to} takes nothing on ${name.edge}`);
     const { wire: dtype, shape, from } = planned;
-    const arrival = { name, hash, from: toSource(peer, Number(epoch)) };
+    const proof = receiver.needsProof ? proofOf(delivery) : undefined;
+    const arrival = { name, hash, from: toSource(peer, Number(epoch)), proof };
     return {
       ...{ dtype, shape, from, session },
-      refusal: () =>
-        receiver.admit(name, hash) === "wanted" ? undefined : judgementOf(receiver.receive(arrival), name),
+      refusal: () => {
+        if (receiver.admit(name, hash) !== "wanted") return judgementOf(receiver.receive(arrival), name);
+        return receiver.needsProof && !this.#isSigned(delivery, session, name, peer)
+          ? refused(`the session is one that is checked: PNode ${peer} has to sign what it sends`)
+          : undefined;
+      },
       allocate: (bytes) => memory.allocate(bytes),
       discard: (unused) => memory.release(unused),
       take: (content) => {
@@ -60,6 +73,17 @@ export class Arrivals implements Protocol {
         return judgementOf(receiver.receive({ ...arrival, tensor }), name);
       },
     };
+  }
+
+  #isSigned(
+    { from: vnode, life, hash, publicKey, signature }: Delivery,
+    session: string,
+    name: MessageName,
+    peer: string,
+  ) {
+    if (life === "" || life.length > lifeLengthMax) return false;
+    const content = deliveryContent({ session, vnode, life, key: keyOf(name), hash });
+    return this.#verify?.(peer, publicKey, content, signature) ?? false;
   }
 
   asked(ask: Ask, pnode: string, answer: (outcome: AskOutcome) => void): void {
@@ -82,10 +106,15 @@ export class Arrivals implements Protocol {
       names.map(({ name }) => name),
       {
         answer: (outcome) => answer(outcome === "gone" ? AskOutcome.GONE : AskOutcome.COMING),
-        deliver: (message) => this.#deliver({ session, vnode, epoch: receiver.epoch }, asker, message),
+        deliver: (message) =>
+          this.#deliver({ session, vnode, epoch: receiver.epoch, life: receiver.life }, asker, message),
       },
     );
   }
+}
+
+function proofOf({ life, signature, publicKey }: Delivery): Proof {
+  return { life, signature: base64(signature), publicKey: base64(publicKey) };
 }
 
 function judgementOf(verdict: ProcessVerdict | undefined, { step, microbatch, edge }: MessageName): Judgement {

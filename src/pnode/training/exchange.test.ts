@@ -34,6 +34,8 @@ function scene(rows: number, options: { admission?: Admission; owner?: Ownership
   let asked = 0;
   const receiver: Receiver = {
     epoch: 1,
+    life: undefined,
+    needsProof: false,
     isRunning: running,
     memory: {
       allocate: (bytes) => {

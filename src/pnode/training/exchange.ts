@@ -7,6 +7,8 @@ import type { Log } from "../../core/world.ts";
 import type { AskAnswer } from "../../peer/link.ts";
 import type { Links } from "../../peer/links.ts";
 import type { Parcel } from "../../peer/parcel.ts";
+import { deliveryContent } from "../../trust/delivery.ts";
+import type { Signing } from "../../trust/signing.ts";
 import { keyOf, type MessageName } from "../../vnode/names.ts";
 import { giveBack } from "../../vnode/wire.ts";
 import type { Location, Resolver } from "../resolver.ts";
@@ -18,6 +20,8 @@ export interface Sender {
   readonly session: SessionId;
   readonly vnode: VNodeId;
   readonly epoch: number;
+  /** Where what is sent is signed: the life of the VNode in which it was computed. */
+  readonly life?: string | undefined;
 }
 
 export interface ExchangeOptions {
@@ -27,6 +31,9 @@ export interface ExchangeOptions {
   readonly directory: Directory;
   readonly tasks: Tasks;
   readonly log: Log;
+  /** Hears who has thrown away what a VNode here asked for. */
+  readonly onGone: (session: SessionId, pnode: string) => void;
+  readonly signing: Signing | undefined;
 }
 
 export class Exchange {
@@ -56,9 +63,9 @@ export class Exchange {
       this.#hand(sender, message);
       return;
     }
-    if (location.address === "") return;
+    if (location.routes === "") return;
     const { session, vnode } = sender;
-    links.to(location).deliver(parcelOf(sender, message), (outcome, why) => {
+    links.to(location).deliver(parcelOf(sender, message, this.#options.signing), (outcome, why) => {
       if (outcome === "moved" || outcome === "broken") resolver.refresh(session);
       if (outcome !== "refused") return;
       const about = { session, vnode, step: message.name.step };
@@ -76,7 +83,7 @@ export class Exchange {
       // What stays here is compared with nothing, unless the sender has replicas elsewhere that send the same.
       const { length: owners } = this.#options.resolver.locate(sender.session, sender.vnode);
       const content = owners > 1 ? tensor.peek() : undefined;
-      const hash = content === undefined ? "" : payload.hashOf(content);
+      const hash = content === undefined ? payload.knownHash : payload.hashOf(content);
       receiver.receive({ name, hash, tensor, from });
     };
     const shared = payload.share();
@@ -107,7 +114,7 @@ export class Exchange {
     }
     if (location.pnode === pnode) {
       const receiver = directory.find(session, whom);
-      const sender = { session, vnode: whom, epoch: location.epoch };
+      const sender: Sender = { session, vnode: whom, epoch: location.epoch };
       if (receiver === undefined) done("moved");
       else receiver.asked(names, { answer: done, deliver: (message) => this.#hand(sender, message) });
       return;
@@ -116,6 +123,7 @@ export class Exchange {
     const ask = { to: asker.vnode, from: whom, names: named };
     links.to(location).ask(ask, (answer) => {
       if (answer === "moved" || answer === "broken") resolver.refresh(session);
+      if (answer === "gone") this.#options.onGone(session, location.pnode);
       done(answer);
     });
   }
@@ -126,11 +134,21 @@ export class Exchange {
   }
 }
 
-function parcelOf({ session, vnode, epoch }: Sender, { name, to, payload }: OutgoingTensor): Parcel {
+function parcelOf(
+  { session, vnode, epoch, life }: Sender,
+  { name, to, payload }: OutgoingTensor,
+  signing: Signing | undefined,
+): Parcel {
+  const key = keyOf(name);
+  const proof = () => {
+    if (life === undefined || signing === undefined) return {};
+    const signature = signing.sign(deliveryContent({ session, vnode, life, key, hash: payload.knownHash }));
+    return { life, signature, publicKey: signing.publicKey };
+  };
   return {
-    label: { name: toProtoName(session, name) },
+    label: { name: toProtoName(session, name), ...proof() },
     ...{ from: vnode, to, epoch },
-    key: `${session} ${to} ${epoch} ${keyOf(name)}`,
+    key: `${session} ${to} ${epoch} ${key}`,
     urgent: false,
     open: async () => {
       const content = await payload.borrow();

@@ -37,6 +37,14 @@ export interface Trouble {
 export type HostEvent<Life> =
   | { readonly kind: "assigned"; readonly told: Assignment }
   | { readonly kind: "line"; readonly line: number; readonly turn: number }
+  /** A line without an orchestrator's word, with the state there: whoever is below it (`step`) starts again from it. */
+  | {
+      readonly kind: "crewLine";
+      readonly line: number;
+      readonly turn: number;
+      readonly state: string;
+      readonly step: number;
+    }
   | { readonly kind: "opened"; readonly life: number; readonly opened: Life }
   /** An attempt failed in a way that passes: the next one follows by itself. */
   | { readonly kind: "stumbled"; readonly life: number; readonly trouble: Trouble }
@@ -86,6 +94,8 @@ export function step<Life>(state: HostState, event: HostEvent<Life>): Decided<Li
       return assigned(state, event.told);
     case "line":
       return lineAdvanced(state, event.line, event.turn);
+    case "crewLine":
+      return crewLine(state, event);
     case "stop":
       return { state: { ...state, now: { kind: "stopped" } }, effects: ending(state) };
     case "opened":
@@ -131,6 +141,18 @@ function lineAdvanced<Life>(state: HostState, line: number, turn: number): Decid
   if (turn !== state.assignment.turn) return same(state);
   const effects: HostEffect<Life>[] = state.now.kind === "running" ? [{ kind: "tellLine", line }] : [];
   return { state: { ...state, line: Math.max(state.line, line) }, effects };
+}
+
+/** What neighbours have thrown away never comes again: staying below the line would be waiting for ever. */
+function crewLine<Life>(state: HostState, event: Extract<HostEvent<Life>, { kind: "crewLine" }>): Decided<Life> {
+  const { line, turn, step: at } = event;
+  const before = state.assignment;
+  if (turn < before.turn || (turn === before.turn && line < before.line)) return same(state);
+  const assignment = { ...before, turn, line, state: event.state };
+  const isBelow = turn > before.turn || at < line;
+  if (!isBelow) return lineAdvanced({ ...state, assignment }, line, turn);
+  const { effects, ...loaded } = load<Life>({ ...state, assignment, line });
+  return { ...loaded, effects: [...ending<Life>(state), ...effects] };
 }
 
 /** Opens a new life. */

@@ -7,6 +7,7 @@ import type { World } from "../../core/world.ts";
 import { type Assignment, hostKey } from "../assignment.ts";
 import type { Resolver } from "../resolver.ts";
 import type { Room } from "../room.ts";
+import type { ToldLine } from "../told-line.ts";
 import type { PreparedLives } from "./prepared.ts";
 import type { Directory } from "./receiver.ts";
 import type { SessionContexts } from "./session-contexts.ts";
@@ -20,6 +21,8 @@ export interface HostedOptions {
   readonly contexts: SessionContexts;
   readonly room: Room;
   readonly host: (assignment: Assignment) => VNodeHost;
+  /** Sessions that may have to be gone on with here are not forgotten. */
+  readonly isChartered: (session: SessionId) => boolean;
 }
 
 export class HostedVNodes implements Directory {
@@ -53,6 +56,23 @@ export class HostedVNodes implements Directory {
     for (const key of this.#fenced.keys()) if (!wanted.has(key)) this.#fenced.delete(key);
   }
 
+  /** Taken over from somebody who is gone, without an orchestrator's word. */
+  takeOver(assignment: Assignment): void {
+    const key = hostKey(assignment.session, assignment.vnode);
+    if (!this.#hosts.has(key)) this.#host(key, assignment);
+  }
+
+  /** Somebody else has taken it over. */
+  giveUp(session: SessionId, vnode: VNodeId): void {
+    const key = hostKey(session, vnode);
+    const host = this.#hosts.get(key);
+    if (host !== undefined) this.#drop(key, host);
+  }
+
+  of(session: SessionId): VNodeHost[] {
+    return this.#of(session);
+  }
+
   /** Loads what is likely to come; it is hosted only when the list says so. */
   prepare(assignments: readonly Assignment[]): void {
     for (const assignment of assignments)
@@ -60,8 +80,8 @@ export class HostedVNodes implements Directory {
   }
 
   /** Of a replica it says nothing: none of its VNodes learns. */
-  lineAdvanced(session: WorkloadId, line: number, turn: number): void {
-    for (const host of this.#of(session)) host.lineAdvanced(line, turn);
+  lineAdvanced(session: WorkloadId, told: ToldLine): void {
+    for (const host of this.#of(session)) host.lineAdvanced(told);
   }
 
   setPaused(session: WorkloadId, paused: boolean): void {
@@ -104,7 +124,7 @@ export class HostedVNodes implements Directory {
 
   #forgetUnused(session: SessionId): void {
     if (this.#of(session).length > 0 || this.#options.prepared.has(session)) return;
-    this.#options.contexts.forget(session);
+    if (!this.#options.isChartered(session)) this.#options.contexts.forget(session);
     this.#options.resolver.forget(session);
   }
 

@@ -3,9 +3,11 @@
 import { DcnrError, fail, hasCode, messageOf } from "../../core/errors.ts";
 import type { SessionId, Sha256 } from "../../core/ids.ts";
 import type { StateReader } from "../../states/reader.ts";
+import type { Signing } from "../../trust/signing.ts";
 import type { VNodeCompute } from "../../vnode/compute.ts";
 import type { OpenProcess, VNodeProcess } from "../../vnode/process.ts";
 import { type Role, roleOf } from "../../vnode/role.ts";
+import { Transcript } from "../../vnode/transcript.ts";
 import type { Assignment } from "../assignment.ts";
 import type { BlobClient } from "../blob-client.ts";
 import { type CheckpointOptions, makeDurable, type Recorded, type StepHash } from "../checkpoints.ts";
@@ -24,8 +26,22 @@ export interface Life {
   readonly ending: AbortController;
   /** The line it started from. */
   readonly start: number;
+  /** Grows when the session goes back. */
+  readonly turn: number;
+  /** Where what is computed is signed. */
+  readonly record: LifeRecord | undefined;
   /** States are recorded in order, so that the hashes of all steps below the line are known when it moves. */
   persisting: Promise<void>;
+}
+
+/** What a life says of itself, for statements. */
+export interface LifeRecord {
+  /** New for every life. */
+  readonly name: string;
+  readonly transcript: Transcript;
+  readonly signing: Signing;
+  /** The state at the beginning of the interval that is recorded next. */
+  before: string;
 }
 
 /** A checkpoint is missing or damaged: orchestrators then fall back to the line before. */
@@ -44,6 +60,8 @@ export interface LifeOpenerOptions {
   readonly openProcess: OpenProcess;
   /** Of snapshots that wait for their upload, per VNode. */
   readonly snapshotBytesMax: number;
+  readonly signing: Signing | undefined;
+  readonly newLifeName: () => string;
 }
 
 /** Opens the lives of all VNodes of a PNode. */
@@ -83,8 +101,18 @@ export class LifeOpener {
     const { schedule } = context;
     const options = { role, schedule, line, parallel, persistsPendingMax };
     const process = this.#options.openProcess<StoredTensor, Asker>(options);
-    const progress = { hashes: [], start: line, persisting: Promise.resolve() };
-    return { process, compute, context, role, ending: new AbortController(), ...progress };
+    const progress = { hashes: [], start: line, turn: assignment.turn, persisting: Promise.resolve() };
+    const record = this.#record(assignment, context, role);
+    return { process, compute, context, role, record, ending: new AbortController(), ...progress };
+  }
+
+  #record({ line, state }: Assignment, context: SessionContext, role: Role): LifeRecord | undefined {
+    if (context.assurance === "none") return undefined;
+    const { signing, newLifeName } = this.#options;
+    if (signing === undefined)
+      fail("failed_precondition", `session ${context.session} is checked, and this PNode cannot sign: update it`);
+    const transcript = new Transcript(role, context.schedule, line);
+    return { name: newLifeName(), transcript, signing, before: state };
   }
 
   #openState(assignment: Assignment, signal: AbortSignal): Promise<StateReader> {
@@ -117,6 +145,7 @@ export async function persistLife(
   // Taken now: the next update changes the weights in place, and waits until they are read.
   const taken = options.snapshot(life.compute.state.snapshot(step));
   life.compute.state.keepUntil(taken.taken);
+  const passage = life.record?.transcript.take(step);
   const before = life.persisting;
   const persist = async (): Promise<Persisted | undefined> => {
     await before;
@@ -125,7 +154,8 @@ export async function persistLife(
     if (step === life.context.schedule.steps) await flush();
     try {
       const hashes = life.hashes.filter((entry) => entry.step <= step);
-      const recorded = await makeDurable(options, step, taken, hashes);
+      const stating = passage && life.record && { passage, record: life.record };
+      const recorded = await makeDurable(options, { step, turn: life.turn, steps: hashes, stating }, taken);
       life.hashes = life.hashes.filter((entry) => entry.step > step);
       return recorded;
     } catch (error) {

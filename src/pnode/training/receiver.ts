@@ -3,7 +3,7 @@
 import type { SessionId, VNodeId } from "../../core/ids.ts";
 import type { Shape } from "../../core/tensor.ts";
 import type { WireType } from "../../network/plan.ts";
-import type { Verdict } from "../../vnode/effects.ts";
+import type { Proof, Verdict } from "../../vnode/effects.ts";
 import type { Admission } from "../../vnode/inbox.ts";
 import type { MessageName } from "../../vnode/names.ts";
 import type { Outgoing } from "../../vnode/outbox.ts";
@@ -25,15 +25,20 @@ export interface Arrival {
   readonly tensor?: StoredTensor | undefined;
   /** Who sent it, for evidence. */
   readonly from: string;
+  readonly proof?: Proof | undefined;
 }
 
 export interface Receiver {
   /** Under which epoch its PNode owns it. */
   readonly epoch: number;
+  /** Names its present life where what it sends is signed; undefined elsewhere, and while it loads. */
+  readonly life: string | undefined;
   /** False while it has no state: it knows nothing then, and will ask by itself. */
   readonly isRunning: boolean;
   /** Where the bytes of messages go, so that whoever computes with them finds them there; undefined while it loads. */
   readonly memory: MessageMemory | undefined;
+  /** Messages from other machines are taken only if they are signed. */
+  readonly needsProof: boolean;
   /** What the plan says about a message to this VNode; undefined if there is no such message. */
   expects(name: MessageName): { readonly wire: WireType; readonly shape: Shape; readonly from: VNodeId } | undefined;
   /** What would become of a message: asked before memory is taken for it. */

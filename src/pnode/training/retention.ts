@@ -37,6 +37,11 @@ export class StoredTensor {
     return this.#tensor;
   }
 
+  /** Empty until somebody has asked for it. */
+  get knownHash(): string {
+    return this.#hash ?? "";
+  }
+
   /** A handle of somebody else's on the same bytes, since this one may move to disk; undefined unless in memory. */
   share(): StoredTensor | undefined {
     if (this.#tensor === undefined) return undefined;
@@ -104,6 +109,7 @@ export class Retention {
   /** In the order in which they were made, so that the oldest is spilled first. */
   readonly #inMemory = new Set<StoredTensor>();
   readonly #onDisk = new Map<StoredTensor, string>();
+  readonly #held = new Map<StoredTensor, { holders: number; released: boolean }>();
   #memoryBytes = 0;
   #diskBytes = 0;
   #count = 0;
@@ -135,8 +141,25 @@ export class Retention {
     return stored;
   }
 
+  /** Until the returned function is called, its bytes stay, whoever releases it. */
+  hold(stored: StoredTensor): () => void {
+    const held = this.#held.get(stored) ?? { holders: 0, released: false };
+    this.#held.set(stored, held);
+    held.holders++;
+    return () => {
+      if (--held.holders > 0) return;
+      this.#held.delete(stored);
+      if (held.released) this.release(stored);
+    };
+  }
+
   /** Also what was never kept here, and once more does no harm. */
   release(stored: StoredTensor): void {
+    const held = this.#held.get(stored);
+    if (held !== undefined) {
+      held.released = true;
+      return;
+    }
     stored.release();
     if (this.#inMemory.delete(stored)) this.#memoryBytes -= stored.length;
     const key = this.#onDisk.get(stored);

@@ -11,9 +11,11 @@ import type { MessageName } from "../../vnode/names.ts";
 import { performNumeric } from "../../vnode/perform.ts";
 import type { PerformedWork, Timings } from "../options.ts";
 import type { Reports } from "../reports.ts";
+import type { ToldLine } from "../told-line.ts";
 import type { Exchange, Sender } from "./exchange.ts";
 import { Impatience } from "./impatience.ts";
 import type { Life, Persisted } from "./life.ts";
+import type { Locker } from "./locker.ts";
 import { fromSource, toProtoName } from "./names.ts";
 import { type PhaseAndDetail, phaseOf } from "./phase.ts";
 import { evaluationMetrics, publishedMetrics } from "./published.ts";
@@ -48,10 +50,19 @@ export interface RunningOptions {
   readonly retention: Retention;
   readonly reports: Reports;
   /** Makes the present state durable; undefined if the life ends first. */
-  readonly persist: (life: Life, step: number, sender: () => Sender) => Promise<Persisted | undefined>;
+  readonly persist: (
+    life: Life,
+    step: number,
+    sender: () => Sender,
+    onFenced: () => void,
+  ) => Promise<Persisted | undefined>;
+  /** A life begins. */
+  readonly onBegin: (life: Life, sender: () => Sender, onFenced: () => void) => void;
   readonly onWork: ((work: PerformedWork) => void) | undefined;
   /** Hears of lines that came with an answer. */
-  readonly onLine: (session: SessionId, line: number, turn: number) => void;
+  readonly onLine: (session: SessionId, told: ToldLine) => void;
+  /** Stores messages for audits. */
+  readonly locker: Locker;
 }
 
 export class RunningVNode {
@@ -72,7 +83,12 @@ export class RunningVNode {
     this.#impatience = new Impatience(options.world, options.timings, (attempt) => this.#overdue(attempt));
   }
 
+  #fenced(): void {
+    if (!this.#ended) this.#owner.onFenced();
+  }
+
   start(line: number): void {
+    this.#options.onBegin(this.#life, this.#owner.sender, () => this.#fenced());
     this.#impatience.start();
     this.post({ kind: "lineAdvanced", line });
     if (this.#options.retention.full) this.post({ kind: "full", full: true });
@@ -113,8 +129,12 @@ export class RunningVNode {
   }
 
   /** What the process says about it; undefined if it says so later. */
-  receive({ name, hash, tensor, from }: Arrival): Verdict | undefined {
-    return this.post({ kind: "arrived", name, hash, payload: tensor, from });
+  receive({ name, hash, tensor, from, proof }: Arrival): Verdict | undefined {
+    return this.post({ kind: "arrived", name, hash, payload: tensor, from, proof });
+  }
+
+  get lifeName(): string | undefined {
+    return this.#life.record?.name;
   }
 
   /**
@@ -135,7 +155,7 @@ export class RunningVNode {
         for (const effect of this.#life.process.step(next)) {
           if (effect.kind !== "receipt") this.#perform(effect);
           else {
-            if (effect.verdict === "stored") this.#impatience.progress();
+            if (effect.verdict === "stored") this.#stored(next);
             else this.#discard(next);
             if (next === event) verdict = effect.verdict;
           }
@@ -146,6 +166,13 @@ export class RunningVNode {
       this.#handling = false;
     }
     return verdict;
+  }
+
+  #stored(event: Event): void {
+    this.#impatience.progress();
+    if (event.kind !== "arrived") return;
+    const { name, hash, from, proof } = event;
+    this.#life.record?.transcript.received(name, hash, fromSource(from).pnode, proof);
   }
 
   #perform(effect: Exclude<Effect<StoredTensor, Asker>, { kind: "receipt" }>): void {
@@ -161,7 +188,12 @@ export class RunningVNode {
         this.#life.compute.accumulate(effect.microbatch);
         break;
       case "send":
-        this.#options.exchange.send(this.#owner.sender(), effect.message);
+        this.#life.record?.transcript.sent(effect.message.name, effect.message.payload.knownHash);
+        this.#options.exchange.send({ ...this.#owner.sender(), life: this.lifeName }, effect.message);
+        break;
+      case "lock":
+        for (const message of effect.messages)
+          this.#options.locker.lock(this.#owner.sender().session, message.payload, this.#options.retention);
         break;
       case "deliver":
         effect.asker.deliver(effect.message);
@@ -179,6 +211,7 @@ export class RunningVNode {
         this.#publish(effect.step, effect.hash, effect.measures);
         break;
       case "publishEvaluation":
+        this.#life.record?.transcript.evaluated(effect.step, effect.measures);
         for (const metric of evaluationMetrics(this.#owner.sender(), effect)) this.#options.reports.metric(metric);
         break;
       case "collect":
@@ -202,7 +235,12 @@ export class RunningVNode {
     const startedMs = this.#options.world.clock.monotonicMs();
     const startWallMs = this.#options.world.clock.wallMs();
     const keeping = {
-      keep: (tensor: Parameters<Retention["keep"]>[0]) => this.#options.retention.keep(tensor),
+      keep: (tensor: Parameters<Retention["keep"]>[0]) => {
+        const kept = this.#options.retention.keep(tensor);
+        // Whatever a statement names has a hash before it can be moved to disk.
+        if (this.#life.record !== undefined) kept.hashOf(tensor);
+        return kept;
+      },
       take: (stored: StoredTensor) => stored.take(),
       borrow: (stored: StoredTensor) => stored.borrow(),
     };
@@ -261,6 +299,7 @@ export class RunningVNode {
 
   #publish(step: number, hash: string, measures: Readonly<Record<string, number>>): void {
     this.#life.hashes.push({ step, hash });
+    this.#life.record?.transcript.published(step, hash, measures);
     this.#stepMs = this.#computedMs;
     this.#computedMs = 0;
     for (const metric of publishedMetrics(this.#owner.sender(), step, measures)) this.#options.reports.metric(metric);
@@ -306,13 +345,13 @@ export class RunningVNode {
     const { tasks, persist, onLine } = this.#options;
     const { session, vnode } = this.#owner.sender();
     tasks.run(`checkpoint of VNode ${vnode} at step ${step}`, async () => {
-      const recorded = await persist(this.#life, step, this.#owner.sender);
+      const recorded = await persist(this.#life, step, this.#owner.sender, () => this.#fenced());
       if (recorded === undefined || this.#ended) return;
       if (recorded.kind === "fenced") this.#owner.onFenced();
       else if (recorded.kind === "failed") this.post({ kind: "failed", reason: recorded.reason });
       else {
         this.post({ kind: "persisted", step });
-        onLine(session, recorded.line, recorded.turn);
+        onLine(session, recorded.told);
       }
     });
   }

@@ -6,6 +6,7 @@ import { Tasks } from "../../core/tasks.ts";
 import { silentLog } from "../../core/world.ts";
 import type { Links } from "../../peer/links.ts";
 import type { Parcel } from "../../peer/parcel.ts";
+import type { Routes } from "../../protocol/routes.ts";
 import type { Resolver } from "../resolver.ts";
 import { Exchange } from "./exchange.ts";
 import type { Arrival, Receiver } from "./receiver.ts";
@@ -25,7 +26,7 @@ function scene(owners: Readonly<Record<string, readonly string[]>>) {
     receive: (arrival: Arrival) => received.push(arrival),
   } as unknown as Receiver;
   const locate = (_session: string, vnode: string) =>
-    (owners[vnode] ?? []).map((pnode, replica) => ({ pnode, address: pnode, epoch: 3, replica }));
+    (owners[vnode] ?? []).map((pnode, replica) => ({ pnode, routes: pnode as Routes, epoch: 3, replica }));
   const exchange = new Exchange({
     pnode: "p1",
     links: { to: () => ({ deliver: (parcel: Parcel) => parcels.push(parcel) }) } as unknown as Links,
@@ -33,6 +34,8 @@ function scene(owners: Readonly<Record<string, readonly string[]>>) {
     directory: { find: () => receiver },
     tasks: new Tasks(silentLog),
     log: silentLog,
+    onGone: () => {},
+    signing: undefined,
   });
   const payload = new StoredTensor(content);
   exchange.send(sender, { name, to: "b" as VNodeId, hash: "", payload });

@@ -6,6 +6,7 @@ import type { SessionContext } from "../session-context.ts";
 export class SessionContexts {
   readonly #open: (session: SessionId) => Promise<SessionContext>;
   readonly #known = new Map<SessionId, Promise<SessionContext>>();
+  readonly #opened = new Map<SessionId, SessionContext>();
 
   constructor(open: (session: SessionId) => Promise<SessionContext>) {
     this.#open = open;
@@ -16,11 +17,22 @@ export class SessionContexts {
     if (known !== undefined) return known;
     const opening = this.#open(session);
     this.#known.set(session, opening);
-    opening.catch(() => this.#known.delete(session));
+    opening.then(
+      (context) => {
+        if (this.#known.get(session) === opening) this.#opened.set(session, context);
+      },
+      () => this.#known.delete(session),
+    );
     return opening;
+  }
+
+  /** Undefined while it is being opened, and for what nobody asked for. */
+  opened(session: SessionId): SessionContext | undefined {
+    return this.#opened.get(session);
   }
 
   forget(session: SessionId): void {
     this.#known.delete(session);
+    this.#opened.delete(session);
   }
 }

@@ -1,14 +1,21 @@
 // Everything of a PNode that trains, put together: the VNodes it hosts, what they keep for each other, and how their
 // messages travel.
 
-import type { SessionId } from "../../core/ids.ts";
+import { messageOf } from "../../core/errors.ts";
+import type { SessionId, VNodeId } from "../../core/ids.ts";
 import type { Tasks } from "../../core/tasks.ts";
 import { type World, withFields } from "../../core/world.ts";
 import type { Links } from "../../peer/links.ts";
 import type { StateImage } from "../../states/cut.ts";
+import type { Signing } from "../../trust/signing.ts";
 import type { OpenProcess } from "../../vnode/process.ts";
 import { type Assignment, hostKey } from "../assignment.ts";
+import type { Autonomy } from "../autonomy/autonomy.ts";
+import { type CrewCheckpointOptions, persistWithCrew, recordStart } from "../autonomy/crew-checkpoints.ts";
+import type { KeptStates } from "../autonomy/kept-states.ts";
+import type { SessionCrew } from "../autonomy/session-crew.ts";
 import type { BlobClient } from "../blob-client.ts";
+import type { CheckpointOptions } from "../checkpoints.ts";
 import type { Bounds, PerformedWork, SpillStorage, Timings } from "../options.ts";
 import type { Orchestrators } from "../orchestrators.ts";
 import type { Reports } from "../reports.ts";
@@ -16,10 +23,12 @@ import type { Resolver } from "../resolver.ts";
 import type { Room } from "../room.ts";
 import type { SessionContext } from "../session-context.ts";
 import type { Snapshot } from "../snapshots.ts";
+import type { ToldLine } from "../told-line.ts";
 import { Arrivals } from "./arrivals.ts";
 import { Exchange, type Sender } from "./exchange.ts";
 import { HostedVNodes } from "./hosted.ts";
 import { type Life, LifeOpener, type Persisted, persistLife } from "./life.ts";
+import { Locker } from "./locker.ts";
 import { PreparedLives } from "./prepared.ts";
 import { Retention } from "./retention.ts";
 import { type Owner, RunningVNode } from "./running-vnode.ts";
@@ -44,8 +53,13 @@ export interface TrainingOptions {
   readonly openProcess: OpenProcess;
   readonly openSession: (session: SessionId) => Promise<SessionContext>;
   readonly onWork: ((work: PerformedWork) => void) | undefined;
+  readonly signing: Signing | undefined;
+  readonly signal: AbortSignal;
   /** Sends a heartbeat and waits a while until it is acknowledged. */
   readonly flush: () => Promise<void>;
+  /** Of sessions that may go on without orchestrators. */
+  readonly autonomy: () => Autonomy;
+  readonly kept: KeptStates;
 }
 
 export class Training {
@@ -57,10 +71,11 @@ export class Training {
   readonly #exchange: Exchange;
   readonly #opener: LifeOpener;
   readonly #prepared: PreparedLives;
+  readonly #locker: Locker;
   readonly #contexts: SessionContexts;
 
   constructor(options: TrainingOptions) {
-    const { pnode, world, tasks, resolver, links, blobs, bounds, openProcess, spill } = options;
+    const { pnode, world, tasks, resolver, links, blobs, bounds, openProcess, spill, signing } = options;
     this.#options = options;
     this.retention = new Retention({
       memoryBytesMax: bounds.retainedBytesMax,
@@ -72,7 +87,11 @@ export class Training {
     const contexts = new SessionContexts(options.openSession);
     this.#contexts = contexts;
     const session = (id: SessionId) => contexts.get(id);
-    this.#opener = new LifeOpener({ session, blobs, openProcess, snapshotBytesMax: bounds.snapshotBytesMax });
+    this.#locker = new Locker(options);
+    this.#opener = new LifeOpener({
+      ...{ session, blobs, openProcess, signing, snapshotBytesMax: bounds.snapshotBytesMax },
+      newLifeName: () => Buffer.from(world.chance.bytes(12)).toString("hex"),
+    });
     this.#prepared = new PreparedLives((ahead, signal) => this.#openAhead(ahead, signal), world, tasks);
     const host = (assignment: Assignment) => this.#host(assignment);
     this.hosts = new HostedVNodes({
@@ -83,10 +102,16 @@ export class Training {
       contexts,
       room: options.room,
       host,
+      isChartered: (id) => options.autonomy().crewOf(id) !== undefined,
     });
-    this.#exchange = new Exchange({ pnode, links, resolver, directory: this.hosts, tasks, log: world.log });
-    this.arrivals = new Arrivals(this.hosts, (sender, asker, message) =>
-      this.#exchange.sendToAsker(sender, asker, message),
+    this.#exchange = new Exchange({
+      ...{ pnode, links, resolver, directory: this.hosts, tasks, log: world.log, signing },
+      onGone: (session, peer) => options.autonomy().crewOf(session)?.askForNews(peer),
+    });
+    this.arrivals = new Arrivals(
+      this.hosts,
+      (sender, asker, message) => this.#exchange.sendToAsker(sender, asker, message),
+      signing?.verify,
     );
   }
 
@@ -97,8 +122,11 @@ export class Training {
     const world: World = { ...this.#options.world, log: withFields(log, { session, vnode }) };
     const running = {
       ...{ world, timings, tasks, reports, onWork, exchange: this.#exchange, retention: this.retention },
-      persist: (life: Life, step: number, sender: () => Sender) => this.#persist(world, life, step, sender),
-      onLine: (of: SessionId, line: number, turn: number) => this.hosts.lineAdvanced(of, line, turn),
+      persist: (life: Life, step: number, sender: () => Sender, onFenced: () => void) =>
+        this.#persist(world, life, step, sender, onFenced),
+      onBegin: (life: Life, sender: () => Sender, onFenced: () => void) => this.#begin(world, life, sender, onFenced),
+      onLine: (of: SessionId, told: ToldLine) => this.hosts.lineAdvanced(of, told),
+      locker: this.#locker,
     };
     const options = {
       ...{ world, timings, tasks },
@@ -117,7 +145,59 @@ export class Training {
     const prepared = await this.#prepared.take(assignment)?.catch(() => undefined);
     if (prepared !== undefined && !signal.aborted) return prepared;
     await prepared?.compute.close();
-    return signal.aborted ? undefined : this.#opener.open(assignment, signal);
+    if (signal.aborted) return undefined;
+    const crew = this.#options.autonomy().crewOf(assignment.session);
+    if (crew === undefined) return this.#opener.open(assignment, signal);
+    await crew.holdStart(assignment, signal).catch((error) => {
+      const { vnode, line } = assignment;
+      this.#options.world.log("debug", `VNode ${vnode} at step ${line} is not held here: ${messageOf(error)}`);
+    });
+    const life = await this.#opener.open(assignment, signal);
+    if (life !== undefined) life.hashes = await crew.trail(assignment.vnode, assignment.line, signal);
+    return life;
+  }
+
+  /** For whoever may take VNodes over: false until the session is known here. */
+  hasRoom(session: SessionId, vnode: VNodeId): boolean {
+    const bytes = this.#contexts.opened(session)?.memoryBytesOf(vnode);
+    return bytes !== undefined && this.#options.room.fits(hostKey(session, vnode), bytes);
+  }
+
+  /** Knows the session from now on, with its data if one of these VNodes reads any. */
+  async prepare(session: SessionId, vnodes: readonly VNodeId[]): Promise<void> {
+    const context = await this.#contexts.get(session);
+    await context.workers();
+    if (vnodes.some((vnode) => context.readsData(vnode))) await context.prefetch();
+  }
+
+  #begin(world: World, life: Life, sender: () => Sender, onFenced: () => void): void {
+    const crew = this.#options.autonomy().crewOf(sender().session);
+    if (crew !== undefined && life.start > 0)
+      recordStart(this.#crewCheckpoint(world, life, sender, crew, onFenced), life);
+  }
+
+  #crewCheckpoint(
+    world: World,
+    life: Life,
+    sender: () => Sender,
+    crew: SessionCrew,
+    onFenced: () => void,
+  ): CrewCheckpointOptions {
+    return {
+      ...this.#checkpoint(world, life, sender),
+      crew,
+      kept: this.#options.kept,
+      flush: this.#options.flush,
+      onFenced,
+    };
+  }
+
+  #checkpoint(world: World, life: Life, sender: () => Sender): CheckpointOptions {
+    const { orchestrators, blobs, snapshot, timings } = this.#options;
+    const { session, vnode } = sender();
+    const epoch = () => sender().epoch;
+    const { signal } = life.ending;
+    return { session, vnode, orchestrators, blobs, snapshot, world, timings, signal, epoch };
   }
 
   /** Only into room that is free. */
@@ -135,17 +215,17 @@ export class Training {
     return [hostKey(session, vnode), context.memoryBytesOf(vnode)];
   }
 
-  #persist(world: World, life: Life, step: number, sender: () => Sender): Promise<Persisted | undefined> {
-    const { orchestrators, blobs, snapshot, timings, flush } = this.#options;
-    const { session, vnode } = sender();
-    const epoch = () => sender().epoch;
-    const { signal } = life.ending;
-    return persistLife(
-      { session, vnode, orchestrators, blobs, snapshot, world, timings, signal, epoch },
-      life,
-      step,
-      flush,
-    );
+  #persist(
+    world: World,
+    life: Life,
+    step: number,
+    sender: () => Sender,
+    onFenced: () => void,
+  ): Promise<Persisted | undefined> {
+    const crew = this.#options.autonomy().crewOf(sender().session);
+    if (crew !== undefined)
+      return persistWithCrew(this.#crewCheckpoint(world, life, sender, crew, onFenced), life, step);
+    return persistLife(this.#checkpoint(world, life, sender), life, step, this.#options.flush);
   }
 
   #retentionFull(full: boolean): void {

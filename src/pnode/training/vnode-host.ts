@@ -13,6 +13,7 @@ import type { MessageMemory } from "../../vnode/wire.ts";
 import type { Assignment } from "../assignment.ts";
 import type { Timings } from "../options.ts";
 import { NoRoom } from "../room.ts";
+import type { ToldLine } from "../told-line.ts";
 import { firstAssigned, type HostEffect, type HostEvent, type HostState, step, type Trouble } from "./host.ts";
 import { type Life, LostState } from "./life.ts";
 import type { PhaseAndDetail } from "./phase.ts";
@@ -61,11 +62,32 @@ export class VNodeHost implements Receiver {
   }
 
   reassign(told: Assignment): void {
+    this.#tellDrawn(told);
     this.#post({ kind: "assigned", told });
   }
 
-  lineAdvanced(line: number, turn: number): void {
+  lineAdvanced({ line, turn, drawn }: ToldLine): void {
+    this.#tellDrawn({ turn, drawn });
     this.#post({ kind: "line", line, turn });
+  }
+
+  /** Of the crew, which goes on without orchestrators. */
+  crewLine(line: number, turn: number, state: string, staysBelow: boolean): void {
+    const step = staysBelow ? line : (this.#running?.vnode.step ?? this.assignment.line);
+    this.#post({ kind: "crewLine", line, turn, state, step });
+  }
+
+  /** Before the line, which lets messages go. */
+  #tellDrawn({ turn, drawn }: Pick<ToldLine, "turn" | "drawn">): void {
+    if (turn === this.#running?.life.turn) this.#running.vnode.post({ kind: "drawn", drawn });
+  }
+
+  get life(): string | undefined {
+    return this.#running?.vnode.lifeName;
+  }
+
+  get needsProof(): boolean {
+    return this.#running?.life.record !== undefined;
   }
 
   setPaused(paused: boolean): void {
@@ -177,6 +199,7 @@ export class VNodeHost implements Receiver {
       onFenced: () => this.#post({ kind: "fenced", life: number }),
     });
     this.#running = { vnode, life };
+    this.#tellDrawn(this.assignment);
     vnode.start(line);
   }
 

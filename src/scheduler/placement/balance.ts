@@ -86,10 +86,10 @@ export function exact(
     for (const bin of bins) {
       const doneMs = Math.max(slowMs, stageMs(bin, unit.flops));
       // Equal PNodes in equal state lead to equal layouts.
-      const alike = `${bin.flopsPerMs}/${bin.flops}/${bin.memoryLeftBytes}/${bin.gpusLeft}/${unit.avoid.has(bin.node.id)}`;
+      const alike = `${bin.flopsPerMs}/${bin.flops}/${bin.memoryLeftBytes}/${bin.gpusLeft}/${bin.unitsLeft}/${unit.avoid.has(bin.node.id)}`;
       if (doneMs >= bestMs * 0.999999 || tried.has(alike) || !fits(bin, unit, purse)) continue;
       tried.add(alike);
-      const before = { flops: bin.flops, memory: bin.memoryLeftBytes, gpus: bin.gpusLeft };
+      const before = { flops: bin.flops, memory: bin.memoryLeftBytes, gpus: bin.gpusLeft, units: bin.unitsLeft };
       const fresh = !purse.used.has(bin.node.id);
       put(bin, unit, purse);
       trial[unit.index] = bin.index;
@@ -97,6 +97,7 @@ export function exact(
       bin.flops = before.flops;
       bin.memoryLeftBytes = before.memory;
       bin.gpusLeft = before.gpus;
+      bin.unitsLeft = before.units;
       if (fresh) {
         purse.used.delete(bin.node.id);
         purse.pricePerHour -= bin.node.pricePerHour;

@@ -13,6 +13,8 @@ export interface Bin {
   flops: number;
   memoryLeftBytes: number;
   gpusLeft: number;
+  /** How many units more it may get; of newcomers few. */
+  unitsLeft: number;
 }
 
 /** What the whole placement may still spend and has reserved. */
@@ -27,7 +29,13 @@ export function stageMs(bin: Bin, more = 0): number {
 }
 
 export function fits(bin: Bin, unit: Unit, purse: Purse): boolean {
-  if (bin.memoryLeftBytes < unit.memoryBytes || bin.gpusLeft < unit.gpus || unit.avoid.has(bin.node.id)) return false;
+  if (
+    bin.unitsLeft < 1 ||
+    bin.memoryLeftBytes < unit.memoryBytes ||
+    bin.gpusLeft < unit.gpus ||
+    unit.avoid.has(bin.node.id)
+  )
+    return false;
   if (purse.pricePerHourMax === 0 || purse.used.has(bin.node.id)) return true;
   return purse.pricePerHour + bin.node.pricePerHour <= purse.pricePerHourMax;
 }
@@ -36,6 +44,7 @@ export function put(bin: Bin, unit: Unit, purse: Purse): void {
   bin.flops += unit.flops;
   bin.memoryLeftBytes -= unit.memoryBytes;
   bin.gpusLeft -= unit.gpus;
+  bin.unitsLeft--;
   if (purse.used.has(bin.node.id)) return;
   purse.used.add(bin.node.id);
   purse.pricePerHour += bin.node.pricePerHour;
@@ -51,6 +60,7 @@ export function binOf(node: FleetNode, index: number, policy: Policy, workload: 
     flops: 0,
     memoryLeftBytes: node.memoryFreeBytes,
     gpusLeft: gpusFree(node, policy.requirements.gpuMemoryBytes) - reserved,
+    unitsLeft: Number.POSITIVE_INFINITY,
   };
 }
 
@@ -59,26 +69,43 @@ function wantedBins(units: number): number {
   return 2 * units + 16;
 }
 
-/**
- * PNodes worth looking at, fastest first: those that host the workload, and from each eligible pool the fastest.
- * `everything` takes the whole fleet, for when the fastest had no room.
- */
+/** Of a workload's units, what newcomers get together as long as others have room for the rest. */
+const newcomersShare = 0.3;
+
+/** One unit at least, so that a newcomer can show what it does; a workload of a single one is for others. */
+function newcomersUnits(units: number): number {
+  return units < 2 ? 0 : Math.max(1, Math.floor(newcomersShare * units));
+}
+
+export interface Choice {
+  /** The whole fleet, for when the fastest had no room. */
+  readonly everything: boolean;
+  /** Of all units of the workload, for the newcomers' share; absent: newcomers are like everybody. */
+  readonly unitsInAll?: number;
+}
+
+/** PNodes worth looking at, fastest first: those that host the workload, and from each eligible pool the fastest. */
 export function chooseBins(
   fleet: Fleet,
   policy: Policy,
   workload: string,
   units: readonly Unit[],
-  everything = false,
+  { everything, unitsInAll }: Choice,
 ): Bin[] {
   const wanted = everything ? Number.POSITIVE_INFINITY : wantedBins(units.length);
+  const newcomersMax = unitsInAll === undefined ? 0 : newcomersUnits(unitsInAll);
   const memoryLeast = units.reduce((least, unit) => Math.min(least, unit.memoryBytes), Number.POSITIVE_INFINITY);
   const chosen = new Map<string, FleetNode>();
+  const hosted = new Map<string, number>();
   for (const members of policy.current.values())
     for (const id of members) {
       const node = fleet.get(id);
-      if (node) chosen.set(id, node);
+      if (!node) continue;
+      chosen.set(id, node);
+      hosted.set(id, (hosted.get(id) ?? 0) + 1);
     }
   const spare: FleetNode[] = [];
+  const newcomers: FleetNode[] = [];
   for (const pool of fleet.pools()) {
     if (chosen.size >= wanted) break;
     if (pool.memoryBelowBytes <= memoryLeast || !poolEligible(pool, policy, workload)) continue;
@@ -87,11 +114,20 @@ export function chooseBins(
       if (node.memoryFreeBytes < memoryLeast || chosen.has(node.id) || !eligible(node, policy, workload)) continue;
       // Whoever comes and goes is taken only if there are too few others.
       if (node.flapping) spare.push(node);
-      else chosen.set(node.id, node);
+      else if (!node.newcomer || unitsInAll === undefined) chosen.set(node.id, node);
+      else if (newcomers.length < newcomersMax) newcomers.push(node);
     }
   }
+  for (const node of newcomers) chosen.set(node.id, node);
   for (const node of spare) if (everything || chosen.size < units.length) chosen.set(node.id, node);
-  const bins = Array.from(chosen.values(), (node, index) => binOf(node, index, policy, workload));
+  const takers = Array.from(chosen.values());
+  const each = Math.floor(newcomersMax / Math.max(1, takers.filter(({ newcomer }) => newcomer).length));
+  const unitsLeft = ({ newcomer, id }: FleetNode) =>
+    newcomer && unitsInAll !== undefined ? Math.max(0, each - (hosted.get(id) ?? 0)) : Number.POSITIVE_INFINITY;
+  const bins = takers.map((node, index) => ({
+    ...binOf(node, index, policy, workload),
+    unitsLeft: unitsLeft(node),
+  }));
   bins.sort(
     (a, b) =>
       b.flopsPerMs - a.flopsPerMs ||

@@ -23,6 +23,8 @@ export function gpusFree(node: FleetNode, memoryBytes: number): number {
 interface Constraint {
   /** The same for all nodes of a pool. */
   readonly ofPool: boolean;
+  /** Depends on what others have reserved, which passes. */
+  readonly passes?: true;
   readonly holds: (node: FleetNode, policy: Policy, workload: string) => boolean;
   /** Said when this constraint is the one that leaves nobody. `before` met all constraints above it. */
   readonly missing: (policy: Policy, before: readonly FleetNode[]) => string;
@@ -65,6 +67,12 @@ const constraints: readonly Constraint[] = [
   },
   {
     ofPool: true,
+    holds: (node, { requirements }) => requirements.provider === "" || node.provider === requirements.provider,
+    missing: ({ requirements }, before) =>
+      `needs the provider ${requirements.provider}; none of ${count(before)} comes from there`,
+  },
+  {
+    ofPool: true,
     holds: (node, { requirements }) => trustLevel(node.trust) >= trustLevel(requirements.trust),
     missing: ({ requirements }, before) => `needs trust level ${requirements.trust}; none of ${count(before)} has it`,
   },
@@ -89,6 +97,7 @@ const constraints: readonly Constraint[] = [
   },
   {
     ofPool: false,
+    passes: true,
     holds: (node, { requirements }, workload) =>
       node.hosts.has(workload) || gpusFree(node, requirements.gpuMemoryBytes) >= requirements.gpus,
     missing: (policy, before) => gpuReason(policy, before, policy.requirements.gpus),
@@ -98,6 +107,32 @@ const constraints: readonly Constraint[] = [
 /** All but the memory of the single VNode. */
 export function eligible(node: FleetNode, policy: Policy, workload: string): boolean {
   return constraints.every((constraint) => constraint.holds(node, policy, workload));
+}
+
+/** As much of a policy as says which PNodes may host a workload at all. */
+export type ConstraintPolicy = Pick<Policy, "bits" | "engine" | "numericsClass" | "requirements">;
+
+const anywhere: Omit<Policy, keyof ConstraintPolicy> = {
+  copies: 1,
+  current: new Map(),
+  avoid: new Map(),
+  holdsData: new Set(),
+};
+
+/** All but the memory of the single VNode, if nobody else had anything: what others use passes. */
+export function suits(node: FleetNode, policy: ConstraintPolicy): boolean {
+  const { gpus, gpuMemoryBytes } = policy.requirements;
+  if (gpus > 0 && node.gpus.filter((memory) => memory >= gpuMemoryBytes).length < gpus) return false;
+  const whole: Policy = { ...anywhere, ...policy };
+  return constraints.every((constraint) => constraint.passes || constraint.holds(node, whole, ""));
+}
+
+/** How many of the constraints a PNode would meet if it were empty, in their order, and the sentence of the next. */
+export function metBy(node: FleetNode, policy: ConstraintPolicy): { readonly met: number; readonly lacks: string } {
+  const whole: Policy = { ...anywhere, ...policy };
+  const empty = { ...node, gpusFree: node.gpus.length, memoryFreeBytes: node.memoryBytes };
+  const failing = constraints.filter((constraint) => !constraint.holds(empty, whole, ""));
+  return { met: constraints.length - failing.length, lacks: failing[0]?.missing(whole, [empty]) ?? "" };
 }
 
 /** False if no node of the pool can be eligible, except those that host the workload already. */

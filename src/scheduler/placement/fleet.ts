@@ -31,6 +31,7 @@ export class Fleet {
   readonly #measured: MeasuredLinks;
   /** All pools, fastest first. */
   readonly #ordered: Pool[] = [];
+  #newcomers = 0;
   /** How many nodes compute in each class, by engine. */
   readonly #classes = new Map<string, Map<string, number>>();
 
@@ -41,6 +42,11 @@ export class Fleet {
 
   get size(): number {
     return this.#nodes.size;
+  }
+
+  /** How many of them are newcomers. */
+  get newcomers(): number {
+    return this.#newcomers;
   }
 
   get(id: PNodeId): FleetNode | undefined {
@@ -61,7 +67,8 @@ export class Fleet {
     return Array.from(this.#classes.get(engine)?.keys() ?? []).sort();
   }
 
-  #countClasses(node: FleetNode, sign: 1 | -1): void {
+  #count(node: FleetNode, sign: 1 | -1): void {
+    if (node.newcomer) this.#newcomers += sign;
     for (const { engine, class: name } of node.numerics) {
       const counts = this.#classes.get(engine) ?? new Map<string, number>();
       const count = (counts.get(name) ?? 0) + sign;
@@ -76,7 +83,7 @@ export class Fleet {
     this.#nodes.set(node.id, node);
     const pool = this.#poolFor(node);
     insert(pool.nodes, node, isFaster);
-    this.#countClasses(node, 1);
+    this.#count(node, 1);
     pool.example = pool.nodes[0] as FleetNode;
     this.#poolOf.set(node.id, pool);
   }
@@ -91,6 +98,7 @@ export class Fleet {
       copy.#ordered.push(own);
       for (const node of pool.nodes) copy.#poolOf.set(node.id, own);
     }
+    copy.#newcomers = this.#newcomers;
     for (const [engine, counts] of this.#classes) copy.#classes.set(engine, new Map(counts));
     return copy;
   }
@@ -117,7 +125,7 @@ export class Fleet {
     const pool = this.#poolOf.get(id);
     if (!node || !pool) return;
     pool.nodes.splice(position(pool.nodes, node, isFaster), 1);
-    this.#countClasses(node, -1);
+    this.#count(node, -1);
     this.#poolOf.delete(id);
     if (pool.nodes[0]) {
       pool.example = pool.nodes[0];
@@ -188,7 +196,7 @@ function memoryStep(node: FleetNode): number {
 function poolName(node: FleetNode): string {
   const numerics = node.numerics.map((one) => `${one.engine}=${one.class}`).join(",");
   const gpus = node.gpus.length === 0 ? "0" : `${node.gpusFree}/${node.gpus.join("+")}`;
-  const odd = `${node.accepting ? "" : "closed"}${node.flapping ? "flapping" : ""}`;
-  const kind = [node.region, node.trust, node.architecture, node.bits, numerics, gpus, odd];
+  const odd = `${node.accepting ? "" : "closed"}${node.flapping ? "flapping" : ""}${node.newcomer ? "new" : ""}`;
+  const kind = [node.region, node.provider, node.trust, node.architecture, node.bits, numerics, gpus, odd];
   return [speedStep(node), memoryStep(node), ...kind].join("|");
 }

@@ -76,6 +76,7 @@ export function transfer(
   from.flops -= unit.flops;
   from.memoryLeftBytes += unit.memoryBytes;
   from.gpusLeft += unit.gpus;
+  from.unitsLeft++;
   put(to, unit, purse);
   layout[unit.index] = to.index;
 }

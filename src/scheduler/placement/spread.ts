@@ -27,5 +27,6 @@ export function spreadOut(problem: Problem, layout: Layout, wanted: number): voi
 
 function holds(problem: Problem, bin: Bin, units: readonly Unit[]): boolean {
   const memoryBytes = units.reduce((sum, unit) => sum + unit.memoryBytes, 0);
+  if (units.length > bin.unitsLeft) return false;
   return memoryBytes <= bin.memoryLeftBytes && units.every((unit) => fits(bin, unit, problem.purse));
 }

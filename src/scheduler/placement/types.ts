@@ -32,13 +32,16 @@ export interface FleetNode {
   readonly id: PNodeId;
   readonly owner: string;
   readonly region: string;
+  readonly provider: string;
   readonly trust: string;
   readonly architecture: string;
   /** Version of the bits that it computes. */
   readonly bits: number;
   readonly numerics: readonly { readonly engine: string; readonly class: string }[];
-  /** Measured speed that its owner lets be used. */
+  /** Measured speed that its owner lets be used; of a newcomer, as much of its claim as is believed. */
   readonly gflops: number;
+  /** It has not worked enough yet to be relied on: it gets a small share of a workload where others can do it. */
+  readonly newcomer: boolean;
   readonly cores: number;
   readonly memoryBytes: number;
   readonly memoryFreeBytes: number;
@@ -72,6 +75,8 @@ export interface Requirements {
   readonly cpus: number;
   /** Empty for anywhere. */
   readonly region: string;
+  /** Where the machine comes from; empty for anywhere. */
+  readonly provider: string;
   /** The least level; empty for any. */
   readonly trust: string;
   /** Empty for any. */
@@ -130,6 +135,7 @@ export const requirementsNone: Requirements = {
   memoryBytes: 0,
   cpus: 0,
   region: "",
+  provider: "",
   trust: "",
   architecture: "",
   maxPricePerHour: 0,

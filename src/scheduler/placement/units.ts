@@ -21,7 +21,10 @@ export interface UnitEdge {
 
 const nobody: ReadonlySet<PNodeId> = new Set();
 
-export function unitsOf(plan: PlacementPlan, policy: Policy): { units: Unit[]; unitOf: Map<VNodeId, number> } {
+export function unitsOf(
+  plan: PlacementPlan,
+  policy: Pick<Policy, "avoid">,
+): { units: Unit[]; unitOf: Map<VNodeId, number> } {
   const leader = new Map<VNodeId, VNodeId>();
   for (const group of plan.colocations) for (const vnode of group) leader.set(vnode, group[0] as VNodeId);
   const groups = new Map<VNodeId, PlacementVNode[]>();

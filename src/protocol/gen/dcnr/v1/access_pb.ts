@@ -12,7 +12,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file dcnr/v1/access.proto.
  */
 export const file_dcnr_v1_access: GenFile = /*@__PURE__*/
-  fileDesc("ChRkY25yL3YxL2FjY2Vzcy5wcm90bxIHZGNuci52MSJECgZBY2Nlc3MSGwoEcnVsZRgBIAEoDjINLmRjbnIudjEuUnVsZRIdCgVzY29wZRgCIAEoDjIOLmRjbnIudjEuU2NvcGUqgAEKBFJ1bGUSFAoQUlVMRV9VTlNQRUNJRklFRBAAEg0KCVJVTEVfT1BFThABEgwKCFJVTEVfS0VZEAISDQoJUlVMRV9TRUxGEAMSDwoLUlVMRV9NRU1CRVIQBBIOCgpSVUxFX09XTkVSEAUSFQoRUlVMRV9PUkNIRVNUUkFUT1IQBipkCgVTY29wZRIVChFTQ09QRV9VTlNQRUNJRklFRBAAEhIKDlNDT1BFX0dFTkVSQVRFEAESDgoKU0NPUEVfUkVBRBACEg8KC1NDT1BFX1RSQUlOEAMSDwoLU0NPUEVfQURNSU4QBDpJCgZhY2Nlc3MSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxiNjAMgASgLMg8uZGNuci52MS5BY2Nlc3NSBmFjY2Vzc2IGcHJvdG8z", [file_google_protobuf_descriptor]);
+  fileDesc("ChRkY25yL3YxL2FjY2Vzcy5wcm90bxIHZGNuci52MSKsAQoGQWNjZXNzEhsKBHJ1bGUYASABKA4yDS5kY25yLnYxLlJ1bGUSHQoFc2NvcGUYAiABKA4yDi5kY25yLnYxLlNjb3BlEgsKA2FjdBgDIAEoCBIhCgdzdWJqZWN0GAQgASgOMhAuZGNuci52MS5TdWJqZWN0EhAKCG5hbWVkX2J5GAUgASgJEg0KBW1ha2VzGAYgASgIEhUKDWFsc29fbmFtZWRfYnkYByABKAkqkgEKBFJ1bGUSFAoQUlVMRV9VTlNQRUNJRklFRBAAEg0KCVJVTEVfT1BFThABEgwKCFJVTEVfS0VZEAISDQoJUlVMRV9TRUxGEAMSDwoLUlVMRV9NRU1CRVIQBBIOCgpSVUxFX09XTkVSEAUSFQoRUlVMRV9PUkNIRVNUUkFUT1IQBhIQCgxSVUxFX05FVFdPUksQBypkCgVTY29wZRIVChFTQ09QRV9VTlNQRUNJRklFRBAAEhIKDlNDT1BFX0dFTkVSQVRFEAESDgoKU0NPUEVfUkVBRBACEg8KC1NDT1BFX1RSQUlOEAMSDwoLU0NPUEVfQURNSU4QBCroAQoHU3ViamVjdBIXChNTVUJKRUNUX1VOU1BFQ0lGSUVEEAASEwoPU1VCSkVDVF9ORVRXT1JLEAESEwoPU1VCSkVDVF9TRVNTSU9OEAISEQoNU1VCSkVDVF9NT0RFTBADEhIKDlNVQkpFQ1RfU09VUkNFEAQSEQoNU1VCSkVDVF9TVEFURRAFEhMKD1NVQkpFQ1RfREFUQVNFVBAGEhYKElNVQkpFQ1RfVk9DQUJVTEFSWRAHEhEKDVNVQkpFQ1RfUE5PREUQCBIPCgtTVUJKRUNUX0tFWRAJEg8KC1NVQkpFQ1RfSk9CEAo6SQoGYWNjZXNzEh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMYjYwDIAEoCzIPLmRjbnIudjEuQWNjZXNzUgZhY2Nlc3NiBnByb3RvMw", [file_google_protobuf_descriptor]);
 
 /**
  * Who may call a method. Every method says so; one that does not is closed to everybody. Who calls is told by the key that
@@ -32,6 +32,40 @@ export type Access = Message<"dcnr.v1.Access"> & {
    * @generated from field: dcnr.v1.Scope scope = 2;
    */
   scope: Scope;
+
+  /**
+   * Administrative: every call that was let in is written to the log of acts, with what became of it.
+   *
+   * @generated from field: bool act = 3;
+   */
+  act: boolean;
+
+  /**
+   * What the call is about, and the field of the request that names it. A key that is limited to some networks or to what
+   * its owner made opens only methods that say so.
+   *
+   * @generated from field: dcnr.v1.Subject subject = 4;
+   */
+  subject: Subject;
+
+  /**
+   * @generated from field: string named_by = 5;
+   */
+  namedBy: string;
+
+  /**
+   * It makes something of its own, which will belong to the key's owner.
+   *
+   * @generated from field: bool makes = 6;
+   */
+  makes: boolean;
+
+  /**
+   * The field that names a session or model which is used, or replaced, besides.
+   *
+   * @generated from field: string also_named_by = 7;
+   */
+  alsoNamedBy: string;
 };
 
 /**
@@ -93,6 +127,13 @@ export const Rule = {
    * @generated from enum value: RULE_ORCHESTRATOR = 6;
    */
   ORCHESTRATOR: 6,
+
+  /**
+   * A PNode of the network, whatever it hosts, or an orchestrator of it.
+   *
+   * @generated from enum value: RULE_NETWORK = 7;
+   */
+  NETWORK: 7,
 } as const;
 
 /**
@@ -154,6 +195,85 @@ export type Scope = (typeof Scope)[keyof typeof Scope] | UnknownEnum;
  */
 export const ScopeSchema: GenEnum<Scope> = /*@__PURE__*/
   enumDesc(file_dcnr_v1_access, 1);
+
+/**
+ * @generated from enum dcnr.v1.Subject
+ */
+export const Subject = {
+  /**
+   * Nothing that belongs to a network or has an owner.
+   *
+   * @generated from enum value: SUBJECT_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * @generated from enum value: SUBJECT_NETWORK = 1;
+   */
+  NETWORK: 1,
+
+  /**
+   * @generated from enum value: SUBJECT_SESSION = 2;
+   */
+  SESSION: 2,
+
+  /**
+   * @generated from enum value: SUBJECT_MODEL = 3;
+   */
+  MODEL: 3,
+
+  /**
+   * A session or a model, whichever is called so.
+   *
+   * @generated from enum value: SUBJECT_SOURCE = 4;
+   */
+  SOURCE: 4,
+
+  /**
+   * A stored state, by its hash.
+   *
+   * @generated from enum value: SUBJECT_STATE = 5;
+   */
+  STATE: 5,
+
+  /**
+   * @generated from enum value: SUBJECT_DATASET = 6;
+   */
+  DATASET: 6,
+
+  /**
+   * @generated from enum value: SUBJECT_VOCABULARY = 7;
+   */
+  VOCABULARY: 7,
+
+  /**
+   * @generated from enum value: SUBJECT_PNODE = 8;
+   */
+  PNODE: 8,
+
+  /**
+   * @generated from enum value: SUBJECT_KEY = 9;
+   */
+  KEY: 9,
+
+  /**
+   * A job; what the jobs that a call makes are about, its handler looks at one by one.
+   *
+   * @generated from enum value: SUBJECT_JOB = 10;
+   */
+  JOB: 10,
+} as const;
+
+/**
+ * @generated from enum dcnr.v1.Subject
+ */
+export type Subject = (typeof Subject)[keyof typeof Subject] | UnknownEnum;
+
+/**
+ * Describes the enum dcnr.v1.Subject.
+ */
+export const SubjectSchema: GenEnum<Subject> = /*@__PURE__*/
+  enumDesc(file_dcnr_v1_access, 2);
 
 /**
  * @generated from extension: dcnr.v1.Access access = 50701;

@@ -7,15 +7,21 @@ import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf
 import { file_dcnr_v1_access } from "./access_pb.ts";
 import type { BlobSpace, MessageName, Metric } from "./common_pb.ts";
 import { file_dcnr_v1_common } from "./common_pb.ts";
+import type { Permit } from "./gossip_pb.ts";
+import { file_dcnr_v1_gossip } from "./gossip_pb.ts";
+import type { CrewReport, SignedCharter } from "./session_peers_pb.ts";
+import { file_dcnr_v1_session_peers } from "./session_peers_pb.ts";
 import type { LearningRate } from "./session_pb.ts";
 import { file_dcnr_v1_session } from "./session_pb.ts";
+import type { Auditing, Drawn, Statement } from "./trust_pb.ts";
+import { file_dcnr_v1_trust } from "./trust_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file dcnr/v1/pnode.proto.
  */
 export const file_dcnr_v1_pnode: GenFile = /*@__PURE__*/
-  fileDesc("ChNkY25yL3YxL3Bub2RlLnByb3RvEgdkY25yLnYxIt0BCg1BdHRhY2hSZXF1ZXN0EiUKCHJlZ2lzdGVyGAEgASgLMhEuZGNuci52MS5SZWdpc3RlckgAEicKCWhlYXJ0YmVhdBgCIAEoCzISLmRjbnIudjEuSGVhcnRiZWF0SAASHwoFbGVhdmUYAyABKAsyDi5kY25yLnYxLkxlYXZlSAASKwoLbWVhc3VyZW1lbnQYBCABKAsyFC5kY25yLnYxLk1lYXN1cmVtZW50SAASJQoIZXZpZGVuY2UYBSABKAsyES5kY25yLnYxLkV2aWRlbmNlSABCBwoFZXZlbnQioQIKDkF0dGFjaFJlc3BvbnNlEikKCnJlZ2lzdGVyZWQYASABKAsyEy5kY25yLnYxLlJlZ2lzdGVyZWRIABIrCgthc3NpZ25tZW50cxgCIAEoCzIULmRjbnIudjEuQXNzaWdubWVudHNIABIpCgdzZXNzaW9uGAMgASgLMhYuZGNuci52MS5TZXNzaW9uVXBkYXRlSAASLgoNbGVhdmVfZ3JhbnRlZBgEIAEoCzIVLmRjbnIudjEuTGVhdmVHcmFudGVkSAASLgoNaGVhcnRiZWF0X2FjaxgFIAEoCzIVLmRjbnIudjEuSGVhcnRiZWF0QWNrSAASIwoHcHJlcGFyZRgGIAEoCzIQLmRjbnIudjEuUHJlcGFyZUgAQgcKBWV2ZW50Ii4KDFB1bHNlUmVxdWVzdBINCgV0b2tlbhgBIAEoCRIPCgdsYXRlX21zGAIgASgBIg8KDVB1bHNlUmVzcG9uc2UigQMKCFJlZ2lzdGVyEhYKDnByb3RvY29sX21ham9yGAEgASgNEhYKDnByb3RvY29sX21pbm9yGAIgASgNEhAKCHNvZnR3YXJlGAMgASgJEgwKBG5hbWUYBSABKAkSEwoLaW5jYXJuYXRpb24YBiABKAkSDwoHYWRkcmVzcxgIIAEoCRIrCgxjYXBhYmlsaXRpZXMYCSABKAsyFS5kY25yLnYxLkNhcGFiaWxpdGllcxIfCgZsaW1pdHMYCiABKAsyDy5kY25yLnYxLkxpbWl0cxIfCgZob3N0ZWQYCyADKAsyDy5kY25yLnYxLkhvc3RlZBINCgVvd25lchgMIAEoCRIOCgZyZWdpb24YDSABKAkSEAoIcHJvdmlkZXIYDiABKAkSFgoOcHJpY2VfcGVyX2hvdXIYDyABKAESDgoGY2xvc2VkGBAgASgIEgwKBGJpdHMYESABKA0SDgoGaW52aXRlGBIgASgJSgQIBBAFSgQIBxAIUgVwbm9kZVIGc2VjcmV0IpACCgxDYXBhYmlsaXRpZXMSEQoJY3B1X21vZGVsGAEgASgJEg0KBWNvcmVzGAIgASgNEhQKDG1lbW9yeV9ieXRlcxgDIAEoBBISCgpkaXNrX2J5dGVzGAQgASgEEhQKDGFyY2hpdGVjdHVyZRgFIAEoCRIQCghwbGF0Zm9ybRgGIAEoCRIaCgRncHVzGAcgAygLMgwuZGNuci52MS5HcHUSDgoGZ2Zsb3BzGAggASgBEigKCG51bWVyaWNzGAkgAygLMhYuZGNuci52MS5OdW1lcmljc0NsYXNzEiIKGmJhbmR3aWR0aF9ieXRlc19wZXJfc2Vjb25kGAogASgBEhIKCmxhdGVuY3lfbXMYCyABKAEiOgoDR3B1Eg0KBW1vZGVsGAEgASgJEhQKDG1lbW9yeV9ieXRlcxgCIAEoBBIOCgZ2ZW5kb3IYAyABKAkiLgoNTnVtZXJpY3NDbGFzcxIOCgZlbmdpbmUYASABKAkSDQoFY2xhc3MYAiABKAkicwoGTGltaXRzEgwKBGNwdXMYASABKAESFAoMbWVtb3J5X2J5dGVzGAIgASgEEhIKCmRpc2tfYnl0ZXMYAyABKAQSIgoaYmFuZHdpZHRoX2J5dGVzX3Blcl9zZWNvbmQYBCABKAQSDQoFaG91cnMYBSABKAkiNwoGSG9zdGVkEg8KB3Nlc3Npb24YASABKAkSDQoFdm5vZGUYAiABKAkSDQoFZXBvY2gYAyABKAQi8gEKCUhlYXJ0YmVhdBIQCghzZXF1ZW5jZRgBIAEoBBImCgZ2bm9kZXMYAiADKAsyFi5kY25yLnYxLlZOb2RlUHJvZ3Jlc3MSDAoEbG9hZBgDIAEoARIZChFtZW1vcnlfdXNlZF9ieXRlcxgEIAEoBBIgCgdtZXRyaWNzGAUgAygLMg8uZGNuci52MS5NZXRyaWMSHAoFbGlua3MYBiADKAsyDS5kY25yLnYxLkxpbmsSGwoTdGVtcGVyYXR1cmVfY2Vsc2l1cxgHIAEoARIRCglhY2NlcHRpbmcYCCABKAgSEgoKbGF0ZW5jeV9tcxgJIAEoASIgCgxIZWFydGJlYXRBY2sSEAoIc2VxdWVuY2UYASABKAQiVwoETGluaxINCgVwbm9kZRgBIAEoCRISCgpsYXRlbmN5X21zGAIgASgBEhgKEGJ5dGVzX3Blcl9zZWNvbmQYAyABKAESEgoKZmFpbGluZ19tcxgEIAEoASLiAQoNVk5vZGVQcm9ncmVzcxIPCgdzZXNzaW9uGAEgASgJEg0KBXZub2RlGAIgASgJEg0KBWVwb2NoGAMgASgEEgwKBHN0ZXAYBCABKAQSDQoFcGhhc2UYBSABKAkSDgoGZGV0YWlsGAYgASgJEg8KB3N0ZXBfbXMYByABKAESFgoOcmV0YWluZWRfYnl0ZXMYCCABKAQSFQoNZGFtYWdlZF9zdGF0ZRgJIAEoCRIRCgl3YWl0c19mb3IYCiADKAkSEQoJd2FpdGVkX21zGAsgASgBEg8KB25vX3Jvb20YDCABKAgiFwoFTGVhdmUSDgoGcmVhc29uGAEgASgJIg4KDExlYXZlR3JhbnRlZCJ/CgtNZWFzdXJlbWVudBIOCgZnZmxvcHMYASABKAESIgoaYmFuZHdpZHRoX2J5dGVzX3Blcl9zZWNvbmQYAiABKAESEgoKbGF0ZW5jeV9tcxgDIAEoARIoCghudW1lcmljcxgEIAMoCzIWLmRjbnIudjEuTnVtZXJpY3NDbGFzcyJxCghFdmlkZW5jZRIiCgRuYW1lGAEgASgLMhQuZGNuci52MS5NZXNzYWdlTmFtZRIfCgVmaXJzdBgCIAEoCzIQLmRjbnIudjEuV2l0bmVzcxIgCgZzZWNvbmQYAyABKAsyEC5kY25yLnYxLldpdG5lc3MiNQoHV2l0bmVzcxINCgVwbm9kZRgBIAEoCRINCgVlcG9jaBgCIAEoBBIMCgRoYXNoGAMgASgJIoMBCgpSZWdpc3RlcmVkEhQKDG9yY2hlc3RyYXRvchgBIAEoCRIVCg1vcmNoZXN0cmF0b3JzGAIgAygJEh0KFWhlYXJ0YmVhdF9pbnRlcnZhbF9tcxgDIAEoDRITCgtwdWxzZV90b2tlbhgEIAEoCRIUCgxibG9iX29yaWdpbnMYBSADKAkiSQoLQXNzaWdubWVudHMSEAoIcmV2aXNpb24YASABKAQSKAoLYXNzaWdubWVudHMYAiADKAsyEy5kY25yLnYxLkFzc2lnbm1lbnQi5wEKCkFzc2lnbm1lbnQSDwoHc2Vzc2lvbhgBIAEoCRINCgV2bm9kZRgCIAEoCRINCgVlcG9jaBgDIAEoBBIPCgdyZXBsaWNhGAYgASgNEg0KBXNpbmNlGAcgASgEEiUKCGxlYXJuaW5nGAogASgLMhEuZGNuci52MS5MZWFybmluZ0gAEicKCWFuc3dlcmluZxgLIAEoCzISLmRjbnIudjEuQW5zd2VyaW5nSABCBgoEd29ya0oECAQQBUoECAUQBkoECAgQCUoECAkQClIEbGluZVIFc3RhdGVSBHR1cm5SB3NlcnZpbmciNQoITGVhcm5pbmcSDAoEbGluZRgBIAEoBBINCgVzdGF0ZRgCIAEoCRIMCgR0dXJuGAMgASgEIgsKCUFuc3dlcmluZyIzCgdQcmVwYXJlEigKC2Fzc2lnbm1lbnRzGAEgAygLMhMuZGNuci52MS5Bc3NpZ25tZW50IoQBCg1TZXNzaW9uVXBkYXRlEg8KB3Nlc3Npb24YASABKAkSDgoGc3RhdHVzGAIgASgJEgwKBGxpbmUYAyABKAQSJAoJbG9jYXRpb25zGAQgAygLMhEuZGNuci52MS5Mb2NhdGlvbhIQCghyZXZpc2lvbhgFIAEoBBIMCgR0dXJuGAYgASgEIlkKCExvY2F0aW9uEg0KBXZub2RlGAEgASgJEg0KBWVwb2NoGAIgASgEEg0KBXBub2RlGAMgASgJEg8KB2FkZHJlc3MYBCABKAkSDwoHcmVwbGljYRgFIAEoDSIxCg5SZXNvbHZlUmVxdWVzdBIPCgdzZXNzaW9uGAEgASgJEg4KBnZub2RlcxgCIAMoCSJlCg9SZXNvbHZlUmVzcG9uc2USJAoJbG9jYXRpb25zGAEgAygLMhEuZGNuci52MS5Mb2NhdGlvbhIMCgRsaW5lGAIgASgEEhAKCHJldmlzaW9uGAMgASgEEgwKBHR1cm4YBCABKAQipgEKFFJlY29yZER1cmFibGVSZXF1ZXN0Eg8KB3Nlc3Npb24YASABKAkSDQoFdm5vZGUYAiABKAkSDQoFZXBvY2gYBCABKAQSDAoEc3RlcBgFIAEoBBINCgVzdGF0ZRgGIAEoCRITCgtzdGF0ZV9ieXRlcxgHIAEoBBIgCgVzdGVwcxgIIAMoCzIRLmRjbnIudjEuU3RlcEhhc2hKBAgDEARSBXBub2RlIiYKCFN0ZXBIYXNoEgwKBHN0ZXAYASABKAQSDAoEaGFzaBgCIAEoCSJFChVSZWNvcmREdXJhYmxlUmVzcG9uc2USEAoIYWNjZXB0ZWQYASABKAgSDAoEbGluZRgCIAEoBBIMCgR0dXJuGAMgASgEIpUBChBHcmFudEJsb2JSZXF1ZXN0Eg8KB3Nlc3Npb24YAiABKAkSDAoEaGFzaBgDIAEoCRINCgVieXRlcxgEIAEoBBIjCgZhY3Rpb24YBSABKA4yEy5kY25yLnYxLkJsb2JBY3Rpb24SIQoFc3BhY2UYBiABKA4yEi5kY25yLnYxLkJsb2JTcGFjZUoECAEQAlIFcG5vZGUiwwEKEUdyYW50QmxvYlJlc3BvbnNlEgsKA3VybBgBIAEoCRI4CgdoZWFkZXJzGAIgAygLMicuZGNuci52MS5HcmFudEJsb2JSZXNwb25zZS5IZWFkZXJzRW50cnkSFwoPZXhwaXJlc193YWxsX21zGAMgASgDEg8KB3ByZXNlbnQYBCABKAgSDQoFYnl0ZXMYBSABKAQaLgoMSGVhZGVyc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiKQoWRGVzY3JpYmVTZXNzaW9uUmVxdWVzdBIPCgdzZXNzaW9uGAEgASgJIqoBChdEZXNjcmliZVNlc3Npb25SZXNwb25zZRIPCgdzZXNzaW9uGAEgASgJEhIKCmRlZmluaXRpb24YAiABKAkSKQoIdHJhaW5pbmcYBCABKAsyFS5kY25yLnYxLlRyYWluaW5nV29ya0gAEicKB3NlcnZpbmcYBSABKAsyFC5kY25yLnYxLlNlcnZpbmdXb3JrSABCBgoEd29ya0oECAMQBFIIc2V0dGluZ3MiVAoMVHJhaW5pbmdXb3JrEioKCGlkZW50aXR5GAEgASgLMhguZGNuci52MS5TZXNzaW9uSWRlbnRpdHkSGAoQY2hlY2twb2ludF9ldmVyeRgCIAEoDSKUAQoLU2VydmluZ1dvcmsSEgoKZGVmaW5pdGlvbhgBIAEoCRIQCghudW1lcmljcxgCIAEoCRIwCgZzdGF0ZXMYAyADKAsyIC5kY25yLnYxLlNlcnZpbmdXb3JrLlN0YXRlc0VudHJ5Gi0KC1N0YXRlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEi0gIKD1Nlc3Npb25JZGVudGl0eRISCgpkZWZpbml0aW9uGAEgASgJEg8KB2RhdGFzZXQYAiABKAkSDQoFc3BsaXQYAyABKAkSGAoQdmFsaWRhdGlvbl9zcGxpdBgEIAEoCRINCgVzdGVwcxgFIAEoBBINCgViYXRjaBgGIAEoDRIUCgxtaWNyb2JhdGNoZXMYByABKA0SDAoEc2VlZBgIIAEoBBIQCghudW1lcmljcxgJIAEoCRIMCgRiaXRzGAogASgNEiwKDWxlYXJuaW5nX3JhdGUYCyABKAsyFS5kY25yLnYxLkxlYXJuaW5nUmF0ZRIRCgljbGlwX25vcm0YDCABKAESFgoOdmFsaWRhdGVfZXZlcnkYDSABKA0SHwoXdmFsaWRhdGlvbl9taWNyb2JhdGNoZXMYDiABKA0SFQoNaW5pdGlhbF9zdGF0ZRgPIAEoCSpbCgpCbG9iQWN0aW9uEhsKF0JMT0JfQUNUSU9OX1VOU1BFQ0lGSUVEEAASFgoSQkxPQl9BQ1RJT05fVVBMT0FEEAESGAoUQkxPQl9BQ1RJT05fRE9XTkxPQUQQAjLhAwoMUE5vZGVTZXJ2aWNlEkUKBkF0dGFjaBIWLmRjbnIudjEuQXR0YWNoUmVxdWVzdBoXLmRjbnIudjEuQXR0YWNoUmVzcG9uc2UiBurgGAIIAygBMAESQgoFUHVsc2USFS5kY25yLnYxLlB1bHNlUmVxdWVzdBoWLmRjbnIudjEuUHVsc2VSZXNwb25zZSIG6uAYAggBKAEwARJECgdSZXNvbHZlEhcuZGNuci52MS5SZXNvbHZlUmVxdWVzdBoYLmRjbnIudjEuUmVzb2x2ZVJlc3BvbnNlIgbq4BgCCAQSVgoNUmVjb3JkRHVyYWJsZRIdLmRjbnIudjEuUmVjb3JkRHVyYWJsZVJlcXVlc3QaHi5kY25yLnYxLlJlY29yZER1cmFibGVSZXNwb25zZSIG6uAYAggFEkoKCUdyYW50QmxvYhIZLmRjbnIudjEuR3JhbnRCbG9iUmVxdWVzdBoaLmRjbnIudjEuR3JhbnRCbG9iUmVzcG9uc2UiBurgGAIIBBJcCg9EZXNjcmliZVNlc3Npb24SHy5kY25yLnYxLkRlc2NyaWJlU2Vzc2lvblJlcXVlc3QaIC5kY25yLnYxLkRlc2NyaWJlU2Vzc2lvblJlc3BvbnNlIgbq4BgCCARiBnByb3RvMw", [file_dcnr_v1_access, file_dcnr_v1_common, file_dcnr_v1_session]);
+  fileDesc("ChNkY25yL3YxL3Bub2RlLnByb3RvEgdkY25yLnYxIv4BCg1BdHRhY2hSZXF1ZXN0EiUKCHJlZ2lzdGVyGAEgASgLMhEuZGNuci52MS5SZWdpc3RlckgAEicKCWhlYXJ0YmVhdBgCIAEoCzISLmRjbnIudjEuSGVhcnRiZWF0SAASHwoFbGVhdmUYAyABKAsyDi5kY25yLnYxLkxlYXZlSAASKwoLbWVhc3VyZW1lbnQYBCABKAsyFC5kY25yLnYxLk1lYXN1cmVtZW50SAASJQoIZXZpZGVuY2UYBSABKAsyES5kY25yLnYxLkV2aWRlbmNlSAASHwoFbW92ZWQYECABKAsyDi5kY25yLnYxLk1vdmVkSABCBwoFZXZlbnQi6QIKDkF0dGFjaFJlc3BvbnNlEikKCnJlZ2lzdGVyZWQYASABKAsyEy5kY25yLnYxLlJlZ2lzdGVyZWRIABIrCgthc3NpZ25tZW50cxgCIAEoCzIULmRjbnIudjEuQXNzaWdubWVudHNIABIpCgdzZXNzaW9uGAMgASgLMhYuZGNuci52MS5TZXNzaW9uVXBkYXRlSAASLgoNbGVhdmVfZ3JhbnRlZBgEIAEoCzIVLmRjbnIudjEuTGVhdmVHcmFudGVkSAASLgoNaGVhcnRiZWF0X2FjaxgFIAEoCzIVLmRjbnIudjEuSGVhcnRiZWF0QWNrSAASIwoHcHJlcGFyZRgGIAEoCzIQLmRjbnIudjEuUHJlcGFyZUgAEiMKB3JlYWNoZWQYECABKAsyEC5kY25yLnYxLlJlYWNoZWRIABIhCgZyZWxheXMYESABKAsyDy5kY25yLnYxLlJlbGF5c0gAQgcKBWV2ZW50Ii4KDFB1bHNlUmVxdWVzdBINCgV0b2tlbhgBIAEoCRIPCgdsYXRlX21zGAIgASgBIg8KDVB1bHNlUmVzcG9uc2UixgMKCFJlZ2lzdGVyEhYKDnByb3RvY29sX21ham9yGAEgASgNEhYKDnByb3RvY29sX21pbm9yGAIgASgNEhAKCHNvZnR3YXJlGAMgASgJEgwKBG5hbWUYBSABKAkSEwoLaW5jYXJuYXRpb24YBiABKAkSKwoMY2FwYWJpbGl0aWVzGAkgASgLMhUuZGNuci52MS5DYXBhYmlsaXRpZXMSHwoGbGltaXRzGAogASgLMg8uZGNuci52MS5MaW1pdHMSHwoGaG9zdGVkGAsgAygLMg8uZGNuci52MS5Ib3N0ZWQSDQoFb3duZXIYDCABKAkSDgoGcmVnaW9uGA0gASgJEhAKCHByb3ZpZGVyGA4gASgJEhYKDnByaWNlX3Blcl9ob3VyGA8gASgBEg4KBmNsb3NlZBgQIAEoCBIMCgRiaXRzGBEgASgNEg4KBmludml0ZRgSIAEoCRIOCgZyb3V0ZXMYEyADKAkSIgoFcmVsYXkYFCABKAsyEy5kY25yLnYxLlJlbGF5T2ZmZXISEQoJY2hhcnRlcmVkGB4gAygJSgQIBBAFSgQIBxAISgQICBAJUgVwbm9kZVIGc2VjcmV0UgdhZGRyZXNzIiYKClJlbGF5T2ZmZXISGAoQYnl0ZXNfcGVyX3NlY29uZBgBIAEoBCIXCgVNb3ZlZBIOCgZyb3V0ZXMYASADKAkiJwoHUmVhY2hlZBILCgNob3cYASABKAkSDwoHcHJvYmxlbRgCIAEoCSItCgZSZWxheXMSIwoGcmVsYXlzGAEgAygLMhMuZGNuci52MS5SZWxheVBsYWNlIjwKClJlbGF5UGxhY2USDwoHYWRkcmVzcxgBIAEoCRIMCgRuYW1lGAIgASgJEg8KB3RlbnNvcnMYAyABKAgikAIKDENhcGFiaWxpdGllcxIRCgljcHVfbW9kZWwYASABKAkSDQoFY29yZXMYAiABKA0SFAoMbWVtb3J5X2J5dGVzGAMgASgEEhIKCmRpc2tfYnl0ZXMYBCABKAQSFAoMYXJjaGl0ZWN0dXJlGAUgASgJEhAKCHBsYXRmb3JtGAYgASgJEhoKBGdwdXMYByADKAsyDC5kY25yLnYxLkdwdRIOCgZnZmxvcHMYCCABKAESKAoIbnVtZXJpY3MYCSADKAsyFi5kY25yLnYxLk51bWVyaWNzQ2xhc3MSIgoaYmFuZHdpZHRoX2J5dGVzX3Blcl9zZWNvbmQYCiABKAESEgoKbGF0ZW5jeV9tcxgLIAEoASI6CgNHcHUSDQoFbW9kZWwYASABKAkSFAoMbWVtb3J5X2J5dGVzGAIgASgEEg4KBnZlbmRvchgDIAEoCSIuCg1OdW1lcmljc0NsYXNzEg4KBmVuZ2luZRgBIAEoCRINCgVjbGFzcxgCIAEoCSJzCgZMaW1pdHMSDAoEY3B1cxgBIAEoARIUCgxtZW1vcnlfYnl0ZXMYAiABKAQSEgoKZGlza19ieXRlcxgDIAEoBBIiChpiYW5kd2lkdGhfYnl0ZXNfcGVyX3NlY29uZBgEIAEoBBINCgVob3VycxgFIAEoCSI3CgZIb3N0ZWQSDwoHc2Vzc2lvbhgBIAEoCRINCgV2bm9kZRgCIAEoCRINCgVlcG9jaBgDIAEoBCK7AgoJSGVhcnRiZWF0EhAKCHNlcXVlbmNlGAEgASgEEiYKBnZub2RlcxgCIAMoCzIWLmRjbnIudjEuVk5vZGVQcm9ncmVzcxIMCgRsb2FkGAMgASgBEhkKEW1lbW9yeV91c2VkX2J5dGVzGAQgASgEEiAKB21ldHJpY3MYBSADKAsyDy5kY25yLnYxLk1ldHJpYxIcCgVsaW5rcxgGIAMoCzINLmRjbnIudjEuTGluaxIbChN0ZW1wZXJhdHVyZV9jZWxzaXVzGAcgASgBEhEKCWFjY2VwdGluZxgIIAEoCBISCgpsYXRlbmN5X21zGAkgASgBEiMKCHJlbGF5aW5nGBAgASgLMhEuZGNuci52MS5SZWxheWluZxIiCgVjcmV3cxgeIAMoCzITLmRjbnIudjEuQ3Jld1JlcG9ydCKKAQoIUmVsYXlpbmcSEAoIbWFjaGluZXMYASABKA0SEwoLY29ubmVjdGlvbnMYAiABKA0SGAoQYnl0ZXNfcGVyX3NlY29uZBgDIAEoARIeChZsaW1pdF9ieXRlc19wZXJfc2Vjb25kGAQgASgEEg4KBnNsb3dlZBgFIAEoCBINCgVieXRlcxgGIAEoBCIgCgxIZWFydGJlYXRBY2sSEAoIc2VxdWVuY2UYASABKAQiVwoETGluaxINCgVwbm9kZRgBIAEoCRISCgpsYXRlbmN5X21zGAIgASgBEhgKEGJ5dGVzX3Blcl9zZWNvbmQYAyABKAESEgoKZmFpbGluZ19tcxgEIAEoASLiAQoNVk5vZGVQcm9ncmVzcxIPCgdzZXNzaW9uGAEgASgJEg0KBXZub2RlGAIgASgJEg0KBWVwb2NoGAMgASgEEgwKBHN0ZXAYBCABKAQSDQoFcGhhc2UYBSABKAkSDgoGZGV0YWlsGAYgASgJEg8KB3N0ZXBfbXMYByABKAESFgoOcmV0YWluZWRfYnl0ZXMYCCABKAQSFQoNZGFtYWdlZF9zdGF0ZRgJIAEoCRIRCgl3YWl0c19mb3IYCiADKAkSEQoJd2FpdGVkX21zGAsgASgBEg8KB25vX3Jvb20YDCABKAgiFwoFTGVhdmUSDgoGcmVhc29uGAEgASgJIg4KDExlYXZlR3JhbnRlZCJ/CgtNZWFzdXJlbWVudBIOCgZnZmxvcHMYASABKAESIgoaYmFuZHdpZHRoX2J5dGVzX3Blcl9zZWNvbmQYAiABKAESEgoKbGF0ZW5jeV9tcxgDIAEoARIoCghudW1lcmljcxgEIAMoCzIWLmRjbnIudjEuTnVtZXJpY3NDbGFzcyJxCghFdmlkZW5jZRIiCgRuYW1lGAEgASgLMhQuZGNuci52MS5NZXNzYWdlTmFtZRIfCgVmaXJzdBgCIAEoCzIQLmRjbnIudjEuV2l0bmVzcxIgCgZzZWNvbmQYAyABKAsyEC5kY25yLnYxLldpdG5lc3MiNQoHV2l0bmVzcxINCgVwbm9kZRgBIAEoCRINCgVlcG9jaBgCIAEoBBIMCgRoYXNoGAMgASgJItgBCgpSZWdpc3RlcmVkEhQKDG9yY2hlc3RyYXRvchgBIAEoCRIVCg1vcmNoZXN0cmF0b3JzGAIgAygJEh0KFWhlYXJ0YmVhdF9pbnRlcnZhbF9tcxgDIAEoDRITCgtwdWxzZV90b2tlbhgEIAEoCRIUCgxibG9iX29yaWdpbnMYBSADKAkSHwoGcGVybWl0GAogASgLMg8uZGNuci52MS5QZXJtaXQSGgoSbmV0d29ya19wdWJsaWNfa2V5GAsgASgMEhYKDm5ldHdvcmtfZm9ybWVyGAwgAygMIkkKC0Fzc2lnbm1lbnRzEhAKCHJldmlzaW9uGAEgASgEEigKC2Fzc2lnbm1lbnRzGAIgAygLMhMuZGNuci52MS5Bc3NpZ25tZW50Io4CCgpBc3NpZ25tZW50Eg8KB3Nlc3Npb24YASABKAkSDQoFdm5vZGUYAiABKAkSDQoFZXBvY2gYAyABKAQSDwoHcmVwbGljYRgGIAEoDRINCgVzaW5jZRgHIAEoBBIlCghsZWFybmluZxgKIAEoCzIRLmRjbnIudjEuTGVhcm5pbmdIABInCglhbnN3ZXJpbmcYCyABKAsyEi5kY25yLnYxLkFuc3dlcmluZ0gAEiUKCGF1ZGl0aW5nGAwgASgLMhEuZGNuci52MS5BdWRpdGluZ0gAQgYKBHdvcmtKBAgEEAVKBAgFEAZKBAgIEAlKBAgJEApSBGxpbmVSBXN0YXRlUgR0dXJuUgdzZXJ2aW5nIlQKCExlYXJuaW5nEgwKBGxpbmUYASABKAQSDQoFc3RhdGUYAiABKAkSDAoEdHVybhgDIAEoBBIdCgVkcmF3bhgEIAMoCzIOLmRjbnIudjEuRHJhd24iCwoJQW5zd2VyaW5nIjMKB1ByZXBhcmUSKAoLYXNzaWdubWVudHMYASADKAsyEy5kY25yLnYxLkFzc2lnbm1lbnQizAEKDVNlc3Npb25VcGRhdGUSDwoHc2Vzc2lvbhgBIAEoCRIOCgZzdGF0dXMYAiABKAkSDAoEbGluZRgDIAEoBBIkCglsb2NhdGlvbnMYBCADKAsyES5kY25yLnYxLkxvY2F0aW9uEhAKCHJldmlzaW9uGAUgASgEEgwKBHR1cm4YBiABKAQSJwoHY2hhcnRlchgeIAEoCzIWLmRjbnIudjEuU2lnbmVkQ2hhcnRlchIdCgVkcmF3bhgHIAMoCzIOLmRjbnIudjEuRHJhd24idAoITG9jYXRpb24SDQoFdm5vZGUYASABKAkSDQoFZXBvY2gYAiABKAQSDQoFcG5vZGUYAyABKAkSDwoHcmVwbGljYRgFIAEoDRIOCgZyb3V0ZXMYBiADKAkSCwoDa2V5GAcgASgJSgQIBBAFUgdhZGRyZXNzIjEKDlJlc29sdmVSZXF1ZXN0Eg8KB3Nlc3Npb24YASABKAkSDgoGdm5vZGVzGAIgAygJIoQBCg9SZXNvbHZlUmVzcG9uc2USJAoJbG9jYXRpb25zGAEgAygLMhEuZGNuci52MS5Mb2NhdGlvbhIMCgRsaW5lGAIgASgEEhAKCHJldmlzaW9uGAMgASgEEgwKBHR1cm4YBCABKAQSHQoFZHJhd24YBSADKAsyDi5kY25yLnYxLkRyYXduItsBChRSZWNvcmREdXJhYmxlUmVxdWVzdBIPCgdzZXNzaW9uGAEgASgJEg0KBXZub2RlGAIgASgJEg0KBWVwb2NoGAQgASgEEgwKBHN0ZXAYBSABKAQSDQoFc3RhdGUYBiABKAkSEwoLc3RhdGVfYnl0ZXMYByABKAQSIAoFc3RlcHMYCCADKAsyES5kY25yLnYxLlN0ZXBIYXNoEiUKCXN0YXRlbWVudBgJIAEoCzISLmRjbnIudjEuU3RhdGVtZW50EgwKBHR1cm4YCiABKARKBAgDEARSBXBub2RlIiYKCFN0ZXBIYXNoEgwKBHN0ZXAYASABKAQSDAoEaGFzaBgCIAEoCSJkChVSZWNvcmREdXJhYmxlUmVzcG9uc2USEAoIYWNjZXB0ZWQYASABKAgSDAoEbGluZRgCIAEoBBIMCgR0dXJuGAMgASgEEh0KBWRyYXduGAQgAygLMg4uZGNuci52MS5EcmF3biKVAQoQR3JhbnRCbG9iUmVxdWVzdBIPCgdzZXNzaW9uGAIgASgJEgwKBGhhc2gYAyABKAkSDQoFYnl0ZXMYBCABKAQSIwoGYWN0aW9uGAUgASgOMhMuZGNuci52MS5CbG9iQWN0aW9uEiEKBXNwYWNlGAYgASgOMhIuZGNuci52MS5CbG9iU3BhY2VKBAgBEAJSBXBub2RlIsMBChFHcmFudEJsb2JSZXNwb25zZRILCgN1cmwYASABKAkSOAoHaGVhZGVycxgCIAMoCzInLmRjbnIudjEuR3JhbnRCbG9iUmVzcG9uc2UuSGVhZGVyc0VudHJ5EhcKD2V4cGlyZXNfd2FsbF9tcxgDIAEoAxIPCgdwcmVzZW50GAQgASgIEg0KBWJ5dGVzGAUgASgEGi4KDEhlYWRlcnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIikKFkRlc2NyaWJlU2Vzc2lvblJlcXVlc3QSDwoHc2Vzc2lvbhgBIAEoCSKqAQoXRGVzY3JpYmVTZXNzaW9uUmVzcG9uc2USDwoHc2Vzc2lvbhgBIAEoCRISCgpkZWZpbml0aW9uGAIgASgJEikKCHRyYWluaW5nGAQgASgLMhUuZGNuci52MS5UcmFpbmluZ1dvcmtIABInCgdzZXJ2aW5nGAUgASgLMhQuZGNuci52MS5TZXJ2aW5nV29ya0gAQgYKBHdvcmtKBAgDEARSCHNldHRpbmdzImcKDFRyYWluaW5nV29yaxIqCghpZGVudGl0eRgBIAEoCzIYLmRjbnIudjEuU2Vzc2lvbklkZW50aXR5EhgKEGNoZWNrcG9pbnRfZXZlcnkYAiABKA0SEQoJYXNzdXJhbmNlGAMgASgJIpQBCgtTZXJ2aW5nV29yaxISCgpkZWZpbml0aW9uGAEgASgJEhAKCG51bWVyaWNzGAIgASgJEjAKBnN0YXRlcxgDIAMoCzIgLmRjbnIudjEuU2VydmluZ1dvcmsuU3RhdGVzRW50cnkaLQoLU3RhdGVzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASLSAgoPU2Vzc2lvbklkZW50aXR5EhIKCmRlZmluaXRpb24YASABKAkSDwoHZGF0YXNldBgCIAEoCRINCgVzcGxpdBgDIAEoCRIYChB2YWxpZGF0aW9uX3NwbGl0GAQgASgJEg0KBXN0ZXBzGAUgASgEEg0KBWJhdGNoGAYgASgNEhQKDG1pY3JvYmF0Y2hlcxgHIAEoDRIMCgRzZWVkGAggASgEEhAKCG51bWVyaWNzGAkgASgJEgwKBGJpdHMYCiABKA0SLAoNbGVhcm5pbmdfcmF0ZRgLIAEoCzIVLmRjbnIudjEuTGVhcm5pbmdSYXRlEhEKCWNsaXBfbm9ybRgMIAEoARIWCg52YWxpZGF0ZV9ldmVyeRgNIAEoDRIfChd2YWxpZGF0aW9uX21pY3JvYmF0Y2hlcxgOIAEoDRIVCg1pbml0aWFsX3N0YXRlGA8gASgJKlsKCkJsb2JBY3Rpb24SGwoXQkxPQl9BQ1RJT05fVU5TUEVDSUZJRUQQABIWChJCTE9CX0FDVElPTl9VUExPQUQQARIYChRCTE9CX0FDVElPTl9ET1dOTE9BRBACMuEDCgxQTm9kZVNlcnZpY2USRQoGQXR0YWNoEhYuZGNuci52MS5BdHRhY2hSZXF1ZXN0GhcuZGNuci52MS5BdHRhY2hSZXNwb25zZSIG6uAYAggDKAEwARJCCgVQdWxzZRIVLmRjbnIudjEuUHVsc2VSZXF1ZXN0GhYuZGNuci52MS5QdWxzZVJlc3BvbnNlIgbq4BgCCAEoATABEkQKB1Jlc29sdmUSFy5kY25yLnYxLlJlc29sdmVSZXF1ZXN0GhguZGNuci52MS5SZXNvbHZlUmVzcG9uc2UiBurgGAIIBBJWCg1SZWNvcmREdXJhYmxlEh0uZGNuci52MS5SZWNvcmREdXJhYmxlUmVxdWVzdBoeLmRjbnIudjEuUmVjb3JkRHVyYWJsZVJlc3BvbnNlIgbq4BgCCAUSSgoJR3JhbnRCbG9iEhkuZGNuci52MS5HcmFudEJsb2JSZXF1ZXN0GhouZGNuci52MS5HcmFudEJsb2JSZXNwb25zZSIG6uAYAggEElwKD0Rlc2NyaWJlU2Vzc2lvbhIfLmRjbnIudjEuRGVzY3JpYmVTZXNzaW9uUmVxdWVzdBogLmRjbnIudjEuRGVzY3JpYmVTZXNzaW9uUmVzcG9uc2UiBurgGAIIBGIGcHJvdG8z", [file_dcnr_v1_access, file_dcnr_v1_common, file_dcnr_v1_gossip, file_dcnr_v1_session_peers, file_dcnr_v1_session, file_dcnr_v1_trust]);
 
 /**
  * @generated from message dcnr.v1.AttachRequest
@@ -54,6 +60,12 @@ export type AttachRequest = Message<"dcnr.v1.AttachRequest"> & {
      */
     value: Evidence;
     case: "evidence";
+  } | {
+    /**
+     * @generated from field: dcnr.v1.Moved moved = 16;
+     */
+    value: Moved;
+    case: "moved";
   } | { case: undefined; value?: undefined };
 };
 
@@ -107,6 +119,18 @@ export type AttachResponse = Message<"dcnr.v1.AttachResponse"> & {
      */
     value: Prepare;
     case: "prepare";
+  } | {
+    /**
+     * @generated from field: dcnr.v1.Reached reached = 16;
+     */
+    value: Reached;
+    case: "reached";
+  } | {
+    /**
+     * @generated from field: dcnr.v1.Relays relays = 17;
+     */
+    value: Relays;
+    case: "relays";
   } | { case: undefined; value?: undefined };
 };
 
@@ -192,13 +216,6 @@ export type Register = Message<"dcnr.v1.Register"> & {
   incarnation: string;
 
   /**
-   * Where peers reach it: "host:port".
-   *
-   * @generated from field: string address = 8;
-   */
-  address: string;
-
-  /**
    * @generated from field: dcnr.v1.Capabilities capabilities = 9;
    */
   capabilities?: Capabilities | undefined;
@@ -255,6 +272,27 @@ export type Register = Message<"dcnr.v1.Register"> & {
    * @generated from field: string invite = 18;
    */
   invite: string;
+
+  /**
+   * Where peers reach it, the best first: "host:port", or "pnode@host:port/key" through the relay that holds the key.
+   *
+   * @generated from field: repeated string routes = 19;
+   */
+  routes: string[];
+
+  /**
+   * It relays for others.
+   *
+   * @generated from field: dcnr.v1.RelayOffer relay = 20;
+   */
+  relay?: RelayOffer | undefined;
+
+  /**
+   * Sessions of whose crew it is: it hears what has become of them.
+   *
+   * @generated from field: repeated string chartered = 30;
+   */
+  chartered: string[];
 };
 
 /**
@@ -263,6 +301,124 @@ export type Register = Message<"dcnr.v1.Register"> & {
  */
 export const RegisterSchema: GenMessage<Register> = /*@__PURE__*/
   messageDesc(file_dcnr_v1_pnode, 4);
+
+/**
+ * @generated from message dcnr.v1.RelayOffer
+ */
+export type RelayOffer = Message<"dcnr.v1.RelayOffer"> & {
+  /**
+   * 0: no limit.
+   *
+   * @generated from field: uint64 bytes_per_second = 1;
+   */
+  bytesPerSecond: bigint;
+};
+
+/**
+ * Describes the message dcnr.v1.RelayOffer.
+ * Use `create(RelayOfferSchema)` to create a new message.
+ */
+export const RelayOfferSchema: GenMessage<RelayOffer> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_pnode, 5);
+
+/**
+ * The PNode is reached by other routes than it has registered.
+ *
+ * @generated from message dcnr.v1.Moved
+ */
+export type Moved = Message<"dcnr.v1.Moved"> & {
+  /**
+   * @generated from field: repeated string routes = 1;
+   */
+  routes: string[];
+};
+
+/**
+ * Describes the message dcnr.v1.Moved.
+ * Use `create(MovedSchema)` to create a new message.
+ */
+export const MovedSchema: GenMessage<Moved> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_pnode, 6);
+
+/**
+ * The orchestrator has called the PNode back by the routes that it named.
+ *
+ * @generated from message dcnr.v1.Reached
+ */
+export type Reached = Message<"dcnr.v1.Reached"> & {
+  /**
+   * "directly", "by relay NAME", or empty if nobody answered: it gets no work then.
+   *
+   * @generated from field: string how = 1;
+   */
+  how: string;
+
+  /**
+   * Why not, and what to do about it.
+   *
+   * @generated from field: string problem = 2;
+   */
+  problem: string;
+};
+
+/**
+ * Describes the message dcnr.v1.Reached.
+ * Use `create(ReachedSchema)` to create a new message.
+ */
+export const ReachedSchema: GenMessage<Reached> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_pnode, 7);
+
+/**
+ * Who relays in this network, whole.
+ *
+ * @generated from message dcnr.v1.Relays
+ */
+export type Relays = Message<"dcnr.v1.Relays"> & {
+  /**
+   * @generated from field: repeated dcnr.v1.RelayPlace relays = 1;
+   */
+  relays: RelayPlace[];
+};
+
+/**
+ * Describes the message dcnr.v1.Relays.
+ * Use `create(RelaysSchema)` to create a new message.
+ */
+export const RelaysSchema: GenMessage<Relays> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_pnode, 8);
+
+/**
+ * @generated from message dcnr.v1.RelayPlace
+ */
+export type RelayPlace = Message<"dcnr.v1.RelayPlace"> & {
+  /**
+   * "host:port#key".
+   *
+   * @generated from field: string address = 1;
+   */
+  address: string;
+
+  /**
+   * For people.
+   *
+   * @generated from field: string name = 2;
+   */
+  name: string;
+
+  /**
+   * False: calls alone.
+   *
+   * @generated from field: bool tensors = 3;
+   */
+  tensors: boolean;
+};
+
+/**
+ * Describes the message dcnr.v1.RelayPlace.
+ * Use `create(RelayPlaceSchema)` to create a new message.
+ */
+export const RelayPlaceSchema: GenMessage<RelayPlace> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_pnode, 9);
 
 /**
  * @generated from message dcnr.v1.Capabilities
@@ -331,7 +487,7 @@ export type Capabilities = Message<"dcnr.v1.Capabilities"> & {
  * Use `create(CapabilitiesSchema)` to create a new message.
  */
 export const CapabilitiesSchema: GenMessage<Capabilities> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 5);
+  messageDesc(file_dcnr_v1_pnode, 10);
 
 /**
  * @generated from message dcnr.v1.Gpu
@@ -358,7 +514,7 @@ export type Gpu = Message<"dcnr.v1.Gpu"> & {
  * Use `create(GpuSchema)` to create a new message.
  */
 export const GpuSchema: GenMessage<Gpu> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 6);
+  messageDesc(file_dcnr_v1_pnode, 11);
 
 /**
  * @generated from message dcnr.v1.NumericsClass
@@ -382,7 +538,7 @@ export type NumericsClass = Message<"dcnr.v1.NumericsClass"> & {
  * Use `create(NumericsClassSchema)` to create a new message.
  */
 export const NumericsClassSchema: GenMessage<NumericsClass> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 7);
+  messageDesc(file_dcnr_v1_pnode, 12);
 
 /**
  * @generated from message dcnr.v1.Limits
@@ -421,7 +577,7 @@ export type Limits = Message<"dcnr.v1.Limits"> & {
  * Use `create(LimitsSchema)` to create a new message.
  */
 export const LimitsSchema: GenMessage<Limits> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 8);
+  messageDesc(file_dcnr_v1_pnode, 13);
 
 /**
  * @generated from message dcnr.v1.Hosted
@@ -448,7 +604,7 @@ export type Hosted = Message<"dcnr.v1.Hosted"> & {
  * Use `create(HostedSchema)` to create a new message.
  */
 export const HostedSchema: GenMessage<Hosted> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 9);
+  messageDesc(file_dcnr_v1_pnode, 14);
 
 /**
  * @generated from message dcnr.v1.Heartbeat
@@ -504,6 +660,20 @@ export type Heartbeat = Message<"dcnr.v1.Heartbeat"> & {
    * @generated from field: double latency_ms = 9;
    */
   latencyMs: number;
+
+  /**
+   * What it relays for others; absent if it does not.
+   *
+   * @generated from field: dcnr.v1.Relaying relaying = 16;
+   */
+  relaying?: Relaying | undefined;
+
+  /**
+   * What happened in sessions that went on without an orchestrator.
+   *
+   * @generated from field: repeated dcnr.v1.CrewReport crews = 30;
+   */
+  crews: CrewReport[];
 };
 
 /**
@@ -511,7 +681,57 @@ export type Heartbeat = Message<"dcnr.v1.Heartbeat"> & {
  * Use `create(HeartbeatSchema)` to create a new message.
  */
 export const HeartbeatSchema: GenMessage<Heartbeat> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 10);
+  messageDesc(file_dcnr_v1_pnode, 15);
+
+/**
+ * What a relay does now, and may do.
+ *
+ * @generated from message dcnr.v1.Relaying
+ */
+export type Relaying = Message<"dcnr.v1.Relaying"> & {
+  /**
+   * Machines that wait for calls there.
+   *
+   * @generated from field: uint32 machines = 1;
+   */
+  machines: number;
+
+  /**
+   * @generated from field: uint32 connections = 2;
+   */
+  connections: number;
+
+  /**
+   * @generated from field: double bytes_per_second = 3;
+   */
+  bytesPerSecond: number;
+
+  /**
+   * 0: no limit.
+   *
+   * @generated from field: uint64 limit_bytes_per_second = 4;
+   */
+  limitBytesPerSecond: bigint;
+
+  /**
+   * Its users wait because of its limits.
+   *
+   * @generated from field: bool slowed = 5;
+   */
+  slowed: boolean;
+
+  /**
+   * @generated from field: uint64 bytes = 6;
+   */
+  bytes: bigint;
+};
+
+/**
+ * Describes the message dcnr.v1.Relaying.
+ * Use `create(RelayingSchema)` to create a new message.
+ */
+export const RelayingSchema: GenMessage<Relaying> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_pnode, 16);
 
 /**
  * @generated from message dcnr.v1.HeartbeatAck
@@ -528,7 +748,7 @@ export type HeartbeatAck = Message<"dcnr.v1.HeartbeatAck"> & {
  * Use `create(HeartbeatAckSchema)` to create a new message.
  */
 export const HeartbeatAckSchema: GenMessage<HeartbeatAck> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 11);
+  messageDesc(file_dcnr_v1_pnode, 17);
 
 /**
  * @generated from message dcnr.v1.Link
@@ -562,7 +782,7 @@ export type Link = Message<"dcnr.v1.Link"> & {
  * Use `create(LinkSchema)` to create a new message.
  */
 export const LinkSchema: GenMessage<Link> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 12);
+  messageDesc(file_dcnr_v1_pnode, 18);
 
 /**
  * @generated from message dcnr.v1.VNodeProgress
@@ -646,7 +866,7 @@ export type VNodeProgress = Message<"dcnr.v1.VNodeProgress"> & {
  * Use `create(VNodeProgressSchema)` to create a new message.
  */
 export const VNodeProgressSchema: GenMessage<VNodeProgress> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 13);
+  messageDesc(file_dcnr_v1_pnode, 19);
 
 /**
  * @generated from message dcnr.v1.Leave
@@ -663,7 +883,7 @@ export type Leave = Message<"dcnr.v1.Leave"> & {
  * Use `create(LeaveSchema)` to create a new message.
  */
 export const LeaveSchema: GenMessage<Leave> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 14);
+  messageDesc(file_dcnr_v1_pnode, 20);
 
 /**
  * All VNodes are handed over; the PNode may end.
@@ -678,7 +898,7 @@ export type LeaveGranted = Message<"dcnr.v1.LeaveGranted"> & {
  * Use `create(LeaveGrantedSchema)` to create a new message.
  */
 export const LeaveGrantedSchema: GenMessage<LeaveGranted> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 15);
+  messageDesc(file_dcnr_v1_pnode, 21);
 
 /**
  * @generated from message dcnr.v1.Measurement
@@ -712,7 +932,7 @@ export type Measurement = Message<"dcnr.v1.Measurement"> & {
  * Use `create(MeasurementSchema)` to create a new message.
  */
 export const MeasurementSchema: GenMessage<Measurement> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 16);
+  messageDesc(file_dcnr_v1_pnode, 22);
 
 /**
  * Two contents under one name: one of the senders computed wrongly or lied.
@@ -741,7 +961,7 @@ export type Evidence = Message<"dcnr.v1.Evidence"> & {
  * Use `create(EvidenceSchema)` to create a new message.
  */
 export const EvidenceSchema: GenMessage<Evidence> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 17);
+  messageDesc(file_dcnr_v1_pnode, 23);
 
 /**
  * @generated from message dcnr.v1.Witness
@@ -768,7 +988,7 @@ export type Witness = Message<"dcnr.v1.Witness"> & {
  * Use `create(WitnessSchema)` to create a new message.
  */
 export const WitnessSchema: GenMessage<Witness> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 18);
+  messageDesc(file_dcnr_v1_pnode, 24);
 
 /**
  * @generated from message dcnr.v1.Registered
@@ -804,6 +1024,27 @@ export type Registered = Message<"dcnr.v1.Registered"> & {
    * @generated from field: repeated string blob_origins = 5;
    */
   blobOrigins: string[];
+
+  /**
+   * Lets it take part in gossip (gossip.proto); absent from orchestrators that do not.
+   *
+   * @generated from field: dcnr.v1.Permit permit = 10;
+   */
+  permit?: Permit | undefined;
+
+  /**
+   * DER of the network's public key; its hash, or that of one of those before it, the PNode knows.
+   *
+   * @generated from field: bytes network_public_key = 11;
+   */
+  networkPublicKey: Uint8Array;
+
+  /**
+   * Keys of the network that this one has succeeded, as in SignedRecord.
+   *
+   * @generated from field: repeated bytes network_former = 12;
+   */
+  networkFormer: Uint8Array[];
 };
 
 /**
@@ -811,7 +1052,7 @@ export type Registered = Message<"dcnr.v1.Registered"> & {
  * Use `create(RegisteredSchema)` to create a new message.
  */
 export const RegisteredSchema: GenMessage<Registered> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 19);
+  messageDesc(file_dcnr_v1_pnode, 25);
 
 /**
  * Everything this PNode is to host, whole; what is not listed is dropped.
@@ -835,7 +1076,7 @@ export type Assignments = Message<"dcnr.v1.Assignments"> & {
  * Use `create(AssignmentsSchema)` to create a new message.
  */
 export const AssignmentsSchema: GenMessage<Assignments> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 20);
+  messageDesc(file_dcnr_v1_pnode, 26);
 
 /**
  * @generated from message dcnr.v1.Assignment
@@ -890,6 +1131,14 @@ export type Assignment = Message<"dcnr.v1.Assignment"> & {
      */
     value: Answering;
     case: "answering";
+  } | {
+    /**
+     * Repeats an interval of the VNode, without owning it.
+     *
+     * @generated from field: dcnr.v1.Auditing auditing = 12;
+     */
+    value: Auditing;
+    case: "auditing";
   } | { case: undefined; value?: undefined };
 };
 
@@ -898,7 +1147,7 @@ export type Assignment = Message<"dcnr.v1.Assignment"> & {
  * Use `create(AssignmentSchema)` to create a new message.
  */
 export const AssignmentSchema: GenMessage<Assignment> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 21);
+  messageDesc(file_dcnr_v1_pnode, 27);
 
 /**
  * The VNode of a training session: where it starts.
@@ -927,6 +1176,13 @@ export type Learning = Message<"dcnr.v1.Learning"> & {
    * @generated from field: uint64 turn = 3;
    */
   turn: bigint;
+
+  /**
+   * As with every line.
+   *
+   * @generated from field: repeated dcnr.v1.Drawn drawn = 4;
+   */
+  drawn: Drawn[];
 };
 
 /**
@@ -934,7 +1190,7 @@ export type Learning = Message<"dcnr.v1.Learning"> & {
  * Use `create(LearningSchema)` to create a new message.
  */
 export const LearningSchema: GenMessage<Learning> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 22);
+  messageDesc(file_dcnr_v1_pnode, 28);
 
 /**
  * The VNode of a replica: no steps, no checkpoints. Its weights are those that DescribeSession names.
@@ -949,7 +1205,7 @@ export type Answering = Message<"dcnr.v1.Answering"> & {
  * Use `create(AnsweringSchema)` to create a new message.
  */
 export const AnsweringSchema: GenMessage<Answering> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 23);
+  messageDesc(file_dcnr_v1_pnode, 29);
 
 /**
  * VNodes of training sessions that this PNode will host if another one does not come back: it may load them already.
@@ -969,7 +1225,7 @@ export type Prepare = Message<"dcnr.v1.Prepare"> & {
  * Use `create(PrepareSchema)` to create a new message.
  */
 export const PrepareSchema: GenMessage<Prepare> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 24);
+  messageDesc(file_dcnr_v1_pnode, 30);
 
 /**
  * @generated from message dcnr.v1.SessionUpdate
@@ -1014,6 +1270,20 @@ export type SessionUpdate = Message<"dcnr.v1.SessionUpdate"> & {
    * @generated from field: uint64 turn = 6;
    */
   turn: bigint;
+
+  /**
+   * For those of the crew of a session that may go on without orchestrators.
+   *
+   * @generated from field: dcnr.v1.SignedCharter charter = 30;
+   */
+  charter?: SignedCharter | undefined;
+
+  /**
+   * Told with every line: what is checked, so that nobody lets go of what that needs.
+   *
+   * @generated from field: repeated dcnr.v1.Drawn drawn = 7;
+   */
+  drawn: Drawn[];
 };
 
 /**
@@ -1021,7 +1291,7 @@ export type SessionUpdate = Message<"dcnr.v1.SessionUpdate"> & {
  * Use `create(SessionUpdateSchema)` to create a new message.
  */
 export const SessionUpdateSchema: GenMessage<SessionUpdate> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 25);
+  messageDesc(file_dcnr_v1_pnode, 31);
 
 /**
  * @generated from message dcnr.v1.Location
@@ -1043,14 +1313,23 @@ export type Location = Message<"dcnr.v1.Location"> & {
   pnode: string;
 
   /**
-   * @generated from field: string address = 4;
-   */
-  address: string;
-
-  /**
    * @generated from field: uint32 replica = 5;
    */
   replica: number;
+
+  /**
+   * As its PNode registered them.
+   *
+   * @generated from field: repeated string routes = 6;
+   */
+  routes: string[];
+
+  /**
+   * The key that its PNode shows now, where that has succeeded the one that the id was made of.
+   *
+   * @generated from field: string key = 7;
+   */
+  key: string;
 };
 
 /**
@@ -1058,7 +1337,7 @@ export type Location = Message<"dcnr.v1.Location"> & {
  * Use `create(LocationSchema)` to create a new message.
  */
 export const LocationSchema: GenMessage<Location> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 26);
+  messageDesc(file_dcnr_v1_pnode, 32);
 
 /**
  * @generated from message dcnr.v1.ResolveRequest
@@ -1082,7 +1361,7 @@ export type ResolveRequest = Message<"dcnr.v1.ResolveRequest"> & {
  * Use `create(ResolveRequestSchema)` to create a new message.
  */
 export const ResolveRequestSchema: GenMessage<ResolveRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 27);
+  messageDesc(file_dcnr_v1_pnode, 33);
 
 /**
  * @generated from message dcnr.v1.ResolveResponse
@@ -1107,6 +1386,11 @@ export type ResolveResponse = Message<"dcnr.v1.ResolveResponse"> & {
    * @generated from field: uint64 turn = 4;
    */
   turn: bigint;
+
+  /**
+   * @generated from field: repeated dcnr.v1.Drawn drawn = 5;
+   */
+  drawn: Drawn[];
 };
 
 /**
@@ -1114,7 +1398,7 @@ export type ResolveResponse = Message<"dcnr.v1.ResolveResponse"> & {
  * Use `create(ResolveResponseSchema)` to create a new message.
  */
 export const ResolveResponseSchema: GenMessage<ResolveResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 28);
+  messageDesc(file_dcnr_v1_pnode, 34);
 
 /**
  * @generated from message dcnr.v1.RecordDurableRequest
@@ -1158,6 +1442,20 @@ export type RecordDurableRequest = Message<"dcnr.v1.RecordDurableRequest"> & {
    * @generated from field: repeated dcnr.v1.StepHash steps = 8;
    */
   steps: StepHash[];
+
+  /**
+   * Needed where the session's assurance is not "none".
+   *
+   * @generated from field: dcnr.v1.Statement statement = 9;
+   */
+  statement?: Statement | undefined;
+
+  /**
+   * The session's turn as the caller knows it.
+   *
+   * @generated from field: uint64 turn = 10;
+   */
+  turn: bigint;
 };
 
 /**
@@ -1165,7 +1463,7 @@ export type RecordDurableRequest = Message<"dcnr.v1.RecordDurableRequest"> & {
  * Use `create(RecordDurableRequestSchema)` to create a new message.
  */
 export const RecordDurableRequestSchema: GenMessage<RecordDurableRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 29);
+  messageDesc(file_dcnr_v1_pnode, 35);
 
 /**
  * @generated from message dcnr.v1.StepHash
@@ -1187,7 +1485,7 @@ export type StepHash = Message<"dcnr.v1.StepHash"> & {
  * Use `create(StepHashSchema)` to create a new message.
  */
 export const StepHashSchema: GenMessage<StepHash> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 30);
+  messageDesc(file_dcnr_v1_pnode, 36);
 
 /**
  * @generated from message dcnr.v1.RecordDurableResponse
@@ -1211,6 +1509,11 @@ export type RecordDurableResponse = Message<"dcnr.v1.RecordDurableResponse"> & {
    * @generated from field: uint64 turn = 3;
    */
   turn: bigint;
+
+  /**
+   * @generated from field: repeated dcnr.v1.Drawn drawn = 4;
+   */
+  drawn: Drawn[];
 };
 
 /**
@@ -1218,7 +1521,7 @@ export type RecordDurableResponse = Message<"dcnr.v1.RecordDurableResponse"> & {
  * Use `create(RecordDurableResponseSchema)` to create a new message.
  */
 export const RecordDurableResponseSchema: GenMessage<RecordDurableResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 31);
+  messageDesc(file_dcnr_v1_pnode, 37);
 
 /**
  * @generated from message dcnr.v1.GrantBlobRequest
@@ -1257,7 +1560,7 @@ export type GrantBlobRequest = Message<"dcnr.v1.GrantBlobRequest"> & {
  * Use `create(GrantBlobRequestSchema)` to create a new message.
  */
 export const GrantBlobRequestSchema: GenMessage<GrantBlobRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 32);
+  messageDesc(file_dcnr_v1_pnode, 38);
 
 /**
  * @generated from message dcnr.v1.GrantBlobResponse
@@ -1300,7 +1603,7 @@ export type GrantBlobResponse = Message<"dcnr.v1.GrantBlobResponse"> & {
  * Use `create(GrantBlobResponseSchema)` to create a new message.
  */
 export const GrantBlobResponseSchema: GenMessage<GrantBlobResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 33);
+  messageDesc(file_dcnr_v1_pnode, 39);
 
 /**
  * @generated from message dcnr.v1.DescribeSessionRequest
@@ -1317,7 +1620,7 @@ export type DescribeSessionRequest = Message<"dcnr.v1.DescribeSessionRequest"> &
  * Use `create(DescribeSessionRequestSchema)` to create a new message.
  */
 export const DescribeSessionRequestSchema: GenMessage<DescribeSessionRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 34);
+  messageDesc(file_dcnr_v1_pnode, 40);
 
 /**
  * @generated from message dcnr.v1.DescribeSessionResponse
@@ -1360,7 +1663,7 @@ export type DescribeSessionResponse = Message<"dcnr.v1.DescribeSessionResponse">
  * Use `create(DescribeSessionResponseSchema)` to create a new message.
  */
 export const DescribeSessionResponseSchema: GenMessage<DescribeSessionResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 35);
+  messageDesc(file_dcnr_v1_pnode, 41);
 
 /**
  * VNodes that learn.
@@ -1381,6 +1684,13 @@ export type TrainingWork = Message<"dcnr.v1.TrainingWork"> & {
    * @generated from field: uint32 checkpoint_every = 2;
    */
   checkpointEvery: number;
+
+  /**
+   * "none", "sampled", "checked" or "proven"; empty for "none". But for "none", what is computed is signed.
+   *
+   * @generated from field: string assurance = 3;
+   */
+  assurance: string;
 };
 
 /**
@@ -1388,7 +1698,7 @@ export type TrainingWork = Message<"dcnr.v1.TrainingWork"> & {
  * Use `create(TrainingWorkSchema)` to create a new message.
  */
 export const TrainingWorkSchema: GenMessage<TrainingWork> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 36);
+  messageDesc(file_dcnr_v1_pnode, 42);
 
 /**
  * VNodes that answer.
@@ -1423,7 +1733,7 @@ export type ServingWork = Message<"dcnr.v1.ServingWork"> & {
  * Use `create(ServingWorkSchema)` to create a new message.
  */
 export const ServingWorkSchema: GenMessage<ServingWork> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 37);
+  messageDesc(file_dcnr_v1_pnode, 43);
 
 /**
  * The settings of a training session that decide its bits.
@@ -1522,7 +1832,7 @@ export type SessionIdentity = Message<"dcnr.v1.SessionIdentity"> & {
  * Use `create(SessionIdentitySchema)` to create a new message.
  */
 export const SessionIdentitySchema: GenMessage<SessionIdentity> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 38);
+  messageDesc(file_dcnr_v1_pnode, 44);
 
 /**
  * @generated from enum dcnr.v1.BlobAction

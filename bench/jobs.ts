@@ -1,0 +1,191 @@
+// Jobs: submissions through the API, decisions with a long queue, starts committed through real stores, and how long jobs
+// wait beside a queue that knows nothing but their order and one reservation (EASY backfill), on the same workloads.
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { runQueueWorld } from "../simulation/jobs/queue-world.ts";
+import { asEqual, capacityOf, fleetOf, workloadOf } from "../simulation/jobs/workload.ts";
+import type { JobId } from "../src/core/ids.ts";
+import { decide } from "../src/scheduler/decide.ts";
+import { type PendingJob, rulesDefault } from "../src/scheduler/jobs.ts";
+import { claimed, type QuotaBook, queueRulesDefault } from "../src/scheduler/quota.ts";
+import { granted, type Room } from "../src/scheduler/room.ts";
+import { openStateStore } from "../src/store/open.ts";
+import type { StateStore } from "../src/store/state-store.ts";
+import { updateItem } from "../src/store/update.ts";
+import { realWorld } from "../src/system/world.ts";
+import { startPostgres } from "../test/store/servers/postgres.ts";
+import { submissionsPerSecond } from "./job-submissions.ts";
+
+const world = realWorld({ logFormat: "none" });
+type Row = [what: string, measured: string, target: string];
+
+export async function jobsReport(_args: readonly string[], log: (line: string) => void): Promise<string> {
+  log("submitting");
+  const submitted = await submissionsPerSecond(300);
+  log("deciding");
+  const rows: Row[] = [
+    ["submissions of training jobs through the API, one client, one job a call (SQLite)", `${submitted.single}/s`, ""],
+    ["the same, 50 jobs a call", `${submitted.batch}/s`, ""],
+    ...decisionRows(),
+  ];
+  log("committing");
+  rows.push([
+    "starts committed: room, quota, job, owner (SQLite)",
+    `${await withSqlite(commitsPerSecond)}/s`,
+    ">= 500/s",
+  ]);
+  rows.push(["the same (PostgreSQL)", `${await withPostgres(commitsPerSecond)}/s`, ">= 500/s"]);
+  log("waiting");
+  return [
+    table(["what", "measured", "target"], rows),
+    "",
+    "Waits in minutes on 100 PNodes, 1,000 jobs in 12 hours, load 1.6 (virtual time; the same workloads for both):",
+    "",
+    table(["", "EASY backfill", "DCNR"], waitRows()),
+  ].join("\n");
+}
+
+function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const line = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
+  return [line(head), `|${"---|".repeat(head.length)}`, ...rows.map(line)].join("\n");
+}
+
+/** Ten thousand jobs in line on a full fleet, CPU time. */
+function decisionRows(): Row[] {
+  return [1_000, 10_000].map((pnodes): Row => {
+    const nodes = fleetOf(pnodes, 1).map((one) => ({ ...one, memoryFreeBytes: 0 }));
+    const jobs = workloadOf({ count: 10_000, capacity: capacityOf(nodes), hours: 1, load: 1, seed: 7 });
+    const running = nodes.slice(0, 2_000).map((one, index) => ({
+      ...{ id: `r${index}`, owner: "o", queue: "default", class: "normal" as const, sinceMs: 0, yields: false },
+      endMs: 60_000 * (1 + (index % 50)),
+      holds: [{ pnode: one.id, memoryBytes: one.memoryBytes, gpus: 0 }],
+    }));
+    const view = {
+      ...{ nowMs: 1, nodes, running, pending: jobs.map(({ job }) => ({ ...job, submittedMs: 0 })) },
+      ...{ books: new Map(), use: new Map(), cohortOf: (queue: string) => queue, creditsOf: () => undefined },
+    };
+    decide(view, rulesDefault);
+    const began = process.cpuUsage();
+    const passes = 3;
+    for (let pass = 0; pass < passes; pass++) decide(view, rulesDefault);
+    const { user, system } = process.cpuUsage(began);
+    const passMs = (user + system) / 1000 / passes;
+    const perSecond = Math.round(10_000 / (passMs / 1000));
+    return [
+      `decisions with 10,000 jobs in line on ${pnodes} full PNodes, 32 reservations (CPU time)`,
+      `${perSecond}/s, ${passMs.toFixed(0)} ms a pass`,
+      "",
+    ];
+  });
+}
+
+interface JobItem {
+  readonly status: string;
+  readonly epoch: number;
+  readonly spec: string;
+}
+
+/** The production's claims and its order of writes, with all that is asked at once for one record in one write. */
+async function commitsPerSecond(store: StateStore): Promise<number> {
+  const perPass = 64;
+  const passes = 12;
+  const pnodes = 16;
+  const update = <T extends object>(key: string, change: (current: T | undefined) => T | undefined) =>
+    updateItem<T>(store, key, change, world, { timeoutMs: 30_000 });
+  const queues = { q: { ...queueRulesDefault, name: "q", nominal: { jobs: 1e6 } } };
+  await update<QuotaBook>("cohort/bench", () => ({ queues, claims: {} }));
+  const all = Array.from({ length: passes * perPass }, (_, index) => `j${index}`);
+  await Promise.all(
+    all.map((id) => update<JobItem>(`job/${id}`, () => ({ status: "pending", epoch: 0, spec: "x".repeat(500) }))),
+  );
+  const beganMs = performance.now();
+  for (let pass = 0; pass < passes; pass++) {
+    const ids = all.slice(pass * perPass, (pass + 1) * perPass);
+    await Promise.all(
+      Array.from({ length: pnodes }, (_, pnode) => {
+        const own = ids.filter((_id, index) => index % pnodes === pnode);
+        return update<Room>(`room/p${pnode}`, (room) => {
+          const claim = (id: string) => ({
+            session: id as never,
+            vnode: "v" as never,
+            epoch: 1,
+            memoryBytes: 1,
+            gpus: 0,
+          });
+          const groups = own.map((id) => ({ workload: id as never, claims: { [id]: claim(id) } }));
+          return granted(room, { life: 1, lent: { memoryBytes: 1e9, gpus: 0 } }, groups).room;
+        });
+      }),
+    );
+    const amounts = { cores: 1, gpus: 0, memoryBytes: 1, jobs: 1 };
+    const wanted = new Map(ids.map((id) => [id as JobId as string, { queue: "q", owner: "anna", epoch: 1, amounts }]));
+    await update<QuotaBook>("cohort/bench", (book) => (book ? claimed(book, wanted).book : undefined));
+    await Promise.all(
+      ids.map(async (id) => {
+        await update<JobItem>(`job/${id}`, (job) =>
+          job?.status === "pending" ? { ...job, status: "running", epoch: 1 } : undefined,
+        );
+        await update<object>(`vnode/${id}/v`, () => ({ epoch: 1, members: [{ pnode: "p", claim: id }] }));
+        await update<object>(`session/${id}`, () => ({ status: "running" }));
+      }),
+    );
+  }
+  return Math.round(all.length / ((performance.now() - beganMs) / 1000));
+}
+
+async function withSqlite<T>(measure: (store: StateStore) => Promise<T>): Promise<T> {
+  const folder = mkdtempSync(join(tmpdir(), "dcnr-bench-"));
+  const store = await openStateStore(`sqlite:${join(folder, "store.db")}`, { world });
+  try {
+    return await measure(store);
+  } finally {
+    await store.close();
+    rmSync(folder, { recursive: true });
+  }
+}
+
+async function withPostgres<T>(measure: (store: StateStore) => Promise<T>): Promise<T> {
+  const server = await startPostgres();
+  const store = await openStateStore(server.url, { world });
+  try {
+    return await measure(store);
+  } finally {
+    await store.close();
+    await server.stop();
+  }
+}
+
+const easyRules = { reservations: 1, mustStartMs: Number.POSITIVE_INFINITY, quantumMs: Number.POSITIVE_INFINITY };
+
+function waitRows(): string[][] {
+  const rows: string[][] = [];
+  for (const seed of [7, 8, 9]) {
+    const nodes = fleetOf(100, 1);
+    const jobs = workloadOf({ count: 1_000, capacity: capacityOf(nodes), hours: 12, load: 1.6, seed });
+    const classOf = new Map(jobs.map(({ job }) => [job.id, job.class]));
+    const easy = runQueueWorld({ nodes, jobs: jobs.map(asEqual), rules: easyRules });
+    const ours = runQueueWorld({ nodes, jobs });
+    const of = (waits: ReadonlyMap<string, number>, wanted: (id: string) => boolean) =>
+      Array.from(waits).flatMap(([id, waitMs]) => (wanted(id) ? [waitMs / 60_000] : []));
+    const mean = (waits: number[]) =>
+      (waits.reduce((sum, wait) => sum + wait, 0) / Math.max(1, waits.length)).toFixed(1);
+    const longest = (waits: number[]) => Math.max(...waits).toFixed(0);
+    const any = () => true;
+    const urgent = (id: string) => classOf.get(id) === ("urgent" satisfies PendingJob["class"]);
+    rows.push([`seed ${seed}: mean wait`, mean(of(easy.waitsMs, any)), mean(of(ours.waitsMs, any))]);
+    rows.push([`seed ${seed}: longest wait`, longest(of(easy.waitsMs, any)), longest(of(ours.waitsMs, any))]);
+    rows.push([
+      `seed ${seed}: mean wait of urgent jobs`,
+      mean(of(easy.waitsMs, urgent)),
+      mean(of(ours.waitsMs, urgent)),
+    ]);
+    rows.push([
+      `seed ${seed}: use of the fleet, preemptions`,
+      `${(easy.use * 100).toFixed(1)} %, 0`,
+      `${(ours.use * 100).toFixed(1)} %, ${ours.preemptions}`,
+    ]);
+  }
+  return rows;
+}

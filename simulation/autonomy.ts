@@ -1,0 +1,260 @@
+// Worlds whose sessions go on while no orchestrator is there, and what must hold in them: what is thrown away can be
+// reached again, the store's line is held by the crew, and whoever was taken over stops.
+
+import { fromBinary } from "@bufbuild/protobuf";
+import type { SessionRecord } from "../src/orchestrator/records/records.ts";
+import type { KeptState } from "../src/pnode/autonomy/kept-states.ts";
+import { KeptCharterSchema, type TellRequest, type Tenure } from "../src/protocol/gen/dcnr/v1/session_peers_pb.ts";
+import { SeededChance } from "./chance.ts";
+import type { Violations } from "./checkers.ts";
+import type { RunSettings } from "./draw.ts";
+import { type FaultPlan, type TimedFault, untilFinished } from "./faults.ts";
+import type { Answer } from "./network.ts";
+import type { Records } from "./records.ts";
+import type { SimulatedWorld } from "./world.ts";
+
+/** Share of these worlds in which orchestrators come back only when the crews have finished. */
+const untilFinishedShare = 0.4;
+/** And in which little else happens: the rules of a crew then decide alone. */
+const quietShare = 0.5;
+
+/** What a seed draws, with sessions that go on without orchestrators and faults that make them do so. */
+export function withAutonomy(seed: number, settings: RunSettings): RunSettings {
+  const chance = new SeededChance(seed, "autonomy");
+  const { plan, fleet } = settings;
+  const isForGood = chance.happens(untilFinishedShare);
+  const isQuiet = chance.happens(quietShare);
+  const added: { atMs: number; fault: TimedFault }[] = [];
+  const goneMs = chance.between(2_500, 12_000);
+  const gone = { kind: "orchestrators gone", hosts: fleet.orchestrators } as const;
+  if (isForGood) added.push({ atMs: goneMs, fault: { ...gone, durationMs: untilFinished } });
+  else
+    for (let atMs = goneMs; atMs < plan.windowMs; atMs += chance.between(8_000, 30_000))
+      added.push({ atMs, fault: { ...gone, durationMs: chance.skewed(1_000, 25_000) } });
+  // One machine more is lost while nobody is there.
+  for (let count = chance.whole(1, 3); count > 0; count--)
+    added.push({
+      atMs: goneMs + chance.between(500, 15_000),
+      fault: {
+        kind: "crash",
+        host: `busy/${chance.uniform()}`,
+        silent: chance.happens(0.3),
+        durationMs: chance.skewed(2_000, 20_000),
+      },
+    });
+  if (chance.happens(0.3))
+    added.push({
+      atMs: goneMs + chance.between(-2_000, 12_000),
+      fault: { kind: "disk lost", host: chance.pick(fleet.pnodes), durationMs: chance.skewed(300, 6_000) },
+    });
+  if (chance.happens(0.3) && fleet.pnodes.length > 1) {
+    const from = fleet.pnodes.filter(() => chance.happens(0.5)).slice(0, fleet.pnodes.length - 1);
+    const side = from.length > 0 ? from : fleet.pnodes.slice(0, 1);
+    const to = fleet.pnodes.filter((name) => !side.includes(name));
+    added.push({
+      atMs: goneMs + chance.between(0, 12_000),
+      fault: { kind: "split", from: side, to, durationMs: chance.skewed(1_000, 12_000) },
+    });
+  }
+  // Nobody but an orchestrator decides what becomes of two PNodes that never reach each other.
+  const kept = plan.timed.filter(({ fault }) => fault.kind !== "cut" && (!isQuiet || chance.happens(0.1)));
+  const timed = [...kept, ...added.filter(({ atMs }) => atMs < plan.windowMs)].sort((a, b) => a.atMs - b.atMs);
+  const sessions = settings.sessions.map((wish, index) => ({
+    ...wish,
+    policy: { ...wish.policy, ...(index === 0 || chance.happens(0.6) ? { autonomy: "on" as const } : {}) },
+  }));
+  // Those who are left have room for what the lost ones hosted.
+  return { ...settings, sessions, vnodesPerPNode: settings.vnodesPerPNode + 2, plan: { ...plan, timed } };
+}
+
+export function lastsUntilFinished({ timed }: FaultPlan): boolean {
+  return timed.some(({ fault }) => fault.kind === "orchestrators gone" && fault.durationMs === untilFinished);
+}
+
+/** News of a death is believed within this, and what came before it is done. */
+const settledMs = 5_000;
+
+/** The store's line is held by the crew within this. */
+const heldWithinMs = 4_000;
+
+interface Said {
+  readonly tenure: Tenure;
+  readonly incarnation: string;
+  readonly sinceMs: number;
+}
+
+export class CrewWatch {
+  readonly #world: SimulatedWorld;
+  readonly #records: Records;
+  readonly #disks: ReadonlyMap<string, Map<string, Uint8Array>>;
+  readonly #violations: Violations;
+  readonly #isWhole: () => boolean;
+  readonly #crashedMs = new Map<string, number>();
+  readonly #lines = new Set<string>();
+  /** What each PNode says of who hosts what. */
+  readonly #said = new Map<string, Said>();
+  #disturbedMs = -settledMs;
+  #processes = "";
+  #disksLost = 0;
+  #watched: SessionRecord[] = [];
+
+  /** `isWhole`: everybody reaches everybody. */
+  constructor(
+    world: SimulatedWorld,
+    records: Records,
+    disks: ReadonlyMap<string, Map<string, Uint8Array>>,
+    violations: Violations,
+    isWhole: () => boolean,
+  ) {
+    this.#world = world;
+    this.#records = records;
+    this.#disks = disks;
+    this.#violations = violations;
+    this.#isWhole = isWhole;
+    world.onCrash(({ name }) => this.#crashedMs.set(name, world.time.nowMs));
+  }
+
+  loseDisk(host: string): void {
+    this.#disks.get(host)?.clear();
+    this.#disksLost += 1;
+  }
+
+  // Finishing without orchestrators
+
+  /** From now on these sessions are expected to finish by themselves. */
+  orchestratorsGone(): void {
+    this.#watched = this.#records.sessions().filter((session) => this.#isChartered(session));
+  }
+
+  get areFinished(): boolean {
+    return this.#watched.every((session) => this.#isFinished(session));
+  }
+
+  hang(): void {
+    const waiting = this.#watched.filter((session) => !this.#isFinished(session)).map(({ id }) => id);
+    this.#violations.add(
+      "hang",
+      this.#world.time.nowMs,
+      `without orchestrators ${waiting.join(", ")} did not come to an end`,
+    );
+  }
+
+  /** Everybody who could have to go on with it knows what it is. */
+  #isChartered({ id, status, policy, vnodes }: SessionRecord): boolean {
+    if (policy.autonomy !== "on" || status !== "running") return false;
+    const knows = (pnode: string) => {
+      const content = this.#disks.get(pnode)?.get(`charter-${id}`);
+      return content !== undefined && fromBinary(KeptCharterSchema, content).described.byteLength > 0;
+    };
+    return vnodes.every((vnode) => {
+      const members = this.#records.vnode(id, vnode)?.members ?? [];
+      return members.length > 0 && members.every(({ pnode }) => knows(pnode));
+    });
+  }
+
+  #isFinished({ id, vnodes, identity }: SessionRecord): boolean {
+    if (this.#records.session(id)?.status === "done") return true;
+    return vnodes.every((vnode) => this.#holders(id, vnode, identity.steps).length > 0);
+  }
+
+  #holders(session: string, vnode: string, step: number): string[] {
+    return [...this.#disks].flatMap(([host, files]) => {
+      for (const [name, content] of files) {
+        if (!name.startsWith("state-")) continue;
+        const kept = JSON.parse(new TextDecoder().decode(content)) as KeptState;
+        if (kept.session === session && kept.vnode === vnode && kept.step === step) return [host];
+      }
+      return [];
+    });
+  }
+
+  // What PNodes say to each other
+
+  told({ request, caller, incarnation }: Answer): void {
+    const { news, incarnation: process } = request as TellRequest;
+    const { nowMs } = this.#world.time;
+    const processes = this.#world.hosts
+      .map(({ name, alive, incarnation: number }) => `${name} ${number} ${alive}`)
+      .join();
+    if (!this.#isWhole() || processes !== this.#processes) this.#disturbedMs = nowMs;
+    this.#processes = processes;
+    if (news === undefined || this.#world.host(caller)?.incarnation !== incarnation) return;
+    for (const tenure of news.tenures) {
+      const name = `${caller} ${news.session} ${tenure.vnode}`;
+      const before = this.#said.get(name);
+      const same =
+        before?.incarnation === process &&
+        before.tenure.epoch === tenure.epoch &&
+        before.tenure.owners[0]?.pnode === tenure.owners[0]?.pnode;
+      if (!same) this.#said.set(name, { tenure, incarnation: process, sinceMs: nowMs });
+    }
+    this.#lineMoved(news.session, Number(news.line), Number(news.turn));
+  }
+
+  /** Messages below a line are gone: its states must be where those who need them reach them. */
+  #lineMoved(session: string, line: number, turn: number): void {
+    const name = `${session} ${turn} ${line}`;
+    if (line === 0 || this.#lines.has(name)) return;
+    this.#lines.add(name);
+    const record = this.#records.session(session);
+    if (record === undefined || record.status === "done" || (record.line >= line && (record.turn ?? 0) >= turn)) return;
+    const { nowMs } = this.#world.time;
+    const isSettled = nowMs - this.#disturbedMs >= settledMs;
+    const isGone = (host: string) =>
+      !this.#world.host(host)?.alive && nowMs - (this.#crashedMs.get(host) ?? nowMs) >= settledMs;
+    for (const vnode of record.vnodes) {
+      const holders = this.#holders(session, vnode, line);
+      const living = holders.filter((host) => !isGone(host));
+      const isHeld = isSettled ? living.length >= Math.min(2, this.#living()) : holders.length > 0;
+      if (isHeld || (this.#disksLost > 0 && holders.length > 0)) continue;
+      this.#violations.add(
+        "line",
+        nowMs,
+        `messages below ${line} were thrown away, and the state of ${vnode} there is held by ${living.join(" ") || "nobody"} (${holders.join(" ") || "no disk"})`,
+      );
+    }
+  }
+
+  #living(): number {
+    return this.#world.hosts.filter(({ name, alive }) => name.startsWith("p") && alive).length;
+  }
+
+  /** The store's line never gets ahead of what the crew holds. */
+  wroteLine(atMs: number, { id, line, status, vnodes, policy }: SessionRecord): void {
+    const name = `store ${id} ${line}`;
+    if (policy.autonomy !== "on" || line === 0 || status === "done" || this.#lines.has(name)) return;
+    this.#lines.add(name);
+    const hasOrchestrators = () => this.#world.hosts.some(({ name, alive }) => name.startsWith("o") && alive);
+    // What was stored before the charter came is fetched when it does.
+    this.#world.time.after(heldWithinMs, () => {
+      const now = this.#records.session(id);
+      const isPast = now?.line !== line || now.status === "done";
+      if (isPast || this.#disksLost > 0 || !this.#isSteady(atMs) || !hasOrchestrators()) return;
+      for (const vnode of vnodes)
+        if (this.#holders(id, vnode, line).length === 0)
+          this.#violations.add("line", atMs, `the store's line is ${line}, and nobody holds ${vnode} there`);
+    });
+  }
+
+  /** Nothing but the usual has happened since. */
+  #isSteady(sinceMs: number): boolean {
+    return this.#disturbedMs < sinceMs - settledMs && [...this.#crashedMs.values()].every((atMs) => atMs < sinceMs);
+  }
+
+  /** A PNode has computed something for a VNode. */
+  worked(host: string, session: string, vnode: string): void {
+    const said = this.#said.get(`${host} ${session} ${vnode}`);
+    const { nowMs } = this.#world.time;
+    if (said === undefined || said.tenure.count === 0 || said.tenure.owners.some(({ pnode }) => pnode === host)) return;
+    const record = this.#records.vnode(session, vnode);
+    // An orchestrator has said more since.
+    if (record && record.epoch > Number(said.tenure.epoch) && record.members.some(({ pnode }) => pnode === host))
+      return;
+    if (nowMs - said.sinceMs < settledMs || nowMs - (this.#crashedMs.get(host) ?? -settledMs) < settledMs) return;
+    this.#violations.add(
+      "fence",
+      nowMs,
+      `${host} works on ${vnode} although it says that ${said.tenure.owners[0]?.pnode} has taken it over`,
+    );
+  }
+}

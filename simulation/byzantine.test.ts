@@ -1,0 +1,57 @@
+import { strict as assert } from "node:assert";
+import { describe, it } from "node:test";
+import type { SessionRecord, StandingRecord } from "../src/orchestrator/records/records.ts";
+import { expectationsOf } from "./baselines.ts";
+import { type Behaviour, behaviours } from "./byzantine.ts";
+import { calmRun, fleetOf } from "./draw.ts";
+import { NetworkRun } from "./network-run.ts";
+import { scenarios } from "./scenarios.ts";
+
+const chain = scenarios.find(({ name }) => name === "chain") as (typeof scenarios)[number];
+
+/** Eight machines, of which one is not as it should be; it has a VNode, or, at `p6`, repeats what others did. */
+async function world(behaviour: Behaviour | undefined, host: string, assurance: "sampled" | "checked" = "sampled") {
+  const calm = calmRun(chain, fleetOf(8, 1), { checkpointEvery: 2, replicas: 1, assurance });
+  const odd = new Map(behaviour ? [[host, behaviour]] : []);
+  const settings = { ...calm, vnodesPerPNode: 2, behaviours: odd };
+  const run = new NetworkRun(1, settings, await expectationsOf(settings), {});
+  const { violations } = await run.finish();
+  assert.deepEqual(
+    violations.map(({ kind, message }) => `${kind}: ${message}`),
+    [],
+  );
+  const [session] = run.records.under<SessionRecord>("session/");
+  const standings = run.records.under<StandingRecord>("standing/");
+  const faults = standings.find(({ pnode }) => (pnode as string) === host)?.faults.map(({ kind }) => kind) ?? [];
+  return { session, faults };
+}
+
+describe("a session that is checked", () => {
+  it("comes to the bits of one that is not, and says that strangers have recomputed it", async () => {
+    const { session } = await world(undefined, "");
+    assert.equal(session?.status, "done");
+    assert.equal(session?.final, session?.identity.steps);
+    assert.equal(session?.certificate?.nobody, 0);
+  });
+
+  for (const behaviour of behaviours)
+    it(`is final with the honest run's root although a machine ${behaviour}`, async () => {
+      const auditing = behaviour === "slanders" || behaviour === "idles";
+      const { session, faults } = await world(behaviour, auditing ? "p6" : "p2");
+      assert.equal(session?.final, session?.identity.steps);
+      const expected: Partial<Record<Behaviour, string>> = {
+        flips: "class",
+        zeros: "class",
+        equivocates: "equivocation",
+        otherClass: "class",
+        idles: "hardware",
+      };
+      const kind = expected[behaviour];
+      if (kind !== undefined) assert.equal(faults[0], kind);
+    });
+
+  it("calls a machine a liar that insists on weights far from everybody else's", async () => {
+    const { faults } = await world("zeros", "p1", "checked");
+    assert.equal(faults[0], "lie");
+  });
+});

@@ -1,0 +1,83 @@
+// Crews that break one of the rules by which sessions go on without orchestrators.
+
+import type { CrewRules } from "../../src/crew/crew.ts";
+import { living } from "../../src/crew/crew.ts";
+import type { VNodeRecord } from "../../src/orchestrator/records/records.ts";
+import { SessionPeerService } from "../../src/protocol/gen/dcnr/v1/session_peers_pb.ts";
+import type { Mutant } from "./mutant.ts";
+import { type Loose, onCall, onEvent, rewriting } from "./mutant.ts";
+
+const breaking = (crewRules: Partial<CrewRules>) => ({ autonomy: true, seedsMax: 300, crewRules }) as const;
+
+/** Shown to be noticed. */
+export const crewMutants: Readonly<Record<string, Mutant>> = {
+  "keeps-states-to-itself": {
+    fault: "owners have their states kept by nobody else",
+    shows: ["hang", "line"],
+    ...breaking({ keepers: () => [] }),
+  },
+};
+
+/** Not shown to be noticed yet: no test runs these. */
+export const openCrewMutants: Readonly<Record<string, Mutant>> = {
+  "another-class-takes-over": {
+    fault: "a PNode that rounds otherwise takes a VNode over",
+    shows: ["divergence", "error", "durable"],
+    ...breaking({ mayHost: () => true }),
+  },
+  "learns-no-line-from-others": {
+    fault: "a PNode does not follow the line by which others have thrown messages away",
+    shows: ["hang", "line"],
+    ...breaking({ lineAfter: (line) => line }),
+  },
+  "needs-a-majority": {
+    fault: "nobody takes over unless it hears more than half of the crew",
+    shows: ["hang"],
+    ...breaking({
+      mayHost: (state, nowMs, timings) =>
+        state.charter.crew.get(state.self.pnode)?.hosts === true &&
+        2 * living(state, nowMs, timings).length > state.charter.crew.size,
+    }),
+  },
+  "stays-below-the-line": {
+    fault: "a VNode goes on below the line of its PNode",
+    shows: ["hang"],
+    ...breaking({ staysBelowTheLine: true }),
+  },
+  "losers-go-on": {
+    fault: "a PNode goes on with what somebody else has taken over",
+    shows: ["fence"],
+    ...breaking({ losersGoOn: true }),
+  },
+  "counts-dead-holders": {
+    fault: "a state counts as held by PNodes that are gone",
+    shows: ["line", "hang"],
+    ...breaking({ counts: () => true }),
+  },
+  "takeovers-are-not-told": {
+    fault: "orchestrators that come back do not hear who has taken what over",
+    shows: ["hang", "fence"],
+    autonomy: true,
+    seedsMax: 300,
+    tamper: () => onEvent("heartbeat", (value) => ({ ...value, crews: [] })),
+  },
+  "adopts-without-an-epoch": {
+    fault: "an orchestrator that comes back grants no epoch above a takeover",
+    shows: ["fence"],
+    autonomy: true,
+    seedsMax: 300,
+    store: (view, records) =>
+      rewriting(view, "vnode", (record: VNodeRecord) => {
+        const before = records.vnode(record.session, record.vnode);
+        const isAdopted = record.members.some(({ reason }) => reason.startsWith("it took the VNode over"));
+        return before && isAdopted && record.epoch === before.epoch + 1 ? { ...record, epoch: before.epoch } : record;
+      }),
+  },
+  "loses-the-trail": {
+    fault: "keepers are not given the hashes of the steps before a state",
+    shows: ["divergence"],
+    autonomy: true,
+    seedsMax: 300,
+    tamper: () => onCall(SessionPeerService.method.keep, "input", (request: Loose) => ({ ...request, trail: "" })),
+  },
+};

@@ -1,0 +1,55 @@
+// `dcnr job submit`: hands the jobs of a file to their queues.
+
+import type { JobSpecInit } from "../../client/client.ts";
+import { builtinNames, ensureDataset } from "../builtin.ts";
+import type { Command } from "../command.ts";
+import { connectionOptions, withClient } from "../connection.ts";
+import { readTextFile } from "../files.ts";
+import { readJobs } from "../job-files.ts";
+import { followJob, showJob, showJobs } from "../jobs.ts";
+
+export const command: Command = {
+  summary: "Submit the jobs of a YAML file. They start when there is room and quota for all of each.",
+  details:
+    "A file has one job, or several under `jobs`; a job may need others of the file by name. With --key the same file can be submitted again without doing anything twice.",
+  positionals: [{ name: "FILE.yaml" }],
+  options: {
+    ...connectionOptions,
+    key: {
+      type: "string",
+      value: "KEY",
+      summary: "name of this submission: again with the same, nothing is done twice",
+    },
+    owner: { type: "string", value: "NAME", summary: "whose jobs these are (default: the API key's, or local)" },
+    watch: { type: "boolean", summary: "wait until the last job of the file has ended" },
+  },
+  examples: ["dcnr job submit examples/job.yaml", "dcnr job submit night.yaml --key night-2030-01-31 --json"],
+  run: (context) =>
+    withClient(context, async (client) => {
+      const { flags, out, signal } = context;
+      const path = context.arguments[0] ?? "";
+      const specs = await readJobs(await readTextFile(path, "file of jobs"), path, flags.optionalText("key"));
+      for (const name of builtinsOf(specs)) await ensureDataset(client, name, out);
+      const owner = flags.optionalText("owner");
+      let jobs = await client.jobs.submit(specs, owner === undefined ? {} : { owner });
+      if (flags.is("watch")) {
+        for (const { id } of jobs) {
+          if (signal.aborted) break;
+          out.note(`job ${id}`);
+          await followJob(client, id, out, signal);
+        }
+        jobs = await Promise.all(jobs.map(({ id }) => client.jobs.get(id)));
+      }
+      const [only] = jobs;
+      if (flags.is("json")) out.json(jobs);
+      else if (jobs.length === 1 && only) showJob(out, only);
+      else showJobs(out, jobs);
+      return jobs.some(({ status }) => status === "failed" || status === "cancelled") ? 1 : 0;
+    }),
+};
+
+/** Datasets that come with a clone are added when a job names one. */
+function builtinsOf(specs: readonly JobSpecInit[]): string[] {
+  const named = new Set(specs.map(({ spec }) => spec?.["dataset"]));
+  return builtinNames.filter((name) => named.has(name));
+}

@@ -1,0 +1,213 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { sha256 } from "../core/hash.ts";
+import type { SessionId, Sha256, VNodeId } from "../core/ids.ts";
+import { keyIdOf } from "../core/keys.ts";
+import { type Charter, charterLifetimeMs, readCharter, signCharter } from "./charter.ts";
+import {
+  type CrewNews,
+  type CrewRules,
+  type CrewState,
+  chartered,
+  crewRules,
+  heardNews,
+  look,
+  openCrew,
+  stateAtLine,
+  withLine,
+} from "./crew.ts";
+import { disputed, type HeldState, type Holdings, heldLine, withHolder } from "./holdings.ts";
+import { afterStandstill, withSightings } from "./sightings.ts";
+import { successorsOf } from "./successors.ts";
+import { isHigher, type Tenure, takenOver, withTenures } from "./tenures.ts";
+
+const [a, b] = ["a", "b"] as VNodeId[] as [VNodeId, VNodeId];
+const state = (text: string) => sha256(text);
+const owner = (pnode: string, incarnation = "1") => ({ pnode, incarnation });
+const granted = (vnode: VNodeId, pnode: string, epoch = 1): Tenure => ({
+  vnode,
+  epoch,
+  count: 0,
+  owners: [owner(pnode)],
+});
+
+const charter: Charter = {
+  session: "s-1" as SessionId,
+  revision: 1n,
+  issuedWallMs: 0,
+  expiresWallMs: charterLifetimeMs,
+  numericsClass: "reference",
+  crew: new Map(["p1", "p2", "p3", "p4"].map((pnode) => [pnode, { routes: `${pnode}:1`, hosts: pnode !== "p4" }])),
+  vnodes: [
+    { vnode: a, tenure: granted(a, "p1"), state: "" },
+    { vnode: b, tenure: granted(b, "p2"), state: "" },
+  ],
+  line: 0,
+  turn: 0,
+  keepers: 2,
+};
+
+const timings = { aloneMs: 6_000, silentMs: 1_600, staggerMs: 150 };
+const news: CrewNews = { line: 0, turn: 0, holders: [], tenures: [], sightings: [], orchestratorAgeMs: -1 };
+
+function lookAt(crew: CrewState, nowMs: number, rules: CrewRules = crewRules, wallMs = 0) {
+  return look(crew, { nowMs, wallMs, timings, rules, isTaken: () => false });
+}
+
+/** p3 hears that everybody but `silent` is there. */
+function hearing(crew: CrewState, nowMs: number, silent: string): CrewState {
+  const sightings = ["p1", "p2", "p4"]
+    .filter((pnode) => pnode !== silent)
+    .map((pnode) => ({ pnode, incarnation: "1", ageMs: 0, routes: "" }));
+  return heardNews(crew, { ...news, sightings }, nowMs, crewRules);
+}
+
+test("of two words about a VNode all prefer the same one", () => {
+  const first = granted(a, "p1");
+  const taken = takenOver(first, owner("p3"));
+  const rival = takenOver(first, owner("p2"));
+  const again = takenOver(taken, owner("p2"));
+  const later = granted(a, "p1", 2);
+  const all = [first, taken, rival, again, later];
+  const order = [first, taken, rival, again, later];
+  for (const one of all)
+    for (const other of all)
+      if (one !== other) assert.equal(isHigher(one, other), order.indexOf(one) > order.indexOf(other));
+  for (const told of [all, [...all].reverse()]) assert.equal(withTenures(new Map(), told).get(a), later);
+});
+
+test("a line needs every VNode's state at one step, held often enough by those who count", () => {
+  const held = (vnode: VNodeId, step: number): HeldState => ({
+    vnode,
+    step,
+    state: state(`${vnode}${step}`),
+    trail: "",
+  });
+  let holdings: Holdings = new Map();
+  holdings = withHolder(holdings, "p1", { sequence: 1, states: [held(a, 4), held(b, 4), held(a, 8)] });
+  holdings = withHolder(holdings, "p2", { sequence: 1, states: [held(a, 4), held(b, 4), held(b, 8)] });
+  holdings = withHolder(holdings, "p3", { sequence: 1, states: [held(a, 8), held(b, 8)] });
+  const wish = { vnodes: [a, b], needed: 2, above: 0 };
+  assert.equal(heldLine(holdings, { ...wish, counts: () => true }), 8);
+  assert.equal(heldLine(holdings, { ...wish, counts: (holder) => holder !== "p3" }), 4);
+  assert.equal(heldLine(holdings, { ...wish, counts: (holder) => holder === "p1" }), undefined);
+  assert.equal(heldLine(holdings, { ...wish, counts: () => true, above: 8 }), undefined);
+});
+
+test("a holder that lost its disk is not counted on, whoever still tells its old list", () => {
+  const states: HeldState[] = [{ vnode: a, step: 4, state: state("x"), trail: "" }];
+  const before = withHolder(new Map(), "p1", { sequence: 7, states });
+  const after = withHolder(before, "p1", { sequence: 8, states: [] });
+  assert.equal(withHolder(after, "p1", { sequence: 7, states }).get("p1")?.states.length, 0);
+});
+
+test("two contents of one state are noticed", () => {
+  const of = (text: string): HeldState[] => [{ vnode: a, step: 4, state: state(text), trail: "" }];
+  const alike = withHolder(withHolder(new Map(), "p1", { sequence: 1, states: of("x") }), "p2", {
+    sequence: 1,
+    states: of("x"),
+  });
+  assert.deepEqual(disputed(alike), []);
+  const other = withHolder(alike, "p3", { sequence: 1, states: of("y") });
+  assert.deepEqual(disputed(other), [{ vnode: a, step: 4 }]);
+});
+
+test("successors are the same for everybody, and one that goes changes nothing for the others", () => {
+  const all = successorsOf("s", "a", ["p1", "p2", "p3", "p4"]);
+  assert.deepEqual(successorsOf("s", "a", ["p4", "p2", "p3", "p1"]), all);
+  const [gone, ...rest] = all;
+  assert.deepEqual(
+    successorsOf(
+      "s",
+      "a",
+      all.filter((pnode) => pnode !== gone),
+    ),
+    rest,
+  );
+});
+
+test("whoever stood still takes nobody for silent", () => {
+  const seen = withSightings(new Map(), [{ pnode: "p1", incarnation: "1", ageMs: 100, routes: "" }], 1_000);
+  assert.equal(seen.get("p1")?.atMs, 900);
+  assert.equal(afterStandstill(seen, 5_000, 6_000).get("p1")?.atMs, 5_900);
+});
+
+test("nobody takes over while anybody of the crew hears an orchestrator", () => {
+  const crew = hearing(openCrew(charter, owner("p3", "9"), 0), 9_000, "p1");
+  assert.deepEqual(lookAt(heardNews(crew, { ...news, orchestratorAgeMs: 500 }, 9_000, crewRules), 9_000).takeovers, []);
+});
+
+test("a VNode whose owner is silent is taken over, under its epoch, after those who come first", () => {
+  let crew = openCrew(charter, owner("p3", "9"), 0);
+  const hosts = successorsOf("s-1", a, ["p2", "p3"]);
+  const rank = hosts.indexOf("p3");
+  crew = lookAt(hearing(crew, 9_000, "p1"), 9_000).state;
+  const dueMs = 9_000 + rank * timings.staggerMs;
+  if (rank > 0) assert.deepEqual(lookAt(hearing(crew, dueMs - 1, "p1"), dueMs - 1).takeovers, []);
+  const { takeovers, state: after } = lookAt(hearing(crew, dueMs, "p1"), dueMs);
+  const [taken] = rank > 0 ? takeovers : lookAt(openCrew(charter, owner("p3", "9"), 0), 9_000).takeovers;
+  assert.deepEqual(taken, { vnode: a, epoch: 1, count: 1, owners: [owner("p3", "9")] });
+  assert.equal(after.tenures.get(b), charter.vnodes[1]?.tenure);
+});
+
+test("a process that came back under the same id has forgotten its VNodes", () => {
+  const crew = hearing(openCrew(charter, owner("p3", "9"), 0), 9_000, "");
+  const restarted = heardNews(
+    crew,
+    { ...news, sightings: [{ pnode: "p1", incarnation: "2", ageMs: 0, routes: "" }] },
+    9_001,
+    crewRules,
+  );
+  assert.deepEqual(lookAt(crew, 9_000).state.ownerlessSinceMs.size, 0);
+  const looked = lookAt(restarted, 9_001);
+  assert.ok(looked.takeovers.length > 0 || looked.state.ownerlessSinceMs.has(a));
+});
+
+test("who rounds otherwise keeps states and takes nothing over; nor does anybody after the charter's end", () => {
+  const keeper = hearing(openCrew(charter, owner("p4", "9"), 0), 99_000, "p1");
+  assert.deepEqual(lookAt(keeper, 99_000).takeovers, []);
+  const late = openCrew(charter, owner("p3", "9"), 0);
+  assert.deepEqual(lookAt(late, 99_000, crewRules, charterLifetimeMs + 1).takeovers, []);
+  assert.ok(lookAt(late, 99_000).takeovers.length > 0 || lookAt(late, 99_000).state.ownerlessSinceMs.size > 0);
+});
+
+test("the line follows what others have thrown away, within its turn, and brings the state to start from", () => {
+  const held: HeldState = { vnode: a, step: 4, state: state("a4"), trail: "" };
+  const holders = [{ pnode: "p1", sequence: 1, states: [held] }];
+  const crew = heardNews(openCrew(charter, owner("p3", "9"), 0), { ...news, line: 4, holders }, 10, crewRules);
+  assert.deepEqual(
+    [crew.line, crew.lineBefore, stateAtLine(crew, a), stateAtLine(crew, b)],
+    [4, 0, held.state, undefined],
+  );
+  assert.equal(heardNews(crew, { ...news, line: 2 }, 11, crewRules).line, 4);
+  // An orchestrator went back to an earlier line: only the new turn counts.
+  assert.deepEqual([withLine(crew, 2, 1).line, withLine(withLine(crew, 2, 1), 9, 0).line], [2, 2]);
+});
+
+test("a newer charter names a new crew and lifts what it grants above what was taken over", () => {
+  const crew = openCrew(charter, owner("p3", "9"), 0);
+  const taken = heardNews(crew, { ...news, tenures: [takenOver(granted(a, "p1"), owner("p2"))] }, 5, crewRules);
+  assert.equal(taken.tenures.get(a)?.count, 1);
+  const vnodes = [
+    { vnode: a, tenure: granted(a, "p2", 2), state: "" as const },
+    charter.vnodes[1] as Charter["vnodes"][0],
+  ];
+  const next = chartered(taken, { ...charter, revision: 2n, vnodes }, 6);
+  assert.deepEqual([next.tenures.get(a)?.epoch, next.tenures.get(a)?.count], [2, 0]);
+  assert.equal(chartered(next, { ...charter, revision: 1n }, 7), next);
+});
+
+test("a charter is believed only as the network's key signed it", () => {
+  const publicKey = new TextEncoder().encode("key");
+  const sign = (content: Uint8Array) => new TextEncoder().encode(sha256(publicKey, content));
+  const verify = (_key: Uint8Array, content: Uint8Array, signature: Uint8Array) =>
+    Buffer.from(sign(content)).equals(signature);
+  const identity = { id: keyIdOf(publicKey), publicKey, sign };
+  const vnodes = [{ vnode: a, tenure: granted(a, "p1"), state: "ab".repeat(32) as Sha256 }];
+  const signed = signCharter({ ...charter, vnodes }, identity);
+  assert.deepEqual(readCharter(signed, identity.id, verify), { ...charter, vnodes });
+  const changed = signed.charter.slice();
+  changed[5] = (changed[5] as number) ^ 1;
+  assert.throws(() => readCharter({ ...signed, charter: changed }, identity.id, verify), /signature/);
+  assert.throws(() => readCharter(signed, keyIdOf(new Uint8Array(3)), verify), /another key/);
+});

@@ -1,0 +1,240 @@
+// What one PNode knows of a session's crew, and what it decides by that: who is alive, how far the line may move, which
+// VNodes it takes over. No clock and no I/O: whoever performs it brings the time. The rules are a parameter, so that a
+// simulated world can break one of them and show what it is for.
+
+import type { Sha256, VNodeId } from "../core/ids.ts";
+import { type Charter, isExpired } from "./charter.ts";
+import { type HolderList, type Holdings, heldLine, heldState, withHolder } from "./holdings.ts";
+import { afterStandstill, type Sightings, type ToldSighting, withSightings } from "./sightings.ts";
+import { successorsOf } from "./successors.ts";
+import { isOwnedBy, type Tenure, type TenureOwner, type Tenures, takenOver, withTenures } from "./tenures.ts";
+
+export interface CrewState {
+  readonly self: TenureOwner;
+  readonly charter: Charter;
+  readonly tenures: Tenures;
+  readonly holdings: Holdings;
+  readonly sightings: Sightings;
+  /** Messages below it may be gone. Grows within a turn. */
+  readonly line: number;
+  readonly lineBefore: number;
+  readonly turn: number;
+  /** When anybody of the crew last heard an orchestrator. */
+  readonly orchestratorAtMs: number;
+  /** VNodes without a living owner, and since when that is so. */
+  readonly ownerlessSinceMs: ReadonlyMap<VNodeId, number>;
+}
+
+export interface CrewTimings {
+  /** Nobody heard an orchestrator for this long: the crew goes on by itself. */
+  readonly aloneMs: number;
+  /** One of the crew of whom nobody heard for this long is gone. */
+  readonly silentMs: number;
+  /** Each successor waits this much longer than the one before it. */
+  readonly staggerMs: number;
+}
+
+export interface CrewNews {
+  readonly line: number;
+  readonly turn: number;
+  readonly holders: readonly (HolderList & { readonly pnode: string })[];
+  readonly tenures: readonly Tenure[];
+  readonly sightings: readonly ToldSighting[];
+  /** Negative: never. */
+  readonly orchestratorAgeMs: number;
+}
+
+/** What the promise rests on while no orchestrator is there. */
+export interface CrewRules {
+  /** Whose copies of a state are counted on. */
+  counts(state: CrewState, holder: string, nowMs: number, timings: CrewTimings): boolean;
+  /** Who keeps a VNode's states beside whoever made them. */
+  keepers(state: CrewState, vnode: VNodeId, nowMs: number, timings: CrewTimings): readonly string[];
+  /** Whether this PNode may host what it did not own. */
+  mayHost(state: CrewState, nowMs: number, timings: CrewTimings): boolean;
+  /** The line after somebody else told theirs. */
+  lineAfter(line: number, told: number): number;
+  /** Whether a VNode goes on below the line of its PNode. */
+  readonly staysBelowTheLine: boolean;
+  /** Whether a PNode goes on with what somebody else has taken over. */
+  readonly losersGoOn: boolean;
+}
+
+export const crewRules: CrewRules = {
+  counts: isAlive,
+  keepers: (state, vnode, nowMs, timings) =>
+    successorsOf(
+      state.charter.session,
+      vnode,
+      living(state, nowMs, timings).filter((pnode) => pnode !== state.self.pnode),
+    ).slice(0, state.charter.keepers),
+  mayHost: ({ charter, self }) => charter.crew.get(self.pnode)?.hosts === true,
+  lineAfter: Math.max,
+  staysBelowTheLine: false,
+  losersGoOn: false,
+};
+
+export function openCrew(charter: Charter, self: TenureOwner, nowMs: number): CrewState {
+  const sightings = new Map(
+    Array.from(charter.crew, ([pnode, { routes }]) => [pnode, { atMs: nowMs, incarnation: "", routes }] as const),
+  );
+  return {
+    ...{ self, charter, sightings, line: charter.line, lineBefore: charter.line, turn: charter.turn },
+    tenures: withTenures(
+      new Map(),
+      charter.vnodes.map(({ tenure }) => tenure),
+    ),
+    holdings: new Map(),
+    orchestratorAtMs: nowMs,
+    ownerlessSinceMs: new Map(),
+  };
+}
+
+/** A newer charter, whoever brought it. */
+export function chartered(state: CrewState, charter: Charter, nowMs: number): CrewState {
+  if (charter.revision <= state.charter.revision) return state;
+  const added = openCrew(charter, state.self, nowMs).sightings;
+  const sightings = new Map(Array.from(added, ([pnode, seen]) => [pnode, state.sightings.get(pnode) ?? seen]));
+  const tenures = withTenures(
+    state.tenures,
+    charter.vnodes.map(({ tenure }) => tenure),
+  );
+  return withLine({ ...state, charter, sightings, tenures }, charter.line, charter.turn);
+}
+
+/** An orchestrator's word about owners. */
+export function toldTenures(state: CrewState, told: readonly Tenure[]): CrewState {
+  const known = new Set(state.charter.vnodes.map(({ vnode }) => vnode));
+  const tenures = told.filter(({ vnode, owners }) => known.has(vnode) && owners.length > 0);
+  return tenures.length === 0 ? state : { ...state, tenures: withTenures(state.tenures, tenures) };
+}
+
+/** A line that is known to hold: an orchestrator's, or one by which somebody has thrown messages away. */
+export function withLine(state: CrewState, line: number, turn: number): CrewState {
+  if (turn > state.turn) return { ...state, line, lineBefore: line, turn };
+  if (turn < state.turn || line <= state.line) return state;
+  return { ...state, line, lineBefore: state.line };
+}
+
+export function heardNews(state: CrewState, news: CrewNews, nowMs: number, rules: CrewRules): CrewState {
+  let holdings = state.holdings;
+  // Of what this process holds it knows best.
+  for (const { pnode, sequence, states } of news.holders)
+    if (state.charter.crew.has(pnode) && pnode !== state.self.pnode)
+      holdings = withHolder(holdings, pnode, { sequence, states });
+  const sightings = news.sightings.filter(({ pnode }) => state.charter.crew.has(pnode) && pnode !== state.self.pnode);
+  const known = new Set(state.charter.vnodes.map(({ vnode }) => vnode));
+  const tenures = news.tenures.filter(({ vnode, owners }) => known.has(vnode) && owners.every(isCrew(state.charter)));
+  const { orchestratorAgeMs } = news;
+  const heardMs = orchestratorAgeMs < 0 ? state.orchestratorAtMs : nowMs - orchestratorAgeMs;
+  const next: CrewState = {
+    ...state,
+    holdings,
+    sightings: withSightings(state.sightings, sightings, nowMs),
+    tenures: withTenures(state.tenures, tenures),
+    orchestratorAtMs: Math.max(state.orchestratorAtMs, heardMs),
+  };
+  return withLine(next, news.turn === next.turn ? rules.lineAfter(next.line, news.line) : news.line, news.turn);
+}
+
+function isCrew({ crew }: Charter): (owner: TenureOwner) => boolean {
+  return ({ pnode }) => crew.has(pnode);
+}
+
+export function stoodStill(state: CrewState, stoodStillMs: number, nowMs: number): CrewState {
+  if (stoodStillMs <= 0) return state;
+  return {
+    ...state,
+    sightings: afterStandstill(state.sightings, stoodStillMs, nowMs),
+    orchestratorAtMs: Math.min(nowMs, state.orchestratorAtMs + stoodStillMs),
+  };
+}
+
+export function isAlive(state: CrewState, pnode: string, nowMs: number, { silentMs }: CrewTimings): boolean {
+  if (pnode === state.self.pnode) return true;
+  const seen = state.sightings.get(pnode);
+  return seen !== undefined && nowMs - seen.atMs < silentMs;
+}
+
+export function living(state: CrewState, nowMs: number, timings: CrewTimings): string[] {
+  return [...state.charter.crew.keys()].filter((pnode) => isAlive(state, pnode, nowMs, timings));
+}
+
+/** No orchestrator is there, as far as anybody of the crew knows. */
+export function isAlone(state: CrewState, nowMs: number, { aloneMs }: CrewTimings): boolean {
+  return nowMs - state.orchestratorAtMs >= aloneMs;
+}
+
+/** Holders that a state needs before anything is thrown away for it. */
+export function holdersNeeded(state: CrewState, nowMs: number, timings: CrewTimings): number {
+  return Math.max(1, Math.min(state.charter.keepers, living(state, nowMs, timings).length));
+}
+
+/** A VNode's state at the line; undefined if nobody is known to hold it. Empty where it follows from the seed. */
+export function stateAtLine({ charter, holdings, line }: CrewState, vnode: VNodeId): Sha256 | "" | undefined {
+  const held = heldState(holdings, vnode, line, () => true);
+  if (held !== undefined) return held.state;
+  if (charter.line === line) return charter.vnodes.find((one) => one.vnode === vnode)?.state;
+  return line === 0 ? "" : undefined;
+}
+
+export interface Looked {
+  readonly state: CrewState;
+  /** What this PNode hosts from now on. */
+  readonly takeovers: readonly Tenure[];
+}
+
+export interface LookOptions {
+  readonly nowMs: number;
+  readonly wallMs: number;
+  readonly timings: CrewTimings;
+  readonly rules: CrewRules;
+  /** Whether this PNode hosts the VNode already, or has no room for it. */
+  readonly isTaken: (vnode: VNodeId) => boolean;
+}
+
+/** What follows from all that is known by now. */
+export function look(before: CrewState, options: LookOptions): Looked {
+  const { nowMs, wallMs, timings, rules } = options;
+  const idle: CrewState = before.ownerlessSinceMs.size === 0 ? before : { ...before, ownerlessSinceMs: new Map() };
+  if (!isAlone(before, nowMs, timings) || isExpired(before.charter, wallMs)) return { state: idle, takeovers: [] };
+  const line = heldLine(before.holdings, {
+    vnodes: before.charter.vnodes.map(({ vnode }) => vnode),
+    counts: (holder) => rules.counts(before, holder, nowMs, timings),
+    needed: holdersNeeded(before, nowMs, timings),
+    above: before.line,
+  });
+  const moved = line === undefined ? before : withLine(before, line, before.turn);
+  return rules.mayHost(moved, nowMs, timings) ? lookForOwnerless(moved, options) : { state: moved, takeovers: [] };
+}
+
+function lookForOwnerless(before: CrewState, options: LookOptions): Looked {
+  const { nowMs, timings, isTaken } = options;
+  const ownerlessSinceMs = new Map<VNodeId, number>();
+  const takeovers: Tenure[] = [];
+  let { tenures } = before;
+  for (const [vnode, tenure] of before.tenures) {
+    if (isHosted(before, tenure, nowMs, timings) || isTaken(vnode)) continue;
+    const sinceMs = before.ownerlessSinceMs.get(vnode) ?? nowMs;
+    const hosts = living(before, nowMs, timings).filter((pnode) => before.charter.crew.get(pnode)?.hosts);
+    const rank = successorsOf(before.charter.session, vnode, hosts).indexOf(before.self.pnode);
+    if (nowMs - sinceMs < Math.max(0, rank) * timings.staggerMs) {
+      ownerlessSinceMs.set(vnode, sinceMs);
+      continue;
+    }
+    const takeover = takenOver(tenure, before.self);
+    tenures = withTenures(tenures, [takeover]);
+    takeovers.push(takeover);
+  }
+  return { state: { ...before, tenures, ownerlessSinceMs }, takeovers };
+}
+
+/** Any of its owners is alive, and is the process that was meant. */
+function isHosted(state: CrewState, tenure: Tenure, nowMs: number, timings: CrewTimings): boolean {
+  if (isOwnedBy(tenure, state.self)) return true;
+  return tenure.owners.some(({ pnode, incarnation }) => {
+    if (pnode === state.self.pnode) return false;
+    const seen = state.sightings.get(pnode)?.incarnation ?? "";
+    return isAlive(state, pnode, nowMs, timings) && (seen === "" || incarnation === "" || seen === incarnation);
+  });
+}

@@ -1,0 +1,404 @@
+// One member of the network: performs what swim.ts decides, answers others, remembers on disk whom it knew. A PNode takes part
+// from the moment the network's key has permitted it, also after a restart with no orchestrator in sight.
+
+import { fail, messageOf } from "../core/errors.ts";
+import type { KeyId } from "../core/ids.ts";
+import type { Identity, KeyChecks } from "../core/keys.ts";
+import { type Cancel, every, sleep, type World } from "../core/world.ts";
+import { GossipService } from "../protocol/gen/dcnr/v1/gossip_pb.ts";
+import type { Network, ServedService } from "../protocol/network.ts";
+import { CallBacks } from "./call-backs.ts";
+import { type KeptFile, keptBytes, parseKept } from "./kept.ts";
+import { type Facts, isHere, type Known, type Member, type MemberId, type News, type Standing } from "./member.ts";
+import { NetworkKey, type Shown, shownFromWire } from "./network-key.ts";
+import { type PermitFacts, permitSeconds, permittedUntilOf, seal } from "./records.ts";
+import { Roster } from "./roster.ts";
+import { fromOf, gossipService, routeTo, type Taking } from "./service.ts";
+import { type Gossip, type MembershipEffect, type MembershipEvent, Swim, type SwimOptions } from "./swim.ts";
+import { Comparison } from "./sync.ts";
+import { type MembershipTimings, membershipTimings } from "./timings.ts";
+import { answerFromWire, newsToWire, Reader, syncToWire } from "./wire.ts";
+
+export interface MembershipOptions {
+  readonly id: MemberId;
+  readonly role: "pnode" | "orchestrator";
+  readonly incarnation: string;
+  /** An orchestrator's is the network's, which may be replaced while it runs. */
+  readonly identity: Identity;
+  readonly keys: KeyChecks;
+  /** The key by which this member has come to know the network. */
+  readonly networkKey: KeyId;
+  readonly network: Network;
+  readonly world: World;
+  /** What it tells of itself, as of now. */
+  readonly facts: () => Facts;
+  /** Places to ask besides those on disk, as "host:port#key": orchestrators, mostly. */
+  readonly contacts: () => readonly string[];
+  readonly file?: KeptFile | undefined;
+  /** At orchestrators: a permit for somebody who may have one. */
+  readonly permit?: (id: MemberId) => Promise<PermitFacts | undefined>;
+  readonly timings?: Partial<MembershipTimings>;
+  /** The production one if absent. */
+  readonly openGossip?: (options: SwimOptions) => Gossip;
+}
+
+export type StandingListener = (member: Member, standing: Standing) => void;
+
+const factsMs = 5_000;
+const saveMs = 30_000;
+/** Until somebody is found, and how rarely it is tried at last. */
+const lonelyMs = 1_000;
+const lonelyMsMax = 30_000;
+const syncTimeoutMs = 10_000;
+/** Whoever goes tells so many. */
+const farewells = 6;
+const farewellMs = 1_000;
+/** Clocks of members differ; a permit holds a day longer than it says. */
+const skewSeconds = 24 * 3_600;
+
+export class Membership {
+  readonly #options: MembershipOptions;
+  readonly #timings: MembershipTimings;
+  readonly service: ServedService;
+  readonly #ending = new AbortController();
+  readonly #listeners = new Set<StandingListener>();
+  readonly #callBacks = new CallBacks();
+  /** Remembered places to ask. */
+  #contacts: readonly string[] = [];
+  #permit: PermitFacts | undefined;
+  #taking: Taking | undefined;
+  #sequence = 1;
+  #told: Facts | undefined;
+  #toldMs = 0;
+  #leaving = false;
+  #changed = false;
+  #cancels: Cancel[] = [];
+  #cancelTick: Cancel = () => {};
+  readonly #refused = new Set<string>();
+
+  constructor(options: MembershipOptions) {
+    this.#options = options;
+    this.#timings = { ...membershipTimings, ...options.timings };
+    this.service = gossipService({
+      ...{ world: options.world, network: options.network, role: options.role, permit: options.permit },
+      taking: () => this.#taking,
+      hear: (from, news) => this.#hear(from, news),
+    });
+  }
+
+  /** Takes part at once if the disk or (at an orchestrator) its own key permits it. */
+  async start(): Promise<void> {
+    const { identity, role, file } = this.#options;
+    const kept = await this.#read(file);
+    const network = kept && this.#networkKey(kept.network);
+    if (kept !== undefined && network !== undefined) {
+      this.#sequence = kept.sequence + 1;
+      const reader = this.#reader(network, () => undefined);
+      this.#contacts = kept.members.flatMap((signed) => {
+        const member = reader.record(signed);
+        return member === undefined || member.routes.length === 0 ? [] : [routeTo(member)];
+      });
+      if (kept.permit && role === "pnode") this.admit(kept.permit, kept.network);
+    }
+    if (role === "orchestrator") this.#take(this.#networkKey(identity) ?? fail("internal", "not the network's key"));
+  }
+
+  /** An orchestrator has registered this PNode. */
+  admit(permit: PermitFacts, shown: Shown): void {
+    const { id, world } = this.#options;
+    const known = this.#taking?.networkKey;
+    const network = known === undefined ? this.#networkKey(shown) : known.follows(shown) ? known : undefined;
+    if (network === undefined || permittedUntilOf(id, permit, network) === undefined) {
+      world.log("warn", "an orchestrator gave a permit that does not hold: this machine is unknown to other members");
+      return;
+    }
+    const before = this.#permit;
+    const isNew = before === undefined || Buffer.compare(before.signature, permit.signature) !== 0;
+    this.#permit = permit;
+    if (this.#taking === undefined) this.#take(network);
+    else if (isNew) this.#step({ kind: "changed", nowMs: this.#nowMs() });
+  }
+
+  /** Whether it is here, as far as this member knows. */
+  alive(id: MemberId): boolean {
+    const { gossip } = this.#taking ?? {};
+    if (gossip === undefined) return false;
+    const known = gossip.roster.get(id);
+    return id === gossip.self.id || (known !== undefined && isHere(known.standing));
+  }
+
+  /** Called with every change of somebody's standing or record; gives back what ends that. */
+  onChange(listener: StandingListener): Cancel {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  /** Everybody but this one. */
+  known(): Known[] {
+    return [...(this.#taking?.gossip.roster.all() ?? [])];
+  }
+
+  get self(): Member | undefined {
+    return this.#taking?.gossip.self;
+  }
+
+  /** Addresses of orchestrators that are here, with the network's key. */
+  orchestrators(): string[] {
+    const { gossip } = this.#taking ?? {};
+    if (gossip === undefined) return [];
+    return [...gossip.roster.orchestrators].flatMap((id) => {
+      const known = gossip.roster.get(id);
+      return known === undefined || known.member.routes.length === 0 ? [] : [routeTo(known.member)];
+    });
+  }
+
+  /** `leaving`: in good order, so that nobody looks for it. */
+  async stop(leaving: boolean): Promise<void> {
+    const { gossip } = this.#taking ?? {};
+    if (leaving && gossip !== undefined) {
+      this.#leaving = true;
+      this.#step({ kind: "changed", nowMs: this.#nowMs() });
+      await this.#farewell(gossip);
+    }
+    for (const cancel of this.#cancels) cancel();
+    this.#cancelTick();
+    this.#ending.abort();
+    await this.#save(true);
+    this.#taking = undefined;
+  }
+
+  /** Undefined for a network that this member does not mean. */
+  #networkKey(shown: Shown): NetworkKey | undefined {
+    const { networkKey, keys, world } = this.#options;
+    return NetworkKey.of(networkKey, shown, keys, () => world.clock.wallMs() / 1_000);
+  }
+
+  #take(networkKey: NetworkKey): void {
+    const { world, openGossip } = this.#options;
+    const roster = new Roster();
+    const gossip = (openGossip ?? ((options) => new Swim(options)))({
+      renew: (sequence) => this.#seal(sequence, networkKey.id),
+      sequence: this.#sequence,
+      roster,
+      timings: this.#timings,
+      uniform: () => world.chance.uniform(),
+    });
+    const reader = this.#reader(networkKey, (id) => roster.get(id)?.member);
+    this.#taking = { gossip, reader, networkKey };
+    this.#step({ kind: "tick", nowMs: this.#nowMs() });
+    this.#cancels.push(
+      every(world.timers, factsMs, () => this.#lookAtFacts()),
+      every(world.timers, saveMs, () => this.#save(false)),
+    );
+    void this.#meet();
+  }
+
+  #seal(sequence: number, network: KeyId): Member {
+    const { id, incarnation, identity, role, facts } = this.#options;
+    const all = facts();
+    const isCallable = this.#callBacks.isCallable;
+    this.#told = all;
+    this.#toldMs = this.#nowMs();
+    this.#sequence = sequence;
+    this.#changed = true;
+    const given = { permit: role === "orchestrator" ? undefined : this.#permit, leaving: this.#leaving };
+    return seal({ id, incarnation, identity }, network, isCallable ? all : { ...all, routes: [] }, sequence, given);
+  }
+
+  #lookAtFacts(): void {
+    const { gossip, networkKey } = this.#taking ?? {};
+    if (gossip === undefined || networkKey === undefined || this.#leaving) return;
+    const nowMs = this.#nowMs();
+    const told = this.#told as Facts;
+    const { facts: factsNow, role, identity } = this.#options;
+    const facts = factsNow();
+    // The network's key was replaced: others learn it by what it signs.
+    const isHeir = role === "orchestrator" && Buffer.compare(identity.publicKey, networkKey.shown.publicKey) !== 0;
+    if (isHeir) networkKey.follows(identity);
+    const { load: before, ...settled } = told;
+    const { load, ...settling } = facts;
+    const { fleetLoadMs, loadMs } = this.#timings;
+    const isLoadDue = nowMs - this.#toldMs >= Math.max(loadMs, fleetLoadMs * gossip.roster.here);
+    const isBusier = Math.abs(before - load) >= 0.25;
+    if (isHeir || JSON.stringify(settled) !== JSON.stringify(settling) || (isLoadDue && isBusier))
+      this.#step({ kind: "changed", nowMs });
+  }
+
+  // Effects
+
+  #step(event: MembershipEvent): void {
+    const { gossip } = this.#taking ?? {};
+    if (gossip === undefined || this.#ending.signal.aborted) return;
+    for (const effect of gossip.step(event)) this.#perform(effect);
+  }
+
+  #perform(effect: MembershipEffect): void {
+    switch (effect.kind) {
+      case "wait":
+        this.#cancelTick();
+        this.#cancelTick = this.#options.world.timers.after(effect.delayMs, () =>
+          this.#step({ kind: "tick", nowMs: this.#nowMs() }),
+        );
+        return;
+      case "probe":
+        return void this.#probe(effect);
+      case "try":
+        return void this.#try(effect);
+      case "sync":
+        return void this.#sync(routeTo(effect.with)).catch(() => {});
+      case "standing":
+        this.#changed = true;
+        for (const listener of this.#listeners) listener(effect.member, effect.standing);
+    }
+  }
+
+  async #probe({ probe, to, news, timeoutMs }: MembershipEffect & { kind: "probe" }): Promise<void> {
+    const { network } = this.#options;
+    const { signal } = this.#ending;
+    try {
+      const request = { from: this.#from, news: newsToWire(news) };
+      const response = await network.call(routeTo(to), GossipService.method.probe, request, { timeoutMs, signal });
+      const heard = (await this.#taking?.reader.news(response.news)) ?? [];
+      this.#step({ kind: "answered", nowMs: this.#nowMs(), probe, news: heard, stranger: response.stranger });
+    } catch {
+      this.#step({ kind: "unanswered", nowMs: this.#nowMs(), probe });
+    }
+  }
+
+  async #try({ probe, target, helpers, timeoutMs }: MembershipEffect & { kind: "try" }): Promise<void> {
+    const { network } = this.#options;
+    const { signal } = this.#ending;
+    const from = this.#from;
+    let answers = 0;
+    const options = { timeoutMs, signal };
+    const asked = helpers.map(async (helper) => {
+      const request = { from, target: target.id, timeoutMs: Math.round(0.75 * timeoutMs), news: [] };
+      const response = await network.call(routeTo(helper), GossipService.method.probeVia, request, options);
+      answers += 1;
+      this.#hear(helper.id, (await this.#taking?.reader.news(response.news)) ?? []);
+      if (!response.reached) fail("unavailable", "a helper has no answer either");
+    });
+    const again = async () => {
+      const request = { from, news: newsToWire(this.#taking?.gossip.newsFor(target.id) ?? []) };
+      const response = await network.call(routeTo(target), GossipService.method.probe, request, options);
+      this.#hear(target.id, (await this.#taking?.reader.news(response.news)) ?? []);
+    };
+    const isReached = await Promise.any([again(), ...asked]).then(
+      () => true,
+      () => false,
+    );
+    this.#step({ kind: "tried", nowMs: this.#nowMs(), probe, reached: isReached, answers });
+  }
+
+  async #sync(address: string): Promise<void> {
+    const { network, world } = this.#options;
+    const { gossip, reader } = this.#taking ?? {};
+    if (gossip === undefined || reader === undefined) return;
+    const comparison = new Comparison(gossip.roster, () => gossip.self);
+    const options = { timeoutMs: syncTimeoutMs, signal: this.#ending.signal };
+    const callBack = this.#callBacks.isDue(this.#nowMs());
+    let isFirst = true;
+    for (let ask = comparison.first(); ; isFirst = false) {
+      const request = { self: gossip.self.signed, ...syncToWire(ask), callBack: isFirst && callBack };
+      const response = await network.call(address, GossipService.method.sync, request, options);
+      const news = await reader.news(response.news);
+      this.#hear(address, news);
+      if (isFirst && callBack && this.#callBacks.answered(response.reached, this.#nowMs(), gossip.roster.here))
+        this.#step({ kind: "changed", nowMs: this.#nowMs() });
+      if (response.permit)
+        this.admit(response.permit, shownFromWire(response.networkPublicKey, response.networkFormer));
+      const next = comparison.next(ask, { ...answerFromWire(response, ask), news });
+      if (next === undefined) break;
+      ask = next;
+    }
+    world.log("debug", `compared members with ${address}: ${gossip.roster.here} others are here`);
+  }
+
+  #hear(from: MemberId, news: readonly News[]): void {
+    this.#step({ kind: "heard", nowMs: this.#nowMs(), from, news });
+  }
+
+  /** Asks places until somebody is found; later now and then one that is not a member, in case a split has made two networks. */
+  async #meet(): Promise<void> {
+    const { world, contacts } = this.#options;
+    const { signal } = this.#ending;
+    let pauseMs = lonelyMs;
+    while (!signal.aborted) {
+      const { gossip } = this.#taking ?? {};
+      const places = [...new Set([...contacts(), ...this.#contacts])];
+      const here = gossip?.roster.here ?? 0;
+      const place = places[Math.floor(world.chance.uniform() * places.length)];
+      if (place !== undefined) await this.#sync(place).catch(() => {});
+      if (here > 0) pauseMs = this.#timings.retryDeadMs * 4;
+      else pauseMs = Math.min(lonelyMsMax, pauseMs * 1.5);
+      await sleep(world.timers, pauseMs * (0.75 + world.chance.uniform() / 2), signal);
+    }
+  }
+
+  async #farewell(gossip: Gossip): Promise<void> {
+    const { network, world } = this.#options;
+    const others = new Map<MemberId, Member>();
+    for (let attempt = 0; attempt < farewells; attempt++) {
+      const known = gossip.roster.pick(
+        () => world.chance.uniform(),
+        ({ member, standing }) => standing === "alive" && member.routes.length > 0 && !others.has(member.id),
+      );
+      if (known !== undefined) others.set(known.member.id, known.member);
+    }
+    const news = newsToWire([{ kind: "record", member: gossip.self }]);
+    const request = { from: this.#from, news };
+    const calls = [...others.values()].map((member) =>
+      network.call(routeTo(member), GossipService.method.probe, request, { timeoutMs: farewellMs }),
+    );
+    await Promise.allSettled(calls);
+  }
+
+  // Disk
+
+  async #read(file: KeptFile | undefined) {
+    const bytes = await file?.read().catch((error: unknown) => {
+      this.#options.world.log("warn", `members are not remembered: ${messageOf(error)}`);
+      return undefined;
+    });
+    return bytes && parseKept(bytes);
+  }
+
+  async #save(last: boolean): Promise<void> {
+    const { file, world } = this.#options;
+    const { gossip, networkKey } = this.#taking ?? {};
+    if (file === undefined || gossip === undefined || networkKey === undefined || !(this.#changed || last)) return;
+    // Nobody around says nothing about those who were.
+    if (gossip.roster.size === 0 && this.#contacts.length > 0) return;
+    this.#changed = false;
+    const own = { network: networkKey.shown, permit: this.#permit, sequence: this.#sequence };
+    await file
+      .write(keptBytes(gossip.roster, own))
+      .catch((error: unknown) => world.log("warn", `members are not remembered: ${messageOf(error)}`));
+  }
+
+  #reader(network: NetworkKey, known: (id: MemberId) => Member | undefined): Reader {
+    const { world, keys } = this.#options;
+    return new Reader({ ...keys, network }, world.timers, known, {
+      nowSeconds: () => world.clock.wallMs() / 1_000 - skewSeconds,
+      onRefused: (why) => {
+        if (this.#refused.has(why) || this.#refused.size > 32) return;
+        this.#refused.add(why);
+        world.log("warn", `a record of a member was refused: ${why}`);
+      },
+    });
+  }
+
+  get #from(): string {
+    const { gossip } = this.#taking ?? {};
+    return gossip === undefined ? "" : fromOf(gossip.self);
+  }
+
+  #nowMs(): number {
+    return this.#options.world.clock.monotonicMs();
+  }
+}
+
+/** Until when a permit that is given now lasts. */
+export function permitEnd(wallMs: number): number {
+  return Math.floor(wallMs / 1_000) + permitSeconds;
+}

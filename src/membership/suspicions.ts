@@ -1,0 +1,87 @@
+// Who did not answer, and until when it may say that it lives. The time shrinks with every member that confirms on its own,
+// as in Lifeguard: one accuser alone may be the one whose line is bad.
+
+import type { Accusation, MemberId } from "./member.ts";
+import type { MembershipTimings } from "./timings.ts";
+
+interface Suspicion {
+  readonly sequence: number;
+  startMs: number;
+  deadlineMs: number;
+  /** Places of those who saw it by themselves. */
+  readonly by: number[];
+  /** Somebody's patience was over. */
+  buried: boolean;
+}
+
+export class Suspicions {
+  readonly #timings: MembershipTimings;
+  readonly #byId = new Map<MemberId, Suspicion>();
+
+  constructor(timings: MembershipTimings) {
+    this.#timings = timings;
+  }
+
+  get size(): number {
+    return this.#byId.size;
+  }
+
+  has(id: MemberId): boolean {
+    return this.#byId.has(id);
+  }
+
+  ids(): IterableIterator<MemberId> {
+    return this.#byId.keys();
+  }
+
+  /** True if it is new, so that others should hear of it. */
+  accuse({ id, sequence, by, kind }: Accusation, members: number, nowMs: number): boolean {
+    const known = this.#byId.get(id);
+    if (known === undefined || known.sequence !== sequence) {
+      const suspicion = { sequence, startMs: nowMs, deadlineMs: 0, by: [by], buried: kind === "dead" };
+      suspicion.deadlineMs = nowMs + this.#patienceMs(suspicion, members);
+      this.#byId.set(id, suspicion);
+      return true;
+    }
+    const confirms = !known.by.includes(by) && known.by.length <= this.#confirmations(members);
+    const buries = kind === "dead" && !known.buried;
+    if (!confirms && !buries) return false;
+    if (confirms) known.by.push(by);
+    known.buried ||= buries;
+    known.deadlineMs = Math.min(known.deadlineMs, known.startMs + this.#patienceMs(known, members));
+    return true;
+  }
+
+  drop(id: MemberId): void {
+    this.#byId.delete(id);
+  }
+
+  /** Those whose time is up, who are suspects no more. */
+  due(nowMs: number): { readonly id: MemberId; readonly sequence: number }[] {
+    const due: { id: MemberId; sequence: number }[] = [];
+    for (const [id, { deadlineMs, sequence }] of this.#byId) if (deadlineMs <= nowMs) due.push({ id, sequence });
+    for (const { id } of due) this.#byId.delete(id);
+    return due;
+  }
+
+  /** The process stood still itself: for that long nobody was silent. */
+  move(byMs: number): void {
+    for (const suspicion of this.#byId.values()) {
+      suspicion.startMs += byMs;
+      suspicion.deadlineMs += byMs;
+    }
+  }
+
+  #confirmations(members: number): number {
+    return Math.max(0, Math.min(this.#timings.confirmations, members - 3));
+  }
+
+  #patienceMs({ by, buried }: Suspicion, members: number): number {
+    const { suspectPeriods, suspectStretch, periodMs } = this.#timings;
+    const leastMs = suspectPeriods * Math.max(1, Math.log10(members)) * periodMs;
+    const needed = this.#confirmations(members);
+    if (needed === 0 || buried) return leastMs;
+    const mostMs = suspectStretch * leastMs;
+    return Math.max(leastMs, mostMs - ((mostMs - leastMs) * Math.log(by.length)) / Math.log(needed + 1));
+  }
+}

@@ -1,0 +1,155 @@
+// What happened to sessions while no orchestrator was there: PNodes took VNodes over, and orchestrators that come back make
+// it theirs. A new epoch stands above every takeover that was heard of, whoever told it; the PNode that took the VNode over
+// goes on with it if it is there. Until those who come back had time to tell, nobody is judged.
+
+import type { PNodeId, SessionId } from "../../core/ids.ts";
+import { tenureFromWire } from "../../crew/charter.ts";
+import { isHigher, isTakeover, type Tenure } from "../../crew/tenures.ts";
+import type { CrewReport } from "../../protocol/gen/dcnr/v1/session_peers_pb.ts";
+import type { Context } from "../context.ts";
+import { claimId, type HeldClaim, type Rooms } from "../fleet/rooms.ts";
+import { pnodeName } from "../records/names.ts";
+import {
+  isOpen,
+  key,
+  type Member,
+  type PNodeRecord,
+  type SessionRecord,
+  type VNodeRecord,
+} from "../records/records.ts";
+import { vnodeRecordsOf } from "../records/workloads.ts";
+import { memberOf, survivors } from "../workloads/recovery.ts";
+import type { Charters } from "./charters.ts";
+
+const takeoversMax = 20_000;
+
+export interface AdoptionNeeds {
+  readonly charters: Charters;
+  readonly rooms: Rooms;
+  /** A session of which something was heard has to be looked at, whoever holds its lease. */
+  readonly touch: (session: SessionId) => void;
+}
+
+export class Adoption {
+  readonly #context: Context;
+  readonly #needs: AdoptionNeeds;
+  readonly #startedMs: number;
+  /** The highest takeover heard of, by session and VNode. */
+  readonly #heard = new Map<SessionId, Map<string, Tenure>>();
+
+  constructor(context: Context, needs: AdoptionNeeds) {
+    this.#context = context;
+    this.#needs = needs;
+    this.#startedMs = context.world.clock.monotonicMs();
+  }
+
+  /** How long until those who went on by themselves had time to come and tell; 0: they had. */
+  get settlesInMs(): number {
+    const { world, timings } = this.#context;
+    return Math.max(0, this.#startedMs + 1.5 * timings.silentMs - world.clock.monotonicMs());
+  }
+
+  /** Whether PNodes that attached nowhere may be judged: as long as a crew may be on its way back, they may not. */
+  mayJudge(): boolean {
+    return this.settlesInMs === 0 || this.#needs.charters.sessions().length === 0;
+  }
+
+  /** From a heartbeat: only those of a crew are heard. */
+  hear(pnode: PNodeId, reports: readonly CrewReport[]): void {
+    for (const report of reports) {
+      const id = report.session as SessionId;
+      const session = this.#context.mirror.get(key.session(id));
+      if (!session || report.takeovers.length === 0 || report.takeovers.length > takeoversMax) continue;
+      if (!this.#needs.charters.crewOf(id).has(pnode)) continue;
+      const known = this.#heard.get(id) ?? new Map<string, Tenure>();
+      let isNews = false;
+      for (const wire of report.takeovers) {
+        const tenure = tenureFromWire(wire);
+        if (!isTakeover(tenure) || !session.vnodes.includes(tenure.vnode)) continue;
+        const { epoch = 0 } = this.#context.mirror.get(key.vnode(id, tenure.vnode)) ?? {};
+        if (epoch > tenure.epoch || !isHigher(tenure, known.get(tenure.vnode))) continue;
+        known.set(tenure.vnode, tenure);
+        isNews = true;
+      }
+      this.#heard.set(id, known);
+      if (isNews) this.#needs.touch(id);
+    }
+  }
+
+  forget(session: SessionId): void {
+    this.#heard.delete(session);
+  }
+
+  /** Before anything is placed: makes takeovers the store's. False while it is too early to place anything. */
+  async settle(session: SessionRecord): Promise<boolean> {
+    if (!this.#needs.charters.isAutonomous(session)) return true;
+    const waitMs = this.settlesInMs;
+    const records = [...vnodeRecordsOf(this.#context.mirror, session).values()];
+    // Without owners there was nobody who could have gone on.
+    if (waitMs > 0 && records.some(({ members }) => members.length > 0)) {
+      this.#context.tasks.after(waitMs, () => this.#needs.touch(session.id));
+      return false;
+    }
+    const heard = this.#heard.get(session.id);
+    for (const [vnode, tenure] of heard ?? []) {
+      const record = this.#context.mirror.get(key.vnode(session.id, vnode));
+      if (record && record.epoch <= tenure.epoch) await this.#adopt(session, record, tenure);
+      heard?.delete(vnode);
+    }
+    return true;
+  }
+
+  async #adopt(session: SessionRecord, record: VNodeRecord, tenure: Tenure): Promise<void> {
+    const { mirror, events } = this.#context;
+    const epoch = Math.max(record.epoch, tenure.epoch) + 1;
+    const members = await this.#members(session, record, tenure, epoch);
+    let left: readonly HeldClaim[] = members;
+    const { record: now, written } = await mirror.update(key.vnode(session.id, record.vnode), (current) =>
+      current && current.epoch === record.epoch ? { ...current, epoch, members } : undefined,
+    );
+    if (written && now) {
+      const held = new Set(now.members.map(({ claim }) => claim));
+      left = record.members.filter(({ claim }) => !held.has(claim));
+      const who = members[0] ? pnodeName(mirror, members[0].pnode) : "nobody who is here";
+      events.emit(
+        "info",
+        "vnode.adopted",
+        `VNode ${record.vnode} was taken over while no orchestrator was there; ${who} goes on with it`,
+        { session: session.id, vnode: record.vnode, ...(members[0] && { pnode: members[0].pnode }) },
+      );
+    } else left = members.filter(({ claim }) => !record.members.some((one) => one.claim === claim));
+    await this.#needs.rooms.giveBack(left);
+  }
+
+  /** Who took it over; else those who own it by the record, from the beginning; else nobody yet. */
+  async #members(
+    session: SessionRecord,
+    record: VNodeRecord,
+    { epoch: under, owners }: Tenure,
+    epoch: number,
+  ): Promise<Member[]> {
+    const { mirror } = this.#context;
+    const [owner] = owners;
+    const pnode = owner && mirror.get(key.pnode(owner.pnode));
+    const alive = survivors(this.#context, record);
+    if (pnode && pnode.incarnation === owner.incarnation && isOpen(pnode)) {
+      const before = alive.find((member) => member.pnode === pnode.id);
+      if (before) return [{ ...before, since: Math.min(before.since, under) }];
+      const claim = await this.#claim(session, record, pnode, epoch);
+      // It has hosted the VNode since that epoch, and goes on.
+      if (claim) return [memberOf(pnode, claim, under)];
+    }
+    return alive.map((member) => ({ ...member, since: epoch }));
+  }
+
+  async #claim(session: SessionRecord, record: VNodeRecord, { id }: PNodeRecord, epoch: number) {
+    const claim = claimId(this.#context);
+    const { vnode, memoryBytes } = record;
+    const own = { session: session.id, vnode, epoch, memoryBytes, gpus: session.requirements.gpus };
+    const grants = await this.#needs.rooms.claim(new Map([[id, [{ workload: session.id, claims: { [claim]: own } }]]]));
+    const grant = grants.get(id);
+    if (!grant?.workloads.has(session.id)) return undefined;
+    const reason = "it took the VNode over while no orchestrator was there";
+    return { vnode, pnode: id, copy: 0, reason, claim, life: grant.life };
+  }
+}

@@ -1,0 +1,13 @@
+// How far results are checked unless somebody says: a network that strangers may join finds out who lies; one that only this
+// machine reaches, or whose machines were all chosen by somebody, has nobody to find.
+
+import type { Assurance } from "../../network/session.ts";
+import { isLoopback, parseAddress } from "../../protocol/address.ts";
+import type { Context } from "../context.ts";
+import { key } from "../records/records.ts";
+
+export function usualAssurance({ mirror, address, verify }: Context): Assurance {
+  const join = mirror.get(key.policy())?.join ?? "open";
+  const isOpen = join === "open" && !isLoopback(parseAddress(address, 0).host);
+  return isOpen && verify !== undefined ? "sampled" : "none";
+}

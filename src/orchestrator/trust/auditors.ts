@@ -1,0 +1,91 @@
+// Who may repeat an interval: a machine of the session's numerics class and of another owner and network than whoever is
+// checked, with room for the VNode, and no neighbour of it, whose messages it would be judging. Those without other work
+// come first, so that checking costs hardly any time.
+
+import type { PNodeId, VNodeId } from "../../core/ids.ts";
+import type { Context } from "../context.ts";
+import type { Capacity } from "../fleet/capacity.ts";
+import { isOpen, key, type PNodeRecord, prefix, type SessionRecord } from "../records/records.ts";
+import type { Compiled } from "../sessions/compiled.ts";
+import type { Candidate } from "./disputes.ts";
+import { byLot } from "./lottery.ts";
+import { levelOf } from "./standing.ts";
+import type { Standings } from "./standings.ts";
+
+export interface AuditorNeeds {
+  readonly capacity: Capacity;
+  readonly compiled: Compiled;
+  readonly standings: Standings;
+}
+
+export class Auditors {
+  readonly #context: Context;
+  readonly #needs: AuditorNeeds;
+
+  constructor(context: Context, needs: AuditorNeeds) {
+    this.#context = context;
+    this.#needs = needs;
+  }
+
+  candidates(
+    session: SessionRecord,
+    vnode: VNodeId,
+    draw: string,
+    except: ReadonlySet<PNodeId>,
+    trustedOnly: boolean,
+  ): Candidate[] {
+    const { mirror } = this.#context;
+    const others = Array.from(except, (pnode) => mirror.get(key.pnode(pnode))).filter((one) => one !== undefined);
+    const neighbours = this.#neighbours(session, vnode);
+    const memoryBytes = mirror.get(key.vnode(session.id, vnode))?.memoryBytes ?? 0;
+    const open = mirror.under(prefix.pnodes).filter((record) => {
+      if (except.has(record.id) || neighbours.has(record.id) || !isOpen(record)) return false;
+      if (!isOfClass(record, session)) return false;
+      if (others.some((other) => areRelated(record, other))) return false;
+      return (this.#needs.capacity.fleet.get(record.id)?.memoryFreeBytes ?? 0) >= memoryBytes;
+    });
+    const levels = new Map(open.map(({ id }) => [id, levelOf(this.#needs.standings.of(id))]));
+    const trusted = open.filter(({ id }) => levels.get(id) === "trusted");
+    const known = open.filter(({ id }) => levels.get(id) === "known");
+    // A network of newcomers has nobody else to begin with.
+    const able = trustedOnly ? trusted : trusted.length + known.length > 0 ? [...trusted, ...known] : open;
+    const named = able.map(({ id }) => ({ pnode: id, trusted: levels.get(id) === "trusted" }));
+    const work = (pnode: PNodeId) => this.#tasksOf(pnode) * 1_000 + this.#needs.capacity.vnodesOn(pnode).size;
+    return byLot(draw, vnode, named).sort(
+      (a, b) => work(a.pnode) - work(b.pnode) || Number(b.trusted) - Number(a.trusted),
+    );
+  }
+
+  isHere(pnode: PNodeId): boolean {
+    const record = this.#context.mirror.get(key.pnode(pnode));
+    return record?.status === "online" && !record.closed;
+  }
+
+  #tasksOf(pnode: PNodeId): number {
+    let count = 0;
+    for (const { audits } of this.#context.mirror.under(prefix.intervals))
+      for (const { tasks } of Object.values(audits))
+        for (const task of tasks)
+          if (task.pnode === pnode && task.result === undefined && task.gaveUp === undefined) count++;
+    return count;
+  }
+
+  /** Owners of the VNode and of those that it exchanges messages with. */
+  #neighbours({ id, identity, vnodes }: SessionRecord, vnode: VNodeId): Set<PNodeId> {
+    const { mirror } = this.#context;
+    const near = this.#needs.compiled.neighbours(identity.definition)?.get(vnode) ?? new Set(vnodes);
+    const owners = [vnode, ...near].flatMap((one) => mirror.get(key.vnode(id, one))?.members ?? []);
+    return new Set(owners.map(({ pnode }) => pnode));
+  }
+}
+
+export function isOfClass(record: PNodeRecord, { identity, numericsClass }: SessionRecord): boolean {
+  if ((record.bits ?? 0) !== identity.bits || record.excluded?.includes(numericsClass)) return false;
+  return record.facts.numerics.some((one) => one.engine === identity.numerics && one.class === numericsClass);
+}
+
+/** Two machines of one owner, or of one network as far as addresses tell: they may well be of one mind. */
+function areRelated(one: PNodeRecord, other: PNodeRecord): boolean {
+  if (one.owner !== "" && one.owner === other.owner) return true;
+  return one.network !== undefined && one.network === other.network;
+}

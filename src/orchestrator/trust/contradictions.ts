@@ -1,0 +1,56 @@
+// A seam that does not fit, looked at closely: which message it is, and what its receiver can show for it. Two signatures of
+// one life that contradict each other are proof by themselves.
+
+import type { PNodeId } from "../../core/ids.ts";
+import { deliveryContent } from "../../trust/delivery.ts";
+import { type ListedInput, readInputs, readOutputMessages } from "../../trust/lists.ts";
+import { bytes } from "../../trust/statement.ts";
+import type { Context } from "../context.ts";
+import type { SessionRecord, Stated } from "../records/records.ts";
+import type { VNodeRecords } from "../records/workloads.ts";
+import { statedAt, type Trouble } from "./seams.ts";
+
+export interface Contradiction {
+  readonly message: string;
+  /** `equivocation`: the sender signed two contents in one life. `unsigned`: the receiver names one that nobody signed. */
+  readonly kind: "equivocation" | "signed" | "own" | "unsigned";
+  /** Whose the other content is. */
+  readonly pnode: PNodeId;
+}
+
+export async function contradictionAt(
+  { blobs, verify }: Context,
+  session: SessionRecord,
+  records: VNodeRecords,
+  trouble: Extract<Trouble, { kind: "seam" }>,
+): Promise<Contradiction | undefined> {
+  const { sender, receiver, edge, from, to } = trouble;
+  const sent = statedAt(session, records.get(sender), to)[0];
+  const taken = statedAt(session, records.get(receiver), to)[0];
+  if (sent === undefined || taken === undefined) return undefined;
+  const outputs = readOutputMessages(await blobs.states.get(sent.statement.outputs), {
+    ...{ session: session.id, vnode: sender, from, to },
+  });
+  const inputs = readInputs(await blobs.states.get(taken.statement.inputs), {
+    ...{ session: session.id, vnode: receiver, from, to },
+  });
+  const isOnEdge = (key: string) => key.split("/").slice(2).join("/") === edge;
+  const found = inputs.messages.find(({ key, hash }) => isOnEdge(key) && outputs.get(key) !== hash);
+  if (found === undefined) return undefined;
+  const isValid =
+    verify?.(
+      found.sender,
+      bytes(inputs.keys[found.sender] ?? ""),
+      deliveryContent({ session: session.id, vnode: sender, life: found.life, key: found.key, hash: found.hash }),
+      bytes(found.signature),
+    ) ?? false;
+  return judged(found, isValid, sent, taken);
+}
+
+function judged(found: ListedInput, isValid: boolean, sent: Stated, taken: Stated): Contradiction {
+  const message = found.key;
+  if (found.sender === taken.pnode) return { message, kind: "own", pnode: taken.pnode };
+  if (!isValid) return { message, kind: "unsigned", pnode: taken.pnode };
+  const isSameLife = found.sender === sent.pnode && found.life === sent.statement.life;
+  return { message, kind: isSameLife ? "equivocation" : "signed", pnode: found.sender as PNodeId };
+}

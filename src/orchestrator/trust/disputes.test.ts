@@ -1,0 +1,167 @@
+import { strict as assert } from "node:assert";
+import { describe, it } from "node:test";
+import { sha256 } from "../../core/hash.ts";
+import type { PNodeId } from "../../core/ids.ts";
+import { resultOf, type Statement } from "../../trust/statement.ts";
+import type { AuditRecord, AuditTask, Stated } from "../records/records.ts";
+import { type AuditFacts, advanced, type Candidate, isClosed } from "./disputes.ts";
+
+const pnode = (name: string) => name as PNodeId;
+
+function statementOf(word: string, afterBytes = 100): Statement {
+  return {
+    ...{ session: "s", vnode: "a", from: 0, to: 2, life: "l", before: "", after: sha256(word), afterBytes },
+    ...{ inputs: sha256("in"), inputsBytes: 1, outputs: sha256(`${word} out`), outputsBytes: 1, edges: {} },
+    ...{ publicKey: "", signature: "" },
+  };
+}
+
+const stated = (by: string, word: string, afterBytes?: number): Stated => ({
+  ...{ pnode: pnode(by), turn: 0, statement: statementOf(word, afterBytes) },
+});
+
+const says = (word: string) => resultOf(statementOf(word));
+
+/** A network in which everybody is asked and answers as `answers` says. */
+class Scene {
+  audit: AuditRecord;
+  nowWallMs = 0;
+  here: (name: string) => boolean = () => true;
+  ofClass: (name: string) => boolean = () => true;
+  assurance: AuditFacts["assurance"] = "sampled";
+  readonly #candidates: readonly Candidate[];
+
+  constructor(statements: readonly Stated[], candidates: readonly string[]) {
+    this.audit = { stated: statements, tasks: [], ready: true, accused: [] };
+    this.#candidates = candidates.map((name) => ({ pnode: pnode(name), trusted: name.startsWith("t") }));
+  }
+
+  look(): void {
+    this.audit = advanced(this.audit, {
+      ...{ nowWallMs: this.nowWallMs, assurance: this.assurance, openedWallMs: 0, patienceMs: 1_000 },
+      candidates: (except, trustedOnly) =>
+        this.#candidates.filter((one) => !except.has(one.pnode) && (one.trusted || !trustedOnly)),
+      isHere: (name) => this.here(name),
+      isOfClass: (name) => this.ofClass(name),
+    });
+  }
+
+  /** Until nothing changes any more. */
+  run(answers: (task: AuditTask) => string | undefined, distance = 1): void {
+    for (let round = 0; round < 30; round++) {
+      this.look();
+      const tasks = this.audit.tasks.map((task) => {
+        const word = task.result === undefined && task.gaveUp === undefined ? answers(task) : undefined;
+        return word === undefined ? task : { ...task, result: says(word), after: sha256(word), distance };
+      });
+      this.audit = { ...this.audit, tasks };
+    }
+  }
+
+  get verdicts(): Record<string, string | undefined> {
+    return Object.fromEntries(this.audit.accused.map((one) => [one.pnode, one.verdict]));
+  }
+}
+
+describe("an audit", () => {
+  it("by a stranger clears whoever computed rightly", () => {
+    const scene = new Scene([stated("owner", "right")], ["x", "y"]);
+    scene.run(() => "right");
+    assert.equal(scene.audit.outcome?.kind, "right");
+    assert.equal(scene.audit.outcome?.by, "strangers");
+    assert.deepEqual(
+      scene.audit.tasks.map((task) => task.pnode),
+      ["x"],
+    );
+    assert.ok(isClosed(scene.audit));
+  });
+
+  it("accuses nobody before a third has repeated it", () => {
+    const scene = new Scene([stated("owner", "wrong")], ["x"]);
+    scene.run(() => "right");
+    assert.equal(scene.audit.outcome, undefined);
+    assert.deepEqual(scene.audit.accused, []);
+  });
+
+  it("finds a liar, who insists on his result and is far off", () => {
+    const scene = new Scene([stated("owner", "wrong")], ["x", "y", "z"]);
+    scene.run(({ pnode: name }) => (name === "owner" ? "wrong" : "right"), 0.9);
+    assert.equal(scene.audit.outcome?.kind, "wrong");
+    assert.deepEqual(scene.verdicts, { owner: "lie" });
+    assert.deepEqual(
+      scene.audit.tasks.map(({ role }) => role),
+      ["audit", "audit", "repeat", "measure"],
+    );
+  });
+
+  it("tells a machine that errs from a liar: repeating its work, it gets the right result", () => {
+    const scene = new Scene([stated("owner", "wrong")], ["x", "y", "z"]);
+    scene.run(() => "right");
+    assert.deepEqual(scene.verdicts, { owner: "hardware" });
+  });
+
+  it("tells a machine that rounds otherwise from a liar: it is off by next to nothing, or its class is another by now", () => {
+    const near = new Scene([stated("owner", "wrong")], ["x", "y", "z"]);
+    near.run(({ pnode: name }) => (name === "owner" ? "wrong" : "right"), 0.007);
+    assert.deepEqual(near.verdicts, { owner: "class" });
+    const other = new Scene([stated("owner", "wrong")], ["x", "y", "z"]);
+    other.ofClass = (name) => name !== "owner";
+    other.run(() => "right");
+    assert.deepEqual(other.verdicts, { owner: "class" });
+    const weightless = new Scene([stated("owner", "wrong", 0)], ["x", "y", "z"]);
+    weightless.run(({ pnode: name }) => (name === "owner" ? "wrong" : "right"));
+    assert.deepEqual(Object.keys(weightless.verdicts), ["owner"]);
+  });
+
+  it("that is false is found like any other lie, and its victim is cleared", () => {
+    const scene = new Scene([stated("owner", "right")], ["slanderer", "y", "z"]);
+    scene.run(({ pnode: name }) => (name === "slanderer" ? "slander" : "right"));
+    assert.equal(scene.audit.outcome?.kind, "right");
+    assert.deepEqual(scene.verdicts, { slanderer: "lie" });
+  });
+
+  it("of a lazy auditor, who makes something else up each time, is a fault of its machine", () => {
+    let made = 0;
+    const scene = new Scene([stated("owner", "right")], ["lazy", "y", "z"]);
+    scene.run(({ pnode: name }) => (name === "lazy" ? `made up ${++made}` : "right"));
+    assert.deepEqual(scene.verdicts, { lazy: "hardware" });
+  });
+
+  it("whose referees disagree blames nobody: the class is broken", () => {
+    const scene = new Scene([stated("owner", "wrong")], ["x", "y", "z"]);
+    scene.run(({ pnode: name }) => (name === "owner" || name === "z" ? "wrong" : "right"));
+    assert.deepEqual(scene.verdicts, { owner: "cleared" });
+  });
+
+  it("goes on with somebody else if an auditor is lost or silent", () => {
+    const scene = new Scene([stated("owner", "right")], ["gone", "silent", "z"]);
+    scene.here = (name) => name !== "gone";
+    scene.run(({ pnode: name }) => (name === "z" ? "right" : undefined));
+    scene.nowWallMs = 5_000;
+    scene.run(({ pnode: name }) => (name === "z" ? "right" : undefined));
+    assert.equal(scene.audit.outcome?.kind, "right");
+  });
+
+  it("of a session that is proven ends with a trusted machine alone; one that is sampled does not wait for ever", () => {
+    const proven = new Scene([stated("owner", "right")], ["x", "y"]);
+    proven.assurance = "proven";
+    proven.nowWallMs = 10_000_000;
+    proven.run(() => "right");
+    assert.equal(proven.audit.outcome, undefined);
+    const trusted = new Scene([stated("owner", "right")], ["x", "t"]);
+    trusted.assurance = "proven";
+    trusted.run(() => "right");
+    assert.equal(trusted.audit.outcome?.by, "trusted");
+    const alone = new Scene([stated("owner", "right")], []);
+    alone.nowWallMs = 10_000_000;
+    alone.run(() => "right");
+    assert.equal(alone.audit.outcome?.kind, "unchecked");
+  });
+
+  it("between owners who contradict each other never believes the first", () => {
+    const scene = new Scene([stated("liar", "wrong"), stated("honest", "right")], ["x", "y"]);
+    scene.run(({ pnode: name }) => (name === "liar" ? "wrong" : "right"));
+    assert.equal(scene.audit.outcome?.kind, "wrong");
+    assert.deepEqual(scene.verdicts, { liar: "lie" });
+  });
+});

@@ -1,0 +1,99 @@
+// Opens the record of an interval: when the line passes it, with the draw over everything that was stated; or while the line
+// cannot pass, because statements contradict each other there.
+
+import { canonicalJson, sha256 } from "../../core/hash.ts";
+import type { PNodeId, VNodeId } from "../../core/ids.ts";
+import type { Context } from "../context.ts";
+import type { AuditRecord, DrawnInterval, IntervalRecord, SessionRecord, Stated } from "../records/records.ts";
+import type { VNodeRecords } from "../records/workloads.ts";
+import type { Auditors } from "./auditors.ts";
+import { drawContent, isDrawn } from "./lottery.ts";
+import { type Span, statedAt, type Trouble } from "./seams.ts";
+import { auditRate } from "./standing.ts";
+import type { Standings } from "./standings.ts";
+
+export interface IntervalNeeds {
+  readonly auditors: Auditors;
+  readonly standings: Standings;
+}
+
+export async function openInterval(
+  context: Context,
+  { auditors, standings }: IntervalNeeds,
+  session: SessionRecord,
+  records: VNodeRecords,
+  span: Span,
+  root: string,
+): Promise<IntervalRecord> {
+  const { id, turn = 0, identity, policy, numericsClass } = session;
+  const stated = new Map(session.vnodes.map((vnode) => [vnode, statedAt(session, records.get(vnode), span.to)]));
+  const content = new TextEncoder().encode(
+    canonicalJson({ session: id, turn, ...span, statements: Object.fromEntries(stated) }),
+  );
+  const statements = sha256(content);
+  await context.blobs.states.put(statements, content, content.byteLength);
+  const draw = await context.lottery.draw(drawContent({ session: id, turn, ...span, statements }));
+  const total = Math.ceil(identity.steps / policy.checkpointEvery);
+  const leftAfter = Math.ceil((identity.steps - span.to) / policy.checkpointEvery);
+  const audits: Record<string, AuditRecord> = {};
+  const owners: Record<string, PNodeId> = {};
+  for (const [vnode, all] of stated) {
+    const owner = (all[0] as Stated).pnode;
+    owners[vnode] = owner;
+    const rate = auditRate(standings.of(owner), sinceAlarm(session, span.to));
+    if (!isDrawn(draw, vnode, rate, policy.assurance ?? "none", leftAfter, total)) continue;
+    const audit: AuditRecord = { stated: all, tasks: [], ready: false, accused: [] };
+    const except = new Set(all.map(({ pnode }) => pnode));
+    const somebody = auditors.candidates(session, vnode, draw, except, policy.assurance === "proven");
+    // Nobody could repeat it: then nobody has to keep and send anything for that either.
+    const reason = `no machine of another owner in class ${numericsClass} is here to repeat it`;
+    const wallMs = context.world.clock.wallMs();
+    const outcome = { kind: "unchecked", by: "nobody", reason, result: "", wallMs } as const;
+    audits[vnode] = somebody.length > 0 || policy.assurance !== "sampled" ? audit : { ...audit, outcome };
+  }
+  const openedWallMs = context.world.clock.wallMs();
+  return { session: id, ...span, turn, statements, root, draw, owners, audits, openedWallMs };
+}
+
+function sinceAlarm({ alarm, policy }: SessionRecord, to: number): number | undefined {
+  return alarm === undefined ? undefined : Math.max(0, Math.floor((to - alarm) / policy.checkpointEvery));
+}
+
+/** While two contradict each other: the sender's side of a seam is repeated, or the VNode whose owners differ. */
+export function stuckInterval(
+  session: SessionRecord,
+  records: VNodeRecords,
+  trouble: Trouble,
+  openedWallMs: number,
+): IntervalRecord {
+  const { id, turn = 0 } = session;
+  const { from, to } = trouble;
+  const vnode = trouble.kind === "seam" ? trouble.sender : trouble.vnode;
+  const stated = statedAt(session, records.get(vnode), to);
+  const why =
+    trouble.kind === "seam"
+      ? `VNodes ${trouble.sender} and ${trouble.receiver} state different messages on ${trouble.edge.slice(2)}`
+      : `owners of VNode ${trouble.vnode} come to different results`;
+  const audits = { [vnode]: { stated, tasks: [], ready: false, accused: [] } };
+  const owners = Object.fromEntries(
+    session.vnodes.flatMap((one) => {
+      const owner = statedAt(session, records.get(one), to)[0]?.pnode;
+      return owner === undefined ? [] : [[one, owner]];
+    }),
+  );
+  return { session: id, from, to, turn, stuck: why, statements: "", root: "", draw: "", owners, audits, openedWallMs };
+}
+
+/** Somebody may still have to repeat it. */
+export function isNeeded({ outcome, accused }: AuditRecord): boolean {
+  return outcome === undefined || accused.some(({ verdict }) => verdict === undefined);
+}
+
+/** What is told with the line: whose inputs are still needed. */
+export function drawnIn(intervals: readonly IntervalRecord[]): DrawnInterval[] {
+  return intervals.flatMap(({ from, to, audits }) =>
+    Object.entries(audits)
+      .filter(([, audit]) => isNeeded(audit))
+      .map(([vnode]) => ({ vnode: vnode as VNodeId, from, to })),
+  );
+}

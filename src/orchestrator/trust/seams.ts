@@ -1,0 +1,100 @@
+// How far statements fit together: for each interval every VNode has one, its owners do not contradict each other, and both
+// ends of every edge say that the same passed there. The line moves over nothing else. A comparison of records: it costs
+// nothing, and makes every audit local.
+
+import type { VNodeId } from "../../core/ids.ts";
+import { resultOf } from "../../trust/statement.ts";
+import type { SessionRecord, Stated, VNodeRecord } from "../records/records.ts";
+import type { VNodeRecords } from "../records/workloads.ts";
+
+export interface SeamEdge {
+  readonly id: string;
+  readonly from: VNodeId;
+  readonly to: VNodeId;
+  readonly gradient: boolean;
+}
+
+export interface Span {
+  readonly from: number;
+  readonly to: number;
+}
+
+export type Trouble = Span &
+  (
+    | { readonly kind: "disagreement"; readonly vnode: VNodeId }
+    | {
+        readonly kind: "seam";
+        /** "f/edge" or "b/edge". */
+        readonly edge: string;
+        readonly sender: VNodeId;
+        readonly receiver: VNodeId;
+      }
+  );
+
+export interface Sound {
+  /** Intervals above the line that fit, in order. */
+  readonly intervals: readonly Span[];
+  /** In the first one that does not. */
+  readonly trouble?: Trouble;
+}
+
+type SessionPart = Pick<SessionRecord, "vnodes" | "line" | "turn" | "identity" | "policy">;
+
+/** Checkpoint intervals from `after` up to `upTo`. */
+export function spansBetween({ identity, policy }: SessionPart, after: number, upTo: number): Span[] {
+  const spans: Span[] = [];
+  for (let from = after; from < upTo; ) {
+    const next = (Math.floor(from / policy.checkpointEvery) + 1) * policy.checkpointEvery;
+    const to = Math.min(next, identity.steps);
+    spans.push({ from, to });
+    from = to;
+  }
+  return spans.filter(({ to }) => to <= upTo);
+}
+
+/** What is stated of an interval in the session's present turn. */
+export function statedAt(
+  { turn = 0 }: Pick<SessionRecord, "turn">,
+  record: VNodeRecord | undefined,
+  to: number,
+): Stated[] {
+  return (record?.statements?.[String(to)] ?? []).filter((one) => one.turn === turn);
+}
+
+export function soundUpTo(
+  session: SessionPart,
+  records: VNodeRecords,
+  edges: readonly SeamEdge[],
+  upTo: number,
+): Sound {
+  const intervals: Span[] = [];
+  for (const span of spansBetween(session, session.line, upTo)) {
+    const stated = new Map(session.vnodes.map((id) => [id, statedAt(session, records.get(id), span.to)]));
+    if ([...stated.values()].some((all) => all.length === 0)) return { intervals };
+    const trouble = troubleIn(span, stated, edges);
+    if (trouble !== undefined) return { intervals, trouble };
+    intervals.push(span);
+  }
+  return { intervals };
+}
+
+function troubleIn(
+  span: Span,
+  stated: ReadonlyMap<VNodeId, readonly Stated[]>,
+  edges: readonly SeamEdge[],
+): Trouble | undefined {
+  for (const [vnode, all] of stated)
+    if (new Set(all.map(({ statement }) => resultOf(statement))).size > 1)
+      return { ...span, kind: "disagreement", vnode };
+  const rootAt = (vnode: VNodeId, edge: string) => stated.get(vnode)?.[0]?.statement.edges[edge];
+  for (const { id, from, to, gradient } of edges) {
+    const ways = [{ edge: `f/${id}`, sender: from, receiver: to }];
+    if (gradient) ways.push({ edge: `b/${id}`, sender: to, receiver: from });
+    for (const { edge, sender, receiver } of ways) {
+      const root = rootAt(sender, edge);
+      if (root === undefined || root !== rootAt(receiver, edge))
+        return { ...span, kind: "seam", edge, sender, receiver };
+    }
+  }
+  return undefined;
+}

@@ -1,0 +1,102 @@
+// What a machine's results have earned it: how often it is checked, what it may do, and why, in words that a person can
+// read. Pure functions of its record. Trust is how rarely one is checked.
+
+import type { PNodeId } from "../../core/ids.ts";
+import type { FaultRecord, StandingRecord } from "../records/records.ts";
+
+/** Intervals found right until a machine is known. */
+export const rightsUntilKnown = 10;
+/** Checked at least so often, however long all was right: this share never decays. */
+export const rateFloor = 0.1;
+/** Intervals that are waited for what nobody drew, and that are checked whole after somebody was found wrong. */
+export const watchIntervals = 40;
+const alarmHalvesEvery = 50;
+/** A second fault of the machine within so many intervals is no accident. */
+const faultsTooClose = 1_000;
+const faultsKeptMax = 20;
+/** After a quarantine the owner may ask again (dcnr doctor) no sooner than this. */
+export const coolOffMs = 3_600_000;
+
+export type Level = "newcomer" | "known" | "trusted" | "quarantined" | "banned";
+
+export function standingAtFirst(pnode: PNodeId): StandingRecord {
+  return { pnode, right: 0, audited: 0, audits: 0, faults: [], excluded: [], due: 0 };
+}
+
+export function levelOf({ barred, trusted, right }: StandingRecord): Level {
+  if (barred?.kind === "banned") return "banned";
+  if (barred !== undefined) return "quarantined";
+  if (trusted) return "trusted";
+  return right >= rightsUntilKnown ? "known" : "newcomer";
+}
+
+/** The level as placement knows it (`--needs-trust`). */
+export function placementTrust(standing: StandingRecord): string {
+  const level = levelOf(standing);
+  return level === "trusted" || level === "known" ? level : "untrusted";
+}
+
+/** Why it has its level, as one sentence. */
+export function reasonOf(standing: StandingRecord): string {
+  const { barred, right, faults } = standing;
+  if (barred !== undefined) return barred.reason;
+  const since = faults.length > 0 ? " since its last fault" : "";
+  const count = `${right} interval${right === 1 ? "" : "s"} found right or final${since}`;
+  switch (levelOf(standing)) {
+    case "trusted":
+      return `an operator vouches for it; ${count}`;
+    case "known":
+      return count;
+    default:
+      return `${count}; known from ${rightsUntilKnown} on`;
+  }
+}
+
+/** How often an interval of its is repeated. `sinceAlarm`: intervals since somebody was found wrong, if anybody was. */
+export function auditRate(standing: StandingRecord, sinceAlarm?: number): number {
+  if (standing.due > 0) return 1;
+  const floor = standing.trusted ? rateFloor / 2 : rateFloor;
+  return Math.max(floor, Math.min(1, rightsUntilKnown / Math.max(1, standing.right)), alarmRate(sinceAlarm));
+}
+
+export function alarmRate(sinceAlarm: number | undefined): number {
+  if (sinceAlarm === undefined) return 0;
+  return sinceAlarm < watchIntervals ? 1 : 0.5 ** (1 + Math.floor((sinceAlarm - watchIntervals) / alarmHalvesEvery));
+}
+
+/** After intervals of its were found right, or became final. */
+export function withRight(standing: StandingRecord, count: number): StandingRecord {
+  return { ...standing, right: standing.right + count };
+}
+
+/** What a fault does to its standing. Nobody is banned at first sight, but for two contradicting signatures. */
+export function withFault(standing: StandingRecord, fault: FaultRecord, numericsClass: string): StandingRecord {
+  const { barred: _, ...rest } = standing;
+  const faults = [...standing.faults, fault].slice(-faultsKeptMax);
+  const faulty = { ...rest, faults, due: 0 };
+  const bar = (kind: "quarantined" | "banned") => ({
+    ...faulty,
+    right: 0,
+    barred: { kind, reason: fault.story, wallMs: fault.wallMs },
+  });
+  switch (fault.kind) {
+    case "class":
+      return { ...faulty, excluded: [...new Set([...standing.excluded, numericsClass])] };
+    case "hardware": {
+      const before = standing.faults.findLast(({ kind }) => kind === "hardware");
+      const isAgain = before !== undefined && standing.right < faultsTooClose;
+      return isAgain ? bar("quarantined") : { ...faulty, right: 0 };
+    }
+    case "silence":
+      return bar("quarantined");
+    case "lie":
+      return bar(standing.faults.some(({ kind }) => kind === "lie") ? "banned" : "quarantined");
+    case "equivocation":
+      return bar("banned");
+  }
+}
+
+/** Lets a machine that was quarantined begin anew, as a newcomer. */
+export function readmitted({ barred: _, ...standing }: StandingRecord): StandingRecord {
+  return { ...standing, right: 0, due: 0 };
+}

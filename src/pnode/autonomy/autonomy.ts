@@ -1,0 +1,379 @@
+// Sessions that go on while no orchestrator is there, at one PNode: which crews it belongs to, what it says to the others
+// of them, and what that does to the VNodes that it hosts.
+
+import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { fail, messageOf } from "../../core/errors.ts";
+import { type KeyId, parseSha256, type SessionId, type Sha256, type VNodeId } from "../../core/ids.ts";
+import type { Verify } from "../../core/keys.ts";
+import type { Tasks } from "../../core/tasks.ts";
+import { sleep, type World } from "../../core/world.ts";
+import { type Charter, charterToWire, readCharter, type SignedCharter, tenureToWire } from "../../crew/charter.ts";
+import type { CrewRules } from "../../crew/crew.ts";
+import { successorsOf } from "../../crew/successors.ts";
+import { isOwnedBy, type Tenure, type TenureOwner } from "../../crew/tenures.ts";
+import {
+  type DescribeSessionResponse,
+  DescribeSessionResponseSchema,
+  type Location,
+  type SessionUpdate,
+} from "../../protocol/gen/dcnr/v1/pnode_pb.ts";
+import {
+  KeptCharterSchema,
+  SessionPeerService,
+  type CrewNews as WireNews,
+} from "../../protocol/gen/dcnr/v1/session_peers_pb.ts";
+import { type ServedService, service } from "../../protocol/network.ts";
+import { joinRoutes, splitRoutes } from "../../protocol/routes.ts";
+import type { Assignment } from "../assignment.ts";
+import type { NearBlobs } from "../blob-client.ts";
+import type { BlobCache, Timings } from "../options.ts";
+import type { Resolver } from "../resolver.ts";
+import { holderToWire } from "./crew-wire.ts";
+import type { KeptStates } from "./kept-states.ts";
+import type { CrewPeers } from "./peers.ts";
+import { SessionCrew, type SessionCrewOptions } from "./session-crew.ts";
+
+export interface AutonomyOptions {
+  readonly self: TenureOwner;
+  readonly world: World;
+  readonly tasks: Tasks;
+  readonly signal: AbortSignal;
+  readonly timings: Timings;
+  readonly rules: CrewRules;
+  readonly kept: KeptStates;
+  readonly cache: BlobCache | undefined;
+  readonly peers: CrewPeers;
+  readonly resolver: Resolver;
+  readonly networkKey: KeyId | undefined;
+  readonly verify: Verify | undefined;
+  readonly routes: () => string;
+  readonly orchestratorHeardMs: () => number | undefined;
+  /** Asks an orchestrator. */
+  readonly describe: (session: SessionId) => Promise<DescribeSessionResponse>;
+  readonly fetchStored: SessionCrewOptions["fetchStored"];
+  readonly hosting: Hosting;
+}
+
+/** The VNodes of this PNode that learn. */
+export interface Hosting {
+  of(session: SessionId): readonly Hosted[];
+  /** Whether there is room; false until the session is known here. */
+  hasRoom(session: SessionId, vnode: VNodeId): boolean;
+  takeOver(assignment: Assignment): void;
+  giveUp(session: SessionId, vnode: VNodeId): void;
+  /** Makes the session known here, ahead of a takeover; with its data if one of these VNodes reads any. */
+  prepare(session: SessionId, successorOf: readonly VNodeId[]): Promise<void>;
+}
+
+export interface Hosted {
+  readonly assignment: Assignment;
+  crewLine(line: number, turn: number, state: string, staysBelow: boolean): void;
+}
+
+const endedStatuses: ReadonlySet<string> = new Set(["done", "failed", "deleted", "suspended"]);
+const describePauseMs = 2_000;
+
+export class Autonomy implements NearBlobs {
+  readonly #options: AutonomyOptions;
+  readonly #crews = new Map<SessionId, SessionCrew>();
+  /** What an orchestrator said of a session, kept for the time without one. */
+  readonly #described = new Map<SessionId, DescribeSessionResponse>();
+  readonly #preparing = new Set<SessionId>();
+
+  constructor(options: AutonomyOptions) {
+    this.#options = options;
+  }
+
+  /** Goes on with what an earlier process of this PNode belonged to. */
+  async open(): Promise<void> {
+    const { kept, world } = this.#options;
+    await kept.open();
+    for (const [session, content] of [...kept.charters]) {
+      try {
+        const { charter, described } = fromBinary(KeptCharterSchema, content);
+        if (charter === undefined) fail("data_loss", "it is empty");
+        if (described.byteLength > 0)
+          this.#described.set(session, fromBinary(DescribeSessionResponseSchema, described));
+        this.#learn(charter);
+      } catch (error) {
+        world.log("warn", `the charter of session ${session} on this disk is of no use: ${messageOf(error)}`);
+        await kept.forget(session);
+      }
+    }
+  }
+
+  crewOf(session: string): SessionCrew | undefined {
+    return this.#crews.get(session as SessionId);
+  }
+
+  /** Sessions of whose crew this PNode is. */
+  get sessions(): SessionId[] {
+    return [...this.#crews.keys()];
+  }
+
+  isCrew(pnode: string): boolean {
+    return [...this.#crews.values()].some((crew) => crew.isCrew(pnode));
+  }
+
+  described(session: SessionId): DescribeSessionResponse | undefined {
+    return this.#described.get(session);
+  }
+
+  stop(): void {
+    for (const crew of this.#crews.values()) crew.stop();
+  }
+
+  // What orchestrators say
+
+  sessionUpdate(update: SessionUpdate): void {
+    const session = update.session as SessionId;
+    if (endedStatuses.has(update.status)) {
+      this.#forget(session);
+      return;
+    }
+    if (update.charter !== undefined) this.#learnSafely(update.charter);
+    const crew = this.#crews.get(session);
+    crew?.toldOwners(tenuresOf(update.locations));
+    crew?.toldLine(Number(update.line), Number(update.turn));
+  }
+
+  toldLine(session: string, line: number, turn: number): void {
+    this.crewOf(session)?.toldLine(line, turn);
+  }
+
+  /** An orchestrator's list, corrected by what it does not know yet: takeovers count until it says more. */
+  corrected(list: readonly Assignment[]): Assignment[] {
+    const { self, hosting } = this.#options;
+    const wanted = new Map(list.map((assignment) => [`${assignment.session}/${assignment.vnode}`, assignment]));
+    for (const [session, crew] of this.#crews) {
+      const own = new Map(hosting.of(session).map(({ assignment }) => [assignment.vnode, assignment]));
+      for (const tenure of crew.takeovers()) {
+        const key = `${session}/${tenure.vnode}`;
+        if ((wanted.get(key)?.epoch ?? -1) > tenure.epoch) continue;
+        const hosted = own.get(tenure.vnode);
+        if (isOwnedBy(tenure, self) && hosted !== undefined) wanted.set(key, hosted);
+        else wanted.delete(key);
+      }
+    }
+    return Array.from(
+      wanted.values(),
+      (assignment) => this.crewOf(assignment.session)?.raised(assignment) ?? assignment,
+    );
+  }
+
+  /** What happened without them, for heartbeats. */
+  reports() {
+    return Array.from(this.#crews, ([session, crew]) => ({
+      session,
+      takeovers: crew.takeovers().map(tenureToWire),
+      line: BigInt(crew.line),
+      turn: BigInt(crew.turn),
+      keptBytes: BigInt(crew.keptBytes),
+      keptStates: BigInt(crew.keptStates),
+    }));
+  }
+
+  // Charters
+
+  #learnSafely(signed: SignedCharter): void {
+    try {
+      this.#learn(signed);
+    } catch (error) {
+      this.#options.world.log("warn", `a charter is not believed: ${messageOf(error)}`);
+    }
+  }
+
+  #learn(signed: SignedCharter): void {
+    const { networkKey, verify, self, tasks } = this.#options;
+    if (networkKey === undefined || verify === undefined) return;
+    const charter = readCharter(signed, networkKey, verify);
+    const { session } = charter;
+    const known = this.#crews.get(session);
+    if (known !== undefined && known.charter.revision >= charter.revision) return;
+    if (!charter.crew.has(self.pnode)) return;
+    if (known === undefined) this.#crews.set(session, this.#open(charter, signed));
+    else known.learn(charter, signed);
+    tasks.run(`the charter of session ${session}`, () => this.#keepCharter(session));
+    if (!this.#preparing.has(session)) {
+      this.#preparing.add(session);
+      tasks.run(`what the crew of session ${session} needs`, () => this.#prepare(session));
+    }
+  }
+
+  #open(charter: Charter, signed: SignedCharter): SessionCrew {
+    const { self, world, tasks, signal, timings, rules, kept, peers, routes, orchestratorHeardMs, hosting, resolver } =
+      this.#options;
+    const { session } = charter;
+    const crew: SessionCrew = new SessionCrew(charter, signed, {
+      ...{ self, world, tasks, signal, rules, kept, peers, routes, orchestratorHeardMs },
+      timings: { ...timings, silentMs: timings.crewSilentMs },
+      fetchStored: this.#options.fetchStored,
+      hooks: {
+        hosted: () => hosting.of(session).map(({ assignment }) => assignment),
+        hasRoom: (vnode) => hosting.hasRoom(session, vnode),
+        host: (assignment) => hosting.takeOver(assignment),
+        giveUp: (vnode) => hosting.giveUp(session, vnode),
+        onLine: (line, turn, stateOf) => {
+          for (const host of hosting.of(session)) {
+            const state = stateOf(host.assignment.vnode);
+            if (state !== undefined) host.crewLine(line, turn, state, rules.staysBelowTheLine);
+          }
+        },
+        onTenures: (tenures, routesOf) => {
+          const words = tenures.map(({ vnode, epoch, count, owners }) => {
+            const locations = owners.map(({ pnode }, replica) => {
+              // Read by the transport alone, which checks it.
+              const routes = joinRoutes(splitRoutes(routesOf(pnode)));
+              return { epoch, pnode, routes, replica };
+            });
+            return [vnode, { epoch, count, locations }] as const;
+          });
+          resolver.crewSays(session, new Map(words));
+        },
+      },
+    });
+    crew.onNews = (pnode, incarnation, news) => this.#heard(crew, pnode, incarnation, "", news);
+    return crew;
+  }
+
+  async #keepCharter(session: SessionId): Promise<void> {
+    const crew = this.#crews.get(session);
+    if (crew === undefined) return;
+    const described = this.#described.get(session);
+    const kept = create(KeptCharterSchema, {
+      charter: charterToWire(crew.signed),
+      described: described ? toBinary(DescribeSessionResponseSchema, described) : new Uint8Array(),
+    });
+    await this.#options.kept.keepCharter(session, toBinary(KeptCharterSchema, kept));
+  }
+
+  /** Whoever may have to take over knows the session by then, and has the data that it would need. */
+  async #prepare(session: SessionId): Promise<void> {
+    const { world, signal, describe, hosting, self } = this.#options;
+    while (!signal.aborted && this.#crews.has(session)) {
+      try {
+        if (!this.#described.has(session)) {
+          this.#described.set(session, await describe(session));
+          await this.#keepCharter(session);
+        }
+        const { charter } = this.#crews.get(session) as SessionCrew;
+        if (!charter.crew.get(self.pnode)?.hosts) return;
+        const hosts = [...charter.crew].filter(([, { hosts }]) => hosts).map(([pnode]) => pnode);
+        const isSuccessor = ({ vnode, tenure }: Charter["vnodes"][number]) => {
+          const others = hosts.filter((pnode) => !tenure.owners.some((owner) => owner.pnode === pnode));
+          return successorsOf(session, vnode, others).slice(0, charter.keepers).includes(self.pnode);
+        };
+        await hosting.prepare(
+          session,
+          charter.vnodes.filter(isSuccessor).map(({ vnode }) => vnode),
+        );
+        return;
+      } catch (error) {
+        world.log("debug", `session ${session} is not prepared: ${messageOf(error)}; trying again`);
+        await sleep(world.timers, describePauseMs, signal);
+      }
+    }
+  }
+
+  #forget(session: SessionId): void {
+    const { kept, tasks, resolver } = this.#options;
+    const crew = this.#crews.get(session);
+    if (crew === undefined) return;
+    crew.stop();
+    this.#crews.delete(session);
+    this.#described.delete(session);
+    this.#preparing.delete(session);
+    resolver.crewSays(session, undefined);
+    tasks.run(`forget the crew of session ${session}`, () => kept.forget(session));
+  }
+
+  // Blobs
+
+  isAlone(session: string): boolean {
+    return this.crewOf(session)?.isAlone ?? false;
+  }
+
+  async find(
+    session: string,
+    hash: Sha256,
+    room: (bytes: number) => Uint8Array,
+    signal: AbortSignal,
+  ): Promise<Uint8Array | undefined> {
+    const crew = this.crewOf(session);
+    const own = await this.#options.kept.read(hash).catch(() => undefined);
+    if (own !== undefined) {
+      const content = room(own.byteLength);
+      content.set(own);
+      return content;
+    }
+    if (crew === undefined || !crew.isAlone) return undefined;
+    return crew.fetchBlob(hash, crew.sources(hash), room, signal).catch(() => undefined);
+  }
+
+  // What peers say
+
+  service(): ServedService {
+    const { self, kept, cache, peers } = this.#options;
+    return service(SessionPeerService, {
+      tell: async ({ incarnation, routes, news }, { caller }) => {
+        const [crew, peer] = this.#admitted(news?.session ?? "", caller.id);
+        this.#heard(crew, peer, incarnation, routes, news as WireNews);
+        return { incarnation: self.incarnation, news: crew.newsFor(peer) };
+      },
+      keep: async ({ session, vnode, step, state, trail }, { caller, signal }) => {
+        const [crew, peer] = this.#admitted(session, caller.id);
+        const wanted = {
+          vnode: vnode as VNodeId,
+          step: Number(step),
+          state: parseSha256(state, "the state"),
+          trail: trail === "" ? ("" as const) : parseSha256(trail, "the trail"),
+        };
+        if (!crew.charter.vnodes.some((one) => one.vnode === wanted.vnode))
+          fail("not_found", `session ${session} has no VNode ${vnode.slice(0, 80)}`);
+        if (wanted.step < crew.line) fail("failed_precondition", `step ${step} lies below the line ${crew.line}`);
+        const from = [{ pnode: peer, routes: crew.routesOf(peer) }, ...crew.sources(wanted.state)];
+        await crew.fetchAndKeep(wanted, from, signal);
+        return { holder: holderToWire(self.pnode, crew.keptForOther()) };
+      },
+      fetch: (request, { caller, signal }) => {
+        const [crew] = this.#admitted(request.session, caller.id);
+        const hash = parseSha256(request.hash, "the blob's name");
+        const pieces = async function* () {
+          const own = await kept.read(hash);
+          const content = own ?? (await cache?.get(hash).catch(() => undefined));
+          if (content === undefined) fail("not_found", `blob ${hash} is not here`);
+          if (own !== undefined) crew.keptBytes += own.byteLength;
+          yield* peers.pieces(content, signal);
+        };
+        return pieces();
+      },
+    });
+  }
+
+  /** Only a charter lets anybody speak for a session. */
+  #admitted(session: string, caller: string | undefined): [SessionCrew, string] {
+    const crew = this.crewOf(session);
+    if (crew === undefined) fail("not_found", `this PNode is not of the crew of session ${session.slice(0, 80)}`);
+    if (caller === undefined || !crew.isCrew(caller))
+      fail("permission_denied", `PNode ${caller} is not of the crew of session ${session}`);
+    return [crew, caller];
+  }
+
+  #heard(crew: SessionCrew, peer: string, incarnation: string, routes: string, news: WireNews): void {
+    if (news.charter !== undefined && news.charterRevision > crew.charter.revision) this.#learnSafely(news.charter);
+    crew.heard(peer, incarnation, routes, news);
+  }
+}
+
+/** Locations do not say which process of a PNode hosts; charters do. */
+function tenuresOf(locations: readonly Location[]): Tenure[] {
+  return Array.from(
+    Map.groupBy(locations, ({ vnode }) => vnode as VNodeId),
+    ([vnode, places]) => ({
+      vnode,
+      epoch: Math.max(...places.map(({ epoch }) => Number(epoch))),
+      count: 0,
+      owners: places.map(({ pnode }) => ({ pnode, incarnation: "" })),
+    }),
+  );
+}

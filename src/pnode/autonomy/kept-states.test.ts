@@ -1,0 +1,80 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { sha256 } from "../../core/hash.ts";
+import type { SessionId, Sha256, VNodeId } from "../../core/ids.ts";
+import type { StateManifest } from "../../states/manifest.ts";
+import { KeptStates, memoryKept } from "./kept-states.ts";
+import { readTrail, trailOf, trailStepsMax } from "./trail.ts";
+
+const session = "s-1" as SessionId;
+const vnode = "a" as VNodeId;
+
+/** A state of one tensor, in parts of 4 bytes. */
+function stateOf(values: readonly number[]) {
+  const content = new Uint8Array(new Float32Array(values).buffer);
+  const parts = values.map((_, index) => content.slice(4 * index, 4 * index + 4));
+  const blobs = new Map<Sha256, Uint8Array>(parts.map((part) => [sha256(part), part]));
+  const manifest: StateManifest = {
+    metadata: {},
+    tensors: [{ name: "w", dtype: "float32", shape: [values.length] }],
+    bytes: content.byteLength,
+    partBytes: 4,
+    parts: parts.map((part) => sha256(part)),
+  };
+  const brought: string[] = [];
+  const bring = async (hash: Sha256) => {
+    brought.push(hash);
+    return blobs.get(hash) as Uint8Array;
+  };
+  return { manifest, bring, brought };
+}
+
+test("a part that two states share lies there once, until neither needs it", async () => {
+  const storage = memoryKept();
+  const kept = new KeptStates(storage);
+  const [first, second] = [stateOf([1, 2]), stateOf([2, 3])];
+  await kept.keep({ session, vnode, step: 1, trail: "", trailBytes: 0, ...first });
+  await kept.keep({ session, vnode, step: 2, trail: "", trailBytes: 0, ...second });
+  assert.equal(second.brought.length, 1);
+  await kept.dropBelow(session, 2);
+  const snapshot = await kept.snapshot(kept.find(session, vnode, 2) as never);
+  assert.deepEqual(await snapshot.part(0), new Uint8Array(new Float32Array([2]).buffer));
+  assert.equal(kept.has(first.manifest.parts[0] as Sha256), false);
+  await kept.forget(session);
+  assert.deepEqual(await storage.list(), []);
+});
+
+test("a PNode that starts again has what it kept, but for what is not whole", async () => {
+  const storage = memoryKept();
+  const before = new KeptStates(storage);
+  await before.keep({ session, vnode, step: 1, trail: "", trailBytes: 0, ...stateOf([1]) });
+  const broken = await before.keep({ session, vnode, step: 2, trail: "", trailBytes: 0, ...stateOf([2]) });
+  await before.keepCharter(session, new Uint8Array([7]));
+  await storage.remove(`blob-${broken.parts[0]}`);
+  const after = new KeptStates(storage);
+  await after.open();
+  assert.deepEqual(
+    after.of(session).map(({ step }) => step),
+    [1],
+  );
+  assert.deepEqual(after.charters.get(session), new Uint8Array([7]));
+});
+
+test("a state that could not be kept whole leaves nothing behind", async () => {
+  const storage = memoryKept();
+  const kept = new KeptStates(storage);
+  const { manifest } = stateOf([1, 2]);
+  const bring = async () => Promise.reject(new Error("the owner is gone"));
+  await assert.rejects(kept.keep({ session, vnode, step: 1, trail: "", trailBytes: 0, manifest, bring }), /gone/);
+  assert.deepEqual([kept.of(session), await storage.list()], [[], []]);
+});
+
+test("a trail tells the hashes of the steps before a state, without gaps, the newest first to stay", () => {
+  const hashes = (from: number, to: number) =>
+    Array.from({ length: to - from + 1 }, (_, index) => ({ step: from + index, hash: sha256(`${from + index}`) }));
+  assert.deepEqual(readTrail(trailOf(hashes(3, 9)), 9), hashes(3, 9));
+  assert.deepEqual(readTrail(trailOf([...hashes(1, 2), ...hashes(5, 6)]), 6), hashes(5, 6));
+  assert.equal(readTrail(trailOf(hashes(1, trailStepsMax + 5)), trailStepsMax + 5)[0]?.step, 6);
+  assert.throws(() => readTrail(new Uint8Array(33), 9), /no hashes/);
+  assert.throws(() => readTrail(trailOf(hashes(1, 3)), 2), /no hashes/);
+});

@@ -1,0 +1,102 @@
+// Calls between the PNodes of a crew: news, requests to keep a state, blobs by their hashes. Believes nothing of a blob
+// but what hashes to its name, and takes no memory for more than was asked for.
+
+import type { Bandwidth } from "../../core/bandwidth.ts";
+import { fail } from "../../core/errors.ts";
+import type { Digest } from "../../core/hash.ts";
+import type { PNodeId, Sha256 } from "../../core/ids.ts";
+import type { World } from "../../core/world.ts";
+import { withKey } from "../../protocol/address.ts";
+import { SessionPeerService } from "../../protocol/gen/dcnr/v1/session_peers_pb.ts";
+import { chunkBytesMax, type Network, type RequestInit, type ResponseOf } from "../../protocol/network.ts";
+
+export interface Peer {
+  readonly pnode: string;
+  readonly routes: string;
+}
+
+export interface CrewPeersOptions {
+  readonly network: Network;
+  readonly world: World;
+  readonly digest: Digest;
+  readonly bandwidth: Bandwidth;
+  readonly signal: AbortSignal;
+}
+
+/** News is small: a peer that does not answer within this is not heard. */
+const tellTimeoutMs = 1_500;
+/** A peer that sends nothing of a blob for this long is given up; somebody else may have it. */
+const stallMs = 5_000;
+/** Keeping takes as long as the state takes to travel; afterwards it is asked for again. */
+const keepTimeoutMs = 120_000;
+
+type Tell = typeof SessionPeerService.method.tell;
+type Keep = typeof SessionPeerService.method.keep;
+
+export class CrewPeers {
+  readonly #options: CrewPeersOptions;
+
+  constructor(options: CrewPeersOptions) {
+    this.#options = options;
+  }
+
+  tell(peer: Peer, request: RequestInit<Tell>): Promise<ResponseOf<Tell>> {
+    const { network, signal } = this.#options;
+    return network.call(placeOf(peer), SessionPeerService.method.tell, request, { timeoutMs: tellTimeoutMs, signal });
+  }
+
+  keep(peer: Peer, request: RequestInit<Keep>): Promise<ResponseOf<Keep>> {
+    const { network, signal } = this.#options;
+    return network.call(placeOf(peer), SessionPeerService.method.keep, request, { timeoutMs: keepTimeoutMs, signal });
+  }
+
+  /** `room` makes memory for the size that the peer says, or refuses it. */
+  async fetch(
+    peer: Peer,
+    session: string,
+    hash: Sha256,
+    room: (bytes: number) => Uint8Array,
+    outer: AbortSignal,
+  ): Promise<Uint8Array> {
+    const { network, world, digest } = this.#options;
+    const stalled = new AbortController();
+    const signal = AbortSignal.any([this.#options.signal, outer, stalled.signal]);
+    let cancel = () => {};
+    const arm = () => {
+      cancel();
+      cancel = world.timers.after(stallMs, () => stalled.abort());
+    };
+    arm();
+    let content: Uint8Array | undefined;
+    let filled = 0;
+    try {
+      const pieces = network.watch(placeOf(peer), SessionPeerService.method.fetch, { session, hash }, { signal });
+      for await (const { bytes, data } of pieces) {
+        arm();
+        content ??= room(Number(bytes));
+        if (filled + data.byteLength > content.byteLength) fail("data_loss", `blob ${hash} is longer than it said`);
+        content.set(data, filled);
+        filled += data.byteLength;
+      }
+    } finally {
+      cancel();
+    }
+    if (content === undefined || filled !== content.byteLength)
+      fail("unavailable", `PNode ${peer.pnode} sent ${filled} bytes of blob ${hash}`);
+    if ((await digest(content)) !== hash) fail("data_loss", `blob ${hash} came damaged from PNode ${peer.pnode}`);
+    return content;
+  }
+
+  /** The answering side of `fetch`. */
+  async *pieces(content: Uint8Array, signal: AbortSignal): AsyncGenerator<{ bytes: bigint; data: Uint8Array }> {
+    for (let from = 0; from === 0 || from < content.byteLength; from += chunkBytesMax) {
+      const data = content.subarray(from, from + chunkBytesMax);
+      await this.#options.bandwidth.take(data.byteLength, signal);
+      yield { bytes: BigInt(content.byteLength), data };
+    }
+  }
+}
+
+function placeOf({ routes, pnode }: Peer): string {
+  return withKey(routes, pnode as PNodeId);
+}

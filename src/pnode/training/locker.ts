@@ -1,0 +1,90 @@
+// Messages that an audit needs, stored as blobs before their sender lets them go. A blob is named like its message, so that a
+// list of messages is all that an auditor has to be given, and a message that is there is not sent twice.
+
+import { messageOf } from "../../core/errors.ts";
+import type { SessionId, Sha256 } from "../../core/ids.ts";
+import { retry } from "../../core/retry.ts";
+import type { Tasks } from "../../core/tasks.ts";
+import type { World } from "../../core/world.ts";
+import { giveBack, type WireTensor } from "../../vnode/wire.ts";
+import type { BlobClient } from "../blob-client.ts";
+import type { Timings } from "../options.ts";
+import type { Retention, StoredTensor } from "./retention.ts";
+
+export interface LockerOptions {
+  readonly world: World;
+  readonly tasks: Tasks;
+  readonly timings: Timings;
+  readonly blobs: BlobClient;
+  readonly signal: AbortSignal;
+}
+
+/** Training needs the line more. */
+const uploadsAtOnce = 2;
+/** Afterwards the audit has gone without it. */
+const patienceMs = 120_000;
+
+interface Locked {
+  readonly session: SessionId;
+  readonly stored: StoredTensor;
+  readonly letGo: () => void;
+}
+
+export class Locker {
+  readonly #options: LockerOptions;
+  readonly #waiting: Locked[] = [];
+  #uploads = 0;
+  /** Of all that it has stored. */
+  bytes = 0;
+
+  constructor(options: LockerOptions) {
+    this.#options = options;
+  }
+
+  lock(session: SessionId, stored: StoredTensor, retention: Retention): void {
+    this.#waiting.push({ session, stored, letGo: retention.hold(stored) });
+    this.#start();
+  }
+
+  #start(): void {
+    while (this.#uploads < uploadsAtOnce && this.#waiting.length > 0) {
+      this.#uploads++;
+      const next = this.#waiting.shift() as Locked;
+      this.#options.tasks.run("store a message for an audit", async () => {
+        try {
+          await this.#upload(next);
+        } finally {
+          next.letGo();
+          this.#uploads--;
+          this.#start();
+        }
+      });
+    }
+  }
+
+  async #upload({ session, stored }: Locked): Promise<void> {
+    const { world, timings, blobs, signal } = this.#options;
+    const tensor = await stored.borrow();
+    try {
+      const content = blobOf(tensor);
+      const patience = { minMs: timings.retryMinMs, maxMs: timings.retryMaxMs, patienceMs, signal };
+      await retry({ world, ...patience }, () =>
+        blobs.storeList(session, stored.hashOf(tensor) as Sha256, content, signal),
+      );
+      this.bytes += content.byteLength;
+    } catch (error) {
+      if (!signal.aborted) world.log("warn", `a message for an audit was not stored: ${messageOf(error)}`);
+    } finally {
+      giveBack(tensor);
+    }
+  }
+}
+
+/** What `hashOfContent` hashes, whole: the blob has the message's hash. */
+export function blobOf({ dtype, shape, bytes }: Pick<WireTensor, "dtype" | "shape" | "bytes">): Uint8Array {
+  const head = new TextEncoder().encode(`${dtype}[${shape}]`);
+  const content = new Uint8Array(head.byteLength + bytes.byteLength);
+  content.set(head);
+  content.set(bytes, head.byteLength);
+  return content;
+}

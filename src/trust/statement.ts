@@ -1,0 +1,126 @@
+// A statement: a signed equation about a pure function. From the state `before` and the listed inputs follow the listed
+// outputs and the state `after`. Whoever can sign for a machine makes it once for each VNode and checkpoint interval, and
+// anybody can repeat what it says.
+
+import { fail } from "../core/errors.ts";
+import { canonicalJson } from "../core/hash.ts";
+import { parseSha256, type Sha256 } from "../core/ids.ts";
+import type { Interval } from "./lists.ts";
+import type { Signing, VerifyBy } from "./signing.ts";
+
+export interface Equation extends Interval {
+  /** New at every start of the VNode. */
+  readonly life: string;
+  /** The state's name; empty where it follows from the seed. */
+  readonly before: string;
+  readonly after: Sha256;
+  readonly afterBytes: number;
+  readonly inputs: Sha256;
+  readonly inputsBytes: number;
+  readonly outputs: Sha256;
+  readonly outputsBytes: number;
+  /** By "f/edge" or "b/edge" (lists.ts `edgeRoot`), those that come in as well as those that go out. */
+  readonly edges: Readonly<Record<string, string>>;
+  /** Of the newest validation in the interval, where this VNode measures one. */
+  readonly validation?: { readonly step: number; readonly loss: number };
+}
+
+export interface Statement extends Equation {
+  /** Base64. */
+  readonly publicKey: string;
+  readonly signature: string;
+}
+
+/** The message Statement, which names no session and no VNode: whatever carries it does. */
+export interface WireStatement {
+  readonly from: bigint;
+  readonly to: bigint;
+  readonly life: string;
+  readonly before: string;
+  readonly after: string;
+  readonly afterBytes: bigint;
+  readonly inputs: string;
+  readonly inputsBytes: bigint;
+  readonly outputs: string;
+  readonly outputsBytes: bigint;
+  readonly edges: { [edge: string]: string };
+  readonly validationLoss?: number | undefined;
+  readonly validationStep: bigint;
+  readonly publicKey: Uint8Array;
+  readonly signature: Uint8Array;
+}
+
+const edgesMax = 4_096;
+const lifeLengthMax = 64;
+
+function contentOf({ session, vnode, from, to, life, before, after, inputs, outputs, edges, ...rest }: Equation) {
+  const { validation, afterBytes, inputsBytes, outputsBytes } = rest;
+  const equation = { session, vnode, from, to, life, before, after, inputs, outputs, edges, validation };
+  const sizes = { afterBytes, inputsBytes, outputsBytes };
+  return new TextEncoder().encode(`dcnr statement 1\n${canonicalJson({ ...equation, ...sizes })}`);
+}
+
+export function signed(equation: Equation, signing: Signing): Statement {
+  const signature = signing.sign(contentOf(equation));
+  return { ...equation, publicKey: base64(signing.publicKey), signature: base64(signature) };
+}
+
+export function isSignedBy(statement: Statement, pnode: string, verify: VerifyBy): boolean {
+  const { publicKey, signature, ...equation } = statement;
+  return verify(pnode, bytes(publicKey), contentOf(equation), bytes(signature));
+}
+
+export function statementToWire(statement: Statement): WireStatement {
+  const { from, to, life, before, after, inputs, outputs, edges, validation } = statement;
+  return {
+    ...{ life, before, after, inputs, outputs },
+    ...{ from: BigInt(from), to: BigInt(to), edges: { ...edges } },
+    afterBytes: BigInt(statement.afterBytes),
+    inputsBytes: BigInt(statement.inputsBytes),
+    outputsBytes: BigInt(statement.outputsBytes),
+    validationStep: BigInt(validation?.step ?? 0),
+    ...(validation === undefined ? {} : { validationLoss: validation.loss }),
+    publicKey: bytes(statement.publicKey),
+    signature: bytes(statement.signature),
+  };
+}
+
+/** Refuses what has not the form of a statement; whether it is signed and true is another question. */
+export function statementFromWire(wire: WireStatement, session: string, vnode: string): Statement {
+  const edges = Object.entries(wire.edges);
+  if (edges.length > edgesMax) fail("invalid_argument", `a statement about ${edges.length} edges: at most ${edgesMax}`);
+  if (wire.life.length === 0 || wire.life.length > lifeLengthMax)
+    fail("invalid_argument", "a statement names the life of its VNode");
+  for (const [edge, root] of edges) parseSha256(root, `the root of ${edge.slice(0, 80)}`);
+  return {
+    ...{ session, vnode, life: wire.life },
+    from: Number(wire.from),
+    to: Number(wire.to),
+    before: wire.before === "" ? "" : parseSha256(wire.before, "the state before"),
+    after: parseSha256(wire.after, "the state after"),
+    afterBytes: Number(wire.afterBytes),
+    inputs: parseSha256(wire.inputs, "the list of inputs"),
+    inputsBytes: Number(wire.inputsBytes),
+    outputs: parseSha256(wire.outputs, "the list of outputs"),
+    outputsBytes: Number(wire.outputsBytes),
+    edges: Object.fromEntries(edges),
+    ...(wire.validationLoss === undefined
+      ? {}
+      : { validation: { step: Number(wire.validationStep), loss: wire.validationLoss } }),
+    publicKey: base64(wire.publicKey),
+    signature: base64(wire.signature),
+  };
+}
+
+/** What a statement says came out: equal for everybody who computed rightly. */
+export function resultOf({ after, outputs }: Pick<Statement, "after" | "outputs">): string {
+  return `${after} ${outputs}`;
+}
+
+export function base64(content: Uint8Array): string {
+  return Buffer.from(content).toString("base64");
+}
+
+export function bytes(text: string): Uint8Array {
+  return new Uint8Array(Buffer.from(text, "base64"));
+}

@@ -1,0 +1,92 @@
+// Secrets that were planted in a small network of real processes: an API key, an invite's token, private keys, addresses of
+// blobs, a prompt. Everything that the network prints and everything that anybody may read of it is searched for them.
+
+import assert from "node:assert/strict";
+import { type ChildProcess, spawn } from "node:child_process";
+import { globSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, it } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { packagePath } from "../../src/cli/software.ts";
+import { Client } from "../../src/client/client.ts";
+import { trainOnInlineData } from "../small-training.ts";
+
+const scratch = mkdtempSync(join(tmpdir(), "dcnr-secrets-"));
+const children: ChildProcess[] = [];
+after(() => {
+  for (const child of children) child.kill("SIGKILL");
+  rmSync(scratch, { recursive: true, force: true });
+});
+
+/** What the processes have said, by their names. */
+const said: Record<string, string> = {};
+
+async function start(name: string, words: readonly string[], ready: RegExp): Promise<string> {
+  const flags = ["--dir", join(scratch, name), "--log-level", "debug", "--log", "json"];
+  const child = spawn(process.execPath, [packagePath("bin/dcnr.js"), ...words, ...flags], {
+    env: { ...process.env, DCNR_API_KEY: "", NO_COLOR: "1" },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  children.push(child);
+  said[name] = "";
+  const hear = (text: string) => {
+    said[name] += text;
+  };
+  child.stdout.setEncoding("utf8").on("data", hear);
+  child.stderr.setEncoding("utf8").on("data", hear);
+  for (;;) {
+    const found = ready.exec(said[name] as string);
+    if (found) return found[1] ?? "";
+    assert.equal(child.exitCode, null, said[name]);
+    await sleep(50);
+  }
+}
+
+it("no log, event, metric or page tells a secret", async () => {
+  const address = await start("orchestrator", ["orchestrator", "--listen", "127.0.0.1:0"], /(127\.0\.0\.1:[1-9]\d*)/);
+  const client = new Client(address, { fetch });
+  const { secret } = await client.keys.create({ name: "planted", scopes: ["admin"] });
+  const { token, key } = await client.members.invite({ uses: 3, lifetimeSeconds: 600, note: "" });
+  await start(
+    "pnode",
+    ["join", `dcnr://${address}/${key}?invite=${token}`, "--listen", "127.0.0.1:0"],
+    /(attached|registered|lends|joined)/i,
+  );
+  await trainOnInlineData(client, { steps: 12 });
+  const prompt = "planted-prompt-4711";
+  const authorization = `Bearer ${secret}`;
+  const post = (body: string) =>
+    fetch(`http://${address}/v1/completions`, {
+      method: "POST",
+      headers: { authorization, "content-type": "application/json" },
+      body,
+    });
+  await (await post(JSON.stringify({ model: "none", prompt }))).text();
+  await (await post(`{"model": "none", "prompt": "${prompt}`)).text();
+  await fetch(`http://${address}/v1/models`, { headers: { authorization: `Bearer ${secret}x` } });
+
+  const read: Record<string, string> = { ...said };
+  for (const path of ["/", "/metrics", "/healthz", "/v1/models"])
+    read[path] = await (await fetch(`http://${address}${path}`)).text();
+  const plain = (value: unknown) => JSON.stringify(value, (_, one) => (typeof one === "bigint" ? String(one) : one));
+  read["events"] = plain(await client.fleet.events());
+  read["machines"] = plain(await client.fleet.pnodes());
+  await client.close();
+
+  const planted: Record<string, string> = { "API key": secret, invite: token, prompt };
+  for (const file of globSync(join(scratch, "**/*")).filter((path) => statSync(path).isFile())) {
+    const pem = /BEGIN PRIVATE KEY-----(?:\\n|\s)+([A-Za-z0-9+/=]{40,})/.exec(readFileSync(file, "latin1"));
+    if (pem) planted[`the key in ${file.slice(scratch.length)}`] = pem[1] as string;
+  }
+  assert.ok(Object.keys(planted).length >= 5, `keys were found: ${Object.keys(planted)}`);
+  for (const [where, text] of Object.entries(read)) {
+    for (const [what, value] of Object.entries(planted)) assert.ok(!text.includes(value), `${where} tells ${what}`);
+    // The token in the address of a blob is a right to it.
+    assert.doesNotMatch(text, /blobs\/[a-z]+\/[0-9a-f]{64}\?[^"\s]*=/, `${where} tells the address of a blob`);
+  }
+  assert.ok(
+    (said["orchestrator"] as string).length > 500 && (said["pnode"] as string).length > 200,
+    "there was something to search",
+  );
+});

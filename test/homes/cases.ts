@@ -1,0 +1,39 @@
+// What is tried in homes behind routers, by name.
+
+import type { Router } from "./houses.ts";
+import type { subjects } from "./subjects.ts";
+
+export interface Case {
+  readonly homes: readonly Router[];
+  /** Public machines that relay; without any the orchestrator does. */
+  readonly volunteers?: number;
+  readonly subject: keyof typeof subjects;
+  /** What `dcnr nodes` has to say of every home. */
+  readonly reached: RegExp;
+  /** What happens in the middle of the training. */
+  readonly middle?: "kill the relay" | "pull a cable";
+}
+
+const byOrchestrator = /^by relay of the orchestrators$/;
+const byVolunteer = /^by relay relay-\d/;
+
+export const cases = {
+  "two homes behind cones": { homes: ["cone", "cone"], subject: "gpt", reached: byOrchestrator },
+  "two homes behind symmetric routers": {
+    homes: ["symmetric", "symmetric"],
+    subject: "small",
+    reached: byOrchestrator,
+  },
+  "one home of each": { homes: ["cone", "symmetric"], subject: "small", reached: byOrchestrator },
+  "a router that lets only 443 out": { homes: ["443 only", "symmetric"], subject: "small", reached: byOrchestrator },
+  "the relay is killed in the middle": {
+    ...{ homes: ["symmetric", "symmetric"], volunteers: 2, subject: "small", reached: byVolunteer },
+    middle: "kill the relay",
+  },
+  "a home's cable is pulled": {
+    ...{ homes: ["cone", "symmetric", "cone"], subject: "small", reached: byOrchestrator },
+    middle: "pull a cable",
+  },
+} as const satisfies Record<string, Case>;
+
+export type CaseName = keyof typeof cases;

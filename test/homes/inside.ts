@@ -1,0 +1,89 @@
+// The inside of homes.test.ts and of `npm run homes`: one case, as the internet, in a namespace where nobody else is.
+
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Client } from "../../src/client/client.ts";
+import { type Case, cases } from "./cases.ts";
+import { Houses, internetHost, type Machine, until } from "./houses.ts";
+import { type Subject, subjects } from "./subjects.ts";
+
+const port = 443;
+
+async function main({ homes, volunteers = 0, subject: name, reached, middle }: Case): Promise<void> {
+  const subject: Subject = subjects[name];
+  const at = `${internetHost}:${port}`;
+  const relay = volunteers === 0 ? ["--relay"] : [];
+  houses.start(
+    "orchestrator",
+    "--listen",
+    `0.0.0.0:${port}`,
+    "--advertise",
+    at,
+    "--dir",
+    join(directory, "o"),
+    ...relay,
+  );
+  const client = new Client(`127.0.0.1:${port}`, { fetch });
+  const pnodes = () => client.fleet.pnodes().catch(() => []);
+  const join_ = (machine: Machine, ...words: string[]) =>
+    machine.start("join", at, "--wait", "--name", machine.name, "--dir", join(directory, machine.name), ...words);
+
+  const relays = new Map<string, ReturnType<Machine["start"]>>();
+  for (let index = 0; index < volunteers; index++) {
+    const machine = await houses.public(`relay-${index}`, `203.0.113.${8 + index}`);
+    relays.set(machine.name, join_(machine, "--cpus", "1", "--listen", "0.0.0.0:0", "--relay"));
+  }
+  await until(
+    "the relays are there",
+    async () => (await pnodes()).filter(({ relaying }) => relaying).length === volunteers,
+  );
+  // They only relay.
+  for (const { id } of await pnodes()) await client.members.drain(id);
+  const machines = await Promise.all(homes.map((router, index) => houses.home(`home-${index}`, router)));
+  for (const machine of machines) join_(machine, "--cpus", "1");
+  await until("all homes were called back", async () => {
+    const there = (await pnodes()).filter((pnode) => pnode.name.startsWith("home-"));
+    return there.length === machines.length && there.every(({ reachable }) => reached.test(reachable));
+  });
+
+  await subject.prepare(client);
+  const ended = async (session: string) => {
+    await until("the session ends", async () =>
+      ["done", "failed"].includes((await client.sessions.get(session)).status),
+    );
+    return client.sessions.get(session);
+  };
+  const whole = await ended(await subject.begin(client, 1));
+  assert.equal(whole.status, "done", whole.reason);
+  const text = await subject.text?.(client, whole.id);
+  const parted = await subject.begin(client, 2);
+  await until("it trains", async () => (await client.sessions.get(parted)).step > subject.middle);
+  const owners = new Set((await client.fleet.vnodes(parted)).map((one) => one.pnode));
+  assert.equal(owners.size, 2, "it trains in two homes");
+  const working = (await pnodes()).filter(({ id }) => owners.has(id)).map((pnode) => pnode.name);
+  if (middle === "kill the relay") {
+    const used = (await pnodes()).find((pnode) => (pnode.relaying?.connections ?? 0) > 0);
+    assert.ok(used !== undefined, "a relay is in use");
+    relays.get(used.name)?.kill("SIGKILL");
+  }
+  if (middle === "pull a cable") machines.find((machine) => machine.name === working[0])?.pullCable();
+  const { status, stepRoot, reason } = await ended(parted);
+  assert.equal(status, "done", reason);
+  assert.equal(stepRoot, whole.stepRoot, "the root is that of one machine");
+  if (text !== undefined) assert.equal(await subject.text?.(client, parted), text, "the text is that of one machine");
+  await client.close();
+}
+
+const directory = mkdtempSync(join(tmpdir(), "dcnr-homes-"));
+const houses = new Houses();
+const wanted = cases[process.argv[2] as keyof typeof cases] as Case | undefined;
+try {
+  assert.ok(wanted !== undefined, `there is no case "${process.argv[2]}"`);
+  await main(wanted);
+  console.log("done");
+} finally {
+  houses.leave();
+  rmSync(directory, { recursive: true, force: true });
+}

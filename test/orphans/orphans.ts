@@ -1,0 +1,153 @@
+// Real processes without orchestrators: trains undisturbed, then again while all orchestrators are killed at a random step
+// and a random PNode after them. Each session must end by itself with the undisturbed root, and an orchestrator that is
+// started afterwards must show it done.
+
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Fleet, type Member, pause } from "../chaos/fleet.ts";
+import { Training } from "../chaos/training.ts";
+
+export interface OrphansOptions {
+  readonly pnodes: number;
+  readonly orchestrators: number;
+  readonly steps: number;
+  readonly rounds: number;
+  readonly seed: number;
+  readonly print: (line: string) => void;
+}
+
+export interface OrphansReport {
+  readonly root: string;
+  readonly wrongRoots: readonly string[];
+  /** From a PNode's death to the first step beyond the newest before it, without orchestrators. */
+  readonly recoveryMs: readonly number[];
+}
+
+/** A round that takes longer hangs. */
+const roundTimeoutMs = 5 * 60_000;
+const lookMs = 50;
+/** Those who are left have room for what a lost one hosted. */
+const memory = "300MB";
+
+export async function orphans(options: OrphansOptions): Promise<OrphansReport> {
+  const directory = await mkdtemp(join(tmpdir(), "dcnr-orphans-"));
+  const fleet = await Fleet.start({ directory, memory, ...options });
+  const chance = chanceOf(options.seed);
+  const recoveryMs: number[] = [];
+  const wrongRoots: string[] = [];
+  try {
+    const training = new Training(fleet.addresses);
+    await training.prepare();
+    const { root } = await training.round("calm", options.steps);
+    options.print(`undisturbed: root ${root}`);
+    for (let number = 1; number <= options.rounds; number++) {
+      const round = new OrphanRound(fleet, options.steps, chance);
+      const disturbed = await training.round(`alone-${number}`, options.steps, AbortSignal.timeout(roundTimeoutMs), {
+        autonomy: "on",
+        spread: options.pnodes,
+        onLook: (session) => round.look(Number(session.step), session.id),
+        between: () => round.disturbance,
+      });
+      const { killedAtStep, recoveredMs, victim } = round;
+      if (recoveredMs !== undefined) recoveryMs.push(recoveredMs);
+      if (disturbed.root !== root) wrongRoots.push(disturbed.root);
+      const after =
+        recoveredMs === undefined ? "it had nothing left to do" : `progress after ${Math.round(recoveredMs)} ms`;
+      options.print(
+        `round ${number}: orchestrators killed at step ${killedAtStep}, then ${victim}, ${after}; root ${disturbed.root}`,
+      );
+    }
+    return { root, wrongRoots, recoveryMs };
+  } finally {
+    await fleet.stop();
+    await rm(directory, { recursive: true, force: true });
+  }
+}
+
+class OrphanRound {
+  readonly #fleet: Fleet;
+  readonly #steps: number;
+  readonly #chance: () => number;
+  readonly #killAt: number;
+  killedAtStep = -1;
+  recoveredMs: number | undefined;
+  victim = "";
+  /** Settles when orchestrators are back. */
+  disturbance: Promise<void> | undefined;
+
+  constructor(fleet: Fleet, steps: number, chance: () => number) {
+    this.#fleet = fleet;
+    this.#steps = steps;
+    this.#chance = chance;
+    this.#killAt = Math.floor(steps * (0.1 + 0.3 * chance()));
+  }
+
+  look(step: number, session: string): void {
+    if (this.disturbance !== undefined || step < this.#killAt) return;
+    this.killedAtStep = step;
+    this.disturbance = this.#disturb(session);
+  }
+
+  async #disturb(session: string): Promise<void> {
+    const orchestrators = this.#fleet.members.filter(({ role }) => role === "orchestrator");
+    await Promise.all(orchestrators.map((one) => this.#fleet.kill(one)));
+    await pause(4_000 * this.#chance());
+    const before = await this.#newest(session);
+    const busy = [...(await this.#stepsOf(session)).keys()];
+    const victim = busy[Math.floor(this.#chance() * busy.length)] as Member;
+    this.victim = victim.name;
+    const killedMs = performance.now();
+    await this.#fleet.kill(victim);
+    for (;;) {
+      const steps = await this.#stepsOf(session);
+      const newest = Math.max(-1, ...[...steps.values()].flat());
+      if (this.recoveredMs === undefined && newest > before + 1) this.recoveredMs = performance.now() - killedMs;
+      if (this.#isEnded(steps)) break;
+      if (performance.now() - killedMs > roundTimeoutMs)
+        throw new Error(`without orchestrators the session stands still at step ${newest}`);
+      await pause(lookMs);
+    }
+    await Promise.all([...orchestrators, victim].map((one) => this.#fleet.upAgain(one)));
+  }
+
+  async #newest(session: string): Promise<number> {
+    return Math.max(-1, ...[...(await this.#stepsOf(session)).values()].flat());
+  }
+
+  /** All VNodes are hosted by somebody, and have come to the last step. */
+  #isEnded(steps: ReadonlyMap<Member, readonly number[]>): boolean {
+    const all = [...steps.values()].flat();
+    this.#most = Math.max(this.#most, all.length);
+    return all.length === this.#most && all.every((step) => step === this.#steps);
+  }
+
+  #most = 1;
+
+  /** What PNodes say by themselves, from their metrics. */
+  async #stepsOf(session: string): Promise<Map<Member, number[]>> {
+    const steps = new Map<Member, number[]>();
+    const pnodes = this.#fleet.members.filter(({ role, child }) => role === "pnode" && child !== undefined);
+    await Promise.all(
+      pnodes.map(async (pnode) => {
+        const text = await fetch(`http://${pnode.child?.address}/metrics`, { signal: AbortSignal.timeout(2_000) })
+          .then((response) => response.text())
+          .catch(() => "");
+        const own = [...text.matchAll(/^dcnr_vnode_step\{(.*)\} (\d+)$/gm)]
+          .filter(([, labels]) => labels?.includes(`session="${session}"`))
+          .map(([, , step]) => Number(step));
+        if (own.length > 0) steps.set(pnode, own);
+      }),
+    );
+    return steps;
+  }
+}
+
+/** Small, seeded and good enough to choose victims. */
+function chanceOf(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return state / 2 ** 32;
+  };
+}
