@@ -10,6 +10,7 @@ import { JoinPolicy, MembershipService } from "../../src/protocol/gen/dcnr/v1/me
 import { NetworkService } from "../../src/protocol/gen/dcnr/v1/network_pb.ts";
 import { RightsService } from "../../src/protocol/gen/dcnr/v1/rights_pb.ts";
 import { SessionService } from "../../src/protocol/gen/dcnr/v1/session_pb.ts";
+import { TrustService } from "../../src/protocol/gen/dcnr/v1/trust_pb.ts";
 import { Stage } from "./stage.ts";
 
 const personOf = (name: string) => keyIdOf(new TextEncoder().encode(name));
@@ -68,6 +69,10 @@ describe("a key that is limited", () => {
     const taken = { settings: { ...settings, seed: 10n, initialState: others } };
     await assert.rejects(stage.callAs(ada, createSession, taken), refused, "nor the weights of others' sessions");
     await assert.rejects(stage.callAs(ada, InferenceService.method.createApiKey, { scopes: ["admin"] }), refused);
+    // Whose a machine is, it says itself: an owner neither lets machines in nor calls its own trusted.
+    const machine = { pnode: "p0", standing: "trusted" };
+    await assert.rejects(stage.callAs(ada, MembershipService.method.admitPNode, { pnode: "p9" }), refused);
+    await assert.rejects(stage.callAs(ada, TrustService.method.setTrust, machine), refused);
     // Another person's key with the same limits is not that owner.
     await admitted(stage, ben, "Ben", { ownOnly: true });
     await assert.rejects(stage.callAs(ben, deleteSession, { id: own }), /somebody else's/);
@@ -101,12 +106,16 @@ describe("the log of acts", () => {
     await stage.call(MembershipService.method.admitPNode, { pnode: "p7" }, "o2");
     await stage.pass(60_000);
     await assert.rejects(stage.callAs(ada, MembershipService.method.forgetPNode, { pnode: "p8" }), /no PNode p8/);
+    await stage.pass(60_000);
+    const distrust = { pnode: "p8", standing: "banned", reason: "lies" };
+    await assert.rejects(stage.callAs(ada, TrustService.method.setTrust, distrust), /no PNode p8/);
     const { acts } = await stage.call(RightsService.method.listActs, {}, "o2");
     assert.deepEqual(
       acts.map(({ what, subject, owner, key, address, result, orchestrator }) =>
         [what, subject, owner || "local", key.slice(0, 4), address, result, orchestrator].join(" "),
       ),
       [
+        `SetTrust p8 Ada ${ada.slice(0, 4)} client failed o1`,
         `ForgetPNode p8 Ada ${ada.slice(0, 4)} client failed o1`,
         "AdmitPNode p7 local  127.0.0.1 done o2",
         `SetJoinPolicy JOIN_POLICY_LISTED Ada ${ada.slice(0, 4)} client done o1`,
@@ -116,12 +125,12 @@ describe("the log of acts", () => {
     assert.match(acts[0]?.detail ?? "", /there is no PNode p8/);
     const only = async (filter: object) =>
       (await stage.call(RightsService.method.listActs, filter)).acts.map(({ what }) => what);
-    assert.deepEqual(await only({ who: "Ada" }), ["ForgetPNode", "SetJoinPolicy"]);
+    assert.deepEqual(await only({ who: "Ada" }), ["SetTrust", "ForgetPNode", "SetJoinPolicy"]);
     assert.deepEqual(await only({ who: ada, what: "SetJoinPolicy" }), ["SetJoinPolicy"]);
     assert.deepEqual(await only({ subject: "p7" }), ["AdmitPNode"]);
-    assert.deepEqual(await only({ sinceWallMs: acts[1]?.wallMs as bigint }), ["ForgetPNode", "AdmitPNode"]);
-    const first = await stage.call(RightsService.method.listActs, { limit: 3 });
-    assert.equal(first.acts.length, 3);
+    assert.deepEqual(await only({ sinceWallMs: acts[2]?.wallMs as bigint }), ["SetTrust", "ForgetPNode", "AdmitPNode"]);
+    const first = await stage.call(RightsService.method.listActs, { limit: 4 });
+    assert.equal(first.acts.length, 4);
     assert.deepEqual(await only({ pageToken: first.nextPageToken }), ["AdmitKey"]);
     await stage.stop();
   });
