@@ -1,14 +1,29 @@
 // SHA-256 and canonical JSON: how anything in DCNR gets a name from its content.
 
-import { createHash, hash as hashAtOnce } from "node:crypto";
 import type { Sha256 } from "./ids.ts";
+import { nodeCrypto } from "./node-crypto.ts";
+import { openSha256, type Sha256Hash } from "./sha256.ts";
 
-export function sha256(...parts: (Uint8Array | string)[]): Sha256 {
-  const [only] = parts;
-  if (only !== undefined && parts.length === 1) return hashAtOnce("sha256", only, "hex") as Sha256;
-  const hash = createHash("sha256");
-  for (const part of parts) hash.update(part);
-  return hash.digest("hex") as Sha256;
+export const sha256: (...parts: (Uint8Array | string)[]) => Sha256 =
+  nodeCrypto === undefined ? sha256InBrowsers() : sha256InNode(nodeCrypto);
+
+function sha256InNode({ createHash, hash: hashAtOnce }: NonNullable<typeof nodeCrypto>) {
+  return (...parts: (Uint8Array | string)[]): Sha256 => {
+    const [only] = parts;
+    if (only !== undefined && parts.length === 1) return hashAtOnce("sha256", only, "hex") as Sha256;
+    const hash = createHash("sha256");
+    for (const part of parts) hash.update(part);
+    return hash.digest("hex") as Sha256;
+  };
+}
+
+function sha256InBrowsers() {
+  let hash: Sha256Hash | undefined;
+  return (...parts: (Uint8Array | string)[]): Sha256 => {
+    hash ??= openSha256();
+    for (const part of parts) hash.update(part);
+    return hash.digest() as Sha256;
+  };
 }
 
 /** The name of a tensor that travels: two of another type or shape have other names, whatever their bytes. */

@@ -1,8 +1,11 @@
 // Who somebody is: the holder of an Ed25519 key. The id is a hash of the public key, so that nobody can use an id without
 // being able to sign for it, and nobody has to hand ids out.
 
-import { createHash, createPublicKey, verify } from "node:crypto";
+import { bytesOfHex, bytesOfText, joinBytes } from "./bytes.ts";
+import { fail } from "./errors.ts";
+import { sha256 } from "./hash.ts";
 import type { KeyId } from "./ids.ts";
+import { nodeCrypto } from "./node-crypto.ts";
 
 /** A key of one's own. The private half never leaves whoever made it. */
 export interface Identity {
@@ -29,7 +32,7 @@ export const signatureBytes = 64;
 
 /** What a key signs to be succeeded by another one in speaking for the id. */
 export function successionStatement(id: KeyId, next: Uint8Array): Uint8Array {
-  return Buffer.concat([Buffer.from(`dcnr key succession 1\n${id}\n`), next]);
+  return joinBytes([bytesOfText(`dcnr key succession 1\n${id}\n`), next]);
 }
 
 /** The ids of all keys from the first to the present one; undefined if one of them has not signed for the next. */
@@ -56,8 +59,10 @@ export interface KeyChecks {
   readonly idOf: (publicKey: Uint8Array) => KeyId;
 }
 
-/** Judges signatures of others; false also for keys that cannot be read. */
+/** Judges signatures of others; false also for keys that cannot be read. Browsers do it in their own time: src/tab. */
 export function verifySignature(publicKey: Uint8Array, content: Uint8Array, signature: Uint8Array): boolean {
+  if (nodeCrypto === undefined) fail("unimplemented", "signatures cannot be judged at once in a browser");
+  const { createPublicKey, verify } = nodeCrypto;
   try {
     const key = createPublicKey({ key: Buffer.from(publicKey), format: "der", type: "spki" });
     return key.asymmetricKeyType === "ed25519" && verify(null, content, key, signature);
@@ -68,7 +73,7 @@ export function verifySignature(publicKey: Uint8Array, content: Uint8Array, sign
 
 /** Base32 of SHA-256 without padding: 52 letters and digits that are hard to mistake for each other. */
 export function keyIdOf(publicKey: Uint8Array): KeyId {
-  return base32(createHash("sha256").update(publicKey).digest()) as KeyId;
+  return base32(bytesOfHex(sha256(publicKey))) as KeyId;
 }
 
 const keyIdPattern = /^[a-z2-7]{52}$/;

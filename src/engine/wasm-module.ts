@@ -1,17 +1,8 @@
 // Modules out of the expressions of wasm.ts: functions with their locals, globals, one import per memory.
 
 import { assert } from "../core/assert.ts";
-import {
-  type Code,
-  type Global,
-  get,
-  type Local,
-  type Statement,
-  set,
-  typeByte,
-  unsigned,
-  type ValueType,
-} from "./wasm.ts";
+import { name, preamble, section, unsigned, vector } from "../core/wasm-bytes.ts";
+import { type Code, type Global, get, type Local, type Statement, set, typeByte, type ValueType } from "./wasm.ts";
 
 interface FunctionBody {
   readonly name: string;
@@ -125,7 +116,7 @@ export class ModuleBuilder {
       return [...unsigned(declared.length + bytes.length + 1), ...declared, ...bytes, 0x0b];
     });
     return Uint8Array.from([
-      ...[0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00],
+      ...preamble,
       ...section(1, vector(types)),
       ...section(2, vector(memories)),
       ...section(3, vector(functions.map((_, index) => unsigned(index)))),
@@ -138,17 +129,4 @@ export class ModuleBuilder {
 
 function zeroOf(type: ValueType): number[] {
   return type === "f64" ? [0x44, 0, 0, 0, 0, 0, 0, 0, 0] : [type === "i32" ? 0x41 : 0x42, 0];
-}
-
-function vector(items: readonly (readonly number[])[]): number[] {
-  return [...unsigned(items.length), ...items.flat()];
-}
-
-function section(id: number, content: readonly number[]): number[] {
-  return [id, ...unsigned(content.length), ...content];
-}
-
-function name(text: string): number[] {
-  const bytes = [...new TextEncoder().encode(text)];
-  return [...unsigned(bytes.length), ...bytes];
 }

@@ -1,6 +1,8 @@
 // A small typed emitter of WebAssembly: the instructions that our kernels and the portable engine use, checked by
 // TypeScript's types instead of a toolchain. Nothing here knows what they compute; wasm-module.ts makes modules of them.
 
+import { signed, unsigned } from "../core/wasm-bytes.ts";
+
 export type ValueType = "i32" | "i64" | "f32" | "f64" | "v128";
 
 /** An expression that leaves one value of type T. */
@@ -23,29 +25,6 @@ export interface Global<T extends ValueType> {
 }
 
 export const typeByte: Readonly<Record<ValueType, number>> = { i32: 0x7f, i64: 0x7e, f32: 0x7d, f64: 0x7c, v128: 0x7b };
-
-export function unsigned(value: number): number[] {
-  const bytes: number[] = [];
-  let rest = value;
-  do {
-    const low = rest % 128;
-    rest = Math.floor(rest / 128);
-    bytes.push(rest > 0 ? low | 0x80 : low);
-  } while (rest > 0);
-  return bytes;
-}
-
-function signed(value: bigint): number[] {
-  const bytes: number[] = [];
-  let rest = value;
-  for (;;) {
-    const low = Number(rest & 0x7fn);
-    rest >>= 7n;
-    const done = (rest === 0n && (low & 0x40) === 0) || (rest === -1n && (low & 0x40) !== 0);
-    bytes.push(done ? low : low | 0x80);
-    if (done) return bytes;
-  }
-}
 
 function code<T extends ValueType>(type: T, ...parts: (readonly number[] | number)[]): Code<T> {
   return { type, bytes: parts.flat() };

@@ -1,6 +1,7 @@
 // One member of the network: performs what swim.ts decides, answers others, remembers on disk whom it knew. A PNode takes part
 // from the moment the network's key has permitted it, also after a restart with no orchestrator in sight.
 
+import { sameBytes } from "../core/bytes.ts";
 import { fail, messageOf } from "../core/errors.ts";
 import type { KeyId } from "../core/ids.ts";
 import type { Identity, KeyChecks } from "../core/keys.ts";
@@ -113,7 +114,7 @@ export class Membership {
       return;
     }
     const before = this.#permit;
-    const isNew = before === undefined || Buffer.compare(before.signature, permit.signature) !== 0;
+    const isNew = before === undefined || !sameBytes(before.signature, permit.signature);
     this.#permit = permit;
     if (this.#taking === undefined) this.#take(network);
     else if (isNew) this.#step({ kind: "changed", nowMs: this.#nowMs() });
@@ -213,7 +214,7 @@ export class Membership {
     const { facts: factsNow, role, identity } = this.#options;
     const facts = factsNow();
     // The network's key was replaced: others learn it by what it signs.
-    const isHeir = role === "orchestrator" && Buffer.compare(identity.publicKey, networkKey.shown.publicKey) !== 0;
+    const isHeir = role === "orchestrator" && !sameBytes(identity.publicKey, networkKey.shown.publicKey);
     if (isHeir) networkKey.follows(identity);
     const { load: before, ...settled } = told;
     const { load, ...settling } = facts;

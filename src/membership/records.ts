@@ -2,6 +2,7 @@
 // subject's signature is good, and the network's key has permitted the subject. The same bytes are checked once.
 
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { joinBytes } from "../core/bytes.ts";
 import { sha256 } from "../core/hash.ts";
 import type { KeyId } from "../core/ids.ts";
 import { type Identity, type KeyChecks, keysOf, successionsMax } from "../core/keys.ts";
@@ -226,7 +227,7 @@ const text = new TextEncoder();
 
 /** Neither can be taken for the other, nor for one of another network. */
 function recordBytes(network: KeyId, record: Uint8Array): Uint8Array {
-  return Buffer.concat([text.encode(`dcnr member record\n${network}\n`), record]);
+  return joinBytes([text.encode(`dcnr member record\n${network}\n`), record]);
 }
 
 function permitBytes(network: KeyId, id: MemberId, expiresSeconds: number): Uint8Array {

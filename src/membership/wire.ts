@@ -2,6 +2,7 @@
 // and records are judged a few at a time, so that a long list of them holds nobody up.
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
+import { sameBytes, textOf } from "../core/bytes.ts";
 import { fail } from "../core/errors.ts";
 import type { KeyId } from "../core/ids.ts";
 import { sleep, type Timers } from "../core/world.ts";
@@ -120,9 +121,9 @@ export class Reader {
     const known = id === undefined ? undefined : this.#known(id);
     if (known === undefined) return undefined;
     const isSame =
-      Buffer.compare(known.signed.signature, signed.signature) === 0 &&
-      Buffer.compare(known.signed.record, signed.record) === 0 &&
-      Buffer.compare(known.signed.publicKey, signed.publicKey) === 0;
+      sameBytes(known.signed.signature, signed.signature) &&
+      sameBytes(known.signed.record, signed.record) &&
+      sameBytes(known.signed.publicKey, signed.publicKey);
     return isSame ? known : undefined;
   }
 }
@@ -131,7 +132,7 @@ export class Reader {
 function idIn(record: Uint8Array): string | undefined {
   const length = record[1] ?? 0;
   if (record[0] !== 0x0a || length > recordLimits.idLengthMax || record.length < 2 + length) return undefined;
-  return Buffer.from(record.buffer, record.byteOffset + 2, length).toString("utf8");
+  return textOf(record.subarray(2, 2 + length));
 }
 
 export function syncToWire({ digests, bucketCount, buckets, heads, news }: SyncAsk) {

@@ -2,6 +2,7 @@
 // what node types mean (catalogue/) nor how nodes connect (resolve.ts).
 
 import { LineCounter, parseDocument } from "yaml";
+import { bytesOfText } from "../core/bytes.ts";
 import { DcnrError, fail, messageOf } from "../core/errors.ts";
 import { parseId } from "../core/ids.ts";
 import type { Shape } from "../core/tensor.ts";
@@ -115,7 +116,7 @@ function plainName(title: string): string {
 }
 
 function parseYaml(text: string): unknown {
-  const bytes = Buffer.byteLength(text);
+  const bytes = bytesOfText(text).byteLength;
   if (bytes > definitionBytesMax)
     fail("invalid_argument", `the definition has ${bytes} bytes, at most ${definitionBytesMax} are allowed`);
   checkEntries(text);

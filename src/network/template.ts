@@ -1,6 +1,7 @@
 // A piece of an imported model as text: operators, fixed numbers and the names of its weights, for any batch size.
 // It is found by reading the model for two batch sizes and comparing: what differs in proportion is the batch.
 
+import { base64Of, bytesOfBase64, bytesOfText, joinBytes, sameBytes, textOf } from "../core/bytes.ts";
 import { fail, messageOf } from "../core/errors.ts";
 import {
   allocate,
@@ -87,10 +88,9 @@ export function templateConstant(
         "resource_exhausted",
         `the ONNX model's constant "${name}" has ${part.byteLength} bytes, at most ${constantBytesMax} are allowed`,
       );
-    return { name, dtype: a.dtype, shape, data: Buffer.from(part).toString("base64"), repeated };
+    return { name, dtype: a.dtype, shape, data: base64Of(part), repeated };
   };
-  if (String(a.shape) === String(b.shape) && Buffer.compare(bytes, bytesOf(b)) === 0)
-    return encode(bytes, a.shape, false);
+  if (String(a.shape) === String(b.shape) && sameBytes(bytes, bytesOf(b))) return encode(bytes, a.shape, false);
   const axis = a.shape.findIndex((size, at) => size !== b.shape[at]);
   const sized = a.shape.map((size, at) => sizeOf(size, b.shape[at], batches));
   if (a.shape.length === b.shape.length && sized.every((size) => size !== undefined)) {
@@ -99,7 +99,7 @@ export function templateConstant(
     const others = a.shape.filter((_, at) => at !== axis);
     const [row, twin] = [rowAlong(a, axis), rowAlong(b, axis)];
     const only = a.shape[axis] === batches[0] && sized.every((size, at) => at === axis || typeof size === "number");
-    if (only && row !== undefined && twin !== undefined && Buffer.compare(row, twin) === 0)
+    if (only && row !== undefined && twin !== undefined && sameBytes(row, twin))
       return { ...encode(row, others, true), ...(axis > 0 && { axis }) };
   }
   return fail("unimplemented", `the ONNX model's constant "${name}" depends on the batch size`);
@@ -120,19 +120,18 @@ function rowAlong(tensor: Tensor, axis: number): Uint8Array | undefined {
   const count = tensor.shape[axis] as number;
   const run = elementBytes(tensor.dtype) * elementCount(tensor.shape.slice(axis + 1));
   const outer = bytes.byteLength / (run * count);
-  const row = Buffer.alloc(outer * run);
+  const row = new Uint8Array(outer * run);
   for (let i = 0; i < outer; i++) {
     const first = bytes.subarray(i * count * run, i * count * run + run);
     row.set(first, i * run);
     for (let j = 1; j < count; j++)
-      if (Buffer.compare(first, bytes.subarray((i * count + j) * run, (i * count + j + 1) * run)) !== 0)
-        return undefined;
+      if (!sameBytes(first, bytes.subarray((i * count + j) * run, (i * count + j + 1) * run))) return undefined;
   }
   return row;
 }
 
 export function encodeTemplate(template: Template): string {
-  return Buffer.from(JSON.stringify(template)).toString("base64");
+  return base64Of(bytesOfText(JSON.stringify(template)));
 }
 
 /** From a definition that anyone may have written: every part is checked before it is used. */
@@ -140,7 +139,7 @@ export function decodeTemplate(text: string, where: string): Template {
   const refuse = (what: string): never => fail("invalid_argument", `${where}: key "graph" ${what}`);
   let plain: unknown;
   try {
-    plain = JSON.parse(Buffer.from(text, "base64").toString("utf8"));
+    plain = JSON.parse(textOf(bytesOfBase64(text)));
   } catch (thrown) {
     return refuse(`is not a graph in base64 (${messageOf(thrown)}): make it with "dcnr network import-onnx"`);
   }
@@ -220,7 +219,7 @@ function attributesFor({ attributes }: TemplateNode, batch: number): Attributes 
 
 function constantTensor(constant: TemplateConstant, batch: number): Tensor {
   const { dtype, shape, data, repeated, name, axis = 0, sizes } = constant;
-  const row = viewData(dtype, new Uint8Array(Buffer.from(data, "base64")));
+  const row = viewData(dtype, bytesOfBase64(data));
   if (row.length !== elementCount(shape))
     fail("invalid_argument", `the imported graph's constant "${name}" does not fill its shape`);
   if (sizes !== undefined) {
@@ -240,5 +239,5 @@ function constantTensor(constant: TemplateConstant, batch: number): Tensor {
     return bytes.subarray(at, at + run);
   });
   const full = [...shape.slice(0, axis), batch, ...shape.slice(axis)];
-  return { dtype, shape: full, data: viewData(dtype, new Uint8Array(Buffer.concat(parts))) };
+  return { dtype, shape: full, data: viewData(dtype, joinBytes(parts)) };
 }

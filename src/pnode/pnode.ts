@@ -5,6 +5,7 @@ import { type Aside, asideHere } from "../core/aside.ts";
 import { Bandwidth } from "../core/bandwidth.ts";
 import { bits } from "../core/bits.ts";
 import { statePartBytes } from "../core/blobs.ts";
+import { hexOf } from "../core/bytes.ts";
 import { fail, messageOf } from "../core/errors.ts";
 import { type Digest, digestHere, hashOfContent } from "../core/hash.ts";
 import type { PNodeId, SessionId, VNodeId, WorkloadId } from "../core/ids.ts";
@@ -147,7 +148,7 @@ class HostingNode implements PNode {
     const { memoryBytes = 0n, diskBytes = 0n } = options.limits ?? {};
     this.#bounds = { ...boundsWithin(Number(memoryBytes), Number(diskBytes)), ...options.bounds };
     this.#hours = parseHours(options.limits?.hours ?? "");
-    this.#incarnation = Buffer.from(world.chance.bytes(12)).toString("hex");
+    this.#incarnation = hexOf(world.chance.bytes(12));
     const timings = this.#timings;
     const tasks = new Tasks(world.log);
     this.#tasks = tasks;

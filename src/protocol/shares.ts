@@ -1,7 +1,5 @@
 // Counts what holders take of something that there is only so much of, for each of them and in all.
 
-import { isIP } from "node:net";
-
 export class Shares {
   readonly #taken = new Map<string, number>();
   readonly #perHolder: number;
@@ -45,8 +43,11 @@ export class Shares {
  */
 export function shareOf(address: string): string | undefined {
   if (address === "127.0.0.1" || address === "::1") return undefined;
-  return isIP(address) === 6 ? networkOf(address) : address;
+  return ipv6Pattern.test(address) ? networkOf(address) : address;
 }
+
+/** What is carried by a relay is counted for "key@host:port", which this is not. */
+const ipv6Pattern = /^[0-9a-f]*:[0-9a-f:.]*(%.*)?$/i;
 
 /** The first 64 bits, written out. */
 function networkOf(address: string): string {

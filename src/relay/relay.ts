@@ -1,6 +1,7 @@
 // A relay: machines that nobody can call wait here, others dial them, and bytes are handed on unread. Flow control is the
 // wire's own, hop by hop: the next piece is read when the last was taken. It knows who uses it and how much, nothing else.
 
+import { hexOf } from "../core/bytes.ts";
 import { DcnrError, fail } from "../core/errors.ts";
 import type { KeyId } from "../core/ids.ts";
 import type { World } from "../core/world.ts";
@@ -138,7 +139,7 @@ export class Relay {
   #ring(waiting: Reserving, target: string, signal: AbortSignal): Promise<CalledEnd> {
     const { timers, chance } = this.#world;
     const { ringMs } = this.limits;
-    const ticket = Buffer.from(chance.bytes(16)).toString("hex");
+    const ticket = hexOf(chance.bytes(16));
     const { promise, resolve, reject } = Promise.withResolvers<CalledEnd>();
     const late = timers.after(ringMs, () =>
       reject(new DcnrError("unavailable", `PNode ${target} was rung and did not answer within ${ringMs} ms`)),

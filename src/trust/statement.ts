@@ -2,6 +2,7 @@
 // outputs and the state `after`. Whoever can sign for a machine makes it once for each VNode and checkpoint interval, and
 // anybody can repeat what it says.
 
+import { base64Of, bytesOfBase64 } from "../core/bytes.ts";
 import { fail } from "../core/errors.ts";
 import { canonicalJson } from "../core/hash.ts";
 import { parseSha256, type Sha256 } from "../core/ids.ts";
@@ -62,12 +63,12 @@ function contentOf({ session, vnode, from, to, life, before, after, inputs, outp
 
 export function signed(equation: Equation, signing: Signing): Statement {
   const signature = signing.sign(contentOf(equation));
-  return { ...equation, publicKey: base64(signing.publicKey), signature: base64(signature) };
+  return { ...equation, publicKey: base64Of(signing.publicKey), signature: base64Of(signature) };
 }
 
 export function isSignedBy(statement: Statement, pnode: string, verify: VerifyBy): boolean {
   const { publicKey, signature, ...equation } = statement;
-  return verify(pnode, bytes(publicKey), contentOf(equation), bytes(signature));
+  return verify(pnode, bytesOfBase64(publicKey), contentOf(equation), bytesOfBase64(signature));
 }
 
 export function statementToWire(statement: Statement): WireStatement {
@@ -80,8 +81,8 @@ export function statementToWire(statement: Statement): WireStatement {
     outputsBytes: BigInt(statement.outputsBytes),
     validationStep: BigInt(validation?.step ?? 0),
     ...(validation === undefined ? {} : { validationLoss: validation.loss }),
-    publicKey: bytes(statement.publicKey),
-    signature: bytes(statement.signature),
+    publicKey: bytesOfBase64(statement.publicKey),
+    signature: bytesOfBase64(statement.signature),
   };
 }
 
@@ -107,20 +108,12 @@ export function statementFromWire(wire: WireStatement, session: string, vnode: s
     ...(wire.validationLoss === undefined
       ? {}
       : { validation: { step: Number(wire.validationStep), loss: wire.validationLoss } }),
-    publicKey: base64(wire.publicKey),
-    signature: base64(wire.signature),
+    publicKey: base64Of(wire.publicKey),
+    signature: base64Of(wire.signature),
   };
 }
 
 /** What a statement says came out: equal for everybody who computed rightly. */
 export function resultOf({ after, outputs }: Pick<Statement, "after" | "outputs">): string {
   return `${after} ${outputs}`;
-}
-
-export function base64(content: Uint8Array): string {
-  return Buffer.from(content).toString("base64");
-}
-
-export function bytes(text: string): Uint8Array {
-  return new Uint8Array(Buffer.from(text, "base64"));
 }

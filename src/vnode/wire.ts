@@ -1,6 +1,7 @@
 // Tensors as they travel between VNodes: in the edge's declared type, named by a hash of type, shape and bytes.
 // NaN and infinity never travel, whether computed or made by rounding.
 
+import { rawBytes } from "../core/bytes.ts";
 import { fail } from "../core/errors.ts";
 import { fromBfloat16, fromFloat16, toBfloat16, toFloat16 } from "../core/half.ts";
 import { areFinite, bytesOf, elementCount, firstNonFinite, type Shape, type Tensor, viewData } from "../core/tensor.ts";
@@ -88,7 +89,7 @@ function bytesOfView(data: Uint16Array): Uint8Array {
 
 function bytesOfCopy(data: Float32Array | Int32Array): Uint8Array {
   // Not filled with zeros first: every byte is written.
-  const copy = new Uint8Array(Buffer.allocUnsafeSlow(data.byteLength).buffer);
+  const copy = rawBytes(data.byteLength);
   copy.set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength));
   return copy;
 }

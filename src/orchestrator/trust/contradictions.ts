@@ -4,7 +4,6 @@
 import type { PNodeId } from "../../core/ids.ts";
 import { deliveryContent } from "../../trust/delivery.ts";
 import { type ListedInput, readInputs, readOutputMessages } from "../../trust/lists.ts";
-import { bytes } from "../../trust/statement.ts";
 import type { Context } from "../context.ts";
 import type { SessionRecord, Stated } from "../records/records.ts";
 import type { VNodeRecords } from "../records/workloads.ts";
@@ -40,9 +39,9 @@ export async function contradictionAt(
   const isValid =
     verify?.(
       found.sender,
-      bytes(inputs.keys[found.sender] ?? ""),
+      Buffer.from(inputs.keys[found.sender] ?? "", "base64"),
       deliveryContent({ session: session.id, vnode: sender, life: found.life, key: found.key, hash: found.hash }),
-      bytes(found.signature),
+      Buffer.from(found.signature, "base64"),
     ) ?? false;
   return judged(found, isValid, sent, taken);
 }

@@ -1,6 +1,7 @@
 // The hashes of a VNode's steps that no store knows yet. They go with its state from keeper to keeper, so that whoever
 // brings the state to an orchestrator in the end can account for every step on the way.
 
+import { bytesOfHex, hexOf, joinBytes } from "../../core/bytes.ts";
 import { fail } from "../../core/errors.ts";
 import type { StepHash } from "../checkpoints.ts";
 
@@ -14,7 +15,7 @@ export function trailOf(hashes: readonly StepHash[]): Uint8Array {
   while (first > 0 && (first === hashes.length || hashes[first - 1]?.step === (hashes[first]?.step ?? 0) - 1))
     first -= 1;
   const told = hashes.slice(Math.max(first, hashes.length - trailStepsMax));
-  return Buffer.concat(told.map(({ hash }) => Buffer.from(hash, "hex")));
+  return joinBytes(told.map(({ hash }) => bytesOfHex(hash)));
 }
 
 /** `step`: the last one of the trail. */
@@ -24,7 +25,7 @@ export function readTrail(bytes: Uint8Array, step: number): StepHash[] {
     fail("data_loss", `${bytes.byteLength} bytes are no hashes of steps up to ${step}`);
   return Array.from({ length: count }, (_, index) => ({
     step: step - count + 1 + index,
-    hash: Buffer.from(bytes.subarray(index * hashBytes, (index + 1) * hashBytes)).toString("hex"),
+    hash: hexOf(bytes.subarray(index * hashBytes, (index + 1) * hashBytes)),
   }));
 }
 

@@ -1,13 +1,13 @@
 // The exchange as a protocol between PNodes, at the receiving end: which tensor a name stands for, and who takes it. The
 // process of the VNode alone decides what becomes of a message; here its verdict is put into words.
 
+import { base64Of } from "../../core/bytes.ts";
 import { messageOf } from "../../core/errors.ts";
 import type { SessionId, VNodeId } from "../../core/ids.ts";
 import { type Expected, type Judgement, type Protocol, refused } from "../../peer/receiving.ts";
 import { type Ask, AskOutcome, type Delivery, Verdict } from "../../protocol/gen/dcnr/v1/exchange_pb.ts";
 import { deliveryContent } from "../../trust/delivery.ts";
 import type { VerifyBy } from "../../trust/signing.ts";
-import { base64 } from "../../trust/statement.ts";
 import type { Verdict as ProcessVerdict, Proof } from "../../vnode/effects.ts";
 import { keyOf, type MessageName } from "../../vnode/names.ts";
 import type { Sender } from "./exchange.ts";
@@ -114,7 +114,7 @@ export class Arrivals implements Protocol {
 }
 
 function proofOf({ life, signature, publicKey }: Delivery): Proof {
-  return { life, signature: base64(signature), publicKey: base64(publicKey) };
+  return { life, signature: base64Of(signature), publicKey: base64Of(publicKey) };
 }
 
 function judgementOf(verdict: ProcessVerdict | undefined, { step, microbatch, edge }: MessageName): Judgement {

@@ -1,6 +1,7 @@
 // Everything of a PNode that trains, put together: the VNodes it hosts, what they keep for each other, and how their
 // messages travel.
 
+import { hexOf } from "../../core/bytes.ts";
 import { messageOf } from "../../core/errors.ts";
 import type { SessionId, VNodeId } from "../../core/ids.ts";
 import type { Tasks } from "../../core/tasks.ts";
@@ -90,7 +91,7 @@ export class Training {
     this.#locker = new Locker(options);
     this.#opener = new LifeOpener({
       ...{ session, blobs, openProcess, signing, snapshotBytesMax: bounds.snapshotBytesMax },
-      newLifeName: () => Buffer.from(world.chance.bytes(12)).toString("hex"),
+      newLifeName: () => hexOf(world.chance.bytes(12)),
     });
     this.#prepared = new PreparedLives((ahead, signal) => this.#openAhead(ahead, signal), world, tasks);
     const host = (assignment: Assignment) => this.#host(assignment);

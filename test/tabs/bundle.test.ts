@@ -1,0 +1,36 @@
+// What a page loads: no built-in module of Node, and no more than a first visit may cost.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { type BuildOptions, build } from "esbuild";
+
+/** Rooms that a PNode needs wherever it runs, by the files that lead to all of their code. */
+const entries = [
+  "src/pnode/pnode.ts",
+  "src/engine/portable/engine.ts",
+  "src/engine/executor.ts",
+  "src/engine/kernels.ts",
+];
+
+const options: BuildOptions = { bundle: true, write: false, format: "esm", platform: "browser", target: "es2024" };
+
+test("a PNode and the portable engine need nothing of Node", async () => {
+  const { outputFiles, metafile } = await build({
+    ...options,
+    entryPoints: entries,
+    outdir: "out",
+    metafile: true,
+    logLevel: "silent",
+  });
+  const text = (outputFiles ?? []).map((file) => file.text).join("\n");
+  assert.doesNotMatch(text, /["'`]node:/);
+  // core/bytes.ts asks first whether it is there, core/keys.ts is in Node by then.
+  const named = text.match(/\bBuffer\.\w+/g) ?? [];
+  assert.deepEqual([...new Set(named)].sort(), ["Buffer.allocUnsafeSlow", "Buffer.from"]);
+  assert.ok(Object.keys(metafile.inputs).length > 250, "the test sees the rooms");
+});
+
+test("a file that imports what Node alone has is found out", async () => {
+  const stdin = { contents: 'import { readFileSync } from "node:fs"; readFileSync("x");', resolveDir: "." };
+  await assert.rejects(build({ ...options, stdin, logLevel: "silent" }), /node:fs/);
+});
