@@ -83,10 +83,10 @@ export function trustService({ context, standings, trust, controller }: TrustApi
       const why = reason.slice(0, reasonLengthMax);
       switch (wanted) {
         case "trusted":
-          await standings.change(pnode, (standing) => ({ ...readmittedIfBarred(standing), trusted: true }));
+          await standings.change(pnode, (standing) => ({ ...readmittedIfBarred(standing, wallMs), trusted: true }));
           break;
         case "known":
-          await standings.change(pnode, ({ trusted: _, ...standing }) => readmittedIfBarred(standing));
+          await standings.change(pnode, ({ trusted: _, ...standing }) => readmittedIfBarred(standing, wallMs));
           break;
         case "banned":
           await standings.change(pnode, ({ trusted: _, ...standing }) => ({
@@ -107,8 +107,8 @@ export function trustService({ context, standings, trust, controller }: TrustApi
   });
 }
 
-function readmittedIfBarred(standing: StandingRecord): StandingRecord {
-  return standing.barred ? readmitted(standing) : standing;
+function readmittedIfBarred(standing: StandingRecord, wallMs: number): StandingRecord {
+  return standing.barred ? readmitted(standing, wallMs) : standing;
 }
 
 function standingView({ mirror }: Context, standing: StandingRecord) {

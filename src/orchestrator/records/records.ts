@@ -307,6 +307,8 @@ export interface StandingRecord {
   readonly excluded: readonly string[];
   /** Its next intervals are checked for sure: somebody could not show what it was sent. */
   readonly due: number;
+  /** When it was last let back in after it had been barred. */
+  readonly readmittedWallMs?: number;
 }
 
 export interface FaultRecord {

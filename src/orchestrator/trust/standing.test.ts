@@ -5,7 +5,9 @@ import type { FaultKind, StandingRecord } from "../records/records.ts";
 import { levelOf, placementTrust, readmitted, reasonOf, standingAtFirst, withFault, withRight } from "./standing.ts";
 
 const machine = (right = 0): StandingRecord => ({ ...standingAtFirst("p" as PNodeId), right });
-const fault = (kind: FaultKind) => ({ kind, wallMs: 1, after: 0, story: `a ${kind}`, command: "dcnr audit s a 0" });
+const fault = (kind: FaultKind, wallMs = 1) => ({
+  ...{ kind, wallMs, after: 0, story: `a ${kind}`, command: "dcnr audit s a 0" },
+});
 
 describe("a machine's standing", () => {
   it("grows with what was found right, and says why", () => {
@@ -34,9 +36,25 @@ describe("a machine's standing", () => {
     const liar = withFault(machine(50), fault("lie"), "c");
     assert.equal(levelOf(liar), "quarantined");
     assert.equal(reasonOf(liar), "a lie");
-    const back = readmitted(liar);
+    const back = readmitted(liar, 5);
     assert.equal(levelOf(back), "newcomer");
-    assert.equal(levelOf(withFault(back, fault("lie"), "c")), "banned");
+    assert.equal(levelOf(withFault(back, fault("lie", 4), "c")), "quarantined", "an old lie that is found late");
+    assert.equal(levelOf(withFault(back, fault("lie", 6), "c")), "banned");
     assert.equal(levelOf(withFault(machine(50), fault("equivocation"), "c")), "banned");
+  });
+
+  it("of a liar found in many intervals at once is still quarantine: that is one offence", () => {
+    const liar = withFault(withFault(machine(50), fault("lie", 1), "c"), fault("lie", 2), "c");
+    assert.equal(levelOf(liar), "quarantined");
+    assert.equal(liar.faults.length, 2);
+  });
+
+  it("of one that is barred gets no better by smaller faults that come to light later", () => {
+    const liar = withFault(machine(50), fault("lie"), "c");
+    for (const kind of ["class", "hardware", "silence"] as const)
+      assert.equal(levelOf(withFault(liar, fault(kind), "c")), "quarantined", kind);
+    const banned = withFault(machine(50), fault("equivocation"), "c");
+    for (const kind of ["class", "hardware", "silence", "lie"] as const)
+      assert.equal(levelOf(withFault(banned, fault(kind), "c")), "banned", kind);
   });
 });

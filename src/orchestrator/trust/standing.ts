@@ -69,16 +69,17 @@ export function withRight(standing: StandingRecord, count: number): StandingReco
   return { ...standing, right: standing.right + count };
 }
 
-/** What a fault does to its standing. Nobody is banned at first sight, but for two contradicting signatures. */
+/**
+ * What a fault does to its standing. Nobody is banned at first sight, but for two contradicting signatures. A machine that lies does
+ * so in many intervals before it is found: all of them are one offence. Only who lies again after it was let back in is banned.
+ */
 export function withFault(standing: StandingRecord, fault: FaultRecord, numericsClass: string): StandingRecord {
-  const { barred: _, ...rest } = standing;
   const faults = [...standing.faults, fault].slice(-faultsKeptMax);
-  const faulty = { ...rest, faults, due: 0 };
-  const bar = (kind: "quarantined" | "banned") => ({
-    ...faulty,
-    right: 0,
-    barred: { kind, reason: fault.story, wallMs: fault.wallMs },
-  });
+  const faulty = { ...standing, faults, due: 0 };
+  const bar = (kind: "quarantined" | "banned"): StandingRecord =>
+    standing.barred?.kind === "banned" || standing.barred?.kind === kind
+      ? { ...faulty, right: 0 }
+      : { ...faulty, right: 0, barred: { kind, reason: fault.story, wallMs: fault.wallMs } };
   switch (fault.kind) {
     case "class":
       return { ...faulty, excluded: [...new Set([...standing.excluded, numericsClass])] };
@@ -90,13 +91,19 @@ export function withFault(standing: StandingRecord, fault: FaultRecord, numerics
     case "silence":
       return bar("quarantined");
     case "lie":
-      return bar(standing.faults.some(({ kind }) => kind === "lie") ? "banned" : "quarantined");
+      return bar(isRelapse(standing, fault) ? "banned" : "quarantined");
     case "equivocation":
       return bar("banned");
   }
 }
 
+/** It lied, was let back in, and was found lying after that. */
+function isRelapse({ faults, readmittedWallMs }: StandingRecord, { wallMs }: FaultRecord): boolean {
+  if (readmittedWallMs === undefined || wallMs < readmittedWallMs) return false;
+  return faults.some((one) => one.kind === "lie" && one.wallMs <= readmittedWallMs);
+}
+
 /** Lets a machine that was quarantined begin anew, as a newcomer. */
-export function readmitted({ barred: _, ...standing }: StandingRecord): StandingRecord {
-  return { ...standing, right: 0, due: 0 };
+export function readmitted({ barred: _, ...standing }: StandingRecord, wallMs: number): StandingRecord {
+  return { ...standing, right: 0, due: 0, readmittedWallMs: wallMs };
 }
