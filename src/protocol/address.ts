@@ -1,5 +1,6 @@
 // Addresses as people write them: "host:port", "[::1]:port", optionally with http:// or https:// in front, or with the
-// key that must answer there behind it: "host:port#id".
+// key that must answer there behind it: "host:port#id". "wss://host#id" (or ws://) is spoken to over a WebSocket, which passes
+// where only the web does.
 
 import { fail } from "../core/errors.ts";
 import type { KeyId, PNodeId } from "../core/ids.ts";
@@ -9,24 +10,32 @@ export interface Address {
   readonly host: string;
   readonly port: number;
   readonly secure: boolean;
+  /** Spoken to over a WebSocket. */
+  readonly socket: boolean;
   /** Whoever answers must hold this key; the connection is encrypted then. */
   readonly key?: KeyId;
 }
 
 export function parseAddress(text: string, portDefault?: number): Address {
   const [place = "", key] = splitKey(text);
-  const scheme = /^(https?):\/\//.exec(place);
+  const scheme = /^(https?|wss?):\/\//.exec(place);
   const rest = (scheme ? place.slice(scheme[0].length) : place).replace(/\/+$/, "");
   const match = /^(\[[0-9a-fA-F:.%]+\]|[^:[\]/\s]+)(?::(\d{1,5}))?$/.exec(rest);
-  const ofScheme = scheme?.[1] === "https" ? 443 : undefined;
-  const port = match?.[2] === undefined ? (ofScheme ?? portDefault) : Number(match[2]);
+  const socket = scheme?.[1]?.startsWith("ws") ?? false;
+  const secure = scheme?.[1] === "https" || scheme?.[1] === "wss";
+  const port = match?.[2] === undefined ? (secure ? 443 : portDefault) : Number(match[2]);
   if (!match?.[1] || port === undefined || port > 65_535)
     fail("invalid_argument", `"${text}" is not an address: write host:port, for example 127.0.0.1:7700`);
   const host = match[1].replace(/^\[|\]$/g, "");
-  if (key === undefined) return { host, port, secure: scheme?.[1] === "https" };
-  if (!isKeyId(key) || scheme !== null)
+  if (key === undefined) return { host, port, secure, socket };
+  if (!isKeyId(key) || (scheme !== null && !socket))
     fail("invalid_argument", `"${text}" is not an address: behind # stands the key's id, 52 letters and digits`);
-  return { host, port, secure: false, key };
+  return { host, port, secure, socket, key };
+}
+
+/** Whether an address is spoken to over a WebSocket. */
+export function isSocketAddress(address: string): boolean {
+  return /^wss?:\/\//.test(address);
 }
 
 function splitKey(text: string): [string, string?] {

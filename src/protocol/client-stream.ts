@@ -5,16 +5,10 @@ import type { DescMethod } from "@bufbuild/protobuf";
 import { DcnrError } from "../core/errors.ts";
 import { withoutKey } from "./address.ts";
 import type { Connections } from "./connections.ts";
+import type { ClientStream } from "./grpc-client.ts";
+import { attachHttp2 } from "./http2-wire.ts";
 import { Pipe } from "./pipe.ts";
 import { brokenBy, fromStatus, outlookHeader } from "./wire-errors.ts";
-
-export interface ClientStream {
-  readonly pipe: Pipe;
-  /** Says that nothing more will be sent. */
-  finish(): void;
-  /** Ends both ways at once; readers just come to the end, or to the failure if one is given. */
-  cancel(failure?: DcnrError): void;
-}
 
 export function openStream(
   connections: Connections,
@@ -52,7 +46,7 @@ export function openStream(
       failed: ended,
     });
     follow(stream, withoutKey(address), ended);
-    pipe.attach(stream);
+    attachHttp2(pipe, stream);
   } catch (error) {
     ended(error instanceof DcnrError ? error : brokenBy(error as Error, withoutKey(address)));
   }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { Socket } from "node:net";
 import { describe, it } from "node:test";
 import { DcnrError, hasCode } from "../core/errors.ts";
-import { limitsDefault as limits } from "./connection.ts";
+import { limitsDefault as limits } from "./connection-limits.ts";
 import { within } from "./deadline.ts";
 import { type FakeServer, type Misdeed, type Moment, startFakeServer } from "./fake-server.testing.ts";
 import { ExchangeService } from "./gen/dcnr/v1/exchange_pb.ts";

@@ -8,39 +8,16 @@ import { connect as connectTls } from "node:tls";
 import { DcnrError, fail } from "../core/errors.ts";
 import type { Cancel, Timers } from "../core/world.ts";
 import { baseUrl, keyOf, parseAddress, withoutKey } from "./address.ts";
+import type { ConnectionLimits } from "./connection-limits.ts";
 import { within } from "./deadline.ts";
 import type { Line } from "./line.ts";
 import { LineSocket } from "./line-socket.ts";
-import { Liveness, type LivenessLimits } from "./liveness.ts";
+import { Liveness } from "./liveness.ts";
 import { windowBytes } from "./network.ts";
 import type { Reach } from "./reach.ts";
 import { isRelayed, parseRoute, type RelayedRoute, shownRoute } from "./routes.ts";
 import type { Tls } from "./tls.ts";
 import { brokenBy } from "./wire-errors.ts";
-
-export interface ConnectionLimits extends LivenessLimits {
-  /** Until the other end has accepted, names being resolved and TLS agreed upon. */
-  readonly connectMs: number;
-  /** From there until its HTTP/2 settings are here: something may accept that does not live. */
-  readonly helloMs: number;
-  /**
-   * From there until a stream is taken, of which the other end may allow only so many at a time, and answered for the
-   * first time, which our servers do before anything else.
-   */
-  readonly answerMs: number;
-  /** Without streams for this long, the connection is closed: old idle ones are dead too often to be worth keeping. */
-  readonly idleMs: number;
-}
-
-/** A silent peer is noticed within 9 seconds, one that cannot be connected to within 5. */
-export const limitsDefault: ConnectionLimits = {
-  connectMs: 5_000,
-  helloMs: 5_000,
-  answerMs: 8_000,
-  quietMs: 2_000,
-  pingMs: 5_000,
-  idleMs: 15_000,
-};
 
 /** HTTP/2 numbers the streams of a connection; one that has carried so many is replaced long before they run out. */
 const streamsMax = 1 << 24;

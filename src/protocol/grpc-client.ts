@@ -1,12 +1,9 @@
-// Calls and streams to other processes with gRPC over HTTP/2, on connections of our own.
+// Calls and streams to other processes as gRPC has them, whatever carries the streams.
 
 import type { DescMessage, DescMethod, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
 import { DcnrError, fail } from "../core/errors.ts";
 import type { Timers } from "../core/world.ts";
 import { withoutKey } from "./address.ts";
-import { type ClientStream, openStream } from "./client-stream.ts";
-import type { ConnectionOptions } from "./connection.ts";
-import { Connections } from "./connections.ts";
 import { within } from "./deadline.ts";
 import type {
   BidiMethod,
@@ -17,6 +14,24 @@ import type {
   ServerStreamMethod,
   UnaryMethod,
 } from "./network.ts";
+import type { Pipe } from "./pipe.ts";
+
+/** The calling end of one stream. */
+export interface ClientStream {
+  readonly pipe: Pipe;
+  /** Says that nothing more will be sent. */
+  finish(): void;
+  /** Ends both ways at once; readers just come to the end, or to the failure if one is given. */
+  cancel(failure?: DcnrError): void;
+}
+
+/** Opens a stream; failures come to whoever reads or sends. */
+export type OpenStream = (
+  address: string,
+  method: DescMethod,
+  headers: Readonly<Record<string, string>>,
+  signal: AbortSignal | undefined,
+) => ClientStream;
 
 /** A call that nobody answers must not hang for ever. */
 const callTimeoutMsDefault = 10_000;
@@ -26,14 +41,15 @@ const callTimeoutMsMax = 99_999_999;
 type Message = MessageInitShape<DescMessage>;
 
 export class GrpcClient {
-  readonly #connections: Connections;
+  readonly #openStream: OpenStream;
   readonly #timers: Timers;
   readonly #headers: Readonly<Record<string, string>>;
 
-  constructor(headers: Readonly<Record<string, string>>, options: ConnectionOptions) {
+  /** `headers` go with every call. */
+  constructor(openStream: OpenStream, headers: Readonly<Record<string, string>>, timers: Timers) {
+    this.#openStream = openStream;
     this.#headers = headers;
-    this.#timers = options.timers;
-    this.#connections = new Connections(options);
+    this.#timers = timers;
   }
 
   async call<M extends UnaryMethod>(
@@ -44,7 +60,7 @@ export class GrpcClient {
   ): Promise<ResponseOf<M>> {
     const timeoutMs = Math.min(options?.timeoutMs ?? callTimeoutMsDefault, callTimeoutMsMax);
     const headers = { ...this.#headers, "grpc-timeout": `${Math.ceil(timeoutMs)}m` };
-    const call = openStream(this.#connections, address, method, headers, options?.signal);
+    const call = this.#openStream(address, method, headers, options?.signal);
     const what = `${method.name} at ${withoutKey(address)}`;
     const expired = within(this.#timers, timeoutMs, () =>
       call.cancel(new DcnrError("deadline_exceeded", `${what}: no answer within ${timeoutMs} ms`)),
@@ -97,10 +113,6 @@ export class GrpcClient {
   }
 
   #open(address: string, method: DescMethod, options: CallOptions | undefined): ClientStream {
-    return openStream(this.#connections, address, method, this.#headers, options?.signal);
-  }
-
-  close(): void {
-    this.#connections.close();
+    return this.#openStream(address, method, this.#headers, options?.signal);
   }
 }

@@ -4,6 +4,7 @@
 import { createServer as createHttp1Server, type IncomingMessage, type ServerResponse } from "node:http";
 import { createServer as createHttp2Server, type Http2ServerRequest, type Http2ServerResponse } from "node:http2";
 import { type AddressInfo, createServer as createNetServer } from "node:net";
+import type { Duplex } from "node:stream";
 import type { DescMessage, DescMethod, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
 import {
   type ConnectError,
@@ -30,6 +31,8 @@ import { messageBytesMax, windowBytes } from "./network.ts";
 import { Outbox } from "./outbox.ts";
 import { refuse } from "./refusal.ts";
 import { routeOf, serveStream, streamRoutes } from "./server-stream.ts";
+import { Answering } from "./socket/answering.ts";
+import { SocketServer, turnAway } from "./socket/socket-server.ts";
 import type { Tls } from "./tls.ts";
 import { fromConnect, toWire } from "./wire-errors.ts";
 
@@ -125,8 +128,19 @@ export async function serveGrpc(
     http1: (speaks) => http1.emit("connection", speaks),
     http2: (speaks) => http2.emit("connection", speaks),
     tls: tls && ((greets) => tls.accept(greets)),
+    sealed: tls && ((socket, proved) => sockets.sealed(socket, plainAddress(socket.remoteAddress ?? ""), proved)),
     plain: ({ remoteAddress }) => plainFromAnywhere || isLoopback(plainAddress(remoteAddress ?? "")),
   };
+  const answering = new Answering(services, { timers, limits, log, gate, desk });
+  const sockets = new SocketServer({ answering, timers, limits, log, signer: () => tls?.signer });
+  http1.on("upgrade", (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+    const proved = guests.upgraded(socket);
+    const { remoteAddress = "" } = request.socket;
+    // Pages of others may open sockets, too, and their browsers would show what they know of this server.
+    const refusal = admit("POST", request.headers, bound.host, allowedHosts, isLoopback(plainAddress(remoteAddress)));
+    if (refusal) return turnAway(socket, { status: "403 Forbidden", why: refusal });
+    sockets.upgrade(request, socket, head, callerOf(request), proved);
+  });
   const listener = createNetServer((socket) => guests.welcome(socket, tables));
   await listen(listener, bound.host, bound.port);
   const { port } = listener.address() as AddressInfo;
@@ -137,6 +151,7 @@ export async function serveGrpc(
     close: () =>
       new Promise((resolve) => {
         listener.close(() => resolve());
+        answering.close();
         guests.leave();
       }),
   };

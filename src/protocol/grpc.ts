@@ -1,7 +1,10 @@
-// The real Network: gRPC over HTTP/2, on connections of our own.
+// The real Network: gRPC over HTTP/2, on connections of our own; over sockets to those who can be reached by nothing else.
 
 import { type Log, silentLog, type Timers } from "../core/world.ts";
-import { type ConnectionLimits, type ConnectionOptions, limitsDefault } from "./connection.ts";
+import { openStream } from "./client-stream.ts";
+import type { ConnectionOptions } from "./connection.ts";
+import { type ConnectionLimits, limitsDefault } from "./connection-limits.ts";
+import { Connections } from "./connections.ts";
 import { GrpcClient } from "./grpc-client.ts";
 import { serveGrpc } from "./grpc-server.ts";
 import type { KeyBook } from "./key-book.ts";
@@ -10,6 +13,8 @@ import { dialThrough } from "./line.ts";
 import type { Network } from "./network.ts";
 import type { Reach } from "./reach.ts";
 import type { RelayedRoute } from "./routes.ts";
+import { Calling } from "./socket/calling.ts";
+import { isBySocket, socketLines } from "./socket/socket-lines.ts";
 import { Tls, type TlsIdentity, type WebCertificate } from "./tls.ts";
 
 export interface GrpcNetworkOptions {
@@ -46,7 +51,19 @@ export function openGrpcNetwork(options: GrpcNetworkOptions): GrpcNetwork {
   const tls = new Tls(options.identity, options.webCertificate, options.keys);
   const through = (route: RelayedRoute) => dialThrough(client, route);
   const limits = { ...limitsDefault, ...options.limits };
-  const client: GrpcClient = new GrpcClient(headers, { timers, dial, tls, reach, through, limits });
+  const connections = new Connections({ timers, dial, tls, reach, through, limits });
+  const calling = new Calling({
+    ...{ timers, limits },
+    connect: socketLines({ through: (route, signal) => dialThrough(client, route, { signal }), tls, reach }),
+  });
+  const client: GrpcClient = new GrpcClient(
+    (address, method, given, signal) =>
+      isBySocket(address)
+        ? calling.openStream(address, method, given, signal)
+        : openStream(connections, address, method, given, signal),
+    headers,
+    timers,
+  );
   const guestLimits = { ...guestLimitsDefault, ...options.guestLimits };
   return {
     id: tls.id,
@@ -64,6 +81,9 @@ export function openGrpcNetwork(options: GrpcNetworkOptions): GrpcNetwork {
         limits: guestLimits,
         plainFromAnywhere: options.plainFromAnywhere ?? tls.id === undefined,
       }),
-    close: async () => client.close(),
+    close: async () => {
+      calling.close();
+      connections.close();
+    },
   };
 }

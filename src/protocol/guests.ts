@@ -13,6 +13,7 @@ import { within } from "./deadline.ts";
 import type { GuestLimits } from "./limits.ts";
 import { Liveness } from "./liveness.ts";
 import { Shares, shareOf } from "./shares.ts";
+import { sealByte } from "./socket/sealed-line.ts";
 import { handshakeByte } from "./tls.ts";
 
 const http2Preface = "PRI * HTTP/2.0";
@@ -34,6 +35,8 @@ export interface Tables {
   readonly http2: (socket: Guest) => void;
   /** Undefined where nothing is encrypted. */
   readonly tls?: ((socket: Guest) => TLSSocket) | undefined;
+  /** Lines that are sealed by our own handshake; `proved` is to be called when somebody was let in on one. */
+  readonly sealed?: ((socket: Guest, proved: () => void) => void) | undefined;
   /** Whether this guest may speak in plain text. */
   readonly plain: (socket: Guest) => boolean;
 }
@@ -116,6 +119,11 @@ export class Guests {
         late();
         return this.#agree(tables.tls(socket), tables, outer);
       }
+      if (tables.sealed !== undefined && bytes[0] === sealByte) {
+        socket.off("readable", read);
+        late();
+        return tables.sealed(socket, () => this.#unproven.delete(outer));
+      }
       const before = head.length;
       head = bytes.toString("latin1", 0, http2Preface.length);
       // Requests of HTTP/1.1 may begin with the same letters; `readable` comes again when there is more.
@@ -167,6 +175,12 @@ export class Guests {
       this.#due.get(socket)?.();
       if (!socket.destroyed) this.#due.set(socket, this.#expect(socket, idleMs + headersMs));
     });
+  }
+
+  /** An HTTP/1.1 connection becomes a WebSocket, which has deadlines of its own. Gives what is to be called when it is of use. */
+  upgraded(socket: Duplex): () => void {
+    this.#due.get(socket)?.();
+    return () => this.#proved(socket);
   }
 
   /** An HTTP/2 connection. */

@@ -1,7 +1,6 @@
-// One end of a gRPC stream of messages on an HTTP/2 stream, without the layers of iterators that a general library has
-// around it: what VNodes exchange passes here many times a second.
+// One end of a gRPC stream of messages on a wire of bytes (an HTTP/2 stream, a stream on a socket), without the layers of
+// iterators that a general library has around it: what VNodes exchange passes here many times a second.
 
-import type { Http2Stream } from "node:http2";
 import { create, type DescMessage, fromBinary, type MessageInitShape, type MessageShape } from "@bufbuild/protobuf";
 import { assert } from "../core/assert.ts";
 import { DcnrError, fail, messageOf } from "../core/errors.ts";
@@ -9,6 +8,15 @@ import { encodeFrame, FrameReader, prefixBytes } from "./frames.ts";
 
 /** What arrived and nobody has read yet; beyond it flow control holds the sender back. */
 const unreadBytesMax = 4 << 20;
+
+/** What carries a pipe's bytes. Whoever makes one pushes what arrives into the pipe and says when there is room again. */
+export interface Wire {
+  /** False: there is no room for more until the pipe hears that it has drained. */
+  write(pieces: readonly Uint8Array[]): boolean;
+  /** Nothing more should come until `resume`; some may be under way. */
+  pause(): void;
+  resume(): void;
+}
 
 interface Waiting<T> {
   readonly resolve: (result: IteratorResult<T, undefined>) => void;
@@ -25,7 +33,7 @@ export class Pipe implements AsyncIterableIterator<Incoming, undefined> {
   readonly #reader = new FrameReader((frame) => this.#arrived(frame));
   readonly #unread: Uint8Array[] = [];
   #unreadBytes = 0;
-  #stream: Http2Stream | undefined;
+  #wire: Wire | undefined;
   #waiting: Waiting<Incoming> | undefined;
   #drained: PromiseWithResolvers<void> | undefined;
   #ended = false;
@@ -51,21 +59,21 @@ export class Pipe implements AsyncIterableIterator<Incoming, undefined> {
   }
 
   /** From now on messages flow. */
-  attach(stream: Http2Stream): void {
-    this.#stream = stream;
-    stream.on("data", (chunk: Uint8Array) => this.#push(chunk));
-    stream.on("drain", () => {
-      this.#drained?.resolve();
-      this.#drained = undefined;
-    });
-    stream.on("error", () => {});
+  attach(wire: Wire): void {
+    this.#wire = wire;
+  }
+
+  /** The wire has room again. */
+  drained(): void {
+    this.#drained?.resolve();
+    this.#drained = undefined;
   }
 
   /** Resolves when more may be sent. */
   send(message: MessageInitShape<DescMessage>): Promise<void> {
     if (this.#broken !== undefined) return Promise.reject(this.#broken);
-    const stream = this.#stream;
-    assert(stream !== undefined, "a pipe is attached, or ended, before it is given to anybody");
+    const wire = this.#wire;
+    assert(wire !== undefined, "a pipe is attached, or ended, before it is given to anybody");
     let pieces: Uint8Array[];
     try {
       pieces = encodeFrame(this.#output, create(this.#output, message));
@@ -73,16 +81,13 @@ export class Pipe implements AsyncIterableIterator<Incoming, undefined> {
       this.end(DcnrError.from(error));
       return Promise.reject(this.#broken);
     }
-    let more = true;
-    stream.cork();
-    for (const piece of pieces) more = stream.write(piece);
-    stream.uncork();
-    if (more) return done;
+    if (wire.write(pieces)) return done;
     this.#drained ??= Promise.withResolvers();
     return this.#drained.promise;
   }
 
-  #push(chunk: Uint8Array): void {
+  /** Bytes have come. */
+  push(chunk: Uint8Array): void {
     if (this.#ended) return;
     try {
       if (!this.#hold(chunk.byteLength))
@@ -102,7 +107,7 @@ export class Pipe implements AsyncIterableIterator<Incoming, undefined> {
       this.#waiting = undefined;
       this.next().then(waiting.resolve, waiting.reject);
     }
-    if (this.#unreadBytes > unreadBytesMax) this.#stream?.pause();
+    if (this.#unreadBytes > unreadBytesMax) this.#wire?.pause();
   }
 
   async next(): Promise<IteratorResult<Incoming, undefined>> {
@@ -111,7 +116,7 @@ export class Pipe implements AsyncIterableIterator<Incoming, undefined> {
       const wasFull = this.#unreadBytes > unreadBytesMax;
       this.#unreadBytes -= frame.byteLength;
       this.#hold(-frame.byteLength - prefixBytes);
-      if (wasFull && this.#unreadBytes <= unreadBytesMax) this.#stream?.resume();
+      if (wasFull && this.#unreadBytes <= unreadBytesMax) this.#wire?.resume();
       return { done: false, value: this.#decode(frame) };
     }
     if (this.#ended) {

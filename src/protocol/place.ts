@@ -4,7 +4,7 @@
 import { DcnrError, hasCode, outlookOf } from "../core/errors.ts";
 import type { KeyId } from "../core/ids.ts";
 import type { Cancel, World } from "../core/world.ts";
-import { keyOf, withKey, withoutKey } from "./address.ts";
+import { isSocketAddress, keyOf, withKey, withoutKey } from "./address.ts";
 import { SystemService } from "./gen/dcnr/v1/system_pb.ts";
 import type { Network } from "./network.ts";
 import { parseRoute, type Route, shownRoute, splitRoutes } from "./routes.ts";
@@ -157,7 +157,7 @@ export class Place {
   }
 }
 
-/** Direct ways before relayed ones, each kind as the machine has named them. */
+/** Direct ways before WebSockets and those before relayed ones, each kind as the machine has named them. */
 function usable(routes: string, carries: "calls" | "streams"): string[] {
   const known = splitRoutes(routes).flatMap((text): { text: string; route: Route }[] => {
     try {
@@ -167,9 +167,12 @@ function usable(routes: string, carries: "calls" | "streams"): string[] {
       return [];
     }
   });
-  const costOf = ({ route }: { route: Route }) => (route.kind === "direct" ? 0 : route.tensors ? 1 : 2);
+  const costOf = ({ route }: { route: Route }) => {
+    if (route.kind === "direct") return isSocketAddress(route.address) ? 1 : 0;
+    return route.tensors ? 2 : 3;
+  };
   return known
-    .filter((one) => carries === "calls" || costOf(one) < 2)
+    .filter((one) => carries === "calls" || costOf(one) < 3)
     .sort((a, b) => costOf(a) - costOf(b))
     .map(({ text }) => text);
 }

@@ -1,6 +1,7 @@
 // Where a machine can be reached. A route is "host:port", or "pnode@host:port/key": through the relay that holds that key, at
-// which the machine waits for calls; with "?calls" behind it the relay carries calls and no tensors. What a machine has of them is one opaque string to everybody but the routed network,
-// which alone chooses; behind it may stand the key that must answer, as behind an address ("...#key").
+// which the machine waits for calls; with "?calls" behind it the relay carries calls and no tensors, with "?sealed" the machine
+// speaks no TLS (a browser) and is called on a line that is sealed by our own handshake. What a machine has of them is one opaque string to
+// everybody but the routed network, which alone chooses; behind it may stand the key that must answer, as behind an address ("...#key").
 
 import { fail } from "../core/errors.ts";
 import type { KeyId, PNodeId } from "../core/ids.ts";
@@ -26,6 +27,8 @@ export interface RelayedRoute {
   readonly relay: KeyId;
   /** False: calls alone. */
   readonly tensors: boolean;
+  /** True: it speaks no TLS. */
+  readonly sealed?: boolean;
 }
 
 export type Route = DirectRoute | RelayedRoute;
@@ -53,13 +56,17 @@ export function parseRoute(text: string): Route {
     parseAddress(text);
     return { kind: "direct", address: text };
   }
-  const tensors = !text.endsWith(callsMark);
-  const place = tensors ? text : text.slice(0, -callsMark.length);
+  const mark = text.lastIndexOf("?");
+  const marks = mark < 0 ? [] : text.slice(mark + 1).split("&");
+  const place = mark < 0 ? text : text.slice(0, mark);
+  if (marks.some((one) => one !== callsMark && one !== sealedMark)) fail("invalid_argument", notARoute(text));
   const slash = place.lastIndexOf("/");
   const [target, address, relay] = [place.slice(0, at), place.slice(at + 1, slash), place.slice(slash + 1)];
   if (slash < at || target === "" || relay === "") fail("invalid_argument", notARoute(text));
   parseAddress(address);
-  return { kind: "relayed", target: target as PNodeId, address, relay: relay as KeyId, tensors };
+  const tensors = !marks.includes(callsMark);
+  const sealed = marks.includes(sealedMark) && { sealed: true };
+  return { kind: "relayed", target: target as PNodeId, address, relay: relay as KeyId, tensors, ...sealed };
 }
 
 /** Whether a single route, with or without a key, leads through a relay. */
@@ -80,10 +87,12 @@ export function shownRoutes(routes: string): string {
   return splitRoutes(routes).map(shownRoute).join(", ");
 }
 
-const callsMark = "?calls";
+const callsMark = "calls";
+const sealedMark = "sealed";
 
-export function formatRelayed({ target, address, relay, tensors }: Omit<RelayedRoute, "kind">): string {
-  return `${target}@${address}/${relay}${tensors ? "" : callsMark}`;
+export function formatRelayed({ target, address, relay, tensors, sealed }: Omit<RelayedRoute, "kind">): string {
+  const marks = [...(tensors ? [] : [callsMark]), ...(sealed ? [sealedMark] : [])].join("&");
+  return `${target}@${address}/${relay}${marks === "" ? "" : `?${marks}`}`;
 }
 
 function isNoRoute(text: string): boolean {

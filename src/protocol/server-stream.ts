@@ -2,19 +2,16 @@
 // compression) is left to Connect.
 
 import type { Http2ServerRequest, Http2ServerResponse, IncomingHttpHeaders } from "node:http2";
-import type { DescMessage, DescMethod, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
+import type { DescMethod } from "@bufbuild/protobuf";
 import type { ConnectError } from "@connectrpc/connect";
 import { DcnrError } from "../core/errors.ts";
+import { answerCall } from "./answer-call.ts";
 import { callerOf } from "./caller.ts";
 import type { Visit } from "./desk.ts";
-import type { CallContext, Channel, ServedService } from "./network.ts";
+import { attachHttp2 } from "./http2-wire.ts";
+import type { CallContext, ServedService } from "./network.ts";
 import { Pipe } from "./pipe.ts";
 import { outlookHeader } from "./wire-errors.ts";
-
-type Out = MessageInitShape<DescMessage>;
-type In = MessageShape<DescMessage>;
-type BidiHandler = (channel: Channel<Out, In>, context: CallContext) => Promise<void>;
-type ServerStreamHandler = (request: In, context: CallContext) => AsyncIterable<Out>;
 
 interface Route {
   readonly method: DescMethod;
@@ -68,12 +65,12 @@ export function serveStream(
     if (!served) gone.abort();
     pipe.end(callerGone());
   });
-  pipe.attach(stream);
-  const serving =
-    method.methodKind === "bidi_streaming"
-      ? (handler as BidiHandler)(channelOf(pipe, response), context)
-      : answerOne(pipe, handler as ServerStreamHandler, context);
-  serving.then(
+  attachHttp2(pipe, stream);
+  const close = () => {
+    finish(response, succeeded);
+    pipe.end();
+  };
+  answerCall(method, handler, pipe, context, close).then(
     () => {
       served = true;
       finish(response, succeeded);
@@ -89,20 +86,6 @@ export function serveStream(
       });
     },
   );
-}
-
-function channelOf(pipe: Pipe, response: Http2ServerResponse): Channel<Out, In> {
-  const close = () => {
-    finish(response, succeeded);
-    pipe.end();
-  };
-  return { send: (message) => pipe.send(message), incoming: pipe, close };
-}
-
-async function answerOne(pipe: Pipe, handler: ServerStreamHandler, context: CallContext): Promise<void> {
-  const first = await pipe.next();
-  if (first.done) throw new DcnrError("invalid_argument", "the request has no message");
-  for await (const answer of handler(first.value, context)) await pipe.send(answer);
 }
 
 const succeeded = { "grpc-status": "0" };

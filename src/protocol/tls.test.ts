@@ -137,10 +137,13 @@ describe("addresses with keys", () => {
       host: "10.0.0.1",
       port: 7700,
       secure: false,
+      socket: false,
       key: client.id,
     });
     for (const wrong of ["10.0.0.1:7700#", "10.0.0.1:7700#abc", `https://a:1#${client.id}`])
       assert.throws(() => parseAddress(wrong), /is not an address/);
+    const { port, secure, socket } = parseAddress(`wss://lab.example#${client.id}`);
+    assert.deepEqual({ port, secure, socket }, { port: 443, secure: true, socket: true });
   });
 });
 

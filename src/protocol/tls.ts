@@ -14,6 +14,7 @@ import { certificateOf, type Holder, holderOf } from "./certificate.ts";
 import { within } from "./deadline.ts";
 import { KeyBook } from "./key-book.ts";
 import { LineSocket } from "./line-socket.ts";
+import type { Signer } from "./socket/sealed-line.ts";
 import { brokenBy } from "./wire-errors.ts";
 
 /** An identity whose private key the TLS library may have. */
@@ -46,6 +47,7 @@ export class Tls {
   readonly id: KeyId | undefined;
   readonly keys: KeyBook;
   #key: KeyId | undefined;
+  #identity: TlsIdentity | undefined;
   #context: SecureContext;
 
   /** For those who come by a name of the web. */
@@ -56,6 +58,7 @@ export class Tls {
     this.keys = keys;
     this.#web = web && createSecureContext({ ...web, minVersion: "TLSv1.2" });
     this.#key = identity && keyIdOf(identity.publicKey);
+    this.#identity = identity;
     this.#context = contextOf(identity);
   }
 
@@ -64,10 +67,16 @@ export class Tls {
     return this.#key;
   }
 
+  /** For lines that are sealed without TLS. */
+  get signer(): Signer | undefined {
+    return this.#identity;
+  }
+
   /** Shows this key of the same id from now on. Connections that stand are left alone. */
   become(identity: TlsIdentity): void {
     assert(identity.id === this.id, "a key speaks for the id of the one that it succeeds");
     this.#key = keyIdOf(identity.publicKey);
+    this.#identity = identity;
     this.#context = contextOf(identity);
     this.keys.tell(identity.id, this.#key);
   }

@@ -13,6 +13,7 @@ import { openGrpcNetwork } from "../protocol/grpc.ts";
 import type { Line } from "../protocol/line.ts";
 import { type Network, type ServedService, type Server, service } from "../protocol/network.ts";
 import { routedNetwork } from "../protocol/routed-network.ts";
+import { openSocketNetwork } from "../protocol/socket/socket-network.ts";
 import { newIdentity } from "../system/keys.ts";
 import { backgroundTimers } from "../system/timers.ts";
 import { realWorld } from "../system/world.ts";
@@ -56,12 +57,17 @@ async function scene(
   {
     limits = [tensorsToo(0)],
     tamper = (line: Line) => line,
-  }: { limits?: RelayLimits[]; tamper?: (line: Line) => Line } = {},
+    tabs = "none",
+  }: { limits?: RelayLimits[]; tamper?: (line: Line) => Line; tabs?: "none" | "hidden" | "caller" | "both" } = {},
 ): Promise<void> {
   const opened: Network[] = [];
   const servers: Server[] = [];
-  const open = (identity = newIdentity()) => {
-    const network = routedNetwork(openGrpcNetwork({ timers: backgroundTimers, identity }), world);
+  const open = (identity = newIdentity(), isTab = false) => {
+    const options = { timers: backgroundTimers, identity };
+    const network = routedNetwork(
+      isTab ? openSocketNetwork({ ...options, secure: false }) : openGrpcNetwork(options),
+      world,
+    );
     opened.push(network);
     return network;
   };
@@ -76,7 +82,8 @@ async function scene(
     }),
   );
   const callee = newIdentity();
-  const hiddenNetwork = open(callee);
+  const isHiddenTab = tabs === "hidden" || tabs === "both";
+  const hiddenNetwork = open(callee, isHiddenTab);
   const server = await hiddenNetwork.serve("127.0.0.1:0", echoes);
   servers.push(server);
   const ending = new AbortController();
@@ -84,7 +91,7 @@ async function scene(
   const hidden = new Reservations({
     pnode: callee.id as string as PNodeId,
     network: hiddenNetwork,
-    ...{ world, tasks: new Tasks(silentLog), signal: ending.signal },
+    ...{ world, tasks: new Tasks(silentLog), signal: ending.signal, sealed: isHiddenTab },
     accept: (line, from) => {
       lines.push(line);
       server.accept(tamper(line), from);
@@ -95,7 +102,8 @@ async function scene(
   try {
     await until(() => hidden.standing.length > 0);
     const route = () => withKey(hidden.routes.join(","), callee.id);
-    await run({ hidden, callee, caller: open(), relays, lines, route, open });
+    const caller = open(newIdentity(), tabs === "caller" || tabs === "both");
+    await run({ hidden, callee, caller, relays, lines, route, open });
   } finally {
     ending.abort();
     for (const network of opened) await network.close();
@@ -133,6 +141,29 @@ describe("a machine that nobody can call", () => {
       assert.ok((relays[0]?.relay.relayed.bytes ?? 0) > 32 << 20);
     }));
 
+  for (const tabs of ["hidden", "caller", "both"] as const)
+    it(`knows its caller and gets tensors where browsers are at work: ${tabs}`, () =>
+      scene(
+        async ({ caller, route, relays }) => {
+          const { id } = await caller.call(route(), SystemService.method.getVersion, {});
+          assert.equal(id, caller.id);
+          const channel = caller.open(route(), ExchangeService.method.exchange);
+          const data = new Uint8Array(1 << 20).fill(7);
+          const sending = (async () => {
+            for (let id = 0n; id < 8n; id++) await channel.send({ event: { case: "chunk", value: { id, data } } });
+          })();
+          let expected = 0n;
+          for await (const { event } of channel.incoming) {
+            assert.ok(event.case === "receipt" && event.value.id === expected);
+            if (++expected === 8n) break;
+          }
+          await sending;
+          channel.close();
+          assert.ok((relays[0]?.relay.relayed.bytes ?? 0) > 8 << 20);
+        },
+        { tabs },
+      ));
+
   it("is reached by nobody whose key is not the one that is called", () =>
     scene(async ({ caller, hidden, open }) => {
       const stranger = newIdentity();
@@ -143,31 +174,33 @@ describe("a machine that nobody can call", () => {
       await assert.rejects(nowhere, /does not wait at this relay/);
     }));
 
-  it("notices a relay that changes a bit, and nothing wrong is taken", () => {
-    let pieces = 0;
-    const flipping = (line: Line): Line => ({
-      ...line,
-      incoming: (async function* () {
-        for await (const piece of line.incoming) {
-          const copy = piece.slice();
-          if (++pieces === 4 && copy.byteLength > 0) copy[copy.byteLength >> 1] = (copy[copy.byteLength >> 1] ?? 0) ^ 1;
-          yield copy;
-        }
-      })(),
+  for (const tabs of ["none", "both"] as const)
+    it(`notices a relay that changes a bit, and nothing wrong is taken (browsers: ${tabs})`, () => {
+      let pieces = 0;
+      const flipping = (line: Line): Line => ({
+        ...line,
+        incoming: (async function* () {
+          for await (const piece of line.incoming) {
+            const copy = piece.slice();
+            if (++pieces === 4 && copy.byteLength > 0)
+              copy[copy.byteLength >> 1] = (copy[copy.byteLength >> 1] ?? 0) ^ 1;
+            yield copy;
+          }
+        })(),
+      });
+      return scene(
+        async ({ caller, route }) => {
+          const channel = caller.open(route(), ExchangeService.method.exchange);
+          const data = new Uint8Array(1 << 20).fill(7);
+          await assert.rejects(async () => {
+            for (let id = 0n; id < 8n; id++) await channel.send({ event: { case: "chunk", value: { id, data } } });
+            for await (const { event } of channel.incoming) assert.fail(`${event.case} came`);
+            throw new DcnrError("unavailable", "the stream ended");
+          }, DcnrError);
+        },
+        { tamper: flipping, tabs },
+      );
     });
-    return scene(
-      async ({ caller, route }) => {
-        const channel = caller.open(route(), ExchangeService.method.exchange);
-        const data = new Uint8Array(1 << 20).fill(7);
-        await assert.rejects(async () => {
-          for (let id = 0n; id < 8n; id++) await channel.send({ event: { case: "chunk", value: { id, data } } });
-          for await (const { event } of channel.incoming) assert.fail(`${event.case} came`);
-          throw new DcnrError("unavailable", "the stream ended");
-        }, DcnrError);
-      },
-      { tamper: flipping },
-    );
-  });
 
   it("waits at two relays, so that the death of one costs a reconnect", () =>
     scene(

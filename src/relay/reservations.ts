@@ -37,6 +37,8 @@ export interface ReservationsOptions {
   readonly world: World;
   readonly tasks: Tasks;
   readonly signal: AbortSignal;
+  /** Whether it speaks no TLS: callers seal their lines by our own handshake then. */
+  readonly sealed?: boolean;
   /** Somebody calls. */
   readonly accept: (line: Line, from: string) => void;
   /** Other reservations stand than before. */
@@ -77,9 +79,9 @@ export class Reservations {
 
   /** Those by which the machine is reached now. */
   get routes(): string[] {
-    const target = this.#options.pnode;
+    const { pnode: target, sealed = false } = this.#options;
     return this.standing.map(({ relay: { address, tensors } }) =>
-      formatRelayed({ target, address: withoutKey(address), relay: keyOf(address) as KeyId, tensors }),
+      formatRelayed({ target, address: withoutKey(address), relay: keyOf(address) as KeyId, tensors, sealed }),
     );
   }
 

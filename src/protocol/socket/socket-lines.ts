@@ -1,0 +1,47 @@
+// Which addresses a process of Node calls over sockets, and how it comes to a line there whose other end has proved its key.
+
+import { DcnrError, fail } from "../../core/errors.ts";
+import { isSocketAddress, keyOf, parseAddress, withoutKey } from "../address.ts";
+import type { Line } from "../line.ts";
+import type { Reach } from "../reach.ts";
+import { isRelayed, parseRoute, type RelayedRoute, shownRoute } from "../routes.ts";
+import type { Tls } from "../tls.ts";
+import { sealCalling } from "./sealed-line.ts";
+import { connectWebSocket } from "./socket-client.ts";
+
+export interface SocketLinesOptions {
+  readonly through: (route: RelayedRoute, signal: AbortSignal) => Line;
+  readonly tls: Tls;
+  readonly reach: Reach | undefined;
+}
+
+/** WebSockets, and machines that wait at relays and speak no TLS. */
+export function isBySocket(address: string): boolean {
+  if (!isRelayed(address)) return isSocketAddress(address);
+  const route = parseRoute(withoutKey(address));
+  return route.kind === "relayed" && route.sealed === true;
+}
+
+export function socketLines({ through, tls, reach }: SocketLinesOptions) {
+  return async (address: string, signal: AbortSignal): Promise<Line> => {
+    const key = keyOf(address);
+    const line = await (isRelayed(address)
+      ? through(relayedAt(address), signal)
+      : connectWebSocket(parseAddress(address), reach, signal));
+    if (key === undefined) return line;
+    try {
+      return await sealCalling(line, tls.signer, (holder) => tls.keys.follows(key, holder.keys));
+    } catch (error) {
+      line.close();
+      const { code, message } = DcnrError.from(error, "unavailable");
+      throw new DcnrError(code, `${shownRoute(address)}: ${message}`);
+    }
+  };
+}
+
+function relayedAt(address: string): RelayedRoute {
+  const route = parseRoute(withoutKey(address));
+  if (route.kind !== "relayed" || keyOf(address) === undefined)
+    fail("failed_precondition", `${shownRoute(address)}: only who knows the key that answers may call there`);
+  return route;
+}
