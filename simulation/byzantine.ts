@@ -109,14 +109,14 @@ export function networkOf(behaviour: Behaviour | undefined, inner: Network, host
   const signing = signAs(host.name);
   if (behaviour === "slanders" || behaviour === "idles")
     return wrapped(inner, {
-      call: (address, method, request, options) => {
+      call: async (address, method, request, options) => {
         const { statement } = request as { statement?: WireStatement; session?: string; vnode?: string };
         const isAudit = (method as UnaryMethod) === TrustService.method.recordAudit;
         if (!isAudit || statement === undefined) return inner.call(address, method, request, options);
         const { session, vnode } = request as { session: string; vnode: string };
         const { publicKey: _, signature: __, ...equation } = statementFromWire(statement, session, vnode);
         const made = behaviour === "slanders" ? sha256("slander", equation.after) : sha256(host.world.chance.bytes(8));
-        const lie = statementToWire(signed({ ...equation, after: made, outputs: made }, signing));
+        const lie = statementToWire(await signed({ ...equation, after: made, outputs: made }, signing));
         return inner.call(address, method, { ...request, statement: lie } as typeof request, options);
       },
     });

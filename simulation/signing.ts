@@ -12,11 +12,11 @@ const signatureOf = (id: string, content: Uint8Array) => Buffer.from(sha256(secr
 export const verifyStatement: VerifyBy = (id, publicKey, content, signature) =>
   new TextDecoder().decode(publicKey) === id && signatureOf(id, content).equals(signature);
 
-export function signAs(name: string): Signing {
+export function signAs(name: string) {
   return {
     id: name as KeyId,
     publicKey: new TextEncoder().encode(name),
-    sign: (content) => signatureOf(name, content),
+    sign: (content: Uint8Array) => signatureOf(name, content),
     verify: verifyStatement,
-  };
+  } satisfies Signing;
 }

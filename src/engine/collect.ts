@@ -4,9 +4,6 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 
-/** A collection takes some milliseconds: not worth it for less. */
-const worthwhileBytes = 64 << 20;
-
 let collect: (() => void) | undefined;
 
 /** Runs this thread's garbage collector now. */
@@ -16,19 +13,4 @@ export function collectGarbage(): void {
     collect = runInNewContext("gc") as () => void;
   }
   collect();
-}
-
-/** Counts freed bytes and says when a collection pays. */
-export class FreedBytes {
-  #bytes = 0;
-
-  add(bytes: number): void {
-    this.#bytes += bytes;
-  }
-
-  isWorthCollecting(): boolean {
-    if (this.#bytes < worthwhileBytes) return false;
-    this.#bytes = 0;
-    return true;
-  }
 }

@@ -237,6 +237,7 @@ export class Link {
     this.#meter.sent(id, bytes.byteLength, this.#nowMs());
     const delivery = {
       ...parcel.label,
+      ...opened.proof,
       ...{ id, to: parcel.to, from: parcel.from, epoch: BigInt(parcel.epoch), hash: opened.hash },
       ...{ dtype: toDataType(dtype), shape: [...shape], bytes: BigInt(bytes.byteLength) },
       data: whole ? bytes : new Uint8Array(0),

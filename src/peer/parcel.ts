@@ -5,14 +5,20 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { DeliverySchema } from "../protocol/gen/dcnr/v1/exchange_pb.ts";
 import type { Content } from "./travel-types.ts";
 
-/** Exactly one of name and pass; the rest belongs to a name. */
-export type Label = Pick<MessageInitShape<typeof DeliverySchema>, "name" | "pass" | "life" | "signature" | "publicKey">;
+type DeliveryFields = MessageInitShape<typeof DeliverySchema>;
+
+/** Exactly one of them. */
+export type Label = Pick<DeliveryFields, "name" | "pass">;
+
+/** Who says so, where what is under a name has to be signed. */
+export type SenderProof = Pick<DeliveryFields, "life" | "signature" | "publicKey">;
 
 /** A tensor in the sender's hands: its bytes stay as they are until `release`. */
 export interface Opened {
   readonly content: Content;
   /** SHA-256 by core/hash.ts `hashOfContent`. */
   readonly hash: string;
+  readonly proof?: SenderProof;
   release(): void;
 }
 

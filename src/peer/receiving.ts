@@ -36,7 +36,7 @@ export interface Expected {
   readonly from: string;
   readonly session: string;
   /** Whether and why nobody wants it; asked last, and once. */
-  refusal(): Judgement | undefined;
+  refusal(): Judgement | undefined | Promise<Judgement | undefined>;
   /** Memory for so many bytes, where whoever computes with them reads them. */
   allocate(bytes: number): Uint8Array;
   /** Gives memory back that did not become a tensor. */
@@ -153,7 +153,7 @@ class PeerStream {
     const expected = (delivery.pass === undefined ? exchange : passes).expects(delivery, peer);
     if ("verdict" in expected) return this.#receipt(id, expected);
     const bytes = tensorBytes(expected.dtype, expected.shape);
-    const judgement = this.#judge(delivery, expected, bytes, peer) ?? expected.refusal();
+    const judgement = this.#judge(delivery, expected, bytes, peer) ?? (await expected.refusal());
     if (judgement !== undefined) return this.#receipt(id, judgement);
     const assembly = { expected, hash, memory: expected.allocate(bytes), filled: 0 };
     if (data.byteLength === bytes) return this.#fill(id, assembly, data);

@@ -3,13 +3,16 @@
 
 import type { KeyId } from "../core/ids.ts";
 
-/** One's own key, and judgement of others'. */
+/** One's own key, and judgement of others'. Browsers take their time for either. */
 export interface Signing {
   readonly id: KeyId;
   readonly publicKey: Uint8Array;
-  sign(content: Uint8Array): Uint8Array;
-  readonly verify: VerifyBy;
+  sign(content: Uint8Array): Uint8Array | Promise<Uint8Array>;
+  readonly verify: JudgeBy;
 }
 
 /** Whether the holder of the id signed it; false also for a public key that is not the id's. */
 export type VerifyBy = (id: string, publicKey: Uint8Array, content: Uint8Array, signature: Uint8Array) => boolean;
+
+/** The same, perhaps later. */
+export type JudgeBy = (...given: Parameters<VerifyBy>) => boolean | Promise<boolean>;

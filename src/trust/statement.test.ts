@@ -13,9 +13,9 @@ const equation: Equation = {
 };
 
 describe("a statement", () => {
-  it("is its signer's, whole: whatever is changed of it, the signature does not fit any more", () => {
+  it("is its signer's, whole: whatever is changed of it, the signature does not fit any more", async () => {
     const signing = signingOf(newIdentity());
-    const statement = signed(equation, signing);
+    const statement = await signed(equation, signing);
     assert.ok(isSignedBy(statement, signing.id, verifyBy));
     assert.ok(!isSignedBy(statement, newIdentity().id, verifyBy), "somebody else's id");
     const changes: Partial<Equation>[] = [
@@ -26,17 +26,17 @@ describe("a statement", () => {
     for (const change of changes) assert.ok(!isSignedBy({ ...statement, ...change }, signing.id, verifyBy));
   });
 
-  it("arrives as it was sent", () => {
+  it("arrives as it was sent", async () => {
     const signing = signingOf(newIdentity());
-    const statement = signed(equation, signing);
+    const statement = await signed(equation, signing);
     assert.deepEqual(statementFromWire(statementToWire(statement), "s", "a"), statement);
     const { validation: _, ...without } = equation;
-    const other = signed(without, signing);
+    const other = await signed(without, signing);
     assert.ok(isSignedBy(statementFromWire(statementToWire(other), "s", "a"), signing.id, verifyBy));
   });
 
-  it("of another form is refused", () => {
-    const wire = statementToWire(signed(equation, signingOf(newIdentity())));
+  it("of another form is refused", async () => {
+    const wire = statementToWire(await signed(equation, signingOf(newIdentity())));
     assert.throws(() => statementFromWire({ ...wire, after: "x" }, "s", "a"), /not a SHA-256/);
     assert.throws(() => statementFromWire({ ...wire, life: "" }, "s", "a"), /names the life/);
   });

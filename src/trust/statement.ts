@@ -61,8 +61,8 @@ function contentOf({ session, vnode, from, to, life, before, after, inputs, outp
   return new TextEncoder().encode(`dcnr statement 1\n${canonicalJson({ ...equation, ...sizes })}`);
 }
 
-export function signed(equation: Equation, signing: Signing): Statement {
-  const signature = signing.sign(contentOf(equation));
+export async function signed(equation: Equation, signing: Pick<Signing, "publicKey" | "sign">): Promise<Statement> {
+  const signature = await signing.sign(contentOf(equation));
   return { ...equation, publicKey: base64Of(signing.publicKey), signature: base64Of(signature) };
 }
 

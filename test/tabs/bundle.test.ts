@@ -8,8 +8,8 @@ import { type BuildOptions, build } from "esbuild";
 const entries = [
   "src/pnode/pnode.ts",
   "src/engine/portable/engine.ts",
-  "src/engine/executor.ts",
-  "src/engine/kernels.ts",
+  "src/engine/pool.ts",
+  "src/engine/worker-loop.ts",
 ];
 
 const options: BuildOptions = { bundle: true, write: false, format: "esm", platform: "browser", target: "es2024" };

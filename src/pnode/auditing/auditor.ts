@@ -168,7 +168,7 @@ export class Auditor {
         const life = { name: `audit-${to}`, before: audit.before };
         const inputs = { hash: audit.inputs, content: list };
         const ends = { inputs, outputs, after, afterBytes: taken.bytes, life };
-        const statement = statementToWire(signed(equationOf({ session, vnode }, passage, ends), signing));
+        const statement = statementToWire(await signed(equationOf({ session, vnode }, passage, ends), signing));
         return { statement, distance, failure: "" };
       } finally {
         await compute.close();

@@ -7,7 +7,7 @@ import type { SessionId, VNodeId } from "../../core/ids.ts";
 import { type Expected, type Judgement, type Protocol, refused } from "../../peer/receiving.ts";
 import { type Ask, AskOutcome, type Delivery, Verdict } from "../../protocol/gen/dcnr/v1/exchange_pb.ts";
 import { deliveryContent } from "../../trust/delivery.ts";
-import type { VerifyBy } from "../../trust/signing.ts";
+import type { JudgeBy } from "../../trust/signing.ts";
 import type { Verdict as ProcessVerdict, Proof } from "../../vnode/effects.ts";
 import { keyOf, type MessageName } from "../../vnode/names.ts";
 import type { Sender } from "./exchange.ts";
@@ -31,10 +31,10 @@ export type DeliverToAsker = (
 export class Arrivals implements Protocol {
   readonly #directory: Directory;
   readonly #deliver: DeliverToAsker;
-  readonly #verify: VerifyBy | undefined;
+  readonly #verify: JudgeBy | undefined;
 
   /** `verify` judges signatures; without it nothing is taken for sessions that ask for them. */
-  constructor(directory: Directory, deliver: DeliverToAsker, verify?: VerifyBy) {
+  constructor(directory: Directory, deliver: DeliverToAsker, verify?: JudgeBy) {
     this.#directory = directory;
     this.#deliver = deliver;
     this.#verify = verify;
@@ -60,9 +60,9 @@ export class Arrivals implements Protocol {
     const arrival = { name, hash, from: toSource(peer, Number(epoch)), proof };
     return {
       ...{ dtype, shape, from, session },
-      refusal: () => {
+      refusal: async () => {
         if (receiver.admit(name, hash) !== "wanted") return judgementOf(receiver.receive(arrival), name);
-        return receiver.needsProof && !this.#isSigned(delivery, session, name, peer)
+        return receiver.needsProof && !(await this.#isSigned(delivery, session, name, peer))
           ? refused(`the session is one that is checked: PNode ${peer} has to sign what it sends`)
           : undefined;
       },
@@ -75,7 +75,7 @@ export class Arrivals implements Protocol {
     };
   }
 
-  #isSigned(
+  async #isSigned(
     { from: vnode, life, hash, publicKey, signature }: Delivery,
     session: string,
     name: MessageName,
@@ -83,7 +83,7 @@ export class Arrivals implements Protocol {
   ) {
     if (life === "" || life.length > lifeLengthMax) return false;
     const content = deliveryContent({ session, vnode, life, key: keyOf(name), hash });
-    return this.#verify?.(peer, publicKey, content, signature) ?? false;
+    return (await this.#verify?.(peer, publicKey, content, signature)) ?? false;
   }
 
   asked(ask: Ask, pnode: string, answer: (outcome: AskOutcome) => void): void {

@@ -6,7 +6,7 @@ import type { Tasks } from "../../core/tasks.ts";
 import type { Log } from "../../core/world.ts";
 import type { AskAnswer } from "../../peer/link.ts";
 import type { Links } from "../../peer/links.ts";
-import type { Parcel } from "../../peer/parcel.ts";
+import type { Parcel, SenderProof } from "../../peer/parcel.ts";
 import { deliveryContent } from "../../trust/delivery.ts";
 import type { Signing } from "../../trust/signing.ts";
 import { keyOf, type MessageName } from "../../vnode/names.ts";
@@ -140,19 +140,26 @@ function parcelOf(
   signing: Signing | undefined,
 ): Parcel {
   const key = keyOf(name);
-  const proof = () => {
+  const proofOf = async (hash: string): Promise<SenderProof> => {
     if (life === undefined || signing === undefined) return {};
-    const signature = signing.sign(deliveryContent({ session, vnode, life, key, hash: payload.knownHash }));
+    const signature = await signing.sign(deliveryContent({ session, vnode, life, key, hash }));
     return { life, signature, publicKey: signing.publicKey };
   };
   return {
-    label: { name: toProtoName(session, name), ...proof() },
+    label: { name: toProtoName(session, name) },
     ...{ from: vnode, to, epoch },
     key: `${session} ${to} ${epoch} ${key}`,
     urgent: false,
     open: async () => {
       const content = await payload.borrow();
-      return { content, hash: payload.hashOf(content), release: () => giveBack(content) };
+      const release = () => giveBack(content);
+      try {
+        const hash = payload.hashOf(content);
+        return { content, hash, proof: await proofOf(hash), release };
+      } catch (error) {
+        release();
+        throw error;
+      }
     },
   };
 }
