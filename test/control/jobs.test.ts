@@ -99,6 +99,22 @@ describe("jobs", () => {
     await stage.stop();
   });
 
+  it("of one request start in its order", async () => {
+    const stage = await staged();
+    const jobs = await submit(
+      stage,
+      Array.from({ length: 6 }, (_, i) => train(i + 1)),
+    );
+    stage.pnode("p0", { stepMs: 20, register: roomForOne });
+    for (const { id } of jobs) await until(stage, id, "done");
+    const started = await Promise.all(jobs.map(async ({ id }) => (await jobOf(stage, id)).startedWallMs));
+    assert.deepEqual(
+      started,
+      started.toSorted((a, b) => Number(a - b)),
+    );
+    await stage.stop();
+  });
+
   it("wait for those they need, and fail with them", async () => {
     const stage = await staged();
     const jobs = await submit(stage, [

@@ -21,6 +21,8 @@ export interface SubmitNeeds {
 
 /** Of one request. */
 const jobsMax = 1_000;
+/** Those of one request stand in line in its order; the last of them still comes before the next millisecond. */
+const apartMs = 1 / jobsMax;
 const needsMax = 100;
 const specLengthMax = 64 * 1024;
 /** A year. */
@@ -35,7 +37,7 @@ interface Draft extends Omit<JobRecord, "needs"> {
 export async function submitJobs(needs: SubmitNeeds, owner: string, specs: readonly JobSpec[]): Promise<JobRecord[]> {
   if (specs.length === 0) fail("invalid_argument", "there is no job in the request");
   if (specs.length > jobsMax) fail("invalid_argument", `${specs.length} jobs at once: at most ${jobsMax} are taken`);
-  const drafts = specs.map((spec) => draftOf(needs, owner, spec));
+  const drafts = specs.map((spec, index) => draftOf(needs, owner, spec, index));
   refuseTwins(drafts);
   refuseFull(needs.context, drafts);
   const known = new Map<string, JobRecord>();
@@ -51,7 +53,7 @@ export function jobIdOf(owner: string, jobKey: string): JobId {
   return `job-${sha256(canonicalJson([owner, jobKey])).slice(0, 16)}` as JobId;
 }
 
-function draftOf({ context, kinds }: SubmitNeeds, owner: string, asked: JobSpec): Draft {
+function draftOf({ context, kinds }: SubmitNeeds, owner: string, asked: JobSpec, index: number): Draft {
   const { world, mirror } = context;
   const name = asked.name === "" ? "" : parseId<string>(asked.name, "the job's name");
   const called = name === "" ? "the job" : `job ${name}`;
@@ -91,7 +93,7 @@ function draftOf({ context, kinds }: SubmitNeeds, owner: string, asked: JobSpec)
     status: "pending",
     epoch: 0,
     reason: "",
-    submittedWallMs: wallMs,
+    submittedWallMs: wallMs + index * apartMs,
     endedWallMs: 0,
     runs: [],
     preemptions: 0,
