@@ -22,6 +22,7 @@ const benchmarks: Readonly<Record<string, { title: string; load: () => Promise<B
   jobs: { title: "Jobs", load: async () => (await import("./jobs.ts")).jobsReport },
   network: { title: "Network", load: async () => (await import("./network.ts")).networkReport },
   recovery: { title: "Recovery", load: async () => (await import("./recovery.ts")).recoveryReport },
+  tuning: { title: "Tuning", load: async () => (await import("./tuning.ts")).tuningReport },
   tokenizer: { title: "Tokenizer", load: async () => (await import("./tokenizer.ts")).tokenizerReport },
 };
 
