@@ -38,6 +38,7 @@ const allowed: Record<string, readonly string[]> = {
     "trust",
   ],
   scheduler: ["core"],
+  tuning: ["core"],
   orchestrator: [
     "core",
     "protocol",
@@ -46,6 +47,7 @@ const allowed: Record<string, readonly string[]> = {
     "relay",
     "store",
     "scheduler",
+    "tuning",
     "network",
     "data",
     "models",
