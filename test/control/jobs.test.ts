@@ -280,6 +280,22 @@ describe("jobs", () => {
     await stage.stop();
   });
 
+  it("go on when their session is resumed before they have let it go", async () => {
+    const stage = await staged();
+    stage.pnode("p0", { stepMs: 2_000 });
+    await stage.pass(1_500);
+    const [job] = await submit(stage, [train(1)]);
+    const id = job?.id as string;
+    const session = job?.session as string;
+    await until(stage, id, "running");
+    for (let times = 0; times < 3; times++) {
+      await stage.call(SessionService.method.suspendSession, { id: session });
+      await stage.call(SessionService.method.startSession, { id: session });
+    }
+    await until(stage, id, "done");
+    await stage.stop();
+  });
+
   it("are started by another orchestrator when the one that committed dies before it started them", async () => {
     const stage = await staged(["o1", "o2"]);
     stage.pnode("p0", { stepMs: 50, orchestrators: ["o2.test:7400"] });

@@ -149,7 +149,8 @@ export class JobCare {
     else if (job.yielding) await this.#yield(job, seen);
     else if (seen.unstarted) await this.#startLate(job);
     else if (seen.held) await this.#hold(job, seen.reason ?? "");
-    else if ((seen.withoutRoomMs ?? 0) > withoutRoomMsMax) await this.#requeue(job, seen.line ?? 0);
+    else if ((seen.withoutRoomMs ?? 0) > withoutRoomMsMax)
+      await this.requeue(job, seen.line ?? 0, "lost PNodes, and there is no room for all of it");
     else if (this.#isOverTime(job)) await this.end(job, "failed", `its time of ${job.limitMs / 1000} s was over`);
     else if (seen.progress === 1) this.#lookAgain(job.id);
   }
@@ -176,12 +177,14 @@ export class JobCare {
       this.#lookAgain(job.id);
       return;
     }
-    const to = yielding?.for ? `gave way to job ${yielding.for}` : "lost its PNodes and found no others";
+    const to = yielding?.for ? `gave way to job ${yielding.for}` : "went back to the queue";
     await this.#stop(job, "suspended", "suspended", `${to}; goes on later from step ${seen.line ?? 0}`);
   }
 
   /** Somebody suspended its session: it is left alone until that somebody lets it go on. */
   async #hold(job: JobRecord, reason: string): Promise<void> {
+    // What was seen may be of its last run: the session of a new one must not be suspended.
+    if (this.#context.mirror.get(key.job(job.id))?.epoch !== job.epoch) return;
     if (!(await this.#needs.kinds.get(job.kind).suspend(job))) {
       this.#lookAgain(job.id);
       return;
@@ -195,17 +198,19 @@ export class JobCare {
     );
   }
 
-  async #requeue(job: JobRecord, line: number): Promise<void> {
+  /** It waits for its turn again once nobody owns what it runs; false if it does not run any more. */
+  async requeue(job: JobRecord, line: number, detail: string): Promise<boolean> {
     const { mirror, world } = this.#context;
     const wallMs = world.clock.wallMs();
-    await mirror.update(key.job(job.id), (current) =>
+    const { record } = await mirror.update(key.job(job.id), (current) =>
       current?.status === "running" && current.epoch === job.epoch && !current.yielding
         ? {
-            ...lived(current, { wallMs, kind: "requeued", detail: "lost PNodes, and there is no room for all of it" }),
+            ...lived(current, { wallMs, kind: "requeued", detail }),
             yielding: { for: "", sinceWallMs: wallMs, line },
           }
         : undefined,
     );
+    return record?.status === "running" && record.epoch === job.epoch;
   }
 
   /** Ends the job for good; what it holds is given back after its record says so. */
@@ -231,6 +236,8 @@ export class JobCare {
     const { record, written } = await mirror.update(key.job(job.id), (current) => {
       if (!current || isEnded(current) || current.epoch !== job.epoch || current.status !== job.status)
         return undefined;
+      // Somebody resumed its session meanwhile.
+      if (held && current.yielding) return undefined;
       const next = stopped(current, status, { wallMs, kind, detail });
       return { ...next, ...(held && { held: true as const }), ...(result && { result }) };
     });

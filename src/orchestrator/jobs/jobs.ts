@@ -95,9 +95,15 @@ export class Jobs {
   }
 
   /** Somebody resumes the session of a job: the job waits for its turn again. */
-  async resumeFor({ job: id }: Pick<SessionRecord, "job">): Promise<void> {
-    const job = id && (await this.#context.mirror.read(key.job(id)));
-    if (job) await this.retry(job);
+  async resumeFor({ id: sessionId, job: id }: Pick<SessionRecord, "id" | "job">): Promise<void> {
+    const { mirror } = this.#context;
+    const session = await mirror.read(key.session(sessionId));
+    const job = id && (await mirror.read(key.job(id)));
+    if (!job || !session) return;
+    // Suspended a moment ago: its job has not let it go yet.
+    const lets = job.status === "running" && session.status === "suspended";
+    if (lets && (await this.care.requeue(job, session.line, "its session is to go on"))) return;
+    await this.retry((await mirror.read(key.job(job.id))) ?? job);
   }
 
   /** Somebody suspends the session of a job that waits for its turn: it does not get one until it is resumed. */

@@ -53,7 +53,7 @@ export interface JobRecord {
   readonly amounts?: Amounts;
   /** Asked to give way. */
   readonly yielding?: {
-    /** The job that it gives way to; empty if it gives way because it has no room itself. */
+    /** The job that it gives way to; empty if it goes back to the queue for its own sake. */
     readonly for: string;
     readonly sinceWallMs: number;
     /** The recovery line then: it goes when the line has moved on, so that nothing is computed twice. */
