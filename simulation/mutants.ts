@@ -196,7 +196,8 @@ export const mutants: Readonly<Record<string, Mutant>> = {
   },
   "has-an-owner-too-many": {
     fault: "a VNode that moves keeps its old owner beside the new one",
-    shows: ["fence"],
+    // Whichever comes first: an owner too many, or one whose room was given back.
+    shows: ["fence", "room"],
     store: (view, records) =>
       rewriting(view, "vnode", (record: VNodeRecord) => {
         const before = records.vnode(record.session, record.vnode)?.members ?? [];

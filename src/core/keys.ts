@@ -18,6 +18,12 @@ export interface Identity {
   sign(content: Uint8Array): Uint8Array;
 }
 
+/** An identity whose private key the TLS library may have. */
+export interface TlsIdentity extends Identity {
+  /** PKCS #8 as PEM. */
+  readonly privateKey: string;
+}
+
 /** A key that was replaced, and its signature that says by which. */
 export interface Succession {
   readonly publicKey: Uint8Array;

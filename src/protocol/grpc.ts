@@ -1,5 +1,6 @@
 // The real Network: gRPC over HTTP/2, on connections of our own; over sockets to those who can be reached by nothing else.
 
+import type { TlsIdentity } from "../core/keys.ts";
 import { type Log, silentLog, type Timers } from "../core/world.ts";
 import { openStream } from "./client-stream.ts";
 import type { ConnectionOptions } from "./connection.ts";
@@ -15,7 +16,7 @@ import type { Reach } from "./reach.ts";
 import type { RelayedRoute } from "./routes.ts";
 import { Calling } from "./socket/calling.ts";
 import { isBySocket, socketLines } from "./socket/socket-lines.ts";
-import { Tls, type TlsIdentity, type WebCertificate } from "./tls.ts";
+import { Tls, type WebCertificate } from "./tls.ts";
 
 export interface GrpcNetworkOptions {
   /** For deadlines; they should not keep a process alive. */

@@ -7,7 +7,7 @@ import { connect, createSecureContext, type SecureContext, TLSSocket } from "nod
 import { assert } from "../core/assert.ts";
 import { DcnrError } from "../core/errors.ts";
 import type { KeyId } from "../core/ids.ts";
-import { type Identity, keyIdOf } from "../core/keys.ts";
+import { keyIdOf, type TlsIdentity } from "../core/keys.ts";
 import type { Timers } from "../core/world.ts";
 import { type Address, formatAddress } from "./address.ts";
 import { certificateOf, type Holder, holderOf } from "./certificate.ts";
@@ -16,12 +16,6 @@ import { KeyBook } from "./key-book.ts";
 import { LineSocket } from "./line-socket.ts";
 import type { Signer } from "./socket/sealed-line.ts";
 import { brokenBy } from "./wire-errors.ts";
-
-/** An identity whose private key the TLS library may have. */
-export interface TlsIdentity extends Identity {
-  /** PKCS #8 as PEM. */
-  readonly privateKey: string;
-}
 
 type Place = Pick<Address, "host" | "port" | "key">;
 
