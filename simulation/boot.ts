@@ -18,6 +18,7 @@ import type {
 import { startPNode } from "../src/pnode/pnode.ts";
 import type { Room } from "../src/pnode/room.ts";
 import { withKey } from "../src/protocol/address.ts";
+import { routedNetwork } from "../src/protocol/routed-network.ts";
 import type { SimulatedBlobs } from "./blobs.ts";
 import { type Behaviour, executorOf, networkOf, transferOf } from "./byzantine.ts";
 import { type Build, usualBuild } from "./draw.ts";
@@ -93,7 +94,7 @@ async function bootOrchestrator(site: Site, host: Host): Promise<void> {
     { listen: address, software: "simulated", id: host.name, timings },
     {
       world: host.world,
-      network: site.fabric.network(host, networkKey),
+      network: routedNetwork(site.fabric.network(host, networkKey), host.world),
       identity: networkIdentity,
       store: site.mutant?.store?.(view, site.records) ?? view,
       blobs: site.mutant?.blobs?.(blobs) ?? blobs,
@@ -103,14 +104,15 @@ async function bootOrchestrator(site: Site, host: Host): Promise<void> {
 }
 
 async function bootPNode(site: Site, host: Host): Promise<void> {
-  const network = site.fabric.network(host);
+  const wires = site.fabric.network(host);
+  const network = routedNetwork(wires, host.world);
   const { mutant } = site;
   const { bits, numericsClass } = site.builds.get(host.name) ?? usualBuild;
   const built = computingLike({ bits, numericsClass }, openInlineExecutor(openReferenceEngine()));
   const behaviour = site.behaviours.get(host.name);
   const computing = mutant?.executor?.(built, host) ?? built;
   const inner = executorOf(behaviour, computing, host);
-  const transfer = transferOf(behaviour, transferOver(network));
+  const transfer = transferOf(behaviour, transferOver(wires));
   const executor = simulatedExecutor(inner, host, { runMs: site.computeMs, kernelMs: site.computeMs / 20 });
   let leave = async () => {};
   site.running.set(host.name, { leave: () => leave(), free: () => void inner.close() });
