@@ -39,6 +39,7 @@ const allowed: Record<string, readonly string[]> = {
   ],
   scheduler: ["core"],
   tuning: ["core"],
+  providers: ["core"],
   orchestrator: [
     "core",
     "protocol",
@@ -48,6 +49,7 @@ const allowed: Record<string, readonly string[]> = {
     "store",
     "scheduler",
     "tuning",
+    "providers",
     "network",
     "data",
     "models",

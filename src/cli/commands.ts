@@ -400,6 +400,31 @@ export const commands: readonly CommandEntry[] = [
   },
   {
     group: "Operate",
+    words: "provider add",
+    summary: "machines on demand: from this machine, Docker, Slurm, Kubernetes, ssh or Ray",
+    load: () => import("./commands/provider-add.ts"),
+  },
+  {
+    group: "Operate",
+    words: "provider list",
+    summary: "providers: their machines, offers, costs and troubles",
+    load: () => import("./commands/provider-list.ts"),
+  },
+  {
+    group: "Operate",
+    words: "provider test",
+    summary: "whether a provider could start machines, and what is wrong",
+    load: () => import("./commands/provider-test.ts"),
+  },
+  {
+    group: "Operate",
+    words: "provider remove",
+    also: ["provider delete"],
+    summary: "give a provider's machines back and forget it",
+    load: () => import("./commands/provider-remove.ts"),
+  },
+  {
+    group: "Operate",
     words: "invite",
     summary: "a link with which others lend their machines",
     load: () => import("./commands/invite.ts"),

@@ -9,11 +9,11 @@ import { fail } from "../core/errors.ts";
 import { isKeyId } from "../core/keys.ts";
 import type { World } from "../core/world.ts";
 import { formatAddress, isLoopback, parseAddress, withKey } from "../protocol/address.ts";
+import { joinedBy } from "../protocol/invite-link.ts";
 import { Tls } from "../protocol/tls.ts";
 import { keptFile } from "../system/kept-file.ts";
 import { askOnLan, type FoundOnLan } from "../system/lan.ts";
 import { orchestratorPortDefault } from "./connection.ts";
-import { joinedBy } from "./invite-link.ts";
 import type { Output } from "./output.ts";
 
 export interface WayIn {
@@ -28,6 +28,8 @@ export interface Asking {
   readonly out: Output;
   /** Joins without asking what the local network offers. */
   readonly yes: boolean;
+  /** An invitation that whoever started this process gave to it, out of sight of others on the machine. */
+  readonly link?: string | undefined;
 }
 
 const waitMs = 2_000;
@@ -36,8 +38,8 @@ const rememberedName = "joined.json";
 const perNameMax = 16;
 
 export async function wayIn(words: readonly string[], asking: Asking): Promise<WayIn> {
-  if (words.length === 0) return { addresses: await fromLan(asking), invite: "" };
-  const { addresses, invite } = joinedBy(words);
+  if (words.length === 0 && asking.link === undefined) return { addresses: await fromLan(asking), invite: "" };
+  const { addresses, invite } = joinedBy(words.length === 0 ? [asking.link ?? ""] : words);
   const expanded = await Promise.all(addresses.map(expandedName));
   return { addresses: [...new Set(expanded.flat())], invite };
 }

@@ -28,6 +28,7 @@ import {
 import { type Balance, LedgerService } from "../protocol/gen/dcnr/v1/ledger_pb.ts";
 import { type JoinPolicy, MembershipService } from "../protocol/gen/dcnr/v1/membership_pb.ts";
 import { type Network as NetworkInfo, NetworkService } from "../protocol/gen/dcnr/v1/network_pb.ts";
+import { type AddProviderRequestSchema, type Provider, ProviderService } from "../protocol/gen/dcnr/v1/provider_pb.ts";
 import { type ListActsRequestSchema, RightsService } from "../protocol/gen/dcnr/v1/rights_pb.ts";
 import {
   type Session,
@@ -108,6 +109,11 @@ export type JobSpecInit = Omit<MessageInitShape<typeof JobSpecSchema>, "$typeNam
 };
 
 export type QueueInit = Omit<MessageInitShape<typeof SetQueueRequestSchema>, "$typeName" | "name">;
+
+export type ProviderInit = Omit<MessageInitShape<typeof AddProviderRequestSchema>, "$typeName">;
+
+/** Clusters answer slowly, and several are asked one after the other. */
+const testTimeoutMs = 120_000;
 
 export interface JobFilter {
   readonly queue?: string;
@@ -246,6 +252,19 @@ export class Client {
       return queue!;
     },
     delete: (name: string) => this.network.call(this.address, JobService.method.deleteQueue, { name }),
+  };
+
+  readonly providers = {
+    list: async (): Promise<Provider[]> =>
+      (await this.network.call(this.address, ProviderService.method.listProviders, {})).providers,
+    add: async (provider: ProviderInit): Promise<Provider> => {
+      const added = await this.network.call(this.address, ProviderService.method.addProvider, provider);
+      return added.provider!;
+    },
+    /** Looks whether it could start machines; what was found, in sentences. */
+    test: (name: string) =>
+      this.network.call(this.address, ProviderService.method.testProvider, { name }, { timeoutMs: testTimeoutMs }),
+    remove: (name: string) => this.network.call(this.address, ProviderService.method.removeProvider, { name }),
   };
 
   readonly datasets = {

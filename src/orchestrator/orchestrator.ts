@@ -2,7 +2,7 @@
 // in the store, so any number of them share one, and any of them may die.
 
 import { type Aside, asideHere } from "../core/aside.ts";
-import { messageOf, outlookOf } from "../core/errors.ts";
+import { fail, messageOf, outlookOf } from "../core/errors.ts";
 import type { KeyId, OrchestratorId, PNodeId } from "../core/ids.ts";
 import { parseId } from "../core/ids.ts";
 import type { Identity } from "../core/keys.ts";
@@ -26,6 +26,7 @@ import { ledgerService } from "./api/ledger.ts";
 import { membershipService } from "./api/membership.ts";
 import { networkService } from "./api/networks.ts";
 import { pnodeService } from "./api/pnodes.ts";
+import { providerService } from "./api/providers.ts";
 import { rightsService } from "./api/rights.ts";
 import { sessionService } from "./api/sessions.ts";
 import { systemService } from "./api/system.ts";
@@ -57,6 +58,8 @@ import { TrainKind } from "./jobs/train.ts";
 import { Budgets } from "./ledger/budgets.ts";
 import { HeadsKeeper } from "./ledger/heads-keeper.ts";
 import { Ledger } from "./ledger/ledger.ts";
+import { ProviderCare, type ProviderRights } from "./providers/provider-care.ts";
+import { Providers } from "./providers/providers.ts";
 import { endFormerReplicas } from "./records/former-replicas.ts";
 import { Mirror } from "./records/mirror.ts";
 import { key, prefix } from "./records/records.ts";
@@ -136,6 +139,8 @@ export interface OrchestratorDependencies {
   readonly membership?: GossipDependencies;
   /** Replaces the network's key by one that it signs for; the new one's id. Absent where keys never change. */
   readonly rotateNetworkKey?: () => Promise<KeyId>;
+  /** Which kinds of providers it may run on this machine; none if absent. */
+  readonly providers?: ProviderRights;
   /** Judges signatures of machines; without it no session is checked. */
   readonly verify?: VerifyBy;
   /** Draws what is checked, so that anybody can verify it; without it nobody but the store can. */
@@ -195,6 +200,11 @@ export async function startOrchestrator(
     ...assemble(context, network, dependencies.identity, options.queueRules ?? {}, relay.limits.tensors),
     relay,
   };
+  const networkKey = () => network.key ?? network.id;
+  const rights = dependencies.providers ?? noProviders;
+  const { scheduling } = parts.jobs;
+  const care = new ProviderCare(context, { ...parts, scheduling, rights, networkKey });
+  const providers = new Providers(context, care);
   const gateway = new Gateway({ ...parts, network });
   const gossip = dependencies.membership && new OrchestratorGossip({ ...parts, network }, dependencies.membership);
   parts.registry.admission = gossip && ((pnode) => gossip.admission(pnode));
@@ -223,7 +233,8 @@ export async function startOrchestrator(
     relay.service(),
     vouchingService(context, parts.members),
     fleetService(parts),
-    membershipService({ ...parts, networkKey: () => network.key ?? network.id }),
+    membershipService({ ...parts, networkKey }),
+    providerService(providers),
     networkService(parts),
     sessionService(parts),
     ledgerService(parts),
@@ -250,6 +261,8 @@ export async function startOrchestrator(
   context.address = options.advertise ?? (await dependencies.reachable?.(server.address)) ?? server.address;
   const unwatch = begin(parts);
   await gossip?.membership.start();
+  if (rights.kinds.length > 0)
+    tasks.every("the care for providers", context.timings.providerIntervalMs, () => care.look());
   tasks.every("the end of old acts", actsTrimMs, () => acts.trim());
   events.emit("info", "orchestrator.started", `orchestrator ${id} serves on ${context.address}`);
 
@@ -277,6 +290,16 @@ export async function startOrchestrator(
     },
   };
 }
+
+const noProviders: ProviderRights = {
+  kinds: [],
+  tools: {
+    command: () => fail("failed_precondition", "this orchestrator runs no providers"),
+    http: () => fail("failed_precondition", "this orchestrator runs no providers"),
+    readFile: () => fail("failed_precondition", "this orchestrator runs no providers"),
+    ...{ program: "dcnr", folder: "" },
+  },
+};
 
 /** A store that is still starting is waited for; one that refuses for good is not. */
 async function firstRefresh(mirror: Mirror, world: World): Promise<void> {

@@ -29,6 +29,8 @@ export interface Timings {
   readonly unrecordedAfterMs: number;
   /** Between two looks for records of machines that are gone. */
   readonly departedCheckMs: number;
+  /** Between two looks at what providers run. */
+  readonly providerIntervalMs: number;
 }
 
 export const timingsDefault: Timings = {
@@ -49,4 +51,5 @@ export const timingsDefault: Timings = {
   unrecordedCheckMs: 60 * 60_000,
   unrecordedAfterMs: 24 * 60 * 60_000,
   departedCheckMs: 60 * 60_000,
+  providerIntervalMs: 5_000,
 };

@@ -12,7 +12,11 @@ import { type Host, SimulatedWorld } from "../../simulation/world.ts";
 import type { KeyId } from "../../src/core/ids.ts";
 import { sleep } from "../../src/core/world.ts";
 import { manifestText } from "../../src/data/manifest.ts";
-import { type Orchestrator, startOrchestrator } from "../../src/orchestrator/orchestrator.ts";
+import {
+  type Orchestrator,
+  type OrchestratorDependencies,
+  startOrchestrator,
+} from "../../src/orchestrator/orchestrator.ts";
 import type { PNodeRecord, SessionRecord, VNodeRecord } from "../../src/orchestrator/records/records.ts";
 import type { Timings } from "../../src/orchestrator/timings.ts";
 import { DatasetService } from "../../src/protocol/gen/dcnr/v1/data_pb.ts";
@@ -81,6 +85,7 @@ export class Stage {
     name: string,
     timings: Partial<Timings> = {},
     queueRules: Partial<Rules> = {},
+    more: Pick<OrchestratorDependencies, "providers"> = {},
   ): Promise<Orchestrator> {
     const host = this.world.start(name);
     const address = addressOf(name);
@@ -91,6 +96,7 @@ export class Stage {
         network: this.fabric.network(host, networkKey),
         store: this.#storeOf(this.store.view(host)),
         blobs: this.blobs.view(host, () => `http://${address}`),
+        ...more,
       },
     );
     const orchestrator = await this.settled(starting);

@@ -21,6 +21,7 @@ import { JobService } from "../../src/protocol/gen/dcnr/v1/job_pb.ts";
 import { MembershipService } from "../../src/protocol/gen/dcnr/v1/membership_pb.ts";
 import { NetworkService } from "../../src/protocol/gen/dcnr/v1/network_pb.ts";
 import { PNodeService } from "../../src/protocol/gen/dcnr/v1/pnode_pb.ts";
+import { ProviderService } from "../../src/protocol/gen/dcnr/v1/provider_pb.ts";
 import { RightsService } from "../../src/protocol/gen/dcnr/v1/rights_pb.ts";
 import { ServingService } from "../../src/protocol/gen/dcnr/v1/serving_pb.ts";
 import { SessionService } from "../../src/protocol/gen/dcnr/v1/session_pb.ts";
@@ -39,7 +40,7 @@ const sentKept = 40;
 
 const onOrchestrators = [
   ...[DatasetService, VocabularyService, FleetService, InferenceService, NetworkService],
-  ...[JobService, MembershipService, PNodeService, RightsService, SessionService, SystemService],
+  ...[JobService, MembershipService, PNodeService, ProviderService, RightsService, SessionService, SystemService],
 ].flatMap(({ methods }) => methods as readonly DescMethod[]);
 const onPNodes = [ExchangeService, ServingService, SystemService].flatMap(
   ({ methods }) => methods as readonly DescMethod[],

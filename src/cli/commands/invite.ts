@@ -1,8 +1,8 @@
 // `dcnr invite`: a link with which others lend their machines.
 
+import { formatInviteLink } from "../../protocol/invite-link.ts";
 import type { Command } from "../command.ts";
 import { connectionOptions, withClient } from "../connection.ts";
-import { formatInviteLink } from "../invite-link.ts";
 import { qrCode } from "../qr-code.ts";
 
 const secondsPerDay = 86_400;

@@ -11,6 +11,7 @@ import { openGrpcNetwork } from "../../protocol/grpc.ts";
 import { KeyBook } from "../../protocol/key-book.ts";
 import { Reach } from "../../protocol/reach.ts";
 import { routedNetwork } from "../../protocol/routed-network.ts";
+import { linkVariable } from "../../providers/join-command.ts";
 import { tensorsToo } from "../../relay/limits.ts";
 import type { HardwareFacts } from "../../system/hardware.ts";
 import { loadKey } from "../../system/keys.ts";
@@ -104,7 +105,10 @@ export const command: Command = {
   run: async ({ arguments: words, flags, out, signal, settings }) => {
     const outer = worldFrom(flags);
     const directory = dataDirectory(flags.optionalText("dir"), process.env, "pnode");
-    const { addresses, invite } = await wayIn(words, { directory, world: outer, out, yes: flags.is("yes") });
+    const { addresses, invite } = await wayIn(words, {
+      ...{ directory, world: outer, out, yes: flags.is("yes") },
+      link: process.env[linkVariable],
+    });
     const machine = machineFrom(addresses, flags);
     const hottest = flags.optionalNumber("max-temperature");
     const rules = { whenIdle: flags.is("when-idle"), onMains: flags.is("on-mains"), hottest };

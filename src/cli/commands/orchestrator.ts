@@ -15,6 +15,7 @@ import { openGrpcNetwork } from "../../protocol/grpc.ts";
 import { firstOf } from "../../protocol/http.ts";
 import { routedNetwork } from "../../protocol/routed-network.ts";
 import type { WebCertificate } from "../../protocol/tls.ts";
+import { providerKinds } from "../../providers/kinds.ts";
 import { tensorsToo } from "../../relay/limits.ts";
 import { openBlobStore, openStateStore } from "../../store/open.ts";
 import { openAside } from "../../system/aside.ts";
@@ -35,6 +36,7 @@ import { measuredStore } from "../monitoring/store.ts";
 import { followNetworkKey, loadNetworkKey, presentKey, rotateNetworkKey } from "../network-key.ts";
 import type { Output } from "../output.ts";
 import { tellParent, untilAborted } from "../processes.ts";
+import { providerRights } from "../provider-rights.ts";
 import { parseRate } from "../quantities.ts";
 import { reachableAddress } from "../reachable.ts";
 import { softwareVersion } from "../software.ts";
@@ -64,6 +66,12 @@ export const command: Command = {
       summary: "carry tensors of machines that cannot be called, unread (calls are always carried)",
     },
     "relay-rate": { type: "string", value: "RATE", summary: "bytes a second to relay at most", default: "50MB/s" },
+    providers: {
+      type: "string",
+      value: "KINDS",
+      many: true,
+      summary: `kinds of providers that administrators may have machines started by from here: ${providerKinds.join(", ")} (default: none)`,
+    },
     "require-keys": {
       type: "boolean",
       summary: "ask local callers for API keys too: needed behind a proxy on this machine; the first key is printed",
@@ -142,6 +150,7 @@ export const command: Command = {
           keys: { verify: verifySignature, idOf: keyIdOf },
           file: keptFile(join(directory, "members.bin")),
         },
+        providers: providerRights(flags.texts("providers"), directory),
         rotateNetworkKey: () => rotateNetworkKey(store, world, shown),
         verify: verifyBy,
         lottery: await loadLottery(store),

@@ -1,7 +1,7 @@
 // `dcnr service install`: keeps this machine lent across restarts, by the service manager that the system has.
 
+import { joinedBy } from "../../protocol/invite-link.ts";
 import type { Command } from "../command.ts";
-import { joinedBy } from "../invite-link.ts";
 import { parseBytes } from "../quantities.ts";
 import { managerHere, programHere, runHere } from "../service/here.ts";
 import { type ServiceKind, serviceKinds } from "../service/managers.ts";

@@ -1,7 +1,7 @@
 // Who may lend machines to the network: whoever comes, those with an invite, or those an operator has named. Whoever was sent
 // away stays away. Asked when a PNode registers, and again with everything that it asks for as a member.
 
-import { fail } from "../../core/errors.ts";
+import { fail, hasCode } from "../../core/errors.ts";
 import { sha256 } from "../../core/hash.ts";
 import type { PNodeId } from "../../core/ids.ts";
 import { base32 } from "../../core/keys.ts";
@@ -50,7 +50,7 @@ export class Members {
     if (known?.standing === "revoked") this.check(pnode);
     if (known?.standing === "admitted") return;
     const { policy } = this;
-    if (policy === "open") return;
+    if (policy === "open") return this.#noteInvite(pnode, invite);
     if (policy === "listed")
       fail(
         "permission_denied",
@@ -63,6 +63,16 @@ export class Members {
       );
     const id = await this.#use(invite);
     await this.#write(pnode, { standing: "admitted", invite: id, reason: "" });
+  }
+
+  /** Nobody needs one here, and an old one keeps nobody out; but whoever shows a good one is known by it. */
+  async #noteInvite(pnode: PNodeId, invite: string): Promise<void> {
+    if (invite === "") return;
+    const id = await this.#use(invite).catch((error: unknown) => {
+      if (!hasCode(error, "permission_denied")) throw error;
+      return undefined;
+    });
+    if (id !== undefined) await this.#write(pnode, { standing: "admitted", invite: id, reason: "" });
   }
 
   /** Takes one use of an invite; two that come at once never share the last one. */

@@ -22,6 +22,7 @@ import type { Statement } from "../../trust/statement.ts";
 import type { Block } from "../ledger/block.ts";
 import type { SignedHead } from "../ledger/heads.ts";
 import type { CohortRecord, JobRecord, UseRecord } from "./jobs.ts";
+import type { InstanceRecord, ProviderRecord } from "./providers.ts";
 
 export interface NetworkRecord {
   readonly id: NetworkId;
@@ -511,6 +512,8 @@ export interface MirroredKinds {
   /** An interval in which somebody was found wrong, kept so that anybody can repeat it. */
   readonly conviction: IntervalRecord;
   readonly standing: StandingRecord;
+  readonly provider: ProviderRecord;
+  readonly instance: InstanceRecord;
 }
 
 export type MirroredKind = keyof MirroredKinds;
@@ -533,6 +536,8 @@ export const mirroredKinds: readonly MirroredKind[] = [
   "interval",
   "conviction",
   "standing",
+  "provider",
+  "instance",
 ];
 
 /** As many as fit the width of a padded number. */
@@ -578,6 +583,8 @@ export const key = {
   job: (id: string) => named<JobRecord>(`job/${id}`),
   cohort: (name: string) => named<CohortRecord>(`cohort/${name}`),
   use: (owner: string) => named<UseRecord>(`use/${owner}`),
+  provider: (name: string) => named<ProviderRecord>(`provider/${name}`),
+  instance: (provider: string, id: string) => named<InstanceRecord>(`instance/${provider}/${id}`),
   event: (wallMs: number, writer: string) => `event/${padded(wallMs)}-${writer}`,
 };
 
@@ -606,6 +613,10 @@ export const prefix = {
   jobs: named<JobRecord>("job/"),
   cohorts: named<CohortRecord>("cohort/"),
   uses: named<UseRecord>("use/"),
+  members: named<MemberRecord>("member/"),
+  providers: named<ProviderRecord>("provider/"),
+  instances: named<InstanceRecord>("instance/"),
+  instancesOf: (provider: string) => named<InstanceRecord>(`instance/${provider}/`),
 };
 
 function named<T extends object>(text: string): Key<T> {

@@ -9,6 +9,7 @@ import { called } from "../records/workloads.ts";
 
 /** No workload can be called so. */
 const cohortMark = "cohort:";
+const providerMark = "provider:";
 
 export class Leases {
   readonly #context: Context;
@@ -27,6 +28,11 @@ export class Leases {
   /** The same for the jobs of a cohort of queues: two who schedule them would only be in each other's way. */
   holdCohort(cohort: string): Promise<boolean> {
     return this.#hold(`${cohortMark}${cohort}`, `the queues of ${cohort}`);
+  }
+
+  /** The same for what a provider runs: one starts and ends machines there. */
+  holdProvider(provider: string): Promise<boolean> {
+    return this.#hold(`${providerMark}${provider}`, `provider ${provider}`);
   }
 
   async #hold(name: string, what: string, session?: WorkloadId): Promise<boolean> {

@@ -4,7 +4,7 @@
 import { fail } from "../core/errors.ts";
 import type { KeyId } from "../core/ids.ts";
 import { isKeyId } from "../core/keys.ts";
-import { formatAddress, parseAddress, withKey, withoutKey } from "../protocol/address.ts";
+import { formatAddress, parseAddress, withKey, withoutKey } from "./address.ts";
 
 export interface InviteLink {
   /** "host:port", at least one. */
