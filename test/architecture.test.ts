@@ -20,6 +20,7 @@ const allowed: Record<string, readonly string[]> = {
   engine: ["core", "graph"],
   network: ["core", "graph"],
   data: ["core", "store"],
+  pipeline: ["core", "data"],
   models: ["core", "graph", "network", "data", "states"],
   vnode: ["core", "graph", "engine", "network", "states", "trust"],
   pnode: [

@@ -129,6 +129,12 @@ export const commands: readonly CommandEntry[] = [
   },
   {
     group: "Define",
+    words: "data",
+    summary: "run a data pipeline: filter, leave out copies, mix, shuffle, tokenise, ask models",
+    load: () => import("./commands/data.ts"),
+  },
+  {
+    group: "Define",
     words: "vocab train",
     summary: "learn a vocabulary from text",
     load: () => import("./commands/vocab-train.ts"),

@@ -5,6 +5,7 @@ import { readFile } from "node:fs/promises";
 import type { Client } from "../client/client.ts";
 import { fail, hasCode, messageOf } from "../core/errors.ts";
 import { parseId } from "../core/ids.ts";
+import { type Lineage, lineageText } from "../data/lineage.ts";
 import { type Manifest, manifestText, parseManifest } from "../data/manifest.ts";
 import type { FetchBlob } from "../data/shard-cache.ts";
 import type { ObjectGet, SourceAccess } from "../data/source.ts";
@@ -52,8 +53,9 @@ export async function register(
   manifest: Manifest,
   out: Output,
   json: boolean,
+  lineage: Lineage,
 ): Promise<void> {
-  const dataset = await client.datasets.create(name, manifestText(manifest));
+  const dataset = await client.datasets.create(name, manifestText(manifest), lineageText(lineage));
   if (json) out.json(datasetJson(dataset));
   else
     out.line(`dataset ${name}: ${contentOf(dataset)}, ${bytes(dataset.bytes)}, manifest ${dataset.hash.slice(0, 12)}`);

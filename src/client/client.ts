@@ -285,9 +285,10 @@ export class Client {
         );
       return hash;
     },
-    create: async (name: string, manifest: string): Promise<Dataset> => {
+    /** `lineage`: where it comes from, as JSON (data/lineage.ts). */
+    create: async (name: string, manifest: string, lineage = ""): Promise<Dataset> => {
       const method = DatasetService.method.createDataset;
-      const { dataset } = await this.network.call(this.address, method, { name, manifest });
+      const { dataset } = await this.network.call(this.address, method, { name, manifest, lineage });
       return dataset!;
     },
     get: (name: string) => this.network.call(this.address, DatasetService.method.getDataset, { name }),

@@ -2,11 +2,13 @@
 // whoever serves them (the orchestrator) or works on them directly (the command line, tests).
 
 import { fail } from "../core/errors.ts";
+import { sha256 } from "../core/hash.ts";
 import { parseId, type Sha256 } from "../core/ids.ts";
 import type { World } from "../core/world.ts";
 import type { BlobSpace } from "../store/blob-store.ts";
 import type { StateStore } from "../store/state-store.ts";
 import { createItem, deleteItem, listItems, readItem } from "../store/update.ts";
+import { type Lineage, lineageText, parseLineage } from "./lineage.ts";
 import {
   blobsOf,
   datasetBytes,
@@ -36,10 +38,14 @@ export interface DatasetRecord {
   readonly createdWallMs: number;
   /** Whose key made it; absent where none was needed. */
   readonly owner?: string;
+  /** The blob that says where it comes from (lineage.ts). */
+  readonly lineage?: Sha256;
 }
 
 /** What a record says of its manifest. */
-export function describeDataset(manifest: Manifest): Omit<DatasetRecord, "name" | "hash" | "createdWallMs" | "owner"> {
+export function describeDataset(
+  manifest: Manifest,
+): Omit<DatasetRecord, "name" | "hash" | "createdWallMs" | "owner" | "lineage"> {
   return {
     kind: manifest.kind,
     samples: unitsOf(manifest),
@@ -72,7 +78,9 @@ export interface DatasetsOptions {
 
 export interface Datasets {
   /** Registers a manifest whose blobs are all there. Adding the same once more is fine. */
-  add(name: string, manifest: Manifest, owner?: string): Promise<DatasetRecord>;
+  add(name: string, manifest: Manifest, owner?: string, lineage?: Lineage): Promise<DatasetRecord>;
+  /** Undefined where nobody said. */
+  lineage(record: DatasetRecord): Promise<Lineage | undefined>;
   get(name: string): Promise<{ record: DatasetRecord; manifest: Manifest }>;
   manifest(hash: Sha256): Promise<Manifest>;
   list(): AsyncIterable<DatasetRecord>;
@@ -104,18 +112,22 @@ export function openDatasets({ store, blobs, world, usedBy = () => [], named }: 
     return { record, manifest: await manifestOf(record.hash) };
   }
 
-  async function add(name: string, manifest: Manifest, owner?: string): Promise<DatasetRecord> {
+  async function add(name: string, manifest: Manifest, owner?: string, lineage?: Lineage): Promise<DatasetRecord> {
     const key = datasetKey(parseId(name, "the dataset's name"));
     await checkBlobs(blobs, manifest);
     const text = new TextEncoder().encode(manifestText(manifest));
     const hash = manifestHash(manifest);
     await blobs.put(hash, text, text.byteLength);
+    const told = lineage && new TextEncoder().encode(lineageText(lineage));
+    const toldHash = told && sha256(told);
+    if (told && toldHash) await blobs.put(toldHash, told, told.byteLength);
     const record: DatasetRecord = {
       ...describeDataset(manifest),
       name,
       hash,
       createdWallMs: world.clock.wallMs(),
       ...(owner && { owner }),
+      ...(toldHash && { lineage: toldHash }),
     };
     const { record: stored } = await createItem(store, key, record, world);
     if (stored?.hash !== hash)
@@ -130,14 +142,15 @@ export function openDatasets({ store, blobs, world, usedBy = () => [], named }: 
       fail("failed_precondition", `dataset ${name} is in use by ${sessions.join(", ")}: delete the session first`);
     const manifest = await manifestOf(record.hash).catch(() => undefined);
     await deleteItem<DatasetRecord>(store, datasetKey(name), world, (current) => current.hash === record.hash);
-    if (manifest) await deleteUnshared(manifest, record.hash);
+    if (manifest) await deleteUnshared(manifest, record);
   }
 
   /** Deletes what only this manifest named. Another copy of the dataset under another name keeps everything. */
-  async function deleteUnshared(manifest: Manifest, hash: Sha256): Promise<void> {
-    const garbage = new Set([hash, ...blobsOf(manifest).map((blob) => blob.hash)]);
+  async function deleteUnshared(manifest: Manifest, { hash, lineage }: DatasetRecord): Promise<void> {
+    const garbage = new Set([hash, ...blobsOf(manifest).map((blob) => blob.hash), ...(lineage ? [lineage] : [])]);
     for await (const { record } of listItems<DatasetRecord>(store, "dataset/")) {
       garbage.delete(record.hash);
+      if (record.lineage) garbage.delete(record.lineage);
       for (const blob of blobsOf(await manifestOf(record.hash))) garbage.delete(blob.hash);
     }
     if (named) for await (const blob of named()) garbage.delete(blob);
@@ -148,6 +161,9 @@ export function openDatasets({ store, blobs, world, usedBy = () => [], named }: 
     add,
     get,
     manifest: manifestOf,
+    async lineage({ lineage }) {
+      return lineage && parseLineage(new TextDecoder().decode(await fetchVerified(fetchBlob, lineage)));
+    },
     remove,
     async *list() {
       for await (const { record } of listItems<DatasetRecord>(store, "dataset/")) yield record;

@@ -10,7 +10,7 @@ import { buildOptions, type ImportOptions, type ImportRequest, openPositions, ty
 import type { Manifest } from "./manifest.ts";
 import type { Source, SourceAccess } from "./source.ts";
 
-const endings = ["png", "jpg", "jpeg"];
+export const imageEndings: readonly string[] = ["png", "jpg", "jpeg"];
 
 /** A photograph has less; a larger file is something else. */
 const fileBytesMax = 64 << 20;
@@ -23,7 +23,7 @@ export async function importImages(
   access: SourceAccess,
   options: ImportOptions,
 ): Promise<Manifest> {
-  const folder = await openFolder(request.source, endings, access);
+  const folder = await openFolder(request.source, imageEndings, access);
   const source = sourceOf(folder);
   if (options.resume && options.resume.tag !== source.tag)
     fail("failed_precondition", `${source.name} has changed since the import began: start it again`);

@@ -54,7 +54,8 @@ export async function tokenise(options: TokeniseOptions): Promise<TokensManifest
   return builder.finish({ splits, origin, tokenizer: hash });
 }
 
-function endTokenOf(tokenizer: Tokenizer, wanted: string | undefined): number | undefined {
+/** The token that was named, or one of the usual ones if the vocabulary has it. */
+export function endTokenOf(tokenizer: Tokenizer, wanted: string | undefined): number | undefined {
   if (wanted === undefined) {
     const known = usualEndTokens.find((token) => tokenizer.idOf(token) !== undefined);
     return known === undefined ? undefined : tokenizer.idOf(known);

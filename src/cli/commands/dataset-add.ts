@@ -8,6 +8,7 @@ import { shardBytesDefault } from "../../data/build.ts";
 import { importDataset } from "../../data/import.ts";
 import { importInline } from "../../data/import-rows.ts";
 import { type Format, formats, type ImportRequest } from "../../data/import-run.ts";
+import { lineageOf } from "../../data/lineage.ts";
 import { type Manifest, shardBytesMax } from "../../data/manifest.ts";
 import { buildBuiltin, builtinNames, remoteSink } from "../builtin.ts";
 import type { Command, CommandContext, Flags } from "../command.ts";
@@ -99,7 +100,8 @@ export const command: Command = {
           ? await importSource(context, client, name, source ?? "")
           : { manifest: await importInline(inline, { ...numberTypes(flags), blobs: remoteSink(client) }) };
       try {
-        await register(client, name, manifest, out, flags.is("json"));
+        const settings = { source: inline === undefined ? (source ?? "") : "written down", ...givenFormat(flags) };
+        await register(client, name, manifest, out, flags.is("json"), lineageOf("import", settings, manifest));
       } catch (error) {
         // Shards of an import that lay for long may be gone: the next try must send them again.
         if (hasCode(error, "failed_precondition")) await forget?.();
@@ -149,6 +151,11 @@ async function importSource(
     },
   });
   return { manifest, forget: () => checkpoints.clear() };
+}
+
+function givenFormat(flags: Flags): { format?: string; labels?: string } {
+  const [format, labels] = [flags.optionalText("format"), flags.optionalText("labels")];
+  return { ...(format && { format }), ...(labels && { labels }) };
 }
 
 function shardBytesOf(flags: Flags): number {

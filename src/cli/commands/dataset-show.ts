@@ -6,6 +6,7 @@ import { classesOf } from "../class-names.ts";
 import type { Command } from "../command.ts";
 import { connectionOptions, withClient } from "../connection.ts";
 import { classesText, contentOf, datasetJson, remoteDataset, splitsOf } from "../datasets.ts";
+import { showLineage } from "../lineage.ts";
 import { bytes } from "../progress.ts";
 
 const valuesShown = 8;
@@ -20,17 +21,20 @@ export const command: Command = {
     count: { type: "number", least: 1, value: "N", summary: "how many samples", default: 5 },
     context: { type: "number", least: 1, value: "N", summary: "tokens of a sample, for token streams", default: 64 },
     manifest: { type: "boolean", summary: "print the manifest" },
+    lineage: { type: "boolean", summary: "show where it comes from, over all steps to the sources" },
   },
   examples: [
     "dcnr dataset show mnist",
     "dcnr dataset show books --start 100 --count 2",
     "dcnr dataset show mnist --manifest",
+    "dcnr dataset show corpus --lineage",
   ],
   run: (context) =>
     withClient(context, async (client) => {
       const { flags, out } = context;
       const name = context.arguments[0] ?? "";
       const { dataset, manifest: text } = await client.datasets.get(name);
+      if (flags.is("lineage")) return void (await showLineage(client, name, out, flags.is("json")));
       if (flags.is("manifest")) return void out.raw(`${text}\n`);
       const { manifest, fetchBlob } = await remoteDataset(client, name);
       const request = { start: flags.number("start"), count: flags.number("count"), context: flags.number("context") };

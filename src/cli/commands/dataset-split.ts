@@ -1,7 +1,8 @@
 // `dcnr dataset split`: a dataset with training and validation parts, over the same shards.
 
 import { fail } from "../../core/errors.ts";
-import { datasetBytes } from "../../data/manifest.ts";
+import { lineageOf } from "../../data/lineage.ts";
+import { datasetBytes, manifestHash } from "../../data/manifest.ts";
 import type { FetchBlob } from "../../data/shard-cache.ts";
 import { splitDataset } from "../../data/splits.ts";
 import { remoteSink } from "../builtin.ts";
@@ -55,7 +56,8 @@ export const command: Command = {
       } as const;
       const read = counted(fetchBlob, context, newName, datasetBytes(manifest));
       const split = await splitDataset(manifest, request, { fetchBlob: read, blobs: remoteSink(client) });
-      await register(client, newName, split, out, flags.is("json"));
+      const lineage = lineageOf("split", request, split, { name, hash: manifestHash(manifest), manifest });
+      await register(client, newName, split, out, flags.is("json"), lineage);
       return undefined;
     }),
 };

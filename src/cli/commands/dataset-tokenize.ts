@@ -1,6 +1,8 @@
 // `dcnr dataset tokenize`: a token stream from a text dataset, with its splits.
 
 import { fail } from "../../core/errors.ts";
+import { lineageOf } from "../../data/lineage.ts";
+import { manifestHash } from "../../data/manifest.ts";
 import { tokenise } from "../../data/tokenise.ts";
 import { remoteSink } from "../builtin.ts";
 import type { Command } from "../command.ts";
@@ -40,7 +42,10 @@ export const command: Command = {
           progress.update(documents, of, `${tokens.toLocaleString("en")} tokens`);
         },
       });
-      await register(client, newName, tokens, out, flags.is("json"));
+      const endToken = flags.optionalText("end-token");
+      const settings = { vocabulary: flags.text("vocab"), ...(endToken && { endToken }) };
+      const lineage = lineageOf("tokenise", settings, tokens, { name, hash: manifestHash(manifest), manifest });
+      await register(client, newName, tokens, out, flags.is("json"), lineage);
       return undefined;
     }),
 };

@@ -4,6 +4,7 @@ import type { BlobSpaceName } from "../../core/blobs.ts";
 import { fail } from "../../core/errors.ts";
 import { parseSha256, type Sha256 } from "../../core/ids.ts";
 import { type DatasetRecord, openDatasets } from "../../data/datasets.ts";
+import { lineageText, parseLineage } from "../../data/lineage.ts";
 import { blobsOf, type Manifest, manifestText, parseManifest } from "../../data/manifest.ts";
 import { BlobSpace } from "../../protocol/gen/dcnr/v1/common_pb.ts";
 import { type Dataset, DatasetService } from "../../protocol/gen/dcnr/v1/data_pb.ts";
@@ -43,15 +44,21 @@ export function datasetService({ context, garbage }: DatasetApiNeeds): ServedSer
       const grant = await into.grant("upload", hash, Number(bytes), uploadLifetimeMs);
       return { url: grant.url, headers: { ...grant.headers } };
     },
-    createDataset: async ({ name, manifest: text }, { caller }) => {
+    createDataset: async ({ name, manifest: text, lineage }, { caller }) => {
       const manifest = parseManifest(text);
-      const record = await datasets.add(name, manifest, caller.roles?.owner);
+      const told = lineage === "" ? undefined : parseLineage(lineage);
+      const record = await datasets.add(name, manifest, caller.roles?.owner, told);
       await keepVocabulary(context, manifest);
       return { dataset: view(record) };
     },
     getDataset: async ({ name }) => {
       const { record, manifest } = await datasets.get(name);
-      return { dataset: view(record), manifest: manifestText(manifest) };
+      const lineage = await datasets.lineage(record);
+      return {
+        dataset: view(record),
+        manifest: manifestText(manifest),
+        lineage: lineage ? lineageText(lineage) : "",
+      };
     },
     listDatasets: async (request) => {
       const records = await Array.fromAsync(datasets.list());

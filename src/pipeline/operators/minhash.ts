@@ -1,0 +1,99 @@
+// Texts that are nearly the same, by MinHash: of each text's runs of five words the smallest of 64 hashes each are kept; two
+// texts agree in about as many of them as they share runs. Texts that agree in one of 16 bands of four are compared.
+
+import type { Work } from "../../core/aside.ts";
+import { randomKey, randomUint32 } from "../../core/random.ts";
+import { pipelineLane } from "../kit.ts";
+import { recordsOf, rowOf, textOf } from "../records.ts";
+
+export const hashes = 64;
+export const bands = 16;
+const bandHashes = hashes / bands;
+const runWords = 5;
+/** Two numbers of 32 bits for each band. */
+export const bandKeyBytes = 8;
+export const signatureBytes = hashes * 4;
+
+const multipliers = new Uint32Array(hashes);
+const offsets = new Uint32Array(hashes);
+const key = randomKey("pipeline minhash");
+for (let i = 0; i < hashes; i++) {
+  multipliers[i] = randomUint32(key, 2 * i) | 1;
+  offsets[i] = randomUint32(key, 2 * i + 1);
+}
+
+/** FNV-1a over code units, then stirred: neighbours must not have neighbouring hashes. */
+function hashOfWord(word: string): number {
+  let hash = 2166136261;
+  for (let i = 0; i < word.length; i++) hash = Math.imul(hash ^ word.charCodeAt(i), 16777619);
+  return stirred(hash);
+}
+
+function stirred(value: number): number {
+  let hash = Math.imul(value ^ (value >>> 16), 0x85ebca6b);
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
+  return (hash ^ (hash >>> 16)) >>> 0;
+}
+
+export function signatureOf(text: string, into: Uint32Array): void {
+  into.fill(0xffffffff);
+  const words = text.toLowerCase().match(/\S+/g) ?? [];
+  const known = Uint32Array.from(words, hashOfWord);
+  const runs = Math.max(1, known.length - runWords + 1);
+  for (let start = 0; start < runs; start++) {
+    let run = 0x811c9dc5;
+    const end = Math.min(known.length, start + runWords);
+    for (let i = start; i < end; i++) run = Math.imul(run ^ (known[i] as number), 0x9e3779b1) ^ (run >>> 15);
+    const hash = stirred(run);
+    for (let i = 0; i < hashes; i++) {
+      const value = (Math.imul(multipliers[i] as number, hash) + (offsets[i] as number)) >>> 0;
+      if (value < (into[i] as number)) into[i] = value;
+    }
+  }
+}
+
+/** The share of hashes in which two signatures agree, which estimates the share of runs that the texts have in common. */
+export function likeness(a: Uint32Array, b: Uint32Array): number {
+  let same = 0;
+  for (let i = 0; i < hashes; i++) if (a[i] === b[i]) same++;
+  return same / hashes;
+}
+
+function bandKeys(signature: Uint32Array, into: Uint32Array, at: number, band: number): void {
+  let low = 0x811c9dc5;
+  let high = 0x9e3779b1;
+  for (let i = band * bandHashes; i < (band + 1) * bandHashes; i++) {
+    low = stirred(low ^ (signature[i] as number));
+    high = stirred(Math.imul(high, 31) ^ (signature[i] as number));
+  }
+  into[at] = low;
+  into[at + 1] = high;
+}
+
+interface SigningInput {
+  readonly content: Uint8Array;
+  readonly count: number;
+  readonly field: string;
+  readonly where: string;
+}
+
+/** The keys of the first band of all records, then those of the second and so on, then all signatures. */
+export const signing: Work<SigningInput, Uint8Array> = {
+  lane: pipelineLane,
+  module: import.meta.url,
+  name: "signing",
+  what: "texts that are compared",
+  deadlineMs: 120_000,
+  run: ({ content, count, field, where }) => {
+    const keys = new Uint32Array(count * bands * 2);
+    const signatures = new Uint32Array(count * hashes);
+    let row = 0;
+    for (const record of recordsOf(content)) {
+      const signature = signatures.subarray(row * hashes, (row + 1) * hashes);
+      signatureOf(textOf(rowOf(record), field, where), signature);
+      for (let band = 0; band < bands; band++) bandKeys(signature, keys, (band * count + row) * 2, band);
+      row++;
+    }
+    return [Buffer.concat([new Uint8Array(keys.buffer), new Uint8Array(signatures.buffer)])];
+  },
+};

@@ -1,0 +1,158 @@
+// Data pipelines as people run them: against an orchestrator and a PNode, killed in the middle, and through models that are served.
+
+import assert from "node:assert/strict";
+import { cpSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, describe, it } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { TestNetwork } from "./network.ts";
+
+const root = join(import.meta.dirname, "..", "..");
+
+let net: TestNetwork;
+before(async () => {
+  net = await TestNetwork.start(1);
+  cpSync(join(root, "examples", "pipelines"), net.path("pipelines"), { recursive: true });
+});
+after(() => net.stop());
+
+interface Saved {
+  readonly name: string;
+  readonly hash: string;
+  readonly samples: string;
+}
+interface Descent {
+  readonly dataset: string;
+  readonly steps: readonly { readonly name: string; readonly operation: string; readonly records: number }[];
+  readonly parents: readonly Descent[];
+}
+
+describe("data pipelines on the command line", { concurrency: 1 }, () => {
+  it("the example makes datasets with splits, whose lineage goes back to the files", async () => {
+    await net.dcnr("vocab", "train", "small", net.path("pipelines/notes.txt"), "--size", "300");
+    assert.match(await net.dcnr("data", net.path("pipelines/corpus.yaml"), "--check"), /packed +pack +tokens/);
+    const made = await net.json<Saved[]>("data", net.path("pipelines/corpus.yaml"));
+    assert.deepEqual(
+      made.map(({ name }) => name),
+      ["corpus", "corpus-tokens"],
+    );
+    assert.equal(Number(made[0]?.samples), 50, "ten pages and forty notes: one was a near copy, one short, one German");
+    assert.deepEqual(await net.json("data", net.path("pipelines/corpus.yaml")), made);
+    const descent = await net.json<Descent>("dataset", "show", "corpus-tokens", "--lineage");
+    const operations = descent.steps.map(({ operation }) => operation);
+    assert.deepEqual(operations.slice(-2), ["tokenise", "pack"]);
+    assert.ok(operations.includes("files") && operations.includes("deduplicate"));
+    assert.match(await net.dcnr("dataset", "show", "corpus-tokens", "--lineage"), /pages: files .*pages\.jsonl/);
+  });
+
+  it("a dataset that was made of others leads on to theirs", async () => {
+    await net.dcnr("dataset", "split", "corpus", "corpus-again", "--by", "tail");
+    const pipeline = { steps: { c: { dataset: "corpus-again" }, s: { from: "c", shuffle: {} } }, save: { drawn: "s" } };
+    writeFileSync(net.path("drawn.yaml"), JSON.stringify(pipeline));
+    await net.dcnr("data", net.path("drawn.yaml"));
+    const { parents } = await net.json<Descent>("dataset", "show", "drawn", "--lineage");
+    assert.equal(parents[0]?.dataset, "corpus-again");
+    assert.equal(parents[0]?.parents[0]?.dataset, "corpus");
+  });
+
+  it("killed again and again it makes the dataset that it makes undisturbed, in little memory", async () => {
+    const word = (i: number) => ["sea", "whale", "boat", "storm", "harbour", "sail"][i % 6] as string;
+    const line = (i: number) =>
+      JSON.stringify({
+        text: Array.from({ length: 60 }, (_, k) => `${word(i * k + k)}${(i * 31 + k) % 97}`).join(" "),
+        i,
+      });
+    writeFileSync(net.path("big.jsonl"), Array.from({ length: 10_000 }, (_, i) => `${line(i)}\n`).join(""));
+    const steps = {
+      big: { files: "big.jsonl" },
+      kept: { from: "big", filter: "int(i) % 10 != 3" },
+      once: { from: "kept", deduplicate: "exact" },
+      drawn: { from: "once", shuffle: { seed: 1 } },
+      parts: { from: "drawn", split: { parts: { train: 0.9, validation: 0.1 } } },
+    };
+    const file = (save: string) => {
+      writeFileSync(net.path(`${save}.yaml`), JSON.stringify({ steps, save: { [save]: "parts" } }));
+      return ["data", net.path(`${save}.yaml`), "--json", "--dir", net.path(`work-${save}`)];
+    };
+    const calm = await net.run(file("calm"));
+    assert.equal(calm.code, 0, calm.error);
+    assert.ok(calm.residentBytesMax < 500e6, `${calm.residentBytesMax} bytes`);
+    const words = file("troubled");
+    let kills = 0;
+    for (let patienceMs = 600; ; patienceMs += 300) {
+      const { child, ended } = net.spawn(words);
+      const timer = AbortSignal.timeout(patienceMs);
+      timer.addEventListener("abort", () => child.kill("SIGKILL"));
+      const { code, out, error } = await ended;
+      if (code === 0) {
+        assert.equal((JSON.parse(out) as Saved[])[0]?.hash, (JSON.parse(calm.out) as Saved[])[0]?.hash);
+        break;
+      }
+      assert.equal(code, null, error);
+      kills++;
+      await sleep(0);
+    }
+    assert.ok(kills > 0);
+  });
+
+  it("rows go through a served model, once each", async () => {
+    writeFileSync(
+      net.path("gpt.yaml"),
+      readFileSync(join(root, "examples", "gpt-demo.yaml"), "utf8").replaceAll("vocab_size: 512", "vocab_size: 300"),
+    );
+    await net.dcnr("network", "create", net.path("gpt.yaml"));
+    const settings = ["--dataset", "corpus-long", "--split", "all", "--steps", "1", "--batch", "2"];
+    const steps = { n: { files: { paths: "pipelines/notes.txt" } }, t: { from: "n", tokenise: "small" } };
+    writeFileSync(net.path("long.yaml"), JSON.stringify({ steps, save: { "corpus-long": "t" } }));
+    await net.dcnr("data", net.path("long.yaml"));
+    assert.match(await net.refusal(["data", net.path("pipelines/label.yaml")]), /the model gpt-demo is not served/);
+    const { id } = await net.json<{ id: string }>("train", "gpt-demo", ...settings);
+    await net.dcnr("serve", id);
+    await net.dcnr("data", net.path("pipelines/label.yaml"));
+    const written = () => readFileSync(net.path("pipelines/judged.jsonl"), "utf8");
+    const rows = written()
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line) as { next: string; likely: number });
+    assert.equal(rows.length, 40);
+    assert.ok(rows.every(({ next, likely }) => typeof next === "string" && likely < 0 && likely > -10));
+    const before = written();
+    await net.dcnr("data", net.path("pipelines/label.yaml"), "--fresh");
+    assert.equal(written(), before, "asked again, it says the same");
+  });
+
+  it("numbers go through a network that takes them", async () => {
+    const folder = join(root, "src", "network", "fixtures", "exporters");
+    const models = JSON.parse(readFileSync(join(folder, "models.json"), "utf8")) as Record<
+      string,
+      { inputs: number[]; shape: number[]; outputs: number[] }
+    >;
+    const { inputs, shape, outputs } = models["regression"] as (typeof models)[string];
+    await net.dcnr("network", "import-onnx", join(folder, "regression.onnx"));
+    await net.dcnr("serve", "regression");
+    const [count = 0, width = 0] = shape;
+    const rows = Array.from({ length: count }, (_, i) => ({ inputs: inputs.slice(i * width, (i + 1) * width) }));
+    writeFileSync(net.path("numbers.jsonl"), rows.map((row) => `${JSON.stringify(row)}\n`).join(""));
+    const steps = {
+      n: { files: "numbers.jsonl" },
+      o: { from: "n", map: { model: "regression", give: "outputs" } },
+      l: { from: "o", map: { model: "regression", give: "label", into: "labels" } },
+    };
+    writeFileSync(
+      net.path("numbers.yaml"),
+      JSON.stringify({ steps, save: { labelled: "l" }, write: { "numbers.out": "l" } }),
+    );
+    await net.dcnr("data", net.path("numbers.yaml"));
+    const answered = readFileSync(net.path("numbers.out"), "utf8")
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line) as { outputs: number[]; labels: number });
+    const classes = outputs.length / count;
+    for (const [i, { outputs: found, labels }] of answered.entries()) {
+      const expected = outputs.slice(i * classes, (i + 1) * classes);
+      for (const [k, value] of expected.entries()) assert.ok(Math.abs(value - (found[k] as number)) < 1e-4);
+      assert.equal(labels, expected.indexOf(Math.max(...expected)));
+    }
+    assert.match(await net.dcnr("dataset", "show", "labelled"), /labels int32/);
+  });
+});
