@@ -3,8 +3,8 @@
 
 import type { Tensor } from "../src/core/tensor.ts";
 import type { Executor } from "../src/engine/engine.ts";
-import { buildGeneration, generationHead } from "../src/network/generation.ts";
-import { buildInference } from "../src/network/graphs.ts";
+import { buildGeneration, generationHead } from "../src/network/graphs/generation.ts";
+import { buildInference } from "../src/network/graphs/graphs.ts";
 import type { Plan } from "../src/network/plan.ts";
 import type { AnsweringGraphs } from "../src/network/works.ts";
 import type { StateReader } from "../src/states/reader.ts";

@@ -3,7 +3,7 @@
 
 import { loadTokenizer, tokenizerJson } from "../src/data/bpe/json.ts";
 import { trainBpe } from "../src/data/bpe/train.ts";
-import { readMobyDick } from "../src/data/moby-dick.ts";
+import { readMobyDick } from "../src/data/imports/moby-dick.ts";
 
 export interface TokenizerBenchOptions {
   readonly trainMegabytes?: number;

@@ -5,7 +5,7 @@ import type { EdgeId, VNodeId } from "../src/core/ids.ts";
 import type { Tensor } from "../src/core/tensor.ts";
 import type { Executor } from "../src/engine/engine.ts";
 import { compileText } from "../src/network/compile.ts";
-import { buildTraining } from "../src/network/graphs.ts";
+import { buildTraining } from "../src/network/graphs/graphs.ts";
 import type { Plan, PlanEdge } from "../src/network/plan.ts";
 import { VNodeCompute } from "../src/vnode/compute.ts";
 import { giveBack, lend, type WireTensor } from "../src/vnode/wire.ts";

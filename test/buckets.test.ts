@@ -7,9 +7,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { PutObjectCommand, S3Client } from "@aws-sdk/client-s3";
-import { openBuckets } from "../src/data/buckets.ts";
-import { importDataset } from "../src/data/import.ts";
-import { openSource } from "../src/data/source.ts";
+import { openBuckets } from "../src/data/imports/buckets.ts";
+import { importDataset } from "../src/data/imports/import.ts";
+import { openSource } from "../src/data/imports/source.ts";
 import { openMemoryBlobs } from "../src/store/memory.ts";
 
 // It has no types.

@@ -6,7 +6,7 @@ import type { VNodeId } from "../../src/core/ids.ts";
 import { openBatches } from "../../src/data/batches.ts";
 import type { Executor } from "../../src/engine/engine.ts";
 import { compileText } from "../../src/network/compile.ts";
-import { buildEvaluation, buildTraining } from "../../src/network/graphs.ts";
+import { buildEvaluation, buildTraining } from "../../src/network/graphs/graphs.ts";
 import type { Plan } from "../../src/network/plan.ts";
 import { stepRoot } from "../../src/orchestrator/sessions/line.ts";
 import { openMemoryBlobs } from "../../src/store/memory.ts";

@@ -2,7 +2,7 @@
 
 import { fail } from "../../src/core/errors.ts";
 import { sha256 } from "../../src/core/hash.ts";
-import { isIdentityOf } from "../../src/network/session.ts";
+import { isIdentityOf } from "../../src/network/settings/session.ts";
 import type { CheckSession } from "../../src/pnode/session-context.ts";
 
 export function checkingAllBut(left: "id" | "definition" | "bits"): CheckSession {

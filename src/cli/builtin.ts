@@ -12,9 +12,9 @@ import type { Output } from "./output.ts";
 const demoVocabulary = 512;
 
 const builders: Record<string, (blobs: BlobSink) => Promise<Manifest>> = {
-  mnist: async (blobs) => (await import("../data/mnist.ts")).buildMnist(blobs),
+  mnist: async (blobs) => (await import("../data/imports/mnist.ts")).buildMnist(blobs),
   "moby-dick": async (blobs) => {
-    const { buildMobyDickTokens } = await import("../data/moby-dick.ts");
+    const { buildMobyDickTokens } = await import("../data/imports/moby-dick.ts");
     return (await buildMobyDickTokens(blobs, demoVocabulary)).manifest;
   },
 };

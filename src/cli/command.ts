@@ -3,7 +3,7 @@
 
 import { parseArgs } from "node:util";
 import { fail } from "../core/errors.ts";
-import { listed } from "../network/setting-fields.ts";
+import { listed } from "../network/settings/setting-fields.ts";
 import { didYouMean } from "../network/suggest.ts";
 import type { Output } from "./output.ts";
 import type { Settings } from "./settings.ts";

@@ -8,7 +8,7 @@ import { parseId } from "../core/ids.ts";
 import { type Lineage, lineageText } from "../data/lineage.ts";
 import { type Manifest, manifestText, parseManifest } from "../data/manifest.ts";
 import type { FetchBlob } from "../data/shard-cache.ts";
-import type { ObjectGet, SourceAccess } from "../data/source.ts";
+import type { ObjectGet, SourceAccess } from "../data/imports/source.ts";
 import { DataType } from "../protocol/gen/dcnr/v1/common_pb.ts";
 import type { Dataset } from "../protocol/gen/dcnr/v1/data_pb.ts";
 import { httpsGet } from "../system/https-get.ts";
@@ -23,7 +23,7 @@ export function sourceAccess(): SourceAccess {
 
 /** The AWS library is large; it is loaded when a bucket is named. */
 const bucketObject: ObjectGet = async (bucket, key, start) => {
-  const { openBuckets } = await import("../data/buckets.ts");
+  const { openBuckets } = await import("../data/imports/buckets.ts");
   const endpoint = process.env["AWS_ENDPOINT_URL_S3"] ?? process.env["AWS_ENDPOINT_URL"];
   return openBuckets(endpoint ? { endpoint } : {}).get(bucket, key, start);
 };

@@ -4,7 +4,7 @@
 import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { canonicalJson, sha256 } from "../core/hash.ts";
-import type { ImportCheckpoint, ImportRequest } from "../data/import-run.ts";
+import type { ImportCheckpoint, ImportRequest } from "../data/imports/import-run.ts";
 
 export interface Checkpoints {
   read(): Promise<ImportCheckpoint | undefined>;

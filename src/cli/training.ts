@@ -8,7 +8,7 @@ import {
   settingFields as fields,
   type NumberField,
   type TextField,
-} from "../network/setting-fields.ts";
+} from "../network/settings/setting-fields.ts";
 import { builtinNames } from "./builtin.ts";
 import type { CommandContext, Flags, OptionSpec } from "./command.ts";
 import { parseBytes, parseSeconds } from "./quantities.ts";

@@ -1,7 +1,7 @@
 // A dataset from samples that a program holds in memory; files and streams are `dcnr dataset add`'s business.
 
 import type { BlobSink } from "../data/build.ts";
-import { importInline } from "../data/import-rows.ts";
+import { importInline } from "../data/imports/import-rows.ts";
 import { manifestText } from "../data/manifest.ts";
 import { splitDataset } from "../data/splits.ts";
 import type { Dataset } from "../protocol/gen/dcnr/v1/data_pb.ts";

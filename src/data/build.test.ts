@@ -4,7 +4,7 @@ import { sha256 } from "../core/hash.ts";
 import { testBlobs } from "./blobs.testing.ts";
 import { type BuildCheckpoint, buildTensors, buildText, buildTokens } from "./build.ts";
 import { documentEnd, manifestHash } from "./manifest.ts";
-import { buildMnist } from "./mnist.ts";
+import { buildMnist } from "./imports/mnist.ts";
 
 const range = (start: number, end: number) => Array.from({ length: end - start }, (_, i) => start + i);
 const fields = [

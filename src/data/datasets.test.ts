@@ -11,7 +11,7 @@ import { buildTensors, buildText } from "./build.ts";
 import { openDatasets, samplesOfSplit } from "./datasets.ts";
 import { readSplit, textOfDocument } from "./documents.ts";
 import type { SplitRule } from "./manifest.ts";
-import { buildMobyDick, buildMobyDickTokens, readMobyDick } from "./moby-dick.ts";
+import { buildMobyDick, buildMobyDickTokens, readMobyDick } from "./imports/moby-dick.ts";
 import { showSamples } from "./show.ts";
 import { openVocabularies } from "./vocabularies.ts";
 

@@ -6,7 +6,7 @@ import { fail } from "../core/errors.ts";
 import { canonicalJson, sha256 } from "../core/hash.ts";
 import { parseId, type Sha256 } from "../core/ids.ts";
 import { type DType, elementCount, type Shape, tensorBytes } from "../core/tensor.ts";
-import { readClasses } from "./classes.ts";
+import { readClasses } from "./imports/classes.ts";
 import { hash, integer, type Json, list, onlyKeys, record, share, string } from "./json-checks.ts";
 
 export interface Shard {

@@ -1,7 +1,7 @@
 // A decoder-only language model in our words, whatever family it is of: what definition.ts writes down as a network,
 // and what a row of the table of families is about.
 
-import type { Alibi, Rope } from "../network/positions.ts";
+import type { Alibi, Rope } from "../network/graphs/positions.ts";
 
 export interface Sizes {
   readonly layers: number;

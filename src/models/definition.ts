@@ -2,7 +2,7 @@
 // expert where a block has some.
 
 import { parseId } from "../core/ids.ts";
-import type { Rope } from "../network/positions.ts";
+import type { Rope } from "../network/graphs/positions.ts";
 import { type Decoder, isGated, type Layer } from "./decoder.ts";
 
 /** Families whose networks carry no note of it: their form says it. */

@@ -8,8 +8,8 @@ import { toBfloat16 } from "../core/half.ts";
 import { elementCount, float32, type Shape, type Tensor } from "../core/tensor.ts";
 import { openReferenceEngine } from "../engine/reference.ts";
 import { compileText } from "../network/compile.ts";
-import { buildGeneration, generationFeeds } from "../network/generation.ts";
-import { buildInference } from "../network/graphs.ts";
+import { buildGeneration, generationFeeds } from "../network/graphs/generation.ts";
+import { buildInference } from "../network/graphs/graphs.ts";
 import type { Plan, VNodePlan } from "../network/plan.ts";
 
 export interface Fixture {

@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 import type { Tensor } from "../core/tensor.ts";
 import { openReferenceEngine } from "../engine/reference.ts";
 import { compileText } from "../network/compile.ts";
-import { buildInference, buildTraining } from "../network/graphs.ts";
+import { buildInference, buildTraining } from "../network/graphs/graphs.ts";
 import { type ImportedModel, importHuggingFace } from "./huggingface.ts";
 
 const families = ["llama", "llama-sharded", "llama-3.1", "llama-linear", "qwen2", "gpt2"];

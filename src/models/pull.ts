@@ -4,7 +4,7 @@
 import { mkdir, open, rename, rm, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { fail, hasCode } from "../core/errors.ts";
-import type { Download } from "../data/download.ts";
+import type { Download } from "../data/imports/download.ts";
 import { readJson } from "./safetensors.ts";
 
 export interface PullOptions {

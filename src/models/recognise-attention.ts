@@ -1,7 +1,7 @@
 // What an attention node computes, all defaults written out: two nodes that give the same attend alike.
 
 import { ropeOf } from "../network/catalogue/rope.ts";
-import type { Alibi } from "../network/positions.ts";
+import type { Alibi } from "../network/graphs/positions.ts";
 import type { ResolvedNode } from "../network/resolve.ts";
 import type { Layer, Traits } from "./decoder.ts";
 

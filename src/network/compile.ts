@@ -12,7 +12,7 @@ import { type Definition, parseDefinition } from "./definition.ts";
 import { activationEdges, judged, learning, publishedParameter, tieEdges, wireOf } from "./edges.ts";
 import { checkCosts, dataOf, planCosts, planMetric, planOutput } from "./ends.ts";
 import { type Cluster, fuse } from "./fuse.ts";
-import { optimizerOf } from "./optimizer.ts";
+import { optimizerOf } from "./graphs/optimizer.ts";
 import type { Plan, PlanEdge, PortPlan, VNodePlan } from "./plan.ts";
 import { type ResolvedNode, resolve } from "./resolve.ts";
 

@@ -9,7 +9,7 @@ import { openReferenceEngine } from "../engine/reference.ts";
 import { compile, compileText } from "./compile.ts";
 import { parseDefinition } from "./definition.ts";
 import type { Plan } from "./plan.ts";
-import { LocalTrainer, randomSample } from "./trainer.testing.ts";
+import { LocalTrainer, randomSample } from "./graphs/trainer.testing.ts";
 
 /** A random network over [3] with a random grouping; text order is shuffled too. */
 function randomNetwork(seed: number): string {

@@ -1,7 +1,7 @@
 // How much memory a VNode needs of its host. Orchestrators place by it, PNodes refuse by it.
 
 import { elementCount } from "../core/tensor.ts";
-import { cacheBytesPerPosition, requestsAtOnceMax } from "./generation.ts";
+import { cacheBytesPerPosition, requestsAtOnceMax } from "./graphs/generation.ts";
 import type { Plan, VNodePlan } from "./plan.ts";
 
 /** Graphs, sessions of the runtime and message buffers of one VNode. */

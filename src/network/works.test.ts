@@ -7,8 +7,8 @@ import { deserialize, serialize } from "node:v8";
 import type { Aside } from "../core/aside.ts";
 import { runAside } from "../core/aside.ts";
 import { compileText } from "./compile.ts";
-import { buildGeneration } from "./generation.ts";
-import { buildEvaluation, buildTraining } from "./graphs.ts";
+import { buildGeneration } from "./graphs/generation.ts";
+import { buildEvaluation, buildTraining } from "./graphs/graphs.ts";
 import { answeringGraphs, buildingToLearn, compileAside } from "./works.ts";
 
 /** As if between threads, on this one. */

@@ -9,8 +9,8 @@ import type { Sha256 } from "../core/ids.ts";
 import { Recent } from "../core/recent.ts";
 import type { GraphModel } from "../graph/model.ts";
 import { compileText } from "./compile.ts";
-import { buildGeneration, type GenerationGraph, type GenerationOptions } from "./generation.ts";
-import { buildEvaluation, buildInference, buildTraining } from "./graphs.ts";
+import { buildGeneration, type GenerationGraph, type GenerationOptions } from "./graphs/generation.ts";
+import { buildEvaluation, buildInference, buildTraining } from "./graphs/graphs.ts";
 import type { BuildOptions, Plan, TrainingGraphs, VNodePlan } from "./plan.ts";
 import { type PlanRow, planFromRows, planRows } from "./plan-rows.ts";
 

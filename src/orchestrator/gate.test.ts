@@ -7,7 +7,7 @@ import { InferenceService } from "../protocol/gen/dcnr/v1/inference_pb.ts";
 import type { ServedService } from "../protocol/network.ts";
 import { openMemoryStore } from "../store/memory.ts";
 import type { Context } from "./context.ts";
-import type { Members } from "./fleet/members.ts";
+import type { Members } from "./fleet/attached/members.ts";
 import { orchestratorGate } from "./gate.ts";
 import { ApiKeys, type Scope } from "./rights/keys.ts";
 

@@ -5,7 +5,7 @@ import { fail } from "../core/errors.ts";
 import type { PNodeId } from "../core/ids.ts";
 import { type Caller, type Gate, isKnownBy, type Network } from "../protocol/network.ts";
 import type { Context } from "./context.ts";
-import type { Members } from "./fleet/members.ts";
+import type { Members } from "./fleet/attached/members.ts";
 import { key } from "./records/records.ts";
 import type { ApiKeys } from "./rights/keys.ts";
 

@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, test } from "node:test";
 import { gzipSync } from "node:zlib";
 import { loadTokenizer, tokenizerJson } from "../data/bpe/json.ts";
 import { trainBpe } from "../data/bpe/train.ts";
-import { importInline } from "../data/import-rows.ts";
+import { importInline } from "../data/imports/import-rows.ts";
 import { countOf, type Output } from "./records.ts";
 import { hashOfOutput } from "./run.ts";
 import { saveOutput } from "./save.ts";

@@ -13,7 +13,7 @@ import {
   buildTokens,
   type FieldSpec,
 } from "../data/build.ts";
-import { classNumbers, findClasses } from "../data/classes.ts";
+import { classNumbers, findClasses } from "../data/imports/classes.ts";
 import { fieldsOfRow, valuesOfRow } from "../data/formats/rows.ts";
 import { type Manifest, manifestText, parseManifest, type Shard, type SplitRule } from "../data/manifest.ts";
 import type { Blobs, Note } from "./kit.ts";

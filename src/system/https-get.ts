@@ -1,4 +1,4 @@
-// GET over https without following redirects, for guarded downloads (data/download.ts): the address that the
+// GET over https without following redirects, for guarded downloads (data/imports/download.ts): the address that the
 // caller's check has seen is the address that is connected to, so that a name cannot change in between.
 
 import { lookup } from "node:dns";

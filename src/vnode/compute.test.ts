@@ -7,7 +7,7 @@ import type { Executor } from "../engine/engine.ts";
 import { openInlineExecutor } from "../engine/executor.ts";
 import { openReferenceEngine } from "../engine/reference.ts";
 import { compileText } from "../network/compile.ts";
-import { buildEvaluation, buildTraining } from "../network/graphs.ts";
+import { buildEvaluation, buildTraining } from "../network/graphs/graphs.ts";
 import type { Plan } from "../network/plan.ts";
 import type { StateImage } from "../states/cut.ts";
 import { copiedImage, memoryState } from "../states/memory.testing.ts";

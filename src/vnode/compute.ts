@@ -7,7 +7,7 @@ import type { Tensor } from "../core/tensor.ts";
 import type { Executor } from "../engine/engine.ts";
 import type { GraphModel } from "../graph/model.ts";
 import type { PortPlan, TrainingGraphs, VNodePlan } from "../network/plan.ts";
-import { type LearningSettings, learningRateAt, samplesOf } from "../network/session.ts";
+import { type LearningSettings, learningRateAt, samplesOf } from "../network/settings/session.ts";
 import type { StateReader } from "../states/reader.ts";
 import type { ByPort, Measures, PortGradient } from "./effects.ts";
 import { type BatchSource, collectFeeds, type FeedOptions, type Pass } from "./feeds.ts";

@@ -1,7 +1,7 @@
 // What happens in which step: training microbatches, evaluation microbatches, checkpoints. Pure functions of the
 // session's settings, so that all VNodes agree without talking.
 
-import type { SessionIdentity, SessionPolicy } from "../network/session.ts";
+import type { SessionIdentity, SessionPolicy } from "../network/settings/session.ts";
 
 export type Schedule = Pick<SessionIdentity, "steps" | "microbatches" | "validateEvery" | "validationMicrobatches"> &
   Pick<SessionPolicy, "checkpointEvery">;

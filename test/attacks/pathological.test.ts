@@ -6,7 +6,7 @@ import { after, before, describe, it } from "node:test";
 import { DcnrError } from "../../src/core/errors.ts";
 import { sha256 } from "../../src/core/hash.ts";
 import { tokenizerJson } from "../../src/data/bpe/json.ts";
-import { importOnnx } from "../../src/network/import-onnx.ts";
+import { importOnnx } from "../../src/network/onnx/import-onnx.ts";
 import type { Context } from "../../src/orchestrator/context.ts";
 import type { ModelRecord } from "../../src/orchestrator/records/records.ts";
 import { Prompts } from "../../src/orchestrator/serving/prompts.ts";

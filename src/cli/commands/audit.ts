@@ -7,7 +7,7 @@ import { bits } from "../../core/bits.ts";
 import { fail } from "../../core/errors.ts";
 import { sha256 } from "../../core/hash.ts";
 import type { SessionId, Sha256, VNodeId } from "../../core/ids.ts";
-import { trainingToWire } from "../../network/wire.ts";
+import { trainingToWire } from "../../network/settings/wire.ts";
 import { type IntervalRecord, key, prefix, type SessionRecord } from "../../orchestrator/records/records.ts";
 import { replay } from "../../pnode/auditing/replay.ts";
 import { checkSession, SessionContext } from "../../pnode/session-context.ts";

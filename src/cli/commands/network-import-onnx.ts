@@ -3,7 +3,7 @@
 import { readFile, stat, writeFile } from "node:fs/promises";
 import { basename } from "node:path";
 import { fail } from "../../core/errors.ts";
-import { importOnnx } from "../../network/import-onnx.ts";
+import { importOnnx } from "../../network/onnx/import-onnx.ts";
 import type { Command, Flags } from "../command.ts";
 import { connectionOptions, withClient } from "../connection.ts";
 import { storeModel } from "../model-files.ts";

@@ -3,7 +3,7 @@
 import { create } from "@bufbuild/protobuf";
 import type { SessionSettingsInit } from "../../client/client.ts";
 import { fail } from "../../core/errors.ts";
-import { settingFields as fields } from "../../network/setting-fields.ts";
+import { settingFields as fields } from "../../network/settings/setting-fields.ts";
 import { type SessionSettings, SessionSettingsSchema } from "../../protocol/gen/dcnr/v1/session_pb.ts";
 import type { Command, Flags, OptionSpec } from "../command.ts";
 import { connectionOptions, withClient } from "../connection.ts";

@@ -7,7 +7,7 @@ import { fail, hasCode } from "../../core/errors.ts";
 import type { Manifest } from "../../data/manifest.ts";
 import { ruleOf, viewSplit } from "../../data/order.ts";
 import { compileText } from "../../network/compile.ts";
-import { settingFields } from "../../network/setting-fields.ts";
+import { settingFields } from "../../network/settings/setting-fields.ts";
 import type { Session, SessionSettings } from "../../protocol/gen/dcnr/v1/session_pb.ts";
 import { ensureDataset } from "../builtin.ts";
 import type { Command, CommandContext } from "../command.ts";

@@ -10,7 +10,7 @@ import { type Document, readSplit, textOfDocument } from "../../data/documents.t
 import { readPieces } from "../../data/formats/text.ts";
 import { datasetBytes } from "../../data/manifest.ts";
 import { ruleOf } from "../../data/order.ts";
-import { openSource, type Source } from "../../data/source.ts";
+import { openSource, type Source } from "../../data/imports/source.ts";
 import type { Command, CommandContext } from "../command.ts";
 import { connectionOptions, withClient } from "../connection.ts";
 import { remoteDataset, sourceAccess } from "../datasets.ts";

@@ -3,7 +3,7 @@
 
 import { fail } from "../../core/errors.ts";
 import { log } from "../../core/math.ts";
-import type { Rope, RopeScaling } from "../../network/positions.ts";
+import type { Rope, RopeScaling } from "../../network/graphs/positions.ts";
 import type { ConfigReader } from "./config-reader.ts";
 
 /** Where a family keeps what, and what it means by saying nothing. */

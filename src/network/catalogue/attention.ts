@@ -1,7 +1,7 @@
 // attention_head and attention: one head, or all heads in one node, with grouped keys and values.
 // The matrices of queries, keys and values are one parameter, [dim, (heads + 2 kv_heads) * head_dim].
 
-import type { Alibi } from "../positions.ts";
+import type { Alibi } from "../graphs/positions.ts";
 import type { AttentionLayout, BuildSite, Value } from "./build-site.ts";
 import { type Config, dimension, type KeySpecs } from "./config.ts";
 import { applyLinear } from "./linear.ts";

@@ -3,7 +3,7 @@
 
 import type { Shape } from "../../core/tensor.ts";
 import type { Builder, Value } from "../../graph/operators/operator.ts";
-import type { Alibi, Rope } from "../positions.ts";
+import type { Alibi, Rope } from "../graphs/positions.ts";
 import type { Signature, Site } from "./node-type.ts";
 
 export type { Value } from "../../graph/operators/operator.ts";

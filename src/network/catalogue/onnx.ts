@@ -5,7 +5,7 @@ import { elementCount, sameShape } from "../../core/tensor.ts";
 import { GraphBuilder } from "../../graph/builder.ts";
 import { costOf } from "../../graph/cost.ts";
 import { lowerModel } from "../../graph/lower.ts";
-import { buildTemplate, decodeTemplate, type Template } from "../template.ts";
+import { buildTemplate, decodeTemplate, type Template } from "../onnx/template.ts";
 import {
   description,
   floats,

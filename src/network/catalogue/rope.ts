@@ -1,7 +1,7 @@
 // Keys of rotary positions and how they are read: which waves turn, how fast, and how a model that learned few
 // positions was stretched to more.
 
-import type { Rope, RopeScaling } from "../positions.ts";
+import type { Rope, RopeScaling } from "../graphs/positions.ts";
 import { type Config, dimension, type KeySpecs } from "./config.ts";
 import { refuse, type Site } from "./node-type.ts";
 

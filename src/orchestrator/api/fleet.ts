@@ -3,7 +3,7 @@
 import { FleetService } from "../../protocol/gen/dcnr/v1/fleet_pb.ts";
 import { type ServedService, service } from "../../protocol/network.ts";
 import type { Context } from "../context.ts";
-import type { Presence } from "../fleet/presence.ts";
+import type { Presence } from "../fleet/orchestrators/presence.ts";
 import { key, prefix, type SessionRecord } from "../records/records.ts";
 import { workloadsIn } from "../records/workloads.ts";
 import type { LoggedEvent } from "../views/events.ts";

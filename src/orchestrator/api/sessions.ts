@@ -7,7 +7,7 @@ import { SessionService, StateChoice } from "../../protocol/gen/dcnr/v1/session_
 import { type ServedService, service } from "../../protocol/network.ts";
 import { listItems } from "../../store/update.ts";
 import type { Context } from "../context.ts";
-import type { Capacity } from "../fleet/capacity.ts";
+import type { Capacity } from "../fleet/capacity/capacity.ts";
 import type { Jobs } from "../jobs/jobs.ts";
 import { findSession } from "../records/fresh.ts";
 import { key, prefix, type SessionRecord, type StepRecord } from "../records/records.ts";

@@ -6,7 +6,7 @@ import { TrustService } from "../../protocol/gen/dcnr/v1/trust_pb.ts";
 import { type ServedService, service } from "../../protocol/network.ts";
 import { statementToWire } from "../../trust/statement.ts";
 import type { Context } from "../context.ts";
-import { pnodeOf } from "../fleet/registration.ts";
+import { pnodeOf } from "../fleet/attached/registration.ts";
 import { findSession } from "../records/fresh.ts";
 import { pnodeName } from "../records/names.ts";
 import { type AuditRecord, type IntervalRecord, key, prefix, type StandingRecord } from "../records/records.ts";

@@ -4,7 +4,7 @@ import type { PNodeId } from "../../core/ids.ts";
 import { VouchingService } from "../../protocol/gen/dcnr/v1/relay_pb.ts";
 import { type ServedService, service } from "../../protocol/network.ts";
 import type { Context } from "../context.ts";
-import type { Members } from "../fleet/members.ts";
+import type { Members } from "../fleet/attached/members.ts";
 import { key } from "../records/records.ts";
 
 export function vouchingService({ mirror }: Context, members: Members): ServedService {

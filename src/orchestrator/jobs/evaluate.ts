@@ -7,7 +7,7 @@ import { fail, hasCode } from "../../core/errors.ts";
 import { type NetworkId, parseId } from "../../core/ids.ts";
 import { samplesOfSplit } from "../../data/datasets.ts";
 import { parseManifest } from "../../data/manifest.ts";
-import { settingFields } from "../../network/setting-fields.ts";
+import { settingFields } from "../../network/settings/setting-fields.ts";
 import { type SessionSettings, SessionSettingsSchema } from "../../protocol/gen/dcnr/v1/session_pb.ts";
 import type { JobRecord } from "../records/jobs.ts";
 import { key } from "../records/records.ts";

@@ -4,7 +4,7 @@
 
 import { fail } from "../../core/errors.ts";
 import type { SessionId } from "../../core/ids.ts";
-import type { SessionRequirements } from "../../network/session.ts";
+import type { SessionRequirements } from "../../network/settings/session.ts";
 import type { Demand } from "../../scheduler/jobs.ts";
 import type { JobRecord } from "../records/jobs.ts";
 

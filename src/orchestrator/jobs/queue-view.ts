@@ -7,7 +7,7 @@ import type { ConstraintPolicy } from "../../scheduler/placement/constraints.ts"
 import { requirementsNone } from "../../scheduler/placement/types.ts";
 import type { Amounts } from "../../scheduler/quota.ts";
 import type { Context } from "../context.ts";
-import type { Capacity } from "../fleet/capacity.ts";
+import type { Capacity } from "../fleet/capacity/capacity.ts";
 import { isEnded, isQueued, type JobRecord, ranMs } from "../records/jobs.ts";
 import { key, prefix, type SessionRecord } from "../records/records.ts";
 import { isLive, workloadsIn } from "../records/workloads.ts";

@@ -3,7 +3,7 @@
 
 import { fromJson, type JsonObject as ProtoJson, toJson } from "@bufbuild/protobuf";
 import { fail, messageOf } from "../../core/errors.ts";
-import type { SessionRequirements } from "../../network/session.ts";
+import type { SessionRequirements } from "../../network/settings/session.ts";
 import { type SessionSettings, SessionSettingsSchema } from "../../protocol/gen/dcnr/v1/session_pb.ts";
 import { demandOf } from "../../scheduler/demand.ts";
 import { type JobRecord, localOwner } from "../records/jobs.ts";

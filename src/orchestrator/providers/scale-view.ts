@@ -4,7 +4,7 @@ import type { ScaleMachine, ScaleView, WaitingWork } from "../../scheduler/autos
 import { demandOfMemory } from "../../scheduler/demand.ts";
 import type { Demand } from "../../scheduler/jobs.ts";
 import type { Context } from "../context.ts";
-import type { Capacity } from "../fleet/capacity.ts";
+import type { Capacity } from "../fleet/capacity/capacity.ts";
 import type { Scheduling } from "../jobs/scheduling.ts";
 import { costOf, type InstanceRecord, isThere, type ProviderRecord } from "../records/providers.ts";
 import type { WorkloadRecord } from "../records/records.ts";

@@ -2,7 +2,7 @@
 // that a job holds (quota, room, owners) is claimed before it says so, and given back after it says no more.
 
 import type { JobId, SessionId } from "../../core/ids.ts";
-import type { SessionRequirements } from "../../network/session.ts";
+import type { SessionRequirements } from "../../network/settings/session.ts";
 import type { Demand, JobClass } from "../../scheduler/jobs.ts";
 import type { Amounts, QuotaBook } from "../../scheduler/quota.ts";
 

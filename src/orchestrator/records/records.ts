@@ -15,7 +15,7 @@ import {
   type WorkloadId,
 } from "../../core/ids.ts";
 import { type DatasetRecord, datasetKey } from "../../data/datasets.ts";
-import type { SessionIdentity, SessionPolicy, SessionRequirements } from "../../network/session.ts";
+import type { SessionIdentity, SessionPolicy, SessionRequirements } from "../../network/settings/session.ts";
 import type { Routes } from "../../protocol/routes.ts";
 import type { Room } from "../../scheduler/room.ts";
 import type { Statement } from "../../trust/statement.ts";
@@ -253,7 +253,7 @@ export interface PNodeRecord {
   readonly provider: string;
   readonly pricePerHour: number;
   readonly trust: string;
-  /** It has taken part in steps of real work: no newcomer any more (fleet/newcomers.ts). */
+  /** It has taken part in steps of real work: no newcomer any more (fleet/believed/newcomers.ts). */
   readonly worked?: boolean;
   /** The /24 or /48 that it calls from; absent where that says nothing. */
   readonly network?: string;

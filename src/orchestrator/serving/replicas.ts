@@ -2,11 +2,11 @@
 
 import { DcnrError, fail } from "../../core/errors.ts";
 import type { ReplicaId } from "../../core/ids.ts";
-import { generationHead } from "../../network/generation.ts";
+import { generationHead } from "../../network/graphs/generation.ts";
 import { withKey } from "../../protocol/address.ts";
 import { joinRoutes } from "../../protocol/routes.ts";
 import type { Context } from "../context.ts";
-import type { Assignments } from "../fleet/assignments.ts";
+import type { Assignments } from "../fleet/attached/assignments.ts";
 import { key, type ModelRecord, type ReplicaRecord } from "../records/records.ts";
 import { isLive } from "../records/workloads.ts";
 import type { Compiled } from "../sessions/compiled.ts";

@@ -7,7 +7,7 @@ import { parseId, type ReplicaId, replicaIdOf } from "../../core/ids.ts";
 import type { Requirements } from "../../protocol/gen/dcnr/v1/session_pb.ts";
 import type { Roles } from "../../protocol/network.ts";
 import type { Context } from "../context.ts";
-import type { Capacity } from "../fleet/capacity.ts";
+import type { Capacity } from "../fleet/capacity/capacity.ts";
 import { key, type ModelRecord, type ReplicaRecord } from "../records/records.ts";
 import { isLive } from "../records/workloads.ts";
 import { checkBelonging, isLimited, ownedBy } from "../rights/limits.ts";

@@ -1,7 +1,7 @@
 // Whether a model answers: placed is not enough, every VNode of a replica must have its weights.
 
 import type { Context } from "../context.ts";
-import type { Assignments } from "../fleet/assignments.ts";
+import type { Assignments } from "../fleet/attached/assignments.ts";
 import { key, type ModelRecord, type ReplicaRecord } from "../records/records.ts";
 import { isLive } from "../records/workloads.ts";
 import type { Views } from "../views/views.ts";

@@ -7,7 +7,7 @@ import { tenureFromWire } from "../../crew/charter.ts";
 import { isHigher, isTakeover, type Tenure } from "../../crew/tenures.ts";
 import type { CrewReport } from "../../protocol/gen/dcnr/v1/session_peers_pb.ts";
 import type { Context } from "../context.ts";
-import { claimId, type HeldClaim, type Rooms } from "../fleet/rooms.ts";
+import { claimId, type HeldClaim, type Rooms } from "../fleet/capacity/rooms.ts";
 import { pnodeName } from "../records/names.ts";
 import {
   isOpen,

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { PNodeId, VNodeId } from "../../core/ids.ts";
 import type { Context } from "../context.ts";
-import type { Attachment } from "../fleet/attachment.ts";
+import type { Attachment } from "../fleet/attached/attachment.ts";
 import { Circles, findCircle } from "./circles.ts";
 
 function waitsOf(edges: Record<string, string[]>): Map<VNodeId, VNodeId[]> {

@@ -4,7 +4,7 @@
 
 import type { PNodeId, SessionId, VNodeId } from "../../core/ids.ts";
 import type { Context } from "../context.ts";
-import type { Attachment } from "../fleet/attachment.ts";
+import type { Attachment } from "../fleet/attached/attachment.ts";
 
 /** A healthy network has short circles all the time: two VNodes that wait for each other's messages under way. */
 const waitedMsMin = 10_000;

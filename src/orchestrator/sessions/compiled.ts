@@ -8,7 +8,7 @@ import { Recent } from "../../core/recent.ts";
 import { elementCount } from "../../core/tensor.ts";
 import { memoryBytesOf, servingBytesOf } from "../../network/memory.ts";
 import type { Plan, PlanEdge, VNodePlan } from "../../network/plan.ts";
-import type { SessionIdentity } from "../../network/session.ts";
+import type { SessionIdentity } from "../../network/settings/session.ts";
 import { compileAside } from "../../network/works.ts";
 import type { PlacementPlan, PlacementVNode } from "../../scheduler/placement/types.ts";
 import type { BlobSpace } from "../../store/blob-store.ts";

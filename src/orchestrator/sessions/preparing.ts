@@ -4,9 +4,9 @@
 import type { PNodeId } from "../../core/ids.ts";
 import { placeAnywhere } from "../../scheduler/schedule.ts";
 import type { Context } from "../context.ts";
-import { workOf } from "../fleet/assignments.ts";
-import type { Attachment } from "../fleet/attachment.ts";
-import type { Capacity } from "../fleet/capacity.ts";
+import { workOf } from "../fleet/attached/assignments.ts";
+import type { Attachment } from "../fleet/attached/attachment.ts";
+import type { Capacity } from "../fleet/capacity/capacity.ts";
 import { key, type SessionRecord } from "../records/records.ts";
 import { isLive, vnodeRecordsOf } from "../records/workloads.ts";
 import type { BlobRights } from "../workloads/blob-rights.ts";

@@ -4,7 +4,7 @@ import { create } from "@bufbuild/protobuf";
 import { sha256 } from "../../core/hash.ts";
 import { buildTensors } from "../../data/build.ts";
 import { compileText } from "../../network/compile.ts";
-import { settingsToWire } from "../../network/wire.ts";
+import { settingsToWire } from "../../network/settings/wire.ts";
 import { type SessionSettings, SessionSettingsSchema } from "../../protocol/gen/dcnr/v1/session_pb.ts";
 import { openMemoryBlobs } from "../../store/memory.ts";
 import { identityOf, policyOf, requirementsOf, usualValidation } from "./settings.ts";

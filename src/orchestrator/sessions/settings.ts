@@ -1,5 +1,5 @@
 // What a client asks for, turned into a session's settings: what is usual filled in, every value checked by the table of
-// settings (network/setting-fields.ts) and against network and data, so that nothing odd reaches a PNode.
+// settings (network/settings/setting-fields.ts) and against network and data, so that nothing odd reaches a PNode.
 
 import { bits } from "../../core/bits.ts";
 import { fail } from "../../core/errors.ts";
@@ -14,8 +14,8 @@ import {
   type SessionPolicy,
   type SessionRequirements,
   samplesOf,
-} from "../../network/session.ts";
-import { askedChoice, askedNumber, settingFields as fields } from "../../network/setting-fields.ts";
+} from "../../network/settings/session.ts";
+import { askedChoice, askedNumber, settingFields as fields } from "../../network/settings/setting-fields.ts";
 import type { SessionSettings as AskedSettings } from "../../protocol/gen/dcnr/v1/session_pb.ts";
 
 /** Unless it does not divide the batch. */

@@ -1,7 +1,7 @@
 // How far results are checked unless somebody says: a network that strangers may join finds out who lies; one that only this
 // machine reaches, or whose machines were all chosen by somebody, has nobody to find.
 
-import type { Assurance } from "../../network/session.ts";
+import type { Assurance } from "../../network/settings/session.ts";
 import { isLoopback, parseAddress } from "../../protocol/address.ts";
 import type { Context } from "../context.ts";
 import { key } from "../records/records.ts";

@@ -4,7 +4,7 @@
 
 import type { PNodeId, VNodeId } from "../../core/ids.ts";
 import type { Context } from "../context.ts";
-import type { Capacity } from "../fleet/capacity.ts";
+import type { Capacity } from "../fleet/capacity/capacity.ts";
 import { isOpen, key, type PNodeRecord, prefix, type SessionRecord } from "../records/records.ts";
 import type { Compiled } from "../sessions/compiled.ts";
 import type { Candidate } from "./disputes.ts";

@@ -4,7 +4,7 @@
 // broken machine and one that rounds otherwise are told from one that lies, and are never punished for it.
 
 import type { PNodeId } from "../../core/ids.ts";
-import type { Assurance } from "../../network/session.ts";
+import type { Assurance } from "../../network/settings/session.ts";
 import { resultOf } from "../../trust/statement.ts";
 import type { Accused, AuditOutcome, AuditRecord, AuditTask, FaultKind, Stated } from "../records/records.ts";
 

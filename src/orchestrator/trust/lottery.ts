@@ -3,7 +3,7 @@
 
 import { sha256 } from "../../core/hash.ts";
 import type { PNodeId, VNodeId } from "../../core/ids.ts";
-import type { Assurance } from "../../network/session.ts";
+import type { Assurance } from "../../network/settings/session.ts";
 import { watchIntervals } from "./standing.ts";
 
 /** Makes the one signature of a text. */

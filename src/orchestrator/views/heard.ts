@@ -3,7 +3,7 @@
 
 import type { PNodeId } from "../../core/ids.ts";
 import type { Context } from "../context.ts";
-import type { Attachment, Progress } from "../fleet/attachment.ts";
+import type { Attachment, Progress } from "../fleet/attached/attachment.ts";
 import type { Peers } from "./peers.ts";
 import type { Doubt } from "./roots.ts";
 

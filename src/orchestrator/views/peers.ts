@@ -7,8 +7,8 @@ import { FleetService, type PNode } from "../../protocol/gen/dcnr/v1/fleet_pb.ts
 import type { Relaying } from "../../protocol/gen/dcnr/v1/pnode_pb.ts";
 import type { Network } from "../../protocol/network.ts";
 import type { Context } from "../context.ts";
-import type { MeasuredLink, Progress } from "../fleet/attachment.ts";
-import type { Presence } from "../fleet/presence.ts";
+import type { MeasuredLink, Progress } from "../fleet/attached/attachment.ts";
+import type { Presence } from "../fleet/orchestrators/presence.ts";
 import { key } from "../records/records.ts";
 import type { Doubt } from "./roots.ts";
 

@@ -2,7 +2,7 @@
 
 import type { PNodeId } from "../../core/ids.ts";
 import type { Context } from "../context.ts";
-import type { Progress } from "../fleet/attachment.ts";
+import type { Progress } from "../fleet/attached/attachment.ts";
 import { key, prefix, type SessionRecord } from "../records/records.ts";
 import { isLive } from "../records/workloads.ts";
 import type { Heard } from "./heard.ts";

@@ -2,8 +2,8 @@
 
 import type { PNodeId } from "../../core/ids.ts";
 import type { Context } from "../context.ts";
-import type { Attachment } from "../fleet/attachment.ts";
-import type { Capacity } from "../fleet/capacity.ts";
+import type { Attachment } from "../fleet/attached/attachment.ts";
+import type { Capacity } from "../fleet/capacity/capacity.ts";
 import { prefix } from "../records/records.ts";
 
 export interface CapacityOfKind {

@@ -2,14 +2,14 @@
 // PNodes with health, VNodes with their phase.
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { settingsToWire } from "../../network/wire.ts";
+import { settingsToWire } from "../../network/settings/wire.ts";
 import type { PNodeSchema, VNodeSchema } from "../../protocol/gen/dcnr/v1/fleet_pb.ts";
 import type { SessionSchema } from "../../protocol/gen/dcnr/v1/session_pb.ts";
 import { shownRoutes } from "../../protocol/routes.ts";
 import type { Context } from "../context.ts";
-import type { Capacity } from "../fleet/capacity.ts";
-import type { Flapping } from "../fleet/flapping.ts";
-import { afterUptime, meanSecondsBetweenFailures } from "../fleet/reliability.ts";
+import type { Capacity } from "../fleet/capacity/capacity.ts";
+import type { Flapping } from "../fleet/believed/flapping.ts";
+import { afterUptime, meanSecondsBetweenFailures } from "../fleet/believed/reliability.ts";
 import { key, type PNodeRecord, type SessionRecord, type WorkloadRecord } from "../records/records.ts";
 import { isLive, kindOf } from "../records/workloads.ts";
 import { certificateSentence, lineToGive } from "../trust/finality.ts";

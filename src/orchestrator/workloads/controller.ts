@@ -5,8 +5,8 @@
 import { isReplicaId, type PNodeId, type WorkloadId } from "../../core/ids.ts";
 import type { Placement, PlacementPlan } from "../../scheduler/placement/types.ts";
 import type { Context } from "../context.ts";
-import type { Capacity } from "../fleet/capacity.ts";
-import type { Rooms } from "../fleet/rooms.ts";
+import type { Capacity } from "../fleet/capacity/capacity.ts";
+import type { Rooms } from "../fleet/capacity/rooms.ts";
 import { isOpen, key, type PNodeRecord, prefix, type RoomRecord, type WorkloadRecord } from "../records/records.ts";
 import {
   called,

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { PNodeId, ReplicaId, SessionId, VNodeId, WorkloadId } from "../../core/ids.ts";
 import type { Context } from "../context.ts";
-import type { Rooms } from "../fleet/rooms.ts";
+import type { Rooms } from "../fleet/capacity/rooms.ts";
 import { key, type VNodeRecord } from "../records/records.ts";
 import { avoided, noteFailure } from "./failures.ts";
 

@@ -4,7 +4,7 @@
 
 import type { PNodeId, VNodeId, WorkloadId } from "../../core/ids.ts";
 import type { Context } from "../context.ts";
-import type { Rooms } from "../fleet/rooms.ts";
+import type { Rooms } from "../fleet/capacity/rooms.ts";
 import { pnodeName } from "../records/names.ts";
 import { key, type Member, type VNodeRecord } from "../records/records.ts";
 import { called, isLive, kindOf } from "../records/workloads.ts";

@@ -3,7 +3,7 @@
 
 import type { WorkloadId } from "../../core/ids.ts";
 import type { Context } from "../context.ts";
-import type { Presence } from "../fleet/presence.ts";
+import type { Presence } from "../fleet/orchestrators/presence.ts";
 import { key, type LeaseRecord } from "../records/records.ts";
 import { called } from "../records/workloads.ts";
 

@@ -8,8 +8,8 @@ import type { Decision, Placement, PlacementPlan, Policy } from "../../scheduler
 import type { Claim, ClaimGroup } from "../../scheduler/room.ts";
 import { type Kept, schedule } from "../../scheduler/schedule.ts";
 import type { Context } from "../context.ts";
-import type { Capacity } from "../fleet/capacity.ts";
-import { claimId, type HeldClaim, type Rooms } from "../fleet/rooms.ts";
+import type { Capacity } from "../fleet/capacity/capacity.ts";
+import { claimId, type HeldClaim, type Rooms } from "../fleet/capacity/rooms.ts";
 import type { VNodeRecord, WorkloadRecord } from "../records/records.ts";
 import type { VNodeRecords } from "../records/workloads.ts";
 import { agreeOnNumerics, type ClaimedDecision, policyFor, writeOwners } from "./recovery.ts";

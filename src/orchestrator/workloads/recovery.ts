@@ -2,10 +2,10 @@
 // conditional write that adds 1 to the epoch. Any orchestrator may do it; of two that race, one wins.
 
 import type { PNodeId, VNodeId } from "../../core/ids.ts";
-import type { SessionRequirements } from "../../network/session.ts";
+import type { SessionRequirements } from "../../network/settings/session.ts";
 import type { Decision, Policy, Requirements } from "../../scheduler/placement/types.ts";
 import type { Context } from "../context.ts";
-import type { HeldClaim, Rooms } from "../fleet/rooms.ts";
+import type { HeldClaim, Rooms } from "../fleet/capacity/rooms.ts";
 import { pnodeName } from "../records/names.ts";
 import {
   isOpen,

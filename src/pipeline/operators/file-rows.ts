@@ -7,7 +7,7 @@ import { fail, messageOf } from "../../core/errors.ts";
 import { splitCells } from "../../data/formats/csv.ts";
 import { type Line, type Position, readLines, textOfLine } from "../../data/formats/lines.ts";
 import { readPieces } from "../../data/formats/text.ts";
-import type { Source } from "../../data/source.ts";
+import type { Source } from "../../data/imports/source.ts";
 import type { Settings } from "../operator.ts";
 import { parseRow, type Row, recordBytesMax, textOf } from "../records.ts";
 

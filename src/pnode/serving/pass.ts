@@ -1,6 +1,6 @@
 // One pass through a served network, as PNodes hand it on: which requests its rows belong to, and its tensor.
 
-import { requestsAtOnceMax } from "../../network/generation.ts";
+import { requestsAtOnceMax } from "../../network/graphs/generation.ts";
 import type { WireTensor } from "../../vnode/wire.ts";
 
 export interface PassRow {

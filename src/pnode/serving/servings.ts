@@ -7,7 +7,7 @@ import type { Tasks } from "../../core/tasks.ts";
 import type { Tensor } from "../../core/tensor.ts";
 import { type World, withFields } from "../../core/world.ts";
 import type { EngineKind, Executor } from "../../engine/engine.ts";
-import { contextOf } from "../../network/generation.ts";
+import { contextOf } from "../../network/graphs/generation.ts";
 import type { Links } from "../../peer/links.ts";
 import type { GenerateTokensRequest } from "../../protocol/gen/dcnr/v1/serving_pb.ts";
 import { ServingService } from "../../protocol/gen/dcnr/v1/serving_pb.ts";

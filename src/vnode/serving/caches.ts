@@ -5,7 +5,7 @@
 import { assert } from "../../core/assert.ts";
 import type { Tensor } from "../../core/tensor.ts";
 import type { Executor } from "../../engine/engine.ts";
-import type { CachePlan } from "../../network/generation.ts";
+import type { CachePlan } from "../../network/graphs/generation.ts";
 
 /** Positions by which caches grow. Smaller would waste less attention, larger would need fewer graphs. */
 const bucketPositions = 32;

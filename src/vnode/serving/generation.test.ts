@@ -10,7 +10,7 @@ import { elementCount, type Tensor } from "../../core/tensor.ts";
 import { openInlineExecutor } from "../../engine/executor.ts";
 import { openReferenceEngine } from "../../engine/reference.ts";
 import { compileText } from "../../network/compile.ts";
-import { generationHead } from "../../network/generation.ts";
+import { generationHead } from "../../network/graphs/generation.ts";
 import { answeringGraphs } from "../../network/works.ts";
 import { memoryState } from "../../states/memory.testing.ts";
 import { bucketOf, Caches } from "./caches.ts";

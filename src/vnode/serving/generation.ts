@@ -4,7 +4,7 @@
 import { fail } from "../../core/errors.ts";
 import type { Tensor } from "../../core/tensor.ts";
 import type { Executor } from "../../engine/engine.ts";
-import { canGenerate, type GenerationGraph, generationHead, maskedScore } from "../../network/generation.ts";
+import { canGenerate, type GenerationGraph, generationHead, maskedScore } from "../../network/graphs/generation.ts";
 import type { Plan, VNodePlan } from "../../network/plan.ts";
 import type { AnsweringGraphs } from "../../network/works.ts";
 import { bucketOf, Caches } from "./caches.ts";

@@ -1,0 +1,67 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { sha256 } from "../../core/hash.ts";
+import { isIdentityOf, type SessionIdentity, sessionIdOf } from "./session.ts";
+import { identityToWire, trainingFromWire, trainingToWire } from "./wire.ts";
+
+const identity: SessionIdentity = {
+  definition: sha256("definition"),
+  dataset: sha256("dataset"),
+  split: "train",
+  validationSplit: "validation",
+  steps: 99_999_999,
+  batch: 12,
+  microbatches: 4,
+  seed: Number.MAX_SAFE_INTEGER,
+  numerics: "portable",
+  bits: 3,
+  learningRate: { schedule: "cosine", base: 0.1 + 0.2, warmupSteps: 7, finalShare: 1 / 3 },
+  clipNorm: 0.7,
+  validateEvery: 5,
+  validationMicrobatches: 2,
+  initialState: sha256("state"),
+};
+
+test("settings that were told are the same settings, to the last bit and by their id", () => {
+  const told = trainingFromWire(trainingToWire({ identity, policy: { checkpointEvery: 7, replicas: 1 } }), "s");
+  assert.deepEqual(told, { identity, checkpointEvery: 7, assurance: "none" });
+  assert.ok(isIdentityOf(sessionIdOf(identity, "net"), told.identity));
+});
+
+test("settings that nobody can work by are refused before anything is built on them", () => {
+  const wire = identityToWire(identity);
+  const rate = wire.learningRate;
+  const wrong = [
+    undefined,
+    { ...wire, learningRate: undefined },
+    { ...wire, steps: 0n },
+    { ...wire, steps: 1n << 60n },
+    { ...wire, batch: 0 },
+    { ...wire, batch: 65_537, microbatches: 1 },
+    { ...wire, microbatches: 5 },
+    { ...wire, microbatches: 0 },
+    { ...wire, seed: 1n << 60n },
+    { ...wire, numerics: "analog" },
+    { ...wire, clipNorm: Number.NaN },
+    { ...wire, clipNorm: -1 },
+    { ...wire, validationMicrobatches: 0 },
+    { ...wire, validationMicrobatches: 100_000 },
+    { ...wire, learningRate: { ...rate, schedule: "zigzag" } },
+    { ...wire, learningRate: { ...rate, base: Number.POSITIVE_INFINITY } },
+    { ...wire, learningRate: { ...rate, finalShare: 2 } },
+  ];
+  for (const one of wrong)
+    assert.throws(() => trainingFromWire({ identity: one, checkpointEvery: 1, assurance: "" }, "s"), {
+      code: "data_loss",
+      message: /^the settings of session s are not possible: /,
+    });
+  for (const checkpointEvery of [0, 1_001])
+    assert.throws(
+      () => trainingFromWire({ identity: wire, checkpointEvery, assurance: "" }, "s"),
+      /checkpoint_every .* is \d+/,
+    );
+  assert.throws(
+    () => trainingFromWire({ identity: { ...wire, dataset: "nothing" }, checkpointEvery: 1, assurance: "" }, "s"),
+    /the dataset/,
+  );
+});

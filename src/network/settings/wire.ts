@@ -1,0 +1,114 @@
+// A session's settings as messages: as clients see them, and as PNodes are told them. The shapes are those of the
+// messages in proto/dcnr/v1, so that both ends use the generated types as they are; what a PNode reads is checked here,
+// before anything is built on it.
+
+import { parseSha256 } from "../../core/ids.ts";
+import type { Assurance, LearningRate, SessionIdentity, SessionSettings } from "./session.ts";
+import {
+  checkedChoice,
+  checkedNumber,
+  settingFields as fields,
+  type NumberField,
+  type Refuse,
+  refuseTold,
+} from "./setting-fields.ts";
+
+/** The message LearningRate. */
+interface WireRate extends Omit<LearningRate, "schedule" | "warmupSteps"> {
+  readonly schedule: string;
+  readonly warmupSteps: bigint;
+}
+
+/** The message SessionIdentity: the same fields, with whole numbers that may be large as bigint. */
+export interface WireIdentity
+  extends Omit<SessionIdentity, "definition" | "dataset" | "steps" | "seed" | "numerics" | "learningRate"> {
+  readonly definition: string;
+  readonly dataset: string;
+  readonly steps: bigint;
+  readonly seed: bigint;
+  readonly numerics: string;
+  readonly learningRate?: WireRate | undefined;
+}
+
+/** The message TrainingWork. */
+export interface WireTraining {
+  readonly identity?: WireIdentity | undefined;
+  readonly checkpointEvery: number;
+  readonly assurance: string;
+}
+
+/** The message SessionSettings, as a client could ask for the same session again. */
+export function settingsToWire({ identity, policy, requirements }: SessionSettings) {
+  const { definition, bits, dataset, ...asked } = identityToWire(identity);
+  const { gpuMemoryBytes, memoryBytes, ...rest } = requirements;
+  return {
+    ...asked,
+    ...policy,
+    budget: BigInt(policy.budget ?? 0),
+    maxRuntimeSeconds: requirements.maxRuntimeSeconds,
+    requirements: { ...rest, gpuMemoryBytes: BigInt(gpuMemoryBytes), memoryBytes: BigInt(memoryBytes) },
+  };
+}
+
+export function identityToWire(identity: SessionIdentity): WireIdentity & { readonly learningRate: WireRate } {
+  const { steps, seed, learningRate, ...same } = identity;
+  return {
+    ...same,
+    steps: BigInt(steps),
+    seed: BigInt(seed),
+    learningRate: { ...learningRate, warmupSteps: BigInt(learningRate.warmupSteps) },
+  };
+}
+
+export function trainingToWire({ identity, policy }: Pick<SessionSettings, "identity" | "policy">) {
+  const { checkpointEvery, assurance = "none" } = policy;
+  return { identity: identityToWire(identity), checkpointEvery, assurance };
+}
+
+/** Fails with `data_loss` for what no orchestrator that is right would say. */
+export function trainingFromWire(
+  { identity, checkpointEvery, assurance }: WireTraining,
+  session: string,
+): { readonly identity: SessionIdentity; readonly checkpointEvery: number; readonly assurance: Assurance } {
+  const refuse = refuseTold(session);
+  return {
+    identity: identityFromWire(identity ?? refuse("there are none"), refuse),
+    checkpointEvery: checkedNumber(fields.checkpointEvery, checkpointEvery, refuse),
+    assurance: assurance === "" ? "none" : checkedChoice(fields.assurance, assurance, refuse),
+  };
+}
+
+function identityFromWire(wire: WireIdentity, refuse: Refuse): SessionIdentity {
+  const number = (field: NumberField, given: number | bigint) => checkedNumber(field, given, refuse);
+  const { batch, microbatches, validateEvery, validationMicrobatches } = wire;
+  const rate = wire.learningRate ?? refuse("there is no learning rate");
+  if (batch % microbatches !== 0) refuse(`a batch of ${batch} has no ${microbatches} equal microbatches`);
+  return {
+    definition: parseSha256(wire.definition, "the definition"),
+    dataset: parseSha256(wire.dataset, "the dataset"),
+    split: wire.split,
+    validationSplit: wire.validationSplit,
+    steps: number(fields.steps, wire.steps),
+    batch: number(fields.batch, batch),
+    microbatches: number(fields.microbatches, microbatches),
+    seed: number(fields.seed, wire.seed),
+    numerics: checkedChoice(fields.numerics, wire.numerics, refuse),
+    bits: wire.bits,
+    learningRate: {
+      schedule: checkedChoice(fields.schedule, rate.schedule, refuse),
+      base: number(fields.rate, rate.base),
+      warmupSteps: number(fields.warmup, rate.warmupSteps),
+      finalShare: number(fields.finalShare, rate.finalShare),
+    },
+    clipNorm: number(fields.clipNorm, wire.clipNorm),
+    validateEvery: number(fields.validateEvery, validateEvery),
+    validationMicrobatches:
+      validateEvery > 0 ? number(fields.validationMicrobatches, validationMicrobatches) : validationMicrobatches,
+    initialState: wire.initialState,
+  };
+}
+
+/** The numerics that the VNodes of a served model are told. */
+export function numericsFromWire(name: string, session: string): SessionIdentity["numerics"] {
+  return checkedChoice(fields.numerics, name, refuseTold(session));
+}

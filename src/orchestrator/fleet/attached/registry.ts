@@ -1,0 +1,400 @@
+// PNodes that attach here: serves their streams and performs what is decided about them (standing-step.ts). Heartbeats
+// stay in memory; the store hears of a PNode only when something about it changes.
+
+import { unreachable } from "../../../core/assert.ts";
+import { fail, messageOf } from "../../../core/errors.ts";
+import type { PNodeId } from "../../../core/ids.ts";
+import type { LogLevel } from "../../../core/world.ts";
+import type { AttachRequest, Evidence, Heartbeat, Register } from "../../../protocol/gen/dcnr/v1/pnode_pb.ts";
+import type { CallContext, Channel } from "../../../protocol/network.ts";
+import { joinRoutes, shownRoutes } from "../../../protocol/routes.ts";
+import type { Context } from "../../context.ts";
+import { pnodeName } from "../../records/names.ts";
+import { key, type PNodeRecord } from "../../records/records.ts";
+import { Attachment, type Composer, type Down, type RelayList } from "./attachment.ts";
+import { text } from "../believed/claims.ts";
+import type { Flapping } from "../believed/flapping.ts";
+import type { Admission } from "../orchestrators/gossip.ts";
+import type { Members } from "./members.ts";
+import { NewcomersDoor } from "../believed/newcomers.ts";
+import type { Presence } from "../orchestrators/presence.ts";
+import { Pulses } from "./pulses.ts";
+import { changedRecord, type RecordChange } from "./record-changes.ts";
+import { checkRegister, checkRoutes, pnodeOf, registered } from "./registration.ts";
+import { Silence } from "./silence.ts";
+import type { Recorded, Standing, StandingEffect, StandingEvent } from "./standing.ts";
+import { isAlive, step } from "./standing-step.ts";
+
+export interface RegistryHooks {
+  /** A PNode's loss, leave or arrival may call for placement of these sessions, now. */
+  onFleetChange(pnode: PNodeId, urgent: boolean): void;
+  /** It may be lost soon. */
+  onDoubt(pnode: PNodeId): void;
+  /** Whether it answers when it is called back before it is registered. */
+  callBack(pnode: PNodeId, routes: readonly string[]): Promise<boolean>;
+  /** It has registered, or is somewhere else than before: its record says where. */
+  onMoved(pnode: PNodeId, isFirst: boolean): void;
+  onHeartbeat(attachment: Attachment, heartbeat: Heartbeat): void;
+  onEvidence(attachment: Attachment, evidence: Evidence): void;
+  /** Moves everything away from a PNode that wants to leave; resolves when nothing is assigned to it. */
+  handOver(pnode: PNodeId): Promise<void>;
+}
+
+export interface RegistryNeeds {
+  readonly context: Context;
+  readonly presence: Presence;
+  readonly composer: Composer;
+  /** Who is attached here; the registry alone adds and removes. */
+  readonly attachments: Map<PNodeId, Attachment>;
+  readonly flapping: Flapping;
+  readonly members: Members;
+  /** Who relays now. */
+  readonly relays: () => RelayList;
+}
+
+/** More crews than any machine is of. */
+const charteredMax = 10_000;
+
+export class Registry {
+  readonly attachments: Map<PNodeId, Attachment>;
+  readonly flapping: Flapping;
+  readonly #context: Context;
+  readonly #presence: Presence;
+  readonly #composer: Composer;
+  readonly #hooks: RegistryHooks;
+  readonly #members: Members;
+  readonly #relays: () => RelayList;
+  readonly #silence: Silence;
+  readonly pulses: Pulses;
+  /** Registrations so far, and those whose record is being written. */
+  #count = 0;
+  readonly #registering = new Set<string>();
+  /** Attachments whose streams are not closed yet, by nonce. */
+  readonly #open = new Map<string, Attachment>();
+
+  readonly #door: NewcomersDoor;
+  /** What lets a registered PNode take part in gossip; nothing, where the orchestrator does not. */
+  admission: ((pnode: PNodeId) => Admission) | undefined;
+
+  constructor(needs: RegistryNeeds, hooks: RegistryHooks) {
+    const { context, presence, composer, attachments, flapping, members } = needs;
+    this.#relays = needs.relays;
+    this.attachments = attachments;
+    this.flapping = flapping;
+    this.#context = context;
+    this.#door = new NewcomersDoor(context.world.clock);
+    this.#presence = presence;
+    this.#composer = composer;
+    this.#hooks = hooks;
+    this.#members = members;
+    this.#silence = new Silence(context, (pnode, stoodStillMs) => this.#step(pnode, { kind: "looked", stoodStillMs }));
+    this.pulses = new Pulses((kind, { pnode, nonce }) => this.#step(pnode, { kind, nonce }));
+  }
+
+  start(): void {
+    const { tasks, timings, mirror, world } = this.#context;
+    this.#silence.start();
+    tasks.every("saving uptimes", Math.min(timings.uptimeSaveMs, 10_000), () => {
+      // Jitter keeps the writes of PNodes that came together apart.
+      for (const pnode of this.attachments.keys())
+        this.#step(pnode, { kind: "uptime", leastMs: timings.uptimeSaveMs * (1 + world.chance.uniform()) });
+    });
+    mirror.on("pnode", (now) => {
+      if (now) this.#step(now.id, { kind: "recorded", recorded: this.#recorded(now) });
+    });
+    mirror.on("member", (now) => {
+      if (now?.standing === "revoked") this.#step(now.pnode, { kind: "revoked" });
+    });
+  }
+
+  /** Closes every stream; PNodes attach elsewhere. */
+  stop(): void {
+    for (const attachment of this.attachments.values()) attachment.close();
+    this.attachments.clear();
+    this.#open.clear();
+    this.#silence.clear();
+  }
+
+  /** Whether somebody here looks after the attachment that a PNode's record names. */
+  looksAfter({ id, attachment }: PNodeRecord): boolean {
+    return this.#registering.has(attachment) || this.attachments.get(id)?.nonce === attachment;
+  }
+
+  /** Serves one PNode's stream until it ends. */
+  async attach(channel: Channel<Down, AttachRequest>, call: CallContext): Promise<void> {
+    // Not `for await`: it would close the stream before the caller learns why it is refused.
+    const messages = channel.incoming[Symbol.asyncIterator]();
+    const first = await messages.next();
+    if (first.done || this.#context.tasks.stopped) return;
+    const attachment = await this.#register(first.value, channel, call);
+    const { pnode, nonce } = attachment;
+    try {
+      for (;;) {
+        const next = await messages.next();
+        if (next.done || this.#context.tasks.stopped || attachment.status === "closed") return;
+        this.#receive(attachment, next.value);
+      }
+    } catch (thrown) {
+      this.#context.world.log("debug", `the stream of ${pnode} broke: ${messageOf(thrown)}`, { pnode });
+    } finally {
+      this.#step(pnode, { kind: "broken", nonce });
+    }
+  }
+
+  async #register(
+    message: AttachRequest,
+    channel: Channel<Down, AttachRequest>,
+    call: CallContext,
+  ): Promise<Attachment> {
+    if (message.event.case !== "register")
+      fail("failed_precondition", "the first message on the stream must be `register`");
+    const register = message.event.value;
+    const id = pnodeOf(call.caller);
+    checkRegister(id, register, this.#context.address);
+    this.#throttle(id);
+    await this.#members.welcome(id, register.invite);
+    if (!this.#record(id) && !(await this.#context.mirror.read(key.pnode(id)))) this.#door.enter(call.caller.address);
+    const known = this.#record(id);
+    const isKnown = known?.reached !== undefined && known.incarnation === register.incarnation;
+    const answered = !isKnown && (await this.#hooks.callBack(id, register.routes));
+    this.#refuseDuplicate(id, register);
+    const nonce = `${this.#context.incarnation}.${++this.#count}`;
+    this.#registering.add(nonce);
+    try {
+      const record = await this.#writeRegistration(
+        id,
+        register,
+        { attachment: nonce, peer: call.caller.address },
+        answered,
+      );
+      const attachment = this.#begin(record, register, channel);
+      this.#greet(attachment, record, register, call.caller.address);
+      // Another orchestrator may have registered it while this one waited for the answer to its own write.
+      const newest = this.#record(id);
+      if (newest) this.#step(id, { kind: "recorded", recorded: this.#recorded(newest) });
+      return attachment;
+    } finally {
+      this.#registering.delete(nonce);
+    }
+  }
+
+  #begin(record: PNodeRecord, { incarnation }: Register, channel: Channel<Down, AttachRequest>): Attachment {
+    const { id, attachment: nonce, patienceMs } = record;
+    const before = this.attachments.get(id);
+    const event = { kind: "registered", nonce, incarnation, patienceMs } as const;
+    const { standing, effects } = step(before?.standing, event, this.#nowMs, this.#context.timings);
+    const attachment = new Attachment(id, standing as Standing, channel, this.#composer);
+    this.attachments.set(id, attachment);
+    this.#open.set(nonce, attachment);
+    this.#silence.heard(attachment);
+    for (const effect of effects) this.#perform(id, effect);
+    return attachment;
+  }
+
+  #greet(attachment: Attachment, record: PNodeRecord, register: Register, peer: string): void {
+    const { id, timings, events, world } = this.#context;
+    const { pnode, nonce } = attachment;
+    const pulseToken = Buffer.from(world.chance.bytes(16)).toString("hex");
+    this.pulses.expect(pulseToken, { pnode, nonce });
+    attachment.tellRegistered({
+      event: {
+        case: "registered",
+        value: {
+          orchestrator: id,
+          orchestrators: this.#presence.addresses(),
+          heartbeatIntervalMs: timings.heartbeatIntervalMs,
+          blobOrigins: [...this.#context.blobs.origins()],
+          pulseToken,
+          ...this.admission?.(pnode),
+        },
+      },
+    });
+    attachment.tellRelays(this.#relays());
+    this.#hooks.onMoved(pnode, true);
+    const about = { pnode };
+    events.emit(
+      "info",
+      "pnode.online",
+      `PNode ${record.name} is here, at ${shownRoutes(record.routes)} (called from ${peer})`,
+      about,
+    );
+    for (const warning of record.warnings) events.emit("warn", "pnode.claim", `PNode ${record.name} ${warning}`, about);
+    const concerned = [
+      ...register.hosted.map((hosted) => hosted.session),
+      ...register.chartered.slice(0, charteredMax),
+    ];
+    for (const session of new Set(concerned)) attachment.tellSession(session);
+  }
+
+  #throttle(id: PNodeId): void {
+    const waitMs = this.flapping.attempt(id);
+    if (waitMs === 0) return;
+    const count = this.flapping.count(id);
+    if (count % 10 === 3)
+      this.#say(id, "warn", "pnode.flapping", `registered ${count} times within a minute: refused for now`);
+    fail("resource_exhausted", `PNode ${id} registers too often: try again in ${Math.ceil(waitMs / 1000)} s`);
+  }
+
+  /** A copy of a PNode's directory would otherwise fight with the original for its VNodes. */
+  #refuseDuplicate(id: PNodeId, register: Register): void {
+    const known = this.attachments.get(id);
+    if (!known || known.incarnation === register.incarnation) return;
+    if (!isAlive(known.standing, this.#nowMs, this.#context.timings)) return;
+    const message = `another PNode with the id ${id} is attached and alive: give this one a directory of its own`;
+    this.#context.events.emit("warn", "pnode.duplicate", `${register.routes[0]}: ${message}`, { pnode: id });
+    fail("already_exists", message);
+  }
+
+  async #writeRegistration(
+    id: PNodeId,
+    register: Register,
+    whereabouts: { readonly attachment: string; readonly peer: string },
+    answered: boolean,
+  ): Promise<PNodeRecord> {
+    const { id: orchestrator, incarnation: orchestratorIncarnation, mirror } = this.#context;
+    const { record } = await mirror.update(key.pnode(id), (current) =>
+      registered(current, id, register, { orchestrator, orchestratorIncarnation, ...whereabouts }, answered),
+    );
+    return record as PNodeRecord;
+  }
+
+  #receive(attachment: Attachment, message: AttachRequest): void {
+    const { pnode, nonce } = attachment;
+    switch (message.event.case) {
+      case "heartbeat": {
+        const { accepting, latencyMs } = message.event.value;
+        const record = this.#record(pnode);
+        const recorded = record && this.#recorded(record);
+        this.#step(pnode, { kind: "heartbeat", nonce, accepting, latencyMs, recorded });
+        if (attachment.status === "closed") return;
+        attachment.heard(message.event.value);
+        this.#hooks.onHeartbeat(attachment, message.event.value);
+        return;
+      }
+      case "leave":
+        this.#step(pnode, { kind: "leave", nonce, reason: text(message.event.value.reason) });
+        return;
+      case "measurement":
+        this.#step(pnode, { kind: "measured", nonce, measured: message.event.value });
+        return;
+      case "moved":
+        this.#moved(attachment, message.event.value.routes);
+        return;
+      case "evidence":
+        this.#hooks.onEvidence(attachment, message.event.value);
+        return;
+      case "register":
+        fail("failed_precondition", `PNode ${pnode} registered twice on one stream: open a new one`);
+        return;
+      case undefined:
+        // A newer minor version may say things that this one does not know.
+        return;
+    }
+  }
+
+  #moved({ pnode, nonce }: Attachment, routes: readonly string[]): void {
+    checkRoutes(pnode, routes, this.#context.address);
+    const joined = joinRoutes(routes);
+    this.#context.tasks.run(`noting where ${pnode} is`, async () => {
+      const { written } = await this.#context.mirror.update(key.pnode(pnode), (current) =>
+        current?.attachment === nonce && current.routes !== joined ? { ...current, routes: joined } : undefined,
+      );
+      if (written) this.#hooks.onMoved(pnode, false);
+    });
+  }
+
+  #step(pnode: PNodeId, event: StandingEvent): void {
+    if (this.#context.tasks.stopped) return;
+    const attachment = this.attachments.get(pnode);
+    const { standing, effects } = step(attachment?.standing, event, this.#nowMs, this.#context.timings);
+    if (attachment && standing && standing !== attachment.standing) {
+      attachment.standing = standing;
+      if (event.kind === "heartbeat" || event.kind === "pulse") this.#silence.heard(attachment);
+    }
+    for (const effect of effects) this.#perform(pnode, effect);
+  }
+
+  #perform(pnode: PNodeId, effect: StandingEffect): void {
+    const { tasks, world } = this.#context;
+    switch (effect.kind) {
+      case "say":
+        this.#say(pnode, effect.level, effect.event, effect.words);
+        return;
+      case "log":
+        world.log("info", `PNode ${pnode} ${effect.words}`, { pnode });
+        return;
+      case "write":
+        this.#write(pnode, effect.nonce, effect.change);
+        return;
+      case "later":
+        tasks.after(effect.afterMs, () => this.#step(pnode, effect.event));
+        return;
+      case "doubt":
+        this.#hooks.onDoubt(pnode);
+        return;
+      case "fleetChanged":
+        this.#hooks.onFleetChange(pnode, effect.urgent);
+        return;
+      case "handOver":
+        tasks.run(`the leave of ${pnode}`, async () => {
+          await this.#hooks.handOver(pnode);
+          this.#step(pnode, { kind: "handedOver", nonce: effect.nonce });
+        });
+        return;
+      case "grantLeave":
+        this.#open.get(effect.nonce)?.tellLeaveGranted();
+        return;
+      case "close":
+        this.#close(effect.nonce);
+        return;
+      default:
+        unreachable(effect, "effect on an attachment");
+    }
+  }
+
+  #write(pnode: PNodeId, nonce: string, change: RecordChange): void {
+    const what = change.kind === "status" ? `that it is ${change.status}` : change.kind;
+    this.#context.tasks.run(`noting ${what} of ${pnode}`, async () => {
+      let changed = false;
+      try {
+        const { written } = await this.#context.mirror.update(key.pnode(pnode), (current) =>
+          current?.attachment === nonce ? changedRecord(current, change) : undefined,
+        );
+        changed = written;
+      } catch (thrown) {
+        this.#step(pnode, { kind: "notWritten", nonce, change });
+        throw thrown;
+      }
+      this.#step(pnode, { kind: "written", nonce, change, changed });
+    });
+  }
+
+  #close(nonce: string): void {
+    const attachment = this.#open.get(nonce);
+    if (!attachment) return;
+    attachment.close();
+    this.#open.delete(nonce);
+    this.pulses.forget(nonce);
+    // Unless the PNode has attached anew.
+    if (this.attachments.get(attachment.pnode) !== attachment) return;
+    this.attachments.delete(attachment.pnode);
+    this.#silence.forget(attachment.pnode);
+  }
+
+  #say(pnode: PNodeId, level: LogLevel, event: string, words: string): void {
+    const { events, mirror } = this.#context;
+    events.emit(level, event, `PNode ${pnodeName(mirror, pnode)} ${words}`, { pnode });
+  }
+
+  #record(pnode: PNodeId): PNodeRecord | undefined {
+    return this.#context.mirror.get(key.pnode(pnode));
+  }
+
+  #recorded({ attachment, orchestrator, status, closed = false }: PNodeRecord): Recorded {
+    return { attachment, isBeingMade: this.#registering.has(attachment), orchestrator, status, closed };
+  }
+
+  get #nowMs(): number {
+    return this.#context.world.clock.monotonicMs();
+  }
+}

@@ -1,0 +1,53 @@
+// What placement believes is free on a PNode follows its room record, claim by claim.
+
+import assert from "node:assert/strict";
+import { it } from "node:test";
+import type { PNodeId, SessionId, VNodeId } from "../../../core/ids.ts";
+import { silentLog, type World } from "../../../core/world.ts";
+import type { Claim } from "../../../scheduler/room.ts";
+import { openMemoryStore } from "../../../store/memory.ts";
+import type { Context } from "../../context.ts";
+import { Mirror } from "../../records/mirror.ts";
+import { key, type PNodeRecord } from "../../records/records.ts";
+import { Capacity } from "./capacity.ts";
+import { Flapping } from "../believed/flapping.ts";
+import { lentBy } from "./rooms.ts";
+
+const gigabyte = 1 << 30;
+const pnode = "p" as PNodeId;
+const clock = { wallMs: () => 0, monotonicMs: () => 0 };
+const chance = { bytes: (count: number) => new Uint8Array(count), uniform: () => 0.5 };
+const world: World = { clock, timers: { after: () => () => {} }, chance, log: silentLog };
+
+const record = {
+  id: pnode,
+  life: 2,
+  status: "online",
+  facts: { cores: 4, memoryBytes: 8 * gigabyte, gpus: [{ memoryBytes: gigabyte }], gflops: 10, numerics: [] },
+  limits: { cpus: 0, memoryBytes: 0 },
+  history: { reliability: 1 },
+} as unknown as PNodeRecord;
+
+function claim(session: string, memoryBytes: number, gpus = 0): Claim {
+  return { session: session as SessionId, vnode: "v" as VNodeId, epoch: 1, memoryBytes, gpus };
+}
+
+it("what is claimed of a PNode is not free, whoever claimed it; what an earlier life had claimed is", async () => {
+  const mirror = new Mirror(openMemoryStore(), world);
+  const capacity = new Capacity({ mirror, world } as Context, new Map(), new Flapping(clock));
+  const lent = lentBy(record);
+  await mirror.update(key.pnode(pnode), () => record);
+  assert.equal(capacity.fleet.get(pnode)?.memoryFreeBytes, lent.memoryBytes);
+
+  const claims = { a: claim("s1", 3 * gigabyte, 1), b: claim("s2", gigabyte) };
+  await mirror.update(key.room(pnode), () => ({ pnode, life: 2, claims }));
+  assert.equal(capacity.fleet.get(pnode)?.memoryFreeBytes, lent.memoryBytes - 4 * gigabyte);
+  assert.equal(capacity.fleet.get(pnode)?.gpusFree, 0);
+  assert.deepEqual(Array.from(capacity.fleet.get(pnode)?.hosts ?? []), [
+    ["s1", 1],
+    ["s2", 1],
+  ]);
+
+  await mirror.update(key.pnode(pnode), () => ({ ...record, life: 3 }));
+  assert.equal(capacity.fleet.get(pnode)?.memoryFreeBytes, lent.memoryBytes);
+});

@@ -1,0 +1,183 @@
+// Keeps the fleet that placement works on current: one node per PNode that is online, with what is claimed of
+// it already. Fed by changes of the mirror, so that no decision begins with a walk over everything.
+
+import type { PNodeId, WorkloadId } from "../../../core/ids.ts";
+import { Fleet } from "../../../scheduler/placement/fleet.ts";
+import type { FleetNode } from "../../../scheduler/placement/types.ts";
+import { claimedIn } from "../../../scheduler/room.ts";
+import type { Context } from "../../context.ts";
+import { isOpen, type Key, key, type PNodeRecord, type SessionRecord, type VNodeRecord } from "../../records/records.ts";
+import type { Attachment } from "../attached/attachment.ts";
+import type { Flapping } from "../believed/flapping.ts";
+import { isNewcomer, ProvingWork, UsualSpeed } from "../believed/newcomers.ts";
+import { lentBy } from "./rooms.ts";
+import { Speeds } from "../believed/speeds.ts";
+
+interface Hosted {
+  /** VNodes by workload. */
+  readonly workloads: Map<WorkloadId, number>;
+  readonly vnodes: Set<Key<VNodeRecord>>;
+}
+
+/** A PNode that measures nothing yet is taken for a slow one. */
+const gflopsUnknown = 5;
+/** A change of speed that placement hears of, as a share. */
+const noticeable = 0.1;
+
+export class Capacity {
+  readonly fleet: Fleet;
+  readonly #context: Context;
+  readonly #flapping: Flapping;
+  readonly #hosted = new Map<PNodeId, Hosted>();
+  readonly #speeds = new Speeds();
+  /** What placement counts on now, where it was learned. */
+  readonly #counted = new Map<PNodeId, number>();
+  readonly #usual = new UsualSpeed();
+  readonly #proving = new ProvingWork();
+
+  constructor(context: Context, attachments: ReadonlyMap<PNodeId, Attachment>, flapping: Flapping) {
+    this.#context = context;
+    this.#flapping = flapping;
+    this.fleet = new Fleet([], (from, to) => {
+      const attachment = attachments.get(from);
+      return attachment?.links.get(to);
+    });
+    const { mirror } = context;
+    mirror.on("pnode", (now, before) => this.#refresh((now ?? before)?.id));
+    mirror.on("session", (now, before) => {
+      if (now && before && now.line > before.line) this.#observeWork(now, before.line);
+    });
+    mirror.on("room", (now, before) => this.#refresh((now ?? before)?.pnode));
+    mirror.on("vnode", (now, before) => {
+      for (const member of before?.members ?? []) this.#count(member.pnode, before as VNodeRecord, -1);
+      for (const member of now?.members ?? []) this.#count(member.pnode, now as VNodeRecord, 1);
+    });
+  }
+
+  /** Keys of the VNode records that name the PNode. */
+  vnodesOn(pnode: PNodeId): ReadonlySet<Key<VNodeRecord>> {
+    return this.#hosted.get(pnode)?.vnodes ?? new Set();
+  }
+
+  /** What the VNodes that it hosts need in memory. */
+  memoryHeldBytes(pnode: PNodeId): number {
+    let bytes = 0;
+    for (const own of this.vnodesOn(pnode)) bytes += this.#context.mirror.get(own)?.memoryBytes ?? 0;
+    return bytes;
+  }
+
+  /** Those of which it hosts a VNode. */
+  workloadsOn(pnode: PNodeId): WorkloadId[] {
+    return Array.from(this.#hosted.get(pnode)?.workloads.keys() ?? []);
+  }
+
+  hosts(pnode: PNodeId, workload: WorkloadId): boolean {
+    return this.#hosted.get(pnode)?.workloads.has(workload) ?? false;
+  }
+
+  /** A PNode's own work shows its speed. */
+  observeSpeed(pnode: PNodeId, gflopsPerCore: number): void {
+    this.#speeds.observe(pnode, gflopsPerCore);
+    const learned = this.#speeds.of(pnode);
+    const counted = this.#counted.get(pnode);
+    // Placement need not follow every flutter.
+    if (learned === undefined || (counted !== undefined && Math.abs(learned - counted) < noticeable * counted)) return;
+    this.#counted.set(pnode, learned);
+    this.#refresh(pnode);
+  }
+
+  /** Everybody who hosts a VNode of a session has taken part in the steps that its line has passed. */
+  #observeWork({ id, line, vnodes }: SessionRecord, lineBefore: number): void {
+    const { mirror } = this.#context;
+    const records = vnodes.map((vnode) => mirror.get(key.vnode(id, vnode)));
+    const hosts = new Set(records.flatMap((record) => record?.members.map(({ pnode }) => pnode) ?? []));
+    for (const pnode of hosts) {
+      const record = mirror.get(key.pnode(pnode));
+      if (record && isNewcomer(record) && this.#proving.note(pnode, line - lineBefore)) this.#noteWorked(pnode);
+    }
+  }
+
+  #noteWorked(pnode: PNodeId): void {
+    const { mirror, tasks } = this.#context;
+    const worked = (current: PNodeRecord | undefined) =>
+      current === undefined || current.worked ? undefined : { ...current, worked: true };
+    tasks.run(`noting the work of ${pnode}`, () => mirror.update(key.pnode(pnode), worked));
+  }
+
+  #count(pnode: PNodeId, record: VNodeRecord, sign: 1 | -1): void {
+    let hosted = this.#hosted.get(pnode);
+    if (!hosted) {
+      hosted = { workloads: new Map(), vnodes: new Set() };
+      this.#hosted.set(pnode, hosted);
+    }
+    const count = (hosted.workloads.get(record.session) ?? 0) + sign;
+    if (count > 0) hosted.workloads.set(record.session, count);
+    else hosted.workloads.delete(record.session);
+    const own = key.vnode(record.session, record.vnode);
+    if (sign > 0) hosted.vnodes.add(own);
+    else hosted.vnodes.delete(own);
+    if (hosted.vnodes.size === 0) this.#hosted.delete(pnode);
+  }
+
+  #refresh(pnode: PNodeId | undefined): void {
+    if (pnode === undefined) return;
+    const record = this.#context.mirror.get(key.pnode(pnode));
+    if (record?.status !== "online") {
+      this.fleet.delete(pnode);
+      if (this.#usual.note(pnode, undefined)) this.#refreshNewcomers();
+      return;
+    }
+    const learned = isNewcomer(record) ? undefined : this.#counted.get(pnode);
+    const { gflops: claimed, cores } = record.facts;
+    const speed =
+      learned === undefined
+        ? { gflops: claimed, source: isNewcomer(record) ? ("newcomer" as const) : ("worker" as const) }
+        : { gflops: learned * cores, source: "measured" as const };
+    if (speed.gflops > 0 && this.#usual.note(pnode, speed)) this.#refreshNewcomers();
+    this.fleet.set(this.#node(record));
+  }
+
+  #refreshNewcomers(): void {
+    const { mirror } = this.#context;
+    for (const { id, newcomer } of [...this.fleet.nodes()]) {
+      const record = newcomer && mirror.get(key.pnode(id));
+      if (record) this.fleet.set(this.#node(record));
+    }
+  }
+
+  #node(record: PNodeRecord): FleetNode {
+    const { facts, limits } = record;
+    const lent = lentBy(record);
+    const used = claimedIn(this.#context.mirror.get(key.room(record.id)), record.life);
+    const cores = Math.min(limits.cpus || facts.cores, facts.cores);
+    const learned = this.#counted.get(record.id);
+    const newcomer = isNewcomer(record);
+    const shown = (learned === undefined ? facts.gflops : learned * facts.cores) || gflopsUnknown;
+    // What a newcomer's heartbeats say of its speed is a claim as well.
+    const gflops = newcomer ? Math.min(shown, this.#usual.most) : shown;
+    return {
+      id: record.id,
+      owner: record.owner,
+      region: record.region,
+      provider: record.provider,
+      trust: record.trust,
+      architecture: facts.architecture,
+      bits: record.bits ?? 0,
+      numerics: facts.numerics.filter((one) => !record.excluded?.includes(one.class)),
+      gflops: gflops * Math.min(1, cores / facts.cores),
+      newcomer,
+      cores,
+      memoryBytes: lent.memoryBytes,
+      memoryFreeBytes: lent.memoryBytes - used.memoryBytes,
+      gpus: facts.gpus.map((gpu) => gpu.memoryBytes).sort((a, b) => b - a),
+      gpusFree: lent.gpus - used.gpus,
+      pricePerHour: record.pricePerHour,
+      reliability: record.history.reliability,
+      flapping: this.#flapping.isFlapping(record.id),
+      accepting: isOpen(record),
+      latencyMs: facts.latencyMs,
+      bytesPerSecond: facts.bandwidthBytesPerSecond,
+      hosts: used.workloads,
+    };
+  }
+}

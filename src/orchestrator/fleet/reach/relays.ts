@@ -1,0 +1,66 @@
+// Who relays in the network, as far as this orchestrator knows: all orchestrators, for calls at least, and PNodes that offer
+// it and were reached directly. PNodes are told whenever that changes.
+
+import { shortKeyId } from "../../../core/keys.ts";
+import { withKey } from "../../../protocol/address.ts";
+import { parseRoute, splitRoutes } from "../../../protocol/routes.ts";
+import type { Context } from "../../context.ts";
+import { key, type PNodeRecord, prefix } from "../../records/records.ts";
+import { directly } from "./callbacks.ts";
+import type { Presence } from "../orchestrators/presence.ts";
+
+export interface RelayPlace {
+  /** "host:port#key". */
+  readonly address: string;
+  readonly name: string;
+  readonly tensors: boolean;
+}
+
+/** Enough to choose from; a PNode waits at two of them. */
+const relaysMax = 64;
+const lookMs = 2_000;
+
+export class Relays {
+  readonly #context: Context;
+  readonly #presence: Presence;
+  readonly #onChange: () => void;
+  #told = "";
+
+  constructor(context: Context, presence: Presence, onChange: () => void) {
+    this.#context = context;
+    this.#presence = presence;
+    this.#onChange = onChange;
+  }
+
+  start(): void {
+    this.#context.tasks.every("a look at who relays", lookMs, () => {
+      const now = JSON.stringify(this.list());
+      if (now === this.#told) return;
+      this.#told = now;
+      this.#onChange();
+    });
+  }
+
+  list(): RelayPlace[] {
+    const pnodes = this.#context.mirror.under(prefix.pnodes).flatMap(placeOf);
+    return [...this.#presence.relays(), ...pnodes].slice(0, relaysMax);
+  }
+
+  get anyTensors(): boolean {
+    return this.list().some(({ tensors }) => tensors);
+  }
+
+  nameOf(relay: string): string | undefined {
+    const record = this.#context.mirror.get(key.pnode(relay as PNodeRecord["id"]));
+    if (record !== undefined) return `${record.name} (${shortKeyId(relay)})`;
+    return this.#presence.relays().some(({ address }) => address.endsWith(`#${relay}`))
+      ? "of the orchestrators"
+      : undefined;
+  }
+}
+
+function placeOf({ id, name, routes, status, relay, reached }: PNodeRecord): RelayPlace[] {
+  if (relay === undefined || status !== "online" || reached !== directly) return [];
+  const direct = splitRoutes(routes).find((route) => parseRoute(route).kind === "direct");
+  return direct === undefined ? [] : [{ address: withKey(direct, id), name, tensors: true }];
+}
