@@ -4,7 +4,7 @@
 import { storeData } from "../simulation/maintainer.ts";
 import { scenarios } from "../simulation/scenarios.ts";
 import { manifestText } from "../src/data/manifest.ts";
-import type { VNodeRecord } from "../src/orchestrator/records/records.ts";
+import type { VNodeRecord } from "../src/orchestrator/records/vnodes.ts";
 import { DatasetService } from "../src/protocol/gen/dcnr/v1/data_pb.ts";
 import { NetworkService } from "../src/protocol/gen/dcnr/v1/network_pb.ts";
 import { SessionService } from "../src/protocol/gen/dcnr/v1/session_pb.ts";

@@ -2,7 +2,7 @@
 // reached again, the store's line is held by the crew, and whoever was taken over stops.
 
 import { fromBinary } from "@bufbuild/protobuf";
-import type { SessionRecord } from "../src/orchestrator/records/records.ts";
+import type { SessionRecord } from "../src/orchestrator/records/sessions.ts";
 import type { KeptState } from "../src/pnode/autonomy/kept-states.ts";
 import { KeptCharterSchema, type TellRequest, type Tenure } from "../src/protocol/gen/dcnr/v1/session_peers_pb.ts";
 import { SeededChance } from "./chance.ts";

@@ -1,6 +1,7 @@
 import { strict as assert } from "node:assert";
 import { describe, it } from "node:test";
-import type { SessionRecord, StandingRecord } from "../src/orchestrator/records/records.ts";
+import type { StandingRecord } from "../src/orchestrator/records/checking.ts";
+import type { SessionRecord } from "../src/orchestrator/records/sessions.ts";
 import { expectationsOf } from "./baselines.ts";
 import { type Behaviour, behaviours } from "./byzantine.ts";
 import { calmRun, fleetOf } from "./draw.ts";

@@ -2,7 +2,7 @@
 // once, and none before it is final. Counted by hand from the records, with nothing of the ledger's own.
 
 import type { Block } from "../src/orchestrator/ledger/block.ts";
-import type { SessionRecord } from "../src/orchestrator/records/records.ts";
+import type { SessionRecord } from "../src/orchestrator/records/sessions.ts";
 import type { AcceptedWrite } from "./store.ts";
 
 export class LedgerChecker {

@@ -5,7 +5,9 @@
 import { bits } from "../src/core/bits.ts";
 import type { KeyId } from "../src/core/ids.ts";
 import type { Block, Work } from "../src/orchestrator/ledger/block.ts";
-import type { RoomRecord, SessionRecord, StepRecord, VNodeRecord } from "../src/orchestrator/records/records.ts";
+import type { RoomRecord } from "../src/orchestrator/records/machines.ts";
+import type { SessionRecord } from "../src/orchestrator/records/sessions.ts";
+import type { StepRecord, VNodeRecord } from "../src/orchestrator/records/vnodes.ts";
 import { Room } from "../src/pnode/room.ts";
 import { ExchangeService } from "../src/protocol/gen/dcnr/v1/exchange_pb.ts";
 import { InferenceService } from "../src/protocol/gen/dcnr/v1/inference_pb.ts";

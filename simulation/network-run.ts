@@ -2,7 +2,8 @@
 // and the last answer of every model, with every checker watching. Without faults it gives what to compare with.
 
 import type { SessionId, Sha256 } from "../src/core/ids.ts";
-import type { ReplicaRecord, SessionRecord, StepRecord, VNodeRecord } from "../src/orchestrator/records/records.ts";
+import type { ReplicaRecord, SessionRecord } from "../src/orchestrator/records/sessions.ts";
+import type { StepRecord, VNodeRecord } from "../src/orchestrator/records/vnodes.ts";
 import { type AttachRequest, PNodeService, type RecordDurableRequest } from "../src/protocol/gen/dcnr/v1/pnode_pb.ts";
 import { SessionPeerService } from "../src/protocol/gen/dcnr/v1/session_peers_pb.ts";
 import { CrewWatch, lastsUntilFinished } from "./autonomy.ts";

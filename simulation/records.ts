@@ -1,7 +1,9 @@
 // The store's records as the simulated world sees them: for checkers, faults that aim, and mutants.
 
 import type { Sha256 } from "../src/core/ids.ts";
-import type { ReplicaRecord, RoomRecord, SessionRecord, VNodeRecord } from "../src/orchestrator/records/records.ts";
+import type { RoomRecord } from "../src/orchestrator/records/machines.ts";
+import type { ReplicaRecord, SessionRecord } from "../src/orchestrator/records/sessions.ts";
+import type { VNodeRecord } from "../src/orchestrator/records/vnodes.ts";
 import { speech } from "./scenarios.ts";
 import type { SimulatedStore } from "./store.ts";
 

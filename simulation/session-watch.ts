@@ -2,7 +2,8 @@
 // and a session's roots, metrics and line.
 
 import type { Sha256 } from "../src/core/ids.ts";
-import type { SessionRecord, StepRecord, WorkloadRecord } from "../src/orchestrator/records/records.ts";
+import type { SessionRecord, WorkloadRecord } from "../src/orchestrator/records/sessions.ts";
+import type { StepRecord } from "../src/orchestrator/records/vnodes.ts";
 import { called, ownersWanted } from "../src/orchestrator/records/workloads.ts";
 import { FenceChecker, MetricChecker, RootChecker, type Violations } from "./checkers.ts";
 

@@ -1,7 +1,7 @@
 // What must hold of machines' standings, however many of them lie: nobody who is honest is called a liar, and nobody is banned
 // at first sight but for two contradicting signatures.
 
-import type { StandingRecord } from "../src/orchestrator/records/records.ts";
+import type { StandingRecord } from "../src/orchestrator/records/checking.ts";
 import type { Site } from "./boot.ts";
 import { honest } from "./byzantine.ts";
 

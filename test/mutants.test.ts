@@ -6,7 +6,8 @@ import { after, test } from "node:test";
 import { mutants } from "../simulation/mutants.ts";
 import { SeedPool } from "../simulation/pool.ts";
 import type { VNodeId } from "../src/core/ids.ts";
-import type { SessionRecord, VNodeRecord } from "../src/orchestrator/records/records.ts";
+import type { SessionRecord } from "../src/orchestrator/records/sessions.ts";
+import type { VNodeRecord } from "../src/orchestrator/records/vnodes.ts";
 import { recoveryLine } from "../src/orchestrator/sessions/line.ts";
 
 const pool = new SeedPool(Math.max(1, availableParallelism()));

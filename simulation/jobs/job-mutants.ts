@@ -2,7 +2,9 @@
 // see every one of them.
 
 import type { CohortRecord, JobRecord } from "../../src/orchestrator/records/jobs.ts";
-import type { RoomRecord, SessionRecord, VNodeRecord } from "../../src/orchestrator/records/records.ts";
+import type { RoomRecord } from "../../src/orchestrator/records/machines.ts";
+import type { SessionRecord } from "../../src/orchestrator/records/sessions.ts";
+import type { VNodeRecord } from "../../src/orchestrator/records/vnodes.ts";
 import { rewriting } from "../mutants/mutant.ts";
 import type { JobWorldOptions } from "./job-world.ts";
 

@@ -3,7 +3,8 @@
 // run ahead of what is stored, and in the end every job is done with the root that nobody disturbed, and nothing is left claimed.
 
 import type { CohortRecord, JobRecord } from "../../src/orchestrator/records/jobs.ts";
-import type { SessionRecord, VNodeRecord } from "../../src/orchestrator/records/records.ts";
+import type { SessionRecord } from "../../src/orchestrator/records/sessions.ts";
+import type { VNodeRecord } from "../../src/orchestrator/records/vnodes.ts";
 import { JobService } from "../../src/protocol/gen/dcnr/v1/job_pb.ts";
 import { seeded } from "../../src/scheduler/placement.testing.ts";
 import type { StateStore } from "../../src/store/state-store.ts";

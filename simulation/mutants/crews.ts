@@ -2,7 +2,7 @@
 
 import type { CrewRules } from "../../src/crew/crew.ts";
 import { living } from "../../src/crew/crew.ts";
-import type { VNodeRecord } from "../../src/orchestrator/records/records.ts";
+import type { VNodeRecord } from "../../src/orchestrator/records/vnodes.ts";
 import { SessionPeerService } from "../../src/protocol/gen/dcnr/v1/session_peers_pb.ts";
 import type { Mutant } from "./mutant.ts";
 import { type Loose, onCall, onEvent, rewriting } from "./mutant.ts";

@@ -3,8 +3,8 @@ import { describe, it } from "node:test";
 import { sha256 } from "../core/hash.ts";
 import { testBlobs } from "./blobs.testing.ts";
 import { type BuildCheckpoint, buildTensors, buildText, buildTokens } from "./build.ts";
-import { documentEnd, manifestHash } from "./manifest.ts";
 import { buildMnist } from "./imports/mnist.ts";
+import { documentEnd, manifestHash } from "./manifest.ts";
 
 const range = (start: number, end: number) => Array.from({ length: end - start }, (_, i) => start + i);
 const fields = [

@@ -10,8 +10,8 @@ import { trainBpe } from "./bpe/train.ts";
 import { buildTensors, buildText } from "./build.ts";
 import { openDatasets, samplesOfSplit } from "./datasets.ts";
 import { readSplit, textOfDocument } from "./documents.ts";
-import type { SplitRule } from "./manifest.ts";
 import { buildMobyDick, buildMobyDickTokens, readMobyDick } from "./imports/moby-dick.ts";
+import type { SplitRule } from "./manifest.ts";
 import { showSamples } from "./show.ts";
 import { openVocabularies } from "./vocabularies.ts";
 

@@ -8,8 +8,8 @@ import { permutationAt, randomKey, randomUint32 } from "../core/random.ts";
 import { openReferenceEngine } from "../engine/reference.ts";
 import { compile, compileText } from "./compile.ts";
 import { parseDefinition } from "./definition.ts";
-import type { Plan } from "./plan.ts";
 import { LocalTrainer, randomSample } from "./graphs/trainer.testing.ts";
+import type { Plan } from "./plan.ts";
 
 /** A random network over [3] with a random grouping; text order is shuffled too. */
 function randomNetwork(seed: number): string {

@@ -6,7 +6,7 @@ import type { PNodeId } from "../core/ids.ts";
 import { type Caller, type Gate, isKnownBy, type Network } from "../protocol/network.ts";
 import type { Context } from "./context.ts";
 import type { Members } from "./fleet/attached/members.ts";
-import { key } from "./records/records.ts";
+import { key } from "./records/store-keys.ts";
 import type { ApiKeys } from "./rights/keys.ts";
 
 export interface GateNeeds {

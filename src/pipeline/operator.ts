@@ -4,9 +4,9 @@
 import { fail } from "../core/errors.ts";
 import type { Sha256 } from "../core/ids.ts";
 import type { Tensor } from "../core/tensor.ts";
+import type { SourceAccess } from "../data/imports/source.ts";
 import type { Manifest } from "../data/manifest.ts";
 import type { FetchBlob } from "../data/shard-cache.ts";
-import type { SourceAccess } from "../data/imports/source.ts";
 import type { Kit } from "./kit.ts";
 import type { Format, Output } from "./records.ts";
 

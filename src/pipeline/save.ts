@@ -13,8 +13,8 @@ import {
   buildTokens,
   type FieldSpec,
 } from "../data/build.ts";
-import { classNumbers, findClasses } from "../data/imports/classes.ts";
 import { fieldsOfRow, valuesOfRow } from "../data/formats/rows.ts";
+import { classNumbers, findClasses } from "../data/imports/classes.ts";
 import { type Manifest, manifestText, parseManifest, type Shard, type SplitRule } from "../data/manifest.ts";
 import type { Blobs, Note } from "./kit.ts";
 import {

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { key, prefix } from "../../src/orchestrator/records/records.ts";
+import { key, prefix } from "../../src/orchestrator/records/store-keys.ts";
 import { newIdentity } from "../../src/system/keys.ts";
 import { Lab } from "./lab.ts";
 

@@ -8,7 +8,7 @@ import { sha256 } from "../../src/core/hash.ts";
 import { tokenizerJson } from "../../src/data/bpe/json.ts";
 import { importOnnx } from "../../src/network/onnx/import-onnx.ts";
 import type { Context } from "../../src/orchestrator/context.ts";
-import type { ModelRecord } from "../../src/orchestrator/records/records.ts";
+import type { ModelRecord } from "../../src/orchestrator/records/sessions.ts";
 import { Prompts } from "../../src/orchestrator/serving/prompts.ts";
 import { NetworkService } from "../../src/protocol/gen/dcnr/v1/network_pb.ts";
 import { openMemoryBlobs } from "../../src/store/memory.ts";

@@ -3,7 +3,9 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { fail } from "../../src/core/errors.ts";
-import type { PNodeRecord, SessionRecord, VNodeRecord } from "../../src/orchestrator/records/records.ts";
+import type { PNodeRecord } from "../../src/orchestrator/records/machines.ts";
+import type { SessionRecord } from "../../src/orchestrator/records/sessions.ts";
+import type { VNodeRecord } from "../../src/orchestrator/records/vnodes.ts";
 import { FleetService } from "../../src/protocol/gen/dcnr/v1/fleet_pb.ts";
 import { SessionService } from "../../src/protocol/gen/dcnr/v1/session_pb.ts";
 import type { ActingPNode } from "./acting-pnode.ts";

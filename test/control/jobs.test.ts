@@ -6,7 +6,7 @@ import { describe, it } from "node:test";
 import { RoomChecker } from "../../simulation/rooms.ts";
 import { hasCode } from "../../src/core/errors.ts";
 import type { JobRecord } from "../../src/orchestrator/records/jobs.ts";
-import type { SessionRecord } from "../../src/orchestrator/records/records.ts";
+import type { SessionRecord } from "../../src/orchestrator/records/sessions.ts";
 import { type Job, JobService, type JobSpec } from "../../src/protocol/gen/dcnr/v1/job_pb.ts";
 import { SessionService } from "../../src/protocol/gen/dcnr/v1/session_pb.ts";
 import type { RequestInit } from "../../src/protocol/network.ts";

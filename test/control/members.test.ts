@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { VNodeRecord } from "../../src/orchestrator/records/records.ts";
+import type { VNodeRecord } from "../../src/orchestrator/records/vnodes.ts";
 import { FleetService } from "../../src/protocol/gen/dcnr/v1/fleet_pb.ts";
 import { JoinPolicy, MembershipService } from "../../src/protocol/gen/dcnr/v1/membership_pb.ts";
 import { BlobAction, PNodeService } from "../../src/protocol/gen/dcnr/v1/pnode_pb.ts";

@@ -7,12 +7,8 @@ import { RoomChecker } from "../../simulation/rooms.ts";
 import { hasCode } from "../../src/core/errors.ts";
 import { sha256 } from "../../src/core/hash.ts";
 import { type ReplicaId, replicaIdOf } from "../../src/core/ids.ts";
-import {
-  key,
-  type ModelRecord,
-  type ReplicaRecord,
-  type SessionRecord,
-} from "../../src/orchestrator/records/records.ts";
+import type { ModelRecord, ReplicaRecord, SessionRecord } from "../../src/orchestrator/records/sessions.ts";
+import { key } from "../../src/orchestrator/records/store-keys.ts";
 import { FleetService } from "../../src/protocol/gen/dcnr/v1/fleet_pb.ts";
 import { InferenceService } from "../../src/protocol/gen/dcnr/v1/inference_pb.ts";
 import { NetworkService } from "../../src/protocol/gen/dcnr/v1/network_pb.ts";

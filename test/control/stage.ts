@@ -17,7 +17,9 @@ import {
   type OrchestratorDependencies,
   startOrchestrator,
 } from "../../src/orchestrator/orchestrator.ts";
-import type { PNodeRecord, SessionRecord, VNodeRecord } from "../../src/orchestrator/records/records.ts";
+import type { PNodeRecord } from "../../src/orchestrator/records/machines.ts";
+import type { SessionRecord } from "../../src/orchestrator/records/sessions.ts";
+import type { VNodeRecord } from "../../src/orchestrator/records/vnodes.ts";
 import type { Timings } from "../../src/orchestrator/timings.ts";
 import { DatasetService } from "../../src/protocol/gen/dcnr/v1/data_pb.ts";
 import { NetworkService } from "../../src/protocol/gen/dcnr/v1/network_pb.ts";

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { hasCode } from "../../src/core/errors.ts";
-import type { SessionRecord } from "../../src/orchestrator/records/records.ts";
+import type { SessionRecord } from "../../src/orchestrator/records/sessions.ts";
 import { InferenceService } from "../../src/protocol/gen/dcnr/v1/inference_pb.ts";
 import { SessionService } from "../../src/protocol/gen/dcnr/v1/session_pb.ts";
 import { actedState } from "../control/acting-pnode.ts";

@@ -4,7 +4,8 @@
 import type { MetricRegistry, Sample } from "../../monitoring/registry.ts";
 import type { Orchestrator } from "../../orchestrator/orchestrator.ts";
 import { isQueued, type JobStatus } from "../../orchestrator/records/jobs.ts";
-import { key, prefix, type SessionRecord, type SessionStatus } from "../../orchestrator/records/records.ts";
+import type { SessionRecord, SessionStatus } from "../../orchestrator/records/sessions.ts";
+import { key, prefix } from "../../orchestrator/records/store-keys.ts";
 
 type Running = () => Orchestrator | undefined;
 

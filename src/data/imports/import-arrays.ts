@@ -6,8 +6,8 @@ import { elementCount, tensorBytes, viewData } from "../../core/tensor.ts";
 import { buildTensors, buildTokens, type FieldSpec } from "../build.ts";
 import { openReader } from "../formats/bytes.ts";
 import { readNpyHeader } from "../formats/npy.ts";
-import { buildOptions, notEmpty, type Run } from "./import-run.ts";
 import type { Manifest } from "../manifest.ts";
+import { buildOptions, notEmpty, type Run } from "./import-run.ts";
 import { openSource, type Source, type SourceAccess } from "./source.ts";
 
 interface ArrayColumn {

@@ -9,10 +9,10 @@ import { after, describe, it } from "node:test";
 import { testBlobs } from "../blobs.testing.ts";
 import { assertRefusal, damagedCopies } from "../damage.testing.ts";
 import { readDocuments, textOfDocument } from "../documents.ts";
-import { importDataset } from "./import.ts";
-import type { ImportCheckpoint, ImportRequest } from "./import-run.ts";
 import { type Manifest, manifestHash, type TensorsManifest, type TextManifest } from "../manifest.ts";
 import { showSamples } from "../show.ts";
+import { importDataset } from "./import.ts";
+import type { ImportCheckpoint, ImportRequest } from "./import-run.ts";
 import type { SourceAccess } from "./source.ts";
 
 const fixtures = join(import.meta.dirname, "..", "fixtures", "files");

@@ -3,11 +3,11 @@
 import { readFile } from "node:fs/promises";
 import { fail } from "../../core/errors.ts";
 import { buildTensors, type FieldSpec } from "../build.ts";
+import { decodeImage, type ImageShape, naturalShape, sampleOf } from "../images/shape.ts";
+import type { Manifest } from "../manifest.ts";
 import { classNumbers, findClasses } from "./classes.ts";
 import { type Folder, type FolderFile, openFolder } from "./folder.ts";
-import { decodeImage, type ImageShape, naturalShape, sampleOf } from "../images/shape.ts";
 import { buildOptions, type ImportOptions, type ImportRequest, openPositions, type Run } from "./import-run.ts";
-import type { Manifest } from "../manifest.ts";
 import type { Source, SourceAccess } from "./source.ts";
 
 export const imageEndings: readonly string[] = ["png", "jpg", "jpeg"];

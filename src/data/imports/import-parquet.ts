@@ -7,9 +7,9 @@ import { openReader } from "../formats/bytes.ts";
 import { labelColumnOf } from "../formats/csv.ts";
 import { type Chunk, type Column, type ParquetFile, type RowGroup, readFooter } from "../formats/parquet/metadata.ts";
 import { type ColumnValue, readChunk } from "../formats/parquet/pages.ts";
+import type { Manifest } from "../manifest.ts";
 import { importRows, type Rows } from "./import-rows.ts";
 import { buildOptions, type ImportRequest, notEmpty, type Run } from "./import-run.ts";
-import type { Manifest } from "../manifest.ts";
 import type { Source } from "./source.ts";
 
 /** Footers of the largest files have some megabytes. */

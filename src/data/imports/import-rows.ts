@@ -3,12 +3,12 @@
 
 import { fail, messageOf } from "../../core/errors.ts";
 import { buildTensors, type FieldSpec } from "../build.ts";
-import { classNumbers, findClasses, refuseText } from "./classes.ts";
 import { readLayout, rowOfCells, splitCells } from "../formats/csv.ts";
 import { type Line, type Position, readLines, textOfLine } from "../formats/lines.ts";
 import { fieldsOfRow, type NumberType, type Row, valuesOfRow } from "../formats/rows.ts";
-import { buildOptions, type ImportOptions, type ImportRequest, openPositions, type Run } from "./import-run.ts";
 import type { Manifest } from "../manifest.ts";
+import { classNumbers, findClasses, refuseText } from "./classes.ts";
+import { buildOptions, type ImportOptions, type ImportRequest, openPositions, type Run } from "./import-run.ts";
 
 export interface SourceRow {
   readonly row: Row;

@@ -5,13 +5,13 @@ import { join } from "node:path";
 import { after, describe, it } from "node:test";
 import { testBlobs } from "../blobs.testing.ts";
 import { readDocuments, textOfDocument } from "../documents.ts";
+import { type Manifest, manifestHash, manifestText, type TextManifest } from "../manifest.ts";
+import { showSamples } from "../show.ts";
+import { splitDataset } from "../splits.ts";
 import { importDataset } from "./import.ts";
 import { importInline } from "./import-rows.ts";
 import type { ImportCheckpoint, ImportRequest } from "./import-run.ts";
-import { type Manifest, manifestHash, manifestText, type TextManifest } from "../manifest.ts";
-import { showSamples } from "../show.ts";
 import type { SourceAccess } from "./source.ts";
-import { splitDataset } from "../splits.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "import-"));
 after(() => rmSync(folder, { recursive: true, force: true }));

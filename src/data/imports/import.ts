@@ -3,8 +3,9 @@
 
 import { fail } from "../../core/errors.ts";
 import { buildText } from "../build.ts";
-import { isFolder } from "./folder.ts";
 import { readPieces } from "../formats/text.ts";
+import type { Manifest } from "../manifest.ts";
+import { isFolder } from "./folder.ts";
 import { importArrays, importTokens } from "./import-arrays.ts";
 import { importImages } from "./import-images.ts";
 import { importParquet } from "./import-parquet.ts";
@@ -18,7 +19,6 @@ import {
   openPositions,
   type Run,
 } from "./import-run.ts";
-import type { Manifest } from "../manifest.ts";
 import { openSource, type SourceAccess } from "./source.ts";
 
 export async function importDataset(

@@ -7,9 +7,9 @@ import type { Value } from "../../graph/operators/operator.ts";
 import type { BodyInput, BodyNode } from "../body.ts";
 import type { BuildSite } from "../catalogue/build-site.ts";
 import { linearOperands } from "../catalogue/linear.ts";
+import type { PortPlan, VNodePlan } from "../plan.ts";
 import { ForwardSite, type ForwardState } from "./forward-site.ts";
 import type { Counts } from "./losses.ts";
-import type { PortPlan, VNodePlan } from "../plan.ts";
 
 export interface ForwardOptions {
   /** Samples: the leading axis of every activation. */

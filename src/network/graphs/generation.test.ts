@@ -8,9 +8,9 @@ import { hasCode } from "../../core/errors.ts";
 import { elementCount, float32, type Tensor } from "../../core/tensor.ts";
 import { openReferenceEngine } from "../../engine/reference.ts";
 import { compileText } from "../compile.ts";
+import type { Plan, VNodePlan } from "../plan.ts";
 import { buildGeneration, generationFeeds } from "./generation.ts";
 import { buildInference } from "./graphs.ts";
-import type { Plan, VNodePlan } from "../plan.ts";
 import { initialValues } from "./trainer.testing.ts";
 
 const context = 6;

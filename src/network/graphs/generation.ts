@@ -10,6 +10,7 @@ import type { GraphModel } from "../../graph/model.ts";
 import type { Value } from "../../graph/operators/operator.ts";
 import type { BodyNode } from "../body.ts";
 import { applyLinear, linearOperands } from "../catalogue/linear.ts";
+import type { Plan, PortPlan, VNodePlan } from "../plan.ts";
 import { portType } from "./forward.ts";
 import {
   type CachePlan,
@@ -18,7 +19,6 @@ import {
   type GenerationState,
   maskedScore,
 } from "./generation-site.ts";
-import type { Plan, PortPlan, VNodePlan } from "../plan.ts";
 
 export { type CachePlan, type GenerationOptions, maskedScore } from "./generation-site.ts";
 

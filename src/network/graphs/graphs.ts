@@ -9,9 +9,9 @@ import { deriveBackward, deriveTraining } from "../../graph/derive.ts";
 import { lowerModel } from "../../graph/lower.ts";
 import type { GraphModel } from "../../graph/model.ts";
 import type { Value } from "../../graph/operators/operator.ts";
+import type { BuildOptions, Plan, TrainingGraphs, VNodePlan } from "../plan.ts";
 import { buildForward, type Forward } from "./forward.ts";
 import type { Counts } from "./losses.ts";
-import type { BuildOptions, Plan, TrainingGraphs, VNodePlan } from "../plan.ts";
 import { scaleGradients } from "./scaling.ts";
 
 /** By VNode of a plan: graphs never change, and deriving them takes long. */

@@ -5,8 +5,8 @@ import { roundToBfloat16, roundToFloat16 } from "../../core/half.ts";
 import { fillChance, fillNormal, fillUniform, randomKey } from "../../core/random.ts";
 import { elementCount, type Tensor } from "../../core/tensor.ts";
 import type { Engine, Program } from "../../engine/engine.ts";
-import { buildEvaluation, buildTraining } from "./graphs.ts";
 import type { InitialPlan, OptimizerPlan, Plan, TrainingGraphs, VNodePlan, WireType } from "../plan.ts";
+import { buildEvaluation, buildTraining } from "./graphs.ts";
 
 export interface Sample {
   readonly inputs?: Tensor;

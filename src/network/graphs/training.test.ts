@@ -9,8 +9,8 @@ import { sha256 } from "../../core/hash.ts";
 import { openEngine } from "../../engine/open.ts";
 import { encodeOnnx } from "../../graph/onnx.ts";
 import { compileText } from "../compile.ts";
-import { buildEvaluation, buildTraining } from "./graphs.ts";
 import type { Plan } from "../plan.ts";
+import { buildEvaluation, buildTraining } from "./graphs.ts";
 import { LocalTrainer, randomSample, type TrainerOptions } from "./trainer.testing.ts";
 
 /** T1 with the same structure and every size cut down. */

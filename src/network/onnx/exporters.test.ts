@@ -11,8 +11,8 @@ import { openReferenceEngine } from "../../engine/reference.ts";
 import { seededRandom } from "../../graph/operators/oracle.test.ts";
 import { compileText } from "../compile.ts";
 import { buildInference } from "../graphs/graphs.ts";
-import { type ImportOptions, importOnnx } from "./import-onnx.ts";
 import { LocalTrainer } from "../graphs/trainer.testing.ts";
+import { type ImportOptions, importOnnx } from "./import-onnx.ts";
 
 interface Fixture {
   readonly inputs: readonly number[];

@@ -11,8 +11,8 @@ import { GraphBuilder } from "../../graph/builder.ts";
 import { encodeOnnx } from "../../graph/onnx.ts";
 import { compileText } from "../compile.ts";
 import { buildInference } from "../graphs/graphs.ts";
-import { importOnnx } from "./import-onnx.ts";
 import { LocalTrainer } from "../graphs/trainer.testing.ts";
+import { importOnnx } from "./import-onnx.ts";
 
 interface Fixture {
   readonly inputs: readonly number[];

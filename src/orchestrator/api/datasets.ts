@@ -10,7 +10,7 @@ import { BlobSpace } from "../../protocol/gen/dcnr/v1/common_pb.ts";
 import { type Dataset, DatasetService } from "../../protocol/gen/dcnr/v1/data_pb.ts";
 import { type ServedService, service } from "../../protocol/network.ts";
 import type { Context } from "../context.ts";
-import { prefix } from "../records/records.ts";
+import { prefix } from "../records/store-keys.ts";
 import type { Garbage } from "../sessions/garbage.ts";
 import { page } from "./pages.ts";
 import { sampleViews, wireType } from "./samples.ts";

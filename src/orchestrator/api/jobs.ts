@@ -11,7 +11,7 @@ import type { Jobs } from "../jobs/jobs.ts";
 import { allQueues, cohortOf, deleteQueue, findQueue, setQueue } from "../jobs/queues.ts";
 import { findJob, jobById, submitJobs, usesOf } from "../jobs/submit.ts";
 import { isEnded, type JobRecord, localOwner } from "../records/jobs.ts";
-import { key, prefix } from "../records/records.ts";
+import { key, prefix } from "../records/store-keys.ts";
 import { belongingOf } from "../rights/belongings.ts";
 import { checkBelonging, isLimited } from "../rights/limits.ts";
 import type { Bell } from "../views/watching.ts";

@@ -12,7 +12,7 @@ import type { SignedHead } from "../ledger/heads.ts";
 import type { HeadsKeeper } from "../ledger/heads-keeper.ts";
 import type { Balance, Ledger } from "../ledger/ledger.ts";
 import { pnodeName } from "../records/names.ts";
-import { key, prefix } from "../records/records.ts";
+import { key, prefix } from "../records/store-keys.ts";
 import { page, pageByPosition } from "./pages.ts";
 
 export interface LedgerApiNeeds {

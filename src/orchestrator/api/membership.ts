@@ -9,8 +9,9 @@ import type { Context } from "../context.ts";
 import { forgetPNode } from "../fleet/attached/departed.ts";
 import type { Members } from "../fleet/attached/members.ts";
 import type { Presence } from "../fleet/orchestrators/presence.ts";
+import type { PolicyRecord } from "../records/machines.ts";
 import { pnodeName } from "../records/names.ts";
-import { key, type PolicyRecord, prefix } from "../records/records.ts";
+import { key, prefix } from "../records/store-keys.ts";
 import type { Controller } from "../workloads/controller.ts";
 
 export interface MembershipApiNeeds {

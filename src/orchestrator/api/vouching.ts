@@ -5,7 +5,7 @@ import { VouchingService } from "../../protocol/gen/dcnr/v1/relay_pb.ts";
 import { type ServedService, service } from "../../protocol/network.ts";
 import type { Context } from "../context.ts";
 import type { Members } from "../fleet/attached/members.ts";
-import { key } from "../records/records.ts";
+import { key } from "../records/store-keys.ts";
 
 export function vouchingService({ mirror }: Context, members: Members): ServedService {
   return service(VouchingService, {

@@ -10,7 +10,7 @@ import { parseManifest } from "../../data/manifest.ts";
 import { settingFields } from "../../network/settings/setting-fields.ts";
 import { type SessionSettings, SessionSettingsSchema } from "../../protocol/gen/dcnr/v1/session_pb.ts";
 import type { JobRecord } from "../records/jobs.ts";
-import { key } from "../records/records.ts";
+import { key } from "../records/store-keys.ts";
 import { findState } from "../serving/models.ts";
 import { deleteSession } from "../sessions/sessions.ts";
 import type { Metrics } from "../views/metrics.ts";

@@ -5,7 +5,7 @@ import { messageOf, outlookOf } from "../../core/errors.ts";
 import type { JobId } from "../../core/ids.ts";
 import type { Context } from "../context.ts";
 import { callJob, isEnded, type JobRecord, type JobStatus, ranMs } from "../records/jobs.ts";
-import { key, prefix } from "../records/records.ts";
+import { key, prefix } from "../records/store-keys.ts";
 import { Latest } from "../tasks.ts";
 import type { Leases } from "../workloads/leases.ts";
 import type { JobKinds, Observation } from "./kinds.ts";

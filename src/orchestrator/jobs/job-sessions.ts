@@ -4,7 +4,8 @@
 import type { PlacementPlan } from "../../scheduler/placement/types.ts";
 import type { Context } from "../context.ts";
 import type { JobRecord } from "../records/jobs.ts";
-import { key, type SessionRecord } from "../records/records.ts";
+import type { SessionRecord } from "../records/sessions.ts";
+import { key } from "../records/store-keys.ts";
 import { isLive, vnodeRecordsOf } from "../records/workloads.ts";
 import type { SessionCare } from "../sessions/session-care.ts";
 import { clearFailures, suspendSession } from "../sessions/sessions.ts";

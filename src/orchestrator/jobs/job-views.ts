@@ -8,7 +8,7 @@ import { type Limits, type QueueRules, type Resource, resources, Usage } from ".
 import type { Context } from "../context.ts";
 import { callJob, isQueued, type JobRecord, ranMs } from "../records/jobs.ts";
 import { pnodeName } from "../records/names.ts";
-import { key, prefix } from "../records/records.ts";
+import { key, prefix } from "../records/store-keys.ts";
 import type { JobSessions } from "./job-sessions.ts";
 import type { Scheduling } from "./scheduling.ts";
 

@@ -7,7 +7,7 @@ import { type Limits, type QueueRules, queueRulesDefault, type Resource, resourc
 import type { Context } from "../context.ts";
 import { type CohortRecord, isEnded } from "../records/jobs.ts";
 import type { Mirror } from "../records/mirror.ts";
-import { key, prefix } from "../records/records.ts";
+import { key, prefix } from "../records/store-keys.ts";
 
 export const defaultQueue = "default";
 

@@ -6,7 +6,7 @@ import type { JobId } from "../../core/ids.ts";
 import { claimed, type QuotaClaim, unclaimed } from "../../scheduler/quota.ts";
 import type { Context } from "../context.ts";
 import type { JobRecord } from "../records/jobs.ts";
-import { key, prefix } from "../records/records.ts";
+import { key, prefix } from "../records/store-keys.ts";
 import { cohortOf } from "./queues.ts";
 
 /** Whoever claims commits within a second or so. */

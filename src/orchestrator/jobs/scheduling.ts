@@ -8,7 +8,8 @@ import type { Decisions, QueueView, Rules, Start } from "../../scheduler/jobs.ts
 import type { Amounts } from "../../scheduler/quota.ts";
 import type { Context } from "../context.ts";
 import { isQueued, type JobRecord } from "../records/jobs.ts";
-import { isOpen, key } from "../records/records.ts";
+import { isOpen } from "../records/machines.ts";
+import { key } from "../records/store-keys.ts";
 import { forEachAtOnce } from "../tasks.ts";
 import type { Leases } from "../workloads/leases.ts";
 import type { JobSessions } from "./job-sessions.ts";

@@ -8,7 +8,7 @@ import type { JobSpec } from "../../protocol/gen/dcnr/v1/job_pb.ts";
 import { type JobClass, jobClasses } from "../../scheduler/jobs.ts";
 import type { Context } from "../context.ts";
 import { isEnded, isQueued, type JobRecord } from "../records/jobs.ts";
-import { key, prefix } from "../records/records.ts";
+import { key, prefix } from "../records/store-keys.ts";
 import { requirementsOf } from "../sessions/settings.ts";
 import type { JobKinds, JsonObject, Uses } from "./kinds.ts";
 import { inOrderOfNeeds } from "./needs.ts";

@@ -7,7 +7,7 @@ import type { SessionRequirements } from "../../network/settings/session.ts";
 import { type SessionSettings, SessionSettingsSchema } from "../../protocol/gen/dcnr/v1/session_pb.ts";
 import { demandOf } from "../../scheduler/demand.ts";
 import { type JobRecord, localOwner } from "../records/jobs.ts";
-import type { SessionRecord } from "../records/records.ts";
+import type { SessionRecord } from "../records/sessions.ts";
 import { createSession, type SessionNeeds } from "../sessions/sessions.ts";
 import type { JobSessions } from "./job-sessions.ts";
 import type { JobKind, JsonObject, Observation, Prepared, Uses } from "./kinds.ts";

@@ -3,7 +3,9 @@
 
 import { fail } from "../../core/errors.ts";
 import type { Context } from "../context.ts";
-import { type BudgetRecord, key, prefix, type SessionRecord } from "../records/records.ts";
+import type { BudgetRecord } from "../records/accounts.ts";
+import type { SessionRecord } from "../records/sessions.ts";
+import { key, prefix } from "../records/store-keys.ts";
 import type { Ledger } from "./ledger.ts";
 
 /** For sentences: who makes sessions without an API key. */

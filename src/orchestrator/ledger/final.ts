@@ -2,7 +2,8 @@
 // says how far it is final; one that nobody checks is believed as far as it cannot go back any more: to the line before the recovery line, or to its end.
 
 import type { PNodeId } from "../../core/ids.ts";
-import type { SessionRecord, VNodeRecord } from "../records/records.ts";
+import type { SessionRecord } from "../records/sessions.ts";
+import type { VNodeRecord } from "../records/vnodes.ts";
 import { ownersWanted, type VNodeRecords } from "../records/workloads.ts";
 import { type Finality, type FinalWork, vestingIntervals } from "./settle.ts";
 

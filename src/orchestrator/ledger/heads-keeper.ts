@@ -5,7 +5,7 @@ import { canonicalJson } from "../../core/hash.ts";
 import type { Identity } from "../../core/keys.ts";
 import { parseItem } from "../../store/update.ts";
 import type { Context } from "../context.ts";
-import { key, prefix } from "../records/records.ts";
+import { key, prefix } from "../records/store-keys.ts";
 import { type ChainEnd, hashOfHead, rootOfEnds, type SignedHead, signHead, sortedEnds } from "./heads.ts";
 import type { Ledger } from "./ledger.ts";
 

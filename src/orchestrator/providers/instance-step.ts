@@ -3,8 +3,8 @@
 
 import { duration } from "../../core/duration.ts";
 import type { Offer, Seen } from "../../providers/provider.ts";
+import type { PNodeRecord } from "../records/machines.ts";
 import type { InstanceRecord } from "../records/providers.ts";
-import type { PNodeRecord } from "../records/records.ts";
 
 export interface Sight {
   readonly nowMs: number;

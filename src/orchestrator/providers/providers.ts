@@ -16,7 +16,7 @@ import { checkSettings } from "../../providers/kinds.ts";
 import { findings, type Offer } from "../../providers/provider.ts";
 import type { Context } from "../context.ts";
 import { type InstanceRecord, isThere, type ProviderBounds, type ProviderRecord } from "../records/providers.ts";
-import { key, prefix } from "../records/records.ts";
+import { key, prefix } from "../records/store-keys.ts";
 import { isBlocked, nothingLearned } from "./learned.ts";
 import type { ProviderCare } from "./provider-care.ts";
 import { spentBy } from "./scale-view.ts";

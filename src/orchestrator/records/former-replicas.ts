@@ -3,7 +3,8 @@
 
 import { listItems } from "../../store/update.ts";
 import type { Mirror } from "./mirror.ts";
-import { key, type ModelRecord, prefix, type SessionRecord } from "./records.ts";
+import type { ModelRecord, SessionRecord } from "./sessions.ts";
+import { key, prefix } from "./store-keys.ts";
 
 type FormerSession = SessionRecord & { readonly serving?: object };
 type FormerModel = Omit<ModelRecord, "replicas"> & { readonly sessions?: unknown };

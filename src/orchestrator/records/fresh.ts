@@ -5,7 +5,9 @@ import { fail } from "../../core/errors.ts";
 import { parseId, type SessionId, type VNodeId } from "../../core/ids.ts";
 import type { Context } from "../context.ts";
 import { forEachAtOnce } from "../tasks.ts";
-import { key, type SessionRecord, type VNodeRecord } from "./records.ts";
+import type { SessionRecord } from "./sessions.ts";
+import { key } from "./store-keys.ts";
+import type { VNodeRecord } from "./vnodes.ts";
 import type { VNodeRecords } from "./workloads.ts";
 
 const readsAtOnce = 32;

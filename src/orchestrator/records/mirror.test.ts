@@ -7,7 +7,7 @@ import { silentLog, type World } from "../../core/world.ts";
 import { openMemoryStore } from "../../store/memory.ts";
 import type { StateStore } from "../../store/state-store.ts";
 import { Mirror } from "./mirror.ts";
-import { type Key, prefix } from "./records.ts";
+import { type Key, prefix } from "./store-keys.ts";
 
 interface Counted {
   readonly count: number;

@@ -12,7 +12,7 @@ import {
   mirroredKindOf,
   mirroredKinds,
   type Prefix,
-} from "./records.ts";
+} from "./store-keys.ts";
 
 interface Entry {
   readonly value: object;

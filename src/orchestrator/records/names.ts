@@ -2,7 +2,7 @@
 
 import type { PNodeId } from "../../core/ids.ts";
 import type { Mirror } from "./mirror.ts";
-import { key } from "./records.ts";
+import { key } from "./store-keys.ts";
 
 /** Events carry the id besides, since names need not be unique. */
 export function pnodeName(mirror: Pick<Mirror, "get">, id: string): string {

@@ -3,14 +3,9 @@
 import { fail } from "../../core/errors.ts";
 import { isReplicaId, parseWorkloadId, type VNodeId, type WorkloadId } from "../../core/ids.ts";
 import type { Mirror } from "./mirror.ts";
-import {
-  key,
-  prefix,
-  type ReplicaRecord,
-  type SessionRecord,
-  type VNodeRecord,
-  type WorkloadRecord,
-} from "./records.ts";
+import type { ReplicaRecord, SessionRecord, WorkloadRecord } from "./sessions.ts";
+import { key, prefix } from "./store-keys.ts";
+import type { VNodeRecord } from "./vnodes.ts";
 
 /** VNode records by id; a VNode without a record has stored nothing yet. */
 export type VNodeRecords = ReadonlyMap<VNodeId, VNodeRecord>;

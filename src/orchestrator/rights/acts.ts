@@ -7,7 +7,7 @@ import type { World } from "../../core/world.ts";
 import type { Caller } from "../../protocol/network.ts";
 import type { StateStore } from "../../store/state-store.ts";
 import { createItem, deleteItem, parseItem, updateItem } from "../../store/update.ts";
-import { padded } from "../records/records.ts";
+import { padded } from "../records/store-keys.ts";
 
 export interface ActRecord {
   readonly wallMs: number;

@@ -5,7 +5,8 @@ import { Subject } from "../../protocol/gen/dcnr/v1/access_pb.ts";
 import type { Roles } from "../../protocol/network.ts";
 import { listItems, readItem } from "../../store/update.ts";
 import type { Mirror } from "../records/mirror.ts";
-import { key, type ModelRecord, prefix } from "../records/records.ts";
+import type { ModelRecord } from "../records/sessions.ts";
+import { key, prefix } from "../records/store-keys.ts";
 import { type Belonging, checkBelonging, isLimited } from "./limits.ts";
 
 /** Longer than any id. */

@@ -5,7 +5,8 @@ import { fail } from "../../core/errors.ts";
 import type { KeyId } from "../../core/ids.ts";
 import type { Caller } from "../../protocol/network.ts";
 import type { Context } from "../context.ts";
-import { type IdentityRecord, key } from "../records/records.ts";
+import type { IdentityRecord } from "../records/machines.ts";
+import { key } from "../records/store-keys.ts";
 import type { Acts } from "./acts.ts";
 
 type Verdict =

@@ -2,7 +2,7 @@
 
 import type { ReplicaId } from "../../core/ids.ts";
 import type { Mirror } from "../records/mirror.ts";
-import { key } from "../records/records.ts";
+import { key } from "../records/store-keys.ts";
 
 /** False if somebody did so before. */
 export async function endReplica(mirror: Mirror, id: ReplicaId): Promise<boolean> {

@@ -6,7 +6,7 @@ import type { ReplicaId } from "../../core/ids.ts";
 import { Retries, type RetryOptions, retry } from "../../core/retry.ts";
 import { type ForwardTensorsResponse, ServingService } from "../../protocol/gen/dcnr/v1/serving_pb.ts";
 import type { Network, RequestInit } from "../../protocol/network.ts";
-import type { ModelRecord } from "../records/records.ts";
+import type { ModelRecord } from "../records/sessions.ts";
 import { answerText, bareTokens, type TokenBatch } from "./answer.ts";
 import { findModel, listModels } from "./models.ts";
 import { Prompts } from "./prompts.ts";

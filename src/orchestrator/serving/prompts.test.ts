@@ -6,7 +6,7 @@ import { sha256 } from "../../core/hash.ts";
 import { loadTokenizer } from "../../data/bpe/json.ts";
 import { openMemoryBlobs } from "../../store/memory.ts";
 import type { Context } from "../context.ts";
-import type { ModelRecord } from "../records/records.ts";
+import type { ModelRecord } from "../records/sessions.ts";
 import { Prompts } from "./prompts.ts";
 
 const content = readFileSync(new URL("../../data/bpe/fixtures/llama2.json", import.meta.url));

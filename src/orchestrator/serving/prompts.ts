@@ -7,7 +7,7 @@ import { Recent } from "../../core/recent.ts";
 import type { TokenTable } from "../../data/bpe/token-table.ts";
 import { type AskedText, encodingPrompt, openingText, type TextFacts } from "../../models/works.ts";
 import type { Context } from "../context.ts";
-import type { ModelRecord } from "../records/records.ts";
+import type { ModelRecord } from "../records/sessions.ts";
 import { chatText } from "./models.ts";
 import { PromptTooLong, type TextRequest } from "./text.ts";
 

@@ -2,7 +2,7 @@
 // load its weights from the states that its record names.
 
 import type { PlacementPlan } from "../../scheduler/placement/types.ts";
-import type { ReplicaRecord } from "../records/records.ts";
+import type { ReplicaRecord } from "../records/sessions.ts";
 import { type Compiled, servingPlan } from "../sessions/compiled.ts";
 import type { Garbage } from "../sessions/garbage.ts";
 import type { Care } from "../workloads/care.ts";

@@ -7,7 +7,8 @@ import { withKey } from "../../protocol/address.ts";
 import { joinRoutes } from "../../protocol/routes.ts";
 import type { Context } from "../context.ts";
 import type { Assignments } from "../fleet/attached/assignments.ts";
-import { key, type ModelRecord, type ReplicaRecord } from "../records/records.ts";
+import type { ModelRecord, ReplicaRecord } from "../records/sessions.ts";
+import { key } from "../records/store-keys.ts";
 import { isLive } from "../records/workloads.ts";
 import type { Compiled } from "../sessions/compiled.ts";
 

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { ModelRecord } from "../records/records.ts";
+import type { ModelRecord } from "../records/sessions.ts";
 import { type StatusNeeds, statusOf } from "./status.ts";
 
 interface Replica {

@@ -2,7 +2,8 @@
 
 import type { Context } from "../context.ts";
 import type { Assignments } from "../fleet/attached/assignments.ts";
-import { key, type ModelRecord, type ReplicaRecord } from "../records/records.ts";
+import type { ModelRecord, ReplicaRecord } from "../records/sessions.ts";
+import { key } from "../records/store-keys.ts";
 import { isLive } from "../records/workloads.ts";
 import type { Views } from "../views/views.ts";
 

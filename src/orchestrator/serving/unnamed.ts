@@ -3,7 +3,8 @@
 
 import type { ReplicaId } from "../../core/ids.ts";
 import type { Context } from "../context.ts";
-import { key, prefix, type ReplicaRecord } from "../records/records.ts";
+import type { ReplicaRecord } from "../records/sessions.ts";
+import { key, prefix } from "../records/store-keys.ts";
 import { endReplica } from "./end-replica.ts";
 
 /** To place and name a replica takes some writes to the store; a store that is away for a while delays them. */

@@ -8,15 +8,11 @@ import { isHigher, isTakeover, type Tenure } from "../../crew/tenures.ts";
 import type { CrewReport } from "../../protocol/gen/dcnr/v1/session_peers_pb.ts";
 import type { Context } from "../context.ts";
 import { claimId, type HeldClaim, type Rooms } from "../fleet/capacity/rooms.ts";
+import { isOpen, type PNodeRecord } from "../records/machines.ts";
 import { pnodeName } from "../records/names.ts";
-import {
-  isOpen,
-  key,
-  type Member,
-  type PNodeRecord,
-  type SessionRecord,
-  type VNodeRecord,
-} from "../records/records.ts";
+import type { SessionRecord } from "../records/sessions.ts";
+import { key } from "../records/store-keys.ts";
+import type { Member, VNodeRecord } from "../records/vnodes.ts";
 import { vnodeRecordsOf } from "../records/workloads.ts";
 import { memberOf, survivors } from "../workloads/recovery.ts";
 import type { Charters } from "./charters.ts";

@@ -14,7 +14,9 @@ import {
 } from "../../crew/charter.ts";
 import { successorsOf } from "../../crew/successors.ts";
 import type { Context } from "../context.ts";
-import { isOpen, key, type PNodeRecord, prefix, type SessionRecord } from "../records/records.ts";
+import { isOpen, type PNodeRecord } from "../records/machines.ts";
+import type { SessionRecord } from "../records/sessions.ts";
+import { key, prefix } from "../records/store-keys.ts";
 import { isLive, vnodeRecordsOf } from "../records/workloads.ts";
 
 /** Beside the owners: enough to take over from several of them, few enough that news stays cheap. */

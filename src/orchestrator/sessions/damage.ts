@@ -4,7 +4,8 @@
 import type { SessionId, Sha256, VNodeId } from "../../core/ids.ts";
 import type { Context } from "../context.ts";
 import { readSession } from "../records/fresh.ts";
-import { key, type SessionRecord } from "../records/records.ts";
+import type { SessionRecord } from "../records/sessions.ts";
+import { key } from "../records/store-keys.ts";
 import { isLive } from "../records/workloads.ts";
 import { recoveryLine } from "./line.ts";
 import { damagedBlobs } from "./stored-states.ts";

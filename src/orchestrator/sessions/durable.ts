@@ -6,7 +6,9 @@ import { type PNodeId, parseId, parseSha256, type SessionId, type Sha256, type V
 import type { RecordDurableRequest } from "../../protocol/gen/dcnr/v1/pnode_pb.ts";
 import { isSignedBy, resultOf, type Statement, statementFromWire } from "../../trust/statement.ts";
 import type { Context } from "../context.ts";
-import { key, type SessionRecord, type VNodeRecord } from "../records/records.ts";
+import type { SessionRecord } from "../records/sessions.ts";
+import { key } from "../records/store-keys.ts";
+import type { VNodeRecord } from "../records/vnodes.ts";
 import { isChecked, isLive } from "../records/workloads.ts";
 import { type Garbage, trimmed } from "./garbage.ts";
 import { storedState } from "./stored-states.ts";

@@ -9,7 +9,9 @@ import { listItems } from "../../store/update.ts";
 import { readInputs } from "../../trust/lists.ts";
 import type { Statement } from "../../trust/statement.ts";
 import type { Context } from "../context.ts";
-import { type ModelRecord, prefix, type SessionRecord, type VNodeRecord } from "../records/records.ts";
+import type { ModelRecord, SessionRecord } from "../records/sessions.ts";
+import { prefix } from "../records/store-keys.ts";
+import type { VNodeRecord } from "../records/vnodes.ts";
 import { isKeptLine } from "../trust/finality.ts";
 import { isLost, manifestOf } from "./stored-states.ts";
 

@@ -2,7 +2,8 @@
 
 import { sha256 } from "../../core/hash.ts";
 import type { Sha256 } from "../../core/ids.ts";
-import type { SessionRecord, StepRecord } from "../records/records.ts";
+import type { SessionRecord } from "../records/sessions.ts";
+import type { StepRecord } from "../records/vnodes.ts";
 import type { VNodeRecords } from "../records/workloads.ts";
 
 /** Newest step that is durable at every VNode: not the least of the newest ones, which may be durable nowhere else. */

@@ -3,7 +3,8 @@
 
 import { Recent } from "../../core/recent.ts";
 import type { Context } from "../context.ts";
-import { key, type SessionRecord } from "../records/records.ts";
+import type { SessionRecord } from "../records/sessions.ts";
+import { key } from "../records/store-keys.ts";
 import type { MetricPoint, Metrics } from "../views/metrics.ts";
 import type { Compiled } from "./compiled.ts";
 

@@ -7,15 +7,11 @@ import { createItem, listItems, readItem } from "../../store/update.ts";
 import type { Context } from "../context.ts";
 import type { Budgets } from "../ledger/budgets.ts";
 import type { Ledger } from "../ledger/ledger.ts";
+import type { IntervalRecord } from "../records/checking.ts";
 import { readSession } from "../records/fresh.ts";
-import {
-  type IntervalRecord,
-  key,
-  prefix,
-  type SessionRecord,
-  type StepRecord,
-  type StoredState,
-} from "../records/records.ts";
+import type { SessionRecord } from "../records/sessions.ts";
+import { key, prefix } from "../records/store-keys.ts";
+import type { StepRecord, StoredState } from "../records/vnodes.ts";
 import { isChecked, isLive, type VNodeRecords, vnodeRecordsOf } from "../records/workloads.ts";
 import { drawnIn } from "../trust/intervals.ts";
 import { type Span, soundUpTo, statedAt } from "../trust/seams.ts";

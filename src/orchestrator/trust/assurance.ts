@@ -4,7 +4,7 @@
 import type { Assurance } from "../../network/settings/session.ts";
 import { isLoopback, parseAddress } from "../../protocol/address.ts";
 import type { Context } from "../context.ts";
-import { key } from "../records/records.ts";
+import { key } from "../records/store-keys.ts";
 
 export function usualAssurance({ mirror, address, verify }: Context): Assurance {
   const join = mirror.get(key.policy())?.join ?? "open";

@@ -5,7 +5,9 @@
 import type { PNodeId, VNodeId } from "../../core/ids.ts";
 import type { Context } from "../context.ts";
 import type { Capacity } from "../fleet/capacity/capacity.ts";
-import { isOpen, key, type PNodeRecord, prefix, type SessionRecord } from "../records/records.ts";
+import { isOpen, type PNodeRecord } from "../records/machines.ts";
+import type { SessionRecord } from "../records/sessions.ts";
+import { key, prefix } from "../records/store-keys.ts";
 import type { Compiled } from "../sessions/compiled.ts";
 import type { Candidate } from "./disputes.ts";
 import { byLot } from "./lottery.ts";

@@ -5,7 +5,8 @@ import type { PNodeId } from "../../core/ids.ts";
 import { deliveryContent } from "../../trust/delivery.ts";
 import { type ListedInput, readInputs, readOutputMessages } from "../../trust/lists.ts";
 import type { Context } from "../context.ts";
-import type { SessionRecord, Stated } from "../records/records.ts";
+import type { Stated } from "../records/checking.ts";
+import type { SessionRecord } from "../records/sessions.ts";
 import type { VNodeRecords } from "../records/workloads.ts";
 import { statedAt, type Trouble } from "./seams.ts";
 

@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import { sha256 } from "../../core/hash.ts";
 import type { PNodeId } from "../../core/ids.ts";
 import { resultOf, type Statement } from "../../trust/statement.ts";
-import type { AuditRecord, AuditTask, Stated } from "../records/records.ts";
+import type { AuditRecord, AuditTask, Stated } from "../records/checking.ts";
 import { type AuditFacts, advanced, type Candidate, isClosed } from "./disputes.ts";
 
 const pnode = (name: string) => name as PNodeId;

@@ -6,7 +6,7 @@
 import type { PNodeId } from "../../core/ids.ts";
 import type { Assurance } from "../../network/settings/session.ts";
 import { resultOf } from "../../trust/statement.ts";
-import type { Accused, AuditOutcome, AuditRecord, AuditTask, FaultKind, Stated } from "../records/records.ts";
+import type { Accused, AuditOutcome, AuditRecord, AuditTask, FaultKind, Stated } from "../records/checking.ts";
 
 export interface Candidate {
   readonly pnode: PNodeId;

@@ -1,7 +1,8 @@
 // How far a session is final: nothing below is missing its check, as the session's assurance asks, and no audit is open. What
 // nobody drew becomes final with age, so that whoever lies has time to be found. Pure functions of records.
 
-import type { Certificate, IntervalRecord, SessionRecord } from "../records/records.ts";
+import type { Certificate, IntervalRecord } from "../records/checking.ts";
+import type { SessionRecord } from "../records/sessions.ts";
 import { isClosed } from "./disputes.ts";
 import { watchIntervals } from "./standing.ts";
 

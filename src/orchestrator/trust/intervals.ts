@@ -4,7 +4,8 @@
 import { canonicalJson, sha256 } from "../../core/hash.ts";
 import type { PNodeId, VNodeId } from "../../core/ids.ts";
 import type { Context } from "../context.ts";
-import type { AuditRecord, DrawnInterval, IntervalRecord, SessionRecord, Stated } from "../records/records.ts";
+import type { AuditRecord, DrawnInterval, IntervalRecord, Stated } from "../records/checking.ts";
+import type { SessionRecord } from "../records/sessions.ts";
 import type { VNodeRecords } from "../records/workloads.ts";
 import type { Auditors } from "./auditors.ts";
 import { drawContent, isDrawn } from "./lottery.ts";

@@ -4,15 +4,11 @@
 import type { PNodeId, SessionId, Sha256 } from "../../core/ids.ts";
 import { listItems } from "../../store/update.ts";
 import type { Context } from "../context.ts";
+import type { IntervalRecord } from "../records/checking.ts";
 import { readSession } from "../records/fresh.ts";
-import {
-  type IntervalRecord,
-  key,
-  prefix,
-  type SessionRecord,
-  type StepRecord,
-  type VNodeRecord,
-} from "../records/records.ts";
+import type { SessionRecord } from "../records/sessions.ts";
+import { key, prefix } from "../records/store-keys.ts";
+import type { StepRecord, VNodeRecord } from "../records/vnodes.ts";
 import { isLive, type VNodeRecords } from "../records/workloads.ts";
 import { isKeptLine } from "./finality.ts";
 

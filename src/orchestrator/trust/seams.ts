@@ -4,7 +4,9 @@
 
 import type { VNodeId } from "../../core/ids.ts";
 import { resultOf } from "../../trust/statement.ts";
-import type { SessionRecord, Stated, VNodeRecord } from "../records/records.ts";
+import type { Stated } from "../records/checking.ts";
+import type { SessionRecord } from "../records/sessions.ts";
+import type { VNodeRecord } from "../records/vnodes.ts";
 import type { VNodeRecords } from "../records/workloads.ts";
 
 export interface SeamEdge {

@@ -1,7 +1,7 @@
 import { strict as assert } from "node:assert";
 import { describe, it } from "node:test";
 import type { PNodeId } from "../../core/ids.ts";
-import type { FaultKind, StandingRecord } from "../records/records.ts";
+import type { FaultKind, StandingRecord } from "../records/checking.ts";
 import { levelOf, placementTrust, readmitted, reasonOf, standingAtFirst, withFault, withRight } from "./standing.ts";
 
 const machine = (right = 0): StandingRecord => ({ ...standingAtFirst("p" as PNodeId), right });

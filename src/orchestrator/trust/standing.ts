@@ -2,7 +2,7 @@
 // read. Pure functions of its record. Trust is how rarely one is checked.
 
 import type { PNodeId } from "../../core/ids.ts";
-import type { FaultRecord, StandingRecord } from "../records/records.ts";
+import type { FaultRecord, StandingRecord } from "../records/checking.ts";
 
 /** Intervals found right until a machine is known. */
 export const rightsUntilKnown = 10;

@@ -3,8 +3,10 @@
 
 import type { PNodeId } from "../../core/ids.ts";
 import type { Context } from "../context.ts";
+import type { FaultRecord, StandingRecord } from "../records/checking.ts";
+import type { PNodeRecord } from "../records/machines.ts";
 import { pnodeName } from "../records/names.ts";
-import { type FaultRecord, key, type PNodeRecord, prefix, type StandingRecord } from "../records/records.ts";
+import { key, prefix } from "../records/store-keys.ts";
 import { placementTrust, standingAtFirst, withFault } from "./standing.ts";
 
 export class Standings {

@@ -7,17 +7,10 @@ import type { RecordAuditRequest } from "../../protocol/gen/dcnr/v1/trust_pb.ts"
 import { readInputs } from "../../trust/lists.ts";
 import { isSignedBy, resultOf, type Statement, statementFromWire } from "../../trust/statement.ts";
 import type { Context } from "../context.ts";
+import type { Accused, AuditRecord, DrawnInterval, IntervalRecord, Stated } from "../records/checking.ts";
 import { readSession } from "../records/fresh.ts";
-import {
-  type Accused,
-  type AuditRecord,
-  type DrawnInterval,
-  type IntervalRecord,
-  key,
-  prefix,
-  type SessionRecord,
-  type Stated,
-} from "../records/records.ts";
+import type { SessionRecord } from "../records/sessions.ts";
+import { key, prefix } from "../records/store-keys.ts";
 import { isChecked, isLive, type VNodeRecords } from "../records/workloads.ts";
 import type { Compiled } from "../sessions/compiled.ts";
 import type { Garbage } from "../sessions/garbage.ts";

@@ -4,7 +4,7 @@
 import type { Cancel, LogLevel, World } from "../../core/world.ts";
 import type { StateStore } from "../../store/state-store.ts";
 import { createItem, readItem } from "../../store/update.ts";
-import { key } from "../records/records.ts";
+import { key } from "../records/store-keys.ts";
 import type { Tasks } from "../tasks.ts";
 import type { Timings } from "../timings.ts";
 

@@ -2,7 +2,7 @@
 // for is told elsewhere (waits.ts), once.
 
 import type { Context } from "../context.ts";
-import { prefix } from "../records/records.ts";
+import { prefix } from "../records/store-keys.ts";
 import { called, workloadsIn } from "../records/workloads.ts";
 
 export function problemsOf(context: Context): string[] {

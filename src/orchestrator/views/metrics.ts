@@ -4,7 +4,9 @@
 import type { Cancel } from "../../core/world.ts";
 import { createItem, listItems, readItem } from "../../store/update.ts";
 import type { Context } from "../context.ts";
-import { key, type MetricRecord, prefix, type SessionRecord } from "../records/records.ts";
+import type { SessionRecord } from "../records/sessions.ts";
+import { key, prefix } from "../records/store-keys.ts";
+import type { MetricRecord } from "../records/vnodes.ts";
 
 export interface MetricPoint {
   readonly name: string;

@@ -9,7 +9,7 @@ import type { Network } from "../../protocol/network.ts";
 import type { Context } from "../context.ts";
 import type { MeasuredLink, Progress } from "../fleet/attached/attachment.ts";
 import type { Presence } from "../fleet/orchestrators/presence.ts";
-import { key } from "../records/records.ts";
+import { key } from "../records/store-keys.ts";
 import type { Doubt } from "./roots.ts";
 
 export interface RemoteState {

@@ -4,7 +4,9 @@
 import { duration } from "../../core/duration.ts";
 import type { PNodeId } from "../../core/ids.ts";
 import type { Context } from "../context.ts";
-import { key, type PNodeRecord, prefix, type SessionRecord } from "../records/records.ts";
+import type { PNodeRecord } from "../records/machines.ts";
+import type { SessionRecord } from "../records/sessions.ts";
+import { key, prefix } from "../records/store-keys.ts";
 import { isLive } from "../records/workloads.ts";
 import type { Leases } from "../workloads/leases.ts";
 import type { Heard } from "./heard.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Context } from "../context.ts";
-import type { SessionRecord } from "../records/records.ts";
+import type { SessionRecord } from "../records/sessions.ts";
 import type { Heard } from "./heard.ts";
 import { Steps } from "./steps.ts";
 

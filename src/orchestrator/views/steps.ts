@@ -3,7 +3,8 @@
 import type { PNodeId } from "../../core/ids.ts";
 import type { Context } from "../context.ts";
 import type { Progress } from "../fleet/attached/attachment.ts";
-import { key, prefix, type SessionRecord } from "../records/records.ts";
+import type { SessionRecord } from "../records/sessions.ts";
+import { key, prefix } from "../records/store-keys.ts";
 import { isLive } from "../records/workloads.ts";
 import type { Heard } from "./heard.ts";
 

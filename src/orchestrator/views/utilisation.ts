@@ -4,7 +4,7 @@ import type { PNodeId } from "../../core/ids.ts";
 import type { Context } from "../context.ts";
 import type { Attachment } from "../fleet/attached/attachment.ts";
 import type { Capacity } from "../fleet/capacity/capacity.ts";
-import { prefix } from "../records/records.ts";
+import { prefix } from "../records/store-keys.ts";
 
 export interface CapacityOfKind {
   readonly kind: string;

@@ -7,10 +7,12 @@ import type { PNodeSchema, VNodeSchema } from "../../protocol/gen/dcnr/v1/fleet_
 import type { SessionSchema } from "../../protocol/gen/dcnr/v1/session_pb.ts";
 import { shownRoutes } from "../../protocol/routes.ts";
 import type { Context } from "../context.ts";
-import type { Capacity } from "../fleet/capacity/capacity.ts";
 import type { Flapping } from "../fleet/believed/flapping.ts";
 import { afterUptime, meanSecondsBetweenFailures } from "../fleet/believed/reliability.ts";
-import { key, type PNodeRecord, type SessionRecord, type WorkloadRecord } from "../records/records.ts";
+import type { Capacity } from "../fleet/capacity/capacity.ts";
+import type { PNodeRecord } from "../records/machines.ts";
+import type { SessionRecord, WorkloadRecord } from "../records/sessions.ts";
+import { key } from "../records/store-keys.ts";
 import { isLive, kindOf } from "../records/workloads.ts";
 import { certificateSentence, lineToGive } from "../trust/finality.ts";
 import type { Controller } from "../workloads/controller.ts";

@@ -1,7 +1,8 @@
 // What the controller asks of each kind of workload. Everything else about VNodes and their owners is alike for all.
 
 import type { PlacementPlan } from "../../scheduler/placement/types.ts";
-import type { StoredState, WorkloadRecord } from "../records/records.ts";
+import type { WorkloadRecord } from "../records/sessions.ts";
+import type { StoredState } from "../records/vnodes.ts";
 import type { VNodeRecords } from "../records/workloads.ts";
 
 export interface Care<R extends WorkloadRecord = WorkloadRecord> {

@@ -7,7 +7,9 @@ import type { Placement, PlacementPlan } from "../../scheduler/placement/types.t
 import type { Context } from "../context.ts";
 import type { Capacity } from "../fleet/capacity/capacity.ts";
 import type { Rooms } from "../fleet/capacity/rooms.ts";
-import { isOpen, key, type PNodeRecord, prefix, type RoomRecord, type WorkloadRecord } from "../records/records.ts";
+import { isOpen, type PNodeRecord, type RoomRecord } from "../records/machines.ts";
+import type { WorkloadRecord } from "../records/sessions.ts";
+import { key, prefix } from "../records/store-keys.ts";
 import {
   called,
   isLive,

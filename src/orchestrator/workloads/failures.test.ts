@@ -3,7 +3,8 @@ import { test } from "node:test";
 import type { PNodeId, ReplicaId, SessionId, VNodeId, WorkloadId } from "../../core/ids.ts";
 import type { Context } from "../context.ts";
 import type { Rooms } from "../fleet/capacity/rooms.ts";
-import { key, type VNodeRecord } from "../records/records.ts";
+import { key } from "../records/store-keys.ts";
+import type { VNodeRecord } from "../records/vnodes.ts";
 import { avoided, noteFailure } from "./failures.ts";
 
 const vnode = "v" as VNodeId;

@@ -6,7 +6,8 @@ import type { PNodeId, VNodeId, WorkloadId } from "../../core/ids.ts";
 import type { Context } from "../context.ts";
 import type { Rooms } from "../fleet/capacity/rooms.ts";
 import { pnodeName } from "../records/names.ts";
-import { key, type Member, type VNodeRecord } from "../records/records.ts";
+import { key } from "../records/store-keys.ts";
+import type { Member, VNodeRecord } from "../records/vnodes.ts";
 import { called, isLive, kindOf } from "../records/workloads.ts";
 
 const failuresMax = 3;

@@ -4,7 +4,8 @@
 import type { WorkloadId } from "../../core/ids.ts";
 import type { Context } from "../context.ts";
 import type { Presence } from "../fleet/orchestrators/presence.ts";
-import { key, type LeaseRecord } from "../records/records.ts";
+import type { LeaseRecord } from "../records/machines.ts";
+import { key } from "../records/store-keys.ts";
 import { called } from "../records/workloads.ts";
 
 /** No workload can be called so. */

@@ -2,7 +2,8 @@
 
 import type { WorkloadId } from "../../core/ids.ts";
 import type { Mirror } from "../records/mirror.ts";
-import { prefix, type SessionRecord, type WorkloadRecord } from "../records/records.ts";
+import type { SessionRecord, WorkloadRecord } from "../records/sessions.ts";
+import { prefix } from "../records/store-keys.ts";
 import { isLive } from "../records/workloads.ts";
 
 /** Empty if nobody has any. */

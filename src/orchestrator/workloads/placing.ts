@@ -10,7 +10,8 @@ import { type Kept, schedule } from "../../scheduler/schedule.ts";
 import type { Context } from "../context.ts";
 import type { Capacity } from "../fleet/capacity/capacity.ts";
 import { claimId, type HeldClaim, type Rooms } from "../fleet/capacity/rooms.ts";
-import type { VNodeRecord, WorkloadRecord } from "../records/records.ts";
+import type { WorkloadRecord } from "../records/sessions.ts";
+import type { VNodeRecord } from "../records/vnodes.ts";
 import type { VNodeRecords } from "../records/workloads.ts";
 import { agreeOnNumerics, type ClaimedDecision, policyFor, writeOwners } from "./recovery.ts";
 

@@ -6,8 +6,10 @@ import type { PNodeId, SessionId, VNodeId } from "../../core/ids.ts";
 import { silentLog, type World } from "../../core/world.ts";
 import { openMemoryStore } from "../../store/memory.ts";
 import type { Context } from "../context.ts";
+import type { PNodeRecord } from "../records/machines.ts";
 import { Mirror } from "../records/mirror.ts";
-import { key, type PNodeRecord, type VNodeRecord } from "../records/records.ts";
+import { key } from "../records/store-keys.ts";
+import type { VNodeRecord } from "../records/vnodes.ts";
 import { type ClaimedDecision, writeMembers } from "./recovery.ts";
 
 const clock = { wallMs: () => 0, monotonicMs: () => 0 };

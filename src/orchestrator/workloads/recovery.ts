@@ -6,15 +6,11 @@ import type { SessionRequirements } from "../../network/settings/session.ts";
 import type { Decision, Policy, Requirements } from "../../scheduler/placement/types.ts";
 import type { Context } from "../context.ts";
 import type { HeldClaim, Rooms } from "../fleet/capacity/rooms.ts";
+import { isOpen, type PNodeRecord } from "../records/machines.ts";
 import { pnodeName } from "../records/names.ts";
-import {
-  isOpen,
-  key,
-  type Member,
-  type PNodeRecord,
-  type VNodeRecord,
-  type WorkloadRecord,
-} from "../records/records.ts";
+import type { WorkloadRecord } from "../records/sessions.ts";
+import { key } from "../records/store-keys.ts";
+import type { Member, VNodeRecord } from "../records/vnodes.ts";
 import { ownersWanted, type VNodeRecords } from "../records/workloads.ts";
 import { forEachAtOnce } from "../tasks.ts";
 import { avoided } from "./failures.ts";

@@ -2,7 +2,9 @@
 
 import type { PlacementPlan } from "../../scheduler/placement/types.ts";
 import type { Context } from "../context.ts";
-import { key, type StoredState, type VNodeRecord, type WorkloadRecord } from "../records/records.ts";
+import type { WorkloadRecord } from "../records/sessions.ts";
+import { key } from "../records/store-keys.ts";
+import type { StoredState, VNodeRecord } from "../records/vnodes.ts";
 import { isLive } from "../records/workloads.ts";
 import { forEachAtOnce } from "../tasks.ts";
 

@@ -4,7 +4,7 @@
 
 import type { WorkloadId } from "../../core/ids.ts";
 import type { Context } from "../context.ts";
-import type { WorkloadRecord } from "../records/records.ts";
+import type { WorkloadRecord } from "../records/sessions.ts";
 import { called, vnodeRecordsOf, workloadsIn } from "../records/workloads.ts";
 import { byImportance } from "./placing.ts";
 

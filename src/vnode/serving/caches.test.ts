@@ -5,7 +5,12 @@ import { test } from "node:test";
 import { elementCount, float32, type Tensor } from "../../core/tensor.ts";
 import type { Executor } from "../../engine/engine.ts";
 import { compileText } from "../../network/compile.ts";
-import { buildGeneration, cacheBytesPerPosition, contextOf, requestsAtOnceMax } from "../../network/graphs/generation.ts";
+import {
+  buildGeneration,
+  cacheBytesPerPosition,
+  contextOf,
+  requestsAtOnceMax,
+} from "../../network/graphs/generation.ts";
 import { Caches } from "./caches.ts";
 
 const memory = {

@@ -7,22 +7,17 @@ import { charterToWire } from "../../../crew/charter.ts";
 import type { AssignmentSchema } from "../../../protocol/gen/dcnr/v1/pnode_pb.ts";
 import { splitRoutes } from "../../../protocol/routes.ts";
 import type { Context } from "../../context.ts";
+import type { IntervalRecord } from "../../records/checking.ts";
+import type { IdentityRecord, PNodeRecord } from "../../records/machines.ts";
 import type { Mirror } from "../../records/mirror.ts";
-import {
-  type IdentityRecord,
-  type IntervalRecord,
-  key,
-  type PNodeRecord,
-  prefix,
-  type SessionRecord,
-  type VNodeRecord,
-  type WorkloadRecord,
-} from "../../records/records.ts";
+import type { SessionRecord, WorkloadRecord } from "../../records/sessions.ts";
+import { key, prefix } from "../../records/store-keys.ts";
+import type { VNodeRecord } from "../../records/vnodes.ts";
 import { isLive, onWorkload } from "../../records/workloads.ts";
 import type { Charters } from "../../sessions/charters.ts";
 import type { Compiled } from "../../sessions/compiled.ts";
-import type { Attachment, Composer, Down } from "./attachment.ts";
 import type { Capacity } from "../capacity/capacity.ts";
+import type { Attachment, Composer, Down } from "./attachment.ts";
 
 /** Up to here every PNode hears of all VNodes of its workloads. */
 const locationsWhole = 64;

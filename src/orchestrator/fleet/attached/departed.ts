@@ -4,9 +4,10 @@
 
 import type { PNodeId } from "../../../core/ids.ts";
 import type { Context } from "../../context.ts";
-import { key, type PNodeRecord, prefix } from "../../records/records.ts";
-import type { Capacity } from "../capacity/capacity.ts";
+import type { PNodeRecord } from "../../records/machines.ts";
+import { key, prefix } from "../../records/store-keys.ts";
 import { isNewcomer } from "../believed/newcomers.ts";
+import type { Capacity } from "../capacity/capacity.ts";
 
 /** Looks in a row, an hour apart. */
 const newcomerLooks = 2;

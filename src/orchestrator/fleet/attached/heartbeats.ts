@@ -5,15 +5,15 @@ import { wholeOf } from "../../../core/whole.ts";
 import type { Evidence, Heartbeat, VNodeProgress } from "../../../protocol/gen/dcnr/v1/pnode_pb.ts";
 import type { Context } from "../../context.ts";
 import { pnodeName } from "../../records/names.ts";
-import { key } from "../../records/records.ts";
+import { key } from "../../records/store-keys.ts";
 import { repairDamage } from "../../sessions/damage.ts";
 import type { Rates } from "../../sessions/rates.ts";
 import type { MetricPoint, Metrics } from "../../views/metrics.ts";
 import { noteFailure } from "../../workloads/failures.ts";
-import type { Attachment } from "./attachment.ts";
-import type { Capacity } from "../capacity/capacity.ts";
 import { contradictedSpeed } from "../believed/claims.ts";
+import type { Capacity } from "../capacity/capacity.ts";
 import type { Rooms } from "../capacity/rooms.ts";
+import type { Attachment } from "./attachment.ts";
 
 const metricsPerHeartbeatMax = 10_000;
 /** A checkpoint that a PNode cannot read is looked at this often. */

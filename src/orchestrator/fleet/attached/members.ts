@@ -6,7 +6,8 @@ import { sha256 } from "../../../core/hash.ts";
 import type { PNodeId } from "../../../core/ids.ts";
 import { base32 } from "../../../core/keys.ts";
 import type { Context } from "../../context.ts";
-import { type InviteRecord, key, type MemberRecord, type PolicyRecord } from "../../records/records.ts";
+import type { InviteRecord, MemberRecord, PolicyRecord } from "../../records/machines.ts";
+import { key } from "../../records/store-keys.ts";
 
 const inviteLifetimeMsDefault = 7 * 24 * 3_600_000;
 const inviteLifetimeMsMax = 365 * 24 * 3_600_000;

@@ -2,7 +2,7 @@
 // and only while the record still speaks of the same attachment, so an orchestrator that a PNode has left changes nothing.
 
 import { unreachable } from "../../../core/assert.ts";
-import type { PNodeRecord } from "../../records/records.ts";
+import type { PNodeRecord } from "../../records/machines.ts";
 import { numericsOf, plausible } from "../believed/claims.ts";
 import { afterFailure, afterLeave, afterUptime } from "../believed/reliability.ts";
 

@@ -8,10 +8,10 @@ import { isLoopback, isUnspecified, parseAddress } from "../../../protocol/addre
 import type { Register } from "../../../protocol/gen/dcnr/v1/pnode_pb.ts";
 import { type Caller, protocolMajor, protocolMinor } from "../../../protocol/network.ts";
 import { joinRoutes, parseRoute } from "../../../protocol/routes.ts";
-import type { PNodeRecord } from "../../records/records.ts";
-import { directly } from "../reach/callbacks.ts";
+import type { PNodeRecord } from "../../records/machines.ts";
 import { factsOf, limitsOf, plausible, text } from "../believed/claims.ts";
 import { afterFailure, historyAtFirst } from "../believed/reliability.ts";
+import { directly } from "../reach/callbacks.ts";
 
 const notYet = "it is not called back yet";
 /** Doubled by the first false alarm. */

@@ -3,7 +3,7 @@
 
 import type { Patience } from "../../../core/patience.ts";
 import type { LogLevel } from "../../../core/world.ts";
-import type { PNodeStatus } from "../../records/records.ts";
+import type { PNodeStatus } from "../../records/machines.ts";
 import type { Timings } from "../../timings.ts";
 import type { Measured, RecordChange } from "./record-changes.ts";
 

@@ -5,7 +5,7 @@ import { fail } from "../../../core/errors.ts";
 import { threeDigits } from "../../../core/sentences.ts";
 import { wholeOf } from "../../../core/whole.ts";
 import type { Capabilities, Limits } from "../../../protocol/gen/dcnr/v1/pnode_pb.ts";
-import type { PNodeFacts, PNodeLimits } from "../../records/records.ts";
+import type { PNodeFacts, PNodeLimits } from "../../records/machines.ts";
 
 /** Larger machines exist in one piece hardly anywhere; beyond it a claim is an error of the PNode. */
 const coresMax = 4_096;

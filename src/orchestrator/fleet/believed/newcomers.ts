@@ -8,7 +8,7 @@ import { Recent } from "../../../core/recent.ts";
 import type { Clock } from "../../../core/world.ts";
 import { isLoopback } from "../../../protocol/address.ts";
 import { trustLevel } from "../../../scheduler/placement/constraints.ts";
-import type { PNodeRecord } from "../../records/records.ts";
+import type { PNodeRecord } from "../../records/machines.ts";
 
 /** Steps that recovery lines must have passed with it among the owners. */
 export const provingSteps = 50;

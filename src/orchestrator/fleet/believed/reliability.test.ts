@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { LimitsSchema } from "../../../protocol/gen/dcnr/v1/pnode_pb.ts";
-import type { PNodeFacts } from "../../records/records.ts";
+import type { PNodeFacts } from "../../records/machines.ts";
 import { contradictedSpeed, limitsOf, plausible } from "./claims.ts";
 import { Flapping } from "./flapping.ts";
 import { afterFailure, afterUptime, historyAtFirst, meanSecondsBetweenFailures } from "./reliability.ts";

@@ -1,7 +1,7 @@
 // How far a PNode can be relied on: a score from 0 to 1 that falls with each failure and recovers with time
 // spent online. It is measured in uptime, not in dates, so clocks that jump cannot change it.
 
-import type { PNodeHistory } from "../../records/records.ts";
+import type { PNodeHistory } from "../../records/machines.ts";
 
 /** A newcomer is trusted less than a machine that has stayed for a day. */
 const scoreAtFirst = 0.7;

@@ -7,10 +7,11 @@ import { silentLog, type World } from "../../../core/world.ts";
 import type { Claim } from "../../../scheduler/room.ts";
 import { openMemoryStore } from "../../../store/memory.ts";
 import type { Context } from "../../context.ts";
+import type { PNodeRecord } from "../../records/machines.ts";
 import { Mirror } from "../../records/mirror.ts";
-import { key, type PNodeRecord } from "../../records/records.ts";
-import { Capacity } from "./capacity.ts";
+import { key } from "../../records/store-keys.ts";
 import { Flapping } from "../believed/flapping.ts";
+import { Capacity } from "./capacity.ts";
 import { lentBy } from "./rooms.ts";
 
 const gigabyte = 1 << 30;

@@ -6,12 +6,15 @@ import { Fleet } from "../../../scheduler/placement/fleet.ts";
 import type { FleetNode } from "../../../scheduler/placement/types.ts";
 import { claimedIn } from "../../../scheduler/room.ts";
 import type { Context } from "../../context.ts";
-import { isOpen, type Key, key, type PNodeRecord, type SessionRecord, type VNodeRecord } from "../../records/records.ts";
+import { isOpen, type PNodeRecord } from "../../records/machines.ts";
+import type { SessionRecord } from "../../records/sessions.ts";
+import { type Key, key } from "../../records/store-keys.ts";
+import type { VNodeRecord } from "../../records/vnodes.ts";
 import type { Attachment } from "../attached/attachment.ts";
 import type { Flapping } from "../believed/flapping.ts";
 import { isNewcomer, ProvingWork, UsualSpeed } from "../believed/newcomers.ts";
-import { lentBy } from "./rooms.ts";
 import { Speeds } from "../believed/speeds.ts";
+import { lentBy } from "./rooms.ts";
 
 interface Hosted {
   /** VNodes by workload. */

@@ -5,7 +5,9 @@ import type { PNodeId, WorkloadId } from "../../../core/ids.ts";
 import { lentMemoryBytes } from "../../../core/lent.ts";
 import { type Claim, type ClaimGroup, claimState, granted, type Lent, withoutClaims } from "../../../scheduler/room.ts";
 import type { Context } from "../../context.ts";
-import { key, type Member, type PNodeRecord, prefix } from "../../records/records.ts";
+import type { PNodeRecord } from "../../records/machines.ts";
+import { key, prefix } from "../../records/store-keys.ts";
+import type { Member } from "../../records/vnodes.ts";
 import { forEachAtOnce } from "../../tasks.ts";
 
 const writesAtOnce = 64;

@@ -9,7 +9,7 @@ import { networkToWire, permitToWire } from "../../../membership/service.ts";
 import { withKey } from "../../../protocol/address.ts";
 import type { Network } from "../../../protocol/network.ts";
 import type { Context } from "../../context.ts";
-import { key, prefix } from "../../records/records.ts";
+import { key, prefix } from "../../records/store-keys.ts";
 import type { Members } from "../attached/members.ts";
 import type { Presence } from "./presence.ts";
 

@@ -2,10 +2,11 @@
 // attach elsewhere within a moment; those that do not are lost as well.
 
 import type { Context } from "../../context.ts";
-import { key, type PNodeRecord, prefix } from "../../records/records.ts";
+import type { PNodeRecord } from "../../records/machines.ts";
+import { key, prefix } from "../../records/store-keys.ts";
 import { forEachAtOnce } from "../../tasks.ts";
-import type { Presence } from "./presence.ts";
 import { afterFailure } from "../believed/reliability.ts";
+import type { Presence } from "./presence.ts";
 
 const checksLeast = 2;
 /** While there are any; otherwise it looks whenever the other orchestrators were looked at. */

@@ -9,7 +9,8 @@ import type { Network } from "../../../protocol/network.ts";
 import { isRefused } from "../../../protocol/wire-errors.ts";
 import { listItems } from "../../../store/update.ts";
 import type { Context } from "../../context.ts";
-import { key, type OrchestratorRecord } from "../../records/records.ts";
+import type { OrchestratorRecord } from "../../records/machines.ts";
+import { key } from "../../records/store-keys.ts";
 import {
   afterOutage,
   afterRead,

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { OrchestratorId } from "../../../core/ids.ts";
-import type { PNodeRecord } from "../../records/records.ts";
+import type { PNodeRecord } from "../../records/machines.ts";
 import { type Orphaned, seenOrphans } from "./orphans.ts";
 import {
   afterOutage,

@@ -1,7 +1,7 @@
 // When one orchestrator takes another for dead. Pure: presence.ts reads the records, calls whoever stands still and acts.
 // Each counts up its own record; what counts is how long it stands still on the reader's own monotonic clock.
 
-import type { OrchestratorRecord } from "../../records/records.ts";
+import type { OrchestratorRecord } from "../../records/machines.ts";
 
 export interface Sighting {
   readonly record: OrchestratorRecord;

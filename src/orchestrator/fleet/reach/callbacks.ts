@@ -11,7 +11,8 @@ import { SystemService } from "../../../protocol/gen/dcnr/v1/system_pb.ts";
 import type { Network } from "../../../protocol/network.ts";
 import { parseRoute, type Route, shownRoute, splitRoutes } from "../../../protocol/routes.ts";
 import type { Context } from "../../context.ts";
-import { key, type PNodeRecord } from "../../records/records.ts";
+import type { PNodeRecord } from "../../records/machines.ts";
+import { key } from "../../records/store-keys.ts";
 
 /** What came of a callback. */
 export interface Verdict {

@@ -4,8 +4,9 @@
 import type { PNodeId } from "../../../core/ids.ts";
 import type { Heartbeat } from "../../../protocol/gen/dcnr/v1/pnode_pb.ts";
 import type { Context } from "../../context.ts";
+import { isOpen, type PNodeRecord } from "../../records/machines.ts";
 import { pnodeName } from "../../records/names.ts";
-import { isOpen, key, type PNodeRecord, prefix } from "../../records/records.ts";
+import { key, prefix } from "../../records/store-keys.ts";
 import { workloadsIn } from "../../records/workloads.ts";
 import type { Attachment } from "../attached/attachment.ts";
 

@@ -5,9 +5,10 @@ import { shortKeyId } from "../../../core/keys.ts";
 import { withKey } from "../../../protocol/address.ts";
 import { parseRoute, splitRoutes } from "../../../protocol/routes.ts";
 import type { Context } from "../../context.ts";
-import { key, type PNodeRecord, prefix } from "../../records/records.ts";
-import { directly } from "./callbacks.ts";
+import type { PNodeRecord } from "../../records/machines.ts";
+import { key, prefix } from "../../records/store-keys.ts";
 import type { Presence } from "../orchestrators/presence.ts";
+import { directly } from "./callbacks.ts";
 
 export interface RelayPlace {
   /** "host:port#key". */

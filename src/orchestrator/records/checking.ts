@@ -1,0 +1,132 @@
+// Records of checking what machines computed: statements, intervals and their audits, standings.
+
+import type { PNodeId, SessionId, VNodeId } from "../../core/ids.ts";
+import type { Statement } from "../../trust/statement.ts";
+
+export interface DrawnInterval {
+  readonly vnode: VNodeId;
+  readonly from: number;
+  readonly to: number;
+}
+
+export interface Certificate {
+  readonly trusted: number;
+  readonly strangers: number;
+  readonly nobody: number;
+  /** The step root at `final`. */
+  readonly root: string;
+}
+
+/** A statement with whoever made it. */
+export interface Stated {
+  readonly pnode: PNodeId;
+  readonly turn: number;
+  readonly statement: Statement;
+}
+
+/** What is known of a machine's results; it outlives the PNode's own record. */
+export interface StandingRecord {
+  readonly pnode: PNodeId;
+  /** Intervals found right, or final, since its last fault. */
+  readonly right: number;
+  /** Intervals of its own that were repeated, and how many it repeated for others. */
+  readonly audited: number;
+  readonly audits: number;
+  readonly last?: { readonly wallMs: number; readonly story: string };
+  readonly faults: readonly FaultRecord[];
+  /** An operator vouches for it: it decides disputes. */
+  readonly trusted?: boolean;
+  /** Why it gets no work; empty reasons do not occur. */
+  readonly barred?: {
+    readonly kind: "doubt" | "quarantined" | "banned";
+    readonly reason: string;
+    readonly wallMs: number;
+  };
+  /** Numerics classes in which it computes other bits than the rest. */
+  readonly excluded: readonly string[];
+  /** Its next intervals are checked for sure: somebody could not show what it was sent. */
+  readonly due: number;
+  /** When it was last let back in after it had been barred. */
+  readonly readmittedWallMs?: number;
+}
+
+export interface FaultRecord {
+  readonly wallMs: number;
+  readonly kind: FaultKind;
+  /** How many intervals were found right before it. */
+  readonly after: number;
+  readonly story: string;
+  /** Repeats it. */
+  readonly command: string;
+}
+
+export type FaultKind = "hardware" | "class" | "lie" | "equivocation" | "silence";
+
+/** One checkpoint interval of a session that is checked, from when the line passed it until it is final. */
+export interface IntervalRecord {
+  readonly session: SessionId;
+  readonly from: number;
+  readonly to: number;
+  readonly turn: number;
+  /** The line has not passed it: two ends or two owners contradict each other there. */
+  readonly stuck?: string;
+  /** Blob with all statements about it, which is what was drawn by; empty while it is stuck. */
+  readonly statements: string;
+  /** Of its last step. */
+  readonly root: string;
+  /** The draw, as anybody can verify it; base64. */
+  readonly draw: string;
+  readonly owners: Readonly<Record<string, PNodeId>>;
+  readonly audits: Readonly<Record<string, AuditRecord>>;
+  /** Where somebody was found wrong: everything above this line is computed again, in this turn. */
+  readonly repair?: { readonly line: number; readonly turn: number; readonly because: string };
+  readonly openedWallMs: number;
+}
+
+export interface AuditRecord {
+  /** What is checked: more than one where owners contradict each other. */
+  readonly stated: readonly Stated[];
+  readonly tasks: readonly AuditTask[];
+  /** All inputs are in the blob store. */
+  readonly ready: boolean;
+  readonly outcome?: AuditOutcome;
+  /** Those whose results were wrong, and what was found about them. */
+  readonly accused: readonly Accused[];
+}
+
+export interface AuditOutcome {
+  /** `lost`: what went in is gone, and the session is one in which everything is checked: it is computed again. */
+  readonly kind: "right" | "wrong" | "unchecked" | "lost";
+  readonly by: "trusted" | "strangers" | "nobody";
+  readonly reason: string;
+  /** What is right (trust/statement.ts `resultOf`), if somebody found out. */
+  readonly result: string;
+  readonly wallMs: number;
+}
+
+export interface AuditTask {
+  readonly pnode: PNodeId;
+  /** `repeat`: by somebody whose result was wrong. `measure`: how far it was off. */
+  readonly role: "audit" | "repeat" | "measure";
+  readonly trusted: boolean;
+  readonly sinceWallMs: number;
+  /** For `measure`: the state to compare with; for `repeat`: whom it is about is the PNode itself. */
+  readonly against?: string;
+  readonly result?: string;
+  readonly after?: string;
+  readonly distance?: number;
+  /** Why there will be no result. */
+  readonly gaveUp?: string;
+}
+
+export interface Accused {
+  readonly pnode: PNodeId;
+  readonly of: "statement" | "audit" | "delivery";
+  readonly result: string;
+  /** The state that it came to, where it is stored. */
+  readonly after: string;
+  readonly verdict?: FaultKind | "cleared";
+  readonly story?: string;
+  /** Its standing says so by now. */
+  readonly told?: boolean;
+}

@@ -1,0 +1,119 @@
+// Records of what is placed as a whole: networks, trainings, served models and their replicas.
+
+import type { JobId, NetworkId, ReplicaId, SessionId, Sha256, VNodeId, WorkloadId } from "../../core/ids.ts";
+import type { SessionIdentity, SessionPolicy, SessionRequirements } from "../../network/settings/session.ts";
+import type { Certificate, DrawnInterval } from "./checking.ts";
+import type { StoredState } from "./vnodes.ts";
+
+export interface NetworkRecord {
+  readonly id: NetworkId;
+  readonly name: string;
+  /** Blob of the definition's text, kept verbatim. */
+  readonly definition: Sha256;
+  readonly parameters: number;
+  readonly vnodes: number;
+  readonly nodes: number;
+  readonly createdWallMs: number;
+  /** Whose key made it; absent where none was needed. */
+  readonly owner?: string;
+}
+
+export type SessionStatus = "created" | "waiting" | "running" | "suspended" | "done" | "failed" | "deleted";
+
+export interface BestState {
+  readonly step: number;
+  readonly loss: number;
+}
+
+/** What is placed as a whole and has VNodes. Placement, recovery, claims, leases and assignments know no more of it. */
+export interface WorkloadRecord {
+  readonly id: WorkloadId;
+  /** Decides what is computed, and who can. */
+  readonly identity: Pick<SessionIdentity, "definition" | "numerics" | "bits">;
+  /** Without `replicas` every VNode has one owner. */
+  readonly policy: Partial<Pick<SessionPolicy, "replicas" | "spread">>;
+  readonly requirements: SessionRequirements;
+  readonly status: SessionStatus;
+  /** Why it waits or failed; empty otherwise. */
+  readonly reason: string;
+  readonly vnodes: readonly VNodeId[];
+  /** All owners compute in this class, chosen at the first placement. */
+  readonly numericsClass: string;
+  readonly createdWallMs: number;
+  readonly endedWallMs: number;
+}
+
+/** A training. */
+export interface SessionRecord extends WorkloadRecord {
+  readonly id: SessionId;
+  /** Whose key made it; absent where none was needed. */
+  readonly owner?: string;
+  readonly network: NetworkId;
+  readonly dataset: string;
+  readonly identity: SessionIdentity;
+  readonly policy: SessionPolicy;
+  /** Newest step that is durable at every VNode. */
+  readonly line: number;
+  /** The line before, kept in case a blob of the line turns out to be damaged. */
+  readonly lineBefore: number;
+  /** How often the session went back to an earlier line because a state was lost; absent: never. */
+  readonly turn?: number;
+  readonly stepRoot: string;
+  /** Of a session that is checked: everything up to here was, as its assurance asks. Never goes back. */
+  readonly final?: number;
+  /** Told with every line: what is checked, and whose inputs are kept for that. */
+  readonly drawn?: readonly DrawnInterval[];
+  /** The line at which somebody was last found wrong: more is checked for a while. */
+  readonly alarm?: number;
+  /** VNode-intervals below `final`, by who recomputed them. */
+  readonly certificate?: Certificate;
+  readonly best?: BestState;
+  /** The step up to which the ledger has paid for its work; absent: none. */
+  readonly settled?: number;
+  readonly startedWallMs: number;
+  /** Milliseconds of running before the last start, for `maxRuntimeSeconds`. */
+  readonly ranMs: number;
+  /** For a session that starts from another one's weights: their states at step 0. */
+  readonly initialStates?: Readonly<Record<string, StoredState>>;
+  /** The chat format of what it starts from, and the vocabulary that this was made for. */
+  readonly chat?: { readonly hash: string; readonly tokenizer: string };
+  readonly idempotencyKey?: string;
+  /** The job that says when it runs; absent: it runs as soon as there is room. */
+  readonly job?: JobId;
+}
+
+/** One copy of a served model. The model names its replicas; whoever is named by none ends (serving/unnamed.ts). */
+export interface ReplicaRecord extends WorkloadRecord {
+  readonly id: ReplicaId;
+  readonly model: string;
+  readonly identity: ReplicaIdentity;
+}
+
+/** What decides a replica's answers. */
+export interface ReplicaIdentity extends Pick<SessionIdentity, "definition" | "numerics" | "bits"> {
+  /** The weights, by VNode. */
+  readonly states: Readonly<Record<string, StoredState>>;
+}
+
+/** What is trained and has a name. */
+export interface ModelRecord {
+  readonly name: string;
+  /** Whose key made it; absent where none was needed. */
+  readonly owner?: string;
+  /** The session or import it comes from. */
+  readonly source: string;
+  readonly network: string;
+  readonly definition: Sha256;
+  readonly states: Readonly<Record<string, StoredState>>;
+  readonly tokenizer: string;
+  /** Hash of its chat format; absent: none. */
+  readonly chat?: string;
+  /** The chat format has a template. */
+  readonly converses?: boolean;
+  readonly parameters: number;
+  readonly context: number;
+  readonly vocabulary: number;
+  /** Those that serve it; none while it is stopped. */
+  readonly replicas: readonly ReplicaId[];
+  readonly createdWallMs: number;
+}
