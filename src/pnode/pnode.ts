@@ -1,20 +1,16 @@
 // A PNode: hosts the VNodes that orchestrators assign to it. It opens connections to orchestrators and never the
 // other way round; only peers call it, for tensors.
 
-import { type Aside, asideHere } from "../core/aside.ts";
+import { asideHere } from "../core/aside.ts";
 import { Bandwidth } from "../core/bandwidth.ts";
-import { bits } from "../core/bits.ts";
-import { statePartBytes } from "../core/blobs.ts";
 import { hexOf } from "../core/bytes.ts";
 import { fail, messageOf } from "../core/errors.ts";
-import { type Digest, digestHere, hashOfContent } from "../core/hash.ts";
-import type { PNodeId, SessionId, VNodeId, WorkloadId } from "../core/ids.ts";
+import { digestHere, hashOfContent } from "../core/hash.ts";
+import type { PNodeId, VNodeId, WorkloadId } from "../core/ids.ts";
 import { lentMemoryBytes } from "../core/lent.ts";
 import { Tasks } from "../core/tasks.ts";
 import { sleep } from "../core/world.ts";
 import { crewRules } from "../crew/crew.ts";
-import type { EngineKind, Executor } from "../engine/engine.ts";
-import type { Facts } from "../membership/member.ts";
 import { Membership } from "../membership/membership.ts";
 import { shownFromWire } from "../membership/network-key.ts";
 import { Links } from "../peer/links.ts";
@@ -25,8 +21,6 @@ import { SystemService } from "../protocol/gen/dcnr/v1/system_pb.ts";
 import { healthService } from "../protocol/health.ts";
 import { protocolMajor, protocolMinor, type Server, service } from "../protocol/network.ts";
 import { joinRoutes } from "../protocol/routes.ts";
-import type { Relayed } from "../relay/relay.ts";
-import type { StateImage } from "../states/cut.ts";
 import { openProcess } from "../vnode/process.ts";
 import { answeringOf, learningOf } from "./assignment.ts";
 import { Attachment } from "./attachment.ts";
@@ -37,9 +31,7 @@ import { CrewPeers } from "./autonomy/peers.ts";
 import { BlobClient } from "./blob-client.ts";
 import { BlobOrigins } from "./blob-origins.ts";
 import { pnodeGate } from "./gate.ts";
-import { type Hours, parseHours } from "./hours.ts";
 import {
-  type Bounds,
   boundsWithin,
   type MembershipDependencies,
   type PNodeDependencies,
@@ -51,12 +43,12 @@ import { Orchestrators } from "./orchestrators.ts";
 import { Reports } from "./reports.ts";
 import { Resolver } from "./resolver.ts";
 import { Room } from "./room.ts";
+import { type Readings, SelfReport } from "./self-report.ts";
 import { Servings } from "./serving/servings.ts";
-import { checkSession, SessionContext } from "./session-context.ts";
-import { type Snapshot, takeSnapshot } from "./snapshots.ts";
 import { lineOf, type ToldLine } from "./told-line.ts";
 import { Training } from "./training/training.ts";
 import { type ReachFound, Whereabouts } from "./whereabouts.ts";
+import { Workshop } from "./workshop.ts";
 
 export interface PNode {
   readonly id: PNodeId;
@@ -81,24 +73,6 @@ export interface PNode {
   stop(): Promise<void>;
 }
 
-export interface Readings {
-  readonly attached: boolean;
-  /** Absent if it does not relay. */
-  readonly relayed?: Relayed | undefined;
-  /** Messages kept for neighbours, in memory. */
-  readonly retainedBytes: number;
-  /** What its VNodes have waited for samples of their datasets, added up. */
-  readonly dataWaitMs: number;
-  readonly vnodes: readonly {
-    readonly session: string;
-    readonly vnode: string;
-    readonly step: bigint;
-    readonly phase: string;
-    /** Of computing in the last step. */
-    readonly stepMs: number;
-  }[];
-}
-
 export async function startPNode(options: PNodeOptions, dependencies: PNodeDependencies): Promise<PNode> {
   const node = new HostingNode(options, dependencies);
   await node.start();
@@ -110,30 +84,22 @@ class HostingNode implements PNode {
   readonly #options: PNodeOptions;
   readonly #dependencies: PNodeDependencies;
   readonly #timings: Timings;
-  readonly #bounds: Bounds;
   readonly #ending = new AbortController();
-  #dataWaitMs = 0;
   readonly #tasks: Tasks;
   readonly #orchestrators: Orchestrators;
   readonly #resolver: Resolver;
   readonly #links: Links;
   readonly #blobs: BlobClient;
-  readonly #digest: Digest;
-  readonly #aside: Aside;
-  #snapshots = 0;
   readonly #attachment: Attachment;
-  readonly #hours: Hours;
-  readonly #incarnation: string;
+  readonly #workshop: Workshop;
+  readonly #report: SelfReport;
   readonly #training: Training;
-  readonly #executors = new Map<EngineKind, Promise<Executor>>();
   readonly #servings: Servings;
   readonly members: Membership | undefined;
   readonly #autonomy: Autonomy;
   readonly #auditor: Auditor;
-  #capabilities: PNodeOptions["capabilities"];
   #server: Server | undefined;
   readonly #whereabouts: Whereabouts;
-  #leaving = false;
   #leaveGranted: () => void = () => {};
 
   constructor(options: PNodeOptions, dependencies: PNodeDependencies) {
@@ -142,19 +108,21 @@ class HostingNode implements PNode {
     // Whoever is called by this key can be nobody else.
     this.id = (network.id ?? fail("failed_precondition", "a PNode needs a key of its own")) as string as PNodeId;
     this.#options = options;
-    this.#capabilities = options.capabilities;
     this.#dependencies = dependencies;
     this.#timings = { ...timingsDefault, ...options.timings };
     const { memoryBytes = 0n, diskBytes = 0n } = options.limits ?? {};
-    this.#bounds = { ...boundsWithin(Number(memoryBytes), Number(diskBytes)), ...options.bounds };
-    this.#hours = parseHours(options.limits?.hours ?? "");
-    this.#incarnation = hexOf(world.chance.bytes(12));
+    const bounds = { ...boundsWithin(Number(memoryBytes), Number(diskBytes)), ...options.bounds };
+    const incarnation = hexOf(world.chance.bytes(12));
+    this.#report = new SelfReport(options, dependencies, incarnation, () => ({
+      ...{ training: this.#training, servings: this.#servings, autonomy: this.#autonomy, links: this.#links },
+      ...{ whereabouts: this.#whereabouts, attachment: this.#attachment },
+    }));
     const timings = this.#timings;
     const tasks = new Tasks(world.log);
     this.#tasks = tasks;
     const orchestrators = new Orchestrators(network, world, timings, options.orchestrators);
     this.#orchestrators = orchestrators;
-    this.members = dependencies.membership && this.#openMembership(dependencies.membership, orchestrators);
+    this.members = dependencies.membership && this.#openMembership(dependencies.membership, incarnation, orchestrators);
     const resolver = new Resolver(orchestrators, world, tasks, signal);
     resolver.onLine = (workload, told) => this.#lineAdvanced(workload, told);
     resolver.onMoved = (workload) => this.#servings.moved(workload);
@@ -168,8 +136,8 @@ class HostingNode implements PNode {
     });
     this.#links = links;
     const cache = dependencies.cache && { cache: dependencies.cache };
-    this.#digest = dependencies.digest ?? digestHere;
-    this.#aside = dependencies.aside ?? asideHere;
+    const digest = dependencies.digest ?? digestHere;
+    const aside = dependencies.aside ?? asideHere;
     const origins = new BlobOrigins(() => orchestrators.addresses);
     this.#blobs = new BlobClient({
       ...common,
@@ -181,9 +149,16 @@ class HostingNode implements PNode {
       origins,
       bandwidth,
       transfer: dependencies.blobs,
-      digest: this.#digest,
+      digest,
       ...cache,
     });
+    const workshop = new Workshop({
+      ...{ options, machine: dependencies, bounds, blobs: this.#blobs, digest, aside, signal },
+      describe: async (session) =>
+        this.#autonomy.described(session) ??
+        orchestrators.call(PNodeService.method.describeSession, { session }, signal),
+    });
+    this.#workshop = workshop;
     const machineBytes = Number(options.capabilities.memoryBytes ?? 0n);
     const isKnown = Number(memoryBytes) > 0 || machineBytes > 0;
     const lentBytes = isKnown ? lentMemoryBytes(Number(memoryBytes), machineBytes) : Number.POSITIVE_INFINITY;
@@ -195,8 +170,8 @@ class HostingNode implements PNode {
       reports,
       pulse: dependencies.pulse,
       locate: dependencies.reachable ? (towards) => this.#locate(towards) : undefined,
-      register: () => this.#register(),
-      heartbeat: () => this.#heartbeat(),
+      register: () => this.#report.registration(),
+      heartbeat: () => this.#report.heartbeat(),
       onRegistered: ({ blobOrigins, permit, networkPublicKey, networkFormer }) => {
         origins.learn(blobOrigins);
         if (permit) this.members?.admit(permit, shownFromWire(networkPublicKey, networkFormer));
@@ -215,13 +190,13 @@ class HostingNode implements PNode {
     reports.onUrgent = () => this.#attachment.beatSoon();
     const kept = new KeptStates(dependencies.kept ?? memoryKept());
     this.#training = new Training({
-      ...{ pnode: this.id, world, timings, bounds: this.#bounds, tasks, orchestrators, resolver, links, reports },
+      ...{ pnode: this.id, world, timings, bounds, tasks, orchestrators, resolver, links, reports },
       blobs: this.#blobs,
-      snapshot: (image) => this.#snapshot(image),
+      snapshot: (image) => workshop.snapshot(image),
       spill: dependencies.spill,
       room,
       openProcess: dependencies.openProcess ?? openProcess,
-      openSession: (session) => this.#openSession(session),
+      openSession: (session) => workshop.openSession(session),
       onWork: dependencies.onWork,
       signing: dependencies.signing,
       signal,
@@ -232,11 +207,11 @@ class HostingNode implements PNode {
     const { hosts } = this.#training;
     this.#autonomy = new Autonomy({
       ...{ world, tasks, signal, timings, kept, resolver, networkKey: orchestrators.networkKey },
-      self: { pnode: this.id, incarnation: this.#incarnation },
+      self: { pnode: this.id, incarnation },
       rules: dependencies.crewRules ?? crewRules,
       cache: dependencies.cache,
       verify: dependencies.verify,
-      peers: new CrewPeers({ ...{ network, world, bandwidth, signal }, digest: this.#digest }),
+      peers: new CrewPeers({ ...{ network, world, bandwidth, signal }, digest }),
       routes: () => joinRoutes(this.#whereabouts.routes),
       orchestratorHeardMs: () => this.#attachment.heardMs,
       describe: (session) => orchestrators.call(PNodeService.method.describeSession, { session }, signal),
@@ -252,20 +227,23 @@ class HostingNode implements PNode {
     this.#auditor = new Auditor({
       ...{ world, tasks, timings, orchestrators, blobs: this.#blobs, room, signal, signing: dependencies.signing },
       openProcess: dependencies.openProcess ?? openProcess,
-      openSession: (session) => this.#openSession(session),
-      snapshot: (image) => this.#snapshot(image),
+      openSession: (session) => workshop.openSession(session),
+      snapshot: (image) => workshop.snapshot(image),
     });
-    const executorFor = (engine: EngineKind) => this.#executor(engine);
     this.#servings = new Servings({
       ...{ pnode: this.id, world, tasks, signal, links, resolver, orchestrators, blobs: this.#blobs },
-      aside: this.#aside,
+      aside,
       room,
-      executorFor,
+      executorFor: (engine) => workshop.executor(engine),
     });
   }
 
   /** A PNode whose orchestrators are gone finds others by it. */
-  #openMembership(given: MembershipDependencies, orchestrators: Orchestrators): Membership | undefined {
+  #openMembership(
+    given: MembershipDependencies,
+    incarnation: string,
+    orchestrators: Orchestrators,
+  ): Membership | undefined {
     const { world, network } = this.#dependencies;
     const { networkKey } = orchestrators;
     if (networkKey === undefined) return undefined;
@@ -274,63 +252,18 @@ class HostingNode implements PNode {
       ...{
         id: this.id,
         role: "pnode" as const,
-        incarnation: this.#incarnation.slice(0, 16),
+        incarnation: incarnation.slice(0, 16),
         networkKey,
         network,
         world,
       },
-      facts: () => this.#facts(),
+      facts: () => this.#report.facts(),
       contacts: () => orchestrators.addresses,
     });
     members.onChange(({ roles }) => {
       if (roles.includes("orchestrator")) orchestrators.gossiped(members.orchestrators());
     });
     return members;
-  }
-
-  /** What other members are told of this machine. */
-  #facts(): Facts {
-    const { name, region = "" } = this.#options;
-    const { cores = 0, memoryBytes = 0n, gflops = 0, numerics = [] } = this.#capabilities;
-    return {
-      ...{ name, region, cores, gflops, roles: ["pnode" as const] },
-      routes: this.#whereabouts.routes,
-      memoryBytes: Number(memoryBytes),
-      numerics: numerics.map((one) => one.class ?? ""),
-      load: this.#dependencies.measure?.().load ?? 0,
-    };
-  }
-
-  #openSession(session: SessionId): Promise<SessionContext> {
-    return SessionContext.open({
-      session,
-      check: this.#dependencies.checkSession ?? checkSession,
-      bits: this.#options.bits ?? bits,
-      describe: async (id) =>
-        this.#autonomy.described(id) ??
-        this.#orchestrators.call(PNodeService.method.describeSession, { session: id }, this.#ending.signal),
-      blobs: this.#blobs,
-      executorFor: (engine) => this.#executor(engine),
-      shardBytesMax: this.#bounds.shardBytesMax,
-      clock: this.#dependencies.world.clock,
-      aside: this.#aside,
-      onDataWait: (waitedMs) => {
-        this.#dataWaitMs += waitedMs;
-      },
-      signal: this.#ending.signal,
-    });
-  }
-
-  #snapshot(image: StateImage): Snapshot {
-    const { spill, world } = this.#dependencies;
-    return takeSnapshot(image, {
-      world,
-      digest: this.#digest,
-      partBytes: this.#options.statePartBytes ?? statePartBytes,
-      copyBytesMax: this.#bounds.copyBytesMax,
-      name: `snapshot-${++this.#snapshots}`,
-      ...(spill && { storage: spill }),
-    });
   }
 
   get address(): string {
@@ -399,80 +332,16 @@ class HostingNode implements PNode {
   }
 
   readings(): Readings {
-    return {
-      attached: this.#attachment.attached,
-      relayed: this.#whereabouts.relayed,
-      retainedBytes: this.#training.retention.memoryBytes,
-      dataWaitMs: this.#dataWaitMs,
-      vnodes: this.#training.hosts.all().map((host) => host.progress()),
-    };
-  }
-
-  measured(gflops: number, numerics: readonly { readonly engine: string; readonly class: string }[]): void {
-    this.#capabilities = { ...this.#capabilities, gflops, numerics: [...numerics] };
-    this.#attachment.tellMeasurement({ gflops, numerics: [...numerics] });
+    return this.#report.readings(this.#workshop.dataWaitMs);
   }
 
   problems(): string[] {
-    const problems: string[] = [];
-    if (!this.#attachment.attached) {
-      const why = this.#attachment.failure?.message ?? `trying ${this.#orchestrators.current}`;
-      problems.push(`not attached to an orchestrator: ${why}`);
-    }
-    if (this.#attachment.attached) problems.push(...this.#whereabouts.problems());
-    if (this.#training.retention.full)
-      problems.push("retained messages have reached their bound: VNodes wait for checkpoints");
-    for (const host of this.#training.hosts.all())
-      if (host.failed) problems.push(`VNode ${host.assignment.vnode} failed: ${host.progress().detail}`);
-    return problems;
+    return this.#report.problems(this.#orchestrators.current);
   }
 
-  // What orchestrators are told
-
-  #register() {
-    const { name, software, owner, region, provider, pricePerHour, limits } = this.#options;
-    const capabilities = this.#capabilities;
-    const learning = this.#training.hosts.all().map(({ assignment: { session, vnode, epoch } }) => ({
-      session,
-      vnode,
-      epoch: BigInt(epoch),
-    }));
-    const hosted = [...learning, ...this.#servings.hosted()];
-    return {
-      ...{ protocolMajor, protocolMinor, software, name, capabilities, hosted },
-      incarnation: this.#incarnation,
-      routes: this.#whereabouts.routes,
-      ...this.#whereabouts.offer(),
-      limits: limits ?? {},
-      owner: owner ?? "",
-      region: region ?? "",
-      provider: provider ?? "",
-      pricePerHour: pricePerHour ?? 0,
-      closed: !this.#isLent(),
-      invite: this.#options.invite ?? "",
-      bits: this.#options.bits ?? bits,
-      chartered: this.#autonomy.sessions,
-    };
-  }
-
-  #isLent(): boolean {
-    const { localHour, lends } = this.#dependencies;
-    return this.#hours(localHour?.() ?? 0) && (lends?.() ?? true);
-  }
-
-  #heartbeat() {
-    const { load = 0, temperatureCelsius = 0, memoryUsedBytes } = this.#dependencies.measure?.() ?? {};
-    const hosts = this.#training.hosts.all();
-    return {
-      vnodes: [...hosts.map((host) => host.progress()), ...this.#servings.progress()],
-      load,
-      temperatureCelsius,
-      memoryUsedBytes: BigInt(memoryUsedBytes ?? this.#training.retention.memoryBytes),
-      links: this.#links.readings(),
-      accepting: !this.#leaving && this.#isLent(),
-      ...this.#whereabouts.relaying(),
-      crews: this.#autonomy.reports(),
-    };
+  measured(gflops: number, numerics: readonly { readonly engine: string; readonly class: string }[]): void {
+    this.#report.measured(gflops, numerics);
+    this.#attachment.tellMeasurement({ gflops, numerics: [...numerics] });
   }
 
   // What orchestrators say
@@ -497,20 +366,11 @@ class HostingNode implements PNode {
     this.#training.hosts.setPaused(workload, update.status === "suspended");
   }
 
-  #executor(engine: EngineKind): Promise<Executor> {
-    const known = this.#executors.get(engine);
-    if (known !== undefined) return known;
-    const opening = this.#dependencies.executorFor(engine);
-    this.#executors.set(engine, opening);
-    opening.catch(() => this.#executors.delete(engine));
-    return opening;
-  }
-
   // Ending
 
   async leave(reason = "the owner asked it to leave"): Promise<void> {
     const { world } = this.#dependencies;
-    this.#leaving = true;
+    this.#report.leaving = true;
     const granted = new Promise<void>((resolve) => {
       this.#leaveGranted = resolve;
     });
@@ -525,7 +385,7 @@ class HostingNode implements PNode {
   async stop(): Promise<void> {
     if (this.#ending.signal.aborted) return;
     this.#ending.abort();
-    await this.members?.stop(this.#leaving);
+    await this.members?.stop(this.#report.leaving);
     this.#dependencies.pulse?.stop();
     this.#links.close();
     await this.#server?.close().catch((error) => {
@@ -535,6 +395,6 @@ class HostingNode implements PNode {
     await this.#training.hosts.stop();
     await this.#servings.stop();
     await this.#tasks.settled();
-    for (const executor of this.#executors.values()) await executor.then((opened) => opened.close()).catch(() => {});
+    await this.#workshop.close();
   }
 }

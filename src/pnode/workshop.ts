@@ -1,0 +1,78 @@
+// What work for a session takes on this machine: executors, the session as described and checked, copies of states on their
+// way to the store. Training and audits share it.
+
+import type { Aside } from "../core/aside.ts";
+import { bits } from "../core/bits.ts";
+import { statePartBytes } from "../core/blobs.ts";
+import type { Digest } from "../core/hash.ts";
+import type { SessionId } from "../core/ids.ts";
+import type { EngineKind, Executor } from "../engine/engine.ts";
+import type { StateImage } from "../states/cut.ts";
+import type { BlobClient } from "./blob-client.ts";
+import type { Bounds, PNodeDependencies, PNodeOptions } from "./options.ts";
+import { checkSession, SessionContext, type SessionContextOptions } from "./session-context.ts";
+import { type Snapshot, takeSnapshot } from "./snapshots.ts";
+
+export interface WorkshopParts {
+  readonly options: Pick<PNodeOptions, "bits" | "statePartBytes">;
+  readonly machine: Pick<PNodeDependencies, "world" | "executorFor" | "checkSession" | "spill">;
+  readonly bounds: Bounds;
+  readonly blobs: BlobClient;
+  readonly digest: Digest;
+  readonly aside: Aside;
+  readonly describe: SessionContextOptions["describe"];
+  readonly signal: AbortSignal;
+}
+
+export class Workshop {
+  readonly #parts: WorkshopParts;
+  readonly #executors = new Map<EngineKind, Promise<Executor>>();
+  #snapshots = 0;
+  /** What VNodes have waited for samples of their datasets, added up. */
+  dataWaitMs = 0;
+
+  constructor(parts: WorkshopParts) {
+    this.#parts = parts;
+  }
+
+  openSession(session: SessionId): Promise<SessionContext> {
+    const { options, machine, bounds, blobs, aside, describe, signal } = this.#parts;
+    return SessionContext.open({
+      ...{ session, blobs, aside, describe, signal },
+      check: machine.checkSession ?? checkSession,
+      bits: options.bits ?? bits,
+      executorFor: (engine) => this.executor(engine),
+      shardBytesMax: bounds.shardBytesMax,
+      clock: machine.world.clock,
+      onDataWait: (waitedMs) => {
+        this.dataWaitMs += waitedMs;
+      },
+    });
+  }
+
+  snapshot(image: StateImage): Snapshot {
+    const { options, machine, bounds, digest } = this.#parts;
+    return takeSnapshot(image, {
+      world: machine.world,
+      digest,
+      partBytes: options.statePartBytes ?? statePartBytes,
+      copyBytesMax: bounds.copyBytesMax,
+      name: `snapshot-${++this.#snapshots}`,
+      ...(machine.spill && { storage: machine.spill }),
+    });
+  }
+
+  /** The same one at every call; one that could not be opened is tried anew. */
+  executor(engine: EngineKind): Promise<Executor> {
+    const known = this.#executors.get(engine);
+    if (known !== undefined) return known;
+    const opening = this.#parts.machine.executorFor(engine);
+    this.#executors.set(engine, opening);
+    opening.catch(() => this.#executors.delete(engine));
+    return opening;
+  }
+
+  async close(): Promise<void> {
+    for (const executor of this.#executors.values()) await executor.then((opened) => opened.close()).catch(() => {});
+  }
+}
