@@ -3,7 +3,7 @@
 
 import { type Aside, asideHere } from "../core/aside.ts";
 import { fail, messageOf, outlookOf } from "../core/errors.ts";
-import type { KeyId, OrchestratorId, PNodeId } from "../core/ids.ts";
+import type { KeyId, OrchestratorId } from "../core/ids.ts";
 import { parseId } from "../core/ids.ts";
 import type { Identity } from "../core/keys.ts";
 import type { World } from "../core/world.ts";
@@ -33,37 +33,14 @@ import { systemService } from "./api/system.ts";
 import { trustService } from "./api/trust.ts";
 import { vocabularyService } from "./api/vocabularies.ts";
 import { vouchingService } from "./api/vouching.ts";
-import type { Context } from "./context.ts";
-import { Assignments } from "./fleet/attached/assignments.ts";
-import type { Attachment } from "./fleet/attached/attachment.ts";
-import { Departed } from "./fleet/attached/departed.ts";
-import { Heartbeats } from "./fleet/attached/heartbeats.ts";
-import { Members } from "./fleet/attached/members.ts";
-import { Registry } from "./fleet/attached/registry.ts";
-import { Flapping } from "./fleet/believed/flapping.ts";
-import { Capacity } from "./fleet/capacity/capacity.ts";
-import { Rooms } from "./fleet/capacity/rooms.ts";
 import { type GossipDependencies, OrchestratorGossip } from "./fleet/orchestrators/gossip.ts";
-import { Orphans } from "./fleet/orchestrators/orphans.ts";
-import { Presence } from "./fleet/orchestrators/presence.ts";
-import { Callbacks } from "./fleet/reach/callbacks.ts";
-import { Reachability } from "./fleet/reach/reachability.ts";
-import { Relays } from "./fleet/reach/relays.ts";
 import { orchestratorGate } from "./gate.ts";
-import { EvaluateKind } from "./jobs/evaluate.ts";
-import { JobSessions } from "./jobs/job-sessions.ts";
-import { Jobs } from "./jobs/jobs.ts";
-import { unlimitedCredits } from "./jobs/queue-view.ts";
-import { TrainKind } from "./jobs/train.ts";
-import { Budgets } from "./ledger/budgets.ts";
-import { HeadsKeeper } from "./ledger/heads-keeper.ts";
-import { Ledger } from "./ledger/ledger.ts";
+import { assemble, begin, type Parts } from "./parts.ts";
 import { ProviderCare, type ProviderRights } from "./providers/provider-care.ts";
 import { Providers } from "./providers/providers.ts";
 import { endFormerReplicas } from "./records/former-replicas.ts";
 import { Mirror } from "./records/mirror.ts";
-import { key, prefix } from "./records/store-keys.ts";
-import { isChecked, isLive } from "./records/workloads.ts";
+import { key } from "./records/store-keys.ts";
 import { Acts } from "./rights/acts.ts";
 import { checkModel } from "./rights/belongings.ts";
 import { enforced } from "./rights/enforced.ts";
@@ -72,38 +49,10 @@ import { ApiKeys } from "./rights/keys.ts";
 import { Proofs } from "./rights/proofs.ts";
 import { Gateway } from "./serving/gateway.ts";
 import { openAiHandler } from "./serving/openai.ts";
-import { ReplicaCare } from "./serving/replica-care.ts";
-import { UnnamedReplicas } from "./serving/unnamed.ts";
-import { Adoption } from "./sessions/adoption.ts";
-import { Charters } from "./sessions/charters.ts";
-import { Circles } from "./sessions/circles.ts";
-import { Compiled } from "./sessions/compiled.ts";
-import { Garbage } from "./sessions/garbage.ts";
-import { Preparing } from "./sessions/preparing.ts";
-import { Rates } from "./sessions/rates.ts";
-import { rebalanceSessions } from "./sessions/rebalancing.ts";
-import { SessionCare } from "./sessions/session-care.ts";
 import { Tasks } from "./tasks.ts";
 import { type Timings, timingsDefault } from "./timings.ts";
-import { Auditors } from "./trust/auditors.ts";
 import { hashLottery, type Lottery } from "./trust/lottery.ts";
-import { Standings } from "./trust/standings.ts";
-import { TrustCare } from "./trust/trust-care.ts";
 import { Events } from "./views/events.ts";
-import { Heard } from "./views/heard.ts";
-import { Metrics } from "./views/metrics.ts";
-import { Peers } from "./views/peers.ts";
-import { Recoveries } from "./views/recoveries.ts";
-import { Steps } from "./views/steps.ts";
-import { Utilisation } from "./views/utilisation.ts";
-import { Views } from "./views/views.ts";
-import { Waits } from "./views/waits.ts";
-import { Bell } from "./views/watching.ts";
-import { BlobRights } from "./workloads/blob-rights.ts";
-import { Controller } from "./workloads/controller.ts";
-import { Leases } from "./workloads/leases.ts";
-import { Placing } from "./workloads/placing.ts";
-import { UploadAllowance } from "./workloads/upload-allowance.ts";
 
 export interface OrchestratorOptions {
   /** New at every start unless given. */
@@ -163,7 +112,6 @@ export interface Orchestrator {
   stop(): Promise<void>;
 }
 
-const rateSampleMs = 1_000;
 const actsTrimMs = 3_600_000;
 const firstRefreshMs = 60_000;
 const firstRefreshesLeast = 10;
@@ -331,161 +279,4 @@ function verifyAnyKey(mirror: Mirror, verify: VerifyBy): VerifyBy {
 function timingsFor(given: Partial<Timings>): Timings {
   const intervalMs = given.heartbeatIntervalMs ?? timingsDefault.heartbeatIntervalMs;
   return { ...timingsDefault, silentMs: 3 * intervalMs, ...given };
-}
-
-function assemble(
-  context: Context,
-  network: Network,
-  identity: Identity | undefined,
-  rules: Partial<Rules>,
-  relaysTensors: boolean,
-) {
-  /** Rings when anything that watchers see has changed. */
-  const bell = new Bell();
-  const attachments = new Map<PNodeId, Attachment>();
-  const flapping = new Flapping(context.world.clock);
-  const capacity = new Capacity(context, attachments, flapping);
-  const compiled = new Compiled(context.blobs.definitions, context.aside);
-  const charters = new Charters(context, identity);
-  const assignments = new Assignments(context, capacity, compiled, charters, attachments);
-  const presence = new Presence(context, network, relaysTensors, () => controller.touchAll());
-  const leases = new Leases(context, presence);
-  const metrics = new Metrics(context);
-  const garbage = new Garbage(context);
-  const rooms = new Rooms(context);
-  const placing = new Placing(context, capacity, rooms);
-  const ledger = new Ledger(context);
-  const heads = new HeadsKeeper(context, ledger, identity);
-  const budgets = new Budgets(context, ledger);
-  const adoption = new Adoption(context, { charters, rooms, touch: (session) => controller.touch(session, true) });
-  const standings = new Standings(context);
-  const auditors = new Auditors(context, { capacity, compiled, standings });
-  const trust = new TrustCare(context, { auditors, standings, compiled, garbage, onFinal: () => {} });
-  const sessions = new SessionCare(context, { compiled, metrics, garbage, ledger, budgets, adoption, trust });
-  const replicas = new ReplicaCare(compiled, garbage);
-  const controller = new Controller(context, { capacity, rooms, placing, leases, garbage, sessions, replicas });
-  const blobRights = new BlobRights(context, compiled, (id, pnode) => charters.crewOf(id).has(pnode));
-  const allowance = new UploadAllowance(context.world.clock, context.timings.unrecordedAfterMs);
-  const preparing = new Preparing(context, { capacity, sessions, attachments, blobRights });
-  const heartbeats = new Heartbeats(context, metrics, capacity, new Rates(context, compiled, metrics), rooms);
-  const reachability = new Reachability(context, {
-    isHere: (pnode) => attachments.get(pnode)?.status === "online",
-    onFleetChange: (pnode) => controller.fleetChanged(pnode, true),
-  });
-  const members = new Members(context);
-  const relays = new Relays(context, presence, () => {
-    for (const attachment of attachments.values()) attachment.tellRelays(relays.list());
-  });
-  const callbacks = new Callbacks(context, network, {
-    isHere: (pnode) => attachments.has(pnode),
-    tell: (pnode, { how, problem }) => attachments.get(pnode)?.tellReached(how, problem),
-    relayName: (name) => relays.nameOf(name),
-    anyRelay: () => relays.anyTensors,
-    onFleetChange: (pnode) => controller.fleetChanged(pnode, true),
-  });
-  const registry = new Registry(
-    { context, presence, composer: assignments, attachments, flapping, members, relays: () => relays.list() },
-    {
-      callBack: (pnode, routes) => callbacks.atTheDoor(pnode, routes),
-      onMoved: (pnode, isFirst) => callbacks.begin(pnode, isFirst),
-      onFleetChange: (pnode, urgent) => controller.fleetChanged(pnode, urgent),
-      onDoubt: (pnode) => preparing.doubt(pnode),
-      onHeartbeat: (attachment, heartbeat) => {
-        heartbeats.hear(attachment, heartbeat);
-        adoption.hear(attachment.pnode, heartbeat.crews);
-        reachability.hear(attachment, heartbeat);
-        recoveries.look();
-      },
-      onEvidence: (attachment, evidence) => heartbeats.evidence(attachment, evidence),
-      handOver: (pnode) => controller.handOver(pnode),
-    },
-  );
-  const circles = new Circles(context, attachments);
-  const utilisation = new Utilisation(context, capacity, attachments);
-  const heard = new Heard(context, attachments, new Peers(context, presence, network));
-  const steps = new Steps(context, heard);
-  const waits = new Waits(context, { heard, steps, controller, leases });
-  const recoveries = new Recoveries(context, { heard, steps, leases });
-  const views = new Views(context, { heard, steps, waits, flapping, capacity, controller, metrics });
-  const jobSessions = new JobSessions(context, { sessions, controller, metrics, steps });
-  const kindNeeds = { context, compiled, capacity, controller, metrics, jobSessions };
-  const kinds = [new TrainKind(kindNeeds), new EvaluateKind(kindNeeds)];
-  const jobs = new Jobs(context, { capacity, jobSessions, leases, placing, kinds, rules, credits: unlimitedCredits });
-  const orphans = new Orphans(context, presence, {
-    looksAfter: (pnode) => registry.looksAfter(pnode),
-    onFound: ({ id }) => preparing.doubt(id),
-    onLost: ({ id }) => controller.fleetChanged(id, true),
-    mayJudge: () => adoption.mayJudge(),
-  });
-  presence.onRead = () => orphans.check();
-  const departed = new Departed(context, capacity);
-  context.mirror.onAny(() => bell.ring());
-  return {
-    context,
-    presence,
-    leases,
-    members,
-    registry,
-    relays,
-    capacity,
-    rooms,
-    assignments,
-    compiled,
-    sessions,
-    controller,
-    blobRights,
-    allowance,
-    garbage,
-    ledger,
-    heads,
-    budgets,
-    standings,
-    trust,
-    metrics,
-    utilisation,
-    steps,
-    waits,
-    recoveries,
-    views,
-    bell,
-    circles,
-    departed,
-    jobs,
-  };
-}
-
-type Parts = ReturnType<typeof assemble> & { readonly relay: Relay };
-
-function begin(parts: Parts): (() => void)[] {
-  const { context, controller, presence, registry, metrics, bell } = parts;
-  const { tasks, timings, mirror, events } = context;
-  mirror.start();
-  registry.start();
-  presence.start();
-  parts.relays.start();
-  parts.circles.start();
-  parts.heads.start();
-  tasks.every("the listing of records", timings.refreshIntervalMs, async () => {
-    await mirror.refresh();
-    controller.touchAll();
-  });
-  tasks.every("audits", timings.auditIntervalMs, () => {
-    for (const session of mirror.under(prefix.sessions))
-      if (isChecked(session) && isLive(session) && parts.leases.isHeldHere(session.id)) controller.touch(session.id);
-  });
-  tasks.every("the sweep of claims", timings.refreshIntervalMs, () => parts.rooms.sweep());
-  tasks.every("the look at jobs", timings.refreshIntervalMs, () => parts.jobs.look());
-  const unnamed = new UnnamedReplicas(context, (replica) => controller.touch(replica, true));
-  tasks.every("the sweep of replicas without a name", timings.rebalanceIntervalMs, () => unnamed.sweep());
-  tasks.every("the sample of rates", rateSampleMs, () => {
-    parts.steps.sample();
-    parts.waits.sample();
-    parts.recoveries.look();
-    bell.ring();
-  });
-  tasks.every("rebalancing", timings.rebalanceIntervalMs, () => rebalanceSessions(context, parts));
-  controller.touchAll();
-  parts.jobs.care.touchOpen();
-  parts.jobs.scheduling.request();
-  return [events.start(tasks, timings), metrics.start()];
 }

@@ -14,17 +14,17 @@ import { pnodeName } from "../../records/names.ts";
 import { key } from "../../records/store-keys.ts";
 import { text } from "../believed/claims.ts";
 import type { Flapping } from "../believed/flapping.ts";
-import { NewcomersDoor } from "../believed/newcomers.ts";
 import type { Admission } from "../orchestrators/gossip.ts";
 import type { Presence } from "../orchestrators/presence.ts";
+import { Arrivals } from "./arrivals.ts";
 import { Attachment, type Composer, type Down, type RelayList } from "./attachment.ts";
 import type { Members } from "./members.ts";
 import { Pulses } from "./pulses.ts";
 import { changedRecord, type RecordChange } from "./record-changes.ts";
-import { checkRegister, checkRoutes, pnodeOf, registered } from "./registration.ts";
+import { checkRoutes } from "./registration.ts";
 import { Silence } from "./silence.ts";
 import type { Recorded, Standing, StandingEffect, StandingEvent } from "./standing.ts";
-import { isAlive, step } from "./standing-step.ts";
+import { step } from "./standing-step.ts";
 
 export interface RegistryHooks {
   /** A PNode's loss, leave or arrival may call for placement of these sessions, now. */
@@ -63,17 +63,13 @@ export class Registry {
   readonly #presence: Presence;
   readonly #composer: Composer;
   readonly #hooks: RegistryHooks;
-  readonly #members: Members;
   readonly #relays: () => RelayList;
   readonly #silence: Silence;
+  readonly #arrivals: Arrivals;
   readonly pulses: Pulses;
-  /** Registrations so far, and those whose record is being written. */
-  #count = 0;
-  readonly #registering = new Set<string>();
   /** Attachments whose streams are not closed yet, by nonce. */
   readonly #open = new Map<string, Attachment>();
 
-  readonly #door: NewcomersDoor;
   /** What lets a registered PNode take part in gossip; nothing, where the orchestrator does not. */
   admission: ((pnode: PNodeId) => Admission) | undefined;
 
@@ -83,11 +79,13 @@ export class Registry {
     this.attachments = attachments;
     this.flapping = flapping;
     this.#context = context;
-    this.#door = new NewcomersDoor(context.world.clock);
     this.#presence = presence;
     this.#composer = composer;
     this.#hooks = hooks;
-    this.#members = members;
+    this.#arrivals = new Arrivals({
+      ...{ context, flapping, members, attachments },
+      callBack: (pnode, routes) => hooks.callBack(pnode, routes),
+    });
     this.#silence = new Silence(context, (pnode, stoodStillMs) => this.#step(pnode, { kind: "looked", stoodStillMs }));
     this.pulses = new Pulses((kind, { pnode, nonce }) => this.#step(pnode, { kind, nonce }));
   }
@@ -118,7 +116,7 @@ export class Registry {
 
   /** Whether somebody here looks after the attachment that a PNode's record names. */
   looksAfter({ id, attachment }: PNodeRecord): boolean {
-    return this.#registering.has(attachment) || this.attachments.get(id)?.nonce === attachment;
+    return this.#arrivals.isRegistering(attachment) || this.attachments.get(id)?.nonce === attachment;
   }
 
   /** Serves one PNode's stream until it ends. */
@@ -127,7 +125,9 @@ export class Registry {
     const messages = channel.incoming[Symbol.asyncIterator]();
     const first = await messages.next();
     if (first.done || this.#context.tasks.stopped) return;
-    const attachment = await this.#register(first.value, channel, call);
+    const attachment = await this.#arrivals.admit(first.value, call, (record, register) =>
+      this.#arrived(record, register, channel, call.caller.address),
+    );
     const { pnode, nonce } = attachment;
     try {
       for (;;) {
@@ -142,41 +142,18 @@ export class Registry {
     }
   }
 
-  async #register(
-    message: AttachRequest,
+  #arrived(
+    record: PNodeRecord,
+    register: Register,
     channel: Channel<Down, AttachRequest>,
-    call: CallContext,
-  ): Promise<Attachment> {
-    if (message.event.case !== "register")
-      fail("failed_precondition", "the first message on the stream must be `register`");
-    const register = message.event.value;
-    const id = pnodeOf(call.caller);
-    checkRegister(id, register, this.#context.address);
-    this.#throttle(id);
-    await this.#members.welcome(id, register.invite);
-    if (!this.#record(id) && !(await this.#context.mirror.read(key.pnode(id)))) this.#door.enter(call.caller.address);
-    const known = this.#record(id);
-    const isKnown = known?.reached !== undefined && known.incarnation === register.incarnation;
-    const answered = !isKnown && (await this.#hooks.callBack(id, register.routes));
-    this.#refuseDuplicate(id, register);
-    const nonce = `${this.#context.incarnation}.${++this.#count}`;
-    this.#registering.add(nonce);
-    try {
-      const record = await this.#writeRegistration(
-        id,
-        register,
-        { attachment: nonce, peer: call.caller.address },
-        answered,
-      );
-      const attachment = this.#begin(record, register, channel);
-      this.#greet(attachment, record, register, call.caller.address);
-      // Another orchestrator may have registered it while this one waited for the answer to its own write.
-      const newest = this.#record(id);
-      if (newest) this.#step(id, { kind: "recorded", recorded: this.#recorded(newest) });
-      return attachment;
-    } finally {
-      this.#registering.delete(nonce);
-    }
+    address: string,
+  ): Attachment {
+    const attachment = this.#begin(record, register, channel);
+    this.#greet(attachment, record, register, address);
+    // Another orchestrator may have registered it while this one waited for the answer to its own write.
+    const newest = this.#record(record.id);
+    if (newest) this.#step(record.id, { kind: "recorded", recorded: this.#recorded(newest) });
+    return attachment;
   }
 
   #begin(record: PNodeRecord, { incarnation }: Register, channel: Channel<Down, AttachRequest>): Attachment {
@@ -225,38 +202,6 @@ export class Registry {
       ...register.chartered.slice(0, charteredMax),
     ];
     for (const session of new Set(concerned)) attachment.tellSession(session);
-  }
-
-  #throttle(id: PNodeId): void {
-    const waitMs = this.flapping.attempt(id);
-    if (waitMs === 0) return;
-    const count = this.flapping.count(id);
-    if (count % 10 === 3)
-      this.#say(id, "warn", "pnode.flapping", `registered ${count} times within a minute: refused for now`);
-    fail("resource_exhausted", `PNode ${id} registers too often: try again in ${Math.ceil(waitMs / 1000)} s`);
-  }
-
-  /** A copy of a PNode's directory would otherwise fight with the original for its VNodes. */
-  #refuseDuplicate(id: PNodeId, register: Register): void {
-    const known = this.attachments.get(id);
-    if (!known || known.incarnation === register.incarnation) return;
-    if (!isAlive(known.standing, this.#nowMs, this.#context.timings)) return;
-    const message = `another PNode with the id ${id} is attached and alive: give this one a directory of its own`;
-    this.#context.events.emit("warn", "pnode.duplicate", `${register.routes[0]}: ${message}`, { pnode: id });
-    fail("already_exists", message);
-  }
-
-  async #writeRegistration(
-    id: PNodeId,
-    register: Register,
-    whereabouts: { readonly attachment: string; readonly peer: string },
-    answered: boolean,
-  ): Promise<PNodeRecord> {
-    const { id: orchestrator, incarnation: orchestratorIncarnation, mirror } = this.#context;
-    const { record } = await mirror.update(key.pnode(id), (current) =>
-      registered(current, id, register, { orchestrator, orchestratorIncarnation, ...whereabouts }, answered),
-    );
-    return record as PNodeRecord;
   }
 
   #receive(attachment: Attachment, message: AttachRequest): void {
@@ -392,7 +337,7 @@ export class Registry {
   }
 
   #recorded({ attachment, orchestrator, status, closed = false }: PNodeRecord): Recorded {
-    return { attachment, isBeingMade: this.#registering.has(attachment), orchestrator, status, closed };
+    return { attachment, isBeingMade: this.#arrivals.isRegistering(attachment), orchestrator, status, closed };
   }
 
   get #nowMs(): number {
