@@ -5,7 +5,7 @@ import { globSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
 import { test } from "node:test";
 
-/** The folders of src, and the folders each may import. `system` and `cli` alone touch the real world. */
+/** The folders of src, and the folders each may import. `system`, `cli` and, in browsers, `tab` alone touch the real world. */
 const allowed: Record<string, readonly string[]> = {
   core: [],
   protocol: ["core"],
@@ -61,6 +61,7 @@ const allowed: Record<string, readonly string[]> = {
   client: ["core", "protocol", "data", "states", "system"],
   monitoring: ["core"],
   system: ["core", "protocol", "trust"],
+  tab: ["core", "protocol", "trust", "graph", "engine", "network", "pnode"],
 };
 
 /** Files that only tests import may use what they test against. */

@@ -28,6 +28,8 @@ export async function loadDashboard(): Promise<DashboardFiles> {
   }
 }
 
+const pages: Readonly<Record<string, string>> = { "/index.html": "/", "/join.html": "/join" };
+
 async function readFiles(folder: string): Promise<DashboardFiles> {
   if (!existsSync(folder)) fail("not_found", "this package carries no dashboard: install it again");
   const files = new Map<string, DashboardFile>();
@@ -35,7 +37,7 @@ async function readFiles(folder: string): Promise<DashboardFiles> {
     if (!entry.isFile()) continue;
     const file = join(entry.parentPath, entry.name);
     const path = file.slice(folder.length).replaceAll("\\", "/");
-    files.set(path === "/index.html" ? "/" : path, dashboardFile(path, await readFile(file)));
+    files.set(pages[path] ?? path, dashboardFile(path, await readFile(file)));
   }
   return files;
 }

@@ -60,3 +60,26 @@ test("a load that failed is tried again", async () => {
   await assert.rejects(flaky(request, "peer"), /not built yet/);
   assert.equal((await flaky(request, "peer"))?.status, 200);
 });
+
+test("pages that compute may compile WebAssembly and share memory with their workers; others may not, and none may more", async () => {
+  const computing = dashboardHandler(
+    async () =>
+      new Map(
+        ["/", "/join", "/assets/tab-engine-1.js", "/assets/a-1.js"].map((path) => [path, files.get("/")] as never),
+      ),
+  );
+  const headersOf = async (path: string) =>
+    (await computing(new Request(`http://localhost:7700${path}`), "127.0.0.1"))?.headers ?? new Headers();
+  for (const path of ["/join", "/assets/tab-engine-1.js"]) {
+    const headers = await headersOf(path);
+    assert.equal(headers.get("cross-origin-embedder-policy"), "require-corp");
+    assert.equal(headers.get("cross-origin-opener-policy"), "same-origin");
+    const policy = headers.get("content-security-policy") ?? "";
+    assert.match(policy, /script-src 'self' 'wasm-unsafe-eval'; /);
+    assert.match(policy, /worker-src 'self'/);
+    assert.match(policy, /connect-src 'self';/);
+    assert.doesNotMatch(policy, /'unsafe|https?:|\*/);
+  }
+  for (const path of ["/", "/assets/a-1.js"])
+    assert.doesNotMatch((await headersOf(path)).get("content-security-policy") ?? "", /wasm|worker/);
+});

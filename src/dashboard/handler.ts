@@ -1,4 +1,4 @@
-// Serves the dashboard: one page and its assets, all from memory, with headers that let a browser load nothing else.
+// Serves the dashboard and the page by which browsers join, each one page and its assets, all from memory, with headers that let a browser load nothing else.
 // What the files are and where they come from is the caller's business; a path that is not ours goes to the next handler.
 
 import { promisify } from "node:util";
@@ -13,23 +13,39 @@ const compressBytesMin = 1_024;
 /** Half the time of the best, two percent larger. */
 const brotliQuality = 9;
 
+const policy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self'",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+];
+
 const securityHeaders = {
-  "content-security-policy": [
-    "default-src 'none'",
-    "script-src 'self'",
-    "style-src 'self'",
-    "img-src 'self'",
-    "connect-src 'self'",
-    "base-uri 'none'",
-    "form-action 'none'",
-    "frame-ancestors 'none'",
-  ].join("; "),
+  "content-security-policy": policy.join("; "),
   "x-content-type-options": "nosniff",
   "x-frame-options": "DENY",
   "referrer-policy": "no-referrer",
   "cross-origin-opener-policy": "same-origin",
   "cross-origin-resource-policy": "same-origin",
 };
+
+/** Pages that compute: WebAssembly made on the spot, workers of our own, and memory that these share, for which nothing foreign may be near. */
+const computingHeaders = {
+  "content-security-policy": [
+    ...policy.map((rule) => (rule.startsWith("script-src") ? `${rule} 'wasm-unsafe-eval'` : rule)),
+    "worker-src 'self'",
+  ].join("; "),
+  "cross-origin-embedder-policy": "require-corp",
+};
+
+/** The page by which browsers lend their machines, and its workers, who are judged by their own headers. */
+function computes(path: string): boolean {
+  return path === "/join" || path.startsWith("/assets/tab-");
+}
 
 export function dashboardHandler(load: () => Promise<DashboardFiles>): HttpHandler {
   let files: Promise<DashboardFiles> | undefined;
@@ -48,7 +64,8 @@ export function dashboardHandler(load: () => Promise<DashboardFiles>): HttpHandl
     if (!isOurs(path)) return undefined;
     const file = (await loaded()).get(path === "/index.html" ? "/" : path);
     if (!file) return undefined;
-    const headers = new Headers({ ...securityHeaders, etag: file.etag, vary: "accept-encoding" });
+    const security = { ...securityHeaders, ...(computes(path) && computingHeaders) };
+    const headers = new Headers({ ...security, etag: file.etag, vary: "accept-encoding" });
     headers.set("cache-control", path.startsWith("/assets/") ? "public, max-age=31536000, immutable" : "no-cache");
     if (matches(request.headers.get("if-none-match"), file.etag)) return new Response(null, { status: 304, headers });
     const encoding = file.bytes.byteLength < compressBytesMin ? "identity" : chosenEncoding(request);
@@ -62,7 +79,7 @@ export function dashboardHandler(load: () => Promise<DashboardFiles>): HttpHandl
 
 /** Asked before loading: requests for blobs and metrics must not build the page. */
 function isOurs(path: string): boolean {
-  return path === "/" || path === "/index.html" || path.startsWith("/assets/");
+  return path === "/" || path === "/index.html" || path === "/join" || path.startsWith("/assets/");
 }
 
 function matches(wanted: string | null, etag: string): boolean {

@@ -32,6 +32,8 @@ export interface PNodeOptions {
   readonly advertise?: string;
   /** It relays for others, within these limits. */
   readonly relay?: RelayLimits;
+  /** A browser: nobody can connect to it, and callers at relays prove their keys by our own handshake, not by TLS. */
+  readonly onlyByRelays?: boolean;
   readonly owner?: string;
   readonly region?: string;
   readonly provider?: string;

@@ -185,6 +185,7 @@ class HostingNode implements PNode {
     });
     this.#whereabouts = new Whereabouts({
       ...{ pnode: this.id, network, world, tasks, signal, advertise: options.advertise, relay: options.relay },
+      onlyByRelays: options.onlyByRelays ?? false,
       onMoved: (routes) => this.#attachment.tellMoved(routes),
     });
     reports.onUrgent = () => this.#attachment.beatSoon();

@@ -28,6 +28,8 @@ export interface WhereaboutsOptions {
   readonly advertise: string | undefined;
   /** It relays for others, within these limits. */
   readonly relay: RelayLimits | undefined;
+  /** Nobody can connect to it. */
+  readonly onlyByRelays: boolean;
   /** Other routes lead here than before. */
   readonly onMoved: (routes: readonly string[]) => void;
 }
@@ -48,11 +50,11 @@ export class Whereabouts {
   #before = { bytes: 0, atMs: 0 };
 
   constructor(options: WhereaboutsOptions) {
-    const { pnode, network, world, tasks, signal, relay, onMoved } = options;
+    const { pnode, network, world, tasks, signal, relay, onlyByRelays, onMoved } = options;
     this.#options = options;
     this.#relay = relay && new Relay(world, relay);
     this.#reservations = new Reservations({
-      ...{ pnode, network, world, tasks, signal },
+      ...{ pnode, network, world, tasks, signal, sealed: onlyByRelays },
       accept: (line, from) => (this.#server === undefined ? line.close() : this.#server.accept(line, from)),
       onChange: () => onMoved(this.routes),
     });
@@ -79,7 +81,8 @@ export class Whereabouts {
 
   /** Where the server is reached as far as this machine can tell; what its owner says comes first. */
   locatedAt(address: string): void {
-    const { advertise } = this.#options;
+    const { advertise, onlyByRelays } = this.#options;
+    if (onlyByRelays) return;
     this.#direct = [...new Set([...(advertise === undefined ? [] : [advertise]), address])];
   }
 

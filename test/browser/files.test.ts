@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { buildDashboard } from "../../web/build.ts";
-import { emitDashboard } from "../../web/emit.ts";
+import { emitDashboard, pageFiles } from "../../web/emit.ts";
 
 test("emitted files are byte for byte those that are built in memory", async (t) => {
   const folder = mkdtempSync(join(tmpdir(), "dcnr-dashboard-"));
@@ -14,5 +14,5 @@ test("emitted files are byte for byte those that are built in memory", async (t)
   const [written, built] = [await emitDashboard(folder), await buildDashboard()];
   assert.equal(written.length, built.size);
   for (const [path, { bytes }] of built)
-    assert.deepEqual(new Uint8Array(readFileSync(join(folder, path === "/" ? "index.html" : path))), bytes);
+    assert.deepEqual(new Uint8Array(readFileSync(join(folder, pageFiles[path] ?? path))), bytes);
 });

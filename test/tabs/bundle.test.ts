@@ -1,16 +1,11 @@
-// What a page loads: no built-in module of Node, and no more than a first visit may cost.
+// What a page loads has no built-in module of Node.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type BuildOptions, build } from "esbuild";
 
-/** Rooms that a PNode needs wherever it runs, by the files that lead to all of their code. */
-const entries = [
-  "src/pnode/pnode.ts",
-  "src/engine/portable/engine.ts",
-  "src/engine/pool.ts",
-  "src/engine/worker-loop.ts",
-];
+/** The workers of a page: they lead to all rooms that a PNode needs. */
+const entries = ["pnode", "engine", "aside", "pulse"].map((worker) => `src/tab/${worker}-worker.ts`);
 
 const options: BuildOptions = { bundle: true, write: false, format: "esm", platform: "browser", target: "es2024" };
 

@@ -193,7 +193,7 @@ export class Registry {
     events.emit(
       "info",
       "pnode.online",
-      `PNode ${record.name} is here, at ${shownRoutes(record.routes)} (called from ${peer})`,
+      `PNode ${record.name} is here, at ${shownRoutes(record.routes) || "no address of its own"} (called from ${peer})`,
       about,
     );
     for (const warning of record.warnings) events.emit("warn", "pnode.claim", `PNode ${record.name} ${warning}`, about);

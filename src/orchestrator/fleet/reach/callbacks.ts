@@ -132,9 +132,12 @@ export class Callbacks {
       .filter((route) => !route.includes("@"))
       .map(shownRoute)
       .join(", ");
+    const noDirect = where === "" ? "nobody can connect to it (it is a browser)" : `nobody answers at ${where}`;
     const found = callsGetThrough
-      ? `calls reach this machine by a relay that carries no tensors, and nobody answers at ${where}`
-      : `nobody answers at ${where}`;
+      ? `calls reach this machine by a relay that carries no tensors, and ${noDirect}`
+      : noDirect;
+    if (where === "" && !this.#hooks.anyRelay())
+      return `${found}: let an orchestrator of the network relay (--relay), then it gets work`;
     if (this.#hooks.anyRelay()) return `${found}: it has to wait at a relay, which is tried now`;
     return (
       `${found}: forward a port to it and give it --advertise, or let an orchestrator or a public machine of the network ` +

@@ -1,0 +1,153 @@
+// Puts the PNode of a page together: the same PNode as everywhere, in a browser's world. The counterpart of src/cli/pnode-start.ts.
+
+import { fail } from "../core/errors.ts";
+import { sha256 } from "../core/hash.ts";
+import type { KeyId, Sha256 } from "../core/ids.ts";
+import { isKeyId } from "../core/keys.ts";
+import { allocate } from "../core/tensor.ts";
+import type { World } from "../core/world.ts";
+import type { Executor } from "../engine/engine.ts";
+import { GraphBuilder } from "../graph/builder.ts";
+import type { PerformedWork } from "../pnode/options.ts";
+import { type PNode, startPNode } from "../pnode/pnode.ts";
+import { withKey } from "../protocol/address.ts";
+import { RightsService } from "../protocol/gen/dcnr/v1/rights_pb.ts";
+import { SystemService } from "../protocol/gen/dcnr/v1/system_pb.ts";
+import { routedNetwork } from "../protocol/routed-network.ts";
+import { openSocketNetwork } from "../protocol/socket/socket-network.ts";
+import { openTabAside } from "./aside.ts";
+import { openTabTransfer } from "./blobs.ts";
+import { openTabExecutor } from "./engine.ts";
+import { openTabCache, openTabSpill } from "./files.ts";
+import { loadTabIdentity, type TabIdentity } from "./identity.ts";
+import type { TabScripts, TabWishes } from "./messages.ts";
+import { startTabPulse } from "./pulse.ts";
+
+export interface TabOptions {
+  readonly world: World;
+  readonly scripts: TabScripts;
+  readonly wishes: TabWishes;
+  readonly lends: () => boolean;
+  readonly onWork: (work: PerformedWork) => void;
+  readonly doing: (what: string) => void;
+}
+
+export interface StartedTab {
+  readonly pnode: PNode;
+  readonly identity: TabIdentity;
+  readonly gflops: number;
+}
+
+/** The orchestrator that served the page. */
+function pageHost(): { readonly address: string; readonly origin: string; readonly secure: boolean } {
+  const { protocol, hostname, port, origin } = location;
+  const secure = protocol === "https:";
+  return { address: `${hostname}:${port || (secure ? 443 : 80)}`, origin, secure };
+}
+
+export async function startTabPNode(options: TabOptions): Promise<StartedTab> {
+  const { world, scripts, wishes, doing } = options;
+  const { address, origin, secure } = pageHost();
+  doing("asks the orchestrator who it is");
+  const { networkKey, software } = await introduce(address, secure, world);
+  const identity = await loadTabIdentity();
+  doing("starts its engine and measures it");
+  const executor = await openTabExecutor(scripts.engine, wishes.cores);
+  const numerics = await executor.numericsClass();
+  const gflops = (await speedOf(executor)) * wishes.cores;
+  const wires = openSocketNetwork({ timers: world.timers, log: world.log, identity, secure, networkKey });
+  const spill = await openTabSpill(wishes.diskBytes / 2);
+  const cache = await openTabCache(wishes.diskBytes / 2);
+  doing("registers with the orchestrator");
+  const pnode = await startPNode(
+    {
+      name: wishes.name,
+      software,
+      orchestrators: [withKey(address, networkKey)],
+      listen: "tab:0",
+      onlyByRelays: true,
+      ...(wishes.invite ? { invite: wishes.invite } : {}),
+      limits: {
+        cpus: wishes.cores,
+        memoryBytes: BigInt(wishes.memoryBytes),
+        diskBytes: BigInt(spill === undefined ? 0 : wishes.diskBytes),
+      },
+      capabilities: {
+        cpuModel: "a browser",
+        cores: navigator.hardwareConcurrency,
+        memoryBytes: BigInt(wishes.memoryBytes),
+        diskBytes: BigInt(wishes.diskBytes),
+        architecture: "wasm",
+        platform: "browser",
+        gpus: [],
+        gflops,
+        numerics: [{ engine: "portable", class: numerics }],
+      },
+    },
+    {
+      world,
+      network: routedNetwork(wires, world),
+      executorFor: async (engine) =>
+        engine === "portable"
+          ? executor
+          : fail("failed_precondition", `a browser computes with the portable engine alone, not with ${engine}`),
+      blobs: openTabTransfer(origin),
+      digest: digestOfWeb,
+      aside: openTabAside(scripts.aside),
+      pulse: startTabPulse(scripts.pulse, secure),
+      ...(spill && { spill }),
+      ...(cache && { cache }),
+      signing: identity,
+      localHour: () => new Date(world.clock.wallMs()).getHours(),
+      lends: options.lends,
+      onWork: options.onWork,
+    },
+  );
+  return { pnode, identity, gflops };
+}
+
+/** Which network this is. The page came from the same place, so whoever lies here could have sent another page. */
+async function introduce(address: string, secure: boolean, world: World) {
+  const network = openSocketNetwork({ timers: world.timers, secure });
+  try {
+    const { networkKey } = await network.call(address, RightsService.method.getChallenge, {});
+    const { software } = await network.call(address, SystemService.method.getVersion, {});
+    if (!isKeyId(networkKey)) fail("failed_precondition", "the orchestrator does not say which network it belongs to");
+    return { networkKey: networkKey as KeyId, software };
+  } finally {
+    await network.close();
+  }
+}
+
+/** In the browser's own time, and faster than ours. Shared memory has to be copied for it. */
+async function digestOfWeb(content: Uint8Array): Promise<Sha256> {
+  if (content.byteLength < digestBytesMin) return sha256(content);
+  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", new Uint8Array(content)));
+  return Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("") as Sha256;
+}
+
+/** Below it, ours is done before the browser's has begun. */
+const digestBytesMin = 64 << 10;
+
+const probeSize = 256;
+const tries = 8;
+
+/** Billions of operations in a second of one worker, in its best try. */
+async function speedOf(executor: Executor): Promise<number> {
+  const builder = new GraphBuilder("speed");
+  const shape = [probeSize, probeSize];
+  builder.output(
+    builder.op("MatMul", [builder.input("a", "float32", shape), builder.input("b", "float32", shape)]),
+    "c",
+  );
+  executor.register("speed", builder.build());
+  const feeds = { a: allocate("float32", shape), b: allocate("float32", shape) };
+  let bestMs = Number.POSITIVE_INFINITY;
+  for (let i = 0; i < tries; i++) {
+    const startMs = performance.now();
+    executor.recycle(Object.values(await executor.run("speed", feeds)));
+    bestMs = Math.min(bestMs, performance.now() - startMs);
+  }
+  executor.unregister("speed");
+  return (2 * probeSize ** 3) / Math.max(bestMs, 0.01) / 1e6;
+}
