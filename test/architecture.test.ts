@@ -53,6 +53,7 @@ const allowed: Record<string, readonly string[]> = {
     "providers",
     "network",
     "data",
+    "pipeline",
     "models",
     "states",
     "trust",

@@ -154,6 +154,7 @@ export async function startOrchestrator(
   const care = new ProviderCare(context, { ...parts, scheduling, rights, networkKey });
   const providers = new Providers(context, care);
   const gateway = new Gateway({ ...parts, network });
+  parts.mapKind.generator = gateway;
   const gossip = dependencies.membership && new OrchestratorGossip({ ...parts, network }, dependencies.membership);
   parts.registry.admission = gossip && ((pnode) => gossip.admission(pnode));
   const acts = new Acts(mirror.store, world, id, incarnation);

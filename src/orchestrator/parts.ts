@@ -24,6 +24,7 @@ import { Relays } from "./fleet/reach/relays.ts";
 import { EvaluateKind } from "./jobs/evaluate.ts";
 import { JobSessions } from "./jobs/job-sessions.ts";
 import { Jobs } from "./jobs/jobs.ts";
+import { MapKind } from "./jobs/map.ts";
 import { unlimitedCredits } from "./jobs/queue-view.ts";
 import { TrainKind } from "./jobs/train.ts";
 import { Budgets } from "./ledger/budgets.ts";
@@ -138,8 +139,10 @@ export function assemble(
   const views = new Views(context, { heard, steps, waits, flapping, capacity, controller, metrics });
   const jobSessions = new JobSessions(context, { sessions, controller, metrics, steps });
   const kindNeeds = { context, compiled, capacity, controller, metrics, jobSessions };
-  const kinds = [new TrainKind(kindNeeds), new EvaluateKind(kindNeeds)];
+  const mapKind = new MapKind(context);
+  const kinds = [new TrainKind(kindNeeds), new EvaluateKind(kindNeeds), mapKind];
   const jobs = new Jobs(context, { capacity, jobSessions, leases, placing, kinds, rules, credits: unlimitedCredits });
+  mapKind.onOutcome = (job) => jobs.care.touch(job);
   const orphans = new Orphans(context, presence, {
     looksAfter: (pnode) => registry.looksAfter(pnode),
     onFound: ({ id }) => preparing.doubt(id),
@@ -180,6 +183,7 @@ export function assemble(
     circles,
     departed,
     jobs,
+    mapKind,
   };
 }
 

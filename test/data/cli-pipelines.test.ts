@@ -12,7 +12,8 @@ const root = join(import.meta.dirname, "..", "..");
 let net: TestNetwork;
 before(async () => {
   net = await TestNetwork.start(1);
-  cpSync(join(root, "examples", "pipelines"), net.path("pipelines"), { recursive: true });
+  for (const folder of ["pipelines", "jobs"])
+    cpSync(join(root, "examples", folder), net.path(folder), { recursive: true });
 });
 after(() => net.stop());
 
@@ -119,6 +120,34 @@ describe("data pipelines on the command line", { concurrency: 1 }, () => {
     const before = written();
     await net.dcnr("data", net.path("pipelines/label.yaml"), "--fresh");
     assert.equal(written(), before, "asked again, it says the same");
+  });
+
+  it("a job asks the same model about a dataset, and answers with a dataset", async () => {
+    const steps = { notes: { files: { paths: "pipelines/notes.txt", documents: "lines" } } };
+    writeFileSync(net.path("notes.yaml"), JSON.stringify({ steps, save: { notes: "notes" } }));
+    await net.dcnr("data", net.path("notes.yaml"));
+    await net.dcnr("job", "submit", net.path("jobs/continue.yaml"), "--watch");
+    const said = await net.json<{ samples: { text: string }[] }>("dataset", "show", "continued", "--count", "100");
+    const rows = readFileSync(net.path("pipelines/judged.jsonl"), "utf8").trimEnd().split("\n");
+    assert.deepEqual(
+      said.samples.map(({ text }) => text),
+      rows.map((line) => (JSON.parse(line) as { next: string }).next),
+    );
+    const { steps: made, parents } = await net.json<Descent>("dataset", "show", "continued", "--lineage");
+    assert.equal(made.at(-1)?.operation, "map");
+    assert.equal(parents[0]?.dataset, "notes");
+    const refused = async (change: object) => {
+      const map = { dataset: "notes", model: "gpt-demo", save: "x", prompt: "{text}", "max-tokens": 2, ...change };
+      writeFileSync(net.path("wrong.yaml"), JSON.stringify({ kind: "map", map }));
+      return net.refusal(["job", "submit", net.path("wrong.yaml")]);
+    };
+    assert.match(await refused({ dataset: "gone" }), /there is no dataset gone/);
+    assert.match(await refused({ model: "gone" }), /no model "gone"/);
+    assert.match(await refused({ dataset: "corpus-tokens" }), /holds tokens/);
+    assert.match(
+      await refused({ give: "score", prompt: undefined, "max-tokens": undefined }),
+      /`max-tokens` is for|gives text/,
+    );
   });
 
   it("numbers go through a network that takes them", async () => {

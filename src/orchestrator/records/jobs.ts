@@ -72,6 +72,13 @@ export interface JobRecord {
   readonly life: readonly JobEventRecord[];
 }
 
+/** What a model said to a piece of a job's documents; create-only. */
+export interface AnswersRecord {
+  readonly job: JobId;
+  readonly piece: number;
+  readonly answers: readonly string[];
+}
+
 /** The queues of a cohort with what is claimed of them. */
 export interface CohortRecord extends QuotaBook {
   readonly name: string;

@@ -7,7 +7,7 @@ import type { Block } from "../ledger/block.ts";
 import type { SignedHead } from "../ledger/heads.ts";
 import type { BudgetRecord, ChainRecord } from "./accounts.ts";
 import type { IntervalRecord, StandingRecord } from "./checking.ts";
-import type { CohortRecord, JobRecord, UseRecord } from "./jobs.ts";
+import type { AnswersRecord, CohortRecord, JobRecord, UseRecord } from "./jobs.ts";
 import type {
   IdentityRecord,
   InviteRecord,
@@ -111,6 +111,8 @@ export const key = {
   head: (number: number) => named<SignedHead>(`head/${padded(headNumberMax - number)}`),
   budget: (owner: string) => named<BudgetRecord>(`budget/${encodeURIComponent(owner) || "-"}`),
   job: (id: string) => named<JobRecord>(`job/${id}`),
+  /** Create-only. */
+  answers: (job: string, piece: number) => named<AnswersRecord>(`answers/${job}/${padded(piece)}`),
   cohort: (name: string) => named<CohortRecord>(`cohort/${name}`),
   use: (owner: string) => named<UseRecord>(`use/${owner}`),
   provider: (name: string) => named<ProviderRecord>(`provider/${name}`),
@@ -141,6 +143,7 @@ export const prefix = {
   heads: named<SignedHead>("head/"),
   budgets: named<BudgetRecord>("budget/"),
   jobs: named<JobRecord>("job/"),
+  answersOf: (job: string) => named<AnswersRecord>(`answers/${job}/`),
   cohorts: named<CohortRecord>("cohort/"),
   uses: named<UseRecord>("use/"),
   members: named<MemberRecord>("member/"),

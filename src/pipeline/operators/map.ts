@@ -130,12 +130,12 @@ async function asker({ settings, facts, outside, where }: StepWork): Promise<Ask
   const served = facts as unknown as ServedFacts;
   switch (settings["give"] as Gift) {
     case "text":
-      return (row, record) => models.generate(model, question(settings, row, record, where));
+      return (row, record) => models.generate(model, questionOf(settings, row, record, where));
     case "label": {
       const labels = settings["labels"] as readonly string[] | undefined;
       if (labels)
         return async (row, record) =>
-          labelIn(await models.generate(model, question(settings, row, record, where)), labels);
+          labelIn(await models.generate(model, questionOf(settings, row, record, where)), labels);
       return async (row) => {
         const values = await outputsOf(models, model, row[field], `${where}: field "${field}"`);
         return values.indexOf(Math.max(...values));
@@ -152,7 +152,7 @@ async function asker({ settings, facts, outside, where }: StepWork): Promise<Ask
 }
 
 /** The prompt with the row's fields in it, and a seed that only the row and the settings decide. */
-function question(settings: Settings, row: Row, record: Uint8Array, where: string) {
+export function questionOf(settings: Settings, row: Row, record: Uint8Array, where: string) {
   const prompt = (settings["prompt"] as string).replace(/\{([A-Za-z_][A-Za-z0-9_-]*)\}/g, (_whole, name: string) => {
     const value = row[name];
     if (value === undefined)
