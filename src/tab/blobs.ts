@@ -8,16 +8,25 @@ import type { BlobAddress, BlobTransfer } from "../pnode/options.ts";
 const stallMs = 30_000;
 const answerMs = 180_000;
 
-/** `origin`: of the page, "https://lab.example". */
-export function openTabTransfer(origin: string): BlobTransfer {
+/** `origin`: of the page, "https://lab.example". `onForeign` hears of places where blobs lie that a page cannot reach. */
+export function openTabTransfer(origin: string, onForeign: (host: string) => void): BlobTransfer {
+  const own = new URL(origin).host;
+  const check = ({ url }: BlobAddress) => {
+    const { host } = new URL(url);
+    if (host === own) return;
+    onForeign(host);
+    fail("unavailable", `a page transfers blobs with the orchestrator that served it, not with ${host}`);
+  };
   return {
     async upload(to, content, signal) {
+      check(to);
       const body = new Uint8Array(content);
       const { response, moved } = await ask(origin, to, { method: "PUT", body }, answerMs, signal);
       moved.stop();
       if (!response.ok) throw refusal(response.status, "unavailable");
     },
     async download(from, into, signal) {
+      check(from);
       const { response, moved } = await ask(origin, from, {}, stallMs, signal);
       try {
         if (response.status !== 200 || response.body === null) throw refusal(response.status, "not_found");
@@ -50,9 +59,7 @@ async function ask(
   patienceMs: number,
   outer: AbortSignal | undefined,
 ): Promise<{ response: Response; moved: Watch }> {
-  const { host, pathname, search } = new URL(url);
-  if (host !== new URL(origin).host)
-    fail("unavailable", `a page transfers blobs with the orchestrator that served it, not with ${host}`);
+  const { pathname, search } = new URL(url);
   const stalled = new AbortController();
   let timer = setTimeout(() => stalled.abort(), patienceMs);
   const moved: Watch = {

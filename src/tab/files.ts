@@ -27,12 +27,18 @@ export async function openFolder(name: string): Promise<FileSystemDirectoryHandl
   }
 }
 
+function isShared({ buffer }: Uint8Array): boolean {
+  return buffer instanceof SharedArrayBuffer;
+}
+
 async function writeFile(folder: FileSystemDirectoryHandle, name: string, content: Uint8Array): Promise<void> {
   const file = (await folder.getFileHandle(name, { create: true })) as SyncFile;
   const handle = await file.createSyncAccessHandle();
   try {
     handle.truncate(0);
-    if (handle.write(content) !== content.byteLength) fail("resource_exhausted", "the browser's disk is full");
+    // Not every browser takes shared memory here.
+    if (handle.write(isShared(content) ? new Uint8Array(content) : content) !== content.byteLength)
+      fail("resource_exhausted", "the browser's disk is full");
   } finally {
     handle.close();
   }
@@ -43,8 +49,10 @@ async function readFile(folder: FileSystemDirectoryHandle, name: string, room?: 
   const handle = await file.createSyncAccessHandle();
   try {
     const content = room ?? new Uint8Array(handle.getSize());
-    if (handle.read(content) !== content.byteLength)
+    const into = isShared(content) ? new Uint8Array(content.byteLength) : content;
+    if (handle.read(into) !== content.byteLength)
       fail("data_loss", "a file of the browser is shorter than what was written to it");
+    if (into !== content) content.set(into);
     return content;
   } finally {
     handle.close();

@@ -11,6 +11,8 @@ const statusMs = 500;
 const tell = (message: FromTab) => self.postMessage(message);
 const done = { pieces: 0, computedMs: 0 };
 let refusal = "";
+/** Where blobs lie that this page cannot fetch: then it is of no use, and says so. */
+let foreign: string | undefined;
 let started: StartedTab | undefined;
 let leaving: string | undefined;
 
@@ -33,7 +35,10 @@ async function start({ scripts, wishes }: ToTab & { kind: "start" }): Promise<vo
     started = await startTabPNode({
       ...{ scripts, wishes },
       world: tabWorld((level, line) => tell({ kind: "log", line: `${level}: ${line}` })),
-      lends: () => refusal === "",
+      lends: () => refusal === "" && foreign === undefined,
+      onForeign: (host) => {
+        foreign = host;
+      },
       onWork: ({ durationMs }) => {
         done.pieces += 1;
         done.computedMs += durationMs;
@@ -56,7 +61,12 @@ function tellStatus({ pnode, identity, gflops }: StartedTab): void {
     status: {
       ...{ id: pnode.id, isKept: identity.isKept, attached, gflops, ...done },
       reached: pnode.reach.how,
-      problems: pnode.problems(),
+      problems: [
+        ...(foreign === undefined
+          ? []
+          : [`lends nothing: the network keeps its blobs at ${foreign}, which a page cannot reach; use dcnr join`]),
+        ...pnode.problems(),
+      ],
       vnodes: vnodes.map(({ session, vnode, step, phase }) => ({ session, vnode, step: Number(step), phase })),
     },
   });

@@ -29,6 +29,8 @@ export interface TabOptions {
   readonly wishes: TabWishes;
   readonly lends: () => boolean;
   readonly onWork: (work: PerformedWork) => void;
+  /** Blobs lie at a host that pages cannot reach. */
+  readonly onForeign: (host: string) => void;
   readonly doing: (what: string) => void;
 }
 
@@ -91,7 +93,7 @@ export async function startTabPNode(options: TabOptions): Promise<StartedTab> {
         engine === "portable"
           ? executor
           : fail("failed_precondition", `a browser computes with the portable engine alone, not with ${engine}`),
-      blobs: openTabTransfer(origin),
+      blobs: openTabTransfer(origin, options.onForeign),
       digest: digestOfWeb,
       aside: openTabAside(scripts.aside),
       pulse: startTabPulse(scripts.pulse, secure),

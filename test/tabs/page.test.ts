@@ -1,10 +1,12 @@
 // The page by which a browser lends its machine: whom it says what, on every screen, and in browsers that cannot.
 
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { promisify } from "node:util";
 import { gzipSync } from "node:zlib";
 import type { Browser } from "playwright-core";
 import { type Child, startChild, stopChild } from "../../src/cli/processes.ts";
@@ -12,6 +14,9 @@ import { buildDashboard } from "../../web/build.ts";
 import { accessibilityFaults, tooWide } from "../browser/accessibility.ts";
 import { launchBrowser, openPage } from "../browser/browser.ts";
 
+const dcnr = join(import.meta.dirname, "../../bin/dcnr.js");
+/** More than twice the silence after which a machine is given up. */
+const heldUpMs = 8_000;
 const directory = mkdtempSync(join(tmpdir(), "dcnr-join-page-"));
 let orchestrator: Child;
 let browser: Browser;
@@ -61,6 +66,16 @@ test("one button lends, the page says what it does and what is missing, and anot
   await page.getByText("Ready. It waits for work.").waitFor();
   await page.getByText(/gets no work:.*it is a browser.*--relay/).waitFor();
   assert.equal(await page.locator("#kept").textContent(), "kept by this browser");
+  // A page whose own thread stands still, as good as hidden: its workers say on that the machine lives.
+  await page.evaluate((ms) => {
+    const endMs = performance.now() + ms;
+    while (performance.now() < endMs);
+  }, heldUpMs);
+  const { stdout } = await promisify(execFile)(process.execPath, [
+    ...[dcnr, "events", "--orchestrator", orchestrator.address],
+  ]);
+  assert.match(stdout, /willow is here/);
+  assert.doesNotMatch(stdout, /willow is lost/);
   assert.deepEqual(await accessibilityFaults(page), []);
   assert.deepEqual(await tooWide(page), []);
   const key = await page.locator("#key").textContent();
