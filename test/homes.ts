@@ -17,10 +17,11 @@ if (unknown.length > 0) {
 let failed = 0;
 for (const name of (wanted.length > 0 ? wanted : Object.keys(cases)) as CaseName[]) {
   const beganMs = performance.now();
-  const trouble = runCase(name);
+  const { trouble, measured } = runCase(name);
   console.log(
     `${trouble === "" ? "well  " : "FAILED"}  ${name} (${((performance.now() - beganMs) / 1000).toFixed(0)} s)`,
   );
+  if (measured !== "") console.log(`        ${measured}`);
   if (trouble === "") continue;
   failed++;
   console.log(trouble);

@@ -39,6 +39,8 @@ export interface LentMachine {
   readonly orchestrators: readonly string[];
   /** What it may connect to. */
   readonly reach: Reach;
+  /** It calls out over WebSockets alone. */
+  readonly web?: boolean;
   /** Exists, and holds the machine's key. */
   readonly directory: string;
   readonly name: string;
@@ -157,7 +159,7 @@ export async function startRealPNode(
       blobs: openHttpTransfer({ reach: machine.reach, ...(network.keys && { keys: network.keys }) }),
       digest: digestAside,
       aside,
-      pulse: startPulse(world.clock, machine.reach),
+      pulse: startPulse(world.clock, machine.reach, machine.web),
       spill: await openSpill(machine.directory, machine.diskBytes / 2 || undefined),
       kept: await openKept(machine.directory, machine.diskBytes / 4 || undefined),
       verify: verifySignature,

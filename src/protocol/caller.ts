@@ -31,8 +31,10 @@ function connectedAs(request: NodeServerRequest): Caller {
     holders.set(connection, known);
   }
   const { holder } = known;
-  if (holder === undefined) return { address };
-  return { id: holder.id, address, ...(holder.keys.length > 1 && { keys: holder.keys }) };
+  const port = request.socket?.remotePort;
+  const place = { address, ...(port !== undefined && { port }) };
+  if (holder === undefined) return place;
+  return { id: holder.id, ...place, ...(holder.keys.length > 1 && { keys: holder.keys }) };
 }
 
 /** IPv4 addresses look like IPv6 ones on a socket that takes both. */

@@ -11,7 +11,7 @@ import { Pipe } from "./pipe.ts";
 import { brokenBy, fromStatus, outlookHeader } from "./wire-errors.ts";
 
 export function openStream(
-  connections: Connections,
+  connections: Pick<Connections, "open">,
   address: string,
   { input, output, parent, name, methodKind }: DescMethod,
   headers: Readonly<Record<string, string>>,

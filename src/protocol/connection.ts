@@ -15,7 +15,7 @@ import { LineSocket } from "./line-socket.ts";
 import { Liveness } from "./liveness.ts";
 import { windowBytes } from "./network.ts";
 import type { Reach } from "./reach.ts";
-import { isRelayed, parseRoute, type RelayedRoute, shownRoute } from "./routes.ts";
+import { isPunched, isRelayed, parseRoute, type RelayedRoute, shownRoute } from "./routes.ts";
 import type { Tls } from "./tls.ts";
 import { brokenBy } from "./wire-errors.ts";
 
@@ -208,6 +208,8 @@ function socketTo(
   address: string,
   { dial, tls, through, reach }: ConnectionOptions,
 ): { createConnection: () => Duplex } | undefined {
+  // Made before anybody asks for a connection there.
+  if (isPunched(address) && dial !== undefined) return { createConnection: () => dial(address) };
   if (isRelayed(address)) {
     const route = parseRoute(withoutKey(address));
     const key = keyOf(address);

@@ -2,7 +2,10 @@
 // takes streams.
 
 import type { ClientHttp2Stream } from "node:http2";
+import type { Duplex } from "node:stream";
+import { fail } from "../core/errors.ts";
 import { Connection, type ConnectionOptions, type StreamRequest } from "./connection.ts";
+import { isPunched, shownRoute } from "./routes.ts";
 
 export class Connections {
   readonly #options: ConnectionOptions;
@@ -18,6 +21,16 @@ export class Connections {
     return this.#to(address).open(request);
   }
 
+  /** A connection that was made by other means, for an address at which nothing else can be opened. */
+  adopt(address: string, socket: Duplex): void {
+    this.#put(address, { ...this.#options, dial: () => socket });
+  }
+
+  /** Whether something stands at an address and takes streams. */
+  stands(address: string): boolean {
+    return this.#current.get(address)?.isOpen === true;
+  }
+
   get count(): number {
     return this.#all.size;
   }
@@ -30,7 +43,12 @@ export class Connections {
   #to(address: string): Connection {
     const known = this.#current.get(address);
     if (known?.isOpen) return known;
-    const connection: Connection = new Connection(address, this.#options, () => {
+    if (isPunched(address)) fail("unavailable", `the way to ${shownRoute(address)} is gone`);
+    return this.#put(address, this.#options);
+  }
+
+  #put(address: string, options: ConnectionOptions): Connection {
+    const connection: Connection = new Connection(address, options, () => {
       this.#all.delete(connection);
       if (this.#current.get(address) === connection) this.#current.delete(address);
     });

@@ -22,7 +22,7 @@ import { admit } from "./admission.ts";
 import { admitAs, callerOf, plainAddress } from "./caller.ts";
 import { within } from "./deadline.ts";
 import { Desk, tooMuch, type Visit } from "./desk.ts";
-import { Guests, type Tables } from "./guests.ts";
+import { type Guest, Guests, type Tables } from "./guests.ts";
 import { answerHttp, type NodeServerRequest, type NodeServerResponse } from "./http.ts";
 import type { GuestLimits } from "./limits.ts";
 import { LineSocket } from "./line-socket.ts";
@@ -53,11 +53,16 @@ export interface ServeOptions {
   readonly plainFromAnywhere: boolean;
 }
 
+/** One that takes sockets, too, which were made by other means than listening. */
+export interface GrpcServer extends Server {
+  welcome(socket: Guest): void;
+}
+
 export async function serveGrpc(
   address: string,
   services: readonly ServedService[],
   { http, gate, log, allowedHosts, timers, limits, tls, plainFromAnywhere }: ServeOptions,
-): Promise<Server> {
+): Promise<GrpcServer> {
   const guests = new Guests(timers, limits);
   const desk = new Desk(timers, limits);
   const bound = parseAddress(address);
@@ -146,6 +151,7 @@ export async function serveGrpc(
   const { port } = listener.address() as AddressInfo;
   return {
     address: formatAddress(bound.host, port),
+    welcome: (socket) => guests.welcome(socket, { ...tables, plain: () => false }),
     // Whoever carries it must not be able to read it.
     accept: (line, from) => guests.welcome(new LineSocket(line, from), { ...tables, plain: () => false }),
     close: () =>

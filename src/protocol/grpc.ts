@@ -7,11 +7,12 @@ import type { ConnectionOptions } from "./connection.ts";
 import { type ConnectionLimits, limitsDefault } from "./connection-limits.ts";
 import { Connections } from "./connections.ts";
 import { GrpcClient } from "./grpc-client.ts";
-import { serveGrpc } from "./grpc-server.ts";
+import { type GrpcServer, serveGrpc } from "./grpc-server.ts";
 import type { KeyBook } from "./key-book.ts";
 import { type GuestLimits, guestLimitsDefault } from "./limits.ts";
 import { dialThrough } from "./line.ts";
 import type { Network } from "./network.ts";
+import { Punching } from "./punching.ts";
 import type { Reach } from "./reach.ts";
 import type { RelayedRoute } from "./routes.ts";
 import { Calling } from "./socket/calling.ts";
@@ -37,6 +38,10 @@ export interface GrpcNetworkOptions {
   readonly keys?: KeyBook;
   /** Shown to browsers instead of the key. */
   readonly webCertificate?: WebCertificate;
+  /** Whoever is known by a key is called over WebSockets in TLS: for networks that let nothing out but the web. */
+  readonly web?: boolean;
+  /** Makes ways through routers together with machines that wait at relays, and lets others do so with this one. */
+  readonly punches?: boolean;
   /** True behind a proxy that ends TLS; otherwise only callers on this machine may speak in plain text to one with a key. */
   readonly plainFromAnywhere?: boolean;
 }
@@ -59,12 +64,19 @@ export function openGrpcNetwork(options: GrpcNetworkOptions): GrpcNetwork {
   });
   const client: GrpcClient = new GrpcClient(
     (address, method, given, signal) =>
-      isBySocket(address)
+      isBySocket(address, options.web)
         ? calling.openStream(address, method, given, signal)
         : openStream(connections, address, method, given, signal),
     headers,
     timers,
   );
+  const punching =
+    options.punches && tls.id !== undefined
+      ? new Punching({
+          ...{ timers, tls, reach, connections, connection: { timers, limits } },
+          network: () => client,
+        })
+      : undefined;
   const guestLimits = { ...guestLimitsDefault, ...options.guestLimits };
   return {
     id: tls.id,
@@ -76,12 +88,16 @@ export function openGrpcNetwork(options: GrpcNetworkOptions): GrpcNetwork {
     call: (address, method, request, callOptions) => client.call(address, method, request, callOptions),
     watch: (address, method, request, callOptions) => client.watch(address, method, request, callOptions),
     open: (address, method, callOptions) => client.open(address, method, callOptions),
-    serve: (address, services, http, gate) =>
-      serveGrpc(address, services, {
+    ...(punching && { punches: punching }),
+    serve: async (address, services, http, gate) => {
+      const punched = punching?.service((socket) => server.welcome(socket));
+      const server: GrpcServer = await serveGrpc(address, [...services, ...(punched ? [punched] : [])], {
         ...{ http, gate, log, allowedHosts, timers, tls: tls.id && tls },
         limits: guestLimits,
         plainFromAnywhere: options.plainFromAnywhere ?? tls.id === undefined,
-      }),
+      });
+      return server;
+    },
     close: async () => {
       calling.close();
       connections.close();

@@ -39,6 +39,8 @@ export interface Caller {
   readonly keys?: readonly KeyId[];
   /** Where it calls from. */
   readonly address: string;
+  /** The port there; absent where somebody carries the connection. */
+  readonly port?: number;
   /** What it may do, as the gate found; absent where nobody had to ask. */
   readonly roles?: Roles;
 }
@@ -121,7 +123,17 @@ export interface Gate {
   network(caller: Caller): Promise<void>;
 }
 
+/** Direct ways through two routers that let nothing in, made together with the machine at the other end. */
+export interface Punches {
+  /** Makes the way that an address of the kind "punched" names, if there is none yet. */
+  punch(address: string): Promise<void>;
+  /** Whether there is one. */
+  stands(address: string): boolean;
+}
+
 export interface Network {
+  /** Absent where this cannot be done, as in browsers. */
+  readonly punches?: Punches;
   /** Of the key that this process shows to whomever it calls; undefined for one that shows none. */
   readonly id: KeyId | undefined;
   /** The key that it shows now, if that has succeeded the id's own. */

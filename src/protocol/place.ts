@@ -7,7 +7,7 @@ import type { Cancel, World } from "../core/world.ts";
 import { isSocketAddress, keyOf, withKey, withoutKey } from "./address.ts";
 import { SystemService } from "./gen/dcnr/v1/system_pb.ts";
 import type { Network } from "./network.ts";
-import { parseRoute, type Route, shownRoute, splitRoutes } from "./routes.ts";
+import { isPunched, parseRoute, punchedRoute, shownRoute, splitRoutes } from "./routes.ts";
 
 export interface RoutedTimings {
   /** The next route is tried when the last one has not answered for so long. */
@@ -47,7 +47,9 @@ export class Place {
     this.#timings = timings;
     this.#name = shownRoute(address);
     const key = keyOf(address);
-    this.#choices = usable(withoutKey(address), carries).map((route, rank) => ({
+    // Calls are not worth a way of their own.
+    const punches = carries === "streams" && key !== undefined && network.punches !== undefined;
+    this.#choices = usable(withoutKey(address), carries, punches).map((route, rank) => ({
       address: key === undefined ? route : withKey(route, key as KeyId),
       rank,
     }));
@@ -71,7 +73,10 @@ export class Place {
   async choose(): Promise<Choice> {
     const [only, other] = this.#choices;
     if (only === undefined) throw new DcnrError("unavailable", `nothing leads to ${this.#name} that carries this`);
-    if (other === undefined) return only;
+    if (other === undefined && !isPunched(only.address)) return only;
+    const chosen = this.#chosen;
+    if (chosen !== undefined && isPunched(chosen.address) && !this.#network.punches?.stands(chosen.address))
+      this.#chosen = undefined;
     if (this.#chosen !== undefined) return this.#chosen;
     this.#choosing ??= this.#race(this.#choices).finally(() => {
       this.#choosing = undefined;
@@ -132,6 +137,7 @@ export class Place {
   }
 
   async #probe({ address }: Choice): Promise<void> {
+    if (isPunched(address)) await this.#network.punches?.punch(address);
     await this.#network.call(address, SystemService.method.getVersion, {}, { timeoutMs: this.#timings.answerMs });
   }
 
@@ -157,22 +163,26 @@ export class Place {
   }
 }
 
-/** Direct ways before WebSockets and those before relayed ones, each kind as the machine has named them. */
-function usable(routes: string, carries: "calls" | "streams"): string[] {
-  const known = splitRoutes(routes).flatMap((text): { text: string; route: Route }[] => {
+/**
+ * Direct ways, then those that can be made through routers, then WebSockets, then relayed ones, each kind as the machine has
+ * named them.
+ */
+function usable(routes: string, carries: "calls" | "streams", punches: boolean): string[] {
+  const known = splitRoutes(routes).flatMap((text): { text: string; cost: number }[] => {
     try {
-      return [{ text, route: parseRoute(text) }];
+      const route = parseRoute(text);
+      if (route.kind === "direct") return [{ text, cost: isSocketAddress(route.address) ? 2 : 0 }];
+      // By which relay a way is made does not matter, so one attempt is enough.
+      const made = punches && !route.sealed ? [{ text: punchedRoute(route), cost: 1 }] : [];
+      return [...made, { text, cost: route.tensors ? 3 : 4 }];
     } catch {
       // Of a version that knows more kinds.
       return [];
     }
   });
-  const costOf = ({ route }: { route: Route }) => {
-    if (route.kind === "direct") return isSocketAddress(route.address) ? 1 : 0;
-    return route.tensors ? 2 : 3;
-  };
+  const first = known.find(({ cost }) => cost === 1);
   return known
-    .filter((one) => carries === "calls" || costOf(one) < 3)
-    .sort((a, b) => costOf(a) - costOf(b))
+    .filter((one) => (carries === "calls" || one.cost < 4) && (one.cost !== 1 || one === first))
+    .sort((a, b) => a.cost - b.cost)
     .map(({ text }) => text);
 }

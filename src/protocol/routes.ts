@@ -29,6 +29,8 @@ export interface RelayedRoute {
   readonly tensors: boolean;
   /** True: it speaks no TLS. */
   readonly sealed?: boolean;
+  /** True: directly, with the relay's help. No machine names such a route: whoever calls makes it of a relayed one. */
+  readonly punched?: boolean;
 }
 
 export type Route = DirectRoute | RelayedRoute;
@@ -59,14 +61,16 @@ export function parseRoute(text: string): Route {
   const mark = text.lastIndexOf("?");
   const marks = mark < 0 ? [] : text.slice(mark + 1).split("&");
   const place = mark < 0 ? text : text.slice(0, mark);
-  if (marks.some((one) => one !== callsMark && one !== sealedMark)) fail("invalid_argument", notARoute(text));
+  if (marks.some((one) => one !== callsMark && one !== sealedMark && one !== punchedMark))
+    fail("invalid_argument", notARoute(text));
   const slash = place.lastIndexOf("/");
   const [target, address, relay] = [place.slice(0, at), place.slice(at + 1, slash), place.slice(slash + 1)];
   if (slash < at || target === "" || relay === "") fail("invalid_argument", notARoute(text));
   parseAddress(address);
   const tensors = !marks.includes(callsMark);
   const sealed = marks.includes(sealedMark) && { sealed: true };
-  return { kind: "relayed", target: target as PNodeId, address, relay: relay as KeyId, tensors, ...sealed };
+  const punched = marks.includes(punchedMark) && { punched: true };
+  return { kind: "relayed", target: target as PNodeId, address, relay: relay as KeyId, tensors, ...sealed, ...punched };
 }
 
 /** Whether a single route, with or without a key, leads through a relay. */
@@ -79,7 +83,9 @@ export function shownRoute(routes: string): string {
   const [place = ""] = withoutKey(routes).split(",", 1);
   if (!isRelayed(place)) return place;
   const { address } = parseRoute(place);
-  return `${shortKeyId(place)} by relay ${address}`;
+  return isPunched(place)
+    ? `${shortKeyId(place)} through its router (found by relay ${address})`
+    : `${shortKeyId(place)} by relay ${address}`;
 }
 
 /** All of them, for people. */
@@ -89,6 +95,21 @@ export function shownRoutes(routes: string): string {
 
 const callsMark = "calls";
 const sealedMark = "sealed";
+const punchedMark = "punched";
+
+/** The direct way that may be made with the help of a relayed one, with or without a key behind it. */
+export function punchedRoute(relayed: RelayedRoute): string {
+  return `${formatRelayed({ ...relayed, tensors: true })}?${punchedMark}`;
+}
+
+/** The relayed route that a punched one was made of. */
+export function unpunched(route: string): string {
+  return route.replace(`?${punchedMark}`, "");
+}
+
+export function isPunched(route: string): boolean {
+  return route.includes(`?${punchedMark}`);
+}
 
 export function formatRelayed({ target, address, relay, tensors, sealed }: Omit<RelayedRoute, "kind">): string {
   const marks = [...(tensors ? [] : [callsMark]), ...(sealed ? [sealedMark] : [])].join("&");

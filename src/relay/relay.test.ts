@@ -7,6 +7,7 @@ import { Tasks } from "../core/tasks.ts";
 import { silentLog, type World } from "../core/world.ts";
 import { withKey } from "../protocol/address.ts";
 import { ExchangeService } from "../protocol/gen/dcnr/v1/exchange_pb.ts";
+import { PunchService } from "../protocol/gen/dcnr/v1/punch_pb.ts";
 import { RelayService } from "../protocol/gen/dcnr/v1/relay_pb.ts";
 import { SystemService } from "../protocol/gen/dcnr/v1/system_pb.ts";
 import { openGrpcNetwork } from "../protocol/grpc.ts";
@@ -252,6 +253,43 @@ describe("a machine that nobody can call", () => {
       },
       { limits: [tensorsToo(1 << 20)] },
     ));
+});
+
+describe("a way through routers", () => {
+  it("is not needed: where none can be made, the relay carries what it did", () =>
+    scene(async ({ callee, hidden, relays }) => {
+      // Here nobody answers a connection that was not asked for, and none is asked for at the same moment.
+      const caller = routedNetwork(
+        openGrpcNetwork({ timers: backgroundTimers, identity: newIdentity(), punches: true }),
+        world,
+      );
+      const channel = caller.open(withKey(hidden.routes.join(","), callee.id), ExchangeService.method.exchange);
+      await channel.send({ event: { case: "chunk", value: { data: new Uint8Array(9) } } });
+      const first = await channel.incoming[Symbol.asyncIterator]().next();
+      assert.ok(!first.done && first.value.event.case === "receipt");
+      assert.equal(relays[0]?.relay.relayed.connections, 1);
+      await caller.close();
+    }));
+
+  it("is made only with the relay by which the call has come", () =>
+    scene(async ({ open }) => {
+      const identity = newIdentity();
+      const network = openGrpcNetwork({ timers: backgroundTimers, identity, punches: true });
+      const server = await network.serve("127.0.0.1:0", []);
+      const address = withKey(server.address, identity.id);
+      const request = { place: "127.0.0.1:9", relay: withKey("127.0.0.1:9", identity.id) };
+      await assert.rejects(open().call(address, PunchService.method.punch, request), /by no other/);
+      await network.close();
+      await server.close();
+    }));
+
+  it("begins with the port that the relay sees", () =>
+    scene(async ({ relays, open }) => {
+      const { address } = relays[0] as Scene["relays"][number];
+      const { place } = await open().call(address, RelayService.method.locate, {});
+      assert.match(place, /^127\.0\.0\.1:\d+$/);
+      assert.notEqual(place, address.split("#")[0]);
+    }));
 });
 
 describe("a relay", () => {

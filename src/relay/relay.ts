@@ -5,13 +5,14 @@ import { hexOf } from "../core/bytes.ts";
 import { DcnrError, fail } from "../core/errors.ts";
 import type { KeyId } from "../core/ids.ts";
 import type { World } from "../core/world.ts";
+import { formatAddress } from "../protocol/address.ts";
 import { RelayService } from "../protocol/gen/dcnr/v1/relay_pb.ts";
 import { type BidiHandler, type CallContext, type ServedService, service } from "../protocol/network.ts";
 import { Shares } from "../protocol/shares.ts";
 import { Budget } from "./budget.ts";
 import type { RelayLimits } from "./limits.ts";
 
-type ChannelOf<Method extends (typeof RelayService.method)[keyof typeof RelayService.method]> = Parameters<
+type ChannelOf<Method extends (typeof RelayService.method)["reserve" | "dial" | "answer"]> = Parameters<
   BidiHandler<Method>
 >[0];
 type Reserving = ChannelOf<typeof RelayService.method.reserve>;
@@ -74,6 +75,11 @@ export class Relay {
       reserve: (channel, { caller }) => this.#reserve(channel, known(caller.id)),
       dial: (channel, context) => this.#dial(channel, context),
       answer: (channel, { caller }) => this.#answer(channel, known(caller.id)),
+      locate: async (_, { caller: { address, port } }) => {
+        if (port === undefined)
+          fail("failed_precondition", "your connection is carried by somebody: ask over one of your own");
+        return { place: formatAddress(address, port) };
+      },
     });
   }
 

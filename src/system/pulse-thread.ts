@@ -23,7 +23,7 @@ parentPort?.on("message", (order: PulseOrder) => {
 /** Until another order comes, or the orchestrator knows the attachment no more. */
 async function follow(order: PulseOrder, signal: AbortSignal): Promise<void> {
   const reach = order.networks && new Reach([], order.networks);
-  const network = openGrpcNetwork({ timers: realTimers, ...(reach && { reach }) });
+  const network = openGrpcNetwork({ timers: realTimers, web: order.web ?? false, ...(reach && { reach }) });
   while (!signal.aborted) {
     const known = await pulseOnce(network, order, signal);
     if (!known) break;

@@ -11,6 +11,8 @@ export interface PulseOrder {
   readonly intervalMs: number;
   /** The private networks that are open to it; absent: everything is. */
   readonly networks?: readonly string[];
+  /** Over WebSockets alone. */
+  readonly web?: boolean;
 }
 
 export interface PulseShared {
@@ -35,7 +37,7 @@ export interface RealPulse {
   stop(): void;
 }
 
-export function startPulse(clock: Clock, reach?: Reach): RealPulse {
+export function startPulse(clock: Clock, reach?: Reach, web = false): RealPulse {
   const times = new Float64Array(new SharedArrayBuffer(16));
   times[0] = hrtimeMs();
   const turning = setInterval(() => {
@@ -58,7 +60,7 @@ export function startPulse(clock: Clock, reach?: Reach): RealPulse {
         });
       }
       const open = reach && { networks: reach.networks };
-      thread.postMessage({ orchestrator, token, intervalMs, ...open } satisfies PulseOrder);
+      thread.postMessage({ orchestrator, token, intervalMs, web, ...open } satisfies PulseOrder);
     },
     get heardMs() {
       const answered = times[1] as number;

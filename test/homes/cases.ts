@@ -10,6 +10,10 @@ export interface Case {
   readonly subject: keyof typeof subjects;
   /** What `dcnr nodes` has to say of every home. */
   readonly reached: RegExp;
+  /** Whether volunteers carry what the homes exchange, or only what they need to find a way through their routers. */
+  readonly tensors?: "by relay" | "directly";
+  /** How homes behind a router that lets only 443 out join. */
+  readonly websocket?: boolean;
   /** What happens in the middle of the training. */
   readonly middle?: "kill the relay" | "pull a cable";
 }
@@ -18,14 +22,19 @@ const byOrchestrator = /^by relay of the orchestrators$/;
 const byVolunteer = /^by relay relay-\d/;
 
 export const cases = {
-  "two homes behind cones": { homes: ["cone", "cone"], subject: "gpt", reached: byOrchestrator },
+  "two homes behind cones": {
+    ...{ homes: ["cone", "cone"], volunteers: 1, subject: "gpt", reached: byVolunteer },
+    tensors: "directly",
+  },
   "two homes behind symmetric routers": {
-    homes: ["symmetric", "symmetric"],
-    subject: "small",
-    reached: byOrchestrator,
+    ...{ homes: ["symmetric", "symmetric"], volunteers: 1, subject: "gpt", reached: byVolunteer },
+    tensors: "by relay",
   },
   "one home of each": { homes: ["cone", "symmetric"], subject: "small", reached: byOrchestrator },
-  "a router that lets only 443 out": { homes: ["443 only", "symmetric"], subject: "small", reached: byOrchestrator },
+  "a router that lets only 443 out": {
+    ...{ homes: ["443 only", "symmetric"], subject: "small", reached: byOrchestrator },
+    websocket: true,
+  },
   "the relay is killed in the middle": {
     ...{ homes: ["symmetric", "symmetric"], volunteers: 2, subject: "small", reached: byVolunteer },
     middle: "kill the relay",

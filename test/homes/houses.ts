@@ -17,6 +17,8 @@ export interface Machine {
   readonly name: string;
   /** Runs `dcnr` there. */
   start(...words: string[]): ChildProcess;
+  /** Runs a program of Node's there; what it says can be read. */
+  startProgram(...words: string[]): ChildProcess;
   /** Cuts it off from everybody, without telling anybody. */
   pullCable(): void;
 }
@@ -64,6 +66,10 @@ export class Houses {
     return this.#spawn(process.execPath, [dcnr, ...words, "--log-level", "warn"]);
   }
 
+  startProgram(...words: string[]): ChildProcess {
+    return this.#spawn(process.execPath, words, "pipe");
+  }
+
   leave(): void {
     for (const child of this.#processes) child.kill("SIGKILL");
   }
@@ -94,12 +100,14 @@ export class Houses {
           ...["--target", String(pid), "--net", process.execPath, dcnr, ...words],
           ...["--log-level", "warn"],
         ]),
+      startProgram: (...words) =>
+        this.#spawn("nsenter", ["--target", String(pid), "--net", process.execPath, ...words], "pipe"),
       pullCable: () => ip("link", "set", cable, "down"),
     };
   }
 
-  #spawn(program: string, words: readonly string[]): ChildProcess {
-    const child = spawn(program, words, { stdio: ["ignore", "ignore", "inherit"] });
+  #spawn(program: string, words: readonly string[], said: "ignore" | "pipe" = "ignore"): ChildProcess {
+    const child = spawn(program, words, { stdio: ["ignore", said, "inherit"] });
     this.#processes.push(child);
     return child;
   }

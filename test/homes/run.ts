@@ -3,6 +3,7 @@
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import type { CaseName } from "./cases.ts";
+import type { Router } from "./houses.ts";
 
 function inside(...command: string[]) {
   return spawnSync(
@@ -24,8 +25,18 @@ export function hindrance(): string | undefined {
     : "this machine allows no network namespaces with routers, or has no ip or nft";
 }
 
-/** Empty if it went well, otherwise what it said. */
-export function runCase(name: CaseName): string {
+/** `trouble` is empty if it went well, otherwise all that it said. */
+export function runCase(name: CaseName): { readonly trouble: string; readonly measured: string } {
   const { status, stdout, stderr } = inside(process.execPath, join(import.meta.dirname, "inside.ts"), name);
-  return status === 0 && stdout.trim().endsWith("done") ? "" : `${stdout}\n${stderr}\nended with ${status}`;
+  const [, measured = ""] = /^measured: (.*)$/m.exec(stdout) ?? [];
+  const trouble = status === 0 && stdout.trim().endsWith("done") ? "" : `${stdout}\n${stderr}\nended with ${status}`;
+  return { trouble, measured };
+}
+
+/** How many bytes a relay has carried between machines behind such routers that exchange 20 MB. */
+export function carriedBetween(left: Router, right: Router): number {
+  const { stdout, stderr } = inside(process.execPath, join(import.meta.dirname, "ways.ts"), left, right);
+  const [, bytes] = /carried (\d+)/.exec(stdout) ?? [];
+  if (bytes === undefined) throw new Error(`${stdout}\n${stderr}`);
+  return Number(bytes);
 }

@@ -6,7 +6,14 @@ import { fail, hasCode, messageOf } from "../../core/errors.ts";
 import { sleep, type World } from "../../core/world.ts";
 import { parseHours } from "../../pnode/hours.ts";
 import type { PNode } from "../../pnode/pnode.ts";
-import { formatAddress, isLoopback, isUnspecified, parseAddress, withKey } from "../../protocol/address.ts";
+import {
+  formatAddress,
+  isLoopback,
+  isSocketAddress,
+  isUnspecified,
+  parseAddress,
+  withKey,
+} from "../../protocol/address.ts";
 import { openGrpcNetwork } from "../../protocol/grpc.ts";
 import { KeyBook } from "../../protocol/key-book.ts";
 import { Reach } from "../../protocol/reach.ts";
@@ -83,6 +90,11 @@ export const command: Command = {
       many: true,
       summary: "private network it may call besides those of the addresses you give, for example 192.168.0.0/16",
     },
+    websocket: {
+      type: "boolean",
+      summary:
+        "call out over WebSockets alone, for networks that let only the web pass; also meant by an address wss://...",
+    },
     relay: {
       type: "boolean",
       summary: "also relay for machines that cannot be called; needs an address that everybody reaches",
@@ -129,7 +141,12 @@ export const command: Command = {
       world.log("info", `${former} has a new key, for which it has signed: ${newest}`);
       rememberSuccession(path, former, newest).catch((error: unknown) => world.log("warn", messageOf(error)));
     });
-    const wires = openGrpcNetwork({ timers: backgroundTimers, log: world.log, identity, keys, reach: machine.reach });
+    const web = flags.is("websocket") || addresses.some(isSocketAddress);
+    const wires = openGrpcNetwork({
+      ...{ timers: backgroundTimers, log: world.log, identity, keys, reach: machine.reach },
+      // Where only the web passes, no router lets anything else through.
+      ...{ web, punches: !web },
+    });
     const network = routedNetwork(wires, { ...world, timers: backgroundTimers });
     const orchestrators = await orchestratorsAt(machine.orchestrators, {
       path,
@@ -149,7 +166,7 @@ export const command: Command = {
         if (!hasCode(error, "unavailable") || flags.is("wait")) throw error;
         fail("unavailable", `${messageOf(error)} (--wait goes on trying)`, error);
       });
-    const lent = { ...machine, orchestrators, invite, identity };
+    const lent = { ...machine, orchestrators, invite, identity, web };
     const { pnode, hardware, workers, gflops, close } = await startRealPNode(lent, world, network, volunteering);
     tellParent({ address: pnode.address, id: pnode.id }, () => process.emit("SIGTERM"));
     const facts = {

@@ -1,7 +1,7 @@
 // Which addresses a process of Node calls over sockets, and how it comes to a line there whose other end has proved its key.
 
 import { DcnrError, fail } from "../../core/errors.ts";
-import { isSocketAddress, keyOf, parseAddress, withoutKey } from "../address.ts";
+import { type Address, isSocketAddress, keyOf, parseAddress, withoutKey } from "../address.ts";
 import type { Line } from "../line.ts";
 import type { Reach } from "../reach.ts";
 import { isRelayed, parseRoute, type RelayedRoute, shownRoute } from "../routes.ts";
@@ -15,9 +15,9 @@ export interface SocketLinesOptions {
   readonly reach: Reach | undefined;
 }
 
-/** WebSockets, and machines that wait at relays and speak no TLS. */
-export function isBySocket(address: string): boolean {
-  if (!isRelayed(address)) return isSocketAddress(address);
+/** WebSockets, and machines that wait at relays and speak no TLS. `web`: whoever is known by a key, unless a relay leads there. */
+export function isBySocket(address: string, web = false): boolean {
+  if (!isRelayed(address)) return isSocketAddress(address) || (web && keyOf(address) !== undefined);
   const route = parseRoute(withoutKey(address));
   return route.kind === "relayed" && route.sealed === true;
 }
@@ -27,7 +27,7 @@ export function socketLines({ through, tls, reach }: SocketLinesOptions) {
     const key = keyOf(address);
     const line = await (isRelayed(address)
       ? through(relayedAt(address), signal)
-      : connectWebSocket(parseAddress(address), reach, signal));
+      : connectWebSocket(placeOf(address), reach, signal));
     if (key === undefined) return line;
     try {
       return await sealCalling(line, tls.signer, (holder) => tls.keys.follows(key, holder.keys));
@@ -37,6 +37,12 @@ export function socketLines({ through, tls, reach }: SocketLinesOptions) {
       throw new DcnrError(code, `${shownRoute(address)}: ${message}`);
     }
   };
+}
+
+/** Where nothing is said of it, inside TLS. */
+function placeOf(address: string): Address {
+  const place = parseAddress(address);
+  return place.socket ? place : { ...place, secure: true };
 }
 
 function relayedAt(address: string): RelayedRoute {

@@ -11,7 +11,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file dcnr/v1/relay.proto.
  */
 export const file_dcnr_v1_relay: GenFile = /*@__PURE__*/
-  fileDesc("ChNkY25yL3YxL3JlbGF5LnByb3RvEgdkY25yLnYxIh0KDFZvdWNoUmVxdWVzdBINCgVwbm9kZRgBIAEoCSIfCg1Wb3VjaFJlc3BvbnNlEg4KBm1lbWJlchgBIAEoCCIQCg5SZXNlcnZlUmVxdWVzdCKDAQoPUmVzZXJ2ZVJlc3BvbnNlEiUKCHJlc2VydmVkGAEgASgLMhEuZGNuci52MS5SZXNlcnZlZEgAEh0KBHJpbmcYAiABKAsyDS5kY25yLnYxLlJpbmdIABIhCgZzbG93ZWQYAyABKAsyDy5kY25yLnYxLlNsb3dlZEgAQgcKBWV2ZW50IlsKCFJlc2VydmVkEg8KB3RlbnNvcnMYASABKAgSEwoLY29ubmVjdGlvbnMYAiABKA0SGAoQYnl0ZXNfcGVyX3NlY29uZBgDIAEoBBIPCgdpZGxlX21zGAQgASgNIhYKBFJpbmcSDgoGdGlja2V0GAEgASgJIjgKBlNsb3dlZBIeChZsaW1pdF9ieXRlc19wZXJfc2Vjb25kGAEgASgEEg4KBnNoYXJlZBgCIAEoCCI4CgtEaWFsUmVxdWVzdBIQCgZ0YXJnZXQYASABKAlIABIOCgRkYXRhGAIgASgMSABCBwoFZXZlbnQiTgoMRGlhbFJlc3BvbnNlEiUKCGFuc3dlcmVkGAEgASgLMhEuZGNuci52MS5BbnN3ZXJlZEgAEg4KBGRhdGEYAiABKAxIAEIHCgVldmVudCIKCghBbnN3ZXJlZCI6Cg1BbnN3ZXJSZXF1ZXN0EhAKBnRpY2tldBgBIAEoCUgAEg4KBGRhdGEYAiABKAxIAEIHCgVldmVudCJMCg5BbnN3ZXJSZXNwb25zZRIhCgZjYWxsZWQYASABKAsyDy5kY25yLnYxLkNhbGxlZEgAEg4KBGRhdGEYAiABKAxIAEIHCgVldmVudCIUCgZDYWxsZWQSCgoCYnkYASABKAky4AEKDFJlbGF5U2VydmljZRJICgdSZXNlcnZlEhcuZGNuci52MS5SZXNlcnZlUmVxdWVzdBoYLmRjbnIudjEuUmVzZXJ2ZVJlc3BvbnNlIgbq4BgCCAcoATABEj8KBERpYWwSFC5kY25yLnYxLkRpYWxSZXF1ZXN0GhUuZGNuci52MS5EaWFsUmVzcG9uc2UiBurgGAIIBygBMAESRQoGQW5zd2VyEhYuZGNuci52MS5BbnN3ZXJSZXF1ZXN0GhcuZGNuci52MS5BbnN3ZXJSZXNwb25zZSIG6uAYAggHKAEwATJRCg9Wb3VjaGluZ1NlcnZpY2USPgoFVm91Y2gSFS5kY25yLnYxLlZvdWNoUmVxdWVzdBoWLmRjbnIudjEuVm91Y2hSZXNwb25zZSIG6uAYAggEYgZwcm90bzM", [file_dcnr_v1_access]);
+  fileDesc("ChNkY25yL3YxL3JlbGF5LnByb3RvEgdkY25yLnYxIh0KDFZvdWNoUmVxdWVzdBINCgVwbm9kZRgBIAEoCSIfCg1Wb3VjaFJlc3BvbnNlEg4KBm1lbWJlchgBIAEoCCIPCg1Mb2NhdGVSZXF1ZXN0Ih8KDkxvY2F0ZVJlc3BvbnNlEg0KBXBsYWNlGAEgASgJIhAKDlJlc2VydmVSZXF1ZXN0IoMBCg9SZXNlcnZlUmVzcG9uc2USJQoIcmVzZXJ2ZWQYASABKAsyES5kY25yLnYxLlJlc2VydmVkSAASHQoEcmluZxgCIAEoCzINLmRjbnIudjEuUmluZ0gAEiEKBnNsb3dlZBgDIAEoCzIPLmRjbnIudjEuU2xvd2VkSABCBwoFZXZlbnQiWwoIUmVzZXJ2ZWQSDwoHdGVuc29ycxgBIAEoCBITCgtjb25uZWN0aW9ucxgCIAEoDRIYChBieXRlc19wZXJfc2Vjb25kGAMgASgEEg8KB2lkbGVfbXMYBCABKA0iFgoEUmluZxIOCgZ0aWNrZXQYASABKAkiOAoGU2xvd2VkEh4KFmxpbWl0X2J5dGVzX3Blcl9zZWNvbmQYASABKAQSDgoGc2hhcmVkGAIgASgIIjgKC0RpYWxSZXF1ZXN0EhAKBnRhcmdldBgBIAEoCUgAEg4KBGRhdGEYAiABKAxIAEIHCgVldmVudCJOCgxEaWFsUmVzcG9uc2USJQoIYW5zd2VyZWQYASABKAsyES5kY25yLnYxLkFuc3dlcmVkSAASDgoEZGF0YRgCIAEoDEgAQgcKBWV2ZW50IgoKCEFuc3dlcmVkIjoKDUFuc3dlclJlcXVlc3QSEAoGdGlja2V0GAEgASgJSAASDgoEZGF0YRgCIAEoDEgAQgcKBWV2ZW50IkwKDkFuc3dlclJlc3BvbnNlEiEKBmNhbGxlZBgBIAEoCzIPLmRjbnIudjEuQ2FsbGVkSAASDgoEZGF0YRgCIAEoDEgAQgcKBWV2ZW50IhQKBkNhbGxlZBIKCgJieRgBIAEoCTKjAgoMUmVsYXlTZXJ2aWNlEkgKB1Jlc2VydmUSFy5kY25yLnYxLlJlc2VydmVSZXF1ZXN0GhguZGNuci52MS5SZXNlcnZlUmVzcG9uc2UiBurgGAIIBygBMAESPwoERGlhbBIULmRjbnIudjEuRGlhbFJlcXVlc3QaFS5kY25yLnYxLkRpYWxSZXNwb25zZSIG6uAYAggHKAEwARJFCgZBbnN3ZXISFi5kY25yLnYxLkFuc3dlclJlcXVlc3QaFy5kY25yLnYxLkFuc3dlclJlc3BvbnNlIgbq4BgCCAcoATABEkEKBkxvY2F0ZRIWLmRjbnIudjEuTG9jYXRlUmVxdWVzdBoXLmRjbnIudjEuTG9jYXRlUmVzcG9uc2UiBurgGAIIBzJRCg9Wb3VjaGluZ1NlcnZpY2USPgoFVm91Y2gSFS5kY25yLnYxLlZvdWNoUmVxdWVzdBoWLmRjbnIudjEuVm91Y2hSZXNwb25zZSIG6uAYAggEYgZwcm90bzM", [file_dcnr_v1_access]);
 
 /**
  * @generated from message dcnr.v1.VouchRequest
@@ -48,6 +48,38 @@ export const VouchResponseSchema: GenMessage<VouchResponse> = /*@__PURE__*/
   messageDesc(file_dcnr_v1_relay, 1);
 
 /**
+ * @generated from message dcnr.v1.LocateRequest
+ */
+export type LocateRequest = Message<"dcnr.v1.LocateRequest"> & {
+};
+
+/**
+ * Describes the message dcnr.v1.LocateRequest.
+ * Use `create(LocateRequestSchema)` to create a new message.
+ */
+export const LocateRequestSchema: GenMessage<LocateRequest> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_relay, 2);
+
+/**
+ * @generated from message dcnr.v1.LocateResponse
+ */
+export type LocateResponse = Message<"dcnr.v1.LocateResponse"> & {
+  /**
+   * "host:port".
+   *
+   * @generated from field: string place = 1;
+   */
+  place: string;
+};
+
+/**
+ * Describes the message dcnr.v1.LocateResponse.
+ * Use `create(LocateResponseSchema)` to create a new message.
+ */
+export const LocateResponseSchema: GenMessage<LocateResponse> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_relay, 3);
+
+/**
  * @generated from message dcnr.v1.ReserveRequest
  */
 export type ReserveRequest = Message<"dcnr.v1.ReserveRequest"> & {
@@ -58,7 +90,7 @@ export type ReserveRequest = Message<"dcnr.v1.ReserveRequest"> & {
  * Use `create(ReserveRequestSchema)` to create a new message.
  */
 export const ReserveRequestSchema: GenMessage<ReserveRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_relay, 2);
+  messageDesc(file_dcnr_v1_relay, 4);
 
 /**
  * @generated from message dcnr.v1.ReserveResponse
@@ -93,7 +125,7 @@ export type ReserveResponse = Message<"dcnr.v1.ReserveResponse"> & {
  * Use `create(ReserveResponseSchema)` to create a new message.
  */
 export const ReserveResponseSchema: GenMessage<ReserveResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_relay, 3);
+  messageDesc(file_dcnr_v1_relay, 5);
 
 /**
  * What the relay carries for the caller at most.
@@ -133,7 +165,7 @@ export type Reserved = Message<"dcnr.v1.Reserved"> & {
  * Use `create(ReservedSchema)` to create a new message.
  */
 export const ReservedSchema: GenMessage<Reserved> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_relay, 4);
+  messageDesc(file_dcnr_v1_relay, 6);
 
 /**
  * Somebody calls.
@@ -154,7 +186,7 @@ export type Ring = Message<"dcnr.v1.Ring"> & {
  * Use `create(RingSchema)` to create a new message.
  */
 export const RingSchema: GenMessage<Ring> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_relay, 5);
+  messageDesc(file_dcnr_v1_relay, 7);
 
 /**
  * The relay has come to a limit, or (with `limit` 0) has room again: what it carries for the caller waits.
@@ -180,7 +212,7 @@ export type Slowed = Message<"dcnr.v1.Slowed"> & {
  * Use `create(SlowedSchema)` to create a new message.
  */
 export const SlowedSchema: GenMessage<Slowed> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_relay, 6);
+  messageDesc(file_dcnr_v1_relay, 8);
 
 /**
  * @generated from message dcnr.v1.DialRequest
@@ -211,7 +243,7 @@ export type DialRequest = Message<"dcnr.v1.DialRequest"> & {
  * Use `create(DialRequestSchema)` to create a new message.
  */
 export const DialRequestSchema: GenMessage<DialRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_relay, 7);
+  messageDesc(file_dcnr_v1_relay, 9);
 
 /**
  * @generated from message dcnr.v1.DialResponse
@@ -242,7 +274,7 @@ export type DialResponse = Message<"dcnr.v1.DialResponse"> & {
  * Use `create(DialResponseSchema)` to create a new message.
  */
 export const DialResponseSchema: GenMessage<DialResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_relay, 8);
+  messageDesc(file_dcnr_v1_relay, 10);
 
 /**
  * @generated from message dcnr.v1.Answered
@@ -255,7 +287,7 @@ export type Answered = Message<"dcnr.v1.Answered"> & {
  * Use `create(AnsweredSchema)` to create a new message.
  */
 export const AnsweredSchema: GenMessage<Answered> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_relay, 9);
+  messageDesc(file_dcnr_v1_relay, 11);
 
 /**
  * @generated from message dcnr.v1.AnswerRequest
@@ -286,7 +318,7 @@ export type AnswerRequest = Message<"dcnr.v1.AnswerRequest"> & {
  * Use `create(AnswerRequestSchema)` to create a new message.
  */
 export const AnswerRequestSchema: GenMessage<AnswerRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_relay, 10);
+  messageDesc(file_dcnr_v1_relay, 12);
 
 /**
  * @generated from message dcnr.v1.AnswerResponse
@@ -317,7 +349,7 @@ export type AnswerResponse = Message<"dcnr.v1.AnswerResponse"> & {
  * Use `create(AnswerResponseSchema)` to create a new message.
  */
 export const AnswerResponseSchema: GenMessage<AnswerResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_relay, 11);
+  messageDesc(file_dcnr_v1_relay, 13);
 
 /**
  * @generated from message dcnr.v1.Called
@@ -334,7 +366,7 @@ export type Called = Message<"dcnr.v1.Called"> & {
  * Use `create(CalledSchema)` to create a new message.
  */
 export const CalledSchema: GenMessage<Called> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_relay, 12);
+  messageDesc(file_dcnr_v1_relay, 14);
 
 /**
  * Reaches machines that nobody can call: they wait at a relay, and whoever looks for them dials them there. The relay hands
@@ -373,6 +405,16 @@ export const RelayService: GenService<{
     methodKind: "bidi_streaming";
     input: typeof AnswerRequestSchema;
     output: typeof AnswerResponseSchema;
+  },
+  /**
+   * Where the caller's connection comes from, as it is seen here: what its router shows.
+   *
+   * @generated from rpc dcnr.v1.RelayService.Locate
+   */
+  locate: {
+    methodKind: "unary";
+    input: typeof LocateRequestSchema;
+    output: typeof LocateResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_dcnr_v1_relay, 0);
