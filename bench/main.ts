@@ -21,6 +21,7 @@ const benchmarks: Readonly<Record<string, { title: string; load: () => Promise<B
   membership: { title: "Membership", load: async () => (await import("./membership.ts")).membershipReport },
   jobs: { title: "Jobs", load: async () => (await import("./jobs.ts")).jobsReport },
   network: { title: "Network", load: async () => (await import("./network.ts")).networkReport },
+  relay: { title: "Relay", load: async () => (await import("./relay.ts")).relayReport },
   recovery: { title: "Recovery", load: async () => (await import("./recovery.ts")).recoveryReport },
   tuning: { title: "Tuning", load: async () => (await import("./tuning.ts")).tuningReport },
   tokenizer: { title: "Tokenizer", load: async () => (await import("./tokenizer.ts")).tokenizerReport },
