@@ -108,6 +108,16 @@ export type JobSpecInit = Omit<MessageInitShape<typeof JobSpecSchema>, "$typeNam
   readonly spec?: Readonly<Record<string, unknown>>;
 };
 
+export interface ServeOptions {
+  readonly name?: string;
+  readonly replicas?: number;
+  /** With a most above 0 replicas come and go by load. */
+  readonly leastReplicas?: number;
+  readonly mostReplicas?: number;
+  readonly spread?: number;
+  readonly provisional?: boolean;
+}
+
 export type QueueInit = Omit<MessageInitShape<typeof SetQueueRequestSchema>, "$typeName" | "name">;
 
 export type ProviderInit = Omit<MessageInitShape<typeof AddProviderRequestSchema>, "$typeName">;
@@ -385,10 +395,7 @@ export class Client {
   }
 
   readonly models = {
-    serve: async (
-      source: string,
-      options: { name?: string; replicas?: number; spread?: number; provisional?: boolean } = {},
-    ): Promise<Model> => {
+    serve: async (source: string, options: ServeOptions = {}): Promise<Model> => {
       const method = InferenceService.method.serveModel;
       const request = { source, name: "", replicas: 1, ...options };
       return (await this.network.call(this.address, method, request)).model!;

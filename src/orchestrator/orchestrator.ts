@@ -49,6 +49,7 @@ import { ApiKeys } from "./rights/keys.ts";
 import { Proofs } from "./rights/proofs.ts";
 import { Gateway } from "./serving/gateway.ts";
 import { openAiHandler } from "./serving/openai.ts";
+import { ModelScaling } from "./serving/scaling.ts";
 import { Tasks } from "./tasks.ts";
 import { type Timings, timingsDefault } from "./timings.ts";
 import { hashLottery, type Lottery } from "./trust/lottery.ts";
@@ -153,7 +154,9 @@ export async function startOrchestrator(
   const { scheduling } = parts.jobs;
   const care = new ProviderCare(context, { ...parts, scheduling, rights, networkKey });
   const providers = new Providers(context, care);
-  const gateway = new Gateway({ ...parts, network });
+  const scaling = new ModelScaling(parts);
+  const gateway = new Gateway({ ...parts, network, wake: (model) => scaling.wake(model) });
+  parts.presence.loads = () => gateway.loads();
   parts.mapKind.generator = gateway;
   const gossip = dependencies.membership && new OrchestratorGossip({ ...parts, network }, dependencies.membership);
   parts.registry.admission = gossip && ((pnode) => gossip.admission(pnode));
@@ -210,6 +213,7 @@ export async function startOrchestrator(
   context.address = options.advertise ?? (await dependencies.reachable?.(server.address)) ?? server.address;
   const unwatch = begin(parts);
   await gossip?.membership.start();
+  tasks.every("the scaling of models", context.timings.providerIntervalMs, () => scaling.look());
   if (rights.kinds.length > 0)
     tasks.every("the care for providers", context.timings.providerIntervalMs, () => care.look());
   tasks.every("the end of old acts", actsTrimMs, () => acts.trim());

@@ -7,6 +7,7 @@ import { lentMemoryBytes } from "../core/lent.ts";
 import type { Demand } from "./jobs.ts";
 import { type ConstraintPolicy, classOf, suits } from "./placement/constraints.ts";
 import type { FleetNode } from "./placement/types.ts";
+import { policyKey } from "./timeline.ts";
 
 export interface ScaleOffer {
   readonly provider: string;
@@ -95,6 +96,8 @@ const payableHours = 0.25;
 /** So long before the money is spent, work is sent elsewhere. */
 const lastHours = 1 / 12;
 const hourMs = 3_600_000;
+/** Those further back are looked at when the ones before them are served. */
+const waitingMost = 1_000;
 
 export function autoscale(view: ScaleView): Scaled {
   return new Scaling(view).decide();
@@ -111,6 +114,7 @@ class Scaling {
   readonly #offers: readonly ScaleOffer[];
   readonly #starts: { provider: string; offer: ScaleOffer; for: string }[] = [];
   readonly #unmet = new Map<string, string>();
+  readonly #hopeless = new Map<string, { readonly vnodes: number; readonly why: string }>();
 
   constructor(view: ScaleView) {
     this.#view = view;
@@ -121,7 +125,7 @@ class Scaling {
   }
 
   decide(): Scaled {
-    for (const work of this.#view.waiting) this.#serve(work);
+    for (const work of this.#view.waiting.slice(0, waitingMost)) this.#serve(work);
     for (const provider of this.#view.providers) this.#startLeast(provider);
     const keeps = this.#rooms.filter(({ machine, isTaken }) => isTaken && machine?.state === "draining");
     return {
@@ -156,6 +160,12 @@ class Scaling {
 
   #serve(work: WaitingWork): void {
     if (work.demand.units.length === 0) return;
+    const shape = shapeOf(work);
+    const hopeless = this.#hopeless.get(shape);
+    if (hopeless && work.demand.vnodes >= hopeless.vnodes) {
+      this.#unmet.set(work.id, hopeless.why);
+      return;
+    }
     const own = classFor(work.policy, this.#view.nodes);
     const added: Room[] = [];
     for (;;) {
@@ -170,6 +180,8 @@ class Scaling {
       const next = this.#nextOffer(work, own, added);
       if (typeof next === "string") {
         this.#unmet.set(work.id, next);
+        // What is on its way does not change within a decision, and only gets less: a larger one of the kind need not be tried.
+        if (work.expectedMs === undefined) this.#hopeless.set(shape, { vnodes: work.demand.vnodes, why: next });
         return;
       }
       added.push(roomOf(undefined, next, undefined));
@@ -356,6 +368,11 @@ function unitsThatFit(offer: ScaleOffer, { units }: Demand): number {
     fitting += taken;
   }
   return Math.max(1, fitting);
+}
+
+/** Works of one shape differ in nothing but their number of VNodes. */
+function shapeOf({ policy, demand }: WaitingWork): string {
+  return `${policyKey(policy)}|${demand.units.map(({ memoryBytes }) => memoryBytes).join("+")}`;
 }
 
 function sum(values: readonly number[]): number {

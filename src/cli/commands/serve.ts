@@ -1,5 +1,6 @@
 // `dcnr serve`: places a trained state on PNodes that answer.
 
+import { fail } from "../../core/errors.ts";
 import type { Command } from "../command.ts";
 import { connectionOptions, withClient } from "../connection.ts";
 import { showModels } from "../models.ts";
@@ -14,18 +15,27 @@ export const command: Command = {
       value: "NAME",
       summary: "name of the model (default: an import's own, else the network's)",
     },
-    replicas: { type: "number", least: 1, summary: "copies of the model to balance requests over", default: 1 },
+    replicas: {
+      type: "string",
+      value: "N|LEAST-MOST",
+      summary: "copies of the model to balance requests over; by load between two numbers, the first may be 0",
+      default: "1",
+    },
     spread: { type: "number", least: 1, summary: "PNodes to use at least; 1: as many as make it fast", default: 1 },
     provisional: { type: "boolean", summary: "also a state that is not checked yet" },
   },
-  examples: ["dcnr serve gpt-demo-3f2a9c1b7d04", "dcnr serve my-import --name assistant --replicas 2"],
+  examples: [
+    "dcnr serve gpt-demo-3f2a9c1b7d04",
+    "dcnr serve my-import --name assistant --replicas 2",
+    "dcnr serve my-import --name assistant --replicas 0-4",
+  ],
   run: (context) =>
     withClient(context, async (client) => {
       const { flags, out } = context;
       const [source = ""] = context.arguments;
       const name = flags.optionalText("name");
       const options = {
-        ...{ replicas: flags.number("replicas"), spread: flags.number("spread"), ...(name ? { name } : {}) },
+        ...{ ...replicasFrom(flags.text("replicas")), spread: flags.number("spread"), ...(name ? { name } : {}) },
         provisional: flags.is("provisional"),
       };
       const model = await client.models.serve(source, options);
@@ -39,3 +49,12 @@ export const command: Command = {
       return undefined;
     }),
 };
+
+function replicasFrom(text: string): { replicas: number } | { leastReplicas: number; mostReplicas: number } {
+  const [, least, most] = /^(\d+)(?:-(\d+))?$/.exec(text) ?? [];
+  if (least === undefined || (most === undefined && Number(least) < 1) || (most !== undefined && Number(most) < 1))
+    fail("invalid_argument", `--replicas takes a whole number of 1 or more, or two such as 0-4, not "${text}"`);
+  return most === undefined
+    ? { replicas: Number(least) }
+    : { leastReplicas: Number(least), mostReplicas: Number(most) };
+}

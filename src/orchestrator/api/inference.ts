@@ -169,6 +169,8 @@ function view(needs: InferenceApiNeeds, model: ModelRecord) {
     hasTokenizer: model.tokenizer !== "",
     hasChatTemplate: model.converses ?? false,
     replicas: model.replicas.length,
+    leastReplicas: model.scaling?.least ?? 0,
+    mostReplicas: model.scaling?.most ?? 0,
     sessions: [...model.replicas],
     createdWallMs: BigInt(model.createdWallMs),
   };

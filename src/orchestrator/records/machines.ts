@@ -3,6 +3,7 @@
 import type { KeyId, OrchestratorId, PNodeId, Sha256 } from "../../core/ids.ts";
 import type { Routes } from "../../protocol/routes.ts";
 import type { Room } from "../../scheduler/room.ts";
+import type { Loads } from "../serving/loads.ts";
 
 export type PNodeStatus = "online" | "leaving" | "lost" | "left" | "quarantined";
 
@@ -145,6 +146,8 @@ export interface OrchestratorRecord {
   readonly beat: number;
   /** It relays tensors too. */
   readonly relay?: boolean;
+  /** What is asked of models there; absent: nothing. */
+  readonly loads?: Loads;
 }
 
 export interface LeaseRecord {

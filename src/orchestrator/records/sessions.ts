@@ -115,5 +115,15 @@ export interface ModelRecord {
   readonly vocabulary: number;
   /** Those that serve it; none while it is stopped. */
   readonly replicas: readonly ReplicaId[];
+  /** Replicas come and go by load, within bounds, and are made like this; absent: as many as were asked for. */
+  readonly scaling?: ReplicaScaling;
+  /** Replicas that get nothing new and end when nobody asks them any more. */
+  readonly ending?: readonly { readonly id: ReplicaId; readonly sinceWallMs: number }[];
   readonly createdWallMs: number;
+}
+
+export interface ReplicaScaling extends Pick<ReplicaRecord, "policy" | "requirements" | "vnodes"> {
+  readonly least: number;
+  readonly most: number;
+  readonly identity: Pick<ReplicaIdentity, "numerics" | "bits">;
 }

@@ -78,7 +78,7 @@ function scene(replicas: readonly string[], status = "running") {
     },
   } as unknown as Network;
   return {
-    gateway: new Gateway({ ...needs, network } as unknown as GatewayNeeds),
+    gateway: new Gateway({ ...needs, network, wake: async (model: unknown) => model } as unknown as GatewayNeeds),
     pnodes,
     heads,
     calls,

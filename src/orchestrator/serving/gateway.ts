@@ -8,6 +8,7 @@ import { type ForwardTensorsResponse, ServingService } from "../../protocol/gen/
 import type { Network, RequestInit } from "../../protocol/network.ts";
 import type { ModelRecord } from "../records/sessions.ts";
 import { answerText, bareTokens, type TokenBatch } from "./answer.ts";
+import { type Loads, ModelLoads, type Request } from "./loads.ts";
 import { findModel, listModels } from "./models.ts";
 import { Prompts } from "./prompts.ts";
 import { ReplicaGone, type ReplicaNeeds, Replicas } from "./replicas.ts";
@@ -32,22 +33,31 @@ type Tokens = RequestInit<typeof ServingService.method.generateTokens>;
 
 export interface GatewayNeeds extends ReplicaNeeds, StatusNeeds {
   readonly network: Network;
+  /** Gives a model that has gone to zero a replica. */
+  wake(model: ModelRecord): Promise<ModelRecord>;
 }
 
 export class Gateway implements TextGenerator {
   readonly #needs: GatewayNeeds;
   readonly #replicas: Replicas;
   readonly #prompts: Prompts;
+  readonly #loads: ModelLoads;
 
   constructor(needs: GatewayNeeds) {
     this.#needs = needs;
     this.#replicas = new Replicas(needs);
     this.#prompts = new Prompts(needs.context);
+    this.#loads = new ModelLoads(needs.context.world.clock);
+  }
+
+  /** What is asked of models here. */
+  loads(): Loads {
+    return { models: this.#loads.models(), replicas: this.#replicas.requests() };
   }
 
   async models(): Promise<ServedModel[]> {
     const served = (await listModels(this.#needs.context)).filter(
-      (model) => model.replicas.length > 0 && model.context > 0,
+      (model) => (model.replicas.length > 0 || model.scaling !== undefined) && model.context > 0,
     );
     return served.map((model) => ({
       name: model.name,
@@ -69,13 +79,18 @@ export class Gateway implements TextGenerator {
       sampling: { ...sampling, seed: BigInt(seed) },
       endTokens: [...endTokens],
     };
-    const tokens = this.#tokens(model, wanted, signal);
-    if (table) yield* answerText(tokens, table, [...request.stop, ...stop], ids.length);
-    else yield* bareTokens(tokens, ids.length);
+    const asked = this.#loads.begin(model.name);
+    try {
+      const tokens = this.#tokens(await this.#needs.wake(model), wanted, signal, asked);
+      if (table) yield* answerText(tokens, table, [...request.stop, ...stop], ids.length);
+      else yield* bareTokens(tokens, ids.length);
+    } finally {
+      asked.ended();
+    }
   }
 
   /** One replica answers from beginning to end, whichever PNodes come and go. */
-  async *#tokens(model: ModelRecord, wanted: Tokens, signal: AbortSignal): AsyncGenerator<TokenBatch> {
+  async *#tokens(model: ModelRecord, wanted: Tokens, signal: AbortSignal, asked: Request): AsyncGenerator<TokenBatch> {
     const sent: number[] = [];
     const full = new Set<ReplicaId>();
     const gone = new Set<ReplicaId>();
@@ -94,6 +109,7 @@ export class Gateway implements TextGenerator {
           signal: stop.signal,
         })) {
           sent.push(...tokens);
+          asked.answered();
           retries.progressed();
           yield { tokens, ...(finish === "stop" || finish === "length" ? { finish } : {}) };
           if (finish) return;
@@ -133,7 +149,9 @@ export class Gateway implements TextGenerator {
   }
 
   async forward(model: ModelRecord, inputs: Forward["inputs"], signal: AbortSignal): Promise<ForwardTensorsResponse> {
-    const replica = this.#replicas.choose(model);
+    const asked = this.#loads.begin(model.name);
+    const awake = await this.#needs.wake(model);
+    const replica = this.#replicas.choose(awake);
     const release = this.#replicas.occupy(replica);
     try {
       return await retry(this.#patience(signal), async () => {
@@ -148,6 +166,7 @@ export class Gateway implements TextGenerator {
       });
     } finally {
       release();
+      asked.ended();
     }
   }
 

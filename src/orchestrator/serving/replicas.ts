@@ -48,6 +48,11 @@ export class Replicas {
     return this.#requests.get(replica) ?? 0;
   }
 
+  /** Requests under way, by replica. */
+  requests(): Record<string, number> {
+    return Object.fromEntries(this.#requests);
+  }
+
   /** Counts a request until the returned function is called. */
   occupy(replica: ReplicaId): () => void {
     this.#requests.set(replica, this.#load(replica) + 1);

@@ -34,6 +34,9 @@ export interface ServeRequest {
   readonly name: string;
   readonly source: string;
   readonly replicas: number;
+  /** With a most above 0 they come and go by load. */
+  readonly leastReplicas?: number;
+  readonly mostReplicas?: number;
   readonly spread: number;
   readonly requirements?: Requirements | undefined;
   /** Also a state that is not checked yet. */
@@ -59,25 +62,50 @@ export async function serveModel(needs: ServeNeeds, request: ServeRequest, roles
   const { definition, states, numerics } = trained;
   const identity = { definition, numerics, bits, states };
   const wish = { model: name, identity, vnodes: plan.vnodes.map(({ id }) => id), ...placementOf(request) };
+  const scaling = scalingOf(request, wish);
   const replicas = await startReplicas(needs, wish, replicasOf(request), before?.replicas ?? []);
   const text = { tokenizer: trained.tokenizer, ...(await chatFacts(needs.context, trained.chat)) };
   let replaced: readonly ReplicaId[] = [];
   const { record } = await mirror.update(key.model(name), (current) => {
-    replaced = (current?.replicas ?? []).filter((id) => !replicas.includes(id));
-    if (current?.source === "import" && request.source === name) return { ...current, replicas };
+    const { scaling: _, ending = [], ...unscaled } = current ?? {};
+    replaced = [...(current?.replicas ?? []), ...ending.map(({ id }) => id)].filter((id) => !replicas.includes(id));
+    if (current?.source === "import" && request.source === name)
+      return { ...(unscaled as ModelRecord), replicas, ...scaling };
     const fresh = { ...ownedBy(roles), name, network: trained.network, createdWallMs: world.clock.wallMs() };
     // What the name stood for before must leave nothing behind, such as a template.
     const { createdWallMs } = current ?? fresh;
-    return { ...fresh, createdWallMs, definition, states, ...text, ...factsOf(plan), source: request.source, replicas };
+    return {
+      ...fresh,
+      createdWallMs,
+      definition,
+      states,
+      ...text,
+      ...factsOf(plan),
+      source: request.source,
+      replicas,
+      ...scaling,
+    };
   });
   await endReplicas(needs, replaced);
   events.emit("info", "model.serving", `model ${name} serves the state of ${request.source} at step ${trained.step}`);
   return record as ModelRecord;
 }
 
-function replicasOf({ replicas }: ServeRequest): number {
+function replicasOf({ replicas, leastReplicas, mostReplicas }: ServeRequest): number {
+  if (mostReplicas) return Math.max(1, leastReplicas ?? 0);
   if (replicas > replicasMax) fail("invalid_argument", `replicas is ${replicas}, at most ${replicasMax} are allowed`);
   return Math.max(1, replicas);
+}
+
+function scalingOf(
+  { leastReplicas: least = 0, mostReplicas: most = 0 }: ServeRequest,
+  { identity: { numerics, bits: own }, policy, requirements, vnodes }: ReplicaWish,
+): Pick<ModelRecord, "scaling"> {
+  if (most === 0) return {};
+  if (most > replicasMax) fail("invalid_argument", `replicas go to ${most}, at most ${replicasMax} are allowed`);
+  if (least > most) fail("invalid_argument", `at least ${least} replicas and at most ${most}: which of them?`);
+  const identity = { numerics, bits: own };
+  return { scaling: { least, most, identity, policy, requirements, vnodes } };
 }
 
 function placementOf({ spread, requirements: wanted }: ServeRequest): Pick<ReplicaWish, "policy" | "requirements"> {
@@ -91,7 +119,8 @@ function placementOf({ spread, requirements: wanted }: ServeRequest): Pick<Repli
   return { policy: spread > 1 ? { spread } : {}, requirements };
 }
 
-async function startReplicas(
+/** Those of the known that serve the same, and new ones until there are as many as wanted. */
+export async function startReplicas(
   needs: ServeNeeds,
   wish: ReplicaWish,
   wanted: number,
@@ -128,7 +157,7 @@ function purposeOf({ identity, policy, requirements }: ReplicaWish): string {
 }
 
 /** Records of a replica go once its PNodes have been told; the states stay as long as anybody names them. */
-async function endReplicas({ context, controller }: ServeNeeds, replicas: readonly ReplicaId[]): Promise<void> {
+export async function endReplicas({ context, controller }: ServeNeeds, replicas: readonly ReplicaId[]): Promise<void> {
   for (const id of replicas) {
     await endReplica(context.mirror, id);
     controller.touch(id, true);
@@ -142,7 +171,11 @@ export async function stopModel(needs: ServeNeeds, name: string, forget: boolean
   if (forget || model.source !== "import") {
     await mirror.remove(key.model(name));
     needs.garbage.add(Object.values(model.states).map(({ hash }) => hash));
-  } else await mirror.update(key.model(name), (current) => (current ? { ...current, replicas: [] } : undefined));
-  await endReplicas(needs, model.replicas);
+  } else await mirror.update(key.model(name), (current) => (current ? stoppedModel(current) : undefined));
+  await endReplicas(needs, [...model.replicas, ...(model.ending ?? []).map(({ id }) => id)]);
   events.emit("info", "model.stopped", `model ${name} is no longer served`);
+}
+
+function stoppedModel({ scaling: _, ending: __, ...model }: ModelRecord): ModelRecord {
+  return { ...model, replicas: [] };
 }

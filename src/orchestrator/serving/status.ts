@@ -35,6 +35,13 @@ export function statusOf(needs: StatusNeeds, model: ModelRecord): ModelStatus {
   return live.length === 0 && failed ? { status: "failed", reason: failed.reason } : { status: "placing", reason: "" };
 }
 
+/** How many replicas have all their weights. */
+export function readyReplicas(needs: StatusNeeds, model: ModelRecord): number {
+  const replicas = model.replicas.flatMap((id) => needs.context.mirror.get(key.replica(id)) ?? []).filter(isLive);
+  const placed = replicas.filter((replica) => needs.assignments.locations(replica).length >= replica.vnodes.length);
+  return placed.filter((replica) => loadingOf(needs, replica).missing === 0).length;
+}
+
 function loadingOf(needs: StatusNeeds, replica: ReplicaRecord): { missing: number; reason: string } {
   const primaries = replica.vnodes.flatMap((id) => needs.views.vnode(replica, id).slice(0, 1));
   const missing = primaries.filter(({ phase }) => phase !== "serving");

@@ -43,6 +43,6 @@ export class UnnamedReplicas {
 
   async #isNamed({ id, model: name }: ReplicaRecord): Promise<boolean> {
     const model = await this.#context.mirror.read(key.model(name));
-    return model?.replicas.includes(id) ?? false;
+    return model !== undefined && (model.replicas.includes(id) || (model.ending ?? []).some((one) => one.id === id));
   }
 }

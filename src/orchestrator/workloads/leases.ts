@@ -36,6 +36,11 @@ export class Leases {
     return this.#hold(`${providerMark}${provider}`, `provider ${provider}`);
   }
 
+  /** The same for a served model that gets and loses replicas. */
+  holdModel(model: string): Promise<boolean> {
+    return this.#hold(`model:${model}`, `model ${model}`);
+  }
+
   async #hold(name: string, what: string, session?: WorkloadId): Promise<boolean> {
     const known = this.#context.mirror.get(key.lease(name));
     if (known && this.#mine(known)) return true;

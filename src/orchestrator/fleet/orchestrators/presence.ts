@@ -11,6 +11,7 @@ import { listItems } from "../../../store/update.ts";
 import type { Context } from "../../context.ts";
 import type { OrchestratorRecord } from "../../records/machines.ts";
 import { key } from "../../records/store-keys.ts";
+import type { Loads } from "../../serving/loads.ts";
 import {
   afterOutage,
   afterRead,
@@ -34,6 +35,8 @@ export class Presence {
   readonly #onDeath: () => void;
   /** Called after every look at the others. */
   onRead: () => Promise<void> = async () => {};
+  /** What is asked of models here, told with every sign of life. */
+  loads: () => Loads = () => ({ models: {}, replicas: {} });
   #beat = 0;
   readonly #relays: boolean;
 
@@ -100,6 +103,14 @@ export class Presence {
     }));
   }
 
+  /** What is asked of models at everybody who is alive. */
+  allLoads(): Loads[] {
+    const others = Array.from(this.#sightings.byId.values()).filter(
+      (seen) => seen.record.id !== this.#context.id && !this.#isDead(seen),
+    );
+    return [this.loads(), ...others.flatMap(({ record }) => record.loads ?? [])];
+  }
+
   #keyed(address: string): string {
     const { id } = this.#network;
     return id === undefined ? address : withKey(address, id);
@@ -118,7 +129,10 @@ export class Presence {
     try {
       const beat = ++this.#beat;
       const relay = this.#relays;
-      await mirror.update(key.orchestrator(id), () => ({ id, incarnation, address, beat, relay }), 1_000);
+      const { models, replicas } = this.loads();
+      const isAsked = Object.keys(models).length + Object.keys(replicas).length > 0;
+      const loads = isAsked ? { loads: { models, replicas } } : {};
+      await mirror.update(key.orchestrator(id), () => ({ id, incarnation, address, beat, relay, ...loads }), 1_000);
       await this.#read();
     } catch (thrown) {
       this.#sightings = afterOutage(this.#sightings);
