@@ -5,7 +5,7 @@ import { sha256 } from "../src/core/hash.ts";
 import { every, sleep } from "../src/core/world.ts";
 import { updateItem } from "../src/store/update.ts";
 import { SimulatedBlobs } from "./blobs.ts";
-import { aimed, drawPlan, type FaultPlan, noFaults } from "./faults.ts";
+import { aimed, drawAims, drawPlan, type FaultPlan, noFaults } from "./faults.ts";
 import { inject } from "./injector.ts";
 import { SimulatedStore } from "./store.ts";
 import { Wire } from "./wire.ts";
@@ -79,6 +79,14 @@ test("every kind of fault is drawn within a few dozen seeds", () => {
 });
 
 const aims = ["line lost", "cut off", "deaf"] as const;
+
+test("some worlds draw aimed faults, most do not", () => {
+  const drawn = Array.from({ length: 200 }, (_, seed) => drawAims(seed));
+  for (const kind of aims) {
+    const count = drawn.filter((kinds) => kinds.includes(kind)).length;
+    assert.ok(count >= 8 && count <= 50, `${count} of 200 worlds have ${kind}`);
+  }
+});
 
 test("aimed faults come on top of a plan's own, within its window and in order", () => {
   for (let seed = 1; seed <= 20; seed++) {

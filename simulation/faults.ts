@@ -44,7 +44,7 @@ export type TimedFault =
 
 export type FaultKind = TimedFault["kind"];
 
-/** Faults that strike where blind ones rarely do: at what recovery stands on. Drawn where a world asks for them. */
+/** Faults that strike where blind ones rarely do: at what recovery stands on. Some worlds draw them, some mutants need them. */
 export type AimedKind = "line lost" | "cut off" | "deaf";
 
 /** Faults of sessions that go on without orchestrators (autonomy.ts). */
@@ -125,6 +125,15 @@ function drawCuts(seed: number, { pnodes }: Fleet, windowMs: number): FaultPlan[
     const to = chance.pick(pnodes.filter((name) => name !== from));
     return { atMs: chance.between(0, windowMs), fault: { kind: "cut", from, to, oneWay: chance.happens(0.5) } };
   });
+}
+
+/** Share of the seeds that use an aimed kind. */
+const aimedShares: Record<AimedKind, number> = { "line lost": 0.12, "cut off": 0.12, deaf: 0.12 };
+
+/** By a chance of their own, as cuts are. */
+export function drawAims(seed: number): AimedKind[] {
+  const chance = new SeededChance(seed, "aimed kinds");
+  return (Object.keys(aimedShares) as AimedKind[]).filter((kind) => chance.happens(aimedShares[kind]));
 }
 
 /** The same plan with a few aimed faults of these kinds; most strike early, while sessions run. */

@@ -38,7 +38,7 @@ export interface RunOptions {
   readonly autonomy?: boolean;
   /** Instead of the seed's own faults, to find out which of them matter. */
   readonly plan?: FaultPlan;
-  /** Faults that every seed has on top of its own; those of the mutant if there is one. */
+  /** Faults on top of the seed's own, instead of those that the seed draws or the mutant asks for. */
   readonly aims?: readonly AimedKind[];
 }
 

@@ -2,16 +2,23 @@
 
 import { withAutonomy } from "./autonomy.ts";
 import { expectationsOf } from "./baselines.ts";
-import { drawRun } from "./draw.ts";
-import { aimed } from "./faults.ts";
+import { drawRun, type RunSettings } from "./draw.ts";
+import { aimed, drawAims } from "./faults.ts";
 import { mutants } from "./mutants.ts";
 import { NetworkRun, type RunOptions } from "./network-run.ts";
 import type { SeedReport } from "./report.ts";
 
 export async function runSeed(seed: number, options: RunOptions = {}): Promise<SeedReport> {
-  const isAutonomous = options.autonomy ?? mutants[options.mutant ?? ""]?.autonomy ?? false;
-  const drawn = isAutonomous ? withAutonomy(seed, drawRun(seed)) : drawRun(seed);
-  const aims = options.aims ?? mutants[options.mutant ?? ""]?.aims ?? [];
-  const settings = { ...drawn, plan: options.plan ?? aimed(drawn.plan, drawn.fleet, aims) };
+  const settings = settingsOf(seed, options);
   return new NetworkRun(seed, settings, await expectationsOf(settings), options).finish();
+}
+
+/** What a seed draws, with all its faults. */
+export function settingsOf(seed: number, options: RunOptions = {}): RunSettings {
+  const mutant = options.mutant === undefined ? undefined : mutants[options.mutant];
+  const isAutonomous = options.autonomy ?? mutant?.autonomy ?? false;
+  const drawn = isAutonomous ? withAutonomy(seed, drawRun(seed)) : drawRun(seed);
+  // A mutant shows by the faults that it asks for.
+  const aims = options.aims ?? (options.mutant === undefined ? drawAims(seed) : (mutant?.aims ?? []));
+  return { ...drawn, plan: options.plan ?? aimed(drawn.plan, drawn.fleet, aims) };
 }

@@ -1,10 +1,9 @@
 // Finds out which faults of a failing seed matter: takes away as many as it can while the run still fails.
 // What is left is the story of the bug.
 
-import { drawRun } from "./draw.ts";
 import { type FaultPlan, noFaults, type TimedFault } from "./faults.ts";
 import type { SeedReport } from "./report.ts";
-import { runSeed } from "./run.ts";
+import { runSeed, settingsOf } from "./run.ts";
 
 export interface Shrunk {
   readonly seed: number;
@@ -24,7 +23,7 @@ export interface ShrinkOptions {
 /** The smallest plan found that still fails; undefined if the seed holds. */
 export async function shrink(seed: number, options: ShrinkOptions = {}): Promise<Shrunk | undefined> {
   const { mutant, runsMax = 100 } = options;
-  const drawn = drawRun(seed).plan;
+  const drawn = settingsOf(seed, mutant === undefined ? {} : { mutant }).plan;
   let plan = drawn;
   let runs = 0;
   let report: SeedReport | undefined;
