@@ -4,10 +4,12 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { PNodeId, VNodeId } from "../core/ids.ts";
 import { Fleet } from "./placement/fleet.ts";
+import { atOnce, unhurried } from "./placement/pace.ts";
 import { shouldMove } from "./placement/rebalance.ts";
 import { type FleetNode, type PlacementPlan, type Policy, requirementsNone } from "./placement/types.ts";
 import { chain, node, policy, seeded, vnode, volunteers } from "./placement.testing.ts";
 import { place } from "./placement.ts";
+import { claimsMax } from "./room.ts";
 
 const gigabyte = 2 ** 30;
 
@@ -119,6 +121,32 @@ describe("placement", () => {
     const where = places(plan, nodes);
     assert.equal(where.get("v0"), where.get("v2"));
     assert.notEqual(where.get("v0"), where.get("v1"));
+  });
+
+  it("leaves a VNode without a place where its group has no room for it, and names who is in the way", () => {
+    const plan = { ...chain([vnode("v0"), vnode("v1"), vnode("v2")]), colocations: [["v0", "v2"] as VNodeId[]] };
+    const current = new Map([["v0" as VNodeId, ["a" as PNodeId]]]);
+    const fleetWith = (memoryFreeBytes: number) => new Fleet([node("a", { memoryFreeBytes }), node("b")]);
+    const asked = policy({ numericsClass: "avx2", current });
+    const full = place(plan, fleetWith(1 << 20), asked);
+    assert.deepEqual(
+      full.decisions.map(({ vnode: id, pnode }) => [id, pnode]),
+      [["v1", "b"]],
+    );
+    assert.deepEqual(full.torn, ["v0"]);
+    assert.match(full.unplaced[0]?.reason ?? "", /64 MB of memory where the rest of its group is; 1 MB/);
+    const roomy = place(plan, fleetWith(100 << 20), asked);
+    assert.equal(roomy.decisions.find(({ vnode: id }) => id === "v2")?.pnode, "a");
+    assert.equal(roomy.torn, undefined);
+    const onA = roomy.decisions.filter(({ pnode }) => pnode === "a");
+    assert.equal(onA.length, 1, "what follows its group leaves no room for a third");
+  });
+
+  it("puts no more VNodes on a PNode than its room record can name", () => {
+    const vnodes = Array.from({ length: 30 }, (_, i) => vnode(`v${i}`, { memoryBytes: 1 }));
+    const nodes = [node("a", { hosts: new Map([["other", claimsMax - 10]]) })];
+    const { decisions, unplaced } = place(chain(vnodes), new Fleet(nodes), policy());
+    assert.deepEqual([decisions.length, unplaced.length], [10, 20]);
   });
 
   it("moves only what has lost its place", () => {
@@ -292,12 +320,11 @@ describe("placement", () => {
     const current = new Map(plan.vnodes.map((one) => [one.id, ["a" as PNodeId]]));
     const running = policy({ numericsClass: "avx2", current });
     const nodes = [node("a", { hosts: new Map([["s1", 4]]) }), node("b"), node("c"), node("d")];
-    const long = shouldMove(plan, new Fleet(nodes), running, { stepsLeft: 10_000, replaySteps: 20 });
+    const moves = (fleet: readonly FleetNode[], stepsLeft: number) =>
+      atOnce(shouldMove(plan, new Fleet(fleet), running, { stepsLeft, replaySteps: 20 }, unhurried()));
+    const long = moves(nodes, 10_000);
     assert.ok(long && long.decisions.length >= 2, "three idle PNodes shorten a long run");
-    assert.equal(shouldMove(plan, new Fleet(nodes), running, { stepsLeft: 5, replaySteps: 20 }), undefined);
-    assert.equal(
-      shouldMove(plan, new Fleet([nodes[0] as FleetNode]), running, { stepsLeft: 10_000, replaySteps: 20 }),
-      undefined,
-    );
+    assert.equal(moves(nodes, 5), undefined);
+    assert.equal(moves(nodes.slice(0, 1), 10_000), undefined);
   });
 });

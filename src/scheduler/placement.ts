@@ -3,63 +3,109 @@
 
 import type { PNodeId } from "../core/ids.ts";
 import { threeDigits } from "../core/sentences.ts";
-import { slowestMs } from "./placement/balance.ts";
+import { type Layout, slowestMs } from "./placement/balance.ts";
 import { type Bin, binOf, chooseBins, fits, type Purse, put, stageMs } from "./placement/bins.ts";
-import { classOf, eligible, poolEligible, whyNot } from "./placement/constraints.ts";
+import { bytes, classOf, eligible, eligibleInPool, poolEligible, whyNot } from "./placement/constraints.ts";
 import { expectedGflops, type Fleet } from "./placement/fleet.ts";
 import { balanced } from "./placement/layouts.ts";
+import { atOnce, type Pace, type Search, unhurried } from "./placement/pace.ts";
+import type { Problem } from "./placement/problem.ts";
 import { spreadOut } from "./placement/spread.ts";
-import type { Decision, FleetNode, Placement, PlacementPlan, Policy, Unplaced } from "./placement/types.ts";
+import type {
+  Decision,
+  FleetNode,
+  Placement,
+  PlacementPlan,
+  PlacementVNode,
+  Policy,
+  Unplaced,
+} from "./placement/types.ts";
 import { type Unit, unitEdges, unitsOf } from "./placement/units.ts";
 
+/** What a sentence about one unit takes, in looks. */
+const looksPerReason = 100;
+/** What a unit takes to make and connect, and a PNode to choose. */
+const looksPerUnit = 50;
+const looksPerBin = 50;
+
 export function place(plan: PlacementPlan, fleet: Fleet, asked: Policy): Placement {
+  return atOnce(placing(plan, fleet, asked, unhurried()));
+}
+
+/** The same, with pauses. What changes in the fleet meanwhile counts or does not: rooms are claimed afterwards anyway. */
+export function* placing(plan: PlacementPlan, fleet: Fleet, asked: Policy, pace: Pace): Search<Placement> {
   const policy = asked.numericsClass === "" ? { ...asked, numericsClass: chooseClass(plan, fleet, asked) } : asked;
   // Where there is nobody else, newcomers are like everybody.
   const isMixed = fleet.newcomers > 0 && fleet.newcomers < fleet.size;
-  if (!isMixed) return placeOn(plan, fleet, policy, false);
-  const careful = placeOn(plan, fleet, policy, true);
+  if (!isMixed) return yield* placeOn(plan, fleet, policy, false, pace);
+  const careful = yield* placeOn(plan, fleet, policy, true, pace);
   if (careful.unplaced.length === 0) return careful;
   // Newcomers are better than nobody.
-  const anyhow = placeOn(plan, fleet, policy, false);
+  const anyhow = yield* placeOn(plan, fleet, policy, false, pace);
   return anyhow.unplaced.length < careful.unplaced.length ? anyhow : careful;
 }
 
 /** `careful`: newcomers get a small share at most. */
-function placeOn(plan: PlacementPlan, fleet: Fleet, policy: Policy, careful: boolean): Placement {
+function* placeOn(plan: PlacementPlan, fleet: Fleet, policy: Policy, careful: boolean, pace: Pace): Search<Placement> {
   const { units, unitOf } = unitsOf(plan, policy);
   const edges = unitEdges(plan, unitOf);
   const settled = settle(units, policy);
   const missing = units.filter((unit) => settled.get(unit.index) === undefined);
-  const work: Work = { plan, fleet, policy, units, decisions: [], unplaced: [], slowestMs: 0, whyNot: undefined };
   const unitsInAll = careful ? { unitsInAll: units.length } : {};
 
+  if (pace.isSpent(looksPerUnit * units.length)) yield;
   let bins = chooseBins(fleet, policy, plan.workload, missing, { everything: false, ...unitsInAll });
-  let purse = fill(bins, units, settled, policy);
-  let layout = balanced({ units: missing, all: units, edges, bins, purse, settled, fleet, policy });
+  let filling = fill(bins, units, settled, policy);
+  const problem = (): Problem => ({
+    units: missing,
+    all: units,
+    edges,
+    bins,
+    purse: filling.purse,
+    settled,
+    fleet,
+    policy,
+  });
+  if (pace.isSpent(looksPerBin * bins.length)) yield;
+  let layout = yield* balanced(problem(), pace);
   if (missing.some((unit) => layout[unit.index] === -1) && bins.length < fleet.size) {
     bins = chooseBins(fleet, policy, plan.workload, missing, { everything: true, ...unitsInAll });
-    purse = fill(bins, units, settled, policy);
-    layout = balanced({ units: missing, all: units, edges, bins, purse, settled, fleet, policy });
+    filling = fill(bins, units, settled, policy);
+    if (pace.isSpent(looksPerBin * bins.length)) yield;
+    layout = yield* balanced(problem(), pace);
   }
-  if (policy.spread)
-    spreadOut({ units: missing, all: units, edges, bins, purse, settled, fleet, policy }, layout, policy.spread);
+  if (policy.spread) spreadOut(problem(), layout, policy.spread);
+  const { purse, torn, homes } = filling;
   for (const unit of missing) {
     const bin = bins[layout[unit.index] as number];
     if (bin) put(bin, unit, purse);
   }
-  work.slowestMs = slowestMs(bins);
+  const work: Work = {
+    plan,
+    fleet,
+    policy,
+    units,
+    decisions: [],
+    unplaced: [],
+    slowestMs: slowestMs(bins),
+    whyNot: undefined,
+  };
   for (const unit of units) {
     if (unit.vnodes.every((vnode) => policy.current.has(vnode.id))) continue;
     const home = settled.get(unit.index);
-    const bin = home === undefined ? bins[layout[unit.index] as number] : bins.find((one) => one.node.id === home);
-    explain(work, unit, bin, bins, 0);
+    const tear = torn.get(unit.index);
+    if (tear) for (const { id } of tear.followers) work.unplaced.push({ vnode: id, copy: 0, reason: tear.reason });
+    else explain(work, unit, home === undefined ? bins[layout[unit.index] as number] : homes.get(home), bins, 0);
+    if (pace.isSpent(looksPerReason)) yield;
   }
-  if (policy.copies > 1) placeCopies(work, bins, purse, settled, layout);
+  if (policy.copies > 1) yield* placeCopies(work, bins, purse, settled, layout, pace);
+  const left = Array.from(torn.values(), ({ settlers }) => settlers).flat();
   return {
     decisions: work.decisions,
     unplaced: work.unplaced,
     numericsClass: policy.numericsClass,
     slowestMs: slowestMs(bins),
+    ...(left.length > 0 && { torn: left.map(({ id }) => id) }),
   };
 }
 
@@ -86,24 +132,61 @@ function settle(units: readonly Unit[], policy: Policy): Map<number, PNodeId> {
   return settled;
 }
 
-/** Puts what stays into its bins; returns what the whole may still cost. */
+/** A group of which some have a place, and the others no room beside them. */
+interface Tear {
+  readonly settlers: readonly PlacementVNode[];
+  readonly followers: readonly PlacementVNode[];
+  readonly reason: string;
+}
+
+interface Filling {
+  /** What the whole may still cost. */
+  readonly purse: Purse;
+  /** By PNode. */
+  readonly homes: ReadonlyMap<string, Bin>;
+  /** By unit. */
+  readonly torn: ReadonlyMap<number, Tear>;
+}
+
+/** Puts what stays into its bins, and with it those of a group that follow the rest of it. */
 function fill(
   bins: readonly Bin[],
   units: readonly Unit[],
   settled: ReadonlyMap<number, PNodeId>,
   policy: Policy,
-): Purse {
+): Filling {
   const purse: Purse = { pricePerHour: 0, pricePerHourMax: policy.requirements.maxPricePerHour, used: new Set() };
-  const byId = new Map(bins.map((bin) => [bin.node.id as string, bin]));
-  for (const unit of units) {
-    const bin = byId.get(settled.get(unit.index) ?? "");
+  const homes = new Map(settled.size === 0 ? [] : bins.map((bin) => [bin.node.id as string, bin]));
+  const torn = new Map<number, Tear>();
+  for (const unit of settled.size === 0 ? [] : units) {
+    const bin = homes.get(settled.get(unit.index) ?? "");
     if (!bin) continue;
+    const tear = follow(bin, unit, policy);
+    if (tear) torn.set(unit.index, tear);
     bin.flops += unit.flops;
     if (purse.used.has(bin.node.id)) continue;
     purse.used.add(bin.node.id);
     purse.pricePerHour += bin.node.pricePerHour;
   }
-  return purse;
+  return { purse, homes, torn };
+}
+
+/** What has a place counts in the PNode's room already; the others of its group take theirs now. */
+function follow(bin: Bin, unit: Unit, { current }: Policy): Tear | undefined {
+  const followers = unit.vnodes.filter((vnode) => !current.has(vnode.id));
+  if (followers.length === 0) return undefined;
+  const memoryBytes = followers.reduce((sum, vnode) => sum + vnode.memoryBytes, 0);
+  const gpus = followers.reduce((sum, vnode) => sum + vnode.gpus, 0);
+  const fitsIn = bin.memoryLeftBytes >= memoryBytes && bin.gpusLeft >= gpus && bin.claimsLeft >= followers.length;
+  if (!fitsIn) {
+    const settlers = unit.vnodes.filter((vnode) => current.has(vnode.id));
+    const reason = `needs ${bytes(memoryBytes)} of memory where the rest of its group is; ${bytes(bin.memoryLeftBytes)} are free there`;
+    return { settlers, followers, reason };
+  }
+  bin.memoryLeftBytes -= memoryBytes;
+  bin.gpusLeft -= gpus;
+  bin.claimsLeft -= followers.length;
+  return undefined;
 }
 
 /** The class whose PNodes are fastest together, as far as the workload can use them; newcomers count where nobody else does. */
@@ -120,7 +203,7 @@ function chooseClass(plan: PlacementPlan, fleet: Fleet, policy: Policy): string 
     const sum = own === undefined ? undefined : sums.get(own);
     if (!sum || sum.nodes >= plan.vnodes.length || !poolEligible(pool, sum.policy, plan.workload)) continue;
     for (const node of pool.nodes) {
-      if (!eligible(node, sum.policy, plan.workload)) continue;
+      if (!eligibleInPool(node, sum.policy, plan.workload)) continue;
       const gflops = expectedGflops(node, plan.workload);
       sum.gflops += gflops;
       if (!node.newcomer) sum.known += gflops;
@@ -167,13 +250,14 @@ function copyReason(copy: number): string {
   return `copy ${copy + 1} needs a PNode of another owner with room; there is none`;
 }
 
-function placeCopies(
+function* placeCopies(
   work: Work,
   bins: readonly Bin[],
   purse: Purse,
   settled: ReadonlyMap<number, PNodeId>,
-  layout: Int32Array,
-): void {
+  layout: Layout,
+  pace: Pace,
+): Search<void> {
   const { policy, fleet } = work;
   for (const unit of work.units) {
     const primary = settled.get(unit.index) ?? bins[layout[unit.index] as number]?.node.id;
@@ -181,6 +265,7 @@ function placeCopies(
     const present = new Set<PNodeId>([primary]);
     for (const vnode of unit.vnodes) for (const id of policy.current.get(vnode.id) ?? []) present.add(id);
     for (let copy = present.size; copy < policy.copies; copy++) {
+      if (pace.isSpent(bins.length)) yield;
       const owners = new Set(Array.from(present, (id) => ownerOf(fleet.get(id), id)));
       const best = leastBusy(bins, unit, purse, owners) ?? anyOther(work, unit, bins, owners);
       if (best) put(best, unit, purse);

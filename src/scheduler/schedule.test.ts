@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { PNodeId } from "../core/ids.ts";
+import type { PNodeId, VNodeId } from "../core/ids.ts";
 import { Fleet } from "./placement/fleet.ts";
+import { Pace } from "./placement/pace.ts";
 import type { FleetNode } from "./placement/types.ts";
 import { chain, node, policy, seeded, vnode, volunteers } from "./placement.testing.ts";
-import { schedule, type Waiting } from "./schedule.ts";
+import { schedule, scheduling, type Waiting } from "./schedule.ts";
 
 const memoryBytes = 100;
 
@@ -28,6 +29,36 @@ describe("the schedule", () => {
   it("gives a workload room for all it lacks or for nothing, and what it leaves to the next", () => {
     const fleet = new Fleet([node("p", { memoryFreeBytes: 3 * memoryBytes })]);
     assert.deepEqual(placed(schedule(fleet, [waiting("large", 4), waiting("small", 3)])), ["small"]);
+  });
+
+  it("asks the rest of a group to leave where some of it have no room, if all of it has room elsewhere", () => {
+    const plan = {
+      ...chain([vnode("v0", { memoryBytes }), vnode("v1", { memoryBytes })], 1_000, "a"),
+      colocations: [["v0", "v1"] as VNodeId[]],
+    };
+    const current = new Map([["v0" as VNodeId, ["full" as PNodeId]]]);
+    const full = node("full", { memoryFreeBytes: 0, hosts: new Map([["a", 1]]) });
+    const outcome = (...others: FleetNode[]) =>
+      schedule(new Fleet([full, ...others]), [{ plan, policy: policy({ numericsClass: "avx2", current }) }]).get("a");
+    assert.deepEqual(outcome(node("free", { memoryFreeBytes: 2 * memoryBytes }))?.release, ["v0"]);
+    assert.equal(outcome(node("free", { memoryFreeBytes: memoryBytes }))?.release, undefined);
+    assert.deepEqual(outcome()?.decisions, []);
+  });
+
+  it("decides the same however often it pauses", () => {
+    const nodes = volunteers(60, seeded(3));
+    const queue = [waiting("a", 40), waiting("b", 3), waiting("c", 450)];
+    let pauses = 0;
+    const search = scheduling(new Fleet(nodes), queue, new Pace(50));
+    for (;;) {
+      const { done, value } = search.next();
+      if (done) {
+        assert.deepEqual(value, schedule(new Fleet(nodes), queue));
+        break;
+      }
+      pauses++;
+    }
+    assert.ok(pauses > 100);
   });
 
   it("reserves GPUs for those that come first", () => {

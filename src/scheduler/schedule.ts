@@ -1,10 +1,11 @@
 // Which of the waiting workloads get room now, and where: a pure function of the fleet, with what is claimed of it, and
 // of the queue. Each is placed on what those before it leave; a workload gets room for all that it lacks, or none.
 
-import type { PNodeId } from "../core/ids.ts";
+import type { PNodeId, VNodeId } from "../core/ids.ts";
 import type { Fleet } from "./placement/fleet.ts";
+import { atOnce, type Pace, type Search, unhurried } from "./placement/pace.ts";
 import type { Decision, Placement, PlacementPlan, Policy } from "./placement/types.ts";
-import { place } from "./placement.ts";
+import { placing } from "./placement.ts";
 
 /** Room by PNode that is free and yet not to be used. */
 export type Kept = ReadonlyMap<PNodeId, { readonly memoryBytes: number; readonly gpus: number }>;
@@ -15,12 +16,22 @@ export interface Waiting {
   readonly kept?: Kept;
 }
 
+export interface Scheduled extends Placement {
+  /** VNodes that have to leave their places first: then there is room for all, their groups being together elsewhere. */
+  readonly release?: readonly VNodeId[];
+}
+
 /** By workload; `queue` is in order of importance. The fleet is left as it is. */
-export function schedule(fleet: Fleet, queue: readonly Waiting[]): Map<string, Placement> {
-  const placements = new Map<string, Placement>();
+export function schedule(fleet: Fleet, queue: readonly Waiting[]): Map<string, Scheduled> {
+  return atOnce(scheduling(fleet, queue, unhurried()));
+}
+
+/** The same, with pauses. */
+export function* scheduling(fleet: Fleet, queue: readonly Waiting[], pace: Pace): Search<Map<string, Scheduled>> {
+  const placements = new Map<string, Scheduled>();
   let left = fleet;
   for (const [turn, { plan, policy, kept }] of queue.entries()) {
-    const placement = wholeOrNothing(placeAnywhere(plan, kept ? without(left, kept) : left, policy));
+    const placement = yield* wholeOrNothing(plan, kept ? without(left, kept) : left, policy, pace);
     placements.set(plan.workload, placement);
     if (placement.decisions.length === 0 || turn === queue.length - 1) continue;
     if (left === fleet) left = fleet.copy();
@@ -45,15 +56,52 @@ function without(fleet: Fleet, kept: Kept): Fleet {
 }
 
 /** Where a VNode failed is better than nowhere: it may have been the moment, and a few failures end the workload. */
-export function placeAnywhere(plan: PlacementPlan, fleet: Fleet, policy: Policy): Placement {
-  const placement = place(plan, fleet, policy);
+export function* placingAnywhere(plan: PlacementPlan, fleet: Fleet, policy: Policy, pace: Pace): Search<Placement> {
+  const placement = yield* placing(plan, fleet, policy, pace);
   if (!placement.unplaced.some(({ vnode }) => policy.avoid.has(vnode))) return placement;
-  return place(plan, fleet, { ...policy, avoid: new Map() });
+  return yield* placing(plan, fleet, { ...policy, avoid: new Map() }, pace);
 }
 
 /** Two workloads that each held half of what they need would wait for each other for ever. */
-function wholeOrNothing(placement: Placement): Placement {
-  return placement.unplaced.some(({ copy }) => copy === 0) ? { ...placement, decisions: [] } : placement;
+function* wholeOrNothing(plan: PlacementPlan, fleet: Fleet, policy: Policy, pace: Pace): Search<Scheduled> {
+  const placement = yield* placingAnywhere(plan, fleet, policy, pace);
+  if (isWhole(placement)) return placement;
+  const nothing = { ...placement, decisions: [] };
+  const { torn } = placement;
+  if (!torn) return nothing;
+  const elsewhere = yield* placingAnywhere(plan, ...withoutThose(plan, fleet, policy, new Set(torn)), pace);
+  return isWhole(elsewhere) ? { ...nothing, release: torn } : nothing;
+}
+
+function isWhole({ unplaced }: Placement): boolean {
+  return !unplaced.some(({ copy }) => copy === 0);
+}
+
+/** Fleet and policy as if those VNodes had no place. */
+function withoutThose(
+  plan: PlacementPlan,
+  fleet: Fleet,
+  policy: Policy,
+  vnodes: ReadonlySet<VNodeId>,
+): [Fleet, Policy] {
+  const free = fleet.copy();
+  for (const { id, memoryBytes } of plan.vnodes)
+    for (const pnode of vnodes.has(id) ? (policy.current.get(id) ?? []) : []) {
+      const node = free.get(pnode);
+      if (!node) continue;
+      const hosted = (node.hosts.get(plan.workload) ?? 1) - 1;
+      const hosts = new Map(node.hosts);
+      if (hosted > 0) hosts.set(plan.workload, hosted);
+      else hosts.delete(plan.workload);
+      free.set({
+        ...node,
+        memoryFreeBytes: node.memoryFreeBytes + memoryBytes,
+        gpusFree: node.gpusFree + (hosted > 0 ? 0 : policy.requirements.gpus),
+        hosts,
+      });
+    }
+  const current = new Map(Array.from(policy.current).filter(([id]) => !vnodes.has(id)));
+  return [free, { ...policy, current }];
 }
 
 function reserve(fleet: Fleet, plan: PlacementPlan, policy: Policy, decisions: readonly Decision[]): void {

@@ -2,7 +2,9 @@
 // then the grace and the replay. Only a hint: nobody owns anything by it, and a wrong guess costs nothing but work.
 
 import type { PNodeId } from "../../core/ids.ts";
-import { placeAnywhere } from "../../scheduler/schedule.ts";
+import { sleep } from "../../core/world.ts";
+import { inTurns, Pace } from "../../scheduler/placement/pace.ts";
+import { placingAnywhere } from "../../scheduler/schedule.ts";
 import type { Context } from "../context.ts";
 import { workOf } from "../fleet/attached/assignments.ts";
 import type { Attachment } from "../fleet/attached/attachment.ts";
@@ -61,13 +63,14 @@ export class Preparing {
   }
 
   async #prepareSession(session: SessionRecord, doubted: ReadonlySet<PNodeId>): Promise<void> {
-    const { mirror } = this.#context;
+    const { mirror, world } = this.#context;
     const plan = await this.#sessions.plan(session);
     const records = vnodeRecordsOf(mirror, session);
     const policy = policyFor(this.#context, session, records, { without: doubted });
     const others = this.#capacity.fleet.copy();
     for (const pnode of doubted) others.delete(pnode);
-    const { decisions } = placeAnywhere(plan, others, policy);
+    const search = placingAnywhere(plan, others, policy, new Pace());
+    const { decisions } = await inTurns(search, () => sleep(world.timers, 0));
     for (const [pnode, own] of Map.groupBy(decisions, (decision) => decision.pnode)) {
       const vnodes = own.flatMap(({ vnode }) => records.get(vnode) ?? []);
       this.#blobRights.prepares(

@@ -2,6 +2,8 @@
 
 import { messageOf } from "../../core/errors.ts";
 import type { PNodeId } from "../../core/ids.ts";
+import { sleep } from "../../core/world.ts";
+import { inTurns, Pace } from "../../scheduler/placement/pace.ts";
 import { shouldMove } from "../../scheduler/placement/rebalance.ts";
 import type { PlacementPlan } from "../../scheduler/placement/types.ts";
 import type { ClaimGroup } from "../../scheduler/room.ts";
@@ -49,10 +51,12 @@ async function rebalance(
   plan: PlacementPlan,
 ): Promise<void> {
   const records = vnodeRecordsOf(context.mirror, session);
-  const moves = shouldMove(plan, capacity.fleet, policyFor(context, session, records), {
+  const outlook = {
     stepsLeft: session.identity.steps - session.line,
     replaySteps: session.policy.checkpointEvery,
-  });
+  };
+  const judging = shouldMove(plan, capacity.fleet, policyFor(context, session, records), outlook, new Pace());
+  const moves = await inTurns(judging, () => sleep(context.world.timers, 0));
   if (!moves) return;
   const memoryOf = new Map(plan.vnodes.map((vnode) => [vnode.id, vnode.memoryBytes]));
   const decisions = moves.decisions.map((decision) => ({ ...decision, claim: claimId(context) }));

@@ -2,18 +2,19 @@
 // count on the same room; then room is claimed, and only then are owners written. Other orchestrators may claim at the
 // same time: whoever is refused decides again on what is left.
 
-import type { PNodeId } from "../../core/ids.ts";
+import type { PNodeId, VNodeId } from "../../core/ids.ts";
 import { sleep } from "../../core/world.ts";
+import { inTurns, Pace } from "../../scheduler/placement/pace.ts";
 import type { Decision, Placement, PlacementPlan, Policy } from "../../scheduler/placement/types.ts";
 import type { Claim, ClaimGroup } from "../../scheduler/room.ts";
-import { type Kept, schedule } from "../../scheduler/schedule.ts";
+import { type Kept, type Scheduled, scheduling } from "../../scheduler/schedule.ts";
 import type { Context } from "../context.ts";
 import type { Capacity } from "../fleet/capacity/capacity.ts";
 import { claimId, type HeldClaim, type Rooms } from "../fleet/capacity/rooms.ts";
 import type { WorkloadRecord } from "../records/sessions.ts";
 import type { VNodeRecord } from "../records/vnodes.ts";
 import type { VNodeRecords } from "../records/workloads.ts";
-import { agreeOnNumerics, type ClaimedDecision, policyFor, writeOwners } from "./recovery.ts";
+import { agreeOnNumerics, type ClaimedDecision, policyFor, release, writeOwners } from "./recovery.ts";
 
 /** What asks for room, as it is when its turn comes; undefined if it needs none any more. */
 export interface Asking {
@@ -40,7 +41,7 @@ interface Turn {
 }
 
 interface Decided extends Turn {
-  readonly placement: Placement;
+  readonly placement: Scheduled;
   readonly decisions: readonly (Decision & { readonly claim: string })[];
 }
 
@@ -102,12 +103,15 @@ export class Placing {
   async #pass(queue: readonly Waiting[]): Promise<void> {
     const turns = queue.flatMap((waiting) => this.#turn(waiting) ?? []);
     turns.sort((a, b) => byImportance(a.workload, b.workload));
-    const placements = schedule(
-      this.#capacity.fleet,
-      turns.map(({ waiting: { plan, kept }, policy }) => ({ plan, policy, ...(kept && { kept }) })),
-    );
-    const wanted = turns.map((turn) => this.#decided(turn, placements.get(turn.workload.id) as Placement));
-    const grants = await this.#rooms.claim(claimsOf(wanted));
+    const waiting = turns.map(({ waiting: { plan, kept }, policy }) => ({ plan, policy, ...(kept && { kept }) }));
+    const search = scheduling(this.#capacity.fleet, waiting, new Pace());
+    const placements = await inTurns(search, () => sleep(this.#context.world.timers, 0));
+    const decided = turns.map((turn) => this.#decided(turn, placements.get(turn.workload.id) as Scheduled));
+    const wanted = decided.filter(({ placement }) => placement.release === undefined);
+    for (const one of decided) if (one.placement.release) await this.#part(one, one.placement.release);
+    // Two orchestrators that claim the same PNodes at the same time may each get some, give them back, and meet again.
+    const inOrder = turns.some(({ waiting: { refusals } }) => refusals > 0);
+    const grants = await this.#rooms.claim(claimsOf(wanted), inOrder);
     const refused: HeldClaim[] = [];
     for (const one of wanted) {
       const pnodes = new Set(one.decisions.map(({ pnode }) => pnode));
@@ -136,7 +140,7 @@ export class Placing {
     return { waiting, ...now, policy };
   }
 
-  #decided(turn: Turn, placement: Placement): Decided {
+  #decided(turn: Turn, placement: Scheduled): Decided {
     const known = placement.decisions.filter(({ vnode }) => turn.records.has(vnode));
     const decisions = known.map((one) => ({ ...one, claim: claimId(this.#context) }));
     return { ...turn, placement, decisions };
@@ -157,6 +161,16 @@ export class Placing {
   async #mayWrite({ commit }: Waiting, workload: WorkloadRecord, placement: Placement): Promise<boolean> {
     if (!(await agreeOnNumerics(this.#context, workload, placement.numericsClass))) return false;
     return commit === undefined || (await commit(placement.decisions));
+  }
+
+  /** Part of a group has no room beside the rest of it: the rest gives up its place, and all of it gets another. */
+  async #part(one: Decided, vnodes: readonly VNodeId[]): Promise<void> {
+    const own = vnodes.flatMap((vnode) => {
+      const record = one.records.get(vnode);
+      return record ? [[vnode, record] as const] : [];
+    });
+    await release(this.#context, this.#rooms, new Map(own));
+    this.#again(one);
   }
 
   #again({ waiting, placement }: Decided): void {

@@ -1,39 +1,57 @@
 // Balanced pipelines: the slowest PNode decides the speed of all, so its share of a step is made as short as
-// possible. Greedy for any size, exact for small ones, contiguous where that costs nothing.
+// possible. Greedy for any size, contiguous where that costs nothing; exact.ts for small ones.
 
 import { type Bin, fits, type Purse, put, stageMs } from "./bins.ts";
+import type { Pace, Search } from "./pace.ts";
 import type { Unit } from "./units.ts";
 
 /** Bin index for each unit, -1 where none fits. */
 export type Layout = Int32Array;
 
-export function copyBins(bins: readonly Bin[]): Bin[] {
-  return bins.map((bin) => ({ ...bin }));
-}
-
-export function copyPurse(purse: Purse): Purse {
-  return { ...purse, used: new Set(purse.used) };
-}
-
 export function slowestMs(bins: readonly Bin[]): number {
-  return bins.reduce((slowest, bin) => Math.max(slowest, stageMs(bin)), 0);
+  let slowest = 0;
+  for (const bin of bins) slowest = Math.max(slowest, stageMs(bin));
+  return slowest;
 }
 
-/** Largest first, each to the PNode that is done with it soonest. */
-export function greedy(units: readonly Unit[], bins: readonly Bin[], purse: Purse, layout: Layout): void {
-  const largestFirst = [...units].sort((a, b) => b.flops - a.flops || a.index - b.index);
-  for (const unit of largestFirst) {
+export function largestFirst(units: readonly Unit[]): Unit[] {
+  return [...units].sort((a, b) => b.flops - a.flops || a.index - b.index);
+}
+
+/** Largest first, each to the PNode that is done with it soonest. `bins` are in order of speed, the fastest first. */
+export function* greedy(
+  units: readonly Unit[],
+  bins: readonly Bin[],
+  purse: Purse,
+  layout: Layout,
+  pace: Pace,
+): Search<void> {
+  // Beside the bins, since this is read millions of times.
+  const flops = Float64Array.from(bins, (bin) => bin.flops);
+  const flopsPerMs = Float64Array.from(bins, (bin) => bin.flopsPerMs);
+  /** From here on all bins are empty. */
+  let untouched = flops.findLastIndex((one) => one > 0) + 1;
+  for (const unit of largestFirst(units)) {
     let best: Bin | undefined;
     let bestMs = Number.POSITIVE_INFINITY;
-    for (const bin of bins) {
-      const doneMs = (bin.flops + unit.flops) / bin.flopsPerMs;
-      if (doneMs < bestMs && fits(bin, unit, purse)) {
+    let at = 0;
+    for (; at < bins.length; at++) {
+      const doneMs = ((flops[at] as number) + unit.flops) / (flopsPerMs[at] as number);
+      if (doneMs < bestMs) {
+        const bin = bins[at] as Bin;
+        if (!fits(bin, unit, purse)) continue;
         best = bin;
         bestMs = doneMs;
       }
+      // Of empty ones none that follows is done sooner.
+      if (at >= untouched) break;
     }
+    if (pace.isSpent(at)) yield;
     layout[unit.index] = best ? best.index : -1;
-    if (best) put(best, unit, purse);
+    if (!best) continue;
+    put(best, unit, purse);
+    flops[best.index] = best.flops;
+    untouched = Math.max(untouched, best.index + 1);
   }
 }
 
@@ -55,55 +73,4 @@ export function contiguous(
     put(bin, unit, purse);
   }
   return true;
-}
-
-const exactStepsMax = 60_000;
-
-/** Branch and bound over all layouts; keeps `layout` if it finds nothing faster within its budget. Returns the slowest stage. */
-export function exact(
-  units: readonly Unit[],
-  bins: readonly Bin[],
-  purse: Purse,
-  layout: Layout,
-  boundMs: number,
-): number {
-  const order = [...units].sort((a, b) => b.flops - a.flops || a.index - b.index);
-  const speed = bins.reduce((sum, bin) => sum + bin.flopsPerMs, 0);
-  const flops = bins.reduce((sum, bin) => sum + bin.flops, 0) + order.reduce((sum, unit) => sum + unit.flops, 0);
-  const idealMs = flops / speed;
-  const trial = new Int32Array(layout.length).fill(-1);
-  let bestMs = boundMs;
-  let steps = 0;
-  const search = (depth: number, slowMs: number): void => {
-    if (++steps > exactStepsMax || bestMs <= idealMs * 1.000001) return;
-    const unit = order[depth];
-    if (!unit) {
-      bestMs = slowMs;
-      for (const one of order) layout[one.index] = trial[one.index] as number;
-      return;
-    }
-    const tried = new Set<string>();
-    for (const bin of bins) {
-      const doneMs = Math.max(slowMs, stageMs(bin, unit.flops));
-      // Equal PNodes in equal state lead to equal layouts.
-      const alike = `${bin.flopsPerMs}/${bin.flops}/${bin.memoryLeftBytes}/${bin.gpusLeft}/${bin.unitsLeft}/${unit.avoid.has(bin.node.id)}`;
-      if (doneMs >= bestMs * 0.999999 || tried.has(alike) || !fits(bin, unit, purse)) continue;
-      tried.add(alike);
-      const before = { flops: bin.flops, memory: bin.memoryLeftBytes, gpus: bin.gpusLeft, units: bin.unitsLeft };
-      const fresh = !purse.used.has(bin.node.id);
-      put(bin, unit, purse);
-      trial[unit.index] = bin.index;
-      search(depth + 1, doneMs);
-      bin.flops = before.flops;
-      bin.memoryLeftBytes = before.memory;
-      bin.gpusLeft = before.gpus;
-      bin.unitsLeft = before.units;
-      if (fresh) {
-        purse.used.delete(bin.node.id);
-        purse.pricePerHour -= bin.node.pricePerHour;
-      }
-    }
-  };
-  search(0, slowestMs(bins));
-  return bestMs;
 }

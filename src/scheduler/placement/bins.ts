@@ -1,6 +1,7 @@
 // PNodes while they are being filled: what is left of them, and how long their part of a step takes so far.
 
-import { eligible, gpusFree, poolEligible } from "./constraints.ts";
+import { claimsMax } from "../room.ts";
+import { eligibleInPool, gpusFree, poolEligible } from "./constraints.ts";
 import type { Fleet } from "./fleet.ts";
 import { expectedGflops } from "./fleet.ts";
 import type { FleetNode, Policy } from "./types.ts";
@@ -15,6 +16,8 @@ export interface Bin {
   gpusLeft: number;
   /** How many units more it may get; of newcomers few. */
   unitsLeft: number;
+  /** How many VNodes more its room record can name. */
+  claimsLeft: number;
 }
 
 /** What the whole placement may still spend and has reserved. */
@@ -31,6 +34,7 @@ export function stageMs(bin: Bin, more = 0): number {
 export function fits(bin: Bin, unit: Unit, purse: Purse): boolean {
   if (
     bin.unitsLeft < 1 ||
+    bin.claimsLeft < unit.vnodes.length ||
     bin.memoryLeftBytes < unit.memoryBytes ||
     bin.gpusLeft < unit.gpus ||
     unit.avoid.has(bin.node.id)
@@ -40,19 +44,38 @@ export function fits(bin: Bin, unit: Unit, purse: Purse): boolean {
   return purse.pricePerHour + bin.node.pricePerHour <= purse.pricePerHourMax;
 }
 
-export function put(bin: Bin, unit: Unit, purse: Purse): void {
+/** True if it is the first that the placement puts there. */
+export function put(bin: Bin, unit: Unit, purse: Purse): boolean {
   bin.flops += unit.flops;
   bin.memoryLeftBytes -= unit.memoryBytes;
   bin.gpusLeft -= unit.gpus;
   bin.unitsLeft--;
-  if (purse.used.has(bin.node.id)) return;
+  bin.claimsLeft -= unit.vnodes.length;
+  if (purse.used.has(bin.node.id)) return false;
   purse.used.add(bin.node.id);
   purse.pricePerHour += bin.node.pricePerHour;
+  return true;
+}
+
+export function copyBins(bins: readonly Bin[]): Bin[] {
+  return bins.map((bin) => copyBin(bin, bin.index));
+}
+
+/** Field by field: bins are copied more often than anything else here. */
+function copyBin(bin: Bin, index: number): Bin {
+  const { node, flopsPerMs, flops, memoryLeftBytes, gpusLeft, unitsLeft, claimsLeft } = bin;
+  return { node, index, flopsPerMs, flops, memoryLeftBytes, gpusLeft, unitsLeft, claimsLeft };
+}
+
+export function copyPurse({ pricePerHour, pricePerHourMax, used }: Purse): Purse {
+  return { pricePerHour, pricePerHourMax, used: new Set(used) };
 }
 
 export function binOf(node: FleetNode, index: number, policy: Policy, workload: string): Bin {
   // The workload's own reservation is not for its single VNodes, unless they ask for GPUs themselves.
   const reserved = node.hosts.has(workload) ? 0 : policy.requirements.gpus;
+  let claims = 0;
+  for (const count of node.hosts.values()) claims += count;
   return {
     node,
     index,
@@ -61,6 +84,7 @@ export function binOf(node: FleetNode, index: number, policy: Policy, workload: 
     memoryLeftBytes: node.memoryFreeBytes,
     gpusLeft: gpusFree(node, policy.requirements.gpuMemoryBytes) - reserved,
     unitsLeft: Number.POSITIVE_INFINITY,
+    claimsLeft: claimsMax - claims,
   };
 }
 
@@ -111,7 +135,8 @@ export function chooseBins(
     if (pool.memoryBelowBytes <= memoryLeast || !poolEligible(pool, policy, workload)) continue;
     for (const node of pool.nodes) {
       if (chosen.size >= wanted) break;
-      if (node.memoryFreeBytes < memoryLeast || chosen.has(node.id) || !eligible(node, policy, workload)) continue;
+      if (node.memoryFreeBytes < memoryLeast || chosen.has(node.id) || !eligibleInPool(node, policy, workload))
+        continue;
       // Whoever comes and goes is taken only if there are too few others.
       if (node.flapping) spare.push(node);
       else if (!node.newcomer || unitsInAll === undefined) chosen.set(node.id, node);
@@ -122,16 +147,15 @@ export function chooseBins(
   for (const node of spare) if (everything || chosen.size < units.length) chosen.set(node.id, node);
   const takers = Array.from(chosen.values());
   const each = Math.floor(newcomersMax / Math.max(1, takers.filter(({ newcomer }) => newcomer).length));
-  const unitsLeft = ({ newcomer, id }: FleetNode) =>
-    newcomer && unitsInAll !== undefined ? Math.max(0, each - (hosted.get(id) ?? 0)) : Number.POSITIVE_INFINITY;
-  const bins = takers.map((node, index) => ({
-    ...binOf(node, index, policy, workload),
-    unitsLeft: unitsLeft(node),
-  }));
+  const bins = takers.map((node, index) => {
+    const bin = binOf(node, index, policy, workload);
+    if (node.newcomer && unitsInAll !== undefined) bin.unitsLeft = Math.max(0, each - (hosted.get(node.id) ?? 0));
+    return bin;
+  });
   bins.sort(
     (a, b) =>
       b.flopsPerMs - a.flopsPerMs ||
       (a.node.region < b.node.region ? -1 : a.node.region > b.node.region ? 1 : a.node.id < b.node.id ? -1 : 1),
   );
-  return bins.map((bin, index) => ({ ...bin, index }));
+  return bins.map(copyBin);
 }

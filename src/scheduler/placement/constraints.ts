@@ -16,7 +16,8 @@ export function classOf(node: FleetNode, engine: string): string | undefined {
 
 /** GPUs of the wanted size that nobody has reserved; reserved ones are taken to be the largest. */
 export function gpusFree(node: FleetNode, memoryBytes: number): number {
-  const fitting = node.gpus.filter((memory) => memory >= memoryBytes).length;
+  let fitting = 0;
+  for (const memory of node.gpus) if (memory >= memoryBytes) fitting++;
   return Math.max(0, fitting - (node.gpus.length - node.gpusFree));
 }
 
@@ -104,6 +105,15 @@ const constraints: readonly Constraint[] = [
   },
 ];
 
+const poolConstraints = constraints.filter(({ ofPool }) => ofPool);
+const nodeConstraints = constraints.filter(({ ofPool }) => !ofPool);
+
+/** The same as `eligible` for a node of a pool that is. */
+export function eligibleInPool(node: FleetNode, policy: Policy, workload: string): boolean {
+  for (const constraint of nodeConstraints) if (!constraint.holds(node, policy, workload)) return false;
+  return true;
+}
+
 /** All but the memory of the single VNode. */
 export function eligible(node: FleetNode, policy: Policy, workload: string): boolean {
   return constraints.every((constraint) => constraint.holds(node, policy, workload));
@@ -139,7 +149,7 @@ export function metBy(node: FleetNode, policy: ConstraintPolicy): { readonly met
 export function poolEligible(pool: Pool, policy: Policy, workload: string): boolean {
   const { gpus, gpuMemoryBytes } = policy.requirements;
   if (gpus > 0 && gpusFree(pool.example, gpuMemoryBytes) < gpus) return false;
-  return constraints.every((constraint) => !constraint.ofPool || constraint.holds(pool.example, policy, workload));
+  return poolConstraints.every((constraint) => constraint.holds(pool.example, policy, workload));
 }
 
 export function gpuReason(policy: Policy, nodes: readonly FleetNode[], gpus: number): string {

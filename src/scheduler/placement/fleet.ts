@@ -6,6 +6,9 @@ import type { FleetNode, Link } from "./types.ts";
 
 export interface Pool {
   readonly name: string;
+  readonly kind: Kind;
+  /** Among the pools of its kind. */
+  readonly step: number;
   /** One node of it: answers every question about region, trust, architecture, numerics and GPUs. */
   example: FleetNode;
   /** Fastest first, ties by id. */
@@ -14,6 +17,12 @@ export interface Pool {
   readonly gflopsMost: number;
   /** All of its nodes have less than this free. */
   readonly memoryBelowBytes: number;
+}
+
+/** All pools of PNodes that differ in speed, free memory and free GPUs alone. */
+export interface Kind {
+  readonly name: string;
+  readonly pools: Map<number, Pool>;
 }
 
 export type MeasuredLinks = (from: PNodeId, to: PNodeId) => Link | undefined;
@@ -26,7 +35,7 @@ const assumedFarLatencyMs = 40;
 
 export class Fleet {
   readonly #nodes = new Map<PNodeId, FleetNode>();
-  readonly #pools = new Map<string, Pool>();
+  readonly #kinds = new Map<string, Kind>();
   readonly #poolOf = new Map<PNodeId, Pool>();
   readonly #measured: MeasuredLinks;
   /** All pools, fastest first. */
@@ -79,11 +88,22 @@ export class Fleet {
   }
 
   set(node: FleetNode): void {
+    const before = this.#nodes.get(node.id);
+    const left = this.#poolOf.get(node.id);
+    const kind = before && left && isOfKind(node, before) ? left.kind : this.#kindOf(node);
+    const step = stepOf(node);
+    if (left?.kind === kind && left.step === step && before?.gflops === node.gflops) {
+      // Most changes: something was claimed or given back, and it is among its equals still.
+      left.nodes[position(left.nodes, node, isFaster)] = node;
+      left.example = left.nodes[0] as FleetNode;
+      this.#nodes.set(node.id, node);
+      return;
+    }
     this.#leavePool(node.id);
     this.#nodes.set(node.id, node);
-    const pool = this.#poolFor(node);
-    insert(pool.nodes, node, isFaster);
     this.#count(node, 1);
+    const pool = this.#poolFor(kind, step, node);
+    insert(pool.nodes, node, isFaster);
     pool.example = pool.nodes[0] as FleetNode;
     this.#poolOf.set(node.id, pool);
   }
@@ -93,8 +113,10 @@ export class Fleet {
     const copy = new Fleet([], this.#measured);
     for (const [id, node] of this.#nodes) copy.#nodes.set(id, node);
     for (const pool of this.#ordered) {
-      const own = { ...pool, nodes: [...pool.nodes] };
-      copy.#pools.set(pool.name, own);
+      const kind = copy.#kinds.get(pool.kind.name) ?? { name: pool.kind.name, pools: new Map() };
+      const own = { ...pool, kind, nodes: [...pool.nodes] };
+      copy.#kinds.set(kind.name, kind);
+      kind.pools.set(pool.step, own);
       copy.#ordered.push(own);
       for (const node of pool.nodes) copy.#poolOf.set(node.id, own);
     }
@@ -108,15 +130,20 @@ export class Fleet {
     this.#nodes.delete(id);
   }
 
-  #poolFor(node: FleetNode): Pool {
-    const name = poolName(node);
-    let pool = this.#pools.get(name);
-    if (!pool) {
-      const gflopsMost = 2 ** ((speedStep(node) + 1) / speedStepsPerDoubling);
-      pool = { name, example: node, nodes: [], gflopsMost, memoryBelowBytes: 2 ** (memoryStep(node) + 1) };
-      this.#pools.set(name, pool);
-      insert(this.#ordered, pool, isFasterPool);
-    }
+  #kindOf(node: FleetNode): Kind {
+    const name = kindName(node);
+    return this.#kinds.get(name) ?? { name, pools: new Map() };
+  }
+
+  #poolFor(kind: Kind, step: number, node: FleetNode): Pool {
+    const known = kind.pools.get(step);
+    if (known) return known;
+    const gflopsMost = 2 ** ((speedStep(node) + 1) / speedStepsPerDoubling);
+    const memoryBelowBytes = 2 ** (memoryStep(node) + 1);
+    const pool = { name: poolName(node), kind, step, example: node, nodes: [], gflopsMost, memoryBelowBytes };
+    kind.pools.set(step, pool);
+    this.#kinds.set(kind.name, kind);
+    insert(this.#ordered, pool, isFasterPool);
     return pool;
   }
 
@@ -129,21 +156,24 @@ export class Fleet {
     this.#poolOf.delete(id);
     if (pool.nodes[0]) {
       pool.example = pool.nodes[0];
-    } else {
-      this.#pools.delete(pool.name);
-      this.#ordered.splice(position(this.#ordered, pool, isFasterPool), 1);
+      return;
     }
+    this.#ordered.splice(position(this.#ordered, pool, isFasterPool), 1);
+    pool.kind.pools.delete(pool.step);
+    if (pool.kind.pools.size === 0) this.#kinds.delete(pool.kind.name);
   }
 
   /** As measured by traffic, or a guess from what both PNodes measured towards the orchestrator. */
   link(from: FleetNode, to: FleetNode): Link {
     const measured = this.#measured(from.id, to.id) ?? this.#measured(to.id, from.id);
     if (measured) return measured;
-    const least = from.region === to.region ? 0 : assumedFarLatencyMs;
-    const rate = (node: FleetNode) => node.bytesPerSecond || assumedBytesPerSecond;
+    const leastMs = from.region === to.region ? 0 : assumedFarLatencyMs;
     return {
-      latencyMs: Math.max(from.latencyMs + to.latencyMs, least),
-      bytesPerSecond: Math.min(rate(from), rate(to)),
+      latencyMs: Math.max(from.latencyMs + to.latencyMs, leastMs),
+      bytesPerSecond: Math.min(
+        from.bytesPerSecond || assumedBytesPerSecond,
+        to.bytesPerSecond || assumedBytesPerSecond,
+      ),
     };
   }
 }
@@ -193,10 +223,41 @@ function memoryStep(node: FleetNode): number {
   return node.memoryFreeBytes < 1 ? 0 : Math.floor(Math.log2(node.memoryFreeBytes));
 }
 
-function poolName(node: FleetNode): string {
+/** Speed, free memory and free GPUs as one number. */
+function stepOf(node: FleetNode): number {
+  const gpusFree = Math.min(4095, Math.max(0, node.gpusFree));
+  return (speedStep(node) * 128 + memoryStep(node)) * 4096 + gpusFree;
+}
+
+function kindParts(node: FleetNode, gpus: string): (string | number)[] {
   const numerics = node.numerics.map((one) => `${one.engine}=${one.class}`).join(",");
-  const gpus = node.gpus.length === 0 ? "0" : `${node.gpusFree}/${node.gpus.join("+")}`;
   const odd = `${node.accepting ? "" : "closed"}${node.flapping ? "flapping" : ""}${node.newcomer ? "new" : ""}`;
-  const kind = [node.region, node.provider, node.trust, node.architecture, node.bits, numerics, gpus, odd];
-  return [speedStep(node), memoryStep(node), ...kind].join("|");
+  return [node.region, node.provider, node.trust, node.architecture, node.bits, numerics, gpus, odd];
+}
+
+function kindName(node: FleetNode): string {
+  return kindParts(node, node.gpus.join("+")).join("|");
+}
+
+function poolName(node: FleetNode): string {
+  const gpus = node.gpus.length === 0 ? "0" : `${node.gpusFree}/${node.gpus.join("+")}`;
+  return [speedStep(node), memoryStep(node), ...kindParts(node, gpus)].join("|");
+}
+
+/** The same as equal names, without making them. */
+function isOfKind(a: FleetNode, b: FleetNode): boolean {
+  return (
+    a.region === b.region &&
+    a.provider === b.provider &&
+    a.trust === b.trust &&
+    a.architecture === b.architecture &&
+    a.bits === b.bits &&
+    a.accepting === b.accepting &&
+    a.flapping === b.flapping &&
+    a.newcomer === b.newcomer &&
+    (a.gpus === b.gpus || (a.gpus.length === b.gpus.length && a.gpus.every((one, i) => one === b.gpus[i]))) &&
+    (a.numerics === b.numerics ||
+      (a.numerics.length === b.numerics.length &&
+        a.numerics.every((one, i) => one.engine === b.numerics[i]?.engine && one.class === b.numerics[i]?.class)))
+  );
 }

@@ -4,17 +4,25 @@
 import type { Layout } from "./balance.ts";
 import { slowestMs } from "./balance.ts";
 import { type Bin, fits, type Purse, put, stageMs } from "./bins.ts";
+import type { Pace, Search } from "./pace.ts";
 import type { Unit } from "./units.ts";
 
 const roundsMax = 400;
 
 /** `bins` hold the units as `layout` says; both are changed. Returns the slowest stage. */
-export function improve(units: readonly Unit[], bins: Bin[], purse: Purse, layout: Layout): number {
+export function* improve(
+  units: readonly Unit[],
+  bins: readonly Bin[],
+  purse: Purse,
+  layout: Layout,
+  pace: Pace,
+): Search<number> {
   const held = new Map<number, Unit[]>(bins.map((bin) => [bin.index, []]));
   for (const unit of units) held.get(layout[unit.index] as number)?.push(unit);
   for (let round = 0; round < roundsMax; round++) {
     const slow = bins.reduce((worst, bin) => (stageMs(bin) > stageMs(worst) ? bin : worst), bins[0] as Bin);
     const change = bestChange(slow, bins, held, purse);
+    if (pace.isSpent((held.get(slow.index)?.length ?? 0) * (bins.length + units.length))) yield;
     if (!change) break;
     transfer(change.unit, slow, change.bin, held, layout, purse);
     if (change.swapped) transfer(change.swapped, change.bin, slow, held, layout, purse);
@@ -57,6 +65,7 @@ function bestChange(
 function fitsInExchange(bin: Bin, comes: Unit, goes: Unit): boolean {
   return (
     bin.memoryLeftBytes + goes.memoryBytes >= comes.memoryBytes &&
+    bin.claimsLeft + goes.vnodes.length >= comes.vnodes.length &&
     bin.gpusLeft + goes.gpus >= comes.gpus &&
     !comes.avoid.has(bin.node.id)
   );
@@ -77,6 +86,7 @@ export function transfer(
   from.memoryLeftBytes += unit.memoryBytes;
   from.gpusLeft += unit.gpus;
   from.unitsLeft++;
+  from.claimsLeft += unit.vnodes.length;
   put(to, unit, purse);
   layout[unit.index] = to.index;
 }

@@ -1,9 +1,11 @@
 // Chooses among layouts: the fastest by compute, neighbours together where that costs little, fewer PNodes where
 // links are so slow that spreading would cost more than it gains.
 
-import { contiguous, copyBins, copyPurse, exact, greedy, type Layout, slowestMs } from "./balance.ts";
-import { type Bin, fits, put, stageMs } from "./bins.ts";
+import { contiguous, greedy, type Layout, slowestMs } from "./balance.ts";
+import { type Bin, copyBins, copyPurse, fits, put, stageMs } from "./bins.ts";
+import { exact } from "./exact.ts";
 import { improve } from "./improve.ts";
+import type { Pace, Search } from "./pace.ts";
 import type { Problem } from "./problem.ts";
 import { polish, trafficMs } from "./traffic.ts";
 
@@ -16,31 +18,35 @@ const searchBinsMax = 128;
 /** What traffic, reliability and price may cost in speed of the slowest stage. */
 const slack = 1.02;
 
+/** What copying a bin takes, in looks. */
+const looksPerCopy = 10;
+
 /** Fills nothing: returns the bin of each unit, which the caller fills. */
-export function balanced(problem: Problem): Layout {
+export function* balanced(problem: Problem, pace: Pace): Search<Layout> {
   const { units, bins } = problem;
-  const full = layOut(problem, bins);
+  const full = yield* layOut(problem, bins, pace);
   if (units.length === 0 || units.length > searchUnitsMax || problem.settled.size > 0 || bins.length < 2) return full;
-  return fewerIfFaster(problem, full);
+  return yield* fewerIfFaster(problem, full, pace);
 }
 
-function layOut(problem: Problem, bins: readonly Bin[]): Layout {
+function* layOut(problem: Problem, bins: readonly Bin[], pace: Pace): Search<Layout> {
   const { units, all, purse } = problem;
   const layout: Layout = new Int32Array(all.length).fill(-1);
   if (units.length === 0) return layout;
   const filled = copyBins(bins);
-  greedy(units, filled, copyPurse(purse), layout);
-  if (units.some((unit) => layout[unit.index] === -1)) return packTightly(problem, bins, layout);
+  yield* greedy(units, filled, copyPurse(purse), layout, pace);
+  if (units.some((unit) => layout[unit.index] === -1)) return yield* packTightly(problem, bins, layout, pace);
+  const isSearched = units.length <= searchUnitsMax && bins.length <= searchBinsMax;
   let fastestMs = slowestMs(filled);
   if (units.length <= exactUnitsMax) {
     fastestMs = exact(units, copyBins(bins.slice(0, exactBinsMax)), copyPurse(purse), layout, fastestMs);
-  } else if (units.length <= searchUnitsMax && bins.length <= searchBinsMax) {
-    fastestMs = improve(units, refilled(problem, bins, layout), copyPurse(purse), layout);
+  } else if (isSearched) {
+    fastestMs = yield* improve(units, refilled(problem, bins, layout), copyPurse(purse), layout, pace);
   }
+  if (pace.isSpent(looksPerCopy * bins.length)) yield;
   const together = neighboursTogether(problem, bins, fastestMs * slack);
   if (together) layout.set(together);
-  if (units.length <= searchUnitsMax && bins.length <= searchBinsMax)
-    polish(problem, refilled(problem, bins, layout), layout, fastestMs * slack);
+  if (isSearched) yield* polish(problem, refilled(problem, bins, layout), layout, fastestMs * slack, pace);
   return layout;
 }
 
@@ -62,7 +68,7 @@ function neighboursTogether(problem: Problem, bins: readonly Bin[], limitMs: num
 }
 
 /** Speed-first left something without room: largest memory first wastes least. Takes what places more. */
-function packTightly(problem: Problem, bins: readonly Bin[], layout: Layout): Layout {
+function* packTightly(problem: Problem, bins: readonly Bin[], layout: Layout, pace: Pace): Search<Layout> {
   const packed: Layout = new Int32Array(problem.all.length).fill(-1);
   const filled = copyBins(bins);
   const purse = copyPurse(problem.purse);
@@ -71,6 +77,7 @@ function packTightly(problem: Problem, bins: readonly Bin[], layout: Layout): La
     let best: Bin | undefined;
     for (const bin of filled)
       if (fits(bin, unit, purse) && (!best || stageMs(bin, unit.flops) < stageMs(best, unit.flops))) best = bin;
+    if (pace.isSpent(filled.length)) yield;
     if (!best) continue;
     packed[unit.index] = best.index;
     put(best, unit, purse);
@@ -80,17 +87,24 @@ function packTightly(problem: Problem, bins: readonly Bin[], layout: Layout): La
 }
 
 /** If links are slower than compute, the fastest few PNodes alone may be faster than all. */
-function fewerIfFaster(problem: Problem, full: Layout): Layout {
+function* fewerIfFaster(problem: Problem, full: Layout, pace: Pace): Search<Layout> {
+  const { bins, units } = problem;
   const estimateMs = (layout: Layout) => {
-    const bins = refilled(problem, problem.bins, layout);
-    return Math.max(slowestMs(bins), trafficMs(problem, bins, layout).slowestMs);
+    const filled = refilled(problem, bins, layout);
+    return Math.max(slowestMs(filled), trafficMs(problem, filled, layout).slowestMs);
   };
   let best = full;
   let bestMs = estimateMs(full);
-  if (trafficMs(problem, problem.bins, full).slowestMs < bestMs) return full;
-  for (let count = 1; count < problem.bins.length; count *= 2) {
-    const layout = layOut(problem, problem.bins.slice(0, count));
-    if (problem.units.some((unit) => layout[unit.index] === -1)) continue;
+  if (trafficMs(problem, bins, full).slowestMs < bestMs) return full;
+  const flops = units.reduce((sum, unit) => sum + unit.flops, 0);
+  let speed = 0;
+  let counted = 0;
+  for (let count = 1; count < bins.length; count *= 2) {
+    while (counted < count) speed += (bins[counted++] as Bin).flopsPerMs;
+    // Perfectly shared among so few it would still take longer.
+    if (flops / speed >= bestMs) continue;
+    const layout = yield* layOut(problem, bins.slice(0, count), pace);
+    if (units.some((unit) => layout[unit.index] === -1)) continue;
     const layoutMs = estimateMs(layout);
     if (layoutMs >= bestMs) continue;
     best = layout;

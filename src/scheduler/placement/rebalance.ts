@@ -2,8 +2,9 @@
 // exceeds the time that moving costs. Moving never changes bits, only speed.
 
 import { threeDigits } from "../../core/sentences.ts";
-import { place } from "../placement.ts";
+import { placing } from "../placement.ts";
 import type { Fleet } from "./fleet.ts";
+import type { Pace, Search } from "./pace.ts";
 import type { Decision, PlacementPlan, Policy } from "./types.ts";
 
 export interface Outlook {
@@ -19,15 +20,23 @@ const payback = 3;
 /** Loading a state, starting graphs. */
 const movePauseMs = 2_000;
 
-export function shouldMove(
+export interface Move {
+  readonly decisions: readonly Decision[];
+  readonly reason: string;
+}
+
+/** Undefined if it should stay where it is. */
+export function* shouldMove(
   plan: PlacementPlan,
   fleet: Fleet,
   policy: Policy,
   outlook: Outlook,
-): { readonly decisions: readonly Decision[]; readonly reason: string } | undefined {
+  pace: Pace,
+): Search<Move | undefined> {
   if (policy.copies > 1 || policy.current.size < plan.vnodes.length) return undefined;
-  const nowMs = place(plan, fleet, policy).slowestMs;
-  const fresh = place(plan, fleet, { ...policy, current: new Map(), holdsData: new Set(policy.holdsData) });
+  const { slowestMs: nowMs } = yield* placing(plan, fleet, policy, pace);
+  const anew = { ...policy, current: new Map(), holdsData: new Set(policy.holdsData) };
+  const fresh = yield* placing(plan, fleet, anew, pace);
   if (fresh.unplaced.length > 0 || fresh.slowestMs <= 0 || nowMs / fresh.slowestMs < gainLeast) return undefined;
   const savedMs = (nowMs - fresh.slowestMs) * outlook.stepsLeft;
   const lostMs = movePauseMs + outlook.replaySteps * nowMs;

@@ -127,6 +127,8 @@ export interface Placement {
   readonly numericsClass: string;
   /** Compute time of the slowest PNode in one step, what stays included. */
   readonly slowestMs: number;
+  /** VNodes that have a place, beside which there is no room for the rest of their group. */
+  readonly torn?: readonly VNodeId[];
 }
 
 export const requirementsNone: Requirements = {

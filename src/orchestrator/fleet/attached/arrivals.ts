@@ -66,7 +66,8 @@ export class Arrivals {
     this.#registering.add(attachment);
     try {
       const { id: orchestrator, incarnation: orchestratorIncarnation } = context;
-      const whereabouts = { orchestrator, orchestratorIncarnation, attachment, peer: caller.address };
+      const lifeBefore = known ? known.life : ((await mirror.read(key.room(id)))?.life ?? 0);
+      const whereabouts = { orchestrator, orchestratorIncarnation, attachment, lifeBefore, peer: caller.address };
       const { record } = await mirror.update(key.pnode(id), (current) =>
         registered(current, id, register, whereabouts, answered),
       );

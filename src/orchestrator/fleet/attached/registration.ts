@@ -64,6 +64,8 @@ export interface Whereabouts {
   readonly orchestrator: OrchestratorId;
   readonly orchestratorIncarnation: string;
   readonly attachment: string;
+  /** The last of its lives that its room knows: its record may have been ended, and not its room. */
+  readonly lifeBefore: number;
   /** Where it calls from. */
   readonly peer: string;
 }
@@ -80,7 +82,7 @@ export function registered(
   current: PNodeRecord | undefined,
   id: PNodeId,
   register: Register,
-  { peer, ...whereabouts }: Whereabouts,
+  { peer, lifeBefore, ...whereabouts }: Whereabouts,
   answered: boolean,
 ): PNodeRecord {
   const { facts, warnings } = plausible(factsOf(register.capabilities));
@@ -98,7 +100,7 @@ export function registered(
     id,
     name: text(register.name || id),
     incarnation: text(register.incarnation),
-    life: (current?.life ?? 0) + (current?.incarnation === text(register.incarnation) ? 0 : 1),
+    life: (current?.life ?? lifeBefore) + (isSameLife ? 0 : 1),
     status: current?.status === "quarantined" ? "quarantined" : "online",
     ...whereabouts,
     routes: joinRoutes(register.routes),

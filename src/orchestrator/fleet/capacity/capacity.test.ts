@@ -1,4 +1,4 @@
-// What placement believes is free on a PNode follows its room record, claim by claim.
+// What placement believes is free on a PNode follows its room record, claim by claim; and how room is claimed of several.
 
 import assert from "node:assert/strict";
 import { it } from "node:test";
@@ -12,7 +12,7 @@ import { Mirror } from "../../records/mirror.ts";
 import { key } from "../../records/store-keys.ts";
 import { Flapping } from "../believed/flapping.ts";
 import { Capacity } from "./capacity.ts";
-import { lentBy } from "./rooms.ts";
+import { lentBy, Rooms } from "./rooms.ts";
 
 const gigabyte = 1 << 30;
 const pnode = "p" as PNodeId;
@@ -51,4 +51,36 @@ it("what is claimed of a PNode is not free, whoever claimed it; what an earlier 
 
   await mirror.update(key.pnode(pnode), () => ({ ...record, life: 3 }));
   assert.equal(capacity.fleet.get(pnode)?.memoryFreeBytes, lent.memoryBytes);
+});
+
+it("claims in order end at the first refusal, so that whoever is refused holds nothing that comes after it", async () => {
+  const mirror = new Mirror(openMemoryStore(), world);
+  const rooms = new Rooms({ mirror, world } as Context);
+  const names = ["c", "a", "b"] as PNodeId[];
+  for (const id of names) await mirror.update(key.pnode(id), () => ({ ...record, id }));
+  const taken = { other: claim("s2", lentBy(record).memoryBytes) };
+  await mirror.update(key.room(names[2] as PNodeId), () => ({ pnode: names[2] as PNodeId, life: 2, claims: taken }));
+  const workload = "s1" as SessionId;
+  const wanted = new Map(names.map((id) => [id, [{ workload, claims: { [`on ${id}`]: claim(workload, gigabyte) } }]]));
+  const granted = async (inOrder: boolean) => {
+    const grants = await rooms.claim(wanted, inOrder);
+    const got = names.filter((id) => grants.get(id)?.workloads.has(workload));
+    await rooms.giveBack(got.map((id) => ({ pnode: id, claim: `on ${id}` })));
+    return got;
+  };
+  assert.deepEqual(await granted(false), ["c", "a"]);
+  assert.deepEqual(await granted(true), ["a"]);
+});
+
+it("an orchestrator that is refused because a PNode was restarted hears of that at once", async () => {
+  const store = openMemoryStore();
+  const [behind, ahead] = [new Mirror(store, world), new Mirror(store, world)];
+  await behind.update(key.pnode(pnode), () => record);
+  await ahead.update(key.pnode(pnode), () => ({ ...record, life: 3 }));
+  await ahead.update(key.room(pnode), () => ({ pnode, life: 3, claims: {} }));
+  const rooms = new Rooms({ mirror: behind, world } as Context);
+  const workload = "s1" as SessionId;
+  const wanted = new Map([[pnode, [{ workload, claims: { one: claim(workload, gigabyte) } }]]]);
+  assert.equal((await rooms.claim(wanted)).get(pnode)?.workloads.size, 0);
+  assert.deepEqual((await rooms.claim(wanted)).get(pnode), { life: 3, workloads: new Set([workload]) });
 });

@@ -11,6 +11,8 @@ import type { Member } from "../../records/vnodes.ts";
 import { forEachAtOnce } from "../../tasks.ts";
 
 const writesAtOnce = 64;
+/** One after another, more would take longer than a claim may stay open. */
+const inOrderMax = 64;
 /** Whoever claims writes the owner within a second or so; a claim that stays open for longer is taken away. */
 const openMsMax = 10_000;
 
@@ -26,6 +28,8 @@ export interface Grant {
   readonly workloads: ReadonlySet<WorkloadId>;
 }
 
+const nothing: Grant = { life: 0, workloads: new Set() };
+
 export class Rooms {
   readonly #context: Context;
   /** Claims that nobody stands on, with the time since when this orchestrator has seen them so. */
@@ -35,27 +39,40 @@ export class Rooms {
     this.#context = context;
   }
 
-  /** Which workloads got what they want of each PNode; the others got nothing there. */
-  async claim(wanted: ReadonlyMap<PNodeId, readonly ClaimGroup[]>): Promise<Map<PNodeId, Grant>> {
+  /**
+   * Which workloads got what they want of each PNode; the others got nothing there. `inOrder`: one PNode after another by
+   * their names, until the first refusal. That is slower; but of several who do so at the same time, whoever has got furthest in that
+   * order meets nobody any more, so one of them gets everything.
+   */
+  async claim(wanted: ReadonlyMap<PNodeId, readonly ClaimGroup[]>, inOrder = false): Promise<Map<PNodeId, Grant>> {
     const grants = new Map<PNodeId, Grant>();
-    await forEachAtOnce(Array.from(wanted), writesAtOnce, async ([pnode, groups]) => {
-      grants.set(pnode, await this.#claimOn(pnode, groups));
+    const refused = new Set<WorkloadId>();
+    const byName = Array.from(wanted).sort(([a], [b]) => (a < b ? -1 : 1));
+    const oneByOne = inOrder && byName.length <= inOrderMax;
+    await forEachAtOnce(byName, oneByOne ? 1 : writesAtOnce, async ([pnode, groups]) => {
+      const asked = oneByOne ? groups.filter(({ workload }) => !refused.has(workload)) : groups;
+      const grant = asked.length > 0 ? await this.#claimOn(pnode, asked) : nothing;
+      for (const { workload } of asked) if (!grant.workloads.has(workload)) refused.add(workload);
+      grants.set(pnode, grant);
     });
     return grants;
   }
 
   async #claimOn(pnode: PNodeId, groups: readonly ClaimGroup[]): Promise<Grant> {
     const { mirror } = this.#context;
-    const nothing: Grant = { life: 0, workloads: new Set() };
     let grant = nothing;
+    let isBehind = false;
     await mirror.update(key.room(pnode), (current) => {
       grant = nothing;
       const record = mirror.get(key.pnode(pnode));
       if (!record) return undefined;
+      isBehind = current !== undefined && current.life > record.life;
       const { room, workloads } = granted(current, { life: record.life, lent: lentBy(record) }, groups);
       grant = { life: record.life, workloads };
       return room && { ...room, pnode };
     });
+    // Others know of a later life of the PNode: until this orchestrator does, it would choose it again and again.
+    if (isBehind) await mirror.read(key.pnode(pnode));
     return grant;
   }
 
