@@ -135,6 +135,8 @@ export class MapKind implements JobKind {
         await this.#ask(job, driven);
       } finally {
         driven.ended = true;
+        // Left without an end: whoever is asked next begins again, from what is answered.
+        if (!driven.outcome && this.#driven.get(job.id) === driven) this.#driven.delete(job.id);
         this.onOutcome(job.id);
         tasks.signal.removeEventListener("abort", abort);
       }
@@ -144,7 +146,7 @@ export class MapKind implements JobKind {
 
   async #ask(job: JobRecord, driven: Driven): Promise<void> {
     const { world } = this.#context;
-    while (!driven.stop.signal.aborted) {
+    while (!driven.stop.signal.aborted && this.#isOurs(job)) {
       try {
         driven.outcome = await this.#attempt(job, driven);
         return;
