@@ -537,6 +537,12 @@ export const commands: readonly CommandEntry[] = [
     summary: "the network at a glance, and why anything waits",
     load: () => import("./commands/status.ts"),
   },
+  {
+    group: "Look",
+    words: "report",
+    summary: "uptime, failures and what they cost; what one more machine would give",
+    load: () => import("./commands/report.ts"),
+  },
   { group: "Look", words: "events", summary: "what happened", load: () => import("./commands/events.ts") },
   {
     group: "Look",

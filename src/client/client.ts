@@ -29,6 +29,7 @@ import { type Balance, LedgerService } from "../protocol/gen/dcnr/v1/ledger_pb.t
 import { type JoinPolicy, MembershipService } from "../protocol/gen/dcnr/v1/membership_pb.ts";
 import { type Network as NetworkInfo, NetworkService } from "../protocol/gen/dcnr/v1/network_pb.ts";
 import { type AddProviderRequestSchema, type Provider, ProviderService } from "../protocol/gen/dcnr/v1/provider_pb.ts";
+import { type PlanCapacityRequestSchema, ReportService } from "../protocol/gen/dcnr/v1/report_pb.ts";
 import { type ListActsRequestSchema, RightsService } from "../protocol/gen/dcnr/v1/rights_pb.ts";
 import {
   type Session,
@@ -124,6 +125,8 @@ export type ProviderInit = Omit<MessageInitShape<typeof AddProviderRequestSchema
 
 /** Clusters answer slowly, and several are asked one after the other. */
 const testTimeoutMs = 120_000;
+
+export type PlanInit = Omit<MessageInitShape<typeof PlanCapacityRequestSchema>, "$typeName">;
 
 export interface JobFilter {
   readonly queue?: string;
@@ -275,6 +278,14 @@ export class Client {
     test: (name: string) =>
       this.network.call(this.address, ProviderService.method.testProvider, { name }, { timeoutMs: testTimeoutMs }),
     remove: (name: string) => this.network.call(this.address, ProviderService.method.removeProvider, { name }),
+  };
+
+  readonly reports = {
+    /** Uptime, failures and what they cost, over the last seconds; a week if 0. */
+    availability: (request: { lastSeconds?: number; by?: string; objective?: number } = {}) =>
+      this.network.call(this.address, ReportService.method.getReport, request),
+    /** What more machines of a kind would give. */
+    plan: (kind: PlanInit) => this.network.call(this.address, ReportService.method.planCapacity, kind),
   };
 
   readonly datasets = {

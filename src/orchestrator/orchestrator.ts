@@ -27,6 +27,7 @@ import { membershipService } from "./api/membership.ts";
 import { networkService } from "./api/networks.ts";
 import { pnodeService } from "./api/pnodes.ts";
 import { providerService } from "./api/providers.ts";
+import { reportService } from "./api/report.ts";
 import { rightsService } from "./api/rights.ts";
 import { sessionService } from "./api/sessions.ts";
 import { systemService } from "./api/system.ts";
@@ -187,6 +188,7 @@ export async function startOrchestrator(
     fleetService(parts),
     membershipService({ ...parts, networkKey }),
     providerService(providers),
+    reportService(parts),
     networkService(parts),
     sessionService(parts),
     ledgerService(parts),
@@ -223,7 +225,12 @@ export async function startOrchestrator(
   const stop = async () => {
     events.emit("info", "orchestrator.stopping", `orchestrator ${id} stops`);
     await gossip?.membership.stop(true);
-    await Promise.allSettled([events.flush(), parts.metrics.flush(), parts.presence.stop()]);
+    await Promise.allSettled([
+      events.flush(),
+      parts.metrics.flush(),
+      parts.availability.flush(),
+      parts.presence.stop(),
+    ]);
     for (const one of unwatch) one();
     mirror.stop();
     parts.registry.stop();

@@ -46,6 +46,7 @@ import { SessionCare } from "./sessions/session-care.ts";
 import { Auditors } from "./trust/auditors.ts";
 import { Standings } from "./trust/standings.ts";
 import { TrustCare } from "./trust/trust-care.ts";
+import { Availability } from "./views/availability.ts";
 import { Heard } from "./views/heard.ts";
 import { Metrics } from "./views/metrics.ts";
 import { Peers } from "./views/peers.ts";
@@ -136,6 +137,8 @@ export function assemble(
   const steps = new Steps(context, heard);
   const waits = new Waits(context, { heard, steps, controller, leases });
   const recoveries = new Recoveries(context, { heard, steps, leases });
+  const availability = new Availability(context, leases);
+  recoveries.onRecovered = (tookMs, repeated) => availability.recovered(tookMs, repeated);
   const views = new Views(context, { heard, steps, waits, flapping, capacity, controller, metrics });
   const jobSessions = new JobSessions(context, { sessions, controller, metrics, steps });
   const kindNeeds = { context, compiled, capacity, controller, metrics, jobSessions };
@@ -178,6 +181,7 @@ export function assemble(
     steps,
     waits,
     recoveries,
+    availability,
     views,
     bell,
     circles,
@@ -199,6 +203,7 @@ export function begin(parts: Parts): (() => void)[] {
   parts.relays.start();
   parts.circles.start();
   parts.heads.start();
+  parts.availability.start();
   tasks.every("the listing of records", timings.refreshIntervalMs, async () => {
     await mirror.refresh();
     controller.touchAll();

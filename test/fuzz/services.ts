@@ -22,6 +22,7 @@ import { MembershipService } from "../../src/protocol/gen/dcnr/v1/membership_pb.
 import { NetworkService } from "../../src/protocol/gen/dcnr/v1/network_pb.ts";
 import { PNodeService } from "../../src/protocol/gen/dcnr/v1/pnode_pb.ts";
 import { ProviderService } from "../../src/protocol/gen/dcnr/v1/provider_pb.ts";
+import { ReportService } from "../../src/protocol/gen/dcnr/v1/report_pb.ts";
 import { RightsService } from "../../src/protocol/gen/dcnr/v1/rights_pb.ts";
 import { ServingService } from "../../src/protocol/gen/dcnr/v1/serving_pb.ts";
 import { SessionService } from "../../src/protocol/gen/dcnr/v1/session_pb.ts";
@@ -40,7 +41,16 @@ const sentKept = 40;
 
 const onOrchestrators = [
   ...[DatasetService, VocabularyService, FleetService, InferenceService, NetworkService],
-  ...[JobService, MembershipService, PNodeService, ProviderService, RightsService, SessionService, SystemService],
+  ...[
+    JobService,
+    MembershipService,
+    PNodeService,
+    ProviderService,
+    ReportService,
+    RightsService,
+    SessionService,
+    SystemService,
+  ],
 ].flatMap(({ methods }) => methods as readonly DescMethod[]);
 const onPNodes = [ExchangeService, ServingService, SystemService].flatMap(
   ({ methods }) => methods as readonly DescMethod[],

@@ -17,8 +17,34 @@ export function describeOrchestrator(registry: MetricRegistry, running: Running)
   describeVNodes(registry, running);
   describeJobs(registry, running);
   describeLedger(registry, running);
+  describeAvailability(registry, running);
   registry.gauge("dcnr_store_up", "1 while the state store answers.", () =>
     running()?.parts.context.mirror.down ? 0 : 1,
+  );
+}
+
+/** Of the last day, by the orchestrator that observes it; others tell nothing. */
+function describeAvailability(registry: MetricRegistry, running: Running): void {
+  const today = () => running()?.parts.availability.lately();
+  const value = (of: (row: NonNullable<ReturnType<typeof today>>) => number) => () => {
+    const row = today();
+    return row === undefined ? [] : [{ labels: {}, value: of(row) }];
+  };
+  const day = "in the last 24 hours, as far as it was observed since this orchestrator began to";
+  registry.gauge(
+    "dcnr_availability_ratio",
+    `Share of the time that owners gave in which PNodes were there, ${day}.`,
+    value((row) => row.uptime),
+  );
+  registry.gauge(
+    "dcnr_availability_failures",
+    `PNodes that were lost ${day}.`,
+    value((row) => row.failures),
+  );
+  registry.gauge(
+    "dcnr_availability_lost_seconds",
+    `Time that PNodes were missing ${day}.`,
+    value((row) => row.lostMs / 1000),
   );
 }
 

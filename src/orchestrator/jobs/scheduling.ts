@@ -159,6 +159,10 @@ export class Scheduling {
       });
   }
 
+  get rules(): Rules {
+    return this.#needs.rules;
+  }
+
   /** The newest decisions; anybody who asks may cause new ones, for show. */
   outlook(now = false): Outlook {
     const { mirror, world } = this.#context;

@@ -6,6 +6,7 @@ import { type DatasetRecord, datasetKey } from "../../data/datasets.ts";
 import type { Block } from "../ledger/block.ts";
 import type { SignedHead } from "../ledger/heads.ts";
 import type { BudgetRecord, ChainRecord } from "./accounts.ts";
+import type { MachineDay, NetworkDay } from "./availability.ts";
 import type { IntervalRecord, StandingRecord } from "./checking.ts";
 import type { AnswersRecord, CohortRecord, JobRecord, UseRecord } from "./jobs.ts";
 import type {
@@ -117,6 +118,8 @@ export const key = {
   use: (owner: string) => named<UseRecord>(`use/${owner}`),
   provider: (name: string) => named<ProviderRecord>(`provider/${name}`),
   instance: (provider: string, id: string) => named<InstanceRecord>(`instance/${provider}/${id}`),
+  machineDay: (day: string, pnode: string) => named<MachineDay>(`availability/${day}/${pnode}`),
+  networkDay: (day: string) => named<NetworkDay>(`availability/${day}/network`),
   event: (wallMs: number, writer: string) => `event/${padded(wallMs)}-${writer}`,
 };
 

@@ -34,6 +34,8 @@ export class Recoveries {
   readonly #context: Context;
   readonly #needs: RecoveryNeeds;
   readonly #open = new Map<string, Recovery>();
+  /** Told once for each, by whoever holds the session's lease. */
+  onRecovered: (tookMs: number, repeatedSteps: number) => void = () => {};
 
   constructor(context: Context, needs: RecoveryNeeds) {
     this.#context = context;
@@ -88,6 +90,10 @@ export class Recoveries {
     // Only what comes after the loss shows that everybody is back.
     if (!done && (!hasOwners || this.#needs.steps.of(session) <= recovery.step)) return;
     this.#open.delete(recovery.session);
+    if (this.#needs.leases.isHeldHere(session.id)) {
+      const tookMs = this.#context.world.clock.monotonicMs() - recovery.lostAtMs;
+      this.onRecovered(tookMs, recovery.step - lineFrom(recovery, session));
+    }
     this.#tell("info", "session.recovered", session, recovery.pnode, recovery.step, this.#sentence(recovery, session));
   }
 
@@ -103,8 +109,7 @@ export class Recoveries {
   #sentence({ names, lostAtMs, step, line, turn }: Recovery, session: SessionRecord): string {
     const who = names.length === 1 ? `${names[0]} was` : `${names.slice(0, -1).join(", ")} and ${names.at(-1)} were`;
     const back = duration((this.#context.world.clock.monotonicMs() - lostAtMs) / 1000);
-    // A state that nobody could read any more costs steps, and yet no bits: they are computed again as they were.
-    const from = (session.turn ?? 0) > turn ? Math.min(session.lineBefore, line) : line;
+    const from = lineFrom({ line, turn }, session);
     const again =
       step > from ? `, ${step - from} ${step - from === 1 ? "step" : "steps"} replayed by those who took over` : "";
     return `${who} lost at step ${step}; back in ${back}; nothing lost${again}`;
@@ -121,6 +126,11 @@ export class Recoveries {
     if (!this.#needs.leases.isHeldHere(session.id)) return;
     this.#context.events.emit(level, kind, message, { session: session.id, pnode, step });
   }
+}
+
+/** A state that nobody could read any more costs steps, and yet no bits: they are computed again as they were. */
+function lineFrom({ line, turn }: Pick<Recovery, "line" | "turn">, session: SessionRecord): number {
+  return (session.turn ?? 0) > turn ? Math.min(session.lineBefore, line) : line;
 }
 
 /** Vanished, or came back as another process that knows nothing of what it hosted. */

@@ -41,6 +41,11 @@ export class Leases {
     return this.#hold(`model:${model}`, `model ${model}`);
   }
 
+  /** The same for who observes how available machines are. */
+  holdReport(): Promise<boolean> {
+    return this.#hold("report:availability", "the report on availability");
+  }
+
   async #hold(name: string, what: string, session?: WorkloadId): Promise<boolean> {
     const known = this.#context.mirror.get(key.lease(name));
     if (known && this.#mine(known)) return true;
