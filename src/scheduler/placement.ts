@@ -48,13 +48,14 @@ export function* placing(plan: PlacementPlan, fleet: Fleet, asked: Policy, pace:
 /** `careful`: newcomers get a small share at most. */
 function* placeOn(plan: PlacementPlan, fleet: Fleet, policy: Policy, careful: boolean, pace: Pace): Search<Placement> {
   const { units, unitOf } = unitsOf(plan, policy);
+  if (pace.isSpent(looksPerUnit * units.length)) yield;
   const edges = unitEdges(plan, unitOf);
   const settled = settle(units, policy);
   const missing = units.filter((unit) => settled.get(unit.index) === undefined);
   const unitsInAll = careful ? { unitsInAll: units.length } : {};
 
   if (pace.isSpent(looksPerUnit * units.length)) yield;
-  let bins = chooseBins(fleet, policy, plan.workload, missing, { everything: false, ...unitsInAll });
+  let bins = yield* chooseBins(fleet, policy, plan.workload, missing, { everything: false, ...unitsInAll }, pace);
   let filling = fill(bins, units, settled, policy);
   const problem = (): Problem => ({
     units: missing,
@@ -69,7 +70,7 @@ function* placeOn(plan: PlacementPlan, fleet: Fleet, policy: Policy, careful: bo
   if (pace.isSpent(looksPerBin * bins.length)) yield;
   let layout = yield* balanced(problem(), pace);
   if (missing.some((unit) => layout[unit.index] === -1) && bins.length < fleet.size) {
-    bins = chooseBins(fleet, policy, plan.workload, missing, { everything: true, ...unitsInAll });
+    bins = yield* chooseBins(fleet, policy, plan.workload, missing, { everything: true, ...unitsInAll }, pace);
     filling = fill(bins, units, settled, policy);
     if (pace.isSpent(looksPerBin * bins.length)) yield;
     layout = yield* balanced(problem(), pace);

@@ -10,13 +10,13 @@ import { avoided, noteFailure } from "./failures.ts";
 const vnode = "v" as VNodeId;
 
 /** A VNode that goes from PNode to PNode, each of which fails it. */
-function scene(session: WorkloadId = "s" as SessionId) {
-  let record = { session, vnode, epoch: 1, members: [], failures: [] } as unknown as VNodeRecord;
+function scene(workload: WorkloadId = "s" as SessionId) {
+  let record = { session: workload, vnode, epoch: 1, members: [], failures: [] } as unknown as VNodeRecord;
   let status = "running";
   let nowMs = 1_000_000;
   const later: (() => unknown)[] = [];
   const update = async (at: string, change: (current: unknown) => unknown) => {
-    if (at === key.workload(session)) {
+    if (at === key.workload(workload)) {
       const changed = change({ status }) as { status: string } | undefined;
       status = changed?.status ?? status;
       return { record: { status }, written: changed !== undefined };
@@ -39,7 +39,7 @@ function scene(session: WorkloadId = "s" as SessionId) {
       const member = { pnode: pnode as PNodeId, since: record.epoch } as VNodeRecord["members"][number];
       record = { ...record, members: [member] };
       await noteFailure(context, rooms, {
-        ...{ session, vnode, noRoom, detail: "why" },
+        ...{ workload, vnode, noRoom, detail: "why" },
         pnode: member.pnode,
         epoch: record.epoch,
       });

@@ -16,7 +16,7 @@ const refusalsMax = 8;
 const refusalMs = 20_000;
 
 export interface VNodeFailure {
-  readonly session: WorkloadId;
+  readonly workload: WorkloadId;
   readonly vnode: VNodeId;
   readonly pnode: PNodeId;
   readonly epoch: number;
@@ -44,10 +44,10 @@ function added(failures: readonly Failure[], failure: Failure): Failure[] {
 /** Takes the VNode from the PNode it failed on; the controller finds another. */
 export async function noteFailure(context: Context, rooms: Rooms, failure: VNodeFailure): Promise<void> {
   const { mirror, events, world } = context;
-  const { session, vnode, pnode, epoch, detail, noRoom } = failure;
+  const { workload, vnode, pnode, epoch, detail, noRoom } = failure;
   const noted = { pnode, detail, ...(noRoom && { refusedWallMs: world.clock.wallMs() }) };
   let member: Member | undefined;
-  const { record, written } = await mirror.update(key.vnode(session, vnode), (current) => {
+  const { record, written } = await mirror.update(key.vnode(workload, vnode), (current) => {
     member = current?.members.find((one) => one.pnode === pnode);
     if (!current || !member || epoch < member.since || epoch > current.epoch) return undefined;
     return {
@@ -59,7 +59,7 @@ export async function noteFailure(context: Context, rooms: Rooms, failure: VNode
   });
   if (!written || !record) return;
   if (member) await rooms.giveBack([member]);
-  const about = { session, vnode, pnode };
+  const about = { session: workload, vnode, pnode };
   const name = pnodeName(mirror, pnode);
   if (noRoom) {
     events.emit("warn", "vnode.refused", `PNode ${name} has no room for VNode ${vnode}: ${detail}`, about);
@@ -68,12 +68,12 @@ export async function noteFailure(context: Context, rooms: Rooms, failure: VNode
   }
   events.emit("error", "vnode.failed", `VNode ${vnode} failed on PNode ${name}: ${detail}`, about);
   if (record.failures.filter(({ refusedWallMs }) => refusedWallMs === undefined).length >= failuresMax)
-    await failWorkload(context, session, `VNode ${vnode} failed on ${failuresMax} PNodes, last with: ${detail}`);
+    await failWorkload(context, workload, `VNode ${vnode} failed on ${failuresMax} PNodes, last with: ${detail}`);
 }
 
 /** Whoever waits for a place hears of it by the changed record. */
-async function forgetRefusal({ mirror }: Context, { session, vnode, pnode }: VNodeFailure): Promise<void> {
-  await mirror.update(key.vnode(session, vnode), (current) => {
+async function forgetRefusal({ mirror }: Context, { workload, vnode, pnode }: VNodeFailure): Promise<void> {
+  await mirror.update(key.vnode(workload, vnode), (current) => {
     const left = current?.failures.filter((one) => one.pnode !== pnode || one.refusedWallMs === undefined);
     return current && left && left.length < current.failures.length ? { ...current, failures: left } : undefined;
   });

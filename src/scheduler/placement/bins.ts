@@ -4,6 +4,7 @@ import { claimsMax } from "../room.ts";
 import { eligibleInPool, gpusFree, poolEligible } from "./constraints.ts";
 import type { Fleet } from "./fleet.ts";
 import { expectedGflops } from "./fleet.ts";
+import type { Pace, Search } from "./pace.ts";
 import type { FleetNode, Policy } from "./types.ts";
 import type { Unit } from "./units.ts";
 
@@ -101,6 +102,9 @@ function newcomersUnits(units: number): number {
   return units < 2 ? 0 : Math.max(1, Math.floor(newcomersShare * units));
 }
 
+/** What choosing a PNode takes, in looks. */
+const looksPerChoice = 50;
+
 export interface Choice {
   /** The whole fleet, for when the fastest had no room. */
   readonly everything: boolean;
@@ -109,13 +113,14 @@ export interface Choice {
 }
 
 /** PNodes worth looking at, fastest first: those that host the workload, and from each eligible pool the fastest. */
-export function chooseBins(
+export function* chooseBins(
   fleet: Fleet,
   policy: Policy,
   workload: string,
   units: readonly Unit[],
   { everything, unitsInAll }: Choice,
-): Bin[] {
+  pace: Pace,
+): Search<Bin[]> {
   const wanted = everything ? Number.POSITIVE_INFINITY : wantedBins(units.length);
   const newcomersMax = unitsInAll === undefined ? 0 : newcomersUnits(unitsInAll);
   const memoryLeast = units.reduce((least, unit) => Math.min(least, unit.memoryBytes), Number.POSITIVE_INFINITY);
@@ -146,6 +151,8 @@ export function chooseBins(
   for (const node of newcomers) chosen.set(node.id, node);
   for (const node of spare) if (everything || chosen.size < units.length) chosen.set(node.id, node);
   const takers = Array.from(chosen.values());
+  // Not before: pools may change while others have their turn, the nodes that were taken from them do not.
+  if (pace.isSpent(looksPerChoice * takers.length)) yield;
   const each = Math.floor(newcomersMax / Math.max(1, takers.filter(({ newcomer }) => newcomer).length));
   const bins = takers.map((node, index) => {
     const bin = binOf(node, index, policy, workload);

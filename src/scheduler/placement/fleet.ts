@@ -2,7 +2,7 @@
 // tells the nodes of a pool apart but the exact memory, so placing costs little however large the fleet is.
 
 import type { PNodeId } from "../../core/ids.ts";
-import type { FleetNode, Link } from "./types.ts";
+import type { FleetNode, LinkSpeed } from "./types.ts";
 
 export interface Pool {
   readonly name: string;
@@ -25,7 +25,7 @@ export interface Kind {
   readonly pools: Map<number, Pool>;
 }
 
-export type MeasuredLinks = (from: PNodeId, to: PNodeId) => Link | undefined;
+export type MeasuredLinks = (from: PNodeId, to: PNodeId) => LinkSpeed | undefined;
 
 /** Speeds within 2^(1/4) share a pool. */
 const speedStepsPerDoubling = 4;
@@ -164,7 +164,7 @@ export class Fleet {
   }
 
   /** As measured by traffic, or a guess from what both PNodes measured towards the orchestrator. */
-  link(from: FleetNode, to: FleetNode): Link {
+  link(from: FleetNode, to: FleetNode): LinkSpeed {
     const measured = this.#measured(from.id, to.id) ?? this.#measured(to.id, from.id);
     if (measured) return measured;
     const leastMs = from.region === to.region ? 0 : assumedFarLatencyMs;

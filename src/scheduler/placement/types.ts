@@ -62,7 +62,8 @@ export interface FleetNode {
   readonly hosts: ReadonlyMap<string, number>;
 }
 
-export interface Link {
+/** Of the way between two PNodes. */
+export interface LinkSpeed {
   readonly latencyMs: number;
   readonly bytesPerSecond: number;
 }

@@ -93,7 +93,7 @@ export class Heartbeats {
           this.#context.tasks.after(damageRecheckMs, () => this.#handled.delete(name));
         } else
           await noteFailure(this.#context, this.#rooms, {
-            session,
+            workload: session,
             vnode,
             pnode: attachment.pnode,
             epoch: wholeOf(progress.epoch),
