@@ -1,5 +1,6 @@
 // Serves a fake fleet with our own protocol stack and the real dashboard on one port.
 
+import type { MessageInitShape } from "@bufbuild/protobuf";
 import { fail } from "../src/core/errors.ts";
 import type { DashboardFiles } from "../src/dashboard/files.ts";
 import { dashboardHandler } from "../src/dashboard/handler.ts";
@@ -7,10 +8,13 @@ import { FleetService } from "../src/protocol/gen/dcnr/v1/fleet_pb.ts";
 import { InferenceService } from "../src/protocol/gen/dcnr/v1/inference_pb.ts";
 import { NetworkService } from "../src/protocol/gen/dcnr/v1/network_pb.ts";
 import { SessionService } from "../src/protocol/gen/dcnr/v1/session_pb.ts";
+import { type StudySchema, StudyService } from "../src/protocol/gen/dcnr/v1/study_pb.ts";
 import { openGrpcNetwork } from "../src/protocol/grpc.ts";
 import type { CallContext, ServedService, Server, service } from "../src/protocol/network.ts";
 import { backgroundTimers } from "../src/system/timers.ts";
 import { type FakeFleet, sessionId } from "./fake-fleet.ts";
+
+type StudyInit = Exclude<MessageInitShape<typeof StudySchema>, { readonly $typeName: "dcnr.v1.Study" }>;
 
 /** What the fake asks for before it suspends anything. */
 export const fakeKey = "dcnr-fake-key";
@@ -26,7 +30,12 @@ function partly(descriptor: Parameters<typeof service>[0], handlers: Record<stri
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
-export async function serveFake(fleet: FakeFleet, files: DashboardFiles, stepMs: number): Promise<Server> {
+export async function serveFake(
+  fleet: FakeFleet,
+  files: DashboardFiles,
+  stepMs: number,
+  studies: readonly StudyInit[] = [],
+): Promise<Server> {
   const clock = setInterval(() => fleet.advance(), stepMs);
   const services = [
     partly(FleetService, {
@@ -52,6 +61,10 @@ export async function serveFake(fleet: FakeFleet, files: DashboardFiles, stepMs:
         fleet.suspended = true;
         return { session: fleet.session() };
       },
+    }),
+    partly(StudyService, {
+      listStudies: async () => ({ studies: studies.map((study) => ({ ...study, trials: [], searched: [] })) }),
+      getStudy: async ({ id }: { id: string }) => ({ study: studies.find((study) => study.id === id) }),
     }),
     partly(InferenceService, {
       listModels: async () => ({ models: [{ name: "gpt", status: "ready", source: sessionId, context: 1024 }] }),

@@ -6,6 +6,7 @@ import { FleetService } from "../src/protocol/gen/dcnr/v1/fleet_pb.ts";
 import { InferenceService } from "../src/protocol/gen/dcnr/v1/inference_pb.ts";
 import { NetworkService } from "../src/protocol/gen/dcnr/v1/network_pb.ts";
 import { SessionService } from "../src/protocol/gen/dcnr/v1/session_pb.ts";
+import { StudyService } from "../src/protocol/gen/dcnr/v1/study_pb.ts";
 import { noteRefusal, withKey } from "./access.ts";
 
 const transport = createConnectTransport({
@@ -17,6 +18,7 @@ const transport = createConnectTransport({
 export const fleet = createClient(FleetService, transport);
 export const networks = createClient(NetworkService, transport);
 export const sessions = createClient(SessionService, transport);
+export const studies = createClient(StudyService, transport);
 export const inference = createClient(InferenceService, transport);
 
 /** What went wrong, as a sentence for people; a missing key is asked for. */

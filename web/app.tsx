@@ -16,6 +16,7 @@ import { KeyPrompt } from "./parts/key-prompt.tsx";
 import { Panel } from "./parts/panel.tsx";
 import { PNodes } from "./parts/pnodes.tsx";
 import { Sessions } from "./parts/sessions.tsx";
+import { Studies } from "./studies/studies.tsx";
 
 export function App() {
   const { follower } = useLiveParts();
@@ -52,6 +53,9 @@ export function App() {
                 <Curves session={selected} />
               </Guarded>
             )}
+            <Guarded id="studies" title="Study">
+              <Studies />
+            </Guarded>
             <Guarded id="pnodes" title="PNodes">
               <PNodes />
             </Guarded>

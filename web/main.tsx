@@ -12,6 +12,7 @@ import "./styles/graph.css";
 import "./styles/curves.css";
 import "./styles/lists.css";
 import "./styles/chat.css";
+import "./styles/studies.css";
 import { App } from "./app.tsx";
 import { Follower } from "./live/follow.ts";
 import { LiveContext } from "./live/hooks.ts";

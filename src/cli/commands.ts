@@ -214,6 +214,48 @@ export const commands: readonly CommandEntry[] = [
   },
   {
     group: "Train",
+    words: "tune",
+    summary: "search the settings that train best, by trials that share the fleet",
+    load: () => import("./commands/tune.ts"),
+  },
+  {
+    group: "Train",
+    words: "tune list",
+    summary: "studies, and how far each is",
+    load: () => import("./commands/tune-list.ts"),
+  },
+  {
+    group: "Train",
+    words: "tune show",
+    summary: "one study: its trials, their settings and results",
+    load: () => import("./commands/tune-show.ts"),
+  },
+  {
+    group: "Train",
+    words: "tune best",
+    summary: "the best settings of a study, and the model that they came to",
+    load: () => import("./commands/tune-best.ts"),
+  },
+  {
+    group: "Train",
+    words: "tune stop",
+    summary: "stop a study; its trials keep what they stored",
+    load: () => import("./commands/tune-stop.ts"),
+  },
+  {
+    group: "Train",
+    words: "tune resume",
+    summary: "let a stopped study go on from where it was",
+    load: () => import("./commands/tune-resume.ts"),
+  },
+  {
+    group: "Train",
+    words: "tune add",
+    summary: "more trials for a study, whether it runs or is done",
+    load: () => import("./commands/tune-add.ts"),
+  },
+  {
+    group: "Train",
     words: "session create",
     summary: "a session that waits to be started",
     load: () => import("./commands/session-create.ts"),

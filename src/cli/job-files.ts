@@ -11,8 +11,13 @@ type Fields = Readonly<Record<string, unknown>>;
 const requirementNames = ["gpus", "gpu-memory", "memory", "cores", "region", "provider", "trust", "max-price"];
 const jobNames = ["kind", "name", "queue", "priority", "needs", "requirements", "time-limit", "deadline", "key"];
 
-/** `key`: names the jobs of the file for whoever submits it again. */
-export async function readJobs(text: string, path: string, key: string | undefined): Promise<JobSpecInit[]> {
+/** `key`: names the jobs of the file for whoever submits it again. `usualKind`: of jobs that do not say theirs. */
+export async function readJobs(
+  text: string,
+  path: string,
+  key: string | undefined,
+  usualKind?: string,
+): Promise<JobSpecInit[]> {
   const { parse } = await import("yaml");
   let parsed: unknown;
   try {
@@ -26,7 +31,7 @@ export async function readJobs(text: string, path: string, key: string | undefin
   return list.map((one, index) => {
     const fields = fieldsOf(one, `${path}, job ${index + 1}`);
     return jobOf(
-      fields,
+      usualKind === undefined ? fields : { kind: usualKind, ...fields },
       path,
       key === undefined ? undefined : list.length === 1 ? key : `${key}/${fields["name"] ?? index}`,
     );
@@ -119,4 +124,11 @@ function optionalText(fields: Fields, name: string, where: string): string | und
   return typeof value === "string" || typeof value === "number"
     ? String(value)
     : fail("invalid_argument", `${where}: \`${name}\` must be a text`);
+}
+
+/** Datasets that jobs name: of what they run, or of what their trials do. */
+export function datasetsOf(specs: readonly JobSpecInit[]): ReadonlySet<unknown> {
+  return new Set(
+    specs.flatMap(({ spec }) => [spec?.["dataset"], (spec?.["train"] as Fields | undefined)?.["dataset"]]),
+  );
 }

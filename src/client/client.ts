@@ -37,6 +37,7 @@ import {
   SessionSettingsSchema,
   StateChoice,
 } from "../protocol/gen/dcnr/v1/session_pb.ts";
+import { type Study, StudyService } from "../protocol/gen/dcnr/v1/study_pb.ts";
 import { SystemService } from "../protocol/gen/dcnr/v1/system_pb.ts";
 import { TrustService } from "../protocol/gen/dcnr/v1/trust_pb.ts";
 import { openGrpcNetwork } from "../protocol/grpc.ts";
@@ -254,6 +255,24 @@ export class Client {
     retry: async (id: string): Promise<Job> => {
       const { job } = await this.network.call(this.address, JobService.method.retryJob, { id });
       return job!;
+    },
+  };
+
+  /** A study is submitted as a job of the kind "tune", and stopped and resumed by cancelling and retrying that. */
+  readonly studies = {
+    get: async (id: string): Promise<Study> => {
+      const { study } = await this.network.call(this.address, StudyService.method.getStudy, { id });
+      return study!;
+    },
+    /** Without their trials. */
+    list: (): Promise<Study[]> =>
+      allPages(async (pageToken) => {
+        const page = await this.network.call(this.address, StudyService.method.listStudies, { pageToken });
+        return { items: page.studies, next: page.nextPageToken };
+      }),
+    addTrials: async (id: string, trials: number): Promise<Study> => {
+      const { study } = await this.network.call(this.address, StudyService.method.addTrials, { id, trials });
+      return study!;
     },
   };
 

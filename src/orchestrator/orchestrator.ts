@@ -30,6 +30,7 @@ import { providerService } from "./api/providers.ts";
 import { reportService } from "./api/report.ts";
 import { rightsService } from "./api/rights.ts";
 import { sessionService } from "./api/sessions.ts";
+import { studyService } from "./api/studies.ts";
 import { systemService } from "./api/system.ts";
 import { trustService } from "./api/trust.ts";
 import { vocabularyService } from "./api/vocabularies.ts";
@@ -199,6 +200,7 @@ export async function startOrchestrator(
     rightsService({ keys, acts, proofs, network, rotateNetworkKey: dependencies.rotateNetworkKey }),
     ...(gossip ? [gossip.membership.service] : []),
     jobService(parts),
+    studyService(parts),
   ];
   const services = enforced(plainServices, mirror, acts);
   const blobHttp = blobHttpHandler(blobs);

@@ -25,11 +25,11 @@ import { EvaluateKind } from "./jobs/evaluate.ts";
 import { JobSessions } from "./jobs/job-sessions.ts";
 import { Jobs } from "./jobs/jobs.ts";
 import { MapKind } from "./jobs/map.ts";
-import { unlimitedCredits } from "./jobs/queue-view.ts";
 import { TrainKind } from "./jobs/train.ts";
 import { Budgets } from "./ledger/budgets.ts";
 import { HeadsKeeper } from "./ledger/heads-keeper.ts";
 import { Ledger } from "./ledger/ledger.ts";
+import { localOwner } from "./records/jobs.ts";
 import { prefix } from "./records/store-keys.ts";
 import { isChecked, isLive } from "./records/workloads.ts";
 import { ReplicaCare } from "./serving/replica-care.ts";
@@ -43,6 +43,7 @@ import { Preparing } from "./sessions/preparing.ts";
 import { Rates } from "./sessions/rates.ts";
 import { rebalanceSessions } from "./sessions/rebalancing.ts";
 import { SessionCare } from "./sessions/session-care.ts";
+import { TuneKind } from "./studies/tune.ts";
 import { Auditors } from "./trust/auditors.ts";
 import { Standings } from "./trust/standings.ts";
 import { TrustCare } from "./trust/trust-care.ts";
@@ -143,8 +144,19 @@ export function assemble(
   const jobSessions = new JobSessions(context, { sessions, controller, metrics, steps });
   const kindNeeds = { context, compiled, capacity, controller, metrics, jobSessions };
   const mapKind = new MapKind(context);
-  const kinds = [new TrainKind(kindNeeds), new EvaluateKind(kindNeeds), mapKind];
-  const jobs = new Jobs(context, { capacity, jobSessions, leases, placing, kinds, rules, credits: unlimitedCredits });
+  // Jobs without a key are charged to nobody by name.
+  const credits = { of: (owner: string) => budgets.left(owner === localOwner ? "" : owner) };
+  const tune = new TuneKind({ ...kindNeeds, jobs: () => jobs });
+  const kinds = [new TrainKind(kindNeeds), new EvaluateKind(kindNeeds), mapKind, tune];
+  const jobs: Jobs = new Jobs(context, {
+    capacity,
+    jobSessions,
+    leases,
+    placing,
+    kinds,
+    rules,
+    credits,
+  });
   mapKind.onOutcome = (job) => jobs.care.touch(job);
   const orphans = new Orphans(context, presence, {
     looksAfter: (pnode) => registry.looksAfter(pnode),
@@ -188,6 +200,7 @@ export function assemble(
     departed,
     jobs,
     mapKind,
+    tune,
   };
 }
 

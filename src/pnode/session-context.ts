@@ -54,7 +54,7 @@ export class SessionContext {
     options: SessionContextOptions,
     definition: string,
     plan: Plan,
-    { identity, checkpointEvery, assurance }: ReturnType<typeof trainingOf>,
+    { identity, checkpointEvery, assurance, restAfter }: ReturnType<typeof trainingOf>,
   ) {
     this.#options = options;
     this.#definition = definition;
@@ -63,7 +63,8 @@ export class SessionContext {
     this.identity = identity;
     this.assurance = assurance;
     const { steps, microbatches, validateEvery, validationMicrobatches } = identity;
-    this.schedule = { steps, microbatches, validateEvery, validationMicrobatches, checkpointEvery };
+    const counts = { steps, microbatches, validateEvery, validationMicrobatches, checkpointEvery };
+    this.schedule = restAfter === undefined ? counts : { ...counts, restAfter };
   }
 
   static async open(options: SessionContextOptions): Promise<SessionContext> {

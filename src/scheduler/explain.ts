@@ -2,7 +2,7 @@
 
 import { duration } from "../core/duration.ts";
 import type { PendingJob, QueueView, Reason } from "./jobs.ts";
-import { bytes, metBy } from "./placement/constraints.ts";
+import { bytes, nearest, suits } from "./placement/constraints.ts";
 import type { FleetNode } from "./placement/types.ts";
 import { type QuotaRefusal, type Resource, Usage } from "./quota.ts";
 
@@ -19,7 +19,7 @@ export function explain(job: PendingJob, reason: Reason, view: ExplainView): str
     case "needs":
       return `waits for ${listed(reason.needs.map((id) => view.callJob(id)))}`;
     case "credits":
-      return `${job.owner} has no credits left`;
+      return `${job.owner} has no credits left: an operator can raise the budget with \`dcnr credits budget\``;
     case "quota":
       return quotaReason(reason.refusal, view);
     case "room":
@@ -33,19 +33,15 @@ export function explain(job: PendingJob, reason: Reason, view: ExplainView): str
 
 /** The PNode that lacks least, and what it lacks. */
 function neverReason(job: PendingJob, { nodes, nameOf }: ExplainView): string {
-  const judged = nodes.map((node) => ({ node, ...metBy(node, job.policy) }));
-  const most = judged.reduce((best, { met }) => Math.max(best, met), 0);
-  const nearest = judged
-    .filter(({ met }) => met === most)
-    .sort((a, b) => b.node.memoryBytes - a.node.memoryBytes || (a.node.id < b.node.id ? -1 : 1))[0];
-  if (!nearest) return "no PNode is online";
-  if (nearest.lacks !== "") return `${nearest.lacks} (the nearest is ${nameOf(nearest.node.id)})`;
+  const found = nearest(nodes, job.policy);
+  if (!found) return "no PNode is online";
+  if (found.lacks !== "") return `${found.lacks} (the nearest is ${nameOf(found.node.id)})`;
   const needed = job.demand?.units.reduce((sum, { memoryBytes, count }) => sum + memoryBytes * count, 0) ?? 0;
   const largest = job.demand?.units[0]?.memoryBytes ?? 0;
-  const all = judged.filter(({ lacks }) => lacks === "");
-  const lent = all.reduce((sum, { node }) => sum + node.memoryBytes, 0);
-  if (largest > nearest.node.memoryBytes)
-    return `one of its VNodes needs ${bytes(largest)}; the nearest, ${nameOf(nearest.node.id)}, lends ${bytes(nearest.node.memoryBytes)}`;
+  const all = nodes.filter((node) => suits(node, job.policy));
+  const lent = all.reduce((sum, { memoryBytes }) => sum + memoryBytes, 0);
+  if (largest > found.node.memoryBytes)
+    return `one of its VNodes needs ${bytes(largest)}; the nearest, ${nameOf(found.node.id)}, lends ${bytes(found.node.memoryBytes)}`;
   const { maxPricePerHour } = job.policy.requirements;
   if (maxPricePerHour > 0 && needed <= lent)
     return `together its PNodes would cost more than ${maxPricePerHour} an hour`;

@@ -120,6 +120,20 @@ describe("receipt of a message", () => {
   });
 });
 
+describe("a session that is to rest", () => {
+  const begun = (line: number, restAfter: number) => {
+    const role = roleOf(pair, "a" as VNodeId);
+    const rests = { ...schedule, restAfter };
+    const process = new Process<string, string>({ role, schedule: rests, line, parallel: 1, persistsPendingMax: 2 });
+    return process.step({ kind: "start" }).flatMap(({ kind }) => (kind === "ask" ? [] : [kind]));
+  };
+
+  it("finishes the step after which it rests, and begins no other", () => {
+    assert.deepEqual(begun(4, 4), ["forward"]);
+    assert.deepEqual(begun(6, 4), []);
+  });
+});
+
 describe("what was sent", () => {
   const name = { step: 0, microbatch: 0, edge, direction: "forward" } as const;
 

@@ -351,7 +351,8 @@ export class Process<Payload, Asker> implements VNodeProcess<Payload, Asker> {
 
   /** A full store of retained messages holds a VNode back, but never before the checkpoint that would empty it. */
   #mayStartStep(): boolean {
-    const { checkpointEvery } = this.#schedule;
+    const { checkpointEvery, restAfter } = this.#schedule;
+    if (restAfter !== undefined && this.#step > restAfter) return false;
     if (this.#full && this.#step >= this.#line + checkpointEvery) return false;
     return this.#step < this.#line + checkpointEvery + stepsBeyondLineMax;
   }

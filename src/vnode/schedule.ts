@@ -4,7 +4,7 @@
 import type { SessionIdentity, SessionPolicy } from "../network/settings/session.ts";
 
 export type Schedule = Pick<SessionIdentity, "steps" | "microbatches" | "validateEvery" | "validationMicrobatches"> &
-  Pick<SessionPolicy, "checkpointEvery">;
+  Pick<SessionPolicy, "checkpointEvery" | "restAfter">;
 
 /** True where the weights are evaluated as they are after `step` updates. Fresh weights are not worth it. */
 export function evaluationDue(schedule: Schedule, step: number): boolean {

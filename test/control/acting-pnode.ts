@@ -2,6 +2,7 @@
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { SimulatedBlobs } from "../../simulation/blobs.ts";
+import { addressOf } from "../../simulation/boot.ts";
 import type { SimulatedNetwork } from "../../simulation/network.ts";
 import type { Host } from "../../simulation/world.ts";
 import { bits } from "../../src/core/bits.ts";
@@ -15,7 +16,9 @@ import {
   type AttachResponse,
   PNodeService,
   type RegisterSchema,
+  type SessionIdentity,
   type SessionUpdate,
+  type TrainingWork,
   type VNodeProgressSchema,
 } from "../../src/protocol/gen/dcnr/v1/pnode_pb.ts";
 import { SystemService } from "../../src/protocol/gen/dcnr/v1/system_pb.ts";
@@ -32,6 +35,8 @@ export interface ActingOptions {
   readonly stepMs: number;
   /** Attaches again after a broken stream. */
   readonly persistent: boolean;
+  /** What a validation after so many steps comes to; with it, sessions have the steps they ask for. */
+  readonly measure: ((identity: SessionIdentity, step: number) => number) | undefined;
   /** Makes a state differ from what others compute. */
   readonly lie: (vnode: string, step: number) => boolean;
 }
@@ -40,6 +45,8 @@ type RegisterInit = Exclude<MessageInitShape<typeof RegisterSchema>, { readonly 
 
 interface Hosted {
   assignment: Assignment;
+  /** How its session is to be run, once it was asked; only with `measure`. */
+  training?: TrainingWork;
   step: number;
   checkpointed: number;
 }
@@ -67,6 +74,8 @@ export class ActingPNode {
   /** What its VNodes wait for instead of computing. */
   waitingFor = "";
   failing: { vnode: string; detail: string; damagedState?: string } | undefined;
+  /** Measured, and not told yet: they are lost with it. */
+  #metrics: { name: string; step: bigint; value: number; vnode: string; session: string }[] = [];
   readonly #network: SimulatedNetwork;
   readonly #blobs: SimulatedBlobs;
   readonly #options: ActingOptions;
@@ -87,6 +96,7 @@ export class ActingPNode {
       stepMs: 0,
       persistent: true,
       lie: () => false,
+      measure: undefined,
       ...options,
     };
     void this.#run();
@@ -187,6 +197,7 @@ export class ActingPNode {
               sequence,
               accepting: this.accepting,
               vnodes: this.#progress(),
+              metrics: this.#metrics.splice(0),
               links: Object.entries(this.unanswered).map(([pnode, failingMs]) => ({ pnode, failingMs })),
             },
           },
@@ -239,12 +250,61 @@ export class ActingPNode {
       for (const hosted of Array.from(this.hosted.values())) {
         const { vnode, work } = hosted.assignment;
         if (this.failing?.vnode === vnode || work.case !== "learning") continue;
-        const steps = this.sessions.get(hosted.assignment.session)?.status === "done" ? 0 : 20;
-        if (hosted.step < steps) hosted.step++;
+        const isDone = this.sessions.get(hosted.assignment.session)?.status === "done";
+        const { steps, restAfter } = await this.#schedule(hosted);
+        if (hosted.step < (isDone ? 0 : steps) && hosted.step <= restAfter) {
+          this.#measure(hosted);
+          hosted.step++;
+          if (hosted.step === steps) {
+            this.#measure(hosted);
+            // As a PNode does before its last checkpoint.
+            await this.#tell();
+          }
+        }
         if (hosted.step % 2 === 0 && hosted.step > hosted.checkpointed)
           await this.record(hosted.assignment, hosted.step, hosted);
       }
     }
+  }
+
+  async #schedule(hosted: Hosted): Promise<{ steps: number; restAfter: number }> {
+    const everything = Number.POSITIVE_INFINITY;
+    if (!this.#options.measure) return { steps: 20, restAfter: everything };
+    try {
+      hosted.training ??= await this.#describe(hosted.assignment.session);
+    } catch {
+      return { steps: 0, restAfter: 0 };
+    }
+    return {
+      steps: Number(hosted.training?.identity?.steps ?? 0n),
+      restAfter: hosted.training?.restAfter || everything,
+    };
+  }
+
+  async #describe(session: string): Promise<TrainingWork | undefined> {
+    const address = this.attachedTo === "" ? this.#options.orchestrators[0] : addressOf(this.attachedTo);
+    const { work } = await this.#network.call(address as string, PNodeService.method.describeSession, { session });
+    return work.case === "training" ? work.value : undefined;
+  }
+
+  /** Before every so many steps and after the last, as one VNode does for all. */
+  #measure({ assignment: { session, vnode }, training, step }: Hosted): void {
+    const { identity } = training ?? {};
+    if (!identity || !this.#options.measure || step === 0) return;
+    if (step % identity.validateEvery !== 0 && step !== Number(identity.steps)) return;
+    const value = this.#options.measure(identity, step);
+    this.#metrics.push({ name: "validation_loss", step: BigInt(step), value, vnode, session });
+  }
+
+  async #tell(): Promise<void> {
+    await this.#channel
+      ?.send({
+        event: {
+          case: "heartbeat",
+          value: { accepting: this.accepting, vnodes: this.#progress(), metrics: this.#metrics.splice(0) },
+        },
+      })
+      .catch(() => {});
   }
 
   /** Uploads and records as a PNode would, under the epoch it knows. */

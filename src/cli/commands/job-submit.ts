@@ -1,11 +1,10 @@
 // `dcnr job submit`: hands the jobs of a file to their queues.
 
-import type { JobSpecInit } from "../../client/client.ts";
 import { builtinNames, ensureDataset } from "../builtin.ts";
 import type { Command } from "../command.ts";
 import { connectionOptions, withClient } from "../connection.ts";
 import { readTextFile } from "../files.ts";
-import { readJobs } from "../job-files.ts";
+import { datasetsOf, readJobs } from "../job-files.ts";
 import { followJob, showJob, showJobs } from "../jobs.ts";
 
 export const command: Command = {
@@ -29,7 +28,8 @@ export const command: Command = {
       const { flags, out, signal } = context;
       const path = context.arguments[0] ?? "";
       const specs = await readJobs(await readTextFile(path, "file of jobs"), path, flags.optionalText("key"));
-      for (const name of builtinsOf(specs)) await ensureDataset(client, name, out);
+      const named = datasetsOf(specs);
+      for (const name of builtinNames) if (named.has(name)) await ensureDataset(client, name, out);
       const owner = flags.optionalText("owner");
       let jobs = await client.jobs.submit(specs, owner === undefined ? {} : { owner });
       if (flags.is("watch")) {
@@ -47,9 +47,3 @@ export const command: Command = {
       return jobs.some(({ status }) => status === "failed" || status === "cancelled") ? 1 : 0;
     }),
 };
-
-/** Datasets that come with a clone are added when a job names one. */
-function builtinsOf(specs: readonly JobSpecInit[]): string[] {
-  const named = new Set(specs.map(({ spec }) => spec?.["dataset"]));
-  return builtinNames.filter((name) => named.has(name));
-}

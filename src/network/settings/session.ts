@@ -50,6 +50,8 @@ export interface SessionPolicy {
   readonly autonomy?: "on";
   /** How far results are checked; absent: not at all. */
   readonly assurance?: Assurance;
+  /** No step after this one is begun until whoever runs it has looked at it; absent: it runs to its end. */
+  readonly restAfter?: number;
 }
 
 /**

@@ -25,6 +25,8 @@ const identity: SessionIdentity = {
 test("settings that were told are the same settings, to the last bit and by their id", () => {
   const told = trainingFromWire(trainingToWire({ identity, policy: { checkpointEvery: 7, replicas: 1 } }), "s");
   assert.deepEqual(told, { identity, checkpointEvery: 7, assurance: "none" });
+  const policy = { checkpointEvery: 7, replicas: 1, restAfter: 3 };
+  assert.equal(trainingFromWire(trainingToWire({ identity, policy }), "s").restAfter, 3);
   assert.ok(isIdentityOf(sessionIdOf(identity, "net"), told.identity));
 });
 

@@ -3,7 +3,7 @@
 // before anything is built on it.
 
 import { parseSha256 } from "../../core/ids.ts";
-import type { Assurance, LearningRate, SessionIdentity, SessionSettings } from "./session.ts";
+import type { Assurance, LearningRate, SessionIdentity, SessionPolicy, SessionSettings } from "./session.ts";
 import {
   checkedChoice,
   checkedNumber,
@@ -35,6 +35,13 @@ export interface WireTraining {
   readonly identity?: WireIdentity | undefined;
   readonly checkpointEvery: number;
   readonly assurance: string;
+  readonly restAfter?: number;
+}
+
+/** What a PNode is told of a training. */
+export interface ToldTraining extends Pick<SessionPolicy, "checkpointEvery" | "restAfter"> {
+  readonly identity: SessionIdentity;
+  readonly assurance: Assurance;
 }
 
 /** The message SessionSettings, as a client could ask for the same session again. */
@@ -61,20 +68,21 @@ export function identityToWire(identity: SessionIdentity): WireIdentity & { read
 }
 
 export function trainingToWire({ identity, policy }: Pick<SessionSettings, "identity" | "policy">) {
-  const { checkpointEvery, assurance = "none" } = policy;
-  return { identity: identityToWire(identity), checkpointEvery, assurance };
+  const { checkpointEvery, assurance = "none", restAfter = 0 } = policy;
+  return { identity: identityToWire(identity), checkpointEvery, assurance, restAfter };
 }
 
 /** Fails with `data_loss` for what no orchestrator that is right would say. */
 export function trainingFromWire(
-  { identity, checkpointEvery, assurance }: WireTraining,
+  { identity, checkpointEvery, assurance, restAfter = 0 }: WireTraining,
   session: string,
-): { readonly identity: SessionIdentity; readonly checkpointEvery: number; readonly assurance: Assurance } {
+): ToldTraining {
   const refuse = refuseTold(session);
   return {
     identity: identityFromWire(identity ?? refuse("there are none"), refuse),
     checkpointEvery: checkedNumber(fields.checkpointEvery, checkpointEvery, refuse),
     assurance: assurance === "" ? "none" : checkedChoice(fields.assurance, assurance, refuse),
+    ...(restAfter > 0 && { restAfter: checkedNumber(fields.steps, restAfter, refuse) }),
   };
 }
 

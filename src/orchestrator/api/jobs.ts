@@ -77,7 +77,7 @@ export function jobService(needs: JobApiNeeds): ServedService {
 }
 
 /** Names of pages count upwards, and people want the newest first. */
-function newestFirst({ submittedWallMs, id }: JobRecord): string {
+export function newestFirst({ submittedWallMs, id }: JobRecord): string {
   return `${String(Number.MAX_SAFE_INTEGER - Math.round(submittedWallMs)).padStart(16, "0")} ${id}`;
 }
 
@@ -108,7 +108,8 @@ async function checkUses(
   if (!isLimited(roles)) return;
   const { ownOnly: _, ...networksOnly } = roles;
   for (const spec of specs) {
-    const { network, source } = usesOf(jobs.kinds, spec);
+    const { network, networks = [], source } = usesOf(jobs.kinds, spec);
+    for (const one of networks) checkBelonging(networksOnly, { network: one }, one);
     if (network !== undefined) checkBelonging(networksOnly, { network }, network);
     const found = source === undefined ? undefined : await belongingOf(context.mirror, Subject.SOURCE, source);
     if (found) checkBelonging(roles, found, source ?? "");

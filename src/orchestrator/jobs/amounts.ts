@@ -5,7 +5,12 @@ import type { JobRecord } from "../records/jobs.ts";
 
 /** Before it was placed nobody knows how many PNodes take part: one at least. */
 export function amountsOf(
-  { requirements, demand, copies = 1 }: Pick<JobRecord, "requirements" | "demand" | "copies">,
+  {
+    requirements,
+    demand,
+    copies = 1,
+    coordinates,
+  }: Pick<JobRecord, "requirements" | "demand" | "copies" | "coordinates">,
   pnodes = 1,
 ): Amounts {
   const memoryBytes = demand?.units.reduce((sum, unit) => sum + unit.memoryBytes * unit.count, 0) ?? 0;
@@ -14,6 +19,6 @@ export function amountsOf(
     cores: Math.max(1, requirements.cpus) * machines,
     gpus: requirements.gpus * machines,
     memoryBytes: memoryBytes * copies,
-    jobs: 1,
+    jobs: coordinates ? 0 : 1,
   };
 }

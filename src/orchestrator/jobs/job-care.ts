@@ -63,6 +63,7 @@ export class JobCare {
   #onJob(now: JobRecord | undefined, before: JobRecord | undefined): void {
     if (!now) return;
     if (!isEnded(now) || !before || !isEnded(before)) this.touch(now.id);
+    if (now.trial && (now.status !== before?.status || now.held !== before?.held)) this.touch(now.trial.study);
     if (!isEnded(now) || (before && isEnded(before))) return;
     for (const other of this.#context.mirror.under(prefix.jobs))
       if (!isEnded(other) && other.needs.includes(now.id)) this.touch(other.id);
@@ -146,8 +147,11 @@ export class JobCare {
     const seen = await kind.observe(job);
     if (seen.state === "done") await this.end(job, "done", seen.reason ?? "", seen.result);
     else if (seen.state === "failed") await this.end(job, "failed", seen.reason);
-    else if (job.yielding) await this.#yield(job, seen);
+    // What is being started is not stopped half-way: its owners would outlive it.
     else if (seen.unstarted) await this.#startLate(job);
+    else if (seen.rests === "now") await this.#rest(job, seen.line ?? 0);
+    else if (seen.rests === "soon") this.#lookAgain(job.id);
+    else if (job.yielding) await this.#yield(job, seen);
     else if (seen.held) await this.#hold(job, seen.reason ?? "");
     else if ((seen.withoutRoomMs ?? 0) > withoutRoomMsMax)
       await this.requeue(job, seen.line ?? 0, "lost PNodes, and there is no room for all of it");
@@ -171,7 +175,7 @@ export class JobCare {
   async #yield(job: JobRecord, seen: Running): Promise<void> {
     const { yielding } = job;
     const waitedMs = this.#context.world.clock.wallMs() - (yielding?.sinceWallMs ?? 0);
-    const reached = seen.line === undefined || seen.line > (yielding?.line ?? 0) || seen.held || seen.unstarted;
+    const reached = seen.line === undefined || seen.line > (yielding?.line ?? 0) || seen.held;
     const may = reached || yielding?.for === "" || waitedMs > yieldMsMax;
     if (!may || !(await this.#needs.kinds.get(job.kind).suspend(job))) {
       this.#lookAgain(job.id);
@@ -179,6 +183,15 @@ export class JobCare {
     }
     const to = yielding?.for ? `gave way to job ${yielding.for}` : "went back to the queue";
     await this.#stop(job, "suspended", "suspended", `${to}; goes on later from step ${seen.line ?? 0}`);
+  }
+
+  /** Whoever runs the study decides whether it goes on; until then others have its room. */
+  async #rest(job: JobRecord, line: number): Promise<void> {
+    if (!(await this.#needs.kinds.get(job.kind).suspend(job))) {
+      this.#lookAgain(job.id);
+      return;
+    }
+    await this.#stop(job, "suspended", "rests", `rests at step ${line} until its study decides`, true);
   }
 
   /** Somebody suspended its session: it is left alone until that somebody lets it go on. */

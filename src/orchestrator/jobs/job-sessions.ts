@@ -21,6 +21,9 @@ export interface JobSessionNeeds {
   readonly steps: Steps;
 }
 
+/** PNodes tell what they measured with their next heartbeats. */
+const awaitedMsMax = 20_000;
+
 type SessionObservation = Exclude<Observation, { state: "done" }> | { readonly state: "done"; readonly reason: string };
 
 export class JobSessions {
@@ -28,6 +31,8 @@ export class JobSessions {
   readonly #needs: JobSessionNeeds;
   /** Since when a session of a running job has been without room, as this orchestrator saw it. */
   readonly #waitingSinceMs = new Map<string, number>();
+  /** Since when what came out of a session that is to rest has been waited for. */
+  readonly #awaitedSinceMs = new Map<string, number>();
 
   constructor(context: Context, needs: JobSessionNeeds) {
     this.#context = context;
@@ -46,6 +51,9 @@ export class JobSessions {
   async start(job: JobRecord): Promise<void> {
     const { mirror, world, events } = this.#context;
     if (job.session === undefined) return;
+    // It may have been cancelled since it was committed.
+    const now = await mirror.read(key.job(job.id));
+    if (now?.status !== "running" || now.epoch !== job.epoch) return;
     const { record, written } = await mirror.update(key.session(job.session), (current) => {
       // Somebody may have suspended it meanwhile.
       if (current?.status !== "created") return undefined;
@@ -76,6 +84,38 @@ export class JobSessions {
         return { state: "running", progress, line: session.line, withoutRoomMs };
       }
     }
+  }
+
+  /** Whether it has come to where it is to be looked at, and what came out there is known. */
+  async rests(job: JobRecord): Promise<"now" | "soon" | undefined> {
+    const session = this.sessionOf(job);
+    const { restAfter, checkpointEvery = 1 } = session?.policy ?? {};
+    if (!session || restAfter === undefined || session.line < restAfter - (restAfter % checkpointEvery))
+      return undefined;
+    const { id } = session;
+    const { metrics } = this.#needs;
+    const isKnown =
+      metrics.latest(id, "validation_loss", restAfter, restAfter) !== undefined ||
+      (await metrics.all(id, ["validation_loss"], restAfter)).some(({ step }) => step === restAfter);
+    const nowMs = this.#context.world.clock.monotonicMs();
+    const sinceMs = this.#awaitedSinceMs.get(id) ?? nowMs;
+    // What was lost with a machine comes again when the step is repeated.
+    if (isKnown || nowMs - sinceMs > awaitedMsMax) {
+      this.#awaitedSinceMs.delete(id);
+      return "now";
+    }
+    this.#awaitedSinceMs.set(id, sinceMs);
+    return "soon";
+  }
+
+  /** Up to where it trains before it is looked at again; undefined: to its end. */
+  async restAfter(job: JobRecord, step: number | undefined): Promise<void> {
+    if (job.session === undefined) return;
+    await this.#context.mirror.update(key.session(job.session), (current) => {
+      if (!current || current.policy.restAfter === step) return undefined;
+      const { restAfter: _, ...policy } = current.policy;
+      return { ...current, policy: step === undefined ? policy : { ...policy, restAfter: step } };
+    });
   }
 
   #withoutRoom({ id, status }: SessionRecord): number {

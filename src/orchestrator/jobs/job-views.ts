@@ -10,6 +10,7 @@ import { callJob, isQueued, type JobRecord, ranMs } from "../records/jobs.ts";
 import { pnodeName } from "../records/names.ts";
 import { key, prefix } from "../records/store-keys.ts";
 import type { JobSessions } from "./job-sessions.ts";
+import type { JobKinds } from "./kinds.ts";
 import type { Scheduling } from "./scheduling.ts";
 
 export type JobView = MessageInitShape<typeof JobSchema>;
@@ -18,6 +19,7 @@ export type QueueMessage = MessageInitShape<typeof QueueSchema>;
 export interface JobViewNeeds {
   readonly scheduling: Scheduling;
   readonly jobSessions: JobSessions;
+  readonly kinds: JobKinds;
 }
 
 type Wait = Pick<JobView, "reason" | "wait" | "position" | "expectedStartWallMs" | "outlook">;
@@ -69,6 +71,7 @@ export class JobViews {
   }
 
   #progress(job: JobRecord): number {
+    if (job.session === undefined) return this.#needs.kinds.get(job.kind).progress?.(job) ?? 0;
     const seen = this.#needs.jobSessions.observe(job);
     return seen.state === "running" ? (seen.progress ?? 0) : 1;
   }

@@ -1,6 +1,7 @@
 // Jobs, put together: submitted, scheduled, looked after, cancelled, let go on, and forgotten when they are old.
 
 import { fail } from "../../core/errors.ts";
+import type { JobSpec } from "../../protocol/gen/dcnr/v1/job_pb.ts";
 import { type Rules, rulesDefault } from "../../scheduler/jobs.ts";
 import { decayed } from "../../scheduler/order.ts";
 import type { Context } from "../context.ts";
@@ -10,6 +11,7 @@ import { key, prefix } from "../records/store-keys.ts";
 import type { Leases } from "../workloads/leases.ts";
 import type { Placing } from "../workloads/placing.ts";
 import { JobCare } from "./job-care.ts";
+import type { JobSessions } from "./job-sessions.ts";
 import { JobViews } from "./job-views.ts";
 import type { JobKind } from "./kinds.ts";
 import { JobKinds } from "./kinds.ts";
@@ -19,6 +21,7 @@ import { type QueueViewNeeds, usedBy } from "./queue-view.ts";
 import { cohortOf } from "./queues.ts";
 import { Quotas } from "./quotas.ts";
 import { Scheduling } from "./scheduling.ts";
+import { submitJobs } from "./submit.ts";
 
 export interface JobsNeeds extends QueueViewNeeds {
   readonly leases: Leases;
@@ -38,6 +41,7 @@ export class Jobs {
   readonly care: JobCare;
   readonly views: JobViews;
   readonly #context: Context;
+  readonly #jobSessions: JobSessions;
 
   constructor(context: Context, needs: JobsNeeds) {
     this.#context = context;
@@ -54,7 +58,8 @@ export class Jobs {
       cohortOf: (queue) => cohortOf(context.mirror, queue),
       isStarting: (job) => this.scheduling.isStarting(job),
     });
-    this.views = new JobViews(context, { scheduling: this.scheduling, jobSessions });
+    this.views = new JobViews(context, { scheduling: this.scheduling, jobSessions, kinds: this.kinds });
+    this.#jobSessions = jobSessions;
   }
 
   /** Now and then: what hints did not tell, and what the dead left behind. */
@@ -87,6 +92,37 @@ export class Jobs {
     });
     if (written) events.emit("info", "job.retried", `${callJob(job)} is to go on`);
     return record ?? job;
+  }
+
+  /** Submits a trial of a study; asked again with the same key it is the same job. */
+  async submitTrial(owner: string, spec: JobSpec, trial: Pick<JobRecord, "trial" | "restAfter">): Promise<JobRecord> {
+    const submitted = await submitJobs({ context: this.#context, kinds: this.kinds }, owner, [spec], trial);
+    return submitted[0] as JobRecord;
+  }
+
+  /** A trial that rests trains up to this step, or to its end. */
+  async goOn(job: JobRecord, restAfter: number | undefined): Promise<void> {
+    await this.#jobSessions.restAfter(job, restAfter);
+    await this.retry(job);
+  }
+
+  /** A trial that does not go on: its session can be resumed by hand. */
+  async finish(job: JobRecord, reason: string): Promise<void> {
+    await this.#jobSessions.restAfter(job, undefined);
+    const { mirror } = this.#context;
+    for (let now: JobRecord | undefined = job; now && !isEnded(now); now = await mirror.read(key.job(job.id)))
+      await this.care.end(now, "done", reason, await this.#jobSessions.results(now));
+  }
+
+  /** One that is done has more to do. */
+  async reopen({ id }: JobRecord, detail: string): Promise<void> {
+    const { mirror, world } = this.#context;
+    const wallMs = world.clock.wallMs();
+    await mirror.update(key.job(id), (current) => {
+      if (current?.status !== "done") return undefined;
+      const { result: _, ...rest } = current;
+      return { ...lived(rest, { wallMs, kind: "reopened", detail }), status: "suspended" as const, endedWallMs: 0 };
+    });
   }
 
   /** Whether a job says when the session runs. */
@@ -123,13 +159,15 @@ export class Jobs {
     const { mirror, world } = this.#context;
     const nowMs = world.clock.wallMs();
     const jobs = mirror.under(prefix.jobs);
-    const needed = new Set(jobs.filter((job) => !isEnded(job)).flatMap(({ needs }) => needs as readonly string[]));
+    const open = jobs.filter((job) => !isEnded(job));
+    const needed = new Set<string>(open.flatMap(({ id, needs }) => [id, ...needs]));
     const ended = jobs
-      .filter((job) => isEnded(job) && !needed.has(job.id))
+      .filter((job) => isEnded(job) && !needed.has(job.id) && !needed.has(job.trial?.study ?? ""))
       .sort((a, b) => b.endedWallMs - a.endedWallMs);
     const old = ended.filter((job, index) => index >= endedKeptMax || nowMs - job.endedWallMs > endedKeptMs);
     for (const job of old.slice(0, 200)) {
       if (!(await mirror.remove(key.job(job.id), isEnded))) continue;
+      await this.kinds.get(job.kind).forgotten?.(job);
       const value = usedBy(job, nowMs);
       await mirror.update(key.use(job.owner), (current) => {
         const before = current ? decayed(current.value, current.asOfWallMs, nowMs) : 0;

@@ -17,6 +17,8 @@ export interface Prepared {
   readonly demand?: Demand;
   /** Owners of each VNode. */
   readonly copies?: number;
+  /** It only looks after other jobs. */
+  readonly coordinates?: true;
   /** What its PNodes must have in the end, where the kind's own settings say more than the job's. */
   readonly requirements?: SessionRequirements;
   readonly network?: string;
@@ -24,6 +26,8 @@ export interface Prepared {
 
 export interface Uses {
   readonly network?: string;
+  /** More of them, where it is about several. */
+  readonly networks?: readonly string[];
   /** A session or model. */
   readonly source?: string;
 }
@@ -37,6 +41,8 @@ export type Observation =
       readonly held?: boolean;
       /** Why it was stopped, if whoever did it said so. */
       readonly reason?: string;
+      /** It has come to where it is to be looked at: it gives its room back until it is told to go on. */
+      readonly rests?: "now" | "soon";
       /** The commit said that it runs, and it does not yet. */
       readonly unstarted?: boolean;
       /** Newest step that nothing can take back; what it gives up when it gives way is what it did since. */
@@ -60,8 +66,12 @@ export interface JobKind {
   observe(job: JobRecord): Promise<Observation>;
   /** Stops, so that it can go on later from where it was; true once it holds nothing any more. */
   suspend(job: JobRecord): Promise<boolean>;
+  /** How far it is, 0 to 1, for kinds without a session. */
+  progress?(job: JobRecord): number;
   /** Its record says that it is over: cleans up. May be asked again. */
   ended?(job: JobRecord): Promise<void>;
+  /** Its record is gone: whatever else was kept for it goes too. */
+  forgotten?(job: JobRecord): Promise<void>;
   /** Suspended before, and wanted again by somebody: forgets what made it fail. */
   revive(job: JobRecord): Promise<void>;
 }

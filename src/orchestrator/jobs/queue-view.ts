@@ -23,12 +23,10 @@ export interface QueueViewNeeds {
   readonly credits: Credits;
 }
 
-/** What owners may still spend. Whoever keeps accounts gives one of these; without, nobody counts. */
+/** What owners may still spend; undefined: nobody set a bound. */
 export interface Credits {
   of(owner: string): number | undefined;
 }
-
-export const unlimitedCredits: Credits = { of: () => undefined };
 
 /** How long a job is taken to run if nobody said, and nothing shows it. */
 const limitUsualMs = 6 * 60 * 60_000;
@@ -168,7 +166,7 @@ function usesOf({ mirror }: Context, jobs: readonly JobRecord[], nowMs: number):
 
 export function usedBy(job: JobRecord, nowMs: number): number {
   const { cores, gpus } = job.amounts ?? amountsOf(job);
-  const weight = Math.max(1, cores + coresPerGpu * gpus);
+  const weight = job.coordinates ? 0 : Math.max(1, cores + coresPerGpu * gpus);
   return job.runs.reduce((sum, run) => sum + weight * decayedMs(run, nowMs), 0);
 }
 

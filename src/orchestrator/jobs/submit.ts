@@ -34,10 +34,15 @@ interface Draft extends Omit<JobRecord, "needs"> {
 }
 
 /** In the order of the request. */
-export async function submitJobs(needs: SubmitNeeds, owner: string, specs: readonly JobSpec[]): Promise<JobRecord[]> {
+export async function submitJobs(
+  needs: SubmitNeeds,
+  owner: string,
+  specs: readonly JobSpec[],
+  more: Pick<JobRecord, "trial" | "restAfter"> = {},
+): Promise<JobRecord[]> {
   if (specs.length === 0) fail("invalid_argument", "there is no job in the request");
   if (specs.length > jobsMax) fail("invalid_argument", `${specs.length} jobs at once: at most ${jobsMax} are taken`);
-  const drafts = specs.map((spec, index) => draftOf(needs, owner, spec, index));
+  const drafts = specs.map((spec, index) => ({ ...draftOf(needs, owner, spec, index), ...more }));
   refuseTwins(drafts);
   refuseFull(needs.context, drafts);
   const known = new Map<string, JobRecord>();

@@ -7,8 +7,7 @@ import type { SessionRequirements } from "../../network/settings/session.ts";
 import { type SessionSettings, SessionSettingsSchema } from "../../protocol/gen/dcnr/v1/session_pb.ts";
 import { demandOf } from "../../scheduler/demand.ts";
 import { type JobRecord, localOwner } from "../records/jobs.ts";
-import type { SessionRecord } from "../records/sessions.ts";
-import { createSession, type SessionNeeds } from "../sessions/sessions.ts";
+import { createSession, type SessionNeeds, type SessionOrigin } from "../sessions/sessions.ts";
 import type { JobSessions } from "./job-sessions.ts";
 import type { JobKind, JsonObject, Observation, Prepared, Uses } from "./kinds.ts";
 
@@ -51,8 +50,10 @@ export class TrainKind implements JobKind {
   async observe(job: JobRecord): Promise<Observation> {
     const { jobSessions } = this.#needs;
     const seen = jobSessions.observe(job);
-    if (seen.state !== "done") return seen;
-    return { ...seen, result: await jobSessions.results(job) };
+    if (seen.state === "done") return { ...seen, result: await jobSessions.results(job) };
+    if (seen.state === "failed") return seen;
+    const rests = await jobSessions.rests(job);
+    return rests ? { ...seen, rests } : seen;
   }
 
   suspend(job: JobRecord): Promise<boolean> {
@@ -69,8 +70,8 @@ export function settingsToSpec(settings: SessionSettings): JsonObject {
 }
 
 /** What nobody with a key asked for belongs to nobody. */
-function ownedByJob({ id, owner }: JobRecord): Pick<SessionRecord, "owner" | "job"> {
-  return { job: id, ...(owner === localOwner ? {} : { owner }) };
+function ownedByJob({ id, owner, restAfter }: JobRecord): SessionOrigin {
+  return { job: id, ...(owner === localOwner ? {} : { owner }), ...(restAfter !== undefined && { restAfter }) };
 }
 
 /** As the API's message, by its field names in either spelling. */

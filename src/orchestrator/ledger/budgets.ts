@@ -35,6 +35,12 @@ export class Budgets {
     return this.#context.mirror.under(prefix.budgets);
   }
 
+  /** What an owner's sessions may still spend together; undefined where nobody set a bound. */
+  left(owner: string): number | undefined {
+    const bound = this.#context.mirror.get(key.budget(owner))?.credits;
+    return bound === undefined ? undefined : bound - this.#ledger.spentBy(owner);
+  }
+
   /** Why a session may not go on; undefined while it may. By what this orchestrator has read of the ledger. */
   exhausted({ id, policy, owner = "" }: SessionRecord): string | undefined {
     const spent = this.#ledger.spent(id);

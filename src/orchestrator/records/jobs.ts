@@ -47,6 +47,12 @@ export interface JobRecord {
   readonly demand?: Demand;
   /** Owners of each VNode. */
   readonly copies?: number;
+  /** It only looks after others, which count: it is charged nothing. */
+  readonly coordinates?: true;
+  /** The study that it is a trial of. */
+  readonly trial?: { readonly study: JobId; readonly number: number };
+  /** Of a trial: the step after which it is first looked at. */
+  readonly restAfter?: number;
   /** The network that it is about, where it is about one. */
   readonly network?: string;
   /** What it is charged while it runs. */

@@ -21,6 +21,7 @@ import type {
 } from "./machines.ts";
 import type { InstanceRecord, ProviderRecord } from "./providers.ts";
 import type { ModelRecord, NetworkRecord, ReplicaRecord, SessionRecord, WorkloadRecord } from "./sessions.ts";
+import type { StudyRecord, TrialRecord } from "./studies.ts";
 import type { MetricRecord, StepRecord, VNodeRecord } from "./vnodes.ts";
 
 /** What every orchestrator keeps in memory whole, by the first part of its key. */
@@ -36,6 +37,8 @@ export interface MirroredKinds {
   readonly policy: PolicyRecord;
   readonly budget: BudgetRecord;
   readonly job: JobRecord;
+  readonly study: StudyRecord;
+  readonly trial: TrialRecord;
   readonly cohort: CohortRecord;
   readonly use: UseRecord;
   readonly identity: IdentityRecord;
@@ -62,6 +65,8 @@ export const mirroredKinds: readonly MirroredKind[] = [
   "budget",
   "cohort",
   "job",
+  "study",
+  "trial",
   "use",
   "identity",
   "interval",
@@ -114,6 +119,8 @@ export const key = {
   job: (id: string) => named<JobRecord>(`job/${id}`),
   /** Create-only. */
   answers: (job: string, piece: number) => named<AnswersRecord>(`answers/${job}/${padded(piece)}`),
+  study: (id: string) => named<StudyRecord>(`study/${id}`),
+  trial: (study: string, number: number) => named<TrialRecord>(`trial/${study}/${padded(number)}`),
   cohort: (name: string) => named<CohortRecord>(`cohort/${name}`),
   use: (owner: string) => named<UseRecord>(`use/${owner}`),
   provider: (name: string) => named<ProviderRecord>(`provider/${name}`),
@@ -147,6 +154,8 @@ export const prefix = {
   budgets: named<BudgetRecord>("budget/"),
   jobs: named<JobRecord>("job/"),
   answersOf: (job: string) => named<AnswersRecord>(`answers/${job}/`),
+  studies: named<StudyRecord>("study/"),
+  trialsOf: (study: string) => named<TrialRecord>(`trial/${study}/`),
   cohorts: named<CohortRecord>("cohort/"),
   uses: named<UseRecord>("use/"),
   members: named<MemberRecord>("member/"),

@@ -8,7 +8,7 @@ import { sameShape } from "../../core/tensor.ts";
 import { checkDatasetFits } from "../../data/fits.ts";
 import { parseManifest } from "../../data/manifest.ts";
 import type { Plan } from "../../network/plan.ts";
-import { differences, type SessionIdentity, sessionIdOf } from "../../network/settings/session.ts";
+import { differences, type SessionIdentity, type SessionPolicy, sessionIdOf } from "../../network/settings/session.ts";
 import type { SessionSettings } from "../../protocol/gen/dcnr/v1/session_pb.ts";
 import type { Context } from "../context.ts";
 import type { Capacity } from "../fleet/capacity/capacity.ts";
@@ -32,11 +32,14 @@ export interface SessionNeeds {
 /** The same settings may be run again under another name: "mlp", "mlp-2", … */
 const namesMax = 1_000;
 
+/** Whose it is, what runs it, and how far it trains before whoever runs it looks at it. */
+export type SessionOrigin = Pick<SessionRecord, "owner" | "job"> & Pick<SessionPolicy, "restAfter">;
+
 export async function createSession(
   needs: SessionNeeds,
   settings: SessionSettings,
   idempotencyKey: string,
-  owned: Pick<SessionRecord, "owner" | "job"> = {},
+  { restAfter, ...owned }: SessionOrigin = {},
 ): Promise<SessionRecord> {
   const { mirror, events } = needs.context;
   const { network, plan } = await findNetwork(needs, settings.network);
@@ -51,6 +54,7 @@ export async function createSession(
     const wanted: SessionRecord = {
       ...base,
       ...owned,
+      policy: restAfter === undefined ? base.policy : { ...base.policy, restAfter },
       id,
       ...initial,
       ...(idempotencyKey ? { idempotencyKey } : {}),

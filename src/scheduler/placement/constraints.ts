@@ -27,6 +27,8 @@ interface Constraint {
   /** Depends on what others have reserved, which passes. */
   readonly passes?: true;
   readonly holds: (node: FleetNode, policy: Policy, workload: string) => boolean;
+  /** How much of it a PNode has, where that can be told: of those that lack it the one with most is nearest. */
+  readonly amount?: (node: FleetNode, policy: Policy) => number;
   /** Said when this constraint is the one that leaves nobody. `before` met all constraints above it. */
   readonly missing: (policy: Policy, before: readonly FleetNode[]) => string;
 }
@@ -80,12 +82,14 @@ const constraints: readonly Constraint[] = [
   {
     ofPool: false,
     holds: (node, { requirements }) => node.cores >= requirements.cpus,
+    amount: (node) => node.cores,
     missing: ({ requirements }, before) =>
       `needs ${requirements.cpus} cores; the most that one of ${count(before)} lends is ${most(before, (node) => node.cores)}`,
   },
   {
     ofPool: false,
     holds: (node, { requirements }) => node.memoryBytes >= requirements.memoryBytes,
+    amount: (node) => node.memoryBytes,
     missing: ({ requirements }, before) =>
       `needs a PNode with ${bytes(requirements.memoryBytes)} of memory; the largest has ${bytes(most(before, (node) => node.memoryBytes))}`,
   },
@@ -93,6 +97,7 @@ const constraints: readonly Constraint[] = [
     ofPool: false,
     holds: (node, { requirements }) =>
       requirements.maxPricePerHour === 0 || node.pricePerHour <= requirements.maxPricePerHour,
+    amount: (node) => -node.pricePerHour,
     missing: ({ requirements }, before) =>
       `needs a price of at most ${requirements.maxPricePerHour} an hour; none of ${count(before)} costs so little`,
   },
@@ -101,6 +106,7 @@ const constraints: readonly Constraint[] = [
     passes: true,
     holds: (node, { requirements }, workload) =>
       node.hosts.has(workload) || gpusFree(node, requirements.gpuMemoryBytes) >= requirements.gpus,
+    amount: (node, { requirements }) => gpusFree(node, requirements.gpuMemoryBytes),
     missing: (policy, before) => gpuReason(policy, before, policy.requirements.gpus),
   },
 ];
@@ -137,12 +143,27 @@ export function suits(node: FleetNode, policy: ConstraintPolicy): boolean {
   return constraints.every((constraint) => constraint.passes || constraint.holds(node, whole, ""));
 }
 
-/** How many of the constraints a PNode would meet if it were empty, in their order, and the sentence of the next. */
-export function metBy(node: FleetNode, policy: ConstraintPolicy): { readonly met: number; readonly lacks: string } {
+/**
+ * Of PNodes that are taken to be empty the one that meets most constraints, and what it lacks first; of several that lack the
+ * same the one with most of it. An empty sentence where it lacks nothing.
+ */
+export function nearest(
+  nodes: readonly FleetNode[],
+  policy: ConstraintPolicy,
+): { readonly node: FleetNode; readonly lacks: string } | undefined {
   const whole: Policy = { ...anywhere, ...policy };
-  const empty = { ...node, gpusFree: node.gpus.length, memoryFreeBytes: node.memoryBytes };
-  const failing = constraints.filter((constraint) => !constraint.holds(empty, whole, ""));
-  return { met: constraints.length - failing.length, lacks: failing[0]?.missing(whole, [empty]) ?? "" };
+  const judged = nodes.map((node) => {
+    const empty = { ...node, gpusFree: node.gpus.length, memoryFreeBytes: node.memoryBytes };
+    const failing = constraints.filter((constraint) => !constraint.holds(empty, whole, ""));
+    return { node: empty, failing: failing.length, first: failing[0] };
+  });
+  const fewest = judged.reduce((least, { failing }) => Math.min(least, failing), Number.POSITIVE_INFINITY);
+  const best = judged.filter(({ failing }) => failing === fewest);
+  const first = best[0]?.first;
+  const alike = best.filter((one) => one.first === first).map(({ node }) => node);
+  const amount = (node: FleetNode) => first?.amount?.(node, whole) ?? 0;
+  const [node] = alike.sort((a, b) => amount(b) - amount(a) || b.memoryBytes - a.memoryBytes || (a.id < b.id ? -1 : 1));
+  return node && { node, lacks: first?.missing(whole, alike) ?? "" };
 }
 
 /** False if no node of the pool can be eligible, except those that host the workload already. */
