@@ -10,7 +10,7 @@ import { type Child, startChild, stopChild } from "../../src/cli/processes.ts";
 import { Client, type SessionSettingsInit } from "../../src/client/client.ts";
 import { addSamples } from "../../src/client/samples.ts";
 import { launchBrowser } from "../browser/browser.ts";
-import { ended, smallSamples } from "../small-training.ts";
+import { ended, smallNetwork, smallSamples } from "../small-training.ts";
 import { openTab, type Tab } from "./tabs.ts";
 
 const layers = 6;
@@ -28,7 +28,7 @@ outputs: [{ name: logits, node_id: layer_${layers - 1} }]
 costs: [{ name: loss, node_id: loss }]
 `;
 
-const steps = 72;
+const steps = 48;
 const settings: SessionSettingsInit = {
   ...{ network: "layers", dataset: "pairs", split: "all", batch: 8, microbatches: 2, seed: 1n, numerics: "portable" },
   steps: BigInt(steps),
@@ -107,6 +107,27 @@ test("a process and three tabs train to the root of the process alone, whatever 
       assert.equal(session.stepRoot, alone);
       const pieces = await ash.page.locator("#visit").textContent();
       assert.match(pieces ?? "", /^[1-9]\d* pieces of work/, "the tab that came back has contributed");
+    });
+  } finally {
+    await browser.close();
+  }
+});
+
+test("tabs repeat what a process computed in a session that is checked, sign what comes out, and agree", async () => {
+  const browser = await launchBrowser();
+  try {
+    await withFleet(async ({ client, orchestrator }) => {
+      const tabs: Tab[] = [];
+      for (const name of ["oak", "elm"]) tabs.push(await openTab(browser, orchestrator.address, name));
+      await client.networks.create(smallNetwork, { id: "small" });
+      const { id } = await client.sessions.create({
+        ...{ ...settings, network: "small", steps: 9n, checkpointEvery: 3, spread: 1, assurance: "checked" },
+      });
+      // Done means that every interval was repeated by somebody else, of whom there are only tabs.
+      const session = await ended(client, id);
+      assert.equal(session.status, "done", session.reason);
+      const reports = await Promise.all(tabs.map(({ page }) => page.locator("#log").textContent()));
+      assert.match(reports.join(), /repeating VNode/);
     });
   } finally {
     await browser.close();
