@@ -29,5 +29,7 @@ const tally = await fuzz({
     }
   },
 });
+const refusedAlone = [...tally.targets].flatMap(([target, isPast]) => (isPast ? [] : target));
+if (refusedAlone.length > 0) console.log(`nothing was accepted by ${refusedAlone.sort().join(", ")}`);
 console.log(`memory grew by ${Math.round((process.memoryUsage.rss() - startRss) / (1 << 20))} MB`);
 process.exit(tally.findings.length > 0 ? 1 : 0);

@@ -5,7 +5,11 @@ import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { fail } from "../core/errors.ts";
 import { type KeyId, parseId, parseSha256, type SessionId, type Sha256, type VNodeId } from "../core/ids.ts";
 import { type Identity, keysOf, type Succession, type Verify } from "../core/keys.ts";
-import { CharterSchema, type Tenure as WireTenure } from "../protocol/gen/dcnr/v1/session_peers_pb.ts";
+import {
+  CharterSchema,
+  type Charter as WireCharter,
+  type Tenure as WireTenure,
+} from "../protocol/gen/dcnr/v1/session_peers_pb.ts";
 import type { Tenure } from "./tenures.ts";
 
 export interface CharteredVNode {
@@ -83,7 +87,7 @@ export function readCharter(signed: SignedCharter, networkKey: KeyId, verify: Ve
     fail("permission_denied", "a charter is signed by another key than the network's");
   if (!verify(signed.publicKey, signedBytes(signed.charter), signed.signature))
     fail("permission_denied", "a charter's signature is not the network's");
-  const wire = fromBinary(CharterSchema, signed.charter);
+  const wire = parsed(signed.charter);
   if (wire.crew.length > crewMax || wire.vnodes.length > vnodesMax || wire.keepers > keepersMax)
     fail("data_loss", `a charter of ${wire.crew.length} PNodes and ${wire.vnodes.length} VNodes is not possible`);
   return {
@@ -102,6 +106,14 @@ export function readCharter(signed: SignedCharter, networkKey: KeyId, verify: Ve
     turn: Number(wire.turn),
     keepers: wire.keepers,
   };
+}
+
+function parsed(content: Uint8Array): WireCharter {
+  try {
+    return fromBinary(CharterSchema, content);
+  } catch {
+    return fail("data_loss", "a charter cannot be read");
+  }
 }
 
 /** By this machine's clock, which may be wrong by minutes, not by days. */

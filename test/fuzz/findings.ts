@@ -18,6 +18,8 @@ export interface Tally {
   slowestMs: number;
   slowest: string;
   readonly findings: Finding[];
+  /** What was tried, and whether anything got past its checks. */
+  readonly targets: Map<string, boolean>;
 }
 
 /** No input may hold the thread longer. */
@@ -27,7 +29,7 @@ export const heldMsMax = 50;
 const repeats = 8;
 
 export function emptyTally(): Tally {
-  return { inputs: 0, accepted: 0, refused: 0, slowestMs: 0, slowest: "", findings: [] };
+  return { inputs: 0, accepted: 0, refused: 0, slowestMs: 0, slowest: "", findings: [], targets: new Map() };
 }
 
 /** Codes that mean "we do not know what happened": nobody chose them. */
@@ -58,6 +60,8 @@ export async function judge(
     const verdict = await ending(run);
     heldMs = Math.min(heldMs, cpuMs() - startMs);
     if (turn > 0) continue;
+    const isPast = verdict === "accepted" || (tally.targets.get(finding.target) ?? false);
+    tally.targets.set(finding.target, isPast);
     if (verdict === "accepted" || verdict === "refused") tally[verdict] += 1;
     else tally.findings.push({ ...finding, message: verdict });
   }

@@ -5,6 +5,7 @@ import { emptyTally, judge, type Tally } from "./findings.ts";
 import { spoiled } from "./mutate.ts";
 import { openParsers, type Parser } from "./parsers.ts";
 import { fuzzServices } from "./services.ts";
+import { openToldParsers } from "./told-parsers.ts";
 
 export interface FuzzOptions {
   readonly seed: number;
@@ -17,9 +18,9 @@ export interface FuzzOptions {
 /** Half of all go to parsers, half to services. */
 export async function fuzz({ seed, messages, only = "", onProgress = () => {} }: FuzzOptions): Promise<Tally> {
   const tally = emptyTally();
-  const parsers = openParsers();
+  const parsers = [...openParsers(), ...openToldParsers()];
   const chosen = parsers.filter(({ name }) => name.includes(only));
-  const turns = 20;
+  const turns = Math.min(20, Math.ceil(messages / 4_000));
   try {
     for (let turn = 0; turn < turns; turn++) {
       const each = Math.ceil(messages / 2 / turns / Math.max(1, chosen.length));

@@ -1,10 +1,12 @@
-// Drawn messages for every RPC of an orchestrator and a PNode: production code on virtual time, with a session under way,
-// so that the ids, hashes and epochs in the messages are those of something that exists.
+// Drawn messages for every RPC of an orchestrator, a PNode, a member that gossips and a relay: production code on virtual
+// time, with a session under way that is checked and has a crew, so that the ids, hashes and epochs in the messages are those
+// of something that exists.
 
-import { create, type DescMethod, type Message } from "@bufbuild/protobuf";
+import { create, type DescMethod, type DescService, type Message } from "@bufbuild/protobuf";
 import { SimulatedBlobs } from "../../simulation/blobs.ts";
 import { addressOf, type Site, startHost } from "../../simulation/boot.ts";
 import { SeededChance } from "../../simulation/chance.ts";
+import { simulatedIdentity, simulatedKeys } from "../../simulation/keys.ts";
 import { Maintainer, storeData } from "../../simulation/maintainer.ts";
 import { Fabric, networkKey } from "../../simulation/network.ts";
 import { Records } from "../../simulation/records.ts";
@@ -13,21 +15,30 @@ import { SimulatedStore } from "../../simulation/store.ts";
 import { Wire } from "../../simulation/wire.ts";
 import { SimulatedWorld } from "../../simulation/world.ts";
 import type { KeyId } from "../../src/core/ids.ts";
-import { DatasetService, VocabularyService } from "../../src/protocol/gen/dcnr/v1/data_pb.ts";
+import { base32 } from "../../src/core/keys.ts";
+import type { Facts } from "../../src/membership/member.ts";
+import { Membership } from "../../src/membership/membership.ts";
+import { permit } from "../../src/membership/records.ts";
+import { withKey } from "../../src/protocol/address.ts";
+import { DatasetService } from "../../src/protocol/gen/dcnr/v1/data_pb.ts";
 import { ExchangeService } from "../../src/protocol/gen/dcnr/v1/exchange_pb.ts";
 import { FleetService } from "../../src/protocol/gen/dcnr/v1/fleet_pb.ts";
+import { GossipService } from "../../src/protocol/gen/dcnr/v1/gossip_pb.ts";
 import { InferenceService } from "../../src/protocol/gen/dcnr/v1/inference_pb.ts";
 import { JobService } from "../../src/protocol/gen/dcnr/v1/job_pb.ts";
-import { MembershipService } from "../../src/protocol/gen/dcnr/v1/membership_pb.ts";
+import { LedgerService } from "../../src/protocol/gen/dcnr/v1/ledger_pb.ts";
 import { NetworkService } from "../../src/protocol/gen/dcnr/v1/network_pb.ts";
-import { PNodeService } from "../../src/protocol/gen/dcnr/v1/pnode_pb.ts";
-import { ProviderService } from "../../src/protocol/gen/dcnr/v1/provider_pb.ts";
-import { ReportService } from "../../src/protocol/gen/dcnr/v1/report_pb.ts";
+import { RelayService } from "../../src/protocol/gen/dcnr/v1/relay_pb.ts";
 import { RightsService } from "../../src/protocol/gen/dcnr/v1/rights_pb.ts";
 import { ServingService } from "../../src/protocol/gen/dcnr/v1/serving_pb.ts";
 import { SessionService } from "../../src/protocol/gen/dcnr/v1/session_pb.ts";
+import { SessionPeerService } from "../../src/protocol/gen/dcnr/v1/session_peers_pb.ts";
 import { SystemService } from "../../src/protocol/gen/dcnr/v1/system_pb.ts";
+import { TrustService } from "../../src/protocol/gen/dcnr/v1/trust_pb.ts";
 import type { BidiMethod, Network, RequestInit, ServerStreamMethod, UnaryMethod } from "../../src/protocol/network.ts";
+import { callsOnly } from "../../src/relay/limits.ts";
+import { Relay } from "../../src/relay/relay.ts";
+import { contractServices } from "../rights/contract.ts";
 import { type Finding, judge, type Tally, verdictOf } from "./findings.ts";
 import { changedMessage, drawnMessage, Words } from "./messages.ts";
 
@@ -36,25 +47,30 @@ const messagesPerWorld = 400;
 const answerMsMax = 5_000;
 /** While an answer is waited for, a whole network computes on this thread. */
 const worldMsMax = 1_000;
+/** There is work under way for as long as a world is asked. */
+const stepsUnending = 100_000;
+const foreverSeconds = 4_000_000_000;
 /** Of each method. */
 const sentKept = 40;
 
-const onOrchestrators = [
-  ...[DatasetService, VocabularyService, FleetService, InferenceService, NetworkService],
-  ...[
-    JobService,
-    MembershipService,
-    PNodeService,
-    ProviderService,
-    ReportService,
-    RightsService,
-    SessionService,
-    SystemService,
+/** Whoever serves what orchestrators do not; everything else of the contract is theirs. */
+const servedBy: readonly (readonly [hosts: readonly string[], services: readonly DescService[]])[] = [
+  [
+    ["p1", "p2"],
+    [ExchangeService, ServingService, SessionPeerService, SystemService],
   ],
-].flatMap(({ methods }) => methods as readonly DescMethod[]);
-const onPNodes = [ExchangeService, ServingService, SystemService].flatMap(
-  ({ methods }) => methods as readonly DescMethod[],
-);
+  [["m1", "m2"], [GossipService]],
+  [["r1"], [RelayService]],
+];
+const elsewhere = servedBy.flatMap(([, services]) => services).filter((one) => one !== SystemService);
+const ofOrchestrators = (await contractServices()).filter((one) => !elsewhere.includes(one));
+
+/** By how often each is drawn. */
+const targets: readonly (readonly [hosts: readonly string[], methods: readonly DescMethod[]])[] = [
+  ...Array(6).fill([["o1"], ofOrchestrators] as const),
+  ...Array(2).fill(servedBy[0]),
+  ...servedBy.slice(1),
+].map(([hosts, services]) => [hosts, services.flatMap(({ methods }: DescService) => methods)]);
 
 export async function fuzzServices(seed: number, messages: number, tally: Tally): Promise<void> {
   for (let done = 0, world = seed; done < messages; done += messagesPerWorld, world++)
@@ -63,6 +79,8 @@ export async function fuzzServices(seed: number, messages: number, tally: Tally)
 
 class ServiceWorld {
   readonly #seed: number;
+  readonly #chance: SeededChance;
+  readonly #scenario: Scenario;
   readonly #site: Site;
   readonly #words = new Words();
   /** Some of the messages that honest processes sent, by method. */
@@ -70,6 +88,8 @@ class ServiceWorld {
 
   constructor(seed: number) {
     this.#seed = seed;
+    this.#chance = new SeededChance(seed, "fuzz");
+    this.#scenario = { ...this.#chance.pick(scenarios), steps: stepsUnending };
     const world = new SimulatedWorld(seed);
     const store = new SimulatedStore(world);
     this.#site = {
@@ -81,7 +101,7 @@ class ServiceWorld {
       addresses: [addressOf("o1")],
       builds: new Map(),
       behaviours: new Map(),
-      computeMs: 2,
+      computeMs: 100,
       retainedBytesMax: 1 << 20,
       copyBytesMax: 1 << 20,
       vnodesPerPNode: 6,
@@ -114,11 +134,16 @@ class ServiceWorld {
     const at = (index: number, target: string) => ({ target, seed: this.#seed, index });
     try {
       for (const name of ["o1", "p1", "p2"]) startHost(this.#site, name);
-      const scenario = scenarios[this.#seed % scenarios.length] as Scenario;
+      for (const name of ["m1", "m2"]) await this.#startMember(name);
+      const relaying = world.start("r1");
+      await fabric.network(relaying).serve(addressOf("r1"), [new Relay(relaying.world, callsOnly).service()]);
+      const scenario = this.#scenario;
       const manifest = await storeData(scenario.data, blobs);
       const person = world.start("maintainer");
       const maintainer = new Maintainer(person, fabric.people(person), this.#site.addresses);
-      const policy = { checkpointEvery: 2, replicas: 1 };
+      // Sessions with a crew are not checked.
+      const more = this.#chance.happens(0.5) ? { autonomy: "on" as const } : { assurance: "sampled" as const };
+      const policy = { checkpointEvery: 2, replicas: 1, ...more };
       let session = "";
       void maintainer.train({ scenario, manifest, policy, key: "one", atMs: 0 }).then((id) => {
         session = id;
@@ -127,25 +152,26 @@ class ServiceWorld {
         this.#words.learn(message);
         if (side === "input") this.#remember(message as Message, method);
       };
-      await this.#pass(3_000);
+      await this.#pass(10_000);
       await this.#askEverything(fabric.people(person), session);
       fabric.onSend = () => {};
-      const chance = new SeededChance(this.#seed, "fuzz");
+      const chance = this.#chance;
       const liar = world.start("liar");
       // Who has every right, a member that lies, somebody with the network's key, and a stranger.
       const callers = [
         ...[fabric.people(liar), fabric.people(liar), fabric.network(liar, "p2" as KeyId)],
         ...[fabric.network(liar, "p2" as KeyId), fabric.network(liar, networkKey), fabric.network(liar)],
+        ...[fabric.network(liar, "m2" as KeyId)],
       ];
       for (let index = 0; index < messages; index++) {
-        const isPNode = chance.happens(0.3);
-        const method = chance.pick(isPNode ? onPNodes : onOrchestrators);
+        const [hosts, methods] = chance.pick(targets);
+        const method = chance.pick(methods);
         const message = this.#draw(method, chance);
-        const more = Array.from({ length: chance.whole(0, 3) }, () => this.#draw(method, chance));
-        const address = addressOf(isPNode ? chance.pick(["p1", "p2"]) : "o1");
+        const behind = Array.from({ length: chance.whole(0, 3) }, () => this.#draw(method, chance));
+        const address = addressOf(chance.pick(hosts));
         const finding = at(index, `${method.parent.typeName}.${method.name}`);
         const caller = chance.pick(callers);
-        const answer = () => this.#answered(send(caller, address, method, message, more));
+        const answer = () => this.#answered(send(caller, address, method, message, behind));
         await judge(tally, finding, answer, worldMsMax);
         for (const { host, error } of world.failures.splice(0))
           tally.findings.push(broken(finding, `${host} threw`, error));
@@ -157,10 +183,39 @@ class ServiceWorld {
     }
   }
 
+  /** One of two members that know each other, beside the network: gossip has no place in the simulator's usual hosts. */
+  async #startMember(name: string): Promise<void> {
+    const { world, fabric } = this.#site;
+    const host = world.start(name);
+    const identity = simulatedIdentity(name);
+    const facts = (): Facts => ({
+      ...{ name, routes: [addressOf(name)], roles: ["pnode" as const], numerics: ["reference"], cores: 2 },
+      ...{ memoryBytes: 2 ** 30, gflops: 1, load: 0, region: "" },
+    });
+    const network = fabric.network(host);
+    const membership = new Membership({
+      ...{
+        id: name,
+        role: "pnode" as const,
+        incarnation: `${name}.1`,
+        identity,
+        keys: simulatedKeys,
+        networkKey,
+        facts,
+      },
+      ...{ network, world: host.world, timings: { syncMs: 1_000 } },
+      contacts: () => [withKey(addressOf("m1"), "m1" as KeyId)],
+    });
+    await network.serve(addressOf(name), [membership.service]);
+    await membership.start();
+    const owner = simulatedIdentity(networkKey);
+    membership.admit(permit(owner, name, foreverSeconds), owner);
+  }
+
   /** One honest call of what people use, so that there is a good message to change. */
   async #askEverything(network: Network, session: string): Promise<void> {
     const [address] = this.#site.addresses as [string];
-    const { definition } = scenarios[this.#seed % scenarios.length] as Scenario;
+    const { definition } = this.#scenario;
     const ask = <M extends UnaryMethod>(method: M, request: RequestInit<M>) =>
       this.#answered(network.call(address, method, request, { timeoutMs: answerMsMax - 1_000 })).catch(() => {});
     await ask(NetworkService.method.createNetwork, { definition, id: "another" });
@@ -176,6 +231,13 @@ class ServiceWorld {
     await ask(JobService.method.submitJobs, { jobs: [{ kind: "evaluate", name: "job", key: "k", spec }] });
     await ask(JobService.method.setQueue, { name: "queue", cohort: "lab", nominal: { gpus: 1, jobs: 2 } });
     await ask(JobService.method.getJob, { id: "job" });
+    await ask(RightsService.method.admitKey, { key: base32(new Uint8Array(32)), name: "k", scopes: ["read"] });
+    await ask(LedgerService.method.listBlocks, { chain: session, from: 0n });
+    await ask(LedgerService.method.recordPayout, { id: "payout", pnode: "p1", credits: 1n, note: "paid" });
+    await ask(LedgerService.method.setBudget, { owner: "p1", credits: 1_000_000n });
+    await ask(TrustService.method.listStandings, { pnode: "p1" });
+    await ask(TrustService.method.describeInterval, { session, vnode: "0", step: 1n });
+    await ask(TrustService.method.setTrust, { pnode: "p1", standing: "known", reason: "fine" });
   }
 
   async #pass(ms: number): Promise<void> {
@@ -221,9 +283,15 @@ async function send(
       if (++count === 3) break;
   } else if (method.methodKind === "bidi_streaming") {
     const channel = network.open(address, method as BidiMethod, options);
-    for (const one of [message, ...more]) await channel.send(one as never);
     let count = 0;
-    for await (const _ of channel.incoming) if (++count === 3) break;
-    channel.close();
+    try {
+      for (const one of [message, ...more]) await channel.send(one as never);
+      for await (const _ of channel.incoming) if (++count === 3) break;
+    } catch (error) {
+      // Whoever has answered has taken something, however the stream ends.
+      if (count === 0 || verdictOf(error) !== "refused") throw error;
+    } finally {
+      channel.close();
+    }
   }
 }
