@@ -59,7 +59,7 @@ function hearing(crew: CrewState, nowMs: number, silent: string): CrewState {
   const sightings = ["p1", "p2", "p4"]
     .filter((pnode) => pnode !== silent)
     .map((pnode) => ({ pnode, incarnation: "1", ageMs: 0, routes: "" }));
-  return heardNews(crew, { ...news, sightings }, nowMs, crewRules);
+  return heardNews(crew, { ...news, sightings }, nowMs, { rules: crewRules, timings });
 }
 
 test("of two words about a VNode all prefer the same one", () => {
@@ -134,7 +134,10 @@ test("whoever stood still takes nobody for silent", () => {
 
 test("nobody takes over while anybody of the crew hears an orchestrator", () => {
   const crew = hearing(openCrew(charter, owner("p3", "9"), 0), 9_000, "p1");
-  assert.deepEqual(lookAt(heardNews(crew, { ...news, orchestratorAgeMs: 500 }, 9_000, crewRules), 9_000).takeovers, []);
+  assert.deepEqual(
+    lookAt(heardNews(crew, { ...news, orchestratorAgeMs: 500 }, 9_000, { rules: crewRules, timings }), 9_000).takeovers,
+    [],
+  );
 });
 
 test("a VNode whose owner is silent is taken over, under its epoch, after those who come first", () => {
@@ -156,7 +159,7 @@ test("a process that came back under the same id has forgotten its VNodes", () =
     crew,
     { ...news, sightings: [{ pnode: "p1", incarnation: "2", ageMs: 0, routes: "" }] },
     9_001,
-    crewRules,
+    { rules: crewRules, timings },
   );
   assert.deepEqual(lookAt(crew, 9_000).state.ownerlessSinceMs.size, 0);
   const looked = lookAt(restarted, 9_001);
@@ -174,25 +177,48 @@ test("who rounds otherwise keeps states and takes nothing over; nor does anybody
 test("the line follows what others have thrown away, within its turn, and brings the state to start from", () => {
   const held: HeldState = { vnode: a, step: 4, state: state("a4"), trail: "" };
   const holders = [{ pnode: "p1", sequence: 1, states: [held] }];
-  const crew = heardNews(openCrew(charter, owner("p3", "9"), 0), { ...news, line: 4, holders }, 10, crewRules);
+  const crew = heardNews(openCrew(charter, owner("p3", "9"), 0), { ...news, line: 4, holders }, 10, {
+    rules: crewRules,
+    timings,
+  });
   assert.deepEqual(
     [crew.line, crew.lineBefore, stateAtLine(crew, a), stateAtLine(crew, b)],
     [4, 0, held.state, undefined],
   );
-  assert.equal(heardNews(crew, { ...news, line: 2 }, 11, crewRules).line, 4);
+  assert.equal(heardNews(crew, { ...news, line: 2 }, 11, { rules: crewRules, timings }).line, 4);
   // An orchestrator went back to an earlier line: only the new turn counts.
   assert.deepEqual([withLine(crew, 2, 1).line, withLine(withLine(crew, 2, 1), 9, 0).line], [2, 2]);
 });
 
+test("nobody of the crew takes over while an orchestrator is there, nor under an epoch or a count that was made up", () => {
+  const crew = openCrew(charter, owner("p3", "9"), 0);
+  const told = (nowMs: number, tenure: Tenure) =>
+    heardNews(crew, { ...news, tenures: [tenure] }, nowMs, { rules: crewRules, timings }).tenures.get(a);
+  const taken = takenOver(granted(a, "p1"), owner("p2"));
+  const before = charter.vnodes[0]?.tenure;
+  assert.deepEqual(told(5_999, taken), before);
+  assert.deepEqual(told(6_000, taken), taken);
+  for (const lie of [
+    { ...taken, epoch: 2 ** 53 - 1 },
+    { ...granted(a, "p2", 2 ** 40) },
+    { ...taken, count: 2 ** 32 - 1 },
+    { ...taken, owners: [owner("somebody")] },
+  ])
+    assert.deepEqual(told(6_000, lie), before);
+});
+
 test("a newer charter names a new crew and lifts what it grants above what was taken over", () => {
   const crew = openCrew(charter, owner("p3", "9"), 0);
-  const taken = heardNews(crew, { ...news, tenures: [takenOver(granted(a, "p1"), owner("p2"))] }, 5, crewRules);
+  const taken = heardNews(crew, { ...news, tenures: [takenOver(granted(a, "p1"), owner("p2"))] }, 9_000, {
+    rules: crewRules,
+    timings,
+  });
   assert.equal(taken.tenures.get(a)?.count, 1);
   const vnodes = [
     { vnode: a, tenure: granted(a, "p2", 2), state: "" as const },
     charter.vnodes[1] as Charter["vnodes"][0],
   ];
-  const next = chartered(taken, { ...charter, revision: 2n, vnodes }, 6);
+  const next = chartered(taken, { ...charter, revision: 2n, vnodes }, 9_001);
   assert.deepEqual([next.tenures.get(a)?.epoch, next.tenures.get(a)?.count], [2, 0]);
   assert.equal(chartered(next, { ...charter, revision: 1n }, 7), next);
 });

@@ -44,6 +44,11 @@ export interface CrewNews {
   readonly orchestratorAgeMs: number;
 }
 
+/** How often a VNode may have been placed anew since the charter that one of the crew knows. */
+export const epochsAheadMax = 1_000;
+/** Takeovers of a VNode under one epoch: a day of one every second has fewer. */
+const countMax = 100_000;
+
 /** What the promise rests on while no orchestrator is there. */
 export interface CrewRules {
   /** Whose copies of a state are counted on. */
@@ -116,15 +121,20 @@ export function withLine(state: CrewState, line: number, turn: number): CrewStat
   return { ...state, line, lineBefore: state.line };
 }
 
-export function heardNews(state: CrewState, news: CrewNews, nowMs: number, rules: CrewRules): CrewState {
+export function heardNews(
+  state: CrewState,
+  news: CrewNews,
+  nowMs: number,
+  { rules, timings }: { readonly rules: CrewRules; readonly timings: Pick<CrewTimings, "aloneMs"> },
+): CrewState {
   let holdings = state.holdings;
   // Of what this process holds it knows best.
   for (const { pnode, sequence, states } of news.holders)
     if (state.charter.crew.has(pnode) && pnode !== state.self.pnode)
       holdings = withHolder(holdings, pnode, { sequence, states });
   const sightings = news.sightings.filter(({ pnode }) => state.charter.crew.has(pnode) && pnode !== state.self.pnode);
-  const known = new Set(state.charter.vnodes.map(({ vnode }) => vnode));
-  const tenures = news.tenures.filter(({ vnode, owners }) => known.has(vnode) && owners.every(isCrew(state.charter)));
+  // While an orchestrator is there, its word is the only one: whoever took a VNode over meanwhile tells it to that one.
+  const tenures = isAlone(state, nowMs, timings) ? news.tenures.filter(isBelievable(state.charter)) : [];
   const { orchestratorAgeMs } = news;
   const heardMs = orchestratorAgeMs < 0 ? state.orchestratorAtMs : nowMs - orchestratorAgeMs;
   const next: CrewState = {
@@ -137,8 +147,16 @@ export function heardNews(state: CrewState, news: CrewNews, nowMs: number, rules
   return withLine(next, news.turn === next.turn ? rules.lineAfter(next.line, news.line) : news.line, news.turn);
 }
 
-function isCrew({ crew }: Charter): (owner: TenureOwner) => boolean {
-  return ({ pnode }) => crew.has(pnode);
+/**
+ * Epochs are given by orchestrators and charters are signed by them: one that is far above the charter's was made up, and would
+ * stand above every word of theirs. So would a count that leaves no room for the next.
+ */
+function isBelievable({ crew, vnodes }: Charter): (told: Tenure) => boolean {
+  const epochs = new Map(vnodes.map(({ vnode, tenure }) => [vnode, tenure.epoch]));
+  return ({ vnode, epoch, count, owners }) =>
+    epoch <= (epochs.get(vnode) ?? Number.NEGATIVE_INFINITY) + epochsAheadMax &&
+    count <= countMax &&
+    owners.every(({ pnode }) => crew.has(pnode));
 }
 
 export function stoodStill(state: CrewState, stoodStillMs: number, nowMs: number): CrewState {
@@ -161,7 +179,7 @@ export function living(state: CrewState, nowMs: number, timings: CrewTimings): s
 }
 
 /** No orchestrator is there, as far as anybody of the crew knows. */
-export function isAlone(state: CrewState, nowMs: number, { aloneMs }: CrewTimings): boolean {
+export function isAlone(state: CrewState, nowMs: number, { aloneMs }: Pick<CrewTimings, "aloneMs">): boolean {
   return nowMs - state.orchestratorAtMs >= aloneMs;
 }
 

@@ -7,7 +7,8 @@ import { type Scenario, scenarios } from "../../simulation/scenarios.ts";
 import type { Aside } from "../../src/core/aside.ts";
 import { bits } from "../../src/core/bits.ts";
 import { DcnrError, type ErrorCode, messageOf } from "../../src/core/errors.ts";
-import type { PNodeId } from "../../src/core/ids.ts";
+import type { PNodeId, Sha256 } from "../../src/core/ids.ts";
+import { verifySignature } from "../../src/core/keys.ts";
 import { sleep, type World } from "../../src/core/world.ts";
 import { manifestText } from "../../src/data/manifest.ts";
 import { openInlineExecutor } from "../../src/engine/executor.ts";
@@ -46,6 +47,8 @@ export class Lab {
   /** Keys of the honest PNodes: whoever holds one has broken into that machine. */
   readonly keys: RealIdentity[] = [];
   readonly pnodes: PNode[] = [];
+  /** What the honest PNodes have fetched. */
+  readonly caches: Map<Sha256, Uint8Array>[] = [];
   readonly networkKey = newIdentity();
   readonly #opened: Network[] = [];
   #url = "";
@@ -61,7 +64,10 @@ export class Lab {
     const { world, store, blobs } = lab;
     lab.#orchestrator = await startOrchestrator(
       { listen: "127.0.0.1:0", trustLoopback: false, ...(options.http && { http: options.http }) },
-      { world, store, blobs, network: lab.as(lab.networkKey), ...(options.aside && { aside: options.aside }) },
+      {
+        ...{ world, store, blobs, network: lab.as(lab.networkKey), identity: lab.networkKey },
+        ...(options.aside && { aside: options.aside }),
+      },
     );
     lab.#url = `http://${lab.#orchestrator.address}`;
     for (let i = 0; i < (options.pnodes ?? 0); i++) await lab.#lend();
@@ -106,6 +112,7 @@ export class Lab {
 
   async #lend(): Promise<void> {
     const identity = newIdentity();
+    const cache = new Map<Sha256, Uint8Array>();
     const executor = openInlineExecutor(openReferenceEngine());
     const numerics = [{ engine: "reference", class: await executor.numericsClass() }];
     const pnode = await startPNode(
@@ -120,6 +127,8 @@ export class Lab {
         world: this.world,
         network: this.as(identity),
         executorFor: async () => executor,
+        verify: verifySignature,
+        cache: { get: async (hash) => cache.get(hash), put: async (hash, content) => void cache.set(hash, content) },
         blobs: {
           upload: async ({ url, headers }, content) => {
             const { ok, status } = await fetch(url, { method: "PUT", headers, body: content.slice() });
@@ -133,18 +142,19 @@ export class Lab {
     );
     await pnode.attached;
     this.keys.push(identity);
+    this.caches.push(cache);
     this.pnodes.push(pnode);
   }
 
   /** A session on all honest PNodes that outlasts the test; resolves once it has a recovery line. */
-  async train(): Promise<string> {
-    const id = await this.createSession(1_000_000n);
+  async train(more: { readonly autonomy?: string } = {}): Promise<string> {
+    const id = await this.createSession(1_000_000n, more);
     await this.until("the session has a line", () => this.session(id).line > 0);
     return id;
   }
 
   /** Sessions of different lengths are different sessions. */
-  async createSession(steps: bigint): Promise<string> {
+  async createSession(steps: bigint, more: { readonly autonomy?: string } = {}): Promise<string> {
     const person = await this.person("admin");
     const scenario = scenarios[0] as Scenario;
     const manifest = manifestText(await storeData(scenario.data, { inner: this.blobs }));
@@ -157,6 +167,7 @@ export class Lab {
       settings: {
         ...{ network: network?.id, dataset: "data", split: "all", numerics: "reference", spread: this.pnodes.length },
         ...{ steps, batch: 4, microbatches: 2, checkpointEvery: 5 },
+        ...more,
       },
     });
     return session?.id as string;

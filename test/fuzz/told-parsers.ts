@@ -3,7 +3,7 @@
 // what was spoiled must get past the first thing that is asked of it.
 
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
-import { parseInviteLink } from "../../src/cli/invite-link.ts";
+import { parseInviteLink } from "../../src/protocol/invite-link.ts";
 import { readJobs } from "../../src/cli/job-files.ts";
 import { assert } from "../../src/core/assert.ts";
 import { sha256 } from "../../src/core/hash.ts";

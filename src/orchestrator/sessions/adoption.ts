@@ -1,9 +1,11 @@
 // What happened to sessions while no orchestrator was there: PNodes took VNodes over, and orchestrators that come back make
 // it theirs. A new epoch stands above every takeover that was heard of, whoever told it; the PNode that took the VNode over
-// goes on with it if it is there. Until those who come back had time to tell, nobody is judged.
+// goes on with it if it is there and the owner is not: whoever is of a crew can say that it took something over, so a living
+// owner is never replaced by that. Until those who come back had time to tell, nobody is judged.
 
 import type { PNodeId, SessionId } from "../../core/ids.ts";
 import { tenureFromWire } from "../../crew/charter.ts";
+import { epochsAheadMax } from "../../crew/crew.ts";
 import { isHigher, isTakeover, type Tenure } from "../../crew/tenures.ts";
 import type { CrewReport } from "../../protocol/gen/dcnr/v1/session_peers_pb.ts";
 import type { Context } from "../context.ts";
@@ -18,6 +20,8 @@ import { memberOf, survivors } from "../workloads/recovery.ts";
 import type { Charters } from "./charters.ts";
 
 const takeoversMax = 20_000;
+/** Whoever told of a takeover from an owner that was there all the time is not heard for so long: each costs a new start. */
+const overruledMs = 60_000;
 
 export interface AdoptionNeeds {
   readonly charters: Charters;
@@ -26,12 +30,19 @@ export interface AdoptionNeeds {
   readonly touch: (session: SessionId) => void;
 }
 
+interface Heard {
+  readonly tenure: Tenure;
+  readonly by: PNodeId;
+}
+
 export class Adoption {
   readonly #context: Context;
   readonly #needs: AdoptionNeeds;
   readonly #startedMs: number;
   /** The highest takeover heard of, by session and VNode. */
-  readonly #heard = new Map<SessionId, Map<string, Tenure>>();
+  readonly #heard = new Map<SessionId, Map<string, Heard>>();
+  /** Until when they are not heard. */
+  readonly #overruled = new Map<PNodeId, number>();
 
   constructor(context: Context, needs: AdoptionNeeds) {
     this.#context = context;
@@ -52,19 +63,21 @@ export class Adoption {
 
   /** From a heartbeat: only those of a crew are heard. */
   hear(pnode: PNodeId, reports: readonly CrewReport[]): void {
+    if (this.#context.world.clock.monotonicMs() < (this.#overruled.get(pnode) ?? 0)) return;
     for (const report of reports) {
       const id = report.session as SessionId;
       const session = this.#context.mirror.get(key.session(id));
       if (!session || report.takeovers.length === 0 || report.takeovers.length > takeoversMax) continue;
       if (!this.#needs.charters.crewOf(id).has(pnode)) continue;
-      const known = this.#heard.get(id) ?? new Map<string, Tenure>();
+      const known = this.#heard.get(id) ?? new Map<string, Heard>();
       let isNews = false;
       for (const wire of report.takeovers) {
         const tenure = tenureFromWire(wire);
         if (!isTakeover(tenure) || !session.vnodes.includes(tenure.vnode)) continue;
         const { epoch = 0 } = this.#context.mirror.get(key.vnode(id, tenure.vnode)) ?? {};
-        if (epoch > tenure.epoch || !isHigher(tenure, known.get(tenure.vnode))) continue;
-        known.set(tenure.vnode, tenure);
+        if (epoch > tenure.epoch || tenure.epoch > epoch + epochsAheadMax) continue;
+        if (!isHigher(tenure, known.get(tenure.vnode)?.tenure)) continue;
+        known.set(tenure.vnode, { tenure, by: pnode });
         isNews = true;
       }
       this.#heard.set(id, known);
@@ -87,18 +100,19 @@ export class Adoption {
       return false;
     }
     const heard = this.#heard.get(session.id);
-    for (const [vnode, tenure] of heard ?? []) {
+    for (const [vnode, { tenure, by }] of heard ?? []) {
       const record = this.#context.mirror.get(key.vnode(session.id, vnode));
-      if (record && record.epoch <= tenure.epoch) await this.#adopt(session, record, tenure);
+      if (record && record.epoch <= tenure.epoch) await this.#adopt(session, record, tenure, by);
       heard?.delete(vnode);
     }
     return true;
   }
 
-  async #adopt(session: SessionRecord, record: VNodeRecord, tenure: Tenure): Promise<void> {
+  async #adopt(session: SessionRecord, record: VNodeRecord, tenure: Tenure, by: PNodeId): Promise<void> {
     const { mirror, events } = this.#context;
     const epoch = Math.max(record.epoch, tenure.epoch) + 1;
     const members = await this.#members(session, record, tenure, epoch);
+    if (members.some((member) => member.pnode !== tenure.owners[0]?.pnode)) this.#overrule(by);
     let left: readonly HeldClaim[] = members;
     const { record: now, written } = await mirror.update(key.vnode(session.id, record.vnode), (current) =>
       current && current.epoch === record.epoch ? { ...current, epoch, members } : undefined,
@@ -117,7 +131,13 @@ export class Adoption {
     await this.#needs.rooms.giveBack(left);
   }
 
-  /** Who took it over; else those who own it by the record, from the beginning; else nobody yet. */
+  #overrule(by: PNodeId): void {
+    const nowMs = this.#context.world.clock.monotonicMs();
+    for (const [pnode, untilMs] of this.#overruled) if (untilMs <= nowMs) this.#overruled.delete(pnode);
+    this.#overruled.set(by, nowMs + overruledMs);
+  }
+
+  /** Those who own it by the record and are here, from the beginning; else who took it over; else nobody yet. */
   async #members(
     session: SessionRecord,
     record: VNodeRecord,
@@ -127,15 +147,15 @@ export class Adoption {
     const { mirror } = this.#context;
     const [owner] = owners;
     const pnode = owner && mirror.get(key.pnode(owner.pnode));
+    const isHere = pnode !== undefined && pnode.incarnation === owner?.incarnation && isOpen(pnode);
     const alive = survivors(this.#context, record);
-    if (pnode && pnode.incarnation === owner.incarnation && isOpen(pnode)) {
-      const before = alive.find((member) => member.pnode === pnode.id);
-      if (before) return [{ ...before, since: Math.min(before.since, under) }];
-      const claim = await this.#claim(session, record, pnode, epoch);
-      // It has hosted the VNode since that epoch, and goes on.
-      if (claim) return [memberOf(pnode, claim, under)];
-    }
-    return alive.map((member) => ({ ...member, since: epoch }));
+    const before = isHere && alive.find((member) => member.pnode === pnode.id);
+    if (before) return [{ ...before, since: Math.min(before.since, under) }];
+    if (alive.length > 0 || !isHere || under > record.epoch)
+      return alive.map((member) => ({ ...member, since: epoch }));
+    const claim = await this.#claim(session, record, pnode, epoch);
+    // It has hosted the VNode since that epoch, and goes on.
+    return claim ? [memberOf(pnode, claim, under)] : [];
   }
 
   async #claim(session: SessionRecord, record: VNodeRecord, { id }: PNodeRecord, epoch: number) {

@@ -11,6 +11,7 @@ import { type Charter, charterToWire, readCharter, type SignedCharter, tenureToW
 import type { CrewRules } from "../../crew/crew.ts";
 import { successorsOf } from "../../crew/successors.ts";
 import { isOwnedBy, type Tenure, type TenureOwner } from "../../crew/tenures.ts";
+import { blobsOf, parseManifest } from "../../data/manifest.ts";
 import {
   type DescribeSessionResponse,
   DescribeSessionResponseSchema,
@@ -79,6 +80,8 @@ export class Autonomy implements NearBlobs {
   /** What an orchestrator said of a session, kept for the time without one. */
   readonly #described = new Map<SessionId, DescribeSessionResponse>();
   readonly #preparing = new Set<SessionId>();
+  /** What a session's dataset is made of. */
+  readonly #dataNames = new Map<SessionId, ReadonlySet<Sha256>>();
 
   constructor(options: AutonomyOptions) {
     this.#options = options;
@@ -282,6 +285,7 @@ export class Autonomy implements NearBlobs {
     crew.stop();
     this.#crews.delete(session);
     this.#described.delete(session);
+    this.#dataNames.delete(session);
     this.#preparing.delete(session);
     resolver.crewSays(session, undefined);
     tasks.run(`forget the crew of session ${session}`, () => kept.forget(session));
@@ -313,7 +317,7 @@ export class Autonomy implements NearBlobs {
   // What peers say
 
   service(): ServedService {
-    const { self, kept, cache, peers } = this.#options;
+    const { self, kept, peers } = this.#options;
     return service(SessionPeerService, {
       tell: async ({ incarnation, routes, news }, { caller }) => {
         const [crew, peer] = this.#admitted(news?.session ?? "", caller.id);
@@ -338,16 +342,35 @@ export class Autonomy implements NearBlobs {
       fetch: (request, { caller, signal }) => {
         const [crew] = this.#admitted(request.session, caller.id);
         const hash = parseSha256(request.hash, "the blob's name");
+        const { session } = crew.charter;
+        const data = (found: Sha256) => this.#data(session, found);
         const pieces = async function* () {
-          const own = await kept.read(hash);
-          const content = own ?? (await cache?.get(hash).catch(() => undefined));
-          if (content === undefined) fail("not_found", `blob ${hash} is not here`);
+          const own = kept.isOf(session, hash) ? await kept.read(hash) : undefined;
+          const content = own ?? (await data(hash));
+          if (content === undefined) fail("not_found", `blob ${hash} of session ${session} is not here`);
           if (own !== undefined) crew.keptBytes += own.byteLength;
           yield* peers.pieces(content, signal);
         };
         return pieces();
       },
     });
+  }
+
+  /** Of the session's dataset: what lies in the cache for others is none of the crew's business. */
+  async #data(session: SessionId, hash: Sha256): Promise<Uint8Array | undefined> {
+    const fromCache = (name: Sha256) => this.#options.cache?.get(name).catch(() => undefined);
+    const work = this.#described.get(session)?.work;
+    if (work?.case !== "training") return undefined;
+    const manifest = parseSha256(work.value.identity?.dataset ?? "", "the session's dataset");
+    let names = this.#dataNames.get(session);
+    if (names === undefined) {
+      const content = await fromCache(manifest);
+      if (content === undefined) return undefined;
+      const blobs = blobsOf(parseManifest(new TextDecoder().decode(content)));
+      names = new Set([manifest, ...blobs.map((blob) => blob.hash)]);
+      this.#dataNames.set(session, names);
+    }
+    return names.has(hash) ? fromCache(hash) : undefined;
   }
 
   /** Only a charter lets anybody speak for a session. */

@@ -78,3 +78,19 @@ test("a trail tells the hashes of the steps before a state, without gaps, the ne
   assert.throws(() => readTrail(new Uint8Array(33), 9), /no hashes/);
   assert.throws(() => readTrail(trailOf(hashes(1, 3)), 2), /no hashes/);
 });
+
+test("whoever knows the name of another session's blob has to bring it", async () => {
+  const kept = new KeptStates(memoryKept());
+  const [first, second] = [stateOf([1, 2]), stateOf([1, 2])];
+  await kept.keep({ session, vnode, step: 1, trail: "", trailBytes: 0, ...first });
+  const other = "s-2" as SessionId;
+  const [part] = first.manifest.parts as [Sha256];
+  assert.deepEqual([kept.isOf(session, part), kept.isOf(other, part)], [true, false]);
+  const refuses = async () => assert.fail("somebody who does not have it");
+  const bare = { session: other, vnode, step: 1, trail: "" as const, trailBytes: 0, manifest: first.manifest };
+  await assert.rejects(kept.keep({ ...bare, bring: refuses }), /does not have it/);
+  assert.equal(kept.isOf(other, part), false);
+  await kept.keep({ ...bare, ...second });
+  assert.ok(kept.isOf(other, part));
+  assert.equal(second.brought.length, 2);
+});

@@ -106,9 +106,9 @@ export class KeptStates {
     try {
       await this.#turn;
       for (const [index, part] of manifest.parts.entries())
-        await this.#bring(part, () => bring(part, partLength(manifest, index)));
-      await this.#bring(state, async () => text);
-      if (trail !== "") await this.#bring(trail, () => bring(trail, trailBytes));
+        await this.#bring(session, part, () => bring(part, partLength(manifest, index)));
+      await this.#bring(session, state, async () => text);
+      if (trail !== "") await this.#bring(session, trail, () => bring(trail, trailBytes));
       await this.#storage.write(stateName(entry), new TextEncoder().encode(JSON.stringify(entry)));
     } catch (error) {
       await this.#let(entry);
@@ -120,15 +120,22 @@ export class KeptStates {
     return entry;
   }
 
-  async #bring(hash: Sha256, bring: () => Promise<Uint8Array>): Promise<void> {
-    if (this.#here.has(hash)) return;
+  /** Also what lies here for another session is brought: whoever knows a blob's name alone has no part in it. */
+  async #bring(session: SessionId, hash: Sha256, bring: () => Promise<Uint8Array>): Promise<void> {
+    if (this.#here.has(hash) && this.isOf(session, hash)) return;
     const content = await bring();
+    if (this.#here.has(hash)) return;
     await this.#storage.write(blobName(hash), content);
     this.#here.add(hash);
   }
 
   has(hash: Sha256): boolean {
     return this.#here.has(hash);
+  }
+
+  /** Whether a state of the session needs it. */
+  isOf(session: SessionId, hash: Sha256): boolean {
+    return this.of(session).some((state) => blobsOf(state).includes(hash));
   }
 
   /** As it lies on disk; whoever uses it compares its hash. */

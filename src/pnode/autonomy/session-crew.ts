@@ -203,7 +203,9 @@ export class SessionCrew {
       this.#listOwn();
     }
     const sighted = withSightings(this.#state.sightings, [{ pnode: peer, incarnation, ageMs: 0, routes }], nowMs);
-    this.#change(heardNews({ ...this.#state, sightings: sighted }, news, nowMs, this.#options.rules));
+    this.#change(
+      heardNews(this.#heardOrchestrator({ ...this.#state, sightings: sighted }), news, nowMs, this.#options),
+    );
     for (const { vnode, step } of disputed(this.#state.holdings)) {
       const name = `${vnode} ${step}`;
       if (this.#disputes.has(name)) continue;
@@ -411,7 +413,8 @@ export class SessionCrew {
     const { kept } = this.#options;
     const { session } = this.charter;
     const what = `the state of VNode ${vnode} at step ${step}`;
-    const text = (await kept.read(state)) ?? (await this.fetchBlob(state, from, atMost(blobBytesMax.states), signal));
+    const own = kept.isOf(session, state) ? await kept.read(state) : undefined;
+    const text = own ?? (await this.fetchBlob(state, from, atMost(blobBytesMax.states), signal));
     const manifest = readStateManifest(text, what);
     const trailContent = trail === "" ? undefined : await this.fetchBlob(trail, from, trailRoom, signal);
     const bring = async (hash: Sha256, bytes: number) =>

@@ -1,0 +1,97 @@
+// Sessions that go on without orchestrators have a crew, and whoever joins an open network is soon of it: a spare. What it may
+// say there it says of itself; it gets no VNode by it as long as the owner is there, and no blob of another session.
+
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { sha256 } from "../../src/core/hash.ts";
+import { sleep } from "../../src/core/world.ts";
+import { SessionPeerService } from "../../src/protocol/gen/dcnr/v1/session_peers_pb.ts";
+import type { Network } from "../../src/protocol/network.ts";
+import { newIdentity } from "../../src/system/keys.ts";
+import { Lab, refused } from "./lab.ts";
+
+let lab: Lab;
+let session = "";
+let member: Network;
+let heartbeat: (crews: object[]) => Promise<void>;
+let beating: NodeJS.Timeout;
+const mallory = newIdentity();
+
+before(async () => {
+  lab = await Lab.open({ pnodes: 2 });
+  session = await lab.train({ autonomy: "on" });
+  const { network, channel } = await lab.join(mallory);
+  member = network;
+  let sequence = 0n;
+  heartbeat = (crews) =>
+    channel.send({ event: { case: "heartbeat", value: { sequence: ++sequence, crews } as never } });
+  beating = setInterval(() => void heartbeat([]).catch(() => {}), 300);
+  const tell = (index: number) =>
+    member.call(lab.pnodeAt(index), SessionPeerService.method.tell, { incarnation: "1", news: { session } }).then(
+      () => true,
+      () => false,
+    );
+  // The crew hears of its new spare with the next charter.
+  while (!((await tell(0)) && (await tell(1)))) await sleep(lab.world.timers, 50);
+});
+after(() => {
+  clearInterval(beating);
+  return lab.close();
+});
+
+/** As mallory would tell it: all VNodes are hers. */
+function takeovers(epochs: (epoch: number) => number, count = 1) {
+  return lab.vnodes(session).map(({ vnode, epoch }) => ({
+    ...{ vnode, epoch: BigInt(epochs(epoch)), count },
+    owners: [{ pnode: mallory.id as string, incarnation: "1" }],
+  }));
+}
+
+async function fetched(hash: string): Promise<number> {
+  let bytes = 0;
+  for await (const { data } of member.watch(lab.pnodeAt(0), SessionPeerService.method.fetch, { session, hash }))
+    bytes += data.byteLength;
+  return bytes;
+}
+
+describe("one of the crew", () => {
+  it("takes no VNode from an owner that is there by telling orchestrators that it did", async () => {
+    const owners = () => lab.vnodes(session).map(({ members }) => members.map(({ pnode }) => pnode));
+    const honest = owners();
+    for (const epochs of [(epoch: number) => epoch, (epoch: number) => epoch + 9, () => 2 ** 40, () => 2 ** 63])
+      for (const count of [1, 2 ** 32 - 1])
+        await heartbeat([{ session, takeovers: takeovers(epochs, count), line: 2n ** 40n, turn: 9n }]);
+    const { line } = lab.session(session);
+    await lab.until("the session gets on", () => lab.session(session).line > line + 20);
+    assert.deepEqual(owners(), honest);
+    for (const { epoch } of lab.vnodes(session)) assert.ok(epoch < 10_000, `epoch ${epoch}`);
+  });
+
+  it("takes none by telling the others, as long as an orchestrator is there", async () => {
+    const records = lab.vnodes(session);
+    const news = { session, turn: 0n, line: 0n, orchestratorAgeMs: -1, tenures: takeovers(() => 2 ** 40) };
+    for (const index of [0, 1])
+      for (const tenures of [news.tenures, takeovers((epoch) => epoch), takeovers((epoch) => epoch + 1, 0)]) {
+        const told = { incarnation: "1", routes: "127.0.0.1:9", news: { ...news, tenures } };
+        await member.call(lab.pnodeAt(index), SessionPeerService.method.tell, told);
+      }
+    await sleep(lab.world.timers, 500);
+    await lab.nothingLost(session, records);
+  });
+
+  it("reads the session's data, and nothing that the machine has for other sessions", async () => {
+    const { dataset } = lab.session(session).identity;
+    assert.ok((await fetched(dataset)) > 0);
+    const foreign = Buffer.from("a shard of somebody else's dataset");
+    lab.caches[0]?.set(sha256(foreign), foreign);
+    await refused(fetched(sha256(foreign)), "not_found", /of session .* is not here/);
+  });
+
+  it("is nobody to a machine that is not of the crew, whatever session it names", async () => {
+    const stranger = lab.as(newIdentity());
+    const tell = { incarnation: "1", routes: "", news: { session } };
+    await refused(stranger.call(lab.pnodeAt(0), SessionPeerService.method.tell, tell), "permission_denied");
+    const other = { incarnation: "1", routes: "", news: { session: "another" } };
+    await refused(member.call(lab.pnodeAt(0), SessionPeerService.method.tell, other), "not_found", /not of the crew/);
+  });
+});
