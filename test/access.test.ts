@@ -45,7 +45,6 @@ test("nobody changes anything without a key, whatever a method is called", () =>
     "GetChallenge",
     "GetHead",
     "GetHealth",
-    "GetJob",
     "GetJoinPolicy",
     "GetNetwork",
     "GetReport",
@@ -59,7 +58,6 @@ test("nobody changes anything without a key, whatever a method is called", () =>
     "ListBlocks",
     "ListDatasets",
     "ListEvents",
-    "ListJobLogs",
     "ListJobs",
     "ListMembers",
     "ListMetrics",
@@ -77,7 +75,6 @@ test("nobody changes anything without a key, whatever a method is called", () =>
     "ProveKey",
     "Pulse",
     "WatchFleet",
-    "WatchJob",
     "WatchSession",
   ]);
 });

@@ -1,7 +1,7 @@
 // What the contract's roles (access.proto) mean at a PNode: peers are PNodes that own something of a session that is at home
 // here, as orchestrators say; orchestrators are those who show the network's key. Nobody else has anything to ask of it.
 
-import { fail } from "../core/errors.ts";
+import { DcnrError, fail } from "../core/errors.ts";
 import type { Clock } from "../core/world.ts";
 import { VouchingService } from "../protocol/gen/dcnr/v1/relay_pb.ts";
 import type { Gate } from "../protocol/network.ts";
@@ -11,6 +11,9 @@ import type { Resolver } from "./resolver.ts";
 /** For whom a PNode relays, if it does: what orchestrators say of a machine holds for so long. */
 const vouchedMs = 60_000;
 const vouchedMax = 10_000;
+/** Strangers cost orchestrators a question each, not one each time that they knock. */
+const deniedMs = 5_000;
+const askedAtOnce = 16;
 const vouchAttempts = 3;
 
 /** `isCrew`: a charter of the network's key names the PNode beside this one. */
@@ -22,6 +25,22 @@ export function pnodeGate(
   isCrew: (pnode: string) => boolean = () => false,
 ): Gate {
   const vouched = new Map<string, number>();
+  const denied = new Map<string, number>();
+  let asking = 0;
+  const vouchFor = async (id: string) => {
+    if (asking >= askedAtOnce)
+      throw new DcnrError("resource_exhausted", "too many machines ask to be let in: try again", {
+        outlook: "passing",
+      });
+    asking += 1;
+    try {
+      return await orchestrators.call(VouchingService.method.vouch, { pnode: id }, signal, vouchAttempts);
+    } finally {
+      asking -= 1;
+    }
+  };
+  const foreign = (id: string) =>
+    fail("permission_denied", `PNode ${id} is not of this network: nothing is relayed for it`);
   return {
     network: async (caller) => {
       const { id } = caller;
@@ -31,8 +50,13 @@ export function pnodeGate(
       if (!orchestrators.isKnownBy(id, caller))
         fail("permission_denied", `the key of PNode ${id} was replaced by a newer one: use that`);
       if (clock.monotonicMs() < (vouched.get(id) ?? 0)) return;
-      const { member } = await orchestrators.call(VouchingService.method.vouch, { pnode: id }, signal, vouchAttempts);
-      if (!member) fail("permission_denied", `PNode ${id} is not of this network: nothing is relayed for it`);
+      if (clock.monotonicMs() < (denied.get(id) ?? 0)) foreign(id);
+      const { member } = await vouchFor(id);
+      if (!member) {
+        if (denied.size >= vouchedMax) denied.clear();
+        denied.set(id, clock.monotonicMs() + deniedMs);
+        foreign(id);
+      }
       if (vouched.size >= vouchedMax) vouched.clear();
       vouched.set(id, clock.monotonicMs() + vouchedMs);
     },

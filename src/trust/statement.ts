@@ -52,6 +52,8 @@ export interface WireStatement {
 }
 
 const edgesMax = 4_096;
+/** Two names of nodes with their slots, and the direction. */
+const edgeLengthMax = 400;
 const lifeLengthMax = 64;
 
 function contentOf({ session, vnode, from, to, life, before, after, inputs, outputs, edges, ...rest }: Equation) {
@@ -92,7 +94,10 @@ export function statementFromWire(wire: WireStatement, session: string, vnode: s
   if (edges.length > edgesMax) fail("invalid_argument", `a statement about ${edges.length} edges: at most ${edgesMax}`);
   if (wire.life.length === 0 || wire.life.length > lifeLengthMax)
     fail("invalid_argument", "a statement names the life of its VNode");
-  for (const [edge, root] of edges) parseSha256(root, `the root of ${edge.slice(0, 80)}`);
+  for (const [edge, root] of edges) {
+    if (edge.length > edgeLengthMax) fail("invalid_argument", `an edge's name has at most ${edgeLengthMax} letters`);
+    parseSha256(root, `the root of ${edge.slice(0, 80)}`);
+  }
   return {
     ...{ session, vnode, life: wire.life },
     from: Number(wire.from),

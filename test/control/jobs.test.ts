@@ -5,9 +5,11 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { RoomChecker } from "../../simulation/rooms.ts";
 import { hasCode } from "../../src/core/errors.ts";
+import { keyIdOf } from "../../src/core/keys.ts";
 import type { JobRecord } from "../../src/orchestrator/records/jobs.ts";
 import type { SessionRecord } from "../../src/orchestrator/records/sessions.ts";
 import { type Job, JobService, type JobSpec } from "../../src/protocol/gen/dcnr/v1/job_pb.ts";
+import { RightsService } from "../../src/protocol/gen/dcnr/v1/rights_pb.ts";
 import { SessionService } from "../../src/protocol/gen/dcnr/v1/session_pb.ts";
 import type { RequestInit } from "../../src/protocol/network.ts";
 import { Stage } from "./stage.ts";
@@ -273,6 +275,34 @@ describe("jobs", () => {
     const { events } = await stage.call(JobService.method.listJobLogs, { id });
     assert.ok(events.some(({ kind }) => kind === "job.retried"));
     assert.ok(events.some(({ kind }) => kind === "session.done"));
+    await stage.stop();
+  });
+
+  it("are refused with texts that would fill the lists of jobs, which everybody reads", async () => {
+    const stage = await staged();
+    const long = "x".repeat(100_000);
+    for (const job of [train(1, { key: long }), train(1, { requirements: { region: long } }), train(1, { name: long })])
+      await assert.rejects(submit(stage, [job]), (error) => hasCode(error, "invalid_argument"));
+    assert.deepEqual((await stage.call(JobService.method.listJobs, {})).jobs, []);
+    await stage.stop();
+  });
+
+  it("are shown whole to keys that may see them, by id and by name, and listed without what was asked", async () => {
+    const stage = await staged();
+    const ada = keyIdOf(new TextEncoder().encode("Ada"));
+    await stage.call(RightsService.method.admitKey, { key: ada, owner: "Ada", scopes: ["train"], ownOnly: true });
+    const [job] = await submit(stage, [train(1, { name: "secret" })], "Ben");
+    const { getJob, listJobLogs, listJobs } = JobService.method;
+    for (const id of [job?.id as string, "secret"])
+      for (const method of [getJob, listJobLogs])
+        await assert.rejects(stage.callAs(ada, method, { id }), /limited to what Ada made/);
+    const stranger = keyIdOf(new TextEncoder().encode("nobody"));
+    await assert.rejects(stage.callAs(stranger, getJob, { id: "secret" }), /no rights here/);
+    const { jobs } = await stage.callAs(stranger, listJobs, {});
+    assert.deepEqual(
+      jobs.map(({ spec }) => spec?.spec),
+      [""],
+    );
     await stage.stop();
   });
 

@@ -3,7 +3,6 @@
 // what was spoiled must get past the first thing that is asked of it.
 
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
-import { parseInviteLink } from "../../src/protocol/invite-link.ts";
 import { readJobs } from "../../src/cli/job-files.ts";
 import { assert } from "../../src/core/assert.ts";
 import { sha256 } from "../../src/core/hash.ts";
@@ -22,6 +21,7 @@ import { readTrail } from "../../src/pnode/autonomy/trail.ts";
 import { KeptMembersSchema, SignedRecordSchema } from "../../src/protocol/gen/dcnr/v1/gossip_pb.ts";
 import { SignedCharterSchema } from "../../src/protocol/gen/dcnr/v1/session_peers_pb.ts";
 import { StatementSchema } from "../../src/protocol/gen/dcnr/v1/trust_pb.ts";
+import { parseInviteLink } from "../../src/protocol/invite-link.ts";
 import { parseNetwork } from "../../src/protocol/reach.ts";
 import { formatRelayed, parseRoute } from "../../src/protocol/routes.ts";
 import { dnsTypes, formatDns, parseDns } from "../../src/system/dns-message.ts";

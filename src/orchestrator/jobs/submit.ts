@@ -7,7 +7,8 @@ import { type JobId, parseId } from "../../core/ids.ts";
 import type { JobSpec } from "../../protocol/gen/dcnr/v1/job_pb.ts";
 import { type JobClass, jobClasses } from "../../scheduler/jobs.ts";
 import type { Context } from "../context.ts";
-import { isEnded, isQueued, type JobRecord } from "../records/jobs.ts";
+import { jobCalled } from "../records/fresh.ts";
+import { isQueued, type JobRecord } from "../records/jobs.ts";
 import { key, prefix } from "../records/store-keys.ts";
 import { requirementsOf } from "../sessions/settings.ts";
 import type { JobKinds, JsonObject, Uses } from "./kinds.ts";
@@ -25,6 +26,8 @@ const jobsMax = 1_000;
 const apartMs = 1 / jobsMax;
 const needsMax = 100;
 const specLengthMax = 64 * 1024;
+/** Jobs are listed by the hundred, with their keys. */
+const keyLengthMax = 300;
 /** A year. */
 const limitSecondsMax = 366 * 24 * 3600;
 
@@ -77,6 +80,8 @@ function draftOf({ context, kinds }: SubmitNeeds, owner: string, asked: JobSpec,
   const deadlineWallMs = Number(asked.deadlineWallMs);
   if (deadlineWallMs < 0 || (deadlineWallMs > 0 && deadlineWallMs <= wallMs))
     fail("invalid_argument", `${called}: its deadline has passed already`);
+  if (asked.key.length > keyLengthMax)
+    fail("invalid_argument", `${called}: its key has ${asked.key.length} letters, at most ${keyLengthMax} are taken`);
   const jobKey = asked.key || Buffer.from(world.chance.bytes(12)).toString("base64url");
   const kind = kinds.get(asked.kind);
   const spec = kind.validate(parseSpec(asked.spec, called));
@@ -202,13 +207,9 @@ export async function jobById({ mirror }: Context, text: string): Promise<JobRec
 
 /** By id, or by a name that only one job has, or only one that has not ended. */
 export async function findJob({ mirror }: Context, text: string): Promise<JobRecord> {
-  const id = parseId<JobId>(text, "the job");
-  const found = mirror.get(key.job(id)) ?? (await mirror.read(key.job(id)));
+  const found = await jobCalled(mirror, parseId<JobId>(text, "the job"));
   if (found) return found;
   const named = mirror.under(prefix.jobs).filter(({ name }) => name === text);
-  const open = named.filter((job) => !isEnded(job));
-  const [only] = open.length > 0 ? open : named;
-  if (only && (named.length === 1 || open.length === 1)) return only;
   if (named.length > 1) fail("failed_precondition", `${named.length} jobs are called ${text}: say the id of one`);
   return fail("not_found", `there is no job ${text}: \`dcnr job list\` shows them`);
 }

@@ -2,11 +2,13 @@
 // taken back when they turn out to be damaged, so what was durable a moment ago may not be any more.
 
 import { fail } from "../../core/errors.ts";
-import { parseId, type SessionId, type VNodeId } from "../../core/ids.ts";
+import { type JobId, parseId, type SessionId, type VNodeId } from "../../core/ids.ts";
 import type { Context } from "../context.ts";
 import { forEachAtOnce } from "../tasks.ts";
+import { isEnded, type JobRecord } from "./jobs.ts";
+import type { Mirror } from "./mirror.ts";
 import type { SessionRecord } from "./sessions.ts";
-import { key } from "./store-keys.ts";
+import { key, prefix } from "./store-keys.ts";
 import type { VNodeRecord } from "./vnodes.ts";
 import type { VNodeRecords } from "./workloads.ts";
 
@@ -27,6 +29,17 @@ export async function readSession({ mirror }: Context, id: SessionId): Promise<F
     if (record !== undefined) records.set(vnode, record);
   });
   return { session, records };
+}
+
+/** The job of this id, or the one of this name: the only one, or the only one that has not ended. */
+export async function jobCalled(mirror: Mirror, text: string): Promise<JobRecord | undefined> {
+  const id = text as JobId;
+  const found = mirror.get(key.job(id)) ?? (await mirror.read(key.job(id)));
+  if (found) return found;
+  const named = mirror.under(prefix.jobs).filter(({ name }) => name === text);
+  const open = named.filter((job) => !isEnded(job));
+  const [only] = open.length > 0 ? open : named;
+  return named.length === 1 || open.length === 1 ? only : undefined;
 }
 
 /** The session, or a sentence that there is none. */

@@ -4,6 +4,7 @@ import { vocabularyKey } from "../../data/vocabularies.ts";
 import { Subject } from "../../protocol/gen/dcnr/v1/access_pb.ts";
 import type { Roles } from "../../protocol/network.ts";
 import { listItems, readItem } from "../../store/update.ts";
+import { jobCalled } from "../records/fresh.ts";
 import type { Mirror } from "../records/mirror.ts";
 import type { ModelRecord } from "../records/sessions.ts";
 import { key, prefix } from "../records/store-keys.ts";
@@ -43,7 +44,7 @@ export async function belongingOf(mirror: Mirror, subject: Subject, name: string
       return pnode && { owner: pnode.owner };
     }
     case Subject.JOB:
-      return name === "" ? undefined : mirror.read(key.job(name));
+      return name === "" ? undefined : jobCalled(mirror, name);
     default:
       return undefined;
   }

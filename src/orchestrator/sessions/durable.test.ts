@@ -7,6 +7,7 @@ import { fail } from "../../core/errors.ts";
 import { sha256 } from "../../core/hash.ts";
 import type { PNodeId, SessionId, VNodeId } from "../../core/ids.ts";
 import { writeStateManifest } from "../../states/manifest.ts";
+import { valueBytesMax } from "../../store/state-store.ts";
 import type { Context } from "../context.ts";
 import type { SessionRecord } from "../records/sessions.ts";
 import type { VNodeRecord } from "../records/vnodes.ts";
@@ -123,6 +124,32 @@ describe("a durable state", () => {
     assert.deepEqual(other, { conflict: { step: 6, known: sha256("state 6") } });
     const hashes = withDurable(before, request({ steps: [{ step: 6, hash: sha256("lie") }] }), session);
     assert.deepEqual(hashes, { conflict: { step: 6, known: sha256("hash 6") } });
+  });
+
+  it("leaves the next owner room to state its own, however much one owner states", () => {
+    const checked = { ...session, policy: { ...session.policy, assurance: "sampled" } } as SessionRecord;
+    const statementOf = (result: string, names: number) =>
+      ({
+        ...{ session: "s", vnode: "a", from: 4, to: 6, life: "1", before: "", after: sha256(result), afterBytes: 10 },
+        ...{ inputs: sha256("in"), inputsBytes: 1, outputs: sha256("out"), outputsBytes: 1 },
+        edges: Object.fromEntries(
+          Array.from({ length: names }, (_, i) => [`f/${"x".repeat(300)}${i}`, sha256("edge")]),
+        ),
+        ...{ publicKey: "key", signature: "signature" },
+      }) as NonNullable<DurableRequest["statement"]>;
+    const stated = (before: VNodeRecord, pnode: string, result: string, names: number) => {
+      const statement = statementOf(result, names);
+      const step = withDurable(before, request({ pnode: pnode as PNodeId, statement }), checked);
+      assert.ok(!("conflict" in step) && step.next);
+      return step.next;
+    };
+    const members = ["p", "q"].map((pnode) => ({ ...(record().members[0] as never as object), pnode }));
+    let kept = record({ members: members as never });
+    kept = stated(kept, "p", "one", 200);
+    assert.throws(() => stated(kept, "p", "two", 200), /more than VNode a's record takes of one owner/);
+    kept = stated(kept, "q", "three", 200);
+    assert.equal(kept.statements?.["6"]?.length, 2);
+    assert.ok(JSON.stringify(kept).length < valueBytesMax);
   });
 
   it("takes garbage below the line before along, and nothing else", () => {

@@ -4,6 +4,7 @@
 import { fail } from "../../core/errors.ts";
 import { type PNodeId, parseId, parseSha256, type SessionId, type Sha256, type VNodeId } from "../../core/ids.ts";
 import type { RecordDurableRequest } from "../../protocol/gen/dcnr/v1/pnode_pb.ts";
+import { valueBytesMax } from "../../store/state-store.ts";
 import { isSignedBy, resultOf, type Statement, statementFromWire } from "../../trust/statement.ts";
 import type { Context } from "../context.ts";
 import type { SessionRecord } from "../records/sessions.ts";
@@ -119,6 +120,8 @@ function withWork({ work = {} }: VNodeRecord, { step, pnode }: DurableRequest, {
 
 /** Of one step, by different owners or lives: more would be an attack. */
 const statementsMax = 8;
+/** Of one owner in a VNode's record: what it writes must leave the next owner room for its own. */
+const statementBytesMax = valueBytesMax / 3;
 
 /**
  * The same for a session that is checked: whatever owners state is kept beside what others state, and the first never wins.
@@ -145,6 +148,9 @@ function withStatement(
   const isKnown = own.some((one) => one.pnode === pnode && resultOf(one.statement) === resultOf(statement));
   if (isKnown && record.durable[step] !== undefined) return { next: undefined, outcome: "accepted" };
   const all = isKnown || own.length >= statementsMax ? own : [...own, { pnode, turn, statement }];
+  const ofOwner = Object.values({ ...stated, [step]: all }).flatMap((of) => of.filter((one) => one.pnode === pnode));
+  if (all !== own && JSON.stringify(ofOwner).length > statementBytesMax)
+    fail("resource_exhausted", `PNode ${pnode} states more than VNode ${request.vnode}'s record takes of one owner`);
   const isAbove = ([at]: readonly [string, unknown]) => Number(at) > line;
   const statements = { ...Object.fromEntries(Object.entries(stated).filter(isAbove)), [step]: all };
   const stepHashes = Object.fromEntries(Object.entries(record.stepHashes).filter(isAbove));

@@ -138,6 +138,15 @@ export function budgetAsked(given: bigint): number {
   return askedNumber(fields.budget, given);
 }
 
+/** Records are listed by the hundred: what people write into one stays short. */
+const placeLengthMax = 100;
+
+function placeName(text: string, what: string): string {
+  return text.length <= placeLengthMax
+    ? text
+    : fail("invalid_argument", `the ${what} has ${text.length} letters: at most ${placeLengthMax} are taken`);
+}
+
 export function requirementsOf({
   requirements: asked,
   maxRuntimeSeconds,
@@ -147,8 +156,8 @@ export function requirementsOf({
     gpuMemoryBytes: askedNumber(fields.gpuMemoryBytes, asked?.gpuMemoryBytes),
     memoryBytes: askedNumber(fields.memoryBytes, asked?.memoryBytes),
     cpus: askedNumber(fields.cpus, asked?.cpus),
-    region: asked?.region ?? "",
-    ...(asked?.provider ? { provider: asked.provider } : {}),
+    region: placeName(asked?.region ?? "", "region"),
+    ...(asked?.provider ? { provider: placeName(asked.provider, "provider") } : {}),
     trust: askedChoice(fields.trust, asked?.trust),
     maxPricePerHour: askedNumber(fields.maxPricePerHour, asked?.maxPricePerHour),
     maxRuntimeSeconds: askedNumber(fields.maxRuntimeSeconds, maxRuntimeSeconds || asked?.maxRuntimeSeconds),

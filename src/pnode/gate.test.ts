@@ -1,0 +1,50 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { base32 } from "../core/keys.ts";
+import { pnodeGate } from "./gate.ts";
+import type { Orchestrators } from "./orchestrators.ts";
+import type { Resolver } from "./resolver.ts";
+
+const keyOf = (number: number) => base32(new Uint8Array(32).fill(number)) as never;
+const caller = (number: number) => ({ id: keyOf(number), address: "192.0.2.7" });
+
+function stage(answer: (pnode: string) => Promise<boolean>) {
+  const now = { ms: 0 };
+  const asked: string[] = [];
+  const orchestrators = {
+    networkKey: undefined,
+    isKnownBy: () => true,
+    call: async (_: unknown, { pnode }: { pnode: string }) => {
+      asked.push(pnode);
+      return { member: await answer(pnode) };
+    },
+  };
+  const clock = { monotonicMs: () => now.ms, wallMs: () => now.ms };
+  const signal = new AbortController().signal;
+  const gate = pnodeGate({} as Resolver, orchestrators as never as Orchestrators, clock, signal);
+  return { gate, asked, now };
+}
+
+test("a relay asks for each machine once in a while, for strangers too, however often they knock", async () => {
+  const { gate, asked, now } = stage(async (pnode) => pnode === keyOf(1));
+  for (let times = 0; times < 100; times++) {
+    await gate.network(caller(1));
+    await assert.rejects(async () => gate.network(caller(2)), { code: "permission_denied" });
+  }
+  assert.deepEqual(asked, [keyOf(1), keyOf(2)]);
+  now.ms += 5_000;
+  await assert.rejects(async () => gate.network(caller(2)), { code: "permission_denied" });
+  assert.equal(asked.length, 3);
+});
+
+test("many strangers at once cost orchestrators a few questions at a time", async () => {
+  const open = Promise.withResolvers<boolean>();
+  const { gate, asked } = stage(() => open.promise);
+  const knocks = Array.from({ length: 50 }, (_, index) => Promise.resolve(gate.network(caller(index))));
+  const settled = Promise.allSettled(knocks);
+  await new Promise(setImmediate);
+  assert.equal(asked.length, 16);
+  open.resolve(true);
+  assert.equal((await settled).filter(({ status }) => status === "fulfilled").length, 16);
+  await gate.network(caller(49));
+});

@@ -1,0 +1,61 @@
+// What orchestrators make of lists of messages (lists.ts), as works for another thread (core/aside.ts): a list is as long as
+// whoever states it likes, and 16 MB of one take 140 ms to read.
+
+import type { Aside, Lane, Work } from "../core/aside.ts";
+import { runAside } from "../core/aside.ts";
+import { type Interval, type ListedInput, readInputs, readOutputMessages } from "./lists.ts";
+
+/** The longest list needs a quarter of it. */
+const lane: Lane = { name: "lists", memoryMib: 512, idleMs: 30_000 };
+const common = { lane, module: import.meta.url, what: "a list of messages", deadlineMs: 10_000 };
+/** Told at once: some 300 KB. */
+const hashesAtOnce = 4_096;
+
+interface Listed {
+  readonly content: Uint8Array;
+  readonly interval: Interval;
+}
+
+export const listing: Work<Listed, readonly string[]> = {
+  ...common,
+  name: "listing",
+  run: function* ({ content, interval }) {
+    const hashes = [...new Set(readInputs(content, interval).messages.map(({ hash }) => hash))];
+    for (let at = 0; at < hashes.length; at += hashesAtOnce) yield hashes.slice(at, at + hashesAtOnce);
+  },
+};
+
+/** Of all messages that went into an interval, each once. */
+export async function inputHashes(aside: Aside, content: Uint8Array, interval: Interval): Promise<string[]> {
+  return (await aside.run(listing, { content, interval })).flat();
+}
+
+export interface Differing {
+  readonly input: ListedInput;
+  /** Of its sender, base64; empty if the list names none. */
+  readonly publicKey: string;
+}
+
+interface Compared {
+  readonly sent: Listed;
+  readonly taken: Listed;
+  /** "f/edge" or "b/edge". */
+  readonly edge: string;
+}
+
+export const comparing: Work<Compared, Differing | undefined> = {
+  ...common,
+  name: "comparing",
+  run: function* ({ sent, taken, edge }) {
+    const outputs = readOutputMessages(sent.content, sent.interval);
+    const { messages, keys } = readInputs(taken.content, taken.interval);
+    const isOnEdge = (key: string) => key.split("/").slice(2).join("/") === edge;
+    const input = messages.find(({ key, hash }) => isOnEdge(key) && outputs.get(key) !== hash);
+    yield input && { input, publicKey: keys[input.sender] ?? "" };
+  },
+};
+
+/** The first message of an edge that its receiver lists otherwise than its sender. */
+export function firstDifference(aside: Aside, compared: Compared): Promise<Differing | undefined> {
+  return runAside(aside, comparing, compared);
+}
