@@ -13,6 +13,8 @@ import { Prompts } from "../../src/orchestrator/serving/prompts.ts";
 import { NetworkService } from "../../src/protocol/gen/dcnr/v1/network_pb.ts";
 import { openMemoryBlobs } from "../../src/store/memory.ts";
 import { openAside } from "../../src/system/aside.ts";
+import { writeInputs, writeOutputs } from "../../src/trust/lists.ts";
+import { firstDifference, inputHashes } from "../../src/trust/works.ts";
 import { Lab, refused } from "./lab.ts";
 
 /** No input may hold the thread that answers longer. */
@@ -45,6 +47,36 @@ async function heldMs(run: () => Promise<unknown>): Promise<number> {
 
 const aside = openAside();
 after(() => aside.close());
+
+describe("M: lists of messages", () => {
+  const interval = { session: "s", vnode: "a", from: 0, to: 2 };
+  const messages = Array.from({ length: 70_000 }, (_, i) => ({
+    ...{ key: `1/${i}/f/a>b`, hash: sha256(String(i)), sender: "p", life: "l", signature: "s".repeat(88) },
+  }));
+  const inputs = writeInputs({ ...interval, messages, keys: {} }).content;
+  const outputs = writeOutputs({
+    ...{ ...interval, steps: [], measures: [], evaluations: [] },
+    messages: messages.map(({ key, hash }, i) => [key, i === 69_999 ? sha256("another") : hash] as const),
+  }).content;
+
+  it("as long as they get are read for audits and disputes, and hold nobody up", async () => {
+    const listing = () => inputHashes(aside, inputs, interval);
+    assert.equal((await listing()).length, messages.length);
+    const compared = { sent: { content: outputs, interval }, taken: { content: inputs, interval }, edge: "f/a>b" };
+    const comparing = () => firstDifference(aside, compared);
+    assert.equal((await comparing())?.input.key, "1/69999/f/a>b");
+    for (const run of [listing, comparing]) {
+      const held = await heldMs(run);
+      assert.ok(held < heldMsMax, `${held} ms`);
+    }
+  });
+
+  it("that are none are refused by a sentence", async () => {
+    const rubbish = Buffer.from("[".repeat(1_000_000));
+    await refused(inputHashes(aside, rubbish, interval), "data_loss", /cannot be used/);
+    await refused(inputHashes(aside, inputs, { ...interval, to: 4 }), "data_loss", /is not of VNode a/);
+  });
+});
 
 describe("M: definitions", () => {
   let lab: Lab;

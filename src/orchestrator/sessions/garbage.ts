@@ -3,11 +3,12 @@
 // nobody ever recorded go too, after a day. Only the name space of states is touched: no record can make a dataset,
 // vocabulary or definition look like garbage.
 
+import { hasCode } from "../../core/errors.ts";
 import type { Sha256 } from "../../core/ids.ts";
 import type { StateManifest } from "../../states/manifest.ts";
 import { listItems } from "../../store/update.ts";
-import { readInputs } from "../../trust/lists.ts";
 import type { Statement } from "../../trust/statement.ts";
+import { inputHashes } from "../../trust/works.ts";
 import type { Context } from "../context.ts";
 import type { ModelRecord, SessionRecord } from "../records/sessions.ts";
 import { prefix } from "../records/store-keys.ts";
@@ -140,8 +141,15 @@ export class Garbage {
       if (isLost(thrown)) return undefined;
       throw thrown;
     });
-    const messages = content ? readInputs(content, { session, vnode, from, to }).messages : [];
-    const hashes = messages.map(({ hash }) => hash as Sha256);
+    const interval = { session, vnode, from, to };
+    // Whoever states a list that nobody can read must not keep everything else from being collected.
+    const unread = (thrown: unknown) => {
+      if (hasCode(thrown, "data_loss") || hasCode(thrown, "invalid_argument")) return [];
+      throw thrown;
+    };
+    const hashes = content
+      ? ((await inputHashes(this.#context.aside, content, interval).catch(unread)) as Sha256[])
+      : [];
     this.#parts.set(inputs, hashes);
     return hashes;
   }

@@ -1,9 +1,10 @@
 // A seam that does not fit, looked at closely: which message it is, and what its receiver can show for it. Two signatures of
 // one life that contradict each other are proof by themselves.
 
-import type { PNodeId } from "../../core/ids.ts";
+import type { PNodeId, Sha256, VNodeId } from "../../core/ids.ts";
 import { deliveryContent } from "../../trust/delivery.ts";
-import { type ListedInput, readInputs, readOutputMessages } from "../../trust/lists.ts";
+import type { ListedInput } from "../../trust/lists.ts";
+import { firstDifference } from "../../trust/works.ts";
 import type { Context } from "../context.ts";
 import type { Stated } from "../records/checking.ts";
 import type { SessionRecord } from "../records/sessions.ts";
@@ -19,7 +20,7 @@ export interface Contradiction {
 }
 
 export async function contradictionAt(
-  { blobs, verify }: Context,
+  { blobs, verify, aside }: Context,
   session: SessionRecord,
   records: VNodeRecords,
   trouble: Extract<Trouble, { kind: "seam" }>,
@@ -28,19 +29,21 @@ export async function contradictionAt(
   const sent = statedAt(session, records.get(sender), to)[0];
   const taken = statedAt(session, records.get(receiver), to)[0];
   if (sent === undefined || taken === undefined) return undefined;
-  const outputs = readOutputMessages(await blobs.states.get(sent.statement.outputs), {
-    ...{ session: session.id, vnode: sender, from, to },
+  const listed = async (hash: Sha256, vnode: VNodeId) => ({
+    content: await blobs.states.get(hash),
+    interval: { session: session.id, vnode, from, to },
   });
-  const inputs = readInputs(await blobs.states.get(taken.statement.inputs), {
-    ...{ session: session.id, vnode: receiver, from, to },
+  const differing = await firstDifference(aside, {
+    sent: await listed(sent.statement.outputs, sender),
+    taken: await listed(taken.statement.inputs, receiver),
+    edge,
   });
-  const isOnEdge = (key: string) => key.split("/").slice(2).join("/") === edge;
-  const found = inputs.messages.find(({ key, hash }) => isOnEdge(key) && outputs.get(key) !== hash);
-  if (found === undefined) return undefined;
+  if (differing === undefined) return undefined;
+  const { input: found, publicKey } = differing;
   const isValid =
     verify?.(
       found.sender,
-      Buffer.from(inputs.keys[found.sender] ?? "", "base64"),
+      Buffer.from(publicKey, "base64"),
       deliveryContent({ session: session.id, vnode: sender, life: found.life, key: found.key, hash: found.hash }),
       Buffer.from(found.signature, "base64"),
     ) ?? false;

@@ -1,11 +1,11 @@
 // Carries out what the rules of this folder decide for sessions that are checked: opens intervals as the line moves, drives
 // audits and disputes, notes what they say of machines, goes back where somebody was wrong, and moves what is final.
 
-import { messageOf } from "../../core/errors.ts";
+import { type ErrorCode, hasCode, messageOf } from "../../core/errors.ts";
 import type { PNodeId, SessionId, Sha256, VNodeId } from "../../core/ids.ts";
 import type { RecordAuditRequest } from "../../protocol/gen/dcnr/v1/trust_pb.ts";
-import { readInputs } from "../../trust/lists.ts";
 import { isSignedBy, resultOf, type Statement, statementFromWire } from "../../trust/statement.ts";
+import { inputHashes } from "../../trust/works.ts";
 import type { Context } from "../context.ts";
 import type { Accused, AuditRecord, DrawnInterval, IntervalRecord, Stated } from "../records/checking.ts";
 import { readSession } from "../records/fresh.ts";
@@ -306,6 +306,7 @@ export class TrustCare {
     for (const { statement } of stated) {
       const { inputs } = statement;
       const wanted = this.#inputs.get(inputs) ?? (await this.#inputHashes(statement));
+      if (wanted === undefined) return false;
       this.#inputs.set(inputs, wanted);
       const present = this.#present.get(inputs) ?? new Set();
       this.#present.set(inputs, present);
@@ -319,9 +320,16 @@ export class TrustCare {
     return true;
   }
 
-  async #inputHashes({ session, vnode, from, to, inputs }: Statement): Promise<readonly string[]> {
-    const content = await this.#context.blobs.states.get(inputs);
-    return [...new Set(readInputs(content, { session, vnode, from, to }).messages.map(({ hash }) => hash))];
+  /** Undefined for a list that is not there or cannot be read: nobody can repeat what it is stated for. */
+  async #inputHashes({ session, vnode, from, to, inputs }: Statement): Promise<readonly string[] | undefined> {
+    const { aside, blobs } = this.#context;
+    try {
+      return await inputHashes(aside, await blobs.states.get(inputs), { session, vnode, from, to });
+    } catch (thrown) {
+      if (["not_found", "data_loss", "invalid_argument"].some((code) => hasCode(thrown, code as ErrorCode)))
+        return undefined;
+      throw thrown;
+    }
   }
 
   /** What an auditor found. It has not been told what it should find. */

@@ -5,8 +5,8 @@ import { fail } from "../../core/errors.ts";
 import type { PNodeId, Sha256, VNodeId, WorkloadId } from "../../core/ids.ts";
 import { Recent } from "../../core/recent.ts";
 import { blobsOf, parseManifest } from "../../data/manifest.ts";
-import { readInputs } from "../../trust/lists.ts";
 import type { Statement } from "../../trust/statement.ts";
+import { inputHashes } from "../../trust/works.ts";
 import type { Context } from "../context.ts";
 import type { ReplicaRecord, SessionRecord } from "../records/sessions.ts";
 import { key, prefix } from "../records/store-keys.ts";
@@ -122,8 +122,9 @@ export class BlobRights {
     const known = this.#blobsOf.get(inputs);
     if (known) return known;
     try {
-      const { messages } = readInputs(await this.#context.blobs.states.get(inputs), { session, vnode, from, to });
-      const names = new Set(messages.map((message) => message.hash as Sha256));
+      const { aside, blobs } = this.#context;
+      const hashes = await inputHashes(aside, await blobs.states.get(inputs), { session, vnode, from, to });
+      const names = new Set(hashes as Sha256[]);
       this.#blobsOf.set(inputs, names);
       return names;
     } catch (thrown) {
