@@ -6,6 +6,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { globSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { after, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { packagePath } from "../../src/cli/software.ts";
@@ -43,11 +44,23 @@ async function start(name: string, words: readonly string[], ready: RegExp): Pro
   }
 }
 
+/** A command, and all that it says. */
+async function ran(words: readonly string[], environment: Record<string, string>): Promise<string> {
+  const child = spawn(process.execPath, [packagePath("bin/dcnr.js"), ...words], {
+    env: { ...process.env, ...environment, NO_COLOR: "1", DCNR_CONFIG: join(scratch, "person.json") },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  children.push(child);
+  const [out, err] = await Promise.all([text(child.stdout), text(child.stderr)]);
+  return out + err;
+}
+
 it("no log, event, metric or page tells a secret", async () => {
   const address = await start("orchestrator", ["orchestrator", "--listen", "127.0.0.1:0"], /(127\.0\.0\.1:[1-9]\d*)/);
   const client = new Client(address, { fetch });
   const { secret } = await client.keys.create({ name: "planted", scopes: ["admin"] });
-  const { token, key } = await client.members.invite({ uses: 3, lifetimeSeconds: 600, note: "" });
+  const note = "planted-note-0815";
+  const { token, key } = await client.members.invite({ uses: 3, lifetimeSeconds: 600, note });
   await start(
     "pnode",
     ["join", `dcnr://${address}/${key}?invite=${token}`, "--listen", "127.0.0.1:0"],
@@ -66,24 +79,36 @@ it("no log, event, metric or page tells a secret", async () => {
   await (await post(`{"model": "none", "prompt": "${prompt}`)).text();
   await fetch(`http://${address}/v1/models`, { headers: { authorization: `Bearer ${secret}x` } });
 
+  // What is asked of a job may hold prompts; whoever may not see it gets the list alone.
+  const spec = { source: "planted-source-1234", dataset: "none", split: "all", samples: 2, batch: 1 };
+  await client.jobs.submit([{ kind: "evaluate", name: "planted", key: "planted-key", spec }]).catch(() => {});
+
   const read: Record<string, string> = { ...said };
+  for (const [name, words] of Object.entries({
+    "the CLI that is refused": ["session", "show", "none", "--orchestrator", address],
+    "the CLI that cannot call": ["status", "--orchestrator", "127.0.0.1:1"],
+    "the CLI with a damaged link": ["join", `dcnr://${address}/x?invite=${token}`],
+    "the export of the ledger": ["credits", "export", "--orchestrator", address],
+  }))
+    read[name] = await ran(words, { DCNR_API_KEY: `${secret}` });
   for (const path of ["/", "/metrics", "/healthz", "/v1/models"])
     read[path] = await (await fetch(`http://${address}${path}`)).text();
   const plain = (value: unknown) => JSON.stringify(value, (_, one) => (typeof one === "bigint" ? String(one) : one));
   read["events"] = plain(await client.fleet.events());
   read["machines"] = plain(await client.fleet.pnodes());
+  read["jobs"] = plain(await client.jobs.list());
   await client.close();
 
-  const planted: Record<string, string> = { "API key": secret, invite: token, prompt };
+  const planted: Record<string, string> = { "API key": secret, invite: token, prompt, note, spec: spec.source };
   for (const file of globSync(join(scratch, "**/*")).filter((path) => statSync(path).isFile())) {
     const pem = /BEGIN PRIVATE KEY-----(?:\\n|\s)+([A-Za-z0-9+/=]{40,})/.exec(readFileSync(file, "latin1"));
     if (pem) planted[`the key in ${file.slice(scratch.length)}`] = pem[1] as string;
   }
   assert.ok(Object.keys(planted).length >= 5, `keys were found: ${Object.keys(planted)}`);
-  for (const [where, text] of Object.entries(read)) {
-    for (const [what, value] of Object.entries(planted)) assert.ok(!text.includes(value), `${where} tells ${what}`);
+  for (const [where, content] of Object.entries(read)) {
+    for (const [what, value] of Object.entries(planted)) assert.ok(!content.includes(value), `${where} tells ${what}`);
     // The token in the address of a blob is a right to it.
-    assert.doesNotMatch(text, /blobs\/[a-z]+\/[0-9a-f]{64}\?[^"\s]*=/, `${where} tells the address of a blob`);
+    assert.doesNotMatch(content, /blobs\/[a-z]+\/[0-9a-f]{64}\?[^"\s]*=/, `${where} tells the address of a blob`);
   }
   assert.ok(
     (said["orchestrator"] as string).length > 500 && (said["pnode"] as string).length > 200,

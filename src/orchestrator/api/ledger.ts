@@ -73,7 +73,7 @@ export function ledgerService({ context, ledger, heads, budgets }: LedgerApiNeed
     recordPayout: async ({ id, pnode: text, credits, note }, { caller }) => {
       const pnode = parseId<PNodeId>(text, "the PNode's id");
       await ledger.move({ ...checkedMove(id, credits), kind: "payout", pnode, note: note.slice(0, noteMax) });
-      const by = `(by ${caller.id ?? "a caller"} at ${caller.address})`;
+      const by = `(by ${caller.id ?? "a caller"})`;
       const message = `${credits} credits of PNode ${pnodeName(mirror, pnode)} were paid out ${by}`;
       events.emit("info", "admin.payout", message, { pnode });
       return {};
@@ -87,7 +87,7 @@ export function ledgerService({ context, ledger, heads, budgets }: LedgerApiNeed
       if (owner.length > idLengthMax) fail("invalid_argument", `an owner has at most ${idLengthMax} letters`);
       await budgets.set(owner, Number(credits));
       const bound = credits > 0n ? `${credits} credits` : "without a bound";
-      const by = `(by ${caller.id ?? "a caller"} at ${caller.address})`;
+      const by = `(by ${caller.id ?? "a caller"})`;
       events.emit("info", "admin.budget", `the budget of ${ownerCalled(owner)} is ${bound} ${by}`);
       return {};
     },

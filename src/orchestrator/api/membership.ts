@@ -1,5 +1,5 @@
-// MembershipService: who may lend machines, for those who operate the network. Every change is told as an event, with the
-// address that it came from.
+// MembershipService: who may lend machines, for those who operate the network. Every change is told as an event, which everybody
+// may read: where it came from and for whom, the log of acts says.
 
 import { fail } from "../../core/errors.ts";
 import { type KeyId, type PNodeId, parseId } from "../../core/ids.ts";
@@ -32,13 +32,13 @@ const policies: Readonly<Record<PolicyRecord["join"], JoinPolicy>> = {
 export function membershipService(needs: MembershipApiNeeds): ServedService {
   const { context, members, presence, controller, networkKey } = needs;
   const { mirror, events } = context;
-  const tell = (kind: string, message: string, { id, address }: Caller, pnode?: PNodeId) =>
-    events.emit("info", `admin.${kind}`, `${message} (by ${id ?? "a caller"} at ${address})`, pnode ? { pnode } : {});
+  const tell = (kind: string, message: string, { id }: Caller, pnode?: PNodeId) =>
+    events.emit("info", `admin.${kind}`, `${message} (by ${id ?? "a caller"})`, pnode ? { pnode } : {});
   const pnodeOf = (text: string) => parseId<PNodeId>(text, "the PNode's id");
   return service(MembershipService, {
     createInvite: async ({ uses, lifetimeSeconds, note }, { caller }) => {
       const { token, expiresWallMs } = await members.invite(uses, Number(lifetimeSeconds) * 1_000, note);
-      tell("invite", `an invite for ${uses || 1} machine(s) was made${note ? `: ${note.slice(0, 200)}` : ""}`, caller);
+      tell("invite", `an invite for ${uses || 1} machine(s) was made`, caller);
       const orchestrators = presence.addresses();
       return { token, networkKey: networkKey() ?? "", orchestrators, expiresWallMs: BigInt(Math.round(expiresWallMs)) };
     },

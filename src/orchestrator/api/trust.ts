@@ -100,7 +100,7 @@ export function trustService({ context, standings, trust, controller }: TrustApi
           fail("invalid_argument", `standing "${wanted.slice(0, 40)}" is unknown: choose trusted, known or banned`);
       }
       const name = pnodeName(mirror, pnode);
-      const by = `(by ${caller.id ?? "a caller"} at ${caller.address})`;
+      const by = `(by ${caller.id ?? "a caller"})`;
       events.emit("info", "admin.trust", `PNode ${name} is ${wanted}${why ? `: ${why}` : ""} ${by}`, { pnode });
       controller.fleetChanged(pnode, true);
       return {};
