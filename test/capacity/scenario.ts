@@ -15,8 +15,8 @@ import type { Provider, ProviderInstance } from "../../src/protocol/gen/dcnr/v1/
 import { runCommand } from "../../src/system/commands.ts";
 import { smallNetwork, smallSamples } from "../small-training.ts";
 
-const patienceMs = 240_000;
-const steps = 1_500;
+const patienceMs = 300_000;
+const steps = 400;
 
 export async function until(what: string, holds: () => Promise<boolean>, limitMs = patienceMs): Promise<void> {
   const endMs = Date.now() + limitMs;

@@ -27,6 +27,14 @@ export interface SlurmCluster {
   stop(): Promise<void>;
 }
 
+function isAlive(pid: number): boolean {
+  try {
+    return pid > 1 && process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
+
 function configOf(folder: string, port: number): string[] {
   const host = hostname().split(".")[0] as string;
   const shape = "CPUs=8 RealMemory=8000 Gres=gpu:fake:2 State=UNKNOWN";
@@ -90,6 +98,7 @@ export async function startSlurm(folder: string, port: number): Promise<SlurmClu
     await Promise.all(ended);
     const pid = Number(await readFile(join(folder, "munged.pid"), "utf8").catch(() => "0"));
     if (pid > 1) process.kill(pid, "SIGTERM");
+    await until("munge has ended", async () => !isAlive(pid), 20_000);
   };
   const idle = async () => {
     const { stdout } = await run("sinfo", ["--noheader", "--Node", "--format=%T"], { env }).catch(() => ({

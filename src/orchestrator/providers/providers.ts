@@ -125,8 +125,11 @@ export class Providers {
     };
   }
 
-  #idleReason({ kind }: ProviderRecord): string {
-    return this.#care.may(kind) ? "" : `this orchestrator does not run providers of kind ${kind}; another one must`;
+  /** Why nothing is fetched, where that is known here. */
+  #idleReason({ name, kind }: ProviderRecord): string {
+    if (!this.#care.may(kind)) return `this orchestrator does not run providers of kind ${kind}; another one must`;
+    const unmet = Array.from(this.#care.unmet).find(([, why]) => why.includes(`provider ${name} `));
+    return unmet ? `nothing more is fetched for ${unmet[0]}: ${unmet[1]}` : "";
   }
 }
 
