@@ -18,21 +18,18 @@ import {
   type Location,
   type SessionUpdate,
 } from "../../protocol/gen/dcnr/v1/pnode_pb.ts";
-import {
-  KeptCharterSchema,
-  SessionPeerService,
-  type CrewNews as WireNews,
-} from "../../protocol/gen/dcnr/v1/session_peers_pb.ts";
-import { type ServedService, service } from "../../protocol/network.ts";
+import { KeptCharterSchema, type CrewNews as WireNews } from "../../protocol/gen/dcnr/v1/session_peers_pb.ts";
+import type { ServedService } from "../../protocol/network.ts";
 import { joinRoutes, splitRoutes } from "../../protocol/routes.ts";
 import type { Assignment } from "../assignment.ts";
 import type { NearBlobs } from "../blob-client.ts";
 import type { BlobCache, Timings } from "../options.ts";
 import type { Resolver } from "../resolver.ts";
-import { holderToWire } from "./crew-wire.ts";
+import type { SessionCrewOptions } from "./crew-cell.ts";
+import { crewService } from "./crew-service.ts";
 import type { KeptStates } from "./kept-states.ts";
 import type { CrewPeers } from "./peers.ts";
-import { SessionCrew, type SessionCrewOptions } from "./session-crew.ts";
+import { SessionCrew } from "./session-crew.ts";
 
 export interface AutonomyOptions {
   readonly self: TenureOwner;
@@ -171,8 +168,8 @@ export class Autonomy implements NearBlobs {
       takeovers: crew.takeovers().map(tenureToWire),
       line: BigInt(crew.line),
       turn: BigInt(crew.turn),
-      keptBytes: BigInt(crew.keptBytes),
-      keptStates: BigInt(crew.keptStates),
+      keptBytes: BigInt(crew.keeping.keptBytes),
+      keptStates: BigInt(crew.keeping.keptStates),
     }));
   }
 
@@ -235,7 +232,7 @@ export class Autonomy implements NearBlobs {
         },
       },
     });
-    crew.onNews = (pnode, incarnation, news) => this.#heard(crew, pnode, incarnation, "", news);
+    crew.telling.onNews = (pnode, incarnation, news) => this.#heard(crew, pnode, incarnation, "", news);
     return crew;
   }
 
@@ -311,48 +308,18 @@ export class Autonomy implements NearBlobs {
       return content;
     }
     if (crew === undefined || !crew.isAlone) return undefined;
-    return crew.fetchBlob(hash, crew.sources(hash), room, signal).catch(() => undefined);
+    return crew.keeping.fetchBlob(hash, crew.sources(hash), room, signal).catch(() => undefined);
   }
 
   // What peers say
 
   service(): ServedService {
     const { self, kept, peers } = this.#options;
-    return service(SessionPeerService, {
-      tell: async ({ incarnation, routes, news }, { caller }) => {
-        const [crew, peer] = this.#admitted(news?.session ?? "", caller.id);
-        this.#heard(crew, peer, incarnation, routes, news as WireNews);
-        return { incarnation: self.incarnation, news: crew.newsFor(peer) };
-      },
-      keep: async ({ session, vnode, step, state, trail }, { caller, signal }) => {
-        const [crew, peer] = this.#admitted(session, caller.id);
-        const wanted = {
-          vnode: vnode as VNodeId,
-          step: Number(step),
-          state: parseSha256(state, "the state"),
-          trail: trail === "" ? ("" as const) : parseSha256(trail, "the trail"),
-        };
-        if (!crew.charter.vnodes.some((one) => one.vnode === wanted.vnode))
-          fail("not_found", `session ${session} has no VNode ${vnode.slice(0, 80)}`);
-        if (wanted.step < crew.line) fail("failed_precondition", `step ${step} lies below the line ${crew.line}`);
-        const from = [{ pnode: peer, routes: crew.routesOf(peer) }, ...crew.sources(wanted.state)];
-        await crew.fetchAndKeep(wanted, from, signal);
-        return { holder: holderToWire(self.pnode, crew.keptForOther()) };
-      },
-      fetch: (request, { caller, signal }) => {
-        const [crew] = this.#admitted(request.session, caller.id);
-        const hash = parseSha256(request.hash, "the blob's name");
-        const { session } = crew.charter;
-        const data = (found: Sha256) => this.#data(session, found);
-        const pieces = async function* () {
-          const own = kept.isOf(session, hash) ? await kept.read(hash) : undefined;
-          const content = own ?? (await data(hash));
-          if (content === undefined) fail("not_found", `blob ${hash} of session ${session} is not here`);
-          if (own !== undefined) crew.keptBytes += own.byteLength;
-          yield* peers.pieces(content, signal);
-        };
-        return pieces();
-      },
+    return crewService({
+      ...{ self, kept, peers },
+      data: (session, hash) => this.#data(session, hash),
+      crewOf: (session) => this.crewOf(session),
+      heard: (...news) => this.#heard(...news),
     });
   }
 
@@ -371,15 +338,6 @@ export class Autonomy implements NearBlobs {
       this.#dataNames.set(session, names);
     }
     return names.has(hash) ? fromCache(hash) : undefined;
-  }
-
-  /** Only a charter lets anybody speak for a session. */
-  #admitted(session: string, caller: string | undefined): [SessionCrew, string] {
-    const crew = this.crewOf(session);
-    if (crew === undefined) fail("not_found", `this PNode is not of the crew of session ${session.slice(0, 80)}`);
-    if (caller === undefined || !crew.isCrew(caller))
-      fail("permission_denied", `PNode ${caller} is not of the crew of session ${session}`);
-    return [crew, caller];
   }
 
   #heard(crew: SessionCrew, peer: string, incarnation: string, routes: string, news: WireNews): void {

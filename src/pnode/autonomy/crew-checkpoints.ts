@@ -32,7 +32,7 @@ export async function persistWithCrew(
   const taken = options.snapshot(life.compute.state.snapshot(step));
   life.compute.state.keepUntil(taken.taken);
   const hashes = life.hashes.filter((entry) => entry.step <= step);
-  const keeping = crew.keepOwn(vnode, step, taken, hashes, signal).finally(() => taken.release());
+  const keeping = crew.keeping.keepOwn(vnode, step, taken, hashes, signal).finally(() => taken.release());
   const recording = recordAfter(options, life, step, keeping);
   let isWaitedFor = true;
   const recorded = recording.then((outcome) => {

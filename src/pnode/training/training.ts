@@ -149,12 +149,12 @@ export class Training {
     if (signal.aborted) return undefined;
     const crew = this.#options.autonomy().crewOf(assignment.session);
     if (crew === undefined) return this.#opener.open(assignment, signal);
-    await crew.holdStart(assignment, signal).catch((error) => {
+    await crew.keeping.holdStart(assignment, signal).catch((error) => {
       const { vnode, line } = assignment;
       this.#options.world.log("debug", `VNode ${vnode} at step ${line} is not held here: ${messageOf(error)}`);
     });
     const life = await this.#opener.open(assignment, signal);
-    if (life !== undefined) life.hashes = await crew.trail(assignment.vnode, assignment.line, signal);
+    if (life !== undefined) life.hashes = await crew.keeping.trail(assignment.vnode, assignment.line, signal);
     return life;
   }
 

@@ -1,0 +1,67 @@
+// What the PNodes of a crew ask of each other: to hear news, to keep a state, to hand one over.
+
+import { fail } from "../../core/errors.ts";
+import { parseSha256, type SessionId, type Sha256, type VNodeId } from "../../core/ids.ts";
+import type { TenureOwner } from "../../crew/tenures.ts";
+import { SessionPeerService, type CrewNews as WireNews } from "../../protocol/gen/dcnr/v1/session_peers_pb.ts";
+import { type ServedService, service } from "../../protocol/network.ts";
+import { holderToWire } from "./crew-wire.ts";
+import type { KeptStates } from "./kept-states.ts";
+import type { CrewPeers } from "./peers.ts";
+import type { SessionCrew } from "./session-crew.ts";
+
+export interface CrewServiceOptions {
+  readonly self: TenureOwner;
+  readonly kept: KeptStates;
+  /** Of a session's dataset, if it is here. */
+  readonly data: (session: SessionId, hash: Sha256) => Promise<Uint8Array | undefined>;
+  readonly peers: CrewPeers;
+  readonly crewOf: (session: string) => SessionCrew | undefined;
+  readonly heard: (crew: SessionCrew, peer: string, incarnation: string, routes: string, news: WireNews) => void;
+}
+
+export function crewService({ self, kept, data, peers, crewOf, heard }: CrewServiceOptions): ServedService {
+  /** Only a charter lets anybody speak for a session. */
+  const admitted = (session: string, caller: string | undefined): [SessionCrew, string] => {
+    const crew = crewOf(session);
+    if (crew === undefined) fail("not_found", `this PNode is not of the crew of session ${session.slice(0, 80)}`);
+    if (caller === undefined || !crew.isCrew(caller))
+      fail("permission_denied", `PNode ${caller} is not of the crew of session ${session}`);
+    return [crew, caller];
+  };
+  return service(SessionPeerService, {
+    tell: async ({ incarnation, routes, news }, { caller }) => {
+      const [crew, peer] = admitted(news?.session ?? "", caller.id);
+      heard(crew, peer, incarnation, routes, news as WireNews);
+      return { incarnation: self.incarnation, news: crew.telling.newsFor(peer) };
+    },
+    keep: async ({ session, vnode, step, state, trail }, { caller, signal }) => {
+      const [crew, peer] = admitted(session, caller.id);
+      const wanted = {
+        vnode: vnode as VNodeId,
+        step: Number(step),
+        state: parseSha256(state, "the state"),
+        trail: trail === "" ? ("" as const) : parseSha256(trail, "the trail"),
+      };
+      if (!crew.charter.vnodes.some((one) => one.vnode === wanted.vnode))
+        fail("not_found", `session ${session} has no VNode ${vnode.slice(0, 80)}`);
+      if (wanted.step < crew.line) fail("failed_precondition", `step ${step} lies below the line ${crew.line}`);
+      const from = [{ pnode: peer, routes: crew.routesOf(peer) }, ...crew.sources(wanted.state)];
+      await crew.keeping.fetchAndKeep(wanted, from, signal);
+      return { holder: holderToWire(self.pnode, crew.keeping.keptForOther()) };
+    },
+    fetch: (request, { caller, signal }) => {
+      const [crew] = admitted(request.session, caller.id);
+      const hash = parseSha256(request.hash, "the blob's name");
+      const { session } = crew.charter;
+      const pieces = async function* () {
+        const own = kept.isOf(session, hash) ? await kept.read(hash) : undefined;
+        const content = own ?? (await data(session, hash));
+        if (content === undefined) fail("not_found", `blob ${hash} of session ${session} is not here`);
+        if (own !== undefined) crew.keeping.keptBytes += own.byteLength;
+        yield* peers.pieces(content, signal);
+      };
+      return pieces();
+    },
+  });
+}

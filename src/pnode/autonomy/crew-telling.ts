@@ -1,0 +1,78 @@
+// News between the PNodes of a crew: who is told, and what each of them is known to know already.
+
+import { messageOf } from "../../core/errors.ts";
+import type { SignedCharter } from "../../crew/charter.ts";
+import type { CrewState } from "../../crew/crew.ts";
+import type { CrewNews as WireNews } from "../../protocol/gen/dcnr/v1/session_peers_pb.ts";
+import type { CrewCell } from "./crew-cell.ts";
+import { newsToWire } from "./crew-wire.ts";
+import type { Peer } from "./peers.ts";
+
+/** A larger crew is told in turns: a few neighbours each time, and a few by chance. */
+const tellAllMax = 8;
+const tellNeighbours = 3;
+
+type Known = Parameters<typeof newsToWire>[2];
+
+export class CrewTelling {
+  readonly #cell: CrewCell;
+  /** What is told: the state as of now, with the charter that stands behind it. */
+  readonly #told: () => { readonly state: CrewState; readonly signed: SignedCharter };
+  readonly #telling = new Set<string>();
+  /** What each peer said that it knows, when it last answered. */
+  readonly #known = new Map<string, Known>();
+
+  constructor(cell: CrewCell, told: () => { readonly state: CrewState; readonly signed: SignedCharter }) {
+    this.#cell = cell;
+    this.#told = told;
+  }
+
+  knows(peer: string, known: Known): void {
+    this.#known.set(peer, known);
+  }
+
+  newsFor(peer: string) {
+    const { state, signed } = this.#told();
+    return newsToWire(state, signed, this.#known.get(peer) ?? { known: new Map(), revision: -1n }, this.#cell.nowMs);
+  }
+
+  tell(peer: Peer): void {
+    const { pnode } = peer;
+    const { tasks, peers, self, routes } = this.#cell.options;
+    if (this.#telling.has(pnode)) return;
+    this.#telling.add(pnode);
+    tasks.run(`news for PNode ${pnode}`, async () => {
+      try {
+        const request = { incarnation: self.incarnation, routes: routes(), news: this.newsFor(pnode) };
+        const { incarnation, news } = await peers.tell(peer, request);
+        if (news !== undefined && !this.#cell.isStopped) this.onNews(pnode, incarnation, news);
+      } catch (error) {
+        this.#cell.log("debug", `PNode ${pnode} does not hear: ${messageOf(error)}`);
+      } finally {
+        this.#telling.delete(pnode);
+      }
+    });
+  }
+
+  /** Set by whoever checks charters that come with answers. */
+  onNews: (pnode: string, incarnation: string, news: WireNews) => void = () => {};
+
+  /** All of the crew, or a few of a large one. */
+  tellAll(all: boolean): void {
+    const others = [...this.#cell.state.charter.crew.keys()].filter((pnode) => pnode !== this.#cell.options.self.pnode);
+    for (const pnode of all ? others : this.#toldNow(others)) {
+      const peer = this.#cell.peer(pnode);
+      if (peer) this.tell(peer);
+    }
+  }
+
+  #toldNow(others: readonly string[]): readonly string[] {
+    if (others.length <= tellAllMax) return others;
+    const ring = [...others].sort();
+    const next = ring.findIndex((pnode) => pnode > this.#cell.options.self.pnode);
+    const neighbours = Array.from({ length: tellNeighbours }, (_, k) => ring[(Math.max(0, next) + k) % ring.length]);
+    const { chance } = this.#cell.options.world;
+    const drawn = Array.from({ length: tellNeighbours }, () => ring[Math.floor(chance.uniform() * ring.length)]);
+    return [...new Set([...neighbours, ...drawn])].filter((pnode) => pnode !== undefined);
+  }
+}
