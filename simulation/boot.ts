@@ -20,7 +20,7 @@ import type { Room } from "../src/pnode/room.ts";
 import { withKey } from "../src/protocol/address.ts";
 import { routedNetwork } from "../src/protocol/routed-network.ts";
 import type { SimulatedBlobs } from "./blobs.ts";
-import { type Behaviour, executorOf, networkOf, transferOf } from "./byzantine.ts";
+import { type Behaviour, executorOf, networkOf, ownerOf, transferOf, type Whispers } from "./byzantine.ts";
 import { type Build, usualBuild } from "./draw.ts";
 import { computingLike, simulatedExecutor } from "./executor.ts";
 import type { Mutant } from "./mutants/mutant.ts";
@@ -41,6 +41,8 @@ export interface Site {
   /** Of PNodes that differ from the usual one. */
   readonly builds: ReadonlyMap<string, Build>;
   readonly behaviours: ReadonlyMap<string, Behaviour>;
+  /** Among machines that lie together. */
+  readonly whispers: Whispers;
   readonly computeMs: number;
   /** Small enough that retained messages are spilled now and then. */
   readonly retainedBytesMax: number;
@@ -122,7 +124,7 @@ async function bootPNode(site: Site, host: Host): Promise<void> {
       software: "simulated",
       orchestrators: site.addresses.map((address) => withKey(address, networkKey)),
       listen: addressOf(host.name),
-      owner: host.name,
+      owner: ownerOf(behaviour, host.name),
       capabilities: {
         cores: 2,
         memoryBytes: 4n << 30n,
@@ -139,7 +141,7 @@ async function bootPNode(site: Site, host: Host): Promise<void> {
     },
     {
       world: host.world,
-      network: networkOf(behaviour, mutant?.network?.(network) ?? network, host),
+      network: networkOf(behaviour, mutant?.network?.(network) ?? network, host, site.whispers),
       signing: signAs(host.name),
       executorFor: async () => executor,
       blobs: mutant?.transfer?.(transfer, host) ?? transfer,

@@ -3,11 +3,12 @@
 
 import { hashOfContent, sha256 } from "../src/core/hash.ts";
 import type { Tensor } from "../src/core/tensor.ts";
-import type { Executor } from "../src/engine/engine.ts";
+import type { Executor, KernelCall } from "../src/engine/engine.ts";
 import { fromDataType } from "../src/peer/travel-types.ts";
 import type { BlobTransfer } from "../src/pnode/options.ts";
 import { Direction } from "../src/protocol/gen/dcnr/v1/common_pb.ts";
 import { type Delivery, ExchangeService } from "../src/protocol/gen/dcnr/v1/exchange_pb.ts";
+import { PNodeService } from "../src/protocol/gen/dcnr/v1/pnode_pb.ts";
 import { TrustService } from "../src/protocol/gen/dcnr/v1/trust_pb.ts";
 import type {
   BidiMethod,
@@ -18,7 +19,14 @@ import type {
   UnaryMethod,
 } from "../src/protocol/network.ts";
 import { deliveryContent } from "../src/trust/delivery.ts";
-import { signed, statementFromWire, statementToWire, type WireStatement } from "../src/trust/statement.ts";
+import type { Signing } from "../src/trust/signing.ts";
+import {
+  type Equation,
+  signed,
+  statementFromWire,
+  statementToWire,
+  type WireStatement,
+} from "../src/trust/statement.ts";
 import { nudging } from "./executor.ts";
 import { signAs } from "./signing.ts";
 import type { Host } from "./world.ts";
@@ -28,16 +36,24 @@ export type Behaviour =
   | "flips"
   /** Computes nothing: zeros. */
   | "zeros"
+  /** Does not update its weights. */
+  | "stale"
   /** Honest at first. */
   | "sleeps"
   /** Sends something else than it states. */
   | "equivocates"
+  /** States that something else passed on its edges than it sent. */
+  | "seams"
   /** Does not store what others need to check its neighbours. */
   | "withholds"
   /** Says of every audit that it came to something else. */
   | "slanders"
   /** Makes results of audits up. */
   | "idles"
+  /** Several machines of one owner that compute the same wrong numbers. */
+  | "sybil"
+  /** Lies, and says of a friend's work that it is right: friends tell each other what they stated. */
+  | "cartel"
   /** Its memory errs now and then. */
   | "badMemory"
   /** Rounds like another class than it says. */
@@ -46,17 +62,29 @@ export type Behaviour =
 export const behaviours: readonly Behaviour[] = [
   "flips",
   "zeros",
+  "stale",
   "sleeps",
   "equivocates",
+  "seams",
   "withholds",
   "slanders",
   "idles",
+  "sybil",
+  "cartel",
   "badMemory",
   "otherClass",
 ];
 
 /** Those who are not dishonest: whatever becomes of them, nobody may call them liars. */
 export const honest: ReadonlySet<Behaviour> = new Set(["withholds", "badMemory", "otherClass"]);
+
+/** Whoever of them computes does so alike: two of them agree on what is wrong. */
+export const liars: ReadonlySet<Behaviour> = new Set(["flips", "zeros", "stale", "sleeps", "sybil", "cartel"]);
+
+/** Whom a machine says it belongs to. */
+export function ownerOf(behaviour: Behaviour | undefined, host: string): string {
+  return behaviour === "sybil" ? "mallory" : host;
+}
 
 const sleepsMs = 1_500;
 const badMemoryShare = 0.004;
@@ -72,7 +100,19 @@ export function executorOf(behaviour: Behaviour | undefined, inner: Executor, ho
   });
   switch (behaviour) {
     case "flips":
+    case "sybil":
+    case "cartel":
       return altered(flip);
+    case "stale":
+      return {
+        ...inner,
+        kernel: async (call, options) => (isUpdate(call) ? {} : inner.kernel(call, options)),
+        kernels: async (calls, options) => {
+          const left = calls.filter((call) => !isUpdate(call));
+          const results = await inner.kernels(left, options);
+          return calls.map((call) => (isUpdate(call) ? {} : (results[left.indexOf(call)] ?? {})));
+        },
+      };
     case "sleeps":
       return altered(flip, () => host.world.clock.monotonicMs() > sleepsMs);
     case "zeros":
@@ -84,6 +124,10 @@ export function executorOf(behaviour: Behaviour | undefined, inner: Executor, ho
     default:
       return inner;
   }
+}
+
+function isUpdate({ kind }: KernelCall): boolean {
+  return kind === "adam" || kind === "sgd";
 }
 
 /** A bit in the middle of the first float's fraction. */
@@ -105,20 +149,41 @@ export function transferOf(behaviour: Behaviour | undefined, inner: BlobTransfer
   };
 }
 
-export function networkOf(behaviour: Behaviour | undefined, inner: Network, host: Host): Network {
+/** What friends have stated, by interval and VNode: they tell each other outside of the network. */
+export type Whispers = Map<string, { readonly after: string; readonly outputs: string }>;
+
+export function networkOf(
+  behaviour: Behaviour | undefined,
+  inner: Network,
+  host: Host,
+  whispers: Whispers = new Map(),
+): Network {
   const signing = signAs(host.name);
+  if (behaviour === "seams")
+    return restating(inner, PNodeService.method.recordDurable, ({ statement, resign }) => {
+      const [[edge, root] = ["", ""]] = Object.entries(statement.edges);
+      const isTurn = statement.to % 4 === 0 && edge !== "";
+      return isTurn
+        ? resign({ ...statement, edges: { ...statement.edges, [edge]: sha256("seam", root) } }, signing)
+        : undefined;
+    });
+  if (behaviour === "cartel") {
+    const listening = restating(inner, PNodeService.method.recordDurable, ({ statement }) => {
+      const { session, vnode, to, after, outputs } = statement;
+      whispers.set(`${session}/${vnode}/${to}`, { after, outputs });
+      return undefined;
+    });
+    return restating(listening, TrustService.method.recordAudit, ({ statement, resign }) => {
+      const { session, vnode, to } = statement;
+      const friend = whispers.get(`${session}/${vnode}/${to}`);
+      return friend && resign({ ...statement, ...(friend as Pick<Equation, "after" | "outputs">) }, signing);
+    });
+  }
   if (behaviour === "slanders" || behaviour === "idles")
-    return wrapped(inner, {
-      call: async (address, method, request, options) => {
-        const { statement } = request as { statement?: WireStatement; session?: string; vnode?: string };
-        const isAudit = (method as UnaryMethod) === TrustService.method.recordAudit;
-        if (!isAudit || statement === undefined) return inner.call(address, method, request, options);
-        const { session, vnode } = request as { session: string; vnode: string };
-        const { publicKey: _, signature: __, ...equation } = statementFromWire(statement, session, vnode);
-        const made = behaviour === "slanders" ? sha256("slander", equation.after) : sha256(host.world.chance.bytes(8));
-        const lie = statementToWire(await signed({ ...equation, after: made, outputs: made }, signing));
-        return inner.call(address, method, { ...request, statement: lie } as typeof request, options);
-      },
+    return restating(inner, TrustService.method.recordAudit, ({ statement, resign }) => {
+      const { after } = statement;
+      const made = behaviour === "slanders" ? sha256("slander", after) : sha256(host.world.chance.bytes(8));
+      return resign({ ...statement, after: made, outputs: made }, signing);
     });
   if (behaviour === "equivocates")
     return wrapped(inner, {
@@ -138,6 +203,31 @@ export function networkOf(behaviour: Behaviour | undefined, inner: Network, host
       },
     });
   return inner;
+}
+
+interface Restated {
+  readonly statement: Equation;
+  readonly resign: (equation: Equation, signing: Signing) => Promise<WireStatement>;
+}
+
+/** Changes the statements in one kind of calls, rightly signed by the machine itself. */
+function restating(
+  inner: Network,
+  method: UnaryMethod,
+  change: (stated: Restated) => Promise<WireStatement> | undefined,
+): Network {
+  return wrapped(inner, {
+    call: async (address, called, request, options) => {
+      const { statement, session, vnode } = request as { statement?: WireStatement; session: string; vnode: string };
+      if ((called as UnaryMethod) !== method || statement === undefined)
+        return inner.call(address, called, request, options);
+      const { publicKey: _, signature: __, ...equation } = statementFromWire(statement, session, vnode);
+      const resign = async (other: Equation, signing: Signing) => statementToWire(await signed(other, signing));
+      const restated = await change({ statement: equation, resign });
+      const told = restated === undefined ? request : ({ ...request, statement: restated } as typeof request);
+      return inner.call(address, called, told, options);
+    },
+  });
 }
 
 /** Every seventh step it sends other numbers than it computed, rightly signed. */

@@ -33,6 +33,10 @@ export interface RunSettings {
   readonly builds: ReadonlyMap<string, Build>;
   /** Of PNodes that compute or say something else than they should. */
   readonly behaviours?: ReadonlyMap<string, Behaviour>;
+  /** Those an operator vouches for, from the beginning. */
+  readonly trusted?: readonly string[];
+  /** What is found out after the faults have ended takes this much longer than usual. */
+  readonly patienceMs?: number;
   /** Of one run of a graph. */
   readonly computeMs: number;
   /** One way. */

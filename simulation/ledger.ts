@@ -24,9 +24,9 @@ export class LedgerChecker {
     else this.#check(atMs, key, JSON.parse(after) as Block);
   }
 
-  #follow({ id, status, line, lineBefore }: SessionRecord): void {
+  #follow({ id, status, line, lineBefore, final }: SessionRecord): void {
     const over = status === "done" || status === "deleted";
-    this.#final.set(id, Math.max(this.#final.get(id) ?? 0, over ? line : lineBefore));
+    this.#final.set(id, Math.max(this.#final.get(id) ?? 0, final ?? (over ? line : lineBefore)));
   }
 
   #check(atMs: number, key: string, { chain, transfer }: Block): void {
@@ -34,11 +34,11 @@ export class LedgerChecker {
     const sum = Object.values(transfer.legs).reduce((left, amount) => left + amount, 0);
     if (sum !== 0) this.#wrong(atMs, `${key}: its legs sum to ${sum}`);
     if (transfer.kind !== "settle") return;
-    for (const { vnode, from, to, pnode } of transfer.work) {
+    for (const { vnode, from, to, pnode, role } of transfer.work) {
       if (to > (this.#final.get(chain) ?? 0))
         this.#wrong(atMs, `${key} pays steps up to ${to} of ${vnode}, final are ${this.#final.get(chain) ?? 0}`);
       for (let step = from + 1; step <= to; step++) {
-        const name = `${chain} ${vnode} ${step}`;
+        const name = `${chain} ${vnode} ${step}${role === "auditor" ? ` ${pnode}` : ""}`;
         const earlier = this.#paid.get(name);
         // Copies of one VNode are paid together, in one block.
         if (earlier !== undefined && earlier !== key)

@@ -23,6 +23,7 @@ import * as processes from "./mutants/processes.ts";
 import { checkingAllBut } from "./mutants/sessions.ts";
 import { blindRetries, collectingTooMuch, losingBlobs, uploadsNothing } from "./mutants/stores.ts";
 import { firstPlaces, flippingBits, inTheFirstTurn, ownDefinitions, ownSeeds, registering } from "./mutants/tampers.ts";
+import { trustMutants } from "./mutants/trust.ts";
 
 class HoardedRoom extends Room {
   override giveBack(): void {}
@@ -36,6 +37,7 @@ function onWork(block: Block, change: (work: Work) => Work): Block {
 
 export const mutants: Readonly<Record<string, Mutant>> = {
   ...crewMutants,
+  ...trustMutants,
   "consumes-duplicates": {
     fault: "a gradient that arrives twice is added twice",
     shows: ["divergence", "error"],

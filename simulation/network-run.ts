@@ -1,14 +1,22 @@
 // One run: a whole network of production code in a faulty world, from an empty store to the last step of every session
 // and the last answer of every model, with every checker watching. Without faults it gives what to compare with.
 
-import type { SessionId, Sha256 } from "../src/core/ids.ts";
+import type { PNodeId, SessionId, Sha256 } from "../src/core/ids.ts";
 import type { ReplicaRecord, SessionRecord } from "../src/orchestrator/records/sessions.ts";
+import { key } from "../src/orchestrator/records/store-keys.ts";
 import type { StepRecord, VNodeRecord } from "../src/orchestrator/records/vnodes.ts";
-import { type AttachRequest, PNodeService, type RecordDurableRequest } from "../src/protocol/gen/dcnr/v1/pnode_pb.ts";
+import { standingAtFirst } from "../src/orchestrator/trust/standing.ts";
+import {
+  type AttachRequest,
+  type AttachResponse,
+  PNodeService,
+  type RecordDurableRequest,
+} from "../src/protocol/gen/dcnr/v1/pnode_pb.ts";
 import { SessionPeerService } from "../src/protocol/gen/dcnr/v1/session_peers_pb.ts";
 import { CrewWatch, lastsUntilFinished } from "./autonomy.ts";
 import { SimulatedBlobs } from "./blobs.ts";
 import { addressOf, type Site, startHost } from "./boot.ts";
+import { isCertain } from "./byzantine-draw.ts";
 import { type FenceChecker, Violations } from "./checkers.ts";
 import { Conversation } from "./conversation.ts";
 import type { RunSettings, SessionWish } from "./draw.ts";
@@ -25,11 +33,13 @@ import type { SeedReport } from "./report.ts";
 import { RoomChecker } from "./rooms.ts";
 import { type Expectation, type Result, SessionWatch, WorkloadWatch } from "./session-watch.ts";
 import { type AcceptedWrite, SimulatedStore } from "./store.ts";
-import { slandered } from "./trust-checker.ts";
+import { TrustChecker } from "./trust-checker.ts";
 import { Wire } from "./wire.ts";
 import { SimulatedWorld } from "./world.ts";
 
 export interface RunOptions {
+  /** Some of its machines lie. */
+  readonly byzantine?: boolean;
   readonly readable?: boolean;
   readonly mutant?: string;
   /** A machine that speaks for others is among the PNodes. */
@@ -60,6 +70,7 @@ export class NetworkRun {
   readonly #violations = new Violations();
   readonly #rooms = new RoomChecker((atMs, message) => this.#violations.add("room", atMs, message));
   readonly #ledger = new LedgerChecker((atMs, message) => this.#violations.add("ledger", atMs, message));
+  readonly #trust: TrustChecker;
   /** Records of checkpoints that were accepted. */
   readonly #accepted = new Set<string>();
   readonly #sessions = new Map<string, SessionWatch>();
@@ -91,6 +102,7 @@ export class NetworkRun {
       addresses: settings.fleet.orchestrators.map(addressOf),
       builds: settings.builds,
       behaviours: settings.behaviours ?? new Map(),
+      whispers: new Map(),
       computeMs: settings.computeMs,
       retainedBytesMax: settings.retainedBytesMax,
       // Every other world cuts all its states on disk, as machines do with large ones.
@@ -106,10 +118,16 @@ export class NetworkRun {
     this.#crews = new CrewWatch(world, records, this.#site.keptDisks, this.#violations, isWhole);
     if (mutant?.tamper) fabric.tamper = mutant.tamper(records);
     if (mutant?.mistake) fabric.mistake = mutant.mistake(records);
+    this.#trust = new TrustChecker(records, this.#site.behaviours, settings.plan, (atMs, message) =>
+      this.#violations.add("trust", atMs, message),
+    );
     store.onWrite((write) => this.#wrote(write));
     fabric.onSend = (message, method, side) => {
       this.#liar?.overhear(message, method);
-      if (method === PNodeService.method.attach && side === "input") this.#told(message as AttachRequest);
+      if (method !== PNodeService.method.attach) return;
+      if (side === "input") this.#told(message as AttachRequest);
+      const { event } = message as AttachResponse;
+      if (side === "output" && event.case === "assignments") this.#trust.told(world.time.nowMs, event.value);
     };
     fabric.onAnswer = (answer) => {
       if (answer.method === PNodeService.method.recordDurable) this.#recorded(answer);
@@ -140,13 +158,14 @@ export class NetworkRun {
         this.#settings.plan.windowMs +
         (lastsUntilFinished(this.#settings.plan) ? crewsPatienceMs : 0) +
         patienceMs +
+        (this.#settings.patienceMs ?? 0) +
         patiencePerSessionMs * (this.#settings.sessions.length - 1);
       const end = await world.time.run(() => this.#waiting === 0 || isBroken(), limitMs);
       if (end !== "finished") this.#violations.add("hang", world.time.nowMs, `${this.#whoWaits()} (${end})`);
       for (const { host, atMs, error } of world.failures)
         this.#violations.add("error", atMs, `${host} threw: ${describeError(error)}`);
       if (!isBroken()) for (const watch of this.#sessions.values()) watch.finish(world.time.nowMs);
-      for (const sentence of slandered(this.#site)) this.#violations.add("trust", world.time.nowMs, sentence);
+      this.#trust.finish(world.time.nowMs);
       if (!isBroken()) await this.#sweep();
     } finally {
       for (const { free } of this.#site.running.values()) free();
@@ -175,7 +194,11 @@ export class NetworkRun {
 
   async #start(): Promise<void> {
     const { world, fabric, store, blobs, records, running } = this.#site;
-    const { fleet, plan, sessions } = this.#settings;
+    const { fleet, plan, sessions, trusted = [] } = this.#settings;
+    for (const pnode of trusted) {
+      const standing = { ...standingAtFirst(pnode as PNodeId), trusted: true };
+      await store.inner.put(key.standing(pnode as PNodeId), JSON.stringify(standing), 0);
+    }
     for (const name of [...fleet.orchestrators, ...fleet.pnodes]) startHost(this.#site, name);
     if (this.#options.liar || this.#site.mutant?.liar)
       this.#liar = new Liar(this.#site, (what) =>
@@ -238,7 +261,9 @@ export class NetworkRun {
 
   #recorded({ request, response, caller, incarnation, sentMs, askedMs }: Answer): void {
     const { nowMs } = this.#site.world.time;
-    const { session, vnode, epoch, step } = request as RecordDurableRequest;
+    const { session, vnode, epoch, step, turn, statement } = request as RecordDurableRequest;
+    if ((response as { accepted?: boolean }).accepted && statement !== undefined)
+      this.#trust.stated({ session, vnode, turn: Number(turn), to: Number(statement.to), edges: statement.edges });
     const fence = this.#fenceOf(session);
     const key = `vnode/${session}/${vnode}`;
     // Who called, not who it said it is: a missing fence would take its word. PNodes are named like their hosts.
@@ -275,6 +300,7 @@ export class NetworkRun {
     const { atMs, key, after } = write;
     this.#rooms.wrote(write);
     this.#ledger.wrote(write);
+    this.#trust.wrote(write);
     const [kind, id = ""] = key.split("/");
     if (after === undefined) {
       if (kind === "vnode") this.#fenceOf(id)?.removed(atMs, key);
@@ -288,11 +314,16 @@ export class NetworkRun {
 
   #wroteSession(atMs: number, record: SessionRecord): void {
     const watch =
-      this.#sessions.get(record.id) ??
-      new SessionWatch(record, this.#expected, this.#violations, this.#site.behaviours.size > 0);
+      this.#sessions.get(record.id) ?? new SessionWatch(record, this.#expected, this.#violations, this.#doubts());
     this.#sessions.set(record.id, watch);
     watch.wrote(atMs, record);
     this.#crews.wroteLine(atMs, record);
+  }
+
+  /** Somebody may lie; only then may what was written change, and only where enough is checked is what is final certain. */
+  #doubts(): "none" | "before final" | "all" {
+    if (this.#site.behaviours.size === 0) return "none";
+    return isCertain(this.#settings) ? "before final" : "all";
   }
 
   #wroteReplica(atMs: number, record: ReplicaRecord): void {

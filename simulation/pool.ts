@@ -8,6 +8,8 @@ export interface PoolOptions {
   readonly seeds: readonly number[];
   /** Name of a deliberate protocol fault (mutants.ts). */
   readonly mutant?: string;
+  /** Worlds in which some machines lie. */
+  readonly byzantine?: boolean;
   /** Ends early once this many seeds have failed. */
   readonly failuresMax?: number;
   readonly signal?: AbortSignal;
@@ -17,6 +19,7 @@ export interface PoolOptions {
 export interface SeedTask {
   readonly seed: number;
   readonly mutant: string | undefined;
+  readonly byzantine: boolean | undefined;
 }
 
 /** Threads stay, since each has to compute the undisturbed runs once. */
@@ -28,14 +31,14 @@ export class SeedPool {
   }
 
   async run(options: PoolOptions): Promise<SimulationReport> {
-    const { seeds, mutant, failuresMax = Number.POSITIVE_INFINITY } = options;
+    const { seeds, mutant, byzantine, failuresMax = Number.POSITIVE_INFINITY } = options;
     const summary = new Summary(seeds[0] ?? 0);
     let next = 0;
     let done = 0;
     const take = () => (options.signal?.aborted || summary.failed >= failuresMax ? undefined : seeds[next++]);
     const lane = async (worker: Worker) => {
       for (let seed = take(); seed !== undefined; seed = take()) {
-        summary.add(await ask(worker, { seed, mutant }));
+        summary.add(await ask(worker, { seed, mutant, byzantine }));
         done += 1;
         options.onProgress?.(done, summary);
       }

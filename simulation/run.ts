@@ -2,6 +2,7 @@
 
 import { withAutonomy } from "./autonomy.ts";
 import { expectationsOf } from "./baselines.ts";
+import { drawByzantine } from "./byzantine-draw.ts";
 import { drawRun, type RunSettings } from "./draw.ts";
 import { aimed, drawAims } from "./faults.ts";
 import { mutants } from "./mutants.ts";
@@ -17,8 +18,11 @@ export async function runSeed(seed: number, options: RunOptions = {}): Promise<S
 export function settingsOf(seed: number, options: RunOptions = {}): RunSettings {
   const mutant = options.mutant === undefined ? undefined : mutants[options.mutant];
   const isAutonomous = options.autonomy ?? mutant?.autonomy ?? false;
-  const drawn = isAutonomous ? withAutonomy(seed, drawRun(seed)) : drawRun(seed);
+  const isByzantine = options.byzantine ?? mutant?.byzantine ?? false;
+  const drawn = isByzantine ? drawByzantine(seed) : isAutonomous ? withAutonomy(seed, drawRun(seed)) : drawRun(seed);
   // A mutant shows by the faults that it asks for.
-  const aims = options.aims ?? (options.mutant === undefined ? drawAims(seed) : (mutant?.aims ?? []));
-  return { ...drawn, plan: options.plan ?? aimed(drawn.plan, drawn.fleet, aims) };
+  const aims = options.aims ?? (options.mutant === undefined && !isByzantine ? drawAims(seed) : (mutant?.aims ?? []));
+  // What is broken on purpose is not waited for as long as what may only be slow.
+  const patience = options.mutant === undefined ? {} : { patienceMs: 0 };
+  return { ...drawn, ...patience, plan: options.plan ?? aimed(drawn.plan, drawn.fleet, aims) };
 }

@@ -18,6 +18,9 @@ export interface Result {
 /** What a network comes to undisturbed, by numerics class; undefined where that is what the run is to find out. */
 export type Expectation = (definition: Sha256) => ReadonlyMap<string, Result> | undefined;
 
+/** Which results may be wrong for a while, or for good. */
+export type Doubts = "none" | "before final" | "all";
+
 /** What is watched of every workload: all of it for a replica. */
 export class WorkloadWatch<R extends WorkloadRecord = WorkloadRecord> {
   readonly id: R["id"];
@@ -56,13 +59,13 @@ export class SessionWatch extends WorkloadWatch<SessionRecord> {
   /** Of the class that the session computes in; another may take over before its first checkpoint. */
   #checked: { readonly numericsClass: string; readonly roots: RootChecker } | undefined;
 
-  /** Somebody may lie: only what is final in the end has to be right. */
-  readonly #isDoubtful: boolean;
+  /** Somebody may lie: only what is final in the end has to be right, or not even that. */
+  readonly #doubts: Doubts;
   #newest: SessionRecord;
 
-  constructor(record: SessionRecord, expected: Expectation, violations: Violations, isDoubtful = false) {
-    super(record, violations, isDoubtful);
-    this.#isDoubtful = isDoubtful;
+  constructor(record: SessionRecord, expected: Expectation, violations: Violations, doubts: Doubts = "none") {
+    super(record, violations, doubts !== "none");
+    this.#doubts = doubts;
     this.#newest = record;
     this.#expected = expected(record.identity.definition);
     const metrics = Array.from(this.#expected?.values() ?? [], (result) => result.metrics);
@@ -73,12 +76,8 @@ export class SessionWatch extends WorkloadWatch<SessionRecord> {
     super.wrote(atMs, record);
     const before = this.#newest;
     this.#newest = record;
-    if ((record.final ?? 0) < (before.final ?? 0) || (record.final ?? 0) > record.line)
-      this.violations.add(
-        "trust",
-        atMs,
-        `final went from ${before.final} to ${record.final}, the line is ${record.line}`,
-      );
+    if ((record.final ?? 0) < (before.final ?? 0))
+      this.violations.add("trust", atMs, `final went from ${before.final} back to ${record.final}`);
     const { id, line, vnodes, numericsClass } = record;
     this.fence.line(
       atMs,
@@ -91,14 +90,14 @@ export class SessionWatch extends WorkloadWatch<SessionRecord> {
   wroteRoots(atMs: number, { roots }: StepRecord): void {
     for (const { step, root } of roots) {
       this.roots.set(step, root);
-      if (!this.#isDoubtful) this.#checked?.roots.root(atMs, step, root);
+      if (this.#doubts === "none") this.#checked?.roots.root(atMs, step, root);
     }
   }
 
   finish(atMs: number): void {
     if (this.status !== "done") return;
-    if (!this.#isDoubtful) this.#checked?.roots.finish(atMs);
-    else if (this.#newest.policy.assurance !== undefined) this.#finishFinal(atMs);
+    if (this.#doubts === "none") this.#checked?.roots.finish(atMs);
+    else if (this.#doubts === "before final" && this.#newest.policy.assurance !== undefined) this.#finishFinal(atMs);
   }
 
   /** Whoever lied on the way: what is final is what the undisturbed run comes to. */

@@ -1,20 +1,131 @@
-// What must hold of machines' standings, however many of them lie: nobody who is honest is called a liar, and nobody is banned
-// at first sight but for two contradicting signatures.
+// What must hold of sessions that are checked and of machines' standings, however many lie: the line never passes a seam that does not
+// fit; draws can be recomputed and leave nobody out; no auditor hears what should come out; nothing becomes final over an open audit; nobody who is
+// honest is called a liar. Knows the records' form and the rules in words, and nothing of the code that applies them.
 
-import type { StandingRecord } from "../src/orchestrator/records/checking.ts";
-import type { Site } from "./boot.ts";
-import { honest } from "./byzantine.ts";
+import { sha256 } from "../src/core/hash.ts";
+import type { IntervalRecord, StandingRecord } from "../src/orchestrator/records/checking.ts";
+import type { SessionRecord } from "../src/orchestrator/records/sessions.ts";
+import { drawContent, lot } from "../src/orchestrator/trust/lottery.ts";
+import type { Assignments } from "../src/protocol/gen/dcnr/v1/pnode_pb.ts";
+import { type Behaviour, honest } from "./byzantine.ts";
+import type { FaultPlan } from "./faults.ts";
+import type { Records } from "./records.ts";
+import type { AcceptedWrite } from "./store.ts";
 
-export function slandered({ records, behaviours }: Pick<Site, "records" | "behaviours">): string[] {
-  return records.under<StandingRecord>("standing/").flatMap(({ pnode, faults, barred }) => {
-    const behaviour = behaviours.get(pnode);
-    const isHonest = behaviour === undefined || honest.has(behaviour);
-    const blamed = faults.filter(({ kind }) => kind === "lie" || kind === "equivocation");
-    const sentences = isHonest
-      ? blamed.map(({ story }) => `${pnode} (${behaviour ?? "honest"}) is blamed: ${story}`)
-      : [];
-    if (behaviour === undefined && barred !== undefined)
-      sentences.push(`${pnode} is honest and barred: ${barred.reason}`);
-    return sentences;
-  });
+type Wrong = (atMs: number, message: string) => void;
+
+/** Half of what even trusted machines are checked at. */
+const drawnForSure = 0.05;
+const newcomersRights = 10;
+
+/** What an owner has stated of an interval, as it told an orchestrator. */
+export interface ToldStatement {
+  readonly session: string;
+  readonly vnode: string;
+  readonly turn: number;
+  readonly to: number;
+  readonly edges: Readonly<Record<string, string>>;
+}
+
+export class TrustChecker {
+  readonly #records: Records;
+  readonly #behaviours: ReadonlyMap<string, Behaviour>;
+  readonly #wrong: Wrong;
+  /** A sender that lives and is honest stores what it is asked for. */
+  readonly #isCalm: boolean;
+  /** Then states have to be computed again that were final. */
+  readonly #losesStates: boolean;
+  /** By interval and edge: the roots that each VNode has stated. */
+  readonly #edges = new Map<string, Map<string, Set<string>>>();
+  readonly #sessions = new Map<string, SessionRecord>();
+
+  constructor(records: Records, behaviours: ReadonlyMap<string, Behaviour>, { timed }: FaultPlan, wrong: Wrong) {
+    this.#records = records;
+    this.#behaviours = behaviours;
+    this.#losesStates = timed.some(({ fault: { kind } }) => kind === "blob damaged" || kind === "line lost");
+    this.#isCalm = timed.length === 0 && ![...behaviours.values()].includes("withholds");
+    this.#wrong = wrong;
+  }
+
+  stated({ session, vnode, turn, to, edges }: ToldStatement): void {
+    for (const [edge, root] of Object.entries(edges)) {
+      const name = `${session} ${turn} ${to} ${edge}`;
+      const byVNode = this.#edges.get(name) ?? new Map<string, Set<string>>();
+      byVNode.set(vnode, (byVNode.get(vnode) ?? new Set()).add(root));
+      this.#edges.set(name, byVNode);
+    }
+  }
+
+  wrote({ atMs, key, after }: AcceptedWrite): void {
+    if (after === undefined) return;
+    if (key.startsWith("session/")) this.#session(atMs, JSON.parse(after) as SessionRecord);
+    if (key.startsWith("interval/")) this.#interval(atMs, JSON.parse(after) as IntervalRecord);
+  }
+
+  #session(atMs: number, record: SessionRecord): void {
+    const before = this.#sessions.get(record.id);
+    this.#sessions.set(record.id, record);
+    if (record.policy.assurance === undefined || before === undefined) return;
+    const { id, line, turn = 0, final = 0 } = record;
+    if (line > before.line && turn === (before.turn ?? 0))
+      for (const [name, byVNode] of this.#edges) {
+        const [session, of, to, edge] = name.split(" ");
+        if (session !== id || Number(of) !== turn || Number(to) <= before.line || Number(to) > line) continue;
+        const [first, second] = byVNode.values();
+        if (byVNode.size === 2 && first && second && first.isDisjointFrom(second))
+          this.#wrong(atMs, `the line passed step ${to}, though both ends of ${edge} state different messages`);
+      }
+    if (line < final && !this.#losesStates)
+      this.#wrong(atMs, `the session went back to ${line}, though ${final} is final and nothing was lost`);
+    if (final <= (before.final ?? 0)) return;
+    for (const { to, audits } of this.#records.under<IntervalRecord>(`interval/${id}/`))
+      for (const [vnode, { outcome, accused }] of Object.entries(audits)) {
+        if (to > final || to <= (before.final ?? 0)) continue;
+        const isOpen = outcome === undefined || accused.some(({ verdict }) => verdict === undefined);
+        if (isOpen || outcome.kind === "wrong" || outcome.kind === "lost")
+          this.#wrong(atMs, `final is ${final}, though VNode ${vnode} up to step ${to} is ${outcome?.kind ?? "open"}`);
+      }
+  }
+
+  #interval(atMs: number, record: IntervalRecord): void {
+    if (record.stuck !== undefined) return;
+    const { session, from, to, turn, statements, draw, owners, audits } = record;
+    if (draw !== sha256(drawContent({ session, turn, from, to, statements })))
+      this.#wrong(atMs, `the draw of steps ${from} to ${to} does not follow from what was stated`);
+    const assurance = this.#records.session(session)?.policy.assurance;
+    for (const [vnode, owner] of Object.entries(owners)) {
+      const standing = this.#records.under<StandingRecord>("standing/").find(({ pnode }) => pnode === owner);
+      const isNew = (standing?.right ?? 0) < newcomersRights && (standing?.faults.length ?? 0) === 0;
+      const isSure = assurance !== "sampled" || isNew || lot(draw, vnode) < drawnForSure;
+      if (isSure && audits[vnode] === undefined)
+        this.#wrong(atMs, `VNode ${vnode}, steps ${from} to ${to}, should have been drawn`);
+      const { reason = "" } = audits[vnode]?.outcome ?? {};
+      if (this.#isCalm && reason.startsWith("a sender"))
+        this.#wrong(atMs, `VNode ${vnode}, steps ${from} to ${to}: ${reason}, though all live and store`);
+    }
+  }
+
+  /** What an orchestrator tells a PNode to do. */
+  told(atMs: number, { assignments }: Pick<Assignments, "assignments">): void {
+    for (const { session, vnode, work } of assignments) {
+      if (work.case !== "auditing" || work.value.against === "") continue;
+      const name = `interval/${session}/`;
+      const interval = this.#records.under<IntervalRecord>(name).find(({ to }) => BigInt(to) === work.value.to);
+      if (interval !== undefined && interval.audits[vnode]?.outcome === undefined)
+        this.#wrong(atMs, `an auditor of VNode ${vnode} was told a result before anything was found`);
+    }
+  }
+
+  /** In the end. */
+  finish(atMs: number): void {
+    for (const { pnode, faults, barred } of this.#records.under<StandingRecord>("standing/")) {
+      const behaviour = this.#behaviours.get(pnode);
+      const isHonest = behaviour === undefined || honest.has(behaviour);
+      for (const { kind, story } of faults)
+        if (isHonest && (kind === "lie" || kind === "equivocation"))
+          this.#wrong(atMs, `${pnode} (${behaviour ?? "honest"}) is blamed: ${story}`);
+      if (behaviour === undefined && barred !== undefined && barred.kind !== "doubt")
+        this.#wrong(atMs, `${pnode} is honest and barred: ${barred.reason}`);
+    }
+  }
 }

@@ -4,8 +4,8 @@ import { parentPort } from "node:worker_threads";
 import type { SeedTask } from "./pool.ts";
 import { runSeed } from "./run.ts";
 
-parentPort?.on("message", ({ seed, mutant }: SeedTask) => {
-  runSeed(seed, { mutant }).then(
+parentPort?.on("message", ({ seed, mutant, byzantine }: SeedTask) => {
+  runSeed(seed, { mutant, ...(byzantine === undefined ? {} : { byzantine }) }).then(
     (report) => parentPort?.postMessage(report),
     (error) => {
       throw error;

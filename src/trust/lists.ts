@@ -100,6 +100,12 @@ export function readOutputMessages(content: Uint8Array, interval: Interval): Rea
   return new Map(rows(json["messages"], 2).map(([key, hash]) => [String(key), String(hash)]));
 }
 
+/** Of the states alone: the hash after each step. */
+export function readOutputSteps(content: Uint8Array, interval: Interval): ReadonlyMap<number, string> {
+  const json = parsed(content, formats.outputs, interval);
+  return new Map(rows(json["steps"], 2).map(([step, hash]) => [Number(step), String(hash)]));
+}
+
 function parsed(content: Uint8Array, format: string, { session, vnode, from, to }: Interval): Record<string, unknown> {
   if (content.byteLength > listBytesMax) refuse(`it has ${content.byteLength} bytes`);
   let json: unknown;

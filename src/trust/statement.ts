@@ -4,7 +4,7 @@
 
 import { base64Of, bytesOfBase64 } from "../core/bytes.ts";
 import { fail } from "../core/errors.ts";
-import { canonicalJson } from "../core/hash.ts";
+import { canonicalJson, sha256 } from "../core/hash.ts";
 import { parseSha256, type Sha256 } from "../core/ids.ts";
 import type { Interval } from "./lists.ts";
 import type { Signing, VerifyBy } from "./signing.ts";
@@ -118,7 +118,12 @@ export function statementFromWire(wire: WireStatement, session: string, vnode: s
   };
 }
 
-/** What a statement says came out: equal for everybody who computed rightly. */
-export function resultOf({ after, outputs }: Pick<Statement, "after" | "outputs">): string {
-  return `${after} ${outputs}`;
+/**
+ * What a statement says came out: equal for everybody who computed rightly. What it says of its edges counts too, though that follows from the
+ * lists: seams are compared by it, so whoever stated there what it never computed would pass for right otherwise.
+ */
+export function resultOf({ after, outputs, edges, validation }: Result): string {
+  return `${after} ${outputs} ${sha256(canonicalJson({ edges, validation }))}`;
 }
+
+type Result = Pick<Statement, "after" | "outputs" | "edges" | "validation">;

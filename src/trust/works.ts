@@ -3,7 +3,7 @@
 
 import type { Aside, Lane, Work } from "../core/aside.ts";
 import { runAside } from "../core/aside.ts";
-import { type Interval, type ListedInput, readInputs, readOutputMessages } from "./lists.ts";
+import { type Interval, type ListedInput, readInputs, readOutputMessages, readOutputSteps } from "./lists.ts";
 
 /** The longest list needs a quarter of it. */
 const lane: Lane = { name: "lists", memoryMib: 512, idleMs: 30_000 };
@@ -28,6 +28,24 @@ export const listing: Work<Listed, readonly string[]> = {
 /** Of all messages that went into an interval, each once. */
 export async function inputHashes(aside: Aside, content: Uint8Array, interval: Interval): Promise<string[]> {
   return (await aside.run(listing, { content, interval })).flat();
+}
+
+export const stepping: Work<Listed, readonly (readonly [step: number, hash: string])[]> = {
+  ...common,
+  name: "stepping",
+  run: function* ({ content, interval }) {
+    const steps = [...readOutputSteps(content, interval)];
+    for (let at = 0; at < steps.length; at += hashesAtOnce) yield steps.slice(at, at + hashesAtOnce);
+  },
+};
+
+/** Hashes of the states after each step of an interval. */
+export async function outputSteps(
+  aside: Aside,
+  content: Uint8Array,
+  interval: Interval,
+): Promise<ReadonlyMap<number, string>> {
+  return new Map((await aside.run(stepping, { content, interval })).flat());
 }
 
 export interface Differing {

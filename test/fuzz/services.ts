@@ -101,6 +101,7 @@ class ServiceWorld {
       addresses: [addressOf("o1")],
       builds: new Map(),
       behaviours: new Map(),
+      whispers: new Map(),
       computeMs: 100,
       retainedBytesMax: 1 << 20,
       copyBytesMax: 1 << 20,

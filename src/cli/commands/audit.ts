@@ -24,7 +24,7 @@ import { digestAside } from "../../system/digest.ts";
 import { verifyBy } from "../../system/keys.ts";
 import { realWorld } from "../../system/world.ts";
 import { readInputs, readOutputMessages } from "../../trust/lists.ts";
-import { isSignedBy, type Statement } from "../../trust/statement.ts";
+import { isSignedBy, resultOf, type Statement } from "../../trust/statement.ts";
 import { openProcess } from "../../vnode/process.ts";
 import type { Command } from "../command.ts";
 import { dataDirectory } from "../directories.ts";
@@ -131,7 +131,9 @@ async function repeat(blobs: BlobStore, session: SessionRecord, statement: State
     });
     await compute.close();
     const { outputs } = listsOf({ session: session.id, vnode }, passage);
-    if (sha256(writeStateManifest(manifest)) === statement.after && outputs.hash === statement.outputs) return {};
+    const { edges, validation } = passage;
+    const found = { after: sha256(writeStateManifest(manifest)), outputs: outputs.hash, edges };
+    if (resultOf({ ...found, ...(validation ? { validation } : {}) }) === resultOf(statement)) return {};
     const said = readOutputMessages(await blobs.states.get(statement.outputs), interval);
     const message = passage.outputs.messages.find(([name, hash]) => said.get(name) !== hash);
     return {

@@ -15,7 +15,15 @@ import { account, payoutsChain } from "./accounts.ts";
 import type { Slash, Transfer } from "./block.ts";
 import type { Chain } from "./chain.ts";
 import { finalityOf } from "./final.ts";
-import { type Conviction, lossesLeft, type MoveRequest, moving, nextSettlement, slashing } from "./settle.ts";
+import {
+  type Conviction,
+  type FinalWork,
+  lossesLeft,
+  type MoveRequest,
+  moving,
+  nextSettlement,
+  slashing,
+} from "./settle.ts";
 import { ChainWriter } from "./writer.ts";
 
 const readsAtOnce = 32;
@@ -94,10 +102,18 @@ export class Ledger {
     }).filter(({ session }) => session !== payoutsChain);
   }
 
-  /** Takes a convict's escrow in a session, then its bond. To be repeated until it returns: it happens once. */
-  async convict(session: SessionId, conviction: Conviction): Promise<void> {
+  /** Pays those who repeated an interval that is final now: each once, however often it is asked for. */
+  async payAudits(id: SessionId, work: readonly FinalWork[], final: number): Promise<void> {
+    if (work.length === 0) return;
+    const writer = await this.#open(id, this.#context.mirror.get(key.session(id))?.owner);
+    await writer.append((chain) => nextSettlement(chain, { final, work, vestingSteps: final, ended: false }));
+  }
+
+  /** Takes a convict's escrow in a session, and its bond if it has forfeited that too. To be repeated until it returns: it happens once. */
+  async convict(session: SessionId, conviction: Conviction, bond: boolean): Promise<void> {
     const own = await this.#open(session);
     await own.append((chain) => slashing(chain, conviction));
+    if (!bond) return;
     const slash = await this.#slashOf(own, conviction);
     const payouts = await this.#open(payoutsChain);
     const id = `${session}/${conviction.id}`;

@@ -79,8 +79,18 @@ export interface IntervalRecord {
   readonly owners: Readonly<Record<string, PNodeId>>;
   readonly audits: Readonly<Record<string, AuditRecord>>;
   /** Where somebody was found wrong: everything above this line is computed again, in this turn. */
-  readonly repair?: { readonly line: number; readonly turn: number; readonly because: string };
+  readonly repair?: RepairPlan;
   readonly openedWallMs: number;
+}
+
+export interface RepairPlan {
+  readonly line: number;
+  readonly turn: number;
+  readonly because: string;
+  /** Those who lied: their pay that has not vested is lost, and of some their bond. */
+  readonly convicts?: readonly { readonly pnode: PNodeId; readonly bond: boolean }[];
+  /** What others had earned above the line. */
+  readonly losses?: readonly { readonly pnode: PNodeId; readonly credits: number }[];
 }
 
 export interface AuditRecord {

@@ -65,6 +65,8 @@ export interface SessionRecord extends WorkloadRecord {
   readonly drawn?: readonly DrawnInterval[];
   /** The line at which somebody was last found wrong: more is checked for a while. */
   readonly alarm?: number;
+  /** Where the present turn began: the line that the session last went back to. */
+  readonly turnLine?: number;
   /** VNode-intervals below `final`, by who recomputed them. */
   readonly certificate?: Certificate;
   readonly best?: BestState;

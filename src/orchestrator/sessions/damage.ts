@@ -49,7 +49,7 @@ export async function goBack(context: Context, id: SessionId): Promise<void> {
   const turn = (session.turn ?? 0) + 1;
   const { written } = await mirror.update(key.session(id), (current) =>
     current && isLive(current) && current.line === session.line && current.turn === session.turn
-      ? { ...current, line, lineBefore: line, turn, ...drawnUpTo(current, line) }
+      ? { ...current, line, lineBefore: line, turn, turnLine: line, ...drawnUpTo(current, line) }
       : undefined,
   );
   if (!written) return;

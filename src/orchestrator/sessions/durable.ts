@@ -5,14 +5,16 @@ import { fail } from "../../core/errors.ts";
 import { type PNodeId, parseId, parseSha256, type SessionId, type Sha256, type VNodeId } from "../../core/ids.ts";
 import type { RecordDurableRequest } from "../../protocol/gen/dcnr/v1/pnode_pb.ts";
 import { valueBytesMax } from "../../store/state-store.ts";
+import { listBytesMax } from "../../trust/lists.ts";
 import { isSignedBy, resultOf, type Statement, statementFromWire } from "../../trust/statement.ts";
+import { outputSteps } from "../../trust/works.ts";
 import type { Context } from "../context.ts";
 import type { SessionRecord } from "../records/sessions.ts";
 import { key } from "../records/store-keys.ts";
 import type { VNodeRecord } from "../records/vnodes.ts";
 import { isChecked, isLive } from "../records/workloads.ts";
 import { type Garbage, trimmed } from "./garbage.ts";
-import { storedState } from "./stored-states.ts";
+import { isLost, storedState } from "./stored-states.ts";
 
 /** A record stays far below the store's bound: 64 hex digits a step. */
 const stepHashesMax = 3_000;
@@ -184,6 +186,24 @@ function checkStatement(context: Context, session: SessionRecord, { statement, .
     fail("permission_denied", `the statement is not signed by PNode ${request.pnode}`);
 }
 
+/** Step roots are made of what is reported here: it has to be what the statement's own list says, which auditors repeat. */
+async function checkSteps({ blobs, aside }: Context, { statement, steps, pnode }: DurableRequest): Promise<void> {
+  if (statement === undefined) return;
+  const { outputs, outputsBytes, from, to, session, vnode } = statement;
+  if (outputsBytes > listBytesMax) fail("invalid_argument", `a list of ${outputsBytes} bytes: at most ${listBytesMax}`);
+  const content = await blobs.states.get(outputs).catch((thrown: unknown) => {
+    if (isLost(thrown)) fail("aborted", `the list ${outputs} is not stored: upload it, then record it again`);
+    throw thrown;
+  });
+  const listed = await outputSteps(aside, content, { session, vnode, from, to });
+  for (const { step, hash } of steps)
+    if (step > from && listed.get(step) !== hash)
+      fail(
+        "invalid_argument",
+        `PNode ${pnode} reports another state of VNode ${vnode} after step ${step} than it states`,
+      );
+}
+
 /** Writes a durable state; the caller moves the line afterwards. */
 export async function recordDurable(
   context: Context,
@@ -205,6 +225,7 @@ export async function recordDurable(
   const isMember = (record: VNodeRecord | undefined) => record !== undefined && mayRecord(record, request);
   if (!isMember(mirror.get(name)) && !isMember(await mirror.read(name))) return { kind: "fenced" };
   checkStatement(context, session, request);
+  await checkSteps(context, request);
   const state = await storedState(blobs.states, request.state.hash, (reason) =>
     fail("aborted", `${reason}: upload it, then record it again`),
   );

@@ -68,6 +68,7 @@ export class SessionCare implements Care<SessionRecord> {
 
   async ended(session: SessionRecord, records: VNodeRecords, holder: boolean): Promise<void> {
     this.#runningSinceMs.delete(session.id);
+    if (holder && isChecked(session)) await this.#needs.trust.ended(session.id);
     if (holder) await this.#needs.ledger.settle(session.id);
     this.#needs.adoption.forget(session.id);
     if (holder && session.status === "done") await this.#keepLastAndBest(session, records);
@@ -120,10 +121,15 @@ export class SessionCare implements Care<SessionRecord> {
     const line = intervals.findLast(({ to }) => isStoredAt(session, records, to))?.to;
     if (line === undefined) return;
     const roots = stepRoots(session, records, session.line, line);
+    const { final = 0, certificate } = session;
+    const again = roots.find(({ step }) => step === final)?.root;
+    // A state below what is final was lost and computed again: it has to be what it was.
+    if (again !== undefined && certificate !== undefined && again !== certificate.root)
+      return void (await trust.deviated(session, records, line));
     await this.#writeRoots(session, line, roots);
     const opened: IntervalRecord[] = [];
     for (const span of intervals) {
-      if (span.to > line || span.to <= (session.final ?? 0)) continue;
+      if (span.to > line || span.to <= final) continue;
       const root = roots.find(({ step }) => step === span.to)?.root ?? "";
       opened.push(await trust.open(session, records, span, root));
     }

@@ -26,6 +26,7 @@ const says = (word: string) => resultOf(statementOf(word));
 class Scene {
   audit: AuditRecord;
   nowWallMs = 0;
+  spoiled = false;
   here: (name: string) => boolean = () => true;
   ofClass: (name: string) => boolean = () => true;
   assurance: AuditFacts["assurance"] = "sampled";
@@ -39,6 +40,7 @@ class Scene {
   look(): void {
     this.audit = advanced(this.audit, {
       ...{ nowWallMs: this.nowWallMs, assurance: this.assurance, openedWallMs: 0, patienceMs: 1_000 },
+      isSpoiled: this.spoiled,
       candidates: (except, trustedOnly) =>
         this.#candidates.filter((one) => !except.has(one.pnode) && (one.trusted || !trustedOnly)),
       isHere: (name) => this.here(name),
@@ -163,5 +165,41 @@ describe("an audit", () => {
     scene.run(({ pnode: name }) => (name === "liar" ? "wrong" : "right"));
     assert.equal(scene.audit.outcome?.kind, "wrong");
     assert.deepEqual(scene.verdicts, { liar: "lie" });
+  });
+
+  it("holds an owner to what it stated of its edges: right lists under wrong seams are no right result", () => {
+    const owner = stated("owner", "right");
+    const smuggler = {
+      ...owner,
+      statement: { ...owner.statement, edges: { "f/a>b": sha256("what was never computed") } },
+    };
+    const scene = new Scene([smuggler], ["x", "y", "z"]);
+    scene.run(() => "right");
+    assert.equal(scene.audit.outcome?.kind, "wrong");
+    assert.deepEqual(
+      scene.audit.accused.map(({ pnode: name }) => name),
+      ["owner"],
+    );
+  });
+
+  it("does not wait for ever for what the blob store has lost: it is computed again where all is checked", () => {
+    for (const [assurance, kind] of [
+      ["sampled", "unchecked"],
+      ["checked", "lost"],
+    ] as const) {
+      const scene = new Scene([stated("owner", "right")], ["x", "y"]);
+      scene.assurance = assurance;
+      scene.spoiled = true;
+      scene.run(() => undefined);
+      assert.equal(scene.audit.outcome?.kind, kind);
+    }
+  });
+
+  it("blames nobody for what it cannot find out because a blob is lost", () => {
+    const scene = new Scene([stated("owner", "wrong")], ["x", "y", "z"]);
+    scene.run(({ role }) => (role === "audit" ? "right" : undefined));
+    scene.spoiled = true;
+    scene.look();
+    assert.deepEqual(scene.verdicts, { owner: "cleared" });
   });
 });

@@ -19,6 +19,8 @@ export interface AuditFacts {
   readonly assurance: Assurance;
   /** When the interval was opened. */
   readonly openedWallMs: number;
+  /** The blob store has lost something without which nobody can repeat it. */
+  readonly isSpoiled: boolean;
   /** How long a repetition may take. */
   readonly patienceMs: number;
   /** Those who may repeat it, best first, none of those named. */
@@ -63,6 +65,10 @@ function checking(audit: AuditRecord, facts: AuditFacts): AuditRecord {
   if (!audit.ready) {
     if (since(openedWallMs, nowWallMs) < inputsMs) return audit;
     const reason = "a sender was lost before it had stored what this VNode was sent";
+    return unchecked(audit, facts, reason, assurance === "sampled" ? "unchecked" : "lost");
+  }
+  if (facts.isSpoiled) {
+    const reason = "the blob store has lost what it takes to repeat it";
     return unchecked(audit, facts, reason, assurance === "sampled" ? "unchecked" : "lost");
   }
   const done = audit.tasks.filter(({ role, result }) => role === "audit" && result !== undefined);
@@ -137,6 +143,7 @@ function judging(audit: AuditRecord, facts: AuditFacts): AuditRecord {
     const { pnode } = accused;
     return withTask(audit, { pnode, trusted: false, role: "repeat", sinceWallMs: facts.nowWallMs });
   }
+  if (facts.isSpoiled) return judge("cleared", "the blob store has lost what it takes to find out why it was wrong");
   if (repeat.gaveUp !== undefined) return judge("silence", `asked to repeat its work, it ${repeat.gaveUp}`);
   if (repeat.result === undefined) return audit;
   if (repeat.result !== accused.result)

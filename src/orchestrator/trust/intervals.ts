@@ -2,10 +2,11 @@
 // cannot pass, because statements contradict each other there.
 
 import { canonicalJson, sha256 } from "../../core/hash.ts";
-import type { PNodeId, VNodeId } from "../../core/ids.ts";
+import type { PNodeId, SessionId, VNodeId } from "../../core/ids.ts";
 import type { Context } from "../context.ts";
 import type { AuditRecord, DrawnInterval, IntervalRecord, Stated } from "../records/checking.ts";
 import type { SessionRecord } from "../records/sessions.ts";
+import { prefix } from "../records/store-keys.ts";
 import type { VNodeRecords } from "../records/workloads.ts";
 import type { Auditors } from "./auditors.ts";
 import { drawContent, isDrawn } from "./lottery.ts";
@@ -60,7 +61,7 @@ function sinceAlarm({ alarm, policy }: SessionRecord, to: number): number | unde
   return alarm === undefined ? undefined : Math.max(0, Math.floor((to - alarm) / policy.checkpointEvery));
 }
 
-/** While two contradict each other: the sender's side of a seam is repeated, or the VNode whose owners differ. */
+/** While two contradict each other: both ends of a seam are repeated, the sender's first, or the VNode whose owners differ. */
 export function stuckInterval(
   session: SessionRecord,
   records: VNodeRecords,
@@ -69,13 +70,17 @@ export function stuckInterval(
 ): IntervalRecord {
   const { id, turn = 0 } = session;
   const { from, to } = trouble;
-  const vnode = trouble.kind === "seam" ? trouble.sender : trouble.vnode;
-  const stated = statedAt(session, records.get(vnode), to);
+  const doubtful = trouble.kind === "seam" ? [trouble.sender, trouble.receiver] : [trouble.vnode];
   const why =
     trouble.kind === "seam"
       ? `VNodes ${trouble.sender} and ${trouble.receiver} state different messages on ${trouble.edge.slice(2)}`
       : `owners of VNode ${trouble.vnode} come to different results`;
-  const audits = { [vnode]: { stated, tasks: [], ready: false, accused: [] } };
+  const audits = Object.fromEntries(
+    doubtful.map((vnode): [string, AuditRecord] => [
+      vnode,
+      { stated: statedAt(session, records.get(vnode), to), tasks: [], ready: false, accused: [] },
+    ]),
+  );
   const owners = Object.fromEntries(
     session.vnodes.flatMap((one) => {
       const owner = statedAt(session, records.get(one), to)[0]?.pnode;
@@ -83,6 +88,11 @@ export function stuckInterval(
     }),
   );
   return { session: id, from, to, turn, stuck: why, statements: "", root: "", draw: "", owners, audits, openedWallMs };
+}
+
+/** Those of a session, oldest first. */
+export function intervalsOf({ mirror }: Context, session: SessionId): IntervalRecord[] {
+  return mirror.under(prefix.intervalsOf(session)).sort((a, b) => a.to - b.to);
 }
 
 /** Somebody may still have to repeat it. */

@@ -4,7 +4,7 @@
 import type { PNodeId, SessionId, Sha256 } from "../../core/ids.ts";
 import { listItems } from "../../store/update.ts";
 import type { Context } from "../context.ts";
-import type { IntervalRecord } from "../records/checking.ts";
+import type { IntervalRecord, RepairPlan } from "../records/checking.ts";
 import { readSession } from "../records/fresh.ts";
 import type { SessionRecord } from "../records/sessions.ts";
 import { key, prefix } from "../records/store-keys.ts";
@@ -41,16 +41,20 @@ function isKept(session: SessionRecord, step: number): boolean {
   return step === session.line || step === session.lineBefore || isKeptLine(session, step);
 }
 
-/** True when everything above the repair's line is gone, and the session in its turn. */
+/**
+ * `done` when everything above the repair's line is gone, and the session in its turn. `overtaken` when the session went back for
+ * another reason meanwhile, and not as far as this takes.
+ */
 export async function repair(
   context: Context,
   id: SessionId,
-  { line, turn, because }: NonNullable<IntervalRecord["repair"]>,
-): Promise<boolean> {
+  { line, turn, because }: Pick<RepairPlan, "line" | "turn" | "because">,
+): Promise<"done" | "overtaken" | "later"> {
   const { mirror, events } = context;
   const fresh = await readSession(context, id);
-  if (fresh === undefined || !isLive(fresh.session)) return true;
+  if (fresh === undefined || !isLive(fresh.session)) return "done";
   const { session, records } = fresh;
+  if ((session.turn ?? 0) >= turn) return isBack(session, line, turn) ? "done" : "overtaken";
   for (const record of records.values())
     await mirror.update(key.vnode(id, record.vnode), (current) =>
       current ? withoutAbove(current, line, turn, session) : undefined,
@@ -61,14 +65,19 @@ export async function repair(
     const { best, ...rest } = current;
     const drawn = (current.drawn ?? []).filter(({ to }) => to <= line);
     const kept = best !== undefined && best.step <= line ? { best } : {};
-    return { ...rest, ...kept, line, lineBefore: line, turn, drawn, alarm: line };
+    return { ...rest, ...kept, line, lineBefore: line, turn, turnLine: line, drawn, alarm: line };
   });
   if (written)
     events.emit("warn", "session.back", `session ${id} goes back from step ${session.line} to ${line}: ${because}`, {
       session: id,
       step: line,
     });
-  return ((await mirror.read(key.session(id)))?.turn ?? 0) >= turn;
+  const now = await mirror.read(key.session(id));
+  return now === undefined || isBack(now, line, turn) ? "done" : "later";
+}
+
+function isBack({ turn: now = 0, turnLine = 0 }: SessionRecord, line: number, turn: number): boolean {
+  return now === turn && turnLine <= line;
 }
 
 /** Undefined if there is nothing to take away. */

@@ -1,59 +1,56 @@
 // Carries out what the rules of this folder decide for sessions that are checked: opens intervals as the line moves, drives
 // audits and disputes, notes what they say of machines, goes back where somebody was wrong, and moves what is final.
 
-import { type ErrorCode, hasCode, messageOf } from "../../core/errors.ts";
-import type { PNodeId, SessionId, Sha256, VNodeId } from "../../core/ids.ts";
+import { messageOf } from "../../core/errors.ts";
+import type { PNodeId, SessionId, VNodeId } from "../../core/ids.ts";
 import type { RecordAuditRequest } from "../../protocol/gen/dcnr/v1/trust_pb.ts";
-import { isSignedBy, resultOf, type Statement, statementFromWire } from "../../trust/statement.ts";
-import { inputHashes } from "../../trust/works.ts";
+import { isSignedBy, resultOf, statementFromWire } from "../../trust/statement.ts";
 import type { Context } from "../context.ts";
-import type { Accused, AuditRecord, DrawnInterval, IntervalRecord, Stated } from "../records/checking.ts";
-import { readSession } from "../records/fresh.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import type { Accused, AuditRecord, DrawnInterval, IntervalRecord, RepairPlan } from "../records/checking.ts";
 import type { SessionRecord } from "../records/sessions.ts";
-import { key, prefix } from "../records/store-keys.ts";
+import { key } from "../records/store-keys.ts";
 import { isChecked, isLive, type VNodeRecords } from "../records/workloads.ts";
-import type { Compiled } from "../sessions/compiled.ts";
 import type { Garbage } from "../sessions/garbage.ts";
-import { forEachAtOnce } from "../tasks.ts";
 import { type Auditors, isOfClass } from "./auditors.ts";
+import { Closing } from "./closing.ts";
 import { contradictionAt } from "./contradictions.ts";
 import { type AuditFacts, advanced, isClosed } from "./disputes.ts";
-import { finalOf } from "./finality.ts";
-import { drawnIn, isNeeded, openInterval, stuckInterval } from "./intervals.ts";
-import { blobsOf, lineBefore, repair } from "./repair.ts";
+import { drawnIn, intervalsOf, isNeeded, openInterval, stuckInterval } from "./intervals.ts";
+import { LockerWatch } from "./locker-watch.ts";
+import { repair } from "./repair.ts";
 import type { Span, Trouble } from "./seams.ts";
-import { withRight } from "./standing.ts";
 import type { Standings } from "./standings.ts";
+import { Verdicts } from "./verdicts.ts";
 
 export interface TrustNeeds {
   readonly auditors: Auditors;
   readonly standings: Standings;
-  readonly compiled: Compiled;
   readonly garbage: Garbage;
-  /** Hears of intervals that have become final, once each: who owned what. */
-  readonly onFinal: (interval: IntervalRecord) => void;
+  /** Pays those who check, and takes from those who lied. */
+  readonly ledger: Ledger;
 }
 
-const asksAtOnce = 8;
-const convictionsKept = 10;
 /** A slow machine repeats a billion operations a second; the rest is for loading and waiting. */
 const patienceMsLeast = 60_000;
 const slowestFlops = 1e9;
-const messageBytesMax = 64 << 20;
+/** Intervals that are checked whatever is drawn. */
+const dueForSure = 5;
 
 export class TrustCare {
   readonly #context: Context;
   readonly #needs: TrustNeeds;
-  /** Hashes that are known to be stored, so that each is asked for once. */
-  readonly #present = new Map<string, Set<string>>();
-  readonly #inputs = new Map<string, readonly string[]>();
+  readonly #locker: LockerWatch;
+  readonly #verdicts: Verdicts;
+  readonly #closing: Closing;
 
   constructor(context: Context, needs: TrustNeeds) {
     this.#context = context;
     this.#needs = needs;
+    this.#locker = new LockerWatch(context);
+    this.#verdicts = new Verdicts(context, needs.standings);
+    this.#closing = new Closing(context, { ...needs, locker: this.#locker });
   }
-
-  // Moving the line
 
   /** The record of an interval that the line is about to pass, written before the line is. */
   async open(session: SessionRecord, records: VNodeRecords, span: Span, root: string): Promise<IntervalRecord> {
@@ -90,6 +87,21 @@ export class TrustCare {
     await this.#tellDrawn(session.id);
   }
 
+  /**
+   * What was final had to be computed again, because its states were lost, and came out otherwise: it is computed once more, by whoever is
+   * there, and everybody who took part is checked for a while.
+   */
+  async deviated({ id, line, turn = 0, final = 0 }: SessionRecord, records: VNodeRecords, upTo: number): Promise<void> {
+    const owners = [...records.values()].flatMap((record) => record.statements?.[String(upTo)] ?? []);
+    for (const { pnode } of owners)
+      await this.#needs.standings.change(pnode, (standing) => ({
+        ...standing,
+        due: Math.max(standing.due, dueForSure),
+      }));
+    const because = `steps up to ${final} were final, and came out otherwise when lost states were computed again`;
+    await repair(this.#context, id, { line, turn: turn + 1, because });
+  }
+
   /** What two signatures prove without repeating anything. */
   async #accusedAtOnce(
     session: SessionRecord,
@@ -113,40 +125,35 @@ export class TrustCare {
     return { outcome: { kind: "wrong", by: "nobody", reason, result: "", wallMs }, accused: [accused] };
   }
 
-  // Audits
-
   /** Whatever can be decided about a session now; for whoever holds its lease. */
   async tend(id: SessionId): Promise<void> {
     const { mirror } = this.#context;
     const session = mirror.get(key.session(id));
     if (session === undefined || !isChecked(session) || !isLive(session)) return;
-    for (const interval of this.#intervals(id)) {
+    for (const interval of intervalsOf(this.#context, id)) {
       if (interval.repair !== undefined) {
-        if (await repair(this.#context, id, interval.repair)) {
-          await this.#keep(interval);
-          await this.#forget(interval);
-        }
-        return;
+        return this.#goBack(session, interval, interval.repair);
       }
       await this.#tendInterval(session, interval);
     }
-    await this.#finish(id);
-    await this.#endDoubts();
+    await this.#closing.finish(id);
+    await this.#verdicts.endDoubts();
   }
 
-  /** What put somebody in doubt may be void by now, because the session went back. */
-  async #endDoubts(): Promise<void> {
-    const doubted = this.#needs.standings.all().filter(({ barred }) => barred?.kind === "doubt");
-    if (doubted.length === 0) return;
-    const accused = this.#context.mirror
-      .under(prefix.intervals)
-      .flatMap(({ audits }) => Object.values(audits).flatMap((audit) => audit.accused));
-    const open = new Set(accused.filter(({ verdict }) => verdict === undefined).map(({ pnode }) => pnode));
-    for (const { pnode } of doubted) if (!open.has(pnode)) await this.#needs.standings.clear(pnode);
+  async #goBack({ id }: SessionRecord, interval: IntervalRecord, plan: RepairPlan): Promise<void> {
+    const { mirror } = this.#context;
+    const outcome = await repair(this.#context, id, plan);
+    if (outcome === "done") await this.#closing.undone(interval);
+    if (outcome !== "overtaken") return;
+    const turn = ((await mirror.read(key.session(id)))?.turn ?? 0) + 1;
+    await mirror.update(key.interval(id, interval.to), (current) =>
+      current?.repair?.turn === plan.turn ? { ...current, repair: { ...plan, turn } } : undefined,
+    );
   }
 
-  #intervals(id: SessionId): IntervalRecord[] {
-    return this.#context.mirror.under(prefix.intervalsOf(id)).sort((a, b) => a.to - b.to);
+  /** Nothing is left open once the session is over. */
+  async ended(id: SessionId): Promise<void> {
+    await this.#closing.finish(id);
   }
 
   async #tendInterval(session: SessionRecord, interval: IntervalRecord): Promise<void> {
@@ -156,8 +163,11 @@ export class TrustCare {
     );
     if (open.length === 0) return;
     const ready = new Set<string>();
-    for (const [vnode, { ready: isReady, outcome, stated }] of open)
-      if (!isReady && outcome === undefined && (await this.#inputsPresent(stated))) ready.add(vnode);
+    const spoiled = new Set<string>();
+    for (const [vnode, audit] of open) {
+      if (!audit.ready && audit.outcome === undefined && (await this.#locker.isWhole(audit.stated))) ready.add(vnode);
+      if (await this.#locker.isSpoiled(audit)) spoiled.add(vnode);
+    }
     let changed: [string, AuditRecord, AuditRecord][] = [];
     const { record, written } = await mirror.update(key.interval(session.id, interval.to), (current) => {
       changed = [];
@@ -167,7 +177,7 @@ export class TrustCare {
         const before = current.audits[vnode];
         if (before === undefined) continue;
         const seen = ready.has(vnode) && !before.ready ? { ...before, ready: true } : before;
-        const after = advanced(seen, this.#facts(session, current, vnode as VNodeId));
+        const after = advanced(seen, this.#facts(session, current, vnode as VNodeId, spoiled.has(vnode)));
         if (after === before) continue;
         audits[vnode] = after;
         changed.push([vnode, before, after]);
@@ -175,17 +185,19 @@ export class TrustCare {
       return changed.length > 0 ? { ...current, audits } : undefined;
     });
     if (written)
-      for (const [vnode, before, after] of changed) await this.#announce(session, interval, vnode, before, after);
-    if (record !== undefined) await this.#tellFaults(session, record);
+      for (const [vnode, before, after] of changed)
+        await this.#verdicts.announce(session, interval, vnode, before, after);
+    if (record !== undefined) await this.#verdicts.tell(session, record);
     if (written && changed.some(([, before, after]) => before.outcome === undefined && after.outcome !== undefined))
       await this.#tellDrawn(session.id);
   }
 
-  #facts(session: SessionRecord, interval: IntervalRecord, vnode: VNodeId): AuditFacts {
+  #facts(session: SessionRecord, interval: IntervalRecord, vnode: VNodeId, isSpoiled: boolean): AuditFacts {
     const { mirror, world } = this.#context;
     const flops = mirror.get(key.vnode(session.id, vnode))?.flops ?? 0;
     const { auditors } = this.#needs;
     return {
+      isSpoiled,
       nowWallMs: world.clock.wallMs(),
       assurance: session.policy.assurance ?? "none",
       openedWallMs: interval.openedWallMs,
@@ -197,139 +209,6 @@ export class TrustCare {
         return record === undefined || isOfClass(record, session);
       },
     };
-  }
-
-  /** Standings follow what was found: right results count, wrong ones put their owner in doubt. */
-  async #announce(
-    session: SessionRecord,
-    { from, to }: IntervalRecord,
-    vnode: string,
-    before: AuditRecord,
-    after: AuditRecord,
-  ): Promise<void> {
-    const { standings } = this.#needs;
-    const wallMs = this.#context.world.clock.wallMs();
-    const where = `VNode ${vnode}, steps ${from} to ${to} of session ${session.id}`;
-    const { outcome } = after;
-    if (before.outcome !== undefined || outcome === undefined) return;
-    const owners = after.stated.filter(({ statement }) => resultOf(statement) === outcome.result);
-    const story = `${where}: ${outcome.kind}, recomputed by ${outcome.by === "trusted" ? "a trusted machine" : outcome.by}`;
-    if (outcome.kind === "unchecked" || outcome.kind === "lost") await this.#due(after.stated, outcome.reason);
-    else
-      for (const { pnode } of owners)
-        await standings.change(pnode, (standing) => ({
-          ...withRight(standing, 1),
-          audited: standing.audited + 1,
-          due: Math.max(0, standing.due - 1),
-          last: { wallMs, story },
-        }));
-    for (const task of after.tasks)
-      if (task.role === "audit" && task.result === outcome.result)
-        await standings.change(task.pnode, (standing) => ({ ...standing, audits: standing.audits + 1 }));
-    for (const { pnode, verdict } of after.accused)
-      if (verdict === undefined)
-        await standings.doubt(pnode, `its result for ${where} is not what others come to: it is asked to repeat it`);
-  }
-
-  /** Somebody could not show what this machine was sent: its next intervals are checked for sure. */
-  async #due(stated: readonly Stated[], reason: string): Promise<void> {
-    if (!reason.startsWith("a sender")) return;
-    for (const { pnode } of stated)
-      await this.#needs.standings.change(pnode, (standing) => ({ ...standing, due: Math.max(standing.due, 5) }));
-  }
-
-  async #tellFaults(session: SessionRecord, interval: IntervalRecord): Promise<void> {
-    const { mirror } = this.#context;
-    const { standings } = this.#needs;
-    const untold = Object.entries(interval.audits).flatMap(([vnode, { accused, outcome }]) =>
-      accused.filter(({ verdict, told }) => verdict !== undefined && !told).map((one) => ({ vnode, one, outcome })),
-    );
-    for (const { vnode, one, outcome } of untold) {
-      const { pnode, verdict, story = "" } = one;
-      if (verdict === undefined) continue;
-      if (verdict === "cleared") {
-        await standings.clear(pnode);
-        this.#context.events.emit("error", "session.class", `session ${session.id}: ${story}; nobody is blamed`, {
-          session: session.id,
-        });
-      } else if (verdict === "class" && standings.of(pnode).excluded.includes(session.numericsClass))
-        await standings.clear(pnode);
-      else
-        await standings.fault(
-          pnode,
-          {
-            wallMs: outcome?.wallMs ?? 0,
-            kind: verdict,
-            after: standings.of(pnode).right,
-            story: `in session ${session.id}, VNode ${vnode}, steps ${interval.from} to ${interval.to}, ${story}`,
-            command: `dcnr audit ${session.id} ${vnode} ${interval.from}`,
-          },
-          session.numericsClass,
-        );
-    }
-    const isWrong = Object.values(interval.audits).some(
-      (audit) => (audit.outcome?.kind === "wrong" || audit.outcome?.kind === "lost") && isClosed(audit),
-    );
-    const isUndone = interval.stuck !== undefined && Object.values(interval.audits).every(isClosed);
-    if (untold.length === 0 && !isWrong && !isUndone) return;
-    const plan = isWrong || isUndone ? await this.#repairOf(session, interval) : undefined;
-    await mirror.update(key.interval(session.id, interval.to), (current) => {
-      if (current === undefined || current.turn !== interval.turn || current.repair) return undefined;
-      const audits = Object.fromEntries(
-        Object.entries(current.audits).map(([vnode, audit]) => [
-          vnode,
-          { ...audit, accused: audit.accused.map((one) => (one.verdict === undefined ? one : { ...one, told: true })) },
-        ]),
-      );
-      return { ...current, audits, ...(plan ? { repair: plan } : {}) };
-    });
-  }
-
-  async #repairOf(seen: SessionRecord, interval: IntervalRecord): Promise<IntervalRecord["repair"]> {
-    const fresh = await readSession(this.#context, seen.id);
-    if (fresh === undefined || (fresh.session.turn ?? 0) !== interval.turn) return undefined;
-    const { session, records } = fresh;
-    const accused = Object.values(interval.audits).flatMap((audit) => audit.accused);
-    const suspects = new Set(
-      accused.filter(({ verdict }) => verdict === "lie" || verdict === "equivocation").map(({ pnode }) => pnode),
-    );
-    const line = lineBefore(session, records, this.#intervals(session.id), interval.from, suspects);
-    const isUndone = ([, { outcome }]: [string, AuditRecord]) => outcome?.kind === "wrong" || outcome?.kind === "lost";
-    const [vnode, audit] = Object.entries(interval.audits).find(isUndone) ?? [""];
-    const what = audit?.outcome?.kind === "lost" ? "inputs are gone, so nobody can check it:" : "result was wrong:";
-    const because = interval.stuck ?? `${what} VNode ${vnode}, steps ${interval.from} to ${interval.to}`;
-    return { line, turn: interval.turn + 1, because };
-  }
-
-  /** All messages that went in are stored. */
-  async #inputsPresent(stated: readonly Stated[]): Promise<boolean> {
-    for (const { statement } of stated) {
-      const { inputs } = statement;
-      const wanted = this.#inputs.get(inputs) ?? (await this.#inputHashes(statement));
-      if (wanted === undefined) return false;
-      this.#inputs.set(inputs, wanted);
-      const present = this.#present.get(inputs) ?? new Set();
-      this.#present.set(inputs, present);
-      const missing = wanted.filter((hash) => !present.has(hash));
-      await forEachAtOnce(missing, asksAtOnce, async (hash) => {
-        const size = await this.#context.blobs.states.size(hash as Sha256);
-        if (size !== undefined && size <= messageBytesMax) present.add(hash);
-      });
-      if (present.size < wanted.length) return false;
-    }
-    return true;
-  }
-
-  /** Undefined for a list that is not there or cannot be read: nobody can repeat what it is stated for. */
-  async #inputHashes({ session, vnode, from, to, inputs }: Statement): Promise<readonly string[] | undefined> {
-    const { aside, blobs } = this.#context;
-    try {
-      return await inputHashes(aside, await blobs.states.get(inputs), { session, vnode, from, to });
-    } catch (thrown) {
-      if (["not_found", "data_loss", "invalid_argument"].some((code) => hasCode(thrown, code as ErrorCode)))
-        return undefined;
-      throw thrown;
-    }
   }
 
   /** What an auditor found. It has not been told what it should find. */
@@ -354,78 +233,6 @@ export class TrustCare {
     });
   }
 
-  // What is final
-
-  async #finish(id: SessionId): Promise<void> {
-    const { mirror, world, events } = this.#context;
-    const session = mirror.get(key.session(id));
-    if (session === undefined) return;
-    const step = finalOf(session, this.#intervals(id));
-    if (step.settled.length === 0) return;
-    const root = step.settled.at(-1)?.root ?? "";
-    const isDone = step.final === session.identity.steps;
-    const { written } = await mirror.update(key.session(id), (current) => {
-      if (!current || !isLive(current) || current.turn !== session.turn || current.final !== session.final)
-        return undefined;
-      const drawn = (current.drawn ?? []).filter(({ to }) => to > step.final);
-      const finished = { ...current, final: step.final, certificate: { ...step.certificate, root }, drawn };
-      return isDone
-        ? { ...finished, status: "done" as const, reason: "", endedWallMs: world.clock.wallMs() }
-        : finished;
-    });
-    if (!written) return;
-    for (const interval of step.settled) {
-      await this.#credit(interval);
-      await this.#forget(interval);
-    }
-    if (isDone)
-      events.emit("info", "session.done", `session ${id} is done after ${step.final} steps`, {
-        session: id,
-        step: step.final,
-      });
-  }
-
-  /** Those whose intervals became final without having been repeated earn trust too, and whoever pays hears of all. */
-  async #credit(interval: IntervalRecord): Promise<void> {
-    this.#needs.onFinal(interval);
-    const counts = new Map<PNodeId, number>();
-    for (const [vnode, owner] of Object.entries(interval.owners))
-      if (interval.audits[vnode]?.outcome?.kind !== "right") counts.set(owner, (counts.get(owner) ?? 0) + 1);
-    for (const [pnode, count] of counts)
-      await this.#needs.standings.change(pnode, (standing) => withRight(standing, count));
-  }
-
-  /** So that whoever doubts it can repeat it (dcnr audit): a few of each session, the newest. */
-  async #keep(interval: IntervalRecord): Promise<void> {
-    const { mirror } = this.#context;
-    const audits = Object.fromEntries(Object.entries(interval.audits).filter(([, { accused }]) => accused.length > 0));
-    const { session, to, turn } = interval;
-    if (Object.keys(audits).length === 0) return;
-    await mirror.update(key.conviction(session, to, turn), (current) =>
-      current ? undefined : { ...interval, audits },
-    );
-    const known = mirror.under(prefix.convictionsOf(session)).sort((a, b) => a.openedWallMs - b.openedWallMs);
-    for (const old of known.slice(0, -convictionsKept)) {
-      await mirror.remove(key.conviction(session, old.to, old.turn), () => true);
-      this.#needs.garbage.add(blobsOf(old));
-    }
-  }
-
-  async #forget(interval: IntervalRecord): Promise<void> {
-    const blobs: Sha256[] = [...blobsOf(interval)];
-    for (const { stated } of Object.values(interval.audits))
-      for (const { statement } of stated) {
-        blobs.push(...((this.#inputs.get(statement.inputs) ?? []) as Sha256[]));
-        this.#inputs.delete(statement.inputs);
-        this.#present.delete(statement.inputs);
-      }
-    await this.#context.mirror.remove(
-      key.interval(interval.session, interval.to),
-      (current) => current.turn === interval.turn,
-    );
-    this.#needs.garbage.add(blobs);
-  }
-
   /** The session's record says what is still needed, so that lines and this are told together. */
   async #tellDrawn(id: SessionId): Promise<void> {
     const { mirror } = this.#context;
@@ -436,7 +243,9 @@ export class TrustCare {
         return audit === undefined || isNeeded(audit);
       });
       const isNew = ({ vnode, to }: DrawnInterval) => !still.some((one) => one.vnode === vnode && one.to === to);
-      const stuck = drawnIn(this.#intervals(id).filter((one) => one.stuck !== undefined && one.turn === current.turn));
+      const stuck = drawnIn(
+        intervalsOf(this.#context, id).filter((one) => one.stuck !== undefined && one.turn === current.turn),
+      );
       const next = [...still, ...stuck.filter(isNew)];
       return JSON.stringify(next) === JSON.stringify(current.drawn ?? []) ? undefined : { ...current, drawn: next };
     });

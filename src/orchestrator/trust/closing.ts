@@ -1,0 +1,133 @@
+// What happens to an interval at its end: it becomes final, those who repeated it are paid, and what was kept for it may go; or it was
+// wrong, and is kept for a while, so that whoever doubts the conviction can repeat it.
+
+import type { PNodeId, SessionId, Sha256, VNodeId } from "../../core/ids.ts";
+import type { Context } from "../context.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import type { FinalWork } from "../ledger/settle.ts";
+import type { IntervalRecord } from "../records/checking.ts";
+import type { SessionRecord } from "../records/sessions.ts";
+import { key, prefix } from "../records/store-keys.ts";
+import { isLive } from "../records/workloads.ts";
+import type { Garbage } from "../sessions/garbage.ts";
+import { type FinalStep, finalOf } from "./finality.ts";
+import { intervalsOf } from "./intervals.ts";
+import type { LockerWatch } from "./locker-watch.ts";
+import { blobsOf } from "./repair.ts";
+import { withRight } from "./standing.ts";
+import type { Standings } from "./standings.ts";
+
+export interface ClosingNeeds {
+  readonly garbage: Garbage;
+  readonly ledger: Ledger;
+  readonly locker: LockerWatch;
+  readonly standings: Standings;
+}
+
+const convictionsKept = 10;
+
+export class Closing {
+  readonly #context: Context;
+  readonly #needs: ClosingNeeds;
+
+  constructor(context: Context, needs: ClosingNeeds) {
+    this.#context = context;
+    this.#needs = needs;
+  }
+
+  /** Moves what is final as far as it goes. */
+  async finish(id: SessionId): Promise<void> {
+    const { mirror } = this.#context;
+    const session = mirror.get(key.session(id));
+    if (session === undefined) return;
+    const step = finalOf(session, intervalsOf(this.#context, id));
+    if (step.settled.length > 0) await this.#moveFinal(session, step);
+    // Also those that somebody left behind who moved it and went away.
+    const { final = 0 } = mirror.get(key.session(id)) ?? session;
+    for (const interval of intervalsOf(this.#context, id))
+      if (interval.to <= final && interval.repair === undefined) await this.#close(interval);
+  }
+
+  async #moveFinal(session: SessionRecord, step: FinalStep): Promise<void> {
+    const { mirror, world, events } = this.#context;
+    const { id } = session;
+    const root = step.settled.at(-1)?.root ?? "";
+    const isDone = step.final === session.identity.steps;
+    const { written } = await mirror.update(key.session(id), (current) => {
+      if (!current || !isLive(current) || current.turn !== session.turn || current.final !== session.final)
+        return undefined;
+      const drawn = (current.drawn ?? []).filter(({ to }) => to > step.final);
+      const finished = { ...current, final: step.final, certificate: { ...step.certificate, root }, drawn };
+      return isDone
+        ? { ...finished, status: "done" as const, reason: "", endedWallMs: world.clock.wallMs() }
+        : finished;
+    });
+    if (written && isDone)
+      events.emit("info", "session.done", `session ${id} is done after ${step.final} steps`, {
+        session: id,
+        step: step.final,
+      });
+  }
+
+  async #close(interval: IntervalRecord): Promise<void> {
+    await this.#needs.ledger.payAudits(interval.session, this.#auditsOf(interval), interval.to);
+    await this.#credit(interval);
+    await this.#forget(interval);
+  }
+
+  /** Whoever repeated an interval and came to what is right has worked as much as its owner. */
+  #auditsOf({ session, from, to, audits }: IntervalRecord): FinalWork[] {
+    return Object.entries(audits).flatMap(([vnode, { tasks, outcome }]) => {
+      const { flops = 0 } = this.#context.mirror.get(key.vnode(session, vnode as VNodeId)) ?? {};
+      return tasks
+        .filter(({ role, result }) => role === "audit" && result !== undefined && result === outcome?.result)
+        .map(({ pnode }): FinalWork => ({ vnode: vnode as VNodeId, from, to, pnode, role: "auditor", flops }));
+    });
+  }
+
+  /** The session has gone back before it: convicts lose what has not vested, and pay for what others have lost. */
+  async undone(interval: IntervalRecord): Promise<void> {
+    const { session, to, turn, repair } = interval;
+    for (const { pnode, bond } of repair?.convicts ?? []) {
+      const id = `${to}/${turn}/${pnode}`;
+      await this.#needs.ledger.convict(session, { id, convict: pnode, losses: repair?.losses ?? [] }, bond);
+    }
+    await this.#keep(interval);
+    await this.#forget(interval);
+  }
+
+  /** Those whose intervals became final without having been repeated earn trust too. */
+  async #credit(interval: IntervalRecord): Promise<void> {
+    const counts = new Map<PNodeId, number>();
+    for (const [vnode, owner] of Object.entries(interval.owners))
+      if (interval.audits[vnode]?.outcome?.kind !== "right") counts.set(owner, (counts.get(owner) ?? 0) + 1);
+    for (const [pnode, count] of counts)
+      await this.#needs.standings.change(pnode, (standing) => withRight(standing, count));
+  }
+
+  /** So that whoever doubts it can repeat it (dcnr audit): a few of each session, the newest. */
+  async #keep(interval: IntervalRecord): Promise<void> {
+    const { mirror } = this.#context;
+    const audits = Object.fromEntries(Object.entries(interval.audits).filter(([, { accused }]) => accused.length > 0));
+    const { session, to, turn } = interval;
+    if (Object.keys(audits).length === 0) return;
+    await mirror.update(key.conviction(session, to, turn), (current) =>
+      current ? undefined : { ...interval, audits },
+    );
+    const known = mirror.under(prefix.convictionsOf(session)).sort((a, b) => a.openedWallMs - b.openedWallMs);
+    for (const old of known.slice(0, -convictionsKept)) {
+      await mirror.remove(key.conviction(session, old.to, old.turn), () => true);
+      this.#needs.garbage.add(blobsOf(old));
+    }
+  }
+
+  async #forget(interval: IntervalRecord): Promise<void> {
+    const blobs: Sha256[] = [...blobsOf(interval)];
+    for (const { stated } of Object.values(interval.audits)) blobs.push(...this.#needs.locker.empty(stated));
+    await this.#context.mirror.remove(
+      key.interval(interval.session, interval.to),
+      (current) => current.turn === interval.turn,
+    );
+    this.#needs.garbage.add(blobs);
+  }
+}
