@@ -51,6 +51,19 @@ describe("a session on the control plane", () => {
     await stage.stop();
   });
 
+  it("is found again, done or not, by whoever repeats the call that made it", async () => {
+    const stage = new Stage();
+    await stage.orchestrator("o1");
+    await running(stage, 3);
+    const settings = { network: "chain", dataset: "data", split: "all", steps: 4n, batch: 4, numerics: "reference" };
+    const request = { start: true, idempotencyKey: "once", settings };
+    const made = async () => (await stage.call(SessionService.method.createSession, request)).session?.id;
+    const id = await made();
+    await stage.untilRecord("the session is done", `session/${id}`, isDone);
+    assert.equal(await made(), id);
+    await stage.stop();
+  });
+
   it("waits with a reason until somebody can host it", async () => {
     const stage = new Stage();
     await stage.orchestrator("o1");

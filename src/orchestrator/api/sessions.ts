@@ -48,7 +48,8 @@ export function sessionService(needs: SessionApiNeeds): ServedService {
     createSession: async ({ settings, idempotencyKey, start }, { caller }) => {
       if (!settings) fail("invalid_argument", "the session needs settings: network, dataset and steps at least");
       const session = await createSession(needs, settings, idempotencyKey, ownedBy(caller.roles));
-      return view(start ? await startSession(needs, session.id) : session);
+      // An earlier call, whose answer was lost, may have made it long ago.
+      return view(start && session.status !== "done" ? await startSession(needs, session.id) : session);
     },
     startSession: async ({ id, expected, budget }) => {
       const session = await findSession(needs.context, id);

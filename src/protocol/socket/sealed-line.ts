@@ -1,6 +1,6 @@
 // A line on which both ends have proved their keys and nobody between them can read or change anything: what TLS is between two
 // processes of Node, for browsers, which cannot speak TLS inside of what they are connected by. The handshake is SIGMA-I with keys of a
-// moment (docs/decisions/0022-calls-over-sockets.md): first who answers shows its identity, then, if it is who was called, the caller.
+// moment (docs/decisions/0024-calls-over-sockets.md): first who answers shows its identity, then, if it is who was called, the caller.
 
 import { DcnrError, fail } from "../../core/errors.ts";
 import type { KeyId } from "../../core/ids.ts";

@@ -190,11 +190,22 @@ export class Assignments implements Composer {
 
   #onVNode(now: VNodeRecord | undefined, before: VNodeRecord | undefined): void {
     const record = now ?? before;
-    if (!record || (now && before && now.epoch === before.epoch)) return;
+    if (!record) return;
+    if (now && before && now.epoch === before.epoch) {
+      this.#onState(now, before);
+      return;
+    }
     for (const member of [...(before?.members ?? []), ...(now?.members ?? [])])
       this.#attachments.get(member.pnode)?.tellAssignments();
     for (const member of now?.members ?? []) this.#remember(record.session, member.pnode);
     this.#tellAll(record.session);
+  }
+
+  /** The line may have been heard of before the state that lies on it: its owner could not start there without. */
+  #onState(now: VNodeRecord, before: VNodeRecord): void {
+    const line = String(this.#context.mirror.get(key.session(now.session))?.line ?? 0);
+    if (now.durable[line]?.hash === before.durable[line]?.hash) return;
+    for (const { pnode } of now.members) this.#attachments.get(pnode)?.tellAssignments();
   }
 
   #onStatus(now: WorkloadRecord | undefined, before: WorkloadRecord | undefined): void {
