@@ -153,13 +153,6 @@ describe("deployment files", () => {
     assert.ok(lines.length >= 7);
     for (const line of lines) assert.deepEqual(await unknownFlags(line), []);
   });
-
-  test("run as a user without rights", () => {
-    assert.match(readFileSync(join(root, "deploy/Dockerfile"), "utf8"), /^USER dcnr$/m);
-    const pods = containers.filter(({ kind }) => kind === "Deployment" || kind === "StatefulSet");
-    assert.equal(pods.length, 2);
-    for (const pod of pods) assert.match(JSON.stringify(pod), /"runAsNonRoot":true/);
-  });
 });
 
 describe("every Markdown page", () => {
