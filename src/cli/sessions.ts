@@ -2,10 +2,12 @@
 
 import type { Client } from "../client/client.ts";
 import type { Session } from "../protocol/gen/dcnr/v1/session_pb.ts";
+import { realWorld } from "../system/world.ts";
 import { condensed } from "./moves.ts";
 import { type Output, plain } from "./output.ts";
 import { type CurvePoint, plot } from "./plot.ts";
 import { Progress } from "./progress.ts";
+import { steadyWatch } from "./steady-watch.ts";
 import { waitLines } from "./waits.ts";
 
 export function showSessions(out: Output, sessions: readonly Session[], reasons = true): void {
@@ -48,15 +50,17 @@ export async function follow(
   signal: AbortSignal,
   onUpdate: (session: Session) => void = () => {},
 ): Promise<Session | undefined> {
-  const losses: CurvePoint[] = [];
+  const byStep = new Map<number, number>();
+  let losses: CurvePoint[] = [];
   const curve = (columns: number) => plot(losses, Math.min(columns - 1, curveWidthMax), curveHeight, out.unicode);
   const progress = new Progress(out, "training", "", curve);
   let last: Session | undefined;
-  for await (const update of client.sessions.watch(id, signal)) {
+  const watch = () => client.sessions.watch(id, signal);
+  for await (const update of steadyWatch(watch, realWorld({ logFormat: "none" }), signal)) {
     for (const { level, message } of condensed(update.events))
       out.note(out.tone(level === "info" ? "dim" : "warn", `  ${plain(message)}`));
-    for (const { name, step, value } of update.metrics) if (name === "loss") losses.push({ step: Number(step), value });
-    losses.sort((a, b) => a.step - b.step);
+    for (const { name, step, value } of update.metrics) if (name === "loss") byStep.set(Number(step), value);
+    losses = Array.from(byStep, ([step, value]) => ({ step, value })).sort((a, b) => a.step - b.step);
     if (!update.session) continue;
     last = update.session;
     onUpdate(last);
