@@ -3,11 +3,11 @@
 
 import { t1 } from "../examples/generate.ts";
 import { hashOfContent } from "../src/core/hash.ts";
-import { withKey } from "../src/protocol/address.ts";
 import { DataType } from "../src/protocol/gen/dcnr/v1/common_pb.ts";
 import { ExchangeService, Verdict } from "../src/protocol/gen/dcnr/v1/exchange_pb.ts";
 import { openGrpcNetwork } from "../src/protocol/grpc.ts";
 import { type Channel, service } from "../src/protocol/network.ts";
+import { withKey } from "../src/protocol/routes/address.ts";
 import { newIdentity } from "../src/system/keys.ts";
 import { backgroundTimers } from "../src/system/timers.ts";
 import { median } from "./side.ts";

@@ -2,11 +2,11 @@
 
 import type { PNodeId } from "../src/core/ids.ts";
 import { Tasks } from "../src/core/tasks.ts";
-import { withKey } from "../src/protocol/address.ts";
 import { ExchangeService } from "../src/protocol/gen/dcnr/v1/exchange_pb.ts";
 import { SystemService } from "../src/protocol/gen/dcnr/v1/system_pb.ts";
 import { openGrpcNetwork } from "../src/protocol/grpc.ts";
 import { service } from "../src/protocol/network.ts";
+import { withKey } from "../src/protocol/routes/address.ts";
 import { openSocketNetwork } from "../src/protocol/socket/socket-network.ts";
 import { tensorsToo } from "../src/relay/limits.ts";
 import { Relay } from "../src/relay/relay.ts";

@@ -17,8 +17,8 @@ import type {
 } from "../src/pnode/options.ts";
 import { startPNode } from "../src/pnode/pnode.ts";
 import type { Room } from "../src/pnode/room.ts";
-import { withKey } from "../src/protocol/address.ts";
-import { routedNetwork } from "../src/protocol/routed-network.ts";
+import { withKey } from "../src/protocol/routes/address.ts";
+import { routedNetwork } from "../src/protocol/routes/routed-network.ts";
 import type { SimulatedBlobs } from "./blobs.ts";
 import { type Behaviour, executorOf, networkOf, ownerOf, transferOf, type Whispers } from "./byzantine.ts";
 import { type Build, usualBuild } from "./draw.ts";

@@ -10,7 +10,6 @@ import { hashOfContent, sha256 } from "../src/core/hash.ts";
 import type { KeyId } from "../src/core/ids.ts";
 import { sleep } from "../src/core/world.ts";
 import { fromDataType } from "../src/peer/travel-types.ts";
-import { withKey } from "../src/protocol/address.ts";
 import { BlobSpace } from "../src/protocol/gen/dcnr/v1/common_pb.ts";
 import {
   type Delivery,
@@ -21,6 +20,7 @@ import {
 import { BlobAction, PNodeService } from "../src/protocol/gen/dcnr/v1/pnode_pb.ts";
 import { ServingService } from "../src/protocol/gen/dcnr/v1/serving_pb.ts";
 import type { Network } from "../src/protocol/network.ts";
+import { withKey } from "../src/protocol/routes/address.ts";
 import { addressOf, type Site } from "./boot.ts";
 import { liarName } from "./liar-name.ts";
 import { networkKey } from "./network.ts";

@@ -5,7 +5,7 @@ import { sleep } from "../src/core/world.ts";
 import { ExchangeService } from "../src/protocol/gen/dcnr/v1/exchange_pb.ts";
 import { SystemService } from "../src/protocol/gen/dcnr/v1/system_pb.ts";
 import { type Handlers, service } from "../src/protocol/network.ts";
-import { isRefused } from "../src/protocol/wire-errors.ts";
+import { isRefused } from "../src/protocol/streams/wire-errors.ts";
 import { Fabric } from "./network.ts";
 import { noWireFaults, Wire } from "./wire.ts";
 import { type Host, SimulatedWorld } from "./world.ts";

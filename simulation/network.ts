@@ -6,9 +6,8 @@ import { DcnrError, type ErrorCode } from "../src/core/errors.ts";
 import { sha256 } from "../src/core/hash.ts";
 import type { KeyId } from "../src/core/ids.ts";
 import { type Identity, keyIdOf, type Verify } from "../src/core/keys.ts";
-import { gated } from "../src/protocol/access.ts";
-import { withKey, withoutKey } from "../src/protocol/address.ts";
 import { ExchangeService } from "../src/protocol/gen/dcnr/v1/exchange_pb.ts";
+import { gated } from "../src/protocol/identity/access.ts";
 import type {
   BidiMethod,
   CallContext,
@@ -27,7 +26,8 @@ import type {
   UnaryMethod,
 } from "../src/protocol/network.ts";
 import { messageBytesMax } from "../src/protocol/network.ts";
-import { refused } from "../src/protocol/wire-errors.ts";
+import { withKey, withoutKey } from "../src/protocol/routes/address.ts";
+import { refused } from "../src/protocol/streams/wire-errors.ts";
 import { SimulatedStream, type StreamEnd } from "./stream.ts";
 import type { Wire } from "./wire.ts";
 import type { Host } from "./world.ts";

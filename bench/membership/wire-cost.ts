@@ -1,10 +1,10 @@
 // What a probe without news takes on a connection that is open already: measured through a proxy that counts.
 
 import { type AddressInfo, connect, createServer } from "node:net";
-import { withKey } from "../../src/protocol/address.ts";
 import { GossipService } from "../../src/protocol/gen/dcnr/v1/gossip_pb.ts";
 import { openGrpcNetwork } from "../../src/protocol/grpc.ts";
 import { type Handlers, service } from "../../src/protocol/network.ts";
+import { withKey } from "../../src/protocol/routes/address.ts";
 import { newIdentity } from "../../src/system/keys.ts";
 import { backgroundTimers } from "../../src/system/timers.ts";
 

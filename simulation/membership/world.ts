@@ -6,7 +6,7 @@ import type { KeptFile } from "../../src/membership/kept.ts";
 import type { Facts, Member, Standing } from "../../src/membership/member.ts";
 import { Membership, type MembershipOptions } from "../../src/membership/membership.ts";
 import { permit } from "../../src/membership/records.ts";
-import { withKey } from "../../src/protocol/address.ts";
+import { withKey } from "../../src/protocol/routes/address.ts";
 import { SeededChance } from "../chance.ts";
 import { simulatedIdentity, simulatedKeys } from "../keys.ts";
 import { Fabric, networkKey } from "../network.ts";

@@ -2,8 +2,8 @@
 
 import { join } from "node:path";
 import { Client } from "../client/client.ts";
-import { isLoopback, parseAddress } from "../protocol/address.ts";
-import { KeyBook } from "../protocol/key-book.ts";
+import { KeyBook } from "../protocol/identity/key-book.ts";
+import { isLoopback, parseAddress } from "../protocol/routes/address.ts";
 import { realWorld } from "../system/world.ts";
 import type { CommandContext, OptionSpec } from "./command.ts";
 import { dataFolder } from "./directories.ts";

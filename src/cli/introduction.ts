@@ -7,10 +7,10 @@ import { keyIdOf, shortKeyId } from "../core/keys.ts";
 import type { World } from "../core/world.ts";
 import { NetworkKey, shownFromWire } from "../membership/network-key.ts";
 import { judge } from "../membership/records.ts";
-import { formatAddress, parseAddress, withKey } from "../protocol/address.ts";
 import { GossipService, type IntroduceResponse } from "../protocol/gen/dcnr/v1/gossip_pb.ts";
+import { Tls } from "../protocol/identity/tls.ts";
 import type { Network } from "../protocol/network.ts";
-import { Tls } from "../protocol/tls.ts";
+import { formatAddress, parseAddress, withKey } from "../protocol/routes/address.ts";
 import { verifySignature } from "../system/keys.ts";
 import { knownNetworks, rememberNetwork } from "./known-networks.ts";
 

@@ -8,8 +8,8 @@ import { DcnrError, fail } from "../core/errors.ts";
 import type { KeyId } from "../core/ids.ts";
 import { isKeyId } from "../core/keys.ts";
 import { sleep, type World } from "../core/world.ts";
-import { formatAddress, parseAddress, withKey } from "../protocol/address.ts";
-import { Tls } from "../protocol/tls.ts";
+import { Tls } from "../protocol/identity/tls.ts";
+import { formatAddress, parseAddress, withKey } from "../protocol/routes/address.ts";
 
 export interface PinningOptions {
   /** Where keys are remembered, by address. */

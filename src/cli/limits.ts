@@ -2,7 +2,7 @@
 
 import { availableParallelism, totalmem } from "node:os";
 import { fail } from "../core/errors.ts";
-import { parseAddress } from "../protocol/address.ts";
+import { parseAddress } from "../protocol/routes/address.ts";
 import { bytes } from "./progress.ts";
 
 export interface Lendable {

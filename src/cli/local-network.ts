@@ -1,7 +1,7 @@
 // A whole network on this machine as separate processes: what `dcnr up` and `dcnr demo` start.
 
 import { join } from "node:path";
-import { withKey } from "../protocol/address.ts";
+import { withKey } from "../protocol/routes/address.ts";
 import { confinedEnvironment, confinementFlags, rememberGpus } from "./confinement.ts";
 import { dataDirectory } from "./directories.ts";
 import { memoryBytesLeast, thisMachine } from "./limits.ts";

@@ -10,7 +10,7 @@ import type { EngineKind, Executor } from "../engine/engine.ts";
 import type { PNodeDependencies } from "../pnode/options.ts";
 import { type PNode, startPNode } from "../pnode/pnode.ts";
 import type { Network } from "../protocol/network.ts";
-import type { Reach } from "../protocol/reach.ts";
+import type { Reach } from "../protocol/routes/reach.ts";
 import type { RelayLimits } from "../relay/limits.ts";
 import { openAside } from "../system/aside.ts";
 import { openHttpTransfer } from "../system/blob-transfer.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { networkInterfaces } from "node:os";
 import { it } from "node:test";
-import { isLoopback, isUnspecified, parseAddress } from "../protocol/address.ts";
+import { isLoopback, isUnspecified, parseAddress } from "../protocol/routes/address.ts";
 import { reachableAddress } from "./reachable.ts";
 
 const own = Object.values(networkInterfaces()).flatMap((all) => (all ?? []).map(({ address }) => address));

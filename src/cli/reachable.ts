@@ -1,6 +1,6 @@
 // What a process that listens on all interfaces tells others to call: nobody can call "0.0.0.0".
 
-import { formatAddress, isLoopback, isUnspecified, parseAddress } from "../protocol/address.ts";
+import { formatAddress, isLoopback, isUnspecified, parseAddress } from "../protocol/routes/address.ts";
 import { type Family, outwardAddress, sourceAddress } from "../system/own-address.ts";
 
 /**

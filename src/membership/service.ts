@@ -4,10 +4,10 @@
 import { fail } from "../core/errors.ts";
 import type { KeyId } from "../core/ids.ts";
 import type { World } from "../core/world.ts";
-import { withKey } from "../protocol/address.ts";
 import { GossipService, type SyncRequest } from "../protocol/gen/dcnr/v1/gossip_pb.ts";
 import { type Caller, type Network, type ServedService, service } from "../protocol/network.ts";
-import { joinRoutes } from "../protocol/routes.ts";
+import { withKey } from "../protocol/routes/address.ts";
+import { joinRoutes } from "../protocol/routes/routes.ts";
 import type { Known, Member, MemberId, News } from "./member.ts";
 import { formerToWire, type NetworkKey } from "./network-key.ts";
 import { type PermitFacts, permitSeconds, recordOf } from "./records.ts";

@@ -7,7 +7,6 @@ import type { Bandwidth } from "../core/bandwidth.ts";
 import { Backoff } from "../core/retry.ts";
 import type { Tasks } from "../core/tasks.ts";
 import { sleep, type World } from "../core/world.ts";
-import { withoutKey } from "../protocol/address.ts";
 import {
   AskOutcome,
   type AskSchema,
@@ -18,6 +17,7 @@ import {
   Verdict,
 } from "../protocol/gen/dcnr/v1/exchange_pb.ts";
 import { type Channel, chunkBytesMax, type Network, protocolMajor } from "../protocol/network.ts";
+import { withoutKey } from "../protocol/routes/address.ts";
 import { Meter } from "./meter.ts";
 import type { Opened, Outcome, Parcel } from "./parcel.ts";
 import { type LifeSigns, PeerWatch } from "./peer-watch.ts";

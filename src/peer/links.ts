@@ -2,8 +2,8 @@
 // its key: whoever else answers there hears nothing.
 
 import type { PNodeId } from "../core/ids.ts";
-import { withKey } from "../protocol/address.ts";
-import type { Routes } from "../protocol/routes.ts";
+import { withKey } from "../protocol/routes/address.ts";
+import type { Routes } from "../protocol/routes/routes.ts";
 import { Link, type LinkOptions } from "./link.ts";
 
 export interface Reading {

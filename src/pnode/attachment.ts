@@ -6,7 +6,6 @@ import { DcnrError, fail } from "../core/errors.ts";
 import { Patience } from "../core/patience.ts";
 import { Backoff } from "../core/retry.ts";
 import { type Cancel, sleep, type World } from "../core/world.ts";
-import { withoutKey } from "../protocol/address.ts";
 import {
   type Assignments,
   type AttachRequestSchema,
@@ -23,6 +22,7 @@ import {
   type SessionUpdate,
 } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
 import type { Channel, Network } from "../protocol/network.ts";
+import { withoutKey } from "../protocol/routes/address.ts";
 import type { Pulse, Timings } from "./options.ts";
 import type { Orchestrators } from "./orchestrators.ts";
 import type { Reports } from "./reports.ts";

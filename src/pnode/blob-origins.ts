@@ -1,9 +1,9 @@
 // Which addresses a PNode calls for blobs: those of the orchestrators it knows and those that it was told of when it
 // joined, with the few headers that a blob store needs. An orchestrator that asks for anything else is refused before
-// anything is sent. Whether an address leads into the owner's network is judged on connecting (protocol/reach.ts).
+// anything is sent. Whether an address leads into the owner's network is judged on connecting (protocol/routes/reach.ts).
 
 import { fail } from "../core/errors.ts";
-import { baseUrl, formatAddress, parseAddress } from "../protocol/address.ts";
+import { baseUrl, formatAddress, parseAddress } from "../protocol/routes/address.ts";
 import type { BlobAddress } from "./options.ts";
 
 /** What stores sign with an address: the size and the checksum of what is sent. */

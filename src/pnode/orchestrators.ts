@@ -5,7 +5,6 @@ import type { KeyId } from "../core/ids.ts";
 import { isKeyId } from "../core/keys.ts";
 import { retry } from "../core/retry.ts";
 import type { World } from "../core/world.ts";
-import { parseAddress, withKey } from "../protocol/address.ts";
 import {
   type Caller,
   isKnownBy,
@@ -14,6 +13,7 @@ import {
   type ResponseOf,
   type UnaryMethod,
 } from "../protocol/network.ts";
+import { parseAddress, withKey } from "../protocol/routes/address.ts";
 import type { Timings } from "./options.ts";
 
 /** More would be an attack rather than a network. */

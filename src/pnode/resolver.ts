@@ -6,7 +6,7 @@ import type { Tasks } from "../core/tasks.ts";
 import { sleep, type World } from "../core/world.ts";
 import type { Ownership } from "../peer/receiving.ts";
 import { PNodeService, type Location as ProtoLocation } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
-import { joinRoutes, type Routes } from "../protocol/routes.ts";
+import { joinRoutes, type Routes } from "../protocol/routes/routes.ts";
 import type { Orchestrators } from "./orchestrators.ts";
 import { lineOf, type ToldLine } from "./told-line.ts";
 

@@ -3,8 +3,7 @@
 import type { DescMessage, DescMethod, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
 import { DcnrError, fail } from "../core/errors.ts";
 import type { Timers } from "../core/world.ts";
-import { withoutKey } from "./address.ts";
-import { within } from "./deadline.ts";
+import { within } from "./connections/deadline.ts";
 import type {
   BidiMethod,
   CallOptions,
@@ -14,7 +13,8 @@ import type {
   ServerStreamMethod,
   UnaryMethod,
 } from "./network.ts";
-import type { Pipe } from "./pipe.ts";
+import { withoutKey } from "./routes/address.ts";
+import type { Pipe } from "./streams/pipe.ts";
 
 /** The calling end of one stream. */
 export interface ClientStream {

@@ -12,7 +12,7 @@ import { InferenceService } from "./gen/dcnr/v1/inference_pb.ts";
 import { SystemService } from "./gen/dcnr/v1/system_pb.ts";
 import { openGrpcNetwork } from "./grpc.ts";
 import { type CallContext, type HttpHandler, type Server, service } from "./network.ts";
-import { isRefused } from "./wire-errors.ts";
+import { isRefused } from "./streams/wire-errors.ts";
 
 const system = service(SystemService, {
   getVersion: async () => ({ software: "test", role: "orchestrator" }),

@@ -2,22 +2,22 @@
 
 import type { TlsIdentity } from "../core/keys.ts";
 import { type Log, silentLog, type Timers } from "../core/world.ts";
-import { openStream } from "./client-stream.ts";
-import type { ConnectionOptions } from "./connection.ts";
-import { type ConnectionLimits, limitsDefault } from "./connection-limits.ts";
-import { Connections } from "./connections.ts";
+import type { ConnectionOptions } from "./connections/connection.ts";
+import { type ConnectionLimits, limitsDefault } from "./connections/connection-limits.ts";
+import { Connections } from "./connections/connections.ts";
 import { GrpcClient } from "./grpc-client.ts";
-import { type GrpcServer, serveGrpc } from "./grpc-server.ts";
-import type { KeyBook } from "./key-book.ts";
-import { type GuestLimits, guestLimitsDefault } from "./limits.ts";
-import { dialThrough } from "./line.ts";
+import type { KeyBook } from "./identity/key-book.ts";
+import { Tls, type WebCertificate } from "./identity/tls.ts";
 import type { Network } from "./network.ts";
-import { Punching } from "./punching.ts";
-import type { Reach } from "./reach.ts";
-import type { RelayedRoute } from "./routes.ts";
+import { dialThrough } from "./routes/line.ts";
+import { Punching } from "./routes/punching.ts";
+import type { Reach } from "./routes/reach.ts";
+import type { RelayedRoute } from "./routes/routes.ts";
+import { type GrpcServer, serveGrpc } from "./server/grpc-server.ts";
+import { type GuestLimits, guestLimitsDefault } from "./server/limits.ts";
 import { Calling } from "./socket/calling.ts";
 import { isBySocket, socketLines } from "./socket/socket-lines.ts";
-import { Tls, type WebCertificate } from "./tls.ts";
+import { openStream } from "./streams/client-stream.ts";
 
 export interface GrpcNetworkOptions {
   /** For deadlines; they should not keep a process alive. */

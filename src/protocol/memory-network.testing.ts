@@ -3,9 +3,9 @@
 import { create, type DescMethod } from "@bufbuild/protobuf";
 import { DcnrError, fail } from "../core/errors.ts";
 import type { KeyId } from "../core/ids.ts";
-import { gated } from "./access.ts";
-import { withoutKey } from "./address.ts";
+import { gated } from "./identity/access.ts";
 import type { CallContext, Channel, Network, ServedService } from "./network.ts";
+import { withoutKey } from "./routes/address.ts";
 
 class Queue<T> implements AsyncIterable<T> {
   readonly #items: T[] = [];

@@ -3,8 +3,8 @@
 
 import type { DescMethod, DescService, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
 import type { KeyId } from "../core/ids.ts";
-import type { KeyBook } from "./key-book.ts";
-import type { Line } from "./line.ts";
+import type { KeyBook } from "./identity/key-book.ts";
+import type { Line } from "./routes/line.ts";
 
 export type UnaryMethod = DescMethod & { methodKind: "unary" };
 export type ServerStreamMethod = DescMethod & { methodKind: "server_streaming" };

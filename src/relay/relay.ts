@@ -5,10 +5,10 @@ import { hexOf } from "../core/bytes.ts";
 import { DcnrError, fail } from "../core/errors.ts";
 import type { KeyId } from "../core/ids.ts";
 import type { World } from "../core/world.ts";
-import { formatAddress } from "../protocol/address.ts";
 import { RelayService } from "../protocol/gen/dcnr/v1/relay_pb.ts";
 import { type BidiHandler, type CallContext, type ServedService, service } from "../protocol/network.ts";
-import { Shares } from "../protocol/shares.ts";
+import { formatAddress } from "../protocol/routes/address.ts";
+import { Shares } from "../protocol/server/shares.ts";
 import { Budget } from "./budget.ts";
 import type { RelayLimits } from "./limits.ts";
 

@@ -7,11 +7,11 @@ import type { KeyId, PNodeId } from "../core/ids.ts";
 import { Backoff } from "../core/retry.ts";
 import type { Tasks } from "../core/tasks.ts";
 import { sleep, type World } from "../core/world.ts";
-import { keyOf, withoutKey } from "../protocol/address.ts";
 import { RelayService } from "../protocol/gen/dcnr/v1/relay_pb.ts";
-import { answerRing, type Line } from "../protocol/line.ts";
 import type { Network } from "../protocol/network.ts";
-import { formatRelayed } from "../protocol/routes.ts";
+import { keyOf, withoutKey } from "../protocol/routes/address.ts";
+import { answerRing, type Line } from "../protocol/routes/line.ts";
+import { formatRelayed } from "../protocol/routes/routes.ts";
 
 export interface RelayPlace {
   /** "host:port#key". */

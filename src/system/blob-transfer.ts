@@ -1,4 +1,4 @@
-// Blobs over HTTP for a machine that is lent: no connection that its owner would not want (protocol/reach.ts), no
+// Blobs over HTTP for a machine that is lent: no connection that its owner would not want (protocol/routes/reach.ts), no
 // redirects, no headers but those of the address, and nothing that a server says reaches a log or an error, so that nobody can look through the machine into its owner's network. A slow
 // transfer takes as long as it takes; one in which nothing moves is given up.
 
@@ -6,11 +6,11 @@ import { type ClientRequest, request as httpRequest, type IncomingMessage } from
 import { request as httpsRequest } from "node:https";
 import { DcnrError, fail } from "../core/errors.ts";
 import type { KeyId } from "../core/ids.ts";
-import { parseAddress } from "../protocol/address.ts";
-import type { KeyBook } from "../protocol/key-book.ts";
-import { pinnedConnection } from "../protocol/pinned-http.ts";
-import type { Reach } from "../protocol/reach.ts";
-import { Tls } from "../protocol/tls.ts";
+import type { KeyBook } from "../protocol/identity/key-book.ts";
+import { pinnedConnection } from "../protocol/identity/pinned-http.ts";
+import { Tls } from "../protocol/identity/tls.ts";
+import { parseAddress } from "../protocol/routes/address.ts";
+import type { Reach } from "../protocol/routes/reach.ts";
 import { bytesPassed } from "./passed-bytes.ts";
 
 export interface HttpTransferOptions {

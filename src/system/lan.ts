@@ -7,7 +7,7 @@ import { networkInterfaces } from "node:os";
 import type { KeyId } from "../core/ids.ts";
 import { isKeyId } from "../core/keys.ts";
 import { sleep, type World } from "../core/world.ts";
-import { parseNetwork } from "../protocol/reach.ts";
+import { parseNetwork } from "../protocol/routes/reach.ts";
 import { type DnsMessage, type DnsRecord, dnsTypes, formatDns, parseDns } from "./dns-message.ts";
 import { ownNetworks } from "./own-address.ts";
 

@@ -6,7 +6,7 @@ import { sleep } from "../core/world.ts";
 import { PNodeService } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
 import { openGrpcNetwork } from "../protocol/grpc.ts";
 import type { Network } from "../protocol/network.ts";
-import { Reach } from "../protocol/reach.ts";
+import { Reach } from "../protocol/routes/reach.ts";
 import { hrtimeMs, type PulseOrder, type PulseShared, turnMs } from "./pulse.ts";
 import { realTimers } from "./timers.ts";
 

@@ -3,7 +3,7 @@
 
 import { Worker } from "node:worker_threads";
 import type { Clock } from "../core/world.ts";
-import type { Reach } from "../protocol/reach.ts";
+import type { Reach } from "../protocol/routes/reach.ts";
 
 export interface PulseOrder {
   readonly orchestrator: string;

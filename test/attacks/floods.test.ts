@@ -8,13 +8,13 @@ import { connect, type Socket } from "node:net";
 import { describe, it } from "node:test";
 import { toBinary } from "@bufbuild/protobuf";
 import { DcnrError } from "../../src/core/errors.ts";
+import { ManualTimers } from "../../src/protocol/connections/timers.testing.ts";
 import { PNodeService } from "../../src/protocol/gen/dcnr/v1/pnode_pb.ts";
 import { Health, HealthCheckRequestSchema } from "../../src/protocol/gen/grpc/health/v1/health_pb.ts";
 import { openGrpcNetwork } from "../../src/protocol/grpc.ts";
-import { healthService } from "../../src/protocol/health.ts";
-import { type GuestLimits, guestLimitsDefault } from "../../src/protocol/limits.ts";
 import { type Gate, service } from "../../src/protocol/network.ts";
-import { ManualTimers } from "../../src/protocol/timers.testing.ts";
+import { healthService } from "../../src/protocol/server/health.ts";
+import { type GuestLimits, guestLimitsDefault } from "../../src/protocol/server/limits.ts";
 
 const attacker = "127.0.0.2";
 const honest = "127.0.0.3";

@@ -22,7 +22,7 @@ import { Orchestrators } from "../../src/pnode/orchestrators.ts";
 import { PNodeService } from "../../src/protocol/gen/dcnr/v1/pnode_pb.ts";
 import { openGrpcNetwork } from "../../src/protocol/grpc.ts";
 import { service } from "../../src/protocol/network.ts";
-import { Reach } from "../../src/protocol/reach.ts";
+import { Reach } from "../../src/protocol/routes/reach.ts";
 import { openHttpTransfer } from "../../src/system/blob-transfer.ts";
 import { digestAside } from "../../src/system/digest.ts";
 import { backgroundTimers } from "../../src/system/timers.ts";

@@ -5,8 +5,8 @@ import assert from "node:assert/strict";
 import { connect } from "node:net";
 import { after, before, describe, it } from "node:test";
 import { openGrpcNetwork } from "../../src/protocol/grpc.ts";
-import { healthService } from "../../src/protocol/health.ts";
 import type { Network, Server } from "../../src/protocol/network.ts";
+import { healthService } from "../../src/protocol/server/health.ts";
 import { backgroundTimers } from "../../src/system/timers.ts";
 
 let network: Network;

@@ -7,7 +7,6 @@ import { after, before, describe, it } from "node:test";
 import { DcnrError } from "../../src/core/errors.ts";
 import { hashOfContent, sha256 } from "../../src/core/hash.ts";
 import type { Sha256 } from "../../src/core/ids.ts";
-import { withKey } from "../../src/protocol/address.ts";
 import { BlobSpace, DataType, Direction } from "../../src/protocol/gen/dcnr/v1/common_pb.ts";
 import { ExchangeService, Verdict } from "../../src/protocol/gen/dcnr/v1/exchange_pb.ts";
 import { FleetService } from "../../src/protocol/gen/dcnr/v1/fleet_pb.ts";
@@ -15,6 +14,7 @@ import { BlobAction, PNodeService } from "../../src/protocol/gen/dcnr/v1/pnode_p
 import { ServingService } from "../../src/protocol/gen/dcnr/v1/serving_pb.ts";
 import { SessionService } from "../../src/protocol/gen/dcnr/v1/session_pb.ts";
 import type { Network } from "../../src/protocol/network.ts";
+import { withKey } from "../../src/protocol/routes/address.ts";
 import { memoryState } from "../../src/states/memory.testing.ts";
 import { newIdentity } from "../../src/system/keys.ts";
 import { Lab, refused } from "./lab.ts";

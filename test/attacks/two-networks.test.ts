@@ -3,13 +3,13 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { withKey } from "../../src/protocol/address.ts";
 import { BlobSpace } from "../../src/protocol/gen/dcnr/v1/common_pb.ts";
 import { ExchangeService } from "../../src/protocol/gen/dcnr/v1/exchange_pb.ts";
 import { BlobAction, PNodeService } from "../../src/protocol/gen/dcnr/v1/pnode_pb.ts";
 import { ServingService } from "../../src/protocol/gen/dcnr/v1/serving_pb.ts";
 import { SessionService } from "../../src/protocol/gen/dcnr/v1/session_pb.ts";
 import type { Network } from "../../src/protocol/network.ts";
+import { withKey } from "../../src/protocol/routes/address.ts";
 import { Lab, refused } from "./lab.ts";
 
 let ours: Lab;

@@ -1,7 +1,7 @@
 // A Slurm that is not there, whose jobs are PNodes that act: what `test/control/providers.test.ts` fetches machines from.
 
 import { fail } from "../../src/core/errors.ts";
-import { parseInviteLink } from "../../src/protocol/invite-link.ts";
+import { parseInviteLink } from "../../src/protocol/identity/invite-link.ts";
 import { FakeSlurm, nothing } from "../../src/providers/fakes.testing.ts";
 import type { ProviderTools } from "../../src/providers/provider.ts";
 import type { ActingPNode } from "./acting-pnode.ts";

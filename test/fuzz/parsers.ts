@@ -20,9 +20,9 @@ import { openGguf } from "../../src/models/gguf/file.ts";
 import { openWeightsFile } from "../../src/models/safetensors.ts";
 import { compileText } from "../../src/network/compile.ts";
 import { importOnnx } from "../../src/network/onnx/import-onnx.ts";
-import { parseAddress } from "../../src/protocol/address.ts";
-import { certificateOf, holderOf } from "../../src/protocol/certificate.ts";
-import { FrameReader } from "../../src/protocol/frames.ts";
+import { certificateOf, holderOf } from "../../src/protocol/identity/certificate.ts";
+import { parseAddress } from "../../src/protocol/routes/address.ts";
+import { FrameReader } from "../../src/protocol/streams/frames.ts";
 import { readStateManifest, writeStateManifest } from "../../src/states/manifest.ts";
 import { newIdentity } from "../../src/system/keys.ts";
 

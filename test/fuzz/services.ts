@@ -19,7 +19,6 @@ import { base32 } from "../../src/core/keys.ts";
 import type { Facts } from "../../src/membership/member.ts";
 import { Membership } from "../../src/membership/membership.ts";
 import { permit } from "../../src/membership/records.ts";
-import { withKey } from "../../src/protocol/address.ts";
 import { DatasetService } from "../../src/protocol/gen/dcnr/v1/data_pb.ts";
 import { ExchangeService } from "../../src/protocol/gen/dcnr/v1/exchange_pb.ts";
 import { FleetService } from "../../src/protocol/gen/dcnr/v1/fleet_pb.ts";
@@ -36,6 +35,7 @@ import { SessionPeerService } from "../../src/protocol/gen/dcnr/v1/session_peers
 import { SystemService } from "../../src/protocol/gen/dcnr/v1/system_pb.ts";
 import { TrustService } from "../../src/protocol/gen/dcnr/v1/trust_pb.ts";
 import type { BidiMethod, Network, RequestInit, ServerStreamMethod, UnaryMethod } from "../../src/protocol/network.ts";
+import { withKey } from "../../src/protocol/routes/address.ts";
 import { callsOnly } from "../../src/relay/limits.ts";
 import { Relay } from "../../src/relay/relay.ts";
 import { contractServices } from "../rights/contract.ts";

@@ -2,12 +2,12 @@
 
 import type { PNodeId } from "../../src/core/ids.ts";
 import { Tasks } from "../../src/core/tasks.ts";
-import { withKey } from "../../src/protocol/address.ts";
 import { ExchangeService } from "../../src/protocol/gen/dcnr/v1/exchange_pb.ts";
 import { SystemService } from "../../src/protocol/gen/dcnr/v1/system_pb.ts";
 import { openGrpcNetwork } from "../../src/protocol/grpc.ts";
 import { service } from "../../src/protocol/network.ts";
-import { routedNetwork } from "../../src/protocol/routed-network.ts";
+import { withKey } from "../../src/protocol/routes/address.ts";
+import { routedNetwork } from "../../src/protocol/routes/routed-network.ts";
 import { tensorsToo } from "../../src/relay/limits.ts";
 import { Relay } from "../../src/relay/relay.ts";
 import { Reservations } from "../../src/relay/reservations.ts";

@@ -10,7 +10,7 @@ import { test } from "node:test";
 import { loadNetworkKey } from "../../src/cli/network-key.ts";
 import { keyIdOf } from "../../src/core/keys.ts";
 import { ApiKeys } from "../../src/orchestrator/rights/keys.ts";
-import { certificateOf } from "../../src/protocol/certificate.ts";
+import { certificateOf } from "../../src/protocol/identity/certificate.ts";
 import { newIdentity } from "../../src/system/keys.ts";
 import { RealStage } from "./stage.ts";
 

@@ -20,7 +20,6 @@ import type { VNodeRecord } from "../../src/orchestrator/records/vnodes.ts";
 import { ApiKeys } from "../../src/orchestrator/rights/keys.ts";
 import { storedState } from "../../src/orchestrator/sessions/stored-states.ts";
 import { type PNode, startPNode } from "../../src/pnode/pnode.ts";
-import { withKey } from "../../src/protocol/address.ts";
 import { access, Rule, Scope } from "../../src/protocol/gen/dcnr/v1/access_pb.ts";
 import { DatasetService } from "../../src/protocol/gen/dcnr/v1/data_pb.ts";
 import { MembershipService } from "../../src/protocol/gen/dcnr/v1/membership_pb.ts";
@@ -36,6 +35,7 @@ import type {
   ServerStreamMethod,
   UnaryMethod,
 } from "../../src/protocol/network.ts";
+import { withKey } from "../../src/protocol/routes/address.ts";
 import { writeStateManifest } from "../../src/states/manifest.ts";
 import type { BlobStore } from "../../src/store/blob-store.ts";
 import { openMemoryBlobs, openMemoryStore } from "../../src/store/memory.ts";

@@ -8,13 +8,13 @@ import type { KeyId } from "../../src/core/ids.ts";
 import { keyIdOf } from "../../src/core/keys.ts";
 import { sleep } from "../../src/core/world.ts";
 import { ApiKeys } from "../../src/orchestrator/rights/keys.ts";
-import { withKey } from "../../src/protocol/address.ts";
 import { FleetService } from "../../src/protocol/gen/dcnr/v1/fleet_pb.ts";
 import { MembershipService } from "../../src/protocol/gen/dcnr/v1/membership_pb.ts";
 import { PNodeService } from "../../src/protocol/gen/dcnr/v1/pnode_pb.ts";
 import { RightsService } from "../../src/protocol/gen/dcnr/v1/rights_pb.ts";
 import { ServingService } from "../../src/protocol/gen/dcnr/v1/serving_pb.ts";
-import { KeyBook } from "../../src/protocol/key-book.ts";
+import { KeyBook } from "../../src/protocol/identity/key-book.ts";
+import { withKey } from "../../src/protocol/routes/address.ts";
 import { newIdentity, type RealIdentity, succeeded } from "../../src/system/keys.ts";
 import { RealStage } from "./stage.ts";
 

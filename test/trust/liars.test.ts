@@ -10,7 +10,7 @@ import { LocalNetwork } from "../../src/cli/local-network.ts";
 import { type Child, startChild, stopChild } from "../../src/cli/processes.ts";
 import { Client, type SessionSettingsInit } from "../../src/client/client.ts";
 import { addSamples } from "../../src/client/samples.ts";
-import { withKey } from "../../src/protocol/address.ts";
+import { withKey } from "../../src/protocol/routes/address.ts";
 import { dcnr } from "../e2e/world.ts";
 import { ended, smallNetwork, smallSamples } from "../small-training.ts";
 

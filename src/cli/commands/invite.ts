@@ -1,6 +1,6 @@
 // `dcnr invite`: a link with which others lend their machines.
 
-import { formatInviteLink } from "../../protocol/invite-link.ts";
+import { formatInviteLink } from "../../protocol/identity/invite-link.ts";
 import type { Command } from "../command.ts";
 import { connectionOptions, withClient } from "../connection.ts";
 import { qrCode } from "../qr-code.ts";

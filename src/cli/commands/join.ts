@@ -6,6 +6,8 @@ import { fail, hasCode, messageOf } from "../../core/errors.ts";
 import { sleep, type World } from "../../core/world.ts";
 import { parseHours } from "../../pnode/hours.ts";
 import type { PNode } from "../../pnode/pnode.ts";
+import { openGrpcNetwork } from "../../protocol/grpc.ts";
+import { KeyBook } from "../../protocol/identity/key-book.ts";
 import {
   formatAddress,
   isLoopback,
@@ -13,11 +15,9 @@ import {
   isUnspecified,
   parseAddress,
   withKey,
-} from "../../protocol/address.ts";
-import { openGrpcNetwork } from "../../protocol/grpc.ts";
-import { KeyBook } from "../../protocol/key-book.ts";
-import { Reach } from "../../protocol/reach.ts";
-import { routedNetwork } from "../../protocol/routed-network.ts";
+} from "../../protocol/routes/address.ts";
+import { Reach } from "../../protocol/routes/reach.ts";
+import { routedNetwork } from "../../protocol/routes/routed-network.ts";
 import { linkVariable } from "../../providers/join-command.ts";
 import { tensorsToo } from "../../relay/limits.ts";
 import type { HardwareFacts } from "../../system/hardware.ts";

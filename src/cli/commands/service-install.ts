@@ -1,6 +1,6 @@
 // `dcnr service install`: keeps this machine lent across restarts, by the service manager that the system has.
 
-import { joinedBy } from "../../protocol/invite-link.ts";
+import { joinedBy } from "../../protocol/identity/invite-link.ts";
 import type { Command } from "../command.ts";
 import { parseBytes } from "../quantities.ts";
 import { managerHere, programHere, runHere } from "../service/here.ts";

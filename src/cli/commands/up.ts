@@ -1,7 +1,7 @@
 // `dcnr up`: an orchestrator and some PNodes as processes on this machine, until Ctrl-C.
 
 import { availableParallelism } from "node:os";
-import { isUnspecified, parseAddress } from "../../protocol/address.ts";
+import { isUnspecified, parseAddress } from "../../protocol/routes/address.ts";
 import { realWorld } from "../../system/world.ts";
 import type { Command } from "../command.ts";
 import { orchestratorDefault } from "../connection.ts";

@@ -5,7 +5,7 @@ import { platform } from "node:os";
 import type { Clock, Log } from "../../core/world.ts";
 import type { PerformedWork } from "../../pnode/options.ts";
 import type { PNode } from "../../pnode/pnode.ts";
-import { shownRoute } from "../../protocol/routes.ts";
+import { shownRoute } from "../../protocol/routes/routes.ts";
 import { othersLoad, readCpuTimes } from "../../system/others-load.ts";
 import { readPower } from "../../system/power.ts";
 import { readTemperature } from "../../system/temperature.ts";

@@ -5,7 +5,7 @@
 import { messageOf } from "../../core/errors.ts";
 import type { KeyId, PNodeId } from "../../core/ids.ts";
 import { base32 } from "../../core/keys.ts";
-import { formatInviteLink } from "../../protocol/invite-link.ts";
+import { formatInviteLink } from "../../protocol/identity/invite-link.ts";
 import { openProvider } from "../../providers/kinds.ts";
 import type { Offer, Provider, ProviderSettings, ProviderTools, Seen, Wanted } from "../../providers/provider.ts";
 import { autoscale, type Scaled } from "../../scheduler/autoscale.ts";

@@ -1,7 +1,7 @@
 // Records of machines and of who may lend them: PNodes, the room that is claimed of them, orchestrators, members, invites.
 
 import type { KeyId, OrchestratorId, PNodeId, Sha256 } from "../../core/ids.ts";
-import type { Routes } from "../../protocol/routes.ts";
+import type { Routes } from "../../protocol/routes/routes.ts";
 import type { Room } from "../../scheduler/room.ts";
 import type { Loads } from "../serving/loads.ts";
 

@@ -7,9 +7,9 @@ import type { SessionId } from "../../core/ids.ts";
 import { silentLog, type World } from "../../core/world.ts";
 import { greedy } from "../../models/sampling.ts";
 import { compileText } from "../../network/compile.ts";
-import { withoutKey } from "../../protocol/address.ts";
 import type { GenerateTokensRequest } from "../../protocol/gen/dcnr/v1/serving_pb.ts";
 import type { Network } from "../../protocol/network.ts";
+import { withoutKey } from "../../protocol/routes/address.ts";
 import { Gateway, type GatewayNeeds } from "./gateway.ts";
 import type { TextRequest } from "./text.ts";
 

@@ -3,8 +3,8 @@
 import { DcnrError, fail } from "../../core/errors.ts";
 import type { ReplicaId } from "../../core/ids.ts";
 import { generationHead } from "../../network/graphs/generation.ts";
-import { withKey } from "../../protocol/address.ts";
-import { joinRoutes } from "../../protocol/routes.ts";
+import { withKey } from "../../protocol/routes/address.ts";
+import { joinRoutes } from "../../protocol/routes/routes.ts";
 import type { Context } from "../context.ts";
 import type { Assignments } from "../fleet/attached/assignments.ts";
 import type { ModelRecord, ReplicaRecord } from "../records/sessions.ts";

@@ -2,7 +2,7 @@
 // machine reaches, or whose machines were all chosen by somebody, has nobody to find.
 
 import type { Assurance } from "../../network/settings/session.ts";
-import { isLoopback, parseAddress } from "../../protocol/address.ts";
+import { isLoopback, parseAddress } from "../../protocol/routes/address.ts";
 import type { Context } from "../context.ts";
 import { key } from "../records/store-keys.ts";
 

@@ -5,7 +5,7 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { settingsToWire } from "../../network/settings/wire.ts";
 import type { PNodeSchema, VNodeSchema } from "../../protocol/gen/dcnr/v1/fleet_pb.ts";
 import type { SessionSchema } from "../../protocol/gen/dcnr/v1/session_pb.ts";
-import { shownRoutes } from "../../protocol/routes.ts";
+import { shownRoutes } from "../../protocol/routes/routes.ts";
 import type { Context } from "../context.ts";
 import type { Flapping } from "../fleet/believed/flapping.ts";
 import { afterUptime, meanSecondsBetweenFailures } from "../fleet/believed/reliability.ts";

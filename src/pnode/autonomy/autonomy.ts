@@ -20,7 +20,7 @@ import {
 } from "../../protocol/gen/dcnr/v1/pnode_pb.ts";
 import { KeptCharterSchema, type CrewNews as WireNews } from "../../protocol/gen/dcnr/v1/session_peers_pb.ts";
 import type { ServedService } from "../../protocol/network.ts";
-import { joinRoutes, splitRoutes } from "../../protocol/routes.ts";
+import { joinRoutes, splitRoutes } from "../../protocol/routes/routes.ts";
 import type { Assignment } from "../assignment.ts";
 import type { NearBlobs } from "../blob-client.ts";
 import type { BlobCache, Timings } from "../options.ts";

@@ -6,9 +6,9 @@ import { fail } from "../../core/errors.ts";
 import type { Digest } from "../../core/hash.ts";
 import type { PNodeId, Sha256 } from "../../core/ids.ts";
 import type { World } from "../../core/world.ts";
-import { withKey } from "../../protocol/address.ts";
 import { SessionPeerService } from "../../protocol/gen/dcnr/v1/session_peers_pb.ts";
 import { chunkBytesMax, type Network, type RequestInit, type ResponseOf } from "../../protocol/network.ts";
+import { withKey } from "../../protocol/routes/address.ts";
 
 export interface Peer {
   readonly pnode: string;

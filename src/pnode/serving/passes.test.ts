@@ -12,7 +12,7 @@ import { Refusals } from "../../peer/refusals.ts";
 import type { Content } from "../../peer/travel-types.ts";
 import { AskOutcome } from "../../protocol/gen/dcnr/v1/exchange_pb.ts";
 import { MemoryNetwork } from "../../protocol/memory-network.testing.ts";
-import type { Routes } from "../../protocol/routes.ts";
+import type { Routes } from "../../protocol/routes/routes.ts";
 import type { Resolver } from "../resolver.ts";
 import type { LostPass, Pass } from "./pass.ts";
 import { Passes } from "./passes.ts";

@@ -6,7 +6,7 @@ import { Tasks } from "../../core/tasks.ts";
 import { silentLog } from "../../core/world.ts";
 import type { Links } from "../../peer/links.ts";
 import type { Parcel } from "../../peer/parcel.ts";
-import type { Routes } from "../../protocol/routes.ts";
+import type { Routes } from "../../protocol/routes/routes.ts";
 import type { Resolver } from "../resolver.ts";
 import { Exchange } from "./exchange.ts";
 import type { Arrival, Receiver } from "./receiver.ts";

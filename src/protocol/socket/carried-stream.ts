@@ -2,7 +2,7 @@
 // reader holds up its own stream and no other.
 
 import { type DcnrError, fail } from "../../core/errors.ts";
-import type { Wire } from "../pipe.ts";
+import type { Wire } from "../streams/pipe.ts";
 import { type CallStatus, firstCreditBytes, pieceBytesMax, streamWindowBytes } from "./socket-frames.ts";
 
 /** What a stream's owner hears. After `ended` or `broken` nothing more comes. */

@@ -4,9 +4,9 @@
 
 import { DcnrError, fail } from "../../core/errors.ts";
 import type { Cancel, Timers } from "../../core/world.ts";
-import { within } from "../deadline.ts";
-import type { Line } from "../line.ts";
-import type { LivenessLimits } from "../liveness.ts";
+import { within } from "../connections/deadline.ts";
+import type { LivenessLimits } from "../connections/liveness.ts";
+import type { Line } from "../routes/line.ts";
 import { CarriedStream, type StreamSocket } from "./carried-stream.ts";
 import {
   decodeFrame,

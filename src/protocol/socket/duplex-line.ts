@@ -2,7 +2,7 @@
 
 import type { Duplex } from "node:stream";
 import { DcnrError } from "../../core/errors.ts";
-import type { Line } from "../line.ts";
+import type { Line } from "../routes/line.ts";
 
 export function duplexLine(socket: Duplex): Line {
   socket.on("error", () => {});

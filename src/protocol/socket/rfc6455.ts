@@ -4,7 +4,7 @@
 import { createHash, randomBytes, randomFillSync } from "node:crypto";
 import type { Duplex } from "node:stream";
 import { DcnrError, fail } from "../../core/errors.ts";
-import type { Line } from "../line.ts";
+import type { Line } from "../routes/line.ts";
 import { frameBytesMax } from "./socket-frames.ts";
 
 const opcodes = { continuation: 0, text: 1, binary: 2, close: 8, ping: 9, pong: 10 } as const;

@@ -5,7 +5,7 @@
 import { DcnrError, fail } from "../../core/errors.ts";
 import type { KeyId } from "../../core/ids.ts";
 import { publicKeyBytes, signatureBytes, successionStatement, successionsMax } from "../../core/keys.ts";
-import type { Line } from "../line.ts";
+import type { Line } from "../routes/line.ts";
 import { encodeRecord, RecordReader } from "./records.ts";
 import {
   authenticate,

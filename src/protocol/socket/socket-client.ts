@@ -5,10 +5,10 @@ import { connect as connectTcp, isIP } from "node:net";
 import type { Duplex } from "node:stream";
 import { connect as connectTls } from "node:tls";
 import { DcnrError } from "../../core/errors.ts";
-import { type Address, formatAddress } from "../address.ts";
-import type { Line } from "../line.ts";
-import type { Reach } from "../reach.ts";
-import { brokenBy } from "../wire-errors.ts";
+import { type Address, formatAddress } from "../routes/address.ts";
+import type { Line } from "../routes/line.ts";
+import type { Reach } from "../routes/reach.ts";
+import { brokenBy } from "../streams/wire-errors.ts";
 import { acceptOf, newKey, webSocketOn } from "./rfc6455.ts";
 import { socketPath, socketProtocol } from "./web-socket-line.ts";
 

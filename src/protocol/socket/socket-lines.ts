@@ -1,11 +1,11 @@
 // Which addresses a process of Node calls over sockets, and how it comes to a line there whose other end has proved its key.
 
 import { DcnrError, fail } from "../../core/errors.ts";
-import { type Address, isSocketAddress, keyOf, parseAddress, withoutKey } from "../address.ts";
-import type { Line } from "../line.ts";
-import type { Reach } from "../reach.ts";
-import { isRelayed, parseRoute, type RelayedRoute, shownRoute } from "../routes.ts";
-import type { Tls } from "../tls.ts";
+import type { Tls } from "../identity/tls.ts";
+import { type Address, isSocketAddress, keyOf, parseAddress, withoutKey } from "../routes/address.ts";
+import type { Line } from "../routes/line.ts";
+import type { Reach } from "../routes/reach.ts";
+import { isRelayed, parseRoute, type RelayedRoute, shownRoute } from "../routes/routes.ts";
 import { sealCalling } from "./sealed-line.ts";
 import { connectWebSocket } from "./socket-client.ts";
 

@@ -5,14 +5,14 @@ import { build } from "esbuild";
 import { DcnrError } from "../../core/errors.ts";
 import { newIdentity } from "../../system/keys.ts";
 import { backgroundTimers } from "../../system/timers.ts";
-import { withKey } from "../address.ts";
 import { ExchangeService } from "../gen/dcnr/v1/exchange_pb.ts";
 import { InferenceService } from "../gen/dcnr/v1/inference_pb.ts";
 import { SystemService } from "../gen/dcnr/v1/system_pb.ts";
 import { openGrpcNetwork } from "../grpc.ts";
-import type { GuestLimits } from "../limits.ts";
-import type { Line } from "../line.ts";
 import { type Gate, type Network, type ServedService, type Server, service } from "../network.ts";
+import { withKey } from "../routes/address.ts";
+import type { Line } from "../routes/line.ts";
+import type { GuestLimits } from "../server/limits.ts";
 import { openSocketNetwork } from "./socket-network.ts";
 import { webSocketLine } from "./web-socket-line.ts";
 
@@ -291,7 +291,7 @@ describe("a WebSocket", () => {
 
 it("what a browser needs of it contains nothing of Node's", async () => {
   const { metafile } = await build({
-    entryPoints: ["src/protocol/socket/socket-network.ts", "src/protocol/routed-network.ts"],
+    entryPoints: ["src/protocol/socket/socket-network.ts", "src/protocol/routes/routed-network.ts"],
     ...{ bundle: true, write: false, metafile: true, platform: "browser", format: "esm", outdir: "nowhere" },
     logLevel: "silent",
   });

@@ -2,7 +2,7 @@
 
 import { DcnrError } from "../../core/errors.ts";
 import { sleep, type Timers } from "../../core/world.ts";
-import type { Line } from "../line.ts";
+import type { Line } from "../routes/line.ts";
 
 /** Where processes take calls over WebSockets, and what they call what is spoken there. */
 export const socketPath = "/dcnr/socket";

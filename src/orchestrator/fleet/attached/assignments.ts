@@ -5,7 +5,7 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { isReplicaId, type PNodeId, type VNodeId } from "../../../core/ids.ts";
 import { charterToWire } from "../../../crew/charter.ts";
 import type { AssignmentSchema } from "../../../protocol/gen/dcnr/v1/pnode_pb.ts";
-import { splitRoutes } from "../../../protocol/routes.ts";
+import { splitRoutes } from "../../../protocol/routes/routes.ts";
 import type { Context } from "../../context.ts";
 import type { IntervalRecord } from "../../records/checking.ts";
 import type { IdentityRecord, PNodeRecord } from "../../records/machines.ts";

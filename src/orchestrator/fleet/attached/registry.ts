@@ -7,7 +7,7 @@ import type { PNodeId } from "../../../core/ids.ts";
 import type { LogLevel } from "../../../core/world.ts";
 import type { AttachRequest, Evidence, Heartbeat, Register } from "../../../protocol/gen/dcnr/v1/pnode_pb.ts";
 import type { CallContext, Channel } from "../../../protocol/network.ts";
-import { joinRoutes, shownRoutes } from "../../../protocol/routes.ts";
+import { joinRoutes, shownRoutes } from "../../../protocol/routes/routes.ts";
 import type { Context } from "../../context.ts";
 import type { PNodeRecord } from "../../records/machines.ts";
 import { pnodeName } from "../../records/names.ts";

@@ -6,7 +6,7 @@ import { DcnrError } from "../../../core/errors.ts";
 import type { PNodeId } from "../../../core/ids.ts";
 import { Recent } from "../../../core/recent.ts";
 import type { Clock } from "../../../core/world.ts";
-import { isLoopback } from "../../../protocol/address.ts";
+import { isLoopback } from "../../../protocol/routes/address.ts";
 import { trustLevel } from "../../../scheduler/placement/constraints.ts";
 import type { PNodeRecord } from "../../records/machines.ts";
 

@@ -3,10 +3,10 @@
 
 import { messageOf } from "../../../core/errors.ts";
 import type { OrchestratorId } from "../../../core/ids.ts";
-import { withKey } from "../../../protocol/address.ts";
 import { SystemService } from "../../../protocol/gen/dcnr/v1/system_pb.ts";
 import type { Network } from "../../../protocol/network.ts";
-import { isRefused } from "../../../protocol/wire-errors.ts";
+import { withKey } from "../../../protocol/routes/address.ts";
+import { isRefused } from "../../../protocol/streams/wire-errors.ts";
 import { listItems } from "../../../store/update.ts";
 import type { Context } from "../../context.ts";
 import type { OrchestratorRecord } from "../../records/machines.ts";

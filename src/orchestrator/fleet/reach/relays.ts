@@ -2,8 +2,8 @@
 // it and were reached directly. PNodes are told whenever that changes.
 
 import { shortKeyId } from "../../../core/keys.ts";
-import { withKey } from "../../../protocol/address.ts";
-import { parseRoute, splitRoutes } from "../../../protocol/routes.ts";
+import { withKey } from "../../../protocol/routes/address.ts";
+import { parseRoute, splitRoutes } from "../../../protocol/routes/routes.ts";
 import type { Context } from "../../context.ts";
 import type { PNodeRecord } from "../../records/machines.ts";
 import { key, prefix } from "../../records/store-keys.ts";
