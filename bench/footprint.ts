@@ -5,7 +5,7 @@ import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { LocalNetwork } from "../src/cli/local-network.ts";
+import { LocalNetwork } from "../src/cli/machine/local-network.ts";
 
 const helpRuns = 7;
 /** Long enough for a few listings of the store, which come every 5 s. */

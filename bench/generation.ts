@@ -6,7 +6,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { t1, transformerYaml } from "../examples/generate.ts";
-import { LocalNetwork } from "../src/cli/local-network.ts";
+import { LocalNetwork } from "../src/cli/machine/local-network.ts";
 import { Client } from "../src/client/client.ts";
 import { statePartBytes } from "../src/core/blobs.ts";
 import { fillNormal, randomKey } from "../src/core/random.ts";

@@ -3,7 +3,7 @@
 import { spawnSync } from "node:child_process";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { additions } from "../src/cli/additions.ts";
+import { additions } from "../src/cli/machine/additions.ts";
 import { emitDashboard } from "../web/emit.ts";
 import { lockOf, readLockfile } from "./locks.ts";
 

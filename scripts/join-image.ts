@@ -3,7 +3,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Child, startChild, stopChild } from "../src/cli/processes.ts";
+import { type Child, startChild, stopChild } from "../src/cli/machine/processes.ts";
 import { Client } from "../src/client/client.ts";
 import { addSamples } from "../src/client/samples.ts";
 import { launchBrowser } from "../test/browser/browser.ts";

@@ -4,7 +4,7 @@
 import { rmSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { runNpm } from "../bin/newer-node.js";
-import { softwareVersion } from "../src/cli/software.ts";
+import { softwareVersion } from "../src/cli/machine/software.ts";
 import { build, dist } from "./build.ts";
 
 const root = join(import.meta.dirname, "..");

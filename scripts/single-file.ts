@@ -10,7 +10,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { nodeOf, runNpm } from "../bin/newer-node.js";
-import { softwareVersion } from "../src/cli/software.ts";
+import { softwareVersion } from "../src/cli/machine/software.ts";
 import { fail } from "../src/core/errors.ts";
 import { makePackage } from "./package.ts";
 

@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { type LockedPackage, lockedPath, lockOf, readLockfile } from "../scripts/locks.ts";
-import { additions } from "../src/cli/additions.ts";
+import { additions } from "../src/cli/machine/additions.ts";
 
 const lockfile = readLockfile();
 const { packages } = lockfile;

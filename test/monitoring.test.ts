@@ -7,7 +7,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { LocalNetwork } from "../src/cli/local-network.ts";
+import { LocalNetwork } from "../src/cli/machine/local-network.ts";
 import { Client } from "../src/client/client.ts";
 import { Health, HealthCheckResponse_ServingStatus } from "../src/protocol/gen/grpc/health/v1/health_pb.ts";
 import { trainOnInlineData } from "./small-training.ts";

@@ -12,7 +12,7 @@ import { after, before, describe, test } from "node:test";
 import { promisify } from "node:util";
 import { makePackage } from "../scripts/package.ts";
 import { packSingleFile } from "../scripts/single-file.ts";
-import { bytesIn } from "../src/cli/additions.ts";
+import { bytesIn } from "../src/cli/machine/additions.ts";
 import { smallNetwork, smallSamples } from "./small-training.ts";
 
 const run = promisify(execFile);

@@ -5,8 +5,8 @@ import { parseArgs } from "node:util";
 import { fail } from "../core/errors.ts";
 import { listed } from "../network/settings/setting-fields.ts";
 import { didYouMean } from "../network/suggest.ts";
-import type { Output } from "./output.ts";
-import type { Settings } from "./settings.ts";
+import type { Settings } from "./flags/settings.ts";
+import type { Output } from "./shown/output.ts";
 
 export interface OptionSpec {
   readonly type: "string" | "number" | "boolean";

@@ -2,7 +2,7 @@
 
 import { type Command, type CommandEntry, commonOptions, type OptionSpec } from "./command.ts";
 import { commands } from "./commands.ts";
-import type { Output } from "./output.ts";
+import type { Output } from "./shown/output.ts";
 
 export function showOverview(out: Output): void {
   out.line("dcnr: train and serve one model on machines that may vanish at any moment");

@@ -8,10 +8,10 @@ import { setAdditionsFolder } from "../core/optional.ts";
 import { didYouMean } from "../network/suggest.ts";
 import { parseCommandLine } from "./command.ts";
 import { commands, findCommand } from "./commands.ts";
-import { dataFolder } from "./directories.ts";
+import { openSettings } from "./flags/settings.ts";
 import { showCommand, showGroup, showOverview } from "./help.ts";
-import { type Output, openOutput } from "./output.ts";
-import { openSettings } from "./settings.ts";
+import { dataFolder } from "./machine/directories.ts";
+import { type Output, openOutput } from "./shown/output.ts";
 
 // Must be set before any worker loads the runtime, which otherwise calls home.
 process.env["ORT_DISABLE_TELEMETRY"] = "1";

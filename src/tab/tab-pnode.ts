@@ -1,4 +1,4 @@
-// Puts the PNode of a page together: the same PNode as everywhere, in a browser's world. The counterpart of src/cli/pnode-start.ts.
+// Puts the PNode of a page together: the same PNode as everywhere, in a browser's world. The counterpart of src/cli/machine/pnode-start.ts.
 
 import { fail } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";

@@ -8,8 +8,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { confinementFlags } from "../../src/cli/confinement.ts";
-import { packagePath } from "../../src/cli/software.ts";
+import { confinementFlags } from "../../src/cli/machine/confinement.ts";
+import { packagePath } from "../../src/cli/machine/software.ts";
 import { setAdditionsFolder } from "../../src/core/optional.ts";
 
 const scratch = mkdtempSync(join(tmpdir(), "dcnr-confined-"));

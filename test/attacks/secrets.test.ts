@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { after, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { packagePath } from "../../src/cli/software.ts";
+import { packagePath } from "../../src/cli/machine/software.ts";
 import { Client } from "../../src/client/client.ts";
 import { trainOnInlineData } from "../small-training.ts";
 

@@ -6,7 +6,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Child, startChild, stopChild } from "../../src/cli/processes.ts";
+import { type Child, startChild, stopChild } from "../../src/cli/machine/processes.ts";
 import { Client, type ProviderInit, trainSpec } from "../../src/client/client.ts";
 import { addSamples } from "../../src/client/samples.ts";
 import { hasCode } from "../../src/core/errors.ts";

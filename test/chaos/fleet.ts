@@ -3,7 +3,7 @@
 
 import { createServer } from "node:net";
 import { join } from "node:path";
-import { type Child, startChild, stopChild } from "../../src/cli/processes.ts";
+import { type Child, startChild, stopChild } from "../../src/cli/machine/processes.ts";
 
 export interface FleetOptions {
   readonly directory: string;

@@ -8,9 +8,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseCommandLine } from "../../src/cli/command.ts";
 import { commands, findCommand } from "../../src/cli/commands.ts";
-import { LocalNetwork } from "../../src/cli/local-network.ts";
-import { jsonValue, layOut, type Output, openOutput } from "../../src/cli/output.ts";
-import { openSettings } from "../../src/cli/settings.ts";
+import { openSettings } from "../../src/cli/flags/settings.ts";
+import { LocalNetwork } from "../../src/cli/machine/local-network.ts";
+import { jsonValue, layOut, type Output, openOutput } from "../../src/cli/shown/output.ts";
 import { Client } from "../../src/client/client.ts";
 
 export interface Ran {

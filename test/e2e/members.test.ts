@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Child, startChild, stopChild } from "../../src/cli/processes.ts";
+import { type Child, startChild, stopChild } from "../../src/cli/machine/processes.ts";
 import { Client } from "../../src/client/client.ts";
 import { MemberRole, MemberStanding } from "../../src/protocol/gen/dcnr/v1/gossip_pb.ts";
 import { dcnr } from "./world.ts";

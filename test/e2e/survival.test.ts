@@ -6,7 +6,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { type Child, startChild, stopChild } from "../../src/cli/processes.ts";
+import { type Child, startChild, stopChild } from "../../src/cli/machine/processes.ts";
 import { Client, type SessionSettingsInit } from "../../src/client/client.ts";
 import { addSamples } from "../../src/client/samples.ts";
 import { hasCode, messageOf } from "../../src/core/errors.ts";

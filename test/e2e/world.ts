@@ -4,9 +4,9 @@ import { execFile } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { ensureDataset } from "../../src/cli/builtin.ts";
-import { LocalNetwork } from "../../src/cli/local-network.ts";
-import { openOutput } from "../../src/cli/output.ts";
+import { ensureDataset } from "../../src/cli/content/builtin.ts";
+import { LocalNetwork } from "../../src/cli/machine/local-network.ts";
+import { openOutput } from "../../src/cli/shown/output.ts";
 import { Client, type SessionSettingsInit } from "../../src/client/client.ts";
 import type { Session } from "../../src/protocol/gen/dcnr/v1/session_pb.ts";
 

@@ -3,7 +3,7 @@
 // what was spoiled must get past the first thing that is asked of it.
 
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
-import { readJobs } from "../../src/cli/job-files.ts";
+import { readJobs } from "../../src/cli/flags/job-files.ts";
 import { assert } from "../../src/core/assert.ts";
 import { sha256 } from "../../src/core/hash.ts";
 import type { KeyId, PNodeId, SessionId, VNodeId } from "../../src/core/ids.ts";

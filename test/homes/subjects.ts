@@ -2,7 +2,7 @@
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { buildBuiltin } from "../../src/cli/builtin.ts";
+import { buildBuiltin } from "../../src/cli/content/builtin.ts";
 import type { Client } from "../../src/client/client.ts";
 import { addSamples } from "../../src/client/samples.ts";
 import { type Manifest, manifestText } from "../../src/data/manifest.ts";

@@ -5,8 +5,8 @@ import { readFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { ensureDataset } from "../../src/cli/builtin.ts";
-import { openOutput } from "../../src/cli/output.ts";
+import { ensureDataset } from "../../src/cli/content/builtin.ts";
+import { openOutput } from "../../src/cli/shown/output.ts";
 
 import { Client } from "../../src/client/client.ts";
 import { messageOf } from "../../src/core/errors.ts";

@@ -9,7 +9,7 @@ import { after, before, test } from "node:test";
 import { promisify } from "node:util";
 import { gzipSync } from "node:zlib";
 import type { Browser } from "playwright-core";
-import { type Child, startChild, stopChild } from "../../src/cli/processes.ts";
+import { type Child, startChild, stopChild } from "../../src/cli/machine/processes.ts";
 import { buildDashboard } from "../../web/build.ts";
 import { accessibilityFaults, tooWide } from "../browser/accessibility.ts";
 import { launchBrowser, openPage } from "../browser/browser.ts";

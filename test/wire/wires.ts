@@ -5,7 +5,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Child, startChild, stopChild } from "../../src/cli/processes.ts";
+import { type Child, startChild, stopChild } from "../../src/cli/machine/processes.ts";
 import type { Session } from "../../src/protocol/gen/dcnr/v1/session_pb.ts";
 import { Training } from "../chaos/training.ts";
 import { directions, type Fault, FaultyProxy, kinds, phases } from "./proxy.ts";

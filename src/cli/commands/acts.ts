@@ -3,9 +3,9 @@
 import { shortKeyId } from "../../core/keys.ts";
 import type { Act } from "../../protocol/gen/dcnr/v1/rights_pb.ts";
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { plain } from "../output.ts";
-import { parseSeconds } from "../quantities.ts";
+import { parseSeconds } from "../flags/quantities.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
+import { plain } from "../shown/output.ts";
 
 export const command: Command = {
   summary: "Show administrative acts: who did what, on what, when, from where, and what became of it.",

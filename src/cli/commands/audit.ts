@@ -27,7 +27,7 @@ import { readInputs, readOutputMessages } from "../../trust/lists.ts";
 import { isSignedBy, resultOf, type Statement } from "../../trust/statement.ts";
 import { openProcess } from "../../vnode/process.ts";
 import type { Command } from "../command.ts";
-import { dataDirectory } from "../directories.ts";
+import { dataDirectory } from "../machine/directories.ts";
 
 export const command: Command = {
   summary:

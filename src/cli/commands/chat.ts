@@ -4,8 +4,8 @@ import { createInterface } from "node:readline/promises";
 import type { ChatTurn } from "../../client/client.ts";
 import { fail } from "../../core/errors.ts";
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { generationFrom, generationOptions, printAnswer } from "../generation.ts";
+import { generationFrom, generationOptions, printAnswer } from "../flags/generation.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
 
 export const command: Command = {
   summary: "Talk to a served model. An empty line or Ctrl-D ends the conversation, Ctrl-C an answer.",

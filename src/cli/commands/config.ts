@@ -1,7 +1,7 @@
 // `dcnr config`: settings that stand behind the flags, and where they come from.
 
 import type { Command } from "../command.ts";
-import { connectionOptions } from "../connection.ts";
+import { connectionOptions } from "../joining/connection.ts";
 
 export const command: Command = {
   summary: "Show settings from the environment (DCNR_*) and the settings file.",

@@ -6,10 +6,10 @@ import { Client } from "../../client/client.ts";
 import { fail } from "../../core/errors.ts";
 import { realWorld } from "../../system/world.ts";
 import type { Command } from "../command.ts";
-import { connectionOptions } from "../connection.ts";
-import { machineKey, wholeCredits } from "../credits.ts";
-import { dataDirectory, directoryOption } from "../directories.ts";
-import { pinned } from "../known-networks.ts";
+import { connectionOptions } from "../joining/connection.ts";
+import { pinned } from "../joining/known-networks.ts";
+import { dataDirectory, directoryOption } from "../machine/directories.ts";
+import { machineKey, wholeCredits } from "../shown/credits.ts";
 
 /** How long an orchestrator may take to show its key. */
 const meetMs = 5_000;

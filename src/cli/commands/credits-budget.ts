@@ -1,8 +1,8 @@
 // `dcnr credits budget`: what the sessions of one owner may spend together.
 
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { wholeCredits } from "../credits.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
+import { wholeCredits } from "../shown/credits.ts";
 
 export const command: Command = {
   summary: "Set how many credits the sessions of one owner may spend together; 0 for no bound.",

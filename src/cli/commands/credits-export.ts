@@ -7,8 +7,8 @@ import { verifySignature } from "../../core/keys.ts";
 import type { Block } from "../../orchestrator/ledger/block.ts";
 import { statementFile, verifyFile, wholeFile } from "../../orchestrator/ledger/files.ts";
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { fetchLedger } from "../credits.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
+import { fetchLedger } from "../shown/credits.ts";
 
 export const command: Command = {
   summary: "Export the ledger, or one owner's entries with proofs of their place in it. Verified before it is written.",

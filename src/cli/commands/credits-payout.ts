@@ -1,8 +1,8 @@
 // `dcnr credits payout`: notes that credits were paid for outside of DCNR, so that nobody pays for them again.
 
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { wholeCredits } from "../credits.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
+import { wholeCredits } from "../shown/credits.ts";
 
 export const command: Command = {
   summary: "Note that credits of a machine were paid for outside of DCNR. The same --id again changes nothing.",

@@ -2,10 +2,10 @@
 
 import type { Balance } from "../../protocol/gen/dcnr/v1/ledger_pb.ts";
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { byOwner, machineKey, type OwnerBalance } from "../credits.ts";
-import { directoryOption } from "../directories.ts";
-import type { Output } from "../output.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
+import { directoryOption } from "../machine/directories.ts";
+import { byOwner, machineKey, type OwnerBalance } from "../shown/credits.ts";
+import type { Output } from "../shown/output.ts";
 
 export const command: Command = {
   summary: "Show credits for work that is final: those of an owner, of this machine, or of everybody (--all).",

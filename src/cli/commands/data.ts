@@ -17,18 +17,18 @@ import { openWorkshop, type Workshop } from "../../pipeline/workshop.ts";
 import { writeRows } from "../../pipeline/write.ts";
 import { openAside } from "../../system/aside.ts";
 import { realWorld } from "../../system/world.ts";
-import { remoteSink } from "../builtin.ts";
 import type { Command, CommandContext } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { checkNewName, contentOf, datasetJson } from "../datasets.ts";
-import { dataDirectory, directoryOption } from "../directories.ts";
-import { readTextFile } from "../files.ts";
+import { remoteSink } from "../content/builtin.ts";
+import { checkNewName, contentOf, datasetJson } from "../content/datasets.ts";
+import { networkOutside, parsePipelineFile } from "../content/pipelines.ts";
+import { readTextFile } from "../flags/files.ts";
+import { parseBytes } from "../flags/quantities.ts";
 import { stopIfInterrupted } from "../interruption.ts";
-import { holdDirectory } from "../one-user.ts";
-import type { Output as Printed } from "../output.ts";
-import { networkOutside, parsePipelineFile } from "../pipelines.ts";
-import { ByteProgress, bytes } from "../progress.ts";
-import { parseBytes } from "../quantities.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
+import { dataDirectory, directoryOption } from "../machine/directories.ts";
+import { holdDirectory } from "../machine/one-user.ts";
+import type { Output as Printed } from "../shown/output.ts";
+import { ByteProgress, bytes } from "../shown/progress.ts";
 
 /** More threads than this have more memory than a pipeline should. */
 const threadsUsual = Math.min(4, availableParallelism());

@@ -10,15 +10,15 @@ import { importInline } from "../../data/imports/import-rows.ts";
 import { type Format, formats, type ImportRequest } from "../../data/imports/import-run.ts";
 import { lineageOf } from "../../data/lineage.ts";
 import { type Manifest, shardBytesMax } from "../../data/manifest.ts";
-import { buildBuiltin, builtinNames, remoteSink } from "../builtin.ts";
 import type { Command, CommandContext, Flags } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { checkNewName, register, sourceAccess } from "../datasets.ts";
-import { dataDirectory, directoryOption } from "../directories.ts";
-import { openCheckpoints } from "../import-checkpoints.ts";
+import { buildBuiltin, builtinNames, remoteSink } from "../content/builtin.ts";
+import { checkNewName, register, sourceAccess } from "../content/datasets.ts";
+import { openCheckpoints } from "../content/import-checkpoints.ts";
+import { parseBytes } from "../flags/quantities.ts";
 import { stopIfInterrupted } from "../interruption.ts";
-import { ByteProgress, bytes } from "../progress.ts";
-import { parseBytes } from "../quantities.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
+import { dataDirectory, directoryOption } from "../machine/directories.ts";
+import { ByteProgress, bytes } from "../shown/progress.ts";
 
 export const command: Command = {
   summary: "Add a dataset: text, JSON lines, CSV, Parquet, a folder of images, NumPy arrays, raw tensors or tokens.",

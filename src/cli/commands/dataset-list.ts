@@ -1,9 +1,9 @@
 // `dcnr dataset list`: what the network can be trained on.
 
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { contentOf, datasetJson, splitsOf } from "../datasets.ts";
-import { bytes } from "../progress.ts";
+import { contentOf, datasetJson, splitsOf } from "../content/datasets.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
+import { bytes } from "../shown/progress.ts";
 
 export const command: Command = {
   summary: "List datasets.",

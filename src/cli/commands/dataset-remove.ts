@@ -1,7 +1,7 @@
 // `dcnr dataset remove`: forgets a dataset that no session uses.
 
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
 
 export const command: Command = {
   summary: "Remove a dataset. Refused while a session uses it.",

@@ -2,12 +2,12 @@
 
 import { elementCount, type Tensor } from "../../core/tensor.ts";
 import { showSamples } from "../../data/show.ts";
-import { classesOf } from "../class-names.ts";
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { classesText, contentOf, datasetJson, remoteDataset, splitsOf } from "../datasets.ts";
-import { showLineage } from "../lineage.ts";
-import { bytes } from "../progress.ts";
+import { classesOf } from "../content/class-names.ts";
+import { classesText, contentOf, datasetJson, remoteDataset, splitsOf } from "../content/datasets.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
+import { showLineage } from "../shown/lineage.ts";
+import { bytes } from "../shown/progress.ts";
 
 const valuesShown = 8;
 const charactersShown = 300;

@@ -5,12 +5,12 @@ import { lineageOf } from "../../data/lineage.ts";
 import { datasetBytes, manifestHash } from "../../data/manifest.ts";
 import type { FetchBlob } from "../../data/shard-cache.ts";
 import { splitDataset } from "../../data/splits.ts";
-import { remoteSink } from "../builtin.ts";
 import type { Command, CommandContext } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { checkNewName, register, remoteDataset } from "../datasets.ts";
+import { remoteSink } from "../content/builtin.ts";
+import { checkNewName, register, remoteDataset } from "../content/datasets.ts";
 import { stopIfInterrupted } from "../interruption.ts";
-import { ByteProgress } from "../progress.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
+import { ByteProgress } from "../shown/progress.ts";
 
 export const command: Command = {
   summary: "Split a dataset into training and validation parts; the result is a dataset of its own.",

@@ -4,12 +4,12 @@ import { fail } from "../../core/errors.ts";
 import { lineageOf } from "../../data/lineage.ts";
 import { manifestHash } from "../../data/manifest.ts";
 import { tokenise } from "../../data/tokenise.ts";
-import { remoteSink } from "../builtin.ts";
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { checkNewName, readVocabulary, register, remoteDataset } from "../datasets.ts";
+import { remoteSink } from "../content/builtin.ts";
+import { checkNewName, readVocabulary, register, remoteDataset } from "../content/datasets.ts";
 import { stopIfInterrupted } from "../interruption.ts";
-import { Progress } from "../progress.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
+import { Progress } from "../shown/progress.ts";
 
 export const command: Command = {
   summary: "Turn a text dataset into tokens; the result is a dataset of its own.",

@@ -8,15 +8,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Client } from "../../client/client.ts";
 import type { Session } from "../../protocol/gen/dcnr/v1/session_pb.ts";
-import { ensureDataset } from "../builtin.ts";
 import type { Command } from "../command.ts";
-import { compareRoots, keptRoot, type Undisturbed } from "../demo-root.ts";
-import { printAnswer } from "../generation.ts";
-import { LocalNetwork } from "../local-network.ts";
-import type { Output } from "../output.ts";
-import { type Child, untilAborted } from "../processes.ts";
-import { follow, showSession } from "../sessions.ts";
-import { packagePath } from "../software.ts";
+import { ensureDataset } from "../content/builtin.ts";
+import { compareRoots, keptRoot, type Undisturbed } from "../content/demo-root.ts";
+import { printAnswer } from "../flags/generation.ts";
+import { LocalNetwork } from "../machine/local-network.ts";
+import { type Child, untilAborted } from "../machine/processes.ts";
+import { packagePath } from "../machine/software.ts";
+import type { Output } from "../shown/output.ts";
+import { follow, showSession } from "../shown/sessions.ts";
 
 /** Where in the session the kill happens: late enough to have something to lose. */
 const killShare = 0.4;

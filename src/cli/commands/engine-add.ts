@@ -1,8 +1,8 @@
 // `dcnr engine add`: brings what the package leaves out.
 
-import { add, additionNamed, additions, bytesIn, presenceOf } from "../additions.ts";
 import type { Command } from "../command.ts";
-import { bytes } from "../progress.ts";
+import { add, additionNamed, additions, bytesIn, presenceOf } from "../machine/additions.ts";
+import { bytes } from "../shown/progress.ts";
 
 export const command: Command = {
   summary: "Install what the package leaves out: the native runtime, or the client of a database.",

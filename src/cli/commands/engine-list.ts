@@ -1,8 +1,8 @@
 // `dcnr engine list`: what of the optional parts is here.
 
 import type { Addition } from "../../core/optional.ts";
-import { type AdditionFacts, additions, presenceOf } from "../additions.ts";
 import type { Command } from "../command.ts";
+import { type AdditionFacts, additions, presenceOf } from "../machine/additions.ts";
 
 export const command: Command = {
   summary: "Show which engines and clients are here, and what the others would bring.",

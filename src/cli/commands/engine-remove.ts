@@ -1,7 +1,7 @@
 // `dcnr engine remove`: takes away what `dcnr engine add` brought.
 
-import { additionNamed, remove } from "../additions.ts";
 import type { Command } from "../command.ts";
+import { additionNamed, remove } from "../machine/additions.ts";
 
 export const command: Command = {
   summary: "Remove what was added with dcnr engine add.",

@@ -2,8 +2,8 @@
 
 import type { Event } from "../../protocol/gen/dcnr/v1/common_pb.ts";
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { type Output, plain } from "../output.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
+import { type Output, plain } from "../shown/output.ts";
 
 export const command: Command = {
   summary: "Show what happened: PNodes that joined or were lost, VNodes that moved, sessions that ended.",

@@ -2,11 +2,11 @@
 
 import type { Client, ForwardInit } from "../../client/client.ts";
 import { fail } from "../../core/errors.ts";
-import { classesOfModel, likeliest } from "../class-names.ts";
 import type { Command, Flags } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { readTensor } from "../explicit-tensors.ts";
-import { generationFrom, generationOptions, printAnswer } from "../generation.ts";
+import { classesOfModel, likeliest } from "../content/class-names.ts";
+import { readTensor } from "../flags/explicit-tensors.ts";
+import { generationFrom, generationOptions, printAnswer } from "../flags/generation.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
 
 export const command: Command = {
   summary: "Continue a prompt with a served model, or run tensors or samples of a dataset through it.",

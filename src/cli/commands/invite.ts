@@ -2,8 +2,8 @@
 
 import { formatInviteLink } from "../../protocol/identity/invite-link.ts";
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { qrCode } from "../qr-code.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
+import { qrCode } from "../shown/qr-code.ts";
 
 const secondsPerDay = 86_400;
 

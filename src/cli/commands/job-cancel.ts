@@ -1,8 +1,8 @@
 // `dcnr job cancel`: ends jobs; what they stored stays.
 
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { showJobs } from "../jobs.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
+import { showJobs } from "../shown/jobs.ts";
 
 export const command: Command = {
   summary: "End jobs. What a training has stored stays, and dcnr job retry goes on from there.",

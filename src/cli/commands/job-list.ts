@@ -1,8 +1,8 @@
 // `dcnr job list`: jobs, the newest first, and why each waits.
 
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { showJobs } from "../jobs.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
+import { showJobs } from "../shown/jobs.ts";
 
 export const command: Command = {
   summary: "List jobs, the newest first, and why each waits.",

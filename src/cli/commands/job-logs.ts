@@ -1,9 +1,9 @@
 // `dcnr job logs`: what happened to a job and to what it runs, oldest first.
 
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { timeOf } from "../jobs.ts";
-import { plain } from "../output.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
+import { timeOf } from "../shown/jobs.ts";
+import { plain } from "../shown/output.ts";
 
 export const command: Command = {
   summary: "Show what happened to a job and to what it runs, oldest first.",

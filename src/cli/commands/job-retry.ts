@@ -1,8 +1,8 @@
 // `dcnr job retry`: lets a job that failed, was cancelled or is held go on from where it was.
 
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { showJob } from "../jobs.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
+import { showJob } from "../shown/jobs.ts";
 
 export const command: Command = {
   summary: "Let a job that failed, was cancelled or is held go on from where it was.",

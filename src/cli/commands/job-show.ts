@@ -1,8 +1,8 @@
 // `dcnr job show`: one job whole, and why it waits.
 
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { showJob } from "../jobs.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
+import { showJob } from "../shown/jobs.ts";
 
 export const command: Command = {
   summary: "Show a job: its life, and while it waits why, its place in line and its probable start.",

@@ -1,11 +1,11 @@
 // `dcnr job submit`: hands the jobs of a file to their queues.
 
-import { builtinNames, ensureDataset } from "../builtin.ts";
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { readTextFile } from "../files.ts";
-import { datasetsOf, readJobs } from "../job-files.ts";
-import { followJob, showJob, showJobs } from "../jobs.ts";
+import { builtinNames, ensureDataset } from "../content/builtin.ts";
+import { readTextFile } from "../flags/files.ts";
+import { datasetsOf, readJobs } from "../flags/job-files.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
+import { followJob, showJob, showJobs } from "../shown/jobs.ts";
 
 export const command: Command = {
   summary: "Submit the jobs of a YAML file. They start when there is room and quota for all of each.",

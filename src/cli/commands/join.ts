@@ -27,22 +27,22 @@ import { readPower } from "../../system/power.ts";
 import { readTemperature } from "../../system/temperature.ts";
 import { backgroundTimers } from "../../system/timers.ts";
 import type { Command, Flags } from "../command.ts";
-import { confine } from "../confinement.ts";
-import { orchestratorPortDefault } from "../connection.ts";
-import { dataDirectory, directoryOption } from "../directories.ts";
-import { orchestratorsAt } from "../introduction.ts";
-import { pinned, rememberSuccession } from "../known-networks.ts";
+import { checkAdvertised, checkLimits, thisMachine } from "../flags/limits.ts";
+import { logOptions, worldFrom } from "../flags/logging.ts";
+import { parseBytes, parseRate } from "../flags/quantities.ts";
+import { orchestratorPortDefault } from "../joining/connection.ts";
+import { orchestratorsAt } from "../joining/introduction.ts";
+import { pinned, rememberSuccession } from "../joining/known-networks.ts";
+import { wayIn } from "../joining/ways-in.ts";
 import { openLendingPage } from "../lending/page.ts";
 import { reachText } from "../lending/reach-text.ts";
 import { Volunteering } from "../lending/volunteering.ts";
-import { checkAdvertised, checkLimits, thisMachine } from "../limits.ts";
-import { logOptions, worldFrom } from "../logging.ts";
-import { holdDirectory } from "../one-user.ts";
-import { type LentMachine, startRealPNode } from "../pnode-start.ts";
-import { tellParent, untilAborted } from "../processes.ts";
-import { bytes } from "../progress.ts";
-import { parseBytes, parseRate } from "../quantities.ts";
-import { wayIn } from "../ways-in.ts";
+import { confine } from "../machine/confinement.ts";
+import { dataDirectory, directoryOption } from "../machine/directories.ts";
+import { holdDirectory } from "../machine/one-user.ts";
+import { type LentMachine, startRealPNode } from "../machine/pnode-start.ts";
+import { tellParent, untilAborted } from "../machine/processes.ts";
+import { bytes } from "../shown/progress.ts";
 
 export const command: Command = {
   summary: "Lend this machine to a network. Ctrl-C hands its work over and leaves.",

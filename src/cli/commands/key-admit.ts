@@ -1,8 +1,8 @@
 // `dcnr key admit`: rights for a person's own key. No secret travels.
 
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { dayOf, keyOptions, keyWish, scopesText } from "../key-wishes.ts";
+import { dayOf, keyOptions, keyWish, scopesText } from "../flags/key-wishes.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
 
 export const command: Command = {
   summary: "Give rights to a person by the key that dcnr whoami shows there. No secret travels.",

@@ -1,8 +1,8 @@
 // `dcnr key create`: an API key for callers that are not on the orchestrator's machine.
 
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { dayOf, keyOptions, keyWish, scopesText } from "../key-wishes.ts";
+import { dayOf, keyOptions, keyWish, scopesText } from "../flags/key-wishes.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
 
 export const command: Command = {
   summary: "Create an API key. Its secret is shown once.",

@@ -2,7 +2,7 @@
 
 import { fail } from "../../core/errors.ts";
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
 
 export const command: Command = {
   summary: "Delete a key: an API key, or the rights of a person's own.",

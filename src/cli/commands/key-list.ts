@@ -2,8 +2,8 @@
 
 import { shortKeyId } from "../../core/keys.ts";
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { dayOf, scopesText } from "../key-wishes.ts";
+import { dayOf, scopesText } from "../flags/key-wishes.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
 
 export const command: Command = {
   summary: "List keys: whose they are, what they are good for, until when, and their last use.",

@@ -5,9 +5,9 @@ import { keyIdOf } from "../../core/keys.ts";
 import { rotateKey } from "../../system/keys.ts";
 import { realWorld } from "../../system/world.ts";
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { dataDirectory, directoryOption } from "../directories.ts";
-import { holdDirectory } from "../one-user.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
+import { dataDirectory, directoryOption } from "../machine/directories.ts";
+import { holdDirectory } from "../machine/one-user.ts";
 
 export const command: Command = {
   summary: "Replace a key by a new one, for which the old one signs. The id stays, and with it rights and reputation.",

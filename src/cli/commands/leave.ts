@@ -4,9 +4,9 @@ import { existsSync, rmSync } from "node:fs";
 import { fail } from "../../core/errors.ts";
 import { realWorld } from "../../system/world.ts";
 import type { Command } from "../command.ts";
-import { dataDirectory, directoryOption } from "../directories.ts";
 import { writeWish } from "../lending/wishes.ts";
-import { holdDirectory } from "../one-user.ts";
+import { dataDirectory, directoryOption } from "../machine/directories.ts";
+import { holdDirectory } from "../machine/one-user.ts";
 import { managerHere } from "../service/here.ts";
 import { definitionOf } from "../service/service.ts";
 

@@ -2,8 +2,8 @@
 
 import { fail } from "../../core/errors.ts";
 import type { Command } from "../command.ts";
-import { dataDirectory, directoryOption } from "../directories.ts";
 import { readWish, type Wish, writeWish } from "../lending/wishes.ts";
+import { dataDirectory, directoryOption } from "../machine/directories.ts";
 
 const wishOf: Readonly<Record<string, Wish>> = { pause: "pause", resume: "lend", finish: "finish" };
 

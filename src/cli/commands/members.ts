@@ -1,8 +1,8 @@
 // `dcnr members`: everybody that one process knows by gossip, orchestrators and PNodes alike.
 
 import type { Command } from "../command.ts";
-import { atOption, connectionOptions, withClient } from "../connection.ts";
-import { showMembers } from "../members.ts";
+import { atOption, connectionOptions, withClient } from "../joining/connection.ts";
+import { showMembers } from "../shown/members.ts";
 
 export const command: Command = {
   summary: "List the members of the network as one of them knows them by gossip.",

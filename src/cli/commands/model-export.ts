@@ -6,9 +6,9 @@ import type { Client } from "../../client/client.ts";
 import { fail, messageOf } from "../../core/errors.ts";
 import { recognise } from "../../models/recognise.ts";
 import type { Command, CommandContext } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { type Exported, exportFolder, exportState } from "../model-files.ts";
-import { bytes } from "../progress.ts";
+import { type Exported, exportFolder, exportState } from "../content/model-files.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
+import { bytes } from "../shown/progress.ts";
 
 const formats = ["auto", "huggingface", "dcnr"];
 

@@ -9,9 +9,9 @@ import { importGguf } from "../../models/gguf/import.ts";
 import { type ImportedModel, importHuggingFace } from "../../models/huggingface.ts";
 import { openNetworkFile } from "../../models/network-file.ts";
 import type { Command, Flags } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { type ModelToStore, storeModel } from "../model-files.ts";
-import type { Output } from "../output.ts";
+import { type ModelToStore, storeModel } from "../content/model-files.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
+import type { Output } from "../shown/output.ts";
 
 export const command: Command = {
   summary:

@@ -1,8 +1,8 @@
 // `dcnr model list`: models that are served or were imported.
 
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { showModels } from "../models.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
+import { showModels } from "../shown/models.ts";
 
 export const command: Command = {
   summary: "List models that are served or were imported.",

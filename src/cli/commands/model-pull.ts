@@ -6,7 +6,7 @@ import { download } from "../../data/imports/download.ts";
 import { pullModel } from "../../models/pull.ts";
 import { httpsGet } from "../../system/https-get.ts";
 import type { Command } from "../command.ts";
-import { bytes, Progress } from "../progress.ts";
+import { bytes, Progress } from "../shown/progress.ts";
 
 /** Larger files than any shard of a published model. */
 const fileBytesMax = 128 * 2 ** 30;

@@ -1,7 +1,7 @@
 // `dcnr model remove`: forgets a model, an imported one included.
 
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
 
 export const command: Command = {
   summary: "Stop serving a model and forget it. Sessions and networks stay.",

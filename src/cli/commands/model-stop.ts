@@ -1,7 +1,7 @@
 // `dcnr model stop`: ends the serving of a model.
 
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
 
 export const command: Command = {
   summary: "Stop serving a model. The trained session or the import stays.",

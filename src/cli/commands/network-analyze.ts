@@ -2,7 +2,7 @@
 
 import { analyze, renderAnalysis } from "../../network/analyze.ts";
 import type { Command } from "../command.ts";
-import { readTextFile } from "../files.ts";
+import { readTextFile } from "../flags/files.ts";
 
 export const command: Command = {
   summary: "Show shapes, parameters, FLOPs, memory, and which nodes were fused into which VNode.",

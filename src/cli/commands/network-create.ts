@@ -1,8 +1,8 @@
 // `dcnr network create`: checks a YAML file and creates the network from it.
 
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { readTextFile } from "../files.ts";
+import { readTextFile } from "../flags/files.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
 
 export const command: Command = {
   summary: "Create a network from a YAML definition.",

@@ -1,7 +1,7 @@
 // `dcnr network delete`: removes a network that no session uses.
 
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
 
 export const command: Command = {
   summary: "Delete a network that no session uses.",

@@ -5,8 +5,8 @@ import { basename } from "node:path";
 import { fail } from "../../core/errors.ts";
 import { importOnnx } from "../../network/onnx/import-onnx.ts";
 import type { Command, Flags } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { storeModel } from "../model-files.ts";
+import { storeModel } from "../content/model-files.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
 
 /** Files beyond two gigabytes keep their weights elsewhere, which we do not follow. */
 const fileBytesMax = 2 ** 31;

@@ -1,7 +1,7 @@
 // `dcnr network list`: the networks that were created.
 
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
 
 export const command: Command = {
   summary: "List networks.",

@@ -1,8 +1,8 @@
 // `dcnr network show`: one network with its VNodes and edges, or its definition as it was submitted.
 
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { bytes } from "../progress.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
+import { bytes } from "../shown/progress.ts";
 
 export const command: Command = {
   summary: "Show one network with its VNodes, or its definition as submitted.",

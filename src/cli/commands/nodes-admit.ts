@@ -3,7 +3,7 @@
 import { fail } from "../../core/errors.ts";
 import { isKeyId } from "../../core/keys.ts";
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
 
 export const command: Command = {
   summary: "Let a machine join by its key, whatever the policy; also one that was sent away.",

@@ -1,8 +1,8 @@
 // `dcnr nodes drain`: a machine that stays and hosts nothing, for example before its update.
 
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { pnodeCalled } from "../pnode-names.ts";
+import { pnodeCalled } from "../flags/pnode-names.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
 
 export const command: Command = {
   summary: "Move everything away from a PNode; it stays and gets nothing more until --undo.",

@@ -1,8 +1,8 @@
 // `dcnr nodes forget`: the record of a machine that is gone and will not come back.
 
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { pnodeCalled } from "../pnode-names.ts";
+import { pnodeCalled } from "../flags/pnode-names.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
 
 export const command: Command = {
   summary: "Remove the record of a PNode that is gone. One that was sent away stays so.",

@@ -3,7 +3,7 @@
 import { fail } from "../../core/errors.ts";
 import { JoinPolicy } from "../../protocol/gen/dcnr/v1/membership_pb.ts";
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
 
 const policies: Readonly<Record<string, JoinPolicy>> = {
   open: JoinPolicy.OPEN,

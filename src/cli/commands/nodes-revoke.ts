@@ -1,8 +1,8 @@
 // `dcnr nodes revoke`: a machine that is sent away for good.
 
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { pnodeCalled } from "../pnode-names.ts";
+import { pnodeCalled } from "../flags/pnode-names.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
 
 export const command: Command = {
   summary: "Send a PNode away: its stream ends, its work goes elsewhere, its key is refused.",

@@ -3,8 +3,8 @@
 import type { PNode } from "../../protocol/gen/dcnr/v1/fleet_pb.ts";
 import type { Relaying } from "../../protocol/gen/dcnr/v1/pnode_pb.ts";
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { bytes } from "../progress.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
+import { bytes } from "../shown/progress.ts";
 
 export const command: Command = {
   summary: "List PNodes: hardware, load, reliability, numerics class.",

@@ -24,22 +24,22 @@ import { verifyBy, verifySignature } from "../../system/keys.ts";
 import { answerOnLan } from "../../system/lan.ts";
 import { backgroundTimers } from "../../system/timers.ts";
 import type { Command, Flags } from "../command.ts";
-import { orchestratorDefault } from "../connection.ts";
-import { loadDashboard } from "../dashboard-files.ts";
-import { dataDirectory, directoryOption } from "../directories.ts";
-import { checkAdvertised } from "../limits.ts";
-import { logOptions, worldFrom } from "../logging.ts";
-import { loadLottery } from "../lottery-key.ts";
+import { checkAdvertised } from "../flags/limits.ts";
+import { logOptions, worldFrom } from "../flags/logging.ts";
+import { parseRate } from "../flags/quantities.ts";
+import { orchestratorDefault } from "../joining/connection.ts";
+import { reachableAddress } from "../joining/reachable.ts";
+import { loadDashboard } from "../machine/dashboard-files.ts";
+import { dataDirectory, directoryOption } from "../machine/directories.ts";
+import { loadLottery } from "../machine/lottery-key.ts";
+import { followNetworkKey, loadNetworkKey, presentKey, rotateNetworkKey } from "../machine/network-key.ts";
+import { tellParent, untilAborted } from "../machine/processes.ts";
+import { providerRights } from "../machine/provider-rights.ts";
+import { softwareVersion } from "../machine/software.ts";
 import { countEvents, describeOrchestrator } from "../monitoring/orchestrator.ts";
 import { countingLogs, openRegistry } from "../monitoring/process.ts";
 import { measuredStore } from "../monitoring/store.ts";
-import { followNetworkKey, loadNetworkKey, presentKey, rotateNetworkKey } from "../network-key.ts";
-import type { Output } from "../output.ts";
-import { tellParent, untilAborted } from "../processes.ts";
-import { providerRights } from "../provider-rights.ts";
-import { parseRate } from "../quantities.ts";
-import { reachableAddress } from "../reachable.ts";
-import { softwareVersion } from "../software.ts";
+import type { Output } from "../shown/output.ts";
 
 export const command: Command = {
   summary: "Run an orchestrator. Any number of them may share one store; none is special.",

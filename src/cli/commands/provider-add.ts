@@ -2,8 +2,8 @@
 
 import { providerKinds } from "../../providers/kinds.ts";
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { offerForm, parseOffer, parseParameters, showProviders } from "../providers.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
+import { offerForm, parseOffer, parseParameters, showProviders } from "../shown/providers.ts";
 
 export const command: Command = {
   summary: "Add a provider: PNodes are started there while work waits for room, and ended when they are idle.",

@@ -1,8 +1,8 @@
 // `dcnr provider list`: providers with what they offer, what runs there and what it costs.
 
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { showProviders } from "../providers.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
+import { showProviders } from "../shown/providers.ts";
 
 export const command: Command = {
   summary: "List providers: machines, offers, costs, and what is wrong.",

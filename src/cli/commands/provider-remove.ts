@@ -1,7 +1,7 @@
 // `dcnr provider remove`: its machines hand their work over and end, then it is forgotten.
 
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
 
 export const command: Command = {
   summary: "Remove a provider: its machines hand their work over and end, then it is forgotten.",

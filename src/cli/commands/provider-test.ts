@@ -1,8 +1,8 @@
 // `dcnr provider test`: says in words whether a provider could start machines. It starts none.
 
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { showOffers } from "../providers.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
+import { showOffers } from "../shown/providers.ts";
 
 export const command: Command = {
   summary: "Look whether a provider could start machines, and say what is wrong. Starts none.",

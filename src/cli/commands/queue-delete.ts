@@ -1,7 +1,7 @@
 // `dcnr queue delete`: deletes a queue that nobody waits in.
 
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
 
 export const command: Command = {
   summary: "Delete a queue in which no job waits or runs. The default queue only loses its quotas.",

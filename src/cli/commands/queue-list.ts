@@ -1,8 +1,8 @@
 // `dcnr queue list`: queues with their quotas and what is used of them.
 
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { showQueues } from "../queues.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
+import { showQueues } from "../shown/queues.ts";
 
 export const command: Command = {
   summary: "List queues: quotas, what is used and borrowed, and how many jobs wait.",

@@ -3,9 +3,9 @@
 import type { QueueInit } from "../../client/client.ts";
 import { fail } from "../../core/errors.ts";
 import type { Command, Flags } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { parseBytes } from "../quantities.ts";
-import { showQueues } from "../queues.ts";
+import { parseBytes } from "../flags/quantities.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
+import { showQueues } from "../shown/queues.ts";
 
 const quotaForm = "cores=N,gpus=N,memory=SIZE,jobs=N; `none` for no bound";
 

@@ -4,9 +4,9 @@ import { duration } from "../../core/duration.ts";
 import { fail } from "../../core/errors.ts";
 import type { AvailabilityRow } from "../../protocol/gen/dcnr/v1/report_pb.ts";
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { parseOffer } from "../providers.ts";
-import { parseSeconds } from "../quantities.ts";
+import { parseSeconds } from "../flags/quantities.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
+import { parseOffer } from "../shown/providers.ts";
 
 const percent = (share: number) => `${(100 * share).toFixed(2)} %`;
 

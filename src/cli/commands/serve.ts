@@ -2,8 +2,8 @@
 
 import { fail } from "../../core/errors.ts";
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { showModels } from "../models.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
+import { showModels } from "../shown/models.ts";
 
 export const command: Command = {
   summary: "Serve the newest state of a session, or an imported model, under a name.",

@@ -2,7 +2,7 @@
 
 import { joinedBy } from "../../protocol/identity/invite-link.ts";
 import type { Command } from "../command.ts";
-import { parseBytes } from "../quantities.ts";
+import { parseBytes } from "../flags/quantities.ts";
 import { managerHere, programHere, runHere } from "../service/here.ts";
 import { type ServiceKind, serviceKinds } from "../service/managers.ts";
 import { checkProgram, installService } from "../service/service.ts";

@@ -1,8 +1,8 @@
 // `dcnr service status`: whether this machine is lent by a service, and what its owner wishes of it.
 
 import type { Command } from "../command.ts";
-import { dataDirectory, directoryOption } from "../directories.ts";
 import { readWish } from "../lending/wishes.ts";
+import { dataDirectory, directoryOption } from "../machine/directories.ts";
 import { managerHere, runHere } from "../service/here.ts";
 import { definitionOf } from "../service/service.ts";
 

@@ -6,9 +6,9 @@ import { fail } from "../../core/errors.ts";
 import { settingFields as fields } from "../../network/settings/setting-fields.ts";
 import { type SessionSettings, SessionSettingsSchema } from "../../protocol/gen/dcnr/v1/session_pb.ts";
 import type { Command, Flags, OptionSpec } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { follow, showSession } from "../sessions.ts";
-import { numberFlag, textFlag } from "../training.ts";
+import { numberFlag, textFlag } from "../flags/training.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
+import { follow, showSession } from "../shown/sessions.ts";
 
 export const command: Command = {
   summary: "Create a session that starts from another's newest weights, with its settings unless flags say otherwise.",

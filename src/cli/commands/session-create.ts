@@ -1,10 +1,10 @@
 // `dcnr session create`: a session that waits to be started.
 
-import { ensureDataset } from "../builtin.ts";
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { showSession } from "../sessions.ts";
-import { settingsFrom, trainingOptions } from "../training.ts";
+import { ensureDataset } from "../content/builtin.ts";
+import { settingsFrom, trainingOptions } from "../flags/training.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
+import { showSession } from "../shown/sessions.ts";
 
 export const command: Command = {
   summary: "Create a session without starting it: settings are checked, its id is known.",

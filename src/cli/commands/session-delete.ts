@@ -1,7 +1,7 @@
 // `dcnr session delete`: removes a session with its checkpoints.
 
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
 
 export const command: Command = {
   summary: "Delete a session with its checkpoints and metrics. This cannot be undone.",

@@ -1,9 +1,9 @@
 // `dcnr session export`: the weights of a session in one safetensors file, with the definition.
 
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { exportState } from "../model-files.ts";
-import { bytes } from "../progress.ts";
+import { exportState } from "../content/model-files.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
+import { bytes } from "../shown/progress.ts";
 
 export const command: Command = {
   summary: "Write a session's weights to a safetensors file, with definition, settings and vocabulary.",

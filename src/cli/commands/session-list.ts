@@ -1,8 +1,8 @@
 // `dcnr session list`: all training sessions.
 
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { showSessions } from "../sessions.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
+import { showSessions } from "../shown/sessions.ts";
 
 export const command: Command = {
   summary: "List training sessions.",

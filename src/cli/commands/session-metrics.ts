@@ -3,8 +3,8 @@
 import type { Client } from "../../client/client.ts";
 import { fail } from "../../core/errors.ts";
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import type { Output } from "../output.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
+import type { Output } from "../shown/output.ts";
 
 export const command: Command = {
   summary:

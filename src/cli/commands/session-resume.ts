@@ -1,8 +1,8 @@
 // `dcnr session resume` and `start`: from the beginning, or from the recovery line after a suspend or after everything was down.
 
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { follow, showSession } from "../sessions.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
+import { follow, showSession } from "../shown/sessions.ts";
 
 export const command: Command = {
   summary: "Start a session, or go on from its recovery line to the same step root as if nothing had happened.",

@@ -5,7 +5,7 @@ import { account, samplesByStep } from "../../data/accounting.ts";
 import { parseManifest } from "../../data/manifest.ts";
 import { compileText } from "../../network/compile.ts";
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
 
 export const command: Command = {
   summary: "Show which samples each step used, and check that every epoch used each sample exactly once.",

@@ -1,8 +1,8 @@
 // `dcnr session show`: one session with its settings, progress and step root.
 
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { showSession } from "../sessions.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
+import { showSession } from "../shown/sessions.ts";
 
 export const command: Command = {
   summary: "Show one session: settings, progress, recovery line, step root.",

@@ -1,8 +1,8 @@
 // `dcnr session suspend`: pauses a session; its recovery line stays, and resume goes on from it.
 
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { showSession } from "../sessions.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
+import { showSession } from "../shown/sessions.ts";
 
 export const command: Command = {
   summary: "Pause a session. Nothing is lost: `dcnr session resume` goes on to the same bits.",

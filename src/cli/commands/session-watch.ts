@@ -1,8 +1,8 @@
 // `dcnr session watch`: live progress of a session until it ends.
 
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { follow, showSession } from "../sessions.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
+import { follow, showSession } from "../shown/sessions.ts";
 
 export const command: Command = {
   summary: "Watch a session live until it ends. Ctrl-C stops watching, not the session.",

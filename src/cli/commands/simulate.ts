@@ -2,7 +2,7 @@
 
 import { runSimulation } from "../../../simulation/main.ts";
 import type { Command } from "../command.ts";
-import { Progress } from "../progress.ts";
+import { Progress } from "../shown/progress.ts";
 
 export const command: Command = {
   summary: "Run seeded worlds full of faults with the production code, and compare step roots with undisturbed runs.",

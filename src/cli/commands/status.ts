@@ -3,13 +3,13 @@
 import { hasCode } from "../../core/errors.ts";
 import type { GetStatusResponse } from "../../protocol/gen/dcnr/v1/fleet_pb.ts";
 import type { Command } from "../command.ts";
-import { atOption, connectionOptions, withClient } from "../connection.ts";
-import { showGossip } from "../members.ts";
-import { showModels } from "../models.ts";
-import { type Output, plain } from "../output.ts";
-import { bytes } from "../progress.ts";
-import { showSessions } from "../sessions.ts";
-import { waitLines } from "../waits.ts";
+import { atOption, connectionOptions, withClient } from "../joining/connection.ts";
+import { showGossip } from "../shown/members.ts";
+import { showModels } from "../shown/models.ts";
+import { type Output, plain } from "../shown/output.ts";
+import { bytes } from "../shown/progress.ts";
+import { showSessions } from "../shown/sessions.ts";
+import { waitLines } from "../shown/waits.ts";
 
 export const command: Command = {
   summary: "Show the network at a glance, and why anything waits.",

@@ -6,10 +6,10 @@ import type { Event } from "../../protocol/gen/dcnr/v1/common_pb.ts";
 import type { WatchFleetResponse } from "../../protocol/gen/dcnr/v1/fleet_pb.ts";
 import type { Model } from "../../protocol/gen/dcnr/v1/inference_pb.ts";
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { listenForKeys } from "../keys.ts";
-import type { Output } from "../output.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
+import type { Output } from "../shown/output.ts";
 import { afterKey, noChoices } from "../top/choices.ts";
+import { listenForKeys } from "../top/keys.ts";
 import { type Known, topLines } from "../top/view.ts";
 
 /** Models change seldom, and are not told with the frames. */

@@ -1,11 +1,11 @@
 // `dcnr train`: a job of one line that trains a network, watched until it ends.
 
 import { trainSpec } from "../../client/client.ts";
-import { ensureDataset } from "../builtin.ts";
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { follow, showSession } from "../sessions.ts";
-import { settingsFrom, trainingOptions } from "../training.ts";
+import { ensureDataset } from "../content/builtin.ts";
+import { settingsFrom, trainingOptions } from "../flags/training.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
+import { follow, showSession } from "../shown/sessions.ts";
 
 export const command: Command = {
   summary: "Train a network on a dataset and watch it. Ctrl-C stops watching, not the training.",

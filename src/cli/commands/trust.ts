@@ -3,9 +3,9 @@
 import { fail } from "../../core/errors.ts";
 import type { MachineStanding } from "../../protocol/gen/dcnr/v1/trust_pb.ts";
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { type Output, plain } from "../output.ts";
-import { pnodeCalled } from "../pnode-names.ts";
+import { pnodeCalled } from "../flags/pnode-names.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
+import { type Output, plain } from "../shown/output.ts";
 
 const levels = ["trusted", "known", "banned"] as const;
 

@@ -1,8 +1,8 @@
 // `dcnr tune add`: more trials for a study.
 
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { showStudies } from "../studies.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
+import { showStudies } from "../shown/studies.ts";
 
 export const command: Command = {
   summary: "Give a study more trials. What was decided before stays; with Hyperband they are brackets of their own.",

@@ -2,9 +2,9 @@
 
 import { fail } from "../../core/errors.ts";
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { plain } from "../output.ts";
-import { lastValue, settingText } from "../studies.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
+import { plain } from "../shown/output.ts";
+import { lastValue, settingText } from "../shown/studies.ts";
 
 export const command: Command = {
   summary: "Show the best settings of a study and the session that trained by them.",

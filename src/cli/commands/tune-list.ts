@@ -1,8 +1,8 @@
 // `dcnr tune list`: all studies.
 
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { showStudies } from "../studies.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
+import { showStudies } from "../shown/studies.ts";
 
 export const command: Command = {
   summary: "List studies, the newest first.",

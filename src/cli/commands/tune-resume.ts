@@ -1,8 +1,8 @@
 // `dcnr tune resume`: lets a stopped study go on.
 
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { showStudies } from "../studies.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
+import { showStudies } from "../shown/studies.ts";
 
 export const command: Command = {
   summary: "Let a study that was stopped, or failed, go on from where it was.",

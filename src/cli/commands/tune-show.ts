@@ -1,8 +1,8 @@
 // `dcnr tune show`: one study with its trials.
 
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { followStudy, showStudy } from "../studies.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
+import { followStudy, showStudy } from "../shown/studies.ts";
 
 export const command: Command = {
   summary: "Show a study: every trial with its settings, how far it came, and why it was stopped.",

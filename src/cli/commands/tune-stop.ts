@@ -1,8 +1,8 @@
 // `dcnr tune stop`: stops a study with all of its trials.
 
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { showStudies } from "../studies.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
+import { showStudies } from "../shown/studies.ts";
 
 export const command: Command = {
   summary: "Stop a study. Its trials keep what they stored, and dcnr tune resume goes on from there.",

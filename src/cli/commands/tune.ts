@@ -1,12 +1,12 @@
 // `dcnr tune`: hands a study to its queue.
 
 import { fail } from "../../core/errors.ts";
-import { builtinNames, ensureDataset } from "../builtin.ts";
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { readTextFile } from "../files.ts";
-import { datasetsOf, readJobs } from "../job-files.ts";
-import { followStudy, showStudy } from "../studies.ts";
+import { builtinNames, ensureDataset } from "../content/builtin.ts";
+import { readTextFile } from "../flags/files.ts";
+import { datasetsOf, readJobs } from "../flags/job-files.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
+import { followStudy, showStudy } from "../shown/studies.ts";
 
 export const command: Command = {
   summary: "Search the settings that train best: trials are sessions that share the fleet through the queue.",

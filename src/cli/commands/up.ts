@@ -4,13 +4,13 @@ import { availableParallelism } from "node:os";
 import { isUnspecified, parseAddress } from "../../protocol/routes/address.ts";
 import { realWorld } from "../../system/world.ts";
 import type { Command } from "../command.ts";
-import { orchestratorDefault } from "../connection.ts";
-import { dataDirectory, directoryOption } from "../directories.ts";
-import { checkLimits, thisMachine } from "../limits.ts";
-import { LocalNetwork } from "../local-network.ts";
-import { logOptions } from "../logging.ts";
-import { holdDirectory } from "../one-user.ts";
-import { endOf, untilAborted } from "../processes.ts";
+import { checkLimits, thisMachine } from "../flags/limits.ts";
+import { logOptions } from "../flags/logging.ts";
+import { orchestratorDefault } from "../joining/connection.ts";
+import { dataDirectory, directoryOption } from "../machine/directories.ts";
+import { LocalNetwork } from "../machine/local-network.ts";
+import { holdDirectory } from "../machine/one-user.ts";
+import { endOf, untilAborted } from "../machine/processes.ts";
 
 export const command: Command = {
   summary: "Bring up a whole network on this machine: an orchestrator and PNodes as separate processes.",

@@ -9,10 +9,10 @@ import { ruleOf, viewSplit } from "../../data/order.ts";
 import { compileText } from "../../network/compile.ts";
 import { settingFields } from "../../network/settings/setting-fields.ts";
 import type { Session, SessionSettings } from "../../protocol/gen/dcnr/v1/session_pb.ts";
-import { ensureDataset } from "../builtin.ts";
 import type { Command, CommandContext } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { remoteDataset } from "../datasets.ts";
+import { ensureDataset } from "../content/builtin.ts";
+import { remoteDataset } from "../content/datasets.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
 
 /** Too small to change a float32 weight that matters. */
 const rate = settingFields.rate.least;

@@ -3,8 +3,8 @@
 import { bits } from "../../core/bits.ts";
 import { protocolMajor, protocolMinor } from "../../protocol/network.ts";
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { softwareVersion } from "../software.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
+import { softwareVersion } from "../machine/software.ts";
 
 export const command: Command = {
   summary: "Show versions.",

@@ -1,7 +1,7 @@
 // `dcnr vnodes`: where each VNode is, how far it is, and why it waits.
 
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
 
 export const command: Command = {
   summary: "List VNodes: where each is, its step, what it does, why it was put there.",

@@ -3,8 +3,8 @@
 import { existsSync } from "node:fs";
 import { fail } from "../../core/errors.ts";
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { readVocabulary } from "../datasets.ts";
+import { readVocabulary } from "../content/datasets.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
 
 export const command: Command = {
   summary: "Keep a Hugging Face tokenizer.json in the network under a name.",

@@ -3,8 +3,8 @@
 import { writeFile } from "node:fs/promises";
 import { fail, messageOf } from "../../core/errors.ts";
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { bytes } from "../progress.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
+import { bytes } from "../shown/progress.ts";
 
 export const command: Command = {
   summary: "Write a vocabulary as a Hugging Face tokenizer.json; to standard output without FILE.",

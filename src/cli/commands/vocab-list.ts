@@ -1,8 +1,8 @@
 // `dcnr vocab list`: the network's vocabularies.
 
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { bytes } from "../progress.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
+import { bytes } from "../shown/progress.ts";
 
 export const command: Command = {
   summary: "List vocabularies.",

@@ -1,7 +1,7 @@
 // `dcnr vocab remove`: forgets a vocabulary's name. Datasets made with it keep their copy.
 
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
 
 export const command: Command = {
   summary: "Remove a vocabulary. Datasets that were made with it stay as they are.",

@@ -2,8 +2,8 @@
 
 import { loadTokenizer } from "../../data/bpe/json.ts";
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { bytes } from "../progress.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
+import { bytes } from "../shown/progress.ts";
 
 export const command: Command = {
   summary: "Show a vocabulary; with a text, how it is cut into tokens.",

@@ -12,10 +12,10 @@ import { openSource, type Source } from "../../data/imports/source.ts";
 import { datasetBytes } from "../../data/manifest.ts";
 import { ruleOf } from "../../data/order.ts";
 import type { Command, CommandContext } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { remoteDataset, sourceAccess } from "../datasets.ts";
+import { remoteDataset, sourceAccess } from "../content/datasets.ts";
 import { stopIfInterrupted } from "../interruption.ts";
-import { ByteProgress, Progress } from "../progress.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
+import { ByteProgress, Progress } from "../shown/progress.ts";
 
 export const command: Command = {
   summary: "Learn a vocabulary (byte-level BPE) from a text dataset, or a text file, and keep it in the network.",

@@ -1,9 +1,9 @@
 // `dcnr whoami`: a person's own key, and what it is good for at an orchestrator.
 
 import type { Command } from "../command.ts";
-import { connectionOptions, withClient } from "../connection.ts";
-import { plain } from "../output.ts";
-import { personKey } from "../person-key.ts";
+import { connectionOptions, withClient } from "../joining/connection.ts";
+import { personKey } from "../machine/person-key.ts";
+import { plain } from "../shown/output.ts";
 
 export const command: Command = {
   summary: "Show your own key, and whom the orchestrator takes you for.",

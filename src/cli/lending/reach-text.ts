@@ -1,7 +1,7 @@
 // How a machine that is lent is reached, in a sentence: what an orchestrator found when it called back.
 
 import type { ReachFound } from "../../pnode/whereabouts.ts";
-import { bytes } from "../progress.ts";
+import { bytes } from "../shown/progress.ts";
 
 export function reachText({ how, problem, relays }: ReachFound): string {
   if (how === "") return problem === "" ? "It is not called back yet." : `Nobody reaches it yet: ${problem}.`;

@@ -2,7 +2,7 @@
 
 import { duration } from "../../core/duration.ts";
 import type { Readings } from "../../pnode/self-report.ts";
-import { cut, plain, type Tone } from "../output.ts";
+import { cut, plain, type Tone } from "../shown/output.ts";
 import { type Given, wattHours } from "./given.ts";
 import type { Wish } from "./wishes.ts";
 

@@ -7,7 +7,7 @@ import { Tracer } from "../../monitoring/traces.ts";
 import type { PerformedWork } from "../../pnode/options.ts";
 import type { PNode } from "../../pnode/pnode.ts";
 import type { HttpHandler } from "../../protocol/network.ts";
-import { softwareVersion } from "../software.ts";
+import { softwareVersion } from "../machine/software.ts";
 import { countingLogs, openRegistry } from "./process.ts";
 
 /** From a small VNode's update to a large one's backward pass. */

@@ -5,7 +5,7 @@ import { monitorEventLoopDelay } from "node:perf_hooks";
 import type { Log, World } from "../../core/world.ts";
 import { MetricRegistry } from "../../monitoring/registry.ts";
 import { protocolMajor, protocolMinor } from "../../protocol/network.ts";
-import { softwareVersion } from "../software.ts";
+import { softwareVersion } from "../machine/software.ts";
 
 /** Coarse: a finer one wakes an idle process a hundred times a second. */
 const lagResolutionMs = 500;

@@ -2,7 +2,7 @@
 
 import { spawnSync } from "node:child_process";
 import { homedir, platform, userInfo } from "node:os";
-import { packagePath } from "../software.ts";
+import { packagePath } from "../machine/software.ts";
 import { type ServiceKind, type ServiceManager, serviceKindOf, serviceManager } from "./managers.ts";
 import type { RunCommand } from "./service.ts";
 

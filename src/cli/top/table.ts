@@ -1,7 +1,7 @@
 // Tables of `dcnr top`: as many columns as the window takes, the most important ones first to be kept, each cell with a
 // tone of its own. A tone is put on after the text was cut and padded, so colours never move anything.
 
-import { cut, plain, type Tone } from "../output.ts";
+import { cut, plain, type Tone } from "../shown/output.ts";
 
 export interface Cell {
   readonly text: string;

@@ -6,10 +6,10 @@ import type { Event } from "../../protocol/gen/dcnr/v1/common_pb.ts";
 import type { GetStatusResponse, PNode, VNode } from "../../protocol/gen/dcnr/v1/fleet_pb.ts";
 import type { Model } from "../../protocol/gen/dcnr/v1/inference_pb.ts";
 import type { Session } from "../../protocol/gen/dcnr/v1/session_pb.ts";
-import { cut, plain, type Tone } from "../output.ts";
-import { sparkline } from "../plot.ts";
-import { bar, bytes } from "../progress.ts";
-import { waitLines } from "../waits.ts";
+import { cut, plain, type Tone } from "../shown/output.ts";
+import { sparkline } from "../shown/plot.ts";
+import { bar, bytes } from "../shown/progress.ts";
+import { waitLines } from "../shown/waits.ts";
 import { type TopColumn, topTable } from "./table.ts";
 
 export interface Known {

@@ -1,0 +1,100 @@
+// What `dcnr data` gives a pipeline: the files that its person may read, and the datasets, vocabularies and models of a network.
+
+import { join, resolve } from "node:path";
+import type { Client } from "../../client/client.ts";
+import { fail, messageOf } from "../../core/errors.ts";
+import { canonicalJson, sha256 } from "../../core/hash.ts";
+import type { Sha256 } from "../../core/ids.ts";
+import { retry } from "../../core/retry.ts";
+import type { Tensor } from "../../core/tensor.ts";
+import { bytesOf } from "../../core/tensor.ts";
+import type { World } from "../../core/world.ts";
+import type { Models, Outside } from "../../pipeline/operator.ts";
+import { DataType } from "../../protocol/gen/dcnr/v1/common_pb.ts";
+import { readVocabulary, remoteDataset, sourceAccess } from "./datasets.ts";
+
+/** A model may be placed anew, or an orchestrator start again, while it is asked. */
+const patienceMs = 300_000;
+
+export interface NetworkOutside {
+  readonly client: Client;
+  readonly world: Pick<World, "clock" | "timers" | "chance">;
+  readonly signal: AbortSignal;
+  /** Where the pipeline's file lies: relative paths begin there. */
+  readonly folder: string;
+  /** Only files below these are read, if any are named. */
+  readonly folders: readonly string[];
+}
+
+export function networkOutside(given: NetworkOutside): Outside {
+  const { client, folders } = given;
+  const folder = resolve(given.folder);
+  return {
+    access: { ...sourceAccess(), ...(folders.length > 0 ? { folders } : {}) },
+    folder,
+    dataset: (name) => remoteDataset(client, name),
+    vocabulary: (name) => readVocabulary(client, name.endsWith(".json") ? join(folder, name) : name),
+    models: networkModels(given),
+  };
+}
+
+function networkModels({ client, world, signal }: NetworkOutside): Models {
+  const patiently = <T>(attempt: () => Promise<T>) =>
+    retry({ world, minMs: 200, maxMs: 5_000, patienceMs, signal }, attempt);
+  return {
+    async look(name) {
+      const models = await client.models.list();
+      const model = models.find((one) => one.name === name);
+      if (!model || model.status === "stopped" || model.status === "failed" || model.replicas === 0) {
+        const served = models.filter(({ replicas }) => replicas > 0).map((one) => one.name);
+        fail(
+          "failed_precondition",
+          `the model ${name} is not served${served.length > 0 ? `, only ${served.join(", ")}` : ""}: dcnr serve ${name}`,
+        );
+      }
+      const { definition, states, tokenizer } = await client.models.describe(name);
+      const parts = states.map(({ vnode, blob }) => [vnode, blob?.hash]).sort();
+      return {
+        identity: sha256(canonicalJson({ definition, parts })),
+        replicas: model.replicas,
+        context: model.context,
+        ...(tokenizer && { tokenizer: tokenizer.hash as Sha256 }),
+      };
+    },
+    async tokenizer(name) {
+      const { tokenizer } = await client.models.describe(name);
+      if (!tokenizer) fail("failed_precondition", `the model ${name} has no vocabulary: it cannot read texts`);
+      return new TextDecoder().decode(await client.download(tokenizer));
+    },
+    generate: (name, { prompt, ...options }) =>
+      patiently(async () => {
+        let text = "";
+        for await (const piece of client.generate(name, prompt, { ...options, signal })) text += piece.text;
+        return text;
+      }),
+    forward: (name, inputs) =>
+      patiently(async () => {
+        const { outputs } = await client.models.forward(name, { inputs: { inputs: wireTensor(inputs) } });
+        return Object.values(outputs).map(({ shape, data }) => ({ shape, data: floats(data) }));
+      }),
+  };
+}
+
+function wireTensor(tensor: Tensor) {
+  const dtype = tensor.dtype === "int32" ? DataType.INT32 : DataType.FLOAT32;
+  return { dtype, shape: [...tensor.shape], data: bytesOf(tensor) as Uint8Array<ArrayBuffer> };
+}
+
+function floats(bytes: Uint8Array): Float32Array {
+  const copy = bytes.slice();
+  return new Float32Array(copy.buffer, 0, copy.byteLength / 4);
+}
+
+export async function parsePipelineFile(text: string, path: string): Promise<unknown> {
+  const { parse } = await import("yaml");
+  try {
+    return parse(text, { maxAliasCount: 100 });
+  } catch (thrown) {
+    return fail("invalid_argument", `${path} is no YAML: ${messageOf(thrown).split("\n", 1)[0]}`);
+  }
+}

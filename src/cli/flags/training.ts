@@ -1,0 +1,149 @@
+// The flags of a training session, and the settings they come to. Names, bounds and what is usual stand in the table of
+// settings; what they mean for a network and its data is checked by the orchestrator.
+
+import type { SessionSettingsInit } from "../../client/client.ts";
+import { fail } from "../../core/errors.ts";
+import {
+  type ChoiceField,
+  settingFields as fields,
+  type NumberField,
+  type TextField,
+} from "../../network/settings/setting-fields.ts";
+import type { CommandContext, Flags, OptionSpec } from "../command.ts";
+import { builtinNames } from "../content/builtin.ts";
+import { parseBytes, parseSeconds } from "./quantities.ts";
+
+type Said<T> = T & { readonly flag: string; readonly summary: string };
+
+/** A setting as a flag; without its usual value where another session's counts instead. */
+export function numberFlag(field: Said<NumberField>, more: Partial<OptionSpec> = {}): Record<string, OptionSpec> {
+  const { flag, summary, least, most, fraction, usual } = field;
+  const bounds = { least, most, ...(fraction ? { fraction } : {}) };
+  return {
+    [flag]: { type: "number", summary, ...bounds, ...(usual === undefined ? {} : { default: usual }), ...more },
+  };
+}
+
+export function textFlag(
+  field: Said<TextField | ChoiceField<string>>,
+  more: Partial<OptionSpec> = {},
+): Record<string, OptionSpec> {
+  const { flag, summary, usual } = field;
+  const choices = "choices" in field ? { choices: field.choices } : {};
+  const byDefault = usual === undefined ? {} : { default: usual };
+  return { [flag]: { type: "string", value: "NAME", summary, ...choices, ...byDefault, ...more } };
+}
+
+const requirementOptions: Readonly<Record<string, OptionSpec>> = {
+  ...numberFlag(fields.cpus, { least: 1 }),
+  [fields.memoryBytes.flag]: {
+    type: "string",
+    value: "SIZE",
+    summary: "memory that a PNode must lend at least, such as 4GB",
+  },
+  ...numberFlag(fields.gpus, { least: 1 }),
+  ...textFlag(fields.region),
+  ...textFlag(fields.provider),
+  ...textFlag(fields.trust, { value: "LEVEL" }),
+  ...numberFlag(fields.priority),
+};
+
+export const trainingOptions: Readonly<Record<string, OptionSpec>> = {
+  dataset: { type: "string", value: "NAME", summary: `dataset to train on (a clone has ${builtinNames.join(", ")})` },
+  ...textFlag(fields.split),
+  ...textFlag(fields.validationSplit),
+  ...numberFlag(fields.steps),
+  ...numberFlag(fields.epochs),
+  [fields.maxRuntimeSeconds.flag]: {
+    type: "string",
+    value: "DURATION",
+    summary: "end after this long even if steps are left, such as 90s or 2h",
+  },
+  ...numberFlag(fields.batch),
+  ...numberFlag(fields.microbatches),
+  ...numberFlag(fields.rate),
+  ...textFlag(fields.schedule),
+  ...numberFlag(fields.warmup),
+  ...numberFlag(fields.seed),
+  ...textFlag(fields.numerics),
+  ...numberFlag(fields.checkpointEvery),
+  ...numberFlag(fields.validateEvery),
+  ...numberFlag(fields.clipNorm),
+  ...numberFlag(fields.replicas),
+  ...textFlag(fields.assurance, { value: "LEVEL" }),
+  from: {
+    type: "string",
+    value: "SOURCE",
+    summary: "start from the weights of this session or model, not from the seed",
+  },
+  ...numberFlag(fields.spread),
+  ...numberFlag(fields.budget),
+  ...textFlag(fields.autonomy, { value: "CHOICE" }),
+  ...requirementOptions,
+};
+
+const stepsDefault = 200;
+/** Where time alone is to end a session. */
+const stepsUnlimited = 1_000_000;
+
+/** Where a cosine ends, of its base. */
+const finalShare = 0.1;
+
+export function settingsFrom({ flags }: Pick<CommandContext, "flags">, network: string): SessionSettingsInit {
+  const number = ({ flag }: Said<NumberField>) => flags.optionalNumber(flag) ?? 0;
+  const text = ({ flag }: Said<TextField>) => flags.optionalText(flag) ?? "";
+  return {
+    network,
+    dataset: flags.text("dataset"),
+    split: text(fields.split),
+    validationSplit: text(fields.validationSplit),
+    ...lengthFrom(flags),
+    batch: number(fields.batch),
+    microbatches: number(fields.microbatches),
+    seed: BigInt(number(fields.seed)),
+    numerics: text(fields.numerics),
+    checkpointEvery: number(fields.checkpointEvery),
+    validateEvery: number(fields.validateEvery),
+    clipNorm: number(fields.clipNorm),
+    replicas: number(fields.replicas),
+    assurance: text(fields.assurance),
+    initialState: flags.optionalText("from") ?? "",
+    spread: number(fields.spread),
+    budget: BigInt(number(fields.budget)),
+    autonomy: text(fields.autonomy),
+    learningRate: {
+      schedule: text(fields.schedule),
+      base: number(fields.rate),
+      warmupSteps: BigInt(number(fields.warmup)),
+      finalShare,
+    },
+    requirements: {
+      cpus: number(fields.cpus),
+      gpus: number(fields.gpus),
+      memoryBytes: BigInt(memoryFrom(flags)),
+      region: text(fields.region),
+      provider: text(fields.provider),
+      trust: text(fields.trust),
+      priority: number(fields.priority),
+    },
+  };
+}
+
+function memoryFrom(flags: Flags): number {
+  const { flag } = fields.memoryBytes;
+  const memory = flags.optionalText(flag);
+  return memory === undefined ? 0 : parseBytes(memory, `--${flag}`);
+}
+
+function lengthFrom(flags: Flags): Pick<SessionSettingsInit, "steps" | "epochs" | "maxRuntimeSeconds"> {
+  const epochs = flags.optionalNumber("epochs");
+  const time = flags.optionalText("time");
+  if (flags.has("steps") && epochs !== undefined) fail("invalid_argument", "give --steps or --epochs, not both");
+  const usual = time === undefined ? stepsDefault : stepsUnlimited;
+  const steps = flags.has("steps") ? flags.number("steps") : usual;
+  return {
+    steps: BigInt(epochs === undefined ? steps : 0),
+    epochs: epochs ?? 0,
+    maxRuntimeSeconds: time === undefined ? 0 : parseSeconds(time, "--time"),
+  };
+}

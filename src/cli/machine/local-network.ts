@@ -1,0 +1,100 @@
+// A whole network on this machine as separate processes: what `dcnr up` and `dcnr demo` start.
+
+import { join } from "node:path";
+import { withKey } from "../../protocol/routes/address.ts";
+import { memoryBytesLeast, thisMachine } from "../flags/limits.ts";
+import { confinedEnvironment, confinementFlags, rememberGpus } from "./confinement.ts";
+import { dataDirectory } from "./directories.ts";
+import { type Child, startChild, stopChild } from "./processes.ts";
+
+export interface LocalNetworkOptions {
+  readonly directory: string;
+  readonly listen: string;
+  readonly pnodes: number;
+  readonly cpusPerPNode: number;
+  readonly store?: string;
+  readonly blobs?: string;
+  readonly logLevel: string;
+}
+
+/** Tree names are easy to tell apart in a table, and to say aloud. */
+const names = [
+  "maple",
+  "birch",
+  "cedar",
+  "alder",
+  "hazel",
+  "linden",
+  "rowan",
+  "aspen",
+  "willow",
+  "larch",
+  "elm",
+  "oak",
+];
+
+export class LocalNetwork {
+  readonly orchestrator: Child;
+  readonly pnodes: Child[];
+
+  private constructor(orchestrator: Child, pnodes: Child[]) {
+    this.orchestrator = orchestrator;
+    this.pnodes = pnodes;
+  }
+
+  static async start(options: LocalNetworkOptions): Promise<LocalNetwork> {
+    const orchestrator = await startChild("the orchestrator", [
+      "orchestrator",
+      ...["--listen", options.listen, "--dir", options.directory],
+      ...(options.store ? ["--store", options.store] : []),
+      ...(options.blobs ? ["--blobs", options.blobs] : []),
+      ...["--log-level", options.logLevel],
+    ]);
+    const pnodes: Child[] = [];
+    try {
+      const starting = Array.from({ length: options.pnodes }, (_, index) =>
+        LocalNetwork.#startPNode(orchestrator, index, options).then((child) => pnodes.push(child)),
+      );
+      await Promise.all(starting);
+    } catch (error) {
+      await Promise.all([...pnodes, orchestrator].map((child) => stopChild(child)));
+      throw error;
+    }
+    pnodes.sort((a, b) => a.name.localeCompare(b.name));
+    return new LocalNetwork(orchestrator, pnodes);
+  }
+
+  static async #startPNode({ address, key }: Child, index: number, options: LocalNetworkOptions): Promise<Child> {
+    const name = index < names.length ? (names[index] as string) : `pnode-${index + 1}`;
+    const directory = dataDirectory(join(options.directory, "pnodes", name), process.env);
+    const memoryBytes = memoryShare(options.pnodes);
+    const args = [
+      "join",
+      key === undefined ? address : withKey(address, key),
+      ...["--name", name, "--owner", name, "--dir", directory],
+      ...["--cpus", String(options.cpusPerPNode), "--log-level", options.logLevel, "--wait"],
+      ...(memoryBytes > 0 ? ["--memory", `${memoryBytes}B`] : []),
+    ];
+    await rememberGpus(directory);
+    return startChild(
+      name,
+      args,
+      {},
+      {
+        flags: confinementFlags({ directory, memoryBytes }),
+        environment: confinedEnvironment(process.env, directory, { fallback: () => undefined }, {}),
+      },
+    );
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.pnodes.map((child) => stopChild(child, 3_000)));
+    await stopChild(this.orchestrator, 3_000);
+  }
+}
+
+/** PNodes of one machine share its memory: each lends its part, so that the sum is what there is. 0: no limit. */
+function memoryShare(pnodes: number): number {
+  const share = Math.floor(thisMachine().memoryBytes / pnodes);
+  return pnodes > 1 && share >= memoryBytesLeast ? share : 0;
+}

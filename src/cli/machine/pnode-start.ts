@@ -1,0 +1,199 @@
+// Puts a real PNode together: finds out what the machine is, opens workers when a session needs them, attaches.
+
+import { loadavg } from "node:os";
+import { join } from "node:path";
+import { setFlagsFromString } from "node:v8";
+import { keyIdOf } from "../../core/keys.ts";
+import type { World } from "../../core/world.ts";
+import { openDiskCache } from "../../data/disk-cache.ts";
+import type { EngineKind, Executor } from "../../engine/engine.ts";
+import type { PNodeDependencies } from "../../pnode/options.ts";
+import { type PNode, startPNode } from "../../pnode/pnode.ts";
+import type { Network } from "../../protocol/network.ts";
+import type { Reach } from "../../protocol/routes/reach.ts";
+import type { RelayLimits } from "../../relay/limits.ts";
+import { openAside } from "../../system/aside.ts";
+import { openHttpTransfer } from "../../system/blob-transfer.ts";
+import { digestAside } from "../../system/digest.ts";
+import { findHardware, type HardwareFacts, readHealth } from "../../system/hardware.ts";
+import { openKept } from "../../system/kept.ts";
+import { keptFile } from "../../system/kept-file.ts";
+import { type RealIdentity, signingOf, verifySignature } from "../../system/keys.ts";
+import { startPulse } from "../../system/pulse.ts";
+import { Remembered } from "../../system/remembered.ts";
+import { openSpill } from "../../system/spill.ts";
+import { reachableAddress } from "../joining/reachable.ts";
+import { monitorPNode } from "../monitoring/pnode.ts";
+import { presenceOf } from "./additions.ts";
+import { isConfined, rememberedGpus } from "./confinement.ts";
+import type { Measured } from "./measure-machine.ts";
+import { Measuring } from "./measuring.ts";
+import { softwareVersion } from "./software.ts";
+
+export interface LentMachine {
+  /** With which it takes part in gossip; unknown to other members without. */
+  readonly identity?: RealIdentity;
+  /** Lets it join a network that is not open to everybody. */
+  readonly invite?: string;
+  /** With the network's key. */
+  readonly orchestrators: readonly string[];
+  /** What it may connect to. */
+  readonly reach: Reach;
+  /** It calls out over WebSockets alone. */
+  readonly web?: boolean;
+  /** Exists, and holds the machine's key. */
+  readonly directory: string;
+  readonly name: string;
+  readonly owner: string;
+  readonly listen: string;
+  readonly advertise?: string;
+  /** 0 means no limit, in all of these. */
+  readonly cpus: number;
+  readonly memoryBytes: number;
+  readonly diskBytes: number;
+  readonly bandwidthBytesPerSecond: number;
+  /** It relays for others, within these. */
+  readonly relay?: RelayLimits;
+  readonly hours: string;
+  readonly region: string;
+  readonly provider: string;
+  readonly pricePerHour: number;
+  /** Where traces go, if not by the environment. */
+  readonly otlp?: string;
+}
+
+export interface StartedPNode {
+  readonly pnode: PNode;
+  readonly hardware: HardwareFacts;
+  readonly workers: number;
+  readonly gflops: number;
+  close(): Promise<void>;
+}
+
+const shardCacheBytesDefault = 2e9;
+
+/**
+ * Messages lie outside of the JavaScript heap, some 20 MB of them come and go in a step. By default every 30 MB or so
+ * make V8 mark the whole heap, which took a third of a PNode's CPU time; counted with the heap they do so ten times
+ * less often, and memory still has its bound.
+ */
+const gentleCollection = "--external-memory-accounted-in-global-limit";
+
+/** What the owner's side wants to know and to say. */
+export type OwnerHooks = Required<Pick<PNodeDependencies, "lends" | "onWork">>;
+
+export async function startRealPNode(
+  machine: LentMachine,
+  outer: World,
+  network: Network,
+  owner: OwnerHooks,
+): Promise<StartedPNode> {
+  setFlagsFromString(gentleCollection);
+  const monitoring = monitorPNode(outer, network.id ?? "", machine.name, machine.otlp);
+  const { world } = monitoring;
+  const found = await findHardware(machine.directory);
+  const hardware = isConfined() ? { ...found, gpus: (await rememberedGpus(machine.directory).get()) ?? [] } : found;
+  const workers = Math.max(1, Math.floor(machine.cpus || hardware.cores));
+  const executors = new Map<EngineKind, Promise<Executor>>();
+  const executorFor = (kind: EngineKind): Promise<Executor> => {
+    const open = executors.get(kind) ?? openWorkers(kind, workers);
+    executors.set(kind, open);
+    return open;
+  };
+  const engines = presenceOf("native") === "not here" ? "portable" : "native";
+  const key = [softwareVersion(), process.version, hardware.cpuModel, hardware.architecture, engines].join("|");
+  const memory = new Remembered<Measured>(machine.directory, "measured.json", key);
+  const measuring = new Measuring(memory, hardware.cores, world);
+  const measured = await measuring.atOnce();
+  const aside = openAside();
+  const pnode = await startPNode(
+    {
+      name: machine.name,
+      software: softwareVersion(),
+      orchestrators: machine.orchestrators,
+      listen: machine.listen,
+      ...(machine.invite ? { invite: machine.invite } : {}),
+      ...(machine.advertise ? { advertise: machine.advertise } : {}),
+      ...(machine.relay ? { relay: machine.relay } : {}),
+      owner: machine.owner,
+      region: machine.region,
+      provider: machine.provider,
+      pricePerHour: machine.pricePerHour,
+      limits: {
+        cpus: workers,
+        memoryBytes: BigInt(machine.memoryBytes),
+        diskBytes: BigInt(machine.diskBytes),
+        bandwidthBytesPerSecond: BigInt(machine.bandwidthBytesPerSecond),
+        hours: machine.hours,
+      },
+      capabilities: {
+        cpuModel: hardware.cpuModel,
+        cores: Math.max(1, Math.floor(hardware.cores)),
+        memoryBytes: BigInt(Math.floor(hardware.memoryBytes)),
+        diskBytes: BigInt(Math.floor(hardware.diskBytes)),
+        architecture: hardware.architecture,
+        platform: hardware.platform,
+        gpus: hardware.gpus.map((gpu) => ({ ...gpu, memoryBytes: BigInt(gpu.memoryBytes) })),
+        gflops: measured.gflops * workers,
+        numerics: [...measured.classes],
+      },
+    },
+    {
+      world,
+      network,
+      executorFor,
+      ...(machine.identity && { signing: signingOf(machine.identity) }),
+      http: monitoring.http,
+      ...(machine.identity && {
+        membership: {
+          identity: machine.identity,
+          keys: { verify: verifySignature, idOf: keyIdOf },
+          file: keptFile(join(machine.directory, "members.bin")),
+        },
+      }),
+      onWork: (work) => {
+        monitoring.onWork(work);
+        owner.onWork(work);
+      },
+      lends: owner.lends,
+      blobs: openHttpTransfer({ reach: machine.reach, ...(network.keys && { keys: network.keys }) }),
+      digest: digestAside,
+      aside,
+      pulse: startPulse(world.clock, machine.reach, machine.web),
+      spill: await openSpill(machine.directory, machine.diskBytes / 2 || undefined),
+      kept: await openKept(machine.directory, machine.diskBytes / 4 || undefined),
+      verify: verifySignature,
+      cache: await openDiskCache({
+        folder: join(machine.directory, "shards"),
+        // Half of what is lent is for messages and states that do not fit into memory, the rest for states of others.
+        bytesMax: machine.diskBytes / 4 || shardCacheBytesDefault,
+        clock: world.clock,
+      }),
+      reachable: reachableAddress,
+      localHour: () => new Date(world.clock.wallMs()).getHours(),
+      measure: () => {
+        const { temperatureCelsius } = readHealth();
+        return {
+          load: Math.min(1, (loadavg()[0] ?? 0) / hardware.cores),
+          memoryUsedBytes: process.memoryUsage.rss(),
+          ...(temperatureCelsius ? { temperatureCelsius } : {}),
+        };
+      },
+    },
+  );
+  monitoring.watch(pnode);
+  measuring.onMeasured(({ gflops, classes }) => pnode.measured(gflops * workers, classes));
+  const close = async () => {
+    measuring.stop();
+    await monitoring.close();
+    await aside.close();
+    await Promise.all([...executors.values()].map(async (executor) => (await executor).close()));
+  };
+  return { pnode, hardware, workers, gflops: measured.gflops * workers, close };
+}
+
+/** Loaded with the first session: a PNode that waits for work needs no engine. */
+async function openWorkers(kind: EngineKind, workers: number): Promise<Executor> {
+  const { openExecutor } = await import("../../engine/threads.ts");
+  return openExecutor({ kind, workers });
+}
