@@ -7,7 +7,7 @@ import { runAside } from "../core/aside.ts";
 import { loadTokenizer } from "../data/bpe/json.ts";
 import { tokenDecoder } from "../data/bpe/token-table.ts";
 import { checkingVocabulary } from "../data/works.ts";
-import { openAside } from "../system/aside.ts";
+import { openAside } from "../system/threads/aside.ts";
 import { checkingChat, encodingPrompt, openingText } from "./works.ts";
 
 const aside = openAside();

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, test } from "node:test";
-import { openAside } from "../system/aside.ts";
+import { openAside } from "../system/threads/aside.ts";
 import { readPipeline } from "./definition.ts";
 import { filtering } from "./operators/filter.ts";
 import { RecordWriter, recordOfRow } from "./records.ts";

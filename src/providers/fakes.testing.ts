@@ -3,7 +3,7 @@
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { fail } from "../core/errors.ts";
-import { httpCall } from "../system/http-call.ts";
+import { httpCall } from "../system/wires/http-call.ts";
 import type { CommandResult, Offer, ProviderTools } from "./provider.ts";
 
 export const smallOffer: Offer = {

@@ -23,9 +23,9 @@ import { PNodeService } from "../../src/protocol/gen/dcnr/v1/pnode_pb.ts";
 import { openGrpcNetwork } from "../../src/protocol/grpc.ts";
 import { service } from "../../src/protocol/network.ts";
 import { Reach } from "../../src/protocol/routes/reach.ts";
-import { openHttpTransfer } from "../../src/system/blob-transfer.ts";
 import { digestAside } from "../../src/system/digest.ts";
 import { backgroundTimers } from "../../src/system/timers.ts";
+import { openHttpTransfer } from "../../src/system/wires/blob-transfer.ts";
 import { realWorld } from "../../src/system/world.ts";
 
 const secret = "the photos of the owner's children";

@@ -12,7 +12,7 @@ import type { ModelRecord } from "../../src/orchestrator/records/sessions.ts";
 import { Prompts } from "../../src/orchestrator/serving/prompts.ts";
 import { NetworkService } from "../../src/protocol/gen/dcnr/v1/network_pb.ts";
 import { openMemoryBlobs } from "../../src/store/memory.ts";
-import { openAside } from "../../src/system/aside.ts";
+import { openAside } from "../../src/system/threads/aside.ts";
 import { writeInputs, writeOutputs } from "../../src/trust/lists.ts";
 import { firstDifference, inputHashes } from "../../src/trust/works.ts";
 import { Lab, refused } from "./lab.ts";

@@ -14,10 +14,10 @@ import { Orchestrators } from "../../src/pnode/orchestrators.ts";
 import { takeSnapshot } from "../../src/pnode/snapshots.ts";
 import { openGrpcNetwork } from "../../src/protocol/grpc.ts";
 import type { StateImage } from "../../src/states/cut.ts";
-import { openHttpTransfer } from "../../src/system/blob-transfer.ts";
 import { digestAside } from "../../src/system/digest.ts";
-import { openSpill } from "../../src/system/spill.ts";
+import { openSpill } from "../../src/system/files/spill.ts";
 import { backgroundTimers } from "../../src/system/timers.ts";
+import { openHttpTransfer } from "../../src/system/wires/blob-transfer.ts";
 import { realWorld } from "../../src/system/world.ts";
 
 export interface StateJob {

@@ -15,7 +15,7 @@ import { blobsOfOutput, lookAtPipeline, type MadeStep, runPipeline, type StepPro
 import { forgetSaved, saveOutput } from "../../pipeline/save.ts";
 import { openWorkshop, type Workshop } from "../../pipeline/workshop.ts";
 import { writeRows } from "../../pipeline/write.ts";
-import { openAside } from "../../system/aside.ts";
+import { openAside } from "../../system/threads/aside.ts";
 import { realWorld } from "../../system/world.ts";
 import type { Command, CommandContext } from "../command.ts";
 import { remoteSink } from "../content/builtin.ts";

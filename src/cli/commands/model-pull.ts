@@ -4,7 +4,7 @@ import { basename } from "node:path";
 import { fail, hasCode, messageOf } from "../../core/errors.ts";
 import { download } from "../../data/imports/download.ts";
 import { pullModel } from "../../models/pull.ts";
-import { httpsGet } from "../../system/https-get.ts";
+import { httpsGet } from "../../system/wires/https-get.ts";
 import type { Command } from "../command.ts";
 import { bytes, Progress } from "../shown/progress.ts";
 

@@ -11,7 +11,7 @@ import { type Manifest, manifestText, parseManifest } from "../../data/manifest.
 import type { FetchBlob } from "../../data/shard-cache.ts";
 import { DataType } from "../../protocol/gen/dcnr/v1/common_pb.ts";
 import type { Dataset } from "../../protocol/gen/dcnr/v1/data_pb.ts";
-import { httpsGet } from "../../system/https-get.ts";
+import { httpsGet } from "../../system/wires/https-get.ts";
 import type { Output } from "../shown/output.ts";
 import { bytes } from "../shown/progress.ts";
 import { classesOf } from "./class-names.ts";

@@ -1,7 +1,7 @@
 // What a process that listens on all interfaces tells others to call: nobody can call "0.0.0.0".
 
 import { formatAddress, isLoopback, isUnspecified, parseAddress } from "../../protocol/routes/address.ts";
-import { type Family, outwardAddress, sourceAddress } from "../../system/own-address.ts";
+import { type Family, outwardAddress, sourceAddress } from "../../system/machine/own-address.ts";
 
 /**
  * Where a server bound to `bound` is reached by those who share a network with `towards`, or else by other machines;

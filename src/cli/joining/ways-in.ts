@@ -11,8 +11,8 @@ import type { World } from "../../core/world.ts";
 import { joinedBy } from "../../protocol/identity/invite-link.ts";
 import { Tls } from "../../protocol/identity/tls.ts";
 import { formatAddress, isLoopback, parseAddress, withKey } from "../../protocol/routes/address.ts";
-import { keptFile } from "../../system/kept-file.ts";
-import { askOnLan, type FoundOnLan } from "../../system/lan.ts";
+import { keptFile } from "../../system/files/kept-file.ts";
+import { askOnLan, type FoundOnLan } from "../../system/wires/lan.ts";
 import type { Output } from "../shown/output.ts";
 import { orchestratorPortDefault } from "./connection.ts";
 

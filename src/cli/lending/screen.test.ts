@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it } from "node:test";
-import { othersLoad } from "../../system/others-load.ts";
+import { othersLoad } from "../../system/machine/others-load.ts";
 import { GivenTotals, wattHours } from "./given.ts";
 import { type LendingState, lendingLines } from "./screen.ts";
 import { readWish, writeWish } from "./wishes.ts";

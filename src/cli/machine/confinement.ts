@@ -6,8 +6,8 @@
 import { existsSync } from "node:fs";
 import { join, sep } from "node:path";
 import { additionsFolder } from "../../core/optional.ts";
-import { findHardware, type GpuFacts } from "../../system/hardware.ts";
-import { Remembered } from "../../system/remembered.ts";
+import { Remembered } from "../../system/files/remembered.ts";
+import { findHardware, type GpuFacts } from "../../system/machine/hardware.ts";
 import type { OptionSpec } from "../command.ts";
 import { environmentName, type Settings } from "../flags/settings.ts";
 import { presenceOf } from "./additions.ts";

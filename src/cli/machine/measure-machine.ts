@@ -13,7 +13,7 @@ import type { Clock } from "../../core/world.ts";
 import type { EngineKind, Executor } from "../../engine/engine.ts";
 import { GraphBuilder } from "../../graph/builder.ts";
 import { realClock } from "../../system/clock.ts";
-import { measureGflops } from "../../system/hardware.ts";
+import { measureGflops } from "../../system/machine/hardware.ts";
 
 export interface Measured {
   /** Of one core. */

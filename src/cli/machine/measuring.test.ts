@@ -1,7 +1,7 @@
 import { strict as assert } from "node:assert";
 import { describe, it } from "node:test";
 import { silentLog, type World } from "../../core/world.ts";
-import type { Remembered } from "../../system/remembered.ts";
+import type { Remembered } from "../../system/files/remembered.ts";
 import type { Measured } from "./measure-machine.ts";
 import { Measuring } from "./measuring.ts";
 

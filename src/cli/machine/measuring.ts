@@ -4,7 +4,7 @@
 import { loadavg } from "node:os";
 import { messageOf } from "../../core/errors.ts";
 import { type Cancel, sleep, type World } from "../../core/world.ts";
-import type { Remembered } from "../../system/remembered.ts";
+import type { Remembered } from "../../system/files/remembered.ts";
 import { gflopsEstimated, type Measured, measureMachine } from "./measure-machine.ts";
 
 /** What a start waits for the first measurement. */

@@ -7,7 +7,7 @@ import { fail } from "../../core/errors.ts";
 import type { ProviderRights } from "../../orchestrator/providers/provider-care.ts";
 import { providerKinds } from "../../providers/kinds.ts";
 import { runCommand } from "../../system/commands.ts";
-import { httpCall } from "../../system/http-call.ts";
+import { httpCall } from "../../system/wires/http-call.ts";
 import { packagePath } from "./software.ts";
 
 export function providerRights(given: readonly string[], directory: string): ProviderRights {

@@ -3,8 +3,8 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import { type AddressInfo, createServer as createTcpServer, type Socket } from "node:net";
 import { describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { DcnrError, hasCode } from "../core/errors.ts";
-import { sha256 } from "../core/hash.ts";
+import { DcnrError, hasCode } from "../../core/errors.ts";
+import { sha256 } from "../../core/hash.ts";
 import { openHttpTransfer } from "./blob-transfer.ts";
 
 type Answer = (request: IncomingMessage, response: ServerResponse) => void;

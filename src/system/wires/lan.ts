@@ -4,12 +4,12 @@
 import { createSocket, type Socket } from "node:dgram";
 import { BlockList, isIP } from "node:net";
 import { networkInterfaces } from "node:os";
-import type { KeyId } from "../core/ids.ts";
-import { isKeyId } from "../core/keys.ts";
-import { sleep, type World } from "../core/world.ts";
-import { parseNetwork } from "../protocol/routes/reach.ts";
+import type { KeyId } from "../../core/ids.ts";
+import { isKeyId } from "../../core/keys.ts";
+import { sleep, type World } from "../../core/world.ts";
+import { parseNetwork } from "../../protocol/routes/reach.ts";
+import { ownNetworks } from "../machine/own-address.ts";
 import { type DnsMessage, type DnsRecord, dnsTypes, formatDns, parseDns } from "./dns-message.ts";
-import { ownNetworks } from "./own-address.ts";
 
 const serviceName = "_dcnr._tcp.local";
 const multicastAddress = "224.0.0.251";

@@ -3,7 +3,7 @@
 
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { fail } from "../core/errors.ts";
+import { fail } from "../../core/errors.ts";
 
 const namePattern = /^[A-Za-z0-9_.-]{1,200}$/;
 const unfinished = ".part";

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { asideHere, runAside } from "../core/aside.ts";
-import { compileText } from "../network/compile.ts";
-import { compileAside } from "../network/works.ts";
+import { asideHere, runAside } from "../../core/aside.ts";
+import { compileText } from "../../network/compile.ts";
+import { compileAside } from "../../network/works.ts";
 import { counting, endless, hungry, inPieces, refusing } from "./aside.testing.ts";
 import { openAside } from "./aside.ts";
 

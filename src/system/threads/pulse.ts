@@ -2,8 +2,8 @@
 // when the main thread last came round, and when the orchestrator last answered.
 
 import { Worker } from "node:worker_threads";
-import type { Clock } from "../core/world.ts";
-import type { Reach } from "../protocol/routes/reach.ts";
+import type { Clock } from "../../core/world.ts";
+import type { Reach } from "../../protocol/routes/reach.ts";
 
 export interface PulseOrder {
   readonly orchestrator: string;

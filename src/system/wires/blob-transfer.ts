@@ -4,13 +4,13 @@
 
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from "node:http";
 import { request as httpsRequest } from "node:https";
-import { DcnrError, fail } from "../core/errors.ts";
-import type { KeyId } from "../core/ids.ts";
-import type { KeyBook } from "../protocol/identity/key-book.ts";
-import { pinnedConnection } from "../protocol/identity/pinned-http.ts";
-import { Tls } from "../protocol/identity/tls.ts";
-import { parseAddress } from "../protocol/routes/address.ts";
-import type { Reach } from "../protocol/routes/reach.ts";
+import { DcnrError, fail } from "../../core/errors.ts";
+import type { KeyId } from "../../core/ids.ts";
+import type { KeyBook } from "../../protocol/identity/key-book.ts";
+import { pinnedConnection } from "../../protocol/identity/pinned-http.ts";
+import { Tls } from "../../protocol/identity/tls.ts";
+import { parseAddress } from "../../protocol/routes/address.ts";
+import type { Reach } from "../../protocol/routes/reach.ts";
 import { bytesPassed } from "./passed-bytes.ts";
 
 export interface HttpTransferOptions {

@@ -4,7 +4,7 @@
 import { execFile } from "node:child_process";
 import { readdirSync, readFileSync, statfsSync } from "node:fs";
 import { arch, availableParallelism, cpus, freemem, loadavg, platform, totalmem } from "node:os";
-import type { Clock } from "../core/world.ts";
+import type { Clock } from "../../core/world.ts";
 
 export interface GpuFacts {
   readonly model: string;

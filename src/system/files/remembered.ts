@@ -2,7 +2,7 @@
 
 import { readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { fail } from "../core/errors.ts";
+import { fail } from "../../core/errors.ts";
 
 /** A measurement that depends on `key` alone, kept in the PNode's directory. */
 export class Remembered<T> {

@@ -2,13 +2,13 @@
 // only when the whole machine is.
 
 import { parentPort, workerData } from "node:worker_threads";
-import { sleep } from "../core/world.ts";
-import { PNodeService } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
-import { openGrpcNetwork } from "../protocol/grpc.ts";
-import type { Network } from "../protocol/network.ts";
-import { Reach } from "../protocol/routes/reach.ts";
+import { sleep } from "../../core/world.ts";
+import { PNodeService } from "../../protocol/gen/dcnr/v1/pnode_pb.ts";
+import { openGrpcNetwork } from "../../protocol/grpc.ts";
+import type { Network } from "../../protocol/network.ts";
+import { Reach } from "../../protocol/routes/reach.ts";
+import { realTimers } from "../timers.ts";
 import { hrtimeMs, type PulseOrder, type PulseShared, turnMs } from "./pulse.ts";
-import { realTimers } from "./timers.ts";
 
 const { times } = workerData as PulseShared;
 let current: { readonly token: string; readonly ending: AbortController } | undefined;

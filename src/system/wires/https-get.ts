@@ -4,7 +4,7 @@
 import { lookup } from "node:dns";
 import { get } from "node:https";
 import { isIP } from "node:net";
-import { fail, messageOf } from "../core/errors.ts";
+import { fail, messageOf } from "../../core/errors.ts";
 
 export interface HttpsRequest {
   readonly url: URL;

@@ -3,7 +3,7 @@
 
 import { request as httpRequest } from "node:http";
 import { request as httpsRequest } from "node:https";
-import { DcnrError } from "../core/errors.ts";
+import { DcnrError } from "../../core/errors.ts";
 
 export interface HttpCall {
   readonly method: string;

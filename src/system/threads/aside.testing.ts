@@ -1,7 +1,7 @@
 // Works for aside.test.ts: a thread finds them by the name of this module.
 
-import type { Lane, Work } from "../core/aside.ts";
-import { fail } from "../core/errors.ts";
+import type { Lane, Work } from "../../core/aside.ts";
+import { fail } from "../../core/errors.ts";
 
 const lane: Lane = { name: "testing", memoryMib: 24, idleMs: 60_000 };
 const common = { lane, module: import.meta.url, what: "the test", deadlineMs: 60_000 };

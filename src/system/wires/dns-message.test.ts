@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { KeyId } from "../core/ids.ts";
+import type { KeyId } from "../../core/ids.ts";
 import { dnsTypes, formatDns, parseDns } from "./dns-message.ts";
 import { answerBytes, isQuestion, questionBytes, serviceIn } from "./lan.ts";
 

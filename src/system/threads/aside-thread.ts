@@ -2,8 +2,8 @@
 
 import { serialize } from "node:v8";
 import { parentPort } from "node:worker_threads";
-import type { Work } from "../core/aside.ts";
-import { DcnrError, messageOf } from "../core/errors.ts";
+import type { Work } from "../../core/aside.ts";
+import { DcnrError, messageOf } from "../../core/errors.ts";
 import type { AsideAnswer, AsideOrder } from "./aside.ts";
 
 parentPort?.on("message", async ({ module, name, input }: AsideOrder) => {

@@ -4,8 +4,8 @@
 import { setImmediate as othersTurn } from "node:timers/promises";
 import { deserialize } from "node:v8";
 import { Worker } from "node:worker_threads";
-import type { Aside, Lane, Work } from "../core/aside.ts";
-import { DcnrError, type ErrorCode, type Outlook } from "../core/errors.ts";
+import type { Aside, Lane, Work } from "../../core/aside.ts";
+import { DcnrError, type ErrorCode, type Outlook } from "../../core/errors.ts";
 
 /** What the thread is told. */
 export interface AsideOrder {

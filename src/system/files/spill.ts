@@ -4,8 +4,8 @@
 
 import { mkdir, open, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { fail } from "../core/errors.ts";
-import { sha256 } from "../core/hash.ts";
+import { fail } from "../../core/errors.ts";
+import { sha256 } from "../../core/hash.ts";
 
 /** Emptied at every start: what was spilled belongs to a process that is gone. */
 export async function openSpill(directory: string, bytesMax = Number.POSITIVE_INFINITY) {

@@ -3,9 +3,9 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, it } from "node:test";
-import { hasCode } from "../core/errors.ts";
-import { sha256 } from "../core/hash.ts";
-import { digestAside } from "./digest.ts";
+import { hasCode } from "../../core/errors.ts";
+import { sha256 } from "../../core/hash.ts";
+import { digestAside } from "../digest.ts";
 import { Remembered } from "./remembered.ts";
 import { openSpill } from "./spill.ts";
 
