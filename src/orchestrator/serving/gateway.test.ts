@@ -7,7 +7,7 @@ import type { SessionId } from "../../core/ids.ts";
 import { silentLog, type World } from "../../core/world.ts";
 import { greedy } from "../../models/sampling.ts";
 import { compileText } from "../../network/compile.ts";
-import type { GenerateTokensRequest } from "../../protocol/gen/dcnr/v1/serving_pb.ts";
+import type { GenerateTokensRequest, GenerateTokensResponse } from "../../protocol/gen/dcnr/v1/serving_pb.ts";
 import type { Network } from "../../protocol/network.ts";
 import { withoutKey } from "../../protocol/routes/address.ts";
 import { Gateway, type GatewayNeeds } from "./gateway.ts";
@@ -24,12 +24,12 @@ edges: [{ from: table, to: loss }]
 type Answer = (
   request: GenerateTokensRequest,
   signal: AbortSignal,
-) => AsyncIterable<{ tokens: number[]; finish: string }>;
+) => AsyncIterable<Pick<GenerateTokensResponse, "tokens" | "finish" | "logprobs">>;
 
 /** Counts on from what was sent. */
 async function* counting({ sent, maxTokens }: GenerateTokensRequest, until = maxTokens) {
   for (let index = sent.length; index < until; index++)
-    yield { tokens: [index], finish: index + 1 === maxTokens ? "length" : "" };
+    yield { tokens: [index], logprobs: [], finish: index + 1 === maxTokens ? "length" : "" };
 }
 
 function scene(replicas: readonly string[], status = "running") {

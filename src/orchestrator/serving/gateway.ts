@@ -4,6 +4,7 @@
 import { fail, hasCode } from "../../core/errors.ts";
 import type { ReplicaId } from "../../core/ids.ts";
 import { Retries, type RetryOptions, retry } from "../../core/retry.ts";
+import { decodeTokenBytes, type TokenTable } from "../../data/bpe/token-table.ts";
 import { type ForwardTensorsResponse, ServingService } from "../../protocol/gen/dcnr/v1/serving_pb.ts";
 import type { Network, RequestInit } from "../../protocol/network.ts";
 import type { ModelRecord } from "../records/sessions.ts";
@@ -78,9 +79,12 @@ export class Gateway implements TextGenerator {
       maxTokens: request.maxTokens,
       sampling: { ...sampling, seed: BigInt(seed) },
       endTokens: [...endTokens],
+      ...(request.topLogprobs === undefined ? {} : { topLogprobs: request.topLogprobs }),
     };
     const asked = this.#loads.begin(model.name);
     try {
+      if (request.echo)
+        yield { text: promptText(request, table, ids), tokens: [], promptTokens: ids.length, generatedTokens: 0 };
       const tokens = this.#tokens(await this.#needs.wake(model), wanted, signal, asked);
       if (table) yield* answerText(tokens, table, [...request.stop, ...stop], ids.length);
       else yield* bareTokens(tokens, ids.length);
@@ -105,13 +109,18 @@ export class Gateway implements TextGenerator {
         const address = await this.#replicas.head(model, replica);
         const request = { ...wanted, session: replica, sent };
         const method = ServingService.method.generateTokens;
-        for await (const { tokens, finish } of this.#needs.network.watch(address, method, request, {
+        for await (const { tokens, logprobs, finish } of this.#needs.network.watch(address, method, request, {
           signal: stop.signal,
         })) {
           sent.push(...tokens);
           asked.answered();
           retries.progressed();
-          yield { tokens, ...(finish === "stop" || finish === "length" ? { finish } : {}) };
+          const told = logprobs.map((one, index) => ({ token: tokens[index] as number, ...one }));
+          yield {
+            tokens,
+            ...(told.length > 0 ? { logprobs: told } : {}),
+            ...(finish === "stop" || finish === "length" ? { finish } : {}),
+          };
           if (finish) return;
         }
         if (!signal.aborted) fail("unavailable", `the answer of model ${model.name} broke off`);
@@ -174,6 +183,12 @@ export class Gateway implements TextGenerator {
     const { world } = this.#needs.context;
     return { world, minMs: retryMinMs, maxMs: retryMaxMs, patienceMs, signal };
   }
+}
+
+function promptText({ model, prompt }: TextRequest, table: TokenTable | undefined, ids: ArrayLike<number>): string {
+  if (typeof prompt === "string") return prompt;
+  if (!table) fail("failed_precondition", `model ${model} has no tokenizer: its prompt cannot be repeated as text`);
+  return new TextDecoder().decode(decodeTokenBytes(table, ids));
 }
 
 function checkLimits({ maxTokens, stop }: TextRequest): void {

@@ -3,8 +3,9 @@
 import type { World } from "../../core/world.ts";
 import type { ChoicePiece } from "./choices.ts";
 import { errorBody } from "./openai-errors.ts";
+import { type LogprobsShape, logprobsShape } from "./openai-logprobs.ts";
 import type { CompletionRequest } from "./openai-requests.ts";
-import type { TextPiece } from "./text.ts";
+import type { SpelledLogprob, TextPiece } from "./text.ts";
 
 type Pieces = AsyncIterator<ChoicePiece>;
 type FirstPiece = IteratorResult<ChoicePiece>;
@@ -12,36 +13,50 @@ type FirstPiece = IteratorResult<ChoicePiece>;
 interface ChoiceChunk {
   readonly index: number;
   readonly text: string;
+  readonly logprobs: readonly SpelledLogprob[];
   readonly finish: string | null;
   readonly isFirst: boolean;
 }
 
+/** All that was said in one choice so far. */
+interface Said {
+  text: string;
+  readonly logprobs: SpelledLogprob[];
+  last: TextPiece | undefined;
+}
+
 export interface AnswerShape {
   chunk(choice: ChoiceChunk): unknown;
-  whole(texts: readonly string[], lasts: readonly (TextPiece | undefined)[]): unknown;
+  whole(choices: readonly Said[]): unknown;
   usage(lasts: readonly (TextPiece | undefined)[]): unknown;
 }
 
-export function answerShape(world: World, { model, choicesPerPrompt }: CompletionRequest, chat: boolean): AnswerShape {
+export function answerShape(world: World, request: CompletionRequest, chat: boolean): AnswerShape {
+  const { model, choicesPerPrompt, texts } = request;
+  const logprobsOf: LogprobsShape = texts[0]?.topLogprobs === undefined ? () => null : logprobsShape(chat);
   const id = `${chat ? "chatcmpl" : "cmpl"}-${Buffer.from(world.chance.bytes(12)).toString("hex")}`;
   const base = { id, created: Math.floor(world.clock.wallMs() / 1000), model };
   const inPieces = { ...base, object: chat ? "chat.completion.chunk" : "text_completion" };
   return {
-    chunk: ({ index, text, finish, isFirst }) => {
+    chunk: ({ index, text, logprobs, finish, isFirst }) => {
       const delta = { ...(isFirst ? { role: "assistant" } : {}), ...(text ? { content: text } : {}) };
       const said = chat ? { delta } : { text };
-      return { ...inPieces, choices: [{ index, ...said, logprobs: null, finish_reason: finish }] };
+      const told = logprobs.length > 0 ? logprobsOf(logprobs, index) : null;
+      return { ...inPieces, choices: [{ index, ...said, logprobs: told, finish_reason: finish }] };
     },
-    whole: (texts, lasts) => ({
+    whole: (choices) => ({
       ...base,
       object: chat ? "chat.completion" : "text_completion",
-      choices: texts.map((text, index) => ({
+      choices: choices.map(({ text, logprobs, last }, index) => ({
         index,
         ...(chat ? { message: { role: "assistant", content: text, refusal: null } } : { text }),
-        logprobs: null,
-        finish_reason: lasts[index]?.finish ?? "stop",
+        logprobs: logprobsOf(logprobs, index),
+        finish_reason: last?.finish ?? "stop",
       })),
-      usage: usageOf(lasts, choicesPerPrompt),
+      usage: usageOf(
+        choices.map(({ last }) => last),
+        choicesPerPrompt,
+      ),
     }),
     usage: (lasts) => ({ ...inPieces, choices: [], usage: usageOf(lasts, choicesPerPrompt) }),
   };
@@ -68,14 +83,15 @@ export async function wholeAnswer(
   first: FirstPiece,
   pieces: Pieces,
 ): Promise<Response> {
-  const said = texts.map(() => "");
-  const lasts: (TextPiece | undefined)[] = texts.map(() => undefined);
+  const choices = texts.map((): Said => ({ text: "", logprobs: [], last: undefined }));
   for (let next = first; !next.done; next = await pieces.next()) {
     const { index, piece } = next.value;
-    said[index] += piece.text;
-    lasts[index] = piece;
+    const said = choices[index] as Said;
+    said.text += piece.text;
+    said.logprobs.push(...(piece.logprobs ?? []));
+    said.last = piece;
   }
-  return Response.json(shape.whole(said, lasts));
+  return Response.json(shape.whole(choices));
 }
 
 export function streamedAnswer(
@@ -103,11 +119,11 @@ export function streamedAnswer(
           const { index, piece } = next.value;
           const isFirst = lasts[index] === undefined;
           lasts[index] = piece;
-          added = piece.text !== "" || isFirst || piece.finish !== undefined;
-          if (piece.text !== "" || isFirst)
-            controller.enqueue(event(shape.chunk({ index, text: piece.text, finish: null, isFirst })));
-          if (piece.finish)
-            controller.enqueue(event(shape.chunk({ index, text: "", finish: piece.finish, isFirst: false })));
+          const { text, logprobs = [], finish } = piece;
+          const says = text !== "" || logprobs.length > 0 || isFirst;
+          added = says || finish !== undefined;
+          if (says) controller.enqueue(event(shape.chunk({ index, text, logprobs, finish: null, isFirst })));
+          if (finish) controller.enqueue(event(shape.chunk({ index, text: "", logprobs: [], finish, isFirst: false })));
           next = await pieces.next();
         }
       } catch (error) {

@@ -44,10 +44,9 @@ const both: readonly (readonly [string, Harmless])[] = [
 const completionParameters = new Map<string, Harmless>([
   ...both,
   ["prompt", obeyed],
-  ["echo", is(false)],
+  ["echo", obeyed],
   ["suffix", is("")],
-  // 0 asks for the probability of the chosen token: that is not nothing.
-  ["logprobs", is(false)],
+  ["logprobs", obeyed],
   // As many as are wanted, so that none is left out.
   ["best_of", (value, body) => value === (body["n"] ?? 1)],
 ]);
@@ -55,8 +54,8 @@ const completionParameters = new Map<string, Harmless>([
 const chatParameters = new Map<string, Harmless>([
   ...both,
   ["messages", obeyed],
-  ["logprobs", is(false)],
-  ["top_logprobs", is(0)],
+  ["logprobs", obeyed],
+  ["top_logprobs", obeyed],
   ["response_format", isPlainFormat],
   ["modalities", isTextAlone],
   ["tools", isEmptyList],

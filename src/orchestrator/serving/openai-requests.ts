@@ -3,6 +3,7 @@
 import { parseId } from "../../core/ids.ts";
 import { randomKey, uniformAt } from "../../core/random.ts";
 import type { ChatTurn } from "../../models/chat-template.ts";
+import { topLogprobsMax } from "../../models/choosing.ts";
 import { biasedTokensMax, logitBiasMax, penaltyMax, type SamplingSettings } from "../../models/sampling.ts";
 import { refuse } from "./openai-errors.ts";
 import {
@@ -41,7 +42,11 @@ const choicesMax = 128;
 
 export function parseCompletion(body: Body, seed: number): CompletionRequest {
   checkCompletion(body);
-  return common(body, promptsOf(body["prompt"]), seed);
+  const echo = flag(body["echo"], "echo");
+  const topLogprobs = completionLogprobs(body["logprobs"]);
+  if (echo && topLogprobs !== undefined)
+    refuse("echo", "echo with logprobs is not supported: prompts have no probabilities here", "unsupported_parameter");
+  return common(body, promptsOf(body["prompt"]), seed, { ...(echo ? { echo } : {}), ...told(topLogprobs) });
 }
 
 export function parseChat(body: Body, seed: number): CompletionRequest {
@@ -52,7 +57,27 @@ export function parseChat(body: Body, seed: number): CompletionRequest {
     refuse("messages", "messages must be a list with at least one message");
   if (messages.length > turnsMax)
     refuse("messages", `messages has ${messages.length} entries, at most ${turnsMax} are allowed`);
-  return common(body, [{ turns: messages.map(parseMessage) }], seed);
+  return common(body, [{ turns: messages.map(parseMessage) }], seed, told(chatLogprobs(body)));
+}
+
+/** What the older endpoint allows, beside the chosen token. */
+const completionLogprobsMax = 5;
+
+/** A count, of which 0 asks for the chosen tokens alone. */
+function completionLogprobs(value: unknown): number | undefined {
+  if (value === undefined || value === null || value === false) return undefined;
+  return whole({ logprobs: value }, "logprobs", 0, 0, completionLogprobsMax);
+}
+
+function chatLogprobs(body: Body): number | undefined {
+  const wanted = flag(body["logprobs"], "logprobs");
+  const top = whole(body, "top_logprobs", 0, 0, topLogprobsMax);
+  if (!wanted && top > 0) refuse("top_logprobs", "top_logprobs needs logprobs: set it to true");
+  return wanted ? top : undefined;
+}
+
+function told(topLogprobs: number | undefined): Pick<TextRequest, "topLogprobs"> {
+  return topLogprobs === undefined ? {} : { topLogprobs };
 }
 
 function promptsOf(prompt: unknown): PromptOf[] {
@@ -90,7 +115,12 @@ function contentText(content: unknown, place: string): string {
     .join("");
 }
 
-function common(body: Body, prompts: readonly PromptOf[], seed: number): CompletionRequest {
+function common(
+  body: Body,
+  prompts: readonly PromptOf[],
+  seed: number,
+  wishes: Pick<TextRequest, "topLogprobs" | "echo">,
+): CompletionRequest {
   const model = modelOf(body["model"]);
   const choicesPerPrompt = whole(body, "n", 1, 1, choicesMax);
   const choices = prompts.length * choicesPerPrompt;
@@ -100,7 +130,7 @@ function common(body: Body, prompts: readonly PromptOf[], seed: number): Complet
       `${choices} answers are asked for, at most ${choicesMax} may be in one request: send several`,
     );
   const settings = sampling(body, seed);
-  const shared = { model, maxTokens: maxTokens(body), stop: stopWords(body["stop"]) };
+  const shared = { model, maxTokens: maxTokens(body), stop: stopWords(body["stop"]), ...wishes };
   const stream = flag(body["stream"], "stream");
   return {
     model,

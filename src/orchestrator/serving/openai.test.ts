@@ -62,8 +62,11 @@ class Echo implements TextGenerator {
       const text = index === 0 ? word : ` ${word}`;
       // Half a character, or the beginning of a stop word: a token without text.
       yield { text: "", tokens: [index], promptTokens: 3, generatedTokens: index };
+      const top = [{ text: "the", bytes: [116, 104, 101], logprob: -0.5 }].slice(0, request.topLogprobs ?? 0);
+      const logprobs = [{ text, bytes: [...Buffer.from(text)], logprob: -index, top }];
       yield {
         text,
+        ...(request.topLogprobs === undefined ? {} : { logprobs }),
         tokens: [index],
         promptTokens: 3,
         generatedTokens: index + 1,
@@ -192,11 +195,9 @@ const refusedEverywhere = {
   user: 7,
   metadata: "none",
 };
-const refusedInCompletions = { ...refusedEverywhere, echo: true, suffix: "end", logprobs: 0, best_of: 2 };
+const refusedInCompletions = { ...refusedEverywhere, suffix: "end", best_of: 2 };
 const refusedInChats = {
   ...refusedEverywhere,
-  logprobs: true,
-  top_logprobs: 2,
   response_format: { type: "json_object" },
   modalities: ["text", "audio"],
   tools: [tool],
@@ -253,9 +254,15 @@ test("what cannot be done is refused by its name, in completions and in chats", 
       [{ logit_bias: [1] }, "invalid_value", "logit_bias"],
       [{ top_k: 1.5 }, "invalid_value", "top_k"],
       [{ temperature: "hot" }, "invalid_value", "temperature"],
+      [{ logprobs: 3 }, "invalid_value", "logprobs"],
+      [{ top_logprobs: 2 }, "invalid_value", "top_logprobs"],
+      [{ logprobs: true, top_logprobs: 21 }, "invalid_value", "top_logprobs"],
     ] as const)
       await assert.rejects(chat(change), refusal(400, code, param), param);
     await assert.rejects(complete({ prompt: Array(65).fill("x"), n: 2 }), refusal(400, "invalid_value", "n"));
+    await assert.rejects(complete({ logprobs: 6 }), refusal(400, "invalid_value", "logprobs"));
+    await assert.rejects(complete({ echo: "yes" }), refusal(400, "invalid_value", "echo"));
+    await assert.rejects(complete({ echo: true, logprobs: 1 }), refusal(400, "unsupported_parameter", "echo"));
     await assert.rejects(complete({ prompt: ["x", [1]] }), refusal(400, "invalid_value", "prompt"));
     assert.equal(echo.seen.length, 0, "nothing was computed");
   }));
@@ -279,6 +286,41 @@ test("values that ask for nothing, and names for the caller's own books, are acc
     await client.completions.create({ model: "echo", prompt: "call me", top_p: 0 });
     assert.equal(echo.seen.length, 3);
     assert.deepEqual([echo.seen[2]?.sampling.topK, echo.seen[2]?.sampling.topP], [1, 1], "only the likeliest");
+  }));
+
+test("the official client reads probabilities, in chats and in completions, whole and streamed", () =>
+  withApi(true, async ({ client, echo }) => {
+    const asked = { model: "echo", messages, logprobs: true, top_logprobs: 1 };
+    const chat = await client.chat.completions.create(asked);
+    const the = { token: "the", logprob: -0.5, bytes: [116, 104, 101] };
+    const expected = [
+      { token: "CALL", logprob: -0, bytes: [67, 65, 76, 76], top_logprobs: [the] },
+      { token: " ME", logprob: -1, bytes: [32, 77, 69], top_logprobs: [the] },
+    ];
+    const plain = (value: unknown) => JSON.parse(JSON.stringify(value));
+    assert.deepEqual(plain(chat.choices[0]?.logprobs?.content), plain(expected));
+    const streamed: unknown[] = [];
+    for await (const { choices } of await client.chat.completions.create({ ...asked, stream: true }))
+      streamed.push(...(choices[0]?.logprobs?.content ?? []));
+    assert.deepEqual(streamed, plain(expected));
+    const { choices } = await client.completions.create({ model: "echo", prompt: "call me", logprobs: 0 });
+    assert.deepEqual(plain(choices[0]?.logprobs), {
+      ...{ tokens: ["CALL", " ME"], token_logprobs: [0, -1], top_logprobs: [{}, {}], text_offset: [0, 4] },
+    });
+    const offsets: number[] = [];
+    for await (const chunk of await client.completions.create({
+      ...{ model: "echo", prompt: "call me", logprobs: 1, stream: true },
+    }))
+      offsets.push(...(chunk.choices[0]?.logprobs?.text_offset ?? []));
+    assert.deepEqual(offsets, [0, 4]);
+    assert.deepEqual(
+      echo.seen.map(({ topLogprobs }) => topLogprobs),
+      [1, 1, 0, 1],
+    );
+    const { choices: silent } = await client.chat.completions.create({ model: "echo", messages });
+    assert.equal(silent[0]?.logprobs, null);
+    await client.completions.create({ model: "echo", prompt: "call me", echo: true });
+    assert.equal(echo.seen.at(-1)?.echo, true);
   }));
 
 test("several prompts get several answers each, in OpenAI's order, with seeds that follow from the first", () =>

@@ -11,11 +11,28 @@ export interface TextRequest {
   readonly maxTokens: number;
   readonly sampling: SamplingSettings;
   readonly stop: readonly string[];
+  /** How many of the likeliest tokens are told beside each one of the answer; absent: no probabilities. */
+  readonly topLogprobs?: number;
+  /** The answer begins with the prompt. */
+  readonly echo?: boolean;
+}
+
+export interface SpelledToken {
+  readonly text: string;
+  /** Absent where a model has no vocabulary. */
+  readonly bytes: readonly number[] | undefined;
+  readonly logprob: number;
+}
+
+export interface SpelledLogprob extends SpelledToken {
+  readonly top: readonly SpelledToken[];
 }
 
 export interface TextPiece {
   readonly text: string;
   readonly tokens: readonly number[];
+  /** Of the tokens whose text has begun to be shown. */
+  readonly logprobs?: readonly SpelledLogprob[];
   /** Set on the last piece. */
   readonly finish?: "stop" | "length";
   readonly promptTokens: number;

@@ -1,9 +1,12 @@
 // Tokens between the conductor that chooses them and the one reader who waits for them.
 
 import type { DcnrError } from "../../core/errors.ts";
+import type { ChosenLogprobs } from "../../models/choosing.ts";
 
 export interface TokenAnswer {
   readonly tokens: readonly number[];
+  /** One for each token, if they were asked for. */
+  readonly logprobs?: readonly ChosenLogprobs[];
   /** Set on the last one. */
   readonly finish?: "stop" | "length";
 }

@@ -4,17 +4,15 @@
 
 import { DcnrError, fail } from "../../core/errors.ts";
 import type { Cancel, World } from "../../core/world.ts";
-import { needsHistory, type SamplingSettings, sampleToken } from "../../models/sampling.ts";
+import { type ChoiceWish, Chooser } from "../../models/choosing.ts";
 import { AnswerQueue, type TokenAnswer } from "./answer-queue.ts";
 import { type Pass, type PassRow, rowsMax } from "./pass.ts";
 
-export interface TokenRequest {
+export interface TokenRequest extends ChoiceWish {
   readonly prompt: readonly number[];
   /** Tokens that an earlier conductor has sent: repeated, not chosen again. */
   readonly sent: readonly number[];
   readonly maxTokens: number;
-  readonly sampling: SamplingSettings;
-  readonly endTokens: ReadonlySet<number>;
 }
 
 export interface ConductorOptions {
@@ -48,6 +46,7 @@ interface Active extends TokenRequest {
   readonly key: string;
   /** Chosen or repeated tokens, in order. */
   readonly produced: number[];
+  readonly chooser: Chooser;
   /** Positions that passes have been sent for. */
   position: number;
   readonly answers: AnswerQueue;
@@ -106,6 +105,7 @@ export class Conductor {
       ...request,
       key: String(++this.#requests),
       produced: [...sent],
+      chooser: new Chooser(request, sent),
       position: 0,
       answers,
     };
@@ -237,15 +237,17 @@ export class Conductor {
 
   /** `position` is where the new token stands. One that is known already is not chosen again. */
   #choose(request: Active, position: number, logits: Float32Array): void {
-    const { prompt, produced, sampling, endTokens, maxTokens } = request;
+    const { prompt, produced, chooser, maxTokens } = request;
     const index = position - prompt.length;
     if (index !== produced.length) return;
-    const history = needsHistory(sampling) ? [...prompt, ...produced] : [];
-    const token = sampleToken(logits, history, sampling, position, prompt.length);
+    const left = Math.min(maxTokens, this.#options.context - prompt.length) - produced.length - 1;
+    const { token, logprobs, ends } = chooser.choose(logits, { position, prompt, produced, left });
     produced.push(token);
-    const isFull = produced.length >= maxTokens || prompt.length + produced.length >= this.#options.context;
-    const finish = endTokens.has(token) ? "stop" : isFull ? "length" : undefined;
-    request.answers.push({ tokens: finish === "stop" ? [] : [token], ...(finish ? { finish } : {}) });
+    const finish = ends ? "stop" : left <= 0 ? "length" : undefined;
+    request.answers.push({
+      ...(ends === "before" ? { tokens: [] } : { tokens: [token], ...(logprobs ? { logprobs: [logprobs] } : {}) }),
+      ...(finish ? { finish } : {}),
+    });
     if (finish) this.#remove(request);
   }
 

@@ -24,7 +24,7 @@ import type { LostPass, Pass } from "./pass.ts";
 import { Passes } from "./passes.ts";
 import { ServingContext } from "./serving-context.ts";
 import { ServingVNode } from "./serving-vnode.ts";
-import { tokenRequest } from "./token-request.ts";
+import { tokenRequest, toProtoLogprobs } from "./token-request.ts";
 
 export interface ServingsOptions {
   readonly pnode: string;
@@ -168,8 +168,8 @@ export class Servings {
     const { served, context, head } = await this.#head(request.session);
     const wanted = tokenRequest(request, context.plan.inputs?.below ?? 0);
     served.conducting ??= { head, conductor: this.#conductor(context, head) };
-    for await (const { tokens, finish } of served.conducting.conductor.generate(wanted, signal))
-      yield { tokens: [...tokens], finish: finish ?? "" };
+    for await (const { tokens, finish, logprobs } of served.conducting.conductor.generate(wanted, signal))
+      yield { tokens: [...tokens], finish: finish ?? "", logprobs: (logprobs ?? []).map(toProtoLogprobs) };
   }
 
   #conductor(context: ServingContext, head: ServingVNode): Conductor {

@@ -1,6 +1,7 @@
 // What a gateway asks of a conductor, checked: one bad request must not disturb the others in its pass.
 
 import { fail } from "../../core/errors.ts";
+import { type ChosenLogprobs, topLogprobsMax } from "../../models/choosing.ts";
 import { checkSampling } from "../../models/sampling.ts";
 import type { GenerateTokensRequest } from "../../protocol/gen/dcnr/v1/serving_pb.ts";
 import type { TokenRequest } from "./conductor.ts";
@@ -31,5 +32,12 @@ export function tokenRequest(request: GenerateTokensRequest, vocabulary: number)
   const biased = Object.keys(logitBias).find((id) => vocabulary > 0 && Number(id) >= vocabulary);
   if (biased !== undefined)
     fail("invalid_argument", `logit_bias: token ${biased} is outside the model's vocabulary of ${vocabulary}`);
-  return { prompt, sent, maxTokens, sampling, endTokens: new Set(endTokens) };
+  const { topLogprobs } = request;
+  if (topLogprobs !== undefined && topLogprobs > topLogprobsMax)
+    fail("invalid_argument", `top_logprobs is ${topLogprobs}, at most ${topLogprobsMax} are told`);
+  return { prompt, sent, maxTokens, sampling, topLogprobs, endTokens: new Set(endTokens) };
+}
+
+export function toProtoLogprobs({ logprob, top }: ChosenLogprobs) {
+  return { logprob, top: top.map((one) => ({ ...one })) };
 }

@@ -15,7 +15,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file dcnr/v1/serving.proto.
  */
 export const file_dcnr_v1_serving: GenFile = /*@__PURE__*/
-  fileDesc("ChVkY25yL3YxL3NlcnZpbmcucHJvdG8SB2RjbnIudjEipAEKFUdlbmVyYXRlVG9rZW5zUmVxdWVzdBIPCgdzZXNzaW9uGAEgASgJEg8KB3JlcXVlc3QYAiABKAkSDgoGcHJvbXB0GAMgAygNEgwKBHNlbnQYBCADKA0SEgoKbWF4X3Rva2VucxgFIAEoDRIjCghzYW1wbGluZxgGIAEoCzIRLmRjbnIudjEuU2FtcGxpbmcSEgoKZW5kX3Rva2VucxgHIAMoDSI4ChZHZW5lcmF0ZVRva2Vuc1Jlc3BvbnNlEg4KBnRva2VucxgBIAMoDRIOCgZmaW5pc2gYAiABKAkipAEKFUZvcndhcmRUZW5zb3JzUmVxdWVzdBIPCgdzZXNzaW9uGAEgASgJEjoKBmlucHV0cxgCIAMoCzIqLmRjbnIudjEuRm9yd2FyZFRlbnNvcnNSZXF1ZXN0LklucHV0c0VudHJ5Gj4KC0lucHV0c0VudHJ5EgsKA2tleRgBIAEoCRIeCgV2YWx1ZRgCIAEoCzIPLmRjbnIudjEuVGVuc29yOgI4ASKYAQoWRm9yd2FyZFRlbnNvcnNSZXNwb25zZRI9CgdvdXRwdXRzGAEgAygLMiwuZGNuci52MS5Gb3J3YXJkVGVuc29yc1Jlc3BvbnNlLk91dHB1dHNFbnRyeRo/CgxPdXRwdXRzRW50cnkSCwoDa2V5GAEgASgJEh4KBXZhbHVlGAIgASgLMg8uZGNuci52MS5UZW5zb3I6AjgBIoUBCgRQYXNzEgoKAmlkGAEgASgEEhEKCWNvbmR1Y3RvchgCIAEoCRIeCgRyb3dzGAMgAygLMhAuZGNuci52MS5QYXNzUm93Eg0KBXBsYWluGAQgASgIEg8KB2Ryb3BwZWQYBSADKAkSDQoFZXBvY2gYBiABKAQSDwoHYXR0ZW1wdBgHIAEoDSJLCgdQYXNzUm93Eg8KB3JlcXVlc3QYASABKAkSEAoIcG9zaXRpb24YAiABKA0SDgoGdG9rZW5zGAMgASgNEg0KBWdob3N0GAQgASgIMsgBCg5TZXJ2aW5nU2VydmljZRJbCg5HZW5lcmF0ZVRva2VucxIeLmRjbnIudjEuR2VuZXJhdGVUb2tlbnNSZXF1ZXN0Gh8uZGNuci52MS5HZW5lcmF0ZVRva2Vuc1Jlc3BvbnNlIgbq4BgCCAYwARJZCg5Gb3J3YXJkVGVuc29ycxIeLmRjbnIudjEuRm9yd2FyZFRlbnNvcnNSZXF1ZXN0Gh8uZGNuci52MS5Gb3J3YXJkVGVuc29yc1Jlc3BvbnNlIgbq4BgCCAZiBnByb3RvMw", [file_dcnr_v1_access, file_dcnr_v1_common, file_dcnr_v1_inference]);
+  fileDesc("ChVkY25yL3YxL3NlcnZpbmcucHJvdG8SB2RjbnIudjEi0AEKFUdlbmVyYXRlVG9rZW5zUmVxdWVzdBIPCgdzZXNzaW9uGAEgASgJEg8KB3JlcXVlc3QYAiABKAkSDgoGcHJvbXB0GAMgAygNEgwKBHNlbnQYBCADKA0SEgoKbWF4X3Rva2VucxgFIAEoDRIjCghzYW1wbGluZxgGIAEoCzIRLmRjbnIudjEuU2FtcGxpbmcSEgoKZW5kX3Rva2VucxgHIAMoDRIZCgx0b3BfbG9ncHJvYnMYCCABKA1IAIgBAUIPCg1fdG9wX2xvZ3Byb2JzImIKFkdlbmVyYXRlVG9rZW5zUmVzcG9uc2USDgoGdG9rZW5zGAEgAygNEg4KBmZpbmlzaBgCIAEoCRIoCghsb2dwcm9icxgDIAMoCzIWLmRjbnIudjEuVG9rZW5Mb2dwcm9icyJACg1Ub2tlbkxvZ3Byb2JzEg8KB2xvZ3Byb2IYASABKAESHgoDdG9wGAIgAygLMhEuZGNuci52MS5Ub3BUb2tlbiIqCghUb3BUb2tlbhINCgV0b2tlbhgBIAEoDRIPCgdsb2dwcm9iGAIgASgBIqQBChVGb3J3YXJkVGVuc29yc1JlcXVlc3QSDwoHc2Vzc2lvbhgBIAEoCRI6CgZpbnB1dHMYAiADKAsyKi5kY25yLnYxLkZvcndhcmRUZW5zb3JzUmVxdWVzdC5JbnB1dHNFbnRyeRo+CgtJbnB1dHNFbnRyeRILCgNrZXkYASABKAkSHgoFdmFsdWUYAiABKAsyDy5kY25yLnYxLlRlbnNvcjoCOAEimAEKFkZvcndhcmRUZW5zb3JzUmVzcG9uc2USPQoHb3V0cHV0cxgBIAMoCzIsLmRjbnIudjEuRm9yd2FyZFRlbnNvcnNSZXNwb25zZS5PdXRwdXRzRW50cnkaPwoMT3V0cHV0c0VudHJ5EgsKA2tleRgBIAEoCRIeCgV2YWx1ZRgCIAEoCzIPLmRjbnIudjEuVGVuc29yOgI4ASKFAQoEUGFzcxIKCgJpZBgBIAEoBBIRCgljb25kdWN0b3IYAiABKAkSHgoEcm93cxgDIAMoCzIQLmRjbnIudjEuUGFzc1JvdxINCgVwbGFpbhgEIAEoCBIPCgdkcm9wcGVkGAUgAygJEg0KBWVwb2NoGAYgASgEEg8KB2F0dGVtcHQYByABKA0iSwoHUGFzc1JvdxIPCgdyZXF1ZXN0GAEgASgJEhAKCHBvc2l0aW9uGAIgASgNEg4KBnRva2VucxgDIAEoDRINCgVnaG9zdBgEIAEoCDLIAQoOU2VydmluZ1NlcnZpY2USWwoOR2VuZXJhdGVUb2tlbnMSHi5kY25yLnYxLkdlbmVyYXRlVG9rZW5zUmVxdWVzdBofLmRjbnIudjEuR2VuZXJhdGVUb2tlbnNSZXNwb25zZSIG6uAYAggGMAESWQoORm9yd2FyZFRlbnNvcnMSHi5kY25yLnYxLkZvcndhcmRUZW5zb3JzUmVxdWVzdBofLmRjbnIudjEuRm9yd2FyZFRlbnNvcnNSZXNwb25zZSIG6uAYAggGYgZwcm90bzM", [file_dcnr_v1_access, file_dcnr_v1_common, file_dcnr_v1_inference]);
 
 /**
  * @generated from message dcnr.v1.GenerateTokensRequest
@@ -61,6 +61,13 @@ export type GenerateTokensRequest = Message<"dcnr.v1.GenerateTokensRequest"> & {
    * @generated from field: repeated uint32 end_tokens = 7;
    */
   endTokens: number[];
+
+  /**
+   * So many of the likeliest tokens are told beside each chosen one, at most 20; absent: no probabilities at all.
+   *
+   * @generated from field: optional uint32 top_logprobs = 8;
+   */
+  topLogprobs?: number | undefined;
 };
 
 /**
@@ -85,6 +92,13 @@ export type GenerateTokensResponse = Message<"dcnr.v1.GenerateTokensResponse"> &
    * @generated from field: string finish = 2;
    */
   finish: string;
+
+  /**
+   * One for each token, if they were asked for.
+   *
+   * @generated from field: repeated dcnr.v1.TokenLogprobs logprobs = 3;
+   */
+  logprobs: TokenLogprobs[];
 };
 
 /**
@@ -93,6 +107,54 @@ export type GenerateTokensResponse = Message<"dcnr.v1.GenerateTokensResponse"> &
  */
 export const GenerateTokensResponseSchema: GenMessage<GenerateTokensResponse> = /*@__PURE__*/
   messageDesc(file_dcnr_v1_serving, 1);
+
+/**
+ * How likely a token was by the model's own distribution, before temperature and penalties.
+ *
+ * @generated from message dcnr.v1.TokenLogprobs
+ */
+export type TokenLogprobs = Message<"dcnr.v1.TokenLogprobs"> & {
+  /**
+   * @generated from field: double logprob = 1;
+   */
+  logprob: number;
+
+  /**
+   * The likeliest tokens, best first.
+   *
+   * @generated from field: repeated dcnr.v1.TopToken top = 2;
+   */
+  top: TopToken[];
+};
+
+/**
+ * Describes the message dcnr.v1.TokenLogprobs.
+ * Use `create(TokenLogprobsSchema)` to create a new message.
+ */
+export const TokenLogprobsSchema: GenMessage<TokenLogprobs> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_serving, 2);
+
+/**
+ * @generated from message dcnr.v1.TopToken
+ */
+export type TopToken = Message<"dcnr.v1.TopToken"> & {
+  /**
+   * @generated from field: uint32 token = 1;
+   */
+  token: number;
+
+  /**
+   * @generated from field: double logprob = 2;
+   */
+  logprob: number;
+};
+
+/**
+ * Describes the message dcnr.v1.TopToken.
+ * Use `create(TopTokenSchema)` to create a new message.
+ */
+export const TopTokenSchema: GenMessage<TopToken> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_serving, 3);
 
 /**
  * @generated from message dcnr.v1.ForwardTensorsRequest
@@ -114,7 +176,7 @@ export type ForwardTensorsRequest = Message<"dcnr.v1.ForwardTensorsRequest"> & {
  * Use `create(ForwardTensorsRequestSchema)` to create a new message.
  */
 export const ForwardTensorsRequestSchema: GenMessage<ForwardTensorsRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_serving, 2);
+  messageDesc(file_dcnr_v1_serving, 4);
 
 /**
  * @generated from message dcnr.v1.ForwardTensorsResponse
@@ -131,7 +193,7 @@ export type ForwardTensorsResponse = Message<"dcnr.v1.ForwardTensorsResponse"> &
  * Use `create(ForwardTensorsResponseSchema)` to create a new message.
  */
 export const ForwardTensorsResponseSchema: GenMessage<ForwardTensorsResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_serving, 3);
+  messageDesc(file_dcnr_v1_serving, 5);
 
 /**
  * One pass through the network: what each row of the tensor belongs to. Travels with the activations.
@@ -190,7 +252,7 @@ export type Pass = Message<"dcnr.v1.Pass"> & {
  * Use `create(PassSchema)` to create a new message.
  */
 export const PassSchema: GenMessage<Pass> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_serving, 4);
+  messageDesc(file_dcnr_v1_serving, 6);
 
 /**
  * @generated from message dcnr.v1.PassRow
@@ -226,7 +288,7 @@ export type PassRow = Message<"dcnr.v1.PassRow"> & {
  * Use `create(PassRowSchema)` to create a new message.
  */
 export const PassRowSchema: GenMessage<PassRow> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_serving, 5);
+  messageDesc(file_dcnr_v1_serving, 7);
 
 /**
  * Generation beside the head VNode. Served by PNodes, called by the orchestrator that is the gateway:
