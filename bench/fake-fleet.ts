@@ -2,7 +2,7 @@
 // For measuring and trying the dashboard at sizes that one machine cannot run.
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { randomKey, uniformAt } from "../src/core/random.ts";
+import { randomKey, uniformAt } from "../src/core/numbers/random.ts";
 import type { EventSchema } from "../src/protocol/gen/dcnr/v1/common_pb.ts";
 import type { WatchFleetResponseSchema } from "../src/protocol/gen/dcnr/v1/fleet_pb.ts";
 import type { GetNetworkResponseSchema } from "../src/protocol/gen/dcnr/v1/network_pb.ts";

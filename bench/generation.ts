@@ -9,7 +9,7 @@ import { t1, transformerYaml } from "../examples/generate.ts";
 import { LocalNetwork } from "../src/cli/machine/local-network.ts";
 import { Client } from "../src/client/client.ts";
 import { statePartBytes } from "../src/core/blobs.ts";
-import { fillNormal, randomKey } from "../src/core/random.ts";
+import { fillNormal, randomKey } from "../src/core/numbers/random.ts";
 import { elementCount, type Tensor } from "../src/core/tensor.ts";
 import { openExecutor } from "../src/engine/threads.ts";
 import { compileText } from "../src/network/compile.ts";

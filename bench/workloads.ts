@@ -1,7 +1,7 @@
 // The networks that the compute benchmark trains, as definitions; bench/peers/torch_compute.py has the same ones.
 
 import { t1, transformerYaml } from "../examples/generate.ts";
-import { fillNormal, randomKey, randomUint32 } from "../src/core/random.ts";
+import { fillNormal, randomKey, randomUint32 } from "../src/core/numbers/random.ts";
 import { elementCount, type Tensor } from "../src/core/tensor.ts";
 import type { DataPlan } from "../src/network/plan.ts";
 

@@ -6,7 +6,7 @@ import { once } from "node:events";
 import { createWriteStream, readFileSync, statSync, writeFileSync } from "node:fs";
 import { finished } from "node:stream/promises";
 import { parseArgs } from "node:util";
-import { randomKey, randomUint32 } from "../src/core/random.ts";
+import { randomKey, randomUint32 } from "../src/core/numbers/random.ts";
 import { type Running, TestNetwork } from "./data/network.ts";
 
 const memoryMax = 500e6;

@@ -1,8 +1,8 @@
 // SHA-256 and canonical JSON: how anything in DCNR gets a name from its content.
 
+import { nodeCrypto } from "./hashing/node-crypto.ts";
+import { openSha256, type Sha256Hash } from "./hashing/sha256.ts";
 import type { Sha256 } from "./ids.ts";
-import { nodeCrypto } from "./node-crypto.ts";
-import { openSha256, type Sha256Hash } from "./sha256.ts";
 
 export const sha256: (...parts: (Uint8Array | string)[]) => Sha256 =
   nodeCrypto === undefined ? sha256InBrowsers() : sha256InNode(nodeCrypto);

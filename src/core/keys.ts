@@ -4,8 +4,8 @@
 import { bytesOfHex, bytesOfText, joinBytes } from "./bytes.ts";
 import { fail } from "./errors.ts";
 import { sha256 } from "./hash.ts";
+import { nodeCrypto } from "./hashing/node-crypto.ts";
 import type { KeyId } from "./ids.ts";
-import { nodeCrypto } from "./node-crypto.ts";
 
 /** A key of one's own. The private half never leaves whoever made it. */
 export interface Identity {

@@ -3,7 +3,7 @@
 
 import { assert } from "../core/assert.ts";
 import { fail } from "../core/errors.ts";
-import { permutationAt, randomKey } from "../core/random.ts";
+import { permutationAt, randomKey } from "../core/numbers/random.ts";
 import { type Manifest, type SplitRule, splitRunSamples, unitsOf } from "./manifest.ts";
 
 /** Shuffling spreads samples over this many chunks at a time: what an epoch keeps in memory at once. */

@@ -1,7 +1,7 @@
 // From stored values to what networks compute with: floats become float32, whole numbers int32.
 
 import { fail } from "../core/errors.ts";
-import { fromBfloat16, fromFloat16 } from "../core/half.ts";
+import { fromBfloat16, fromFloat16 } from "../core/numbers/half.ts";
 import type { Tensor } from "../core/tensor.ts";
 
 export function toModelTensor(stored: Tensor, scale?: number): Tensor {

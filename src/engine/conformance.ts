@@ -3,7 +3,7 @@
 
 import { deepStrictEqual, match, notStrictEqual, rejects, strictEqual } from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { fillNormal, randomKey } from "../core/random.ts";
+import { fillNormal, randomKey } from "../core/numbers/random.ts";
 import { bytesOf, elementCount, type Shape, type Tensor } from "../core/tensor.ts";
 import type { GraphModel, GraphNode, ValueInfo } from "../graph/model.ts";
 import type { Engine, Tensors } from "./engine.ts";

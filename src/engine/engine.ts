@@ -1,7 +1,7 @@
 // What executes graphs. One interface, one conformance suite, several implementations; none of their
 // callers may know which one it has, nor that it runs on a CPU.
 
-import type { RandomKey } from "../core/random.ts";
+import type { RandomKey } from "../core/numbers/random.ts";
 import type { DType, Shape, Tensor } from "../core/tensor.ts";
 import type { GraphModel } from "../graph/model.ts";
 import type { LinearMemory } from "./portable/linear-memory.ts";
@@ -135,7 +135,7 @@ export type KernelCall =
       readonly of: KernelOperand;
       readonly to: "float16" | "bfloat16";
     }
-  /** The same bits as fillChance of core/random.ts. */
+  /** The same bits as fillChance of core/numbers/random.ts. */
   | {
       readonly kind: "chance";
       readonly into: KernelOperand;
@@ -144,7 +144,7 @@ export type KernelCall =
       readonly keepValue: number;
       readonly dropValue: number;
     }
-  /** The same bits as fillUniform and fillNormal of core/random.ts: initial weights. */
+  /** The same bits as fillUniform and fillNormal of core/numbers/random.ts: initial weights. */
   | ({ readonly kind: "uniform"; readonly low: number; readonly high: number } & KernelDraw)
   | ({ readonly kind: "normal"; readonly deviation: number } & KernelDraw);
 

@@ -1,6 +1,6 @@
 import { deepStrictEqual, rejects, strictEqual, throws } from "node:assert/strict";
 import { after, describe, test } from "node:test";
-import { randomKey } from "../core/random.ts";
+import { randomKey } from "../core/numbers/random.ts";
 import type { Tensor } from "../core/tensor.ts";
 import type { GraphModel } from "../graph/model.ts";
 import { close, float, layer, layerFeeds, naming, node, normal, numbers, plainLayer } from "./conformance.ts";

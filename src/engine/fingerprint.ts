@@ -2,7 +2,7 @@
 // engines with equal runtime, files, settings and fingerprint form one class and may replace each other.
 
 import { sha256 } from "../core/hash.ts";
-import { fillNormal, randomKey } from "../core/random.ts";
+import { fillNormal, randomKey } from "../core/numbers/random.ts";
 import { bytesOf, elementCount, type Shape, type Tensor } from "../core/tensor.ts";
 import type { GraphModel, GraphNode, ValueInfo } from "../graph/model.ts";
 import type { Engine, Tensors } from "./engine.ts";

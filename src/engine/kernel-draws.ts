@@ -1,5 +1,5 @@
-// Kernels that draw: chance, uniform and normal values with the very bits of core/random.ts. Four blocks of Philox run side by
-// side; what follows them repeats the operations of core/random.ts and core/math.ts in doubles, two at a time.
+// Kernels that draw: chance, uniform and normal values with the very bits of core/numbers/random.ts. Four blocks of Philox run side by
+// side; what follows them repeats the operations of core/numbers/random.ts and core/numbers/math.ts in doubles, two at a time.
 
 import {
   atanhTail,
@@ -11,7 +11,7 @@ import {
   ln2High,
   ln2Low,
   sinTail,
-} from "../core/math.ts";
+} from "../core/numbers/math.ts";
 import { at, forBytes, integers, type Memories, numbers, pointers, splat, type Vector } from "./kernel-parts.ts";
 import { f64x2, get, i32x4, i64x2, type Local, type Statement, set, splatF64, splatI32, v128 } from "./wasm.ts";
 import type { FunctionBuilder, ModuleBuilder } from "./wasm-module.ts";
@@ -138,7 +138,7 @@ function normal(builder: FunctionBuilder, words: Four, deviation: Vector) {
 
 type Keep = (vector: Vector) => Vector;
 
-/** Horner's rule as core/math.ts has it; its first product is 0, so that the first sum is the first coefficient. */
+/** Horner's rule as core/numbers/math.ts has it; its first product is 0, so that the first sum is the first coefficient. */
 function polynomial(x: Vector, [first, ...others]: readonly number[]): Vector {
   const add = (sum: Vector, coefficient: number) => f64x2.add(f64x2.mul(sum, x), f64x2.splat(coefficient));
   return others.reduce(add, f64x2.splat(first as number));
@@ -148,7 +148,7 @@ const word64 = (high: number, low: number): Vector => v128.words(low, high, low,
 /** A double with this in its upper bits and a small whole number below is 2^52 + that number. */
 const twoTo52 = 4503599627370496;
 
-/** log of core/math.ts for positive normal numbers. */
+/** log of core/numbers/math.ts for positive normal numbers. */
 function logarithm(kept: Keep, x: Vector): Vector {
   const raw = kept(v128.or(v128.and(x, word64(0x000fffff, 0xffffffff)), word64(0x3ff00000, 0)));
   const isLarge = kept(f64x2.less(f64x2.splat(Math.SQRT2), raw));
@@ -165,7 +165,7 @@ function logarithm(kept: Keep, x: Vector): Vector {
   return f64x2.add(f64x2.mul(k, f64x2.splat(ln2High)), f64x2.sub(f, f64x2.sub(half, small)));
 }
 
-/** sin and cos of core/math.ts for angles in [0, 2 pi]. */
+/** sin and cos of core/numbers/math.ts for angles in [0, 2 pi]. */
 function sineAndCosine(kept: Keep, x: Vector): { sine: Vector; cosine: Vector } {
   const quarters = kept(f64x2.mul(x, f64x2.splat(halfPiInverse)));
   const whole = kept(f64x2.floor(quarters));

@@ -1,7 +1,7 @@
 import { deepStrictEqual, notStrictEqual, strictEqual } from "node:assert/strict";
 import { test } from "node:test";
-import { fromBfloat16, fromFloat16, toBfloat16, toFloat16 } from "../core/half.ts";
-import { fillChance, fillNormal, fillUniform, randomKey } from "../core/random.ts";
+import { fromBfloat16, fromFloat16, toBfloat16, toFloat16 } from "../core/numbers/half.ts";
+import { fillChance, fillNormal, fillUniform, randomKey } from "../core/numbers/random.ts";
 import type { KernelCall, KernelOperand, KernelResult } from "./engine.ts";
 import { digestMultiplier } from "./kernel-module.ts";
 import { finishDigest, KernelRunner, lowerCall, sharedMemory, viewOf } from "./kernels.ts";

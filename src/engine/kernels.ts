@@ -3,7 +3,7 @@
 
 import { assert } from "../core/assert.ts";
 import { sha256 } from "../core/hash.ts";
-import { chanceThreshold } from "../core/random.ts";
+import { chanceThreshold } from "../core/numbers/random.ts";
 import { elementCount } from "../core/tensor.ts";
 import type { KernelCall, KernelDraw, KernelOperand, KernelResult } from "./engine.ts";
 import { digestMultiplier, groupElements, kernelModuleBytes } from "./kernel-module.ts";

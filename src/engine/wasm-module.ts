@@ -1,7 +1,7 @@
 // Modules out of the expressions of wasm.ts: functions with their locals, globals, one import per memory.
 
 import { assert } from "../core/assert.ts";
-import { name, preamble, section, unsigned, vector } from "../core/wasm-bytes.ts";
+import { name, preamble, section, unsigned, vector } from "../core/hashing/wasm-bytes.ts";
 import { type Code, type Global, get, type Local, type Statement, set, typeByte, type ValueType } from "./wasm.ts";
 
 interface FunctionBody {

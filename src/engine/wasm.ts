@@ -1,7 +1,7 @@
 // A small typed emitter of WebAssembly: the instructions that our kernels and the portable engine use, checked by
 // TypeScript's types instead of a toolchain. Nothing here knows what they compute; wasm-module.ts makes modules of them.
 
-import { signed, unsigned } from "../core/wasm-bytes.ts";
+import { signed, unsigned } from "../core/hashing/wasm-bytes.ts";
 
 export type ValueType = "i32" | "i64" | "f32" | "f64" | "v128";
 

@@ -2,7 +2,7 @@
 // files and subgraphs are refused. What the messages mean is onnx-read.ts.
 
 import { fail } from "../core/errors.ts";
-import { fromBfloat16, fromFloat16 } from "../core/half.ts";
+import { fromBfloat16, fromFloat16 } from "../core/numbers/half.ts";
 import { elementBytes, elementCount, type Tensor, viewData } from "../core/tensor.ts";
 import type { Attribute } from "./model.ts";
 import { onnxTypes } from "./operators/cast.ts";

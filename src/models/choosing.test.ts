@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { randomKey, uniformAt } from "../core/random.ts";
+import { randomKey, uniformAt } from "../core/numbers/random.ts";
 import { Chooser, type Constraint, logprobsOf } from "./choosing.ts";
 import { greedy, sampleToken } from "./sampling.ts";
 

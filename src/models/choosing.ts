@@ -2,7 +2,7 @@
 // Whoever computes logits, in whatever batches, asks a request's chooser once for each position, in order.
 
 import { fail } from "../core/errors.ts";
-import { exp, log } from "../core/math.ts";
+import { exp, log } from "../core/numbers/math.ts";
 import { needsHistory, type SamplingSettings, sampleToken } from "./sampling.ts";
 
 /** What an answer may consist of, token by token. Of one answer: it follows what was accepted. */

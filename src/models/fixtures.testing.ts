@@ -4,7 +4,7 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { toBfloat16 } from "../core/half.ts";
+import { toBfloat16 } from "../core/numbers/half.ts";
 import { elementCount, float32, type Shape, type Tensor } from "../core/tensor.ts";
 import { openReferenceEngine } from "../engine/reference.ts";
 import { compileText } from "../network/compile.ts";

@@ -4,7 +4,7 @@
 import { open, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { fail, messageOf } from "../core/errors.ts";
-import { fromBfloat16, fromFloat16 } from "../core/half.ts";
+import { fromBfloat16, fromFloat16 } from "../core/numbers/half.ts";
 import { elementCount, type Shape, type Tensor } from "../core/tensor.ts";
 
 type StoredType = "F32" | "F16" | "BF16" | "F64";

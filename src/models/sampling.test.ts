@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { fillNormal, randomKey } from "../core/random.ts";
+import { fillNormal, randomKey } from "../core/numbers/random.ts";
 import { checkSampling, greedy, type SamplingSettings, sampleToken } from "./sampling.ts";
 
 const settings: SamplingSettings = { ...greedy, temperature: 1, seed: 5 };

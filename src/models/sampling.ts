@@ -2,8 +2,8 @@
 // Chance is counter-based, so that an answer that is computed again after a failure is the same answer.
 
 import { fail } from "../core/errors.ts";
-import { exp } from "../core/math.ts";
-import { randomKey, uniformAt } from "../core/random.ts";
+import { exp } from "../core/numbers/math.ts";
+import { randomKey, uniformAt } from "../core/numbers/random.ts";
 
 export interface SamplingSettings {
   /** 0 takes the most likely token, always. */

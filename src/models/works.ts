@@ -2,7 +2,7 @@
 // template are a stranger's programs, and prompts are written to suit them.
 
 import type { Work } from "../core/aside.ts";
-import { Recent } from "../core/recent.ts";
+import { Recent } from "../core/caches/recent.ts";
 import { loadTokenizer } from "../data/bpe/json.ts";
 import type { TokenTable } from "../data/bpe/token-table.ts";
 import type { Tokenizer } from "../data/bpe/tokenizer.ts";

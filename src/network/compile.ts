@@ -1,10 +1,10 @@
 // Compiles a definition to a plan: resolve (types, shapes), fuse, then ports, edges, ties and gradients. It is
 // a pure function of the definition's text, so that every PNode compiles the same plan by itself.
 
+import { Shared } from "../core/caches/shared.ts";
 import { fail } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
 import type { Sha256, VNodeId } from "../core/ids.ts";
-import { Shared } from "../core/shared.ts";
 import { type BodyInput, type BodyNode, mergeHeads } from "./body.ts";
 import type { Signature } from "./catalogue/node-type.ts";
 import type { Compilation } from "./compilation.ts";

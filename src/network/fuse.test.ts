@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { sha256 } from "../core/hash.ts";
-import { permutationAt, randomKey, randomUint32 } from "../core/random.ts";
+import { permutationAt, randomKey, randomUint32 } from "../core/numbers/random.ts";
 import { openReferenceEngine } from "../engine/reference.ts";
 import { compile, compileText } from "./compile.ts";
 import { parseDefinition } from "./definition.ts";

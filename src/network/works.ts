@@ -3,10 +3,10 @@
 
 import type { Aside, Lane, Work } from "../core/aside.ts";
 import { runAside } from "../core/aside.ts";
+import { Recent } from "../core/caches/recent.ts";
 import { fail } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
 import type { Sha256 } from "../core/ids.ts";
-import { Recent } from "../core/recent.ts";
 import type { GraphModel } from "../graph/model.ts";
 import { compileText } from "./compile.ts";
 import { buildGeneration, type GenerationGraph, type GenerationOptions } from "./graphs/generation.ts";

@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import { bits } from "../core/bits.ts";
 import { sha256 } from "../core/hash.ts";
 import type { Sha256 } from "../core/ids.ts";
-import { fillNormal, randomKey } from "../core/random.ts";
+import { fillNormal, randomKey } from "../core/numbers/random.ts";
 import type { Tensor } from "../core/tensor.ts";
 import { virtualWorld } from "../core/virtual-world.testing.ts";
 import { sleep, type World } from "../core/world.ts";

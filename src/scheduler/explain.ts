@@ -1,6 +1,6 @@
 // Why a job waits, as one sentence with the root cause; its place in line and its probable start are said beside it. Pure.
 
-import { duration } from "../core/duration.ts";
+import { duration } from "../core/words/duration.ts";
 import type { PendingJob, QueueView, Reason } from "./jobs.ts";
 import { bytes, nearest, suits } from "./placement/constraints.ts";
 import type { FleetNode } from "./placement/types.ts";

@@ -2,7 +2,7 @@
 // stage, then traffic, reliability, data, price; what has a place already stays there.
 
 import type { PNodeId } from "../core/ids.ts";
-import { threeDigits } from "../core/sentences.ts";
+import { threeDigits } from "../core/words/sentences.ts";
 import { type Layout, slowestMs } from "./placement/balance.ts";
 import { type Bin, binOf, chooseBins, fits, type Purse, put, stageMs } from "./placement/bins.ts";
 import { bytes, classOf, eligible, eligibleInPool, poolEligible, whyNot } from "./placement/constraints.ts";

@@ -2,7 +2,7 @@
 // is replaced by exact copies of the best quarter's states, with settings changed a little. A copy is a trial of its own,
 // with the number after the last. Pure.
 
-import { randomKey, uniformAt } from "../core/random.ts";
+import { randomKey, uniformAt } from "../core/numbers/random.ts";
 import { type Dimension, numberAt, type Settings, type Space, settled, unitOf, type Value, valueAt } from "./space.ts";
 import type { Study } from "./study.ts";
 import { byLoss } from "./tpe.ts";

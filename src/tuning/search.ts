@@ -3,7 +3,7 @@
 
 import { fail } from "../core/errors.ts";
 import { canonicalJson } from "../core/hash.ts";
-import { randomKey } from "../core/random.ts";
+import { randomKey } from "../core/numbers/random.ts";
 import { drawnAt, numberAt, type Settings, type Space, settled, sizeOf, type Value } from "./space.ts";
 
 /** Of numbers that are no whole numbers, in a grid. */

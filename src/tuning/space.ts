@@ -2,8 +2,8 @@
 // the unit interval and back here, so that searches know nothing of scales. Pure.
 
 import { fail } from "../core/errors.ts";
-import { exp, log } from "../core/math.ts";
-import { type RandomKey, uniformAt } from "../core/random.ts";
+import { exp, log } from "../core/numbers/math.ts";
+import { type RandomKey, uniformAt } from "../core/numbers/random.ts";
 
 export type Value = string | number | boolean;
 export type Settings = Readonly<Record<string, Value>>;

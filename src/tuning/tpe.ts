@@ -2,8 +2,8 @@
 // one of the others; of some candidates drawn from the first the one is taken at which it is highest beside the second. The
 // kernels are products over all dimensions, so that what goes well together is drawn together. Pure: the draws of a trial are its own.
 
-import { cos, erf, exp, log } from "../core/math.ts";
-import { type RandomKey, randomKey, uniformAt } from "../core/random.ts";
+import { cos, erf, exp, log } from "../core/numbers/math.ts";
+import { type RandomKey, randomKey, uniformAt } from "../core/numbers/random.ts";
 import { randomTrial } from "./search.ts";
 import { type Dimension, isActive, numberAt, type Settings, type Space, settled, unitOf, type Value } from "./space.ts";
 

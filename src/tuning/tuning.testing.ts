@@ -1,6 +1,6 @@
 // Studies without machines: trials whose results are a formula, which arrive in any order.
 
-import { type RandomKey, randomKey, uniformAt } from "../core/random.ts";
+import { type RandomKey, randomKey, uniformAt } from "../core/numbers/random.ts";
 import { planStudy } from "./plan.ts";
 import type { Settings } from "./space.ts";
 import type { Study } from "./study.ts";

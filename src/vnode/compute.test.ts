@@ -1,7 +1,7 @@
 import { strict as assert } from "node:assert";
 import { describe, it, test } from "node:test";
 import type { VNodeId } from "../core/ids.ts";
-import { fillNormal, randomKey } from "../core/random.ts";
+import { fillNormal, randomKey } from "../core/numbers/random.ts";
 import type { Tensor } from "../core/tensor.ts";
 import type { Executor } from "../engine/engine.ts";
 import { openInlineExecutor } from "../engine/executor.ts";

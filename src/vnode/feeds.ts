@@ -2,7 +2,7 @@
 // masks of dropout drawn from the counter-based generator.
 
 import { fail } from "../core/errors.ts";
-import { randomKey } from "../core/random.ts";
+import { randomKey } from "../core/numbers/random.ts";
 import { sameShape, type Tensor } from "../core/tensor.ts";
 import type { Executor } from "../engine/engine.ts";
 import type { DataPlan, PortPlan, VNodePlan } from "../network/plan.ts";

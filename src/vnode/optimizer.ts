@@ -2,7 +2,7 @@
 // decaying and the other parameters. Nothing here uses the machine's own transcendental functions.
 
 import { fail } from "../core/errors.ts";
-import { pow } from "../core/math.ts";
+import { pow } from "../core/numbers/math.ts";
 import type { Executor, KernelCall, SharedBytes } from "../engine/engine.ts";
 import type { OptimizerPlan } from "../network/plan.ts";
 import type { Gradients } from "./gradients.ts";

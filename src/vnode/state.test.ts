@@ -1,6 +1,6 @@
 import { strict as assert } from "node:assert";
 import { describe, it } from "node:test";
-import { fillNormal, fillUniform, randomKey } from "../core/random.ts";
+import { fillNormal, fillUniform, randomKey } from "../core/numbers/random.ts";
 import { openInlineExecutor } from "../engine/executor.ts";
 import { openReferenceEngine } from "../engine/reference.ts";
 import type { VNodePlan } from "../network/plan.ts";

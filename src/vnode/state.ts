@@ -3,7 +3,7 @@
 
 import { fail } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
-import { randomKey } from "../core/random.ts";
+import { randomKey } from "../core/numbers/random.ts";
 import type { Tensor } from "../core/tensor.ts";
 import type { Executor, KernelCall, SharedBytes } from "../engine/engine.ts";
 import type { ParameterPlan, VNodePlan } from "../network/plan.ts";

@@ -3,7 +3,7 @@
 
 import { rawBytes } from "../core/bytes.ts";
 import { fail } from "../core/errors.ts";
-import { fromBfloat16, fromFloat16, toBfloat16, toFloat16 } from "../core/half.ts";
+import { fromBfloat16, fromFloat16, toBfloat16, toFloat16 } from "../core/numbers/half.ts";
 import { areFinite, bytesOf, elementCount, firstNonFinite, type Shape, type Tensor, viewData } from "../core/tensor.ts";
 import type { Executor } from "../engine/engine.ts";
 import type { WireType } from "../network/plan.ts";

@@ -1,7 +1,7 @@
 // A short training run whose every bit is hashed. It runs in Node and, bundled, in a browser: nothing here knows which.
 
 import { sha256 } from "../../src/core/hash.ts";
-import { fillNormal, randomKey, randomUint32 } from "../../src/core/random.ts";
+import { fillNormal, randomKey, randomUint32 } from "../../src/core/numbers/random.ts";
 import { bytesOf, elementCount, type Shape, type Tensor } from "../../src/core/tensor.ts";
 import type { Engine, Tensors } from "../../src/engine/engine.ts";
 import { numericsFingerprint } from "../../src/engine/fingerprint.ts";

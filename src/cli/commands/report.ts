@@ -1,7 +1,7 @@
 // `dcnr report`: how available machines were, what failures cost, and what more machines would give.
 
-import { duration } from "../../core/duration.ts";
 import { fail } from "../../core/errors.ts";
+import { duration } from "../../core/words/duration.ts";
 import type { AvailabilityRow } from "../../protocol/gen/dcnr/v1/report_pb.ts";
 import type { Command } from "../command.ts";
 import { parseSeconds } from "../flags/quantities.ts";

@@ -2,8 +2,8 @@
 // session of one step that starts from the weights, learns nothing worth mentioning, and is deleted afterwards.
 
 import type { Client } from "../../client/client.ts";
-import { duration } from "../../core/duration.ts";
 import { fail, hasCode } from "../../core/errors.ts";
+import { duration } from "../../core/words/duration.ts";
 import type { Manifest } from "../../data/manifest.ts";
 import { ruleOf, viewSplit } from "../../data/order.ts";
 import { compileText } from "../../network/compile.ts";

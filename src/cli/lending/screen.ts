@@ -1,6 +1,6 @@
 // The one calm screen of a machine that is lent: what, to whom, what it does now, what it gave. A pure function.
 
-import { duration } from "../../core/duration.ts";
+import { duration } from "../../core/words/duration.ts";
 import type { Readings } from "../../pnode/self-report.ts";
 import { cut, plain, type Tone } from "../shown/output.ts";
 import { type Given, wattHours } from "./given.ts";

@@ -1,7 +1,7 @@
 // How jobs are shown: as a table, as one with its life, and live until it ends.
 
 import type { Client } from "../../client/client.ts";
-import { duration } from "../../core/duration.ts";
+import { duration } from "../../core/words/duration.ts";
 import type { Job } from "../../protocol/gen/dcnr/v1/job_pb.ts";
 import { type Output, plain } from "./output.ts";
 

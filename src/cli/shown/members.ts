@@ -1,7 +1,7 @@
 // Members of the network, as people see them.
 
-import { duration } from "../../core/duration.ts";
 import { shortKeyId } from "../../core/keys.ts";
+import { duration } from "../../core/words/duration.ts";
 import {
   type ListMembersResponse,
   MemberRole,

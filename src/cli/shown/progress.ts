@@ -1,6 +1,6 @@
 // A progress bar with rate and time left: redrawn in place on a terminal, a line now and then without one.
 
-import { duration } from "../../core/duration.ts";
+import { duration } from "../../core/words/duration.ts";
 import type { Output } from "./output.ts";
 
 /** Without a terminal a line every so often is enough to see that work goes on. */

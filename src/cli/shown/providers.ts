@@ -1,7 +1,7 @@
 // How providers, their offers and their machines are written and shown.
 
-import { duration } from "../../core/duration.ts";
 import { fail } from "../../core/errors.ts";
+import { duration } from "../../core/words/duration.ts";
 import type { Provider, ProviderInstance, ProviderOffer } from "../../protocol/gen/dcnr/v1/provider_pb.ts";
 import { parseBytes } from "../flags/quantities.ts";
 import type { Output } from "./output.ts";

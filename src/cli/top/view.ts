@@ -1,7 +1,7 @@
 // One picture of `dcnr top`: what waits, sessions with their curves, served models, machines, events. A pure function of
 // what is known, of what was pressed and of the window's size.
 
-import { duration } from "../../core/duration.ts";
+import { duration } from "../../core/words/duration.ts";
 import type { Event } from "../../protocol/gen/dcnr/v1/common_pb.ts";
 import type { GetStatusResponse, PNode, VNode } from "../../protocol/gen/dcnr/v1/fleet_pb.ts";
 import type { Model } from "../../protocol/gen/dcnr/v1/inference_pb.ts";

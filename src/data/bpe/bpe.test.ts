@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { describe, it } from "node:test";
-import { randomKey, randomUint32 } from "../../core/random.ts";
+import { randomKey, randomUint32 } from "../../core/numbers/random.ts";
 import { loadTokenizer, tokenizerJson } from "./json.ts";
 import { mergeTable, mergeWord } from "./merges.ts";
 import { trainBpe } from "./train.ts";

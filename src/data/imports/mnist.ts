@@ -5,7 +5,7 @@ import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fail } from "../../core/errors.ts";
-import { permutationAt, randomKey } from "../../core/random.ts";
+import { permutationAt, randomKey } from "../../core/numbers/random.ts";
 import { type BlobSink, buildTensors } from "../build.ts";
 import type { TensorsManifest } from "../manifest.ts";
 

@@ -1,6 +1,6 @@
 import { ok, strictEqual } from "node:assert/strict";
 import { describe, test } from "node:test";
-import * as math from "../../core/math.ts";
+import * as math from "../../core/numbers/math.ts";
 import { geluOf as geluOfNumber } from "../../graph/operators/gelu.ts";
 import { sigmoidOf as sigmoidOfNumber } from "../../graph/operators/sigmoid.ts";
 import { sharedMemory } from "../kernels.ts";
@@ -61,7 +61,7 @@ const bounds: Record<string, Bound> = {
   gelu: { apply: geluOf, exact: geluOfNumber, from: -8, to: 8, units: 6, ofOne: true },
 };
 
-describe("elementary functions stay within their bounds of core/math.ts", () => {
+describe("elementary functions stay within their bounds of core/numbers/math.ts", () => {
   for (const [name, { apply, exact, from, to, units, ofOne }] of Object.entries(bounds))
     test(`${name}: ${units} units in the last place`, () => {
       const x = Float32Array.from({ length: elements }, (_, i) => from + ((to - from) * i) / (elements - 1));

@@ -1,6 +1,6 @@
 import { deepStrictEqual, notStrictEqual, strictEqual, throws } from "node:assert/strict";
 import { test } from "node:test";
-import { randomKey, randomUint32 } from "../../core/random.ts";
+import { randomKey, randomUint32 } from "../../core/numbers/random.ts";
 import { Arena, Heap, LinearMemory } from "./linear-memory.ts";
 
 const small = () => new LinearMemory(new WebAssembly.Memory({ initial: 64, maximum: 64, shared: true }));

@@ -5,7 +5,7 @@
 // gradient; `window` hides keys that lie `window` positions back or more. The backward computes the weights again
 // from q and k, and uses sum(dP P) = sum(dO O) along a row.
 
-import { exp, tanh } from "../../core/math.ts";
+import { exp, tanh } from "../../core/numbers/math.ts";
 import { elementCount, float32, type Shape } from "../../core/tensor.ts";
 import type { ValueInfo } from "../model.ts";
 import { checkArity, checkFloat, numberOf, refuse } from "./check.ts";

@@ -1,6 +1,6 @@
 // Erf: the Gauss error function; dx = dy 2/sqrt(pi) e^(-x^2).
 
-import { erf as errorFunction } from "../../core/math.ts";
+import { erf as errorFunction } from "../../core/numbers/math.ts";
 import { unary } from "./elementwise.ts";
 
 const twoOverRootPi = 1.1283791670955126;

@@ -1,7 +1,7 @@
 // Gelu: x Phi(x) with the exact normal distribution Phi. The backward recomputes Phi from x in as few
 // passes over memory as ONNX allows.
 
-import { erf } from "../../core/math.ts";
+import { erf } from "../../core/numbers/math.ts";
 import { unary } from "./elementwise.ts";
 import type { Builder, Operator, Value } from "./operator.ts";
 

@@ -1,6 +1,6 @@
 // LogSoftmax {axis = -1}: x - log(sum e^x) along one axis; dx = dy - e^y sum(dy).
 
-import { exp, log } from "../../core/math.ts";
+import { exp, log } from "../../core/numbers/math.ts";
 import type { ValueInfo } from "../model.ts";
 import { numberOf, resolveAxis, splitAt } from "./check.ts";
 import type { Operator, Value } from "./operator.ts";

@@ -1,6 +1,6 @@
 // Sigmoid: y = 1 / (1 + e^-x); dx = dy y (1 - y).
 
-import { exp } from "../../core/math.ts";
+import { exp } from "../../core/numbers/math.ts";
 import { unary } from "./elementwise.ts";
 
 /** Never overflows: the exponential is taken of a negative number. */

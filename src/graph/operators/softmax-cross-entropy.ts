@@ -2,7 +2,7 @@
 // over the rows whose label is not negative; 0 when there are none.
 
 import { fail } from "../../core/errors.ts";
-import { exp, log } from "../../core/math.ts";
+import { exp, log } from "../../core/numbers/math.ts";
 import { elementCount } from "../../core/tensor.ts";
 import type { ValueInfo } from "../model.ts";
 import { checkArity, checkFloat } from "./check.ts";

@@ -1,6 +1,6 @@
 // Softmax {axis = -1}: e^x / sum e^x along one axis; dx = y (dy - sum(dy y)).
 
-import { exp } from "../../core/math.ts";
+import { exp } from "../../core/numbers/math.ts";
 import type { ValueInfo } from "../model.ts";
 import { checkArity, checkFloat, numberOf, resolveAxis, splitAt } from "./check.ts";
 import type { Operator, Value } from "./operator.ts";

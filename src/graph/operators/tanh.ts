@@ -1,6 +1,6 @@
 // Tanh: y = tanh x; dx = dy (1 - y^2).
 
-import { tanh as hyperbolicTangent } from "../../core/math.ts";
+import { tanh as hyperbolicTangent } from "../../core/numbers/math.ts";
 import { unary } from "./elementwise.ts";
 
 export const tanh = unary("Tanh", hyperbolicTangent, (builder, _x, y, dy) =>

@@ -2,7 +2,7 @@
 // rope_parameters; of two, Transformers takes the older.
 
 import { fail } from "../../core/errors.ts";
-import { log } from "../../core/math.ts";
+import { log } from "../../core/numbers/math.ts";
 import type { Rope, RopeScaling } from "../../network/graphs/positions.ts";
 import type { ConfigReader } from "./config-reader.ts";
 

@@ -1,7 +1,7 @@
 // GGUF's ways to store numbers: floats, and blocks of small integers with a scale. Here they become float32.
 
 import { fail } from "../../core/errors.ts";
-import { fromBfloat16, fromFloat16 } from "../../core/half.ts";
+import { fromBfloat16, fromFloat16 } from "../../core/numbers/half.ts";
 
 export interface StoredAs {
   readonly name: string;

@@ -2,7 +2,7 @@
 // graphs, node for node, since the graph's bytes are part of what decides a session's bits.
 
 import { assert } from "../../core/assert.ts";
-import { Shared } from "../../core/shared.ts";
+import { Shared } from "../../core/caches/shared.ts";
 import { float32 } from "../../core/tensor.ts";
 import { GraphBuilder } from "../../graph/builder.ts";
 import { deriveBackward, deriveTraining } from "../../graph/derive.ts";

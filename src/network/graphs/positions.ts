@@ -1,8 +1,8 @@
 // Position tables from our own sine, cosine and powers, so that they have the same bits on every machine: rotary ones,
 // and the distances of ALiBi.
 
-import { roundToBfloat16 } from "../../core/half.ts";
-import { cos, log, pow, sin } from "../../core/math.ts";
+import { roundToBfloat16 } from "../../core/numbers/half.ts";
+import { cos, log, pow, sin } from "../../core/numbers/math.ts";
 import { float32, type Tensor } from "../../core/tensor.ts";
 
 export interface Rope {

@@ -1,8 +1,8 @@
 // Trains a plan in one process, in the plainest way: for tests that ask whether graphs compute what they should.
 // No messages, no workers; ties, chances, half precisions and sparse rows as a VNode applies them.
 
-import { roundToBfloat16, roundToFloat16 } from "../../core/half.ts";
-import { fillChance, fillNormal, fillUniform, randomKey } from "../../core/random.ts";
+import { roundToBfloat16, roundToFloat16 } from "../../core/numbers/half.ts";
+import { fillChance, fillNormal, fillUniform, randomKey } from "../../core/numbers/random.ts";
 import { elementCount, type Tensor } from "../../core/tensor.ts";
 import type { Engine, Program } from "../../engine/engine.ts";
 import type { InitialPlan, OptimizerPlan, Plan, TrainingGraphs, VNodePlan, WireType } from "../plan.ts";

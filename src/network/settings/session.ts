@@ -2,7 +2,7 @@
 
 import { canonicalJson, sha256 } from "../../core/hash.ts";
 import type { SessionId, Sha256 } from "../../core/ids.ts";
-import { cos } from "../../core/math.ts";
+import { cos } from "../../core/numbers/math.ts";
 
 export interface LearningRate {
   readonly schedule: "constant" | "cosine";

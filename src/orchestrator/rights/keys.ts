@@ -2,11 +2,11 @@
 // connection, and nothing of it is secret here. Both have an owner, scopes, a rate, an end, and the time of their last use.
 // Callers on the same machine need none, unless the operator says so; everyone else does.
 
-import { duration } from "../../core/duration.ts";
+import { Recent } from "../../core/caches/recent.ts";
 import { DcnrError, fail } from "../../core/errors.ts";
 import { sha256 } from "../../core/hash.ts";
 import { isKeyId } from "../../core/keys.ts";
-import { Recent } from "../../core/recent.ts";
+import { duration } from "../../core/words/duration.ts";
 import type { World } from "../../core/world.ts";
 import type { Caller, KeyScope, Roles } from "../../protocol/network.ts";
 import { isLoopback } from "../../protocol/routes/address.ts";

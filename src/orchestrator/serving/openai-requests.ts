@@ -1,7 +1,7 @@
 // OpenAI-compatible requests, believed in nothing: every field is checked, and an error names it.
 
 import { parseId } from "../../core/ids.ts";
-import { randomKey, uniformAt } from "../../core/random.ts";
+import { randomKey, uniformAt } from "../../core/numbers/random.ts";
 import type { ChatTurn } from "../../models/chat-template.ts";
 import { topLogprobsMax } from "../../models/choosing.ts";
 import { biasedTokensMax, logitBiasMax, penaltyMax, type SamplingSettings } from "../../models/sampling.ts";

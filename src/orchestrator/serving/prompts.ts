@@ -1,9 +1,9 @@
 // From what was asked to the token ids that a model gets: text by its vocabulary, conversations by its chat format.
 
 import { runAside } from "../../core/aside.ts";
+import { Recent } from "../../core/caches/recent.ts";
 import { fail } from "../../core/errors.ts";
 import { parseSha256 } from "../../core/ids.ts";
-import { Recent } from "../../core/recent.ts";
 import type { TokenTable } from "../../data/bpe/token-table.ts";
 import { type AskedText, encodingPrompt, openingText, type TextFacts } from "../../models/works.ts";
 import type { Context } from "../context.ts";

@@ -1,10 +1,10 @@
 // Compiled networks, kept by the hash of their definition, and what placement needs to know of them.
 
 import type { Aside } from "../../core/aside.ts";
+import { Recent } from "../../core/caches/recent.ts";
 import { fail, hasCode } from "../../core/errors.ts";
 import { sha256 } from "../../core/hash.ts";
 import type { ReplicaId, SessionId, Sha256, VNodeId, WorkloadId } from "../../core/ids.ts";
-import { Recent } from "../../core/recent.ts";
 import { elementCount } from "../../core/tensor.ts";
 import { memoryBytesOf, servingBytesOf } from "../../network/memory.ts";
 import type { Plan, PlanEdge, VNodePlan } from "../../network/plan.ts";

@@ -1,7 +1,7 @@
 // How fast a session learns, as metrics beside its loss: samples a second, and tokens where it learns from text. They
 // tell of the machines that were there, so that two equal runs differ in them.
 
-import { Recent } from "../../core/recent.ts";
+import { Recent } from "../../core/caches/recent.ts";
 import type { Context } from "../context.ts";
 import type { SessionRecord } from "../records/sessions.ts";
 import { key } from "../records/store-keys.ts";

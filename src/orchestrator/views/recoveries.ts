@@ -1,8 +1,8 @@
 // Losses and recoveries of sessions, told in one line each: which machine was lost at which step, how long the session
 // stood, and what it cost. Every orchestrator watches; the one that holds the session's lease tells.
 
-import { duration } from "../../core/duration.ts";
 import type { PNodeId } from "../../core/ids.ts";
+import { duration } from "../../core/words/duration.ts";
 import type { Context } from "../context.ts";
 import type { PNodeRecord } from "../records/machines.ts";
 import type { SessionRecord } from "../records/sessions.ts";

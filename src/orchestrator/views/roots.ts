@@ -1,8 +1,8 @@
 // The roots of what waits: VNodes that wait for each other are followed to the one thing that holds all of them up, so
 // that people read one sentence instead of one per VNode. A pure function; what lasts no longer than usual is no wait.
 
-import { duration } from "../../core/duration.ts";
 import type { VNodeId } from "../../core/ids.ts";
+import { duration } from "../../core/words/duration.ts";
 import { findCircle } from "../sessions/circles.ts";
 
 /** What can be the matter with a VNode itself, or with its machine. */

@@ -1,9 +1,9 @@
 // Which blobs a PNode may read and write: those that its part in a workload names, and no others. Decided on records; a
 // refusal rests on what the store holds, because a mirror that is behind does not know yet whom a VNode was given to.
 
+import { Recent } from "../../core/caches/recent.ts";
 import { fail } from "../../core/errors.ts";
 import type { PNodeId, Sha256, VNodeId, WorkloadId } from "../../core/ids.ts";
-import { Recent } from "../../core/recent.ts";
 import { blobsOf, parseManifest } from "../../data/manifest.ts";
 import type { Statement } from "../../trust/statement.ts";
 import { inputHashes } from "../../trust/works.ts";

@@ -4,7 +4,7 @@
 
 import { createHash } from "node:crypto";
 import { fail } from "../../core/errors.ts";
-import { exp, log } from "../../core/math.ts";
+import { exp, log } from "../../core/numbers/math.ts";
 import { float32, type Tensor } from "../../core/tensor.ts";
 import { loadTokenizer } from "../../data/bpe/json.ts";
 import type { Shard } from "../../data/manifest.ts";

@@ -2,7 +2,7 @@
 // texts agree in about as many of them as they share runs. Texts that agree in one of 16 bands of four are compared.
 
 import type { Work } from "../../core/aside.ts";
-import { randomKey, randomUint32 } from "../../core/random.ts";
+import { randomKey, randomUint32 } from "../../core/numbers/random.ts";
 import { pipelineLane } from "../kit.ts";
 import { recordsOf, rowOf, textOf } from "../records.ts";
 

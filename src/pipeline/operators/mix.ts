@@ -2,7 +2,7 @@
 // The draw depends on the seed and the place alone.
 
 import { fail } from "../../core/errors.ts";
-import { randomKey, uniformAt } from "../../core/random.ts";
+import { randomKey, uniformAt } from "../../core/numbers/random.ts";
 import type { Shard } from "../../data/manifest.ts";
 import { type Kit, putShard } from "../kit.ts";
 import { type Operator, sameFormat } from "../operator.ts";

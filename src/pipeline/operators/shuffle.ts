@@ -1,7 +1,7 @@
 // Puts records into a drawn order, however many there are: each draws a number, shards are cut by ranges of these numbers, and
 // each range is sorted in memory by itself. What is drawn depends on the seed and a record's place alone.
 
-import { randomKey, randomUint32 } from "../../core/random.ts";
+import { randomKey, randomUint32 } from "../../core/numbers/random.ts";
 import type { Shard } from "../../data/manifest.ts";
 import { type Kit, putShard, type StoredBlob } from "../kit.ts";
 import type { Operator } from "../operator.ts";

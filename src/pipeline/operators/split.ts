@@ -3,7 +3,7 @@
 
 import { createHash } from "node:crypto";
 import { fail } from "../../core/errors.ts";
-import { randomKey, uniformAt } from "../../core/random.ts";
+import { randomKey, uniformAt } from "../../core/numbers/random.ts";
 import { type Shard, splitName } from "../../data/manifest.ts";
 import { putShard } from "../kit.ts";
 import type { Operator } from "../operator.ts";

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { DcnrError } from "../../core/errors.ts";
 import { sha256 } from "../../core/hash.ts";
-import { randomKey, uniformAt } from "../../core/random.ts";
+import { randomKey, uniformAt } from "../../core/numbers/random.ts";
 import { silentLog, type World } from "../../core/world.ts";
 import { greedy } from "../../models/sampling.ts";
 import { Conductor, type TokenRequest } from "./conductor.ts";

@@ -1,8 +1,8 @@
 // Which key speaks for an id now. Keys that succeed others prove it by themselves (certificate.ts); a process that has seen a
 // newer key, or was told of one by somebody it believes, takes the older one from nobody any more.
 
+import { Recent } from "../../core/caches/recent.ts";
 import type { KeyId } from "../../core/ids.ts";
-import { Recent } from "../../core/recent.ts";
 
 /** Far more than there are rotated keys among those whom one process talks to. */
 const knownMax = 100_000;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { nodeCrypto } from "../../core/node-crypto.ts";
+import { nodeCrypto } from "../../core/hashing/node-crypto.ts";
 import { type Aead, Cipher, nodeAead, webAead } from "./seal-keys.ts";
 
 const secret = new Uint8Array(32).fill(5);

@@ -2,9 +2,9 @@
 // library where there is one.
 
 import { DcnrError } from "../../core/errors.ts";
+import { nodeCrypto } from "../../core/hashing/node-crypto.ts";
 import type { KeyId } from "../../core/ids.ts";
 import { base32 } from "../../core/keys.ts";
-import { nodeCrypto } from "../../core/node-crypto.ts";
 
 const { subtle } = globalThis.crypto;
 

@@ -1,7 +1,7 @@
 // Whether a running session should move to a fleet that has become better: only if the time it saves clearly
 // exceeds the time that moving costs. Moving never changes bits, only speed.
 
-import { threeDigits } from "../../core/sentences.ts";
+import { threeDigits } from "../../core/words/sentences.ts";
 import { placing } from "../placement.ts";
 import type { Fleet } from "./fleet.ts";
 import type { Pace, Search } from "./pace.ts";

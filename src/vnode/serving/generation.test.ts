@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { t1, transformerYaml } from "../../../examples/generate.ts";
 import { asideHere } from "../../core/aside.ts";
 import { hasCode } from "../../core/errors.ts";
-import { fillNormal, randomKey } from "../../core/random.ts";
+import { fillNormal, randomKey } from "../../core/numbers/random.ts";
 import { elementCount, type Tensor } from "../../core/tensor.ts";
 import { openInlineExecutor } from "../../engine/executor.ts";
 import { openReferenceEngine } from "../../engine/reference.ts";

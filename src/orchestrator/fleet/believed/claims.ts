@@ -2,8 +2,8 @@
 // contradicts are kept visible as warnings and not counted on.
 
 import { fail } from "../../../core/errors.ts";
-import { threeDigits } from "../../../core/sentences.ts";
 import { wholeOf } from "../../../core/whole.ts";
+import { threeDigits } from "../../../core/words/sentences.ts";
 import type { Capabilities, Limits } from "../../../protocol/gen/dcnr/v1/pnode_pb.ts";
 import type { PNodeFacts, PNodeLimits } from "../../records/machines.ts";
 

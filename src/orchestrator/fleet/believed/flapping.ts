@@ -1,7 +1,7 @@
 // Throttles PNodes that register again and again: a machine that comes and goes a hundred times a minute must
 // cost the others nothing, and everybody should see that it does.
 
-import { Recent } from "../../../core/recent.ts";
+import { Recent } from "../../../core/caches/recent.ts";
 import type { Clock } from "../../../core/world.ts";
 
 const windowMs = 60_000;

@@ -2,9 +2,9 @@
 // steps of real work, or once operators or audits say more of it (`trust`). Until then it counts as no faster than others have been
 // measured to be, whatever it says of itself, and gets a small share of a workload (scheduler/placement/bins.ts).
 
+import { Recent } from "../../../core/caches/recent.ts";
 import { DcnrError } from "../../../core/errors.ts";
 import type { PNodeId } from "../../../core/ids.ts";
-import { Recent } from "../../../core/recent.ts";
 import type { Clock } from "../../../core/world.ts";
 import { isLoopback } from "../../../protocol/routes/address.ts";
 import { trustLevel } from "../../../scheduler/placement/constraints.ts";

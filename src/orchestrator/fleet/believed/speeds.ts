@@ -1,8 +1,8 @@
 // How fast PNodes really are, learned from the steps they compute and kept up to date: a machine that is measured once,
 // at a busy moment or by itself, says little about what it does today.
 
+import { Recent } from "../../../core/caches/recent.ts";
 import type { PNodeId } from "../../../core/ids.ts";
-import { Recent } from "../../../core/recent.ts";
 
 interface Speed {
   /** Smoothed, of one core. */

@@ -1,7 +1,7 @@
 // A map of bounded size: what was used least recently goes first. For caches whose loss costs work and nothing else,
 // and for what is remembered of strangers, who may invent names.
 
-import { assert } from "./assert.ts";
+import { assert } from "../assert.ts";
 
 export class Recent<K, V> {
   readonly #most: number;

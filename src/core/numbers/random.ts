@@ -1,7 +1,7 @@
 // Chance without state: a counter-based generator (Philox 4x32, 10 rounds) keyed by a tuple such as
 // (seed, VNode, step, microbatch). Whatever is drawn can be drawn again, alone, anywhere, with the same bits.
 
-import { assert } from "./assert.ts";
+import { assert } from "../assert.ts";
 import { cos, log, sin } from "./math.ts";
 
 /** Two key words, then the two upper words of the counter; the lower two count the draws. */

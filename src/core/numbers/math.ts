@@ -1,7 +1,7 @@
 // Elementary functions whose last bit does not belong to the engine: built only from + - * /, sqrt and exact
 // bit operations, so that they give the same double on every machine. Accurate to a few units in the last place.
 
-import { fail } from "./errors.ts";
+import { fail } from "../errors.ts";
 
 const bits = new DataView(new ArrayBuffer(8));
 

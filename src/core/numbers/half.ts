@@ -1,7 +1,7 @@
 // float16 and bfloat16 as 16-bit words, for the wire and for blobs. Rounding is to nearest, ties to even;
 // values too large become infinity, which the receiver refuses like any other.
 
-import { assert } from "./assert.ts";
+import { assert } from "../assert.ts";
 
 const single = new Float32Array(1);
 const singleBits = new Uint32Array(single.buffer);
