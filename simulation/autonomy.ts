@@ -5,13 +5,13 @@ import { fromBinary } from "@bufbuild/protobuf";
 import type { SessionRecord } from "../src/orchestrator/records/sessions.ts";
 import type { KeptState } from "../src/pnode/autonomy/kept-states.ts";
 import { KeptCharterSchema, type TellRequest, type Tenure } from "../src/protocol/gen/dcnr/v1/session_peers_pb.ts";
-import { SeededChance } from "./chance.ts";
-import type { Violations } from "./checkers.ts";
+import type { Violations } from "./checks/checkers.ts";
+import type { Records } from "./checks/records.ts";
 import type { RunSettings } from "./draw.ts";
 import { type FaultPlan, type TimedFault, untilFinished } from "./faults.ts";
-import type { Answer } from "./network.ts";
-import type { Records } from "./records.ts";
-import type { SimulatedWorld } from "./world.ts";
+import { SeededChance } from "./world/chance.ts";
+import type { Answer } from "./world/network.ts";
+import type { SimulatedWorld } from "./world/world.ts";
 
 /** Share of these worlds in which orchestrators come back only when the crews have finished. */
 const untilFinishedShare = 0.4;

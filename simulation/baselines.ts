@@ -2,11 +2,11 @@
 // with. Found by the same simulator, and equal to what golden/ trains in one place.
 
 import { sha256 } from "../src/core/hash.ts";
+import type { Expectation, Result } from "./checks/session-watch.ts";
 import { type Build, calmRun, fleetOf, otherClass, type RunSettings, usualBuild, usualClass } from "./draw.ts";
 import type { SessionPolicy } from "./maintainer.ts";
 import { NetworkRun } from "./network-run.ts";
 import type { Scenario } from "./scenarios.ts";
-import type { Expectation, Result } from "./session-watch.ts";
 
 /** More than any seed asks. */
 export const questionsMax = 8;

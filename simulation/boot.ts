@@ -19,16 +19,16 @@ import { startPNode } from "../src/pnode/pnode.ts";
 import type { Room } from "../src/pnode/room.ts";
 import { withKey } from "../src/protocol/routes/address.ts";
 import { routedNetwork } from "../src/protocol/routes/routed-network.ts";
-import type { SimulatedBlobs } from "./blobs.ts";
-import { type Behaviour, executorOf, networkOf, ownerOf, transferOf, type Whispers } from "./byzantine.ts";
+import type { Records } from "./checks/records.ts";
 import { type Build, usualBuild } from "./draw.ts";
-import { computingLike, simulatedExecutor } from "./executor.ts";
+import { type Behaviour, executorOf, networkOf, ownerOf, transferOf, type Whispers } from "./lies/byzantine.ts";
 import type { Mutant } from "./mutants/mutant.ts";
-import { type Fabric, networkIdentity, networkKey, type SimulatedNetwork, verifySimulated } from "./network.ts";
-import type { Records } from "./records.ts";
-import { signAs, verifyStatement } from "./signing.ts";
-import type { SimulatedStore } from "./store.ts";
-import type { Host, SimulatedWorld } from "./world.ts";
+import type { SimulatedBlobs } from "./world/blobs.ts";
+import { computingLike, simulatedExecutor } from "./world/executor.ts";
+import { type Fabric, networkIdentity, networkKey, type SimulatedNetwork, verifySimulated } from "./world/network.ts";
+import { signAs, verifyStatement } from "./world/signing.ts";
+import type { SimulatedStore } from "./world/store.ts";
+import type { Host, SimulatedWorld } from "./world/world.ts";
 
 export interface Site {
   readonly world: SimulatedWorld;

@@ -3,7 +3,7 @@
 
 import { DcnrError } from "../src/core/errors.ts";
 import type { SessionId } from "../src/core/ids.ts";
-import type { ViolationKind } from "./checkers.ts";
+import type { ViolationKind } from "./checks/checkers.ts";
 import type { Maintainer } from "./maintainer.ts";
 
 /** Errors that a caller can do something about: try again. */

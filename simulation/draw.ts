@@ -4,11 +4,11 @@
 import { bits } from "../src/core/bits.ts";
 import { compileText } from "../src/network/compile.ts";
 import type { Plan } from "../src/network/plan.ts";
-import type { Behaviour } from "./byzantine.ts";
-import { SeededChance } from "./chance.ts";
 import { drawPlan, type FaultPlan, type Fleet, noFaults } from "./faults.ts";
+import type { Behaviour } from "./lies/byzantine.ts";
 import type { SessionPolicy } from "./maintainer.ts";
 import { type Scenario, scenarios, speech } from "./scenarios.ts";
+import { SeededChance } from "./world/chance.ts";
 
 /** One session of the world, and what its maintainer does with it. */
 export interface SessionWish {

@@ -4,12 +4,12 @@ import { hasCode } from "../src/core/errors.ts";
 import { sha256 } from "../src/core/hash.ts";
 import { every, sleep } from "../src/core/world.ts";
 import { updateItem } from "../src/store/update.ts";
-import { SimulatedBlobs } from "./blobs.ts";
 import { aimed, drawAims, drawPlan, type FaultPlan, noFaults } from "./faults.ts";
 import { inject } from "./injector.ts";
-import { SimulatedStore } from "./store.ts";
-import { Wire } from "./wire.ts";
-import { type Host, SimulatedWorld } from "./world.ts";
+import { SimulatedBlobs } from "./world/blobs.ts";
+import { SimulatedStore } from "./world/store.ts";
+import { Wire } from "./world/wire.ts";
+import { type Host, SimulatedWorld } from "./world/world.ts";
 
 const fleet = { pnodes: ["p1", "p2", "p3"], orchestrators: ["o1", "o2"] };
 

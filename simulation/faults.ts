@@ -1,10 +1,10 @@
 // The faults of one seed, drawn as a whole before the run, so that they can be read, counted and shortened.
 // Each seed uses some kinds only: kinds hide each other when all are on at once.
 
-import { type BlobFaults, noBlobFaults } from "./blobs.ts";
-import { SeededChance } from "./chance.ts";
-import { noStoreFaults, type StoreFaults } from "./store.ts";
-import { noWireFaults, type WireFaults } from "./wire.ts";
+import { type BlobFaults, noBlobFaults } from "./world/blobs.ts";
+import { SeededChance } from "./world/chance.ts";
+import { noStoreFaults, type StoreFaults } from "./world/store.ts";
+import { noWireFaults, type WireFaults } from "./world/wire.ts";
 
 export type TimedFault =
   | { readonly kind: "crash"; readonly host: Target; readonly silent: boolean; readonly durationMs: number }

@@ -1,12 +1,12 @@
 // Makes a plan's faults happen while a simulated run goes, and heals everything when their time is over.
 
 import type { Sha256 } from "../src/core/ids.ts";
-import type { SimulatedBlobs } from "./blobs.ts";
-import { noBlobFaults } from "./blobs.ts";
 import { type FaultPlan, type Target, type TimedFault, untilFinished } from "./faults.ts";
-import { noStoreFaults, type SimulatedStore } from "./store.ts";
-import { noWireFaults, type Wire } from "./wire.ts";
-import type { SimulatedWorld } from "./world.ts";
+import type { SimulatedBlobs } from "./world/blobs.ts";
+import { noBlobFaults } from "./world/blobs.ts";
+import { noStoreFaults, type SimulatedStore } from "./world/store.ts";
+import { noWireFaults, type Wire } from "./world/wire.ts";
+import type { SimulatedWorld } from "./world/world.ts";
 
 export interface Injection {
   readonly world: SimulatedWorld;

@@ -20,7 +20,7 @@ import {
   tokensOf,
   validationMicrobatches,
 } from "./scenarios.ts";
-import type { Host } from "./world.ts";
+import type { Host } from "./world/world.ts";
 
 export interface SessionPolicy {
   readonly checkpointEvery: number;

@@ -14,8 +14,7 @@ import { InferenceService } from "../src/protocol/gen/dcnr/v1/inference_pb.ts";
 import { PNodeService, type RecordDurableRequest } from "../src/protocol/gen/dcnr/v1/pnode_pb.ts";
 import { ServingService } from "../src/protocol/gen/dcnr/v1/serving_pb.ts";
 import { usualClass } from "./draw.ts";
-import { nudging } from "./executor.ts";
-import { liarName } from "./liar-name.ts";
+import { liarName } from "./lies/liar-name.ts";
 import { crewMutants } from "./mutants/crews.ts";
 import { type Loose, type Mutant, onCall, onEvent, rewriting } from "./mutants/mutant.ts";
 import { answersItself } from "./mutants/networks.ts";
@@ -24,6 +23,7 @@ import { checkingAllBut } from "./mutants/sessions.ts";
 import { blindRetries, collectingTooMuch, losingBlobs, uploadsNothing } from "./mutants/stores.ts";
 import { firstPlaces, flippingBits, inTheFirstTurn, ownDefinitions, ownSeeds, registering } from "./mutants/tampers.ts";
 import { trustMutants } from "./mutants/trust.ts";
+import { nudging } from "./world/executor.ts";
 
 class HoardedRoom extends Room {
   override giveBack(): void {}

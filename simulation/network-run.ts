@@ -14,28 +14,28 @@ import {
 } from "../src/protocol/gen/dcnr/v1/pnode_pb.ts";
 import { SessionPeerService } from "../src/protocol/gen/dcnr/v1/session_peers_pb.ts";
 import { CrewWatch, lastsUntilFinished } from "./autonomy.ts";
-import { SimulatedBlobs } from "./blobs.ts";
 import { addressOf, type Site, startHost } from "./boot.ts";
-import { isCertain } from "./byzantine-draw.ts";
-import { type FenceChecker, Violations } from "./checkers.ts";
+import { type FenceChecker, Violations } from "./checks/checkers.ts";
+import { LedgerChecker } from "./checks/ledger.ts";
+import { Records } from "./checks/records.ts";
+import { RoomChecker } from "./checks/rooms.ts";
+import { type Expectation, type Result, SessionWatch, WorkloadWatch } from "./checks/session-watch.ts";
+import { TrustChecker } from "./checks/trust-checker.ts";
 import { Conversation } from "./conversation.ts";
 import type { RunSettings, SessionWish } from "./draw.ts";
 import type { AimedKind, FaultPlan } from "./faults.ts";
 import { crewsPatienceMs, inject } from "./injector.ts";
-import { LedgerChecker } from "./ledger.ts";
-import { Liar } from "./liar.ts";
-import { liarName } from "./liar-name.ts";
+import { isCertain } from "./lies/byzantine-draw.ts";
+import { Liar } from "./lies/liar.ts";
+import { liarName } from "./lies/liar-name.ts";
 import { Maintainer, storeData } from "./maintainer.ts";
 import { mutants } from "./mutants.ts";
-import { type Answer, Fabric } from "./network.ts";
-import { Records } from "./records.ts";
 import type { SeedReport } from "./report.ts";
-import { RoomChecker } from "./rooms.ts";
-import { type Expectation, type Result, SessionWatch, WorkloadWatch } from "./session-watch.ts";
-import { type AcceptedWrite, SimulatedStore } from "./store.ts";
-import { TrustChecker } from "./trust-checker.ts";
-import { Wire } from "./wire.ts";
-import { SimulatedWorld } from "./world.ts";
+import { SimulatedBlobs } from "./world/blobs.ts";
+import { type Answer, Fabric } from "./world/network.ts";
+import { type AcceptedWrite, SimulatedStore } from "./world/store.ts";
+import { Wire } from "./world/wire.ts";
+import { SimulatedWorld } from "./world/world.ts";
 
 export interface RunOptions {
   /** Some of its machines lie. */

@@ -1,6 +1,6 @@
 // What a simulation found, seed by seed and in sum, as data and as lines for people.
 
-import type { Violation } from "./checkers.ts";
+import type { Violation } from "./checks/checkers.ts";
 
 export interface SeedReport {
   readonly seed: number;

@@ -2,13 +2,13 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { sampleIndices } from "../src/data/order.ts";
 import { undisturbed } from "./baselines.ts";
-import { SimulatedBlobs } from "./blobs.ts";
-import { checkSamples } from "./checkers.ts";
+import { checkSamples } from "./checks/checkers.ts";
 import { fleetOf } from "./draw.ts";
 import { storeData } from "./maintainer.ts";
 import { runSeed } from "./run.ts";
 import { scenarios, sessionSeed } from "./scenarios.ts";
-import { SimulatedWorld } from "./world.ts";
+import { SimulatedBlobs } from "./world/blobs.ts";
+import { SimulatedWorld } from "./world/world.ts";
 
 test("where VNodes run, how often they are stored and how many execute them changes no root and no loss", async () => {
   for (const scenario of scenarios) {

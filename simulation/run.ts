@@ -2,9 +2,9 @@
 
 import { withAutonomy } from "./autonomy.ts";
 import { expectationsOf } from "./baselines.ts";
-import { drawByzantine } from "./byzantine-draw.ts";
 import { drawRun, type RunSettings } from "./draw.ts";
 import { aimed, drawAims } from "./faults.ts";
+import { drawByzantine } from "./lies/byzantine-draw.ts";
 import { mutants } from "./mutants.ts";
 import { NetworkRun, type RunOptions } from "./network-run.ts";
 import type { SeedReport } from "./report.ts";

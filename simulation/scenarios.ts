@@ -3,7 +3,7 @@
 
 import type { TensorData } from "../src/core/tensor.ts";
 import type { FieldSpec } from "../src/data/build.ts";
-import { SeededChance } from "./chance.ts";
+import { SeededChance } from "./world/chance.ts";
 
 export interface Scenario {
   readonly name: string;

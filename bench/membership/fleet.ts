@@ -1,8 +1,8 @@
 // Thousands of members in one process on virtual time: production decisions (src/membership), messages handed over as values
 // and counted as the bytes that they would be. Messages get lost, machines stall and read what came meanwhile afterwards.
 
-import { SeededChance } from "../../simulation/chance.ts";
-import { simulatedIdentity } from "../../simulation/keys.ts";
+import { SeededChance } from "../../simulation/world/chance.ts";
+import { simulatedIdentity } from "../../simulation/world/keys.ts";
 import { bytesOfNews, type Member, type News } from "../../src/membership/member.ts";
 import { permit, seal } from "../../src/membership/records.ts";
 import { Roster } from "../../src/membership/roster.ts";

@@ -16,7 +16,7 @@ import type { Offer } from "../../src/providers/provider.ts";
 import { autoscale, type ScaleView, type WaitingWork } from "../../src/scheduler/autoscale.ts";
 import { demandOfMemory } from "../../src/scheduler/demand.ts";
 import { type FleetNode, requirementsNone } from "../../src/scheduler/placement/types.ts";
-import { SeededChance } from "../chance.ts";
+import { SeededChance } from "../world/chance.ts";
 
 /** What a mutant changes; absent: as in production. */
 export interface ElasticMutant {

@@ -9,8 +9,8 @@ import { JobService } from "../../src/protocol/gen/dcnr/v1/job_pb.ts";
 import { seeded } from "../../src/scheduler/placement.testing.ts";
 import type { StateStore } from "../../src/store/state-store.ts";
 import { Stage } from "../../test/control/stage.ts";
-import { RoomChecker } from "../rooms.ts";
-import type { AcceptedWrite } from "../store.ts";
+import { RoomChecker } from "../checks/rooms.ts";
+import type { AcceptedWrite } from "../world/store.ts";
 
 export interface JobWorldReport {
   readonly violations: readonly string[];

@@ -9,7 +9,7 @@ import type { SessionIdentity } from "../../src/protocol/gen/dcnr/v1/pnode_pb.ts
 import { seeded } from "../../src/scheduler/placement.testing.ts";
 import type { StateStore } from "../../src/store/state-store.ts";
 import { Stage } from "../../test/control/stage.ts";
-import { RoomChecker } from "../rooms.ts";
+import { RoomChecker } from "../checks/rooms.ts";
 
 export interface StudyWorldOptions {
   readonly disturbed: boolean;

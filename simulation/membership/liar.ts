@@ -7,9 +7,9 @@ import { NetworkKey } from "../../src/membership/network-key.ts";
 import { judge, permit, seal } from "../../src/membership/records.ts";
 import { GossipService, MemberRecordSchema, type SignedRecord } from "../../src/protocol/gen/dcnr/v1/gossip_pb.ts";
 import { withKey } from "../../src/protocol/routes/address.ts";
-import { simulatedIdentity, simulatedKeys } from "../keys.ts";
-import { type Fabric, networkKey } from "../network.ts";
-import type { SimulatedWorld } from "../world.ts";
+import { simulatedIdentity, simulatedKeys } from "../world/keys.ts";
+import { type Fabric, networkKey } from "../world/network.ts";
+import type { SimulatedWorld } from "../world/world.ts";
 import { addressOf } from "./plan.ts";
 
 export interface Lies {

@@ -9,7 +9,7 @@ import {
   Swim,
   type SwimOptions,
 } from "../../src/membership/swim.ts";
-import { simulatedKeys } from "../keys.ts";
+import { simulatedKeys } from "../world/keys.ts";
 import type { MembershipAim, MembershipViolation } from "./plan.ts";
 
 export interface MembershipMutant {

@@ -1,6 +1,6 @@
 // What happens in a world of members, drawn from its seed before it begins.
 
-import type { SeededChance } from "../chance.ts";
+import type { SeededChance } from "../world/chance.ts";
 
 /** Faults happen for this long. */
 export const faultsMs = 150_000;

@@ -13,11 +13,11 @@ import type { Network } from "../../src/protocol/network.ts";
 import type { BlobStore } from "../../src/store/blob-store.ts";
 import type { StateStore } from "../../src/store/state-store.ts";
 import type { OpenProcess } from "../../src/vnode/process.ts";
-import type { ViolationKind } from "../checkers.ts";
+import type { ViolationKind } from "../checks/checkers.ts";
+import type { Records } from "../checks/records.ts";
 import type { AimedKind } from "../faults.ts";
-import type { Mistake, Tamper } from "../network.ts";
-import type { Records } from "../records.ts";
-import type { Host } from "../world.ts";
+import type { Mistake, Tamper } from "../world/network.ts";
+import type { Host } from "../world/world.ts";
 
 export interface Mutant {
   /** What is wrong with it, as a sentence. */

@@ -4,7 +4,7 @@ import { hashOfContent } from "../../src/core/hash.ts";
 import { DataType } from "../../src/protocol/gen/dcnr/v1/common_pb.ts";
 import { ExchangeService } from "../../src/protocol/gen/dcnr/v1/exchange_pb.ts";
 import { PNodeService } from "../../src/protocol/gen/dcnr/v1/pnode_pb.ts";
-import type { Tamper } from "../network.ts";
+import type { Tamper } from "../world/network.ts";
 import { type Loose, onCall } from "./mutant.ts";
 
 interface Delivery {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { simulatedIdentity } from "../../simulation/keys.ts";
+import { simulatedIdentity } from "../../simulation/world/keys.ts";
 import { bucketsFor, differing, folded } from "./digests.ts";
 import { isHere, type Member } from "./member.ts";
 import { seal } from "./records.ts";

@@ -1,10 +1,10 @@
 // A PNode that only acts: it attaches, beats, takes assignments, and reports steps as if it had computed them.
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import type { SimulatedBlobs } from "../../simulation/blobs.ts";
 import { addressOf } from "../../simulation/boot.ts";
-import type { SimulatedNetwork } from "../../simulation/network.ts";
-import type { Host } from "../../simulation/world.ts";
+import type { SimulatedBlobs } from "../../simulation/world/blobs.ts";
+import type { SimulatedNetwork } from "../../simulation/world/network.ts";
+import type { Host } from "../../simulation/world/world.ts";
 import { bits } from "../../src/core/bits.ts";
 import { DcnrError } from "../../src/core/errors.ts";
 import { sha256 } from "../../src/core/hash.ts";

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { RoomChecker } from "../../simulation/rooms.ts";
+import { RoomChecker } from "../../simulation/checks/rooms.ts";
 import { hasCode } from "../../src/core/errors.ts";
 import { keyIdOf } from "../../src/core/keys.ts";
 import type { JobRecord } from "../../src/orchestrator/records/jobs.ts";

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { addressOf } from "../../simulation/boot.ts";
-import { RoomChecker } from "../../simulation/rooms.ts";
+import { RoomChecker } from "../../simulation/checks/rooms.ts";
 import { hasCode } from "../../src/core/errors.ts";
 import { sha256 } from "../../src/core/hash.ts";
 import { type ReplicaId, replicaIdOf } from "../../src/core/ids.ts";

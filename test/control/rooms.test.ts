@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { RoomChecker } from "../../simulation/rooms.ts";
+import { RoomChecker } from "../../simulation/checks/rooms.ts";
 import type { PNodeId, SessionId, VNodeId } from "../../src/core/ids.ts";
 import type { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import type { RoomRecord } from "../../src/orchestrator/records/machines.ts";

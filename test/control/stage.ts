@@ -1,14 +1,14 @@
 // A stage for tests of the control plane: production orchestrators on virtual time, and PNodes that do what the
 // protocol asks of them except compute. Their states are names, so thousands of them cost next to nothing.
 
-import { SimulatedBlobs } from "../../simulation/blobs.ts";
 import { addressOf } from "../../simulation/boot.ts";
 import { storeData } from "../../simulation/maintainer.ts";
-import { Fabric, networkKey, type SimulatedNetwork } from "../../simulation/network.ts";
 import { scenarios } from "../../simulation/scenarios.ts";
-import { SimulatedStore } from "../../simulation/store.ts";
-import { Wire } from "../../simulation/wire.ts";
-import { type Host, SimulatedWorld } from "../../simulation/world.ts";
+import { SimulatedBlobs } from "../../simulation/world/blobs.ts";
+import { Fabric, networkKey, type SimulatedNetwork } from "../../simulation/world/network.ts";
+import { SimulatedStore } from "../../simulation/world/store.ts";
+import { Wire } from "../../simulation/world/wire.ts";
+import { type Host, SimulatedWorld } from "../../simulation/world/world.ts";
 import type { KeyId } from "../../src/core/ids.ts";
 import { sleep } from "../../src/core/world.ts";
 import { manifestText } from "../../src/data/manifest.ts";

@@ -2,7 +2,7 @@
 // network knows, so that they get past the first check; or messages that were really sent, with a value or two changed.
 
 import { clone, create, type DescField, type DescMessage, type Message, ScalarType } from "@bufbuild/protobuf";
-import type { SeededChance } from "../../simulation/chance.ts";
+import type { SeededChance } from "../../simulation/world/chance.ts";
 import { nastyNumbers, nastyText } from "./mutate.ts";
 
 /** Texts that the network knows, by the names of the fields in which they were sent. */

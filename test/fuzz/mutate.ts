@@ -1,7 +1,7 @@
 // Spoils bytes and texts as an enemy would who has a good sample: most of it stays right, so that what is wrong is found
 // late. Everything is drawn from a seed.
 
-import type { SeededChance } from "../../simulation/chance.ts";
+import type { SeededChance } from "../../simulation/world/chance.ts";
 
 /** Numbers at which sizes, signs and conversions break. */
 export const nastyNumbers: readonly number[] = [

@@ -1,6 +1,6 @@
 // Spoiled samples for every parser and drawn messages for every RPC, as many as asked for, all from one seed.
 
-import { SeededChance } from "../../simulation/chance.ts";
+import { SeededChance } from "../../simulation/world/chance.ts";
 import { emptyTally, judge, type Tally } from "./findings.ts";
 import { spoiled } from "./mutate.ts";
 import { openParsers, type Parser } from "./parsers.ts";

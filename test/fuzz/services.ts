@@ -3,17 +3,17 @@
 // of something that exists.
 
 import { create, type DescMethod, type DescService, type Message } from "@bufbuild/protobuf";
-import { SimulatedBlobs } from "../../simulation/blobs.ts";
 import { addressOf, type Site, startHost } from "../../simulation/boot.ts";
-import { SeededChance } from "../../simulation/chance.ts";
-import { simulatedIdentity, simulatedKeys } from "../../simulation/keys.ts";
+import { Records } from "../../simulation/checks/records.ts";
 import { Maintainer, storeData } from "../../simulation/maintainer.ts";
-import { Fabric, networkKey } from "../../simulation/network.ts";
-import { Records } from "../../simulation/records.ts";
 import { type Scenario, scenarios } from "../../simulation/scenarios.ts";
-import { SimulatedStore } from "../../simulation/store.ts";
-import { Wire } from "../../simulation/wire.ts";
-import { SimulatedWorld } from "../../simulation/world.ts";
+import { SimulatedBlobs } from "../../simulation/world/blobs.ts";
+import { SeededChance } from "../../simulation/world/chance.ts";
+import { simulatedIdentity, simulatedKeys } from "../../simulation/world/keys.ts";
+import { Fabric, networkKey } from "../../simulation/world/network.ts";
+import { SimulatedStore } from "../../simulation/world/store.ts";
+import { Wire } from "../../simulation/world/wire.ts";
+import { SimulatedWorld } from "../../simulation/world/world.ts";
 import type { KeyId } from "../../src/core/ids.ts";
 import { base32 } from "../../src/core/keys.ts";
 import type { Facts } from "../../src/membership/member.ts";

@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, it } from "node:test";
-import { SeededChance } from "../../simulation/chance.ts";
+import { SeededChance } from "../../simulation/world/chance.ts";
 import type { Block } from "../../src/orchestrator/ledger/block.ts";
 import { statementFile, verifyFile, wholeFile } from "../../src/orchestrator/ledger/files.ts";
 import { openDynamoStore } from "../../src/store/dynamodb.ts";

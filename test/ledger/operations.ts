@@ -2,7 +2,7 @@
 // orchestrators that crash and forget what they had read. What must come out is counted apart, by a model too simple to be
 // wrong: lists of what became final and of what was asked for.
 
-import { SeededChance } from "../../simulation/chance.ts";
+import { SeededChance } from "../../simulation/world/chance.ts";
 import { hasCode } from "../../src/core/errors.ts";
 import type { PNodeId, VNodeId } from "../../src/core/ids.ts";
 import type { World } from "../../src/core/world.ts";

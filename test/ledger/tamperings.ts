@@ -1,6 +1,6 @@
 // A hundred ways to change a ledger behind its network's back.
 
-import type { SeededChance } from "../../simulation/chance.ts";
+import type { SeededChance } from "../../simulation/world/chance.ts";
 import type { Block, Transfer } from "../../src/orchestrator/ledger/block.ts";
 import { hashOfBlock } from "../../src/orchestrator/ledger/block.ts";
 

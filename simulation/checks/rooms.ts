@@ -2,9 +2,9 @@
 // what owners need together is lent, so that no PNode refuses anything. Counted by hand from the records, with nothing of
 // the scheduler's own.
 
-import type { PNodeRecord, RoomRecord } from "../src/orchestrator/records/machines.ts";
-import type { VNodeRecord } from "../src/orchestrator/records/vnodes.ts";
-import type { AcceptedWrite } from "./store.ts";
+import type { PNodeRecord, RoomRecord } from "../../src/orchestrator/records/machines.ts";
+import type { VNodeRecord } from "../../src/orchestrator/records/vnodes.ts";
+import type { AcceptedWrite } from "../world/store.ts";
 
 /** What a PNode keeps for itself. */
 const reserveBytes = 128 * 2 ** 20;

@@ -1,9 +1,9 @@
 // An Executor whose work takes virtual time, so that crashes and pauses can strike in the middle of it. The
 // numbers come from the executor inside; this file decides only when they are there.
 
-import type { Tensor } from "../src/core/tensor.ts";
-import type { Executor } from "../src/engine/engine.ts";
-import { type Build, usualBuild } from "./draw.ts";
+import type { Tensor } from "../../src/core/tensor.ts";
+import type { Executor } from "../../src/engine/engine.ts";
+import { type Build, usualBuild } from "../draw.ts";
 import type { Host } from "./world.ts";
 
 export interface ComputeTimes {

@@ -1,8 +1,8 @@
 // Keys of the simulated world: as cheap as a hash, and as hard to forge for code that does not look in here.
 
-import { sha256 } from "../src/core/hash.ts";
-import type { KeyId } from "../src/core/ids.ts";
-import type { Identity, Verify } from "../src/core/keys.ts";
+import { sha256 } from "../../src/core/hash.ts";
+import type { KeyId } from "../../src/core/ids.ts";
+import type { Identity, Verify } from "../../src/core/keys.ts";
 
 const text = new TextEncoder();
 

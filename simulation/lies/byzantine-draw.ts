@@ -1,11 +1,11 @@
 // What a seed draws where some machines lie: a fleet of which less than a third is not as it should be, one session that is checked, and
 // in every other world the usual faults on top.
 
+import { calmRun, fleetOf, type RunSettings } from "../draw.ts";
+import { drawPlan } from "../faults.ts";
+import { scenarios } from "../scenarios.ts";
+import { SeededChance } from "../world/chance.ts";
 import { type Behaviour, behaviours, liars } from "./byzantine.ts";
-import { SeededChance } from "./chance.ts";
-import { calmRun, fleetOf, type RunSettings } from "./draw.ts";
-import { drawPlan } from "./faults.ts";
-import { scenarios } from "./scenarios.ts";
 
 /** Inputs that nobody stores and machines that nobody can replace are waited for, a minute each time. */
 const patienceMs = 900_000;

@@ -1,9 +1,9 @@
 // The shared BlobStore as each simulated orchestrator sees it: writes that fail before or after they took
 // effect, reads that come back damaged, and blobs that rot where they lie.
 
-import type { BlobSpaceName } from "../src/core/blobs.ts";
-import { DcnrError } from "../src/core/errors.ts";
-import type { Sha256 } from "../src/core/ids.ts";
+import type { BlobSpaceName } from "../../src/core/blobs.ts";
+import { DcnrError } from "../../src/core/errors.ts";
+import type { Sha256 } from "../../src/core/ids.ts";
 import {
   type BlobAction,
   type BlobGrant,
@@ -12,9 +12,9 @@ import {
   type BlobStore,
   type StoredBlob,
   spacesOf,
-} from "../src/store/blob-store.ts";
-import { BlobTokens } from "../src/store/blob-tokens.ts";
-import { openMemoryBlobs } from "../src/store/memory.ts";
+} from "../../src/store/blob-store.ts";
+import { BlobTokens } from "../../src/store/blob-tokens.ts";
+import { openMemoryBlobs } from "../../src/store/memory.ts";
 import { epochWallMs, type Host, type SimulatedWorld } from "./world.ts";
 
 export interface BlobFaults {

@@ -1,11 +1,11 @@
 // The store's records as the simulated world sees them: for checkers, faults that aim, and mutants.
 
-import type { Sha256 } from "../src/core/ids.ts";
-import type { RoomRecord } from "../src/orchestrator/records/machines.ts";
-import type { ReplicaRecord, SessionRecord } from "../src/orchestrator/records/sessions.ts";
-import type { VNodeRecord } from "../src/orchestrator/records/vnodes.ts";
-import { speech } from "./scenarios.ts";
-import type { SimulatedStore } from "./store.ts";
+import type { Sha256 } from "../../src/core/ids.ts";
+import type { RoomRecord } from "../../src/orchestrator/records/machines.ts";
+import type { ReplicaRecord, SessionRecord } from "../../src/orchestrator/records/sessions.ts";
+import type { VNodeRecord } from "../../src/orchestrator/records/vnodes.ts";
+import { speech } from "../scenarios.ts";
+import type { SimulatedStore } from "../world/store.ts";
 
 /** The store's records as of now, without waiting. */
 export class Records {

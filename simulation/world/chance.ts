@@ -1,7 +1,7 @@
 // Seeded chance for the simulated world: where faults, delays and names come from. It has nothing to do with
 // the counter-based generator that feeds VNodes; no number drawn here may reach a model's state.
 
-import type { Chance } from "../src/core/world.ts";
+import type { Chance } from "../../src/core/world.ts";
 
 export class SeededChance implements Chance {
   #a: number;

@@ -1,9 +1,9 @@
 // Signatures in simulated worlds: a hash that only the world can make, so that seeds stay cheap. Whoever lies here has no
 // other keys than its own, as outside.
 
-import { sha256 } from "../src/core/hash.ts";
-import type { KeyId } from "../src/core/ids.ts";
-import type { Signing, VerifyBy } from "../src/trust/signing.ts";
+import { sha256 } from "../../src/core/hash.ts";
+import type { KeyId } from "../../src/core/ids.ts";
+import type { Signing, VerifyBy } from "../../src/trust/signing.ts";
 
 const secret = "the simulated world's";
 

@@ -1,7 +1,7 @@
 // Simulated machines. A Host is one incarnation of one process: it can be paused (its timers and deliveries
 // wait), slowed, or crashed (they vanish), and it gives production code the World that it asks for.
 
-import type { Cancel, Log, World } from "../src/core/world.ts";
+import type { Cancel, Log, World } from "../../src/core/world.ts";
 import { SeededChance } from "./chance.ts";
 import { VirtualTime } from "./time.ts";
 import { Trace } from "./trace.ts";

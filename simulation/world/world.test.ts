@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { sleep } from "../src/core/world.ts";
+import { sleep } from "../../src/core/world.ts";
 import { SimulatedWorld } from "./world.ts";
 
 test("events run in the order of their time, then of their scheduling, with promises settled in between", async () => {

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { hasCode } from "../src/core/errors.ts";
-import { sleep } from "../src/core/world.ts";
-import { ExchangeService } from "../src/protocol/gen/dcnr/v1/exchange_pb.ts";
-import { SystemService } from "../src/protocol/gen/dcnr/v1/system_pb.ts";
-import { type Handlers, service } from "../src/protocol/network.ts";
-import { isRefused } from "../src/protocol/streams/wire-errors.ts";
+import { hasCode } from "../../src/core/errors.ts";
+import { sleep } from "../../src/core/world.ts";
+import { ExchangeService } from "../../src/protocol/gen/dcnr/v1/exchange_pb.ts";
+import { SystemService } from "../../src/protocol/gen/dcnr/v1/system_pb.ts";
+import { type Handlers, service } from "../../src/protocol/network.ts";
+import { isRefused } from "../../src/protocol/streams/wire-errors.ts";
 import { Fabric } from "./network.ts";
 import { noWireFaults, Wire } from "./wire.ts";
 import { type Host, SimulatedWorld } from "./world.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { VNodeRecord } from "../src/orchestrator/records/vnodes.ts";
+import type { VNodeRecord } from "../../src/orchestrator/records/vnodes.ts";
 import { checkSamples, FenceChecker, MetricChecker, RootChecker, Violations } from "./checkers.ts";
 
 function record(epoch: number, pnode: string, states: Record<string, string> = {}, since = epoch): VNodeRecord {

@@ -1,7 +1,7 @@
 // What must hold in every run, however faulty. Each checker watches one thing and says in a sentence what is
 // wrong with it; it knows record formats, but nothing of how they came about.
 
-import type { VNodeRecord } from "../src/orchestrator/records/vnodes.ts";
+import type { VNodeRecord } from "../../src/orchestrator/records/vnodes.ts";
 
 export type ViolationKind =
   | "divergence"

@@ -1,15 +1,15 @@
 // Machines that compute or say something else than they should, each in its own way. They run the production code with one
 // part exchanged, as a patched PNode would; what they sign, they sign with their own key.
 
-import { hashOfContent, sha256 } from "../src/core/hash.ts";
-import type { Tensor } from "../src/core/tensor.ts";
-import type { Executor, KernelCall } from "../src/engine/engine.ts";
-import { fromDataType } from "../src/peer/travel-types.ts";
-import type { BlobTransfer } from "../src/pnode/options.ts";
-import { Direction } from "../src/protocol/gen/dcnr/v1/common_pb.ts";
-import { type Delivery, ExchangeService } from "../src/protocol/gen/dcnr/v1/exchange_pb.ts";
-import { PNodeService } from "../src/protocol/gen/dcnr/v1/pnode_pb.ts";
-import { TrustService } from "../src/protocol/gen/dcnr/v1/trust_pb.ts";
+import { hashOfContent, sha256 } from "../../src/core/hash.ts";
+import type { Tensor } from "../../src/core/tensor.ts";
+import type { Executor, KernelCall } from "../../src/engine/engine.ts";
+import { fromDataType } from "../../src/peer/travel-types.ts";
+import type { BlobTransfer } from "../../src/pnode/options.ts";
+import { Direction } from "../../src/protocol/gen/dcnr/v1/common_pb.ts";
+import { type Delivery, ExchangeService } from "../../src/protocol/gen/dcnr/v1/exchange_pb.ts";
+import { PNodeService } from "../../src/protocol/gen/dcnr/v1/pnode_pb.ts";
+import { TrustService } from "../../src/protocol/gen/dcnr/v1/trust_pb.ts";
 import type {
   BidiMethod,
   CallOptions,
@@ -17,19 +17,19 @@ import type {
   RequestInit,
   ResponseOf,
   UnaryMethod,
-} from "../src/protocol/network.ts";
-import { deliveryContent } from "../src/trust/delivery.ts";
-import type { Signing } from "../src/trust/signing.ts";
+} from "../../src/protocol/network.ts";
+import { deliveryContent } from "../../src/trust/delivery.ts";
+import type { Signing } from "../../src/trust/signing.ts";
 import {
   type Equation,
   signed,
   statementFromWire,
   statementToWire,
   type WireStatement,
-} from "../src/trust/statement.ts";
-import { nudging } from "./executor.ts";
-import { signAs } from "./signing.ts";
-import type { Host } from "./world.ts";
+} from "../../src/trust/statement.ts";
+import { nudging } from "../world/executor.ts";
+import { signAs } from "../world/signing.ts";
+import type { Host } from "../world/world.ts";
 
 export type Behaviour =
   /** Computes with one bit wrong, always alike. */

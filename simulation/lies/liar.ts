@@ -4,27 +4,27 @@
 // its orchestrator with large and impossible messages. Nothing of it may be taken, and no root may change.
 
 import type { DescMethod } from "@bufbuild/protobuf";
-import { bits } from "../src/core/bits.ts";
-import { hasCode } from "../src/core/errors.ts";
-import { hashOfContent, sha256 } from "../src/core/hash.ts";
-import type { KeyId } from "../src/core/ids.ts";
-import { sleep } from "../src/core/world.ts";
-import { fromDataType } from "../src/peer/travel-types.ts";
-import { BlobSpace } from "../src/protocol/gen/dcnr/v1/common_pb.ts";
+import { bits } from "../../src/core/bits.ts";
+import { hasCode } from "../../src/core/errors.ts";
+import { hashOfContent, sha256 } from "../../src/core/hash.ts";
+import type { KeyId } from "../../src/core/ids.ts";
+import { sleep } from "../../src/core/world.ts";
+import { fromDataType } from "../../src/peer/travel-types.ts";
+import { BlobSpace } from "../../src/protocol/gen/dcnr/v1/common_pb.ts";
 import {
   type Delivery,
   type ExchangeRequest,
   ExchangeService,
   Verdict,
-} from "../src/protocol/gen/dcnr/v1/exchange_pb.ts";
-import { BlobAction, PNodeService } from "../src/protocol/gen/dcnr/v1/pnode_pb.ts";
-import { ServingService } from "../src/protocol/gen/dcnr/v1/serving_pb.ts";
-import type { Network } from "../src/protocol/network.ts";
-import { withKey } from "../src/protocol/routes/address.ts";
-import { addressOf, type Site } from "./boot.ts";
+} from "../../src/protocol/gen/dcnr/v1/exchange_pb.ts";
+import { BlobAction, PNodeService } from "../../src/protocol/gen/dcnr/v1/pnode_pb.ts";
+import { ServingService } from "../../src/protocol/gen/dcnr/v1/serving_pb.ts";
+import type { Network } from "../../src/protocol/network.ts";
+import { withKey } from "../../src/protocol/routes/address.ts";
+import { addressOf, type Site } from "../boot.ts";
+import { networkKey } from "../world/network.ts";
+import type { Host } from "../world/world.ts";
 import { liarName } from "./liar-name.ts";
-import { networkKey } from "./network.ts";
-import type { Host } from "./world.ts";
 
 const pauseMs = 400;
 const streamMs = 300;

@@ -1,9 +1,9 @@
 // The ledger, as the store's writes tell it: credits are neither made nor lost by any block, each interval of a VNode is paid
 // once, and none before it is final. Counted by hand from the records, with nothing of the ledger's own.
 
-import type { Block } from "../src/orchestrator/ledger/block.ts";
-import type { SessionRecord } from "../src/orchestrator/records/sessions.ts";
-import type { AcceptedWrite } from "./store.ts";
+import type { Block } from "../../src/orchestrator/ledger/block.ts";
+import type { SessionRecord } from "../../src/orchestrator/records/sessions.ts";
+import type { AcceptedWrite } from "../world/store.ts";
 
 export class LedgerChecker {
   readonly #wrong: (atMs: number, message: string) => void;

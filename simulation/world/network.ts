@@ -2,12 +2,12 @@
 // hosts can share an object and whatever does not fit the wire contract shows at once.
 
 import { create, type DescMethod, fromBinary, type Message, toBinary } from "@bufbuild/protobuf";
-import { DcnrError, type ErrorCode } from "../src/core/errors.ts";
-import { sha256 } from "../src/core/hash.ts";
-import type { KeyId } from "../src/core/ids.ts";
-import { type Identity, keyIdOf, type Verify } from "../src/core/keys.ts";
-import { ExchangeService } from "../src/protocol/gen/dcnr/v1/exchange_pb.ts";
-import { gated } from "../src/protocol/identity/access.ts";
+import { DcnrError, type ErrorCode } from "../../src/core/errors.ts";
+import { sha256 } from "../../src/core/hash.ts";
+import type { KeyId } from "../../src/core/ids.ts";
+import { type Identity, keyIdOf, type Verify } from "../../src/core/keys.ts";
+import { ExchangeService } from "../../src/protocol/gen/dcnr/v1/exchange_pb.ts";
+import { gated } from "../../src/protocol/identity/access.ts";
 import type {
   BidiMethod,
   CallContext,
@@ -24,10 +24,10 @@ import type {
   Server,
   ServerStreamMethod,
   UnaryMethod,
-} from "../src/protocol/network.ts";
-import { messageBytesMax } from "../src/protocol/network.ts";
-import { withKey, withoutKey } from "../src/protocol/routes/address.ts";
-import { refused } from "../src/protocol/streams/wire-errors.ts";
+} from "../../src/protocol/network.ts";
+import { messageBytesMax } from "../../src/protocol/network.ts";
+import { withKey, withoutKey } from "../../src/protocol/routes/address.ts";
+import { refused } from "../../src/protocol/streams/wire-errors.ts";
 import { SimulatedStream, type StreamEnd } from "./stream.ts";
 import type { Wire } from "./wire.ts";
 import type { Host } from "./world.ts";

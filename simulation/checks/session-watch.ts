@@ -1,10 +1,10 @@
 // Everything that is watched about one training session or one replica of a simulated world: owners and status of both,
 // and a session's roots, metrics and line.
 
-import type { Sha256 } from "../src/core/ids.ts";
-import type { SessionRecord, WorkloadRecord } from "../src/orchestrator/records/sessions.ts";
-import type { StepRecord } from "../src/orchestrator/records/vnodes.ts";
-import { called, ownersWanted } from "../src/orchestrator/records/workloads.ts";
+import type { Sha256 } from "../../src/core/ids.ts";
+import type { SessionRecord, WorkloadRecord } from "../../src/orchestrator/records/sessions.ts";
+import type { StepRecord } from "../../src/orchestrator/records/vnodes.ts";
+import { called, ownersWanted } from "../../src/orchestrator/records/workloads.ts";
 import { FenceChecker, MetricChecker, RootChecker, type Violations } from "./checkers.ts";
 
 /** What a session comes to. */

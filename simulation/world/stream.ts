@@ -1,7 +1,7 @@
 // One bidirectional stream between two simulated hosts: each direction keeps its order and has a window, and
 // the whole breaks when a message is lost, a partition lasts too long, or a host crashes.
 
-import { DcnrError } from "../src/core/errors.ts";
+import { DcnrError } from "../../src/core/errors.ts";
 import { Lane, type Wire } from "./wire.ts";
 import type { Host } from "./world.ts";
 

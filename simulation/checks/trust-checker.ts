@@ -2,15 +2,15 @@
 // fit; draws can be recomputed and leave nobody out; no auditor hears what should come out; nothing becomes final over an open audit; nobody who is
 // honest is called a liar. Knows the records' form and the rules in words, and nothing of the code that applies them.
 
-import { sha256 } from "../src/core/hash.ts";
-import type { IntervalRecord, StandingRecord } from "../src/orchestrator/records/checking.ts";
-import type { SessionRecord } from "../src/orchestrator/records/sessions.ts";
-import { drawContent, lot } from "../src/orchestrator/trust/lottery.ts";
-import type { Assignments } from "../src/protocol/gen/dcnr/v1/pnode_pb.ts";
-import { type Behaviour, honest } from "./byzantine.ts";
-import type { FaultPlan } from "./faults.ts";
+import { sha256 } from "../../src/core/hash.ts";
+import type { IntervalRecord, StandingRecord } from "../../src/orchestrator/records/checking.ts";
+import type { SessionRecord } from "../../src/orchestrator/records/sessions.ts";
+import { drawContent, lot } from "../../src/orchestrator/trust/lottery.ts";
+import type { Assignments } from "../../src/protocol/gen/dcnr/v1/pnode_pb.ts";
+import type { FaultPlan } from "../faults.ts";
+import { type Behaviour, honest } from "../lies/byzantine.ts";
+import type { AcceptedWrite } from "../world/store.ts";
 import type { Records } from "./records.ts";
-import type { AcceptedWrite } from "./store.ts";
 
 type Wrong = (atMs: number, message: string) => void;
 

@@ -2,10 +2,10 @@
 // write took effect, times when nothing answers, and hints that come late or never. Accepted writes are told
 // to listeners in the order in which they took effect, for the checkers.
 
-import { DcnrError } from "../src/core/errors.ts";
-import type { Cancel } from "../src/core/world.ts";
-import { openMemoryStore } from "../src/store/memory.ts";
-import type { ListPage, StateStore, StoredItem } from "../src/store/state-store.ts";
+import { DcnrError } from "../../src/core/errors.ts";
+import type { Cancel } from "../../src/core/world.ts";
+import { openMemoryStore } from "../../src/store/memory.ts";
+import type { ListPage, StateStore, StoredItem } from "../../src/store/state-store.ts";
 import type { Host, SimulatedWorld } from "./world.ts";
 
 export interface StoreFaults {

@@ -1,12 +1,12 @@
 import { strict as assert } from "node:assert";
 import { describe, it } from "node:test";
-import type { StandingRecord } from "../src/orchestrator/records/checking.ts";
-import type { SessionRecord } from "../src/orchestrator/records/sessions.ts";
-import { expectationsOf } from "./baselines.ts";
+import type { StandingRecord } from "../../src/orchestrator/records/checking.ts";
+import type { SessionRecord } from "../../src/orchestrator/records/sessions.ts";
+import { expectationsOf } from "../baselines.ts";
+import { calmRun, fleetOf } from "../draw.ts";
+import { NetworkRun } from "../network-run.ts";
+import { scenarios } from "../scenarios.ts";
 import { type Behaviour, behaviours } from "./byzantine.ts";
-import { calmRun, fleetOf } from "./draw.ts";
-import { NetworkRun } from "./network-run.ts";
-import { scenarios } from "./scenarios.ts";
 
 const chain = scenarios.find(({ name }) => name === "chain") as (typeof scenarios)[number];
 
