@@ -44,6 +44,8 @@ export interface Site {
   /** Among machines that lie together. */
   readonly whispers: Whispers;
   readonly computeMs: number;
+  readonly workers?: number | undefined;
+  readonly statePartBytes?: number | undefined;
   /** Small enough that retained messages are spilled now and then. */
   readonly retainedBytesMax: number;
   /** States beyond it are cut on the simulated disk. */
@@ -115,7 +117,9 @@ async function bootPNode(site: Site, host: Host): Promise<void> {
   const computing = mutant?.executor?.(built, host) ?? built;
   const inner = executorOf(behaviour, computing, host);
   const transfer = transferOf(behaviour, transferOver(wires));
-  const executor = simulatedExecutor(inner, host, { runMs: site.computeMs, kernelMs: site.computeMs / 20 });
+  const executor = simulatedExecutor(inner, host, {
+    ...{ runMs: site.computeMs, kernelMs: site.computeMs / 20, workers: site.workers },
+  });
   let leave = async () => {};
   site.running.set(host.name, { leave: () => leave(), free: () => void inner.close() });
   const pnode = await startPNode(
@@ -137,7 +141,7 @@ async function bootPNode(site: Site, host: Host): Promise<void> {
       limits: { memoryBytes: BigInt(reservedBytes + vnodeBytes * site.vnodesPerPNode) },
       bounds: { retainedBytesMax: site.retainedBytesMax, copyBytesMax: site.copyBytesMax },
       // Small enough that the states of the simulator have several.
-      statePartBytes: 256,
+      statePartBytes: site.statePartBytes ?? 256,
     },
     {
       world: host.world,

@@ -39,8 +39,13 @@ export interface RunSettings {
   readonly patienceMs?: number;
   /** Of one run of a graph. */
   readonly computeMs: number;
+  /** Calls that one PNode computes at a time; undefined: as many as come. */
+  readonly workers?: number;
+  readonly statePartBytes?: number;
   /** One way. */
   readonly delayMs: number;
+  /** Of each machine's line; undefined: without bound. */
+  readonly bytesPerMs?: number;
   readonly windowBytes: number;
   readonly retainedBytesMax: number;
   /** What fits into a PNode's memory: few, so that networks spread and sessions wait for each other. */

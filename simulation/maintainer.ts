@@ -25,6 +25,8 @@ import type { Host } from "./world/world.ts";
 export interface SessionPolicy {
   readonly checkpointEvery: number;
   readonly replicas: number;
+  /** PNodes that share it at least. */
+  readonly spread?: number;
   readonly autonomy?: "on" | undefined;
   /** Nothing is checked if absent. */
   readonly assurance?: "sampled" | "checked" | "proven";
@@ -176,6 +178,7 @@ function settingsOf(scenario: Scenario, policy: SessionPolicy) {
     numerics: "reference",
     checkpointEvery: policy.checkpointEvery,
     replicas: policy.replicas,
+    spread: policy.spread ?? 0,
     autonomy: policy.autonomy ?? "",
     assurance: policy.assurance ?? "none",
     validateEvery: scenario.validateEvery,

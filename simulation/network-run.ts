@@ -87,7 +87,7 @@ export class NetworkRun {
     this.#options = options;
     this.#waiting = settings.sessions.length;
     const world = new SimulatedWorld(seed, { readable: options.readable === true });
-    const wire = new Wire(world, { delayMs: settings.delayMs });
+    const wire = new Wire(world, { delayMs: settings.delayMs, bytesPerMs: settings.bytesPerMs });
     const fabric = new Fabric(wire, { windowBytes: settings.windowBytes });
     const store = new SimulatedStore(world);
     const blobs = new SimulatedBlobs(world);
@@ -104,6 +104,8 @@ export class NetworkRun {
       behaviours: settings.behaviours ?? new Map(),
       whispers: new Map(),
       computeMs: settings.computeMs,
+      workers: settings.workers,
+      statePartBytes: settings.statePartBytes,
       retainedBytesMax: settings.retainedBytesMax,
       // Every other world cuts all its states on disk, as machines do with large ones.
       copyBytesMax: seed % 2 === 0 ? 0 : 1 << 20,

@@ -10,19 +10,28 @@ export interface ComputeTimes {
   /** Of one run of a graph. */
   readonly runMs: number;
   readonly kernelMs: number;
+  /** Given: so many calls at a time, the others wait. Else calls overlap as they come, which is what faults look for. */
+  readonly workers?: number | undefined;
 }
 
 const simulatedWorkers = 3;
 
 export function simulatedExecutor(inner: Executor, host: Host, times: ComputeTimes): Executor {
-  const takes = (milliseconds: number) => {
+  const waiting: (() => void)[] = [];
+  let free = times.workers ?? Number.POSITIVE_INFINITY;
+  const takes = async (milliseconds: number) => {
+    if (free === 0) await new Promise<void>((resolve) => waiting.push(resolve));
+    else free -= 1;
     const delayMs = milliseconds * (0.5 + host.world.chance.uniform()) * host.slowness;
-    return new Promise<void>((resolve) => void host.after(delayMs, resolve));
+    await new Promise<void>((resolve) => void host.after(delayMs, resolve));
+    const next = waiting.shift();
+    if (next === undefined) free += 1;
+    else next();
   };
   return {
     kind: inner.kind,
     // Calls overlap and end in any order, as on several cores; the numbers are still computed one by one.
-    workers: simulatedWorkers,
+    workers: times.workers ?? simulatedWorkers,
     register: (name, graph) => inner.register(name, graph),
     unregister: (name) => inner.unregister(name),
     run: async (name, feeds, options) => {

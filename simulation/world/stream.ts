@@ -116,7 +116,7 @@ export class SimulatedStream {
       this.breakOff(`a message from ${from.host.name} to ${to.host.name} was lost`, { withinMs: 2_000 });
     }
     from.inFlightBytes += message.byteLength;
-    from.lane.push(() => to.inbox.push(message));
+    from.lane.push(() => to.inbox.push(message), message.byteLength);
     // Neither end learns of it: nothing that is said from here on gets there.
     if (this.#options.mayHang && this.#wire.strikes("hang", from.host, to.host, this.#options.what)) from.lane.hang();
     if (from.inFlightBytes <= this.#options.windowBytes) return Promise.resolve();

@@ -31,6 +31,13 @@ const strikeNames = {
 /** How often a blocked message tries again. */
 const retryMs = 100;
 
+export interface WireOptions {
+  readonly delayMs?: number;
+  readonly stallMs?: number;
+  /** Of each host's line, as homes have one. */
+  readonly bytesPerMs?: number | undefined;
+}
+
 export class Wire {
   readonly world: SimulatedWorld;
   readonly chance: SeededChance;
@@ -39,13 +46,18 @@ export class Wire {
   readonly delayMs: number;
   /** After this long without getting through, a connection counts as broken. */
   readonly stallMs: number;
+  /** What a host can send in all; undefined: without bound. */
+  readonly #bytesPerMs: number | undefined;
+  /** By host: until when its line is busy with what it has sent already. */
+  readonly #busyUntilMs = new Map<string, number>();
   readonly #blocked = new Map<string, number>();
 
-  constructor(world: SimulatedWorld, options: { delayMs?: number; stallMs?: number } = {}) {
+  constructor(world: SimulatedWorld, options: WireOptions = {}) {
     this.world = world;
     this.chance = world.chance;
     this.delayMs = options.delayMs ?? 2;
     this.stallMs = options.stallMs ?? 6_000;
+    this.#bytesPerMs = options.bytesPerMs;
   }
 
   /** Stops everything from one host to another, in that direction only, until `unblock`. Blocks nest. */
@@ -78,6 +90,15 @@ export class Wire {
     if (!this.chance.happens(this.faults.spike)) return slow;
     this.world.trace.fault(this.world.time.nowMs, "delay spike", from.name, `to ${to.name}`);
     return slow + this.chance.between(0.2, 1) * this.faults.spikeMs;
+  }
+
+  /** When the last of so many bytes has left the host, behind what it has sent before. */
+  leavesAtMs(from: Host, to: Host, bytes: number): number {
+    const { nowMs } = this.world.time;
+    if (this.#bytesPerMs === undefined || from === to) return nowMs;
+    const atMs = Math.max(nowMs, this.#busyUntilMs.get(from.name) ?? 0) + bytes / this.#bytesPerMs;
+    this.#busyUntilMs.set(from.name, atMs);
+    return atMs;
   }
 
   /** Draws a fault, counting it when it strikes. */
@@ -113,10 +134,11 @@ export class Lane {
     this.#stalled = stalled;
   }
 
-  push(arrive: () => void): void {
+  push(arrive: () => void, bytes = 0): void {
     if (this.#cut || this.#hangs) return;
     const { time } = this.#wire.world;
-    this.#newestMs = Math.max(this.#newestMs, time.nowMs + this.#wire.delay(this.#from, this.#to));
+    const leavesAtMs = this.#wire.leavesAtMs(this.#from, this.#to, bytes);
+    this.#newestMs = Math.max(this.#newestMs, leavesAtMs + this.#wire.delay(this.#from, this.#to));
     this.#queue.push({ atMs: this.#newestMs, arrive });
     if (this.#queue.length === 1) time.after(this.#newestMs - time.nowMs, this.#deliver);
   }

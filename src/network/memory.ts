@@ -11,9 +11,12 @@ export function parametersOf(vnode: VNodePlan): number {
   return vnode.parameters.reduce((sum, parameter) => sum + elementCount(parameter.shape), 0);
 }
 
+/** More are not reckoned with, so hosts allow no more, however far away the others are. */
+export const microbatchesInFlightMax = 16;
+
 /** Weights, gradients and two moments in float32; activations of the microbatches in flight. */
 export function memoryBytesOf(vnode: VNodePlan, batch: number, microbatches: number): number {
-  const samplesInFlight = Math.ceil(batch / microbatches) * Math.min(microbatches, 4);
+  const samplesInFlight = Math.ceil(batch / microbatches) * Math.min(microbatches, microbatchesInFlightMax);
   return parametersOf(vnode) * 16 + vnode.savedBytesPerSample * samplesInFlight + workspaceBytes;
 }
 

@@ -60,6 +60,8 @@ export type ProcessEvent<Payload, Asker> =
   | { readonly kind: "overdue" }
   /** Retained messages have reached their bound, or no longer. */
   | { readonly kind: "full"; readonly full: boolean }
+  /** How many microbatches may be between forward and backward, where the way to others asks for more than the plan. */
+  | { readonly kind: "window"; readonly microbatches: number }
   /** A suspended session starts no new work. */
   | { readonly kind: "pause"; readonly paused: boolean }
   | { readonly kind: "failed"; readonly reason: string };

@@ -134,6 +134,29 @@ describe("a session that is to rest", () => {
   });
 });
 
+describe("microbatches in flight", () => {
+  const many = { ...schedule, microbatches: 8 };
+  /** Forward passes that begin until no gradient is needed for the next. */
+  const begun = (window?: number) => {
+    const role = roleOf(pair, "a" as VNodeId);
+    const process = new Process<string, string>({ role, schedule: many, line: 0, parallel: 1, persistsPendingMax: 2 });
+    if (window !== undefined) process.step({ kind: "window", microbatches: window });
+    const outputs = new Map([["out", { hash: "h", payload: "p" }]]);
+    let count = 0;
+    for (let effects = process.step({ kind: "start" }); effects.some(({ kind }) => kind === "forward"); count++)
+      effects = process.step({ kind: "forwardDone", step: 0, microbatch: count, outputs, measures: {} });
+    return count;
+  };
+
+  it("are as many as the plan says, or more if the way to others is long", () => {
+    const { window } = roleOf(pair, "a" as VNodeId);
+    assert.equal(begun(), window);
+    assert.equal(begun(window + 3), window + 3);
+    assert.equal(begun(1), window);
+    assert.equal(begun(100), many.microbatches);
+  });
+});
+
 describe("what was sent", () => {
   const name = { step: 0, microbatch: 0, edge, direction: "forward" } as const;
 

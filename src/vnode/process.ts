@@ -79,6 +79,8 @@ export class Process<Payload, Asker> implements VNodeProcess<Payload, Asker> {
   #work: StepWork;
   #started = false;
   #full = false;
+  /** Microbatches between forward and backward. Changes when things happen, never what they are. */
+  #window: number;
   #paused = false;
   /** Toward these, messages are locked. */
   #drawn: readonly Drawn[] = [];
@@ -91,6 +93,7 @@ export class Process<Payload, Asker> implements VNodeProcess<Payload, Asker> {
     this.#parts = { ...usualParts, ...options.parts };
     this.#step = options.line;
     this.#line = options.line;
+    this.#window = options.role.window;
     this.#inbox = new Inbox(options.role, options.schedule);
     this.#outbox = this.#parts.openOutbox(options.line);
     this.#work = this.#parts.openWork(options.schedule, options.line, options.role);
@@ -183,6 +186,9 @@ export class Process<Payload, Asker> implements VNodeProcess<Payload, Asker> {
         break;
       case "full":
         this.#full = event.full;
+        break;
+      case "window":
+        this.#window = Math.max(this.#role.window, event.microbatches);
         break;
       case "pause":
         this.#paused = event.paused;
@@ -343,7 +349,7 @@ export class Process<Payload, Asker> implements VNodeProcess<Payload, Asker> {
     }
     for (const microbatch of work.backwardCandidates()) if (this.#startBackward(microbatch)) return true;
     if (!this.#mayStartStep()) return false;
-    const training = work.nextTraining(this.#role.learns ? this.#role.window : Number.POSITIVE_INFINITY);
+    const training = work.nextTraining(this.#role.learns ? this.#window : Number.POSITIVE_INFINITY);
     if (training !== undefined && this.#startForward(training, "training")) return true;
     const evaluation = work.nextEvaluation();
     return evaluation !== undefined && this.#startForward(evaluation, "evaluation");

@@ -15,7 +15,10 @@ export interface Role {
   readonly tiesOut: readonly PlanEdge[];
   /** False where nothing is learned from here on: then there is no backward pass. */
   readonly learns: boolean;
-  /** Microbatches between forward and backward: the VNode's distance to the end, as in 1F1B. */
+  /**
+   * Microbatches between forward and backward, at least: the VNode's distance to the end, as in 1F1B. Its host allows
+   * more where messages travel for long (pnode/training/pace.ts).
+   */
   readonly window: number;
 }
 

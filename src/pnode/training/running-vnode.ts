@@ -17,6 +17,7 @@ import { Impatience } from "./impatience.ts";
 import type { Life, Persisted } from "./life.ts";
 import type { Locker } from "./locker.ts";
 import { fromSource, toProtoName } from "./names.ts";
+import { Pace } from "./pace.ts";
 import { type PhaseAndDetail, phaseOf } from "./phase.ts";
 import { evaluationMetrics, publishedMetrics } from "./published.ts";
 import type { Arrival, Asker } from "./receiver.ts";
@@ -70,6 +71,8 @@ export class RunningVNode {
   readonly #life: Life;
   readonly #owner: Owner;
   readonly #impatience: Impatience;
+  readonly #pace = new Pace();
+  #window = 0;
   #events: Event[] = [];
   #handling = false;
   #ended = false;
@@ -172,6 +175,7 @@ export class RunningVNode {
     this.#impatience.progress();
     if (event.kind !== "arrived") return;
     const { name, hash, from, proof } = event;
+    if (name.direction === "backward") this.#pace.returned(name.microbatch, this.#nowMs());
     this.#life.record?.transcript.received(name, hash, fromSource(from).pnode, proof);
   }
 
@@ -189,6 +193,7 @@ export class RunningVNode {
         break;
       case "send":
         this.#life.record?.transcript.sent(effect.message.name, effect.message.payload.knownHash);
+        if (effect.message.name.direction === "forward") this.#pace.sent(effect.message.name.microbatch, this.#nowMs());
         this.#options.exchange.send({ ...this.#owner.sender(), life: this.lifeName }, effect.message);
         break;
       case "lock":
@@ -231,8 +236,13 @@ export class RunningVNode {
     }
   }
 
+  #nowMs(): number {
+    return this.#options.world.clock.monotonicMs();
+  }
+
   #compute(effect: Numeric): void {
-    const startedMs = this.#options.world.clock.monotonicMs();
+    const startedMs = this.#nowMs();
+    if (effect.kind === "backward") this.#pace.complete(effect.microbatch);
     const startWallMs = this.#options.world.clock.wallMs();
     const keeping = {
       keep: (tensor: Parameters<Retention["keep"]>[0]) => {
@@ -257,12 +267,21 @@ export class RunningVNode {
         event = { kind: "failed", reason: messageOf(error) };
       }
       if (this.#ended) return this.#discard(event);
-      const durationMs = this.#options.world.clock.monotonicMs() - startedMs;
+      const durationMs = this.#nowMs() - startedMs;
+      if (effect.kind === "forward" || effect.kind === "backward") this.#keepPace(effect.kind, durationMs);
       this.#tellWork(effect, event, startWallMs, durationMs);
       this.#computedMs += durationMs;
       this.#impatience.progress();
       this.post(event);
     });
+  }
+
+  #keepPace(kind: "forward" | "backward", durationMs: number): void {
+    this.#pace.computed(kind, durationMs);
+    const { window } = this.#pace;
+    if (window === this.#window) return;
+    this.#window = window;
+    this.post({ kind: "window", microbatches: window });
   }
 
   #tellWork(effect: Numeric, event: Event, startWallMs: number, durationMs: number): void {
