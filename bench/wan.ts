@@ -84,6 +84,8 @@ export async function wanReport(_args: readonly string[], log: (line: string) =>
     [gpt, { roundTripMs: 100, megabits: 100 }, "<= 1.35"],
     [{ ...gpt, microbatches: 4 }, { roundTripMs: 100, megabits: 100 }, ""],
     [t1, { roundTripMs: 100, megabits: 20 }, ""],
+    [{ ...t1, precision: "int8" }, { roundTripMs: 100, megabits: 20 }, "<= 1.15"],
+    [{ ...gpt, precision: "int8" }, { roundTripMs: 100, megabits: 20 }, ""],
   ];
   const lines: string[] = [];
   for (const [work, link, target] of rows) {

@@ -120,4 +120,26 @@ export const goldenScenarios: readonly Scenario[] = [
     },
     ...run,
   },
+  {
+    name: "eight-bits",
+    definition: network(
+      "eight-bits",
+      [
+        "a: linear in_dim=4 out_dim=8 activation_precision=int8",
+        "b: tanh activation_precision=int8",
+        "c: linear out_dim=2",
+        "loss: cost cost_function=mse",
+      ],
+      ["a -> b", "b -> c", "c -> loss"],
+    ),
+    data: {
+      kind: "tensors",
+      samples: 23,
+      fields: [
+        { name: "inputs", dtype: "float32", shape: [4] },
+        { name: "labels", dtype: "float32", shape: [2] },
+      ],
+    },
+    ...run,
+  },
 ];

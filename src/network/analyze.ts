@@ -2,7 +2,8 @@
 // operational VNodes with what was fused. Data first, a text for terminals second.
 
 import { sha256 } from "../core/hash.ts";
-import { elementBytes, elementCount, type Shape } from "../core/tensor.ts";
+import { wireBytes } from "../core/numbers/wire-types.ts";
+import { elementCount, type Shape } from "../core/tensor.ts";
 import { showShape } from "./catalogue/node-type.ts";
 import { compile } from "./compile.ts";
 import { parseDefinition } from "./definition.ts";
@@ -120,7 +121,7 @@ function analyzeVNode(plan: Plan, vnode: VNodePlan): VNodeAnalysis {
     flops: vnode.flopsPerSample,
     stateBytes: parameters * 4 * (2 + moments),
     savedBytes: vnode.savedBytesPerSample,
-    trafficBytes: total(sent.map((edge) => elementCount(edge.shape) * elementBytes(edge.wire))),
+    trafficBytes: total(sent.map((edge) => wireBytes(edge.wire, edge.shape))),
     optimizer: vnode.optimizer.kind,
   };
 }

@@ -2,9 +2,10 @@
 // gradients flow.
 
 import type { EdgeId } from "../core/ids.ts";
+import type { WireType } from "../core/numbers/wire-types.ts";
 import type { Signature } from "./catalogue/node-type.ts";
 import type { Compilation } from "./compilation.ts";
-import type { PlanEdge, WireType } from "./plan.ts";
+import type { PlanEdge } from "./plan.ts";
 import type { ResolvedNode } from "./resolve.ts";
 
 export function learning(nodes: readonly ResolvedNode[]): Set<string> {

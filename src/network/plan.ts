@@ -3,13 +3,11 @@
 // graphs.ts builds what the engines run.
 
 import type { EdgeId, Sha256, VNodeId } from "../core/ids.ts";
+import type { WireType } from "../core/numbers/wire-types.ts";
 import type { Shape } from "../core/tensor.ts";
 import type { SparseGradient } from "../graph/derive.ts";
 import type { GraphModel, ValueInfo } from "../graph/model.ts";
 import type { BodyNode } from "./body.ts";
-
-/** What travels: floats in the declared activation precision, token ids as int32. */
-export type WireType = "float32" | "float16" | "bfloat16" | "int32";
 
 export interface Plan {
   readonly name: string;

@@ -35,7 +35,7 @@ export interface ResolvedNode {
   readonly description: Description;
   readonly tie?: Tie;
   readonly parameterPrecision: FloatPrecision;
-  readonly activationPrecision: FloatPrecision;
+  readonly activationPrecision: FloatPrecision | "int8";
 }
 
 interface Declared {
@@ -173,8 +173,8 @@ function resolveNode(entry: Declared, resolved: Map<string, ResolvedNode>, defin
     inputSignatures,
     description,
     ...(tie && { tie }),
-    parameterPrecision: precisionOf(entry, definition, "param_precision"),
-    activationPrecision: precisionOf(entry, definition, "activation_precision"),
+    parameterPrecision: parameterPrecision(entry, definition),
+    activationPrecision: activationPrecision(entry, definition),
   };
 }
 
@@ -220,15 +220,34 @@ const precisionNames: Readonly<Record<string, FloatPrecision>> = {
   bf16: "bfloat16",
 };
 
-function precisionOf(
+function declaredPrecision(
   { config }: Declared,
-  definition: Definition,
+  { precision }: Definition,
   key: "param_precision" | "activation_precision",
-): FloatPrecision {
+): string {
   const own = config.optionalText(key) ?? config.optionalText("precision");
-  const name = own ?? definition.precision[key] ?? definition.precision.precision ?? "float32";
+  return (own ?? precision[key] ?? precision.precision ?? "float32").toLowerCase();
+}
+
+function parameterPrecision(declared: Declared, definition: Definition): FloatPrecision {
+  const name = declaredPrecision(declared, definition, "param_precision");
+  if (name === "int8")
+    fail("invalid_argument", "the definition: weights do not learn in int8; only activation_precision may be int8");
   return (
-    precisionNames[name.toLowerCase()] ??
+    precisionNames[name] ??
     fail("invalid_argument", `the definition: precision must be one of float32, fp16, bf16, found ${quoted(name)}`)
+  );
+}
+
+/** How activations and their gradients travel. */
+function activationPrecision(declared: Declared, definition: Definition): FloatPrecision | "int8" {
+  const name = declaredPrecision(declared, definition, "activation_precision");
+  if (name === "int8") return "int8";
+  return (
+    precisionNames[name] ??
+    fail(
+      "invalid_argument",
+      `the definition: activation_precision must be one of float32, fp16, bf16, int8, found ${quoted(name)}`,
+    )
   );
 }

@@ -4,7 +4,8 @@
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { messageOf } from "../core/errors.ts";
-import { areFinite, sameShape, tensorBytes } from "../core/tensor.ts";
+import { areFiniteOnWire, type WireType, wireBytes } from "../core/numbers/wire-types.ts";
+import { sameShape } from "../core/tensor.ts";
 import type { Log } from "../core/world.ts";
 import {
   type Ask,
@@ -18,7 +19,7 @@ import {
 } from "../protocol/gen/dcnr/v1/exchange_pb.ts";
 import { type Channel, chunkBytesMax, protocolMajor, type ServedService, service } from "../protocol/network.ts";
 import type { Refusals } from "./refusals.ts";
-import { type Content, fromDataType, type TravelType } from "./travel-types.ts";
+import { type Content, fromDataType } from "./travel-types.ts";
 
 type Response = MessageInitShape<typeof ExchangeResponseSchema>;
 
@@ -30,7 +31,7 @@ export interface Judgement {
 
 /** What a protocol expects under a label, and what it does once the bytes are there and have the hash announced. */
 export interface Expected {
-  readonly dtype: TravelType;
+  readonly dtype: WireType;
   readonly shape: readonly number[];
   /** The sender, as the plan says. */
   readonly from: string;
@@ -152,7 +153,7 @@ class PeerStream {
     const { exchange, passes } = this.#options;
     const expected = (delivery.pass === undefined ? exchange : passes).expects(delivery, peer);
     if ("verdict" in expected) return this.#receipt(id, expected);
-    const bytes = tensorBytes(expected.dtype, expected.shape);
+    const bytes = wireBytes(expected.dtype, expected.shape);
     const judgement = this.#judge(delivery, expected, bytes, peer) ?? (await expected.refusal());
     if (judgement !== undefined) return this.#receipt(id, judgement);
     const assembly = { expected, hash, memory: expected.allocate(bytes), filled: 0 };
@@ -204,7 +205,8 @@ class PeerStream {
 
   #damage(content: Content, hash: string): Judgement | undefined {
     if (!this.#options.hasHash(content, hash)) return refused("the bytes do not have the hash announced");
-    if (!areFinite(content.dtype, content.bytes)) return refused("the tensor holds NaN or infinity");
+    if (!areFiniteOnWire(content.dtype, content.shape, content.bytes))
+      return refused("the tensor holds NaN or infinity");
     return undefined;
   }
 

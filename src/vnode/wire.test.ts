@@ -11,7 +11,7 @@ describe("a tensor on the wire", () => {
   it("comes back as it was, rounded to the wire's type", () => {
     const tensor = float32([1, 4], [1, -0.333333, 65504, 1e-3]);
     assert.deepEqual(open(pack(tensor, "float32", "it")), tensor);
-    for (const wire of ["float16", "bfloat16"] as const) {
+    for (const wire of ["float16", "bfloat16", "int8"] as const) {
       const once = open(pack(tensor, wire, "it"));
       assert.notDeepEqual(once.data, tensor.data);
       assert.deepEqual(open(pack(once, wire, "it")), once);

@@ -4,9 +4,10 @@
 import { rawBytes } from "../core/bytes.ts";
 import { fail } from "../core/errors.ts";
 import { fromBfloat16, fromFloat16, toBfloat16, toFloat16 } from "../core/numbers/half.ts";
-import { areFinite, bytesOf, elementCount, firstNonFinite, type Shape, type Tensor, viewData } from "../core/tensor.ts";
+import { fromInt8, toInt8 } from "../core/numbers/int8.ts";
+import { areFiniteOnWire, type WireType } from "../core/numbers/wire-types.ts";
+import { bytesOf, elementCount, firstNonFinite, type Shape, type Tensor, viewData } from "../core/tensor.ts";
 import type { Executor } from "../engine/engine.ts";
-import type { WireType } from "../network/plan.ts";
 
 export interface WireTensor {
   readonly dtype: WireType;
@@ -59,7 +60,7 @@ export function packInPlace(tensor: Tensor, wire: WireType, what: string, memory
 export function pack(tensor: Tensor, wire: WireType, what: string, proven = false): WireTensor {
   const packed = { dtype: wire, shape: tensor.shape, bytes: encode(tensor, wire, what, proven) };
   // Floats were looked at before they were rounded; rounding to fewer bits may overflow.
-  if (wire !== "float32" && !areFinite(wire, packed.bytes))
+  if (wire !== "float32" && !areFiniteOnWire(wire, packed.shape, packed.bytes))
     fail("out_of_range", `${what} does not fit ${wire}: use bfloat16 or float32 there`);
   return packed;
 }
@@ -80,6 +81,8 @@ function encode(tensor: Tensor, wire: WireType, what: string, proven: boolean): 
       return bytesOfView(toFloat16(data));
     case "bfloat16":
       return bytesOfView(toBfloat16(data));
+    case "int8":
+      return toInt8(data, tensor.shape);
   }
 }
 
@@ -104,6 +107,7 @@ export function openHeld(tensor: WireTensor): Tensor {
 /** Floats come back as float32, which is what engines compute with. May be a view of the wire's bytes. */
 export function open(tensor: WireTensor): Tensor {
   const { dtype, shape } = tensor;
+  if (dtype === "int8") return { dtype: "float32", shape, data: fromInt8(tensor.bytes, shape) };
   const data = viewData(dtype, tensor.bytes);
   switch (dtype) {
     case "float32":

@@ -56,7 +56,11 @@ export const commonKeys: KeySpecs = {
   momentum: { kind: "number", min: 0, max: 1, below: true, default: 0, meaning: "sgd: share of the last update kept" },
   precision: { kind: "choice", choices: precisions, meaning: "of weights and activations; else the network's" },
   param_precision: { kind: "choice", choices: precisions, meaning: "of the weights' working copy" },
-  activation_precision: { kind: "choice", choices: precisions, meaning: "in which outputs leave the VNode" },
+  activation_precision: {
+    kind: "choice",
+    choices: [...precisions, "int8"],
+    meaning: "in which outputs leave the VNode, and their gradients come back; int8 has a scale for each row",
+  },
   colocate_group: { kind: "text", meaning: "nodes of one group share a PNode, and are fused where possible" },
   colocate_policy: {
     kind: "choice",

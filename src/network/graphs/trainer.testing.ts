@@ -2,10 +2,12 @@
 // No messages, no workers; ties, chances, half precisions and sparse rows as a VNode applies them.
 
 import { roundToBfloat16, roundToFloat16 } from "../../core/numbers/half.ts";
+import { fromInt8, toInt8 } from "../../core/numbers/int8.ts";
 import { fillChance, fillNormal, fillUniform, randomKey } from "../../core/numbers/random.ts";
+import type { WireType } from "../../core/numbers/wire-types.ts";
 import { elementCount, type Tensor } from "../../core/tensor.ts";
 import type { Engine, Program } from "../../engine/engine.ts";
-import type { InitialPlan, OptimizerPlan, Plan, TrainingGraphs, VNodePlan, WireType } from "../plan.ts";
+import type { InitialPlan, OptimizerPlan, Plan, TrainingGraphs, VNodePlan } from "../plan.ts";
 import { buildEvaluation, buildTraining } from "./graphs.ts";
 
 export interface Sample {
@@ -248,6 +250,8 @@ function floatTensor(shape: readonly number[], data: Floats): Tensor {
 }
 
 function rounded(tensor: Tensor, wire: WireType): Tensor {
+  if (wire === "int8")
+    return { ...tensor, data: fromInt8(toInt8(tensor.data as Float32Array, tensor.shape), tensor.shape) };
   if (wire !== "float16" && wire !== "bfloat16") return tensor;
   const round = wire === "float16" ? roundToFloat16 : roundToBfloat16;
   return { ...tensor, data: (tensor.data as Float32Array).map(round) };

@@ -102,6 +102,20 @@ test("bf16 rounds weights and what travels, learns in float32, and stays near fl
   );
 });
 
+test("int8 rounds what travels and nothing else, and stays near float32", async () => {
+  const eight = compileText(`activation_precision: int8\n${reduced}`);
+  const travelling = eight.edges.filter(({ kind, wire }) => kind === "activation" && wire !== "int32");
+  assert.ok(travelling.length > 0 && travelling.every(({ wire }) => wire === "int8"));
+  assert.ok(eight.vnodes.every(({ parameters }) => parameters.every(({ precision }) => precision === "float32")));
+  const options = { engine: await openEngine("reference"), microbatch: 1, rate: 3e-3 };
+  const exact = await losses(compileText(reduced), 4, options);
+  const rounded = await losses(eight, 4, options);
+  for (const [step, loss] of exact.entries()) {
+    assert.notEqual(loss, rounded[step], "rounding shows");
+    assert.ok(Math.abs(loss - rounded[step]!) < 0.05, `step ${step}: ${loss} and ${rounded[step]}`);
+  }
+});
+
 test("fp16 keeps gradients that are too small for its range", async () => {
   // A large batch and a small loss make gradients near the end of what float16 holds.
   const text = (precision: string) => `precision: ${precision}

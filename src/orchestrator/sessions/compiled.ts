@@ -5,7 +5,7 @@ import { Recent } from "../../core/caches/recent.ts";
 import { fail, hasCode } from "../../core/errors.ts";
 import { sha256 } from "../../core/hash.ts";
 import type { ReplicaId, SessionId, Sha256, VNodeId, WorkloadId } from "../../core/ids.ts";
-import { elementCount } from "../../core/tensor.ts";
+import { wireBytes } from "../../core/numbers/wire-types.ts";
 import { memoryBytesOf, servingBytesOf } from "../../network/memory.ts";
 import type { Plan, PlanEdge, VNodePlan } from "../../network/plan.ts";
 import type { SessionIdentity } from "../../network/settings/session.ts";
@@ -96,9 +96,8 @@ export function flopsOf(vnode: VNodePlan, batch: number): number {
 }
 
 function edgeBytes(edge: PlanEdge, batch: number): number {
-  const width = edge.wire === "float16" || edge.wire === "bfloat16" ? 2 : 4;
-  const elements = elementCount(edge.shape) * (edge.kind === "tie" ? 1 : batch);
-  return elements * width * (edge.gradient ? 2 : 1);
+  const times = (edge.kind === "tie" ? 1 : batch) * (edge.gradient ? 2 : 1);
+  return wireBytes(edge.wire, edge.shape) * times;
 }
 
 /** A session's VNodes: whole batches, forward and backward. */

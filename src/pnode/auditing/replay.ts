@@ -4,7 +4,7 @@
 import { fail } from "../../core/errors.ts";
 import { hashOfContent } from "../../core/hash.ts";
 import type { Sha256, VNodeId } from "../../core/ids.ts";
-import { tensorBytes } from "../../core/tensor.ts";
+import { wireBytes } from "../../core/numbers/wire-types.ts";
 import type { StateImage } from "../../states/cut.ts";
 import type { StateReader } from "../../states/reader.ts";
 import type { InputList, ListedInput } from "../../trust/lists.ts";
@@ -162,7 +162,7 @@ class Replay {
     if (edge === undefined) return fail("data_loss", `nothing comes in as ${keyOf(name)}`);
     const shape = edge.kind === "tie" ? edge.shape : [context.samples, ...edge.shape];
     const head = new TextEncoder().encode(`${edge.wire}[${shape}]`);
-    const length = tensorBytes(edge.wire, shape);
+    const length = wireBytes(edge.wire, shape);
     const isHead = head.every((byte, at) => blob[at] === byte);
     if (!isHead || blob.byteLength !== head.byteLength + length)
       fail("data_loss", `the blob of ${keyOf(name)} is no ${edge.wire} [${shape}]`);

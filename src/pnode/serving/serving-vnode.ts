@@ -2,11 +2,12 @@
 
 import { fail, messageOf, outlookOf } from "../../core/errors.ts";
 import type { Sha256 } from "../../core/ids.ts";
+import type { WireType } from "../../core/numbers/wire-types.ts";
 import type { Shape, Tensor } from "../../core/tensor.ts";
 import type { Cancel, World } from "../../core/world.ts";
 import type { Executor } from "../../engine/engine.ts";
 import { servingBytesOf } from "../../network/memory.ts";
-import type { PlanEdge, VNodePlan, WireType } from "../../network/plan.ts";
+import type { PlanEdge, VNodePlan } from "../../network/plan.ts";
 import type { StateReader } from "../../states/reader.ts";
 import { VNodeGeneration } from "../../vnode/serving/generation.ts";
 import { ServingWeights, type WantedWeight } from "../../vnode/serving/weights.ts";

@@ -1,8 +1,8 @@
 // What the exchange needs of a hosted VNode: to be told about tensors and asks, and to judge them.
 
 import type { SessionId, VNodeId } from "../../core/ids.ts";
+import type { WireType } from "../../core/numbers/wire-types.ts";
 import type { Shape } from "../../core/tensor.ts";
-import type { WireType } from "../../network/plan.ts";
 import type { Proof, Verdict } from "../../vnode/effects.ts";
 import type { Admission } from "../../vnode/inbox.ts";
 import type { MessageName } from "../../vnode/names.ts";
