@@ -51,6 +51,8 @@ export function simulatedExecutor(inner: Executor, host: Host, times: ComputeTim
     tensor: (dtype, shape) => inner.tensor(dtype, shape),
     share: (tensor) => inner.share(tensor),
     recycle: (tensors) => inner.recycle(tensors),
+    download: (operands) => inner.download(operands),
+    upload: (operands) => inner.upload(operands),
     numericsClass: () => inner.numericsClass(),
     close: () => inner.close(),
   };

@@ -5,6 +5,7 @@ import type { RandomKey } from "../core/numbers/random.ts";
 import type { DType, Shape, Tensor } from "../core/tensor.ts";
 import type { GraphModel } from "../graph/model.ts";
 import type { LinearMemory } from "./portable/linear-memory.ts";
+import type { Station } from "./station.ts";
 
 export type EngineKind = "reference" | "native" | "portable" | "webgpu";
 
@@ -23,6 +24,8 @@ export interface Engine {
   readonly kind: EngineKind;
   /** Tensors in it are worked on where they are; absent: anywhere is as good. */
   readonly memory?: LinearMemory;
+  /** Only where it has memory of its own, in which an executor lets values stay between calls. */
+  readonly openStation?: () => Station;
   load(graph: GraphModel): Promise<Program>;
   /** Engines of equal class compute equal bits. */
   numericsClass(): Promise<string>;
@@ -38,12 +41,19 @@ export interface RunOptions {
   readonly priority?: number;
   /** Outputs that must not hold NaN or infinity (`true`: all of them); one that does makes the call fail. */
   readonly finite?: boolean | readonly string[];
+  /**
+   * Outputs that later calls read and the caller does not, unless it asks by `download`: a device keeps them in its own memory
+   * until they are recycled, and does not look for NaN in them. Outputs in allocated blocks always stay there.
+   */
+  readonly keep?: readonly string[];
 }
 
 /**
  * Runs graphs and kernels on as many workers as the owner lends cores. Results never depend on how many
  * there are. Everything that workers write lies in shared memory: weights in blocks of `allocate`, outputs in
  * tensors that the executor takes from its pool. Feeds in shared memory are not copied, others are.
+ * An executor on a device works on copies in the device's memory: what `allocate` gave, and outputs that are kept, lie there, and
+ * their shared memory holds what the device computed only after `download`. On a CPU there is one memory, and nothing to do.
  */
 export interface Executor {
   readonly kind: EngineKind;
@@ -64,6 +74,10 @@ export interface Executor {
   /** Zeroed memory that all workers see; given back by `free`. One block per VNode makes the fastest kernels. */
   allocate(bytes: number): SharedBytes;
   free(memory: SharedBytes): void;
+  /** Resolves when the caller sees what was computed there; undefined where it always does. */
+  download(operands: readonly KernelOperand[]): Promise<void> | undefined;
+  /** The caller has written there: what a device holds of it is out of date. Kernels and runs need not be told. */
+  upload(operands: readonly KernelOperand[]): void;
   /** A tensor in shared memory from the pool; its content is undefined. */
   tensor(dtype: DType, shape: Shape): Tensor;
   /** One more holder of a tensor of the pool: it goes back when each of them has given it back. */

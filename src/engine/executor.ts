@@ -3,20 +3,23 @@
 
 import { fail } from "../core/errors.ts";
 import type { Tensor, TensorData } from "../core/tensor.ts";
-import type { GraphModel } from "../graph/model.ts";
 import { checkTensors } from "./check-tensors.ts";
-import type { Engine, EngineKind, Executor, KernelCall, KernelResult, Program, RunOptions, Tensors } from "./engine.ts";
+import type {
+  Engine,
+  EngineKind,
+  Executor,
+  KernelCall,
+  KernelResult,
+  RunOptions,
+  SharedBytes,
+  Tensors,
+} from "./engine.ts";
 import { Holders } from "./holders.ts";
-import { KernelRunner, type KernelView, type LoweredCall, lowerCall, viewOf, viewsOf } from "./kernels.ts";
+import { type LoweredCall, lowerCall, viewOf, viewsOf } from "./kernels.ts";
 import { type MemoryBlock, type MemoryPool, SharedMemoryPool } from "./memory.ts";
 import { OneMemoryPool } from "./one-memory-pool.ts";
 import type { LinearMemory } from "./portable/linear-memory.ts";
-
-/** A registered graph; its id, not its name, tells two generations of one name apart. */
-export interface RegisteredGraph {
-  readonly id: number;
-  readonly model: GraphModel;
-}
+import { type RegisteredGraph, stationFor } from "./station.ts";
 
 export interface RunJob {
   readonly kind: "run";
@@ -26,6 +29,8 @@ export interface RunJob {
   /** All outputs. */
   readonly into: Tensors;
   readonly finite: readonly string[];
+  /** Outputs that a device may keep to itself. */
+  readonly keep: readonly string[];
 }
 
 export interface KernelJob {
@@ -33,13 +38,21 @@ export interface KernelJob {
   readonly calls: readonly LoweredCall[];
 }
 
-export type Job = RunJob | KernelJob;
+/** What a device computed is wanted in shared memory. */
+export interface DownloadJob {
+  readonly kind: "download";
+  readonly views: readonly Float32Array[];
+}
+
+export type Job = RunJob | KernelJob | DownloadJob;
 
 export interface Backend {
   readonly kind: EngineKind;
   readonly workers: number;
   /** Whether what is written must lie in shared memory. */
   readonly isElsewhere: boolean;
+  /** Told what a device must know of shared memory; absent where there is no other memory. */
+  readonly device?: DeviceListener;
   /** The results of kernels; a run has none. */
   submit(job: Job, priority: number): Promise<readonly KernelResult[]>;
   /** Graphs and blocks that will not be used again. */
@@ -49,8 +62,19 @@ export interface Backend {
   close(): Promise<void>;
 }
 
+export interface DeviceListener {
+  /** Allocated: what was once on the device stays there. */
+  lasts(buffer: SharedArrayBuffer): void;
+  wrote(views: readonly Float32Array[]): void;
+  /** Nobody will read what is there. */
+  discard(buffer: SharedArrayBuffer): void;
+}
+
 /** Feeds smaller than this travel inside the message. */
 const messageBytesMax = 4096;
+
+/** Somebody waits for what is computed already. */
+const downloadPriority = 4;
 
 /** `memory`: the one that the engine works in, if it does. */
 export function executorOver(open: (pool: MemoryPool) => Backend, memory?: LinearMemory): Executor {
@@ -59,6 +83,8 @@ export function executorOver(open: (pool: MemoryPool) => Backend, memory?: Linea
   const pool = memory === undefined ? new SharedMemoryPool(forget) : new OneMemoryPool(memory, forget);
   const backend = open(pool);
   const holders = new Holders();
+  /** Tensors of the pool of which a device keeps what it computed. */
+  const kept = new Set<ArrayBufferLike>();
   let nextGraph = 1;
   let closed = false;
 
@@ -71,7 +97,7 @@ export function executorOver(open: (pool: MemoryPool) => Backend, memory?: Linea
     const graph = graphs.get(name);
     if (closed) fail("unavailable", "the executor is closed");
     if (graph === undefined) fail("not_found", `graph "${name}" is not registered with the executor`);
-    const { into = {}, transfer = false, priority = 0, finite = false } = options;
+    const { into = {}, transfer = false, priority = 0, finite = false, keep = [] } = options;
     checkTensors(graph.model, feeds, into);
     for (const [output, { data }] of Object.entries(into)) checkShared(data, `output "${output}" of graph "${name}"`);
     const outputs: Record<string, Tensor> = {};
@@ -81,7 +107,9 @@ export function executorOver(open: (pool: MemoryPool) => Backend, memory?: Linea
     const moved = backend.isElsewhere && !transfer ? sharedCopies(feeds) : {};
     const given = { ...feeds, ...moved };
     try {
-      await backend.submit({ kind: "run", graph, feeds: given, transfer, into: outputs, finite: checked }, priority);
+      const job = { kind: "run", graph, feeds: given, transfer, into: outputs, finite: checked, keep } as const;
+      await backend.submit(job, priority);
+      if (backend.device) for (const name of keep) if (outputs[name]) kept.add(outputs[name].data.buffer);
     } catch (thrown) {
       pool.recycle(Object.values(outputs).filter((tensor) => !Object.values(into).includes(tensor)));
       throw thrown;
@@ -113,6 +141,20 @@ export function executorOver(open: (pool: MemoryPool) => Backend, memory?: Linea
     return copies;
   }
 
+  /** The caller gives them back: the device may let go of them too. */
+  function recycle(tensors: Iterable<Pick<Tensor, "data">>): void {
+    const last = holders.last(tensors);
+    for (const { data } of last)
+      if (kept.delete(data.buffer)) backend.device?.discard(data.buffer as SharedArrayBuffer);
+    pool.recycle(last);
+  }
+
+  function allocate(bytes: number): SharedBytes {
+    const memory = pool.allocate(bytes);
+    backend.device?.lasts(memory.buffer);
+    return memory;
+  }
+
   return {
     kind: backend.kind,
     workers: backend.workers,
@@ -130,11 +172,16 @@ export function executorOver(open: (pool: MemoryPool) => Backend, memory?: Linea
     run,
     kernel: async (call, options) => (await kernels([call], options))[0] as KernelResult,
     kernels,
-    allocate: (bytes) => pool.allocate(bytes),
+    allocate,
     free: (memory) => pool.free(memory),
     tensor: (dtype, shape) => pool.tensor(dtype, shape),
     share: (tensor) => holders.add(tensor.data),
-    recycle: (tensors) => pool.recycle(holders.last(tensors)),
+    recycle,
+    download(operands) {
+      if (backend.device === undefined) return undefined;
+      return backend.submit({ kind: "download", views: operands.map(viewOf) }, downloadPriority).then(() => {});
+    },
+    upload: (operands) => backend.device?.wrote(operands.map(viewOf)),
     numericsClass: () => backend.numericsClass(),
     async close() {
       if (closed) return;
@@ -152,7 +199,7 @@ export function openInlineExecutor(engine: Engine): Executor {
 
 function inlineBackend(engine: Engine, pool: MemoryPool): Backend {
   const memoryOf = (buffer: ArrayBufferLike) => pool.blockOf(buffer)?.memory;
-  const station = new Station(engine, memoryOf);
+  const station = stationFor(engine, memoryOf);
   let last: Promise<unknown> = Promise.resolve();
   const inOrder = <T>(work: () => Promise<T>): Promise<T> => {
     const result = last.then(work);
@@ -163,80 +210,27 @@ function inlineBackend(engine: Engine, pool: MemoryPool): Backend {
     kind: engine.kind,
     workers: 1,
     isElsewhere: false,
+    ...(engine.openStation && {
+      device: {
+        lasts: (buffer) => station.lasts(buffer),
+        wrote: (views) => void inOrder(async () => station.wrote(views)),
+        discard: (buffer) => void inOrder(async () => station.forgetBuffer(buffer)),
+      },
+    }),
     submit: (job) =>
       inOrder(async () => {
         if (job.kind === "kernels") return station.kernels(job.calls, job.calls.map(viewsOf));
-        await station.run(job.graph, job.feeds, job.into, job.finite);
+        if (job.kind === "download") await station.download(job.views);
+        else await station.run(job.graph, job.feeds, job.into, job.finite, job.keep);
         return [];
       }),
     forgetGraph: (graph) => void inOrder(() => station.forget(graph.id)),
-    forgetMemory: ({ memory }) => void inOrder(async () => memory && station.forgetMemory(memory)),
+    forgetMemory: ({ memory, buffer }) =>
+      void inOrder(async () => {
+        station.forgetBuffer(buffer);
+        if (memory) station.forgetMemory(memory);
+      }),
     numericsClass: () => inOrder(() => engine.numericsClass()),
     close: () => inOrder(() => station.close()),
   };
-}
-
-/** One thread's engine, loaded programs and kernels. */
-export class Station {
-  readonly #engine: Engine;
-  readonly #programs = new Map<number, Program>();
-  readonly #kernels = new KernelRunner();
-  readonly #memoryOf: (buffer: ArrayBufferLike) => WebAssembly.Memory | undefined;
-
-  /** `memoryOf` finds the wasm memory behind a buffer, where there is one. */
-  constructor(engine: Engine, memoryOf: (buffer: ArrayBufferLike) => WebAssembly.Memory | undefined) {
-    this.#engine = engine;
-    this.#memoryOf = memoryOf;
-  }
-
-  async run(graph: RegisteredGraph, feeds: Tensors, into: Tensors, finite: readonly string[]): Promise<void> {
-    let program = this.#programs.get(graph.id);
-    if (program === undefined) {
-      program = await this.#engine.load(graph.model);
-      this.#programs.set(graph.id, program);
-    }
-    await program.run(feeds, into);
-    for (const name of finite) this.#checkFinite(graph.model, name, into[name]);
-  }
-
-  #checkFinite(model: GraphModel, name: string, tensor: Tensor | undefined): void {
-    if (tensor === undefined) fail("invalid_argument", `graph "${model.name}" has no output "${name}" to check`);
-    if (!(tensor.data instanceof Float32Array)) return;
-    const call = lowerCall({ kind: "finite", of: tensor });
-    if (this.#kernels.run(call, [this.#located(tensor.data)]).value === 1) return;
-    const at = tensor.data.findIndex((value) => !Number.isFinite(value));
-    const value = tensor.data[at];
-    fail("out_of_range", `output "${name}" of graph "${model.name}" has ${value} at element ${at}`);
-  }
-
-  kernels(calls: readonly LoweredCall[], views: readonly (readonly Float32Array[])[]): readonly KernelResult[] {
-    return this.#kernels.runAll(
-      calls,
-      views.map((each) => each.map((view) => this.#located(view))),
-    );
-  }
-
-  #located(view: Float32Array): KernelView {
-    const memory = this.#memoryOf(view.buffer);
-    return memory === undefined ? { view } : { view, memory };
-  }
-
-  forgetMemory(memory: WebAssembly.Memory): void {
-    this.#kernels.forget(memory);
-  }
-
-  async forget(graphId: number): Promise<void> {
-    const program = this.#programs.get(graphId);
-    this.#programs.delete(graphId);
-    await program?.release();
-  }
-
-  numericsClass(): Promise<string> {
-    return this.#engine.numericsClass();
-  }
-
-  async close(): Promise<void> {
-    for (const id of [...this.#programs.keys()]) await this.forget(id);
-    await this.#engine.close();
-  }
 }

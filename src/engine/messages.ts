@@ -15,6 +15,9 @@ export interface WorkerSettings {
 /** A tensor's elements: in a known block from a byte on, or by themselves. */
 export type WireData = { readonly block: number; readonly offset: number } | { readonly data: TensorData };
 
+/** Of floats, by their number. */
+export type WireView = WireData & { readonly length: number };
+
 export type ToWorker =
   | { readonly kind: "graph"; readonly id: number; readonly model: GraphModel }
   | { readonly kind: "block"; readonly id: number; readonly memory: WebAssembly.Memory | SharedArrayBuffer }
@@ -26,12 +29,18 @@ export type ToWorker =
       readonly feeds: readonly WireData[];
       readonly into: readonly WireData[];
       readonly finite: readonly string[];
+      readonly keep: readonly string[];
     }
+  /** To a device alone: what is wanted in shared memory, what was written there, what stays, what nobody reads any more. */
+  | { readonly kind: "download"; readonly views: readonly WireView[] }
+  | { readonly kind: "wrote"; readonly views: readonly WireView[] }
+  | { readonly kind: "lasts"; readonly block: number }
+  | { readonly kind: "discard"; readonly block: number }
   | {
       readonly kind: "kernels";
       readonly calls: readonly LoweredCall[];
       /** Of each call. */
-      readonly operands: readonly (readonly (WireData & { readonly length: number })[])[];
+      readonly operands: readonly (readonly WireView[])[];
     }
   /** Large blocks were freed: run the garbage collector. */
   | { readonly kind: "collect" }

@@ -12,8 +12,10 @@ import { sharedMemory } from "./kernels.ts";
 import { type OnnxRuntime, type OutputHandling, onnxRuntimeEngine } from "./onnx-runtime.ts";
 import { isOnlyUnread, unreadOutput, withUnreadOutput } from "./unread-outputs.ts";
 
-interface NativeRuntime extends OnnxRuntime {
+export interface NativeRuntime extends OnnxRuntime {
   readonly env: { readonly versions: { readonly node?: string } };
+  /** What it was built with, bundled or not. */
+  readonly listSupportedBackends?: () => readonly { readonly name: string }[];
 }
 
 /** The library reads it when it loads, and would otherwise write a device id and call home. */
@@ -76,7 +78,7 @@ async function writes(runtime: OnnxRuntime, handling: "unread" | "written"): Pro
 let hash: Promise<string> | undefined;
 
 /** The files with machine code, in the order of their names. Read once per process. */
-function libraryHash(): Promise<string> {
+export function libraryHash(): Promise<string> {
   hash ??= (async () => {
     const root = dirname(findOptional("onnxruntime-node/package.json", "native") ?? "");
     const folder = join(root, "bin", "napi-v6", process.platform, process.arch);

@@ -1,6 +1,5 @@
 // Opens an engine by its name. Each is imported only when asked for: the native one loads a large library.
 
-import { fail } from "../core/errors.ts";
 import type { Engine, EngineKind } from "./engine.ts";
 
 /** `memory`: one that the engine shall share with an executor; only the portable one does. */
@@ -13,7 +12,7 @@ export async function openEngine(kind: EngineKind, memory?: WebAssembly.Memory):
     case "portable":
       return openPortable(memory);
     case "webgpu":
-      return fail("unimplemented", "the webgpu engine is not part of this build: use native or portable");
+      return (await import("./webgpu/engine.ts")).openWebgpuEngine();
   }
 }
 

@@ -2,15 +2,18 @@
 // known to a worker when it first needs them. A worker that dies fails its calls and is replaced. What a worker is, a thread of
 // Node or a browser's, is the opener's business.
 
+import { assert } from "../core/assert.ts";
 import { DcnrError } from "../core/errors.ts";
 import type { Tensor } from "../core/tensor.ts";
 import type { EngineKind, Executor, KernelResult } from "./engine.ts";
-import { type Backend, executorOver, type Job, type RegisteredGraph } from "./executor.ts";
+import { type Backend, type DeviceListener, executorOver, type Job } from "./executor.ts";
 import { FreedBytes } from "./freed-bytes.ts";
 import { KernelRunner, type LoweredCall, lengthOf, viewsOf } from "./kernels.ts";
 import { locate, type MemoryBlock, type MemoryPool } from "./memory.ts";
-import type { FromWorker, ToWorker, WireData, WorkerSettings } from "./messages.ts";
+import type { FromWorker, ToWorker, WireData, WireView, WorkerSettings } from "./messages.ts";
 import { LinearMemory } from "./portable/linear-memory.ts";
+import type { RegisteredGraph } from "./station.ts";
+import { lostDevice } from "./webgpu/device.ts";
 
 export interface ExecutorOptions {
   readonly kind: EngineKind;
@@ -56,6 +59,11 @@ export async function openPooledExecutor(options: ExecutorOptions, platform: Wor
 /** Up to here kernels take less time in the caller's thread than a message to a worker and back. */
 const elementsHereMax = 1 << 16;
 
+/** Whether the engine of that name has memory of its own: what lies there ends with the thread that holds it. */
+function isDevice(kind: EngineKind): boolean {
+  return kind === "webgpu";
+}
+
 function areSmall(calls: readonly LoweredCall[]): boolean {
   return calls.reduce((sum, call) => sum + lengthOf(call), 0) <= elementsHereMax;
 }
@@ -71,6 +79,7 @@ class PooledBackend implements Backend {
   readonly kind: EngineKind;
   readonly workers: number;
   readonly isElsewhere = true;
+  readonly device?: DeviceListener;
   readonly #platform: WorkerPlatform;
   readonly #pool: MemoryPool;
   readonly #seats: Seat[] = [];
@@ -89,10 +98,13 @@ class PooledBackend implements Backend {
   ) {
     this.kind = kind;
     this.#platform = platform;
-    this.workers = Math.max(1, Math.floor(workers));
+    // Two threads at once crash the layer above a GPU's driver; it has one queue anyway.
+    this.workers = isDevice(kind) ? 1 : Math.max(1, Math.floor(workers));
     this.#pool = pool;
     const settings = { kind, ...(memory && { memory: memory.memory }) };
     for (let i = 0; i < this.workers; i++) this.#seats.push(new Seat(settings, platform, pool, () => this.#dispatch()));
+    const [only] = this.#seats;
+    if (isDevice(kind) && only !== undefined) this.device = only;
   }
 
   async ready(): Promise<void> {
@@ -100,7 +112,7 @@ class PooledBackend implements Backend {
   }
 
   async submit(job: Job, priority: number): Promise<readonly KernelResult[]> {
-    if (job.kind === "kernels" && areSmall(job.calls)) return this.#here(job.calls);
+    if (job.kind === "kernels" && this.device === undefined && areSmall(job.calls)) return this.#here(job.calls);
     const { results } = await new Promise<FromWorker & { kind: "done" }>((resolve, reject) => {
       this.#enqueue({ job, priority, resolve, reject });
     });
@@ -202,7 +214,7 @@ class PooledBackend implements Backend {
 }
 
 /** One worker thread and what it knows. */
-class Seat {
+class Seat implements DeviceListener {
   readonly #settings: WorkerSettings;
   readonly #platform: WorkerPlatform;
   readonly #pool: MemoryPool;
@@ -285,14 +297,21 @@ class Seat {
   /** A worker died: its calls fail, the callers may try again on the one that takes its place. */
   #lost(reason: string): void {
     if (this.#closing) return;
-    const error = new DcnrError("unavailable", `a compute worker died: ${reason}. The call can be repeated`);
+    const error = new DcnrError(
+      "unavailable",
+      isDevice(this.#settings.kind)
+        ? `${lostDevice}: the thread that held it ended (${reason})`
+        : `a compute worker died: ${reason}. The call can be repeated`,
+    );
     const failed = this.#started.splice(0);
     this.#graphs.clear();
     this.#blocks.clear();
-    if (!this.#isReady) {
-      // It cannot even start: trying again for ever would only hide why.
+    if (!this.#isReady || isDevice(this.#settings.kind)) {
+      // It cannot even start, and trying again for ever would only hide why; or what lay on the device is gone with it.
       this.#isBroken = true;
+      this.#isReady = false;
       this.#settleOpened?.reject(error);
+      for (const { reject } of [...failed, ...this.#asides.splice(0)]) reject(error);
       this.#freed();
       return;
     }
@@ -318,14 +337,36 @@ class Seat {
         this.#wire(job.feeds[name] as Tensor, job.transfer ? moved : undefined),
       );
       const into = model.outputs.map(({ name }) => this.#wire(job.into[name] as Tensor));
-      this.#tell({ kind: "run", graph: id, feeds, into, finite: job.finite }, moved);
+      this.#tell({ kind: "run", graph: id, feeds, into, finite: job.finite, keep: job.keep }, moved);
     } else if (job.kind === "kernels") {
-      const operands = job.calls.map((call) =>
-        viewsOf(call).map((view) => ({ ...this.#wire({ data: view }), length: view.length })),
-      );
+      const operands = job.calls.map((call) => this.#wires(viewsOf(call)));
       const calls = job.calls.map((call) => ({ ...call, operands: call.operands.map(({ writes }) => ({ writes })) }));
       this.#tell({ kind: "kernels", calls: calls as never, operands });
-    } else this.#tell(job);
+    } else if (job.kind === "download") this.#tell({ kind: "download", views: this.#wires(job.views) });
+    else this.#tell(job);
+  }
+
+  lasts(buffer: SharedArrayBuffer): void {
+    this.#tell({ kind: "lasts", block: this.#known(buffer) });
+  }
+
+  wrote(views: readonly Float32Array[]): void {
+    this.#tell({ kind: "wrote", views: this.#wires(views) });
+  }
+
+  discard(buffer: SharedArrayBuffer): void {
+    this.#tell({ kind: "discard", block: this.#known(buffer) });
+  }
+
+  #wires(views: readonly Float32Array[]): WireView[] {
+    return views.map((view) => ({ ...this.#wire({ data: view }), length: view.length }));
+  }
+
+  /** The number of a block of the pool that the worker knows by now. */
+  #known(buffer: SharedArrayBuffer): number {
+    const wire = this.#wire({ data: new Uint8Array(buffer) });
+    assert("block" in wire, "what a device is told of lies in the executor's memory");
+    return wire.block;
   }
 
   #wire({ data }: Pick<Tensor, "data">, moved?: ArrayBuffer[]): WireData {

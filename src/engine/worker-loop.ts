@@ -6,9 +6,9 @@ import { DcnrError } from "../core/errors.ts";
 import { elementBytes, elementCount, type Tensor, viewData } from "../core/tensor.ts";
 import type { GraphModel, ValueInfo } from "../graph/model.ts";
 import type { Engine, Tensors } from "./engine.ts";
-import { Station } from "./executor.ts";
-import type { FromWorker, ToWorker, WireData, WorkerSettings } from "./messages.ts";
+import type { FromWorker, ToWorker, WireData, WireView, WorkerSettings } from "./messages.ts";
 import { wholeMemoryId } from "./one-memory-pool.ts";
+import { type Station, stationFor } from "./station.ts";
 
 export interface WorkerLoopOptions {
   readonly settings: WorkerSettings;
@@ -29,7 +29,7 @@ export class WorkerLoop {
   constructor(options: WorkerLoopOptions) {
     const { settings, opening, answer } = options;
     this.#options = options;
-    this.#opened = opening.then((engine) => new Station(engine, (buffer) => this.#memories.get(buffer)));
+    this.#opened = opening.then((engine) => stationFor(engine, (buffer) => this.#memories.get(buffer)));
     // A copy of it in a message would be another object, which the engine would not take for its own.
     if (settings.memory !== undefined) this.#learnBlock(wholeMemoryId, settings.memory);
     this.#opened.then(
@@ -74,8 +74,20 @@ export class WorkerLoop {
         return { kind: "done", results: [] };
       case "kernels": {
         const views = message.operands.map((operands) => operands.map((wire) => this.#viewOf(wire)));
-        return { kind: "done", results: station.kernels(message.calls, views) };
+        return { kind: "done", results: await station.kernels(message.calls, views) };
       }
+      case "download":
+        await station.download(message.views.map((wire) => this.#viewOf(wire)));
+        return { kind: "done", results: [] };
+      case "wrote":
+        await station.wrote(message.views.map((wire) => this.#viewOf(wire)));
+        return undefined;
+      case "lasts":
+        station.lasts(this.#blockOf(message.block));
+        return undefined;
+      case "discard":
+        station.forgetBuffer(this.#blockOf(message.block));
+        return undefined;
       case "class":
         return { kind: "done", results: [], numerics: await station.numericsClass() };
       case "close":
@@ -89,7 +101,7 @@ export class WorkerLoop {
     assert(model !== undefined, `graph ${message.graph} is known to the worker`);
     const feeds = this.#tensorsOf(model.inputs, message.feeds);
     const into = this.#tensorsOf(model.outputs, message.into);
-    await station.run({ id: message.graph, model }, feeds, into, message.finite);
+    await station.run({ id: message.graph, model }, feeds, into, message.finite, message.keep);
   }
 
   #tensorsOf(infos: readonly ValueInfo[], wires: readonly WireData[]): Tensors {
@@ -103,15 +115,19 @@ export class WorkerLoop {
     return tensors;
   }
 
-  #viewOf(wire: WireData & { readonly length: number }): Float32Array {
+  #viewOf(wire: WireView): Float32Array {
     const data = "data" in wire ? wire.data : viewData("float32", this.#bytesIn(wire, wire.length * 4));
     return data as Float32Array;
   }
 
   #bytesIn(wire: { readonly block: number; readonly offset: number }, length: number): Uint8Array {
-    const block = this.#blocks.get(wire.block);
-    assert(block !== undefined, `block ${wire.block} is known to the worker`);
-    return new Uint8Array(block, wire.offset, length);
+    return new Uint8Array(this.#blockOf(wire.block), wire.offset, length);
+  }
+
+  #blockOf(id: number): SharedArrayBuffer {
+    const block = this.#blocks.get(id);
+    assert(block !== undefined, `block ${id} is known to the worker`);
+    return block;
   }
 
   #learnBlock(id: number, memory: WebAssembly.Memory | SharedArrayBuffer): void {
@@ -124,6 +140,7 @@ export class WorkerLoop {
   #forgetBlock(station: Station, id: number): void {
     const buffer = this.#blocks.get(id);
     this.#blocks.delete(id);
+    if (buffer) station.forgetBuffer(buffer);
     const memory = buffer && this.#memories.get(buffer);
     if (memory === undefined) return;
     this.#memories.delete(memory.buffer);

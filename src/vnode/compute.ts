@@ -67,6 +67,8 @@ export class VNodeCompute {
   /** Output ports whose value is another's: it is sent to several VNodes, and lies in memory once. */
   readonly #twins: ReadonlyMap<string, string>;
   readonly #forwardNames: ReadonlySet<string>;
+  /** What the forward graph gives for the backward graph alone. */
+  readonly #saved: readonly string[];
   readonly #evaluationNames: ReadonlySet<string>;
   readonly #forwardWeights: Readonly<Record<string, Tensor>>;
   readonly #evaluationWeights: Readonly<Record<string, Tensor>>;
@@ -90,6 +92,8 @@ export class VNodeCompute {
     this.#working = new WorkingWeights(plan, this.#layout, this.state, executor);
     this.#gradients = new Gradients(this.#layout, executor, given);
     this.#forwardNames = new Set(training.forward.inputs.map((input) => input.name));
+    const backwardNames = new Set(training.backward?.inputs.map((input) => input.name));
+    this.#saved = training.saved.map((value) => value.name).filter((saved) => backwardNames.has(saved));
     this.#evaluationNames = new Set(evaluation?.inputs.map((input) => input.name));
     this.#forwardWeights = this.#working.named(this.#forwardNames);
     this.#evaluationWeights = this.#working.named(this.#evaluationNames);
@@ -158,8 +162,10 @@ export class VNodeCompute {
     const all = { ...feeds, ...this.#forwardWeights };
     const finite = unproven(training.forward, into);
     const results = await this.#orGiveBack(feeds, () =>
-      executor.run(`${name}/forward`, all, { into, priority: priorities.forward, finite }),
+      executor.run(`${name}/forward`, all, { into, priority: priorities.forward, finite, keep: this.#saved }),
     );
+    const ports = this.#options.plan.outputs.filter((port) => this.#saved.includes(port.name));
+    if (ports.length > 0) await executor.download(ports.map((port) => results[port.name]!));
     const saved: Record<string, Tensor> = {};
     for (const { name: output } of training.saved) if (results[output]) saved[output] = results[output];
     this.#kept.set(microbatch, { feeds, saved });

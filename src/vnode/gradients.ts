@@ -44,7 +44,9 @@ export class Gradients {
     const { gradientLength, sparseLength } = this.#layout;
     const block = this.#free.pop() ?? this.#executor.allocate(Math.max(4 * (gradientLength - sparseLength), 4));
     this.#blocks.set(microbatch, block);
-    for (const place of this.#uncovered) (tensorAt(block, place, sparseLength).data as Float32Array).fill(0);
+    const zeros = this.#uncovered.map((place) => tensorAt(block, place, sparseLength));
+    for (const { data } of zeros) (data as Float32Array).fill(0);
+    this.#executor.upload(zeros);
     const known = this.#views.get(block);
     if (known !== undefined) return known;
     const views = Object.fromEntries(
@@ -74,6 +76,8 @@ export class Gradients {
         });
       if (!first) this.#free.push(block);
       for (const rows of sparse) this.#addRows(rows);
+      if (this.#tables !== undefined && (first || sparse.length > 0))
+        this.#executor.upload([spanOf(this.#tables, 0, this.#layout.sparseLength)]);
     });
     // Whoever needs the sum learns of a failure; nobody else has to.
     adding.catch(() => {});

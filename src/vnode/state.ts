@@ -56,6 +56,23 @@ export class VNodeState {
     await Promise.all(calls.map((call) => this.#executor.kernel(call)));
   }
 
+  /**
+   * A snapshot as `take` makes it, of what the state is now: where a device holds it, it is fetched first, and no update changes it
+   * before it was read.
+   */
+  async take<T extends { readonly taken: Promise<unknown> }>(step: number, take: (image: StateImage) => T): Promise<T> {
+    const fetching = this.download();
+    const taking = fetching === undefined ? take(this.snapshot(step)) : fetching.then(() => take(this.snapshot(step)));
+    this.keepUntil("then" in taking ? taking.then(({ taken }) => taken) : taking.taken);
+    return taking;
+  }
+
+  /** Resolves when the caller's views hold the state; undefined where they always do. */
+  download(): Promise<void> | undefined {
+    const { weightLength } = this.#layout;
+    return this.#executor.download([...this.#parts.values()].map((memory) => spanOf(memory, 0, weightLength)));
+  }
+
   /** Views of everything: whoever takes longer to read them than until the next update says so by `keepUntil`. */
   snapshot(step: number): StateImage {
     const tensors = new Map<string, Tensor>();
@@ -100,6 +117,7 @@ export class VNodeState {
       }),
     );
     await file.readInto(wanted);
+    this.#executor.upload(wanted.map(({ tensor }) => tensor));
     for (const { name, tensor } of wanted) {
       if (tensor.data.length === 0) continue;
       const { value } = await this.#executor.kernel({ kind: "finite", of: tensor });

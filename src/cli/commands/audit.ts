@@ -122,6 +122,7 @@ async function repeat(blobs: BlobStore, session: SessionRecord, statement: State
       inputs: readInputs(await blobs.states.get(statement.inputs), interval),
       fetchMessage: (hash) => blobs.states.get(hash),
     });
+    await compute.state.download();
     const image = compute.state.snapshot(to);
     const { partBytes } = readStateManifest(await blobs.states.get(statement.after), "the stated state");
     const manifest = await cutState(describeImage(image), piecesOf(image), {

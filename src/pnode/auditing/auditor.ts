@@ -154,6 +154,7 @@ export class Auditor {
         },
       });
       try {
+        await compute.state.download();
         const image = compute.state.snapshot(to);
         const taken = snapshot(image);
         const manifest = await taken.manifest();

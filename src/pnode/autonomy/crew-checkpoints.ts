@@ -29,10 +29,11 @@ export async function persistWithCrew(
 ): Promise<Persisted | undefined> {
   const { crew, vnode, signal } = options;
   // Taken now: the next update changes the weights in place, and waits until they are read.
-  const taken = options.snapshot(life.compute.state.snapshot(step));
-  life.compute.state.keepUntil(taken.taken);
+  const taking = life.compute.state.take(step, options.snapshot);
   const hashes = life.hashes.filter((entry) => entry.step <= step);
-  const keeping = crew.keeping.keepOwn(vnode, step, taken, hashes, signal).finally(() => taken.release());
+  const keeping = taking.then((taken) =>
+    crew.keeping.keepOwn(vnode, step, taken, hashes, signal).finally(() => taken.release()),
+  );
   const recording = recordAfter(options, life, step, keeping);
   let isWaitedFor = true;
   const recorded = recording.then((outcome) => {

@@ -12,6 +12,7 @@ import type { Assignment } from "../assignment.ts";
 import type { BlobClient } from "../blob-client.ts";
 import { type CheckpointOptions, makeDurable, type Recorded, type StepHash } from "../checkpoints.ts";
 import type { SessionContext } from "../session-context.ts";
+import type { Snapshot } from "../snapshots.ts";
 import type { Asker } from "./receiver.ts";
 import type { StoredTensor } from "./retention.ts";
 
@@ -143,8 +144,7 @@ export async function persistLife(
   flush: () => Promise<void>,
 ): Promise<Persisted | undefined> {
   // Taken now: the next update changes the weights in place, and waits until they are read.
-  const taken = options.snapshot(life.compute.state.snapshot(step));
-  life.compute.state.keepUntil(taken.taken);
+  const taking = life.compute.state.take(step, options.snapshot);
   const passage = life.record?.transcript.take(step);
   const before = life.persisting;
   const persist = async (): Promise<Persisted | undefined> => {
@@ -155,7 +155,7 @@ export async function persistLife(
     try {
       const hashes = life.hashes.filter((entry) => entry.step <= step);
       const stating = passage && life.record && { passage, record: life.record };
-      const recorded = await makeDurable(options, { step, turn: life.turn, steps: hashes, stating }, taken);
+      const recorded = await makeDurable(options, { step, turn: life.turn, steps: hashes, stating }, await taking);
       life.hashes = life.hashes.filter((entry) => entry.step > step);
       return recorded;
     } catch (error) {
@@ -163,9 +163,14 @@ export async function persistLife(
       return { kind: "failed", reason: `checkpoint at step ${step}: ${messageOf(error)}` };
     }
   };
-  const persisting = persist().finally(() => taken.release());
+  const persisting = persist().finally(() => release(taking));
   life.persisting = persisting.then(() => {});
   return persisting;
+}
+
+async function release(taking: Promise<Snapshot>): Promise<void> {
+  const taken = await taking.catch(() => undefined);
+  await taken?.release();
 }
 
 /** As many snapshots as fit their bound, within reason. */
