@@ -40,7 +40,7 @@ export class Trainer {
     for (const vnode of plan.vnodes) {
       const training = buildTraining(plan, vnode, { microbatch: samples, lossScale: 1 / microbatches });
       const learningRate = { schedule: "constant", base: 1e-3, warmupSteps: 0, finalShare: 0 } as const;
-      const settings = { seed: 1, steps: 1, batch, microbatches, clipNorm: 0, learningRate };
+      const settings = { seed: 1, steps: 1, batch, microbatches, validationMicrobatches: 0, clipNorm: 0, learningRate };
       const compute = new VNodeCompute({ name: vnode.id, plan: vnode, executor, training, batches, settings });
       await compute.initialise();
       trainer.#vnodes.set(vnode.id, compute);

@@ -3,11 +3,12 @@
 
 import { bits } from "../src/core/bits.ts";
 import { compileText } from "../src/network/compile.ts";
+import { expandLanes, lanesOf } from "../src/network/lanes.ts";
 import type { Plan } from "../src/network/plan.ts";
 import { drawPlan, type FaultPlan, type Fleet, noFaults } from "./faults.ts";
 import type { Behaviour } from "./lies/byzantine.ts";
 import type { SessionPolicy } from "./maintainer.ts";
-import { type Scenario, scenarios, speech } from "./scenarios.ts";
+import { laned, type Scenario, scenarios, speech } from "./scenarios.ts";
 import { SeededChance } from "./world/chance.ts";
 
 /** One session of the world, and what its maintainer does with it. */
@@ -63,10 +64,13 @@ export const otherBits = bits + 1;
 /** Share of the seeds whose PNodes are not all of one build. */
 const mixedShare = 0.3;
 const servedShare = 0.3;
+/** Share of the seeds with one more session, which has lanes. */
+const lanesShare = 0.2;
 /** So that questions meet faults too. */
 const servedWindowMinMs = 25_000;
 
-export function drawRun(seed: number): RunSettings {
+/** `onlyLanes`: one session, which has lanes, in whatever fleet and faults the seed draws. */
+export function drawRun(seed: number, onlyLanes = false): RunSettings {
   const chance = new SeededChance(seed, "run");
   const fleet = fleetOf(chance.whole(2, 8), chance.whole(1, 3));
   const first = { ...drawSession(chance, chance.pick(scenarios), fleet), atMs: 0 };
@@ -78,7 +82,10 @@ export function drawRun(seed: number): RunSettings {
   const served = company.happens(servedShare)
     ? [{ ...drawSession(company, speech, fleet), atMs: 0, questions: company.whole(3, 8) }]
     : [];
-  const sessions = [first, ...others, ...served];
+  const lanes = new SeededChance(seed, "lanes");
+  const isWithLanes = lanes.happens(lanesShare);
+  const inLanes = { ...drawSession(lanes, lanes.pick(laned), fleet), atMs: onlyLanes ? 0 : lanes.skewed(1, 3_000) };
+  const sessions = onlyLanes ? [inLanes] : [first, ...others, ...served, ...(isWithLanes ? [inLanes] : [])];
   const builds = drawBuilds(seed, fleet);
   const plan = drawPlan(seed, fleet, served.length > 0 ? servedWindowMinMs : 0);
   return {
@@ -115,10 +122,17 @@ function drawBuilds(seed: number, { pnodes }: Fleet): Map<string, Build> {
 /** Held for all seeds of a thread, so that no simulated process has to compile them again. */
 const plans = new Map<string, Plan>();
 
-function planOf({ definition }: Scenario): Plan {
-  const plan = plans.get(definition) ?? compileText(definition);
+function planOf(scenario: Scenario): Plan {
+  const { definition } = scenario;
+  const plan = plans.get(definition) ?? expandLanes(compileText(definition), lanesOf(scenario));
   plans.set(definition, plan);
   return plan;
+}
+
+/** What all copies of a network send each other in one step to add their gradients up. */
+export function reducedBytesOf(scenario: Scenario): number {
+  const { edges } = planOf(scenario);
+  return edges.reduce((sum, { kind, shape }) => sum + (kind === "reduce" ? 2 * 4 * (shape[0] ?? 0) : 0), 0);
 }
 
 /** Each session alone must find room, in whichever class it begins; together they may have to wait for each other. */

@@ -174,6 +174,7 @@ function settingsOf(scenario: Scenario, policy: SessionPolicy) {
     steps: BigInt(scenario.steps),
     batch: scenario.batch,
     microbatches: scenario.microbatches,
+    lanes: scenario.lanes ?? 0,
     seed: BigInt(sessionSeed),
     numerics: "reference",
     checkpointEvery: policy.checkpointEvery,

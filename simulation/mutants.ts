@@ -54,6 +54,24 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     shows: ["divergence"],
     process: processes.updatesBeforeTies,
   },
+  "adds-lanes-by-arrival": {
+    fault: "the parts of lanes are added in the order in which they arrive",
+    shows: ["divergence", "error"],
+    lanes: true,
+    process: processes.addsLanesByArrival,
+  },
+  "adds-a-lane-twice": {
+    fault: "one lane's part is taken for every other's",
+    shows: ["divergence", "error"],
+    lanes: true,
+    process: processes.addsALaneTwice,
+  },
+  "updates-before-sums": {
+    fault: "the update does not wait for what other lanes have added up",
+    shows: ["divergence", "durable", "error"],
+    lanes: true,
+    process: processes.updatesBeforeSums,
+  },
   "updates-before-evaluation": {
     fault: "weights change while they are being evaluated",
     shows: ["divergence"],

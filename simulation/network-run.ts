@@ -22,7 +22,7 @@ import { RoomChecker } from "./checks/rooms.ts";
 import { type Expectation, type Result, SessionWatch, WorkloadWatch } from "./checks/session-watch.ts";
 import { TrustChecker } from "./checks/trust-checker.ts";
 import { Conversation } from "./conversation.ts";
-import type { RunSettings, SessionWish } from "./draw.ts";
+import { type RunSettings, reducedBytesOf, type SessionWish } from "./draw.ts";
 import type { AimedKind, FaultPlan } from "./faults.ts";
 import { crewsPatienceMs, inject } from "./injector.ts";
 import { isCertain } from "./lies/byzantine-draw.ts";
@@ -46,6 +46,8 @@ export interface RunOptions {
   readonly liar?: boolean;
   /** Its sessions go on without orchestrators, whatever the seed draws. */
   readonly autonomy?: boolean;
+  /** Its only session has lanes, whatever the seed draws. */
+  readonly lanes?: boolean;
   /** Instead of the seed's own faults, to find out which of them matter. */
   readonly plan?: FaultPlan;
   /** Faults on top of the seed's own, instead of those that the seed draws or the mutant asks for. */
@@ -287,7 +289,11 @@ export class NetworkRun {
     if (event?.case !== "heartbeat") return;
     const { world, retainedBytesMax } = this.#site;
     const usedBytes = Number(event.value.memoryUsedBytes ?? 0n);
-    if (usedBytes > 2 * retainedBytesMax + retainedSlackBytes * this.#settings.sessions.length)
+    const slack = this.#settings.sessions.reduce(
+      (sum, { scenario }) => sum + retainedSlackBytes + reducedBytesOf(scenario),
+      0,
+    );
+    if (usedBytes > 2 * retainedBytesMax + slack)
       this.#violations.add(
         "memory",
         world.time.nowMs,

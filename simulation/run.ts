@@ -19,7 +19,9 @@ export function settingsOf(seed: number, options: RunOptions = {}): RunSettings 
   const mutant = options.mutant === undefined ? undefined : mutants[options.mutant];
   const isAutonomous = options.autonomy ?? mutant?.autonomy ?? false;
   const isByzantine = options.byzantine ?? mutant?.byzantine ?? false;
-  const drawn = isByzantine ? drawByzantine(seed) : isAutonomous ? withAutonomy(seed, drawRun(seed)) : drawRun(seed);
+  const hasLanes = options.lanes ?? mutant?.lanes ?? false;
+  const drawnRun = () => drawRun(seed, hasLanes);
+  const drawn = isByzantine ? drawByzantine(seed) : isAutonomous ? withAutonomy(seed, drawnRun()) : drawnRun();
   // A mutant shows by the faults that it asks for.
   const aims = options.aims ?? (options.mutant === undefined && !isByzantine ? drawAims(seed) : (mutant?.aims ?? []));
   // What is broken on purpose is not waited for as long as what may only be slow.

@@ -13,6 +13,8 @@ export interface Scenario {
   readonly steps: number;
   readonly batch: number;
   readonly microbatches: number;
+  /** Copies of the pipeline; one unless it says more. */
+  readonly lanes?: number;
   readonly validateEvery: number;
   readonly clipNorm: number;
   /** Its network goes on with a text. */
@@ -221,6 +223,52 @@ export const speech: Scenario = {
   clipNorm: 0,
   speaks: true,
 };
+
+/** Networks that are trained in several lanes; some of their weights fill several shards, some less than one. */
+export const laned: readonly Scenario[] = [
+  {
+    name: "lanes",
+    definition: network(
+      "lanes",
+      [
+        "embed: embedder vocab_size=11 dim=8 seq_len=3 position_encoding=none shared_weight_alias=tokens optimizer=adam",
+        "up: linear in_dim=8 out_dim=80 optimizer=adamw weight_decay=0.1",
+        "drop: dropout rate=0.2",
+        "down: linear in_dim=80 out_dim=8 optimizer=adam",
+        "head: linear in_dim=8 out_dim=11 tie_weight_alias=tokens optimizer=adam",
+        "loss: cost cost_function=ce_logits",
+      ],
+      ["embed -> up", "up -> drop", "drop -> down", "down -> head", "head -> loss"],
+    ),
+    data: { kind: "tokens", tokens: 100, vocabulary: 11 },
+    steps: 6,
+    batch: 4,
+    microbatches: 4,
+    lanes: 2,
+    validateEvery: 3,
+    clipNorm: 0.5,
+  },
+  {
+    name: "four-lanes",
+    definition: network(
+      "four-lanes",
+      [
+        "a: linear in_dim=4 out_dim=120 optimizer=sgd momentum=0.9",
+        "b: gelu",
+        "c: linear in_dim=120 out_dim=3 optimizer=adam",
+        "d: cost cost_function=ce_logits",
+      ],
+      ["a -> b", "b -> c", "c -> d"],
+    ),
+    data: classes,
+    steps: 5,
+    batch: 8,
+    microbatches: 4,
+    lanes: 4,
+    validateEvery: 0,
+    clipNorm: 0,
+  },
+];
 
 /** A scenario's data: the same in every run. */
 export function samplesOf(data: ScenarioData & { kind: "tensors" }): Record<string, TensorData> {

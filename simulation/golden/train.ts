@@ -7,7 +7,8 @@ import { openBatches } from "../../src/data/batches.ts";
 import type { Executor } from "../../src/engine/engine.ts";
 import { compileText } from "../../src/network/compile.ts";
 import { buildEvaluation, buildTraining } from "../../src/network/graphs/graphs.ts";
-import type { Plan } from "../../src/network/plan.ts";
+import { expandLanes, laneShare, lanesOf } from "../../src/network/lanes.ts";
+import type { Plan, VNodePlan } from "../../src/network/plan.ts";
 import { stepRoot } from "../../src/orchestrator/sessions/line.ts";
 import { openMemoryBlobs } from "../../src/store/memory.ts";
 import { VNodeCompute } from "../../src/vnode/compute.ts";
@@ -29,10 +30,12 @@ export interface Golden {
 type Event = ProcessEvent<WireTensor, VNodeId>;
 
 export async function trainInOnePlace(scenario: Scenario, executor: Executor): Promise<Golden> {
-  const plan = compileText(scenario.definition);
-  const computes = await computesOf(scenario, plan, executor);
-  const { steps, microbatches, validateEvery } = scenario;
-  const schedule = { steps, microbatches, validateEvery, validationMicrobatches, checkpointEvery: steps };
+  const network = compileText(scenario.definition);
+  const plan = expandLanes(network, lanesOf(scenario));
+  const computes = await computesOf(scenario, network, plan, executor);
+  const { steps, validateEvery } = scenario;
+  const share = laneShare({ ...scenario, validationMicrobatches });
+  const schedule = { steps, validateEvery, ...share, checkpointEvery: steps };
   const processes = new Map<VNodeId, Process<WireTensor, VNodeId>>();
   const queue: { readonly to: VNodeId; readonly event: Promise<Event> }[] = [];
   const post = (to: VNodeId, event: Event | Promise<Event>) => queue.push({ to, event: Promise.resolve(event) });
@@ -41,7 +44,7 @@ export async function trainInOnePlace(scenario: Scenario, executor: Executor): P
     post(id, { kind: "start" });
   }
   const hashes = new Map<string, string>();
-  const [losses, validationLosses]: [number[], number[]] = [[], []];
+  const [losses, validationLosses] = [new Means(lanesOf(scenario)), new Means(lanesOf(scenario))];
   const perform = (vnode: VNodeId, effect: Effect<WireTensor, VNodeId>) => {
     const compute = computes.get(vnode) as VNodeCompute;
     switch (effect.kind) {
@@ -49,6 +52,8 @@ export async function trainInOnePlace(scenario: Scenario, executor: Executor): P
       case "backward":
       case "shareWeights":
       case "computeTieGradients":
+      case "reduceParts":
+      case "reduceSum":
       case "update":
         return post(vnode, performNumeric(compute, roleOf(plan, vnode), keeping, effect));
       case "accumulate":
@@ -69,9 +74,9 @@ export async function trainInOnePlace(scenario: Scenario, executor: Executor): P
         });
       case "publish":
         hashes.set(`${vnode} ${effect.step}`, effect.hash);
-        return keepLoss(losses, effect.measures["loss"]);
+        return losses.add(vnode, effect.step, effect.measures["loss"]);
       case "publishEvaluation":
-        return keepLoss(validationLosses, effect.measures["loss"]);
+        return validationLosses.add(vnode, effect.step, effect.measures["loss"]);
       case "persist":
         return post(vnode, { kind: "persisted", step: effect.step });
       default:
@@ -85,7 +90,8 @@ export async function trainInOnePlace(scenario: Scenario, executor: Executor): P
   for (const compute of computes.values()) await compute.close();
   const ids = plan.vnodes.map(({ id }) => id).sort();
   const rootAfter = (step: number) => stepRoot(ids.map((id) => hashes.get(`${id} ${step}`) as string));
-  return { roots: Array.from({ length: steps }, (_, index) => rootAfter(index + 1)), losses, validationLosses };
+  const roots = Array.from({ length: steps }, (_, index) => rootAfter(index + 1));
+  return { roots, losses: losses.all(), validationLosses: validationLosses.all() };
 }
 
 const keeping = {
@@ -94,12 +100,32 @@ const keeping = {
   borrow: async (tensor: WireTensor) => lend(tensor),
 };
 
-function keepLoss(into: number[], loss: number | undefined): void {
-  if (loss !== undefined) into.push(loss);
+/** Of what each lane measures, added in lane order. */
+class Means {
+  readonly #lanes: number;
+  readonly #byStep = new Map<number, Map<VNodeId, number>>();
+
+  constructor(lanes: number) {
+    this.#lanes = lanes;
+  }
+
+  add(vnode: VNodeId, step: number, value: number | undefined): void {
+    if (value === undefined) return;
+    const known = this.#byStep.get(step) ?? new Map<VNodeId, number>();
+    this.#byStep.set(step, known.set(vnode, value));
+  }
+
+  all(): number[] {
+    return [...this.#byStep]
+      .sort(([a], [b]) => a - b)
+      .map(([, values]) => [...values].sort(([a], [b]) => (a < b ? -1 : 1)))
+      .map((values) => values.reduce((sum, [, value]) => sum + value / this.#lanes, 0));
+  }
 }
 
 async function computesOf(
   { data, steps, batch, microbatches, validateEvery, clipNorm }: Scenario,
+  network: Plan,
   plan: Plan,
   executor: Executor,
 ): Promise<Map<VNodeId, VNodeCompute>> {
@@ -118,19 +144,29 @@ async function computesOf(
   });
   const samples = batch / microbatches;
   const computes = new Map<VNodeId, VNodeCompute>();
-  for (const vnode of plan.vnodes) {
+  for (const { id, copy } of plan.vnodes) {
+    const vnode = network.vnodes.find((one) => one.id === (copy?.of ?? id)) as VNodePlan;
     const compute = new VNodeCompute({
-      name: vnode.id,
+      name: id,
       plan: vnode,
+      copy,
       executor,
       training: buildTraining(plan, vnode, { microbatch: samples, lossScale: 1 / microbatches }),
       ...(validateEvery > 0 && { evaluation: buildEvaluation(plan, vnode, { microbatch: samples }) }),
       batches,
-      settings: { seed: sessionSeed, steps, batch, microbatches, clipNorm, learningRate: sessionRate },
+      settings: {
+        seed: sessionSeed,
+        steps,
+        batch,
+        microbatches,
+        validationMicrobatches,
+        clipNorm,
+        learningRate: sessionRate,
+      },
       data: plan,
     });
     await compute.initialise();
-    computes.set(vnode.id, compute);
+    computes.set(id, compute);
   }
   return computes;
 }

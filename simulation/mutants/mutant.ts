@@ -30,6 +30,8 @@ export interface Mutant {
   readonly aims?: readonly AimedKind[];
   /** Its fault shows where sessions go on without orchestrators. */
   readonly autonomy?: boolean;
+  /** Its fault shows where sessions have lanes. */
+  readonly lanes?: boolean;
   /** Its fault shows where some machines lie. */
   readonly byzantine?: boolean;
   /** Its fault shows where somebody speaks for others. */

@@ -3,6 +3,7 @@
 
 import type { PlanEdge } from "../../src/network/plan.ts";
 import type { Effect, PortGradient, ProcessEvent } from "../../src/vnode/effects.ts";
+import type { Inbox } from "../../src/vnode/inbox.ts";
 import { Listening } from "../../src/vnode/listening.ts";
 import { type MessageName, wholeStep } from "../../src/vnode/names.ts";
 import { Outbox, type Outgoing, type Retained } from "../../src/vnode/outbox.ts";
@@ -179,6 +180,56 @@ export const deliversAnother = withStep(<Payload, Asker>(inner: VNodeProcess<Pay
       return { ...effect, message: { ...message, hash: other.hash, payload: other.payload } };
     });
 });
+
+class ListeningByArrival<Payload> extends Listening<Payload> {
+  readonly #inbox: Inbox<Payload>;
+
+  constructor(role: Role, inbox: Inbox<Payload>) {
+    super(role, inbox);
+    this.#inbox = inbox;
+  }
+
+  override takeParts(step: number): PortGradient<Payload>[] | undefined {
+    const arrived = this.#inbox.payloads();
+    const parts = super.takeParts(step);
+    const inOrder = parts?.toSorted((a, b) => arrived.indexOf(a.payload) - arrived.indexOf(b.payload));
+    return parts?.map((part, i) => ({ ...part, payload: (inOrder?.[i] ?? part).payload }));
+  }
+}
+
+export const addsLanesByArrival = withPart({ openListening: (role, inbox) => new ListeningByArrival(role, inbox) });
+
+/** The first other lane's part is added in the place of every lane's. */
+class ListeningTwice<Payload> extends Listening<Payload> {
+  readonly #edges: readonly PlanEdge[];
+
+  constructor(role: Role, inbox: Inbox<Payload>) {
+    super(role, inbox);
+    this.#edges = role.reducesIn;
+  }
+
+  override takeParts(step: number): PortGradient<Payload>[] | undefined {
+    const parts = super.takeParts(step);
+    const [first] = this.#edges;
+    return parts?.map((part) => (first === undefined ? part : { ...part, port: first.toPort }));
+  }
+}
+
+export const addsALaneTwice = withPart({ openListening: (role, inbox) => new ListeningTwice(role, inbox) });
+
+/** The update takes those sums that are there. */
+class ListeningWithoutSums<Payload> extends Listening<Payload> {
+  override takeGradients(
+    edges: readonly PlanEdge[],
+    step: number,
+    microbatch: number,
+  ): PortGradient<Payload>[] | undefined {
+    const isOfLanes = edges.some(({ kind }) => kind === "reduce");
+    return super.takeGradients(edges, step, microbatch) ?? (isOfLanes ? [] : undefined);
+  }
+}
+
+export const updatesBeforeSums = withPart({ openListening: (role, inbox) => new ListeningWithoutSums(role, inbox) });
 
 /** The last gradient of a step that has several is left out. */
 export const losesAGradient = withStep((inner, { schedule }) => (event) => {

@@ -130,7 +130,8 @@ function nodeOfPort(port: string): string {
 }
 
 function edgePort(edge: PlanEdge): PortPlan {
-  const { shape, wire, kind, gradient } = edge;
+  const { shape, wire, gradient } = edge;
+  const kind = edge.kind === "tie" ? "tie" : "activation";
   return { name: edge.toPort, shape, wire, source: "edge", kind, gradient };
 }
 

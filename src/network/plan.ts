@@ -49,14 +49,17 @@ export interface PlanMetric {
 
 export interface PlanEdge {
   readonly id: EdgeId;
-  /** A tie carries weights once per step and brings their gradient back once per step. */
-  readonly kind: "activation" | "tie";
+  /**
+   * A tie carries weights once per step and brings their gradient back once per step. A reduce edge joins two copies of a
+   * VNode (lanes.ts): one's part of a gradient, and the sum that the other made of all parts.
+   */
+  readonly kind: "activation" | "tie" | "reduce";
   readonly from: VNodeId;
-  /** Activations: a port that feeds this edge only. Ties: the name of the publisher's parameter. */
+  /** Activations: a port that feeds this edge only. Ties: the name of the publisher's parameter. Reduce edges: a lane. */
   readonly fromPort: string;
   readonly to: VNodeId;
   readonly toPort: string;
-  /** Without the batch axis for activations; whole for ties. */
+  /** Without the batch axis for activations; whole for others. */
   readonly shape: Shape;
   readonly wire: WireType;
   /** False where nothing upstream learns or no cost lies downstream: then no gradient comes back. */
@@ -71,6 +74,8 @@ export type Role = "learns" | "loss" | "passes";
 
 export interface VNodePlan {
   readonly id: VNodeId;
+  /** Where a network has lanes: which VNode of it this is, and in which of how many lanes. */
+  readonly copy?: { readonly of: VNodeId; readonly lane: number; readonly lanes: number };
   /** The definition's nodes that were fused, in topological order. */
   readonly nodes: readonly string[];
   readonly role: Role;
@@ -168,4 +173,9 @@ export interface TrainingGraphs {
    * in index order, microbatch after microbatch.
    */
   readonly sparse: readonly SparseGradient[];
+}
+
+/** What travels on an edge, `samples` in a microbatch. */
+export function messageShape({ kind, shape }: Pick<PlanEdge, "kind" | "shape">, samples: number): Shape {
+  return kind === "activation" ? [samples, ...shape] : shape;
 }

@@ -11,6 +11,7 @@ import type { Clock } from "../core/world.ts";
 import { type Batches, openBatches } from "../data/batches.ts";
 import { blobsOf, parseManifest } from "../data/manifest.ts";
 import type { EngineKind, Executor } from "../engine/engine.ts";
+import { expandLanes, laneShare, lanesOf, originalOf } from "../network/lanes.ts";
 import { memoryBytesOf } from "../network/memory.ts";
 import type { Plan, VNodePlan } from "../network/plan.ts";
 import { type Assurance, isIdentityOf, type SessionIdentity, samplesOf } from "../network/settings/session.ts";
@@ -41,13 +42,16 @@ export interface SessionContextOptions {
 
 export class SessionContext {
   readonly session: SessionId;
+  /** With all lanes. */
   readonly plan: Plan;
   readonly identity: SessionIdentity;
+  /** Of one lane. */
   readonly schedule: Schedule;
   /** But for "none", what is computed is signed. */
   readonly assurance: Assurance;
   readonly #options: SessionContextOptions;
   readonly #definition: string;
+  readonly #network: Plan;
   #batches: Promise<Batches> | undefined;
 
   private constructor(
@@ -59,11 +63,12 @@ export class SessionContext {
     this.#options = options;
     this.#definition = definition;
     this.session = options.session;
-    this.plan = plan;
+    this.#network = plan;
+    this.plan = expandLanes(plan, lanesOf(identity));
     this.identity = identity;
     this.assurance = assurance;
-    const { steps, microbatches, validateEvery, validationMicrobatches } = identity;
-    const counts = { steps, microbatches, validateEvery, validationMicrobatches, checkpointEvery };
+    const { steps, validateEvery } = identity;
+    const counts = { steps, validateEvery, checkpointEvery, ...laneShare(identity) };
     this.schedule = restAfter === undefined ? counts : { ...counts, restAfter };
   }
 
@@ -85,8 +90,8 @@ export class SessionContext {
 
   /** What a VNode needs of its host. */
   memoryBytesOf(vnode: VNodeId): number {
-    const { batch, microbatches } = this.identity;
-    return memoryBytesOf(this.#planOf(vnode), batch, microbatches);
+    const { microbatches } = this.schedule;
+    return memoryBytesOf(this.#planOf(vnode), this.samples * microbatches, microbatches);
   }
 
   #planOf(vnode: VNodeId): VNodePlan {
@@ -114,14 +119,21 @@ export class SessionContext {
   async computeFor(vnode: VNodeId, name: string): Promise<VNodeCompute> {
     const { plan, identity, samples } = this;
     const own = this.#planOf(vnode);
+    const original = originalOf(this.#network, own);
     const executor = await this.#options.executorFor(identity.numerics);
     const graphs = await runAside(this.#options.aside, buildingToLearn, {
-      ...{ definition: this.#definition, vnode, microbatch: samples, lossScale: 1 / identity.microbatches },
+      ...{
+        definition: this.#definition,
+        vnode: original.id,
+        microbatch: samples,
+        lossScale: 1 / identity.microbatches,
+      },
       evaluates: identity.validateEvery > 0,
     });
     return new VNodeCompute({
       name,
-      plan: own,
+      plan: original,
+      copy: own.copy,
       executor,
       ...graphs,
       batches: this.#source,

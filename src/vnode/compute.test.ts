@@ -75,7 +75,11 @@ costs: [{ name: loss, node_id: loss }]
   const build = { microbatch: samples, lossScale: 1 };
   const compute = new VNodeCompute({
     ...{ name: "fork", plan: vnode, executor: inline(), training: buildTraining(plan, vnode, build) },
-    ...{ batches: batchesFor(plan), settings: { ...learning, steps: 1, batch: samples, microbatches: 1 }, data: plan },
+    ...{
+      batches: batchesFor(plan),
+      settings: { ...learning, steps: 1, batch: samples, microbatches: 1, validationMicrobatches: 0 },
+      data: plan,
+    },
   });
   await compute.initialise();
   const kept: WireTensor[] = [];

@@ -6,6 +6,7 @@ import { DcnrError } from "../core/errors.ts";
 import type { Tensor } from "../core/tensor.ts";
 import type { Executor } from "../engine/engine.ts";
 import type { GraphModel } from "../graph/model.ts";
+import { laneShare } from "../network/lanes.ts";
 import type { PortPlan, TrainingGraphs, VNodePlan } from "../network/plan.ts";
 import { type LearningSettings, learningRateAt, samplesOf } from "../network/settings/session.ts";
 import type { StateReader } from "../states/reader.ts";
@@ -14,6 +15,7 @@ import { type BatchSource, collectFeeds, type FeedOptions, type Pass } from "./f
 import { Gradients, type SparseRows } from "./gradients.ts";
 import { type Layout, layoutOf } from "./layout.ts";
 import { update } from "./optimizer.ts";
+import { Reduction } from "./reduce.ts";
 import { stepHash, VNodeState } from "./state.ts";
 import {
   giveBack,
@@ -31,7 +33,10 @@ import { WorkingWeights } from "./working-weights.ts";
 export interface ComputeOptions {
   /** Unique among what the executor runs. */
   readonly name: string;
+  /** Of the network: all copies of a VNode have one plan, one hash and one state. */
   readonly plan: VNodePlan;
+  /** Which copy of it this is, where there are several. */
+  readonly copy?: VNodePlan["copy"];
   readonly executor: Executor;
   readonly training: TrainingGraphs;
   /** Absent where the session never validates. */
@@ -58,6 +63,7 @@ export class VNodeCompute {
   readonly #layout: Layout;
   readonly #gradients: Gradients;
   readonly #working: WorkingWeights;
+  readonly #reduction: Reduction | undefined;
   readonly #kept = new Map<number, Kept>();
   /** Gradients of embedding rows between backward and their addition. */
   readonly #rows = new Map<number, SparseRows[]>();
@@ -77,12 +83,12 @@ export class VNodeCompute {
 
   constructor(options: ComputeOptions) {
     const { plan, executor, training, evaluation, name, batches, data = {} } = options;
-    const { seed, microbatches } = options.settings;
+    const { seed } = options.settings;
     this.#options = options;
     this.#samples = samplesOf(options.settings);
     this.memory = messageMemory(executor);
     this.#twins = twinsAmong(plan.outputs, training.forward, evaluation);
-    this.#feedOptions = { plan, executor, batches, seed, microbatches, samples: this.#samples, data };
+    this.#feedOptions = { plan, executor, batches, seed, samples: this.#samples, data, share: shareOf(options) };
     const ties = plan.inputs.filter((port) => port.kind === "tie" && port.gradient);
     const source = training.backward ?? training.forward;
     const given = new Set(source.outputs.map((output) => output.name));
@@ -91,6 +97,10 @@ export class VNodeCompute {
     this.state = new VNodeState(plan, this.#layout, executor);
     this.#working = new WorkingWeights(plan, this.#layout, this.state, executor);
     this.#gradients = new Gradients(this.#layout, executor, given);
+    if (options.copy !== undefined)
+      this.#reduction = new Reduction({
+        ...{ copy: options.copy, layout: this.#layout, gradients: this.#gradients, executor, memory: this.memory },
+      });
     this.#forwardNames = new Set(training.forward.inputs.map((input) => input.name));
     const backwardNames = new Set(training.backward?.inputs.map((input) => input.name));
     this.#saved = training.saved.map((value) => value.name).filter((saved) => backwardNames.has(saved));
@@ -269,8 +279,31 @@ export class VNodeCompute {
     });
   }
 
-  /** Ends the step: adds the gradients of lent weights in edge order and applies the optimizer. */
-  update(step: number, ties: readonly PortGradient<WireTensor>[]): Promise<{ hash: string; measures: Measures }> {
+  /** This copy's gradient, those of lent weights added in edge order, cut into what each lane adds up. */
+  reduceParts(step: number, ties: readonly PortGradient<WireTensor>[]): Promise<Map<string, WireTensor>> {
+    return this.#track(step, async () => {
+      await this.#gradients.settled();
+      for (const { port, payload } of ties) await this.#addTie(port, payload);
+      return this.#reducing().parts(this.#where(step, "the gradient"));
+    });
+  }
+
+  /** The shard that this copy adds up for all; takes the others' parts over. */
+  reduceSum(step: number, parts: readonly PortGradient<WireTensor>[]): Promise<WireTensor> {
+    return this.#track(step, () => this.#reducing().sum(parts, this.#where(step, "the sum of gradients")));
+  }
+
+  #reducing(): Reduction {
+    assert(this.#reduction !== undefined, `VNode ${this.#options.plan.id} has copies`);
+    return this.#reduction;
+  }
+
+  /** Ends the step: adds the gradients of lent weights in edge order, or takes what the copies added up, and applies the optimizer. */
+  update(
+    step: number,
+    ties: readonly PortGradient<WireTensor>[],
+    sums: readonly PortGradient<WireTensor>[] = [],
+  ): Promise<{ hash: string; measures: Measures }> {
     return this.#track(step, async () => {
       const { plan, executor, settings } = this.#options;
       const measures: Record<string, number> = {};
@@ -278,6 +311,7 @@ export class VNodeCompute {
       if (plan.role !== "passes" && this.#layout.weightLength > 0) {
         await this.#gradients.settled();
         for (const { port, payload } of ties) await this.#addTie(port, payload);
+        await this.#reduction?.takeSums(sums);
         await this.state.beingRead;
         const { clipNorm } = settings;
         const rate = learningRateAt(settings, step);
@@ -367,6 +401,16 @@ export class VNodeCompute {
       this.#running.delete(running);
     }
   }
+}
+
+/** Which of a step's microbatches are this copy's; evaluation counts from where its training ends. */
+function shareOf({ copy, settings }: ComputeOptions): FeedOptions["share"] {
+  const { lane = 0, lanes = 1 } = copy ?? {};
+  const { microbatches, validationMicrobatches } = laneShare({ ...settings, lanes });
+  return {
+    training: { first: lane * microbatches, count: microbatches },
+    evaluation: { first: lane * validationMicrobatches, count: validationMicrobatches },
+  };
 }
 
 /** Ports that every graph gives as a mere repetition of another port of the same type, with that other one. */

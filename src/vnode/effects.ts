@@ -48,6 +48,10 @@ export type ProcessEvent<Payload, Asker> =
     }
   | { readonly kind: "weightsShared"; readonly step: number; readonly weights: ByPort<Sealed<Payload>> }
   | { readonly kind: "tieGradientsDone"; readonly step: number; readonly gradients: ByPort<Sealed<Payload>> }
+  /** This copy's part of each shard that others add up, by their lanes. */
+  | { readonly kind: "partsDone"; readonly step: number; readonly parts: ByPort<Sealed<Payload>> }
+  /** The sum of all copies' parts of the shard that is added up here. */
+  | { readonly kind: "sumDone"; readonly step: number; readonly sum: Sealed<Payload> }
   | { readonly kind: "updateDone"; readonly step: number; readonly hash: string; readonly measures: Measures }
   | { readonly kind: "persisted"; readonly step: number }
   | { readonly kind: "lineAdvanced"; readonly line: number }
@@ -86,7 +90,17 @@ export type Effect<Payload, Asker> =
   | { readonly kind: "accumulate"; readonly step: number; readonly microbatch: number }
   | { readonly kind: "shareWeights"; readonly step: number }
   | { readonly kind: "computeTieGradients"; readonly step: number }
-  | { readonly kind: "update"; readonly step: number; readonly ties: readonly PortGradient<Payload>[] }
+  /** Cuts the gradient of the step into what each lane adds up. */
+  | { readonly kind: "reduceParts"; readonly step: number; readonly ties: readonly PortGradient<Payload>[] }
+  /** Adds up one shard; the own part is at hand. In lane order. */
+  | { readonly kind: "reduceSum"; readonly step: number; readonly parts: readonly PortGradient<Payload>[] }
+  | {
+      readonly kind: "update";
+      readonly step: number;
+      readonly ties: readonly PortGradient<Payload>[];
+      /** Of the shards that other copies added up; with them, `ties` are in already. */
+      readonly sums: readonly PortGradient<Payload>[];
+    }
   /** To all owners of the receiver. */
   | { readonly kind: "send"; readonly message: Outgoing<Payload> }
   /** To one who asked. */

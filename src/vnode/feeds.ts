@@ -23,13 +23,18 @@ export interface Pass {
   readonly mode: Mode;
 }
 
+interface Share {
+  readonly first: number;
+  readonly count: number;
+}
+
 export interface FeedOptions {
   readonly plan: VNodePlan;
   readonly executor: Executor;
   readonly batches: BatchSource;
   readonly seed: number;
-  /** Training microbatches of a step; evaluation counts from there. */
-  readonly microbatches: number;
+  /** Of the step's microbatches: processes count their own from 0, those of evaluation after those of training. */
+  readonly share: { readonly training: Share; readonly evaluation: Share };
   /** Samples of one microbatch. */
   readonly samples: number;
   /** What the dataset's fields must hold. */
@@ -58,7 +63,9 @@ export async function collectFeeds(
   for (const chance of options.plan.chances) {
     if (!wanted.has(chance.name)) continue;
     const into = options.executor.tensor("float32", [options.samples, ...chance.shape]);
-    const key = randomKey("chance", options.seed, options.plan.id, pass.step, pass.microbatch, chance.name);
+    // By the microbatch's number among all lanes': how they are shared changes no mask.
+    const microbatch = options.share.training.first + pass.microbatch;
+    const key = randomKey("chance", options.seed, options.plan.id, pass.step, microbatch, chance.name);
     const { rate, keepValue, dropValue } = chance;
     await options.executor.kernel({ kind: "chance", into, key, rate, keepValue, dropValue });
     feeds[chance.name] = into;
@@ -67,15 +74,15 @@ export async function collectFeeds(
 }
 
 async function sampleFeed(
-  { batches, samples, data, microbatches, plan }: FeedOptions,
+  { batches, samples, data, share, plan }: FeedOptions,
   { step, microbatch, mode }: Pass,
   port: PortPlan,
   source: "inputs" | "labels",
 ): Promise<Tensor> {
   const request =
     mode === "training"
-      ? { step, micro: microbatch, mode: "train" as const }
-      : { step, micro: microbatch - microbatches, mode: "evaluate" as const };
+      ? { step, micro: share.training.first + microbatch, mode: "train" as const }
+      : { step, micro: share.evaluation.first + microbatch - share.training.count, mode: "evaluate" as const };
   const tensor = await batches.field(source, request);
   const shape = [samples, ...port.shape];
   if (tensor.dtype !== port.wire || !sameShape(tensor.shape, shape))

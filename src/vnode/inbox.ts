@@ -84,6 +84,7 @@ function contradict(first: string, second: string): boolean {
 function namesExist(edge: PlanEdge, name: MessageName, schedule: Schedule): boolean {
   const training = trainingCount(schedule, name.step);
   const all = microbatchCount(schedule, name.step);
+  if (edge.kind === "reduce") return name.microbatch === wholeStep && training > 0;
   if (edge.kind === "tie") {
     if (name.microbatch !== wholeStep) return false;
     return name.direction === "backward" ? training > 0 : training > 0 || all > schedule.microbatches;

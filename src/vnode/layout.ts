@@ -4,10 +4,8 @@
 
 import { elementCount, type Shape, type Tensor } from "../core/tensor.ts";
 import type { Float32Span, SharedBytes } from "../engine/engine.ts";
+import { alignElements } from "../network/lanes.ts";
 import type { PortPlan, VNodePlan } from "../network/plan.ts";
-
-/** Spans start at multiples of 64 bytes, which is what wide instructions like best. */
-const alignElements = 16;
 
 export interface Place {
   readonly name: string;

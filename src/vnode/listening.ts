@@ -41,9 +41,9 @@ export class Listening<Payload> {
       const whom = direction === "forward" ? edge.from : edge.to;
       return { key: sourceKey({ edge: edge.id, direction }), whom, edge, direction };
     };
-    const backward = [...role.activationsOut, ...role.tiesOut].filter((edge) => edge.gradient);
+    const backward = [...role.activationsOut, ...role.tiesOut, ...role.reducesOut].filter((edge) => edge.gradient);
     this.#sources = [
-      ...[...role.tiesIn, ...role.activationsIn].map((edge) => source(edge, "forward")),
+      ...[...role.tiesIn, ...role.activationsIn, ...role.reducesIn].map((edge) => source(edge, "forward")),
       ...backward.map((edge) => source(edge, "backward")),
     ];
     this.pulled = new Set(this.#sources.map(({ key }) => key));
@@ -82,6 +82,16 @@ export class Listening<Payload> {
     return named.map(({ edge, name }) => ({
       edge: edge.id,
       port: edge.fromPort,
+      payload: this.#inbox.take(name) as Payload,
+    }));
+  }
+
+  /** Other copies' parts of the shard that is added up here, in lane order, or undefined while one of them is missing. */
+  takeParts(step: number): PortGradient<Payload>[] | undefined {
+    const named = this.#role.reducesIn.map((edge) => ({ edge, name: forwardName(edge, step, wholeStep) }));
+    if (!named.every(({ name }) => this.#inbox.has(name))) return undefined;
+    return named.map(({ edge, name }) => ({
+      ...{ edge: edge.id, port: edge.toPort },
       payload: this.#inbox.take(name) as Payload,
     }));
   }

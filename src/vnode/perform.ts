@@ -17,7 +17,7 @@ export interface Keeping<Payload> {
 
 export type Numeric<Payload> = Extract<
   Effect<Payload, never>,
-  { kind: "forward" | "backward" | "shareWeights" | "computeTieGradients" | "update" }
+  { kind: "forward" | "backward" | "shareWeights" | "computeTieGradients" | "reduceParts" | "reduceSum" | "update" }
 >;
 
 export async function performNumeric<Payload>(
@@ -41,8 +41,17 @@ export async function performNumeric<Payload>(
       return { kind: "weightsShared", step, weights: keepAll(await compute.shareWeights(step, role.tiesOut), keeping) };
     case "computeTieGradients":
       return { kind: "tieGradientsDone", step, gradients: keepAll(await compute.tieGradients(step), keeping) };
+    case "reduceParts": {
+      const parts = await compute.reduceParts(step, await loadGradients(effect.ties, keeping));
+      return { kind: "partsDone", step, parts: keepAll(parts, keeping) };
+    }
+    case "reduceSum": {
+      const sum = await compute.reduceSum(step, await loadGradients(effect.parts, keeping));
+      return { kind: "sumDone", step, sum: { hash: "", payload: keeping.keep(sum) } };
+    }
     case "update": {
-      const { hash, measures } = await compute.update(step, await loadGradients(effect.ties, keeping));
+      const [ties, sums] = [await loadGradients(effect.ties, keeping), await loadGradients(effect.sums, keeping)];
+      const { hash, measures } = await compute.update(step, ties, sums);
       return { kind: "updateDone", step, hash, measures };
     }
   }

@@ -61,6 +61,11 @@ export const openProcess: OpenProcess = (options) => new Process(options);
 
 type Arrival<Payload> = Extract<ProcessEvent<Payload, never>, { kind: "arrived" }>;
 
+/** Copies of it in other lanes learn with it. */
+function isReduced({ reducesIn, reducesOut }: Role): boolean {
+  return reducesIn.length + reducesOut.length > 0;
+}
+
 /** Without gradients nothing holds a VNode back, so the line does. */
 const stepsBeyondLineMax = 64;
 
@@ -161,6 +166,15 @@ export class Process<Payload, Asker> implements VNodeProcess<Payload, Asker> {
         this.#work.finish("tieGradients");
         for (const edge of this.#role.tiesIn)
           if (edge.gradient) this.#send(edge, "backward", wholeStep, event.gradients.get(edge.toPort));
+        break;
+      case "partsDone":
+        this.#work.finish("parts");
+        for (const edge of this.#role.reducesOut)
+          this.#send(edge, "forward", wholeStep, event.parts.get(edge.fromPort));
+        break;
+      case "sumDone":
+        this.#work.finish("sum");
+        for (const edge of this.#role.reducesIn) this.#send(edge, "backward", wholeStep, event.sum);
         break;
       case "updateDone":
         this.#updateDone(event.step, event.hash, event.measures);
@@ -392,15 +406,46 @@ export class Process<Payload, Asker> implements VNodeProcess<Payload, Asker> {
       this.#emit({ kind: "computeTieGradients", step: this.#step });
       return;
     }
-    if (!work.trainingDone || !work.sharedAll || !work.evaluationDone) return;
+    if (!work.trainingDone || !work.sharedAll) return;
+    if (isReduced(this.#role) && this.#reduce()) return;
+    if (!work.evaluationDone) return;
     if (checkpointDue(this.#schedule, this.#step + 1) && this.#persisting.size >= this.#options.persistsPendingMax)
       return;
-    const ties = this.#listening.takeGradients(this.#role.tiesOut, this.#step, wholeStep);
-    if (ties === undefined) return;
+    const given = this.#takeStepGradients();
+    if (given === undefined) return;
     const released = this.#listening.dropTies(this.#step);
     if (released.length > 0) this.#emit({ kind: "collect", below: this.#step, released });
     work.begin("update");
-    this.#emit({ kind: "update", step: this.#step, ties });
+    this.#emit({ kind: "update", step: this.#step, ...given });
+  }
+
+  /** What the update needs of others: gradients of lent weights, or what the copies have added up with those in it. */
+  #takeStepGradients(): Pick<Extract<Effect<Payload, Asker>, { kind: "update" }>, "ties" | "sums"> | undefined {
+    const { tiesOut, reducesOut } = this.#role;
+    const isSummed = isReduced(this.#role);
+    const taken = this.#listening.takeGradients(isSummed ? reducesOut : tiesOut, this.#step, wholeStep);
+    if (taken === undefined) return undefined;
+    return isSummed ? { ties: [], sums: taken } : { ties: taken, sums: [] };
+  }
+
+  /** Adds the gradient up with those of the other copies; true while that is not done. */
+  #reduce(): boolean {
+    const work = this.#work;
+    if (!work.hasBegun("parts")) {
+      const ties = this.#listening.takeGradients(this.#role.tiesOut, this.#step, wholeStep);
+      if (ties === undefined) return true;
+      work.begin("parts");
+      this.#emit({ kind: "reduceParts", step: this.#step, ties });
+      return true;
+    }
+    if (this.#role.reducesIn.length > 0 && !work.hasBegun("sum")) {
+      const parts = this.#listening.takeParts(this.#step);
+      if (parts === undefined) return true;
+      work.begin("sum");
+      this.#emit({ kind: "reduceSum", step: this.#step, parts });
+      return true;
+    }
+    return false;
   }
 
   #endSession(): void {

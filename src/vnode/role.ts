@@ -13,6 +13,10 @@ export interface Role {
   readonly activationsOut: readonly PlanEdge[];
   readonly tiesIn: readonly PlanEdge[];
   readonly tiesOut: readonly PlanEdge[];
+  /** To the copies that add up a shard: parts go there, sums come back. */
+  readonly reducesOut: readonly PlanEdge[];
+  /** From the copies whose parts of a shard are added up here, in the order of their lanes. */
+  readonly reducesIn: readonly PlanEdge[];
   /** False where nothing is learned from here on: then there is no backward pass. */
   readonly learns: boolean;
   /**
@@ -35,6 +39,8 @@ export function roleOf(plan: Plan, vnode: VNodeId): Role {
     activationsOut: out.filter((edge) => edge.kind === "activation"),
     tiesIn: into.filter((edge) => edge.kind === "tie"),
     tiesOut: out.filter((edge) => edge.kind === "tie"),
+    reducesOut: out.filter((edge) => edge.kind === "reduce"),
+    reducesIn: into.filter((edge) => edge.kind === "reduce"),
     learns,
     // One more than the distance keeps a VNode busy while a message is on its way.
     window: distanceToEnd(plan.edges, vnode) + 2,
@@ -70,7 +76,7 @@ function distanceToEnd(edges: readonly PlanEdge[], from: VNodeId): number {
 export function edgeToward(role: Role, edge: EdgeId, direction: "forward" | "backward"): PlanEdge | undefined {
   const heard =
     direction === "forward"
-      ? [...role.activationsIn, ...role.tiesIn]
-      : [...role.activationsOut, ...role.tiesOut].filter((candidate) => candidate.gradient);
+      ? [...role.activationsIn, ...role.tiesIn, ...role.reducesIn]
+      : [...role.activationsOut, ...role.tiesOut, ...role.reducesOut].filter((candidate) => candidate.gradient);
   return heard.find((candidate) => candidate.id === edge);
 }

@@ -2,12 +2,13 @@
 // measured. Decides nothing; process.ts does.
 
 import { assert } from "../core/assert.ts";
+import type { PlanEdge } from "../network/plan.ts";
 import type { Measures } from "./effects.ts";
 import { wholeStep } from "./names.ts";
 import type { Role } from "./role.ts";
 import { evaluationCount, type Schedule, trainingCount } from "./schedule.ts";
 
-type Once = "share" | "tieGradients" | "update" | "persist";
+type Once = "share" | "tieGradients" | "parts" | "sum" | "update" | "persist";
 
 export class StepWork {
   readonly step: number;
@@ -81,10 +82,11 @@ export class StepWork {
   }
 
   /** Microbatches whose message on such an edge this step needs, received or not. */
-  microbatchesNeeded(kind: "activation" | "tie", direction: "forward" | "backward"): number[] {
+  microbatchesNeeded(kind: PlanEdge["kind"], direction: "forward" | "backward"): number[] {
     const training = Array.from({ length: this.#training }, (_, index) => index);
     const evaluation = Array.from({ length: this.#evaluations }, (_, index) => this.#firstEvaluation + index);
     const all = direction === "forward" ? [...training, ...evaluation] : training;
+    if (kind === "reduce") return training.length > 0 ? [wholeStep] : [];
     if (kind === "tie") return all.length > 0 ? [wholeStep] : [];
     return all;
   }
@@ -121,6 +123,14 @@ export class StepWork {
     if (this.#begun.has(what)) return false;
     this.#begun.add(what);
     return true;
+  }
+
+  hasBegun(what: Once): boolean {
+    return this.#begun.has(what);
+  }
+
+  hasFinished(what: Once): boolean {
+    return this.#finished.has(what);
   }
 
   begin(what: Once): void {

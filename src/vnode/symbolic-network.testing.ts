@@ -4,6 +4,7 @@
 import { strict as assert } from "node:assert";
 import { sha256 } from "../core/hash.ts";
 import type { EdgeId, Sha256, VNodeId } from "../core/ids.ts";
+import { expandLanes } from "../network/lanes.ts";
 import type { Plan, PlanEdge, VNodePlan } from "../network/plan.ts";
 import type { Effect, ProcessEvent } from "./effects.ts";
 import { type OpenProcess, openProcess, type VNodeProcess } from "./process.ts";
@@ -73,6 +74,20 @@ export function randomPlan(draw: Draw): Plan {
   return symbolicPlan(vnodes, edges);
 }
 
+/** A random network whose VNodes have parameters of random sizes, some smaller than a shard, some none. */
+export function lanedPlan(seed: number): { plan: Plan; lanes: number } {
+  const draw = drawFrom(seed + 77);
+  const plan = randomPlan(drawFrom(seed));
+  const lanes = 2 + draw(4);
+  const weighted = plan.vnodes.map((vnode): VNodePlan => {
+    const elements = [0, 5, 700, 5_000][draw(4)] as number;
+    const initial = { kind: "constant", value: 0 } as const;
+    const parameter = { name: "w", shape: [elements], initial, decay: false, precision: "float32" } as const;
+    return elements === 0 ? vnode : { ...vnode, parameters: [parameter] };
+  });
+  return { plan: expandLanes({ ...plan, vnodes: weighted }, lanes), lanes };
+}
+
 function randomArrows(draw: Draw, count: number): Arrow[] {
   const arrows: Arrow[] = [];
   for (let to = 1; to < count; to++)
@@ -110,12 +125,15 @@ interface Instance {
 class SymbolicCompute {
   weights: string;
   #accumulated: string | undefined;
+  #ownSum: string | undefined;
   readonly #saved = new Map<number, unknown>();
   readonly #gradients = new Map<number, string>();
   readonly #vnode: VNodeId;
+  readonly #lane: number;
 
-  constructor(vnode: VNodeId, weights: string) {
-    this.#vnode = vnode;
+  constructor({ id, copy }: VNodePlan, weights: string) {
+    this.#vnode = copy?.of ?? id;
+    this.#lane = copy?.lane ?? 0;
     this.weights = weights;
   }
 
@@ -129,7 +147,7 @@ class SymbolicCompute {
     switch (effect.kind) {
       case "forward": {
         const { step, microbatch, mode } = effect;
-        const inputs = [step, microbatch, mode, [...effect.inputs].sort()];
+        const inputs = [this.#lane, step, microbatch, mode, [...effect.inputs].sort()];
         this.#saved.set(microbatch, inputs);
         const outputs = ports((port) => sealed("forward", port, inputs), "out");
         return { kind: "forwardDone", step, microbatch, outputs, measures: { loss: microbatch } };
@@ -152,7 +170,21 @@ class SymbolicCompute {
         const of = (port: string) => sealed("tie", port, this.#accumulated);
         return { kind: "tieGradientsDone", step: effect.step, gradients: ports(of, "tie1", "tie2") };
       }
+      case "reduceParts": {
+        this.#accumulated = hashOf(this.#accumulated, effect.ties);
+        const lanes = Array.from({ length: lanesMost }, (_, lane) => String(lane));
+        const of = (shard: string) => sealed("part", shard, this.#accumulated);
+        return { kind: "partsDone", step: effect.step, parts: ports(of, ...lanes) };
+      }
+      case "reduceSum": {
+        const own = sealed("part", String(this.#lane), this.#accumulated).payload;
+        const others = effect.parts.map(({ port, payload }): [number, string] => [Number(port), payload]);
+        // Whatever order parts come in, a sum that goes by lanes is the same; one that goes by arrival is not.
+        this.#ownSum = hashOf("sum", merged(others, [this.#lane, own]));
+        return { kind: "sumDone", step: effect.step, sum: { hash: hashOf(this.#ownSum), payload: this.#ownSum } };
+      }
       case "update":
+        if (effect.sums.length > 0 || this.#ownSum !== undefined) this.#accumulated = this.#sums(effect.sums);
         this.weights = hashOf(this.weights, this.#accumulated, effect.ties);
         this.#accumulated = undefined;
         return { kind: "updateDone", step: effect.step, hash: this.weights, measures: {} };
@@ -160,6 +192,24 @@ class SymbolicCompute {
         return undefined;
     }
   }
+
+  #sums(others: readonly { readonly port: string; readonly payload: string }[]): string {
+    const own: [number, string][] = this.#ownSum === undefined ? [] : [[this.#lane, this.#ownSum]];
+    this.#ownSum = undefined;
+    return hashOf(
+      "sums",
+      [...others.map(({ port, payload }): [number, string] => [Number(port), payload]), ...own].sort(),
+    );
+  }
+}
+
+/** More than any plan here has. */
+const lanesMost = 8;
+
+/** The own part among the others', which come in the order that the process gives. */
+function merged(others: readonly [number, string][], own: [number, string]): [number, string][] {
+  const at = others.findIndex(([lane]) => lane > own[0]);
+  return at < 0 ? [...others, own] : [...others.slice(0, at), own, ...others.slice(at)];
 }
 
 /** Everybody was reminded this often and nothing came of it, even where some asks get lost. */
@@ -188,7 +238,7 @@ export class SymbolicNetwork {
     this.#faults = faults;
     this.#open = open;
     this.#crashes = faults.crashes;
-    for (const { id } of plan.vnodes) this.#durable.set(id, new Map([[0, hashOf("initial", id)]]));
+    for (const { id, copy } of plan.vnodes) this.#durable.set(id, new Map([[0, hashOf("initial", copy?.of ?? id)]]));
     for (const { id } of plan.vnodes) this.#start(id);
   }
 
@@ -234,7 +284,8 @@ export class SymbolicNetwork {
     });
     const weights = this.#durable.get(vnode)?.get(this.#line);
     assert(weights !== undefined, `${vnode} has a state at the line ${this.#line}`);
-    const instance = { process, compute: new SymbolicCompute(vnode, weights), owner: true, dead: false };
+    const own = this.#plan.vnodes.find(({ id }) => id === vnode) as VNodePlan;
+    const instance = { process, compute: new SymbolicCompute(own, weights), owner: true, dead: false };
     this.#owners.set(vnode, instance);
     this.#all.push({ vnode, instance });
     this.#handle(vnode, instance, { kind: "start" });
@@ -290,6 +341,8 @@ export class SymbolicNetwork {
       case "backward":
       case "shareWeights":
       case "computeTieGradients":
+      case "reduceParts":
+      case "reduceSum":
       case "update":
         this.#parcels.push({ run: () => this.#finish(vnode, instance, effect) });
         break;

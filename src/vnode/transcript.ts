@@ -110,7 +110,10 @@ export function intervalOf(schedule: Schedule, step: number): { readonly from: n
 }
 
 function edgesOf(role: Role): string[] {
-  const edges = [...role.activationsIn, ...role.tiesIn, ...role.activationsOut, ...role.tiesOut];
+  const edges = [
+    ...[...role.activationsIn, ...role.tiesIn, ...role.reducesIn],
+    ...[...role.activationsOut, ...role.tiesOut, ...role.reducesOut],
+  ];
   return edges.flatMap(({ id, gradient }) => [`f/${id}`, ...(gradient ? [`b/${id}`] : [])]);
 }
 

@@ -109,7 +109,7 @@ export function showSession(out: Output, session: Session): void {
     ["network", settings?.network ?? ""],
     ["dataset", settings ? `${settings.dataset}, split ${settings.split}` : ""],
     ["step", `${session.step} of ${session.totalSteps}; recovery line ${session.line}`],
-    ["batch", settings ? `${settings.batch} in ${settings.microbatches} microbatches` : ""],
+    ["batch", settings ? batchOf(settings) : ""],
     ["numerics", settings ? `${numericsOf(session)}, seed ${settings.seed}` : ""],
     ...(settings?.autonomy === "on" ? ([["autonomy", autonomyOf(session)]] as [string, string][]) : []),
     ["loss", session.loss ? session.loss.toFixed(6) : "(none yet)"],
@@ -119,6 +119,11 @@ export function showSession(out: Output, session: Session): void {
   ];
   for (const [name, text] of lines) out.line(`${out.tone("dim", name.padEnd(11))} ${text}`);
   for (const line of waitLines(session.waits)) out.line(out.tone("warn", line));
+}
+
+function batchOf({ batch, microbatches, lanes }: NonNullable<Session["settings"]>): string {
+  const shared = lanes > 1 ? `, shared by ${lanes} lanes` : "";
+  return `${batch} in ${microbatches} microbatches${shared}`;
 }
 
 function autonomyOf({ keptBytesPerCheckpoint: bytes }: Session): string {

@@ -23,6 +23,8 @@ export interface SessionIdentity {
   readonly steps: number;
   readonly batch: number;
   readonly microbatches: number;
+  /** Copies of the pipeline, each with its share of every batch; absent: one. */
+  readonly lanes?: number;
   readonly seed: number;
   readonly numerics: "native" | "portable" | "reference";
   /** Version of the bits (`core/bits.ts`) that everybody who works for the session computes. */
@@ -85,7 +87,7 @@ export interface SessionSettings {
 /** What a VNode computes by. */
 export type LearningSettings = Pick<
   SessionIdentity,
-  "seed" | "steps" | "batch" | "microbatches" | "learningRate" | "clipNorm"
+  "seed" | "steps" | "batch" | "microbatches" | "learningRate" | "clipNorm" | "validationMicrobatches"
 >;
 
 /** Samples of one microbatch. */

@@ -70,6 +70,14 @@ export const settingFields = {
     most: microbatchesMost,
     summary: "pieces of a batch that travel on their own (default: 4, or what divides it)",
   }),
+  lanes: number({
+    field: "lanes",
+    flag: "lanes",
+    least: 1,
+    most: 64,
+    usual: 1,
+    summary: "copies of the whole network, each with its share of every batch",
+  }),
   seed: number({
     field: "seed",
     flag: "seed",

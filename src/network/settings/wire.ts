@@ -3,6 +3,7 @@
 // before anything is built on it.
 
 import { parseSha256 } from "../../core/ids.ts";
+import { whyNoLanes } from "../lanes.ts";
 import type { Assurance, LearningRate, SessionIdentity, SessionPolicy, SessionSettings } from "./session.ts";
 import {
   checkedChoice,
@@ -21,13 +22,15 @@ interface WireRate extends Omit<LearningRate, "schedule" | "warmupSteps"> {
 
 /** The message SessionIdentity: the same fields, with whole numbers that may be large as bigint. */
 export interface WireIdentity
-  extends Omit<SessionIdentity, "definition" | "dataset" | "steps" | "seed" | "numerics" | "learningRate"> {
+  extends Omit<SessionIdentity, "definition" | "dataset" | "steps" | "seed" | "numerics" | "learningRate" | "lanes"> {
   readonly definition: string;
   readonly dataset: string;
   readonly steps: bigint;
   readonly seed: bigint;
   readonly numerics: string;
   readonly learningRate?: WireRate | undefined;
+  /** 0: one. */
+  readonly lanes: number;
 }
 
 /** The message TrainingWork. */
@@ -58,9 +61,10 @@ export function settingsToWire({ identity, policy, requirements }: SessionSettin
 }
 
 export function identityToWire(identity: SessionIdentity): WireIdentity & { readonly learningRate: WireRate } {
-  const { steps, seed, learningRate, ...same } = identity;
+  const { steps, seed, learningRate, lanes = 0, ...same } = identity;
   return {
     ...same,
+    lanes,
     steps: BigInt(steps),
     seed: BigInt(seed),
     learningRate: { ...learningRate, warmupSteps: BigInt(learningRate.warmupSteps) },
@@ -91,7 +95,7 @@ function identityFromWire(wire: WireIdentity, refuse: Refuse): SessionIdentity {
   const { batch, microbatches, validateEvery, validationMicrobatches } = wire;
   const rate = wire.learningRate ?? refuse("there is no learning rate");
   if (batch % microbatches !== 0) refuse(`a batch of ${batch} has no ${microbatches} equal microbatches`);
-  return {
+  const identity: SessionIdentity = {
     definition: parseSha256(wire.definition, "the definition"),
     dataset: parseSha256(wire.dataset, "the dataset"),
     split: wire.split,
@@ -99,6 +103,7 @@ function identityFromWire(wire: WireIdentity, refuse: Refuse): SessionIdentity {
     steps: number(fields.steps, wire.steps),
     batch: number(fields.batch, batch),
     microbatches: number(fields.microbatches, microbatches),
+    ...(wire.lanes > 1 && { lanes: number(fields.lanes, wire.lanes) }),
     seed: number(fields.seed, wire.seed),
     numerics: checkedChoice(fields.numerics, wire.numerics, refuse),
     bits: wire.bits,
@@ -114,6 +119,8 @@ function identityFromWire(wire: WireIdentity, refuse: Refuse): SessionIdentity {
       validateEvery > 0 ? number(fields.validationMicrobatches, validationMicrobatches) : validationMicrobatches,
     initialState: wire.initialState,
   };
+  const why = whyNoLanes(identity);
+  return why === undefined ? identity : refuse(why);
 }
 
 /** The numerics that the VNodes of a served model are told. */

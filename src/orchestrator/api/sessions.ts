@@ -3,6 +3,7 @@
 import { fail } from "../../core/errors.ts";
 import { canonicalJson } from "../../core/hash.ts";
 import { parseId, type SessionId } from "../../core/ids.ts";
+import { isFirstLane } from "../../network/lanes.ts";
 import { SessionService, StateChoice } from "../../protocol/gen/dcnr/v1/session_pb.ts";
 import { type ServedService, service } from "../../protocol/network.ts";
 import { listItems } from "../../store/update.ts";
@@ -108,7 +109,9 @@ export function sessionService(needs: SessionApiNeeds): ServedService {
           `nothing of session ${id} is final yet: wait until its results are checked (dcnr session show ${id}), or ask for what is provisional`,
         );
       const states = [];
-      for (const vnode of session.vnodes) states.push(await grantedState(needs, session, vnode, step));
+      // All lanes end with the same weights: those of the first have the network's own names.
+      for (const vnode of session.vnodes.filter(isFirstLane))
+        states.push(await grantedState(needs, session, vnode, step));
       return {
         step: BigInt(step),
         states,

@@ -6,6 +6,7 @@ import { fail, hasCode } from "../../core/errors.ts";
 import { sha256 } from "../../core/hash.ts";
 import type { ReplicaId, SessionId, Sha256, VNodeId, WorkloadId } from "../../core/ids.ts";
 import { wireBytes } from "../../core/numbers/wire-types.ts";
+import { expandLanes, lanesOf } from "../../network/lanes.ts";
 import { memoryBytesOf, servingBytesOf } from "../../network/memory.ts";
 import type { Plan, PlanEdge, VNodePlan } from "../../network/plan.ts";
 import type { SessionIdentity } from "../../network/settings/session.ts";
@@ -20,7 +21,9 @@ export class Compiled {
   readonly #definitions: BlobSpace;
   readonly #plans = new Recent<Sha256, Promise<Plan>>(plansKept);
   readonly #texts = new Recent<Sha256, string>(plansKept);
-  readonly #neighbours = new Recent<Sha256, ReadonlyMap<VNodeId, ReadonlySet<VNodeId>>>(plansKept);
+  readonly #neighbours = new Recent<string, ReadonlyMap<VNodeId, ReadonlySet<VNodeId>>>(plansKept);
+  /** With their lanes. */
+  readonly #laned = new Recent<string, Plan>(plansKept);
 
   readonly #aside: Aside;
 
@@ -53,9 +56,18 @@ export class Compiled {
     return plan;
   }
 
+  /** The plan of a session: that of its network, in all its lanes. */
+  async planOf(identity: Laned): Promise<Plan> {
+    const name = lanedName(identity);
+    const known = this.#laned.get(name) ?? expandLanes(await this.plan(identity.definition), lanesOf(identity));
+    this.#laned.set(name, known);
+    if (this.#neighbours.get(name) === undefined) this.#neighbours.set(name, neighboursIn(known));
+    return known;
+  }
+
   /** For each VNode those it exchanges messages with, and itself; undefined until the plan was asked for once. */
-  neighbours(definition: Sha256): ReadonlyMap<VNodeId, ReadonlySet<VNodeId>> | undefined {
-    return this.#neighbours.get(definition);
+  neighbours(identity: Laned): ReadonlyMap<VNodeId, ReadonlySet<VNodeId>> | undefined {
+    return this.#neighbours.get(lanedName(identity));
   }
 
   async #compile(definition: Sha256): Promise<Plan> {
@@ -75,8 +87,14 @@ export class Compiled {
 
   #keep(definition: Sha256, plan: Plan): void {
     this.#plans.set(definition, Promise.resolve(plan));
-    this.#neighbours.set(definition, neighboursIn(plan));
+    this.#neighbours.set(lanedName({ definition }), neighboursIn(plan));
   }
+}
+
+type Laned = Pick<SessionIdentity, "definition" | "lanes">;
+
+function lanedName(identity: Laned): string {
+  return `${identity.definition} ${lanesOf(identity)}`;
 }
 
 function neighboursIn(plan: Plan): Map<VNodeId, Set<VNodeId>> {
@@ -96,16 +114,18 @@ export function flopsOf(vnode: VNodePlan, batch: number): number {
 }
 
 function edgeBytes(edge: PlanEdge, batch: number): number {
-  const times = (edge.kind === "tie" ? 1 : batch) * (edge.gradient ? 2 : 1);
+  const times = (edge.kind === "activation" ? batch : 1) * (edge.gradient ? 2 : 1);
   return wireBytes(edge.wire, edge.shape) * times;
 }
 
-/** A session's VNodes: whole batches, forward and backward. */
+/** A session's VNodes in all lanes: each lane's share of whole batches, forward and backward. */
 export function trainingPlan(
   id: SessionId,
   plan: Plan,
-  { batch, microbatches }: Pick<SessionIdentity, "batch" | "microbatches">,
+  identity: Pick<SessionIdentity, "batch" | "microbatches" | "lanes">,
 ): PlacementPlan {
+  const lanes = lanesOf(identity);
+  const [batch, microbatches] = [identity.batch / lanes, identity.microbatches / lanes];
   return placementPlan(id, plan, batch, (vnode) => memoryBytesOf(vnode, batch, microbatches));
 }
 

@@ -45,7 +45,7 @@ export class SessionCare implements Care<SessionRecord> {
   }
 
   async plan({ id, identity }: SessionRecord): Promise<PlacementPlan> {
-    return trainingPlan(id, await this.#needs.compiled.plan(identity.definition), identity);
+    return trainingPlan(id, await this.#needs.compiled.planOf(identity), identity);
   }
 
   initialStates({ initialStates = {} }: SessionRecord): Readonly<Record<string, StoredState>> {
@@ -115,7 +115,7 @@ export class SessionCare implements Care<SessionRecord> {
     const stored = recoveryLine(session, records);
     if (stored < session.line) await goBack(this.#context, id);
     if (stored <= session.line) return;
-    const { edges } = await compiled.plan(session.identity.definition);
+    const { edges } = await compiled.planOf(session.identity);
     const { intervals, trouble } = soundUpTo(session, records, edges, stored);
     if (trouble !== undefined) await trust.stuck(session, records, trouble);
     const line = intervals.findLast(({ to }) => isStoredAt(session, records, to))?.to;

@@ -7,6 +7,7 @@ import { type NetworkId, parseId, type SessionId } from "../../core/ids.ts";
 import { sameShape } from "../../core/tensor.ts";
 import { checkDatasetFits } from "../../data/fits.ts";
 import { parseManifest } from "../../data/manifest.ts";
+import { expandLanes, lanesOf } from "../../network/lanes.ts";
 import type { Plan } from "../../network/plan.ts";
 import { differences, type SessionIdentity, type SessionPolicy, sessionIdOf } from "../../network/settings/session.ts";
 import type { SessionSettings } from "../../protocol/gen/dcnr/v1/session_pb.ts";
@@ -56,7 +57,7 @@ export async function createSession(
       ...owned,
       policy: restAfter === undefined ? base.policy : { ...base.policy, restAfter },
       id,
-      ...initial,
+      ...(initial && { ...initial, initialStates: inAllLanes(initial.initialStates, plan, full) }),
       ...(idempotencyKey ? { idempotencyKey } : {}),
     };
     const { record, written } = await mirror.update(key.session(id), (current) => (current ? undefined : wanted));
@@ -79,7 +80,7 @@ function newRecord(
   plan: Plan,
   identity: SessionIdentity,
 ): SessionRecord {
-  const policy = policyOf(settings, usualAssurance(needs.context));
+  const policy = policyOf(settings, plan, usualAssurance(needs.context));
   return {
     id: "" as SessionId,
     network: network.id,
@@ -90,7 +91,7 @@ function newRecord(
     requirements: requirementsOf(settings),
     status: "created",
     reason: "",
-    vnodes: plan.vnodes.map((vnode) => vnode.id),
+    vnodes: expandLanes(plan, lanesOf(identity)).vnodes.map((vnode) => vnode.id),
     line: 0,
     lineBefore: 0,
     stepRoot: "",
@@ -153,6 +154,21 @@ async function initialOf(
     if (state) states[vnode.id] = state;
   }
   return { initialStates: states, ...(chat ? { chat: { hash: chat, tokenizer } } : {}) };
+}
+
+/** All copies of a VNode start from one state. */
+function inAllLanes(
+  states: Readonly<Record<string, StoredState>> = {},
+  plan: Plan,
+  identity: SessionIdentity,
+): Record<string, StoredState> {
+  const { vnodes } = expandLanes(plan, lanesOf(identity));
+  return Object.fromEntries(
+    vnodes.flatMap(({ id, copy }) => {
+      const state = states[copy?.of ?? id];
+      return state ? [[id, state]] : [];
+    }),
+  );
 }
 
 /** Starts or resumes; a session that runs already is left alone. */

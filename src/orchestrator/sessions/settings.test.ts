@@ -34,7 +34,7 @@ type Asked = Parameters<typeof create<typeof SessionSettingsSchema>>[1];
 async function settled(asked: Asked) {
   const settings: SessionSettings = create(SessionSettingsSchema, asked);
   const identity = identityOf(settings, plan, await smallDataset());
-  return { identity, policy: policyOf(settings), requirements: requirementsOf(settings) };
+  return { identity, policy: policyOf(settings, plan), requirements: requirementsOf(settings) };
 }
 
 const everything: Asked = {

@@ -7,6 +7,7 @@ import type { Sha256 } from "../../core/ids.ts";
 import { samplesOfSplit } from "../../data/datasets.ts";
 import type { Manifest } from "../../data/manifest.ts";
 import { ruleOf } from "../../data/order.ts";
+import { paddedElements, whyNoLanes } from "../../network/lanes.ts";
 import type { Plan } from "../../network/plan.ts";
 import {
   type Assurance,
@@ -32,7 +33,10 @@ export function identityOf(
   usual: "native" | "portable" = "native",
 ): SessionIdentity {
   const batch = askedNumber(fields.batch, asked.batch);
-  const microbatches = askedNumber(fields.microbatches, asked.microbatches || usualMicrobatches(batch));
+  const lanes = askedNumber(fields.lanes, asked.lanes);
+  const microbatches = askedNumber(fields.microbatches, asked.microbatches || usualMicrobatches(batch, lanes));
+  const why = whyNoLanes({ batch, microbatches, lanes, validationMicrobatches: 0 });
+  if (why !== undefined) fail("invalid_argument", why);
   if (batch % microbatches !== 0)
     fail(
       "invalid_argument",
@@ -41,41 +45,46 @@ export function identityOf(
   if (plan.costs.length === 0)
     fail("failed_precondition", `network ${plan.name} has no cost: add one to \`costs\` to train it`);
   const split = checkSplit(dataset.manifest, asked.split || fields.split.usual);
-  return {
+  const identity: SessionIdentity = {
     definition: plan.definition,
     dataset: dataset.hash,
     split,
     steps: stepsOf(asked, batch, () => samplesIn(dataset.manifest, split, plan)),
     batch,
     microbatches,
+    ...(lanes > 1 && { lanes }),
     seed: askedNumber(fields.seed, asked.seed),
     numerics: askedChoice(fields.numerics, asked.numerics) || usual,
     bits,
     learningRate: learningRateOf(asked),
     clipNorm: askedNumber(fields.clipNorm, asked.clipNorm),
-    ...validationOf(asked, plan, dataset.manifest, { batch, microbatches }),
+    ...validationOf(asked, plan, dataset.manifest, { batch, microbatches, lanes }),
     initialState: "",
   };
+  const whyNot = whyNoLanes(identity);
+  return whyNot === undefined ? identity : fail("invalid_argument", whyNot);
 }
 
 function validationOf(
   asked: AskedSettings,
   plan: Plan,
   manifest: Manifest,
-  { batch, microbatches }: Pick<SessionIdentity, "batch" | "microbatches">,
+  { batch, microbatches, lanes }: Required<Pick<SessionIdentity, "batch" | "microbatches" | "lanes">>,
 ): Pick<SessionIdentity, "validateEvery" | "validationSplit" | "validationMicrobatches"> {
   const validateEvery = askedNumber(fields.validateEvery, asked.validateEvery);
   if (validateEvery === 0) return { validateEvery, validationSplit: "", validationMicrobatches: 0 };
   const validationSplit = checkSplit(manifest, asked.validationSplit || fields.validationSplit.usual);
   const lengths = { samples: samplesOf({ batch, microbatches }), trained: validateEvery * batch };
-  const count = asked.validationMicrobatches || usualValidation(samplesIn(manifest, validationSplit, plan), lengths);
+  const usual = usualValidation(samplesIn(manifest, validationSplit, plan), lengths);
+  const count = asked.validationMicrobatches || Math.max(1, Math.floor(usual / lanes)) * lanes;
   return { validateEvery, validationSplit, validationMicrobatches: askedNumber(fields.validationMicrobatches, count) };
 }
 
-/** As many as usual, or the most below that cut the batch evenly. */
-function usualMicrobatches(batch: number): number {
-  for (let count = microbatchesUsual; count > 1; count -= 1) if (batch % count === 0) return count;
-  return 1;
+/** As many as usual for each lane, or the most below that cut its share of the batch evenly. */
+function usualMicrobatches(batch: number, lanes: number): number {
+  if (batch % lanes !== 0) return lanes;
+  for (let count = microbatchesUsual; count > 1; count -= 1) if ((batch / lanes) % count === 0) return count * lanes;
+  return lanes;
 }
 
 function learningRateOf({ learningRate: asked }: AskedSettings): SessionIdentity["learningRate"] {
@@ -114,8 +123,21 @@ function checkSplit(manifest: Manifest, split: string): string {
   return split;
 }
 
+/**
+ * What lanes add up is kept by each of them until the next checkpoint, once as large as the weights: so many steps of it
+ * are to fit into memory.
+ */
+const reducedBytesMost = 256 << 20;
+
+function usualCheckpointEvery(plan: Plan, lanes: number): number {
+  const { usual } = fields.checkpointEvery;
+  if (lanes === 1) return usual;
+  const bytesPerStep = 4 * plan.vnodes.reduce((sum, vnode) => sum + paddedElements(vnode), 0);
+  return Math.max(1, Math.min(usual, Math.floor(reducedBytesMost / Math.max(1, bytesPerStep))));
+}
+
 /** `usual`: how far results are checked unless somebody says. */
-export function policyOf(asked: AskedSettings, usual: Assurance = "none"): SessionPolicy {
+export function policyOf(asked: AskedSettings, plan: Plan, usual: Assurance = "none"): SessionPolicy {
   const spread = askedNumber(fields.spread, asked.spread);
   const budget = budgetAsked(asked.budget);
   const isAutonomous = askedChoice(fields.autonomy, asked.autonomy) === "on";
@@ -124,7 +146,10 @@ export function policyOf(asked: AskedSettings, usual: Assurance = "none"): Sessi
   if (isAutonomous && assurance !== "none")
     fail("invalid_argument", "a session with autonomy cannot be checked yet: choose assurance none, or autonomy off");
   return {
-    checkpointEvery: askedNumber(fields.checkpointEvery, asked.checkpointEvery),
+    checkpointEvery: askedNumber(
+      fields.checkpointEvery,
+      asked.checkpointEvery || usualCheckpointEvery(plan, askedNumber(fields.lanes, asked.lanes)),
+    ),
     replicas: askedNumber(fields.replicas, asked.replicas || asked.requirements?.replicas),
     ...(spread > 1 ? { spread } : {}),
     ...(budget > 0 ? { budget } : {}),

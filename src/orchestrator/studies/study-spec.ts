@@ -27,6 +27,7 @@ const searched: readonly Searched[] = [
   fields.split,
   fields.batch,
   fields.microbatches,
+  fields.lanes,
   fields.seed,
   fields.schedule,
   fields.rate,

@@ -75,7 +75,7 @@ export class Auditors {
   /** Owners of the VNode and of those that it exchanges messages with. */
   #neighbours({ id, identity, vnodes }: SessionRecord, vnode: VNodeId): Set<PNodeId> {
     const { mirror } = this.#context;
-    const near = this.#needs.compiled.neighbours(identity.definition)?.get(vnode) ?? new Set(vnodes);
+    const near = this.#needs.compiled.neighbours(identity)?.get(vnode) ?? new Set(vnodes);
     const owners = [vnode, ...near].flatMap((one) => mirror.get(key.vnode(id, one))?.members ?? []);
     return new Set(owners.map(({ pnode }) => pnode));
   }

@@ -2,11 +2,13 @@
 // and read in pages. Replays report the same numbers again; the first of equal names is kept.
 
 import type { Cancel } from "../../core/world.ts";
+import { lanesOf } from "../../network/lanes.ts";
 import { createItem, listItems, readItem } from "../../store/update.ts";
 import type { Context } from "../context.ts";
 import type { SessionRecord } from "../records/sessions.ts";
 import { key, prefix } from "../records/store-keys.ts";
 import type { MetricRecord } from "../records/vnodes.ts";
+import { LaneMeans } from "./lane-means.ts";
 
 export interface MetricPoint {
   readonly name: string;
@@ -26,6 +28,7 @@ interface Series {
   readonly seen: Set<string>;
   readonly newest: Map<string, MetricPoint>;
   unsaved: MetricPoint[];
+  readonly means: LaneMeans;
 }
 
 export class Metrics {
@@ -96,9 +99,12 @@ export class Metrics {
     let after: string | undefined = key.metric(session, Math.max(0, line - batchPointsMax), "");
     do {
       const page: Awaited<ReturnType<typeof store.list>> = await store.list(prefix.metricsOf(session), { after });
+      const series = this.#seriesOf(session);
       for (const { value } of page.items)
-        for (const [name, step, number, vnode] of (JSON.parse(value) as MetricRecord).points)
-          noteNewest(this.#seriesOf(session), { name, step, value: number, vnode });
+        for (const [name, step, number, vnode] of (JSON.parse(value) as MetricRecord).points) {
+          const shown = series.means.add({ name, step, value: number, vnode });
+          if (shown !== undefined) noteNewest(series, shown);
+        }
       after = page.next;
     } while (after !== undefined);
   }
@@ -111,14 +117,23 @@ export class Metrics {
   /** Everything known about a session, in order of step and name; the store is read whole. */
   async all(session: string, names: readonly string[], fromStep: number): Promise<MetricPoint[]> {
     const found = new Map<string, MetricPoint>();
-    const take = (point: MetricPoint) => {
+    const means = this.#meansOf(session);
+    const heard = new Set<string>();
+    const show = (point: MetricPoint) => {
       const wanted = point.step >= fromStep && (names.length === 0 || names.includes(point.name));
-      const id = `${point.step}/${point.name}/${point.vnode}`;
+      const id = idOf(point);
       if (wanted && !found.has(id)) found.set(id, point);
+    };
+    const take = (point: MetricPoint) => {
+      if (heard.has(idOf(point))) return;
+      heard.add(idOf(point));
+      const shown = means.add(point);
+      if (shown !== undefined) show(shown);
     };
     for await (const { record } of listItems<MetricRecord>(this.#context.mirror.store, prefix.metricsOf(session)))
       for (const [name, step, value, vnode] of record.points) take({ name, step, value, vnode });
-    for (const point of this.recent(session)) take(point);
+    for (const point of this.#series.get(session)?.unsaved ?? []) take(point);
+    for (const point of this.recent(session)) show(point);
     return Array.from(found.values()).sort(
       (a, b) => a.step - b.step || compare(a.name, b.name) || compare(a.vnode, b.vnode),
     );
@@ -152,32 +167,42 @@ export class Metrics {
 
   #take(session: string, points: readonly MetricPoint[]): MetricPoint[] {
     const series = this.#seriesOf(session);
-    const fresh: MetricPoint[] = [];
-    for (const point of points) if (this.#keep(series, point)) fresh.push(point);
-    if (fresh.length > 0) for (const listener of this.#listeners) listener(session, fresh);
+    const fresh = points.filter((point) => isNew(series, point));
+    const shown = fresh.flatMap((point) => series.means.add(point) ?? []);
+    for (const point of shown) {
+      series.recent.push(point);
+      if (series.recent.length > recentPoints) series.recent.shift();
+      noteNewest(series, point);
+    }
+    if (shown.length > 0) for (const listener of this.#listeners) listener(session, shown);
     return fresh;
   }
 
-  /** False for what was known before. */
-  #keep(series: Series, point: MetricPoint): boolean {
-    const id = `${point.step}/${point.name}/${point.vnode}`;
-    if (series.seen.has(id) || point.name.length > nameLengthMax || !Number.isFinite(point.value)) return false;
-    series.seen.add(id);
-    if (series.seen.size > 4 * recentPoints) series.seen.delete(series.seen.values().next().value as string);
-    series.recent.push(point);
-    if (series.recent.length > recentPoints) series.recent.shift();
-    noteNewest(series, point);
-    return true;
+  #meansOf(session: string): LaneMeans {
+    return new LaneMeans(() => lanesOf(this.#context.mirror.get(key.session(session))?.identity ?? {}));
   }
 
   #seriesOf(session: string): Series {
     let series = this.#series.get(session);
     if (!series) {
-      series = { recent: [], seen: new Set(), newest: new Map(), unsaved: [] };
+      series = { recent: [], seen: new Set(), newest: new Map(), unsaved: [], means: this.#meansOf(session) };
       this.#series.set(session, series);
     }
     return series;
   }
+}
+
+function idOf({ step, name, vnode }: MetricPoint): string {
+  return `${step}/${name}/${vnode}`;
+}
+
+/** False for what was known before, and for what is no number. */
+function isNew({ seen }: Series, point: MetricPoint): boolean {
+  const id = idOf(point);
+  if (seen.has(id) || point.name.length > nameLengthMax || !Number.isFinite(point.value)) return false;
+  seen.add(id);
+  if (seen.size > 4 * recentPoints) seen.delete(seen.values().next().value as string);
+  return true;
 }
 
 function noteNewest({ newest }: Series, point: MetricPoint): void {

@@ -5,6 +5,7 @@ import { fail } from "../../core/errors.ts";
 import { hashOfContent } from "../../core/hash.ts";
 import type { Sha256, VNodeId } from "../../core/ids.ts";
 import { wireBytes } from "../../core/numbers/wire-types.ts";
+import { messageShape } from "../../network/plan.ts";
 import type { StateImage } from "../../states/cut.ts";
 import type { StateReader } from "../../states/reader.ts";
 import type { InputList, ListedInput } from "../../trust/lists.ts";
@@ -114,6 +115,8 @@ class Replay {
       case "backward":
       case "shareWeights":
       case "computeTieGradients":
+      case "reduceParts":
+      case "reduceSum":
       case "update": {
         const performing = performNumeric(this.#compute, this.#role, keeping, effect);
         // Nobody waits for it if the audit ends before its turn comes.
@@ -160,7 +163,7 @@ class Replay {
     const { context } = this.#options;
     const edge = edgeToward(this.#role, name.edge, name.direction);
     if (edge === undefined) return fail("data_loss", `nothing comes in as ${keyOf(name)}`);
-    const shape = edge.kind === "tie" ? edge.shape : [context.samples, ...edge.shape];
+    const shape = messageShape(edge, context.samples);
     const head = new TextEncoder().encode(`${edge.wire}[${shape}]`);
     const length = wireBytes(edge.wire, shape);
     const isHead = head.every((byte, at) => blob[at] === byte);

@@ -185,6 +185,8 @@ export class RunningVNode {
       case "backward":
       case "shareWeights":
       case "computeTieGradients":
+      case "reduceParts":
+      case "reduceSum":
       case "update":
         this.#compute(effect);
         break;
@@ -304,6 +306,12 @@ export class RunningVNode {
         break;
       case "weightsShared":
         this.#release(event.weights);
+        break;
+      case "partsDone":
+        this.#release(event.parts);
+        break;
+      case "sumDone":
+        this.#options.retention.release(event.sum.payload);
         break;
       case "backwardDone":
       case "tieGradientsDone":

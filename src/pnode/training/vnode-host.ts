@@ -5,6 +5,7 @@ import { messageOf, outlookOf } from "../../core/errors.ts";
 import { retry } from "../../core/retry.ts";
 import type { Tasks } from "../../core/tasks.ts";
 import { sleep, type World } from "../../core/world.ts";
+import { messageShape } from "../../network/plan.ts";
 import type { Verdict } from "../../vnode/effects.ts";
 import type { Admission } from "../../vnode/inbox.ts";
 import type { MessageName } from "../../vnode/names.ts";
@@ -218,8 +219,11 @@ export class VNodeHost implements Receiver {
     const { role, context } = this.#running.life;
     const edge = edgeToward(role, name.edge, name.direction);
     if (edge === undefined) return undefined;
-    const shape = edge.kind === "tie" ? edge.shape : [context.samples, ...edge.shape];
-    return { wire: edge.wire, shape, from: name.direction === "forward" ? edge.from : edge.to };
+    return {
+      wire: edge.wire,
+      shape: messageShape(edge, context.samples),
+      from: name.direction === "forward" ? edge.from : edge.to,
+    };
   }
 
   admit(name: MessageName, hash: string): Admission {

@@ -138,7 +138,7 @@ export class Assignments implements Composer {
   /** In a large workload a PNode hears only of VNodes that its own exchange messages with. */
   #concerns(workload: WorkloadRecord, pnode: PNodeId): ReadonlySet<string> | undefined {
     if (workload.vnodes.length <= locationsWhole) return undefined;
-    const neighbours = this.#compiled.neighbours(workload.identity.definition);
+    const neighbours = this.#compiled.neighbours(workload.identity);
     if (!neighbours) return undefined;
     const concerned = new Set<string>();
     for (const storeKey of this.#capacity.vnodesOn(pnode)) {

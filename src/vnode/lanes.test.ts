@@ -1,0 +1,92 @@
+import { strict as assert } from "node:assert";
+import { describe, it } from "node:test";
+import { treeSum } from "./reduce.ts";
+import { drawFrom, type Faults, lanedPlan, randomSchedule, SymbolicNetwork } from "./symbolic-network.testing.ts";
+
+const calm: Faults = { lost: 0, repeated: 0, crashes: 0, zombies: false };
+
+function run(seed: number, order: number, faults: Faults): Map<string, string> {
+  const network = new SymbolicNetwork(lanedPlan(seed).plan, randomSchedule(seed), drawFrom(order), faults);
+  const hashes = network.run();
+  assert.deepEqual(network.evidence, []);
+  return hashes;
+}
+
+function sorted(hashes: Map<string, string>): [string, string][] {
+  return [...hashes].sort(([a], [b]) => (a < b ? -1 : 1));
+}
+
+describe("lanes that learn together", () => {
+  const seeds = Array.from({ length: 50 }, (_, seed) => seed);
+
+  it("leave all copies of a VNode that learns with one state after every step", () => {
+    for (const seed of seeds) {
+      const { plan } = lanedPlan(seed);
+      const learning = new Set(plan.edges.flatMap((edge) => (edge.kind === "reduce" ? [edge.from, edge.to] : [])));
+      const hashes = run(seed, seed, calm);
+      for (const { id, copy } of plan.vnodes)
+        for (let step = 1; learning.has(id) && step <= randomSchedule(seed).steps; step++)
+          assert.equal(hashes.get(`${id}/${step}`), hashes.get(`${copy?.of}/${step}`), `seed ${seed}: ${id}/${step}`);
+    }
+  });
+
+  it("give the same hashes whatever is lost, repeated, replaced or goes on as a zombie", () => {
+    for (const seed of seeds) {
+      const expected = sorted(run(seed, seed, calm));
+      for (const zombies of [false, true])
+        assert.deepEqual(sorted(run(seed, seed + 5, { lost: 5, repeated: 15, crashes: 8, zombies })), expected);
+    }
+  });
+});
+
+describe("the sum over lanes", () => {
+  const adding = {
+    copy: async (part: Float32Array) => part.slice(),
+    add: async (into: Float32Array, other: Float32Array) => {
+      for (const [i, value] of other.entries()) into[i] = into[i]! + value;
+    },
+    drop: () => {},
+  };
+  const partsOf = (lanes: number) => {
+    const draw = drawFrom(lanes);
+    return new Map(
+      Array.from({ length: lanes }, (_, lane) => [lane, Float32Array.from({ length: 64 }, () => draw(1e6) / 7e4 - 7)]),
+    );
+  };
+
+  it("is the same wherever aligned lanes are added first, and nearly what doubles give", async () => {
+    for (let lanes = 1; lanes <= 16; lanes++) {
+      const parts = partsOf(lanes);
+      const whole = await treeSum(parts, lanes, adding);
+      for (const group of [2, 4, 8]) {
+        // A machine with a group of lanes sends one partial sum in the place of its first lane.
+        const partial = new Map<number, Float32Array>();
+        for (let first = 0; first < lanes; first += group) {
+          const own = new Map([...parts].filter(([lane]) => lane >= first && lane < first + group));
+          partial.set(first, await treeSum(own, lanes, adding));
+        }
+        assert.deepEqual(await treeSum(partial, lanes, adding), whole, `${lanes} lanes in groups of ${group}`);
+      }
+      for (let i = 0; i < 64; i++) {
+        const exact = [...parts.values()].reduce((sum, part) => sum + part[i]!, 0);
+        assert.ok(Math.abs(whole[i]! - exact) <= 1e-4, `${whole[i]} and ${exact}`);
+      }
+    }
+  });
+
+  it("leaves parts as they are and takes lanes without one for nothing", async () => {
+    const parts = partsOf(6);
+    const before = structuredClone(parts);
+    parts.delete(2);
+    parts.delete(5);
+    before.delete(2);
+    before.delete(5);
+    const [a, b, c, d] = [...before.values()] as [Float32Array, Float32Array, Float32Array, Float32Array];
+    const f = Math.fround;
+    assert.deepEqual(
+      await treeSum(parts, 6, adding),
+      a.map((value, i) => f(f(f(value + b[i]!) + c[i]!) + d[i]!)),
+    );
+    assert.deepEqual(parts, before);
+  });
+});
