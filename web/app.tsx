@@ -3,6 +3,7 @@
 import { useEffect, useMemo, useState } from "react";
 import { Curves } from "./curves/curves.tsx";
 import { Graph } from "./graph/graph.tsx";
+import { inLanes } from "./graph/lanes.ts";
 import { useFirstNetwork, useNetwork } from "./graph/use-network.ts";
 import { isUnderWay, useLive, useLiveParts } from "./live/hooks.ts";
 import type { SessionView } from "./live/views.ts";
@@ -29,7 +30,9 @@ export function App() {
   }, [selected, follower]);
   const sessionNetwork = useLive((state) => state.sessions.get(selected)?.network ?? "");
   const firstNetwork = useFirstNetwork();
-  const network = useNetwork(sessionNetwork || firstNetwork);
+  const lanes = useLive((state) => state.sessions.get(selected)?.lanes ?? 1);
+  const plain = useNetwork(sessionNetwork || firstNetwork);
+  const network = useMemo(() => plain && inLanes(plain, lanes), [plain, lanes]);
   const known = useLive((state) => state.known);
   return (
     <>

@@ -55,6 +55,23 @@ function places(plan: PlacementPlan, nodes: readonly FleetNode[], changes: Parti
 }
 
 describe("placement", () => {
+  it("puts the lanes of a network on machines of their own where there are enough", () => {
+    // As plans with lanes come: lane after lane, and an edge each way between the copies of a VNode.
+    const names = ["a", "b", "c"];
+    const lanes = [0, 1].map((lane) => names.map((name) => vnode(`${name}${lane}`)));
+    const [one, two] = lanes.map((vnodes) => chain(vnodes)) as [PlacementPlan, PlacementPlan];
+    const across = names.flatMap((name) =>
+      [
+        [`${name}0`, `${name}1`],
+        [`${name}1`, `${name}0`],
+      ].map(([from, to]) => ({ from: from as VNodeId, to: to as VNodeId, bytes: 100_000 })),
+    );
+    const plan = { ...one, vnodes: lanes.flat(), edges: [...one.edges, ...two.edges, ...across] };
+    const where = places(plan, [node("n1"), node("n2")]);
+    for (const lane of [0, 1]) assert.equal(new Set(names.map((name) => where.get(`${name}${lane}`))).size, 1);
+    for (const name of names) assert.notEqual(where.get(`${name}0`), where.get(`${name}1`));
+  });
+
   it("comes within 10 % of the best slowest stage on small instances, within 3 % on average", () => {
     const random = seeded(7);
     const ratios: number[] = [];

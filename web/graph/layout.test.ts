@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { inLanes } from "./lanes.ts";
 import { cardWidth, curveOf, type LayoutEdge, layOut, pointOn } from "./layout.ts";
 
 const edge = (from: string, to: string, kind = "activation"): LayoutEdge => ({ id: `${from}-${to}`, from, to, kind });
@@ -34,4 +35,15 @@ test("a curve begins and ends at its cards", () => {
   const curve = curveOf({ x: 0, y: 0 }, { x: 400, y: 90 });
   assert.deepEqual(pointOn(curve, 0), curve[0]);
   assert.deepEqual(pointOn(curve, 1), curve[3]);
+});
+
+test("lanes stand below each other, each in a row of its own, under the names that their VNodes have", () => {
+  const plain = { vnodes: ["a", "b", "c"].map((id) => ({ id })), edges: [edge("a", "b"), edge("b", "c")] };
+  const { vnodes, edges } = inLanes(plain as unknown as Parameters<typeof inLanes>[0], 3);
+  const ids = vnodes.map(({ id }) => id);
+  assert.deepEqual(ids, ["a", "b", "c", "a#1", "b#1", "c#1", "a#2", "b#2", "c#2"]);
+  const { positions } = layOut(ids, edges as unknown as LayoutEdge[]);
+  for (const mark of ["", "#1", "#2"])
+    assert.equal(new Set(["a", "b", "c"].map((id) => positions.get(`${id}${mark}`)!.y)).size, 1, mark);
+  assert.equal(new Set(["a", "a#1", "a#2"].map((id) => positions.get(id)!.y)).size, 3);
 });

@@ -58,6 +58,7 @@ export interface SessionView {
   readonly totalSteps: number;
   readonly line: number;
   readonly batch: number;
+  readonly lanes: number;
   readonly seed: string;
   readonly numerics: string;
   readonly stepRoot: string;
@@ -147,6 +148,7 @@ export function sessionView(session: Session): SessionView {
     totalSteps: Number(session.totalSteps),
     line: Number(session.line),
     batch: settings?.batch ?? 0,
+    lanes: Math.max(1, settings?.lanes ?? 1),
     seed: String(settings?.seed ?? 0n),
     numerics: settings?.numerics ?? "",
     stepRoot: session.stepRoot,

@@ -43,6 +43,7 @@ const everything: Asked = {
   steps: 77n,
   batch: 24,
   microbatches: 3,
+  lanes: 3,
   seed: 1n << 50n,
   numerics: "portable",
   checkpointEvery: 9,
@@ -50,7 +51,7 @@ const everything: Asked = {
   clipNorm: 0.7,
   replicas: 3,
   validateEvery: 11,
-  validationMicrobatches: 2,
+  validationMicrobatches: 3,
   maxRuntimeSeconds: 90.5,
   spread: 4,
   budget: 2_000_000_000_000n,
@@ -94,6 +95,21 @@ describe("the settings of a session", () => {
     assert.equal((await settled({ steps: 5n, batch: 6 })).identity.microbatches, 3, "what divides the batch");
   });
 
+  it("give each lane as many microbatches as is usual, and validations that lanes can share", async () => {
+    const { identity } = await settled({ steps: 5n, batch: 24, lanes: 3, validateEvery: 9, validationSplit: "all" });
+    assert.deepEqual([identity.lanes, identity.microbatches], [3, 12]);
+    assert.equal(identity.validationMicrobatches % 3, 0);
+    assert.ok(!("lanes" in (await settled({ steps: 5n, lanes: 1 })).identity), "one lane is as if nobody had said it");
+  });
+
+  it("store lanes more often the larger the network, since what they add up is kept until then", async () => {
+    const parameter = { ...plan.vnodes[0]!.parameters[0]!, shape: [40 << 20] };
+    const large = { ...plan, vnodes: [{ ...plan.vnodes[0]!, parameters: [parameter] }] };
+    const every = (asked: Asked, of: typeof plan) => policyOf(create(SessionSettingsSchema, asked), of).checkpointEvery;
+    assert.deepEqual([every({ lanes: 2 }, plan), every({ lanes: 2 }, large), every({}, large)], [20, 1, 20]);
+    assert.equal(every({ lanes: 2, checkpointEvery: 7 }, large), 7, "as somebody says");
+  });
+
   it("are refused by field and flag where they make no sense", async () => {
     const refused: readonly (readonly [Asked, RegExp])[] = [
       [{}, /needs `steps` or `epochs`/],
@@ -101,6 +117,14 @@ describe("the settings of a session", () => {
       [{ steps: 1n, learningRate: { base: -1 } }, /^learning_rate\.base \(--rate\) is -1, expected a number/],
       [{ steps: 1n, clipNorm: Number.NaN }, /^clip_norm \(--clip-norm\) is NaN/],
       [{ steps: 1n, batch: 5, microbatches: 2 }, /a batch of 5 cannot be cut into 2/],
+      [{ steps: 1n, batch: 8, lanes: 3 }, /^a batch of 8 cannot be shared by 3 lanes: choose a divisor of it$/],
+      [{ steps: 1n, batch: 8, microbatches: 2, lanes: 4 }, /^4 lanes cannot share 2 microbatches: give each lane/],
+      [{ steps: 1n, batch: 12, microbatches: 6, lanes: 4 }, /^6 microbatches cannot be shared by 4 lanes/],
+      [{ steps: 1n, lanes: 65 }, /^lanes is 65, expected a whole number from 1 to 64$/],
+      [
+        { steps: 1n, lanes: 2, validateEvery: 1, validationSplit: "all", validationMicrobatches: 3 },
+        /^3 microbatches of a validation cannot be shared by 2 lanes/,
+      ],
       [{ steps: 1n, numerics: "analog" }, /^numerics "analog" is unknown: choose native, portable or reference$/],
       [{ steps: 1n, checkpointEvery: 2_000 }, /^checkpoint_every \(--checkpoint-every\) is 2000/],
       [{ steps: 1n, requirements: { trust: "blind" } }, /^requirements\.trust \(--needs-trust\) "blind" is unknown/],
