@@ -2,7 +2,14 @@
 // last of them has told. Whoever computes it, from whichever orchestrator's records, comes to the same.
 
 import { originalName } from "../../network/lanes.ts";
-import type { MetricPoint } from "./metrics.ts";
+
+/** What one lane told. */
+interface Told {
+  readonly name: string;
+  readonly step: number;
+  readonly value: number;
+  readonly vnode: string;
+}
 
 /** Steps for which lanes have told and others have not; older ones are given up. */
 const openMost = 4_000;
@@ -17,7 +24,7 @@ export class LaneMeans {
   }
 
   /** The number to be shown, if it is whole with this one. */
-  add(point: MetricPoint): MetricPoint | undefined {
+  add<Point extends Told>(point: Point): Point | undefined {
     const lanes = this.#lanesNow();
     if (lanes === 1 || point.vnode === "") return point;
     const vnode = originalName(point.vnode);
