@@ -45,8 +45,10 @@ export function simulate(
     workers: options.workers ?? Math.max(1, availableParallelism()),
     signal: options.signal,
     onProgress: (done, summary) => {
-      const { faultCount, virtualHours, divergences, hangs, others } = summary.report();
-      const broken = others > 0 ? `, ${others} other violations` : "";
+      const { faultCount, virtualHours, divergences, hangs, others, failures } = summary.report();
+      // Long runs need hours: whoever looks into one that failed need not wait for the end.
+      const seedsBroken = failures.length > 0 ? ` (seeds ${failures.map(({ seed }) => seed).join(" ")})` : "";
+      const broken = `${others > 0 ? `, ${others} other violations` : ""}${seedsBroken}`;
       onProgress(
         done,
         `${faultCount} faults, ${virtualHours.toFixed(1)} virtual hours, ${divergences} divergences, ${hangs} hangs${broken}`,
