@@ -1,7 +1,8 @@
 // Starts production orchestrators and PNodes on simulated hosts. What a process keeps on its disk survives its
 // crash here; everything else it has to find again by itself.
 
-import { DcnrError, type ErrorCode } from "../src/core/errors.ts";
+import { codeOfBlobRefusal } from "../src/core/blobs.ts";
+import { DcnrError } from "../src/core/errors.ts";
 import type { Sha256 } from "../src/core/ids.ts";
 import { crewRules } from "../src/crew/crew.ts";
 import { openInlineExecutor } from "../src/engine/executor.ts";
@@ -171,7 +172,7 @@ function transferOver(network: SimulatedNetwork): BlobTransfer {
   const send = async (method: "PUT" | "GET", { url, key, headers }: BlobAddress, body?: Uint8Array) => {
     const reply = await network.fetch({ url, key, method, headers, body }, { timeoutMs: 10_000 });
     if (reply.ok) return reply.body;
-    const code = (reply.header("dcnr-error") ?? "unavailable") as ErrorCode;
+    const code = codeOfBlobRefusal(reply.status, method === "GET" ? "not_found" : "unavailable");
     throw new DcnrError(code, new TextDecoder().decode(reply.body));
   };
   return {

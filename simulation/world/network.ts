@@ -152,7 +152,7 @@ export interface HttpRequest {
 export interface HttpReply {
   readonly ok: boolean;
   readonly body: Uint8Array<ArrayBuffer>;
-  header(name: string): string | null;
+  readonly status: number;
 }
 
 export class SimulatedNetwork implements Network {
@@ -203,7 +203,7 @@ export class SimulatedNetwork implements Network {
       return {
         ok: response.ok,
         body: new Uint8Array(await response.arrayBuffer()),
-        header: (name) => response.headers.get(name),
+        status: response.status,
       };
     });
   }

@@ -1,6 +1,8 @@
 // The name spaces that blobs live in, and how large anything in them may be: the one place with such limits. Whoever
 // deletes or grants works within one space, so that a state's name can never stand for somebody's dataset.
 
+import type { ErrorCode } from "./errors.ts";
+
 export const blobSpaceNames = ["states", "datasets", "vocabularies", "definitions"] as const;
 
 export type BlobSpaceName = (typeof blobSpaceNames)[number];
@@ -21,6 +23,16 @@ export const blobBytesMax: Readonly<Record<BlobSpaceName, number>> = {
   vocabularies: 2 ** 28,
   definitions: 2 ** 26,
 };
+
+/**
+ * What a store's refusal means for whoever moves a blob. An address that is no longer good passes: the next attempt asks
+ * for a new one. `whenMissing`: "not_found" for whoever reads.
+ */
+export function codeOfBlobRefusal(status: number, whenMissing: "not_found" | "unavailable"): ErrorCode {
+  if (status === 404) return whenMissing;
+  if (status === 507) return "resource_exhausted";
+  return status === 422 ? "data_loss" : "unavailable";
+}
 
 export function isBlobSpace(text: string): text is BlobSpaceName {
   return (blobSpaceNames as readonly string[]).includes(text);

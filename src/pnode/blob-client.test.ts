@@ -32,27 +32,32 @@ const origin = "http://blobs.example:7700";
 function stage({ cache, bytesSaid }: { cache?: BlobCache; bytesSaid?: number } = {}) {
   const stored = new Map<string, Uint8Array>();
   const sent: string[] = [];
+  /** Who was called for blobs. */
+  const hosts = new Set<string>();
   const line: { upload: (count: number) => void; download: (into: Uint8Array) => void; url: string } = {
     upload: () => {},
     download: () => {},
     url: origin,
   };
   const orchestrators = {
-    call: async (_: unknown, { hash, bytes, action }: { hash: string; bytes: bigint; action: number }) => {
+    current: "elsewhere.example:7700",
+    ask: async (_: unknown, { hash, bytes, action }: { hash: string; bytes: bigint; action: number }) => {
       const known = stored.get(hash);
-      const grant = { url: `${line.url}/${hash}`, headers: {} };
-      if (action === 1) return known?.byteLength === Number(bytes) ? { present: true } : grant;
-      return { ...grant, bytes: BigInt(bytesSaid ?? known?.byteLength ?? 0) };
+      const grant = { url: `${line.url}/${hash}`, headers: {}, bytes: BigInt(bytesSaid ?? known?.byteLength ?? 0) };
+      const answer = action === 1 && known?.byteLength === Number(bytes) ? { present: true } : grant;
+      return { answer, address: "granter.example:7700" };
     },
   } as unknown as Orchestrators;
   const nameOf = (url: string) => url.slice(url.lastIndexOf("/") + 1);
   const transfer: BlobTransfer = {
     upload: async ({ url }, content) => {
       sent.push(nameOf(url));
+      hosts.add(new URL(url).host);
       line.upload(sent.length);
       stored.set(nameOf(url), new Uint8Array(content));
     },
     download: async ({ url }, into) => {
+      hosts.add(new URL(url).host);
       into.set((stored.get(nameOf(url)) ?? new Uint8Array()).subarray(0, into.byteLength));
       line.download(into);
     },
@@ -63,7 +68,7 @@ function stage({ cache, bytesSaid }: { cache?: BlobCache; bytesSaid?: number } =
     ...{ orchestrators, transfer, origins, bandwidth, digest: digestHere, world, timings: timingsDefault },
     ...(cache ? { cache } : {}),
   });
-  return { client, stored, sent, line };
+  return { client, stored, sent, line, hosts };
 }
 
 const weights = float32(
@@ -92,6 +97,14 @@ describe("a state on its way to the store", () => {
     assert.equal(twice.length, 1, "the part that broke off");
     assert.equal(new Set(sent).size, 10 + 1, "ten parts and the manifest");
     assert.equal(sent.at(-1), sha256(writeStateManifest(await snapshot.manifest())), "which comes last");
+  });
+
+  it("moves at the orchestrator that granted it, whoever is asked next: clocks differ", async () => {
+    const { client, line, hosts } = stage();
+    line.url = "/blobs/states";
+    const state = await client.storeState("s", snapshotOf(), signal);
+    await client.openState("s", state, "the state", signal);
+    assert.deepEqual([...hosts], ["granter.example:7700"]);
   });
 
   it("shares its unchanged parts with the one before", async () => {

@@ -131,9 +131,9 @@ export class BlobClient {
   ): Promise<void> {
     const { orchestrators, transfer, origins, bandwidth } = this.#options;
     const request = { session, hash, bytes: BigInt(bytes), action: BlobAction.UPLOAD, space: BlobSpace.STATES };
-    const grant = await orchestrators.call(PNodeService.method.grantBlob, request, signal);
+    const { answer: grant, address: granter } = await orchestrators.ask(PNodeService.method.grantBlob, request, signal);
     if (grant.present) return;
-    const address = origins.place(grant, orchestrators.current);
+    const address = origins.place(grant, granter);
     await bandwidth.take(bytes, signal);
     const content = await read();
     await transfer.upload(address, content, signal).catch((error: unknown) => {
@@ -166,8 +166,13 @@ export class BlobClient {
     const request = { session, hash, bytes: 0n, action: BlobAction.DOWNLOAD, space: wireSpace[space] };
     // Orchestrators may all go while one is asked: then others are asked instead.
     const attempts = near === undefined ? Number.POSITIVE_INFINITY : 2 * orchestrators.count;
-    const grant = await orchestrators.call(PNodeService.method.grantBlob, request, signal, attempts);
-    const address = origins.place(grant, orchestrators.current);
+    const { answer: grant, address: granter } = await orchestrators.ask(
+      PNodeService.method.grantBlob,
+      request,
+      signal,
+      attempts,
+    );
+    const address = origins.place(grant, granter);
     const content = into(Number(grant.bytes));
     await transfer.download(address, content, signal);
     if ((await digest(content)) !== hash) fail("data_loss", `blob ${hash} came damaged`);

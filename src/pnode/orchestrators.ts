@@ -90,18 +90,29 @@ export class Orchestrators {
   }
 
   /** Calls until somebody answers, the answer is a refusal, or the signal aborts. */
-  call<M extends UnaryMethod>(
+  async call<M extends UnaryMethod>(
     method: M,
     request: RequestInit<M>,
     signal: AbortSignal,
     attemptsMax = Number.POSITIVE_INFINITY,
   ): Promise<ResponseOf<M>> {
+    return (await this.ask(method, request, signal, attemptsMax)).answer;
+  }
+
+  /** The same, for whoever has to go on with the one that answered. */
+  ask<M extends UnaryMethod>(
+    method: M,
+    request: RequestInit<M>,
+    signal: AbortSignal,
+    attemptsMax = Number.POSITIVE_INFINITY,
+  ): Promise<{ readonly answer: ResponseOf<M>; readonly address: string }> {
     const { callTimeoutMs: timeoutMs, retryMinMs: minMs, retryMaxMs: maxMs } = this.#timings;
     const places = () => this.count;
     return retry({ world: this.#world, minMs, maxMs, attemptsMax, places, signal }, async () => {
       const address = this.current;
       try {
-        return await this.#network.call(address, method, request, { timeoutMs, signal });
+        const answer = await this.#network.call(address, method, request, { timeoutMs, signal });
+        return { answer, address };
       } catch (error) {
         this.failed(address);
         throw error;

@@ -1,6 +1,7 @@
 // Blobs for a page: by the orchestrator that served it and by nobody else, which is all that the page's policy allows. Nothing
 // that a server says reaches an error.
 
+import { codeOfBlobRefusal } from "../core/blobs.ts";
 import { DcnrError, fail } from "../core/errors.ts";
 import type { BlobAddress, BlobTransfer } from "../pnode/options.ts";
 
@@ -86,9 +87,8 @@ async function ask(
   }
 }
 
-function refusal(status: number, otherwise: "unavailable" | "not_found"): DcnrError {
-  const code = status >= 500 ? "unavailable" : otherwise;
-  return new DcnrError(code, `the orchestrator answered ${status} for a blob`);
+function refusal(status: number, whenMissing: "unavailable" | "not_found"): DcnrError {
+  return new DcnrError(codeOfBlobRefusal(status, whenMissing), `the orchestrator answered ${status} for a blob`);
 }
 
 function wrongLength(came: number, expected: number): DcnrError {

@@ -4,6 +4,7 @@
 
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from "node:http";
 import { request as httpsRequest } from "node:https";
+import { codeOfBlobRefusal } from "../../core/blobs.ts";
 import { DcnrError, fail } from "../../core/errors.ts";
 import type { KeyId } from "../../core/ids.ts";
 import type { KeyBook } from "../../protocol/identity/key-book.ts";
@@ -177,9 +178,7 @@ function lowerCase(headers: Readonly<Record<string, string>>): Record<string, st
 
 function refusal(status: number, { url }: HttpAddress, whenMissing: "not_found" | "unavailable"): DcnrError {
   const { host } = new URL(url);
-  const code =
-    status === 404 ? whenMissing : status === 507 ? "resource_exhausted" : status === 422 ? "data_loss" : "unavailable";
-  return new DcnrError(code, `the blob store at ${host} answered ${status}`);
+  return new DcnrError(codeOfBlobRefusal(status, whenMissing), `the blob store at ${host} answered ${status}`);
 }
 
 function wrongLength(came: number, expected: number): DcnrError {
