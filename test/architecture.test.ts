@@ -62,7 +62,7 @@ const allowed: Record<string, readonly string[]> = {
   client: ["core", "protocol", "data", "states", "system"],
   monitoring: ["core"],
   system: ["core", "protocol", "trust"],
-  tab: ["core", "protocol", "trust", "graph", "engine", "network", "pnode"],
+  tab: ["core", "protocol", "trust", "graph", "engine", "network", "models", "pnode"],
 };
 
 /** Files that only tests import may use what they test against. */

@@ -8,6 +8,7 @@ import { type Digest, sha256 } from "../core/hash.ts";
 import type { Sha256 } from "../core/ids.ts";
 import { retry } from "../core/retry.ts";
 import type { World } from "../core/world.ts";
+import { tokenizerTextMax } from "../data/bpe/json.ts";
 import { manifestBytesMax } from "../data/manifest.ts";
 import { BlobSpace } from "../protocol/gen/dcnr/v1/common_pb.ts";
 import { BlobAction, PNodeService } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
@@ -65,6 +66,11 @@ export class BlobClient {
     const content = await this.#fetchWhole(session, "datasets", hash, signal, room);
     await cache?.put(hash, content).catch(() => {});
     return content;
+  }
+
+  /** The tokenizer.json of a model whose part is served here. */
+  async fetchVocabulary(replica: string, hash: Sha256, signal: AbortSignal): Promise<Uint8Array> {
+    return this.#fetchWhole(replica, "vocabularies", hash, signal, atMost(tokenizerTextMax, hash));
   }
 
   /** A state's manifest or part. */
@@ -144,7 +150,7 @@ export class BlobClient {
 
   #fetchWhole(
     session: string,
-    space: "states" | "datasets",
+    space: ReadableSpace,
     hash: Sha256,
     signal: AbortSignal,
     room: Room,
@@ -154,7 +160,7 @@ export class BlobClient {
 
   async #download(
     session: string,
-    space: "states" | "datasets",
+    space: ReadableSpace,
     hash: Sha256,
     signal: AbortSignal,
     into: Room,
@@ -219,7 +225,10 @@ function exactly(expected: number, hash: Sha256, make: () => Uint8Array = () => 
       : fail("data_loss", `blob ${hash} has ${bytes} bytes, the manifest that names it says ${expected}`);
 }
 
-const wireSpace: Readonly<Record<Extract<BlobSpaceName, "states" | "datasets">, BlobSpace>> = {
+type ReadableSpace = Extract<BlobSpaceName, "states" | "datasets" | "vocabularies">;
+
+const wireSpace: Readonly<Record<ReadableSpace, BlobSpace>> = {
   states: BlobSpace.STATES,
   datasets: BlobSpace.DATASETS,
+  vocabularies: BlobSpace.VOCABULARIES,
 };

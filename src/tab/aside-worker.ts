@@ -2,10 +2,14 @@
 // a PNode needs.
 
 import { DcnrError, messageOf } from "../core/errors.ts";
+import * as grammarWorks from "../models/grammar/works.ts";
 import * as networkWorks from "../network/works.ts";
 import type { AsideAnswer, AsideOrder } from "./aside.ts";
 
-const works = networkWorks as unknown as Record<string, { run?: (input: unknown) => Iterable<unknown> }>;
+const works = { ...networkWorks, ...grammarWorks } as unknown as Record<
+  string,
+  { run?: (input: unknown) => Iterable<unknown> }
+>;
 
 self.onmessage = ({ data: { name, input } }: MessageEvent<AsideOrder>) => {
   const tell = (answer: AsideAnswer) => self.postMessage(answer);

@@ -101,6 +101,8 @@ test("an imported model converses as it was taught", () =>
     const spelt = tokenizer.encode(attack).length;
     assert.ok(chat.encode([{ role: "user", content: attack }]).length > spelt + 6, "an attack is spelt, not obeyed");
 
+    await answersInJson(openai);
+
     await run("vocab", "add", "words", vocabularyFile);
     writeFileSync(join(directory, "book.txt"), "Call me Ishmael. Some years ago. ".repeat(40));
     await run("dataset", "add", "book", join(directory, "book.txt"));
@@ -134,3 +136,50 @@ test("an imported model converses as it was taught", () =>
     const turns = [system, hello, answered, { ...hello, content: "Again" }];
     assert.deepEqual(prompts, [chat.encode(turns.slice(0, 2)).length, chat.encode(turns).length], "it remembers");
   }));
+
+/** Every token is as likely as any other: what holds its answers together is the schema alone. */
+async function answersInJson(openai: OpenAI): Promise<void> {
+  const messages = [{ role: "user" as const, content: "Who?" }];
+  const schema = {
+    type: "object",
+    properties: { name: { type: "string" }, age: { type: "integer", minimum: 0, maximum: 130 } },
+    required: ["name", "age"],
+    additionalProperties: false,
+  };
+  const format = { type: "json_schema" as const, json_schema: { name: "person", schema, strict: true } };
+  const ask = (seed: number, response_format: OpenAI.ChatCompletionCreateParams["response_format"], max_tokens = 40) =>
+    openai.chat.completions.create({
+      ...{ model: "taught", messages, seed, temperature: 1, max_tokens },
+      ...{ response_format, logprobs: true, top_logprobs: 2 },
+    } as OpenAI.ChatCompletionCreateParamsNonStreaming);
+  const said = new Set<string>();
+  for (let seed = 0; seed < 12; seed++) {
+    const { choices } = await ask(seed, seed % 2 === 0 ? format : { type: "json_object" });
+    const { message, logprobs, finish_reason } = choices[0] as OpenAI.ChatCompletion.Choice;
+    const value = JSON.parse(message.content ?? "") as { name: unknown; age: number };
+    assert.equal(finish_reason, "stop");
+    if (seed % 2 === 0) {
+      assert.deepEqual(Object.keys(value), ["name", "age"]);
+      assert.equal(typeof value.name, "string");
+      assert.ok(Number.isInteger(value.age) && value.age >= 0 && value.age <= 130);
+    }
+    for (const { logprob, top_logprobs } of logprobs?.content ?? []) {
+      assert.ok(Math.abs(logprob + Math.log(size.vocabulary)) < 1e-6);
+      assert.equal(top_logprobs.length, 2);
+    }
+    said.add(message.content ?? "");
+  }
+  assert.ok(said.size > 8, "chance decides the rest");
+  assert.equal((await ask(0, format)).choices[0]?.message.content, [...said][0], "the same seed says the same");
+  for (const [bad, code, what] of [
+    [{ type: "integer", minimum: 2, maximum: 1 }, "invalid_value", /cannot be met/],
+    [{ type: "string", pattern: "a+" }, "unsupported_parameter", /schema\.pattern is not supported/],
+  ] as const)
+    await assert.rejects(ask(0, { ...format, json_schema: { name: "bad", schema: bad } }), (error) => {
+      assert.ok(error instanceof OpenAI.BadRequestError);
+      assert.deepEqual([error.code, error.param], [code, "response_format"]);
+      assert.match(error.message, what);
+      return true;
+    });
+  await assert.rejects(ask(0, format, 5), /may have 5 tokens, one that fits the schema may need 19/);
+}

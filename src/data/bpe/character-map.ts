@@ -1,6 +1,7 @@
 // SentencePiece's own normalising, as its exports carry it ("Precompiled"): a table from characters to texts, packed as a trie of
 // 32-bit units and a heap of texts that end in zero. It is looked into as tokenizers does it, its oddities included.
 
+import { bytesOfBase64 } from "../../core/bytes.ts";
 import { fail } from "../../core/errors.ts";
 
 /** The largest in use (NFKC with all its rules) has 250 KB. */
@@ -13,13 +14,14 @@ const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
 export function readCharacterMap(text: string): (text: string) => string {
-  const bytes = Buffer.from(text, "base64");
+  const bytes = bytesOfBase64(text);
   if (bytes.byteLength === 0) return (same) => same;
   const damaged = (): never => fail("invalid_argument", "the tokenizer's precompiled_charsmap is damaged");
   if (bytes.byteLength < 4 || bytes.byteLength > mapBytesMax) damaged();
-  const trieBytes = bytes.readUInt32LE(0);
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const trieBytes = view.getUint32(0, true);
   if (trieBytes % 4 !== 0 || trieBytes > bytes.byteLength - 4) damaged();
-  const units = Uint32Array.from({ length: trieBytes / 4 }, (_, i) => bytes.readUInt32LE(4 + 4 * i));
+  const units = Uint32Array.from({ length: trieBytes / 4 }, (_, i) => view.getUint32(4 + 4 * i, true));
   const heap = bytes.subarray(4 + trieBytes);
 
   /** Where the text of the shortest beginning of `key` that the trie knows lies in the heap. */
@@ -53,7 +55,7 @@ export function readCharacterMap(text: string): (text: string) => string {
   return (whole) => {
     let result = "";
     for (const { segment } of groups.segment(whole)) {
-      const isShort = Buffer.byteLength(segment) < groupBytesMax;
+      const isShort = encoder.encode(segment).byteLength < groupBytesMax;
       const together = isShort ? textFor(segment) : undefined;
       if (together !== undefined) result += together;
       else for (const character of segment) result += textFor(character) ?? character;

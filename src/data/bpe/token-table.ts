@@ -1,6 +1,7 @@
 // What each token id is written as, in two flat arrays: small enough to hand from thread to thread, and all that it takes to
 // turn ids into text.
 
+import { joinBytes } from "../../core/bytes.ts";
 import { fail } from "../../core/errors.ts";
 
 export interface TokenTable {
@@ -58,7 +59,7 @@ function speller(table: TokenTable, { skipSpecial = false }: DecodeOptions): (id
 const nothing = new Uint8Array(0);
 
 export function decodeTokenBytes(table: TokenTable, ids: ArrayLike<number>, options: DecodeOptions = {}): Uint8Array {
-  return Buffer.concat(Array.from(ids, speller(table, options)));
+  return joinBytes(Array.from(ids, speller(table, options)));
 }
 
 export function tokenDecoder(table: TokenTable, options: DecodeOptions = {}): TokenDecoder {

@@ -90,6 +90,7 @@ export function inferenceService(needs: InferenceApiNeeds, gateway: Gateway, key
             seed: Number(sampling?.seed ?? 0n),
           },
           stop: request.stop,
+          schema: request.schema,
         },
         context.signal,
       );

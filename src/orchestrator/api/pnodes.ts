@@ -7,7 +7,7 @@ import { trainingToWire } from "../../network/settings/wire.ts";
 import { BlobSpace } from "../../protocol/gen/dcnr/v1/common_pb.ts";
 import { BlobAction, PNodeService } from "../../protocol/gen/dcnr/v1/pnode_pb.ts";
 import { type ServedService, service } from "../../protocol/network.ts";
-import type { BlobGrant } from "../../store/blob-store.ts";
+import type { BlobGrant, BlobSpace as StoredBlobs } from "../../store/blob-store.ts";
 import type { Context } from "../context.ts";
 import { type Assignments, lineOf } from "../fleet/attached/assignments.ts";
 import { pnodeOf } from "../fleet/attached/registration.ts";
@@ -124,15 +124,31 @@ async function grantUpload(
 
 /** What the caller's VNodes name, and nothing else. */
 async function grantDownload({ context, blobRights }: PNodeApiNeeds, { pnode, session, space, hash }: AskedBlob) {
-  if (space !== BlobSpace.STATES && space !== BlobSpace.DATASETS)
-    fail("permission_denied", "a PNode downloads states and datasets only: name their space");
-  if (space === BlobSpace.STATES) await blobRights.mayReadState(pnode, session, hash);
-  else await blobRights.mayReadData(pnode, session, hash);
-  const blobs = space === BlobSpace.STATES ? context.blobs.states : context.blobs.datasets;
+  const blobs = await readableBlobs(blobRights, context, { pnode, session, space, hash });
   const bytes = await blobs.size(hash);
   if (bytes === undefined) fail("not_found", `there is no blob ${hash}`);
   const grant = await blobs.grant("download", hash, bytes, grantLifetimeMs);
   return { ...wireGrant(grant), present: true, bytes: BigInt(bytes) };
+}
+
+async function readableBlobs(
+  blobRights: BlobRights,
+  { blobs }: Context,
+  { pnode, session, space, hash }: AskedBlob,
+): Promise<StoredBlobs> {
+  switch (space) {
+    case BlobSpace.STATES:
+      await blobRights.mayReadState(pnode, session, hash);
+      return blobs.states;
+    case BlobSpace.DATASETS:
+      await blobRights.mayReadData(pnode, session, hash);
+      return blobs.datasets;
+    case BlobSpace.VOCABULARIES:
+      await blobRights.mayReadVocabulary(pnode, session, hash);
+      return blobs.vocabularies;
+    default:
+      return fail("permission_denied", "a PNode downloads states, datasets and vocabularies only: name their space");
+  }
 }
 
 function wireGrant({ url, headers, expiresWallMs }: BlobGrant) {

@@ -1,10 +1,12 @@
 // From text to an answer: tokens go to the PNode beside the model's head and come back as they are chosen. If that
 // PNode is lost, the next one repeats what was sent and goes on; the reader notices a pause at most.
 
-import { fail, hasCode } from "../../core/errors.ts";
+import { runAside } from "../../core/aside.ts";
+import { DcnrError, fail, hasCode } from "../../core/errors.ts";
 import type { ReplicaId } from "../../core/ids.ts";
 import { Retries, type RetryOptions, retry } from "../../core/retry.ts";
 import { decodeTokenBytes, type TokenTable } from "../../data/bpe/token-table.ts";
+import { checkingSchema } from "../../models/grammar/works.ts";
 import { type ForwardTensorsResponse, ServingService } from "../../protocol/gen/dcnr/v1/serving_pb.ts";
 import type { Network, RequestInit } from "../../protocol/network.ts";
 import type { ModelRecord } from "../records/sessions.ts";
@@ -15,6 +17,7 @@ import { Prompts } from "./prompts.ts";
 import { ReplicaGone, type ReplicaNeeds, Replicas } from "./replicas.ts";
 import { type StatusNeeds, statusOf } from "./status.ts";
 import {
+  BadSchema,
   maxTokensMax,
   type ServedModel,
   stopWordLengthMax,
@@ -73,12 +76,14 @@ export class Gateway implements TextGenerator {
     const model = await findModel(this.#needs.context, request.model);
     if (model.context === 0) fail("failed_precondition", `model ${model.name} does not generate text`);
     const { table, ids, stop, endTokens } = await this.#prompts.of(model, request.prompt);
+    const shape = await this.#schema(model, request.schema);
     const { seed, ...sampling } = request.sampling;
     const wanted = {
       prompt: [...ids],
       maxTokens: request.maxTokens,
       sampling: { ...sampling, seed: BigInt(seed) },
       endTokens: [...endTokens],
+      ...shape,
       ...(request.topLogprobs === undefined ? {} : { topLogprobs: request.topLogprobs }),
     };
     const asked = this.#loads.begin(model.name);
@@ -91,6 +96,18 @@ export class Gateway implements TextGenerator {
     } finally {
       asked.ended();
     }
+  }
+
+  /** Read here first: an error is told before anything is computed, whoever is asked then. */
+  async #schema({ name, tokenizer }: ModelRecord, schema = ""): Promise<{ schema?: string; tokenizer?: string }> {
+    if (schema === "") return {};
+    if (tokenizer === "")
+      fail("failed_precondition", `model ${name} has no tokenizer: nobody knows how its answers are written`);
+    await runAside(this.#needs.context.aside, checkingSchema, { schema, place: "schema" }).catch((thrown: unknown) => {
+      const { code, message } = DcnrError.from(thrown);
+      throw new BadSchema(code, message);
+    });
+    return { schema, tokenizer };
   }
 
   /** One replica answers from beginning to end, whichever PNodes come and go. */

@@ -3,7 +3,7 @@
 
 import { DcnrError, type ErrorCode } from "../../core/errors.ts";
 import { TooManyRequests } from "../rights/keys.ts";
-import { NoSuchModel, PromptTooLong } from "./text.ts";
+import { BadSchema, NoSuchModel, PromptTooLong } from "./text.ts";
 
 /** What is wrong with a request itself. Codes are OpenAI's where it has one. */
 export type RequestFault =
@@ -85,5 +85,6 @@ function codeOf(error: unknown): string {
 
 function paramOf(error: unknown): string | null {
   if (error instanceof BadRequest) return error.param ?? null;
+  if (error instanceof BadSchema) return "response_format";
   return error instanceof NoSuchModel ? "model" : null;
 }

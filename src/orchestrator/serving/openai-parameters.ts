@@ -15,7 +15,6 @@ const isText: Harmless = (value) => typeof value === "string";
 const isFlag: Harmless = (value) => typeof value === "boolean";
 const isEmptyList: Harmless = (value) => Array.isArray(value) && value.length === 0;
 const isTextAlone: Harmless = (value) => Array.isArray(value) && value.length === 1 && value[0] === "text";
-const isPlainFormat: Harmless = (value) => isRecord(value) && value["type"] === "text";
 const never: Harmless = () => false;
 /** Read, checked and obeyed by openai-requests.ts. */
 const obeyed: Harmless = () => true;
@@ -56,7 +55,7 @@ const chatParameters = new Map<string, Harmless>([
   ["messages", obeyed],
   ["logprobs", obeyed],
   ["top_logprobs", obeyed],
-  ["response_format", isPlainFormat],
+  ["response_format", obeyed],
   ["modalities", isTextAlone],
   ["tools", isEmptyList],
   ["tool_choice", is("none", "auto")],
@@ -93,6 +92,19 @@ const partFields = new Map<string, Harmless>([
   ["text", obeyed],
 ]);
 
+const responseFormat = new Map<string, Harmless>([
+  ["type", is("text", "json_object", "json_schema")],
+  ["json_schema", obeyed],
+]);
+
+const jsonSchema = new Map<string, Harmless>([
+  ["name", isText],
+  ["description", isText],
+  ["schema", obeyed],
+  // Always so.
+  ["strict", isFlag],
+]);
+
 const streamOptions = new Map<string, Harmless>([
   ["include_usage", obeyed],
   ["include_obfuscation", is(false)],
@@ -102,6 +114,10 @@ export const checkCompletion = (body: Body) => check(body, completionParameters,
 export const checkChat = (body: Body) => check(body, chatParameters, "", "/v1/chat/completions");
 export const checkMessage = (fields: Body, place: string) => check(fields, messageFields, `${place}.`, "a message");
 export const checkPart = (fields: Body, place: string) => check(fields, partFields, `${place}.`, "a text part");
+export const checkResponseFormat = (fields: Body) =>
+  check(fields, responseFormat, "response_format.", "response_format");
+export const checkJsonSchema = (fields: Body) =>
+  check(fields, jsonSchema, "response_format.json_schema.", "response_format.json_schema");
 export const checkStreamOptions = (fields: Body) => check(fields, streamOptions, "stream_options.", "stream_options");
 
 /** How much of a caller's own words an error repeats. */

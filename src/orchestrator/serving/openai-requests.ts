@@ -4,13 +4,16 @@ import { parseId } from "../../core/ids.ts";
 import { randomKey, uniformAt } from "../../core/numbers/random.ts";
 import type { ChatTurn } from "../../models/chat-template.ts";
 import { topLogprobsMax } from "../../models/choosing.ts";
+import { anyObject } from "../../models/grammar/schema.ts";
 import { biasedTokensMax, logitBiasMax, penaltyMax, type SamplingSettings } from "../../models/sampling.ts";
 import { refuse } from "./openai-errors.ts";
 import {
   checkChat,
   checkCompletion,
+  checkJsonSchema,
   checkMessage,
   checkPart,
+  checkResponseFormat,
   checkStreamOptions,
   isRecord,
 } from "./openai-parameters.ts";
@@ -57,7 +60,33 @@ export function parseChat(body: Body, seed: number): CompletionRequest {
     refuse("messages", "messages must be a list with at least one message");
   if (messages.length > turnsMax)
     refuse("messages", `messages has ${messages.length} entries, at most ${turnsMax} are allowed`);
-  return common(body, [{ turns: messages.map(parseMessage) }], seed, told(chatLogprobs(body)));
+  const schema = schemaOf(body["response_format"]);
+  return common(body, [{ turns: messages.map(parseMessage) }], seed, {
+    ...told(chatLogprobs(body)),
+    ...(schema === undefined ? {} : { schema }),
+  });
+}
+
+/** The schema that an answer must fit, as text; undefined: it may be anything. */
+function schemaOf(format: unknown): string | undefined {
+  if (format === undefined || format === null) return undefined;
+  if (!isRecord(format)) refuse("response_format", "response_format must be an object with a type");
+  checkResponseFormat(format);
+  const { type, json_schema: described } = format;
+  if (type !== "json_schema") {
+    if (described !== undefined && described !== null)
+      refuse("response_format.json_schema", "response_format.json_schema needs the type json_schema");
+    if (type === undefined)
+      refuse("response_format.type", "response_format.type is missing", "missing_required_parameter");
+    return type === "json_object" ? anyObject : undefined;
+  }
+  if (!isRecord(described))
+    refuse("response_format.json_schema", "response_format.json_schema must be an object with a schema");
+  checkJsonSchema(described);
+  const schema = described["schema"] ?? {};
+  if (!isRecord(schema))
+    refuse("response_format.json_schema.schema", "response_format.json_schema.schema must be an object");
+  return JSON.stringify(schema);
 }
 
 /** What the older endpoint allows, beside the chosen token. */
@@ -119,7 +148,7 @@ function common(
   body: Body,
   prompts: readonly PromptOf[],
   seed: number,
-  wishes: Pick<TextRequest, "topLogprobs" | "echo">,
+  wishes: Pick<TextRequest, "topLogprobs" | "echo" | "schema">,
 ): CompletionRequest {
   const model = modelOf(body["model"]);
   const choicesPerPrompt = whole(body, "n", 1, 1, choicesMax);

@@ -198,7 +198,6 @@ const refusedEverywhere = {
 const refusedInCompletions = { ...refusedEverywhere, suffix: "end", best_of: 2 };
 const refusedInChats = {
   ...refusedEverywhere,
-  response_format: { type: "json_object" },
   modalities: ["text", "audio"],
   tools: [tool],
   tool_choice: "required",
@@ -255,6 +254,21 @@ test("what cannot be done is refused by its name, in completions and in chats", 
       [{ top_k: 1.5 }, "invalid_value", "top_k"],
       [{ temperature: "hot" }, "invalid_value", "temperature"],
       [{ logprobs: 3 }, "invalid_value", "logprobs"],
+      [{ response_format: "json" }, "invalid_value", "response_format"],
+      [{ response_format: {} }, "missing_required_parameter", "response_format.type"],
+      [{ response_format: { type: "grammar" } }, "unsupported_parameter", "response_format.type"],
+      [{ response_format: { type: "json_schema" } }, "invalid_value", "response_format.json_schema"],
+      [{ response_format: { type: "text", json_schema: {} } }, "invalid_value", "response_format.json_schema"],
+      [
+        { response_format: { type: "json_schema", json_schema: { schema: 3 } } },
+        "invalid_value",
+        "response_format.json_schema.schema",
+      ],
+      [
+        { response_format: { type: "json_schema", json_schema: { name: "x", mode: 1 } } },
+        "unknown_parameter",
+        "response_format.json_schema.mode",
+      ],
       [{ top_logprobs: 2 }, "invalid_value", "top_logprobs"],
       [{ logprobs: true, top_logprobs: 21 }, "invalid_value", "top_logprobs"],
     ] as const)
@@ -321,6 +335,8 @@ test("the official client reads probabilities, in chats and in completions, whol
     assert.equal(silent[0]?.logprobs, null);
     await client.completions.create({ model: "echo", prompt: "call me", echo: true });
     assert.equal(echo.seen.at(-1)?.echo, true);
+    await client.chat.completions.create({ model: "echo", messages, response_format: { type: "json_object" } });
+    assert.equal(echo.seen.at(-1)?.schema, '{"type":"object"}');
   }));
 
 test("several prompts get several answers each, in OpenAI's order, with seeds that follow from the first", () =>

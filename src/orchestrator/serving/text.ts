@@ -13,6 +13,8 @@ export interface TextRequest {
   readonly stop: readonly string[];
   /** How many of the likeliest tokens are told beside each one of the answer; absent: no probabilities. */
   readonly topLogprobs?: number;
+  /** A JSON schema that the answer has to fit; absent: none. */
+  readonly schema?: string;
   /** The answer begins with the prompt. */
   readonly echo?: boolean;
 }
@@ -62,9 +64,12 @@ export class PromptTooLong extends DcnrError {
   }
 }
 
+/** The schema cannot be met, or asks for more than is understood. */
+export class BadSchema extends DcnrError {}
+
 export interface TextGenerator {
   models(): Promise<readonly ServedModel[]>;
-  /** Fails with `NoSuchModel`, `PromptTooLong`, `resource_exhausted` (too many at once). */
+  /** Fails with `NoSuchModel`, `PromptTooLong`, `BadSchema`, `resource_exhausted` (too many at once). */
   generate(request: TextRequest, signal: AbortSignal): AsyncIterable<TextPiece>;
 }
 

@@ -87,6 +87,14 @@ export class BlobRights {
       fail("permission_denied", `the data of ${called(found.id)} have no blob ${hash}`);
   }
 
+  /** Whoever hosts a part of a model that answers reads how its tokens are written, and nothing of other models. */
+  async mayReadVocabulary(pnode: PNodeId, workload: string, hash: Sha256): Promise<void> {
+    const found = await findWorkload(this.#context.mirror, workload);
+    if (!(await this.#orLook(found, pnode, async () => this.#partIn(found, pnode).size > 0))) noPart(pnode, found);
+    const model = isReplica(found) ? await this.#context.mirror.read(key.model(found.model)) : undefined;
+    if (model?.tokenizer !== hash) fail("permission_denied", `${called(found.id)} has no vocabulary ${hash}`);
+  }
+
   /** What it is asked to repeat, with what it may know for that: never what should come out. */
   #auditsOf({ id }: Workload, pnode: PNodeId): { readonly statement: Statement; readonly against: string }[] {
     return this.#context.mirror.under(prefix.intervalsOf(id)).flatMap(({ audits }) =>

@@ -4,7 +4,7 @@
 
 import { DcnrError, fail } from "../../core/errors.ts";
 import type { Cancel, World } from "../../core/world.ts";
-import { type ChoiceWish, Chooser } from "../../models/choosing.ts";
+import { type Choice, type ChoiceWish, Chooser } from "../../models/choosing.ts";
 import { AnswerQueue, type TokenAnswer } from "./answer-queue.ts";
 import { type Pass, type PassRow, rowsMax } from "./pass.ts";
 
@@ -241,7 +241,9 @@ export class Conductor {
     const index = position - prompt.length;
     if (index !== produced.length) return;
     const left = Math.min(maxTokens, this.#options.context - prompt.length) - produced.length - 1;
-    const { token, logprobs, ends } = chooser.choose(logits, { position, prompt, produced, left });
+    const choice = this.#chosen(request, () => chooser.choose(logits, { position, prompt, produced, left }));
+    if (choice === undefined) return;
+    const { token, logprobs, ends } = choice;
     produced.push(token);
     const finish = ends ? "stop" : left <= 0 ? "length" : undefined;
     request.answers.push({
@@ -249,6 +251,17 @@ export class Conductor {
       ...(finish ? { finish } : {}),
     });
     if (finish) this.#remove(request);
+  }
+
+  /** What cannot be chosen ends its own request, and no other. */
+  #chosen(request: Active, choose: () => Choice): Choice | undefined {
+    try {
+      return choose();
+    } catch (thrown) {
+      request.answers.fail(DcnrError.from(thrown, "internal"));
+      this.#remove(request);
+      return undefined;
+    }
   }
 
   /** A pass cannot be finished; those after it in its turn would miss what it should have left behind. */

@@ -22,6 +22,7 @@ import { Conductor } from "./conductor.ts";
 import { Forwards } from "./forwards.ts";
 import type { LostPass, Pass } from "./pass.ts";
 import { Passes } from "./passes.ts";
+import { Schemas } from "./schemas.ts";
 import { ServingContext } from "./serving-context.ts";
 import { ServingVNode } from "./serving-vnode.ts";
 import { tokenRequest, toProtoLogprobs } from "./token-request.ts";
@@ -53,9 +54,11 @@ export class Servings {
   readonly #replicas = new Map<ReplicaId, Served>();
   /** How tensors of passes get from VNode to VNode. */
   readonly passes: Passes;
+  readonly #schemas: Schemas;
 
   constructor(options: ServingsOptions) {
     this.#options = options;
+    this.#schemas = new Schemas(options);
     this.passes = new Passes({
       pnode: options.pnode,
       links: options.links,
@@ -166,10 +169,24 @@ export class Servings {
 
   async *#generate(request: GenerateTokensRequest, signal: AbortSignal) {
     const { served, context, head } = await this.#head(request.session);
-    const wanted = tokenRequest(request, context.plan.inputs?.below ?? 0);
+    const vocabulary = context.plan.inputs?.below ?? 0;
+    const asked = tokenRequest(request, vocabulary);
+    const wanted = { ...asked, constraint: await this.#constraint(request, context, vocabulary) };
+    if (served.vnodes.get(context.head as VNodeId) !== head)
+      fail("unavailable", `the head of ${request.session} moves`);
     served.conducting ??= { head, conductor: this.#conductor(context, head) };
     for await (const { tokens, finish, logprobs } of served.conducting.conductor.generate(wanted, signal))
       yield { tokens: [...tokens], finish: finish ?? "", logprobs: (logprobs ?? []).map(toProtoLogprobs) };
+  }
+
+  async #constraint(
+    { schema, tokenizer, maxTokens, prompt }: GenerateTokensRequest,
+    context: ServingContext,
+    vocabulary: number,
+  ) {
+    if (schema === "") return undefined;
+    const room = Math.min(maxTokens, contextOf(context.plan) - prompt.length);
+    return this.#schemas.open({ replica: context.replica, schema, tokenizer, vocabulary, room });
   }
 
   #conductor(context: ServingContext, head: ServingVNode): Conductor {

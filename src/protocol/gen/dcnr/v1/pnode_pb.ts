@@ -1548,7 +1548,7 @@ export type GrantBlobRequest = Message<"dcnr.v1.GrantBlobRequest"> & {
   action: BlobAction;
 
   /**
-   * Uploads of PNodes go to states, downloads come from states or datasets.
+   * Uploads of PNodes go to states, downloads come from states, datasets or, for models that answer, vocabularies.
    *
    * @generated from field: dcnr.v1.BlobSpace space = 6;
    */
