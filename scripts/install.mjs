@@ -1,7 +1,7 @@
 // Installs what is missing, so that a fresh clone needs no command but `npm start` or `npm test`.
 // Plain JavaScript for any Node: it runs before a newer one is there.
 
-import { existsSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import { existsSync, readFileSync, renameSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { isNewEnough, newerNode, runNpm } from "../bin/newer-node.js";
@@ -38,8 +38,10 @@ export function install() {
   // Programs that npm starts by name, and those who put this folder on their path, find that Node too.
   const link = join(modules, ".bin", "node");
   if (!isNewEnough() && process.platform !== "win32") {
-    rmSync(link, { force: true });
-    symlinkSync(node, link);
+    // Two commands may come here at once: each replaces the link as a whole.
+    const made = `${link}-${process.pid}`;
+    symlinkSync(node, made);
+    renameSync(made, link);
   }
   return node;
 }

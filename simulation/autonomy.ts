@@ -4,7 +4,12 @@
 import { fromBinary } from "@bufbuild/protobuf";
 import type { SessionRecord } from "../src/orchestrator/records/sessions.ts";
 import type { KeptState } from "../src/pnode/autonomy/kept-states.ts";
-import { KeptCharterSchema, type TellRequest, type Tenure } from "../src/protocol/gen/dcnr/v1/session_peers_pb.ts";
+import {
+  type CrewNews,
+  KeptCharterSchema,
+  type TellRequest,
+  type Tenure,
+} from "../src/protocol/gen/dcnr/v1/session_peers_pb.ts";
 import type { Violations } from "./checks/checkers.ts";
 import type { Records } from "./checks/records.ts";
 import type { RunSettings } from "./draw.ts";
@@ -74,6 +79,9 @@ export function lastsUntilFinished({ timed }: FaultPlan): boolean {
 /** News of a death is believed within this, and what came before it is done. */
 const settledMs = 5_000;
 
+/** Everybody has heard within this what somebody holds. */
+const toldMs = 600;
+
 /** The store's line is held by the crew within this. */
 const heldWithinMs = 4_000;
 
@@ -97,6 +105,8 @@ export class CrewWatch {
   #processes = "";
   #disksLost = 0;
   #watched: SessionRecord[] = [];
+  /** Since when those two are the only ones who hold a state. */
+  readonly #lonely = new Map<string, number>();
 
   /** `isWhole`: everybody reaches everybody. */
   constructor(
@@ -124,6 +134,31 @@ export class CrewWatch {
   /** From now on these sessions are expected to finish by themselves. */
   orchestratorsGone(): void {
     this.#watched = this.#records.sessions().filter((session) => this.#isChartered(session));
+  }
+
+  lonelyHolders(): readonly string[] {
+    for (const session of this.#watched)
+      for (const vnode of session.vnodes) {
+        const found = this.#lonelyHoldersOf(session, vnode);
+        if (found !== undefined) return found;
+      }
+    return [];
+  }
+
+  /** Of the VNode that is ahead of others: two hold what comes next, somebody else what was before. */
+  #lonelyHoldersOf({ id, vnodes, identity, policy }: SessionRecord, vnode: string): string[] | undefined {
+    const { nowMs } = this.#world.time;
+    const isUp = (host: string) => this.#world.host(host)?.alive === true;
+    for (let step = policy.checkpointEvery; step < identity.steps; step += policy.checkpointEvery) {
+      const holders = this.#holders(id, vnode, step).filter(isUp);
+      const name = `${id} ${vnode} ${step} ${holders.join(" ")}`;
+      if (holders.length !== 2 || vnodes.every((one) => this.#holders(id, one, step).length > 0)) continue;
+      const sinceMs = this.#lonely.get(name) ?? nowMs;
+      this.#lonely.set(name, sinceMs);
+      const before = this.#holders(id, vnode, step - policy.checkpointEvery).filter(isUp);
+      if (nowMs - sinceMs >= toldMs && before.some((host) => !holders.includes(host))) return holders;
+    }
+    return undefined;
   }
 
   get areFinished(): boolean {
@@ -170,9 +205,13 @@ export class CrewWatch {
 
   // What PNodes say to each other
 
-  told({ request, caller, incarnation }: Answer): void {
+  told({ request, response, caller, incarnation, server }: Answer): void {
     const { news, incarnation: process } = request as TellRequest;
     const { nowMs } = this.#world.time;
+    const answered = (response as { readonly news?: CrewNews }).news;
+    // Whoever was told of a line knows it: what it would need below that may be gone.
+    if (news && answered && (news.turn > answered.turn || (news.turn === answered.turn && news.line > answered.line)))
+      this.#violations.add("line", nowMs, `${server} was told of the line ${news.line} and stays at ${answered.line}`);
     const processes = this.#world.hosts
       .map(({ name, alive, incarnation: number }) => `${name} ${number} ${alive}`)
       .join();

@@ -20,6 +20,7 @@ import { startPNode } from "../src/pnode/pnode.ts";
 import type { Room } from "../src/pnode/room.ts";
 import { withKey } from "../src/protocol/routes/address.ts";
 import { routedNetwork } from "../src/protocol/routes/routed-network.ts";
+import { tensorsToo } from "../src/relay/limits.ts";
 import type { Records } from "./checks/records.ts";
 import { type Build, usualBuild } from "./draw.ts";
 import { type Behaviour, executorOf, networkOf, ownerOf, transferOf, type Whispers } from "./lies/byzantine.ts";
@@ -42,6 +43,8 @@ export interface Site {
   /** Of PNodes that differ from the usual one. */
   readonly builds: ReadonlyMap<string, Build>;
   readonly behaviours: ReadonlyMap<string, Behaviour>;
+  /** Who relays tensors for others. */
+  readonly relays: readonly string[];
   /** Among machines that lie together. */
   readonly whispers: Whispers;
   readonly computeMs: number;
@@ -90,13 +93,17 @@ export function startHost(site: Site, name: string): void {
 /** Worlds end after seconds to minutes; so that old states are deleted in them, that does not wait for a minute. */
 const timings = { garbageDelayMs: 8_000 };
 
+function relayOf({ relays }: Site, { name }: Host) {
+  return relays.includes(name) && { relay: tensorsToo(0) };
+}
+
 async function bootOrchestrator(site: Site, host: Host): Promise<void> {
   const address = addressOf(host.name);
   const view = site.store.view(host);
   const blobs = site.blobs.view(host, () => "");
   site.running.set(host.name, { leave: async () => {}, free: () => {} });
   await startOrchestrator(
-    { listen: address, software: "simulated", id: host.name, timings },
+    { listen: address, software: "simulated", id: host.name, timings, ...relayOf(site, host) },
     {
       world: host.world,
       network: routedNetwork(site.fabric.network(host, networkKey), host.world),
@@ -129,6 +136,7 @@ async function bootPNode(site: Site, host: Host): Promise<void> {
       software: "simulated",
       orchestrators: site.addresses.map((address) => withKey(address, networkKey)),
       listen: addressOf(host.name),
+      ...relayOf(site, host),
       owner: ownerOf(behaviour, host.name),
       capabilities: {
         cores: 2,

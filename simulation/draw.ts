@@ -34,6 +34,8 @@ export interface RunSettings {
   readonly builds: ReadonlyMap<string, Build>;
   /** Of PNodes that compute or say something else than they should. */
   readonly behaviours?: ReadonlyMap<string, Behaviour>;
+  /** Hosts that relay for others; orchestrators among them carry tensors too. */
+  readonly relays?: readonly string[];
   /** Those an operator vouches for, from the beginning. */
   readonly trusted?: readonly string[];
   /** What is found out after the faults have ended takes this much longer than usual. */
@@ -133,6 +135,10 @@ function planOf(scenario: Scenario): Plan {
 export function reducedBytesOf(scenario: Scenario): number {
   const { edges } = planOf(scenario);
   return edges.reduce((sum, { kind, shape }) => sum + (kind === "reduce" ? 2 * 4 * (shape[0] ?? 0) : 0), 0);
+}
+
+export function vnodesOf(scenario: Scenario): number {
+  return planOf(scenario).vnodes.length;
 }
 
 /** Each session alone must find room, in whichever class it begins; together they may have to wait for each other. */

@@ -38,6 +38,7 @@ async function count(plan: FaultPlan, target: number) {
   };
   for (const name of [...fleet.pnodes, ...fleet.orchestrators]) start(name);
   inject(plan, {
+    hidden: new Set(),
     world,
     wire,
     store,
@@ -125,6 +126,7 @@ test("a line is lost with its owner, whoever is deaf hears of nothing, and all o
     ],
   };
   inject(plan, {
+    hidden: new Set(),
     ...{ world, wire, store, blobs, start, busy: () => ["p2"], checkpoints: () => [], leave: () => {} },
     line: () => [{ hash, owner: "p1" }],
   });
@@ -166,6 +168,7 @@ test("when the faults end, every host is up, nobody is paused or cut off, and ra
   const start = (name: string) => void every(world.start(name).world.timers, 100, () => {});
   for (const name of [...fleet.pnodes, ...fleet.orchestrators]) start(name);
   inject(plan, {
+    hidden: new Set(),
     world,
     wire,
     store,

@@ -32,6 +32,8 @@ export type TimedFault =
   | { readonly kind: "orchestrators gone"; readonly hosts: readonly string[]; readonly durationMs: number }
   /** What a PNode kept for others is gone when it comes back. */
   | { readonly kind: "disk lost"; readonly host: Target; readonly durationMs: number }
+  /** As soon as a VNode's newest state is held by two and no more, and its work there goes on, those two crash. */
+  | { readonly kind: "holders die"; readonly durationMs: number }
   /** Two groups that do not reach each other, each with some PNodes. */
   | {
       readonly kind: "split";
@@ -39,6 +41,10 @@ export type TimedFault =
       readonly to: readonly string[];
       readonly durationMs: number;
     }
+  /** From now on the PNode is behind a router that lets nothing in; what is connected stays so. */
+  | { readonly kind: "nat"; readonly host: string; readonly durationMs: number }
+  /** Somebody who relays for others crashes, and what it carried with it. */
+  | { readonly kind: "relay crash"; readonly host: string; readonly durationMs: number }
   /** Two PNodes that do not reach each other for the rest of the run: nothing heals it. */
   | { readonly kind: "cut"; readonly from: string; readonly to: string; readonly oneWay: boolean };
 
@@ -48,9 +54,12 @@ export type FaultKind = TimedFault["kind"];
 export type AimedKind = "line lost" | "cut off" | "deaf";
 
 /** Faults of sessions that go on without orchestrators (autonomy.ts). */
-export type AutonomyKind = "orchestrators gone" | "disk lost" | "split";
+export type AutonomyKind = "orchestrators gone" | "disk lost" | "holders die" | "split";
 
-/** `durationMs` of orchestrators that come back only when the crews have finished. */
+/** Faults of machines that nobody can connect to (routers.ts). */
+export type RouterKind = "nat" | "relay crash";
+
+/** `durationMs` of orchestrators and PNodes that come back only when the crews have finished, and of routers that stay. */
 export const untilFinished = Number.POSITIVE_INFINITY;
 
 export interface FaultPlan {
@@ -64,7 +73,7 @@ export interface FaultPlan {
   readonly timed: readonly { readonly atMs: number; readonly fault: TimedFault }[];
 }
 
-/** A host by its name, or, as `busy/0.4`, one of those that have VNodes when the fault strikes. */
+/** A host by its name, or, as `busy/0.4` or `idle/0.4`, one of those that have VNodes when the fault strikes, or have none. */
 export type Target = string;
 
 export interface Fleet {
@@ -77,7 +86,7 @@ export function noFaults(seed: number): FaultPlan {
 }
 
 /** Share of the seeds that use a kind. */
-const timedShares: Record<Exclude<FaultKind, "cut" | AimedKind | AutonomyKind>, number> = {
+const timedShares: Record<Exclude<FaultKind, "cut" | AimedKind | AutonomyKind | RouterKind>, number> = {
   crash: 0.9,
   leave: 0.3,
   pause: 0.5,

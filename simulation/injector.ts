@@ -6,11 +6,13 @@ import type { SimulatedBlobs } from "./world/blobs.ts";
 import { noBlobFaults } from "./world/blobs.ts";
 import { noStoreFaults, type SimulatedStore } from "./world/store.ts";
 import { noWireFaults, type Wire } from "./world/wire.ts";
-import type { SimulatedWorld } from "./world/world.ts";
+import type { Host, SimulatedWorld } from "./world/world.ts";
 
 export interface Injection {
   readonly world: SimulatedWorld;
   readonly wire: Wire;
+  /** Hosts to which nobody else can connect. */
+  readonly hidden: Set<string>;
   readonly store: SimulatedStore;
   readonly blobs: SimulatedBlobs;
   /** Starts a crashed process again. */
@@ -32,6 +34,8 @@ export interface Crews {
   loseDisk(host: string): void;
   /** Orchestrators go, and come back only when the crews have finished. */
   orchestratorsGone(): void;
+  /** The two who alone hold a VNode's newest state, long enough that others know it. Empty while there are none. */
+  lonelyHolders(): readonly string[];
   /** Sessions that could go on without orchestrators have done so to their end. */
   readonly areFinished: boolean;
   /** They had all the time that they could need. */
@@ -41,6 +45,7 @@ export interface Crews {
 /** Longer than any crew takes that has all it needs; then orchestrators come back, and somebody else finds what is wrong. */
 export const crewsPatienceMs = 150_000;
 const crewsLookMs = 500;
+const holdersLookMs = 50;
 
 /** Schedules everything of a plan, and the end of it all at `windowMs`. */
 export function inject(plan: FaultPlan, to: Injection): void {
@@ -75,9 +80,12 @@ class Injector {
   }
 
   #resolve(target: Target): string | undefined {
-    if (!target.startsWith("busy/")) return target;
+    const [kind, share] = target.split("/");
+    if (share === undefined) return target;
     const busy = this.#to.busy();
-    return busy[Math.floor(Number(target.slice("busy/".length)) * busy.length)];
+    const isIdle = ({ name, alive }: Host) => alive && name.startsWith("p") && !busy.includes(name);
+    const from = kind === "busy" ? busy : this.#to.world.hosts.filter(isIdle).map(({ name }) => name);
+    return from[Math.floor(Number(share) * from.length)];
   }
 
   #strike(fault: TimedFault): void {
@@ -129,6 +137,16 @@ class Injector {
         this.#crash(fault.host, true, fault.durationMs);
         this.#to.crews?.loseDisk(fault.host);
         break;
+      case "holders die":
+        this.#holdersDie(fault.durationMs);
+        break;
+      case "nat":
+        this.#hide(fault.host, fault.durationMs);
+        break;
+      case "relay crash":
+        this.#note("relay crash", fault.host, "");
+        this.#crash(fault.host, false, fault.durationMs);
+        break;
       case "split":
         this.#partition(fault.from, fault.to, false, fault.durationMs);
         break;
@@ -146,6 +164,8 @@ class Injector {
   }
 
   #gone = false;
+  /** Come back with the orchestrators. */
+  readonly #dead: string[] = [];
 
   #orchestratorsGone(hosts: readonly string[], durationMs: number): void {
     this.#note("orchestrators gone", hosts.join(" "), `for ${Math.round(durationMs)} ms`);
@@ -168,7 +188,7 @@ class Injector {
       if (!isFinished) this.#to.crews?.hang();
       this.#gone = false;
       world.trace.event(world.time.nowMs, "faults", "orchestrators come back");
-      for (const host of hosts) this.#startAgain(host);
+      for (const host of [...hosts, ...this.#dead]) this.#startAgain(host);
     };
     world.time.after(crewsLookMs, look);
   }
@@ -178,7 +198,16 @@ class Injector {
     if (!host?.alive) return;
     this.#note(silent ? "silent crash" : "crash", name, `down for ${Math.round(durationMs)} ms`);
     host.crash(silent);
-    this.#later(durationMs, () => this.#startAgain(name));
+    if (durationMs === untilFinished) this.#dead.push(name);
+    else this.#later(durationMs, () => this.#startAgain(name));
+  }
+
+  #holdersDie(durationMs: number): void {
+    const { world, crews } = this.#to;
+    const holders = crews?.lonelyHolders() ?? [];
+    for (const host of holders) this.#crash(host, false, durationMs);
+    if (holders.length === 0 && world.time.nowMs < this.#plan.windowMs)
+      world.time.after(holdersLookMs, () => this.#holdersDie(durationMs));
   }
 
   #leave(name: string, durationMs: number): void {
@@ -240,6 +269,13 @@ class Injector {
     this.#later(durationMs, () => {
       for (const [a, b] of pairs) wire.unblock(a, b);
     });
+  }
+
+  #hide(host: string, durationMs: number): void {
+    const { hidden } = this.#to;
+    this.#note("nat", host, durationMs === untilFinished ? "" : `for ${Math.round(durationMs)} ms`);
+    hidden.add(host);
+    if (durationMs !== untilFinished) this.#later(durationMs, () => hidden.delete(host));
   }
 
   #cut(from: string, to: string, oneWay: boolean): void {

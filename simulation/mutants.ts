@@ -17,7 +17,7 @@ import { usualClass } from "./draw.ts";
 import { liarName } from "./lies/liar-name.ts";
 import { crewMutants } from "./mutants/crews.ts";
 import { type Loose, type Mutant, onCall, onEvent, rewriting } from "./mutants/mutant.ts";
-import { answersItself } from "./mutants/networks.ts";
+import { answersItself, ownAddressesOnly, waitsAtRelaysOnce } from "./mutants/networks.ts";
 import * as processes from "./mutants/processes.ts";
 import { checkingAllBut } from "./mutants/sessions.ts";
 import { blindRetries, collectingTooMuch, losingBlobs, uploadsNothing } from "./mutants/stores.ts";
@@ -99,6 +99,19 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     shows: ["hang", "answer"],
     seedsMax: 300,
     network: answersItself,
+  },
+  "knows-no-relays": {
+    fault: "PNodes call each other at their own addresses alone",
+    shows: ["hang", "answer"],
+    routers: true,
+    network: ownAddressesOnly,
+  },
+  "waits-at-relays-once": {
+    fault: "a PNode does not wait again at a relay that has crashed and come back",
+    shows: ["hang", "answer"],
+    seedsMax: 300,
+    routers: true,
+    network: waitsAtRelaysOnce,
   },
   "stays-when-fenced": {
     fault: "a PNode does not hear that its record was refused and goes on with the VNode",

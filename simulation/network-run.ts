@@ -22,6 +22,7 @@ import { RoomChecker } from "./checks/rooms.ts";
 import { type Expectation, type Result, SessionWatch, WorkloadWatch } from "./checks/session-watch.ts";
 import { TrustChecker } from "./checks/trust-checker.ts";
 import { Conversation } from "./conversation.ts";
+import type { CrewAim } from "./crew-worlds.ts";
 import { type RunSettings, reducedBytesOf, type SessionWish } from "./draw.ts";
 import type { AimedKind, FaultPlan } from "./faults.ts";
 import { crewsPatienceMs, inject } from "./injector.ts";
@@ -48,6 +49,10 @@ export interface RunOptions {
   readonly autonomy?: boolean;
   /** Its only session has lanes, whatever the seed draws. */
   readonly lanes?: boolean;
+  /** Instead of what the seed draws: a quiet world in which one rule of a crew decides. */
+  readonly crew?: CrewAim;
+  /** Some of its machines are behind routers, whatever the seed draws. */
+  readonly routers?: boolean;
   /** Instead of the seed's own faults, to find out which of them matter. */
   readonly plan?: FaultPlan;
   /** Faults on top of the seed's own, instead of those that the seed draws or the mutant asks for. */
@@ -104,6 +109,7 @@ export class NetworkRun {
       addresses: settings.fleet.orchestrators.map(addressOf),
       builds: settings.builds,
       behaviours: settings.behaviours ?? new Map(),
+      relays: settings.relays ?? [],
       whispers: new Map(),
       computeMs: settings.computeMs,
       workers: settings.workers,
@@ -212,6 +218,7 @@ export class NetworkRun {
     inject(plan, {
       world,
       wire: fabric.wire,
+      hidden: fabric.hidden,
       store,
       blobs,
       start: (name) => startHost(this.#site, name),

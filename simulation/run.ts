@@ -2,12 +2,14 @@
 
 import { withAutonomy } from "./autonomy.ts";
 import { expectationsOf } from "./baselines.ts";
+import { type CrewAim, crewWorld } from "./crew-worlds.ts";
 import { drawRun, type RunSettings } from "./draw.ts";
 import { aimed, drawAims } from "./faults.ts";
 import { drawByzantine } from "./lies/byzantine-draw.ts";
 import { mutants } from "./mutants.ts";
 import { NetworkRun, type RunOptions } from "./network-run.ts";
 import type { SeedReport } from "./report.ts";
+import { hasRouters, withRouters } from "./routers.ts";
 
 export async function runSeed(seed: number, options: RunOptions = {}): Promise<SeedReport> {
   const settings = settingsOf(seed, options);
@@ -17,14 +19,34 @@ export async function runSeed(seed: number, options: RunOptions = {}): Promise<S
 /** What a seed draws, with all its faults. */
 export function settingsOf(seed: number, options: RunOptions = {}): RunSettings {
   const mutant = options.mutant === undefined ? undefined : mutants[options.mutant];
-  const isAutonomous = options.autonomy ?? mutant?.autonomy ?? false;
+  const crew = options.crew ?? mutant?.crew;
   const isByzantine = options.byzantine ?? mutant?.byzantine ?? false;
   const hasLanes = options.lanes ?? mutant?.lanes ?? false;
-  const drawnRun = () => drawRun(seed, hasLanes);
-  const drawn = isByzantine ? drawByzantine(seed) : isAutonomous ? withAutonomy(seed, drawnRun()) : drawnRun();
+  const usual = drawn(seed, {
+    crew,
+    isByzantine,
+    hasLanes,
+    isAutonomous: options.autonomy ?? mutant?.autonomy ?? false,
+  });
+  const isUsual = options.mutant === undefined && !isByzantine && crew === undefined;
+  const isBehindRouters = options.routers ?? mutant?.routers ?? (isUsual && hasRouters(seed));
+  const settings = isBehindRouters ? withRouters(seed, usual) : usual;
   // A mutant shows by the faults that it asks for.
-  const aims = options.aims ?? (options.mutant === undefined && !isByzantine ? drawAims(seed) : (mutant?.aims ?? []));
+  const aims = options.aims ?? (isUsual ? drawAims(seed) : (mutant?.aims ?? []));
   // What is broken on purpose is not waited for as long as what may only be slow.
   const patience = options.mutant === undefined ? {} : { patienceMs: 0 };
-  return { ...drawn, ...patience, plan: options.plan ?? aimed(drawn.plan, drawn.fleet, aims) };
+  return { ...settings, ...patience, plan: options.plan ?? aimed(settings.plan, settings.fleet, aims) };
+}
+
+interface Kind {
+  readonly crew: CrewAim | undefined;
+  readonly isByzantine: boolean;
+  readonly isAutonomous: boolean;
+  readonly hasLanes: boolean;
+}
+
+function drawn(seed: number, { crew, isByzantine, isAutonomous, hasLanes }: Kind): RunSettings {
+  if (crew !== undefined) return crewWorld(seed, crew);
+  if (isByzantine) return drawByzantine(seed);
+  return isAutonomous ? withAutonomy(seed, drawRun(seed, hasLanes)) : drawRun(seed, hasLanes);
 }

@@ -15,6 +15,7 @@ import type { StateStore } from "../../src/store/state-store.ts";
 import type { OpenProcess } from "../../src/vnode/process.ts";
 import type { ViolationKind } from "../checks/checkers.ts";
 import type { Records } from "../checks/records.ts";
+import type { CrewAim } from "../crew-worlds.ts";
 import type { AimedKind } from "../faults.ts";
 import type { Mistake, Tamper } from "../world/network.ts";
 import type { Host } from "../world/world.ts";
@@ -32,6 +33,10 @@ export interface Mutant {
   readonly autonomy?: boolean;
   /** Its fault shows where sessions have lanes. */
   readonly lanes?: boolean;
+  /** Its fault shows in worlds in which this happens to a crew. */
+  readonly crew?: CrewAim;
+  /** Its fault shows where machines are behind routers. */
+  readonly routers?: boolean;
   /** Its fault shows where some machines lie. */
   readonly byzantine?: boolean;
   /** Its fault shows where somebody speaks for others. */

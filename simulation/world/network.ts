@@ -7,6 +7,8 @@ import { sha256 } from "../../src/core/hash.ts";
 import type { KeyId } from "../../src/core/ids.ts";
 import { type Identity, keyIdOf, type Verify } from "../../src/core/keys.ts";
 import { ExchangeService } from "../../src/protocol/gen/dcnr/v1/exchange_pb.ts";
+import { RelayService } from "../../src/protocol/gen/dcnr/v1/relay_pb.ts";
+import type { GrpcClient } from "../../src/protocol/grpc-client.ts";
 import { gated } from "../../src/protocol/identity/access.ts";
 import type {
   BidiMethod,
@@ -27,7 +29,9 @@ import type {
 } from "../../src/protocol/network.ts";
 import { messageBytesMax } from "../../src/protocol/network.ts";
 import { withKey, withoutKey } from "../../src/protocol/routes/address.ts";
+import { isRelayed } from "../../src/protocol/routes/routes.ts";
 import { refused } from "../../src/protocol/streams/wire-errors.ts";
+import { answerOnLine, callsByRelay } from "./lines.ts";
 import { SimulatedStream, type StreamEnd } from "./stream.ts";
 import type { Wire } from "./wire.ts";
 import type { Host } from "./world.ts";
@@ -39,6 +43,13 @@ interface Listener {
   readonly handlers: Map<string, (...args: never[]) => unknown>;
   readonly http: HttpHandler | undefined;
 }
+
+/** Streams whose ends notice by themselves that nothing comes any more. */
+const hanging: ReadonlySet<DescMethod> = new Set([
+  ExchangeService.method.exchange,
+  RelayService.method.dial,
+  RelayService.method.answer,
+]);
 
 export interface FabricOptions {
   /** What one direction of a stream takes before `send` waits. */
@@ -52,6 +63,8 @@ export class Fabric {
   readonly listeners = new Map<string, Listener>();
   readonly streams = new Set<SimulatedStream>();
   readonly calls = new Set<OpenCall>();
+  /** Behind routers that let nothing in: nobody else can connect to these hosts. */
+  readonly hidden = new Set<string>();
   /** Sees every call that a handler answered, for the checkers. */
   onAnswer: (answer: Answer) => void = () => {};
   /** Sees every message that is sent. */
@@ -67,10 +80,15 @@ export class Fabric {
     wire.world.onCrash((host, silent) => this.#crashed(host, silent));
   }
 
+  /** A message as it is sent. */
+  said(method: DescMethod, side: "input" | "output", message: object): object {
+    this.onSend(message, method, side);
+    return this.tamper(message, method, side);
+  }
+
   encode(method: DescMethod, side: "input" | "output", message: object): Uint8Array {
     const schema = method[side];
-    this.onSend(message, method, side);
-    const bytes = toBinary(schema, create(schema, this.tamper(message, method, side) as Message));
+    const bytes = toBinary(schema, create(schema, this.said(method, side, message) as Message));
     if (bytes.byteLength > messageBytesMax)
       throw new DcnrError(
         "resource_exhausted",
@@ -87,6 +105,10 @@ export class Fabric {
   /** As people call from an orchestrator's own machine, without a key. */
   people(host: Host): SimulatedNetwork {
     return new SimulatedNetwork(this, host, { address: "127.0.0.1" });
+  }
+
+  isHidden(host: Host, from: Host): boolean {
+    return this.hidden.has(host.name) && host.name !== from.name;
   }
 
   #crashed(host: Host, silent: boolean): void {
@@ -159,11 +181,22 @@ export class SimulatedNetwork implements Network {
   readonly #fabric: Fabric;
   readonly #host: Host;
   readonly #caller: Caller;
+  /** Calls by relays, from the first one on. */
+  #relayed: GrpcClient | undefined;
 
   constructor(fabric: Fabric, host: Host, caller: Caller) {
     this.#fabric = fabric;
     this.#host = host;
     this.#caller = caller;
+  }
+
+  get #byRelay(): GrpcClient {
+    this.#relayed ??= callsByRelay(this.#host, this.id, this);
+    return this.#relayed;
+  }
+
+  #said<M extends DescMethod>(method: M, request: object): RequestInit<M & UnaryMethod> {
+    return this.#fabric.said(method, "input", request) as RequestInit<M & UnaryMethod>;
   }
 
   get id(): KeyId | undefined {
@@ -176,6 +209,7 @@ export class SimulatedNetwork implements Network {
     request: RequestInit<M>,
     options: CallOptions = {},
   ): Promise<ResponseOf<M>> {
+    if (isRelayed(address)) return this.#byRelay.call(address, method, this.#said(method, request), options);
     const bytes = this.#fabric.encode(method, "input", request);
     const sentMs = this.#fabric.wire.world.time.nowMs;
     return this.#exchange(address, method.name, options, async (listener, context) => {
@@ -214,6 +248,7 @@ export class SimulatedNetwork implements Network {
     request: RequestInit<M>,
     options: CallOptions = {},
   ): AsyncIterable<ResponseOf<M>> {
+    if (isRelayed(address)) return this.#byRelay.watch(address, method, this.#said(method, request), options);
     const bytes = this.#fabric.encode(method, "input", request);
     const stream = this.#stream(address, method, options, async (end, listener, context, serving) => {
       const handler = handlerOf(listener, method) as (
@@ -231,6 +266,10 @@ export class SimulatedNetwork implements Network {
     method: M,
     options: CallOptions = {},
   ): Channel<RequestInit<M>, ResponseOf<M>> {
+    if (isRelayed(address)) {
+      const channel = this.#byRelay.open(address, method, options);
+      return { ...channel, send: (message) => channel.send(this.#said(method, message)) };
+    }
     const stream = this.#stream(address, method, options, async (end, listener, context, serving) => {
       const handler = handlerOf(listener, method) as (
         channel: Channel<object, unknown>,
@@ -262,9 +301,10 @@ export class SimulatedNetwork implements Network {
       }
     const listener = { host: this.#host, key: this.id, handlers, http };
     listeners.set(address, listener);
+    const end = { fabric: this.#fabric, host: this.#host, id: this.id };
     return {
       address,
-      accept: (line) => line.close(),
+      accept: (line, from) => void answerOnLine(end, { services: served, gate }, line, from),
       close: async () => {
         if (listeners.get(address) === listener) listeners.delete(address);
         for (const stream of this.#fabric.streams) if (stream.server.host === this.#host) stream.close(stream.server);
@@ -315,12 +355,14 @@ export class SimulatedNetwork implements Network {
       options.signal?.addEventListener("abort", onAbort, { once: true });
       cleanUps.push(() => options.signal?.removeEventListener("abort", onAbort));
       if (listener === undefined) {
-        const cause = Object.assign(new Error(refused), { code: refused });
-        caller.after(2 * wire.delayMs, () => refuse("unavailable", "nobody listens there", cause));
+        caller.after(2 * wire.delayMs, () => refuse("unavailable", "nobody listens there", refusal()));
         return;
       }
       if (!isExpected(listener, address)) return refuse("unauthenticated", "somebody else answers there");
       const server = listener.host;
+      // A router that does not know the connection lets it wait.
+      if (this.#fabric.isHidden(server, caller))
+        return void cleanUps.push(caller.after(wire.stallMs, () => refuse("unavailable", "nothing gets through")));
       const open: OpenCall = { server, breakOff: (withinMs) => breakAfter(wire.chance.between(0, withinMs)) };
       calls.add(open);
       cleanUps.push(() => calls.delete(open));
@@ -366,13 +408,17 @@ export class SimulatedNetwork implements Network {
     const what = `${method.name} at ${address}`;
     const stream = new SimulatedStream(wire, this.#host, listener?.host ?? this.#host, {
       ...{ what, windowBytes, ended },
-      mayHang: method === ExchangeService.method.exchange,
+      mayHang: hanging.has(method),
     });
     if (listener === undefined) {
-      stream.breakOff("nobody listens there", { withinMs: 2 * wire.delayMs });
+      stream.breakOff("nobody listens there", { withinMs: 2 * wire.delayMs, cause: refusal() });
       return stream;
     }
     streams.add(stream);
+    if (this.#fabric.isHidden(listener.host, this.#host)) {
+      stream.breakOff("nothing gets through", { withinMs: wire.stallMs });
+      return stream;
+    }
     if (options.timeoutMs !== undefined)
       this.#host.after(options.timeoutMs, () => stream.breakOff("its time was up", { withinMs: 0 }));
     options.signal?.addEventListener("abort", leave);
@@ -436,6 +482,11 @@ function handlerOf(listener: Listener, method: DescMethod): (...args: never[]) =
 function acrossTheWire(error: unknown): DcnrError {
   const { code, message, outlook } = DcnrError.from(error);
   return new DcnrError(code, message, { outlook });
+}
+
+/** What the system says where nobody listens. */
+function refusal(): Error {
+  return Object.assign(new Error(refused), { code: refused });
 }
 
 /** An address may name the key that has to answer. */

@@ -138,10 +138,10 @@ export class SimulatedStream {
   }
 
   /** Breaks both ways; each end learns of it on its own, some time within `withinMs`. */
-  breakOff(reason: string, { withinMs }: { withinMs: number }): void {
+  breakOff(reason: string, { withinMs, cause }: { withinMs: number; cause?: Error }): void {
     if (this.#breaking) return;
     this.#breaking = true;
-    const error = new DcnrError("unavailable", `the stream ${this.#options.what} broke: ${reason}`);
+    const error = new DcnrError("unavailable", `the stream ${this.#options.what} broke: ${reason}`, { cause });
     for (const end of [this.client, this.server]) {
       const delayMs = this.#wire.chance.between(0, withinMs);
       this.#wire.world.time.after(delayMs, () => {

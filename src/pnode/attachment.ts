@@ -23,6 +23,7 @@ import {
 } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
 import type { Channel, Network } from "../protocol/network.ts";
 import { withoutKey } from "../protocol/routes/address.ts";
+import { isRefused } from "../protocol/streams/wire-errors.ts";
 import type { Pulse, Timings } from "./options.ts";
 import type { Orchestrators } from "./orchestrators.ts";
 import type { Reports } from "./reports.ts";
@@ -85,6 +86,8 @@ export class Attachment {
   readonly #sentMs = new Map<bigint, number>();
   #roundTripsMs: number[] = [];
   #waiting: { sequence: bigint; done: () => void }[] = [];
+  /** Orchestrators where nobody listened at the last attempt: their processes are gone. */
+  readonly #refusing = new Set<string>();
   /** Why the last attempt failed; undefined while attached. */
   failure: DcnrError | undefined;
   #told = "";
@@ -113,6 +116,11 @@ export class Attachment {
   /** When the orchestrator last said something; undefined while attached to none. */
   get heardMs(): number | undefined {
     return this.#registered ? this.#heardMs : undefined;
+  }
+
+  /** At none of the known addresses anybody listens: not silent, but gone. */
+  get nobodyListens(): boolean {
+    return !this.#registered && this.#options.orchestrators.addresses.every((address) => this.#refusing.has(address));
   }
 
   async run(): Promise<void> {
@@ -180,6 +188,8 @@ export class Attachment {
     const { signal, world } = this.#options;
     if (signal.aborted) return;
     this.failure = DcnrError.from(error, "unavailable");
+    if (isRefused(error)) this.#refusing.add(address);
+    else this.#refusing.delete(address);
     world.log("debug", `orchestrator ${withoutKey(address)}: ${this.failure.message}`);
   }
 
@@ -225,6 +235,7 @@ export class Attachment {
     switch (event.case) {
       case "registered":
         this.#registered = true;
+        this.#refusing.clear();
         this.failure = undefined;
         this.#told = "";
         this.#onAttached();

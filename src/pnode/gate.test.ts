@@ -1,14 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { DcnrError } from "../core/errors.ts";
 import { base32 } from "../core/keys.ts";
-import { pnodeGate } from "./gate.ts";
+import { pnodeGate, type Signed } from "./gate.ts";
 import type { Orchestrators } from "./orchestrators.ts";
 import type { Resolver } from "./resolver.ts";
 
 const keyOf = (number: number) => base32(new Uint8Array(32).fill(number)) as never;
 const caller = (number: number) => ({ id: keyOf(number), address: "192.0.2.7" });
 
-function stage(answer: (pnode: string) => Promise<boolean>) {
+function stage(answer: (pnode: string) => Promise<boolean>, signed?: Signed) {
   const now = { ms: 0 };
   const asked: string[] = [];
   const orchestrators = {
@@ -21,7 +22,7 @@ function stage(answer: (pnode: string) => Promise<boolean>) {
   };
   const clock = { monotonicMs: () => now.ms, wallMs: () => now.ms };
   const signal = new AbortController().signal;
-  const gate = pnodeGate({} as Resolver, orchestrators as never as Orchestrators, clock, signal);
+  const gate = pnodeGate({} as Resolver, orchestrators as never as Orchestrators, clock, signal, signed);
   return { gate, asked, now };
 }
 
@@ -47,4 +48,21 @@ test("many strangers at once cost orchestrators a few questions at a time", asyn
   open.resolve(true);
   assert.equal((await settled).filter(({ status }) => status === "fulfilled").length, 16);
   await gate.network(caller(49));
+});
+
+test("a relay goes on while no orchestrator is there: for those whom the network's key has signed for, and nobody else", async () => {
+  let isThere = false;
+  const answer = async () => {
+    if (!isThere) throw new DcnrError("unavailable", "nobody listens there");
+    return false;
+  };
+  const signed = { isCrew: (id: string) => id === keyOf(1), isPermitted: (id: string) => id === keyOf(2) };
+  const { gate, now } = stage(answer, signed);
+  await gate.network(caller(1));
+  await gate.network(caller(2));
+  await assert.rejects(async () => gate.network(caller(3)), { code: "unavailable" });
+  // An orchestrator's word is the last one.
+  isThere = true;
+  now.ms += 60_000;
+  await assert.rejects(async () => gate.network(caller(1)), { code: "permission_denied" });
 });

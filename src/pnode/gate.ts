@@ -1,7 +1,7 @@
 // What the contract's roles (access.proto) mean at a PNode: peers are PNodes that own something of a session that is at home
 // here, as orchestrators say; orchestrators are those who show the network's key. Nobody else has anything to ask of it.
 
-import { DcnrError, fail } from "../core/errors.ts";
+import { DcnrError, fail, hasCode } from "../core/errors.ts";
 import type { Clock } from "../core/world.ts";
 import { VouchingService } from "../protocol/gen/dcnr/v1/relay_pb.ts";
 import type { Gate } from "../protocol/network.ts";
@@ -16,13 +16,22 @@ const deniedMs = 5_000;
 const askedAtOnce = 16;
 const vouchAttempts = 3;
 
-/** `isCrew`: a charter of the network's key names the PNode beside this one. */
+/** What the network's key has signed about others: good while no orchestrator can be asked. */
+export interface Signed {
+  /** A charter names the PNode beside this one. */
+  readonly isCrew: (pnode: string) => boolean;
+  /** It is here as gossip knows it, under a permit. */
+  readonly isPermitted: (pnode: string) => boolean;
+}
+
+const nothingSigned: Signed = { isCrew: () => false, isPermitted: () => false };
+
 export function pnodeGate(
   resolver: Resolver,
   orchestrators: Orchestrators,
   clock: Clock,
   signal: AbortSignal,
-  isCrew: (pnode: string) => boolean = () => false,
+  { isCrew, isPermitted }: Signed = nothingSigned,
 ): Gate {
   const vouched = new Map<string, number>();
   const denied = new Map<string, number>();
@@ -34,7 +43,12 @@ export function pnodeGate(
       });
     asking += 1;
     try {
-      return await orchestrators.call(VouchingService.method.vouch, { pnode: id }, signal, vouchAttempts);
+      const { member } = await orchestrators.call(VouchingService.method.vouch, { pnode: id }, signal, vouchAttempts);
+      return member;
+    } catch (error) {
+      const isNobodyThere = hasCode(error, "unavailable") || hasCode(error, "deadline_exceeded");
+      if (isNobodyThere && (isCrew(id) || isPermitted(id))) return true;
+      throw error;
     } finally {
       asking -= 1;
     }
@@ -51,8 +65,7 @@ export function pnodeGate(
         fail("permission_denied", `the key of PNode ${id} was replaced by a newer one: use that`);
       if (clock.monotonicMs() < (vouched.get(id) ?? 0)) return;
       if (clock.monotonicMs() < (denied.get(id) ?? 0)) foreign(id);
-      const { member } = await vouchFor(id);
-      if (!member) {
+      if (!(await vouchFor(id))) {
         if (denied.size >= vouchedMax) denied.clear();
         denied.set(id, clock.monotonicMs() + deniedMs);
         foreign(id);

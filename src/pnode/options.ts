@@ -215,6 +215,8 @@ export interface Timings {
   readonly crewSilentMs: number;
   /** Without an orchestrator for this long a crew goes on by itself. */
   readonly aloneMs: number;
+  /** The same where nobody listens any more at any orchestrator's address. */
+  readonly aloneAtOnceMs: number;
   /** Each successor of a VNode waits this much longer than the one before it. */
   readonly staggerMs: number;
 }
@@ -234,5 +236,7 @@ export const timingsDefault: Timings = {
   crewSilentMs: 1_600,
   // Twice the silence by which an orchestrator is given up: one that restarts is back by then.
   aloneMs: 6_000,
+  // Somebody else who still hears one tells so within a heartbeat and a round of news.
+  aloneAtOnceMs: 2_000,
   staggerMs: 150,
 };

@@ -215,6 +215,7 @@ class HostingNode implements PNode {
       peers: new CrewPeers({ ...{ network, world, bandwidth, signal }, digest }),
       routes: () => joinRoutes(this.#whereabouts.routes),
       orchestratorHeardMs: () => this.#attachment.heardMs,
+      nobodyListens: () => this.#attachment.nobodyListens,
       describe: (session) => orchestrators.call(PNodeService.method.describeSession, { session }, signal),
       fetchStored: (session, hash, room, until) => this.#blobs.fetchState(session, hash, room, until),
       hosting: {
@@ -316,9 +317,10 @@ class HostingNode implements PNode {
       ...gossip,
       ...this.#whereabouts.services,
     ];
-    const gate = pnodeGate(this.#resolver, this.#orchestrators, world.clock, this.#ending.signal, (pnode) =>
-      this.#autonomy.isCrew(pnode),
-    );
+    const gate = pnodeGate(this.#resolver, this.#orchestrators, world.clock, this.#ending.signal, {
+      isCrew: (pnode) => this.#autonomy.isCrew(pnode),
+      isPermitted: (pnode) => this.members?.alive(pnode) ?? false,
+    });
     this.#server = await network.serve(this.#options.listen, services, this.#dependencies.http, gate);
     this.#whereabouts.serves(this.#server);
     await this.#autonomy.open();

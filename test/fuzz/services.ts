@@ -101,6 +101,7 @@ class ServiceWorld {
       addresses: [addressOf("o1")],
       builds: new Map(),
       behaviours: new Map(),
+      relays: [],
       whispers: new Map(),
       computeMs: 100,
       retainedBytesMax: 1 << 20,

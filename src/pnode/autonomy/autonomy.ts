@@ -46,6 +46,7 @@ export interface AutonomyOptions {
   readonly verify: Verify | undefined;
   readonly routes: () => string;
   readonly orchestratorHeardMs: () => number | undefined;
+  readonly nobodyListens: () => boolean;
   /** Asks an orchestrator. */
   readonly describe: (session: SessionId) => Promise<DescribeSessionResponse>;
   readonly fetchStored: SessionCrewOptions["fetchStored"];
@@ -201,11 +202,11 @@ export class Autonomy implements NearBlobs {
   }
 
   #open(charter: Charter, signed: SignedCharter): SessionCrew {
-    const { self, world, tasks, signal, timings, rules, kept, peers, routes, orchestratorHeardMs, hosting, resolver } =
-      this.#options;
+    const { self, world, tasks, signal, timings, rules, kept, peers, routes, hosting, resolver } = this.#options;
+    const { orchestratorHeardMs, nobodyListens } = this.#options;
     const { session } = charter;
     const crew: SessionCrew = new SessionCrew(charter, signed, {
-      ...{ self, world, tasks, signal, rules, kept, peers, routes, orchestratorHeardMs },
+      ...{ self, world, tasks, signal, rules, kept, peers, routes, orchestratorHeardMs, nobodyListens },
       timings: { ...timings, silentMs: timings.crewSilentMs },
       fetchStored: this.#options.fetchStored,
       hooks: {

@@ -29,7 +29,7 @@ export interface SessionCrewOptions {
   readonly world: World;
   readonly tasks: Tasks;
   readonly signal: AbortSignal;
-  readonly timings: CrewTimings & { readonly tellMs: number };
+  readonly timings: CrewTimings & { readonly tellMs: number; readonly aloneAtOnceMs: number };
   readonly rules: CrewRules;
   readonly kept: KeptStates;
   readonly peers: CrewPeers;
@@ -37,6 +37,8 @@ export interface SessionCrewOptions {
   readonly routes: () => string;
   /** When an orchestrator last said something to this PNode; undefined while it is attached to none. */
   readonly orchestratorHeardMs: () => number | undefined;
+  /** Nobody listens any more where orchestrators were. */
+  readonly nobodyListens: () => boolean;
   /** From the store, while an orchestrator is there. */
   readonly fetchStored: (
     session: string,

@@ -6,6 +6,7 @@ import type { Cancel } from "../../core/world.ts";
 import type { Charter, SignedCharter } from "../../crew/charter.ts";
 import {
   type CrewState,
+  type CrewTimings,
   chartered,
   heardNews,
   isAlive,
@@ -103,7 +104,7 @@ export class SessionCrew {
   }
 
   get isAlone(): boolean {
-    return isAlone(this.#heardOrchestrator(this.#state), this.#nowMs, this.#options.timings);
+    return isAlone(this.#heardOrchestrator(this.#state), this.#nowMs, this.#timings);
   }
 
   isCrew(pnode: string): boolean {
@@ -162,9 +163,8 @@ export class SessionCrew {
     this.telling.knows(peer, { known, revision: wire.charterRevision });
     this.keeping.outrun(known.get(this.#options.self.pnode) ?? 0);
     const sighted = withSightings(this.#state.sightings, [{ pnode: peer, incarnation, ageMs: 0, routes }], nowMs);
-    this.#change(
-      heardNews(this.#heardOrchestrator({ ...this.#state, sightings: sighted }), news, nowMs, this.#options),
-    );
+    const before = this.#heardOrchestrator({ ...this.#state, sightings: sighted });
+    this.#change(heardNews(before, news, nowMs, { rules: this.#options.rules, timings: this.#timings }));
     for (const { vnode, step } of disputed(this.#state.holdings)) {
       const name = `${vnode} ${step}`;
       if (this.#disputes.has(name)) continue;
@@ -240,6 +240,12 @@ export class SessionCrew {
     return this.#options.world.clock.monotonicMs();
   }
 
+  /** Orchestrators that are gone for sure are waited for less than those that are silent. */
+  get #timings(): CrewTimings {
+    const { timings, nobodyListens } = this.#options;
+    return nobodyListens() ? { ...timings, aloneMs: timings.aloneAtOnceMs } : timings;
+  }
+
   #schedule(): void {
     const { world, timings } = this.#options;
     this.#tickDueMs = this.#nowMs + timings.tellMs;
@@ -266,10 +272,10 @@ export class SessionCrew {
   }
 
   #look(): void {
-    const { world, timings, rules, hooks } = this.#options;
+    const { world, rules, hooks } = this.#options;
     const hosted = new Set(hooks.hosted().map(({ vnode }) => vnode));
     const { state, takeovers } = look(this.#state, {
-      ...{ nowMs: this.#nowMs, wallMs: world.clock.wallMs(), timings, rules },
+      ...{ nowMs: this.#nowMs, wallMs: world.clock.wallMs(), timings: this.#timings, rules },
       isTaken: (vnode) => hosted.has(vnode) || !this.#canHost(vnode),
     });
     this.#change(state);
