@@ -8,6 +8,7 @@ import {
   type AttachResponseSchema,
   type DescribeSessionResponseSchema,
   type Heartbeat,
+  type Measurement,
   PNodeService,
   type RecordDurableRequest,
 } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
@@ -34,6 +35,7 @@ export class TestOrchestrator {
   readonly work: Work;
   readonly placed: TestAssignment[] = [];
   readonly heartbeats: Heartbeat[] = [];
+  readonly measurements: Measurement[] = [];
   readonly registrations: string[] = [];
   /** By `vnode/step`. */
   readonly hashes = new Map<string, string>();
@@ -111,6 +113,7 @@ export class TestOrchestrator {
         present: this.blobs.has(hash),
         bytes: BigInt(this.blobs.get(hash)?.byteLength ?? 0),
       }),
+      measureLine: async () => ({}),
       describeSession: async () => ({ session: this.session, definition: this.definition, work: this.work }),
     });
   }
@@ -134,6 +137,7 @@ export class TestOrchestrator {
         this.heartbeats.push(event.value);
         await channel.send({ event: { case: "heartbeatAck", value: { sequence: event.value.sequence } } });
       }
+      if (event.case === "measurement") this.measurements.push(event.value);
       if (event.case === "evidence") this.evidence.push(event.value);
       if (event.case === "leave") await channel.send({ event: { case: "leaveGranted", value: {} } });
     }

@@ -238,6 +238,15 @@ describe("PNodes", () => {
     await stop(pnode);
   });
 
+  it("tell how fast their line is once they have measured it", async () => {
+    const { until, stop, orchestrator, start } = await scene();
+    const pnode = await start("p1");
+    await until(() => orchestrator.heartbeats.length > 0);
+    void pnode.measureLine();
+    await until(() => orchestrator.measurements.some((one) => one.bandwidthBytesPerSecond > 0));
+    await stop(pnode);
+  });
+
   it("wait for data when they begin and never again, and tell how long it was", async () => {
     const downloadMs = 1_000;
     const { until, stop, orchestrator, start, vnodes, steps } = await scene({ downloadMs });

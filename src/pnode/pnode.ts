@@ -31,6 +31,7 @@ import { CrewPeers } from "./autonomy/peers.ts";
 import { BlobClient } from "./blob-client.ts";
 import { BlobOrigins } from "./blob-origins.ts";
 import { pnodeGate } from "./gate.ts";
+import { type CallOrchestrator, probeLine, probeTimeoutMs } from "./line-probe.ts";
 import {
   boundsWithin,
   type MembershipDependencies,
@@ -68,6 +69,8 @@ export interface PNode {
   readings(): Readings;
   /** The machine was measured again. */
   measured(gflops: number, numerics: readonly { readonly engine: string; readonly class: string }[]): void;
+  /** Finds out how fast its line is and tells; fails if no orchestrator answers. */
+  measureLine(): Promise<void>;
   /** Hands its VNodes over, then stops. */
   leave(reason?: string): Promise<void>;
   stop(): Promise<void>;
@@ -345,6 +348,16 @@ class HostingNode implements PNode {
   measured(gflops: number, numerics: readonly { readonly engine: string; readonly class: string }[]): void {
     this.#report.measured(gflops, numerics);
     this.#attachment.tellMeasurement({ gflops, numerics: [...numerics] });
+  }
+
+  async measureLine(): Promise<void> {
+    const { network, world } = this.#dependencies;
+    const place = this.#orchestrators.current;
+    const options = { timeoutMs: probeTimeoutMs, signal: this.#ending.signal };
+    const call: CallOrchestrator = (request) => network.call(place, PNodeService.method.measureLine, request, options);
+    const bandwidthBytesPerSecond = await probeLine(call, world.clock);
+    this.#report.measuredLine(bandwidthBytesPerSecond);
+    this.#attachment.tellMeasurement({ bandwidthBytesPerSecond });
   }
 
   // What orchestrators say

@@ -69,6 +69,10 @@ export class SelfReport {
     this.#capabilities = { ...this.#capabilities, gflops, numerics: [...numerics] };
   }
 
+  measuredLine(bandwidthBytesPerSecond: number): void {
+    this.#capabilities = { ...this.#capabilities, bandwidthBytesPerSecond };
+  }
+
   registration() {
     const { training, servings, whereabouts, autonomy } = this.#parts();
     const { name, software, owner, region, provider, pricePerHour, limits } = this.#options;

@@ -170,5 +170,7 @@ export const protocolMinor = 0;
 /** Every message limit is explicit: one tensor chunk with its envelope is the largest of them. */
 export const messageBytesMax = 4 << 20;
 export const chunkBytesMax = 1 << 20;
+/** Of what a PNode sends to learn how fast its line is. */
+export const lineProbeBytesMax = 1 << 20;
 /** Large enough for 10 MB/s and more at a round trip of 50 ms. */
 export const windowBytes = 16 << 20;

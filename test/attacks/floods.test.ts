@@ -54,7 +54,14 @@ async function scene(run: (scene: Scene) => Promise<void>, limits: Partial<Guest
       for await (const _ of incoming) break;
       await new Promise(() => {});
     },
-    ...{ pulse: never, resolve: never, recordDurable: never, describeSession: never, grantBlob: never },
+    ...{
+      pulse: never,
+      resolve: never,
+      recordDurable: never,
+      describeSession: never,
+      grantBlob: never,
+      measureLine: never,
+    },
   });
   const server = await network.serve("127.0.0.1:0", [counted, machines], async () => new Response("page"), gate);
   const [host, port] = server.address.split(":") as [string, string];

@@ -77,6 +77,7 @@ async function scene(run: (scene: Scene) => Promise<void>): Promise<void> {
       pulse: never,
       resolve: never,
       recordDurable: never,
+      measureLine: never,
       describeSession: never,
       grantBlob: async ({ hash }) => ({ headers: {}, bytes: 5n, ...grant(hash) }),
     }),

@@ -39,6 +39,7 @@ export async function openStorekeeper(path: string, bytesPerSecond: number): Pro
     attach: unused,
     pulse: unused,
     resolve: unused,
+    measureLine: unused,
     describeSession: unused,
     recordDurable: async ({ state, stateBytes, step }) => {
       const hash = parseSha256(state, "the state");

@@ -3,6 +3,7 @@
 import { loadavg } from "node:os";
 import { join } from "node:path";
 import { setFlagsFromString } from "node:v8";
+import { messageOf } from "../../core/errors.ts";
 import { keyIdOf } from "../../core/keys.ts";
 import type { World } from "../../core/world.ts";
 import { openDiskCache } from "../../data/disk-cache.ts";
@@ -183,6 +184,10 @@ export async function startRealPNode(
   );
   monitoring.watch(pnode);
   measuring.onMeasured(({ gflops, classes }) => pnode.measured(gflops * workers, classes));
+  // Nobody waits for it: until it is known, placement assumes a usual line.
+  void pnode.attached
+    .then(() => pnode.measureLine())
+    .catch((error: unknown) => world.log("debug", `the line could not be measured: ${messageOf(error)}`));
   const close = async () => {
     measuring.stop();
     await monitoring.close();

@@ -6,7 +6,7 @@ import { type PNodeId, parseSha256, type Sha256 } from "../../core/ids.ts";
 import { trainingToWire } from "../../network/settings/wire.ts";
 import { BlobSpace } from "../../protocol/gen/dcnr/v1/common_pb.ts";
 import { BlobAction, PNodeService } from "../../protocol/gen/dcnr/v1/pnode_pb.ts";
-import { type ServedService, service } from "../../protocol/network.ts";
+import { lineProbeBytesMax, type ServedService, service } from "../../protocol/network.ts";
 import type { BlobGrant, BlobSpace as StoredBlobs } from "../../store/blob-store.ts";
 import type { Context } from "../context.ts";
 import { type Assignments, lineOf } from "../fleet/attached/assignments.ts";
@@ -51,6 +51,11 @@ export function pnodeService(needs: PNodeApiNeeds): ServedService {
   return service(PNodeService, {
     attach: (channel, call) => needs.registry.attach(channel, call),
     pulse: (channel) => needs.registry.pulses.serve(channel),
+    measureLine: async ({ padding }) => {
+      if (padding.byteLength > lineProbeBytesMax)
+        fail("invalid_argument", `a line is measured by at most ${lineProbeBytesMax} bytes, not ${padding.byteLength}`);
+      return {};
+    },
     resolve: async ({ session: id, vnodes }) => {
       const workload = await findWorkload(mirror, id);
       const only = vnodes.length > 0 ? new Set(vnodes) : undefined;

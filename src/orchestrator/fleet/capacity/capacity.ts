@@ -179,8 +179,13 @@ export class Capacity {
       flapping: this.#flapping.isFlapping(record.id),
       accepting: isOpen(record),
       latencyMs: facts.latencyMs,
-      bytesPerSecond: facts.bandwidthBytesPerSecond,
+      bytesPerSecond: lineOf(facts.bandwidthBytesPerSecond, record.limits.bandwidthBytesPerSecond),
       hosts: used.workloads,
     };
   }
+}
+
+/** What the line carries, or what the owner lends of it. 0: neither is known. */
+function lineOf(measured: number, lent: number): number {
+  return measured > 0 && lent > 0 ? Math.min(measured, lent) : measured || lent;
 }

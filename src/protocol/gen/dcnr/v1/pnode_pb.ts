@@ -21,7 +21,39 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file dcnr/v1/pnode.proto.
  */
 export const file_dcnr_v1_pnode: GenFile = /*@__PURE__*/
-  fileDesc("ChNkY25yL3YxL3Bub2RlLnByb3RvEgdkY25yLnYxIv4BCg1BdHRhY2hSZXF1ZXN0EiUKCHJlZ2lzdGVyGAEgASgLMhEuZGNuci52MS5SZWdpc3RlckgAEicKCWhlYXJ0YmVhdBgCIAEoCzISLmRjbnIudjEuSGVhcnRiZWF0SAASHwoFbGVhdmUYAyABKAsyDi5kY25yLnYxLkxlYXZlSAASKwoLbWVhc3VyZW1lbnQYBCABKAsyFC5kY25yLnYxLk1lYXN1cmVtZW50SAASJQoIZXZpZGVuY2UYBSABKAsyES5kY25yLnYxLkV2aWRlbmNlSAASHwoFbW92ZWQYECABKAsyDi5kY25yLnYxLk1vdmVkSABCBwoFZXZlbnQi6QIKDkF0dGFjaFJlc3BvbnNlEikKCnJlZ2lzdGVyZWQYASABKAsyEy5kY25yLnYxLlJlZ2lzdGVyZWRIABIrCgthc3NpZ25tZW50cxgCIAEoCzIULmRjbnIudjEuQXNzaWdubWVudHNIABIpCgdzZXNzaW9uGAMgASgLMhYuZGNuci52MS5TZXNzaW9uVXBkYXRlSAASLgoNbGVhdmVfZ3JhbnRlZBgEIAEoCzIVLmRjbnIudjEuTGVhdmVHcmFudGVkSAASLgoNaGVhcnRiZWF0X2FjaxgFIAEoCzIVLmRjbnIudjEuSGVhcnRiZWF0QWNrSAASIwoHcHJlcGFyZRgGIAEoCzIQLmRjbnIudjEuUHJlcGFyZUgAEiMKB3JlYWNoZWQYECABKAsyEC5kY25yLnYxLlJlYWNoZWRIABIhCgZyZWxheXMYESABKAsyDy5kY25yLnYxLlJlbGF5c0gAQgcKBWV2ZW50Ii4KDFB1bHNlUmVxdWVzdBINCgV0b2tlbhgBIAEoCRIPCgdsYXRlX21zGAIgASgBIg8KDVB1bHNlUmVzcG9uc2UixgMKCFJlZ2lzdGVyEhYKDnByb3RvY29sX21ham9yGAEgASgNEhYKDnByb3RvY29sX21pbm9yGAIgASgNEhAKCHNvZnR3YXJlGAMgASgJEgwKBG5hbWUYBSABKAkSEwoLaW5jYXJuYXRpb24YBiABKAkSKwoMY2FwYWJpbGl0aWVzGAkgASgLMhUuZGNuci52MS5DYXBhYmlsaXRpZXMSHwoGbGltaXRzGAogASgLMg8uZGNuci52MS5MaW1pdHMSHwoGaG9zdGVkGAsgAygLMg8uZGNuci52MS5Ib3N0ZWQSDQoFb3duZXIYDCABKAkSDgoGcmVnaW9uGA0gASgJEhAKCHByb3ZpZGVyGA4gASgJEhYKDnByaWNlX3Blcl9ob3VyGA8gASgBEg4KBmNsb3NlZBgQIAEoCBIMCgRiaXRzGBEgASgNEg4KBmludml0ZRgSIAEoCRIOCgZyb3V0ZXMYEyADKAkSIgoFcmVsYXkYFCABKAsyEy5kY25yLnYxLlJlbGF5T2ZmZXISEQoJY2hhcnRlcmVkGB4gAygJSgQIBBAFSgQIBxAISgQICBAJUgVwbm9kZVIGc2VjcmV0UgdhZGRyZXNzIiYKClJlbGF5T2ZmZXISGAoQYnl0ZXNfcGVyX3NlY29uZBgBIAEoBCIXCgVNb3ZlZBIOCgZyb3V0ZXMYASADKAkiJwoHUmVhY2hlZBILCgNob3cYASABKAkSDwoHcHJvYmxlbRgCIAEoCSItCgZSZWxheXMSIwoGcmVsYXlzGAEgAygLMhMuZGNuci52MS5SZWxheVBsYWNlIjwKClJlbGF5UGxhY2USDwoHYWRkcmVzcxgBIAEoCRIMCgRuYW1lGAIgASgJEg8KB3RlbnNvcnMYAyABKAgikAIKDENhcGFiaWxpdGllcxIRCgljcHVfbW9kZWwYASABKAkSDQoFY29yZXMYAiABKA0SFAoMbWVtb3J5X2J5dGVzGAMgASgEEhIKCmRpc2tfYnl0ZXMYBCABKAQSFAoMYXJjaGl0ZWN0dXJlGAUgASgJEhAKCHBsYXRmb3JtGAYgASgJEhoKBGdwdXMYByADKAsyDC5kY25yLnYxLkdwdRIOCgZnZmxvcHMYCCABKAESKAoIbnVtZXJpY3MYCSADKAsyFi5kY25yLnYxLk51bWVyaWNzQ2xhc3MSIgoaYmFuZHdpZHRoX2J5dGVzX3Blcl9zZWNvbmQYCiABKAESEgoKbGF0ZW5jeV9tcxgLIAEoASI6CgNHcHUSDQoFbW9kZWwYASABKAkSFAoMbWVtb3J5X2J5dGVzGAIgASgEEg4KBnZlbmRvchgDIAEoCSIuCg1OdW1lcmljc0NsYXNzEg4KBmVuZ2luZRgBIAEoCRINCgVjbGFzcxgCIAEoCSJzCgZMaW1pdHMSDAoEY3B1cxgBIAEoARIUCgxtZW1vcnlfYnl0ZXMYAiABKAQSEgoKZGlza19ieXRlcxgDIAEoBBIiChpiYW5kd2lkdGhfYnl0ZXNfcGVyX3NlY29uZBgEIAEoBBINCgVob3VycxgFIAEoCSI3CgZIb3N0ZWQSDwoHc2Vzc2lvbhgBIAEoCRINCgV2bm9kZRgCIAEoCRINCgVlcG9jaBgDIAEoBCK7AgoJSGVhcnRiZWF0EhAKCHNlcXVlbmNlGAEgASgEEiYKBnZub2RlcxgCIAMoCzIWLmRjbnIudjEuVk5vZGVQcm9ncmVzcxIMCgRsb2FkGAMgASgBEhkKEW1lbW9yeV91c2VkX2J5dGVzGAQgASgEEiAKB21ldHJpY3MYBSADKAsyDy5kY25yLnYxLk1ldHJpYxIcCgVsaW5rcxgGIAMoCzINLmRjbnIudjEuTGluaxIbChN0ZW1wZXJhdHVyZV9jZWxzaXVzGAcgASgBEhEKCWFjY2VwdGluZxgIIAEoCBISCgpsYXRlbmN5X21zGAkgASgBEiMKCHJlbGF5aW5nGBAgASgLMhEuZGNuci52MS5SZWxheWluZxIiCgVjcmV3cxgeIAMoCzITLmRjbnIudjEuQ3Jld1JlcG9ydCKKAQoIUmVsYXlpbmcSEAoIbWFjaGluZXMYASABKA0SEwoLY29ubmVjdGlvbnMYAiABKA0SGAoQYnl0ZXNfcGVyX3NlY29uZBgDIAEoARIeChZsaW1pdF9ieXRlc19wZXJfc2Vjb25kGAQgASgEEg4KBnNsb3dlZBgFIAEoCBINCgVieXRlcxgGIAEoBCIgCgxIZWFydGJlYXRBY2sSEAoIc2VxdWVuY2UYASABKAQiVwoETGluaxINCgVwbm9kZRgBIAEoCRISCgpsYXRlbmN5X21zGAIgASgBEhgKEGJ5dGVzX3Blcl9zZWNvbmQYAyABKAESEgoKZmFpbGluZ19tcxgEIAEoASLiAQoNVk5vZGVQcm9ncmVzcxIPCgdzZXNzaW9uGAEgASgJEg0KBXZub2RlGAIgASgJEg0KBWVwb2NoGAMgASgEEgwKBHN0ZXAYBCABKAQSDQoFcGhhc2UYBSABKAkSDgoGZGV0YWlsGAYgASgJEg8KB3N0ZXBfbXMYByABKAESFgoOcmV0YWluZWRfYnl0ZXMYCCABKAQSFQoNZGFtYWdlZF9zdGF0ZRgJIAEoCRIRCgl3YWl0c19mb3IYCiADKAkSEQoJd2FpdGVkX21zGAsgASgBEg8KB25vX3Jvb20YDCABKAgiFwoFTGVhdmUSDgoGcmVhc29uGAEgASgJIg4KDExlYXZlR3JhbnRlZCJ/CgtNZWFzdXJlbWVudBIOCgZnZmxvcHMYASABKAESIgoaYmFuZHdpZHRoX2J5dGVzX3Blcl9zZWNvbmQYAiABKAESEgoKbGF0ZW5jeV9tcxgDIAEoARIoCghudW1lcmljcxgEIAMoCzIWLmRjbnIudjEuTnVtZXJpY3NDbGFzcyJxCghFdmlkZW5jZRIiCgRuYW1lGAEgASgLMhQuZGNuci52MS5NZXNzYWdlTmFtZRIfCgVmaXJzdBgCIAEoCzIQLmRjbnIudjEuV2l0bmVzcxIgCgZzZWNvbmQYAyABKAsyEC5kY25yLnYxLldpdG5lc3MiNQoHV2l0bmVzcxINCgVwbm9kZRgBIAEoCRINCgVlcG9jaBgCIAEoBBIMCgRoYXNoGAMgASgJItgBCgpSZWdpc3RlcmVkEhQKDG9yY2hlc3RyYXRvchgBIAEoCRIVCg1vcmNoZXN0cmF0b3JzGAIgAygJEh0KFWhlYXJ0YmVhdF9pbnRlcnZhbF9tcxgDIAEoDRITCgtwdWxzZV90b2tlbhgEIAEoCRIUCgxibG9iX29yaWdpbnMYBSADKAkSHwoGcGVybWl0GAogASgLMg8uZGNuci52MS5QZXJtaXQSGgoSbmV0d29ya19wdWJsaWNfa2V5GAsgASgMEhYKDm5ldHdvcmtfZm9ybWVyGAwgAygMIkkKC0Fzc2lnbm1lbnRzEhAKCHJldmlzaW9uGAEgASgEEigKC2Fzc2lnbm1lbnRzGAIgAygLMhMuZGNuci52MS5Bc3NpZ25tZW50Io4CCgpBc3NpZ25tZW50Eg8KB3Nlc3Npb24YASABKAkSDQoFdm5vZGUYAiABKAkSDQoFZXBvY2gYAyABKAQSDwoHcmVwbGljYRgGIAEoDRINCgVzaW5jZRgHIAEoBBIlCghsZWFybmluZxgKIAEoCzIRLmRjbnIudjEuTGVhcm5pbmdIABInCglhbnN3ZXJpbmcYCyABKAsyEi5kY25yLnYxLkFuc3dlcmluZ0gAEiUKCGF1ZGl0aW5nGAwgASgLMhEuZGNuci52MS5BdWRpdGluZ0gAQgYKBHdvcmtKBAgEEAVKBAgFEAZKBAgIEAlKBAgJEApSBGxpbmVSBXN0YXRlUgR0dXJuUgdzZXJ2aW5nIlQKCExlYXJuaW5nEgwKBGxpbmUYASABKAQSDQoFc3RhdGUYAiABKAkSDAoEdHVybhgDIAEoBBIdCgVkcmF3bhgEIAMoCzIOLmRjbnIudjEuRHJhd24iCwoJQW5zd2VyaW5nIjMKB1ByZXBhcmUSKAoLYXNzaWdubWVudHMYASADKAsyEy5kY25yLnYxLkFzc2lnbm1lbnQizAEKDVNlc3Npb25VcGRhdGUSDwoHc2Vzc2lvbhgBIAEoCRIOCgZzdGF0dXMYAiABKAkSDAoEbGluZRgDIAEoBBIkCglsb2NhdGlvbnMYBCADKAsyES5kY25yLnYxLkxvY2F0aW9uEhAKCHJldmlzaW9uGAUgASgEEgwKBHR1cm4YBiABKAQSJwoHY2hhcnRlchgeIAEoCzIWLmRjbnIudjEuU2lnbmVkQ2hhcnRlchIdCgVkcmF3bhgHIAMoCzIOLmRjbnIudjEuRHJhd24idAoITG9jYXRpb24SDQoFdm5vZGUYASABKAkSDQoFZXBvY2gYAiABKAQSDQoFcG5vZGUYAyABKAkSDwoHcmVwbGljYRgFIAEoDRIOCgZyb3V0ZXMYBiADKAkSCwoDa2V5GAcgASgJSgQIBBAFUgdhZGRyZXNzIjEKDlJlc29sdmVSZXF1ZXN0Eg8KB3Nlc3Npb24YASABKAkSDgoGdm5vZGVzGAIgAygJIoQBCg9SZXNvbHZlUmVzcG9uc2USJAoJbG9jYXRpb25zGAEgAygLMhEuZGNuci52MS5Mb2NhdGlvbhIMCgRsaW5lGAIgASgEEhAKCHJldmlzaW9uGAMgASgEEgwKBHR1cm4YBCABKAQSHQoFZHJhd24YBSADKAsyDi5kY25yLnYxLkRyYXduItsBChRSZWNvcmREdXJhYmxlUmVxdWVzdBIPCgdzZXNzaW9uGAEgASgJEg0KBXZub2RlGAIgASgJEg0KBWVwb2NoGAQgASgEEgwKBHN0ZXAYBSABKAQSDQoFc3RhdGUYBiABKAkSEwoLc3RhdGVfYnl0ZXMYByABKAQSIAoFc3RlcHMYCCADKAsyES5kY25yLnYxLlN0ZXBIYXNoEiUKCXN0YXRlbWVudBgJIAEoCzISLmRjbnIudjEuU3RhdGVtZW50EgwKBHR1cm4YCiABKARKBAgDEARSBXBub2RlIiYKCFN0ZXBIYXNoEgwKBHN0ZXAYASABKAQSDAoEaGFzaBgCIAEoCSJkChVSZWNvcmREdXJhYmxlUmVzcG9uc2USEAoIYWNjZXB0ZWQYASABKAgSDAoEbGluZRgCIAEoBBIMCgR0dXJuGAMgASgEEh0KBWRyYXduGAQgAygLMg4uZGNuci52MS5EcmF3biKVAQoQR3JhbnRCbG9iUmVxdWVzdBIPCgdzZXNzaW9uGAIgASgJEgwKBGhhc2gYAyABKAkSDQoFYnl0ZXMYBCABKAQSIwoGYWN0aW9uGAUgASgOMhMuZGNuci52MS5CbG9iQWN0aW9uEiEKBXNwYWNlGAYgASgOMhIuZGNuci52MS5CbG9iU3BhY2VKBAgBEAJSBXBub2RlIsMBChFHcmFudEJsb2JSZXNwb25zZRILCgN1cmwYASABKAkSOAoHaGVhZGVycxgCIAMoCzInLmRjbnIudjEuR3JhbnRCbG9iUmVzcG9uc2UuSGVhZGVyc0VudHJ5EhcKD2V4cGlyZXNfd2FsbF9tcxgDIAEoAxIPCgdwcmVzZW50GAQgASgIEg0KBWJ5dGVzGAUgASgEGi4KDEhlYWRlcnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIikKFkRlc2NyaWJlU2Vzc2lvblJlcXVlc3QSDwoHc2Vzc2lvbhgBIAEoCSKqAQoXRGVzY3JpYmVTZXNzaW9uUmVzcG9uc2USDwoHc2Vzc2lvbhgBIAEoCRISCgpkZWZpbml0aW9uGAIgASgJEikKCHRyYWluaW5nGAQgASgLMhUuZGNuci52MS5UcmFpbmluZ1dvcmtIABInCgdzZXJ2aW5nGAUgASgLMhQuZGNuci52MS5TZXJ2aW5nV29ya0gAQgYKBHdvcmtKBAgDEARSCHNldHRpbmdzInsKDFRyYWluaW5nV29yaxIqCghpZGVudGl0eRgBIAEoCzIYLmRjbnIudjEuU2Vzc2lvbklkZW50aXR5EhgKEGNoZWNrcG9pbnRfZXZlcnkYAiABKA0SEQoJYXNzdXJhbmNlGAMgASgJEhIKCnJlc3RfYWZ0ZXIYBCABKA0ilAEKC1NlcnZpbmdXb3JrEhIKCmRlZmluaXRpb24YASABKAkSEAoIbnVtZXJpY3MYAiABKAkSMAoGc3RhdGVzGAMgAygLMiAuZGNuci52MS5TZXJ2aW5nV29yay5TdGF0ZXNFbnRyeRotCgtTdGF0ZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIuECCg9TZXNzaW9uSWRlbnRpdHkSEgoKZGVmaW5pdGlvbhgBIAEoCRIPCgdkYXRhc2V0GAIgASgJEg0KBXNwbGl0GAMgASgJEhgKEHZhbGlkYXRpb25fc3BsaXQYBCABKAkSDQoFc3RlcHMYBSABKAQSDQoFYmF0Y2gYBiABKA0SFAoMbWljcm9iYXRjaGVzGAcgASgNEgwKBHNlZWQYCCABKAQSEAoIbnVtZXJpY3MYCSABKAkSDAoEYml0cxgKIAEoDRIsCg1sZWFybmluZ19yYXRlGAsgASgLMhUuZGNuci52MS5MZWFybmluZ1JhdGUSEQoJY2xpcF9ub3JtGAwgASgBEhYKDnZhbGlkYXRlX2V2ZXJ5GA0gASgNEh8KF3ZhbGlkYXRpb25fbWljcm9iYXRjaGVzGA4gASgNEhUKDWluaXRpYWxfc3RhdGUYDyABKAkSDQoFbGFuZXMYECABKA0qWwoKQmxvYkFjdGlvbhIbChdCTE9CX0FDVElPTl9VTlNQRUNJRklFRBAAEhYKEkJMT0JfQUNUSU9OX1VQTE9BRBABEhgKFEJMT0JfQUNUSU9OX0RPV05MT0FEEAIy4QMKDFBOb2RlU2VydmljZRJFCgZBdHRhY2gSFi5kY25yLnYxLkF0dGFjaFJlcXVlc3QaFy5kY25yLnYxLkF0dGFjaFJlc3BvbnNlIgbq4BgCCAMoATABEkIKBVB1bHNlEhUuZGNuci52MS5QdWxzZVJlcXVlc3QaFi5kY25yLnYxLlB1bHNlUmVzcG9uc2UiBurgGAIIASgBMAESRAoHUmVzb2x2ZRIXLmRjbnIudjEuUmVzb2x2ZVJlcXVlc3QaGC5kY25yLnYxLlJlc29sdmVSZXNwb25zZSIG6uAYAggEElYKDVJlY29yZER1cmFibGUSHS5kY25yLnYxLlJlY29yZER1cmFibGVSZXF1ZXN0Gh4uZGNuci52MS5SZWNvcmREdXJhYmxlUmVzcG9uc2UiBurgGAIIBRJKCglHcmFudEJsb2ISGS5kY25yLnYxLkdyYW50QmxvYlJlcXVlc3QaGi5kY25yLnYxLkdyYW50QmxvYlJlc3BvbnNlIgbq4BgCCAQSXAoPRGVzY3JpYmVTZXNzaW9uEh8uZGNuci52MS5EZXNjcmliZVNlc3Npb25SZXF1ZXN0GiAuZGNuci52MS5EZXNjcmliZVNlc3Npb25SZXNwb25zZSIG6uAYAggEYgZwcm90bzM", [file_dcnr_v1_access, file_dcnr_v1_common, file_dcnr_v1_gossip, file_dcnr_v1_session_peers, file_dcnr_v1_session, file_dcnr_v1_trust]);
+  fileDesc("ChNkY25yL3YxL3Bub2RlLnByb3RvEgdkY25yLnYxIiUKEk1lYXN1cmVMaW5lUmVxdWVzdBIPCgdwYWRkaW5nGAEgASgMIhUKE01lYXN1cmVMaW5lUmVzcG9uc2Ui/gEKDUF0dGFjaFJlcXVlc3QSJQoIcmVnaXN0ZXIYASABKAsyES5kY25yLnYxLlJlZ2lzdGVySAASJwoJaGVhcnRiZWF0GAIgASgLMhIuZGNuci52MS5IZWFydGJlYXRIABIfCgVsZWF2ZRgDIAEoCzIOLmRjbnIudjEuTGVhdmVIABIrCgttZWFzdXJlbWVudBgEIAEoCzIULmRjbnIudjEuTWVhc3VyZW1lbnRIABIlCghldmlkZW5jZRgFIAEoCzIRLmRjbnIudjEuRXZpZGVuY2VIABIfCgVtb3ZlZBgQIAEoCzIOLmRjbnIudjEuTW92ZWRIAEIHCgVldmVudCLpAgoOQXR0YWNoUmVzcG9uc2USKQoKcmVnaXN0ZXJlZBgBIAEoCzITLmRjbnIudjEuUmVnaXN0ZXJlZEgAEisKC2Fzc2lnbm1lbnRzGAIgASgLMhQuZGNuci52MS5Bc3NpZ25tZW50c0gAEikKB3Nlc3Npb24YAyABKAsyFi5kY25yLnYxLlNlc3Npb25VcGRhdGVIABIuCg1sZWF2ZV9ncmFudGVkGAQgASgLMhUuZGNuci52MS5MZWF2ZUdyYW50ZWRIABIuCg1oZWFydGJlYXRfYWNrGAUgASgLMhUuZGNuci52MS5IZWFydGJlYXRBY2tIABIjCgdwcmVwYXJlGAYgASgLMhAuZGNuci52MS5QcmVwYXJlSAASIwoHcmVhY2hlZBgQIAEoCzIQLmRjbnIudjEuUmVhY2hlZEgAEiEKBnJlbGF5cxgRIAEoCzIPLmRjbnIudjEuUmVsYXlzSABCBwoFZXZlbnQiLgoMUHVsc2VSZXF1ZXN0Eg0KBXRva2VuGAEgASgJEg8KB2xhdGVfbXMYAiABKAEiDwoNUHVsc2VSZXNwb25zZSLGAwoIUmVnaXN0ZXISFgoOcHJvdG9jb2xfbWFqb3IYASABKA0SFgoOcHJvdG9jb2xfbWlub3IYAiABKA0SEAoIc29mdHdhcmUYAyABKAkSDAoEbmFtZRgFIAEoCRITCgtpbmNhcm5hdGlvbhgGIAEoCRIrCgxjYXBhYmlsaXRpZXMYCSABKAsyFS5kY25yLnYxLkNhcGFiaWxpdGllcxIfCgZsaW1pdHMYCiABKAsyDy5kY25yLnYxLkxpbWl0cxIfCgZob3N0ZWQYCyADKAsyDy5kY25yLnYxLkhvc3RlZBINCgVvd25lchgMIAEoCRIOCgZyZWdpb24YDSABKAkSEAoIcHJvdmlkZXIYDiABKAkSFgoOcHJpY2VfcGVyX2hvdXIYDyABKAESDgoGY2xvc2VkGBAgASgIEgwKBGJpdHMYESABKA0SDgoGaW52aXRlGBIgASgJEg4KBnJvdXRlcxgTIAMoCRIiCgVyZWxheRgUIAEoCzITLmRjbnIudjEuUmVsYXlPZmZlchIRCgljaGFydGVyZWQYHiADKAlKBAgEEAVKBAgHEAhKBAgIEAlSBXBub2RlUgZzZWNyZXRSB2FkZHJlc3MiJgoKUmVsYXlPZmZlchIYChBieXRlc19wZXJfc2Vjb25kGAEgASgEIhcKBU1vdmVkEg4KBnJvdXRlcxgBIAMoCSInCgdSZWFjaGVkEgsKA2hvdxgBIAEoCRIPCgdwcm9ibGVtGAIgASgJIi0KBlJlbGF5cxIjCgZyZWxheXMYASADKAsyEy5kY25yLnYxLlJlbGF5UGxhY2UiPAoKUmVsYXlQbGFjZRIPCgdhZGRyZXNzGAEgASgJEgwKBG5hbWUYAiABKAkSDwoHdGVuc29ycxgDIAEoCCKQAgoMQ2FwYWJpbGl0aWVzEhEKCWNwdV9tb2RlbBgBIAEoCRINCgVjb3JlcxgCIAEoDRIUCgxtZW1vcnlfYnl0ZXMYAyABKAQSEgoKZGlza19ieXRlcxgEIAEoBBIUCgxhcmNoaXRlY3R1cmUYBSABKAkSEAoIcGxhdGZvcm0YBiABKAkSGgoEZ3B1cxgHIAMoCzIMLmRjbnIudjEuR3B1Eg4KBmdmbG9wcxgIIAEoARIoCghudW1lcmljcxgJIAMoCzIWLmRjbnIudjEuTnVtZXJpY3NDbGFzcxIiChpiYW5kd2lkdGhfYnl0ZXNfcGVyX3NlY29uZBgKIAEoARISCgpsYXRlbmN5X21zGAsgASgBIjoKA0dwdRINCgVtb2RlbBgBIAEoCRIUCgxtZW1vcnlfYnl0ZXMYAiABKAQSDgoGdmVuZG9yGAMgASgJIi4KDU51bWVyaWNzQ2xhc3MSDgoGZW5naW5lGAEgASgJEg0KBWNsYXNzGAIgASgJInMKBkxpbWl0cxIMCgRjcHVzGAEgASgBEhQKDG1lbW9yeV9ieXRlcxgCIAEoBBISCgpkaXNrX2J5dGVzGAMgASgEEiIKGmJhbmR3aWR0aF9ieXRlc19wZXJfc2Vjb25kGAQgASgEEg0KBWhvdXJzGAUgASgJIjcKBkhvc3RlZBIPCgdzZXNzaW9uGAEgASgJEg0KBXZub2RlGAIgASgJEg0KBWVwb2NoGAMgASgEIrsCCglIZWFydGJlYXQSEAoIc2VxdWVuY2UYASABKAQSJgoGdm5vZGVzGAIgAygLMhYuZGNuci52MS5WTm9kZVByb2dyZXNzEgwKBGxvYWQYAyABKAESGQoRbWVtb3J5X3VzZWRfYnl0ZXMYBCABKAQSIAoHbWV0cmljcxgFIAMoCzIPLmRjbnIudjEuTWV0cmljEhwKBWxpbmtzGAYgAygLMg0uZGNuci52MS5MaW5rEhsKE3RlbXBlcmF0dXJlX2NlbHNpdXMYByABKAESEQoJYWNjZXB0aW5nGAggASgIEhIKCmxhdGVuY3lfbXMYCSABKAESIwoIcmVsYXlpbmcYECABKAsyES5kY25yLnYxLlJlbGF5aW5nEiIKBWNyZXdzGB4gAygLMhMuZGNuci52MS5DcmV3UmVwb3J0IooBCghSZWxheWluZxIQCghtYWNoaW5lcxgBIAEoDRITCgtjb25uZWN0aW9ucxgCIAEoDRIYChBieXRlc19wZXJfc2Vjb25kGAMgASgBEh4KFmxpbWl0X2J5dGVzX3Blcl9zZWNvbmQYBCABKAQSDgoGc2xvd2VkGAUgASgIEg0KBWJ5dGVzGAYgASgEIiAKDEhlYXJ0YmVhdEFjaxIQCghzZXF1ZW5jZRgBIAEoBCJXCgRMaW5rEg0KBXBub2RlGAEgASgJEhIKCmxhdGVuY3lfbXMYAiABKAESGAoQYnl0ZXNfcGVyX3NlY29uZBgDIAEoARISCgpmYWlsaW5nX21zGAQgASgBIuIBCg1WTm9kZVByb2dyZXNzEg8KB3Nlc3Npb24YASABKAkSDQoFdm5vZGUYAiABKAkSDQoFZXBvY2gYAyABKAQSDAoEc3RlcBgEIAEoBBINCgVwaGFzZRgFIAEoCRIOCgZkZXRhaWwYBiABKAkSDwoHc3RlcF9tcxgHIAEoARIWCg5yZXRhaW5lZF9ieXRlcxgIIAEoBBIVCg1kYW1hZ2VkX3N0YXRlGAkgASgJEhEKCXdhaXRzX2ZvchgKIAMoCRIRCgl3YWl0ZWRfbXMYCyABKAESDwoHbm9fcm9vbRgMIAEoCCIXCgVMZWF2ZRIOCgZyZWFzb24YASABKAkiDgoMTGVhdmVHcmFudGVkIn8KC01lYXN1cmVtZW50Eg4KBmdmbG9wcxgBIAEoARIiChpiYW5kd2lkdGhfYnl0ZXNfcGVyX3NlY29uZBgCIAEoARISCgpsYXRlbmN5X21zGAMgASgBEigKCG51bWVyaWNzGAQgAygLMhYuZGNuci52MS5OdW1lcmljc0NsYXNzInEKCEV2aWRlbmNlEiIKBG5hbWUYASABKAsyFC5kY25yLnYxLk1lc3NhZ2VOYW1lEh8KBWZpcnN0GAIgASgLMhAuZGNuci52MS5XaXRuZXNzEiAKBnNlY29uZBgDIAEoCzIQLmRjbnIudjEuV2l0bmVzcyI1CgdXaXRuZXNzEg0KBXBub2RlGAEgASgJEg0KBWVwb2NoGAIgASgEEgwKBGhhc2gYAyABKAki2AEKClJlZ2lzdGVyZWQSFAoMb3JjaGVzdHJhdG9yGAEgASgJEhUKDW9yY2hlc3RyYXRvcnMYAiADKAkSHQoVaGVhcnRiZWF0X2ludGVydmFsX21zGAMgASgNEhMKC3B1bHNlX3Rva2VuGAQgASgJEhQKDGJsb2Jfb3JpZ2lucxgFIAMoCRIfCgZwZXJtaXQYCiABKAsyDy5kY25yLnYxLlBlcm1pdBIaChJuZXR3b3JrX3B1YmxpY19rZXkYCyABKAwSFgoObmV0d29ya19mb3JtZXIYDCADKAwiSQoLQXNzaWdubWVudHMSEAoIcmV2aXNpb24YASABKAQSKAoLYXNzaWdubWVudHMYAiADKAsyEy5kY25yLnYxLkFzc2lnbm1lbnQijgIKCkFzc2lnbm1lbnQSDwoHc2Vzc2lvbhgBIAEoCRINCgV2bm9kZRgCIAEoCRINCgVlcG9jaBgDIAEoBBIPCgdyZXBsaWNhGAYgASgNEg0KBXNpbmNlGAcgASgEEiUKCGxlYXJuaW5nGAogASgLMhEuZGNuci52MS5MZWFybmluZ0gAEicKCWFuc3dlcmluZxgLIAEoCzISLmRjbnIudjEuQW5zd2VyaW5nSAASJQoIYXVkaXRpbmcYDCABKAsyES5kY25yLnYxLkF1ZGl0aW5nSABCBgoEd29ya0oECAQQBUoECAUQBkoECAgQCUoECAkQClIEbGluZVIFc3RhdGVSBHR1cm5SB3NlcnZpbmciVAoITGVhcm5pbmcSDAoEbGluZRgBIAEoBBINCgVzdGF0ZRgCIAEoCRIMCgR0dXJuGAMgASgEEh0KBWRyYXduGAQgAygLMg4uZGNuci52MS5EcmF3biILCglBbnN3ZXJpbmciMwoHUHJlcGFyZRIoCgthc3NpZ25tZW50cxgBIAMoCzITLmRjbnIudjEuQXNzaWdubWVudCLMAQoNU2Vzc2lvblVwZGF0ZRIPCgdzZXNzaW9uGAEgASgJEg4KBnN0YXR1cxgCIAEoCRIMCgRsaW5lGAMgASgEEiQKCWxvY2F0aW9ucxgEIAMoCzIRLmRjbnIudjEuTG9jYXRpb24SEAoIcmV2aXNpb24YBSABKAQSDAoEdHVybhgGIAEoBBInCgdjaGFydGVyGB4gASgLMhYuZGNuci52MS5TaWduZWRDaGFydGVyEh0KBWRyYXduGAcgAygLMg4uZGNuci52MS5EcmF3biJ0CghMb2NhdGlvbhINCgV2bm9kZRgBIAEoCRINCgVlcG9jaBgCIAEoBBINCgVwbm9kZRgDIAEoCRIPCgdyZXBsaWNhGAUgASgNEg4KBnJvdXRlcxgGIAMoCRILCgNrZXkYByABKAlKBAgEEAVSB2FkZHJlc3MiMQoOUmVzb2x2ZVJlcXVlc3QSDwoHc2Vzc2lvbhgBIAEoCRIOCgZ2bm9kZXMYAiADKAkihAEKD1Jlc29sdmVSZXNwb25zZRIkCglsb2NhdGlvbnMYASADKAsyES5kY25yLnYxLkxvY2F0aW9uEgwKBGxpbmUYAiABKAQSEAoIcmV2aXNpb24YAyABKAQSDAoEdHVybhgEIAEoBBIdCgVkcmF3bhgFIAMoCzIOLmRjbnIudjEuRHJhd24i2wEKFFJlY29yZER1cmFibGVSZXF1ZXN0Eg8KB3Nlc3Npb24YASABKAkSDQoFdm5vZGUYAiABKAkSDQoFZXBvY2gYBCABKAQSDAoEc3RlcBgFIAEoBBINCgVzdGF0ZRgGIAEoCRITCgtzdGF0ZV9ieXRlcxgHIAEoBBIgCgVzdGVwcxgIIAMoCzIRLmRjbnIudjEuU3RlcEhhc2gSJQoJc3RhdGVtZW50GAkgASgLMhIuZGNuci52MS5TdGF0ZW1lbnQSDAoEdHVybhgKIAEoBEoECAMQBFIFcG5vZGUiJgoIU3RlcEhhc2gSDAoEc3RlcBgBIAEoBBIMCgRoYXNoGAIgASgJImQKFVJlY29yZER1cmFibGVSZXNwb25zZRIQCghhY2NlcHRlZBgBIAEoCBIMCgRsaW5lGAIgASgEEgwKBHR1cm4YAyABKAQSHQoFZHJhd24YBCADKAsyDi5kY25yLnYxLkRyYXduIpUBChBHcmFudEJsb2JSZXF1ZXN0Eg8KB3Nlc3Npb24YAiABKAkSDAoEaGFzaBgDIAEoCRINCgVieXRlcxgEIAEoBBIjCgZhY3Rpb24YBSABKA4yEy5kY25yLnYxLkJsb2JBY3Rpb24SIQoFc3BhY2UYBiABKA4yEi5kY25yLnYxLkJsb2JTcGFjZUoECAEQAlIFcG5vZGUiwwEKEUdyYW50QmxvYlJlc3BvbnNlEgsKA3VybBgBIAEoCRI4CgdoZWFkZXJzGAIgAygLMicuZGNuci52MS5HcmFudEJsb2JSZXNwb25zZS5IZWFkZXJzRW50cnkSFwoPZXhwaXJlc193YWxsX21zGAMgASgDEg8KB3ByZXNlbnQYBCABKAgSDQoFYnl0ZXMYBSABKAQaLgoMSGVhZGVyc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiKQoWRGVzY3JpYmVTZXNzaW9uUmVxdWVzdBIPCgdzZXNzaW9uGAEgASgJIqoBChdEZXNjcmliZVNlc3Npb25SZXNwb25zZRIPCgdzZXNzaW9uGAEgASgJEhIKCmRlZmluaXRpb24YAiABKAkSKQoIdHJhaW5pbmcYBCABKAsyFS5kY25yLnYxLlRyYWluaW5nV29ya0gAEicKB3NlcnZpbmcYBSABKAsyFC5kY25yLnYxLlNlcnZpbmdXb3JrSABCBgoEd29ya0oECAMQBFIIc2V0dGluZ3MiewoMVHJhaW5pbmdXb3JrEioKCGlkZW50aXR5GAEgASgLMhguZGNuci52MS5TZXNzaW9uSWRlbnRpdHkSGAoQY2hlY2twb2ludF9ldmVyeRgCIAEoDRIRCglhc3N1cmFuY2UYAyABKAkSEgoKcmVzdF9hZnRlchgEIAEoDSKUAQoLU2VydmluZ1dvcmsSEgoKZGVmaW5pdGlvbhgBIAEoCRIQCghudW1lcmljcxgCIAEoCRIwCgZzdGF0ZXMYAyADKAsyIC5kY25yLnYxLlNlcnZpbmdXb3JrLlN0YXRlc0VudHJ5Gi0KC1N0YXRlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEi4QIKD1Nlc3Npb25JZGVudGl0eRISCgpkZWZpbml0aW9uGAEgASgJEg8KB2RhdGFzZXQYAiABKAkSDQoFc3BsaXQYAyABKAkSGAoQdmFsaWRhdGlvbl9zcGxpdBgEIAEoCRINCgVzdGVwcxgFIAEoBBINCgViYXRjaBgGIAEoDRIUCgxtaWNyb2JhdGNoZXMYByABKA0SDAoEc2VlZBgIIAEoBBIQCghudW1lcmljcxgJIAEoCRIMCgRiaXRzGAogASgNEiwKDWxlYXJuaW5nX3JhdGUYCyABKAsyFS5kY25yLnYxLkxlYXJuaW5nUmF0ZRIRCgljbGlwX25vcm0YDCABKAESFgoOdmFsaWRhdGVfZXZlcnkYDSABKA0SHwoXdmFsaWRhdGlvbl9taWNyb2JhdGNoZXMYDiABKA0SFQoNaW5pdGlhbF9zdGF0ZRgPIAEoCRINCgVsYW5lcxgQIAEoDSpbCgpCbG9iQWN0aW9uEhsKF0JMT0JfQUNUSU9OX1VOU1BFQ0lGSUVEEAASFgoSQkxPQl9BQ1RJT05fVVBMT0FEEAESGAoUQkxPQl9BQ1RJT05fRE9XTkxPQUQQAjKzBAoMUE5vZGVTZXJ2aWNlEkUKBkF0dGFjaBIWLmRjbnIudjEuQXR0YWNoUmVxdWVzdBoXLmRjbnIudjEuQXR0YWNoUmVzcG9uc2UiBurgGAIIAygBMAESQgoFUHVsc2USFS5kY25yLnYxLlB1bHNlUmVxdWVzdBoWLmRjbnIudjEuUHVsc2VSZXNwb25zZSIG6uAYAggBKAEwARJECgdSZXNvbHZlEhcuZGNuci52MS5SZXNvbHZlUmVxdWVzdBoYLmRjbnIudjEuUmVzb2x2ZVJlc3BvbnNlIgbq4BgCCAQSVgoNUmVjb3JkRHVyYWJsZRIdLmRjbnIudjEuUmVjb3JkRHVyYWJsZVJlcXVlc3QaHi5kY25yLnYxLlJlY29yZER1cmFibGVSZXNwb25zZSIG6uAYAggFEkoKCUdyYW50QmxvYhIZLmRjbnIudjEuR3JhbnRCbG9iUmVxdWVzdBoaLmRjbnIudjEuR3JhbnRCbG9iUmVzcG9uc2UiBurgGAIIBBJcCg9EZXNjcmliZVNlc3Npb24SHy5kY25yLnYxLkRlc2NyaWJlU2Vzc2lvblJlcXVlc3QaIC5kY25yLnYxLkRlc2NyaWJlU2Vzc2lvblJlc3BvbnNlIgbq4BgCCAQSUAoLTWVhc3VyZUxpbmUSGy5kY25yLnYxLk1lYXN1cmVMaW5lUmVxdWVzdBocLmRjbnIudjEuTWVhc3VyZUxpbmVSZXNwb25zZSIG6uAYAggEYgZwcm90bzM", [file_dcnr_v1_access, file_dcnr_v1_common, file_dcnr_v1_gossip, file_dcnr_v1_session_peers, file_dcnr_v1_session, file_dcnr_v1_trust]);
+
+/**
+ * @generated from message dcnr.v1.MeasureLineRequest
+ */
+export type MeasureLineRequest = Message<"dcnr.v1.MeasureLineRequest"> & {
+  /**
+   * At most 1 MiB.
+   *
+   * @generated from field: bytes padding = 1;
+   */
+  padding: Uint8Array;
+};
+
+/**
+ * Describes the message dcnr.v1.MeasureLineRequest.
+ * Use `create(MeasureLineRequestSchema)` to create a new message.
+ */
+export const MeasureLineRequestSchema: GenMessage<MeasureLineRequest> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_pnode, 0);
+
+/**
+ * @generated from message dcnr.v1.MeasureLineResponse
+ */
+export type MeasureLineResponse = Message<"dcnr.v1.MeasureLineResponse"> & {
+};
+
+/**
+ * Describes the message dcnr.v1.MeasureLineResponse.
+ * Use `create(MeasureLineResponseSchema)` to create a new message.
+ */
+export const MeasureLineResponseSchema: GenMessage<MeasureLineResponse> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_pnode, 1);
 
 /**
  * @generated from message dcnr.v1.AttachRequest
@@ -74,7 +106,7 @@ export type AttachRequest = Message<"dcnr.v1.AttachRequest"> & {
  * Use `create(AttachRequestSchema)` to create a new message.
  */
 export const AttachRequestSchema: GenMessage<AttachRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 0);
+  messageDesc(file_dcnr_v1_pnode, 2);
 
 /**
  * @generated from message dcnr.v1.AttachResponse
@@ -139,7 +171,7 @@ export type AttachResponse = Message<"dcnr.v1.AttachResponse"> & {
  * Use `create(AttachResponseSchema)` to create a new message.
  */
 export const AttachResponseSchema: GenMessage<AttachResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 1);
+  messageDesc(file_dcnr_v1_pnode, 3);
 
 /**
  * @generated from message dcnr.v1.PulseRequest
@@ -165,7 +197,7 @@ export type PulseRequest = Message<"dcnr.v1.PulseRequest"> & {
  * Use `create(PulseRequestSchema)` to create a new message.
  */
 export const PulseRequestSchema: GenMessage<PulseRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 2);
+  messageDesc(file_dcnr_v1_pnode, 4);
 
 /**
  * Answers one pulse.
@@ -180,7 +212,7 @@ export type PulseResponse = Message<"dcnr.v1.PulseResponse"> & {
  * Use `create(PulseResponseSchema)` to create a new message.
  */
 export const PulseResponseSchema: GenMessage<PulseResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 3);
+  messageDesc(file_dcnr_v1_pnode, 5);
 
 /**
  * @generated from message dcnr.v1.Register
@@ -300,7 +332,7 @@ export type Register = Message<"dcnr.v1.Register"> & {
  * Use `create(RegisterSchema)` to create a new message.
  */
 export const RegisterSchema: GenMessage<Register> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 4);
+  messageDesc(file_dcnr_v1_pnode, 6);
 
 /**
  * @generated from message dcnr.v1.RelayOffer
@@ -319,7 +351,7 @@ export type RelayOffer = Message<"dcnr.v1.RelayOffer"> & {
  * Use `create(RelayOfferSchema)` to create a new message.
  */
 export const RelayOfferSchema: GenMessage<RelayOffer> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 5);
+  messageDesc(file_dcnr_v1_pnode, 7);
 
 /**
  * The PNode is reached by other routes than it has registered.
@@ -338,7 +370,7 @@ export type Moved = Message<"dcnr.v1.Moved"> & {
  * Use `create(MovedSchema)` to create a new message.
  */
 export const MovedSchema: GenMessage<Moved> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 6);
+  messageDesc(file_dcnr_v1_pnode, 8);
 
 /**
  * The orchestrator has called the PNode back by the routes that it named.
@@ -366,7 +398,7 @@ export type Reached = Message<"dcnr.v1.Reached"> & {
  * Use `create(ReachedSchema)` to create a new message.
  */
 export const ReachedSchema: GenMessage<Reached> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 7);
+  messageDesc(file_dcnr_v1_pnode, 9);
 
 /**
  * Who relays in this network, whole.
@@ -385,7 +417,7 @@ export type Relays = Message<"dcnr.v1.Relays"> & {
  * Use `create(RelaysSchema)` to create a new message.
  */
 export const RelaysSchema: GenMessage<Relays> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 8);
+  messageDesc(file_dcnr_v1_pnode, 10);
 
 /**
  * @generated from message dcnr.v1.RelayPlace
@@ -418,7 +450,7 @@ export type RelayPlace = Message<"dcnr.v1.RelayPlace"> & {
  * Use `create(RelayPlaceSchema)` to create a new message.
  */
 export const RelayPlaceSchema: GenMessage<RelayPlace> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 9);
+  messageDesc(file_dcnr_v1_pnode, 11);
 
 /**
  * @generated from message dcnr.v1.Capabilities
@@ -487,7 +519,7 @@ export type Capabilities = Message<"dcnr.v1.Capabilities"> & {
  * Use `create(CapabilitiesSchema)` to create a new message.
  */
 export const CapabilitiesSchema: GenMessage<Capabilities> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 10);
+  messageDesc(file_dcnr_v1_pnode, 12);
 
 /**
  * @generated from message dcnr.v1.Gpu
@@ -514,7 +546,7 @@ export type Gpu = Message<"dcnr.v1.Gpu"> & {
  * Use `create(GpuSchema)` to create a new message.
  */
 export const GpuSchema: GenMessage<Gpu> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 11);
+  messageDesc(file_dcnr_v1_pnode, 13);
 
 /**
  * @generated from message dcnr.v1.NumericsClass
@@ -538,7 +570,7 @@ export type NumericsClass = Message<"dcnr.v1.NumericsClass"> & {
  * Use `create(NumericsClassSchema)` to create a new message.
  */
 export const NumericsClassSchema: GenMessage<NumericsClass> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 12);
+  messageDesc(file_dcnr_v1_pnode, 14);
 
 /**
  * @generated from message dcnr.v1.Limits
@@ -577,7 +609,7 @@ export type Limits = Message<"dcnr.v1.Limits"> & {
  * Use `create(LimitsSchema)` to create a new message.
  */
 export const LimitsSchema: GenMessage<Limits> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 13);
+  messageDesc(file_dcnr_v1_pnode, 15);
 
 /**
  * @generated from message dcnr.v1.Hosted
@@ -604,7 +636,7 @@ export type Hosted = Message<"dcnr.v1.Hosted"> & {
  * Use `create(HostedSchema)` to create a new message.
  */
 export const HostedSchema: GenMessage<Hosted> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 14);
+  messageDesc(file_dcnr_v1_pnode, 16);
 
 /**
  * @generated from message dcnr.v1.Heartbeat
@@ -681,7 +713,7 @@ export type Heartbeat = Message<"dcnr.v1.Heartbeat"> & {
  * Use `create(HeartbeatSchema)` to create a new message.
  */
 export const HeartbeatSchema: GenMessage<Heartbeat> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 15);
+  messageDesc(file_dcnr_v1_pnode, 17);
 
 /**
  * What a relay does now, and may do.
@@ -731,7 +763,7 @@ export type Relaying = Message<"dcnr.v1.Relaying"> & {
  * Use `create(RelayingSchema)` to create a new message.
  */
 export const RelayingSchema: GenMessage<Relaying> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 16);
+  messageDesc(file_dcnr_v1_pnode, 18);
 
 /**
  * @generated from message dcnr.v1.HeartbeatAck
@@ -748,7 +780,7 @@ export type HeartbeatAck = Message<"dcnr.v1.HeartbeatAck"> & {
  * Use `create(HeartbeatAckSchema)` to create a new message.
  */
 export const HeartbeatAckSchema: GenMessage<HeartbeatAck> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 17);
+  messageDesc(file_dcnr_v1_pnode, 19);
 
 /**
  * @generated from message dcnr.v1.Link
@@ -782,7 +814,7 @@ export type Link = Message<"dcnr.v1.Link"> & {
  * Use `create(LinkSchema)` to create a new message.
  */
 export const LinkSchema: GenMessage<Link> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 18);
+  messageDesc(file_dcnr_v1_pnode, 20);
 
 /**
  * @generated from message dcnr.v1.VNodeProgress
@@ -866,7 +898,7 @@ export type VNodeProgress = Message<"dcnr.v1.VNodeProgress"> & {
  * Use `create(VNodeProgressSchema)` to create a new message.
  */
 export const VNodeProgressSchema: GenMessage<VNodeProgress> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 19);
+  messageDesc(file_dcnr_v1_pnode, 21);
 
 /**
  * @generated from message dcnr.v1.Leave
@@ -883,7 +915,7 @@ export type Leave = Message<"dcnr.v1.Leave"> & {
  * Use `create(LeaveSchema)` to create a new message.
  */
 export const LeaveSchema: GenMessage<Leave> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 20);
+  messageDesc(file_dcnr_v1_pnode, 22);
 
 /**
  * All VNodes are handed over; the PNode may end.
@@ -898,7 +930,7 @@ export type LeaveGranted = Message<"dcnr.v1.LeaveGranted"> & {
  * Use `create(LeaveGrantedSchema)` to create a new message.
  */
 export const LeaveGrantedSchema: GenMessage<LeaveGranted> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 21);
+  messageDesc(file_dcnr_v1_pnode, 23);
 
 /**
  * @generated from message dcnr.v1.Measurement
@@ -932,7 +964,7 @@ export type Measurement = Message<"dcnr.v1.Measurement"> & {
  * Use `create(MeasurementSchema)` to create a new message.
  */
 export const MeasurementSchema: GenMessage<Measurement> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 22);
+  messageDesc(file_dcnr_v1_pnode, 24);
 
 /**
  * Two contents under one name: one of the senders computed wrongly or lied.
@@ -961,7 +993,7 @@ export type Evidence = Message<"dcnr.v1.Evidence"> & {
  * Use `create(EvidenceSchema)` to create a new message.
  */
 export const EvidenceSchema: GenMessage<Evidence> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 23);
+  messageDesc(file_dcnr_v1_pnode, 25);
 
 /**
  * @generated from message dcnr.v1.Witness
@@ -988,7 +1020,7 @@ export type Witness = Message<"dcnr.v1.Witness"> & {
  * Use `create(WitnessSchema)` to create a new message.
  */
 export const WitnessSchema: GenMessage<Witness> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 24);
+  messageDesc(file_dcnr_v1_pnode, 26);
 
 /**
  * @generated from message dcnr.v1.Registered
@@ -1052,7 +1084,7 @@ export type Registered = Message<"dcnr.v1.Registered"> & {
  * Use `create(RegisteredSchema)` to create a new message.
  */
 export const RegisteredSchema: GenMessage<Registered> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 25);
+  messageDesc(file_dcnr_v1_pnode, 27);
 
 /**
  * Everything this PNode is to host, whole; what is not listed is dropped.
@@ -1076,7 +1108,7 @@ export type Assignments = Message<"dcnr.v1.Assignments"> & {
  * Use `create(AssignmentsSchema)` to create a new message.
  */
 export const AssignmentsSchema: GenMessage<Assignments> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 26);
+  messageDesc(file_dcnr_v1_pnode, 28);
 
 /**
  * @generated from message dcnr.v1.Assignment
@@ -1147,7 +1179,7 @@ export type Assignment = Message<"dcnr.v1.Assignment"> & {
  * Use `create(AssignmentSchema)` to create a new message.
  */
 export const AssignmentSchema: GenMessage<Assignment> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 27);
+  messageDesc(file_dcnr_v1_pnode, 29);
 
 /**
  * The VNode of a training session: where it starts.
@@ -1190,7 +1222,7 @@ export type Learning = Message<"dcnr.v1.Learning"> & {
  * Use `create(LearningSchema)` to create a new message.
  */
 export const LearningSchema: GenMessage<Learning> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 28);
+  messageDesc(file_dcnr_v1_pnode, 30);
 
 /**
  * The VNode of a replica: no steps, no checkpoints. Its weights are those that DescribeSession names.
@@ -1205,7 +1237,7 @@ export type Answering = Message<"dcnr.v1.Answering"> & {
  * Use `create(AnsweringSchema)` to create a new message.
  */
 export const AnsweringSchema: GenMessage<Answering> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 29);
+  messageDesc(file_dcnr_v1_pnode, 31);
 
 /**
  * VNodes of training sessions that this PNode will host if another one does not come back: it may load them already.
@@ -1225,7 +1257,7 @@ export type Prepare = Message<"dcnr.v1.Prepare"> & {
  * Use `create(PrepareSchema)` to create a new message.
  */
 export const PrepareSchema: GenMessage<Prepare> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 30);
+  messageDesc(file_dcnr_v1_pnode, 32);
 
 /**
  * @generated from message dcnr.v1.SessionUpdate
@@ -1291,7 +1323,7 @@ export type SessionUpdate = Message<"dcnr.v1.SessionUpdate"> & {
  * Use `create(SessionUpdateSchema)` to create a new message.
  */
 export const SessionUpdateSchema: GenMessage<SessionUpdate> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 31);
+  messageDesc(file_dcnr_v1_pnode, 33);
 
 /**
  * @generated from message dcnr.v1.Location
@@ -1337,7 +1369,7 @@ export type Location = Message<"dcnr.v1.Location"> & {
  * Use `create(LocationSchema)` to create a new message.
  */
 export const LocationSchema: GenMessage<Location> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 32);
+  messageDesc(file_dcnr_v1_pnode, 34);
 
 /**
  * @generated from message dcnr.v1.ResolveRequest
@@ -1361,7 +1393,7 @@ export type ResolveRequest = Message<"dcnr.v1.ResolveRequest"> & {
  * Use `create(ResolveRequestSchema)` to create a new message.
  */
 export const ResolveRequestSchema: GenMessage<ResolveRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 33);
+  messageDesc(file_dcnr_v1_pnode, 35);
 
 /**
  * @generated from message dcnr.v1.ResolveResponse
@@ -1398,7 +1430,7 @@ export type ResolveResponse = Message<"dcnr.v1.ResolveResponse"> & {
  * Use `create(ResolveResponseSchema)` to create a new message.
  */
 export const ResolveResponseSchema: GenMessage<ResolveResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 34);
+  messageDesc(file_dcnr_v1_pnode, 36);
 
 /**
  * @generated from message dcnr.v1.RecordDurableRequest
@@ -1463,7 +1495,7 @@ export type RecordDurableRequest = Message<"dcnr.v1.RecordDurableRequest"> & {
  * Use `create(RecordDurableRequestSchema)` to create a new message.
  */
 export const RecordDurableRequestSchema: GenMessage<RecordDurableRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 35);
+  messageDesc(file_dcnr_v1_pnode, 37);
 
 /**
  * @generated from message dcnr.v1.StepHash
@@ -1485,7 +1517,7 @@ export type StepHash = Message<"dcnr.v1.StepHash"> & {
  * Use `create(StepHashSchema)` to create a new message.
  */
 export const StepHashSchema: GenMessage<StepHash> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 36);
+  messageDesc(file_dcnr_v1_pnode, 38);
 
 /**
  * @generated from message dcnr.v1.RecordDurableResponse
@@ -1521,7 +1553,7 @@ export type RecordDurableResponse = Message<"dcnr.v1.RecordDurableResponse"> & {
  * Use `create(RecordDurableResponseSchema)` to create a new message.
  */
 export const RecordDurableResponseSchema: GenMessage<RecordDurableResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 37);
+  messageDesc(file_dcnr_v1_pnode, 39);
 
 /**
  * @generated from message dcnr.v1.GrantBlobRequest
@@ -1560,7 +1592,7 @@ export type GrantBlobRequest = Message<"dcnr.v1.GrantBlobRequest"> & {
  * Use `create(GrantBlobRequestSchema)` to create a new message.
  */
 export const GrantBlobRequestSchema: GenMessage<GrantBlobRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 38);
+  messageDesc(file_dcnr_v1_pnode, 40);
 
 /**
  * @generated from message dcnr.v1.GrantBlobResponse
@@ -1603,7 +1635,7 @@ export type GrantBlobResponse = Message<"dcnr.v1.GrantBlobResponse"> & {
  * Use `create(GrantBlobResponseSchema)` to create a new message.
  */
 export const GrantBlobResponseSchema: GenMessage<GrantBlobResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 39);
+  messageDesc(file_dcnr_v1_pnode, 41);
 
 /**
  * @generated from message dcnr.v1.DescribeSessionRequest
@@ -1620,7 +1652,7 @@ export type DescribeSessionRequest = Message<"dcnr.v1.DescribeSessionRequest"> &
  * Use `create(DescribeSessionRequestSchema)` to create a new message.
  */
 export const DescribeSessionRequestSchema: GenMessage<DescribeSessionRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 40);
+  messageDesc(file_dcnr_v1_pnode, 42);
 
 /**
  * @generated from message dcnr.v1.DescribeSessionResponse
@@ -1663,7 +1695,7 @@ export type DescribeSessionResponse = Message<"dcnr.v1.DescribeSessionResponse">
  * Use `create(DescribeSessionResponseSchema)` to create a new message.
  */
 export const DescribeSessionResponseSchema: GenMessage<DescribeSessionResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 41);
+  messageDesc(file_dcnr_v1_pnode, 43);
 
 /**
  * VNodes that learn.
@@ -1705,7 +1737,7 @@ export type TrainingWork = Message<"dcnr.v1.TrainingWork"> & {
  * Use `create(TrainingWorkSchema)` to create a new message.
  */
 export const TrainingWorkSchema: GenMessage<TrainingWork> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 42);
+  messageDesc(file_dcnr_v1_pnode, 44);
 
 /**
  * VNodes that answer.
@@ -1740,7 +1772,7 @@ export type ServingWork = Message<"dcnr.v1.ServingWork"> & {
  * Use `create(ServingWorkSchema)` to create a new message.
  */
 export const ServingWorkSchema: GenMessage<ServingWork> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 43);
+  messageDesc(file_dcnr_v1_pnode, 45);
 
 /**
  * The settings of a training session that decide its bits.
@@ -1846,7 +1878,7 @@ export type SessionIdentity = Message<"dcnr.v1.SessionIdentity"> & {
  * Use `create(SessionIdentitySchema)` to create a new message.
  */
 export const SessionIdentitySchema: GenMessage<SessionIdentity> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 44);
+  messageDesc(file_dcnr_v1_pnode, 46);
 
 /**
  * @generated from enum dcnr.v1.BlobAction
@@ -1946,6 +1978,16 @@ export const PNodeService: GenService<{
     methodKind: "unary";
     input: typeof DescribeSessionRequestSchema;
     output: typeof DescribeSessionResponseSchema;
+  },
+  /**
+   * Answers once everything has arrived, and throws it away: the PNode takes the time to learn how fast its line is.
+   *
+   * @generated from rpc dcnr.v1.PNodeService.MeasureLine
+   */
+  measureLine: {
+    methodKind: "unary";
+    input: typeof MeasureLineRequestSchema;
+    output: typeof MeasureLineResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_dcnr_v1_pnode, 0);
