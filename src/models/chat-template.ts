@@ -4,9 +4,24 @@
 import { Environment, Interpreter, parse, tokenize } from "@huggingface/jinja";
 import { DcnrError, fail, messageOf } from "../core/errors.ts";
 
+import type { Tool, ToolCall } from "./tools.ts";
+
 export interface ChatTurn {
-  readonly role: "system" | "user" | "assistant";
+  readonly role: "system" | "user" | "assistant" | "tool";
   readonly content: string;
+  /** Of an assistant: what it called. */
+  readonly calls?: readonly (ToolCall & { readonly id: string })[];
+  /** Of a tool: which call it answers, and of which function. */
+  readonly callId?: string;
+  readonly name?: string;
+}
+
+/** A conversation, and what a model may call in its answer. */
+export interface ChatPrompt {
+  readonly turns: readonly ChatTurn[];
+  readonly tools?: readonly Tool[];
+  /** What the answer begins with, as the template itself would write it. */
+  readonly opening?: string;
 }
 
 /** The longest in use, with tools and thoughts, have about 20,000 characters. */
@@ -22,7 +37,7 @@ export interface ChatVariables {
   readonly eosToken: string;
 }
 
-export type ChatTemplate = (turns: readonly ChatTurn[], variables: ChatVariables) => string;
+export type ChatTemplate = (prompt: ChatPrompt, variables: ChatVariables) => string;
 
 export function openTemplate(text: string): ChatTemplate {
   if (text.length > templateLengthMax)
@@ -31,22 +46,42 @@ export function openTemplate(text: string): ChatTemplate {
       `the chat template has ${text.length} characters, at most ${templateLengthMax} are allowed`,
     );
   const program = parsed(text);
-  return (turns, { bosToken, eosToken }) => {
+  return ({ turns, tools = [], opening = "" }, { bosToken, eosToken }) => {
     const environment = openEnvironment({
-      messages: turns.map(({ role, content }) => ({ role, content })),
+      messages: turns.map(messageIn),
+      ...(tools.length > 0 ? { tools: tools.map(describedTool) } : {}),
       add_generation_prompt: true,
       bos_token: bosToken,
       eos_token: eosToken,
     });
     try {
       const { value } = new BoundedInterpreter(environment).run(program);
-      return typeof value === "string" ? value : fail("invalid_argument", "it writes no text");
+      return typeof value === "string" ? value + opening : fail("invalid_argument", "it writes no text");
     } catch (thrown) {
       // Templates refuse conversations themselves, such as two turns of one role, by raising an exception.
       const code = thrown instanceof DcnrError ? thrown.code : "invalid_argument";
       fail(code, `the model's chat template cannot write down this conversation: ${messageOf(thrown)}`, thrown);
     }
   };
+}
+
+/** In the shape that Transformers hands to templates. */
+function messageIn({ role, content, calls, callId, name }: ChatTurn) {
+  return {
+    role,
+    content,
+    ...(calls ? { tool_calls: calls.map(calledFunction) } : {}),
+    ...(callId === undefined ? {} : { tool_call_id: callId }),
+    ...(name === undefined ? {} : { name }),
+  };
+}
+
+function calledFunction({ id, name, arguments: given }: NonNullable<ChatTurn["calls"]>[number]) {
+  return { id, type: "function", function: { name, arguments: JSON.parse(given) as unknown } };
+}
+
+function describedTool({ name, description = "", parameters }: Tool) {
+  return { type: "function", function: { name, description, parameters } };
 }
 
 function parsed(text: string): unknown {

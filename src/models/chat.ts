@@ -4,7 +4,8 @@
 import { fail, messageOf } from "../core/errors.ts";
 import { markedTokens, markSpecials, withoutMarks } from "../data/bpe/marks.ts";
 import type { Tokenizer } from "../data/bpe/tokenizer.ts";
-import { type ChatTurn, openTemplate, templateLengthMax } from "./chat-template.ts";
+import { type ChatPrompt, type ChatTurn, openTemplate, templateLengthMax } from "./chat-template.ts";
+import { type ToolFormat, toolFormatOf } from "./tools.ts";
 
 /** What a model's files say about text beyond its vocabulary. Kept as JSON, as it stands. */
 export interface ChatFormat {
@@ -17,9 +18,11 @@ export interface ChatFormat {
 }
 
 export interface Chat {
-  encode(turns: readonly ChatTurn[]): Int32Array;
+  encode(prompt: ChatPrompt): Int32Array;
   /** Words that end an answer where no token does. */
   readonly stop: readonly string[];
+  /** How the model calls tools; undefined: it was not taught to. */
+  readonly tools: ToolFormat | undefined;
 }
 
 export const chatFormatBytesMax = 4 * templateLengthMax;
@@ -59,11 +62,22 @@ export function openChat(format: ChatFormat | undefined, tokenizer: Tokenizer): 
   const variables = { bosToken: marked(format?.bosToken ?? ""), eosToken: marked(format?.eosToken ?? "") };
   return {
     stop: [],
-    encode: (turns) => {
-      const safe = turns.map(({ role, content }) => ({ role, content: withoutMarks(content) }));
-      return tokenizer.encode(write(safe, variables), { parseSpecial: "marked" });
+    tools: toolFormatOf(template),
+    encode: ({ turns, tools, opening = "" }) => {
+      const safe = withoutMarksIn({ turns, ...(tools ? { tools } : {}) });
+      return tokenizer.encode(write({ ...safe, opening: marked(opening) }, variables), { parseSpecial: "marked" });
     },
   };
+}
+
+/** All texts of strangers, however deep, names included. */
+function withoutMarksIn<Value>(value: Value): Value {
+  if (typeof value === "string") return withoutMarks(value) as Value;
+  if (Array.isArray(value)) return value.map(withoutMarksIn) as Value;
+  if (value === null || typeof value !== "object") return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, one]) => [withoutMarks(name), withoutMarksIn(one)]),
+  ) as Value;
 }
 
 /**
@@ -77,7 +91,7 @@ export function composedTokens(format: ChatFormat, tokenizer: Tokenizer): string
   const write = openTemplate(marked(format.template));
   const written = probes.map((turns) => {
     try {
-      return write(turns, variables);
+      return write({ turns }, variables);
     } catch {
       // Some templates know no system turn.
       return "";
@@ -96,7 +110,8 @@ const probes: readonly ChatTurn[][] = [answered, [{ role: "system", content: "c"
 function plainChat(tokenizer: Tokenizer): Chat {
   return {
     stop: ["\nuser:", "\nsystem:"],
-    encode: (turns) => {
+    tools: undefined,
+    encode: ({ turns }) => {
       const [only] = turns;
       const text =
         turns.length === 1 && only

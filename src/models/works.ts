@@ -8,7 +8,8 @@ import type { TokenTable } from "../data/bpe/token-table.ts";
 import type { Tokenizer } from "../data/bpe/tokenizer.ts";
 import { textLane, vocabularyDeadlineMs } from "../data/works.ts";
 import { type Chat, type ChatFormat, openChat, parseChatFormat } from "./chat.ts";
-import type { ChatTurn } from "./chat-template.ts";
+import type { ChatPrompt } from "./chat-template.ts";
+import type { ToolFormat } from "./tools.ts";
 
 const common = { lane: textLane, module: import.meta.url };
 /** Prompts as long as any context take a tenth of it. */
@@ -36,6 +37,8 @@ export interface TextFacts {
   readonly endTokens: readonly number[];
   /** Words that end an answer in a conversation where no token does. */
   readonly chatStop: readonly string[];
+  /** How the model calls tools, if it does. */
+  readonly toolFormat: ToolFormat | undefined;
 }
 
 /** Tokens of well-known names that end an answer, besides those that the model's files name. */
@@ -57,13 +60,13 @@ export const openingText: Work<ModelText, TextFacts> = {
     texts.set(key, { tokenizer, chat });
     const named = endWords.flatMap((word) => tokenizer.idOf(word) ?? []);
     const endTokens = [...new Set([...(parsed?.endTokens ?? []), ...named])];
-    return [{ table: tokenizer.table, endTokens, chatStop: chat.stop }];
+    return [{ table: tokenizer.table, endTokens, chatStop: chat.stop, toolFormat: chat.tools }];
   },
 };
 
 export interface AskedText {
   readonly key: string;
-  readonly prompt: string | { readonly turns: readonly ChatTurn[] };
+  readonly prompt: string | ChatPrompt;
 }
 
 /** Gives no ids where the text is not remembered (any more): then it has to be opened first. */
@@ -76,6 +79,6 @@ export const encodingPrompt: Work<AskedText, Int32Array | undefined> = {
     const text = texts.get(key);
     if (text === undefined) return [undefined];
     if (typeof prompt === "string") return [text.tokenizer.encode(prompt, { addSpecial: true })];
-    return [text.chat.encode(prompt.turns)];
+    return [text.chat.encode(prompt)];
   },
 };

@@ -125,7 +125,7 @@ describe("M: vocabularies and chat templates", () => {
     const model = { name: "m", tokenizer: await put("vocabularies", tokenizer), chat, context: 1e9, vocabulary: 0 };
     const prompts = new Prompts({ blobs, aside } as unknown as Context);
     const turns = [{ role: "user" as const, content: prompt }];
-    return prompts.of(model as unknown as ModelRecord, template ? { turns } : prompt);
+    return prompts.of(model as unknown as ModelRecord, { prompt: template ? { turns } : prompt });
   }
 
   const patterns = ["(?:a*){5}b", "(a+)+$", "(?:a|aa)*b", "a*a*a*a*b", String.raw`(\p{L}*){9}!`];

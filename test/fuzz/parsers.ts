@@ -132,7 +132,10 @@ export function openParsers(): Parser[] {
       name: "template",
       samples: [Buffer.from(template)],
       parse: (bytes) =>
-        openTemplate(text(bytes))([{ role: "user", content: "hello" }], { bosToken: "<s>", eosToken: "</s>" }),
+        openTemplate(text(bytes))(
+          { turns: [{ role: "user", content: "hello" }] },
+          { bosToken: "<s>", eosToken: "</s>" },
+        ),
     },
     {
       name: "dataset manifest",

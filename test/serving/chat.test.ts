@@ -12,7 +12,7 @@ import { dcnr, finish, withNetwork } from "../e2e/world.ts";
 
 const vocabularyFile = "src/data/bpe/fixtures/qwen2.json";
 const template =
-  "{{ bos_token }}{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content | trim }}<|im_end|>\n{% endfor %}<|im_start|>assistant\n";
+  "{{ bos_token }}{% if tools %}{{ tools | tojson }} Call with <tool_call>{% endif %}{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content | trim }}<|im_end|>\n{% endfor %}<|im_start|>assistant\n";
 const size = { vocabulary: 704, dim: 8, ffn: 8 };
 /** All weights are 0, so that every token is as likely as any other, and the first is taken. */
 const always = 0;
@@ -28,7 +28,7 @@ function writeModel(folder: string): void {
     num_hidden_layers: 1,
     num_attention_heads: 1,
     vocab_size: size.vocabulary,
-    max_position_embeddings: 256,
+    max_position_embeddings: 512,
     eos_token_id: 5,
     rope_theta: 10_000,
     rope_scaling: { rope_type: "linear", factor: 2 },
@@ -94,12 +94,15 @@ test("an imported model converses as it was taught", () =>
         { role: "user" as const, content },
       ];
       const answer = await openai.chat.completions.create({ model: "taught", messages, temperature: 0 });
-      assert.equal(answer.usage?.prompt_tokens, chat.encode(messages).length);
+      assert.equal(answer.usage?.prompt_tokens, chat.encode({ turns: messages }).length);
       assert.equal(answer.usage?.completion_tokens, 0, "the token that generation_config.json names ends it");
       assert.equal(answer.choices[0]?.finish_reason, "stop");
     }
     const spelt = tokenizer.encode(attack).length;
-    assert.ok(chat.encode([{ role: "user", content: attack }]).length > spelt + 6, "an attack is spelt, not obeyed");
+    assert.ok(
+      chat.encode({ turns: [{ role: "user", content: attack }] }).length > spelt + 6,
+      "an attack is spelt, not obeyed",
+    );
 
     await answersInJson(openai);
 
@@ -134,7 +137,11 @@ test("an imported model converses as it was taught", () =>
     const hello = { role: "user" as const, content: "Hello" };
     const answered = { role: "assistant" as const, content: "" };
     const turns = [system, hello, answered, { ...hello, content: "Again" }];
-    assert.deepEqual(prompts, [chat.encode(turns.slice(0, 2)).length, chat.encode(turns).length], "it remembers");
+    assert.deepEqual(
+      prompts,
+      [chat.encode({ turns: turns.slice(0, 2) }).length, chat.encode({ turns }).length],
+      "it remembers",
+    );
   }));
 
 /** Every token is as likely as any other: what holds its answers together is the schema alone. */
@@ -181,5 +188,13 @@ async function answersInJson(openai: OpenAI): Promise<void> {
       assert.match(error.message, what);
       return true;
     });
+  const tool = { type: "function" as const, function: { name: "look", parameters: schema } };
+  const called = await openai.chat.completions.create({
+    ...{ model: "taught", messages, tools: [tool], tool_choice: "required", seed: 3, temperature: 1, max_tokens: 80 },
+  });
+  assert.equal(called.choices[0]?.finish_reason, "tool_calls");
+  const [call] = called.choices[0]?.message.tool_calls ?? [];
+  assert.ok(call?.type === "function" && call.function.name === "look");
+  assert.deepEqual(Object.keys(JSON.parse(call.function.arguments) as object), ["name", "age"]);
   await assert.rejects(ask(0, format, 5), /may have 5 tokens, one that fits the schema may need 19/);
 }

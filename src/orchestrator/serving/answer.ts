@@ -2,6 +2,7 @@
 
 import { bytesOfToken, type TokenTable, tokenDecoder } from "../../data/bpe/token-table.ts";
 import type { ChosenLogprobs } from "../../models/choosing.ts";
+import type { CallReader } from "../../models/tools.ts";
 import { StopFilter } from "./stop-filter.ts";
 import type { SpelledLogprob, SpelledToken, TextPiece } from "./text.ts";
 
@@ -41,6 +42,24 @@ export async function* answerText(
       ...(end ? { finish: end } : {}),
     };
     if (end) return;
+  }
+}
+
+/** Calls are told from text, and come with the last piece. */
+export async function* withCalls(pieces: AsyncIterable<TextPiece>, reader: CallReader): AsyncGenerator<TextPiece> {
+  for await (const piece of pieces) {
+    const shown = reader.push(piece.text);
+    if (!piece.finish) {
+      yield { ...piece, text: shown };
+      continue;
+    }
+    const { text, calls } = reader.end();
+    // A call that the limit cut off is none: then it is text, and says that it was cut.
+    yield {
+      ...piece,
+      text: shown + text,
+      ...(calls.length > 0 ? { calls, finish: "tool_calls" as const } : {}),
+    };
   }
 }
 

@@ -7,10 +7,11 @@ import type { ReplicaId } from "../../core/ids.ts";
 import { Retries, type RetryOptions, retry } from "../../core/retry.ts";
 import { decodeTokenBytes, type TokenTable } from "../../data/bpe/token-table.ts";
 import { checkingSchema } from "../../models/grammar/works.ts";
+import { CallReader } from "../../models/tools.ts";
 import { type ForwardTensorsResponse, ServingService } from "../../protocol/gen/dcnr/v1/serving_pb.ts";
 import type { Network, RequestInit } from "../../protocol/network.ts";
 import type { ModelRecord } from "../records/sessions.ts";
-import { answerText, bareTokens, type TokenBatch } from "./answer.ts";
+import { answerText, bareTokens, type TokenBatch, withCalls } from "./answer.ts";
 import { type Loads, ModelLoads, type Request } from "./loads.ts";
 import { findModel, listModels } from "./models.ts";
 import { Prompts } from "./prompts.ts";
@@ -75,8 +76,8 @@ export class Gateway implements TextGenerator {
     checkLimits(request);
     const model = await findModel(this.#needs.context, request.model);
     if (model.context === 0) fail("failed_precondition", `model ${model.name} does not generate text`);
-    const { table, ids, stop, endTokens } = await this.#prompts.of(model, request.prompt);
-    const shape = await this.#schema(model, request.schema);
+    const { table, ids, stop, endTokens, schema, calls } = await this.#prompts.of(model, request);
+    const shape = await this.#schema(model, schema ?? request.schema);
     const { seed, ...sampling } = request.sampling;
     const wanted = {
       prompt: [...ids],
@@ -91,7 +92,8 @@ export class Gateway implements TextGenerator {
       if (request.echo)
         yield { text: promptText(request, table, ids), tokens: [], promptTokens: ids.length, generatedTokens: 0 };
       const tokens = this.#tokens(await this.#needs.wake(model), wanted, signal, asked);
-      if (table) yield* answerText(tokens, table, [...request.stop, ...stop], ids.length);
+      const text = table && answerText(tokens, table, [...request.stop, ...stop], ids.length);
+      if (text) yield* calls ? withCalls(text, new CallReader(calls.format, calls.forced)) : text;
       else yield* bareTokens(tokens, ids.length);
     } finally {
       asked.ended();

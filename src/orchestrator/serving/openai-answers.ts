@@ -1,6 +1,7 @@
 // Answers as OpenAI's clients read them: whole, or streamed as server-sent events.
 
 import type { World } from "../../core/world.ts";
+import type { ToolCall } from "../../models/tools.ts";
 import type { ChoicePiece } from "./choices.ts";
 import { errorBody } from "./openai-errors.ts";
 import { type LogprobsShape, logprobsShape } from "./openai-logprobs.ts";
@@ -14,6 +15,7 @@ interface ChoiceChunk {
   readonly index: number;
   readonly text: string;
   readonly logprobs: readonly SpelledLogprob[];
+  readonly calls: readonly ToolCall[];
   readonly finish: string | null;
   readonly isFirst: boolean;
 }
@@ -38,8 +40,13 @@ export function answerShape(world: World, request: CompletionRequest, chat: bool
   const base = { id, created: Math.floor(world.clock.wallMs() / 1000), model };
   const inPieces = { ...base, object: chat ? "chat.completion.chunk" : "text_completion" };
   return {
-    chunk: ({ index, text, logprobs, finish, isFirst }) => {
-      const delta = { ...(isFirst ? { role: "assistant" } : {}), ...(text ? { content: text } : {}) };
+    chunk: ({ index, text, logprobs, calls, finish, isFirst }) => {
+      const called = calls.map((call, at) => ({ index: at, ...functionCall(world, call) }));
+      const delta = {
+        ...(isFirst ? { role: "assistant" } : {}),
+        ...(text ? { content: text } : {}),
+        ...(called.length > 0 ? { tool_calls: called } : {}),
+      };
       const said = chat ? { delta } : { text };
       const told = logprobs.length > 0 ? logprobsOf(logprobs, index) : null;
       return { ...inPieces, choices: [{ index, ...said, logprobs: told, finish_reason: finish }] };
@@ -49,7 +56,7 @@ export function answerShape(world: World, request: CompletionRequest, chat: bool
       object: chat ? "chat.completion" : "text_completion",
       choices: choices.map(({ text, logprobs, last }, index) => ({
         index,
-        ...(chat ? { message: { role: "assistant", content: text, refusal: null } } : { text }),
+        ...(chat ? { message: messageOf(world, text, last?.calls ?? []) } : { text }),
         logprobs: logprobsOf(logprobs, index),
         finish_reason: last?.finish ?? "stop",
       })),
@@ -60,6 +67,16 @@ export function answerShape(world: World, request: CompletionRequest, chat: bool
     }),
     usage: (lasts) => ({ ...inPieces, choices: [], usage: usageOf(lasts, choicesPerPrompt) }),
   };
+}
+
+function messageOf(world: World, text: string, calls: readonly ToolCall[]) {
+  const message = { role: "assistant", content: calls.length > 0 && text === "" ? null : text, refusal: null };
+  return calls.length > 0 ? { ...message, tool_calls: calls.map((call) => functionCall(world, call)) } : message;
+}
+
+export function functionCall({ chance }: World, { name, arguments: given }: ToolCall) {
+  const id = `call_${Buffer.from(chance.bytes(12)).toString("hex")}`;
+  return { id, type: "function" as const, function: { name, arguments: given } };
 }
 
 /** A prompt counts once, however many answers it gets. */
@@ -119,11 +136,14 @@ export function streamedAnswer(
           const { index, piece } = next.value;
           const isFirst = lasts[index] === undefined;
           lasts[index] = piece;
-          const { text, logprobs = [], finish } = piece;
-          const says = text !== "" || logprobs.length > 0 || isFirst;
+          const { text, logprobs = [], calls = [], finish } = piece;
+          const says = text !== "" || logprobs.length > 0 || calls.length > 0 || isFirst;
           added = says || finish !== undefined;
-          if (says) controller.enqueue(event(shape.chunk({ index, text, logprobs, finish: null, isFirst })));
-          if (finish) controller.enqueue(event(shape.chunk({ index, text: "", logprobs: [], finish, isFirst: false })));
+          if (says) controller.enqueue(event(shape.chunk({ index, text, logprobs, calls, finish: null, isFirst })));
+          if (finish)
+            controller.enqueue(
+              event(shape.chunk({ index, text: "", logprobs: [], calls: [], finish, isFirst: false })),
+            );
           next = await pieces.next();
         }
       } catch (error) {

@@ -57,8 +57,8 @@ const chatParameters = new Map<string, Harmless>([
   ["top_logprobs", obeyed],
   ["response_format", obeyed],
   ["modalities", isTextAlone],
-  ["tools", isEmptyList],
-  ["tool_choice", is("none", "auto")],
+  ["tools", obeyed],
+  ["tool_choice", obeyed],
   ["parallel_tool_calls", isFlag],
   ["functions", isEmptyList],
   ["function_call", is("none", "auto")],
@@ -79,8 +79,8 @@ const messageFields = new Map<string, Harmless>([
   ["role", obeyed],
   ["content", obeyed],
   ["name", never],
-  ["tool_calls", isEmptyList],
-  ["tool_call_id", never],
+  ["tool_calls", (value, message) => message["role"] === "assistant" || isEmptyList(value, message)],
+  ["tool_call_id", (_, message) => message["role"] === "tool"],
   ["function_call", never],
   ["annotations", isEmptyList],
   ["audio", never],
@@ -90,6 +90,25 @@ const messageFields = new Map<string, Harmless>([
 const partFields = new Map<string, Harmless>([
   ["type", obeyed],
   ["text", obeyed],
+]);
+
+const callFields = new Map<string, Harmless>([
+  ["id", obeyed],
+  ["type", is("function")],
+  ["function", obeyed],
+  ["index", (value) => Number.isInteger(value)],
+]);
+
+const toolFields = new Map<string, Harmless>([
+  ["type", is("function")],
+  ["function", obeyed],
+]);
+
+const toolFunctionFields = new Map<string, Harmless>([
+  ["name", obeyed],
+  ["description", isText],
+  ["parameters", obeyed],
+  ["strict", isFlag],
 ]);
 
 const responseFormat = new Map<string, Harmless>([
@@ -114,6 +133,10 @@ export const checkCompletion = (body: Body) => check(body, completionParameters,
 export const checkChat = (body: Body) => check(body, chatParameters, "", "/v1/chat/completions");
 export const checkMessage = (fields: Body, place: string) => check(fields, messageFields, `${place}.`, "a message");
 export const checkPart = (fields: Body, place: string) => check(fields, partFields, `${place}.`, "a text part");
+export const checkCall = (fields: Body, place: string) => check(fields, callFields, `${place}.`, "a call");
+export const checkTool = (fields: Body, place: string) => check(fields, toolFields, `${place}.`, "a tool");
+export const checkToolFunction = (fields: Body, place: string) =>
+  check(fields, toolFunctionFields, `${place}.`, "a tool's function");
 export const checkResponseFormat = (fields: Body) =>
   check(fields, responseFormat, "response_format.", "response_format");
 export const checkJsonSchema = (fields: Body) =>

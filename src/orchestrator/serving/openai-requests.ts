@@ -2,17 +2,15 @@
 
 import { parseId } from "../../core/ids.ts";
 import { randomKey, uniformAt } from "../../core/numbers/random.ts";
-import type { ChatTurn } from "../../models/chat-template.ts";
 import { topLogprobsMax } from "../../models/choosing.ts";
 import { anyObject } from "../../models/grammar/schema.ts";
 import { biasedTokensMax, logitBiasMax, penaltyMax, type SamplingSettings } from "../../models/sampling.ts";
 import { refuse } from "./openai-errors.ts";
+import { conversationOf, toolsOf } from "./openai-messages.ts";
 import {
   checkChat,
   checkCompletion,
   checkJsonSchema,
-  checkMessage,
-  checkPart,
   checkResponseFormat,
   checkStreamOptions,
   isRecord,
@@ -24,7 +22,6 @@ import {
   stopWordLengthMax,
   stopWordsMax,
   type TextRequest,
-  turnsMax,
 } from "./text.ts";
 
 export interface CompletionRequest {
@@ -54,15 +51,14 @@ export function parseCompletion(body: Body, seed: number): CompletionRequest {
 
 export function parseChat(body: Body, seed: number): CompletionRequest {
   checkChat(body);
-  const { messages } = body;
-  if (messages === undefined) refuse("messages", "messages is missing", "missing_required_parameter");
-  if (!Array.isArray(messages) || messages.length === 0)
-    refuse("messages", "messages must be a list with at least one message");
-  if (messages.length > turnsMax)
-    refuse("messages", `messages has ${messages.length} entries, at most ${turnsMax} are allowed`);
+  const turns = conversationOf(body["messages"]);
+  const { tools, mustCall } = toolsOf(body);
   const schema = schemaOf(body["response_format"]);
-  return common(body, [{ turns: messages.map(parseMessage) }], seed, {
+  if (mustCall && schema !== undefined)
+    refuse("response_format", "response_format and a call that must be made exclude each other: leave one of them out");
+  return common(body, [{ turns, ...(tools.length > 0 ? { tools } : {}) }], seed, {
     ...told(chatLogprobs(body)),
+    ...(mustCall ? { mustCall } : {}),
     ...(schema === undefined ? {} : { schema }),
   });
 }
@@ -120,35 +116,11 @@ function promptsOf(prompt: unknown): PromptOf[] {
   return prompt;
 }
 
-function parseMessage(message: unknown, index: number): ChatTurn {
-  const place = `messages[${index}]`;
-  if (!isRecord(message)) refuse(place, `${place} must be an object with role and content`);
-  checkMessage(message, place);
-  const { role, content } = message;
-  if (role !== "system" && role !== "user" && role !== "assistant" && role !== "developer")
-    refuse(`${place}.role`, `${place}.role must be system, developer, user or assistant`);
-  return { role: role === "developer" ? "system" : role, content: contentText(content, `${place}.content`) };
-}
-
-function contentText(content: unknown, place: string): string {
-  if (typeof content === "string") return content;
-  if (!Array.isArray(content)) refuse(place, `${place} must be a string or a list of text parts`);
-  return content
-    .map((part: unknown, index) => {
-      const at = `${place}[${index}]`;
-      if (!isRecord(part) || part["type"] !== "text" || typeof part["text"] !== "string")
-        refuse(at, `${at} is not a text part: ${place} may only have text parts`);
-      checkPart(part, at);
-      return part["text"];
-    })
-    .join("");
-}
-
 function common(
   body: Body,
   prompts: readonly PromptOf[],
   seed: number,
-  wishes: Pick<TextRequest, "topLogprobs" | "echo" | "schema">,
+  wishes: Pick<TextRequest, "topLogprobs" | "echo" | "schema" | "mustCall">,
 ): CompletionRequest {
   const model = modelOf(body["model"]);
   const choicesPerPrompt = whole(body, "n", 1, 1, choicesMax);

@@ -42,6 +42,11 @@ class Echo implements TextGenerator {
     if (request.prompt === "too many") fail("resource_exhausted", "32 requests are waiting already: try again");
     if (request.prompt === "too long") throw new PromptTooLong("the prompt has 99 tokens, at most 63 are taken");
     if (request.prompt === "nobody there") fail("unavailable", "the PNodes of the model are gone");
+    if (textOf(request) === "call weather" && (request.prompt as { tools?: unknown }).tools) {
+      const calls = [{ name: "weather", arguments: '{"city":"Nantucket"}' }];
+      yield { text: "", tokens: [1], promptTokens: 3, generatedTokens: 1, calls, finish: "tool_calls" as const };
+      return;
+    }
     if (request.prompt === "taken") fail("aborted", "somebody else was faster");
     this.running++;
     this.runningMost = Math.max(this.runningMost, this.running);
@@ -181,6 +186,9 @@ test("bad requests are refused with OpenAI's error shape and codes", () =>
     await assert.rejects(complete({ prompt: "x".repeat(1 << 20) }), refusal(400, "request_too_large", null));
     await assert.rejects(complete({ model: undefined }), refusal(400, "missing_required_parameter", "model"));
     await assert.rejects(complete({ prompt: null }), refusal(400, "missing_required_parameter", "prompt"));
+    const ids = await Promise.all([fetch(`${url}/models`), fetch(`${url}/nothing`)]);
+    const [one, other] = ids.map((response) => response.headers.get("x-request-id"));
+    assert.ok(one?.startsWith("req_") && other?.startsWith("req_") && one !== other, "errors have one too");
     const broken = await fetch(`${url}/completions`, { method: "POST", body: "{" });
     assert.equal(broken.status, 400);
     assert.equal(((await broken.json()) as { error: { type: string } }).error.type, "invalid_request_error");
@@ -189,6 +197,12 @@ test("bad requests are refused with OpenAI's error shape and codes", () =>
   }));
 
 const tool = { type: "function", function: { name: "weather", parameters: { type: "object" } } };
+
+const called = (name: string, given: string) => ({
+  id: "1",
+  type: "function" as const,
+  function: { name, arguments: given },
+});
 
 const refusedEverywhere = {
   service_tier: "flex",
@@ -199,8 +213,7 @@ const refusedInCompletions = { ...refusedEverywhere, suffix: "end", best_of: 2 }
 const refusedInChats = {
   ...refusedEverywhere,
   modalities: ["text", "audio"],
-  tools: [tool],
-  tool_choice: "required",
+  tool_choice: { type: "allowed_tools", tools: [] },
   parallel_tool_calls: "yes",
   functions: [tool.function],
   function_call: { name: "weather" },
@@ -230,10 +243,18 @@ test("what cannot be done is refused by its name, in completions and in chats", 
     const saying = (fields: object) => chat({ messages: [...messages, { role: "user", content: "x", ...fields }] });
     for (const [fields, code, param] of [
       [{ name: "Ada" }, "unsupported_parameter", "messages[1].name"],
-      [{ role: "assistant", tool_calls: [{ id: "1" }] }, "unsupported_parameter", "messages[1].tool_calls"],
-      [{ role: "tool", tool_call_id: "1" }, "unsupported_parameter", "messages[1].tool_call_id"],
+      [{ tool_calls: [{ id: "1" }] }, "unsupported_parameter", "messages[1].tool_calls"],
+      [{ role: "assistant", tool_calls: [{ id: "1" }] }, "invalid_value", "messages[1].tool_calls[0]"],
+      [
+        { role: "assistant", tool_calls: [called("weather", "{")] },
+        "invalid_value",
+        "messages[1].tool_calls[0].function.arguments",
+      ],
+      [{ tool_call_id: "1" }, "unsupported_parameter", "messages[1].tool_call_id"],
+      [{ role: "tool", tool_call_id: "1" }, "invalid_value", "messages[1].tool_call_id"],
       [{ mood: "glad" }, "unknown_parameter", "messages[1].mood"],
-      [{ role: "tool" }, "invalid_value", "messages[1].role"],
+      [{ role: "tool" }, "invalid_value", "messages[1].tool_call_id"],
+      [{ role: "critic" }, "invalid_value", "messages[1].role"],
       [{ content: [{ type: "image_url" }] }, "invalid_value", "messages[1].content[0]"],
       [{ content: [{ type: "text", text: "x", size: 2 }] }, "unknown_parameter", "messages[1].content[0].size"],
     ] as const)
@@ -254,6 +275,31 @@ test("what cannot be done is refused by its name, in completions and in chats", 
       [{ top_k: 1.5 }, "invalid_value", "top_k"],
       [{ temperature: "hot" }, "invalid_value", "temperature"],
       [{ logprobs: 3 }, "invalid_value", "logprobs"],
+      [{ tools: [{}] }, "invalid_value", "tools[0]"],
+      [{ tools: [{ ...tool, type: "custom" }] }, "unsupported_parameter", "tools[0].type"],
+      [{ tools: [{ type: "function", function: { name: "no name" } }] }, "invalid_value", "tools[0].function.name"],
+      [
+        { tools: [{ type: "function", function: { name: "x", mood: 1 } }] },
+        "unknown_parameter",
+        "tools[0].function.mood",
+      ],
+      [
+        { tools: [{ type: "function", function: { name: "x", strict: true } }] },
+        "unsupported_parameter",
+        "tools[0].function.strict",
+      ],
+      [{ tools: [tool, tool] }, "invalid_value", "tools"],
+      [{ tool_choice: "required" }, "invalid_value", "tool_choice"],
+      [
+        { tools: [tool], tool_choice: { type: "function", function: { name: "none" } } },
+        "invalid_value",
+        "tool_choice",
+      ],
+      [
+        { tools: [tool], tool_choice: "required", response_format: { type: "json_object" } },
+        "invalid_value",
+        "response_format",
+      ],
       [{ response_format: "json" }, "invalid_value", "response_format"],
       [{ response_format: {} }, "missing_required_parameter", "response_format.type"],
       [{ response_format: { type: "grammar" } }, "unsupported_parameter", "response_format.type"],
@@ -337,6 +383,41 @@ test("the official client reads probabilities, in chats and in completions, whol
     assert.equal(echo.seen.at(-1)?.echo, true);
     await client.chat.completions.create({ model: "echo", messages, response_format: { type: "json_object" } });
     assert.equal(echo.seen.at(-1)?.schema, '{"type":"object"}');
+  }));
+
+test("the official client hands over tools, reads calls, whole and streamed, and tells their results", () =>
+  withApi(true, async ({ client, echo }) => {
+    const asked = {
+      model: "echo",
+      messages: [{ role: "user" as const, content: "call weather" }],
+      tools: [tool as never],
+    };
+    const chat = await client.chat.completions.create(asked);
+    const [choice] = chat.choices;
+    assert.equal(choice?.finish_reason, "tool_calls");
+    assert.equal(choice?.message.content, null);
+    const [call] = choice?.message.tool_calls ?? [];
+    assert.deepEqual(call, { ...called("weather", '{"city":"Nantucket"}'), id: call?.id });
+    const stream = client.chat.completions.stream({ ...asked });
+    const final = await stream.finalChatCompletion();
+    assert.deepEqual(
+      final.choices[0]?.message.tool_calls?.map((one) => one.type === "function" && one.function.arguments),
+      ['{"city":"Nantucket"}'],
+    );
+    const messages = [
+      ...asked.messages,
+      choice?.message as never,
+      { role: "tool" as const, tool_call_id: call?.id as string, content: "rain" },
+    ];
+    await client.chat.completions.create({ ...asked, messages, tool_choice: "required", parallel_tool_calls: false });
+    const { prompt, mustCall } = echo.seen.at(-1) as TextRequest;
+    assert.deepEqual(mustCall, { parallel: false });
+    assert.deepEqual((prompt as { turns: unknown[] }).turns.slice(1), [
+      { role: "assistant", content: "", calls: [{ id: call?.id, name: "weather", arguments: '{"city":"Nantucket"}' }] },
+      { role: "tool", content: "rain", callId: call?.id, name: "weather" },
+    ]);
+    await client.chat.completions.create({ ...asked, tool_choice: "none" });
+    assert.deepEqual(Object.keys(echo.seen.at(-1)?.prompt as object), ["turns"], "nothing is said of tools");
   }));
 
 test("several prompts get several answers each, in OpenAI's order, with seeds that follow from the first", () =>

@@ -28,23 +28,29 @@ export function openAiHandler(deps: OpenAiDependencies): HttpHandler {
   return async (request, peer) => {
     const { pathname } = new URL(request.url);
     if (!pathname.startsWith("/v1/")) return undefined;
-    try {
-      const authorization = request.headers.get("authorization") ?? undefined;
-      const caller = await deps.identify({ address: peer }, authorization);
-      const roles = await deps.keys.require("generate", authorization, caller);
-      if (pathname === "/v1/models" && request.method === "GET") return await listModels(deps);
-      if (pathname.startsWith("/v1/models/") && request.method === "GET")
-        return await showModel(deps, decoded(pathname.slice("/v1/models/".length)));
-      if (pathname === "/v1/completions" && request.method === "POST")
-        return await complete(deps, roles, request, false);
-      if (pathname === "/v1/chat/completions" && request.method === "POST")
-        return await complete(deps, roles, request, true);
-      throw new BadRequest("unknown_url", undefined, `there is no ${request.method} ${pathname}`);
-    } catch (error) {
-      if (!(error instanceof DcnrError)) deps.world.log("error", `the API failed: ${String(error)}`);
-      return errorResponse(error);
-    }
+    const response = await answered(deps, request, peer, pathname);
+    // What a client's error names, so that it can be found in what is logged.
+    response.headers.set("x-request-id", `req_${Buffer.from(deps.world.chance.bytes(12)).toString("hex")}`);
+    return response;
   };
+}
+
+async function answered(deps: OpenAiDependencies, request: Request, peer: string, pathname: string): Promise<Response> {
+  try {
+    const authorization = request.headers.get("authorization") ?? undefined;
+    const caller = await deps.identify({ address: peer }, authorization);
+    const roles = await deps.keys.require("generate", authorization, caller);
+    if (pathname === "/v1/models" && request.method === "GET") return await listModels(deps);
+    if (pathname.startsWith("/v1/models/") && request.method === "GET")
+      return await showModel(deps, decoded(pathname.slice("/v1/models/".length)));
+    if (pathname === "/v1/completions" && request.method === "POST") return await complete(deps, roles, request, false);
+    if (pathname === "/v1/chat/completions" && request.method === "POST")
+      return await complete(deps, roles, request, true);
+    throw new BadRequest("unknown_url", undefined, `there is no ${request.method} ${pathname}`);
+  } catch (error) {
+    if (!(error instanceof DcnrError)) deps.world.log("error", `the API failed: ${String(error)}`);
+    return errorResponse(error);
+  }
 }
 
 async function listModels({ generator }: OpenAiDependencies): Promise<Response> {

@@ -31,24 +31,24 @@ test("a prompt is encoded by the model's vocabulary, also when the thread that k
     },
   });
   const expected = [...tokenizer.encode("Hello there", { addSpecial: true })];
-  assert.deepEqual([...(await prompts.of(model, "Hello there")).ids], expected);
-  assert.deepEqual([...(await prompts.of(model, "Hello there")).ids], expected);
+  assert.deepEqual([...(await prompts.of(model, { prompt: "Hello there" })).ids], expected);
+  assert.deepEqual([...(await prompts.of(model, { prompt: "Hello there" })).ids], expected);
   assert.deepEqual(asked, ["openingText", "encodingPrompt", "encodingPrompt"], "it is opened once");
   asked.length = 0;
   forgets = 1;
-  assert.deepEqual([...(await prompts.of(model, "Hello there")).ids], expected);
+  assert.deepEqual([...(await prompts.of(model, { prompt: "Hello there" })).ids], expected);
   assert.deepEqual(asked, ["encodingPrompt", "openingText", "encodingPrompt"]);
   forgets = 2;
-  await assert.rejects(prompts.of(model, "Hello there"), { code: "unavailable" });
+  await assert.rejects(prompts.of(model, { prompt: "Hello there" }), { code: "unavailable" });
 });
 
 test("token ids need no vocabulary, text does; ids outside of it are refused", async () => {
   const { prompts, model } = await scene(asideHere);
   const bare = { ...model, tokenizer: "" };
-  assert.deepEqual((await prompts.of(bare, [1, 2])).ids, [1, 2]);
-  await assert.rejects(prompts.of(bare, "text"), { code: "failed_precondition" });
-  await assert.rejects(prompts.of(model, [tokenizer.vocabularySize]), /outside the model's vocabulary/);
-  assert.deepEqual((await prompts.of(model, { turns: [{ role: "user", content: "x" }] })).stop, [
+  assert.deepEqual((await prompts.of(bare, { prompt: [1, 2] })).ids, [1, 2]);
+  await assert.rejects(prompts.of(bare, { prompt: "text" }), { code: "failed_precondition" });
+  await assert.rejects(prompts.of(model, { prompt: [tokenizer.vocabularySize] }), /outside the model's vocabulary/);
+  assert.deepEqual((await prompts.of(model, { prompt: { turns: [{ role: "user", content: "x" }] } })).stop, [
     "\nuser:",
     "\nsystem:",
   ]);

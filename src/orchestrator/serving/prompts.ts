@@ -5,6 +5,8 @@ import { Recent } from "../../core/caches/recent.ts";
 import { fail } from "../../core/errors.ts";
 import { parseSha256 } from "../../core/ids.ts";
 import type { TokenTable } from "../../data/bpe/token-table.ts";
+import type { ChatPrompt } from "../../models/chat-template.ts";
+import { forcedCall, noTools, type ToolFormat } from "../../models/tools.ts";
 import { type AskedText, encodingPrompt, openingText, type TextFacts } from "../../models/works.ts";
 import type { Context } from "../context.ts";
 import type { ModelRecord } from "../records/sessions.ts";
@@ -15,6 +17,10 @@ import { PromptTooLong, type TextRequest } from "./text.ts";
 const textsKept = 8;
 
 export interface Prompt {
+  /** What the answer has to fit, if it has to be a call of a tool. */
+  readonly schema?: string;
+  /** Where tools may be called: how calls are told from text. */
+  readonly calls?: { readonly format: ToolFormat; readonly forced: boolean };
   readonly ids: ArrayLike<number> & Iterable<number>;
   /** Absent where a model has no vocabulary: its answers are ids. */
   readonly table: TokenTable | undefined;
@@ -31,12 +37,20 @@ export class Prompts {
     this.#context = context;
   }
 
-  async of(model: ModelRecord, prompt: TextRequest["prompt"]): Promise<Prompt> {
+  async of(model: ModelRecord, { prompt, mustCall }: Pick<TextRequest, "prompt" | "mustCall">): Promise<Prompt> {
     const text = model.tokenizer ? await this.#text(model) : undefined;
-    const ids = isIds(prompt) ? prompt : await this.#encode(model, prompt);
+    const { tools = [] } = isChat(prompt) ? prompt : {};
+    const format = tools.length > 0 ? (text?.toolFormat ?? noTools(model.name)) : undefined;
+    const forced = format && mustCall ? forcedCall(format, tools, mustCall.parallel) : undefined;
+    const asked = isChat(prompt) && forced ? { ...prompt, opening: forced.opening } : prompt;
+    const ids = isIds(asked) ? asked : await this.#encode(model, asked);
     check(model, ids);
-    const stop = typeof prompt === "object" && "turns" in prompt ? (text?.chatStop ?? []) : [];
-    return { ids, table: text?.table, stop, endTokens: text?.endTokens ?? [] };
+    return {
+      ...{ ids, table: text?.table, endTokens: text?.endTokens ?? [] },
+      stop: isChat(prompt) ? (text?.chatStop ?? []) : [],
+      ...(forced ? { schema: forced.schema } : {}),
+      ...(format ? { calls: { format, forced: forced !== undefined } } : {}),
+    };
   }
 
   async #encode(model: ModelRecord, prompt: AskedText["prompt"]): Promise<Prompt["ids"]> {
@@ -72,6 +86,10 @@ export class Prompts {
 
 function keyOf({ tokenizer, chat = "" }: ModelRecord): string {
   return `${tokenizer} ${chat}`;
+}
+
+function isChat(prompt: TextRequest["prompt"]): prompt is ChatPrompt {
+  return typeof prompt === "object" && "turns" in prompt;
 }
 
 function isIds(prompt: TextRequest["prompt"]): prompt is readonly number[] {

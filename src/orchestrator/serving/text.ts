@@ -1,13 +1,16 @@
 // Text in, text out: what the gRPC and the OpenAI-compatible front ends share, so that both behave alike.
 
 import { DcnrError } from "../../core/errors.ts";
-import type { ChatTurn } from "../../models/chat-template.ts";
+import type { ChatPrompt } from "../../models/chat-template.ts";
 import type { SamplingSettings } from "../../models/sampling.ts";
+import type { ToolCall } from "../../models/tools.ts";
 
 export interface TextRequest {
   readonly model: string;
   /** Text, token ids, or a conversation that is written down as the model was taught. */
-  readonly prompt: string | readonly number[] | { readonly turns: readonly ChatTurn[] };
+  readonly prompt: string | readonly number[] | ChatPrompt;
+  /** Of a conversation with tools: whether the answer has to call one of them. Absent: it may. */
+  readonly mustCall?: { readonly parallel: boolean };
   readonly maxTokens: number;
   readonly sampling: SamplingSettings;
   readonly stop: readonly string[];
@@ -36,7 +39,9 @@ export interface TextPiece {
   /** Of the tokens whose text has begun to be shown. */
   readonly logprobs?: readonly SpelledLogprob[];
   /** Set on the last piece. */
-  readonly finish?: "stop" | "length";
+  readonly finish?: "stop" | "length" | "tool_calls";
+  /** On the last piece: what the model wants to be called. */
+  readonly calls?: readonly ToolCall[];
   readonly promptTokens: number;
   readonly generatedTokens: number;
 }
