@@ -185,6 +185,17 @@ describe("placement", () => {
     assert.equal(again.unplaced.length, 0);
   });
 
+  it("puts no more copies on a PNode than it has room for, wherever it was found", () => {
+    // Those that come and go are looked at last, for copies that found no place elsewhere.
+    const small = { memoryFreeBytes: 100 << 20 };
+    const steady = ["a", "b", "c"].map((id) => node(id, small));
+    const spare = ["x", "y", "z"].map((id) => node(id, { ...small, flapping: true }));
+    const plan = chain(["v0", "v1", "v2"].map((id) => vnode(id)));
+    const { decisions, unplaced } = place(plan, new Fleet([...steady, ...spare]), policy({ copies: 2 }));
+    assert.deepEqual(unplaced, []);
+    assert.equal(new Set(decisions.map(({ pnode }) => pnode)).size, 6, "one for each");
+  });
+
   it("puts copies of a VNode on PNodes of different owners, and says so when there is none", () => {
     const mine = [node("a", { owner: "ann" }), node("b", { owner: "ann" })];
     const alone = place(chain([vnode("v0")]), new Fleet(mine), policy({ copies: 2 }));

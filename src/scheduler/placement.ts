@@ -260,15 +260,17 @@ function* placeCopies(
   pace: Pace,
 ): Search<void> {
   const { policy, fleet } = work;
+  // PNodes that hold nothing but copies: what is put there counts for the copies that follow.
+  const open = [...bins];
   for (const unit of work.units) {
     const primary = settled.get(unit.index) ?? bins[layout[unit.index] as number]?.node.id;
     if (primary === undefined) continue;
     const present = new Set<PNodeId>([primary]);
     for (const vnode of unit.vnodes) for (const id of policy.current.get(vnode.id) ?? []) present.add(id);
     for (let copy = present.size; copy < policy.copies; copy++) {
-      if (pace.isSpent(bins.length)) yield;
+      if (pace.isSpent(open.length)) yield;
       const owners = new Set(Array.from(present, (id) => ownerOf(fleet.get(id), id)));
-      const best = leastBusy(bins, unit, purse, owners) ?? anyOther(work, unit, bins, owners);
+      const best = leastBusy(open, unit, purse, owners) ?? anyOther(work, unit, open, purse, owners);
       if (best) put(best, unit, purse);
       explain(work, unit, best, bins, copy);
       if (!best) break;
@@ -286,19 +288,22 @@ function leastBusy(bins: readonly Bin[], unit: Unit, purse: Purse, owners: Reado
   return best;
 }
 
-/** The chosen bins may all be of one owner: then the whole fleet is searched. */
+/** The chosen bins may all be of one owner: then the whole fleet is searched, and what is found joins them. */
 function anyOther(
   { fleet, policy, plan }: Work,
   unit: Unit,
-  bins: readonly Bin[],
+  open: Bin[],
+  purse: Purse,
   owners: ReadonlySet<string>,
 ): Bin | undefined {
-  const known = new Set(bins.map((bin) => bin.node.id));
+  const known = new Set(open.map((bin) => bin.node.id));
   for (const pool of fleet.pools())
     for (const node of pool.nodes) {
-      if (known.has(node.id) || owners.has(ownerOf(node, node.id)) || unit.avoid.has(node.id)) continue;
-      if (node.memoryFreeBytes >= unit.memoryBytes && eligible(node, policy, plan.workload))
-        return binOf(node, -1, policy, plan.workload);
+      if (known.has(node.id) || owners.has(ownerOf(node, node.id)) || !eligible(node, policy, plan.workload)) continue;
+      const bin = binOf(node, open.length, policy, plan.workload);
+      if (!fits(bin, unit, purse)) continue;
+      open.push(bin);
+      return bin;
     }
   return undefined;
 }

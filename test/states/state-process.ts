@@ -19,6 +19,7 @@ import { openSpill } from "../../src/system/files/spill.ts";
 import { backgroundTimers } from "../../src/system/timers.ts";
 import { openHttpTransfer } from "../../src/system/wires/blob-transfer.ts";
 import { realWorld } from "../../src/system/world.ts";
+import { Pauses } from "./pauses.ts";
 
 export interface StateJob {
   readonly address: string;
@@ -36,7 +37,8 @@ export interface StateResult {
   readonly tensors: readonly string[];
   /** Resident memory at its highest beyond what it was with the state in memory, or with the memory for it. */
   readonly extraBytes: number;
-  readonly longestPauseMs: number;
+  readonly busyMs: number;
+  readonly blockedMs: number;
   readonly tookMs: number;
 }
 
@@ -73,13 +75,11 @@ const storage = await openSpill(job.directory);
 
 const beforeBytes = process.memoryUsage.rss();
 let highestBytes = beforeBytes;
-let lastMs = performance.now();
-let longestPauseMs = 0;
+const pauses = new Pauses(5);
 const watch = setInterval(() => {
   highestBytes = Math.max(highestBytes, process.memoryUsage.rss());
-  longestPauseMs = Math.max(longestPauseMs, performance.now() - lastMs - 20);
-  lastMs = performance.now();
-}, 20);
+  pauses.tick();
+}, pauses.everyMs);
 const startedMs = performance.now();
 let state = job.state ?? "";
 if (state === "") {
@@ -101,6 +101,6 @@ if (state === "") {
 const tookMs = performance.now() - startedMs;
 clearInterval(watch);
 const tensors = Array.from(image.tensors.values(), ({ data }) => sha256(new Uint8Array(data.buffer)));
-const result: StateResult = { state, tensors, extraBytes: highestBytes - beforeBytes, longestPauseMs, tookMs };
+const result: StateResult = { state, tensors, extraBytes: highestBytes - beforeBytes, ...pauses.longest(), tookMs };
 process.stdout.write(`${JSON.stringify(result)}\n`);
 await network.close();
