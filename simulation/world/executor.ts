@@ -1,7 +1,7 @@
 // An Executor whose work takes virtual time, so that crashes and pauses can strike in the middle of it. The
 // numbers come from the executor inside; this file decides only when they are there.
 
-import type { Tensor } from "../../src/core/tensor.ts";
+import type { TensorData } from "../../src/core/tensor.ts";
 import type { Executor } from "../../src/engine/engine.ts";
 import { type Build, usualBuild } from "../draw.ts";
 import type { Host } from "./world.ts";
@@ -53,6 +53,16 @@ export function simulatedExecutor(inner: Executor, host: Host, times: ComputeTim
     recycle: (tensors) => inner.recycle(tensors),
     download: (operands) => inner.download(operands),
     upload: (operands) => inner.upload(operands),
+    openStage: () => {
+      const stage = inner.openStage();
+      return {
+        ...stage,
+        run: async (pass, feeds) => {
+          await takes(times.runMs);
+          return stage.run(pass, feeds);
+        },
+      };
+    },
     numericsClass: () => inner.numericsClass(),
     close: () => inner.close(),
   };
@@ -70,13 +80,27 @@ export function nudging(inner: Executor, units: number): Executor {
     ...inner,
     run: async (name, feeds, options) => {
       const results = await inner.run(name, feeds, options);
-      for (const tensor of Object.values(results)) nudge(tensor, units);
+      for (const tensor of Object.values(results)) nudge(tensor.data, units);
       return results;
+    },
+    openStage: () => {
+      const stage = inner.openStage();
+      return {
+        ...stage,
+        // Every row alike: what a row becomes depends on no other.
+        run: async (pass, feeds) => {
+          const results = await stage.run(pass, feeds);
+          for (const { data, shape } of results)
+            for (let row = 0, width = data.length / (shape[0] ?? 1); row < (shape[0] ?? 0); row++)
+              nudge(data.subarray(row * width, (row + 1) * width), units);
+          return results;
+        },
+      };
     },
   };
 }
 
-function nudge({ data }: Tensor, units: number): void {
+function nudge(data: TensorData, units: number): void {
   if (!(data instanceof Float32Array) || data.length === 0 || data[0] === 0) return;
   const words = new Uint32Array(data.buffer, data.byteOffset, 1);
   words[0] = (words[0] as number) + units;

@@ -4,7 +4,10 @@
 import type { RandomKey } from "../core/numbers/random.ts";
 import type { DType, Shape, Tensor } from "../core/tensor.ts";
 import type { GraphModel } from "../graph/model.ts";
+import type { UnitPlan } from "../graph/unit.ts";
 import type { LinearMemory } from "./portable/linear-memory.ts";
+import type { RowProgram } from "./stage/row-program.ts";
+import type { StagePass } from "./stage/stage-pass.ts";
 import type { Station } from "./station.ts";
 
 export type EngineKind = "reference" | "native" | "portable" | "webgpu";
@@ -27,6 +30,11 @@ export interface Engine {
   /** Only where it has memory of its own, in which an executor lets values stay between calls. */
   readonly openStation?: () => Station;
   load(graph: GraphModel): Promise<Program>;
+  /**
+   * A graph for any number of rows (graph/rows.ts) with weights that never change, if the engine has a way of its own for
+   * them. A row's bits must not depend on the others; where they do, it fails.
+   */
+  loadRows?(graph: GraphModel, weights: Tensors): Promise<RowProgram | undefined>;
   /** Engines of equal class compute equal bits. */
   numericsClass(): Promise<string>;
   close(): Promise<void>;
@@ -84,8 +92,32 @@ export interface Executor {
   share(tensor: Pick<Tensor, "data">): void;
   /** Gives outputs and tensors of the pool back for later runs; what did not come from the pool is ignored. */
   recycle(tensors: Iterable<Pick<Tensor, "data">>): void;
+  /** A place on one of the workers for the units of a served model. */
+  openStage(): StageExecutor;
   numericsClass(): Promise<string>;
   close(): Promise<void>;
+}
+
+/** Rows of one input, by themselves. */
+export interface StageFeed {
+  readonly unit: string;
+  readonly input: string;
+  readonly data: Float32Array | Int32Array;
+}
+
+/**
+ * Units that run one after the other on one worker, where their caches are (stage/stage.ts). A worker that dies takes them
+ * along: calls fail with `unavailable`, and whoever needs them loads them again.
+ */
+export interface StageExecutor {
+  /** Weights lie in shared memory. True if the unit goes on reading them there; else they may be freed. */
+  load(plan: UnitPlan, name: string, weights: Tensors): Promise<boolean>;
+  /** Resolves when the unit reads its weights no more. */
+  unload(name: string): Promise<void>;
+  /** Caches of requests at a unit go. */
+  drop(name: string, requests: readonly string[] | "all"): void;
+  /** What the pass wants, in order. NaN and infinity make it fail. */
+  run(pass: StagePass, feeds: readonly StageFeed[]): Promise<readonly Tensor[]>;
 }
 
 /** A block of shared memory. Views over it stay valid until it is freed. */

@@ -12,6 +12,7 @@ import type {
   KernelResult,
   RunOptions,
   SharedBytes,
+  StageExecutor,
   Tensors,
 } from "./engine.ts";
 import { Holders } from "./holders.ts";
@@ -19,6 +20,8 @@ import { type LoweredCall, lowerCall, viewOf, viewsOf } from "./kernels.ts";
 import { type MemoryBlock, type MemoryPool, SharedMemoryPool } from "./memory.ts";
 import { OneMemoryPool } from "./one-memory-pool.ts";
 import type { LinearMemory } from "./portable/linear-memory.ts";
+import { Stages } from "./stage/stage.ts";
+import type { StageAnswer, StageCall } from "./stage/stage-call.ts";
 import { type RegisteredGraph, stationFor } from "./station.ts";
 
 export interface RunJob {
@@ -55,6 +58,8 @@ export interface Backend {
   readonly device?: DeviceListener;
   /** The results of kernels; a run has none. */
   submit(job: Job, priority: number): Promise<readonly KernelResult[]>;
+  /** Stages go to workers by their number. */
+  stage(number: number, call: StageCall): Promise<StageAnswer>;
   /** Graphs and blocks that will not be used again. */
   forgetGraph(graph: RegisteredGraph): void;
   forgetMemory(block: MemoryBlock): void;
@@ -86,6 +91,7 @@ export function executorOver(open: (pool: MemoryPool) => Backend, memory?: Linea
   /** Tensors of the pool of which a device keeps what it computed. */
   const kept = new Set<ArrayBufferLike>();
   let nextGraph = 1;
+  let stages = 0;
   let closed = false;
 
   function checkShared({ buffer }: TensorData, what: string): void {
@@ -155,6 +161,25 @@ export function executorOver(open: (pool: MemoryPool) => Backend, memory?: Linea
     return memory;
   }
 
+  function openStage(): StageExecutor {
+    const number = stages++;
+    const call = (given: StageCall) =>
+      closed ? fail("unavailable", "the executor is closed") : backend.stage(number, given);
+    // What a dead worker had is gone already.
+    const tell = async (given: StageCall): Promise<void> => {
+      if (!closed) await backend.stage(number, given).catch(() => {});
+    };
+    return {
+      load: async (plan, name, weights) => {
+        for (const [weight, { data }] of Object.entries(weights)) checkShared(data, `weight "${weight}"`);
+        return (await call({ kind: "load", plan, name, weights })).keepsWeights === true;
+      },
+      unload: (name) => tell({ kind: "unload", name }),
+      drop: (name, requests) => void tell({ kind: "drop", name, requests }),
+      run: async (pass, feeds) => (await call({ kind: "run", pass, feeds })).tensors ?? [],
+    };
+  }
+
   return {
     kind: backend.kind,
     workers: backend.workers,
@@ -182,6 +207,7 @@ export function executorOver(open: (pool: MemoryPool) => Backend, memory?: Linea
       return backend.submit({ kind: "download", views: operands.map(viewOf) }, downloadPriority).then(() => {});
     },
     upload: (operands) => backend.device?.wrote(operands.map(viewOf)),
+    openStage,
     numericsClass: () => backend.numericsClass(),
     async close() {
       if (closed) return;
@@ -200,6 +226,7 @@ export function openInlineExecutor(engine: Engine): Executor {
 function inlineBackend(engine: Engine, pool: MemoryPool): Backend {
   const memoryOf = (buffer: ArrayBufferLike) => pool.blockOf(buffer)?.memory;
   const station = stationFor(engine, memoryOf);
+  const stages = new Stages(engine);
   let last: Promise<unknown> = Promise.resolve();
   const inOrder = <T>(work: () => Promise<T>): Promise<T> => {
     const result = last.then(work);
@@ -224,6 +251,7 @@ function inlineBackend(engine: Engine, pool: MemoryPool): Backend {
         else await station.run(job.graph, job.feeds, job.into, job.finite, job.keep);
         return [];
       }),
+    stage: (_, call) => inOrder(() => stages.answer(call)),
     forgetGraph: (graph) => void inOrder(() => station.forget(graph.id)),
     forgetMemory: ({ memory, buffer }) =>
       void inOrder(async () => {
@@ -231,6 +259,10 @@ function inlineBackend(engine: Engine, pool: MemoryPool): Backend {
         if (memory) station.forgetMemory(memory);
       }),
     numericsClass: () => inOrder(() => engine.numericsClass()),
-    close: () => inOrder(() => station.close()),
+    close: () =>
+      inOrder(async () => {
+        await stages.close();
+        await station.close();
+      }),
   };
 }

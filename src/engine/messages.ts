@@ -5,6 +5,7 @@ import type { TensorData } from "../core/tensor.ts";
 import type { GraphModel } from "../graph/model.ts";
 import type { EngineKind, KernelResult } from "./engine.ts";
 import type { LoweredCall } from "./kernels.ts";
+import type { StageAnswer, StageCall } from "./stage/stage-call.ts";
 
 export interface WorkerSettings {
   readonly kind: EngineKind;
@@ -42,6 +43,12 @@ export type ToWorker =
       /** Of each call. */
       readonly operands: readonly (readonly WireView[])[];
     }
+  | {
+      readonly kind: "stage";
+      /** Weights of a unit to load are in `weights`, in their order. */
+      readonly call: StageCall;
+      readonly weights: readonly WireData[];
+    }
   /** Large blocks were freed: run the garbage collector. */
   | { readonly kind: "collect" }
   | { readonly kind: "class" }
@@ -49,5 +56,10 @@ export type ToWorker =
 
 export type FromWorker =
   | { readonly kind: "ready" }
-  | { readonly kind: "done"; readonly results: readonly KernelResult[]; readonly numerics?: string }
+  | {
+      readonly kind: "done";
+      readonly results: readonly KernelResult[];
+      readonly numerics?: string;
+      readonly stage?: StageAnswer;
+    }
   | { readonly kind: "failed"; readonly code: ErrorCode; readonly message: string };

@@ -11,6 +11,7 @@ import { operatorOf } from "../graph/operators/registry.ts";
 import { checkTensors } from "./check-tensors.ts";
 import type { Engine, Program, Tensors } from "./engine.ts";
 import { numericsFingerprint, shortClass } from "./fingerprint.ts";
+import { onnxRowProgram } from "./onnx-rows.ts";
 import { isOnlyUnread, unreadOutput, withUnreadOutput } from "./unread-outputs.ts";
 
 /** The part of onnxruntime-node and onnxruntime-web that we call. */
@@ -68,6 +69,14 @@ export function onnxRuntimeEngine(
         const bytes = outputs === "unread" ? withUnreadOutput(model) : model;
         const session = await runtime.InferenceSession.create(bytes, options);
         return program(runtime, session, graph, outputs);
+      } catch (thrown) {
+        throw asFailure(thrown, graph, `cannot be loaded by the ${kind} engine`);
+      }
+    },
+    async loadRows(graph, weights) {
+      try {
+        const model = onlyOnnx(graph);
+        return await onnxRowProgram({ runtime, options, outputs: identity.outputs }, model, weights);
       } catch (thrown) {
         throw asFailure(thrown, graph, `cannot be loaded by the ${kind} engine`);
       }

@@ -12,6 +12,7 @@ import { KernelRunner, type LoweredCall, lengthOf, viewsOf } from "./kernels.ts"
 import { locate, type MemoryBlock, type MemoryPool } from "./memory.ts";
 import type { FromWorker, ToWorker, WireData, WireView, WorkerSettings } from "./messages.ts";
 import { LinearMemory } from "./portable/linear-memory.ts";
+import type { StageAnswer, StageCall } from "./stage/stage-call.ts";
 import type { RegisteredGraph } from "./station.ts";
 import { lostDevice } from "./webgpu/device.ts";
 
@@ -69,7 +70,11 @@ function areSmall(calls: readonly LoweredCall[]): boolean {
 }
 
 interface Waiting {
-  readonly job: Job | { readonly kind: "class" } | { readonly kind: "close" };
+  readonly job:
+    | Job
+    | { readonly kind: "stage"; readonly call: StageCall }
+    | { readonly kind: "class" }
+    | { readonly kind: "close" };
   readonly priority: number;
   readonly resolve: (message: FromWorker & { kind: "done" }) => void;
   readonly reject: (error: DcnrError) => void;
@@ -117,6 +122,15 @@ class PooledBackend implements Backend {
       this.#enqueue({ job, priority, resolve, reject });
     });
     return results;
+  }
+
+  /** A stage stays with its worker, where its caches are. */
+  async stage(number: number, call: StageCall): Promise<StageAnswer> {
+    const seat = this.#seats[number % this.workers] as Seat;
+    const { stage } = await new Promise<FromWorker & { kind: "done" }>((resolve, reject) => {
+      seat.whenIdle({ job: { kind: "stage", call }, priority: 0, resolve, reject });
+    });
+    return stage ?? {};
   }
 
   #here(calls: readonly LoweredCall[]): readonly KernelResult[] {
@@ -321,6 +335,10 @@ class Seat implements DeviceListener {
   }
 
   whenIdle(waiting: Waiting): void {
+    if (this.#isBroken) {
+      waiting.reject(new DcnrError("unavailable", `no ${this.#settings.kind} worker can be started`));
+      return;
+    }
     this.#asides.push(waiting);
     if (this.isIdle) this.#next();
   }
@@ -343,6 +361,7 @@ class Seat implements DeviceListener {
       const calls = job.calls.map((call) => ({ ...call, operands: call.operands.map(({ writes }) => ({ writes })) }));
       this.#tell({ kind: "kernels", calls: calls as never, operands });
     } else if (job.kind === "download") this.#tell({ kind: "download", views: this.#wires(job.views) });
+    else if (job.kind === "stage") this.#tellStage(job.call);
     else this.#tell(job);
   }
 
@@ -367,6 +386,16 @@ class Seat implements DeviceListener {
     const wire = this.#wire({ data: new Uint8Array(buffer) });
     assert("block" in wire, "what a device is told of lies in the executor's memory");
     return wire.block;
+  }
+
+  #tellStage(call: StageCall): void {
+    const weights = call.kind === "load" ? call.weights : {};
+    const bare = Object.entries(weights).map(([name, each]) => [name, { ...each, data: new Uint8Array(0) }]);
+    const told = call.kind === "load" ? { ...call, weights: Object.fromEntries(bare) } : call;
+    this.#tell({
+      ...{ kind: "stage", call: told },
+      weights: Object.values(weights).map((tensor) => this.#wire(tensor)),
+    });
   }
 
   #wire({ data }: Pick<Tensor, "data">, moved?: ArrayBuffer[]): WireData {

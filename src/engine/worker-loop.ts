@@ -8,6 +8,8 @@ import type { GraphModel, ValueInfo } from "../graph/model.ts";
 import type { Engine, Tensors } from "./engine.ts";
 import type { FromWorker, ToWorker, WireData, WireView, WorkerSettings } from "./messages.ts";
 import { wholeMemoryId } from "./one-memory-pool.ts";
+import { Stages } from "./stage/stage.ts";
+import type { StageCall } from "./stage/stage-call.ts";
 import { type Station, stationFor } from "./station.ts";
 
 export interface WorkerLoopOptions {
@@ -23,6 +25,7 @@ export class WorkerLoop {
   readonly #blocks = new Map<number, SharedArrayBuffer>();
   readonly #memories = new Map<ArrayBufferLike, WebAssembly.Memory>();
   readonly #opened: Promise<Station>;
+  readonly #stages: Promise<Stages>;
   #last: Promise<void> = Promise.resolve();
 
   /** Says that it is ready, or why it never will be, when the engine has opened. */
@@ -30,6 +33,9 @@ export class WorkerLoop {
     const { settings, opening, answer } = options;
     this.#options = options;
     this.#opened = opening.then((engine) => stationFor(engine, (buffer) => this.#memories.get(buffer)));
+    this.#stages = options.opening.then((engine) => new Stages(engine));
+    // Whoever waits for the station is told.
+    this.#stages.catch(() => {});
     // A copy of it in a message would be another object, which the engine would not take for its own.
     if (settings.memory !== undefined) this.#learnBlock(wholeMemoryId, settings.memory);
     this.#opened.then(
@@ -88,9 +94,14 @@ export class WorkerLoop {
       case "discard":
         station.forgetBuffer(this.#blockOf(message.block));
         return undefined;
+      case "stage": {
+        const stage = await (await this.#stages).answer(this.#withWeights(message));
+        return { kind: "done", results: [], stage };
+      }
       case "class":
         return { kind: "done", results: [], numerics: await station.numericsClass() };
       case "close":
+        await (await this.#stages).close();
         await station.close();
         return { kind: "done", results: [] };
     }
@@ -102,6 +113,12 @@ export class WorkerLoop {
     const feeds = this.#tensorsOf(model.inputs, message.feeds);
     const into = this.#tensorsOf(model.outputs, message.into);
     await station.run({ id: message.graph, model }, feeds, into, message.finite, message.keep);
+  }
+
+  #withWeights({ call, weights }: ToWorker & { kind: "stage" }): StageCall {
+    if (call.kind !== "load") return call;
+    const infos = Object.entries(call.weights).map(([name, { dtype, shape }]) => ({ name, dtype, shape }));
+    return { ...call, weights: this.#tensorsOf(infos, weights) };
   }
 
   #tensorsOf(infos: readonly ValueInfo[], wires: readonly WireData[]): Tensors {

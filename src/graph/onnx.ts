@@ -7,6 +7,7 @@ import type { Attribute, GraphModel, GraphNode, ValueInfo } from "./model.ts";
 import { onnxTypeOf } from "./operators/cast.ts";
 import { operatorOf } from "./operators/registry.ts";
 import { ProtoWriter } from "./protobuf-write.ts";
+import { perRow } from "./rows.ts";
 
 /** The first opset with reductions and splits in their present form; every runtime we use has it. */
 const opsetVersion = 18;
@@ -113,8 +114,15 @@ function encodeValueInfo(writer: ProtoWriter, info: ValueInfo): void {
     type.message(1, (tensor) => {
       tensor.varint(1, onnxTypeOf(info.dtype));
       tensor.message(2, (shape) => {
-        for (const size of info.shape) shape.message(1, (dimension) => dimension.varint(1, size));
+        for (const size of info.shape) shape.message(1, (dimension) => encodeSize(dimension, size));
       });
     }),
   );
+}
+
+/** Sizes that depend on the rows of a graph for any number of them have a name instead of a value. */
+function encodeSize(writer: ProtoWriter, size: number): void {
+  const rows = perRow(size);
+  if (rows === undefined) writer.varint(1, size);
+  else writer.text(2, rows === 1 ? "rows" : `${rows} rows`);
 }

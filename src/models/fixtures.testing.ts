@@ -5,12 +5,13 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { toBfloat16 } from "../core/numbers/half.ts";
-import { elementCount, float32, type Shape, type Tensor } from "../core/tensor.ts";
+import { elementCount, type Shape, type Tensor } from "../core/tensor.ts";
+import { openInlineExecutor } from "../engine/executor.ts";
 import { openReferenceEngine } from "../engine/reference.ts";
 import { compileText } from "../network/compile.ts";
-import { buildGeneration, generationFeeds } from "../network/graphs/generation.ts";
 import { buildInference } from "../network/graphs/graphs.ts";
 import type { Plan, VNodePlan } from "../network/plan.ts";
+import { LocalStage } from "../vnode/serving/local-stage.testing.ts";
 
 export interface Fixture {
   readonly stored: { readonly dtype: "float32" | "bfloat16"; readonly shards: number };
@@ -143,91 +144,27 @@ export class LoneModel {
     return values[this.plan.outputs[0]!.port]!.data as Float32Array;
   }
 
+  #stage: Promise<LocalStage> | undefined;
+
   /** The likeliest tokens after a prompt, with caches: the prompt at once, then token by token. */
   async greedy(prompt: readonly number[], count: number): Promise<number[]> {
-    const caches = new Map<string, Float32Array[]>();
+    this.#stage ??= LocalStage.open(this.plan, openInlineExecutor(this.#engine), (name) => this.#weights.get(name)!);
+    const stage = await this.#stage;
     const answer: number[] = [];
     let next: readonly number[] = prompt;
-    let length = 0;
+    let position = 0;
     while (answer.length < count) {
-      const logits = await this.#extend(next, length, caches);
-      length += next.length;
+      const [logits] = await stage.pass([{ request: "r", position, ids: next }]);
+      position += next.length;
       let best = 0;
-      for (let i = 1; i < logits.length; i++) if (logits[i]! > logits[best]!) best = i;
+      for (let i = 1; i < logits!.length; i++) if (logits![i]! > logits![best]!) best = i;
       answer.push(best);
       next = [best];
     }
     return answer;
   }
-
-  readonly #programs = new Map<string, Promise<{ built: ReturnType<typeof buildGeneration>; program: Program }>>();
-
-  #program(vnode: VNodePlan, tokens: number, cached: number) {
-    const key = `${vnode.id} ${tokens} ${cached}`;
-    const found = this.#programs.get(key);
-    if (found) return found;
-    const built = buildGeneration(this.plan, vnode, { requests: 1, tokens, cached });
-    const loading = this.#engine.load(built.graph).then((program) => ({ built, program }));
-    this.#programs.set(key, loading);
-    return loading;
-  }
-
-  /** Caches hold the keys and values of each position apart: [position][heads * width]. */
-  async #extend(ids: readonly number[], length: number, caches: Map<string, Float32Array[]>): Promise<Float32Array> {
-    const tokens = ids.length;
-    // One graph for all steps: caches are padded in front to the whole context.
-    const cached = length === 0 ? 0 : this.context;
-    const { positions, keyPositions, mask } = generationFeeds({ requests: 1, tokens, cached }, [length]);
-    let values: Record<string, Tensor> = {
-      inputs: int32([1, tokens], ids),
-      positions: int32([1, tokens], positions),
-      key_positions: int32([1, cached + tokens], keyPositions),
-      mask: float32([1, tokens, cached + tokens], mask),
-      select: int32([1], [tokens - 1]),
-    };
-    for (const vnode of this.#vnodes()) {
-      const { built, program } = await this.#program(vnode, tokens, cached);
-      const past: Record<string, Tensor> = {};
-      for (const { keyInput, valueInput, keyOutput, valueOutput, heads, width } of built.caches)
-        for (const [input, output] of [
-          [keyInput, keyOutput],
-          [valueInput, valueOutput],
-        ] as const)
-          past[input] = pastOf(caches.get(output) ?? [], cached, heads, width);
-      const outputs = await program.run({ ...values, ...this.#weightsOf(vnode), ...past });
-      for (const { keyOutput, valueOutput, heads, width } of built.caches)
-        for (const name of [keyOutput, valueOutput])
-          caches.set(name, [...(caches.get(name) ?? []), ...rowsOf(outputs[name]!, heads, width)]);
-      values = { ...values, ...outputs, ...this.#sent(outputs) };
-    }
-    return values["logits"]!.data as Float32Array;
-  }
 }
-
-type Program = Awaited<ReturnType<ReturnType<typeof openReferenceEngine>["load"]>>;
 
 function int32(shape: Shape, values: Iterable<number>): Tensor {
   return { dtype: "int32", shape, data: Int32Array.from(values) };
-}
-
-/** [1, heads, cached, width] with the rows at the end. */
-function pastOf(rows: readonly Float32Array[], cached: number, heads: number, width: number): Tensor {
-  const data = new Float32Array(heads * cached * width);
-  for (const [i, row] of rows.entries())
-    for (let head = 0; head < heads; head++)
-      data.set(row.subarray(head * width, (head + 1) * width), (head * cached + cached - rows.length + i) * width);
-  return float32([1, heads, cached, width], data);
-}
-
-function rowsOf({ data, shape }: Tensor, heads: number, width: number): Float32Array[] {
-  const tokens = shape[2]!;
-  return Array.from({ length: tokens }, (_, token) => {
-    const row = new Float32Array(heads * width);
-    for (let head = 0; head < heads; head++)
-      row.set(
-        (data as Float32Array).subarray((head * tokens + token) * width, (head * tokens + token + 1) * width),
-        head * width,
-      );
-    return row;
-  });
 }

@@ -1,7 +1,7 @@
 // How much memory a VNode needs of its host. Orchestrators place by it, PNodes refuse by it.
 
 import { elementCount } from "../core/tensor.ts";
-import { cacheBytesPerPosition, requestsAtOnceMax } from "./graphs/generation.ts";
+import { cacheBytesPerPosition, cachePositionsMax } from "./graphs/generation.ts";
 import type { Plan, VNodePlan } from "./plan.ts";
 
 /** Graphs, sessions of the runtime and message buffers of one VNode. */
@@ -20,13 +20,14 @@ export function memoryBytesOf(vnode: VNodePlan, batch: number, microbatches: num
   return parametersOf(vnode) * 16 + vnode.savedBytesPerSample * samplesInFlight + workspaceBytes;
 }
 
-/**
- * Weights once in use and once as the file they come from, those of ties included; keys and values of as many requests
- * as are answered at once, each as long as the context.
- */
+/** Weights as the runtime packs them, and of some a second form; one VNode's at a time are in memory more often. */
+const servedWeightBytes = 4 * 1.3;
+
+/** Weights, those of ties included; keys and values of as many positions as are kept. */
 export function servingBytesOf(plan: Plan, vnode: VNodePlan): number {
   const tied = vnode.inputs.filter(({ kind }) => kind === "tie");
   const weights = parametersOf(vnode) + tied.reduce((sum, { shape }) => sum + elementCount(shape), 0);
-  const positions = requestsAtOnceMax * (plan.inputs?.shape[0] ?? 0);
-  return weights * 8 + cacheBytesPerPosition(vnode) * positions + workspaceBytes;
+  return (
+    Math.ceil(weights * servedWeightBytes) + cacheBytesPerPosition(vnode) * cachePositionsMax(plan) + workspaceBytes
+  );
 }

@@ -7,8 +7,8 @@ import { deserialize, serialize } from "node:v8";
 import type { Aside } from "../core/aside.ts";
 import { runAside } from "../core/aside.ts";
 import { compileText } from "./compile.ts";
-import { buildGeneration } from "./graphs/generation.ts";
 import { buildEvaluation, buildTraining } from "./graphs/graphs.ts";
+import { buildUnit } from "./graphs/unit.ts";
 import { answeringGraphs, buildingToLearn, compileAside } from "./works.ts";
 
 /** As if between threads, on this one. */
@@ -59,8 +59,7 @@ outputs: [{ name: logits, node_id: n79 }]`;
       return copying.run(work, input);
     },
   };
-  const options = { requests: 2, tokens: 1, cached: 0 };
-  const graph = await answeringGraphs(aside, text, plan, vnode).generation(options);
-  assert.deepEqual(graph, buildGeneration(plan, vnode, options));
+  const unit = await answeringGraphs(aside, text, plan, vnode).unit();
+  assert.deepEqual(unit, buildUnit(plan, vnode));
   assert.deepEqual(asked, ["buildingToGenerate"]);
 });

@@ -8,9 +8,10 @@ import { fail } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
 import type { Sha256 } from "../core/ids.ts";
 import type { GraphModel } from "../graph/model.ts";
+import type { UnitPlan } from "../graph/unit.ts";
 import { compileText } from "./compile.ts";
-import { buildGeneration, type GenerationGraph, type GenerationOptions } from "./graphs/generation.ts";
 import { buildEvaluation, buildInference, buildTraining } from "./graphs/graphs.ts";
+import { buildUnit } from "./graphs/unit.ts";
 import type { BuildOptions, Plan, TrainingGraphs, VNodePlan } from "./plan.ts";
 import { type PlanRow, planFromRows, planRows } from "./plan-rows.ts";
 
@@ -74,13 +75,13 @@ export const buildingToLearn: Work<Learning, LearningGraphs> = {
   },
 };
 
-export const buildingToGenerate: Work<OfVNode & GenerationOptions, GenerationGraph> = {
+export const buildingToGenerate: Work<OfVNode, UnitPlan> = {
   ...common,
   name: "buildingToGenerate",
   what: "a VNode's definition",
-  run: ({ definition, vnode, ...options }) => {
-    const { plan, own } = vnodeOf({ definition, vnode });
-    return [buildGeneration(plan, own, options)];
+  run: (of) => {
+    const { plan, own } = vnodeOf(of);
+    return [buildUnit(plan, own)];
   },
 };
 
@@ -94,9 +95,9 @@ export const buildingToInfer: Work<OfVNode & { readonly microbatch: number }, Gr
   },
 };
 
-/** The graphs that a VNode needs to answer, for the shapes that occur. */
+/** The graphs that a VNode needs to answer. */
 export interface AnsweringGraphs {
-  generation(options: GenerationOptions): Promise<GenerationGraph>;
+  unit(): Promise<UnitPlan>;
   inference(microbatch: number): Promise<GraphModel>;
 }
 
@@ -111,12 +112,12 @@ function isSmall({ body }: VNodePlan): boolean {
 export function answeringGraphs(aside: Aside, definition: string, plan: Plan, vnode: VNodePlan): AnsweringGraphs {
   if (isSmall(vnode))
     return {
-      generation: async (options) => buildGeneration(plan, vnode, options),
+      unit: async () => buildUnit(plan, vnode),
       inference: async (microbatch) => buildInference(plan, vnode, { microbatch }),
     };
   const of = { definition, vnode: vnode.id };
   return {
-    generation: (options) => runAside(aside, buildingToGenerate, { ...of, ...options }),
+    unit: () => runAside(aside, buildingToGenerate, of),
     inference: (microbatch) => runAside(aside, buildingToInfer, { ...of, microbatch }),
   };
 }

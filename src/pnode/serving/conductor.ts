@@ -1,16 +1,19 @@
-// Decides what runs next in a served network, beside its head: new requests get a pass for their whole prompt, all
-// others whose next token is known share a pass. If part of the network is lost, passes are repeated in the shapes
-// they first had, with the tokens that are known already; what was sent never changes.
+// Decides what runs next in a served network, beside its head. A pass has the next token of everybody whose next token is
+// known, with guesses at those after it, and beside them pieces of prompts. A row's bits depend on its own request alone, so
+// nothing has to be repeated as it was: if part of the network is lost, what is known of each answer is read again like a prompt.
 
 import { DcnrError, fail } from "../../core/errors.ts";
 import type { Cancel, World } from "../../core/world.ts";
-import { type Choice, type ChoiceWish, Chooser } from "../../models/choosing.ts";
+import { type ChoiceWish, Chooser } from "../../models/choosing.ts";
 import { AnswerQueue, type TokenAnswer } from "./answer-queue.ts";
-import { type Pass, type PassRow, rowsMax } from "./pass.ts";
+import { Acceptance, draftFrom } from "./drafts.ts";
+import { Pace } from "./pace.ts";
+import { type Pass, passTokensMax, rowsMax } from "./pass.ts";
+import { Prefixes } from "./prefixes.ts";
 
 export interface TokenRequest extends ChoiceWish {
   readonly prompt: readonly number[];
-  /** Tokens that an earlier conductor has sent: repeated, not chosen again. */
+  /** Tokens that an earlier conductor has sent: read, not chosen again. */
   readonly sent: readonly number[];
   readonly maxTokens: number;
 }
@@ -21,24 +24,28 @@ export interface ConductorOptions {
   readonly epoch: number;
   /** Positions that prompt and answer must fit into. */
   readonly context: number;
+  /** Positions of all requests together, as many as there is memory for. */
+  readonly positionsMax: number;
   readonly world: World;
   /** Sends token ids to the VNodes that take them. */
-  readonly feed: (pass: Pass, ids: Int32Array, tokens: number) => void;
+  readonly feed: (pass: Pass, ids: Int32Array) => void;
+  /** What a pass takes of the machine that the head is on; 0 while nobody knows. */
+  readonly stageMs: () => number;
+  /** Ways to be faster that change no answer; both are on unless a test compares. */
+  readonly without?: readonly ("drafts" | "prefixes")[];
 }
 
 const waitingMax = 128;
 /** Answers that were begun elsewhere come in even when nobody else may. */
 const continuedMax = 2 * waitingMax;
-/** Several passes keep several PNodes busy. */
-const passesInFlightMax = 2;
-/** Repeated passes wait for no token: more of them hide the way between PNodes. */
-const repeatsInFlightMax = 8;
-/** Few shapes mean few graphs; what is missing is filled with ghosts. */
-const batchSizes = [1, 2, 3, 4, 6, 8, 12, rowsMax];
+/** Tokens of prompts beside the next tokens of others, who wait for them. */
+const chunkTokensMax = passTokensMax / 2;
 /** A pass that takes longer is taken for lost; each time it happens the next one gets twice as long. */
 const stallMsMin = 30_000;
 /** So long without any result, nobody is kept waiting. */
 const giveUpMs = 180_000;
+/** Caches of ended requests are not relied on for longer; VNodes keep them for twice as long. */
+const keptMs = 60_000;
 const resetPauseMsMin = 25;
 const resetPauseMsMax = 800;
 
@@ -47,34 +54,52 @@ interface Active extends TokenRequest {
   /** Chosen or repeated tokens, in order. */
   readonly produced: number[];
   readonly chooser: Chooser;
-  /** Positions that passes have been sent for. */
+  readonly acceptance: Acceptance;
+  /** Positions that passes have been sent for, and that are right. */
   position: number;
   readonly answers: AnswerQueue;
 }
 
-/** What a pass consists of, to be repeated as it was. Rows without a request only fill the shape. */
-interface Logged {
-  readonly rows: readonly {
-    readonly request: Active | undefined;
-    readonly position: number;
-    readonly ids: readonly number[];
-  }[];
-  readonly tokens: number;
+/** Some tokens of one request in a pass. */
+interface Piece {
+  readonly request: Active;
+  readonly position: number;
+  /** Known ones, then guesses. */
+  readonly ids: readonly number[];
+  readonly drafts: readonly number[];
+  /** 0 for a prompt that goes on. */
+  readonly logits: number;
+  readonly shared?: { readonly request: string; readonly positions: number };
+}
+
+interface InFlight {
+  readonly pieces: readonly Piece[];
+  readonly sentMs: number;
+}
+
+/** Of the metrics of a served model. */
+export interface ConductorLoad {
+  readonly active: number;
+  readonly waiting: number;
+  readonly inFlight: number;
+  /** Since it began. */
+  readonly drafted: number;
+  readonly accepted: number;
+  readonly sharedPositions: number;
 }
 
 export class Conductor {
   readonly #options: ConductorOptions;
   readonly #waiting: Active[] = [];
   readonly #active = new Set<Active>();
-  /** Passes that some active request took part in, in order. */
-  #log: Logged[] = [];
-  /** Those of the log that are still to be repeated. */
-  #repeating: Logged[] = [];
-  readonly #inFlight = new Map<number, { readonly logged: Logged; readonly sentMs: number }>();
+  readonly #inFlight = new Map<number, InFlight>();
+  readonly #prefixes = new Prefixes();
+  readonly #pace = new Pace();
   #dropped: string[] = [];
   #requests = 0;
   #passes = 0;
   #attempt = 0;
+  #counted = { drafted: 0, accepted: 0, sharedPositions: 0 };
   #resetTimer: Cancel | undefined;
   #stallTimer: Cancel | undefined;
   #closed = false;
@@ -86,13 +111,10 @@ export class Conductor {
     this.#options = options;
   }
 
-  /** What is kept, for tests and metrics. */
-  get load(): { active: number; waiting: number; logged: number; inFlight: number } {
+  get load(): ConductorLoad {
     return {
-      active: this.#active.size,
-      waiting: this.#waiting.length,
-      logged: this.#log.length,
-      inFlight: this.#inFlight.size,
+      ...{ active: this.#active.size, waiting: this.#waiting.length, inFlight: this.#inFlight.size },
+      ...this.#counted,
     };
   }
 
@@ -106,13 +128,14 @@ export class Conductor {
       key: String(++this.#requests),
       produced: [...sent],
       chooser: new Chooser(request, sent),
+      acceptance: new Acceptance(),
       position: 0,
       answers,
     };
     if (sent.length >= maxTokens || prompt.length + sent.length >= this.#options.context)
       answers.push({ tokens: [], finish: "length" });
     else if (!signal.aborted) {
-      if (this.#active.size + this.#waiting.length === 0) this.#progressMs = this.#options.world.clock.monotonicMs();
+      if (this.#active.size + this.#waiting.length === 0) this.#awake();
       this.#waiting.push(active);
       this.#schedule();
     }
@@ -133,94 +156,151 @@ export class Conductor {
       fail("resource_exhausted", `${this.#waiting.length} requests are waiting already: try again later`);
   }
 
+  /** Somebody comes after nobody was there. */
+  #awake(): void {
+    const nowMs = this.#options.world.clock.monotonicMs();
+    if (nowMs - this.#progressMs > keptMs) this.#dropped.push(...this.#prefixes.forget());
+    this.#progressMs = nowMs;
+  }
+
   /** The reader has its answer, or has gone away. */
   #end(active: Active): void {
     const index = this.#waiting.indexOf(active);
     if (index >= 0) this.#waiting.splice(index, 1);
     if (!this.#active.has(active)) return;
-    this.#remove(active);
+    this.#remove(active, true);
     this.#schedule();
   }
 
-  #remove(active: Active): void {
+  /** `whole`: its caches are what they should be, so that others may begin with them. */
+  #remove(active: Active, whole: boolean): void {
     this.#active.delete(active);
-    this.#dropped.push(active.key);
-    // What no active request took part in will never be repeated.
-    this.#log = this.#log.filter((logged) => this.#matters(logged));
+    if (!whole || this.#options.without?.includes("prefixes")) {
+      this.#dropped.push(active.key);
+      return;
+    }
+    this.#prefixes.keep({ key: active.key, tokens: tokensOf(active).slice(0, active.position) });
+    this.#dropped.push(...this.#prefixes.shrink(this.#options.positionsMax - this.#reserved()));
   }
 
-  #isActive(request: Active | undefined): request is Active {
-    return request !== undefined && this.#active.has(request);
+  #reserved(): number {
+    let positions = 0;
+    for (const active of this.#active) positions += this.#wants(active);
+    return positions;
   }
 
-  #matters({ rows }: Logged): boolean {
-    return rows.some(({ request }) => this.#isActive(request));
+  /** Positions that a request may come to. */
+  #wants({ prompt, maxTokens }: Active): number {
+    return Math.min(this.#options.context, prompt.length + maxTokens);
   }
 
   #schedule(): void {
     while (!this.#closed && !this.#resetTimer) {
-      const repeat = this.#repeating[0];
-      if (this.#inFlight.size >= (repeat ? repeatsInFlightMax : passesInFlightMax)) return;
-      if (repeat) {
-        this.#repeating.shift();
-        if (this.#matters(repeat)) this.#send(repeat);
-        continue;
-      }
-      const logged = this.#next();
-      if (logged === undefined) {
+      const atOnce = this.#pace.inFlight(this.#options.stageMs());
+      // One more, so that newcomers need not wait until a pass has come around.
+      if (this.#inFlight.size > atOnce) return;
+      this.#admit();
+      const pieces = this.#next(atOnce);
+      if (pieces.length === 0) {
         if (this.#active.size === 0 && this.#dropped.length > 0) this.#sayFarewell();
         return;
       }
-      this.#log.push(logged);
-      this.#send(logged);
+      this.#send(pieces);
     }
   }
 
-  /** Prompts first: their tokens are awaited most. */
-  #next(): Logged | undefined {
-    const fresh = this.#active.size < rowsMax ? this.#waiting.shift() : undefined;
-    if (fresh) {
-      this.#active.add(fresh);
-      return { rows: [{ request: fresh, position: 0, ids: fresh.prompt }], tokens: fresh.prompt.length };
+  /** In order, as many as there is memory for; what ended ones left behind goes first. */
+  #admit(): void {
+    for (;;) {
+      const next = this.#waiting[0];
+      if (next === undefined || this.#active.size >= rowsMax) return;
+      const positions = this.#reserved() + this.#wants(next);
+      if (positions > this.#options.positionsMax && this.#active.size > 0) return;
+      this.#waiting.shift();
+      this.#active.add(next);
+      this.#dropped.push(...this.#prefixes.shrink(Math.max(0, this.#options.positionsMax - positions)));
     }
-    const rows: Logged["rows"][number][] = [];
+  }
+
+  /** Next tokens first, shared out among the passes that are under way together; then pieces of prompts. */
+  #next(atOnce: number): Piece[] {
+    const pieces: Piece[] = [];
+    const share = Math.ceil(this.#active.size / atOnce);
+    let left = passTokensMax;
     for (const request of this.#active) {
-      const token = request.produced[request.position - request.prompt.length];
-      if (token !== undefined) rows.push({ request, position: request.position, ids: [token] });
+      if (pieces.length >= share || left < 1) break;
+      if (lengthOf(request) - request.position !== 1) continue;
+      const piece = this.#step(request, left);
+      left -= piece.ids.length;
+      pieces.push(piece);
     }
-    if (rows.length === 0) return undefined;
-    const size = batchSizes.find((each) => each >= rows.length) as number;
-    while (rows.length < size) rows.push({ request: undefined, position: 0, ids: [0] });
-    return { rows, tokens: 1 };
+    let chunk = Math.min(left, this.#active.size > 1 ? chunkTokensMax : passTokensMax);
+    for (const request of this.#active) {
+      if (chunk < 1) break;
+      if (lengthOf(request) - request.position <= 1) continue;
+      const piece = this.#chunk(request, chunk);
+      chunk -= piece.ids.length;
+      pieces.push(piece);
+    }
+    return pieces;
   }
 
-  #send(logged: Logged): void {
+  /** The last known token, and guesses at those after it. */
+  #step(request: Active, left: number): Piece {
+    const tokens = tokensOf(request);
+    const { position, acceptance } = request;
+    const mayFollow = Math.min(request.maxTokens - request.produced.length, this.#options.context - tokens.length) - 1;
+    const wanted = this.#options.without?.includes("drafts")
+      ? 0
+      : this.#pace.drafts(acceptance.rate, this.#options.stageMs());
+    const drafts = draftFrom(tokens, Math.min(wanted, mayFollow, left - 1));
+    return { request, position, ids: [tokens[position] as number, ...drafts], drafts, logits: 1 + drafts.length };
+  }
+
+  #chunk(request: Active, most: number): Piece {
+    const tokens = tokensOf(request);
+    const shared = request.position === 0 ? this.#sharedWith(request, tokens) : undefined;
+    const position = shared?.positions ?? request.position;
+    const ids = tokens.slice(position, position + most);
+    const logits = position + ids.length === tokens.length ? 1 : 0;
+    return { request, position, ids, drafts: [], logits, ...(shared && { shared }) };
+  }
+
+  #sharedWith(request: Active, tokens: readonly number[]): Piece["shared"] {
+    if (this.#options.without?.includes("prefixes")) return undefined;
+    const running = [...this.#active]
+      .filter((other) => other !== request && other.position > 0)
+      .map((other) => ({ key: other.key, tokens: tokensOf(other).slice(0, other.position) }));
+    const shared = this.#prefixes.best(tokens, running);
+    this.#counted.sharedPositions += shared?.positions ?? 0;
+    return shared;
+  }
+
+  #send(pieces: readonly Piece[]): void {
     const { world, feed } = this.#options;
-    const rows: PassRow[] = logged.rows.map(({ request, position }) => ({
-      request: request?.key ?? "",
-      position,
-      tokens: logged.tokens,
-      ghost: !this.#isActive(request),
-    }));
-    for (const { request, position } of logged.rows) if (request) request.position = position + logged.tokens;
-    const pass = this.#pass(rows);
-    this.#inFlight.set(pass.id, { logged, sentMs: world.clock.monotonicMs() });
+    for (const { request, position, ids, drafts } of pieces) request.position = position + ids.length - drafts.length;
+    const pass = this.#pass(pieces);
+    this.#inFlight.set(pass.id, { pieces, sentMs: world.clock.monotonicMs() });
     this.#watchForStall();
-    feed(pass, Int32Array.from(logged.rows.flatMap(({ ids }) => ids)), logged.tokens);
+    feed(pass, Int32Array.from(pieces.flatMap(({ ids }) => ids)));
   }
 
   /** Nobody is left whose pass could carry the news: VNodes need not keep caches until somebody comes. */
   #sayFarewell(): void {
-    this.#options.feed(this.#pass([]), new Int32Array(0), 1);
+    this.#options.feed(this.#pass([]), new Int32Array(0));
   }
 
-  #pass(rows: readonly PassRow[]): Pass {
+  #pass(pieces: readonly Piece[]): Pass {
     const { pnode, epoch } = this.#options;
     const dropped = this.#dropped.splice(0);
+    const rows = pieces.map(({ request, position, ids, logits, shared }) => ({
+      ...{ request: request.key, position, tokens: ids.length, logits },
+      ...(shared && { shared }),
+    }));
     return { id: ++this.#passes, conductor: pnode, epoch, attempt: this.#attempt, rows, plain: false, dropped };
   }
 
-  /** The head is done with a pass: `logits` has a row for each of its rows. */
+  /** The head is done with a pass: `logits` has the rows that were asked for, in order. */
   logits({ id, attempt }: Pass, logits: Float32Array, classes: number): void {
     const sent = this.#inFlight.get(id);
     if (sent === undefined || attempt !== this.#attempt) return;
@@ -228,38 +308,52 @@ export class Conductor {
     this.#pauseMs = resetPauseMsMin;
     this.#stallMs = stallMsMin;
     this.#progressMs = this.#options.world.clock.monotonicMs();
-    const { rows, tokens } = sent.logged;
-    for (const [row, { request, position }] of rows.entries())
-      if (this.#isActive(request))
-        this.#choose(request, position + tokens, logits.subarray(row * classes, (row + 1) * classes));
+    const tokens = sent.pieces.reduce((sum, { ids }) => sum + ids.length, 0);
+    this.#pace.observe(tokens, this.#progressMs - sent.sentMs);
+    let row = 0;
+    for (const piece of sent.pieces) {
+      const own = logits.subarray(row * classes, (row + piece.logits) * classes);
+      if (this.#active.has(piece.request)) this.#take(piece, own, classes);
+      row += piece.logits;
+    }
     this.#schedule();
   }
 
-  /** `position` is where the new token stands. One that is known already is not chosen again. */
-  #choose(request: Active, position: number, logits: Float32Array): void {
-    const { prompt, produced, chooser, maxTokens } = request;
-    const index = position - prompt.length;
-    if (index !== produced.length) return;
-    const left = Math.min(maxTokens, this.#options.context - prompt.length) - produced.length - 1;
-    const choice = this.#chosen(request, () => chooser.choose(logits, { position, prompt, produced, left }));
-    if (choice === undefined) return;
-    const { token, logprobs, ends } = choice;
-    produced.push(token);
-    const finish = ends ? "stop" : left <= 0 ? "length" : undefined;
-    request.answers.push({
-      ...(ends === "before" ? { tokens: [] } : { tokens: [token], ...(logprobs ? { logprobs: [logprobs] } : {}) }),
-      ...(finish ? { finish } : {}),
-    });
-    if (finish) this.#remove(request);
+  /** Chooses as many tokens as the guesses allow: each that was right has the logits of the next one already. */
+  #take({ request, position, ids, drafts, logits: count }: Piece, logits: Float32Array, classes: number): void {
+    const known = position + ids.length - drafts.length;
+    let accepted = 0;
+    for (let row = 0; row < count; row++) {
+      const token = this.#choose(request, known + row, logits.subarray(row * classes, (row + 1) * classes));
+      if (!this.#active.has(request) || token === undefined) break;
+      if (row < drafts.length && token !== drafts[row]) break;
+      if (row < drafts.length) accepted++;
+    }
+    if (drafts.length === 0) return;
+    request.position = known + accepted;
+    request.acceptance.observe(drafts.length, accepted);
+    this.#counted.drafted += drafts.length;
+    this.#counted.accepted += accepted;
   }
 
-  /** What cannot be chosen ends its own request, and no other. */
-  #chosen(request: Active, choose: () => Choice): Choice | undefined {
+  /** `position` is where the new token stands. Undefined if the answer cannot go on. */
+  #choose(request: Active, position: number, logits: Float32Array): number | undefined {
+    const { prompt, produced, chooser, maxTokens } = request;
+    if (position !== prompt.length + produced.length) return undefined;
+    const left = Math.min(maxTokens, this.#options.context - prompt.length) - produced.length - 1;
     try {
-      return choose();
-    } catch (thrown) {
-      request.answers.fail(DcnrError.from(thrown, "internal"));
-      this.#remove(request);
+      const { token, logprobs, ends } = chooser.choose(logits, { position, prompt, produced, left });
+      produced.push(token);
+      const finish = ends ? "stop" : left <= 0 ? "length" : undefined;
+      request.answers.push({
+        ...(ends === "before" ? { tokens: [] } : { tokens: [token], ...(logprobs ? { logprobs: [logprobs] } : {}) }),
+        ...(finish ? { finish } : {}),
+      });
+      if (finish) this.#remove(request, true);
+      return token;
+    } catch (error) {
+      request.answers.fail(DcnrError.from(error, "internal"));
+      this.#remove(request, true);
       return undefined;
     }
   }
@@ -275,35 +369,37 @@ export class Conductor {
     if (sent === undefined || attempt !== this.#attempt) return;
     this.#inFlight.delete(id);
     const error = new DcnrError("data_loss", `the model cannot go on: ${reason}`);
-    for (const { request } of sent.logged.rows) {
-      if (!this.#isActive(request)) continue;
+    for (const { request } of sent.pieces) {
+      if (!this.#active.has(request)) continue;
       request.answers.fail(error);
-      this.#remove(request);
+      this.#remove(request, false);
     }
     this.#schedule();
   }
 
-  /** Part of the network is new: its caches are rebuilt by repeating the passes that matter. */
+  /** Part of the network is new: everybody's caches are made again from the tokens that are known. */
   reset(): void {
     if (this.#closed || this.#resetTimer) return;
     // A short pause, since several changes often come together; a longer one while a new owner loads.
     this.#pauseMs = Math.min(this.#pauseMs * 2, resetPauseMsMax);
     this.#resetTimer = this.#options.world.timers.after(this.#pauseMs, () => {
       this.#resetTimer = undefined;
-      this.#repeat();
+      this.#beginAnew();
     });
   }
 
-  #repeat(): void {
+  #beginAnew(): void {
     const waitedMs = this.#options.world.clock.monotonicMs() - this.#progressMs;
     if (this.#active.size > 0 && waitedMs > giveUpMs)
       this.#failAll(`part of the model has been missing for ${Math.round(waitedMs / 1000)} s: try again later`);
     this.#inFlight.clear();
+    // A new attempt: what VNodes kept of earlier ones goes by itself.
     this.#dropped = [];
+    this.#prefixes.forget();
     this.#attempt++;
     for (const active of this.#active) active.position = 0;
-    this.#repeating = [...this.#log];
-    this.#schedule();
+    if (this.#active.size + this.#waiting.length === 0) this.#sayFarewell();
+    else this.#schedule();
   }
 
   #watchForStall(): void {
@@ -325,7 +421,6 @@ export class Conductor {
     for (const { answers } of [...this.#active, ...this.#waiting]) answers.fail(error);
     this.#active.clear();
     this.#waiting.length = 0;
-    this.#log = [];
   }
 
   /** The head leaves this PNode: whoever waits is told to ask again elsewhere. */
@@ -335,4 +430,12 @@ export class Conductor {
     this.#stallTimer?.();
     this.#failAll("the model moves to another PNode: try again");
   }
+}
+
+function tokensOf({ prompt, produced }: Active): number[] {
+  return [...prompt, ...produced];
+}
+
+function lengthOf({ prompt, produced }: Active): number {
+  return prompt.length + produced.length;
 }

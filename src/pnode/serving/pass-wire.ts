@@ -2,8 +2,8 @@
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { fail } from "../../core/errors.ts";
-import type { PassSchema, Pass as ProtoPass } from "../../protocol/gen/dcnr/v1/serving_pb.ts";
-import { type Pass, rowsMax } from "./pass.ts";
+import type { PassSchema, Pass as ProtoPass, PassRow as ProtoRow } from "../../protocol/gen/dcnr/v1/serving_pb.ts";
+import { type Pass, type PassRow, passTokensMax, rowsMax, tokensIn } from "./pass.ts";
 
 const droppedMax = 4_096;
 
@@ -13,7 +13,10 @@ export function toProtoPass(pass: Pass): MessageInitShape<typeof PassSchema> {
     ...pass,
     id: BigInt(id),
     epoch: BigInt(epoch),
-    rows: rows.map((row) => ({ ...row })),
+    rows: rows.map(({ request, position, tokens, logits, shared }) => ({
+      ...{ request, position, tokens, logits },
+      ...(shared && { sharesWith: shared.request, sharedPositions: shared.positions }),
+    })),
     dropped: [...dropped],
   };
 }
@@ -22,16 +25,25 @@ export function fromProtoPass(pass: ProtoPass | undefined): Pass {
   if (!pass) fail("invalid_argument", "a tensor came without its pass");
   if (pass.rows.length > rowsMax || pass.dropped.length > droppedMax)
     fail("invalid_argument", "a pass has too many rows");
-  const tokens = pass.rows[0]?.tokens ?? 1;
-  if (tokens < 1 || pass.rows.some((row) => row.tokens !== tokens))
-    fail("invalid_argument", "the rows of a pass differ in their tokens");
+  const rows = pass.rows.map(fromProtoRow);
+  if (tokensIn({ rows }) > passTokensMax) fail("invalid_argument", `a pass has more than ${passTokensMax} tokens`);
+  if (new Set(rows.map(({ request }) => request)).size < rows.length)
+    fail("invalid_argument", "a request has two rows of one pass");
   return {
     id: Number(pass.id),
     conductor: pass.conductor,
     epoch: Number(pass.epoch),
     attempt: pass.attempt,
-    rows: pass.rows.map(({ request, position, tokens, ghost }) => ({ request, position, tokens, ghost })),
+    rows,
     plain: pass.plain,
     dropped: pass.dropped,
   };
+}
+
+function fromProtoRow({ request, position, tokens, logits, sharesWith, sharedPositions }: ProtoRow): PassRow {
+  if (tokens < 1 || logits > tokens) fail("invalid_argument", `a row of a pass has ${tokens} tokens, ${logits} logits`);
+  if (sharedPositions > 0 && sharedPositions !== position)
+    fail("invalid_argument", `a row shares ${sharedPositions} positions and begins at ${position}`);
+  const shared = sharedPositions > 0 && { shared: { request: sharesWith, positions: sharedPositions } };
+  return { request, position, tokens, logits, ...shared };
 }

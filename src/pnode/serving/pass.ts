@@ -3,20 +3,23 @@
 import { requestsAtOnceMax } from "../../network/graphs/generation.ts";
 import type { WireTensor } from "../../vnode/wire.ts";
 
+/** New tokens of one request: as many rows of the pass's tensors, one after the other. */
 export interface PassRow {
   readonly request: string;
-  /** Of the first new token. */
+  /** Of the first new token. What the request had from there on is gone. */
   readonly position: number;
   readonly tokens: number;
-  /** A row that stands for its shape alone: its values do not matter, and nothing is kept of it. */
-  readonly ghost: boolean;
+  /** Of how many of the last tokens the head gives logits. */
+  readonly logits: number;
+  /** The request begins with the first positions of another, whose caches it shares. */
+  readonly shared?: { readonly request: string; readonly positions: number };
 }
 
 /** Caches belong to one turn: those of earlier ones go when a later one begins. */
 export interface Turn {
   /** Of the head that the conductor sits beside. */
   readonly epoch: number;
-  /** Grows whenever the conductor repeats its passes. */
+  /** Grows whenever the conductor begins anew. */
   readonly attempt: number;
 }
 
@@ -24,7 +27,7 @@ export interface Pass extends Turn {
   readonly id: number;
   /** Where sampling happens. */
   readonly conductor: string;
-  /** All with the same number of tokens. None in a pass that only says what may be dropped. */
+  /** None in a pass that only says what may be dropped. */
   readonly rows: readonly PassRow[];
   /** Explicit tensors instead of tokens: no rows, no caches. */
   readonly plain: boolean;
@@ -36,8 +39,15 @@ export function isLater(a: Turn, b: Turn): boolean {
   return a.epoch > b.epoch || (a.epoch === b.epoch && a.attempt > b.attempt);
 }
 
-/** Rows of one pass. */
+/** Requests in one pass. */
 export const rowsMax = requestsAtOnceMax;
+
+/** Tokens of one pass: others wait while it computes. */
+export const passTokensMax = 256;
+
+export function tokensIn({ rows }: Pick<Pass, "rows">): number {
+  return rows.reduce((sum, { tokens }) => sum + tokens, 0);
+}
 
 /** Where a pass's tensor goes. */
 export interface PassTarget {

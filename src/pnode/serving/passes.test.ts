@@ -21,7 +21,7 @@ import type { ServingVNode } from "./serving-vnode.ts";
 const target = { session: "s", vnode: "b", port: "x" };
 const pass: Pass = {
   ...{ id: 1, conductor: "p1", epoch: 1, attempt: 0, plain: false, dropped: [] },
-  rows: [{ request: "r", position: 0, tokens: 1, ghost: false }],
+  rows: [{ request: "r", position: 0, tokens: 1, logits: 1 }],
 };
 const tensor: Content = { dtype: "float32", shape: [1, 1, 4], bytes: new Uint8Array(16) };
 

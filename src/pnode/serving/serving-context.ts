@@ -3,10 +3,10 @@
 import type { Aside } from "../../core/aside.ts";
 import { fail } from "../../core/errors.ts";
 import { sha256 } from "../../core/hash.ts";
-import { parseSha256, type ReplicaId, type Sha256 } from "../../core/ids.ts";
+import { parseSha256, type ReplicaId, type Sha256, type VNodeId } from "../../core/ids.ts";
 import type { EngineKind } from "../../engine/engine.ts";
 import { generationHead } from "../../network/graphs/generation.ts";
-import type { Plan, VNodePlan } from "../../network/plan.ts";
+import type { Plan, PlanEdge, VNodePlan } from "../../network/plan.ts";
 import { numericsFromWire } from "../../network/settings/wire.ts";
 import { type AnsweringGraphs, answeringGraphs, compileAside } from "../../network/works.ts";
 import { PNodeService } from "../../protocol/gen/dcnr/v1/pnode_pb.ts";
@@ -26,6 +26,9 @@ export class ServingContext {
   readonly head: string;
   /** VNodes on the way to the head; the others (costs) do nothing here. */
   readonly needed: ReadonlySet<string>;
+  /** Activations on the way to the head. */
+  readonly onward: readonly PlanEdge[];
+  readonly #sources = new Map<string, readonly string[]>();
   readonly #states: Readonly<Record<string, string>>;
   readonly #graphsOf: (vnode: VNodePlan) => AnsweringGraphs;
 
@@ -43,6 +46,9 @@ export class ServingContext {
     this.#graphsOf = graphsOf;
     this.head = generationHead(plan).vnode;
     this.needed = ancestors(plan, this.head);
+    this.onward = plan.edges.filter(({ kind, from, to }) => {
+      return kind === "activation" && this.needed.has(from) && this.needed.has(to);
+    });
   }
 
   static async open(replica: ReplicaId, needs: ServingNeeds): Promise<ServingContext> {
@@ -60,6 +66,23 @@ export class ServingContext {
 
   vnode(id: string): VNodePlan {
     return this.plan.vnodes.find((vnode) => vnode.id === id) ?? fail("not_found", `${this.replica} has no VNode ${id}`);
+  }
+
+  /** VNodes on the way to the head that come after this one, in the order in which values flow. */
+  following(vnode: string): readonly string[] {
+    const { order } = this.plan;
+    return order.slice(order.indexOf(vnode as VNodeId) + 1).filter((id) => this.needed.has(id));
+  }
+
+  /** Where a VNode's inputs come from: VNodes, and "" for the conductor. */
+  sourcesOf(vnode: string): readonly string[] {
+    const known = this.#sources.get(vnode);
+    if (known) return known;
+    const sources = this.vnode(vnode)
+      .inputs.filter(({ kind, source }) => kind === "activation" && source !== "labels")
+      .map(({ name }) => this.onward.find(({ to, toPort }) => to === vnode && toPort === name)?.from ?? "");
+    this.#sources.set(vnode, sources);
+    return sources;
   }
 
   graphsOf(vnode: VNodePlan): AnsweringGraphs {

@@ -1,21 +1,26 @@
-// One VNode that answers: loads its weights, runs passes in the order they become complete, hands results on.
+// One VNode that answers: loads its weights, takes passes in the order they become complete, and runs them through itself and
+// the VNodes that follow it on this machine, in one go.
 
-import { fail, messageOf, outlookOf } from "../../core/errors.ts";
+import { fail, hasCode, messageOf, outlookOf } from "../../core/errors.ts";
 import type { Sha256 } from "../../core/ids.ts";
 import type { WireType } from "../../core/numbers/wire-types.ts";
 import type { Shape, Tensor } from "../../core/tensor.ts";
 import type { Cancel, World } from "../../core/world.ts";
-import type { Executor } from "../../engine/engine.ts";
+import type { Executor, StageExecutor } from "../../engine/engine.ts";
+import { canGenerate, contextOf } from "../../network/graphs/generation.ts";
 import { servingBytesOf } from "../../network/memory.ts";
 import type { PlanEdge, VNodePlan } from "../../network/plan.ts";
 import type { StateReader } from "../../states/reader.ts";
+import { type Chain, type ChainRow, runChain } from "../../vnode/serving/chain.ts";
+import { VNodeForward } from "../../vnode/serving/forward.ts";
 import { VNodeGeneration } from "../../vnode/serving/generation.ts";
+import { plainOutputs, plainRows } from "../../vnode/serving/plain.ts";
 import { ServingWeights, type WantedWeight } from "../../vnode/serving/weights.ts";
 import { open, pack, type WireTensor } from "../../vnode/wire.ts";
 import type { ServingAssignment } from "../assignment.ts";
 import { NoRoom } from "../room.ts";
 import { samplesMax } from "./forwards.ts";
-import { isLater, type Pass, type PassTarget, type Turn } from "./pass.ts";
+import { isLater, type Pass, type PassTarget, type Turn, tokensIn } from "./pass.ts";
 import type { PassSender } from "./passes.ts";
 import type { ServingContext } from "./serving-context.ts";
 
@@ -23,9 +28,15 @@ export interface ServingShared {
   readonly world: World;
   readonly context: Promise<ServingContext>;
   readonly executor: (context: ServingContext) => Promise<Executor>;
+  /** One VNode after the other: while it loads, its weights are in memory several times. */
+  readonly inTurn: <T>(load: () => Promise<T>) => Promise<T>;
+  /** Where the model's units run on this machine. */
+  readonly stage: (executor: Executor) => StageExecutor;
   /** Fails with `NoRoom` if this PNode lends less. */
   readonly takeRoom: (bytes: number, stopped: AbortSignal) => Promise<void>;
   readonly openState: (state: Sha256) => Promise<StateReader>;
+  /** A VNode of the model that values may go to without leaving this machine. */
+  readonly neighbour: (vnode: string) => ServingVNode | undefined;
   readonly send: (sender: PassSender, target: PassTarget, pass: Pass, tensor: WireTensor) => void;
   /** At the head only. */
   readonly onOutputs: (pass: Pass, outputs: Readonly<Record<string, Tensor>>) => void;
@@ -38,20 +49,24 @@ interface Pending {
   readonly inputs: Map<string, WireTensor>;
 }
 
+/** What computes: token by token, or explicit tensors only. */
+type Numerics =
+  | { readonly kind: "generation"; readonly generation: VNodeGeneration; readonly stage: StageExecutor }
+  | { readonly kind: "forward"; readonly forward: VNodeForward };
+
 /** Passes of which only some inputs came; more would mean that a peer misbehaves. */
 const pendingMax = 256;
-/** Whose conductor is silent for so long has no use for its caches, or repeats its passes. */
+/** Whose conductor is silent for so long has no use for its caches, or begins anew. */
 const idleMs = 120_000;
 
 export class ServingVNode {
   readonly assignment: ServingAssignment;
   readonly #shared: ServingShared;
   readonly #pending = new Map<number, Pending>();
-  #generation: VNodeGeneration | undefined;
+  #numerics: Numerics | undefined;
   #context: ServingContext | undefined;
-  /** Input ports that a pass needs, and where its results go. */
+  /** Input ports that a pass needs. */
   #inputs: readonly string[] = [];
-  #onward: readonly PlanEdge[] = [];
   #turn: Turn = { epoch: -1, attempt: 0 };
   #running: Promise<void> = Promise.resolve();
   #trouble = "";
@@ -74,23 +89,28 @@ export class ServingVNode {
       const vnode = context.vnode(this.assignment.vnode);
       await this.#shared.takeRoom(servingBytesOf(context.plan, vnode), this.#stopping.signal);
       if (this.#stopping.signal.aborted) return;
-      const executor = await this.#shared.executor(context);
-      const weights = await ServingWeights.load(await this.#wanted(context, vnode), executor);
-      const name = `serve/${context.replica}/${vnode.id}/${this.assignment.epoch}`;
-      const graphs = context.graphsOf(vnode);
-      this.#generation = await VNodeGeneration.open({ plan: context.plan, vnode, graphs, executor, weights, name });
       this.#inputs = vnode.inputs
         .filter(({ kind, source }) => kind === "activation" && source !== "labels")
         .map(({ name: port }) => port);
-      this.#onward = context.plan.edges.filter(
-        ({ from, to, kind }) => from === vnode.id && kind === "activation" && context.needed.has(to),
-      );
+      this.#numerics = await this.#shared.inTurn(() => this.#openNumerics(context, vnode));
       this.#context = context;
     } catch (error) {
       this.#trouble = messageOf(error);
       this.#noRoom = error instanceof NoRoom;
       this.#shared.world.log("error", `VNode ${this.assignment.vnode} cannot serve: ${this.#trouble}`);
     }
+  }
+
+  async #openNumerics(context: ServingContext, vnode: VNodePlan): Promise<Numerics> {
+    const executor = await this.#shared.executor(context);
+    const graphs = context.graphsOf(vnode);
+    const generates = canGenerate(context.plan) && context.needed.has(vnode.id);
+    const unit = generates ? await graphs.unit() : undefined;
+    const weights = await ServingWeights.load(await this.#wanted(context, vnode), executor);
+    const name = `serve/${context.replica}/${vnode.id}/${this.assignment.epoch}`;
+    if (unit === undefined) return { kind: "forward", forward: new VNodeForward({ graphs, executor, weights, name }) };
+    const stage = this.#shared.stage(executor);
+    return { kind: "generation", stage, generation: await VNodeGeneration.open({ unit, stage, weights, name }) };
   }
 
   async #wanted(context: ServingContext, vnode: VNodePlan): Promise<WantedWeight[]> {
@@ -112,7 +132,12 @@ export class ServingVNode {
   }
 
   get ready(): boolean {
-    return this.#generation !== undefined;
+    return this.#numerics !== undefined;
+  }
+
+  /** What its last pass took, with the VNodes that went along. */
+  get passMs(): number {
+    return this.#passMs;
   }
 
   /** What a port takes in a pass, and from which VNode; undefined while it loads. */
@@ -135,7 +160,7 @@ export class ServingVNode {
 
   accept(port: string, pass: Pass, tensor: WireTensor): void {
     const context = this.#context;
-    if (!context || !this.#generation) {
+    if (!context || !this.#numerics) {
       this.#shared.onLost(pass, "");
       return;
     }
@@ -156,33 +181,136 @@ export class ServingVNode {
     if (isLater(pass, this.#turn)) {
       this.#turn = pass;
       for (const [id, pending] of this.#pending) if (!pending.pass.plain) this.#pending.delete(id);
-      this.#running = this.#running.then(() => this.#generation?.clear());
+      this.#clear();
     }
     return true;
   }
 
+  #clear(): void {
+    if (this.#numerics?.kind === "generation") this.#numerics.generation.clear();
+  }
+
+  /** Takes part in a pass from now on; what it says of caches is done. False for what is left of an earlier turn. */
+  #enter(pass: Pass): boolean {
+    if (pass.plain) return true;
+    if (!this.#follow(pass)) return false;
+    this.#lastPassMs = this.#shared.world.clock.monotonicMs();
+    this.#watchForIdleness();
+    if (this.#numerics?.kind === "generation") this.#numerics.generation.drop(pass.dropped);
+    return true;
+  }
+
   async #run(context: ServingContext, { pass, inputs }: Pending): Promise<void> {
-    const generation = this.#generation;
-    if (!generation || this.#stopping.signal.aborted || (!pass.plain && isLater(this.#turn, pass))) return;
+    const numerics = this.#numerics;
+    if (!numerics || this.#stopping.signal.aborted) return;
+    const members = numerics.kind === "generation" ? this.#chain(context) : [this];
+    if (!members.every((member) => member.#enter(pass))) return;
     const { clock } = this.#shared.world;
     const startedMs = clock.monotonicMs();
-    this.#lastPassMs = startedMs;
-    this.#watchForIdleness();
-    for (const request of pass.dropped) generation.drop(request);
     try {
       const feeds = Object.fromEntries([...inputs].map(([port, tensor]) => [port, open(tensor)]));
-      const results = await this.#compute(generation, pass, feeds);
-      if (context.head === this.assignment.vnode) this.#shared.onOutputs(pass, results);
-      this.#handOn(context, pass, results);
-      generation.recycle(Object.values(results));
-      this.#passes++;
-      this.#passMs = clock.monotonicMs() - startedMs;
+      if (numerics.kind === "forward") await this.#forward(context, numerics.forward, pass, feeds);
+      else await this.#generate(context, members, numerics.stage, pass, feeds);
+      const tookMs = clock.monotonicMs() - startedMs;
+      for (const member of members) member.#finished(tookMs);
     } catch (error) {
       const reason = messageOf(error);
       const mayPass = outlookOf(error) === "passing";
       if (!mayPass) this.#shared.world.log("warn", `pass ${pass.id} failed at ${this.assignment.vnode}: ${reason}`);
+      // The worker died with what it had loaded.
+      if (numerics.kind === "generation" && hasCode(error, "unavailable"))
+        for (const member of members) member.#loadAgain();
       this.#shared.onLost(pass, mayPass ? "" : `VNode ${this.assignment.vnode}: ${reason}`);
     }
+  }
+
+  #finished(tookMs: number): void {
+    this.#passes++;
+    this.#passMs = tookMs;
+  }
+
+  #loadAgain(): void {
+    if (this.#stopping.signal.aborted || this.#numerics?.kind !== "generation") return;
+    const { generation } = this.#numerics;
+    this.#numerics = undefined;
+    this.#running = this.#running.then(() => generation.close()).then(() => this.#load());
+  }
+
+  /** This VNode and those here whose values all come from it and them. */
+  #chain(context: ServingContext): ServingVNode[] {
+    const members: ServingVNode[] = [this];
+    const ids = new Set<string>([this.assignment.vnode]);
+    for (const id of context.following(this.assignment.vnode)) {
+      const member = this.#shared.neighbour(id);
+      if (member === undefined || member.#numerics?.kind !== "generation") continue;
+      if (!context.sourcesOf(id).every((source) => ids.has(source))) continue;
+      members.push(member);
+      ids.add(id);
+    }
+    return members;
+  }
+
+  async #generate(
+    context: ServingContext,
+    members: readonly ServingVNode[],
+    stage: StageExecutor,
+    pass: Pass,
+    feeds: Readonly<Record<string, Tensor>>,
+  ): Promise<void> {
+    const { plan, head } = context;
+    const ids = new Map(members.map((member) => [member.assignment.vnode as string, member]));
+    const chain: Chain = {
+      links: new Map(
+        members.map((member) => [
+          member.assignment.vnode,
+          (member.#numerics as Numerics & { kind: "generation" }).generation,
+        ]),
+      ),
+      inner: context.onward.filter(({ from, to }) => ids.has(from) && ids.has(to)),
+      leaving: context.onward.filter(({ from, to }) => ids.has(from) && !ids.has(to)),
+      head: ids.has(head) ? head : undefined,
+    };
+    const rows: readonly ChainRow[] = pass.plain ? plainRows(pass.id, feeds) : pass.rows;
+    const results = rows.length === 0 ? undefined : await runChain(stage, chain, rows, feeds, contextOf(plan));
+    if (pass.plain) for (const member of members) member.#dropPlain(rows);
+    const outputs = results?.outputs ?? {};
+    if (chain.head !== undefined)
+      this.#shared.onOutputs(pass, pass.plain ? plainOutputs(plan, outputs, rows) : outputs);
+    for (const [i, edge] of chain.leaving.entries()) {
+      const tensor = results?.leaving[i] ?? nothing(edge);
+      const from = (ids.get(edge.from) as ServingVNode).assignment;
+      this.#handOn(context, from, edge, pass, pass.plain ? withPositions(tensor, rows) : tensor);
+    }
+  }
+
+  #dropPlain(rows: readonly ChainRow[]): void {
+    if (this.#numerics?.kind === "generation") this.#numerics.generation.drop(rows.map(({ request }) => request));
+  }
+
+  async #forward(
+    context: ServingContext,
+    forward: VNodeForward,
+    pass: Pass,
+    feeds: Readonly<Record<string, Tensor>>,
+  ): Promise<void> {
+    if (!pass.plain) fail("failed_precondition", `network ${context.plan.name} does not generate text`);
+    const results = await forward.run(feeds, Object.values(feeds)[0]?.shape[0] ?? 1);
+    if (context.head === this.assignment.vnode) this.#shared.onOutputs(pass, results);
+    for (const edge of context.onward)
+      if (edge.from === this.assignment.vnode)
+        this.#handOn(context, this.assignment, edge, pass, results[edge.fromPort] as Tensor);
+    forward.recycle(Object.values(results));
+  }
+
+  #handOn(
+    { replica }: ServingContext,
+    from: ServingAssignment,
+    { to, toPort, wire, id }: PlanEdge,
+    pass: Pass,
+    tensor: Tensor,
+  ): void {
+    const packed = pack(tensor, wire, `${id} in pass ${pass.id}`);
+    this.#shared.send(from, { session: replica, vnode: to, port: toPort }, pass, packed);
   }
 
   #watchForIdleness(): void {
@@ -190,26 +318,8 @@ export class ServingVNode {
     this.#idleTimer ??= timers.after(idleMs, () => {
       this.#idleTimer = undefined;
       if (clock.monotonicMs() - this.#lastPassMs < idleMs) this.#watchForIdleness();
-      else this.#running = this.#running.then(() => this.#generation?.clear());
+      else this.#clear();
     });
-  }
-
-  async #compute(
-    generation: VNodeGeneration,
-    pass: Pass,
-    feeds: Readonly<Record<string, Tensor>>,
-  ): Promise<Record<string, Tensor>> {
-    if (pass.plain) return generation.forward(feeds, Object.values(feeds)[0]?.shape[0] ?? 1);
-    if (pass.rows.length === 0) return {};
-    return generation.run({ rows: pass.rows, tokens: pass.rows[0]?.tokens ?? 1 }, feeds);
-  }
-
-  #handOn({ replica }: ServingContext, pass: Pass, results: Readonly<Record<string, Tensor>>): void {
-    for (const { to, toPort, fromPort, wire, shape, id } of this.#onward) {
-      const tensor = results[fromPort] ?? { ...nothing(wire), shape: [0, 1, ...shape.slice(1)] };
-      const packed = pack(tensor, wire, `${id} in pass ${pass.id}`);
-      this.#shared.send(this.assignment, { session: replica, vnode: to, port: toPort }, pass, packed);
-    }
   }
 
   progress() {
@@ -227,22 +337,27 @@ export class ServingVNode {
     this.#stopping.abort();
     this.#idleTimer?.();
     await this.#running;
-    this.#generation?.close();
+    if (this.#numerics?.kind === "generation") await this.#numerics.generation.close();
+    else this.#numerics?.forward.close();
+    this.#numerics = undefined;
   }
 }
 
-/** A pass comes with as many rows and tokens as it says, explicit tensors with as many samples as they have. */
+/** A pass comes with as many rows as it has tokens, explicit tensors with as many samples as they have. */
 function shapeIn(planned: Shape, pass: Pass, samples: number): Shape {
   if (pass.plain) return [Math.min(samples, samplesMax), ...planned];
-  const tokens = pass.rows[0]?.tokens ?? 1;
-  if (pass.rows.length > 1 && tokens > 1) fail("invalid_argument", "prompts come one by one");
-  if (tokens > (planned[0] ?? 0)) fail("invalid_argument", `${tokens} tokens are more than the model takes`);
-  return [pass.rows.length, tokens, ...planned.slice(1)];
+  return [tokensIn(pass), 1, ...planned.slice(1)];
 }
 
 /** What a pass without rows hands on. */
-function nothing(wire: WireType): Pick<Tensor, "dtype" | "data"> {
+function nothing({ wire, shape }: PlanEdge): Tensor {
+  const empty = [0, 1, ...shape.slice(1)];
   return wire === "int32"
-    ? { dtype: "int32", data: new Int32Array(0) }
-    : { dtype: "float32", data: new Float32Array(0) };
+    ? { dtype: "int32", shape: empty, data: new Int32Array(0) }
+    : { dtype: "float32", shape: empty, data: new Float32Array(0) };
+}
+
+/** Rows of explicit tensors as they travel: samples, then positions. */
+function withPositions(tensor: Tensor, rows: readonly ChainRow[]): Tensor {
+  return { ...tensor, shape: [rows.length, rows[0]?.tokens ?? 0, ...tensor.shape.slice(2)] };
 }

@@ -6,8 +6,8 @@ import type { ReplicaId, VNodeId } from "../../core/ids.ts";
 import type { Tasks } from "../../core/tasks.ts";
 import type { Tensor } from "../../core/tensor.ts";
 import { type World, withFields } from "../../core/world.ts";
-import type { EngineKind, Executor } from "../../engine/engine.ts";
-import { contextOf } from "../../network/graphs/generation.ts";
+import type { EngineKind, Executor, StageExecutor } from "../../engine/engine.ts";
+import { cachePositionsMax, contextOf } from "../../network/graphs/generation.ts";
 import type { Links } from "../../peer/links.ts";
 import type { GenerateTokensRequest } from "../../protocol/gen/dcnr/v1/serving_pb.ts";
 import { ServingService } from "../../protocol/gen/dcnr/v1/serving_pb.ts";
@@ -47,6 +47,8 @@ interface Served {
   /** Lives as long as the head is here. */
   conducting: { readonly head: ServingVNode; readonly conductor: Conductor } | undefined;
   readonly forwards: Forwards;
+  /** Where its units run here; one as long as VNodes are here. */
+  stage: StageExecutor | undefined;
 }
 
 export class Servings {
@@ -54,6 +56,7 @@ export class Servings {
   readonly #replicas = new Map<ReplicaId, Served>();
   /** How tensors of passes get from VNode to VNode. */
   readonly passes: Passes;
+  #loading: Promise<unknown> = Promise.resolve();
   readonly #schemas: Schemas;
 
   constructor(options: ServingsOptions) {
@@ -112,6 +115,12 @@ export class Servings {
       world: { ...world, log },
       context: served.context,
       executor: (context) => executorFor(context.numerics),
+      inTurn: (load) => this.#inTurn(load),
+      stage: (executor) => {
+        served.stage ??= executor.openStage();
+        return served.stage;
+      },
+      neighbour: (id) => this.#neighbour(served, session, id),
       takeRoom: (bytes, stopped) => room.take(hostKey(session, vnode), bytes, stopped),
       openState: (state) => blobs.openState(session, state, `the state of VNode ${vnode} to serve`, signal),
       send: (sender, target, pass, tensor) => this.passes.send(sender, target, pass, tensor),
@@ -126,9 +135,28 @@ export class Servings {
     context.catch((error: unknown) =>
       this.#options.world.log("error", `cannot serve ${replica}: ${messageOf(error)}`, { session: replica }),
     );
-    const served: Served = { context, vnodes: new Map(), conducting: undefined, forwards: new Forwards() };
+    const served: Served = {
+      context,
+      vnodes: new Map(),
+      conducting: undefined,
+      forwards: new Forwards(),
+      stage: undefined,
+    };
     this.#replicas.set(replica, served);
     return served;
+  }
+
+  #inTurn<T>(load: () => Promise<T>): Promise<T> {
+    const result = this.#loading.then(load);
+    this.#loading = result.catch(() => {});
+    return result;
+  }
+
+  /** A VNode that runs here, and that others too believe to be here. */
+  #neighbour({ vnodes }: Served, session: ReplicaId, vnode: string): ServingVNode | undefined {
+    const { resolver, pnode } = this.#options;
+    const host = vnodes.get(vnode as VNodeId);
+    return host?.ready && resolver.locate(session, vnode as VNodeId)[0]?.pnode === pnode ? host : undefined;
   }
 
   /** A replica's VNodes have moved: passes under way are repeated. */
@@ -195,13 +223,11 @@ export class Servings {
       pnode,
       epoch: head.assignment.epoch,
       context: contextOf(context.plan),
+      positionsMax: cachePositionsMax(context.plan),
       world,
-      feed: (pass, ids, tokens) =>
-        this.#feed(context, head, pass, {
-          dtype: "int32",
-          shape: [pass.rows.length, tokens],
-          bytes: new Uint8Array(ids.buffer),
-        }),
+      stageMs: () => head.passMs,
+      feed: (pass, ids) =>
+        this.#feed(context, head, pass, { dtype: "int32", shape: [ids.length, 1], bytes: new Uint8Array(ids.buffer) }),
     });
   }
 

@@ -1,193 +1,162 @@
-// Passes with caches against the whole forward pass, through slabs that are shared, split, grown and repeated.
+// Passes with caches against the whole forward pass, and the contract on which serving stands: a row has the same bits alone,
+// beside any others, in any chunk of a prompt, behind a shared beginning, and after guesses that were wrong.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { t1, transformerYaml } from "../../../examples/generate.ts";
-import { asideHere } from "../../core/aside.ts";
 import { hasCode } from "../../core/errors.ts";
-import { fillNormal, randomKey } from "../../core/numbers/random.ts";
-import { elementCount, type Tensor } from "../../core/tensor.ts";
+import { fillNormal, randomKey, uniformAt } from "../../core/numbers/random.ts";
+import { elementCount, float32, type Tensor } from "../../core/tensor.ts";
+import type { Engine } from "../../engine/engine.ts";
 import { openInlineExecutor } from "../../engine/executor.ts";
+import { hasNativeEngine } from "../../engine/native.ts";
+import { openEngine } from "../../engine/open.ts";
 import { openReferenceEngine } from "../../engine/reference.ts";
 import { compileText } from "../../network/compile.ts";
-import { generationHead } from "../../network/graphs/generation.ts";
-import { answeringGraphs } from "../../network/works.ts";
-import { memoryState } from "../../states/memory.testing.ts";
-import { bucketOf, Caches } from "./caches.ts";
-import { VNodeGeneration } from "./generation.ts";
-import { ServingWeights } from "./weights.ts";
+import { buildInference } from "../../network/graphs/graphs.ts";
+import type { Plan } from "../../network/plan.ts";
+import { LocalStage } from "./local-stage.testing.ts";
 
-const context = 70;
+const context = 80;
 const vocabulary = 13;
-const definition = transformerYaml({ ...t1, name: "small", blocks: 2, heads: 2, headDim: 4, context, vocabulary });
-const plan = compileText(definition);
 
-function weightsOf(name: string, shape: readonly number[]): Tensor {
-  const data = new Float32Array(elementCount(shape));
-  fillNormal(data, randomKey("weights", name), 0.3);
-  return { dtype: "float32", shape, data };
-}
-
-class Served {
-  readonly executor = openInlineExecutor(openReferenceEngine());
-  readonly vnodes = new Map<string, VNodeGeneration>();
-
-  static async open(): Promise<Served> {
-    const served = new Served();
-    for (const vnode of plan.vnodes) {
-      const ties = plan.edges.filter((edge) => edge.kind === "tie" && edge.to === vnode.id);
-      const wanted = [
-        ...vnode.parameters.map(({ name, shape }) => ({ name, stored: name, shape })),
-        ...ties.map(({ toPort, fromPort, shape }) => ({ name: toPort, stored: fromPort, shape })),
-      ].map(async (each) => {
-        const tensors = new Map([[each.stored, weightsOf(each.stored, each.shape)]]);
-        const { reader } = await memoryState({ metadata: {}, tensors });
-        return { ...each, precision: "float32" as const, state: reader };
-      });
-      const weights = await ServingWeights.load(await Promise.all(wanted), served.executor);
-      const graphs = answeringGraphs(asideHere, definition, plan, vnode);
-      const needs = { plan, vnode, graphs, executor: served.executor, weights, name: vnode.id };
-      served.vnodes.set(vnode.id, await VNodeGeneration.open(needs));
-    }
-    return served;
-  }
-
-  /** Logits of each row. Undefined requests are ghosts. */
-  async pass(rows: readonly { request?: string; position: number; ids: readonly number[] }[]): Promise<Float32Array[]> {
-    const tokens = rows[0]?.ids.length as number;
-    const shape = {
-      rows: rows.map(({ request, position }) => ({ request: request ?? "", position, ghost: request === undefined })),
-      tokens,
-    };
-    const ids = Int32Array.from(rows.flatMap((row) => row.ids));
-    const values = new Map<string, Tensor>();
-    const head = generationHead(plan).vnode;
-    for (const id of plan.order) {
-      const vnode = plan.vnodes.find((each) => each.id === id) as (typeof plan.vnodes)[number];
-      const inputs: Record<string, Tensor> = {};
-      for (const port of vnode.inputs)
-        if (port.source === "inputs") inputs[port.name] = { dtype: "int32", shape: [rows.length, tokens], data: ids };
-      for (const edge of plan.edges)
-        if (edge.to === id && edge.kind === "activation") inputs[edge.toPort] = values.get(edge.id) as Tensor;
-      const results = await (this.vnodes.get(id) as VNodeGeneration).run(shape, inputs);
-      for (const edge of plan.edges)
-        if (edge.from === id && results[edge.fromPort]) values.set(edge.id, copyOf(results[edge.fromPort] as Tensor));
-      if (id === head) {
-        const logits = (results["logits"] as Tensor).data as Float32Array;
-        const found = rows.map((_, row) => logits.slice(row * vocabulary, (row + 1) * vocabulary));
-        this.#recycle(id, results);
-        return found;
-      }
-      this.#recycle(id, results);
-    }
-    throw new Error("the network has a head");
-  }
-
-  #recycle(id: string, results: Readonly<Record<string, Tensor>>): void {
-    this.vnodes.get(id)?.recycle(Object.values(results));
-  }
-
-  drop(request: string): void {
-    for (const vnode of this.vnodes.values()) vnode.drop(request);
-  }
-}
-
-function copyOf(tensor: Tensor): Tensor {
-  return { ...tensor, data: (tensor.data as Float32Array).slice() };
+function weightsOf(plan: Plan): (name: string) => Tensor {
+  const shapes = new Map(plan.vnodes.flatMap(({ parameters }) => parameters.map(({ name, shape }) => [name, shape])));
+  return (name) => {
+    const shape = shapes.get(name) as readonly number[];
+    const data = new Float32Array(elementCount(shape));
+    fillNormal(data, randomKey("weights", name), 0.3);
+    return float32(shape, data);
+  };
 }
 
 function tokensOf(seed: number, length: number): number[] {
   return Array.from({ length }, (_, i) => (i * i * seed + 3 * i + seed) % vocabulary);
 }
 
-function assertClose(actual: Float32Array | undefined, expected: Float32Array | undefined, what: string): void {
-  assert.ok(actual && expected);
-  for (const [i, value] of expected.entries())
-    assert.ok(
-      Math.abs((actual[i] as number) - value) < 2e-4 * (1 + Math.abs(value)),
-      `${what}: ${actual[i]}, ${value}`,
-    );
-}
-
-/** Logits after the last of these tokens, all at once and without caches. */
-async function whole(served: Served, ids: readonly number[]): Promise<Float32Array | undefined> {
-  const [logits] = await served.pass([{ request: "whole", position: 0, ids }]);
-  served.drop("whole");
-  return logits;
-}
-
-test("tokens one by one, alone and beside others of other lengths, give what the whole sequence gives", async () => {
-  const served = await Served.open();
-  const sequences = new Map([
-    ["a", tokensOf(1, 60)],
-    ["b", tokensOf(2, 40)],
-    ["c", tokensOf(5, 37)],
-  ]);
-  const lengths = new Map([
-    ["a", 30],
-    ["b", 5],
-    ["c", 31],
-  ]);
-  for (const [request, length] of lengths)
-    await served.pass([{ request, position: 0, ids: sequences.get(request)?.slice(0, length) as number[] }]);
-  // Groups change, a ghost joins, the buckets of 32 are crossed at different times.
-  const groups = [["a"], ["a", "b", "c"], ["b", undefined, "a"], ["c"], ["a", "b", "c"], ["c", "b"], ["a", "b", "c"]];
-  for (const group of groups) {
-    const rows = group.map((request) => {
-      const position = request === undefined ? 0 : (lengths.get(request) as number);
-      return { ...(request ? { request } : {}), position, ids: [sequences.get(request ?? "a")?.[position] as number] };
-    });
-    const logits = await served.pass(rows);
-    for (const [row, { request, position }] of rows.entries()) {
-      if (request === undefined) continue;
-      lengths.set(request, position + 1);
-      assertClose(
-        logits[row],
-        await whole(served, sequences.get(request)?.slice(0, position + 1) as number[]),
-        request,
-      );
-    }
+/** Logits of every position, by the forward pass of training on the reference engine. */
+async function whole(plan: Plan, ids: readonly number[]): Promise<Float32Array[]> {
+  const engine = openReferenceEngine();
+  const load = weightsOf(plan);
+  const padded = Int32Array.from({ length: context }, (_, i) => ids[i] ?? 0);
+  let values: Record<string, Tensor> = { inputs: { dtype: "int32", shape: [1, context], data: padded } };
+  for (const id of plan.order) {
+    const vnode = plan.vnodes.find((each) => each.id === id)!;
+    const weights = Object.fromEntries(vnode.parameters.map(({ name }) => [name, load(name)]));
+    for (const edge of plan.edges)
+      if (edge.to === id && edge.kind === "tie") weights[edge.toPort] = load(edge.fromPort);
+    const program = await engine.load(buildInference(plan, vnode, { microbatch: 1 }));
+    const outputs = await program.run({ ...values, ...weights });
+    values = { ...values, ...outputs };
+    for (const edge of plan.edges)
+      if (edge.from === id && edge.kind === "activation" && outputs[edge.fromPort])
+        values[edge.toPort] = outputs[edge.fromPort]!;
   }
-});
+  const logits = values[plan.outputs[0]!.port]!.data as Float32Array;
+  return ids.map((_, i) => logits.slice(i * vocabulary, (i + 1) * vocabulary));
+}
 
-test("a pass that does not follow the one before is refused, and a repetition from the start is bit-equal", async () => {
-  const served = await Served.open();
-  const ids = tokensOf(4, 40);
-  const run = async () => {
-    await served.pass([{ request: "r", position: 0, ids: ids.slice(0, 30) }]);
-    const all: Float32Array[] = [];
-    for (let position = 30; position < 36; position++)
-      all.push(...(await served.pass([{ request: "r", position, ids: [ids[position] as number] }])));
-    return all;
-  };
-  const first = await run();
-  await assert.rejects(served.pass([{ request: "r", position: 39, ids: [1] }]), (error) => hasCode(error, "aborted"));
-  await assert.rejects(served.pass([{ request: "r", position: context, ids: [1] }]), /beyond the context/);
-  assert.deepEqual(await run(), first);
-});
+function assertClose(actual: Float32Array, expected: Float32Array, what: string): void {
+  for (const [i, value] of expected.entries())
+    assert.ok(Math.abs(actual[i]! - value) < 1e-4 * (1 + Math.abs(value)), `${what}: ${actual[i]}, ${value}`);
+}
 
-test("slabs are given back when nobody's values lie in them", () => {
+const attentions: Readonly<Record<string, string>> = {
+  "grouped heads and rope": "num_heads: 4, num_kv_heads: 2, position_encoding: rope",
+  "a head of 6 elements": "num_heads: 2, head_dim: 6, position_encoding: none",
+  "a wide head": "num_heads: 1, head_dim: 40, position_encoding: rope",
+  "a window": "num_heads: 4, num_kv_heads: 2, window: 21, position_encoding: rope",
+  "a window of one": "num_heads: 2, window: 1",
+  alibi: "num_heads: 4, num_kv_heads: 2, position_encoding: alibi",
+  "alibi rounded to bfloat16": "num_heads: 2, position_encoding: alibi, alibi_bfloat16: true, alibi_scale: 0.5",
+  "caps and scales of scores": "num_heads: 2, score_cap: 0.5, score_scale: 2",
+  "norms of queries and keys": "num_heads: 4, num_kv_heads: 2, qk_norm: head, position_encoding: rope",
+  "norms over all heads": "num_heads: 4, num_kv_heads: 2, qk_norm: flat, position_encoding: rope",
+  "rotation of a part": "num_heads: 2, position_encoding: rope, rope_dims: 2, rope_amplitude: 1.5",
+};
+
+const definitions: Readonly<Record<string, string>> = {
+  "two blocks as VNodes": transformerYaml({
+    ...t1,
+    ...{ name: "small", blocks: 2, heads: 2, headDim: 4, context, vocabulary },
+  }),
+  ...Object.fromEntries(
+    Object.entries(attentions).map(([what, config]) => [
+      what,
+      `nodes:
+  - { id: table, type: embedder, config: { vocab_size: ${vocabulary}, dim: 8, seq_len: ${context}, position_encoding: learned } }
+  - { id: norm, type: rmsnorm }
+  - { id: mix, type: attention, config: { ${config} } }
+  - { id: gate, type: silu }
+  - { id: logits, type: linear, config: { out_dim: ${vocabulary} } }
+edges: [{ from: table, to: norm }, { from: norm, to: mix }, { from: mix, to: gate }, { from: gate, to: logits }]
+outputs: [{ name: logits, node_id: logits }]`,
+    ]),
+  ),
+};
+
+const engines: Readonly<Record<string, () => Promise<Engine>>> = {
+  reference: () => openEngine("reference"),
+  portable: () => openEngine("portable"),
+  ...(hasNativeEngine() && { native: () => openEngine("native") }),
+};
+
+/** Splits of a sequence into passes, drawn; beside each pass another request goes its own way. */
+async function assertSameBits(stage: LocalStage, ids: readonly number[], expected: readonly Float32Array[]) {
+  for (let round = 0; round < 4; round++) {
+    const draw = (count: number, most: number) => 1 + Math.floor(uniformAt(randomKey("split", round), count) * most);
+    let position = 0;
+    let beside = 0;
+    for (let count = 0; position < ids.length; count++) {
+      const tokens = Math.min(round === 0 ? 1 : draw(count, 20), ids.length - position);
+      // Some of what is guessed is wrong: what a pass left behind the right tokens must not matter.
+      const guesses = round === 3 ? [1, 2, 3].slice(0, Math.max(0, context - position - tokens)) : [];
+      const row = { request: "r", position, ids: [...ids.slice(position, position + tokens), ...guesses] };
+      const logits = tokens + guesses.length;
+      const others = round < 2 ? [] : [{ request: "other", position: beside, ids: tokensOf(7, draw(count, 5)) }];
+      if (beside + 5 > context - 5) others.length = 0;
+      beside += others[0]?.ids.length ?? 0;
+      const found = await stage.pass(round === 2 ? [...others, { ...row, logits }] : [{ ...row, logits }, ...others]);
+      const own = round === 2 ? found.slice(others.length) : found;
+      for (let i = 0; i < tokens; i++)
+        assert.deepEqual(own[i], expected[position + i], `round ${round}, position ${position + i}`);
+      position += tokens;
+    }
+    stage.drop("r");
+    stage.drop("other");
+  }
+}
+
+for (const [kind, openOne] of Object.entries(engines))
+  test(`${kind}: rows have the same bits alone, beside others, in chunks and after wrong guesses`, async () => {
+    for (const [what, definition] of Object.entries(definitions)) {
+      const plan = compileText(definition);
+      const executor = openInlineExecutor(await openOne());
+      const stage = await LocalStage.open(plan, executor, weightsOf(plan));
+      const ids = tokensOf(4, 70);
+      const expected = await stage.pass([{ request: "whole", position: 0, ids, logits: ids.length }]);
+      for (const [i, row] of (await whole(plan, ids)).entries()) assertClose(expected[i]!, row, `${what} at ${i}`);
+      await assertSameBits(stage, ids, expected);
+      // Behind a beginning that another request has computed; what that one does afterwards does not matter.
+      const shared = { request: "whole", positions: 64 };
+      const [behind] = await stage.pass([{ request: "late", position: 64, ids: ids.slice(64), shared }]);
+      assert.deepEqual(behind, expected[69], what);
+      await stage.pass([{ request: "whole", position: 40, ids: [1, 2, 3] }]);
+      const [again] = await stage.pass([{ request: "late", position: 69, ids: ids.slice(69) }]);
+      assert.deepEqual(again, expected[69], `${what}: shared pages are not written to`);
+      await stage.close();
+      await executor.close();
+    }
+  });
+
+test("a pass that does not follow the one before is refused, and so is one beyond the context", async () => {
+  const plan = compileText(definitions["a window"] as string);
   const executor = openInlineExecutor(openReferenceEngine());
-  const plans = [{ node: "n", keyInput: "ki", valueInput: "vi", keyOutput: "k", valueOutput: "v", heads: 2, width: 4 }];
-  const caches = new Caches(executor, plans);
-  const results = (rows: number, tokens: number) => {
-    const tensor = () => weightsOf("x", [rows, 2, tokens, 4]);
-    return { k: tensor(), v: tensor() };
-  };
-  const slabBytes = (rows: number, capacity: number) => 2 * rows * 2 * capacity * 4 * 4;
-  for (const request of ["a", "b", "c"]) caches.append(request, results(1, 20), 0, 20);
-  assert.equal(caches.bytes, 3 * slabBytes(1, bucketOf(20)));
-  const feeds = caches.feeds(["a", "b", "c"], 32);
-  assert.equal(caches.bytes, slabBytes(3, 32), "they moved together");
-  assert.equal(caches.feeds(["a", "b", "c"], 32)["ki"], feeds["ki"], "the same requests need no copy");
-  for (let length = 20; length < 33; length++)
-    for (const [row, request] of ["a", "b", "c"].entries()) caches.append(request, results(3, 1), row, 1);
-  assert.equal(caches.lengthOf("b"), 33);
-  assert.equal(caches.bytes, 3 * slabBytes(1, 64), "each outgrew the slab");
-  caches.feeds(["a", undefined, "b", "c"], 64);
-  caches.drop("a");
-  caches.drop("b");
-  assert.equal(caches.bytes, slabBytes(4, 64));
-  caches.clear();
-  assert.deepEqual([caches.bytes, caches.requests], [0, 0]);
+  const stage = await LocalStage.open(plan, executor, weightsOf(plan));
+  await stage.pass([{ request: "r", position: 0, ids: tokensOf(1, 30) }]);
+  await assert.rejects(stage.pass([{ request: "r", position: 31, ids: [1] }]), (error) => hasCode(error, "aborted"));
+  const shared = { request: "r", positions: 32 };
+  await assert.rejects(stage.pass([{ request: "s", position: 32, ids: [1], shared }]), /begins with 32/);
+  await assert.rejects(stage.pass([{ request: "r", position: context, ids: [1] }]), /beyond the context/);
+  await stage.pass([{ request: "r", position: 30, ids: [1] }]);
 });

@@ -15,7 +15,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file dcnr/v1/serving.proto.
  */
 export const file_dcnr_v1_serving: GenFile = /*@__PURE__*/
-  fileDesc("ChVkY25yL3YxL3NlcnZpbmcucHJvdG8SB2RjbnIudjEi8wEKFUdlbmVyYXRlVG9rZW5zUmVxdWVzdBIPCgdzZXNzaW9uGAEgASgJEg8KB3JlcXVlc3QYAiABKAkSDgoGcHJvbXB0GAMgAygNEgwKBHNlbnQYBCADKA0SEgoKbWF4X3Rva2VucxgFIAEoDRIjCghzYW1wbGluZxgGIAEoCzIRLmRjbnIudjEuU2FtcGxpbmcSEgoKZW5kX3Rva2VucxgHIAMoDRIZCgx0b3BfbG9ncHJvYnMYCCABKA1IAIgBARIOCgZzY2hlbWEYCSABKAkSEQoJdG9rZW5pemVyGAogASgJQg8KDV90b3BfbG9ncHJvYnMiYgoWR2VuZXJhdGVUb2tlbnNSZXNwb25zZRIOCgZ0b2tlbnMYASADKA0SDgoGZmluaXNoGAIgASgJEigKCGxvZ3Byb2JzGAMgAygLMhYuZGNuci52MS5Ub2tlbkxvZ3Byb2JzIkAKDVRva2VuTG9ncHJvYnMSDwoHbG9ncHJvYhgBIAEoARIeCgN0b3AYAiADKAsyES5kY25yLnYxLlRvcFRva2VuIioKCFRvcFRva2VuEg0KBXRva2VuGAEgASgNEg8KB2xvZ3Byb2IYAiABKAEipAEKFUZvcndhcmRUZW5zb3JzUmVxdWVzdBIPCgdzZXNzaW9uGAEgASgJEjoKBmlucHV0cxgCIAMoCzIqLmRjbnIudjEuRm9yd2FyZFRlbnNvcnNSZXF1ZXN0LklucHV0c0VudHJ5Gj4KC0lucHV0c0VudHJ5EgsKA2tleRgBIAEoCRIeCgV2YWx1ZRgCIAEoCzIPLmRjbnIudjEuVGVuc29yOgI4ASKYAQoWRm9yd2FyZFRlbnNvcnNSZXNwb25zZRI9CgdvdXRwdXRzGAEgAygLMiwuZGNuci52MS5Gb3J3YXJkVGVuc29yc1Jlc3BvbnNlLk91dHB1dHNFbnRyeRo/CgxPdXRwdXRzRW50cnkSCwoDa2V5GAEgASgJEh4KBXZhbHVlGAIgASgLMg8uZGNuci52MS5UZW5zb3I6AjgBIoUBCgRQYXNzEgoKAmlkGAEgASgEEhEKCWNvbmR1Y3RvchgCIAEoCRIeCgRyb3dzGAMgAygLMhAuZGNuci52MS5QYXNzUm93Eg0KBXBsYWluGAQgASgIEg8KB2Ryb3BwZWQYBSADKAkSDQoFZXBvY2gYBiABKAQSDwoHYXR0ZW1wdBgHIAEoDSJLCgdQYXNzUm93Eg8KB3JlcXVlc3QYASABKAkSEAoIcG9zaXRpb24YAiABKA0SDgoGdG9rZW5zGAMgASgNEg0KBWdob3N0GAQgASgIMsgBCg5TZXJ2aW5nU2VydmljZRJbCg5HZW5lcmF0ZVRva2VucxIeLmRjbnIudjEuR2VuZXJhdGVUb2tlbnNSZXF1ZXN0Gh8uZGNuci52MS5HZW5lcmF0ZVRva2Vuc1Jlc3BvbnNlIgbq4BgCCAYwARJZCg5Gb3J3YXJkVGVuc29ycxIeLmRjbnIudjEuRm9yd2FyZFRlbnNvcnNSZXF1ZXN0Gh8uZGNuci52MS5Gb3J3YXJkVGVuc29yc1Jlc3BvbnNlIgbq4BgCCAZiBnByb3RvMw", [file_dcnr_v1_access, file_dcnr_v1_common, file_dcnr_v1_inference]);
+  fileDesc("ChVkY25yL3YxL3NlcnZpbmcucHJvdG8SB2RjbnIudjEi8wEKFUdlbmVyYXRlVG9rZW5zUmVxdWVzdBIPCgdzZXNzaW9uGAEgASgJEg8KB3JlcXVlc3QYAiABKAkSDgoGcHJvbXB0GAMgAygNEgwKBHNlbnQYBCADKA0SEgoKbWF4X3Rva2VucxgFIAEoDRIjCghzYW1wbGluZxgGIAEoCzIRLmRjbnIudjEuU2FtcGxpbmcSEgoKZW5kX3Rva2VucxgHIAMoDRIZCgx0b3BfbG9ncHJvYnMYCCABKA1IAIgBARIOCgZzY2hlbWEYCSABKAkSEQoJdG9rZW5pemVyGAogASgJQg8KDV90b3BfbG9ncHJvYnMiYgoWR2VuZXJhdGVUb2tlbnNSZXNwb25zZRIOCgZ0b2tlbnMYASADKA0SDgoGZmluaXNoGAIgASgJEigKCGxvZ3Byb2JzGAMgAygLMhYuZGNuci52MS5Ub2tlbkxvZ3Byb2JzIkAKDVRva2VuTG9ncHJvYnMSDwoHbG9ncHJvYhgBIAEoARIeCgN0b3AYAiADKAsyES5kY25yLnYxLlRvcFRva2VuIioKCFRvcFRva2VuEg0KBXRva2VuGAEgASgNEg8KB2xvZ3Byb2IYAiABKAEipAEKFUZvcndhcmRUZW5zb3JzUmVxdWVzdBIPCgdzZXNzaW9uGAEgASgJEjoKBmlucHV0cxgCIAMoCzIqLmRjbnIudjEuRm9yd2FyZFRlbnNvcnNSZXF1ZXN0LklucHV0c0VudHJ5Gj4KC0lucHV0c0VudHJ5EgsKA2tleRgBIAEoCRIeCgV2YWx1ZRgCIAEoCzIPLmRjbnIudjEuVGVuc29yOgI4ASKYAQoWRm9yd2FyZFRlbnNvcnNSZXNwb25zZRI9CgdvdXRwdXRzGAEgAygLMiwuZGNuci52MS5Gb3J3YXJkVGVuc29yc1Jlc3BvbnNlLk91dHB1dHNFbnRyeRo/CgxPdXRwdXRzRW50cnkSCwoDa2V5GAEgASgJEh4KBXZhbHVlGAIgASgLMg8uZGNuci52MS5UZW5zb3I6AjgBIoUBCgRQYXNzEgoKAmlkGAEgASgEEhEKCWNvbmR1Y3RvchgCIAEoCRIeCgRyb3dzGAMgAygLMhAuZGNuci52MS5QYXNzUm93Eg0KBXBsYWluGAQgASgIEg8KB2Ryb3BwZWQYBSADKAkSDQoFZXBvY2gYBiABKAQSDwoHYXR0ZW1wdBgHIAEoDSKIAQoHUGFzc1JvdxIPCgdyZXF1ZXN0GAEgASgJEhAKCHBvc2l0aW9uGAIgASgNEg4KBnRva2VucxgDIAEoDRIOCgZsb2dpdHMYBSABKA0SEwoLc2hhcmVzX3dpdGgYBiABKAkSGAoQc2hhcmVkX3Bvc2l0aW9ucxgHIAEoDUoECAQQBVIFZ2hvc3QyyAEKDlNlcnZpbmdTZXJ2aWNlElsKDkdlbmVyYXRlVG9rZW5zEh4uZGNuci52MS5HZW5lcmF0ZVRva2Vuc1JlcXVlc3QaHy5kY25yLnYxLkdlbmVyYXRlVG9rZW5zUmVzcG9uc2UiBurgGAIIBjABElkKDkZvcndhcmRUZW5zb3JzEh4uZGNuci52MS5Gb3J3YXJkVGVuc29yc1JlcXVlc3QaHy5kY25yLnYxLkZvcndhcmRUZW5zb3JzUmVzcG9uc2UiBurgGAIIBmIGcHJvdG8z", [file_dcnr_v1_access, file_dcnr_v1_common, file_dcnr_v1_inference]);
 
 /**
  * @generated from message dcnr.v1.GenerateTokensRequest
@@ -39,7 +39,7 @@ export type GenerateTokensRequest = Message<"dcnr.v1.GenerateTokensRequest"> & {
   prompt: number[];
 
   /**
-   * Tokens that were sent before a PNode was lost: repeated in the shapes first used, never changed.
+   * Tokens that were sent before a PNode was lost: they are part of what is read first, and never changed.
    *
    * @generated from field: repeated uint32 sent = 4;
    */
@@ -254,7 +254,7 @@ export type Pass = Message<"dcnr.v1.Pass"> & {
   epoch: bigint;
 
   /**
-   * Grows whenever a conductor repeats its passes: caches of earlier attempts go.
+   * Grows whenever a conductor begins anew: caches of earlier attempts go.
    *
    * @generated from field: uint32 attempt = 7;
    */
@@ -269,6 +269,8 @@ export const PassSchema: GenMessage<Pass> = /*@__PURE__*/
   messageDesc(file_dcnr_v1_serving, 6);
 
 /**
+ * New tokens of one request: as many rows of the pass's tensors, one after the other.
+ *
  * @generated from message dcnr.v1.PassRow
  */
 export type PassRow = Message<"dcnr.v1.PassRow"> & {
@@ -278,7 +280,7 @@ export type PassRow = Message<"dcnr.v1.PassRow"> & {
   request: string;
 
   /**
-   * Of the first new token.
+   * Of the first new token. What the request had from there on is gone.
    *
    * @generated from field: uint32 position = 2;
    */
@@ -290,11 +292,23 @@ export type PassRow = Message<"dcnr.v1.PassRow"> & {
   tokens: number;
 
   /**
-   * A row of a request that has ended, repeated for its shape alone: its values do not matter.
+   * Of how many of the last tokens the head gives logits.
    *
-   * @generated from field: bool ghost = 4;
+   * @generated from field: uint32 logits = 5;
    */
-  ghost: boolean;
+  logits: number;
+
+  /**
+   * The request begins with the first positions of another, whose caches it shares.
+   *
+   * @generated from field: string shares_with = 6;
+   */
+  sharesWith: string;
+
+  /**
+   * @generated from field: uint32 shared_positions = 7;
+   */
+  sharedPositions: number;
 };
 
 /**

@@ -1,0 +1,215 @@
+// One VNode's unit (graph/unit.ts) in the worker that runs it: its graphs with their weights, its attentions with their
+// caches. A pass brings rows of several requests; what a row becomes depends on its own request alone.
+
+import { assert } from "../../core/assert.ts";
+import { elementCount, type Shape, type Tensor, tensorBytes } from "../../core/tensor.ts";
+import type { ValueInfo } from "../../graph/model.ts";
+import { anyRows, shapeFor } from "../../graph/rows.ts";
+import { logitsOutput, positionsInput, type UnitAttention, type UnitGraph, type UnitPlan } from "../../graph/unit.ts";
+import type { Engine, Tensors } from "../engine.ts";
+import { type Attend, cachePageBytes, compileAttention, pagePositions } from "./attention.ts";
+import { Pages } from "./pages.ts";
+import type { Frame, Room } from "./room.ts";
+import { bucketOf, type RowProgram, rowProgramOf } from "./row-program.ts";
+import type { StageEntry, StageRows } from "./stage-pass.ts";
+
+/** Rows for which values have room at least, so that programs may fill up. */
+const capacityMin = 8;
+
+/** Rows of a value in the room; there is space for `capacity`. */
+export interface RowValue {
+  readonly info: ValueInfo;
+  readonly place: number;
+  readonly rows: number;
+}
+
+type LoadedStep =
+  | { readonly kind: "graph"; readonly step: UnitGraph; readonly program: RowProgram }
+  | { readonly kind: "attend"; readonly step: UnitAttention; readonly attend: Attend; readonly bias: number };
+
+export class Unit {
+  readonly plan: UnitPlan;
+  readonly pages: Pages;
+  readonly #room: Room;
+  readonly #steps: readonly LoadedStep[];
+
+  private constructor(plan: UnitPlan, room: Room, pages: Pages, steps: readonly LoadedStep[]) {
+    this.plan = plan;
+    this.pages = pages;
+    this.#room = room;
+    this.#steps = steps;
+  }
+
+  static async load(engine: Engine, plan: UnitPlan, weights: Tensors, room: Room): Promise<Unit> {
+    const steps: LoadedStep[] = [];
+    let pageBytes = 0;
+    for (const step of plan.steps) {
+      if (step.kind === "graph") {
+        const own = Object.fromEntries(step.weights.map((name) => [name, weights[name] as Tensor]));
+        const program = (await engine.loadRows?.(step.graph, own)) ?? rowProgramOf(engine, step.graph, own);
+        steps.push({ kind: "graph", step, program });
+      } else {
+        const attend = await compileAttention(step, pageBytes, room.memory);
+        const bias = step.bias === undefined ? 0 : room.keep(step.bias, `the positions of ${step.node}`);
+        pageBytes += cachePageBytes(step);
+        steps.push({ kind: "attend", step, attend, bias });
+      }
+    }
+    return new Unit(plan, room, new Pages(room, pageBytes), steps);
+  }
+
+  get keepsWeights(): boolean {
+    return this.#steps.some((step) => step.kind === "graph" && step.program.keepsWeights);
+  }
+
+  /** Outputs by name; they lie in the frame. Logits have the selected rows. */
+  async run(pass: StageRows, given: ReadonlyMap<string, RowValue>, frame: Frame): Promise<Map<string, RowValue>> {
+    const run = new UnitRun(this.#room, frame, pass, given);
+    const tables = new Map<StageEntry, readonly number[]>();
+    for (const entry of pass.entries) {
+      if (entry.shared) this.pages.share(entry.request, entry.shared.request, entry.shared.positions);
+      tables.set(entry, this.pages.extend(entry.request, entry.position, entry.tokens));
+    }
+    for (const loaded of this.#steps)
+      if (loaded.kind === "graph") await run.graph(loaded.step, loaded.program);
+      else run.attend(loaded.step, loaded.attend, loaded.bias, tables);
+    return run.outputs(this.plan.outputs);
+  }
+
+  async release(): Promise<void> {
+    this.pages.clear();
+    for (const step of this.#steps)
+      if (step.kind === "graph") await step.program.release();
+      else if (step.step.bias !== undefined) this.#room.free(step.bias);
+  }
+}
+
+/** The values of one pass. */
+class UnitRun {
+  readonly #room: Room;
+  readonly #frame: Frame;
+  readonly #pass: StageRows;
+  readonly #values: Map<string, RowValue>;
+  readonly #selected = new Map<string, RowValue>();
+
+  constructor(room: Room, frame: Frame, pass: StageRows, given: ReadonlyMap<string, RowValue>) {
+    this.#room = room;
+    this.#frame = frame;
+    this.#pass = pass;
+    this.#values = new Map(given);
+  }
+
+  async graph({ graph, weights, selected }: UnitGraph, program: RowProgram): Promise<void> {
+    const rows = selected ? this.#pass.selected.length : rowsOf(this.#pass);
+    const values = selected ? this.#selected : this.#values;
+    const outputs = graph.outputs.map((info) => this.#define(values, info, rows));
+    if (rows === 0) return;
+    const padded = program.padded(rows);
+    const feeds: Record<string, Tensor> = {};
+    for (const { name } of graph.inputs) {
+      if (weights.includes(name)) continue;
+      feeds[name] = this.#tensor(selected ? this.#selectedRows(name) : this.#value(name), padded);
+    }
+    const into = Object.fromEntries(outputs.map((value) => [value.info.name, this.#tensor(value, padded)]));
+    await program.run(feeds, into, padded);
+  }
+
+  attend(step: UnitAttention, attend: Attend, bias: number, tables: ReadonlyMap<StageEntry, readonly number[]>): void {
+    const { heads, kvHeads, headDim } = step;
+    const shape = this.#value(step.query).info.shape;
+    const info = { name: step.result, dtype: "float32" as const, shape: [shape[0] as number, 1, heads * headDim] };
+    const result = this.#define(this.#values, info, rowsOf(this.#pass));
+    let row = 0;
+    for (const entry of this.#pass.entries) {
+      const pages = tables.get(entry) as readonly number[];
+      const table = this.#frame.take(4 * pages.length);
+      this.#room.bytes(table, 4 * pages.length).set(new Uint8Array(Int32Array.from(pages).buffer));
+      const at = (name: string, width: number) => this.#value(name).place + 4 * row * width;
+      attend({
+        query: at(step.query, heads * headDim),
+        key: at(step.key, kvHeads * headDim),
+        value: at(step.value, kvHeads * headDim),
+        result: result.place + 4 * row * heads * headDim,
+        rows: entry.tokens,
+        position: entry.position,
+        pages: table,
+        scores: this.#frame.take(4 * pages.length * pagePositions),
+        bias,
+      });
+      row += entry.tokens;
+    }
+  }
+
+  outputs(infos: readonly ValueInfo[]): Map<string, RowValue> {
+    return new Map(
+      infos.map(({ name }) => {
+        const value = this.#selected.get(name);
+        if (value !== undefined) return [name, value];
+        return [name, name === logitsOutput ? this.#selectedRows(name) : this.#value(name)];
+      }),
+    );
+  }
+
+  #value(name: string): RowValue {
+    const known = this.#values.get(name);
+    if (known !== undefined) return known;
+    assert(name === positionsInput, `${name} is computed before it is used`);
+    const positions = this.#pass.entries.flatMap(({ position, tokens }) =>
+      Array.from({ length: tokens }, (_, i) => position + i),
+    );
+    const info = { name, dtype: "int32" as const, shape: shapeOfPositions };
+    const value = defineRows(this.#frame, info, positions.length);
+    fillRows(this.#room, value, Int32Array.from(positions));
+    this.#values.set(name, value);
+    return value;
+  }
+
+  /** The rows whose logits are asked for. */
+  #selectedRows(name: string): RowValue {
+    const known = this.#selected.get(name);
+    if (known !== undefined) return known;
+    const from = this.#value(name);
+    const { selected } = this.#pass;
+    const value = this.#define(this.#selected, from.info, selected.length);
+    const bytes = rowBytes(from.info);
+    const [source, target] = [from, value].map(({ place, rows }) => this.#room.bytes(place, rows * bytes));
+    for (const [to, row] of selected.entries())
+      target?.set((source as Uint8Array).subarray(row * bytes, (row + 1) * bytes), to * bytes);
+    return value;
+  }
+
+  #define(values: Map<string, RowValue>, info: ValueInfo, rows: number): RowValue {
+    const value = defineRows(this.#frame, info, rows);
+    values.set(info.name, value);
+    return value;
+  }
+
+  #tensor({ info, place }: RowValue, rows: number): Tensor {
+    return this.#room.view(place, info.dtype, shapeFor(info.shape, rows));
+  }
+}
+
+const shapeOfPositions: Shape = [anyRows, 1];
+
+export function rowsOf({ entries }: StageRows): number {
+  return entries.reduce((sum, { tokens }) => sum + tokens, 0);
+}
+
+export function rowBytes({ dtype, shape }: ValueInfo): number {
+  return tensorBytes(dtype, shapeFor(shape, 1));
+}
+
+/** Space for so many rows and some more. */
+export function defineRows(frame: Frame, info: ValueInfo, rows: number): RowValue {
+  const capacity = Math.max(capacityMin, bucketOf(rows));
+  return { info, place: frame.take(capacity * rowBytes(info)), rows };
+}
+
+/** Rows beyond the last are zeros: numbers of tokens and positions must exist. */
+export function fillRows(room: Room, { info, place, rows }: RowValue, data: Int32Array | Float32Array): void {
+  const capacity = Math.max(capacityMin, bucketOf(rows));
+  const tensor = room.view(place, info.dtype, shapeFor(info.shape, capacity));
+  const target = tensor.data as Float32Array;
+  target.set(data);
+  if (info.dtype === "int32") target.fill(0, elementCount(shapeFor(info.shape, rows)));
+}

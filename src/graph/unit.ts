@@ -1,0 +1,51 @@
+// A VNode's forward pass over rows, as plain data: one row for each new token, of whatever request. Everything but attention
+// looks at each row alone, so it is graphs for any number of rows, cut where attention looks at the rows before.
+
+import type { Tensor } from "../core/tensor.ts";
+import type { GraphModel, ValueInfo } from "./model.ts";
+
+export interface UnitAttention {
+  /** Of the network, for messages. */
+  readonly node: string;
+  /** Names of values: [rows, heads headDim], twice [rows, kvHeads headDim], and what comes out. */
+  readonly query: string;
+  readonly key: string;
+  readonly value: string;
+  readonly result: string;
+  readonly heads: number;
+  readonly kvHeads: number;
+  readonly headDim: number;
+  readonly scale: number;
+  /** Scores become cap tanh(score / cap). */
+  readonly cap?: number;
+  /** Positions that one sees, itself included. */
+  readonly window?: number;
+  /** Added to the scores of each head's keys, [heads, context]. */
+  readonly bias?: Tensor;
+}
+
+export interface UnitGraph {
+  /** Built for `anyRows`. Its inputs are row values of earlier steps, and weights. */
+  readonly graph: GraphModel;
+  /** Inputs that never change. */
+  readonly weights: readonly string[];
+  /** Only rows whose logits are asked for go through it. */
+  readonly selected: boolean;
+}
+
+export type UnitStep = ({ readonly kind: "graph" } & UnitGraph) | ({ readonly kind: "attend" } & UnitAttention);
+
+export interface UnitPlan {
+  readonly name: string;
+  /** Row values that come from outside: activations and token ids. */
+  readonly inputs: readonly ValueInfo[];
+  /** In order. */
+  readonly steps: readonly UnitStep[];
+  /** Row values that leave. */
+  readonly outputs: readonly ValueInfo[];
+}
+
+/** A row value of a unit: where each row stands in its request, int32 [rows, 1]. */
+export const positionsInput = "positions";
+/** The head's output, [rows that were selected, classes]. */
+export const logitsOutput = "logits";

@@ -1,0 +1,92 @@
+// A network that generates, on one executor and without a network between: all its VNodes as one chain. What tests and
+// benchmarks compare passes by.
+
+import type { Tensor } from "../../core/tensor.ts";
+import type { Executor, StageExecutor } from "../../engine/engine.ts";
+import { logitsOutput } from "../../graph/unit.ts";
+import { contextOf, generationHead } from "../../network/graphs/generation.ts";
+import { buildUnit } from "../../network/graphs/unit.ts";
+import type { Plan } from "../../network/plan.ts";
+import { memoryState } from "../../states/memory.testing.ts";
+import { type Chain, type ChainRow, runChain } from "./chain.ts";
+import { VNodeGeneration } from "./generation.ts";
+import { ServingWeights } from "./weights.ts";
+
+export interface LocalRow {
+  readonly request: string;
+  readonly position: number;
+  readonly ids: readonly number[];
+  /** Of the last token alone if absent. */
+  readonly logits?: number;
+  readonly shared?: ChainRow["shared"];
+}
+
+export class LocalStage {
+  readonly #plan: Plan;
+  readonly #stage: StageExecutor;
+  readonly #chain: Chain;
+
+  private constructor(plan: Plan, stage: StageExecutor, chain: Chain) {
+    this.#plan = plan;
+    this.#stage = stage;
+    this.#chain = chain;
+  }
+
+  /** `load` gives a parameter's values by its name. */
+  static async open(
+    plan: Plan,
+    executor: Executor,
+    load: (name: string) => Tensor | Promise<Tensor>,
+  ): Promise<LocalStage> {
+    const stage = executor.openStage();
+    const head = generationHead(plan).vnode;
+    const links = new Map<string, VNodeGeneration>();
+    for (const id of plan.order.slice(0, plan.order.findIndex((each) => each === head) + 1)) {
+      const vnode = plan.vnodes.find((each) => each.id === id)!;
+      const own = vnode.parameters.map(({ name, shape, precision }) => ({ name, stored: name, shape, precision }));
+      const tied = plan.edges
+        .filter((edge) => edge.kind === "tie" && edge.to === id)
+        .map((edge) => ({
+          name: edge.toPort,
+          stored: edge.fromPort,
+          shape: edge.shape,
+          precision: "float32" as const,
+        }));
+      const wanted = [...own, ...tied].map(async (each) => {
+        const tensors = new Map([[each.stored, await load(each.stored)]]);
+        const { reader } = await memoryState({ metadata: {}, tensors });
+        return { ...each, state: reader };
+      });
+      const weights = await ServingWeights.load(await Promise.all(wanted), executor);
+      links.set(id, await VNodeGeneration.open({ unit: buildUnit(plan, vnode), stage, weights, name: id }));
+    }
+    const inner = plan.edges.filter(({ kind, from, to }) => kind === "activation" && links.has(from) && links.has(to));
+    return new LocalStage(plan, stage, { links, inner, leaving: [], head });
+  }
+
+  /** Logits, a row for each that was asked for. */
+  async pass(rows: readonly LocalRow[]): Promise<Float32Array[]> {
+    const ids = Int32Array.from(rows.flatMap((row) => row.ids));
+    const entries = rows.map(({ request, position, ids: own, logits = 1, shared }) => ({
+      ...{ request, position, tokens: own.length, logits },
+      ...(shared && { shared }),
+    }));
+    const [first] = this.#chain.links.keys();
+    const port = this.#plan.vnodes.find(({ id }) => id === first)?.inputs.find(({ source }) => source === "inputs");
+    const inputs = { [port?.name as string]: { dtype: "int32" as const, shape: [ids.length, 1], data: ids } };
+    const { outputs } = await runChain(this.#stage, this.#chain, entries, inputs, contextOf(this.#plan));
+    const { shape, data } = outputs[logitsOutput] as Tensor;
+    const classes = shape[1] as number;
+    return Array.from({ length: shape[0] as number }, (_, row) =>
+      (data as Float32Array).slice(row * classes, (row + 1) * classes),
+    );
+  }
+
+  drop(request: string): void {
+    for (const link of this.#chain.links.values()) link.drop([request]);
+  }
+
+  async close(): Promise<void> {
+    for (const link of this.#chain.links.values()) await link.close();
+  }
+}
