@@ -87,13 +87,14 @@ describe("monitoring of a network that trains", () => {
     assert.match(texts.join(""), /^dcnr_vnode_work_seconds_count\{kind="update"\} [1-9]/m);
   });
 
-  test("the metrics of the Grafana dashboard exist", async () => {
+  test("the metrics of the Grafana dashboard and of the alert rules exist", async () => {
     const texts = await Promise.all(
       [network.orchestrator, ...network.pnodes].map(async ({ address }) => (await get(address, "/metrics")).text()),
     );
     const told = new Set(texts.join("\n").match(/(?<=# TYPE )\S+/g));
     const dashboard = await readFile("deploy/grafana-dashboard.json", "utf8");
-    const used = new Set(dashboard.match(/\b(dcnr|process|nodejs)_[a-z0-9_]+/g));
+    const alerts = await readFile("deploy/alerts.yaml", "utf8");
+    const used = new Set((dashboard + alerts).match(/\b(dcnr|process|nodejs)_[a-z0-9_]+/g));
     const names = [...used].map((name) => (told.has(name) ? name : name.replace(/_(bucket|sum|count)$/, "")));
     assert.ok(names.length > 10);
     assert.deepEqual(

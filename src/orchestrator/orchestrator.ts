@@ -50,6 +50,7 @@ import { Identities } from "./rights/identities.ts";
 import { ApiKeys } from "./rights/keys.ts";
 import { Proofs } from "./rights/proofs.ts";
 import { Gateway } from "./serving/gateway.ts";
+import type { ModelLoads } from "./serving/loads.ts";
 import { openAiHandler } from "./serving/openai.ts";
 import { ModelScaling } from "./serving/scaling.ts";
 import { Tasks } from "./tasks.ts";
@@ -111,6 +112,8 @@ export interface Orchestrator {
   readonly parts: Parts;
   /** Who is there, as told from member to member. */
   readonly membership: Membership | undefined;
+  /** What is asked of served models here. */
+  readonly asked: ModelLoads;
   /** Hands its work to the others and ends; PNodes attach elsewhere. */
   stop(): Promise<void>;
 }
@@ -158,7 +161,7 @@ export async function startOrchestrator(
   const providers = new Providers(context, care);
   const scaling = new ModelScaling(parts);
   const gateway = new Gateway({ ...parts, network, wake: (model) => scaling.wake(model) });
-  parts.presence.loads = () => gateway.loads();
+  parts.presence.loads = () => gateway.told();
   parts.mapKind.generator = gateway;
   const gossip = dependencies.membership && new OrchestratorGossip({ ...parts, network }, dependencies.membership);
   parts.registry.admission = gossip && ((pnode) => gossip.admission(pnode));
@@ -246,6 +249,7 @@ export async function startOrchestrator(
     http,
     parts,
     membership: gossip?.membership,
+    asked: gateway.loads,
     stop: () => {
       stopping ??= stop();
       return stopping;

@@ -36,6 +36,7 @@ import { followNetworkKey, loadNetworkKey, presentKey, rotateNetworkKey } from "
 import { tellParent, untilAborted } from "../machine/processes.ts";
 import { providerRights } from "../machine/provider-rights.ts";
 import { softwareVersion } from "../machine/software.ts";
+import { countAnswers } from "../monitoring/answers.ts";
 import { countEvents, describeOrchestrator } from "../monitoring/orchestrator.ts";
 import { countingLogs, openRegistry } from "../monitoring/process.ts";
 import { measuredStore } from "../monitoring/store.ts";
@@ -159,6 +160,7 @@ export const command: Command = {
     running = orchestrator;
     const unfollow = followNetworkKey(store, world, shown);
     countEvents(registry, orchestrator);
+    countAnswers(registry, orchestrator.asked);
     const { address } = orchestrator;
     const key = network.key ?? identity.id;
     tellParent({ address, id: orchestrator.id, key }, () => process.emit("SIGTERM"));

@@ -12,7 +12,7 @@ import { type ForwardTensorsResponse, ServingService } from "../../protocol/gen/
 import type { Network, RequestInit } from "../../protocol/network.ts";
 import type { ModelRecord } from "../records/sessions.ts";
 import { answerText, bareTokens, type TokenBatch, withCalls } from "./answer.ts";
-import { type Loads, ModelLoads, type Request } from "./loads.ts";
+import { type Loads, ModelLoads, type Outcome, type Request } from "./loads.ts";
 import { findModel, listModels } from "./models.ts";
 import { Prompts } from "./prompts.ts";
 import { ReplicaGone, type ReplicaNeeds, Replicas } from "./replicas.ts";
@@ -46,18 +46,18 @@ export class Gateway implements TextGenerator {
   readonly #needs: GatewayNeeds;
   readonly #replicas: Replicas;
   readonly #prompts: Prompts;
-  readonly #loads: ModelLoads;
+  readonly loads: ModelLoads;
 
   constructor(needs: GatewayNeeds) {
     this.#needs = needs;
     this.#replicas = new Replicas(needs);
     this.#prompts = new Prompts(needs.context);
-    this.#loads = new ModelLoads(needs.context.world.clock);
+    this.loads = new ModelLoads(needs.context.world.clock);
   }
 
-  /** What is asked of models here. */
-  loads(): Loads {
-    return { models: this.#loads.models(), replicas: this.#replicas.requests() };
+  /** What is asked of models here, as others are told. */
+  told(): Loads {
+    return { models: this.loads.models(), replicas: this.#replicas.requests() };
   }
 
   async models(): Promise<ServedModel[]> {
@@ -87,16 +87,23 @@ export class Gateway implements TextGenerator {
       ...shape,
       ...(request.topLogprobs === undefined ? {} : { topLogprobs: request.topLogprobs }),
     };
-    const asked = this.#loads.begin(model.name);
+    const asked = this.loads.begin(model.name, ids.length);
+    let outcome: Outcome = "cancelled";
     try {
       if (request.echo)
         yield { text: promptText(request, table, ids), tokens: [], promptTokens: ids.length, generatedTokens: 0 };
       const tokens = this.#tokens(await this.#needs.wake(model), wanted, signal, asked);
       const text = table && answerText(tokens, table, [...request.stop, ...stop], ids.length);
-      if (text) yield* calls ? withCalls(text, new CallReader(calls.format, calls.forced)) : text;
-      else yield* bareTokens(tokens, ids.length);
+      const called = text && calls ? withCalls(text, new CallReader(calls.format, calls.forced)) : text;
+      for await (const piece of called ?? bareTokens(tokens, ids.length)) {
+        outcome = piece.finish ?? outcome;
+        yield piece;
+      }
+    } catch (error) {
+      outcome = "failed";
+      throw error;
     } finally {
-      asked.ended();
+      asked.ended(outcome);
     }
   }
 
@@ -132,7 +139,7 @@ export class Gateway implements TextGenerator {
           signal: stop.signal,
         })) {
           sent.push(...tokens);
-          asked.answered();
+          asked.answered(tokens.length);
           retries.progressed();
           const told = logprobs.map((one, index) => ({ token: tokens[index] as number, ...one }));
           yield {
@@ -177,12 +184,13 @@ export class Gateway implements TextGenerator {
   }
 
   async forward(model: ModelRecord, inputs: Forward["inputs"], signal: AbortSignal): Promise<ForwardTensorsResponse> {
-    const asked = this.#loads.begin(model.name);
+    const asked = this.loads.begin(model.name);
+    let outcome: Outcome = "failed";
     const awake = await this.#needs.wake(model);
     const replica = this.#replicas.choose(awake);
     const release = this.#replicas.occupy(replica);
     try {
-      return await retry(this.#patience(signal), async () => {
+      const answer = await retry(this.#patience(signal), async () => {
         const address = await this.#replicas.head(model, replica);
         const method = ServingService.method.forwardTensors;
         return this.#needs.network.call(
@@ -192,9 +200,11 @@ export class Gateway implements TextGenerator {
           { timeoutMs: patienceMs, signal },
         );
       });
+      outcome = "computed";
+      return answer;
     } finally {
       release();
-      asked.ended();
+      asked.ended(outcome);
     }
   }
 
