@@ -76,7 +76,7 @@ function metricOf(metrics: readonly { name: string; value: number }[], name: str
 function untilInteractive(vnodes: number): Promise<number> {
   return new Promise((resolve) => {
     const look = () => {
-      const placed = document.querySelectorAll(".vnode[data-host]").length;
+      const placed = document.querySelectorAll("[data-vnode][data-host]").length;
       // A task of our own gets its turn at once: the page can answer its user.
       if (placed >= vnodes) setTimeout(() => resolve(performance.now()), 0);
       else requestAnimationFrame(look);

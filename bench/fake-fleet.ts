@@ -14,12 +14,19 @@ export const sessionId = "gpt-0123456789ab";
 const stepsTotal = 5_000;
 const batch = 64;
 const historyPoints = 60;
+const pastSteps = 400;
 
 export interface FakeFleetOptions {
   readonly pnodes: number;
   readonly vnodes: number;
   /** Steps between losses of a PNode; 0 for none. */
   readonly lossEvery: number;
+  /** Names the VNodes; as of a GPT of two VNodes a block otherwise. */
+  readonly vnodeName?: (index: number) => string;
+  /** Runs that are over already, each with settings of its own. */
+  readonly past?: number;
+  /** Machines that left long ago. */
+  readonly gone?: number;
 }
 
 export class FakeFleet {
@@ -28,20 +35,24 @@ export class FakeFleet {
   readonly #key = randomKey("fake fleet");
   readonly #hosts: number[];
   readonly #epochs: number[];
+  readonly #name: (index: number) => string;
+  readonly #begunMs = Date.now();
   #lost = -1;
   #chance = 0;
   step = 0;
   suspended = false;
+  readonly drained = new Set<string>();
 
   constructor(options: FakeFleetOptions) {
     this.#options = options;
     this.#hosts = Array.from({ length: options.vnodes }, (_, index) => index % options.pnodes);
     this.#epochs = this.#hosts.map(() => 1);
-    this.#emit("info", "session.started", `session ${sessionId} starts`, { session: sessionId });
+    this.#name = options.vnodeName ?? vnodeId;
+    if (!this.isEmpty) this.#emit("info", "session.started", `session ${sessionId} starts`, { session: sessionId });
   }
 
   network(): MessageInitShape<typeof GetNetworkResponseSchema> {
-    const ids = this.#hosts.map((_, index) => vnodeId(index));
+    const ids = this.#hosts.map((_, index) => this.#name(index));
     const chain = ids.slice(1).map((to, index) => ({ from: ids[index] as string, to }));
     const skips = ids.slice(2).flatMap((to, index) => (index % 2 === 0 ? [{ from: ids[index] as string, to }] : []));
     return {
@@ -53,7 +64,7 @@ export class FakeFleet {
 
   /** One step of everything. */
   advance(): void {
-    if (this.suspended) return;
+    if (this.suspended || this.isEmpty) return;
     this.step += 1;
     const { pnodes, lossEvery } = this.#options;
     if (lossEvery === 0) return;
@@ -68,15 +79,31 @@ export class FakeFleet {
       const next = (host + 1 + this.#dice(pnodes - 1)) % pnodes;
       this.#hosts[index] = next;
       this.#epochs[index] = (this.#epochs[index] as number) + 1;
-      const message = `VNode ${vnodeId(index)} goes from ${pnodeId(host)} to ${pnodeId(next)}: most room`;
-      const about = { session: sessionId, vnode: vnodeId(index), pnode: pnodeId(next), step: BigInt(this.step) };
+      const message = `VNode ${this.#name(index)} goes from ${pnodeId(host)} to ${pnodeId(next)}: most room`;
+      const about = {
+        session: sessionId,
+        vnode: this.#name(index),
+        pnode: pnodeId(next),
+        fromPnode: pnodeId(host),
+        step: BigInt(this.step),
+      };
       this.#emit("info", "vnode.placed", message, about);
     });
   }
 
-  metrics(fromStep: number) {
-    const steps = Array.from({ length: Math.max(0, this.step - fromStep) }, (_, index) => fromStep + index + 1);
-    return steps.map((step) => ({ name: "loss", step: BigInt(step), value: this.#lossAt(step), session: sessionId }));
+  metrics(fromStep: number, session = sessionId) {
+    const last = session === sessionId ? this.step : pastSteps;
+    const steps = Array.from({ length: Math.max(0, last - fromStep) }, (_, index) => fromStep + index + 1);
+    const slower = session === sessionId ? 1 : 1 + 0.4 * Number(session.slice(-1));
+    return steps.flatMap((step) => {
+      const point = (name: string, value: number, vnode = "") => ({ name, step: BigInt(step), value, vnode, session });
+      const loss = this.#lossAt(step / slower);
+      return [
+        point("loss", loss),
+        point("gradient_norm", 3 / Math.sqrt(step) + 0.2 * uniformAt(this.#key, step), this.#name(0)),
+        ...(step % 20 === 0 ? [point("validation_loss", loss + 0.2), point("validation_accuracy", 1 - loss / 8)] : []),
+      ];
+    });
   }
 
   frame(): Frame {
@@ -88,16 +115,17 @@ export class FakeFleet {
         pnodesOnline: pnodes,
         cores: pnodes * 8,
         memoryBytes: BigInt(pnodes) * 32_000_000_000n,
-        sessions: [this.session()],
+        sessions: this.sessions(),
         history: Array.from({ length: historyPoints }, (_, index) => ({
           wallMs: BigInt(index * 10_000),
           load: 0.5 + 0.3 * uniformAt(this.#key, index),
         })),
       },
-      pnodes: Array.from({ length: pnodes }, (_, index) => ({
+      pnodes: Array.from({ length: pnodes + (this.#options.gone ?? 0) }, (_, index) => ({
         id: pnodeId(index),
         name: `machine-${index + 1}`,
-        status: isLost(index) ? "lost" : "online",
+        status: index >= pnodes ? "left" : isLost(index) ? "lost" : "online",
+        drained: this.drained.has(pnodeId(index)),
         capabilities: {
           cpuModel: "Ryzen 9 7950X",
           cores: 16,
@@ -113,7 +141,7 @@ export class FakeFleet {
       })),
       vnodes: this.#hosts.map((host, index) => ({
         session: sessionId,
-        id: vnodeId(index),
+        id: this.#name(index),
         pnode: pnodeId(host),
         epoch: BigInt(this.#epochs[index] as number),
         step: BigInt(this.step),
@@ -123,10 +151,41 @@ export class FakeFleet {
     };
   }
 
+  /** A network of nobody and nothing. */
+  get isEmpty(): boolean {
+    return this.#options.vnodes === 0;
+  }
+
+  sessions() {
+    const past = Array.from({ length: this.#options.past ?? 0 }, (_, index) => ({
+      ...this.session(),
+      id: `gpt-00000000000${index}`,
+      status: "done",
+      step: BigInt(pastSteps),
+      totalSteps: BigInt(pastSteps),
+      settings: {
+        ...this.session().settings,
+        steps: BigInt(pastSteps),
+        batch: batch << (index % 2),
+        seed: BigInt(index + 2),
+        learningRate: { schedule: index % 2 === 0 ? "constant" : "cosine", base: 0.001 * (index + 1) },
+      },
+      loss: this.#lossAt(pastSteps / (1 + 0.4 * index)),
+      createdWallMs: BigInt(this.#begunMs - (index + 1) * 3_600_000),
+      endedWallMs: BigInt(this.#begunMs - (index + 1) * 3_000_000),
+    }));
+    return this.isEmpty ? [] : [this.session(), ...past];
+  }
+
   session() {
     return {
       id: sessionId,
-      settings: { network: "gpt", dataset: "books", batch, steps: BigInt(stepsTotal), numerics: "native", seed: 1n },
+      settings: {
+        ...{ network: "gpt", dataset: "books", batch, steps: BigInt(stepsTotal), numerics: "native", seed: 1n },
+        learningRate: { schedule: "constant", base: 0.001 },
+      },
+      line: BigInt(this.step - (this.step % 20)),
+      createdWallMs: BigInt(this.#begunMs),
       status: this.suspended ? "suspended" : "running",
       step: BigInt(this.step),
       totalSteps: BigInt(stepsTotal),

@@ -22,32 +22,46 @@ function tell(): void {
   for (const listener of listeners) listener();
 }
 
+const subscribe = (listener: () => void) => {
+  listeners.add(listener);
+  return () => void listeners.delete(listener);
+};
+
+/** An empty one forgets what was given. */
 export function giveKey(entered: string): void {
   key = entered.trim();
   wanted = false;
   try {
-    sessionStorage.setItem(storageKey, key);
+    if (key) sessionStorage.setItem(storageKey, key);
+    else sessionStorage.removeItem(storageKey);
   } catch {
     // Without storage the key lasts as long as the page.
   }
   tell();
 }
 
+export function askForKey(): void {
+  wanted = true;
+  tell();
+}
+
+export function dismissKey(): void {
+  wanted = false;
+  tell();
+}
+
 export function useKeyWanted(): boolean {
-  return useSyncExternalStore(
-    (listener) => {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
-    () => wanted,
-  );
+  return useSyncExternalStore(subscribe, () => wanted);
+}
+
+/** The key itself, for what is asked again with another one; never shown. */
+export function useKey(): string {
+  return useSyncExternalStore(subscribe, () => key);
 }
 
 export function noteRefusal(thrown: unknown): void {
   const { code } = ConnectError.from(thrown);
-  if (code !== Code.Unauthenticated && code !== Code.PermissionDenied) return;
-  wanted = true;
-  tell();
+  if (code === Code.Unauthenticated || code === Code.PermissionDenied) askForKey();
 }
 
 export const withKey: Interceptor = (next) => async (request) => {

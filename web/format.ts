@@ -56,6 +56,13 @@ export function clock(wallMs: number): string {
   return new Date(wallMs).toLocaleTimeString("en", { hour12: false });
 }
 
+/** "17 Nov 10:42": a year only where it is another one. */
+export function date(wallMs: number): string {
+  const then = new Date(wallMs);
+  const year = then.getFullYear() === new Date().getFullYear() ? {} : { year: "numeric" as const };
+  return then.toLocaleString("en-GB", { ...year, day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
+}
+
 export function plural(amount: number, noun: string): string {
   return `${count(amount)} ${noun}${amount === 1 ? "" : "s"}`;
 }

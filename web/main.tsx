@@ -13,6 +13,8 @@ import "./styles/curves.css";
 import "./styles/lists.css";
 import "./styles/chat.css";
 import "./styles/studies.css";
+import "./styles/tables.css";
+import "./styles/forms.css";
 import { App } from "./app.tsx";
 import { Follower } from "./live/follow.ts";
 import { LiveContext } from "./live/hooks.ts";

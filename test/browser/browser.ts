@@ -3,7 +3,7 @@
 
 import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { type Browser, type BrowserContextOptions, chromium, firefox, type Page } from "playwright-core";
+import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
 
 const args = [
   "--headless",
@@ -32,26 +32,22 @@ export interface FoundBrowser {
 
 const chromiums = ["chromium", "chromium-browser", "google-chrome-stable", "google-chrome"];
 
-/** The one in our packages first, then those that `path` has. */
-export function browsersHere(path = process.env["PATH"] ?? ""): readonly FoundBrowser[] {
+/** The first of these programs that the machine has. */
+export function findProgram(names: readonly string[], path = process.env["PATH"] ?? ""): string | undefined {
   const folders = [...path.split(":"), "/usr/bin", "/snap/bin", "/Applications/Google Chrome.app/Contents/MacOS"];
-  const find = (names: readonly string[]) =>
-    names.flatMap((name) => folders.map((folder) => join(folder, name))).find((file) => existsSync(file));
+  return names.flatMap((name) => folders.map((folder) => join(folder, name))).find((file) => existsSync(file));
+}
+
+/** The one in our packages first, then a Chromium that the machine has. Firefox is driven in firefox.ts. */
+export function browsersHere(): readonly FoundBrowser[] {
   const decides = process.env["DCNR_BROWSERS"] === "all";
   const found: FoundBrowser[] = [{ name: "our Chromium", decides: true, launch: launchBrowser }];
-  const systemChromium = find([...chromiums, "Google Chrome"]);
+  const systemChromium = findProgram([...chromiums, "Google Chrome"]);
   if (systemChromium)
     found.push({
       name: systemChromium,
       decides,
       launch: () => chromium.launch({ executablePath: systemChromium, args }),
-    });
-  const systemFirefox = find(["firefox", "firefox-esr"]);
-  if (systemFirefox)
-    found.push({
-      name: systemFirefox,
-      decides,
-      launch: () => firefox.launch({ channel: "moz-firefox", executablePath: systemFirefox }),
     });
   return found;
 }

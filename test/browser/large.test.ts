@@ -58,7 +58,7 @@ test("everything that is loaded is under 400 KB compressed, and from here", asyn
 });
 
 test("two hundred VNodes on two hundred PNodes leave time in every frame", async () => {
-  await page.waitForFunction((all) => document.querySelectorAll(".vnode[data-host]").length === all, size);
+  await page.waitForFunction((all) => document.querySelectorAll("[data-vnode][data-host]").length === all, size);
   // Busy neighbours make everything slower; what the page itself needs is the lesser of two measurements.
   const measured = [await measureFrames(page, 2_000), await measureFrames(page, 2_000)];
   const cpuMsPerFrame = Math.min(...measured.map((one) => one.cpuMsPerFrame));
@@ -66,7 +66,23 @@ test("two hundred VNodes on two hundred PNodes leave time in every frame", async
   await screenshot(page, "large-light");
 });
 
+test("so many VNodes stand in blocks; a block tells its VNodes and opens", async () => {
+  assert.equal(await page.locator(".group").count(), size / 2);
+  await page.getByLabel("Find VNodes").fill("mlp_7");
+  await page.getByText("11 VNodes found").waitFor();
+  assert.equal(await page.locator(".group:not([data-dim])").count(), 11);
+  await page.getByLabel("Find VNodes").fill("");
+  await page.locator('[data-group="block 0"]').click();
+  await page.getByRole("complementary", { name: "Group block 0" }).getByText("mlp_0").waitFor();
+  await page.getByRole("button", { name: "Show one by one" }).click();
+  await page.locator('.vnode[data-vnode="mlp_0"]').waitFor();
+  await page.getByRole("button", { name: "Close groups" }).click();
+  await page.locator('[data-group="block 0"]').waitFor();
+});
+
 test("arrow keys go from VNode to VNode and show what is known of it", async () => {
+  await page.getByLabel("Group by").selectOption("VNodes");
+  await page.waitForFunction((all) => document.querySelectorAll(".vnode[data-host]").length === all, size);
   await page.getByRole("application").focus();
   await page.keyboard.press("ArrowRight");
   await page.keyboard.press("ArrowRight");
@@ -78,7 +94,7 @@ test("arrow keys go from VNode to VNode and show what is known of it", async () 
 test("controls can be reached by Tab and show that they have the focus", async () => {
   await page.evaluate(() => (document.activeElement as HTMLElement | null)?.blur());
   const reached = new Set<string>();
-  for (let presses = 0; presses < 25; presses += 1) {
+  for (let presses = 0; presses < 45; presses += 1) {
     await page.keyboard.press("Tab");
     const { name, outline } = await page.evaluate(() => {
       const element = document.activeElement as HTMLElement;
@@ -112,7 +128,7 @@ test("an answer streams in and can be stopped", async () => {
   );
   assert.equal(await answer.getAttribute("data-state"), "arriving");
   await screenshot(page, "chat", false);
-  await page.getByRole("button", { name: "Stop" }).click();
+  await page.getByRole("button", { name: "Stop", exact: true }).click();
   await page.locator('.turn[data-who="model"][data-state="stopped"]').waitFor();
   await page.getByRole("button", { name: "Send" }).waitFor();
 });
@@ -138,7 +154,7 @@ test("the theme follows the system, can be chosen, and is remembered", async () 
 });
 
 test("it is accessible in the dark and fits a phone", async () => {
-  await page.waitForFunction((all) => document.querySelectorAll(".vnode[data-host]").length === all, size);
+  await page.waitForFunction((all) => document.querySelectorAll("[data-vnode][data-host]").length === all, size);
   assert.deepEqual(await accessibilityFaults(page), []);
   await screenshot(page, "large-dark");
   await page.setViewportSize({ width: 375, height: 812 });

@@ -5,37 +5,18 @@ import { after, before, describe, test } from "node:test";
 import type { Browser } from "playwright-core";
 import { FakeFleet } from "../../bench/fake-fleet.ts";
 import { serveFake } from "../../bench/fake-orchestrator.ts";
+import { fakeStudy } from "../../bench/fake-study.ts";
 import type { Server } from "../../src/protocol/network.ts";
 import { buildDashboard } from "../../web/build.ts";
 import { accessibilityFaults, tooWide } from "./accessibility.ts";
 import { browsersHere, openPage } from "./browser.ts";
 
-const trials = Array.from({ length: 9 }, (_, number) => {
-  const curve = [10, 20, 30].slice(0, number % 3 === 0 ? 3 : 1);
-  const values = curve.map((step) => ({ step: BigInt(step), value: 2 / (1 + number) + 1 / step }));
-  return {
-    number,
-    settings: { rate: String(10 ** (-number / 3)), kind: number % 2 === 0 ? '"gelu"' : '"relu"' },
-    status: number % 3 === 0 ? "done" : "stopped",
-    reason: number % 3 === 0 ? "" : "others were better",
-    values: values.slice(-1),
-    curve: values,
-  };
-});
-
-const study = {
-  ...{ id: "job-1", name: "rates", status: "done", metric: "validation_loss", search: "random", schedule: "halving" },
-  ...{ steps: 30n, every: 10n, trialsWanted: 9, trialsMade: 9, trialsEnded: 9, best: 6, trials },
-  searched: [
-    { name: "rate", kind: "number", low: 0.001, high: 1, logarithmic: true },
-    { name: "kind", kind: "choice", values: ['"gelu"', '"relu"'] },
-  ],
-};
-
 let server: Server;
 before(async () => {
   const fleet = new FakeFleet({ pnodes: 3, vnodes: 4, lossEvery: 40 });
-  server = await serveFake(fleet, await buildDashboard(), 500, [study, { ...study, id: "job-2", name: "others" }]);
+  server = await serveFake(fleet, await buildDashboard(), 500, {
+    studies: [fakeStudy, { ...fakeStudy, id: "job-2", name: "others" }],
+  });
 });
 after(() => server?.close());
 
@@ -47,7 +28,7 @@ for (const { name, decides, launch } of browsersHere())
 
     test("a study shows its trials, the best first, with their lines, and a row lights up its own", how, async () => {
       browser ??= await launch();
-      const { page, faults } = await openPage(browser, `http://${server.address}/`);
+      const { page, faults } = await openPage(browser, `http://${server.address}/#/studies`);
       page.setDefaultTimeout(30_000);
       const panel = page.locator("#studies");
       await panel.locator("tbody tr").nth(8).waitFor();

@@ -1,114 +1,92 @@
 // Loss and validation over steps, failures and recoveries marked where they happened; rate and load beside them.
 
-import { useEffect, useMemo, useRef, useState } from "react";
-import type uPlot from "uplot";
+import { useEffect, useMemo } from "react";
+import type { AlignedData } from "uplot";
 import { loss, percent, rate } from "../format.ts";
 import { useLive, useLiveParts } from "../live/hooks.ts";
 import { Empty } from "../parts/empty.tsx";
 import { Panel } from "../parts/panel.tsx";
 import { Sparkline } from "../parts/sparkline.tsx";
-import { useThemeVersion } from "../parts/theme.tsx";
-import { type Mark, marksOf } from "./marks.ts";
-import { createPlot, dataOf, updatePlot } from "./plot.ts";
+import { marksOf } from "./marks.ts";
+import type { PlotLine } from "./plot.ts";
+import { PlotBox } from "./plot-box.tsx";
 import { useStepTimes } from "./step-times.ts";
-
-/** A curve drawn more often looks the same. */
-const redrawMs = 400;
+import { columnsOf, drawnOf } from "./view.ts";
+import { type CurveChoice, useCurveChoice, ViewControls } from "./view-controls.tsx";
 
 export function Curves({ session }: { readonly session: string }) {
-  const view = useLive((state) => state.sessions.get(session));
+  const accuracy = useLive((state) => state.sessions.get(session)?.validationAccuracy ?? 0);
+  const choice = useCurveChoice();
   return (
-    <Panel id="curves" title="Loss and validation" aside={<Legend accuracy={view?.validationAccuracy ?? 0} />}>
+    <Panel
+      id="curves"
+      title={choice.subject === "gradient norm" ? "Largest gradient norm of a VNode" : "Loss and validation"}
+      aside={<Legend choice={choice} accuracy={accuracy} />}
+      actions={<ViewControls choice={choice} />}
+    >
       <div className="curves">
-        <Plot session={session} />
+        <Plot session={session} choice={choice} />
         <Rates session={session} />
       </div>
     </Panel>
   );
 }
 
-function Legend({ accuracy }: { readonly accuracy: number }) {
+function Legend({ choice, accuracy }: { readonly choice: CurveChoice; readonly accuracy: number }) {
+  const { training, validation } = drawnOf[choice.subject];
   return (
     <span className="legend">
-      <span className="key key-loss">training</span>
-      <span className="key key-validation">validation{accuracy > 0 ? `, ${percent(accuracy)} right` : ""}</span>
+      {training && <span className="key key-loss">training</span>}
+      {validation && (
+        <span className="key key-validation">validation{accuracy > 0 ? `, ${percent(accuracy)} right` : ""}</span>
+      )}
       <span className="key key-mark">PNode lost, VNodes re-placed</span>
     </span>
   );
 }
 
-function Plot({ session }: { readonly session: string }) {
-  const { store } = useLiveParts();
+function linesOf({ subject, smoothing }: CurveChoice): readonly PlotLine[] {
+  const isSmoothed = smoothing !== "none";
+  return [
+    { label: subject, colour: isSmoothed ? "--accent-faint" : "--accent", width: isSmoothed ? 1 : 2 },
+    { label: "smoothed", colour: "--accent", width: isSmoothed ? 2 : 0, silent: true },
+    { label: "validation", colour: "--second", width: 2, dots: true },
+  ];
+}
+
+function Plot({ session, choice }: { readonly session: string; readonly choice: CurveChoice }) {
+  const { store, follower } = useLiveParts();
   const version = useLive((state) => state.seriesVersion);
   const events = useLive((state) => state.events);
   const names = useLive((state) => state.names);
   const stepAt = useStepTimes(session);
-  const theme = useThemeVersion();
-  const box = useRef<HTMLDivElement>(null);
-  const plot = useRef<uPlot>(undefined);
   const marks = useMemo(
     () => marksOf(events, session, stepAt, (id) => names.get(id) ?? id),
     [events, session, stepAt, names],
   );
-  const marksRef = useRef(marks);
-  const drawTimer = useRef<ReturnType<typeof setTimeout>>(undefined);
-  const [values, setValues] = useState("");
-  const [pointed, setPointed] = useState<{ mark: Mark; left: number }>();
+  const { subject } = choice;
+  useEffect(() => {
+    if (subject === "gradient norm") follower.loadNorms(session);
+  }, [subject, session, follower]);
   const series = store.seriesOf(session);
-  const isEmpty = series.steps.length === 0;
-
-  // biome-ignore lint/correctness/useExhaustiveDependencies: colours are read when the plot is made, so a theme makes a new one
-  useEffect(() => {
-    const element = box.current;
-    if (!element || isEmpty) return;
-    const made = createPlot(element, dataOf(series), {
-      marks: () => marksRef.current,
-      onValues: setValues,
-      onMark: (mark, left) =>
-        setPointed((before) => (before?.mark === mark ? before : mark ? { mark, left } : undefined)),
-    });
-    plot.current = made;
-    const observer = new ResizeObserver(() =>
-      made.setSize({ width: element.clientWidth, height: element.clientHeight }),
-    );
-    observer.observe(element);
-    return () => {
-      clearTimeout(drawTimer.current);
-      drawTimer.current = undefined;
-      observer.disconnect();
-      made.destroy();
-      plot.current = undefined;
-    };
-  }, [series, isEmpty, theme]);
-
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the version says that the series changed inside
-  useEffect(() => {
-    marksRef.current = marks;
-    drawTimer.current ??= setTimeout(() => {
-      drawTimer.current = undefined;
-      if (plot.current) updatePlot(plot.current, dataOf(series));
-    }, redrawMs);
-  }, [series, version, marks]);
-
-  const last = series.columns.loss.findLast((value) => value !== null) ?? 0;
+  const { training, validation } = drawnOf[subject];
+  const shown = training ?? validation ?? "loss";
+  const isEmpty = !series.columns[shown].some((value) => value !== null);
+  const last = series.columns[shown].findLast((value) => value !== null) ?? 0;
   return (
     <div className="plot">
-      {isEmpty && <Empty text="The curve begins with the first step." />}
-      <div
-        ref={box}
-        className="plot-box"
-        role="img"
-        aria-label={isEmpty ? "No curve yet" : `Loss ${loss(last)} at step ${series.lastStep}`}
-      />
-      {values && <span className="readout">{values}</span>}
-      {pointed && (
-        <div className="tooltip" role="status" style={{ left: `${pointed.left + 52}px` }}>
-          <strong>{pointed.mark.title}</strong>
-          <span>at step {pointed.mark.step.toLocaleString("en")}</span>
-          {pointed.mark.lines.slice(0, 6).map((line) => (
-            <span key={line}>{line}</span>
-          ))}
-        </div>
+      {isEmpty ? (
+        <Empty text={shown === "loss" ? "The curve begins with the first step." : `No ${subject} has been measured.`} />
+      ) : (
+        <PlotBox
+          of={session}
+          data={() => columnsOf(series, choice) as AlignedData}
+          version={`${version} ${subject}`}
+          lines={linesOf(choice)}
+          logarithmic={choice.logarithmic}
+          marks={marks}
+          label={`${capital(subject)} ${loss(last)} at step ${series.lastStep}`}
+        />
       )}
       <ul className="visually-hidden" aria-label="Failures and recoveries">
         {marks.slice(-20).map((mark) => (
@@ -119,6 +97,10 @@ function Plot({ session }: { readonly session: string }) {
       </ul>
     </div>
   );
+}
+
+function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 function Rates({ session }: { readonly session: string }) {

@@ -1,14 +1,19 @@
-// uPlot set up for training curves: loss as it is and smoothed, validation as points, marks as lines across.
+// uPlot set up for training curves: lines over steps, marks across them, values under the pointer. Which lines is the caller's business.
 
 import uPlot, { type AlignedData, type Options } from "uplot";
 import { loss as lossText } from "../format.ts";
-import { type Series, smooth } from "../live/series.ts";
 import { colourOfProperty } from "../parts/theme.tsx";
 import type { Mark } from "./marks.ts";
 
-/** Smoothing over a twentieth of the curve, within these bounds: a short curve needs none. */
-const smoothWindowMax = 50;
-const smoothShare = 1 / 20;
+export interface PlotLine {
+  readonly label: string;
+  /** A custom property of the palette. */
+  readonly colour: string;
+  readonly width: number;
+  readonly dots?: boolean;
+  /** Left out of what is said under the pointer. */
+  readonly silent?: boolean;
+}
 
 export interface PlotHandlers {
   readonly marks: () => readonly Mark[];
@@ -18,20 +23,16 @@ export interface PlotHandlers {
   readonly onValues: (text: string) => void;
 }
 
-export function dataOf(series: Series): AlignedData {
-  return [
-    series.steps,
-    series.columns.loss,
-    smooth(series.columns.loss, Math.min(smoothWindowMax, 1 + series.steps.length * smoothShare)),
-    series.columns.validation_loss,
-  ] as unknown as AlignedData;
-}
+const logarithmicDistribution = 3;
 
-export function createPlot(target: HTMLElement, data: AlignedData, handlers: PlotHandlers): uPlot {
+export function createPlot(
+  target: HTMLElement,
+  data: AlignedData,
+  lines: readonly PlotLine[],
+  logarithmic: boolean,
+  handlers: PlotHandlers,
+): uPlot {
   const colour = {
-    accent: colourOfProperty("--accent"),
-    faint: colourOfProperty("--accent-faint"),
-    second: colourOfProperty("--second"),
     text: colourOfProperty("--text-soft"),
     line: colourOfProperty("--line"),
     bad: colourOfProperty("--bad"),
@@ -50,19 +51,8 @@ export function createPlot(target: HTMLElement, data: AlignedData, handlers: Plo
     padding: [14, 22, 0, 0],
     legend: { show: false },
     cursor: { drag: { x: true, y: false }, points: { size: 6 } },
-    scales: { x: { time: false } },
-    series: [
-      { label: "step" },
-      { label: "loss", stroke: colour.faint, width: 1, spanGaps: true, points: { show: false } },
-      { label: "loss, smoothed", stroke: colour.accent, width: 2, spanGaps: true, points: { show: false } },
-      {
-        label: "validation",
-        stroke: colour.second,
-        width: 2,
-        spanGaps: true,
-        points: { show: true, size: 6, fill: colour.second, stroke: colour.second },
-      },
-    ],
+    scales: { x: { time: false }, y: logarithmic ? { distr: logarithmicDistribution } : {} },
+    series: [{ label: "step" }, ...lines.map(lineOptions)],
     axes: [
       {
         ...axis,
@@ -72,18 +62,33 @@ export function createPlot(target: HTMLElement, data: AlignedData, handlers: Plo
       {
         ...axis,
         size: 52,
-        values: (_, ticks) => ticks.map((tick) => (tick === 0 ? "0" : lossText(tick).replace(/\.?0+$/, ""))),
+        values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : tickText(tick))),
       },
     ],
     hooks: {
       draw: [(plot) => drawMarks(plot, handlers.marks(), colour)],
       setCursor: [
         (plot) => handlers.onMark(...markUnder(plot, handlers.marks())),
-        (plot) => handlers.onValues(valuesUnder(plot)),
+        (plot) => handlers.onValues(valuesUnder(plot, lines)),
       ],
     },
   };
   return new uPlot(options, data, target);
+}
+
+function lineOptions({ label, colour, width, dots = false }: PlotLine): uPlot.Series {
+  const stroke = colourOfProperty(colour);
+  return {
+    label,
+    stroke,
+    width,
+    spanGaps: true,
+    points: dots ? { show: true, size: 6, fill: stroke, stroke } : { show: false },
+  };
+}
+
+function tickText(tick: number): string {
+  return tick === 0 ? "0" : lossText(tick).replace(/\.?0+$/, "");
 }
 
 /** The steps that a plot was last given: its arrays grow in place, so it cannot tell by itself. */
@@ -101,14 +106,14 @@ export function updatePlot(plot: uPlot, data: AlignedData): void {
   if (!isWhole) plot.redraw();
 }
 
-function valuesUnder(plot: uPlot): string {
+function valuesUnder(plot: uPlot, lines: readonly PlotLine[]): string {
   const index = plot.cursor.idx;
   if (index === null || index === undefined) return "";
-  const [steps, losses, , validations] = plot.data;
-  const parts = [`step ${steps[index]?.toLocaleString("en")}`];
-  const [loss, validation] = [losses?.[index], validations?.[index]];
-  if (typeof loss === "number") parts.push(`loss ${lossText(loss)}`);
-  if (typeof validation === "number") parts.push(`validation ${lossText(validation)}`);
+  const parts = [`step ${plot.data[0][index]?.toLocaleString("en")}`];
+  lines.forEach(({ label, silent }, position) => {
+    const value = plot.data[position + 1]?.[index];
+    if (!silent && typeof value === "number") parts.push(`${label} ${lossText(value)}`);
+  });
   return parts.join(" · ");
 }
 

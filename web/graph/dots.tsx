@@ -18,9 +18,11 @@ interface DotsProps {
   readonly session: string;
   readonly edges: readonly LayoutEdge[];
   readonly layout: Layout;
+  /** The VNodes of each card. */
+  readonly members: ReadonlyMap<string, readonly string[]>;
 }
 
-export function Dots({ session, edges, layout }: DotsProps) {
+export function Dots({ session, edges, layout, members }: DotsProps) {
   const canvasRef = useRef<HTMLCanvasElement>(null);
   const flow = useStoreApi();
   const { store } = useLiveParts();
@@ -34,7 +36,8 @@ export function Dots({ session, edges, layout }: DotsProps) {
       const [start, end] = [layout.positions.get(from), layout.positions.get(to)];
       if (!start || !end || kind === "tie") return [];
       const shift = 1 - (((layout.layers.get(from) ?? 0) * layerShift) % 1);
-      return [{ curve: curveOf(start, end), shift, keys: [vnodeKey(session, from), vnodeKey(session, to)] }];
+      const keys = [from, to].flatMap((card) => members.get(card) ?? []).map((vnode) => vnodeKey(session, vnode));
+      return [{ curve: curveOf(start, end, layout.card), shift, keys }];
     });
     const isActive = (key: string, nowMs: number) => nowMs - (store.advancedAtMs.get(key) ?? -activeMs) < activeMs;
     let frame = 0;
@@ -87,6 +90,6 @@ export function Dots({ session, edges, layout }: DotsProps) {
       watcher.disconnect();
       cancelAnimationFrame(frame);
     };
-  }, [session, edges, layout, store, flow, theme]);
+  }, [session, edges, layout, members, store, flow, theme]);
   return <canvas ref={canvasRef} className="dots" />;
 }

@@ -1,14 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { inLanes } from "./lanes.ts";
-import { cardWidth, curveOf, type LayoutEdge, layOut, pointOn } from "./layout.ts";
+import { curveOf, type LayoutEdge, layOut, pointOn, vnodeCard } from "./layout.ts";
 
 const edge = (from: string, to: string, kind = "activation"): LayoutEdge => ({ id: `${from}-${to}`, from, to, kind });
 
 test("every VNode stands right of those that feed it", () => {
   const edges = [edge("a", "b"), edge("a", "c"), edge("b", "d"), edge("c", "d"), edge("a", "d")];
   const { positions, layers } = layOut(["a", "b", "c", "d"], edges);
-  for (const { from, to } of edges) assert.ok(positions.get(to)!.x >= positions.get(from)!.x + cardWidth);
+  for (const { from, to } of edges) assert.ok(positions.get(to)!.x >= positions.get(from)!.x + vnodeCard.width);
   assert.deepEqual(Object.fromEntries(layers), { a: 0, b: 1, c: 1, d: 2 });
 });
 
@@ -46,4 +46,12 @@ test("lanes stand below each other, each in a row of its own, under the names th
   for (const mark of ["", "#1", "#2"])
     assert.equal(new Set(["a", "b", "c"].map((id) => positions.get(`${id}${mark}`)!.y)).size, 1, mark);
   assert.equal(new Set(["a", "a#1", "a#2"].map((id) => positions.get(id)!.y)).size, 3);
+});
+
+test("larger cards stand as far apart as they are large", () => {
+  const card = { width: 300, height: 120 };
+  const { positions } = layOut(["a", "b", "c"], [edge("a", "b"), edge("a", "c")], card);
+  assert.ok(positions.get("b")!.x >= 300);
+  assert.ok(Math.abs(positions.get("b")!.y - positions.get("c")!.y) >= 120);
+  assert.equal(curveOf({ x: 0, y: 0 }, { x: 400, y: 0 }, card)[0].x, 300);
 });

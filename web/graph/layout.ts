@@ -13,44 +13,51 @@ export interface Point {
   readonly y: number;
 }
 
+export interface CardSize {
+  readonly width: number;
+  readonly height: number;
+}
+
 export interface Layout {
+  readonly card: CardSize;
   readonly positions: ReadonlyMap<string, Point>;
   readonly layers: ReadonlyMap<string, number>;
   readonly width: number;
   readonly height: number;
 }
 
-export const cardWidth = 172;
-export const cardHeight = 74;
+/** Of a VNode that stands alone. */
+export const vnodeCard: CardSize = { width: 172, height: 74 };
 const columnGap = 64;
 const rowGap = 20;
 const bandGap = 44;
 /** Width to height of the space that the graph gets. */
-const aspect = 2.5;
+const aspect = 3;
 const sweeps = 4;
 
-export function layOut(ids: readonly string[], edges: readonly LayoutEdge[]): Layout {
+export function layOut(ids: readonly string[], edges: readonly LayoutEdge[], card = vnodeCard): Layout {
   // Ties carry weights from one end to the other, often backwards: they do not order anything.
   const ordering = edges.filter((edge) => edge.kind !== "tie" && edge.from !== edge.to);
   const layers = layersOf(ids, ordering);
   const columns = orderedColumns(ids, layers, ordering);
   const tallest = Math.max(1, ...columns.map((column) => column.length));
-  const bandHeight = tallest * cardHeight + (tallest - 1) * rowGap;
-  const perBand = columnsPerBand(columns.length, bandHeight);
+  const bandHeight = tallest * card.height + (tallest - 1) * rowGap;
+  const perBand = columnsPerBand(columns.length, bandHeight, card.width + columnGap);
   const positions = new Map<string, Point>();
   columns.forEach((column, index) => {
     const band = Math.floor(index / perBand);
-    const columnHeight = column.length * cardHeight + (column.length - 1) * rowGap;
+    const columnHeight = column.length * card.height + (column.length - 1) * rowGap;
     const top = band * (bandHeight + bandGap) + (bandHeight - columnHeight) / 2;
     column.forEach((id, row) => {
-      positions.set(id, { x: (index % perBand) * (cardWidth + columnGap), y: top + row * (cardHeight + rowGap) });
+      positions.set(id, { x: (index % perBand) * (card.width + columnGap), y: top + row * (card.height + rowGap) });
     });
   });
   const bands = Math.ceil(columns.length / perBand);
   return {
+    card,
     positions,
     layers,
-    width: Math.min(columns.length, perBand) * (cardWidth + columnGap) - columnGap,
+    width: Math.min(columns.length, perBand) * (card.width + columnGap) - columnGap,
     height: bands * (bandHeight + bandGap) - bandGap,
   };
 }
@@ -113,31 +120,29 @@ function neighbourMeans(edges: readonly LayoutEdge[], rank: ReadonlyMap<string, 
   };
 }
 
-/** As many columns as make the whole about as wide as its space; short networks stay in one row. */
-function columnsPerBand(columns: number, bandHeight: number): number {
-  const columnWidth = cardWidth + columnGap;
+/** As many columns as make the cards as large as can be in the space that there is; short networks stay in one row. */
+function columnsPerBand(columns: number, bandHeight: number, columnWidth: number): number {
   if (columns * columnWidth <= 1_500) return Math.max(1, columns);
   let best = columns;
-  let bestDistance = Number.POSITIVE_INFINITY;
+  let bestZoom = 0;
   for (let perBand = 3; perBand <= columns; perBand += 1) {
-    const shape = (perBand * columnWidth) / (Math.ceil(columns / perBand) * (bandHeight + bandGap));
-    const distance = Math.abs(Math.log(shape / aspect));
-    if (distance < bestDistance) {
-      best = perBand;
-      bestDistance = distance;
-    }
+    const height = Math.ceil(columns / perBand) * (bandHeight + bandGap);
+    const zoom = Math.min(aspect / (perBand * columnWidth), 1 / height);
+    if (zoom <= bestZoom) continue;
+    best = perBand;
+    bestZoom = zoom;
   }
   return best;
 }
 
 /** Control points of an edge's curve, from the right side of one card to the left side of another. */
-export function curveOf(from: Point, to: Point): readonly [Point, Point, Point, Point] {
-  const start = { x: from.x + cardWidth, y: from.y + cardHeight / 2 };
-  const end = { x: to.x, y: to.y + cardHeight / 2 };
+export function curveOf(from: Point, to: Point, card = vnodeCard): readonly [Point, Point, Point, Point] {
+  const start = { x: from.x + card.width, y: from.y + card.height / 2 };
+  const end = { x: to.x, y: to.y + card.height / 2 };
   const reach = Math.max(28, Math.min(140, Math.abs(end.x - start.x) / 2));
   // An edge that passes over a card of its own row is lifted above it.
-  const skips = Math.abs(end.y - start.y) < 1 && end.x - start.x > cardWidth;
-  const lift = skips ? cardHeight * 0.95 : 0;
+  const skips = Math.abs(end.y - start.y) < 1 && end.x - start.x > card.width;
+  const lift = skips ? card.height * 0.95 : 0;
   return [start, { x: start.x + reach, y: start.y - lift }, { x: end.x - reach, y: end.y - lift }, end];
 }
 

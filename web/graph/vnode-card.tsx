@@ -13,10 +13,12 @@ export interface VNodeData extends Record<string, unknown> {
   readonly session: string;
   readonly vnode: string;
   readonly active: boolean;
+  /** Somebody looks for others. */
+  readonly dim: boolean;
 }
 
 export const VNodeCard = memo(function VNodeCard({ data }: NodeProps) {
-  const { session, vnode: id, active } = data as VNodeData;
+  const { session, vnode: id, active, dim } = data as VNodeData;
   const far = useStore((state) => state.transform[2] < farZoom);
   const shown = useVNode(session, id, !far);
   const { vnode, host, condition } = shown;
@@ -25,6 +27,7 @@ export const VNodeCard = memo(function VNodeCard({ data }: NodeProps) {
       className="vnode hosted"
       aria-label={spoken(id, shown)}
       data-chosen={active || undefined}
+      data-dim={dim || undefined}
       data-vnode={id}
       data-host={host?.name}
       data-condition={condition}
@@ -54,7 +57,7 @@ function hostText({ vnode, host, from, condition, others }: VNodeShown): string 
   return others ? `${name} + ${others}` : name;
 }
 
-function spoken(id: string, { vnode, host, condition }: VNodeShown): string {
+export function spoken(id: string, { vnode, host, condition }: VNodeShown): string {
   if (!vnode) return `VNode ${id}`;
   return `VNode ${id} on ${host?.name ?? "no host"}, step ${vnode.step}, ${condition === "steady" ? vnode.phase : condition}`;
 }

@@ -1,7 +1,7 @@
 // Keeps the page's knowledge fresh: one stream, opened again for ever, and what was missed meanwhile is asked for.
 
 import { fleet, sentence, sessions } from "../api.ts";
-import { seriesNames } from "./series.ts";
+import type { SeriesName } from "./series.ts";
 import type { Store } from "./store.ts";
 import { eventView, vnodeView } from "./views.ts";
 
@@ -13,9 +13,15 @@ const retryMs = [300, 600, 1_200, 2_500, 5_000];
 const restAfterMs = 60_000;
 const eventsAsked = 1_000;
 const metricPagesMax = 20;
+/** Norms are told by every VNode: they are asked for when somebody looks at them. */
+const curveNames: readonly SeriesName[] = ["loss", "validation_loss", "validation_accuracy"];
+const normNames: readonly SeriesName[] = ["gradient_norm"];
 
 export class Follower {
   readonly #store: Store;
+  /** How far each session's past is known; what came with the stream since is no past. */
+  readonly #loadedTo = new Map<string, number>();
+  readonly #withNorms = new Set<string>();
   #selected = "";
   #wake: () => void = () => {};
   #abort = new AbortController();
@@ -41,6 +47,17 @@ export class Follower {
     if (this.#selected === session) return;
     this.#selected = session;
     void this.#loadSession(session).catch(() => {});
+  }
+
+  /** Curves of sessions beside the selected one, to compare with. */
+  loadCurves(session: string): void {
+    void this.#loadMetrics(session, curveNames).catch(() => {});
+  }
+
+  loadNorms(session: string): void {
+    if (this.#withNorms.has(session)) return;
+    this.#withNorms.add(session);
+    void this.#loadMetrics(session, normNames, 0).catch(() => this.#withNorms.delete(session));
   }
 
   async #run(): Promise<void> {
@@ -95,17 +112,22 @@ export class Follower {
   }
 
   async #loadSession(session: string): Promise<void> {
+    await this.#loadMetrics(session, curveNames);
+    const { vnodes } = await fleet.listVNodes({ session, pageSize: 1_000 });
+    this.#store.addVNodes(vnodes.map(vnodeView));
+  }
+
+  async #loadMetrics(session: string, names: readonly SeriesName[], from?: number): Promise<void> {
     // A few steps again: the newest may have been reported by some VNodes only.
-    const fromStep = BigInt(Math.max(0, this.#store.seriesOf(session).lastStep - 50));
+    const fromStep = BigInt(from ?? Math.max(0, (this.#loadedTo.get(session) ?? 0) - 50));
     let pageToken = "";
     for (let pages = 0; pages < metricPagesMax; pages += 1) {
-      const page = await sessions.listMetrics({ session, names: [...seriesNames], fromStep, pageToken });
+      const page = await sessions.listMetrics({ session, names: [...names], fromStep, pageToken });
       this.#store.addMetrics(session, page.metrics);
       pageToken = page.nextPageToken;
       if (!pageToken) break;
     }
-    const { vnodes } = await fleet.listVNodes({ session, pageSize: 1_000 });
-    this.#store.addVNodes(vnodes.map(vnodeView));
+    if (names === curveNames) this.#loadedTo.set(session, this.#store.seriesOf(session).lastStep);
   }
 
   #seen(): void {

@@ -2,24 +2,32 @@
 
 import type { Metric } from "../../src/protocol/gen/dcnr/v1/common_pb.ts";
 
-export const seriesNames = ["loss", "validation_loss", "validation_accuracy"] as const;
+export const seriesNames = ["loss", "validation_loss", "validation_accuracy", "gradient_norm"] as const;
 export type SeriesName = (typeof seriesNames)[number];
 
 /** Far more than a screen has pixels; older rows are thinned out beyond it. */
 export const rowsMax = 20_000;
 
-type Column = (number | null)[];
+export type Column = (number | null)[];
 
 export class Series {
   readonly steps: number[] = [];
-  readonly columns: Readonly<Record<SeriesName, Column>> = { loss: [], validation_loss: [], validation_accuracy: [] };
+  readonly columns: Readonly<Record<SeriesName, Column>> = {
+    loss: [],
+    validation_loss: [],
+    validation_accuracy: [],
+    gradient_norm: [],
+  };
   /** Grows with every change, so that readers see it cheaply. */
   version = 0;
 
   add(metric: Pick<Metric, "name" | "step" | "value">): void {
-    const column = this.columns[metric.name as SeriesName];
+    const name = metric.name as SeriesName;
+    const column = this.columns[name];
     if (!column || !Number.isFinite(metric.value)) return;
-    column[this.#row(Number(metric.step))] = metric.value;
+    const row = this.#row(Number(metric.step));
+    // Each VNode has a norm of its own; the largest is what clipping looks at, whoever tells it and however often.
+    column[row] = name === "gradient_norm" ? Math.max(column[row] ?? 0, metric.value) : metric.value;
     this.version += 1;
     if (this.steps.length > rowsMax) this.#thin();
   }
@@ -59,7 +67,7 @@ export class Series {
 }
 
 /** An exponential mean over about `window` points; gaps stay gaps. */
-export function smooth(values: readonly (number | null)[], window: number): (number | null)[] {
+export function smooth(values: readonly (number | null)[], window: number): Column {
   const share = 2 / (window + 1);
   let mean: number | undefined;
   return values.map((value) => {

@@ -25,6 +25,7 @@ export interface PNodeView {
   readonly trust: string;
   readonly detail: string;
   readonly warning: string;
+  readonly drained: boolean;
 }
 
 /** What a VNode's card needs of its host; changes less often than the host does. */
@@ -112,6 +113,7 @@ export function pnodeView(pnode: PNode): PNodeView {
     trust: pnode.trust,
     detail: pnode.detail,
     warning: pnode.warnings.join("; "),
+    drained: pnode.drained,
   };
 }
 

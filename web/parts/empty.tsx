@@ -18,7 +18,7 @@ export function Empty({ text, commands = [] }: EmptyProps) {
   );
 }
 
-function Command({ command }: { readonly command: string }) {
+export function Command({ command }: { readonly command: string }) {
   const [copied, setCopied] = useState(false);
   const copy = async () => {
     // Without a secure origin there is no clipboard; the text can still be selected by hand.

@@ -1,7 +1,7 @@
-// Asks for a key after a call was refused for want of one; says where keys come from.
+// Asks for a key after a call was refused for want of one, or when somebody wants to show one; says where keys come from.
 
 import { type FormEvent, useState } from "react";
-import { giveKey, useKeyWanted } from "../access.ts";
+import { dismissKey, giveKey, useKeyWanted } from "../access.ts";
 
 export function KeyPrompt() {
   const wanted = useKeyWanted();
@@ -26,6 +26,9 @@ export function KeyPrompt() {
       />
       <button type="submit" disabled={text.trim() === ""}>
         Use it
+      </button>
+      <button type="button" className="quiet" onClick={dismissKey}>
+        Not now
       </button>
     </form>
   );

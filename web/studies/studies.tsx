@@ -1,28 +1,46 @@
-// A study: its trials as a table, side by side over their settings, and their curves together. Nothing is shown where nobody
-// tunes.
+// A study: its trials as a table, side by side over their settings, and their curves together.
 
 import { useState } from "react";
 import type { Study, Trial } from "../../src/protocol/gen/dcnr/v1/study_pb.ts";
 import { count, loss, percent, plural } from "../format.ts";
+import { Empty, orchestratorFlag } from "../parts/empty.tsx";
 import { Panel } from "../parts/panel.tsx";
+import { goTo, useTitle } from "../place/use-address.ts";
 import { type Curves, curveLines, type Line, lastValue, ranked, settingLines } from "./geometry.ts";
 import { useStudies, useStudy } from "./use-studies.ts";
 
-export function Studies() {
+export function Studies({ chosen }: { readonly chosen: string }) {
   const all = useStudies();
-  const [chosen, choose] = useState("");
   const [lit, light] = useState<number | undefined>();
-  const id = all.some((one) => one.id === chosen) ? chosen : (all[0]?.id ?? "");
+  const id = chosen || (all?.[0]?.id ?? "");
   const study = useStudy(id);
-  if (!study) return null;
+  useTitle(study ? `${study.name || study.id} · Studies` : "Studies");
+  if (!study)
+    return (
+      <Panel id="studies" title="Studies">
+        {all?.length === 0 ? (
+          <Empty
+            text="Nobody tunes yet. A study searches settings, and comes to the same winner whatever the machines do:"
+            commands={[`dcnr tune examples/tuning/tpe.yaml${orchestratorFlag()}`]}
+          />
+        ) : (
+          <p className="quiet-text">…</p>
+        )}
+      </Panel>
+    );
   return (
     <Panel
       id="studies"
       title="Study"
       aside={`${study.status}, ${study.trialsEnded} of ${plural(Math.max(study.trialsWanted, study.trialsMade), "trial")}`}
       actions={
+        all &&
         all.length > 1 && (
-          <select aria-label="Study" value={id} onChange={(event) => choose(event.target.value)}>
+          <select
+            aria-label="Study"
+            value={id}
+            onChange={(event) => goTo({ page: "studies", item: event.target.value })}
+          >
             {all.map((one) => (
               <option key={one.id} value={one.id}>
                 {one.name || one.id}

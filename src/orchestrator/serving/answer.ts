@@ -11,6 +11,8 @@ export interface TokenBatch {
   /** One for each token, if they were asked for. */
   readonly logprobs?: readonly ChosenLogprobs[];
   readonly finish?: "stop" | "length";
+  /** The replica that chose them. */
+  readonly replica?: string;
 }
 
 export async function* answerText(
@@ -23,7 +25,7 @@ export async function* answerText(
   const filter = new StopFilter(stop);
   const spelled = new ShownLogprobs(table);
   let generatedTokens = 0;
-  for await (const { tokens, logprobs, finish } of batches) {
+  for await (const { tokens, logprobs, finish, replica = "" } of batches) {
     generatedTokens += tokens.length;
     let decoded = "";
     for (const [index, id] of tokens.entries()) {
@@ -37,7 +39,7 @@ export async function* answerText(
     const shown = end && !stopped ? text + filter.flush() : text;
     const known = spelled.shown(shown.length, end !== undefined && !stopped);
     yield {
-      ...{ text: shown, tokens, promptTokens, generatedTokens },
+      ...{ text: shown, tokens, replica, promptTokens, generatedTokens },
       ...(known.length > 0 ? { logprobs: known } : {}),
       ...(end ? { finish: end } : {}),
     };
@@ -66,11 +68,11 @@ export async function* withCalls(pieces: AsyncIterable<TextPiece>, reader: CallR
 /** For models without a tokenizer. */
 export async function* bareTokens(batches: AsyncIterable<TokenBatch>, promptTokens: number): AsyncGenerator<TextPiece> {
   let generatedTokens = 0;
-  for await (const { tokens, logprobs, finish } of batches) {
+  for await (const { tokens, logprobs, finish, replica = "" } of batches) {
     generatedTokens += tokens.length;
     const spelled = logprobs?.map((one) => spelling(one, undefined));
     yield {
-      ...{ text: "", tokens, promptTokens, generatedTokens },
+      ...{ text: "", tokens, replica, promptTokens, generatedTokens },
       ...(spelled ? { logprobs: spelled } : {}),
       ...(finish ? { finish } : {}),
     };

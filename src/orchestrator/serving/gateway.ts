@@ -144,6 +144,7 @@ export class Gateway implements TextGenerator {
           const told = logprobs.map((one, index) => ({ token: tokens[index] as number, ...one }));
           yield {
             tokens,
+            replica,
             ...(told.length > 0 ? { logprobs: told } : {}),
             ...(finish === "stop" || finish === "length" ? { finish } : {}),
           };

@@ -42,6 +42,8 @@ export interface TextPiece {
   readonly finish?: "stop" | "length" | "tool_calls";
   /** On the last piece: what the model wants to be called. */
   readonly calls?: readonly ToolCall[];
+  /** The replica that answers. */
+  readonly replica?: string;
   readonly promptTokens: number;
   readonly generatedTokens: number;
 }

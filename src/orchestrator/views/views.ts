@@ -87,6 +87,7 @@ export class Views {
     if (this.#needs.flapping.isFlapping(record.id)) warnings.push("comes and goes: placed on only if nobody else can");
     if (record.barred) warnings.push(`gets no work: ${record.barred}`);
     for (const one of record.excluded ?? []) warnings.push(`computes other bits than the rest of class ${one}`);
+    if (record.drained) warnings.push("gets no more work: it was drained (dcnr nodes drain --undo lets it work again)");
     if (record.closed) warnings.push("takes no work now: its owner's hours or limits say so");
     if (record.unreached) warnings.push(`takes no work now: ${record.unreached}`);
     if (record.unreachable) warnings.push("takes no work now: its peers do not reach it, or it does not reach them");
@@ -114,6 +115,7 @@ export class Views {
       provider: record.provider,
       pricePerHour: record.pricePerHour,
       trust: record.trust,
+      drained: record.drained ?? false,
       load: state?.load ?? 0,
       memoryUsedBytes: BigInt(Math.round(state?.memoryUsedBytes ?? 0)),
       vnodes: this.#needs.capacity.vnodesOn(record.id).size,

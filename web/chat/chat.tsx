@@ -1,17 +1,21 @@
-// Talks to a served model: text appears as it is generated, and can be stopped.
+// Talks to a served model: text appears as it is generated, and can be stopped; what was said stays until it is forgotten.
 
 import { type FormEvent, type KeyboardEvent, useEffect, useRef, useState } from "react";
+import { ActionButton } from "../actions/action-button.tsx";
+import { inference } from "../api.ts";
 import { bytes, count } from "../format.ts";
-import { useChat } from "./chat-state.ts";
-import { Empty, orchestratorFlag } from "./empty.tsx";
+import { Empty, orchestratorFlag } from "../parts/empty.tsx";
+import { Panel } from "../parts/panel.tsx";
+import { useConversation } from "./conversation.ts";
 import { useModels } from "./models.ts";
-import { Panel } from "./panel.tsx";
 
 /** More than any context here holds; the orchestrator refuses it too. */
 export const promptBytesMax = 32 * 1024;
+/** So near the end counts as being there. */
+const endSlackPixels = 24;
 
 export function Chat() {
-  const models = useModels();
+  const { models, again } = useModels();
   const [name, setName] = useState("");
   const model = models.find((one) => one.name === name) ?? models.find((one) => one.status === "ready") ?? models[0];
   return (
@@ -20,13 +24,25 @@ export function Chat() {
       title="Chat"
       aside={model ? `${model.name} · ${model.status}` : undefined}
       actions={
-        models.length > 1 && (
-          <select aria-label="Model" value={model?.name} onChange={(event) => setName(event.target.value)}>
-            {models.map((one) => (
-              <option key={one.name}>{one.name}</option>
-            ))}
-          </select>
-        )
+        <>
+          {models.length > 1 && (
+            <select aria-label="Model" value={model?.name} onChange={(event) => setName(event.target.value)}>
+              {models.map((one) => (
+                <option key={one.name}>{one.name}</option>
+              ))}
+            </select>
+          )}
+          {model && (
+            <ActionButton
+              quiet
+              name="End"
+              label={`End serving ${model.name}`}
+              scope="train"
+              confirm="It answers no more; its weights stay."
+              act={() => inference.stopModel({ name: model.name }).finally(again)}
+            />
+          )}
+        </>
       }
     >
       {model ? (
@@ -40,7 +56,7 @@ export function Chat() {
         />
       ) : (
         <Empty
-          text="No model is served. Serve what a session has learned:"
+          text="No model is served. Serve what a session has learned, by its button or:"
           commands={[`dcnr serve SESSION${orchestratorFlag()}`]}
         />
       )}
@@ -55,15 +71,21 @@ interface ConversationProps {
 }
 
 function Conversation({ model, converses, note }: ConversationProps) {
-  const { turns, busy, send, stop } = useChat(model, converses);
+  const { turns, busy, send, stop, forget } = useConversation(model, converses);
   const [text, setText] = useState("");
   const [refusal, setRefusal] = useState("");
   const log = useRef<HTMLDivElement>(null);
+  /** Whoever scrolled up to read is left there. */
+  const atEnd = useRef(true);
   // biome-ignore lint/correctness/useExhaustiveDependencies: new text scrolls into view
   useEffect(() => {
     // Newer browsers return a Promise here, which React would take for a clean-up if the effect returned it.
-    log.current?.scrollTo({ top: log.current.scrollHeight });
+    if (atEnd.current) log.current?.scrollTo({ top: log.current.scrollHeight });
   }, [turns]);
+  const scrolled = () => {
+    const element = log.current;
+    if (element) atEnd.current = element.scrollHeight - element.scrollTop - element.clientHeight < endSlackPixels;
+  };
 
   const change = (value: string) => {
     const size = new TextEncoder().encode(value).byteLength;
@@ -77,6 +99,7 @@ function Conversation({ model, converses, note }: ConversationProps) {
   const submit = (event?: FormEvent) => {
     event?.preventDefault();
     if (busy || text.trim() === "") return;
+    atEnd.current = true;
     void send(text);
     setText("");
   };
@@ -88,7 +111,7 @@ function Conversation({ model, converses, note }: ConversationProps) {
   return (
     <>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard */}
-      <div className="turns" ref={log} role="log" aria-label="Conversation" tabIndex={0}>
+      <div className="turns" ref={log} onScroll={scrolled} role="log" aria-label="Conversation" tabIndex={0}>
         {turns.length === 0 && (
           <p className="quiet-text">{converses ? `Talk to ${model}.` : `Ask ${model} to go on with a text.`}</p>
         )}
@@ -129,6 +152,11 @@ function Conversation({ model, converses, note }: ConversationProps) {
           </button>
         )}
       </form>
+      {turns.length > 0 && !busy && (
+        <button type="button" className="quiet" onClick={forget}>
+          Forget this conversation
+        </button>
+      )}
       {text.length > 1_000 && <small className="quiet-text">{count(text.length)} characters</small>}
     </>
   );
