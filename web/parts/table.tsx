@@ -31,7 +31,7 @@ export function Table<T>({ label, columns, rows, keyOf, isChosen }: TableProps<T
     setOrder(order?.title === title ? (order.falls ? undefined : { title, falls: true }) : { title, falls: false });
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls can be reached without a pointer.
-    <section className="table" aria-label={label} tabIndex={0}>
+    <section className="table" aria-label={`${label}, a table`} tabIndex={0}>
       <table>
         <thead>
           <tr>
