@@ -2,7 +2,7 @@
 
 import { type FormEvent, useState } from "react";
 import type { KeyId } from "../../src/core/ids.ts";
-import { formatInviteLink } from "../../src/protocol/invite-link.ts";
+import { formatInviteLink } from "../../src/protocol/identity/invite-link.ts";
 import { askForKey } from "../access.ts";
 import { membership, sentence } from "../api.ts";
 import { date } from "../format.ts";
