@@ -148,23 +148,19 @@ for (const { name, launch } of browsersHere().filter(({ decides }) => decides))
         await page.waitForURL((url) => url.hash === "#/sessions/gpt-of-seed-9");
       }));
 
-    test(
-      "a conversation is there again after a reload, with its pace and its machines, until it is forgotten",
-      how,
-      () =>
-        at("", async (page) => {
-          await page.getByLabel("Message").fill("The whale");
-          await page.getByLabel("Message").press("Enter");
-          await page.getByText(/\d+ tokens, [\d.]+\/s/).waitFor();
-          await page.getByRole("button", { name: "Stop", exact: true }).click();
-          const note = page.getByText(/stopped after \d+ tokens, [\d.]+\/s · from machine-1, machine-2/);
-          await note.waitFor();
-          await page.reload();
-          await note.waitFor();
-          await page.getByRole("button", { name: "Forget this conversation" }).click();
-          await page.getByText("Ask gpt to go on with a text.").waitFor();
-        }),
-    );
+    test("a conversation is there again after a reload, with its pace and its machines, until it is forgotten", () =>
+      at("", async (page) => {
+        await page.getByLabel("Message").fill("The whale");
+        await page.getByLabel("Message").press("Enter");
+        await page.getByText(/\d+ tokens, [\d.]+\/s/).waitFor();
+        await page.getByRole("button", { name: "Stop", exact: true }).click();
+        const note = page.getByText(/stopped after \d+ tokens, [\d.]+\/s · from machine-1, machine-2/);
+        await note.waitFor();
+        await page.reload();
+        await note.waitFor();
+        await page.getByRole("button", { name: "Forget this conversation" }).click();
+        await page.getByText("Ask gpt to go on with a text.").waitFor();
+      }));
 
     test("the report and credits tell what they have", async () => {
       await at("#/report", async (page) => {
