@@ -5,6 +5,7 @@ import { expectationsOf } from "./baselines.ts";
 import { type CrewAim, crewWorld } from "./crew-worlds.ts";
 import { drawRun, type RunSettings } from "./draw.ts";
 import { aimed, drawAims } from "./faults.ts";
+import type { Behaviour } from "./lies/byzantine.ts";
 import { drawByzantine } from "./lies/byzantine-draw.ts";
 import { mutants } from "./mutants.ts";
 import { NetworkRun, type RunOptions } from "./network-run.ts";
@@ -27,6 +28,7 @@ export function settingsOf(seed: number, options: RunOptions = {}): RunSettings 
     isByzantine,
     hasLanes,
     isAutonomous: options.autonomy ?? mutant?.autonomy ?? false,
+    behaviour: mutant?.behaviour,
   });
   const isUsual = options.mutant === undefined && !isByzantine && crew === undefined;
   const isBehindRouters = options.routers ?? mutant?.routers ?? (isUsual && hasRouters(seed));
@@ -34,7 +36,7 @@ export function settingsOf(seed: number, options: RunOptions = {}): RunSettings 
   // A mutant shows by the faults that it asks for.
   const aims = options.aims ?? (isUsual ? drawAims(seed) : (mutant?.aims ?? []));
   // What is broken on purpose is not waited for as long as what may only be slow.
-  const patience = options.mutant === undefined ? {} : { patienceMs: 0 };
+  const patience = options.mutant === undefined || mutant?.behaviour !== undefined ? {} : { patienceMs: 0 };
   return { ...settings, ...patience, plan: options.plan ?? aimed(settings.plan, settings.fleet, aims) };
 }
 
@@ -43,10 +45,11 @@ interface Kind {
   readonly isByzantine: boolean;
   readonly isAutonomous: boolean;
   readonly hasLanes: boolean;
+  readonly behaviour: Behaviour | undefined;
 }
 
-function drawn(seed: number, { crew, isByzantine, isAutonomous, hasLanes }: Kind): RunSettings {
+function drawn(seed: number, { crew, isByzantine, isAutonomous, hasLanes, behaviour }: Kind): RunSettings {
   if (crew !== undefined) return crewWorld(seed, crew);
-  if (isByzantine) return drawByzantine(seed);
+  if (isByzantine) return drawByzantine(seed, behaviour);
   return isAutonomous ? withAutonomy(seed, drawRun(seed, hasLanes)) : drawRun(seed, hasLanes);
 }

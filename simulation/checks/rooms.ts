@@ -51,9 +51,9 @@ export class RoomChecker {
 
   /** Room is claimed before anybody is assigned anything: a PNode that refuses counts otherwise than the records do. */
   #checkRefusals(atMs: number, key: string, { failures }: VNodeRecord): void {
-    for (const { pnode, detail, refusedWallMs } of failures) {
+    for (const { pnode, detail, refusedWallMs, isLapse } of failures) {
       const refusal = `${key} ${pnode} ${refusedWallMs}`;
-      if (refusedWallMs === undefined || this.#refusals.has(refusal)) continue;
+      if (refusedWallMs === undefined || isLapse || this.#refusals.has(refusal)) continue;
       this.#refusals.add(refusal);
       this.#wrong(atMs, `${pnode} has no room for ${key}, though it was claimed: ${detail}`);
     }

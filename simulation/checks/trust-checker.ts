@@ -43,7 +43,8 @@ export class TrustChecker {
     this.#records = records;
     this.#behaviours = behaviours;
     this.#losesStates = timed.some(({ fault: { kind } }) => kind === "blob damaged" || kind === "line lost");
-    this.#isCalm = timed.length === 0 && ![...behaviours.values()].includes("withholds");
+    this.#isCalm =
+      timed.length === 0 && ![...behaviours.values()].some((one) => one === "withholds" || one === "feigns");
     this.#wrong = wrong;
   }
 
@@ -99,8 +100,8 @@ export class TrustChecker {
       const isSure = assurance !== "sampled" || isNew || lot(draw, vnode) < drawnForSure;
       if (isSure && audits[vnode] === undefined)
         this.#wrong(atMs, `VNode ${vnode}, steps ${from} to ${to}, should have been drawn`);
-      const { reason = "" } = audits[vnode]?.outcome ?? {};
-      if (this.#isCalm && reason.startsWith("a sender"))
+      const { reason, lapses } = audits[vnode]?.outcome ?? {};
+      if (this.#isCalm && lapses !== undefined)
         this.#wrong(atMs, `VNode ${vnode}, steps ${from} to ${to}: ${reason}, though all live and store`);
     }
   }
@@ -124,6 +125,10 @@ export class TrustChecker {
       for (const { kind, story } of faults)
         if (isHonest && (kind === "lie" || kind === "equivocation"))
           this.#wrong(atMs, `${pnode} (${behaviour ?? "honest"}) is blamed: ${story}`);
+      const isBlameless = behaviour === "feigns" || (behaviour === undefined && !this.#losesStates);
+      for (const { kind, story } of faults)
+        if (isBlameless && kind === "withholding")
+          this.#wrong(atMs, `${pnode} (${behaviour ?? "stores what it sends"}) is blamed for silence: ${story}`);
       if (behaviour === undefined && barred !== undefined && barred.kind !== "doubt")
         this.#wrong(atMs, `${pnode} is honest and barred: ${barred.reason}`);
     }

@@ -11,10 +11,12 @@ import { type Behaviour, behaviours, liars } from "./byzantine.ts";
 const patienceMs = 900_000;
 const faultyShare = 0.4;
 
-export function drawByzantine(seed: number): RunSettings {
+/** `certain`: how one machine that has VNodes behaves, in worlds in which everything is checked; for mutants, which show there alone. */
+export function drawByzantine(seed: number, certain?: Behaviour): RunSettings {
   const chance = new SeededChance(seed, "byzantine");
   const fleet = fleetOf(chance.whole(9, 12), chance.whole(1, 2));
-  const assurance = chance.pick(["sampled", "checked", "proven", "proven"] as const);
+  const drawn = chance.pick(["sampled", "checked", "proven", "proven"] as const);
+  const assurance = certain === undefined ? drawn : "checked";
   const checkpointEvery = chance.pick([1, 2, 3]);
   const calm = calmRun(chance.pick(scenarios), fleet, { checkpointEvery, replicas: 1, assurance });
   const odd = new Map<string, Behaviour>();
@@ -23,7 +25,8 @@ export function drawByzantine(seed: number): RunSettings {
   const others = fleet.pnodes.filter((name) => !trusted.includes(name));
   const count = chance.whole(1, 3);
   while (odd.size < count) odd.set(chance.pick(others), chance.pick(behaviours));
-  const plan = chance.happens(faultyShare) ? drawPlan(seed, fleet) : calm.plan;
+  if (certain !== undefined) for (const name of others.slice(0, 2)) odd.set(name, certain);
+  const plan = chance.happens(faultyShare) && certain === undefined ? drawPlan(seed, fleet) : calm.plan;
   return {
     ...{ ...calm, behaviours: odd, trusted, plan, patienceMs },
     vnodesPerPNode: chance.pick([1, 2, 2, 3]) + 1,

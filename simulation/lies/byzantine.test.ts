@@ -46,10 +46,16 @@ describe("a session that is checked", () => {
         equivocates: "equivocation",
         otherClass: "class",
         idles: "hardware",
+        withholds: "withholding",
       };
       const kind = expected[behaviour];
       if (kind !== undefined) assert.equal(faults[0], kind);
     });
+
+  it("goes on without a machine that withholds what others need, or says that it has just lost it", async () => {
+    assert.deepEqual((await world("withholds", "p2", "checked")).faults.slice(0, 1), ["withholding"]);
+    assert.deepEqual((await world("feigns", "p2", "checked")).faults, [], "it may be true");
+  });
 
   it("calls a machine a liar that insists on weights far from everybody else's", async () => {
     const { faults } = await world("zeros", "p1", "checked");

@@ -8,7 +8,7 @@ import { fromDataType } from "../../src/peer/travel-types.ts";
 import type { BlobTransfer } from "../../src/pnode/options.ts";
 import { Direction } from "../../src/protocol/gen/dcnr/v1/common_pb.ts";
 import { type Delivery, ExchangeService } from "../../src/protocol/gen/dcnr/v1/exchange_pb.ts";
-import { PNodeService } from "../../src/protocol/gen/dcnr/v1/pnode_pb.ts";
+import { type Heartbeat, PNodeService } from "../../src/protocol/gen/dcnr/v1/pnode_pb.ts";
 import { TrustService } from "../../src/protocol/gen/dcnr/v1/trust_pb.ts";
 import type {
   BidiMethod,
@@ -46,6 +46,8 @@ export type Behaviour =
   | "seams"
   /** Does not store what others need to check its neighbours. */
   | "withholds"
+  /** The same, and says each time that it has begun again since and has nothing any more. */
+  | "feigns"
   /** Says of every audit that it came to something else. */
   | "slanders"
   /** Makes results of audits up. */
@@ -73,10 +75,11 @@ export const behaviours: readonly Behaviour[] = [
   "cartel",
   "badMemory",
   "otherClass",
+  "feigns",
 ];
 
 /** Those who are not dishonest: whatever becomes of them, nobody may call them liars. */
-export const honest: ReadonlySet<Behaviour> = new Set(["withholds", "badMemory", "otherClass"]);
+export const honest: ReadonlySet<Behaviour> = new Set(["withholds", "feigns", "badMemory", "otherClass"]);
 
 /** Whoever of them computes does so alike: two of them agree on what is wrong. */
 export const liars: ReadonlySet<Behaviour> = new Set(["flips", "zeros", "stale", "sleeps", "sybil", "cartel"]);
@@ -138,7 +141,7 @@ function flip({ data }: Tensor): void {
 }
 
 export function transferOf(behaviour: Behaviour | undefined, inner: BlobTransfer): BlobTransfer {
-  if (behaviour !== "withholds") return inner;
+  if (behaviour !== "withholds" && behaviour !== "feigns") return inner;
   return {
     download: (from, into, signal) => inner.download(from, into, signal),
     // Messages begin with their type and shape; states and lists do not.
@@ -186,23 +189,35 @@ export function networkOf(
       return resign({ ...statement, after: made, outputs: made }, signing);
     });
   if (behaviour === "equivocates")
-    return wrapped(inner, {
-      open: (address, method, options) => {
-        const channel = inner.open(address, method, options);
-        if ((method as BidiMethod) !== ExchangeService.method.exchange) return channel;
-        const send = channel.send.bind(channel);
-        return Object.assign(Object.create(channel), {
-          incoming: channel.incoming,
-          close: () => channel.close(),
-          send: (message: { event?: { case?: string; value?: Delivery } }) => {
-            const { event } = message;
-            if (event?.case !== "delivery" || event.value === undefined) return send(message as never);
-            return send({ event: { case: "delivery", value: otherwise(event.value, signing) } } as never);
-          },
-        }) as typeof channel;
-      },
-    });
+    return saying(inner, ExchangeService.method.exchange, "delivery", (delivery: Delivery) =>
+      otherwise(delivery, signing),
+    );
+  if (behaviour === "feigns")
+    return saying(inner, PNodeService.method.attach, "heartbeat", (heartbeat: Heartbeat) => ({
+      ...heartbeat,
+      vnodes: heartbeat.vnodes.map((one) => ({ ...one, life: sha256(host.world.chance.bytes(8)).slice(0, 24) })),
+    }));
   return inner;
+}
+
+/** Says something else in one kind of events of one kind of streams. */
+function saying<Value>(inner: Network, method: BidiMethod, kind: string, change: (value: Value) => Value): Network {
+  return wrapped(inner, {
+    open: (address, opened, options) => {
+      const channel = inner.open(address, opened, options);
+      if ((opened as BidiMethod) !== method) return channel;
+      const send = channel.send.bind(channel);
+      return Object.assign(Object.create(channel), {
+        incoming: channel.incoming,
+        close: () => channel.close(),
+        send: (message: { event?: { case?: string; value?: Value } }) => {
+          const { event } = message;
+          if (event?.case !== kind || event.value === undefined) return send(message as never);
+          return send({ event: { case: kind, value: change(event.value) } } as never);
+        },
+      }) as typeof channel;
+    },
+  });
 }
 
 interface Restated {

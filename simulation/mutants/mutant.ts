@@ -17,6 +17,7 @@ import type { ViolationKind } from "../checks/checkers.ts";
 import type { Records } from "../checks/records.ts";
 import type { CrewAim } from "../crew-worlds.ts";
 import type { AimedKind } from "../faults.ts";
+import type { Behaviour } from "../lies/byzantine.ts";
 import type { Mistake, Tamper } from "../world/network.ts";
 import type { Host } from "../world/world.ts";
 
@@ -39,6 +40,8 @@ export interface Mutant {
   readonly routers?: boolean;
   /** Its fault shows where some machines lie. */
   readonly byzantine?: boolean;
+  /** Its fault shows where two machines behave like this; for those that are byzantine. */
+  readonly behaviour?: Behaviour;
   /** Its fault shows where somebody speaks for others. */
   readonly liar?: boolean;
   /** The process of every VNode. */

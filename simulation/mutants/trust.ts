@@ -2,13 +2,32 @@
 // early, are the ledger's.
 
 import { sha256 } from "../../src/core/hash.ts";
-import type { IntervalRecord } from "../../src/orchestrator/records/checking.ts";
+import type { IntervalRecord, StandingRecord } from "../../src/orchestrator/records/checking.ts";
 import type { SessionRecord } from "../../src/orchestrator/records/sessions.ts";
-import { type Mutant, rewriting } from "./mutant.ts";
+import type { Tamper } from "../network.ts";
+import { type Loose, type Mutant, onEvent, rewriting } from "./mutant.ts";
+
+function withoutWithholding({ barred: _, ...standing }: StandingRecord): object {
+  return { ...standing, faults: standing.faults.filter(({ kind }) => kind !== "withholding") };
+}
 
 function onAudits(interval: IntervalRecord, change: (audit: IntervalRecord["audits"][string]) => object): object {
   const audits = Object.entries(interval.audits).map(([vnode, audit]) => [vnode, change(audit)]);
   return { ...interval, audits: Object.fromEntries(audits) };
+}
+
+/** Of each VNode on each PNode, the first life that was told. */
+function firstLives(): Tamper {
+  const lives = new Map<string, string>();
+  return onEvent("heartbeat", (heartbeat) => ({
+    ...heartbeat,
+    vnodes: (heartbeat["vnodes"] as Loose[]).map((one) => {
+      const name = `${one["session"]} ${one["vnode"]} ${one["epoch"]}`;
+      const life = lives.get(name) || String(one["life"]);
+      lives.set(name, life);
+      return { ...one, life };
+    }),
+  }));
 }
 
 export const trustMutants: Readonly<Record<string, Mutant>> = {
@@ -38,6 +57,23 @@ export const trustMutants: Readonly<Record<string, Mutant>> = {
     store: (view) =>
       rewriting(view, "interval", (interval: IntervalRecord) =>
         interval.stuck === undefined ? { ...interval, audits: {} } : interval,
+      ),
+  },
+  "takes-the-restarted-for-silent": {
+    fault: "a sender that has begun again is taken for one that still has what it sent",
+    shows: ["trust"],
+    byzantine: true,
+    behaviour: "feigns",
+    tamper: firstLives,
+  },
+  "silence-is-nobodys-fault": {
+    fault: "a machine that withholds what others need keeps its VNodes and its standing",
+    shows: ["hang"],
+    byzantine: true,
+    behaviour: "withholds",
+    store: (view) =>
+      rewriting(rewriting(view, "standing", withoutWithholding), "interval", (interval: IntervalRecord) =>
+        interval.repair === undefined ? interval : { ...interval, repair: { ...interval.repair, lapses: [] } },
       ),
   },
   "final-over-open-audits": {

@@ -92,7 +92,7 @@ export function assemble(
   const adoption = new Adoption(context, { charters, rooms, touch: (session) => controller.touch(session, true) });
   const standings = new Standings(context);
   const auditors = new Auditors(context, { capacity, compiled, standings });
-  const trust = new TrustCare(context, { auditors, standings, garbage, ledger });
+  const trust = new TrustCare(context, { auditors, compiled, rooms, standings, garbage, ledger });
   const sessions = new SessionCare(context, { compiled, metrics, garbage, ledger, budgets, adoption, trust });
   const replicas = new ReplicaCare(compiled, garbage);
   const controller = new Controller(context, { capacity, rooms, placing, leases, garbage, sessions, replicas });

@@ -136,6 +136,11 @@ function compare(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
+/** "f/edge" or "b/edge" of a message's name (vnode/names.ts `keyOf`). */
+export function edgeOfKey(key: string): string {
+  return key.split("/").slice(2).join("/");
+}
+
 /** What passed on an edge in one direction, in the order of names: both ends must come to the same. */
 export function edgeRoot(messages: readonly (readonly [key: string, hash: string])[]): Sha256 {
   const sorted = [...messages].sort(([a], [b]) => compare(a, b));

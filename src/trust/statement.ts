@@ -54,7 +54,7 @@ export interface WireStatement {
 const edgesMax = 4_096;
 /** Two names of nodes with their slots, and the direction. */
 const edgeLengthMax = 400;
-const lifeLengthMax = 64;
+export const lifeLengthMax = 64;
 
 function contentOf({ session, vnode, from, to, life, before, after, inputs, outputs, edges, ...rest }: Equation) {
   const { validation, afterBytes, inputsBytes, outputsBytes } = rest;

@@ -3,7 +3,17 @@
 
 import type { Aside, Lane, Work } from "../core/aside.ts";
 import { runAside } from "../core/aside.ts";
-import { type Interval, type ListedInput, readInputs, readOutputMessages, readOutputSteps } from "./lists.ts";
+import { messageOf } from "../core/errors.ts";
+import {
+  edgeOfKey,
+  edgeRoot,
+  type InputList,
+  type Interval,
+  type ListedInput,
+  readInputs,
+  readOutputMessages,
+  readOutputSteps,
+} from "./lists.ts";
 
 /** The longest list needs a quarter of it. */
 const lane: Lane = { name: "lists", memoryMib: 512, idleMs: 30_000 };
@@ -48,6 +58,50 @@ export async function outputSteps(
   return new Map((await aside.run(stepping, { content, interval })).flat());
 }
 
+interface Looked extends Listed {
+  /** As the list's statement says. */
+  readonly edges: Readonly<Record<string, string>>;
+  /** Hashes of messages that are stored. */
+  readonly present: ReadonlySet<string>;
+}
+
+/** Why an interval cannot be repeated from its list. */
+export type Lacking =
+  /** The list is not what its statement says of it. */
+  | { readonly kind: "unfit"; readonly reason: string }
+  /** Messages are not stored, by the edge ("f/edge" or "b/edge") on which they came. */
+  | {
+      readonly kind: "missing";
+      readonly edges: readonly { readonly edge: string; readonly first: string; readonly count: number }[];
+    };
+
+export const lacking: Work<Looked, Lacking> = {
+  ...common,
+  name: "lacking",
+  run: function* ({ content, interval, edges, present }) {
+    let list: InputList;
+    try {
+      list = readInputs(content, interval);
+    } catch (thrown) {
+      return yield { kind: "unfit", reason: messageOf(thrown) };
+    }
+    const byEdge = Map.groupBy(list.messages, ({ key }) => edgeOfKey(key));
+    for (const [edge, messages] of byEdge)
+      if (edges[edge] !== edgeRoot(messages.map(({ key, hash }) => [key, hash] as const)))
+        return yield { kind: "unfit", reason: `on ${edge.slice(2)} it stated other messages` };
+    const missing = Array.from(byEdge, ([edge, messages]) => {
+      const lost = messages.filter(({ hash }) => !present.has(hash));
+      return { edge, first: lost[0]?.key ?? "", count: lost.length };
+    });
+    yield { kind: "missing", edges: missing.filter(({ count }) => count > 0) };
+  },
+};
+
+/** What it takes to repeat an interval and is not there. */
+export function lackingIn(aside: Aside, looked: Looked): Promise<Lacking> {
+  return runAside(aside, lacking, looked);
+}
+
 export interface Differing {
   readonly input: ListedInput;
   /** Of its sender, base64; empty if the list names none. */
@@ -67,8 +121,7 @@ export const comparing: Work<Compared, Differing | undefined> = {
   run: function* ({ sent, taken, edge }) {
     const outputs = readOutputMessages(sent.content, sent.interval);
     const { messages, keys } = readInputs(taken.content, taken.interval);
-    const isOnEdge = (key: string) => key.split("/").slice(2).join("/") === edge;
-    const input = messages.find(({ key, hash }) => isOnEdge(key) && outputs.get(key) !== hash);
+    const input = messages.find(({ key, hash }) => edgeOfKey(key) === edge && outputs.get(key) !== hash);
     yield input && { input, publicKey: keys[input.sender] ?? "" };
   },
 };

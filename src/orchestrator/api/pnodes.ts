@@ -164,7 +164,7 @@ function wireGrant({ url, headers, expiresWallMs }: BlobGrant) {
 function disagreed({ context, rooms }: PNodeApiNeeds, { session, vnode, pnode, epoch, step }: DurableRequest): void {
   const detail = `its state after step ${step} differs from the one that was recorded before`;
   context.tasks.run(`the disagreement about ${vnode}`, () =>
-    noteFailure(context, rooms, { workload: session, vnode, pnode, epoch, detail, noRoom: false }),
+    noteFailure(context, rooms, { workload: session, vnode, pnode, epoch, detail, kind: "failed" }),
   );
 }
 

@@ -60,7 +60,8 @@ export interface FaultRecord {
   readonly command: string;
 }
 
-export type FaultKind = "hardware" | "class" | "lie" | "equivocation" | "silence";
+/** `withholding`: did not store what others need to repeat work. `silence`: did not answer when it was asked to repeat its own. */
+export type FaultKind = "hardware" | "class" | "lie" | "equivocation" | "silence" | "withholding";
 
 /** One checkpoint interval of a session that is checked, from when the line passed it until it is final. */
 export interface IntervalRecord {
@@ -91,6 +92,8 @@ export interface RepairPlan {
   readonly convicts?: readonly { readonly pnode: PNodeId; readonly bond: boolean }[];
   /** What others had earned above the line. */
   readonly losses?: readonly { readonly pnode: PNodeId; readonly credits: number }[];
+  /** Owners that lose a VNode, so that the same does not happen again. */
+  readonly lapses?: readonly { readonly pnode: PNodeId; readonly vnode: VNodeId }[];
 }
 
 export interface AuditRecord {
@@ -112,6 +115,8 @@ export interface AuditOutcome {
   /** What is right (trust/statement.ts `resultOf`), if somebody found out. */
   readonly result: string;
   readonly wallMs: number;
+  /** Owners without whose messages it could not be repeated: their VNodes go elsewhere. */
+  readonly lapses?: readonly { readonly pnode: PNodeId; readonly vnode: VNodeId }[];
 }
 
 export interface AuditTask {
@@ -127,6 +132,8 @@ export interface AuditTask {
   readonly distance?: number;
   /** Why there will be no result. */
   readonly gaveUp?: string;
+  /** What is listed does not make up the interval: it says that nobody can repeat it. */
+  readonly isImpossible?: boolean;
 }
 
 export interface Accused {

@@ -14,6 +14,8 @@ export interface Member {
   readonly claim: string;
   /** Why it was put there, for people. */
   readonly reason: string;
+  /** Of a session that is checked: the life of the VNode that it last told of, and whether it is slow to store what audits need. */
+  readonly told?: { readonly life: string; readonly isStoring: boolean };
 }
 
 export interface StoredState {
@@ -45,6 +47,8 @@ export interface VNodeRecord {
     readonly detail: string;
     /** The PNode had no room for it, which is no fault of the VNode and passes. */
     readonly refusedWallMs?: number;
+    /** It was not for want of room: the PNode had not kept what others needed. */
+    readonly isLapse?: true;
   }[];
   /** Who brought it to each step that became durable, the last first, until the ledger has paid for the steps up to there. */
   readonly work?: Readonly<Record<string, readonly PNodeId[]>>;

@@ -1,5 +1,5 @@
 // Who may repeat an interval: a machine of the session's numerics class and of another owner and network than whoever is
-// checked, with room for the VNode, and no neighbour of it, whose messages it would be judging. Those without other work
+// checked, with room for the VNode, and no neighbour of it, whose messages it would be judging; or one that somebody trusts. Those without other work
 // come first, so that checking costs hardly any time.
 
 import type { PNodeId, VNodeId } from "../../core/ids.ts";
@@ -11,7 +11,7 @@ import { key, prefix } from "../records/store-keys.ts";
 import type { Compiled } from "../sessions/compiled.ts";
 import type { Candidate } from "./disputes.ts";
 import { byLot } from "./lottery.ts";
-import { levelOf } from "./standing.ts";
+import { type Level, levelOf } from "./standing.ts";
 import type { Standings } from "./standings.ts";
 
 export interface AuditorNeeds {
@@ -40,13 +40,17 @@ export class Auditors {
     const others = Array.from(except, (pnode) => mirror.get(key.pnode(pnode))).filter((one) => one !== undefined);
     const neighbours = this.#neighbours(session, vnode);
     const memoryBytes = mirror.get(key.vnode(session.id, vnode))?.memoryBytes ?? 0;
+    const isPartial = (record: PNodeRecord) =>
+      neighbours.has(record.id) || others.some((other) => areRelated(record, other));
+    const levels = new Map<PNodeId, Level>();
     const open = mirror.under(prefix.pnodes).filter((record) => {
-      if (except.has(record.id) || neighbours.has(record.id) || !isOpen(record)) return false;
-      if (!isOfClass(record, session)) return false;
-      if (others.some((other) => areRelated(record, other))) return false;
+      if (except.has(record.id) || !isOpen(record) || !isOfClass(record, session)) return false;
+      const level = levelOf(this.#needs.standings.of(record.id));
+      levels.set(record.id, level);
+      // Whoever is trusted judges friends and neighbours too: an operator's machines are often all that there are.
+      if (level !== "trusted" && isPartial(record)) return false;
       return (this.#needs.capacity.fleet.get(record.id)?.memoryFreeBytes ?? 0) >= memoryBytes;
     });
-    const levels = new Map(open.map(({ id }) => [id, levelOf(this.#needs.standings.of(id))]));
     const trusted = open.filter(({ id }) => levels.get(id) === "trusted");
     const known = open.filter(({ id }) => levels.get(id) === "known");
     // A network of newcomers has nobody else to begin with.

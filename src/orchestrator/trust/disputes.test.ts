@@ -1,7 +1,7 @@
 import { strict as assert } from "node:assert";
 import { describe, it } from "node:test";
 import { sha256 } from "../../core/hash.ts";
-import type { PNodeId } from "../../core/ids.ts";
+import type { PNodeId, VNodeId } from "../../core/ids.ts";
 import { resultOf, type Statement } from "../../trust/statement.ts";
 import type { AuditRecord, AuditTask, Stated } from "../records/checking.ts";
 import { type AuditFacts, advanced, type Candidate, isClosed } from "./disputes.ts";
@@ -27,6 +27,7 @@ class Scene {
   audit: AuditRecord;
   nowWallMs = 0;
   spoiled = false;
+  missing: AuditFacts["missing"];
   here: (name: string) => boolean = () => true;
   ofClass: (name: string) => boolean = () => true;
   assurance: AuditFacts["assurance"] = "sampled";
@@ -40,7 +41,7 @@ class Scene {
   look(): void {
     this.audit = advanced(this.audit, {
       ...{ nowWallMs: this.nowWallMs, assurance: this.assurance, openedWallMs: 0, patienceMs: 1_000 },
-      isSpoiled: this.spoiled,
+      ...{ isSpoiled: this.spoiled, missing: this.missing },
       candidates: (except, trustedOnly) =>
         this.#candidates.filter((one) => !except.has(one.pnode) && (one.trusted || !trustedOnly)),
       isHere: (name) => this.here(name),
@@ -193,6 +194,48 @@ describe("an audit", () => {
       scene.run(() => undefined);
       assert.equal(scene.audit.outcome?.kind, kind);
     }
+  });
+
+  it("blames a sender that withholds what it takes, and nobody for what was lost by starting again", () => {
+    const lapse = { pnode: pnode("sender"), vnode: "b" as VNodeId };
+    for (const [assurance, kind] of [
+      ["sampled", "unchecked"],
+      ["checked", "lost"],
+    ] as const) {
+      const scene = new Scene([stated("owner", "right")], ["x", "y"]);
+      scene.audit = { ...scene.audit, ready: false };
+      scene.assurance = assurance;
+      scene.look();
+      assert.ok(!isClosed(scene.audit), "somebody may still store it");
+      scene.missing = { withheld: [], forgotten: [lapse] };
+      scene.look();
+      assert.equal(scene.audit.outcome?.kind, kind);
+      assert.deepEqual(scene.audit.outcome?.lapses, [lapse]);
+      assert.deepEqual(scene.verdicts, {});
+      const { outcome: _, ...again } = scene.audit;
+      scene.audit = again;
+      scene.missing = { withheld: [{ ...lapse, story: "it has it" }], forgotten: [] };
+      scene.look();
+      assert.deepEqual(scene.verdicts, { sender: "withholding" });
+      assert.ok(isClosed(scene.audit), "nobody has to repeat anything");
+    }
+  });
+
+  it("ends where nobody can repeat what was listed, and holds it against whoever listed it", () => {
+    const scene = new Scene([stated("owner", "right")], ["x", "y", "z"]);
+    scene.assurance = "checked";
+    for (let round = 0; round < 3; round++) {
+      scene.look();
+      const tasks = scene.audit.tasks.map((task) => ({
+        ...task,
+        gaveUp: "could not: no message 5",
+        isImpossible: true,
+      }));
+      scene.audit = { ...scene.audit, tasks };
+    }
+    scene.look();
+    assert.equal(scene.audit.outcome?.kind, "lost");
+    assert.deepEqual(scene.verdicts, { owner: "withholding" });
   });
 
   it("blames nobody for what it cannot find out because a blob is lost", () => {

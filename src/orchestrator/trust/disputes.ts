@@ -3,10 +3,11 @@
 // this order: is its class another by now, does it get the right result when it repeats the work, how far was it off. A
 // broken machine and one that rounds otherwise are told from one that lies, and are never punished for it.
 
-import type { PNodeId } from "../../core/ids.ts";
+import type { PNodeId, VNodeId } from "../../core/ids.ts";
 import type { Assurance } from "../../network/settings/session.ts";
 import { resultOf } from "../../trust/statement.ts";
 import type { Accused, AuditOutcome, AuditRecord, AuditTask, FaultKind, Stated } from "../records/checking.ts";
+import type { Missing } from "./silence.ts";
 
 export interface Candidate {
   readonly pnode: PNodeId;
@@ -19,6 +20,8 @@ export interface AuditFacts {
   readonly assurance: Assurance;
   /** When the interval was opened. */
   readonly openedWallMs: number;
+  /** What its senders have not stored, once nobody will any more. */
+  readonly missing: Missing | undefined;
   /** The blob store has lost something without which nobody can repeat it. */
   readonly isSpoiled: boolean;
   /** How long a repetition may take. */
@@ -31,8 +34,8 @@ export interface AuditFacts {
   isOfClass(pnode: PNodeId): boolean;
 }
 
-/** Inputs that are not there by then do not come any more. */
-export const inputsMs = 60_000;
+/** So many say that what was listed does not make up the interval, and the blob store has lost nothing: then it does not. */
+const impossibleFor = 3;
 /** A session that is only sampled does not wait longer for somebody to come who could check. */
 const nobodyMs = 60_000;
 /** One that had no room, or was away, is asked again after this. */
@@ -62,15 +65,10 @@ function giveUpLost(audit: AuditRecord, { nowWallMs, patienceMs, isHere }: Audit
 /** Finds out what is right. */
 function checking(audit: AuditRecord, facts: AuditFacts): AuditRecord {
   const { nowWallMs, assurance, openedWallMs } = facts;
-  if (!audit.ready) {
-    if (since(openedWallMs, nowWallMs) < inputsMs) return audit;
-    const reason = "a sender was lost before it had stored what this VNode was sent";
-    return unchecked(audit, facts, reason, assurance === "sampled" ? "unchecked" : "lost");
-  }
-  if (facts.isSpoiled) {
-    const reason = "the blob store has lost what it takes to repeat it";
-    return unchecked(audit, facts, reason, assurance === "sampled" ? "unchecked" : "lost");
-  }
+  if (!audit.ready) return facts.missing === undefined ? audit : without(audit, facts, facts.missing);
+  if (facts.isSpoiled) return unchecked(audit, facts, "the blob store has lost what it takes to repeat it");
+  const unable = audit.tasks.filter(({ role, isImpossible }) => role === "audit" && isImpossible);
+  if (unable.length >= impossibleFor) return without(audit, facts, unrepeatable(audit));
   const done = audit.tasks.filter(({ role, result }) => role === "audit" && result !== undefined);
   const right = done.length === 0 ? undefined : rightResult(audit.stated, done);
   const isEnough = assurance !== "proven" || done.some(({ trusted }) => trusted);
@@ -82,6 +80,27 @@ function checking(audit: AuditRecord, facts: AuditFacts): AuditRecord {
   if (done.length > 0 || audit.stated.length > 1 || assurance !== "sampled") return audit;
   if (since(openedWallMs, nowWallMs) < nobodyMs) return audit;
   return unchecked(audit, facts, "no machine of another owner could repeat it");
+}
+
+/** Nobody can repeat it, because somebody has not stored what it takes. */
+function without(audit: AuditRecord, facts: AuditFacts, { withheld, forgotten }: Missing): AuditRecord {
+  const reason = "a sender has not stored what this VNode was sent";
+  const ended = unchecked(audit, facts, reason);
+  const accused = withheld.map(
+    ({ pnode, story }): Accused => ({ pnode, of: "delivery", result: "", after: "", verdict: "withholding", story }),
+  );
+  const lapses = [...withheld, ...forgotten].map(({ pnode, vnode }) => ({ pnode, vnode }));
+  const outcome = { ...(ended.outcome as AuditOutcome), lapses };
+  return { ...ended, outcome, accused: [...audit.accused, ...accused] };
+}
+
+function unrepeatable({ stated, tasks }: AuditRecord): Missing {
+  const { gaveUp = "" } = tasks.findLast(({ isImpossible }) => isImpossible) ?? {};
+  const withheld = stated.map(({ pnode, statement: { vnode } }) => ({
+    ...{ pnode, vnode: vnode as VNodeId },
+    story: `nobody can repeat VNode ${vnode} from the messages that it listed: ${gaveUp}`,
+  }));
+  return { withheld, forgotten: [] };
 }
 
 /** A trusted machine's result, or one that two owners came to and more than any other. */
@@ -117,12 +136,9 @@ function concluded(audit: AuditRecord, right: string, done: readonly AuditTask[]
   return { ...audit, outcome, accused };
 }
 
-function unchecked(
-  audit: AuditRecord,
-  { nowWallMs }: AuditFacts,
-  reason: string,
-  kind: "unchecked" | "lost" = "unchecked",
-): AuditRecord {
+/** Where everything is to be checked it is computed again instead. */
+function unchecked(audit: AuditRecord, { nowWallMs, assurance }: AuditFacts, reason: string): AuditRecord {
+  const kind = assurance === "sampled" ? "unchecked" : "lost";
   return { ...audit, outcome: { kind, by: "nobody", reason, result: "", wallMs: nowWallMs } };
 }
 

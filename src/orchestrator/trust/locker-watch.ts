@@ -18,6 +18,8 @@ export class LockerWatch {
   /** By the list of inputs: the messages that it names, and those of them that are stored. */
   readonly #wanted = new Map<string, readonly Sha256[]>();
   readonly #present = new Map<string, Set<string>>();
+  /** When something was last found stored that was missing before. */
+  readonly #grewMs = new Map<string, number>();
   /** The newest failure after which everything was looked at and found whole. */
   readonly #looked = new Map<string, number>();
 
@@ -35,13 +37,37 @@ export class LockerWatch {
       const present = this.#present.get(inputs) ?? new Set();
       this.#present.set(inputs, present);
       const missing = wanted.filter((hash) => !present.has(hash));
+      const before = present.size;
       await forEachAtOnce(missing, asksAtOnce, async (hash) => {
         const size = await this.#context.blobs.states.size(hash);
         if (size !== undefined && size <= messageBytesMax) present.add(hash);
       });
+      if (present.size > before) this.#grewMs.set(inputs, this.#context.world.clock.monotonicMs());
       if (present.size < wanted.length) return false;
     }
     return true;
+  }
+
+  /** For how long nothing has been stored that one of them waits for; as long as this orchestrator has looked, at most. */
+  quietMs(stated: readonly Stated[]): number {
+    const nowMs = this.#context.world.clock.monotonicMs();
+    return Math.min(
+      ...stated.map(({ statement: { inputs } }) => {
+        const sinceMs = this.#grewMs.get(inputs) ?? nowMs;
+        this.#grewMs.set(inputs, sinceMs);
+        return nowMs - sinceMs;
+      }),
+    );
+  }
+
+  /** The first of them that cannot be repeated from what is stored, and what is. */
+  lacking(stated: readonly Stated[]): { readonly of: Stated; readonly present: ReadonlySet<string> } {
+    const presentOf = ({ statement: { inputs } }: Stated) => this.#present.get(inputs) ?? new Set<string>();
+    const of = stated.find((one) => {
+      const wanted = this.#wanted.get(one.statement.inputs);
+      return wanted === undefined || presentOf(one).size < wanted.length;
+    });
+    return { of: of ?? (stated[0] as Stated), present: presentOf(of ?? (stated[0] as Stated)) };
   }
 
   /** Somebody says that it could not repeat it: whether the blob store has lost or spoiled anything of what that takes. */
@@ -83,6 +109,7 @@ export class LockerWatch {
       this.#wanted.delete(inputs);
       this.#present.delete(inputs);
       this.#looked.delete(inputs);
+      this.#grewMs.delete(inputs);
       return [...messages];
     });
   }

@@ -19,11 +19,13 @@ describe("a machine's standing", () => {
     assert.match(reasonOf(machine(3)), /^3 intervals found right or final; known from 10 on$/);
   });
 
-  it("of one whose memory errs falls at first, and is quarantined only if that happens again soon", () => {
-    const once = withFault(machine(500), fault("hardware"), "c");
-    assert.equal(levelOf(once), "newcomer");
-    assert.equal(levelOf(withFault({ ...once, right: 400 }, fault("hardware"), "c")), "quarantined");
-    assert.equal(levelOf(withFault({ ...once, right: 2_000 }, fault("hardware"), "c")), "newcomer");
+  it("of one whose memory errs, or that has not stored what others need, falls at first, and is quarantined only if that happens again soon", () => {
+    for (const kind of ["hardware", "withholding"] as const) {
+      const once = withFault(machine(500), fault(kind), "c");
+      assert.equal(levelOf(once), "newcomer");
+      assert.equal(levelOf(withFault({ ...once, right: 400 }, fault(kind), "c")), "quarantined");
+      assert.equal(levelOf(withFault({ ...once, right: 2_000 }, fault(kind), "c")), "newcomer");
+    }
   });
 
   it("of one that rounds otherwise keeps what it earned; only the class is closed to it", () => {

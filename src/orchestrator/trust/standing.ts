@@ -83,8 +83,10 @@ export function withFault(standing: StandingRecord, fault: FaultRecord, numerics
   switch (fault.kind) {
     case "class":
       return { ...faulty, excluded: [...new Set([...standing.excluded, numericsClass])] };
+    // A blob store may lose once what a sender has stored, as memory may err once.
+    case "withholding":
     case "hardware": {
-      const before = standing.faults.findLast(({ kind }) => kind === "hardware");
+      const before = standing.faults.findLast(({ kind }) => kind === fault.kind);
       const isAgain = before !== undefined && standing.right < faultsTooClose;
       return isAgain ? bar("quarantined") : { ...faulty, right: 0 };
     }

@@ -6,12 +6,15 @@ import type { PNodeId, SessionId, VNodeId } from "../../core/ids.ts";
 import type { RecordAuditRequest } from "../../protocol/gen/dcnr/v1/trust_pb.ts";
 import { isSignedBy, resultOf, statementFromWire } from "../../trust/statement.ts";
 import type { Context } from "../context.ts";
+import type { Rooms } from "../fleet/capacity/rooms.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Accused, AuditRecord, DrawnInterval, IntervalRecord, RepairPlan } from "../records/checking.ts";
 import type { SessionRecord } from "../records/sessions.ts";
 import { key } from "../records/store-keys.ts";
 import { isChecked, isLive, type VNodeRecords } from "../records/workloads.ts";
+import type { Compiled } from "../sessions/compiled.ts";
 import type { Garbage } from "../sessions/garbage.ts";
+import { noteFailure } from "../workloads/failures.ts";
 import { type Auditors, isOfClass } from "./auditors.ts";
 import { Closing } from "./closing.ts";
 import { contradictionAt } from "./contradictions.ts";
@@ -20,10 +23,19 @@ import { drawnIn, intervalsOf, isNeeded, openInterval, stuckInterval } from "./i
 import { LockerWatch } from "./locker-watch.ts";
 import { repair } from "./repair.ts";
 import type { Span, Trouble } from "./seams.ts";
+import { type Missing, missingOf, quietMsMost } from "./silence.ts";
 import type { Standings } from "./standings.ts";
 import { Verdicts } from "./verdicts.ts";
 
+interface Seen {
+  readonly isReady: boolean;
+  readonly isSpoiled: boolean;
+  readonly missing: Missing | undefined;
+}
+
 export interface TrustNeeds {
+  readonly compiled: Compiled;
+  readonly rooms: Rooms;
   readonly auditors: Auditors;
   readonly standings: Standings;
   readonly garbage: Garbage;
@@ -143,12 +155,27 @@ export class TrustCare {
   async #goBack({ id }: SessionRecord, interval: IntervalRecord, plan: RepairPlan): Promise<void> {
     const { mirror } = this.#context;
     const outcome = await repair(this.#context, id, plan);
-    if (outcome === "done") await this.#closing.undone(interval);
+    if (outcome === "done") {
+      await this.#takeAway(id, plan);
+      await this.#closing.undone(interval);
+    }
     if (outcome !== "overtaken") return;
     const turn = ((await mirror.read(key.session(id)))?.turn ?? 0) + 1;
     await mirror.update(key.interval(id, interval.to), (current) =>
       current?.repair?.turn === plan.turn ? { ...current, repair: { ...plan, turn } } : undefined,
     );
+  }
+
+  /** Whoever had not stored what others needed computes something else, or nothing, from now on. */
+  async #takeAway(id: SessionId, { lapses = [] }: RepairPlan): Promise<void> {
+    const { mirror } = this.#context;
+    for (const { pnode, vnode } of lapses) {
+      const epoch = mirror.get(key.vnode(id, vnode))?.epoch ?? 0;
+      const detail = "what it had sent could not be had for checking";
+      await noteFailure(this.#context, this.#needs.rooms, {
+        ...{ workload: id, vnode, pnode, epoch, detail, kind: "lapsed" },
+      });
+    }
   }
 
   /** Nothing is left open once the session is over. */
@@ -162,12 +189,8 @@ export class TrustCare {
       ([, audit]) => !isClosed(audit) || audit.accused.some(({ told }) => !told),
     );
     if (open.length === 0) return;
-    const ready = new Set<string>();
-    const spoiled = new Set<string>();
-    for (const [vnode, audit] of open) {
-      if (!audit.ready && audit.outcome === undefined && (await this.#locker.isWhole(audit.stated))) ready.add(vnode);
-      if (await this.#locker.isSpoiled(audit)) spoiled.add(vnode);
-    }
+    const seen = new Map<string, Seen>();
+    for (const [vnode, audit] of open) seen.set(vnode, await this.#see(session, interval, audit));
     let changed: [string, AuditRecord, AuditRecord][] = [];
     const { record, written } = await mirror.update(key.interval(session.id, interval.to), (current) => {
       changed = [];
@@ -176,8 +199,9 @@ export class TrustCare {
       for (const [vnode] of open) {
         const before = current.audits[vnode];
         if (before === undefined) continue;
-        const seen = ready.has(vnode) && !before.ready ? { ...before, ready: true } : before;
-        const after = advanced(seen, this.#facts(session, current, vnode as VNodeId, spoiled.has(vnode)));
+        const now = seen.get(vnode) as Seen;
+        const ready = now.isReady && !before.ready ? { ...before, ready: true } : before;
+        const after = advanced(ready, this.#facts(session, current, vnode as VNodeId, now));
         if (after === before) continue;
         audits[vnode] = after;
         changed.push([vnode, before, after]);
@@ -192,12 +216,27 @@ export class TrustCare {
       await this.#tellDrawn(session.id);
   }
 
-  #facts(session: SessionRecord, interval: IntervalRecord, vnode: VNodeId, isSpoiled: boolean): AuditFacts {
+  /** What is stored of what an audit needs, and who has not stored the rest. */
+  async #see(session: SessionRecord, interval: IntervalRecord, audit: AuditRecord): Promise<Seen> {
+    const { auditors, compiled } = this.#needs;
+    const isReady = !audit.ready && audit.outcome === undefined && (await this.#locker.isWhole(audit.stated));
+    const isSpoiled = await this.#locker.isSpoiled(audit);
+    if (audit.ready || isReady || audit.outcome !== undefined) return { isReady, isSpoiled, missing: undefined };
+    const quietMs = this.#locker.quietMs(audit.stated);
+    if (quietMs < quietMsMost) return { isReady, isSpoiled, missing: undefined };
+    const { edges } = await compiled.plan(session.identity.definition);
+    const { of, present } = this.#locker.lacking(audit.stated);
+    const isHere = (pnode: PNodeId) => auditors.isHere(pnode);
+    const missing = await missingOf(this.#context, session, interval, of, present, edges, isHere, quietMs);
+    return { isReady, isSpoiled, missing };
+  }
+
+  #facts(session: SessionRecord, interval: IntervalRecord, vnode: VNodeId, seen: Seen): AuditFacts {
     const { mirror, world } = this.#context;
     const flops = mirror.get(key.vnode(session.id, vnode))?.flops ?? 0;
     const { auditors } = this.#needs;
     return {
-      isSpoiled,
+      ...{ isSpoiled: seen.isSpoiled, missing: seen.missing },
       nowWallMs: world.clock.wallMs(),
       assurance: session.policy.assurance ?? "none",
       openedWallMs: interval.openedWallMs,
@@ -226,7 +265,7 @@ export class TrustCare {
       if (task === undefined) return undefined;
       const found =
         statement === undefined
-          ? { gaveUp: `could not: ${failure.slice(0, 200)}` }
+          ? { gaveUp: `could not: ${failure.slice(0, 200)}`, isImpossible: request.impossible }
           : { result: resultOf(statement), after: statement.afterBytes > 0 ? statement.after : "", distance };
       const tasks = audit.tasks.with(at, { ...task, ...found });
       return { ...current, audits: { ...current.audits, [vnode]: { ...audit, tasks } } };
@@ -244,7 +283,7 @@ export class TrustCare {
       });
       const isNew = ({ vnode, to }: DrawnInterval) => !still.some((one) => one.vnode === vnode && one.to === to);
       const stuck = drawnIn(
-        intervalsOf(this.#context, id).filter((one) => one.stuck !== undefined && one.turn === current.turn),
+        intervalsOf(this.#context, id).filter((one) => one.stuck !== undefined && one.turn === (current.turn ?? 0)),
       );
       const next = [...still, ...stuck.filter(isNew)];
       return JSON.stringify(next) === JSON.stringify(current.drawn ?? []) ? undefined : { ...current, drawn: next };

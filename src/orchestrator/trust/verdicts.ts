@@ -6,7 +6,7 @@ import { resultOf } from "../../trust/statement.ts";
 import type { Context } from "../context.ts";
 import { creditsOf } from "../ledger/accounts.ts";
 import type { Share } from "../ledger/block.ts";
-import type { AuditRecord, IntervalRecord, Stated } from "../records/checking.ts";
+import type { AuditRecord, IntervalRecord } from "../records/checking.ts";
 import { readSession } from "../records/fresh.ts";
 import type { SessionRecord } from "../records/sessions.ts";
 import { key, prefix } from "../records/store-keys.ts";
@@ -41,7 +41,7 @@ export class Verdicts {
     if (before.outcome !== undefined || outcome === undefined) return;
     const owners = after.stated.filter(({ statement }) => resultOf(statement) === outcome.result);
     const story = `${where}: ${outcome.kind}, recomputed by ${outcome.by === "trusted" ? "a trusted machine" : outcome.by}`;
-    if (outcome.kind === "unchecked" || outcome.kind === "lost") await this.#due(after.stated, outcome.reason);
+    if (outcome.kind === "unchecked" || outcome.kind === "lost") await this.#due(after);
     else
       for (const { pnode } of owners)
         await standings.change(pnode, (standing) => ({
@@ -59,8 +59,8 @@ export class Verdicts {
   }
 
   /** Somebody could not show what this machine was sent: its next intervals are checked for sure. */
-  async #due(stated: readonly Stated[], reason: string): Promise<void> {
-    if (!reason.startsWith("a sender")) return;
+  async #due({ stated, outcome }: AuditRecord): Promise<void> {
+    if (outcome?.lapses === undefined) return;
     for (const { pnode } of stated)
       await this.#standings.change(pnode, (standing) => ({ ...standing, due: Math.max(standing.due, 5) }));
   }
@@ -134,7 +134,8 @@ export class Verdicts {
       bond: this.#standings.of(pnode).barred?.kind === "banned",
     }));
     const losses = convicts.length > 0 ? lossesAbove(session, records, interval, line, suspects) : [];
-    return { line, turn: turn + 1, because, convicts, losses };
+    const lapses = Object.values(interval.audits).flatMap(({ outcome }) => outcome?.lapses ?? []);
+    return { line, turn: turn + 1, because, convicts, losses, lapses };
   }
 
   /** What put somebody in doubt may be void by now, because the session went back. */

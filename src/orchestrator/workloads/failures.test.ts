@@ -5,7 +5,7 @@ import type { Context } from "../context.ts";
 import type { Rooms } from "../fleet/capacity/rooms.ts";
 import { key } from "../records/store-keys.ts";
 import type { VNodeRecord } from "../records/vnodes.ts";
-import { avoided, noteFailure } from "./failures.ts";
+import { avoided, noteFailure, type VNodeFailure } from "./failures.ts";
 
 const vnode = "v" as VNodeId;
 
@@ -35,11 +35,11 @@ function scene(workload: WorkloadId = "s" as SessionId) {
   const rooms = { giveBack: async () => {} } as unknown as Rooms;
   return {
     events,
-    fail: async (pnode: string, noRoom: boolean) => {
+    fail: async (pnode: string, kind: VNodeFailure["kind"]) => {
       const member = { pnode: pnode as PNodeId, since: record.epoch } as VNodeRecord["members"][number];
       record = { ...record, members: [member] };
       await noteFailure(context, rooms, {
-        ...{ workload, vnode, noRoom, detail: "why" },
+        ...{ workload, vnode, kind, detail: "why" },
         pnode: member.pnode,
         epoch: record.epoch,
       });
@@ -62,42 +62,52 @@ function scene(workload: WorkloadId = "s" as SessionId) {
 
 test("a VNode that fails on three PNodes fails its session", async () => {
   const at = scene();
-  for (const pnode of ["a", "b"]) await at.fail(pnode, false);
+  for (const pnode of ["a", "b"]) await at.fail(pnode, "failed");
   assert.equal(at.status, "running");
   assert.deepEqual(at.avoided(), ["a", "b"]);
-  await at.fail("c", false);
+  await at.fail("c", "failed");
   assert.equal(at.status, "failed");
 });
 
 test("PNodes without room are left alone for a while, however many, and the session goes on", async () => {
   const at = scene();
-  for (const pnode of ["a", "b", "c", "d"]) await at.fail(pnode, true);
+  for (const pnode of ["a", "b", "c", "d"]) await at.fail(pnode, "noRoom");
   assert.equal(at.members, 0);
   assert.equal(at.status, "running");
   assert.deepEqual(at.avoided(), ["a", "b", "c", "d"]);
   assert.deepEqual(new Set(at.events), new Set(["vnode.refused"]));
-  await at.fail("e", false);
+  await at.fail("e", "failed");
   at.pass(60_000);
   assert.deepEqual(at.avoided(), ["e"], "a refusal passes, also if nobody takes it back");
 });
 
 test("a replica that is refused goes on, one that fails on three PNodes fails", async () => {
   const at = scene("model@1" as ReplicaId);
-  for (const pnode of ["a", "b", "c", "d"]) await at.fail(pnode, true);
+  for (const pnode of ["a", "b", "c", "d"]) await at.fail(pnode, "noRoom");
   assert.equal(at.status, "running");
-  for (const pnode of ["a", "b", "c"]) await at.fail(pnode, false);
+  for (const pnode of ["a", "b", "c"]) await at.fail(pnode, "failed");
   assert.equal(at.status, "failed");
   assert.equal(at.events.at(-1), "replica.failed");
 });
 
 test("a refusal is taken back after a while, so that whoever waits hears of it", async () => {
   const at = scene();
-  await at.fail("a", true);
-  await at.fail("a", false);
+  await at.fail("a", "noRoom");
+  await at.fail("a", "failed");
   await at.runLater();
   assert.deepEqual(at.avoided(), ["a"], "it failed there too");
-  await at.fail("b", true);
+  await at.fail("b", "noRoom");
   assert.deepEqual(at.avoided(), ["a", "b"]);
   await at.runLater();
   assert.deepEqual(at.avoided(), ["a"]);
+});
+
+test("a PNode that had not kept what others needed to check it is left alone for longer, and the session goes on", async () => {
+  const at = scene();
+  for (const pnode of ["a", "b", "c", "d"]) await at.fail(pnode, "lapsed");
+  assert.equal(at.status, "running");
+  at.pass(60_000);
+  assert.deepEqual(at.avoided(), ["a", "b", "c", "d"]);
+  at.pass(240_000);
+  assert.deepEqual(at.avoided(), []);
 });

@@ -14,6 +14,8 @@ const failuresMax = 3;
 const refusalsMax = 8;
 /** A PNode that refused a VNode for want of room is not asked again for so long. */
 const refusalMs = 20_000;
+/** The same of one that had not kept what others needed to check it: whoever only says that it lost that must not get the VNode back at once. */
+const lapseMs = 300_000;
 
 export interface VNodeFailure {
   readonly workload: WorkloadId;
@@ -21,16 +23,16 @@ export interface VNodeFailure {
   readonly pnode: PNodeId;
   readonly epoch: number;
   readonly detail: string;
-  /** The PNode has no room for it. */
-  readonly noRoom: boolean;
+  /** `noRoom`: the PNode lends less than it takes. `lapsed`: it has not kept what others need. Neither says anything of the VNode. */
+  readonly kind: "failed" | "noRoom" | "lapsed";
 }
 
 type Failure = VNodeRecord["failures"][number];
 
 /** PNodes that a VNode should not go to now. */
 export function avoided({ failures }: Pick<VNodeRecord, "failures">, nowWallMs: number): Set<PNodeId> {
-  const counts = ({ refusedWallMs }: Failure) =>
-    refusedWallMs === undefined || Math.abs(nowWallMs - refusedWallMs) < refusalMs;
+  const counts = ({ refusedWallMs, isLapse }: Failure) =>
+    refusedWallMs === undefined || Math.abs(nowWallMs - refusedWallMs) < (isLapse ? lapseMs : refusalMs);
   return new Set(failures.filter(counts).map(({ pnode }) => pnode));
 }
 
@@ -44,8 +46,14 @@ function added(failures: readonly Failure[], failure: Failure): Failure[] {
 /** Takes the VNode from the PNode it failed on; the controller finds another. */
 export async function noteFailure(context: Context, rooms: Rooms, failure: VNodeFailure): Promise<void> {
   const { mirror, events, world } = context;
-  const { workload, vnode, pnode, epoch, detail, noRoom } = failure;
-  const noted = { pnode, detail, ...(noRoom && { refusedWallMs: world.clock.wallMs() }) };
+  const { workload, vnode, pnode, epoch, detail, kind } = failure;
+  const isPassing = kind !== "failed";
+  const noted = {
+    pnode,
+    detail,
+    ...(isPassing && { refusedWallMs: world.clock.wallMs() }),
+    ...(kind === "lapsed" && { isLapse: true as const }),
+  };
   let member: Member | undefined;
   const { record, written } = await mirror.update(key.vnode(workload, vnode), (current) => {
     member = current?.members.find((one) => one.pnode === pnode);
@@ -61,9 +69,10 @@ export async function noteFailure(context: Context, rooms: Rooms, failure: VNode
   if (member) await rooms.giveBack([member]);
   const about = { session: workload, vnode, pnode };
   const name = pnodeName(mirror, pnode);
-  if (noRoom) {
-    events.emit("warn", "vnode.refused", `PNode ${name} has no room for VNode ${vnode}: ${detail}`, about);
-    context.tasks.after(refusalMs, () => forgetRefusal(context, failure));
+  if (isPassing) {
+    const why = kind === "noRoom" ? `has no room for VNode ${vnode}` : `loses VNode ${vnode}`;
+    events.emit("warn", `vnode.${kind === "noRoom" ? "refused" : "lapsed"}`, `PNode ${name} ${why}: ${detail}`, about);
+    context.tasks.after(kind === "lapsed" ? lapseMs : refusalMs, () => forgetRefusal(context, failure));
     return;
   }
   events.emit("error", "vnode.failed", `VNode ${vnode} failed on PNode ${name}: ${detail}`, about);

@@ -1,7 +1,7 @@
 // Audits that this PNode was asked for, one at a time and after everything else: it repeats what it is told from blobs, signs
 // what it came to, and says so. What an audit should come to, nobody tells it.
 
-import { messageOf } from "../../core/errors.ts";
+import { hasCode, messageOf } from "../../core/errors.ts";
 import { sha256 } from "../../core/hash.ts";
 import type { SessionId, Sha256, VNodeId } from "../../core/ids.ts";
 import { retry } from "../../core/retry.ts";
@@ -121,7 +121,7 @@ export class Auditor {
     } catch (error) {
       if (signal.aborted) return;
       world.log("warn", `VNode ${vnode} could not be repeated: ${messageOf(error)}`, about);
-      found = { failure: messageOf(error).slice(0, 300), distance: -1 };
+      found = { failure: messageOf(error).slice(0, 300), distance: -1, impossible: hasCode(error, "data_loss") };
     }
     const request = { session, vnode, turn: BigInt(turn), to: BigInt(to), ...found };
     const { retryMinMs: minMs, retryMaxMs: maxMs } = timings;
@@ -184,6 +184,8 @@ interface Found {
   readonly statement?: WireStatement;
   readonly distance: number;
   readonly failure: string;
+  /** The blobs are whole, and what is listed is not. */
+  readonly impossible?: boolean;
 }
 
 function keyOf({ session, vnode, to, turn, against, keep }: AuditAssignment): string {

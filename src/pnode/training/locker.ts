@@ -2,7 +2,7 @@
 // list of messages is all that an auditor has to be given, and a message that is there is not sent twice.
 
 import { messageOf } from "../../core/errors.ts";
-import type { SessionId, Sha256 } from "../../core/ids.ts";
+import type { SessionId, Sha256, VNodeId } from "../../core/ids.ts";
 import { retry } from "../../core/retry.ts";
 import type { Tasks } from "../../core/tasks.ts";
 import type { World } from "../../core/world.ts";
@@ -21,11 +21,16 @@ export interface LockerOptions {
 
 /** Training needs the line more. */
 const uploadsAtOnce = 2;
-/** Afterwards the audit has gone without it. */
-const patienceMs = 120_000;
+/** Afterwards orchestrators have given the sender up (orchestrator/trust/silence.ts). */
+const patienceMs = 600_000;
 
-interface Locked {
+interface Whose {
   readonly session: SessionId;
+  readonly vnode: VNodeId;
+}
+
+interface Locked extends Whose {
+  readonly sinceMs: number;
   readonly stored: StoredTensor;
   readonly letGo: () => void;
 }
@@ -33,7 +38,7 @@ interface Locked {
 export class Locker {
   readonly #options: LockerOptions;
   readonly #waiting: Locked[] = [];
-  #uploads = 0;
+  readonly #uploading = new Set<Locked>();
   /** Of all that it has stored. */
   bytes = 0;
 
@@ -41,21 +46,32 @@ export class Locker {
     this.#options = options;
   }
 
-  lock(session: SessionId, stored: StoredTensor, retention: Retention): void {
-    this.#waiting.push({ session, stored, letGo: retention.hold(stored) });
+  /** Of what this VNode has sent. */
+  lock({ session, vnode }: Whose, stored: StoredTensor, retention: Retention): void {
+    const sinceMs = this.#options.world.clock.monotonicMs();
+    this.#waiting.push({ session, vnode, sinceMs, stored, letGo: retention.hold(stored) });
     this.#start();
   }
 
+  /** For how long the oldest of a VNode's messages has waited to be stored; 0 if none waits. */
+  waitedMs({ session, vnode }: Whose): number {
+    const nowMs = this.#options.world.clock.monotonicMs();
+    let waitedMs = 0;
+    for (const one of [...this.#uploading, ...this.#waiting])
+      if (one.session === session && one.vnode === vnode) waitedMs = Math.max(waitedMs, nowMs - one.sinceMs);
+    return waitedMs;
+  }
+
   #start(): void {
-    while (this.#uploads < uploadsAtOnce && this.#waiting.length > 0) {
-      this.#uploads++;
+    while (this.#uploading.size < uploadsAtOnce && this.#waiting.length > 0) {
       const next = this.#waiting.shift() as Locked;
+      this.#uploading.add(next);
       this.#options.tasks.run("store a message for an audit", async () => {
         try {
           await this.#upload(next);
         } finally {
           next.letGo();
-          this.#uploads--;
+          this.#uploading.delete(next);
           this.#start();
         }
       });

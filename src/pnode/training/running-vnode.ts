@@ -140,6 +140,11 @@ export class RunningVNode {
     return this.#life.record?.name;
   }
 
+  /** For how long messages that audits need have waited to be stored. */
+  get storingMs(): number {
+    return this.#options.locker.waitedMs(this.#owner.sender());
+  }
+
   /**
    * Events are handled one after another, also those that an effect of one causes at once. Gives the process's verdict
    * about what arrived, if the event was the first in line.
@@ -200,7 +205,7 @@ export class RunningVNode {
         break;
       case "lock":
         for (const message of effect.messages)
-          this.#options.locker.lock(this.#owner.sender().session, message.payload, this.#options.retention);
+          this.#options.locker.lock(this.#owner.sender(), message.payload, this.#options.retention);
         break;
       case "deliver":
         effect.asker.deliver(effect.message);

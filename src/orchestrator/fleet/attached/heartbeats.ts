@@ -3,11 +3,14 @@
 import { parseSha256, type SessionId, type VNodeId } from "../../../core/ids.ts";
 import { wholeOf } from "../../../core/whole.ts";
 import type { Evidence, Heartbeat, VNodeProgress } from "../../../protocol/gen/dcnr/v1/pnode_pb.ts";
+import { lifeLengthMax } from "../../../trust/statement.ts";
 import type { Context } from "../../context.ts";
 import { pnodeName } from "../../records/names.ts";
 import { key } from "../../records/store-keys.ts";
+import type { Member, VNodeRecord } from "../../records/vnodes.ts";
 import { repairDamage } from "../../sessions/damage.ts";
 import type { Rates } from "../../sessions/rates.ts";
+import { slowStoringMs } from "../../trust/silence.ts";
 import type { MetricPoint, Metrics } from "../../views/metrics.ts";
 import { noteFailure } from "../../workloads/failures.ts";
 import { contradictedSpeed } from "../believed/claims.ts";
@@ -48,6 +51,24 @@ export class Heartbeats {
       if (progress.phase === "failed" && this.#capacity.hosts(attachment.pnode, progress.session as SessionId))
         this.#failed(attachment, progress);
     if (heartbeat.vnodes.length > 0) this.#observe(attachment, heartbeat);
+    for (const progress of heartbeat.vnodes) if (progress.life !== "") this.#lives(attachment, progress);
+  }
+
+  /** Whoever holds the session's lease may be another orchestrator: what is told of lives is in the VNode's record. */
+  #lives({ pnode }: Attachment, { session, vnode, life: name, storingMs }: VNodeProgress): void {
+    const { mirror, tasks } = this.#context;
+    const told = { life: name.slice(0, lifeLengthMax), isStoring: storingMs > slowStoringMs };
+    const isNews = (member: Member | undefined) =>
+      member !== undefined && (member.told?.life !== told.life || member.told.isStoring !== told.isStoring);
+    const memberIn = (record: VNodeRecord | undefined) => record?.members.find((one) => one.pnode === pnode);
+    if (!isNews(memberIn(mirror.get(key.vnode(session, vnode))))) return;
+    tasks.run(`the life of ${vnode}`, () =>
+      mirror.update(key.vnode(session, vnode), (current) => {
+        if (current === undefined || !isNews(memberIn(current))) return undefined;
+        const members = current.members.map((one) => (one.pnode === pnode ? { ...one, told } : one));
+        return { ...current, members };
+      }),
+    );
   }
 
   #take(attachment: Attachment, heartbeat: Heartbeat): void {
@@ -98,7 +119,7 @@ export class Heartbeats {
             pnode: attachment.pnode,
             epoch: wholeOf(progress.epoch),
             detail: progress.detail.slice(0, 300),
-            noRoom: progress.noRoom,
+            kind: progress.noRoom ? "noRoom" : "failed",
           });
       } catch (thrown) {
         this.#handled.delete(name);
