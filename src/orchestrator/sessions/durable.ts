@@ -13,6 +13,7 @@ import type { SessionRecord } from "../records/sessions.ts";
 import { key } from "../records/store-keys.ts";
 import type { VNodeRecord } from "../records/vnodes.ts";
 import { isChecked, isLive } from "../records/workloads.ts";
+import { lapsesOf } from "../workloads/failures.ts";
 import { type Garbage, trimmed } from "./garbage.ts";
 import { isLost, storedState } from "./stored-states.ts";
 
@@ -164,7 +165,13 @@ function withStatement(
   return {
     next: {
       ...record,
-      ...{ durable: kept, stepHashes, statements, work: withWork(record, request, session), failures: [] },
+      ...{
+        durable: kept,
+        stepHashes,
+        statements,
+        work: withWork(record, request, session),
+        failures: lapsesOf(record),
+      },
     },
     outcome: "accepted",
     dropped: [...dropped, ...lists],

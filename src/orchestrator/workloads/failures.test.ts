@@ -5,7 +5,7 @@ import type { Context } from "../context.ts";
 import type { Rooms } from "../fleet/capacity/rooms.ts";
 import { key } from "../records/store-keys.ts";
 import type { VNodeRecord } from "../records/vnodes.ts";
-import { avoided, noteFailure, type VNodeFailure } from "./failures.ts";
+import { avoided, lapsesOf, noteFailure, type VNodeFailure } from "./failures.ts";
 
 const vnode = "v" as VNodeId;
 
@@ -110,4 +110,13 @@ test("a PNode that had not kept what others needed to check it is left alone for
   assert.deepEqual(at.avoided(), ["a", "b", "c", "d"]);
   at.pass(240_000);
   assert.deepEqual(at.avoided(), []);
+});
+
+test("what a PNode had not kept is remembered when the VNode has come further elsewhere", () => {
+  const failures = [
+    { pnode: "a" as PNodeId, detail: "why" },
+    { pnode: "b" as PNodeId, detail: "why", refusedWallMs: 0 },
+    { pnode: "c" as PNodeId, detail: "why", refusedWallMs: 0, isLapse: true as const },
+  ];
+  assert.deepEqual(lapsesOf({ failures }), failures.slice(2));
 });

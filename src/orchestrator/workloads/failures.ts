@@ -36,6 +36,11 @@ export function avoided({ failures }: Pick<VNodeRecord, "failures">, nowWallMs: 
   return new Set(failures.filter(counts).map(({ pnode }) => pnode));
 }
 
+/** What is left of failures when the VNode has come further: that somebody had not kept what others needed says nothing of its place in the run. */
+export function lapsesOf({ failures }: Pick<VNodeRecord, "failures">): Failure[] {
+  return failures.filter(({ isLapse }) => isLapse);
+}
+
 function added(failures: readonly Failure[], failure: Failure): Failure[] {
   const [refused, failed] = [true, false].map((kind) =>
     [...failures, failure].filter(({ refusedWallMs }) => (refusedWallMs !== undefined) === kind),
