@@ -4,7 +4,7 @@
 import { sha256 } from "../../src/core/hash.ts";
 import type { IntervalRecord, StandingRecord } from "../../src/orchestrator/records/checking.ts";
 import type { SessionRecord } from "../../src/orchestrator/records/sessions.ts";
-import type { Tamper } from "../network.ts";
+import type { Tamper } from "../world/network.ts";
 import { type Loose, type Mutant, onEvent, rewriting } from "./mutant.ts";
 
 function withoutWithholding({ barred: _, ...standing }: StandingRecord): object {
