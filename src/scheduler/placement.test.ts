@@ -355,4 +355,19 @@ describe("placement", () => {
     assert.equal(moves(nodes, 5), undefined);
     assert.equal(moves(nodes.slice(0, 1), 10_000), undefined);
   });
+
+  it("brings a group together again that was parted in the middle of a move", () => {
+    const plan = { ...chain(["v0", "v1", "v2"].map((id) => vnode(id))), colocations: [["v1", "v2"] as VNodeId[]] };
+    const at = (...pnodes: string[]) => new Map(plan.vnodes.map(({ id }, i) => [id, [pnodes[i] as PNodeId]] as const));
+    const moves = (current: Policy["current"], freeOnA: number) => {
+      const fleet = new Fleet([node("a", { memoryFreeBytes: freeOnA }), node("b"), node("c", { memoryFreeBytes: 0 })]);
+      const running = policy({ numericsClass: "avx2", current });
+      const move = atOnce(shouldMove(plan, fleet, running, { stepsLeft: 5, replaySteps: 20 }, unhurried()));
+      return move?.decisions.map((one) => `${one.vnode} to ${one.pnode}`);
+    };
+    assert.equal(moves(at("c", "a", "a"), gigabyte), undefined, "five steps are not worth a move");
+    assert.deepEqual(moves(at("c", "a", "b"), gigabyte), ["v2 to a"]);
+    assert.deepEqual(moves(at("c", "a", "b"), 0), ["v1 to b"], "no room beside the first: all where there is some");
+    assert.equal(moves(at("b", "c", "a"), 0)?.length, 2);
+  });
 });

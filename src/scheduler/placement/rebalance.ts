@@ -1,11 +1,14 @@
 // Whether a running session should move to a fleet that has become better: only if the time it saves clearly
-// exceeds the time that moving costs. Moving never changes bits, only speed.
+// exceeds the time that moving costs. Moving never changes bits, only speed. Owners are written one VNode after another, and
+// whoever writes them may die in between: a group that was parted that way is brought together again, whatever it saves.
 
+import type { VNodeId } from "../../core/ids.ts";
 import { threeDigits } from "../../core/words/sentences.ts";
 import { placing } from "../placement.ts";
 import type { Fleet } from "./fleet.ts";
 import type { Pace, Search } from "./pace.ts";
 import type { Decision, PlacementPlan, Policy } from "./types.ts";
+import { type Unit, unitsOf } from "./units.ts";
 
 export interface Outlook {
   readonly stepsLeft: number;
@@ -34,6 +37,8 @@ export function* shouldMove(
   pace: Pace,
 ): Search<Move | undefined> {
   if (policy.copies > 1 || policy.current.size < plan.vnodes.length) return undefined;
+  const parted = unitsOf(plan, policy).units.filter((unit) => homesOf(unit, policy).size > 1);
+  if (parted.length > 0) return yield* together(plan, fleet, policy, parted, pace);
   const { slowestMs: nowMs } = yield* placing(plan, fleet, policy, pace);
   const anew = { ...policy, current: new Map(), holdsData: new Set(policy.holdsData) };
   const fresh = yield* placing(plan, fleet, anew, pace);
@@ -45,4 +50,37 @@ export function* shouldMove(
   const seconds = Math.round(savedMs / 1000);
   const reason = `moving ${decisions.length} VNodes shortens a step from ${threeDigits(nowMs)} to ${threeDigits(fresh.slowestMs)} ms and saves about ${seconds} s`;
   return decisions.length > 0 ? { decisions, reason } : undefined;
+}
+
+function homesOf({ vnodes }: Unit, { current }: Policy): Set<string | undefined> {
+  return new Set(vnodes.map(({ id }) => current.get(id)?.[0]));
+}
+
+/** Beside the first of each group if there is room for the others, else all of it elsewhere. */
+function* together(
+  plan: PlacementPlan,
+  fleet: Fleet,
+  policy: Policy,
+  parted: readonly Unit[],
+  pace: Pace,
+): Search<Move | undefined> {
+  const without = (left: (unit: Unit) => Unit["vnodes"]) => {
+    const current = new Map(policy.current);
+    for (const unit of parted) for (const { id } of left(unit)) current.delete(id);
+    return { ...policy, current };
+  };
+  const isBesideFirst = ({ vnodes: [first] }: Unit, id: VNodeId) =>
+    first !== undefined && policy.current.get(id)?.[0] === policy.current.get(first.id)?.[0];
+  const followers = without((unit) => unit.vnodes.filter(({ id }) => !isBesideFirst(unit, id)));
+  let next = yield* placing(plan, fleet, followers, pace);
+  if (next.unplaced.length > 0)
+    next = yield* placing(
+      plan,
+      fleet,
+      without(({ vnodes }) => vnodes),
+      pace,
+    );
+  const decisions = next.decisions.filter(({ vnode, pnode }) => policy.current.get(vnode)?.[0] !== pnode);
+  if (next.unplaced.length > 0 || decisions.length === 0) return undefined;
+  return { decisions, reason: `bringing ${decisions.length} VNodes together with the rest of their group` };
 }
