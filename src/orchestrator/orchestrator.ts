@@ -149,6 +149,9 @@ export async function startOrchestrator(
     lottery: dependencies.lottery ?? hashLottery,
   };
   const relay = new Relay(world, options.relay ?? callsOnly);
+  mirror.on("member", (now) => {
+    if (now?.standing === "revoked") relay.dismiss(now.pnode);
+  });
   const keys = new ApiKeys(mirror.store, world, options.trustLoopback ?? true);
   const parts = {
     ...assemble(context, network, dependencies.identity, options.queueRules ?? {}, relay.limits.tensors),

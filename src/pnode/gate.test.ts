@@ -2,9 +2,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { DcnrError } from "../core/errors.ts";
 import { base32 } from "../core/keys.ts";
-import { pnodeGate, type Signed } from "./gate.ts";
+import { pnodeGate } from "./gate.ts";
 import type { Orchestrators } from "./orchestrators.ts";
 import type { Resolver } from "./resolver.ts";
+import { type Signed, Vouching } from "./vouching.ts";
 
 const keyOf = (number: number) => base32(new Uint8Array(32).fill(number)) as never;
 const caller = (number: number) => ({ id: keyOf(number), address: "192.0.2.7" });
@@ -12,7 +13,7 @@ const caller = (number: number) => ({ id: keyOf(number), address: "192.0.2.7" })
 function stage(answer: (pnode: string) => Promise<boolean>, signed?: Signed) {
   const now = { ms: 0 };
   const asked: string[] = [];
-  const orchestrators = {
+  const known = {
     networkKey: undefined,
     isKnownBy: () => true,
     call: async (_: unknown, { pnode }: { pnode: string }) => {
@@ -22,8 +23,9 @@ function stage(answer: (pnode: string) => Promise<boolean>, signed?: Signed) {
   };
   const clock = { monotonicMs: () => now.ms, wallMs: () => now.ms };
   const signal = new AbortController().signal;
-  const gate = pnodeGate({} as Resolver, orchestrators as never as Orchestrators, clock, signal, signed);
-  return { gate, asked, now };
+  const orchestrators = known as never as Orchestrators;
+  const vouching = new Vouching(orchestrators, clock, signal, signed);
+  return { gate: pnodeGate({} as Resolver, orchestrators, vouching), vouching, asked, now };
 }
 
 test("a relay asks for each machine once in a while, for strangers too, however often they knock", async () => {
@@ -65,4 +67,17 @@ test("a relay goes on while no orchestrator is there: for those whom the network
   isThere = true;
   now.ms += 60_000;
   await assert.rejects(async () => gate.network(caller(1)), { code: "permission_denied" });
+});
+
+test("one that was sent away is not let in by what was said of it before", async () => {
+  let isMember = true;
+  const { gate, vouching } = stage(async () => isMember);
+  await gate.network(caller(1));
+  isMember = false;
+  await gate.network(caller(1));
+  assert.equal(await vouching.isStill(keyOf(1)), false);
+  await assert.rejects(async () => gate.network(caller(1)), { code: "permission_denied" });
+  isMember = true;
+  assert.equal(await vouching.isStill(keyOf(1)), true);
+  await gate.network(caller(1));
 });

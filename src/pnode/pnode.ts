@@ -48,6 +48,7 @@ import { type Readings, SelfReport } from "./self-report.ts";
 import { Servings } from "./serving/servings.ts";
 import { lineOf, type ToldLine } from "./told-line.ts";
 import { Training } from "./training/training.ts";
+import { Vouching } from "./vouching.ts";
 import { type ReachFound, Whereabouts } from "./whereabouts.ts";
 import { Workshop } from "./workshop.ts";
 
@@ -320,12 +321,14 @@ class HostingNode implements PNode {
       ...gossip,
       ...this.#whereabouts.services,
     ];
-    const gate = pnodeGate(this.#resolver, this.#orchestrators, world.clock, this.#ending.signal, {
-      isCrew: (pnode) => this.#autonomy.isCrew(pnode),
-      isPermitted: (pnode) => this.members?.alive(pnode) ?? false,
-    });
+    const isCrew = (pnode: string) => this.#autonomy.isCrew(pnode);
+    const isPermitted = (pnode: string) => this.members?.alive(pnode) ?? false;
+    const { signal } = this.#ending;
+    const vouching = new Vouching(this.#orchestrators, world.clock, signal, { isCrew, isPermitted });
+    const gate = pnodeGate(this.#resolver, this.#orchestrators, vouching, isCrew);
     this.#server = await network.serve(this.#options.listen, services, this.#dependencies.http, gate);
     this.#whereabouts.serves(this.#server);
+    this.#whereabouts.review((machine) => vouching.isStill(machine));
     await this.#autonomy.open();
     this.#tasks.run("attachment to an orchestrator", () => this.#attachment.run());
     this.#tasks.run("membership", async () => this.members?.start());

@@ -3,12 +3,15 @@
 
 import type { PNodeId } from "../core/ids.ts";
 import type { Tasks } from "../core/tasks.ts";
-import type { World } from "../core/world.ts";
+import { sleep, type World } from "../core/world.ts";
 import type { Reached, Relays } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
 import type { Network, ServedService, Server } from "../protocol/network.ts";
 import type { RelayLimits } from "../relay/limits.ts";
 import { Relay, type Relayed } from "../relay/relay.ts";
 import { type RelayPlace, Reservations, type Standing } from "../relay/reservations.ts";
+
+/** A question to an orchestrator for each machine that waits here. */
+const reviewMs = 20_000;
 
 export interface ReachFound {
   /** "directly", "by relay NAME"; empty while nobody has reached it. */
@@ -77,6 +80,20 @@ export class Whereabouts {
   serves(server: Server): void {
     this.#server = server;
     this.locatedAt(server.address);
+  }
+
+  /** Machines that were sent away are not relayed for any longer; one that nobody can be asked about stays. */
+  review(isStill: (machine: string) => Promise<boolean>): void {
+    const { tasks, world, signal } = this.#options;
+    const relay = this.#relay;
+    if (relay === undefined) return;
+    tasks.run("asking about machines that wait here", async () => {
+      while (!signal.aborted) {
+        await sleep(world.timers, reviewMs, signal);
+        for (const machine of relay.machines)
+          if (!signal.aborted && !(await isStill(machine).catch(() => true))) relay.dismiss(machine);
+      }
+    });
   }
 
   /** Where the server is reached as far as this machine can tell; what its owner says comes first. */

@@ -320,6 +320,21 @@ describe("a relay", () => {
       await rung;
     }));
 
+  it("carries nothing more of a machine that it dismisses, in the middle of a call too", () =>
+    scene(async ({ caller, callee, route, relays, hidden }) => {
+      const { relay } = relays[0] as Scene["relays"][number];
+      const channel = caller.open(route(), ExchangeService.method.exchange);
+      await channel.send({ event: { case: "chunk", value: { data: new Uint8Array(9) } } });
+      const answers = channel.incoming[Symbol.asyncIterator]();
+      assert.ok(!(await answers.next()).done);
+      assert.deepEqual(relay.machines, [callee.id]);
+      relay.dismiss(callee.id);
+      assert.deepEqual(relay.machines, []);
+      await assert.rejects(answers.next(), { code: "unavailable" });
+      await until(() => relay.relayed.connections === 0);
+      await until(() => hidden.standing.length > 0);
+    }));
+
   it("refuses more connections to a machine than it carries", () =>
     scene(
       async ({ caller, route, open }) => {

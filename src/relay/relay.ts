@@ -51,6 +51,8 @@ export class Relay {
   readonly #budget: Budget;
   readonly #waiting = new Map<string, Reserving>();
   readonly #rings = new Map<string, Ring>();
+  /** By machine: ends what is carried from or to it. */
+  readonly #endings = new Map<string, Set<() => void>>();
   /** Of connections, by the machine that they lead to and by the one that they come from. */
   readonly #called: Shares;
   readonly #calling: Shares;
@@ -81,6 +83,19 @@ export class Relay {
         return { place: formatAddress(address, port) };
       },
     });
+  }
+
+  /** Those that wait here. */
+  get machines(): readonly string[] {
+    return [...this.#waiting.keys()];
+  }
+
+  /** It is not of the network any more: it waits here no longer, and nothing is carried from or to it. */
+  dismiss(machine: string): void {
+    const waiting = this.#waiting.get(machine);
+    this.#waiting.delete(machine);
+    waiting?.close();
+    for (const end of [...(this.#endings.get(machine) ?? [])]) end();
   }
 
   get relayed(): Relayed {
@@ -181,6 +196,7 @@ export class Relay {
   ): Promise<void> {
     const { timers } = this.#world;
     const ending = new AbortController();
+    const both = [users.target, users.by];
     let moved = true;
     const carry = async (from: AsyncIterator<Frame>, to: { send(piece: Piece): Promise<void> }) => {
       for (let next = await from.next(); !next.done && !ending.signal.aborted; next = await from.next()) {
@@ -199,17 +215,25 @@ export class Relay {
         cancel = timers.after(this.limits.idleMs, watch);
       };
       const end = () => {
+        for (const one of both) this.#forget(one, end);
         cancel();
         signal.removeEventListener("abort", end);
         ending.abort();
         resolve();
       };
+      for (const one of both) this.#endings.set(one, (this.#endings.get(one) ?? new Set()).add(end));
       signal.addEventListener("abort", end, { once: true });
       watch();
       // An end that breaks is like one that leaves: whoever is left notices and dials again.
       carry(caller.frames, called.channel).then(end, end);
       carry(called.frames, caller.channel).then(end, end);
     });
+  }
+
+  #forget(machine: string, end: () => void): void {
+    const endings = this.#endings.get(machine);
+    endings?.delete(end);
+    if (endings?.size === 0) this.#endings.delete(machine);
   }
 }
 

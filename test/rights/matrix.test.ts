@@ -25,6 +25,7 @@ import { DatasetService } from "../../src/protocol/gen/dcnr/v1/data_pb.ts";
 import { MembershipService } from "../../src/protocol/gen/dcnr/v1/membership_pb.ts";
 import { NetworkService } from "../../src/protocol/gen/dcnr/v1/network_pb.ts";
 import type { RecordDurableRequest } from "../../src/protocol/gen/dcnr/v1/pnode_pb.ts";
+import { RelayService } from "../../src/protocol/gen/dcnr/v1/relay_pb.ts";
 import { SessionService } from "../../src/protocol/gen/dcnr/v1/session_pb.ts";
 import { openGrpcNetwork } from "../../src/protocol/grpc.ts";
 import type {
@@ -81,11 +82,14 @@ const stage = { opened: [] as Network[], pnodes: [] as PNode[], orchestrator: un
 let atOrchestrator = "";
 let atPNode = "";
 let callers: readonly CallerKind[] = [];
+let reservationEnd: Promise<string> | undefined;
 let ownersClaim: Partial<RecordDurableRequest> = {};
 
-function networkAs(identity?: RealIdentity, key?: string): Network {
+/** `punches`: as machines behind routers have it. */
+function networkAs(identity?: RealIdentity, key?: string, punches = false): Network {
   const network = openGrpcNetwork({
     timers: backgroundTimers,
+    punches,
     ...(identity && { identity }),
     ...(key !== undefined && { headers: { authorization: `Bearer ${key}` } }),
   });
@@ -126,7 +130,7 @@ async function startLent(identity: RealIdentity): Promise<PNode> {
     },
     {
       world,
-      network: networkAs(identity),
+      network: networkAs(identity, undefined, true),
       membership: { identity, keys: signatures },
       executorFor: async () => executor,
       blobs: {
@@ -215,8 +219,15 @@ before(async () => {
   await drain(other);
   await until(() => owned(session, other).length === 0 && owned(session, owner).length > 0);
   const revoked = await lend(newIdentity());
+  const reservation = networkAs(revoked).open(atOrchestrator, RelayService.method.reserve);
+  const reserved = reservation.incoming[Symbol.asyncIterator]();
+  assert.ok(!(await reserved.next()).done);
   const sentAway = { pnode: revoked.id, reason: "for the test" };
   await asAdmin.call(atOrchestrator, MembershipService.method.revokePNode, sentAway);
+  reservationEnd = reserved.next().then(
+    ({ done }) => (done ? "it ended" : "it heard more"),
+    () => "it ended",
+  );
 
   const scoped = await Promise.all(
     allScopes.flatMap((scope) => {
@@ -260,14 +271,16 @@ after(async () => {
 });
 
 const everywhere = new Set(["SystemService", "GossipService"]);
-const onPNodes = new Set(["ExchangeService", "ServingService", "SessionPeerService", ...everywhere]);
-/** Served by PNodes on networks with routes, which the matrix has none of; its rule is that of SessionPeerService. */
-const onRoutes = new Set(["PunchService"]);
-const services = (await contractServices()).filter(({ name }) => !onRoutes.has(name));
+const onPNodes = new Set(["ExchangeService", "ServingService", "SessionPeerService", "PunchService", ...everywhere]);
+const services = await contractServices();
 const byPlace = {
   orchestrator: services.filter(({ name }) => everywhere.has(name) || !onPNodes.has(name)),
   pnode: services.filter(({ name }) => onPNodes.has(name)),
 } as const;
+
+test("a machine that is sent away waits at no relay of an orchestrator any more", async () => {
+  assert.equal(await reservationEnd, "it ended");
+});
 
 test("the matrix has every service that an orchestrator serves", () => {
   const served = stage.orchestrator?.services.map(({ descriptor }) => descriptor.name) ?? [];
