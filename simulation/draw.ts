@@ -2,13 +2,14 @@
 // and faults. Decided as a whole before the run, so that it can be read and shortened.
 
 import { bits } from "../src/core/bits.ts";
+import { elementCount } from "../src/core/tensor.ts";
 import { compileText } from "../src/network/compile.ts";
-import { expandLanes, lanesOf } from "../src/network/lanes.ts";
+import { expandLanes } from "../src/network/lanes.ts";
 import type { Plan } from "../src/network/plan.ts";
 import { drawPlan, type FaultPlan, type Fleet, noFaults } from "./faults.ts";
 import type { Behaviour } from "./lies/byzantine.ts";
 import type { SessionPolicy } from "./maintainer.ts";
-import { laned, type Scenario, scenarios, speech } from "./scenarios.ts";
+import { laned, rounds, type Scenario, scenarios, speech } from "./scenarios.ts";
 import { SeededChance } from "./world/chance.ts";
 
 /** One session of the world, and what its maintainer does with it. */
@@ -86,7 +87,10 @@ export function drawRun(seed: number, onlyLanes = false): RunSettings {
     : [];
   const lanes = new SeededChance(seed, "lanes");
   const isWithLanes = lanes.happens(lanesShare);
-  const inLanes = { ...drawSession(lanes, lanes.pick(laned), fleet), atMs: onlyLanes ? 0 : lanes.skewed(1, 3_000) };
+  const inLanes = {
+    ...drawSession(lanes, lanes.pick([...laned, ...rounds]), fleet),
+    atMs: onlyLanes ? 0 : lanes.skewed(1, 3_000),
+  };
   const sessions = onlyLanes ? [inLanes] : [first, ...others, ...served, ...(isWithLanes ? [inLanes] : [])];
   const builds = drawBuilds(seed, fleet);
   const plan = drawPlan(seed, fleet, served.length > 0 ? servedWindowMinMs : 0);
@@ -126,7 +130,7 @@ const plans = new Map<string, Plan>();
 
 function planOf(scenario: Scenario): Plan {
   const { definition } = scenario;
-  const plan = plans.get(definition) ?? expandLanes(compileText(definition), lanesOf(scenario));
+  const plan = plans.get(definition) ?? expandLanes(compileText(definition), scenario);
   plans.set(definition, plan);
   return plan;
 }
@@ -134,7 +138,10 @@ function planOf(scenario: Scenario): Plan {
 /** What all copies of a network send each other in one step to add their gradients up. */
 export function reducedBytesOf(scenario: Scenario): number {
   const { edges } = planOf(scenario);
-  return edges.reduce((sum, { kind, shape }) => sum + (kind === "reduce" ? 2 * 4 * (shape[0] ?? 0) : 0), 0);
+  return edges.reduce(
+    (sum, { kind, shape }) => sum + (kind === "reduce" || kind === "outer" ? 2 * 4 * elementCount(shape) : 0),
+    0,
+  );
 }
 
 export function vnodesOf(scenario: Scenario): number {

@@ -3,11 +3,11 @@ import { test } from "node:test";
 import { baselineOf, undisturbed } from "./baselines.ts";
 import { fleetOf } from "./draw.ts";
 import { runSeed } from "./run.ts";
-import { laned } from "./scenarios.ts";
+import { laned, rounds } from "./scenarios.ts";
 
 const seeds = Array.from({ length: 8 }, (_, index) => 1 + index);
 
-for (const scenario of laned) {
+for (const scenario of [...laned, ...rounds]) {
   test(`${scenario.name}: eight machines come to the roots and losses of one`, async () => {
     const one = await baselineOf(scenario);
     assert.equal(one.roots.size, scenario.steps);

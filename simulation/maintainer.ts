@@ -175,6 +175,8 @@ function settingsOf(scenario: Scenario, policy: SessionPolicy) {
     batch: scenario.batch,
     microbatches: scenario.microbatches,
     lanes: scenario.lanes ?? 0,
+    syncEvery: scenario.sync?.every ?? 0,
+    syncAfter: BigInt(scenario.sync?.after ?? 0),
     seed: BigInt(sessionSeed),
     numerics: "reference",
     checkpointEvery: policy.checkpointEvery,

@@ -15,6 +15,7 @@ export interface Scenario {
   readonly microbatches: number;
   /** Copies of the pipeline; one unless it says more. */
   readonly lanes?: number;
+  readonly sync?: { readonly every: number; readonly after: number };
   readonly validateEvery: number;
   readonly clipNorm: number;
   /** Its network goes on with a text. */
@@ -265,6 +266,54 @@ export const laned: readonly Scenario[] = [
     batch: 8,
     microbatches: 4,
     lanes: 4,
+    validateEvery: 0,
+    clipNorm: 0,
+  },
+];
+
+/** Lanes that learn apart for a few steps at a time; the last round is a short one. */
+export const rounds: readonly Scenario[] = [
+  {
+    name: "rounds",
+    definition: network(
+      "rounds",
+      [
+        "embed: embedder vocab_size=11 dim=8 seq_len=3 position_encoding=none shared_weight_alias=tokens optimizer=adam",
+        "up: linear in_dim=8 out_dim=80 optimizer=adamw weight_decay=0.1",
+        "drop: dropout rate=0.2",
+        "down: linear in_dim=80 out_dim=8 optimizer=sgd momentum=0.9",
+        "head: linear in_dim=8 out_dim=11 tie_weight_alias=tokens optimizer=adam",
+        "loss: cost cost_function=ce_logits",
+      ],
+      ["embed -> up", "up -> drop", "drop -> down", "down -> head", "head -> loss"],
+    ),
+    data: { kind: "tokens", tokens: 100, vocabulary: 11 },
+    steps: 10,
+    batch: 4,
+    microbatches: 4,
+    lanes: 2,
+    sync: { every: 3, after: 2 },
+    validateEvery: 2,
+    clipNorm: 0.5,
+  },
+  {
+    name: "four-rounds",
+    definition: network(
+      "four-rounds",
+      [
+        "a: linear in_dim=4 out_dim=120 optimizer=adam",
+        "b: gelu",
+        "c: linear in_dim=120 out_dim=3 optimizer=adam",
+        "d: cost cost_function=ce_logits",
+      ],
+      ["a -> b", "b -> c", "c -> d"],
+    ),
+    data: classes,
+    steps: 9,
+    batch: 8,
+    microbatches: 4,
+    lanes: 4,
+    sync: { every: 4, after: 1 },
     validateEvery: 0,
     clipNorm: 0,
   },

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { bits } from "../../src/core/bits.ts";
 import { baselineOf } from "../baselines.ts";
-import { laned, scenarios } from "../scenarios.ts";
+import { laned, rounds, scenarios } from "../scenarios.ts";
 import { changesOf, goldenNumerics, readGoldenRoots, trainAll } from "./roots.ts";
 import { goldenScenarios } from "./scenarios.ts";
 
@@ -28,7 +28,7 @@ for (const numerics of Object.keys(goldenNumerics))
   });
 
 test("a network of simulated machines comes to the golden roots", async () => {
-  for (const scenario of [...scenarios, ...laned]) {
+  for (const scenario of [...scenarios, ...laned, ...rounds]) {
     const { roots } = await baselineOf(scenario);
     const known = golden.numerics["reference"]?.[scenario.name]?.roots;
     assert.deepEqual([...roots.values()], known, `${scenario.name}: ${remedy}`);

@@ -1,7 +1,7 @@
 // What the golden roots are taken of: all networks that the simulator trains, and a few that use the rest of what decides
 // bits, at sizes that train in an instant. A scenario that changes is a new one: give it another name.
 
-import { laned, network, type Scenario, scenarios, speech } from "../scenarios.ts";
+import { laned, network, rounds, type Scenario, scenarios, speech } from "../scenarios.ts";
 
 const text = { kind: "tokens", tokens: 200, vocabulary: 13 } as const;
 const run = { steps: 5, batch: 4, microbatches: 2, validateEvery: 2, clipNorm: 1 };
@@ -9,6 +9,7 @@ const run = { steps: 5, batch: 4, microbatches: 2, validateEvery: 2, clipNorm: 1
 export const goldenScenarios: readonly Scenario[] = [
   ...scenarios,
   ...laned,
+  ...rounds,
   speech,
   {
     name: "gpt",

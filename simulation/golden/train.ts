@@ -31,7 +31,7 @@ type Event = ProcessEvent<WireTensor, VNodeId>;
 
 export async function trainInOnePlace(scenario: Scenario, executor: Executor): Promise<Golden> {
   const network = compileText(scenario.definition);
-  const plan = expandLanes(network, lanesOf(scenario));
+  const plan = expandLanes(network, scenario);
   const computes = await computesOf(scenario, network, plan, executor);
   const { steps, validateEvery } = scenario;
   const share = laneShare({ ...scenario, validationMicrobatches });
@@ -54,6 +54,7 @@ export async function trainInOnePlace(scenario: Scenario, executor: Executor): P
       case "computeTieGradients":
       case "reduceParts":
       case "reduceSum":
+      case "outer":
       case "update":
         return post(vnode, performNumeric(compute, roleOf(plan, vnode), keeping, effect));
       case "accumulate":
@@ -124,7 +125,7 @@ class Means {
 }
 
 async function computesOf(
-  { data, steps, batch, microbatches, validateEvery, clipNorm }: Scenario,
+  { data, steps, batch, microbatches, sync, validateEvery, clipNorm }: Scenario,
   network: Plan,
   plan: Plan,
   executor: Executor,
@@ -162,6 +163,7 @@ async function computesOf(
         validationMicrobatches,
         clipNorm,
         learningRate: sessionRate,
+        ...(sync && { sync }),
       },
       data: plan,
     });

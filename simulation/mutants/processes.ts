@@ -189,9 +189,9 @@ class ListeningByArrival<Payload> extends Listening<Payload> {
     this.#inbox = inbox;
   }
 
-  override takeParts(step: number): PortGradient<Payload>[] | undefined {
+  override takeParts(edges: readonly PlanEdge[], step: number): PortGradient<Payload>[] | undefined {
     const arrived = this.#inbox.payloads();
-    const parts = super.takeParts(step);
+    const parts = super.takeParts(edges, step);
     const inOrder = parts?.toSorted((a, b) => arrived.indexOf(a.payload) - arrived.indexOf(b.payload));
     return parts?.map((part, i) => ({ ...part, payload: (inOrder?.[i] ?? part).payload }));
   }
@@ -201,17 +201,9 @@ export const addsLanesByArrival = withPart({ openListening: (role, inbox) => new
 
 /** The first other lane's part is added in the place of every lane's. */
 class ListeningTwice<Payload> extends Listening<Payload> {
-  readonly #edges: readonly PlanEdge[];
-
-  constructor(role: Role, inbox: Inbox<Payload>) {
-    super(role, inbox);
-    this.#edges = role.reducesIn;
-  }
-
-  override takeParts(step: number): PortGradient<Payload>[] | undefined {
-    const parts = super.takeParts(step);
-    const [first] = this.#edges;
-    return parts?.map((part) => (first === undefined ? part : { ...part, port: first.toPort }));
+  override takeParts(edges: readonly PlanEdge[], step: number): PortGradient<Payload>[] | undefined {
+    const parts = super.takeParts(edges, step);
+    return parts?.map((part) => ({ ...part, port: edges[0]?.toPort ?? part.port }));
   }
 }
 
@@ -224,7 +216,7 @@ class ListeningWithoutSums<Payload> extends Listening<Payload> {
     step: number,
     microbatch: number,
   ): PortGradient<Payload>[] | undefined {
-    const isOfLanes = edges.some(({ kind }) => kind === "reduce");
+    const isOfLanes = edges.some(({ kind }) => kind === "reduce" || kind === "outer");
     return super.takeGradients(edges, step, microbatch) ?? (isOfLanes ? [] : undefined);
   }
 }

@@ -16,8 +16,8 @@ costs: [{ name: loss, node_id: loss }]
 
 describe("a plan with lanes", () => {
   it("has every VNode and edge once for each lane, and is the network itself with one", () => {
-    assert.equal(expandLanes(network, 1), network);
-    const plan = expandLanes(network, 3);
+    assert.equal(expandLanes(network, { lanes: 1 }), network);
+    const plan = expandLanes(network, { lanes: 3 });
     assert.equal(plan.vnodes.length, 3 * network.vnodes.length);
     assert.equal(new Set(plan.vnodes.map(({ id }) => id)).size, plan.vnodes.length);
     assert.deepEqual(new Set(plan.order), new Set(plan.vnodes.map(({ id }) => id)));
@@ -31,7 +31,7 @@ describe("a plan with lanes", () => {
   });
 
   it("joins the copies of what learns, and nothing else across lanes", () => {
-    const plan = expandLanes(network, 3);
+    const plan = expandLanes(network, { lanes: 3 });
     const laneOf = new Map(plan.vnodes.map(({ id, copy }) => [id, copy!.lane]));
     for (const { kind, from, to } of plan.edges) assert.equal(laneOf.get(from) === laneOf.get(to), kind !== "reduce");
     for (const vnode of network.vnodes) {
@@ -44,7 +44,7 @@ describe("a plan with lanes", () => {
   });
 
   it("lets all copies of a VNode be one in all that is computed", () => {
-    for (const vnode of expandLanes(network, 4).vnodes)
+    for (const vnode of expandLanes(network, { lanes: 4 }).vnodes)
       assert.equal(
         originalOf(network, vnode),
         network.vnodes.find(({ id }) => id === vnode.copy!.of),

@@ -37,12 +37,18 @@ export function shardOf(elements: number, lanes: number, lane: number): Shard {
   return { start: from(lane), length: from(lane + 1) - from(lane) };
 }
 
+/** A shard as it travels in eight bits: a scale for each block, the last of which may be filled up with zeros. */
+export function outerShape(length: number): readonly [number, number] {
+  return [Math.ceil(length / shardBlockElements), shardBlockElements];
+}
+
 /** Lanes share what is learned here: it has weights, and gradients reach them. */
 function isShared({ role, parameters }: VNodePlan): boolean {
   return role !== "passes" && parameters.length > 0;
 }
 
-export function expandLanes(plan: Plan, lanes: number): Plan {
+export function expandLanes(plan: Plan, settings: Pick<SessionIdentity, "lanes" | "sync">): Plan {
+  const lanes = lanesOf(settings);
   if (lanes === 1) return plan;
   const all = Array.from({ length: lanes }, (_, lane) => lane);
   const copies = all.flatMap((lane) => plan.vnodes.map((vnode) => copyOf(vnode, lane, lanes)));
@@ -53,7 +59,12 @@ export function expandLanes(plan: Plan, lanes: number): Plan {
     order: all.flatMap((lane) => plan.order.map((id) => named(id, lane))),
     edges: [
       ...all.flatMap((lane) => plan.edges.map((edge) => edgeIn(edge, lane))),
-      ...plan.vnodes.filter(isShared).flatMap((vnode) => reduceEdges(vnode, all)),
+      ...plan.vnodes
+        .filter(isShared)
+        .flatMap((vnode) => [
+          ...edgesAcross(vnode, all, "reduce"),
+          ...(settings.sync ? edgesAcross(vnode, all, "outer") : []),
+        ]),
     ],
     colocations: all.flatMap((lane) => plan.colocations.map((group) => group.map((id) => named(id, lane)))),
   };
@@ -72,7 +83,7 @@ function edgeIn(edge: PlanEdge, lane: number): PlanEdge {
  * For each copy that adds up a shard and each other copy: its part of that shard goes forward, the sum comes back. Ports
  * are lanes: whose shard it is at the sender, whose part at the one who adds.
  */
-function reduceEdges(vnode: VNodePlan, lanes: readonly number[]): PlanEdge[] {
+function edgesAcross(vnode: VNodePlan, lanes: readonly number[], kind: "reduce" | "outer"): PlanEdge[] {
   const elements = paddedElements(vnode);
   return lanes.flatMap((to) => {
     const { length } = shardOf(elements, lanes.length, to);
@@ -80,14 +91,18 @@ function reduceEdges(vnode: VNodePlan, lanes: readonly number[]): PlanEdge[] {
     return lanes
       .filter((from) => from !== to)
       .map((from): PlanEdge => {
-        const id = `${vnode.id}.reduce:${from}>${to}` as EdgeId;
+        const id = `${vnode.id}.${kind}:${from}>${to}` as EdgeId;
         const ends = {
           from: named(vnode.id, from),
           fromPort: String(to),
           to: named(vnode.id, to),
           toPort: String(from),
         };
-        return { id, kind: "reduce", ...ends, shape: [length], wire: "float32", gradient: true };
+        const content =
+          kind === "reduce"
+            ? ({ shape: [length], wire: "float32" } as const)
+            : ({ shape: outerShape(length), wire: "int8" } as const);
+        return { id, kind, ...ends, ...content, gradient: true };
       });
   });
 }
@@ -108,25 +123,29 @@ export function originalName(vnode: string): string {
   return vnode.split(laneMark, 1)[0] as string;
 }
 
-export type LaneSettings = Pick<SessionIdentity, "lanes" | "microbatches" | "validationMicrobatches">;
+export type LaneSettings = Pick<SessionIdentity, "lanes" | "sync" | "microbatches" | "validationMicrobatches">;
 
 export function lanesOf({ lanes = 1 }: Pick<SessionIdentity, "lanes">): number {
   return lanes;
 }
 
 /** What one lane takes of each step. */
-export function laneShare(settings: LaneSettings): Pick<LaneSettings, "microbatches" | "validationMicrobatches"> {
+export function laneShare(settings: LaneSettings): Omit<LaneSettings, "lanes"> {
   const lanes = lanesOf(settings);
   return {
+    ...(settings.sync && { sync: settings.sync }),
     microbatches: settings.microbatches / lanes,
     validationMicrobatches: settings.validationMicrobatches / lanes,
   };
 }
 
 /** Why a session cannot have so many lanes; undefined if it can. */
-export function whyNoLanes(settings: LaneSettings & Pick<SessionIdentity, "batch">): string | undefined {
+export function whyNoLanes(settings: LaneSettings & Pick<SessionIdentity, "batch" | "steps">): string | undefined {
   const lanes = lanesOf(settings);
-  const { microbatches, validationMicrobatches, batch } = settings;
+  const { microbatches, validationMicrobatches, batch, sync, steps } = settings;
+  if (sync && lanes === 1) return "rounds are for lanes that learn apart for a while: give the session lanes, too";
+  if (sync && sync.after >= steps)
+    return `rounds would begin after ${sync.after} steps, and the session has ${steps}: let them begin earlier (sync_after)`;
   if (batch % lanes !== 0) return `a batch of ${batch} cannot be shared by ${lanes} lanes: choose a divisor of it`;
   if (lanes > microbatches)
     return `${lanes} lanes cannot share ${microbatches} microbatches: give each lane at least one, as with ${lanes} microbatches`;

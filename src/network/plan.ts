@@ -51,9 +51,10 @@ export interface PlanEdge {
   readonly id: EdgeId;
   /**
    * A tie carries weights once per step and brings their gradient back once per step. A reduce edge joins two copies of a
-   * VNode (lanes.ts): one's part of a gradient, and the sum that the other made of all parts.
+   * VNode (lanes.ts): one's part of a gradient, and the sum that the other made of all parts. An outer edge does the same
+   * at the end of a round, with how far weights have moved in it.
    */
-  readonly kind: "activation" | "tie" | "reduce";
+  readonly kind: "activation" | "tie" | "reduce" | "outer";
   readonly from: VNodeId;
   /** Activations: a port that feeds this edge only. Ties: the name of the publisher's parameter. Reduce edges: a lane. */
   readonly fromPort: string;

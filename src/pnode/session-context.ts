@@ -11,7 +11,7 @@ import type { Clock } from "../core/world.ts";
 import { type Batches, openBatches } from "../data/batches.ts";
 import { blobsOf, parseManifest } from "../data/manifest.ts";
 import type { EngineKind, Executor } from "../engine/engine.ts";
-import { expandLanes, laneShare, lanesOf, originalOf } from "../network/lanes.ts";
+import { expandLanes, laneShare, originalOf } from "../network/lanes.ts";
 import { memoryBytesOf } from "../network/memory.ts";
 import type { Plan, VNodePlan } from "../network/plan.ts";
 import { type Assurance, isIdentityOf, type SessionIdentity, samplesOf } from "../network/settings/session.ts";
@@ -64,7 +64,7 @@ export class SessionContext {
     this.#definition = definition;
     this.session = options.session;
     this.#network = plan;
-    this.plan = expandLanes(plan, lanesOf(identity));
+    this.plan = expandLanes(plan, identity);
     this.identity = identity;
     this.assurance = assurance;
     const { steps, validateEvery } = identity;

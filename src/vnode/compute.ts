@@ -15,7 +15,9 @@ import { type BatchSource, collectFeeds, type FeedOptions, type Pass } from "./f
 import { Gradients, type SparseRows } from "./gradients.ts";
 import { type Layout, layoutOf } from "./layout.ts";
 import { update } from "./optimizer.ts";
-import { Reduction } from "./reduce.ts";
+import { type Added, Reduction } from "./reduce.ts";
+import { Rounds } from "./rounds.ts";
+import { addedUpIn, lastOfRound } from "./schedule.ts";
 import { stepHash, VNodeState } from "./state.ts";
 import {
   giveBack,
@@ -64,6 +66,8 @@ export class VNodeCompute {
   readonly #gradients: Gradients;
   readonly #working: WorkingWeights;
   readonly #reduction: Reduction | undefined;
+  /** Where lanes learn apart for a while. */
+  readonly #rounds: Rounds | undefined;
   readonly #kept = new Map<number, Kept>();
   /** Gradients of embedding rows between backward and their addition. */
   readonly #rows = new Map<number, SparseRows[]>();
@@ -94,13 +98,16 @@ export class VNodeCompute {
     const given = new Set(source.outputs.map((output) => output.name));
     const tables = training.sparse.map(({ parameter }) => parameter).filter((table) => !given.has(`grad:${table}`));
     this.#layout = layoutOf(plan, ties, new Set(tables));
-    this.state = new VNodeState(plan, this.#layout, executor);
+    const hasRounds = options.copy !== undefined && options.settings.sync !== undefined;
+    this.state = new VNodeState(plan, this.#layout, executor, hasRounds && plan.role !== "passes");
     this.#working = new WorkingWeights(plan, this.#layout, this.state, executor);
     this.#gradients = new Gradients(this.#layout, executor, given);
     if (options.copy !== undefined)
       this.#reduction = new Reduction({
         ...{ copy: options.copy, layout: this.#layout, gradients: this.#gradients, executor, memory: this.memory },
       });
+    if (hasRounds && this.#layout.weightLength > 0 && plan.role !== "passes")
+      this.#rounds = new Rounds(this.state, this.#layout, executor, this.#reducing(), options.copy?.lanes ?? 1);
     this.#forwardNames = new Set(training.forward.inputs.map((input) => input.name));
     const backwardNames = new Set(training.backward?.inputs.map((input) => input.name));
     this.#saved = training.saved.map((value) => value.name).filter((saved) => backwardNames.has(saved));
@@ -279,18 +286,31 @@ export class VNodeCompute {
     });
   }
 
-  /** This copy's gradient, those of lent weights added in edge order, cut into what each lane adds up. */
-  reduceParts(step: number, ties: readonly PortGradient<WireTensor>[]): Promise<Map<string, WireTensor>> {
+  /** This copy's gradient, those of lent weights added in edge order, or what its round taught, cut into what each lane adds up. */
+  reduceParts(step: number, of: Added, ties: readonly PortGradient<WireTensor>[]): Promise<Map<string, WireTensor>> {
     return this.#track(step, async () => {
       await this.#gradients.settled();
       for (const { port, payload } of ties) await this.#addTie(port, payload);
-      return this.#reducing().parts(this.#where(step, "the gradient"));
+      if (of === "outer") await this.#rounds?.difference();
+      return this.#reducing().parts(of, this.#where(step, of === "outer" ? "what was learned" : "the gradient"));
     });
   }
 
   /** The shard that this copy adds up for all; takes the others' parts over. */
-  reduceSum(step: number, parts: readonly PortGradient<WireTensor>[]): Promise<WireTensor> {
-    return this.#track(step, () => this.#reducing().sum(parts, this.#where(step, "the sum of gradients")));
+  reduceSum(step: number, of: Added, parts: readonly PortGradient<WireTensor>[]): Promise<WireTensor> {
+    return this.#track(step, () => this.#reducing().sum(of, parts, this.#where(step, "the sum over lanes")));
+  }
+
+  /** Ends a round: all copies go on with the same weights. */
+  outer(step: number, sums: readonly PortGradient<WireTensor>[]): Promise<{ hash: string }> {
+    return this.#track(step, async () => {
+      assert(this.#rounds !== undefined, `VNode ${this.#options.plan.id} has rounds`);
+      await this.#reducing().takeSums(sums);
+      const digest = await this.#rounds.step();
+      await this.#working.refresh();
+      this.#gradients.reset();
+      return { hash: stepHash(this.#options.plan.id, step + 1, digest) };
+    });
   }
 
   #reducing(): Reduction {
@@ -315,14 +335,18 @@ export class VNodeCompute {
         await this.state.beingRead;
         const { clipNorm } = settings;
         const rate = learningRateAt(settings, step);
-        const options = { optimizer: plan.optimizer, rate, clipNorm, step, what: this.#where(step, "VNode") };
+        const isApart = lastOfRound(settings, step) !== undefined;
+        const scale = isApart ? (this.#options.copy?.lanes ?? 1) : 1;
+        const options = { optimizer: plan.optimizer, rate, clipNorm, scale, step, what: this.#where(step, "VNode") };
         const updated = await update(this.state, this.#layout, this.#gradients, executor, options);
         measures["gradient_norm"] = updated.norm;
         measures["learning_rate"] = rate;
         digest = updated.digest;
         await this.#working.refresh();
+        if (step + 1 === settings.sync?.after) await this.#rounds?.begin();
       } else if (plan.role !== "passes") await this.#gradients.settled();
-      this.#gradients.reset();
+      // At a round's end its memory takes what was learned.
+      if (this.#rounds === undefined || addedUpIn(settings, step) !== "outer") this.#gradients.reset();
       return { hash: digest ? stepHash(plan.id, step + 1, digest) : await this.state.hash(step + 1), measures };
     });
   }

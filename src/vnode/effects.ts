@@ -52,6 +52,8 @@ export type ProcessEvent<Payload, Asker> =
   | { readonly kind: "partsDone"; readonly step: number; readonly parts: ByPort<Sealed<Payload>> }
   /** The sum of all copies' parts of the shard that is added up here. */
   | { readonly kind: "sumDone"; readonly step: number; readonly sum: Sealed<Payload> }
+  /** The round has ended: the common state has this hash. */
+  | { readonly kind: "outerDone"; readonly step: number; readonly hash: string }
   | { readonly kind: "updateDone"; readonly step: number; readonly hash: string; readonly measures: Measures }
   | { readonly kind: "persisted"; readonly step: number }
   | { readonly kind: "lineAdvanced"; readonly line: number }
@@ -90,10 +92,22 @@ export type Effect<Payload, Asker> =
   | { readonly kind: "accumulate"; readonly step: number; readonly microbatch: number }
   | { readonly kind: "shareWeights"; readonly step: number }
   | { readonly kind: "computeTieGradients"; readonly step: number }
-  /** Cuts the gradient of the step into what each lane adds up. */
-  | { readonly kind: "reduceParts"; readonly step: number; readonly ties: readonly PortGradient<Payload>[] }
+  /** Cuts the gradient of the step, or what the round has taught, into what each lane adds up. */
+  | {
+      readonly kind: "reduceParts";
+      readonly step: number;
+      readonly of: "reduce" | "outer";
+      readonly ties: readonly PortGradient<Payload>[];
+    }
   /** Adds up one shard; the own part is at hand. In lane order. */
-  | { readonly kind: "reduceSum"; readonly step: number; readonly parts: readonly PortGradient<Payload>[] }
+  | {
+      readonly kind: "reduceSum";
+      readonly step: number;
+      readonly of: "reduce" | "outer";
+      readonly parts: readonly PortGradient<Payload>[];
+    }
+  /** Ends a round: all lanes go on from what they have learned together. */
+  | { readonly kind: "outer"; readonly step: number; readonly sums: readonly PortGradient<Payload>[] }
   | {
       readonly kind: "update";
       readonly step: number;

@@ -4,7 +4,7 @@
 import type { PlanEdge } from "../network/plan.ts";
 import { keyOf, type MessageName, type Sealed, wholeStep } from "./names.ts";
 import { edgeToward, type Role } from "./role.ts";
-import { microbatchCount, type Schedule, trainingCount } from "./schedule.ts";
+import { addedUpIn, lastOfRound, microbatchCount, type Schedule, trainingCount } from "./schedule.ts";
 
 /** A neighbour is at most one step ahead where gradients flow; more would only fill memory. */
 const stepsAheadMax = 1;
@@ -29,8 +29,14 @@ export class Inbox<Payload> {
     const seen = this.#seen.get(keyOf(name));
     if (seen !== undefined) return contradict(seen.hash, hash) ? "conflict" : "duplicate";
     if (name.step < currentStep) return "old";
-    if (name.step > currentStep + stepsAheadMax) return "beyond";
+    if (name.step > currentStep + stepsAheadMax && !this.#endsRound(name, currentStep)) return "beyond";
     return "wanted";
+  }
+
+  /** A lane that is ahead is done with the round that this one is in: what it learned is taken at any time. */
+  #endsRound(name: MessageName, currentStep: number): boolean {
+    const isOuter = edgeToward(this.#role, name.edge, name.direction)?.kind === "outer";
+    return isOuter && name.step === lastOfRound(this.#schedule, currentStep);
   }
 
   store(name: MessageName, sealed: Sealed<Payload>, from: string): void {
@@ -84,7 +90,8 @@ function contradict(first: string, second: string): boolean {
 function namesExist(edge: PlanEdge, name: MessageName, schedule: Schedule): boolean {
   const training = trainingCount(schedule, name.step);
   const all = microbatchCount(schedule, name.step);
-  if (edge.kind === "reduce") return name.microbatch === wholeStep && training > 0;
+  if (edge.kind === "reduce" || edge.kind === "outer")
+    return name.microbatch === wholeStep && addedUpIn(schedule, name.step) === edge.kind;
   if (edge.kind === "tie") {
     if (name.microbatch !== wholeStep) return false;
     return name.direction === "backward" ? training > 0 : training > 0 || all > schedule.microbatches;

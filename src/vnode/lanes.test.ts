@@ -1,12 +1,25 @@
 import { strict as assert } from "node:assert";
 import { describe, it } from "node:test";
 import { treeSum } from "./reduce.ts";
-import { drawFrom, type Faults, lanedPlan, randomSchedule, SymbolicNetwork } from "./symbolic-network.testing.ts";
+import { isCommon, type Schedule } from "./schedule.ts";
+import {
+  drawFrom,
+  type Faults,
+  lanedPlan,
+  randomSchedule,
+  roundSchedule,
+  SymbolicNetwork,
+} from "./symbolic-network.testing.ts";
 
 const calm: Faults = { lost: 0, repeated: 0, crashes: 0, zombies: false };
 
-function run(seed: number, order: number, faults: Faults): Map<string, string> {
-  const network = new SymbolicNetwork(lanedPlan(seed).plan, randomSchedule(seed), drawFrom(order), faults);
+function run(
+  seed: number,
+  order: number,
+  faults: Faults,
+  schedule: Schedule = randomSchedule(seed),
+): Map<string, string> {
+  const network = new SymbolicNetwork(lanedPlan(seed, schedule.sync).plan, schedule, drawFrom(order), faults);
   const hashes = network.run();
   assert.deepEqual(network.evidence, []);
   return hashes;
@@ -35,6 +48,38 @@ describe("lanes that learn together", () => {
       const expected = sorted(run(seed, seed, calm));
       for (const zombies of [false, true])
         assert.deepEqual(sorted(run(seed, seed + 5, { lost: 5, repeated: 15, crashes: 8, zombies })), expected);
+    }
+  });
+});
+
+describe("lanes that learn apart for a round", () => {
+  const seeds = Array.from({ length: 50 }, (_, seed) => seed);
+
+  it("have one state wherever they are together, and states of their own within a round", () => {
+    let apart = 0;
+    for (const seed of seeds) {
+      const schedule = roundSchedule(seed);
+      const { plan } = lanedPlan(seed, schedule.sync);
+      const learning = new Set(plan.edges.flatMap((edge) => (edge.kind === "outer" ? [edge.from, edge.to] : [])));
+      const hashes = run(seed, seed, calm, schedule);
+      for (const { id, copy } of plan.vnodes)
+        for (let step = 1; learning.has(id) && step <= schedule.steps; step++) {
+          const isOne = hashes.get(`${id}/${step}`) === hashes.get(`${copy?.of}/${step}`);
+          if (isCommon(schedule, step)) assert.ok(isOne, `seed ${seed}: ${id}/${step}`);
+          else if (!isOne) apart++;
+        }
+    }
+    assert.ok(apart > 100, `${apart} states of lanes that are apart`);
+  });
+
+  it("give the same hashes whatever is lost, repeated, replaced or goes on as a zombie", () => {
+    for (const seed of seeds) {
+      const schedule = roundSchedule(seed);
+      const expected = sorted(run(seed, seed, calm, schedule));
+      for (const zombies of [false, true]) {
+        const faults = { lost: 5, repeated: 15, crashes: 8, zombies };
+        assert.deepEqual(sorted(run(seed, seed + 5, faults, schedule)), expected);
+      }
     }
   });
 });

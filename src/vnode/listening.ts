@@ -87,8 +87,8 @@ export class Listening<Payload> {
   }
 
   /** Other copies' parts of the shard that is added up here, in lane order, or undefined while one of them is missing. */
-  takeParts(step: number): PortGradient<Payload>[] | undefined {
-    const named = this.#role.reducesIn.map((edge) => ({ edge, name: forwardName(edge, step, wholeStep) }));
+  takeParts(edges: readonly PlanEdge[], step: number): PortGradient<Payload>[] | undefined {
+    const named = edges.map((edge) => ({ edge, name: forwardName(edge, step, wholeStep) }));
     if (!named.every(({ name }) => this.#inbox.has(name))) return undefined;
     return named.map(({ edge, name }) => ({
       ...{ edge: edge.id, port: edge.toPort },

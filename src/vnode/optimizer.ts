@@ -14,6 +14,8 @@ export interface UpdateOptions {
   readonly rate: number;
   /** 0: no clipping. */
   readonly clipNorm: number;
+  /** What the gradient is multiplied with: a lane that learns by itself has summed its share of a step alone. */
+  readonly scale: number;
   /** Counts from 0. */
   readonly step: number;
   /** Names the place in errors. */
@@ -35,12 +37,15 @@ export async function update(
   executor: Executor,
   options: UpdateOptions,
 ): Promise<Updated> {
-  const { clipNorm } = options;
+  const { clipNorm, scale } = options;
   const squares = squaresCalls(layout, gradients);
-  const updates = (scale: number) => [...updateCalls(state, layout, gradients, scale, options), state.digestCall()];
+  const updates = (clip: number) => [
+    ...updateCalls(state, layout, gradients, scale * clip, options),
+    state.digestCall(),
+  ];
   // One message to a worker, unless the norm decides the scale.
   const first = await executor.kernels(clipNorm > 0 ? squares : [...squares, ...updates(1)]);
-  const norm = Math.sqrt(squares.reduce((sum, _, i) => sum + (first[i]?.value ?? Number.NaN), 0));
+  const norm = scale * Math.sqrt(squares.reduce((sum, _, i) => sum + (first[i]?.value ?? Number.NaN), 0));
   if (!Number.isFinite(norm))
     fail("out_of_range", `the gradient of ${options.what} has NaN or infinity: lower the learning rate or clip`);
   const last = clipNorm > 0 ? await executor.kernels(updates(norm > clipNorm ? clipNorm / norm : 1)) : first;

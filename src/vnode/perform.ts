@@ -17,7 +17,17 @@ export interface Keeping<Payload> {
 
 export type Numeric<Payload> = Extract<
   Effect<Payload, never>,
-  { kind: "forward" | "backward" | "shareWeights" | "computeTieGradients" | "reduceParts" | "reduceSum" | "update" }
+  {
+    kind:
+      | "forward"
+      | "backward"
+      | "shareWeights"
+      | "computeTieGradients"
+      | "reduceParts"
+      | "reduceSum"
+      | "outer"
+      | "update";
+  }
 >;
 
 export async function performNumeric<Payload>(
@@ -42,12 +52,16 @@ export async function performNumeric<Payload>(
     case "computeTieGradients":
       return { kind: "tieGradientsDone", step, gradients: keepAll(await compute.tieGradients(step), keeping) };
     case "reduceParts": {
-      const parts = await compute.reduceParts(step, await loadGradients(effect.ties, keeping));
+      const parts = await compute.reduceParts(step, effect.of, await loadGradients(effect.ties, keeping));
       return { kind: "partsDone", step, parts: keepAll(parts, keeping) };
     }
     case "reduceSum": {
-      const sum = await compute.reduceSum(step, await loadGradients(effect.parts, keeping));
+      const sum = await compute.reduceSum(step, effect.of, await loadGradients(effect.parts, keeping));
       return { kind: "sumDone", step, sum: { hash: "", payload: keeping.keep(sum) } };
+    }
+    case "outer": {
+      const { hash } = await compute.outer(step, await loadGradients(effect.sums, keeping));
+      return { kind: "outerDone", step, hash };
     }
     case "update": {
       const [ties, sums] = [await loadGradients(effect.ties, keeping), await loadGradients(effect.sums, keeping)];

@@ -3,6 +3,7 @@
 
 import { assert, unreachable } from "../core/assert.ts";
 import type { PlanEdge } from "../network/plan.ts";
+import { type Across, acrossLanes, nextAddition, takeSums } from "./across-lanes.ts";
 import type { Drawn, Effect, Measures, ProcessEvent, Verdict } from "./effects.ts";
 import { type Admission, Inbox } from "./inbox.ts";
 import { Listening, type Missing, sourceKey } from "./listening.ts";
@@ -61,11 +62,6 @@ export const openProcess: OpenProcess = (options) => new Process(options);
 
 type Arrival<Payload> = Extract<ProcessEvent<Payload, never>, { kind: "arrived" }>;
 
-/** Copies of it in other lanes learn with it. */
-function isReduced({ reducesIn, reducesOut }: Role): boolean {
-  return reducesIn.length + reducesOut.length > 0;
-}
-
 /** Without gradients nothing holds a VNode back, so the line does. */
 const stepsBeyondLineMax = 64;
 
@@ -82,6 +78,10 @@ export class Process<Payload, Asker> implements VNodeProcess<Payload, Asker> {
   #step: number;
   #line: number;
   #work: StepWork;
+  /** What is added up with other lanes in this step. */
+  #across: Across;
+  /** Measures of an update that a round's end follows. */
+  #updated: Measures = {};
   #started = false;
   #full = false;
   /** Microbatches between forward and backward. Changes when things happen, never what they are. */
@@ -103,6 +103,7 @@ export class Process<Payload, Asker> implements VNodeProcess<Payload, Asker> {
     this.#outbox = this.#parts.openOutbox(options.line);
     this.#work = this.#parts.openWork(options.schedule, options.line, options.role);
     this.#listening = this.#parts.openListening(options.role, this.#inbox);
+    this.#across = acrossLanes(options.role, options.schedule, options.line);
   }
 
   get currentStep(): number {
@@ -122,7 +123,8 @@ export class Process<Payload, Asker> implements VNodeProcess<Payload, Asker> {
   }
 
   get catchingUp(): boolean {
-    return this.#options.line > 0 && this.#listening.pulled.size > 0;
+    const { pulled } = this.#listening;
+    return this.#options.line > 0 && pulled.size > 0 && this.missing().some(({ key }) => pulled.has(key));
   }
 
   admit(name: MessageName, hash: string): Admission {
@@ -169,12 +171,14 @@ export class Process<Payload, Asker> implements VNodeProcess<Payload, Asker> {
         break;
       case "partsDone":
         this.#work.finish("parts");
-        for (const edge of this.#role.reducesOut)
-          this.#send(edge, "forward", wholeStep, event.parts.get(edge.fromPort));
+        for (const edge of this.#across.outs) this.#send(edge, "forward", wholeStep, event.parts.get(edge.fromPort));
         break;
       case "sumDone":
         this.#work.finish("sum");
-        for (const edge of this.#role.reducesIn) this.#send(edge, "backward", wholeStep, event.sum);
+        for (const edge of this.#across.ins) this.#send(edge, "backward", wholeStep, event.sum);
+        break;
+      case "outerDone":
+        this.#stepDone(event.step, event.hash, this.#updated);
         break;
       case "updateDone":
         this.#updateDone(event.step, event.hash, event.measures);
@@ -322,6 +326,15 @@ export class Process<Payload, Asker> implements VNodeProcess<Payload, Asker> {
 
   #updateDone(step: number, hash: string, measures: Measures): void {
     assert(step === this.#step, `update of step ${step} ends in step ${this.#step}`);
+    if (this.#across.of !== "outer") {
+      this.#stepDone(step, hash, measures);
+      return;
+    }
+    this.#updated = measures;
+    this.#work.finish("update");
+  }
+
+  #stepDone(step: number, hash: string, measures: Measures): void {
     const trained = this.#work.measured("training");
     this.#publishEvaluation();
     this.#step = step + 1;
@@ -343,6 +356,7 @@ export class Process<Payload, Asker> implements VNodeProcess<Payload, Asker> {
 
   #enterStep(): void {
     this.#work = this.#parts.openWork(this.#schedule, this.#step, this.#role);
+    this.#across = acrossLanes(this.#role, this.#schedule, this.#step);
     for (const { whom, key, names } of this.missing())
       if (this.#listening.pulled.has(key)) this.#emit({ kind: "ask", whom, names });
   }
@@ -401,14 +415,18 @@ export class Process<Payload, Asker> implements VNodeProcess<Payload, Asker> {
       this.#endSession();
       return;
     }
+    if (work.hasFinished("update")) {
+      this.#endRound();
+      return;
+    }
     if (work.tieGradientsPending && work.trainingDone) {
       work.begin("tieGradients");
       this.#emit({ kind: "computeTieGradients", step: this.#step });
       return;
     }
     if (!work.trainingDone || !work.sharedAll) return;
-    if (isReduced(this.#role) && this.#reduce()) return;
-    if (!work.evaluationDone) return;
+    if (this.#across.of === "reduce") this.#addUp();
+    if (work.running > 0 || !work.evaluationDone) return;
     if (checkpointDue(this.#schedule, this.#step + 1) && this.#persisting.size >= this.#options.persistsPendingMax)
       return;
     const given = this.#takeStepGradients();
@@ -419,33 +437,31 @@ export class Process<Payload, Asker> implements VNodeProcess<Payload, Asker> {
     this.#emit({ kind: "update", step: this.#step, ...given });
   }
 
-  /** What the update needs of others: gradients of lent weights, or what the copies have added up with those in it. */
-  #takeStepGradients(): Pick<Extract<Effect<Payload, Asker>, { kind: "update" }>, "ties" | "sums"> | undefined {
-    const { tiesOut, reducesOut } = this.#role;
-    const isSummed = isReduced(this.#role);
-    const taken = this.#listening.takeGradients(isSummed ? reducesOut : tiesOut, this.#step, wholeStep);
-    if (taken === undefined) return undefined;
-    return isSummed ? { ties: [], sums: taken } : { ties: taken, sums: [] };
+  /** Begins what copies in other lanes are waiting for, or what theirs make possible. */
+  #addUp(): void {
+    const next = nextAddition(this.#across, this.#work, this.#listening, this.#role.tiesOut);
+    if (next === undefined) return;
+    this.#work.begin(next.kind === "reduceParts" ? "parts" : "sum");
+    this.#emit(next);
   }
 
-  /** Adds the gradient up with those of the other copies; true while that is not done. */
-  #reduce(): boolean {
-    const work = this.#work;
-    if (!work.hasBegun("parts")) {
-      const ties = this.#listening.takeGradients(this.#role.tiesOut, this.#step, wholeStep);
-      if (ties === undefined) return true;
-      work.begin("parts");
-      this.#emit({ kind: "reduceParts", step: this.#step, ties });
-      return true;
+  /** What the update needs of others: gradients of lent weights, or what the copies have added up with those in it. */
+  #takeStepGradients(): Pick<Extract<Effect<Payload, Asker>, { kind: "update" }>, "ties" | "sums"> | undefined {
+    if (this.#across.of === "reduce") {
+      const sums = takeSums(this.#across, this.#work, this.#listening);
+      return sums && { ties: [], sums };
     }
-    if (this.#role.reducesIn.length > 0 && !work.hasBegun("sum")) {
-      const parts = this.#listening.takeParts(this.#step);
-      if (parts === undefined) return true;
-      work.begin("sum");
-      this.#emit({ kind: "reduceSum", step: this.#step, parts });
-      return true;
-    }
-    return false;
+    const ties = this.#listening.takeGradients(this.#role.tiesOut, this.#step, wholeStep);
+    return ties && { ties, sums: [] };
+  }
+
+  /** After the last update of a round: what was learned in it is put together with what other lanes learned. */
+  #endRound(): void {
+    this.#addUp();
+    const sums = this.#work.running > 0 ? undefined : takeSums(this.#across, this.#work, this.#listening);
+    if (sums === undefined || this.#work.hasBegun("outer")) return;
+    this.#work.begin("outer");
+    this.#emit({ kind: "outer", step: this.#step, sums });
   }
 
   #endSession(): void {

@@ -1,4 +1,4 @@
-// How the copies of a VNode in several lanes add up their gradients. Each copy adds one shard for all of them; the sum is a
+// How the copies of a VNode in several lanes add up their gradients, or what they learned in a round. Each copy adds one shard for all of them; the sum is a
 // fixed binary tree over lane numbers, so that it never depends on who was faster, nor on where it is made: a machine with
 // lanes 4 to 7 may add those first.
 
@@ -6,12 +6,12 @@ import { assert } from "../core/assert.ts";
 import { fail } from "../core/errors.ts";
 import type { Tensor } from "../core/tensor.ts";
 import type { Executor, Float32Span, KernelCall, KernelOperand } from "../engine/engine.ts";
-import { type Shard, shardOf } from "../network/lanes.ts";
+import { outerShape, type Shard, shardOf } from "../network/lanes.ts";
 import type { VNodePlan } from "../network/plan.ts";
 import type { PortGradient } from "./effects.ts";
 import type { Gradients } from "./gradients.ts";
 import type { Layout } from "./layout.ts";
-import { giveBack, type MessageMemory, open, packInPlace, type WireTensor } from "./wire.ts";
+import { giveBack, type MessageMemory, open, pack, packInPlace, type WireTensor } from "./wire.ts";
 
 /** Adds what lies at `at` in two operands into the first. */
 export interface Adding<T> {
@@ -67,12 +67,16 @@ function addingOn(executor: Executor): Adding<Tensor> {
 export interface ReduceOptions {
   readonly copy: NonNullable<VNodePlan["copy"]>;
   readonly layout: Layout;
+  /** What is added up lies where gradients do, and its sum after it. */
   readonly gradients: Gradients;
   readonly executor: Executor;
   readonly memory: MessageMemory;
 }
 
-/** The gradient of one copy on its way into the sum of all. */
+/** Gradients travel as they are, what a round has taught in eight bits. */
+export type Added = "reduce" | "outer";
+
+/** What one copy adds to the sum of all, on its way into it. */
 export class Reduction {
   readonly #options: ReduceOptions;
 
@@ -85,53 +89,57 @@ export class Reduction {
   }
 
   /** What others add up, by lane. `what` names the place in errors. */
-  async parts(what: string): Promise<Map<string, WireTensor>> {
+  async parts(of: Added, what: string): Promise<Map<string, WireTensor>> {
     const { lane: own, lanes } = this.#options.copy;
     const parts = new Map<string, WireTensor>();
     for (let lane = 0; lane < lanes; lane++) {
       const shard = this.#shard(lane);
       if (lane === own || shard.length === 0) continue;
-      parts.set(String(lane), await this.#take(shard, what));
+      parts.set(String(lane), await this.#packed(of, await this.#copyOf(of, shard), what));
     }
     return parts;
   }
 
-  async #take(shard: Shard, what: string): Promise<WireTensor> {
+  /** As it travels; takes the tensor over. */
+  async #packed(of: Added, content: Tensor, what: string): Promise<WireTensor> {
     const { executor, memory } = this.#options;
-    const part = await this.#copyOf(shard);
-    const { value } = await executor.kernel({ kind: "finite", of: part });
-    if (value === 1) return packInPlace(part, "float32", what, memory);
-    executor.recycle([part]);
-    return fail("out_of_range", `${what} has NaN or infinity: lower the learning rate or clip`);
+    const { value } = await executor.kernel({ kind: "finite", of: content });
+    if (value === 1 && of === "reduce") return packInPlace(content, "float32", what, memory);
+    try {
+      if (value !== 1) fail("out_of_range", `${what} has NaN or infinity: lower the learning rate or clip`);
+      return pack(content, "int8", what, true);
+    } finally {
+      executor.recycle([content]);
+    }
   }
 
-  async #copyOf(shard: Shard): Promise<Tensor> {
+  async #copyOf(of: Added, shard: Shard): Promise<Tensor> {
     const { executor } = this.#options;
-    const into = executor.tensor("float32", [shard.length]);
-    await executor.kernels(
-      this.#pieces(shard, into).map(([gradient, of]) => ({ kind: "copy", into: of, of: gradient })),
+    const into = executor.tensor("float32", of === "reduce" ? [shard.length] : outerShape(shard.length));
+    (into.data as Float32Array).fill(0, shard.length);
+    const copies = this.#pieces(shard, into).map(
+      ([own, piece]): KernelCall => ({ kind: "copy", into: piece, of: own }),
     );
+    await executor.kernels(copies);
     return into;
   }
 
-  /** The sum of the own shard. From here on the own gradient holds it. Takes the parts over. */
-  async sum(others: readonly PortGradient<WireTensor>[], what: string): Promise<WireTensor> {
+  /** The sum of the own shard; the own memory holds it from here on, as others get it. Takes the parts over. */
+  async sum(of: Added, others: readonly PortGradient<WireTensor>[], what: string): Promise<WireTensor> {
     const { copy, executor } = this.#options;
     const shard = this.#shard(copy.lane);
-    const own = await this.#copyOf(shard);
-    const parts = new Map([[copy.lane, own]]);
+    // The own part goes through the rounding that others' go through: else copies would part.
+    const own = await this.#packed(of, await this.#copyOf(of, shard), what);
+    const parts = new Map([[copy.lane, open(own)]]);
     for (const { port, payload } of others) parts.set(Number(port), open(payload));
     const sum = await treeSum(parts, copy.lanes, addingOn(executor));
-    executor.recycle([own]);
-    for (const { payload } of others) giveBack(payload);
-    await this.#put(shard, sum);
-    const { value } = await executor.kernel({ kind: "finite", of: sum });
-    if (value === 1) return packInPlace(sum, "float32", what, this.#options.memory);
-    executor.recycle([sum]);
-    return fail("out_of_range", `${what} has NaN or infinity: lower the learning rate or clip`);
+    for (const payload of [own, ...others.map((other) => other.payload)]) giveBack(payload);
+    const packed = await this.#packed(of, sum, what);
+    await this.#put(shard, open(packed));
+    return packed;
   }
 
-  /** Writes what other copies have added up into the own gradient. Takes the sums over. */
+  /** Writes what other copies have added up beside the own sum. Takes the sums over. */
   async takeSums(sums: readonly PortGradient<WireTensor>[]): Promise<void> {
     for (const { port, payload } of sums) {
       await this.#put(this.#shard(Number(port)), open(payload));
@@ -140,26 +148,35 @@ export class Reduction {
   }
 
   async #put(shard: Shard, content: Tensor): Promise<void> {
-    const calls = this.#pieces(shard, content).map(
-      ([gradient, of]): KernelCall => ({ kind: "copy", into: gradient, of }),
+    const copies = this.#pieces(shard, content).map(
+      ([own, piece]): KernelCall => ({ kind: "copy", into: own, of: piece }),
     );
-    await this.#options.executor.kernels(calls);
+    await this.#options.executor.kernels(copies);
   }
 
-  /** A shard in the gradient and in a tensor of its own: gradients of tables lie apart from others. */
-  #pieces({ start, length }: Shard, whole: Tensor): [gradient: Float32Span, piece: KernelOperand][] {
+  /** A shard where gradients lie and in a tensor of its own: gradients of tables lie apart from others. */
+  #pieces({ start, length }: Shard, whole: Tensor): [own: Float32Span, piece: KernelOperand][] {
+    const data = whole.data as Float32Array;
+    return this.spans(start, length).map(({ from, count, span }) => [
+      span,
+      { dtype: "float32", shape: [count], data: data.subarray(from - start, from - start + count) },
+    ]);
+  }
+
+  /** A range of the layout where gradients lie. */
+  spans(
+    start: number,
+    length: number,
+  ): { readonly from: number; readonly count: number; readonly span: Float32Span }[] {
     const { layout, gradients } = this.#options;
     const end = start + length;
     const cut = Math.min(Math.max(layout.sparseLength, start), end);
-    const data = whole.data as Float32Array;
-    return [
-      [start, cut],
-      [cut, end],
-    ].flatMap(([from, to]): [Float32Span, KernelOperand][] => {
-      const count = (to as number) - (from as number);
-      if (count === 0) return [];
-      const piece = data.subarray((from as number) - start, (to as number) - start);
-      return [[gradients.spanAt(from as number, count), { dtype: "float32", shape: [count], data: piece }]];
-    });
+    const ranges = [
+      { from: start, count: cut - start },
+      { from: cut, count: end - cut },
+    ];
+    return ranges
+      .filter(({ count }) => count > 0)
+      .map(({ from, count }) => ({ from, count, span: gradients.spanAt(from, count) }));
   }
 }

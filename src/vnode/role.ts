@@ -13,7 +13,7 @@ export interface Role {
   readonly activationsOut: readonly PlanEdge[];
   readonly tiesIn: readonly PlanEdge[];
   readonly tiesOut: readonly PlanEdge[];
-  /** To the copies that add up a shard: parts go there, sums come back. */
+  /** To the copies in other lanes that add up a shard, gradients or what a round has taught: parts go there, sums come back. */
   readonly reducesOut: readonly PlanEdge[];
   /** From the copies whose parts of a shard are added up here, in the order of their lanes. */
   readonly reducesIn: readonly PlanEdge[];
@@ -39,8 +39,8 @@ export function roleOf(plan: Plan, vnode: VNodeId): Role {
     activationsOut: out.filter((edge) => edge.kind === "activation"),
     tiesIn: into.filter((edge) => edge.kind === "tie"),
     tiesOut: out.filter((edge) => edge.kind === "tie"),
-    reducesOut: out.filter((edge) => edge.kind === "reduce"),
-    reducesIn: into.filter((edge) => edge.kind === "reduce"),
+    reducesOut: out.filter((edge) => edge.kind === "reduce" || edge.kind === "outer"),
+    reducesIn: into.filter((edge) => edge.kind === "reduce" || edge.kind === "outer"),
     learns,
     // One more than the distance keeps a VNode busy while a message is on its way.
     window: distanceToEnd(plan.edges, vnode) + 2,

@@ -11,7 +11,8 @@ import type { StateImage } from "../states/cut.ts";
 import type { StateReader } from "../states/reader.ts";
 import { type Layout, type Place, spanOf, tensorAt } from "./layout.ts";
 
-type Part = "weights" | "first" | "second";
+/** `anchor` and `velocity` are those of rounds: where the round began, and how lanes together moved before. */
+type Part = "weights" | "first" | "second" | "anchor" | "velocity";
 
 export class VNodeState {
   readonly #plan: VNodePlan;
@@ -23,12 +24,13 @@ export class VNodeState {
   /** By parameter name; views of the weights, made once. */
   readonly tensors: ReadonlyMap<string, Tensor>;
 
-  constructor(plan: VNodePlan, layout: Layout, executor: Executor) {
+  /** `hasRounds`: lanes learn apart for a while. */
+  constructor(plan: VNodePlan, layout: Layout, executor: Executor, hasRounds = false) {
     this.#plan = plan;
     this.#layout = layout;
     this.#executor = executor;
     const bytes = Math.max(layout.weightLength * 4, 4);
-    const parts = partsOf(plan);
+    const parts = [...partsOf(plan), ...(hasRounds ? (["anchor", "velocity"] as const) : [])];
     this.#memory = executor.allocate(bytes + (parts.length - 1) * distanceBetween(bytes));
     this.#parts = new Map(parts.map((part, i) => [part, within(this.#memory, i * distanceBetween(bytes), bytes)]));
     const weights = this.part("weights");
@@ -162,7 +164,8 @@ function partsOf(plan: VNodePlan): Part[] {
 }
 
 function nameIn(part: Part, parameter: string): string {
-  return part === "weights" ? parameter : `optimizer.${part}.${parameter}`;
+  if (part === "weights") return parameter;
+  return part === "anchor" || part === "velocity" ? `round.${part}.${parameter}` : `optimizer.${part}.${parameter}`;
 }
 
 /** Elements of one kernel call, a multiple of 4: some milliseconds of a worker. */

@@ -6,9 +6,9 @@ import type { PlanEdge } from "../network/plan.ts";
 import type { Measures } from "./effects.ts";
 import { wholeStep } from "./names.ts";
 import type { Role } from "./role.ts";
-import { evaluationCount, type Schedule, trainingCount } from "./schedule.ts";
+import { addedUpIn, evaluationCount, type Schedule, trainingCount } from "./schedule.ts";
 
-type Once = "share" | "tieGradients" | "parts" | "sum" | "update" | "persist";
+type Once = "share" | "tieGradients" | "parts" | "sum" | "update" | "outer" | "persist";
 
 export class StepWork {
   readonly step: number;
@@ -16,6 +16,7 @@ export class StepWork {
   readonly #evaluations: number;
   readonly #firstEvaluation: number;
   readonly #role: Role;
+  readonly #addedUp: ReturnType<typeof addedUpIn>;
   #trainingStarted = 0;
   #evaluationsStarted = 0;
   readonly #forwardDone = new Set<number>();
@@ -33,6 +34,7 @@ export class StepWork {
     this.#training = trainingCount(schedule, step);
     this.#evaluations = evaluationCount(schedule, step);
     this.#firstEvaluation = schedule.microbatches;
+    this.#addedUp = addedUpIn(schedule, step);
   }
 
   get sharePending(): boolean {
@@ -86,7 +88,7 @@ export class StepWork {
     const training = Array.from({ length: this.#training }, (_, index) => index);
     const evaluation = Array.from({ length: this.#evaluations }, (_, index) => this.#firstEvaluation + index);
     const all = direction === "forward" ? [...training, ...evaluation] : training;
-    if (kind === "reduce") return training.length > 0 ? [wholeStep] : [];
+    if (kind === "reduce" || kind === "outer") return this.#addedUp === kind ? [wholeStep] : [];
     if (kind === "tie") return all.length > 0 ? [wholeStep] : [];
     return all;
   }

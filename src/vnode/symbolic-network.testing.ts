@@ -75,7 +75,7 @@ export function randomPlan(draw: Draw): Plan {
 }
 
 /** A random network whose VNodes have parameters of random sizes, some smaller than a shard, some none. */
-export function lanedPlan(seed: number): { plan: Plan; lanes: number } {
+export function lanedPlan(seed: number, sync?: Schedule["sync"]): { plan: Plan; lanes: number } {
   const draw = drawFrom(seed + 77);
   const plan = randomPlan(drawFrom(seed));
   const lanes = 2 + draw(4);
@@ -85,7 +85,7 @@ export function lanedPlan(seed: number): { plan: Plan; lanes: number } {
     const parameter = { name: "w", shape: [elements], initial, decay: false, precision: "float32" } as const;
     return elements === 0 ? vnode : { ...vnode, parameters: [parameter] };
   });
-  return { plan: expandLanes({ ...plan, vnodes: weighted }, lanes), lanes };
+  return { plan: expandLanes({ ...plan, vnodes: weighted }, { lanes, ...(sync && { sync }) }), lanes };
 }
 
 function randomArrows(draw: Draw, count: number): Arrow[] {
@@ -126,15 +126,24 @@ class SymbolicCompute {
   weights: string;
   #accumulated: string | undefined;
   #ownSum: string | undefined;
+  /** Where the round began. */
+  #anchor: string;
   readonly #saved = new Map<number, unknown>();
   readonly #gradients = new Map<number, string>();
   readonly #vnode: VNodeId;
   readonly #lane: number;
 
-  constructor({ id, copy }: VNodePlan, weights: string) {
+  readonly #schedule: Schedule;
+
+  constructor({ id, copy }: VNodePlan, schedule: Schedule, state: string) {
     this.#vnode = copy?.of ?? id;
     this.#lane = copy?.lane ?? 0;
-    this.weights = weights;
+    this.#schedule = schedule;
+    [this.weights, this.#anchor] = JSON.parse(state) as [string, string];
+  }
+
+  get state(): string {
+    return JSON.stringify([this.weights, this.#anchor]);
   }
 
   perform(effect: Effect<string, VNodeId>): ProcessEvent<string, VNodeId> | undefined {
@@ -171,7 +180,8 @@ class SymbolicCompute {
         return { kind: "tieGradientsDone", step: effect.step, gradients: ports(of, "tie1", "tie2") };
       }
       case "reduceParts": {
-        this.#accumulated = hashOf(this.#accumulated, effect.ties);
+        this.#accumulated =
+          effect.of === "outer" ? hashOf(this.#anchor, this.weights) : hashOf(this.#accumulated, effect.ties);
         const lanes = Array.from({ length: lanesMost }, (_, lane) => String(lane));
         const of = (shard: string) => sealed("part", shard, this.#accumulated);
         return { kind: "partsDone", step: effect.step, parts: ports(of, ...lanes) };
@@ -187,7 +197,13 @@ class SymbolicCompute {
         if (effect.sums.length > 0 || this.#ownSum !== undefined) this.#accumulated = this.#sums(effect.sums);
         this.weights = hashOf(this.weights, this.#accumulated, effect.ties);
         this.#accumulated = undefined;
+        if (effect.step + 1 === this.#schedule.sync?.after) this.#anchor = this.weights;
         return { kind: "updateDone", step: effect.step, hash: this.weights, measures: {} };
+      case "outer":
+        this.weights = hashOf("outer", this.#anchor, this.#sums(effect.sums));
+        this.#anchor = this.weights;
+        this.#accumulated = undefined;
+        return { kind: "outerDone", step: effect.step, hash: this.weights };
       default:
         return undefined;
     }
@@ -238,7 +254,8 @@ export class SymbolicNetwork {
     this.#faults = faults;
     this.#open = open;
     this.#crashes = faults.crashes;
-    for (const { id, copy } of plan.vnodes) this.#durable.set(id, new Map([[0, hashOf("initial", copy?.of ?? id)]]));
+    for (const { id, copy } of plan.vnodes)
+      this.#durable.set(id, new Map([[0, JSON.stringify([hashOf("initial", copy?.of ?? id), ""])]]));
     for (const { id } of plan.vnodes) this.#start(id);
   }
 
@@ -285,7 +302,7 @@ export class SymbolicNetwork {
     const weights = this.#durable.get(vnode)?.get(this.#line);
     assert(weights !== undefined, `${vnode} has a state at the line ${this.#line}`);
     const own = this.#plan.vnodes.find(({ id }) => id === vnode) as VNodePlan;
-    const instance = { process, compute: new SymbolicCompute(own, weights), owner: true, dead: false };
+    const instance = { process, compute: new SymbolicCompute(own, this.#schedule, weights), owner: true, dead: false };
     this.#owners.set(vnode, instance);
     this.#all.push({ vnode, instance });
     this.#handle(vnode, instance, { kind: "start" });
@@ -332,7 +349,7 @@ export class SymbolicNetwork {
         break;
       }
       case "persist":
-        this.#persist(vnode, instance, effect.step, instance.compute.weights);
+        this.#persist(vnode, instance, effect.step, instance.compute.state);
         break;
       case "restart":
         if (instance.owner) this.#replace(vnode, true);
@@ -343,6 +360,7 @@ export class SymbolicNetwork {
       case "computeTieGradients":
       case "reduceParts":
       case "reduceSum":
+      case "outer":
       case "update":
         this.#parcels.push({ run: () => this.#finish(vnode, instance, effect) });
         break;
@@ -393,6 +411,13 @@ export class SymbolicNetwork {
     for (const { vnode, instance } of this.#all)
       this.#parcels.push({ run: () => this.#handle(vnode, instance, { kind: "lineAdvanced", line }) });
   }
+}
+
+/** With rounds that begin and end anywhere. */
+export function roundSchedule(seed: number): Schedule & { readonly sync: NonNullable<Schedule["sync"]> } {
+  const draw = drawFrom(seed + 900_000);
+  const schedule = randomSchedule(seed);
+  return { ...schedule, sync: { after: 1 + draw(schedule.steps - 1), every: 1 + draw(4) } };
 }
 
 export function randomSchedule(seed: number): Schedule {

@@ -8,11 +8,14 @@ import type { Tensor } from "../core/tensor.ts";
 import type { Executor } from "../engine/engine.ts";
 import { compileText } from "../network/compile.ts";
 import { buildEvaluation, buildTraining } from "../network/graphs/graphs.ts";
+import { expandLanes, laneShare, originalOf } from "../network/lanes.ts";
 import type { Plan } from "../network/plan.ts";
+import type { LearningSettings } from "../network/settings/session.ts";
 import type { StateImage } from "../states/cut.ts";
 import { copiedImage, memoryState } from "../states/memory.testing.ts";
 import { VNodeCompute } from "./compute.ts";
 import type { Effect, Measures, ProcessEvent } from "./effects.ts";
+import type { BatchSource } from "./feeds.ts";
 import { performNumeric } from "./perform.ts";
 import { Process } from "./process.ts";
 import { roleOf } from "./role.ts";
@@ -94,7 +97,16 @@ export interface TrainOptions {
   /** Where it starts, with the states of an earlier run. */
   readonly line?: number;
   readonly from?: Run;
+  /** Of all lanes together. */
   readonly schedule?: Schedule;
+  readonly lanes?: number;
+  /** Instead of those that the loss falls fast with. */
+  readonly batches?: BatchSource;
+  /** Samples of a microbatch that `batches` gives. */
+  readonly samples?: number;
+  /** Instead of those of the seed, by parameter. */
+  readonly weights?: ReadonlyMap<string, Float32Array>;
+  readonly learning?: Pick<LearningSettings, "seed" | "clipNorm" | "learningRate">;
 }
 
 /** All VNodes of a plan in one place, messages handed over at once. */
@@ -104,30 +116,37 @@ export async function train(
   executor: Executor,
   options: TrainOptions = {},
 ): Promise<Run> {
-  const { line = 0, from, schedule: asked = schedule } = options;
-  const plan = compileText(text);
+  const { line = 0, from, schedule: asked = schedule, lanes = 1, weights, learning: by = learning } = options;
+  const network = compileText(text);
+  const plan = expandLanes(network, { lanes, ...(asked.sync && { sync: asked.sync }) });
+  const each = { ...asked, ...laneShare({ ...asked, lanes }) };
+  const microbatch = options.samples ?? samples;
   const run: Run = { hashes: new Map(), losses: [], evaluations: [], snapshots: new Map() };
   const processes = new Map<VNodeId, Process<WireTensor, VNodeId>>();
   const computes = new Map<VNodeId, VNodeCompute>();
   const events: { to: VNodeId; event: Promise<ProcessEvent<WireTensor, VNodeId>> }[] = [];
   const post = (to: VNodeId, event: ProcessEvent<WireTensor, VNodeId> | Promise<ProcessEvent<WireTensor, VNodeId>>) =>
     events.push({ to, event: Promise.resolve(event) });
-  const build = { microbatch: samples, lossScale: 1 / asked.microbatches };
+  const build = { microbatch, lossScale: 1 / asked.microbatches };
   for (const vnode of plan.vnodes) {
+    const original = originalOf(network, vnode);
     const compute = new VNodeCompute({
       name: vnode.id,
-      plan: vnode,
+      plan: original,
+      copy: vnode.copy,
       executor,
-      training: buildTraining(plan, vnode, build),
-      evaluation: buildEvaluation(plan, vnode, build),
-      batches: batchesFor(plan),
-      settings: { ...learning, ...asked, batch: samples * asked.microbatches },
+      training: buildTraining(plan, original, build),
+      evaluation: buildEvaluation(plan, original, build),
+      batches: options.batches ?? batchesFor(plan),
+      settings: { ...by, ...asked, batch: microbatch * asked.microbatches },
       data: plan,
     });
     if (from === undefined) await compute.initialise();
     else await compute.restore((await memoryState(from.snapshots.get(`${vnode.id}/${line}`)!)).reader, line);
+    for (const [name, tensor] of weights === undefined ? [] : compute.state.tensors)
+      (tensor.data as Float32Array).set(weights?.get(name) as Float32Array);
     const role = roleOf(plan, vnode.id);
-    processes.set(vnode.id, new Process({ role, schedule: asked, line, parallel, persistsPendingMax: 9 }));
+    processes.set(vnode.id, new Process({ role, schedule: each, line, parallel, persistsPendingMax: 9 }));
     computes.set(vnode.id, compute);
     post(vnode.id, { kind: "start" });
   }
@@ -143,6 +162,9 @@ export async function train(
       case "backward":
       case "shareWeights":
       case "computeTieGradients":
+      case "reduceParts":
+      case "reduceSum":
+      case "outer":
       case "update":
         return post(vnode, performNumeric(compute, roleOf(plan, vnode), keeping, effect));
       case "accumulate":

@@ -5,8 +5,10 @@ import type { SessionSettingsInit } from "../../client/client.ts";
 import { fail } from "../../core/errors.ts";
 import {
   type ChoiceField,
+  checkedNumber,
   settingFields as fields,
   type NumberField,
+  refuseRequest,
   type TextField,
 } from "../../network/settings/setting-fields.ts";
 import type { CommandContext, Flags, OptionSpec } from "../command.ts";
@@ -62,6 +64,8 @@ export const trainingOptions: Readonly<Record<string, OptionSpec>> = {
   ...numberFlag(fields.batch),
   ...numberFlag(fields.microbatches),
   ...numberFlag(fields.lanes),
+  ...numberFlag(fields.syncEvery),
+  ...numberFlag(fields.syncAfter),
   ...numberFlag(fields.rate),
   ...textFlag(fields.schedule),
   ...numberFlag(fields.warmup),
@@ -90,6 +94,15 @@ const stepsUnlimited = 1_000_000;
 /** Where a cosine ends, of its base. */
 const finalShare = 0.1;
 
+/** 0 would be taken for nothing said. */
+function roundsFrom(flags: Flags): Pick<SessionSettingsInit, "syncEvery" | "syncAfter"> {
+  const said = (field: Said<NumberField>) => {
+    const value = flags.optionalNumber(field.flag);
+    return value === undefined ? 0 : checkedNumber(field, value, refuseRequest);
+  };
+  return { syncEvery: said(fields.syncEvery), syncAfter: BigInt(said(fields.syncAfter)) };
+}
+
 export function settingsFrom({ flags }: Pick<CommandContext, "flags">, network: string): SessionSettingsInit {
   const number = ({ flag }: Said<NumberField>) => flags.optionalNumber(flag) ?? 0;
   const text = ({ flag }: Said<TextField>) => flags.optionalText(flag) ?? "";
@@ -102,6 +115,7 @@ export function settingsFrom({ flags }: Pick<CommandContext, "flags">, network: 
     batch: number(fields.batch),
     microbatches: number(fields.microbatches),
     lanes: number(fields.lanes),
+    ...roundsFrom(flags),
     seed: BigInt(number(fields.seed)),
     numerics: text(fields.numerics),
     checkpointEvery: number(fields.checkpointEvery),

@@ -121,9 +121,11 @@ export function showSession(out: Output, session: Session): void {
   for (const line of waitLines(session.waits)) out.line(out.tone("warn", line));
 }
 
-function batchOf({ batch, microbatches, lanes }: NonNullable<Session["settings"]>): string {
+function batchOf(settings: NonNullable<Session["settings"]>): string {
+  const { batch, microbatches, lanes, syncEvery, syncAfter } = settings;
   const shared = lanes > 1 ? `, shared by ${lanes} lanes` : "";
-  return `${batch} in ${microbatches} microbatches${shared}`;
+  const apart = syncEvery > 0 ? ` that are put together every ${syncEvery} steps after ${syncAfter}` : "";
+  return `${batch} in ${microbatches} microbatches${shared}${apart}`;
 }
 
 function autonomyOf({ keptBytesPerCheckpoint: bytes }: Session): string {

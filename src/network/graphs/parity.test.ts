@@ -4,25 +4,13 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { t1, transformerYaml } from "../../../examples/generate.ts";
-import { elementCount, type Tensor } from "../../core/tensor.ts";
+import { elementCount } from "../../core/tensor.ts";
 import { openEngine } from "../../engine/open.ts";
 import { compileText } from "../compile.ts";
-import type { DataPlan } from "../plan.ts";
+import { field, type LossFixture, uniform } from "../fixtures/fields.testing.ts";
 import { LocalTrainer } from "./trainer.testing.ts";
 
-interface Fixture {
-  readonly batch: number;
-  readonly rate: number;
-  readonly parameters: readonly {
-    readonly name: string;
-    readonly shape: readonly number[];
-    readonly center: number;
-    readonly spread: number;
-  }[];
-  readonly losses: readonly number[];
-}
-
-const fixtures: Record<string, Fixture> = JSON.parse(
+const fixtures: Record<string, LossFixture> = JSON.parse(
   readFileSync(new URL("../fixtures/losses.json", import.meta.url), "utf8"),
 );
 
@@ -35,28 +23,6 @@ const definitions: Record<string, string> = {
 
 function example(name: string): string {
   return readFileSync(new URL(`../../../examples/${name}.yaml`, import.meta.url), "utf8");
-}
-
-/** Element `index` of stream `salt`, in [0, 1): make.py has the same function. */
-function uniform(salt: number, index: number): number {
-  let x = (Math.imul(index, 0x9e3779b1) + Math.imul(salt, 0x85ebca77)) >>> 0;
-  x ^= x >>> 15;
-  x = Math.imul(x, 0x2c1b3c6d) >>> 0;
-  x ^= x >>> 12;
-  x = Math.imul(x, 0x297a2d39) >>> 0;
-  x ^= x >>> 15;
-  return (x >>> 0) / 2 ** 32;
-}
-
-function field({ shape, wire, below }: DataPlan, batch: number, salt: number): Tensor {
-  const count = batch * elementCount(shape);
-  const values = Array.from({ length: count }, (_, i) => uniform(salt, i));
-  if (wire === "float32") return { dtype: "float32", shape: [batch, ...shape], data: Float32Array.from(values) };
-  return {
-    dtype: "int32",
-    shape: [batch, ...shape],
-    data: Int32Array.from(values, (value) => Math.floor(value * below!)),
-  };
 }
 
 for (const [name, text] of Object.entries(definitions))

@@ -12,6 +12,13 @@ export interface LearningRate {
   readonly finalShare: number;
 }
 
+export interface RoundSettings {
+  /** Steps of a round: so many each lane takes by itself before what they learned is put together. */
+  readonly every: number;
+  /** Steps before the first round, in which lanes add every gradient up. */
+  readonly after: number;
+}
+
 /** What decides the bits of a session. Nothing about placement, owners or time may stand here. */
 export interface SessionIdentity {
   /** SHA-256 of the network definition's text. */
@@ -25,6 +32,8 @@ export interface SessionIdentity {
   readonly microbatches: number;
   /** Copies of the pipeline, each with its share of every batch; absent: one. */
   readonly lanes?: number;
+  /** Lanes learn apart for some steps at a time; absent: they add every gradient up. */
+  readonly sync?: RoundSettings;
   readonly seed: number;
   readonly numerics: "native" | "portable" | "reference";
   /** Version of the bits (`core/bits.ts`) that everybody who works for the session computes. */
@@ -87,7 +96,7 @@ export interface SessionSettings {
 /** What a VNode computes by. */
 export type LearningSettings = Pick<
   SessionIdentity,
-  "seed" | "steps" | "batch" | "microbatches" | "learningRate" | "clipNorm" | "validationMicrobatches"
+  "seed" | "steps" | "batch" | "microbatches" | "learningRate" | "clipNorm" | "validationMicrobatches" | "sync"
 >;
 
 /** Samples of one microbatch. */

@@ -78,6 +78,21 @@ export const settingFields = {
     usual: 1,
     summary: "copies of the whole network, each with its share of every batch",
   }),
+  /** No usual value: 0 stands for no rounds. */
+  syncEvery: number({
+    field: "sync_every",
+    flag: "sync-every",
+    least: 1,
+    most: 100_000,
+    summary: "steps that lanes learn apart before what they learned is put together (default: none)",
+  }),
+  syncAfter: number({
+    field: "sync_after",
+    flag: "sync-after",
+    least: 1,
+    most: stepsMost,
+    summary: "steps before lanes learn apart (default: 200, or a hundredth of all)",
+  }),
   seed: number({
     field: "seed",
     flag: "seed",

@@ -30,6 +30,19 @@ test("settings that were told are the same settings, to the last bit and by thei
   assert.ok(isIdentityOf(sessionIdOf(identity, "net"), told.identity));
 });
 
+test("lanes and rounds that were told are those of the id, and nothing is added where there are none", () => {
+  const laned: SessionIdentity = { ...identity, lanes: 2, sync: { every: 50, after: 200 } };
+  const told = trainingFromWire(trainingToWire({ identity: laned, policy: { checkpointEvery: 7, replicas: 1 } }), "s");
+  assert.deepEqual(told.identity, laned);
+  assert.notEqual(sessionIdOf(laned, "net"), sessionIdOf({ ...laned, lanes: 4 }, "net"));
+  assert.notEqual(sessionIdOf(laned, "net"), sessionIdOf({ ...laned, sync: { every: 50, after: 100 } }, "net"));
+  const { identity: plain } = trainingFromWire(
+    trainingToWire({ identity, policy: { checkpointEvery: 7, replicas: 1 } }),
+    "s",
+  );
+  assert.ok(!("lanes" in plain) && !("sync" in plain));
+});
+
 test("settings that nobody can work by are refused before anything is built on them", () => {
   const wire = identityToWire(identity);
   const rate = wire.learningRate;
@@ -44,6 +57,12 @@ test("settings that nobody can work by are refused before anything is built on t
     { ...wire, microbatches: 0 },
     { ...wire, seed: 1n << 60n },
     { ...wire, numerics: "analog" },
+    { ...wire, lanes: 3 },
+    { ...wire, lanes: 8 },
+    { ...wire, lanes: 1_000 },
+    { ...wire, syncEvery: 50, syncAfter: 200n },
+    { ...wire, lanes: 2, syncEvery: 50, syncAfter: 0n },
+    { ...wire, lanes: 2, syncEvery: 50, syncAfter: 1n << 60n },
     { ...wire, clipNorm: Number.NaN },
     { ...wire, clipNorm: -1 },
     { ...wire, validationMicrobatches: 0 },

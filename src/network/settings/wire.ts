@@ -22,7 +22,10 @@ interface WireRate extends Omit<LearningRate, "schedule" | "warmupSteps"> {
 
 /** The message SessionIdentity: the same fields, with whole numbers that may be large as bigint. */
 export interface WireIdentity
-  extends Omit<SessionIdentity, "definition" | "dataset" | "steps" | "seed" | "numerics" | "learningRate" | "lanes"> {
+  extends Omit<
+    SessionIdentity,
+    "definition" | "dataset" | "steps" | "seed" | "numerics" | "learningRate" | "lanes" | "sync"
+  > {
   readonly definition: string;
   readonly dataset: string;
   readonly steps: bigint;
@@ -31,6 +34,9 @@ export interface WireIdentity
   readonly learningRate?: WireRate | undefined;
   /** 0: one. */
   readonly lanes: number;
+  /** 0: no rounds. */
+  readonly syncEvery: number;
+  readonly syncAfter: bigint;
 }
 
 /** The message TrainingWork. */
@@ -61,10 +67,12 @@ export function settingsToWire({ identity, policy, requirements }: SessionSettin
 }
 
 export function identityToWire(identity: SessionIdentity): WireIdentity & { readonly learningRate: WireRate } {
-  const { steps, seed, learningRate, lanes = 0, ...same } = identity;
+  const { steps, seed, learningRate, lanes = 0, sync, ...same } = identity;
   return {
     ...same,
     lanes,
+    syncEvery: sync?.every ?? 0,
+    syncAfter: BigInt(sync?.after ?? 0),
     steps: BigInt(steps),
     seed: BigInt(seed),
     learningRate: { ...learningRate, warmupSteps: BigInt(learningRate.warmupSteps) },
@@ -104,6 +112,9 @@ function identityFromWire(wire: WireIdentity, refuse: Refuse): SessionIdentity {
     batch: number(fields.batch, batch),
     microbatches: number(fields.microbatches, microbatches),
     ...(wire.lanes > 1 && { lanes: number(fields.lanes, wire.lanes) }),
+    ...(wire.syncEvery > 0 && {
+      sync: { every: number(fields.syncEvery, wire.syncEvery), after: number(fields.syncAfter, wire.syncAfter) },
+    }),
     seed: number(fields.seed, wire.seed),
     numerics: checkedChoice(fields.numerics, wire.numerics, refuse),
     bits: wire.bits,

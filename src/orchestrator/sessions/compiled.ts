@@ -59,7 +59,7 @@ export class Compiled {
   /** The plan of a session: that of its network, in all its lanes. */
   async planOf(identity: Laned): Promise<Plan> {
     const name = lanedName(identity);
-    const known = this.#laned.get(name) ?? expandLanes(await this.plan(identity.definition), lanesOf(identity));
+    const known = this.#laned.get(name) ?? expandLanes(await this.plan(identity.definition), identity);
     this.#laned.set(name, known);
     if (this.#neighbours.get(name) === undefined) this.#neighbours.set(name, neighboursIn(known));
     return known;
@@ -91,10 +91,10 @@ export class Compiled {
   }
 }
 
-type Laned = Pick<SessionIdentity, "definition" | "lanes">;
+type Laned = Pick<SessionIdentity, "definition" | "lanes" | "sync">;
 
 function lanedName(identity: Laned): string {
-  return `${identity.definition} ${lanesOf(identity)}`;
+  return `${identity.definition} ${lanesOf(identity)} ${identity.sync !== undefined}`;
 }
 
 function neighboursIn(plan: Plan): Map<VNodeId, Set<VNodeId>> {

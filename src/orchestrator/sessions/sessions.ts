@@ -7,7 +7,7 @@ import { type NetworkId, parseId, type SessionId } from "../../core/ids.ts";
 import { sameShape } from "../../core/tensor.ts";
 import { checkDatasetFits } from "../../data/fits.ts";
 import { parseManifest } from "../../data/manifest.ts";
-import { expandLanes, lanesOf } from "../../network/lanes.ts";
+import { expandLanes } from "../../network/lanes.ts";
 import type { Plan } from "../../network/plan.ts";
 import { differences, type SessionIdentity, type SessionPolicy, sessionIdOf } from "../../network/settings/session.ts";
 import type { SessionSettings } from "../../protocol/gen/dcnr/v1/session_pb.ts";
@@ -91,7 +91,7 @@ function newRecord(
     requirements: requirementsOf(settings),
     status: "created",
     reason: "",
-    vnodes: expandLanes(plan, lanesOf(identity)).vnodes.map((vnode) => vnode.id),
+    vnodes: expandLanes(plan, identity).vnodes.map((vnode) => vnode.id),
     line: 0,
     lineBefore: 0,
     stepRoot: "",
@@ -162,7 +162,7 @@ function inAllLanes(
   plan: Plan,
   identity: SessionIdentity,
 ): Record<string, StoredState> {
-  const { vnodes } = expandLanes(plan, lanesOf(identity));
+  const { vnodes } = expandLanes(plan, identity);
   return Object.fromEntries(
     vnodes.flatMap(({ id, copy }) => {
       const state = states[copy?.of ?? id];

@@ -35,7 +35,10 @@ export function identityOf(
   const batch = askedNumber(fields.batch, asked.batch);
   const lanes = askedNumber(fields.lanes, asked.lanes);
   const microbatches = askedNumber(fields.microbatches, asked.microbatches || usualMicrobatches(batch, lanes));
-  const why = whyNoLanes({ batch, microbatches, lanes, validationMicrobatches: 0 });
+  const split = checkSplit(dataset.manifest, asked.split || fields.split.usual);
+  const steps = stepsOf(asked, batch, () => samplesIn(dataset.manifest, split, plan));
+  const sync = roundsOf(asked, steps);
+  const why = whyNoLanes({ batch, microbatches, steps, lanes, ...sync, validationMicrobatches: 0 });
   if (why !== undefined) fail("invalid_argument", why);
   if (batch % microbatches !== 0)
     fail(
@@ -44,15 +47,15 @@ export function identityOf(
     );
   if (plan.costs.length === 0)
     fail("failed_precondition", `network ${plan.name} has no cost: add one to \`costs\` to train it`);
-  const split = checkSplit(dataset.manifest, asked.split || fields.split.usual);
   const identity: SessionIdentity = {
     definition: plan.definition,
     dataset: dataset.hash,
     split,
-    steps: stepsOf(asked, batch, () => samplesIn(dataset.manifest, split, plan)),
+    steps,
     batch,
     microbatches,
     ...(lanes > 1 && { lanes }),
+    ...sync,
     seed: askedNumber(fields.seed, asked.seed),
     numerics: askedChoice(fields.numerics, asked.numerics) || usual,
     bits,
@@ -63,6 +66,19 @@ export function identityOf(
   };
   const whyNot = whyNoLanes(identity);
   return whyNot === undefined ? identity : fail("invalid_argument", whyNot);
+}
+
+/** Rounds from the first step on were worse than one lane alone: the fast first phase is learned together. */
+const togetherStepsLeast = 200;
+const togetherShare = 0.01;
+
+function roundsOf({ syncEvery, syncAfter }: AskedSettings, steps: number): Pick<SessionIdentity, "sync"> {
+  if (syncEvery === 0 && syncAfter > 0n)
+    fail("invalid_argument", "sync_after says when rounds begin, and sync_every is not there: say how long a round is");
+  if (syncEvery === 0) return {};
+  const every = askedNumber(fields.syncEvery, syncEvery);
+  const usual = Math.max(togetherStepsLeast, Math.ceil(steps * togetherShare));
+  return { sync: { every, after: askedNumber(fields.syncAfter, syncAfter || usual) } };
 }
 
 function validationOf(

@@ -117,6 +117,7 @@ class Replay {
       case "computeTieGradients":
       case "reduceParts":
       case "reduceSum":
+      case "outer":
       case "update": {
         const performing = performNumeric(this.#compute, this.#role, keeping, effect);
         // Nobody waits for it if the audit ends before its turn comes.

@@ -192,6 +192,7 @@ export class RunningVNode {
       case "computeTieGradients":
       case "reduceParts":
       case "reduceSum":
+      case "outer":
       case "update":
         this.#compute(effect);
         break;
