@@ -32,6 +32,7 @@ export function simulatedExecutor(inner: Executor, host: Host, times: ComputeTim
     kind: inner.kind,
     // Calls overlap and end in any order, as on several cores; the numbers are still computed one by one.
     workers: times.workers ?? simulatedWorkers,
+    lost: undefined,
     register: (name, graph) => inner.register(name, graph),
     unregister: (name) => inner.unregister(name),
     run: async (name, feeds, options) => {

@@ -66,6 +66,8 @@ export interface RunOptions {
 export interface Executor {
   readonly kind: EngineKind;
   readonly workers: number;
+  /** Why nothing will ever be computed here again: a device was lost, with what lay on it. Undefined while all is well. */
+  readonly lost: string | undefined;
   /** A graph by a name of the caller's choosing; workers load it when they first run it. */
   register(name: string, graph: GraphModel): void;
   /** Workers give back what the graph took. Calls that were made before still run. */

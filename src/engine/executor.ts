@@ -56,6 +56,8 @@ export interface Backend {
   readonly isElsewhere: boolean;
   /** Told what a device must know of shared memory; absent where there is no other memory. */
   readonly device?: DeviceListener;
+  /** Why it can do nothing any more, if so. */
+  readonly lost?: string | undefined;
   /** The results of kernels; a run has none. */
   submit(job: Job, priority: number): Promise<readonly KernelResult[]>;
   /** Stages go to workers by their number. */
@@ -183,6 +185,9 @@ export function executorOver(open: (pool: MemoryPool) => Backend, memory?: Linea
   return {
     kind: backend.kind,
     workers: backend.workers,
+    get lost() {
+      return backend.lost;
+    },
     register(name, model) {
       if (graphs.has(name)) fail("already_exists", `graph "${name}" is registered already: unregister it first`);
       graphs.set(name, { id: nextGraph++, model });

@@ -12,7 +12,7 @@ export async function openEngine(kind: EngineKind, memory?: WebAssembly.Memory):
     case "portable":
       return openPortable(memory);
     case "webgpu":
-      return (await import("./webgpu/engine.ts")).openWebgpuEngine();
+      return (await import("./webgpu/engine.ts")).openWebgpuEngine(testing());
   }
 }
 
@@ -23,4 +23,10 @@ async function openPortable(memory?: WebAssembly.Memory): Promise<Engine> {
     import("./wide-vectors.ts"),
   ]);
   return openPortableEngine({ memory: new LinearMemory(memory), tile: widenVectors() });
+}
+
+/** Tests take a device away from a process that they have started. */
+function testing(): { lostAfter?: number } {
+  const runs = process.env["DCNR_TEST_GPU_LOST_AFTER"];
+  return runs === undefined ? {} : { lostAfter: Number(runs) };
 }

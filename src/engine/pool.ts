@@ -19,6 +19,8 @@ import { lostDevice } from "./webgpu/device.ts";
 export interface ExecutorOptions {
   readonly kind: EngineKind;
   readonly workers: number;
+  /** Hears once that a device is gone, with everything on it. */
+  readonly onLost?: (reason: string) => void;
 }
 
 /** A worker that was started. */
@@ -92,11 +94,12 @@ class PooledBackend implements Backend {
   readonly #freed = new FreedBytes();
   #collecting = false;
   #kernels: KernelRunner | undefined;
+  #lost: string | undefined;
   #numerics: Promise<string> | undefined;
   #closed = false;
 
   constructor(
-    { kind, workers }: ExecutorOptions,
+    { kind, workers, onLost }: ExecutorOptions,
     platform: WorkerPlatform,
     pool: MemoryPool,
     memory: LinearMemory | undefined,
@@ -107,9 +110,18 @@ class PooledBackend implements Backend {
     this.workers = isDevice(kind) ? 1 : Math.max(1, Math.floor(workers));
     this.#pool = pool;
     const settings = { kind, ...(memory && { memory: memory.memory }) };
-    for (let i = 0; i < this.workers; i++) this.#seats.push(new Seat(settings, platform, pool, () => this.#dispatch()));
+    const lost = (reason: string) => {
+      if (this.#lost === undefined) onLost?.(reason);
+      this.#lost ??= reason;
+    };
+    for (let i = 0; i < this.workers; i++)
+      this.#seats.push(new Seat(settings, platform, pool, () => this.#dispatch(), lost));
     const [only] = this.#seats;
     if (isDevice(kind) && only !== undefined) this.device = only;
+  }
+
+  get lost(): string | undefined {
+    return this.#lost;
   }
 
   async ready(): Promise<void> {
@@ -233,6 +245,7 @@ class Seat implements DeviceListener {
   readonly #platform: WorkerPlatform;
   readonly #pool: MemoryPool;
   readonly #freed: () => void;
+  readonly #onLost: (reason: string) => void;
   readonly #graphs = new Set<number>();
   readonly #blocks = new Set<number>();
   readonly #asides: Waiting[] = [];
@@ -245,11 +258,18 @@ class Seat implements DeviceListener {
   opened: Promise<void>;
   #settleOpened: { resolve: () => void; reject: (error: DcnrError) => void } | undefined;
 
-  constructor(settings: WorkerSettings, platform: WorkerPlatform, pool: MemoryPool, freed: () => void) {
+  constructor(
+    settings: WorkerSettings,
+    platform: WorkerPlatform,
+    pool: MemoryPool,
+    freed: () => void,
+    onLost: (reason: string) => void,
+  ) {
     this.#settings = settings;
     this.#platform = platform;
     this.#pool = pool;
     this.#freed = freed;
+    this.#onLost = onLost;
     this.opened = new Promise((resolve, reject) => {
       this.#settleOpened = { resolve, reject };
     });
@@ -297,6 +317,7 @@ class Seat implements DeviceListener {
       return;
     }
     const ended = this.#started.shift();
+    if (message.kind === "failed" && message.message.startsWith(lostDevice)) this.#onLost(message.message);
     if (message.kind === "done") ended?.resolve(message);
     else ended?.reject(new DcnrError(message.code, message.message));
     this.#next();
@@ -325,6 +346,7 @@ class Seat implements DeviceListener {
       this.#isBroken = true;
       this.#isReady = false;
       this.#settleOpened?.reject(error);
+      if (isDevice(this.#settings.kind)) this.#onLost(error.message);
       for (const { reject } of [...failed, ...this.#asides.splice(0)]) reject(error);
       this.#freed();
       return;

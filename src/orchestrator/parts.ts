@@ -38,6 +38,7 @@ import { Adoption } from "./sessions/adoption.ts";
 import { Charters } from "./sessions/charters.ts";
 import { Circles } from "./sessions/circles.ts";
 import { Compiled } from "./sessions/compiled.ts";
+import { Eras } from "./sessions/eras.ts";
 import { Garbage } from "./sessions/garbage.ts";
 import { Preparing } from "./sessions/preparing.ts";
 import { Rates } from "./sessions/rates.ts";
@@ -235,6 +236,8 @@ export function begin(parts: Parts): (() => void)[] {
     parts.recoveries.look();
     bell.ring();
   });
+  const eras = new Eras(context, parts, timings.eraPatienceMs);
+  tasks.every("the look for eras", timings.eraIntervalMs, () => eras.look());
   tasks.every("rebalancing", timings.rebalanceIntervalMs, () => rebalanceSessions(context, parts));
   controller.touchAll();
   parts.jobs.care.touchOpen();

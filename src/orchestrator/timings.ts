@@ -14,6 +14,10 @@ export interface Timings {
   /** Hints may get lost; a listing this often makes up for it. */
   readonly refreshIntervalMs: number;
   readonly rebalanceIntervalMs: number;
+  /** Between two looks for sessions whose numerics class is gone. */
+  readonly eraIntervalMs: number;
+  /** A machine that was restarted is back by then, with its class. */
+  readonly eraPatienceMs: number;
   /** What audits wait for is looked at this often, beside whenever one of them changes. */
   readonly auditIntervalMs: number;
   readonly metricsFlushMs: number;
@@ -42,6 +46,8 @@ export const timingsDefault: Timings = {
   orphanGraceMs: 2_500,
   refreshIntervalMs: 5_000,
   rebalanceIntervalMs: 30_000,
+  eraIntervalMs: 5_000,
+  eraPatienceMs: 60_000,
   auditIntervalMs: 1_000,
   metricsFlushMs: 3_000,
   eventsFlushMs: 2_000,

@@ -155,7 +155,20 @@ export interface PNodeDependencies {
   /** Whether the owner lends the machine now, beside the hours; always if absent. */
   lends?(): boolean;
   /** Readings for heartbeats. */
-  measure?(): { readonly load?: number; readonly temperatureCelsius?: number; readonly memoryUsedBytes?: number };
+  measure?(): {
+    readonly load?: number;
+    readonly temperatureCelsius?: number;
+    readonly memoryUsedBytes?: number;
+    /** In the order of its capabilities' GPUs. */
+    readonly gpus?: readonly GpuReadings[];
+  };
+}
+
+/** How a GPU is now; what the system does not tell is absent. */
+export interface GpuReadings {
+  readonly use?: number;
+  readonly memoryUsedBytes?: number;
+  readonly temperatureCelsius?: number;
 }
 
 export interface Bounds {

@@ -102,11 +102,15 @@ export class SelfReport {
 
   heartbeat() {
     const { training, servings, whereabouts, autonomy, links } = this.#parts();
-    const { load = 0, temperatureCelsius = 0, memoryUsedBytes } = this.#machine.measure?.() ?? {};
+    const { load = 0, temperatureCelsius = 0, memoryUsedBytes, gpus = [] } = this.#machine.measure?.() ?? {};
     return {
       vnodes: [...training.hosts.all().map((host) => host.progress()), ...servings.progress()],
       load,
       temperatureCelsius,
+      gpus: gpus.map(({ memoryUsedBytes: used, ...rest }) => ({
+        ...rest,
+        ...(used !== undefined && { memoryUsedBytes: BigInt(Math.round(used)) }),
+      })),
       memoryUsedBytes: BigInt(memoryUsedBytes ?? training.retention.memoryBytes),
       links: links.readings(),
       accepting: !this.leaving && this.#isLent(),

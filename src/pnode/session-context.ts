@@ -22,6 +22,7 @@ import { VNodeCompute } from "../vnode/compute.ts";
 import type { BatchSource } from "../vnode/feeds.ts";
 import type { Schedule } from "../vnode/schedule.ts";
 import type { BlobClient } from "./blob-client.ts";
+import { NoRoom } from "./room.ts";
 
 export interface SessionContextOptions {
   readonly session: SessionId;
@@ -121,6 +122,7 @@ export class SessionContext {
     const own = this.#planOf(vnode);
     const original = originalOf(this.#network, own);
     const executor = await this.#options.executorFor(identity.numerics);
+    if (executor.lost !== undefined) throw new NoRoom(executor.lost);
     const graphs = await runAside(this.#options.aside, buildingToLearn, {
       ...{
         definition: this.#definition,
@@ -130,7 +132,7 @@ export class SessionContext {
       },
       evaluates: identity.validateEvery > 0,
     });
-    return new VNodeCompute({
+    const compute = new VNodeCompute({
       name,
       plan: original,
       copy: own.copy,
@@ -140,6 +142,13 @@ export class SessionContext {
       settings: identity,
       data: plan,
     });
+    try {
+      await compute.warmUp();
+    } catch (error) {
+      await compute.close();
+      throw error;
+    }
+    return compute;
   }
 
   async workers(): Promise<number> {

@@ -19,6 +19,7 @@ import { type Added, Reduction } from "./reduce.ts";
 import { Rounds } from "./rounds.ts";
 import { addedUpIn, lastOfRound } from "./schedule.ts";
 import { stepHash, VNodeState } from "./state.ts";
+import { warmUp } from "./warm-up.ts";
 import {
   giveBack,
   type MessageMemory,
@@ -118,6 +119,16 @@ export class VNodeCompute {
     executor.register(`${name}/forward`, training.forward);
     if (training.backward !== undefined) executor.register(`${name}/backward`, training.backward);
     if (evaluation !== undefined) executor.register(`${name}/evaluation`, evaluation);
+  }
+
+  /** Nothing on a CPU. A GPU compiles what a graph needs when it first runs: better before the VNode says that it is there. */
+  async warmUp(): Promise<void> {
+    const { executor, name, training, evaluation } = this.#options;
+    if (executor.kind !== "webgpu") return;
+    const keep = [...this.#saved, ...this.#blockNames];
+    const graphs = { forward: training.forward, backward: training.backward, evaluation };
+    for (const [kind, graph] of Object.entries(graphs))
+      if (graph !== undefined) await warmUp(executor, `${name}/${kind}`, graph, kind === "evaluation" ? [] : keep);
   }
 
   /** Fresh weights from the session's seed. */

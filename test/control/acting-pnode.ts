@@ -330,6 +330,7 @@ export class ActingPNode {
             state,
             stateBytes: BigInt(manifest.bytes),
             steps,
+            turn: assignment.work.case === "learning" ? assignment.work.value.turn : 0n,
           },
           { timeoutMs: 2_000 },
         );

@@ -3,6 +3,7 @@
 
 import type { Event } from "../../src/protocol/gen/dcnr/v1/common_pb.ts";
 import type { PNode, VNode } from "../../src/protocol/gen/dcnr/v1/fleet_pb.ts";
+import type { Gpu, GpuReading } from "../../src/protocol/gen/dcnr/v1/pnode_pb.ts";
 import type { Session, Wait } from "../../src/protocol/gen/dcnr/v1/session_pb.ts";
 
 export interface PNodeView {
@@ -91,9 +92,20 @@ export interface WaitView {
   readonly remedy: string;
 }
 
+/** Rounded, so that a view changes only when a person would see it. */
+function gpuText({ model, memoryBytes }: Gpu, reading: GpuReading | undefined): string {
+  const { use, temperatureCelsius } = reading ?? {};
+  const parts = [
+    memoryBytes > 0n ? `${Math.round(Number(memoryBytes) / 2 ** 30)} GiB` : "",
+    use === undefined ? "" : `${Math.round(use * 20) * 5} % used`,
+    temperatureCelsius === undefined ? "" : `${Math.round(temperatureCelsius)} °C`,
+  ].filter(Boolean);
+  return parts.length === 0 ? model : `${model} (${parts.join(", ")})`;
+}
+
 export function pnodeView(pnode: PNode): PNodeView {
   const has = pnode.capabilities;
-  const gpus = has?.gpus.map((gpu) => gpu.model).join(", ");
+  const gpus = has?.gpus.map((gpu, index) => gpuText(gpu, pnode.gpus[index])).join(", ");
   return {
     id: pnode.id,
     name: pnode.name || pnode.id,

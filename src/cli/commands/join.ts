@@ -39,6 +39,7 @@ import { reachText } from "../lending/reach-text.ts";
 import { Volunteering } from "../lending/volunteering.ts";
 import { confine } from "../machine/confinement.ts";
 import { dataDirectory, directoryOption } from "../machine/directories.ts";
+import { type GpuLending, gpuLendings } from "../machine/lent-gpus.ts";
 import { holdDirectory } from "../machine/one-user.ts";
 import { type LentMachine, startRealPNode } from "../machine/pnode-start.ts";
 import { tellParent, untilAborted } from "../machine/processes.ts";
@@ -54,6 +55,13 @@ export const command: Command = {
     cpus: { type: "number", least: 1, summary: "cores to lend (default: all)" },
     memory: { type: "string", value: "SIZE", summary: "memory to lend, for example 8GB (default: no limit)" },
     disk: { type: "string", value: "SIZE", summary: "disk to lend for caches" },
+    gpu: {
+      type: "string",
+      value: gpuLendings.join("|"),
+      summary:
+        "GPUs to lend: those that the system knows, any that the runtime finds (drivers in software too), or none",
+      default: "auto",
+    },
     bandwidth: { type: "string", value: "RATE", summary: "bytes a second to send at most, for example 10MB/s" },
     "when-idle": { type: "boolean", summary: "lend only while you and your programs use little of the processor" },
     "max-temperature": {
@@ -222,7 +230,7 @@ export const command: Command = {
 function lentText(machine: LentMachine, hardware: HardwareFacts, workers: number, gflops: number): string[] {
   const limits = [
     machine.memoryBytes ? `up to ${bytes(machine.memoryBytes)} of memory` : `${bytes(hardware.memoryBytes)} of memory`,
-    hardware.gpus.length > 0 ? `${hardware.gpus.length} GPU(s)` : "",
+    hardware.gpus.map(({ model, driver }) => (driver ? `${model} (${driver})` : model)).join(", "),
     machine.diskBytes ? `up to ${bytes(machine.diskBytes)} of disk` : "",
     machine.bandwidthBytesPerSecond ? `up to ${bytes(machine.bandwidthBytesPerSecond)} a second` : "",
     machine.hours ? `from ${machine.hours.replace("-", " to ")} o'clock` : "",
@@ -236,6 +244,11 @@ function lentText(machine: LentMachine, hardware: HardwareFacts, workers: number
 async function checkPower(system: string): Promise<void> {
   if ((await readPower(system)) === "unknown")
     fail("invalid_argument", "--on-mains: this system does not tell whether it runs on mains power; leave it out");
+}
+
+function gpuLending(text: string): GpuLending {
+  const known = gpuLendings.find((lending) => lending === text);
+  return known ?? fail("invalid_argument", `--gpu takes ${gpuLendings.join(", ")}, not ${text}`);
 }
 
 /** How long a callback may take before it is only said that it did not come yet. */
@@ -283,6 +296,7 @@ export function machineFrom(addresses: readonly string[], flags: Flags): LentMac
     cpus,
     memoryBytes,
     diskBytes: size("disk"),
+    gpus: gpuLending(flags.text("gpu")),
     bandwidthBytesPerSecond: flags.has("bandwidth") ? parseRate(flags.text("bandwidth"), "--bandwidth") : 0,
     hours,
     ...(flags.is("relay") ? { relay: tensorsToo(parseRate(flags.text("relay-rate"), "--relay-rate")) } : {}),

@@ -36,10 +36,27 @@ export const command: Command = {
       );
       for (const { name, reachable } of pnodes)
         if (reachable.startsWith("not")) out.line(`${name} gets no work: ${reachable.slice("not: ".length)}`);
+      for (const pnode of pnodes) for (const line of gpuLines(pnode)) out.line(line);
       for (const { name, relaying } of pnodes) if (relaying) out.line(`${name} ${relayingText(relaying)}`);
       return undefined;
     }),
 };
+
+/** One for each GPU: what it is, and how it is where the system tells. */
+function gpuLines({ name, capabilities, gpus }: PNode): string[] {
+  return (capabilities?.gpus ?? []).map(({ model, memoryBytes, driver }, index) => {
+    const { use, memoryUsedBytes, temperatureCelsius } = gpus[index] ?? {};
+    const used = memoryUsedBytes === undefined ? "" : `${bytes(memoryUsedBytes)} of `;
+    const parts = [
+      model,
+      memoryBytes > 0n ? `${used}${bytes(memoryBytes)}` : "",
+      driver,
+      use === undefined ? "" : `${Math.round(use * 100)} % used`,
+      temperatureCelsius === undefined ? "" : `${temperatureCelsius.toFixed(0)} °C`,
+    ];
+    return `${name} has ${parts.filter(Boolean).join(", ")}`;
+  });
+}
 
 function relayingText({ machines, connections, bytesPerSecond, limitBytesPerSecond, slowed }: Relaying): string {
   const limit = limitBytesPerSecond === 0n ? "" : ` of ${bytes(limitBytesPerSecond)}/s`;

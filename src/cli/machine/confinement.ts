@@ -6,11 +6,10 @@
 import { existsSync } from "node:fs";
 import { join, sep } from "node:path";
 import { additionsFolder } from "../../core/optional.ts";
-import { Remembered } from "../../system/files/remembered.ts";
-import { findHardware, type GpuFacts } from "../../system/machine/hardware.ts";
 import type { OptionSpec } from "../command.ts";
 import { environmentName, type Settings } from "../flags/settings.ts";
 import { presenceOf } from "./additions.ts";
+import { findLentGpus, type GpuLending } from "./lent-gpus.ts";
 import { packagePath } from "./software.ts";
 
 export interface Confined {
@@ -18,6 +17,7 @@ export interface Confined {
   readonly directory: string;
   /** Lent; 0 if there is no limit. */
   readonly memoryBytes: number;
+  readonly gpus: GpuLending;
 }
 
 /** Whether this process has given up its rights already. */
@@ -26,7 +26,7 @@ export function isConfined(): boolean {
 }
 
 /** Node's flags for such a process. */
-export function confinementFlags({ directory, memoryBytes }: Confined): string[] {
+export function confinementFlags({ directory, memoryBytes }: Pick<Confined, "directory" | "memoryBytes">): string[] {
   const additions = additionsFolder();
   const readable = [
     programFolder(),
@@ -53,9 +53,9 @@ export function confinementFlags({ directory, memoryBytes }: Confined): string[]
 
 const heapMebibytesLeast = 512;
 
-/** What a PNode has use for: where things are, how to speak to the terminal, where traces go. */
+/** What a PNode has use for: where things are, how to speak to the terminal, where traces go, which GPU is meant. */
 const kept =
-  /^(HOME|USERPROFILE|XDG_\w+|LANG|LC_\w+|TZ|TERM|COLORTERM|NO_COLOR|FORCE_COLOR|LD_LIBRARY_PATH|NODE_COMPILE_CACHE|OTEL_\w+|ORT_\w+|DCNR_\w+)$/;
+  /^(HOME|USERPROFILE|XDG_\w+|LANG|LC_\w+|TZ|TERM|COLORTERM|NO_COLOR|FORCE_COLOR|LD_LIBRARY_PATH|NODE_COMPILE_CACHE|OTEL_\w+|ORT_\w+|DCNR_\w+|VK_\w+|MESA_\w+|CUDA_VISIBLE_DEVICES|DRI_PRIME)$/;
 const secret = /key|secret|token|password/i;
 
 /** The settings of a file, which cannot be read any more, become variables; keys and passwords stay behind. */
@@ -83,23 +83,13 @@ export async function confine(
   options: Readonly<Record<string, OptionSpec>>,
 ): Promise<void> {
   if (isConfined() || process.execve === undefined || process.platform === "win32" || process.send) return;
-  await rememberGpus(confined.directory);
+  await findLentGpus(confined.directory, confined.gpus);
   const [, program = "", ...words] = process.argv;
   process.execve(
     process.execPath,
     [process.execPath, ...process.execArgv, ...confinementFlags(confined), program, ...words],
     confinedEnvironment(process.env, confined.directory, settings, options),
   );
-}
-
-/** Found out by a program that a confined process cannot start, so found out before. */
-export async function rememberGpus(directory: string): Promise<void> {
-  const { gpus } = await findHardware(directory);
-  await rememberedGpus(directory).set(gpus);
-}
-
-export function rememberedGpus(directory: string): Remembered<readonly GpuFacts[]> {
-  return new Remembered(directory, "gpus.json", process.arch);
 }
 
 /** The package, with the packages that it uses. */

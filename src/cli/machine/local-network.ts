@@ -3,8 +3,9 @@
 import { join } from "node:path";
 import { withKey } from "../../protocol/routes/address.ts";
 import { memoryBytesLeast, thisMachine } from "../flags/limits.ts";
-import { confinedEnvironment, confinementFlags, rememberGpus } from "./confinement.ts";
+import { confinedEnvironment, confinementFlags } from "./confinement.ts";
 import { dataDirectory } from "./directories.ts";
+import { findLentGpus } from "./lent-gpus.ts";
 import { type Child, startChild, stopChild } from "./processes.ts";
 
 export interface LocalNetworkOptions {
@@ -68,14 +69,17 @@ export class LocalNetwork {
     const name = index < names.length ? (names[index] as string) : `pnode-${index + 1}`;
     const directory = dataDirectory(join(options.directory, "pnodes", name), process.env);
     const memoryBytes = memoryShare(options.pnodes);
+    // One GPU has one queue: the first of them lends it.
+    const gpus = index === 0 ? "auto" : "off";
     const args = [
       "join",
       key === undefined ? address : withKey(address, key),
       ...["--name", name, "--owner", name, "--dir", directory],
       ...["--cpus", String(options.cpusPerPNode), "--log-level", options.logLevel, "--wait"],
       ...(memoryBytes > 0 ? ["--memory", `${memoryBytes}B`] : []),
+      ...["--gpu", gpus],
     ];
-    await rememberGpus(directory);
+    await findLentGpus(directory, gpus);
     return startChild(
       name,
       args,

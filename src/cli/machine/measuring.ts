@@ -51,6 +51,10 @@ export class Measuring {
     this.#listener = listener;
   }
 
+  get last(): Measured | undefined {
+    return this.#last;
+  }
+
   stop(): void {
     this.#stopped = true;
     this.#cancel();

@@ -8,6 +8,7 @@ import { keyIdOf } from "../../core/keys.ts";
 import type { World } from "../../core/world.ts";
 import { openDiskCache } from "../../data/disk-cache.ts";
 import type { EngineKind, Executor } from "../../engine/engine.ts";
+import type { ExecutorOptions } from "../../engine/pool.ts";
 import type { PNodeDependencies } from "../../pnode/options.ts";
 import { type PNode, startPNode } from "../../pnode/pnode.ts";
 import type { Network } from "../../protocol/network.ts";
@@ -26,7 +27,9 @@ import { openHttpTransfer } from "../../system/wires/blob-transfer.ts";
 import { reachableAddress } from "../joining/reachable.ts";
 import { monitorPNode } from "../monitoring/pnode.ts";
 import { presenceOf } from "./additions.ts";
-import { isConfined, rememberedGpus } from "./confinement.ts";
+import { isConfined } from "./confinement.ts";
+import { watchGpus } from "./gpu-readings.ts";
+import { findLentGpus, type GpuLending, rememberedGpus } from "./lent-gpus.ts";
 import type { Measured } from "./measure-machine.ts";
 import { Measuring } from "./measuring.ts";
 import { softwareVersion } from "./software.ts";
@@ -52,6 +55,7 @@ export interface LentMachine {
   readonly cpus: number;
   readonly memoryBytes: number;
   readonly diskBytes: number;
+  readonly gpus: GpuLending;
   readonly bandwidthBytesPerSecond: number;
   /** It relays for others, within these. */
   readonly relay?: RelayLimits;
@@ -93,11 +97,20 @@ export async function startRealPNode(
   const monitoring = monitorPNode(outer, network.id ?? "", machine.name, machine.otlp);
   const { world } = monitoring;
   const found = await findHardware(machine.directory);
-  const hardware = isConfined() ? { ...found, gpus: (await rememberedGpus(machine.directory).get()) ?? [] } : found;
+  const lent = isConfined()
+    ? ((await rememberedGpus(machine.directory).get()) ?? { gpus: [] })
+    : await findLentGpus(machine.directory, machine.gpus);
+  const hardware = { ...found, gpus: lent.gpus };
+  if (lent.trouble !== undefined) world.log("warn", `its GPUs compute nothing: ${lent.trouble}`);
+  let ownClass = lent.class;
+  const withGpus = (classes: Measured["classes"]): Measured["classes"] =>
+    ownClass === undefined ? classes : [...classes, { engine: "webgpu", class: ownClass }];
   const workers = Math.max(1, Math.floor(machine.cpus || hardware.cores));
   const executors = new Map<EngineKind, Promise<Executor>>();
+  let whenLost: (reason: string) => void = () => {};
+  const onLost = (reason: string) => whenLost(reason);
   const executorFor = (kind: EngineKind): Promise<Executor> => {
-    const open = executors.get(kind) ?? openWorkers(kind, workers);
+    const open = executors.get(kind) ?? openWorkers({ kind, workers, onLost });
     executors.set(kind, open);
     return open;
   };
@@ -107,6 +120,8 @@ export async function startRealPNode(
   const measuring = new Measuring(memory, hardware.cores, world);
   const measured = await measuring.atOnce();
   const aside = openAside();
+  const gpus = watchGpus(hardware.gpus.length, world);
+  monitoring.watchGpus(() => gpus.now.map((reading, i) => ({ ...reading, model: hardware.gpus[i]?.model ?? "" })));
   const pnode = await startPNode(
     {
       name: machine.name,
@@ -136,7 +151,7 @@ export async function startRealPNode(
         platform: hardware.platform,
         gpus: hardware.gpus.map((gpu) => ({ ...gpu, memoryBytes: BigInt(gpu.memoryBytes) })),
         gflops: measured.gflops * workers,
-        numerics: [...measured.classes],
+        numerics: [...withGpus(measured.classes)],
       },
     },
     {
@@ -178,18 +193,26 @@ export async function startRealPNode(
           load: Math.min(1, (loadavg()[0] ?? 0) / hardware.cores),
           memoryUsedBytes: process.memoryUsage.rss(),
           ...(temperatureCelsius ? { temperatureCelsius } : {}),
+          gpus: gpus.now,
         };
       },
     },
   );
   monitoring.watch(pnode);
-  measuring.onMeasured(({ gflops, classes }) => pnode.measured(gflops * workers, classes));
+  const tell = ({ gflops, classes }: Measured) => pnode.measured(gflops * workers, withGpus(classes));
+  measuring.onMeasured(tell);
+  whenLost = (reason) => {
+    ownClass = undefined;
+    world.log("warn", `${reason}. Its VNodes are handed back; start this PNode again to lend the GPU`);
+    tell(measuring.last ?? measured);
+  };
   // Nobody waits for it: until it is known, placement assumes a usual line.
   void pnode.attached
     .then(() => pnode.measureLine())
     .catch((error: unknown) => world.log("debug", `the line could not be measured: ${messageOf(error)}`));
   const close = async () => {
     measuring.stop();
+    gpus.stop();
     await monitoring.close();
     await aside.close();
     await Promise.all([...executors.values()].map(async (executor) => (await executor).close()));
@@ -198,7 +221,7 @@ export async function startRealPNode(
 }
 
 /** Loaded with the first session: a PNode that waits for work needs no engine. */
-async function openWorkers(kind: EngineKind, workers: number): Promise<Executor> {
+async function openWorkers(options: ExecutorOptions): Promise<Executor> {
   const { openExecutor } = await import("../../engine/threads.ts");
-  return openExecutor({ kind, workers });
+  return openExecutor(options);
 }

@@ -7,6 +7,7 @@ import { Tracer } from "../../monitoring/traces.ts";
 import type { PerformedWork } from "../../pnode/options.ts";
 import type { PNode } from "../../pnode/pnode.ts";
 import type { HttpHandler } from "../../protocol/network.ts";
+import type { GpuReading } from "../../system/machine/gpus.ts";
 import { softwareVersion } from "../machine/software.ts";
 import { countingLogs, openRegistry } from "./process.ts";
 
@@ -20,6 +21,7 @@ export interface PNodeMonitoring {
   onWork(work: PerformedWork): void;
   /** From now on there is something to tell. */
   watch(pnode: PNode): void;
+  watchGpus(read: () => readonly SeenGpu[]): void;
   close(): Promise<void>;
 }
 
@@ -67,11 +69,37 @@ export function monitorPNode(world: World, id: string, name: string, otlp: strin
       work.observe(done.durationMs / 1000, { kind: done.kind });
       tracer?.work(done);
     },
+    watchGpus: (read) => gaugeGpus(registry, read),
     watch: (started) => {
       pnode = started;
     },
     close: async () => tracer?.close(),
   };
+}
+
+type SeenGpu = GpuReading & { readonly model: string };
+
+function gaugeGpus(registry: ReturnType<typeof openRegistry>, read: () => readonly SeenGpu[]): void {
+  const each = (value: (gpu: SeenGpu) => number | undefined) => () =>
+    read().flatMap((gpu, index) => {
+      const found = value(gpu);
+      return found === undefined ? [] : [{ labels: { gpu: String(index), model: gpu.model }, value: found }];
+    });
+  registry.gauge(
+    "dcnr_gpu_use",
+    "Share of time that a GPU computes, 0 to 1.",
+    each(({ use }) => use),
+  );
+  registry.gauge(
+    "dcnr_gpu_memory_used_bytes",
+    "Memory of a GPU that is used, by whomever.",
+    each(({ memoryUsedBytes }) => memoryUsedBytes),
+  );
+  registry.gauge(
+    "dcnr_gpu_temperature_celsius",
+    "How hot a GPU is.",
+    each(({ temperatureCelsius }) => temperatureCelsius),
+  );
 }
 
 function unattached(pnode: PNode | undefined): readonly string[] {

@@ -138,7 +138,9 @@ function validation(session: Session): string {
   return `loss ${session.validationLoss.toFixed(6)}${accuracy}`;
 }
 
-function numericsOf({ settings, numericsClass }: Session): string {
+function numericsOf({ settings, numericsClass, eras }: Session): string {
   const name = settings?.numerics ?? "";
-  return numericsClass && numericsClass !== name ? `${name} (class ${numericsClass})` : name;
+  const now = numericsClass && numericsClass !== name ? `${name} (class ${numericsClass})` : name;
+  const before = eras.map((era) => `${era.numericsClass} up to step ${era.toStep}`);
+  return before.length === 0 ? now : `${now}; before that ${before.join(", ")}: bits of these eras, not of one class`;
 }

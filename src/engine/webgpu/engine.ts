@@ -9,13 +9,16 @@ import type { Engine } from "../engine.ts";
 import { numericsFingerprint, shortClass } from "../fingerprint.ts";
 import { libraryHash, type NativeRuntime, silenceTelemetry } from "../native.ts";
 import { optimizationLevel } from "../onnx-runtime.ts";
-import { WebgpuDevice } from "./runtime.ts";
+import { type DeviceOptions, WebgpuDevice } from "./runtime.ts";
 import { DeviceStation } from "./station.ts";
+
+/** Counts what changes bits in lower.ts and kernels.ts. */
+const lowering = "1";
 
 /** Runs of the probe: a GPU whose bits do not repeat is in a class of its own. */
 const probeRuns = 3;
 
-export async function openWebgpuEngine(): Promise<Engine> {
+export async function openWebgpuEngine(options: DeviceOptions = {}): Promise<Engine> {
   silenceTelemetry();
   const runtime = await loadOptional<NativeRuntime>("onnxruntime-node", "native", "webgpu numerics");
   if (!runtime.listSupportedBackends?.().some(({ name }) => name === "webgpu"))
@@ -23,7 +26,7 @@ export async function openWebgpuEngine(): Promise<Engine> {
       "failed_precondition",
       `the runtime has no WebGPU on ${process.platform} ${process.arch}: use native or portable`,
     );
-  const device = new WebgpuDevice(runtime);
+  const device = new WebgpuDevice(runtime, options);
   await proveAdapter(device);
   const engine: Engine = {
     kind: "webgpu",
@@ -44,7 +47,7 @@ export async function openWebgpuEngine(): Promise<Engine> {
     async numericsClass() {
       const fingerprint = await numericsFingerprint(engine, probeRuns);
       const version = runtime.env.versions.node ?? "unknown";
-      return shortClass("webgpu", [version, await libraryHash(), optimizationLevel, fingerprint]);
+      return shortClass("webgpu", [version, await libraryHash(), optimizationLevel, lowering, fingerprint]);
     },
     close: () => device.close(),
   };

@@ -23,6 +23,13 @@ import { lowerForDevice } from "./lower.ts";
 /** Sessions that carry values of one type and shape, at most so many at a time. */
 const carriersMax = 256;
 
+export interface DeviceOptions {
+  /** Milliseconds, where somebody measures. */
+  readonly now?: () => number;
+  /** For tests: it is lost after so many runs. */
+  readonly lostAfter?: number;
+}
+
 interface RuntimeValue extends DeviceValue {
   readonly tensor: OrtTensor;
 }
@@ -30,13 +37,14 @@ interface RuntimeValue extends DeviceValue {
 export class WebgpuDevice implements Device {
   readonly #runtime: OnnxRuntime;
   readonly #now: () => number;
+  #runsLeft: number;
   readonly #carriers = new Map<string, Promise<InferenceSession>>();
   readonly traffic: Traffic = { up: 0, down: 0, resident: 0, busyMs: 0 };
 
-  /** `now`: milliseconds, where somebody measures. */
-  constructor(runtime: OnnxRuntime, now: () => number = () => 0) {
+  constructor(runtime: OnnxRuntime, { now = () => 0, lostAfter = Number.POSITIVE_INFINITY }: DeviceOptions = {}) {
     this.#runtime = runtime;
     this.#now = now;
+    this.#runsLeft = lostAfter;
   }
 
   async load(graph: GraphModel, stays: ReadonlySet<string>): Promise<DeviceProgram> {
@@ -90,6 +98,7 @@ export class WebgpuDevice implements Device {
       given[name] = isOnDevice(feed) ? (feed as RuntimeValue).tensor : this.#toRuntime(feed);
     }
     try {
+      if (--this.#runsLeft < 0) throw new Error("device lost: a test took it away");
       // Outputs are not written in place where others stay: the runtime would leave the given buffers as they are.
       const results = await this.#timed(() => session.run(given));
       const values: Record<string, DeviceValue> = {};

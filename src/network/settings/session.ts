@@ -35,7 +35,7 @@ export interface SessionIdentity {
   /** Lanes learn apart for some steps at a time; absent: they add every gradient up. */
   readonly sync?: RoundSettings;
   readonly seed: number;
-  readonly numerics: "native" | "portable" | "reference";
+  readonly numerics: "native" | "portable" | "reference" | "webgpu";
   /** Version of the bits (`core/bits.ts`) that everybody who works for the session computes. */
   readonly bits: number;
   readonly learningRate: LearningRate;
@@ -59,6 +59,8 @@ export interface SessionPolicy {
   readonly budget?: number;
   /** PNodes hold each other's states and go on while no orchestrator is there; absent: they wait for one. */
   readonly autonomy?: "on";
+  /** It may go on in another numerics class when no machine of its own is left; absent: it waits for one. */
+  readonly eras?: "on";
   /** How far results are checked; absent: not at all. */
   readonly assurance?: Assurance;
   /** No step after this one is begun until whoever runs it has looked at it; absent: it runs to its end. */

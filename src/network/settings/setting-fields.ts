@@ -104,8 +104,9 @@ export const settingFields = {
   numerics: choice({
     field: "numerics",
     flag: "numerics",
-    choices: ["native", "portable", "reference"],
-    summary: "native (fast) or portable (the same bits on every machine) (default: native if a PNode has it)",
+    choices: ["native", "portable", "reference", "webgpu"],
+    summary:
+      "native (fast), portable (the same bits on every machine) or webgpu (GPUs of one kind) (default: native if a PNode has it)",
   }),
   schedule: choice({
     field: "learning_rate.schedule",
@@ -190,6 +191,14 @@ export const settingFields = {
     choices: ["off", "on"],
     usual: "off",
     summary: "on: goes on while no orchestrator is there; each state travels to two more PNodes",
+  }),
+  eras: choice({
+    field: "eras",
+    flag: "eras",
+    choices: ["off", "on"],
+    usual: "off",
+    summary:
+      "on: goes on in another numerics class from the recovery line when the last machine of its own is gone; its bits then depend on that",
   }),
   assurance: choice({
     field: "assurance",

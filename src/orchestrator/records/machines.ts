@@ -11,6 +11,7 @@ export interface GpuFacts {
   readonly model: string;
   readonly memoryBytes: number;
   readonly vendor: string;
+  readonly driver?: string;
 }
 
 export interface PNodeFacts {

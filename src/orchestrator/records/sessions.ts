@@ -58,6 +58,8 @@ export interface SessionRecord extends WorkloadRecord {
   readonly lineBefore: number;
   /** How often the session went back to an earlier line because a state was lost; absent: never. */
   readonly turn?: number;
+  /** Classes that it computed in before the present one, and up to which step each counts; absent: it had none. */
+  readonly eras?: readonly { readonly class: string; readonly to: number }[];
   readonly stepRoot: string;
   /** Of a session that is checked: everything up to here was, as its assurance asks. Never goes back. */
   readonly final?: number;

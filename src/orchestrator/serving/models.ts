@@ -93,7 +93,8 @@ async function stateOfSession(
     tokenizer,
     // Ids and templates mean something in one vocabulary only.
     chat: session.chat?.tokenizer === tokenizer ? session.chat.hash : "",
-    numerics,
+    // Processors answer with what GPUs have learnt.
+    numerics: numerics === "webgpu" ? "native" : numerics,
   };
 }
 

@@ -88,6 +88,8 @@ export function withDurable(record: VNodeRecord, request: DurableRequest, sessio
   if (!mayRecord(record, request)) return { next: undefined, outcome: "fenced" };
   if (request.statement !== undefined && isChecked(session))
     return withStatement(record, request, request.statement, session);
+  // What was computed before an era began is void: the answer tells the owner so.
+  if (request.turn < (record.turn ?? 0)) return { next: undefined, outcome: "accepted" };
   // A replay passes through steps that everybody has stored already; there is nothing to add.
   if (request.step < line) return { next: undefined, outcome: "accepted" };
   const known = record.durable[String(request.step)];

@@ -131,7 +131,10 @@ describe("the settings of a session", () => {
         { steps: 1n, lanes: 2, validateEvery: 1, validationSplit: "all", validationMicrobatches: 3 },
         /^3 microbatches of a validation cannot be shared by 2 lanes/,
       ],
-      [{ steps: 1n, numerics: "analog" }, /^numerics "analog" is unknown: choose native, portable or reference$/],
+      [
+        { steps: 1n, numerics: "analog" },
+        /^numerics "analog" is unknown: choose native, portable, reference or webgpu$/,
+      ],
       [{ steps: 1n, checkpointEvery: 2_000 }, /^checkpoint_every \(--checkpoint-every\) is 2000/],
       [{ steps: 1n, requirements: { trust: "blind" } }, /^requirements\.trust \(--needs-trust\) "blind" is unknown/],
       [{ steps: 1n, requirements: { priority: 5_000 } }, /^requirements\.priority \(--priority\) is 5000/],

@@ -170,6 +170,7 @@ export function policyOf(asked: AskedSettings, plan: Plan, usual: Assurance = "n
     ...(spread > 1 ? { spread } : {}),
     ...(budget > 0 ? { budget } : {}),
     ...(isAutonomous ? { autonomy: "on" as const } : {}),
+    ...(askedChoice(fields.eras, asked.eras) === "on" ? { eras: "on" as const } : {}),
     ...(assurance === "none" ? {} : { assurance }),
   };
 }

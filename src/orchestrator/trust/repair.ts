@@ -41,6 +41,11 @@ function isKept(session: SessionRecord, step: number): boolean {
   return step === session.line || step === session.lineBefore || isKeptLine(session, step);
 }
 
+export interface Back extends Pick<RepairPlan, "line" | "turn" | "because"> {
+  /** What else becomes true of the session in the same write. */
+  readonly change?: (session: SessionRecord) => Partial<SessionRecord>;
+}
+
 /**
  * `done` when everything above the repair's line is gone, and the session in its turn. `overtaken` when the session went back for
  * another reason meanwhile, and not as far as this takes.
@@ -48,7 +53,7 @@ function isKept(session: SessionRecord, step: number): boolean {
 export async function repair(
   context: Context,
   id: SessionId,
-  { line, turn, because }: Pick<RepairPlan, "line" | "turn" | "because">,
+  { line, turn, because, change = () => ({}) }: Back,
 ): Promise<"done" | "overtaken" | "later"> {
   const { mirror, events } = context;
   const fresh = await readSession(context, id);
@@ -65,7 +70,7 @@ export async function repair(
     const { best, ...rest } = current;
     const drawn = (current.drawn ?? []).filter(({ to }) => to <= line);
     const kept = best !== undefined && best.step <= line ? { best } : {};
-    return { ...rest, ...kept, line, lineBefore: line, turn, turnLine: line, drawn, alarm: line };
+    return { ...rest, ...kept, line, lineBefore: line, turn, turnLine: line, drawn, alarm: line, ...change(current) };
   });
   if (written)
     events.emit("warn", "session.back", `session ${id} goes back from step ${session.line} to ${line}: ${because}`, {

@@ -4,7 +4,7 @@
 import { hasCode } from "../../core/errors.ts";
 import type { PNodeId } from "../../core/ids.ts";
 import { FleetService, type PNode } from "../../protocol/gen/dcnr/v1/fleet_pb.ts";
-import type { Relaying } from "../../protocol/gen/dcnr/v1/pnode_pb.ts";
+import type { GpuReading, Relaying } from "../../protocol/gen/dcnr/v1/pnode_pb.ts";
 import type { Network } from "../../protocol/network.ts";
 import type { Context } from "../context.ts";
 import type { MeasuredLink, Progress } from "../fleet/attached/attachment.ts";
@@ -16,6 +16,7 @@ export interface RemoteState {
   readonly load: number;
   readonly memoryUsedBytes: number;
   readonly temperatureCelsius: number;
+  readonly gpus: readonly GpuReading[];
   readonly latencyMs: number;
   readonly links: ReadonlyMap<string, MeasuredLink>;
   readonly doubt?: Doubt;
@@ -119,7 +120,7 @@ export class Peers {
       );
       for (const one of pnodes) {
         if (!isOwn(one.id)) continue;
-        const { load, temperatureCelsius, latencyMs, relaying } = one;
+        const { load, temperatureCelsius, gpus, latencyMs, relaying } = one;
         const links = new Map(one.links.map((link) => [link.pnode, link]));
         const memoryUsedBytes = Number(one.memoryUsedBytes);
         const doubt = doubtOf(one);
@@ -127,6 +128,7 @@ export class Peers {
           load,
           memoryUsedBytes,
           temperatureCelsius,
+          gpus,
           latencyMs,
           links,
           relaying,

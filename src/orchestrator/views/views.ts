@@ -69,6 +69,7 @@ export class Views {
       validationAccuracy: metric("validation_accuracy"),
       waits: this.#needs.waits.of(record),
       numericsClass: record.numericsClass,
+      eras: (record.eras ?? []).map((era) => ({ numericsClass: era.class, toStep: BigInt(era.to) })),
       job: record.job ?? "",
       keptBytesPerCheckpoint: BigInt(Math.round(this.#needs.heard.keptBytesPerState(record.id) * record.vnodes.length)),
       final: BigInt(lineToGive(record, false)),
@@ -124,6 +125,7 @@ export class Views {
       meanSecondsBetweenFailures: meanSecondsBetweenFailures(history) ?? 0,
       uptimeSeconds: history.uptimeMs / 1000,
       temperatureCelsius: state?.temperatureCelsius ?? 0,
+      gpus: [...(state?.gpus ?? [])],
       latencyMs: state?.latencyMs ?? 0,
       links: Array.from(state?.links ?? [], ([pnode, { latencyMs, bytesPerSecond }]) => ({
         pnode,

@@ -55,7 +55,7 @@ const constraints: readonly Constraint[] = [
     missing: ({ engine, numericsClass }, before) =>
       numericsClass === ""
         ? `needs the ${engine} engine; none of ${count(before)} has it`
-        : `needs ${engine} numerics of the class ${numericsClass}, in which it began; none of ${count(before)} computes in it`,
+        : `needs ${engine} numerics of the class ${numericsClass}, in which it began; none of ${count(before)} computes in it: bring one back (sessions with \`--eras on\` go on in another class)`,
   },
   {
     ofPool: true,

@@ -5,12 +5,7 @@ import { execFile } from "node:child_process";
 import { readdirSync, readFileSync, statfsSync } from "node:fs";
 import { arch, availableParallelism, cpus, freemem, loadavg, platform, totalmem } from "node:os";
 import type { Clock } from "../../core/world.ts";
-
-export interface GpuFacts {
-  readonly model: string;
-  readonly memoryBytes: number;
-  readonly vendor: string;
-}
+import { findGpus, type GpuFacts } from "./gpus.ts";
 
 export interface HardwareFacts {
   readonly cpuModel: string;
@@ -121,23 +116,6 @@ function cpuLimit(machine: MachineView): number {
   const oldQuota = Number(machine.readText("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"));
   const oldPeriod = Number(machine.readText("/sys/fs/cgroup/cpu/cpu.cfs_period_us"));
   return oldQuota > 0 && oldPeriod > 0 ? oldQuota / oldPeriod : Number.POSITIVE_INFINITY;
-}
-
-async function findGpus(machine: MachineView): Promise<GpuFacts[]> {
-  const text = await machine.run("nvidia-smi", ["--query-gpu=name,memory.total", "--format=csv,noheader,nounits"]);
-  if (text === undefined) {
-    const adapter = await machine.webGpu?.();
-    return adapter ? [adapter] : [];
-  }
-  return text
-    .split("\n")
-    .map((line) => line.split(",").map((field) => field.trim()))
-    .filter(([model, mebibytes]) => model !== undefined && Number(mebibytes) > 0)
-    .map(([model, mebibytes]) => ({
-      model: model as string,
-      memoryBytes: Number(mebibytes) * 1024 * 1024,
-      vendor: "nvidia",
-    }));
 }
 
 export interface HealthFacts {

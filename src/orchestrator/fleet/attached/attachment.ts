@@ -7,6 +7,7 @@ import { wholeOf } from "../../../core/whole.ts";
 import type {
   AssignmentSchema,
   AttachResponseSchema,
+  GpuReading,
   Heartbeat,
   Relaying,
   RelayPlaceSchema,
@@ -53,6 +54,7 @@ interface Sender {
 /** What one heartbeat may carry; a PNode hosts hundreds of VNodes at most. */
 const progressMax = 20_000;
 const linksMax = 4_096;
+const gpusReadMax = 64;
 const phaseMax = 40;
 const vnodeNameMax = 200;
 
@@ -63,6 +65,7 @@ export class Attachment {
   load = 0;
   memoryUsedBytes = 0;
   temperatureCelsius = 0;
+  gpus: readonly GpuReading[] = [];
   latencyMs = 0;
   progress: ReadonlyMap<string, Progress> = new Map();
   links: ReadonlyMap<string, MeasuredLink> = new Map();
@@ -112,6 +115,7 @@ export class Attachment {
     this.load = heartbeat.load;
     this.memoryUsedBytes = wholeOf(heartbeat.memoryUsedBytes);
     this.temperatureCelsius = heartbeat.temperatureCelsius;
+    this.gpus = heartbeat.gpus.slice(0, gpusReadMax);
     this.latencyMs = heartbeat.latencyMs;
     this.relaying = heartbeat.relaying;
     if (heartbeat.vnodes.length > 0 || this.progress.size > 0) this.#hearProgress(heartbeat, this.standing.lastSeenMs);

@@ -35,6 +35,7 @@ export function factsOf(capabilities: Capabilities | undefined): PNodeFacts {
       model: text(gpu.model),
       memoryBytes: wholeOf(gpu.memoryBytes),
       vendor: text(gpu.vendor),
+      ...(gpu.driver && { driver: text(gpu.driver) }),
     })),
     gflops: positive(capabilities.gflops),
     numerics: numericsOf(capabilities.numerics),

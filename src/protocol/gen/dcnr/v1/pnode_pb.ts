@@ -21,7 +21,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file dcnr/v1/pnode.proto.
  */
 export const file_dcnr_v1_pnode: GenFile = /*@__PURE__*/
-  fileDesc("ChNkY25yL3YxL3Bub2RlLnByb3RvEgdkY25yLnYxIiUKEk1lYXN1cmVMaW5lUmVxdWVzdBIPCgdwYWRkaW5nGAEgASgMIhUKE01lYXN1cmVMaW5lUmVzcG9uc2Ui/gEKDUF0dGFjaFJlcXVlc3QSJQoIcmVnaXN0ZXIYASABKAsyES5kY25yLnYxLlJlZ2lzdGVySAASJwoJaGVhcnRiZWF0GAIgASgLMhIuZGNuci52MS5IZWFydGJlYXRIABIfCgVsZWF2ZRgDIAEoCzIOLmRjbnIudjEuTGVhdmVIABIrCgttZWFzdXJlbWVudBgEIAEoCzIULmRjbnIudjEuTWVhc3VyZW1lbnRIABIlCghldmlkZW5jZRgFIAEoCzIRLmRjbnIudjEuRXZpZGVuY2VIABIfCgVtb3ZlZBgQIAEoCzIOLmRjbnIudjEuTW92ZWRIAEIHCgVldmVudCLpAgoOQXR0YWNoUmVzcG9uc2USKQoKcmVnaXN0ZXJlZBgBIAEoCzITLmRjbnIudjEuUmVnaXN0ZXJlZEgAEisKC2Fzc2lnbm1lbnRzGAIgASgLMhQuZGNuci52MS5Bc3NpZ25tZW50c0gAEikKB3Nlc3Npb24YAyABKAsyFi5kY25yLnYxLlNlc3Npb25VcGRhdGVIABIuCg1sZWF2ZV9ncmFudGVkGAQgASgLMhUuZGNuci52MS5MZWF2ZUdyYW50ZWRIABIuCg1oZWFydGJlYXRfYWNrGAUgASgLMhUuZGNuci52MS5IZWFydGJlYXRBY2tIABIjCgdwcmVwYXJlGAYgASgLMhAuZGNuci52MS5QcmVwYXJlSAASIwoHcmVhY2hlZBgQIAEoCzIQLmRjbnIudjEuUmVhY2hlZEgAEiEKBnJlbGF5cxgRIAEoCzIPLmRjbnIudjEuUmVsYXlzSABCBwoFZXZlbnQiLgoMUHVsc2VSZXF1ZXN0Eg0KBXRva2VuGAEgASgJEg8KB2xhdGVfbXMYAiABKAEiDwoNUHVsc2VSZXNwb25zZSLGAwoIUmVnaXN0ZXISFgoOcHJvdG9jb2xfbWFqb3IYASABKA0SFgoOcHJvdG9jb2xfbWlub3IYAiABKA0SEAoIc29mdHdhcmUYAyABKAkSDAoEbmFtZRgFIAEoCRITCgtpbmNhcm5hdGlvbhgGIAEoCRIrCgxjYXBhYmlsaXRpZXMYCSABKAsyFS5kY25yLnYxLkNhcGFiaWxpdGllcxIfCgZsaW1pdHMYCiABKAsyDy5kY25yLnYxLkxpbWl0cxIfCgZob3N0ZWQYCyADKAsyDy5kY25yLnYxLkhvc3RlZBINCgVvd25lchgMIAEoCRIOCgZyZWdpb24YDSABKAkSEAoIcHJvdmlkZXIYDiABKAkSFgoOcHJpY2VfcGVyX2hvdXIYDyABKAESDgoGY2xvc2VkGBAgASgIEgwKBGJpdHMYESABKA0SDgoGaW52aXRlGBIgASgJEg4KBnJvdXRlcxgTIAMoCRIiCgVyZWxheRgUIAEoCzITLmRjbnIudjEuUmVsYXlPZmZlchIRCgljaGFydGVyZWQYHiADKAlKBAgEEAVKBAgHEAhKBAgIEAlSBXBub2RlUgZzZWNyZXRSB2FkZHJlc3MiJgoKUmVsYXlPZmZlchIYChBieXRlc19wZXJfc2Vjb25kGAEgASgEIhcKBU1vdmVkEg4KBnJvdXRlcxgBIAMoCSInCgdSZWFjaGVkEgsKA2hvdxgBIAEoCRIPCgdwcm9ibGVtGAIgASgJIi0KBlJlbGF5cxIjCgZyZWxheXMYASADKAsyEy5kY25yLnYxLlJlbGF5UGxhY2UiPAoKUmVsYXlQbGFjZRIPCgdhZGRyZXNzGAEgASgJEgwKBG5hbWUYAiABKAkSDwoHdGVuc29ycxgDIAEoCCKQAgoMQ2FwYWJpbGl0aWVzEhEKCWNwdV9tb2RlbBgBIAEoCRINCgVjb3JlcxgCIAEoDRIUCgxtZW1vcnlfYnl0ZXMYAyABKAQSEgoKZGlza19ieXRlcxgEIAEoBBIUCgxhcmNoaXRlY3R1cmUYBSABKAkSEAoIcGxhdGZvcm0YBiABKAkSGgoEZ3B1cxgHIAMoCzIMLmRjbnIudjEuR3B1Eg4KBmdmbG9wcxgIIAEoARIoCghudW1lcmljcxgJIAMoCzIWLmRjbnIudjEuTnVtZXJpY3NDbGFzcxIiChpiYW5kd2lkdGhfYnl0ZXNfcGVyX3NlY29uZBgKIAEoARISCgpsYXRlbmN5X21zGAsgASgBIjoKA0dwdRINCgVtb2RlbBgBIAEoCRIUCgxtZW1vcnlfYnl0ZXMYAiABKAQSDgoGdmVuZG9yGAMgASgJIi4KDU51bWVyaWNzQ2xhc3MSDgoGZW5naW5lGAEgASgJEg0KBWNsYXNzGAIgASgJInMKBkxpbWl0cxIMCgRjcHVzGAEgASgBEhQKDG1lbW9yeV9ieXRlcxgCIAEoBBISCgpkaXNrX2J5dGVzGAMgASgEEiIKGmJhbmR3aWR0aF9ieXRlc19wZXJfc2Vjb25kGAQgASgEEg0KBWhvdXJzGAUgASgJIjcKBkhvc3RlZBIPCgdzZXNzaW9uGAEgASgJEg0KBXZub2RlGAIgASgJEg0KBWVwb2NoGAMgASgEIrsCCglIZWFydGJlYXQSEAoIc2VxdWVuY2UYASABKAQSJgoGdm5vZGVzGAIgAygLMhYuZGNuci52MS5WTm9kZVByb2dyZXNzEgwKBGxvYWQYAyABKAESGQoRbWVtb3J5X3VzZWRfYnl0ZXMYBCABKAQSIAoHbWV0cmljcxgFIAMoCzIPLmRjbnIudjEuTWV0cmljEhwKBWxpbmtzGAYgAygLMg0uZGNuci52MS5MaW5rEhsKE3RlbXBlcmF0dXJlX2NlbHNpdXMYByABKAESEQoJYWNjZXB0aW5nGAggASgIEhIKCmxhdGVuY3lfbXMYCSABKAESIwoIcmVsYXlpbmcYECABKAsyES5kY25yLnYxLlJlbGF5aW5nEiIKBWNyZXdzGB4gAygLMhMuZGNuci52MS5DcmV3UmVwb3J0IooBCghSZWxheWluZxIQCghtYWNoaW5lcxgBIAEoDRITCgtjb25uZWN0aW9ucxgCIAEoDRIYChBieXRlc19wZXJfc2Vjb25kGAMgASgBEh4KFmxpbWl0X2J5dGVzX3Blcl9zZWNvbmQYBCABKAQSDgoGc2xvd2VkGAUgASgIEg0KBWJ5dGVzGAYgASgEIiAKDEhlYXJ0YmVhdEFjaxIQCghzZXF1ZW5jZRgBIAEoBCJXCgRMaW5rEg0KBXBub2RlGAEgASgJEhIKCmxhdGVuY3lfbXMYAiABKAESGAoQYnl0ZXNfcGVyX3NlY29uZBgDIAEoARISCgpmYWlsaW5nX21zGAQgASgBIoQCCg1WTm9kZVByb2dyZXNzEg8KB3Nlc3Npb24YASABKAkSDQoFdm5vZGUYAiABKAkSDQoFZXBvY2gYAyABKAQSDAoEc3RlcBgEIAEoBBINCgVwaGFzZRgFIAEoCRIOCgZkZXRhaWwYBiABKAkSDwoHc3RlcF9tcxgHIAEoARIWCg5yZXRhaW5lZF9ieXRlcxgIIAEoBBIVCg1kYW1hZ2VkX3N0YXRlGAkgASgJEhEKCXdhaXRzX2ZvchgKIAMoCRIRCgl3YWl0ZWRfbXMYCyABKAESDwoHbm9fcm9vbRgMIAEoCBIMCgRsaWZlGA0gASgJEhIKCnN0b3JpbmdfbXMYDiABKAEiFwoFTGVhdmUSDgoGcmVhc29uGAEgASgJIg4KDExlYXZlR3JhbnRlZCJ/CgtNZWFzdXJlbWVudBIOCgZnZmxvcHMYASABKAESIgoaYmFuZHdpZHRoX2J5dGVzX3Blcl9zZWNvbmQYAiABKAESEgoKbGF0ZW5jeV9tcxgDIAEoARIoCghudW1lcmljcxgEIAMoCzIWLmRjbnIudjEuTnVtZXJpY3NDbGFzcyJxCghFdmlkZW5jZRIiCgRuYW1lGAEgASgLMhQuZGNuci52MS5NZXNzYWdlTmFtZRIfCgVmaXJzdBgCIAEoCzIQLmRjbnIudjEuV2l0bmVzcxIgCgZzZWNvbmQYAyABKAsyEC5kY25yLnYxLldpdG5lc3MiNQoHV2l0bmVzcxINCgVwbm9kZRgBIAEoCRINCgVlcG9jaBgCIAEoBBIMCgRoYXNoGAMgASgJItgBCgpSZWdpc3RlcmVkEhQKDG9yY2hlc3RyYXRvchgBIAEoCRIVCg1vcmNoZXN0cmF0b3JzGAIgAygJEh0KFWhlYXJ0YmVhdF9pbnRlcnZhbF9tcxgDIAEoDRITCgtwdWxzZV90b2tlbhgEIAEoCRIUCgxibG9iX29yaWdpbnMYBSADKAkSHwoGcGVybWl0GAogASgLMg8uZGNuci52MS5QZXJtaXQSGgoSbmV0d29ya19wdWJsaWNfa2V5GAsgASgMEhYKDm5ldHdvcmtfZm9ybWVyGAwgAygMIkkKC0Fzc2lnbm1lbnRzEhAKCHJldmlzaW9uGAEgASgEEigKC2Fzc2lnbm1lbnRzGAIgAygLMhMuZGNuci52MS5Bc3NpZ25tZW50Io4CCgpBc3NpZ25tZW50Eg8KB3Nlc3Npb24YASABKAkSDQoFdm5vZGUYAiABKAkSDQoFZXBvY2gYAyABKAQSDwoHcmVwbGljYRgGIAEoDRINCgVzaW5jZRgHIAEoBBIlCghsZWFybmluZxgKIAEoCzIRLmRjbnIudjEuTGVhcm5pbmdIABInCglhbnN3ZXJpbmcYCyABKAsyEi5kY25yLnYxLkFuc3dlcmluZ0gAEiUKCGF1ZGl0aW5nGAwgASgLMhEuZGNuci52MS5BdWRpdGluZ0gAQgYKBHdvcmtKBAgEEAVKBAgFEAZKBAgIEAlKBAgJEApSBGxpbmVSBXN0YXRlUgR0dXJuUgdzZXJ2aW5nIlQKCExlYXJuaW5nEgwKBGxpbmUYASABKAQSDQoFc3RhdGUYAiABKAkSDAoEdHVybhgDIAEoBBIdCgVkcmF3bhgEIAMoCzIOLmRjbnIudjEuRHJhd24iCwoJQW5zd2VyaW5nIjMKB1ByZXBhcmUSKAoLYXNzaWdubWVudHMYASADKAsyEy5kY25yLnYxLkFzc2lnbm1lbnQizAEKDVNlc3Npb25VcGRhdGUSDwoHc2Vzc2lvbhgBIAEoCRIOCgZzdGF0dXMYAiABKAkSDAoEbGluZRgDIAEoBBIkCglsb2NhdGlvbnMYBCADKAsyES5kY25yLnYxLkxvY2F0aW9uEhAKCHJldmlzaW9uGAUgASgEEgwKBHR1cm4YBiABKAQSJwoHY2hhcnRlchgeIAEoCzIWLmRjbnIudjEuU2lnbmVkQ2hhcnRlchIdCgVkcmF3bhgHIAMoCzIOLmRjbnIudjEuRHJhd24idAoITG9jYXRpb24SDQoFdm5vZGUYASABKAkSDQoFZXBvY2gYAiABKAQSDQoFcG5vZGUYAyABKAkSDwoHcmVwbGljYRgFIAEoDRIOCgZyb3V0ZXMYBiADKAkSCwoDa2V5GAcgASgJSgQIBBAFUgdhZGRyZXNzIjEKDlJlc29sdmVSZXF1ZXN0Eg8KB3Nlc3Npb24YASABKAkSDgoGdm5vZGVzGAIgAygJIoQBCg9SZXNvbHZlUmVzcG9uc2USJAoJbG9jYXRpb25zGAEgAygLMhEuZGNuci52MS5Mb2NhdGlvbhIMCgRsaW5lGAIgASgEEhAKCHJldmlzaW9uGAMgASgEEgwKBHR1cm4YBCABKAQSHQoFZHJhd24YBSADKAsyDi5kY25yLnYxLkRyYXduItsBChRSZWNvcmREdXJhYmxlUmVxdWVzdBIPCgdzZXNzaW9uGAEgASgJEg0KBXZub2RlGAIgASgJEg0KBWVwb2NoGAQgASgEEgwKBHN0ZXAYBSABKAQSDQoFc3RhdGUYBiABKAkSEwoLc3RhdGVfYnl0ZXMYByABKAQSIAoFc3RlcHMYCCADKAsyES5kY25yLnYxLlN0ZXBIYXNoEiUKCXN0YXRlbWVudBgJIAEoCzISLmRjbnIudjEuU3RhdGVtZW50EgwKBHR1cm4YCiABKARKBAgDEARSBXBub2RlIiYKCFN0ZXBIYXNoEgwKBHN0ZXAYASABKAQSDAoEaGFzaBgCIAEoCSJkChVSZWNvcmREdXJhYmxlUmVzcG9uc2USEAoIYWNjZXB0ZWQYASABKAgSDAoEbGluZRgCIAEoBBIMCgR0dXJuGAMgASgEEh0KBWRyYXduGAQgAygLMg4uZGNuci52MS5EcmF3biKVAQoQR3JhbnRCbG9iUmVxdWVzdBIPCgdzZXNzaW9uGAIgASgJEgwKBGhhc2gYAyABKAkSDQoFYnl0ZXMYBCABKAQSIwoGYWN0aW9uGAUgASgOMhMuZGNuci52MS5CbG9iQWN0aW9uEiEKBXNwYWNlGAYgASgOMhIuZGNuci52MS5CbG9iU3BhY2VKBAgBEAJSBXBub2RlIsMBChFHcmFudEJsb2JSZXNwb25zZRILCgN1cmwYASABKAkSOAoHaGVhZGVycxgCIAMoCzInLmRjbnIudjEuR3JhbnRCbG9iUmVzcG9uc2UuSGVhZGVyc0VudHJ5EhcKD2V4cGlyZXNfd2FsbF9tcxgDIAEoAxIPCgdwcmVzZW50GAQgASgIEg0KBWJ5dGVzGAUgASgEGi4KDEhlYWRlcnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIikKFkRlc2NyaWJlU2Vzc2lvblJlcXVlc3QSDwoHc2Vzc2lvbhgBIAEoCSKqAQoXRGVzY3JpYmVTZXNzaW9uUmVzcG9uc2USDwoHc2Vzc2lvbhgBIAEoCRISCgpkZWZpbml0aW9uGAIgASgJEikKCHRyYWluaW5nGAQgASgLMhUuZGNuci52MS5UcmFpbmluZ1dvcmtIABInCgdzZXJ2aW5nGAUgASgLMhQuZGNuci52MS5TZXJ2aW5nV29ya0gAQgYKBHdvcmtKBAgDEARSCHNldHRpbmdzInsKDFRyYWluaW5nV29yaxIqCghpZGVudGl0eRgBIAEoCzIYLmRjbnIudjEuU2Vzc2lvbklkZW50aXR5EhgKEGNoZWNrcG9pbnRfZXZlcnkYAiABKA0SEQoJYXNzdXJhbmNlGAMgASgJEhIKCnJlc3RfYWZ0ZXIYBCABKA0ilAEKC1NlcnZpbmdXb3JrEhIKCmRlZmluaXRpb24YASABKAkSEAoIbnVtZXJpY3MYAiABKAkSMAoGc3RhdGVzGAMgAygLMiAuZGNuci52MS5TZXJ2aW5nV29yay5TdGF0ZXNFbnRyeRotCgtTdGF0ZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIokDCg9TZXNzaW9uSWRlbnRpdHkSEgoKZGVmaW5pdGlvbhgBIAEoCRIPCgdkYXRhc2V0GAIgASgJEg0KBXNwbGl0GAMgASgJEhgKEHZhbGlkYXRpb25fc3BsaXQYBCABKAkSDQoFc3RlcHMYBSABKAQSDQoFYmF0Y2gYBiABKA0SFAoMbWljcm9iYXRjaGVzGAcgASgNEgwKBHNlZWQYCCABKAQSEAoIbnVtZXJpY3MYCSABKAkSDAoEYml0cxgKIAEoDRIsCg1sZWFybmluZ19yYXRlGAsgASgLMhUuZGNuci52MS5MZWFybmluZ1JhdGUSEQoJY2xpcF9ub3JtGAwgASgBEhYKDnZhbGlkYXRlX2V2ZXJ5GA0gASgNEh8KF3ZhbGlkYXRpb25fbWljcm9iYXRjaGVzGA4gASgNEhUKDWluaXRpYWxfc3RhdGUYDyABKAkSDQoFbGFuZXMYECABKA0SEgoKc3luY19ldmVyeRgRIAEoDRISCgpzeW5jX2FmdGVyGBIgASgEKlsKCkJsb2JBY3Rpb24SGwoXQkxPQl9BQ1RJT05fVU5TUEVDSUZJRUQQABIWChJCTE9CX0FDVElPTl9VUExPQUQQARIYChRCTE9CX0FDVElPTl9ET1dOTE9BRBACMrMECgxQTm9kZVNlcnZpY2USRQoGQXR0YWNoEhYuZGNuci52MS5BdHRhY2hSZXF1ZXN0GhcuZGNuci52MS5BdHRhY2hSZXNwb25zZSIG6uAYAggDKAEwARJCCgVQdWxzZRIVLmRjbnIudjEuUHVsc2VSZXF1ZXN0GhYuZGNuci52MS5QdWxzZVJlc3BvbnNlIgbq4BgCCAEoATABEkQKB1Jlc29sdmUSFy5kY25yLnYxLlJlc29sdmVSZXF1ZXN0GhguZGNuci52MS5SZXNvbHZlUmVzcG9uc2UiBurgGAIIBBJWCg1SZWNvcmREdXJhYmxlEh0uZGNuci52MS5SZWNvcmREdXJhYmxlUmVxdWVzdBoeLmRjbnIudjEuUmVjb3JkRHVyYWJsZVJlc3BvbnNlIgbq4BgCCAUSSgoJR3JhbnRCbG9iEhkuZGNuci52MS5HcmFudEJsb2JSZXF1ZXN0GhouZGNuci52MS5HcmFudEJsb2JSZXNwb25zZSIG6uAYAggEElwKD0Rlc2NyaWJlU2Vzc2lvbhIfLmRjbnIudjEuRGVzY3JpYmVTZXNzaW9uUmVxdWVzdBogLmRjbnIudjEuRGVzY3JpYmVTZXNzaW9uUmVzcG9uc2UiBurgGAIIBBJQCgtNZWFzdXJlTGluZRIbLmRjbnIudjEuTWVhc3VyZUxpbmVSZXF1ZXN0GhwuZGNuci52MS5NZWFzdXJlTGluZVJlc3BvbnNlIgbq4BgCCARiBnByb3RvMw", [file_dcnr_v1_access, file_dcnr_v1_common, file_dcnr_v1_gossip, file_dcnr_v1_session_peers, file_dcnr_v1_session, file_dcnr_v1_trust]);
+  fileDesc("ChNkY25yL3YxL3Bub2RlLnByb3RvEgdkY25yLnYxIiUKEk1lYXN1cmVMaW5lUmVxdWVzdBIPCgdwYWRkaW5nGAEgASgMIhUKE01lYXN1cmVMaW5lUmVzcG9uc2Ui/gEKDUF0dGFjaFJlcXVlc3QSJQoIcmVnaXN0ZXIYASABKAsyES5kY25yLnYxLlJlZ2lzdGVySAASJwoJaGVhcnRiZWF0GAIgASgLMhIuZGNuci52MS5IZWFydGJlYXRIABIfCgVsZWF2ZRgDIAEoCzIOLmRjbnIudjEuTGVhdmVIABIrCgttZWFzdXJlbWVudBgEIAEoCzIULmRjbnIudjEuTWVhc3VyZW1lbnRIABIlCghldmlkZW5jZRgFIAEoCzIRLmRjbnIudjEuRXZpZGVuY2VIABIfCgVtb3ZlZBgQIAEoCzIOLmRjbnIudjEuTW92ZWRIAEIHCgVldmVudCLpAgoOQXR0YWNoUmVzcG9uc2USKQoKcmVnaXN0ZXJlZBgBIAEoCzITLmRjbnIudjEuUmVnaXN0ZXJlZEgAEisKC2Fzc2lnbm1lbnRzGAIgASgLMhQuZGNuci52MS5Bc3NpZ25tZW50c0gAEikKB3Nlc3Npb24YAyABKAsyFi5kY25yLnYxLlNlc3Npb25VcGRhdGVIABIuCg1sZWF2ZV9ncmFudGVkGAQgASgLMhUuZGNuci52MS5MZWF2ZUdyYW50ZWRIABIuCg1oZWFydGJlYXRfYWNrGAUgASgLMhUuZGNuci52MS5IZWFydGJlYXRBY2tIABIjCgdwcmVwYXJlGAYgASgLMhAuZGNuci52MS5QcmVwYXJlSAASIwoHcmVhY2hlZBgQIAEoCzIQLmRjbnIudjEuUmVhY2hlZEgAEiEKBnJlbGF5cxgRIAEoCzIPLmRjbnIudjEuUmVsYXlzSABCBwoFZXZlbnQiLgoMUHVsc2VSZXF1ZXN0Eg0KBXRva2VuGAEgASgJEg8KB2xhdGVfbXMYAiABKAEiDwoNUHVsc2VSZXNwb25zZSLGAwoIUmVnaXN0ZXISFgoOcHJvdG9jb2xfbWFqb3IYASABKA0SFgoOcHJvdG9jb2xfbWlub3IYAiABKA0SEAoIc29mdHdhcmUYAyABKAkSDAoEbmFtZRgFIAEoCRITCgtpbmNhcm5hdGlvbhgGIAEoCRIrCgxjYXBhYmlsaXRpZXMYCSABKAsyFS5kY25yLnYxLkNhcGFiaWxpdGllcxIfCgZsaW1pdHMYCiABKAsyDy5kY25yLnYxLkxpbWl0cxIfCgZob3N0ZWQYCyADKAsyDy5kY25yLnYxLkhvc3RlZBINCgVvd25lchgMIAEoCRIOCgZyZWdpb24YDSABKAkSEAoIcHJvdmlkZXIYDiABKAkSFgoOcHJpY2VfcGVyX2hvdXIYDyABKAESDgoGY2xvc2VkGBAgASgIEgwKBGJpdHMYESABKA0SDgoGaW52aXRlGBIgASgJEg4KBnJvdXRlcxgTIAMoCRIiCgVyZWxheRgUIAEoCzITLmRjbnIudjEuUmVsYXlPZmZlchIRCgljaGFydGVyZWQYHiADKAlKBAgEEAVKBAgHEAhKBAgIEAlSBXBub2RlUgZzZWNyZXRSB2FkZHJlc3MiJgoKUmVsYXlPZmZlchIYChBieXRlc19wZXJfc2Vjb25kGAEgASgEIhcKBU1vdmVkEg4KBnJvdXRlcxgBIAMoCSInCgdSZWFjaGVkEgsKA2hvdxgBIAEoCRIPCgdwcm9ibGVtGAIgASgJIi0KBlJlbGF5cxIjCgZyZWxheXMYASADKAsyEy5kY25yLnYxLlJlbGF5UGxhY2UiPAoKUmVsYXlQbGFjZRIPCgdhZGRyZXNzGAEgASgJEgwKBG5hbWUYAiABKAkSDwoHdGVuc29ycxgDIAEoCCKQAgoMQ2FwYWJpbGl0aWVzEhEKCWNwdV9tb2RlbBgBIAEoCRINCgVjb3JlcxgCIAEoDRIUCgxtZW1vcnlfYnl0ZXMYAyABKAQSEgoKZGlza19ieXRlcxgEIAEoBBIUCgxhcmNoaXRlY3R1cmUYBSABKAkSEAoIcGxhdGZvcm0YBiABKAkSGgoEZ3B1cxgHIAMoCzIMLmRjbnIudjEuR3B1Eg4KBmdmbG9wcxgIIAEoARIoCghudW1lcmljcxgJIAMoCzIWLmRjbnIudjEuTnVtZXJpY3NDbGFzcxIiChpiYW5kd2lkdGhfYnl0ZXNfcGVyX3NlY29uZBgKIAEoARISCgpsYXRlbmN5X21zGAsgASgBIkoKA0dwdRINCgVtb2RlbBgBIAEoCRIUCgxtZW1vcnlfYnl0ZXMYAiABKAQSDgoGdmVuZG9yGAMgASgJEg4KBmRyaXZlchgEIAEoCSKWAQoKR3B1UmVhZGluZxIQCgN1c2UYASABKAFIAIgBARIeChFtZW1vcnlfdXNlZF9ieXRlcxgCIAEoBEgBiAEBEiAKE3RlbXBlcmF0dXJlX2NlbHNpdXMYAyABKAFIAogBAUIGCgRfdXNlQhQKEl9tZW1vcnlfdXNlZF9ieXRlc0IWChRfdGVtcGVyYXR1cmVfY2Vsc2l1cyIuCg1OdW1lcmljc0NsYXNzEg4KBmVuZ2luZRgBIAEoCRINCgVjbGFzcxgCIAEoCSJzCgZMaW1pdHMSDAoEY3B1cxgBIAEoARIUCgxtZW1vcnlfYnl0ZXMYAiABKAQSEgoKZGlza19ieXRlcxgDIAEoBBIiChpiYW5kd2lkdGhfYnl0ZXNfcGVyX3NlY29uZBgEIAEoBBINCgVob3VycxgFIAEoCSI3CgZIb3N0ZWQSDwoHc2Vzc2lvbhgBIAEoCRINCgV2bm9kZRgCIAEoCRINCgVlcG9jaBgDIAEoBCLeAgoJSGVhcnRiZWF0EhAKCHNlcXVlbmNlGAEgASgEEiYKBnZub2RlcxgCIAMoCzIWLmRjbnIudjEuVk5vZGVQcm9ncmVzcxIMCgRsb2FkGAMgASgBEhkKEW1lbW9yeV91c2VkX2J5dGVzGAQgASgEEiAKB21ldHJpY3MYBSADKAsyDy5kY25yLnYxLk1ldHJpYxIcCgVsaW5rcxgGIAMoCzINLmRjbnIudjEuTGluaxIbChN0ZW1wZXJhdHVyZV9jZWxzaXVzGAcgASgBEhEKCWFjY2VwdGluZxgIIAEoCBISCgpsYXRlbmN5X21zGAkgASgBEiMKCHJlbGF5aW5nGBAgASgLMhEuZGNuci52MS5SZWxheWluZxIiCgVjcmV3cxgeIAMoCzITLmRjbnIudjEuQ3Jld1JlcG9ydBIhCgRncHVzGB8gAygLMhMuZGNuci52MS5HcHVSZWFkaW5nIooBCghSZWxheWluZxIQCghtYWNoaW5lcxgBIAEoDRITCgtjb25uZWN0aW9ucxgCIAEoDRIYChBieXRlc19wZXJfc2Vjb25kGAMgASgBEh4KFmxpbWl0X2J5dGVzX3Blcl9zZWNvbmQYBCABKAQSDgoGc2xvd2VkGAUgASgIEg0KBWJ5dGVzGAYgASgEIiAKDEhlYXJ0YmVhdEFjaxIQCghzZXF1ZW5jZRgBIAEoBCJXCgRMaW5rEg0KBXBub2RlGAEgASgJEhIKCmxhdGVuY3lfbXMYAiABKAESGAoQYnl0ZXNfcGVyX3NlY29uZBgDIAEoARISCgpmYWlsaW5nX21zGAQgASgBIoQCCg1WTm9kZVByb2dyZXNzEg8KB3Nlc3Npb24YASABKAkSDQoFdm5vZGUYAiABKAkSDQoFZXBvY2gYAyABKAQSDAoEc3RlcBgEIAEoBBINCgVwaGFzZRgFIAEoCRIOCgZkZXRhaWwYBiABKAkSDwoHc3RlcF9tcxgHIAEoARIWCg5yZXRhaW5lZF9ieXRlcxgIIAEoBBIVCg1kYW1hZ2VkX3N0YXRlGAkgASgJEhEKCXdhaXRzX2ZvchgKIAMoCRIRCgl3YWl0ZWRfbXMYCyABKAESDwoHbm9fcm9vbRgMIAEoCBIMCgRsaWZlGA0gASgJEhIKCnN0b3JpbmdfbXMYDiABKAEiFwoFTGVhdmUSDgoGcmVhc29uGAEgASgJIg4KDExlYXZlR3JhbnRlZCJ/CgtNZWFzdXJlbWVudBIOCgZnZmxvcHMYASABKAESIgoaYmFuZHdpZHRoX2J5dGVzX3Blcl9zZWNvbmQYAiABKAESEgoKbGF0ZW5jeV9tcxgDIAEoARIoCghudW1lcmljcxgEIAMoCzIWLmRjbnIudjEuTnVtZXJpY3NDbGFzcyJxCghFdmlkZW5jZRIiCgRuYW1lGAEgASgLMhQuZGNuci52MS5NZXNzYWdlTmFtZRIfCgVmaXJzdBgCIAEoCzIQLmRjbnIudjEuV2l0bmVzcxIgCgZzZWNvbmQYAyABKAsyEC5kY25yLnYxLldpdG5lc3MiNQoHV2l0bmVzcxINCgVwbm9kZRgBIAEoCRINCgVlcG9jaBgCIAEoBBIMCgRoYXNoGAMgASgJItgBCgpSZWdpc3RlcmVkEhQKDG9yY2hlc3RyYXRvchgBIAEoCRIVCg1vcmNoZXN0cmF0b3JzGAIgAygJEh0KFWhlYXJ0YmVhdF9pbnRlcnZhbF9tcxgDIAEoDRITCgtwdWxzZV90b2tlbhgEIAEoCRIUCgxibG9iX29yaWdpbnMYBSADKAkSHwoGcGVybWl0GAogASgLMg8uZGNuci52MS5QZXJtaXQSGgoSbmV0d29ya19wdWJsaWNfa2V5GAsgASgMEhYKDm5ldHdvcmtfZm9ybWVyGAwgAygMIkkKC0Fzc2lnbm1lbnRzEhAKCHJldmlzaW9uGAEgASgEEigKC2Fzc2lnbm1lbnRzGAIgAygLMhMuZGNuci52MS5Bc3NpZ25tZW50Io4CCgpBc3NpZ25tZW50Eg8KB3Nlc3Npb24YASABKAkSDQoFdm5vZGUYAiABKAkSDQoFZXBvY2gYAyABKAQSDwoHcmVwbGljYRgGIAEoDRINCgVzaW5jZRgHIAEoBBIlCghsZWFybmluZxgKIAEoCzIRLmRjbnIudjEuTGVhcm5pbmdIABInCglhbnN3ZXJpbmcYCyABKAsyEi5kY25yLnYxLkFuc3dlcmluZ0gAEiUKCGF1ZGl0aW5nGAwgASgLMhEuZGNuci52MS5BdWRpdGluZ0gAQgYKBHdvcmtKBAgEEAVKBAgFEAZKBAgIEAlKBAgJEApSBGxpbmVSBXN0YXRlUgR0dXJuUgdzZXJ2aW5nIlQKCExlYXJuaW5nEgwKBGxpbmUYASABKAQSDQoFc3RhdGUYAiABKAkSDAoEdHVybhgDIAEoBBIdCgVkcmF3bhgEIAMoCzIOLmRjbnIudjEuRHJhd24iCwoJQW5zd2VyaW5nIjMKB1ByZXBhcmUSKAoLYXNzaWdubWVudHMYASADKAsyEy5kY25yLnYxLkFzc2lnbm1lbnQizAEKDVNlc3Npb25VcGRhdGUSDwoHc2Vzc2lvbhgBIAEoCRIOCgZzdGF0dXMYAiABKAkSDAoEbGluZRgDIAEoBBIkCglsb2NhdGlvbnMYBCADKAsyES5kY25yLnYxLkxvY2F0aW9uEhAKCHJldmlzaW9uGAUgASgEEgwKBHR1cm4YBiABKAQSJwoHY2hhcnRlchgeIAEoCzIWLmRjbnIudjEuU2lnbmVkQ2hhcnRlchIdCgVkcmF3bhgHIAMoCzIOLmRjbnIudjEuRHJhd24idAoITG9jYXRpb24SDQoFdm5vZGUYASABKAkSDQoFZXBvY2gYAiABKAQSDQoFcG5vZGUYAyABKAkSDwoHcmVwbGljYRgFIAEoDRIOCgZyb3V0ZXMYBiADKAkSCwoDa2V5GAcgASgJSgQIBBAFUgdhZGRyZXNzIjEKDlJlc29sdmVSZXF1ZXN0Eg8KB3Nlc3Npb24YASABKAkSDgoGdm5vZGVzGAIgAygJIoQBCg9SZXNvbHZlUmVzcG9uc2USJAoJbG9jYXRpb25zGAEgAygLMhEuZGNuci52MS5Mb2NhdGlvbhIMCgRsaW5lGAIgASgEEhAKCHJldmlzaW9uGAMgASgEEgwKBHR1cm4YBCABKAQSHQoFZHJhd24YBSADKAsyDi5kY25yLnYxLkRyYXduItsBChRSZWNvcmREdXJhYmxlUmVxdWVzdBIPCgdzZXNzaW9uGAEgASgJEg0KBXZub2RlGAIgASgJEg0KBWVwb2NoGAQgASgEEgwKBHN0ZXAYBSABKAQSDQoFc3RhdGUYBiABKAkSEwoLc3RhdGVfYnl0ZXMYByABKAQSIAoFc3RlcHMYCCADKAsyES5kY25yLnYxLlN0ZXBIYXNoEiUKCXN0YXRlbWVudBgJIAEoCzISLmRjbnIudjEuU3RhdGVtZW50EgwKBHR1cm4YCiABKARKBAgDEARSBXBub2RlIiYKCFN0ZXBIYXNoEgwKBHN0ZXAYASABKAQSDAoEaGFzaBgCIAEoCSJkChVSZWNvcmREdXJhYmxlUmVzcG9uc2USEAoIYWNjZXB0ZWQYASABKAgSDAoEbGluZRgCIAEoBBIMCgR0dXJuGAMgASgEEh0KBWRyYXduGAQgAygLMg4uZGNuci52MS5EcmF3biKVAQoQR3JhbnRCbG9iUmVxdWVzdBIPCgdzZXNzaW9uGAIgASgJEgwKBGhhc2gYAyABKAkSDQoFYnl0ZXMYBCABKAQSIwoGYWN0aW9uGAUgASgOMhMuZGNuci52MS5CbG9iQWN0aW9uEiEKBXNwYWNlGAYgASgOMhIuZGNuci52MS5CbG9iU3BhY2VKBAgBEAJSBXBub2RlIsMBChFHcmFudEJsb2JSZXNwb25zZRILCgN1cmwYASABKAkSOAoHaGVhZGVycxgCIAMoCzInLmRjbnIudjEuR3JhbnRCbG9iUmVzcG9uc2UuSGVhZGVyc0VudHJ5EhcKD2V4cGlyZXNfd2FsbF9tcxgDIAEoAxIPCgdwcmVzZW50GAQgASgIEg0KBWJ5dGVzGAUgASgEGi4KDEhlYWRlcnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIikKFkRlc2NyaWJlU2Vzc2lvblJlcXVlc3QSDwoHc2Vzc2lvbhgBIAEoCSKqAQoXRGVzY3JpYmVTZXNzaW9uUmVzcG9uc2USDwoHc2Vzc2lvbhgBIAEoCRISCgpkZWZpbml0aW9uGAIgASgJEikKCHRyYWluaW5nGAQgASgLMhUuZGNuci52MS5UcmFpbmluZ1dvcmtIABInCgdzZXJ2aW5nGAUgASgLMhQuZGNuci52MS5TZXJ2aW5nV29ya0gAQgYKBHdvcmtKBAgDEARSCHNldHRpbmdzInsKDFRyYWluaW5nV29yaxIqCghpZGVudGl0eRgBIAEoCzIYLmRjbnIudjEuU2Vzc2lvbklkZW50aXR5EhgKEGNoZWNrcG9pbnRfZXZlcnkYAiABKA0SEQoJYXNzdXJhbmNlGAMgASgJEhIKCnJlc3RfYWZ0ZXIYBCABKA0ilAEKC1NlcnZpbmdXb3JrEhIKCmRlZmluaXRpb24YASABKAkSEAoIbnVtZXJpY3MYAiABKAkSMAoGc3RhdGVzGAMgAygLMiAuZGNuci52MS5TZXJ2aW5nV29yay5TdGF0ZXNFbnRyeRotCgtTdGF0ZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIokDCg9TZXNzaW9uSWRlbnRpdHkSEgoKZGVmaW5pdGlvbhgBIAEoCRIPCgdkYXRhc2V0GAIgASgJEg0KBXNwbGl0GAMgASgJEhgKEHZhbGlkYXRpb25fc3BsaXQYBCABKAkSDQoFc3RlcHMYBSABKAQSDQoFYmF0Y2gYBiABKA0SFAoMbWljcm9iYXRjaGVzGAcgASgNEgwKBHNlZWQYCCABKAQSEAoIbnVtZXJpY3MYCSABKAkSDAoEYml0cxgKIAEoDRIsCg1sZWFybmluZ19yYXRlGAsgASgLMhUuZGNuci52MS5MZWFybmluZ1JhdGUSEQoJY2xpcF9ub3JtGAwgASgBEhYKDnZhbGlkYXRlX2V2ZXJ5GA0gASgNEh8KF3ZhbGlkYXRpb25fbWljcm9iYXRjaGVzGA4gASgNEhUKDWluaXRpYWxfc3RhdGUYDyABKAkSDQoFbGFuZXMYECABKA0SEgoKc3luY19ldmVyeRgRIAEoDRISCgpzeW5jX2FmdGVyGBIgASgEKlsKCkJsb2JBY3Rpb24SGwoXQkxPQl9BQ1RJT05fVU5TUEVDSUZJRUQQABIWChJCTE9CX0FDVElPTl9VUExPQUQQARIYChRCTE9CX0FDVElPTl9ET1dOTE9BRBACMrMECgxQTm9kZVNlcnZpY2USRQoGQXR0YWNoEhYuZGNuci52MS5BdHRhY2hSZXF1ZXN0GhcuZGNuci52MS5BdHRhY2hSZXNwb25zZSIG6uAYAggDKAEwARJCCgVQdWxzZRIVLmRjbnIudjEuUHVsc2VSZXF1ZXN0GhYuZGNuci52MS5QdWxzZVJlc3BvbnNlIgbq4BgCCAEoATABEkQKB1Jlc29sdmUSFy5kY25yLnYxLlJlc29sdmVSZXF1ZXN0GhguZGNuci52MS5SZXNvbHZlUmVzcG9uc2UiBurgGAIIBBJWCg1SZWNvcmREdXJhYmxlEh0uZGNuci52MS5SZWNvcmREdXJhYmxlUmVxdWVzdBoeLmRjbnIudjEuUmVjb3JkRHVyYWJsZVJlc3BvbnNlIgbq4BgCCAUSSgoJR3JhbnRCbG9iEhkuZGNuci52MS5HcmFudEJsb2JSZXF1ZXN0GhouZGNuci52MS5HcmFudEJsb2JSZXNwb25zZSIG6uAYAggEElwKD0Rlc2NyaWJlU2Vzc2lvbhIfLmRjbnIudjEuRGVzY3JpYmVTZXNzaW9uUmVxdWVzdBogLmRjbnIudjEuRGVzY3JpYmVTZXNzaW9uUmVzcG9uc2UiBurgGAIIBBJQCgtNZWFzdXJlTGluZRIbLmRjbnIudjEuTWVhc3VyZUxpbmVSZXF1ZXN0GhwuZGNuci52MS5NZWFzdXJlTGluZVJlc3BvbnNlIgbq4BgCCARiBnByb3RvMw", [file_dcnr_v1_access, file_dcnr_v1_common, file_dcnr_v1_gossip, file_dcnr_v1_session_peers, file_dcnr_v1_session, file_dcnr_v1_trust]);
 
 /**
  * @generated from message dcnr.v1.MeasureLineRequest
@@ -497,7 +497,7 @@ export type Capabilities = Message<"dcnr.v1.Capabilities"> & {
   gflops: number;
 
   /**
-   * One for each engine that it can run: "native" and "portable" with their numerics classes.
+   * One for each engine that it can run: "native", "portable" and "webgpu" with their numerics classes.
    *
    * @generated from field: repeated dcnr.v1.NumericsClass numerics = 9;
    */
@@ -531,6 +531,8 @@ export type Gpu = Message<"dcnr.v1.Gpu"> & {
   model: string;
 
   /**
+   * 0 where the system does not tell.
+   *
    * @generated from field: uint64 memory_bytes = 2;
    */
   memoryBytes: bigint;
@@ -539,6 +541,13 @@ export type Gpu = Message<"dcnr.v1.Gpu"> & {
    * @generated from field: string vendor = 3;
    */
   vendor: string;
+
+  /**
+   * Name and version; empty where the system does not tell.
+   *
+   * @generated from field: string driver = 4;
+   */
+  driver: string;
 };
 
 /**
@@ -547,6 +556,37 @@ export type Gpu = Message<"dcnr.v1.Gpu"> & {
  */
 export const GpuSchema: GenMessage<Gpu> = /*@__PURE__*/
   messageDesc(file_dcnr_v1_pnode, 13);
+
+/**
+ * How a GPU is now; a field that the system does not tell is absent.
+ *
+ * @generated from message dcnr.v1.GpuReading
+ */
+export type GpuReading = Message<"dcnr.v1.GpuReading"> & {
+  /**
+   * 0 to 1.
+   *
+   * @generated from field: optional double use = 1;
+   */
+  use?: number | undefined;
+
+  /**
+   * @generated from field: optional uint64 memory_used_bytes = 2;
+   */
+  memoryUsedBytes?: bigint | undefined;
+
+  /**
+   * @generated from field: optional double temperature_celsius = 3;
+   */
+  temperatureCelsius?: number | undefined;
+};
+
+/**
+ * Describes the message dcnr.v1.GpuReading.
+ * Use `create(GpuReadingSchema)` to create a new message.
+ */
+export const GpuReadingSchema: GenMessage<GpuReading> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_pnode, 14);
 
 /**
  * @generated from message dcnr.v1.NumericsClass
@@ -570,7 +610,7 @@ export type NumericsClass = Message<"dcnr.v1.NumericsClass"> & {
  * Use `create(NumericsClassSchema)` to create a new message.
  */
 export const NumericsClassSchema: GenMessage<NumericsClass> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 14);
+  messageDesc(file_dcnr_v1_pnode, 15);
 
 /**
  * @generated from message dcnr.v1.Limits
@@ -609,7 +649,7 @@ export type Limits = Message<"dcnr.v1.Limits"> & {
  * Use `create(LimitsSchema)` to create a new message.
  */
 export const LimitsSchema: GenMessage<Limits> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 15);
+  messageDesc(file_dcnr_v1_pnode, 16);
 
 /**
  * @generated from message dcnr.v1.Hosted
@@ -636,7 +676,7 @@ export type Hosted = Message<"dcnr.v1.Hosted"> & {
  * Use `create(HostedSchema)` to create a new message.
  */
 export const HostedSchema: GenMessage<Hosted> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 16);
+  messageDesc(file_dcnr_v1_pnode, 17);
 
 /**
  * @generated from message dcnr.v1.Heartbeat
@@ -706,6 +746,13 @@ export type Heartbeat = Message<"dcnr.v1.Heartbeat"> & {
    * @generated from field: repeated dcnr.v1.CrewReport crews = 30;
    */
   crews: CrewReport[];
+
+  /**
+   * In the order of its capabilities' GPUs; empty where nothing tells.
+   *
+   * @generated from field: repeated dcnr.v1.GpuReading gpus = 31;
+   */
+  gpus: GpuReading[];
 };
 
 /**
@@ -713,7 +760,7 @@ export type Heartbeat = Message<"dcnr.v1.Heartbeat"> & {
  * Use `create(HeartbeatSchema)` to create a new message.
  */
 export const HeartbeatSchema: GenMessage<Heartbeat> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 17);
+  messageDesc(file_dcnr_v1_pnode, 18);
 
 /**
  * What a relay does now, and may do.
@@ -763,7 +810,7 @@ export type Relaying = Message<"dcnr.v1.Relaying"> & {
  * Use `create(RelayingSchema)` to create a new message.
  */
 export const RelayingSchema: GenMessage<Relaying> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 18);
+  messageDesc(file_dcnr_v1_pnode, 19);
 
 /**
  * @generated from message dcnr.v1.HeartbeatAck
@@ -780,7 +827,7 @@ export type HeartbeatAck = Message<"dcnr.v1.HeartbeatAck"> & {
  * Use `create(HeartbeatAckSchema)` to create a new message.
  */
 export const HeartbeatAckSchema: GenMessage<HeartbeatAck> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 19);
+  messageDesc(file_dcnr_v1_pnode, 20);
 
 /**
  * @generated from message dcnr.v1.Link
@@ -814,7 +861,7 @@ export type Link = Message<"dcnr.v1.Link"> & {
  * Use `create(LinkSchema)` to create a new message.
  */
 export const LinkSchema: GenMessage<Link> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 20);
+  messageDesc(file_dcnr_v1_pnode, 21);
 
 /**
  * @generated from message dcnr.v1.VNodeProgress
@@ -912,7 +959,7 @@ export type VNodeProgress = Message<"dcnr.v1.VNodeProgress"> & {
  * Use `create(VNodeProgressSchema)` to create a new message.
  */
 export const VNodeProgressSchema: GenMessage<VNodeProgress> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 21);
+  messageDesc(file_dcnr_v1_pnode, 22);
 
 /**
  * @generated from message dcnr.v1.Leave
@@ -929,7 +976,7 @@ export type Leave = Message<"dcnr.v1.Leave"> & {
  * Use `create(LeaveSchema)` to create a new message.
  */
 export const LeaveSchema: GenMessage<Leave> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 22);
+  messageDesc(file_dcnr_v1_pnode, 23);
 
 /**
  * All VNodes are handed over; the PNode may end.
@@ -944,7 +991,7 @@ export type LeaveGranted = Message<"dcnr.v1.LeaveGranted"> & {
  * Use `create(LeaveGrantedSchema)` to create a new message.
  */
 export const LeaveGrantedSchema: GenMessage<LeaveGranted> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 23);
+  messageDesc(file_dcnr_v1_pnode, 24);
 
 /**
  * @generated from message dcnr.v1.Measurement
@@ -978,7 +1025,7 @@ export type Measurement = Message<"dcnr.v1.Measurement"> & {
  * Use `create(MeasurementSchema)` to create a new message.
  */
 export const MeasurementSchema: GenMessage<Measurement> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 24);
+  messageDesc(file_dcnr_v1_pnode, 25);
 
 /**
  * Two contents under one name: one of the senders computed wrongly or lied.
@@ -1007,7 +1054,7 @@ export type Evidence = Message<"dcnr.v1.Evidence"> & {
  * Use `create(EvidenceSchema)` to create a new message.
  */
 export const EvidenceSchema: GenMessage<Evidence> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 25);
+  messageDesc(file_dcnr_v1_pnode, 26);
 
 /**
  * @generated from message dcnr.v1.Witness
@@ -1034,7 +1081,7 @@ export type Witness = Message<"dcnr.v1.Witness"> & {
  * Use `create(WitnessSchema)` to create a new message.
  */
 export const WitnessSchema: GenMessage<Witness> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 26);
+  messageDesc(file_dcnr_v1_pnode, 27);
 
 /**
  * @generated from message dcnr.v1.Registered
@@ -1098,7 +1145,7 @@ export type Registered = Message<"dcnr.v1.Registered"> & {
  * Use `create(RegisteredSchema)` to create a new message.
  */
 export const RegisteredSchema: GenMessage<Registered> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 27);
+  messageDesc(file_dcnr_v1_pnode, 28);
 
 /**
  * Everything this PNode is to host, whole; what is not listed is dropped.
@@ -1122,7 +1169,7 @@ export type Assignments = Message<"dcnr.v1.Assignments"> & {
  * Use `create(AssignmentsSchema)` to create a new message.
  */
 export const AssignmentsSchema: GenMessage<Assignments> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 28);
+  messageDesc(file_dcnr_v1_pnode, 29);
 
 /**
  * @generated from message dcnr.v1.Assignment
@@ -1193,7 +1240,7 @@ export type Assignment = Message<"dcnr.v1.Assignment"> & {
  * Use `create(AssignmentSchema)` to create a new message.
  */
 export const AssignmentSchema: GenMessage<Assignment> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 29);
+  messageDesc(file_dcnr_v1_pnode, 30);
 
 /**
  * The VNode of a training session: where it starts.
@@ -1236,7 +1283,7 @@ export type Learning = Message<"dcnr.v1.Learning"> & {
  * Use `create(LearningSchema)` to create a new message.
  */
 export const LearningSchema: GenMessage<Learning> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 30);
+  messageDesc(file_dcnr_v1_pnode, 31);
 
 /**
  * The VNode of a replica: no steps, no checkpoints. Its weights are those that DescribeSession names.
@@ -1251,7 +1298,7 @@ export type Answering = Message<"dcnr.v1.Answering"> & {
  * Use `create(AnsweringSchema)` to create a new message.
  */
 export const AnsweringSchema: GenMessage<Answering> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 31);
+  messageDesc(file_dcnr_v1_pnode, 32);
 
 /**
  * VNodes of training sessions that this PNode will host if another one does not come back: it may load them already.
@@ -1271,7 +1318,7 @@ export type Prepare = Message<"dcnr.v1.Prepare"> & {
  * Use `create(PrepareSchema)` to create a new message.
  */
 export const PrepareSchema: GenMessage<Prepare> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 32);
+  messageDesc(file_dcnr_v1_pnode, 33);
 
 /**
  * @generated from message dcnr.v1.SessionUpdate
@@ -1337,7 +1384,7 @@ export type SessionUpdate = Message<"dcnr.v1.SessionUpdate"> & {
  * Use `create(SessionUpdateSchema)` to create a new message.
  */
 export const SessionUpdateSchema: GenMessage<SessionUpdate> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 33);
+  messageDesc(file_dcnr_v1_pnode, 34);
 
 /**
  * @generated from message dcnr.v1.Location
@@ -1383,7 +1430,7 @@ export type Location = Message<"dcnr.v1.Location"> & {
  * Use `create(LocationSchema)` to create a new message.
  */
 export const LocationSchema: GenMessage<Location> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 34);
+  messageDesc(file_dcnr_v1_pnode, 35);
 
 /**
  * @generated from message dcnr.v1.ResolveRequest
@@ -1407,7 +1454,7 @@ export type ResolveRequest = Message<"dcnr.v1.ResolveRequest"> & {
  * Use `create(ResolveRequestSchema)` to create a new message.
  */
 export const ResolveRequestSchema: GenMessage<ResolveRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 35);
+  messageDesc(file_dcnr_v1_pnode, 36);
 
 /**
  * @generated from message dcnr.v1.ResolveResponse
@@ -1444,7 +1491,7 @@ export type ResolveResponse = Message<"dcnr.v1.ResolveResponse"> & {
  * Use `create(ResolveResponseSchema)` to create a new message.
  */
 export const ResolveResponseSchema: GenMessage<ResolveResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 36);
+  messageDesc(file_dcnr_v1_pnode, 37);
 
 /**
  * @generated from message dcnr.v1.RecordDurableRequest
@@ -1509,7 +1556,7 @@ export type RecordDurableRequest = Message<"dcnr.v1.RecordDurableRequest"> & {
  * Use `create(RecordDurableRequestSchema)` to create a new message.
  */
 export const RecordDurableRequestSchema: GenMessage<RecordDurableRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 37);
+  messageDesc(file_dcnr_v1_pnode, 38);
 
 /**
  * @generated from message dcnr.v1.StepHash
@@ -1531,7 +1578,7 @@ export type StepHash = Message<"dcnr.v1.StepHash"> & {
  * Use `create(StepHashSchema)` to create a new message.
  */
 export const StepHashSchema: GenMessage<StepHash> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 38);
+  messageDesc(file_dcnr_v1_pnode, 39);
 
 /**
  * @generated from message dcnr.v1.RecordDurableResponse
@@ -1567,7 +1614,7 @@ export type RecordDurableResponse = Message<"dcnr.v1.RecordDurableResponse"> & {
  * Use `create(RecordDurableResponseSchema)` to create a new message.
  */
 export const RecordDurableResponseSchema: GenMessage<RecordDurableResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 39);
+  messageDesc(file_dcnr_v1_pnode, 40);
 
 /**
  * @generated from message dcnr.v1.GrantBlobRequest
@@ -1606,7 +1653,7 @@ export type GrantBlobRequest = Message<"dcnr.v1.GrantBlobRequest"> & {
  * Use `create(GrantBlobRequestSchema)` to create a new message.
  */
 export const GrantBlobRequestSchema: GenMessage<GrantBlobRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 40);
+  messageDesc(file_dcnr_v1_pnode, 41);
 
 /**
  * @generated from message dcnr.v1.GrantBlobResponse
@@ -1649,7 +1696,7 @@ export type GrantBlobResponse = Message<"dcnr.v1.GrantBlobResponse"> & {
  * Use `create(GrantBlobResponseSchema)` to create a new message.
  */
 export const GrantBlobResponseSchema: GenMessage<GrantBlobResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 41);
+  messageDesc(file_dcnr_v1_pnode, 42);
 
 /**
  * @generated from message dcnr.v1.DescribeSessionRequest
@@ -1666,7 +1713,7 @@ export type DescribeSessionRequest = Message<"dcnr.v1.DescribeSessionRequest"> &
  * Use `create(DescribeSessionRequestSchema)` to create a new message.
  */
 export const DescribeSessionRequestSchema: GenMessage<DescribeSessionRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 42);
+  messageDesc(file_dcnr_v1_pnode, 43);
 
 /**
  * @generated from message dcnr.v1.DescribeSessionResponse
@@ -1709,7 +1756,7 @@ export type DescribeSessionResponse = Message<"dcnr.v1.DescribeSessionResponse">
  * Use `create(DescribeSessionResponseSchema)` to create a new message.
  */
 export const DescribeSessionResponseSchema: GenMessage<DescribeSessionResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 43);
+  messageDesc(file_dcnr_v1_pnode, 44);
 
 /**
  * VNodes that learn.
@@ -1751,7 +1798,7 @@ export type TrainingWork = Message<"dcnr.v1.TrainingWork"> & {
  * Use `create(TrainingWorkSchema)` to create a new message.
  */
 export const TrainingWorkSchema: GenMessage<TrainingWork> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 44);
+  messageDesc(file_dcnr_v1_pnode, 45);
 
 /**
  * VNodes that answer.
@@ -1786,7 +1833,7 @@ export type ServingWork = Message<"dcnr.v1.ServingWork"> & {
  * Use `create(ServingWorkSchema)` to create a new message.
  */
 export const ServingWorkSchema: GenMessage<ServingWork> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 45);
+  messageDesc(file_dcnr_v1_pnode, 46);
 
 /**
  * The settings of a training session that decide its bits.
@@ -1906,7 +1953,7 @@ export type SessionIdentity = Message<"dcnr.v1.SessionIdentity"> & {
  * Use `create(SessionIdentitySchema)` to create a new message.
  */
 export const SessionIdentitySchema: GenMessage<SessionIdentity> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 46);
+  messageDesc(file_dcnr_v1_pnode, 47);
 
 /**
  * @generated from enum dcnr.v1.BlobAction

@@ -13,7 +13,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file dcnr/v1/session.proto.
  */
 export const file_dcnr_v1_session: GenFile = /*@__PURE__*/
-  fileDesc("ChVkY25yL3YxL3Nlc3Npb24ucHJvdG8SB2RjbnIudjEiwwQKD1Nlc3Npb25TZXR0aW5ncxIPCgduZXR3b3JrGAEgASgJEg8KB2RhdGFzZXQYAiABKAkSDQoFc3BsaXQYAyABKAkSDQoFc3RlcHMYBCABKAQSDQoFYmF0Y2gYBSABKA0SFAoMbWljcm9iYXRjaGVzGAYgASgNEgwKBHNlZWQYByABKAQSEAoIbnVtZXJpY3MYCCABKAkSGAoQY2hlY2twb2ludF9ldmVyeRgJIAEoDRIsCg1sZWFybmluZ19yYXRlGAogASgLMhUuZGNuci52MS5MZWFybmluZ1JhdGUSEQoJY2xpcF9ub3JtGAsgASgBEhAKCHJlcGxpY2FzGAwgASgNEhYKDnZhbGlkYXRlX2V2ZXJ5GA0gASgNEhgKEHZhbGlkYXRpb25fc3BsaXQYDiABKAkSKwoMcmVxdWlyZW1lbnRzGA8gASgLMhUuZGNuci52MS5SZXF1aXJlbWVudHMSGwoTbWF4X3J1bnRpbWVfc2Vjb25kcxgQIAEoARIVCg1pbml0aWFsX3N0YXRlGBEgASgJEg4KBmVwb2NocxgSIAEoARIfChd2YWxpZGF0aW9uX21pY3JvYmF0Y2hlcxgTIAEoDRIOCgZzcHJlYWQYFCABKA0SDgoGYnVkZ2V0GBUgASgEEhAKCGF1dG9ub215GB4gASgJEhEKCWFzc3VyYW5jZRgWIAEoCRINCgVsYW5lcxgfIAEoDRISCgpzeW5jX2V2ZXJ5GCAgASgNEhIKCnN5bmNfYWZ0ZXIYISABKAQiWQoMTGVhcm5pbmdSYXRlEhAKCHNjaGVkdWxlGAEgASgJEgwKBGJhc2UYAiABKAESFAoMd2FybXVwX3N0ZXBzGAMgASgEEhMKC2ZpbmFsX3NoYXJlGAQgASgBIugBCgxSZXF1aXJlbWVudHMSDAoEZ3B1cxgBIAEoDRIYChBncHVfbWVtb3J5X2J5dGVzGAIgASgEEhQKDG1lbW9yeV9ieXRlcxgDIAEoBBIMCgRjcHVzGAQgASgNEg4KBnJlZ2lvbhgFIAEoCRINCgV0cnVzdBgGIAEoCRIaChJtYXhfcHJpY2VfcGVyX2hvdXIYByABKAESGwoTbWF4X3J1bnRpbWVfc2Vjb25kcxgIIAEoARIQCghwcmlvcml0eRgJIAEoBRIQCghyZXBsaWNhcxgKIAEoDRIQCghwcm92aWRlchgLIAEoCSLnAwoHU2Vzc2lvbhIKCgJpZBgBIAEoCRIqCghzZXR0aW5ncxgCIAEoCzIYLmRjbnIudjEuU2Vzc2lvblNldHRpbmdzEg4KBnN0YXR1cxgDIAEoCRIOCgZyZWFzb24YBCABKAkSDAoEc3RlcBgFIAEoBBIMCgRsaW5lGAYgASgEEhEKCXN0ZXBfcm9vdBgHIAEoCRIWCg5zdGVwX3Jvb3Rfc3RlcBgIIAEoBBIMCgRsb3NzGAkgASgBEhoKEnNhbXBsZXNfcGVyX3NlY29uZBgKIAEoARIXCg9jcmVhdGVkX3dhbGxfbXMYCyABKAMSFQoNZW5kZWRfd2FsbF9tcxgMIAEoAxIOCgZ2bm9kZXMYDSABKA0SEwoLdG90YWxfc3RlcHMYDiABKAQSFwoPdmFsaWRhdGlvbl9sb3NzGA8gASgBEhsKE3ZhbGlkYXRpb25fYWNjdXJhY3kYECABKAESHAoFd2FpdHMYESADKAsyDS5kY25yLnYxLldhaXQSFgoObnVtZXJpY3NfY2xhc3MYEiABKAkSCwoDam9iGBMgASgJEiEKGWtlcHRfYnl0ZXNfcGVyX2NoZWNrcG9pbnQYHiABKAQSDQoFZmluYWwYFCABKAQSEwoLY2VydGlmaWNhdGUYFSABKAkiswEKBFdhaXQSDQoFdm5vZGUYASABKAkSDQoFcG5vZGUYAiABKAkSDgoGcmVhc29uGAMgASgJEhUKDXNpbmNlX3NlY29uZHMYBCABKAESFQoNdW50aWxfc2Vjb25kcxgFIAEoARIPCgdzZXNzaW9uGAYgASgJEgwKBGtpbmQYByABKAkSDgoGdm5vZGVzGAggASgNEg4KBnJlbWVkeRgJIAEoCRIQCghzZW50ZW5jZRgKIAEoCSJqChRDcmVhdGVTZXNzaW9uUmVxdWVzdBIqCghzZXR0aW5ncxgBIAEoCzIYLmRjbnIudjEuU2Vzc2lvblNldHRpbmdzEhcKD2lkZW1wb3RlbmN5X2tleRgCIAEoCRINCgVzdGFydBgDIAEoCCI6ChVDcmVhdGVTZXNzaW9uUmVzcG9uc2USIQoHc2Vzc2lvbhgBIAEoCzIQLmRjbnIudjEuU2Vzc2lvbiJdChNTdGFydFNlc3Npb25SZXF1ZXN0EgoKAmlkGAEgASgJEioKCGV4cGVjdGVkGAIgASgLMhguZGNuci52MS5TZXNzaW9uU2V0dGluZ3MSDgoGYnVkZ2V0GAMgASgEIjkKFFN0YXJ0U2Vzc2lvblJlc3BvbnNlEiEKB3Nlc3Npb24YASABKAsyEC5kY25yLnYxLlNlc3Npb24iIwoVU3VzcGVuZFNlc3Npb25SZXF1ZXN0EgoKAmlkGAEgASgJIjsKFlN1c3BlbmRTZXNzaW9uUmVzcG9uc2USIQoHc2Vzc2lvbhgBIAEoCzIQLmRjbnIudjEuU2Vzc2lvbiIfChFHZXRTZXNzaW9uUmVxdWVzdBIKCgJpZBgBIAEoCSI3ChJHZXRTZXNzaW9uUmVzcG9uc2USIQoHc2Vzc2lvbhgBIAEoCzIQLmRjbnIudjEuU2Vzc2lvbiI8ChNMaXN0U2Vzc2lvbnNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoDRISCgpwYWdlX3Rva2VuGAIgASgJIlMKFExpc3RTZXNzaW9uc1Jlc3BvbnNlEiIKCHNlc3Npb25zGAEgAygLMhAuZGNuci52MS5TZXNzaW9uEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSIiChREZWxldGVTZXNzaW9uUmVxdWVzdBIKCgJpZBgBIAEoCSIXChVEZWxldGVTZXNzaW9uUmVzcG9uc2UiIQoTV2F0Y2hTZXNzaW9uUmVxdWVzdBIKCgJpZBgBIAEoCSJ7ChRXYXRjaFNlc3Npb25SZXNwb25zZRIhCgdzZXNzaW9uGAEgASgLMhAuZGNuci52MS5TZXNzaW9uEiAKB21ldHJpY3MYAiADKAsyDy5kY25yLnYxLk1ldHJpYxIeCgZldmVudHMYAyADKAsyDi5kY25yLnYxLkV2ZW50Im4KEkxpc3RNZXRyaWNzUmVxdWVzdBIPCgdzZXNzaW9uGAEgASgJEg0KBW5hbWVzGAIgAygJEhEKCWZyb21fc3RlcBgDIAEoBBIRCglwYWdlX3NpemUYBCABKA0SEgoKcGFnZV90b2tlbhgFIAEoCSJQChNMaXN0TWV0cmljc1Jlc3BvbnNlEiAKB21ldHJpY3MYASADKAsyDy5kY25yLnYxLk1ldHJpYxIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiTgoUTGlzdFN0ZXBSb290c1JlcXVlc3QSDwoHc2Vzc2lvbhgBIAEoCRIRCglwYWdlX3NpemUYAiABKA0SEgoKcGFnZV90b2tlbhgDIAEoCSJSChVMaXN0U3RlcFJvb3RzUmVzcG9uc2USIAoFcm9vdHMYASADKAsyES5kY25yLnYxLlN0ZXBSb290EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSImCghTdGVwUm9vdBIMCgRzdGVwGAEgASgEEgwKBHJvb3QYAiABKAkiXwoRTGlzdFN0YXRlc1JlcXVlc3QSDwoHc2Vzc2lvbhgBIAEoCRIkCgZjaG9pY2UYAiABKA4yFC5kY25yLnYxLlN0YXRlQ2hvaWNlEhMKC3Byb3Zpc2lvbmFsGAMgASgIIm4KEkxpc3RTdGF0ZXNSZXNwb25zZRIMCgRzdGVwGAEgASgEEiQKBnN0YXRlcxgCIAMoCzIULmRjbnIudjEuU3RvcmVkU3RhdGUSEgoKZGVmaW5pdGlvbhgDIAEoCRIQCghzZXR0aW5ncxgEIAEoCSKqAQoLU3RvcmVkU3RhdGUSDQoFdm5vZGUYASABKAkSDAoEaGFzaBgCIAEoCRINCgVieXRlcxgDIAEoBBILCgN1cmwYBCABKAkSMgoHaGVhZGVycxgFIAMoCzIhLmRjbnIudjEuU3RvcmVkU3RhdGUuSGVhZGVyc0VudHJ5Gi4KDEhlYWRlcnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBKlkKC1N0YXRlQ2hvaWNlEhwKGFNUQVRFX0NIT0lDRV9VTlNQRUNJRklFRBAAEhUKEVNUQVRFX0NIT0lDRV9MQVNUEAESFQoRU1RBVEVfQ0hPSUNFX0JFU1QQAjK8BwoOU2Vzc2lvblNlcnZpY2UShgEKDUNyZWF0ZVNlc3Npb24SHS5kY25yLnYxLkNyZWF0ZVNlc3Npb25SZXF1ZXN0Gh4uZGNuci52MS5DcmVhdGVTZXNzaW9uUmVzcG9uc2UiNurgGDIIAhADIAEqEHNldHRpbmdzLm5ldHdvcmswAToWc2V0dGluZ3MuaW5pdGlhbF9zdGF0ZRJbCgxTdGFydFNlc3Npb24SHC5kY25yLnYxLlN0YXJ0U2Vzc2lvblJlcXVlc3QaHS5kY25yLnYxLlN0YXJ0U2Vzc2lvblJlc3BvbnNlIg7q4BgKCAIQAyACKgJpZBJhCg5TdXNwZW5kU2Vzc2lvbhIeLmRjbnIudjEuU3VzcGVuZFNlc3Npb25SZXF1ZXN0Gh8uZGNuci52MS5TdXNwZW5kU2Vzc2lvblJlc3BvbnNlIg7q4BgKCAIQAyACKgJpZBJNCgpHZXRTZXNzaW9uEhouZGNuci52MS5HZXRTZXNzaW9uUmVxdWVzdBobLmRjbnIudjEuR2V0U2Vzc2lvblJlc3BvbnNlIgbq4BgCCAESUwoMTGlzdFNlc3Npb25zEhwuZGNuci52MS5MaXN0U2Vzc2lvbnNSZXF1ZXN0Gh0uZGNuci52MS5MaXN0U2Vzc2lvbnNSZXNwb25zZSIG6uAYAggBEmAKDURlbGV0ZVNlc3Npb24SHS5kY25yLnYxLkRlbGV0ZVNlc3Npb25SZXF1ZXN0Gh4uZGNuci52MS5EZWxldGVTZXNzaW9uUmVzcG9uc2UiEOrgGAwIAhADGAEgAioCaWQSVQoMV2F0Y2hTZXNzaW9uEhwuZGNuci52MS5XYXRjaFNlc3Npb25SZXF1ZXN0Gh0uZGNuci52MS5XYXRjaFNlc3Npb25SZXNwb25zZSIG6uAYAggBMAESUAoLTGlzdE1ldHJpY3MSGy5kY25yLnYxLkxpc3RNZXRyaWNzUmVxdWVzdBocLmRjbnIudjEuTGlzdE1ldHJpY3NSZXNwb25zZSIG6uAYAggBElYKDUxpc3RTdGVwUm9vdHMSHS5kY25yLnYxLkxpc3RTdGVwUm9vdHNSZXF1ZXN0Gh4uZGNuci52MS5MaXN0U3RlcFJvb3RzUmVzcG9uc2UiBurgGAIIARJaCgpMaXN0U3RhdGVzEhouZGNuci52MS5MaXN0U3RhdGVzUmVxdWVzdBobLmRjbnIudjEuTGlzdFN0YXRlc1Jlc3BvbnNlIhPq4BgPCAIQAiACKgdzZXNzaW9uYgZwcm90bzM", [file_dcnr_v1_access, file_dcnr_v1_common]);
+  fileDesc("ChVkY25yL3YxL3Nlc3Npb24ucHJvdG8SB2RjbnIudjEi0QQKD1Nlc3Npb25TZXR0aW5ncxIPCgduZXR3b3JrGAEgASgJEg8KB2RhdGFzZXQYAiABKAkSDQoFc3BsaXQYAyABKAkSDQoFc3RlcHMYBCABKAQSDQoFYmF0Y2gYBSABKA0SFAoMbWljcm9iYXRjaGVzGAYgASgNEgwKBHNlZWQYByABKAQSEAoIbnVtZXJpY3MYCCABKAkSGAoQY2hlY2twb2ludF9ldmVyeRgJIAEoDRIsCg1sZWFybmluZ19yYXRlGAogASgLMhUuZGNuci52MS5MZWFybmluZ1JhdGUSEQoJY2xpcF9ub3JtGAsgASgBEhAKCHJlcGxpY2FzGAwgASgNEhYKDnZhbGlkYXRlX2V2ZXJ5GA0gASgNEhgKEHZhbGlkYXRpb25fc3BsaXQYDiABKAkSKwoMcmVxdWlyZW1lbnRzGA8gASgLMhUuZGNuci52MS5SZXF1aXJlbWVudHMSGwoTbWF4X3J1bnRpbWVfc2Vjb25kcxgQIAEoARIVCg1pbml0aWFsX3N0YXRlGBEgASgJEg4KBmVwb2NocxgSIAEoARIfChd2YWxpZGF0aW9uX21pY3JvYmF0Y2hlcxgTIAEoDRIOCgZzcHJlYWQYFCABKA0SDgoGYnVkZ2V0GBUgASgEEhAKCGF1dG9ub215GB4gASgJEgwKBGVyYXMYPCABKAkSEQoJYXNzdXJhbmNlGBYgASgJEg0KBWxhbmVzGB8gASgNEhIKCnN5bmNfZXZlcnkYICABKA0SEgoKc3luY19hZnRlchghIAEoBCJZCgxMZWFybmluZ1JhdGUSEAoIc2NoZWR1bGUYASABKAkSDAoEYmFzZRgCIAEoARIUCgx3YXJtdXBfc3RlcHMYAyABKAQSEwoLZmluYWxfc2hhcmUYBCABKAEi6AEKDFJlcXVpcmVtZW50cxIMCgRncHVzGAEgASgNEhgKEGdwdV9tZW1vcnlfYnl0ZXMYAiABKAQSFAoMbWVtb3J5X2J5dGVzGAMgASgEEgwKBGNwdXMYBCABKA0SDgoGcmVnaW9uGAUgASgJEg0KBXRydXN0GAYgASgJEhoKEm1heF9wcmljZV9wZXJfaG91chgHIAEoARIbChNtYXhfcnVudGltZV9zZWNvbmRzGAggASgBEhAKCHByaW9yaXR5GAkgASgFEhAKCHJlcGxpY2FzGAogASgNEhAKCHByb3ZpZGVyGAsgASgJIoMECgdTZXNzaW9uEgoKAmlkGAEgASgJEioKCHNldHRpbmdzGAIgASgLMhguZGNuci52MS5TZXNzaW9uU2V0dGluZ3MSDgoGc3RhdHVzGAMgASgJEg4KBnJlYXNvbhgEIAEoCRIMCgRzdGVwGAUgASgEEgwKBGxpbmUYBiABKAQSEQoJc3RlcF9yb290GAcgASgJEhYKDnN0ZXBfcm9vdF9zdGVwGAggASgEEgwKBGxvc3MYCSABKAESGgoSc2FtcGxlc19wZXJfc2Vjb25kGAogASgBEhcKD2NyZWF0ZWRfd2FsbF9tcxgLIAEoAxIVCg1lbmRlZF93YWxsX21zGAwgASgDEg4KBnZub2RlcxgNIAEoDRITCgt0b3RhbF9zdGVwcxgOIAEoBBIXCg92YWxpZGF0aW9uX2xvc3MYDyABKAESGwoTdmFsaWRhdGlvbl9hY2N1cmFjeRgQIAEoARIcCgV3YWl0cxgRIAMoCzINLmRjbnIudjEuV2FpdBIWCg5udW1lcmljc19jbGFzcxgSIAEoCRILCgNqb2IYEyABKAkSIQoZa2VwdF9ieXRlc19wZXJfY2hlY2twb2ludBgeIAEoBBINCgVmaW5hbBgUIAEoBBITCgtjZXJ0aWZpY2F0ZRgVIAEoCRIaCgRlcmFzGDwgAygLMgwuZGNuci52MS5FcmEiLgoDRXJhEhYKDm51bWVyaWNzX2NsYXNzGAEgASgJEg8KB3RvX3N0ZXAYAiABKAQiswEKBFdhaXQSDQoFdm5vZGUYASABKAkSDQoFcG5vZGUYAiABKAkSDgoGcmVhc29uGAMgASgJEhUKDXNpbmNlX3NlY29uZHMYBCABKAESFQoNdW50aWxfc2Vjb25kcxgFIAEoARIPCgdzZXNzaW9uGAYgASgJEgwKBGtpbmQYByABKAkSDgoGdm5vZGVzGAggASgNEg4KBnJlbWVkeRgJIAEoCRIQCghzZW50ZW5jZRgKIAEoCSJqChRDcmVhdGVTZXNzaW9uUmVxdWVzdBIqCghzZXR0aW5ncxgBIAEoCzIYLmRjbnIudjEuU2Vzc2lvblNldHRpbmdzEhcKD2lkZW1wb3RlbmN5X2tleRgCIAEoCRINCgVzdGFydBgDIAEoCCI6ChVDcmVhdGVTZXNzaW9uUmVzcG9uc2USIQoHc2Vzc2lvbhgBIAEoCzIQLmRjbnIudjEuU2Vzc2lvbiJdChNTdGFydFNlc3Npb25SZXF1ZXN0EgoKAmlkGAEgASgJEioKCGV4cGVjdGVkGAIgASgLMhguZGNuci52MS5TZXNzaW9uU2V0dGluZ3MSDgoGYnVkZ2V0GAMgASgEIjkKFFN0YXJ0U2Vzc2lvblJlc3BvbnNlEiEKB3Nlc3Npb24YASABKAsyEC5kY25yLnYxLlNlc3Npb24iIwoVU3VzcGVuZFNlc3Npb25SZXF1ZXN0EgoKAmlkGAEgASgJIjsKFlN1c3BlbmRTZXNzaW9uUmVzcG9uc2USIQoHc2Vzc2lvbhgBIAEoCzIQLmRjbnIudjEuU2Vzc2lvbiIfChFHZXRTZXNzaW9uUmVxdWVzdBIKCgJpZBgBIAEoCSI3ChJHZXRTZXNzaW9uUmVzcG9uc2USIQoHc2Vzc2lvbhgBIAEoCzIQLmRjbnIudjEuU2Vzc2lvbiI8ChNMaXN0U2Vzc2lvbnNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoDRISCgpwYWdlX3Rva2VuGAIgASgJIlMKFExpc3RTZXNzaW9uc1Jlc3BvbnNlEiIKCHNlc3Npb25zGAEgAygLMhAuZGNuci52MS5TZXNzaW9uEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSIiChREZWxldGVTZXNzaW9uUmVxdWVzdBIKCgJpZBgBIAEoCSIXChVEZWxldGVTZXNzaW9uUmVzcG9uc2UiIQoTV2F0Y2hTZXNzaW9uUmVxdWVzdBIKCgJpZBgBIAEoCSJ7ChRXYXRjaFNlc3Npb25SZXNwb25zZRIhCgdzZXNzaW9uGAEgASgLMhAuZGNuci52MS5TZXNzaW9uEiAKB21ldHJpY3MYAiADKAsyDy5kY25yLnYxLk1ldHJpYxIeCgZldmVudHMYAyADKAsyDi5kY25yLnYxLkV2ZW50Im4KEkxpc3RNZXRyaWNzUmVxdWVzdBIPCgdzZXNzaW9uGAEgASgJEg0KBW5hbWVzGAIgAygJEhEKCWZyb21fc3RlcBgDIAEoBBIRCglwYWdlX3NpemUYBCABKA0SEgoKcGFnZV90b2tlbhgFIAEoCSJQChNMaXN0TWV0cmljc1Jlc3BvbnNlEiAKB21ldHJpY3MYASADKAsyDy5kY25yLnYxLk1ldHJpYxIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiTgoUTGlzdFN0ZXBSb290c1JlcXVlc3QSDwoHc2Vzc2lvbhgBIAEoCRIRCglwYWdlX3NpemUYAiABKA0SEgoKcGFnZV90b2tlbhgDIAEoCSJSChVMaXN0U3RlcFJvb3RzUmVzcG9uc2USIAoFcm9vdHMYASADKAsyES5kY25yLnYxLlN0ZXBSb290EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSImCghTdGVwUm9vdBIMCgRzdGVwGAEgASgEEgwKBHJvb3QYAiABKAkiXwoRTGlzdFN0YXRlc1JlcXVlc3QSDwoHc2Vzc2lvbhgBIAEoCRIkCgZjaG9pY2UYAiABKA4yFC5kY25yLnYxLlN0YXRlQ2hvaWNlEhMKC3Byb3Zpc2lvbmFsGAMgASgIIm4KEkxpc3RTdGF0ZXNSZXNwb25zZRIMCgRzdGVwGAEgASgEEiQKBnN0YXRlcxgCIAMoCzIULmRjbnIudjEuU3RvcmVkU3RhdGUSEgoKZGVmaW5pdGlvbhgDIAEoCRIQCghzZXR0aW5ncxgEIAEoCSKqAQoLU3RvcmVkU3RhdGUSDQoFdm5vZGUYASABKAkSDAoEaGFzaBgCIAEoCRINCgVieXRlcxgDIAEoBBILCgN1cmwYBCABKAkSMgoHaGVhZGVycxgFIAMoCzIhLmRjbnIudjEuU3RvcmVkU3RhdGUuSGVhZGVyc0VudHJ5Gi4KDEhlYWRlcnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBKlkKC1N0YXRlQ2hvaWNlEhwKGFNUQVRFX0NIT0lDRV9VTlNQRUNJRklFRBAAEhUKEVNUQVRFX0NIT0lDRV9MQVNUEAESFQoRU1RBVEVfQ0hPSUNFX0JFU1QQAjK8BwoOU2Vzc2lvblNlcnZpY2UShgEKDUNyZWF0ZVNlc3Npb24SHS5kY25yLnYxLkNyZWF0ZVNlc3Npb25SZXF1ZXN0Gh4uZGNuci52MS5DcmVhdGVTZXNzaW9uUmVzcG9uc2UiNurgGDIIAhADIAEqEHNldHRpbmdzLm5ldHdvcmswAToWc2V0dGluZ3MuaW5pdGlhbF9zdGF0ZRJbCgxTdGFydFNlc3Npb24SHC5kY25yLnYxLlN0YXJ0U2Vzc2lvblJlcXVlc3QaHS5kY25yLnYxLlN0YXJ0U2Vzc2lvblJlc3BvbnNlIg7q4BgKCAIQAyACKgJpZBJhCg5TdXNwZW5kU2Vzc2lvbhIeLmRjbnIudjEuU3VzcGVuZFNlc3Npb25SZXF1ZXN0Gh8uZGNuci52MS5TdXNwZW5kU2Vzc2lvblJlc3BvbnNlIg7q4BgKCAIQAyACKgJpZBJNCgpHZXRTZXNzaW9uEhouZGNuci52MS5HZXRTZXNzaW9uUmVxdWVzdBobLmRjbnIudjEuR2V0U2Vzc2lvblJlc3BvbnNlIgbq4BgCCAESUwoMTGlzdFNlc3Npb25zEhwuZGNuci52MS5MaXN0U2Vzc2lvbnNSZXF1ZXN0Gh0uZGNuci52MS5MaXN0U2Vzc2lvbnNSZXNwb25zZSIG6uAYAggBEmAKDURlbGV0ZVNlc3Npb24SHS5kY25yLnYxLkRlbGV0ZVNlc3Npb25SZXF1ZXN0Gh4uZGNuci52MS5EZWxldGVTZXNzaW9uUmVzcG9uc2UiEOrgGAwIAhADGAEgAioCaWQSVQoMV2F0Y2hTZXNzaW9uEhwuZGNuci52MS5XYXRjaFNlc3Npb25SZXF1ZXN0Gh0uZGNuci52MS5XYXRjaFNlc3Npb25SZXNwb25zZSIG6uAYAggBMAESUAoLTGlzdE1ldHJpY3MSGy5kY25yLnYxLkxpc3RNZXRyaWNzUmVxdWVzdBocLmRjbnIudjEuTGlzdE1ldHJpY3NSZXNwb25zZSIG6uAYAggBElYKDUxpc3RTdGVwUm9vdHMSHS5kY25yLnYxLkxpc3RTdGVwUm9vdHNSZXF1ZXN0Gh4uZGNuci52MS5MaXN0U3RlcFJvb3RzUmVzcG9uc2UiBurgGAIIARJaCgpMaXN0U3RhdGVzEhouZGNuci52MS5MaXN0U3RhdGVzUmVxdWVzdBobLmRjbnIudjEuTGlzdFN0YXRlc1Jlc3BvbnNlIhPq4BgPCAIQAiACKgdzZXNzaW9uYgZwcm90bzM", [file_dcnr_v1_access, file_dcnr_v1_common]);
 
 /**
  * @generated from message dcnr.v1.SessionSettings
@@ -148,6 +148,14 @@ export type SessionSettings = Message<"dcnr.v1.SessionSettings"> & {
    * @generated from field: string autonomy = 30;
    */
   autonomy: string;
+
+  /**
+   * "on": when the last machine of its numerics class is gone, the session goes on in another class from its recovery line. Its bits
+   * are then those of its eras, which are recorded.
+   *
+   * @generated from field: string eras = 60;
+   */
+  eras: string;
 
   /**
    * How far results are checked: "none", "sampled", "checked" or "proven"; empty for what suits the network.
@@ -421,6 +429,13 @@ export type Session = Message<"dcnr.v1.Session"> & {
    * @generated from field: string certificate = 21;
    */
   certificate: string;
+
+  /**
+   * The classes that it computed in before `numerics_class`, oldest first; empty for a session of one class.
+   *
+   * @generated from field: repeated dcnr.v1.Era eras = 60;
+   */
+  eras: Era[];
 };
 
 /**
@@ -429,6 +444,32 @@ export type Session = Message<"dcnr.v1.Session"> & {
  */
 export const SessionSchema: GenMessage<Session> = /*@__PURE__*/
   messageDesc(file_dcnr_v1_session, 3);
+
+/**
+ * A part of a session that one numerics class computed.
+ *
+ * @generated from message dcnr.v1.Era
+ */
+export type Era = Message<"dcnr.v1.Era"> & {
+  /**
+   * @generated from field: string numerics_class = 1;
+   */
+  numericsClass: string;
+
+  /**
+   * The last step of it that counts: the recovery line at which the next one began.
+   *
+   * @generated from field: uint64 to_step = 2;
+   */
+  toStep: bigint;
+};
+
+/**
+ * Describes the message dcnr.v1.Era.
+ * Use `create(EraSchema)` to create a new message.
+ */
+export const EraSchema: GenMessage<Era> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_session, 4);
 
 /**
  * The root of what waits: who, for what, since when, until when, and what a person can do. However many VNodes wait for
@@ -509,7 +550,7 @@ export type Wait = Message<"dcnr.v1.Wait"> & {
  * Use `create(WaitSchema)` to create a new message.
  */
 export const WaitSchema: GenMessage<Wait> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_session, 4);
+  messageDesc(file_dcnr_v1_session, 5);
 
 /**
  * @generated from message dcnr.v1.CreateSessionRequest
@@ -538,7 +579,7 @@ export type CreateSessionRequest = Message<"dcnr.v1.CreateSessionRequest"> & {
  * Use `create(CreateSessionRequestSchema)` to create a new message.
  */
 export const CreateSessionRequestSchema: GenMessage<CreateSessionRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_session, 5);
+  messageDesc(file_dcnr_v1_session, 6);
 
 /**
  * @generated from message dcnr.v1.CreateSessionResponse
@@ -555,7 +596,7 @@ export type CreateSessionResponse = Message<"dcnr.v1.CreateSessionResponse"> & {
  * Use `create(CreateSessionResponseSchema)` to create a new message.
  */
 export const CreateSessionResponseSchema: GenMessage<CreateSessionResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_session, 6);
+  messageDesc(file_dcnr_v1_session, 7);
 
 /**
  * @generated from message dcnr.v1.StartSessionRequest
@@ -586,7 +627,7 @@ export type StartSessionRequest = Message<"dcnr.v1.StartSessionRequest"> & {
  * Use `create(StartSessionRequestSchema)` to create a new message.
  */
 export const StartSessionRequestSchema: GenMessage<StartSessionRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_session, 7);
+  messageDesc(file_dcnr_v1_session, 8);
 
 /**
  * @generated from message dcnr.v1.StartSessionResponse
@@ -603,7 +644,7 @@ export type StartSessionResponse = Message<"dcnr.v1.StartSessionResponse"> & {
  * Use `create(StartSessionResponseSchema)` to create a new message.
  */
 export const StartSessionResponseSchema: GenMessage<StartSessionResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_session, 8);
+  messageDesc(file_dcnr_v1_session, 9);
 
 /**
  * @generated from message dcnr.v1.SuspendSessionRequest
@@ -620,7 +661,7 @@ export type SuspendSessionRequest = Message<"dcnr.v1.SuspendSessionRequest"> & {
  * Use `create(SuspendSessionRequestSchema)` to create a new message.
  */
 export const SuspendSessionRequestSchema: GenMessage<SuspendSessionRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_session, 9);
+  messageDesc(file_dcnr_v1_session, 10);
 
 /**
  * @generated from message dcnr.v1.SuspendSessionResponse
@@ -637,7 +678,7 @@ export type SuspendSessionResponse = Message<"dcnr.v1.SuspendSessionResponse"> &
  * Use `create(SuspendSessionResponseSchema)` to create a new message.
  */
 export const SuspendSessionResponseSchema: GenMessage<SuspendSessionResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_session, 10);
+  messageDesc(file_dcnr_v1_session, 11);
 
 /**
  * @generated from message dcnr.v1.GetSessionRequest
@@ -654,7 +695,7 @@ export type GetSessionRequest = Message<"dcnr.v1.GetSessionRequest"> & {
  * Use `create(GetSessionRequestSchema)` to create a new message.
  */
 export const GetSessionRequestSchema: GenMessage<GetSessionRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_session, 11);
+  messageDesc(file_dcnr_v1_session, 12);
 
 /**
  * @generated from message dcnr.v1.GetSessionResponse
@@ -671,7 +712,7 @@ export type GetSessionResponse = Message<"dcnr.v1.GetSessionResponse"> & {
  * Use `create(GetSessionResponseSchema)` to create a new message.
  */
 export const GetSessionResponseSchema: GenMessage<GetSessionResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_session, 12);
+  messageDesc(file_dcnr_v1_session, 13);
 
 /**
  * @generated from message dcnr.v1.ListSessionsRequest
@@ -693,7 +734,7 @@ export type ListSessionsRequest = Message<"dcnr.v1.ListSessionsRequest"> & {
  * Use `create(ListSessionsRequestSchema)` to create a new message.
  */
 export const ListSessionsRequestSchema: GenMessage<ListSessionsRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_session, 13);
+  messageDesc(file_dcnr_v1_session, 14);
 
 /**
  * @generated from message dcnr.v1.ListSessionsResponse
@@ -715,7 +756,7 @@ export type ListSessionsResponse = Message<"dcnr.v1.ListSessionsResponse"> & {
  * Use `create(ListSessionsResponseSchema)` to create a new message.
  */
 export const ListSessionsResponseSchema: GenMessage<ListSessionsResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_session, 14);
+  messageDesc(file_dcnr_v1_session, 15);
 
 /**
  * @generated from message dcnr.v1.DeleteSessionRequest
@@ -732,7 +773,7 @@ export type DeleteSessionRequest = Message<"dcnr.v1.DeleteSessionRequest"> & {
  * Use `create(DeleteSessionRequestSchema)` to create a new message.
  */
 export const DeleteSessionRequestSchema: GenMessage<DeleteSessionRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_session, 15);
+  messageDesc(file_dcnr_v1_session, 16);
 
 /**
  * @generated from message dcnr.v1.DeleteSessionResponse
@@ -745,7 +786,7 @@ export type DeleteSessionResponse = Message<"dcnr.v1.DeleteSessionResponse"> & {
  * Use `create(DeleteSessionResponseSchema)` to create a new message.
  */
 export const DeleteSessionResponseSchema: GenMessage<DeleteSessionResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_session, 16);
+  messageDesc(file_dcnr_v1_session, 17);
 
 /**
  * @generated from message dcnr.v1.WatchSessionRequest
@@ -762,7 +803,7 @@ export type WatchSessionRequest = Message<"dcnr.v1.WatchSessionRequest"> & {
  * Use `create(WatchSessionRequestSchema)` to create a new message.
  */
 export const WatchSessionRequestSchema: GenMessage<WatchSessionRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_session, 17);
+  messageDesc(file_dcnr_v1_session, 18);
 
 /**
  * @generated from message dcnr.v1.WatchSessionResponse
@@ -789,7 +830,7 @@ export type WatchSessionResponse = Message<"dcnr.v1.WatchSessionResponse"> & {
  * Use `create(WatchSessionResponseSchema)` to create a new message.
  */
 export const WatchSessionResponseSchema: GenMessage<WatchSessionResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_session, 18);
+  messageDesc(file_dcnr_v1_session, 19);
 
 /**
  * @generated from message dcnr.v1.ListMetricsRequest
@@ -828,7 +869,7 @@ export type ListMetricsRequest = Message<"dcnr.v1.ListMetricsRequest"> & {
  * Use `create(ListMetricsRequestSchema)` to create a new message.
  */
 export const ListMetricsRequestSchema: GenMessage<ListMetricsRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_session, 19);
+  messageDesc(file_dcnr_v1_session, 20);
 
 /**
  * @generated from message dcnr.v1.ListMetricsResponse
@@ -850,7 +891,7 @@ export type ListMetricsResponse = Message<"dcnr.v1.ListMetricsResponse"> & {
  * Use `create(ListMetricsResponseSchema)` to create a new message.
  */
 export const ListMetricsResponseSchema: GenMessage<ListMetricsResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_session, 20);
+  messageDesc(file_dcnr_v1_session, 21);
 
 /**
  * @generated from message dcnr.v1.ListStepRootsRequest
@@ -877,7 +918,7 @@ export type ListStepRootsRequest = Message<"dcnr.v1.ListStepRootsRequest"> & {
  * Use `create(ListStepRootsRequestSchema)` to create a new message.
  */
 export const ListStepRootsRequestSchema: GenMessage<ListStepRootsRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_session, 21);
+  messageDesc(file_dcnr_v1_session, 22);
 
 /**
  * @generated from message dcnr.v1.ListStepRootsResponse
@@ -899,7 +940,7 @@ export type ListStepRootsResponse = Message<"dcnr.v1.ListStepRootsResponse"> & {
  * Use `create(ListStepRootsResponseSchema)` to create a new message.
  */
 export const ListStepRootsResponseSchema: GenMessage<ListStepRootsResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_session, 22);
+  messageDesc(file_dcnr_v1_session, 23);
 
 /**
  * @generated from message dcnr.v1.StepRoot
@@ -921,7 +962,7 @@ export type StepRoot = Message<"dcnr.v1.StepRoot"> & {
  * Use `create(StepRootSchema)` to create a new message.
  */
 export const StepRootSchema: GenMessage<StepRoot> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_session, 23);
+  messageDesc(file_dcnr_v1_session, 24);
 
 /**
  * @generated from message dcnr.v1.ListStatesRequest
@@ -950,7 +991,7 @@ export type ListStatesRequest = Message<"dcnr.v1.ListStatesRequest"> & {
  * Use `create(ListStatesRequestSchema)` to create a new message.
  */
 export const ListStatesRequestSchema: GenMessage<ListStatesRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_session, 24);
+  messageDesc(file_dcnr_v1_session, 25);
 
 /**
  * @generated from message dcnr.v1.ListStatesResponse
@@ -984,7 +1025,7 @@ export type ListStatesResponse = Message<"dcnr.v1.ListStatesResponse"> & {
  * Use `create(ListStatesResponseSchema)` to create a new message.
  */
 export const ListStatesResponseSchema: GenMessage<ListStatesResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_session, 25);
+  messageDesc(file_dcnr_v1_session, 26);
 
 /**
  * @generated from message dcnr.v1.StoredState
@@ -1027,7 +1068,7 @@ export type StoredState = Message<"dcnr.v1.StoredState"> & {
  * Use `create(StoredStateSchema)` to create a new message.
  */
 export const StoredStateSchema: GenMessage<StoredState> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_session, 26);
+  messageDesc(file_dcnr_v1_session, 27);
 
 /**
  * @generated from enum dcnr.v1.StateChoice
