@@ -38,6 +38,10 @@ export class TrustChecker {
   /** By interval and edge: the roots that each VNode has stated. */
   readonly #edges = new Map<string, Map<string, Set<string>>>();
   readonly #sessions = new Map<string, SessionRecord>();
+  /** Whose messages could not be had. */
+  readonly #lapsed = new Set<string>();
+  /** Nobody is made to start again. */
+  readonly #isQuiet: boolean;
 
   constructor(records: Records, behaviours: ReadonlyMap<string, Behaviour>, { timed }: FaultPlan, wrong: Wrong) {
     this.#records = records;
@@ -45,6 +49,7 @@ export class TrustChecker {
     this.#losesStates = timed.some(({ fault: { kind } }) => kind === "blob damaged" || kind === "line lost");
     this.#isCalm =
       timed.length === 0 && ![...behaviours.values()].some((one) => one === "withholds" || one === "feigns");
+    this.#isQuiet = timed.length === 0;
     this.#wrong = wrong;
   }
 
@@ -101,6 +106,7 @@ export class TrustChecker {
       if (isSure && audits[vnode] === undefined)
         this.#wrong(atMs, `VNode ${vnode}, steps ${from} to ${to}, should have been drawn`);
       const { reason, lapses } = audits[vnode]?.outcome ?? {};
+      for (const { pnode } of lapses ?? []) this.#lapsed.add(pnode);
       if (this.#isCalm && lapses !== undefined)
         this.#wrong(atMs, `VNode ${vnode}, steps ${from} to ${to}: ${reason}, though all live and store`);
     }
@@ -119,6 +125,12 @@ export class TrustChecker {
 
   /** In the end. */
   finish(atMs: number): void {
+    for (const pnode of this.#lapsed) {
+      const known = this.#records.under<StandingRecord>("standing/").find((one) => (one.pnode as string) === pnode);
+      const isBlamed = known?.faults.some(({ kind }) => kind === "withholding");
+      if (this.#isQuiet && this.#behaviours.get(pnode) === "withholds" && !isBlamed)
+        this.#wrong(atMs, `${pnode} withholds what others need, and nobody blames it`);
+    }
     for (const { pnode, faults, barred } of this.#records.under<StandingRecord>("standing/")) {
       const behaviour = this.#behaviours.get(pnode);
       const isHonest = behaviour === undefined || honest.has(behaviour);

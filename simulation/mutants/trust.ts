@@ -2,32 +2,29 @@
 // early, are the ledger's.
 
 import { sha256 } from "../../src/core/hash.ts";
-import type { IntervalRecord, StandingRecord } from "../../src/orchestrator/records/checking.ts";
+import type { IntervalRecord } from "../../src/orchestrator/records/checking.ts";
 import type { SessionRecord } from "../../src/orchestrator/records/sessions.ts";
-import type { Tamper } from "../world/network.ts";
+import type { VNodeRecord } from "../../src/orchestrator/records/vnodes.ts";
+import type { StateStore } from "../../src/store/state-store.ts";
 import { type Loose, type Mutant, onEvent, rewriting } from "./mutant.ts";
-
-function withoutWithholding({ barred: _, ...standing }: StandingRecord): object {
-  return { ...standing, faults: standing.faults.filter(({ kind }) => kind !== "withholding") };
-}
 
 function onAudits(interval: IntervalRecord, change: (audit: IntervalRecord["audits"][string]) => object): object {
   const audits = Object.entries(interval.audits).map(([vnode, audit]) => [vnode, change(audit)]);
   return { ...interval, audits: Object.fromEntries(audits) };
 }
 
-/** Of each VNode on each PNode, the first life that was told. */
-function firstLives(): Tamper {
+/** Of each owner, the life in which it last stated something, whatever it tells. */
+function livesAsStated(view: StateStore): StateStore {
   const lives = new Map<string, string>();
-  return onEvent("heartbeat", (heartbeat) => ({
-    ...heartbeat,
-    vnodes: (heartbeat["vnodes"] as Loose[]).map((one) => {
-      const name = `${one["session"]} ${one["vnode"]} ${one["epoch"]}`;
-      const life = lives.get(name) || String(one["life"]);
-      lives.set(name, life);
-      return { ...one, life };
-    }),
-  }));
+  return rewriting(view, "vnode", (record: VNodeRecord) => {
+    const stated = Object.values(record.statements ?? {}).flat();
+    for (const { pnode, statement } of stated) lives.set(`${record.session} ${record.vnode} ${pnode}`, statement.life);
+    const members = record.members.map((member) => {
+      const life = lives.get(`${record.session} ${record.vnode} ${member.pnode}`);
+      return member.told === undefined || life === undefined ? member : { ...member, told: { ...member.told, life } };
+    });
+    return { ...record, members };
+  });
 }
 
 export const trustMutants: Readonly<Record<string, Mutant>> = {
@@ -64,17 +61,18 @@ export const trustMutants: Readonly<Record<string, Mutant>> = {
     shows: ["trust"],
     byzantine: true,
     behaviour: "feigns",
-    tamper: firstLives,
+    store: livesAsStated,
   },
   "silence-is-nobodys-fault": {
-    fault: "a machine that withholds what others need keeps its VNodes and its standing",
-    shows: ["hang"],
+    fault: "nobody hears which life a VNode lives, so a machine that withholds what others need is not blamed for it",
+    shows: ["trust"],
     byzantine: true,
     behaviour: "withholds",
-    store: (view) =>
-      rewriting(rewriting(view, "standing", withoutWithholding), "interval", (interval: IntervalRecord) =>
-        interval.repair === undefined ? interval : { ...interval, repair: { ...interval.repair, lapses: [] } },
-      ),
+    tamper: () =>
+      onEvent("heartbeat", (heartbeat) => ({
+        ...heartbeat,
+        vnodes: (heartbeat["vnodes"] as Loose[]).map((one) => ({ ...one, life: "" })),
+      })),
   },
   "final-over-open-audits": {
     fault: "what the line has passed is final, whatever is being checked",

@@ -85,13 +85,14 @@ function checking(audit: AuditRecord, facts: AuditFacts): AuditRecord {
 /** Nobody can repeat it, because somebody has not stored what it takes. */
 function without(audit: AuditRecord, facts: AuditFacts, { withheld, forgotten }: Missing): AuditRecord {
   const reason = "a sender has not stored what this VNode was sent";
-  const ended = unchecked(audit, facts, reason);
   const accused = withheld.map(
     ({ pnode, story }): Accused => ({ pnode, of: "delivery", result: "", after: "", verdict: "withholding", story }),
   );
   const lapses = [...withheld, ...forgotten].map(({ pnode, vnode }) => ({ pnode, vnode }));
-  const outcome = { ...(ended.outcome as AuditOutcome), lapses };
-  return { ...ended, outcome, accused: [...audit.accused, ...accused] };
+  // A friend who is here and stores nothing would otherwise hide a lie from whoever draws it.
+  const kind = facts.assurance === "sampled" && lapses.length === 0 ? "unchecked" : "lost";
+  const outcome: AuditOutcome = { kind, by: "nobody", reason, result: "", wallMs: facts.nowWallMs, lapses };
+  return { ...audit, outcome, accused: [...audit.accused, ...accused] };
 }
 
 function unrepeatable({ stated, tasks }: AuditRecord): Missing {
