@@ -135,6 +135,12 @@ export const commands: readonly CommandEntry[] = [
   },
   {
     group: "Define",
+    words: "data work",
+    summary: "run data jobs of yours, beside the files that they read",
+    load: () => import("./commands/data-work.ts"),
+  },
+  {
+    group: "Define",
     words: "vocab train",
     summary: "learn a vocabulary from text",
     load: () => import("./commands/vocab-train.ts"),

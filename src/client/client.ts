@@ -129,6 +129,14 @@ const testTimeoutMs = 120_000;
 
 export type PlanInit = Omit<MessageInitShape<typeof PlanCapacityRequestSchema>, "$typeName">;
 
+/** What a worker tells of a data job; `result` or `failure` at its end. */
+export interface DataTold {
+  readonly progress?: number;
+  readonly result?: Record<string, string>;
+  readonly failure?: string;
+  readonly givesUp?: boolean;
+}
+
 export interface JobFilter {
   readonly queue?: string;
   readonly owner?: string;
@@ -255,6 +263,16 @@ export class Client {
     retry: async (id: string): Promise<Job> => {
       const { job } = await this.network.call(this.address, JobService.method.retryJob, { id });
       return job!;
+    },
+    /** A data job of one's own that nobody works on, with the word by which to tell how it goes. */
+    takeData: async (worker: string): Promise<{ job: Job; token: string } | undefined> => {
+      const { job, token } = await this.network.call(this.address, JobService.method.takeDataJob, { worker });
+      return job && { job, token };
+    },
+    /** False if somebody else has it now, or nobody wants it any more. */
+    tellData: async (id: string, token: string, told: DataTold): Promise<boolean> => {
+      const method = JobService.method.tellDataJob;
+      return (await this.network.call(this.address, method, { id, token, ...told })).goesOn;
     },
   };
 

@@ -21,6 +21,7 @@ import { Presence } from "./fleet/orchestrators/presence.ts";
 import { Callbacks } from "./fleet/reach/callbacks.ts";
 import { Reachability } from "./fleet/reach/reachability.ts";
 import { Relays } from "./fleet/reach/relays.ts";
+import { DataKind } from "./jobs/data.ts";
 import { EvaluateKind } from "./jobs/evaluate.ts";
 import { JobSessions } from "./jobs/job-sessions.ts";
 import { Jobs } from "./jobs/jobs.ts";
@@ -145,10 +146,11 @@ export function assemble(
   const jobSessions = new JobSessions(context, { sessions, controller, metrics, steps });
   const kindNeeds = { context, compiled, capacity, controller, metrics, jobSessions };
   const mapKind = new MapKind(context);
+  const dataKind = new DataKind(context);
   // Jobs without a key are charged to nobody by name.
   const credits = { of: (owner: string) => budgets.left(owner === localOwner ? "" : owner) };
   const tune = new TuneKind({ ...kindNeeds, jobs: () => jobs });
-  const kinds = [new TrainKind(kindNeeds), new EvaluateKind(kindNeeds), mapKind, tune];
+  const kinds = [new TrainKind(kindNeeds), new EvaluateKind(kindNeeds), mapKind, dataKind, tune];
   const jobs: Jobs = new Jobs(context, {
     capacity,
     jobSessions,
@@ -159,6 +161,7 @@ export function assemble(
     credits,
   });
   mapKind.onOutcome = (job) => jobs.care.touch(job);
+  dataKind.onOutcome = (job) => jobs.care.touch(job);
   const orphans = new Orphans(context, presence, {
     looksAfter: (pnode) => registry.looksAfter(pnode),
     onFound: ({ id }) => preparing.doubt(id),
@@ -201,6 +204,7 @@ export function assemble(
     departed,
     jobs,
     mapKind,
+    dataKind,
     tune,
   };
 }

@@ -46,6 +46,21 @@ describe("data pipelines on the command line", { concurrency: 1 }, () => {
     assert.match(await net.dcnr("dataset", "show", "corpus-tokens", "--lineage"), /pages: files .*pages\.jsonl/);
   });
 
+  it("as a job it waits its turn, says for whom it stands still, and a worker beside the files makes the same datasets", async () => {
+    const undisturbed = await net.json<Saved[]>("data", net.path("pipelines/corpus.yaml"));
+    const [job] = await net.json<{ id: string }[]>("job", "submit", net.path("jobs/corpus.yaml"));
+    const shown = () =>
+      net.json<{ status: string; reason: string; result: Record<string, string> }>("job", "show", job?.id ?? "");
+    while ((await shown()).status === "pending") await sleep(200);
+    assert.match((await shown()).reason, /dcnr data work/);
+    await net.dcnr("data", "work", "--once", "--from", net.path("pipelines"), "--dir", net.path("work-job"));
+    while ((await shown()).status === "running") await sleep(200);
+    const { status, result } = await shown();
+    assert.equal(status, "done");
+    assert.deepEqual(result, Object.fromEntries(undisturbed.map(({ name, hash }) => [name, hash])));
+    assert.match(await net.dcnr("data", "work", "--once"), /^$/);
+  });
+
   it("a dataset that was made of others leads on to theirs", async () => {
     await net.dcnr("dataset", "split", "corpus", "corpus-again", "--by", "tail");
     const pipeline = { steps: { c: { dataset: "corpus-again" }, s: { from: "c", shuffle: {} } }, save: { drawn: "s" } };

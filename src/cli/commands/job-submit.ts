@@ -1,11 +1,30 @@
 // `dcnr job submit`: hands the jobs of a file to their queues.
 
+import { dirname, join } from "node:path";
+import type { JobSpecInit } from "../../client/client.ts";
+import { fail } from "../../core/errors.ts";
 import type { Command } from "../command.ts";
 import { builtinNames, ensureDataset } from "../content/builtin.ts";
+import { parsePipelineFile } from "../content/pipelines.ts";
 import { readTextFile } from "../flags/files.ts";
 import { datasetsOf, readJobs } from "../flags/job-files.ts";
 import { connectionOptions, withClient } from "../joining/connection.ts";
 import { followJob, showJob, showJobs } from "../shown/jobs.ts";
+
+/** A data job may name the file of its pipeline, which lies beside the file of jobs: orchestrators read no files. */
+function withPipeline(path: string): (job: JobSpecInit) => Promise<JobSpecInit> {
+  return async (job) => {
+    const { file, ...others } = job.spec ?? {};
+    if (job.kind !== "data" || typeof file !== "string") return job;
+    if (Object.keys(others).length > 0)
+      fail("invalid_argument", `${path}: a data job has either \`file\` or \`steps\` and \`save\`, not both`);
+    const found = join(dirname(path), file);
+    return {
+      ...job,
+      spec: (await parsePipelineFile(await readTextFile(found, "pipeline"), found)) as JobSpecInit["spec"],
+    };
+  };
+}
 
 export const command: Command = {
   summary: "Submit the jobs of a YAML file. They start when there is room and quota for all of each.",
@@ -27,7 +46,8 @@ export const command: Command = {
     withClient(context, async (client) => {
       const { flags, out, signal } = context;
       const path = context.arguments[0] ?? "";
-      const specs = await readJobs(await readTextFile(path, "file of jobs"), path, flags.optionalText("key"));
+      const text = await readTextFile(path, "file of jobs");
+      const specs = await Promise.all((await readJobs(text, path, flags.optionalText("key"))).map(withPipeline(path)));
       const named = datasetsOf(specs);
       for (const name of builtinNames) if (named.has(name)) await ensureDataset(client, name, out);
       const owner = flags.optionalText("owner");

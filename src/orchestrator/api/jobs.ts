@@ -7,6 +7,7 @@ import { JobService, type JobSpec, type QuotaLimits } from "../../protocol/gen/d
 import { type CallContext, type Roles, type ServedService, service } from "../../protocol/network.ts";
 import type { Limits } from "../../scheduler/quota.ts";
 import type { Context } from "../context.ts";
+import type { DataKind } from "../jobs/data.ts";
 import type { Jobs } from "../jobs/jobs.ts";
 import { allQueues, cohortOf, deleteQueue, findQueue, setQueue } from "../jobs/queues.ts";
 import { findJob, jobById, submitJobs, usesOf } from "../jobs/submit.ts";
@@ -21,6 +22,7 @@ import { page } from "./pages.ts";
 export interface JobApiNeeds {
   readonly context: Context;
   readonly jobs: Jobs;
+  readonly dataKind: DataKind;
   readonly bell: Bell;
 }
 
@@ -28,7 +30,7 @@ const watchFrameMs = 200;
 const watchIdleMs = 1_000;
 
 export function jobService(needs: JobApiNeeds): ServedService {
-  const { context, jobs } = needs;
+  const { context, jobs, dataKind } = needs;
   const { mirror } = context;
   const submit = { context, kinds: jobs.kinds };
   const queueNamed = (name: string) => jobs.views.queue(findQueue(mirror, name), cohortOf(mirror, name));
@@ -56,6 +58,13 @@ export function jobService(needs: JobApiNeeds): ServedService {
       return { job: jobs.views.job(await jobs.cancel(job, caller.roles?.owner || localOwner)) };
     },
     retryJob: async ({ id }) => ({ job: jobs.views.job(await jobs.retry(await jobById(context, id))) }),
+    takeDataJob: async ({ worker }, { caller }) => {
+      const taken = await dataKind.take(ownerOf(caller, ""), worker);
+      return taken ? { job: jobs.views.job(taken.job), token: taken.token } : {};
+    },
+    tellDataJob: async ({ id, token, ...told }) => ({
+      goesOn: await dataKind.tell((await jobById(context, id)).id, token, told),
+    }),
     listQueues: async () => ({ queues: allQueues(mirror).map(({ rules, cohort }) => jobs.views.queue(rules, cohort)) }),
     setQueue: async ({ name, owners, ...change }) => {
       const { nominal, borrowMax, lendMax, ownerMax, ...rest } = change;

@@ -79,6 +79,8 @@ export class JobViews {
   /** One sentence with the root cause, where it waits. */
   #wait(job: JobRecord): Wait {
     if (job.held) return { wait: "held", reason: job.reason };
+    const reason = job.status === "running" ? this.#needs.kinds.get(job.kind).standsFor?.(job) : undefined;
+    if (reason !== undefined) return { wait: "worker", reason };
     if (!isQueued(job)) return {};
     const { mirror } = this.#context;
     const { view, decisions } = this.#needs.scheduling.outlook();
@@ -88,20 +90,20 @@ export class JobViews {
       const unplaced = this.#needs.scheduling.unplaced.get(job.id);
       return { wait: unplaced ? "room" : "starting", reason: unplaced ?? "it is being started" };
     }
-    const { reason, position } = found;
+    const { reason: why, position } = found;
     const call = (id: string) => {
       const other = mirror.get(key.job(id));
       return other ? callJob(other) : `job ${id}`;
     };
-    const own = reason.code === "needs" && reason.needs.includes(job.id);
+    const own = why.code === "needs" && why.needs.includes(job.id);
     return {
-      wait: reason.code,
+      wait: why.code,
       reason: own
         ? "it is being made ready"
-        : explain(pending, reason, { ...view, nameOf: (pnode) => pnodeName(mirror, pnode as PNodeId), callJob: call }),
+        : explain(pending, why, { ...view, nameOf: (pnode) => pnodeName(mirror, pnode as PNodeId), callJob: call }),
       position,
-      expectedStartWallMs: BigInt(reason.code === "room" ? Math.round(reason.atMs ?? 0) : 0),
-      outlook: reason.code === "never" ? "" : outlook(position, reason, view.nowMs),
+      expectedStartWallMs: BigInt(why.code === "room" ? Math.round(why.atMs ?? 0) : 0),
+      outlook: why.code === "never" ? "" : outlook(position, why, view.nowMs),
     };
   }
 

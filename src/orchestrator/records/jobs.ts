@@ -85,6 +85,20 @@ export interface AnswersRecord {
   readonly answers: readonly string[];
 }
 
+/** Who works on a job of the kind data, in which of its runs, and how that goes. */
+export interface DataWorkRecord {
+  readonly job: JobId;
+  /** The job's. */
+  readonly epoch: number;
+  readonly token: string;
+  readonly worker: string;
+  readonly toldWallMs: number;
+  readonly progress: number;
+  readonly outcome?:
+    | { readonly state: "done"; readonly result: Readonly<Record<string, string>> }
+    | { readonly state: "failed"; readonly reason: string };
+}
+
 /** The queues of a cohort with what is claimed of them. */
 export interface CohortRecord extends QuotaBook {
   readonly name: string;

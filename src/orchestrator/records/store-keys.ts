@@ -8,7 +8,7 @@ import type { SignedHead } from "../ledger/heads.ts";
 import type { BudgetRecord, ChainRecord } from "./accounts.ts";
 import type { MachineDay, NetworkDay } from "./availability.ts";
 import type { IntervalRecord, StandingRecord } from "./checking.ts";
-import type { AnswersRecord, CohortRecord, JobRecord, UseRecord } from "./jobs.ts";
+import type { AnswersRecord, CohortRecord, DataWorkRecord, JobRecord, UseRecord } from "./jobs.ts";
 import type {
   IdentityRecord,
   InviteRecord,
@@ -37,6 +37,7 @@ export interface MirroredKinds {
   readonly policy: PolicyRecord;
   readonly budget: BudgetRecord;
   readonly job: JobRecord;
+  readonly work: DataWorkRecord;
   readonly study: StudyRecord;
   readonly trial: TrialRecord;
   readonly cohort: CohortRecord;
@@ -65,6 +66,7 @@ export const mirroredKinds: readonly MirroredKind[] = [
   "budget",
   "cohort",
   "job",
+  "work",
   "study",
   "trial",
   "use",
@@ -118,6 +120,7 @@ export const key = {
   budget: (owner: string) => named<BudgetRecord>(`budget/${encodeURIComponent(owner) || "-"}`),
   job: (id: string) => named<JobRecord>(`job/${id}`),
   /** Create-only. */
+  dataWork: (job: string) => named<DataWorkRecord>(`work/${job}`),
   answers: (job: string, piece: number) => named<AnswersRecord>(`answers/${job}/${padded(piece)}`),
   study: (id: string) => named<StudyRecord>(`study/${id}`),
   trial: (study: string, number: number) => named<TrialRecord>(`trial/${study}/${padded(number)}`),

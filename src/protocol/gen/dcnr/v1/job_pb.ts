@@ -15,7 +15,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file dcnr/v1/job.proto.
  */
 export const file_dcnr_v1_job: GenFile = /*@__PURE__*/
-  fileDesc("ChFkY25yL3YxL2pvYi5wcm90bxIHZGNuci52MSLTAQoHSm9iU3BlYxIMCgRraW5kGAEgASgJEgwKBG5hbWUYAiABKAkSDQoFcXVldWUYAyABKAkSEAoIcHJpb3JpdHkYBCABKAkSDQoFbmVlZHMYBSADKAkSKwoMcmVxdWlyZW1lbnRzGAYgASgLMhUuZGNuci52MS5SZXF1aXJlbWVudHMSGgoSdGltZV9saW1pdF9zZWNvbmRzGAcgASgBEhgKEGRlYWRsaW5lX3dhbGxfbXMYCCABKAMSCwoDa2V5GAkgASgJEgwKBHNwZWMYCiABKAkiwwMKA0pvYhIKCgJpZBgBIAEoCRIeCgRzcGVjGAIgASgLMhAuZGNuci52MS5Kb2JTcGVjEg0KBW93bmVyGAMgASgJEg4KBnN0YXR1cxgEIAEoCRIOCgZyZWFzb24YBSABKAkSDAoEd2FpdBgGIAEoCRIQCghwb3NpdGlvbhgHIAEoDRIeChZleHBlY3RlZF9zdGFydF93YWxsX21zGAggASgDEhkKEXN1Ym1pdHRlZF93YWxsX21zGAkgASgDEhcKD3N0YXJ0ZWRfd2FsbF9tcxgKIAEoAxIVCg1lbmRlZF93YWxsX21zGAsgASgDEhMKC3Jhbl9zZWNvbmRzGAwgASgBEg8KB3Nlc3Npb24YDSABKAkSEAoIcHJvZ3Jlc3MYDiABKAESDwoHb3V0bG9vaxgPIAEoCRIoCgZyZXN1bHQYECADKAsyGC5kY25yLnYxLkpvYi5SZXN1bHRFbnRyeRIfCgRsaWZlGBEgAygLMhEuZGNuci52MS5Kb2JFdmVudBITCgtwcmVlbXB0aW9ucxgSIAEoDRotCgtSZXN1bHRFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIjkKCEpvYkV2ZW50Eg8KB3dhbGxfbXMYASABKAMSDAoEa2luZBgCIAEoCRIOCgZkZXRhaWwYAyABKAkiQgoRU3VibWl0Sm9ic1JlcXVlc3QSHgoEam9icxgBIAMoCzIQLmRjbnIudjEuSm9iU3BlYxINCgVvd25lchgCIAEoCSIwChJTdWJtaXRKb2JzUmVzcG9uc2USGgoEam9icxgBIAMoCzIMLmRjbnIudjEuSm9iIhsKDUdldEpvYlJlcXVlc3QSCgoCaWQYASABKAkiKwoOR2V0Sm9iUmVzcG9uc2USGQoDam9iGAEgASgLMgwuZGNuci52MS5Kb2IiaAoPTGlzdEpvYnNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoDRISCgpwYWdlX3Rva2VuGAIgASgJEg0KBXF1ZXVlGAMgASgJEg0KBW93bmVyGAQgASgJEhAKCHN0YXR1c2VzGAUgAygJIkcKEExpc3RKb2JzUmVzcG9uc2USGgoEam9icxgBIAMoCzIMLmRjbnIudjEuSm9iEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSIgChJMaXN0Sm9iTG9nc1JlcXVlc3QSCgoCaWQYASABKAkiNQoTTGlzdEpvYkxvZ3NSZXNwb25zZRIeCgZldmVudHMYASADKAsyDi5kY25yLnYxLkV2ZW50Ih0KD1dhdGNoSm9iUmVxdWVzdBIKCgJpZBgBIAEoCSItChBXYXRjaEpvYlJlc3BvbnNlEhkKA2pvYhgBIAEoCzIMLmRjbnIudjEuSm9iIh4KEENhbmNlbEpvYlJlcXVlc3QSCgoCaWQYASABKAkiLgoRQ2FuY2VsSm9iUmVzcG9uc2USGQoDam9iGAEgASgLMgwuZGNuci52MS5Kb2IiHQoPUmV0cnlKb2JSZXF1ZXN0EgoKAmlkGAEgASgJIi0KEFJldHJ5Sm9iUmVzcG9uc2USGQoDam9iGAEgASgLMgwuZGNuci52MS5Kb2IijwEKC1F1b3RhTGltaXRzEhIKBWNvcmVzGAEgASgBSACIAQESEQoEZ3B1cxgCIAEoAUgBiAEBEhkKDG1lbW9yeV9ieXRlcxgDIAEoAUgCiAEBEhEKBGpvYnMYBCABKAFIA4gBAUIICgZfY29yZXNCBwoFX2dwdXNCDwoNX21lbW9yeV9ieXRlc0IHCgVfam9icyLLAwoFUXVldWUSDAoEbmFtZRgBIAEoCRIOCgZjb2hvcnQYAiABKAkSJQoHbm9taW5hbBgDIAEoCzIULmRjbnIudjEuUXVvdGFMaW1pdHMSKAoKYm9ycm93X21heBgEIAEoCzIULmRjbnIudjEuUXVvdGFMaW1pdHMSJgoIbGVuZF9tYXgYBSABKAsyFC5kY25yLnYxLlF1b3RhTGltaXRzEicKCW93bmVyX21heBgGIAEoCzIULmRjbnIudjEuUXVvdGFMaW1pdHMSKgoGb3duZXJzGAcgAygLMhouZGNuci52MS5RdWV1ZS5Pd25lcnNFbnRyeRIOCgZ3ZWlnaHQYCCABKAESEwoLcGVuZGluZ19tYXgYCSABKA0SIgoEdXNlZBgKIAEoCzIULmRjbnIudjEuUXVvdGFMaW1pdHMSJgoIYm9ycm93ZWQYCyABKAsyFC5kY25yLnYxLlF1b3RhTGltaXRzEg8KB3BlbmRpbmcYDCABKA0SDwoHcnVubmluZxgNIAEoDRpDCgtPd25lcnNFbnRyeRILCgNrZXkYASABKAkSIwoFdmFsdWUYAiABKAsyFC5kY25yLnYxLlF1b3RhTGltaXRzOgI4ASITChFMaXN0UXVldWVzUmVxdWVzdCI0ChJMaXN0UXVldWVzUmVzcG9uc2USHgoGcXVldWVzGAEgAygLMg4uZGNuci52MS5RdWV1ZSKmAwoPU2V0UXVldWVSZXF1ZXN0EgwKBG5hbWUYASABKAkSEwoGY29ob3J0GAIgASgJSACIAQESJQoHbm9taW5hbBgDIAEoCzIULmRjbnIudjEuUXVvdGFMaW1pdHMSKAoKYm9ycm93X21heBgEIAEoCzIULmRjbnIudjEuUXVvdGFMaW1pdHMSJgoIbGVuZF9tYXgYBSABKAsyFC5kY25yLnYxLlF1b3RhTGltaXRzEicKCW93bmVyX21heBgGIAEoCzIULmRjbnIudjEuUXVvdGFMaW1pdHMSNAoGb3duZXJzGAcgAygLMiQuZGNuci52MS5TZXRRdWV1ZVJlcXVlc3QuT3duZXJzRW50cnkSEwoGd2VpZ2h0GAggASgBSAGIAQESGAoLcGVuZGluZ19tYXgYCSABKA1IAogBARpDCgtPd25lcnNFbnRyeRILCgNrZXkYASABKAkSIwoFdmFsdWUYAiABKAsyFC5kY25yLnYxLlF1b3RhTGltaXRzOgI4AUIJCgdfY29ob3J0QgkKB193ZWlnaHRCDgoMX3BlbmRpbmdfbWF4IjEKEFNldFF1ZXVlUmVzcG9uc2USHQoFcXVldWUYASABKAsyDi5kY25yLnYxLlF1ZXVlIiIKEkRlbGV0ZVF1ZXVlUmVxdWVzdBIMCgRuYW1lGAEgASgJIhUKE0RlbGV0ZVF1ZXVlUmVzcG9uc2UyywYKCkpvYlNlcnZpY2USWQoKU3VibWl0Sm9icxIaLmRjbnIudjEuU3VibWl0Sm9ic1JlcXVlc3QaGy5kY25yLnYxLlN1Ym1pdEpvYnNSZXNwb25zZSIS6uAYDggCEAMgCioEam9iczABEkkKBkdldEpvYhIWLmRjbnIudjEuR2V0Sm9iUmVxdWVzdBoXLmRjbnIudjEuR2V0Sm9iUmVzcG9uc2UiDurgGAoIAhACIAoqAmlkEkcKCExpc3RKb2JzEhguZGNuci52MS5MaXN0Sm9ic1JlcXVlc3QaGS5kY25yLnYxLkxpc3RKb2JzUmVzcG9uc2UiBurgGAIIARJYCgtMaXN0Sm9iTG9ncxIbLmRjbnIudjEuTGlzdEpvYkxvZ3NSZXF1ZXN0GhwuZGNuci52MS5MaXN0Sm9iTG9nc1Jlc3BvbnNlIg7q4BgKCAIQAiAKKgJpZBJRCghXYXRjaEpvYhIYLmRjbnIudjEuV2F0Y2hKb2JSZXF1ZXN0GhkuZGNuci52MS5XYXRjaEpvYlJlc3BvbnNlIg7q4BgKCAIQAiAKKgJpZDABElIKCUNhbmNlbEpvYhIZLmRjbnIudjEuQ2FuY2VsSm9iUmVxdWVzdBoaLmRjbnIudjEuQ2FuY2VsSm9iUmVzcG9uc2UiDurgGAoIAhADIAoqAmlkEk8KCFJldHJ5Sm9iEhguZGNuci52MS5SZXRyeUpvYlJlcXVlc3QaGS5kY25yLnYxLlJldHJ5Sm9iUmVzcG9uc2UiDurgGAoIAhADIAoqAmlkEk0KCkxpc3RRdWV1ZXMSGi5kY25yLnYxLkxpc3RRdWV1ZXNSZXF1ZXN0GhsuZGNuci52MS5MaXN0UXVldWVzUmVzcG9uc2UiBurgGAIIARJRCghTZXRRdWV1ZRIYLmRjbnIudjEuU2V0UXVldWVSZXF1ZXN0GhkuZGNuci52MS5TZXRRdWV1ZVJlc3BvbnNlIhDq4BgMCAIQBBgBKgRuYW1lEloKC0RlbGV0ZVF1ZXVlEhsuZGNuci52MS5EZWxldGVRdWV1ZVJlcXVlc3QaHC5kY25yLnYxLkRlbGV0ZVF1ZXVlUmVzcG9uc2UiEOrgGAwIAhAEGAEqBG5hbWViBnByb3RvMw", [file_dcnr_v1_access, file_dcnr_v1_common, file_dcnr_v1_session]);
+  fileDesc("ChFkY25yL3YxL2pvYi5wcm90bxIHZGNuci52MSLTAQoHSm9iU3BlYxIMCgRraW5kGAEgASgJEgwKBG5hbWUYAiABKAkSDQoFcXVldWUYAyABKAkSEAoIcHJpb3JpdHkYBCABKAkSDQoFbmVlZHMYBSADKAkSKwoMcmVxdWlyZW1lbnRzGAYgASgLMhUuZGNuci52MS5SZXF1aXJlbWVudHMSGgoSdGltZV9saW1pdF9zZWNvbmRzGAcgASgBEhgKEGRlYWRsaW5lX3dhbGxfbXMYCCABKAMSCwoDa2V5GAkgASgJEgwKBHNwZWMYCiABKAkiwwMKA0pvYhIKCgJpZBgBIAEoCRIeCgRzcGVjGAIgASgLMhAuZGNuci52MS5Kb2JTcGVjEg0KBW93bmVyGAMgASgJEg4KBnN0YXR1cxgEIAEoCRIOCgZyZWFzb24YBSABKAkSDAoEd2FpdBgGIAEoCRIQCghwb3NpdGlvbhgHIAEoDRIeChZleHBlY3RlZF9zdGFydF93YWxsX21zGAggASgDEhkKEXN1Ym1pdHRlZF93YWxsX21zGAkgASgDEhcKD3N0YXJ0ZWRfd2FsbF9tcxgKIAEoAxIVCg1lbmRlZF93YWxsX21zGAsgASgDEhMKC3Jhbl9zZWNvbmRzGAwgASgBEg8KB3Nlc3Npb24YDSABKAkSEAoIcHJvZ3Jlc3MYDiABKAESDwoHb3V0bG9vaxgPIAEoCRIoCgZyZXN1bHQYECADKAsyGC5kY25yLnYxLkpvYi5SZXN1bHRFbnRyeRIfCgRsaWZlGBEgAygLMhEuZGNuci52MS5Kb2JFdmVudBITCgtwcmVlbXB0aW9ucxgSIAEoDRotCgtSZXN1bHRFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIjkKCEpvYkV2ZW50Eg8KB3dhbGxfbXMYASABKAMSDAoEa2luZBgCIAEoCRIOCgZkZXRhaWwYAyABKAkiQgoRU3VibWl0Sm9ic1JlcXVlc3QSHgoEam9icxgBIAMoCzIQLmRjbnIudjEuSm9iU3BlYxINCgVvd25lchgCIAEoCSIwChJTdWJtaXRKb2JzUmVzcG9uc2USGgoEam9icxgBIAMoCzIMLmRjbnIudjEuSm9iIhsKDUdldEpvYlJlcXVlc3QSCgoCaWQYASABKAkiKwoOR2V0Sm9iUmVzcG9uc2USGQoDam9iGAEgASgLMgwuZGNuci52MS5Kb2IiaAoPTGlzdEpvYnNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoDRISCgpwYWdlX3Rva2VuGAIgASgJEg0KBXF1ZXVlGAMgASgJEg0KBW93bmVyGAQgASgJEhAKCHN0YXR1c2VzGAUgAygJIkcKEExpc3RKb2JzUmVzcG9uc2USGgoEam9icxgBIAMoCzIMLmRjbnIudjEuSm9iEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSIgChJMaXN0Sm9iTG9nc1JlcXVlc3QSCgoCaWQYASABKAkiNQoTTGlzdEpvYkxvZ3NSZXNwb25zZRIeCgZldmVudHMYASADKAsyDi5kY25yLnYxLkV2ZW50Ih0KD1dhdGNoSm9iUmVxdWVzdBIKCgJpZBgBIAEoCSItChBXYXRjaEpvYlJlc3BvbnNlEhkKA2pvYhgBIAEoCzIMLmRjbnIudjEuSm9iIh4KEENhbmNlbEpvYlJlcXVlc3QSCgoCaWQYASABKAkiLgoRQ2FuY2VsSm9iUmVzcG9uc2USGQoDam9iGAEgASgLMgwuZGNuci52MS5Kb2IiHQoPUmV0cnlKb2JSZXF1ZXN0EgoKAmlkGAEgASgJIi0KEFJldHJ5Sm9iUmVzcG9uc2USGQoDam9iGAEgASgLMgwuZGNuci52MS5Kb2IijwEKC1F1b3RhTGltaXRzEhIKBWNvcmVzGAEgASgBSACIAQESEQoEZ3B1cxgCIAEoAUgBiAEBEhkKDG1lbW9yeV9ieXRlcxgDIAEoAUgCiAEBEhEKBGpvYnMYBCABKAFIA4gBAUIICgZfY29yZXNCBwoFX2dwdXNCDwoNX21lbW9yeV9ieXRlc0IHCgVfam9icyLLAwoFUXVldWUSDAoEbmFtZRgBIAEoCRIOCgZjb2hvcnQYAiABKAkSJQoHbm9taW5hbBgDIAEoCzIULmRjbnIudjEuUXVvdGFMaW1pdHMSKAoKYm9ycm93X21heBgEIAEoCzIULmRjbnIudjEuUXVvdGFMaW1pdHMSJgoIbGVuZF9tYXgYBSABKAsyFC5kY25yLnYxLlF1b3RhTGltaXRzEicKCW93bmVyX21heBgGIAEoCzIULmRjbnIudjEuUXVvdGFMaW1pdHMSKgoGb3duZXJzGAcgAygLMhouZGNuci52MS5RdWV1ZS5Pd25lcnNFbnRyeRIOCgZ3ZWlnaHQYCCABKAESEwoLcGVuZGluZ19tYXgYCSABKA0SIgoEdXNlZBgKIAEoCzIULmRjbnIudjEuUXVvdGFMaW1pdHMSJgoIYm9ycm93ZWQYCyABKAsyFC5kY25yLnYxLlF1b3RhTGltaXRzEg8KB3BlbmRpbmcYDCABKA0SDwoHcnVubmluZxgNIAEoDRpDCgtPd25lcnNFbnRyeRILCgNrZXkYASABKAkSIwoFdmFsdWUYAiABKAsyFC5kY25yLnYxLlF1b3RhTGltaXRzOgI4ASITChFMaXN0UXVldWVzUmVxdWVzdCI0ChJMaXN0UXVldWVzUmVzcG9uc2USHgoGcXVldWVzGAEgAygLMg4uZGNuci52MS5RdWV1ZSKmAwoPU2V0UXVldWVSZXF1ZXN0EgwKBG5hbWUYASABKAkSEwoGY29ob3J0GAIgASgJSACIAQESJQoHbm9taW5hbBgDIAEoCzIULmRjbnIudjEuUXVvdGFMaW1pdHMSKAoKYm9ycm93X21heBgEIAEoCzIULmRjbnIudjEuUXVvdGFMaW1pdHMSJgoIbGVuZF9tYXgYBSABKAsyFC5kY25yLnYxLlF1b3RhTGltaXRzEicKCW93bmVyX21heBgGIAEoCzIULmRjbnIudjEuUXVvdGFMaW1pdHMSNAoGb3duZXJzGAcgAygLMiQuZGNuci52MS5TZXRRdWV1ZVJlcXVlc3QuT3duZXJzRW50cnkSEwoGd2VpZ2h0GAggASgBSAGIAQESGAoLcGVuZGluZ19tYXgYCSABKA1IAogBARpDCgtPd25lcnNFbnRyeRILCgNrZXkYASABKAkSIwoFdmFsdWUYAiABKAsyFC5kY25yLnYxLlF1b3RhTGltaXRzOgI4AUIJCgdfY29ob3J0QgkKB193ZWlnaHRCDgoMX3BlbmRpbmdfbWF4IjEKEFNldFF1ZXVlUmVzcG9uc2USHQoFcXVldWUYASABKAsyDi5kY25yLnYxLlF1ZXVlIiIKEkRlbGV0ZVF1ZXVlUmVxdWVzdBIMCgRuYW1lGAEgASgJIhUKE0RlbGV0ZVF1ZXVlUmVzcG9uc2UiJAoSVGFrZURhdGFKb2JSZXF1ZXN0Eg4KBndvcmtlchgBIAEoCSI/ChNUYWtlRGF0YUpvYlJlc3BvbnNlEhkKA2pvYhgBIAEoCzIMLmRjbnIudjEuSm9iEg0KBXRva2VuGAIgASgJIswBChJUZWxsRGF0YUpvYlJlcXVlc3QSCgoCaWQYASABKAkSDQoFdG9rZW4YAiABKAkSEAoIcHJvZ3Jlc3MYAyABKAESNwoGcmVzdWx0GAQgAygLMicuZGNuci52MS5UZWxsRGF0YUpvYlJlcXVlc3QuUmVzdWx0RW50cnkSDwoHZmFpbHVyZRgFIAEoCRIQCghnaXZlc191cBgGIAEoCBotCgtSZXN1bHRFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIiYKE1RlbGxEYXRhSm9iUmVzcG9uc2USDwoHZ29lc19vbhgBIAEoCDL5BwoKSm9iU2VydmljZRJZCgpTdWJtaXRKb2JzEhouZGNuci52MS5TdWJtaXRKb2JzUmVxdWVzdBobLmRjbnIudjEuU3VibWl0Sm9ic1Jlc3BvbnNlIhLq4BgOCAIQAyAKKgRqb2JzMAESSQoGR2V0Sm9iEhYuZGNuci52MS5HZXRKb2JSZXF1ZXN0GhcuZGNuci52MS5HZXRKb2JSZXNwb25zZSIO6uAYCggCEAIgCioCaWQSRwoITGlzdEpvYnMSGC5kY25yLnYxLkxpc3RKb2JzUmVxdWVzdBoZLmRjbnIudjEuTGlzdEpvYnNSZXNwb25zZSIG6uAYAggBElgKC0xpc3RKb2JMb2dzEhsuZGNuci52MS5MaXN0Sm9iTG9nc1JlcXVlc3QaHC5kY25yLnYxLkxpc3RKb2JMb2dzUmVzcG9uc2UiDurgGAoIAhACIAoqAmlkElEKCFdhdGNoSm9iEhguZGNuci52MS5XYXRjaEpvYlJlcXVlc3QaGS5kY25yLnYxLldhdGNoSm9iUmVzcG9uc2UiDurgGAoIAhACIAoqAmlkMAESUgoJQ2FuY2VsSm9iEhkuZGNuci52MS5DYW5jZWxKb2JSZXF1ZXN0GhouZGNuci52MS5DYW5jZWxKb2JSZXNwb25zZSIO6uAYCggCEAMgCioCaWQSTwoIUmV0cnlKb2ISGC5kY25yLnYxLlJldHJ5Sm9iUmVxdWVzdBoZLmRjbnIudjEuUmV0cnlKb2JSZXNwb25zZSIO6uAYCggCEAMgCioCaWQSUgoLVGFrZURhdGFKb2ISGy5kY25yLnYxLlRha2VEYXRhSm9iUmVxdWVzdBocLmRjbnIudjEuVGFrZURhdGFKb2JSZXNwb25zZSII6uAYBAgCEAMSWAoLVGVsbERhdGFKb2ISGy5kY25yLnYxLlRlbGxEYXRhSm9iUmVxdWVzdBocLmRjbnIudjEuVGVsbERhdGFKb2JSZXNwb25zZSIO6uAYCggCEAMgCioCaWQSTQoKTGlzdFF1ZXVlcxIaLmRjbnIudjEuTGlzdFF1ZXVlc1JlcXVlc3QaGy5kY25yLnYxLkxpc3RRdWV1ZXNSZXNwb25zZSIG6uAYAggBElEKCFNldFF1ZXVlEhguZGNuci52MS5TZXRRdWV1ZVJlcXVlc3QaGS5kY25yLnYxLlNldFF1ZXVlUmVzcG9uc2UiEOrgGAwIAhAEGAEqBG5hbWUSWgoLRGVsZXRlUXVldWUSGy5kY25yLnYxLkRlbGV0ZVF1ZXVlUmVxdWVzdBocLmRjbnIudjEuRGVsZXRlUXVldWVSZXNwb25zZSIQ6uAYDAgCEAQYASoEbmFtZWIGcHJvdG8z", [file_dcnr_v1_access, file_dcnr_v1_common, file_dcnr_v1_session]);
 
 /**
  * @generated from message dcnr.v1.JobSpec
@@ -782,6 +782,116 @@ export const DeleteQueueResponseSchema: GenMessage<DeleteQueueResponse> = /*@__P
   messageDesc(file_dcnr_v1_job, 24);
 
 /**
+ * @generated from message dcnr.v1.TakeDataJobRequest
+ */
+export type TakeDataJobRequest = Message<"dcnr.v1.TakeDataJobRequest"> & {
+  /**
+   * The process that would work on it, for people.
+   *
+   * @generated from field: string worker = 1;
+   */
+  worker: string;
+};
+
+/**
+ * Describes the message dcnr.v1.TakeDataJobRequest.
+ * Use `create(TakeDataJobRequestSchema)` to create a new message.
+ */
+export const TakeDataJobRequestSchema: GenMessage<TakeDataJobRequest> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_job, 25);
+
+/**
+ * @generated from message dcnr.v1.TakeDataJobResponse
+ */
+export type TakeDataJobResponse = Message<"dcnr.v1.TakeDataJobResponse"> & {
+  /**
+   * @generated from field: dcnr.v1.Job job = 1;
+   */
+  job?: Job | undefined;
+
+  /**
+   * Shown with everything that is told of it.
+   *
+   * @generated from field: string token = 2;
+   */
+  token: string;
+};
+
+/**
+ * Describes the message dcnr.v1.TakeDataJobResponse.
+ * Use `create(TakeDataJobResponseSchema)` to create a new message.
+ */
+export const TakeDataJobResponseSchema: GenMessage<TakeDataJobResponse> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_job, 26);
+
+/**
+ * @generated from message dcnr.v1.TellDataJobRequest
+ */
+export type TellDataJobRequest = Message<"dcnr.v1.TellDataJobRequest"> & {
+  /**
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * @generated from field: string token = 2;
+   */
+  token: string;
+
+  /**
+   * 0 to 1.
+   *
+   * @generated from field: double progress = 3;
+   */
+  progress: number;
+
+  /**
+   * Told once, at the end: what came of it, or why nothing did.
+   *
+   * @generated from field: map<string, string> result = 4;
+   */
+  result: { [key: string]: string };
+
+  /**
+   * @generated from field: string failure = 5;
+   */
+  failure: string;
+
+  /**
+   * The worker stops without an end: another may take it at once.
+   *
+   * @generated from field: bool gives_up = 6;
+   */
+  givesUp: boolean;
+};
+
+/**
+ * Describes the message dcnr.v1.TellDataJobRequest.
+ * Use `create(TellDataJobRequestSchema)` to create a new message.
+ */
+export const TellDataJobRequestSchema: GenMessage<TellDataJobRequest> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_job, 27);
+
+/**
+ * @generated from message dcnr.v1.TellDataJobResponse
+ */
+export type TellDataJobResponse = Message<"dcnr.v1.TellDataJobResponse"> & {
+  /**
+   * False: it is no longer this worker's, or nobody wants it any more.
+   *
+   * @generated from field: bool goes_on = 1;
+   */
+  goesOn: boolean;
+};
+
+/**
+ * Describes the message dcnr.v1.TellDataJobResponse.
+ * Use `create(TellDataJobResponseSchema)` to create a new message.
+ */
+export const TellDataJobResponseSchema: GenMessage<TellDataJobResponse> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_job, 28);
+
+/**
  * Jobs: work that waits in a queue until there is room and quota for all of it, and that may give way and go on later.
  *
  * @generated from service dcnr.v1.JobService
@@ -855,6 +965,27 @@ export const JobService: GenService<{
     methodKind: "unary";
     input: typeof RetryJobRequestSchema;
     output: typeof RetryJobResponseSchema;
+  },
+  /**
+   * The oldest job of the kind "data" that runs and that nobody works on, for a process of its owner's beside the files; empty
+   * if there is none.
+   *
+   * @generated from rpc dcnr.v1.JobService.TakeDataJob
+   */
+  takeDataJob: {
+    methodKind: "unary";
+    input: typeof TakeDataJobRequestSchema;
+    output: typeof TakeDataJobResponseSchema;
+  },
+  /**
+   * How such a job goes, told by whoever took it. Who is not heard of for a minute loses it to the next.
+   *
+   * @generated from rpc dcnr.v1.JobService.TellDataJob
+   */
+  tellDataJob: {
+    methodKind: "unary";
+    input: typeof TellDataJobRequestSchema;
+    output: typeof TellDataJobResponseSchema;
   },
   /**
    * @generated from rpc dcnr.v1.JobService.ListQueues
