@@ -9,8 +9,9 @@ import type { Identity } from "../core/keys.ts";
 import type { World } from "../core/world.ts";
 import { sleep, withFields } from "../core/world.ts";
 import type { Membership } from "../membership/membership.ts";
-import type { Caller, HttpHandler, Network, ServedService } from "../protocol/network.ts";
+import type { Caller, HttpHandler, Network, Roles, ServedService } from "../protocol/network.ts";
 import { healthService } from "../protocol/server/health.ts";
+import { firstOf } from "../protocol/server/http.ts";
 import { callsOnly, type RelayLimits } from "../relay/limits.ts";
 import { Relay } from "../relay/relay.ts";
 import type { Rules } from "../scheduler/jobs.ts";
@@ -51,6 +52,7 @@ import { ApiKeys } from "./rights/keys.ts";
 import { Proofs } from "./rights/proofs.ts";
 import { Gateway } from "./serving/gateway.ts";
 import type { ModelLoads } from "./serving/loads.ts";
+import { ollamaHandler } from "./serving/ollama.ts";
 import { openAiHandler } from "./serving/openai.ts";
 import { ModelScaling } from "./serving/scaling.ts";
 import { Tasks } from "./tasks.ts";
@@ -210,12 +212,13 @@ export async function startOrchestrator(
   ];
   const services = enforced(plainServices, mirror, acts);
   const blobHttp = blobHttpHandler(blobs);
-  const openAi = openAiHandler({
+  const answering = {
     ...{ world, generator: gateway, keys, identify },
-    checkModel: (roles, model) => checkModel(mirror, roles, model),
-  });
+    checkModel: (roles: Roles, model: string) => checkModel(mirror, roles, model),
+  };
+  const answers = firstOf(openAiHandler(answering), ollamaHandler(answering));
   const http: HttpHandler = async (request, peer) =>
-    (await blobHttp(request, peer)) ?? (await openAi(request, peer)) ?? options.http?.(request, peer);
+    (await blobHttp(request, peer)) ?? (await answers(request, peer)) ?? options.http?.(request, peer);
 
   await firstRefresh(mirror, world);
   const gate = orchestratorGate({ context, members: parts.members, keys, network, identify });

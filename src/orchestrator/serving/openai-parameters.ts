@@ -5,19 +5,19 @@ import { refuse } from "./openai-errors.ts";
 
 type Body = Readonly<Record<string, unknown>>;
 /** Whether a value asks for nothing that we do not do; null always does so. */
-type Harmless = (value: unknown, body: Body) => boolean;
+export type Harmless = (value: unknown, body: Body) => boolean;
 
-const is =
+export const is =
   (...values: readonly unknown[]): Harmless =>
   (value) =>
     values.includes(value);
-const isText: Harmless = (value) => typeof value === "string";
-const isFlag: Harmless = (value) => typeof value === "boolean";
-const isEmptyList: Harmless = (value) => Array.isArray(value) && value.length === 0;
+export const isText: Harmless = (value) => typeof value === "string";
+export const isFlag: Harmless = (value) => typeof value === "boolean";
+export const isEmptyList: Harmless = (value) => Array.isArray(value) && value.length === 0;
 const isTextAlone: Harmless = (value) => Array.isArray(value) && value.length === 1 && value[0] === "text";
-const never: Harmless = () => false;
+export const never: Harmless = () => false;
 /** Read, checked and obeyed by openai-requests.ts. */
-const obeyed: Harmless = () => true;
+export const obeyed: Harmless = () => true;
 
 const both: readonly (readonly [string, Harmless])[] = [
   ...[
@@ -73,6 +73,37 @@ const chatParameters = new Map<string, Harmless>([
   ["prompt_cache_key", isText],
   ["prompt_cache_options", isRecord],
   ["prompt_cache_retention", isText],
+]);
+
+const responseParameters = new Map<string, Harmless>([
+  ...[
+    ...["model", "input", "instructions", "max_output_tokens", "stream", "temperature", "top_p", "seed", "text"],
+    ...["tools", "tool_choice"],
+  ].map((name) => [name, obeyed] as const),
+  ["parallel_tool_calls", isFlag],
+  ["user", isText],
+  ["safety_identifier", isText],
+  ["metadata", isRecord],
+  ["service_tier", is("auto", "default")],
+  ["truncation", is("disabled")],
+  ["include", isEmptyList],
+  ["background", is(false)],
+  ["top_logprobs", is(0)],
+  ["stream_options", (value) => isRecord(value) && Object.keys(value).length === 0],
+  // Nothing is stored: whoever wants to go on sends the conversation.
+  ["store", isFlag],
+  ["previous_response_id", never],
+  ["conversation", never],
+  ["prompt", never],
+  ["reasoning", never],
+  ["max_tool_calls", never],
+  ["prompt_cache_key", isText],
+  ["prompt_cache_retention", isText],
+]);
+
+const responseText = new Map<string, Harmless>([
+  ["format", obeyed],
+  ["verbosity", is("medium")],
 ]);
 
 const messageFields = new Map<string, Harmless>([
@@ -131,6 +162,8 @@ const streamOptions = new Map<string, Harmless>([
 
 export const checkCompletion = (body: Body) => check(body, completionParameters, "", "/v1/completions");
 export const checkChat = (body: Body) => check(body, chatParameters, "", "/v1/chat/completions");
+export const checkResponse = (body: Body) => check(body, responseParameters, "", "/v1/responses");
+export const checkResponseText = (fields: Body) => check(fields, responseText, "text.", "text");
 export const checkMessage = (fields: Body, place: string) => check(fields, messageFields, `${place}.`, "a message");
 export const checkPart = (fields: Body, place: string) => check(fields, partFields, `${place}.`, "a text part");
 export const checkCall = (fields: Body, place: string) => check(fields, callFields, `${place}.`, "a call");
@@ -146,7 +179,7 @@ export const checkStreamOptions = (fields: Body) => check(fields, streamOptions,
 /** How much of a caller's own words an error repeats. */
 const nameShownMax = 80;
 
-function check(body: Body, known: ReadonlyMap<string, Harmless>, prefix: string, where: string): void {
+export function check(body: Body, known: ReadonlyMap<string, Harmless>, prefix: string, where: string): void {
   for (const [name, value] of Object.entries(body)) {
     const isHarmless = known.get(name);
     const param = prefix + name.slice(0, nameShownMax);

@@ -116,7 +116,8 @@ function promptsOf(prompt: unknown): PromptOf[] {
   return prompt;
 }
 
-function common(
+/** What all requests have in common, however they are written down. */
+export function common(
   body: Body,
   prompts: readonly PromptOf[],
   seed: number,

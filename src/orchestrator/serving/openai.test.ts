@@ -1,110 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import OpenAI from "openai";
-import { fail } from "../../core/errors.ts";
-import { type Chance, silentLog, type World } from "../../core/world.ts";
 import { greedy } from "../../models/sampling.ts";
-import { openGrpcNetwork } from "../../protocol/grpc.ts";
-import { openMemoryStore } from "../../store/memory.ts";
-import { backgroundTimers } from "../../system/timers.ts";
-import { ApiKeys } from "../rights/keys.ts";
-import { openAiHandler } from "./openai.ts";
-import { NoSuchModel, PromptTooLong, type TextGenerator, type TextRequest } from "./text.ts";
-
-let draws = 0;
-const chance: Chance = { bytes: (count) => new Uint8Array(count).fill(++draws), uniform: () => 0.5 };
-let nowMs = 0;
-const world: World = {
-  clock: { wallMs: () => 1_700_000_000_000 + nowMs, monotonicMs: () => nowMs },
-  timers: { after: () => () => {} },
-  chance,
-  log: silentLog,
-};
-
-function textOf({ prompt }: TextRequest): string {
-  return typeof prompt === "object" && "turns" in prompt ? (prompt.turns.at(-1)?.content ?? "") : String(prompt);
-}
-
-/** Answers with the words of the prompt, in upper case, one at a time. */
-class Echo implements TextGenerator {
-  seen: TextRequest[] = [];
-  aborted = false;
-  running = 0;
-  runningMost = 0;
-
-  async models() {
-    return [{ name: "echo", createdWallMs: 1_700_000_000_000, context: 64, status: "ready", reason: "" }];
-  }
-
-  async *generate(request: TextRequest, signal: AbortSignal) {
-    this.seen.push(request);
-    if (request.model !== "echo") throw new NoSuchModel(`there is no model "${request.model}"`);
-    if (request.prompt === "too many") fail("resource_exhausted", "32 requests are waiting already: try again");
-    if (request.prompt === "too long") throw new PromptTooLong("the prompt has 99 tokens, at most 63 are taken");
-    if (request.prompt === "nobody there") fail("unavailable", "the PNodes of the model are gone");
-    if (textOf(request) === "call weather" && (request.prompt as { tools?: unknown }).tools) {
-      const calls = [{ name: "weather", arguments: '{"city":"Nantucket"}' }];
-      yield { text: "", tokens: [1], promptTokens: 3, generatedTokens: 1, calls, finish: "tool_calls" as const };
-      return;
-    }
-    if (request.prompt === "taken") fail("aborted", "somebody else was faster");
-    this.running++;
-    this.runningMost = Math.max(this.runningMost, this.running);
-    try {
-      yield* this.#words(request, signal);
-    } finally {
-      this.running--;
-    }
-  }
-
-  async *#words(request: TextRequest, signal: AbortSignal) {
-    signal.addEventListener("abort", () => {
-      this.aborted = true;
-    });
-    const words = textOf(request).toUpperCase().split(" ").slice(0, request.maxTokens);
-    for (const [index, word] of words.entries()) {
-      const last = index === words.length - 1 && request.prompt !== "endless";
-      const text = index === 0 ? word : ` ${word}`;
-      // Half a character, or the beginning of a stop word: a token without text.
-      yield { text: "", tokens: [index], promptTokens: 3, generatedTokens: index };
-      const top = [{ text: "the", bytes: [116, 104, 101], logprob: -0.5 }].slice(0, request.topLogprobs ?? 0);
-      const logprobs = [{ text, bytes: [...Buffer.from(text)], logprob: -index, top }];
-      yield {
-        text,
-        ...(request.topLogprobs === undefined ? {} : { logprobs }),
-        tokens: [index],
-        promptTokens: 3,
-        generatedTokens: index + 1,
-        ...(last ? { finish: "stop" as const } : {}),
-      };
-      while (request.prompt === "endless" && !signal.aborted) {
-        await new Promise((resolve) => setImmediate(resolve));
-        yield { text: ".", tokens: [1], promptTokens: 1, generatedTokens: 1 };
-      }
-    }
-  }
-}
-
-async function withApi(
-  open: boolean,
-  run: (context: { client: OpenAI; echo: Echo; keys: ApiKeys; url: string }) => Promise<void>,
-) {
-  const echo = new Echo();
-  const keys = new ApiKeys(openMemoryStore(), world, open);
-  const network = openGrpcNetwork({ timers: backgroundTimers });
-  const server = await network.serve(
-    "127.0.0.1:0",
-    [],
-    openAiHandler({ world, generator: echo, keys, checkModel: async () => {}, identify: async (caller) => caller }),
-  );
-  const url = `http://${server.address}/v1`;
-  try {
-    await run({ client: new OpenAI({ baseURL: url, apiKey: "none", maxRetries: 0 }), echo, keys, url });
-  } finally {
-    await network.close();
-    await server.close();
-  }
-}
+import { time, withApi } from "./echo.testing.ts";
+import type { TextRequest } from "./text.ts";
 
 test("the official client lists models and completes a prompt", () =>
   withApi(true, async ({ client }) => {
@@ -516,7 +415,7 @@ test("beyond loopback a key with the right scope is needed, and its rate is kept
       assert.equal(error.headers?.get("retry-after"), "30", "two a minute: the next one in half a minute");
       return true;
     });
-    nowMs += 30_000;
+    time.nowMs += 30_000;
     await app.models.list();
     await keys.delete(key.id);
     await assert.rejects(app.models.list(), refusal(401, "invalid_api_key", null));
