@@ -71,6 +71,25 @@ test("a machine that no orchestrator takes does not wait for ever, and says why"
   }
 });
 
+test("of several addresses that nobody answers at all are named", async () => {
+  const places = ["127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"];
+  const ran = await dcnr(["join", ...places, "--dir", join(folder, "several"), "--cpus", "1"]);
+  fails(ran, /none of these addresses answers: 127\.0\.0\.1:1, 127\.0\.0\.1:2, 127\.0\.0\.1:3\. .*--wait/, 4);
+});
+
+test("a job that can never start says so where people look, and lists of nothing say that", () =>
+  withNetwork(1, async ({ local: { orchestrator } }) => {
+    const at = (...words: string[]) => dcnr([...words, "--orchestrator", orchestrator.address]);
+    assert.match((await at("tune", "list")).out, /^No studies\./);
+    assert.equal((await at("network", "create", "examples/mlp.yaml")).code, 0);
+    assert.equal((await at("train", "mlp", "--dataset", "mnist", "--needs-gpus", "1", "--detach")).code, 0);
+    assert.match(
+      (await at("status")).out,
+      /waits: job mlp-\w+: it can never start on the PNodes that are online: needs 1 GPU/,
+    );
+    fails(await dcnr(["status", "--orchestrator", `https://${orchestrator.address}`]), /leave out https:/, 4);
+  }));
+
 test("a mistyped command gets the nearest one, and help knows commands", async () => {
   fails(await dcnr(["hlep"]), /did you mean "help"/, 2);
   fails(await dcnr(["trian", "mlp"]), /did you mean "train"/, 2);

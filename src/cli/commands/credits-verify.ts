@@ -4,6 +4,7 @@ import { createReadStream } from "node:fs";
 import { createInterface } from "node:readline";
 import { fail } from "../../core/errors.ts";
 import { isKeyId, verifySignature } from "../../core/keys.ts";
+import { plural } from "../../core/words/plural.ts";
 import { verifyFile } from "../../orchestrator/ledger/files.ts";
 import type { Command } from "../command.ts";
 
@@ -36,7 +37,7 @@ export const command: Command = {
       );
     else {
       for (const problem of found.slice(0, problemsShown)) out.line(problem);
-      out.line(out.tone("bad", `${path} does not hold: ${found.length} problem(s).`));
+      out.line(out.tone("bad", `${path} does not hold: ${plural(found.length, "problem")}.`));
     }
     return found.length === 0 ? 0 : 1;
   },

@@ -1,5 +1,6 @@
 // `dcnr invite`: a link with which others lend their machines.
 
+import { plural } from "../../core/words/plural.ts";
 import { formatInviteLink } from "../../protocol/identity/invite-link.ts";
 import type { Command } from "../command.ts";
 import { connectionOptions, withClient } from "../joining/connection.ts";
@@ -38,7 +39,7 @@ export const command: Command = {
       if (flags.is("json")) return void out.json({ link, uses, expiresWallMs: made.expiresWallMs });
       if (flags.is("qr")) out.line(qrCode(link));
       out.note(
-        `${uses === 1 ? "one machine" : `${uses} machines`} may join with this within ${days} day(s); give it to nobody else:`,
+        `${uses === 1 ? "one machine" : `${uses} machines`} may join with this within ${plural(days, "day")}; give it to nobody else:`,
       );
       out.line(`dcnr join '${link}'`);
       return undefined;

@@ -2,6 +2,7 @@
 
 import { fail } from "../../core/errors.ts";
 import { duration } from "../../core/words/duration.ts";
+import { plural } from "../../core/words/plural.ts";
 import type { AvailabilityRow } from "../../protocol/gen/dcnr/v1/report_pb.ts";
 import type { Command } from "../command.ts";
 import { parseSeconds } from "../flags/quantities.ts";
@@ -83,7 +84,7 @@ export const command: Command = {
       );
       if (recoveries && recoveries.count > 0)
         out.line(
-          `${recoveries.count} time(s) training lost a machine and was back after ${duration(recoveries.meanSeconds)} on average, ${duration(recoveries.longestSeconds)} at most; ` +
+          `${plural(recoveries.count, "time")} training lost a machine and was back after ${duration(recoveries.meanSeconds)} on average, ${duration(recoveries.longestSeconds)} at most; ` +
             `${recoveries.repeatedSteps} of ${recoveries.steps} steps were computed again`,
         );
       return undefined;

@@ -1,7 +1,9 @@
 // `dcnr status`: the network at a glance, and why anything waits.
 
 import { hasCode } from "../../core/errors.ts";
+import { plural } from "../../core/words/plural.ts";
 import type { GetStatusResponse } from "../../protocol/gen/dcnr/v1/fleet_pb.ts";
+import type { Job } from "../../protocol/gen/dcnr/v1/job_pb.ts";
 import type { Command } from "../command.ts";
 import { atOption, connectionOptions, withClient } from "../joining/connection.ts";
 import { showGossip } from "../shown/members.ts";
@@ -30,7 +32,8 @@ export const command: Command = {
       if (status === undefined) return showGossip(context, await client.members.list());
       if (context.flags.is("json")) return void context.out.json(status);
       const models = await client.models.list();
-      showStatus(context.out, status, client.address);
+      const jobs = await client.jobs.list({ statuses: ["pending"] });
+      showStatus(context.out, status, client.address, jobs);
       if (models.length > 0) {
         context.out.line();
         showModels(context.out, models);
@@ -39,14 +42,21 @@ export const command: Command = {
     }),
 };
 
-export function showStatus(out: Output, status: GetStatusResponse, address: string): void {
+/** More lines than this would hide the rest; `dcnr job list` has them all. */
+const waitingJobsShown = 5;
+
+export function showStatus(out: Output, status: GetStatusResponse, address: string, waiting: readonly Job[]): void {
   out.line(
-    `${status.orchestrators.length} orchestrator(s), ${status.pnodesOnline} PNode(s) online` +
+    `${plural(status.orchestrators.length, "orchestrator")}, ${plural(status.pnodesOnline, "PNode")} online` +
       (status.pnodesLost > 0 ? out.tone("warn", `, ${status.pnodesLost} lost`) : "") +
-      `; ${status.coresUsed} of ${status.cores} cores, ${bytes(status.memoryUsedBytes)} of ${bytes(status.memoryBytes)}, ${status.gpus} GPU(s)`,
+      `; ${status.coresUsed} of ${plural(status.cores, "core")}, ${bytes(status.memoryUsedBytes)} of ${bytes(status.memoryBytes)}, ${plural(status.gpus, "GPU")}`,
   );
   for (const problem of status.problems) out.line(out.tone("bad", `! ${plain(problem)}`));
   for (const line of waitLines(status.waits)) out.line(out.tone("warn", line));
+  for (const { id, spec, session, reason } of waiting.slice(0, waitingJobsShown))
+    out.line(out.tone("warn", `waits: job ${plain(spec?.name || session || id)}: ${plain(reason)}`));
+  if (waiting.length > waitingJobsShown)
+    out.line(`       and ${waiting.length - waitingJobsShown} more jobs: dcnr job list`);
   if (status.sessions.length > 0) {
     out.line();
     // Why they wait was said above.

@@ -4,6 +4,7 @@
 import { fail, hasCode } from "../../core/errors.ts";
 import type { KeyId } from "../../core/ids.ts";
 import { keyIdOf, shortKeyId } from "../../core/keys.ts";
+import { plural } from "../../core/words/plural.ts";
 import type { World } from "../../core/world.ts";
 import { NetworkKey, shownFromWire } from "../../membership/network-key.ts";
 import { judge } from "../../membership/records.ts";
@@ -42,7 +43,7 @@ export async function orchestratorsAt(
     for (const one of orchestrators) found.add(one);
     if (by === undefined) continue;
     say(
-      `${by.place} is a member of the network ${shortKeyId(by.key)} and names ${orchestrators.length} orchestrator(s)`,
+      `${by.place} is a member of the network ${shortKeyId(by.key)} and names ${plural(orchestrators.length, "orchestrator")}`,
     );
     // After a restart it is known whom to look for, also while this place is away.
     await rememberNetwork(path, by.place, by.key);

@@ -70,22 +70,31 @@ export async function rememberSuccession(path: string, former: KeyId, newest: Ke
 }
 
 async function meetFirst(
-  places: readonly { readonly host: string; readonly port: number }[],
+  places: readonly { readonly host: string; readonly port: number; readonly place: string }[],
   { world, patienceMs, signal }: PinningOptions,
 ): Promise<KeyId> {
   const tls = new Tls();
   const untilMs = world.clock.monotonicMs() + patienceMs;
   for (;;) {
-    let failure: unknown;
+    const failures: unknown[] = [];
     for (const place of places)
       try {
         return await tls.meet(place, world.timers);
       } catch (error) {
-        failure = error;
+        failures.push(error);
       }
-    if (signal.aborted || world.clock.monotonicMs() >= untilMs) throw DcnrError.from(failure, "unavailable");
+    if (signal.aborted || world.clock.monotonicMs() >= untilMs) throw noneAnswered(places, failures);
     await sleep(world.timers, pauseMs, signal);
   }
+}
+
+/** All that were tried are named, whichever was the last. */
+function noneAnswered(places: readonly { readonly place: string }[], failures: readonly unknown[]): DcnrError {
+  const last = DcnrError.from(failures.at(-1), "unavailable");
+  if (places.length === 1) return last;
+  const tried = places.map(({ place }) => place).join(", ");
+  const sentence = `none of these addresses answers: ${tried}. Check them, and that the processes run there`;
+  return new DcnrError(last.code, sentence, { cause: last });
 }
 
 /** By address; and by an older key, which was succeeded by the one there. */

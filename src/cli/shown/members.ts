@@ -2,6 +2,7 @@
 
 import { shortKeyId } from "../../core/keys.ts";
 import { duration } from "../../core/words/duration.ts";
+import { plural } from "../../core/words/plural.ts";
 import {
   type ListMembersResponse,
   MemberRole,
@@ -67,7 +68,7 @@ export function showGossip(
   );
   const count = (role: MemberRole) => here.filter(({ record }) => record?.roles.includes(role)).length;
   out.line(
-    `PNode ${plain(answer.from)} knows by gossip: ${count(MemberRole.ORCHESTRATOR)} orchestrator(s), ${count(MemberRole.PNODE)} PNode(s), ` +
+    `PNode ${plain(answer.from)} knows by gossip: ${plural(count(MemberRole.ORCHESTRATOR), "orchestrator")}, ${plural(count(MemberRole.PNODE), "PNode")}, ` +
       `${answer.dead} gone; network ${shortKeyId(answer.networkKey)}`,
   );
   if (!answer.hasOrchestrator)

@@ -2,6 +2,7 @@
 
 import { fail } from "../../core/errors.ts";
 import { duration } from "../../core/words/duration.ts";
+import { plural } from "../../core/words/plural.ts";
 import type { Provider, ProviderInstance, ProviderOffer } from "../../protocol/gen/dcnr/v1/provider_pb.ts";
 import { parseBytes } from "../flags/quantities.ts";
 import type { Output } from "./output.ts";
@@ -100,11 +101,11 @@ function bounded(value: number, most: number): string {
 
 export function showOffers(out: Output, offers: readonly ProviderOffer[], before = ""): void {
   for (const offer of offers) {
-    const gpus = offer.gpus > 0 ? `, ${offer.gpus} GPU(s)` : "";
+    const gpus = offer.gpus > 0 ? `, ${plural(offer.gpus, "GPU")}` : "";
     const where = offer.region ? `, in ${offer.region}` : "";
     const blocked = offer.blocked ? `; not used for now: ${offer.blocked}` : "";
     out.line(
-      `${before}${offer.name}: ${offer.cores} core(s), ${bytes(Number(offer.memoryBytes))}${gpus}, ${offer.pricePerHour} an hour${where}` +
+      `${before}${offer.name}: ${plural(offer.cores, "core")}, ${bytes(Number(offer.memoryBytes))}${gpus}, ${offer.pricePerHour} an hour${where}` +
         `${offer.spot ? ", may be taken away" : ""}, up to ${offer.most}, there in ${duration(offer.bootSeconds)}${blocked}`,
     );
   }

@@ -5,6 +5,10 @@ import type { Study, Trial } from "../../protocol/gen/dcnr/v1/study_pb.ts";
 import { type Output, plain } from "./output.ts";
 
 export function showStudies(out: Output, studies: readonly Study[]): void {
+  if (studies.length === 0) {
+    out.line("No studies. Search settings: dcnr tune FILE, for example examples/tuning/tpe.yaml");
+    return;
+  }
   out.table(
     [
       { title: "STUDY" },

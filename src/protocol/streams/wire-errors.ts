@@ -68,6 +68,12 @@ export function brokenBy(thrown: Error, address: string): DcnrError {
         `nothing answers at ${address}: check the address and that the process runs there`,
         options,
       );
+    if (unvouched.has(code))
+      return new DcnrError(
+        "unavailable",
+        `no authority vouches for the certificate that ${address} shows: leave out https:// for an orchestrator, which is known by its key`,
+        options,
+      );
     if (code.startsWith("ERR_SSL_") || code === "EPROTO")
       return new DcnrError(
         "unavailable",
@@ -79,6 +85,15 @@ export function brokenBy(thrown: Error, address: string): DcnrError {
 }
 
 const unknownNames: ReadonlySet<string> = new Set(["ENOTFOUND", "EAI_AGAIN"]);
+/** How TLS names certificates that browsers would warn of. */
+const unvouched: ReadonlySet<string> = new Set([
+  "DEPTH_ZERO_SELF_SIGNED_CERT",
+  "SELF_SIGNED_CERT_IN_CHAIN",
+  "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
+  "UNABLE_TO_GET_ISSUER_CERT_LOCALLY",
+  "ERR_TLS_CERT_ALTNAME_INVALID",
+  "CERT_HAS_EXPIRED",
+]);
 const neverReached: ReadonlySet<string> = new Set(["ECONNREFUSED", "EHOSTUNREACH", "ENETUNREACH", "ETIMEDOUT"]);
 
 /** How the operating system names it. */
