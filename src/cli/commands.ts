@@ -545,6 +545,12 @@ export const commands: readonly CommandEntry[] = [
   },
   {
     group: "Operate",
+    words: "doctor",
+    summary: "examine this machine's memory and numbers; the way back from quarantine",
+    load: () => import("./commands/doctor.ts"),
+  },
+  {
+    group: "Operate",
     words: "audit",
     summary: "repeat what a machine computed, from blobs alone",
     load: () => import("./commands/audit.ts"),

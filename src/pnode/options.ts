@@ -26,6 +26,8 @@ export interface PNodeOptions {
   readonly orchestrators: readonly string[];
   /** Lets it join a network that is not open to everybody. */
   readonly invite?: string;
+  /** Milliseconds since its owner examined the machine and found nothing, when it is asked. */
+  readonly examinedMsAgo?: () => number | undefined;
   /** Where to listen for peers. */
   readonly listen: string;
   /** What peers are told first, before the bound address, for machines behind a name or a forwarded port. */

@@ -81,8 +81,10 @@ export class SelfReport {
       vnode,
       epoch: BigInt(epoch),
     }));
+    const examinedMsAgo = this.#options.examinedMsAgo?.();
     return {
       ...{ protocolMajor, protocolMinor, software, name },
+      ...(examinedMsAgo === undefined ? {} : { examinedMsAgo }),
       capabilities: this.#capabilities,
       hosted: [...learning, ...servings.hosted()],
       incarnation: this.#incarnation,

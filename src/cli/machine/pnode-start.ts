@@ -28,6 +28,7 @@ import { reachableAddress } from "../joining/reachable.ts";
 import { monitorPNode } from "../monitoring/pnode.ts";
 import { presenceOf } from "./additions.ts";
 import { isConfined } from "./confinement.ts";
+import { Examinations } from "./examination.ts";
 import { watchGpus } from "./gpu-readings.ts";
 import { findLentGpus, type GpuLending, rememberedGpus } from "./lent-gpus.ts";
 import type { Measured } from "./measure-machine.ts";
@@ -119,6 +120,8 @@ export async function startRealPNode(
   const memory = new Remembered<Measured>(machine.directory, "measured.json", key);
   const measuring = new Measuring(memory, hardware.cores, world);
   const measured = await measuring.atOnce();
+  const passedMsAgo = await new Examinations(machine.directory).passedMsAgo(world.clock.wallMs());
+  const startedMs = world.clock.monotonicMs();
   const aside = openAside();
   const gpus = watchGpus(hardware.gpus.length, world);
   monitoring.watchGpus(() => gpus.now.map((reading, i) => ({ ...reading, model: hardware.gpus[i]?.model ?? "" })));
@@ -130,6 +133,7 @@ export async function startRealPNode(
       listen: machine.listen,
       ...(machine.invite ? { invite: machine.invite } : {}),
       ...(machine.advertise ? { advertise: machine.advertise } : {}),
+      examinedMsAgo: () => passedMsAgo && passedMsAgo + world.clock.monotonicMs() - startedMs,
       ...(machine.relay ? { relay: machine.relay } : {}),
       owner: machine.owner,
       region: machine.region,

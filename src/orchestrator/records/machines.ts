@@ -72,6 +72,8 @@ export interface PNodeRecord {
   readonly network?: string;
   /** Its results were found wrong, or are in doubt, for this reason: nothing comes to it, and what it hosts goes elsewhere. */
   readonly barred?: string;
+  /** When its owner last examined it and found nothing (dcnr doctor), as it says. */
+  readonly examinedWallMs?: number;
   /** Numerics classes in which it computes other bits than the rest. */
   readonly excluded?: readonly string[];
   /** Its owner's hours or limits say no for now: nothing comes to it, and what it hosts goes elsewhere. */

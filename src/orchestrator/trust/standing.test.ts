@@ -2,7 +2,18 @@ import { strict as assert } from "node:assert";
 import { describe, it } from "node:test";
 import type { PNodeId } from "../../core/ids.ts";
 import type { FaultKind, StandingRecord } from "../records/checking.ts";
-import { levelOf, placementTrust, readmitted, reasonOf, standingAtFirst, withFault, withRight } from "./standing.ts";
+import {
+  auditRate,
+  coolOffMs,
+  levelOf,
+  mayReturn,
+  placementTrust,
+  readmitted,
+  reasonOf,
+  standingAtFirst,
+  withFault,
+  withRight,
+} from "./standing.ts";
 
 const machine = (right = 0): StandingRecord => ({ ...standingAtFirst("p" as PNodeId), right });
 const fault = (kind: FaultKind, wallMs = 1) => ({
@@ -58,5 +69,19 @@ describe("a machine's standing", () => {
     const banned = withFault(machine(50), fault("equivocation"), "c");
     for (const kind of ["class", "hardware", "silence", "lie"] as const)
       assert.equal(levelOf(withFault(banned, fault(kind), "c")), "banned", kind);
+  });
+
+  it("of one in quarantine begins anew when its owner has examined it since and an hour has passed; of a banned one never", () => {
+    const barredAt = fault("lie").wallMs;
+    const liar = withFault(machine(50), fault("lie"), "c");
+    assert.ok(!mayReturn(liar, barredAt - 1, barredAt + coolOffMs), "it was examined before");
+    assert.ok(!mayReturn(liar, barredAt + 1, barredAt + coolOffMs - 1), "too soon");
+    assert.ok(mayReturn(liar, barredAt + 1, barredAt + coolOffMs));
+    const back = readmitted(liar, barredAt + coolOffMs);
+    assert.equal(levelOf(back), "newcomer");
+    assert.equal(auditRate(back), 1, "all that it computes is checked");
+    const banned = withFault(machine(50), fault("equivocation"), "c");
+    assert.ok(!mayReturn(banned, barredAt + 1, barredAt + coolOffMs));
+    assert.ok(!mayReturn(machine(50), barredAt + 1, barredAt + coolOffMs));
   });
 });

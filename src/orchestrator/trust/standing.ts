@@ -105,6 +105,15 @@ function isRelapse({ faults, readmittedWallMs }: StandingRecord, { wallMs }: Fau
   return faults.some((one) => one.kind === "lie" && one.wallMs <= readmittedWallMs);
 }
 
+/**
+ * Whether a machine that was quarantined may begin anew because its owner has examined it since. Whoever only says so is where every newcomer is: all that it
+ * computes is checked, and a second lie is the last. An hour apart, that is less than a new key would give it.
+ */
+export function mayReturn({ barred }: StandingRecord, examinedWallMs: number, nowWallMs: number): boolean {
+  if (barred?.kind !== "quarantined") return false;
+  return examinedWallMs > barred.wallMs && nowWallMs - barred.wallMs >= coolOffMs;
+}
+
 /** Lets a machine that was quarantined begin anew, as a newcomer. */
 export function readmitted({ barred: _, ...standing }: StandingRecord, wallMs: number): StandingRecord {
   return { ...standing, right: 0, due: 0, readmittedWallMs: wallMs };

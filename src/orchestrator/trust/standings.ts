@@ -7,10 +7,12 @@ import type { FaultRecord, StandingRecord } from "../records/checking.ts";
 import type { PNodeRecord } from "../records/machines.ts";
 import { pnodeName } from "../records/names.ts";
 import { key, prefix } from "../records/store-keys.ts";
-import { placementTrust, standingAtFirst, withFault } from "./standing.ts";
+import { coolOffMs, mayReturn, placementTrust, readmitted, standingAtFirst, withFault } from "./standing.ts";
 
 export class Standings {
   readonly #context: Context;
+  /** Those that come back when they have been out for long enough. */
+  readonly #returning = new Set<PNodeId>();
 
   constructor(context: Context) {
     this.#context = context;
@@ -20,6 +22,7 @@ export class Standings {
     mirror.on("pnode", (now) => {
       const standing = now && mirror.get(key.standing(now.id));
       if (now && standing && !isShown(now, standing)) this.#show(standing);
+      if (now?.examinedWallMs !== undefined && standing) this.#examined(standing, now.examinedWallMs);
     });
   }
 
@@ -61,6 +64,33 @@ export class Standings {
     events.emit("error", `pnode.${fault.kind}`, `PNode ${name}: ${fault.story}. Repeat it: ${fault.command}`, {
       pnode,
     });
+  }
+
+  /** Its owner has examined it: it may come back, now or when it has been out for long enough. */
+  #examined({ pnode, barred }: StandingRecord, examinedWallMs: number): void {
+    const { tasks, world, mirror, events } = this.#context;
+    if (barred?.kind !== "quarantined" || examinedWallMs <= barred.wallMs) return;
+    const returns = async () => {
+      let isBack = false;
+      await this.change(pnode, (standing) => {
+        const nowWallMs = world.clock.wallMs();
+        isBack = mayReturn(standing, examinedWallMs, nowWallMs);
+        return isBack ? readmitted(standing, nowWallMs) : undefined;
+      });
+      if (isBack)
+        events.emit("info", "pnode.readmitted", `PNode ${pnodeName(mirror, pnode)} was examined, and begins anew`, {
+          pnode,
+        });
+    };
+    const leftMs = barred.wallMs + coolOffMs - world.clock.wallMs();
+    if (leftMs <= 0) tasks.run(`the return of ${pnode}`, returns);
+    else if (!this.#returning.has(pnode)) {
+      this.#returning.add(pnode);
+      tasks.after(leftMs, async () => {
+        this.#returning.delete(pnode);
+        await returns();
+      });
+    }
   }
 
   #show(standing: StandingRecord): void {

@@ -67,7 +67,14 @@ export class Arrivals {
     try {
       const { id: orchestrator, incarnation: orchestratorIncarnation } = context;
       const lifeBefore = known ? known.life : ((await mirror.read(key.room(id)))?.life ?? 0);
-      const whereabouts = { orchestrator, orchestratorIncarnation, attachment, lifeBefore, peer: caller.address };
+      const whereabouts = {
+        orchestrator,
+        orchestratorIncarnation,
+        attachment,
+        lifeBefore,
+        peer: caller.address,
+        nowWallMs: context.world.clock.wallMs(),
+      };
       const { record } = await mirror.update(key.pnode(id), (current) =>
         registered(current, id, register, whereabouts, answered),
       );

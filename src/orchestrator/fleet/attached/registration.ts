@@ -68,6 +68,7 @@ export interface Whereabouts {
   readonly lifeBefore: number;
   /** Where it calls from. */
   readonly peer: string;
+  readonly nowWallMs: number;
 }
 
 /** Machines that call from one network may well be one person's. This machine's own say nothing. */
@@ -82,7 +83,7 @@ export function registered(
   current: PNodeRecord | undefined,
   id: PNodeId,
   register: Register,
-  { peer, lifeBefore, ...whereabouts }: Whereabouts,
+  { peer, lifeBefore, nowWallMs, ...whereabouts }: Whereabouts,
   answered: boolean,
 ): PNodeRecord {
   const { facts, warnings } = plausible(factsOf(register.capabilities));
@@ -116,6 +117,9 @@ export function registered(
     ...networkOf(peer),
     ...(current?.barred ? { barred: current.barred } : {}),
     ...(current?.excluded ? { excluded: current.excluded } : {}),
+    ...(register.examinedMsAgo !== undefined && register.examinedMsAgo >= 0
+      ? { examinedWallMs: nowWallMs - register.examinedMsAgo }
+      : {}),
     ...(register.closed ? { closed: true } : {}),
     ...(answered
       ? { reached: directly }

@@ -1,0 +1,43 @@
+import { strict as assert } from "node:assert";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, it } from "node:test";
+import { Examinations, examine } from "./examination.ts";
+
+const sound = { bytes: 8, errors: 0 };
+
+/** The class that the portable engine shows, round by round. */
+const examined = (classes: readonly string[], memory = sound) => {
+  let round = 0;
+  return examine({
+    rounds: classes.length,
+    measure: async () => ({ classes: [{ engine: "portable", class: classes[round++] as string }] }),
+    testMemory: async () => memory,
+    say: () => {},
+  });
+};
+
+describe("an examination", () => {
+  it("finds nothing where memory is sound and the same numbers come out alike", async () => {
+    assert.deepEqual((await examined(["a", "a", "a"])).troubles, []);
+  });
+
+  it("finds a processor that comes to something else once in a while, and memory that errs", async () => {
+    const [numbers] = (await examined(["a", "a", "b"])).troubles;
+    assert.match(numbers ?? "", /portable engine came to 2 different results/);
+    const [memory] = (await examined(["a"], { bytes: 8, errors: 1, first: "word 3" } as typeof sound)).troubles;
+    assert.match(memory ?? "", /word 3/);
+  });
+
+  it("is remembered only if it found nothing", async (context) => {
+    const folder = await mkdtemp(join(tmpdir(), "dcnr-examined-"));
+    context.after(() => rm(folder, { recursive: true }));
+    const kept = () => new Examinations(folder);
+    assert.equal(await kept().passedMsAgo(5_000), undefined);
+    await kept().note(await examined(["a", "a"]), 1_000);
+    assert.equal(await kept().passedMsAgo(5_000), 4_000);
+    await kept().note(await examined(["a", "b"]), 2_000);
+    assert.equal(await kept().passedMsAgo(5_000), undefined);
+  });
+});
