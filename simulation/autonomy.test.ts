@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { crewAims } from "./crew-worlds.ts";
 import { calmRun, fleetOf } from "./draw.ts";
 import { noFaults, untilFinished } from "./faults.ts";
 import { NetworkRun } from "./network-run.ts";
@@ -51,3 +52,8 @@ test("where all orchestrators are gone, what a dead PNode hosted is taken over w
   assert.ok((tookMs[4] as number) <= 2_500, `the usual one took ${tookMs[4]} ms`);
   assert.ok((tookMs[7] as number) <= 3_500, `the slowest took ${tookMs[7]} ms`);
 });
+
+for (const aim of crewAims)
+  test(`crews come to the undisturbed roots where nothing happens but this: ${aim}`, async () => {
+    for (const seed of [1, 2]) assert.deepEqual((await runSeed(seed, { crew: aim })).violations, [], `seed ${seed}`);
+  });

@@ -79,9 +79,6 @@ export function lastsUntilFinished({ timed }: FaultPlan): boolean {
 /** News of a death is believed within this, and what came before it is done. */
 const settledMs = 5_000;
 
-/** Everybody has heard within this what somebody holds. */
-const toldMs = 600;
-
 /** The store's line is held by the crew within this. */
 const heldWithinMs = 4_000;
 
@@ -105,8 +102,6 @@ export class CrewWatch {
   #processes = "";
   #disksLost = 0;
   #watched: SessionRecord[] = [];
-  /** Since when those two are the only ones who hold a state. */
-  readonly #lonely = new Map<string, number>();
 
   /** `isWhole`: everybody reaches everybody. */
   constructor(
@@ -134,31 +129,6 @@ export class CrewWatch {
   /** From now on these sessions are expected to finish by themselves. */
   orchestratorsGone(): void {
     this.#watched = this.#records.sessions().filter((session) => this.#isChartered(session));
-  }
-
-  lonelyHolders(): readonly string[] {
-    for (const session of this.#watched)
-      for (const vnode of session.vnodes) {
-        const found = this.#lonelyHoldersOf(session, vnode);
-        if (found !== undefined) return found;
-      }
-    return [];
-  }
-
-  /** Of the VNode that is ahead of others: two hold what comes next, somebody else what was before. */
-  #lonelyHoldersOf({ id, vnodes, identity, policy }: SessionRecord, vnode: string): string[] | undefined {
-    const { nowMs } = this.#world.time;
-    const isUp = (host: string) => this.#world.host(host)?.alive === true;
-    for (let step = policy.checkpointEvery; step < identity.steps; step += policy.checkpointEvery) {
-      const holders = this.#holders(id, vnode, step).filter(isUp);
-      const name = `${id} ${vnode} ${step} ${holders.join(" ")}`;
-      if (holders.length !== 2 || vnodes.every((one) => this.#holders(id, one, step).length > 0)) continue;
-      const sinceMs = this.#lonely.get(name) ?? nowMs;
-      this.#lonely.set(name, sinceMs);
-      const before = this.#holders(id, vnode, step - policy.checkpointEvery).filter(isUp);
-      if (nowMs - sinceMs >= toldMs && before.some((host) => !holders.includes(host))) return holders;
-    }
-    return undefined;
   }
 
   get areFinished(): boolean {

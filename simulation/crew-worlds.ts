@@ -15,8 +15,6 @@ export const crewAims = [
   "split",
   /** One after the other dies, until two are left. */
   "few are left",
-  /** Those who hold the newest state of a VNode die before anybody else has fetched it. */
-  "holders die",
   /** Some of the crew round otherwise, and an owner dies. */
   "other class",
 ] as const;
@@ -54,7 +52,7 @@ export function crewWorld(seed: number, aim: CrewAim): RunSettings {
     ],
     fleet,
     builds: new Map(others.map((name) => [name, { ...usualBuild, numericsClass: otherClass }])),
-    computeMs: aim === "holders die" ? chance.between(1_200, 1_800) : chance.between(250, 400),
+    computeMs: chance.between(250, 400),
     delayMs: chance.between(1, 8),
     windowBytes: 1_000_000,
     retainedBytesMax: 1_000_000,
@@ -94,11 +92,5 @@ function faultsOf(aim: CrewAim, goneMs: number, fleet: Fleet, chance: SeededChan
         fault: { kind: "crash", host, silent: chance.happens(0.3), durationMs: untilFinished },
       }));
     }
-    case "holders die":
-      return [
-        // One who keeps states is slow to fetch them.
-        { atMs: goneMs, fault: { kind: "slow", host: `idle/${chance.uniform()}`, factor: 40, durationMs: 90_000 } },
-        { atMs: after(2_000, 6_000), fault: { kind: "holders die", durationMs: untilFinished } },
-      ];
   }
 }

@@ -32,8 +32,6 @@ export type TimedFault =
   | { readonly kind: "orchestrators gone"; readonly hosts: readonly string[]; readonly durationMs: number }
   /** What a PNode kept for others is gone when it comes back. */
   | { readonly kind: "disk lost"; readonly host: Target; readonly durationMs: number }
-  /** As soon as a VNode's newest state is held by two and no more, and its work there goes on, those two crash. */
-  | { readonly kind: "holders die"; readonly durationMs: number }
   /** Two groups that do not reach each other, each with some PNodes. */
   | {
       readonly kind: "split";
@@ -54,7 +52,7 @@ export type FaultKind = TimedFault["kind"];
 export type AimedKind = "line lost" | "cut off" | "deaf";
 
 /** Faults of sessions that go on without orchestrators (autonomy.ts). */
-export type AutonomyKind = "orchestrators gone" | "disk lost" | "holders die" | "split";
+export type AutonomyKind = "orchestrators gone" | "disk lost" | "split";
 
 /** Faults of machines that nobody can connect to (routers.ts). */
 export type RouterKind = "nat" | "relay crash";
@@ -73,7 +71,7 @@ export interface FaultPlan {
   readonly timed: readonly { readonly atMs: number; readonly fault: TimedFault }[];
 }
 
-/** A host by its name, or, as `busy/0.4` or `idle/0.4`, one of those that have VNodes when the fault strikes, or have none. */
+/** A host by its name, or, as `busy/0.4`, one of those that have VNodes when the fault strikes. */
 export type Target = string;
 
 export interface Fleet {

@@ -6,7 +6,7 @@ import type { SimulatedBlobs } from "./world/blobs.ts";
 import { noBlobFaults } from "./world/blobs.ts";
 import { noStoreFaults, type SimulatedStore } from "./world/store.ts";
 import { noWireFaults, type Wire } from "./world/wire.ts";
-import type { Host, SimulatedWorld } from "./world/world.ts";
+import type { SimulatedWorld } from "./world/world.ts";
 
 export interface Injection {
   readonly world: SimulatedWorld;
@@ -34,8 +34,6 @@ export interface Crews {
   loseDisk(host: string): void;
   /** Orchestrators go, and come back only when the crews have finished. */
   orchestratorsGone(): void;
-  /** The two who alone hold a VNode's newest state, long enough that others know it. Empty while there are none. */
-  lonelyHolders(): readonly string[];
   /** Sessions that could go on without orchestrators have done so to their end. */
   readonly areFinished: boolean;
   /** They had all the time that they could need. */
@@ -45,7 +43,6 @@ export interface Crews {
 /** Longer than any crew takes that has all it needs; then orchestrators come back, and somebody else finds what is wrong. */
 export const crewsPatienceMs = 150_000;
 const crewsLookMs = 500;
-const holdersLookMs = 50;
 
 /** Schedules everything of a plan, and the end of it all at `windowMs`. */
 export function inject(plan: FaultPlan, to: Injection): void {
@@ -80,12 +77,9 @@ class Injector {
   }
 
   #resolve(target: Target): string | undefined {
-    const [kind, share] = target.split("/");
-    if (share === undefined) return target;
+    if (!target.startsWith("busy/")) return target;
     const busy = this.#to.busy();
-    const isIdle = ({ name, alive }: Host) => alive && name.startsWith("p") && !busy.includes(name);
-    const from = kind === "busy" ? busy : this.#to.world.hosts.filter(isIdle).map(({ name }) => name);
-    return from[Math.floor(Number(share) * from.length)];
+    return busy[Math.floor(Number(target.slice("busy/".length)) * busy.length)];
   }
 
   #strike(fault: TimedFault): void {
@@ -136,9 +130,6 @@ class Injector {
         this.#note("disk lost", fault.host, "");
         this.#crash(fault.host, true, fault.durationMs);
         this.#to.crews?.loseDisk(fault.host);
-        break;
-      case "holders die":
-        this.#holdersDie(fault.durationMs);
         break;
       case "nat":
         this.#hide(fault.host, fault.durationMs);
@@ -200,14 +191,6 @@ class Injector {
     host.crash(silent);
     if (durationMs === untilFinished) this.#dead.push(name);
     else this.#later(durationMs, () => this.#startAgain(name));
-  }
-
-  #holdersDie(durationMs: number): void {
-    const { world, crews } = this.#to;
-    const holders = crews?.lonelyHolders() ?? [];
-    for (const host of holders) this.#crash(host, false, durationMs);
-    if (holders.length === 0 && world.time.nowMs < this.#plan.windowMs)
-      world.time.after(holdersLookMs, () => this.#holdersDie(durationMs));
   }
 
   #leave(name: string, durationMs: number): void {

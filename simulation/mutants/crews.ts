@@ -1,4 +1,6 @@
-// Crews that break one of the rules by which sessions go on without orchestrators, each in worlds in which that rule decides.
+// Crews that break one of the rules by which sessions go on without orchestrators, each in worlds in which that rule decides. One rule is
+// not here: a line that counts on dead holders costs a state only if those die between their last news and the next copy, which takes a
+// second or two, and no world was found that hits it. It is broken and noticed where it is decided (src/crew/crew.test.ts).
 
 import type { CrewRules } from "../../src/crew/crew.ts";
 import { living } from "../../src/crew/crew.ts";
@@ -14,14 +16,8 @@ export const crewMutants: Readonly<Record<string, Mutant>> = {
   "keeps-states-to-itself": {
     fault: "owners have their states kept by nobody else",
     shows: ["hang", "line"],
-    autonomy: true,
-    seedsMax: 300,
-    crewRules: { keepers: () => [] },
+    ...breaking("owner dies", { keepers: () => [] }),
   },
-};
-
-/** Not shown to be noticed yet: no test runs these. */
-export const openCrewMutants: Readonly<Record<string, Mutant>> = {
   "another-class-takes-over": {
     fault: "a PNode that rounds otherwise takes a VNode over",
     shows: ["divergence", "error", "durable"],
@@ -50,11 +46,6 @@ export const openCrewMutants: Readonly<Record<string, Mutant>> = {
     fault: "a PNode goes on with what somebody else has taken over",
     shows: ["fence"],
     ...breaking("owner stands still", { losersGoOn: true }),
-  },
-  "counts-dead-holders": {
-    fault: "a state counts as held by PNodes that are gone",
-    shows: ["line", "hang"],
-    ...breaking("holders die", { counts: () => true }),
   },
   "takeovers-are-not-told": {
     fault: "orchestrators that come back do not hear who has taken what over",

@@ -94,6 +94,21 @@ test("a line needs every VNode's state at one step, held often enough by those w
   assert.equal(heldLine(holdings, { ...wish, counts: () => true, above: 8 }), undefined);
 });
 
+test("a line counts on nobody of whom nothing was heard: it would be lost with them", () => {
+  const states = [a, b].map((vnode): HeldState => ({ vnode, step: 4, state: state(`${vnode}4`), trail: "" }));
+  const holders = ["p1", "p3"].map((pnode) => ({ pnode, sequence: 1, states }));
+  const told = heardNews(openCrew(charter, owner("p3", "9"), 0), { ...news, holders }, 0, {
+    rules: crewRules,
+    timings,
+  });
+  const crew = { ...told, holdings: withHolder(told.holdings, "p3", { sequence: 1, states }) };
+  assert.equal(lookAt(hearing(crew, 9_000, "p2"), 9_000).state.line, 4, "two who are there hold it");
+  const without = hearing(crew, 9_000, "p1");
+  assert.equal(lookAt(without, 9_000).state.line, 0, "one of the two is gone");
+  // Broken, it is noticed here.
+  assert.equal(lookAt(without, 9_000, { ...crewRules, counts: () => true }).state.line, 4);
+});
+
 test("a holder that lost its disk is not counted on, whoever still tells its old list", () => {
   const states: HeldState[] = [{ vnode: a, step: 4, state: state("x"), trail: "" }];
   const before = withHolder(new Map(), "p1", { sequence: 7, states });

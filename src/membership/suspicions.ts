@@ -8,6 +8,8 @@ interface Suspicion {
   readonly sequence: number;
   startMs: number;
   deadlineMs: number;
+  /** When it was heard of, however long this process stood still since. */
+  readonly heardMs: number;
   /** Places of those who saw it by themselves. */
   readonly by: number[];
   /** Somebody's patience was over. */
@@ -38,7 +40,7 @@ export class Suspicions {
   accuse({ id, sequence, by, kind }: Accusation, members: number, nowMs: number): boolean {
     const known = this.#byId.get(id);
     if (known === undefined || known.sequence !== sequence) {
-      const suspicion = { sequence, startMs: nowMs, deadlineMs: 0, by: [by], buried: kind === "dead" };
+      const suspicion = { sequence, startMs: nowMs, heardMs: nowMs, deadlineMs: 0, by: [by], buried: kind === "dead" };
       suspicion.deadlineMs = nowMs + this.#patienceMs(suspicion, members);
       this.#byId.set(id, suspicion);
       return true;
@@ -48,7 +50,9 @@ export class Suspicions {
     if (!confirms && !buries) return false;
     if (confirms) known.by.push(by);
     known.buried ||= buries;
-    known.deadlineMs = Math.min(known.deadlineMs, known.startMs + this.#patienceMs(known, members));
+    // Whoever has buried it has had the patience that this process may have slept through.
+    const sinceMs = known.buried ? known.heardMs : known.startMs;
+    known.deadlineMs = Math.min(known.deadlineMs, sinceMs + this.#patienceMs(known, members));
     return true;
   }
 
@@ -56,10 +60,15 @@ export class Suspicions {
     this.#byId.delete(id);
   }
 
-  /** Those whose time is up, who are suspects no more. */
-  due(nowMs: number): { readonly id: MemberId; readonly sequence: number }[] {
+  /**
+   * Those whose time is up, who are suspects no more. A member with reason to doubt itself may have missed that one has answered for
+   * itself: it waits as long again, unless somebody else's patience is over.
+   */
+  due(nowMs: number, doubts: boolean, members: number): { readonly id: MemberId; readonly sequence: number }[] {
     const due: { id: MemberId; sequence: number }[] = [];
-    for (const [id, { deadlineMs, sequence }] of this.#byId) if (deadlineMs <= nowMs) due.push({ id, sequence });
+    const againMs = doubts ? this.#leastMs(members) : 0;
+    for (const [id, { deadlineMs, sequence, buried }] of this.#byId)
+      if (deadlineMs + (buried ? 0 : againMs) <= nowMs) due.push({ id, sequence });
     for (const { id } of due) this.#byId.delete(id);
     return due;
   }
@@ -67,6 +76,7 @@ export class Suspicions {
   /** The process stood still itself: for that long nobody was silent. */
   move(byMs: number): void {
     for (const suspicion of this.#byId.values()) {
+      if (suspicion.buried) continue;
       suspicion.startMs += byMs;
       suspicion.deadlineMs += byMs;
     }
@@ -76,9 +86,14 @@ export class Suspicions {
     return Math.max(0, Math.min(this.#timings.confirmations, members - 3));
   }
 
+  #leastMs(members: number): number {
+    const { suspectPeriods, periodMs } = this.#timings;
+    return suspectPeriods * Math.max(1, Math.log10(members)) * periodMs;
+  }
+
   #patienceMs({ by, buried }: Suspicion, members: number): number {
-    const { suspectPeriods, suspectStretch, periodMs } = this.#timings;
-    const leastMs = suspectPeriods * Math.max(1, Math.log10(members)) * periodMs;
+    const { suspectStretch } = this.#timings;
+    const leastMs = this.#leastMs(members);
     const needed = this.#confirmations(members);
     if (needed === 0 || buried) return leastMs;
     const mostMs = suspectStretch * leastMs;

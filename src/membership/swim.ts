@@ -80,6 +80,8 @@ const confirmationRepeats = 2;
 
 /** How many times slower a member probes that doubts itself. */
 const doubtMax = 7;
+/** Now and then everybody misses an answer; beyond it the fault is likely its own. */
+const doubtMuch = 2;
 
 export class Swim implements Gossip {
   readonly #options: SwimOptions;
@@ -167,7 +169,7 @@ export class Swim implements Gossip {
 
   #tick(nowMs: number): void {
     if (this.#refute !== undefined) this.#renew(this.#refute + 1, nowMs);
-    for (const { id, sequence } of this.#suspicions.due(nowMs)) {
+    for (const { id, sequence } of this.#suspicions.due(nowMs, this.#doubt >= doubtMuch, this.roster.here + 1)) {
       const known = this.roster.get(id);
       if (known?.standing !== "suspect" || known.member.sequence !== sequence) continue;
       this.#stand(known.member, "dead", nowMs);

@@ -50,7 +50,7 @@ export const membershipTimings: MembershipTimings = {
   chancePartners: 3,
   rotateMs: 60_000,
   suspectPeriods: 2.5,
-  suspectStretch: 4,
+  suspectStretch: 3,
   confirmations: 3,
   standstillMs: 500,
   quietMs: 30_000,

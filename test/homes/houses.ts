@@ -4,6 +4,7 @@
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { readlinkSync } from "node:fs";
 import { join } from "node:path";
+import { outlookOf } from "../../src/core/errors.ts";
 
 export type Router =
   /** Shows one port for all that a machine calls from one of its own. */
@@ -146,4 +147,14 @@ export async function until(what: string, holds: () => Promise<boolean> | boolea
     if (tries > 1_500) throw new Error(`waited in vain until ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 200));
   }
+}
+
+/** On a busy machine an orchestrator may not answer in time: what can be repeated is. */
+export async function answered<Result>(act: () => Promise<Result>): Promise<Result> {
+  for (let tries = 0; ; tries++)
+    try {
+      return await act();
+    } catch (error) {
+      if (tries >= 20 || outlookOf(error) === "final") throw error;
+    }
 }

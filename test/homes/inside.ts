@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Client } from "../../src/client/client.ts";
 import { type Case, cases } from "./cases.ts";
-import { Houses, internetHost, type Machine, until } from "./houses.ts";
+import { answered, Houses, internetHost, type Machine, until } from "./houses.ts";
 import { type Subject, subjects } from "./subjects.ts";
 
 const port = 443;
@@ -59,23 +59,24 @@ async function main({
     return there.length === machines.length && there.every(({ reachable }) => reached.test(reachable));
   });
 
-  await subject.prepare(client);
+  await answered(() => subject.prepare(client));
   const ended = async (session: string) => {
     await until("the session ends", async () =>
-      ["done", "failed"].includes((await client.sessions.get(session)).status),
+      ["done", "failed"].includes((await answered(() => client.sessions.get(session))).status),
     );
-    return client.sessions.get(session);
+    return answered(() => client.sessions.get(session));
   };
-  const whole = await ended(await subject.begin(client, 1));
+  const whole = await ended(await answered(() => subject.begin(client, 1)));
   assert.equal(whole.status, "done", whole.reason);
   const text = await subject.text?.(client, whole.id);
-  const parted = await subject.begin(client, 2);
-  await until("it trains", async () => (await client.sessions.get(parted)).step > subject.middle);
+  const parted = await answered(() => subject.begin(client, 2));
+  await until("it trains", async () => (await answered(() => client.sessions.get(parted))).step > subject.middle);
   // On a busy machine a home may be taken for lost for a while.
   let owners = new Set<string>();
   await until("it trains in two homes", async () => {
-    owners = new Set((await client.fleet.vnodes(parted)).map((one) => one.pnode));
-    return owners.size === 2 || ["done", "failed"].includes((await client.sessions.get(parted)).status);
+    owners = new Set((await answered(() => client.fleet.vnodes(parted))).map((one) => one.pnode));
+    const { status } = await answered(() => client.sessions.get(parted));
+    return owners.size === 2 || ["done", "failed"].includes(status);
   });
   assert.equal(owners.size, 2, "it trains in two homes");
   const working = (await pnodes()).filter(({ id }) => owners.has(id)).map((pnode) => pnode.name);

@@ -257,8 +257,9 @@ export class Autonomy implements NearBlobs {
           this.#described.set(session, await describe(session));
           await this.#keepCharter(session);
         }
-        const { charter } = this.#crews.get(session) as SessionCrew;
-        if (!charter.crew.get(self.pnode)?.hosts) return;
+        const crew = this.#crews.get(session) as SessionCrew;
+        const { charter } = crew;
+        if (!crew.mayHost) return;
         const hosts = [...charter.crew].filter(([, { hosts }]) => hosts).map(([pnode]) => pnode);
         const isSuccessor = ({ vnode, tenure }: Charter["vnodes"][number]) => {
           const others = hosts.filter((pnode) => !tenure.owners.some((owner) => owner.pnode === pnode));

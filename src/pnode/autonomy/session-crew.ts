@@ -107,6 +107,11 @@ export class SessionCrew {
     return isAlone(this.#heardOrchestrator(this.#state), this.#nowMs, this.#timings);
   }
 
+  /** Whether this PNode may come to host what it does not. */
+  get mayHost(): boolean {
+    return this.#options.rules.mayHost(this.#state, this.#nowMs, this.#timings);
+  }
+
   isCrew(pnode: string): boolean {
     return this.#state.charter.crew.has(pnode);
   }
