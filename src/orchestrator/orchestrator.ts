@@ -54,6 +54,7 @@ import { Gateway } from "./serving/gateway.ts";
 import type { ModelLoads } from "./serving/loads.ts";
 import { ollamaHandler } from "./serving/ollama.ts";
 import { openAiHandler } from "./serving/openai.ts";
+import { type AllowsPage, forPages } from "./serving/origins.ts";
 import { ModelScaling } from "./serving/scaling.ts";
 import { Tasks } from "./tasks.ts";
 import { type Timings, timingsDefault } from "./timings.ts";
@@ -74,6 +75,8 @@ export interface OrchestratorOptions {
   readonly queueRules?: Partial<Rules>;
   /** False behind a proxy on the same machine: then local callers need API keys too. */
   readonly trustLoopback?: boolean;
+  /** Pages of other sites that may ask served models; none may if absent. */
+  readonly allowsPage?: AllowsPage;
   /** Served on the same port, beside blobs: the dashboard, the OpenAI-compatible API. */
   readonly http?: HttpHandler;
   /** What it carries for machines that cannot be called; calls alone if absent. */
@@ -216,7 +219,8 @@ export async function startOrchestrator(
     ...{ world, generator: gateway, keys, identify },
     checkModel: (roles: Roles, model: string) => checkModel(mirror, roles, model),
   };
-  const answers = firstOf(openAiHandler(answering), ollamaHandler(answering));
+  const allows = options.allowsPage ?? (() => false);
+  const answers = forPages(firstOf(openAiHandler(answering), ollamaHandler(answering)), allows);
   const http: HttpHandler = async (request, peer) =>
     (await blobHttp(request, peer)) ?? (await answers(request, peer)) ?? options.http?.(request, peer);
 

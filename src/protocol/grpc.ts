@@ -27,6 +27,8 @@ export interface GrpcNetworkOptions {
   readonly headers?: Readonly<Record<string, string>>;
   /** Host names besides the bound address under which this process is known. */
   readonly allowedHosts?: readonly string[];
+  /** Whether a page of another site may ask a path; none may if absent. */
+  readonly allowsPage?: (origin: string, path: string) => boolean;
   readonly limits?: Partial<ConnectionLimits>;
   readonly guestLimits?: Partial<GuestLimits>;
   readonly dial?: ConnectionOptions["dial"];
@@ -53,7 +55,7 @@ export interface GrpcNetwork extends Network {
 }
 
 export function openGrpcNetwork(options: GrpcNetworkOptions): GrpcNetwork {
-  const { timers, dial, reach, log = silentLog, headers = {}, allowedHosts = [] } = options;
+  const { timers, dial, reach, log = silentLog, headers = {}, allowedHosts = [], allowsPage = () => false } = options;
   const tls = new Tls(options.identity, options.webCertificate, options.keys);
   const through = (route: RelayedRoute) => dialThrough(client, route);
   const limits = { ...limitsDefault, ...options.limits };
@@ -92,7 +94,7 @@ export function openGrpcNetwork(options: GrpcNetworkOptions): GrpcNetwork {
     serve: async (address, services, http, gate) => {
       const punched = punching?.service((socket) => server.welcome(socket));
       const server: GrpcServer = await serveGrpc(address, [...services, ...(punched ? [punched] : [])], {
-        ...{ http, gate, log, allowedHosts, timers, tls: tls.id && tls },
+        ...{ http, gate, log, allowedHosts, allowsPage, timers, tls: tls.id && tls },
         limits: guestLimits,
         plainFromAnywhere: options.plainFromAnywhere ?? tls.id === undefined,
       });

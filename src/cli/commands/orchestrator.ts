@@ -9,6 +9,7 @@ import { dashboardHandler } from "../../dashboard/handler.ts";
 import { monitoringHandler } from "../../monitoring/handler.ts";
 import { type Orchestrator, startOrchestrator } from "../../orchestrator/orchestrator.ts";
 import { ApiKeys } from "../../orchestrator/rights/keys.ts";
+import { allowedPages, parseOrigin } from "../../orchestrator/serving/origins.ts";
 import { storeProblems } from "../../orchestrator/views/health.ts";
 import { openGrpcNetwork } from "../../protocol/grpc.ts";
 import type { WebCertificate } from "../../protocol/identity/tls.ts";
@@ -89,6 +90,12 @@ export const command: Command = {
       many: true,
       summary: "host name under which this orchestrator is known",
     },
+    "allow-origin": {
+      type: "string",
+      value: "ORIGIN",
+      many: true,
+      summary: "pages of this origin (https://chat.example) may ask served models, and nothing else",
+    },
     ...logOptions,
   },
   examples: [
@@ -105,9 +112,11 @@ export const command: Command = {
       world,
     });
     const identity = await loadNetworkKey(store, world);
+    const allowsPage = allowedPages(flags.texts("allow-origin").map(parseOrigin));
     const wires = openGrpcNetwork({
       ...{ timers: backgroundTimers, log: world.log, identity },
       allowedHosts: flags.texts("allow-host"),
+      allowsPage,
       plainFromAnywhere: flags.is("behind-proxy"),
       ...webCertificate(flags),
     });
@@ -133,6 +142,7 @@ export const command: Command = {
       {
         listen: `${listen.host.includes(":") ? `[${listen.host}]` : listen.host}:${listen.port}`,
         trustLoopback: !requireKeys,
+        allowsPage,
         software: softwareVersion(),
         http: firstOf(monitoringHandler({ registry, unready }), dashboardHandler(loadDashboard)),
         ...(flags.is("relay") ? { relay: tensorsToo(parseRate(flags.text("relay-rate"), "--relay-rate")) } : {}),

@@ -12,6 +12,7 @@ import { backgroundTimers } from "../../system/timers.ts";
 import { ApiKeys } from "../rights/keys.ts";
 import { ollamaHandler } from "./ollama.ts";
 import { openAiHandler } from "./openai.ts";
+import { allowedPages, forPages } from "./origins.ts";
 import { NoSuchModel, PromptTooLong, type TextGenerator, type TextRequest } from "./text.ts";
 
 let draws = 0;
@@ -99,8 +100,13 @@ export async function withApi(
     ...{ world, generator: echo, keys, checkModel: async () => {} },
     identify: async (caller: Caller) => caller,
   };
-  const network = openGrpcNetwork({ timers: backgroundTimers });
-  const server = await network.serve("127.0.0.1:0", [], firstOf(openAiHandler(served), ollamaHandler(served)));
+  const allowsPage = allowedPages(["https://chat.example"]);
+  const network = openGrpcNetwork({ timers: backgroundTimers, allowsPage });
+  const server = await network.serve(
+    "127.0.0.1:0",
+    [],
+    forPages(firstOf(openAiHandler(served), ollamaHandler(served)), allowsPage),
+  );
   const url = `http://${server.address}/v1`;
   try {
     await run({ client: new OpenAI({ baseURL: url, apiKey: "none", maxRetries: 0 }), echo, keys, url });

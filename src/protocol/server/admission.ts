@@ -11,6 +11,8 @@ export function admit(
   boundHost: string,
   allowedHosts: readonly string[],
   isLocal: boolean,
+  /** Whether a page of another site may ask this. */
+  allowsPage: (origin: string) => boolean = () => false,
 ): string | undefined {
   const isRead = method === "GET" || method === "HEAD";
   const authority = String(headers[":authority"] ?? headers.host ?? "");
@@ -24,7 +26,7 @@ export function admit(
   if (!isOurs(host, boundHost, allowedHosts))
     return `refused: this server is not ${host}. Start it with --allow-host ${host} if it should be`;
   const origin = headers.origin;
-  if (isRead || origin === undefined) return undefined;
+  if (isRead || origin === undefined || allowsPage(origin)) return undefined;
   if (hostOf(origin.replace(/^https?:\/\//, "")) !== host || !originMatches(origin, authority))
     return `refused: a page of ${origin.slice(0, 100)} may not call this server`;
   return undefined;

@@ -45,6 +45,7 @@ export interface ServeOptions {
   readonly gate: Gate | undefined;
   readonly log: Log;
   readonly allowedHosts: readonly string[];
+  readonly allowsPage: (origin: string, path: string) => boolean;
   readonly timers: Timers;
   readonly limits: GuestLimits;
   /** Absent: nothing is encrypted. */
@@ -61,7 +62,7 @@ export interface GrpcServer extends Server {
 export async function serveGrpc(
   address: string,
   services: readonly ServedService[],
-  { http, gate, log, allowedHosts, timers, limits, tls, plainFromAnywhere }: ServeOptions,
+  { http, gate, log, allowedHosts, allowsPage, timers, limits, tls, plainFromAnywhere }: ServeOptions,
 ): Promise<GrpcServer> {
   const guests = new Guests(timers, limits);
   const desk = new Desk(timers, limits);
@@ -83,12 +84,13 @@ export async function serveGrpc(
   const onRequest = (request: NodeServerRequest, response: NodeServerResponse) => {
     if (request.httpVersionMajor === 1) guests.began(request as IncomingMessage, response as ServerResponse);
     const isLocal = isLoopback(plainAddress(request.socket?.remoteAddress ?? ""));
-    const refusal = admit(request.method ?? "", request.headers, bound.host, allowedHosts, isLocal);
+    const path = pathOf(request);
+    const allows = (origin: string) => allowsPage(origin, path);
+    const refusal = admit(request.method ?? "", request.headers, bound.host, allowedHosts, isLocal, allows);
     if (refusal) {
       (response as ServerResponse).writeHead(403, { "content-type": "text/plain" }).end(`${refusal}\n`);
       return;
     }
-    const path = pathOf(request);
     const method = rules.methodAt(path);
     const turnAway = (error: unknown) => refuse(method ? failed(method, error) : toWire(error), request, response);
     let visit: Visit;
