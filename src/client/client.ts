@@ -118,6 +118,8 @@ export interface ServeOptions {
   readonly mostReplicas?: number;
   readonly spread?: number;
   readonly provisional?: boolean;
+  /** "8bit" or "4bit" keeps weights in so many bits. */
+  readonly weights?: string;
 }
 
 export type QueueInit = Omit<MessageInitShape<typeof SetQueueRequestSchema>, "$typeName" | "name">;

@@ -4,6 +4,7 @@
 import type { RandomKey } from "../core/numbers/random.ts";
 import type { DType, Shape, Tensor } from "../core/tensor.ts";
 import type { GraphModel } from "../graph/model.ts";
+import type { WeightBits } from "../graph/quantise.ts";
 import type { UnitPlan } from "../graph/unit.ts";
 import type { LinearMemory } from "./portable/linear-memory.ts";
 import type { RowProgram } from "./stage/row-program.ts";
@@ -107,13 +108,20 @@ export interface StageFeed {
   readonly data: Float32Array | Int32Array;
 }
 
+export interface LoadedUnit {
+  /** The unit goes on reading its weights where they are; else they may be freed. */
+  readonly keepsWeights: boolean;
+  /** What weights of few bits lost of their size, on the average. */
+  readonly weightError: number;
+}
+
 /**
  * Units that run one after the other on one worker, where their caches are (stage/stage.ts). A worker that dies takes them
  * along: calls fail with `unavailable`, and whoever needs them loads them again.
  */
 export interface StageExecutor {
-  /** Weights lie in shared memory. True if the unit goes on reading them there; else they may be freed. */
-  load(plan: UnitPlan, name: string, weights: Tensors): Promise<boolean>;
+  /** Weights lie in shared memory, and are kept in so many bits; absent: as they are. */
+  load(plan: UnitPlan, name: string, weights: Tensors, bits?: WeightBits): Promise<LoadedUnit>;
   /** Resolves when the unit reads its weights no more. */
   unload(name: string): Promise<void>;
   /** Caches of requests at a unit go. */

@@ -172,9 +172,10 @@ export function executorOver(open: (pool: MemoryPool) => Backend, memory?: Linea
       if (!closed) await backend.stage(number, given).catch(() => {});
     };
     return {
-      load: async (plan, name, weights) => {
+      load: async (plan, name, weights, bits) => {
         for (const [weight, { data }] of Object.entries(weights)) checkShared(data, `weight "${weight}"`);
-        return (await call({ kind: "load", plan, name, weights })).keepsWeights === true;
+        const { loaded } = await call({ kind: "load", plan, name, weights, ...(bits && { bits }) });
+        return loaded ?? { keepsWeights: true, weightError: 0 };
       },
       unload: (name) => tell({ kind: "unload", name }),
       drop: (name, requests) => void tell({ kind: "drop", name, requests }),

@@ -3,6 +3,7 @@
 import { elementCount } from "../core/tensor.ts";
 import { cacheBytesPerPosition, cachePositionsMax } from "./graphs/generation.ts";
 import type { Plan, VNodePlan } from "./plan.ts";
+import type { WeightFormat } from "./weight-format.ts";
 
 /** Graphs, sessions of the runtime and message buffers of one VNode. */
 const workspaceBytes = 4 << 20;
@@ -21,13 +22,12 @@ export function memoryBytesOf(vnode: VNodePlan, batch: number, microbatches: num
 }
 
 /** Weights as the runtime packs them, and of some a second form; one VNode's at a time are in memory more often. */
-const servedWeightBytes = 4 * 1.3;
+const servedWeightBytes = { float32: 4 * 1.3, "8bit": 2.4, "4bit": 1.4 };
 
 /** Weights, those of ties included; keys and values of as many positions as are kept. */
-export function servingBytesOf(plan: Plan, vnode: VNodePlan): number {
+export function servingBytesOf(plan: Plan, vnode: VNodePlan, format?: WeightFormat): number {
   const tied = vnode.inputs.filter(({ kind }) => kind === "tie");
   const weights = parametersOf(vnode) + tied.reduce((sum, { shape }) => sum + elementCount(shape), 0);
-  return (
-    Math.ceil(weights * servedWeightBytes) + cacheBytesPerPosition(vnode) * cachePositionsMax(plan) + workspaceBytes
-  );
+  const caches = cacheBytesPerPosition(vnode) * cachePositionsMax(plan);
+  return Math.ceil(weights * servedWeightBytes[format ?? "float32"]) + caches + workspaceBytes;
 }

@@ -22,12 +22,19 @@ export const command: Command = {
       default: "1",
     },
     spread: { type: "number", least: 1, summary: "PNodes to use at least; 1: as many as make it fast", default: 1 },
+    weights: {
+      type: "string",
+      value: "float32|8bit|4bit",
+      summary: "in how many bits weights are kept; fewer are faster, take less memory and are less exact",
+      default: "float32",
+    },
     provisional: { type: "boolean", summary: "also a state that is not checked yet" },
   },
   examples: [
     "dcnr serve gpt-demo-3f2a9c1b7d04",
     "dcnr serve my-import --name assistant --replicas 2",
     "dcnr serve my-import --name assistant --replicas 0-4",
+    "dcnr serve my-import --weights 4bit",
   ],
   run: (context) =>
     withClient(context, async (client) => {
@@ -36,7 +43,7 @@ export const command: Command = {
       const name = flags.optionalText("name");
       const options = {
         ...{ ...replicasFrom(flags.text("replicas")), spread: flags.number("spread"), ...(name ? { name } : {}) },
-        provisional: flags.is("provisional"),
+        ...{ provisional: flags.is("provisional"), weights: flags.text("weights") },
       };
       const model = await client.models.serve(source, options);
       if (flags.is("json")) return void out.json(model);

@@ -5,9 +5,10 @@ import { fail } from "../../core/errors.ts";
 import { fromBfloat16, fromFloat16, toBfloat16, toFloat16 } from "../../core/numbers/half.ts";
 import { fromInt8, toInt8 } from "../../core/numbers/int8.ts";
 import { firstNonFinite, type Tensor } from "../../core/tensor.ts";
+import { quantiseUnit, type WeightBits } from "../../graph/quantise.ts";
 import { shapeFor } from "../../graph/rows.ts";
 import type { UnitPlan } from "../../graph/unit.ts";
-import type { Engine, StageFeed, Tensors } from "../engine.ts";
+import type { Engine, LoadedUnit, StageFeed, Tensors } from "../engine.ts";
 import { Frame, Room } from "./room.ts";
 import type { StageAnswer, StageCall } from "./stage-call.ts";
 import type { StageEdge, StagePass } from "./stage-pass.ts";
@@ -22,13 +23,13 @@ export class Stages {
     this.#engine = engine;
   }
 
-  /** Whether the unit still reads the given weights. */
-  async load(plan: UnitPlan, name: string, weights: Tensors): Promise<boolean> {
+  async load(plan: UnitPlan, name: string, weights: Tensors, bits?: WeightBits): Promise<LoadedUnit> {
     await this.unload(name);
     this.#room ??= new Room(this.#engine.memory);
-    const unit = await Unit.load(this.#engine, plan, weights, this.#room);
+    const few = bits === undefined ? { plan, weights, error: 0 } : quantiseUnit(plan, weights, bits);
+    const unit = await Unit.load(this.#engine, few.plan, few.weights, this.#room);
     this.#units.set(name, unit);
-    return unit.keepsWeights;
+    return { keepsWeights: unit.keepsWeights, weightError: few.error };
   }
 
   async unload(name: string): Promise<void> {
@@ -88,7 +89,7 @@ export class Stages {
   async answer(call: StageCall): Promise<StageAnswer> {
     switch (call.kind) {
       case "load":
-        return { keepsWeights: await this.load(call.plan, call.name, call.weights) };
+        return { loaded: await this.load(call.plan, call.name, call.weights, call.bits) };
       case "unload":
         await this.unload(call.name);
         return {};

@@ -51,6 +51,7 @@ import { flatten } from "./flatten.ts";
 import { fusedGelu } from "./fused-gelu.ts";
 import { fusedMatMul } from "./fused-matmul.ts";
 import { gather } from "./gather.ts";
+import { gatherBlockQuantized } from "./gather-block-quantized.ts";
 import { gatherElements } from "./gather-elements.ts";
 import { gelu } from "./gelu.ts";
 import { gemm } from "./gemm.ts";
@@ -66,6 +67,7 @@ import { linearCrossEntropy } from "./linear-cross-entropy.ts";
 import { log } from "./log.ts";
 import { logSoftmax } from "./log-softmax.ts";
 import { matmul } from "./matmul.ts";
+import { matMulNBits } from "./matmul-n-bits.ts";
 import { maxPool } from "./max-pool.ts";
 import { mul } from "./mul.ts";
 import { neg } from "./neg.ts";
@@ -140,6 +142,8 @@ export const onnxOperators: readonly Operator[] = [
   relu,
   reshape,
   rotaryEmbedding,
+  matMulNBits,
+  gatherBlockQuantized,
   scatterElements,
   sigmoid,
   slice,

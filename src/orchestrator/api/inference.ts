@@ -172,6 +172,7 @@ function view(needs: InferenceApiNeeds, model: ModelRecord) {
     replicas: model.replicas.length,
     leastReplicas: model.scaling?.least ?? 0,
     mostReplicas: model.scaling?.most ?? 0,
+    weights: model.weights ?? "",
     sessions: [...model.replicas],
     createdWallMs: BigInt(model.createdWallMs),
   };

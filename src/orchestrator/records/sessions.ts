@@ -2,6 +2,7 @@
 
 import type { JobId, NetworkId, ReplicaId, SessionId, Sha256, VNodeId, WorkloadId } from "../../core/ids.ts";
 import type { SessionIdentity, SessionPolicy, SessionRequirements } from "../../network/settings/session.ts";
+import type { WeightFormat } from "../../network/weight-format.ts";
 import type { Certificate, DrawnInterval } from "./checking.ts";
 import type { StoredState } from "./vnodes.ts";
 
@@ -97,6 +98,8 @@ export interface ReplicaRecord extends WorkloadRecord {
 export interface ReplicaIdentity extends Pick<SessionIdentity, "definition" | "numerics" | "bits"> {
   /** The weights, by VNode. */
   readonly states: Readonly<Record<string, StoredState>>;
+  /** Kept in so few bits; absent: as they are. */
+  readonly weights?: WeightFormat;
 }
 
 /** What is trained and has a name. */
@@ -117,6 +120,8 @@ export interface ModelRecord {
   readonly parameters: number;
   readonly context: number;
   readonly vocabulary: number;
+  /** Kept in so few bits while it is served; absent: as they are. */
+  readonly weights?: WeightFormat;
   /** Those that serve it; none while it is stopped. */
   readonly replicas: readonly ReplicaId[];
   /** Replicas come and go by load, within bounds, and are made like this; absent: as many as were asked for. */
@@ -129,5 +134,5 @@ export interface ModelRecord {
 export interface ReplicaScaling extends Pick<ReplicaRecord, "policy" | "requirements" | "vnodes"> {
   readonly least: number;
   readonly most: number;
-  readonly identity: Pick<ReplicaIdentity, "numerics" | "bits">;
+  readonly identity: Pick<ReplicaIdentity, "numerics" | "bits" | "weights">;
 }

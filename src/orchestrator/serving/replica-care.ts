@@ -17,7 +17,7 @@ export class ReplicaCare implements Care<ReplicaRecord> {
   }
 
   async plan({ id, identity }: ReplicaRecord): Promise<PlacementPlan> {
-    return servingPlan(id, await this.#compiled.plan(identity.definition));
+    return servingPlan(id, await this.#compiled.plan(identity.definition), identity.weights);
   }
 
   initialStates(): Record<string, never> {

@@ -4,6 +4,7 @@ import { bits } from "../../core/bits.ts";
 import { fail } from "../../core/errors.ts";
 import { canonicalJson } from "../../core/hash.ts";
 import { parseId, type ReplicaId, replicaIdOf } from "../../core/ids.ts";
+import { checkWeightFormat, parseWeightFormat } from "../../network/weight-format.ts";
 import type { Requirements } from "../../protocol/gen/dcnr/v1/session_pb.ts";
 import type { Roles } from "../../protocol/network.ts";
 import type { Context } from "../context.ts";
@@ -41,6 +42,8 @@ export interface ServeRequest {
   readonly requirements?: Requirements | undefined;
   /** Also a state that is not checked yet. */
   readonly provisional?: boolean;
+  /** "8bit" or "4bit"; absent, empty and "float32": as they are. */
+  readonly weights?: string;
 }
 
 /** What a replica is made for. */
@@ -60,17 +63,20 @@ export async function serveModel(needs: ServeNeeds, request: ServeRequest, roles
   if (before?.source === "import" && name !== request.source)
     fail("already_exists", `there is an imported model "${name}": serve ${request.source} under another name`);
   const { definition, states, numerics } = trained;
-  const identity = { definition, numerics, bits, states };
+  const weights = parseWeightFormat(request.weights ?? "");
+  checkWeightFormat(weights, numerics);
+  const kept = weights && { weights };
+  const identity = { definition, numerics, bits, states, ...kept };
   const wish = { model: name, identity, vnodes: plan.vnodes.map(({ id }) => id), ...placementOf(request) };
   const scaling = scalingOf(request, wish);
   const replicas = await startReplicas(needs, wish, replicasOf(request), before?.replicas ?? []);
   const text = { tokenizer: trained.tokenizer, ...(await chatFacts(needs.context, trained.chat)) };
   let replaced: readonly ReplicaId[] = [];
   const { record } = await mirror.update(key.model(name), (current) => {
-    const { scaling: _, ending = [], ...unscaled } = current ?? {};
+    const { scaling: _, ending = [], weights: __, ...unscaled } = current ?? {};
     replaced = [...(current?.replicas ?? []), ...ending.map(({ id }) => id)].filter((id) => !replicas.includes(id));
     if (current?.source === "import" && request.source === name)
-      return { ...(unscaled as ModelRecord), replicas, ...scaling };
+      return { ...(unscaled as ModelRecord), ...kept, replicas, ...scaling };
     const fresh = { ...ownedBy(roles), name, network: trained.network, createdWallMs: world.clock.wallMs() };
     // What the name stood for before must leave nothing behind, such as a template.
     const { createdWallMs } = current ?? fresh;
@@ -81,6 +87,7 @@ export async function serveModel(needs: ServeNeeds, request: ServeRequest, roles
       states,
       ...text,
       ...factsOf(plan),
+      ...kept,
       source: request.source,
       replicas,
       ...scaling,
@@ -99,12 +106,12 @@ function replicasOf({ replicas, leastReplicas, mostReplicas }: ServeRequest): nu
 
 function scalingOf(
   { leastReplicas: least = 0, mostReplicas: most = 0 }: ServeRequest,
-  { identity: { numerics, bits: own }, policy, requirements, vnodes }: ReplicaWish,
+  { identity: { numerics, bits: own, weights }, policy, requirements, vnodes }: ReplicaWish,
 ): Pick<ModelRecord, "scaling"> {
   if (most === 0) return {};
   if (most > replicasMax) fail("invalid_argument", `replicas go to ${most}, at most ${replicasMax} are allowed`);
   if (least > most) fail("invalid_argument", `at least ${least} replicas and at most ${most}: which of them?`);
-  const identity = { numerics, bits: own };
+  const identity = { numerics, bits: own, ...(weights && { weights }) };
   return { scaling: { least, most, identity, policy, requirements, vnodes } };
 }
 
@@ -176,6 +183,6 @@ export async function stopModel(needs: ServeNeeds, name: string, forget: boolean
   events.emit("info", "model.stopped", `model ${name} is no longer served`);
 }
 
-function stoppedModel({ scaling: _, ending: __, ...model }: ModelRecord): ModelRecord {
+function stoppedModel({ scaling: _, ending: __, weights: ___, ...model }: ModelRecord): ModelRecord {
   return { ...model, replicas: [] };
 }

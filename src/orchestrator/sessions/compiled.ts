@@ -10,6 +10,7 @@ import { expandLanes, lanesOf } from "../../network/lanes.ts";
 import { memoryBytesOf, servingBytesOf } from "../../network/memory.ts";
 import type { Plan, PlanEdge, VNodePlan } from "../../network/plan.ts";
 import type { SessionIdentity } from "../../network/settings/session.ts";
+import type { WeightFormat } from "../../network/weight-format.ts";
 import { compileAside } from "../../network/works.ts";
 import type { PlacementPlan, PlacementVNode } from "../../scheduler/placement/types.ts";
 import type { BlobSpace } from "../../store/blob-store.ts";
@@ -130,8 +131,8 @@ export function trainingPlan(
 }
 
 /** A replica's VNodes: what a step is to a session is one answer here. */
-export function servingPlan(id: ReplicaId, plan: Plan): PlacementPlan {
-  return placementPlan(id, plan, 1, (vnode) => servingBytesOf(plan, vnode));
+export function servingPlan(id: ReplicaId, plan: Plan, weights?: WeightFormat): PlacementPlan {
+  return placementPlan(id, plan, 1, (vnode) => servingBytesOf(plan, vnode, weights));
 }
 
 function placementPlan(

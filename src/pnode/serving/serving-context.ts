@@ -8,6 +8,7 @@ import type { EngineKind } from "../../engine/engine.ts";
 import { generationHead } from "../../network/graphs/generation.ts";
 import type { Plan, PlanEdge, VNodePlan } from "../../network/plan.ts";
 import { numericsFromWire } from "../../network/settings/wire.ts";
+import { parseWeightFormat, type WeightFormat } from "../../network/weight-format.ts";
 import { type AnsweringGraphs, answeringGraphs, compileAside } from "../../network/works.ts";
 import { PNodeService } from "../../protocol/gen/dcnr/v1/pnode_pb.ts";
 import type { Orchestrators } from "../orchestrators.ts";
@@ -22,6 +23,7 @@ export class ServingContext {
   readonly replica: ReplicaId;
   readonly plan: Plan;
   readonly numerics: EngineKind;
+  readonly weights: WeightFormat | undefined;
   /** VNode that gives the network's outputs. */
   readonly head: string;
   /** VNodes on the way to the head; the others (costs) do nothing here. */
@@ -35,13 +37,19 @@ export class ServingContext {
   private constructor(
     replica: ReplicaId,
     plan: Plan,
-    numerics: EngineKind,
-    states: Readonly<Record<string, string>>,
+    {
+      numerics,
+      weights,
+      states,
+    }: Pick<ServingContext, "numerics" | "weights"> & {
+      readonly states: Readonly<Record<string, string>>;
+    },
     graphsOf: (vnode: VNodePlan) => AnsweringGraphs,
   ) {
     this.replica = replica;
     this.plan = plan;
     this.numerics = numerics;
+    this.weights = weights;
     this.#states = states;
     this.#graphsOf = graphsOf;
     this.head = generationHead(plan).vnode;
@@ -56,12 +64,13 @@ export class ServingContext {
     const described = await orchestrators.call(PNodeService.method.describeSession, { session: replica }, signal);
     const { work } = described;
     if (work.case !== "serving") fail("failed_precondition", `${replica} is not one that serves`);
-    const { definition, numerics, states } = work.value;
+    const { definition, numerics, states, weights } = work.value;
     if (sha256(described.definition) !== definition)
       fail("data_loss", `the definition of ${replica} does not have the hash that its settings name`);
     const plan = await compileAside(aside, described.definition);
     const graphsOf = (vnode: VNodePlan) => answeringGraphs(aside, described.definition, plan, vnode);
-    return new ServingContext(replica, plan, numericsFromWire(numerics, replica), states, graphsOf);
+    const made = { numerics: numericsFromWire(numerics, replica), weights: parseWeightFormat(weights), states };
+    return new ServingContext(replica, plan, made, graphsOf);
   }
 
   vnode(id: string): VNodePlan {

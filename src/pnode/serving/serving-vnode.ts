@@ -10,6 +10,7 @@ import type { Executor, StageExecutor } from "../../engine/engine.ts";
 import { canGenerate, contextOf } from "../../network/graphs/generation.ts";
 import { servingBytesOf } from "../../network/memory.ts";
 import type { PlanEdge, VNodePlan } from "../../network/plan.ts";
+import { bitsOf } from "../../network/weight-format.ts";
 import type { StateReader } from "../../states/reader.ts";
 import { type Chain, type ChainRow, runChain } from "../../vnode/serving/chain.ts";
 import { VNodeForward } from "../../vnode/serving/forward.ts";
@@ -87,7 +88,7 @@ export class ServingVNode {
     try {
       const context = await this.#shared.context;
       const vnode = context.vnode(this.assignment.vnode);
-      await this.#shared.takeRoom(servingBytesOf(context.plan, vnode), this.#stopping.signal);
+      await this.#shared.takeRoom(servingBytesOf(context.plan, vnode, context.weights), this.#stopping.signal);
       if (this.#stopping.signal.aborted) return;
       this.#inputs = vnode.inputs
         .filter(({ kind, source }) => kind === "activation" && source !== "labels")
@@ -110,7 +111,13 @@ export class ServingVNode {
     const name = `serve/${context.replica}/${vnode.id}/${this.assignment.epoch}`;
     if (unit === undefined) return { kind: "forward", forward: new VNodeForward({ graphs, executor, weights, name }) };
     const stage = this.#shared.stage(executor);
-    return { kind: "generation", stage, generation: await VNodeGeneration.open({ unit, stage, weights, name }) };
+    const generation = await VNodeGeneration.open({ unit, stage, weights, name, bits: bitsOf(context.weights) });
+    if (context.weights)
+      this.#shared.world.log(
+        "info",
+        `the weights of VNode ${vnode.id} take ${context.weights}: ${(100 * generation.weightError).toFixed(2)} % of their size is lost`,
+      );
+    return { kind: "generation", stage, generation };
   }
 
   async #wanted(context: ServingContext, vnode: VNodePlan): Promise<WantedWeight[]> {

@@ -160,3 +160,37 @@ test("a pass that does not follow the one before is refused, and so is one beyon
   await assert.rejects(stage.pass([{ request: "r", position: context, ids: [1] }]), /beyond the context/);
   await stage.pass([{ request: "r", position: 30, ids: [1] }]);
 });
+
+const wide = `nodes:
+  - { id: table, type: embedder, config: { vocab_size: ${vocabulary}, dim: 64, seq_len: ${context}, shared_weight_alias: t } }
+  - { id: norm, type: rmsnorm }
+  - { id: mix, type: attention, config: { num_heads: 4, num_kv_heads: 2, position_encoding: rope } }
+  - { id: up, type: linear, config: { out_dim: 96, bias: true } }
+  - { id: gate, type: silu }
+  - { id: down, type: linear, config: { out_dim: 64 } }
+  - { id: logits, type: linear, config: { tie_weight_alias: t } }
+edges: [{ from: table, to: norm }, { from: norm, to: mix }, { from: mix, to: up }, { from: up, to: gate }, { from: gate, to: down }, { from: down, to: logits }]
+outputs: [{ name: logits, node_id: logits }]`;
+
+for (const [kind, openOne] of Object.entries(engines))
+  if (kind !== "portable")
+    for (const bits of [8, 4] as const)
+      test(`${kind}: weights of ${bits} bits give rows the same bits too, near those of whole weights`, async () => {
+        const plan = compileText(wide);
+        const executor = openInlineExecutor(await openOne());
+        const stage = await LocalStage.open(plan, executor, weightsOf(plan), bits);
+        const ids = tokensOf(4, 70);
+        const expected = await stage.pass([{ request: "whole", position: 0, ids, logits: ids.length }]);
+        await assertSameBits(stage, ids, expected);
+        const exact = await LocalStage.open(plan, executor, weightsOf(plan));
+        const floats = await exact.pass([{ request: "exact", position: 0, ids, logits: ids.length }]);
+        let [lost, size] = [0, 0];
+        for (const [i, row] of floats.entries())
+          for (const [j, value] of row.entries()) {
+            lost += (expected[i]![j]! - value) ** 2;
+            size += value ** 2;
+          }
+        const share = Math.sqrt(lost / size);
+        assert.ok(share > 0 && share < (bits === 8 ? 0.03 : 0.4), `${share} of the logits is lost`);
+        await executor.close();
+      });

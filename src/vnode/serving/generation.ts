@@ -1,7 +1,8 @@
 // The numerics of a VNode that answers token by token: a unit at a worker's stage, with caches for its attention. Passes
 // go through the units of several VNodes at once (chain.ts); here one of them is loaded and let go.
 
-import type { StageExecutor } from "../../engine/engine.ts";
+import type { LoadedUnit, StageExecutor } from "../../engine/engine.ts";
+import type { WeightBits } from "../../graph/quantise.ts";
 import type { UnitPlan } from "../../graph/unit.ts";
 import type { ServingWeights } from "./weights.ts";
 
@@ -9,6 +10,8 @@ export interface GenerationNeeds {
   readonly unit: UnitPlan;
   readonly stage: StageExecutor;
   readonly weights: ServingWeights;
+  /** Weights are kept in so many bits; absent: as they are. */
+  readonly bits?: WeightBits | undefined;
   /** Unique among what the stage runs. */
   readonly name: string;
 }
@@ -16,11 +19,14 @@ export interface GenerationNeeds {
 export class VNodeGeneration {
   readonly unit: UnitPlan;
   readonly name: string;
+  /** What weights of few bits lost of their size, on the average. */
+  readonly weightError: number;
   readonly #stage: StageExecutor;
   /** As long as the unit reads them. */
   readonly #weights: ServingWeights | undefined;
 
-  private constructor({ unit, stage, weights, name }: GenerationNeeds, keepsWeights: boolean) {
+  private constructor({ unit, stage, weights, name }: GenerationNeeds, { keepsWeights, weightError }: LoadedUnit) {
+    this.weightError = weightError;
     this.unit = unit;
     this.name = name;
     this.#stage = stage;
@@ -28,13 +34,13 @@ export class VNodeGeneration {
   }
 
   static async open(needs: GenerationNeeds): Promise<VNodeGeneration> {
-    const { unit, stage, weights, name } = needs;
-    let keepsWeights = false;
+    const { unit, stage, weights, bits, name } = needs;
+    let loaded: LoadedUnit | undefined;
     try {
-      keepsWeights = await stage.load(unit, name, weights.all);
-      return new VNodeGeneration(needs, keepsWeights);
+      loaded = await stage.load(unit, name, weights.all, bits);
+      return new VNodeGeneration(needs, loaded);
     } finally {
-      if (!keepsWeights) weights.free();
+      if (!loaded?.keepsWeights) weights.free();
     }
   }
 

@@ -3,11 +3,12 @@
 
 import type { Tensor } from "../../core/tensor.ts";
 import type { Executor, StageExecutor } from "../../engine/engine.ts";
+import type { WeightBits } from "../../graph/quantise.ts";
 import { logitsOutput } from "../../graph/unit.ts";
 import { contextOf, generationHead } from "../../network/graphs/generation.ts";
 import { buildUnit } from "../../network/graphs/unit.ts";
 import type { Plan } from "../../network/plan.ts";
-import { memoryState } from "../../states/memory.testing.ts";
+import type { StateReader } from "../../states/reader.ts";
 import { type Chain, type ChainRow, runChain } from "./chain.ts";
 import { VNodeGeneration } from "./generation.ts";
 import { ServingWeights } from "./weights.ts";
@@ -37,6 +38,7 @@ export class LocalStage {
     plan: Plan,
     executor: Executor,
     load: (name: string) => Tensor | Promise<Tensor>,
+    bits?: WeightBits,
   ): Promise<LocalStage> {
     const stage = executor.openStage();
     const head = generationHead(plan).vnode;
@@ -52,13 +54,9 @@ export class LocalStage {
           shape: edge.shape,
           precision: "float32" as const,
         }));
-      const wanted = [...own, ...tied].map(async (each) => {
-        const tensors = new Map([[each.stored, await load(each.stored)]]);
-        const { reader } = await memoryState({ metadata: {}, tensors });
-        return { ...each, state: reader };
-      });
-      const weights = await ServingWeights.load(await Promise.all(wanted), executor);
-      links.set(id, await VNodeGeneration.open({ unit: buildUnit(plan, vnode), stage, weights, name: id }));
+      const wanted = [...own, ...tied].map((each) => ({ ...each, state: stateOf(load) }));
+      const weights = await ServingWeights.load(wanted, executor);
+      links.set(id, await VNodeGeneration.open({ unit: buildUnit(plan, vnode), stage, weights, bits, name: id }));
     }
     const inner = plan.edges.filter(({ kind, from, to }) => kind === "activation" && links.has(from) && links.has(to));
     return new LocalStage(plan, stage, { links, inner, leaving: [], head });
@@ -89,4 +87,12 @@ export class LocalStage {
   async close(): Promise<void> {
     for (const link of this.#chain.links.values()) await link.close();
   }
+}
+
+/** Read straight from where the values are. */
+function stateOf(load: (name: string) => Tensor | Promise<Tensor>): StateReader {
+  const readInto: StateReader["readInto"] = async (tensors) => {
+    for (const { name, into } of tensors) into.set((await load(name)).data as Float32Array);
+  };
+  return { what: "a state in memory", readInto } as StateReader;
 }
