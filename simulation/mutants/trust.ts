@@ -2,16 +2,31 @@
 // early, are the ledger's.
 
 import { sha256 } from "../../src/core/hash.ts";
-import type { IntervalRecord } from "../../src/orchestrator/records/checking.ts";
+import type { IntervalRecord, StandingRecord } from "../../src/orchestrator/records/checking.ts";
 import type { SessionRecord } from "../../src/orchestrator/records/sessions.ts";
 import type { VNodeRecord } from "../../src/orchestrator/records/vnodes.ts";
+import { PNodeService } from "../../src/protocol/gen/dcnr/v1/pnode_pb.ts";
 import type { StateStore } from "../../src/store/state-store.ts";
-import { type Loose, type Mutant, onEvent, rewriting } from "./mutant.ts";
+import { both, type Loose, type Mutant, onCall, onEvent, rewriting } from "./mutant.ts";
 
 function onAudits(interval: IntervalRecord, change: (audit: IntervalRecord["audits"][string]) => object): object {
   const audits = Object.entries(interval.audits).map(([vnode, audit]) => [vnode, change(audit)]);
   return { ...interval, audits: Object.fromEntries(audits) };
 }
+
+const undrawn = (message: Loose): Loose => ({ ...message, drawn: [] });
+
+/** Lines as orchestrators push them, and as they answer who asks. */
+const untoldLines = both(onEvent("session", undrawn), onCall(PNodeService.method.resolve, "output", undrawn));
+
+const untoldWork = onEvent("assignments", (message) => ({
+  ...message,
+  assignments: (message["assignments"] as { work: { case?: string; value?: Loose } }[]).map((one) =>
+    one.work.case === "learning" && one.work.value
+      ? { ...one, work: { case: "learning", value: undrawn(one.work.value) } }
+      : one,
+  ),
+}));
 
 /** Of each owner, the life in which it last stated something, whatever it tells. */
 function livesAsStated(view: StateStore): StateStore {
@@ -55,6 +70,24 @@ export const trustMutants: Readonly<Record<string, Mutant>> = {
       rewriting(view, "interval", (interval: IntervalRecord) =>
         interval.stuck === undefined ? { ...interval, audits: {} } : interval,
       ),
+  },
+  "collects-what-is-drawn": {
+    fault: "senders are not told what is drawn, and let go of what it takes to check it",
+    shows: ["trust"],
+    byzantine: true,
+    behaviour: "otherClass",
+    tamper: () => both(both(untoldLines, onCall(PNodeService.method.recordDurable, "output", undrawn)), untoldWork),
+  },
+  "slashes-at-first-sight": {
+    fault: "whoever was wrong is called a liar, whether it errs, rounds otherwise or lies",
+    shows: ["trust"],
+    byzantine: true,
+    behaviour: "otherClass",
+    store: (view) =>
+      rewriting(view, "standing", (standing: StandingRecord) => ({
+        ...standing,
+        faults: standing.faults.map((fault) => ({ ...fault, kind: "lie" })),
+      })),
   },
   "takes-the-restarted-for-silent": {
     fault: "a sender that has begun again is taken for one that still has what it sent",

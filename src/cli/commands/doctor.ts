@@ -1,7 +1,6 @@
 // `dcnr doctor`: examines this machine, and lets the PNode that lends it say so: a network that has quarantined it takes it back
 // after a while.
 
-import { existsSync } from "node:fs";
 import { totalmem } from "node:os";
 import { fail } from "../../core/errors.ts";
 import { sleep } from "../../core/world.ts";
@@ -44,12 +43,11 @@ export const command: Command = {
       testMemory: () => testMemory(memoryMib * mebibyte, () => sleep(world.timers, 0)),
       say: (sentence) => out.note(sentence),
     });
-    const isLent = existsSync(folder);
-    if (isLent) await new Examinations(folder).note(examined, world.clock.wallMs());
+    await new Examinations(folder).note(examined, world.clock.wallMs());
     if (flags.is("json")) out.json(examined);
     else if (examined.troubles.length === 0) {
       out.line(`Nothing was found: ${memoryMib} MiB of memory, and ${rounds} times the same numbers.`);
-      if (isLent) out.note("its PNode says so the next time it joins: dcnr join");
+      out.note("its PNode says so the next time it joins: dcnr join");
     } else for (const trouble of examined.troubles) out.line(out.tone("warn", trouble));
     return examined.troubles.length === 0 ? 0 : 1;
   },
