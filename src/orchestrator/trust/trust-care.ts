@@ -181,6 +181,7 @@ export class TrustCare {
   /** Nothing is left open once the session is over. */
   async ended(id: SessionId): Promise<void> {
     await this.#closing.finish(id);
+    await this.#verdicts.endDoubts();
   }
 
   async #tendInterval(session: SessionRecord, interval: IntervalRecord): Promise<void> {

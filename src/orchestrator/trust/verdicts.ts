@@ -1,14 +1,14 @@
 // What follows for machines from what was found: right results count, wrong ones put their owner in doubt, and once it is known
 // why somebody was wrong its standing says so, and the session is told how far it has to go back and who has lost work by that.
 
-import type { PNodeId } from "../../core/ids.ts";
+import type { PNodeId, SessionId } from "../../core/ids.ts";
 import { resultOf } from "../../trust/statement.ts";
 import type { Context } from "../context.ts";
 import { creditsOf } from "../ledger/accounts.ts";
 import type { Share } from "../ledger/block.ts";
 import type { AuditRecord, IntervalRecord } from "../records/checking.ts";
 import { readSession } from "../records/fresh.ts";
-import type { SessionRecord } from "../records/sessions.ts";
+import type { SessionRecord, SessionStatus } from "../records/sessions.ts";
 import { key, prefix } from "../records/store-keys.ts";
 import type { VNodeRecords } from "../records/workloads.ts";
 import { isClosed } from "./disputes.ts";
@@ -16,6 +16,8 @@ import { intervalsOf } from "./intervals.ts";
 import { lineBefore } from "./repair.ts";
 import { withRight } from "./standing.ts";
 import type { Standings } from "./standings.ts";
+
+const over: ReadonlySet<SessionStatus> = new Set(["done", "failed", "deleted"]);
 
 export class Verdicts {
   readonly #context: Context;
@@ -138,12 +140,16 @@ export class Verdicts {
     return { line, turn: turn + 1, because, convicts, losses, lapses };
   }
 
-  /** What put somebody in doubt may be void by now, because the session went back. */
+  /** What put somebody in doubt may be void by now, because the session went back, or is over. */
   async endDoubts(): Promise<void> {
     const doubted = this.#standings.all().filter(({ barred }) => barred?.kind === "doubt");
     if (doubted.length === 0) return;
-    const accused = this.#context.mirror
+    const { mirror } = this.#context;
+    // Nobody looks after the audits of a session that is over.
+    const isOver = (id: SessionId) => over.has(mirror.get(key.session(id))?.status ?? "deleted");
+    const accused = mirror
       .under(prefix.intervals)
+      .filter(({ session }) => !isOver(session))
       .flatMap(({ audits }) => Object.values(audits).flatMap((audit) => audit.accused));
     const open = new Set(accused.filter(({ verdict }) => verdict === undefined).map(({ pnode }) => pnode));
     for (const { pnode } of doubted) if (!open.has(pnode)) await this.#standings.clear(pnode);
