@@ -160,6 +160,16 @@ describe("every Markdown page", () => {
 
   test("is found", () => assert.ok(pages.length >= 20));
 
+  test("names tests that are there where it makes claims about safety", () => {
+    const text = readFileSync(join(root, "docs/threat-model.md"), "utf8");
+    const named = Array.from(text.matchAll(/`((?:src|test|simulation)\/[\w./-]+)`/g), (match) => match[1] as string);
+    assert.ok(named.length > 40);
+    assert.deepEqual(
+      named.filter((path) => !existsSync(join(root, path))),
+      [],
+    );
+  });
+
   for (const page of pages)
     test(`${page} names commands and flags that exist`, async () => {
       const lines = codeBlocks(join(root, page)).flatMap(({ code }) => code.replaceAll("\\\n", " ").split("\n"));

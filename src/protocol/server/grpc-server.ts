@@ -148,7 +148,8 @@ export async function serveGrpc(
     if (refusal) return turnAway(socket, { status: "403 Forbidden", why: refusal });
     sockets.upgrade(request, socket, head, callerOf(request), proved);
   });
-  const listener = createNetServer((socket) => guests.welcome(socket, tables));
+  // Nothing is read before it is known whose it is.
+  const listener = createNetServer({ pauseOnConnect: true }, (socket) => guests.welcome(socket, tables));
   await listen(listener, bound.host, bound.port);
   const { port } = listener.address() as AddressInfo;
   return {

@@ -11,7 +11,7 @@ import { guestLimitsDefault as limits } from "./limits.ts";
 interface Scene {
   readonly timers: ManualTimers;
   /** A connection that has said so much so far. */
-  say(bytes: string): Promise<Socket>;
+  say(bytes: string, localAddress?: string): Promise<Socket>;
   readonly url: string;
   /** How many requests have begun. */
   begun(count: number): Promise<void>;
@@ -35,9 +35,9 @@ async function scene(run: (scene: Scene) => Promise<void>): Promise<void> {
       begun: async (count) => {
         while (begun < count) await new Promise((resolve) => setImmediate(resolve));
       },
-      say: async (bytes) => {
+      say: async (bytes, localAddress) => {
         const [host, port] = server.address.split(":") as [string, string];
-        const socket = connect(Number(port), host);
+        const socket = connect({ port: Number(port), host, ...(localAddress && { localAddress }) });
         sockets.push(socket);
         socket.on("error", () => {});
         await once(socket, "connect");
@@ -117,6 +117,28 @@ describe("a connection to a server is closed", () => {
       timers.advance(limits.idleMs);
       await once(session, "close");
     }));
+});
+
+describe("an address whose connections come to nothing", () => {
+  const proper = "GET /x HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n";
+
+  it("waits for its turn, unread, and gets it", { skip: process.platform !== "linux" }, () =>
+    scene(async ({ say, timers, begun }) => {
+      for (let count = 0; count < limits.door.wastedFree; count++) {
+        const socket = await say("rubbish\r\n\r\n", "127.0.0.9");
+        socket.resume();
+        if (!socket.closed) await once(socket, "close");
+      }
+      await settled();
+      const honest = await say(proper, "127.0.0.9");
+      const answer = once(honest, "data");
+      await say(proper, "127.0.0.8");
+      await begun(1);
+      assert.equal(honest.bytesRead, 0, "another address is not held up");
+      timers.advance(limits.door.turnMinMs);
+      assert.match(String((await answer)[0]), /^HTTP\/1.1 200 OK/);
+    }),
+  );
 });
 
 describe("a connection to a server is kept", () => {

@@ -13,6 +13,7 @@ import { Liveness } from "../connections/liveness.ts";
 import { plainAddress } from "../identity/caller.ts";
 import { handshakeByte } from "../identity/tls.ts";
 import { sealByte } from "../socket/sealed-line.ts";
+import { Door } from "./door.ts";
 import type { GuestLimits } from "./limits.ts";
 import { Shares, shareOf } from "./shares.ts";
 
@@ -25,6 +26,7 @@ const refusal =
 
 /** A socket, or a line that somebody carries. */
 export interface Guest extends Duplex {
+  readonly bytesRead?: number;
   readonly remoteAddress?: string | undefined;
   setNoDelay(on: boolean): unknown;
 }
@@ -46,6 +48,9 @@ export class Guests {
   readonly #limits: GuestLimits;
   readonly #sockets = new Set<Guest>();
   readonly #shares: Shares;
+  readonly #door: Door;
+  /** Those that were given up on. */
+  readonly #late = new WeakSet<object>();
   /** No request has come on them yet; the oldest first. */
   readonly #unproven = new Set<Guest>();
   /** By what speaks HTTP on it: the connection itself, or what is inside its encryption. */
@@ -59,6 +64,7 @@ export class Guests {
     this.#timers = timers;
     this.#limits = limits;
     this.#shares = new Shares(limits.connectionsPerAddress, limits.connectionsMax);
+    this.#door = new Door(timers, limits.door);
   }
 
   get count(): number {
@@ -72,12 +78,20 @@ export class Guests {
       return void socket.destroy();
     this.#sockets.add(socket);
     this.#unproven.add(socket);
+    socket.on("error", () => socket.destroy());
+    let gone = () => {};
     socket.once("close", () => {
+      gone();
       if (this.#sockets.delete(socket)) this.#shares.give(share);
-      this.#unproven.delete(socket);
+      const isWasted = this.#late.has(socket) || (socket.bytesRead ?? 0) > 0;
+      if (this.#unproven.delete(socket) && isWasted) this.#door.wasted(share);
     });
     if (this.#unproven.size > this.#limits.unprovenMax) this.#leaveOldest();
-    this.#greet(socket, tables);
+    gone = this.#door.arrived(
+      share,
+      () => !socket.destroyed && this.#greet(socket, tables),
+      () => socket.destroy(),
+    );
   }
 
   /** Of a share's or of all connections that have asked for nothing, the oldest ends. False if there is none. */
@@ -95,9 +109,11 @@ export class Guests {
     return false;
   }
 
+  /** By whatever speaks on it. */
   #proved(connection: object | undefined): void {
     const socket = connection && this.#outer.get(connection);
-    if (socket !== undefined) this.#unproven.delete(socket);
+    if (socket === undefined || !this.#unproven.delete(socket)) return;
+    this.#door.used(shareOf(plainAddress(socket.remoteAddress ?? "")));
   }
 
   #greet(socket: Guest, tables: Tables, outer = socket): void {
@@ -122,7 +138,7 @@ export class Guests {
       if (tables.sealed !== undefined && bytes[0] === sealByte) {
         socket.off("readable", read);
         late();
-        return tables.sealed(socket, () => this.#unproven.delete(outer));
+        return tables.sealed(socket, () => this.#proved(outer));
       }
       const before = head.length;
       head = bytes.toString("latin1", 0, http2Preface.length);
@@ -199,7 +215,7 @@ export class Guests {
     session.once("remoteSettings", () => streams.size === 0 && idle());
     session.on("stream", (stream) => {
       streams.add(stream);
-      if (outer !== undefined) this.#unproven.delete(outer);
+      this.#proved(outer);
       due();
       liveness.start();
       stream.once("close", () => {
@@ -218,6 +234,9 @@ export class Guests {
   }
 
   #expect(socket: Guest, limitMs: number): Cancel {
-    return within(this.#timers, limitMs, () => socket.destroy());
+    return within(this.#timers, limitMs, () => {
+      this.#late.add(this.#outer.get(socket) ?? socket);
+      socket.destroy();
+    });
   }
 }

@@ -2,8 +2,10 @@
 // with its reason. Honest callers never meet them; whoever floods gets its share refused and nobody else's.
 
 import type { LivenessLimits } from "../connections/liveness.ts";
+import type { DoorLimits } from "./door.ts";
 
 export interface GuestLimits extends LivenessLimits {
+  readonly door: DoorLimits;
   /** Until the first bytes tell what a connection speaks. */
   readonly prefaceMs: number;
   /** From there until HTTP/2's settings or the headers of an HTTP/1.1 request are here whole. */
@@ -37,6 +39,8 @@ export interface GuestLimits extends LivenessLimits {
 }
 
 export const guestLimitsDefault: GuestLimits = {
+  // Browsers open connections that they never use; a machine of ours has one or two. Callers wait ten seconds for a connection.
+  door: { wastedFree: 8, turnMinMs: 100, turnMaxMs: 2_000, waitMs: 20_000, forgetMs: 30_000, sharesMax: 10_000 },
   prefaceMs: 10_000,
   headersMs: 10_000,
   bodyMs: 30_000,
