@@ -14,6 +14,7 @@ const benchmarks: Readonly<Record<string, { title: string; load: () => Promise<B
   dashboard: { title: "Dashboard", load: async () => (await import("./dashboard.ts")).dashboardReport },
   generation: { title: "Generation", load: async () => (await import("./generation.ts")).generationReport },
   data: { title: "Data", load: async () => (await import("./data.ts")).dataReport },
+  devices: { title: "Devices", load: async () => (await import("./devices.ts")).devicesReport },
   encryption: { title: "Encryption", load: async () => (await import("./encryption.ts")).encryptionReport },
   floods: { title: "Floods", load: async () => (await import("./floods.ts")).floodsReport },
   footprint: { title: "Footprint", load: async () => (await import("./footprint.ts")).footprintReport },

@@ -28,6 +28,7 @@ export interface SessionPolicy {
   /** PNodes that share it at least. */
   readonly spread?: number;
   readonly autonomy?: "on" | undefined;
+  readonly eras?: "on" | undefined;
   /** Nothing is checked if absent. */
   readonly assurance?: "sampled" | "checked" | "proven";
 }
@@ -183,6 +184,7 @@ function settingsOf(scenario: Scenario, policy: SessionPolicy) {
     replicas: policy.replicas,
     spread: policy.spread ?? 0,
     autonomy: policy.autonomy ?? "",
+    eras: policy.eras ?? "",
     assurance: policy.assurance ?? "none",
     validateEvery: scenario.validateEvery,
     validationMicrobatches,

@@ -100,6 +100,10 @@ export class FenceChecker {
     if (record.members.length > this.#ownersMost)
       this.#violations.add("fence", atMs, `${key} has ${membersOf(record)} where ${this.#ownersMost} would do`);
     this.#follow(atMs, key, record);
+    // In a new turn what was taken away is void, and comes out otherwise if another class computes it.
+    if ((record.turn ?? 0) > (before?.turn ?? 0))
+      for (const step of Object.keys(before?.durable ?? {}))
+        if (record.durable[step] === undefined) this.#hashes.delete(`${key}@${step}`);
     for (const [step, { hash }] of Object.entries(record.durable)) {
       const earlier = this.#hashes.get(`${key}@${step}`);
       this.#hashes.set(`${key}@${step}`, hash);
@@ -191,6 +195,11 @@ export class MetricChecker {
   constructor(expected: readonly ReadonlyMap<string, number>[], violations: Violations) {
     this.#expected = expected;
     this.#violations = violations;
+  }
+
+  /** Another class computes what follows a line: it comes to other values. */
+  eraBegan(line: number): void {
+    for (const key of [...this.values.keys()]) if (Number(key.split(" ").at(-1)) >= line) this.values.delete(key);
   }
 
   reported(atMs: number, vnode: string, name: string, step: number, value: number): void {

@@ -79,6 +79,7 @@ export class SessionWatch extends WorkloadWatch<SessionRecord> {
     if ((record.final ?? 0) < (before.final ?? 0))
       this.violations.add("trust", atMs, `final went from ${before.final} back to ${record.final}`);
     const { id, line, vnodes, numericsClass } = record;
+    if ((record.eras?.length ?? 0) > (before.eras?.length ?? 0)) this.metrics.eraBegan(line);
     this.fence.line(
       atMs,
       line,

@@ -99,6 +99,8 @@ export interface TrainOptions {
   readonly from?: Run;
   /** Of all lanes together. */
   readonly schedule?: Schedule;
+  /** Hears of each step's loss when it is known. */
+  readonly onLoss?: (loss: number) => void;
   readonly lanes?: number;
   /** Instead of those that the loss falls fast with. */
   readonly batches?: BatchSource;
@@ -178,7 +180,10 @@ export async function train(
         return effect.released.forEach(giveBack);
       case "publish":
         run.hashes.set(`${vnode}/${effect.step}`, effect.hash);
-        if (effect.measures["loss"] !== undefined) run.losses.push(effect.measures["loss"]);
+        if (effect.measures["loss"] !== undefined) {
+          run.losses.push(effect.measures["loss"]);
+          options.onLoss?.(effect.measures["loss"]);
+        }
         return;
       case "publishEvaluation":
         if (effect.measures["loss"] !== undefined) run.evaluations.push(effect.measures);

@@ -43,11 +43,19 @@ describe("the flags of a session", () => {
     assert.throws(() => settings("--time", "soon"), /such as 90s, 10m or 2h/);
   });
 
+  it("say whether a session may go on in another numerics class", () => {
+    assert.equal(settings("--eras", "on").eras, "on");
+    assert.equal(settings().eras, "off");
+    assert.throws(() => settings("--eras", "some"), /--eras takes off or on, not "some"/);
+  });
+
   it("say what PNodes must have", () => {
-    const { requirements } = settings("--needs-cpus", "4", "--needs-memory", "2GB", "--needs-region", "eu");
+    const own = ["--needs-cpus", "4", "--needs-memory", "2GB", "--needs-region", "eu"];
+    const { requirements } = settings(...own, "--needs-gpus", "1", "--needs-gpu-memory", "8GB");
     assert.deepEqual(requirements, {
       cpus: 4,
-      gpus: 0,
+      gpus: 1,
+      gpuMemoryBytes: 8_000_000_000n,
       memoryBytes: 2_000_000_000n,
       region: "eu",
       provider: "",

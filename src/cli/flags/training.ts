@@ -44,6 +44,11 @@ const requirementOptions: Readonly<Record<string, OptionSpec>> = {
     summary: "memory that a PNode must lend at least, such as 4GB",
   },
   ...numberFlag(fields.gpus, { least: 1 }),
+  [fields.gpuMemoryBytes.flag]: {
+    type: "string",
+    value: "SIZE",
+    summary: "memory that each of those GPUs must have at least, such as 8GB",
+  },
   ...textFlag(fields.region),
   ...textFlag(fields.provider),
   ...textFlag(fields.trust, { value: "LEVEL" }),
@@ -84,6 +89,7 @@ export const trainingOptions: Readonly<Record<string, OptionSpec>> = {
   ...numberFlag(fields.spread),
   ...numberFlag(fields.budget),
   ...textFlag(fields.autonomy, { value: "CHOICE" }),
+  ...textFlag(fields.eras, { value: "CHOICE" }),
   ...requirementOptions,
 };
 
@@ -127,6 +133,7 @@ export function settingsFrom({ flags }: Pick<CommandContext, "flags">, network: 
     spread: number(fields.spread),
     budget: BigInt(number(fields.budget)),
     autonomy: text(fields.autonomy),
+    eras: text(fields.eras),
     learningRate: {
       schedule: text(fields.schedule),
       base: number(fields.rate),
@@ -136,7 +143,8 @@ export function settingsFrom({ flags }: Pick<CommandContext, "flags">, network: 
     requirements: {
       cpus: number(fields.cpus),
       gpus: number(fields.gpus),
-      memoryBytes: BigInt(memoryFrom(flags)),
+      gpuMemoryBytes: BigInt(sizeFrom(flags, fields.gpuMemoryBytes)),
+      memoryBytes: BigInt(sizeFrom(flags, fields.memoryBytes)),
       region: text(fields.region),
       provider: text(fields.provider),
       trust: text(fields.trust),
@@ -145,10 +153,9 @@ export function settingsFrom({ flags }: Pick<CommandContext, "flags">, network: 
   };
 }
 
-function memoryFrom(flags: Flags): number {
-  const { flag } = fields.memoryBytes;
-  const memory = flags.optionalText(flag);
-  return memory === undefined ? 0 : parseBytes(memory, `--${flag}`);
+function sizeFrom(flags: Flags, { flag }: { readonly flag: string }): number {
+  const size = flags.optionalText(flag);
+  return size === undefined ? 0 : parseBytes(size, `--${flag}`);
 }
 
 function lengthFrom(flags: Flags): Pick<SessionSettingsInit, "steps" | "epochs" | "maxRuntimeSeconds"> {

@@ -18,7 +18,11 @@ const lowering = "1";
 /** Runs of the probe: a GPU whose bits do not repeat is in a class of its own. */
 const probeRuns = 3;
 
-export async function openWebgpuEngine(options: DeviceOptions = {}): Promise<Engine> {
+export interface WebgpuEngine extends Engine {
+  readonly device: WebgpuDevice;
+}
+
+export async function openWebgpuEngine(options: DeviceOptions = {}): Promise<WebgpuEngine> {
   silenceTelemetry();
   const runtime = await loadOptional<NativeRuntime>("onnxruntime-node", "native", "webgpu numerics");
   if (!runtime.listSupportedBackends?.().some(({ name }) => name === "webgpu"))
@@ -28,8 +32,9 @@ export async function openWebgpuEngine(options: DeviceOptions = {}): Promise<Eng
     );
   const device = new WebgpuDevice(runtime, options);
   await proveAdapter(device);
-  const engine: Engine = {
+  const engine: WebgpuEngine = {
     kind: "webgpu",
+    device,
     openStation: () => new DeviceStation(engine, device),
     async load(graph) {
       const program = await device.load(graph, new Set());

@@ -222,7 +222,12 @@ export const settingFields = {
     most: 1_024,
     summary: "GPUs that a PNode must have",
   }),
-  gpuMemoryBytes: number({ field: "requirements.gpu_memory_bytes", least: 0, most: bytesMost }),
+  gpuMemoryBytes: number({
+    field: "requirements.gpu_memory_bytes",
+    flag: "needs-gpu-memory",
+    least: 0,
+    most: bytesMost,
+  }),
   region: text({ field: "requirements.region", flag: "needs-region", summary: "only PNodes of this region" }),
   provider: text({
     field: "requirements.provider",

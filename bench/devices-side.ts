@@ -1,0 +1,56 @@
+// One engine trains a network for some steps: `devices-side.ts ENGINE STEPS FILE`. A process of its own, since drivers of GPUs are found by
+// the environment that a process starts with. Prints what it measured as JSON.
+
+import { readFileSync } from "node:fs";
+import type { Engine } from "../src/engine/engine.ts";
+import { openInlineExecutor } from "../src/engine/executor.ts";
+import { openEngine } from "../src/engine/open.ts";
+import { openWebgpuEngine } from "../src/engine/webgpu/engine.ts";
+import { train } from "../src/vnode/training-run.testing.ts";
+
+export interface SideResult {
+  readonly class: string;
+  readonly losses: readonly number[];
+  /** Of each step; the first holds the compilation of shaders. */
+  readonly stepMs: readonly number[];
+  /** Bytes over the bus in the last step, both ways, and milliseconds on the device in all steps but the first. */
+  readonly up: number;
+  readonly down: number;
+  readonly busyMs: number;
+  readonly residentMost: number;
+  readonly residentAfter: number;
+}
+
+const [kind = "", steps = "", file = ""] = process.argv.slice(2);
+const now = () => performance.now();
+const gpu = kind === "webgpu" ? await openWebgpuEngine({ now }) : undefined;
+const engine: Engine = gpu ?? (await openEngine(kind as Engine["kind"]));
+const executor = openInlineExecutor(engine);
+const seen: { atMs: number; up: number; down: number; busyMs: number }[] = [];
+let residentMost = 0;
+const look = () => {
+  const { up = 0, down = 0, busyMs = 0, resident = 0 } = gpu?.device.traffic ?? {};
+  residentMost = Math.max(residentMost, resident);
+  seen.push({ atMs: now(), up, down, busyMs });
+};
+const count = Number(steps);
+const schedule = {
+  ...{ steps: count, microbatches: 2, validateEvery: 0, validationMicrobatches: 1, checkpointEvery: count },
+};
+look();
+const { losses } = await train(readFileSync(file, "utf8"), 1, executor, { schedule, onLoss: look });
+const numerics = await executor.numericsClass();
+const residentAfter = gpu?.device.traffic.resident ?? 0;
+const at = (index: number) => seen.at(index) ?? { atMs: 0, up: 0, down: 0, busyMs: 0 };
+const result: SideResult = {
+  class: numerics,
+  losses,
+  stepMs: seen.slice(1).map(({ atMs }, i) => atMs - at(i).atMs),
+  up: at(-1).up - at(-2).up,
+  down: at(-1).down - at(-2).down,
+  busyMs: at(-1).busyMs - at(1).busyMs,
+  residentMost,
+  residentAfter,
+};
+console.log(JSON.stringify(result));
+await executor.close();

@@ -1,0 +1,72 @@
+// What a GPU gives: the time of a step beside the native engine's on the same machine, the bytes that a step moves over the bus, the share of
+// time on the device, and how far the losses are apart. `npm run bench -- devices [--software] [--steps N] [--network FILE]`.
+
+import { execFile } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { parseArgs, promisify } from "node:util";
+import { softwareGpus } from "../test/webgpu/software-gpu.ts";
+import type { SideResult } from "./devices-side.ts";
+
+const side = fileURLToPath(new URL("./devices-side.ts", import.meta.url));
+
+export async function devicesReport(args: readonly string[], log: (line: string) => void): Promise<string> {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      software: { type: "boolean", default: false },
+      steps: { type: "string", default: "20" },
+      network: { type: "string", default: fileURLToPath(new URL("../examples/gpt-demo.yaml", import.meta.url)) },
+    },
+  });
+  const run = async (kind: string, environment: Readonly<Record<string, string>> = {}): Promise<SideResult> => {
+    log(`${kind}: ${values.steps} steps`);
+    const options = { env: { ...process.env, ...environment }, maxBuffer: 1 << 26 };
+    const { stdout } = await promisify(execFile)(process.execPath, [side, kind, values.steps, values.network], options);
+    return JSON.parse(stdout.trim().split("\n").at(-1) ?? "") as SideResult;
+  };
+  const native = await run("native");
+  const gpus = values.software ? await softwareGpus() : [{ name: "this machine's GPU", environment: {} }];
+  const rows = [row("native", native, native)];
+  for (const { name, environment } of gpus) rows.push(row(name, await run("webgpu", environment), native));
+  return [
+    "| engine | class | first step | step (median) | of native's | up a step | down a step | time on the device | most there | there after | losses differ by at most |",
+    "|---|---|---|---|---|---|---|---|---|---|---|",
+    ...rows,
+    "",
+    `${values.steps} steps of ${values.network.split("/").at(-1)}, two microbatches of four samples, all VNodes on one executor.`,
+  ].join("\n");
+}
+
+function row(name: string, result: SideResult, native: SideResult): string {
+  const [first = 0] = result.stepMs;
+  const own = median(result.stepMs.slice(1));
+  const later = result.stepMs.slice(1).reduce((sum, ms) => sum + ms, 0);
+  const isNative = result === native;
+  const cells = [
+    name,
+    `\`${result.class}\``,
+    `${first.toFixed(0)} ms`,
+    `${own.toFixed(0)} ms`,
+    isNative ? "1" : (own / median(native.stepMs.slice(1))).toFixed(2),
+    ...(isNative
+      ? ["", "", "", "", ""]
+      : [
+          megabytes(result.up),
+          megabytes(result.down),
+          `${Math.round((100 * result.busyMs) / later)} %`,
+          megabytes(result.residentMost),
+          megabytes(result.residentAfter),
+        ]),
+    Math.max(...result.losses.map((loss, i) => Math.abs(loss - (native.losses[i] ?? Number.NaN)))).toExponential(1),
+  ];
+  return `| ${cells.join(" | ")} |`;
+}
+
+function median(numbers: readonly number[]): number {
+  const sorted = [...numbers].sort((a, b) => a - b);
+  return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
+}
+
+function megabytes(bytes: number): string {
+  return `${(bytes / 1e6).toFixed(2)} MB`;
+}
