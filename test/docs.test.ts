@@ -2,8 +2,6 @@
 // says of itself, and every relative link leads somewhere.
 
 import assert from "node:assert/strict";
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -13,57 +11,8 @@ import { parseAllDocuments } from "yaml";
 import { referencePages } from "../scripts/reference.ts";
 import { commonOptions } from "../src/cli/command.ts";
 import { findCommand } from "../src/cli/commands.ts";
+import { bringUp, root, run } from "./docs/walk.ts";
 import { codeBlocks, headingAnchors, linksOf } from "./markdown.ts";
-
-const root = join(import.meta.dirname, "..");
-/** A command of the tutorial that takes longer hangs. */
-const commandTimeoutMs = 300_000;
-
-interface Ran {
-  readonly code: number | null;
-  readonly output: string;
-}
-
-function start(command: string, environment: NodeJS.ProcessEnv): { child: ChildProcess; output: () => string } {
-  // `exec`: the program gets our signals, not the shell.
-  const text = `exec ${command.replace(/^npx dcnr/, `${process.execPath} bin/dcnr.js`)}`;
-  const child = spawn("/bin/sh", ["-c", text], { cwd: root, env: environment, stdio: ["ignore", "pipe", "pipe"] });
-  let output = "";
-  for (const stream of [child.stdout, child.stderr])
-    stream.setEncoding("utf8").on("data", (piece: string) => {
-      output += piece;
-    });
-  return { child, output: () => output };
-}
-
-async function run(command: string, environment: NodeJS.ProcessEnv): Promise<Ran> {
-  const { child, output } = start(command, environment);
-  const timer = setTimeout(() => child.kill("SIGKILL"), commandTimeoutMs);
-  const [code] = (await once(child, "close")) as [number | null];
-  clearTimeout(timer);
-  return { code, output: output() };
-}
-
-/** `dcnr up` with its own directory and a free port; the address and process ids it printed. */
-async function bringUp(command: string, directory: string) {
-  const environment: NodeJS.ProcessEnv = { ...process.env, XDG_DATA_HOME: directory, NO_COLOR: "1" };
-  const { child, output } = start(command, { ...environment, DCNR_LISTEN: "127.0.0.1:0" });
-  const ended = once(child, "exit");
-  await new Promise<void>((resolve, reject) => {
-    child.stdout?.on("data", () => output().includes("Ctrl-C ends it") && resolve());
-    void ended.then(() => reject(new Error(`${command} ended: ${output()}`)));
-  });
-  const address = /http:\/\/(\S+)/.exec(output())?.[1] ?? "";
-  const pids = [...output().matchAll(/PNode\s+(\w+)\s+\(pid (\d+)\)/g)].map(([, name = "", pid = ""]) => ({
-    name,
-    pid,
-  }));
-  const stop = async () => {
-    child.kill("SIGTERM");
-    await ended;
-  };
-  return { address, pids, environment: { ...environment, DCNR_ORCHESTRATOR: address }, stop };
-}
 
 describe("the tutorial and the examples", () => {
   let directory: string;
