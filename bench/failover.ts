@@ -19,7 +19,7 @@ export interface FailoverBench {
 }
 
 /** A long chain: every VNode is one linear layer. */
-function definition(layers: number): string {
+export function longNetwork(layers: number): string {
   const ids = Array.from({ length: layers }, (_, i) => `n${i}`);
   return [
     "name: long",
@@ -43,7 +43,7 @@ export async function runFailoverBench(layers = 1_200, pnodes = 60, dying = 50):
   await stage.until("all attach", () => nodes.every((one) => one.attachedTo !== ""));
   const manifest = await storeData((scenarios[0] as (typeof scenarios)[number]).data, stage.blobs);
   await stage.call(DatasetService.method.createDataset, { name: "data", manifest: manifestText(manifest) });
-  await stage.call(NetworkService.method.createNetwork, { definition: definition(layers) });
+  await stage.call(NetworkService.method.createNetwork, { definition: longNetwork(layers) });
   const { session } = await stage.call(SessionService.method.createSession, {
     start: true,
     settings: {

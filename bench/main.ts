@@ -24,6 +24,7 @@ const benchmarks: Readonly<Record<string, { title: string; load: () => Promise<B
   network: { title: "Network", load: async () => (await import("./network.ts")).networkReport },
   relay: { title: "Relay", load: async () => (await import("./relay.ts")).relayReport },
   recovery: { title: "Recovery", load: async () => (await import("./recovery.ts")).recoveryReport },
+  scale: { title: "Scale", load: async () => (await import("./scale.ts")).scaleReport },
   tuning: { title: "Tuning", load: async () => (await import("./tuning.ts")).tuningReport },
   wan: { title: "Home links", load: async () => (await import("./wan.ts")).wanReport },
   tokenizer: { title: "Tokenizer", load: async () => (await import("./tokenizer.ts")).tokenizerReport },
