@@ -9,6 +9,7 @@ import type { Attachment } from "./attachment.ts";
 import type { Autonomy } from "./autonomy/autonomy.ts";
 import { type Hours, parseHours } from "./hours.ts";
 import type { PNodeDependencies, PNodeOptions } from "./options.ts";
+import type { ConductorLoad } from "./serving/conductor.ts";
 import type { Servings } from "./serving/servings.ts";
 import type { Training } from "./training/training.ts";
 import type { Whereabouts } from "./whereabouts.ts";
@@ -21,6 +22,8 @@ export interface Readings {
   readonly retainedBytes: number;
   /** What its VNodes have waited for samples of their datasets, added up. */
   readonly dataWaitMs: number;
+  /** Of models whose heads are here: positions that were not computed again, and guesses of tokens. */
+  readonly conducted?: readonly { readonly replica: string; readonly load: ConductorLoad }[];
   readonly vnodes: readonly {
     readonly session: string;
     readonly vnode: string;
@@ -148,8 +151,9 @@ export class SelfReport {
   }
 
   readings(dataWaitMs: number): Readings {
-    const { attachment, training, whereabouts } = this.#parts();
+    const { attachment, training, whereabouts, servings } = this.#parts();
     return {
+      conducted: servings.conducted(),
       attached: attachment.attached,
       relayed: whereabouts.relayed,
       retainedBytes: training.retention.memoryBytes,

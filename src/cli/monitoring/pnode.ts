@@ -3,6 +3,7 @@
 import { type World, withFields } from "../../core/world.ts";
 import { type Collector, collectorFrom } from "../../monitoring/collector.ts";
 import { monitoringHandler } from "../../monitoring/handler.ts";
+import type { MetricRegistry } from "../../monitoring/registry.ts";
 import { Tracer } from "../../monitoring/traces.ts";
 import type { PerformedWork } from "../../pnode/options.ts";
 import type { PNode } from "../../pnode/pnode.ts";
@@ -37,6 +38,7 @@ export function monitorPNode(world: World, id: string, name: string, otlp: strin
   });
   const dataWaitHelp = "Time that VNodes waited for samples of their dataset.";
   registry.counter("dcnr_pnode_data_wait_seconds_total", dataWaitHelp, () => readings().dataWaitMs / 1000);
+  describeConductors(registry, () => readings().conducted ?? []);
   const each = (value: (vnode: ReturnType<typeof readings>["vnodes"][number]) => number) => () =>
     readings().vnodes.map((vnode) => ({
       labels: { session: vnode.session, vnode: vnode.vnode },
@@ -131,4 +133,24 @@ async function postJson(url: string, body: string, headers: Readonly<Record<stri
   });
   await response.arrayBuffer();
   if (!response.ok) throw new Error(`${new URL(url).host} answered ${response.status}`);
+}
+
+type Conducted = NonNullable<ReturnType<PNode["readings"]>["conducted"]>[number];
+
+/** Where a model's head is: what caches of equal beginnings saved, and how guesses of tokens did. */
+function describeConductors(registry: MetricRegistry, conducted: () => readonly Conducted[]): void {
+  const count = (name: string, help: string, value: (load: Conducted["load"]) => number) =>
+    registry.counter(name, help, () =>
+      conducted().map(({ replica, load }) => ({
+        labels: { model: replica.split("@", 1)[0] ?? replica, replica },
+        value: value(load),
+      })),
+    );
+  count(
+    "dcnr_model_cached_tokens_total",
+    "Tokens of prompts whose beginning was computed for another request.",
+    (load) => load.sharedPositions,
+  );
+  count("dcnr_model_guessed_tokens_total", "Tokens of answers that were guessed ahead.", (load) => load.drafted);
+  count("dcnr_model_accepted_tokens_total", "Guesses that were right.", (load) => load.accepted);
 }

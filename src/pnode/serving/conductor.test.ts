@@ -7,7 +7,7 @@ import { DcnrError } from "../../core/errors.ts";
 import { sha256 } from "../../core/hash.ts";
 import { randomKey, uniformAt } from "../../core/numbers/random.ts";
 import { silentLog, type World } from "../../core/world.ts";
-import { Chooser } from "../../models/choosing.ts";
+import { Chooser, type Constraint } from "../../models/choosing.ts";
 import { greedy } from "../../models/sampling.ts";
 import { Conductor, type ConductorOptions, type TokenRequest } from "./conductor.ts";
 import { isLater, type Pass, passTokensMax, rowsMax, type Turn, tokensIn } from "./pass.ts";
@@ -258,6 +258,36 @@ for (const [what, options] of Object.entries(settings))
       assert.deepEqual(reader, { tokens: answerTo(request), finish: "length", error: undefined }, `seed ${seed}`);
     }
     assert.ok(losses > 12, `${losses} losses`);
+  });
+
+/** Odd tokens behind even ones and the other way round, from an even one on. */
+function alternating(): Constraint {
+  let parity = 0;
+  return {
+    allowed: () => Uint32Array.of(parity === 0 ? 0b1010101 : 0b0101010),
+    accept: (token) => {
+      assert.equal(token % 2, parity, "what was chosen fits");
+      parity = 1 - parity;
+    },
+    ...{ mayEnd: false, isOver: false },
+  };
+}
+
+for (const [what, options] of Object.entries(settings))
+  test(`an answer that must fit something fits it whatever is lost, also where another conductor goes on, ${what}`, async () => {
+    for (let seed = 1; seed <= 6; seed++) {
+      const request = requestOf(seed, 1 + 3 * seed, 24);
+      const expected = answerTo({ ...request, constraint: alternating() });
+      const chance = chanceOf(seed + 2000);
+      const disturb = ({ stages }: Stages) => {
+        if (chance() < 0.03) stages[Math.floor(chance() * stagesCount)]?.forget();
+      };
+      for (const known of [0, seed]) {
+        const wish = { ...request, constraint: alternating(), sent: expected.slice(0, known) };
+        const { reader } = await alone(wish, chance, disturb, options);
+        assert.deepEqual(reader, { tokens: expected.slice(known), finish: "length", error: undefined }, `seed ${seed}`);
+      }
+    }
   });
 
 test("another conductor goes on where one was lost, with the same tokens", async () => {

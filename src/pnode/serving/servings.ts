@@ -18,7 +18,7 @@ import type { BlobClient } from "../blob-client.ts";
 import type { Orchestrators } from "../orchestrators.ts";
 import type { Resolver } from "../resolver.ts";
 import type { Room } from "../room.ts";
-import { Conductor } from "./conductor.ts";
+import { Conductor, type ConductorLoad } from "./conductor.ts";
 import { Forwards } from "./forwards.ts";
 import type { LostPass, Pass } from "./pass.ts";
 import { Passes } from "./passes.ts";
@@ -259,6 +259,13 @@ export class Servings {
 
   progress() {
     return [...this.#replicas.values()].flatMap(({ vnodes }) => [...vnodes.values()].map((host) => host.progress()));
+  }
+
+  /** What conductors here have saved and guessed since they began, by replica. */
+  conducted(): { readonly replica: ReplicaId; readonly load: ConductorLoad }[] {
+    return [...this.#replicas].flatMap(([replica, { conducting }]) =>
+      conducting ? [{ replica, load: conducting.conductor.load }] : [],
+    );
   }
 
   hosted(): { session: string; vnode: string; epoch: bigint }[] {
