@@ -17,6 +17,8 @@ for (const scenario of [...laned, ...rounds]) {
     assert.deepEqual(eight.metrics, one.metrics);
   });
 
+  // Four lanes would show nothing else, and take four times as long.
+  if (scenario.lanes !== 2) continue;
   test(`${scenario.name}: checking what is computed, and crews, change no bits of lanes`, async () => {
     const one = await baselineOf(scenario);
     for (const policy of [{ assurance: "checked" }, { autonomy: "on" }] as const) {

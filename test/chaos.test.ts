@@ -19,6 +19,24 @@ test("ten and more signals to random processes change no bit of a reduced T1", a
   assert.deepEqual(report.wrongRoots, []);
 });
 
+test("signals to random processes change no bit of four lanes on eight machines, half of their steps apart", async (context) => {
+  const report = await chaos({
+    orchestrators: 2,
+    pnodes: 8,
+    // Half a lane each.
+    memory: "300MB",
+    steps: 30,
+    intervalMs: 5_000,
+    kills: 4,
+    durationMs: 0,
+    seed: 5,
+    lanes: { lanes: 4, syncEvery: 5, syncAfter: 15n },
+    print: (line) => context.diagnostic(line),
+  });
+  assert.ok(report.kills > 0);
+  assert.deepEqual(report.wrongRoots, []);
+});
+
 test("recovery lasts from the kill to the second step after it", () => {
   const log = [
     { atMs: 0, step: 1 },

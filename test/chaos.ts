@@ -1,4 +1,5 @@
 // `npm run chaos -- --minutes 20`: kills real processes for a while and prints what it cost and whether any bit changed.
+// With lanes: `npm run chaos -- --lanes 4 --memory 512MB --sync-every 10 --sync-after 20`.
 
 import { parseArgs } from "node:util";
 import { chaos } from "./chaos/chaos.ts";
@@ -11,6 +12,10 @@ const { values } = parseArgs({
     orchestrators: { type: "string", default: "3" },
     pnodes: { type: "string", default: "8" },
     seed: { type: "string", default: "1" },
+    lanes: { type: "string", default: "1" },
+    "sync-every": { type: "string", default: "0" },
+    "sync-after": { type: "string", default: "0" },
+    memory: { type: "string" },
   },
 });
 
@@ -22,6 +27,11 @@ const report = await chaos({
   kills: 0,
   durationMs: Number(values.minutes) * 60_000,
   seed: Number(values.seed),
+  lanes: {
+    lanes: Number(values.lanes),
+    ...{ syncEvery: Number(values["sync-every"]), syncAfter: BigInt(values["sync-after"]) },
+  },
+  ...(values.memory === undefined ? {} : { memory: values.memory }),
   print: (line) => console.log(line),
 });
 

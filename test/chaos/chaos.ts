@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Fleet, type Member, pause } from "./fleet.ts";
 import { percentile, rate, recoveryMs } from "./measure.ts";
-import { type Round, Training } from "./training.ts";
+import { type Lanes, type Round, Training } from "./training.ts";
 
 export interface ChaosOptions {
   readonly orchestrators: number;
@@ -17,6 +17,10 @@ export interface ChaosOptions {
   readonly kills: number;
   readonly durationMs: number;
   readonly seed: number;
+  /** One lane if absent. */
+  readonly lanes?: Lanes;
+  /** What each PNode lends; room for one or two VNodes if absent. */
+  readonly memory?: string;
   readonly print: (line: string) => void;
 }
 
@@ -40,7 +44,7 @@ export async function chaos(options: ChaosOptions): Promise<ChaosReport> {
   try {
     const training = new Training(fleet.addresses);
     await training.prepare();
-    const calm = await training.round("calm", options.steps);
+    const calm = await training.round("calm", options.steps, undefined, lanesOf(options));
     options.print(`undisturbed: root ${calm.root}, ${rate(calm.log).toFixed(2)} steps/s`);
     const killer = new Killer(fleet, options);
     const rounds = await disturbedRounds(training, killer, options);
@@ -58,13 +62,17 @@ async function disturbedRounds(training: Training, killer: Killer, options: Chao
   killer.start();
   do {
     const signal = AbortSignal.timeout(roundTimeoutMs);
-    const round = await training.round(`round-${rounds.length + 1}`, options.steps, signal);
+    const round = await training.round(`round-${rounds.length + 1}`, options.steps, signal, lanesOf(options));
     rounds.push(round);
     options.print(
       `round ${rounds.length}: root ${round.root}, ${rate(round.log).toFixed(2)} steps/s, ${killer.hits.length} signals so far`,
     );
   } while (killer.hits.length < options.kills || performance.now() - startMs < options.durationMs);
   return rounds;
+}
+
+function lanesOf({ lanes }: ChaosOptions): { readonly lanes?: Lanes } {
+  return lanes === undefined ? {} : { lanes };
 }
 
 interface Hit {

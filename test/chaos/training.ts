@@ -19,11 +19,19 @@ export interface Round {
   readonly log: readonly Progress[];
 }
 
+/** How many copies of the network learn together, or apart for a while. */
+export interface Lanes {
+  readonly lanes: number;
+  readonly syncEvery?: number;
+  readonly syncAfter?: bigint;
+}
+
 export interface RoundOptions {
   /** On how many PNodes at least; 0 leaves it to placement. */
   readonly spread?: number;
   readonly onLook?: (session: Session) => void;
   readonly autonomy?: "on";
+  readonly lanes?: Lanes;
   /** Waited for before it is looked again. */
   readonly between?: () => Promise<void> | undefined;
 }
@@ -57,7 +65,7 @@ export class Training {
     name: string,
     steps: number,
     signal?: AbortSignal,
-    { spread = 0, onLook = () => {}, autonomy, between }: RoundOptions = {},
+    { spread = 0, onLook = () => {}, autonomy, lanes, between }: RoundOptions = {},
   ): Promise<Round> {
     await this.#any((client) => client.networks.create(transformerYaml(small), { id: name }).catch(unlessThere));
     const settings = {
@@ -73,6 +81,7 @@ export class Training {
       replicas: 1,
       spread,
       autonomy: autonomy ?? "",
+      ...lanes,
       learningRate: { schedule: "constant", base: 0.001, warmupSteps: 0n, finalShare: 1 },
     };
     const { id } = await this.#any((client) => client.sessions.create(settings));
