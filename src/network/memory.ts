@@ -16,9 +16,11 @@ export function parametersOf(vnode: VNodePlan): number {
 export const microbatchesInFlightMax = 16;
 
 /** Weights, gradients and two moments in float32; activations of the microbatches in flight. */
-export function memoryBytesOf(vnode: VNodePlan, batch: number, microbatches: number): number {
+export function memoryBytesOf(vnode: VNodePlan, batch: number, microbatches: number, hasRounds = false): number {
   const samplesInFlight = Math.ceil(batch / microbatches) * Math.min(microbatches, microbatchesInFlightMax);
-  return parametersOf(vnode) * 16 + vnode.savedBytesPerSample * samplesInFlight + workspaceBytes;
+  // Rounds keep where they began, and a velocity.
+  const perParameter = hasRounds ? 24 : 16;
+  return parametersOf(vnode) * perParameter + vnode.savedBytesPerSample * samplesInFlight + workspaceBytes;
 }
 
 /** Weights as the runtime packs them, and of some a second form; one VNode's at a time are in memory more often. */

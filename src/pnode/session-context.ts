@@ -92,7 +92,8 @@ export class SessionContext {
   /** What a VNode needs of its host. */
   memoryBytesOf(vnode: VNodeId): number {
     const { microbatches } = this.schedule;
-    return memoryBytesOf(this.#planOf(vnode), this.samples * microbatches, microbatches);
+    const hasRounds = this.identity.sync !== undefined;
+    return memoryBytesOf(this.#planOf(vnode), this.samples * microbatches, microbatches, hasRounds);
   }
 
   #planOf(vnode: VNodeId): VNodePlan {

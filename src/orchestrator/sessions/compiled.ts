@@ -114,20 +114,28 @@ export function flopsOf(vnode: VNodePlan, batch: number): number {
   return vnode.flopsPerSample * batch * trainingFactor;
 }
 
-function edgeBytes(edge: PlanEdge, batch: number): number {
+/** Of a step, in the mean over all steps where rounds are. */
+function edgeBytes(edge: PlanEdge, batch: number, rounds?: Rounds): number {
+  if (rounds?.sync !== undefined && edge.kind === "outer")
+    return (2 * wireBytes(edge.wire, edge.shape)) / rounds.sync.every;
+  if (rounds?.sync !== undefined && edge.kind === "reduce")
+    return (2 * wireBytes(edge.wire, edge.shape) * rounds.sync.after) / rounds.steps;
   const times = (edge.kind === "activation" ? batch : 1) * (edge.gradient ? 2 : 1);
   return wireBytes(edge.wire, edge.shape) * times;
 }
+
+type Rounds = Pick<SessionIdentity, "steps" | "sync">;
 
 /** A session's VNodes in all lanes: each lane's share of whole batches, forward and backward. */
 export function trainingPlan(
   id: SessionId,
   plan: Plan,
-  identity: Pick<SessionIdentity, "batch" | "microbatches" | "lanes">,
+  identity: Pick<SessionIdentity, "batch" | "microbatches" | "lanes"> & Rounds,
 ): PlacementPlan {
   const lanes = lanesOf(identity);
   const [batch, microbatches] = [identity.batch / lanes, identity.microbatches / lanes];
-  return placementPlan(id, plan, batch, (vnode) => memoryBytesOf(vnode, batch, microbatches));
+  const memoryOf = (vnode: VNodePlan) => memoryBytesOf(vnode, batch, microbatches, identity.sync !== undefined);
+  return placementPlan(id, plan, batch, memoryOf, identity);
 }
 
 /** A replica's VNodes: what a step is to a session is one answer here. */
@@ -140,12 +148,13 @@ function placementPlan(
   plan: Plan,
   samples: number,
   memoryOf: (vnode: VNodePlan) => number,
+  rounds?: Rounds,
 ): PlacementPlan {
   const byId = new Map(plan.vnodes.map((vnode) => [vnode.id, vnode]));
   const vnodes = plan.order.map((id): PlacementVNode => {
     const vnode = byId.get(id) as VNodePlan;
     return { id, flops: flopsOf(vnode, samples), memoryBytes: memoryOf(vnode), gpus: 0 };
   });
-  const edges = plan.edges.map((edge) => ({ from: edge.from, to: edge.to, bytes: edgeBytes(edge, samples) }));
+  const edges = plan.edges.map((edge) => ({ from: edge.from, to: edge.to, bytes: edgeBytes(edge, samples, rounds) }));
   return { workload, vnodes, edges, colocations: plan.colocations };
 }
