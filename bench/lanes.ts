@@ -51,7 +51,8 @@ export async function runLanesBench(
 
 function rowOf(turns: readonly Turn[], batch: number): LanesRow {
   const isSlow = turns.some(({ one, two }) => one.steps === 0 || two.steps === 0);
-  if (isSlow) fail("failed_precondition", "the machine is too busy: no step ended in one of the turns, give them longer");
+  if (isSlow)
+    fail("failed_precondition", "the machine is too busy: no step ended in one of the turns, give them longer");
   const sum = (side: keyof Turn, what: keyof Stretch) => turns.reduce((total, turn) => total + turn[side][what], 0);
   const speed = ({ steps, wallMs }: Stretch) => steps / wallMs;
   const cpuOf = (side: keyof Turn) => sum(side, "cpuMs") / sum(side, "steps");
