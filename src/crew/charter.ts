@@ -5,6 +5,7 @@ import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { fail } from "../core/errors.ts";
 import { type KeyId, parseId, parseSha256, type SessionId, type Sha256, type VNodeId } from "../core/ids.ts";
 import { type Identity, keysOf, type Succession, type Verify } from "../core/keys.ts";
+import { wholeOf } from "../core/whole.ts";
 import {
   CharterSchema,
   type Charter as WireCharter,
@@ -134,7 +135,7 @@ export function tenureFromWire({ vnode, epoch, count, owners }: WireTenure): Ten
     fail("invalid_argument", `VNode ${vnode} cannot have ${owners.length} owners`);
   return {
     vnode: vnode as VNodeId,
-    epoch: Number(epoch),
+    epoch: wholeOf(epoch),
     count,
     owners: owners.map(({ pnode, incarnation }) => ({ pnode, incarnation })),
   };

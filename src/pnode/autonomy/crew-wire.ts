@@ -3,6 +3,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { fail } from "../../core/errors.ts";
 import { parseSha256, type VNodeId } from "../../core/ids.ts";
+import { wholeOf } from "../../core/whole.ts";
 import { charterToWire, type SignedCharter, tenureFromWire, tenureToWire } from "../../crew/charter.ts";
 import type { CrewNews, CrewState } from "../../crew/crew.ts";
 import type { HeldState, HolderList } from "../../crew/holdings.ts";
@@ -36,7 +37,7 @@ export function holderFromWire({ pnode, sequence, states }: WireHolder): HolderL
     states: states.map(
       ({ vnode, step, state, trail }): HeldState => ({
         vnode: vnode as VNodeId,
-        step: Number(step),
+        step: wholeOf(step),
         state: parseSha256(state, `the state of VNode ${vnode}`),
         trail: trail === "" ? "" : parseSha256(trail, `the trail of VNode ${vnode}`),
       }),
@@ -48,8 +49,8 @@ export function newsFromWire(wire: WireNews): CrewNews {
   if (wire.holders.length > listMax || wire.sightings.length > listMax || wire.tenures.length > statesMax)
     fail("invalid_argument", "news of a crew is longer than any crew can be");
   return {
-    line: Number(wire.line),
-    turn: Number(wire.turn),
+    line: wholeOf(wire.line),
+    turn: wholeOf(wire.turn),
     holders: wire.holders.map(holderFromWire),
     tenures: wire.tenures.map(tenureFromWire),
     sightings: wire.sightings.map(({ pnode, incarnation, ageMs, routes }) => ({
