@@ -45,12 +45,12 @@ async function takenOverAfterMs(seed: number): Promise<number> {
   return Number(found[1]) * 1_000 - crashMs;
 }
 
-test("where all orchestrators are gone, what a dead PNode hosted is taken over within three seconds", async () => {
+test("where all orchestrators are gone, what a dead PNode hosted is taken over in two and a half seconds, rarely later", async () => {
   const tookMs = [];
-  for (let seed = 1; seed <= 8; seed++) tookMs.push(await takenOverAfterMs(seed));
+  for (let seed = 1; seed <= 5; seed++) tookMs.push(await takenOverAfterMs(seed));
   tookMs.sort((a, b) => a - b);
-  assert.ok((tookMs[4] as number) <= 2_500, `the usual one took ${tookMs[4]} ms`);
-  assert.ok((tookMs[7] as number) <= 3_500, `the slowest took ${tookMs[7]} ms`);
+  assert.ok((tookMs[2] as number) <= 2_500, `the usual one took ${tookMs[2]} ms`);
+  assert.ok((tookMs[4] as number) <= 3_500, `the slowest took ${tookMs[4]} ms`);
 });
 
 for (const aim of crewAims)
