@@ -28,8 +28,7 @@ Call with <tool_call>
 {% if m.tool_calls %}{% for c in m.tool_calls %}<tool_call>
 {{ c.function | tojson }}
 </tool_call>{% endfor %}{% elif m.role == "tool" %}{{ m.name }}: {{ m.content }}{% else %}{{ m.content }}{% endif %}<|im_end|>
-{% endfor %}<|im_start|>assistant
-`;
+{% endfor %}{{ "<|im_start|>assistant\\n" }}`;
 
 test("a template writes down tools, calls and their results; what strangers put in stays text", () => {
   const chat = openChat({ template, bosToken: "", eosToken: "", endTokens: [] }, tokenizer);

@@ -13,7 +13,8 @@ const world = {
 
 test("an orchestrator that starts anew knows the last numbers of sessions that others saw", async () => {
   const store = openMemoryStore();
-  const open = (incarnation: string) => new Metrics({ mirror: { store }, world, incarnation } as unknown as Context);
+  const open = (incarnation: string) =>
+    new Metrics({ mirror: { store, get: () => undefined }, world, incarnation } as unknown as Context);
   const before = open("one");
   const id = "s-1" as SessionId;
   for (let step = 1; step <= 5_000; step++) {

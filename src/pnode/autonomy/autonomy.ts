@@ -261,13 +261,15 @@ export class Autonomy implements NearBlobs {
         const { charter } = crew;
         if (!crew.mayHost) return;
         const hosts = [...charter.crew].filter(([, { hosts }]) => hosts).map(([pnode]) => pnode);
-        const isSuccessor = ({ vnode, tenure }: Charter["vnodes"][number]) => {
+        // Owners read their data as they go: what they have not read yet would be nobody's.
+        const needsData = ({ vnode, tenure }: Charter["vnodes"][number]) => {
+          if (tenure.owners.some((owner) => owner.pnode === self.pnode)) return true;
           const others = hosts.filter((pnode) => !tenure.owners.some((owner) => owner.pnode === pnode));
           return successorsOf(session, vnode, others).slice(0, charter.keepers).includes(self.pnode);
         };
         await hosting.prepare(
           session,
-          charter.vnodes.filter(isSuccessor).map(({ vnode }) => vnode),
+          charter.vnodes.filter(needsData).map(({ vnode }) => vnode),
         );
         return;
       } catch (error) {
