@@ -101,8 +101,10 @@ describe("a PNode's grants", () => {
       ask(BlobSpace.STATES, BlobAction.UPLOAD, 5n << 30n),
       failing("invalid_argument", /at most 16777216 are allowed among states/),
     );
-    for (const space of [BlobSpace.VOCABULARIES, BlobSpace.DEFINITIONS])
-      await assert.rejects(ask(space, BlobAction.DOWNLOAD), failing("permission_denied", /states and datasets only/));
+    const named = failing("permission_denied", /states, datasets and vocabularies only/);
+    await assert.rejects(ask(BlobSpace.DEFINITIONS, BlobAction.DOWNLOAD), named);
+    const own = failing("permission_denied", /has no vocabulary/);
+    await assert.rejects(ask(BlobSpace.VOCABULARIES, BlobAction.DOWNLOAD), own);
     await stage.stop();
   });
 

@@ -93,7 +93,9 @@ describe("a table with names for labels", () => {
   });
 
   it("trains the documented network, which answers with names", async () => {
-    const [definition] = codeBlocks(join(pages, "define-a-network.md")).filter(({ info }) => info === "yaml");
+    const [definition] = codeBlocks(join(pages, "define-a-network.md")).filter(
+      ({ info }) => info.split(" ")[0] === "yaml",
+    );
     writeFileSync(net.path("tiny.yaml"), definition?.code ?? "");
     let session = "";
     for (const words of commandsOf("define-a-network.md", / (network|dataset|train|serve) /)) {
