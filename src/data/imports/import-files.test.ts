@@ -13,7 +13,7 @@ import { type Manifest, manifestHash, type TensorsManifest, type TextManifest } 
 import { showSamples } from "../show.ts";
 import { importDataset } from "./import.ts";
 import type { ImportCheckpoint, ImportRequest } from "./import-run.ts";
-import type { SourceAccess } from "./source.ts";
+import type { ObjectGet, SourceAccess } from "./source.ts";
 
 const fixtures = join(import.meta.dirname, "..", "fixtures", "files");
 const folder = mkdtempSync(join(tmpdir(), "import-files-"));
@@ -139,6 +139,24 @@ describe("a Parquet file", () => {
     const resume = checkpoints[1]!;
     const again = await importDataset(request, {}, { blobs, shardBytes: 1024 / 4, resume });
     assert.equal(manifestHash(again), manifestHash(whole));
+  });
+
+  it("is read by one stream for each pass, however many groups and columns it has", async () => {
+    const file = readFileSync(join(fixtures, "gzip.parquet"));
+    const opened: number[] = [];
+    const objectGet: ObjectGet = async (_bucket, _key, start) => {
+      opened.push(start);
+      const pieces = async function* () {
+        for (let at = start; at < file.length; at += 100) yield file.subarray(at, at + 100);
+      };
+      return { bytes: file.length, tag: "1", body: pieces() };
+    };
+    const source = "s3://bucket/gzip.parquet";
+    const { manifest } = await imported({ source, labels: "species" }, { objectGet });
+    const local = await imported({ source: join(fixtures, "gzip.parquet"), labels: "species" });
+    assert.equal(manifestHash(manifest), manifestHash(local.manifest));
+    // Its size, its tail, its description; then the first row, the classes and the samples. It has 18 chunks.
+    assert.equal(opened.length, 6, opened.join(" "));
   });
 
   it("with a column of texts becomes documents", async () => {

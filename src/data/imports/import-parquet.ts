@@ -3,11 +3,11 @@
 
 import { fail } from "../../core/errors.ts";
 import { buildText } from "../build.ts";
-import { openReader } from "../formats/bytes.ts";
 import { labelColumnOf } from "../formats/csv.ts";
 import { type Chunk, type Column, type ParquetFile, type RowGroup, readFooter } from "../formats/parquet/metadata.ts";
 import { type ColumnValue, readChunk } from "../formats/parquet/pages.ts";
 import type { Manifest } from "../manifest.ts";
+import { type ForwardReader, openForward } from "./forward-reader.ts";
 import { importRows, type Rows } from "./import-rows.ts";
 import { buildOptions, type ImportRequest, notEmpty, type Run } from "./import-run.ts";
 import type { Source } from "./source.ts";
@@ -32,26 +32,25 @@ async function openParquet(source: Source): Promise<ParquetFile> {
   if (bytes === undefined || once)
     return fail("invalid_argument", `${name} cannot be read from its end, where Parquet begins: store it in a file`);
   if (bytes < 12) fail("invalid_argument", `${name} is no Parquet file`);
-  const tail = Buffer.from(await bytesOf(source, bytes - 8, 8));
+  const reader = openForward(source);
+  try {
+    const tail = Buffer.from(await reader.bytes(bytes - 8, 8));
+    const length = footerBytes(tail, bytes, name);
+    return readFooter(await reader.bytes(bytes - 8 - length, length), bytes, name);
+  } finally {
+    await reader.close();
+  }
+}
+
+function footerBytes(tail: Buffer, fileBytes: number, name: string): number {
   const magic = tail.toString("latin1", 4, 8);
   if (magic === "PARE") fail("unimplemented", `${name} is encrypted, which is not supported`);
   const length = tail.readUInt32LE(0);
   if (magic !== "PAR1") fail("invalid_argument", `${name} is no Parquet file, or cut off`);
-  if (length > bytes - 12) fail("invalid_argument", `${name} is damaged: its description is longer than the file`);
+  if (length > fileBytes - 12) fail("invalid_argument", `${name} is damaged: its description is longer than the file`);
   if (length > footerBytesMax)
     fail("resource_exhausted", `${name} has a description of ${length} bytes, at most ${footerBytesMax} are allowed`);
-  return readFooter(await bytesOf(source, bytes - 8 - length, length), bytes, name);
-}
-
-async function bytesOf(source: Source, start: number, count: number): Promise<Uint8Array> {
-  const reader = openReader(source.read(start));
-  try {
-    const bytes = await reader.take(count);
-    if (bytes.byteLength !== count) fail("data_loss", `${source.name} ended while it was read`);
-    return bytes;
-  } finally {
-    await reader.close();
-  }
+  return length;
 }
 
 /** The column of documents, unless labels or columns say that numbers are wanted. */
@@ -129,20 +128,37 @@ async function importDocuments(run: Run, file: ParquetFile, column: Column): Pro
 
 /** Rows from `first` on, with the values of the columns. */
 async function* groupsOf(source: Source, { groups }: ParquetFile, columns: readonly Column[], first: number) {
+  const reader = openForward(source);
   let row = 0;
-  for (const group of groups) {
-    if (row + group.rows <= first) {
-      row += group.rows;
-      continue;
+  try {
+    for (const group of groups) {
+      if (row + group.rows <= first) {
+        row += group.rows;
+        continue;
+      }
+      const chunks = columns.map((column) => chunkOf(group, column, source.name));
+      const values = await valuesOf(reader, chunks, group.rows, source.name);
+      const end = Math.max(...chunks.map(({ offset, bytes }) => offset + bytes));
+      for (let i = 0; i < group.rows; i++, row++)
+        if (row >= first)
+          yield { row, values: values.map((column) => column[i]), next: { offset: end, line: row + 1 } };
     }
-    const chunks = columns.map((column) => chunkOf(group, column, source.name));
-    const values: ColumnValue[][] = [];
-    for (const chunk of chunks)
-      values.push(readChunk(await bytesOf(source, chunk.offset, chunk.bytes), chunk, group.rows, source.name));
-    const end = Math.max(...chunks.map(({ offset, bytes }) => offset + bytes));
-    for (let i = 0; i < group.rows; i++, row++)
-      if (row >= first) yield { row, values: values.map((column) => column[i]), next: { offset: end, line: row + 1 } };
+  } finally {
+    await reader.close();
   }
+}
+
+/** Of each chunk; they are read in the order in which they lie in the file. */
+async function valuesOf(
+  reader: ForwardReader,
+  chunks: readonly Chunk[],
+  rows: number,
+  name: string,
+): Promise<ColumnValue[][]> {
+  const values = chunks.map((): ColumnValue[] => []);
+  for (const [i, chunk] of [...chunks.entries()].sort(([, a], [, b]) => a.offset - b.offset))
+    values[i] = readChunk(await reader.bytes(chunk.offset, chunk.bytes), chunk, rows, name);
+  return values;
 }
 
 function chunkOf({ chunks }: RowGroup, column: Column, name: string): Chunk {
