@@ -179,6 +179,25 @@ scene("tensors go through a network as they are, or as samples of a dataset", as
   );
 });
 
+scene("what weights in few bits lost is told to whoever serves them, by the list and by OpenAI's API", async () => {
+  const environment = { DCNR_ORCHESTRATOR: network.local.orchestrator.address };
+  const lost = async (weights: string): Promise<number> => {
+    const ran = await dcnr(["serve", trained, "--name", "few", "--weights", weights], environment);
+    assert.equal(ran.code, 0, ran.err);
+    const percent = new RegExp(`few keeps weights in ${weights}: their mean relative error is ([\\d.]+) %`).exec(
+      ran.out,
+    )?.[1];
+    assert.ok(percent, ran.out + ran.err);
+    const shown = (await openai.models.retrieve("few")) as OpenAI.Model & { weight_error?: number };
+    assert.equal((100 * (shown.weight_error ?? Number.NaN)).toFixed(2), percent);
+    assert.ok((await dcnr(["model", "list"], environment)).out.includes(`in ${weights}: their mean relative error`));
+    await network.client.models.stop("few");
+    return Number(percent);
+  };
+  const [eight, four] = [await lost("8bit"), await lost("4bit")];
+  assert.ok(eight > 0 && eight < 2 && four > 4 * eight && four < 25, `${eight} % and ${four} %`);
+});
+
 scene("a model that is served again with more replicas goes on, and one that is stopped leaves no VNodes", async () => {
   const { client } = network;
   assert.equal((await client.models.serve(trained, { replicas: 2 })).replicas, 2);

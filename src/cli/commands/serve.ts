@@ -1,9 +1,17 @@
 // `dcnr serve`: places a trained state on PNodes that answer.
 
+import type { Client } from "../../client/client.ts";
 import { fail } from "../../core/errors.ts";
-import type { Command } from "../command.ts";
+import { sleep } from "../../core/world.ts";
+import type { Model } from "../../protocol/gen/dcnr/v1/inference_pb.ts";
+import { realWorld } from "../../system/world.ts";
+import type { Command, CommandContext } from "../command.ts";
 import { connectionOptions, withClient } from "../joining/connection.ts";
-import { showModels } from "../shown/models.ts";
+import { showModels, whenLoaded } from "../shown/models.ts";
+
+const askEveryMs = 500;
+/** A minute: large models take longer, and nobody need wait for them. */
+const asksMax = 120;
 
 export const command: Command = {
   summary: "Serve the newest state of a session, or an imported model, under a name.",
@@ -45,8 +53,9 @@ export const command: Command = {
         ...{ ...replicasFrom(flags.text("replicas")), spread: flags.number("spread"), ...(name ? { name } : {}) },
         ...{ provisional: flags.is("provisional"), weights: flags.text("weights") },
       };
-      const model = await client.models.serve(source, options);
-      if (flags.is("json")) return void out.json(model);
+      const served = await client.models.serve(source, options);
+      if (flags.is("json")) return void out.json(served);
+      const model = served.weights === "" ? served : await whenMeasured(context, client, served);
       showModels(out, [model]);
       if (model.status !== "ready")
         out.note("a first question waits until every VNode has its weights: dcnr model list");
@@ -56,6 +65,20 @@ export const command: Command = {
       return undefined;
     }),
 };
+
+/** What few bits cost is known when the weights are loaded. */
+async function whenMeasured({ out, signal }: CommandContext, client: Client, model: Model): Promise<Model> {
+  const { timers } = realWorld({ logFormat: "none" });
+  if (model.status !== "ready") out.note(`weights become ${model.weights}; what they lose is measured meanwhile`);
+  const newest = await whenLoaded(model, {
+    ask: () => client.models.list(),
+    pause: () => sleep(timers, askEveryMs, signal),
+    times: asksMax,
+    signal,
+  });
+  if (newest.weightError === undefined) out.note("dcnr model list tells what the weights lost once they are loaded");
+  return newest;
+}
 
 function replicasFrom(text: string): { replicas: number } | { leastReplicas: number; mostReplicas: number } {
   const [, least, most] = /^(\d+)(?:-(\d+))?$/.exec(text) ?? [];

@@ -24,4 +24,34 @@ export function showModels(out: Output, models: readonly Model[]): void {
       model.reason,
     ]),
   );
+  for (const model of models) for (const sentence of weightLoss(model)) out.line(sentence);
+}
+
+/** What few bits cost a model, if they did and it is known; of answers nothing was measured, and nothing is said. */
+export function weightLoss({ name, weights, weightError }: Pick<Model, "name" | "weights" | "weightError">): string[] {
+  if (weights === "" || weightError === undefined) return [];
+  const percent = (100 * weightError).toFixed(2);
+  return [`${name} keeps weights in ${weights}: their mean relative error is ${percent} % in the VNode that lost most`];
+}
+
+export interface LoadingWatch {
+  readonly ask: () => Promise<readonly Model[]>;
+  readonly pause: () => Promise<void>;
+  readonly times: number;
+  readonly signal: AbortSignal;
+}
+
+/** Asks again while a model comes up, so many times at most; the newest that is known of it. */
+export async function whenLoaded(model: Model, { ask, pause, times, signal }: LoadingWatch): Promise<Model> {
+  let newest = model;
+  for (let i = 0; i < times && !signal.aborted && comesUp(newest); i++) {
+    await pause();
+    newest = (await ask()).find(({ name }) => name === model.name) ?? newest;
+  }
+  return newest;
+}
+
+/** What waits for room or has failed will not be ready soon. */
+function comesUp({ status }: Model): boolean {
+  return status === "placing" || status === "loading";
 }

@@ -17,7 +17,7 @@ import { ownedBy } from "../rights/limits.ts";
 import type { Gateway } from "../serving/gateway.ts";
 import { findModel, findState, listModels, registerModel } from "../serving/models.ts";
 import { serveModel, stopModel } from "../serving/serve.ts";
-import { statusOf } from "../serving/status.ts";
+import { statusOf, weightsOf } from "../serving/status.ts";
 import { maxTokensDefault, type TextRequest, turnsMax } from "../serving/text.ts";
 import type { Compiled } from "../sessions/compiled.ts";
 import type { Garbage } from "../sessions/garbage.ts";
@@ -172,7 +172,7 @@ function view(needs: InferenceApiNeeds, model: ModelRecord) {
     replicas: model.replicas.length,
     leastReplicas: model.scaling?.least ?? 0,
     mostReplicas: model.scaling?.most ?? 0,
-    weights: model.weights ?? "",
+    ...weightsOf(needs, model),
     sessions: [...model.replicas],
     createdWallMs: BigInt(model.createdWallMs),
   };

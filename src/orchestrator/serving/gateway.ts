@@ -16,7 +16,7 @@ import { type Loads, ModelLoads, type Outcome, type Request } from "./loads.ts";
 import { findModel, listModels } from "./models.ts";
 import { Prompts } from "./prompts.ts";
 import { ReplicaGone, type ReplicaNeeds, Replicas } from "./replicas.ts";
-import { type StatusNeeds, statusOf } from "./status.ts";
+import { type StatusNeeds, statusOf, weightsOf } from "./status.ts";
 import {
   BadSchema,
   maxTokensMax,
@@ -69,6 +69,7 @@ export class Gateway implements TextGenerator {
       createdWallMs: model.createdWallMs,
       context: model.context,
       ...statusOf(this.#needs, model),
+      ...weightsOf(this.#needs, model),
     }));
   }
 

@@ -58,9 +58,13 @@ function decoded(name: string): string {
   }
 }
 
-function modelView({ name, createdWallMs, context, status, reason }: ServedModel) {
+function modelView({ name, createdWallMs, context, status, reason, weights, weightError }: ServedModel) {
   const created = Math.floor(createdWallMs / 1000);
-  return { id: name, object: "model", created, owned_by: "dcnr", context_length: context, status, reason };
+  return {
+    ...{ id: name, object: "model", created, owned_by: "dcnr", context_length: context, status, reason },
+    ...(weights && { weights }),
+    ...(weightError !== undefined && { weight_error: weightError }),
+  };
 }
 
 async function complete(deps: ServingHttp, roles: Roles, request: Request, chat: boolean): Promise<Response> {

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ModelRecord } from "../records/sessions.ts";
-import { type StatusNeeds, statusOf } from "./status.ts";
+import { type StatusNeeds, statusOf, weightsOf } from "./status.ts";
 
 interface Replica {
   readonly status?: string;
@@ -11,9 +11,10 @@ interface Replica {
   /** Of its two VNodes; undefined: not placed. */
   readonly phases: readonly (string | undefined)[];
   readonly detail?: string;
+  readonly weightErrors?: readonly (number | undefined)[];
 }
 
-function statusWith(...replicas: Replica[]) {
+function modelWith(replicas: readonly Replica[]) {
   const ids = replicas.map((_, index) => `model@${index}`);
   const replicaOf = (id: string) => replicas[ids.indexOf(id)] as Replica;
   const record = (id: string) => ({ reason: "", status: "running", ...replicaOf(id), id, vnodes: ["a", "b"] });
@@ -22,13 +23,19 @@ function statusWith(...replicas: Replica[]) {
     assignments: { locations: ({ id }: { id: string }) => replicaOf(id).phases.filter((phase) => phase !== undefined) },
     views: {
       vnode: ({ id }: { id: string }, vnode: string) => {
-        const { phases, detail = "" } = replicaOf(id);
-        const phase = phases[vnode === "a" ? 0 : 1];
-        return [{ id: vnode, phase, detail: phase === "failed" ? detail : "" }];
+        const { phases, detail = "", weightErrors } = replicaOf(id);
+        const at = vnode === "a" ? 0 : 1;
+        const phase = phases[at];
+        return [{ id: vnode, phase, detail: phase === "failed" ? detail : "", weightError: weightErrors?.[at] }];
       },
     },
   } as unknown as StatusNeeds;
-  return statusOf(needs, { replicas: ids } as unknown as ModelRecord);
+  return { needs, model: { replicas: ids } as unknown as ModelRecord };
+}
+
+function statusWith(...replicas: Replica[]) {
+  const { needs, model } = modelWith(replicas);
+  return statusOf(needs, model);
 }
 
 test("a model is ready when every VNode of a replica has its weights", () => {
@@ -49,4 +56,18 @@ test("a model that cannot answer says why", () => {
   assert.deepEqual(statusWith(waiting), { status: "waiting", reason: "needs 3 GB" });
   const failed: Replica = { status: "failed", reason: "no state", phases: [undefined, undefined] };
   assert.deepEqual(statusWith(failed), { status: "failed", reason: "no state" });
+});
+
+test("what weights of few bits lost is told when a replica has measured all of it, and the largest of its VNodes counts", () => {
+  const weights = (format: "4bit" | undefined, ...replicas: Replica[]) => {
+    const { needs, model } = modelWith(replicas);
+    return weightsOf(needs, { ...model, ...(format && { weights: format }) });
+  };
+  const loading: Replica = { phases: ["serving", "loading"], weightErrors: [0.5, undefined] };
+  const ready: Replica = { phases: ["serving", "serving"], weightErrors: [0.02, 0.08] };
+  const silent: Replica = { phases: ["serving", "serving"] };
+  assert.deepEqual(weights("4bit", loading), { weights: "4bit" }, "the rest may have lost more");
+  assert.deepEqual(weights("4bit", silent), { weights: "4bit" }, "an older PNode measures nothing");
+  assert.deepEqual(weights("4bit", loading, ready), { weights: "4bit", weightError: 0.08 });
+  assert.deepEqual(weights(undefined, ready), {});
 });

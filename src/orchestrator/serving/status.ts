@@ -37,9 +37,22 @@ export function statusOf(needs: StatusNeeds, model: ModelRecord): ModelStatus {
 
 /** How many replicas have all their weights. */
 export function readyReplicas(needs: StatusNeeds, model: ModelRecord): number {
+  return readyOf(needs, model).length;
+}
+
+function readyOf(needs: StatusNeeds, model: ModelRecord): ReplicaRecord[] {
   const replicas = model.replicas.flatMap((id) => needs.context.mirror.get(key.replica(id)) ?? []).filter(isLive);
   const placed = replicas.filter((replica) => needs.assignments.locations(replica).length >= replica.vnodes.length);
-  return placed.filter((replica) => loadingOf(needs, replica).missing === 0).length;
+  return placed.filter((replica) => loadingOf(needs, replica).missing === 0);
+}
+
+/** What a model is kept in, unless float32, and what that cost: the largest error that a VNode of a ready replica measured. */
+export function weightsOf(needs: StatusNeeds, model: ModelRecord): { weights?: string; weightError?: number } {
+  if (!model.weights) return {};
+  const measured = readyOf(needs, model).flatMap((replica) =>
+    replica.vnodes.flatMap((id) => needs.views.vnode(replica, id).flatMap(({ weightError }) => weightError ?? [])),
+  );
+  return { weights: model.weights, ...(measured.length > 0 && { weightError: Math.max(...measured) }) };
 }
 
 function loadingOf(needs: StatusNeeds, replica: ReplicaRecord): { missing: number; reason: string } {

@@ -55,6 +55,9 @@ export interface ServedModel {
   /** "ready" if it answers at once; else a request waits, or is refused with the reason. */
   readonly status: string;
   readonly reason: string;
+  /** Of weights in few bits: which, and their mean relative error once it was measured. */
+  readonly weights?: string;
+  readonly weightError?: number;
 }
 
 /** Clients ask for another model, or tell their user. */

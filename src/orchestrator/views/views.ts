@@ -167,6 +167,7 @@ export class Views {
         stepMs: progress?.stepMs ?? 0,
         waitsFor: [...(progress?.waitsFor ?? [])],
         phaseSeconds: progress ? this.#needs.heard.phaseMs(progress) / 1000 : 0,
+        ...(progress?.weightError !== undefined && { weightError: progress.weightError }),
       };
     });
   }

@@ -337,7 +337,14 @@ export class ServingVNode {
       stepMs: this.#passMs,
       retainedBytes: 0n,
       noRoom: this.#noRoom,
+      ...this.#weightError(),
     };
+  }
+
+  /** Only where something was measured. */
+  #weightError(): { readonly weightError?: number } {
+    if (this.#numerics?.kind !== "generation" || !this.#context?.weights) return {};
+    return { weightError: this.#numerics.generation.weightError };
   }
 
   async stop(): Promise<void> {

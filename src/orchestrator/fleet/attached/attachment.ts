@@ -31,6 +31,8 @@ export interface Progress {
   /** VNodes whose messages it needs to go on, and for how long it has waited for them. */
   readonly waitsFor: readonly string[];
   readonly waitedMs: number;
+  /** What weights of few bits lost of their size, on the average; it is for people. */
+  readonly weightError?: number;
 }
 
 export interface MeasuredLink {
@@ -156,6 +158,7 @@ export class Attachment {
         sinceMs: same ? before.sinceMs : nowMs,
         waitsFor: one.waitsFor.slice(0, waitsForMax).map((vnode) => vnode.slice(0, vnodeNameMax)),
         waitedMs: one.waitedMs,
+        ...weightErrorOf(one),
       });
     }
     this.progress = progress;
@@ -262,4 +265,11 @@ export class Attachment {
       this.#pumping = false;
     }
   }
+}
+
+/** Rounding loses no more than all: anything else was not measured. */
+export function weightErrorOf({ weightError }: { readonly weightError?: number | undefined }): {
+  readonly weightError?: number;
+} {
+  return weightError !== undefined && weightError >= 0 && weightError <= 1 ? { weightError } : {};
 }
