@@ -1,10 +1,11 @@
-// Jobs, queues, a report and balances that only pretend, for pages of the dashboard that one machine would take days to fill.
+// Jobs, queues, a report, balances and standings that only pretend, for pages of the dashboard that one machine would take days to fill.
 
 import { JobService } from "../src/protocol/gen/dcnr/v1/job_pb.ts";
 import { LedgerService } from "../src/protocol/gen/dcnr/v1/ledger_pb.ts";
 import { ReportService } from "../src/protocol/gen/dcnr/v1/report_pb.ts";
 import type { ServedService } from "../src/protocol/network.ts";
 import { partly } from "./fake-orchestrator.ts";
+import { fakeTrust } from "./fake-trust.ts";
 
 const owners = ["ada", "grace", "lab"] as const;
 const hour = 3_600;
@@ -59,6 +60,7 @@ export function fakeCompany(): readonly ServedService[] {
   }));
   const head = { number: 12n, root: "r", chains: 4n, wallMs: BigInt(Date.now()) };
   return [
+    fakeTrust(),
     partly(JobService, {
       listJobs: async () => ({ jobs }),
       // Nothing trains; the session's name says that what was asked arrived.

@@ -163,8 +163,11 @@ export class FakeFleet {
       status: "done",
       step: BigInt(pastSteps),
       totalSteps: BigInt(pastSteps),
+      final: BigInt(pastSteps),
+      certificate: "",
       settings: {
         ...this.session().settings,
+        assurance: "none",
         steps: BigInt(pastSteps),
         batch: batch << (index % 2),
         seed: BigInt(index + 2),
@@ -182,9 +185,13 @@ export class FakeFleet {
       id: sessionId,
       settings: {
         ...{ network: "gpt", dataset: "books", batch, steps: BigInt(stepsTotal), numerics: "native", seed: 1n },
+        assurance: "sampled",
         learningRate: { schedule: "constant", base: 0.001 },
       },
       line: BigInt(this.step - (this.step % 20)),
+      final: 40n,
+      certificate:
+        "sampled; final up to step 40: 50.0 % recomputed by trusted machines, 25.0 % by strangers, 25.0 % by nobody",
       createdWallMs: BigInt(this.#begunMs),
       status: this.suspended ? "suspended" : "running",
       step: BigInt(this.step),

@@ -71,6 +71,8 @@ const scenes: readonly Scene[] = [
       { name: "study", address: "#/studies" },
       { name: "study-dark-phone", address: "#/studies", size: phone, dark: true, fullPage: true },
       { name: "report", address: "#/report" },
+      { name: "trust", address: "#/trust" },
+      { name: "trust-dark-phone", address: "#/trust", size: phone, dark: true, fullPage: true },
       { name: "credits", address: "#/credits" },
       { name: "credits-dark", address: "#/credits", dark: true },
     ],

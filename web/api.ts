@@ -13,6 +13,7 @@ import { ReportService } from "../src/protocol/gen/dcnr/v1/report_pb.ts";
 import { RightsService } from "../src/protocol/gen/dcnr/v1/rights_pb.ts";
 import { SessionService } from "../src/protocol/gen/dcnr/v1/session_pb.ts";
 import { StudyService } from "../src/protocol/gen/dcnr/v1/study_pb.ts";
+import { TrustService } from "../src/protocol/gen/dcnr/v1/trust_pb.ts";
 import { noteRefusal, withKey } from "./access.ts";
 
 /** For panels with services of their own. */
@@ -33,6 +34,7 @@ export const reports = createClient(ReportService, transport);
 export const rights = createClient(RightsService, transport);
 export const sessions = createClient(SessionService, transport);
 export const studies = createClient(StudyService, transport);
+export const trust = createClient(TrustService, transport);
 
 /** What went wrong, as a sentence for people; a missing key is asked for. */
 export function sentence(thrown: unknown): string {

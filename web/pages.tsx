@@ -8,6 +8,7 @@ import { Report } from "./report/report.tsx";
 import { Runs } from "./runs/runs.tsx";
 import { Studies } from "./studies/studies.tsx";
 import { Training } from "./training/training.tsx";
+import { Trust } from "./trust/trust.tsx";
 
 export interface Page {
   /** In the address; "" is where one arrives, with "sessions" for one of them. */
@@ -35,6 +36,7 @@ export const pages: readonly Page[] = [
   whole("jobs", "Jobs", () => <Jobs />),
   whole("studies", "Studies", (item) => <Studies chosen={item} />),
   whole("report", "Availability", () => <Report />),
+  whole("trust", "Trust", () => <Trust />),
   whole("credits", "Credits", () => <Credits />),
 ];
 

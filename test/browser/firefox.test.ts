@@ -71,7 +71,10 @@ test("Firefox's chat streams and is stopped, with its pace", how, async () => {
 
 test("every page comes up in Firefox, and fits a phone", how, async () => {
   assert.ok(firefox && server);
-  const pages = { runs: "choose up to", jobs: "in line", studies: "Trial 6", report: "budget left", credits: "grace" };
+  const pages = {
+    ...{ runs: "choose up to", jobs: "in line", studies: "Trial 6" },
+    ...{ report: "budget left", trust: "an operator vouches for it", credits: "grace" },
+  };
   for (const [page, text] of Object.entries(pages)) {
     await firefox.evaluate(`void (location.hash = "#/${page}")`);
     await firefox.until(told(text));

@@ -1,5 +1,5 @@
 // The dashboard's pages as people use them, in the browser that decides and, with DCNR_BROWSERS=all, in those of the machine: addresses and titles, runs side by side, jobs, machines,
-// credits, and what can be done from them. Nothing moves away from what one looks at. The fleet pretends.
+// trust, credits, and what can be done from them. Nothing moves away from what one looks at. The fleet pretends.
 
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
@@ -174,8 +174,33 @@ for (const { name, launch } of browsersHere().filter(({ decides }) => decides))
       });
     });
 
+    test("trust tells what is known of machines and sessions, and how to repeat what was found wrong", () =>
+      at("#/trust", async (page) => {
+        const machines = page.locator("#trust tbody tr");
+        await machines.first().waitFor();
+        assert.equal(await machines.first().getAttribute("data-row"), "machine-3", "who was found wrong comes first");
+        await page.locator('[data-row="machine-1"]').getByText("an operator vouches for it").waitFor();
+        await page.locator('[data-row="machine-2"]').getByText("recomputed by a trusted machine").waitFor();
+        await page.locator('[data-row="machine-4"]').getByText("never").waitFor();
+        const conviction = page.locator("#convictions tbody tr");
+        assert.equal(await conviction.count(), 1);
+        await conviction.getByRole("button", { name: `Copy: dcnr audit ${sessionId} block_2 20` }).waitFor();
+        const checked = page.locator(`#assurance [data-row="${sessionId}"]`);
+        await checked.getByText("75 %", { exact: true }).waitFor();
+        await checked.getByText("25.0 % by nobody").waitFor();
+        await page.locator("#audits").getByText("machine-1 (audit)").waitFor();
+      }));
+
     test("every page can be reached and read, in light and dark, and fits a phone", async () => {
-      for (const address of ["#/", `#/runs/${past},${sessionId}`, "#/jobs", "#/studies", "#/report", "#/credits"])
+      for (const address of [
+        "#/",
+        `#/runs/${past},${sessionId}`,
+        "#/jobs",
+        "#/studies",
+        "#/report",
+        "#/trust",
+        "#/credits",
+      ])
         await at(address, async (page) => {
           await page.locator(".panel").first().waitFor();
           for (const colorScheme of ["light", "dark"] as const) {
