@@ -5,8 +5,9 @@ import type { SessionRecord } from "../src/orchestrator/records/sessions.ts";
 import { baselineOf } from "./baselines.ts";
 import { calmRun, fleetOf, otherClass, type RunSettings, usualBuild, usualClass } from "./draw.ts";
 import { noFaults, type TimedFault } from "./faults.ts";
-import { NetworkRun } from "./network-run.ts";
-import type { Scenario } from "./scenarios.ts";
+import { NetworkRun, type RunOptions } from "./network-run.ts";
+import type { SeedReport } from "./report.ts";
+import { type Scenario, scenarios } from "./scenarios.ts";
 import { SeededChance } from "./world/chance.ts";
 
 export interface EraWorld {
@@ -16,14 +17,15 @@ export interface EraWorld {
   readonly numericsClass: string;
   readonly roots: ReadonlyMap<number, string>;
   readonly violations: readonly string[];
+  readonly report: SeedReport;
 }
 
 /** Everything heals after it; by then a session with eras is done. */
 const windowMs = 400_000;
 
-function drawWorld(seed: number, scenario: Scenario, eras: "on" | undefined): RunSettings {
+function drawWorld(seed: number, scenario: Scenario): RunSettings {
   const chance = new SeededChance(seed, "eras");
-  const calm = calmRun(scenario, fleetOf(4, 2), { checkpointEvery: 2, replicas: 1, eras });
+  const calm = calmRun(scenario, fleetOf(4, 2), { checkpointEvery: 2, replicas: 1, eras: "on" });
   const gone = (host: string): TimedFault => ({
     kind: "crash",
     host,
@@ -55,9 +57,9 @@ function drawWorld(seed: number, scenario: Scenario, eras: "on" | undefined): Ru
   };
 }
 
-export async function eraWorld(seed: number, scenario: Scenario, eras: "on" | undefined = "on"): Promise<EraWorld> {
-  const run = new NetworkRun(seed, drawWorld(seed, scenario, eras), () => undefined, {});
-  const { violations } = await run.finish();
+export async function eraWorld(seed: number, scenario: Scenario, options: RunOptions = {}): Promise<EraWorld> {
+  const run = new NetworkRun(seed, drawWorld(seed, scenario), () => undefined, options);
+  const report = await run.finish();
   const [session] = run.records.sessions();
   return {
     seed,
@@ -65,7 +67,8 @@ export async function eraWorld(seed: number, scenario: Scenario, eras: "on" | un
     eras: session?.eras ?? [],
     numericsClass: session?.numericsClass ?? "",
     roots: run.result.roots,
-    violations: violations.map(({ kind, message }) => `${kind}: ${message}`),
+    violations: report.violations.map(({ kind, message }) => `${kind}: ${message}`),
+    report,
   };
 }
 
@@ -91,4 +94,17 @@ export async function eraFaults(scenario: Scenario, worlds: readonly EraWorld[])
     byEras.set(JSON.stringify(world.eras), world);
   }
   return found;
+}
+
+/** A world with something broken in it: whatever differs from the sound one of the same seed and eras is a divergence. */
+export async function brokenEraWorld(seed: number, options: RunOptions): Promise<SeedReport> {
+  const scenario = scenarios[0] as Scenario;
+  const sound = await eraWorld(seed, scenario);
+  const already = [...sound.violations, ...(await eraFaults(scenario, [sound]))];
+  if (already.length > 0) throw new Error(`the sound world has faults, too: ${already.join("; ")}`);
+  const broken = await eraWorld(seed, scenario, options);
+  const { report } = broken;
+  const differing = await eraFaults(scenario, [sound, broken]);
+  const found = differing.map((message) => ({ kind: "divergence", atMs: report.virtualMs, message }) as const);
+  return { ...report, violations: [...report.violations, ...found] };
 }

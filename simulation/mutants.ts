@@ -16,6 +16,7 @@ import { ServingService } from "../src/protocol/gen/dcnr/v1/serving_pb.ts";
 import { usualClass } from "./draw.ts";
 import { liarName } from "./lies/liar-name.ts";
 import { crewMutants } from "./mutants/crews.ts";
+import { eraMutants } from "./mutants/eras.ts";
 import { type Loose, type Mutant, onCall, onEvent, rewriting } from "./mutants/mutant.ts";
 import { answersItself, ownAddressesOnly, waitsAtRelaysOnce } from "./mutants/networks.ts";
 import * as processes from "./mutants/processes.ts";
@@ -37,6 +38,7 @@ function onWork(block: Block, change: (work: Work) => Work): Block {
 
 export const mutants: Readonly<Record<string, Mutant>> = {
   ...crewMutants,
+  ...eraMutants,
   ...trustMutants,
   "consumes-duplicates": {
     fault: "a gradient that arrives twice is added twice",

@@ -4,6 +4,7 @@ import { withAutonomy } from "./autonomy.ts";
 import { expectationsOf } from "./baselines.ts";
 import { type CrewAim, crewWorld } from "./crew-worlds.ts";
 import { drawRun, type RunSettings } from "./draw.ts";
+import { brokenEraWorld } from "./eras.ts";
 import { aimed, drawAims } from "./faults.ts";
 import type { Behaviour } from "./lies/byzantine.ts";
 import { drawByzantine } from "./lies/byzantine-draw.ts";
@@ -13,6 +14,7 @@ import type { SeedReport } from "./report.ts";
 import { hasRouters, withRouters } from "./routers.ts";
 
 export async function runSeed(seed: number, options: RunOptions = {}): Promise<SeedReport> {
+  if (options.mutant !== undefined && mutants[options.mutant]?.eras) return brokenEraWorld(seed, options);
   const settings = settingsOf(seed, options);
   return new NetworkRun(seed, settings, await expectationsOf(settings), options).finish();
 }

@@ -34,6 +34,8 @@ export interface Mutant {
   readonly autonomy?: boolean;
   /** Its fault shows where sessions have lanes. */
   readonly lanes?: boolean;
+  /** Its fault shows where sessions change their numerics class, beside the same world without it. */
+  readonly eras?: boolean;
   /** Its fault shows in worlds in which this happens to a crew. */
   readonly crew?: CrewAim;
   /** Its fault shows where machines are behind routers. */
