@@ -80,10 +80,15 @@ const hostile: Record<string, string> = {
 
 for (const [what, text] of Object.entries(hostile))
   test(`a definition that is ${what} is refused, and costs the thread that asks next to nothing`, async () => {
-    const before = process.threadCpuUsage();
-    await assert.rejects(compileAside(aside, text), { code: "invalid_argument" });
-    const { user, system } = process.threadCpuUsage(before);
-    assert.ok(user + system < 50_000, `${(user + system) / 1_000} ms of the thread that asked`);
+    const costs: number[] = [];
+    // Garbage of other tests is collected on this thread too: it does not fall into all three.
+    for (let i = 0; i < 3; i++) {
+      const before = process.threadCpuUsage();
+      await assert.rejects(compileAside(aside, text), { code: "invalid_argument" });
+      const { user, system } = process.threadCpuUsage(before);
+      costs.push((user + system) / 1_000);
+    }
+    assert.ok(Math.min(...costs) < 50, `${costs.join(", ")} ms of the thread that asked`);
   });
 
 test("a definition is the same network whichever thread reads it", async () => {
