@@ -4,10 +4,11 @@
 import { assert, unreachable } from "../core/assert.ts";
 import type { PlanEdge } from "../network/plan.ts";
 import { type Across, acrossLanes, nextAddition, takeSums } from "./across-lanes.ts";
-import type { Drawn, Effect, Measures, ProcessEvent, Verdict } from "./effects.ts";
+import type { Effect, Measures, ProcessEvent } from "./effects.ts";
 import { type Admission, Inbox } from "./inbox.ts";
-import { Listening, type Missing, sourceKey } from "./listening.ts";
-import { type MessageName, type Sealed, wholeStep } from "./names.ts";
+import { Listening, type Missing } from "./listening.ts";
+import { Mail } from "./mail.ts";
+import { type Direction, type MessageName, type Sealed, wholeStep } from "./names.ts";
 import { Outbox } from "./outbox.ts";
 import type { Role } from "./role.ts";
 import { checkpointDue, evaluationDue, type Schedule } from "./schedule.ts";
@@ -60,8 +61,6 @@ export type OpenProcess = <Payload, Asker>(options: ProcessOptions) => VNodeProc
 
 export const openProcess: OpenProcess = (options) => new Process(options);
 
-type Arrival<Payload> = Extract<ProcessEvent<Payload, never>, { kind: "arrived" }>;
-
 /** Without gradients nothing holds a VNode back, so the line does. */
 const stepsBeyondLineMax = 64;
 
@@ -70,13 +69,11 @@ export class Process<Payload, Asker> implements VNodeProcess<Payload, Asker> {
   readonly #schedule: Schedule;
   readonly #options: ProcessOptions;
   readonly #parts: ProcessParts;
-  readonly #inbox: Inbox<Payload>;
-  readonly #outbox: Outbox<Payload>;
+  readonly #mail: Mail<Payload, Asker>;
   readonly #listening: Listening<Payload>;
   readonly #persisting = new Set<number>();
   #effects: Effect<Payload, Asker>[] = [];
   #step: number;
-  #line: number;
   #work: StepWork;
   /** What is added up with other lanes in this step. */
   #across: Across;
@@ -87,8 +84,6 @@ export class Process<Payload, Asker> implements VNodeProcess<Payload, Asker> {
   /** Microbatches between forward and backward. Changes when things happen, never what they are. */
   #window: number;
   #paused = false;
-  /** Toward these, messages are locked. */
-  #drawn: readonly Drawn[] = [];
   #ended: "no" | "done" | "failed" | "restart" = "no";
 
   constructor(options: ProcessOptions) {
@@ -97,12 +92,14 @@ export class Process<Payload, Asker> implements VNodeProcess<Payload, Asker> {
     this.#schedule = options.schedule;
     this.#parts = { ...usualParts, ...options.parts };
     this.#step = options.line;
-    this.#line = options.line;
     this.#window = options.role.window;
-    this.#inbox = new Inbox(options.role, options.schedule);
-    this.#outbox = this.#parts.openOutbox(options.line);
     this.#work = this.#parts.openWork(options.schedule, options.line, options.role);
-    this.#listening = this.#parts.openListening(options.role, this.#inbox);
+    const inbox = new Inbox<Payload>(options.role, options.schedule);
+    this.#listening = this.#parts.openListening(options.role, inbox);
+    this.#mail = new Mail({
+      ...{ inbox, outbox: this.#parts.openOutbox<Payload>(options.line), listening: this.#listening },
+      ...{ steps: options.schedule.steps, line: options.line, emit: (effect) => this.#emit(effect) },
+    });
     this.#across = acrossLanes(options.role, options.schedule, options.line);
   }
 
@@ -111,7 +108,7 @@ export class Process<Payload, Asker> implements VNodeProcess<Payload, Asker> {
   }
 
   get line(): number {
-    return this.#line;
+    return this.#mail.line;
   }
 
   get ended(): "no" | "done" | "failed" | "restart" {
@@ -123,16 +120,15 @@ export class Process<Payload, Asker> implements VNodeProcess<Payload, Asker> {
   }
 
   get catchingUp(): boolean {
-    const { pulled } = this.#listening;
-    return this.#options.line > 0 && pulled.size > 0 && this.missing().some(({ key }) => pulled.has(key));
+    return this.#options.line > 0 && this.#listening.pulled.size > 0 && this.#mail.isPulled(this.missing());
   }
 
   admit(name: MessageName, hash: string): Admission {
-    return this.#inbox.admit(name, hash, this.#step);
+    return this.#mail.admit(name, hash, this.#step);
   }
 
   payloads(): Payload[] {
-    return [...this.#inbox.payloads(), ...this.#outbox.payloads()];
+    return this.#mail.payloads();
   }
 
   step(event: ProcessEvent<Payload, Asker>): readonly Effect<Payload, Asker>[] {
@@ -151,7 +147,7 @@ export class Process<Payload, Asker> implements VNodeProcess<Payload, Asker> {
         this.#enterStep();
         break;
       case "arrived":
-        this.#emit({ kind: "receipt", verdict: this.#receive(event) });
+        this.#emit({ kind: "receipt", verdict: this.#mail.receive(event, this.#step) });
         break;
       case "forwardDone":
         this.#work.forwardDone(event.step, event.microbatch, event.measures);
@@ -187,20 +183,20 @@ export class Process<Payload, Asker> implements VNodeProcess<Payload, Asker> {
         this.#persisting.delete(event.step);
         break;
       case "lineAdvanced":
-        this.#lineAdvanced(event.line);
+        this.#mail.lineAdvanced(event.line);
         break;
       case "drawn":
-        this.#lock(event.drawn);
+        this.#mail.lock(event.drawn);
         break;
       case "asked":
-        this.#asked(event.names, event.asker);
+        this.#mail.asked(event.names, event.asker);
         break;
       case "gone":
         // An answer to an ask of long ago says nothing about what is needed now.
         if (event.step === this.#step && this.#ended === "no") this.#end("restart", { kind: "restart" });
         break;
       case "overdue":
-        this.#overdue();
+        if (this.#ended === "no") this.#mail.askForAll(this.missing());
         break;
       case "full":
         this.#full = event.full;
@@ -219,103 +215,17 @@ export class Process<Payload, Asker> implements VNodeProcess<Payload, Asker> {
     }
   }
 
-  // Receiving
-
-  #receive({ name, hash, payload, from }: Arrival<Payload>): Verdict {
-    const admission = this.admit(name, hash);
-    switch (admission) {
-      case "wanted":
-        if (payload === undefined) {
-          this.#listening.pulled.add(sourceKey(name));
-          return "wait";
-        }
-        this.#inbox.store(name, { hash, payload }, from);
-        return "stored";
-      case "beyond":
-        this.#listening.pulled.add(sourceKey(name));
-        return "wait";
-      case "conflict": {
-        const first = this.#inbox.witness(name);
-        assert(first !== undefined, "a conflict has a first witness");
-        this.#emit({ kind: "evidence", name, first, second: { from, hash } });
-        return "dropped";
-      }
-      case "duplicate":
-      case "old":
-        return "dropped";
-      case "unknown":
-        return "refused";
-      default:
-        return unreachable(admission, "admission");
-    }
-  }
-
   missing(): readonly Missing[] {
     return this.#listening.missing(this.#work);
   }
 
-  #overdue(): void {
-    if (this.#ended !== "no") return;
-    for (const { whom, key, names } of this.missing()) {
-      // Asked and still not there: the neighbour has yet to compute it and will send it by itself from now on.
-      this.#listening.pulled.delete(key);
-      this.#emit({ kind: "ask", whom, names });
-    }
-  }
-
-  // Sending and keeping
-
-  #send(edge: PlanEdge, direction: "forward" | "backward", microbatch: number, sealed?: Sealed<Payload>): void {
-    assert(sealed !== undefined, `${this.#role.vnode} has a content for ${direction} ${edge.id}`);
-    const name: MessageName = { step: this.#step, microbatch, edge: edge.id, direction };
-    const to = direction === "forward" ? edge.to : edge.from;
-    const message = { name, to, hash: sealed.hash, payload: sealed.payload };
-    this.#outbox.retain(message);
-    this.#emit({ kind: "send", message });
-    if (this.#drawn.some((one) => this.#isFor(one, message))) this.#emit({ kind: "lock", messages: [message] });
+  #send(edge: PlanEdge, direction: Direction, microbatch: number, sealed?: Sealed<Payload>): void {
+    this.#mail.send(this.#step, edge, direction, microbatch, sealed);
   }
 
   #sendOutputs(microbatch: number, outputs: ReadonlyMap<string, Sealed<Payload>>): void {
     for (const edge of this.#role.activationsOut) this.#send(edge, "forward", microbatch, outputs.get(edge.fromPort));
   }
-
-  #asked(names: readonly MessageName[], asker: Asker): void {
-    const found = names.map((name) => this.#outbox.find(name));
-    const gone = found.some((item) => item.kind === "gone");
-    const step = names.reduce((lowest, name) => Math.min(lowest, name.step), Number.POSITIVE_INFINITY);
-    this.#emit({ kind: "answer", asker, step, outcome: gone ? "gone" : "coming" });
-    if (gone) return;
-    for (const item of found) if (item.kind === "here") this.#emit({ kind: "deliver", message: item.message, asker });
-  }
-
-  #lock(drawn: readonly Drawn[]): void {
-    const known = this.#drawn;
-    this.#drawn = drawn;
-    const added = drawn.filter(
-      ({ vnode, from, to }) => !known.some((one) => one.vnode === vnode && one.from === from && one.to === to),
-    );
-    const messages = this.#outbox.messages().filter((message) => added.some((one) => this.#isFor(one, message)));
-    if (messages.length > 0) this.#emit({ kind: "lock", messages });
-  }
-
-  /** Validation after the last update belongs to the last interval. */
-  #isFor({ vnode, from, to }: Drawn, { to: receiver, name }: { to: string; name: MessageName }): boolean {
-    return receiver === vnode && name.step >= from && (name.step < to || to === this.#schedule.steps);
-  }
-
-  #lineAdvanced(line: number): void {
-    if (line <= this.#line) return;
-    this.#line = line;
-    this.#inbox.forgetBelow(line);
-    this.#collect(line);
-  }
-
-  #collect(below: number): void {
-    const released = this.#outbox.collect(below);
-    if (released.length > 0) this.#emit({ kind: "collect", below, released });
-  }
-
-  // Computing
 
   #backwardDone(step: number, microbatch: number, gradients: ReadonlyMap<string, Sealed<Payload>>): void {
     for (const ready of this.#work.backwardDone(step, microbatch))
@@ -357,8 +267,7 @@ export class Process<Payload, Asker> implements VNodeProcess<Payload, Asker> {
   #enterStep(): void {
     this.#work = this.#parts.openWork(this.#schedule, this.#step, this.#role);
     this.#across = acrossLanes(this.#role, this.#schedule, this.#step);
-    for (const { whom, key, names } of this.missing())
-      if (this.#listening.pulled.has(key)) this.#emit({ kind: "ask", whom, names });
+    this.#mail.askForPulled(this.missing());
   }
 
   /** Starts whatever may start now: backward first, then forward, then evaluation, then what ends the step. */
@@ -387,8 +296,8 @@ export class Process<Payload, Asker> implements VNodeProcess<Payload, Asker> {
   #mayStartStep(): boolean {
     const { checkpointEvery, restAfter } = this.#schedule;
     if (restAfter !== undefined && this.#step > restAfter) return false;
-    if (this.#full && this.#step >= this.#line + checkpointEvery) return false;
-    return this.#step < this.#line + checkpointEvery + stepsBeyondLineMax;
+    if (this.#full && this.#step >= this.line + checkpointEvery) return false;
+    return this.#step < this.line + checkpointEvery + stepsBeyondLineMax;
   }
 
   #startForward(microbatch: number, mode: "training" | "evaluation"): boolean {
@@ -431,8 +340,7 @@ export class Process<Payload, Asker> implements VNodeProcess<Payload, Asker> {
       return;
     const given = this.#takeStepGradients();
     if (given === undefined) return;
-    const released = this.#listening.dropTies(this.#step);
-    if (released.length > 0) this.#emit({ kind: "collect", below: this.#step, released });
+    this.#mail.dropTies(this.#step);
     work.begin("update");
     this.#emit({ kind: "update", step: this.#step, ...given });
   }
