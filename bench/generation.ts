@@ -11,7 +11,7 @@ import { Client } from "../src/client/client.ts";
 import { statePartBytes } from "../src/core/blobs.ts";
 import { fillNormal, randomKey } from "../src/core/numbers/random.ts";
 import { elementCount, type Tensor } from "../src/core/tensor.ts";
-import { openExecutor } from "../src/engine/threads.ts";
+import { openExecutor } from "../src/engine/pool/threads.ts";
 import { compileText } from "../src/network/compile.ts";
 import type { Plan } from "../src/network/plan.ts";
 import { BlobSpace } from "../src/protocol/gen/dcnr/v1/common_pb.ts";

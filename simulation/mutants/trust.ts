@@ -6,7 +6,7 @@ import type { IntervalRecord, StandingRecord } from "../../src/orchestrator/reco
 import type { SessionRecord } from "../../src/orchestrator/records/sessions.ts";
 import type { VNodeRecord } from "../../src/orchestrator/records/vnodes.ts";
 import { PNodeService } from "../../src/protocol/gen/dcnr/v1/pnode_pb.ts";
-import type { StateStore } from "../../src/store/state-store.ts";
+import type { StateStore } from "../../src/store/records/state-store.ts";
 import { both, type Loose, type Mutant, onCall, onEvent, rewriting } from "./mutant.ts";
 
 function onAudits(interval: IntervalRecord, change: (audit: IntervalRecord["audits"][string]) => object): object {

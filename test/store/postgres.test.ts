@@ -4,9 +4,9 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import pg from "pg";
 import { hasCode } from "../../src/core/errors.ts";
-import { storeConformance, conformanceWorld as world } from "../../src/store/conformance.ts";
-import { openPostgresStore } from "../../src/store/postgres.ts";
-import { createItem, updateItem } from "../../src/store/update.ts";
+import { storeConformance, conformanceWorld as world } from "../../src/store/records/conformance.ts";
+import { openPostgresStore } from "../../src/store/records/postgres.ts";
+import { createItem, updateItem } from "../../src/store/records/update.ts";
 import { type PostgresServer, startPostgres } from "./servers/postgres.ts";
 
 let server: PostgresServer;

@@ -4,10 +4,10 @@
 import type { Client, StateBlob } from "../../client/client.ts";
 import { fail, hasCode } from "../../core/errors.ts";
 import type { Tensor } from "../../core/tensor.ts";
-import { type ChatFormat, parseChatFormat } from "../../models/chat.ts";
-import { writeHuggingFace } from "../../models/export-huggingface.ts";
-import { writeNetworkFile } from "../../models/network-file.ts";
-import { storeStates } from "../../models/states.ts";
+import { type ChatFormat, parseChatFormat } from "../../models/chats/chat.ts";
+import { writeHuggingFace } from "../../models/files/export-huggingface.ts";
+import { writeNetworkFile } from "../../models/files/network-file.ts";
+import { storeStates } from "../../models/files/states.ts";
 import { compileText } from "../../network/compile.ts";
 import { BlobSpace } from "../../protocol/gen/dcnr/v1/common_pb.ts";
 import type { Model } from "../../protocol/gen/dcnr/v1/inference_pb.ts";

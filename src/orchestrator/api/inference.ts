@@ -4,7 +4,7 @@ import type { BlobSpaceName } from "../../core/blobs.ts";
 import { fail } from "../../core/errors.ts";
 import { parseSha256 } from "../../core/ids.ts";
 import { parseManifest } from "../../data/manifest.ts";
-import type { ChatTurn } from "../../models/chat-template.ts";
+import type { ChatTurn } from "../../models/chats/chat-template.ts";
 import { type ChatMessage, type GenerateRequest, InferenceService } from "../../protocol/gen/dcnr/v1/inference_pb.ts";
 import { type ServedService, service } from "../../protocol/network.ts";
 import type { Context } from "../context.ts";

@@ -10,7 +10,7 @@ import { openDatasets } from "../../data/datasets.ts";
 import { readDocuments, textOfDocument } from "../../data/documents.ts";
 import type { TextManifest } from "../../data/manifest.ts";
 import { openMemoryBlobs, openMemoryStore } from "../../store/memory.ts";
-import { listItems } from "../../store/update.ts";
+import { listItems } from "../../store/records/update.ts";
 import type { Context } from "../context.ts";
 import type { JobRecord } from "../records/jobs.ts";
 import { Mirror } from "../records/mirror.ts";

@@ -1,9 +1,9 @@
 // Text in, text out: what the gRPC and the OpenAI-compatible front ends share, so that both behave alike.
 
 import { DcnrError } from "../../core/errors.ts";
-import type { ChatPrompt } from "../../models/chat-template.ts";
+import type { ChatPrompt } from "../../models/chats/chat-template.ts";
+import type { ToolCall } from "../../models/chats/tools.ts";
 import type { SamplingSettings } from "../../models/sampling.ts";
-import type { ToolCall } from "../../models/tools.ts";
 
 export interface TextRequest {
   readonly model: string;

@@ -3,7 +3,7 @@
 
 import type { SessionId } from "../../core/ids.ts";
 import type { PlacementPlan } from "../../scheduler/placement/types.ts";
-import { createItem, listItems, readItem } from "../../store/update.ts";
+import { createItem, listItems, readItem } from "../../store/records/update.ts";
 import type { Context } from "../context.ts";
 import type { Budgets } from "../ledger/budgets.ts";
 import type { Ledger } from "../ledger/ledger.ts";

@@ -2,7 +2,7 @@
 // again. Each step may be repeated, by whoever finds it half done; whatever was recorded in the new turn stays.
 
 import type { PNodeId, SessionId, Sha256 } from "../../core/ids.ts";
-import { listItems } from "../../store/update.ts";
+import { listItems } from "../../store/records/update.ts";
 import type { Context } from "../context.ts";
 import type { IntervalRecord, RepairPlan } from "../records/checking.ts";
 import { readSession } from "../records/fresh.ts";

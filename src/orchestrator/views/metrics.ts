@@ -3,7 +3,7 @@
 
 import type { Cancel } from "../../core/world.ts";
 import { lanesOf } from "../../network/lanes.ts";
-import { createItem, listItems, readItem } from "../../store/update.ts";
+import { createItem, listItems, readItem } from "../../store/records/update.ts";
 import type { Context } from "../context.ts";
 import type { SessionRecord } from "../records/sessions.ts";
 import { key, prefix } from "../records/store-keys.ts";

@@ -9,7 +9,7 @@ import { fillNormal, randomKey, uniformAt } from "../../core/numbers/random.ts";
 import { elementCount, float32, type Tensor } from "../../core/tensor.ts";
 import type { Engine } from "../../engine/engine.ts";
 import { openInlineExecutor } from "../../engine/executor.ts";
-import { hasNativeEngine } from "../../engine/native.ts";
+import { hasNativeEngine } from "../../engine/onnx/native.ts";
 import { openEngine } from "../../engine/open.ts";
 import { openReferenceEngine } from "../../engine/reference.ts";
 import { compileText } from "../../network/compile.ts";
