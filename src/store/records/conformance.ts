@@ -111,6 +111,34 @@ function describeItems(stores: Stores): void {
     );
     assert.equal((await all(store, prefix)).length, 100);
   });
+
+  it("gives each item to one of two handles that create, replace and delete the same ones at once, in any order", async () => {
+    const { store, other } = stores();
+    const keys = Array.from({ length: 40 }, (_, index) => `${newPrefix()}${index}`);
+    const round = async (work: (handle: StateStore, key: string) => Promise<boolean>) => {
+      const forwards = Promise.all(keys.map((key) => work(store, key)));
+      const backwards = Promise.all(keys.toReversed().map((key) => work(other, key)));
+      const [one, two] = [await forwards, (await backwards).toReversed()];
+      assert.deepEqual(
+        keys.map((_, index) => Number(one[index]) + Number(two[index])),
+        keys.map(() => 1),
+      );
+    };
+    for (let turn = 0; turn < 3; turn++) {
+      await round(async (handle, key) => (await handle.put(key, "one", 0)) === 1);
+      await round(async (handle, key) => (await handle.put(key, "two", 1)) === 2);
+      await round((handle, key) => handle.delete(key, 2));
+    }
+  });
+
+  it("lets one of several writes of a call's turn to one item through", async () => {
+    const { store } = stores();
+    const key = `${newPrefix()}key`;
+    const values = ["a", "b", "c"];
+    const outcomes = await Promise.all(values.map((value) => store.put(key, value, 0)));
+    assert.deepEqual(outcomes.toSorted(), [1, undefined, undefined]);
+    assert.equal((await store.get(key))?.value, values[outcomes.indexOf(1)]);
+  });
 }
 
 function describeLists(stores: Stores): void {

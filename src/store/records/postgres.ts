@@ -1,12 +1,24 @@
-// State in one table of a PostgreSQL database. Each call is a single statement, which is atomic by itself; hints
-// travel by LISTEN and NOTIFY, apart from the writes, since a NOTIFY inside them would make all commits queue up.
+// State in one table of a PostgreSQL database. Calls that come together are a single statement, which is atomic by itself and
+// costs one round trip and one flush to disk; hints travel by LISTEN and NOTIFY, apart from the writes, since a NOTIFY inside
+// them would make all commits queue up.
 
 import type pg from "pg";
 import { DcnrError, fail, messageOf } from "../../core/errors.ts";
 import { loadOptional } from "../../core/optional.ts";
 import { type Cancel, sleep, type World } from "../../core/world.ts";
+import { type Grouped, Grouping } from "./grouping.ts";
 import { HintSender, Hints } from "./hints.ts";
-import { checkKey, checkValue, checkVersion, compareKeys, keyEnd, listRange, PageBuilder } from "./items.ts";
+import {
+  checkKey,
+  checkValue,
+  checkVersion,
+  compareKeys,
+  keyEnd,
+  listRange,
+  PageBuilder,
+  pageBytesMax,
+} from "./items.ts";
+import { prepareTable, readStatement, table, writeStatement } from "./postgres-table.ts";
 import type { ListPage, StateStore, StoredItem } from "./state-store.ts";
 
 const driver = await loadOptional<typeof pg>("pg", "postgres", "a PostgreSQL store");
@@ -19,7 +31,6 @@ export interface PostgresStoreOptions {
   readonly world: StoreWorld;
 }
 
-const table = "dcnr_items";
 const channel = "dcnr_items";
 const connectionsMax = 8;
 const connectTimeoutMs = 5_000;
@@ -27,8 +38,22 @@ const connectTimeoutMs = 5_000;
 const queryTimeoutMs = 10_000;
 const hintDelayMs = 10;
 const relistenDelayMsMax = 1_000;
-/** Any number will do, as long as all processes use the same while they create the table. */
-const schemaLock = 0x44434e52;
+const groupSizeMax = 256;
+/** Reads and writes wait in two lines, so at most so many connections of each kind are in use. */
+const groupsAtOnce = 2;
+/** What reads bring is not known beforehand: so many of the largest values still fit into memory. */
+const readsMax = 64;
+
+interface Read extends Grouped {
+  readonly key: string;
+}
+
+interface Write extends Grouped {
+  readonly key: string;
+  /** Null deletes. */
+  readonly value: string | null;
+  readonly expected: number;
+}
 
 export async function openPostgresStore({ url, world }: PostgresStoreOptions): Promise<StateStore> {
   const settings: pg.PoolConfig = {
@@ -50,35 +75,6 @@ export async function openPostgresStore({ url, world }: PostgresStoreOptions): P
   return new PostgresStore(pool, settings, withoutPassword(url), world);
 }
 
-async function prepareTable(pool: pg.Pool, where: string): Promise<void> {
-  const encoding = await pool.query<{ server_encoding: string }>("SHOW server_encoding");
-  if (encoding.rows[0]?.server_encoding !== "UTF8")
-    fail("failed_precondition", `the database ${where} is not encoded in UTF8: create one with ENCODING 'UTF8'`);
-  const known = await pool.query<{ name: string | null }>(`SELECT to_regclass('${table}') AS name`);
-  // A user that may not create tables can still use one that is there.
-  if (known.rows[0]?.name == null) await createTable(pool);
-  const found = await pool.query<{ name: string; type: string; collation: string }>(`
-    SELECT a.attname AS name, format_type(a.atttypid, NULL) AS type, coalesce(c.collname, '') AS collation
-    FROM pg_attribute a LEFT JOIN pg_collation c ON c.oid = a.attcollation
-    WHERE a.attrelid = '${table}'::regclass AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`);
-  const columns = found.rows.map(
-    ({ name, type, collation }) => `${name} ${type}${name === "key" ? ` ${collation}` : ""}`,
-  );
-  const expected = "key text C, value text, version bigint";
-  if (columns.join(", ") !== expected)
-    fail(
-      "failed_precondition",
-      `the table ${table} in ${where} has the columns (${columns.join(", ")}), not (${expected}): name another database`,
-    );
-}
-
-/** Statements sent together are one transaction, with which the lock ends. The collation makes order that of bytes. */
-async function createTable(pool: pg.Pool): Promise<void> {
-  await pool.query(`
-    SELECT pg_advisory_xact_lock(${schemaLock});
-    CREATE TABLE IF NOT EXISTS ${table} (key text COLLATE "C" PRIMARY KEY, value text NOT NULL, version bigint NOT NULL)`);
-}
-
 class PostgresStore implements StateStore {
   readonly #pool: pg.Pool;
   readonly #settings: pg.ClientConfig;
@@ -87,6 +83,8 @@ class PostgresStore implements StateStore {
   readonly #hints = new Hints();
   readonly #sender: HintSender;
   readonly #listening = new AbortController();
+  readonly #reads: Grouping<Read, StoredItem | undefined>;
+  readonly #writes: Grouping<Write, boolean>;
   #listener: Promise<void> | undefined;
   #closed = false;
 
@@ -98,43 +96,37 @@ class PostgresStore implements StateStore {
     this.#sender = new HintSender(world.timers, hintDelayMs, async (keys) => {
       await pool.query(`SELECT pg_notify('${channel}', key) FROM unnest($1::text[]) AS key`, [keys]);
     });
+    const limits = { atOnce: groupsAtOnce, bytesMax: pageBytesMax };
+    this.#reads = new Grouping({ ...limits, sizeMax: readsMax }, (group) => this.#read(group));
+    this.#writes = new Grouping({ ...limits, sizeMax: groupSizeMax }, (group) => this.#write(group));
   }
 
   async get(key: string): Promise<StoredItem | undefined> {
     checkKey(key);
-    const { rows } = await this.#query("get", `SELECT key, value, version FROM ${table} WHERE key = $1`, [key]);
-    return rows[0] && toItem(rows[0]);
+    this.#checkOpen();
+    return this.#reads.ask({ key, bytes: 0 });
   }
 
   async put(key: string, value: string, expected: number): Promise<number | undefined> {
     checkKey(key);
     checkValue(key, value);
     checkVersion(key, expected);
-    const { rowCount } =
-      expected === 0
-        ? await this.#query("create", `INSERT INTO ${table} VALUES ($1, $2, 1) ON CONFLICT DO NOTHING`, [key, value])
-        : await this.#query(
-            "replace",
-            `UPDATE ${table} SET value = $2, version = version + 1 WHERE key = $1 AND version = $3`,
-            [key, value, expected],
-          );
-    if (rowCount !== 1) return undefined;
-    this.#changed(key);
-    return expected + 1;
+    this.#checkOpen();
+    return (await this.#writes.ask({ key, value, expected, apart: key, bytes: value.length }))
+      ? expected + 1
+      : undefined;
   }
 
   async delete(key: string, expected: number): Promise<boolean> {
     checkKey(key);
     checkVersion(key, expected);
-    const text = `DELETE FROM ${table} WHERE key = $1 AND version = $2`;
-    const { rowCount } = await this.#query("delete", text, [key, expected]);
-    if (rowCount !== 1) return false;
-    this.#changed(key);
-    return true;
+    this.#checkOpen();
+    return this.#writes.ask({ key, value: null, expected, apart: key, bytes: 0 });
   }
 
   async list(prefix: string, options?: { after?: string; limit?: number }): Promise<ListPage> {
     const { after, limit } = listRange(prefix, options);
+    this.#checkOpen();
     const resumes = after !== undefined && compareKeys(after, prefix) >= 0;
     const page = new PageBuilder(limit);
     // In portions, so that a list of large values does not come into memory at once.
@@ -163,14 +155,31 @@ class PostgresStore implements StateStore {
     await this.#pool.end();
   }
 
-  #changed(key: string): void {
-    this.#hints.changed([key]);
-    this.#sender.add(key);
+  async #read(group: readonly Read[]): Promise<(StoredItem | undefined)[]> {
+    const { rows } = await this.#query("read", readStatement, [Array.from(new Set(group.map(({ key }) => key)))]);
+    const found = new Map(rows.map((row) => [row.key, toItem(row)]));
+    return group.map(({ key }) => found.get(key));
+  }
+
+  async #write(group: readonly Write[]): Promise<boolean[]> {
+    const columns = [
+      group.map(({ key }) => key),
+      group.map(({ value }) => value),
+      group.map(({ expected }) => expected),
+    ];
+    const { rows } = await this.#query("write", writeStatement, columns);
+    const written = new Set(rows.map(({ key }) => key));
+    this.#hints.changed(written);
+    for (const key of written) this.#sender.add(key);
+    return group.map(({ key }) => written.has(key));
+  }
+
+  #checkOpen(): void {
+    if (this.#closed) fail("failed_precondition", `the store ${this.#where} is closed: open it again`);
   }
 
   /** Prepared once per connection under its name. */
   async #query(name: string, text: string, values: unknown[]): Promise<pg.QueryResult<ItemRow>> {
-    if (this.#closed) fail("failed_precondition", `the store ${this.#where} is closed: open it again`);
     try {
       return await this.#pool.query<ItemRow>({ name: `dcnr ${name}`, text, values });
     } catch (thrown) {
