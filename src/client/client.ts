@@ -456,6 +456,7 @@ export class Client {
       states: Record<string, string>;
       tokenizer?: string;
       chat?: string;
+      pooling?: string;
     }) => {
       const method = InferenceService.method.registerModel;
       return (await this.network.call(this.address, method, model)).model!;
@@ -483,6 +484,16 @@ export class Client {
       sampling: { ...rest, seed: BigInt(seed) },
     };
     return this.network.watch(this.address, InferenceService.method.generate, request, { signal });
+  }
+
+  /** One vector of length 1 for a text or token ids. */
+  embed(model: string, text: string | readonly number[], options: { signal?: AbortSignal | undefined } = {}) {
+    const request = typeof text === "string" ? { model, text } : { model, tokens: [...text] };
+    const { signal } = options;
+    return this.network.call(this.address, InferenceService.method.embed, request, {
+      timeoutMs: 60_000,
+      ...(signal && { signal }),
+    });
   }
 
   readonly keys = {

@@ -7,6 +7,7 @@ import type { Tensor } from "../../core/tensor.ts";
 import { type ChatFormat, parseChatFormat } from "../../models/chats/chat.ts";
 import { writeHuggingFace } from "../../models/files/export-huggingface.ts";
 import { writeNetworkFile } from "../../models/files/network-file.ts";
+import type { ModelPooling } from "../../models/files/pooling-files.ts";
 import { storeStates } from "../../models/files/states.ts";
 import { compileText } from "../../network/compile.ts";
 import { BlobSpace } from "../../protocol/gen/dcnr/v1/common_pb.ts";
@@ -21,6 +22,7 @@ export interface ModelToStore {
   readonly definition: string;
   readonly tokenizer?: string | undefined;
   readonly chat?: ChatFormat | undefined;
+  readonly pooling?: ModelPooling | undefined;
   load(parameter: string): Promise<Tensor>;
 }
 
@@ -48,6 +50,7 @@ export async function storeModel(
     states: Object.fromEntries([...states].map(([vnode, state]) => [vnode, state.hash])),
     tokenizer: await upload(model.tokenizer),
     chat: await upload(model.chat && JSON.stringify(model.chat)),
+    pooling: model.pooling ?? "",
   });
 }
 

@@ -72,6 +72,7 @@ function networkModels({ client, world, signal }: NetworkOutside): Models {
         for await (const piece of client.generate(name, prompt, { ...options, signal })) text += piece.text;
         return text;
       }),
+    embed: (name, text) => patiently(async () => (await client.embed(name, text, { signal })).values),
     forward: (name, inputs) =>
       patiently(async () => {
         const { outputs } = await client.models.forward(name, { inputs: { inputs: wireTensor(inputs) } });

@@ -13,6 +13,7 @@ import { definitionOf } from "../definition.ts";
 import { readDecoder } from "../families/read.ts";
 import type { Family } from "../families/row.ts";
 import { recipesOf } from "../families/tensors.ts";
+import { type ModelPooling, readPooling } from "./pooling-files.ts";
 import { openWeights, readJson, readText, type StoredWeights } from "./safetensors.ts";
 import { checkWeights, cook, prefixOf } from "./weights.ts";
 
@@ -38,6 +39,8 @@ export interface ImportedModel {
   /** tokenizer.json as it stands; undefined if the folder has none. */
   readonly tokenizer: string | undefined;
   readonly chat: ChatFormat;
+  /** Which hidden states stand for a text; undefined if the folder does not say. */
+  readonly pooling?: ModelPooling | undefined;
 }
 
 const configBytesMax = 4 << 20;
@@ -51,6 +54,7 @@ export async function importHuggingFace(folder: string, options: ImportOptions =
     ...model,
     tokenizer: await readTokenizer(folder, read.decoder),
     chat: await readChatFormat(folder, config, read.decoder.vocabulary),
+    pooling: await readPooling(folder),
   };
 }
 

@@ -96,6 +96,13 @@ export function inferenceService(needs: InferenceApiNeeds, gateway: Gateway, key
       );
       for await (const piece of pieces) yield { ...piece, tokens: [...piece.tokens], finish: piece.finish ?? "" };
     },
+    embed: async ({ model, text, tokens }, { signal }) => {
+      const { vector, promptTokens } = await gateway.embed(
+        { model, prompt: tokens.length > 0 ? tokens : text },
+        signal,
+      );
+      return { values: [...vector], promptTokens };
+    },
     forward: async ({ model: name, inputs, dataset, split, start, count }, { signal }) => {
       const model = await findModel(needs.context, name);
       const which = { split, start: Number(start), count: Math.max(1, count), context: model.context };

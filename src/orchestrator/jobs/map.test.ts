@@ -3,6 +3,7 @@
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { fail } from "../../core/errors.ts";
 import type { JobId } from "../../core/ids.ts";
 import { silentLog, type World } from "../../core/world.ts";
 import { buildText } from "../../data/build.ts";
@@ -56,6 +57,7 @@ async function open() {
     const kind = new MapKind({ mirror, world, blobs, tasks } as unknown as Context);
     kind.generator = {
       models: async () => [],
+      embed: async () => fail("internal", "nobody asks for vectors here"),
       async *generate({ prompt }) {
         await new Promise((resolve) => setImmediate(resolve));
         if (fails(asked.push(String(prompt)))) throw new Error("the PNode is gone");

@@ -117,6 +117,8 @@ export interface ModelRecord {
   readonly chat?: string;
   /** The chat format has a template. */
   readonly converses?: boolean;
+  /** Which of its tokens' hidden states stand for a text; absent: the mean of all. */
+  readonly pooling?: "last";
   readonly parameters: number;
   readonly context: number;
   readonly vocabulary: number;

@@ -22,6 +22,19 @@ export interface TextRequest {
   readonly echo?: boolean;
 }
 
+export interface EmbedRequest {
+  readonly model: string;
+  readonly prompt: string | readonly number[];
+  /** What is beyond the context is left out; absent: such a text is refused. */
+  readonly truncate?: boolean;
+}
+
+export interface Embedding {
+  /** Of length 1. */
+  readonly vector: readonly number[];
+  readonly promptTokens: number;
+}
+
 export interface SpelledToken {
   readonly text: string;
   /** Absent where a model has no vocabulary. */
@@ -81,6 +94,8 @@ export interface TextGenerator {
   models(): Promise<readonly ServedModel[]>;
   /** Fails with `NoSuchModel`, `PromptTooLong`, `BadSchema`, `resource_exhausted` (too many at once). */
   generate(request: TextRequest, signal: AbortSignal): AsyncIterable<TextPiece>;
+  /** Fails likewise. */
+  embed(request: EmbedRequest, signal: AbortSignal): Promise<Embedding>;
 }
 
 /** What a request gets that asks for nothing. */

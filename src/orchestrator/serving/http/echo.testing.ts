@@ -10,7 +10,7 @@ import { firstOf } from "../../../protocol/server/http.ts";
 import { openMemoryStore } from "../../../store/memory.ts";
 import { backgroundTimers } from "../../../system/timers.ts";
 import { ApiKeys } from "../../rights/keys.ts";
-import { NoSuchModel, PromptTooLong, type TextGenerator, type TextRequest } from "../text.ts";
+import { type EmbedRequest, NoSuchModel, PromptTooLong, type TextGenerator, type TextRequest } from "../text.ts";
 import { ollamaHandler } from "./ollama.ts";
 import { openAiHandler } from "./openai.ts";
 import { allowedPages, forPages } from "./origins.ts";
@@ -33,6 +33,7 @@ function textOf({ prompt }: TextRequest): string {
 /** Answers with the words of the prompt, in upper case, one at a time. */
 export class Echo implements TextGenerator {
   seen: TextRequest[] = [];
+  embedded: EmbedRequest[] = [];
   aborted = false;
   running = 0;
   runningMost = 0;
@@ -60,6 +61,21 @@ export class Echo implements TextGenerator {
     } finally {
       this.running--;
     }
+  }
+
+  /** A direction that the text's length decides. */
+  async embed(request: EmbedRequest, signal: AbortSignal) {
+    this.embedded.push(request);
+    if (request.model !== "echo") throw new NoSuchModel(`there is no model "${request.model}"`);
+    if (request.prompt === "too long" && !request.truncate)
+      throw new PromptTooLong("the prompt has 99 tokens, at most 64 are taken");
+    if (signal.aborted) fail("cancelled", "nobody waits");
+    this.running++;
+    this.runningMost = Math.max(this.runningMost, this.running);
+    await pause();
+    this.running--;
+    const angle = request.prompt.length;
+    return { vector: [Math.fround(Math.cos(angle)), Math.fround(Math.sin(angle)), 0], promptTokens: angle };
   }
 
   async *#words(request: TextRequest, signal: AbortSignal) {

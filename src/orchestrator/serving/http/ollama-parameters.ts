@@ -26,6 +26,19 @@ const generateRequest = new Map<string, Harmless>([
   ["images", isEmptyList],
 ]);
 
+const embedding: readonly (readonly [string, Harmless])[] = [
+  ["model", obeyed],
+  ["keep_alive", obeyed],
+  ["options", (value) => typeof value === "object" && value !== null && Object.keys(value).length === 0],
+];
+const embedRequest = new Map<string, Harmless>([
+  ...embedding,
+  ["input", obeyed],
+  ["truncate", isFlag],
+  ["dimensions", obeyed],
+]);
+const embedOneRequest = new Map<string, Harmless>([...embedding, ["prompt", obeyed]]);
+
 const optionNames = new Map<string, Harmless>([
   ...["temperature", "top_k", "top_p", "seed", "stop", "num_predict", "repeat_penalty"].map(
     (name) => [name, obeyed] as const,
@@ -53,6 +66,8 @@ const callFields = new Map<string, Harmless>([
 
 export const checkOllamaRequest = (body: Body, chat: boolean) =>
   check(body, chat ? chatRequest : generateRequest, "", chat ? "/api/chat" : "/api/generate");
+export const checkOllamaEmbed = (body: Body) => check(body, embedRequest, "", "/api/embed");
+export const checkOllamaEmbedOne = (body: Body) => check(body, embedOneRequest, "", "/api/embeddings");
 export const checkOllamaOptions = (fields: Body) => check(fields, optionNames, "options.", "options");
 export const checkOllamaMessage = (fields: Body, place: string) =>
   check(fields, messageFields, `${place}.`, "a message");

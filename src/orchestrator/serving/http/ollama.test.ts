@@ -100,6 +100,22 @@ test("programs for Ollama call tools with arguments that are objects", () =>
     ]);
   }));
 
+test("texts become vectors by both of Ollama's calls; what does not fit is cut only where that is asked for", () =>
+  withApi(true, async ({ url, echo }) => {
+    const vectorOf = (length: number) => [Math.fround(Math.cos(length)), Math.fround(Math.sin(length)), 0];
+    const { lines } = await post(url, "/api/embed", { model: "echo:latest", input: ["ab", "abc"] });
+    const { total_duration: _, ...told } = lines[0] ?? {};
+    assert.deepEqual(told, {
+      ...{ model: "echo", embeddings: [vectorOf(2), vectorOf(3)], prompt_eval_count: 5, load_duration: 0 },
+    });
+    const older = await post(url, "/api/embeddings", { model: "echo", prompt: "abcd" });
+    assert.deepEqual(older.lines[0], { embedding: vectorOf(4) });
+    assert.equal((await post(url, "/api/embed", { model: "echo", input: "too long" })).status, 400);
+    const cut = await post(url, "/api/embed", { model: "echo", input: "too long", truncate: true, keep_alive: "5m" });
+    assert.equal(cut.status, 200);
+    assert.equal(echo.embedded.at(-1)?.truncate, true);
+  }));
+
 test("what is not obeyed is refused by name, in Ollama's own shape", () =>
   withApi(true, async ({ url, echo }) => {
     const messages = [{ role: "user", content: "x" }];
@@ -113,6 +129,11 @@ test("what is not obeyed is refused by name, in Ollama's own shape", () =>
       ["/api/chat", { model: "none" }, 404, /there is no model/],
       ["/api/chat", { options: { temperature: "hot" } }, 400, /temperature must be/],
       ["/api/generate", {}, 400, /messages is not a parameter/],
+      ["/api/embed", {}, 400, /messages is not a parameter/],
+      ["/api/embed", { messages: undefined, input: [] }, 400, /input must be/],
+      ["/api/embed", { messages: undefined, input: "x", dimensions: 2 }, 400, /dimensions must be 3/],
+      ["/api/embed", { messages: undefined, input: "x", options: { num_ctx: 1 } }, 400, /options is not supported/],
+      ["/api/embeddings", { messages: undefined, prompt: ["x"] }, 400, /prompt must be a text/],
       ["/api/pull", {}, 404, /there is no POST \/api\/pull/],
     ] as const) {
       const { status: got, lines } = await post(url, path, { model: "echo", messages, ...change });

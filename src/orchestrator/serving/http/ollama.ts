@@ -1,4 +1,4 @@
-// What programs made for Ollama ask: /api/tags, /api/version, /api/chat and /api/generate, answered as lines of JSON. Whatever else
+// What programs made for Ollama ask: /api/tags, /api/version, /api/embed, and /api/chat and /api/generate, answered as lines of JSON. Whatever else
 // Ollama knows, and options that are not obeyed, are refused by name.
 
 import { DcnrError } from "../../../core/errors.ts";
@@ -7,11 +7,19 @@ import type { Tool } from "../../../models/chats/tools.ts";
 import { anyObject } from "../../../models/grammar/schema.ts";
 import type { HttpHandler, Roles } from "../../../protocol/network.ts";
 import { maxTokensMax, type TextPiece, type TextRequest, turnsMax } from "../text.ts";
-import { checkOllamaCall, checkOllamaMessage, checkOllamaOptions, checkOllamaRequest } from "./ollama-parameters.ts";
+import { embedAll } from "./embeddings.ts";
+import {
+  checkOllamaCall,
+  checkOllamaEmbed,
+  checkOllamaEmbedOne,
+  checkOllamaMessage,
+  checkOllamaOptions,
+  checkOllamaRequest,
+} from "./ollama-parameters.ts";
 import { refuse, statusOfError } from "./openai-errors.ts";
 import { toolsOf } from "./openai-messages.ts";
 import { isRecord } from "./openai-parameters.ts";
-import { common } from "./openai-requests.ts";
+import { common, modelOf } from "./openai-requests.ts";
 import { readBody, rolesOf, type ServingHttp } from "./serving-http.ts";
 
 type Body = Readonly<Record<string, unknown>>;
@@ -34,6 +42,10 @@ export function ollamaHandler(deps: ServingHttp): HttpHandler {
           return await answer(deps, roles, request, true);
         case "POST /api/generate":
           return await answer(deps, roles, request, false);
+        case "POST /api/embed":
+          return await embed(deps, roles, request);
+        case "POST /api/embeddings":
+          return await embedOne(deps, roles, request);
         default:
           return Response.json({ error: `there is no ${request.method} ${pathname}` }, { status: 404 });
       }
@@ -93,6 +105,46 @@ async function answer(deps: ServingHttp, roles: Roles, request: Request, chat: b
     whole: (said, piece) => line({ text: said, calls: piece.calls }, ended(piece)),
   };
   return body["stream"] === false ? whole(shape, first, pieces) : streamed(shape, first, pieces, stop);
+}
+
+async function embed(deps: ServingHttp, roles: Roles, request: Request): Promise<Response> {
+  const { world } = deps;
+  const body = await readBody(request);
+  checkOllamaEmbed(body);
+  const beganMs = world.clock.monotonicMs();
+  const { model, vectors, promptTokens } = await embedded(deps, roles, body, texts(body["input"], "input"), request);
+  return Response.json({
+    ...{ model, embeddings: vectors, prompt_eval_count: promptTokens, load_duration: 0 },
+    total_duration: Math.round((world.clock.monotonicMs() - beganMs) * 1e6),
+  });
+}
+
+/** What Ollama had before: one text, one vector. */
+async function embedOne(deps: ServingHttp, roles: Roles, request: Request): Promise<Response> {
+  const body = await readBody(request);
+  checkOllamaEmbedOne(body);
+  if (typeof body["prompt"] !== "string") refuse("prompt", "prompt must be a text");
+  const { vectors } = await embedded(deps, roles, body, texts(body["prompt"], "prompt"), request);
+  return Response.json({ embedding: vectors[0] });
+}
+
+function texts(given: unknown, name: string): string[] {
+  const found: unknown[] = Array.isArray(given) ? given : [given];
+  if (found.length === 0 || !found.every((one) => typeof one === "string" && one !== ""))
+    refuse(name, `${name} must be a text, or several`);
+  return found as string[];
+}
+
+async function embedded(deps: ServingHttp, roles: Roles, body: Body, prompts: string[], request: Request) {
+  const model = modelOf(untagged(body["model"]));
+  await deps.checkModel(roles, model);
+  const wishes = { truncate: body["truncate"] === true, dimensions: body["dimensions"] };
+  return { model, ...(await embedAll(deps.generator, model, prompts, wishes, request.signal)) };
+}
+
+/** Clients that know Ollama name the newest of a model so. */
+function untagged(model: unknown): unknown {
+  return typeof model === "string" ? model.replace(/:latest$/, "") : model;
 }
 
 interface Shape {
@@ -161,7 +213,7 @@ function requestOf(body: Body, chat: boolean, seed: number): TextRequest {
   if (!isRecord(options)) refuse("options", "options must be an object");
   checkOllamaOptions(options);
   const { num_predict: most, repeat_penalty: repetition, ...sampling } = options;
-  const model = typeof body["model"] === "string" ? body["model"].replace(/:latest$/, "") : body["model"];
+  const model = untagged(body["model"]);
   const asked = {
     // What Ollama takes where nothing is said.
     ...{ temperature: 0.8, top_k: 40, top_p: 0.9, ...sampling, model },

@@ -101,6 +101,15 @@ const responseParameters = new Map<string, Harmless>([
   ["prompt_cache_retention", isText],
 ]);
 
+const embeddingParameters = new Map<string, Harmless>([
+  ["model", obeyed],
+  ["input", obeyed],
+  ["encoding_format", is("float", "base64")],
+  // Vectors are as wide as the network: openai-embeddings.ts refuses what is not.
+  ["dimensions", (value) => Number.isInteger(value)],
+  ["user", isText],
+]);
+
 const responseText = new Map<string, Harmless>([
   ["format", obeyed],
   ["verbosity", is("medium")],
@@ -163,6 +172,7 @@ const streamOptions = new Map<string, Harmless>([
 export const checkCompletion = (body: Body) => check(body, completionParameters, "", "/v1/completions");
 export const checkChat = (body: Body) => check(body, chatParameters, "", "/v1/chat/completions");
 export const checkResponse = (body: Body) => check(body, responseParameters, "", "/v1/responses");
+export const checkEmbedding = (body: Body) => check(body, embeddingParameters, "", "/v1/embeddings");
 export const checkResponseText = (fields: Body) => check(fields, responseText, "text.", "text");
 export const checkMessage = (fields: Body, place: string) => check(fields, messageFields, `${place}.`, "a message");
 export const checkPart = (fields: Body, place: string) => check(fields, partFields, `${place}.`, "a text part");

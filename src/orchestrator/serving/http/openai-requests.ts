@@ -105,14 +105,12 @@ function told(topLogprobs: number | undefined): Pick<TextRequest, "topLogprobs">
   return topLogprobs === undefined ? {} : { topLogprobs };
 }
 
-function promptsOf(prompt: unknown): PromptOf[] {
-  if (prompt === undefined || prompt === null) refuse("prompt", "prompt is missing", "missing_required_parameter");
+/** Texts or lists of token ids, one or several; `name` is where they stand. */
+export function promptsOf(prompt: unknown, name = "prompt"): (string | number[])[] {
+  if (prompt === undefined || prompt === null) refuse(name, `${name} is missing`, "missing_required_parameter");
   if (typeof prompt === "string" || isTokenList(prompt)) return [prompt];
   if (!Array.isArray(prompt) || prompt.length === 0 || !(prompt.every(isText) || prompt.every(isTokenList)))
-    refuse(
-      "prompt",
-      "prompt must be a string, a list of token ids, or a list of several strings or lists of token ids",
-    );
+    refuse(name, `${name} must be a string, a list of token ids, or a list of several strings or lists of token ids`);
   return prompt;
 }
 
@@ -147,7 +145,7 @@ export function common(
   };
 }
 
-function modelOf(value: unknown): string {
+export function modelOf(value: unknown): string {
   if (value === undefined || value === null)
     refuse("model", "model is missing: /v1/models lists what is served", "missing_required_parameter");
   if (typeof value !== "string" || value === "") refuse("model", "model must name a served model: see /v1/models");

@@ -424,3 +424,48 @@ test("beyond loopback a key with the right scope is needed, and its rate is kept
       ["trainer"],
     );
   }));
+
+test("the official client gets vectors for texts and token ids, as numbers and as bytes", () =>
+  withApi(true, async ({ client, echo }) => {
+    const vectorOf = (length: number) => [Math.fround(Math.cos(length)), Math.fround(Math.sin(length)), 0];
+    // The client asks for base64 by itself and reads it back.
+    const one = await client.embeddings.create({ model: "echo", input: "call" });
+    assert.deepEqual(one.data, [{ object: "embedding", index: 0, embedding: vectorOf(4) }]);
+    assert.deepEqual(one.usage, { prompt_tokens: 4, total_tokens: 4 });
+    assert.equal(one.model, "echo");
+    const many = await client.embeddings.create({
+      ...{ model: "echo", encoding_format: "float" as const, user: "me", dimensions: 3 },
+      input: Array.from({ length: 9 }, (_, i) => "x".repeat(i + 1)),
+    });
+    assert.deepEqual(
+      many.data.map(({ index, embedding }) => ({ index, embedding })),
+      Array.from({ length: 9 }, (_, index) => ({ index, embedding: vectorOf(index + 1) })),
+    );
+    assert.equal(many.usage.prompt_tokens, 45);
+    assert.ok(echo.runningMost > 1 && echo.runningMost <= 4, `${echo.runningMost} at once`);
+    for (const input of [
+      [5, 6, 7],
+      [[5, 6], [7]],
+    ] as (number[] | number[][])[]) {
+      const { data } = await client.embeddings.create({ model: "echo", input });
+      assert.equal(data.length, Array.isArray(input[0]) ? 2 : 1);
+      assert.deepEqual(echo.embedded.at(-1)?.prompt, Array.isArray(input[0]) ? [7] : [5, 6, 7]);
+    }
+  }));
+
+test("what cannot be embedded is refused by name", () =>
+  withApi(true, async ({ client, echo }) => {
+    const embed = (change: object) => client.embeddings.create({ model: "echo", input: "x", ...change });
+    await assert.rejects(embed({ dimensions: 2 }), refusal(400, "unsupported_parameter", "dimensions"));
+    await assert.rejects(embed({ dimensions: "3" }), refusal(400, "unsupported_parameter", "dimensions"));
+    await assert.rejects(embed({ encoding_format: "int8" }), refusal(400, "unsupported_parameter", "encoding_format"));
+    await assert.rejects(embed({ pooling: "last" }), refusal(400, "unknown_parameter", "pooling"));
+    await assert.rejects(embed({ input: null }), refusal(400, "missing_required_parameter", "input"));
+    for (const input of [[], "", ["a", ""], ["a", [1]], [1.5], [[]], Array.from({ length: 2_049 }, () => "x"), 7])
+      await assert.rejects(embed({ input }), refusal(400, "invalid_value", "input"));
+    await assert.rejects(embed({ model: "none" }), refusal(404, "model_not_found", "model"));
+    const before = echo.embedded.length;
+    const texts = ["too long", ...Array.from({ length: 20 }, () => "x")];
+    await assert.rejects(embed({ input: texts }), refusal(400, "context_length_exceeded", null));
+    assert.equal(echo.embedded.length, before + 1, "the rest is not computed");
+  }));

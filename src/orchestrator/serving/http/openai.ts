@@ -1,11 +1,12 @@
-// The OpenAI-compatible API: /v1/models, /v1/completions, /v1/chat/completions, /v1/responses. Requests are read, answers and errors
-// written by the files beside this one.
+// The OpenAI-compatible API: /v1/models, /v1/completions, /v1/chat/completions, /v1/responses,
+// /v1/embeddings. Requests are read, answers and errors written by the files beside this one.
 
 import { DcnrError } from "../../../core/errors.ts";
 import type { HttpHandler, Roles } from "../../../protocol/network.ts";
 import { generateChoices } from "../choices.ts";
 import { NoSuchModel, type ServedModel } from "../text.ts";
 import { answerShape, streamedAnswer, wholeAnswer } from "./openai-answers.ts";
+import { embed } from "./openai-embeddings.ts";
 import { BadRequest, errorResponse } from "./openai-errors.ts";
 import { parseChat, parseCompletion } from "./openai-requests.ts";
 import { respond } from "./openai-responses.ts";
@@ -32,6 +33,7 @@ async function answered(deps: ServingHttp, request: Request, peer: string, pathn
     if (pathname === "/v1/chat/completions" && request.method === "POST")
       return await complete(deps, roles, request, true);
     if (pathname === "/v1/responses" && request.method === "POST") return await respond(deps, roles, request);
+    if (pathname === "/v1/embeddings" && request.method === "POST") return await embed(deps, roles, request);
     throw new BadRequest("unknown_url", undefined, `there is no ${request.method} ${pathname}`);
   } catch (error) {
     if (!(error instanceof DcnrError)) deps.world.log("error", `the API failed: ${String(error)}`);
