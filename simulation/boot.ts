@@ -23,7 +23,15 @@ import { routedNetwork } from "../src/protocol/routes/routed-network.ts";
 import { tensorsToo } from "../src/relay/limits.ts";
 import type { Records } from "./checks/records.ts";
 import { type Build, usualBuild } from "./draw.ts";
-import { type Behaviour, executorOf, networkOf, ownerOf, transferOf, type Whispers } from "./lies/byzantine.ts";
+import {
+  type Behaviour,
+  claimedGflops,
+  executorOf,
+  networkOf,
+  ownerOf,
+  transferOf,
+  type Whispers,
+} from "./lies/byzantine.ts";
 import type { Mutant } from "./mutants/mutant.ts";
 import type { SimulatedBlobs } from "./world/blobs.ts";
 import { computingLike, simulatedExecutor } from "./world/executor.ts";
@@ -141,7 +149,7 @@ async function bootPNode(site: Site, host: Host): Promise<void> {
       capabilities: {
         cores: 2,
         memoryBytes: 4n << 30n,
-        gflops: 10,
+        gflops: claimedGflops(behaviour),
         architecture: "x64",
         platform: "simulated",
         numerics: [{ engine: "reference", class: numericsClass }],

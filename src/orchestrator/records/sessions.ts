@@ -32,7 +32,7 @@ export interface WorkloadRecord {
   /** Decides what is computed, and who can. */
   readonly identity: Pick<SessionIdentity, "definition" | "numerics" | "bits">;
   /** Without `replicas` every VNode has one owner. */
-  readonly policy: Partial<Pick<SessionPolicy, "replicas" | "spread">>;
+  readonly policy: Partial<Pick<SessionPolicy, "replicas" | "spread" | "assurance">>;
   readonly requirements: SessionRequirements;
   readonly status: SessionStatus;
   /** Why it waits or failed; empty otherwise. */
