@@ -2,9 +2,8 @@
 // hundred owners and networks: such machines get a small share of a workload together, and those that may well be one person's a smaller
 // one. Where others have no room the limits are lifted one after the other, and the decisions say so: a fleet of newcomers has to begin somehow.
 
-import { trustLevel } from "./constraints.ts";
 import type { Fleet } from "./fleet.ts";
-import type { FleetNode, Policy } from "./types.ts";
+import { type FleetNode, type Policy, trustLevel } from "./types.ts";
 
 /** Machines that share a limit, and how many units more they may get together. */
 export interface Crowd {

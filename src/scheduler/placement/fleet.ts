@@ -2,8 +2,7 @@
 // tells the nodes of a pool apart but the exact memory, so placing costs little however large the fleet is.
 
 import type { PNodeId } from "../../core/ids.ts";
-import { trustLevel } from "./constraints.ts";
-import type { FleetNode, LinkSpeed } from "./types.ts";
+import { type FleetNode, type LinkSpeed, trustLevel } from "./types.ts";
 
 export interface Pool {
   readonly name: string;

@@ -147,3 +147,9 @@ export const requirementsNone: Requirements = {
   architecture: "",
   maxPricePerHour: 0,
 };
+
+const trustLevels = ["untrusted", "known", "trusted"];
+
+export function trustLevel(trust: string): number {
+  return Math.max(0, trustLevels.indexOf(trust));
+}
