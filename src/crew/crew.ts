@@ -196,6 +196,11 @@ export function stateAtLine({ charter, holdings, line }: CrewState, vnode: VNode
   return line === 0 ? "" : undefined;
 }
 
+/** All of the session's last states are held, so nobody needs a message of it any more. */
+export function isOver({ line }: CrewState, lastStep: number | undefined): boolean {
+  return lastStep !== undefined && line >= lastStep;
+}
+
 export interface Looked {
   readonly state: CrewState;
   /** What this PNode hosts from now on. */
@@ -207,6 +212,8 @@ export interface LookOptions {
   readonly wallMs: number;
   readonly timings: CrewTimings;
   readonly rules: CrewRules;
+  /** The session's last step; undefined while nobody has said what the session is. */
+  readonly lastStep?: number | undefined;
   /** Whether this PNode hosts the VNode already, or has no room for it. */
   readonly isTaken: (vnode: VNodeId) => boolean;
 }
@@ -223,6 +230,8 @@ export function look(before: CrewState, options: LookOptions): Looked {
     above: before.line,
   });
   const moved = line === undefined ? before : withLine(before, line, before.turn);
+  // Its last states are held: nothing is left to do but to tell.
+  if (isOver(moved, options.lastStep)) return { state: moved, takeovers: [] };
   return rules.mayHost(moved, nowMs, timings) ? lookForOwnerless(moved, options) : { state: moved, takeovers: [] };
 }
 
