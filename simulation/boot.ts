@@ -68,7 +68,7 @@ export interface Site {
   readonly disks: Map<string, Map<Sha256, Uint8Array>>;
   readonly keptDisks: Map<string, Map<string, Uint8Array>>;
   /** Whether a disk is full for that file. */
-  readonly refusesKept: (host: string, name: string) => boolean;
+  readonly refusesKept?: (host: string, name: string) => boolean;
   readonly running: Map<string, Running>;
   /** A PNode has computed something. */
   readonly onWork: (host: string, work: PerformedWork) => void;
@@ -234,7 +234,7 @@ function keptOf(site: Site, host: Host): KeptStorage {
     write: async (name, content) => {
       const copy = content.slice();
       await takes();
-      if (site.refusesKept(host.name, name)) throw new Error("no space is left on the disk");
+      if (site.refusesKept?.(host.name, name)) throw new Error("no space is left on the disk");
       if (host.alive) files.set(name, copy);
     },
     remove: async (name) => {
