@@ -5,7 +5,8 @@ import type { Executor } from "../engine.ts";
 import { silenceTelemetry } from "../onnx/native.ts";
 import { collectGarbage } from "./collect.ts";
 import type { FromWorker } from "./messages.ts";
-import { type ExecutorOptions, openPooledExecutor, type WorkerPlatform } from "./pool.ts";
+import { type ExecutorOptions, openPooledExecutor } from "./pool.ts";
+import type { WorkerPlatform } from "./seat.ts";
 
 const workerUrl = new URL(import.meta.url.endsWith(".ts") ? "./worker.ts" : "./worker.js", import.meta.url);
 
