@@ -8,7 +8,8 @@ import { join } from "node:path";
 import { t1, transformerYaml } from "../examples/generate.ts";
 import { remoteSink } from "../src/cli/content/builtin.ts";
 import { type Child, startChild, stopChild } from "../src/cli/machine/processes.ts";
-import { Client, type SessionSettingsInit } from "../src/client/client.ts";
+import type { SessionSettingsInit } from "../src/client/calls/sessions.ts";
+import { Client } from "../src/client/client.ts";
 import { buildTokens } from "../src/data/build.ts";
 import { manifestText } from "../src/data/manifest.ts";
 

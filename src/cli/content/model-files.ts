@@ -1,7 +1,8 @@
 // Models between files and the network: weights are uploaded VNode by VNode, and written to files the same way, so
 // that no machine needs to hold a whole model in memory.
 
-import type { Client, StateBlob } from "../../client/client.ts";
+import type { StateBlob } from "../../client/calls/blobs.ts";
+import type { Client } from "../../client/client.ts";
 import { fail, hasCode } from "../../core/errors.ts";
 import type { Tensor } from "../../core/tensor.ts";
 import { type ChatFormat, parseChatFormat } from "../../models/chats/chat.ts";

@@ -1,7 +1,7 @@
 // `dcnr job submit`: hands the jobs of a file to their queues.
 
 import { dirname, join } from "node:path";
-import type { JobSpecInit } from "../../../client/client.ts";
+import type { JobSpecInit } from "../../../client/calls/jobs.ts";
 import { fail } from "../../../core/errors.ts";
 import type { Command } from "../../command.ts";
 import { builtinNames, ensureDataset } from "../../content/builtin.ts";

@@ -1,6 +1,6 @@
 // `dcnr queue set`: makes a queue or changes its quotas.
 
-import type { QueueInit } from "../../../client/client.ts";
+import type { QueueInit } from "../../../client/calls/jobs.ts";
 import { fail } from "../../../core/errors.ts";
 import type { Command, Flags } from "../../command.ts";
 import { parseBytes } from "../../flags/quantities.ts";

@@ -1,7 +1,7 @@
 // `dcnr chat`: a conversation with a served model in the terminal.
 
 import { createInterface } from "node:readline/promises";
-import type { ChatTurn } from "../../../client/client.ts";
+import type { ChatTurn } from "../../../client/calls/models.ts";
 import { fail } from "../../../core/errors.ts";
 import type { Command } from "../../command.ts";
 import { generationFrom, generationOptions, printAnswer } from "../../flags/generation.ts";

@@ -1,6 +1,7 @@
 // `dcnr infer`: one prompt, one answer; or a forward pass over explicit tensors or samples of a dataset.
 
-import type { Client, ForwardInit } from "../../../client/client.ts";
+import type { ForwardInit } from "../../../client/calls/models.ts";
+import type { Client } from "../../../client/client.ts";
 import { fail } from "../../../core/errors.ts";
 import type { Command, Flags } from "../../command.ts";
 import { classesOfModel, likeliest } from "../../content/class-names.ts";

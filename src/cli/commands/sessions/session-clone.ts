@@ -1,7 +1,7 @@
 // `dcnr session clone`: another session that starts from a session's weights, with its settings unless flags change them.
 
 import { create } from "@bufbuild/protobuf";
-import type { SessionSettingsInit } from "../../../client/client.ts";
+import type { SessionSettingsInit } from "../../../client/calls/sessions.ts";
 import { fail } from "../../../core/errors.ts";
 import { settingFields as fields } from "../../../network/settings/setting-fields.ts";
 import { type SessionSettings, SessionSettingsSchema } from "../../../protocol/gen/dcnr/v1/session_pb.ts";

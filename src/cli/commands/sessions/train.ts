@@ -1,6 +1,6 @@
 // `dcnr train`: a job of one line that trains a network, watched until it ends.
 
-import { trainSpec } from "../../../client/client.ts";
+import { trainSpec } from "../../../client/calls/sessions.ts";
 import type { Command } from "../../command.ts";
 import { ensureDataset } from "../../content/builtin.ts";
 import { settingsFrom, trainingOptions } from "../../flags/training.ts";
