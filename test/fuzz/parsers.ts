@@ -45,7 +45,11 @@ const files = (pattern: string) =>
     .map((path) => readFileSync(path));
 
 /** Parsers of files read one that is written anew each time, in memory where the system has a place for it. */
-function fileParser(name: string, samples: readonly Uint8Array[], parse: (path: string) => Promise<unknown>): Parser {
+export function fileParser(
+  name: string,
+  samples: readonly Uint8Array[],
+  parse: (path: string) => Promise<unknown>,
+): Parser {
   const folder = mkdtempSync(join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "dcnr-fuzz-"));
   const path = join(folder, "model");
   return {
