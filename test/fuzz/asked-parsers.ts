@@ -2,23 +2,24 @@
 // tools, pipelines, studies, chat formats, descriptions of models, tables.
 
 import { globSync, readFileSync } from "node:fs";
+import { parse as parseYaml } from "yaml";
 import { parsePipelineFile } from "../../src/cli/content/pipelines.ts";
 import { DcnrError } from "../../src/core/errors.ts";
 import type { World } from "../../src/core/world.ts";
 import { importDataset } from "../../src/data/imports/import.ts";
 import type { ImportRequest } from "../../src/data/imports/import-run.ts";
 import { lineageText, parseLineage } from "../../src/data/lineage.ts";
-import { parseChatFormat } from "../../src/models/chat.ts";
+import { parseChatFormat } from "../../src/models/chats/chat.ts";
+import { CallReader, forcedCall, type ToolFormat } from "../../src/models/chats/tools.ts";
 import { readDecoder } from "../../src/models/families/read.ts";
 import { Automaton, type State } from "../../src/models/grammar/automaton.ts";
 import { distancesOf } from "../../src/models/grammar/grammar.ts";
 import { compileSchema } from "../../src/models/grammar/schema.ts";
-import { CallReader, forcedCall, type ToolFormat } from "../../src/models/tools.ts";
 import { ApiKeys } from "../../src/orchestrator/rights/keys.ts";
-import { Echo } from "../../src/orchestrator/serving/echo.testing.ts";
-import { ollamaHandler } from "../../src/orchestrator/serving/ollama.ts";
-import { openAiHandler } from "../../src/orchestrator/serving/openai.ts";
-import { parseOrigin } from "../../src/orchestrator/serving/origins.ts";
+import { Echo } from "../../src/orchestrator/serving/http/echo.testing.ts";
+import { ollamaHandler } from "../../src/orchestrator/serving/http/ollama.ts";
+import { openAiHandler } from "../../src/orchestrator/serving/http/openai.ts";
+import { parseOrigin } from "../../src/orchestrator/serving/http/origins.ts";
 import { parseStudySpec } from "../../src/orchestrator/studies/study-spec.ts";
 import { readPipeline } from "../../src/pipeline/definition.ts";
 import type { Caller, HttpHandler } from "../../src/protocol/network.ts";
@@ -87,6 +88,12 @@ const asked: Readonly<Record<string, readonly unknown[]>> = {
     { model: "echo", messages: [{ role: "user", content: "one" }], options: { temperature: 1, num_predict: 4 } },
     { model: "echo", messages: [{ role: "user", content: "one" }], stream: false, format: schema, tools: [tool] },
   ],
+  "/v1/embeddings": [
+    { model: "echo", input: ["one two", "three"], encoding_format: "base64" },
+    { model: "echo", input: [[1, 2], [3]] },
+  ],
+  "/api/embed": [{ model: "echo", input: ["ab", "abc"], truncate: true }],
+  "/api/embeddings": [{ model: "echo", prompt: "ab" }],
   "/api/generate": [{ model: "echo", prompt: "one two", system: "be brief", stream: false, format: "json" }],
 };
 
@@ -117,6 +124,7 @@ function bodyParser(path: string, samples: readonly unknown[]): Parser {
       broken = undefined;
       draws++;
       served.generator.seen = [];
+      served.generator.embedded = [];
       const answer = await handler(
         new Request(`http://localhost${path}`, { method: "POST", body: new Uint8Array(body) }),
         "127.0.0.1",
@@ -251,6 +259,11 @@ export function openAskedParsers(): Parser[] {
       heldMsMax: workMsMax,
       samples: globSync("examples/pipelines/*.yaml").map((path) => readFileSync(path)),
       parse: async (spoiled) => readPipeline(await parsePipelineFile(text(spoiled), "a pipeline"), "a pipeline"),
+    },
+    {
+      name: "data job",
+      samples: globSync("examples/pipelines/*.yaml").flatMap((path) => json(parseYaml(readFileSync(path, "utf8")))),
+      parse: (spoiled) => readPipeline(parsedJson(spoiled), "the data job"),
     },
     { name: "study", samples: json(study), parse: (spoiled) => parseStudySpec(parsedJson(spoiled)) },
     { name: "lineage", samples: bytes(lineage), parse: (spoiled) => parseLineage(text(spoiled)) },

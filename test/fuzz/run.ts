@@ -30,6 +30,17 @@ export async function fuzz({ seed, messages, only = "", onProgress = () => {} }:
   const parsers = openAllParsers();
   const chosen = parsers.filter(({ name }) => name.includes(only));
   const turns = Math.min(100, Math.ceil(messages / 4_000));
+  // Libraries warn of what they read by printing a part of it.
+  const onWarning = ({ name, message }: Error) => {
+    if (name === "ExperimentalWarning") return;
+    tally.findings.push({
+      target: "a warning",
+      seed,
+      index: tally.inputs,
+      message: `${name}: ${message}`.slice(0, 300),
+    });
+  };
+  process.on("warning", onWarning);
   try {
     for (let turn = 0; turn < turns; turn++) {
       const each = Math.ceil(((1 - servicesShare) * messages) / turns / Math.max(1, chosen.length));
@@ -39,6 +50,7 @@ export async function fuzz({ seed, messages, only = "", onProgress = () => {} }:
       onProgress(tally);
     }
   } finally {
+    process.off("warning", onWarning);
     for (const { close } of parsers) close?.();
   }
   return tally;

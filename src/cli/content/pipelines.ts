@@ -94,7 +94,7 @@ function floats(bytes: Uint8Array): Float32Array {
 export async function parsePipelineFile(text: string, path: string): Promise<unknown> {
   const { parse } = await import("yaml");
   try {
-    return parse(text, { maxAliasCount: 100 });
+    return parse(text, { maxAliasCount: 100, logLevel: "error" });
   } catch (thrown) {
     return fail("invalid_argument", `${path} is no YAML: ${messageOf(thrown).split("\n", 1)[0]}`);
   }

@@ -21,7 +21,7 @@ export async function readJobs(
   const { parse } = await import("yaml");
   let parsed: unknown;
   try {
-    parsed = parse(text, { maxAliasCount: 100 });
+    parsed = parse(text, { maxAliasCount: 100, logLevel: "error" });
   } catch (thrown) {
     fail("invalid_argument", `${path} is no YAML: ${messageOf(thrown)}`);
   }
