@@ -9,6 +9,12 @@ import type {
   UnaryMethod,
 } from "../../protocol/network.ts";
 
+/**
+ * Whom a person waits for is told by the connection, which is broken within seconds of its other end; a call that is under way
+ * on a busy machine (a definition to compile, a file to read) may take as long as the orchestrator itself gives it.
+ */
+const patienceMs = 90_000;
+
 export class Line {
   readonly address: string;
   readonly network: Network;
@@ -19,7 +25,7 @@ export class Line {
   }
 
   call<M extends UnaryMethod>(method: M, request: RequestInit<M>, options?: CallOptions): Promise<ResponseOf<M>> {
-    return this.network.call(this.address, method, request, options);
+    return this.network.call(this.address, method, request, { timeoutMs: patienceMs, ...options });
   }
 
   watch<M extends ServerStreamMethod>(
