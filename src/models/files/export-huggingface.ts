@@ -68,7 +68,7 @@ async function writeWeights(
     fail("failed_precondition", `${path} cannot be written: ${messageOf(thrown)}`, thrown),
   );
   try {
-    const head = headerOf(shapes);
+    const head = safetensorsHeader(shapes);
     await file.writeFile(head);
     let bytes = head.byteLength;
     for (const [index, vnode] of plan.vnodes.entries()) {
@@ -98,7 +98,7 @@ function recipeNamed(recipes: ReturnType<typeof recipesOf>, name: string) {
   return recipes.get(name) ?? fail("internal", `parameter ${name} has no place in the family's files`);
 }
 
-function headerOf(shapes: readonly (readonly [string, Shape])[]): Uint8Array {
+export function safetensorsHeader(shapes: readonly (readonly [string, Shape])[]): Uint8Array {
   const header: Record<string, unknown> = { __metadata__: { format: "pt" } };
   let end = 0;
   for (const [name, shape] of shapes) {

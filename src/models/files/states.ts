@@ -9,7 +9,7 @@ import type { BlobSink } from "../../data/build.ts";
 import { compileText } from "../../network/compile.ts";
 import type { VNodePlan } from "../../network/plan.ts";
 import { cutState } from "../../states/cut.ts";
-import { writeStateManifest } from "../../states/manifest.ts";
+import { stateBytesOf, writeStateManifest } from "../../states/manifest.ts";
 import type { ImportedModel } from "./huggingface.ts";
 
 export interface StateBlob {
@@ -45,11 +45,18 @@ async function storeState(vnode: VNodePlan, model: Pick<ImportedModel, "load">, 
   const store = async (hash: Sha256, content: Uint8Array) => {
     if ((await blobs.size(hash)) !== content.byteLength) await blobs.put(hash, content, content.byteLength);
   };
+  // As checkpoints lie: what is frozen in front and apart, so that its parts are those of the network that it came from.
+  const frozen = vnode.parameters.filter((one) => one.frozen);
+  const ordered = [...frozen, ...vnode.parameters.filter((one) => !one.frozen)];
+  const described = (parameters: VNodePlan["parameters"]) =>
+    parameters.map(({ name, shape }) => ({ name, dtype: "float32" as const, shape }));
+  const apartBytes = stateBytesOf(described(frozen));
   const description = {
     metadata: { vnode: vnode.id, step: "0" },
-    tensors: vnode.parameters.map(({ name, shape }) => ({ name, dtype: "float32" as const, shape })),
+    tensors: described(ordered),
+    ...(apartBytes > 0 && { apartBytes }),
   };
-  const manifest = await cutState(description, weightsOf(vnode, model), {
+  const manifest = await cutState(description, weightsOf(ordered, model), {
     partBytes: statePartBytes,
     digest: digestHere,
     onPart: ({ hash, content }) => store(hash, content),
@@ -60,6 +67,9 @@ async function storeState(vnode: VNodePlan, model: Pick<ImportedModel, "load">, 
   return { hash, bytes: manifest.bytes };
 }
 
-async function* weightsOf(vnode: VNodePlan, model: Pick<ImportedModel, "load">): AsyncGenerator<Uint8Array> {
-  for (const { name } of vnode.parameters) yield bytesOf(await model.load(name));
+async function* weightsOf(
+  parameters: VNodePlan["parameters"],
+  model: Pick<ImportedModel, "load">,
+): AsyncGenerator<Uint8Array> {
+  for (const { name } of parameters) yield bytesOf(await model.load(name));
 }

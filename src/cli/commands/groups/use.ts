@@ -39,6 +39,11 @@ export const useCommands = inGroup("Use", [
     load: () => import("../models/model-export.ts"),
   },
   {
+    words: "model merge",
+    summary: "an adapted model as one without adapters",
+    load: () => import("../models/model-merge.ts"),
+  },
+  {
     words: "model list",
     summary: "models that are served or were imported",
     load: () => import("../models/model-list.ts"),

@@ -5,12 +5,14 @@ import { join } from "node:path";
 import type { Client } from "../../../client/client.ts";
 import { fail, messageOf } from "../../../core/errors.ts";
 import { recognise } from "../../../models/recognise.ts";
+import { adaptersOf, withoutAdapters } from "../../../network/adapters.ts";
+import { compileText } from "../../../network/compile.ts";
 import type { Command, CommandContext } from "../../command.ts";
-import { type Exported, exportFolder, exportState } from "../../content/model-files.ts";
+import { type Exported, exportAdapter, exportFolder, exportState } from "../../content/model-files.ts";
 import { connectionOptions, withClient } from "../../joining/connection.ts";
 import { bytes } from "../../shown/progress.ts";
 
-const formats = ["auto", "huggingface", "dcnr"];
+const formats = ["auto", "huggingface", "dcnr", "peft"];
 
 export const command: Command = {
   summary: "Write a model or a session to a folder that Transformers reads, or in dcnr's own form.",
@@ -22,13 +24,15 @@ export const command: Command = {
     format: {
       type: "string",
       value: "FORM",
-      summary: "huggingface, dcnr, or auto: huggingface where the network is of a known family",
+      summary:
+        "huggingface (adapters merged), peft (adapters alone), dcnr, or auto: the first that fits, peft where there are adapters",
       default: "auto",
     },
   },
   examples: [
     "dcnr model export gpt-demo ./gpt-demo",
     "dcnr model export gpt-demo-3f2a9c1b7d04 ./trained --format huggingface",
+    "dcnr model export gpt2-letters ./adapter --format peft",
   ],
   run: (context) =>
     withClient(context, async (client) => {
@@ -44,7 +48,7 @@ export const command: Command = {
       if (flags.is("json")) out.json({ source, folder, step, bytes: size, tokenizer, family });
       else
         out.line(
-          `wrote ${folder}: ${bytes(size)} of weights${tokenizer ? ", with vocabulary" : ""}, ${family ? `as a ${family} model of Hugging Face` : "in dcnr's own form"}`,
+          `wrote ${folder}: ${bytes(size)} of weights${tokenizer && family !== "PEFT" ? ", with vocabulary" : ""}, ${formOf(family)}`,
         );
       return undefined;
     }),
@@ -56,8 +60,9 @@ async function exported(
   format: string,
 ): Promise<Exported & { readonly family?: string }> {
   const [source = "", folder = ""] = context.arguments;
-  if (format === "huggingface" || (format === "auto" && (await isOfFamily(client, source))))
-    return exportFolder(context, client, source, folder);
+  const chosen = format === "auto" ? await formatFor(client, source) : format;
+  if (chosen === "peft") return exportAdapter(context, client, source, folder);
+  if (chosen === "huggingface") return exportFolder(context, client, source, folder);
   await mkdir(folder, { recursive: true }).catch((thrown) =>
     fail("failed_precondition", `the folder ${folder} cannot be made: ${messageOf(thrown)}`, thrown),
   );
@@ -66,6 +71,14 @@ async function exported(
   return state;
 }
 
-async function isOfFamily(client: Client, source: string): Promise<boolean> {
-  return recognise((await client.models.describe(source)).definition) !== undefined;
+function formOf(family: string | undefined): string {
+  if (family === undefined) return "in dcnr's own form";
+  return family === "PEFT" ? "as an adapter of PEFT" : `as a ${family} model of Hugging Face`;
+}
+
+async function formatFor(client: Client, source: string): Promise<string> {
+  const { definition } = await client.models.describe(source);
+  const isAdapted = adaptersOf(compileText(definition)).length > 0;
+  if (recognise(isAdapted ? withoutAdapters(definition) : definition) === undefined) return "dcnr";
+  return isAdapted ? "peft" : "huggingface";
 }

@@ -2,13 +2,15 @@
 
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
+import type { Client } from "../../../client/client.ts";
 import { fail } from "../../../core/errors.ts";
 import { loadTokenizer } from "../../../data/bpe/json.ts";
 import { composedTokens } from "../../../models/chats/chat.ts";
 import { type ImportedModel, importHuggingFace } from "../../../models/files/huggingface.ts";
 import { openNetworkFile } from "../../../models/files/network-file.ts";
 import { importGguf } from "../../../models/gguf/import.ts";
-import type { Command, Flags } from "../../command.ts";
+import type { Command, CommandContext, Flags } from "../../command.ts";
+import { importAdapter } from "../../content/adapters.ts";
 import { type ModelToStore, storeModel } from "../../content/model-files.ts";
 import { connectionOptions, withClient } from "../../joining/connection.ts";
 import type { Output } from "../../shown/output.ts";
@@ -28,6 +30,11 @@ export const command: Command = {
       value: "N",
       summary: "tokens that prompt and answer must fit (default: the model's, at most 2048)",
     },
+    onto: {
+      type: "string",
+      value: "MODEL",
+      summary: "DIR is an adapter of PEFT (adapter_config.json): put it beside the weights of this model",
+    },
     definition: { type: "boolean", summary: "only print the network definition; nothing is uploaded" },
   },
   examples: [
@@ -36,13 +43,14 @@ export const command: Command = {
     "dcnr model import llama-3.2-1b-q8_0.gguf --name llama",
     "dcnr model import trained.safetensors --name mine",
     "dcnr model import ./gpt2 --definition",
+    "dcnr model import ./letters-lora --onto gpt2 --name gpt2-letters",
   ],
   run: (context) => {
     const { flags, out } = context;
     const path = context.arguments[0] ?? "";
     if (flags.is("definition")) return openModel(path, flags).then((model) => void out.raw(model.definition));
     return withClient(context, async (client) => {
-      const opened = await openModel(path, flags);
+      const opened = await (flags.has("onto") ? openAdapter(context, client, path) : openModel(path, flags));
       warnOfComposed(opened, out);
       warnOfContext(opened, out);
       const model = await storeModel(context, client, opened);
@@ -70,6 +78,15 @@ function warnOfComposed({ chat, tokenizer }: ModelToStore, out: Output): void {
     out.note(
       `its chat template puts ${composed.join(", ")} together from parts: in chats they will be text, not control tokens; write them out in chat_template.jinja`,
     );
+}
+
+async function openAdapter(context: CommandContext, client: Client, path: string): Promise<ModelToStore> {
+  const { flags } = context;
+  for (const flag of ["context", "definition"])
+    if (flags.has(flag))
+      fail("invalid_argument", `--${flag} is not for adapters: the model that they stand beside has its own`);
+  const name = flags.optionalText("name") ?? fail("invalid_argument", "--name is missing: an adapted model needs one");
+  return importAdapter(context, client, path, { base: flags.text("onto"), name });
 }
 
 async function openModel(path: string, flags: Flags): Promise<ModelToStore> {

@@ -2,6 +2,7 @@
 
 import { trainSpec } from "../../../client/calls/sessions.ts";
 import type { Command } from "../../command.ts";
+import { adaptedNetwork, adapterOptions, adapterWish } from "../../content/adapters.ts";
 import { ensureDataset } from "../../content/builtin.ts";
 import { settingsFrom, trainingOptions } from "../../flags/training.ts";
 import { connectionOptions, withClient } from "../../joining/connection.ts";
@@ -14,6 +15,7 @@ export const command: Command = {
   options: {
     ...connectionOptions,
     ...trainingOptions,
+    ...adapterOptions,
     queue: { type: "string", value: "NAME", summary: "queue in which it waits for room (default: default)" },
     class: {
       type: "string",
@@ -27,11 +29,14 @@ export const command: Command = {
     "dcnr train mlp --dataset mnist --steps 300 --batch 64 --validate-every 100",
     "dcnr train mlp --dataset mnist --time 10m --detach --json",
     "dcnr train gpt2 --from gpt2 --dataset letters --steps 200 --rate 0.0001",
+    "dcnr train gpt2 --from gpt2 --adapter 8 --adapter-alpha 16 --dataset letters --steps 200",
   ],
   run: (context) =>
     withClient(context, async (client) => {
       const { flags, out, signal } = context;
-      const settings = settingsFrom(context, context.arguments[0] ?? "");
+      const [network = ""] = context.arguments;
+      const wish = adapterWish(flags);
+      const settings = settingsFrom(context, wish ? await adaptedNetwork(client, network, wish) : network);
       await ensureDataset(client, flags.text("dataset"), out);
       const [job] = await client.jobs.submit([
         {
