@@ -242,6 +242,11 @@ function lookForOwnerless(before: CrewState, options: LookOptions): Looked {
   let { tenures } = before;
   for (const [vnode, tenure] of before.tenures) {
     if (isHosted(before, tenure, nowMs, timings) || isTaken(vnode)) continue;
+    if (isOwnedBy(tenure, before.self)) {
+      // Its own by the charter, and the orchestrator went before it could say so: everybody else counts on it.
+      takeovers.push(tenure);
+      continue;
+    }
     const sinceMs = before.ownerlessSinceMs.get(vnode) ?? nowMs;
     const hosts = living(before, nowMs, timings).filter((pnode) => before.charter.crew.get(pnode)?.hosts);
     const rank = successorsOf(before.charter.session, vnode, hosts).indexOf(before.self.pnode);
@@ -256,9 +261,9 @@ function lookForOwnerless(before: CrewState, options: LookOptions): Looked {
   return { state: { ...before, tenures, ownerlessSinceMs }, takeovers };
 }
 
-/** Any of its owners is alive, and is the process that was meant. */
+/** Any other of its owners is alive, and is the process that was meant; whether this one hosts what it owns, it knows itself. */
 function isHosted(state: CrewState, tenure: Tenure, nowMs: number, timings: CrewTimings): boolean {
-  if (isOwnedBy(tenure, state.self)) return true;
+  if (isOwnedBy(tenure, state.self)) return false;
   return tenure.owners.some(({ pnode, incarnation }) => {
     if (pnode === state.self.pnode) return false;
     const seen = state.sightings.get(pnode)?.incarnation ?? "";

@@ -307,12 +307,15 @@ export class SessionCrew {
     return stateAtLine(this.#state, vnode) !== undefined && this.#options.hooks.hasRoom(vnode);
   }
 
-  #takeOver({ vnode, epoch, count }: Tenure): void {
+  #takeOver({ vnode, epoch, count, owners }: Tenure): void {
     const { session } = this.charter;
     const { line, turn } = this.#state;
+    const { hooks, self } = this.#options;
     const state = stateAtLine(this.#state, vnode) ?? "";
-    this.#log("warn", `no orchestrator is there: VNode ${vnode} is taken over at step ${line}`, { epoch, count });
-    this.#options.hooks.host({ ...{ session, vnode, epoch, since: epoch, line, turn, state }, replica: 0, drawn: [] });
+    const what = count > 0 ? `is taken over at step ${line}` : "was granted by the last one that was";
+    this.#log("warn", `no orchestrator is there: VNode ${vnode} ${what}`, { epoch, count });
+    const replica = owners.findIndex(({ pnode }) => pnode === self.pnode);
+    hooks.host({ ...{ session, vnode, epoch, since: epoch, line, turn, state }, replica, drawn: [] });
   }
 
   #change(next: CrewState): void {
