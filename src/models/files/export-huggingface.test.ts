@@ -74,8 +74,8 @@ describe("the export of a model like", () => {
 
 describe("a network that nobody imported", () => {
   const demo = readFileSync(new URL("../../../examples/gpt-demo.yaml", import.meta.url), "utf8").replaceAll(
-    "512",
-    "61",
+    "vocab_size: 512",
+    "vocab_size: 61",
   );
   const load = async (name: string) => {
     const parameter = compileText(demo)
