@@ -29,6 +29,7 @@ export interface SessionPolicy {
   readonly spread?: number;
   readonly autonomy?: "on" | undefined;
   readonly eras?: "on" | undefined;
+  readonly elastic?: "on" | undefined;
   /** Nothing is checked if absent. */
   readonly assurance?: "sampled" | "checked" | "proven";
 }
@@ -109,47 +110,29 @@ export class Maintainer {
   }
 
   /** One try, at one orchestrator; returns why the answer ended. */
-  ask(model: string, question: Question, onTokens: (tokens: readonly number[]) => void): Promise<string> {
-    const { prompt, temperature, seed, maxTokens } = question;
-    const request = { model, tokens: [...prompt], maxTokens, sampling: { temperature, seed: BigInt(seed) } };
-    return this.#inTime(async (address, signal) => {
-      let finish = "";
-      for await (const piece of this.#network.watch(address, InferenceService.method.generate, request, { signal })) {
-        onTokens(piece.tokens);
-        finish ||= piece.finish;
-      }
-      return finish;
-    });
-  }
-
-  /** One try, at one orchestrator, for the vector of a prompt. */
-  embed(model: string, prompt: readonly number[], onVector: (values: readonly number[]) => void): Promise<string> {
-    return this.#inTime(async (address, signal) => {
-      const options = { timeoutMs: 2 * answerMs, signal };
-      const asked = { model, tokens: [...prompt] };
-      onVector((await this.#network.call(address, InferenceService.method.embed, asked, options)).values);
-      return "stop";
-    });
-  }
-
-  /** Neither an answer nor an error for so long is a mistake of ours. */
-  async #inTime(ask: (address: string, signal: AbortSignal) => Promise<string>): Promise<string> {
+  async ask(model: string, question: Question, onTokens: (tokens: readonly number[]) => void): Promise<string> {
     const { timers, chance } = this.#host.world;
     const address = this.#addresses[Math.floor(chance.uniform() * this.#addresses.length)] as string;
+    const { prompt, temperature, seed, maxTokens } = question;
+    const request = { model, tokens: [...prompt], maxTokens, sampling: { temperature, seed: BigInt(seed) } };
     const ending = new AbortController();
     let isLate = false;
     const cancel = timers.after(answerMs, () => {
       isLate = true;
       ending.abort();
     });
+    let finish = "";
     try {
-      return await ask(address, ending.signal);
-    } catch (error) {
-      if (!isLate) throw error;
+      const pieces = this.#network.watch(address, InferenceService.method.generate, request, { signal: ending.signal });
+      for await (const piece of pieces) {
+        onTokens(piece.tokens);
+        finish ||= piece.finish;
+      }
     } finally {
       cancel();
     }
-    throw new DcnrError("internal", `no answer and no error within ${answerMs} ms`);
+    if (isLate) throw new DcnrError("internal", `no answer and no error within ${answerMs} ms`);
+    return finish;
   }
 
   async pause(fromMs: number, toMs: number): Promise<void> {
@@ -203,6 +186,7 @@ function settingsOf(scenario: Scenario, policy: SessionPolicy) {
     spread: policy.spread ?? 0,
     autonomy: policy.autonomy ?? "",
     eras: policy.eras ?? "",
+    elastic: policy.elastic ?? "",
     assurance: policy.assurance ?? "none",
     validateEvery: scenario.validateEvery,
     validationMicrobatches,

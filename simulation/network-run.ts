@@ -19,6 +19,7 @@ import { type FenceChecker, Violations } from "./checks/checkers.ts";
 import { LedgerChecker } from "./checks/ledger.ts";
 import { Records } from "./checks/records.ts";
 import { RoomChecker } from "./checks/rooms.ts";
+import { RoundChecker } from "./checks/rounds.ts";
 import { type Expectation, type Result, SessionWatch, WorkloadWatch } from "./checks/session-watch.ts";
 import { TrustChecker } from "./checks/trust-checker.ts";
 import { Conversation } from "./conversation.ts";
@@ -82,6 +83,7 @@ export class NetworkRun {
   readonly #accepted = new Set<string>();
   readonly #sessions = new Map<string, SessionWatch>();
   readonly #replicas = new Map<string, WorkloadWatch>();
+  readonly #rounds = new Map<string, RoundChecker>();
   readonly #conversations: Conversation[] = [];
   readonly #crews: CrewWatch;
   #liar: Liar | undefined;
@@ -121,7 +123,6 @@ export class NetworkRun {
       mutant,
       disks: new Map(),
       keptDisks: new Map(),
-      refusesKept: (host, name) => this.#crews.refuses(host, name),
       onWork: (host, { session, vnode }) => this.#crews.worked(host, session, vnode),
       running: new Map(),
     };
@@ -143,13 +144,16 @@ export class NetworkRun {
     fabric.onAnswer = (answer) => {
       if (answer.method === PNodeService.method.recordDurable) this.#recorded(answer);
       if (answer.method === SessionPeerService.method.tell) this.#crews.told(answer);
-      if (answer.method === SessionPeerService.method.keep) this.#crews.kept(answer);
     };
   }
 
   /** The store's records as of now. */
   get records(): Records {
     return this.#site.records;
+  }
+
+  get sessionIds(): string[] {
+    return [...this.#sessions.keys()];
   }
 
   /** Of the only session. */
@@ -177,6 +181,11 @@ export class NetworkRun {
       for (const { host, atMs, error } of world.failures)
         this.#violations.add("error", atMs, `${host} threw: ${describeError(error)}`);
       if (!isBroken()) for (const watch of this.#sessions.values()) watch.finish(world.time.nowMs);
+      if (!isBroken())
+        for (const [id, rounds] of this.#rounds) {
+          const { microbatches = 0, sync } = this.records.session(id)?.identity ?? {};
+          rounds.finish((sync?.after ?? 0) * microbatches);
+        }
       this.#trust.finish(world.time.nowMs);
       if (!isBroken()) await this.#sweep();
     } finally {
@@ -326,7 +335,18 @@ export class NetworkRun {
     if (kind === "session") this.#wroteSession(atMs, JSON.parse(after) as SessionRecord);
     if (kind === "replica") this.#wroteReplica(atMs, JSON.parse(after) as ReplicaRecord);
     if (kind === "vnode") this.#fenceOf(id)?.wrote(atMs, key, JSON.parse(after) as VNodeRecord);
+    if (kind === "round" || kind === "closing") this.roundsOf(id).wrote(kind, JSON.parse(after));
     if (kind === "step") this.#sessions.get(id)?.wroteRoots(atMs, JSON.parse(after) as StepRecord);
+  }
+
+  /** What is recorded of the rounds of a session. */
+  roundsOf(session: string): RoundChecker {
+    const known = this.#rounds.get(session);
+    if (known !== undefined) return known;
+    const { time } = this.#site.world;
+    const checker = new RoundChecker((message) => this.#violations.add("samples", time.nowMs, message));
+    this.#rounds.set(session, checker);
+    return checker;
   }
 
   #wroteSession(atMs: number, record: SessionRecord): void {

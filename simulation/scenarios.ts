@@ -271,6 +271,52 @@ export const laned: readonly Scenario[] = [
   },
 ];
 
+/** Lanes that come and go between rounds. */
+export const elasticScenarios: readonly Scenario[] = [
+  {
+    name: "elastic",
+    definition: network(
+      "elastic",
+      [
+        "a: linear in_dim=4 out_dim=90 optimizer=adam",
+        "b: gelu",
+        "c: dropout rate=0.1",
+        "d: linear in_dim=90 out_dim=3 optimizer=adamw weight_decay=0.1",
+        "e: cost cost_function=ce_logits",
+      ],
+      ["a -> b", "b -> c", "c -> d", "d -> e"],
+    ),
+    data: classes,
+    steps: 28,
+    batch: 6,
+    microbatches: 6,
+    lanes: 3,
+    sync: { every: 5, after: 2 },
+    validateEvery: 0,
+    clipNorm: 0.5,
+  },
+  {
+    name: "elastic-pair",
+    definition: network(
+      "elastic-pair",
+      [
+        "a: linear in_dim=4 out_dim=70 optimizer=sgd momentum=0.9",
+        "b: linear in_dim=70 out_dim=2",
+        "c: cost cost_function=mse",
+      ],
+      ["a -> b", "b -> c"],
+    ),
+    data: targets,
+    steps: 24,
+    batch: 4,
+    microbatches: 4,
+    lanes: 2,
+    sync: { every: 4, after: 1 },
+    validateEvery: 5,
+    clipNorm: 0,
+  },
+];
+
 /** Lanes that learn apart for a few steps at a time; the last round is a short one. */
 export const rounds: readonly Scenario[] = [
   {

@@ -5,6 +5,7 @@ import type { Sha256 } from "../../src/core/ids.ts";
 import type { SessionRecord, WorkloadRecord } from "../../src/orchestrator/records/sessions.ts";
 import type { StepRecord } from "../../src/orchestrator/records/vnodes.ts";
 import { called, ownersWanted } from "../../src/orchestrator/records/workloads.ts";
+import { vnodesAt } from "../../src/orchestrator/sessions/line.ts";
 import { FenceChecker, MetricChecker, RootChecker, type Violations } from "./checkers.ts";
 
 /** What a session comes to. */
@@ -78,12 +79,12 @@ export class SessionWatch extends WorkloadWatch<SessionRecord> {
     this.#newest = record;
     if ((record.final ?? 0) < (before.final ?? 0))
       this.violations.add("trust", atMs, `final went from ${before.final} back to ${record.final}`);
-    const { id, line, vnodes, numericsClass } = record;
+    const { id, line, numericsClass } = record;
     if ((record.eras?.length ?? 0) > (before.eras?.length ?? 0)) this.metrics.eraBegan(line);
     this.fence.line(
       atMs,
       line,
-      vnodes.map((vnode) => `vnode/${id}/${vnode}`),
+      vnodesAt(record, line).map((vnode) => `vnode/${id}/${vnode}`),
     );
     if (numericsClass !== this.#checked?.numericsClass) this.#follow(numericsClass);
   }

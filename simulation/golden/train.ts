@@ -7,9 +7,12 @@ import { openBatches } from "../../src/data/batches.ts";
 import type { Executor } from "../../src/engine/engine.ts";
 import { compileText } from "../../src/network/compile.ts";
 import { buildEvaluation, buildTraining } from "../../src/network/graphs/graphs.ts";
-import { expandLanes, laneShare, lanesOf } from "../../src/network/lanes.ts";
+import { expandLanes, inLane, laneOf, laneShare, lanesOf } from "../../src/network/lanes.ts";
 import type { Plan, VNodePlan } from "../../src/network/plan.ts";
+import { lanesAt, type Round, roundCount, roundOf, type ToldRound } from "../../src/network/rounds.ts";
 import { stepRoot } from "../../src/orchestrator/sessions/line.ts";
+import type { StateImage } from "../../src/states/cut.ts";
+import { copiedImage, memoryState } from "../../src/states/memory.testing.ts";
 import { openMemoryBlobs } from "../../src/store/memory.ts";
 import { VNodeCompute } from "../../src/vnode/compute.ts";
 import type { Effect, ProcessEvent } from "../../src/vnode/effects.ts";
@@ -29,22 +32,87 @@ export interface Golden {
 
 type Event = ProcessEvent<WireTensor, VNodeId>;
 
-export async function trainInOnePlace(scenario: Scenario, executor: Executor): Promise<Golden> {
+/** `rounds`: what happened in each, where the session was elastic: then roots are those that follow from these records alone. */
+export async function trainInOnePlace(
+  scenario: Scenario,
+  executor: Executor,
+  rounds?: readonly ToldRound[],
+): Promise<Golden> {
   const network = compileText(scenario.definition);
   const plan = expandLanes(network, scenario);
-  const computes = await computesOf(scenario, network, plan, executor);
+  const run: OnePlace = {
+    ...{ scenario, network, plan, executor, hashes: new Map(), states: new Map() },
+    ...{ losses: new Means(lanesOf(scenario)), validationLosses: new Means(lanesOf(scenario)) },
+  };
+  const told = new Map((rounds ?? []).map((one) => [one.round, one]));
+  for (const { from, to, known } of stretchesOf(scenario, rounds)) {
+    // Who has no part in a round goes on from the state of the first who has.
+    const lanes = lanesAt(scenario, told, to) ?? [];
+    const ids = plan.vnodes
+      .filter(({ copy }) => rounds === undefined || lanes.includes(copy?.lane ?? 0))
+      .map(({ id }) => id);
+    await trainStretch(run, ids, from, known);
+    for (const { id } of plan.vnodes)
+      if (rounds !== undefined && !ids.includes(id))
+        run.states.set(id, run.states.get(inLane(id, lanes[0] ?? 0)) as StateImage);
+  }
+  const { steps } = scenario;
+  const rootAfter = (step: number) => {
+    const lanes = rounds && lanesAt(scenario, told, step);
+    const ids = plan.vnodes.map(({ id }) => id).filter((id) => lanes?.includes(laneOf(id)) ?? true);
+    return stepRoot(ids.sort().map((id) => run.hashes.get(`${id} ${step}`) as string));
+  };
+  const roots = Array.from({ length: steps }, (_, index) => rootAfter(index + 1));
+  return { roots, losses: run.losses.all(), validationLosses: run.validationLosses.all() };
+}
+
+interface OnePlace {
+  readonly scenario: Scenario;
+  readonly network: Plan;
+  readonly plan: Plan;
+  readonly executor: Executor;
+  readonly hashes: Map<string, string>;
+  /** Where each VNode is, between two rounds. */
+  readonly states: Map<VNodeId, StateImage>;
+  readonly losses: Means;
+  readonly validationLosses: Means;
+}
+
+/** Everything at once, or what lies between two moments at which lanes come and go. */
+function stretchesOf({ steps, sync }: Scenario, rounds?: readonly ToldRound[]) {
+  if (rounds === undefined || sync === undefined) return [{ from: 0, to: steps, known: undefined }];
+  const all = Array.from({ length: roundCount({ steps, sync }) }, (_, index) => roundOf({ steps, sync }, index));
+  const before = { from: 0, to: sync.after, known: [] as readonly ToldRound[] };
+  const of = ({ index, first, last }: Round) => ({
+    from: first,
+    to: last + 1,
+    known: rounds.filter(({ round }) => round <= index),
+  });
+  return [before, ...all.map(of)];
+}
+
+/** Processes stop by themselves where they are not told what comes next. */
+async function trainStretch(
+  run: OnePlace,
+  ids: readonly VNodeId[],
+  line: number,
+  rounds: readonly ToldRound[] | undefined,
+): Promise<void> {
+  const { scenario, plan, hashes, losses, validationLosses } = run;
+  const computes = await computesOf(run, ids, line);
   const { steps, validateEvery } = scenario;
   const share = laneShare({ ...scenario, validationMicrobatches });
-  const schedule = { steps, validateEvery, ...share, checkpointEvery: steps };
+  const elastic = rounds && ({ elastic: "on" } as const);
+  const schedule = { steps, validateEvery, ...share, ...elastic, checkpointEvery: steps };
   const processes = new Map<VNodeId, Process<WireTensor, VNodeId>>();
   const queue: { readonly to: VNodeId; readonly event: Promise<Event> }[] = [];
   const post = (to: VNodeId, event: Event | Promise<Event>) => queue.push({ to, event: Promise.resolve(event) });
-  for (const { id } of plan.vnodes) {
-    processes.set(id, new Process({ role: roleOf(plan, id), schedule, line: 0, parallel: 1, persistsPendingMax: 9 }));
+  for (const id of ids) {
+    const told = rounds && { rounds };
+    const options = { role: roleOf(plan, id), schedule, line, parallel: 1, persistsPendingMax: 9, ...told };
+    processes.set(id, new Process(options));
     post(id, { kind: "start" });
   }
-  const hashes = new Map<string, string>();
-  const [losses, validationLosses] = [new Means(lanesOf(scenario)), new Means(lanesOf(scenario))];
   const perform = (vnode: VNodeId, effect: Effect<WireTensor, VNodeId>) => {
     const compute = computes.get(vnode) as VNodeCompute;
     switch (effect.kind) {
@@ -55,6 +123,7 @@ export async function trainInOnePlace(scenario: Scenario, executor: Executor): P
       case "reduceParts":
       case "reduceSum":
       case "outer":
+      case "rest":
       case "update":
         return post(vnode, performNumeric(compute, roleOf(plan, vnode), keeping, effect));
       case "accumulate":
@@ -79,20 +148,17 @@ export async function trainInOnePlace(scenario: Scenario, executor: Executor): P
       case "publishEvaluation":
         return validationLosses.add(vnode, effect.step, effect.measures["loss"]);
       case "persist":
+        run.states.set(vnode, copiedImage(compute.state.snapshot(effect.step)));
         return post(vnode, { kind: "persisted", step: effect.step });
       default:
         return undefined;
     }
   };
   for (let next = queue.shift(); next !== undefined; next = queue.shift())
-    for (const effect of (processes.get(next.to) as Process<WireTensor, VNodeId>).step(await next.event))
-      perform(next.to, effect);
-  for (const [vnode, { ended }] of processes) assert(ended === "done", `VNode ${vnode} is done, not "${ended}"`);
+    for (const effect of processes.get(next.to)?.step(await next.event) ?? []) perform(next.to, effect);
+  if (rounds === undefined)
+    for (const [vnode, { ended }] of processes) assert(ended === "done", `VNode ${vnode} is done, not "${ended}"`);
   for (const compute of computes.values()) await compute.close();
-  const ids = plan.vnodes.map(({ id }) => id).sort();
-  const rootAfter = (step: number) => stepRoot(ids.map((id) => hashes.get(`${id} ${step}`) as string));
-  const roots = Array.from({ length: steps }, (_, index) => rootAfter(index + 1));
-  return { roots, losses: losses.all(), validationLosses: validationLosses.all() };
 }
 
 const keeping = {
@@ -125,11 +191,11 @@ class Means {
 }
 
 async function computesOf(
-  { data, steps, batch, microbatches, sync, validateEvery, clipNorm }: Scenario,
-  network: Plan,
-  plan: Plan,
-  executor: Executor,
+  { scenario, network, plan, executor, states }: OnePlace,
+  ids: readonly VNodeId[],
+  line: number,
 ): Promise<Map<VNodeId, VNodeCompute>> {
+  const { data, steps, batch, microbatches, sync, validateEvery, clipNorm } = scenario;
   const blobs = openMemoryBlobs();
   const context = plan.inputs?.shape[0];
   const batches = openBatches({
@@ -146,6 +212,7 @@ async function computesOf(
   const samples = batch / microbatches;
   const computes = new Map<VNodeId, VNodeCompute>();
   for (const { id, copy } of plan.vnodes) {
+    if (!ids.includes(id)) continue;
     const vnode = network.vnodes.find((one) => one.id === (copy?.of ?? id)) as VNodePlan;
     const compute = new VNodeCompute({
       name: id,
@@ -167,7 +234,8 @@ async function computesOf(
       },
       data: plan,
     });
-    await compute.initialise();
+    if (line === 0) await compute.initialise();
+    else await compute.restore((await memoryState(states.get(id) as StateImage)).reader, line);
     computes.set(id, compute);
   }
   return computes;

@@ -15,7 +15,6 @@ import {
   type VNodeProcess,
 } from "../../src/vnode/process.ts";
 import type { Role } from "../../src/vnode/role.ts";
-import type { Schedule } from "../../src/vnode/schedule.ts";
 import { StepWork } from "../../src/vnode/step-work.ts";
 
 /** With one part exchanged. */
@@ -56,6 +55,7 @@ function around<Payload, Asker>(
       return inner.catchingUp;
     },
     admit: (name, hash) => inner.admit(name, hash),
+    outerShape: (edge, step) => inner.outerShape(edge, step),
     missing: () => inner.missing(),
     payloads: () => inner.payloads(),
     step: (event) => inner.step(event),
@@ -106,8 +106,8 @@ export const updatesBeforeTies = withPart({ openListening: (role, inbox) => new 
 class WorkWithoutEvaluation extends StepWork {
   readonly #isLast: boolean;
 
-  constructor(schedule: Schedule, step: number, role: Role) {
-    super(schedule, step, role);
+  constructor(...[schedule, step, role, book]: ConstructorParameters<typeof StepWork>) {
+    super(schedule, step, role, book);
     this.#isLast = step === schedule.steps;
   }
 
@@ -117,7 +117,7 @@ class WorkWithoutEvaluation extends StepWork {
 }
 
 export const updatesBeforeEvaluation = withPart({
-  openWork: (schedule, step, role) => new WorkWithoutEvaluation(schedule, step, role),
+  openWork: (schedule, step, role, book) => new WorkWithoutEvaluation(schedule, step, role, book),
 });
 
 class ForgetfulOutbox<Payload> extends Outbox<Payload> {

@@ -20,11 +20,9 @@ function named<Id extends string>(id: Id, lane: number): Id {
   return (lane === 0 ? id : `${id}${laneMark}${lane}`) as Id;
 }
 
-/** Elements of all parameters that learn, each with its padding: how long gradients are when they are added up over lanes. */
+/** Elements of all parameters, each with its padding: how long gradients are when they are added up over lanes. */
 export function paddedElements({ parameters }: Pick<VNodePlan, "parameters">): number {
-  return parameters
-    .filter(({ frozen }) => !frozen)
-    .reduce((sum, { shape }) => sum + Math.ceil(elementCount(shape) / alignElements) * alignElements, 0);
+  return parameters.reduce((sum, { shape }) => sum + Math.ceil(elementCount(shape) / alignElements) * alignElements, 0);
 }
 
 export interface Shard {
@@ -46,7 +44,7 @@ export function outerShape(length: number): readonly [number, number] {
 
 /** Lanes share what is learned here: it has weights, and gradients reach them. */
 function isShared({ role, parameters }: VNodePlan): boolean {
-  return role !== "passes" && parameters.some(({ frozen }) => !frozen);
+  return role !== "passes" && parameters.length > 0;
 }
 
 export function expandLanes(plan: Plan, settings: Pick<SessionIdentity, "lanes" | "sync">): Plan {
@@ -89,7 +87,8 @@ function edgesAcross(vnode: VNodePlan, lanes: readonly number[], kind: "reduce" 
   const elements = paddedElements(vnode);
   return lanes.flatMap((to) => {
     const { length } = shardOf(elements, lanes.length, to);
-    if (length === 0) return [];
+    // Which shards copies add up in a round depends on whose work counts.
+    if (length === 0 && kind === "reduce") return [];
     return lanes
       .filter((from) => from !== to)
       .map((from): PlanEdge => {
@@ -120,6 +119,16 @@ export function isFirstLane(vnode: VNodeId): boolean {
   return !vnode.includes(laneMark);
 }
 
+/** The lane that a VNode of the plan belongs to. */
+export function laneOf(vnode: string): number {
+  return Number(vnode.split(laneMark)[1] ?? 0);
+}
+
+/** The copy of a VNode in another lane. */
+export function inLane(vnode: VNodeId, lane: number): VNodeId {
+  return named(originalName(vnode) as VNodeId, lane);
+}
+
 /** What the VNode is called in the network. */
 export function originalName(vnode: string): string {
   return vnode.split(laneMark, 1)[0] as string;
@@ -146,8 +155,8 @@ export function whyNoLanes(settings: LaneSettings & Pick<SessionIdentity, "batch
   const lanes = lanesOf(settings);
   const { microbatches, validationMicrobatches, batch, sync, steps } = settings;
   if (sync && lanes === 1) return "rounds are for lanes that learn apart for a while: give the session lanes, too";
-  if (sync && sync.after >= steps)
-    return `rounds would begin after ${sync.after} steps, and the session has ${steps}: let them begin earlier (sync_after)`;
+  if (sync && sync.after + 2 > steps)
+    return `rounds would begin after ${sync.after} steps, and the session has ${steps}: a round takes two at least, let them begin earlier (sync_after)`;
   if (batch % lanes !== 0) return `a batch of ${batch} cannot be shared by ${lanes} lanes: choose a divisor of it`;
   if (lanes > microbatches)
     return `${lanes} lanes cannot share ${microbatches} microbatches: give each lane at least one, as with ${lanes} microbatches`;

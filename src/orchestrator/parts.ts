@@ -44,6 +44,7 @@ import { Garbage } from "./sessions/garbage.ts";
 import { Preparing } from "./sessions/preparing.ts";
 import { Rates } from "./sessions/rates.ts";
 import { rebalanceSessions } from "./sessions/rebalancing.ts";
+import { RoundCare } from "./sessions/round-care.ts";
 import { SessionCare } from "./sessions/session-care.ts";
 import { TuneKind } from "./studies/tune.ts";
 import { Auditors } from "./trust/auditors.ts";
@@ -95,7 +96,8 @@ export function assemble(
   const standings = new Standings(context);
   const auditors = new Auditors(context, { capacity, compiled, standings });
   const trust = new TrustCare(context, { auditors, compiled, rooms, standings, garbage, ledger });
-  const sessions = new SessionCare(context, { compiled, metrics, garbage, ledger, budgets, adoption, trust });
+  const rounds = new RoundCare(context, (session) => controller.touch(session, true));
+  const sessions = new SessionCare(context, { compiled, metrics, garbage, ledger, budgets, adoption, trust, rounds });
   const replicas = new ReplicaCare(compiled, garbage);
   const controller = new Controller(context, { capacity, rooms, placing, leases, garbage, sessions, replicas });
   const blobRights = new BlobRights(context, compiled, (id, pnode) => charters.crewOf(id).has(pnode));

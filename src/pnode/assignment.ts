@@ -29,6 +29,7 @@ export interface Assignment extends Assigned {
   readonly turn: number;
   /** What is checked below the line. */
   readonly drawn: ToldLine["drawn"];
+  readonly rounds: ToldLine["rounds"];
 }
 
 export function learningOf(assignments: readonly ProtoAssignment[]): Assignment[] {

@@ -77,9 +77,6 @@ export interface PNode {
   stop(): Promise<void>;
 }
 
-/** While no orchestrator answers, others of a session's crew are asked what it is. */
-const describeAttempts = 12;
-
 export async function startPNode(options: PNodeOptions, dependencies: PNodeDependencies): Promise<PNode> {
   const node = new HostingNode(options, dependencies);
   await node.start();
@@ -161,7 +158,9 @@ class HostingNode implements PNode {
     });
     const workshop = new Workshop({
       ...{ options, machine: dependencies, bounds, blobs: this.#blobs, digest, aside, signal },
-      describe: (session) => this.#autonomy.describe(session),
+      describe: async (session) =>
+        this.#autonomy.described(session) ??
+        orchestrators.call(PNodeService.method.describeSession, { session }, signal),
     });
     this.#workshop = workshop;
     const machineBytes = Number(options.capabilities.memoryBytes ?? 0n);
@@ -221,9 +220,7 @@ class HostingNode implements PNode {
       routes: () => joinRoutes(this.#whereabouts.routes),
       orchestratorHeardMs: () => this.#attachment.heardMs,
       nobodyListens: () => this.#attachment.nobodyListens,
-      describe: (session) =>
-        orchestrators.call(PNodeService.method.describeSession, { session }, signal, describeAttempts),
-      checkDescribed: (session, described) => workshop.checkDescribed(session, described),
+      describe: (session) => orchestrators.call(PNodeService.method.describeSession, { session }, signal),
       fetchStored: (session, hash, room, until) => this.#blobs.fetchState(session, hash, room, until),
       hosting: {
         of: (session) => hosts.of(session),

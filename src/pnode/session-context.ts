@@ -59,7 +59,7 @@ export class SessionContext {
     options: SessionContextOptions,
     definition: string,
     plan: Plan,
-    { identity, checkpointEvery, assurance, restAfter }: ReturnType<typeof trainingOf>,
+    { identity, checkpointEvery, assurance, restAfter, elastic }: ReturnType<typeof trainingOf>,
   ) {
     this.#options = options;
     this.#definition = definition;
@@ -69,7 +69,7 @@ export class SessionContext {
     this.identity = identity;
     this.assurance = assurance;
     const { steps, validateEvery } = identity;
-    const counts = { steps, validateEvery, checkpointEvery, ...laneShare(identity) };
+    const counts = { steps, validateEvery, checkpointEvery, ...laneShare(identity), ...(elastic && { elastic }) };
     this.schedule = restAfter === undefined ? counts : { ...counts, restAfter };
   }
 
@@ -217,7 +217,7 @@ export const checkSession: CheckSession = ({ session, identity, definition }, ow
     fail("data_loss", `the definition of session ${session} does not have the hash that its settings name`);
 };
 
-export function trainingOf({ work }: Pick<DescribeSessionResponse, "work">, session: SessionId) {
+function trainingOf({ work }: Pick<DescribeSessionResponse, "work">, session: SessionId) {
   if (work.case !== "training") fail("data_loss", `session ${session} is not one that learns`);
   return trainingFromWire(work.value, session);
 }

@@ -7,8 +7,10 @@ import type { Tensor } from "../core/tensor.ts";
 import type { Executor } from "../engine/engine.ts";
 import type { GraphModel } from "../graph/model.ts";
 import type { TrainingGraphs, VNodePlan } from "../network/plan.ts";
+import { roundAt } from "../network/rounds.ts";
 import { type LearningSettings, learningRateAt } from "../network/settings/session.ts";
 import type { StateReader } from "../states/reader.ts";
+import type { Counted } from "./book.ts";
 import type { ByPort, Measures, PortGradient } from "./effects.ts";
 import type { BatchSource, FeedOptions, Pass } from "./feeds.ts";
 import { Gradients } from "./gradients.ts";
@@ -17,7 +19,6 @@ import { update } from "./optimizer.ts";
 import { Passes } from "./passes.ts";
 import { type Added, Reduction } from "./reduce.ts";
 import { Rounds } from "./rounds.ts";
-import { addedUpIn, lastOfRound } from "./schedule.ts";
 import { stepHash, VNodeState } from "./state.ts";
 import { giveBack, type MessageMemory, messageMemory, open, pack, packInPlace, type WireTensor } from "./wire.ts";
 import { WorkingWeights } from "./working-weights.ts";
@@ -36,6 +37,13 @@ export interface ComputeOptions {
   readonly batches: BatchSource;
   readonly settings: LearningSettings;
   readonly data?: FeedOptions["data"];
+}
+
+/** What copies add up in a step, and who. */
+interface Adding {
+  readonly step: number;
+  readonly of: Added;
+  readonly counted: readonly Counted[];
 }
 
 export class VNodeCompute {
@@ -70,7 +78,7 @@ export class VNodeCompute {
         ...{ copy: options.copy, layout: this.#layout, gradients: this.#gradients, executor, memory: this.memory },
       });
     if (hasRounds && this.#layout.weightLength > 0 && plan.role !== "passes")
-      this.#rounds = new Rounds(this.state, this.#layout, executor, this.#reducing(), options.copy?.lanes ?? 1);
+      this.#rounds = new Rounds(this.state, this.#layout, executor, this.#reducing(), options.copy?.lane ?? 0);
     this.#passes = new Passes(options, {
       ...{ layout: this.#layout, gradients: this.#gradients, working: this.#working, memory: this.memory },
     });
@@ -93,7 +101,7 @@ export class VNodeCompute {
   }
 
   async adopt(file: StateReader): Promise<void> {
-    await this.state.adopt(file, this.#options.settings.seed);
+    await this.state.adopt(file);
     await this.#working.refresh();
   }
 
@@ -122,7 +130,7 @@ export class VNodeCompute {
       for (const { fromPort, wire } of edges) {
         // Several may borrow one parameter.
         if (shared.has(fromPort)) continue;
-        const weights = this.state.tensors.get(fromPort) ?? this.state.frozen.get(fromPort);
+        const weights = this.state.tensors.get(fromPort);
         assert(weights !== undefined, `VNode ${this.#options.plan.id} has the parameter ${fromPort}`);
         shared.set(fromPort, await this.#packLarge(weights, wire, this.#where(step, fromPort)));
       }
@@ -145,30 +153,45 @@ export class VNodeCompute {
   }
 
   /** This copy's gradient, those of lent weights added in edge order, or what its round taught, cut into what each lane adds up. */
-  reduceParts(step: number, of: Added, ties: readonly PortGradient<WireTensor>[]): Promise<Map<string, WireTensor>> {
-    return this.#track(step, async () => {
-      await this.#gradients.settled();
+  reduceParts({ step, of, counted }: Adding, ties: readonly PortGradient<WireTensor>[]) {
+    return this.#track(step, async (): Promise<Map<string, WireTensor>> => {
+      if (of === "outer") {
+        this.#gradients.open();
+        await this.#rounds?.difference(counted);
+      } else await this.#gradients.settled();
       for (const { port, payload } of ties) await this.#addTie(port, payload);
-      if (of === "outer") await this.#rounds?.difference();
-      return this.#reducing().parts(of, this.#where(step, of === "outer" ? "what was learned" : "the gradient"));
+      const what = this.#where(step, of === "outer" ? "what was learned" : "the gradient");
+      return this.#reducing().parts(of, this.#lanesIn(counted), what);
     });
   }
 
   /** The shard that this copy adds up for all; takes the others' parts over. */
-  reduceSum(step: number, of: Added, parts: readonly PortGradient<WireTensor>[]): Promise<WireTensor> {
-    return this.#track(step, () => this.#reducing().sum(of, parts, this.#where(step, "the sum over lanes")));
+  reduceSum({ step, of, counted }: Adding, parts: readonly PortGradient<WireTensor>[]): Promise<WireTensor> {
+    const what = this.#where(step, "the sum over lanes");
+    return this.#track(step, () => this.#reducing().sum(of, this.#lanesIn(counted), parts, what));
+  }
+
+  /** Those who add up: all, or those whose work counts in a round. */
+  #lanesIn(counted: readonly Counted[]): readonly number[] {
+    const { lanes = 1 } = this.#options.copy ?? {};
+    return counted.length > 0 ? counted.map(({ lane }) => lane) : Array.from({ length: lanes }, (_, lane) => lane);
   }
 
   /** Ends a round: all copies go on with the same weights. */
-  outer(step: number, sums: readonly PortGradient<WireTensor>[]): Promise<{ hash: string }> {
+  outer({ step, counted }: Omit<Adding, "of">, sums: readonly PortGradient<WireTensor>[]): Promise<{ hash: string }> {
     return this.#track(step, async () => {
       assert(this.#rounds !== undefined, `VNode ${this.#options.plan.id} has rounds`);
-      await this.#reducing().takeSums(sums);
-      const digest = await this.#rounds.step();
+      await this.#reducing().takeSums(sums, this.#lanesIn(counted));
+      const digest = await this.#rounds.step(counted.length);
       await this.#working.refresh();
       this.#gradients.reset();
       return { hash: stepHash(this.#options.plan.id, step + 1, digest) };
     });
+  }
+
+  /** Others learn in this step. */
+  rest(step: number): Promise<string> {
+    return this.#track(step, () => this.state.hash(step + 1));
   }
 
   #reducing(): Reduction {
@@ -189,11 +212,11 @@ export class VNodeCompute {
       if (plan.role !== "passes" && this.#layout.weightLength > 0) {
         await this.#gradients.settled();
         for (const { port, payload } of ties) await this.#addTie(port, payload);
-        await this.#reduction?.takeSums(sums);
+        await this.#reduction?.takeSums(sums, this.#lanesIn([]));
         await this.state.beingRead;
         const { clipNorm } = settings;
         const rate = learningRateAt(settings, step);
-        const isApart = lastOfRound(settings, step) !== undefined;
+        const isApart = roundAt(settings, step) !== undefined;
         const scale = isApart ? (this.#options.copy?.lanes ?? 1) : 1;
         const options = { optimizer: plan.optimizer, rate, clipNorm, scale, step, what: this.#where(step, "VNode") };
         const updated = await update(this.state, this.#layout, this.#gradients, executor, options);
@@ -203,8 +226,7 @@ export class VNodeCompute {
         await this.#working.refresh();
         if (step + 1 === settings.sync?.after) await this.#rounds?.begin();
       } else if (plan.role !== "passes") await this.#gradients.settled();
-      // At a round's end its memory takes what was learned.
-      if (this.#rounds === undefined || addedUpIn(settings, step) !== "outer") this.#gradients.reset();
+      this.#gradients.reset();
       return { hash: digest ? stepHash(plan.id, step + 1, digest) : await this.state.hash(step + 1), measures };
     });
   }

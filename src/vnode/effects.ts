@@ -1,6 +1,8 @@
 // The vocabulary between the deterministic process and its host: what happened, and what is to be done.
 
 import type { EdgeId, VNodeId } from "../core/ids.ts";
+import type { ToldRound } from "../network/rounds.ts";
+import type { Counted } from "./book.ts";
 import type { MessageName, Sealed } from "./names.ts";
 import type { Outgoing } from "./outbox.ts";
 
@@ -55,6 +57,8 @@ export type ProcessEvent<Payload, Asker> =
   /** The round has ended: the common state has this hash. */
   | { readonly kind: "outerDone"; readonly step: number; readonly hash: string }
   | { readonly kind: "updateDone"; readonly step: number; readonly hash: string; readonly measures: Measures }
+  /** What is known of rounds: plans, and whose work counts. */
+  | { readonly kind: "rounds"; readonly rounds: readonly ToldRound[] }
   | { readonly kind: "persisted"; readonly step: number }
   | { readonly kind: "lineAdvanced"; readonly line: number }
   /** What is checked now: told before the line that would let go of what that needs. */
@@ -78,6 +82,8 @@ export type Effect<Payload, Asker> =
       readonly step: number;
       readonly microbatch: number;
       readonly mode: Mode;
+      /** Which of the session's microbatches it is, in rounds. */
+      readonly sample?: number | undefined;
       /** By input port; tied weights included. */
       readonly inputs: ByPort<Payload>;
     }
@@ -98,6 +104,8 @@ export type Effect<Payload, Asker> =
       readonly step: number;
       readonly of: "reduce" | "outer";
       readonly ties: readonly PortGradient<Payload>[];
+      /** At a round's end, whose work counts. */
+      readonly counted: readonly Counted[];
     }
   /** Adds up one shard; the own part is at hand. In lane order. */
   | {
@@ -105,9 +113,17 @@ export type Effect<Payload, Asker> =
       readonly step: number;
       readonly of: "reduce" | "outer";
       readonly parts: readonly PortGradient<Payload>[];
+      readonly counted: readonly Counted[];
     }
   /** Ends a round: all lanes go on from what they have learned together. */
-  | { readonly kind: "outer"; readonly step: number; readonly sums: readonly PortGradient<Payload>[] }
+  | {
+      readonly kind: "outer";
+      readonly step: number;
+      readonly sums: readonly PortGradient<Payload>[];
+      readonly counted: readonly Counted[];
+    }
+  /** A step of a round in which others learn: nothing changes but its number. */
+  | { readonly kind: "rest"; readonly step: number }
   | {
       readonly kind: "update";
       readonly step: number;

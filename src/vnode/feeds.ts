@@ -21,6 +21,8 @@ export interface Pass {
   readonly step: number;
   readonly microbatch: number;
   readonly mode: Mode;
+  /** Which of the session's microbatches it is, where that does not follow from the step. */
+  readonly sample?: number | undefined;
 }
 
 interface Share {
@@ -37,6 +39,8 @@ export interface FeedOptions {
   readonly share: { readonly training: Share; readonly evaluation: Share };
   /** Samples of one microbatch. */
   readonly samples: number;
+  /** Microbatches of a whole step, of all lanes. */
+  readonly microbatches: number;
   /** What the dataset's fields must hold. */
   readonly data: { readonly inputs?: DataPlan; readonly labels?: DataPlan };
 }
@@ -74,14 +78,14 @@ export async function collectFeeds(
 }
 
 async function sampleFeed(
-  { batches, samples, data, share, plan }: FeedOptions,
-  { step, microbatch, mode }: Pass,
+  { batches, samples, data, share, plan, microbatches }: FeedOptions,
+  { step, microbatch, mode, sample = step * microbatches + share.training.first + microbatch }: Pass,
   port: PortPlan,
   source: "inputs" | "labels",
 ): Promise<Tensor> {
   const request =
     mode === "training"
-      ? { step, micro: share.training.first + microbatch, mode: "train" as const }
+      ? { step: Math.floor(sample / microbatches), micro: sample % microbatches, mode: "train" as const }
       : { step, micro: share.evaluation.first + microbatch - share.training.count, mode: "evaluate" as const };
   const tensor = await batches.field(source, request);
   const shape = [samples, ...port.shape];

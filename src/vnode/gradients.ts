@@ -99,6 +99,13 @@ export class Gradients {
     this.#executor.recycle([rows]);
   }
 
+  /** Room for something else that is added up: what was learned in a round lies where gradients do. */
+  open(): void {
+    assert(this.#sum === undefined, "gradients of the step before are used up");
+    const { gradientLength, sparseLength } = this.#layout;
+    this.#sum = this.#free.pop() ?? this.#executor.allocate(Math.max(4 * (gradientLength - sparseLength), 4));
+  }
+
   /** Complete once it resolves: then `spanAt` and `tensorOf` give the sum. */
   async settled(): Promise<void> {
     await this.#adding;

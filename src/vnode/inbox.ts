@@ -2,9 +2,12 @@
 // stored once, another hash under a known name is evidence, and what lies beyond the window has to wait.
 
 import type { PlanEdge } from "../network/plan.ts";
+import { roundAt } from "../network/rounds.ts";
+import { acrossLanes } from "./across-lanes.ts";
+import type { RoundBook } from "./book.ts";
 import { keyOf, type MessageName, type Sealed, wholeStep } from "./names.ts";
 import { edgeToward, type Role } from "./role.ts";
-import { addedUpIn, lastOfRound, microbatchCount, type Schedule, trainingCount } from "./schedule.ts";
+import { microbatchCount, type Schedule, trainingCount } from "./schedule.ts";
 
 /** A neighbour is at most one step ahead where gradients flow; more would only fill memory. */
 const stepsAheadMax = 1;
@@ -14,18 +17,23 @@ export type Admission = "wanted" | "duplicate" | "conflict" | "old" | "beyond" |
 export class Inbox<Payload> {
   readonly #role: Role;
   readonly #schedule: Schedule;
+  readonly #book: RoundBook;
   readonly #held = new Map<string, Sealed<Payload>>();
   /** Hashes of all that was received from the recovery line on, to notice contradictions. */
   readonly #seen = new Map<string, { step: number; hash: string; from: string }>();
 
-  constructor(role: Role, schedule: Schedule) {
+  constructor(role: Role, schedule: Schedule, book: RoundBook) {
     this.#role = role;
     this.#schedule = schedule;
+    this.#book = book;
   }
 
   /** What would become of a message; costs nothing, so it is asked before memory is taken for it. */
   admit(name: MessageName, hash: string, currentStep: number): Admission {
-    if (!this.#exists(name)) return "unknown";
+    const edge = edgeToward(this.#role, name.edge, name.direction);
+    if (edge === undefined || !this.#isStep(name.step)) return "unknown";
+    if (!this.#isKnown(edge, name.step)) return name.step < currentStep ? "old" : "beyond";
+    if (!this.#namesExist(edge, name)) return "unknown";
     const seen = this.#seen.get(keyOf(name));
     if (seen !== undefined) return contradict(seen.hash, hash) ? "conflict" : "duplicate";
     if (name.step < currentStep) return "old";
@@ -36,7 +44,7 @@ export class Inbox<Payload> {
   /** A lane that is ahead is done with the round that this one is in: what it learned is taken at any time. */
   #endsRound(name: MessageName, currentStep: number): boolean {
     const isOuter = edgeToward(this.#role, name.edge, name.direction)?.kind === "outer";
-    return isOuter && name.step === lastOfRound(this.#schedule, currentStep);
+    return isOuter && name.step === roundAt(this.#schedule, currentStep)?.last;
   }
 
   store(name: MessageName, sealed: Sealed<Payload>, from: string): void {
@@ -74,29 +82,35 @@ export class Inbox<Payload> {
     return [...this.#held.values()].map((sealed) => sealed.payload);
   }
 
-  #exists(name: MessageName): boolean {
-    const edge = edgeToward(this.#role, name.edge, name.direction);
-    if (edge === undefined || !Number.isSafeInteger(name.step)) return false;
-    if (name.step < 0 || name.step > this.#schedule.steps) return false;
-    return namesExist(edge, name, this.#schedule);
+  #isStep(step: number): boolean {
+    return Number.isSafeInteger(step) && step >= 0 && step <= this.#schedule.steps;
+  }
+
+  /** Whether it is known what is sent on an edge in a step: others may have heard of a round before. */
+  #isKnown({ kind }: PlanEdge, step: number): boolean {
+    return kind === "outer" ? this.#book.isClosed(step) : this.#book.isPlanned(step);
+  }
+
+  #namesExist(edge: PlanEdge, name: MessageName): boolean {
+    const { microbatches } = this.#schedule;
+    const training = trainingCount(this.#schedule, name.step, this.#book);
+    const all = microbatchCount(this.#schedule, name.step);
+    if (edge.kind === "reduce" || edge.kind === "outer") {
+      const { of, ins, outs } = acrossLanes(this.#role, this.#schedule, name.step, this.#book);
+      const edges = name.direction === "forward" ? ins : outs;
+      return name.microbatch === wholeStep && of === edge.kind && edges.includes(edge);
+    }
+    if (edge.kind === "tie") {
+      if (name.microbatch !== wholeStep) return false;
+      return name.direction === "backward" ? training > 0 : training > 0 || all > microbatches;
+    }
+    if (!Number.isSafeInteger(name.microbatch) || name.microbatch < 0) return false;
+    if (name.direction === "backward") return name.microbatch < training;
+    return name.microbatch < training || (name.microbatch >= microbatches && name.microbatch < all);
   }
 }
 
 /** What was not hashed came from this PNode itself, from the only owner that it knows: there is nothing to compare. */
 function contradict(first: string, second: string): boolean {
   return first !== "" && second !== "" && first !== second;
-}
-
-function namesExist(edge: PlanEdge, name: MessageName, schedule: Schedule): boolean {
-  const training = trainingCount(schedule, name.step);
-  const all = microbatchCount(schedule, name.step);
-  if (edge.kind === "reduce" || edge.kind === "outer")
-    return name.microbatch === wholeStep && addedUpIn(schedule, name.step) === edge.kind;
-  if (edge.kind === "tie") {
-    if (name.microbatch !== wholeStep) return false;
-    return name.direction === "backward" ? training > 0 : training > 0 || all > schedule.microbatches;
-  }
-  if (!Number.isSafeInteger(name.microbatch) || name.microbatch < 0) return false;
-  if (name.direction === "backward") return name.microbatch < training;
-  return name.microbatch < training || (name.microbatch >= schedule.microbatches && name.microbatch < all);
 }

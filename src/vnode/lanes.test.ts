@@ -1,11 +1,14 @@
 import { strict as assert } from "node:assert";
 import { describe, it } from "node:test";
+import { isCommon } from "../network/rounds.ts";
 import { treeSum } from "./reduce.ts";
-import { isCommon, type Schedule } from "./schedule.ts";
+import type { Schedule } from "./schedule.ts";
 import {
   drawFrom,
+  elasticRounds,
   type Faults,
   lanedPlan,
+  quiet,
   randomSchedule,
   roundSchedule,
   SymbolicNetwork,
@@ -81,6 +84,38 @@ describe("lanes that learn apart for a round", () => {
         assert.deepEqual(sorted(run(seed, seed + 5, faults, schedule)), expected);
       }
     }
+  });
+});
+
+describe("lanes of which some learn more, rest, are late, leave and come back", () => {
+  const elastic = (seed: number, order: number, faults: Faults) => {
+    const schedule = { ...roundSchedule(seed), elastic: "on" } as const;
+    const { plan, lanes } = lanedPlan(seed, schedule.sync);
+    const rounds = elasticRounds(seed, schedule, lanes);
+    const network = new SymbolicNetwork(plan, schedule, drawFrom(order), faults, undefined, rounds);
+    const hashes = network.run();
+    assert.deepEqual(network.evidence, []);
+    return { hashes, rounds, plan };
+  };
+  const seeds = Array.from({ length: 60 }, (_, seed) => seed);
+
+  it("come to what the records alone lead to, whatever is lost, repeated, replaced or goes on as a zombie", () => {
+    let dropped = 0;
+    let rested = 0;
+    for (const seed of seeds) {
+      const expected = elastic(seed, seed, quiet);
+      const lanes = expected.plan.vnodes[0]?.copy?.lanes ?? 1;
+      for (const { lanes: planned, counted = [] } of expected.rounds) {
+        dropped += planned.length - counted.length;
+        rested += lanes - planned.length;
+      }
+      for (const zombies of [false, true]) {
+        const { hashes } = elastic(seed, seed + 5, { lost: 5, repeated: 15, crashes: 8, zombies });
+        // What a late lane has computed in vain is nobody's business.
+        for (const [key, hash] of expected.hashes) assert.equal(hashes.get(key), hash, `seed ${seed}: ${key}`);
+      }
+    }
+    assert.ok(dropped > 50 && rested > 50, `${dropped} lanes late, ${rested} resting`);
   });
 });
 

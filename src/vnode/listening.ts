@@ -53,7 +53,7 @@ export class Listening<Payload> {
   missing(work: StepWork): Missing[] {
     return this.#sources.flatMap(({ key, whom, edge, direction }) => {
       const names = work
-        .microbatchesNeeded(edge.kind, direction)
+        .microbatchesNeeded(edge, direction)
         .map((microbatch) => ({ step: work.step, microbatch, edge: edge.id, direction }))
         .filter((name) => this.#inbox.admit(name, "", work.step) === "wanted");
       return names.length === 0 ? [] : [{ whom, key, names }];

@@ -63,7 +63,16 @@ export class Passes {
     this.#memory = memory;
     this.#samples = samplesOf(options.settings);
     this.#twins = twinsAmong(plan.outputs, training.forward, evaluation);
-    this.#feedOptions = { plan, executor, batches, seed, samples: this.#samples, data, share: shareOf(options) };
+    this.#feedOptions = {
+      plan,
+      executor,
+      batches,
+      seed,
+      samples: this.#samples,
+      data,
+      share: shareOf(options),
+      microbatches: options.settings.microbatches,
+    };
     this.#forwardNames = new Set(training.forward.inputs.map((input) => input.name));
     const backwardNames = new Set(training.backward?.inputs.map((input) => input.name));
     this.#saved = training.saved.map((value) => value.name).filter((saved) => backwardNames.has(saved));

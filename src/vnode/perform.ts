@@ -26,6 +26,7 @@ export type Numeric<Payload> = Extract<
       | "reduceParts"
       | "reduceSum"
       | "outer"
+      | "rest"
       | "update";
   }
 >;
@@ -52,17 +53,19 @@ export async function performNumeric<Payload>(
     case "computeTieGradients":
       return { kind: "tieGradientsDone", step, gradients: keepAll(await compute.tieGradients(step), keeping) };
     case "reduceParts": {
-      const parts = await compute.reduceParts(step, effect.of, await loadGradients(effect.ties, keeping));
+      const parts = await compute.reduceParts(effect, await loadGradients(effect.ties, keeping));
       return { kind: "partsDone", step, parts: keepAll(parts, keeping) };
     }
     case "reduceSum": {
-      const sum = await compute.reduceSum(step, effect.of, await loadGradients(effect.parts, keeping));
+      const sum = await compute.reduceSum(effect, await loadGradients(effect.parts, keeping));
       return { kind: "sumDone", step, sum: { hash: "", payload: keeping.keep(sum) } };
     }
     case "outer": {
-      const { hash } = await compute.outer(step, await loadGradients(effect.sums, keeping));
+      const { hash } = await compute.outer(effect, await loadGradients(effect.sums, keeping));
       return { kind: "outerDone", step, hash };
     }
+    case "rest":
+      return { kind: "updateDone", step, hash: await compute.rest(step), measures: {} };
     case "update": {
       const [ties, sums] = [await loadGradients(effect.ties, keeping), await loadGradients(effect.sums, keeping)];
       const { hash, measures } = await compute.update(step, ties, sums);

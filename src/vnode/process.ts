@@ -3,7 +3,9 @@
 
 import { assert, unreachable } from "../core/assert.ts";
 import type { PlanEdge } from "../network/plan.ts";
-import { type Across, acrossLanes, nextAddition, takeSums } from "./across-lanes.ts";
+import type { ToldRound } from "../network/rounds.ts";
+import { nextAddition, shapeAcross, takeSums } from "./across-lanes.ts";
+import { RoundBook } from "./book.ts";
 import type { Effect, Measures, ProcessEvent } from "./effects.ts";
 import { type Admission, Inbox } from "./inbox.ts";
 import { Listening, type Missing } from "./listening.ts";
@@ -11,7 +13,7 @@ import { Mail } from "./mail.ts";
 import { type Direction, type MessageName, type Sealed, wholeStep } from "./names.ts";
 import { Outbox } from "./outbox.ts";
 import type { Role } from "./role.ts";
-import { checkpointDue, evaluationDue, type Schedule } from "./schedule.ts";
+import { addedUpIn, checkpointDue, evaluationDue, type Schedule } from "./schedule.ts";
 import { StepWork } from "./step-work.ts";
 
 export interface ProcessOptions {
@@ -23,6 +25,8 @@ export interface ProcessOptions {
   readonly parallel: number;
   /** Snapshots that may wait for their upload before the next one is taken. */
   readonly persistsPendingMax: number;
+  /** What is known of rounds when it starts. */
+  readonly rounds?: readonly ToldRound[];
   readonly parts?: Partial<ProcessParts>;
 }
 
@@ -30,13 +34,13 @@ export interface ProcessOptions {
 export interface ProcessParts {
   openListening<Payload>(role: Role, inbox: Inbox<Payload>): Listening<Payload>;
   openOutbox<Payload>(line: number): Outbox<Payload>;
-  openWork(schedule: Schedule, step: number, role: Role): StepWork;
+  openWork(schedule: Schedule, step: number, role: Role, book: RoundBook): StepWork;
 }
 
 const usualParts: ProcessParts = {
   openListening: (role, inbox) => new Listening(role, inbox),
   openOutbox: (line) => new Outbox(line),
-  openWork: (schedule, step, role) => new StepWork(schedule, step, role),
+  openWork: (schedule, step, role, book) => new StepWork(schedule, step, role, book),
 };
 
 /** A process as its host knows it. */
@@ -52,6 +56,8 @@ export interface VNodeProcess<Payload, Asker> {
   admit(name: MessageName, hash: string): Admission;
   /** Names of the current step that are still to come, by who sends them. */
   missing(): readonly Missing[];
+  /** What travels on such an edge at a round's end: the shard depends on whose work counts. */
+  outerShape(edge: PlanEdge, step: number): readonly number[];
   /** Everything it holds, for a host that gives it up. */
   payloads(): Payload[];
   step(event: ProcessEvent<Payload, Asker>): readonly Effect<Payload, Asker>[];
@@ -75,10 +81,9 @@ export class Process<Payload, Asker> implements VNodeProcess<Payload, Asker> {
   #effects: Effect<Payload, Asker>[] = [];
   #step: number;
   #work: StepWork;
-  /** What is added up with other lanes in this step. */
-  #across: Across;
-  /** Measures of an update that a round's end follows. */
-  #updated: Measures = {};
+  readonly #book: RoundBook;
+  /** It was known what happens in this step when it was entered. */
+  #isPlanned = true;
   #started = false;
   #full = false;
   /** Microbatches between forward and backward. Changes when things happen, never what they are. */
@@ -93,14 +98,15 @@ export class Process<Payload, Asker> implements VNodeProcess<Payload, Asker> {
     this.#parts = { ...usualParts, ...options.parts };
     this.#step = options.line;
     this.#window = options.role.window;
-    this.#work = this.#parts.openWork(options.schedule, options.line, options.role);
-    const inbox = new Inbox<Payload>(options.role, options.schedule);
+    this.#book = new RoundBook(options.schedule, options.role.copy);
+    this.#book.tell(options.rounds ?? []);
+    this.#work = this.#parts.openWork(options.schedule, options.line, options.role, this.#book);
+    const inbox = new Inbox<Payload>(options.role, options.schedule, this.#book);
     this.#listening = this.#parts.openListening(options.role, inbox);
     this.#mail = new Mail({
       ...{ inbox, outbox: this.#parts.openOutbox<Payload>(options.line), listening: this.#listening },
       ...{ steps: options.schedule.steps, line: options.line, emit: (effect) => this.#emit(effect) },
     });
-    this.#across = acrossLanes(options.role, options.schedule, options.line);
   }
 
   get currentStep(): number {
@@ -125,6 +131,10 @@ export class Process<Payload, Asker> implements VNodeProcess<Payload, Asker> {
 
   admit(name: MessageName, hash: string): Admission {
     return this.#mail.admit(name, hash, this.#step);
+  }
+
+  outerShape(edge: PlanEdge, step: number): readonly number[] {
+    return shapeAcross(edge, this.#role, this.#book.counted(step));
   }
 
   payloads(): Payload[] {
@@ -167,23 +177,31 @@ export class Process<Payload, Asker> implements VNodeProcess<Payload, Asker> {
         break;
       case "partsDone":
         this.#work.finish("parts");
-        for (const edge of this.#across.outs) this.#send(edge, "forward", wholeStep, event.parts.get(edge.fromPort));
+        for (const edge of this.#work.across.outs)
+          this.#send(edge, "forward", wholeStep, event.parts.get(edge.fromPort));
         break;
       case "sumDone":
         this.#work.finish("sum");
-        for (const edge of this.#across.ins) this.#send(edge, "backward", wholeStep, event.sum);
+        for (const edge of this.#work.across.ins) this.#send(edge, "backward", wholeStep, event.sum);
         break;
       case "outerDone":
-        this.#stepDone(event.step, event.hash, this.#updated);
+        this.#stepDone(event.step, event.hash, {});
         break;
       case "updateDone":
-        this.#updateDone(event.step, event.hash, event.measures);
+        this.#stepDone(event.step, event.hash, event.measures);
+        break;
+      case "rounds":
+        this.#book.tell(event.rounds);
+        if (this.#started && !this.#isPlanned) this.#enterStep();
         break;
       case "persisted":
         this.#persisting.delete(event.step);
         break;
       case "lineAdvanced":
         this.#mail.lineAdvanced(event.line);
+        // Whoever has no part in a round goes on from where the others have come to.
+        if (this.#ended === "no" && this.#book.isOut(this.#step) && event.line > this.#step)
+          this.#end("restart", { kind: "restart" });
         break;
       case "drawn":
         this.#mail.lock(event.drawn);
@@ -234,17 +252,8 @@ export class Process<Payload, Asker> implements VNodeProcess<Payload, Asker> {
       if (edge.gradient) this.#send(edge, "backward", microbatch, gradients.get(edge.toPort));
   }
 
-  #updateDone(step: number, hash: string, measures: Measures): void {
-    assert(step === this.#step, `update of step ${step} ends in step ${this.#step}`);
-    if (this.#across.of !== "outer") {
-      this.#stepDone(step, hash, measures);
-      return;
-    }
-    this.#updated = measures;
-    this.#work.finish("update");
-  }
-
   #stepDone(step: number, hash: string, measures: Measures): void {
+    assert(step === this.#step, `update of step ${step} ends in step ${this.#step}`);
     const trained = this.#work.measured("training");
     this.#publishEvaluation();
     this.#step = step + 1;
@@ -265,14 +274,14 @@ export class Process<Payload, Asker> implements VNodeProcess<Payload, Asker> {
   }
 
   #enterStep(): void {
-    this.#work = this.#parts.openWork(this.#schedule, this.#step, this.#role);
-    this.#across = acrossLanes(this.#role, this.#schedule, this.#step);
+    this.#isPlanned = this.#book.isPlanned(this.#step);
+    this.#work = this.#parts.openWork(this.#schedule, this.#step, this.#role, this.#book);
     this.#mail.askForPulled(this.missing());
   }
 
   /** Starts whatever may start now: backward first, then forward, then evaluation, then what ends the step. */
   #advance(): void {
-    if (this.#paused) return;
+    if (this.#paused || !this.#isPlanned || this.#book.isOut(this.#step)) return;
     while (this.#work.running < this.#options.parallel) if (!this.#startOne()) break;
     this.#endStep();
   }
@@ -304,7 +313,8 @@ export class Process<Payload, Asker> implements VNodeProcess<Payload, Asker> {
     const inputs = this.#listening.takeInputs(this.#step, microbatch);
     if (inputs === undefined) return false;
     this.#work.beginForward(microbatch);
-    this.#emit({ kind: "forward", step: this.#step, microbatch, mode, inputs });
+    const sample = mode === "training" ? this.#book.sampleOf(this.#step, microbatch) : undefined;
+    this.#emit({ kind: "forward", step: this.#step, microbatch, mode, sample, inputs });
     return true;
   }
 
@@ -324,52 +334,50 @@ export class Process<Payload, Asker> implements VNodeProcess<Payload, Asker> {
       this.#endSession();
       return;
     }
-    if (work.hasFinished("update")) {
-      this.#endRound();
-      return;
-    }
     if (work.tieGradientsPending && work.trainingDone) {
       work.begin("tieGradients");
       this.#emit({ kind: "computeTieGradients", step: this.#step });
       return;
     }
-    if (!work.trainingDone || !work.sharedAll) return;
-    if (this.#across.of === "reduce") this.#addUp();
+    if (!work.trainingDone || !work.sharedAll || this.#waitsForClosing()) return;
+    this.#addUp();
     if (work.running > 0 || !work.evaluationDone) return;
     if (checkpointDue(this.#schedule, this.#step + 1) && this.#persisting.size >= this.#options.persistsPendingMax)
       return;
-    const given = this.#takeStepGradients();
-    if (given === undefined) return;
+    const last = this.#lastOfStep();
+    if (last === undefined) return;
     this.#mail.dropTies(this.#step);
     work.begin("update");
-    this.#emit({ kind: "update", step: this.#step, ...given });
+    this.#emit(last);
+  }
+
+  /** Nobody tells what it learned in a round before it is known whose work counts. */
+  #waitsForClosing(): boolean {
+    return addedUpIn(this.#schedule, this.#step) === "outer" && !this.#book.isClosed(this.#step);
   }
 
   /** Begins what copies in other lanes are waiting for, or what theirs make possible. */
   #addUp(): void {
-    const next = nextAddition(this.#across, this.#work, this.#listening, this.#role.tiesOut);
+    const next = nextAddition(this.#work.across, this.#work, this.#listening, this.#role.tiesOut);
     if (next === undefined) return;
     this.#work.begin(next.kind === "reduceParts" ? "parts" : "sum");
     this.#emit(next);
   }
 
-  /** What the update needs of others: gradients of lent weights, or what the copies have added up with those in it. */
-  #takeStepGradients(): Pick<Extract<Effect<Payload, Asker>, { kind: "update" }>, "ties" | "sums"> | undefined {
-    if (this.#across.of === "reduce") {
-      const sums = takeSums(this.#across, this.#work, this.#listening);
-      return sums && { ties: [], sums };
+  /** What makes the next state of this one; undefined while something of others is missing. */
+  #lastOfStep(): Effect<Payload, Asker> | undefined {
+    const { across, rests } = this.#work;
+    const step = this.#step;
+    if (across.of !== undefined) {
+      const sums = takeSums(across, this.#work, this.#listening);
+      if (sums === undefined) return undefined;
+      return across.of === "outer"
+        ? { kind: "outer", step, sums, counted: across.counted }
+        : { kind: "update", step, ties: [], sums };
     }
-    const ties = this.#listening.takeGradients(this.#role.tiesOut, this.#step, wholeStep);
-    return ties && { ties, sums: [] };
-  }
-
-  /** After the last update of a round: what was learned in it is put together with what other lanes learned. */
-  #endRound(): void {
-    this.#addUp();
-    const sums = this.#work.running > 0 ? undefined : takeSums(this.#across, this.#work, this.#listening);
-    if (sums === undefined || this.#work.hasBegun("outer")) return;
-    this.#work.begin("outer");
-    this.#emit({ kind: "outer", step: this.#step, sums });
+    if (rests) return { kind: "rest", step };
+    const ties = this.#listening.takeGradients(this.#role.tiesOut, step, wholeStep);
+    return ties && { kind: "update", step, ties, sums: [] };
   }
 
   #endSession(): void {

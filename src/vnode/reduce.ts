@@ -84,16 +84,17 @@ export class Reduction {
     this.#options = options;
   }
 
-  #shard(lane: number): Shard {
-    return shardOf(this.#options.layout.weightLength, this.#options.copy.lanes, lane);
+  /** `lanes`: those that take part, in their order. */
+  #shard(lane: number, lanes: readonly number[]): Shard {
+    return shardOf(this.#options.layout.weightLength, lanes.length, lanes.indexOf(lane));
   }
 
   /** What others add up, by lane. `what` names the place in errors. */
-  async parts(of: Added, what: string): Promise<Map<string, WireTensor>> {
-    const { lane: own, lanes } = this.#options.copy;
+  async parts(of: Added, lanes: readonly number[], what: string): Promise<Map<string, WireTensor>> {
+    const { lane: own } = this.#options.copy;
     const parts = new Map<string, WireTensor>();
-    for (let lane = 0; lane < lanes; lane++) {
-      const shard = this.#shard(lane);
+    for (const lane of lanes) {
+      const shard = this.#shard(lane, lanes);
       if (lane === own || shard.length === 0) continue;
       parts.set(String(lane), await this.#packed(of, await this.#copyOf(of, shard), what));
     }
@@ -125,9 +126,14 @@ export class Reduction {
   }
 
   /** The sum of the own shard; the own memory holds it from here on, as others get it. Takes the parts over. */
-  async sum(of: Added, others: readonly PortGradient<WireTensor>[], what: string): Promise<WireTensor> {
+  async sum(
+    of: Added,
+    lanes: readonly number[],
+    others: readonly PortGradient<WireTensor>[],
+    what: string,
+  ): Promise<WireTensor> {
     const { copy, executor } = this.#options;
-    const shard = this.#shard(copy.lane);
+    const shard = this.#shard(copy.lane, lanes);
     // The own part goes through the rounding that others' go through: else copies would part.
     const own = await this.#packed(of, await this.#copyOf(of, shard), what);
     const parts = new Map([[copy.lane, open(own)]]);
@@ -140,9 +146,9 @@ export class Reduction {
   }
 
   /** Writes what other copies have added up beside the own sum. Takes the sums over. */
-  async takeSums(sums: readonly PortGradient<WireTensor>[]): Promise<void> {
+  async takeSums(sums: readonly PortGradient<WireTensor>[], lanes: readonly number[]): Promise<void> {
     for (const { port, payload } of sums) {
-      await this.#put(this.#shard(Number(port)), open(payload));
+      await this.#put(this.#shard(Number(port), lanes), open(payload));
       giveBack(payload);
     }
   }

@@ -4,10 +4,15 @@
 import { assert } from "../core/assert.ts";
 import { fail } from "../core/errors.ts";
 import type { EdgeId, VNodeId } from "../core/ids.ts";
-import type { Plan, PlanEdge } from "../network/plan.ts";
+import { paddedElements } from "../network/lanes.ts";
+import type { Plan, PlanEdge, VNodePlan } from "../network/plan.ts";
 
 export interface Role {
   readonly vnode: VNodeId;
+  /** Which copy it is, where there are several. */
+  readonly copy?: VNodePlan["copy"];
+  /** Elements that copies add up. */
+  readonly elements: number;
   /** In plan order, which is the order in which gradients of several edges are added. */
   readonly activationsIn: readonly PlanEdge[];
   readonly activationsOut: readonly PlanEdge[];
@@ -35,6 +40,8 @@ export function roleOf(plan: Plan, vnode: VNodeId): Role {
   assert(learns || ![...into, ...out].some((edge) => edge.gradient), `${vnode} learns if gradients pass through it`);
   return {
     vnode,
+    copy: own.copy,
+    elements: paddedElements(own),
     activationsIn: into.filter((edge) => edge.kind === "activation"),
     activationsOut: out.filter((edge) => edge.kind === "activation"),
     tiesIn: into.filter((edge) => edge.kind === "tie"),

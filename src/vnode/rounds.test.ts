@@ -4,7 +4,8 @@ import { openInlineExecutor } from "../engine/executor.ts";
 import { openPortableEngine } from "../engine/portable/engine.ts";
 import { openReferenceEngine } from "../engine/reference.ts";
 import { arrayDevice, arrayDeviceEngine } from "../engine/webgpu/array-device.testing.ts";
-import { addedUpIn, evaluationDue, isCommon, lastOfRound } from "./schedule.ts";
+import { isCommon, roundAt } from "../network/rounds.ts";
+import { addedUpIn, evaluationDue } from "./schedule.ts";
 import { mlp, type Run, schedule, tied, train } from "./training-run.testing.ts";
 
 const lanes = 3;
@@ -19,7 +20,7 @@ function weightsAt({ snapshots }: Run, vnode: string, step: number): ReadonlyMap
 
 test("a round ends with one step from where it began, by the mean of what lanes learned in it", async () => {
   const [after, every] = [2, 4];
-  const end = after + every;
+  const end = after + every + 1;
   const run = await train(mlp, 1, inline(), { lanes, schedule: { ...inLanes, sync: { after, every } } });
   // The same steps, but nobody puts anything together there.
   const apart = await train(mlp, 1, inline(), { lanes, schedule: { ...inLanes, sync: { after, every: every + 1 } } });
@@ -28,7 +29,7 @@ test("a round ends with one step from where it began, by the mean of what lanes 
       const ends = Array.from({ length: lanes }, (_, lane) => {
         const id = lane === 0 ? vnode : `${vnode}#${lane}`;
         assert.deepEqual(weightsAt(run, id, end).get(name), weightsAt(run, vnode, end).get(name), "all lanes agree");
-        return weightsAt(apart, id, end).get(name) as Float32Array;
+        return weightsAt(apart, id, end - 1).get(name) as Float32Array;
       });
       const learned = Array.from(began, (value, i) => ends.reduce((sum, of) => sum + (value - of[i]!) / lanes, 0));
       const largest = Math.max(...began.map((value, i) => Math.max(...ends.map((of) => Math.abs(value - of[i]!)))));
@@ -75,20 +76,20 @@ test("rounds follow each other from the end of the steps together to the end of 
   const no = undefined;
   assert.deepEqual(
     all.map((step) => addedUpIn(rounds, step)),
-    ["reduce", "reduce", "reduce", no, no, no, "outer", no, no, no, "outer", no],
+    ["reduce", "reduce", "reduce", no, no, no, no, "outer", no, no, "outer", no],
   );
   assert.deepEqual(
-    all.map((step) => lastOfRound(rounds, step)),
-    [no, no, no, 6, 6, 6, 6, 10, 10, 10, 10, no],
+    all.map((step) => roundAt(rounds, step)?.last),
+    [no, no, no, 7, 7, 7, 7, 7, 10, 10, 10, no],
   );
   assert.deepEqual(
     all.filter((step) => isCommon(rounds, step)),
-    [0, 1, 2, 3, 7, 11],
+    [0, 1, 2, 3, 8, 11],
   );
 });
 
 test("weights are evaluated at the end of the round in which it is due, and nowhere in between", () => {
   const rounds = { ...inLanes, steps: 30, validateEvery: 5, sync: { after: 6, every: 4 } };
   const due = Array.from({ length: 31 }, (_, step) => step).filter((step) => evaluationDue(rounds, step));
-  assert.deepEqual(due, [5, 10, 18, 22, 26, 30]);
+  assert.deepEqual(due, [5, 11, 16, 21, 26, 30]);
 });

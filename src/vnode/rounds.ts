@@ -3,6 +3,7 @@
 // Optimizer moments stay each lane's own. Made of the engine's kernels alone, so that the bits are the same everywhere.
 
 import type { Executor, KernelCall } from "../engine/engine.ts";
+import type { Counted } from "./book.ts";
 import { type Layout, spanOf } from "./layout.ts";
 import type { Reduction } from "./reduce.ts";
 import type { VNodeState } from "./state.ts";
@@ -11,6 +12,13 @@ import type { VNodeState } from "./state.ts";
 const outerRate = 1;
 const outerMomentum = 0.8;
 
+/** Against the mean of those that count: 1 where all took the same number of steps. */
+function weightOf(counted: readonly Counted[], lane: number): number {
+  const all = counted.reduce((sum, { steps }) => sum + steps, 0);
+  const own = counted.find((one) => one.lane === lane)?.steps ?? 0;
+  return (own * counted.length) / all;
+}
+
 const plain = { weightDecay: 0, momentum: 0 } as const;
 
 export class Rounds {
@@ -18,14 +26,14 @@ export class Rounds {
   readonly #layout: Layout;
   readonly #executor: Executor;
   readonly #reduction: Reduction;
-  readonly #lanes: number;
+  readonly #lane: number;
 
-  constructor(state: VNodeState, layout: Layout, executor: Executor, reduction: Reduction, lanes: number) {
+  constructor(state: VNodeState, layout: Layout, executor: Executor, reduction: Reduction, lane: number) {
     this.#state = state;
     this.#layout = layout;
     this.#executor = executor;
     this.#reduction = reduction;
-    this.#lanes = lanes;
+    this.#lane = lane;
   }
 
   /** The first round begins with the weights as they are. */
@@ -34,22 +42,32 @@ export class Rounds {
     await this.#executor.kernel({ kind: "copy", into: whole("anchor"), of: whole("weights") });
   }
 
-  /** Puts what the round has taught where gradients lie: weights at its beginning less the weights now. */
-  async difference(): Promise<void> {
+  /**
+   * Puts what the round has taught where gradients lie: weights at its beginning less the weights now, weighed by the steps that
+   * they took, so that every sample counts alike.
+   */
+  async difference(counted: readonly Counted[]): Promise<void> {
+    const weight = weightOf(counted, this.#lane);
     const calls = this.#spans().flatMap(({ from, count, span }): KernelCall[] => {
       const [anchor, weights] = [this.#span("anchor", from, count), this.#span("weights", from, count)];
+      if (weight === 1)
+        return [
+          { kind: "copy", into: span, of: anchor },
+          { kind: "sgd", weights: span, gradient: weights, rate: 1, gradientScale: 1, ...plain },
+        ];
       return [
-        { kind: "copy", into: span, of: anchor },
-        { kind: "sgd", weights: span, gradient: weights, rate: 1, gradientScale: 1, ...plain },
+        { kind: "fill", into: span, value: 0 },
+        { kind: "sgd", weights: span, gradient: anchor, rate: 1, gradientScale: -weight, ...plain },
+        { kind: "sgd", weights: span, gradient: weights, rate: 1, gradientScale: weight, ...plain },
       ];
     });
     await this.#executor.kernels(calls);
   }
 
-  /** One step of all lanes together, by what they have added up where gradients lie. Returns the digest of the weights. */
-  async step(): Promise<string> {
+  /** One step of so many lanes together, by what they have added up where gradients lie. Returns the digest of the weights. */
+  async step(lanes: number): Promise<string> {
     await this.#state.beingRead;
-    const mean = 1 / this.#lanes;
+    const mean = 1 / lanes;
     const calls = this.#spans().flatMap(({ from, count, span }): KernelCall[] => {
       const [anchor, velocity] = [this.#span("anchor", from, count), this.#span("velocity", from, count)];
       const weights = this.#span("weights", from, count);

@@ -3,12 +3,14 @@
 
 import { assert } from "../core/assert.ts";
 import type { PlanEdge } from "../network/plan.ts";
+import { type Across, acrossLanes } from "./across-lanes.ts";
+import type { RoundBook } from "./book.ts";
 import type { Measures } from "./effects.ts";
 import { wholeStep } from "./names.ts";
 import type { Role } from "./role.ts";
-import { addedUpIn, evaluationCount, type Schedule, trainingCount } from "./schedule.ts";
+import { evaluationCount, type Schedule, trainingCount } from "./schedule.ts";
 
-type Once = "share" | "tieGradients" | "parts" | "sum" | "update" | "outer" | "persist";
+type Once = "share" | "tieGradients" | "parts" | "sum" | "update" | "persist";
 
 export class StepWork {
   readonly step: number;
@@ -16,7 +18,7 @@ export class StepWork {
   readonly #evaluations: number;
   readonly #firstEvaluation: number;
   readonly #role: Role;
-  readonly #addedUp: ReturnType<typeof addedUpIn>;
+  readonly #across: () => Across;
   #trainingStarted = 0;
   #evaluationsStarted = 0;
   readonly #forwardDone = new Set<number>();
@@ -28,13 +30,23 @@ export class StepWork {
   readonly #measures = new Map<number, Measures>();
   running = 0;
 
-  constructor(schedule: Schedule, step: number, role: Role) {
+  constructor(schedule: Schedule, step: number, role: Role, book: RoundBook) {
     this.step = step;
     this.#role = role;
-    this.#training = trainingCount(schedule, step);
+    this.#training = trainingCount(schedule, step, book);
     this.#evaluations = evaluationCount(schedule, step);
     this.#firstEvaluation = schedule.microbatches;
-    this.#addedUp = addedUpIn(schedule, step);
+    this.#across = () => acrossLanes(role, schedule, step, book);
+  }
+
+  /** What is added up with other lanes; at a round's end nothing before it is closed. */
+  get across(): Across {
+    return this.#across();
+  }
+
+  /** Nobody learns in it, or only others do. */
+  get rests(): boolean {
+    return this.#training === 0;
   }
 
   get sharePending(): boolean {
@@ -84,11 +96,15 @@ export class StepWork {
   }
 
   /** Microbatches whose message on such an edge this step needs, received or not. */
-  microbatchesNeeded(kind: PlanEdge["kind"], direction: "forward" | "backward"): number[] {
+  microbatchesNeeded(edge: PlanEdge, direction: "forward" | "backward"): number[] {
+    const { kind } = edge;
+    if (kind === "reduce" || kind === "outer") {
+      const { of, ins, outs } = this.across;
+      return of === kind && (direction === "forward" ? ins : outs).includes(edge) ? [wholeStep] : [];
+    }
     const training = Array.from({ length: this.#training }, (_, index) => index);
     const evaluation = Array.from({ length: this.#evaluations }, (_, index) => this.#firstEvaluation + index);
     const all = direction === "forward" ? [...training, ...evaluation] : training;
-    if (kind === "reduce" || kind === "outer") return this.#addedUp === kind ? [wholeStep] : [];
     if (kind === "tie") return all.length > 0 ? [wholeStep] : [];
     return all;
   }

@@ -6,6 +6,8 @@ import { sha256 } from "../core/hash.ts";
 import type { EdgeId, Sha256, VNodeId } from "../core/ids.ts";
 import { expandLanes } from "../network/lanes.ts";
 import type { Plan, PlanEdge, VNodePlan } from "../network/plan.ts";
+import { isCommon, type LanePlan, lanesAt, lineFrom, roundCount, roundOf, type ToldRound } from "../network/rounds.ts";
+import type { Counted } from "./book.ts";
 import type { Effect, ProcessEvent } from "./effects.ts";
 import { type OpenProcess, openProcess, type VNodeProcess } from "./process.ts";
 import { roleOf } from "./role.ts";
@@ -128,6 +130,9 @@ class SymbolicCompute {
   #ownSum: string | undefined;
   /** Where the round began. */
   #anchor: string;
+  /** Each lane's own, also where weights are common. */
+  #moments: string;
+  #counted: readonly Counted[] = [];
   readonly #saved = new Map<number, unknown>();
   readonly #gradients = new Map<number, string>();
   readonly #vnode: VNodeId;
@@ -139,11 +144,11 @@ class SymbolicCompute {
     this.#vnode = copy?.of ?? id;
     this.#lane = copy?.lane ?? 0;
     this.#schedule = schedule;
-    [this.weights, this.#anchor] = JSON.parse(state) as [string, string];
+    [this.weights, this.#anchor, this.#moments] = JSON.parse(state) as [string, string, string];
   }
 
   get state(): string {
-    return JSON.stringify([this.weights, this.#anchor]);
+    return JSON.stringify([this.weights, this.#anchor, this.#moments]);
   }
 
   perform(effect: Effect<string, VNodeId>): ProcessEvent<string, VNodeId> | undefined {
@@ -156,7 +161,7 @@ class SymbolicCompute {
     switch (effect.kind) {
       case "forward": {
         const { step, microbatch, mode } = effect;
-        const inputs = [this.#lane, step, microbatch, mode, [...effect.inputs].sort()];
+        const inputs = [this.#lane, step, microbatch, mode, effect.sample, [...effect.inputs].sort()];
         this.#saved.set(microbatch, inputs);
         const outputs = ports((port) => sealed("forward", port, inputs), "out");
         return { kind: "forwardDone", step, microbatch, outputs, measures: { loss: microbatch } };
@@ -182,6 +187,7 @@ class SymbolicCompute {
       case "reduceParts": {
         this.#accumulated =
           effect.of === "outer" ? hashOf(this.#anchor, this.weights) : hashOf(this.#accumulated, effect.ties);
+        this.#counted = effect.counted;
         const lanes = Array.from({ length: lanesMost }, (_, lane) => String(lane));
         const of = (shard: string) => sealed("part", shard, this.#accumulated);
         return { kind: "partsDone", step: effect.step, parts: ports(of, ...lanes) };
@@ -190,17 +196,21 @@ class SymbolicCompute {
         const own = sealed("part", String(this.#lane), this.#accumulated).payload;
         const others = effect.parts.map(({ port, payload }): [number, string] => [Number(port), payload]);
         // Whatever order parts come in, a sum that goes by lanes is the same; one that goes by arrival is not.
-        this.#ownSum = hashOf("sum", merged(others, [this.#lane, own]));
+        this.#ownSum = hashOf("sum", merged(others, [this.#lane, own]), effect.counted);
         return { kind: "sumDone", step: effect.step, sum: { hash: hashOf(this.#ownSum), payload: this.#ownSum } };
       }
       case "update":
         if (effect.sums.length > 0 || this.#ownSum !== undefined) this.#accumulated = this.#sums(effect.sums);
-        this.weights = hashOf(this.weights, this.#accumulated, effect.ties);
+        this.#moments = hashOf(this.#moments, this.#accumulated);
+        this.weights = hashOf(this.weights, this.#moments, effect.ties);
         this.#accumulated = undefined;
         if (effect.step + 1 === this.#schedule.sync?.after) this.#anchor = this.weights;
         return { kind: "updateDone", step: effect.step, hash: this.weights, measures: {} };
+      case "rest":
+        return { kind: "updateDone", step: effect.step, hash: this.weights, measures: {} };
       case "outer":
-        this.weights = hashOf("outer", this.#anchor, this.#sums(effect.sums));
+        assert.deepEqual(effect.counted, this.#counted, "whose work counts is known before parts are made");
+        this.weights = hashOf("outer", this.#anchor, this.#sums(effect.sums), effect.counted);
         this.#anchor = this.weights;
         this.#accumulated = undefined;
         return { kind: "outerDone", step: effect.step, hash: this.weights };
@@ -242,31 +252,46 @@ export class SymbolicNetwork {
   readonly #durable = new Map<VNodeId, Map<number, string>>();
   #parcels: Parcel[] = [];
   #line = 0;
+  readonly #rounds: readonly ToldRound[];
+  readonly #told = new Map<number, ToldRound>();
   #crashes: number;
   /** `vnode/step` to hash; a contradiction fails at once. */
   readonly hashes = new Map<string, string>();
   readonly evidence: string[] = [];
 
-  constructor(plan: Plan, schedule: Schedule, draw: Draw, faults: Faults, open: OpenProcess = openProcess) {
+  /** `rounds`: what happens in them, where the schedule is elastic. Each is told when it may be, whole at once without faults. */
+  constructor(
+    plan: Plan,
+    schedule: Schedule,
+    draw: Draw,
+    faults: Faults,
+    open: OpenProcess = openProcess,
+    rounds: readonly ToldRound[] = [],
+  ) {
     this.#plan = plan;
     this.#schedule = schedule;
     this.#draw = draw;
     this.#faults = faults;
     this.#open = open;
     this.#crashes = faults.crashes;
+    this.#rounds = rounds;
+    if (faults === quiet) for (const told of rounds) this.#told.set(told.round, told);
     for (const { id, copy } of plan.vnodes)
-      this.#durable.set(id, new Map([[0, JSON.stringify([hashOf("initial", copy?.of ?? id), ""])]]));
+      this.#durable.set(id, new Map([[0, JSON.stringify([hashOf("initial", copy?.of ?? id), "", ""])]]));
     for (const { id } of plan.vnodes) this.#start(id);
   }
 
   /** Runs until every VNode is done; throws if it hangs. */
   run(): Map<string, string> {
-    let quiet = 0;
-    for (let turn = 0; turn < 40_000 && quiet < quietTurnsMax; turn++) {
-      if ([...this.#owners.values()].every(({ process }) => process.ended === "done")) return this.hashes;
+    let still = 0;
+    for (let turn = 0; turn < 40_000 && still < quietTurnsMax; turn++) {
+      const isDone = ({ id }: VNodePlan) => this.#owners.get(id)?.process.ended === "done";
+      const isEnded = (vnode: VNodePlan) => isDone(vnode) || !this.#takesPart(vnode.id, this.#schedule.steps);
+      if (this.#line === this.#schedule.steps && this.#plan.vnodes.every(isEnded)) return this.hashes;
       if (this.#crashes > 0 && this.#draw(60) === 0) this.#crash();
+      if (this.#draw(3) === 0) this.#tellRounds();
       this.#remind();
-      quiet = this.#parcels.length === 0 ? quiet + 1 : 0;
+      still = this.#parcels.length === 0 ? still + 1 : 0;
       this.#deliver();
     }
     const stuck = [...this.#owners].filter(([, { process }]) => process.ended !== "done");
@@ -287,7 +312,10 @@ export class SymbolicNetwork {
     this.#parcels[index] = this.#parcels[this.#parcels.length - 1]!;
     this.#parcels.pop();
     if ("run" in parcel) parcel.run();
-    else this.#handle(parcel.to, this.#owners.get(parcel.to)!, parcel.event);
+    else {
+      const owner = this.#owners.get(parcel.to);
+      if (owner !== undefined) this.#handle(parcel.to, owner, parcel.event);
+    }
   }
 
   #start(vnode: VNodeId): void {
@@ -298,9 +326,15 @@ export class SymbolicNetwork {
       line: this.#line,
       parallel: 1 + this.#draw(3),
       persistsPendingMax: 1 + this.#draw(2),
+      rounds: [...this.#told.values()],
     });
     const weights = this.#durable.get(vnode)?.get(this.#line);
-    assert(weights !== undefined, `${vnode} has a state at the line ${this.#line}`);
+    if (weights === undefined) {
+      assert(!this.#takesPart(vnode, this.#line), `${vnode} has a state at the line ${this.#line}`);
+      // Who has no part in a round starts where it ends.
+      this.#owners.delete(vnode);
+      return;
+    }
     const own = this.#plan.vnodes.find(({ id }) => id === vnode) as VNodePlan;
     const instance = { process, compute: new SymbolicCompute(own, this.#schedule, weights), owner: true, dead: false };
     this.#owners.set(vnode, instance);
@@ -314,9 +348,8 @@ export class SymbolicNetwork {
   }
 
   #replace(vnode: VNodeId, dead: boolean): void {
-    const old = this.#owners.get(vnode)!;
-    old.owner = false;
-    old.dead = dead;
+    const old = this.#owners.get(vnode);
+    if (old !== undefined) [old.owner, old.dead] = [false, dead];
     this.#start(vnode);
   }
 
@@ -361,6 +394,7 @@ export class SymbolicNetwork {
       case "reduceParts":
       case "reduceSum":
       case "outer":
+      case "rest":
       case "update":
         this.#parcels.push({ run: () => this.#finish(vnode, instance, effect) });
         break;
@@ -383,6 +417,52 @@ export class SymbolicNetwork {
     if (event !== undefined) this.#handle(vnode, instance, event);
   }
 
+  get #lanes(): number {
+    return this.#plan.vnodes[0]?.copy?.lanes ?? 1;
+  }
+
+  #laneOf(vnode: VNodeId): number {
+    return this.#plan.vnodes.find(({ id }) => id === vnode)?.copy?.lane ?? 0;
+  }
+
+  #lanesAt(step: number): readonly number[] | undefined {
+    if (this.#schedule.elastic !== "on") return this.#plan.vnodes.map(({ copy }) => copy?.lane ?? 0);
+    return lanesAt({ ...this.#schedule, lanes: this.#lanes }, this.#told, step);
+  }
+
+  #takesPart(vnode: VNodeId, step: number): boolean {
+    return this.#lanesAt(step)?.includes(this.#laneOf(vnode)) ?? false;
+  }
+
+  /** At a round's end those who had no part in it get the state of the first who had. */
+  #giveStates(step: number): void {
+    const lanes = this.#lanesAt(step) ?? [];
+    if (this.#schedule.elastic !== "on" || !isCommon(this.#schedule, step)) return;
+    for (const { id, copy } of this.#plan.vnodes) {
+      if (lanes.includes(copy?.lane ?? 0)) continue;
+      const giver = this.#plan.vnodes.find((one) => one.copy?.of === copy?.of && one.copy?.lane === lanes[0]);
+      this.#durable.get(id)!.set(step, this.#durable.get(giver!.id)!.get(step)!);
+    }
+  }
+
+  /** A plan comes before its round, a closing once all whose work counts are ready. */
+  #tellRounds(): void {
+    const next = this.#rounds.find(({ round }) => this.#told.get(round)?.counted === undefined);
+    if (next === undefined) return;
+    const { sync } = this.#schedule;
+    const { counted, ...plan } = next;
+    const { last } = roundOf({ steps: this.#schedule.steps, sync: sync! }, next.round);
+    const isReady = this.#plan.vnodes.every(
+      ({ id, copy }) => !counted?.includes(copy?.lane ?? 0) || this.#durable.get(id)!.has(last),
+    );
+    if (this.#told.has(next.round) && !isReady) return;
+    this.#told.set(next.round, this.#told.has(next.round) ? next : plan);
+    for (const { vnode, instance } of this.#all)
+      this.#parcels.push({
+        run: () => this.#handle(vnode, instance, { kind: "rounds", rounds: [...this.#told.values()] }),
+      });
+  }
+
   #post(to: VNodeId, event: ProcessEvent<string, VNodeId>): void {
     if (this.#draw(100) < this.#faults.lost) return;
     this.#parcels.push({ to, event });
@@ -403,21 +483,54 @@ export class SymbolicNetwork {
   }
 
   #advanceLine(): void {
-    const [first, ...others] = [...this.#durable.values()];
-    const common = [...first!.keys()].filter((step) => others.every((durable) => durable.has(step)));
-    const line = Math.max(...common);
-    if (line === this.#line) return;
+    const ids = [...this.#durable.keys()];
+    const steps = new Set(ids.flatMap((id) => [...this.#durable.get(id)!.keys()]));
+    const isStored = (lane: number, step: number) =>
+      ids.every((id) => this.#laneOf(id) !== lane || this.#durable.get(id)!.has(step));
+    const times = { ...this.#schedule, lanes: this.#lanes };
+    const line =
+      this.#schedule.elastic === "on"
+        ? lineFrom(times, this.#told, this.#line, [...steps], isStored)
+        : Math.max(...[...steps].filter((step) => ids.every((id) => this.#durable.get(id)!.has(step))));
+    if (line <= this.#line) return;
     this.#line = line;
+    this.#giveStates(line);
+    for (const id of ids) if (!this.#owners.has(id)) this.#start(id);
     for (const { vnode, instance } of this.#all)
       this.#parcels.push({ run: () => this.#handle(vnode, instance, { kind: "lineAdvanced", line }) });
   }
+}
+
+export const quiet: Faults = { lost: 0, repeated: 0, crashes: 0, zombies: false };
+
+/** Rounds in which some lanes learn more than others, some rest, some are late, and come back. */
+export function elasticRounds(seed: number, schedule: Schedule, lanes: number): ToldRound[] {
+  const draw = drawFrom(seed + 300_000);
+  const { sync, steps } = schedule;
+  if (sync === undefined) return [];
+  return Array.from({ length: roundCount({ steps, sync }) }, (_, index) => {
+    const round = roundOf({ steps, sync }, index);
+    const all = Array.from({ length: lanes }, (_, lane) => lane);
+    const some = (of: readonly number[]) => {
+      const chosen = of.filter(() => draw(4) > 0);
+      return chosen.length > 0 ? chosen : of.slice(-1);
+    };
+    const planned = some(all);
+    const learned = round.last - round.first;
+    const plan = (lane: number): LanePlan => {
+      const count = 1 + draw(learned);
+      const samples: LanePlan["samples"] = [[1_000 * index + 100 * lane, count * schedule.microbatches]];
+      return { lane, steps: count, class: "", samples };
+    };
+    return { round: index, lanes: planned.map(plan), counted: some(planned) };
+  });
 }
 
 /** With rounds that begin and end anywhere. */
 export function roundSchedule(seed: number): Schedule & { readonly sync: NonNullable<Schedule["sync"]> } {
   const draw = drawFrom(seed + 900_000);
   const schedule = randomSchedule(seed);
-  return { ...schedule, sync: { after: 1 + draw(schedule.steps - 1), every: 1 + draw(4) } };
+  return { ...schedule, sync: { after: 1 + draw(schedule.steps - 2), every: 1 + draw(4) } };
 }
 
 export function randomSchedule(seed: number): Schedule {

@@ -1,7 +1,7 @@
 // The flags of a training session, and the settings they come to. Names, bounds and what is usual stand in the table of
 // settings; what they mean for a network and its data is checked by the orchestrator.
 
-import type { SessionSettingsInit } from "../../client/calls/sessions.ts";
+import type { SessionSettingsInit } from "../../client/client.ts";
 import { fail } from "../../core/errors.ts";
 import {
   type ChoiceField,
@@ -89,6 +89,7 @@ export const trainingOptions: Readonly<Record<string, OptionSpec>> = {
   ...numberFlag(fields.spread),
   ...numberFlag(fields.budget),
   ...textFlag(fields.autonomy, { value: "CHOICE" }),
+  ...textFlag(fields.elastic, { value: "CHOICE" }),
   ...textFlag(fields.eras, { value: "CHOICE" }),
   ...requirementOptions,
 };
@@ -133,6 +134,7 @@ export function settingsFrom({ flags }: Pick<CommandContext, "flags">, network: 
     spread: number(fields.spread),
     budget: BigInt(number(fields.budget)),
     autonomy: text(fields.autonomy),
+    elastic: text(fields.elastic),
     eras: text(fields.eras),
     learningRate: {
       schedule: text(fields.schedule),

@@ -17,7 +17,12 @@ export interface RoundSettings {
   readonly every: number;
   /** Steps before the first round, in which lanes add every gradient up. */
   readonly after: number;
+  /** Version of what a round is: sessions of another one are other sessions. */
+  readonly rules?: number;
 }
+
+/** Since 2 the common step at a round's end is a step of its own. */
+export const roundRules = 2;
 
 /** What decides the bits of a session. Nothing about placement, owners or time may stand here. */
 export interface SessionIdentity {
@@ -59,6 +64,8 @@ export interface SessionPolicy {
   readonly budget?: number;
   /** PNodes hold each other's states and go on while no orchestrator is there; absent: they wait for one. */
   readonly autonomy?: "on";
+  /** Lanes take as many steps of a round as they are fast, and rounds close without late ones; absent: all take the same. */
+  readonly elastic?: "on";
   /** It may go on in another numerics class when no machine of its own is left; absent: it waits for one. */
   readonly eras?: "on";
   /** How far results are checked; absent: not at all. */

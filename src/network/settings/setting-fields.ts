@@ -192,6 +192,14 @@ export const settingFields = {
     usual: "off",
     summary: "on: goes on while no orchestrator is there; each state travels to two more PNodes",
   }),
+  elastic: choice({
+    field: "elastic",
+    flag: "elastic",
+    choices: ["off", "on"],
+    usual: "off",
+    summary:
+      "on: in rounds, fast lanes take more steps than slow ones, lanes come and go, and rounds close without late ones; its bits then depend on that",
+  }),
   eras: choice({
     field: "eras",
     flag: "eras",

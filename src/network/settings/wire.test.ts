@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { sha256 } from "../../core/hash.ts";
-import { isIdentityOf, type SessionIdentity, sessionIdOf } from "./session.ts";
+import { isIdentityOf, roundRules, type SessionIdentity, sessionIdOf } from "./session.ts";
 import { identityToWire, trainingFromWire, trainingToWire } from "./wire.ts";
 
 const identity: SessionIdentity = {
@@ -31,7 +31,7 @@ test("settings that were told are the same settings, to the last bit and by thei
 });
 
 test("lanes and rounds that were told are those of the id, and nothing is added where there are none", () => {
-  const laned: SessionIdentity = { ...identity, lanes: 2, sync: { every: 50, after: 200 } };
+  const laned: SessionIdentity = { ...identity, lanes: 2, sync: { every: 50, after: 200, rules: roundRules } };
   const told = trainingFromWire(trainingToWire({ identity: laned, policy: { checkpointEvery: 7, replicas: 1 } }), "s");
   assert.deepEqual(told.identity, laned);
   assert.notEqual(sessionIdOf(laned, "net"), sessionIdOf({ ...laned, lanes: 4 }, "net"));

@@ -4,7 +4,14 @@
 
 import { parseSha256 } from "../../core/ids.ts";
 import { whyNoLanes } from "../lanes.ts";
-import type { Assurance, LearningRate, SessionIdentity, SessionPolicy, SessionSettings } from "./session.ts";
+import {
+  type Assurance,
+  type LearningRate,
+  roundRules,
+  type SessionIdentity,
+  type SessionPolicy,
+  type SessionSettings,
+} from "./session.ts";
 import {
   checkedChoice,
   checkedNumber,
@@ -45,10 +52,11 @@ export interface WireTraining {
   readonly checkpointEvery: number;
   readonly assurance: string;
   readonly restAfter?: number;
+  readonly elastic?: string;
 }
 
 /** What a PNode is told of a training. */
-export interface ToldTraining extends Pick<SessionPolicy, "checkpointEvery" | "restAfter"> {
+export interface ToldTraining extends Pick<SessionPolicy, "checkpointEvery" | "restAfter" | "elastic"> {
   readonly identity: SessionIdentity;
   readonly assurance: Assurance;
 }
@@ -80,13 +88,13 @@ export function identityToWire(identity: SessionIdentity): WireIdentity & { read
 }
 
 export function trainingToWire({ identity, policy }: Pick<SessionSettings, "identity" | "policy">) {
-  const { checkpointEvery, assurance = "none", restAfter = 0 } = policy;
-  return { identity: identityToWire(identity), checkpointEvery, assurance, restAfter };
+  const { checkpointEvery, assurance = "none", restAfter = 0, elastic = "off" } = policy;
+  return { identity: identityToWire(identity), checkpointEvery, assurance, restAfter, elastic };
 }
 
 /** Fails with `data_loss` for what no orchestrator that is right would say. */
 export function trainingFromWire(
-  { identity, checkpointEvery, assurance, restAfter = 0 }: WireTraining,
+  { identity, checkpointEvery, assurance, restAfter = 0, elastic = "" }: WireTraining,
   session: string,
 ): ToldTraining {
   const refuse = refuseTold(session);
@@ -95,6 +103,7 @@ export function trainingFromWire(
     checkpointEvery: checkedNumber(fields.checkpointEvery, checkpointEvery, refuse),
     assurance: assurance === "" ? "none" : checkedChoice(fields.assurance, assurance, refuse),
     ...(restAfter > 0 && { restAfter: checkedNumber(fields.steps, restAfter, refuse) }),
+    ...(elastic !== "" && checkedChoice(fields.elastic, elastic, refuse) === "on" && { elastic: "on" as const }),
   };
 }
 
@@ -113,7 +122,10 @@ function identityFromWire(wire: WireIdentity, refuse: Refuse): SessionIdentity {
     microbatches: number(fields.microbatches, microbatches),
     ...(wire.lanes > 1 && { lanes: number(fields.lanes, wire.lanes) }),
     ...(wire.syncEvery > 0 && {
-      sync: { every: number(fields.syncEvery, wire.syncEvery), after: number(fields.syncAfter, wire.syncAfter) },
+      sync: {
+        ...{ every: number(fields.syncEvery, wire.syncEvery), after: number(fields.syncAfter, wire.syncAfter) },
+        rules: roundRules,
+      },
     }),
     seed: number(fields.seed, wire.seed),
     numerics: checkedChoice(fields.numerics, wire.numerics, refuse),

@@ -1,6 +1,7 @@
 // Records of what is placed as a whole: networks, trainings, served models and their replicas.
 
 import type { JobId, NetworkId, ReplicaId, SessionId, Sha256, VNodeId, WorkloadId } from "../../core/ids.ts";
+import type { ToldRound } from "../../network/rounds.ts";
 import type { SessionIdentity, SessionPolicy, SessionRequirements } from "../../network/settings/session.ts";
 import type { WeightFormat } from "../../network/weight-format.ts";
 import type { Certificate, DrawnInterval } from "./checking.ts";
@@ -32,7 +33,7 @@ export interface WorkloadRecord {
   /** Decides what is computed, and who can. */
   readonly identity: Pick<SessionIdentity, "definition" | "numerics" | "bits">;
   /** Without `replicas` every VNode has one owner. */
-  readonly policy: Partial<Pick<SessionPolicy, "replicas" | "spread" | "assurance">>;
+  readonly policy: Partial<Pick<SessionPolicy, "replicas" | "spread">>;
   readonly requirements: SessionRequirements;
   readonly status: SessionStatus;
   /** Why it waits or failed; empty otherwise. */
@@ -62,6 +63,8 @@ export interface SessionRecord extends WorkloadRecord {
   /** Classes that it computed in before the present one, and up to which step each counts; absent: it had none. */
   readonly eras?: readonly { readonly class: string; readonly to: number }[];
   readonly stepRoot: string;
+  /** Of a session that is elastic: what rounds from its line on consist of, repeated from their own records. */
+  readonly rounds?: readonly ToldRound[];
   /** Of a session that is checked: everything up to here was, as its assurance asks. Never goes back. */
   readonly final?: number;
   /** Told with every line: what is checked, and whose inputs are kept for that. */
@@ -117,8 +120,6 @@ export interface ModelRecord {
   readonly chat?: string;
   /** The chat format has a template. */
   readonly converses?: boolean;
-  /** Which of its tokens' hidden states stand for a text; absent: the mean of all. */
-  readonly pooling?: "last";
   readonly parameters: number;
   readonly context: number;
   readonly vocabulary: number;

@@ -20,6 +20,7 @@ import type {
   RoomRecord,
 } from "./machines.ts";
 import type { InstanceRecord, ProviderRecord } from "./providers.ts";
+import type { ClosingRecord, RoundRecord } from "./rounds.ts";
 import type { ModelRecord, NetworkRecord, ReplicaRecord, SessionRecord, WorkloadRecord } from "./sessions.ts";
 import type { StudyRecord, TrialRecord } from "./studies.ts";
 import type { MetricRecord, StepRecord, VNodeRecord } from "./vnodes.ts";
@@ -97,6 +98,9 @@ export const key = {
   workload: (id: string) => named<WorkloadRecord>(`${isReplicaId(id) ? "replica" : "session"}/${id}`),
   vnode: (workload: string, vnode: string) => named<VNodeRecord>(`vnode/${workload}/${vnode}`),
   step: (session: string, line: number) => named<StepRecord>(`step/${session}/${padded(line)}`),
+  /** Create-only, as is the next. */
+  round: (session: string, round: number) => named<RoundRecord>(`round/${session}/${padded(round)}`),
+  closing: (session: string, round: number) => named<ClosingRecord>(`closing/${session}/${padded(round)}`),
   pnode: (id: string) => named<PNodeRecord>(`pnode/${id}`),
   room: (pnode: string) => named<RoomRecord>(`room/${pnode}`),
   member: (pnode: string) => named<MemberRecord>(`member/${pnode}`),
@@ -140,6 +144,8 @@ export const prefix = {
   vnodes: named<VNodeRecord>("vnode/"),
   vnodesOf: (workload: string) => named<VNodeRecord>(`vnode/${workload}/`),
   stepsOf: (session: string) => named<StepRecord>(`step/${session}/`),
+  roundsOf: (session: string) => named<RoundRecord>(`round/${session}/`),
+  closingsOf: (session: string) => named<ClosingRecord>(`closing/${session}/`),
   intervals: named<IntervalRecord>("interval/"),
   intervalsOf: (session: string) => named<IntervalRecord>(`interval/${session}/`),
   convictions: named<IntervalRecord>("conviction/"),

@@ -27,6 +27,11 @@ export class ReplicaCare implements Care<ReplicaRecord> {
   async tend(): Promise<void> {}
 
   /** Without orchestrators nobody asks a model anything. */
+  /** A pass goes through all of them. */
+  goesOnWithout(): boolean {
+    return false;
+  }
+
   async settle(): Promise<boolean> {
     return true;
   }

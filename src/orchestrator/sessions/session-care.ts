@@ -1,9 +1,11 @@
 // What is done for a training session beside placing its VNodes: the recovery line is moved as they store states, step
 // roots are written, and the session ends with its last step or when its time is over.
 
-import type { SessionId } from "../../core/ids.ts";
+import type { SessionId, VNodeId } from "../../core/ids.ts";
+import { laneOf } from "../../network/lanes.ts";
+import { roundAt } from "../../network/rounds.ts";
 import type { PlacementPlan } from "../../scheduler/placement/types.ts";
-import { createItem, listItems, readItem } from "../../store/records/update.ts";
+import { createItem, listItems, readItem } from "../../store/update.ts";
 import type { Context } from "../context.ts";
 import type { Budgets } from "../ledger/budgets.ts";
 import type { Ledger } from "../ledger/ledger.ts";
@@ -22,7 +24,9 @@ import type { Adoption } from "./adoption.ts";
 import { type Compiled, trainingPlan } from "./compiled.ts";
 import { goBack } from "./damage.ts";
 import { type Garbage, trimmed } from "./garbage.ts";
-import { recoveryLine, stepRoots } from "./line.ts";
+import { isElastic, recoveryLine, roundsOf, stepRoots } from "./line.ts";
+import type { RoundCare } from "./round-care.ts";
+import { isQuorum } from "./round-plan.ts";
 
 export interface SessionCareNeeds {
   readonly compiled: Compiled;
@@ -32,6 +36,7 @@ export interface SessionCareNeeds {
   readonly budgets: Budgets;
   readonly adoption: Adoption;
   readonly trust: TrustCare;
+  readonly rounds: RoundCare;
 }
 
 export class SessionCare implements Care<SessionRecord> {
@@ -55,11 +60,23 @@ export class SessionCare implements Care<SessionRecord> {
   async tend({ id }: SessionRecord): Promise<void> {
     await this.advance(id);
     await this.#needs.trust.tend(id);
+    const moved = this.#context.mirror.get(key.session(id));
+    if (moved !== undefined) await this.#needs.rounds.tend(moved);
     const session = this.#context.mirror.get(key.session(id));
     if (session === undefined) return;
     this.#needs.ledger.request(session);
     if (isLive(session)) await this.#endIfOutOfTime(session);
     if (isLive(session)) await this.#suspendIfOverBudget(session);
+  }
+
+  /** In rounds a lane without a machine is late, and then rests, as long as others are enough and its work is not counted on. */
+  goesOnWithout(session: SessionRecord, vnodes: readonly VNodeId[]): boolean {
+    const round = isElastic(session) ? roundAt(session.identity, session.line) : undefined;
+    const told = round && roundsOf(session).get(round.index);
+    if (told === undefined) return false;
+    const lacking = new Set(vnodes.map(laneOf));
+    if (told.counted !== undefined) return !told.counted.some((lane) => lacking.has(lane));
+    return isQuorum(told.lanes.filter(({ lane }) => !lacking.has(lane)).length, told.lanes.length);
   }
 
   settle(session: SessionRecord): Promise<boolean> {
@@ -71,6 +88,7 @@ export class SessionCare implements Care<SessionRecord> {
     if (holder && isChecked(session)) await this.#needs.trust.ended(session.id);
     if (holder) await this.#needs.ledger.settle(session.id);
     this.#needs.adoption.forget(session.id);
+    this.#needs.rounds.forget(session.id);
     if (holder && session.status === "done") await this.#keepLastAndBest(session, records);
   }
 
@@ -91,7 +109,9 @@ export class SessionCare implements Care<SessionRecord> {
   async erase({ id }: SessionRecord): Promise<void> {
     const { store } = this.#context.mirror;
     this.#runningSinceMs.delete(id);
-    for (const own of [prefix.stepsOf(id), prefix.metricsOf(id), prefix.intervalsOf(id), prefix.convictionsOf(id)])
+    const checked = [prefix.intervalsOf(id), prefix.convictionsOf(id)];
+    const rounds = [prefix.roundsOf(id), prefix.closingsOf(id)];
+    for (const own of [prefix.stepsOf(id), prefix.metricsOf(id), ...checked, ...rounds])
       for await (const { key: stored, version } of listItems(store, own)) await store.delete(stored, version);
   }
 
@@ -161,6 +181,7 @@ export class SessionCare implements Care<SessionRecord> {
     if (line <= session.line) return;
     const roots = stepRoots(session, records, session.line, line);
     await this.#writeRoots(session, line, roots);
+    await this.#needs.rounds.giveStates(session, records, line);
     const best = this.#best(session, line);
     const done = line === session.identity.steps;
     const ranMs = session.ranMs + this.#takeRunning(id);

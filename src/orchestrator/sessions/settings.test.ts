@@ -113,6 +113,15 @@ describe("the settings of a session", () => {
   });
 
   it("are refused by field and flag where they make no sense", async () => {
+    const elastic: Asked = {
+      steps: 9n,
+      batch: 4,
+      microbatches: 2,
+      lanes: 2,
+      syncEvery: 3,
+      syncAfter: 2n,
+      elastic: "on",
+    };
     const refused: readonly (readonly [Asked, RegExp])[] = [
       [{}, /needs `steps` or `epochs`/],
       [{ steps: 100_000_001n }, /^steps is 100000001, expected a whole number from 1 to 100000000$/],
@@ -126,6 +135,15 @@ describe("the settings of a session", () => {
       [{ steps: 9n, lanes: 2, syncEvery: 3 }, /^rounds would begin after 200 steps, and the session has 9/],
       [{ steps: 9n, lanes: 2, syncAfter: 3n }, /^sync_after says when rounds begin, and sync_every is not there/],
       [{ steps: 9n, lanes: 2, syncEvery: 200_000 }, /^sync_every \(--sync-every\) is 200000/],
+      [{ steps: 9n, lanes: 2, syncEvery: 3, syncAfter: 8n }, /a round takes two at least, let them begin earlier/],
+      [
+        { steps: 9n, lanes: 2, elastic: "on" },
+        /^lanes come and go between rounds: an elastic session needs rounds, too/,
+      ],
+      [{ ...elastic, autonomy: "on" }, /^rounds of an elastic session are closed by orchestrators/],
+      [{ ...elastic, assurance: "checked" }, /^an elastic session cannot be checked yet/],
+      [{ ...elastic, eras: "on" }, /^an elastic session has a class for each lane and no eras/],
+      [{ ...elastic, elastic: "perhaps" }, /^elastic "perhaps" is unknown: choose off or on$/],
       [{ steps: 1n, lanes: 65 }, /^lanes is 65, expected a whole number from 1 to 64$/],
       [
         { steps: 1n, lanes: 2, validateEvery: 1, validationSplit: "all", validationMicrobatches: 3 },
@@ -139,6 +157,7 @@ describe("the settings of a session", () => {
       [{ steps: 1n, requirements: { trust: "blind" } }, /^requirements\.trust \(--needs-trust\) "blind" is unknown/],
       [{ steps: 1n, requirements: { priority: 5_000 } }, /^requirements\.priority \(--priority\) is 5000/],
     ];
+    assert.equal((await settled(elastic)).policy.elastic, "on");
     for (const [asked, sentence] of refused)
       await assert.rejects(settled(asked), { code: "invalid_argument", message: sentence });
   });

@@ -11,6 +11,7 @@ import { paddedElements, whyNoLanes } from "../../network/lanes.ts";
 import type { Plan } from "../../network/plan.ts";
 import {
   type Assurance,
+  roundRules,
   type SessionIdentity,
   type SessionPolicy,
   type SessionRequirements,
@@ -78,7 +79,7 @@ function roundsOf({ syncEvery, syncAfter }: AskedSettings, steps: number): Pick<
   if (syncEvery === 0) return {};
   const every = askedNumber(fields.syncEvery, syncEvery);
   const usual = Math.max(togetherStepsLeast, Math.ceil(steps * togetherShare));
-  return { sync: { every, after: askedNumber(fields.syncAfter, syncAfter || usual) } };
+  return { sync: { every, after: askedNumber(fields.syncAfter, syncAfter || usual), rules: roundRules } };
 }
 
 function validationOf(
@@ -171,8 +172,22 @@ export function policyOf(asked: AskedSettings, plan: Plan, usual: Assurance = "n
     ...(budget > 0 ? { budget } : {}),
     ...(isAutonomous ? { autonomy: "on" as const } : {}),
     ...(askedChoice(fields.eras, asked.eras) === "on" ? { eras: "on" as const } : {}),
+    ...(elasticAsked(asked, isAutonomous, assurance) ? { elastic: "on" as const } : {}),
     ...(assurance === "none" ? {} : { assurance }),
   };
+}
+
+/** Lanes that come and go are decided by orchestrators, round by round, and leave nothing that a stranger could repeat. */
+function elasticAsked(asked: AskedSettings, isAutonomous: boolean, assurance: string): boolean {
+  if (askedChoice(fields.elastic, asked.elastic) !== "on") return false;
+  const refuse = (sentence: string) => fail("invalid_argument", sentence);
+  if (!asked.syncEvery) refuse("lanes come and go between rounds: an elastic session needs rounds, too (sync_every)");
+  if (isAutonomous)
+    refuse("rounds of an elastic session are closed by orchestrators: choose elastic off, or autonomy off");
+  if (assurance !== "none") refuse("an elastic session cannot be checked yet: choose assurance none, or elastic off");
+  if (asked.eras === "on")
+    refuse("an elastic session has a class for each lane and no eras: choose elastic off, or eras off");
+  return true;
 }
 
 /** 0 for no bound. */

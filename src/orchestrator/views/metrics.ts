@@ -2,13 +2,12 @@
 // and read in pages. Replays report the same numbers again; the first of equal names is kept.
 
 import type { Cancel } from "../../core/world.ts";
-import { lanesOf } from "../../network/lanes.ts";
-import { createItem, listItems, readItem } from "../../store/records/update.ts";
+import { createItem, listItems, readItem } from "../../store/update.ts";
 import type { Context } from "../context.ts";
 import type { SessionRecord } from "../records/sessions.ts";
 import { key, prefix } from "../records/store-keys.ts";
 import type { MetricRecord } from "../records/vnodes.ts";
-import { LaneMeans } from "./lane-means.ts";
+import { LaneMeans, lanesTelling } from "./lane-means.ts";
 
 export interface MetricPoint {
   readonly name: string;
@@ -179,7 +178,7 @@ export class Metrics {
   }
 
   #meansOf(session: string): LaneMeans {
-    return new LaneMeans(() => lanesOf(this.#context.mirror.get(key.session(session))?.identity ?? {}));
+    return new LaneMeans((told) => lanesTelling(this.#context.mirror.get(key.session(session)), told));
   }
 
   #seriesOf(session: string): Series {

@@ -94,7 +94,14 @@ export class Controller {
   }
 
   #touchWaiting(except: ReadonlySet<string> = new Set()): void {
-    for (const { id, status } of this.#inOrder()) if (status === "waiting" && !except.has(id)) this.touch(id);
+    for (const workload of this.#inOrder())
+      if (this.#mayLack(workload) && !except.has(workload.id)) this.touch(workload.id);
+  }
+
+  /** One that goes on without some of its VNodes still wants a place for them. */
+  #mayLack(workload: WorkloadRecord): boolean {
+    if (workload.status === "waiting") return true;
+    return workload.status === "running" && this.#careOf(workload.id).goesOnWithout(workload, []);
   }
 
   /** A PNode came, left or was lost, or its owner's hours began or ended. */
@@ -191,7 +198,8 @@ export class Controller {
     });
     this.unplaced.set(workload.id, unplaced);
     const blocking = unplaced.filter((one) => one.copy === 0);
-    if (blocking.length > 0) {
+    const without = blocking.map(({ vnode }) => vnode);
+    if (blocking.length > 0 && !this.#careOf(workload.id).goesOnWithout(workload, without)) {
       await this.#setStatus(workload, "waiting", waitingReason(blocking));
       await this.#yieldRoom(workload);
       return;

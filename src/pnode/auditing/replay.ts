@@ -118,6 +118,7 @@ class Replay {
       case "reduceParts":
       case "reduceSum":
       case "outer":
+      case "rest":
       case "update": {
         const performing = performNumeric(this.#compute, this.#role, keeping, effect);
         // Nobody waits for it if the audit ends before its turn comes.

@@ -122,7 +122,7 @@ async function recordOnce(options: CrewCheckpointOptions, life: Life, step: numb
   }
 }
 
-/** Sessions that go on without orchestrators are not checked: nothing is drawn below their lines. */
+/** Sessions that go on without orchestrators are not checked: nothing is drawn below their lines, nor are their rounds recorded. */
 function toldBy({ line, turn }: SessionCrew): ToldLine {
-  return { line, turn, drawn: [] };
+  return { line, turn, drawn: [], rounds: [] };
 }

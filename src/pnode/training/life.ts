@@ -100,7 +100,8 @@ export class LifeOpener {
     }
     const persistsPendingMax = pendingMax(this.#options.snapshotBytesMax, compute.state.bytes);
     const { schedule } = context;
-    const options = { role, schedule, line, parallel, persistsPendingMax };
+    const { rounds } = assignment;
+    const options = { role, schedule, line, parallel, persistsPendingMax, rounds };
     const process = this.#options.openProcess<StoredTensor, Asker>(options);
     const progress = { hashes: [], start: line, turn: assignment.turn, persisting: Promise.resolve() };
     const record = this.#record(assignment, context, role);

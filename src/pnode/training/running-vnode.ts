@@ -193,6 +193,7 @@ export class RunningVNode {
       case "reduceParts":
       case "reduceSum":
       case "outer":
+      case "rest":
       case "update":
         this.#compute(effect);
         break;

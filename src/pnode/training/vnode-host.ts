@@ -6,6 +6,7 @@ import { retry } from "../../core/retry.ts";
 import type { Tasks } from "../../core/tasks.ts";
 import { sleep, type World } from "../../core/world.ts";
 import { messageShape } from "../../network/plan.ts";
+import type { ToldRound } from "../../network/rounds.ts";
 import type { Verdict } from "../../vnode/effects.ts";
 import type { Admission } from "../../vnode/inbox.ts";
 import type { MessageName } from "../../vnode/names.ts";
@@ -38,6 +39,8 @@ export class VNodeHost implements Receiver {
   readonly #options: VNodeHostOptions;
   readonly #events: HostEvent<Life>[] = [];
   #state: HostState;
+  /** What was told of rounds, from the line on. */
+  readonly #rounds = new Map<number, ToldRound>();
   #performing = false;
   #running: { readonly vnode: RunningVNode; readonly life: Life } | undefined;
   /** Ends what is being opened, or the pause before it. */
@@ -63,11 +66,13 @@ export class VNodeHost implements Receiver {
   }
 
   reassign(told: Assignment): void {
+    this.#tellRounds(told);
     this.#tellDrawn(told);
     this.#post({ kind: "assigned", told });
   }
 
-  lineAdvanced({ line, turn, drawn }: ToldLine): void {
+  lineAdvanced({ line, turn, drawn, rounds }: ToldLine): void {
+    this.#tellRounds({ rounds });
     this.#tellDrawn({ turn, drawn });
     this.#post({ kind: "line", line, turn });
   }
@@ -81,6 +86,17 @@ export class VNodeHost implements Receiver {
   /** Before the line, which lets messages go. */
   #tellDrawn({ turn, drawn }: Pick<ToldLine, "turn" | "drawn">): void {
     if (turn === this.#running?.life.turn) this.#running.vnode.post({ kind: "drawn", drawn });
+  }
+
+  /** Before the line as well: whoever has no part in a round learns so before it hears how far the others are. */
+  #tellRounds({ rounds }: Pick<ToldLine, "rounds">): void {
+    if (rounds.length === 0) return;
+    // A life that is being opened hears of them when it begins.
+    for (const told of rounds)
+      if (told.counted !== undefined || !this.#rounds.has(told.round)) this.#rounds.set(told.round, told);
+    const least = Math.min(...rounds.map(({ round }) => round));
+    for (const round of this.#rounds.keys()) if (round < least) this.#rounds.delete(round);
+    this.#running?.vnode.post({ kind: "rounds", rounds });
   }
 
   get life(): string | undefined {
@@ -200,6 +216,8 @@ export class VNodeHost implements Receiver {
       onFenced: () => this.#post({ kind: "fenced", life: number }),
     });
     this.#running = { vnode, life };
+    this.#tellRounds(this.assignment);
+    vnode.post({ kind: "rounds", rounds: [...this.#rounds.values()] });
     this.#tellDrawn(this.assignment);
     vnode.start(line);
   }
@@ -216,12 +234,12 @@ export class VNodeHost implements Receiver {
 
   expects(name: MessageName) {
     if (this.#running === undefined) return undefined;
-    const { role, context } = this.#running.life;
+    const { role, context, process } = this.#running.life;
     const edge = edgeToward(role, name.edge, name.direction);
     if (edge === undefined) return undefined;
     return {
       wire: edge.wire,
-      shape: messageShape(edge, context.samples),
+      shape: edge.kind === "outer" ? process.outerShape(edge, name.step) : messageShape(edge, context.samples),
       from: name.direction === "forward" ? edge.from : edge.to,
     };
   }

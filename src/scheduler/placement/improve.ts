@@ -4,7 +4,6 @@
 import type { Layout } from "./balance.ts";
 import { slowestMs } from "./balance.ts";
 import { type Bin, fits, type Purse, put, stageMs } from "./bins.ts";
-import { count } from "./crowds.ts";
 import type { Pace, Search } from "./pace.ts";
 import type { Unit } from "./units.ts";
 
@@ -86,7 +85,7 @@ export function transfer(
   from.flops -= unit.flops;
   from.memoryLeftBytes += unit.memoryBytes;
   from.gpusLeft += unit.gpus;
-  count(from.crowds, -1);
+  from.unitsLeft++;
   from.claimsLeft += unit.vnodes.length;
   put(to, unit, purse);
   layout[unit.index] = to.index;

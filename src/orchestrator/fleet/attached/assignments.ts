@@ -4,6 +4,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { isReplicaId, type PNodeId, type VNodeId } from "../../../core/ids.ts";
 import { charterToWire } from "../../../crew/charter.ts";
+import { roundToWire } from "../../../network/settings/wire-rounds.ts";
 import type { AssignmentSchema } from "../../../protocol/gen/dcnr/v1/pnode_pb.ts";
 import { splitRoutes } from "../../../protocol/routes/routes.ts";
 import type { Context } from "../../context.ts";
@@ -217,7 +218,7 @@ export class Assignments implements Composer {
     const id = (now ?? before)?.id;
     if (id === undefined) return;
     if (now?.line !== before?.line || now?.turn !== before?.turn) this.#tellAssignments(id);
-    else if (now?.drawn !== before?.drawn) this.#tellAll(id);
+    else if (now?.drawn !== before?.drawn || now?.rounds !== before?.rounds) this.#tellAll(id);
   }
 
   #tellAssignments(workload: string): void {
@@ -273,16 +274,16 @@ function wireStatus({ status }: WorkloadRecord): string {
 
 /** Where a session that starts or goes on starts; replicas have no lines. */
 export function lineOf(mirror: Mirror, id: string) {
-  const { line = 0, turn = 0, drawn = [] } = mirror.get(key.session(id)) ?? {};
+  const { line = 0, turn = 0, drawn = [], rounds = [] } = mirror.get(key.session(id)) ?? {};
   const told = drawn.map(({ vnode, from, to }) => ({ vnode, from: BigInt(from), to: BigInt(to) }));
-  return { line: BigInt(line), turn: BigInt(turn), drawn: told };
+  return { line: BigInt(line), turn: BigInt(turn), drawn: told, rounds: rounds.map(roundToWire) };
 }
 
 /** What the VNode's owner is told to do. */
 export function workOf(mirror: Mirror, { session, durable }: VNodeRecord): AssignedWork {
   if (isReplicaId(session)) return { case: "answering", value: {} };
-  const { line, turn, drawn } = lineOf(mirror, session);
-  return { case: "learning", value: { line, turn, drawn, state: durable[String(line)]?.hash ?? "" } };
+  const { line, ...told } = lineOf(mirror, session);
+  return { case: "learning", value: { line, ...told, state: durable[String(line)]?.hash ?? "" } };
 }
 
 function presentKey(identity: IdentityRecord | undefined): { readonly key?: string } {

@@ -21,7 +21,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file dcnr/v1/pnode.proto.
  */
 export const file_dcnr_v1_pnode: GenFile = /*@__PURE__*/
-  fileDesc("ChNkY25yL3YxL3Bub2RlLnByb3RvEgdkY25yLnYxIiUKEk1lYXN1cmVMaW5lUmVxdWVzdBIPCgdwYWRkaW5nGAEgASgMIhUKE01lYXN1cmVMaW5lUmVzcG9uc2Ui/gEKDUF0dGFjaFJlcXVlc3QSJQoIcmVnaXN0ZXIYASABKAsyES5kY25yLnYxLlJlZ2lzdGVySAASJwoJaGVhcnRiZWF0GAIgASgLMhIuZGNuci52MS5IZWFydGJlYXRIABIfCgVsZWF2ZRgDIAEoCzIOLmRjbnIudjEuTGVhdmVIABIrCgttZWFzdXJlbWVudBgEIAEoCzIULmRjbnIudjEuTWVhc3VyZW1lbnRIABIlCghldmlkZW5jZRgFIAEoCzIRLmRjbnIudjEuRXZpZGVuY2VIABIfCgVtb3ZlZBgQIAEoCzIOLmRjbnIudjEuTW92ZWRIAEIHCgVldmVudCLpAgoOQXR0YWNoUmVzcG9uc2USKQoKcmVnaXN0ZXJlZBgBIAEoCzITLmRjbnIudjEuUmVnaXN0ZXJlZEgAEisKC2Fzc2lnbm1lbnRzGAIgASgLMhQuZGNuci52MS5Bc3NpZ25tZW50c0gAEikKB3Nlc3Npb24YAyABKAsyFi5kY25yLnYxLlNlc3Npb25VcGRhdGVIABIuCg1sZWF2ZV9ncmFudGVkGAQgASgLMhUuZGNuci52MS5MZWF2ZUdyYW50ZWRIABIuCg1oZWFydGJlYXRfYWNrGAUgASgLMhUuZGNuci52MS5IZWFydGJlYXRBY2tIABIjCgdwcmVwYXJlGAYgASgLMhAuZGNuci52MS5QcmVwYXJlSAASIwoHcmVhY2hlZBgQIAEoCzIQLmRjbnIudjEuUmVhY2hlZEgAEiEKBnJlbGF5cxgRIAEoCzIPLmRjbnIudjEuUmVsYXlzSABCBwoFZXZlbnQiLgoMUHVsc2VSZXF1ZXN0Eg0KBXRva2VuGAEgASgJEg8KB2xhdGVfbXMYAiABKAEiDwoNUHVsc2VSZXNwb25zZSL4AwoIUmVnaXN0ZXISFgoOcHJvdG9jb2xfbWFqb3IYASABKA0SFgoOcHJvdG9jb2xfbWlub3IYAiABKA0SEAoIc29mdHdhcmUYAyABKAkSDAoEbmFtZRgFIAEoCRITCgtpbmNhcm5hdGlvbhgGIAEoCRIrCgxjYXBhYmlsaXRpZXMYCSABKAsyFS5kY25yLnYxLkNhcGFiaWxpdGllcxIfCgZsaW1pdHMYCiABKAsyDy5kY25yLnYxLkxpbWl0cxIfCgZob3N0ZWQYCyADKAsyDy5kY25yLnYxLkhvc3RlZBINCgVvd25lchgMIAEoCRIOCgZyZWdpb24YDSABKAkSEAoIcHJvdmlkZXIYDiABKAkSFgoOcHJpY2VfcGVyX2hvdXIYDyABKAESDgoGY2xvc2VkGBAgASgIEgwKBGJpdHMYESABKA0SDgoGaW52aXRlGBIgASgJEg4KBnJvdXRlcxgTIAMoCRIiCgVyZWxheRgUIAEoCzITLmRjbnIudjEuUmVsYXlPZmZlchIcCg9leGFtaW5lZF9tc19hZ28YFSABKAFIAIgBARIRCgljaGFydGVyZWQYHiADKAlCEgoQX2V4YW1pbmVkX21zX2Fnb0oECAQQBUoECAcQCEoECAgQCVIFcG5vZGVSBnNlY3JldFIHYWRkcmVzcyImCgpSZWxheU9mZmVyEhgKEGJ5dGVzX3Blcl9zZWNvbmQYASABKAQiFwoFTW92ZWQSDgoGcm91dGVzGAEgAygJIicKB1JlYWNoZWQSCwoDaG93GAEgASgJEg8KB3Byb2JsZW0YAiABKAkiLQoGUmVsYXlzEiMKBnJlbGF5cxgBIAMoCzITLmRjbnIudjEuUmVsYXlQbGFjZSI8CgpSZWxheVBsYWNlEg8KB2FkZHJlc3MYASABKAkSDAoEbmFtZRgCIAEoCRIPCgd0ZW5zb3JzGAMgASgIIpACCgxDYXBhYmlsaXRpZXMSEQoJY3B1X21vZGVsGAEgASgJEg0KBWNvcmVzGAIgASgNEhQKDG1lbW9yeV9ieXRlcxgDIAEoBBISCgpkaXNrX2J5dGVzGAQgASgEEhQKDGFyY2hpdGVjdHVyZRgFIAEoCRIQCghwbGF0Zm9ybRgGIAEoCRIaCgRncHVzGAcgAygLMgwuZGNuci52MS5HcHUSDgoGZ2Zsb3BzGAggASgBEigKCG51bWVyaWNzGAkgAygLMhYuZGNuci52MS5OdW1lcmljc0NsYXNzEiIKGmJhbmR3aWR0aF9ieXRlc19wZXJfc2Vjb25kGAogASgBEhIKCmxhdGVuY3lfbXMYCyABKAEiSgoDR3B1Eg0KBW1vZGVsGAEgASgJEhQKDG1lbW9yeV9ieXRlcxgCIAEoBBIOCgZ2ZW5kb3IYAyABKAkSDgoGZHJpdmVyGAQgASgJIpYBCgpHcHVSZWFkaW5nEhAKA3VzZRgBIAEoAUgAiAEBEh4KEW1lbW9yeV91c2VkX2J5dGVzGAIgASgESAGIAQESIAoTdGVtcGVyYXR1cmVfY2Vsc2l1cxgDIAEoAUgCiAEBQgYKBF91c2VCFAoSX21lbW9yeV91c2VkX2J5dGVzQhYKFF90ZW1wZXJhdHVyZV9jZWxzaXVzIi4KDU51bWVyaWNzQ2xhc3MSDgoGZW5naW5lGAEgASgJEg0KBWNsYXNzGAIgASgJInMKBkxpbWl0cxIMCgRjcHVzGAEgASgBEhQKDG1lbW9yeV9ieXRlcxgCIAEoBBISCgpkaXNrX2J5dGVzGAMgASgEEiIKGmJhbmR3aWR0aF9ieXRlc19wZXJfc2Vjb25kGAQgASgEEg0KBWhvdXJzGAUgASgJIjcKBkhvc3RlZBIPCgdzZXNzaW9uGAEgASgJEg0KBXZub2RlGAIgASgJEg0KBWVwb2NoGAMgASgEIt4CCglIZWFydGJlYXQSEAoIc2VxdWVuY2UYASABKAQSJgoGdm5vZGVzGAIgAygLMhYuZGNuci52MS5WTm9kZVByb2dyZXNzEgwKBGxvYWQYAyABKAESGQoRbWVtb3J5X3VzZWRfYnl0ZXMYBCABKAQSIAoHbWV0cmljcxgFIAMoCzIPLmRjbnIudjEuTWV0cmljEhwKBWxpbmtzGAYgAygLMg0uZGNuci52MS5MaW5rEhsKE3RlbXBlcmF0dXJlX2NlbHNpdXMYByABKAESEQoJYWNjZXB0aW5nGAggASgIEhIKCmxhdGVuY3lfbXMYCSABKAESIwoIcmVsYXlpbmcYECABKAsyES5kY25yLnYxLlJlbGF5aW5nEiIKBWNyZXdzGB4gAygLMhMuZGNuci52MS5DcmV3UmVwb3J0EiEKBGdwdXMYHyADKAsyEy5kY25yLnYxLkdwdVJlYWRpbmciigEKCFJlbGF5aW5nEhAKCG1hY2hpbmVzGAEgASgNEhMKC2Nvbm5lY3Rpb25zGAIgASgNEhgKEGJ5dGVzX3Blcl9zZWNvbmQYAyABKAESHgoWbGltaXRfYnl0ZXNfcGVyX3NlY29uZBgEIAEoBBIOCgZzbG93ZWQYBSABKAgSDQoFYnl0ZXMYBiABKAQiIAoMSGVhcnRiZWF0QWNrEhAKCHNlcXVlbmNlGAEgASgEIlcKBExpbmsSDQoFcG5vZGUYASABKAkSEgoKbGF0ZW5jeV9tcxgCIAEoARIYChBieXRlc19wZXJfc2Vjb25kGAMgASgBEhIKCmZhaWxpbmdfbXMYBCABKAEisAIKDVZOb2RlUHJvZ3Jlc3MSDwoHc2Vzc2lvbhgBIAEoCRINCgV2bm9kZRgCIAEoCRINCgVlcG9jaBgDIAEoBBIMCgRzdGVwGAQgASgEEg0KBXBoYXNlGAUgASgJEg4KBmRldGFpbBgGIAEoCRIPCgdzdGVwX21zGAcgASgBEhYKDnJldGFpbmVkX2J5dGVzGAggASgEEhUKDWRhbWFnZWRfc3RhdGUYCSABKAkSEQoJd2FpdHNfZm9yGAogAygJEhEKCXdhaXRlZF9tcxgLIAEoARIPCgdub19yb29tGAwgASgIEgwKBGxpZmUYDSABKAkSEgoKc3RvcmluZ19tcxgOIAEoARIZCgx3ZWlnaHRfZXJyb3IYDyABKAFIAIgBAUIPCg1fd2VpZ2h0X2Vycm9yIhcKBUxlYXZlEg4KBnJlYXNvbhgBIAEoCSIOCgxMZWF2ZUdyYW50ZWQifwoLTWVhc3VyZW1lbnQSDgoGZ2Zsb3BzGAEgASgBEiIKGmJhbmR3aWR0aF9ieXRlc19wZXJfc2Vjb25kGAIgASgBEhIKCmxhdGVuY3lfbXMYAyABKAESKAoIbnVtZXJpY3MYBCADKAsyFi5kY25yLnYxLk51bWVyaWNzQ2xhc3MicQoIRXZpZGVuY2USIgoEbmFtZRgBIAEoCzIULmRjbnIudjEuTWVzc2FnZU5hbWUSHwoFZmlyc3QYAiABKAsyEC5kY25yLnYxLldpdG5lc3MSIAoGc2Vjb25kGAMgASgLMhAuZGNuci52MS5XaXRuZXNzIjUKB1dpdG5lc3MSDQoFcG5vZGUYASABKAkSDQoFZXBvY2gYAiABKAQSDAoEaGFzaBgDIAEoCSLYAQoKUmVnaXN0ZXJlZBIUCgxvcmNoZXN0cmF0b3IYASABKAkSFQoNb3JjaGVzdHJhdG9ycxgCIAMoCRIdChVoZWFydGJlYXRfaW50ZXJ2YWxfbXMYAyABKA0SEwoLcHVsc2VfdG9rZW4YBCABKAkSFAoMYmxvYl9vcmlnaW5zGAUgAygJEh8KBnBlcm1pdBgKIAEoCzIPLmRjbnIudjEuUGVybWl0EhoKEm5ldHdvcmtfcHVibGljX2tleRgLIAEoDBIWCg5uZXR3b3JrX2Zvcm1lchgMIAMoDCJJCgtBc3NpZ25tZW50cxIQCghyZXZpc2lvbhgBIAEoBBIoCgthc3NpZ25tZW50cxgCIAMoCzITLmRjbnIudjEuQXNzaWdubWVudCKOAgoKQXNzaWdubWVudBIPCgdzZXNzaW9uGAEgASgJEg0KBXZub2RlGAIgASgJEg0KBWVwb2NoGAMgASgEEg8KB3JlcGxpY2EYBiABKA0SDQoFc2luY2UYByABKAQSJQoIbGVhcm5pbmcYCiABKAsyES5kY25yLnYxLkxlYXJuaW5nSAASJwoJYW5zd2VyaW5nGAsgASgLMhIuZGNuci52MS5BbnN3ZXJpbmdIABIlCghhdWRpdGluZxgMIAEoCzIRLmRjbnIudjEuQXVkaXRpbmdIAEIGCgR3b3JrSgQIBBAFSgQIBRAGSgQICBAJSgQICRAKUgRsaW5lUgVzdGF0ZVIEdHVyblIHc2VydmluZyJUCghMZWFybmluZxIMCgRsaW5lGAEgASgEEg0KBXN0YXRlGAIgASgJEgwKBHR1cm4YAyABKAQSHQoFZHJhd24YBCADKAsyDi5kY25yLnYxLkRyYXduIgsKCUFuc3dlcmluZyIzCgdQcmVwYXJlEigKC2Fzc2lnbm1lbnRzGAEgAygLMhMuZGNuci52MS5Bc3NpZ25tZW50IswBCg1TZXNzaW9uVXBkYXRlEg8KB3Nlc3Npb24YASABKAkSDgoGc3RhdHVzGAIgASgJEgwKBGxpbmUYAyABKAQSJAoJbG9jYXRpb25zGAQgAygLMhEuZGNuci52MS5Mb2NhdGlvbhIQCghyZXZpc2lvbhgFIAEoBBIMCgR0dXJuGAYgASgEEicKB2NoYXJ0ZXIYHiABKAsyFi5kY25yLnYxLlNpZ25lZENoYXJ0ZXISHQoFZHJhd24YByADKAsyDi5kY25yLnYxLkRyYXduInQKCExvY2F0aW9uEg0KBXZub2RlGAEgASgJEg0KBWVwb2NoGAIgASgEEg0KBXBub2RlGAMgASgJEg8KB3JlcGxpY2EYBSABKA0SDgoGcm91dGVzGAYgAygJEgsKA2tleRgHIAEoCUoECAQQBVIHYWRkcmVzcyIxCg5SZXNvbHZlUmVxdWVzdBIPCgdzZXNzaW9uGAEgASgJEg4KBnZub2RlcxgCIAMoCSKEAQoPUmVzb2x2ZVJlc3BvbnNlEiQKCWxvY2F0aW9ucxgBIAMoCzIRLmRjbnIudjEuTG9jYXRpb24SDAoEbGluZRgCIAEoBBIQCghyZXZpc2lvbhgDIAEoBBIMCgR0dXJuGAQgASgEEh0KBWRyYXduGAUgAygLMg4uZGNuci52MS5EcmF3biLbAQoUUmVjb3JkRHVyYWJsZVJlcXVlc3QSDwoHc2Vzc2lvbhgBIAEoCRINCgV2bm9kZRgCIAEoCRINCgVlcG9jaBgEIAEoBBIMCgRzdGVwGAUgASgEEg0KBXN0YXRlGAYgASgJEhMKC3N0YXRlX2J5dGVzGAcgASgEEiAKBXN0ZXBzGAggAygLMhEuZGNuci52MS5TdGVwSGFzaBIlCglzdGF0ZW1lbnQYCSABKAsyEi5kY25yLnYxLlN0YXRlbWVudBIMCgR0dXJuGAogASgESgQIAxAEUgVwbm9kZSImCghTdGVwSGFzaBIMCgRzdGVwGAEgASgEEgwKBGhhc2gYAiABKAkiZAoVUmVjb3JkRHVyYWJsZVJlc3BvbnNlEhAKCGFjY2VwdGVkGAEgASgIEgwKBGxpbmUYAiABKAQSDAoEdHVybhgDIAEoBBIdCgVkcmF3bhgEIAMoCzIOLmRjbnIudjEuRHJhd24ilQEKEEdyYW50QmxvYlJlcXVlc3QSDwoHc2Vzc2lvbhgCIAEoCRIMCgRoYXNoGAMgASgJEg0KBWJ5dGVzGAQgASgEEiMKBmFjdGlvbhgFIAEoDjITLmRjbnIudjEuQmxvYkFjdGlvbhIhCgVzcGFjZRgGIAEoDjISLmRjbnIudjEuQmxvYlNwYWNlSgQIARACUgVwbm9kZSLDAQoRR3JhbnRCbG9iUmVzcG9uc2USCwoDdXJsGAEgASgJEjgKB2hlYWRlcnMYAiADKAsyJy5kY25yLnYxLkdyYW50QmxvYlJlc3BvbnNlLkhlYWRlcnNFbnRyeRIXCg9leHBpcmVzX3dhbGxfbXMYAyABKAMSDwoHcHJlc2VudBgEIAEoCBINCgVieXRlcxgFIAEoBBouCgxIZWFkZXJzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASIpChZEZXNjcmliZVNlc3Npb25SZXF1ZXN0Eg8KB3Nlc3Npb24YASABKAkiqgEKF0Rlc2NyaWJlU2Vzc2lvblJlc3BvbnNlEg8KB3Nlc3Npb24YASABKAkSEgoKZGVmaW5pdGlvbhgCIAEoCRIpCgh0cmFpbmluZxgEIAEoCzIVLmRjbnIudjEuVHJhaW5pbmdXb3JrSAASJwoHc2VydmluZxgFIAEoCzIULmRjbnIudjEuU2VydmluZ1dvcmtIAEIGCgR3b3JrSgQIAxAEUghzZXR0aW5ncyJ7CgxUcmFpbmluZ1dvcmsSKgoIaWRlbnRpdHkYASABKAsyGC5kY25yLnYxLlNlc3Npb25JZGVudGl0eRIYChBjaGVja3BvaW50X2V2ZXJ5GAIgASgNEhEKCWFzc3VyYW5jZRgDIAEoCRISCgpyZXN0X2FmdGVyGAQgASgNIqUBCgtTZXJ2aW5nV29yaxISCgpkZWZpbml0aW9uGAEgASgJEhAKCG51bWVyaWNzGAIgASgJEjAKBnN0YXRlcxgDIAMoCzIgLmRjbnIudjEuU2VydmluZ1dvcmsuU3RhdGVzRW50cnkSDwoHd2VpZ2h0cxgEIAEoCRotCgtTdGF0ZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIokDCg9TZXNzaW9uSWRlbnRpdHkSEgoKZGVmaW5pdGlvbhgBIAEoCRIPCgdkYXRhc2V0GAIgASgJEg0KBXNwbGl0GAMgASgJEhgKEHZhbGlkYXRpb25fc3BsaXQYBCABKAkSDQoFc3RlcHMYBSABKAQSDQoFYmF0Y2gYBiABKA0SFAoMbWljcm9iYXRjaGVzGAcgASgNEgwKBHNlZWQYCCABKAQSEAoIbnVtZXJpY3MYCSABKAkSDAoEYml0cxgKIAEoDRIsCg1sZWFybmluZ19yYXRlGAsgASgLMhUuZGNuci52MS5MZWFybmluZ1JhdGUSEQoJY2xpcF9ub3JtGAwgASgBEhYKDnZhbGlkYXRlX2V2ZXJ5GA0gASgNEh8KF3ZhbGlkYXRpb25fbWljcm9iYXRjaGVzGA4gASgNEhUKDWluaXRpYWxfc3RhdGUYDyABKAkSDQoFbGFuZXMYECABKA0SEgoKc3luY19ldmVyeRgRIAEoDRISCgpzeW5jX2FmdGVyGBIgASgEKlsKCkJsb2JBY3Rpb24SGwoXQkxPQl9BQ1RJT05fVU5TUEVDSUZJRUQQABIWChJCTE9CX0FDVElPTl9VUExPQUQQARIYChRCTE9CX0FDVElPTl9ET1dOTE9BRBACMrMECgxQTm9kZVNlcnZpY2USRQoGQXR0YWNoEhYuZGNuci52MS5BdHRhY2hSZXF1ZXN0GhcuZGNuci52MS5BdHRhY2hSZXNwb25zZSIG6uAYAggDKAEwARJCCgVQdWxzZRIVLmRjbnIudjEuUHVsc2VSZXF1ZXN0GhYuZGNuci52MS5QdWxzZVJlc3BvbnNlIgbq4BgCCAEoATABEkQKB1Jlc29sdmUSFy5kY25yLnYxLlJlc29sdmVSZXF1ZXN0GhguZGNuci52MS5SZXNvbHZlUmVzcG9uc2UiBurgGAIIBBJWCg1SZWNvcmREdXJhYmxlEh0uZGNuci52MS5SZWNvcmREdXJhYmxlUmVxdWVzdBoeLmRjbnIudjEuUmVjb3JkRHVyYWJsZVJlc3BvbnNlIgbq4BgCCAUSSgoJR3JhbnRCbG9iEhkuZGNuci52MS5HcmFudEJsb2JSZXF1ZXN0GhouZGNuci52MS5HcmFudEJsb2JSZXNwb25zZSIG6uAYAggEElwKD0Rlc2NyaWJlU2Vzc2lvbhIfLmRjbnIudjEuRGVzY3JpYmVTZXNzaW9uUmVxdWVzdBogLmRjbnIudjEuRGVzY3JpYmVTZXNzaW9uUmVzcG9uc2UiBurgGAIIBBJQCgtNZWFzdXJlTGluZRIbLmRjbnIudjEuTWVhc3VyZUxpbmVSZXF1ZXN0GhwuZGNuci52MS5NZWFzdXJlTGluZVJlc3BvbnNlIgbq4BgCCARiBnByb3RvMw", [file_dcnr_v1_access, file_dcnr_v1_common, file_dcnr_v1_gossip, file_dcnr_v1_session_peers, file_dcnr_v1_session, file_dcnr_v1_trust]);
+  fileDesc("ChNkY25yL3YxL3Bub2RlLnByb3RvEgdkY25yLnYxIiUKEk1lYXN1cmVMaW5lUmVxdWVzdBIPCgdwYWRkaW5nGAEgASgMIhUKE01lYXN1cmVMaW5lUmVzcG9uc2Ui/gEKDUF0dGFjaFJlcXVlc3QSJQoIcmVnaXN0ZXIYASABKAsyES5kY25yLnYxLlJlZ2lzdGVySAASJwoJaGVhcnRiZWF0GAIgASgLMhIuZGNuci52MS5IZWFydGJlYXRIABIfCgVsZWF2ZRgDIAEoCzIOLmRjbnIudjEuTGVhdmVIABIrCgttZWFzdXJlbWVudBgEIAEoCzIULmRjbnIudjEuTWVhc3VyZW1lbnRIABIlCghldmlkZW5jZRgFIAEoCzIRLmRjbnIudjEuRXZpZGVuY2VIABIfCgVtb3ZlZBgQIAEoCzIOLmRjbnIudjEuTW92ZWRIAEIHCgVldmVudCLpAgoOQXR0YWNoUmVzcG9uc2USKQoKcmVnaXN0ZXJlZBgBIAEoCzITLmRjbnIudjEuUmVnaXN0ZXJlZEgAEisKC2Fzc2lnbm1lbnRzGAIgASgLMhQuZGNuci52MS5Bc3NpZ25tZW50c0gAEikKB3Nlc3Npb24YAyABKAsyFi5kY25yLnYxLlNlc3Npb25VcGRhdGVIABIuCg1sZWF2ZV9ncmFudGVkGAQgASgLMhUuZGNuci52MS5MZWF2ZUdyYW50ZWRIABIuCg1oZWFydGJlYXRfYWNrGAUgASgLMhUuZGNuci52MS5IZWFydGJlYXRBY2tIABIjCgdwcmVwYXJlGAYgASgLMhAuZGNuci52MS5QcmVwYXJlSAASIwoHcmVhY2hlZBgQIAEoCzIQLmRjbnIudjEuUmVhY2hlZEgAEiEKBnJlbGF5cxgRIAEoCzIPLmRjbnIudjEuUmVsYXlzSABCBwoFZXZlbnQiLgoMUHVsc2VSZXF1ZXN0Eg0KBXRva2VuGAEgASgJEg8KB2xhdGVfbXMYAiABKAEiDwoNUHVsc2VSZXNwb25zZSL4AwoIUmVnaXN0ZXISFgoOcHJvdG9jb2xfbWFqb3IYASABKA0SFgoOcHJvdG9jb2xfbWlub3IYAiABKA0SEAoIc29mdHdhcmUYAyABKAkSDAoEbmFtZRgFIAEoCRITCgtpbmNhcm5hdGlvbhgGIAEoCRIrCgxjYXBhYmlsaXRpZXMYCSABKAsyFS5kY25yLnYxLkNhcGFiaWxpdGllcxIfCgZsaW1pdHMYCiABKAsyDy5kY25yLnYxLkxpbWl0cxIfCgZob3N0ZWQYCyADKAsyDy5kY25yLnYxLkhvc3RlZBINCgVvd25lchgMIAEoCRIOCgZyZWdpb24YDSABKAkSEAoIcHJvdmlkZXIYDiABKAkSFgoOcHJpY2VfcGVyX2hvdXIYDyABKAESDgoGY2xvc2VkGBAgASgIEgwKBGJpdHMYESABKA0SDgoGaW52aXRlGBIgASgJEg4KBnJvdXRlcxgTIAMoCRIiCgVyZWxheRgUIAEoCzITLmRjbnIudjEuUmVsYXlPZmZlchIcCg9leGFtaW5lZF9tc19hZ28YFSABKAFIAIgBARIRCgljaGFydGVyZWQYHiADKAlCEgoQX2V4YW1pbmVkX21zX2Fnb0oECAQQBUoECAcQCEoECAgQCVIFcG5vZGVSBnNlY3JldFIHYWRkcmVzcyImCgpSZWxheU9mZmVyEhgKEGJ5dGVzX3Blcl9zZWNvbmQYASABKAQiFwoFTW92ZWQSDgoGcm91dGVzGAEgAygJIicKB1JlYWNoZWQSCwoDaG93GAEgASgJEg8KB3Byb2JsZW0YAiABKAkiLQoGUmVsYXlzEiMKBnJlbGF5cxgBIAMoCzITLmRjbnIudjEuUmVsYXlQbGFjZSI8CgpSZWxheVBsYWNlEg8KB2FkZHJlc3MYASABKAkSDAoEbmFtZRgCIAEoCRIPCgd0ZW5zb3JzGAMgASgIIpACCgxDYXBhYmlsaXRpZXMSEQoJY3B1X21vZGVsGAEgASgJEg0KBWNvcmVzGAIgASgNEhQKDG1lbW9yeV9ieXRlcxgDIAEoBBISCgpkaXNrX2J5dGVzGAQgASgEEhQKDGFyY2hpdGVjdHVyZRgFIAEoCRIQCghwbGF0Zm9ybRgGIAEoCRIaCgRncHVzGAcgAygLMgwuZGNuci52MS5HcHUSDgoGZ2Zsb3BzGAggASgBEigKCG51bWVyaWNzGAkgAygLMhYuZGNuci52MS5OdW1lcmljc0NsYXNzEiIKGmJhbmR3aWR0aF9ieXRlc19wZXJfc2Vjb25kGAogASgBEhIKCmxhdGVuY3lfbXMYCyABKAEiSgoDR3B1Eg0KBW1vZGVsGAEgASgJEhQKDG1lbW9yeV9ieXRlcxgCIAEoBBIOCgZ2ZW5kb3IYAyABKAkSDgoGZHJpdmVyGAQgASgJIpYBCgpHcHVSZWFkaW5nEhAKA3VzZRgBIAEoAUgAiAEBEh4KEW1lbW9yeV91c2VkX2J5dGVzGAIgASgESAGIAQESIAoTdGVtcGVyYXR1cmVfY2Vsc2l1cxgDIAEoAUgCiAEBQgYKBF91c2VCFAoSX21lbW9yeV91c2VkX2J5dGVzQhYKFF90ZW1wZXJhdHVyZV9jZWxzaXVzIi4KDU51bWVyaWNzQ2xhc3MSDgoGZW5naW5lGAEgASgJEg0KBWNsYXNzGAIgASgJInMKBkxpbWl0cxIMCgRjcHVzGAEgASgBEhQKDG1lbW9yeV9ieXRlcxgCIAEoBBISCgpkaXNrX2J5dGVzGAMgASgEEiIKGmJhbmR3aWR0aF9ieXRlc19wZXJfc2Vjb25kGAQgASgEEg0KBWhvdXJzGAUgASgJIjcKBkhvc3RlZBIPCgdzZXNzaW9uGAEgASgJEg0KBXZub2RlGAIgASgJEg0KBWVwb2NoGAMgASgEIt4CCglIZWFydGJlYXQSEAoIc2VxdWVuY2UYASABKAQSJgoGdm5vZGVzGAIgAygLMhYuZGNuci52MS5WTm9kZVByb2dyZXNzEgwKBGxvYWQYAyABKAESGQoRbWVtb3J5X3VzZWRfYnl0ZXMYBCABKAQSIAoHbWV0cmljcxgFIAMoCzIPLmRjbnIudjEuTWV0cmljEhwKBWxpbmtzGAYgAygLMg0uZGNuci52MS5MaW5rEhsKE3RlbXBlcmF0dXJlX2NlbHNpdXMYByABKAESEQoJYWNjZXB0aW5nGAggASgIEhIKCmxhdGVuY3lfbXMYCSABKAESIwoIcmVsYXlpbmcYECABKAsyES5kY25yLnYxLlJlbGF5aW5nEiIKBWNyZXdzGB4gAygLMhMuZGNuci52MS5DcmV3UmVwb3J0EiEKBGdwdXMYHyADKAsyEy5kY25yLnYxLkdwdVJlYWRpbmciigEKCFJlbGF5aW5nEhAKCG1hY2hpbmVzGAEgASgNEhMKC2Nvbm5lY3Rpb25zGAIgASgNEhgKEGJ5dGVzX3Blcl9zZWNvbmQYAyABKAESHgoWbGltaXRfYnl0ZXNfcGVyX3NlY29uZBgEIAEoBBIOCgZzbG93ZWQYBSABKAgSDQoFYnl0ZXMYBiABKAQiIAoMSGVhcnRiZWF0QWNrEhAKCHNlcXVlbmNlGAEgASgEIlcKBExpbmsSDQoFcG5vZGUYASABKAkSEgoKbGF0ZW5jeV9tcxgCIAEoARIYChBieXRlc19wZXJfc2Vjb25kGAMgASgBEhIKCmZhaWxpbmdfbXMYBCABKAEisAIKDVZOb2RlUHJvZ3Jlc3MSDwoHc2Vzc2lvbhgBIAEoCRINCgV2bm9kZRgCIAEoCRINCgVlcG9jaBgDIAEoBBIMCgRzdGVwGAQgASgEEg0KBXBoYXNlGAUgASgJEg4KBmRldGFpbBgGIAEoCRIPCgdzdGVwX21zGAcgASgBEhYKDnJldGFpbmVkX2J5dGVzGAggASgEEhUKDWRhbWFnZWRfc3RhdGUYCSABKAkSEQoJd2FpdHNfZm9yGAogAygJEhEKCXdhaXRlZF9tcxgLIAEoARIPCgdub19yb29tGAwgASgIEgwKBGxpZmUYDSABKAkSEgoKc3RvcmluZ19tcxgOIAEoARIZCgx3ZWlnaHRfZXJyb3IYDyABKAFIAIgBAUIPCg1fd2VpZ2h0X2Vycm9yIhcKBUxlYXZlEg4KBnJlYXNvbhgBIAEoCSIOCgxMZWF2ZUdyYW50ZWQifwoLTWVhc3VyZW1lbnQSDgoGZ2Zsb3BzGAEgASgBEiIKGmJhbmR3aWR0aF9ieXRlc19wZXJfc2Vjb25kGAIgASgBEhIKCmxhdGVuY3lfbXMYAyABKAESKAoIbnVtZXJpY3MYBCADKAsyFi5kY25yLnYxLk51bWVyaWNzQ2xhc3MicQoIRXZpZGVuY2USIgoEbmFtZRgBIAEoCzIULmRjbnIudjEuTWVzc2FnZU5hbWUSHwoFZmlyc3QYAiABKAsyEC5kY25yLnYxLldpdG5lc3MSIAoGc2Vjb25kGAMgASgLMhAuZGNuci52MS5XaXRuZXNzIjUKB1dpdG5lc3MSDQoFcG5vZGUYASABKAkSDQoFZXBvY2gYAiABKAQSDAoEaGFzaBgDIAEoCSLYAQoKUmVnaXN0ZXJlZBIUCgxvcmNoZXN0cmF0b3IYASABKAkSFQoNb3JjaGVzdHJhdG9ycxgCIAMoCRIdChVoZWFydGJlYXRfaW50ZXJ2YWxfbXMYAyABKA0SEwoLcHVsc2VfdG9rZW4YBCABKAkSFAoMYmxvYl9vcmlnaW5zGAUgAygJEh8KBnBlcm1pdBgKIAEoCzIPLmRjbnIudjEuUGVybWl0EhoKEm5ldHdvcmtfcHVibGljX2tleRgLIAEoDBIWCg5uZXR3b3JrX2Zvcm1lchgMIAMoDCJJCgtBc3NpZ25tZW50cxIQCghyZXZpc2lvbhgBIAEoBBIoCgthc3NpZ25tZW50cxgCIAMoCzITLmRjbnIudjEuQXNzaWdubWVudCKOAgoKQXNzaWdubWVudBIPCgdzZXNzaW9uGAEgASgJEg0KBXZub2RlGAIgASgJEg0KBWVwb2NoGAMgASgEEg8KB3JlcGxpY2EYBiABKA0SDQoFc2luY2UYByABKAQSJQoIbGVhcm5pbmcYCiABKAsyES5kY25yLnYxLkxlYXJuaW5nSAASJwoJYW5zd2VyaW5nGAsgASgLMhIuZGNuci52MS5BbnN3ZXJpbmdIABIlCghhdWRpdGluZxgMIAEoCzIRLmRjbnIudjEuQXVkaXRpbmdIAEIGCgR3b3JrSgQIBBAFSgQIBRAGSgQICBAJSgQICRAKUgRsaW5lUgVzdGF0ZVIEdHVyblIHc2VydmluZyJ0CghMZWFybmluZxIMCgRsaW5lGAEgASgEEg0KBXN0YXRlGAIgASgJEgwKBHR1cm4YAyABKAQSHQoFZHJhd24YBCADKAsyDi5kY25yLnYxLkRyYXduEh4KBnJvdW5kcxgFIAMoCzIOLmRjbnIudjEuUm91bmQiWgoFUm91bmQSDQoFcm91bmQYASABKAQSIQoFbGFuZXMYAiADKAsyEi5kY25yLnYxLkxhbmVTaGFyZRIOCgZjbG9zZWQYAyABKAgSDwoHY291bnRlZBgEIAMoDSJICglMYW5lU2hhcmUSDAoEbGFuZRgBIAEoDRINCgVzdGVwcxgCIAEoBBINCgVjbGFzcxgDIAEoCRIPCgdzYW1wbGVzGAQgAygEIgsKCUFuc3dlcmluZyIzCgdQcmVwYXJlEigKC2Fzc2lnbm1lbnRzGAEgAygLMhMuZGNuci52MS5Bc3NpZ25tZW50IuwBCg1TZXNzaW9uVXBkYXRlEg8KB3Nlc3Npb24YASABKAkSDgoGc3RhdHVzGAIgASgJEgwKBGxpbmUYAyABKAQSJAoJbG9jYXRpb25zGAQgAygLMhEuZGNuci52MS5Mb2NhdGlvbhIQCghyZXZpc2lvbhgFIAEoBBIMCgR0dXJuGAYgASgEEicKB2NoYXJ0ZXIYHiABKAsyFi5kY25yLnYxLlNpZ25lZENoYXJ0ZXISHQoFZHJhd24YByADKAsyDi5kY25yLnYxLkRyYXduEh4KBnJvdW5kcxgoIAMoCzIOLmRjbnIudjEuUm91bmQidAoITG9jYXRpb24SDQoFdm5vZGUYASABKAkSDQoFZXBvY2gYAiABKAQSDQoFcG5vZGUYAyABKAkSDwoHcmVwbGljYRgFIAEoDRIOCgZyb3V0ZXMYBiADKAkSCwoDa2V5GAcgASgJSgQIBBAFUgdhZGRyZXNzIjEKDlJlc29sdmVSZXF1ZXN0Eg8KB3Nlc3Npb24YASABKAkSDgoGdm5vZGVzGAIgAygJIqQBCg9SZXNvbHZlUmVzcG9uc2USJAoJbG9jYXRpb25zGAEgAygLMhEuZGNuci52MS5Mb2NhdGlvbhIMCgRsaW5lGAIgASgEEhAKCHJldmlzaW9uGAMgASgEEgwKBHR1cm4YBCABKAQSHQoFZHJhd24YBSADKAsyDi5kY25yLnYxLkRyYXduEh4KBnJvdW5kcxgoIAMoCzIOLmRjbnIudjEuUm91bmQi2wEKFFJlY29yZER1cmFibGVSZXF1ZXN0Eg8KB3Nlc3Npb24YASABKAkSDQoFdm5vZGUYAiABKAkSDQoFZXBvY2gYBCABKAQSDAoEc3RlcBgFIAEoBBINCgVzdGF0ZRgGIAEoCRITCgtzdGF0ZV9ieXRlcxgHIAEoBBIgCgVzdGVwcxgIIAMoCzIRLmRjbnIudjEuU3RlcEhhc2gSJQoJc3RhdGVtZW50GAkgASgLMhIuZGNuci52MS5TdGF0ZW1lbnQSDAoEdHVybhgKIAEoBEoECAMQBFIFcG5vZGUiJgoIU3RlcEhhc2gSDAoEc3RlcBgBIAEoBBIMCgRoYXNoGAIgASgJIoQBChVSZWNvcmREdXJhYmxlUmVzcG9uc2USEAoIYWNjZXB0ZWQYASABKAgSDAoEbGluZRgCIAEoBBIMCgR0dXJuGAMgASgEEh0KBWRyYXduGAQgAygLMg4uZGNuci52MS5EcmF3bhIeCgZyb3VuZHMYKCADKAsyDi5kY25yLnYxLlJvdW5kIpUBChBHcmFudEJsb2JSZXF1ZXN0Eg8KB3Nlc3Npb24YAiABKAkSDAoEaGFzaBgDIAEoCRINCgVieXRlcxgEIAEoBBIjCgZhY3Rpb24YBSABKA4yEy5kY25yLnYxLkJsb2JBY3Rpb24SIQoFc3BhY2UYBiABKA4yEi5kY25yLnYxLkJsb2JTcGFjZUoECAEQAlIFcG5vZGUiwwEKEUdyYW50QmxvYlJlc3BvbnNlEgsKA3VybBgBIAEoCRI4CgdoZWFkZXJzGAIgAygLMicuZGNuci52MS5HcmFudEJsb2JSZXNwb25zZS5IZWFkZXJzRW50cnkSFwoPZXhwaXJlc193YWxsX21zGAMgASgDEg8KB3ByZXNlbnQYBCABKAgSDQoFYnl0ZXMYBSABKAQaLgoMSGVhZGVyc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiKQoWRGVzY3JpYmVTZXNzaW9uUmVxdWVzdBIPCgdzZXNzaW9uGAEgASgJIqoBChdEZXNjcmliZVNlc3Npb25SZXNwb25zZRIPCgdzZXNzaW9uGAEgASgJEhIKCmRlZmluaXRpb24YAiABKAkSKQoIdHJhaW5pbmcYBCABKAsyFS5kY25yLnYxLlRyYWluaW5nV29ya0gAEicKB3NlcnZpbmcYBSABKAsyFC5kY25yLnYxLlNlcnZpbmdXb3JrSABCBgoEd29ya0oECAMQBFIIc2V0dGluZ3MijAEKDFRyYWluaW5nV29yaxIqCghpZGVudGl0eRgBIAEoCzIYLmRjbnIudjEuU2Vzc2lvbklkZW50aXR5EhgKEGNoZWNrcG9pbnRfZXZlcnkYAiABKA0SEQoJYXNzdXJhbmNlGAMgASgJEhIKCnJlc3RfYWZ0ZXIYBCABKA0SDwoHZWxhc3RpYxgFIAEoCSKlAQoLU2VydmluZ1dvcmsSEgoKZGVmaW5pdGlvbhgBIAEoCRIQCghudW1lcmljcxgCIAEoCRIwCgZzdGF0ZXMYAyADKAsyIC5kY25yLnYxLlNlcnZpbmdXb3JrLlN0YXRlc0VudHJ5Eg8KB3dlaWdodHMYBCABKAkaLQoLU3RhdGVzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASKJAwoPU2Vzc2lvbklkZW50aXR5EhIKCmRlZmluaXRpb24YASABKAkSDwoHZGF0YXNldBgCIAEoCRINCgVzcGxpdBgDIAEoCRIYChB2YWxpZGF0aW9uX3NwbGl0GAQgASgJEg0KBXN0ZXBzGAUgASgEEg0KBWJhdGNoGAYgASgNEhQKDG1pY3JvYmF0Y2hlcxgHIAEoDRIMCgRzZWVkGAggASgEEhAKCG51bWVyaWNzGAkgASgJEgwKBGJpdHMYCiABKA0SLAoNbGVhcm5pbmdfcmF0ZRgLIAEoCzIVLmRjbnIudjEuTGVhcm5pbmdSYXRlEhEKCWNsaXBfbm9ybRgMIAEoARIWCg52YWxpZGF0ZV9ldmVyeRgNIAEoDRIfChd2YWxpZGF0aW9uX21pY3JvYmF0Y2hlcxgOIAEoDRIVCg1pbml0aWFsX3N0YXRlGA8gASgJEg0KBWxhbmVzGBAgASgNEhIKCnN5bmNfZXZlcnkYESABKA0SEgoKc3luY19hZnRlchgSIAEoBCpbCgpCbG9iQWN0aW9uEhsKF0JMT0JfQUNUSU9OX1VOU1BFQ0lGSUVEEAASFgoSQkxPQl9BQ1RJT05fVVBMT0FEEAESGAoUQkxPQl9BQ1RJT05fRE9XTkxPQUQQAjKzBAoMUE5vZGVTZXJ2aWNlEkUKBkF0dGFjaBIWLmRjbnIudjEuQXR0YWNoUmVxdWVzdBoXLmRjbnIudjEuQXR0YWNoUmVzcG9uc2UiBurgGAIIAygBMAESQgoFUHVsc2USFS5kY25yLnYxLlB1bHNlUmVxdWVzdBoWLmRjbnIudjEuUHVsc2VSZXNwb25zZSIG6uAYAggBKAEwARJECgdSZXNvbHZlEhcuZGNuci52MS5SZXNvbHZlUmVxdWVzdBoYLmRjbnIudjEuUmVzb2x2ZVJlc3BvbnNlIgbq4BgCCAQSVgoNUmVjb3JkRHVyYWJsZRIdLmRjbnIudjEuUmVjb3JkRHVyYWJsZVJlcXVlc3QaHi5kY25yLnYxLlJlY29yZER1cmFibGVSZXNwb25zZSIG6uAYAggFEkoKCUdyYW50QmxvYhIZLmRjbnIudjEuR3JhbnRCbG9iUmVxdWVzdBoaLmRjbnIudjEuR3JhbnRCbG9iUmVzcG9uc2UiBurgGAIIBBJcCg9EZXNjcmliZVNlc3Npb24SHy5kY25yLnYxLkRlc2NyaWJlU2Vzc2lvblJlcXVlc3QaIC5kY25yLnYxLkRlc2NyaWJlU2Vzc2lvblJlc3BvbnNlIgbq4BgCCAQSUAoLTWVhc3VyZUxpbmUSGy5kY25yLnYxLk1lYXN1cmVMaW5lUmVxdWVzdBocLmRjbnIudjEuTWVhc3VyZUxpbmVSZXNwb25zZSIG6uAYAggEYgZwcm90bzM", [file_dcnr_v1_access, file_dcnr_v1_common, file_dcnr_v1_gossip, file_dcnr_v1_session_peers, file_dcnr_v1_session, file_dcnr_v1_trust]);
 
 /**
  * @generated from message dcnr.v1.MeasureLineRequest
@@ -1290,6 +1290,13 @@ export type Learning = Message<"dcnr.v1.Learning"> & {
    * @generated from field: repeated dcnr.v1.Drawn drawn = 4;
    */
   drawn: Drawn[];
+
+  /**
+   * As with every line.
+   *
+   * @generated from field: repeated dcnr.v1.Round rounds = 5;
+   */
+  rounds: Round[];
 };
 
 /**
@@ -1298,6 +1305,80 @@ export type Learning = Message<"dcnr.v1.Learning"> & {
  */
 export const LearningSchema: GenMessage<Learning> = /*@__PURE__*/
   messageDesc(file_dcnr_v1_pnode, 31);
+
+/**
+ * A round of a session whose lanes come and go: what each lane learns in it, and whose work counts once that is known.
+ *
+ * @generated from message dcnr.v1.Round
+ */
+export type Round = Message<"dcnr.v1.Round"> & {
+  /**
+   * @generated from field: uint64 round = 1;
+   */
+  round: bigint;
+
+  /**
+   * @generated from field: repeated dcnr.v1.LaneShare lanes = 2;
+   */
+  lanes: LaneShare[];
+
+  /**
+   * False while it is not known whose work counts.
+   *
+   * @generated from field: bool closed = 3;
+   */
+  closed: boolean;
+
+  /**
+   * @generated from field: repeated uint32 counted = 4;
+   */
+  counted: number[];
+};
+
+/**
+ * Describes the message dcnr.v1.Round.
+ * Use `create(RoundSchema)` to create a new message.
+ */
+export const RoundSchema: GenMessage<Round> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_pnode, 32);
+
+/**
+ * @generated from message dcnr.v1.LaneShare
+ */
+export type LaneShare = Message<"dcnr.v1.LaneShare"> & {
+  /**
+   * @generated from field: uint32 lane = 1;
+   */
+  lane: number;
+
+  /**
+   * Steps of the round in which it learns.
+   *
+   * @generated from field: uint64 steps = 2;
+   */
+  steps: bigint;
+
+  /**
+   * The numerics class in which it computes.
+   *
+   * @generated from field: string class = 3;
+   */
+  class: string;
+
+  /**
+   * Microbatches of the data: pairs of a first one and how many.
+   *
+   * @generated from field: repeated uint64 samples = 4;
+   */
+  samples: bigint[];
+};
+
+/**
+ * Describes the message dcnr.v1.LaneShare.
+ * Use `create(LaneShareSchema)` to create a new message.
+ */
+export const LaneShareSchema: GenMessage<LaneShare> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_pnode, 33);
 
 /**
  * The VNode of a replica: no steps, no checkpoints. Its weights are those that DescribeSession names.
@@ -1312,7 +1393,7 @@ export type Answering = Message<"dcnr.v1.Answering"> & {
  * Use `create(AnsweringSchema)` to create a new message.
  */
 export const AnsweringSchema: GenMessage<Answering> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 32);
+  messageDesc(file_dcnr_v1_pnode, 34);
 
 /**
  * VNodes of training sessions that this PNode will host if another one does not come back: it may load them already.
@@ -1332,7 +1413,7 @@ export type Prepare = Message<"dcnr.v1.Prepare"> & {
  * Use `create(PrepareSchema)` to create a new message.
  */
 export const PrepareSchema: GenMessage<Prepare> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 33);
+  messageDesc(file_dcnr_v1_pnode, 35);
 
 /**
  * @generated from message dcnr.v1.SessionUpdate
@@ -1391,6 +1472,13 @@ export type SessionUpdate = Message<"dcnr.v1.SessionUpdate"> & {
    * @generated from field: repeated dcnr.v1.Drawn drawn = 7;
    */
   drawn: Drawn[];
+
+  /**
+   * As with every line: of a session whose lanes come and go, what happens in rounds from the line on.
+   *
+   * @generated from field: repeated dcnr.v1.Round rounds = 40;
+   */
+  rounds: Round[];
 };
 
 /**
@@ -1398,7 +1486,7 @@ export type SessionUpdate = Message<"dcnr.v1.SessionUpdate"> & {
  * Use `create(SessionUpdateSchema)` to create a new message.
  */
 export const SessionUpdateSchema: GenMessage<SessionUpdate> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 34);
+  messageDesc(file_dcnr_v1_pnode, 36);
 
 /**
  * @generated from message dcnr.v1.Location
@@ -1444,7 +1532,7 @@ export type Location = Message<"dcnr.v1.Location"> & {
  * Use `create(LocationSchema)` to create a new message.
  */
 export const LocationSchema: GenMessage<Location> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 35);
+  messageDesc(file_dcnr_v1_pnode, 37);
 
 /**
  * @generated from message dcnr.v1.ResolveRequest
@@ -1468,7 +1556,7 @@ export type ResolveRequest = Message<"dcnr.v1.ResolveRequest"> & {
  * Use `create(ResolveRequestSchema)` to create a new message.
  */
 export const ResolveRequestSchema: GenMessage<ResolveRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 36);
+  messageDesc(file_dcnr_v1_pnode, 38);
 
 /**
  * @generated from message dcnr.v1.ResolveResponse
@@ -1498,6 +1586,13 @@ export type ResolveResponse = Message<"dcnr.v1.ResolveResponse"> & {
    * @generated from field: repeated dcnr.v1.Drawn drawn = 5;
    */
   drawn: Drawn[];
+
+  /**
+   * As with every line: of a session whose lanes come and go, what happens in rounds from the line on.
+   *
+   * @generated from field: repeated dcnr.v1.Round rounds = 40;
+   */
+  rounds: Round[];
 };
 
 /**
@@ -1505,7 +1600,7 @@ export type ResolveResponse = Message<"dcnr.v1.ResolveResponse"> & {
  * Use `create(ResolveResponseSchema)` to create a new message.
  */
 export const ResolveResponseSchema: GenMessage<ResolveResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 37);
+  messageDesc(file_dcnr_v1_pnode, 39);
 
 /**
  * @generated from message dcnr.v1.RecordDurableRequest
@@ -1570,7 +1665,7 @@ export type RecordDurableRequest = Message<"dcnr.v1.RecordDurableRequest"> & {
  * Use `create(RecordDurableRequestSchema)` to create a new message.
  */
 export const RecordDurableRequestSchema: GenMessage<RecordDurableRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 38);
+  messageDesc(file_dcnr_v1_pnode, 40);
 
 /**
  * @generated from message dcnr.v1.StepHash
@@ -1592,7 +1687,7 @@ export type StepHash = Message<"dcnr.v1.StepHash"> & {
  * Use `create(StepHashSchema)` to create a new message.
  */
 export const StepHashSchema: GenMessage<StepHash> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 39);
+  messageDesc(file_dcnr_v1_pnode, 41);
 
 /**
  * @generated from message dcnr.v1.RecordDurableResponse
@@ -1621,6 +1716,13 @@ export type RecordDurableResponse = Message<"dcnr.v1.RecordDurableResponse"> & {
    * @generated from field: repeated dcnr.v1.Drawn drawn = 4;
    */
   drawn: Drawn[];
+
+  /**
+   * As with every line.
+   *
+   * @generated from field: repeated dcnr.v1.Round rounds = 40;
+   */
+  rounds: Round[];
 };
 
 /**
@@ -1628,7 +1730,7 @@ export type RecordDurableResponse = Message<"dcnr.v1.RecordDurableResponse"> & {
  * Use `create(RecordDurableResponseSchema)` to create a new message.
  */
 export const RecordDurableResponseSchema: GenMessage<RecordDurableResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 40);
+  messageDesc(file_dcnr_v1_pnode, 42);
 
 /**
  * @generated from message dcnr.v1.GrantBlobRequest
@@ -1667,7 +1769,7 @@ export type GrantBlobRequest = Message<"dcnr.v1.GrantBlobRequest"> & {
  * Use `create(GrantBlobRequestSchema)` to create a new message.
  */
 export const GrantBlobRequestSchema: GenMessage<GrantBlobRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 41);
+  messageDesc(file_dcnr_v1_pnode, 43);
 
 /**
  * @generated from message dcnr.v1.GrantBlobResponse
@@ -1710,7 +1812,7 @@ export type GrantBlobResponse = Message<"dcnr.v1.GrantBlobResponse"> & {
  * Use `create(GrantBlobResponseSchema)` to create a new message.
  */
 export const GrantBlobResponseSchema: GenMessage<GrantBlobResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 42);
+  messageDesc(file_dcnr_v1_pnode, 44);
 
 /**
  * @generated from message dcnr.v1.DescribeSessionRequest
@@ -1727,7 +1829,7 @@ export type DescribeSessionRequest = Message<"dcnr.v1.DescribeSessionRequest"> &
  * Use `create(DescribeSessionRequestSchema)` to create a new message.
  */
 export const DescribeSessionRequestSchema: GenMessage<DescribeSessionRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 43);
+  messageDesc(file_dcnr_v1_pnode, 45);
 
 /**
  * @generated from message dcnr.v1.DescribeSessionResponse
@@ -1770,7 +1872,7 @@ export type DescribeSessionResponse = Message<"dcnr.v1.DescribeSessionResponse">
  * Use `create(DescribeSessionResponseSchema)` to create a new message.
  */
 export const DescribeSessionResponseSchema: GenMessage<DescribeSessionResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 44);
+  messageDesc(file_dcnr_v1_pnode, 46);
 
 /**
  * VNodes that learn.
@@ -1805,6 +1907,13 @@ export type TrainingWork = Message<"dcnr.v1.TrainingWork"> & {
    * @generated from field: uint32 rest_after = 4;
    */
   restAfter: number;
+
+  /**
+   * "on": rounds are as their records say (Round); empty for "off".
+   *
+   * @generated from field: string elastic = 5;
+   */
+  elastic: string;
 };
 
 /**
@@ -1812,7 +1921,7 @@ export type TrainingWork = Message<"dcnr.v1.TrainingWork"> & {
  * Use `create(TrainingWorkSchema)` to create a new message.
  */
 export const TrainingWorkSchema: GenMessage<TrainingWork> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 45);
+  messageDesc(file_dcnr_v1_pnode, 47);
 
 /**
  * VNodes that answer.
@@ -1854,7 +1963,7 @@ export type ServingWork = Message<"dcnr.v1.ServingWork"> & {
  * Use `create(ServingWorkSchema)` to create a new message.
  */
 export const ServingWorkSchema: GenMessage<ServingWork> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 46);
+  messageDesc(file_dcnr_v1_pnode, 48);
 
 /**
  * The settings of a training session that decide its bits.
@@ -1974,7 +2083,7 @@ export type SessionIdentity = Message<"dcnr.v1.SessionIdentity"> & {
  * Use `create(SessionIdentitySchema)` to create a new message.
  */
 export const SessionIdentitySchema: GenMessage<SessionIdentity> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_pnode, 47);
+  messageDesc(file_dcnr_v1_pnode, 49);
 
 /**
  * @generated from enum dcnr.v1.BlobAction

@@ -1,0 +1,85 @@
+// Worlds of one session whose lanes come and go: as many machines as lanes with room for one lane each, some of them slow or away for
+// long. What must come out follows from the records of its rounds, trained again in one place.
+
+import { openInlineExecutor } from "../src/engine/executor.ts";
+import { openReferenceEngine } from "../src/engine/reference.ts";
+import { isCommon } from "../src/network/rounds.ts";
+import { drawRun, fleetOf, type RunSettings, vnodesOf } from "./draw.ts";
+import { drawPlan, type TimedFault } from "./faults.ts";
+import { trainInOnePlace } from "./golden/train.ts";
+import { NetworkRun, type RunOptions } from "./network-run.ts";
+import type { SeedReport } from "./report.ts";
+import { elasticScenarios } from "./scenarios.ts";
+import { SeededChance } from "./world/chance.ts";
+
+export interface ElasticReport extends SeedReport {
+  /** Lanes in all rounds that were planned and did not count, that had no part, and that took fewer steps than others. */
+  readonly late: number;
+  readonly resting: number;
+  readonly unequal: number;
+}
+
+/** Longer than a round waits for a lane. */
+const awayMsLeast = 12_000;
+const awayMsMost = 40_000;
+
+export function drawElastic(seed: number): RunSettings {
+  const chance = new SeededChance(seed, "elastic");
+  const scenario = chance.pick(elasticScenarios);
+  const { lanes = 1 } = scenario;
+  const fleet = fleetOf(lanes + chance.pick([0, 0, 1]), chance.whole(1, 2));
+  const plan = drawPlan(seed, fleet, 30_000);
+  const away = Array.from({ length: chance.whole(0, 3) }, () => {
+    const host = chance.pick(fleet.pnodes);
+    const durationMs = chance.between(awayMsLeast, awayMsMost);
+    const fault: TimedFault = chance.happens(0.5)
+      ? { kind: "crash", host, silent: chance.happens(0.5), durationMs }
+      : { kind: "slow", host, factor: chance.between(2, 6), durationMs };
+    return { atMs: chance.between(0, 25_000), fault };
+  });
+  // Two that never reach each other again: a lane that counts may then find no place for good.
+  const healed = plan.timed.filter(({ fault }) => fault.kind !== "cut");
+  const timed = [...healed, ...away].sort((a, b) => a.atMs - b.atMs);
+  const policy = { checkpointEvery: chance.pick([1, 2, 4, 20]), replicas: 1, elastic: "on" } as const;
+  return {
+    ...drawRun(seed, true),
+    sessions: [{ scenario, policy, atMs: 0, questions: 0 }],
+    fleet,
+    builds: new Map(),
+    vnodesPerPNode: Math.ceil(vnodesOf(scenario) / lanes) + chance.pick([0, 0, 1]),
+    patienceMs: 400_000,
+    plan: { ...plan, timed },
+  };
+}
+
+export async function runElastic(seed: number, options: RunOptions = {}): Promise<ElasticReport> {
+  const settings = drawElastic(seed);
+  const run = new NetworkRun(seed, settings, () => undefined, options);
+  const report = await run.finish();
+  const [id] = run.sessionIds;
+  const { rounds } = run.roundsOf(id ?? "");
+  const lanes = settings.sessions[0]?.scenario.lanes ?? 1;
+  const late = rounds.reduce((sum, one) => sum + one.lanes.length - (one.counted?.length ?? one.lanes.length), 0);
+  const resting = rounds.reduce((sum, one) => sum + lanes - one.lanes.length, 0);
+  const unequal = rounds.filter((one) => new Set(one.lanes.map(({ steps }) => steps)).size > 1).length;
+  const counts = { late, resting, unequal };
+  if (report.violations.length > 0) return { ...report, ...counts };
+  const message = await differs(settings, run);
+  const violation = { kind: "divergence", atMs: report.virtualMs, message: message ?? "" } as const;
+  return { ...report, ...counts, violations: message === undefined ? [] : [violation] };
+}
+
+/** What the records of its rounds alone lead to is what came out. */
+async function differs(settings: RunSettings, run: NetworkRun): Promise<string | undefined> {
+  const scenario = settings.sessions[0]?.scenario;
+  const [id] = run.sessionIds;
+  if (scenario === undefined || id === undefined) return "there is no session";
+  const executor = openInlineExecutor(openReferenceEngine());
+  const { roots } = await trainInOnePlace(scenario, executor, run.roundsOf(id).rounds);
+  await executor.close();
+  const isWrong = (root: string, index: number) => run.result.roots.get(index + 1) !== root;
+  const at = roots.findIndex((root, index) => isCommon(scenario, index + 1) && isWrong(root, index));
+  return at < 0
+    ? undefined
+    : `the root of step ${at + 1} is ${run.result.roots.get(at + 1)?.slice(0, 12)}, its records lead to ${roots[at]?.slice(0, 12)}`;
+}

@@ -1,0 +1,249 @@
+// Plans and closes the rounds of sessions that are elastic. What is decided stands in create-only records first; the session's record then
+// repeats those that its machines need from its recovery line on, so that whoever tells a line tells them.
+
+import type { SessionId } from "../../core/ids.ts";
+import { inLane, laneOf } from "../../network/lanes.ts";
+import {
+  isCommon,
+  lanesAt,
+  type Round,
+  type RoundPlan,
+  roundAt,
+  roundCount,
+  type ToldRound,
+} from "../../network/rounds.ts";
+import { createItem, readItem } from "../../store/update.ts";
+import type { Context } from "../context.ts";
+import type { ClosingRecord, RoundRecord } from "../records/rounds.ts";
+import type { SessionRecord } from "../records/sessions.ts";
+import { key } from "../records/store-keys.ts";
+import type { VNodeRecord } from "../records/vnodes.ts";
+import { isLive, type VNodeRecords, vnodeRecordsOf } from "../records/workloads.ts";
+import { survivors } from "../workloads/recovery.ts";
+import { trimmed } from "./garbage.ts";
+import { type ElasticSession, isElastic, roundsOf } from "./line.ts";
+import { closingNow, planRound, waitMsFor } from "./round-plan.ts";
+
+/** What this orchestrator has seen of a round: decides when things happen, never what they are. */
+interface Seen {
+  readonly round: number;
+  readonly sinceMs: number;
+  /** When each lane was first seen ready. */
+  readonly readyMs: Map<number, number>;
+}
+
+export class RoundCare {
+  readonly #context: Context;
+  readonly #touch: (session: SessionId) => void;
+  readonly #seen = new Map<SessionId, Seen>();
+  /** Steps in a millisecond, by lane, as they were in the last round. */
+  readonly #speeds = new Map<SessionId, ReadonlyMap<number, number>>();
+
+  /** `touch`: looks at the session again. */
+  constructor(context: Context, touch: (session: SessionId) => void) {
+    this.#context = context;
+    this.#touch = touch;
+  }
+
+  forget(session: SessionId): void {
+    this.#seen.delete(session);
+    this.#speeds.delete(session);
+  }
+
+  /** By whoever holds the session's lease. */
+  async tend(session: SessionRecord): Promise<void> {
+    if (!isElastic(session) || !isLive(session) || session.line >= session.identity.steps) return;
+    // Lanes are together until then: all of them are here when the first round is planned.
+    const round = roundAt(session.identity, session.line);
+    if (round === undefined) return;
+    const records = vnodeRecordsOf(this.#context.mirror, session);
+    const known = roundsOf(session);
+    const plan = known.get(round.index) ?? (await this.#plan(session, records, round.index));
+    if (plan === undefined) return;
+    const counted = known.get(round.index)?.counted ?? (await this.#close(session, records, round, plan));
+    const isLast = round.index + 1 >= roundCount(session.identity);
+    const next =
+      counted && !isLast && !known.has(round.index + 1)
+        ? await this.#plan(session, records, round.index + 1)
+        : undefined;
+    const now = { round: plan.round, lanes: plan.lanes, ...(counted && { counted }) };
+    await this.#tell(session, [now, ...(next ? [told(next)] : [])]);
+  }
+
+  async #read<T extends object>(name: string): Promise<T | undefined> {
+    return (await readItem<T>(this.#context.mirror.store, name))?.record;
+  }
+
+  async #create<T extends object>(name: string, record: T): Promise<T | undefined> {
+    await createItem<T>(this.#context.mirror.store, name, record, this.#context.world);
+    // Another orchestrator may have been faster: what stands there counts.
+    return this.#read<T>(name);
+  }
+
+  /** The plan of a round, made if there is none; undefined while no lane is here. */
+  async #plan(session: ElasticSession, records: VNodeRecords, number: number): Promise<RoundRecord | undefined> {
+    const { id, identity, numericsClass } = session;
+    const name = key.round(id, number);
+    const known = await this.#read<RoundRecord>(name);
+    if (known !== undefined) return known;
+    const speeds = this.#speeds.get(id);
+    const lanes = this.#lanesHere(session, records).map((lane) => ({
+      lane,
+      class: numericsClass,
+      speed: speeds?.get(lane),
+    }));
+    if (lanes.length === 0) return undefined;
+    const before = number === 0 ? undefined : await this.#before(id, number - 1);
+    if (number > 0 && before === undefined) return undefined;
+    const asked = { session: id, identity, round: number, lanes, ...(before && { before }) };
+    return this.#create(name, planRound(asked));
+  }
+
+  async #before(id: SessionId, number: number) {
+    const plan = await this.#read<RoundRecord>(key.round(id, number));
+    if (plan === undefined) return undefined;
+    const plans: RoundRecord[] = [];
+    const closings: ClosingRecord[] = [];
+    for (let round = plan.collected; round <= number; round++) {
+      const [one, closing] = [
+        await this.#read<RoundRecord>(key.round(id, round)),
+        await this.#read<ClosingRecord>(key.closing(id, round)),
+      ];
+      if (one) plans.push(one);
+      if (closing) closings.push(closing);
+    }
+    return { plan, plans, closings };
+  }
+
+  /** Lanes all of whose VNodes have an owner that is here. */
+  #lanesHere({ identity }: SessionRecord, records: VNodeRecords): number[] {
+    const gone = new Set(
+      [...records.values()].flatMap((record) =>
+        survivors(this.#context, record).length === 0 ? [laneOf(record.vnode)] : [],
+      ),
+    );
+    return Array.from({ length: identity.lanes ?? 1 }, (_, lane) => lane).filter((lane) => !gone.has(lane));
+  }
+
+  async #close(
+    session: SessionRecord,
+    records: VNodeRecords,
+    round: Round,
+    { lanes }: RoundPlan,
+  ): Promise<readonly number[] | undefined> {
+    const { clock } = this.#context.world;
+    const nowMs = clock.monotonicMs();
+    const seen = this.#seenOf(session.id, round.index, nowMs);
+    const planned = lanes.map(({ lane }) => lane);
+    const ready = planned.filter((lane) => isStoredIn(records, lane, round.last));
+    for (const lane of ready) if (!seen.readyMs.has(lane)) seen.readyMs.set(lane, nowMs);
+    const firstMs = Math.min(nowMs, ...seen.readyMs.values());
+    const times = { sinceMs: nowMs - seen.sinceMs, readyForMs: nowMs - firstMs };
+    const counted = closingNow({ planned, ready, ...times });
+    if (counted === undefined) {
+      // Another orchestrator that held the lease before may have closed it, and not told.
+      const closed = await this.#read<ClosingRecord>(key.closing(session.id, round.index));
+      if (closed !== undefined) return closed.counted;
+      if (ready.length > 0) this.#lookAgain(session.id, Math.max(0, waitMsFor(times) - times.readyForMs));
+      return undefined;
+    }
+    this.#speeds.set(session.id, speedsIn(seen, lanes, nowMs));
+    const closed = await this.#create<ClosingRecord>(key.closing(session.id, round.index), {
+      session: session.id,
+      round: round.index,
+      counted,
+    });
+    this.#announce(session, round, planned, closed?.counted ?? planned);
+    return closed?.counted;
+  }
+
+  #seenOf(id: SessionId, round: number, nowMs: number): Seen {
+    const known = this.#seen.get(id);
+    if (known?.round === round) return known;
+    const seen = { round, sinceMs: nowMs, readyMs: new Map<number, number>() };
+    this.#seen.set(id, seen);
+    return seen;
+  }
+
+  #lookAgain(id: SessionId, afterMs: number): void {
+    this.#context.tasks.after(afterMs + 1, () => this.#touch(id));
+  }
+
+  #announce(
+    { id }: SessionRecord,
+    { index, first }: Round,
+    planned: readonly number[],
+    counted: readonly number[],
+  ): void {
+    const late = planned.filter((lane) => !counted.includes(lane));
+    if (late.length === 0) return;
+    const lanes = late.length === 1 ? `lane ${late[0]}` : `lanes ${late.join(", ")}`;
+    const message = `session ${id}: round ${index} closes without ${lanes}; what was learned there from step ${first} on does not count`;
+    this.#context.events.emit("warn", "session.round", message, { session: id, step: first });
+  }
+
+  /** Repeats them in the session's record, with those that its line and the one before still need. */
+  async #tell(session: SessionRecord, rounds: readonly ToldRound[]): Promise<void> {
+    const known = new Map((session.rounds ?? []).map((one) => [one.round, one]));
+    for (const one of rounds) known.set(one.round, one);
+    for (const round of needed(session)) if (!known.has(round)) await this.#recall(session.id, round, known);
+    const least = needed(session)[0] ?? 0;
+    const all = [...known.values()].filter(({ round }) => round >= least).sort((a, b) => a.round - b.round);
+    if (JSON.stringify(all) === JSON.stringify(session.rounds ?? [])) return;
+    await this.#context.mirror.update(key.session(session.id), (current) =>
+      current && isLive(current) && current.line === session.line && current.turn === session.turn
+        ? { ...current, rounds: all }
+        : undefined,
+    );
+  }
+
+  /** A session that went back needs rounds that it had done with. */
+  async #recall(id: SessionId, round: number, known: Map<number, ToldRound>): Promise<void> {
+    const plan = await this.#read<RoundRecord>(key.round(id, round));
+    if (plan !== undefined) known.set(round, told(plan, await this.#read<ClosingRecord>(key.closing(id, round))));
+  }
+
+  /** At a round's end those who had no part in it go on from the state of the first who had. */
+  async giveStates(session: SessionRecord, records: VNodeRecords, step: number): Promise<void> {
+    if (!isElastic(session) || !isCommon(session.identity, step)) return;
+    const lanes = lanesAt(session.identity, roundsOf(session), step) ?? [];
+    for (const record of records.values()) {
+      if (lanes.includes(laneOf(record.vnode))) continue;
+      const state = giverOf(records, record, lanes[0] ?? 0)?.durable[String(step)];
+      if (state === undefined || record.durable[String(step)]?.hash === state.hash) continue;
+      await this.#context.mirror.update(key.vnode(session.id, record.vnode), (current) => {
+        if (current === undefined) return undefined;
+        const { kept } = trimmed(session, current.durable);
+        return { ...current, durable: { ...kept, [String(step)]: state } };
+      });
+    }
+  }
+}
+
+function told({ round, lanes }: RoundRecord, closing?: ClosingRecord): ToldRound {
+  return { round, lanes, ...(closing && { counted: closing.counted }) };
+}
+
+/** Those that the line, and the one before it, are made of. */
+function needed({ identity, line, lineBefore }: SessionRecord): number[] {
+  const from = roundAt(identity, Math.max(0, Math.min(line, lineBefore) - 1))?.index ?? 0;
+  const to = roundAt(identity, line)?.index ?? 0;
+  return Array.from({ length: Math.max(0, to - from + 1) }, (_, at) => from + at);
+}
+
+function isStoredIn(records: VNodeRecords, lane: number, step: number): boolean {
+  return [...records.values()].every(
+    ({ vnode, durable }) => laneOf(vnode) !== lane || durable[String(step)] !== undefined,
+  );
+}
+
+function giverOf(records: VNodeRecords, { vnode }: VNodeRecord, lane: number): VNodeRecord | undefined {
+  return records.get(inLane(vnode, lane));
+}
+
+/** One that was late is taken to be as slow as if it had needed twice the time. */
+function speedsIn({ sinceMs, readyMs }: Seen, lanes: RoundPlan["lanes"], nowMs: number): Map<number, number> {
+  return new Map(
+    lanes.map(({ lane, steps }) => [lane, steps / Math.max(1, (readyMs.get(lane) ?? 2 * nowMs - sinceMs) - sinceMs)]),
+  );
+}
