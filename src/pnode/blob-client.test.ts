@@ -226,6 +226,15 @@ describe("blob origins", () => {
     denied(() => check("dcnr.example:7700", [], "no address"));
   });
 
+  it("take a certificate of the web beside the key only where a proxy may end TLS", () => {
+    const key = "rwvx4qxcf2qkn5m5k5mmsyzy2fvgfjp6hcmtqgqj3wq6v5s7r2fa";
+    const at = (address: string) =>
+      new BlobOrigins(() => []).place({ url: "/blobs/states/x?token=1", headers: { cookie: "1" } }, address);
+    const url = "https://dcnr.example:443/blobs/states/x?token=1";
+    assert.deepEqual(at(`dcnr.example:443#${key}`), { url, key, headers: {} });
+    assert.deepEqual(at(`wss://dcnr.example#${key}`), { url, key, orWeb: true, headers: {} });
+  });
+
   it("are fixed by the first registration: later ones may name other places of the web alone", () => {
     const origins = new BlobOrigins(() => ["dcnr.example:7700"]);
     origins.learn(["http://store.example:9000"]);

@@ -47,7 +47,9 @@ export class BlobOrigins {
     }
     const { host, port, key } = parseAddress(orchestrator);
     const whole = { url: `${key === undefined ? "http" : "https"}://${formatAddress(host, port)}${url}`, headers: {} };
-    return key === undefined ? whole : { ...whole, key };
+    if (key === undefined) return whole;
+    // Behind a proxy that ends TLS nobody can show the orchestrator's key.
+    return orchestrator.startsWith("wss://") ? { ...whole, key, orWeb: true } : { ...whole, key };
   }
 
   check({ url, headers }: BlobAddress): void {

@@ -54,6 +54,8 @@ export interface BlobAddress {
   readonly url: string;
   /** Whoever answers there must hold it. */
   readonly key?: KeyId;
+  /** Or show a certificate of the web for the address' name: a proxy before it may end TLS. */
+  readonly orWeb?: boolean;
   readonly headers: Readonly<Record<string, string>>;
 }
 

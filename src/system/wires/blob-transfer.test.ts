@@ -1,10 +1,16 @@
 import assert from "node:assert/strict";
+import { execFileSync, spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { createServer as createTlsServer } from "node:https";
 import { type AddressInfo, createServer as createTcpServer, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { DcnrError, hasCode } from "../../core/errors.ts";
 import { sha256 } from "../../core/hash.ts";
+import { newIdentity } from "../keys.ts";
 import { openHttpTransfer } from "./blob-transfer.ts";
 
 type Answer = (request: IncomingMessage, response: ServerResponse) => void;
@@ -33,6 +39,58 @@ const failing = (code: DcnrError["code"], pattern: RegExp) => (error: unknown) =
   assert.doesNotMatch((error as Error).message, /secret|password/, "neither tokens nor what a server said");
   return true;
 };
+
+describe("a server behind a proxy that ends TLS", () => {
+  const key = newIdentity().id;
+  const openssl = spawnSync("openssl", ["version"]).status === 0;
+
+  /** Answers with the content, under a certificate for 127.0.0.1 that nobody has signed but itself. */
+  async function proxied(run: (url: string, certificate: string) => Promise<void>): Promise<void> {
+    const directory = mkdtempSync(join(tmpdir(), "dcnr-proxy-"));
+    const [cert, secret] = [join(directory, "cert.pem"), join(directory, "key.pem")];
+    const made = ["-keyout", secret, "-out", cert, "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"];
+    execFileSync("openssl", ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", ...made], {
+      stdio: "ignore",
+    });
+    const certificate = readFileSync(cert, "utf8");
+    const server = createTlsServer({ cert: certificate, key: readFileSync(secret) }, (request, response) => {
+      request.resume();
+      response.end(request.method === "GET" ? content : "");
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    try {
+      await run(`https://127.0.0.1:${(server.address() as AddressInfo).port}/blobs/states/x?token=secret`, certificate);
+    } finally {
+      server.closeAllConnections();
+      server.close();
+      rmSync(directory, { recursive: true });
+    }
+  }
+
+  it("is believed by a certificate of the web where the address says so, and by its key alone where not", (test) =>
+    openssl
+      ? proxied(async (url, authorities) => {
+          const transfer = openHttpTransfer({ stallMs, authorities });
+          const into = new Uint8Array(content.byteLength);
+          await assert.rejects(transfer.download({ url, key, headers: {} }, into), DcnrError);
+          await transfer.download({ url, key, orWeb: true, headers: {} }, into);
+          assert.equal(sha256(into), sha256(content));
+          await transfer.upload({ url, key, orWeb: true, headers: {} }, content);
+        })
+      : test.skip("there is no openssl here"));
+
+  it("is told nothing if it shows neither the key nor a certificate that counts", (test) =>
+    openssl
+      ? proxied(async (url) => {
+          const into = new Uint8Array(content.byteLength);
+          await assert.rejects(
+            openHttpTransfer({ stallMs }).download({ url, key, orWeb: true, headers: {} }, into),
+            DcnrError,
+          );
+          assert.ok(into.every((byte) => byte === 0));
+        })
+      : test.skip("there is no openssl here"));
+});
 
 describe("a download", () => {
   it("takes as long as it takes while bytes move: longer than a stall may last", () =>

@@ -23,6 +23,8 @@ export interface HttpTransferOptions {
   readonly reach?: Reach;
   /** What is known of keys that have succeeded others. */
   readonly keys?: KeyBook;
+  /** Whose certificates count, in PEM; those of the web if absent. */
+  readonly authorities?: string;
 }
 
 /** How connections are made. */
@@ -30,55 +32,99 @@ interface Way {
   readonly reach: Reach | undefined;
   /** It calls as nobody: the address itself is what allows a transfer. */
   readonly tls: Tls;
+  readonly authorities: string | undefined;
 }
 
 interface HttpAddress {
   readonly url: string;
   /** Whoever answers must hold it; a certificate of the web counts otherwise. */
   readonly key?: KeyId;
+  /** Where a proxy may end TLS, such a certificate counts as well. */
+  readonly orWeb?: boolean;
   readonly headers: Readonly<Record<string, string>>;
 }
 
 /** Handed to the system at a time: at 143 KB/s it takes half a second, so even slow lines show that they move. */
 const sliceBytes = 64 << 10;
 
-export function openHttpTransfer({ stallMs = 30_000, answerMs = 180_000, reach, keys }: HttpTransferOptions = {}) {
-  const way: Way = { reach, tls: new Tls(undefined, undefined, keys) };
+export function openHttpTransfer(options: HttpTransferOptions = {}) {
+  const { stallMs = 30_000, answerMs = 180_000, reach, keys, authorities } = options;
+  const way: Way = { reach, authorities, tls: new Tls(undefined, undefined, keys) };
+  const proofs = new Proofs();
   return {
-    async upload(to: HttpAddress, content: Uint8Array, signal?: AbortSignal): Promise<void> {
-      const exchange = new Exchange("PUT", to, { "content-length": String(content.byteLength) }, way, signal);
-      try {
-        for (let at = 0; at < content.byteLength && !exchange.answered; at += sliceBytes)
-          await exchange.write(content.subarray(at, at + sliceBytes), stallMs);
-        exchange.end();
-        const { statusCode = 0 } = await exchange.answer(answerMs);
-        if (statusCode < 200 || statusCode > 299) throw refusal(statusCode, to, "unavailable");
-      } finally {
-        exchange.close();
-      }
-    },
-
-    async download(from: HttpAddress, into: Uint8Array, signal?: AbortSignal): Promise<void> {
-      const exchange = new Exchange("GET", from, {}, way, signal);
-      try {
-        exchange.end();
-        const answer = await exchange.answer(stallMs);
-        if (answer.statusCode !== 200) throw refusal(answer.statusCode ?? 0, from, "not_found");
-        const announced = Number(answer.headers["content-length"] ?? into.byteLength);
-        if (announced !== into.byteLength) throw wrongLength(announced, into.byteLength);
-        let at = 0;
-        for await (const piece of exchange.pieces(answer, stallMs)) {
-          if (at + piece.byteLength > into.byteLength) throw wrongLength(at + piece.byteLength, into.byteLength);
-          into.set(piece, at);
-          at += piece.byteLength;
-          bytesPassed(piece.byteLength);
-        }
-        if (at !== into.byteLength) throw wrongLength(at, into.byteLength);
-      } finally {
-        exchange.close();
-      }
-    },
+    upload: (to: HttpAddress, content: Uint8Array, signal?: AbortSignal) =>
+      proofs.either(to, (proven) => upload(proven, content, signal)),
+    download: (from: HttpAddress, into: Uint8Array, signal?: AbortSignal) =>
+      proofs.either(from, (proven) => download(proven, into, signal)),
   };
+
+  async function upload(to: HttpAddress, content: Uint8Array, signal?: AbortSignal): Promise<void> {
+    const exchange = new Exchange("PUT", to, { "content-length": String(content.byteLength) }, way, signal);
+    try {
+      for (let at = 0; at < content.byteLength && !exchange.answered; at += sliceBytes)
+        await exchange.write(content.subarray(at, at + sliceBytes), stallMs);
+      exchange.end();
+      const { statusCode = 0 } = await exchange.answer(answerMs);
+      if (statusCode < 200 || statusCode > 299) throw refusal(statusCode, to, "unavailable");
+    } catch (error) {
+      throw exchange.answered ? error : proofs.unanswered(error);
+    } finally {
+      exchange.close();
+    }
+  }
+
+  async function download(from: HttpAddress, into: Uint8Array, signal?: AbortSignal): Promise<void> {
+    const exchange = new Exchange("GET", from, {}, way, signal);
+    try {
+      exchange.end();
+      const answer = await exchange.answer(stallMs);
+      if (answer.statusCode !== 200) throw refusal(answer.statusCode ?? 0, from, "not_found");
+      const announced = Number(answer.headers["content-length"] ?? into.byteLength);
+      if (announced !== into.byteLength) throw wrongLength(announced, into.byteLength);
+      let at = 0;
+      for await (const piece of exchange.pieces(answer, stallMs)) {
+        if (at + piece.byteLength > into.byteLength) throw wrongLength(at + piece.byteLength, into.byteLength);
+        into.set(piece, at);
+        at += piece.byteLength;
+        bytesPassed(piece.byteLength);
+      }
+      if (at !== into.byteLength) throw wrongLength(at, into.byteLength);
+    } catch (error) {
+      throw exchange.answered ? error : proofs.unanswered(error);
+    } finally {
+      exchange.close();
+    }
+  }
+}
+
+/** By what each server proves who it is, where a key or a certificate of the web will do. Nothing is sent to one that proves neither. */
+class Proofs {
+  /** Hosts with a proxy that ends TLS before them. */
+  readonly #byWeb = new Set<string>();
+  readonly #unanswered = new WeakSet<object>();
+
+  unanswered(error: unknown): unknown {
+    if (error instanceof Error) this.#unanswered.add(error);
+    return error;
+  }
+
+  async either<Result>(address: HttpAddress, run: (proven: HttpAddress) => Promise<Result>): Promise<Result> {
+    const { url, headers, orWeb } = address;
+    if (!orWeb) return run(address);
+    const { host } = new URL(url);
+    if (this.#byWeb.has(host)) return run({ url, headers });
+    try {
+      return await run(address);
+    } catch (error) {
+      if (!(error instanceof Error && this.#unanswered.has(error))) throw error;
+      // Whoever shows neither fails as it did with the key.
+      const result = await run({ url, headers }).catch((other: unknown) => {
+        throw other instanceof Error && this.#unanswered.has(other) ? error : other;
+      });
+      this.#byWeb.add(host);
+      return result;
+    }
+  }
 }
 
 /** One request on a connection of its own. Every wait has an end. */
@@ -94,7 +140,7 @@ class Exchange {
     method: "PUT" | "GET",
     { url, headers, key }: HttpAddress,
     framing: Readonly<Record<string, string>>,
-    { reach, tls }: Way,
+    { reach, tls, authorities }: Way,
     signal: AbortSignal | undefined,
   ) {
     const { protocol, host, hostname } = new URL(url);
@@ -107,7 +153,7 @@ class Exchange {
       ...{ method, headers: { ...lowerCase(headers), ...framing } },
       ...(reach && { lookup: reach.lookup }),
       ...(key === undefined
-        ? { agent: false }
+        ? { agent: false, ...(authorities !== undefined && { ca: authorities }) }
         : { createConnection: pinnedConnection(tls, { ...parseAddress(host, 443), key }, reach?.lookup) }),
     });
     this.#request = request;
