@@ -2,7 +2,7 @@
 // the recovery benchmark compares a PNode with. Speaks as compute-side.ts does.
 
 import { createInterface } from "node:readline";
-import { openExecutor } from "../src/engine/threads.ts";
+import { openExecutor } from "../src/engine/pool/threads.ts";
 import { type Trained, trained } from "./lab.ts";
 import { Trainer } from "./trainer.ts";
 

@@ -3,7 +3,7 @@
 
 import { createInterface } from "node:readline";
 import type { EngineKind } from "../src/engine/engine.ts";
-import { openExecutor } from "../src/engine/threads.ts";
+import { openExecutor } from "../src/engine/pool/threads.ts";
 import { openWebExecutor } from "./compute-web.ts";
 import { Trainer } from "./trainer.ts";
 import { workloads } from "./workloads.ts";

@@ -2,7 +2,7 @@
 
 import type { Executor } from "../src/engine/engine.ts";
 import { openInlineExecutor } from "../src/engine/executor.ts";
-import { type OnnxRuntime, onnxRuntimeEngine } from "../src/engine/onnx-runtime.ts";
+import { type OnnxRuntime, onnxRuntimeEngine } from "../src/engine/onnx/onnx-runtime.ts";
 
 interface WebRuntime extends OnnxRuntime {
   readonly env: { readonly wasm: { numThreads?: number; proxy?: boolean } };

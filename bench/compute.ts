@@ -3,8 +3,8 @@
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { openNativeEngine } from "../src/engine/native.ts";
-import { openExecutor } from "../src/engine/threads.ts";
+import { openNativeEngine } from "../src/engine/onnx/native.ts";
+import { openExecutor } from "../src/engine/pool/threads.ts";
 import type { GraphModel } from "../src/graph/model.ts";
 import { type Measurement, median, Side } from "./side.ts";
 import { type Workload, workloads } from "./workloads.ts";

@@ -1,5 +1,6 @@
-// What TLS 1.3 with both ends pinned costs beside plain text: CPU time of both ends of an exchange of tensors as large as T1's and as
-// small as generation's, in turns. Each way has one connection; what it carries has the same frames and hashes.
+// What TLS 1.3 with both ends pinned costs beside plain text: of whole work (encrypted-work.ts), and CPU time of both ends of an exchange
+// of tensors as large as T1's and as small as generation's, in turns. Each way has one connection; what it carries has the same
+// frames and hashes.
 
 import { t1 } from "../examples/generate.ts";
 import { hashOfContent } from "../src/core/hash.ts";
@@ -10,6 +11,7 @@ import { type Channel, service } from "../src/protocol/network.ts";
 import { withKey } from "../src/protocol/routes/address.ts";
 import { newIdentity } from "../src/system/keys.ts";
 import { backgroundTimers } from "../src/system/timers.ts";
+import { encryptedWorkReport } from "./encrypted-work.ts";
 import { median } from "./side.ts";
 
 const turns = 9;
@@ -96,7 +98,12 @@ async function cpuMsOf(way: Sender, { bytes, count }: Load): Promise<number> {
   return (user + system) / 1_000 / count;
 }
 
-export async function encryptionReport(_: readonly string[], log: (line: string) => void): Promise<string> {
+export async function encryptionReport(args: readonly string[], log: (line: string) => void): Promise<string> {
+  const workTurns = Number(args.find((arg) => /^\d+$/.test(arg)) ?? turns);
+  return `${await encryptedWorkReport(workTurns, log)}\n\n${await tensorsReport(log)}`;
+}
+
+async function tensorsReport(log: (line: string) => void): Promise<string> {
   const ways = { plain: await opened(false), encrypted: await opened(true) };
   const lines: string[] = [];
   try {

@@ -1,27 +1,19 @@
 // Tokens per second: one request over two PNodes against one process without a network, eight requests against one,
 // and the time to the first token after a long prompt. Sides take turns, so that a busy machine disturbs them alike.
 
-import { readFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { t1, transformerYaml } from "../examples/generate.ts";
 import { LocalNetwork } from "../src/cli/machine/local-network.ts";
 import { Client } from "../src/client/client.ts";
-import { statePartBytes } from "../src/core/blobs.ts";
-import { fillNormal, randomKey } from "../src/core/numbers/random.ts";
-import { elementCount, type Tensor } from "../src/core/tensor.ts";
-import { openExecutor } from "../src/engine/threads.ts";
-import { compileText } from "../src/network/compile.ts";
-import type { Plan } from "../src/network/plan.ts";
-import { BlobSpace } from "../src/protocol/gen/dcnr/v1/common_pb.ts";
-import { type MemoryState, memoryState } from "../src/states/memory.testing.ts";
+import { openExecutor } from "../src/engine/pool/threads.ts";
 import { LocalGenerator } from "./generation-local.ts";
+import { cpuMsOf } from "./lab.ts";
 import { median } from "./side.ts";
+import { makeSpeaker, serveSpeaker, speakerSize, speakerTokens } from "./speaker.ts";
 
-const size = { ...t1, name: "speaker", blocks: 4, context: 640, vocabulary: 4_096 };
-const promptShort = tokensOf(16);
-const promptLong = tokensOf(512);
+const promptShort = speakerTokens(16);
+const promptLong = speakerTokens(512);
 const answerTokens = 48;
 const together = 8;
 
@@ -46,33 +38,6 @@ interface Run {
   readonly cpuMs: number;
   readonly firstMs: number;
   readonly tokens: number;
-}
-
-function tokensOf(count: number): number[] {
-  return Array.from({ length: count }, (_, i) => (i * 7919 + 13) % size.vocabulary);
-}
-
-async function randomStates(plan: Plan): Promise<Map<string, MemoryState>> {
-  const states = new Map<string, MemoryState>();
-  for (const { id, parameters } of plan.vnodes) {
-    const tensors = new Map<string, Tensor>();
-    for (const { name, shape } of parameters) {
-      const data = new Float32Array(elementCount(shape));
-      fillNormal(data, randomKey("speaker", name), 0.05);
-      tensors.set(name, { dtype: "float32", shape, data });
-    }
-    states.set(id, await memoryState({ metadata: {}, tensors }, statePartBytes));
-  }
-  return states;
-}
-
-/** User and system time of processes, in ticks of 10 ms. */
-function cpuMsOf(pids: readonly number[]): number {
-  const ticks = pids.map((pid) => {
-    const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]!.split(" ");
-    return Number(fields[11]) + Number(fields[12]);
-  });
-  return ticks.reduce((sum, each) => sum + each, 0) * 10;
 }
 
 async function measured(pids: readonly number[], answers: readonly AsyncIterable<unknown>[]): Promise<Run> {
@@ -100,9 +65,8 @@ function rateOf(runs: readonly Run[]): Rate {
 
 export async function runGenerationBench(rounds = 5, log: (line: string) => void = () => {}): Promise<GenerationBench> {
   const directory = await mkdtemp(join(tmpdir(), "dcnr-bench-"));
-  const definition = transformerYaml(size);
-  const plan = compileText(definition);
-  const states = await randomStates(plan);
+  const speaker = await makeSpeaker();
+  const { plan, states } = speaker;
   const executor = await openExecutor({ kind: "native", workers: 1 });
   const listen = { directory, listen: "127.0.0.1:0", pnodes: 2, cpusPerPNode: 1, logLevel: "error" };
   const network = await LocalNetwork.start(listen);
@@ -110,19 +74,13 @@ export async function runGenerationBench(rounds = 5, log: (line: string) => void
   try {
     const readers = new Map(Array.from(states, ([id, { reader }]) => [id, reader]));
     const local = await LocalGenerator.open(plan, executor, readers);
-    const hashes: Record<string, string> = {};
-    for (const [id, { state, blobs }] of states) {
-      for (const content of blobs.values()) await client.datasets.upload(content, BlobSpace.STATES);
-      hashes[id] = state;
-    }
-    await client.models.register({ name: size.name, definition, states: hashes });
-    await client.models.serve(size.name, { spread: 2 });
+    await serveSpeaker(speaker, client, 2);
     const pids = [network.orchestrator, ...network.pnodes].map(({ pid }) => pid as number);
     const alone = (prompt: number[], maxTokens: number) => measured([process.pid], [local.generate(prompt, maxTokens)]);
     const through = (count: number, prompt: number[], maxTokens: number) =>
       measured(
         pids,
-        Array.from({ length: count }, (_, seed) => client.generate(size.name, prompt, { maxTokens, seed })),
+        Array.from({ length: count }, (_, seed) => client.generate(speakerSize.name, prompt, { maxTokens, seed })),
       );
     // Graphs are loaded when they are first needed.
     await alone(promptShort, answerTokens);
@@ -171,7 +129,7 @@ export async function generationReport(args: readonly string[], log: (line: stri
   const result = await runGenerationBench(rounds, log);
   const { local, network, eight, firstTokenMs } = result;
   return [
-    `Decoder of ${size.blocks} blocks, width ${size.heads * size.headDim}, context ${size.context}, random weights; prompts of ${promptShort.length} tokens, answers of ${answerTokens}; medians of ${rounds} rounds.`,
+    `Decoder of ${speakerSize.blocks} blocks, width ${speakerSize.heads * speakerSize.headDim}, context ${speakerSize.context}, random weights; prompts of ${promptShort.length} tokens, answers of ${answerTokens}; medians of ${rounds} rounds.`,
     "",
     "| what | tokens/s | CPU ms a token | ratio | target |",
     "|---|---|---|---|---|",

@@ -8,7 +8,8 @@ import { join } from "node:path";
 import { t1, transformerYaml } from "../examples/generate.ts";
 import { remoteSink } from "../src/cli/content/builtin.ts";
 import { type Child, startChild, stopChild } from "../src/cli/machine/processes.ts";
-import { Client, type SessionSettingsInit } from "../src/client/client.ts";
+import type { SessionSettingsInit } from "../src/client/calls/sessions.ts";
+import { Client } from "../src/client/client.ts";
 import { buildTokens } from "../src/data/build.ts";
 import { manifestText } from "../src/data/manifest.ts";
 
@@ -21,6 +22,8 @@ export const trained = {
 } as const;
 
 export type Trained = keyof typeof trained;
+
+const plainHook = new URL("plain/hook.ts", import.meta.url).href;
 
 /** Linux counts CPU time in hundredths of a second, whatever the machine. */
 const tickMs = 10;
@@ -49,6 +52,8 @@ export interface Stretch {
   readonly steps: number;
   /** Of all PNodes together. */
   readonly cpuMs: number;
+  /** It stores checkpoints. */
+  readonly orchestratorCpuMs: number;
   /** Of all VNodes together. */
   readonly dataWaitMs: number;
 }
@@ -63,18 +68,23 @@ export class Lab {
   readonly orchestrator: Child;
   readonly pnodes: Child[] = [];
   readonly #directory: string;
+  readonly #environment: NodeJS.ProcessEnv;
   #started = 0;
 
-  private constructor(directory: string, orchestrator: Child) {
+  private constructor(directory: string, orchestrator: Child, environment: NodeJS.ProcessEnv) {
     this.#directory = directory;
+    this.#environment = environment;
     this.orchestrator = orchestrator;
     this.client = new Client(orchestrator.address, { fetch });
   }
 
-  static async open(pnodes: number, cpus: number): Promise<Lab> {
+  /** `wires`: in plain text, or as in production. */
+  static async open(pnodes: number, cpus: number, wires: "plain" | "encrypted" = "encrypted"): Promise<Lab> {
     const directory = await mkdtemp(join(tmpdir(), "dcnr-bench-"));
     const listen = ["--listen", "127.0.0.1:0", "--dir", directory, "--log-level", "error"];
-    const lab = new Lab(directory, await startChild("the orchestrator", ["orchestrator", ...listen]));
+    const environment = wires === "plain" ? { NODE_OPTIONS: `--import=${plainHook}` } : {};
+    const orchestrator = await startChild("the orchestrator", ["orchestrator", ...listen], environment);
+    const lab = new Lab(directory, orchestrator, environment);
     for (let i = 0; i < pnodes; i++) await lab.join(cpus);
     return lab;
   }
@@ -82,7 +92,8 @@ export class Lab {
   async join(cpus: number): Promise<Child> {
     const name = `bench-${++this.#started}`;
     const own = ["--name", name, "--owner", name, "--dir", join(this.#directory, name), "--cpus", String(cpus)];
-    const child = await startChild(name, ["join", this.orchestrator.address, ...own, "--log-level", "error"]);
+    const args = ["join", this.orchestrator.address, ...own, "--log-level", "error"];
+    const child = await startChild(name, args, this.#environment);
     this.pnodes.push(child);
     return child;
   }
@@ -160,6 +171,7 @@ export class Lab {
       wallMs: after.wallMs - before.wallMs,
       steps: after.steps - before.steps,
       cpuMs: after.cpuMs - before.cpuMs,
+      orchestratorCpuMs: after.orchestratorCpuMs - before.orchestratorCpuMs,
       dataWaitMs: after.dataWaitMs - before.dataWaitMs,
     };
   }
@@ -173,6 +185,7 @@ export class Lab {
       // The mean tells parts of a step, since VNodes end theirs one after the other.
       steps: steps.reduce((sum, step) => sum + step, 0) / steps.length,
       cpuMs: cpuMsOf(this.pnodes.map(({ pid }) => pid)),
+      orchestratorCpuMs: cpuMsOf([this.orchestrator.pid]),
       dataWaitMs: 1000 * waited.reduce((sum, seconds) => sum + seconds, 0),
     };
   }

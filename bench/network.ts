@@ -43,7 +43,8 @@ export async function runNetworkBench(
       for (const lab of Object.values(labs)) await lab.prepare(network);
       for (const microbatches of [8, 4]) {
         const batch = trained[network].samples * microbatches;
-        const settings = { batch, microbatches, checkpointEvery: 20 };
+        // What checks cost is another question (`npm run bench -- trust`): two PNodes of two owners would audit each other.
+        const settings = { batch, microbatches, checkpointEvery: 20, assurance: "none" };
         const one = await labs.one.ready(network, settings);
         const two = await labs.two.ready(network, { ...settings, spread: 2 });
         const measured: Turn[] = [];

@@ -40,8 +40,12 @@ async function run(title: string, command: string, ...args: string[]): Promise<b
   return (await start(command, args, "shown")).holds;
 }
 
+const minutesMost = 10;
+/** Whoever names files watches them, and some of those build and start a whole cluster. */
+const minutesMostNamed = 60;
+
 const nodeTest = (files: readonly string[], ...flags: string[]) => [
-  ...["--test", "--test-timeout=600000"],
+  ...["--test", `--test-timeout=${minutesMost * 60_000}`],
   ...flags,
   ...files,
 ];
@@ -76,7 +80,10 @@ const acrossProcesses = () =>
   run("integration and end to end", process.execPath, ...nodeTest(whole, "--test-concurrency=2"));
 
 function runScope(): Promise<boolean> {
-  if (scope.endsWith(".ts")) return run("tests", process.execPath, ...nodeTest(process.argv.slice(2)));
+  if (scope.endsWith(".ts")) {
+    const patience = `--test-timeout=${minutesMostNamed * 60_000}`;
+    return run("tests", process.execPath, ...nodeTest(process.argv.slice(2), patience));
+  }
   if (scope === "unit") return besideTheCode();
   return scope === "check" ? quick() : all(quick, acrossProcesses);
 }

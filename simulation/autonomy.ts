@@ -3,9 +3,10 @@
 
 import { fromBinary } from "@bufbuild/protobuf";
 import type { SessionRecord } from "../src/orchestrator/records/sessions.ts";
-import type { KeptState } from "../src/pnode/autonomy/kept-states.ts";
+import { type KeptState, stateName } from "../src/pnode/autonomy/kept-states.ts";
 import {
   type CrewNews,
+  type KeepRequest,
   KeptCharterSchema,
   type TellRequest,
   type Tenure,
@@ -79,6 +80,9 @@ export function lastsUntilFinished({ timed }: FaultPlan): boolean {
 /** News of a death is believed within this, and what came before it is done. */
 const settledMs = 5_000;
 
+/** What one of a crew holds is known to the others within this. */
+const allHearMs = 1_500;
+
 /** The store's line is held by the crew within this. */
 const heldWithinMs = 4_000;
 
@@ -116,12 +120,56 @@ export class CrewWatch {
     this.#disks = disks;
     this.#violations = violations;
     this.#isWhole = isWhole;
-    world.onCrash(({ name }) => this.#crashedMs.set(name, world.time.nowMs));
+    world.onCrash(({ name }) => {
+      this.#crashedMs.set(name, world.time.nowMs);
+      // The next process of the PNode has said nothing yet.
+      for (const said of this.#said.keys()) if (said.startsWith(`${name} `)) this.#said.delete(said);
+    });
   }
 
   loseDisk(host: string): void {
     this.#disks.get(host)?.clear();
     this.#disksLost += 1;
+  }
+
+  // A state that two hold
+
+  #onTwo: ((hosts: readonly string[]) => void) | undefined;
+  /** The state's file, and who alone has room for it. */
+  #scarce: { readonly name: string; readonly hosts: readonly string[] } | undefined;
+
+  whenTwoHold(strike: (hosts: readonly string[]) => void): void {
+    this.#onTwo = strike;
+  }
+
+  refuses(host: string, name: string): boolean {
+    return this.#scarce?.name === name && !this.#scarce.hosts.includes(host);
+  }
+
+  /** A keeper answers that it holds a state: all shall hear that before the two die, and nobody else shall get it. */
+  kept({ request, caller, server }: Answer): void {
+    const strike = this.#onTwo;
+    const { session, vnode, step } = request as KeepRequest;
+    const hosts = [caller, server];
+    if (strike === undefined || !this.#holdAlone(hosts, session, vnode, Number(step))) return;
+    this.#onTwo = undefined;
+    this.#scarce = { name: stateName({ session, vnode, step: Number(step) } as KeptState), hosts };
+    this.#world.time.after(allHearMs, () => {
+      this.#scarce = undefined;
+      strike(hosts);
+    });
+  }
+
+  /** The first VNode that came to the step, and the only one that these PNodes host. */
+  #holdAlone(hosts: readonly string[], session: string, vnode: string, step: number): boolean {
+    const others = (this.#records.session(session)?.vnodes ?? []).filter((other) => other !== vnode);
+    const owns = (pnode: string, other: string) =>
+      this.#said.get(`${pnode} ${session} ${other}`)?.tenure.owners.some((owner) => owner.pnode === pnode) ?? false;
+    return (
+      this.#holders(session, vnode, step).toSorted().join() === hosts.toSorted().join() &&
+      others.every((other) => this.#holders(session, other, step).length === 0) &&
+      !others.some((other) => hosts.some((pnode) => owns(pnode, other)))
+    );
   }
 
   // Finishing without orchestrators

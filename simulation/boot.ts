@@ -23,7 +23,15 @@ import { routedNetwork } from "../src/protocol/routes/routed-network.ts";
 import { tensorsToo } from "../src/relay/limits.ts";
 import type { Records } from "./checks/records.ts";
 import { type Build, usualBuild } from "./draw.ts";
-import { type Behaviour, executorOf, networkOf, ownerOf, transferOf, type Whispers } from "./lies/byzantine.ts";
+import {
+  type Behaviour,
+  claimedGflops,
+  executorOf,
+  networkOf,
+  ownerOf,
+  transferOf,
+  type Whispers,
+} from "./lies/byzantine.ts";
 import type { Mutant } from "./mutants/mutant.ts";
 import type { SimulatedBlobs } from "./world/blobs.ts";
 import { computingLike, simulatedExecutor } from "./world/executor.ts";
@@ -59,6 +67,8 @@ export interface Site {
   /** What survives a crash, by host: shards, and what is kept for others. */
   readonly disks: Map<string, Map<Sha256, Uint8Array>>;
   readonly keptDisks: Map<string, Map<string, Uint8Array>>;
+  /** Whether a disk is full for that file. */
+  readonly refusesKept?: (host: string, name: string) => boolean;
   readonly running: Map<string, Running>;
   /** A PNode has computed something. */
   readonly onWork: (host: string, work: PerformedWork) => void;
@@ -141,7 +151,7 @@ async function bootPNode(site: Site, host: Host): Promise<void> {
       capabilities: {
         cores: 2,
         memoryBytes: 4n << 30n,
-        gflops: 10,
+        gflops: claimedGflops(behaviour),
         architecture: "x64",
         platform: "simulated",
         numerics: [{ engine: "reference", class: numericsClass }],
@@ -224,6 +234,7 @@ function keptOf(site: Site, host: Host): KeptStorage {
     write: async (name, content) => {
       const copy = content.slice();
       await takes();
+      if (site.refusesKept?.(host.name, name)) throw new Error("no space is left on the disk");
       if (host.alive) files.set(name, copy);
     },
     remove: async (name) => {

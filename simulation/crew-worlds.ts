@@ -17,6 +17,10 @@ export const crewAims = [
   "few are left",
   /** Some of the crew round otherwise, and an owner dies. */
   "other class",
+  /** One disk after the other is lost, each with all that was on it. */
+  "disks are lost",
+  /** A state is held by two when both die, and the others come to its step only when they are known to be dead. */
+  "holders die",
 ] as const;
 
 export type CrewAim = (typeof crewAims)[number];
@@ -27,12 +31,20 @@ const longer: readonly Scenario[] = scenarios
   .filter(({ name }) => name !== "residual")
   .map((scenario) => ({ ...scenario, name: `${scenario.name}-longer`, steps }));
 
+/** A step takes longer than it takes to find a death. Several of them: who keeps what follows from a session's id. */
+const slower: readonly Scenario[] = [3, 4, 5, 6].flatMap((slowSteps) =>
+  scenarios
+    .filter(({ name }) => name === "chain")
+    .map((scenario) => ({ ...scenario, name: `${scenario.name}-slower-${slowSteps}`, steps: slowSteps })),
+);
+
 type Timed = { atMs: number; fault: TimedFault };
 
 export function crewWorld(seed: number, aim: CrewAim): RunSettings {
   const chance = new SeededChance(seed, `crew ${aim}`);
   const fleet = fleetOf(chance.whole(5, 6), chance.whole(1, 2));
-  const scenario = chance.pick(longer);
+  const isSlow = aim === "holders die";
+  const scenario = chance.pick(isSlow ? slower : longer);
   const count = vnodesOf(scenario);
   const goneMs = chance.between(3_000, 6_000);
   const isForGood = aim !== "owner dies" || chance.happens(0.5);
@@ -45,19 +57,19 @@ export function crewWorld(seed: number, aim: CrewAim): RunSettings {
     sessions: [
       {
         scenario,
-        policy: { checkpointEvery: chance.pick([1, 2, 3]), replicas: 1, autonomy: "on" },
+        policy: { checkpointEvery: isSlow ? 1 : chance.pick([1, 2, 3]), replicas: 1, autonomy: "on" },
         atMs: 0,
         questions: 0,
       },
     ],
     fleet,
     builds: new Map(others.map((name) => [name, { ...usualBuild, numericsClass: otherClass }])),
-    computeMs: chance.between(250, 400),
+    computeMs: isSlow ? chance.between(3_500, 4_500) : chance.between(250, 400),
     delayMs: chance.between(1, 8),
     windowBytes: 1_000_000,
     retainedBytesMax: 1_000_000,
     // Two have room for all of it, so nobody hosts everything from the start.
-    vnodesPerPNode: Math.ceil(count / 2),
+    vnodesPerPNode: isSlow ? 1 : Math.ceil(count / 2),
     plan: { ...plan, timed: plan.timed.toSorted((a, b) => a.atMs - b.atMs) },
   };
 }
@@ -84,6 +96,16 @@ function faultsOf(aim: CrewAim, goneMs: number, fleet: Fleet, chance: SeededChan
         const sides = { from: pnodes.slice(0, at), to: pnodes.slice(at) };
         return { atMs: after(fromMs, fromMs + 4_000), fault: { kind: "split", ...sides, durationMs } };
       });
+    case "disks are lost":
+      // Between two of them there is time to come back and to be given what the crew keeps.
+      return fleet.pnodes
+        .toSorted(() => chance.uniform() - 0.5)
+        .map((host, index) => ({
+          atMs: goneMs + 3_000 + 6_000 * index + chance.between(0, 1_500),
+          fault: { kind: "disk lost", host, durationMs: chance.between(300, 1_000) },
+        }));
+    case "holders die":
+      return [{ atMs: after(1_000, 6_000), fault: { kind: "holders die" } }];
     case "few are left": {
       // Between two deaths there is time to copy what the dead one held.
       const dying = fleet.pnodes.toSorted(() => chance.uniform() - 0.5).slice(2);

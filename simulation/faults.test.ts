@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { hasCode } from "../src/core/errors.ts";
 import { sha256 } from "../src/core/hash.ts";
 import { every, sleep } from "../src/core/world.ts";
-import { updateItem } from "../src/store/update.ts";
+import { updateItem } from "../src/store/records/update.ts";
 import { aimed, drawAims, drawPlan, type FaultPlan, noFaults } from "./faults.ts";
 import { inject } from "./injector.ts";
 import { SimulatedBlobs } from "./world/blobs.ts";

@@ -32,6 +32,8 @@ export type TimedFault =
   | { readonly kind: "orchestrators gone"; readonly hosts: readonly string[]; readonly durationMs: number }
   /** What a PNode kept for others is gone when it comes back. */
   | { readonly kind: "disk lost"; readonly host: Target; readonly durationMs: number }
+  /** As soon as a state is held by its owner and one keeper and by nobody else, both are gone. */
+  | { readonly kind: "holders die" }
   /** Two groups that do not reach each other, each with some PNodes. */
   | {
       readonly kind: "split";
@@ -52,7 +54,7 @@ export type FaultKind = TimedFault["kind"];
 export type AimedKind = "line lost" | "cut off" | "deaf";
 
 /** Faults of sessions that go on without orchestrators (autonomy.ts). */
-export type AutonomyKind = "orchestrators gone" | "disk lost" | "split";
+export type AutonomyKind = "orchestrators gone" | "disk lost" | "holders die" | "split";
 
 /** Faults of machines that nobody can connect to (routers.ts). */
 export type RouterKind = "nat" | "relay crash";

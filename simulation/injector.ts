@@ -32,6 +32,8 @@ export interface Injection {
 export interface Crews {
   /** Takes away what a PNode keeps for others. */
   loseDisk(host: string): void;
+  /** Once, when a state is held by its owner and one keeper alone, and they host nothing else that is not held yet. */
+  whenTwoHold(strike: (hosts: readonly string[]) => void): void;
   /** Orchestrators go, and come back only when the crews have finished. */
   orchestratorsGone(): void;
   /** Sessions that could go on without orchestrators have done so to their end. */
@@ -130,6 +132,12 @@ class Injector {
         this.#note("disk lost", fault.host, "");
         this.#crash(fault.host, true, fault.durationMs);
         this.#to.crews?.loseDisk(fault.host);
+        break;
+      case "holders die":
+        this.#to.crews?.whenTwoHold((hosts) => {
+          this.#note("holders die", hosts.join(" "), "");
+          for (const host of hosts) this.#crash(host, false, untilFinished);
+        });
         break;
       case "nat":
         this.#hide(fault.host, fault.durationMs);

@@ -110,29 +110,47 @@ export class Maintainer {
   }
 
   /** One try, at one orchestrator; returns why the answer ended. */
-  async ask(model: string, question: Question, onTokens: (tokens: readonly number[]) => void): Promise<string> {
-    const { timers, chance } = this.#host.world;
-    const address = this.#addresses[Math.floor(chance.uniform() * this.#addresses.length)] as string;
+  ask(model: string, question: Question, onTokens: (tokens: readonly number[]) => void): Promise<string> {
     const { prompt, temperature, seed, maxTokens } = question;
     const request = { model, tokens: [...prompt], maxTokens, sampling: { temperature, seed: BigInt(seed) } };
+    return this.#inTime(async (address, signal) => {
+      let finish = "";
+      for await (const piece of this.#network.watch(address, InferenceService.method.generate, request, { signal })) {
+        onTokens(piece.tokens);
+        finish ||= piece.finish;
+      }
+      return finish;
+    });
+  }
+
+  /** One try, at one orchestrator, for the vector of a prompt. */
+  embed(model: string, prompt: readonly number[], onVector: (values: readonly number[]) => void): Promise<string> {
+    return this.#inTime(async (address, signal) => {
+      const options = { timeoutMs: 2 * answerMs, signal };
+      const asked = { model, tokens: [...prompt] };
+      onVector((await this.#network.call(address, InferenceService.method.embed, asked, options)).values);
+      return "stop";
+    });
+  }
+
+  /** Neither an answer nor an error for so long is a mistake of ours. */
+  async #inTime(ask: (address: string, signal: AbortSignal) => Promise<string>): Promise<string> {
+    const { timers, chance } = this.#host.world;
+    const address = this.#addresses[Math.floor(chance.uniform() * this.#addresses.length)] as string;
     const ending = new AbortController();
     let isLate = false;
     const cancel = timers.after(answerMs, () => {
       isLate = true;
       ending.abort();
     });
-    let finish = "";
     try {
-      const pieces = this.#network.watch(address, InferenceService.method.generate, request, { signal: ending.signal });
-      for await (const piece of pieces) {
-        onTokens(piece.tokens);
-        finish ||= piece.finish;
-      }
+      return await ask(address, ending.signal);
+    } catch (error) {
+      if (!isLate) throw error;
     } finally {
       cancel();
     }
-    if (isLate) throw new DcnrError("internal", `no answer and no error within ${answerMs} ms`);
-    return finish;
+    throw new DcnrError("internal", `no answer and no error within ${answerMs} ms`);
   }
 
   async pause(fromMs: number, toMs: number): Promise<void> {

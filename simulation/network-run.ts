@@ -123,6 +123,7 @@ export class NetworkRun {
       mutant,
       disks: new Map(),
       keptDisks: new Map(),
+      refusesKept: (host, name) => this.#crews.refuses(host, name),
       onWork: (host, { session, vnode }) => this.#crews.worked(host, session, vnode),
       running: new Map(),
     };
@@ -144,6 +145,7 @@ export class NetworkRun {
     fabric.onAnswer = (answer) => {
       if (answer.method === PNodeService.method.recordDurable) this.#recorded(answer);
       if (answer.method === SessionPeerService.method.tell) this.#crews.told(answer);
+      if (answer.method === SessionPeerService.method.keep) this.#crews.kept(answer);
     };
   }
 

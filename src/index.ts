@@ -15,19 +15,10 @@ export function connect(address: string = addressDefault, options: ConnectOption
   return new Client(address, { ...options, fetch: globalThis.fetch });
 }
 
-export {
-  type ChatTurn,
-  Client,
-  type ForwardInit,
-  type GeneratedPiece,
-  type GenerateOptions,
-  type GeneratePrompt,
-  type JobFilter,
-  type JobSpecInit,
-  type QueueInit,
-  type SessionSettingsInit,
-  trainSpec,
-} from "./client/client.ts";
+export type { JobFilter, JobSpecInit, QueueInit } from "./client/calls/jobs.ts";
+export type { ChatTurn, ForwardInit, GeneratedPiece, GenerateOptions, GeneratePrompt } from "./client/calls/models.ts";
+export { type SessionSettingsInit, trainSpec } from "./client/calls/sessions.ts";
+export { Client } from "./client/client.ts";
 export { addSamples, type Samples, type SamplesOptions, type SampleValue } from "./client/samples.ts";
 export { DcnrError, type ErrorCode } from "./core/errors.ts";
 export type { Metric } from "./protocol/gen/dcnr/v1/common_pb.ts";

@@ -152,3 +152,11 @@ test("ARCHITECTURE.md names every folder", () => {
   for (const name of [...Object.keys(allowed), "cli"])
     assert.ok(text.includes(`${name}/`), `ARCHITECTURE.md does not mention ${name}/`);
 });
+
+test("no folder holds more than 25 files beside their tests", () => {
+  const held = new Map<string, number>();
+  for (const file of files)
+    if (!file.includes("/gen/") && !isTestFile(file)) held.set(dirname(file), (held.get(dirname(file)) ?? 0) + 1);
+  const crowded = [...held].filter(([, count]) => count > 25).map(([folder, count]) => `${folder} has ${count}`);
+  assert.deepEqual(crowded, [], "a folder of many files holds more than one idea: make rooms of it");
+});

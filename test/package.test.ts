@@ -68,7 +68,7 @@ describe("the package", { timeout: 300_000 }, () => {
     for (const needed of [
       "bin/dcnr.js",
       "dist/src/cli/main.js",
-      "dist/src/engine/worker.js",
+      "dist/src/engine/pool/worker.js",
       "dist/simulation/worker.js",
       "dist/src/index.d.ts",
       "dist/web/index.html",

@@ -1,7 +1,8 @@
 // A training session that takes a second: a tiny network on data that needs no download. For tests about
 // everything around the training.
 
-import type { Client, SessionSettingsInit } from "../src/client/client.ts";
+import type { SessionSettingsInit } from "../src/client/calls/sessions.ts";
+import type { Client } from "../src/client/client.ts";
 import { addSamples } from "../src/client/samples.ts";
 import type { Session } from "../src/protocol/gen/dcnr/v1/session_pb.ts";
 

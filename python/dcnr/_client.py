@@ -222,6 +222,16 @@ class Client:
             if told.get("text"):
                 yield told["text"]
 
+    def embed(self, model: Union[str, Model], text: Union[str, Sequence[int]]) -> List[float]:
+        """One vector of length 1 for a text, or for token ids."""
+        request: Dict[str, Any] = {"model": model.name if isinstance(model, Model) else model}
+        if isinstance(text, str):
+            request["text"] = text
+        else:
+            request["tokens"] = [int(token) for token in text]
+        told = self._transport.call("InferenceService", "Embed", request)
+        return [float(value) for value in told.get("values", [])]
+
     def forward(self, model: Union[str, Model], inputs: Any) -> Dict[str, Any]:
         """What a served network answers to samples: each of its outputs as nested lists, one entry per sample."""
         column = column_of("inputs", inputs)

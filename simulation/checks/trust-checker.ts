@@ -5,6 +5,7 @@
 import { sha256 } from "../../src/core/hash.ts";
 import type { IntervalRecord, StandingRecord } from "../../src/orchestrator/records/checking.ts";
 import type { SessionRecord } from "../../src/orchestrator/records/sessions.ts";
+import type { VNodeRecord } from "../../src/orchestrator/records/vnodes.ts";
 import { drawContent, lot } from "../../src/orchestrator/trust/lottery.ts";
 import type { Assignments } from "../../src/protocol/gen/dcnr/v1/pnode_pb.ts";
 import type { FaultPlan } from "../faults.ts";
@@ -65,6 +66,7 @@ export class TrustChecker {
   wrote({ atMs, key, after }: AcceptedWrite): void {
     if (after === undefined) return;
     if (key.startsWith("session/")) this.#session(atMs, JSON.parse(after) as SessionRecord);
+    if (key.startsWith("vnode/") && this.#isQuiet) this.#owners(atMs, JSON.parse(after) as VNodeRecord);
     if (key.startsWith("interval/")) this.#interval(atMs, JSON.parse(after) as IntervalRecord);
   }
 
@@ -91,6 +93,17 @@ export class TrustChecker {
         if (isOpen || outcome.kind === "wrong" || outcome.kind === "lost")
           this.#wrong(atMs, `final is ${final}, though VNode ${vnode} up to step ${to} is ${outcome?.kind ?? "open"}`);
       }
+  }
+
+  /** Others have room in these worlds: machines of one owner that have proved nothing get one unit together. */
+  #owners(atMs: number, { session }: VNodeRecord): void {
+    const standings = this.#records.under<StandingRecord>("standing/");
+    const isFree = (pnode: string) => !standings.some((one) => one.pnode === pnode && one.barred !== undefined);
+    const hosts = this.#records
+      .under<VNodeRecord>(`vnode/${session}/`)
+      .flatMap(({ members }) => members.map(({ pnode }) => pnode as string));
+    const sybils = new Set(hosts.filter((pnode) => this.#behaviours.get(pnode) === "sybil" && isFree(pnode)));
+    if (sybils.size > 1) this.#wrong(atMs, `${[...sybils].join(", ")} of one owner host VNodes of ${session}`);
   }
 
   #interval(atMs: number, record: IntervalRecord): void {

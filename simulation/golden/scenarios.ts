@@ -65,6 +65,26 @@ export const goldenScenarios: readonly Scenario[] = [
     ...run,
   },
   {
+    name: "adapted",
+    definition: network(
+      "adapted",
+      [
+        "embed: embedder vocab_size=13 dim=8 seq_len=6 shared_weight_alias=tokens frozen=true",
+        "norm: rmsnorm frozen=true",
+        "heads: attention num_heads=4 num_kv_heads=2 position_encoding=rope frozen=true adapter_rank=2 adapter_alpha=4",
+        "up: linear out_dim=16 frozen=true adapter_rank=3",
+        "bend: gelu",
+        "down: linear out_dim=8 bias=false frozen=true",
+        "last: layernorm",
+        "head: tied_lm_head_ce tie_weight_alias=tokens",
+      ],
+      ["embed -> norm", "norm -> heads", "heads -> up", "up -> bend", "bend -> down", "down -> last", "last -> head"],
+      "head",
+    ),
+    data: text,
+    ...run,
+  },
+  {
     name: "conv",
     definition: network(
       "conv",

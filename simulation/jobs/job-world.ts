@@ -7,7 +7,7 @@ import type { SessionRecord } from "../../src/orchestrator/records/sessions.ts";
 import type { VNodeRecord } from "../../src/orchestrator/records/vnodes.ts";
 import { JobService } from "../../src/protocol/gen/dcnr/v1/job_pb.ts";
 import { seeded } from "../../src/scheduler/placement.testing.ts";
-import type { StateStore } from "../../src/store/state-store.ts";
+import type { StateStore } from "../../src/store/records/state-store.ts";
 import { Stage } from "../../test/control/stage.ts";
 import { RoomChecker } from "../checks/rooms.ts";
 import type { AcceptedWrite } from "../world/store.ts";

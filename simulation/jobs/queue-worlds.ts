@@ -98,7 +98,7 @@ export const queueMutants: Readonly<Record<string, QueueMutant>> = {
     fault: "nobody gets a reservation, so small jobs keep a large one waiting",
     kind: "flood",
     shows: /large waited/,
-    parts: { decide: (view, rules) => decide(view, { ...rules, reservations: 0 }) },
+    parts: { decide: (view, rules) => decide(view, { ...rules, reservations: 0, effort: 0 }) },
   },
   "breaks-promises": {
     fault: "room that is promised is given to whoever fits right now",
@@ -107,7 +107,7 @@ export const queueMutants: Readonly<Record<string, QueueMutant>> = {
     parts: {
       decide: (view, rules) => {
         const { waits } = decide(view, rules);
-        const now = decide(view, { ...rules, reservations: 0 });
+        const now = decide(view, { ...rules, reservations: 0, effort: 0 });
         return { ...now, waits };
       },
     },

@@ -10,6 +10,8 @@ import { type Behaviour, behaviours, liars } from "./byzantine.ts";
 /** Inputs that nobody stores and machines that nobody can replace are waited for, a minute each time. */
 const patienceMs = 900_000;
 const faultyShare = 0.4;
+/** Share of the worlds in which one owner brings many machines, all of which lie. */
+const sybilsShare = 0.15;
 
 /** `certain`: how one machine that has VNodes behaves, in worlds in which everything is checked; for mutants, which show there alone. */
 export function drawByzantine(seed: number, certain?: Behaviour): RunSettings {
@@ -25,6 +27,11 @@ export function drawByzantine(seed: number, certain?: Behaviour): RunSettings {
   const others = fleet.pnodes.filter((name) => !trusted.includes(name));
   const count = chance.whole(1, 3);
   while (odd.size < count) odd.set(chance.pick(others), chance.pick(behaviours));
+  const army = new SeededChance(seed, "sybils");
+  if (certain === undefined && army.happens(sybilsShare)) {
+    odd.clear();
+    for (const name of others.slice(0, army.whole(2, 5))) odd.set(name, "sybil");
+  }
   if (certain !== undefined) for (const name of others.slice(0, 2)) odd.set(name, certain);
   const plan = chance.happens(faultyShare) && certain === undefined ? drawPlan(seed, fleet) : calm.plan;
   return {

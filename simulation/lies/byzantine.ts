@@ -52,7 +52,7 @@ export type Behaviour =
   | "slanders"
   /** Makes results of audits up. */
   | "idles"
-  /** Several machines of one owner that compute the same wrong numbers. */
+  /** Several machines of one owner that say they are fast, and compute the same wrong numbers. */
   | "sybil"
   /** Lies, and says of a friend's work that it is right: friends tell each other what they stated. */
   | "cartel"
@@ -87,6 +87,11 @@ export const liars: ReadonlySet<Behaviour> = new Set(["flips", "zeros", "stale",
 /** Whom a machine says it belongs to. */
 export function ownerOf(behaviour: Behaviour | undefined, host: string): string {
   return behaviour === "sybil" ? "mallory" : host;
+}
+
+/** Whoever wants much of a workload says that it is fast. */
+export function claimedGflops(behaviour: Behaviour | undefined): number {
+  return behaviour === "sybil" ? 1_000 : 10;
 }
 
 const sleepsMs = 1_500;

@@ -1,6 +1,4 @@
-// Crews that break one of the rules by which sessions go on without orchestrators, each in worlds in which that rule decides. One rule is
-// not here: a line that counts on dead holders costs a state only if those die between their last news and the next copy, which takes a
-// second or two, and no world was found that hits it. It is broken and noticed where it is decided (src/crew/crew.test.ts).
+// Crews that break one of the rules by which sessions go on without orchestrators, each in worlds in which that rule decides.
 
 import type { CrewRules } from "../../src/crew/crew.ts";
 import { living } from "../../src/crew/crew.ts";
@@ -17,6 +15,18 @@ export const crewMutants: Readonly<Record<string, Mutant>> = {
     fault: "owners have their states kept by nobody else",
     shows: ["hang", "line"],
     ...breaking("owner dies", { keepers: () => [] }),
+  },
+  "counts-dead-holders": {
+    fault: "a line moves on states that only the dead hold",
+    shows: ["line", "hang"],
+    ...breaking("holders die", { counts: () => true }),
+  },
+  "does-not-enlist-again": {
+    fault: "a PNode that has lost its disk is never of the crew again",
+    shows: ["hang"],
+    crew: "disks are lost",
+    tamper: () =>
+      onCall(SessionPeerService.method.enlist, "input", (request: Loose) => ({ ...request, charter: undefined })),
   },
   "another-class-takes-over": {
     fault: "a PNode that rounds otherwise takes a VNode over",

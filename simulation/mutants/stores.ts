@@ -2,8 +2,8 @@
 
 import { hasCode } from "../../src/core/errors.ts";
 import type { BlobTransfer } from "../../src/pnode/options.ts";
-import type { BlobSpace, BlobStore } from "../../src/store/blob-store.ts";
-import type { StateStore } from "../../src/store/state-store.ts";
+import type { BlobSpace, BlobStore } from "../../src/store/blobs/blob-store.ts";
+import type { StateStore } from "../../src/store/records/state-store.ts";
 import { rewriting } from "./mutant.ts";
 
 /** Writes again, over whatever stands there now, when it has not heard of its first try. */

@@ -3,10 +3,11 @@
 
 import { sha256 } from "../../src/core/hash.ts";
 import type { IntervalRecord, StandingRecord } from "../../src/orchestrator/records/checking.ts";
+import type { PNodeRecord } from "../../src/orchestrator/records/machines.ts";
 import type { SessionRecord } from "../../src/orchestrator/records/sessions.ts";
 import type { VNodeRecord } from "../../src/orchestrator/records/vnodes.ts";
 import { PNodeService } from "../../src/protocol/gen/dcnr/v1/pnode_pb.ts";
-import type { StateStore } from "../../src/store/state-store.ts";
+import type { StateStore } from "../../src/store/records/state-store.ts";
 import { both, type Loose, type Mutant, onCall, onEvent, rewriting } from "./mutant.ts";
 
 function onAudits(interval: IntervalRecord, change: (audit: IntervalRecord["audits"][string]) => object): object {
@@ -106,6 +107,14 @@ export const trustMutants: Readonly<Record<string, Mutant>> = {
         ...heartbeat,
         vnodes: (heartbeat["vnodes"] as Loose[]).map((one) => ({ ...one, life: "" })),
       })),
+  },
+  "counts-every-key-as-somebody": {
+    fault:
+      "machines of one owner are taken for strangers to each other, so that whoever brings many gets most of a session",
+    shows: ["trust"],
+    byzantine: true,
+    behaviour: "sybil",
+    store: (view) => rewriting(view, "pnode", (record: PNodeRecord) => ({ ...record, owner: record.id })),
   },
   "final-over-open-audits": {
     fault: "what the line has passed is final, whatever is being checked",

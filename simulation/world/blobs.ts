@@ -12,8 +12,8 @@ import {
   type BlobStore,
   type StoredBlob,
   spacesOf,
-} from "../../src/store/blob-store.ts";
-import { BlobTokens } from "../../src/store/blob-tokens.ts";
+} from "../../src/store/blobs/blob-store.ts";
+import { BlobTokens } from "../../src/store/blobs/blob-tokens.ts";
 import { openMemoryBlobs } from "../../src/store/memory.ts";
 import { epochWallMs, type Host, type SimulatedWorld } from "./world.ts";
 

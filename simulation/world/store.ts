@@ -5,7 +5,7 @@
 import { DcnrError } from "../../src/core/errors.ts";
 import type { Cancel } from "../../src/core/world.ts";
 import { openMemoryStore } from "../../src/store/memory.ts";
-import type { ListPage, StateStore, StoredItem } from "../../src/store/state-store.ts";
+import type { ListPage, StateStore, StoredItem } from "../../src/store/records/state-store.ts";
 import type { Host, SimulatedWorld } from "./world.ts";
 
 export interface StoreFaults {

@@ -49,6 +49,14 @@ export interface CommandEntry {
   readonly load: () => Promise<{ readonly command: Command }>;
 }
 
+/** The commands that help shows under one heading. */
+export function inGroup(
+  group: CommandEntry["group"],
+  entries: readonly Omit<CommandEntry, "group">[],
+): readonly CommandEntry[] {
+  return entries.map((entry) => ({ ...entry, group }));
+}
+
 export interface CommandContext {
   /** All commands there are, for those that speak of them. */
   readonly commands: readonly CommandEntry[];

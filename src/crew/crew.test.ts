@@ -189,6 +189,25 @@ test("who rounds otherwise keeps states and takes nothing over; nor does anybody
   assert.ok(lookAt(late, 99_000).takeovers.length > 0 || lookAt(late, 99_000).state.ownerlessSinceMs.size > 0);
 });
 
+test("whoever owns a VNode by its charter hosts it, though no orchestrator could tell it so", () => {
+  const crew = hearing(openCrew(charter, owner("p2"), 0), 9_900, "");
+  const options = { nowMs: 10_000, wallMs: 0, timings, rules: crewRules };
+  assert.deepEqual(look(crew, { ...options, isTaken: () => false }).takeovers, [granted(b, "p2")]);
+  assert.deepEqual(look(crew, { ...options, isTaken: (vnode) => vnode === b }).takeovers, []);
+});
+
+test("what is over is taken over by nobody: its last states are held", () => {
+  const options = { nowMs: 10_000, wallMs: 0, timings, rules: crewRules, isTaken: () => false };
+  const crew = withLine(hearing(openCrew(charter, owner("p3"), 0), 9_900, "p1"), 8, 0);
+  const first = look(crew, { ...options, lastStep: 9 }).state;
+  const later = { ...options, nowMs: 11_000 };
+  assert.deepEqual(
+    look(hearing(first, 10_900, "p1"), { ...later, lastStep: 9 }).takeovers.map(({ vnode }) => vnode),
+    [a],
+  );
+  assert.deepEqual(look(hearing(first, 10_900, "p1"), { ...later, lastStep: 8 }).takeovers, []);
+});
+
 test("the line follows what others have thrown away, within its turn, and brings the state to start from", () => {
   const held: HeldState = { vnode: a, step: 4, state: state("a4"), trail: "" };
   const holders = [{ pnode: "p1", sequence: 1, states: [held] }];

@@ -196,6 +196,11 @@ export function stateAtLine({ charter, holdings, line }: CrewState, vnode: VNode
   return line === 0 ? "" : undefined;
 }
 
+/** All of the session's last states are held, so nobody needs a message of it any more. */
+export function isOver({ line }: CrewState, lastStep: number | undefined): boolean {
+  return lastStep !== undefined && line >= lastStep;
+}
+
 export interface Looked {
   readonly state: CrewState;
   /** What this PNode hosts from now on. */
@@ -207,6 +212,8 @@ export interface LookOptions {
   readonly wallMs: number;
   readonly timings: CrewTimings;
   readonly rules: CrewRules;
+  /** The session's last step; undefined while nobody has said what the session is. */
+  readonly lastStep?: number | undefined;
   /** Whether this PNode hosts the VNode already, or has no room for it. */
   readonly isTaken: (vnode: VNodeId) => boolean;
 }
@@ -223,6 +230,8 @@ export function look(before: CrewState, options: LookOptions): Looked {
     above: before.line,
   });
   const moved = line === undefined ? before : withLine(before, line, before.turn);
+  // Its last states are held: nothing is left to do but to tell.
+  if (isOver(moved, options.lastStep)) return { state: moved, takeovers: [] };
   return rules.mayHost(moved, nowMs, timings) ? lookForOwnerless(moved, options) : { state: moved, takeovers: [] };
 }
 
@@ -233,6 +242,11 @@ function lookForOwnerless(before: CrewState, options: LookOptions): Looked {
   let { tenures } = before;
   for (const [vnode, tenure] of before.tenures) {
     if (isHosted(before, tenure, nowMs, timings) || isTaken(vnode)) continue;
+    if (isOwnedBy(tenure, before.self)) {
+      // Its own by the charter, and the orchestrator went before it could say so: everybody else counts on it.
+      takeovers.push(tenure);
+      continue;
+    }
     const sinceMs = before.ownerlessSinceMs.get(vnode) ?? nowMs;
     const hosts = living(before, nowMs, timings).filter((pnode) => before.charter.crew.get(pnode)?.hosts);
     const rank = successorsOf(before.charter.session, vnode, hosts).indexOf(before.self.pnode);
@@ -247,9 +261,9 @@ function lookForOwnerless(before: CrewState, options: LookOptions): Looked {
   return { state: { ...before, tenures, ownerlessSinceMs }, takeovers };
 }
 
-/** Any of its owners is alive, and is the process that was meant. */
+/** Any other of its owners is alive, and is the process that was meant; whether this one hosts what it owns, it knows itself. */
 function isHosted(state: CrewState, tenure: Tenure, nowMs: number, timings: CrewTimings): boolean {
-  if (isOwnedBy(tenure, state.self)) return true;
+  if (isOwnedBy(tenure, state.self)) return false;
   return tenure.owners.some(({ pnode, incarnation }) => {
     if (pnode === state.self.pnode) return false;
     const seen = state.sightings.get(pnode)?.incarnation ?? "";

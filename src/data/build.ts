@@ -7,7 +7,7 @@ import { fail } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
 import type { Sha256 } from "../core/ids.ts";
 import { type TensorData, tensorBytes } from "../core/tensor.ts";
-import type { BlobSpace } from "../store/blob-store.ts";
+import type { BlobSpace } from "../store/blobs/blob-store.ts";
 import {
   documentEnd,
   type Field,

@@ -5,9 +5,9 @@ import { fail } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
 import { parseId, type Sha256 } from "../core/ids.ts";
 import type { World } from "../core/world.ts";
-import type { BlobSpace } from "../store/blob-store.ts";
-import type { StateStore } from "../store/state-store.ts";
-import { createItem, deleteItem, listItems, readItem } from "../store/update.ts";
+import type { BlobSpace } from "../store/blobs/blob-store.ts";
+import type { StateStore } from "../store/records/state-store.ts";
+import { createItem, deleteItem, listItems, readItem } from "../store/records/update.ts";
 import { type Lineage, lineageText, parseLineage } from "./lineage.ts";
 import {
   blobsOf,

@@ -7,7 +7,7 @@ import { fillNormal, randomKey } from "../core/numbers/random.ts";
 import { bytesOf, elementCount, type Shape, type Tensor } from "../core/tensor.ts";
 import type { GraphModel, GraphNode, ValueInfo } from "../graph/model.ts";
 import type { Engine, Tensors } from "./engine.ts";
-import { sharedMemory } from "./kernels.ts";
+import { sharedMemory } from "./kernels/kernels.ts";
 
 export function normal(name: string, shape: Shape): Tensor & { data: Float32Array } {
   const data = new Float32Array(elementCount(shape));

@@ -6,10 +6,10 @@ import type { DType, Shape, Tensor } from "../core/tensor.ts";
 import type { GraphModel } from "../graph/model.ts";
 import type { WeightBits } from "../graph/quantise.ts";
 import type { UnitPlan } from "../graph/unit.ts";
+import type { Station } from "./pool/station.ts";
 import type { LinearMemory } from "./portable/linear-memory.ts";
 import type { RowProgram } from "./stage/row-program.ts";
 import type { StagePass } from "./stage/stage-pass.ts";
-import type { Station } from "./station.ts";
 
 export type EngineKind = "reference" | "native" | "portable" | "webgpu";
 

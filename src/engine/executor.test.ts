@@ -6,9 +6,9 @@ import type { GraphModel } from "../graph/model.ts";
 import { close, float, layer, layerFeeds, naming, node, normal, numbers, plainLayer } from "./conformance.ts";
 import type { Executor, SharedBytes, Tensors } from "./engine.ts";
 import { openInlineExecutor } from "./executor.ts";
-import { openNativeEngine } from "./native.ts";
+import { openNativeEngine } from "./onnx/native.ts";
+import { openExecutor } from "./pool/threads.ts";
 import { openPortableEngine } from "./portable/engine.ts";
-import { openExecutor } from "./threads.ts";
 
 const product: GraphModel = {
   name: "product",

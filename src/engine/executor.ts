@@ -15,14 +15,14 @@ import type {
   StageExecutor,
   Tensors,
 } from "./engine.ts";
-import { Holders } from "./holders.ts";
-import { type LoweredCall, lowerCall, viewOf, viewsOf } from "./kernels.ts";
-import { type MemoryBlock, type MemoryPool, SharedMemoryPool } from "./memory.ts";
-import { OneMemoryPool } from "./one-memory-pool.ts";
+import { type LoweredCall, lowerCall, viewOf, viewsOf } from "./kernels/kernels.ts";
+import { Holders } from "./pool/holders.ts";
+import { type MemoryBlock, type MemoryPool, SharedMemoryPool } from "./pool/memory.ts";
+import { OneMemoryPool } from "./pool/one-memory-pool.ts";
+import { type RegisteredGraph, stationFor } from "./pool/station.ts";
 import type { LinearMemory } from "./portable/linear-memory.ts";
 import { Stages } from "./stage/stage.ts";
 import type { StageAnswer, StageCall } from "./stage/stage-call.ts";
-import { type RegisteredGraph, stationFor } from "./station.ts";
 
 export interface RunJob {
   readonly kind: "run";

@@ -8,7 +8,7 @@ export async function openEngine(kind: EngineKind, memory?: WebAssembly.Memory):
     case "reference":
       return (await import("./reference.ts")).openReferenceEngine();
     case "native":
-      return (await import("./native.ts")).openNativeEngine();
+      return (await import("./onnx/native.ts")).openNativeEngine();
     case "portable":
       return openPortable(memory);
     case "webgpu":
@@ -20,7 +20,7 @@ async function openPortable(memory?: WebAssembly.Memory): Promise<Engine> {
   const [{ openPortableEngine }, { LinearMemory }, { widenVectors }] = await Promise.all([
     import("./portable/engine.ts"),
     import("./portable/linear-memory.ts"),
-    import("./wide-vectors.ts"),
+    import("./kernels/wide-vectors.ts"),
   ]);
   return openPortableEngine({ memory: new LinearMemory(memory), tile: widenVectors() });
 }

@@ -5,9 +5,9 @@
 import { fail } from "../core/errors.ts";
 import { allocate, type DType, elementCount, sameShape, type Tensor, type TensorData } from "../core/tensor.ts";
 import type { GraphModel, GraphNode, ValueInfo } from "../graph/model.ts";
-import { sameData } from "../graph/operators/copy.ts";
 import type { Kernel } from "../graph/operators/operator.ts";
 import { operatorOf } from "../graph/operators/registry.ts";
+import { sameData } from "../graph/operators/shapes/copy.ts";
 import type { Engine, Program, Tensors } from "./engine.ts";
 
 export interface ReferenceOptions {

@@ -5,7 +5,7 @@ import { fail } from "../core/errors.ts";
 import { fromBfloat16, fromFloat16 } from "../core/numbers/half.ts";
 import { elementBytes, elementCount, type Tensor, viewData } from "../core/tensor.ts";
 import type { Attribute } from "./model.ts";
-import { onnxTypes } from "./operators/cast.ts";
+import { onnxTypes } from "./operators/elements/cast.ts";
 import { appendVarints, type ProtoField, readFields } from "./protobuf.ts";
 
 export interface OnnxLimits {

@@ -6,7 +6,7 @@ import type { Shape, Tensor } from "../core/tensor.ts";
 import { GraphBuilder, type Value } from "./builder.ts";
 import type { GraphModel } from "./model.ts";
 import { type OnnxGraph, type OnnxLimits, type OnnxValue, onnxLimits, parseOnnx } from "./onnx-parse.ts";
-import { onnxTypes } from "./operators/cast.ts";
+import { onnxTypes } from "./operators/elements/cast.ts";
 import { constantOf } from "./translate/constants.ts";
 import { expandLinearModels } from "./translate/linear-models.ts";
 import { allocateBounded, placeOf, Site } from "./translate/site.ts";

@@ -4,7 +4,7 @@
 import { fail } from "../core/errors.ts";
 import { bytesOf, type Tensor } from "../core/tensor.ts";
 import type { Attribute, GraphModel, GraphNode, ValueInfo } from "./model.ts";
-import { onnxTypeOf } from "./operators/cast.ts";
+import { onnxTypeOf } from "./operators/elements/cast.ts";
 import { operatorOf } from "./operators/registry.ts";
 import { ProtoWriter } from "./protobuf-write.ts";
 import { perRow } from "./rows.ts";

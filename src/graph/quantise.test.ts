@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fillNormal, randomKey } from "../core/numbers/random.ts";
 import { float32, type Tensor } from "../core/tensor.ts";
-import { unpacked } from "./operators/matmul-n-bits.ts";
+import { unpacked } from "./operators/matrices/matmul-n-bits.ts";
 import { quantise, type WeightBits } from "./quantise.ts";
 
 function normal(shape: readonly number[], seed: string): Tensor {

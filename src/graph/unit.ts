@@ -24,13 +24,15 @@ export interface UnitAttention {
   readonly bias?: Tensor;
 }
 
+/** Which rows go through a graph: all, or only those whose logits or hidden states are asked for. */
+export type UnitRows = "all" | "logits" | "hidden";
+
 export interface UnitGraph {
   /** Built for `anyRows`. Its inputs are row values of earlier steps, and weights. */
   readonly graph: GraphModel;
   /** Inputs that never change. */
   readonly weights: readonly string[];
-  /** Only rows whose logits are asked for go through it. */
-  readonly selected: boolean;
+  readonly rows: UnitRows;
 }
 
 export type UnitStep = ({ readonly kind: "graph" } & UnitGraph) | ({ readonly kind: "attend" } & UnitAttention);
@@ -47,5 +49,7 @@ export interface UnitPlan {
 
 /** A row value of a unit: where each row stands in its request, int32 [rows, 1]. */
 export const positionsInput = "positions";
-/** The head's output, [rows that were selected, classes]. */
+/** The head's output, [rows whose logits are asked for, classes]. */
 export const logitsOutput = "logits";
+/** What logits are made of, [rows whose hidden states are asked for, width]; absent where nobody can say which value that is. */
+export const hiddenOutput = "hidden";

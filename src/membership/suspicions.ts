@@ -16,6 +16,9 @@ interface Suspicion {
   buried: boolean;
 }
 
+/** Of a suspect's time, in which its answer may still be on its way. */
+const unquestionedShare = 0.3;
+
 export class Suspicions {
   readonly #timings: MembershipTimings;
   readonly #byId = new Map<MemberId, Suspicion>();
@@ -54,6 +57,21 @@ export class Suspicions {
     const sinceMs = known.buried ? known.heardMs : known.startMs;
     known.deadlineMs = Math.min(known.deadlineMs, sinceMs + this.#patienceMs(known, members));
     return true;
+  }
+
+  /**
+   * Those of whom this member asks others before their time is up, the next to be buried first: told once more as they were told,
+   * so that they confirm nothing. Whoever knows that one of them has answered for itself says so.
+   */
+  questioned(nowMs: number, count: number): Accusation[] {
+    const questioned: { readonly accusation: Accusation; readonly deadlineMs: number }[] = [];
+    for (const [id, { sequence, by, heardMs, startMs, deadlineMs }] of this.#byId) {
+      const sinceMs = Math.max(heardMs, startMs);
+      if (nowMs - sinceMs < (deadlineMs - sinceMs) * unquestionedShare) continue;
+      questioned.push({ accusation: { kind: "suspect", id, sequence, by: by[0] as number }, deadlineMs });
+    }
+    questioned.sort((one, other) => one.deadlineMs - other.deadlineMs);
+    return questioned.slice(0, count).map(({ accusation }) => accusation);
   }
 
   drop(id: MemberId): void {

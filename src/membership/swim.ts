@@ -2,6 +2,7 @@
 // Events in, effects out; no I/O, no clock. Records are good when they come here (records.ts).
 
 import { unreachable } from "../core/assert.ts";
+import { Corrections } from "./corrections.ts";
 import { Errands } from "./errands.ts";
 import { type Accusation, isHere, type Member, type MemberId, type News, type Standing } from "./member.ts";
 import { NewsQueue } from "./news-queue.ts";
@@ -77,6 +78,8 @@ export interface Gossip {
 }
 
 const confirmationRepeats = 2;
+/** Suspects of whom a partner is asked at once. */
+const questionsMax = 4;
 
 /** How many times slower a member probes that doubts itself. */
 const doubtMax = 7;
@@ -92,6 +95,7 @@ export class Swim implements Gossip {
   readonly #partners: Partners;
   readonly #errands: Errands;
   readonly #probes = new Probes();
+  readonly #corrections = new Corrections();
   #self: Member;
   /** Lifeguard's: how much a member has reason to think that the fault is its own. */
   #doubt = 0;
@@ -161,8 +165,7 @@ export class Swim implements Gossip {
     const taken = this.#news.take(to, newsBytes, newsBytesMax);
     // An answer that is lost shows at the next comparison of what two members know.
     this.#news.told(to, taken);
-    const accusation = this.#accusationOf(to);
-    return accusation === undefined ? taken : [accusation, ...taken];
+    return [...this.#saidTo(to), ...taken];
   }
 
   // Time
@@ -226,15 +229,19 @@ export class Swim implements Gossip {
     if (target === undefined) return;
     const { member } = target;
     const news = this.#news.take(member.id, newsBytes, newsBytesMax);
-    // A suspect is told so by whoever calls it, so that it can answer for itself at once.
-    const accusation = this.#accusationOf(member.id);
     this.#effects.push({
       kind: "probe",
       probe: this.#probes.begin(member, news, nowMs),
       to: member,
-      news: accusation === undefined ? news : [accusation, ...news],
+      news: [...this.#saidTo(member.id), ...this.#suspicions.questioned(nowMs, questionsMax), ...news],
       timeoutMs: giveUpMs,
     });
+  }
+
+  /** What is said to one member alone: that it is accused, so that it can answer for itself at once, and what it has not heard. */
+  #saidTo(id: MemberId): News[] {
+    const accusation = this.#accusationOf(id);
+    return [...(accusation ? [accusation] : []), ...this.#corrections.take(id)];
   }
 
   // Probes
@@ -328,7 +335,11 @@ export class Swim implements Gossip {
       return;
     }
     const known = this.roster.get(id);
-    if (known === undefined || known.member.sequence !== sequence || !isHere(known.standing)) return;
+    if (known === undefined || known.member.sequence !== sequence || !isHere(known.standing)) {
+      // It has answered for itself since: whoever has not heard that would bury it.
+      if (known && from && known.member.sequence > sequence) this.#corrections.add(from, known.member);
+      return;
+    }
     // Somebody else's burial is no more than the strongest suspicion: whoever is there has time to say so. After a split each
     // side would bury its own, for a moment, on the word of the other.
     if (!this.#suspicions.accuse(accusation, this.roster.here + 1, nowMs)) return;

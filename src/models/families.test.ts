@@ -10,10 +10,10 @@ import { definitionOf } from "./definition.ts";
 import { readDecoder } from "./families/read.ts";
 import { families } from "./families/table.ts";
 import { type Recipe, recipesOf } from "./families/tensors.ts";
+import { importHuggingFace } from "./files/huggingface.ts";
+import { openWeights } from "./files/safetensors.ts";
+import { cook, prefixOf } from "./files/weights.ts";
 import { fixtureNames, LoneModel, readFixture, writeFixture } from "./fixtures.testing.ts";
-import { importHuggingFace } from "./huggingface.ts";
-import { openWeights } from "./safetensors.ts";
-import { cook, prefixOf } from "./weights.ts";
 
 const scratch = mkdtempSync(join(tmpdir(), "families-"));
 after(() => rmSync(scratch, { recursive: true, force: true }));

@@ -7,9 +7,9 @@ import { loadTokenizer } from "../data/bpe/json.ts";
 import type { TokenTable } from "../data/bpe/token-table.ts";
 import type { Tokenizer } from "../data/bpe/tokenizer.ts";
 import { textLane, vocabularyDeadlineMs } from "../data/works.ts";
-import { type Chat, type ChatFormat, openChat, parseChatFormat } from "./chat.ts";
-import type { ChatPrompt } from "./chat-template.ts";
-import type { ToolFormat } from "./tools.ts";
+import { type Chat, type ChatFormat, openChat, parseChatFormat } from "./chats/chat.ts";
+import type { ChatPrompt } from "./chats/chat-template.ts";
+import type { ToolFormat } from "./chats/tools.ts";
 
 const common = { lane: textLane, module: import.meta.url };
 /** Prompts as long as any context take a tenth of it. */

@@ -9,7 +9,7 @@ import { type BodyInput, type BodyNode, mergeHeads } from "./body.ts";
 import type { Signature } from "./catalogue/node-type.ts";
 import type { Compilation } from "./compilation.ts";
 import { type Definition, parseDefinition } from "./definition.ts";
-import { activationEdges, judged, learning, publishedParameter, tieEdges, wireOf } from "./edges.ts";
+import { activationEdges, isFrozen, judged, learning, publishedParameter, tieEdges, wireOf } from "./edges.ts";
 import { checkCosts, dataOf, planCosts, planMetric, planOutput } from "./ends.ts";
 import { type Cluster, fuse } from "./fuse.ts";
 import { optimizerOf } from "./graphs/optimizer.ts";
@@ -96,6 +96,8 @@ function planVNode(
       initial: parameter.initial,
       decay: parameter.shape.length > 1,
       precision: compilation.nodes.get(node.id)!.parameterPrecision,
+      ...(isFrozen(node, parameter) && { frozen: true as const }),
+      ...(parameter.adapter && { adapter: true as const }),
     })),
   );
   const hasLoss = cluster.nodes.some((node) => node.nodeType.cost);

@@ -3,16 +3,30 @@
 
 import type { EdgeId } from "../core/ids.ts";
 import type { WireType } from "../core/numbers/wire-types.ts";
-import type { Signature } from "./catalogue/node-type.ts";
+import type { ParameterSpec, Signature } from "./catalogue/node-type.ts";
 import type { Compilation } from "./compilation.ts";
 import type { PlanEdge } from "./plan.ts";
 import type { ResolvedNode } from "./resolve.ts";
 
+/** Whether a parameter of a node stays as it is. */
+export function isFrozen({ config }: Pick<ResolvedNode, "config">, { adapter }: ParameterSpec): boolean {
+  return !adapter && config.has("frozen") && config.flag("frozen");
+}
+
+function isFrozenTable(publisher: ResolvedNode | undefined): boolean {
+  const { parameters, shared } = publisher?.description ?? {};
+  const table = parameters?.find(({ name }) => name === shared?.parameter);
+  return publisher !== undefined && table !== undefined && isFrozen(publisher, table);
+}
+
 export function learning(nodes: readonly ResolvedNode[]): Set<string> {
   const learns = new Set<string>();
+  const byId = new Map(nodes.map((node) => [node.id, node]));
   for (const node of nodes) {
     const upstream = node.inputs.some((input) => input.kind === "node" && learns.has(input.node));
-    if (upstream || node.description.parameters.length > 0 || node.tie !== undefined) learns.add(node.id);
+    const itself = node.description.parameters.some((parameter) => !isFrozen(node, parameter));
+    const borrows = node.tie !== undefined && !isFrozenTable(byId.get(node.tie.publisher));
+    if (upstream || itself || borrows) learns.add(node.id);
   }
   return learns;
 }
@@ -65,7 +79,10 @@ export function tieEdges({ nodes, clusterOf, judged }: Compilation): PlanEdge[] 
     const known = edges.findIndex((edge) => edge.fromPort === parameter && edge.to === to);
     if (from === to) continue;
     if (known >= 0) {
-      edges[known] = { ...edges[known]!, gradient: edges[known]!.gradient || judged.has(node.id) };
+      edges[known] = {
+        ...edges[known]!,
+        gradient: edges[known]!.gradient || (judged.has(node.id) && !isFrozenTable(publisher)),
+      };
       continue;
     }
     const id = `${parameter}>${node.id}.tied` as EdgeId;
@@ -78,7 +95,7 @@ export function tieEdges({ nodes, clusterOf, judged }: Compilation): PlanEdge[] 
       toPort: id,
       shape: node.tie.shape,
       wire: publisher.parameterPrecision,
-      gradient: judged.has(node.id),
+      gradient: judged.has(node.id) && !isFrozenTable(publisher),
     });
   }
   return edges;

@@ -20,9 +20,11 @@ function named<Id extends string>(id: Id, lane: number): Id {
   return (lane === 0 ? id : `${id}${laneMark}${lane}`) as Id;
 }
 
-/** Elements of all parameters, each with its padding: how long gradients are when they are added up over lanes. */
+/** Elements of all parameters that learn, each with its padding: how long gradients are when they are added up over lanes. */
 export function paddedElements({ parameters }: Pick<VNodePlan, "parameters">): number {
-  return parameters.reduce((sum, { shape }) => sum + Math.ceil(elementCount(shape) / alignElements) * alignElements, 0);
+  return parameters
+    .filter(({ frozen }) => !frozen)
+    .reduce((sum, { shape }) => sum + Math.ceil(elementCount(shape) / alignElements) * alignElements, 0);
 }
 
 export interface Shard {
@@ -44,7 +46,7 @@ export function outerShape(length: number): readonly [number, number] {
 
 /** Lanes share what is learned here: it has weights, and gradients reach them. */
 function isShared({ role, parameters }: VNodePlan): boolean {
-  return role !== "passes" && parameters.length > 0;
+  return role !== "passes" && parameters.some(({ frozen }) => !frozen);
 }
 
 export function expandLanes(plan: Plan, settings: Pick<SessionIdentity, "lanes" | "sync">): Plan {

@@ -12,15 +12,21 @@ export function parametersOf(vnode: VNodePlan): number {
   return vnode.parameters.reduce((sum, parameter) => sum + elementCount(parameter.shape), 0);
 }
 
+function learntOf(vnode: VNodePlan): number {
+  return parametersOf({ ...vnode, parameters: vnode.parameters.filter(({ frozen }) => !frozen) });
+}
+
 /** More are not reckoned with, so hosts allow no more, however far away the others are. */
 export const microbatchesInFlightMax = 16;
 
-/** Weights, gradients and two moments in float32; activations of the microbatches in flight. */
+/** Weights, and of what learns gradients and two moments, in float32; activations of the microbatches in flight. */
 export function memoryBytesOf(vnode: VNodePlan, batch: number, microbatches: number, hasRounds = false): number {
   const samplesInFlight = Math.ceil(batch / microbatches) * Math.min(microbatches, microbatchesInFlightMax);
   // Rounds keep where they began, and a velocity.
-  const perParameter = hasRounds ? 24 : 16;
-  return parametersOf(vnode) * perParameter + vnode.savedBytesPerSample * samplesInFlight + workspaceBytes;
+  const perLearnt = hasRounds ? 24 : 16;
+  const learnt = learntOf(vnode);
+  const weights = learnt * perLearnt + (parametersOf(vnode) - learnt) * 4;
+  return weights + vnode.savedBytesPerSample * samplesInFlight + workspaceBytes;
 }
 
 /** Weights as the runtime packs them, and of some a second form; one VNode's at a time are in memory more often. */

@@ -119,6 +119,10 @@ export interface ParameterPlan {
   readonly decay: boolean;
   /** Graphs run on a copy rounded to this; the master that learns is float32. */
   readonly precision: "float32" | "float16" | "bfloat16";
+  /** Stays as it is: no gradient, no moments. */
+  readonly frozen?: true;
+  /** May be missing where a network starts from: then it is drawn. */
+  readonly adapter?: true;
 }
 
 export type InitialPlan =

@@ -3,7 +3,7 @@
 import type { Aside } from "../core/aside.ts";
 import type { OrchestratorId } from "../core/ids.ts";
 import type { World } from "../core/world.ts";
-import type { BlobStore } from "../store/blob-store.ts";
+import type { BlobStore } from "../store/blobs/blob-store.ts";
 import type { VerifyBy } from "../trust/signing.ts";
 import type { Mirror } from "./records/mirror.ts";
 import type { Tasks } from "./tasks.ts";

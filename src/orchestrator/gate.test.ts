@@ -66,7 +66,7 @@ test("callers on the same machine need no key", async () => {
 test("from elsewhere a key opens what its scope says and nothing else", async () => {
   const { keys, call } = stage();
   const opens: Record<Scope, string[]> = {
-    generate: ["forward", "generate"],
+    generate: ["embed", "forward", "generate"],
     read: ["describeState", "grantParts"],
     train: ["describeState", "grantParts", "registerModel", "serveModel", "stopModel"],
     admin: methods.filter((name) => name !== "listModels"),

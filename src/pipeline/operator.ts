@@ -39,6 +39,8 @@ export interface Models {
   look(name: string): Promise<ServedFacts>;
   tokenizer(name: string): Promise<string>;
   generate(name: string, question: Question): Promise<string>;
+  /** One vector of length 1. */
+  embed(name: string, text: string): Promise<readonly number[]>;
   forward(
     name: string,
     inputs: Tensor,

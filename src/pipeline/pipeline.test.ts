@@ -217,6 +217,16 @@ describe("steps", () => {
     assert.deepEqual(new Map([...seeds(30)].sort()), new Map([...seeds(0)].sort()), "wherever it stands");
     assert.equal(new Set(seeds(0).values()).size, 30);
   });
+
+  test("a model gives each row's text its vector", async () => {
+    world.models = { look: async () => ({ identity: "m", replicas: 2, context: 16 }) };
+    world.write("a.jsonl", jsonl(numbered(12)));
+    const steps = { a: { files: "a.jsonl" }, m: { from: "a", map: { model: "gpt", give: "embedding" } } };
+    assert.deepEqual(
+      await world.rows(await outputOf(steps, "m")),
+      numbered(12).map((row) => ({ ...row, embedding: [row.text.length, 0.5] })),
+    );
+  });
 });
 
 const pipeline = {

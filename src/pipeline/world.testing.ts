@@ -55,6 +55,7 @@ export class PipelineWorld {
           this.asked.push(question);
           return question.prompt.toUpperCase();
         },
+        embed: async (_name, text) => [text.length, 0.5],
         forward: async () => [],
         ...this.models,
       },

@@ -77,6 +77,9 @@ export interface PNode {
   stop(): Promise<void>;
 }
 
+/** While no orchestrator answers, others of a session's crew are asked what it is. */
+const describeAttempts = 12;
+
 export async function startPNode(options: PNodeOptions, dependencies: PNodeDependencies): Promise<PNode> {
   const node = new HostingNode(options, dependencies);
   await node.start();
@@ -158,9 +161,7 @@ class HostingNode implements PNode {
     });
     const workshop = new Workshop({
       ...{ options, machine: dependencies, bounds, blobs: this.#blobs, digest, aside, signal },
-      describe: async (session) =>
-        this.#autonomy.described(session) ??
-        orchestrators.call(PNodeService.method.describeSession, { session }, signal),
+      describe: (session) => this.#autonomy.describe(session),
     });
     this.#workshop = workshop;
     const machineBytes = Number(options.capabilities.memoryBytes ?? 0n);
@@ -220,7 +221,9 @@ class HostingNode implements PNode {
       routes: () => joinRoutes(this.#whereabouts.routes),
       orchestratorHeardMs: () => this.#attachment.heardMs,
       nobodyListens: () => this.#attachment.nobodyListens,
-      describe: (session) => orchestrators.call(PNodeService.method.describeSession, { session }, signal),
+      describe: (session) =>
+        orchestrators.call(PNodeService.method.describeSession, { session }, signal, describeAttempts),
+      checkDescribed: (session, described) => workshop.checkDescribed(session, described),
       fetchStored: (session, hash, room, until) => this.#blobs.fetchState(session, hash, room, until),
       hosting: {
         of: (session) => hosts.of(session),

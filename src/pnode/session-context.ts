@@ -217,7 +217,7 @@ export const checkSession: CheckSession = ({ session, identity, definition }, ow
     fail("data_loss", `the definition of session ${session} does not have the hash that its settings name`);
 };
 
-function trainingOf({ work }: Pick<DescribeSessionResponse, "work">, session: SessionId) {
+export function trainingOf({ work }: Pick<DescribeSessionResponse, "work">, session: SessionId) {
   if (work.case !== "training") fail("data_loss", `session ${session} is not one that learns`);
   return trainingFromWire(work.value, session);
 }

@@ -6,7 +6,7 @@ import { assert } from "../core/assert.ts";
 import type { Digest } from "../core/hash.ts";
 import { sleep, type World } from "../core/world.ts";
 import { cutState, describeImage, piecesOf, type StateImage } from "../states/cut.ts";
-import { partLength, type StateDescription, type StateManifest, stateBytesOf } from "../states/manifest.ts";
+import { partLength, partStart, type StateDescription, type StateManifest, stateBytesOf } from "../states/manifest.ts";
 import type { SpillStorage } from "./options.ts";
 
 export interface SnapshotOptions {
@@ -83,9 +83,9 @@ class CopiedState implements Snapshot {
   }
 
   async part(index: number): Promise<Uint8Array> {
-    const { partBytes } = this.#options;
-    await this.taken;
-    return this.#content.subarray(index * partBytes, (index + 1) * partBytes);
+    const manifest = await this.manifest();
+    const start = partStart(manifest, index);
+    return this.#content.subarray(start, start + partLength(manifest, index));
   }
 
   async release(): Promise<void> {
@@ -117,9 +117,9 @@ class CutState implements Snapshot {
   async part(index: number, room: (bytes: number) => Uint8Array): Promise<Uint8Array> {
     const kept = this.#kept.get(index);
     if (kept) return kept;
-    const { storage, partBytes } = this.#options;
+    const { storage } = this.#options;
     assert(storage !== undefined && this.#onDisk.has(index), "a part is in memory or on disk");
-    return storage.read(this.#key(index), room(partLength({ bytes: this.bytes, partBytes }, index)));
+    return storage.read(this.#key(index), room(partLength(await this.taken, index)));
   }
 
   async release(): Promise<void> {

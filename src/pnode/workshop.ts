@@ -7,10 +7,11 @@ import { statePartBytes } from "../core/blobs.ts";
 import type { Digest } from "../core/hash.ts";
 import type { SessionId } from "../core/ids.ts";
 import type { EngineKind, Executor } from "../engine/engine.ts";
+import type { DescribeSessionResponse } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
 import type { StateImage } from "../states/cut.ts";
 import type { BlobClient } from "./blob-client.ts";
 import type { Bounds, PNodeDependencies, PNodeOptions } from "./options.ts";
-import { checkSession, SessionContext, type SessionContextOptions } from "./session-context.ts";
+import { checkSession, SessionContext, type SessionContextOptions, trainingOf } from "./session-context.ts";
 import { type Snapshot, takeSnapshot } from "./snapshots.ts";
 
 export interface WorkshopParts {
@@ -48,6 +49,14 @@ export class Workshop {
         this.dataWaitMs += waitedMs;
       },
     });
+  }
+
+  /** Fails for what is not the session of that id, and for what this PNode would compute other bits for. */
+  checkDescribed(session: SessionId, described: DescribeSessionResponse): void {
+    const { options, machine } = this.#parts;
+    const { identity } = trainingOf(described, session);
+    const { definition } = described;
+    (machine.checkSession ?? checkSession)({ session, identity, definition }, options.bits ?? bits);
   }
 
   snapshot(image: StateImage): Snapshot {

@@ -79,7 +79,7 @@ function named<T extends { readonly name: string }>(all: readonly T[] | undefine
 
 function readYaml(text: string): Kubeconfig | undefined {
   try {
-    const value: unknown = parse(text, { maxAliasCount: 10 });
+    const value: unknown = parse(text, { maxAliasCount: 10, logLevel: "error" });
     return typeof value === "object" && value !== null ? (value as Kubeconfig) : undefined;
   } catch {
     return undefined;

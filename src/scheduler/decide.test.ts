@@ -78,14 +78,19 @@ describe("a pass over the queue", () => {
     assert.deepEqual(decisions.starts[0]?.kept, new Map([["p", { memoryBytes: 100 * megabyte, gpus: 0 }]]));
   });
 
-  it("gives reservations to the first, and tells the others whom they wait behind", () => {
+  it("gives everybody a reservation; where that is too much to look at the first, and tells the others whom they wait behind", () => {
     const pending = Array.from({ length: 5 }, (_, i) => job(`j${i}`, 2, { submittedMs: i }));
     const blocked = {
       nodes: [pnode("p", 2, 0)],
       running: [running("r", holds("p", 2), { endMs: 5 * minute })],
       pending,
     };
-    const decisions = decided(blocked, { reservations: 2 });
+    const whole = decided(blocked);
+    assert.deepEqual(
+      pending.map(({ id }) => whole.waits.get(id)?.reason),
+      [5, 15, 25, 35, 45].map((minutes) => ({ code: "room", atMs: minutes * minute })),
+    );
+    const decisions = decided(blocked, { reservations: 2, effort: 0 });
     const reasons = pending.map(({ id }) => decisions.waits.get(id)?.reason);
     assert.deepEqual(reasons.slice(0, 2), [
       { code: "room", atMs: 5 * minute },

@@ -17,6 +17,8 @@ class Pass {
   readonly #timeline: Timeline;
   readonly #usages = new Map<string, Usage>();
   readonly #failed = new Map<string, (readonly [vnodes: number, limitMs: number])[]>();
+  /** When jobs of a kind got room at the earliest. */
+  readonly #earliest = new Map<string, { vnodes: number; limitMs: number; atMs: number }[]>();
   readonly #never = new Map<string, boolean>();
   /** Who has waited too long for a quota: nobody behind it may take more of that. */
   readonly #closed = new Map<string, string>();
@@ -104,10 +106,25 @@ class Pass {
     // Room made for one further back would go to those before it.
     if (first) this.#preempt(job, victimsForRoom(job, this.#view, this.#timeline, this.#rules) ?? []);
     if (first) this.#head = job.id;
-    if (this.#reserved >= this.#rules.reservations) return { code: "behind", job: this.#head };
+    if (this.#reserved >= this.#rules.reservations && this.#timeline.effort >= this.#rules.effort)
+      return { code: "behind", job: this.#head };
     this.#reserved++;
-    const found = this.#timeline.reserve(job);
-    return { code: "room", ...(found && { atMs: found.atMs }) };
+    return { code: "room", ...this.#reserve(job) };
+  }
+
+  /** What is free only gets less in a pass: nothing larger or longer of the same kind fits earlier than what was found. */
+  #reserve(job: PendingJob): { readonly atMs: number } | undefined {
+    const vnodes = job.demand?.vnodes ?? 0;
+    const name = kindOf(job);
+    const known = this.#earliest.get(name) ?? [];
+    let notBeforeMs = this.#view.nowMs;
+    for (const one of known)
+      if (one.vnodes <= vnodes && one.limitMs <= job.limitMs) notBeforeMs = Math.max(notBeforeMs, one.atMs);
+    if (notBeforeMs === Number.POSITIVE_INFINITY) return undefined;
+    const found = this.#timeline.reserve(job, notBeforeMs);
+    known.push({ vnodes, limitMs: job.limitMs, atMs: found?.atMs ?? Number.POSITIVE_INFINITY });
+    this.#earliest.set(name, known);
+    return found && { atMs: found.atMs };
   }
 
   /** A smaller or shorter one of the same shape has found no room in this pass. */

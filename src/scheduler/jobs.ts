@@ -78,8 +78,10 @@ export interface Rules {
   readonly mustStartMs: number;
   /** As much as a whole fair share: who waits this long comes before whoever used little. */
   readonly ageMs: number;
-  /** Blocked jobs that get a reservation; the others start only where none of these suffers. */
+  /** So many blocked jobs get a reservation in any case; those without one start only where none of these suffers. */
   readonly reservations: number;
+  /** All others get one too, until a pass has looked at so much (steps in time of one PNode): the longest queues and fleets stop at the first. */
+  readonly effort: number;
   /** A job that runs for less is not asked to give way. */
   readonly quantumMs: number;
   /** Of one pass. */
@@ -93,6 +95,7 @@ export const rulesDefault: Rules = {
   mustStartMs: 6 * 60 * minute,
   ageMs: 6 * 60 * minute,
   reservations: 32,
+  effort: 2_000_000,
   quantumMs: 30 * minute,
   startsMax: 512,
   victimsMax: 32,

@@ -318,6 +318,50 @@ describe("placement", () => {
     assert.match(single.get("only") as string, /[abc]/);
   });
 
+  it("gives many machines of one owner, or of one network, no more than a single one where strangers have room", () => {
+    const plan = chain(Array.from({ length: 20 }, (_, i) => vnode(`v${i}`)));
+    const strangers = Array.from({ length: 6 }, (_, i) => node(`a${i}`, { newcomer: true, network: `192.0.${i}` }));
+    const boast = { newcomer: true, gflops: 2_000_000 };
+    const armies: Partial<FleetNode>[] = [{ owner: "mallory" }, { network: "198.51.100" }];
+    for (const army of armies) {
+      const sybils = Array.from({ length: 50 }, (_, i) => node(`x${i}`, { ...boast, ...army }));
+      for (const others of [strangers, strangers.map((one) => ({ ...one, newcomer: false }))]) {
+        const where = places(plan, [...others, ...sybils]);
+        const taken = [...where.values()].filter((id) => id.startsWith("x")).length;
+        assert.equal(where.size, 20);
+        assert.ok(taken >= 1 && taken <= 2, `${Object.keys(army)}: they got ${taken} of 20`);
+      }
+    }
+  });
+
+  it("counts what machines of one owner host already", () => {
+    const plan = chain(Array.from({ length: 20 }, (_, i) => vnode(`v${i}`)));
+    const sybils = ["x", "y", "z"].map((id) => node(id, { newcomer: true, owner: "mallory", gflops: 2_000_000 }));
+    const others = ["a", "b"].map((id) => node(id));
+    const [v0, v1] = plan.vnodes.map(({ id }) => id) as [VNodeId, VNodeId];
+    const current = new Map([
+      [v0, ["x" as PNodeId]],
+      [v1, ["y" as PNodeId]],
+    ]);
+    const where = places(plan, [...others, ...sybils], { current });
+    assert.deepEqual([...new Set(where.values())].sort(), ["a", "b"]);
+  });
+
+  it("believes results alone in sessions that are checked, and says who has none and why it is taken all the same", () => {
+    const plan = chain(Array.from({ length: 10 }, (_, i) => vnode(`v${i}`)));
+    const known = node("a", { trust: "known", memoryFreeBytes: 8 * (64 << 20) });
+    const workers = ["x", "y"].map((id) => node(id, { gflops: 500, owner: "mallory" }));
+    const on = (nodes: readonly FleetNode[], checked: boolean) => {
+      const { decisions } = place(plan, new Fleet(nodes), policy({ checked }));
+      return decisions.filter(({ pnode }) => pnode !== "a");
+    };
+    assert.ok(on([known, ...workers], false).length > 5, "they have worked");
+    const few = on([{ ...known, memoryFreeBytes: gigabyte }, ...workers], true);
+    assert.deepEqual([few.length, few[0]?.reason.endsWith("; not proven yet")], [1, true]);
+    const more = on([known, ...workers], true);
+    assert.ok(more.length >= 2 && more.every(({ reason }) => reason.endsWith("but nobody else has room")));
+  });
+
   it("places everything on newcomers where nobody else is or has room", () => {
     const plan = chain(Array.from({ length: 6 }, (_, i) => vnode(`v${i}`)));
     const newcomers = ["x", "y"].map((id) => node(id, { newcomer: true }));

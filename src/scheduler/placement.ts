@@ -6,6 +6,7 @@ import { threeDigits } from "../core/words/sentences.ts";
 import { type Layout, slowestMs } from "./placement/balance.ts";
 import { type Bin, binOf, chooseBins, fits, type Purse, put, stageMs } from "./placement/bins.ts";
 import { bytes, classOf, eligible, eligibleInPool, poolEligible, whyNot } from "./placement/constraints.ts";
+import { type Care, Crowds, caresFor, count, type Unproven, unprovenOf, unprovenReason } from "./placement/crowds.ts";
 import { expectedGflops, type Fleet } from "./placement/fleet.ts";
 import { balanced } from "./placement/layouts.ts";
 import { atOnce, type Pace, type Search, unhurried } from "./placement/pace.ts";
@@ -35,27 +36,40 @@ export function place(plan: PlacementPlan, fleet: Fleet, asked: Policy): Placeme
 /** The same, with pauses. What changes in the fleet meanwhile counts or does not: rooms are claimed afterwards anyway. */
 export function* placing(plan: PlacementPlan, fleet: Fleet, asked: Policy, pace: Pace): Search<Placement> {
   const policy = asked.numericsClass === "" ? { ...asked, numericsClass: chooseClass(plan, fleet, asked) } : asked;
-  // Where there is nobody else, newcomers are like everybody.
-  const isMixed = fleet.newcomers > 0 && fleet.newcomers < fleet.size;
-  if (!isMixed) return yield* placeOn(plan, fleet, policy, false, pace);
-  const careful = yield* placeOn(plan, fleet, policy, true, pace);
-  if (careful.unplaced.length === 0) return careful;
-  // Newcomers are better than nobody.
-  const anyhow = yield* placeOn(plan, fleet, policy, false, pace);
-  return anyhow.unplaced.length < careful.unplaced.length ? anyhow : careful;
+  const unproven = unprovenOf(fleet, policy);
+  if (pace.isSpent(unproven.sizes.size > 0 ? fleet.size : 0)) yield;
+  let best: Placement | undefined;
+  for (const care of caresFor(unproven, fleet)) {
+    const placement = yield* placeOn(plan, fleet, policy, { unproven, care, isFirst: best === undefined }, pace);
+    if (best === undefined || placement.unplaced.length < best.unplaced.length) best = placement;
+    if (best.unplaced.length === 0) break;
+  }
+  return best as Placement;
 }
 
-/** `careful`: newcomers get a small share at most. */
-function* placeOn(plan: PlacementPlan, fleet: Fleet, policy: Policy, careful: boolean, pace: Pace): Search<Placement> {
+interface Carefully {
+  readonly unproven: Unproven;
+  readonly care: Care;
+  /** No limit was lifted. */
+  readonly isFirst: boolean;
+}
+
+function* placeOn(
+  plan: PlacementPlan,
+  fleet: Fleet,
+  policy: Policy,
+  { unproven, care, isFirst }: Carefully,
+  pace: Pace,
+): Search<Placement> {
   const { units, unitOf } = unitsOf(plan, policy);
+  let crowds = new Crowds(unproven, care, units.length * policy.copies);
   if (pace.isSpent(looksPerUnit * units.length)) yield;
   const edges = unitEdges(plan, unitOf);
   const settled = settle(units, policy);
   const missing = units.filter((unit) => settled.get(unit.index) === undefined);
-  const unitsInAll = careful ? { unitsInAll: units.length } : {};
 
   if (pace.isSpent(looksPerUnit * units.length)) yield;
-  let bins = yield* chooseBins(fleet, policy, plan.workload, missing, { everything: false, ...unitsInAll }, pace);
+  let bins = yield* chooseBins(fleet, policy, plan.workload, missing, { everything: false, crowds }, pace);
   let filling = fill(bins, units, settled, policy);
   const problem = (): Problem => ({
     units: missing,
@@ -70,7 +84,8 @@ function* placeOn(plan: PlacementPlan, fleet: Fleet, policy: Policy, careful: bo
   if (pace.isSpent(looksPerBin * bins.length)) yield;
   let layout = yield* balanced(problem(), pace);
   if (missing.some((unit) => layout[unit.index] === -1) && bins.length < fleet.size) {
-    bins = yield* chooseBins(fleet, policy, plan.workload, missing, { everything: true, ...unitsInAll }, pace);
+    crowds = new Crowds(unproven, care, units.length * policy.copies);
+    bins = yield* chooseBins(fleet, policy, plan.workload, missing, { everything: true, crowds }, pace);
     filling = fill(bins, units, settled, policy);
     if (pace.isSpent(looksPerBin * bins.length)) yield;
     layout = yield* balanced(problem(), pace);
@@ -90,6 +105,8 @@ function* placeOn(plan: PlacementPlan, fleet: Fleet, policy: Policy, careful: bo
     unplaced: [],
     slowestMs: slowestMs(bins),
     whyNot: undefined,
+    crowds,
+    isFirst,
   };
   for (const unit of units) {
     if (unit.vnodes.every((vnode) => policy.current.has(vnode.id))) continue;
@@ -121,6 +138,8 @@ interface Work {
   slowestMs: number;
   /** Made when first needed: it looks at the whole fleet. */
   whyNot: ((unit: Unit) => string) | undefined;
+  readonly crowds: Crowds;
+  readonly isFirst: boolean;
 }
 
 /** Units with a primary stay there; VNodes of a group that lost their place follow the rest of it. */
@@ -162,6 +181,7 @@ function fill(
   for (const unit of settled.size === 0 ? [] : units) {
     const bin = homes.get(settled.get(unit.index) ?? "");
     if (!bin) continue;
+    for (const id of membersOf(unit, policy)) count(homes.get(id)?.crowds ?? [], 1);
     const tear = follow(bin, unit, policy);
     if (tear) torn.set(unit.index, tear);
     bin.flops += unit.flops;
@@ -170,6 +190,10 @@ function fill(
     purse.pricePerHour += bin.node.pricePerHour;
   }
   return { purse, homes, torn };
+}
+
+function membersOf({ vnodes }: Unit, { current }: Policy): Set<PNodeId> {
+  return new Set(vnodes.flatMap(({ id }) => current.get(id) ?? []));
 }
 
 /** What has a place counts in the PNode's room already; the others of its group take theirs now. */
@@ -227,7 +251,7 @@ function explain(work: Work, unit: Unit, bin: Bin | undefined, bins: readonly Bi
     for (const vnode of unit.vnodes) work.unplaced.push({ vnode: vnode.id, copy, reason });
     return;
   }
-  const reason = reasonOf(bin, unit, work.slowestMs, copy);
+  const reason = `${reasonOf(bin, unit, work.slowestMs, copy)}${unprovenReason(work.crowds, bin.node, work.isFirst)}`;
   for (const vnode of unit.vnodes) {
     if ((policy.current.get(vnode.id)?.length ?? 0) > copy) continue;
     work.decisions.push({ vnode: vnode.id, copy, pnode: bin.node.id, reason });
@@ -290,7 +314,7 @@ function leastBusy(bins: readonly Bin[], unit: Unit, purse: Purse, owners: Reado
 
 /** The chosen bins may all be of one owner: then the whole fleet is searched, and what is found joins them. */
 function anyOther(
-  { fleet, policy, plan }: Work,
+  { fleet, policy, plan, crowds }: Work,
   unit: Unit,
   open: Bin[],
   purse: Purse,
@@ -300,7 +324,7 @@ function anyOther(
   for (const pool of fleet.pools())
     for (const node of pool.nodes) {
       if (known.has(node.id) || owners.has(ownerOf(node, node.id)) || !eligible(node, policy, plan.workload)) continue;
-      const bin = binOf(node, open.length, policy, plan.workload);
+      const bin = binOf(node, open.length, policy, plan.workload, crowds);
       if (!fits(bin, unit, purse)) continue;
       open.push(bin);
       return bin;

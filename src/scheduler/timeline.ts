@@ -5,22 +5,13 @@ import type { PNodeId } from "../core/ids.ts";
 import type { Held, PendingJob, RunningJob } from "./jobs.ts";
 import { type ConstraintPolicy, classOf, suits } from "./placement/constraints.ts";
 import type { FleetNode } from "./placement/types.ts";
-
-interface Release {
-  readonly atMs: number;
-  readonly memoryBytes: number;
-  readonly gpus: number;
-}
-
-interface Promised extends Release {
-  readonly toMs: number;
-}
+import { lastBy, Profile } from "./profile.ts";
 
 interface Machine {
   readonly node: FleetNode;
-  /** Sums of all that is released until then, by time. */
-  readonly releases: Release[];
-  readonly promised: Promised[];
+  readonly room: Profile;
+  /** The same without what starts now; as `room` while nothing is held. */
+  later?: Profile;
 }
 
 /** A gang's place: how much of which PNodes. */
@@ -37,27 +28,25 @@ export class Timeline {
   readonly #byId = new Map<PNodeId, Machine>();
   readonly #times: number[];
   readonly #suiting = new Map<string, readonly (readonly Machine[])[]>();
+  #effort = 0;
 
   constructor(nowMs: number, nodes: readonly FleetNode[], running: readonly RunningJob[]) {
     this.#nowMs = nowMs;
     // Small ones first, so that large ones stay whole for those who need them.
     const sorted = [...nodes].sort((a, b) => a.memoryBytes - b.memoryBytes || (a.id < b.id ? -1 : 1));
-    this.#machines = sorted.map((node) => ({ node, releases: [], promised: [] }));
+    this.#machines = sorted.map((node) => ({
+      node,
+      room: new Profile({ memoryBytes: node.memoryFreeBytes, gpus: node.gpusFree }),
+    }));
     for (const machine of this.#machines) this.#byId.set(machine.node.id, machine);
     const times = new Set<number>();
     const known = running.filter(({ endMs }) => endMs < Number.POSITIVE_INFINITY);
     for (const { endMs, holds } of known.sort((a, b) => a.endMs - b.endMs)) {
       const atMs = Math.max(endMs, nowMs + overtimeMs);
       times.add(atMs);
-      for (const held of holds) this.#release(held, atMs);
+      for (const held of holds) this.#byId.get(held.pnode)?.room.release(atMs, held);
     }
     this.#times = Array.from(times).sort((a, b) => a - b);
-  }
-
-  #release({ pnode, memoryBytes, gpus }: Held, atMs: number): void {
-    const releases = this.#byId.get(pnode)?.releases;
-    const before = releases?.at(-1);
-    releases?.push({ atMs, memoryBytes: (before?.memoryBytes ?? 0) + memoryBytes, gpus: (before?.gpus ?? 0) + gpus });
   }
 
   /** Where the whole gang fits from `atMs` on for all of its time; `freed` is counted as free already. */
@@ -82,7 +71,8 @@ export class Timeline {
         if (!room) {
           if (maxPricePerHour > 0 && price + machine.node.pricePerHour > maxPricePerHour) continue;
           if (machine.node.memoryBytes < memoryBytes) continue;
-          const free = this.#freeOver(machine, atMs, atMs + job.limitMs);
+          this.#effort += machine.room.steps;
+          const free = machine.room.least(atMs, atMs + job.limitMs);
           const more = extra?.get(machine.node.id);
           if (gpus > 0 && fitting(machine.node, gpuMemoryBytes, free.gpus + (more?.gpus ?? 0)) < gpus) continue;
           room = { memoryBytes: 0, left: free.memoryBytes + (more?.memoryBytes ?? 0) };
@@ -101,14 +91,19 @@ export class Timeline {
     return Array.from(used, ([{ node }, room]) => ({ pnode: node.id, memoryBytes: room.memoryBytes, gpus }));
   }
 
+  /** How much was looked at so far: steps in time of one PNode. */
+  get effort(): number {
+    return this.#effort;
+  }
+
   /** The earliest time from which the whole gang fits, as far as ends are known; holds that room for it. */
-  reserve(job: PendingJob): { readonly atMs: number; readonly allocation: Allocation } | undefined {
-    const ends = this.#machines.flatMap(({ promised }) => promised.map(({ toMs }) => toMs));
-    const times = Array.from(new Set([...this.#times, ...ends]))
-      .filter((atMs) => atMs > this.#nowMs)
-      .sort((a, b) => a - b);
-    let from = 0;
-    if (times.length > timesTriedMax) {
+  reserve(
+    job: PendingJob,
+    notBeforeMs = this.#nowMs,
+  ): { readonly atMs: number; readonly allocation: Allocation } | undefined {
+    const times = this.#times;
+    let from = lastBy(times, Math.max(this.#nowMs, notBeforeMs - 1)) + 1;
+    if (times.length - from > timesTriedMax) {
       let until = times.length;
       while (from < until) {
         const middle = (from + until) >> 1;
@@ -116,7 +111,8 @@ export class Timeline {
         else from = middle + 1;
       }
     }
-    for (const atMs of times.slice(from)) {
+    for (; from < times.length; from++) {
+      const atMs = times[from] as number;
       const allocation = this.fit(job, atMs);
       if (!allocation) continue;
       this.hold(allocation, atMs, job.limitMs);
@@ -126,17 +122,24 @@ export class Timeline {
   }
 
   hold(allocation: Allocation, atMs: number, forMs: number): void {
-    for (const { pnode, memoryBytes, gpus } of allocation)
-      this.#byId.get(pnode)?.promised.push({ atMs, toMs: atMs + forMs, memoryBytes, gpus });
+    const toMs = atMs + forMs;
+    for (const held of allocation) {
+      const machine = this.#byId.get(held.pnode);
+      if (!machine) continue;
+      machine.later ??= machine.room.copy();
+      if (atMs > this.#nowMs) machine.later.hold(atMs, toMs, held);
+      machine.room.hold(atMs, toMs, held);
+    }
+    const index = lastBy(this.#times, toMs);
+    if (allocation.length > 0 && this.#times[index] !== toMs) this.#times.splice(index + 1, 0, toMs);
   }
 
   /** If nobody else had anything, and everybody who could be lent were. */
   couldEver(job: PendingJob): boolean {
     if (!job.demand || job.demand.units.length === 0) return true;
     const emptied = this.#machines.map(({ node }) => ({
-      node: { ...node, memoryFreeBytes: node.memoryBytes, gpusFree: node.gpus.length },
-      releases: [],
-      promised: [],
+      node,
+      room: new Profile({ memoryBytes: node.memoryBytes, gpus: node.gpus.length }),
     }));
     return classesOf(emptied, job.policy).some((own) => this.#fitOn(own, job, this.#nowMs, []) !== undefined);
   }
@@ -144,29 +147,15 @@ export class Timeline {
   /** Room that is free now and that a job of this length must not use, by PNode. */
   kept(limitMs: number): Map<PNodeId, { memoryBytes: number; gpus: number }> {
     const kept = new Map<PNodeId, { memoryBytes: number; gpus: number }>();
-    for (const machine of this.#machines) {
-      if (machine.promised.length === 0) continue;
-      const later = machine.promised.filter(({ atMs }) => atMs > this.#nowMs);
-      if (later.length === 0) continue;
-      const now = freeAt({ ...machine, promised: later }, this.#nowMs);
-      const over = this.#freeOver({ ...machine, promised: later }, this.#nowMs, this.#nowMs + limitMs);
+    for (const { node, later } of this.#machines) {
+      if (!later) continue;
+      const now = later.at(this.#nowMs);
+      const over = later.least(this.#nowMs, this.#nowMs + limitMs);
       const memoryBytes = now.memoryBytes - over.memoryBytes;
       const gpus = now.gpus - over.gpus;
-      if (memoryBytes > 0 || gpus > 0) kept.set(machine.node.id, { memoryBytes, gpus });
+      if (memoryBytes > 0 || gpus > 0) kept.set(node.id, { memoryBytes, gpus });
     }
     return kept;
-  }
-
-  /** The least that is free in the whole stretch. */
-  #freeOver(machine: Machine, fromMs: number, toMs: number): { memoryBytes: number; gpus: number } {
-    const least = freeAt(machine, fromMs);
-    for (const { atMs } of machine.promised) {
-      if (atMs <= fromMs || atMs >= toMs) continue;
-      const then = freeAt(machine, atMs);
-      least.memoryBytes = Math.min(least.memoryBytes, then.memoryBytes);
-      least.gpus = Math.min(least.gpus, then.gpus);
-    }
-    return least;
   }
 
   /** The PNodes that may host it at all, those of each numerics class apart, the largest class first. */
@@ -189,24 +178,6 @@ function classesOf(machines: readonly Machine[], policy: ConstraintPolicy): read
 
 export function policyKey({ bits, engine, numericsClass, requirements }: ConstraintPolicy): string {
   return [bits, engine, numericsClass, ...Object.values(requirements)].join("|");
-}
-
-function freeAt({ node, releases, promised }: Machine, atMs: number): { memoryBytes: number; gpus: number } {
-  let memoryBytes = node.memoryFreeBytes;
-  let gpus = node.gpusFree;
-  let until: Release | undefined;
-  for (const release of releases) {
-    if (release.atMs > atMs) break;
-    until = release;
-  }
-  memoryBytes += until?.memoryBytes ?? 0;
-  gpus += until?.gpus ?? 0;
-  for (const one of promised)
-    if (one.atMs <= atMs && atMs < one.toMs) {
-      memoryBytes -= one.memoryBytes;
-      gpus -= one.gpus;
-    }
-  return { memoryBytes, gpus };
 }
 
 /** Those in use are taken to be the largest. */

@@ -4,7 +4,7 @@ import { assert } from "../core/assert.ts";
 import type { Digest } from "../core/hash.ts";
 import type { Sha256 } from "../core/ids.ts";
 import { bytesOf, type Tensor } from "../core/tensor.ts";
-import { partLength, type StateDescription, type StateManifest, stateBytesOf } from "./manifest.ts";
+import { partCount, partLength, type StateDescription, type StateManifest, stateBytesOf } from "./manifest.ts";
 
 export interface StatePart {
   readonly index: number;
@@ -26,8 +26,9 @@ export async function cutState(
   pieces: Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
   { partBytes, digest, onPart }: CutOptions,
 ): Promise<StateManifest> {
-  const { metadata, tensors } = description;
+  const { metadata, tensors, apartBytes } = description;
   const bytes = stateBytesOf(tensors);
+  const cut = { bytes, partBytes, ...(apartBytes && { apartBytes }) };
   const parts: Sha256[] = [];
   let buffer: Uint8Array | undefined;
   let held = 0;
@@ -38,7 +39,7 @@ export async function cutState(
   };
   for await (const piece of pieces) {
     for (let at = 0; at < piece.byteLength; ) {
-      const length = partLength({ bytes, partBytes }, parts.length);
+      const length = partLength(cut, parts.length);
       assert(length > 0, "a state has no more bytes than its tensors say");
       const take = Math.min(length - held, piece.byteLength - at);
       const taken = piece.subarray(at, at + take);
@@ -56,18 +57,20 @@ export async function cutState(
       await emit(buffer.subarray(0, length));
     }
   }
-  assert(held === 0 && parts.length === Math.ceil(bytes / partBytes), "a state has as many bytes as its tensors say");
-  return { metadata, tensors, bytes, partBytes, parts };
+  assert(held === 0 && parts.length === partCount(cut), "a state has as many bytes as its tensors say");
+  return { metadata, tensors, ...cut, parts };
 }
 
 /** A state where it lies: the tensors may still change. */
 export interface StateImage {
   readonly metadata: Readonly<Record<string, string>>;
   readonly tensors: ReadonlyMap<string, Tensor>;
+  readonly apartBytes?: number;
 }
 
-export function describeImage({ metadata, tensors }: StateImage): StateDescription {
-  return { metadata, tensors: Array.from(tensors, ([name, { dtype, shape }]) => ({ name, dtype, shape })) };
+export function describeImage({ metadata, tensors, apartBytes }: StateImage): StateDescription {
+  const apart = apartBytes && { apartBytes };
+  return { metadata, ...apart, tensors: Array.from(tensors, ([name, { dtype, shape }]) => ({ name, dtype, shape })) };
 }
 
 /** Views of the live memory, in the order of the description. */

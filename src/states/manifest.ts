@@ -23,6 +23,8 @@ export interface StateTensor {
 export interface StateDescription {
   readonly metadata: Readonly<Record<string, string>>;
   readonly tensors: readonly StateTensor[];
+  /** The first tensors have so many bytes and parts of their own: they never change, and others have the same. Absent: none. */
+  readonly apartBytes?: number;
 }
 
 export interface StateManifest extends StateDescription {
@@ -36,15 +38,29 @@ export function stateBytesOf(tensors: readonly StateTensor[]): number {
   return tensors.reduce((sum, { dtype, shape }) => sum + elementBytes(dtype) * elementCount(shape), 0);
 }
 
-/** Every part is full but the last. */
-export function partLength({ bytes, partBytes }: Pick<StateManifest, "bytes" | "partBytes">, index: number): number {
-  return Math.min(partBytes, bytes - index * partBytes);
+type Cut = Pick<StateManifest, "bytes" | "partBytes" | "apartBytes">;
+
+/** Every part is full but the last, and the last of those that lie apart. */
+export function partLength(cut: Cut, index: number): number {
+  const { bytes, partBytes, apartBytes = 0 } = cut;
+  const start = partStart(cut, index);
+  return Math.min(partBytes, (start < apartBytes ? apartBytes : bytes) - start);
+}
+
+export function partStart({ partBytes, apartBytes = 0 }: Cut, index: number): number {
+  const apart = Math.ceil(apartBytes / partBytes);
+  return index < apart ? index * partBytes : apartBytes + (index - apart) * partBytes;
+}
+
+export function partCount({ bytes, partBytes, apartBytes = 0 }: Cut): number {
+  return Math.ceil(apartBytes / partBytes) + Math.ceil((bytes - apartBytes) / partBytes);
 }
 
 /** Equal states have equal text. */
 export function writeStateManifest(manifest: StateManifest): Uint8Array<ArrayBuffer> {
-  const { metadata, tensors, bytes, partBytes, parts } = manifest;
-  const text = new TextEncoder().encode(canonicalJson({ format, metadata, tensors, bytes, partBytes, parts }));
+  const { metadata, tensors, bytes, partBytes, parts, apartBytes } = manifest;
+  const written = { format, metadata, tensors, bytes, partBytes, parts, ...(apartBytes && { apartBytes }) };
+  const text = new TextEncoder().encode(canonicalJson(written));
   if (text.byteLength > blobBytesMax.states)
     fail("resource_exhausted", `a state of ${tensors.length} tensors has a manifest of ${text.byteLength} bytes`);
   return text;
@@ -60,7 +76,9 @@ export function readStateManifest(text: Uint8Array, what: string): StateManifest
   if (!isCount(bytes) || bytes > stateBytesMax) return refuse(`it claims ${String(bytes)} bytes`);
   if (!isCount(partBytes) || partBytes === 0 || partBytes > statePartBytes)
     return refuse(`its parts have ${String(partBytes)} bytes, at most ${statePartBytes} are allowed`);
-  const wanted = Math.ceil(bytes / partBytes);
+  const { apartBytes = 0 } = json;
+  if (!isCount(apartBytes) || apartBytes > bytes) return refuse(`it sets ${String(apartBytes)} bytes apart`);
+  const wanted = partCount({ bytes, partBytes, apartBytes });
   if (!Array.isArray(parts) || parts.length !== wanted) return refuse(`it does not name ${wanted} parts`);
   const tensors = readTensors(json["tensors"]) ?? refuse("a tensor has a wrong name, dtype or shape");
   if (stateBytesOf(tensors) !== bytes) refuse(`its tensors do not fill ${bytes} bytes`);
@@ -69,6 +87,7 @@ export function readStateManifest(text: Uint8Array, what: string): StateManifest
     tensors,
     bytes,
     partBytes,
+    ...(apartBytes > 0 && { apartBytes }),
     parts: parts.map((hash) => parseSha256(String(hash), `a part of ${what}`)),
   };
 }

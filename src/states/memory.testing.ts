@@ -31,7 +31,7 @@ export async function memoryState(image: StateImage, partBytes = 64): Promise<Me
 }
 
 /** As it is now: the tensors may change afterwards. */
-export function copiedImage({ metadata, tensors }: StateImage): StateImage {
+export function copiedImage({ tensors, ...image }: StateImage): StateImage {
   const copy = (tensor: Tensor): Tensor => ({ ...tensor, data: tensor.data.slice() });
-  return { metadata, tensors: new Map(Array.from(tensors, ([name, tensor]) => [name, copy(tensor)])) };
+  return { ...image, tensors: new Map(Array.from(tensors, ([name, tensor]) => [name, copy(tensor)])) };
 }

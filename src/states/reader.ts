@@ -6,7 +6,7 @@ import type { Sha256 } from "../core/ids.ts";
 import { allocate, bytesOf, elementBytes, elementCount, type Shape, sameShape, type Tensor } from "../core/tensor.ts";
 import type { Clock } from "../core/world.ts";
 import { inLanes } from "./lanes.ts";
-import { partLength, type StateManifest } from "./manifest.ts";
+import { partLength, partStart, type StateManifest } from "./manifest.ts";
 
 /** Fills `into` with the part's bytes, verified against its hash. */
 export type FetchPart = (hash: Sha256, into: Uint8Array) => Promise<void>;
@@ -50,20 +50,25 @@ export class StateReader {
     }
   }
 
+  has(name: string): boolean {
+    return this.#starts.has(name);
+  }
+
   /** Fails with `data_loss` if a tensor is missing or has another shape; then nothing was fetched. */
   async readInto(wanted: readonly WantedTensor[]): Promise<void> {
     const places = wanted.map((one) => this.#place(one));
     const { manifest, fetchPart, clock } = this.#options;
-    const { partBytes } = manifest;
-    const needed = [...manifest.parts.keys()].filter((index) =>
-      places.some(({ start, end }) => start < (index + 1) * partBytes && end > index * partBytes && start < end),
-    );
+    const needed = [...manifest.parts.keys()].filter((index) => {
+      const first = partStart(manifest, index);
+      const last = first + partLength(manifest, index);
+      return places.some(({ start, end }) => start < last && end > first && start < end);
+    });
     const buffers: Uint8Array[] = [];
     await inLanes(needed, clock, async (index, lane) => {
-      buffers[lane] ??= new Uint8Array(Math.min(partBytes, manifest.bytes));
+      buffers[lane] ??= new Uint8Array(Math.min(manifest.partBytes, manifest.bytes));
       const part = (buffers[lane] as Uint8Array).subarray(0, partLength(manifest, index));
       await fetchPart(manifest.parts[index] as Sha256, part);
-      scatter(part, index * partBytes, places);
+      scatter(part, partStart(manifest, index), places);
     });
   }
 

@@ -1,7 +1,7 @@
-import { blobConformance } from "./blob-conformance.ts";
-import { blobHttpHandler } from "./blob-http.ts";
-import { conformanceWorld, storeConformance } from "./conformance.ts";
+import { blobConformance } from "./blobs/blob-conformance.ts";
+import { blobHttpHandler } from "./blobs/blob-http.ts";
 import { openMemoryBlobs, openMemoryStore } from "./memory.ts";
+import { conformanceWorld, storeConformance } from "./records/conformance.ts";
 
 const store = openMemoryStore();
 storeConformance("memory", { open: async () => store });

@@ -6,12 +6,12 @@ import { fail } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
 import type { Sha256 } from "../core/ids.ts";
 import type { Clock } from "../core/world.ts";
-import { checkBlobBytes, checkRange, collect, damagedUpload, missingBlob } from "./blob-checks.ts";
-import { type BlobSpace, type BlobStore, spacesOf } from "./blob-store.ts";
-import { BlobTokens } from "./blob-tokens.ts";
-import { Hints } from "./hints.ts";
-import { checkKey, checkValue, checkVersion, compareKeys, listRange, PageBuilder } from "./items.ts";
-import type { ListPage, StateStore, StoredItem } from "./state-store.ts";
+import { checkBlobBytes, checkRange, collect, damagedUpload, missingBlob } from "./blobs/blob-checks.ts";
+import { type BlobSpace, type BlobStore, spacesOf } from "./blobs/blob-store.ts";
+import { BlobTokens } from "./blobs/blob-tokens.ts";
+import { Hints } from "./records/hints.ts";
+import { checkKey, checkValue, checkVersion, compareKeys, listRange, PageBuilder } from "./records/items.ts";
+import type { ListPage, StateStore, StoredItem } from "./records/state-store.ts";
 
 export function openMemoryStore(): StateStore {
   return new MemoryStore();

@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, it } from "node:test";
 import { hasCode } from "../core/errors.ts";
-import { conformanceWorld as world } from "./conformance.ts";
 import { openBlobStore, openStateStore } from "./open.ts";
+import { conformanceWorld as world } from "./records/conformance.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "dcnr-open-"));
 after(() => rmSync(folder, { recursive: true }));

@@ -3,8 +3,8 @@
 
 import { fail } from "../core/errors.ts";
 import type { World } from "../core/world.ts";
-import type { BlobStore } from "./blob-store.ts";
-import type { StateStore } from "./state-store.ts";
+import type { BlobStore } from "./blobs/blob-store.ts";
+import type { StateStore } from "./records/state-store.ts";
 
 export interface StoreDependencies {
   readonly world: World;
@@ -22,14 +22,14 @@ export const blobForms = "memory, dir:PATH or s3://BUCKET[/PREFIX][@ENDPOINT]";
 export async function openStateStore(address: string, { world }: StoreDependencies): Promise<StateStore> {
   if (address === "memory") return (await import("./memory.ts")).openMemoryStore();
   const path = afterScheme(address, "sqlite:");
-  if (path) return (await import("./sqlite.ts")).openSqliteStore({ path, world });
+  if (path) return (await import("./records/sqlite.ts")).openSqliteStore({ path, world });
   const table = afterScheme(address, "dynamodb:");
   if (table) {
     const [name, endpoint] = splitEndpoint(table, address);
-    return (await import("./dynamodb.ts")).openDynamoStore({ table: name, endpoint, world });
+    return (await import("./records/dynamodb.ts")).openDynamoStore({ table: name, endpoint, world });
   }
   if (/^postgres(ql)?:\/\/./.test(address))
-    return (await import("./postgres.ts")).openPostgresStore({ url: address, world });
+    return (await import("./records/postgres.ts")).openPostgresStore({ url: address, world });
   fail("invalid_argument", `the store "${address}" is not of a known form: use ${storeForms}`);
 }
 
@@ -37,13 +37,13 @@ export async function openBlobStore(address: string, { world, baseUrl }: BlobDep
   if (address === "memory")
     return (await import("./memory.ts")).openMemoryBlobs({ clock: world.clock, key: world.chance.bytes(32), baseUrl });
   const path = afterScheme(address, "dir:");
-  if (path) return (await import("./directory.ts")).openDirectoryBlobs({ path, world, baseUrl });
+  if (path) return (await import("./blobs/directory.ts")).openDirectoryBlobs({ path, world, baseUrl });
   const place = afterScheme(address, "s3://");
   if (place) {
     const [name, endpoint] = splitEndpoint(place, address);
     const [bucket = "", ...prefix] = name.split("/");
     if (bucket !== "")
-      return (await import("./s3.ts")).openS3Blobs({ bucket, prefix: prefix.join("/"), endpoint, world });
+      return (await import("./blobs/s3.ts")).openS3Blobs({ bucket, prefix: prefix.join("/"), endpoint, world });
   }
   fail("invalid_argument", `the blob store "${address}" is not of a known form: use ${blobForms}`);
 }

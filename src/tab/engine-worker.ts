@@ -1,9 +1,9 @@
 // One worker of a page: the portable engine and nothing else. What it is given first is the memory that all of them share.
 
-import type { ToWorker, WorkerSettings } from "../engine/messages.ts";
+import type { ToWorker, WorkerSettings } from "../engine/pool/messages.ts";
+import { WorkerLoop } from "../engine/pool/worker-loop.ts";
 import { openPortableEngine } from "../engine/portable/engine.ts";
 import { LinearMemory } from "../engine/portable/linear-memory.ts";
-import { WorkerLoop } from "../engine/worker-loop.ts";
 
 let loop: WorkerLoop | undefined;
 

@@ -1,8 +1,8 @@
 // The executor of a page: the pool of src/engine on the browser's own workers.
 
 import type { Executor } from "../engine/engine.ts";
-import type { FromWorker } from "../engine/messages.ts";
-import { openPooledExecutor } from "../engine/pool.ts";
+import type { FromWorker } from "../engine/pool/messages.ts";
+import { openPooledExecutor } from "../engine/pool/pool.ts";
 
 /** `script`: where engine-worker.ts is served. Resolves when every worker has loaded its engine. */
 export function openTabExecutor(script: string, workers: number): Promise<Executor> {

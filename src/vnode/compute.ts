@@ -101,7 +101,7 @@ export class VNodeCompute {
   }
 
   async adopt(file: StateReader): Promise<void> {
-    await this.state.adopt(file);
+    await this.state.adopt(file, this.#options.settings.seed);
     await this.#working.refresh();
   }
 
@@ -130,7 +130,7 @@ export class VNodeCompute {
       for (const { fromPort, wire } of edges) {
         // Several may borrow one parameter.
         if (shared.has(fromPort)) continue;
-        const weights = this.state.tensors.get(fromPort);
+        const weights = this.state.tensors.get(fromPort) ?? this.state.frozen.get(fromPort);
         assert(weights !== undefined, `VNode ${this.#options.plan.id} has the parameter ${fromPort}`);
         shared.set(fromPort, await this.#packLarge(weights, wire, this.#where(step, fromPort)));
       }

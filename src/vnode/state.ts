@@ -5,7 +5,7 @@ import { fail } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
 import { randomKey } from "../core/numbers/random.ts";
 import type { Tensor } from "../core/tensor.ts";
-import type { Executor, KernelCall, SharedBytes } from "../engine/engine.ts";
+import type { Executor, Float32Span, KernelCall, SharedBytes } from "../engine/engine.ts";
 import type { ParameterPlan, VNodePlan } from "../network/plan.ts";
 import type { StateImage } from "../states/cut.ts";
 import type { StateReader } from "../states/reader.ts";
@@ -23,6 +23,9 @@ export class VNodeState {
   readonly #reading = new Set<Promise<void>>();
   /** By parameter name; views of the weights, made once. */
   readonly tensors: ReadonlyMap<string, Tensor>;
+  /** Those that stay as they are. */
+  readonly frozen: ReadonlyMap<string, Tensor>;
+  readonly #frozen: SharedBytes | undefined;
 
   /** `hasRounds`: lanes learn apart for a while. */
   constructor(plan: VNodePlan, layout: Layout, executor: Executor, hasRounds = false) {
@@ -33,8 +36,11 @@ export class VNodeState {
     const parts = [...partsOf(plan), ...(hasRounds ? (["anchor", "velocity"] as const) : [])];
     this.#memory = executor.allocate(bytes + (parts.length - 1) * distanceBetween(bytes));
     this.#parts = new Map(parts.map((part, i) => [part, within(this.#memory, i * distanceBetween(bytes), bytes)]));
+    this.#frozen =
+      layout.frozen.length > 0 ? executor.allocate(4 * (layout.storedLength - layout.weightLength)) : undefined;
     const weights = this.part("weights");
     this.tensors = new Map(layout.parameters.map((place) => [place.name, tensorAt(weights, place)]));
+    this.frozen = new Map(layout.frozen.map((place) => [place.name, this.#frozenAt(place)]));
   }
 
   part(part: Part): SharedBytes {
@@ -43,18 +49,35 @@ export class VNodeState {
     return memory;
   }
 
+  /** Where a weight lies. */
+  spanOf({ name, start, length }: Place): Float32Span {
+    if (!this.frozen.has(name)) return spanOf(this.part("weights"), start, length);
+    return spanOf(this.#frozen as SharedBytes, start - this.#layout.weightLength, length);
+  }
+
+  #frozenAt(place: Place): Tensor {
+    return tensorAt(this.#frozen as SharedBytes, place, this.#layout.weightLength);
+  }
+
   /** About what a snapshot takes. */
   get bytes(): number {
-    return 4 * this.#layout.weightLength * this.#parts.size;
+    const { weightLength, storedLength } = this.#layout;
+    return 4 * (weightLength * this.#parts.size + storedLength - weightLength);
   }
 
   /** Drawn by the workers, span by span: a large table would hold the caller's thread up for seconds. */
   async initialise(seed: number): Promise<void> {
-    const places = new Map(this.#layout.parameters.map((place) => [place.name, place]));
-    const weights = this.part("weights");
-    const calls = this.#plan.parameters.flatMap((parameter) =>
-      initialCalls(parameter, places.get(parameter.name) as Place, weights, seed, this.#plan.id),
-    );
+    await this.#draw(this.#plan.parameters, seed);
+  }
+
+  async #draw(parameters: readonly ParameterPlan[], seed: number): Promise<void> {
+    const { parameters: learnt, frozen, weightLength } = this.#layout;
+    const places = new Map(learnt.map((place) => [place.name, place]));
+    for (const place of frozen) places.set(place.name, { ...place, start: place.start - weightLength });
+    const calls = parameters.flatMap((parameter) => {
+      const memory = parameter.frozen ? (this.#frozen as SharedBytes) : this.part("weights");
+      return initialCalls(parameter, places.get(parameter.name) as Place, memory, seed, this.#plan.id);
+    });
     await Promise.all(calls.map((call) => this.#executor.kernel(call)));
   }
 
@@ -77,11 +100,13 @@ export class VNodeState {
 
   /** Views of everything: whoever takes longer to read them than until the next update says so by `keepUntil`. */
   snapshot(step: number): StateImage {
-    const tensors = new Map<string, Tensor>();
+    // In front and apart: their parts are those of the state that the network started from, whatever learns.
+    const tensors = new Map<string, Tensor>(this.frozen);
     for (const [part, memory] of this.#parts)
       for (const place of this.#layout.parameters) tensors.set(nameIn(part, place.name), tensorAt(memory, place));
     const metadata = { vnode: this.#plan.id, step: String(step) };
-    return { metadata, tensors };
+    const apartBytes = [...this.frozen.values()].reduce((sum, { data }) => sum + data.byteLength, 0);
+    return { metadata, tensors, ...(apartBytes > 0 && { apartBytes }) };
   }
 
   /** No update changes anything before `read` has settled: a large state is read where it lies. */
@@ -103,21 +128,26 @@ export class VNodeState {
     const { vnode, step: storedStep } = file.metadata;
     if (vnode !== this.#plan.id || storedStep !== String(step))
       fail("data_loss", `${file.what} says it is of VNode ${vnode} at step ${storedStep}`);
-    await this.#load(file, [...this.#parts.keys()]);
+    await this.#load(file, [...this.#parts.keys()], new Set());
   }
 
-  /** Weights alone; moments start at zero. */
-  async adopt(file: StateReader): Promise<void> {
-    await this.#load(file, ["weights"]);
+  /** Weights alone; moments start at zero. Adapters that are not in it are drawn. */
+  async adopt(file: StateReader, seed: number): Promise<void> {
+    const missing = this.#plan.parameters.filter(({ adapter, name }) => adapter && !file.has(name));
+    await this.#draw(missing, seed);
+    await this.#load(file, ["weights"], new Set(missing.map(({ name }) => name)));
   }
 
-  async #load(file: StateReader, parts: readonly Part[]): Promise<void> {
-    const wanted = parts.flatMap((part) =>
-      this.#layout.parameters.map((place) => {
-        const tensor = tensorAt(this.part(part), place);
-        return { name: nameIn(part, place.name), shape: place.shape, tensor, into: tensor.data as Float32Array };
-      }),
+  async #load(file: StateReader, parts: readonly Part[], missing: ReadonlySet<string>): Promise<void> {
+    const learnt = parts.flatMap((part) =>
+      this.#layout.parameters
+        .filter(({ name }) => !missing.has(name))
+        .map((place) => ({ name: nameIn(part, place.name), tensor: tensorAt(this.part(part), place) })),
     );
+    const frozen = Array.from(this.frozen, ([name, tensor]) => ({ name, tensor }));
+    const wanted = [...learnt, ...frozen].map(({ name, tensor }) => {
+      return { name, shape: tensor.shape, tensor, into: tensor.data as Float32Array };
+    });
     await file.readInto(wanted);
     this.#executor.upload(wanted.map(({ tensor }) => tensor));
     for (const { name, tensor } of wanted) {
@@ -141,6 +171,7 @@ export class VNodeState {
 
   free(): void {
     this.#executor.free(this.#memory);
+    if (this.#frozen !== undefined) this.#executor.free(this.#frozen);
   }
 }
 

@@ -145,7 +145,7 @@ export async function train(
     });
     if (from === undefined) await compute.initialise();
     else await compute.restore((await memoryState(from.snapshots.get(`${vnode.id}/${line}`)!)).reader, line);
-    for (const [name, tensor] of weights === undefined ? [] : compute.state.tensors)
+    for (const [name, tensor] of weights === undefined ? [] : [...compute.state.tensors, ...compute.state.frozen])
       (tensor.data as Float32Array).set(weights?.get(name) as Float32Array);
     const role = roleOf(plan, vnode.id);
     processes.set(vnode.id, new Process({ role, schedule: each, line, parallel, persistsPendingMax: 9 }));
@@ -179,6 +179,14 @@ export async function train(
         });
       case "collect":
         return effect.released.forEach(giveBack);
+      // Whoever only passes values on runs ahead: what came too early is asked for again.
+      case "ask":
+        return post(effect.whom, { kind: "asked", names: effect.names, asker: vnode });
+      case "deliver":
+        return post(effect.asker, {
+          ...{ kind: "arrived", ...effect.message, from: vnode },
+          payload: lend(effect.message.payload),
+        });
       case "publish":
         run.hashes.set(`${vnode}/${effect.step}`, effect.hash);
         if (effect.measures["loss"] !== undefined) {

@@ -87,6 +87,16 @@ describe("one of the crew", () => {
     await refused(fetched(sha256(foreign)), "not_found", /of session .* is not here/);
   });
 
+  it("brings no charter to a machine that hears an orchestrator, whoever signed it", async () => {
+    const own = { charter: new Uint8Array(3), publicKey: mallory.publicKey, former: [], signature: new Uint8Array(64) };
+    const enlist = (charter: object) => member.call(lab.pnodeAt(0), SessionPeerService.method.enlist, { charter });
+    await refused(enlist(own), "failed_precondition", /from its orchestrator/);
+    await refused(
+      lab.as(newIdentity()).call(lab.pnodeAt(0), SessionPeerService.method.describe, { session }),
+      "permission_denied",
+    );
+  });
+
   it("is nobody to a machine that is not of the crew, whatever session it names", async () => {
     const stranger = lab.as(newIdentity());
     const tell = { incarnation: "1", routes: "", news: { session } };

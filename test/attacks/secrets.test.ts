@@ -11,6 +11,7 @@ import { after, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { packagePath } from "../../src/cli/machine/software.ts";
 import { Client } from "../../src/client/client.ts";
+import { withoutKey } from "../../src/protocol/routes/address.ts";
 import { trainOnInlineData } from "../small-training.ts";
 
 const scratch = mkdtempSync(join(tmpdir(), "dcnr-secrets-"));
@@ -69,19 +70,39 @@ it("no log, event, metric or page tells a secret", async () => {
   await trainOnInlineData(client, { steps: 12 });
   const prompt = "planted-prompt-4711";
   const authorization = `Bearer ${secret}`;
-  const post = (body: string) =>
-    fetch(`http://${address}/v1/completions`, {
-      method: "POST",
-      headers: { authorization, "content-type": "application/json" },
-      body,
-    });
-  await (await post(JSON.stringify({ model: "none", prompt }))).text();
-  await (await post(`{"model": "none", "prompt": "${prompt}`)).text();
+  const answers: string[] = [];
+  const post = async (path: string, body: string) => {
+    const headers = { authorization, "content-type": "application/json" };
+    answers.push(await (await fetch(`http://${address}${path}`, { method: "POST", headers, body })).text());
+  };
+  const asked = [{ role: "user", content: prompt }];
+  const schema = { type: "object", properties: { [prompt]: { type: "odd" } } };
+  const tools = [{ type: "function", function: { name: "find", description: prompt, parameters: schema } }];
+  const format = { type: "json_schema", json_schema: { name: "a", schema } };
+  for (const [path, body] of Object.entries({
+    "/v1/completions": { prompt },
+    "/v1/chat/completions": { messages: asked, tools, tool_choice: "required" },
+    "/v1/responses": { input: prompt, instructions: prompt },
+    "/v1/embeddings": { input: [prompt] },
+    "/api/embed": { input: prompt },
+    "/api/chat": { messages: asked, format: schema },
+    "/api/generate": { prompt, system: prompt },
+  })) {
+    const whole = JSON.stringify({ model: "none", ...body });
+    await post(path, whole);
+    // Cut off behind the prompt, and with something that is refused by name.
+    await post(path, whole.slice(0, whole.indexOf(prompt) + prompt.length));
+    await post(path, JSON.stringify({ model: "none", ...body, odd: prompt }));
+  }
+  await post("/v1/chat/completions", JSON.stringify({ model: "none", messages: asked, response_format: format }));
+  assert.equal(answers.length, 22);
   await fetch(`http://${address}/v1/models`, { headers: { authorization: `Bearer ${secret}x` } });
 
   // What is asked of a job may hold prompts; whoever may not see it gets the list alone.
   const spec = { source: "planted-source-1234", dataset: "none", split: "all", samples: 2, batch: 1 };
   await client.jobs.submit([{ kind: "evaluate", name: "planted", key: "planted-key", spec }]).catch(() => {});
+  const pipeline = { steps: { read: { files: spec.source } }, save: { corpus: "read" } };
+  await client.jobs.submit([{ kind: "data", name: "made", key: "another-key", spec: pipeline }]).catch(() => {});
 
   const read: Record<string, string> = { ...said };
   for (const [name, words] of Object.entries({
@@ -91,12 +112,16 @@ it("no log, event, metric or page tells a secret", async () => {
     "the export of the ledger": ["credits", "export", "--orchestrator", address],
   }))
     read[name] = await ran(words, { DCNR_API_KEY: `${secret}` });
-  for (const path of ["/", "/metrics", "/healthz", "/v1/models"])
+  for (const path of ["/", "/join", "/metrics", "/healthz", "/v1/models", "/api/tags"])
     read[path] = await (await fetch(`http://${address}${path}`)).text();
   const plain = (value: unknown) => JSON.stringify(value, (_, one) => (typeof one === "bigint" ? String(one) : one));
   read["events"] = plain(await client.fleet.events());
   read["machines"] = plain(await client.fleet.pnodes());
   read["jobs"] = plain(await client.jobs.list());
+  read["models"] = plain(await client.models.list());
+  const [pnode] = await client.fleet.pnodes();
+  assert.ok(pnode, "the PNode is known");
+  read["the PNode's metrics"] = await (await fetch(`http://${withoutKey(pnode.address)}/metrics`)).text();
   await client.close();
 
   const planted: Record<string, string> = { "API key": secret, invite: token, prompt, note, spec: spec.source };

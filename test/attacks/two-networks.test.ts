@@ -3,14 +3,42 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
+import { type DescMethod, getOption } from "@bufbuild/protobuf";
+import { DcnrError } from "../../src/core/errors.ts";
+import { access, Rule } from "../../src/protocol/gen/dcnr/v1/access_pb.ts";
 import { BlobSpace } from "../../src/protocol/gen/dcnr/v1/common_pb.ts";
 import { ExchangeService } from "../../src/protocol/gen/dcnr/v1/exchange_pb.ts";
 import { BlobAction, PNodeService } from "../../src/protocol/gen/dcnr/v1/pnode_pb.ts";
 import { ServingService } from "../../src/protocol/gen/dcnr/v1/serving_pb.ts";
 import { SessionService } from "../../src/protocol/gen/dcnr/v1/session_pb.ts";
-import type { Network } from "../../src/protocol/network.ts";
+import type { BidiMethod, Network, ServerStreamMethod, UnaryMethod } from "../../src/protocol/network.ts";
 import { withKey } from "../../src/protocol/routes/address.ts";
+import { contractServices } from "../rights/contract.ts";
 import { Lab, refused } from "./lab.ts";
+
+const refusal = /^(permission_denied|unauthenticated|unimplemented)$/;
+const everybodys: ReadonlySet<Rule> = new Set([Rule.OPEN, Rule.SELF]);
+
+/** How an empty request of a method ends. */
+async function codeOf(network: Network, address: string, method: DescMethod): Promise<string> {
+  const options = { timeoutMs: 20_000 };
+  try {
+    if (method.methodKind === "unary") await network.call(address, method as UnaryMethod, {}, options);
+    else if (method.methodKind === "server_streaming")
+      for await (const _ of network.watch(address, method as ServerStreamMethod, {}, options)) break;
+    else {
+      const channel = network.open(address, method as BidiMethod, options);
+      try {
+        for await (const _ of channel.incoming) break;
+      } finally {
+        channel.close();
+      }
+    }
+    return "let in";
+  } catch (thrown) {
+    return DcnrError.from(thrown).code;
+  }
+}
 
 let ours: Lab;
 let theirs: Lab;
@@ -63,6 +91,27 @@ describe("two networks on one machine", () => {
   it("do not know each other's people", async () => {
     const person = await theirs.person("admin");
     await refused(ours.call(person, SessionService.method.listStates, { session }), "unauthenticated");
+  });
+
+  it("open no method of the contract to anybody of the other that is not open to all", async () => {
+    const callers = {
+      "a machine of theirs": theirs.as(theirs.keys[0]),
+      "an orchestrator of theirs": theirs.as(theirs.networkKey),
+      "an administrator of theirs": await theirs.person("admin"),
+    };
+    const places = { "our orchestrator": ours.address, "a PNode of ours": ours.pnodeAt(0) };
+    const closed = (await contractServices())
+      .flatMap(({ methods }) => methods)
+      // Whoever has a key may ask to become a member, as itself.
+      .filter((method) => !everybodys.has(getOption(method, access).rule));
+    assert.ok(closed.length > 60, `${closed.length} methods`);
+    for (const [where, address] of Object.entries(places))
+      for (const [who, network] of Object.entries(callers)) {
+        const codes = await Promise.all(closed.map((method) => codeOf(network, address, method)));
+        // What a place does not serve, nobody reaches there.
+        for (const [index, { parent, name }] of closed.entries())
+          assert.match(codes[index] as string, refusal, `${who} at ${parent.name}/${name} of ${where}`);
+      }
   });
 
   it("do not serve each other's blobs, whatever address somebody was granted", async () => {

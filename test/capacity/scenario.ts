@@ -7,7 +7,9 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Child, startChild, stopChild } from "../../src/cli/machine/processes.ts";
-import { Client, type ProviderInit, trainSpec } from "../../src/client/client.ts";
+import type { ProviderInit } from "../../src/client/calls/machines.ts";
+import { trainSpec } from "../../src/client/calls/sessions.ts";
+import { Client } from "../../src/client/client.ts";
 import { addSamples } from "../../src/client/samples.ts";
 import { hasCode } from "../../src/core/errors.ts";
 import type { Job } from "../../src/protocol/gen/dcnr/v1/job_pb.ts";
@@ -47,11 +49,17 @@ export async function freePort(): Promise<number> {
   return port;
 }
 
-export async function withOrchestrator(kind: string, run: (world: ScenarioWorld) => Promise<void>): Promise<void> {
+/** `flags` for a port: what an orchestrator is told whose machines do not call it at loopback. */
+export async function withOrchestrator(
+  kind: string,
+  run: (world: ScenarioWorld) => Promise<void>,
+  flags: (port: number) => readonly string[] = (port) => ["--listen", `127.0.0.1:${port}`],
+): Promise<void> {
   const directory = await mkdtemp(join(tmpdir(), "dcnr-capacity-"));
-  const listen = `127.0.0.1:${await freePort()}`;
-  const start = () =>
-    startChild("the orchestrator", ["orchestrator", "--listen", listen, "--dir", directory, "--providers", kind]);
+  const port = await freePort();
+  const listen = `127.0.0.1:${port}`;
+  const words = ["orchestrator", ...flags(port), "--dir", directory, "--providers", kind];
+  const start = () => startChild("the orchestrator", words);
   let orchestrator: Child = await start();
   const client = new Client(listen, { fetch });
   const crash = async () => {

@@ -26,7 +26,7 @@ import { NetworkService } from "../../src/protocol/gen/dcnr/v1/network_pb.ts";
 import { SessionService } from "../../src/protocol/gen/dcnr/v1/session_pb.ts";
 import type { RequestInit, ResponseOf, UnaryMethod } from "../../src/protocol/network.ts";
 import type { Rules } from "../../src/scheduler/jobs.ts";
-import type { StateStore } from "../../src/store/state-store.ts";
+import type { StateStore } from "../../src/store/records/state-store.ts";
 import { type ActingOptions, ActingPNode } from "./acting-pnode.ts";
 
 export class Stage {

@@ -60,6 +60,8 @@ export class TestNetwork {
       XDG_DATA_HOME: join(this.folder, "home"),
       XDG_CONFIG_HOME: join(this.folder, "home"),
       NO_COLOR: "1",
+      // As people's starts: compiled once.
+      NODE_COMPILE_CACHE: join(this.folder, "compiled"),
     };
   }
 

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import type { SessionSettingsInit } from "../../src/client/client.ts";
+import type { SessionSettingsInit } from "../../src/client/calls/sessions.ts";
 import { dcnr, finish, prepare, withNetwork } from "./world.ts";
 
 const definition = readFileSync("examples/mlp.yaml", "utf8");

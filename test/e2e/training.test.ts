@@ -4,7 +4,8 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import type { Client, SessionSettingsInit } from "../../src/client/client.ts";
+import type { SessionSettingsInit } from "../../src/client/calls/sessions.ts";
+import type { Client } from "../../src/client/client.ts";
 import { dcnr, finish, prepare, withNetwork } from "./world.ts";
 
 const definition = readFileSync("examples/mlp.yaml", "utf8");

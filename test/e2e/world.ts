@@ -7,7 +7,8 @@ import { join } from "node:path";
 import { ensureDataset } from "../../src/cli/content/builtin.ts";
 import { LocalNetwork } from "../../src/cli/machine/local-network.ts";
 import { openOutput } from "../../src/cli/shown/output.ts";
-import { Client, type SessionSettingsInit } from "../../src/client/client.ts";
+import type { SessionSettingsInit } from "../../src/client/calls/sessions.ts";
+import { Client } from "../../src/client/client.ts";
 import type { Session } from "../../src/protocol/gen/dcnr/v1/session_pb.ts";
 
 export interface TestNetwork {

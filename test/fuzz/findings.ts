@@ -32,6 +32,9 @@ export function emptyTally(): Tally {
   return { inputs: 0, accepted: 0, refused: 0, slowestMs: 0, slowest: "", findings: [], targets: new Map() };
 }
 
+/** What is neither of the two is what broke. */
+export type Verdict = "accepted" | "refused" | (string & {});
+
 /** Codes that mean "we do not know what happened": nobody chose them. */
 const unchosen = new Set(["internal", "unknown"]);
 
@@ -46,6 +49,16 @@ export function cpuMs(): number {
   return (user + system) / 1000;
 }
 
+/** Counts an input by how it ended. */
+export function note(tally: Tally, finding: Omit<Finding, "message">, verdict: Verdict): void {
+  tally.inputs += 1;
+  const isPast = verdict === "accepted" || (tally.targets.get(finding.target) ?? false);
+  tally.targets.set(finding.target, isPast);
+  if (verdict === "accepted") tally.accepted += 1;
+  else if (verdict === "refused") tally.refused += 1;
+  else tally.findings.push({ ...finding, message: verdict });
+}
+
 /** `run` again and again while it holds the thread too long; the least that it took. */
 export async function judge(
   tally: Tally,
@@ -53,17 +66,12 @@ export async function judge(
   run: () => unknown,
   limitMs = heldMsMax,
 ): Promise<void> {
-  tally.inputs += 1;
   let heldMs = Number.POSITIVE_INFINITY;
   for (let turn = 0; turn < repeats && heldMs > limitMs; turn++) {
     const startMs = cpuMs();
     const verdict = await ending(run);
     heldMs = Math.min(heldMs, cpuMs() - startMs);
-    if (turn > 0) continue;
-    const isPast = verdict === "accepted" || (tally.targets.get(finding.target) ?? false);
-    tally.targets.set(finding.target, isPast);
-    if (verdict === "accepted" || verdict === "refused") tally[verdict] += 1;
-    else tally.findings.push({ ...finding, message: verdict });
+    if (turn === 0) note(tally, finding, verdict);
   }
   if (limitMs === heldMsMax && heldMs > tally.slowestMs) {
     tally.slowestMs = heldMs;
@@ -72,7 +80,7 @@ export async function judge(
   if (heldMs > limitMs) tally.findings.push({ ...finding, message: `holds the thread for ${heldMs.toFixed(0)} ms` });
 }
 
-async function ending(run: () => unknown): Promise<"accepted" | "refused" | string> {
+export async function ending(run: () => unknown): Promise<Verdict> {
   try {
     await run();
     return "accepted";

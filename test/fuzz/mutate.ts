@@ -57,14 +57,15 @@ type Change = (bytes: Uint8Array, chance: SeededChance, other: Uint8Array) => Ui
 
 const changes: readonly Change[] = [
   (bytes, chance) => {
-    const copy = bytes.slice();
+    // Not slice(): on a Buffer that is a view, and the sample itself would be spoiled for all that follow.
+    const copy = new Uint8Array(bytes);
     for (let count = chance.whole(1, 4); count > 0 && copy.length > 0; count--) {
       const at = chance.whole(0, copy.length - 1);
       copy[at] = (copy[at] as number) ^ (1 << chance.whole(0, 7));
     }
     return copy;
   },
-  (bytes, chance) => bytes.slice(0, chance.whole(0, bytes.length)),
+  (bytes, chance) => bytes.subarray(0, chance.whole(0, bytes.length)),
   (bytes, chance) => {
     const [from, to] = span(bytes, chance);
     return joined(bytes.subarray(0, from), bytes.subarray(to));
@@ -82,6 +83,7 @@ const changes: readonly Change[] = [
     return replaced(bytes, chance, other.subarray(from, to));
   },
   (bytes, chance) => replacedNumber(bytes, chance),
+  (bytes, chance) => replacedValue(bytes, chance),
 ];
 
 /** One to three changes of the sample; now and then none, so that what is right is also tried. */
@@ -115,6 +117,49 @@ function replacedNumber(bytes: Uint8Array, chance: SeededChance): Uint8Array {
   const by = String(chance.pick(nastyNumbers));
   return Buffer.from(text.slice(0, one.index) + by + text.slice(one.index + one[0].length), "latin1");
 }
+
+/** JSON stays JSON: one value in it becomes another, goes, or comes twice. Other bytes are replaced anywhere. */
+function replacedValue(bytes: Uint8Array, chance: SeededChance): Uint8Array {
+  const first = bytes[0];
+  let root: unknown;
+  try {
+    root = first === 0x7b || first === 0x5b ? JSON.parse(Buffer.from(bytes).toString("utf8")) : undefined;
+  } catch {
+    // Spoiled before.
+  }
+  const places: [Record<string, unknown>, string][] = [];
+  const visit = (value: unknown) => {
+    if (value === null || typeof value !== "object" || places.length >= placesMax) return;
+    for (const name of Object.keys(value)) {
+      places.push([value as Record<string, unknown>, name]);
+      visit((value as Record<string, unknown>)[name]);
+    }
+  };
+  visit(root);
+  if (places.length === 0) return replaced(bytes, chance, Buffer.from(chance.pick(nastyTexts)));
+  const [parent, name] = chance.pick(places);
+  const [otherParent, otherName] = chance.pick(places);
+  // Only what is copied goes elsewhere: nothing may contain itself.
+  const copy = structuredClone(otherParent[otherName]);
+  const value = chance.pick([
+    copy,
+    chance.pick(nastyNumbers),
+    chance.pick(nastyTexts),
+    null,
+    true,
+    [],
+    {},
+    [copy, copy],
+  ]);
+  const change = chance.whole(0, 3);
+  if (change === 0 && !Array.isArray(parent)) delete parent[name];
+  else if (change === 1) parent[Array.isArray(parent) ? String(parent.length) : chance.pick(nastyTexts)] = value;
+  else parent[name] = value;
+  return Buffer.from(JSON.stringify(root));
+}
+
+/** Of a large file, the first ones. */
+const placesMax = 2_000;
 
 function numberBytes(chance: SeededChance): Uint8Array {
   const view = new DataView(new ArrayBuffer(8));

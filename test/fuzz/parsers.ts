@@ -15,9 +15,9 @@ import { decodeImage } from "../../src/data/images/shape.ts";
 import { importDataset } from "../../src/data/imports/import.ts";
 import { type Manifest, manifestText, parseManifest } from "../../src/data/manifest.ts";
 import { decodeOnnx } from "../../src/graph/onnx-read.ts";
-import { openTemplate } from "../../src/models/chat-template.ts";
+import { openTemplate } from "../../src/models/chats/chat-template.ts";
+import { openWeightsFile } from "../../src/models/files/safetensors.ts";
 import { openGguf } from "../../src/models/gguf/file.ts";
-import { openWeightsFile } from "../../src/models/safetensors.ts";
 import { compileText } from "../../src/network/compile.ts";
 import { importOnnx } from "../../src/network/onnx/import-onnx.ts";
 import { certificateOf, holderOf } from "../../src/protocol/identity/certificate.ts";
@@ -45,7 +45,11 @@ const files = (pattern: string) =>
     .map((path) => readFileSync(path));
 
 /** Parsers of files read one that is written anew each time, in memory where the system has a place for it. */
-function fileParser(name: string, samples: readonly Uint8Array[], parse: (path: string) => Promise<unknown>): Parser {
+export function fileParser(
+  name: string,
+  samples: readonly Uint8Array[],
+  parse: (path: string) => Promise<unknown>,
+): Parser {
   const folder = mkdtempSync(join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "dcnr-fuzz-"));
   const path = join(folder, "model");
   return {

@@ -1,11 +1,13 @@
 // Spoiled samples for every parser and drawn messages for every RPC, as many as asked for, all from one seed.
 
 import { SeededChance } from "../../simulation/world/chance.ts";
+import { openAskedParsers } from "./asked-parsers.ts";
 import { emptyTally, judge, type Tally } from "./findings.ts";
 import { spoiled } from "./mutate.ts";
 import { openParsers, type Parser } from "./parsers.ts";
 import { fuzzServices } from "./services.ts";
 import { openToldParsers } from "./told-parsers.ts";
+import { openWireParsers } from "./wire-parsers.ts";
 
 export interface FuzzOptions {
   readonly seed: number;
@@ -15,20 +17,40 @@ export interface FuzzOptions {
   readonly onProgress?: (tally: Tally) => void;
 }
 
-/** Half of all go to parsers, half to services. */
+/** Of all inputs; a message to a network at work costs as much as three files. */
+const servicesShare = 0.25;
+
+/** Everything that reads bytes from outside. */
+export function openAllParsers(): Parser[] {
+  return [...openParsers(), ...openToldParsers(), ...openAskedParsers(), ...openWireParsers()];
+}
+
 export async function fuzz({ seed, messages, only = "", onProgress = () => {} }: FuzzOptions): Promise<Tally> {
   const tally = emptyTally();
-  const parsers = [...openParsers(), ...openToldParsers()];
+  const parsers = openAllParsers();
   const chosen = parsers.filter(({ name }) => name.includes(only));
-  const turns = Math.min(20, Math.ceil(messages / 4_000));
+  const turns = Math.min(100, Math.ceil(messages / 4_000));
+  // Libraries warn of what they read by printing a part of it.
+  const onWarning = ({ name, message }: Error) => {
+    if (name === "ExperimentalWarning") return;
+    tally.findings.push({
+      target: "a warning",
+      seed,
+      index: tally.inputs,
+      message: `${name}: ${message}`.slice(0, 300),
+    });
+  };
+  process.on("warning", onWarning);
   try {
     for (let turn = 0; turn < turns; turn++) {
-      const each = Math.ceil(messages / 2 / turns / Math.max(1, chosen.length));
+      const each = Math.ceil(((1 - servicesShare) * messages) / turns / Math.max(1, chosen.length));
       for (const parser of chosen) await fuzzParser(parser, seed * 1_000 + turn, each, tally);
-      if ("services".includes(only)) await fuzzServices(seed * 1_000_000 + turn * 10_000, messages / 2 / turns, tally);
+      const sent = Math.ceil((servicesShare * messages) / turns);
+      if ("services".includes(only)) await fuzzServices(seed * 1_000_000 + turn * 10_000, sent, tally);
       onProgress(tally);
     }
   } finally {
+    process.off("warning", onWarning);
     for (const { close } of parsers) close?.();
   }
   return tally;

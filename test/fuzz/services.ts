@@ -39,11 +39,13 @@ import { withKey } from "../../src/protocol/routes/address.ts";
 import { callsOnly } from "../../src/relay/limits.ts";
 import { Relay } from "../../src/relay/relay.ts";
 import { contractServices } from "../rights/contract.ts";
-import { type Finding, judge, type Tally, verdictOf } from "./findings.ts";
+import { cpuMs, ending, type Finding, note, type Tally, type Verdict, verdictOf } from "./findings.ts";
 import { changedMessage, drawnMessage, Words } from "./messages.ts";
 
 /** A new world after so many, because drawn messages delete, fill up and suspend. */
-const messagesPerWorld = 400;
+const messagesPerWorld = 800;
+/** Sent at once: a network at work costs as much while one is answered. */
+const volleyMost = 16;
 const answerMsMax = 5_000;
 /** While an answer is waited for, a whole network computes on this thread. */
 const worldMsMax = 1_000;
@@ -71,6 +73,13 @@ const targets: readonly (readonly [hosts: readonly string[], methods: readonly D
   ...Array(2).fill(servedBy[0]),
   ...servedBy.slice(1),
 ].map(([hosts, services]) => [hosts, services.flatMap(({ methods }: DescService) => methods)]);
+
+/** A message that is under way. */
+interface Ending {
+  readonly finding: Omit<Finding, "message">;
+  verdict: Verdict;
+  over?: Promise<void>;
+}
 
 export async function fuzzServices(seed: number, messages: number, tally: Tally): Promise<void> {
   for (let done = 0, world = seed; done < messages; done += messagesPerWorld, world++)
@@ -165,19 +174,31 @@ class ServiceWorld {
         ...[fabric.network(liar, "p2" as KeyId), fabric.network(liar, networkKey), fabric.network(liar)],
         ...[fabric.network(liar, "m2" as KeyId)],
       ];
-      for (let index = 0; index < messages; index++) {
-        const [hosts, methods] = chance.pick(targets);
-        const method = chance.pick(methods);
-        const message = this.#draw(method, chance);
-        const behind = Array.from({ length: chance.whole(0, 3) }, () => this.#draw(method, chance));
-        const address = addressOf(chance.pick(hosts));
-        const finding = at(index, `${method.parent.typeName}.${method.name}`);
-        const caller = chance.pick(callers);
-        const answer = () => this.#answered(send(caller, address, method, message, behind));
-        await judge(tally, finding, answer, worldMsMax);
+      for (let index = 0; index < messages; ) {
+        const volley: Ending[] = [];
+        for (const last = Math.min(messages, index + volleyMost); index < last; index++) {
+          const [hosts, methods] = chance.pick(targets);
+          const method = chance.pick(methods);
+          const message = this.#draw(method, chance);
+          const behind = Array.from({ length: chance.whole(0, 3) }, () => this.#draw(method, chance));
+          const address = addressOf(chance.pick(hosts));
+          const caller = chance.pick(callers);
+          // Whoever waits longer than it is waited for, as watching does, was let in.
+          const one: Ending = { finding: at(index, `${method.parent.typeName}.${method.name}`), verdict: "accepted" };
+          one.over = ending(() => send(caller, address, method, message, behind)).then((verdict) => {
+            one.verdict = verdict;
+          });
+          volley.push(one);
+        }
+        const startMs = cpuMs();
+        await this.#answered(Promise.all(volley.map(({ over }) => over)));
+        const heldMs = cpuMs() - startMs;
+        for (const { finding, verdict } of volley) note(tally, finding, verdict);
+        const all = at(index, volley.map(({ finding }) => finding.target).join(", "));
+        if (heldMs > worldMsMax) tally.findings.push({ ...all, message: `${heldMs.toFixed(0)} ms for all of these` });
         for (const { host, error } of world.failures.splice(0))
-          tally.findings.push(broken(finding, `${host} threw`, error));
-        for (const thrown of strays.splice(0)) tally.findings.push(broken(finding, "unhandled", thrown));
+          tally.findings.push(broken(all, `${host} threw`, error));
+        for (const thrown of strays.splice(0)) tally.findings.push(broken(all, "unhandled", thrown));
       }
     } finally {
       for (const { free } of running.values()) free();

@@ -10,8 +10,8 @@ import { account, creditsOf, payoutsChain } from "../../src/orchestrator/ledger/
 import { type Block, parseBlock, type Share } from "../../src/orchestrator/ledger/block.ts";
 import { type FinalWork, lossesLeft, moving, nextSettlement, slashing } from "../../src/orchestrator/ledger/settle.ts";
 import { ChainWriter } from "../../src/orchestrator/ledger/writer.ts";
-import { withFaults } from "../../src/store/faulty.testing.ts";
-import type { StateStore } from "../../src/store/state-store.ts";
+import { withFaults } from "../../src/store/records/faulty.testing.ts";
+import type { StateStore } from "../../src/store/records/state-store.ts";
 
 export interface OperationsOptions {
   readonly operations: number;

@@ -5,7 +5,7 @@ import { fillNormal, randomKey, randomUint32 } from "../../src/core/numbers/rand
 import { bytesOf, elementCount, type Shape, type Tensor } from "../../src/core/tensor.ts";
 import type { Engine, Tensors } from "../../src/engine/engine.ts";
 import { numericsFingerprint } from "../../src/engine/fingerprint.ts";
-import { KernelRunner, lowerCall } from "../../src/engine/kernels.ts";
+import { KernelRunner, lowerCall } from "../../src/engine/kernels/kernels.ts";
 import { GraphBuilder } from "../../src/graph/builder.ts";
 import { deriveTraining } from "../../src/graph/derive.ts";
 

@@ -38,7 +38,7 @@ import type {
 } from "../../src/protocol/network.ts";
 import { withKey } from "../../src/protocol/routes/address.ts";
 import { writeStateManifest } from "../../src/states/manifest.ts";
-import type { BlobStore } from "../../src/store/blob-store.ts";
+import type { BlobStore } from "../../src/store/blobs/blob-store.ts";
 import { openMemoryBlobs, openMemoryStore } from "../../src/store/memory.ts";
 import { newIdentity, type RealIdentity, verifySignature } from "../../src/system/keys.ts";
 import { backgroundTimers } from "../../src/system/timers.ts";

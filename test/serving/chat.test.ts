@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import OpenAI from "openai";
 import { loadTokenizer } from "../../src/data/bpe/json.ts";
-import { openChat } from "../../src/models/chat.ts";
+import { openChat } from "../../src/models/chats/chat.ts";
 import { dcnr, finish, withNetwork } from "../e2e/world.ts";
 
 const vocabularyFile = "src/data/bpe/fixtures/qwen2.json";

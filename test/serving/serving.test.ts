@@ -64,6 +64,18 @@ async function hosts(): Promise<Map<string, string>> {
   return new Map(vnodes.map(({ id, pnode }) => [id, pnode]));
 }
 
+scene("texts have vectors, the same beside answers and alone, however they are asked for", async () => {
+  const text = "Call me Ishmael.";
+  const { data, usage } = await openai.embeddings.create({ model, input: [text, "The whale"] });
+  assert.equal(data[0]?.embedding.length, 128);
+  const length = Math.hypot(...(data[0]?.embedding ?? []));
+  assert.ok(Math.abs(length - 1) < 1e-6, `${length}`);
+  assert.notDeepEqual(data[0]?.embedding, data[1]?.embedding);
+  assert.ok(usage.prompt_tokens > 3);
+  const [{ values }] = await Promise.all([network.client.embed(model, text), ask(wanted), ask({ ...wanted, seed: 9 })]);
+  assert.deepEqual(values, data[0]?.embedding);
+});
+
 scene("two PNodes answer together, the same seed gives the same answer, over gRPC and OpenAI's API alike", async () => {
   calm = await ask(wanted);
   assert.equal(calm.tokens.length, 50);

@@ -9,8 +9,8 @@ import { storedState } from "../../src/orchestrator/sessions/stored-states.ts";
 import { BlobAction, PNodeService } from "../../src/protocol/gen/dcnr/v1/pnode_pb.ts";
 import { openGrpcNetwork } from "../../src/protocol/grpc.ts";
 import { service } from "../../src/protocol/network.ts";
-import { blobHttpHandler } from "../../src/store/blob-http.ts";
-import { openDirectoryBlobs } from "../../src/store/directory.ts";
+import { blobHttpHandler } from "../../src/store/blobs/blob-http.ts";
+import { openDirectoryBlobs } from "../../src/store/blobs/directory.ts";
 import { backgroundTimers } from "../../src/system/timers.ts";
 import { realWorld } from "../../src/system/world.ts";
 

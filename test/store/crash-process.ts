@@ -1,7 +1,7 @@
 // Writes to an SQLite store and says so after each write, until crash.test.ts kills it.
 
-import { conformanceWorld as world } from "../../src/store/conformance.ts";
-import { openSqliteStore } from "../../src/store/sqlite.ts";
+import { conformanceWorld as world } from "../../src/store/records/conformance.ts";
+import { openSqliteStore } from "../../src/store/records/sqlite.ts";
 
 const store = await openSqliteStore({ path: process.argv[2]!, world });
 const round = Number(process.argv[3]);

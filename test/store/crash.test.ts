@@ -8,8 +8,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { it } from "node:test";
-import { conformanceWorld as world } from "../../src/store/conformance.ts";
-import { openSqliteStore } from "../../src/store/sqlite.ts";
+import { conformanceWorld as world } from "../../src/store/records/conformance.ts";
+import { openSqliteStore } from "../../src/store/records/sqlite.ts";
 
 it("an SQLite store has all that it acknowledged, and no more than was asked, after kill -9", async () => {
   const folder = mkdtempSync(join(tmpdir(), "dcnr-crash-"));

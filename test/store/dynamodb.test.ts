@@ -6,8 +6,8 @@ import { createServer, type IncomingMessage, request, type Server } from "node:h
 import { after, before, describe, it } from "node:test";
 import { CreateTableCommand, DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { hasCode } from "../../src/core/errors.ts";
-import { storeConformance, conformanceWorld as world } from "../../src/store/conformance.ts";
-import { openDynamoStore } from "../../src/store/dynamodb.ts";
+import { storeConformance, conformanceWorld as world } from "../../src/store/records/conformance.ts";
+import { openDynamoStore } from "../../src/store/records/dynamodb.ts";
 import { type DynamoServer, dynamoIsThere, startDynamo } from "./servers/dynamodb.ts";
 
 if (dynamoIsThere()) {

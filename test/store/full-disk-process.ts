@@ -5,9 +5,9 @@ import { readdirSync, rmSync, statfsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DcnrError } from "../../src/core/errors.ts";
 import { sha256 } from "../../src/core/hash.ts";
-import { conformanceWorld as world } from "../../src/store/conformance.ts";
-import { openDirectoryBlobs } from "../../src/store/directory.ts";
-import { openSqliteStore } from "../../src/store/sqlite.ts";
+import { openDirectoryBlobs } from "../../src/store/blobs/directory.ts";
+import { conformanceWorld as world } from "../../src/store/records/conformance.ts";
+import { openSqliteStore } from "../../src/store/records/sqlite.ts";
 
 const folder = process.argv[2]!;
 const ballast = join(folder, "ballast");

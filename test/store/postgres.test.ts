@@ -4,9 +4,9 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import pg from "pg";
 import { hasCode } from "../../src/core/errors.ts";
-import { storeConformance, conformanceWorld as world } from "../../src/store/conformance.ts";
-import { openPostgresStore } from "../../src/store/postgres.ts";
-import { createItem, updateItem } from "../../src/store/update.ts";
+import { storeConformance, conformanceWorld as world } from "../../src/store/records/conformance.ts";
+import { openPostgresStore } from "../../src/store/records/postgres.ts";
+import { createItem, updateItem } from "../../src/store/records/update.ts";
 import { type PostgresServer, startPostgres } from "./servers/postgres.ts";
 
 let server: PostgresServer;
@@ -38,6 +38,39 @@ describe("a PostgreSQL store", () => {
     const url = await withDatabase("together", "SELECT 1");
     const stores = await Promise.all([1, 2, 3, 4].map(() => openPostgresStore({ url, world })));
     for (const store of stores) await store.close();
+  });
+
+  it("writes what is asked at once in few transactions, and handles never wait for each other in a circle", async () => {
+    const url = await withDatabase("groups", "SELECT 1");
+    const stores = await Promise.all([1, 2, 3].map(() => openPostgresStore({ url, world })));
+    const keys = Array.from({ length: 60 }, (_, index) => `key${index}`);
+    const rounds = 10;
+    // Everybody counts on every key, each in an order of its own.
+    const count = (store: (typeof stores)[number], from: number) =>
+      Promise.all(
+        keys.map((_, index) =>
+          updateItem<{ count: number }>(
+            store,
+            keys[(from + index * 7) % keys.length] as string,
+            (now) => ({ count: (now?.count ?? 0) + 1 }),
+            world,
+            { timeoutMs: 60_000 },
+          ),
+        ),
+      );
+    for (let round = 0; round < rounds; round++) await Promise.all(stores.map((store, at) => count(store, at * 17)));
+    const [first] = stores as [(typeof stores)[number]];
+    const found = await Promise.all(keys.map(async (key) => JSON.parse((await first.get(key))?.value ?? "{}").count));
+    for (const store of stores) await store.close();
+    assert.deepEqual(found, Array(keys.length).fill(rounds * stores.length));
+    const client = new pg.Client(url);
+    await client.connect();
+    const { rows } = await client.query(
+      "SELECT deadlocks::int, xact_commit::int AS committed FROM pg_stat_database WHERE datname = current_database()",
+    );
+    await client.end();
+    assert.equal(rows[0].deadlocks, 0);
+    assert.ok(rows[0].committed < keys.length * rounds * stores.length, `${rows[0].committed} transactions`);
   });
 
   it("refuses a table of the same name with other columns", async () => {

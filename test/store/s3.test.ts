@@ -4,10 +4,10 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { hasCode } from "../../src/core/errors.ts";
 import { sha256 } from "../../src/core/hash.ts";
-import { blobConformance } from "../../src/store/blob-conformance.ts";
-import { conformanceWorld as world } from "../../src/store/conformance.ts";
+import { blobConformance } from "../../src/store/blobs/blob-conformance.ts";
+import { openS3Blobs } from "../../src/store/blobs/s3.ts";
 import { openBlobStore } from "../../src/store/open.ts";
-import { openS3Blobs } from "../../src/store/s3.ts";
+import { conformanceWorld as world } from "../../src/store/records/conformance.ts";
 import { type S3Server, startS3 } from "./servers/s3.ts";
 
 let server: S3Server;

@@ -4,9 +4,9 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { blobConformance } from "../../src/store/blob-conformance.ts";
-import { conformanceWorld as world } from "../../src/store/conformance.ts";
-import { openS3Blobs } from "../../src/store/s3.ts";
+import { blobConformance } from "../../src/store/blobs/blob-conformance.ts";
+import { openS3Blobs } from "../../src/store/blobs/s3.ts";
+import { conformanceWorld as world } from "../../src/store/records/conformance.ts";
 
 // It comes without types.
 const { default: S3rver } = await import("s3rver" as string);

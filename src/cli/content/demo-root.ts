@@ -9,7 +9,7 @@ import type { Output } from "../shown/output.ts";
  * data, the settings. Written down from `dcnr demo --no-kill`; a change of any of it leaves these unused.
  */
 const undisturbedRoots: Readonly<Record<string, string>> = {
-  "gpt-demo-ca82c47503b8 portable-2": "56afee704d062ceb764c88f620dc51a6fe063204cfe37e149c6ae6715bbb0efd",
+  "gpt-demo-f0b837efd943 portable-2": "dcb08f63d89c1609bac5ca348c3f5b238470cbef4427f9a984b1e4e003317ff0",
 };
 
 export interface Undisturbed {

@@ -1,13 +1,18 @@
 // Models between files and the network: weights are uploaded VNode by VNode, and written to files the same way, so
 // that no machine needs to hold a whole model in memory.
 
-import type { Client, StateBlob } from "../../client/client.ts";
+import type { StateBlob } from "../../client/calls/blobs.ts";
+import type { Client } from "../../client/client.ts";
 import { fail, hasCode } from "../../core/errors.ts";
 import type { Tensor } from "../../core/tensor.ts";
-import { type ChatFormat, parseChatFormat } from "../../models/chat.ts";
-import { writeHuggingFace } from "../../models/export-huggingface.ts";
-import { writeNetworkFile } from "../../models/network-file.ts";
-import { storeStates } from "../../models/states.ts";
+import { merged } from "../../models/adapters/merge.ts";
+import { writePeft } from "../../models/adapters/peft-write.ts";
+import { type ChatFormat, parseChatFormat } from "../../models/chats/chat.ts";
+import { writeHuggingFace } from "../../models/files/export-huggingface.ts";
+import { writeNetworkFile } from "../../models/files/network-file.ts";
+import type { ModelPooling } from "../../models/files/pooling-files.ts";
+import { storeStates } from "../../models/files/states.ts";
+import { adaptersOf } from "../../network/adapters.ts";
 import { compileText } from "../../network/compile.ts";
 import { BlobSpace } from "../../protocol/gen/dcnr/v1/common_pb.ts";
 import type { Model } from "../../protocol/gen/dcnr/v1/inference_pb.ts";
@@ -21,6 +26,7 @@ export interface ModelToStore {
   readonly definition: string;
   readonly tokenizer?: string | undefined;
   readonly chat?: ChatFormat | undefined;
+  readonly pooling?: ModelPooling | undefined;
   load(parameter: string): Promise<Tensor>;
 }
 
@@ -48,6 +54,7 @@ export async function storeModel(
     states: Object.fromEntries([...states].map(([vnode, state]) => [vnode, state.hash])),
     tokenizer: await upload(model.tokenizer),
     chat: await upload(model.chat && JSON.stringify(model.chat)),
+    pooling: model.pooling ?? "",
   });
 }
 
@@ -65,12 +72,12 @@ export interface Exported {
   readonly bytes: number;
 }
 
-interface StateContent extends Pick<Exported, "definition" | "tokenizer" | "chat" | "step"> {
+export interface StateContent extends Pick<Exported, "definition" | "tokenizer" | "chat" | "step"> {
   weightsOf(vnode: string): Promise<ReadonlyMap<string, Tensor>>;
 }
 
 /** What a session's or model's state consists of; weights are downloaded when asked for. */
-async function openState(
+export async function openState(
   signal: CommandContext["signal"],
   client: Client,
   source: string,
@@ -98,6 +105,19 @@ async function openState(
       const reader = await client.openState(blob, `the state of VNode ${vnode}`);
       return reader.read(plan.vnodes.find(({ id }) => id === vnode)?.parameters ?? []);
     },
+  };
+}
+
+/** Parameters one by one; one VNode's are in memory at a time. */
+export function loaderOf({ definition, weightsOf }: StateContent): (parameter: string) => Promise<Tensor> {
+  const owners = new Map(
+    compileText(definition).vnodes.flatMap(({ id, parameters }) => parameters.map(({ name }) => [name, id])),
+  );
+  let held: { readonly vnode: string; readonly weights: Promise<ReadonlyMap<string, Tensor>> } | undefined;
+  return async (parameter) => {
+    const vnode = owners.get(parameter) ?? fail("not_found", `the network has no parameter ${parameter}`);
+    if (held?.vnode !== vnode) held = { vnode, weights: weightsOf(vnode) };
+    return (await held.weights).get(parameter) ?? fail("data_loss", `the state has no weights for ${parameter}`);
   };
 }
 
@@ -133,13 +153,46 @@ export async function exportFolder(
   source: string,
   folder: string,
 ): Promise<Exported & { readonly family: string }> {
-  const state = await openState(signal, client, source, "last");
+  const state = withoutAdapters(await openState(signal, client, source, "last"));
   const progress = new Progress(out, source, "VNodes");
   const { family, bytes: bytesWritten } = await writeHuggingFace(folder, state, ({ vnodes, of, bytes: done }) =>
     progress.update(vnodes, of, bytes(done)),
   );
   const { definition, tokenizer, chat, step } = state;
   return { definition, tokenizer, chat, step, family, bytes: bytesWritten };
+}
+
+/** Other programs know a whole model: what adapters add is added to the weights. */
+function withoutAdapters(state: StateContent): StateContent {
+  if (adaptersOf(compileText(state.definition)).length === 0) return state;
+  const load = loaderOf(state);
+  const whole = merged({ definition: state.definition, load });
+  const parameters = new Map(
+    compileText(whole.definition).vnodes.map((vnode) => [vnode.id as string, vnode.parameters]),
+  );
+  return {
+    ...state,
+    definition: whole.definition,
+    weightsOf: async (vnode) => {
+      const weights = new Map<string, Tensor>();
+      for (const { name } of parameters.get(vnode) ?? []) weights.set(name, await whole.load(name));
+      return weights;
+    },
+  };
+}
+
+/** Writes adapters alone, as PEFT does. */
+export async function exportAdapter(
+  { signal }: Pick<CommandContext, "signal">,
+  client: Client,
+  source: string,
+  folder: string,
+): Promise<Exported & { readonly family: string }> {
+  const state = await openState(signal, client, source, "last");
+  const { definition, tokenizer, chat, step } = state;
+  const base = compileText(definition).name;
+  const { bytes: bytesWritten } = await writePeft(folder, { definition, base, load: loaderOf(state) });
+  return { definition, tokenizer, chat, step, bytes: bytesWritten, family: "PEFT" };
 }
 
 /** How a session was trained travels with its weights; a model that was imported has no such story. */

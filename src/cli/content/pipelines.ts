@@ -72,6 +72,7 @@ function networkModels({ client, world, signal }: NetworkOutside): Models {
         for await (const piece of client.generate(name, prompt, { ...options, signal })) text += piece.text;
         return text;
       }),
+    embed: (name, text) => patiently(async () => (await client.embed(name, text, { signal })).values),
     forward: (name, inputs) =>
       patiently(async () => {
         const { outputs } = await client.models.forward(name, { inputs: { inputs: wireTensor(inputs) } });
@@ -93,7 +94,7 @@ function floats(bytes: Uint8Array): Float32Array {
 export async function parsePipelineFile(text: string, path: string): Promise<unknown> {
   const { parse } = await import("yaml");
   try {
-    return parse(text, { maxAliasCount: 100 });
+    return parse(text, { maxAliasCount: 100, logLevel: "error" });
   } catch (thrown) {
     return fail("invalid_argument", `${path} is no YAML: ${messageOf(thrown).split("\n", 1)[0]}`);
   }

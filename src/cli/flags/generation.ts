@@ -1,6 +1,7 @@
 // Flags about generating text, and printing an answer as it comes.
 
-import type { Client, GenerateOptions, GeneratePrompt } from "../../client/client.ts";
+import type { GenerateOptions, GeneratePrompt } from "../../client/calls/models.ts";
+import type { Client } from "../../client/client.ts";
 import type { Flags, OptionSpec } from "../command.ts";
 import type { Output } from "../shown/output.ts";
 

@@ -1,7 +1,7 @@
 // Jobs as people write them in YAML files: one job, or a list under `jobs`. Words and units are those of the command line;
 // what a kind needs stands under the kind's own name.
 
-import type { JobSpecInit } from "../../client/client.ts";
+import type { JobSpecInit } from "../../client/calls/jobs.ts";
 import { fail, messageOf } from "../../core/errors.ts";
 import { didYouMean } from "../../network/suggest.ts";
 import { parseBytes, parseSeconds } from "./quantities.ts";
@@ -21,7 +21,7 @@ export async function readJobs(
   const { parse } = await import("yaml");
   let parsed: unknown;
   try {
-    parsed = parse(text, { maxAliasCount: 100 });
+    parsed = parse(text, { maxAliasCount: 100, logLevel: "error" });
   } catch (thrown) {
     fail("invalid_argument", `${path} is no YAML: ${messageOf(thrown)}`);
   }

@@ -49,7 +49,7 @@ export async function openSettings(environment: NodeJS.ProcessEnv): Promise<Sett
 async function readSettings(file: string): Promise<Record<string, string | number | boolean>> {
   try {
     const { parse } = await import("yaml");
-    const values: unknown = parse(readFileSync(file, "utf8"), { maxAliasCount: 0 });
+    const values: unknown = parse(readFileSync(file, "utf8"), { maxAliasCount: 0, logLevel: "error" });
     if (values === null) return {};
     if (typeof values !== "object" || Array.isArray(values))
       throw new Error("it must be a list of `flag: value` lines");

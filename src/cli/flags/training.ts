@@ -1,7 +1,7 @@
 // The flags of a training session, and the settings they come to. Names, bounds and what is usual stand in the table of
 // settings; what they mean for a network and its data is checked by the orchestrator.
 
-import type { SessionSettingsInit } from "../../client/client.ts";
+import type { SessionSettingsInit } from "../../client/calls/sessions.ts";
 import { fail } from "../../core/errors.ts";
 import {
   type ChoiceField,

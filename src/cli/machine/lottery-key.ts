@@ -5,7 +5,7 @@ import { constants, createPublicKey, generateKeyPair, sign } from "node:crypto";
 import { promisify } from "node:util";
 import { fail } from "../../core/errors.ts";
 import type { Lottery } from "../../orchestrator/trust/lottery.ts";
-import type { StateStore } from "../../store/state-store.ts";
+import type { StateStore } from "../../store/records/state-store.ts";
 
 const name = "secret/lottery";
 const bits = 2_048;

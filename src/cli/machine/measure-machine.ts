@@ -53,10 +53,10 @@ async function measureInThread(): Promise<Measured> {
 }
 
 async function measureHere(clock: Clock): Promise<Measured> {
-  const { openExecutor } = await import("../../engine/threads.ts");
+  const { openExecutor } = await import("../../engine/pool/threads.ts");
   const classes: { engine: string; class: string }[] = [];
   let gflops = 0;
-  const { hasNativeEngine } = await import("../../engine/native.ts");
+  const { hasNativeEngine } = await import("../../engine/onnx/native.ts");
   const kinds: readonly EngineKind[] = hasNativeEngine() ? ["native", "portable"] : ["portable"];
   for (const kind of kinds) {
     const executor = await openExecutor({ kind, workers: 1 });

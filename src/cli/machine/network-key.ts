@@ -6,8 +6,8 @@ import { fail, messageOf } from "../../core/errors.ts";
 import type { KeyId } from "../../core/ids.ts";
 import { type Identity, keyIdOf } from "../../core/keys.ts";
 import { type Cancel, every, type World } from "../../core/world.ts";
-import type { StateStore } from "../../store/state-store.ts";
-import { createItem, readItem, updateItem } from "../../store/update.ts";
+import type { StateStore } from "../../store/records/state-store.ts";
+import { createItem, readItem, updateItem } from "../../store/records/update.ts";
 import { identityText, newIdentity, parseIdentity, type RealIdentity, succeeded } from "../../system/keys.ts";
 
 const name = "secret/network";

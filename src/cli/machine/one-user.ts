@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { fail } from "../../core/errors.ts";
 import { sleep, type World } from "../../core/world.ts";
-import { isBusy, sqliteError } from "../../store/sqlite-errors.ts";
+import { isBusy, sqliteError } from "../../store/records/sqlite-errors.ts";
 
 /** Who uses a directory. */
 export interface DirectoryUser {

@@ -8,7 +8,7 @@ import { keyIdOf } from "../../core/keys.ts";
 import type { World } from "../../core/world.ts";
 import { openDiskCache } from "../../data/disk-cache.ts";
 import type { EngineKind, Executor } from "../../engine/engine.ts";
-import type { ExecutorOptions } from "../../engine/pool.ts";
+import type { ExecutorOptions } from "../../engine/pool/pool.ts";
 import type { PNodeDependencies } from "../../pnode/options.ts";
 import { type PNode, startPNode } from "../../pnode/pnode.ts";
 import type { Network } from "../../protocol/network.ts";
@@ -226,6 +226,6 @@ export async function startRealPNode(
 
 /** Loaded with the first session: a PNode that waits for work needs no engine. */
 async function openWorkers(options: ExecutorOptions): Promise<Executor> {
-  const { openExecutor } = await import("../../engine/threads.ts");
+  const { openExecutor } = await import("../../engine/pool/threads.ts");
   return openExecutor(options);
 }

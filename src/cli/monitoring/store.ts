@@ -3,7 +3,7 @@
 import { hasCode } from "../../core/errors.ts";
 import type { Clock } from "../../core/world.ts";
 import type { MetricRegistry } from "../../monitoring/registry.ts";
-import type { StateStore } from "../../store/state-store.ts";
+import type { StateStore } from "../../store/records/state-store.ts";
 
 /** From SQLite on a local disk to a database across an ocean. */
 const boundsSeconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];

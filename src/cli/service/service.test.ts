@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, it } from "node:test";
-import { joinWords } from "../commands/service-install.ts";
+import { joinWords } from "../commands/running/service-install.ts";
 import { serviceKindOf, serviceKinds, serviceManager } from "./managers.ts";
 import { checkProgram, installService, uninstallService } from "./service.ts";
 

@@ -4,6 +4,7 @@
 import { fail } from "../../core/errors.ts";
 import { buildText } from "../build.ts";
 import { labelColumnOf } from "../formats/csv.ts";
+import { Breaths } from "../formats/parquet/breaths.ts";
 import { type Chunk, type Column, type ParquetFile, type RowGroup, readFooter } from "../formats/parquet/metadata.ts";
 import { type ColumnValue, readChunk } from "../formats/parquet/pages.ts";
 import type { Manifest } from "../manifest.ts";
@@ -129,6 +130,7 @@ async function importDocuments(run: Run, file: ParquetFile, column: Column): Pro
 /** Rows from `first` on, with the values of the columns. */
 async function* groupsOf(source: Source, { groups }: ParquetFile, columns: readonly Column[], first: number) {
   const reader = openForward(source);
+  const breaths = new Breaths();
   let row = 0;
   try {
     for (const group of groups) {
@@ -139,9 +141,12 @@ async function* groupsOf(source: Source, { groups }: ParquetFile, columns: reado
       const chunks = columns.map((column) => chunkOf(group, column, source.name));
       const values = await valuesOf(reader, chunks, group.rows, source.name);
       const end = Math.max(...chunks.map(({ offset, bytes }) => offset + bytes));
-      for (let i = 0; i < group.rows; i++, row++)
+      for (let i = 0; i < group.rows; i++, row++) {
+        // Whoever takes the rows need not wait for anything.
+        if (breaths.isDue(columns.length)) await breaths.take();
         if (row >= first)
           yield { row, values: values.map((column) => column[i]), next: { offset: end, line: row + 1 } };
+      }
     }
   } finally {
     await reader.close();
@@ -157,7 +162,7 @@ async function valuesOf(
 ): Promise<ColumnValue[][]> {
   const values = chunks.map((): ColumnValue[] => []);
   for (const [i, chunk] of [...chunks.entries()].sort(([, a], [, b]) => a.offset - b.offset))
-    values[i] = readChunk(await reader.bytes(chunk.offset, chunk.bytes), chunk, rows, name);
+    values[i] = await readChunk(await reader.bytes(chunk.offset, chunk.bytes), chunk, rows, name);
   return values;
 }
 

@@ -17,8 +17,8 @@ import {
   trap,
   v128,
   when,
-} from "../wasm.ts";
-import { type FunctionBuilder, ModuleBuilder } from "../wasm-module.ts";
+} from "../kernels/wasm.ts";
+import { type FunctionBuilder, ModuleBuilder } from "../kernels/wasm-module.ts";
 import type { CodeStep, KernelStep, Places } from "./context.ts";
 import { defineGemm, type Gemm, type TileVectors } from "./gemm.ts";
 import { eachQuad, loadQuad, onlyInRow, storeQuad } from "./loops.ts";

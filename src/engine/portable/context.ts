@@ -4,8 +4,8 @@
 import { type DType, elementCount, type Shape, type Tensor } from "../../core/tensor.ts";
 import type { GraphNode, ValueInfo } from "../../graph/model.ts";
 import type { Kernel, Value } from "../../graph/operators/operator.ts";
-import { type Code, get } from "../wasm.ts";
-import type { FunctionBuilder } from "../wasm-module.ts";
+import { type Code, get } from "../kernels/wasm.ts";
+import type { FunctionBuilder } from "../kernels/wasm-module.ts";
 import type { Gemm } from "./gemm.ts";
 import { eachPair, loadQuad, type Pointer, type Quad, storeQuad, walk } from "./loops.ts";
 import { collapsed, isContiguous, type View } from "./views.ts";

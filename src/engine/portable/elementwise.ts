@@ -4,8 +4,8 @@
 import type { DType } from "../../core/tensor.ts";
 import type { GraphNode, ValueInfo } from "../../graph/model.ts";
 import { numberOf } from "../../graph/operators/check.ts";
-import { type Code, f32x4, get, i32x4, v128 } from "../wasm.ts";
-import type { FunctionBuilder } from "../wasm-module.ts";
+import { type Code, f32x4, get, i32x4, v128 } from "../kernels/wasm.ts";
+import type { FunctionBuilder } from "../kernels/wasm-module.ts";
 import { erfOf, expOf, geluOf, logOf, sigmoidOf, tanhOf } from "./functions.ts";
 
 type Vector = Code<"v128">;

@@ -1,11 +1,11 @@
 import { ok, strictEqual } from "node:assert/strict";
 import { describe, test } from "node:test";
 import * as math from "../../core/numbers/math.ts";
-import { geluOf as geluOfNumber } from "../../graph/operators/gelu.ts";
-import { sigmoidOf as sigmoidOfNumber } from "../../graph/operators/sigmoid.ts";
-import { sharedMemory } from "../kernels.ts";
-import { type Code, get, v128 } from "../wasm.ts";
-import { type FunctionBuilder, ModuleBuilder } from "../wasm-module.ts";
+import { geluOf as geluOfNumber } from "../../graph/operators/activations/gelu.ts";
+import { sigmoidOf as sigmoidOfNumber } from "../../graph/operators/activations/sigmoid.ts";
+import { sharedMemory } from "../kernels/kernels.ts";
+import { type Code, get, v128 } from "../kernels/wasm.ts";
+import { type FunctionBuilder, ModuleBuilder } from "../kernels/wasm-module.ts";
 import { erfOf, expOf, geluOf, logOf, sigmoidOf, tanhOf } from "./functions.ts";
 import { eachQuad, loadQuad } from "./loops.ts";
 

@@ -1,8 +1,8 @@
 // Elementary functions of four floats at a time, out of + - * / and exact bit operations alone: the same bits on every
 // machine. Coefficients were fitted by least squares at Chebyshev nodes; functions.test.ts holds the error bounds.
 
-import { type Code, f32x4, get, i32x4, v128 } from "../wasm.ts";
-import type { FunctionBuilder } from "../wasm-module.ts";
+import { type Code, f32x4, get, i32x4, v128 } from "../kernels/wasm.ts";
+import type { FunctionBuilder } from "../kernels/wasm-module.ts";
 
 type Vector = Code<"v128">;
 

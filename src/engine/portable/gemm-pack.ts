@@ -21,8 +21,8 @@ import {
   v128,
   when,
   whileLoop,
-} from "../wasm.ts";
-import type { FunctionBuilder, ModuleBuilder } from "../wasm-module.ts";
+} from "../kernels/wasm.ts";
+import type { FunctionBuilder, ModuleBuilder } from "../kernels/wasm-module.ts";
 
 export const tileRows = 3;
 

@@ -24,8 +24,8 @@ import {
   v128,
   when,
   whileLoop,
-} from "../wasm.ts";
-import type { FunctionBuilder, ModuleBuilder } from "../wasm-module.ts";
+} from "../kernels/wasm.ts";
+import type { FunctionBuilder, ModuleBuilder } from "../kernels/wasm-module.ts";
 import { definePackA, definePackB, tileRows } from "./gemm-pack.ts";
 
 /** Part of the bits: sums of longer blocks are rounded otherwise. */

@@ -4,9 +4,9 @@
 import { elementCount } from "../../core/tensor.ts";
 import type { GraphNode } from "../../graph/model.ts";
 import { numberOf, numbersOf } from "../../graph/operators/check.ts";
-import { type Window, windowOf } from "../../graph/operators/pooling.ts";
-import { f32, f32x4, get, type i32 } from "../wasm.ts";
-import type { FunctionBuilder } from "../wasm-module.ts";
+import { type Window, windowOf } from "../../graph/operators/images/pooling.ts";
+import { f32, f32x4, get, type i32 } from "../kernels/wasm.ts";
+import type { FunctionBuilder } from "../kernels/wasm-module.ts";
 import { type Context, contiguous, type Places, pushCopy, pushLoop, type Vector } from "./context.ts";
 import { callGemm, gemmScratchBytes } from "./gemm.ts";
 import { eachQuad, loadQuad, type Pointer, storeQuad, walk } from "./loops.ts";

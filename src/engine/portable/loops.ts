@@ -20,8 +20,8 @@ import {
   splatF32,
   splatI32,
   v128,
-} from "../wasm.ts";
-import type { FunctionBuilder } from "../wasm-module.ts";
+} from "../kernels/wasm.ts";
+import type { FunctionBuilder } from "../kernels/wasm-module.ts";
 
 type Vector = Code<"v128">;
 export type Pointer = Local<"i32">;

@@ -8,7 +8,7 @@ import type { GraphModel, GraphNode } from "../../graph/model.ts";
 import { numberOf, stridesOf } from "../../graph/operators/check.ts";
 import type { Kernel, Value } from "../../graph/operators/operator.ts";
 import { operatorOf } from "../../graph/operators/registry.ts";
-import { type Code, f32x4, get, i32x4 } from "../wasm.ts";
+import { type Code, f32x4, get, i32x4 } from "../kernels/wasm.ts";
 import { type Context, contiguous, type Expression, pushCopy, pushLoop, type Step, type Vector } from "./context.ts";
 import { elementwiseCode, fitsLanes } from "./elementwise.ts";
 import { type Fusion, fuse } from "./fuse.ts";

@@ -19,8 +19,8 @@ import {
   store,
   unequalI32,
   when,
-} from "../wasm.ts";
-import type { FunctionBuilder } from "../wasm-module.ts";
+} from "../kernels/wasm.ts";
+import type { FunctionBuilder } from "../kernels/wasm-module.ts";
 import { type CodeStep, type Context, contiguous, type Places, pushCopy, pushLoop, type Vector } from "./context.ts";
 import { fitsLanes } from "./elementwise.ts";
 import { eachQuad, loadQuad, type Pointer, storeQuad, walk } from "./loops.ts";

@@ -4,7 +4,7 @@
 import { elementCount, type Shape } from "../../core/tensor.ts";
 import type { GraphNode } from "../../graph/model.ts";
 import { numberOf } from "../../graph/operators/check.ts";
-import { f32, f32x4, get } from "../wasm.ts";
+import { f32, f32x4, get } from "../kernels/wasm.ts";
 import { type Context, pushLoop, type Vector } from "./context.ts";
 import { callGemm, gemmScratchBytes } from "./gemm.ts";
 import { walk } from "./loops.ts";

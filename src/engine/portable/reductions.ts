@@ -5,8 +5,8 @@
 import { elementCount, type Shape } from "../../core/tensor.ts";
 import type { GraphNode } from "../../graph/model.ts";
 import { numbersOf } from "../../graph/operators/check.ts";
-import { addI32, f32x4, get, i32, type Local, set, v128 } from "../wasm.ts";
-import type { FunctionBuilder } from "../wasm-module.ts";
+import { addI32, f32x4, get, i32, type Local, set, v128 } from "../kernels/wasm.ts";
+import type { FunctionBuilder } from "../kernels/wasm-module.ts";
 import { type Context, type Expression, identityOf, loadLeaves, stored, type Vector } from "./context.ts";
 import { acrossLanes, eachQuad, onlyInRow, type Pointer, type Quad, storeQuad, walk } from "./loops.ts";
 import { innerView, outerWalk, permuted, reshaped, type View, wholeView } from "./views.ts";

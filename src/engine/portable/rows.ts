@@ -4,7 +4,7 @@
 import { elementCount, type Shape } from "../../core/tensor.ts";
 import type { GraphNode } from "../../graph/model.ts";
 import { numberOf } from "../../graph/operators/check.ts";
-import { f32x4, get, type Local, set, v128 } from "../wasm.ts";
+import { f32x4, get, type Local, set, v128 } from "../kernels/wasm.ts";
 import { type Context, contiguous, type Expression, identityOf, loadLeaves } from "./context.ts";
 import { expOf, logOf } from "./functions.ts";
 import {

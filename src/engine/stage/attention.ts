@@ -3,7 +3,6 @@
 // by position. So a row has the same bits alone, in a batch of any size and in any chunk of a prompt, on every machine.
 
 import type { UnitAttention } from "../../graph/unit.ts";
-import { expOf, tanhOf } from "../portable/functions.ts";
 import {
   addF32,
   addI32,
@@ -29,8 +28,9 @@ import {
   subI32,
   v128,
   whileLoop,
-} from "../wasm.ts";
-import { type FunctionBuilder, ModuleBuilder } from "../wasm-module.ts";
+} from "../kernels/wasm.ts";
+import { type FunctionBuilder, ModuleBuilder } from "../kernels/wasm-module.ts";
+import { expOf, tanhOf } from "../portable/functions.ts";
 
 /** Positions whose keys and values lie together. A power of two, and a multiple of a vector's lanes. */
 export const pagePositions = 32;

@@ -14,6 +14,8 @@ export interface StageRows {
   readonly entries: readonly StageEntry[];
   /** Rows whose logits are asked for. */
   readonly selected: readonly number[];
+  /** Rows whose hidden states are asked for. */
+  readonly hidden: readonly number[];
 }
 
 /** A value that goes from one unit to another, rounded as it would be on its way between machines. */

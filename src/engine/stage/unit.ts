@@ -5,7 +5,15 @@ import { assert } from "../../core/assert.ts";
 import { elementCount, type Shape, type Tensor, tensorBytes } from "../../core/tensor.ts";
 import type { ValueInfo } from "../../graph/model.ts";
 import { anyRows, shapeFor } from "../../graph/rows.ts";
-import { logitsOutput, positionsInput, type UnitAttention, type UnitGraph, type UnitPlan } from "../../graph/unit.ts";
+import {
+  hiddenOutput,
+  logitsOutput,
+  positionsInput,
+  type UnitAttention,
+  type UnitGraph,
+  type UnitPlan,
+  type UnitRows,
+} from "../../graph/unit.ts";
 import type { Engine, Tensors } from "../engine.ts";
 import { type Attend, cachePageBytes, compileAttention, pagePositions } from "./attention.ts";
 import { Pages } from "./pages.ts";
@@ -62,7 +70,7 @@ export class Unit {
     return this.#steps.some((step) => step.kind === "graph" && step.program.keepsWeights);
   }
 
-  /** Outputs by name; they lie in the frame. Logits have the selected rows. */
+  /** Outputs by name; they lie in the frame. Logits and hidden states have the rows that were asked for. */
   async run(pass: StageRows, given: ReadonlyMap<string, RowValue>, frame: Frame): Promise<Map<string, RowValue>> {
     const run = new UnitRun(this.#room, frame, pass, given);
     const tables = new Map<StageEntry, readonly number[]>();
@@ -90,7 +98,8 @@ class UnitRun {
   readonly #frame: Frame;
   readonly #pass: StageRows;
   readonly #values: Map<string, RowValue>;
-  readonly #selected = new Map<string, RowValue>();
+  /** Of the rows that were asked for, by what of them. */
+  readonly #picked = { logits: new Map<string, RowValue>(), hidden: new Map<string, RowValue>() };
 
   constructor(room: Room, frame: Frame, pass: StageRows, given: ReadonlyMap<string, RowValue>) {
     this.#room = room;
@@ -99,16 +108,16 @@ class UnitRun {
     this.#values = new Map(given);
   }
 
-  async graph({ graph, weights, selected }: UnitGraph, program: RowProgram): Promise<void> {
-    const rows = selected ? this.#pass.selected.length : rowsOf(this.#pass);
-    const values = selected ? this.#selected : this.#values;
+  async graph({ graph, weights, rows: which }: UnitGraph, program: RowProgram): Promise<void> {
+    const rows = which === "all" ? rowsOf(this.#pass) : this.#rowsPicked(which).length;
+    const values = which === "all" ? this.#values : this.#picked[which];
     const outputs = graph.outputs.map((info) => this.#define(values, info, rows));
     if (rows === 0) return;
     const padded = program.padded(rows);
     const feeds: Record<string, Tensor> = {};
     for (const { name } of graph.inputs) {
       if (weights.includes(name)) continue;
-      feeds[name] = this.#tensor(selected ? this.#selectedRows(name) : this.#value(name), padded);
+      feeds[name] = this.#tensor(which === "all" ? this.#value(name) : this.#pick(which, name), padded);
     }
     const into = Object.fromEntries(outputs.map((value) => [value.info.name, this.#tensor(value, padded)]));
     await program.run(feeds, into, padded);
@@ -143,9 +152,8 @@ class UnitRun {
   outputs(infos: readonly ValueInfo[]): Map<string, RowValue> {
     return new Map(
       infos.map(({ name }) => {
-        const value = this.#selected.get(name);
-        if (value !== undefined) return [name, value];
-        return [name, name === logitsOutput ? this.#selectedRows(name) : this.#value(name)];
+        if (name === logitsOutput) return [name, this.#pick("logits", name)];
+        return [name, name === hiddenOutput ? this.#pick("hidden", name) : this.#value(name)];
       }),
     );
   }
@@ -164,16 +172,20 @@ class UnitRun {
     return value;
   }
 
-  /** The rows whose logits are asked for. */
-  #selectedRows(name: string): RowValue {
-    const known = this.#selected.get(name);
+  #rowsPicked(which: Exclude<UnitRows, "all">): readonly number[] {
+    return which === "logits" ? this.#pass.selected : this.#pass.hidden;
+  }
+
+  /** The rows of a value that are asked for. */
+  #pick(which: Exclude<UnitRows, "all">, name: string): RowValue {
+    const known = this.#picked[which].get(name);
     if (known !== undefined) return known;
     const from = this.#value(name);
-    const { selected } = this.#pass;
-    const value = this.#define(this.#selected, from.info, selected.length);
+    const picked = this.#rowsPicked(which);
+    const value = this.#define(this.#picked[which], from.info, picked.length);
     const bytes = rowBytes(from.info);
     const [source, target] = [from, value].map(({ place, rows }) => this.#room.bytes(place, rows * bytes));
-    for (const [to, row] of selected.entries())
+    for (const [to, row] of picked.entries())
       target?.set((source as Uint8Array).subarray(row * bytes, (row + 1) * bytes), to * bytes);
     return value;
   }

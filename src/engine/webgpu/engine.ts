@@ -7,8 +7,8 @@ import { allocate, type Tensor } from "../../core/tensor.ts";
 import { checkTensors } from "../check-tensors.ts";
 import type { Engine } from "../engine.ts";
 import { numericsFingerprint, shortClass } from "../fingerprint.ts";
-import { libraryHash, type NativeRuntime, silenceTelemetry } from "../native.ts";
-import { optimizationLevel } from "../onnx-runtime.ts";
+import { libraryHash, type NativeRuntime, silenceTelemetry } from "../onnx/native.ts";
+import { optimizationLevel } from "../onnx/onnx-runtime.ts";
 import { type DeviceOptions, WebgpuDevice } from "./runtime.ts";
 import { DeviceStation } from "./station.ts";
 

@@ -5,8 +5,8 @@ import { fail } from "../../core/errors.ts";
 import { GraphBuilder, type Value } from "../../graph/builder.ts";
 import { lowerModel } from "../../graph/lower.ts";
 import type { GraphModel } from "../../graph/model.ts";
-import { onnxTypeOf } from "../../graph/operators/cast.ts";
 import { numberOf } from "../../graph/operators/check.ts";
+import { onnxTypeOf } from "../../graph/operators/elements/cast.ts";
 import type { Attributes } from "../../graph/operators/operator.ts";
 import { maximaOf } from "./max-pool.ts";
 

@@ -4,9 +4,9 @@
 import { fail } from "../../core/errors.ts";
 import type { Tensor } from "../../core/tensor.ts";
 import type { GraphBuilder, Value } from "../../graph/builder.ts";
-import { onnxTypeOf } from "../../graph/operators/cast.ts";
+import { onnxTypeOf } from "../../graph/operators/elements/cast.ts";
+import { type Window, windowOf } from "../../graph/operators/images/pooling.ts";
 import type { Attributes } from "../../graph/operators/operator.ts";
-import { type Window, windowOf } from "../../graph/operators/pooling.ts";
 
 /** Below every activation, and finite: padding is never the maximum of a window that holds an image. */
 const nothing = -3e38;

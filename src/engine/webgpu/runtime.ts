@@ -8,7 +8,7 @@ import { type Shape, type Tensor, type TensorData, tensorBytes } from "../../cor
 import type { GraphModel } from "../../graph/model.ts";
 import { encodeOnnx } from "../../graph/onnx.ts";
 import type { Tensors } from "../engine.ts";
-import { type OnnxRuntime, optimizationLevel } from "../onnx-runtime.ts";
+import { type OnnxRuntime, optimizationLevel } from "../onnx/onnx-runtime.ts";
 import {
   type Device,
   type DeviceProgram,

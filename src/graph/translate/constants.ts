@@ -4,7 +4,7 @@ import { fail } from "../../core/errors.ts";
 import type { Tensor } from "../../core/tensor.ts";
 import type { Attribute } from "../model.ts";
 import type { OnnxNode } from "../onnx-parse.ts";
-import { onnxTypes } from "../operators/cast.ts";
+import { onnxTypes } from "../operators/elements/cast.ts";
 import { allocateBounded, filledBy, placeOf, type Site, type Translations, tensorOf } from "./site.ts";
 
 export function constantOf(node: OnnxNode): Tensor {

@@ -2,7 +2,7 @@
 
 import { bytesOf, type Tensor } from "../../core/tensor.ts";
 import type { Attribute } from "../model.ts";
-import { onnxTypeOf } from "../operators/cast.ts";
+import { onnxTypeOf } from "../operators/elements/cast.ts";
 import { ProtoWriter } from "../protobuf-write.ts";
 
 export interface NodeFile {

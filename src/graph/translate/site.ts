@@ -5,8 +5,8 @@ import { fail } from "../../core/errors.ts";
 import { allocate, type DType, float32, type Shape, type Tensor } from "../../core/tensor.ts";
 import type { Attribute } from "../model.ts";
 import type { OnnxNode } from "../onnx-parse.ts";
-import { onnxTypeOf } from "../operators/cast.ts";
 import { isFloat } from "../operators/check.ts";
+import { onnxTypeOf } from "../operators/elements/cast.ts";
 import type { Attributes, Builder, Value } from "../operators/operator.ts";
 
 /** Gives the node's outputs, in order; those that nobody asks for may be missing. */

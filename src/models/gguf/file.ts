@@ -4,7 +4,7 @@
 import { stat } from "node:fs/promises";
 import { fail } from "../../core/errors.ts";
 import { elementCount, float32, type Shape, type Tensor } from "../../core/tensor.ts";
-import { readRange } from "../safetensors.ts";
+import { readRange } from "../files/safetensors.ts";
 import { type StoredAs, storedAs } from "./blocks.ts";
 
 export type GgufValue = string | number | boolean | bigint | readonly GgufValue[];

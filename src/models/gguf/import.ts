@@ -4,11 +4,11 @@
 import { basename } from "node:path";
 import { fail } from "../../core/errors.ts";
 import { float32, type Tensor } from "../../core/tensor.ts";
-import { parseChatFormat } from "../chat.ts";
+import { parseChatFormat } from "../chats/chat.ts";
 import type { Decoder } from "../decoder.ts";
 import { readDecoder } from "../families/read.ts";
-import { type ImportedModel, type ImportOptions, modelOf } from "../huggingface.ts";
-import type { StoredWeights } from "../safetensors.ts";
+import { type ImportedModel, type ImportOptions, modelOf } from "../files/huggingface.ts";
+import type { StoredWeights } from "../files/safetensors.ts";
 import { type Architecture, architectures, configFrom, nameIn } from "./architectures.ts";
 import { type GgufFile, openGguf } from "./file.ts";
 import { tokenizerFrom } from "./tokenizer.ts";

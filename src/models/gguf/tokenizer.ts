@@ -4,7 +4,7 @@
 import { fail } from "../../core/errors.ts";
 import { loadTokenizer } from "../../data/bpe/json.ts";
 import { wordPattern } from "../../data/bpe/pattern.ts";
-import type { ChatFormat } from "../chat.ts";
+import type { ChatFormat } from "../chats/chat.ts";
 import type { GgufFile, GgufValue } from "./file.ts";
 
 const llama3Pattern = String.raw`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`;

@@ -2,6 +2,7 @@
 // The matrices of queries, keys and values are one parameter, [dim, (heads + 2 kv_heads) * head_dim].
 
 import type { Alibi } from "../graphs/positions.ts";
+import { adapted, adapterFlops, adapterKeys, adapterParameters } from "./adapter.ts";
 import type { AttentionLayout, BuildSite, Value } from "./build-site.ts";
 import { type Config, dimension, type KeySpecs } from "./config.ts";
 import { applyLinear } from "./linear.ts";
@@ -95,6 +96,7 @@ export const attention: NodeType = {
       meaning: "alibi: distances are multiplied with it; 1 by default",
     },
     alibi_bfloat16: { kind: "flag", meaning: "alibi: distances are rounded to bfloat16, as Falcon was trained" },
+    ...adapterKeys,
   },
   inputs: one,
   outputs: oneOutput,
@@ -178,10 +180,14 @@ function describe(site: Site, layout: Heads): Description {
   if (projection && layout.outputBias)
     parameters.push({ name: "output.bias", shape: [inputDim], initial: uniform(width) });
   parameters.push(...normParameters(layout));
+  parameters.push(...adapterParameters(site, inputDim, qkvWidth, "qkv."));
+  if (projection) parameters.push(...adapterParameters(site, width, inputDim, "output."));
+  const adapters =
+    adapterFlops(site, seqLen, inputDim, qkvWidth) + (projection ? adapterFlops(site, seqLen, width, inputDim) : 0);
   const scores = seqLen * seqLen * headDim * heads;
   return description([floats([seqLen, projection ? inputDim : width])], {
     parameters,
-    flops: 2 * seqLen * inputDim * qkvWidth + 4 * scores + (projection ? 2 * seqLen * width * inputDim : 0),
+    flops: 2 * seqLen * inputDim * qkvWidth + 4 * scores + (projection ? 2 * seqLen * width * inputDim : 0) + adapters,
     saved: seqLen * (qkvWidth + width + (projection ? inputDim : 0)),
   });
 }
@@ -230,12 +236,9 @@ function alibiOf({ config }: Site): Alibi | undefined {
 function build(site: BuildSite, layout: Heads): Value[] {
   const { graph, config } = site;
   const { heads, kvHeads, headDim } = layout;
-  const qkv = applyLinear(
-    graph,
-    site.input(0),
-    site.parameter("qkv.weight"),
-    layout.qkvBias ? site.parameter("qkv.bias") : undefined,
-  );
+  const x = site.input(0);
+  const qkvBias = layout.qkvBias ? site.parameter("qkv.bias") : undefined;
+  const qkv = adapted(site, x, applyLinear(graph, x, site.parameter("qkv.weight"), qkvBias), "qkv.");
   const attended = site.attend(qkv, {
     heads,
     kvHeads,
@@ -250,5 +253,6 @@ function build(site: BuildSite, layout: Heads): Value[] {
   });
   if (!layout.projection) return [attended];
   const bias = layout.outputBias ? site.parameter("output.bias") : undefined;
-  return [applyLinear(graph, attended, site.parameter("output.weight"), bias)];
+  const projected = applyLinear(graph, attended, site.parameter("output.weight"), bias);
+  return [adapted(site, attended, projected, "output.")];
 }

@@ -61,6 +61,7 @@ export const commonKeys: KeySpecs = {
     choices: [...precisions, "int8"],
     meaning: "in which outputs leave the VNode, and their gradients come back; int8 has a scale for each row",
   },
+  frozen: { kind: "flag", meaning: "its weights do not learn (adapters of them do)" },
   colocate_group: { kind: "text", meaning: "nodes of one group share a PNode, and are fused where possible" },
   colocate_policy: {
     kind: "choice",

@@ -3,6 +3,7 @@
 
 import { elementCount } from "../../core/tensor.ts";
 import type { Builder } from "../../graph/operators/operator.ts";
+import { adapted, adapterFlops, adapterKeys, adapterParameters } from "./adapter.ts";
 import type { BuildSite, Value } from "./build-site.ts";
 import { dimension } from "./config.ts";
 import {
@@ -30,6 +31,7 @@ export const linear: NodeType = {
     in_dim: dimension("size of the input's last axis"),
     out_dim: dimension("size of the output's last axis; a tied matrix gives it otherwise"),
     bias: { kind: "flag", meaning: "adds a learned vector; on unless the matrix is tied" },
+    ...adapterKeys,
   },
   inputs: one,
   outputs: oneOutput,
@@ -38,7 +40,8 @@ export const linear: NodeType = {
   describe,
   build: (site) => {
     const { weight, bias, transposed } = linearOperands(site);
-    return [applyLinear(site.graph, site.input(0), weight, bias, transposed)];
+    const x = site.input(0);
+    return [adapted(site, x, applyLinear(site.graph, x, weight, bias, transposed))];
   },
 };
 
@@ -74,10 +77,11 @@ function describe(site: Site): Description {
   const parameters: ParameterSpec[] = [];
   if (site.tie === undefined) parameters.push({ name: "weight", shape: [inDim, outDim], initial: uniform(inDim) });
   if (hasBias(site)) parameters.push({ name: "bias", shape: [outDim], initial: uniform(inDim) });
+  parameters.push(...adapterParameters(site, inDim, outDim));
   const rows = elementCount(input.shape) / inDim;
   return description([floats([...input.shape.slice(0, -1), outDim])], {
     parameters,
-    flops: 2 * rows * inDim * outDim,
+    flops: 2 * rows * inDim * outDim + adapterFlops(site, rows, inDim, outDim),
     saved: rows * outDim,
     ...(site.tie === undefined && { shared: { parameter: "weight", layout: "in_out" as const } }),
   });

@@ -20,6 +20,8 @@ export interface ParameterSpec {
   readonly name: string;
   readonly shape: Shape;
   readonly initial: InitialPlan;
+  /** Learns also where its node is frozen, and may be missing where a network starts from. */
+  readonly adapter?: true;
 }
 
 export interface ChanceSpec {

@@ -5,7 +5,14 @@ import { assert } from "../../core/assert.ts";
 import { extract } from "../../graph/extract.ts";
 import type { GraphModel, GraphNode, ValueInfo } from "../../graph/model.ts";
 import { operatorOf } from "../../graph/operators/registry.ts";
-import { logitsOutput, type UnitAttention, type UnitPlan, type UnitStep } from "../../graph/unit.ts";
+import {
+  hiddenOutput,
+  logitsOutput,
+  type UnitAttention,
+  type UnitPlan,
+  type UnitRows,
+  type UnitStep,
+} from "../../graph/unit.ts";
 
 /** Constants, weights and what is made of them alone belong to every piece that uses them. */
 const everywhere = -1;
@@ -31,13 +38,24 @@ export function cutAtAttention(
     const wanted = [...made].filter(
       (name) => later.has(name) || inner.has(name) || leaving.some((output) => output.name === name),
     );
-    if (wanted.length > 0)
-      steps.push(pieceOf({ model, infos, nodes, wanted, weights, isLast: level === last, level, leaving }));
+    const piece = { model, infos, nodes, weights, level };
+    // A graph of its own: most rows' hidden states are asked for by nobody.
+    const aside = level === last && wanted.includes(hiddenOutput);
+    const others = aside ? wanted.filter((name) => name !== hiddenOutput) : wanted;
+    if (others.length > 0)
+      steps.push(pieceOf({ ...piece, wanted: others, rows: rowsOf(others, leaving, level === last) }));
+    if (aside) steps.push(pieceOf({ ...piece, wanted: [hiddenOutput], rows: "hidden" }));
     for (const attention of attentions)
       if (levels.of(attention.result) === level + 1) steps.push({ kind: "attend", ...attention });
   }
   const inputs = model.inputs.filter(({ name }) => !weights.has(name) && !attended.has(name));
   return { name: model.name, inputs, steps, outputs: leaving };
+}
+
+/** Where nothing but logits leaves, rows whose logits nobody asks for need not go through. */
+function rowsOf(wanted: readonly string[], leaving: readonly ValueInfo[], isLast: boolean): UnitRows {
+  const others = leaving.filter(({ name }) => name !== logitsOutput && name !== hiddenOutput);
+  return isLast && others.length === 0 && wanted.length === 1 && wanted[0] === logitsOutput ? "logits" : "all";
 }
 
 function isOfLevel(levels: Levels, { outputs }: GraphNode, level: number): boolean {
@@ -50,15 +68,20 @@ interface Piece {
   readonly nodes: readonly GraphNode[];
   readonly wanted: readonly string[];
   readonly weights: ReadonlySet<string>;
-  readonly isLast: boolean;
   readonly level: number;
-  readonly leaving: readonly ValueInfo[];
+  readonly rows: UnitRows;
 }
 
-function pieceOf({ model, infos, nodes, wanted, weights, isLast, level, leaving }: Piece): UnitStep {
+function pieceOf({ model, infos, nodes, wanted, weights, level, rows }: Piece): UnitStep {
   const outputs = wanted.map((name) => ({ value: infos.get(name) as ValueInfo, name }));
   const constants = new Map(Object.entries(model.constants));
-  const whole = extract({ name: `${model.name}.${level}`, inputs: [], outputs, nodes, constants });
+  const whole = extract({
+    name: `${model.name}.${level}${rows === "hidden" ? ".hidden" : ""}`,
+    inputs: [],
+    outputs,
+    nodes,
+    constants,
+  });
   const made = new Set(whole.nodes.flatMap((node) => node.outputs));
   const used = new Set(whole.nodes.flatMap((node) => node.inputs));
   const inputs = [...used].filter((name) => !made.has(name) && !(name in whole.constants));
@@ -67,8 +90,7 @@ function pieceOf({ model, infos, nodes, wanted, weights, isLast, level, leaving 
     kind: "graph",
     graph,
     weights: inputs.filter((name) => weights.has(name)),
-    // Where nothing but logits leaves, rows whose logits nobody asks for need not go through.
-    selected: isLast && leaving.length === 1 && leaving[0]?.name === logitsOutput && wanted.length === 1,
+    rows,
   };
 }
 

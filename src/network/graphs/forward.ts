@@ -89,6 +89,7 @@ function headsJudgedInPlace(vnode: VNodePlan, { batch, results, judge }: Forward
     if (cost.nodeType.type !== "cost" || cost.config.text("cost_function") !== "ce_logits") continue;
     const head = producerIn(vnode, cost.inputs[0]!);
     if (head?.nodeType.type !== "linear" || uses.get(head.id) !== 1 || sent.has(`${head.id}.0`)) continue;
+    if (head.config.has("adapter_rank")) continue;
     const tied = head.tie?.layout === "out_in" && head.description.parameters.length === 0;
     const large = batch * elementCount(head.description.outputs[0]!.shape) > wholeLogitsMax;
     if (tied || large) heads.add(head.id);

@@ -43,11 +43,14 @@ test("a block is cut at its attention, and every weight belongs to one piece", (
 test("only rows whose logits are asked for go through a head", () => {
   const head = unitsOf(pieces).get("lm_head");
   assert.deepEqual(
-    head?.steps.map((step) => step.kind === "graph" && step.selected),
-    [true],
+    head?.steps.map((step) => step.kind === "graph" && step.rows),
+    ["logits", "hidden"],
   );
   const units = unitsOf(grouped);
-  assert.deepEqual(units.get("norm+loss")?.outputs.map(({ name }) => name) ?? ["logits"], ["logits"]);
+  assert.deepEqual(units.get("norm+loss")?.outputs.map(({ name }) => name) ?? ["logits", "hidden"], [
+    "logits",
+    "hidden",
+  ]);
 });
 
 test("a network whose nodes mix positions is refused by name", () => {

@@ -32,7 +32,7 @@ function trainingGraphs(vnode: VNodePlan, options: BuildOptions): TrainingGraphs
 
   const gradientsOf = [
     ...vnode.inputs.filter((port) => port.gradient).map((port) => port.name),
-    ...vnode.parameters.map((parameter) => parameter.name),
+    ...vnode.parameters.filter(({ frozen }) => !frozen).map((parameter) => parameter.name),
   ];
   const from = vnode.outputs.filter((port) => port.gradient).map((port) => port.name);
   if (vnode.loss === undefined) return deriveBackward(graph.build(), { gradientsOf, from });

@@ -2,7 +2,7 @@
 // largest scores hit theirs.
 
 import { elementCount, float32 } from "../../core/tensor.ts";
-import { labelRows, meanLoss } from "../../graph/operators/labels.ts";
+import { labelRows, meanLoss } from "../../graph/operators/axes/labels.ts";
 import type { Builder, Value } from "../../graph/operators/operator.ts";
 
 /** Scalars of one cost node in an evaluation. */

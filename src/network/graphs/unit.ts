@@ -6,7 +6,7 @@ import { GraphBuilder } from "../../graph/builder.ts";
 import { lowerModel } from "../../graph/lower.ts";
 import type { Value } from "../../graph/operators/operator.ts";
 import { anyRows } from "../../graph/rows.ts";
-import { logitsOutput, positionsInput, type UnitPlan } from "../../graph/unit.ts";
+import { hiddenOutput, logitsOutput, positionsInput, type UnitPlan } from "../../graph/unit.ts";
 import type { BodyNode } from "../body.ts";
 import { applyLinear, linearOperands } from "../catalogue/linear.ts";
 import type { Plan, PortPlan, VNodePlan } from "../plan.ts";
@@ -41,6 +41,8 @@ export function buildUnit(plan: Plan, vnode: VNodePlan): UnitPlan {
     state.inputs.set(positionsInput, graph.input(positionsInput, "int32", [anyRows, 1]));
   for (const node of vnode.body) buildNode(state, node, head);
   if (isHead) graph.output(logitsOf(state, head), logitsOutput);
+  const hidden = isHead ? hiddenOf(state, vnode, head) : undefined;
+  if (hidden !== undefined) graph.output(hidden, hiddenOutput);
   for (const port of portsOf(plan, vnode, head)) graph.output(portValue(state, port), port.name);
   return cutAtAttention(lowerModel(graph.build()), state.attentions, weights);
 }
@@ -78,6 +80,24 @@ function portValue(state: UnitState, port: PortPlan): Value {
   const value = state.values.get(nameOf(port));
   assert(value !== undefined, `generation computes ${port.name}`);
   return value;
+}
+
+/** What the last linear layer before the logits takes: behind the last norm, as other libraries call it the last hidden state. */
+function hiddenOf(state: UnitState, { body }: VNodePlan, head: GenerationHead): Value | undefined {
+  const byId = new Map(body.map((node) => [node.id, node]));
+  let node = byId.get(head.value.slice(0, head.value.lastIndexOf(".")));
+  while (node !== undefined && isAfterLogits(node)) {
+    const [before] = node.inputs;
+    node = before?.kind === "node" ? byId.get(before.node) : undefined;
+  }
+  if (node?.nodeType.type !== "linear" && node?.nodeType.type !== "tied_lm_head_ce") return undefined;
+  const value = new UnitSite(state, node).input(0);
+  return state.graph.op("Reshape", [value], { shape: [anyRows, value.shape.at(-1)!] });
+}
+
+/** Families that scale or cap their logits do it behind the layer that makes them. */
+function isAfterLogits({ nodeType }: BodyNode): boolean {
+  return nodeType.type === "scale" || nodeType.type === "soft_cap";
 }
 
 function logitsOf({ graph, values }: UnitState, head: GenerationHead): Value {

@@ -9,7 +9,7 @@ import { inferValues } from "../../graph/cost.ts";
 import type { GraphModel, GraphNode } from "../../graph/model.ts";
 import { type OnnxGraph, type OnnxValue, parseOnnx } from "../../graph/onnx-parse.ts";
 import { decodeGraph, prepareOnnx } from "../../graph/onnx-read.ts";
-import { onnxTypes } from "../../graph/operators/cast.ts";
+import { onnxTypes } from "../../graph/operators/elements/cast.ts";
 import { classNamesOf } from "../../graph/translate/linear-models.ts";
 import { trainedInitializers, type WeightChoice } from "./onnx-weights.ts";
 import { encodeTemplate, type Template, templateConstant, templateNode } from "./template.ts";

@@ -4,7 +4,7 @@ import type { BlobSpaceName } from "../../core/blobs.ts";
 import { fail } from "../../core/errors.ts";
 import { parseSha256 } from "../../core/ids.ts";
 import { parseManifest } from "../../data/manifest.ts";
-import type { ChatTurn } from "../../models/chat-template.ts";
+import type { ChatTurn } from "../../models/chats/chat-template.ts";
 import { type ChatMessage, type GenerateRequest, InferenceService } from "../../protocol/gen/dcnr/v1/inference_pb.ts";
 import { type ServedService, service } from "../../protocol/network.ts";
 import type { Context } from "../context.ts";
@@ -95,6 +95,13 @@ export function inferenceService(needs: InferenceApiNeeds, gateway: Gateway, key
         context.signal,
       );
       for await (const piece of pieces) yield { ...piece, tokens: [...piece.tokens], finish: piece.finish ?? "" };
+    },
+    embed: async ({ model, text, tokens }, { signal }) => {
+      const { vector, promptTokens } = await gateway.embed(
+        { model, prompt: tokens.length > 0 ? tokens : text },
+        signal,
+      );
+      return { values: [...vector], promptTokens };
     },
     forward: async ({ model: name, inputs, dataset, split, start, count }, { signal }) => {
       const model = await findModel(needs.context, name);

@@ -7,7 +7,7 @@ import { trainingToWire } from "../../network/settings/wire.ts";
 import { BlobSpace } from "../../protocol/gen/dcnr/v1/common_pb.ts";
 import { BlobAction, PNodeService } from "../../protocol/gen/dcnr/v1/pnode_pb.ts";
 import { lineProbeBytesMax, type ServedService, service } from "../../protocol/network.ts";
-import type { BlobGrant, BlobSpace as StoredBlobs } from "../../store/blob-store.ts";
+import type { BlobGrant, BlobSpace as StoredBlobs } from "../../store/blobs/blob-store.ts";
 import type { Context } from "../context.ts";
 import { type Assignments, lineOf } from "../fleet/attached/assignments.ts";
 import { pnodeOf } from "../fleet/attached/registration.ts";

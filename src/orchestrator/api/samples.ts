@@ -7,7 +7,7 @@ import { documentEnd, type Manifest, type TextManifest, unitsOf } from "../../da
 import { viewSplit } from "../../data/order.ts";
 import { openShardCache } from "../../data/shard-cache.ts";
 import { DataType } from "../../protocol/gen/dcnr/v1/common_pb.ts";
-import type { BlobSpace } from "../../store/blob-store.ts";
+import type { BlobSpace } from "../../store/blobs/blob-store.ts";
 
 const cacheBytesMax = 256 << 20;
 /** Tokens of one sample as shown; a session's own context comes from its network. */

@@ -6,7 +6,7 @@ import { parseId, type SessionId } from "../../core/ids.ts";
 import { isFirstLane } from "../../network/lanes.ts";
 import { SessionService, StateChoice } from "../../protocol/gen/dcnr/v1/session_pb.ts";
 import { type ServedService, service } from "../../protocol/network.ts";
-import { listItems } from "../../store/update.ts";
+import { listItems } from "../../store/records/update.ts";
 import type { Context } from "../context.ts";
 import type { Capacity } from "../fleet/capacity/capacity.ts";
 import type { Jobs } from "../jobs/jobs.ts";

@@ -3,6 +3,7 @@
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { fail } from "../../core/errors.ts";
 import type { JobId } from "../../core/ids.ts";
 import { silentLog, type World } from "../../core/world.ts";
 import { buildText } from "../../data/build.ts";
@@ -10,7 +11,7 @@ import { openDatasets } from "../../data/datasets.ts";
 import { readDocuments, textOfDocument } from "../../data/documents.ts";
 import type { TextManifest } from "../../data/manifest.ts";
 import { openMemoryBlobs, openMemoryStore } from "../../store/memory.ts";
-import { listItems } from "../../store/update.ts";
+import { listItems } from "../../store/records/update.ts";
 import type { Context } from "../context.ts";
 import type { JobRecord } from "../records/jobs.ts";
 import { Mirror } from "../records/mirror.ts";
@@ -56,6 +57,7 @@ async function open() {
     const kind = new MapKind({ mirror, world, blobs, tasks } as unknown as Context);
     kind.generator = {
       models: async () => [],
+      embed: async () => fail("internal", "nobody asks for vectors here"),
       async *generate({ prompt }) {
         await new Promise((resolve) => setImmediate(resolve));
         if (fails(asked.push(String(prompt)))) throw new Error("the PNode is gone");

@@ -14,7 +14,7 @@ import { ruleOf } from "../../data/order.ts";
 import type { Settings } from "../../pipeline/operator.ts";
 import { labelIn, map, questionOf } from "../../pipeline/operators/map.ts";
 import { recordOfRow } from "../../pipeline/records.ts";
-import { createItem, deleteItem, listItems } from "../../store/update.ts";
+import { createItem, deleteItem, listItems } from "../../store/records/update.ts";
 import type { Context } from "../context.ts";
 import { type AnswersRecord, type JobRecord, localOwner } from "../records/jobs.ts";
 import { key, prefix } from "../records/store-keys.ts";

@@ -3,7 +3,7 @@
 
 import { canonicalJson } from "../../core/hash.ts";
 import type { Identity } from "../../core/keys.ts";
-import { parseItem } from "../../store/update.ts";
+import { parseItem } from "../../store/records/update.ts";
 import type { Context } from "../context.ts";
 import { key, prefix } from "../records/store-keys.ts";
 import { type ChainEnd, hashOfHead, rootOfEnds, type SignedHead, signHead, sortedEnds } from "./heads.ts";

@@ -3,7 +3,7 @@
 
 import { fail } from "../../core/errors.ts";
 import type { PNodeId, SessionId } from "../../core/ids.ts";
-import { listItems } from "../../store/update.ts";
+import { listItems } from "../../store/records/update.ts";
 import type { Context } from "../context.ts";
 import type { ChainRecord } from "../records/accounts.ts";
 import { readSession } from "../records/fresh.ts";

@@ -6,7 +6,7 @@ import { assert } from "../../core/assert.ts";
 import { fail } from "../../core/errors.ts";
 import { Backoff, Retries } from "../../core/retry.ts";
 import { sleep, type World } from "../../core/world.ts";
-import type { StateStore } from "../../store/state-store.ts";
+import type { StateStore } from "../../store/records/state-store.ts";
 import { key, prefix } from "../records/store-keys.ts";
 import { type Block, parseBlock, type Transfer, textOfBlock } from "./block.ts";
 import { Chain } from "./chain.ts";

@@ -1,7 +1,7 @@
 // Stores of builds in which a replica of a served model posed as a training session: those are ended when an orchestrator
 // starts, and their models are stopped, to be served again. Everything trained or imported stays.
 
-import { listItems } from "../../store/update.ts";
+import { listItems } from "../../store/records/update.ts";
 import type { Mirror } from "./mirror.ts";
 import type { ModelRecord, SessionRecord } from "./sessions.ts";
 import { key, prefix } from "./store-keys.ts";

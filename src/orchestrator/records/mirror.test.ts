@@ -5,7 +5,7 @@ import { describe, it } from "node:test";
 import { DcnrError } from "../../core/errors.ts";
 import { silentLog, type World } from "../../core/world.ts";
 import { openMemoryStore } from "../../store/memory.ts";
-import type { StateStore } from "../../store/state-store.ts";
+import type { StateStore } from "../../store/records/state-store.ts";
 import { Mirror } from "./mirror.ts";
 import { type Key, prefix } from "./store-keys.ts";
 

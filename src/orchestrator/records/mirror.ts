@@ -3,8 +3,8 @@
 
 import { DcnrError } from "../../core/errors.ts";
 import type { Cancel, World } from "../../core/world.ts";
-import type { ListPage, StateStore, StoredItem } from "../../store/state-store.ts";
-import { deleteItem, parseItem, updateItem } from "../../store/update.ts";
+import type { ListPage, StateStore, StoredItem } from "../../store/records/state-store.ts";
+import { deleteItem, parseItem, updateItem } from "../../store/records/update.ts";
 import {
   type Key,
   type MirroredKind,

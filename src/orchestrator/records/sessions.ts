@@ -33,7 +33,7 @@ export interface WorkloadRecord {
   /** Decides what is computed, and who can. */
   readonly identity: Pick<SessionIdentity, "definition" | "numerics" | "bits">;
   /** Without `replicas` every VNode has one owner. */
-  readonly policy: Partial<Pick<SessionPolicy, "replicas" | "spread">>;
+  readonly policy: Partial<Pick<SessionPolicy, "replicas" | "spread" | "assurance">>;
   readonly requirements: SessionRequirements;
   readonly status: SessionStatus;
   /** Why it waits or failed; empty otherwise. */
@@ -120,6 +120,8 @@ export interface ModelRecord {
   readonly chat?: string;
   /** The chat format has a template. */
   readonly converses?: boolean;
+  /** Which of its tokens' hidden states stand for a text; absent: the mean of all. */
+  readonly pooling?: "last";
   readonly parameters: number;
   readonly context: number;
   readonly vocabulary: number;

@@ -16,7 +16,7 @@ export function isLive({ status }: Pick<WorkloadRecord, "status">): boolean {
 }
 
 /** What is computed for it is signed, and some or all of it repeated. */
-export function isChecked({ policy }: Pick<SessionRecord, "policy">): boolean {
+export function isChecked({ policy }: Pick<WorkloadRecord, "policy">): boolean {
   return policy.assurance !== undefined && policy.assurance !== "none";
 }
 

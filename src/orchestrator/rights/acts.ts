@@ -5,8 +5,8 @@
 import { messageOf } from "../../core/errors.ts";
 import type { World } from "../../core/world.ts";
 import type { Caller } from "../../protocol/network.ts";
-import type { StateStore } from "../../store/state-store.ts";
-import { createItem, deleteItem, parseItem, updateItem } from "../../store/update.ts";
+import type { StateStore } from "../../store/records/state-store.ts";
+import { createItem, deleteItem, parseItem, updateItem } from "../../store/records/update.ts";
 import { padded } from "../records/store-keys.ts";
 
 export interface ActRecord {

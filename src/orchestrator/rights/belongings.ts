@@ -3,7 +3,7 @@
 import { vocabularyKey } from "../../data/vocabularies.ts";
 import { Subject } from "../../protocol/gen/dcnr/v1/access_pb.ts";
 import type { Roles } from "../../protocol/network.ts";
-import { listItems, readItem } from "../../store/update.ts";
+import { listItems, readItem } from "../../store/records/update.ts";
 import { jobCalled } from "../records/fresh.ts";
 import type { Mirror } from "../records/mirror.ts";
 import type { ModelRecord } from "../records/sessions.ts";

@@ -10,8 +10,8 @@ import { duration } from "../../core/words/duration.ts";
 import type { World } from "../../core/world.ts";
 import type { Caller, KeyScope, Roles } from "../../protocol/network.ts";
 import { isLoopback } from "../../protocol/routes/address.ts";
-import type { StateStore } from "../../store/state-store.ts";
-import { createItem, listItems, readItem, updateItem } from "../../store/update.ts";
+import type { StateStore } from "../../store/records/state-store.ts";
+import { createItem, listItems, readItem, updateItem } from "../../store/records/update.ts";
 import { Bucket } from "./bucket.ts";
 
 export type Scope = KeyScope;

@@ -8,8 +8,8 @@ import type { KeyId } from "../../core/ids.ts";
 import { keyIdOf, keysOf, publicKeyBytes, type Succession, verifySignature } from "../../core/keys.ts";
 import type { World } from "../../core/world.ts";
 import type { Caller } from "../../protocol/network.ts";
-import type { StateStore } from "../../store/state-store.ts";
-import { createItem } from "../../store/update.ts";
+import type { StateStore } from "../../store/records/state-store.ts";
+import { createItem } from "../../store/records/update.ts";
 
 export interface Challenge {
   readonly nonce: string;

@@ -1,8 +1,8 @@
 // From token ids to the text of an answer: characters appear when they are complete, stop words end it.
 
 import { bytesOfToken, type TokenTable, tokenDecoder } from "../../data/bpe/token-table.ts";
+import type { CallReader } from "../../models/chats/tools.ts";
 import type { ChosenLogprobs } from "../../models/choosing.ts";
-import type { CallReader } from "../../models/tools.ts";
 import { StopFilter } from "./stop-filter.ts";
 import type { SpelledLogprob, SpelledToken, TextPiece } from "./text.ts";
 

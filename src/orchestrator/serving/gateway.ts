@@ -6,8 +6,8 @@ import { DcnrError, fail, hasCode } from "../../core/errors.ts";
 import type { ReplicaId } from "../../core/ids.ts";
 import { Retries, type RetryOptions, retry } from "../../core/retry.ts";
 import { decodeTokenBytes, type TokenTable } from "../../data/bpe/token-table.ts";
+import { CallReader } from "../../models/chats/tools.ts";
 import { checkingSchema } from "../../models/grammar/works.ts";
-import { CallReader } from "../../models/tools.ts";
 import { type ForwardTensorsResponse, ServingService } from "../../protocol/gen/dcnr/v1/serving_pb.ts";
 import type { Network, RequestInit } from "../../protocol/network.ts";
 import type { ModelRecord } from "../records/sessions.ts";
@@ -19,6 +19,8 @@ import { ReplicaGone, type ReplicaNeeds, Replicas } from "./replicas.ts";
 import { type StatusNeeds, statusOf, weightsOf } from "./status.ts";
 import {
   BadSchema,
+  type Embedding,
+  type EmbedRequest,
   maxTokensMax,
   type ServedModel,
   stopWordLengthMax,
@@ -185,27 +187,46 @@ export class Gateway implements TextGenerator {
     return this.#replicas.choose({ ...now, replicas });
   }
 
-  async forward(model: ModelRecord, inputs: Forward["inputs"], signal: AbortSignal): Promise<ForwardTensorsResponse> {
-    const asked = this.loads.begin(model.name);
+  async embed(request: EmbedRequest, signal: AbortSignal): Promise<Embedding> {
+    const model = await findModel(this.#needs.context, request.model);
+    if (model.context === 0) fail("failed_precondition", `model ${model.name} takes numbers, not text`);
+    const prompt = await this.#prompts.idsOf(model, request);
+    const { values } = await this.#once(model, prompt.length, signal, (address, replica, options) => {
+      const asked = { session: replica, prompt, pooling: model.pooling ?? "mean" };
+      return this.#needs.network.call(address, ServingService.method.embedTokens, asked, options);
+    });
+    return { vector: values, promptTokens: prompt.length };
+  }
+
+  forward(model: ModelRecord, inputs: Forward["inputs"], signal: AbortSignal): Promise<ForwardTensorsResponse> {
+    return this.#once(model, 0, signal, (address, replica, options) =>
+      this.#needs.network.call(address, ServingService.method.forwardTensors, { session: replica, inputs }, options),
+    );
+  }
+
+  /** One question, one answer; asked again where PNodes come and go. */
+  async #once<T>(
+    model: ModelRecord,
+    promptTokens: number,
+    signal: AbortSignal,
+    ask: (address: string, replica: ReplicaId, options: { timeoutMs: number; signal: AbortSignal }) => Promise<T>,
+  ): Promise<T> {
+    const asked = this.loads.begin(model.name, promptTokens);
     let outcome: Outcome = "failed";
-    const awake = await this.#needs.wake(model);
-    const replica = this.#replicas.choose(awake);
-    const release = this.#replicas.occupy(replica);
     try {
-      const answer = await retry(this.#patience(signal), async () => {
-        const address = await this.#replicas.head(model, replica);
-        const method = ServingService.method.forwardTensors;
-        return this.#needs.network.call(
-          address,
-          method,
-          { session: replica, inputs },
-          { timeoutMs: patienceMs, signal },
+      const awake = await this.#needs.wake(model);
+      const replica = this.#replicas.choose(awake);
+      const release = this.#replicas.occupy(replica);
+      try {
+        const answer = await retry(this.#patience(signal), async () =>
+          ask(await this.#replicas.head(model, replica), replica, { timeoutMs: patienceMs, signal }),
         );
-      });
-      outcome = "computed";
-      return answer;
+        outcome = "computed";
+        return answer;
+      } finally {
+        release();
+      }
     } finally {
-      release();
       asked.ended(outcome);
     }
   }

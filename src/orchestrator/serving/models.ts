@@ -5,10 +5,10 @@ import { fail } from "../../core/errors.ts";
 import { sha256 } from "../../core/hash.ts";
 import { parseId, parseSha256, type SessionId, type Sha256 } from "../../core/ids.ts";
 import { parseManifest } from "../../data/manifest.ts";
-import { chatFormatBytesMax } from "../../models/chat.ts";
+import { chatFormatBytesMax } from "../../models/chats/chat.ts";
 import { checkingChat } from "../../models/works.ts";
 import type { Plan } from "../../network/plan.ts";
-import { listItems } from "../../store/update.ts";
+import { listItems } from "../../store/records/update.ts";
 import type { Context } from "../context.ts";
 import type { Capacity } from "../fleet/capacity/capacity.ts";
 import { usualNumerics } from "../fleet/capacity/usual-numerics.ts";
@@ -112,6 +112,7 @@ export async function registerModel(
     states: Readonly<Record<string, string>>;
     tokenizer: string;
     chat: string;
+    pooling: string;
   },
   owned: Pick<ModelRecord, "owner"> = {},
 ): Promise<ModelRecord> {
@@ -138,6 +139,7 @@ export async function registerModel(
     states,
     tokenizer: request.tokenizer === "" ? "" : parseSha256(request.tokenizer, "the tokenizer"),
     ...(await chatFacts(context, request.chat)),
+    ...(isPooling(request.pooling) === "last" ? { pooling: "last" } : {}),
     ...factsOf(plan),
     replicas: [],
     createdWallMs: world.clock.wallMs(),
@@ -146,6 +148,12 @@ export async function registerModel(
   if (!written)
     fail("already_exists", `there is a model "${name}" already: choose another name, or stop and delete it`);
   return record as ModelRecord;
+}
+
+function isPooling(pooling: string): string {
+  if (!["", "mean", "last"].includes(pooling))
+    fail("invalid_argument", `pooling is "${pooling.slice(0, 40)}": it must be mean or last`);
+  return pooling;
 }
 
 export async function chatFacts(context: Context, chat: string): Promise<Pick<ModelRecord, "chat" | "converses">> {

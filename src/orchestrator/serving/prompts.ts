@@ -5,13 +5,13 @@ import { Recent } from "../../core/caches/recent.ts";
 import { fail } from "../../core/errors.ts";
 import { parseSha256 } from "../../core/ids.ts";
 import type { TokenTable } from "../../data/bpe/token-table.ts";
-import type { ChatPrompt } from "../../models/chat-template.ts";
-import { forcedCall, noTools, type ToolFormat } from "../../models/tools.ts";
+import type { ChatPrompt } from "../../models/chats/chat-template.ts";
+import { forcedCall, noTools, type ToolFormat } from "../../models/chats/tools.ts";
 import { type AskedText, encodingPrompt, openingText, type TextFacts } from "../../models/works.ts";
 import type { Context } from "../context.ts";
 import type { ModelRecord } from "../records/sessions.ts";
 import { chatText } from "./models.ts";
-import { PromptTooLong, type TextRequest } from "./text.ts";
+import { type EmbedRequest, PromptTooLong, type TextRequest } from "./text.ts";
 
 /** Models of which it is remembered how answers are written down. */
 const textsKept = 8;
@@ -37,6 +37,14 @@ export class Prompts {
     this.#context = context;
   }
 
+  /** Ids of a text that is read as a whole: no answer has to fit behind it. */
+  async idsOf(model: ModelRecord, { prompt, truncate }: EmbedRequest): Promise<number[]> {
+    const ids = [...(isIds(prompt) ? prompt : await this.#encode(model, prompt))];
+    if (truncate) ids.splice(model.context);
+    check(model, ids, model.context);
+    return ids;
+  }
+
   async of(model: ModelRecord, { prompt, mustCall }: Pick<TextRequest, "prompt" | "mustCall">): Promise<Prompt> {
     const text = model.tokenizer ? await this.#text(model) : undefined;
     const { tools = [] } = isChat(prompt) ? prompt : {};
@@ -44,7 +52,7 @@ export class Prompts {
     const forced = format && mustCall ? forcedCall(format, tools, mustCall.parallel) : undefined;
     const asked = isChat(prompt) && forced ? { ...prompt, opening: forced.opening } : prompt;
     const ids = isIds(asked) ? asked : await this.#encode(model, asked);
-    check(model, ids);
+    check(model, ids, model.context - 1);
     return {
       ...{ ids, table: text?.table, endTokens: text?.endTokens ?? [] },
       stop: isChat(prompt) ? (text?.chatStop ?? []) : [],
@@ -96,13 +104,13 @@ function isIds(prompt: TextRequest["prompt"]): prompt is readonly number[] {
   return Array.isArray(prompt);
 }
 
-function check(model: ModelRecord, ids: Prompt["ids"]): void {
+function check(model: ModelRecord, ids: Prompt["ids"], most: number): void {
   for (const id of ids)
     if (id < 0 || (model.vocabulary > 0 && id >= model.vocabulary))
       fail("invalid_argument", `token ${id} is outside the model's vocabulary of ${model.vocabulary}`);
   if (ids.length === 0) fail("invalid_argument", "the prompt is empty");
-  if (ids.length >= model.context)
+  if (ids.length > most)
     throw new PromptTooLong(
-      `the prompt has ${ids.length} tokens, model ${model.name} takes at most ${model.context - 1}: shorten it`,
+      `the prompt has ${ids.length} tokens, model ${model.name} takes at most ${most}: shorten it`,
     );
 }

@@ -1,9 +1,9 @@
 // Text in, text out: what the gRPC and the OpenAI-compatible front ends share, so that both behave alike.
 
 import { DcnrError } from "../../core/errors.ts";
-import type { ChatPrompt } from "../../models/chat-template.ts";
+import type { ChatPrompt } from "../../models/chats/chat-template.ts";
+import type { ToolCall } from "../../models/chats/tools.ts";
 import type { SamplingSettings } from "../../models/sampling.ts";
-import type { ToolCall } from "../../models/tools.ts";
 
 export interface TextRequest {
   readonly model: string;
@@ -20,6 +20,19 @@ export interface TextRequest {
   readonly schema?: string;
   /** The answer begins with the prompt. */
   readonly echo?: boolean;
+}
+
+export interface EmbedRequest {
+  readonly model: string;
+  readonly prompt: string | readonly number[];
+  /** What is beyond the context is left out; absent: such a text is refused. */
+  readonly truncate?: boolean;
+}
+
+export interface Embedding {
+  /** Of length 1. */
+  readonly vector: readonly number[];
+  readonly promptTokens: number;
 }
 
 export interface SpelledToken {
@@ -81,6 +94,8 @@ export interface TextGenerator {
   models(): Promise<readonly ServedModel[]>;
   /** Fails with `NoSuchModel`, `PromptTooLong`, `BadSchema`, `resource_exhausted` (too many at once). */
   generate(request: TextRequest, signal: AbortSignal): AsyncIterable<TextPiece>;
+  /** Fails likewise. */
+  embed(request: EmbedRequest, signal: AbortSignal): Promise<Embedding>;
 }
 
 /** What a request gets that asks for nothing. */

@@ -68,11 +68,12 @@ export class Charters {
       .sort((a, b) => Number(canHost(session, b)) - Number(canHost(session, a)))
       .slice(0, sparesMax);
     const owning = [...owners].flatMap((pnode) => this.#context.mirror.get(key.pnode(pnode)) ?? []);
-    return new Map(
-      [...owning, ...others]
-        .slice(0, crewMax)
-        .map((record) => [record.id, { routes: record.routes, hosts: canHost(session, record) }]),
-    );
+    // An owner that was lost for a moment is an owner: a charter that lets it host nothing would leave its VNodes to nobody.
+    const crew = [
+      ...owning.map((record) => ({ record, hosts: isAlike(session, record) && isWelcome(record) })),
+      ...others.map((record) => ({ record, hosts: canHost(session, record) })),
+    ];
+    return new Map(crew.slice(0, crewMax).map(({ record, hosts }) => [record.id, { routes: record.routes, hosts }]));
   }
 
   /** Undefined until all of its VNodes have owners. `revision` grows with every change of the session's records. */
@@ -127,8 +128,17 @@ export class Charters {
 /** Charters that differ in nothing but their crew. */
 const counters = 1 << 16;
 
-function canHost({ identity, numericsClass }: SessionRecord, record: PNodeRecord): boolean {
-  const { numerics } = record.facts;
-  const isOfClass = numerics.some((one) => one.engine === identity.numerics && one.class === numericsClass);
-  return isOpen(record) && isOfClass && record.bits === identity.bits;
+function canHost(session: SessionRecord, record: PNodeRecord): boolean {
+  return isOpen(record) && isAlike(session, record);
+}
+
+/** It would come to the same bits. */
+function isAlike({ identity, numericsClass }: SessionRecord, { facts, bits }: PNodeRecord): boolean {
+  const isOfClass = facts.numerics.some((one) => one.engine === identity.numerics && one.class === numericsClass);
+  return isOfClass && bits === identity.bits;
+}
+
+/** Nobody has said that it should get no work. */
+function isWelcome({ closed, drained, barred }: PNodeRecord): boolean {
+  return !closed && !drained && !barred;
 }

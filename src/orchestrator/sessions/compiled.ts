@@ -13,7 +13,7 @@ import type { SessionIdentity } from "../../network/settings/session.ts";
 import type { WeightFormat } from "../../network/weight-format.ts";
 import { compileAside } from "../../network/works.ts";
 import type { PlacementPlan, PlacementVNode } from "../../scheduler/placement/types.ts";
-import type { BlobSpace } from "../../store/blob-store.ts";
+import type { BlobSpace } from "../../store/blobs/blob-store.ts";
 
 /** Plans are a few megabytes at most; an orchestrator rarely serves more networks at once. */
 const plansKept = 64;

@@ -7,7 +7,7 @@ import { fail } from "../../core/errors.ts";
 import { sha256 } from "../../core/hash.ts";
 import type { PNodeId, SessionId, VNodeId } from "../../core/ids.ts";
 import { writeStateManifest } from "../../states/manifest.ts";
-import { valueBytesMax } from "../../store/state-store.ts";
+import { valueBytesMax } from "../../store/records/state-store.ts";
 import type { Context } from "../context.ts";
 import type { SessionRecord } from "../records/sessions.ts";
 import type { VNodeRecord } from "../records/vnodes.ts";

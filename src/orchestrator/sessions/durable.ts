@@ -4,7 +4,7 @@
 import { fail } from "../../core/errors.ts";
 import { type PNodeId, parseId, parseSha256, type SessionId, type Sha256, type VNodeId } from "../../core/ids.ts";
 import type { RecordDurableRequest } from "../../protocol/gen/dcnr/v1/pnode_pb.ts";
-import { valueBytesMax } from "../../store/state-store.ts";
+import { valueBytesMax } from "../../store/records/state-store.ts";
 import { listBytesMax } from "../../trust/lists.ts";
 import { isSignedBy, resultOf, type Statement, statementFromWire } from "../../trust/statement.ts";
 import { outputSteps } from "../../trust/works.ts";

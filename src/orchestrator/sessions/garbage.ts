@@ -6,7 +6,7 @@
 import { hasCode } from "../../core/errors.ts";
 import type { Sha256 } from "../../core/ids.ts";
 import type { StateManifest } from "../../states/manifest.ts";
-import { listItems } from "../../store/update.ts";
+import { listItems } from "../../store/records/update.ts";
 import type { Statement } from "../../trust/statement.ts";
 import { inputHashes } from "../../trust/works.ts";
 import type { Context } from "../context.ts";

@@ -12,7 +12,7 @@ import {
   roundCount,
   type ToldRound,
 } from "../../network/rounds.ts";
-import { createItem, readItem } from "../../store/update.ts";
+import { createItem, readItem } from "../../store/records/update.ts";
 import type { Context } from "../context.ts";
 import type { ClosingRecord, RoundRecord } from "../records/rounds.ts";
 import type { SessionRecord } from "../records/sessions.ts";

@@ -5,7 +5,7 @@ import type { SessionId, VNodeId } from "../../core/ids.ts";
 import { laneOf } from "../../network/lanes.ts";
 import { roundAt } from "../../network/rounds.ts";
 import type { PlacementPlan } from "../../scheduler/placement/types.ts";
-import { createItem, listItems, readItem } from "../../store/update.ts";
+import { createItem, listItems, readItem } from "../../store/records/update.ts";
 import type { Context } from "../context.ts";
 import type { Budgets } from "../ledger/budgets.ts";
 import type { Ledger } from "../ledger/ledger.ts";

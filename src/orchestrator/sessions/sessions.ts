@@ -143,8 +143,10 @@ async function initialOf(
   for (const vnode of plan.vnodes) {
     const state = found[vnode.id];
     const before = new Map(known.vnodes.find(({ id }) => id === vnode.id)?.parameters.map((one) => [one.name, one]));
-    for (const { name, shape } of vnode.parameters) {
+    for (const { name, shape, adapter } of vnode.parameters) {
       const given = state && before.get(name)?.shape;
+      // An adapter that is not there yet begins here.
+      if (adapter && !before.has(name)) continue;
       if (!given || !sameShape(given, shape))
         fail(
           "failed_precondition",

@@ -3,7 +3,7 @@
 import { hasCode } from "../../core/errors.ts";
 import type { Sha256 } from "../../core/ids.ts";
 import { partLength, readStateManifest, type StateManifest } from "../../states/manifest.ts";
-import type { BlobSpace } from "../../store/blob-store.ts";
+import type { BlobSpace } from "../../store/blobs/blob-store.ts";
 import type { StoredState } from "../records/vnodes.ts";
 
 /** Questions to the blob store at a time. */

@@ -2,7 +2,7 @@
 // again. Each step may be repeated, by whoever finds it half done; whatever was recorded in the new turn stays.
 
 import type { PNodeId, SessionId, Sha256 } from "../../core/ids.ts";
-import { listItems } from "../../store/update.ts";
+import { listItems } from "../../store/records/update.ts";
 import type { Context } from "../context.ts";
 import type { IntervalRecord, RepairPlan } from "../records/checking.ts";
 import { readSession } from "../records/fresh.ts";
@@ -81,8 +81,20 @@ export async function repair(
   return now === undefined || isBack(now, line, turn) ? "done" : "later";
 }
 
+/** It went back as far, in that turn or in one after it: whatever was wrong is gone. */
 function isBack({ turn: now = 0, turnLine = 0 }: SessionRecord, line: number, turn: number): boolean {
-  return now === turn && turnLine <= line;
+  return now >= turn && turnLine <= line;
+}
+
+/** The same repair for a session that went back for another reason meanwhile: what it wanted to go back to may be gone too. */
+export function replanned(
+  plan: RepairPlan,
+  session: SessionRecord,
+  records: VNodeRecords,
+  intervals: readonly IntervalRecord[],
+): RepairPlan {
+  const line = lineBefore(session, records, intervals, plan.line, new Set());
+  return { ...plan, line, turn: (session.turn ?? 0) + 1 };
 }
 
 /** Undefined if there is nothing to take away. */

@@ -9,6 +9,7 @@ import type { Context } from "../context.ts";
 import type { Rooms } from "../fleet/capacity/rooms.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Accused, AuditRecord, DrawnInterval, IntervalRecord, RepairPlan } from "../records/checking.ts";
+import { readSession } from "../records/fresh.ts";
 import type { SessionRecord } from "../records/sessions.ts";
 import { key } from "../records/store-keys.ts";
 import { isChecked, isLive, type VNodeRecords } from "../records/workloads.ts";
@@ -21,7 +22,7 @@ import { contradictionAt } from "./contradictions.ts";
 import { type AuditFacts, advanced, isClosed } from "./disputes.ts";
 import { drawnIn, intervalsOf, isNeeded, openInterval, stuckInterval } from "./intervals.ts";
 import { LockerWatch } from "./locker-watch.ts";
-import { repair } from "./repair.ts";
+import { repair, replanned } from "./repair.ts";
 import type { Span, Trouble } from "./seams.ts";
 import { type Missing, missingOf, quietMsMost } from "./silence.ts";
 import type { Standings } from "./standings.ts";
@@ -160,9 +161,11 @@ export class TrustCare {
       await this.#closing.undone(interval);
     }
     if (outcome !== "overtaken") return;
-    const turn = ((await mirror.read(key.session(id)))?.turn ?? 0) + 1;
+    const fresh = await readSession(this.#context, id);
+    if (fresh === undefined) return;
+    const next = replanned(plan, fresh.session, fresh.records, intervalsOf(this.#context, id));
     await mirror.update(key.interval(id, interval.to), (current) =>
-      current?.repair?.turn === plan.turn ? { ...current, repair: { ...plan, turn } } : undefined,
+      current?.repair?.turn === plan.turn ? { ...current, repair: next } : undefined,
     );
   }
 

@@ -2,8 +2,8 @@
 // other orchestrators and later starts show it too. Losing a batch loses a story, never state.
 
 import type { Cancel, LogLevel, World } from "../../core/world.ts";
-import type { StateStore } from "../../store/state-store.ts";
-import { createItem, readItem } from "../../store/update.ts";
+import type { StateStore } from "../../store/records/state-store.ts";
+import { createItem, readItem } from "../../store/records/update.ts";
 import { key } from "../records/store-keys.ts";
 import type { Tasks } from "../tasks.ts";
 import type { Timings } from "../timings.ts";

@@ -2,7 +2,7 @@
 // and read in pages. Replays report the same numbers again; the first of equal names is kept.
 
 import type { Cancel } from "../../core/world.ts";
-import { createItem, listItems, readItem } from "../../store/update.ts";
+import { createItem, listItems, readItem } from "../../store/records/update.ts";
 import type { Context } from "../context.ts";
 import type { SessionRecord } from "../records/sessions.ts";
 import { key, prefix } from "../records/store-keys.ts";

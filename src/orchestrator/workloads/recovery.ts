@@ -11,7 +11,7 @@ import { pnodeName } from "../records/names.ts";
 import type { WorkloadRecord } from "../records/sessions.ts";
 import { key } from "../records/store-keys.ts";
 import type { Member, VNodeRecord } from "../records/vnodes.ts";
-import { ownersWanted, type VNodeRecords } from "../records/workloads.ts";
+import { isChecked, ownersWanted, type VNodeRecords } from "../records/workloads.ts";
 import { forEachAtOnce } from "../tasks.ts";
 import { avoided } from "./failures.ts";
 
@@ -78,6 +78,7 @@ export function policyFor(
     // Chosen once: states of the first class may be durable at some VNodes before there is a line, or become so any time.
     numericsClass: workload.numericsClass,
     requirements: constraintsOf(workload.requirements),
+    ...(isChecked(workload) ? { checked: true } : {}),
     copies: ownersWanted(workload),
     ...(workload.policy.spread ? { spread: workload.policy.spread } : {}),
     current,

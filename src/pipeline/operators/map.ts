@@ -1,5 +1,5 @@
-// Asks a served model about each row: generated text, a label out of some, a score of how likely the text is, or the network's
-// outputs. Rows are asked in numbered pieces, at whichever replica is free, with seeds made of the row alone; what was answered
+// Asks a served model about each row: generated text, a label out of some, a score of how likely the text is, its
+// vector, or the network's outputs. Rows are asked in numbered pieces, at whichever replica is free, with seeds made of the row alone; what was answered
 // is recorded by piece, so that a kill or a repetition changes nothing.
 
 import { createHash } from "node:crypto";
@@ -19,7 +19,7 @@ const pieceRows = 8;
 /** Pieces under way for each replica: one is answered while the next is on its way. */
 const piecesAtOnce = 2;
 
-const gifts = ["text", "label", "score", "outputs"] as const;
+const gifts = ["text", "label", "score", "embedding", "outputs"] as const;
 type Gift = (typeof gifts)[number];
 
 export const map: Operator = {
@@ -55,7 +55,7 @@ export const map: Operator = {
   gives: (formats, _settings, _facts, where) => needRows(formats, where),
   async look(settings, outside, where) {
     const served = await outside.models.look(settings["model"] as string);
-    const asksTokens = settings["prompt"] !== undefined || settings["give"] === "score";
+    const asksTokens = settings["prompt"] !== undefined || ["score", "embedding"].includes(settings["give"] as Gift);
     if (asksTokens && served.context === 0)
       fail(
         "failed_precondition",
@@ -64,7 +64,7 @@ export const map: Operator = {
     if (!asksTokens && served.context > 0)
       fail(
         "failed_precondition",
-        `${where}: the model ${settings["model"]} takes text: it can give text, labels out of a list, and scores`,
+        `${where}: the model ${settings["model"]} takes text: it can give text, labels out of a list, scores and embeddings`,
       );
     const { replicas: _changes, ...known } = served;
     return known;
@@ -143,6 +143,8 @@ async function asker({ settings, facts, outside, where }: StepWork): Promise<Ask
     }
     case "outputs":
       return (row) => outputsOf(models, model, row[field], `${where}: field "${field}"`);
+    case "embedding":
+      return (row) => models.embed(model, textOf(row, field, where));
     case "score": {
       const tokenizer = loadTokenizer(await models.tokenizer(model));
       return (row) =>

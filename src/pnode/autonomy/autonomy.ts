@@ -2,22 +2,23 @@
 // of them, and what that does to the VNodes that it hosts.
 
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
-import { fail, messageOf } from "../../core/errors.ts";
-import { type KeyId, parseSha256, type SessionId, type Sha256, type VNodeId } from "../../core/ids.ts";
+import { fail, messageOf, outlookOf } from "../../core/errors.ts";
+import type { KeyId, SessionId, Sha256, VNodeId } from "../../core/ids.ts";
 import type { Verify } from "../../core/keys.ts";
 import type { Tasks } from "../../core/tasks.ts";
 import { sleep, type World } from "../../core/world.ts";
-import { type Charter, charterToWire, readCharter, type SignedCharter, tenureToWire } from "../../crew/charter.ts";
+import {
+  type Charter,
+  charterToWire,
+  isExpired,
+  readCharter,
+  type SignedCharter,
+  tenureToWire,
+} from "../../crew/charter.ts";
 import type { CrewRules } from "../../crew/crew.ts";
 import { successorsOf } from "../../crew/successors.ts";
 import { isOwnedBy, type Tenure, type TenureOwner } from "../../crew/tenures.ts";
-import { blobsOf, parseManifest } from "../../data/manifest.ts";
-import {
-  type DescribeSessionResponse,
-  DescribeSessionResponseSchema,
-  type Location,
-  type SessionUpdate,
-} from "../../protocol/gen/dcnr/v1/pnode_pb.ts";
+import type { DescribeSessionResponse, Location, SessionUpdate } from "../../protocol/gen/dcnr/v1/pnode_pb.ts";
 import { KeptCharterSchema, type CrewNews as WireNews } from "../../protocol/gen/dcnr/v1/session_peers_pb.ts";
 import type { ServedService } from "../../protocol/network.ts";
 import { joinRoutes, splitRoutes } from "../../protocol/routes/routes.ts";
@@ -27,6 +28,7 @@ import type { BlobCache, Timings } from "../options.ts";
 import type { Resolver } from "../resolver.ts";
 import type { SessionCrewOptions } from "./crew-cell.ts";
 import { crewService } from "./crew-service.ts";
+import { Descriptions, type DescriptionsOptions } from "./descriptions.ts";
 import type { KeptStates } from "./kept-states.ts";
 import type { CrewPeers } from "./peers.ts";
 import { SessionCrew } from "./session-crew.ts";
@@ -47,8 +49,8 @@ export interface AutonomyOptions {
   readonly routes: () => string;
   readonly orchestratorHeardMs: () => number | undefined;
   readonly nobodyListens: () => boolean;
-  /** Asks an orchestrator. */
-  readonly describe: (session: SessionId) => Promise<DescribeSessionResponse>;
+  readonly describe: DescriptionsOptions["describe"];
+  readonly checkDescribed: DescriptionsOptions["check"];
   readonly fetchStored: SessionCrewOptions["fetchStored"];
   readonly hosting: Hosting;
 }
@@ -75,14 +77,13 @@ const describePauseMs = 2_000;
 export class Autonomy implements NearBlobs {
   readonly #options: AutonomyOptions;
   readonly #crews = new Map<SessionId, SessionCrew>();
-  /** What an orchestrator said of a session, kept for the time without one. */
-  readonly #described = new Map<SessionId, DescribeSessionResponse>();
+  readonly #descriptions: Descriptions;
   readonly #preparing = new Set<SessionId>();
-  /** What a session's dataset is made of. */
-  readonly #dataNames = new Map<SessionId, ReadonlySet<Sha256>>();
 
   constructor(options: AutonomyOptions) {
     this.#options = options;
+    const { peers, cache, describe, checkDescribed: check } = options;
+    this.#descriptions = new Descriptions({ peers, cache, describe, check });
   }
 
   /** Goes on with what an earlier process of this PNode belonged to. */
@@ -93,8 +94,7 @@ export class Autonomy implements NearBlobs {
       try {
         const { charter, described } = fromBinary(KeptCharterSchema, content);
         if (charter === undefined) fail("data_loss", "it is empty");
-        if (described.byteLength > 0)
-          this.#described.set(session, fromBinary(DescribeSessionResponseSchema, described));
+        this.#descriptions.found(session, described);
         this.#learn(charter);
       } catch (error) {
         world.log("warn", `the charter of session ${session} on this disk is of no use: ${messageOf(error)}`);
@@ -116,8 +116,19 @@ export class Autonomy implements NearBlobs {
     return [...this.#crews.values()].some((crew) => crew.isCrew(pnode));
   }
 
-  described(session: SessionId): DescribeSessionResponse | undefined {
-    return this.#described.get(session);
+  /** What is known here, else an orchestrator's word; the crew may tell it while nobody answers. */
+  async describe(session: SessionId): Promise<DescribeSessionResponse> {
+    const { world, signal, describe } = this.#options;
+    for (;;) {
+      const known = this.#descriptions.of(session);
+      if (known !== undefined) return known;
+      try {
+        return await describe(session);
+      } catch (error) {
+        if (signal.aborted || outlookOf(error) !== "passing") throw error;
+        await sleep(world.timers, describePauseMs, signal);
+      }
+    }
   }
 
   stop(): void {
@@ -211,6 +222,7 @@ export class Autonomy implements NearBlobs {
       fetchStored: this.#options.fetchStored,
       hooks: {
         hosted: () => hosting.of(session).map(({ assignment }) => assignment),
+        lastStep: () => this.#descriptions.lastStep(session),
         hasRoom: (vnode) => hosting.hasRoom(session, vnode),
         host: (assignment) => hosting.takeOver(assignment),
         giveUp: (vnode) => hosting.giveUp(session, vnode),
@@ -240,25 +252,21 @@ export class Autonomy implements NearBlobs {
   async #keepCharter(session: SessionId): Promise<void> {
     const crew = this.#crews.get(session);
     if (crew === undefined) return;
-    const described = this.#described.get(session);
-    const kept = create(KeptCharterSchema, {
-      charter: charterToWire(crew.signed),
-      described: described ? toBinary(DescribeSessionResponseSchema, described) : new Uint8Array(),
-    });
+    const described = this.#descriptions.bytesOf(session);
+    const kept = create(KeptCharterSchema, { charter: charterToWire(crew.signed), described });
     await this.#options.kept.keepCharter(session, toBinary(KeptCharterSchema, kept));
   }
 
   /** Whoever may have to take over knows the session by then, and has the data that it would need. */
   async #prepare(session: SessionId): Promise<void> {
-    const { world, signal, describe, hosting, self } = this.#options;
-    while (!signal.aborted && this.#crews.has(session)) {
+    const { world, signal, hosting, self } = this.#options;
+    for (let crew = this.#crews.get(session); !signal.aborted && crew; crew = this.#crews.get(session)) {
       try {
-        if (!this.#described.has(session)) {
-          this.#described.set(session, await describe(session));
+        const { charter } = crew;
+        if (this.#descriptions.of(session) === undefined) {
+          await this.#descriptions.ask(session, crew.others(), crew.isAlone);
           await this.#keepCharter(session);
         }
-        const crew = this.#crews.get(session) as SessionCrew;
-        const { charter } = crew;
         if (!crew.mayHost) return;
         const hosts = [...charter.crew].filter(([, { hosts }]) => hosts).map(([pnode]) => pnode);
         // Owners read their data as they go: what they have not read yet would be nobody's.
@@ -285,8 +293,7 @@ export class Autonomy implements NearBlobs {
     if (crew === undefined) return;
     crew.stop();
     this.#crews.delete(session);
-    this.#described.delete(session);
-    this.#dataNames.delete(session);
+    this.#descriptions.forget(session);
     this.#preparing.delete(session);
     resolver.crewSays(session, undefined);
     tasks.run(`forget the crew of session ${session}`, () => kept.forget(session));
@@ -321,27 +328,27 @@ export class Autonomy implements NearBlobs {
     const { self, kept, peers } = this.#options;
     return crewService({
       ...{ self, kept, peers },
-      data: (session, hash) => this.#data(session, hash),
+      data: (session, hash) => this.#descriptions.data(session, hash),
+      describe: (session) => this.#descriptions.bytesOf(session),
+      enlist: (signed, caller) => this.#enlist(signed, caller),
       crewOf: (session) => this.crewOf(session),
       heard: (...news) => this.#heard(...news),
     });
   }
 
-  /** Of the session's dataset: what lies in the cache for others is none of the crew's business. */
-  async #data(session: SessionId, hash: Sha256): Promise<Uint8Array | undefined> {
-    const fromCache = (name: Sha256) => this.#options.cache?.get(name).catch(() => undefined);
-    const work = this.#described.get(session)?.work;
-    if (work?.case !== "training") return undefined;
-    const manifest = parseSha256(work.value.identity?.dataset ?? "", "the session's dataset");
-    let names = this.#dataNames.get(session);
-    if (names === undefined) {
-      const content = await fromCache(manifest);
-      if (content === undefined) return undefined;
-      const blobs = blobsOf(parseManifest(new TextDecoder().decode(content)));
-      names = new Set([manifest, ...blobs.map((blob) => blob.hash)]);
-      this.#dataNames.set(session, names);
-    }
-    return names.has(hash) ? fromCache(hash) : undefined;
+  /**
+   * A charter that one of those whom it names has brought. While an orchestrator is there it tells by itself what this PNode
+   * belongs to; without one, a disk that was lost would leave the crew one short for ever.
+   */
+  #enlist(signed: SignedCharter, caller: string | undefined): void {
+    const { networkKey, verify, self, world, orchestratorHeardMs } = this.#options;
+    if (networkKey === undefined || verify === undefined || orchestratorHeardMs() !== undefined)
+      fail("failed_precondition", "this PNode takes charters from its orchestrator");
+    const charter = readCharter(signed, networkKey, verify);
+    if (caller === undefined || !charter.crew.has(caller) || !charter.crew.has(self.pnode))
+      fail("permission_denied", `the charter of session ${charter.session} does not name both`);
+    if (isExpired(charter, world.clock.wallMs())) fail("failed_precondition", "the charter has expired");
+    this.#learn(signed);
   }
 
   #heard(crew: SessionCrew, peer: string, incarnation: string, routes: string, news: WireNews): void {

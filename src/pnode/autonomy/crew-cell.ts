@@ -13,6 +13,8 @@ import type { CrewPeers, Peer } from "./peers.ts";
 export interface CrewHooks {
   /** What it trains of the session now. */
   hosted(): readonly Assignment[];
+  /** The session's last step; undefined while nobody has said what the session is. */
+  lastStep(): number | undefined;
   /** Whether there is room for a VNode that it does not host. */
   hasRoom(vnode: VNodeId): boolean;
   host(assignment: Assignment): void;

@@ -1,7 +1,8 @@
-// What the PNodes of a crew ask of each other: to hear news, to keep a state, to hand one over.
+// What the PNodes of a crew ask of each other: to hear news, to be of the crew again, to keep a state, to hand one over.
 
 import { fail } from "../../core/errors.ts";
 import { parseSha256, type SessionId, type Sha256, type VNodeId } from "../../core/ids.ts";
+import type { SignedCharter } from "../../crew/charter.ts";
 import type { TenureOwner } from "../../crew/tenures.ts";
 import { SessionPeerService, type CrewNews as WireNews } from "../../protocol/gen/dcnr/v1/session_peers_pb.ts";
 import { type ServedService, service } from "../../protocol/network.ts";
@@ -15,12 +16,16 @@ export interface CrewServiceOptions {
   readonly kept: KeptStates;
   /** Of a session's dataset, if it is here. */
   readonly data: (session: SessionId, hash: Sha256) => Promise<Uint8Array | undefined>;
+  /** What an orchestrator said of a session; empty if that is not known here. */
+  readonly describe: (session: SessionId) => Uint8Array;
+  readonly enlist: (charter: SignedCharter, caller: string | undefined) => void;
   readonly peers: CrewPeers;
   readonly crewOf: (session: string) => SessionCrew | undefined;
   readonly heard: (crew: SessionCrew, peer: string, incarnation: string, routes: string, news: WireNews) => void;
 }
 
-export function crewService({ self, kept, data, peers, crewOf, heard }: CrewServiceOptions): ServedService {
+export function crewService(options: CrewServiceOptions): ServedService {
+  const { self, kept, data, describe, enlist, peers, crewOf, heard } = options;
   /** Only a charter lets anybody speak for a session. */
   const admitted = (session: string, caller: string | undefined): [SessionCrew, string] => {
     const crew = crewOf(session);
@@ -49,6 +54,16 @@ export function crewService({ self, kept, data, peers, crewOf, heard }: CrewServ
       const from = [{ pnode: peer, routes: crew.routesOf(peer) }, ...crew.sources(wanted.state)];
       await crew.keeping.fetchAndKeep(wanted, from, signal);
       return { holder: holderToWire(self.pnode, crew.keeping.keptForOther()) };
+    },
+    enlist: async ({ charter }, { caller }) => {
+      enlist(charter ?? fail("invalid_argument", "there is no charter"), caller.id);
+      return {};
+    },
+    describe: async ({ session }, { caller }) => {
+      const [crew] = admitted(session, caller.id);
+      const described = describe(crew.charter.session);
+      if (described.byteLength === 0) fail("not_found", `nobody has told this PNode what session ${session} is`);
+      return { described };
     },
     fetch: (request, { caller, signal }) => {
       const [crew] = admitted(request.session, caller.id);

@@ -1,7 +1,7 @@
 // News between the PNodes of a crew: who is told, and what each of them is known to know already.
 
-import { messageOf } from "../../core/errors.ts";
-import type { SignedCharter } from "../../crew/charter.ts";
+import { hasCode, messageOf } from "../../core/errors.ts";
+import { charterToWire, type SignedCharter } from "../../crew/charter.ts";
 import type { CrewState } from "../../crew/crew.ts";
 import type { CrewNews as WireNews } from "../../protocol/gen/dcnr/v1/session_peers_pb.ts";
 import type { CrewCell } from "./crew-cell.ts";
@@ -48,10 +48,22 @@ export class CrewTelling {
         if (news !== undefined && !this.#cell.isStopped) this.onNews(pnode, incarnation, news);
       } catch (error) {
         this.#cell.log("debug", `PNode ${pnode} does not hear: ${messageOf(error)}`);
+        const isForgotten = hasCode(error, "permission_denied") || hasCode(error, "not_found");
+        if (isForgotten && this.#cell.isAlone && !this.#cell.isStopped) await this.#enlist(peer);
       } finally {
         this.#telling.delete(pnode);
       }
     });
+  }
+
+  /** It has forgotten that it is of the crew: with its disk, most likely. */
+  async #enlist(peer: Peer): Promise<void> {
+    this.#known.delete(peer.pnode);
+    try {
+      await this.#cell.options.peers.enlist(peer, { charter: charterToWire(this.#told().signed) });
+    } catch (error) {
+      this.#cell.log("debug", `PNode ${peer.pnode} takes no charter: ${messageOf(error)}`);
+    }
   }
 
   /** Set by whoever checks charters that come with answers. */

@@ -27,7 +27,8 @@ export interface Incoming extends Pick<KeptState, "session" | "vnode" | "step" |
   readonly trailBytes: number;
 }
 
-const stateName = ({ session, vnode, step }: Pick<KeptState, "session" | "vnode" | "step">) =>
+/** Of the file that says what the state is made of. */
+export const stateName = ({ session, vnode, step }: Pick<KeptState, "session" | "vnode" | "step">) =>
   `state-${sha256(`${session}\n${vnode}\n${step}`)}`;
 const blobName = (hash: Sha256) => `blob-${hash}`;
 const charterName = (session: string) => `charter-${session}`;

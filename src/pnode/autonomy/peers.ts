@@ -30,6 +30,10 @@ const stallMs = 5_000;
 /** Keeping takes as long as the state takes to travel; afterwards it is asked for again. */
 const keepTimeoutMs = 120_000;
 
+/** A definition may be long, and a home's line slow. */
+const describeTimeoutMs = 10_000;
+
+type Enlist = typeof SessionPeerService.method.enlist;
 type Tell = typeof SessionPeerService.method.tell;
 type Keep = typeof SessionPeerService.method.keep;
 
@@ -48,6 +52,17 @@ export class CrewPeers {
   keep(peer: Peer, request: RequestInit<Keep>): Promise<ResponseOf<Keep>> {
     const { network, signal } = this.#options;
     return network.call(placeOf(peer), SessionPeerService.method.keep, request, { timeoutMs: keepTimeoutMs, signal });
+  }
+
+  enlist(peer: Peer, request: RequestInit<Enlist>): Promise<ResponseOf<Enlist>> {
+    const { network, signal } = this.#options;
+    return network.call(placeOf(peer), SessionPeerService.method.enlist, request, { timeoutMs: tellTimeoutMs, signal });
+  }
+
+  describe(peer: Peer, session: string): Promise<ResponseOf<typeof SessionPeerService.method.describe>> {
+    const { network, signal } = this.#options;
+    const options = { timeoutMs: describeTimeoutMs, signal };
+    return network.call(placeOf(peer), SessionPeerService.method.describe, { session }, options);
   }
 
   /** `room` makes memory for the size that the peer says, or refuses it. */

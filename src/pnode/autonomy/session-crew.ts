@@ -11,6 +11,7 @@ import {
   heardNews,
   isAlive,
   isAlone,
+  isOver,
   look,
   openCrew,
   stateAtLine,
@@ -193,15 +194,19 @@ export class SessionCrew {
     return this.#state.sightings.get(pnode)?.routes || this.#state.charter.crew.get(pnode)?.routes || "";
   }
 
-  /** Who may have a blob, the most likely first. */
-  sources(hash: Sha256): Peer[] {
+  /** Those of the crew who are there. */
+  others(): Peer[] {
     const { timings, self } = this.#options;
-    const holds = (pnode: string) =>
-      this.#state.holdings.get(pnode)?.states.some(({ state, trail }) => state === hash || trail === hash) ? 0 : 1;
     return [...this.#state.charter.crew.keys()]
       .filter((pnode) => pnode !== self.pnode && isAlive(this.#state, pnode, this.#nowMs, timings))
-      .sort((a, b) => holds(a) - holds(b))
       .flatMap((pnode) => this.#peer(pnode) ?? []);
+  }
+
+  /** Who may have a blob, the most likely first. */
+  sources(hash: Sha256): Peer[] {
+    const holds = (pnode: string) =>
+      this.#state.holdings.get(pnode)?.states.some(({ state, trail }) => state === hash || trail === hash) ? 0 : 1;
+    return this.others().sort((a, b) => holds(a.pnode) - holds(b.pnode));
   }
 
   // Recording
@@ -270,6 +275,7 @@ export class SessionCrew {
     const nowMs = this.#nowMs;
     this.#change(stoodStill(this.#heardOrchestrator(this.#state), nowMs - this.#tickDueMs, nowMs));
     this.#look();
+    this.#letGoWhenOver();
     this.keeping.holdLine();
     this.keeping.replicate();
     this.telling.tellAll(false);
@@ -281,6 +287,7 @@ export class SessionCrew {
     const hosted = new Set(hooks.hosted().map(({ vnode }) => vnode));
     const { state, takeovers } = look(this.#state, {
       ...{ nowMs: this.#nowMs, wallMs: world.clock.wallMs(), timings: this.#timings, rules },
+      lastStep: hooks.lastStep(),
       isTaken: (vnode) => hosted.has(vnode) || !this.#canHost(vnode),
     });
     this.#change(state);
@@ -288,17 +295,28 @@ export class SessionCrew {
     if (takeovers.length > 0) this.telling.tellAll(true);
   }
 
+  /** Nobody asks for anything of a session whose last states are held: what it took is room for others until somebody is told. */
+  #letGoWhenOver(): void {
+    const { hooks, orchestratorHeardMs } = this.#options;
+    // Whoever comes back tells what this PNode hosts when it is attached to again.
+    if (!this.isAlone || orchestratorHeardMs() !== undefined || !isOver(this.#state, hooks.lastStep())) return;
+    for (const { vnode } of hooks.hosted()) hooks.giveUp(vnode);
+  }
+
   #canHost(vnode: VNodeId): boolean {
     return stateAtLine(this.#state, vnode) !== undefined && this.#options.hooks.hasRoom(vnode);
   }
 
-  #takeOver({ vnode, epoch, count }: Tenure): void {
+  #takeOver({ vnode, epoch, count, owners }: Tenure): void {
     const { session } = this.charter;
     const { line, turn } = this.#state;
+    const { hooks, self } = this.#options;
     const state = stateAtLine(this.#state, vnode) ?? "";
-    this.#log("warn", `no orchestrator is there: VNode ${vnode} is taken over at step ${line}`, { epoch, count });
+    const what = count > 0 ? `is taken over at step ${line}` : "was granted by the last one that was";
+    this.#log("warn", `no orchestrator is there: VNode ${vnode} ${what}`, { epoch, count });
+    const replica = owners.findIndex(({ pnode }) => pnode === self.pnode);
     const told = { line, turn, state, drawn: [], rounds: [] };
-    this.#options.hooks.host({ ...{ session, vnode, epoch, since: epoch }, ...told, replica: 0 });
+    hooks.host({ ...{ session, vnode, epoch, since: epoch }, ...told, replica });
   }
 
   #change(next: CrewState): void {

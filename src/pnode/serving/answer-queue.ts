@@ -7,6 +7,8 @@ export interface TokenAnswer {
   readonly tokens: readonly number[];
   /** One for each token, if they were asked for. */
   readonly logprobs?: readonly ChosenLogprobs[];
+  /** Of a text, instead of tokens. */
+  readonly vector?: Float32Array;
   /** Set on the last one. */
   readonly finish?: "stop" | "length";
 }

@@ -9,6 +9,7 @@ import { AnswerQueue, type TokenAnswer } from "./answer-queue.ts";
 import { Acceptance, draftFrom } from "./drafts.ts";
 import { Pace } from "./pace.ts";
 import { type Pass, passTokensMax, rowsMax } from "./pass.ts";
+import { Pool, type Pooling } from "./pooling.ts";
 import { Prefixes } from "./prefixes.ts";
 
 export interface TokenRequest extends ChoiceWish {
@@ -16,6 +17,17 @@ export interface TokenRequest extends ChoiceWish {
   /** Tokens that an earlier conductor has sent: read, not chosen again. */
   readonly sent: readonly number[];
   readonly maxTokens: number;
+}
+
+export interface EmbedRequest {
+  readonly prompt: readonly number[];
+  readonly pooling: Pooling;
+}
+
+/** What the head gives of a pass: rows that were asked for, in order. */
+export interface HeadRows {
+  readonly values: Float32Array;
+  readonly width: number;
 }
 
 export interface ConductorOptions {
@@ -49,11 +61,14 @@ const keptMs = 60_000;
 const resetPauseMsMin = 25;
 const resetPauseMsMax = 800;
 
-interface Active extends TokenRequest {
+interface Active {
   readonly key: string;
+  readonly prompt: readonly number[];
+  readonly maxTokens: number;
   /** Chosen or repeated tokens, in order. */
   readonly produced: number[];
-  readonly chooser: Chooser;
+  /** What is made of the head's rows: tokens are chosen, or one vector is made of all. */
+  readonly reads: { readonly kind: "tokens"; readonly chooser: Chooser } | { readonly kind: "vector"; pool: Pool };
   readonly acceptance: Acceptance;
   /** Positions that passes have been sent for, and that are right. */
   position: number;
@@ -69,6 +84,7 @@ interface Piece {
   readonly drafts: readonly number[];
   /** 0 for a prompt that goes on. */
   readonly logits: number;
+  readonly hidden: number;
   readonly shared?: { readonly request: string; readonly positions: number };
 }
 
@@ -120,38 +136,44 @@ export class Conductor {
 
   /** Tokens as they are chosen, until the answer ends or the signal aborts. Fails at once if the request cannot be taken. */
   generate(request: TokenRequest, signal: AbortSignal): AsyncGenerator<TokenAnswer> {
-    this.#check(request);
     const { prompt, sent, maxTokens } = request;
-    const answers = new AnswerQueue();
-    const active: Active = {
-      ...request,
-      key: String(++this.#requests),
-      produced: [...sent],
-      chooser: new Chooser(request, sent),
-      acceptance: new Acceptance(),
-      position: 0,
-      answers,
-    };
+    this.#check(prompt, this.#options.context - 1, sent.length > 0 ? continuedMax : waitingMax);
+    const active = this.#request(prompt, maxTokens, { kind: "tokens", chooser: new Chooser(request, sent) }, sent);
     if (sent.length >= maxTokens || prompt.length + sent.length >= this.#options.context)
-      answers.push({ tokens: [], finish: "length" });
-    else if (!signal.aborted) {
-      if (this.#active.size + this.#waiting.length === 0) this.#awake();
-      this.#waiting.push(active);
-      this.#schedule();
-    }
-    return answers.read(signal, () => this.#end(active));
+      active.answers.push({ tokens: [], finish: "length" });
+    else if (!signal.aborted) this.#begin(active);
+    return active.answers.read(signal, () => this.#end(active));
   }
 
-  #check({ prompt, sent }: TokenRequest): void {
-    const { context } = this.#options;
+  /** One vector of length 1 for the whole prompt. */
+  async embed({ prompt, pooling }: EmbedRequest, signal: AbortSignal): Promise<Float32Array> {
+    this.#check(prompt, this.#options.context, waitingMax);
+    const active = this.#request(prompt, 0, { kind: "vector", pool: new Pool(pooling) });
+    if (!signal.aborted) this.#begin(active);
+    for await (const { vector } of active.answers.read(signal, () => this.#end(active))) if (vector) return vector;
+    return fail("cancelled", "nobody waits for the vector any more");
+  }
+
+  #request(prompt: readonly number[], maxTokens: number, reads: Active["reads"], sent: readonly number[] = []): Active {
+    const [acceptance, answers] = [new Acceptance(), new AnswerQueue()];
+    const key = String(++this.#requests);
+    return { key, prompt, maxTokens, produced: [...sent], reads, acceptance, position: 0, answers };
+  }
+
+  #begin(active: Active): void {
+    if (this.#active.size + this.#waiting.length === 0) this.#awake();
+    this.#waiting.push(active);
+    this.#schedule();
+  }
+
+  #check(prompt: readonly number[], tokensMax: number, most: number): void {
     if (this.#closed) fail("unavailable", "the model moves to another PNode: try again");
     if (prompt.length === 0) fail("invalid_argument", "the prompt is empty");
-    if (prompt.length >= context)
+    if (prompt.length > tokensMax)
       fail(
         "invalid_argument",
-        `the prompt has ${prompt.length} tokens, the model takes at most ${context - 1}: shorten it`,
+        `the prompt has ${prompt.length} tokens, the model takes at most ${tokensMax}: shorten it`,
       );
-    const most = sent.length > 0 ? continuedMax : waitingMax;
     if (this.#waiting.length >= most)
       fail("resource_exhausted", `${this.#waiting.length} requests are waiting already: try again later`);
   }
@@ -229,7 +251,7 @@ export class Conductor {
     let left = passTokensMax;
     for (const request of this.#active) {
       if (pieces.length >= share || left < 1) break;
-      if (lengthOf(request) - request.position !== 1) continue;
+      if (request.reads.kind === "vector" || leftOf(request) !== 1) continue;
       const piece = this.#step(request, left);
       left -= piece.ids.length;
       pieces.push(piece);
@@ -237,7 +259,7 @@ export class Conductor {
     let chunk = Math.min(left, this.#active.size > 1 ? chunkTokensMax : passTokensMax);
     for (const request of this.#active) {
       if (chunk < 1) break;
-      if (lengthOf(request) - request.position <= 1) continue;
+      if (leftOf(request) < (request.reads.kind === "vector" ? 1 : 2)) continue;
       const piece = this.#chunk(request, chunk);
       chunk -= piece.ids.length;
       pieces.push(piece);
@@ -254,7 +276,8 @@ export class Conductor {
       ? 0
       : this.#pace.drafts(acceptance.rate, this.#options.stageMs());
     const drafts = draftFrom(tokens, Math.min(wanted, mayFollow, left - 1));
-    return { request, position, ids: [tokens[position] as number, ...drafts], drafts, logits: 1 + drafts.length };
+    const ids = [tokens[position] as number, ...drafts];
+    return { request, position, ids, drafts, logits: 1 + drafts.length, hidden: 0 };
   }
 
   #chunk(request: Active, most: number): Piece {
@@ -262,12 +285,16 @@ export class Conductor {
     const shared = request.position === 0 ? this.#sharedWith(request, tokens) : undefined;
     const position = shared?.positions ?? request.position;
     const ids = tokens.slice(position, position + most);
-    const logits = position + ids.length === tokens.length ? 1 : 0;
-    return { request, position, ids, drafts: [], logits, ...(shared && { shared }) };
+    const isLast = position + ids.length === tokens.length;
+    const { reads } = request;
+    const logits = isLast && reads.kind === "tokens" ? 1 : 0;
+    const hidden = reads.kind === "vector" ? reads.pool.wants(ids.length, isLast) : 0;
+    return { request, position, ids, drafts: [], logits, hidden, ...(shared && { shared }) };
   }
 
   #sharedWith(request: Active, tokens: readonly number[]): Piece["shared"] {
-    if (this.#options.without?.includes("prefixes")) return undefined;
+    // Of positions that are shared there are caches, but no hidden states.
+    if (request.reads.kind === "vector" || this.#options.without?.includes("prefixes")) return undefined;
     const running = [...this.#active]
       .filter((other) => other !== request && other.position > 0)
       .map((other) => ({ key: other.key, tokens: tokensOf(other).slice(0, other.position) }));
@@ -293,15 +320,16 @@ export class Conductor {
   #pass(pieces: readonly Piece[]): Pass {
     const { pnode, epoch } = this.#options;
     const dropped = this.#dropped.splice(0);
-    const rows = pieces.map(({ request, position, ids, logits, shared }) => ({
+    const rows = pieces.map(({ request, position, ids, logits, hidden, shared }) => ({
       ...{ request: request.key, position, tokens: ids.length, logits },
+      ...(hidden > 0 && { hidden }),
       ...(shared && { shared }),
     }));
     return { id: ++this.#passes, conductor: pnode, epoch, attempt: this.#attempt, rows, plain: false, dropped };
   }
 
-  /** The head is done with a pass: `logits` has the rows that were asked for, in order. */
-  logits({ id, attempt }: Pass, logits: Float32Array, classes: number): void {
+  /** The head is done with a pass. */
+  finished({ id, attempt }: Pass, logits: HeadRows, hidden?: HeadRows): void {
     const sent = this.#inFlight.get(id);
     if (sent === undefined || attempt !== this.#attempt) return;
     this.#inFlight.delete(id);
@@ -310,21 +338,39 @@ export class Conductor {
     this.#progressMs = this.#options.world.clock.monotonicMs();
     const tokens = sent.pieces.reduce((sum, { ids }) => sum + ids.length, 0);
     this.#pace.observe(tokens, this.#progressMs - sent.sentMs);
-    let row = 0;
+    let [row, state] = [0, 0];
     for (const piece of sent.pieces) {
-      const own = logits.subarray(row * classes, (row + piece.logits) * classes);
-      if (this.#active.has(piece.request)) this.#take(piece, own, classes);
+      const { request } = piece;
+      const own = rowsAt(logits, row, piece.logits);
+      const states = hidden && rowsAt(hidden, state, piece.hidden);
       row += piece.logits;
+      state += piece.hidden;
+      if (!this.#active.has(request)) continue;
+      if (request.reads.kind === "vector") this.#pool(piece, request.reads.pool, states);
+      else this.#take(piece, own, request.reads.chooser);
     }
     this.#schedule();
   }
 
+  /** Passes come back in the order in which they were sent, so states are added in the order of positions. */
+  #pool({ request, position, ids }: Piece, pool: Pool, states: HeadRows | undefined): void {
+    if (states) pool.add(states.values, states.width);
+    if (position + ids.length < request.prompt.length) return;
+    try {
+      const expected = pool.wants(request.prompt.length, true);
+      request.answers.push({ tokens: [], vector: pool.vector(expected), finish: "stop" });
+    } catch (error) {
+      request.answers.fail(DcnrError.from(error, "internal"));
+    }
+    this.#remove(request, true);
+  }
+
   /** Chooses as many tokens as the guesses allow: each that was right has the logits of the next one already. */
-  #take({ request, position, ids, drafts, logits: count }: Piece, logits: Float32Array, classes: number): void {
+  #take({ request, position, ids, drafts, logits: count }: Piece, logits: HeadRows, chooser: Chooser): void {
     const known = position + ids.length - drafts.length;
     let accepted = 0;
     for (let row = 0; row < count; row++) {
-      const token = this.#choose(request, known + row, logits.subarray(row * classes, (row + 1) * classes));
+      const token = this.#choose(request, chooser, known + row, rowsAt(logits, row, 1).values);
       if (!this.#active.has(request) || token === undefined) break;
       if (row < drafts.length && token !== drafts[row]) break;
       if (row < drafts.length) accepted++;
@@ -337,8 +383,8 @@ export class Conductor {
   }
 
   /** `position` is where the new token stands. Undefined if the answer cannot go on. */
-  #choose(request: Active, position: number, logits: Float32Array): number | undefined {
-    const { prompt, produced, chooser, maxTokens } = request;
+  #choose(request: Active, chooser: Chooser, position: number, logits: Float32Array): number | undefined {
+    const { prompt, produced, maxTokens } = request;
     if (position !== prompt.length + produced.length) return undefined;
     const left = Math.min(maxTokens, this.#options.context - prompt.length) - produced.length - 1;
     try {
@@ -397,7 +443,10 @@ export class Conductor {
     this.#dropped = [];
     this.#prefixes.forget();
     this.#attempt++;
-    for (const active of this.#active) active.position = 0;
+    for (const active of this.#active) {
+      active.position = 0;
+      if (active.reads.kind === "vector") active.reads.pool.clear();
+    }
     if (this.#active.size + this.#waiting.length === 0) this.#sayFarewell();
     else this.#schedule();
   }
@@ -436,6 +485,11 @@ function tokensOf({ prompt, produced }: Active): number[] {
   return [...prompt, ...produced];
 }
 
-function lengthOf({ prompt, produced }: Active): number {
-  return prompt.length + produced.length;
+/** Known tokens that no pass was sent for yet. */
+function leftOf({ prompt, produced, position }: Active): number {
+  return prompt.length + produced.length - position;
+}
+
+function rowsAt({ values, width }: HeadRows, first: number, count: number): HeadRows {
+  return { values: values.subarray(first * width, (first + count) * width), width };
 }

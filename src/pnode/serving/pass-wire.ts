@@ -13,8 +13,8 @@ export function toProtoPass(pass: Pass): MessageInitShape<typeof PassSchema> {
     ...pass,
     id: BigInt(id),
     epoch: BigInt(epoch),
-    rows: rows.map(({ request, position, tokens, logits, shared }) => ({
-      ...{ request, position, tokens, logits },
+    rows: rows.map(({ request, position, tokens, logits, hidden = 0, shared }) => ({
+      ...{ request, position, tokens, logits, hidden },
       ...(shared && { sharesWith: shared.request, sharedPositions: shared.positions }),
     })),
     dropped: [...dropped],
@@ -40,10 +40,12 @@ export function fromProtoPass(pass: ProtoPass | undefined): Pass {
   };
 }
 
-function fromProtoRow({ request, position, tokens, logits, sharesWith, sharedPositions }: ProtoRow): PassRow {
-  if (tokens < 1 || logits > tokens) fail("invalid_argument", `a row of a pass has ${tokens} tokens, ${logits} logits`);
+function fromProtoRow(row: ProtoRow): PassRow {
+  const { request, position, tokens, logits, hidden, sharesWith, sharedPositions } = row;
+  if (tokens < 1 || logits > tokens || hidden > tokens)
+    fail("invalid_argument", `a row of a pass has ${tokens} tokens, ${logits} logits, ${hidden} hidden states`);
   if (sharedPositions > 0 && sharedPositions !== position)
     fail("invalid_argument", `a row shares ${sharedPositions} positions and begins at ${position}`);
   const shared = sharedPositions > 0 && { shared: { request: sharesWith, positions: sharedPositions } };
-  return { request, position, tokens, logits, ...shared };
+  return { request, position, tokens, logits, ...(hidden > 0 && { hidden }), ...shared };
 }

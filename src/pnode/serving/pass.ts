@@ -11,6 +11,8 @@ export interface PassRow {
   readonly tokens: number;
   /** Of how many of the last tokens the head gives logits. */
   readonly logits: number;
+  /** Of how many of the last tokens the head gives hidden states; absent: of none. */
+  readonly hidden?: number;
   /** The request begins with the first positions of another, whose caches it shares. */
   readonly shared?: { readonly request: string; readonly positions: number };
 }

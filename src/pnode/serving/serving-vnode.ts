@@ -142,6 +142,10 @@ export class ServingVNode {
     return this.#numerics !== undefined;
   }
 
+  get givesHidden(): boolean {
+    return this.#numerics?.kind === "generation" && this.#numerics.generation.givesHidden;
+  }
+
   /** What its last pass took, with the VNodes that went along. */
   get passMs(): number {
     return this.#passMs;

@@ -9,23 +9,25 @@ import { type World, withFields } from "../../core/world.ts";
 import type { EngineKind, Executor, StageExecutor } from "../../engine/engine.ts";
 import { cachePositionsMax, contextOf } from "../../network/graphs/generation.ts";
 import type { Links } from "../../peer/links.ts";
-import type { GenerateTokensRequest } from "../../protocol/gen/dcnr/v1/serving_pb.ts";
+import type { EmbedTokensRequest, GenerateTokensRequest } from "../../protocol/gen/dcnr/v1/serving_pb.ts";
 import { ServingService } from "../../protocol/gen/dcnr/v1/serving_pb.ts";
 import { type ServedService, service } from "../../protocol/network.ts";
+import { headOutputs } from "../../vnode/serving/chain.ts";
 import type { WireTensor } from "../../vnode/wire.ts";
 import { hostKey, type ServingAssignment } from "../assignment.ts";
 import type { BlobClient } from "../blob-client.ts";
 import type { Orchestrators } from "../orchestrators.ts";
 import type { Resolver } from "../resolver.ts";
 import type { Room } from "../room.ts";
-import { Conductor, type ConductorLoad } from "./conductor.ts";
+import { Conductor, type ConductorLoad, type HeadRows } from "./conductor.ts";
 import { Forwards } from "./forwards.ts";
 import type { LostPass, Pass } from "./pass.ts";
 import { Passes } from "./passes.ts";
+import { parsePooling } from "./pooling.ts";
 import { Schemas } from "./schemas.ts";
 import { ServingContext } from "./serving-context.ts";
 import { ServingVNode } from "./serving-vnode.ts";
-import { tokenRequest, toProtoLogprobs } from "./token-request.ts";
+import { checkTokens, tokenRequest, toProtoLogprobs } from "./token-request.ts";
 
 export interface ServingsOptions {
   readonly pnode: string;
@@ -181,9 +183,9 @@ export class Servings {
 
   #outputs({ forwards, conducting }: Served, pass: Pass, outputs: Readonly<Record<string, Tensor>>): void {
     if (pass.plain) forwards.finish(pass.id, outputs);
-    const logits = outputs["logits"];
+    const { logits, hidden } = headOutputs(outputs);
     if (logits && conducting?.head.assignment.epoch === pass.epoch)
-      conducting.conductor.logits(pass, logits.data as Float32Array, logits.shape.at(-1) as number);
+      conducting.conductor.finished(pass, rowsOf(logits), hidden && rowsOf(hidden));
   }
 
   async #head(session: string): Promise<{ served: Served; context: ServingContext; head: ServingVNode }> {
@@ -195,16 +197,33 @@ export class Servings {
     return { served, context, head };
   }
 
+  async #embed({ session, prompt, pooling }: EmbedTokensRequest, signal: AbortSignal) {
+    const { served, context, head } = await this.#head(session);
+    checkTokens(prompt, context.plan.inputs?.below ?? 0);
+    if (!head.givesHidden)
+      fail(
+        "failed_precondition",
+        `network ${context.plan.name} has no hidden states: its logits do not come from a linear layer`,
+      );
+    const wanted = { prompt, pooling: parsePooling(pooling) };
+    return { values: [...(await this.#conducting(served, context, head).embed(wanted, signal))] };
+  }
+
   async *#generate(request: GenerateTokensRequest, signal: AbortSignal) {
     const { served, context, head } = await this.#head(request.session);
     const vocabulary = context.plan.inputs?.below ?? 0;
     const asked = tokenRequest(request, vocabulary);
     const wanted = { ...asked, constraint: await this.#constraint(request, context, vocabulary) };
-    if (served.vnodes.get(context.head as VNodeId) !== head)
-      fail("unavailable", `the head of ${request.session} moves`);
-    served.conducting ??= { head, conductor: this.#conductor(context, head) };
-    for await (const { tokens, finish, logprobs } of served.conducting.conductor.generate(wanted, signal))
+    const conductor = this.#conducting(served, context, head);
+    for await (const { tokens, finish, logprobs } of conductor.generate(wanted, signal))
       yield { tokens: [...tokens], finish: finish ?? "", logprobs: (logprobs ?? []).map(toProtoLogprobs) };
+  }
+
+  #conducting(served: Served, context: ServingContext, head: ServingVNode): Conductor {
+    if (served.vnodes.get(context.head as VNodeId) !== head)
+      fail("unavailable", `the head of ${context.replica} moves`);
+    served.conducting ??= { head, conductor: this.#conductor(context, head) };
+    return served.conducting.conductor;
   }
 
   async #constraint(
@@ -243,6 +262,7 @@ export class Servings {
     const { pnode } = this.#options;
     return service(ServingService, {
       generateTokens: (request, { signal }) => this.#generate(request, signal),
+      embedTokens: (request, { signal }) => this.#embed(request, signal),
       forwardTensors: async (request, { signal }) => {
         const { served, context, head } = await this.#head(request.session);
         const input = request.inputs["inputs"] ?? Object.values(request.inputs)[0];
@@ -279,4 +299,8 @@ export class Servings {
     }
     this.#replicas.clear();
   }
+}
+
+function rowsOf({ data, shape }: Tensor): HeadRows {
+  return { values: data as Float32Array, width: shape.at(-1) as number };
 }

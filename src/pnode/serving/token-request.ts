@@ -12,8 +12,7 @@ const endTokensMax = 64;
 /** `vocabulary` is 0 where it is not known. */
 export function tokenRequest(request: GenerateTokensRequest, vocabulary: number): TokenRequest {
   const { prompt, sent, maxTokens, endTokens } = request;
-  const bad = [...prompt, ...sent].find((id) => vocabulary > 0 && id >= vocabulary);
-  if (bad !== undefined) fail("invalid_argument", `token ${bad} is outside the model's vocabulary of ${vocabulary}`);
+  checkTokens([...prompt, ...sent], vocabulary);
   if (endTokens.length > endTokensMax) fail("invalid_argument", `at most ${endTokensMax} tokens may end an answer`);
   if (maxTokens < 1) fail("invalid_argument", "max_tokens must be at least 1");
   const { temperature = 0, topK = 0, topP = 0, repetitionPenalty = 0, seed = 0n } = request.sampling ?? {};
@@ -36,6 +35,11 @@ export function tokenRequest(request: GenerateTokensRequest, vocabulary: number)
   if (topLogprobs !== undefined && topLogprobs > topLogprobsMax)
     fail("invalid_argument", `top_logprobs is ${topLogprobs}, at most ${topLogprobsMax} are told`);
   return { prompt, sent, maxTokens, sampling, topLogprobs, endTokens: new Set(endTokens) };
+}
+
+export function checkTokens(ids: readonly number[], vocabulary: number): void {
+  const bad = ids.find((id) => vocabulary > 0 && id >= vocabulary);
+  if (bad !== undefined) fail("invalid_argument", `token ${bad} is outside the model's vocabulary of ${vocabulary}`);
 }
 
 export function toProtoLogprobs({ logprob, top }: ChosenLogprobs) {

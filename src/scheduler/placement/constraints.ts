@@ -2,13 +2,7 @@
 // says exactly why.
 
 import type { Fleet, Pool } from "./fleet.ts";
-import type { FleetNode, Policy, Requirements } from "./types.ts";
-
-const trustLevels = ["untrusted", "known", "trusted"];
-
-export function trustLevel(trust: string): number {
-  return Math.max(0, trustLevels.indexOf(trust));
-}
+import { type FleetNode, type Policy, type Requirements, trustLevel } from "./types.ts";
 
 export function classOf(node: FleetNode, engine: string): string | undefined {
   return node.numerics.find((one) => one.engine === engine)?.class;

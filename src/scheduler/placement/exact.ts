@@ -2,6 +2,7 @@
 
 import { type Layout, largestFirst, slowestMs } from "./balance.ts";
 import { type Bin, fits, type Purse, put } from "./bins.ts";
+import { areAlike, count } from "./crowds.ts";
 import type { Unit } from "./units.ts";
 
 const stepsMax = 60_000;
@@ -73,7 +74,7 @@ class ExactSearch {
       bin.flops = flops;
       bin.memoryLeftBytes = memoryLeftBytes;
       bin.gpusLeft = gpusLeft;
-      bin.unitsLeft++;
+      count(bin.crowds, -1);
       bin.claimsLeft += unit.vnodes.length;
       if (!isFirst) continue;
       this.#purse.used.delete(bin.node.id);
@@ -90,8 +91,8 @@ class ExactSearch {
         other.flops === bin.flops &&
         other.memoryLeftBytes === bin.memoryLeftBytes &&
         other.gpusLeft === bin.gpusLeft &&
-        other.unitsLeft === bin.unitsLeft &&
         other.claimsLeft === bin.claimsLeft &&
+        areAlike(other.crowds, bin.crowds) &&
         fits(other, unit, this.#purse)
       )
         return true;

@@ -2,7 +2,7 @@
 // tells the nodes of a pool apart but the exact memory, so placing costs little however large the fleet is.
 
 import type { PNodeId } from "../../core/ids.ts";
-import type { FleetNode, LinkSpeed } from "./types.ts";
+import { type FleetNode, type LinkSpeed, trustLevel } from "./types.ts";
 
 export interface Pool {
   readonly name: string;
@@ -41,6 +41,7 @@ export class Fleet {
   /** All pools, fastest first. */
   readonly #ordered: Pool[] = [];
   #newcomers = 0;
+  #untrusted = 0;
   /** How many nodes compute in each class, by engine. */
   readonly #classes = new Map<string, Map<string, number>>();
 
@@ -56,6 +57,11 @@ export class Fleet {
   /** How many of them are newcomers. */
   get newcomers(): number {
     return this.#newcomers;
+  }
+
+  /** Of how many no results were found right yet. */
+  get untrusted(): number {
+    return this.#untrusted;
   }
 
   get(id: PNodeId): FleetNode | undefined {
@@ -78,6 +84,7 @@ export class Fleet {
 
   #count(node: FleetNode, sign: 1 | -1): void {
     if (node.newcomer) this.#newcomers += sign;
+    if (trustLevel(node.trust) === 0) this.#untrusted += sign;
     for (const { engine, class: name } of node.numerics) {
       const counts = this.#classes.get(engine) ?? new Map<string, number>();
       const count = (counts.get(name) ?? 0) + sign;
@@ -121,6 +128,7 @@ export class Fleet {
       for (const node of pool.nodes) copy.#poolOf.set(node.id, own);
     }
     copy.#newcomers = this.#newcomers;
+    copy.#untrusted = this.#untrusted;
     for (const [engine, counts] of this.#classes) copy.#classes.set(engine, new Map(counts));
     return copy;
   }

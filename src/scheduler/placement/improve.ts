@@ -4,6 +4,7 @@
 import type { Layout } from "./balance.ts";
 import { slowestMs } from "./balance.ts";
 import { type Bin, fits, type Purse, put, stageMs } from "./bins.ts";
+import { count } from "./crowds.ts";
 import type { Pace, Search } from "./pace.ts";
 import type { Unit } from "./units.ts";
 
@@ -85,7 +86,7 @@ export function transfer(
   from.flops -= unit.flops;
   from.memoryLeftBytes += unit.memoryBytes;
   from.gpusLeft += unit.gpus;
-  from.unitsLeft++;
+  count(from.crowds, -1);
   from.claimsLeft += unit.vnodes.length;
   put(to, unit, purse);
   layout[unit.index] = to.index;

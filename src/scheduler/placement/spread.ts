@@ -3,6 +3,8 @@
 
 import type { Layout } from "./balance.ts";
 import { type Bin, fits } from "./bins.ts";
+import { hasRoom } from "./crowds.ts";
+import { refilled } from "./layouts.ts";
 import type { Problem } from "./problem.ts";
 import type { Unit } from "./units.ts";
 
@@ -19,7 +21,8 @@ export function spreadOut(problem: Problem, layout: Layout, wanted: number): voi
     const longest = [...byBin.values()].reduce<Unit[]>((best, run) => (run.length > best.length ? run : best), []);
     if (longest.length < 2) return;
     const moved = longest.slice(Math.ceil(longest.length / 2));
-    const free = problem.bins.find((bin) => !used.has(bin.node.id) && holds(problem, bin, moved));
+    const filled = refilled(problem, problem.bins, layout);
+    const free = filled.find((bin) => !used.has(bin.node.id) && holds(problem, bin, moved));
     if (!free) return;
     for (const unit of moved) layout[unit.index] = free.index;
   }
@@ -27,6 +30,6 @@ export function spreadOut(problem: Problem, layout: Layout, wanted: number): voi
 
 function holds(problem: Problem, bin: Bin, units: readonly Unit[]): boolean {
   const memoryBytes = units.reduce((sum, unit) => sum + unit.memoryBytes, 0);
-  if (units.length > bin.unitsLeft) return false;
+  if (!hasRoom(bin.crowds, units.length)) return false;
   return memoryBytes <= bin.memoryLeftBytes && units.every((unit) => fits(bin, unit, problem.purse));
 }

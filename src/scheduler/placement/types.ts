@@ -31,6 +31,8 @@ export interface PlacementPlan {
 export interface FleetNode {
   readonly id: PNodeId;
   readonly owner: string;
+  /** The /24 or /48 that it calls from; absent where that says nothing. */
+  readonly network?: string;
   readonly region: string;
   readonly provider: string;
   readonly trust: string;
@@ -93,6 +95,8 @@ export interface Policy {
   /** Empty at the first placement, which chooses one. */
   readonly numericsClass: string;
   readonly requirements: Requirements;
+  /** Its results are checked: machines are proven by results, not by work alone. */
+  readonly checked?: boolean;
   /** Copies of each VNode, the primary included; they go to different owners. */
   readonly copies: number;
   /** PNodes to use at least, where there are that many. */
@@ -143,3 +147,9 @@ export const requirementsNone: Requirements = {
   architecture: "",
   maxPricePerHour: 0,
 };
+
+const trustLevels = ["untrusted", "known", "trusted"];
+
+export function trustLevel(trust: string): number {
+  return Math.max(0, trustLevels.indexOf(trust));
+}

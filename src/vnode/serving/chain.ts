@@ -4,12 +4,15 @@ import { fail } from "../../core/errors.ts";
 import type { Tensor } from "../../core/tensor.ts";
 import type { StageExecutor, StageFeed } from "../../engine/engine.ts";
 import type { StageEntry } from "../../engine/stage/stage-pass.ts";
+import { hiddenOutput, logitsOutput } from "../../graph/unit.ts";
 import type { PlanEdge } from "../../network/plan.ts";
 import type { VNodeGeneration } from "./generation.ts";
 
 export interface ChainRow extends StageEntry {
   /** Of how many of its last tokens logits are wanted. */
   readonly logits: number;
+  /** Of how many of its last tokens hidden states are wanted; absent: of none. */
+  readonly hidden?: number;
 }
 
 export interface Chain {
@@ -48,26 +51,35 @@ export async function runChain(
   const edges = inner.map(({ from, fromPort, to, toPort, wire }) => ({
     ...{ from: unitOf(from), output: fromPort, to: unitOf(to), input: toPort, wire },
   }));
-  const told = head === undefined ? [] : (links.get(head) as VNodeGeneration).unit.outputs.map(({ name }) => name);
+  const hidden = lastRows(rows, (row) => row.hidden ?? 0);
+  const given = head === undefined ? [] : (links.get(head) as VNodeGeneration).unit.outputs.map(({ name }) => name);
+  const told = given.filter((name) => name !== hiddenOutput || hidden.length > 0);
   const wanted = [
     ...leaving.map(({ from, fromPort }) => ({ unit: unitOf(from), output: fromPort })),
     ...told.map((output) => ({ unit: unitOf(head as string), output })),
   ];
   const units = [...links.values()].map(({ name }) => name);
-  const entries = rows.map(({ logits: _, ...entry }) => entry);
-  const results = await stage.run({ units, edges, wanted, entries, selected: selectedRows(rows) }, feeds);
+  const entries = rows.map(({ logits: _, hidden: __, ...entry }) => entry);
+  const selected = lastRows(rows, ({ logits }) => logits);
+  const results = await stage.run({ units, edges, wanted, entries, selected, hidden }, feeds);
   return {
     leaving: results.slice(0, leaving.length),
     outputs: Object.fromEntries(told.map((name, i) => [name, results[leaving.length + i] as Tensor])),
   };
 }
 
-function selectedRows(rows: readonly ChainRow[]): number[] {
-  const selected: number[] = [];
+/** What a conductor reads of the head's outputs. */
+export function headOutputs(outputs: Readonly<Record<string, Tensor>>) {
+  return { logits: outputs[logitsOutput], hidden: outputs[hiddenOutput] };
+}
+
+/** Numbers of so many of the last rows of each request. */
+function lastRows(rows: readonly ChainRow[], countOf: (row: ChainRow) => number): number[] {
+  const numbers: number[] = [];
   let end = 0;
-  for (const { tokens, logits } of rows) {
-    end += tokens;
-    for (let row = end - logits; row < end; row++) selected.push(row);
+  for (const row of rows) {
+    end += row.tokens;
+    for (let number = end - countOf(row); number < end; number++) numbers.push(number);
   }
-  return selected;
+  return numbers;
 }

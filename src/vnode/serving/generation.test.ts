@@ -9,10 +9,11 @@ import { fillNormal, randomKey, uniformAt } from "../../core/numbers/random.ts";
 import { elementCount, float32, type Tensor } from "../../core/tensor.ts";
 import type { Engine } from "../../engine/engine.ts";
 import { openInlineExecutor } from "../../engine/executor.ts";
-import { hasNativeEngine } from "../../engine/native.ts";
+import { hasNativeEngine } from "../../engine/onnx/native.ts";
 import { openEngine } from "../../engine/open.ts";
 import { openReferenceEngine } from "../../engine/reference.ts";
 import { compileText } from "../../network/compile.ts";
+import { generationHead } from "../../network/graphs/generation.ts";
 import { buildInference } from "../../network/graphs/graphs.ts";
 import type { Plan } from "../../network/plan.ts";
 import { LocalStage } from "./local-stage.testing.ts";
@@ -127,6 +128,34 @@ async function assertSameBits(stage: LocalStage, ids: readonly number[], expecte
   }
 }
 
+/** Hidden states are what the last linear layer makes logits of; they too do not depend on chunks and others. */
+async function assertHidden(plan: Plan, stage: LocalStage, ids: readonly number[], what: string): Promise<void> {
+  const states = await stage.hidden([{ request: "h", position: 0, ids, logits: 0, hidden: ids.length }]);
+  const logits = await stage.pass([{ request: "l", position: 0, ids, logits: ids.length }]);
+  const last = plan.vnodes.find(({ id }) => id === generationHead(plan).vnode);
+  const [matrix] = last?.parameters.filter(({ shape }) => shape.length === 2 && shape[1] === vocabulary) ?? [];
+  if (matrix) {
+    const weight = weightsOf(plan)(matrix.name).data as Float32Array;
+    const bias = last?.parameters.find(({ shape }) => shape.length === 1 && shape[0] === vocabulary);
+    const added = bias && (weightsOf(plan)(bias.name).data as Float32Array);
+    for (const [i, state] of states.entries()) {
+      const made = Float32Array.from({ length: vocabulary }, (_, j) =>
+        state.reduce((sum, value, k) => sum + value * weight[k * vocabulary + j]!, added?.[j] ?? 0),
+      );
+      assertClose(made, logits[i]!, `${what}: hidden state ${i}`);
+    }
+  }
+  let [position, found] = [0, [] as Float32Array[]];
+  for (const tokens of [1, 30, 7, 32]) {
+    const beside = { request: "o", position: 0, ids: tokensOf(3, 9), hidden: 0 };
+    const row = { request: "c", position, ids: ids.slice(position, position + tokens), logits: 0, hidden: tokens };
+    found.push(...(await stage.hidden([beside, row])));
+    position += tokens;
+  }
+  assert.deepEqual(found, states, `${what}: hidden states in chunks, beside others`);
+  for (const request of "hlco") stage.drop(request);
+}
+
 for (const [kind, openOne] of Object.entries(engines))
   test(`${kind}: rows have the same bits alone, beside others, in chunks and after wrong guesses`, async () => {
     for (const [what, definition] of Object.entries(definitions)) {
@@ -137,6 +166,7 @@ for (const [kind, openOne] of Object.entries(engines))
       const expected = await stage.pass([{ request: "whole", position: 0, ids, logits: ids.length }]);
       for (const [i, row] of (await whole(plan, ids)).entries()) assertClose(expected[i]!, row, `${what} at ${i}`);
       await assertSameBits(stage, ids, expected);
+      await assertHidden(plan, stage, ids, what);
       // Behind a beginning that another request has computed; what that one does afterwards does not matter.
       const shared = { request: "whole", positions: 64 };
       const [behind] = await stage.pass([{ request: "late", position: 64, ids: ids.slice(64), shared }]);

@@ -3,7 +3,7 @@
 
 import type { LoadedUnit, StageExecutor } from "../../engine/engine.ts";
 import type { WeightBits } from "../../graph/quantise.ts";
-import type { UnitPlan } from "../../graph/unit.ts";
+import { hiddenOutput, type UnitPlan } from "../../graph/unit.ts";
 import type { ServingWeights } from "./weights.ts";
 
 export interface GenerationNeeds {
@@ -42,6 +42,11 @@ export class VNodeGeneration {
     } finally {
       if (!loaded?.keepsWeights) weights.free();
     }
+  }
+
+  /** Of a head: whether what logits are made of can be told. */
+  get givesHidden(): boolean {
+    return this.unit.outputs.some(({ name }) => name === hiddenOutput);
   }
 
   drop(requests: readonly string[]): void {

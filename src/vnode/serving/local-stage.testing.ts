@@ -4,7 +4,7 @@
 import type { Tensor } from "../../core/tensor.ts";
 import type { Executor, StageExecutor } from "../../engine/engine.ts";
 import type { WeightBits } from "../../graph/quantise.ts";
-import { logitsOutput } from "../../graph/unit.ts";
+import { hiddenOutput, logitsOutput } from "../../graph/unit.ts";
 import { contextOf, generationHead } from "../../network/graphs/generation.ts";
 import { buildUnit } from "../../network/graphs/unit.ts";
 import type { Plan } from "../../network/plan.ts";
@@ -19,6 +19,7 @@ export interface LocalRow {
   readonly ids: readonly number[];
   /** Of the last token alone if absent. */
   readonly logits?: number;
+  readonly hidden?: number;
   readonly shared?: ChainRow["shared"];
 }
 
@@ -64,20 +65,25 @@ export class LocalStage {
 
   /** Logits, a row for each that was asked for. */
   async pass(rows: readonly LocalRow[]): Promise<Float32Array[]> {
+    return rowsOf((await this.#run(rows))[logitsOutput]);
+  }
+
+  /** Hidden states, a row for each that was asked for. */
+  async hidden(rows: readonly LocalRow[]): Promise<Float32Array[]> {
+    return rowsOf((await this.#run(rows))[hiddenOutput]);
+  }
+
+  async #run(rows: readonly LocalRow[]): Promise<Readonly<Record<string, Tensor>>> {
     const ids = Int32Array.from(rows.flatMap((row) => row.ids));
-    const entries = rows.map(({ request, position, ids: own, logits = 1, shared }) => ({
-      ...{ request, position, tokens: own.length, logits },
+    const entries = rows.map(({ request, position, ids: own, logits = 1, hidden = 0, shared }) => ({
+      ...{ request, position, tokens: own.length, logits, hidden },
       ...(shared && { shared }),
     }));
     const [first] = this.#chain.links.keys();
     const port = this.#plan.vnodes.find(({ id }) => id === first)?.inputs.find(({ source }) => source === "inputs");
     const inputs = { [port?.name as string]: { dtype: "int32" as const, shape: [ids.length, 1], data: ids } };
     const { outputs } = await runChain(this.#stage, this.#chain, entries, inputs, contextOf(this.#plan));
-    const { shape, data } = outputs[logitsOutput] as Tensor;
-    const classes = shape[1] as number;
-    return Array.from({ length: shape[0] as number }, (_, row) =>
-      (data as Float32Array).slice(row * classes, (row + 1) * classes),
-    );
+    return outputs;
   }
 
   drop(request: string): void {
@@ -87,6 +93,14 @@ export class LocalStage {
   async close(): Promise<void> {
     for (const link of this.#chain.links.values()) await link.close();
   }
+}
+
+function rowsOf(tensor: Tensor | undefined): Float32Array[] {
+  const { shape, data } = tensor as Tensor;
+  const width = shape[1] as number;
+  return Array.from({ length: shape[0] as number }, (_, row) =>
+    (data as Float32Array).slice(row * width, (row + 1) * width),
+  );
 }
 
 /** Read straight from where the values are. */

@@ -1,8 +1,11 @@
 // The values of one column of one row group: pages are unpacked and read by their encodings (plain, dictionary, run lengths). What is
-// refused is named: other encodings and codecs, and rows without a value.
+// refused is named: other encodings and codecs, and rows without a value. A page may be large, so reading one gives others their turn.
 
-import { gunzipSync, zstdDecompressSync } from "node:zlib";
+import { promisify } from "node:util";
+import { gunzip, zstdDecompress } from "node:zlib";
 import { fail } from "../../../core/errors.ts";
+import { lineBytesMax } from "../lines.ts";
+import { Breaths, bytesPerValue } from "./breaths.ts";
 import { asStruct, type Chunk, count } from "./metadata.ts";
 import { unpackSnappy } from "./snappy.ts";
 import { ThriftReader, type ThriftStruct } from "./thrift.ts";
@@ -11,6 +14,9 @@ export type ColumnValue = number | string | undefined;
 
 /** A page that says more has been made to fill memory. */
 const pageBytesMax = 1 << 28;
+
+/** As long as a line of a text may be. */
+const textBytesMax = lineBytesMax;
 
 const encodings = [
   "plain",
@@ -24,15 +30,16 @@ const encodings = [
   "dictionary",
   "byte stream split",
 ];
+const unpackers = { gzip: promisify(gunzip), zstd: promisify(zstdDecompress) };
 const codecs = ["none", "snappy", "gzip", "lzo", "brotli", "lz4", "zstd", "lz4 raw"];
 
 /** One value for each row; undefined where there is none. */
-export function readChunk(bytes: Uint8Array, chunk: Chunk, rows: number, name: string): ColumnValue[] {
+export async function readChunk(bytes: Uint8Array, chunk: Chunk, rows: number, name: string): Promise<ColumnValue[]> {
   const where = `column "${chunk.column.name}" of ${name}`;
   const damaged = (what: string): never => fail("invalid_argument", `${where} is damaged: ${what}`);
   if (chunk.values !== rows) damaged(`it has ${chunk.values} values for ${rows} rows`);
   const values: ColumnValue[] = [];
-  let dictionary: ColumnValue[] | undefined;
+  const column: Reading = { chunk, where, breaths: new Breaths(), dictionary: undefined };
   for (let at = 0; values.length < rows; ) {
     if (at >= bytes.length) damaged("it ends too early");
     const reader = new ThriftReader(bytes, where, at);
@@ -44,14 +51,25 @@ export function readChunk(bytes: Uint8Array, chunk: Chunk, rows: number, name: s
       fail("resource_exhausted", `${where} has a page of ${size} bytes, at most ${pageBytesMax} are allowed`);
     at = reader.position + packedSize;
     if (kind === 2) {
-      const page = unpack(chunk.codec, packed, size, where);
-      dictionary = readPlain(page, chunk, count(asStruct(header.get(7), where), 1, where), where);
+      const page = await unpack(packed, size, column);
+      column.dictionary = await readPlain(page, count(asStruct(header.get(7), where), 1, where), column);
     } else if (kind === 0 || kind === 3) {
-      const page = (kind === 0 ? firstKind : secondKind)(header, packed, size, chunk, where);
-      for (const value of readPage(page, chunk, dictionary, where)) values.push(value);
+      const page = await (kind === 0 ? firstKind : secondKind)(header, packed, size, column);
+      const read = await readPage(page, column);
+      for (let i = 0; i < read.length; i++) values.push(read[i]);
     }
+    await column.breaths.after(1);
   }
   return values.length === rows ? values : damaged("it has more values than rows");
+}
+
+/** A column while it is read. */
+interface Reading {
+  readonly chunk: Chunk;
+  /** For messages. */
+  readonly where: string;
+  readonly breaths: Breaths;
+  dictionary: readonly ColumnValue[] | undefined;
 }
 
 interface Page {
@@ -62,9 +80,10 @@ interface Page {
   readonly body: Uint8Array;
 }
 
-function firstKind(header: ThriftStruct, packed: Uint8Array, size: number, chunk: Chunk, where: string): Page {
+async function firstKind(header: ThriftStruct, packed: Uint8Array, size: number, column: Reading): Promise<Page> {
+  const { chunk, where } = column;
   const facts = asStruct(header.get(5), where);
-  const body = unpack(chunk.codec, packed, size, where);
+  const body = await unpack(packed, size, column);
   // The levels' length stands in front of them.
   const start = chunk.column.optional ? 4 : 0;
   const end = start + (chunk.column.optional ? numberAt(body, 0, where) : 0);
@@ -73,26 +92,26 @@ function firstKind(header: ThriftStruct, packed: Uint8Array, size: number, chunk
 }
 
 /** Levels stand in front, unpacked. */
-function secondKind(header: ThriftStruct, packed: Uint8Array, size: number, chunk: Chunk, where: string): Page {
+async function secondKind(header: ThriftStruct, packed: Uint8Array, size: number, column: Reading): Promise<Page> {
+  const { where } = column;
   const facts = asStruct(header.get(8), where);
   const [levels, repeats] = [count(facts, 5, where), count(facts, 6, where)];
   if (levels + repeats > Math.min(size, packed.length))
     fail("invalid_argument", `${where} is damaged: a page ends too early`);
   const rest = packed.subarray(levels + repeats);
-  const body = facts.get(7) === false ? rest : unpack(chunk.codec, rest, size - levels - repeats, where);
+  const body = facts.get(7) === false ? rest : await unpack(rest, size - levels - repeats, column);
   const [total, encoding] = [count(facts, 1, where), count(facts, 4, where)];
   return { total, encoding, levels: packed.subarray(repeats, repeats + levels), body };
 }
 
-function unpack(codec: number, packed: Uint8Array, size: number, where: string): Uint8Array {
-  const name = codecs[codec] ?? `number ${codec}`;
+async function unpack(packed: Uint8Array, size: number, { chunk, where, breaths }: Reading): Promise<Uint8Array> {
+  const name = codecs[chunk.codec] ?? `number ${chunk.codec}`;
   if (name === "none") return packed;
-  if (name === "snappy") return unpackSnappy(packed, size, where);
+  if (name === "snappy") return unpackSnappy(packed, size, where, breaths);
   if (name !== "gzip" && name !== "zstd")
     fail("unimplemented", `${where} is packed by ${name}: none, snappy, gzip and zstd are supported`);
   try {
-    const options = { maxOutputLength: Math.max(1, size) };
-    const out = name === "gzip" ? gunzipSync(packed, options) : zstdDecompressSync(packed, options);
+    const out = await unpackers[name](packed, { maxOutputLength: Math.max(1, size) });
     if (out.byteLength === size) return out;
   } catch {
     // Damage and too much are told alike, below.
@@ -100,48 +119,44 @@ function unpack(codec: number, packed: Uint8Array, size: number, where: string):
   return fail("invalid_argument", `${where} is damaged: a page cannot be unpacked`);
 }
 
-function readPage(
-  page: Page,
-  chunk: Chunk,
-  dictionary: readonly ColumnValue[] | undefined,
-  where: string,
-): ColumnValue[] {
+async function readPage(page: Page, column: Reading): Promise<readonly ColumnValue[]> {
+  const { chunk, where, breaths } = column;
   // A page of run lengths can claim any number of rows in a few bytes.
   if (page.total > chunk.values)
     fail("invalid_argument", `${where} is damaged: a page has more values than the column`);
-  const present = chunk.column.optional ? readRuns(page.levels, 1, page.total, where) : undefined;
-  const filled = present ? present.reduce((sum, level) => sum + level, 0) : page.total;
-  const values = readValues(page, filled, chunk, dictionary, where);
-  if (present === undefined) return values;
+  if (!chunk.column.optional) return readValues(page, page.total, column);
+  const present = await readRuns(page.levels, 1, page.total, column);
+  let filled = 0;
+  for (const level of present) filled += level;
+  const values = await readValues(page, filled, column);
   let at = 0;
-  return Array.from(present, (level) => (level === 1 ? values[at++] : undefined));
+  return breaths.list(present.length, (i) => (present[i] === 1 ? values[at++] : undefined));
 }
 
-function readValues(
-  { encoding, body }: Page,
-  filled: number,
-  chunk: Chunk,
-  dictionary: readonly ColumnValue[] | undefined,
-  where: string,
-): ColumnValue[] {
+async function readValues({ encoding, body }: Page, filled: number, column: Reading): Promise<readonly ColumnValue[]> {
+  const { chunk, where, dictionary, breaths } = column;
   const kind = encodings[encoding] ?? `number ${encoding}`;
-  if (kind === "plain") return readPlain(body, chunk, filled, where);
-  if (kind === "run lengths" && chunk.column.type === "boolean")
-    return [...readRuns(body.subarray(4), 1, filled, where)];
+  if (kind === "plain") return readPlain(body, filled, column);
+  if (kind === "run lengths" && chunk.column.type === "boolean") {
+    const runs = await readRuns(body.subarray(4), 1, filled, column);
+    return breaths.list(filled, (i) => runs[i]);
+  }
   if (kind !== "dictionary")
     fail("unimplemented", `${where} is encoded as ${kind}: plain, dictionary and run lengths are supported`);
   if (dictionary === undefined) fail("invalid_argument", `${where} is damaged: its dictionary is missing`);
   if (filled === 0) return [];
-  const indices = readRuns(body.subarray(1), body[0] ?? 0, filled, where);
-  return Array.from(indices, (index) =>
-    index < dictionary.length
-      ? dictionary[index]
-      : fail("invalid_argument", `${where} is damaged: value ${index} is not in its dictionary`),
-  );
+  const indices = await readRuns(body.subarray(1), body[0] ?? 0, filled, column);
+  return breaths.list(filled, (i) => {
+    const index = indices[i] as number;
+    if (index >= dictionary.length)
+      fail("invalid_argument", `${where} is damaged: value ${index} is not in its dictionary`);
+    return dictionary[index];
+  });
 }
 
 /** Runs of one number, or groups of eight numbers of `width` bits. */
-function readRuns(bytes: Uint8Array, width: number, total: number, where: string): Uint32Array {
+async function readRuns(bytes: Uint8Array, width: number, total: number, column: Reading): Promise<Uint32Array> {
+  const { where, breaths } = column;
   if (width > 32) fail("invalid_argument", `${where} is damaged: numbers of ${width} bits`);
   const values = new Uint32Array(total);
   let [at, filled] = [0, 0];
@@ -163,12 +178,16 @@ function readRuns(bytes: Uint8Array, width: number, total: number, where: string
       const end = Math.min(total, filled + run);
       values.fill(value, filled, end);
       filled = end;
+      if (breaths.isDue(1)) await breaths.take();
       continue;
     }
-    const wanted = Math.min(total - filled, run * 8);
-    if (at + Math.ceil((wanted * width) / 8) > bytes.length)
+    const end = Math.min(total, filled + run * 8);
+    if (at + Math.ceil(((end - filled) * width) / 8) > bytes.length)
       fail("invalid_argument", `${where} is damaged: a page ends too early`);
-    for (let i = 0; i < wanted; i++) values[filled++] = bitsAt(bytes, at * 8 + i * width, width);
+    for (let bit = at * 8; filled < end; bit += width) {
+      values[filled++] = bitsAt(bytes, bit, width);
+      if (breaths.isDue(1)) await breaths.take();
+    }
     at += run * width;
   }
   return values;
@@ -186,20 +205,24 @@ function bitsAt(bytes: Uint8Array, bit: number, width: number): number {
 const widths: Readonly<Record<string, number>> = { int32: 4, int64: 8, float: 4, double: 8 };
 const decoder = new TextDecoder();
 
-function readPlain(bytes: Uint8Array, { column }: Chunk, total: number, where: string): ColumnValue[] {
-  const { type } = column;
+async function readPlain(bytes: Uint8Array, total: number, column: Reading): Promise<readonly ColumnValue[]> {
+  const { where, breaths } = column;
+  const { type } = column.chunk.column;
   const early = (): never => fail("invalid_argument", `${where} is damaged: a page ends too early`);
   if (type === "boolean") {
     if (bytes.length * 8 < total) early();
-    return Array.from({ length: total }, (_, i) => ((bytes[i >> 3] as number) >> (i & 7)) & 1);
+    return breaths.list(total, (i) => ((bytes[i >> 3] as number) >> (i & 7)) & 1);
   }
   if (type === "bytes") {
     if (bytes.length < 4 * total) early();
     let at = 0;
-    return Array.from({ length: total }, () => {
+    return breaths.list(total, () => {
       const length = numberAt(bytes, at, where);
       if (length > bytes.length - at - 4) early();
+      if (length > textBytesMax)
+        fail("resource_exhausted", `${where} has a text of ${length} bytes, at most ${textBytesMax} are allowed`);
       at += 4 + length;
+      breaths.spend(length / bytesPerValue);
       return decoder.decode(bytes.subarray(at - length, at));
     });
   }
@@ -213,7 +236,7 @@ function readPlain(bytes: Uint8Array, { column }: Chunk, total: number, where: s
     float: (at: number) => view.getFloat32(at, true),
     double: (at: number) => view.getFloat64(at, true),
   }[type as "int32" | "int64" | "float" | "double"];
-  return Array.from({ length: total }, (_, i) => read(i * width));
+  return breaths.list(total, (i) => read(i * width));
 }
 
 function numberAt(bytes: Uint8Array, at: number, where: string): number {

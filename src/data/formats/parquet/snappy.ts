@@ -1,9 +1,15 @@
 // Snappy's raw format, in which Parquet packs pages by default: literals, and copies of what was written before.
 
 import { fail } from "../../../core/errors.ts";
+import { type Breaths, bytesPerValue } from "./breaths.ts";
 
 /** `size` is what the page says; anything else is damage. */
-export function unpackSnappy(packed: Uint8Array, size: number, name: string): Uint8Array {
+export async function unpackSnappy(
+  packed: Uint8Array,
+  size: number,
+  name: string,
+  breaths: Breaths,
+): Promise<Uint8Array> {
   const damaged = (): never => fail("invalid_argument", `${name} is damaged: a page cannot be unpacked`);
   let at = 0;
   let [claimed, shift] = [0, 0];
@@ -23,6 +29,7 @@ export function unpackSnappy(packed: Uint8Array, size: number, name: string): Ui
     return value;
   };
   while (at < packed.length) {
+    if (breaths.isDue(1)) await breaths.take();
     const tag = packed[at++] as number;
     const kind = tag & 3;
     if (kind === 0) {
@@ -32,11 +39,13 @@ export function unpackSnappy(packed: Uint8Array, size: number, name: string): Ui
       out.set(packed.subarray(at, at + length), written);
       at += length;
       written += length;
+      breaths.spend(length / bytesPerValue);
       continue;
     }
     const length = kind === 1 ? ((tag >> 2) & 7) + 4 : (tag >> 2) + 1;
     const back = kind === 1 ? (tag >> 5) * 256 + number(1) : number(kind === 2 ? 2 : 4);
     if (back < 1 || back > written || length > size - written) damaged();
+    breaths.spend(length / bytesPerValue);
     // Byte by byte: a copy may reach into itself.
     for (let i = 0; i < length; i++, written++) out[written] = out[written - back] as number;
   }

@@ -3,7 +3,7 @@ import { it } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import type { OrchestratorId, PNodeId } from "../../../core/ids.ts";
 import { RegisterSchema } from "../../../protocol/gen/dcnr/v1/pnode_pb.ts";
-import { registered } from "./registration.ts";
+import { networkOf, registered } from "./registration.ts";
 
 const pnode = "p" as PNodeId;
 const whereabouts = {
@@ -32,4 +32,13 @@ it("a PNode says how long ago its owner found nothing wrong with it, by its own 
   assert.equal(examinedOf(4_000), 5_000);
   assert.equal(examinedOf(), undefined);
   assert.equal(examinedOf(-1), undefined, "not in the future");
+});
+
+it("machines of one /24 or /48 are of one network, however its address is written", () => {
+  const network = (peer: string) => networkOf(peer).network;
+  assert.equal(network("192.0.2.7"), network("192.0.2.200"));
+  assert.notEqual(network("192.0.2.7"), network("192.0.3.7"));
+  assert.equal(network("2001:db8::1"), network("2001:db8:0:7:1:2:3:4"));
+  assert.notEqual(network("2001:db8:1::1"), network("2001:db8:2::1"));
+  for (const nothing of ["127.0.0.1", "::1", "p1"]) assert.equal(network(nothing), undefined);
 });

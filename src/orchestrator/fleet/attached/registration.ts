@@ -72,10 +72,14 @@ export interface Whereabouts {
 }
 
 /** Machines that call from one network may well be one person's. This machine's own say nothing. */
-function networkOf(peer: string): Pick<PNodeRecord, "network"> {
+export function networkOf(peer: string): Pick<PNodeRecord, "network"> {
   if (isLoopback(peer) || isIP(peer) === 0) return {};
-  const network = isIP(peer) === 4 ? peer.split(".").slice(0, 3).join(".") : peer.split(":").slice(0, 3).join(":");
-  return { network };
+  if (isIP(peer) === 4) return { network: peer.split(".").slice(0, 3).join(".") };
+  const [head = "", tail] = peer.split("%")[0]?.split("::") ?? [];
+  const words = head === "" ? [] : head.split(":");
+  // Zeros may be left out once.
+  const zeros = tail === undefined ? [] : ["0", "0", "0"];
+  return { network: [...words, ...zeros].slice(0, 3).join(":") };
 }
 
 /** The record after the registration; what was learned of the PNode before stays. `answered`: it was called back already. */

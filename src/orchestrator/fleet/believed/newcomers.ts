@@ -7,7 +7,7 @@ import { DcnrError } from "../../../core/errors.ts";
 import type { PNodeId } from "../../../core/ids.ts";
 import type { Clock } from "../../../core/world.ts";
 import { isLoopback } from "../../../protocol/routes/address.ts";
-import { trustLevel } from "../../../scheduler/placement/constraints.ts";
+import { trustLevel } from "../../../scheduler/placement/types.ts";
 import type { PNodeRecord } from "../../records/machines.ts";
 
 /** Steps that recovery lines must have passed with it among the owners. */

@@ -161,6 +161,7 @@ export class Capacity {
     return {
       id: record.id,
       owner: record.owner,
+      ...(record.network === undefined ? {} : { network: record.network }),
       region: record.region,
       provider: record.provider,
       trust: record.trust,

@@ -7,7 +7,7 @@ import { SystemService } from "../../../protocol/gen/dcnr/v1/system_pb.ts";
 import type { Network } from "../../../protocol/network.ts";
 import { withKey } from "../../../protocol/routes/address.ts";
 import { isRefused } from "../../../protocol/streams/wire-errors.ts";
-import { listItems } from "../../../store/update.ts";
+import { listItems } from "../../../store/records/update.ts";
 import type { Context } from "../../context.ts";
 import type { OrchestratorRecord } from "../../records/machines.ts";
 import { key } from "../../records/store-keys.ts";

@@ -15,7 +15,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file dcnr/v1/inference.proto.
  */
 export const file_dcnr_v1_inference: GenFile = /*@__PURE__*/
-  fileDesc("ChdkY25yL3YxL2luZmVyZW5jZS5wcm90bxIHZGNuci52MSLqAgoFTW9kZWwSDAoEbmFtZRgBIAEoCRIOCgZzdGF0dXMYAiABKAkSDgoGcmVhc29uGAMgASgJEg4KBnNvdXJjZRgEIAEoCRIPCgduZXR3b3JrGAUgASgJEhIKCnBhcmFtZXRlcnMYBiABKAQSDwoHY29udGV4dBgHIAEoDRISCgp2b2NhYnVsYXJ5GAggASgNEhUKDWhhc190b2tlbml6ZXIYCSABKAgSEAoIcmVwbGljYXMYCiABKA0SFwoPY3JlYXRlZF93YWxsX21zGAsgASgDEhAKCHNlc3Npb25zGAwgAygJEhkKEWhhc19jaGF0X3RlbXBsYXRlGA0gASgIEhYKDmxlYXN0X3JlcGxpY2FzGA4gASgNEhUKDW1vc3RfcmVwbGljYXMYDyABKA0SDwoHd2VpZ2h0cxgQIAEoCRIZCgx3ZWlnaHRfZXJyb3IYESABKAFIAIgBAUIPCg1fd2VpZ2h0X2Vycm9yItUBChFTZXJ2ZU1vZGVsUmVxdWVzdBIMCgRuYW1lGAEgASgJEg4KBnNvdXJjZRgCIAEoCRIQCghyZXBsaWNhcxgDIAEoDRIrCgxyZXF1aXJlbWVudHMYBCABKAsyFS5kY25yLnYxLlJlcXVpcmVtZW50cxIOCgZzcHJlYWQYBSABKA0SEwoLcHJvdmlzaW9uYWwYBiABKAgSFgoObGVhc3RfcmVwbGljYXMYByABKA0SFQoNbW9zdF9yZXBsaWNhcxgIIAEoDRIPCgd3ZWlnaHRzGAkgASgJIjMKElNlcnZlTW9kZWxSZXNwb25zZRIdCgVtb2RlbBgBIAEoCzIOLmRjbnIudjEuTW9kZWwiwwEKFFJlZ2lzdGVyTW9kZWxSZXF1ZXN0EgwKBG5hbWUYASABKAkSEgoKZGVmaW5pdGlvbhgCIAEoCRI5CgZzdGF0ZXMYAyADKAsyKS5kY25yLnYxLlJlZ2lzdGVyTW9kZWxSZXF1ZXN0LlN0YXRlc0VudHJ5EhEKCXRva2VuaXplchgEIAEoCRIMCgRjaGF0GAUgASgJGi0KC1N0YXRlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiNgoVUmVnaXN0ZXJNb2RlbFJlc3BvbnNlEh0KBW1vZGVsGAEgASgLMg4uZGNuci52MS5Nb2RlbCI7ChREZXNjcmliZVN0YXRlUmVxdWVzdBIOCgZzb3VyY2UYASABKAkSEwoLcHJvdmlzaW9uYWwYAiABKAgiuAEKFURlc2NyaWJlU3RhdGVSZXNwb25zZRISCgpkZWZpbml0aW9uGAEgASgJEg8KB25ldHdvcmsYAiABKAkSDAoEc3RlcBgDIAEoBBIjCgZzdGF0ZXMYBCADKAsyEy5kY25yLnYxLlZOb2RlU3RhdGUSJQoJdG9rZW5pemVyGAUgASgLMhIuZGNuci52MS5TdGF0ZUJsb2ISIAoEY2hhdBgGIAEoCzISLmRjbnIudjEuU3RhdGVCbG9iIj0KClZOb2RlU3RhdGUSDQoFdm5vZGUYASABKAkSIAoEYmxvYhgCIAEoCzISLmRjbnIudjEuU3RhdGVCbG9iIkAKEUdyYW50UGFydHNSZXF1ZXN0Eg0KBXN0YXRlGAEgASgJEg0KBWZpcnN0GAIgASgNEg0KBWNvdW50GAMgASgNIjcKEkdyYW50UGFydHNSZXNwb25zZRIhCgVwYXJ0cxgBIAMoCzISLmRjbnIudjEuU3RhdGVCbG9iIpcBCglTdGF0ZUJsb2ISDAoEaGFzaBgBIAEoCRINCgVieXRlcxgCIAEoBBILCgN1cmwYAyABKAkSMAoHaGVhZGVycxgEIAMoCzIfLmRjbnIudjEuU3RhdGVCbG9iLkhlYWRlcnNFbnRyeRouCgxIZWFkZXJzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASIwChBTdG9wTW9kZWxSZXF1ZXN0EgwKBG5hbWUYASABKAkSDgoGZm9yZ2V0GAIgASgIIhMKEVN0b3BNb2RlbFJlc3BvbnNlIhMKEUxpc3RNb2RlbHNSZXF1ZXN0IjQKEkxpc3RNb2RlbHNSZXNwb25zZRIeCgZtb2RlbHMYASADKAsyDi5kY25yLnYxLk1vZGVsIoQCCghTYW1wbGluZxITCgt0ZW1wZXJhdHVyZRgBIAEoARINCgV0b3BfaxgCIAEoDRINCgV0b3BfcBgDIAEoARIaChJyZXBldGl0aW9uX3BlbmFsdHkYBCABKAESDAoEc2VlZBgFIAEoBBIZChFmcmVxdWVuY3lfcGVuYWx0eRgGIAEoARIYChBwcmVzZW5jZV9wZW5hbHR5GAcgASgBEjQKCmxvZ2l0X2JpYXMYCCADKAsyIC5kY25yLnYxLlNhbXBsaW5nLkxvZ2l0Qmlhc0VudHJ5GjAKDkxvZ2l0Qmlhc0VudHJ5EgsKA2tleRgBIAEoDRINCgV2YWx1ZRgCIAEoAToCOAEivwEKD0dlbmVyYXRlUmVxdWVzdBINCgVtb2RlbBgBIAEoCRIOCgZwcm9tcHQYAiABKAkSDgoGdG9rZW5zGAMgAygNEhIKCm1heF90b2tlbnMYBCABKA0SIwoIc2FtcGxpbmcYBSABKAsyES5kY25yLnYxLlNhbXBsaW5nEgwKBHN0b3AYBiADKAkSJgoIbWVzc2FnZXMYByADKAsyFC5kY25yLnYxLkNoYXRNZXNzYWdlEg4KBnNjaGVtYRgIIAEoCSIsCgtDaGF0TWVzc2FnZRIMCgRyb2xlGAEgASgJEg8KB2NvbnRlbnQYAiABKAkiggEKEEdlbmVyYXRlUmVzcG9uc2USDAoEdGV4dBgBIAEoCRIOCgZ0b2tlbnMYAiADKA0SDgoGZmluaXNoGAMgASgJEhUKDXByb21wdF90b2tlbnMYBCABKA0SGAoQZ2VuZXJhdGVkX3Rva2VucxgFIAEoDRIPCgdyZXBsaWNhGAogASgJItIBCg5Gb3J3YXJkUmVxdWVzdBINCgVtb2RlbBgBIAEoCRIzCgZpbnB1dHMYAiADKAsyIy5kY25yLnYxLkZvcndhcmRSZXF1ZXN0LklucHV0c0VudHJ5Eg8KB2RhdGFzZXQYAyABKAkSDQoFc3BsaXQYBCABKAkSDQoFc3RhcnQYBSABKAQSDQoFY291bnQYBiABKA0aPgoLSW5wdXRzRW50cnkSCwoDa2V5GAEgASgJEh4KBXZhbHVlGAIgASgLMg8uZGNuci52MS5UZW5zb3I6AjgBIooBCg9Gb3J3YXJkUmVzcG9uc2USNgoHb3V0cHV0cxgBIAMoCzIlLmRjbnIudjEuRm9yd2FyZFJlc3BvbnNlLk91dHB1dHNFbnRyeRo/CgxPdXRwdXRzRW50cnkSCwoDa2V5GAEgASgJEh4KBXZhbHVlGAIgASgLMg8uZGNuci52MS5UZW5zb3I6AjgBIuEBCgZBcGlLZXkSCgoCaWQYASABKAkSDAoEbmFtZRgCIAEoCRIOCgZzY29wZXMYAyADKAkSGwoTcmVxdWVzdHNfcGVyX21pbnV0ZRgEIAEoDRIXCg9jcmVhdGVkX3dhbGxfbXMYBSABKAMSDQoFb3duZXIYBiABKAkSFwoPZXhwaXJlc193YWxsX21zGAcgASgDEhkKEWxhc3RfdXNlZF93YWxsX21zGAggASgDEhAKCG5ldHdvcmtzGAkgAygJEhAKCG93bl9vbmx5GAogASgIEhAKCHBlcnNvbmFsGAsgASgIIp0BChNDcmVhdGVBcGlLZXlSZXF1ZXN0EgwKBG5hbWUYASABKAkSDgoGc2NvcGVzGAIgAygJEhsKE3JlcXVlc3RzX3Blcl9taW51dGUYAyABKA0SDQoFb3duZXIYBCABKAkSGAoQbGlmZXRpbWVfc2Vjb25kcxgFIAEoBBIQCghuZXR3b3JrcxgGIAMoCRIQCghvd25fb25seRgHIAEoCCJEChRDcmVhdGVBcGlLZXlSZXNwb25zZRIcCgNrZXkYASABKAsyDy5kY25yLnYxLkFwaUtleRIOCgZzZWNyZXQYAiABKAkiFAoSTGlzdEFwaUtleXNSZXF1ZXN0IjQKE0xpc3RBcGlLZXlzUmVzcG9uc2USHQoEa2V5cxgBIAMoCzIPLmRjbnIudjEuQXBpS2V5IiEKE0RlbGV0ZUFwaUtleVJlcXVlc3QSCgoCaWQYASABKAkiFgoURGVsZXRlQXBpS2V5UmVzcG9uc2Uy+QcKEEluZmVyZW5jZVNlcnZpY2USYQoKU2VydmVNb2RlbBIaLmRjbnIudjEuU2VydmVNb2RlbFJlcXVlc3QaGy5kY25yLnYxLlNlcnZlTW9kZWxSZXNwb25zZSIa6uAYFggCEAMgBCoGc291cmNlMAE6BG5hbWUSYgoNUmVnaXN0ZXJNb2RlbBIdLmRjbnIudjEuUmVnaXN0ZXJNb2RlbFJlcXVlc3QaHi5kY25yLnYxLlJlZ2lzdGVyTW9kZWxSZXNwb25zZSIS6uAYDggCEAMgAyoEbmFtZTABEmIKDURlc2NyaWJlU3RhdGUSHS5kY25yLnYxLkRlc2NyaWJlU3RhdGVSZXF1ZXN0Gh4uZGNuci52MS5EZXNjcmliZVN0YXRlUmVzcG9uc2UiEurgGA4IAhACIAQqBnNvdXJjZRJYCgpHcmFudFBhcnRzEhouZGNuci52MS5HcmFudFBhcnRzUmVxdWVzdBobLmRjbnIudjEuR3JhbnRQYXJ0c1Jlc3BvbnNlIhHq4BgNCAIQAiAFKgVzdGF0ZRJWCglTdG9wTW9kZWwSGS5kY25yLnYxLlN0b3BNb2RlbFJlcXVlc3QaGi5kY25yLnYxLlN0b3BNb2RlbFJlc3BvbnNlIhLq4BgOCAIQAxgBIAMqBG5hbWUSTQoKTGlzdE1vZGVscxIaLmRjbnIudjEuTGlzdE1vZGVsc1JlcXVlc3QaGy5kY25yLnYxLkxpc3RNb2RlbHNSZXNwb25zZSIG6uAYAggBElQKCEdlbmVyYXRlEhguZGNuci52MS5HZW5lcmF0ZVJlcXVlc3QaGS5kY25yLnYxLkdlbmVyYXRlUmVzcG9uc2UiEergGA0IAhABIAMqBW1vZGVsMAESTwoHRm9yd2FyZBIXLmRjbnIudjEuRm9yd2FyZFJlcXVlc3QaGC5kY25yLnYxLkZvcndhcmRSZXNwb25zZSIR6uAYDQgCEAEgAyoFbW9kZWwSXwoMQ3JlYXRlQXBpS2V5EhwuZGNuci52MS5DcmVhdGVBcGlLZXlSZXF1ZXN0Gh0uZGNuci52MS5DcmVhdGVBcGlLZXlSZXNwb25zZSIS6uAYDggCEAQYASAJKgRuYW1lElIKC0xpc3RBcGlLZXlzEhsuZGNuci52MS5MaXN0QXBpS2V5c1JlcXVlc3QaHC5kY25yLnYxLkxpc3RBcGlLZXlzUmVzcG9uc2UiCOrgGAQIAhAEEl0KDERlbGV0ZUFwaUtleRIcLmRjbnIudjEuRGVsZXRlQXBpS2V5UmVxdWVzdBodLmRjbnIudjEuRGVsZXRlQXBpS2V5UmVzcG9uc2UiEOrgGAwIAhAEGAEgCSoCaWRiBnByb3RvMw", [file_dcnr_v1_access, file_dcnr_v1_common, file_dcnr_v1_session]);
+  fileDesc("ChdkY25yL3YxL2luZmVyZW5jZS5wcm90bxIHZGNuci52MSLqAgoFTW9kZWwSDAoEbmFtZRgBIAEoCRIOCgZzdGF0dXMYAiABKAkSDgoGcmVhc29uGAMgASgJEg4KBnNvdXJjZRgEIAEoCRIPCgduZXR3b3JrGAUgASgJEhIKCnBhcmFtZXRlcnMYBiABKAQSDwoHY29udGV4dBgHIAEoDRISCgp2b2NhYnVsYXJ5GAggASgNEhUKDWhhc190b2tlbml6ZXIYCSABKAgSEAoIcmVwbGljYXMYCiABKA0SFwoPY3JlYXRlZF93YWxsX21zGAsgASgDEhAKCHNlc3Npb25zGAwgAygJEhkKEWhhc19jaGF0X3RlbXBsYXRlGA0gASgIEhYKDmxlYXN0X3JlcGxpY2FzGA4gASgNEhUKDW1vc3RfcmVwbGljYXMYDyABKA0SDwoHd2VpZ2h0cxgQIAEoCRIZCgx3ZWlnaHRfZXJyb3IYESABKAFIAIgBAUIPCg1fd2VpZ2h0X2Vycm9yItUBChFTZXJ2ZU1vZGVsUmVxdWVzdBIMCgRuYW1lGAEgASgJEg4KBnNvdXJjZRgCIAEoCRIQCghyZXBsaWNhcxgDIAEoDRIrCgxyZXF1aXJlbWVudHMYBCABKAsyFS5kY25yLnYxLlJlcXVpcmVtZW50cxIOCgZzcHJlYWQYBSABKA0SEwoLcHJvdmlzaW9uYWwYBiABKAgSFgoObGVhc3RfcmVwbGljYXMYByABKA0SFQoNbW9zdF9yZXBsaWNhcxgIIAEoDRIPCgd3ZWlnaHRzGAkgASgJIjMKElNlcnZlTW9kZWxSZXNwb25zZRIdCgVtb2RlbBgBIAEoCzIOLmRjbnIudjEuTW9kZWwi1AEKFFJlZ2lzdGVyTW9kZWxSZXF1ZXN0EgwKBG5hbWUYASABKAkSEgoKZGVmaW5pdGlvbhgCIAEoCRI5CgZzdGF0ZXMYAyADKAsyKS5kY25yLnYxLlJlZ2lzdGVyTW9kZWxSZXF1ZXN0LlN0YXRlc0VudHJ5EhEKCXRva2VuaXplchgEIAEoCRIMCgRjaGF0GAUgASgJEg8KB3Bvb2xpbmcYBiABKAkaLQoLU3RhdGVzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASI2ChVSZWdpc3Rlck1vZGVsUmVzcG9uc2USHQoFbW9kZWwYASABKAsyDi5kY25yLnYxLk1vZGVsIjsKFERlc2NyaWJlU3RhdGVSZXF1ZXN0Eg4KBnNvdXJjZRgBIAEoCRITCgtwcm92aXNpb25hbBgCIAEoCCK4AQoVRGVzY3JpYmVTdGF0ZVJlc3BvbnNlEhIKCmRlZmluaXRpb24YASABKAkSDwoHbmV0d29yaxgCIAEoCRIMCgRzdGVwGAMgASgEEiMKBnN0YXRlcxgEIAMoCzITLmRjbnIudjEuVk5vZGVTdGF0ZRIlCgl0b2tlbml6ZXIYBSABKAsyEi5kY25yLnYxLlN0YXRlQmxvYhIgCgRjaGF0GAYgASgLMhIuZGNuci52MS5TdGF0ZUJsb2IiPQoKVk5vZGVTdGF0ZRINCgV2bm9kZRgBIAEoCRIgCgRibG9iGAIgASgLMhIuZGNuci52MS5TdGF0ZUJsb2IiQAoRR3JhbnRQYXJ0c1JlcXVlc3QSDQoFc3RhdGUYASABKAkSDQoFZmlyc3QYAiABKA0SDQoFY291bnQYAyABKA0iNwoSR3JhbnRQYXJ0c1Jlc3BvbnNlEiEKBXBhcnRzGAEgAygLMhIuZGNuci52MS5TdGF0ZUJsb2IilwEKCVN0YXRlQmxvYhIMCgRoYXNoGAEgASgJEg0KBWJ5dGVzGAIgASgEEgsKA3VybBgDIAEoCRIwCgdoZWFkZXJzGAQgAygLMh8uZGNuci52MS5TdGF0ZUJsb2IuSGVhZGVyc0VudHJ5Gi4KDEhlYWRlcnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIjAKEFN0b3BNb2RlbFJlcXVlc3QSDAoEbmFtZRgBIAEoCRIOCgZmb3JnZXQYAiABKAgiEwoRU3RvcE1vZGVsUmVzcG9uc2UiEwoRTGlzdE1vZGVsc1JlcXVlc3QiNAoSTGlzdE1vZGVsc1Jlc3BvbnNlEh4KBm1vZGVscxgBIAMoCzIOLmRjbnIudjEuTW9kZWwihAIKCFNhbXBsaW5nEhMKC3RlbXBlcmF0dXJlGAEgASgBEg0KBXRvcF9rGAIgASgNEg0KBXRvcF9wGAMgASgBEhoKEnJlcGV0aXRpb25fcGVuYWx0eRgEIAEoARIMCgRzZWVkGAUgASgEEhkKEWZyZXF1ZW5jeV9wZW5hbHR5GAYgASgBEhgKEHByZXNlbmNlX3BlbmFsdHkYByABKAESNAoKbG9naXRfYmlhcxgIIAMoCzIgLmRjbnIudjEuU2FtcGxpbmcuTG9naXRCaWFzRW50cnkaMAoOTG9naXRCaWFzRW50cnkSCwoDa2V5GAEgASgNEg0KBXZhbHVlGAIgASgBOgI4ASK/AQoPR2VuZXJhdGVSZXF1ZXN0Eg0KBW1vZGVsGAEgASgJEg4KBnByb21wdBgCIAEoCRIOCgZ0b2tlbnMYAyADKA0SEgoKbWF4X3Rva2VucxgEIAEoDRIjCghzYW1wbGluZxgFIAEoCzIRLmRjbnIudjEuU2FtcGxpbmcSDAoEc3RvcBgGIAMoCRImCghtZXNzYWdlcxgHIAMoCzIULmRjbnIudjEuQ2hhdE1lc3NhZ2USDgoGc2NoZW1hGAggASgJIjsKDEVtYmVkUmVxdWVzdBINCgVtb2RlbBgBIAEoCRIMCgR0ZXh0GAIgASgJEg4KBnRva2VucxgDIAMoDSI2Cg1FbWJlZFJlc3BvbnNlEg4KBnZhbHVlcxgBIAMoAhIVCg1wcm9tcHRfdG9rZW5zGAIgASgNIiwKC0NoYXRNZXNzYWdlEgwKBHJvbGUYASABKAkSDwoHY29udGVudBgCIAEoCSKCAQoQR2VuZXJhdGVSZXNwb25zZRIMCgR0ZXh0GAEgASgJEg4KBnRva2VucxgCIAMoDRIOCgZmaW5pc2gYAyABKAkSFQoNcHJvbXB0X3Rva2VucxgEIAEoDRIYChBnZW5lcmF0ZWRfdG9rZW5zGAUgASgNEg8KB3JlcGxpY2EYCiABKAki0gEKDkZvcndhcmRSZXF1ZXN0Eg0KBW1vZGVsGAEgASgJEjMKBmlucHV0cxgCIAMoCzIjLmRjbnIudjEuRm9yd2FyZFJlcXVlc3QuSW5wdXRzRW50cnkSDwoHZGF0YXNldBgDIAEoCRINCgVzcGxpdBgEIAEoCRINCgVzdGFydBgFIAEoBBINCgVjb3VudBgGIAEoDRo+CgtJbnB1dHNFbnRyeRILCgNrZXkYASABKAkSHgoFdmFsdWUYAiABKAsyDy5kY25yLnYxLlRlbnNvcjoCOAEiigEKD0ZvcndhcmRSZXNwb25zZRI2CgdvdXRwdXRzGAEgAygLMiUuZGNuci52MS5Gb3J3YXJkUmVzcG9uc2UuT3V0cHV0c0VudHJ5Gj8KDE91dHB1dHNFbnRyeRILCgNrZXkYASABKAkSHgoFdmFsdWUYAiABKAsyDy5kY25yLnYxLlRlbnNvcjoCOAEi4QEKBkFwaUtleRIKCgJpZBgBIAEoCRIMCgRuYW1lGAIgASgJEg4KBnNjb3BlcxgDIAMoCRIbChNyZXF1ZXN0c19wZXJfbWludXRlGAQgASgNEhcKD2NyZWF0ZWRfd2FsbF9tcxgFIAEoAxINCgVvd25lchgGIAEoCRIXCg9leHBpcmVzX3dhbGxfbXMYByABKAMSGQoRbGFzdF91c2VkX3dhbGxfbXMYCCABKAMSEAoIbmV0d29ya3MYCSADKAkSEAoIb3duX29ubHkYCiABKAgSEAoIcGVyc29uYWwYCyABKAginQEKE0NyZWF0ZUFwaUtleVJlcXVlc3QSDAoEbmFtZRgBIAEoCRIOCgZzY29wZXMYAiADKAkSGwoTcmVxdWVzdHNfcGVyX21pbnV0ZRgDIAEoDRINCgVvd25lchgEIAEoCRIYChBsaWZldGltZV9zZWNvbmRzGAUgASgEEhAKCG5ldHdvcmtzGAYgAygJEhAKCG93bl9vbmx5GAcgASgIIkQKFENyZWF0ZUFwaUtleVJlc3BvbnNlEhwKA2tleRgBIAEoCzIPLmRjbnIudjEuQXBpS2V5Eg4KBnNlY3JldBgCIAEoCSIUChJMaXN0QXBpS2V5c1JlcXVlc3QiNAoTTGlzdEFwaUtleXNSZXNwb25zZRIdCgRrZXlzGAEgAygLMg8uZGNuci52MS5BcGlLZXkiIQoTRGVsZXRlQXBpS2V5UmVxdWVzdBIKCgJpZBgBIAEoCSIWChREZWxldGVBcGlLZXlSZXNwb25zZTLECAoQSW5mZXJlbmNlU2VydmljZRJhCgpTZXJ2ZU1vZGVsEhouZGNuci52MS5TZXJ2ZU1vZGVsUmVxdWVzdBobLmRjbnIudjEuU2VydmVNb2RlbFJlc3BvbnNlIhrq4BgWCAIQAyAEKgZzb3VyY2UwAToEbmFtZRJiCg1SZWdpc3Rlck1vZGVsEh0uZGNuci52MS5SZWdpc3Rlck1vZGVsUmVxdWVzdBoeLmRjbnIudjEuUmVnaXN0ZXJNb2RlbFJlc3BvbnNlIhLq4BgOCAIQAyADKgRuYW1lMAESYgoNRGVzY3JpYmVTdGF0ZRIdLmRjbnIudjEuRGVzY3JpYmVTdGF0ZVJlcXVlc3QaHi5kY25yLnYxLkRlc2NyaWJlU3RhdGVSZXNwb25zZSIS6uAYDggCEAIgBCoGc291cmNlElgKCkdyYW50UGFydHMSGi5kY25yLnYxLkdyYW50UGFydHNSZXF1ZXN0GhsuZGNuci52MS5HcmFudFBhcnRzUmVzcG9uc2UiEergGA0IAhACIAUqBXN0YXRlElYKCVN0b3BNb2RlbBIZLmRjbnIudjEuU3RvcE1vZGVsUmVxdWVzdBoaLmRjbnIudjEuU3RvcE1vZGVsUmVzcG9uc2UiEurgGA4IAhADGAEgAyoEbmFtZRJNCgpMaXN0TW9kZWxzEhouZGNuci52MS5MaXN0TW9kZWxzUmVxdWVzdBobLmRjbnIudjEuTGlzdE1vZGVsc1Jlc3BvbnNlIgbq4BgCCAESVAoIR2VuZXJhdGUSGC5kY25yLnYxLkdlbmVyYXRlUmVxdWVzdBoZLmRjbnIudjEuR2VuZXJhdGVSZXNwb25zZSIR6uAYDQgCEAEgAyoFbW9kZWwwARJJCgVFbWJlZBIVLmRjbnIudjEuRW1iZWRSZXF1ZXN0GhYuZGNuci52MS5FbWJlZFJlc3BvbnNlIhHq4BgNCAIQASADKgVtb2RlbBJPCgdGb3J3YXJkEhcuZGNuci52MS5Gb3J3YXJkUmVxdWVzdBoYLmRjbnIudjEuRm9yd2FyZFJlc3BvbnNlIhHq4BgNCAIQASADKgVtb2RlbBJfCgxDcmVhdGVBcGlLZXkSHC5kY25yLnYxLkNyZWF0ZUFwaUtleVJlcXVlc3QaHS5kY25yLnYxLkNyZWF0ZUFwaUtleVJlc3BvbnNlIhLq4BgOCAIQBBgBIAkqBG5hbWUSUgoLTGlzdEFwaUtleXMSGy5kY25yLnYxLkxpc3RBcGlLZXlzUmVxdWVzdBocLmRjbnIudjEuTGlzdEFwaUtleXNSZXNwb25zZSII6uAYBAgCEAQSXQoMRGVsZXRlQXBpS2V5EhwuZGNuci52MS5EZWxldGVBcGlLZXlSZXF1ZXN0Gh0uZGNuci52MS5EZWxldGVBcGlLZXlSZXNwb25zZSIQ6uAYDAgCEAQYASAJKgJpZGIGcHJvdG8z", [file_dcnr_v1_access, file_dcnr_v1_common, file_dcnr_v1_session]);
 
 /**
  * @generated from message dcnr.v1.Model
@@ -251,6 +251,13 @@ export type RegisterModelRequest = Message<"dcnr.v1.RegisterModelRequest"> & {
    * @generated from field: string chat = 5;
    */
   chat: string;
+
+  /**
+   * Which hidden states stand for a text: the "mean" of all tokens' or the "last" one's; empty: the mean.
+   *
+   * @generated from field: string pooling = 6;
+   */
+  pooling: string;
 };
 
 /**
@@ -644,6 +651,59 @@ export const GenerateRequestSchema: GenMessage<GenerateRequest> = /*@__PURE__*/
   messageDesc(file_dcnr_v1_inference, 16);
 
 /**
+ * @generated from message dcnr.v1.EmbedRequest
+ */
+export type EmbedRequest = Message<"dcnr.v1.EmbedRequest"> & {
+  /**
+   * @generated from field: string model = 1;
+   */
+  model: string;
+
+  /**
+   * @generated from field: string text = 2;
+   */
+  text: string;
+
+  /**
+   * Instead of the text.
+   *
+   * @generated from field: repeated uint32 tokens = 3;
+   */
+  tokens: number[];
+};
+
+/**
+ * Describes the message dcnr.v1.EmbedRequest.
+ * Use `create(EmbedRequestSchema)` to create a new message.
+ */
+export const EmbedRequestSchema: GenMessage<EmbedRequest> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_inference, 17);
+
+/**
+ * @generated from message dcnr.v1.EmbedResponse
+ */
+export type EmbedResponse = Message<"dcnr.v1.EmbedResponse"> & {
+  /**
+   * Of length 1.
+   *
+   * @generated from field: repeated float values = 1;
+   */
+  values: number[];
+
+  /**
+   * @generated from field: uint32 prompt_tokens = 2;
+   */
+  promptTokens: number;
+};
+
+/**
+ * Describes the message dcnr.v1.EmbedResponse.
+ * Use `create(EmbedResponseSchema)` to create a new message.
+ */
+export const EmbedResponseSchema: GenMessage<EmbedResponse> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_inference, 18);
+
+/**
  * @generated from message dcnr.v1.ChatMessage
  */
 export type ChatMessage = Message<"dcnr.v1.ChatMessage"> & {
@@ -665,7 +725,7 @@ export type ChatMessage = Message<"dcnr.v1.ChatMessage"> & {
  * Use `create(ChatMessageSchema)` to create a new message.
  */
 export const ChatMessageSchema: GenMessage<ChatMessage> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 17);
+  messageDesc(file_dcnr_v1_inference, 19);
 
 /**
  * @generated from message dcnr.v1.GenerateResponse
@@ -711,7 +771,7 @@ export type GenerateResponse = Message<"dcnr.v1.GenerateResponse"> & {
  * Use `create(GenerateResponseSchema)` to create a new message.
  */
 export const GenerateResponseSchema: GenMessage<GenerateResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 18);
+  messageDesc(file_dcnr_v1_inference, 20);
 
 /**
  * @generated from message dcnr.v1.ForwardRequest
@@ -757,7 +817,7 @@ export type ForwardRequest = Message<"dcnr.v1.ForwardRequest"> & {
  * Use `create(ForwardRequestSchema)` to create a new message.
  */
 export const ForwardRequestSchema: GenMessage<ForwardRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 19);
+  messageDesc(file_dcnr_v1_inference, 21);
 
 /**
  * @generated from message dcnr.v1.ForwardResponse
@@ -774,7 +834,7 @@ export type ForwardResponse = Message<"dcnr.v1.ForwardResponse"> & {
  * Use `create(ForwardResponseSchema)` to create a new message.
  */
 export const ForwardResponseSchema: GenMessage<ForwardResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 20);
+  messageDesc(file_dcnr_v1_inference, 22);
 
 /**
  * @generated from message dcnr.v1.ApiKey
@@ -855,7 +915,7 @@ export type ApiKey = Message<"dcnr.v1.ApiKey"> & {
  * Use `create(ApiKeySchema)` to create a new message.
  */
 export const ApiKeySchema: GenMessage<ApiKey> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 21);
+  messageDesc(file_dcnr_v1_inference, 23);
 
 /**
  * @generated from message dcnr.v1.CreateApiKeyRequest
@@ -906,7 +966,7 @@ export type CreateApiKeyRequest = Message<"dcnr.v1.CreateApiKeyRequest"> & {
  * Use `create(CreateApiKeyRequestSchema)` to create a new message.
  */
 export const CreateApiKeyRequestSchema: GenMessage<CreateApiKeyRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 22);
+  messageDesc(file_dcnr_v1_inference, 24);
 
 /**
  * @generated from message dcnr.v1.CreateApiKeyResponse
@@ -930,7 +990,7 @@ export type CreateApiKeyResponse = Message<"dcnr.v1.CreateApiKeyResponse"> & {
  * Use `create(CreateApiKeyResponseSchema)` to create a new message.
  */
 export const CreateApiKeyResponseSchema: GenMessage<CreateApiKeyResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 23);
+  messageDesc(file_dcnr_v1_inference, 25);
 
 /**
  * @generated from message dcnr.v1.ListApiKeysRequest
@@ -943,7 +1003,7 @@ export type ListApiKeysRequest = Message<"dcnr.v1.ListApiKeysRequest"> & {
  * Use `create(ListApiKeysRequestSchema)` to create a new message.
  */
 export const ListApiKeysRequestSchema: GenMessage<ListApiKeysRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 24);
+  messageDesc(file_dcnr_v1_inference, 26);
 
 /**
  * @generated from message dcnr.v1.ListApiKeysResponse
@@ -960,7 +1020,7 @@ export type ListApiKeysResponse = Message<"dcnr.v1.ListApiKeysResponse"> & {
  * Use `create(ListApiKeysResponseSchema)` to create a new message.
  */
 export const ListApiKeysResponseSchema: GenMessage<ListApiKeysResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 25);
+  messageDesc(file_dcnr_v1_inference, 27);
 
 /**
  * @generated from message dcnr.v1.DeleteApiKeyRequest
@@ -977,7 +1037,7 @@ export type DeleteApiKeyRequest = Message<"dcnr.v1.DeleteApiKeyRequest"> & {
  * Use `create(DeleteApiKeyRequestSchema)` to create a new message.
  */
 export const DeleteApiKeyRequestSchema: GenMessage<DeleteApiKeyRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 26);
+  messageDesc(file_dcnr_v1_inference, 28);
 
 /**
  * @generated from message dcnr.v1.DeleteApiKeyResponse
@@ -990,7 +1050,7 @@ export type DeleteApiKeyResponse = Message<"dcnr.v1.DeleteApiKeyResponse"> & {
  * Use `create(DeleteApiKeyResponseSchema)` to create a new message.
  */
 export const DeleteApiKeyResponseSchema: GenMessage<DeleteApiKeyResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 27);
+  messageDesc(file_dcnr_v1_inference, 29);
 
 /**
  * Models that are served: trained states placed on PNodes that answer. Served by orchestrators.
@@ -1063,6 +1123,16 @@ export const InferenceService: GenService<{
     methodKind: "server_streaming";
     input: typeof GenerateRequestSchema;
     output: typeof GenerateResponseSchema;
+  },
+  /**
+   * Text or token ids in, one vector out.
+   *
+   * @generated from rpc dcnr.v1.InferenceService.Embed
+   */
+  embed: {
+    methodKind: "unary";
+    input: typeof EmbedRequestSchema;
+    output: typeof EmbedResponseSchema;
   },
   /**
    * Tensors in, the network's outputs out.

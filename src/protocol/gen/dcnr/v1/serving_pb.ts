@@ -15,7 +15,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file dcnr/v1/serving.proto.
  */
 export const file_dcnr_v1_serving: GenFile = /*@__PURE__*/
-  fileDesc("ChVkY25yL3YxL3NlcnZpbmcucHJvdG8SB2RjbnIudjEi8wEKFUdlbmVyYXRlVG9rZW5zUmVxdWVzdBIPCgdzZXNzaW9uGAEgASgJEg8KB3JlcXVlc3QYAiABKAkSDgoGcHJvbXB0GAMgAygNEgwKBHNlbnQYBCADKA0SEgoKbWF4X3Rva2VucxgFIAEoDRIjCghzYW1wbGluZxgGIAEoCzIRLmRjbnIudjEuU2FtcGxpbmcSEgoKZW5kX3Rva2VucxgHIAMoDRIZCgx0b3BfbG9ncHJvYnMYCCABKA1IAIgBARIOCgZzY2hlbWEYCSABKAkSEQoJdG9rZW5pemVyGAogASgJQg8KDV90b3BfbG9ncHJvYnMiYgoWR2VuZXJhdGVUb2tlbnNSZXNwb25zZRIOCgZ0b2tlbnMYASADKA0SDgoGZmluaXNoGAIgASgJEigKCGxvZ3Byb2JzGAMgAygLMhYuZGNuci52MS5Ub2tlbkxvZ3Byb2JzIkAKDVRva2VuTG9ncHJvYnMSDwoHbG9ncHJvYhgBIAEoARIeCgN0b3AYAiADKAsyES5kY25yLnYxLlRvcFRva2VuIioKCFRvcFRva2VuEg0KBXRva2VuGAEgASgNEg8KB2xvZ3Byb2IYAiABKAEipAEKFUZvcndhcmRUZW5zb3JzUmVxdWVzdBIPCgdzZXNzaW9uGAEgASgJEjoKBmlucHV0cxgCIAMoCzIqLmRjbnIudjEuRm9yd2FyZFRlbnNvcnNSZXF1ZXN0LklucHV0c0VudHJ5Gj4KC0lucHV0c0VudHJ5EgsKA2tleRgBIAEoCRIeCgV2YWx1ZRgCIAEoCzIPLmRjbnIudjEuVGVuc29yOgI4ASKYAQoWRm9yd2FyZFRlbnNvcnNSZXNwb25zZRI9CgdvdXRwdXRzGAEgAygLMiwuZGNuci52MS5Gb3J3YXJkVGVuc29yc1Jlc3BvbnNlLk91dHB1dHNFbnRyeRo/CgxPdXRwdXRzRW50cnkSCwoDa2V5GAEgASgJEh4KBXZhbHVlGAIgASgLMg8uZGNuci52MS5UZW5zb3I6AjgBIoUBCgRQYXNzEgoKAmlkGAEgASgEEhEKCWNvbmR1Y3RvchgCIAEoCRIeCgRyb3dzGAMgAygLMhAuZGNuci52MS5QYXNzUm93Eg0KBXBsYWluGAQgASgIEg8KB2Ryb3BwZWQYBSADKAkSDQoFZXBvY2gYBiABKAQSDwoHYXR0ZW1wdBgHIAEoDSKIAQoHUGFzc1JvdxIPCgdyZXF1ZXN0GAEgASgJEhAKCHBvc2l0aW9uGAIgASgNEg4KBnRva2VucxgDIAEoDRIOCgZsb2dpdHMYBSABKA0SEwoLc2hhcmVzX3dpdGgYBiABKAkSGAoQc2hhcmVkX3Bvc2l0aW9ucxgHIAEoDUoECAQQBVIFZ2hvc3QyyAEKDlNlcnZpbmdTZXJ2aWNlElsKDkdlbmVyYXRlVG9rZW5zEh4uZGNuci52MS5HZW5lcmF0ZVRva2Vuc1JlcXVlc3QaHy5kY25yLnYxLkdlbmVyYXRlVG9rZW5zUmVzcG9uc2UiBurgGAIIBjABElkKDkZvcndhcmRUZW5zb3JzEh4uZGNuci52MS5Gb3J3YXJkVGVuc29yc1JlcXVlc3QaHy5kY25yLnYxLkZvcndhcmRUZW5zb3JzUmVzcG9uc2UiBurgGAIIBmIGcHJvdG8z", [file_dcnr_v1_access, file_dcnr_v1_common, file_dcnr_v1_inference]);
+  fileDesc("ChVkY25yL3YxL3NlcnZpbmcucHJvdG8SB2RjbnIudjEi8wEKFUdlbmVyYXRlVG9rZW5zUmVxdWVzdBIPCgdzZXNzaW9uGAEgASgJEg8KB3JlcXVlc3QYAiABKAkSDgoGcHJvbXB0GAMgAygNEgwKBHNlbnQYBCADKA0SEgoKbWF4X3Rva2VucxgFIAEoDRIjCghzYW1wbGluZxgGIAEoCzIRLmRjbnIudjEuU2FtcGxpbmcSEgoKZW5kX3Rva2VucxgHIAMoDRIZCgx0b3BfbG9ncHJvYnMYCCABKA1IAIgBARIOCgZzY2hlbWEYCSABKAkSEQoJdG9rZW5pemVyGAogASgJQg8KDV90b3BfbG9ncHJvYnMiYgoWR2VuZXJhdGVUb2tlbnNSZXNwb25zZRIOCgZ0b2tlbnMYASADKA0SDgoGZmluaXNoGAIgASgJEigKCGxvZ3Byb2JzGAMgAygLMhYuZGNuci52MS5Ub2tlbkxvZ3Byb2JzIkAKDVRva2VuTG9ncHJvYnMSDwoHbG9ncHJvYhgBIAEoARIeCgN0b3AYAiADKAsyES5kY25yLnYxLlRvcFRva2VuIioKCFRvcFRva2VuEg0KBXRva2VuGAEgASgNEg8KB2xvZ3Byb2IYAiABKAEiRgoSRW1iZWRUb2tlbnNSZXF1ZXN0Eg8KB3Nlc3Npb24YASABKAkSDgoGcHJvbXB0GAIgAygNEg8KB3Bvb2xpbmcYAyABKAkiJQoTRW1iZWRUb2tlbnNSZXNwb25zZRIOCgZ2YWx1ZXMYASADKAIipAEKFUZvcndhcmRUZW5zb3JzUmVxdWVzdBIPCgdzZXNzaW9uGAEgASgJEjoKBmlucHV0cxgCIAMoCzIqLmRjbnIudjEuRm9yd2FyZFRlbnNvcnNSZXF1ZXN0LklucHV0c0VudHJ5Gj4KC0lucHV0c0VudHJ5EgsKA2tleRgBIAEoCRIeCgV2YWx1ZRgCIAEoCzIPLmRjbnIudjEuVGVuc29yOgI4ASKYAQoWRm9yd2FyZFRlbnNvcnNSZXNwb25zZRI9CgdvdXRwdXRzGAEgAygLMiwuZGNuci52MS5Gb3J3YXJkVGVuc29yc1Jlc3BvbnNlLk91dHB1dHNFbnRyeRo/CgxPdXRwdXRzRW50cnkSCwoDa2V5GAEgASgJEh4KBXZhbHVlGAIgASgLMg8uZGNuci52MS5UZW5zb3I6AjgBIoUBCgRQYXNzEgoKAmlkGAEgASgEEhEKCWNvbmR1Y3RvchgCIAEoCRIeCgRyb3dzGAMgAygLMhAuZGNuci52MS5QYXNzUm93Eg0KBXBsYWluGAQgASgIEg8KB2Ryb3BwZWQYBSADKAkSDQoFZXBvY2gYBiABKAQSDwoHYXR0ZW1wdBgHIAEoDSKYAQoHUGFzc1JvdxIPCgdyZXF1ZXN0GAEgASgJEhAKCHBvc2l0aW9uGAIgASgNEg4KBnRva2VucxgDIAEoDRIOCgZsb2dpdHMYBSABKA0SEwoLc2hhcmVzX3dpdGgYBiABKAkSGAoQc2hhcmVkX3Bvc2l0aW9ucxgHIAEoDRIOCgZoaWRkZW4YCCABKA1KBAgEEAVSBWdob3N0MpoCCg5TZXJ2aW5nU2VydmljZRJbCg5HZW5lcmF0ZVRva2VucxIeLmRjbnIudjEuR2VuZXJhdGVUb2tlbnNSZXF1ZXN0Gh8uZGNuci52MS5HZW5lcmF0ZVRva2Vuc1Jlc3BvbnNlIgbq4BgCCAYwARJQCgtFbWJlZFRva2VucxIbLmRjbnIudjEuRW1iZWRUb2tlbnNSZXF1ZXN0GhwuZGNuci52MS5FbWJlZFRva2Vuc1Jlc3BvbnNlIgbq4BgCCAYSWQoORm9yd2FyZFRlbnNvcnMSHi5kY25yLnYxLkZvcndhcmRUZW5zb3JzUmVxdWVzdBofLmRjbnIudjEuRm9yd2FyZFRlbnNvcnNSZXNwb25zZSIG6uAYAggGYgZwcm90bzM", [file_dcnr_v1_access, file_dcnr_v1_common, file_dcnr_v1_inference]);
 
 /**
  * @generated from message dcnr.v1.GenerateTokensRequest
@@ -171,6 +171,58 @@ export const TopTokenSchema: GenMessage<TopToken> = /*@__PURE__*/
   messageDesc(file_dcnr_v1_serving, 3);
 
 /**
+ * What a text is to the model, as one vector.
+ *
+ * @generated from message dcnr.v1.EmbedTokensRequest
+ */
+export type EmbedTokensRequest = Message<"dcnr.v1.EmbedTokensRequest"> & {
+  /**
+   * The replica that answers.
+   *
+   * @generated from field: string session = 1;
+   */
+  session: string;
+
+  /**
+   * @generated from field: repeated uint32 prompt = 2;
+   */
+  prompt: number[];
+
+  /**
+   * "mean" over all tokens, or the "last" one's.
+   *
+   * @generated from field: string pooling = 3;
+   */
+  pooling: string;
+};
+
+/**
+ * Describes the message dcnr.v1.EmbedTokensRequest.
+ * Use `create(EmbedTokensRequestSchema)` to create a new message.
+ */
+export const EmbedTokensRequestSchema: GenMessage<EmbedTokensRequest> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_serving, 4);
+
+/**
+ * @generated from message dcnr.v1.EmbedTokensResponse
+ */
+export type EmbedTokensResponse = Message<"dcnr.v1.EmbedTokensResponse"> & {
+  /**
+   * Of length 1.
+   *
+   * @generated from field: repeated float values = 1;
+   */
+  values: number[];
+};
+
+/**
+ * Describes the message dcnr.v1.EmbedTokensResponse.
+ * Use `create(EmbedTokensResponseSchema)` to create a new message.
+ */
+export const EmbedTokensResponseSchema: GenMessage<EmbedTokensResponse> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_serving, 5);
+
+/**
  * @generated from message dcnr.v1.ForwardTensorsRequest
  */
 export type ForwardTensorsRequest = Message<"dcnr.v1.ForwardTensorsRequest"> & {
@@ -190,7 +242,7 @@ export type ForwardTensorsRequest = Message<"dcnr.v1.ForwardTensorsRequest"> & {
  * Use `create(ForwardTensorsRequestSchema)` to create a new message.
  */
 export const ForwardTensorsRequestSchema: GenMessage<ForwardTensorsRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_serving, 4);
+  messageDesc(file_dcnr_v1_serving, 6);
 
 /**
  * @generated from message dcnr.v1.ForwardTensorsResponse
@@ -207,7 +259,7 @@ export type ForwardTensorsResponse = Message<"dcnr.v1.ForwardTensorsResponse"> &
  * Use `create(ForwardTensorsResponseSchema)` to create a new message.
  */
 export const ForwardTensorsResponseSchema: GenMessage<ForwardTensorsResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_serving, 5);
+  messageDesc(file_dcnr_v1_serving, 7);
 
 /**
  * One pass through the network: what each row of the tensor belongs to. Travels with the activations.
@@ -266,7 +318,7 @@ export type Pass = Message<"dcnr.v1.Pass"> & {
  * Use `create(PassSchema)` to create a new message.
  */
 export const PassSchema: GenMessage<Pass> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_serving, 6);
+  messageDesc(file_dcnr_v1_serving, 8);
 
 /**
  * New tokens of one request: as many rows of the pass's tensors, one after the other.
@@ -309,6 +361,13 @@ export type PassRow = Message<"dcnr.v1.PassRow"> & {
    * @generated from field: uint32 shared_positions = 7;
    */
   sharedPositions: number;
+
+  /**
+   * Of how many of the last tokens the head gives hidden states.
+   *
+   * @generated from field: uint32 hidden = 8;
+   */
+  hidden: number;
 };
 
 /**
@@ -316,7 +375,7 @@ export type PassRow = Message<"dcnr.v1.PassRow"> & {
  * Use `create(PassRowSchema)` to create a new message.
  */
 export const PassRowSchema: GenMessage<PassRow> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_serving, 7);
+  messageDesc(file_dcnr_v1_serving, 9);
 
 /**
  * Generation beside the head VNode. Served by PNodes, called by the orchestrator that is the gateway:
@@ -332,6 +391,14 @@ export const ServingService: GenService<{
     methodKind: "server_streaming";
     input: typeof GenerateTokensRequestSchema;
     output: typeof GenerateTokensResponseSchema;
+  },
+  /**
+   * @generated from rpc dcnr.v1.ServingService.EmbedTokens
+   */
+  embedTokens: {
+    methodKind: "unary";
+    input: typeof EmbedTokensRequestSchema;
+    output: typeof EmbedTokensResponseSchema;
   },
   /**
    * @generated from rpc dcnr.v1.ServingService.ForwardTensors

@@ -11,7 +11,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file dcnr/v1/session_peers.proto.
  */
 export const file_dcnr_v1_session_peers: GenFile = /*@__PURE__*/
-  fileDesc("ChtkY25yL3YxL3Nlc3Npb25fcGVlcnMucHJvdG8SB2RjbnIudjEiawoNU2lnbmVkQ2hhcnRlchIPCgdjaGFydGVyGAEgASgMEhIKCnB1YmxpY19rZXkYAiABKAwSEQoJc2lnbmF0dXJlGAMgASgMEiIKBmZvcm1lchgEIAMoCzISLmRjbnIudjEuRm9ybWVyS2V5IjIKCUZvcm1lcktleRISCgpwdWJsaWNfa2V5GAEgASgMEhEKCXNpZ25hdHVyZRgCIAEoDCLuAQoHQ2hhcnRlchIPCgdzZXNzaW9uGAEgASgJEhAKCHJldmlzaW9uGAIgASgEEhYKDmlzc3VlZF93YWxsX21zGAMgASgDEhcKD2V4cGlyZXNfd2FsbF9tcxgEIAEoAxIWCg5udW1lcmljc19jbGFzcxgFIAEoCRIhCgRjcmV3GAYgAygLMhMuZGNuci52MS5DcmV3TWVtYmVyEicKBnZub2RlcxgHIAMoCzIXLmRjbnIudjEuQ2hhcnRlcmVkVk5vZGUSDAoEbGluZRgIIAEoBBIMCgR0dXJuGAkgASgEEg8KB2tlZXBlcnMYCiABKA0iOgoKQ3Jld01lbWJlchINCgVwbm9kZRgBIAEoCRIOCgZyb3V0ZXMYAiABKAkSDQoFaG9zdHMYAyABKAgiTwoOQ2hhcnRlcmVkVk5vZGUSDQoFdm5vZGUYASABKAkSHwoGdGVudXJlGAIgASgLMg8uZGNuci52MS5UZW51cmUSDQoFc3RhdGUYAyABKAkiWwoGVGVudXJlEg0KBXZub2RlGAEgASgJEg0KBWVwb2NoGAIgASgEEg0KBWNvdW50GAMgASgNEiQKBm93bmVycxgEIAMoCzIULmRjbnIudjEuVGVudXJlT3duZXIiMQoLVGVudXJlT3duZXISDQoFcG5vZGUYASABKAkSEwoLaW5jYXJuYXRpb24YAiABKAkiTQoGSG9sZGVyEg0KBXBub2RlGAEgASgJEhAKCHNlcXVlbmNlGAIgASgEEiIKBnN0YXRlcxgDIAMoCzISLmRjbnIudjEuSGVsZFN0YXRlIkYKCUhlbGRTdGF0ZRINCgV2bm9kZRgBIAEoCRIMCgRzdGVwGAIgASgEEg0KBXN0YXRlGAMgASgJEg0KBXRyYWlsGAQgASgJIi4KC0tub3duSG9sZGVyEg0KBXBub2RlGAEgASgJEhAKCHNlcXVlbmNlGAIgASgEIlIKDENyZXdTaWdodGluZxINCgVwbm9kZRgBIAEoCRITCgtpbmNhcm5hdGlvbhgCIAEoCRIOCgZhZ2VfbXMYAyABKAESDgoGcm91dGVzGAQgASgJIqoCCghDcmV3TmV3cxIPCgdzZXNzaW9uGAEgASgJEhgKEGNoYXJ0ZXJfcmV2aXNpb24YAiABKAQSDAoEbGluZRgDIAEoBBIMCgR0dXJuGAQgASgEEiAKB2hvbGRlcnMYBSADKAsyDy5kY25yLnYxLkhvbGRlchIgCgd0ZW51cmVzGAYgAygLMg8uZGNuci52MS5UZW51cmUSKAoJc2lnaHRpbmdzGAcgAygLMhUuZGNuci52MS5DcmV3U2lnaHRpbmcSGwoTb3JjaGVzdHJhdG9yX2FnZV9tcxgIIAEoARInCgdjaGFydGVyGAkgASgLMhYuZGNuci52MS5TaWduZWRDaGFydGVyEiMKBWtub3duGAogAygLMhQuZGNuci52MS5Lbm93bkhvbGRlciJTCgtUZWxsUmVxdWVzdBITCgtpbmNhcm5hdGlvbhgBIAEoCRIOCgZyb3V0ZXMYAiABKAkSHwoEbmV3cxgDIAEoCzIRLmRjbnIudjEuQ3Jld05ld3MiRAoMVGVsbFJlc3BvbnNlEhMKC2luY2FybmF0aW9uGAEgASgJEh8KBG5ld3MYAiABKAsyES5kY25yLnYxLkNyZXdOZXdzIlkKC0tlZXBSZXF1ZXN0Eg8KB3Nlc3Npb24YASABKAkSDQoFdm5vZGUYAiABKAkSDAoEc3RlcBgDIAEoBBINCgVzdGF0ZRgEIAEoCRINCgV0cmFpbBgFIAEoCSIvCgxLZWVwUmVzcG9uc2USHwoGaG9sZGVyGAEgASgLMg8uZGNuci52MS5Ib2xkZXIiLQoMRmV0Y2hSZXF1ZXN0Eg8KB3Nlc3Npb24YASABKAkSDAoEaGFzaBgCIAEoCSIsCg1GZXRjaFJlc3BvbnNlEg0KBWJ5dGVzGAEgASgEEgwKBGRhdGEYAiABKAwihgEKCkNyZXdSZXBvcnQSDwoHc2Vzc2lvbhgBIAEoCRIiCgl0YWtlb3ZlcnMYAiADKAsyDy5kY25yLnYxLlRlbnVyZRIMCgRsaW5lGAMgASgEEgwKBHR1cm4YBCABKAQSEgoKa2VwdF9ieXRlcxgFIAEoBBITCgtrZXB0X3N0YXRlcxgGIAEoBCJJCgtLZXB0Q2hhcnRlchInCgdjaGFydGVyGAEgASgLMhYuZGNuci52MS5TaWduZWRDaGFydGVyEhEKCWRlc2NyaWJlZBgCIAEoDDLQAQoSU2Vzc2lvblBlZXJTZXJ2aWNlEjsKBFRlbGwSFC5kY25yLnYxLlRlbGxSZXF1ZXN0GhUuZGNuci52MS5UZWxsUmVzcG9uc2UiBurgGAIIBBI7CgRLZWVwEhQuZGNuci52MS5LZWVwUmVxdWVzdBoVLmRjbnIudjEuS2VlcFJlc3BvbnNlIgbq4BgCCAQSQAoFRmV0Y2gSFS5kY25yLnYxLkZldGNoUmVxdWVzdBoWLmRjbnIudjEuRmV0Y2hSZXNwb25zZSIG6uAYAggEMAFiBnByb3RvMw", [file_dcnr_v1_access]);
+  fileDesc("ChtkY25yL3YxL3Nlc3Npb25fcGVlcnMucHJvdG8SB2RjbnIudjEiawoNU2lnbmVkQ2hhcnRlchIPCgdjaGFydGVyGAEgASgMEhIKCnB1YmxpY19rZXkYAiABKAwSEQoJc2lnbmF0dXJlGAMgASgMEiIKBmZvcm1lchgEIAMoCzISLmRjbnIudjEuRm9ybWVyS2V5IjIKCUZvcm1lcktleRISCgpwdWJsaWNfa2V5GAEgASgMEhEKCXNpZ25hdHVyZRgCIAEoDCLuAQoHQ2hhcnRlchIPCgdzZXNzaW9uGAEgASgJEhAKCHJldmlzaW9uGAIgASgEEhYKDmlzc3VlZF93YWxsX21zGAMgASgDEhcKD2V4cGlyZXNfd2FsbF9tcxgEIAEoAxIWCg5udW1lcmljc19jbGFzcxgFIAEoCRIhCgRjcmV3GAYgAygLMhMuZGNuci52MS5DcmV3TWVtYmVyEicKBnZub2RlcxgHIAMoCzIXLmRjbnIudjEuQ2hhcnRlcmVkVk5vZGUSDAoEbGluZRgIIAEoBBIMCgR0dXJuGAkgASgEEg8KB2tlZXBlcnMYCiABKA0iOgoKQ3Jld01lbWJlchINCgVwbm9kZRgBIAEoCRIOCgZyb3V0ZXMYAiABKAkSDQoFaG9zdHMYAyABKAgiTwoOQ2hhcnRlcmVkVk5vZGUSDQoFdm5vZGUYASABKAkSHwoGdGVudXJlGAIgASgLMg8uZGNuci52MS5UZW51cmUSDQoFc3RhdGUYAyABKAkiWwoGVGVudXJlEg0KBXZub2RlGAEgASgJEg0KBWVwb2NoGAIgASgEEg0KBWNvdW50GAMgASgNEiQKBm93bmVycxgEIAMoCzIULmRjbnIudjEuVGVudXJlT3duZXIiMQoLVGVudXJlT3duZXISDQoFcG5vZGUYASABKAkSEwoLaW5jYXJuYXRpb24YAiABKAkiTQoGSG9sZGVyEg0KBXBub2RlGAEgASgJEhAKCHNlcXVlbmNlGAIgASgEEiIKBnN0YXRlcxgDIAMoCzISLmRjbnIudjEuSGVsZFN0YXRlIkYKCUhlbGRTdGF0ZRINCgV2bm9kZRgBIAEoCRIMCgRzdGVwGAIgASgEEg0KBXN0YXRlGAMgASgJEg0KBXRyYWlsGAQgASgJIi4KC0tub3duSG9sZGVyEg0KBXBub2RlGAEgASgJEhAKCHNlcXVlbmNlGAIgASgEIlIKDENyZXdTaWdodGluZxINCgVwbm9kZRgBIAEoCRITCgtpbmNhcm5hdGlvbhgCIAEoCRIOCgZhZ2VfbXMYAyABKAESDgoGcm91dGVzGAQgASgJIqoCCghDcmV3TmV3cxIPCgdzZXNzaW9uGAEgASgJEhgKEGNoYXJ0ZXJfcmV2aXNpb24YAiABKAQSDAoEbGluZRgDIAEoBBIMCgR0dXJuGAQgASgEEiAKB2hvbGRlcnMYBSADKAsyDy5kY25yLnYxLkhvbGRlchIgCgd0ZW51cmVzGAYgAygLMg8uZGNuci52MS5UZW51cmUSKAoJc2lnaHRpbmdzGAcgAygLMhUuZGNuci52MS5DcmV3U2lnaHRpbmcSGwoTb3JjaGVzdHJhdG9yX2FnZV9tcxgIIAEoARInCgdjaGFydGVyGAkgASgLMhYuZGNuci52MS5TaWduZWRDaGFydGVyEiMKBWtub3duGAogAygLMhQuZGNuci52MS5Lbm93bkhvbGRlciJTCgtUZWxsUmVxdWVzdBITCgtpbmNhcm5hdGlvbhgBIAEoCRIOCgZyb3V0ZXMYAiABKAkSHwoEbmV3cxgDIAEoCzIRLmRjbnIudjEuQ3Jld05ld3MiRAoMVGVsbFJlc3BvbnNlEhMKC2luY2FybmF0aW9uGAEgASgJEh8KBG5ld3MYAiABKAsyES5kY25yLnYxLkNyZXdOZXdzIlkKC0tlZXBSZXF1ZXN0Eg8KB3Nlc3Npb24YASABKAkSDQoFdm5vZGUYAiABKAkSDAoEc3RlcBgDIAEoBBINCgVzdGF0ZRgEIAEoCRINCgV0cmFpbBgFIAEoCSIvCgxLZWVwUmVzcG9uc2USHwoGaG9sZGVyGAEgASgLMg8uZGNuci52MS5Ib2xkZXIiOAoNRW5saXN0UmVxdWVzdBInCgdjaGFydGVyGAEgASgLMhYuZGNuci52MS5TaWduZWRDaGFydGVyIhAKDkVubGlzdFJlc3BvbnNlIiIKD0Rlc2NyaWJlUmVxdWVzdBIPCgdzZXNzaW9uGAEgASgJIiUKEERlc2NyaWJlUmVzcG9uc2USEQoJZGVzY3JpYmVkGAEgASgMIi0KDEZldGNoUmVxdWVzdBIPCgdzZXNzaW9uGAEgASgJEgwKBGhhc2gYAiABKAkiLAoNRmV0Y2hSZXNwb25zZRINCgVieXRlcxgBIAEoBBIMCgRkYXRhGAIgASgMIoYBCgpDcmV3UmVwb3J0Eg8KB3Nlc3Npb24YASABKAkSIgoJdGFrZW92ZXJzGAIgAygLMg8uZGNuci52MS5UZW51cmUSDAoEbGluZRgDIAEoBBIMCgR0dXJuGAQgASgEEhIKCmtlcHRfYnl0ZXMYBSABKAQSEwoLa2VwdF9zdGF0ZXMYBiABKAQiSQoLS2VwdENoYXJ0ZXISJwoHY2hhcnRlchgBIAEoCzIWLmRjbnIudjEuU2lnbmVkQ2hhcnRlchIRCglkZXNjcmliZWQYAiABKAwy3AIKElNlc3Npb25QZWVyU2VydmljZRI7CgRUZWxsEhQuZGNuci52MS5UZWxsUmVxdWVzdBoVLmRjbnIudjEuVGVsbFJlc3BvbnNlIgbq4BgCCAQSOwoES2VlcBIULmRjbnIudjEuS2VlcFJlcXVlc3QaFS5kY25yLnYxLktlZXBSZXNwb25zZSIG6uAYAggEEkEKBkVubGlzdBIWLmRjbnIudjEuRW5saXN0UmVxdWVzdBoXLmRjbnIudjEuRW5saXN0UmVzcG9uc2UiBurgGAIIAxJHCghEZXNjcmliZRIYLmRjbnIudjEuRGVzY3JpYmVSZXF1ZXN0GhkuZGNuci52MS5EZXNjcmliZVJlc3BvbnNlIgbq4BgCCAQSQAoFRmV0Y2gSFS5kY25yLnYxLkZldGNoUmVxdWVzdBoWLmRjbnIudjEuRmV0Y2hSZXNwb25zZSIG6uAYAggEMAFiBnByb3RvMw", [file_dcnr_v1_access]);
 
 /**
  * A charter as it was signed: members pass it on as it is.
@@ -581,6 +581,72 @@ export const KeepResponseSchema: GenMessage<KeepResponse> = /*@__PURE__*/
   messageDesc(file_dcnr_v1_session_peers, 15);
 
 /**
+ * @generated from message dcnr.v1.EnlistRequest
+ */
+export type EnlistRequest = Message<"dcnr.v1.EnlistRequest"> & {
+  /**
+   * @generated from field: dcnr.v1.SignedCharter charter = 1;
+   */
+  charter?: SignedCharter | undefined;
+};
+
+/**
+ * Describes the message dcnr.v1.EnlistRequest.
+ * Use `create(EnlistRequestSchema)` to create a new message.
+ */
+export const EnlistRequestSchema: GenMessage<EnlistRequest> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_session_peers, 16);
+
+/**
+ * @generated from message dcnr.v1.EnlistResponse
+ */
+export type EnlistResponse = Message<"dcnr.v1.EnlistResponse"> & {
+};
+
+/**
+ * Describes the message dcnr.v1.EnlistResponse.
+ * Use `create(EnlistResponseSchema)` to create a new message.
+ */
+export const EnlistResponseSchema: GenMessage<EnlistResponse> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_session_peers, 17);
+
+/**
+ * @generated from message dcnr.v1.DescribeRequest
+ */
+export type DescribeRequest = Message<"dcnr.v1.DescribeRequest"> & {
+  /**
+   * @generated from field: string session = 1;
+   */
+  session: string;
+};
+
+/**
+ * Describes the message dcnr.v1.DescribeRequest.
+ * Use `create(DescribeRequestSchema)` to create a new message.
+ */
+export const DescribeRequestSchema: GenMessage<DescribeRequest> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_session_peers, 18);
+
+/**
+ * @generated from message dcnr.v1.DescribeResponse
+ */
+export type DescribeResponse = Message<"dcnr.v1.DescribeResponse"> & {
+  /**
+   * A serialised `DescribeSessionResponse`.
+   *
+   * @generated from field: bytes described = 1;
+   */
+  described: Uint8Array;
+};
+
+/**
+ * Describes the message dcnr.v1.DescribeResponse.
+ * Use `create(DescribeResponseSchema)` to create a new message.
+ */
+export const DescribeResponseSchema: GenMessage<DescribeResponse> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_session_peers, 19);
+
+/**
  * @generated from message dcnr.v1.FetchRequest
  */
 export type FetchRequest = Message<"dcnr.v1.FetchRequest"> & {
@@ -600,7 +666,7 @@ export type FetchRequest = Message<"dcnr.v1.FetchRequest"> & {
  * Use `create(FetchRequestSchema)` to create a new message.
  */
 export const FetchRequestSchema: GenMessage<FetchRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_session_peers, 16);
+  messageDesc(file_dcnr_v1_session_peers, 20);
 
 /**
  * @generated from message dcnr.v1.FetchResponse
@@ -624,7 +690,7 @@ export type FetchResponse = Message<"dcnr.v1.FetchResponse"> & {
  * Use `create(FetchResponseSchema)` to create a new message.
  */
 export const FetchResponseSchema: GenMessage<FetchResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_session_peers, 17);
+  messageDesc(file_dcnr_v1_session_peers, 21);
 
 /**
  * What a PNode tells orchestrators of takeovers that it knows.
@@ -672,7 +738,7 @@ export type CrewReport = Message<"dcnr.v1.CrewReport"> & {
  * Use `create(CrewReportSchema)` to create a new message.
  */
 export const CrewReportSchema: GenMessage<CrewReport> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_session_peers, 18);
+  messageDesc(file_dcnr_v1_session_peers, 22);
 
 /**
  * How a PNode keeps a charter on its own disk, with what it needs to know of the session.
@@ -698,7 +764,7 @@ export type KeptCharter = Message<"dcnr.v1.KeptCharter"> & {
  * Use `create(KeptCharterSchema)` to create a new message.
  */
 export const KeptCharterSchema: GenMessage<KeptCharter> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_session_peers, 19);
+  messageDesc(file_dcnr_v1_session_peers, 23);
 
 /**
  * What the PNodes of a session's crew say to each other, so that the session goes on while no orchestrator is there.
@@ -726,6 +792,27 @@ export const SessionPeerService: GenService<{
     methodKind: "unary";
     input: typeof KeepRequestSchema;
     output: typeof KeepResponseSchema;
+  },
+  /**
+   * Brings a charter to a PNode that it names and that has lost it with its disk; only while no orchestrator is there. Open to
+   * whoever the charter names: the PNode knows nobody of a crew that it has forgotten.
+   *
+   * @generated from rpc dcnr.v1.SessionPeerService.Enlist
+   */
+  enlist: {
+    methodKind: "unary";
+    input: typeof EnlistRequestSchema;
+    output: typeof EnlistResponseSchema;
+  },
+  /**
+   * What an orchestrator said of the session when there was one. The session's id tells whether it is true.
+   *
+   * @generated from rpc dcnr.v1.SessionPeerService.Describe
+   */
+  describe: {
+    methodKind: "unary";
+    input: typeof DescribeRequestSchema;
+    output: typeof DescribeResponseSchema;
   },
   /**
    * A blob that the PNode has: a state's manifest or part, a dataset's manifest or shard.

@@ -1,0 +1,95 @@
+// What TLS 1.3 and keys cost of whole work: a step of T1 on two PNodes, and generation over two, by the CPU time of all processes,
+// beside the same program in plain text (plain/hook.ts). The two take turns, so that a busy machine disturbs them alike.
+
+import { cpuMsOf, Lab, trained } from "./lab.ts";
+import { median } from "./side.ts";
+import { makeSpeaker, serveSpeaker, speakerSize, speakerTokens } from "./speaker.ts";
+
+type Labs = Readonly<Record<"plain" | "encrypted", Lab>>;
+
+/** CPU milliseconds for one step or token, by turns. */
+interface Measured {
+  readonly what: string;
+  readonly target: string;
+  readonly turns: readonly { readonly plain: number; readonly encrypted: number }[];
+}
+
+const trainedMs = 20_000;
+const microbatches = 8;
+const checkpointEvery = 20;
+const promptTokens = 16;
+const answerTokens = 64;
+const answersPerTurn = 6;
+
+async function inTurns(turns: number, log: (line: string) => void, one: (side: keyof Labs) => Promise<number>) {
+  const measured: { plain: number; encrypted: number }[] = [];
+  for (let turn = 0; turn < turns; turn++) {
+    // Who is first changes, in case that what else the machine does grows or fades.
+    const order = turn % 2 === 0 ? (["plain", "encrypted"] as const) : (["encrypted", "plain"] as const);
+    const both = { plain: 0, encrypted: 0 };
+    for (const side of order) both[side] = await one(side);
+    measured.push(both);
+    log(JSON.stringify(both));
+  }
+  return measured;
+}
+
+async function steps(labs: Labs, turns: number, log: (line: string) => void): Promise<Measured> {
+  const settings = { batch: trained.t1.samples * microbatches, microbatches, checkpointEvery, spread: 2 };
+  const sessions = { plain: "", encrypted: "" };
+  for (const side of ["plain", "encrypted"] as const) {
+    await labs[side].prepare("t1");
+    sessions[side] = await labs[side].ready("t1", settings);
+  }
+  const measured = await inTurns(turns, log, async (side) => {
+    const { cpuMs, orchestratorCpuMs, steps: count } = await labs[side].window(sessions[side], trainedMs);
+    return (cpuMs + orchestratorCpuMs) / count;
+  });
+  for (const side of ["plain", "encrypted"] as const) await labs[side].client.sessions.delete(sessions[side]);
+  const what = `a step of T1, ${microbatches} microbatches, checkpoints every ${checkpointEvery} steps`;
+  return { what, target: "<= 5 %", turns: measured };
+}
+
+async function generation(labs: Labs, turns: number, log: (line: string) => void): Promise<Measured> {
+  const speaker = await makeSpeaker();
+  const cpuMsPerToken = async (side: keyof Labs): Promise<number> => {
+    const { client, orchestrator, pnodes } = labs[side];
+    const pids = [orchestrator, ...pnodes].map(({ pid }) => pid);
+    const before = cpuMsOf(pids);
+    let tokens = 0;
+    for (let seed = 0; seed < answersPerTurn; seed++) {
+      const asked = { maxTokens: answerTokens, seed };
+      for await (const _ of client.generate(speakerSize.name, speakerTokens(promptTokens), asked)) tokens++;
+    }
+    return (cpuMsOf(pids) - before) / tokens;
+  };
+  for (const side of ["plain", "encrypted"] as const) {
+    await serveSpeaker(speaker, labs[side].client, 2);
+    await cpuMsPerToken(side);
+  }
+  const measured = await inTurns(turns, log, cpuMsPerToken);
+  const what = `a token of a decoder of ${speakerSize.blocks} blocks, one request at a time`;
+  return { what, target: "<= 10 %", turns: measured };
+}
+
+export async function encryptedWorkReport(turns: number, log: (line: string) => void): Promise<string> {
+  const labs: Labs = { plain: await Lab.open(2, 1, "plain"), encrypted: await Lab.open(2, 1) };
+  let rows: Measured[];
+  try {
+    rows = [await generation(labs, turns, log), await steps(labs, turns, log)];
+  } finally {
+    for (const lab of Object.values(labs)) await lab.close();
+  }
+  return [
+    `CPU time of whole work over two PNodes, PNodes and orchestrator together: the program as it is, and the same with plain text on every connection, ${turns} turns.`,
+    "",
+    "| what | plain | TLS and keys | TLS / plain, median of turns (least to most) | target |",
+    "|---|---|---|---|---|",
+    ...rows.map(({ what, target, turns: measured }) => {
+      const ratios = measured.map(({ plain, encrypted }) => encrypted / plain).toSorted((a, b) => a - b);
+      const [least, most] = [ratios[0], ratios.at(-1)].map((ratio) => (ratio as number).toFixed(3));
+      const ms = (side: keyof Labs) => `${median(measured.map((one) => one[side])).toFixed(1)} ms`;
+      return `| ${what} | ${ms("plain")} | ${ms("encrypted")} | ${median(ratios).toFixed(3)} (${least} to ${most}) | ${target} |`;
+    }),
+  ].join("\n");
+}

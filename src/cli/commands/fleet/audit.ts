@@ -1,0 +1,156 @@
+// `dcnr audit`: repeats one interval of one VNode from a network's store and blobs, without any of its processes, and
+// compares it with what the VNode's owner signed.
+
+import { join } from "node:path";
+import { asideHere } from "../../../core/aside.ts";
+import { bits } from "../../../core/bits.ts";
+import { fail } from "../../../core/errors.ts";
+import { sha256 } from "../../../core/hash.ts";
+import type { SessionId, Sha256, VNodeId } from "../../../core/ids.ts";
+import { trainingToWire } from "../../../network/settings/wire.ts";
+import type { IntervalRecord } from "../../../orchestrator/records/checking.ts";
+import type { SessionRecord } from "../../../orchestrator/records/sessions.ts";
+import { key, prefix } from "../../../orchestrator/records/store-keys.ts";
+import { replay } from "../../../pnode/auditing/replay.ts";
+import { checkSession, SessionContext } from "../../../pnode/session-context.ts";
+import { listsOf } from "../../../pnode/stating.ts";
+import { cutState, describeImage, piecesOf } from "../../../states/cut.ts";
+import { readStateManifest, writeStateManifest } from "../../../states/manifest.ts";
+import { StateReader } from "../../../states/reader.ts";
+import type { BlobSpace, BlobStore } from "../../../store/blobs/blob-store.ts";
+import { openBlobStore, openStateStore } from "../../../store/open.ts";
+import { listItems, readItem } from "../../../store/records/update.ts";
+import { digestAside } from "../../../system/digest.ts";
+import { verifyBy } from "../../../system/keys.ts";
+import { realWorld } from "../../../system/world.ts";
+import { readInputs, readOutputMessages } from "../../../trust/lists.ts";
+import { isSignedBy, resultOf, type Statement } from "../../../trust/statement.ts";
+import { openProcess } from "../../../vnode/process.ts";
+import type { Command } from "../../command.ts";
+import { dataDirectory } from "../../machine/directories.ts";
+
+export const command: Command = {
+  summary:
+    "Repeat one interval of a VNode from the network's store and blobs, and compare it with what its owner signed.",
+  details:
+    "Needs no orchestrator and no PNode: whoever can read the store and the blobs can do it. What is kept for audits can be " +
+    "repeated: intervals that are being checked, or were found wrong (dcnr trust PNODE tells the command).",
+  positionals: [{ name: "SESSION" }, { name: "VNODE" }, { name: "STEP" }],
+  options: {
+    dir: { type: "string", value: "DIR", summary: "where the orchestrator keeps its data" },
+    store: { type: "string", value: "STORE", summary: "the network's store (default: in DIR)" },
+    blobs: { type: "string", value: "BLOBS", summary: "the network's blobs (default: in DIR)" },
+    json: { type: "boolean", summary: "machine-readable output" },
+  },
+  examples: [
+    "dcnr audit mlp-3f2a9c1b7d04 hidden 40",
+    "dcnr audit mlp-3f2a9c1b7d04 hidden 40 --blobs s3://models/dcnr --store postgres://dcnr@db/dcnr",
+  ],
+  run: async ({ flags, out, signal, arguments: given }) => {
+    const [id = "", vnode = "", stepText = ""] = given;
+    const step = Number(stepText);
+    if (!Number.isSafeInteger(step) || step < 0) fail("invalid_argument", `"${stepText}" is not a step`);
+    const directory = dataDirectory(flags.optionalText("dir"), process.env);
+    const world = realWorld();
+    const store = await openStateStore(flags.optionalText("store") ?? `sqlite:${join(directory, "state.db")}`, {
+      world,
+    });
+    const blobs = await openBlobStore(flags.optionalText("blobs") ?? `dir:${join(directory, "blobs")}`, {
+      world,
+      baseUrl: () => "",
+    });
+    try {
+      const session = (await readItem<SessionRecord>(store, key.session(id)))?.record;
+      if (session === undefined) fail("not_found", `the store has no session ${id}`);
+      const { interval, statement, owner } = await stated(store, session.id, vnode, step);
+      const found = await repeat(blobs, session, statement, signal);
+      const sound = isSignedBy(statement, owner, verifyBy);
+      const verdict = {
+        ...{ session: id, vnode, from: interval.from, to: interval.to, owner, signed: sound },
+        ...{ right: found.difference === undefined, difference: found.difference ?? "" },
+      };
+      if (flags.is("json")) out.json(verdict);
+      else {
+        out.line(
+          `VNode ${vnode}, steps ${interval.from} to ${interval.to}, stated by PNode ${owner}${sound ? "" : " (NOT signed by it)"}`,
+        );
+        out.line(
+          found.difference === undefined ? "right: the same state and messages come out" : `wrong: ${found.difference}`,
+        );
+      }
+      return verdict.right && sound ? 0 : 1;
+    } finally {
+      await blobs.close();
+      await store.close();
+    }
+  },
+};
+
+async function stated(store: Parameters<typeof listItems>[0], session: SessionId, vnode: string, step: number) {
+  for (const kept of [prefix.intervalsOf(session), prefix.convictionsOf(session)])
+    for await (const { record } of listItems<IntervalRecord>(store, kept)) {
+      const one = step >= record.from && step < record.to ? record.audits[vnode]?.stated[0] : undefined;
+      if (one !== undefined) return { interval: record, statement: one.statement, owner: one.pnode };
+    }
+  return fail(
+    "not_found",
+    `nothing is kept of VNode ${vnode} around step ${step}: only what is being checked, or was found wrong, can be repeated`,
+  );
+}
+
+/** What comes out, and where that first differs from what was stated. */
+async function repeat(blobs: BlobStore, session: SessionRecord, statement: Statement, signal: AbortSignal) {
+  const { from, to } = statement;
+  const vnode = statement.vnode as VNodeId;
+  const definition = new TextDecoder().decode(await blobs.definitions.get(session.identity.definition));
+  const { openExecutor } = await import("../../../engine/pool/threads.ts");
+  const executor = await openExecutor({ kind: session.identity.numerics, workers: 1 });
+  try {
+    const context = await SessionContext.open({
+      ...{ session: session.id, bits, check: checkSession, aside: asideHere, clock: realWorld().clock, signal },
+      executorFor: async () => executor,
+      shardBytesMax: 128 << 20,
+      onDataWait: () => {},
+      blobs: { fetch: async (_session: string, hash: Sha256) => blobs.datasets.get(hash) },
+      describe: async () =>
+        ({ session: session.id, definition, work: { case: "training", value: trainingToWire(session) } }) as never,
+    });
+    const interval = { session: session.id, vnode, from, to };
+    const before = statement.before === "" ? undefined : await readerOf(blobs.states, statement.before as Sha256);
+    const { passage, compute } = await replay({
+      ...{ context, vnode, from, to, before, openProcess, signal, name: "audit" },
+      inputs: readInputs(await blobs.states.get(statement.inputs), interval),
+      fetchMessage: (hash) => blobs.states.get(hash),
+    });
+    await compute.state.download();
+    const image = compute.state.snapshot(to);
+    const { partBytes } = readStateManifest(await blobs.states.get(statement.after), "the stated state");
+    const manifest = await cutState(describeImage(image), piecesOf(image), {
+      partBytes,
+      digest: digestAside,
+      onPart: () => {},
+    });
+    await compute.close();
+    const { outputs } = listsOf({ session: session.id, vnode }, passage);
+    const { edges, validation } = passage;
+    const found = { after: sha256(writeStateManifest(manifest)), outputs: outputs.hash, edges };
+    if (resultOf({ ...found, ...(validation ? { validation } : {}) }) === resultOf(statement)) return {};
+    const said = readOutputMessages(await blobs.states.get(statement.outputs), interval);
+    const message = passage.outputs.messages.find(([name, hash]) => said.get(name) !== hash);
+    return {
+      difference: message ? `message ${message[0]} is another` : "the state after it, or what was measured, is another",
+    };
+  } finally {
+    await executor.close();
+  }
+}
+
+async function readerOf(states: BlobSpace, state: Sha256): Promise<StateReader> {
+  const manifest = readStateManifest(await states.get(state), `the state ${state}`);
+  return new StateReader({
+    manifest,
+    what: `the state ${state}`,
+    clock: realWorld().clock,
+    fetchPart: async (hash, into) => into.set(await states.get(hash)),
+  });
+}

@@ -1,0 +1,308 @@
+// `dcnr join`: one command makes this machine a PNode, until Ctrl-C.
+
+import { hostname, platform } from "node:os";
+import { join } from "node:path";
+import { fail, hasCode, messageOf } from "../../../core/errors.ts";
+import { sleep, type World } from "../../../core/world.ts";
+import { parseHours } from "../../../pnode/hours.ts";
+import type { PNode } from "../../../pnode/pnode.ts";
+import { openGrpcNetwork } from "../../../protocol/grpc.ts";
+import { KeyBook } from "../../../protocol/identity/key-book.ts";
+import {
+  formatAddress,
+  isLoopback,
+  isSocketAddress,
+  isUnspecified,
+  parseAddress,
+  withKey,
+} from "../../../protocol/routes/address.ts";
+import { Reach } from "../../../protocol/routes/reach.ts";
+import { routedNetwork } from "../../../protocol/routes/routed-network.ts";
+import { linkVariable } from "../../../providers/join-command.ts";
+import { tensorsToo } from "../../../relay/limits.ts";
+import { loadKey } from "../../../system/keys.ts";
+import type { HardwareFacts } from "../../../system/machine/hardware.ts";
+import { ownNetworks } from "../../../system/machine/own-address.ts";
+import { readPower } from "../../../system/machine/power.ts";
+import { readTemperature } from "../../../system/machine/temperature.ts";
+import { backgroundTimers } from "../../../system/timers.ts";
+import type { Command, Flags } from "../../command.ts";
+import { checkAdvertised, checkLimits, thisMachine } from "../../flags/limits.ts";
+import { logOptions, worldFrom } from "../../flags/logging.ts";
+import { parseBytes, parseRate } from "../../flags/quantities.ts";
+import { orchestratorPortDefault } from "../../joining/connection.ts";
+import { orchestratorsAt } from "../../joining/introduction.ts";
+import { pinned, rememberSuccession } from "../../joining/known-networks.ts";
+import { wayIn } from "../../joining/ways-in.ts";
+import { openLendingPage } from "../../lending/page.ts";
+import { reachText } from "../../lending/reach-text.ts";
+import { Volunteering } from "../../lending/volunteering.ts";
+import { confine } from "../../machine/confinement.ts";
+import { dataDirectory, directoryOption } from "../../machine/directories.ts";
+import { type GpuLending, gpuLendings } from "../../machine/lent-gpus.ts";
+import { holdDirectory } from "../../machine/one-user.ts";
+import { type LentMachine, startRealPNode } from "../../machine/pnode-start.ts";
+import { tellParent, untilAborted } from "../../machine/processes.ts";
+import { bytes } from "../../shown/progress.ts";
+
+export const command: Command = {
+  summary: "Lend this machine to a network. Ctrl-C hands its work over and leaves.",
+  details:
+    "The address is that of any member, or a name whose addresses or SRV records (_dcnr._tcp) are tried; without one the local network is searched, and you are asked once. The machine's hardware is found out; limits are yours to set. Peers see the activations they exchange.",
+  positionals: [{ name: "ADDRESS|LINK", many: true, optional: true }],
+  options: {
+    name: { type: "string", value: "NAME", summary: "name to show (default: the host's)" },
+    cpus: { type: "number", least: 1, summary: "cores to lend (default: all)" },
+    memory: { type: "string", value: "SIZE", summary: "memory to lend, for example 8GB (default: no limit)" },
+    disk: { type: "string", value: "SIZE", summary: "disk to lend for caches" },
+    gpu: {
+      type: "string",
+      value: gpuLendings.join("|"),
+      summary:
+        "GPUs to lend: those that the system knows, any that the runtime finds (drivers in software too), or none",
+      default: "auto",
+    },
+    bandwidth: { type: "string", value: "RATE", summary: "bytes a second to send at most, for example 10MB/s" },
+    "when-idle": { type: "boolean", summary: "lend only while you and your programs use little of the processor" },
+    "max-temperature": {
+      type: "number",
+      least: 30,
+      most: 120,
+      summary: "lend only while the processor is no hotter than this, in degrees Celsius",
+    },
+    page: {
+      type: "number",
+      least: 0,
+      most: 65_535,
+      summary: "port of a page for you on this machine; 0: any (default: none)",
+    },
+    "on-mains": { type: "boolean", summary: "lend only on mains power, not on battery" },
+    hours: { type: "string", value: "FROM-TO", summary: "lend only between these hours, for example 22-7" },
+    region: { type: "string", value: "NAME", summary: "where the machine is, for example eu-west", default: "" },
+    provider: { type: "string", value: "NAME", summary: "who runs the machine", default: "" },
+    price: { type: "number", fraction: true, summary: "price per hour", default: 0 },
+    owner: {
+      type: "string",
+      value: "NAME",
+      summary: "owner; replicas go to different owners (default: the PNode's id)",
+    },
+    listen: {
+      type: "string",
+      value: "ADDRESS",
+      summary: "where peers reach it (default: loopback, or all interfaces for a remote orchestrator)",
+    },
+    advertise: { type: "string", value: "ADDRESS", summary: "address told to peers, behind a name or NAT" },
+    reach: {
+      type: "string",
+      value: "NETWORK",
+      many: true,
+      summary: "private network it may call besides those of the addresses you give, for example 192.168.0.0/16",
+    },
+    websocket: {
+      type: "boolean",
+      summary:
+        "call out over WebSockets alone, for networks that let only the web pass; also meant by an address wss://...",
+    },
+    relay: {
+      type: "boolean",
+      summary: "also relay for machines that cannot be called; needs an address that everybody reaches",
+    },
+    "relay-rate": { type: "string", value: "RATE", summary: "bytes a second to relay at most", default: "50MB/s" },
+    unconfined: { type: "boolean", summary: "keep all rights of the user who starts it: files, programs, environment" },
+    yes: { type: "boolean", summary: "without an address: join the network found here, without asking" },
+    wait: { type: "boolean", summary: "go on trying if no orchestrator answers at the start" },
+    dir: directoryOption,
+    otlp: { type: "string", value: "URL", summary: "OpenTelemetry collector for traces of steps (default: none)" },
+    ...logOptions,
+  },
+  examples: [
+    "dcnr join 192.168.1.20:7700#rwvx4qxcf2qkn5m5k5mmsyzy2fvgfjp6hcmtqgqj3wq6v5s7r2fa",
+    "dcnr join 192.168.1.20:7700",
+    "dcnr join",
+    "dcnr join 'dcnr://192.168.1.20:7700/rwvx4qxcf2qkn5m5k5mmsyzy2fvgfjp6hcmtqgqj3wq6v5s7r2fa?invite=...'",
+    "dcnr join lab.example:7700 --cpus 4 --memory 8GB --hours 22-7",
+  ],
+  run: async ({ arguments: words, flags, out, signal, settings }) => {
+    const outer = worldFrom(flags);
+    const directory = dataDirectory(flags.optionalText("dir"), process.env, "pnode");
+    const { addresses, invite } = await wayIn(words, {
+      ...{ directory, world: outer, out, yes: flags.is("yes") },
+      link: process.env[linkVariable],
+    });
+    const machine = machineFrom(addresses, flags);
+    const hottest = flags.optionalNumber("max-temperature");
+    const rules = { whenIdle: flags.is("when-idle"), onMains: flags.is("on-mains"), hottest };
+    if (hottest !== undefined && readTemperature(platform()) === undefined)
+      fail("invalid_argument", "--max-temperature: this system does not tell how hot its processor is; leave it out");
+    if (rules.onMains) await checkPower(platform());
+    // macOS tells of its power by a program, which a confined process cannot ask.
+    const asksPrograms = rules.onMains && platform() === "darwin";
+    if (!flags.is("unconfined") && !asksPrograms) await confine(machine, settings, command.options ?? {});
+    const held = await holdDirectory(machine.directory, `dcnr join as ${machine.name}`, outer);
+    const volunteering = await Volunteering.open(machine.directory, rules, out, outer.clock);
+    const json = flags.is("json");
+    const screen = !json && out.isTerminal && process.stdin.isTTY === true && flags.text("log") === "auto";
+    const world = screen ? { ...outer, log: volunteering.log } : outer;
+    const identity = await loadKey(machine.directory, world.chance);
+    const path = join(machine.directory, "networks.json");
+    const keys = new KeyBook((former, newest) => {
+      world.log("info", `${former} has a new key, for which it has signed: ${newest}`);
+      rememberSuccession(path, former, newest).catch((error: unknown) => world.log("warn", messageOf(error)));
+    });
+    const web = flags.is("websocket") || addresses.some(isSocketAddress);
+    const wires = openGrpcNetwork({
+      ...{ timers: backgroundTimers, log: world.log, identity, keys, reach: machine.reach },
+      // Where only the web passes, no router lets anything else through.
+      ...{ web, punches: !web },
+    });
+    const network = routedNetwork(wires, { ...world, timers: backgroundTimers });
+    const orchestrators = await orchestratorsAt(machine.orchestrators, {
+      path,
+      network,
+      world,
+      say: (sentence) => out.note(sentence),
+    })
+      .then((places) =>
+        pinned(places, {
+          path,
+          ...{ world, signal, say: (sentence: string) => out.note(sentence) },
+          patienceMs: flags.is("wait") ? Number.POSITIVE_INFINITY : firstAttachmentMs,
+        }),
+      )
+      .catch((error: unknown) => {
+        held.release();
+        if (!hasCode(error, "unavailable") || flags.is("wait")) throw error;
+        fail("unavailable", `${messageOf(error)} (--wait goes on trying)`, error);
+      });
+    const lent = { ...machine, orchestrators, invite, identity, web };
+    const { pnode, hardware, workers, gflops, close } = await startRealPNode(lent, world, network, volunteering);
+    tellParent({ address: pnode.address, id: pnode.id }, () => process.emit("SIGTERM"));
+    const facts = {
+      name: machine.name,
+      network: addresses.join(", "),
+      lends: lentText(machine, hardware, workers, gflops),
+    };
+    if (!json) {
+      out.line(`PNode ${machine.name} (${pnode.id}) lends`);
+      for (const line of facts.lends) out.line(`  ${line}`);
+    }
+    const end = async () => {
+      await volunteering.stop();
+      await close();
+      await network.close();
+      held.release();
+    };
+    try {
+      await firstAttachment(pnode, flags.is("wait"), world, signal);
+    } catch (error) {
+      await pnode.stop();
+      await end();
+      throw error;
+    }
+    if (json && !signal.aborted)
+      out.json({
+        id: pnode.id,
+        name: machine.name,
+        address: pnode.address,
+        pid: process.pid,
+        workers,
+        gflops,
+        hardware,
+      });
+    else if (!signal.aborted) {
+      await Promise.race([pnode.calledBack, sleep(world.timers, calledBackMs, signal)]);
+      out.line(`Attached. ${reachText(pnode.reach)} Ctrl-C hands its work over and leaves.`);
+    }
+    const ownPage = flags.has("page") ? await openLendingPage(volunteering, flags.number("page")) : undefined;
+    if (ownPage && !json) out.line(`Your page on this machine: ${ownPage.address}`);
+    if (!signal.aborted) volunteering.begin(pnode, { ...facts, page: ownPage?.address }, screen);
+    await untilAborted(AbortSignal.any([signal, volunteering.leaving]));
+    ownPage?.close();
+    volunteering.closeScreen();
+    if (!json) out.note("handing VNodes over ... (Ctrl-C again to stop at once)");
+    await pnode.leave("the owner took the machine back");
+    await end();
+    return 0;
+  },
+};
+
+/** What is lent, in the lines of the screen. */
+function lentText(machine: LentMachine, hardware: HardwareFacts, workers: number, gflops: number): string[] {
+  const limits = [
+    machine.memoryBytes ? `up to ${bytes(machine.memoryBytes)} of memory` : `${bytes(hardware.memoryBytes)} of memory`,
+    hardware.gpus.map(({ model, driver }) => (driver ? `${model} (${driver})` : model)).join(", "),
+    machine.diskBytes ? `up to ${bytes(machine.diskBytes)} of disk` : "",
+    machine.bandwidthBytesPerSecond ? `up to ${bytes(machine.bandwidthBytesPerSecond)} a second` : "",
+    machine.hours ? `from ${machine.hours.replace("-", " to ")} o'clock` : "",
+  ];
+  return [
+    `${workers} of ${hardware.cores} cores of ${hardware.cpuModel}, ${gflops.toFixed(0)} GFLOP/s`,
+    limits.filter(Boolean).join(", "),
+  ];
+}
+
+async function checkPower(system: string): Promise<void> {
+  if ((await readPower(system)) === "unknown")
+    fail("invalid_argument", "--on-mains: this system does not tell whether it runs on mains power; leave it out");
+}
+
+function gpuLending(text: string): GpuLending {
+  const known = gpuLendings.find((lending) => lending === text);
+  return known ?? fail("invalid_argument", `--gpu takes ${gpuLendings.join(", ")}, not ${text}`);
+}
+
+/** How long a callback may take before it is only said that it did not come yet. */
+const calledBackMs = 6_000;
+
+/** An orchestrator that starts at the same time as its PNodes needs a moment; a wrong address stays wrong. */
+const firstAttachmentMs = 10_000;
+
+async function firstAttachment(pnode: PNode, wait: boolean, world: World, signal: AbortSignal): Promise<void> {
+  const tooLong = new AbortController();
+  const cancel = wait ? () => {} : world.timers.after(firstAttachmentMs, () => tooLong.abort());
+  await Promise.race([pnode.attached, untilAborted(signal), untilAborted(tooLong.signal)]);
+  cancel();
+  if (tooLong.signal.aborted) fail("unavailable", `${pnode.problems()[0] ?? "not attached"} (--wait goes on trying)`);
+}
+
+export function machineFrom(addresses: readonly string[], flags: Flags): LentMachine {
+  const parsed = addresses.map((address) => parseAddress(address, orchestratorPortDefault));
+  const local = parsed.every(({ host }) => isLoopback(host));
+  const size = (flag: string) => (flags.has(flag) ? parseBytes(flags.text(flag), `--${flag}`) : 0);
+  const cpus = flags.optionalNumber("cpus") ?? 0;
+  const memoryBytes = size("memory");
+  checkLimits({ cpus, memoryBytes }, thisMachine());
+  const advertise = flags.optionalText("advertise");
+  if (advertise !== undefined) checkAdvertised(advertise);
+  const hours = flags.optionalText("hours") ?? "";
+  if (hours !== "") parseHours(hours);
+  const name = flags.optionalText("name") ?? hostname();
+  const orchestrators = parsed.map(({ host, port, key, secure }) => {
+    if (secure)
+      fail("invalid_argument", "a PNode proves its key to the orchestrator itself: give host:port, not https://");
+    const place = formatAddress(host, port);
+    return key === undefined ? place : withKey(place, key);
+  });
+  // An orchestrator on this machine is its owner's, and so are those who join it from the networks around.
+  const around = parsed.some(({ host }) => isLoopback(host) || isUnspecified(host)) ? ownNetworks() : [];
+  return {
+    orchestrators,
+    reach: new Reach(orchestrators, [...around, ...flags.texts("reach").flatMap((one) => one.split(","))]),
+    directory: dataDirectory(flags.optionalText("dir"), process.env, "pnode"),
+    name,
+    owner: flags.optionalText("owner") ?? "",
+    listen: flags.optionalText("listen") ?? (local ? "127.0.0.1:0" : "0.0.0.0:0"),
+    ...(advertise === undefined ? {} : { advertise }),
+    cpus,
+    memoryBytes,
+    diskBytes: size("disk"),
+    gpus: gpuLending(flags.text("gpu")),
+    bandwidthBytesPerSecond: flags.has("bandwidth") ? parseRate(flags.text("bandwidth"), "--bandwidth") : 0,
+    hours,
+    ...(flags.is("relay") ? { relay: tensorsToo(parseRate(flags.text("relay-rate"), "--relay-rate")) } : {}),
+    region: flags.text("region"),
+    provider: flags.text("provider"),
+    pricePerHour: flags.number("price"),
+    ...(flags.has("otlp") ? { otlp: flags.text("otlp") } : {}),
+  };
+}

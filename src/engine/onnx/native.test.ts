@@ -1,0 +1,4 @@
+import { engineConformance } from "../conformance.ts";
+import { openNativeEngine } from "./native.ts";
+
+engineConformance("native", openNativeEngine);

@@ -1,0 +1,19 @@
+// One worker thread of Node (worker-loop.ts does the rest).
+
+import { parentPort, workerData } from "node:worker_threads";
+import { assert } from "../../core/assert.ts";
+import { openEngine } from "../open.ts";
+import { collectGarbage } from "./collect.ts";
+import type { ToWorker, WorkerSettings } from "./messages.ts";
+import { WorkerLoop } from "./worker-loop.ts";
+
+const port = parentPort;
+assert(port !== null, "the worker file runs as a worker thread");
+const settings = workerData as WorkerSettings;
+const loop = new WorkerLoop({
+  settings,
+  opening: openEngine(settings.kind, settings.memory),
+  answer: (message) => port.postMessage(message),
+  collectGarbage,
+});
+port.on("message", (message: ToWorker) => loop.receive(message));

@@ -1,3 +1,0 @@
-import { checkOperator } from "./oracle.test.ts";
-
-checkOperator("Abs", [{ inputs: [{ shape: [3, 7], from: -2, to: 2 }] }]);

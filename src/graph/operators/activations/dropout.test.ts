@@ -1,0 +1,3 @@
+import { checkOperator } from "../oracle.test.ts";
+
+checkOperator("Dropout", [{ inputs: [[2, 3, 4]] }]);

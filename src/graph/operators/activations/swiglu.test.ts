@@ -1,0 +1,3 @@
+import { checkOperator } from "../oracle.test.ts";
+
+checkOperator("SwiGlu", [{ inputs: [[2, 3, 8]] }]);

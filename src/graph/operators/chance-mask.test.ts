@@ -1,3 +1,0 @@
-import { checkOperator } from "./oracle.test.ts";
-
-checkOperator("ChanceMask", [{ inputs: [[2, 3, 4], { shape: [2, 3, 4], gradient: false }] }]);

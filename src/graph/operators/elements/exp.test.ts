@@ -1,0 +1,3 @@
+import { checkOperator } from "../oracle.test.ts";
+
+checkOperator("Exp", [{ inputs: [[2, 3, 4]] }]);

@@ -1,0 +1,11 @@
+import { checkForward } from "../oracle.test.ts";
+
+checkForward("Greater", [
+  {
+    inputs: [
+      [3, 7],
+      [3, 7],
+    ],
+  },
+  { inputs: [[3, 7], [7]] },
+]);

@@ -1,0 +1,3 @@
+import { checkOperator } from "../oracle.test.ts";
+
+checkOperator("Identity", [{ inputs: [[2, 3, 4]] }]);

@@ -1,0 +1,24 @@
+import { checkOperator } from "../oracle.test.ts";
+
+checkOperator("Mul", [
+  {
+    inputs: [
+      [2, 3, 4],
+      [2, 3, 4],
+    ],
+  },
+  { inputs: [[2, 3, 4], [4]] },
+  {
+    inputs: [
+      [3, 1],
+      [2, 3, 4],
+    ],
+  },
+  { inputs: [[2, 3, 4], []] },
+  {
+    inputs: [
+      [2, 1, 4],
+      [1, 3, 1],
+    ],
+  },
+]);

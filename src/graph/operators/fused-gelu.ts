@@ -1,7 +1,0 @@
-// FusedGelu: ONNX Runtime's own exact Gelu, in one pass; the forward of Gelu is lowered to it.
-
-import { unary } from "./elementwise.ts";
-import { geluOf } from "./gelu.ts";
-import type { Operator } from "./operator.ts";
-
-export const fusedGelu: Operator = { ...unary("FusedGelu", geluOf), onnxType: "Gelu", domain: "com.microsoft" };

@@ -1,0 +1,3 @@
+import { checkOperator } from "../oracle.test.ts";
+
+checkOperator("GlobalAveragePool", [{ inputs: [[2, 3, 4, 5]] }]);

@@ -1,0 +1,3 @@
+import { checkOperator } from "../oracle.test.ts";
+
+checkOperator("Squeeze", [{ inputs: [[2, 1, 4, 1]] }, { inputs: [[2, 1, 4, 1]], attributes: { axes: [1] } }]);

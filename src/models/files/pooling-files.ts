@@ -1,0 +1,67 @@
+// How a model folder says that texts become vectors, in the files of sentence-transformers beside the weights. Most have none:
+// then it is the mean of all tokens.
+
+import { join } from "node:path";
+import { fail, hasCode } from "../../core/errors.ts";
+import { readText } from "./safetensors.ts";
+
+export type ModelPooling = "mean" | "last";
+
+const fileBytesMax = 1 << 20;
+
+/** Undefined where the folder does not say. */
+export async function readPooling(folder: string): Promise<ModelPooling | undefined> {
+  const modules = await readOptional(join(folder, "modules.json"));
+  if (modules === undefined) return undefined;
+  if (!Array.isArray(modules)) fail("invalid_argument", "modules.json must be a list of modules");
+  let pooling: ModelPooling | undefined;
+  for (const { type, path } of modules as { type?: unknown; path?: unknown }[]) {
+    const kind = String(type).split(".").at(-1);
+    if (kind === "Pooling") pooling = await readOne(folder, String(path));
+    else if (kind !== "Transformer" && kind !== "Normalize")
+      fail(
+        "unimplemented",
+        `modules.json lists a module ${String(type).slice(0, 80)}: texts become vectors by Transformer, Pooling and Normalize alone here`,
+      );
+  }
+  return pooling;
+}
+
+/** Older files have a flag for each way, newer ones its name. */
+const ways: Readonly<Record<string, ModelPooling>> = {
+  pooling_mode_mean_tokens: "mean",
+  pooling_mode_lasttoken: "last",
+  mean: "mean",
+  lasttoken: "last",
+};
+
+async function readOne(folder: string, path: string): Promise<ModelPooling> {
+  if (!/^[A-Za-z0-9_]{1,40}$/.test(path))
+    fail("invalid_argument", `modules.json names a folder "${path.slice(0, 80)}"`);
+  const file = `${path}/config.json`;
+  const config = (await readOptional(join(folder, path, "config.json"))) as Record<string, unknown> | undefined;
+  if (config === undefined) fail("not_found", `modules.json lists ${path}, but there is no ${file}`);
+  const chosen = Object.keys(config).filter((name) => name.startsWith("pooling_mode_") && config[name] === true);
+  if (typeof config["pooling_mode"] === "string") chosen.push(config["pooling_mode"]);
+  const [way, ...more] = chosen;
+  const pooling = way === undefined ? undefined : ways[way];
+  if (pooling === undefined || more.length > 0)
+    fail(
+      "unimplemented",
+      `${file} asks for ${chosen.join(" and ") || "no pooling"}: the mean of all tokens or the last one are known`,
+    );
+  return pooling;
+}
+
+async function readOptional(path: string): Promise<unknown> {
+  const text = await readText(path, fileBytesMax).catch((thrown) => {
+    if (hasCode(thrown, "not_found")) return undefined;
+    throw thrown;
+  });
+  if (text === undefined) return undefined;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return fail("invalid_argument", `${path} is no JSON`);
+  }
+}

@@ -1,0 +1,84 @@
+// The OpenAI-compatible API: /v1/models, /v1/completions, /v1/chat/completions, /v1/responses,
+// /v1/embeddings. Requests are read, answers and errors written by the files beside this one.
+
+import { DcnrError } from "../../../core/errors.ts";
+import type { HttpHandler, Roles } from "../../../protocol/network.ts";
+import { generateChoices } from "../choices.ts";
+import { NoSuchModel, type ServedModel } from "../text.ts";
+import { answerShape, streamedAnswer, wholeAnswer } from "./openai-answers.ts";
+import { embed } from "./openai-embeddings.ts";
+import { BadRequest, errorResponse } from "./openai-errors.ts";
+import { parseChat, parseCompletion } from "./openai-requests.ts";
+import { respond } from "./openai-responses.ts";
+import { readBody, rolesOf, type ServingHttp } from "./serving-http.ts";
+
+export function openAiHandler(deps: ServingHttp): HttpHandler {
+  return async (request, peer) => {
+    const { pathname } = new URL(request.url);
+    if (!pathname.startsWith("/v1/")) return undefined;
+    const response = await answered(deps, request, peer, pathname);
+    // What a client's error names, so that it can be found in what is logged.
+    response.headers.set("x-request-id", `req_${Buffer.from(deps.world.chance.bytes(12)).toString("hex")}`);
+    return response;
+  };
+}
+
+async function answered(deps: ServingHttp, request: Request, peer: string, pathname: string): Promise<Response> {
+  try {
+    const roles = await rolesOf(deps, request, peer);
+    if (pathname === "/v1/models" && request.method === "GET") return await listModels(deps);
+    if (pathname.startsWith("/v1/models/") && request.method === "GET")
+      return await showModel(deps, decoded(pathname.slice("/v1/models/".length)));
+    if (pathname === "/v1/completions" && request.method === "POST") return await complete(deps, roles, request, false);
+    if (pathname === "/v1/chat/completions" && request.method === "POST")
+      return await complete(deps, roles, request, true);
+    if (pathname === "/v1/responses" && request.method === "POST") return await respond(deps, roles, request);
+    if (pathname === "/v1/embeddings" && request.method === "POST") return await embed(deps, roles, request);
+    throw new BadRequest("unknown_url", undefined, `there is no ${request.method} ${pathname}`);
+  } catch (error) {
+    if (!(error instanceof DcnrError)) deps.world.log("error", `the API failed: ${String(error)}`);
+    return errorResponse(error);
+  }
+}
+
+async function listModels({ generator }: ServingHttp): Promise<Response> {
+  return Response.json({ object: "list", data: (await generator.models()).map(modelView) });
+}
+
+async function showModel({ generator }: ServingHttp, name: string): Promise<Response> {
+  const model = (await generator.models()).find((one) => one.name === name);
+  if (!model) throw new NoSuchModel(`there is no model "${name.slice(0, 80)}": see /v1/models`);
+  return Response.json(modelView(model));
+}
+
+/** A name that is not well escaped is taken as it stands; no model is called so. */
+function decoded(name: string): string {
+  try {
+    return decodeURIComponent(name);
+  } catch {
+    return name;
+  }
+}
+
+function modelView({ name, createdWallMs, context, status, reason, weights, weightError }: ServedModel) {
+  const created = Math.floor(createdWallMs / 1000);
+  return {
+    ...{ id: name, object: "model", created, owned_by: "dcnr", context_length: context, status, reason },
+    ...(weights && { weights }),
+    ...(weightError !== undefined && { weight_error: weightError }),
+  };
+}
+
+async function complete(deps: ServingHttp, roles: Roles, request: Request, chat: boolean): Promise<Response> {
+  const body = await readBody(request);
+  const seed = Math.floor(deps.world.chance.uniform() * 2 ** 31);
+  const parsed = chat ? parseChat(body, seed) : parseCompletion(body, seed);
+  for (const { model } of parsed.texts) await deps.checkModel(roles, model);
+  const shape = answerShape(deps.world, parsed, chat);
+  const stop = new AbortController();
+  request.signal.addEventListener("abort", () => stop.abort(), { once: true });
+  const pieces = generateChoices(deps.generator, parsed.texts, stop.signal);
+  // The first piece decides between an answer and an error status, before any header is sent.
+  const first = await pieces.next();
+  return parsed.stream ? streamedAnswer(shape, parsed, first, pieces, stop) : wholeAnswer(shape, parsed, first, pieces);
+}

@@ -1,0 +1,47 @@
+// An adapter's whole way on real processes: trained beside weights that stay, served, merged, taken elsewhere and back.
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { dcnr, finish, prepare, withNetwork } from "../e2e/world.ts";
+
+test("an adapter is trained, served, merged, exported as PEFT does, and imported again", () =>
+  withNetwork(2, async (network) => {
+    const { client, directory, local } = network;
+    const environment = { DCNR_ORCHESTRATOR: local.orchestrator.address };
+    const run = async (...words: string[]) => {
+      const ran = await dcnr(words, environment);
+      assert.equal(ran.code, 0, `dcnr ${words.join(" ")}: ${ran.err}`);
+      return ran.out;
+    };
+    const dataset = "moby-dick";
+    const id = await prepare(network, readFileSync("examples/gpt-demo.yaml", "utf8"), dataset);
+    const settings = { network: id, dataset, steps: 2n, batch: 8, microbatches: 2, seed: 1n };
+    const base = await finish(client, { ...settings, learningRate: { base: 0.004, schedule: "constant" } });
+    assert.equal(base.status, "done", base.reason);
+
+    const wish = ["--adapter", "4", "--adapter-alpha", "8", "--dataset", dataset, "--steps", "4", "--batch", "8"];
+    const trained = JSON.parse(await run("train", id, "--from", base.id, ...wish, "--rate", "0.02", "--json"));
+    assert.equal(trained.status, "done", trained.reason);
+    const bytesOf = async (source: string) =>
+      (await client.models.describe(source)).states.reduce((sum, { blob }) => sum + Number(blob?.bytes ?? 0), 0);
+    assert.ok((await bytesOf(trained.id)) < 0.6 * (await bytesOf(base.id)), "no moments of what does not learn");
+
+    await run("model", "merge", trained.id, "--name", "merged");
+    const folder = join(directory, "adapter");
+    assert.match(await run("model", "export", trained.id, folder), /as an adapter of PEFT/);
+    await run("model", "import", folder, "--onto", base.id, "--name", "again");
+    await client.models.serve(base.id, { name: "base" });
+    await client.models.serve(trained.id, { name: "adapted" });
+    for (const name of ["merged", "again"]) await client.models.serve(name, { name });
+    const vectorOf = async (model: string) => (await client.embed(model, "Call me Ishmael.")).values;
+    const [plain, adapted] = [await vectorOf("base"), await vectorOf("adapted")];
+    const apart = (one: readonly number[], other: readonly number[]) =>
+      Math.max(...one.map((value, i) => Math.abs(value - (other[i] as number))));
+    assert.ok(apart(plain, adapted) > 1e-4, `it learned something: ${apart(plain, adapted)}`);
+    for (const name of ["merged", "again"]) {
+      const far = apart(adapted, await vectorOf(name));
+      assert.ok(far < 1e-5, `${name} is ${far} from it`);
+    }
+  }));
