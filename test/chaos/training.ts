@@ -36,6 +36,11 @@ export interface RoundOptions {
   readonly between?: () => Promise<void> | undefined;
 }
 
+/** An orchestrator that is there answers by then; if not, another one is asked. */
+const answerMs = 5_000;
+/** A session is made once: on a busy machine that takes longer than an answer. */
+const creationMs = 60_000;
+
 export class Training {
   readonly #clients: readonly Client[];
 
@@ -84,7 +89,11 @@ export class Training {
       ...lanes,
       learningRate: { schedule: "constant", base: 0.001, warmupSteps: 0n, finalShare: 1 },
     };
-    const { id } = await this.#any((client) => client.sessions.create(settings));
+    // Asked once more, an orchestrator would make one more session: the others would train beside it on the same cores.
+    const id = await this.#any(async (client) => {
+      const known = (await client.sessions.list()).find(({ settings }) => settings?.network === name);
+      return (known ?? (await client.sessions.create(settings))).id;
+    }, creationMs);
     const log: Progress[] = [];
     for (;;) {
       const session = await this.#any((client) => client.sessions.get(id));
@@ -108,12 +117,12 @@ export class Training {
   }
 
   /** Whichever orchestrator answers; they come and go. */
-  async #any<T>(act: (client: Client) => Promise<T>): Promise<T> {
+  async #any<T>(act: (client: Client) => Promise<T>, patienceMs = answerMs): Promise<T> {
     let failure: unknown;
     for (let attempt = 0; attempt < 300; attempt++) {
       const client = this.#clients[attempt % this.#clients.length] as Client;
       try {
-        return await withTimeout(act(client), 5_000);
+        return await withTimeout(act(client), patienceMs);
       } catch (error) {
         failure = error;
         await pause(100);

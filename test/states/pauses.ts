@@ -1,7 +1,8 @@
-// How long a thread was not there for anything else. On a machine with other work a thread also waits for the processor; that
-// is nobody's fault here and is told apart by the system's own count, where it keeps one.
+// How long a thread was not there for anything else. On a machine with other work a thread also waits for the processor, or for
+// another thread of the process that does: Node's own lock of finished work is held by a thread that wakes the main one before it lets go,
+// and may lose the processor in between. That is nobody's fault here and is told apart by the system's own count, where it keeps one.
 
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 
 export class Pauses {
   readonly everyMs: number;
@@ -17,28 +18,37 @@ export class Pauses {
   tick(): void {
     const at = now();
     const busyMs = at.busyMs - this.#at.busyMs;
-    const lateMs = at.ms - this.#at.ms - this.everyMs - busyMs - (at.queuedMs - this.#at.queuedMs);
+    const ownMs = (at.queued.get(main) ?? 0) - (this.#at.queued.get(main) ?? 0);
+    let othersMs = 0;
+    for (const [thread, ms] of at.queued)
+      if (thread !== main) othersMs = Math.max(othersMs, ms - (this.#at.queued.get(thread) ?? ms));
+    const lateMs = at.ms - this.#at.ms - this.everyMs - busyMs - ownMs - othersMs;
     this.#busyMs = Math.max(this.#busyMs, busyMs);
     this.#blockedMs = Math.max(this.#blockedMs, lateMs);
     this.#at = at;
   }
 
-  /** Between two ticks: time of the processor, and time in which the thread neither worked nor waited for the processor. */
+  /** Between two ticks: time of the processor, and time in which neither the thread worked nor any of the process waited to. */
   longest(): { readonly busyMs: number; readonly blockedMs: number } {
     return { busyMs: this.#busyMs, blockedMs: this.#blockedMs };
   }
 }
 
+const main = String(process.pid);
+
 function now() {
   const { user, system } = process.threadCpuUsage();
-  return { ms: performance.now(), busyMs: (user + system) / 1000, queuedMs: queuedMs() };
+  return { ms: performance.now(), busyMs: (user + system) / 1000, queued: queuedMs() };
 }
 
-/** For how long the main thread has been ready to run and others had the processor (Linux). */
-function queuedMs(): number {
+/** By thread: for how long it has been ready to run while others had the processor (Linux). */
+function queuedMs(): Map<string, number> {
+  const queued = new Map<string, number>();
   try {
-    return Number(readFileSync("/proc/self/schedstat", "utf8").split(" ")[1]) / 1e6;
+    for (const thread of readdirSync("/proc/self/task"))
+      queued.set(thread, Number(readFileSync(`/proc/self/task/${thread}/schedstat`, "utf8").split(" ")[1]) / 1e6);
   } catch {
-    return 0;
+    // Another system, or a thread that ended between the two calls: what is known so far counts.
   }
+  return queued;
 }

@@ -6,7 +6,17 @@ import type { Work } from "../../core/aside.ts";
 import { DcnrError, messageOf } from "../../core/errors.ts";
 import type { AsideAnswer, AsideOrder } from "./aside.ts";
 
-parentPort?.on("message", async ({ module, name, input }: AsideOrder) => {
+parentPort?.on("message", async (order: AsideOrder) => {
+  const { module } = order;
+  if (order.name === undefined) {
+    const loading: Promise<boolean> = import(module).then(
+      () => true,
+      () => false,
+    );
+    tell({ kind: "ready", module, loaded: await loading });
+    return;
+  }
+  const { name, input } = order;
   try {
     const work = ((await import(module)) as Record<string, Work<unknown, unknown>>)[name];
     if (work === undefined) throw new Error(`${module} has no work ${name}`);

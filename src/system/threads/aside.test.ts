@@ -39,6 +39,19 @@ test("a work that takes too much memory fails alone", async () => {
   assert.equal((await runAside(aside, counting, 1)).calls, 1);
 });
 
+test("a thread that is kept ready is there before it is asked, remembers, and is there again after a work that was killed", async () => {
+  const own = openAside();
+  assert.equal(await own.keepReady(counting), true);
+  assert.equal((await runAside(own, counting, 1)).calls, 1);
+  assert.equal(await own.keepReady(counting), true);
+  assert.equal((await runAside(own, counting, 2)).calls, 2);
+  await assert.rejects(own.run(endless, ""), { code: "invalid_argument" });
+  assert.equal(await own.keepReady(counting), true);
+  assert.equal((await runAside(own, counting, 3)).calls, 1);
+  assert.equal(await own.keepReady({ ...counting, module: new URL("no-such-module.ts", import.meta.url).href }), false);
+  await own.close();
+});
+
 test("a refusal keeps its code, its outlook and its sentence", async () => {
   const expected = { name: "DcnrError", code: "resource_exhausted", outlook: "elsewhere", message: "no" };
   await assert.rejects(aside.run(refusing, "no"), expected);

@@ -7,15 +7,14 @@ import { Worker } from "node:worker_threads";
 import type { Aside, Lane, Work } from "../../core/aside.ts";
 import { DcnrError, type ErrorCode, type Outlook } from "../../core/errors.ts";
 
-/** What the thread is told. */
-export interface AsideOrder {
-  readonly module: string;
-  readonly name: string;
-  readonly input: unknown;
-}
+/** What the thread is told: to load a module for later, or to do a work of it. */
+export type AsideOrder =
+  | { readonly module: string; readonly name?: undefined }
+  | { readonly module: string; readonly name: string; readonly input: unknown };
 
-/** What it answers: `begun` once the module is loaded, then a result. */
+/** What it answers: `begun` once the module is loaded, then a result; of a module for later, whether it was loaded. */
 export type AsideAnswer =
+  | { readonly kind: "ready"; readonly module: string; readonly loaded: boolean }
   | { readonly kind: "begun" }
   | { readonly kind: "done"; readonly pieces: readonly Uint8Array[] }
   | {
@@ -39,17 +38,26 @@ interface Job {
 }
 
 export interface ThreadAside extends Aside {
+  /**
+   * Starts the thread of a work's lane now and keeps it from then on: to start it and load its modules costs a third of a second of the
+   * processor, which is ten seconds where thirty others want it. Resolves when it is ready; false if it cannot be.
+   */
+  keepReady(work: Pick<Work<never, unknown>, "lane" | "module">): Promise<boolean>;
   /** Ends all threads; what is under way fails. */
   close(): Promise<void>;
 }
 
 export function openAside(): ThreadAside {
   const threads = new Map<string, LaneThread>();
+  const threadOf = (lane: Lane): LaneThread => {
+    const thread = threads.get(lane.name) ?? new LaneThread(lane);
+    threads.set(lane.name, thread);
+    return thread;
+  };
   return {
+    keepReady: ({ lane, module }) => threadOf(lane).keepReady(module),
     async run<Input, Piece>(work: Work<Input, Piece>, input: Input): Promise<Piece[]> {
-      const thread = threads.get(work.lane.name) ?? new LaneThread(work.lane);
-      threads.set(work.lane.name, thread);
-      const packed = await thread.run(work as Work<unknown, unknown>, input);
+      const packed = await threadOf(work.lane).run(work as Work<unknown, unknown>, input);
       const pieces: Piece[] = [];
       for (const piece of packed) {
         if (pieces.length > 0) await othersTurn();
@@ -72,6 +80,10 @@ class LaneThread {
   #current: Job | undefined;
   #worker: Worker | undefined;
   #timer: NodeJS.Timeout | undefined;
+  /** Loaded before anybody asks, and again after a work that had to be killed. */
+  #kept: string | undefined;
+  #onReady: ((loaded: boolean) => void) | undefined;
+  #closed = false;
 
   constructor(lane: Lane) {
     this.#lane = lane;
@@ -86,7 +98,17 @@ class LaneThread {
     });
   }
 
+  keepReady(module: string): Promise<boolean> {
+    this.#kept = module;
+    return new Promise((resolve) => {
+      this.#onReady = resolve;
+      if (this.#current === undefined) this.#rest();
+    });
+  }
+
   async close(): Promise<void> {
+    this.#closed = true;
+    this.#onReady?.(false);
     const stopped = new DcnrError("cancelled", "the process stops");
     for (const { reject } of this.#waiting.splice(0)) reject(stopped);
     await this.#kill(stopped);
@@ -111,9 +133,14 @@ class LaneThread {
     }
   }
 
-  /** Nothing to do: the thread stays for a while, with what it remembers. */
+  /** Nothing to do: the thread stays for a while, with what it remembers, or for good. */
   #rest(): void {
     clearTimeout(this.#timer);
+    if (this.#kept !== undefined && !this.#closed) {
+      this.#worker ??= this.#start();
+      this.#worker.postMessage({ module: this.#kept } satisfies AsideOrder);
+      return;
+    }
     this.#worker?.unref();
     this.#timer = setTimeout(() => void this.#kill(), this.#lane.idleMs);
     this.#timer.unref();
@@ -133,6 +160,10 @@ class LaneThread {
 
   #hear(answer: AsideAnswer): void {
     switch (answer.kind) {
+      case "ready":
+        if (this.#current === undefined) this.#worker?.unref();
+        if (answer.module === this.#kept) this.#onReady?.(answer.loaded);
+        break;
       case "begun":
         this.#begun();
         break;
@@ -170,7 +201,12 @@ class LaneThread {
   #died(worker: Worker, error: Error): void {
     if (this.#worker !== worker) return;
     this.#worker = undefined;
-    const { what } = this.#current?.work ?? {};
+    // It died by itself: the next work gets another, and says what is wrong.
+    if (this.#current === undefined) {
+      this.#onReady?.(false);
+      return;
+    }
+    const { what } = this.#current.work;
     const outOfMemory = (error as { code?: string }).code === "ERR_WORKER_OUT_OF_MEMORY";
     const sentence = `reading ${what} took more than ${this.#lane.memoryMib} MiB of memory`;
     this.#settle(({ reject }) => reject(outOfMemory ? new DcnrError("invalid_argument", sentence) : error));

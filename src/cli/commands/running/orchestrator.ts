@@ -7,6 +7,7 @@ import { fail, messageOf } from "../../../core/errors.ts";
 import { keyIdOf } from "../../../core/keys.ts";
 import { dashboardHandler } from "../../../dashboard/handler.ts";
 import { monitoringHandler } from "../../../monitoring/handler.ts";
+import { compiling } from "../../../network/works.ts";
 import { type Orchestrator, startOrchestrator } from "../../../orchestrator/orchestrator.ts";
 import { ApiKeys } from "../../../orchestrator/rights/keys.ts";
 import { allowedPages, parseOrigin } from "../../../orchestrator/serving/http/origins.ts";
@@ -138,6 +139,7 @@ export const command: Command = {
     describeOrchestrator(registry, () => running);
     const unready = () => (running ? storeProblems(running.parts.context) : ["starting"]);
     const aside = openAside();
+    void aside.keepReady(compiling);
     const orchestrator = await startOrchestrator(
       {
         listen: `${listen.host.includes(":") ? `[${listen.host}]` : listen.host}:${listen.port}`,
