@@ -3,8 +3,8 @@
 
 import type { PlanEdge } from "../network/plan.ts";
 import { roundAt } from "../network/rounds.ts";
-import { acrossLanes } from "./across-lanes.ts";
 import type { RoundBook } from "./book.ts";
+import { acrossLanes } from "./lanes/across-lanes.ts";
 import { keyOf, type MessageName, type Sealed, wholeStep } from "./names.ts";
 import { edgeToward, type Role } from "./role.ts";
 import { microbatchCount, type Schedule, trainingCount } from "./schedule.ts";

@@ -4,10 +4,10 @@
 import { assert, unreachable } from "../core/assert.ts";
 import type { PlanEdge } from "../network/plan.ts";
 import type { ToldRound } from "../network/rounds.ts";
-import { nextAddition, shapeAcross, takeSums } from "./across-lanes.ts";
 import { RoundBook } from "./book.ts";
 import type { Effect, Measures, ProcessEvent } from "./effects.ts";
 import { type Admission, Inbox } from "./inbox.ts";
+import { nextAddition, shapeAcross, takeSums } from "./lanes/across-lanes.ts";
 import { Listening, type Missing } from "./listening.ts";
 import { Mail } from "./mail.ts";
 import { type Direction, type MessageName, type Sealed, wholeStep } from "./names.ts";

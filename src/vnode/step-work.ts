@@ -3,9 +3,9 @@
 
 import { assert } from "../core/assert.ts";
 import type { PlanEdge } from "../network/plan.ts";
-import { type Across, acrossLanes } from "./across-lanes.ts";
 import type { RoundBook } from "./book.ts";
 import type { Measures } from "./effects.ts";
+import { type Across, acrossLanes } from "./lanes/across-lanes.ts";
 import { wholeStep } from "./names.ts";
 import type { Role } from "./role.ts";
 import { evaluationCount, type Schedule, trainingCount } from "./schedule.ts";

@@ -4,17 +4,17 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { elementCount } from "../core/tensor.ts";
-import { openInlineExecutor } from "../engine/executor.ts";
-import { openEngine } from "../engine/open.ts";
-import { compileText } from "../network/compile.ts";
-import { field, type LossFixture, uniform } from "../network/fixtures/fields.testing.ts";
-import { train } from "./training-run.testing.ts";
+import { elementCount } from "../../core/tensor.ts";
+import { openInlineExecutor } from "../../engine/executor.ts";
+import { openEngine } from "../../engine/open.ts";
+import { compileText } from "../../network/compile.ts";
+import { field, type LossFixture, uniform } from "../../network/fixtures/fields.testing.ts";
+import { train } from "../training-run.testing.ts";
 
 const fixtures: Record<string, LossFixture> = JSON.parse(
-  readFileSync(new URL("../network/fixtures/lanes.json", import.meta.url), "utf8"),
+  readFileSync(new URL("../../network/fixtures/lanes.json", import.meta.url), "utf8"),
 );
-const text = readFileSync(new URL("../../examples/gpt-demo.yaml", import.meta.url), "utf8");
+const text = readFileSync(new URL("../../../examples/gpt-demo.yaml", import.meta.url), "utf8");
 
 for (const lanes of [2, 4])
   test(`the demo GPT in ${lanes} lanes learns as in PyTorch on ${lanes} ranks`, async () => {

@@ -2,16 +2,16 @@
 // fixed binary tree over lane numbers, so that it never depends on who was faster, nor on where it is made: a machine with
 // lanes 4 to 7 may add those first.
 
-import { assert } from "../core/assert.ts";
-import { fail } from "../core/errors.ts";
-import type { Tensor } from "../core/tensor.ts";
-import type { Executor, Float32Span, KernelCall, KernelOperand } from "../engine/engine.ts";
-import { outerShape, type Shard, shardOf } from "../network/lanes.ts";
-import type { VNodePlan } from "../network/plan.ts";
-import type { PortGradient } from "./effects.ts";
-import type { Gradients } from "./gradients.ts";
-import type { Layout } from "./layout.ts";
-import { giveBack, type MessageMemory, open, pack, packInPlace, type WireTensor } from "./wire.ts";
+import { assert } from "../../core/assert.ts";
+import { fail } from "../../core/errors.ts";
+import type { Tensor } from "../../core/tensor.ts";
+import type { Executor, Float32Span, KernelCall, KernelOperand } from "../../engine/engine.ts";
+import { outerShape, type Shard, shardOf } from "../../network/lanes.ts";
+import type { VNodePlan } from "../../network/plan.ts";
+import type { PortGradient } from "../effects.ts";
+import type { Gradients } from "../gradients.ts";
+import type { Layout } from "../layout.ts";
+import { giveBack, type MessageMemory, open, pack, packInPlace, type WireTensor } from "../wire.ts";
 
 /** Adds what lies at `at` in two operands into the first. */
 export interface Adding<T> {

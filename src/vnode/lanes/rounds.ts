@@ -2,11 +2,11 @@
 // and at its end all copies take one step from there by the mean of the differences (Nesterov's, with a velocity of its own).
 // Optimizer moments stay each lane's own. Made of the engine's kernels alone, so that the bits are the same everywhere.
 
-import type { Executor, KernelCall } from "../engine/engine.ts";
-import type { Counted } from "./book.ts";
-import { type Layout, spanOf } from "./layout.ts";
+import type { Executor, KernelCall } from "../../engine/engine.ts";
+import type { Counted } from "../book.ts";
+import { type Layout, spanOf } from "../layout.ts";
+import type { VNodeState } from "../state.ts";
 import type { Reduction } from "./reduce.ts";
-import type { VNodeState } from "./state.ts";
 
 /** Measured against 0.7 and 0.9 with fresh moments, plain means and others: docs/decisions/0027-rounds.md. */
 const outerRate = 1;

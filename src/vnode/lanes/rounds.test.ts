@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { openInlineExecutor } from "../engine/executor.ts";
-import { openPortableEngine } from "../engine/portable/engine.ts";
-import { openReferenceEngine } from "../engine/reference.ts";
-import { arrayDevice, arrayDeviceEngine } from "../engine/webgpu/array-device.testing.ts";
-import { isCommon, roundAt } from "../network/rounds.ts";
-import { addedUpIn, evaluationDue } from "./schedule.ts";
-import { mlp, type Run, schedule, tied, train } from "./training-run.testing.ts";
+import { openInlineExecutor } from "../../engine/executor.ts";
+import { openPortableEngine } from "../../engine/portable/engine.ts";
+import { openReferenceEngine } from "../../engine/reference.ts";
+import { arrayDevice, arrayDeviceEngine } from "../../engine/webgpu/array-device.testing.ts";
+import { isCommon, roundAt } from "../../network/rounds.ts";
+import { addedUpIn, evaluationDue } from "../schedule.ts";
+import { mlp, type Run, schedule, tied, train } from "../training-run.testing.ts";
 
 const lanes = 3;
 const inLanes = { ...schedule, microbatches: 6, validationMicrobatches: 3, checkpointEvery: 1 };

@@ -1,8 +1,7 @@
 import { strict as assert } from "node:assert";
 import { describe, it } from "node:test";
-import { isCommon } from "../network/rounds.ts";
-import { treeSum } from "./reduce.ts";
-import type { Schedule } from "./schedule.ts";
+import { isCommon } from "../../network/rounds.ts";
+import type { Schedule } from "../schedule.ts";
 import {
   drawFrom,
   elasticRounds,
@@ -12,7 +11,8 @@ import {
   randomSchedule,
   roundSchedule,
   SymbolicNetwork,
-} from "./symbolic-network.testing.ts";
+} from "../symbolic-network.testing.ts";
+import { treeSum } from "./reduce.ts";
 
 const calm: Faults = { lost: 0, repeated: 0, crashes: 0, zombies: false };
 

@@ -1,15 +1,15 @@
 // What the copies of a VNode in several lanes have to add up in a step, and how far that is: parts are sent, a shard is summed,
 // sums are taken. process.ts does what this says; numbers are reduce.ts's.
 
-import { outerShape, shardOf } from "../network/lanes.ts";
-import type { PlanEdge } from "../network/plan.ts";
-import type { Counted, RoundBook } from "./book.ts";
-import type { Effect, PortGradient } from "./effects.ts";
-import type { Listening } from "./listening.ts";
-import { wholeStep } from "./names.ts";
-import type { Role } from "./role.ts";
-import { addedUpIn, type Schedule } from "./schedule.ts";
-import type { StepWork } from "./step-work.ts";
+import { outerShape, shardOf } from "../../network/lanes.ts";
+import type { PlanEdge } from "../../network/plan.ts";
+import type { Counted, RoundBook } from "../book.ts";
+import type { Effect, PortGradient } from "../effects.ts";
+import type { Listening } from "../listening.ts";
+import { wholeStep } from "../names.ts";
+import type { Role } from "../role.ts";
+import { addedUpIn, type Schedule } from "../schedule.ts";
+import type { StepWork } from "../step-work.ts";
 
 type Adding<Payload> = Extract<Effect<Payload, never>, { kind: "reduceParts" | "reduceSum" }>;
 
