@@ -84,12 +84,12 @@ export class JsonText {
 
   /** Whole numbers from `low` to `high`, neither beyond `integerMax`. */
   integers(from: number, low: number, high: number, to: number): void {
-    if (low < 0) this.#naturals(this.builder.text(from, "-"), Math.max(1, -high), -low, to);
-    if (high >= 0) this.#naturals(from, Math.max(0, low), high, to);
+    if (low < 0) this.naturals(this.builder.text(from, "-"), Math.max(1, -high), -low, to);
+    if (high >= 0) this.naturals(from, Math.max(0, low), high, to);
   }
 
   /** Length by length; of one length digit by digit, as long as what was written equals the beginning of a bound. */
-  #naturals(from: number, low: number, high: number, to: number): void {
+  naturals(from: number, low: number, high: number, to: number): void {
     for (let length = String(low).length; low <= high && length <= String(high).length; length++) {
       const least = String(Math.max(low, length === 1 ? 0 : 10 ** (length - 1)));
       const most = String(Math.min(high, 10 ** length - 1));

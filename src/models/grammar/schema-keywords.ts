@@ -7,7 +7,7 @@ export type ValueType = "null" | "boolean" | "integer" | "number" | "string" | "
 
 /** They tell people about a value, and leave it as it is. */
 const annotations = new Set(
-  "title description default examples example deprecated readOnly writeOnly $schema $id $comment $defs definitions".split(
+  "title description default examples example deprecated readOnly writeOnly $schema $id $comment $defs definitions discriminator".split(
     " ",
   ),
 );
@@ -16,6 +16,7 @@ const annotations = new Set(
 const alone: readonly (readonly [string, readonly string[]])[] = [
   ["$ref", []],
   ["anyOf", []],
+  ["oneOf", []],
   ["allOf", []],
   ["const", ["type"]],
   ["enum", ["type"]],
@@ -31,6 +32,8 @@ const ofType: Readonly<Record<string, readonly ValueType[]>> = {
   maxItems: ["array"],
   minLength: ["string"],
   maxLength: ["string"],
+  pattern: ["string"],
+  format: ["string"],
   minimum: ["integer", "number"],
   maximum: ["integer", "number"],
   exclusiveMinimum: ["integer", "number"],

@@ -2,9 +2,13 @@
 // its name and place, because an answer that fits only what we understood would be a wrong answer.
 
 import { fail } from "../../core/errors.ts";
+import { addDecimals } from "./decimals.ts";
+import { areDisjoint } from "./disjoint.ts";
+import { formats } from "./formats.ts";
 import { addTexts, distancesOf, endlessRule, type Grammar, GrammarBuilder } from "./grammar.ts";
 import { JsonText } from "./json-text.ts";
-import { boundsOf, countsOf } from "./schema-bounds.ts";
+import { addPattern } from "./pattern.ts";
+import { boundsOf, countsOf, decimalBoundsOf } from "./schema-bounds.ts";
 import { checkKeywords, isRecord, type Schema, typesOf, type ValueType } from "./schema-keywords.ts";
 
 /** As JSON text. */
@@ -86,7 +90,11 @@ class SchemaCompiler {
     if (schema["$ref"] !== undefined) also(...this.#resolve(schema["$ref"], `${place}.$ref`));
     else if (schema["anyOf"] !== undefined)
       for (const [index, one] of listOf(schema, "anyOf", place).entries()) also(one, `${place}.anyOf[${index}]`);
-    else if (schema["allOf"] !== undefined) {
+    else if (schema["oneOf"] !== undefined) {
+      const all = listOf(schema, "oneOf", place);
+      this.#checkApart(all, `${place}.oneOf`);
+      for (const [index, one] of all.entries()) also(one, `${place}.oneOf[${index}]`);
+    } else if (schema["allOf"] !== undefined) {
       const all = listOf(schema, "allOf", place);
       if (all.length !== 1) refused(`${place}.allOf`, "with several schemas is not supported: write them as one");
       also(all[0], `${place}.allOf[0]`);
@@ -96,6 +104,21 @@ class SchemaCompiler {
       for (const type of typesOf(schema, place) ?? [undefined])
         if (type === undefined) this.#builder.call(start, this.#json.value, end);
         else this.#typed(type, schema, place, depth, start, end);
+  }
+
+  /** An automaton cannot count how many fit, but where no two have a value in common it need not. */
+  #checkApart(all: readonly unknown[], place: string): void {
+    const resolve = (schema: unknown, steps = 0): unknown => {
+      if (!isRecord(schema) || schema["$ref"] === undefined || steps > depthMax) return schema;
+      return resolve(this.#resolve(schema["$ref"], place)[0], steps + 1);
+    };
+    for (const [index, one] of all.entries())
+      for (let other = 0; other < index; other++)
+        if (!areDisjoint(one, all[other], resolve))
+          refused(
+            place,
+            `is supported where its schemas have no value in common, and [${other}] and [${index}] may have some: give them different types, or a required property with different constants; or write anyOf`,
+          );
   }
 
   /** Within the same schema: `#`, `#/$defs/name` and any other way by names and numbers. */
@@ -139,9 +162,7 @@ class SchemaCompiler {
         return;
       }
       case "number":
-        for (const name of ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"])
-          if (schema[name] !== undefined) refused(`${place}.${name}`, "is supported for integers alone: leave it out");
-        builder.call(start, this.#json.number, end);
+        this.#number(schema, place, start, end);
         return;
       case "string":
         this.#string(schema, place, start, end);
@@ -154,9 +175,25 @@ class SchemaCompiler {
     }
   }
 
+  #number(schema: Schema, place: string, start: number, end: number): void {
+    const bounds = decimalBoundsOf(schema, place);
+    if (bounds === undefined) this.#builder.call(start, this.#json.number, end);
+    else if (bounds.low <= bounds.high) addDecimals(this.#json, start, bounds, place, end);
+  }
+
   #string(schema: Schema, place: string, start: number, end: number): void {
     const { least, most } = countsOf(schema, "minLength", "maxLength", place);
     const builder = this.#builder;
+    const [pattern, at] = patternOf(schema, place);
+    if (pattern !== undefined) {
+      for (const name of ["minLength", "maxLength"])
+        if (schema[name] !== undefined)
+          refused(`${place}.${name}`, `beside ${at} is not supported: write both as one pattern`);
+      const inside = builder.node();
+      addPattern(builder, builder.text(start, '"'), pattern, `${place}.${at}`, inside);
+      builder.text(inside, '"', end);
+      return;
+    }
     if (least === 0 && most === undefined) {
       builder.call(start, this.#json.string, end);
       return;
@@ -245,6 +282,20 @@ class SchemaCompiler {
     builder.text(fresh, "}", end);
     builder.text(written, "}", end);
   }
+}
+
+/** What a string has to look like, and which keyword says so. */
+function patternOf({ pattern, format }: Schema, place: string): [pattern: string | undefined, at: string] {
+  if (pattern !== undefined && typeof pattern !== "string") fail("invalid_argument", `${place}.pattern must be a text`);
+  if (format === undefined) return [pattern, "pattern"];
+  if (pattern !== undefined) refused(`${place}.format`, "beside pattern is not supported: write both as one pattern");
+  const known = typeof format === "string" && Object.hasOwn(formats, format) ? formats[format] : undefined;
+  if (known === undefined)
+    refused(
+      `${place}.format`,
+      `${JSON.stringify(format).slice(0, 80)} is not supported: ${Object.keys(formats).join(", ")} are`,
+    );
+  return [known, "format"];
 }
 
 function requiredOf(schema: Schema, place: string): ReadonlySet<string> {
