@@ -2,7 +2,7 @@
 // the other end holds the key and says nothing else; who that is, the key's hash tells. A key that has succeeded others carries
 // their word for it, so that whoever knows one of those needs nobody else to believe it.
 
-import { X509Certificate } from "node:crypto";
+import { type KeyObject, X509Certificate } from "node:crypto";
 import type { KeyId } from "../../core/ids.ts";
 import {
   type Identity,
@@ -94,7 +94,17 @@ export interface Holder {
  */
 export function holderOf(certificate: X509Certificate | Uint8Array): Holder | undefined {
   const read = certificate instanceof X509Certificate ? certificate : new X509Certificate(certificate);
-  if (read.publicKey.asymmetricKeyType !== "ed25519") return undefined;
-  const keys = keysOf(read.publicKey.export({ type: "spki", format: "der" }), successionsIn(read.raw));
+  const publicKey = publicKeyIn(read);
+  if (publicKey?.asymmetricKeyType !== "ed25519") return undefined;
+  const keys = keysOf(publicKey.export({ type: "spki", format: "der" }), successionsIn(read.raw));
   return keys && { id: keys[0] as KeyId, keys };
+}
+
+/** OpenSSL reads a certificate without its key, which may be damaged or of a kind that nobody knows. */
+function publicKeyIn(certificate: X509Certificate): KeyObject | undefined {
+  try {
+    return certificate.publicKey;
+  } catch {
+    return undefined;
+  }
 }

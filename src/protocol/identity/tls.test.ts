@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { X509Certificate } from "node:crypto";
 import { connect as connectPlain } from "node:net";
 import { describe, it } from "node:test";
 import { connect as connectTls } from "node:tls";
@@ -128,6 +129,24 @@ describe("a certificate", () => {
     const pem = certificateOf(client);
     assert.equal(pem, certificateOf(client));
     assert.deepEqual(holderOf(Buffer.from(pem)), { id: client.id, keys: [client.id] });
+  });
+
+  it("with any bit turned round is somebody's or nobody's, and reading it never breaks", () => {
+    const { raw } = new X509Certificate(certificateOf(client));
+    let read = 0;
+    for (let bit = 0; bit < raw.length * 8; bit++) {
+      const spoiled = Buffer.from(raw);
+      spoiled[bit >> 3] = (spoiled[bit >> 3] as number) ^ (1 << (bit & 7));
+      let certificate: X509Certificate;
+      try {
+        certificate = new X509Certificate(spoiled);
+      } catch {
+        continue;
+      }
+      read++;
+      holderOf(certificate);
+    }
+    assert.ok(read > 500, `${read} of them are certificates`);
   });
 });
 
