@@ -26,7 +26,7 @@ import { holdDirectory } from "../machine/one-user.ts";
 import type { Output as Printed } from "../shown/output.ts";
 import { ByteProgress, bytes } from "../shown/progress.ts";
 import { remoteSink } from "./builtin.ts";
-import { networkOutside } from "./pipelines.ts";
+import { checkBelow, networkOutside } from "./pipelines.ts";
 
 /** More threads than this have more memory than a pipeline should. */
 const threadsUsual = Math.min(4, availableParallelism());
@@ -46,6 +46,8 @@ export interface Making {
   readonly pipeline: Pipeline;
   /** Where relative paths begin. */
   readonly folder: string;
+  /** Somebody else has written the pipeline: it reads and writes below `folder` and what --folder names, and nowhere else. */
+  readonly isForeign?: boolean;
   /** Ends it without an end, if the command's own signal does not. */
   readonly signal: AbortSignal;
   /** 0 to 1, of all steps. */
@@ -57,9 +59,12 @@ export type Made =
   | { readonly kind: "dataset"; readonly dataset: Dataset };
 
 /** What can be wrong is looked for before anything runs. */
-export function lookAhead({ client, world, signal, folder, context, pipeline }: Omit<Making, "onShare">) {
-  const outside = networkOutside({ client, world, signal, folder, folders: context.flags.texts("folder") });
-  return lookAtPipeline(pipeline, outside).then((looked) => ({ outside, looked }));
+export async function lookAhead(making: Omit<Making, "onShare">) {
+  const { client, world, signal, folder, context, pipeline, isForeign = false } = making;
+  const folders = [...(isForeign ? [folder] : []), ...context.flags.texts("folder")];
+  if (isForeign) for (const path of pipeline.write.keys()) await checkBelow(resolve(folder, path), folders);
+  const outside = networkOutside({ client, world, signal, folder, folders, isForeign });
+  return { outside, looked: await lookAtPipeline(pipeline, outside) };
 }
 
 export async function make(making: Making): Promise<Made[]> {

@@ -1,6 +1,7 @@
 // What `dcnr data` gives a pipeline: the files that its person may read, and the datasets, vocabularies and models of a network.
 
-import { join, resolve } from "node:path";
+import { realpath } from "node:fs/promises";
+import { basename, dirname, join, resolve } from "node:path";
 import type { Client } from "../../client/client.ts";
 import { fail, messageOf } from "../../core/errors.ts";
 import { canonicalJson, sha256 } from "../../core/hash.ts";
@@ -9,6 +10,7 @@ import { retry } from "../../core/retry.ts";
 import type { Tensor } from "../../core/tensor.ts";
 import { bytesOf } from "../../core/tensor.ts";
 import type { World } from "../../core/world.ts";
+import { isBelowOne, type ObjectGet } from "../../data/imports/source.ts";
 import type { Models, Outside } from "../../pipeline/operator.ts";
 import { DataType } from "../../protocol/gen/dcnr/v1/common_pb.ts";
 import { readVocabulary, remoteDataset, sourceAccess } from "./datasets.ts";
@@ -24,18 +26,49 @@ export interface NetworkOutside {
   readonly folder: string;
   /** Only files below these are read, if any are named. */
   readonly folders: readonly string[];
+  /** Somebody else has written the pipeline: only objects below those of `folders` that are buckets are read. */
+  readonly isForeign?: boolean;
 }
 
 export function networkOutside(given: NetworkOutside): Outside {
-  const { client, folders } = given;
+  const { client, folders, isForeign = false } = given;
   const folder = resolve(given.folder);
+  const { objectGet, ...access } = sourceAccess();
   return {
-    access: { ...sourceAccess(), ...(folders.length > 0 ? { folders } : {}) },
+    access: {
+      ...access,
+      ...(objectGet && { objectGet: isForeign ? within(folders, objectGet) : objectGet }),
+      ...(folders.length > 0 ? { folders } : {}),
+    },
     folder,
     dataset: (name) => remoteDataset(client, name),
-    vocabulary: (name) => readVocabulary(client, name.endsWith(".json") ? join(folder, name) : name),
+    vocabulary: async (name) => {
+      const file = resolve(folder, name);
+      if (name.endsWith(".json") && isForeign) await checkBelow(file, folders);
+      return readVocabulary(client, name.endsWith(".json") ? file : name);
+    },
     models: networkModels(given),
   };
+}
+
+/** Objects of buckets that were named, such as s3://corpora/web/, with the rights of whoever named them. */
+function within(folders: readonly string[], get: ObjectGet): ObjectGet {
+  const named = folders.filter((folder) => folder.startsWith("s3://")).map((folder) => folder.replace(/\/*$/, "/"));
+  return (bucket, key, start) => {
+    const location = `s3://${bucket}/${key}`;
+    if (named.some((place) => location.startsWith(place))) return get(bucket, key, start);
+    return fail("permission_denied", `${location} is in no bucket that may be read: name it by --folder s3://BUCKET/`);
+  };
+}
+
+/** Fails unless a file lies below one of the folders, links followed; it need not be there yet. */
+export async function checkBelow(file: string, folders: readonly string[]): Promise<void> {
+  const real = await realpath(file).catch(async () => {
+    const folder = dirname(file);
+    return join(await realpath(folder).catch(() => folder), basename(file));
+  });
+  if (!(await isBelowOne(real, folders)))
+    fail("permission_denied", `${file} is outside the folders that may be used: ${folders.join(", ")}`);
 }
 
 function networkModels({ client, world, signal }: NetworkOutside): Models {

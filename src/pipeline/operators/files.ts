@@ -1,15 +1,15 @@
 // A source: files as rows. Text, JSON lines and CSV are read line by line, packed or not, and a kill costs the lines since the last
 // shard; what only the importers read (Parquet, images, arrays) becomes a dataset first.
 
-import { glob } from "node:fs/promises";
-import { isAbsolute, join } from "node:path";
-import { fail, messageOf } from "../../core/errors.ts";
+import { glob, realpath } from "node:fs/promises";
+import { isAbsolute, join, resolve } from "node:path";
+import { fail, hasCode, messageOf } from "../../core/errors.ts";
 import type { Sha256 } from "../../core/ids.ts";
 import { isFolder, openFolder } from "../../data/imports/folder.ts";
 import { formatOf, importDataset } from "../../data/imports/import.ts";
 import { imageEndings } from "../../data/imports/import-images.ts";
 import { type ImportCheckpoint, type ImportRequest, formats as knownFormats } from "../../data/imports/import-run.ts";
-import { openSource } from "../../data/imports/source.ts";
+import { isBelowOne, openSource } from "../../data/imports/source.ts";
 import { manifestText, parseManifest, type Shard } from "../../data/manifest.ts";
 import { type Kit, putShard } from "../kit.ts";
 import type { Facts, Operator, Outside, Settings, StepWork } from "../operator.ts";
@@ -80,7 +80,7 @@ function checkedImports(imports: Readonly<Record<string, unknown>>, where: strin
 async function filesOf(settings: Settings, outside: Outside, where: string): Promise<File[]> {
   const found: File[] = [];
   for (const written of settings["paths"] as readonly string[]) {
-    for (const path of await expanded(written, outside.folder, where))
+    for (const path of await expanded(written, outside, where))
       found.push(await describeFile(path, settings, outside, where));
     if (found.length > filesMax) fail("resource_exhausted", `${where} names more than ${filesMax} files`);
   }
@@ -94,16 +94,36 @@ async function filesOf(settings: Settings, outside: Outside, where: string): Pro
 }
 
 /** Names with * and ? are patterns; by code units, so that no machine's language changes the order. */
-async function expanded(written: string, folder: string, where: string): Promise<string[]> {
+async function expanded(written: string, { folder, access }: Outside, where: string): Promise<string[]> {
   if (written === "-")
     fail("invalid_argument", `${where}: standard input cannot be read again after an interruption: give files`);
   if (/^[a-z][a-z0-9+.-]+:/i.test(written)) return [written];
   if (!/[*?[{]/.test(written)) return [isAbsolute(written) ? written : join(folder, written)];
+  await checkBeginning(written, folder, access.folders, where);
   const matches: string[] = [];
   for await (const match of glob(written, { cwd: folder }))
     matches.push(isAbsolute(match) ? match : join(folder, match));
   if (matches.length === 0) fail("not_found", `${where}: there is no file that ${written} means`);
   return matches.sort((a, b) => (a < b ? -1 : 1));
+}
+
+/** A pattern is looked for only where reading is allowed: even what is called so elsewhere is nobody's business. */
+async function checkBeginning(
+  pattern: string,
+  folder: string,
+  folders: readonly string[] | undefined,
+  where: string,
+): Promise<void> {
+  if (folders === undefined) return;
+  const steps = pattern.split("/");
+  const fixed = steps.slice(
+    0,
+    steps.findIndex((step) => /[*?[{]/.test(step)),
+  );
+  const isUp = steps.slice(fixed.length).includes("..");
+  const begins = await realpath(resolve(folder, fixed.join("/") || (isAbsolute(pattern) ? "/" : "."))).catch(() => "");
+  if (isUp || begins === "" || !(await isBelowOne(join(begins, "file"), folders)))
+    fail("permission_denied", `${where}: ${pattern} is outside the folders that may be read: ${folders.join(", ")}`);
 }
 
 async function describeFile(path: string, settings: Settings, { access }: Outside, where: string): Promise<File> {
@@ -118,7 +138,8 @@ async function describeFile(path: string, settings: Settings, { access }: Outsid
     const plain = path.replace(new RegExp(`\\.(${Object.keys(packings).join("|")})$`), "");
     return { path, format: wanted ?? formatOf(plain), tag: source.tag, bytes: source.bytes ?? 0 };
   } catch (thrown) {
-    return fail("not_found", `${where}: ${messageOf(thrown)}`, thrown);
+    const code = hasCode(thrown, "permission_denied") ? "permission_denied" : "not_found";
+    return fail(code, `${where}: ${messageOf(thrown)}`, thrown);
   }
 }
 

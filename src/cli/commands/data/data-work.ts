@@ -19,7 +19,7 @@ const askEveryMs = 5_000;
 export const command: Command = {
   summary: "Run data jobs of yours whose turn it is, one after the other, beside the files that they read.",
   details:
-    "Relative paths of a job's pipeline begin in --from. A worker that is stopped or killed loses nothing: the next one goes on, on the same machine from where it was.",
+    "Relative paths of a job's pipeline begin in --from. Files are read and written below --from and the folders that --folder names (s3://BUCKET/ for objects), and nowhere else. A worker that is stopped or killed loses nothing: the next one goes on, on the same machine from where it was.",
   options: {
     ...connectionOptions,
     from: { type: "string", value: "PATH", summary: "where relative paths begin (default: here)", default: "." },
@@ -66,7 +66,8 @@ async function runJob(
   const telling = tellWhile(() => client.jobs.tellData(job.id, token, { progress }), world, lost);
   try {
     const made = await make({
-      ...{ client, context, world, folder: resolve(flags.text("from")) },
+      // An orchestrator tells what to do: it must not get at other files of whoever runs this.
+      ...{ client, context, world, folder: resolve(flags.text("from")), isForeign: true },
       pipeline: readPipeline(JSON.parse(spec), `job ${name}`),
       signal: AbortSignal.any([signal, lost.signal]),
       onShare: (share) => {
