@@ -4,11 +4,22 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { getOption } from "@bufbuild/protobuf";
+import { command as demo } from "../src/cli/commands/running/demo.ts";
+import { command as orchestrator } from "../src/cli/commands/running/orchestrator.ts";
+import { command as up } from "../src/cli/commands/running/up.ts";
 import { access, Rule, Scope, Subject } from "../src/protocol/gen/dcnr/v1/access_pb.ts";
+import { isLoopback, parseAddress } from "../src/protocol/routes/address.ts";
 import { contractServices, nameOf } from "./rights/contract.ts";
 
 const services = await contractServices();
 const methods = services.flatMap((service) => service.methods);
+
+test("no command listens beyond loopback unless it is told to", () => {
+  for (const { options = {} } of [orchestrator, up, demo]) {
+    const { default: listen } = options["listen"] as { readonly default?: unknown };
+    assert.ok(isLoopback(parseAddress(String(listen)).host), String(listen));
+  }
+});
 
 test("every method says who may call it", () => {
   assert.ok(services.length >= 12, "the contract is read whole");

@@ -104,6 +104,20 @@ describe("deployment files", () => {
   });
 });
 
+/** What the threat model promises, a test shows. These promise nothing: they say what others can do. */
+const warnings: readonly string[] = [
+  ...["DCNR lets strangers compute together", "The machines that compute your prompt can read it"],
+  ...["Others can find out that a question like yours was asked", "A vector of a text", "Do not send anything"],
+  ...["PNodes see the data", "PNodes hold weights", "A PNode can lie", "`none` (the default", "`sampled` (the default"],
+  ...["`checked`: every interval", "Auditors see weights and activations", "Two machines count as strangers"],
+  ...["A VNode without weights has no state to measure", "Answers of served models are not audited"],
+  ...["What remains: the numerics", "A GPU that you lend", "Peers learn your IP address"],
+  ...["An orchestrator calls the addresses back"],
+  ...["The report on availability names machines"],
+  ...["Orchestrators and PNodes tell each other who is there", "What follows from gossip is where to look"],
+  ...["If you find a hole"],
+];
+
 describe("every Markdown page", () => {
   const pages = globSync("**/*.md", { cwd: root, exclude: (path) => /node_modules|test-artefacts|dist/.test(path) });
 
@@ -116,6 +130,18 @@ describe("every Markdown page", () => {
     assert.deepEqual(
       named.filter((path) => !existsSync(join(root, path))),
       [],
+    );
+    const claims = text.split(/\n(?=\n|- | {2}- )/).map((claim) => claim.trim());
+    const unproven = claims.filter(
+      (claim) =>
+        !/^(#|$)/.test(claim) &&
+        !/`(src|test|simulation)\/[\w./-]+\.test\.ts`|`test\/[a-z]+`/.test(claim) &&
+        !warnings.some((warning) => claim.replace(/^- /, "").replaceAll("**", "").startsWith(warning)),
+    );
+    assert.deepEqual(
+      unproven,
+      [],
+      "name the test that shows it, or say what is not protected and list it as a warning",
     );
   });
 

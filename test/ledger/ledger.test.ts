@@ -118,6 +118,21 @@ describe("the offline verifier", async () => {
     assert.match((await verifyFile([forged], verifySignature)).problems.join(), /is not in the ledger/);
   });
 
+  it("says of a statement with entries that are none that it is no ledger", async () => {
+    const chains = new Map(Map.groupBy(blocks, ({ chain }) => chain));
+    const whole = JSON.parse(statementFile(head, chains, (name) => name === "available/p3")) as {
+      readonly entries: readonly Record<string, unknown>[];
+    };
+    const [entry] = whole.entries;
+    const spoiled: unknown[] = [null, 7, [], { ...entry, end: null }, { ...entry, end: { chain: 1 } }];
+    for (const name of Object.keys(entry ?? {}))
+      spoiled.push({ ...entry, [name]: undefined }, { ...entry, [name]: [7] });
+    for (const one of spoiled) {
+      const file = JSON.stringify({ ...whole, entries: [one] });
+      await assert.rejects(verifyFile([file], verifySignature), { code: "data_loss" }, file.slice(0, 300));
+    }
+  });
+
   it("says of any other file that it is no ledger", async () => {
     for (const text of [
       "",

@@ -109,6 +109,17 @@ function isHead(head: SignedHead | undefined): head is SignedHead {
   );
 }
 
+/** Its block is judged as every block is. */
+function isEntry(entry: unknown): entry is Entry {
+  if (entry === null || typeof entry !== "object") return false;
+  const { path, end, place, endPath } = entry as Partial<Entry>;
+  const isPath = (one: unknown) => Array.isArray(one) && one.every((hash) => typeof hash === "string");
+  const isPlace = (one: unknown) => Number.isSafeInteger(one) && (one as number) >= 0;
+  if (end === null || typeof end !== "object" || typeof end.chain !== "string" || typeof end.root !== "string")
+    return false;
+  return isPath(path) && isPath(endPath) && isPlace(place) && isPlace(end.size);
+}
+
 class WholeVerifier {
   readonly #head: SignedHead;
   readonly #verify: Verify;
@@ -149,6 +160,7 @@ function verifyStatement(head: SignedHead, entries: readonly Entry[], verify: Ve
   const credits = new Map<string, number>();
   const seen = new Set<string>();
   for (const [position, entry] of entries.entries()) {
+    if (!isEntry(entry)) fail("data_loss", `entry ${position + 1} is none of a statement`);
     const { path, end, place, endPath } = entry;
     const block = parseBlock(JSON.stringify(entry.block), `entry ${position + 1}`);
     const where = `${block.chain}/${block.index}`;

@@ -1,5 +1,14 @@
 import assert from "node:assert/strict";
-import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -172,3 +181,14 @@ async function filledStore(path: string): Promise<void> {
   await Promise.all(Array.from({ length: 20 }, (_, i) => store.put(`key/${i}`, "v".repeat(2000), 0)));
   await store.close();
 }
+
+it("is readable by its owner alone: the network's key is in it", { skip: process.platform === "win32" }, async () => {
+  const path = join(folder, "private.db");
+  const before = process.umask(0);
+  try {
+    await (await openSqliteStore({ path, world })).close();
+  } finally {
+    process.umask(before);
+  }
+  assert.equal(statSync(path).mode & 0o077, 0);
+});
