@@ -14,7 +14,7 @@ interface Measured {
   readonly turns: readonly { readonly plain: number; readonly encrypted: number }[];
 }
 
-const trainedMs = 20_000;
+const stepsPerTurn = 4;
 const microbatches = 8;
 const checkpointEvery = 20;
 const promptTokens = 16;
@@ -42,7 +42,7 @@ async function steps(labs: Labs, turns: number, log: (line: string) => void): Pr
     sessions[side] = await labs[side].ready("t1", settings);
   }
   const measured = await inTurns(turns, log, async (side) => {
-    const { cpuMs, orchestratorCpuMs, steps: count } = await labs[side].window(sessions[side], trainedMs);
+    const { cpuMs, orchestratorCpuMs, steps: count } = await labs[side].stretch(sessions[side], stepsPerTurn);
     return (cpuMs + orchestratorCpuMs) / count;
   });
   for (const side of ["plain", "encrypted"] as const) await labs[side].client.sessions.delete(sessions[side]);
@@ -76,7 +76,7 @@ export async function encryptedWorkReport(turns: number, log: (line: string) => 
   const labs: Labs = { plain: await Lab.open(2, 1, "plain"), encrypted: await Lab.open(2, 1) };
   let rows: Measured[];
   try {
-    rows = [await generation(labs, turns, log), await steps(labs, turns, log)];
+    rows = [await steps(labs, turns, log), await generation(labs, turns, log)];
   } finally {
     for (const lab of Object.values(labs)) await lab.close();
   }

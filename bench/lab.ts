@@ -159,11 +159,22 @@ export class Lab {
   }
 
   /** Lets a suspended session train for a while; what is counted begins once it is in full swing. */
-  async window(session: string, windowMs: number): Promise<Stretch> {
+  window(session: string, windowMs: number): Promise<Stretch> {
+    return this.#stretch(session, () => pause(windowMs));
+  }
+
+  /** The same until so many steps are done, however long that takes on a busy machine. */
+  stretch(session: string, steps: number): Promise<Stretch> {
+    return this.#stretch(session, async (before) => {
+      while ((await this.#look(session)).steps < before.steps + steps) await pause(500);
+    });
+  }
+
+  async #stretch(session: string, until: (before: Stretch) => Promise<void>): Promise<Stretch> {
     await this.client.sessions.start(session);
     await pause(swingMs);
     const before = await this.#look(session);
-    await pause(windowMs);
+    await until(before);
     const after = await this.#look(session);
     await this.client.sessions.suspend(session);
     await pause(swingMs);
