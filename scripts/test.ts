@@ -1,9 +1,14 @@
 // Runs the tests: `unit` (beside the code), `check` (format, types and those), files that are named, or everything that
 // guards the project.
-// Unit tests share two processes; the others start servers and processes and get one each, two at a time.
+// Unit tests share two processes; the others start servers and processes and get one each, two at a time. What each of those took is
+// told at the end, so that it shows where the time goes.
 
 import { spawn } from "node:child_process";
-import { globSync } from "node:fs";
+import { existsSync, globSync, mkdtempSync, readFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, relative, resolve } from "node:path";
+import { run as runTests } from "node:test";
+import { spec } from "node:test/reporters";
 
 const scope = process.argv[2] ?? "all";
 const unit = globSync(["src/**/*.test.ts", "simulation/**/*.test.ts", "web/**/*.test.ts"]).sort();
@@ -75,9 +80,50 @@ const quick = () =>
     () => run("types", "tsc", "-p", "."),
     besideTheCode,
   );
+/** The longest go first, so that none of them is left alone at the end. */
+const longest = ["simulation", "mutants", "package", "install", "webgpu/session", "capacity/process", "docs", "homes"];
+
+function longestFirst(files: readonly string[]): string[] {
+  const first = longest.map((name) => `test/${name}.test.ts`).filter((file) => files.includes(file));
+  return [...first, ...files.filter((file) => !first.includes(file))];
+}
+
+/** CPU seconds by file, as test-cost.mjs has noted them. */
+function costsIn(notes: string): Map<string, number> {
+  const lines = existsSync(notes) ? readFileSync(notes, "utf8").trim().split("\n") : [];
+  return new Map(
+    lines.map((line) => JSON.parse(line) as { file: string; cpu: number }).map(({ file, cpu }) => [file, cpu]),
+  );
+}
+
+const toldFiles = 25;
+
 /** Most of them wait for processes of their own more than they compute. */
-const acrossProcesses = () =>
-  run("integration and end to end", process.execPath, ...nodeTest(whole, "--test-concurrency=2"));
+async function acrossProcesses(): Promise<boolean> {
+  console.log("\n== integration and end to end");
+  const files = longestFirst(whole).map((file) => resolve(file));
+  const notes = join(mkdtempSync(join(tmpdir(), "dcnr-costs-")), "costs");
+  process.env["DCNR_TEST_COSTS"] = notes;
+  const took = new Map<string, number>();
+  let holds = true;
+  const execArgv = [...process.execArgv, "--import", new URL("test-cost.mjs", import.meta.url).href];
+  const stream = runTests({ files, concurrency: 2, timeout: 600_000, execArgv });
+  stream.on("test:fail", () => {
+    holds = false;
+  });
+  stream.on("test:summary", ({ file, duration_ms: durationMs, success }) => {
+    holds &&= success;
+    if (file !== undefined) took.set(file, durationMs / 1000);
+  });
+  for await (const text of stream.compose(new spec())) process.stdout.write(text as string);
+  const costs = costsIn(notes);
+  const cpuOf = (file: string) => costs.get(file) ?? 0;
+  const all = [...costs.values()].reduce((sum, cpu) => sum + cpu, 0);
+  console.log(`\nCPU seconds with all that a file has started, and seconds: ${all.toFixed(0)} in ${took.size} files`);
+  for (const [file, seconds] of [...took].sort(([one], [other]) => cpuOf(other) - cpuOf(one)).slice(0, toldFiles))
+    console.log(`  ${cpuOf(file).toFixed(0).padStart(5)}  ${seconds.toFixed(0).padStart(5)}  ${relative(".", file)}`);
+  return holds && took.size > 0;
+}
 
 function runScope(): Promise<boolean> {
   if (scope.endsWith(".ts")) {
