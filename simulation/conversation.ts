@@ -24,24 +24,33 @@ export function questionOf(index: number): { prompt: number[]; temperature: numb
   };
 }
 
+/** Drawn answers are repeated within it. */
+const checkedMs = 15_000;
+
 export class Conversation {
   /** Of whole answers: tokens, or the numbers of a vector. */
   readonly answers = new Map<number, readonly number[]>();
   /** Questions, repeated ones included. */
   asked = 0;
+  /** Answers that were wrong. */
+  misled = 0;
   /** What it waits for now; undefined if for nothing. */
   waitsFor: string | undefined;
   readonly #maintainer: Maintainer;
   readonly #model: string;
   readonly #expected: readonly ReadonlyMap<number, readonly number[]>[];
   readonly #wrong: (kind: ViolationKind, message: string) => void;
+  readonly #mayMislead: boolean;
 
+  /** `mayMislead`: a machine lies that was honest when it was tried; it has to be found, and not before it has lied. */
   constructor(
     maintainer: Maintainer,
     model: string,
     expected: readonly ReadonlyMap<number, readonly number[]>[],
     wrong: (kind: ViolationKind, message: string) => void,
+    mayMislead = false,
   ) {
+    this.#mayMislead = mayMislead;
     this.#maintainer = maintainer;
     this.#model = model;
     this.#expected = expected;
@@ -49,9 +58,9 @@ export class Conversation {
   }
 
   /** Serves the session, asks, and asks the last question until it is answered once the faults have ended. */
-  async run(session: SessionId, questions: number, faultsMs: number): Promise<void> {
+  async run(session: SessionId, questions: number, faultsMs: number, audit: "on" | "off" = "off"): Promise<void> {
     this.waitsFor = `model ${this.#model} to be served`;
-    await this.#maintainer.serve(this.#model, session);
+    await this.#maintainer.serve(this.#model, session, audit);
     const lastsMs = faultsMs / questions;
     for (let index = 0; index < questions; index++) {
       const isLast = index === questions - 1;
@@ -62,6 +71,8 @@ export class Conversation {
         index -= 1;
       }
     }
+    // What was answered last is checked too; nobody repeats answers of a model that is gone.
+    if (audit === "on") await this.#maintainer.pause(checkedMs, checkedMs);
     this.waitsFor = `model ${this.#model} to be stopped`;
     await this.#maintainer.stop(this.#model);
     this.waitsFor = undefined;
@@ -99,7 +110,10 @@ export class Conversation {
     });
     // A model may be served by machines of several classes, which round otherwise: tokens are the same, vectors nearly.
     const tolerance = this.#expected.length > 1 && questionOf(index).embeds ? classesDiffer : 0;
-    if (wanted.length > 0 && !wanted.some((answer) => isNear(answer, tokens, tolerance)))
+    const isRight = wanted.length === 0 || wanted.some((answer) => isNear(answer, tokens, tolerance));
+    // Vectors are not repeated by anybody.
+    if (!isRight && whole && !questionOf(index).embeds) this.misled += 1;
+    if (!isRight && !this.#mayMislead)
       this.#wrong(
         "answer",
         `the answer to question ${index} is ${tokens.join(" ")}, undisturbed ${wanted[0]?.join(" ")}`,

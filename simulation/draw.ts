@@ -20,6 +20,8 @@ export interface SessionWish {
   readonly atMs: number;
   /** Once it is trained, it is served and asked this many questions. */
   readonly questions: number;
+  /** Its answers are checked. */
+  readonly audit?: "on";
 }
 
 /** What one PNode's build computes. */

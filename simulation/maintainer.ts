@@ -98,8 +98,8 @@ export class Maintainer {
   }
 
   /** What the session has learned answers from now on. */
-  async serve(name: string, source: SessionId): Promise<void> {
-    await this.#call(InferenceService.method.serveModel, { name, source, replicas: 1, spread: 2 });
+  async serve(name: string, source: SessionId, audit: "on" | "off"): Promise<void> {
+    await this.#call(InferenceService.method.serveModel, { name, source, replicas: 1, spread: 2, audit });
   }
 
   async stop(name: string): Promise<void> {

@@ -15,6 +15,7 @@ import { PNodeService, type RecordDurableRequest } from "../src/protocol/gen/dcn
 import { ServingService } from "../src/protocol/gen/dcnr/v1/serving_pb.ts";
 import { usualClass } from "./draw.ts";
 import { liarName } from "./lies/liar-name.ts";
+import { answerMutants } from "./mutants/answers.ts";
 import { crewMutants } from "./mutants/crews.ts";
 import { eraMutants } from "./mutants/eras.ts";
 import { type Loose, type Mutant, onCall, onEvent, rewriting } from "./mutants/mutant.ts";
@@ -39,6 +40,7 @@ function onWork(block: Block, change: (work: Work) => Work): Block {
 export const mutants: Readonly<Record<string, Mutant>> = {
   ...crewMutants,
   ...eraMutants,
+  ...answerMutants,
   ...trustMutants,
   "consumes-duplicates": {
     fault: "a gradient that arrives twice is added twice",

@@ -42,6 +42,8 @@ import { SimulatedWorld } from "./world/world.ts";
 export interface RunOptions {
   /** Some of its machines lie. */
   readonly byzantine?: boolean;
+  /** Some lie where a model answers. */
+  readonly answers?: boolean;
   readonly readable?: boolean;
   readonly mutant?: string;
   /** A machine that speaks for others is among the PNodes. */
@@ -158,6 +160,13 @@ export class NetworkRun {
     return [...this.#sessions.keys()];
   }
 
+  /** Hears every record that is written under a prefix. */
+  onWrite<T>(prefix: string, listener: (record: T) => void): void {
+    this.#site.store.onWrite(({ key: name, after }) => {
+      if (after !== undefined && name.startsWith(prefix)) listener(JSON.parse(after) as T);
+    });
+  }
+
   /** Of the only session. */
   get result(): Result {
     const [watch] = this.#sessions.values();
@@ -189,6 +198,10 @@ export class NetworkRun {
           rounds.finish((sync?.after ?? 0) * microbatches);
         }
       this.#trust.finish(world.time.nowMs);
+      this.#trust.answered(
+        world.time.nowMs,
+        this.#conversations.reduce((sum, { misled }) => sum + misled, 0),
+      );
       if (!isBroken()) await this.#sweep();
     } finally {
       for (const { free } of this.#site.running.values()) free();
@@ -244,7 +257,7 @@ export class NetworkRun {
   }
 
   /** Each session has a person who creates it, goes on with it, and asks its model questions. */
-  async #maintain(index: number, { scenario, policy, atMs, questions }: SessionWish): Promise<void> {
+  async #maintain(index: number, { scenario, policy, atMs, questions, audit }: SessionWish): Promise<void> {
     const { world, fabric, addresses, blobs } = this.#site;
     const manifest = await storeData(scenario.data, blobs);
     const person = world.start(`maintainer${index + 1}`);
@@ -254,21 +267,25 @@ export class NetworkRun {
       const isOver = () => ["done", "failed"].includes(this.#sessions.get(session)?.status ?? "");
       await maintainer.watch(session, isOver);
       if (questions > 0 && this.#sessions.get(session)?.status === "done")
-        await this.#converse(maintainer, session, questions);
+        await this.#converse(maintainer, session, questions, audit);
       this.#waiting -= 1;
     };
     life().catch((error) => this.#error(`maintainer ${index + 1} was refused: ${describeError(error)}`));
   }
 
-  async #converse(maintainer: Maintainer, session: SessionId, questions: number): Promise<void> {
+  async #converse(maintainer: Maintainer, session: SessionId, questions: number, audit?: "on"): Promise<void> {
     const definition = this.#site.records.session(session)?.identity.definition as Sha256;
     const answers = Array.from(this.#expected(definition)?.values() ?? [], (result) => result.answers);
     const { nowMs } = this.#site.world.time;
-    const conversation = new Conversation(maintainer, `the-model-of-${session}`, answers, (kind, message) =>
-      this.#violations.add(kind, this.#site.world.time.nowMs, message),
+    const conversation = new Conversation(
+      maintainer,
+      `the-model-of-${session}`,
+      answers,
+      (kind, message) => this.#violations.add(kind, this.#site.world.time.nowMs, message),
+      [...this.#site.behaviours.values()].includes("dozes"),
     );
     this.#conversations.push(conversation);
-    await conversation.run(session, questions, Math.max(0, this.#settings.plan.windowMs - nowMs));
+    await conversation.run(session, questions, Math.max(0, this.#settings.plan.windowMs - nowMs), audit);
   }
 
   /** One checkpoint may be lost at a time: with the line and the one before it gone, nobody could go on. */

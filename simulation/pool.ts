@@ -10,6 +10,7 @@ export interface PoolOptions {
   readonly mutant?: string;
   /** Worlds in which some machines lie. */
   readonly byzantine?: boolean;
+  readonly answers?: boolean;
   /** Ends early once this many seeds have failed. */
   readonly failuresMax?: number;
   readonly signal?: AbortSignal;
@@ -20,6 +21,7 @@ export interface SeedTask {
   readonly seed: number;
   readonly mutant: string | undefined;
   readonly byzantine: boolean | undefined;
+  readonly answers: boolean | undefined;
 }
 
 /** Threads stay, since each has to compute the undisturbed runs once. */
@@ -31,14 +33,14 @@ export class SeedPool {
   }
 
   async run(options: PoolOptions): Promise<SimulationReport> {
-    const { seeds, mutant, byzantine, failuresMax = Number.POSITIVE_INFINITY } = options;
+    const { seeds, mutant, byzantine, answers, failuresMax = Number.POSITIVE_INFINITY } = options;
     const summary = new Summary(seeds[0] ?? 0);
     let next = 0;
     let done = 0;
     const take = () => (options.signal?.aborted || summary.failed >= failuresMax ? undefined : seeds[next++]);
     const lane = async (worker: Worker) => {
       for (let seed = take(); seed !== undefined; seed = take()) {
-        summary.add(await ask(worker, { seed, mutant, byzantine }));
+        summary.add(await ask(worker, { seed, mutant, byzantine, answers }));
         done += 1;
         options.onProgress?.(done, summary);
       }

@@ -6,6 +6,7 @@ import { type CrewAim, crewWorld } from "./crew-worlds.ts";
 import { drawRun, type RunSettings } from "./draw.ts";
 import { brokenEraWorld } from "./eras.ts";
 import { aimed, drawAims } from "./faults.ts";
+import { drawAnswers } from "./lies/answers-draw.ts";
 import type { Behaviour } from "./lies/byzantine.ts";
 import { drawByzantine } from "./lies/byzantine-draw.ts";
 import { mutants } from "./mutants.ts";
@@ -24,15 +25,17 @@ export function settingsOf(seed: number, options: RunOptions = {}): RunSettings 
   const mutant = options.mutant === undefined ? undefined : mutants[options.mutant];
   const crew = options.crew ?? mutant?.crew;
   const isByzantine = options.byzantine ?? mutant?.byzantine ?? false;
+  const isAnswering = options.answers ?? mutant?.answers ?? false;
   const hasLanes = options.lanes ?? mutant?.lanes ?? false;
   const usual = drawn(seed, {
     crew,
     isByzantine,
+    isAnswering,
     hasLanes,
     isAutonomous: options.autonomy ?? mutant?.autonomy ?? false,
     behaviour: mutant?.behaviour,
   });
-  const isUsual = options.mutant === undefined && !isByzantine && crew === undefined;
+  const isUsual = options.mutant === undefined && !isByzantine && !isAnswering && crew === undefined;
   const isBehindRouters = options.routers ?? mutant?.routers ?? (isUsual && hasRouters(seed));
   const settings = isBehindRouters ? withRouters(seed, usual) : usual;
   // A mutant shows by the faults that it asks for.
@@ -45,13 +48,16 @@ export function settingsOf(seed: number, options: RunOptions = {}): RunSettings 
 interface Kind {
   readonly crew: CrewAim | undefined;
   readonly isByzantine: boolean;
+  readonly isAnswering: boolean;
   readonly isAutonomous: boolean;
   readonly hasLanes: boolean;
   readonly behaviour: Behaviour | undefined;
 }
 
-function drawn(seed: number, { crew, isByzantine, isAutonomous, hasLanes, behaviour }: Kind): RunSettings {
+function drawn(seed: number, kind: Kind): RunSettings {
+  const { crew, isByzantine, isAnswering, isAutonomous, hasLanes, behaviour } = kind;
   if (crew !== undefined) return crewWorld(seed, crew);
+  if (isAnswering) return drawAnswers(seed, behaviour);
   if (isByzantine) return drawByzantine(seed, behaviour);
   return isAutonomous ? withAutonomy(seed, drawRun(seed, hasLanes)) : drawRun(seed, hasLanes);
 }

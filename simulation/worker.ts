@@ -4,8 +4,12 @@ import { parentPort } from "node:worker_threads";
 import type { SeedTask } from "./pool.ts";
 import { runSeed } from "./run.ts";
 
-parentPort?.on("message", ({ seed, mutant, byzantine }: SeedTask) => {
-  runSeed(seed, { mutant, ...(byzantine === undefined ? {} : { byzantine }) }).then(
+parentPort?.on("message", ({ seed, mutant, byzantine, answers }: SeedTask) => {
+  runSeed(seed, {
+    mutant,
+    ...(byzantine === undefined ? {} : { byzantine }),
+    ...(answers === undefined ? {} : { answers }),
+  }).then(
     (report) => parentPort?.postMessage(report),
     (error) => {
       throw error;

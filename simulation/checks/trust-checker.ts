@@ -18,6 +18,8 @@ type Wrong = (atMs: number, message: string) => void;
 /** Half of what even trusted machines are checked at. */
 const drawnForSure = 0.05;
 const newcomersRights = 10;
+/** Newcomers are checked each time: by then one of them was. */
+const misledForSure = 3;
 
 /** What an owner has stated of an interval, as it told an orchestrator. */
 export interface ToldStatement {
@@ -134,6 +136,15 @@ export class TrustChecker {
       if (interval !== undefined && interval.audits[vnode]?.outcome === undefined)
         this.#wrong(atMs, `an auditor of VNode ${vnode} was told a result before anything was found`);
     }
+  }
+
+  /** In the end: so many answers were wrong. Whoever gave them is newer than its checks, and is found. */
+  answered(atMs: number, misled: number): void {
+    if (misled < misledForSure) return;
+    const isFound = this.#records
+      .under<StandingRecord>("standing/")
+      .some(({ pnode, faults }) => faults.length > 0 && this.#behaviours.has(pnode));
+    if (!isFound) this.#wrong(atMs, `${misled} answers were wrong, and nobody was found`);
   }
 
   /** In the end. */

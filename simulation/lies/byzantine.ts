@@ -4,6 +4,8 @@
 import { hashOfContent, sha256 } from "../../src/core/hash.ts";
 import type { Tensor } from "../../src/core/tensor.ts";
 import type { Executor, KernelCall } from "../../src/engine/engine.ts";
+import type { StagePass } from "../../src/engine/stage/stage-pass.ts";
+import { logitsOutput } from "../../src/graph/unit.ts";
 import { fromDataType } from "../../src/peer/travel-types.ts";
 import type { BlobTransfer } from "../../src/pnode/options.ts";
 import { Direction } from "../../src/protocol/gen/dcnr/v1/common_pb.ts";
@@ -59,7 +61,19 @@ export type Behaviour =
   /** Its memory errs now and then. */
   | "badMemory"
   /** Rounds like another class than it says. */
-  | "otherClass";
+  | "otherClass"
+  /** Serves: chooses from logits of its own making. */
+  | "misanswers"
+  /** Serves: computes with the weights of some other model. */
+  | "otherModel"
+  /** The same, but not when it is asked to repeat an answer. */
+  | "twoFaced"
+  /** The same, and honest until it has been tried. */
+  | "dozes"
+  /** Serves: rounds like another class than it says. */
+  | "roundsAnswers"
+  /** Repeats answers of others wrongly. */
+  | "misjudges";
 
 export const behaviours: readonly Behaviour[] = [
   "flips",
@@ -78,8 +92,24 @@ export const behaviours: readonly Behaviour[] = [
   "feigns",
 ];
 
+/** Those who lie where models answer, and nowhere else. */
+export const answering: readonly Behaviour[] = [
+  "misanswers",
+  "otherModel",
+  "twoFaced",
+  "dozes",
+  "roundsAnswers",
+  "misjudges",
+];
+
 /** Those who are not dishonest: whatever becomes of them, nobody may call them liars. */
-export const honest: ReadonlySet<Behaviour> = new Set(["withholds", "feigns", "badMemory", "otherClass"]);
+export const honest: ReadonlySet<Behaviour> = new Set([
+  "withholds",
+  "feigns",
+  "badMemory",
+  "otherClass",
+  "roundsAnswers",
+]);
 
 /** Whoever of them computes does so alike: two of them agree on what is wrong. */
 export const liars: ReadonlySet<Behaviour> = new Set(["flips", "zeros", "stale", "sleeps", "sybil", "cartel"]);
@@ -96,6 +126,8 @@ export function claimedGflops(behaviour: Behaviour | undefined): number {
 
 const sleepsMs = 1_500;
 const badMemoryShare = 0.004;
+/** More than the first question takes. */
+const dozesPasses = 12;
 
 export function executorOf(behaviour: Behaviour | undefined, inner: Executor, host: Host): Executor {
   const altered = (alter: (tensor: Tensor) => void, isOn: () => boolean = () => true): Executor => ({
@@ -129,9 +161,46 @@ export function executorOf(behaviour: Behaviour | undefined, inner: Executor, ho
       return altered(flip, () => host.world.chance.uniform() < badMemoryShare);
     case "otherClass":
       return nudging(inner, 1);
+    case "misanswers":
+      return answeringOtherwise(inner, ({ output }) => output === logitsOutput);
+    case "otherModel":
+      return answeringOtherwise(inner, () => true);
+    case "twoFaced":
+      return answeringOtherwise(inner, ({ unit }) => unit.startsWith("serve/"));
+    case "dozes": {
+      let passes = 0;
+      return answeringOtherwise(inner, ({ unit }) => unit.startsWith("serve/") && ++passes > dozesPasses);
+    }
+    case "roundsAnswers":
+      return { ...inner, openStage: () => nudging(inner, 1).openStage() };
+    case "misjudges":
+      return answeringOtherwise(inner, ({ unit }) => unit.startsWith("check "));
     default:
       return inner;
   }
+}
+
+/** Some results of served units have the opposite sign. */
+function answeringOtherwise(
+  inner: Executor,
+  isAltered: (wanted: { readonly unit: string; readonly output: string }) => boolean,
+): Executor {
+  return {
+    ...inner,
+    openStage: () => {
+      const stage = inner.openStage();
+      return {
+        ...stage,
+        run: async (pass, feeds) => {
+          const results = await stage.run(pass, feeds);
+          for (const [index, { data }] of results.entries())
+            if (data instanceof Float32Array && isAltered(pass.wanted[index] as StagePass["wanted"][number]))
+              for (let i = 0; i < data.length; i++) data[i] = -(data[i] as number);
+          return results;
+        },
+      };
+    },
+  };
 }
 
 function isUpdate({ kind }: KernelCall): boolean {

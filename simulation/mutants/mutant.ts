@@ -42,7 +42,9 @@ export interface Mutant {
   readonly routers?: boolean;
   /** Its fault shows where some machines lie. */
   readonly byzantine?: boolean;
-  /** Its fault shows where two machines behave like this; for those that are byzantine. */
+  /** Its fault shows where a machine lies to those who ask a model. */
+  readonly answers?: boolean;
+  /** Its fault shows where machines behave like this; for those that are byzantine or about answers. */
   readonly behaviour?: Behaviour;
   /** Its fault shows where somebody speaks for others. */
   readonly liar?: boolean;

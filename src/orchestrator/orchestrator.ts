@@ -170,6 +170,7 @@ export async function startOrchestrator(
   const scaling = new ModelScaling(parts);
   const gateway = new Gateway({ ...parts, network, wake: (model) => scaling.wake(model) });
   parts.presence.loads = () => gateway.told();
+  parts.canaries.ask = (model, replica, request) => gateway.tried(model, replica, request, tasks.signal);
   parts.mapKind.generator = gateway;
   const gossip = dependencies.membership && new OrchestratorGossip({ ...parts, network }, dependencies.membership);
   parts.registry.admission = gossip && ((pnode) => gossip.admission(pnode));

@@ -6,6 +6,8 @@ import type { Identity } from "../core/keys.ts";
 import type { Network } from "../protocol/network.ts";
 import type { Relay } from "../relay/relay.ts";
 import type { Rules } from "../scheduler/jobs.ts";
+import { AnswerCare } from "./answers/answer-care.ts";
+import { Canaries } from "./answers/canaries.ts";
 import type { Context } from "./context.ts";
 import { Assignments } from "./fleet/attached/assignments.ts";
 import type { Attachment } from "./fleet/attached/attachment.ts";
@@ -97,8 +99,10 @@ export function assemble(
   const auditors = new Auditors(context, { capacity, compiled, standings });
   const trust = new TrustCare(context, { auditors, compiled, rooms, standings, garbage, ledger });
   const rounds = new RoundCare(context, (session) => controller.touch(session, true));
+  const answers = new AnswerCare(context, { network, compiled, rooms, auditors, standings });
+  const canaries = new Canaries(context, { compiled, standings, leases, auditors, care: answers });
   const sessions = new SessionCare(context, { compiled, metrics, garbage, ledger, budgets, adoption, trust, rounds });
-  const replicas = new ReplicaCare(compiled, garbage);
+  const replicas = new ReplicaCare(context.mirror, compiled, garbage);
   const controller = new Controller(context, { capacity, rooms, placing, leases, garbage, sessions, replicas });
   const blobRights = new BlobRights(context, compiled, (id, pnode) => charters.crewOf(id).has(pnode));
   const allowance = new UploadAllowance(context.world.clock, context.timings.unrecordedAfterMs);
@@ -194,6 +198,8 @@ export function assemble(
     budgets,
     standings,
     trust,
+    answers,
+    canaries,
     metrics,
     utilisation,
     steps,
@@ -232,6 +238,9 @@ export function begin(parts: Parts): (() => void)[] {
     for (const session of mirror.under(prefix.sessions))
       if (isChecked(session) && isLive(session) && parts.leases.isHeldHere(session.id)) controller.touch(session.id);
   });
+  tasks.every("questions of the network's own", timings.auditIntervalMs, () =>
+    parts.canaries.look(timings.auditIntervalMs),
+  );
   tasks.every("the sweep of claims", timings.refreshIntervalMs, () => parts.rooms.sweep());
   tasks.every("the look at jobs", timings.refreshIntervalMs, () => parts.jobs.look());
   const unnamed = new UnnamedReplicas(context, (replica) => controller.touch(replica, true));

@@ -1,9 +1,10 @@
 // Trust: what was checked of each machine and why it is trusted or not, how far each session is final and who recomputed that, and what was
 // found wrong, with the command that repeats it.
 
+import type { Model } from "../../src/protocol/gen/dcnr/v1/inference_pb.ts";
 import type { Session } from "../../src/protocol/gen/dcnr/v1/session_pb.ts";
 import type { GetAssuranceResponse, MachineStanding } from "../../src/protocol/gen/dcnr/v1/trust_pb.ts";
-import { isMissing, sessions, trust } from "../api.ts";
+import { inference, isMissing, sessions, trust } from "../api.ts";
 import { count, date, percent, plural } from "../format.ts";
 import { useAsked } from "../live/asked.ts";
 import { Command, Empty, orchestratorFlag } from "../parts/empty.tsx";
@@ -31,8 +32,12 @@ export function Trust() {
   const { value, refusal } = useAsked(
     "trust",
     async () => {
-      const [{ standings }, checked] = await Promise.all([trust.listStandings({}), listChecked()]);
-      return { standings: worstFirst(standings), checked };
+      const [{ standings }, checked, { models }] = await Promise.all([
+        trust.listStandings({}),
+        listChecked(),
+        inference.listModels({}),
+      ]);
+      return { standings: worstFirst(standings), checked, served: models.filter(({ checks }) => checks !== undefined) };
     },
     askEveryMs,
   );
@@ -42,7 +47,7 @@ export function Trust() {
         <p className="quiet-text">{refusal || "…"}</p>
       </Panel>
     );
-  const { standings, checked } = value;
+  const { standings, checked, served } = value;
   const found = convictions(standings);
   const audits = openAudits(checked);
   return (
@@ -81,6 +86,11 @@ export function Trust() {
           />
         )}
       </Panel>
+      {served.length > 0 && (
+        <Panel id="answers" title="Served models" aside={plural(served.length, "model")}>
+          <Table label="What was repeated of answers" columns={modelColumns} rows={served} keyOf={({ name }) => name} />
+        </Panel>
+      )}
       {audits.length > 0 && (
         <Panel id="audits" title="Being checked" aside={plural(audits.length, "interval")}>
           <Table
@@ -139,6 +149,27 @@ const convictionColumns: readonly Column<Conviction>[] = [
   { title: "kind", by: (row) => row.kind, cell: (row) => row.kind },
   { title: "what happened", cell: (row) => <span className="why">{row.story}</span> },
   { title: "repeat it", cell: (row) => row.command && <Command command={row.command} /> },
+];
+
+const countOf = (of: "right" | "wrong" | "unchecked" | "canaries") => ({
+  align: "right" as const,
+  by: ({ checks }: Model) => Number(checks?.[of] ?? 0n),
+  cell: ({ checks }: Model) => count(Number(checks?.[of] ?? 0n)),
+});
+
+const modelColumns: readonly Column<Model>[] = [
+  { title: "model", by: ({ name }) => name, cell: ({ name }) => name },
+  { title: "answers found right", ...countOf("right") },
+  { title: "wrong", ...countOf("wrong") },
+  { title: "nobody could repeat", ...countOf("unchecked") },
+  { title: "the network's own questions", ...countOf("canaries") },
+  {
+    title: "last check",
+    by: ({ checks }) => Number(checks?.lastWallMs ?? 0n),
+    cell: ({ checks }) => (
+      <span className="why">{checks?.last ? `${date(Number(checks.lastWallMs))}: ${checks.last}` : "never"}</span>
+    ),
+  },
 ];
 
 const sessionColumns: readonly Column<CheckedSession>[] = [

@@ -24,7 +24,18 @@ export function showModels(out: Output, models: readonly Model[]): void {
       model.reason,
     ]),
   );
-  for (const model of models) for (const sentence of weightLoss(model)) out.line(sentence);
+  for (const model of models) for (const sentence of [...weightLoss(model), ...answerChecks(model)]) out.line(sentence);
+}
+
+/** What came of repeating its answers, if anybody does. */
+export function answerChecks({ name, checks }: Pick<Model, "name" | "checks">): string[] {
+  if (checks === undefined) return [];
+  const { right, wrong, unchecked, canaries, last } = checks;
+  const counts = `${right} right, ${wrong} wrong, ${unchecked} that nobody could repeat`;
+  const told = last === "" ? "" : `; the last: ${last}`;
+  return [
+    `${name}: answers repeated by other machines: ${counts} (${canaries} to questions of the network's own)${told}`,
+  ];
 }
 
 /** What few bits cost a model, if they did and it is known; of answers nothing was measured, and nothing is said. */

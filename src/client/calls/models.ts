@@ -19,6 +19,8 @@ export interface ServeOptions {
   readonly provisional?: boolean;
   /** "8bit" or "4bit" keeps weights in so many bits. */
   readonly weights?: string;
+  /** "on" or "off": whether other machines repeat a share of the answers. */
+  readonly audit?: string;
 }
 
 export type ForwardInit = Omit<MessageInitShape<typeof ForwardRequestSchema>, "$typeName" | "model">;

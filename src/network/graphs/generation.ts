@@ -3,7 +3,7 @@
 
 import { fail } from "../../core/errors.ts";
 import type { BodyNode } from "../body.ts";
-import type { Plan, VNodePlan } from "../plan.ts";
+import type { Plan, PlanEdge, VNodePlan } from "../plan.ts";
 
 /** Requests that a served network answers at the same time; more would make each of them wait too long. */
 export const requestsAtOnceMax = 32;
@@ -40,6 +40,23 @@ export function generationHead(plan: Plan): GenerationHead {
         return { vnode: vnode.id, value: `${input.node}.${input.slot}` };
     }
   return fail("failed_precondition", `network ${plan.name} cannot generate: list its logits under "outputs"`);
+}
+
+/** How values get to the head: VNodes and activations on the way. The others (costs) do nothing in a served model. */
+export interface GenerationWay {
+  readonly head: string;
+  readonly needed: ReadonlySet<string>;
+  readonly onward: readonly PlanEdge[];
+}
+
+export function generationWay(plan: Plan): GenerationWay {
+  const head = generationHead(plan).vnode;
+  const needed = new Set([head]);
+  for (const id of plan.order.toReversed())
+    if (plan.edges.some((edge) => edge.from === id && edge.kind === "activation" && needed.has(edge.to)))
+      needed.add(id);
+  const onward = plan.edges.filter(({ kind, from, to }) => kind === "activation" && needed.has(from) && needed.has(to));
+  return { head, needed, onward };
 }
 
 /** Positions that the network was made for: prompts and answers together must fit. */

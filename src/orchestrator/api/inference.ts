@@ -7,6 +7,7 @@ import { parseManifest } from "../../data/manifest.ts";
 import type { ChatTurn } from "../../models/chats/chat-template.ts";
 import { type ChatMessage, type GenerateRequest, InferenceService } from "../../protocol/gen/dcnr/v1/inference_pb.ts";
 import { type ServedService, service } from "../../protocol/network.ts";
+import { checksOf } from "../answers/shown.ts";
 import type { Context } from "../context.ts";
 import type { Assignments } from "../fleet/attached/assignments.ts";
 import type { Capacity } from "../fleet/capacity/capacity.ts";
@@ -180,6 +181,7 @@ function view(needs: InferenceApiNeeds, model: ModelRecord) {
     leastReplicas: model.scaling?.least ?? 0,
     mostReplicas: model.scaling?.most ?? 0,
     ...weightsOf(needs, model),
+    ...checksOf(needs.context, model),
     sessions: [...model.replicas],
     createdWallMs: BigInt(model.createdWallMs),
   };

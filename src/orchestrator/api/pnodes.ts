@@ -171,7 +171,8 @@ function disagreed({ context, rooms }: PNodeApiNeeds, { session, vnode, pnode, e
 function workOf(workload: SessionRecord | ReplicaRecord) {
   if (isReplica(workload)) {
     const { definition, numerics, states, weights = "" } = workload.identity;
-    return { case: "serving" as const, value: { definition, numerics, states: hashesOf(states), weights } };
+    const audited = workload.policy.audit ?? false;
+    return { case: "serving" as const, value: { definition, numerics, states: hashesOf(states), weights, audited } };
   }
   const { identity, policy } = workload;
   return { case: "training" as const, value: trainingToWire({ identity, policy }) };

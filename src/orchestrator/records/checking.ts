@@ -1,6 +1,6 @@
 // Records of checking what machines computed: statements, intervals and their audits, standings.
 
-import type { PNodeId, SessionId, VNodeId } from "../../core/ids.ts";
+import type { PNodeId, ReplicaId, SessionId, VNodeId } from "../../core/ids.ts";
 import type { Statement } from "../../trust/statement.ts";
 
 export interface DrawnInterval {
@@ -58,10 +58,15 @@ export interface FaultRecord {
   readonly story: string;
   /** Repeats it. */
   readonly command: string;
+  /** Of a seam: the machine at its other end. */
+  readonly with?: PNodeId;
 }
 
-/** `withholding`: did not store what others need to repeat work. `silence`: did not answer when it was asked to repeat its own. */
-export type FaultKind = "hardware" | "class" | "lie" | "equivocation" | "silence" | "withholding";
+/**
+ * `answer`: answered wrongly, and rightly when it was asked again. `seam`: the machine at the other end says something else of what passed, and nobody can
+ * tell which of the two is right. `withholding`: did not store what others need to repeat work. `silence`: did not answer when it was asked to repeat its own.
+ */
+export type FaultKind = "hardware" | "class" | "lie" | "equivocation" | "silence" | "withholding" | "answer" | "seam";
 
 /** One checkpoint interval of a session that is checked, from when the line passed it until it is final. */
 export interface IntervalRecord {
@@ -146,4 +151,41 @@ export interface Accused {
   readonly story?: string;
   /** Its standing says so by now. */
   readonly told?: boolean;
+}
+
+/** What came of checking a replica's answers. */
+export interface AnswerChecksRecord {
+  readonly replica: ReplicaId;
+  readonly right: number;
+  readonly wrong: number;
+  /** Drawn, and nobody could repeat them. */
+  readonly unchecked: number;
+  /** Of all these, prompts of the network's own. */
+  readonly canaries: number;
+  /** Machines that have answered one of those here before anybody else's: newcomers answer nobody before. */
+  readonly proved: readonly PNodeId[];
+  /** Those who repeat answers now, and may read the model for that. */
+  readonly tasks: readonly { readonly pnode: PNodeId; readonly sinceWallMs: number }[];
+  readonly last?: { readonly wallMs: number; readonly story: string };
+}
+
+/** An answer that was wrong, kept so that it can be repeated. */
+export interface FindingRecord {
+  readonly id: string;
+  readonly wallMs: number;
+  readonly model: string;
+  readonly replica: ReplicaId;
+  readonly pnode: PNodeId;
+  readonly story: string;
+  /** What decides what was right. */
+  readonly work: {
+    readonly definition: string;
+    readonly numerics: string;
+    readonly states: Readonly<Record<string, string>>;
+    readonly weights: string;
+  };
+  /** The question as it was asked (GenerateTokensRequest as JSON), and the answer. */
+  readonly asked: string;
+  readonly answer: readonly number[];
+  readonly finish: string;
 }

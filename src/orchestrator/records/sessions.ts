@@ -95,6 +95,10 @@ export interface ReplicaRecord extends WorkloadRecord {
   readonly id: ReplicaId;
   readonly model: string;
   readonly identity: ReplicaIdentity;
+  readonly policy: WorkloadRecord["policy"] & {
+    /** A share of its answers is repeated by other machines. */
+    readonly audit?: true;
+  };
 }
 
 /** What decides a replica's answers. */

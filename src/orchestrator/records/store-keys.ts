@@ -7,7 +7,7 @@ import type { Block } from "../ledger/block.ts";
 import type { SignedHead } from "../ledger/heads.ts";
 import type { BudgetRecord, ChainRecord } from "./accounts.ts";
 import type { MachineDay, NetworkDay } from "./availability.ts";
-import type { IntervalRecord, StandingRecord } from "./checking.ts";
+import type { AnswerChecksRecord, FindingRecord, IntervalRecord, StandingRecord } from "./checking.ts";
 import type { AnswersRecord, CohortRecord, DataWorkRecord, JobRecord, UseRecord } from "./jobs.ts";
 import type {
   IdentityRecord,
@@ -48,6 +48,7 @@ export interface MirroredKinds {
   /** An interval in which somebody was found wrong, kept so that anybody can repeat it. */
   readonly conviction: IntervalRecord;
   readonly standing: StandingRecord;
+  readonly checks: AnswerChecksRecord;
   readonly provider: ProviderRecord;
   readonly instance: InstanceRecord;
 }
@@ -75,6 +76,7 @@ export const mirroredKinds: readonly MirroredKind[] = [
   "interval",
   "conviction",
   "standing",
+  "checks",
   "provider",
   "instance",
 ];
@@ -110,6 +112,9 @@ export const key = {
   conviction: (session: string, to: number, turn: number) =>
     named<IntervalRecord>(`conviction/${session}/${padded(to)}-${turn}`),
   standing: (pnode: string) => named<StandingRecord>(`standing/${pnode}`),
+  checks: (replica: string) => named<AnswerChecksRecord>(`checks/${replica}`),
+  /** Create-only. Newer ones come last. */
+  finding: (wallMs: number, id: string) => named<FindingRecord>(`finding/${padded(wallMs)}-${id}`),
   invite: (id: string) => named<InviteRecord>(`invite/${id}`),
   orchestrator: (id: string) => named<OrchestratorRecord>(`orchestrator/${id}`),
   lease: (workload: string) => named<LeaseRecord>(`lease/${workload}`),
@@ -151,6 +156,8 @@ export const prefix = {
   convictions: named<IntervalRecord>("conviction/"),
   convictionsOf: (session: string) => named<IntervalRecord>(`conviction/${session}/`),
   standings: named<StandingRecord>("standing/"),
+  checks: named<AnswerChecksRecord>("checks/"),
+  findings: named<FindingRecord>("finding/"),
   pnodes: named<PNodeRecord>("pnode/"),
   rooms: named<RoomRecord>("room/"),
   orchestrators: named<OrchestratorRecord>("orchestrator/"),

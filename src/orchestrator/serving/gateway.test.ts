@@ -10,6 +10,7 @@ import { compileText } from "../../network/compile.ts";
 import type { GenerateTokensRequest, GenerateTokensResponse } from "../../protocol/gen/dcnr/v1/serving_pb.ts";
 import type { Network } from "../../protocol/network.ts";
 import { withoutKey } from "../../protocol/routes/address.ts";
+import type { GivenAnswer } from "../answers/given.ts";
 import { Gateway, type GatewayNeeds } from "./gateway.ts";
 import type { TextRequest } from "./text.ts";
 
@@ -68,6 +69,7 @@ function scene(replicas: readonly string[], status = "running") {
       },
     },
   };
+  const hindrances: (string | undefined)[] = [];
   const network = {
     watch: (keyed: string, _: unknown, request: GenerateTokensRequest, { signal }: { signal: AbortSignal }) => {
       assert.ok(keyed.endsWith("#key"), "nobody but the PNode itself is asked");
@@ -77,8 +79,16 @@ function scene(replicas: readonly string[], status = "running") {
       return answer ? answer(request, signal) : fail("unavailable", `nothing answers at ${address}`);
     },
   } as unknown as Network;
+  const given: GivenAnswer[] = [];
+  const checking = {
+    answers: { begin: async () => undefined, given: (answer: GivenAnswer) => void given.push(answer) },
+    canaries: { hindrance: async () => hindrances.shift() },
+  };
+  const wake = async (model: unknown) => model;
   return {
-    gateway: new Gateway({ ...needs, network, wake: async (model: unknown) => model } as unknown as GatewayNeeds),
+    gateway: new Gateway({ ...needs, ...checking, network, wake } as unknown as GatewayNeeds),
+    given,
+    hindrances,
     pnodes,
     heads,
     calls,
@@ -185,4 +195,27 @@ test("a reader who stops early ends the work of the PNode", async () => {
   const left = new AbortController();
   for await (const piece of gateway.generate(request, left.signal)) if (piece.generatedTokens === 2) left.abort();
   assert.equal(stopped, 2, "by its signal");
+});
+
+test("what was answered is told to whoever checks it, and replicas that have to prove themselves are waited for", async () => {
+  const { gateway, pnodes, given, hindrances, heads, calls } = scene(["s"]);
+  hindrances.push("its machines are new", "its machines are new");
+  pnodes.set("s-a:1", (asked) => counting(asked));
+  assert.equal((await tokensOf(gateway)).length, 8);
+  assert.equal(calls.length, 1, "nobody was asked before");
+  assert.deepEqual(
+    given.map(({ answer, replica }) => [answer.length, replica]),
+    [[8, "s"]],
+  );
+  for await (const { generatedTokens } of gateway.generate(request, new AbortController().signal))
+    if (generatedTokens === 2) break;
+  assert.equal(given[1]?.answer.length, 2, "as much as was read");
+  pnodes.set("s-a:1", async function* (asked) {
+    yield* counting(asked, 3);
+    heads.set("s", "s-b:1");
+    throw new DcnrError("unavailable", "the stream broke");
+  });
+  pnodes.set("s-b:1", (asked) => counting(asked));
+  assert.equal((await tokensOf(gateway)).length, 8);
+  assert.equal(given[2]?.answer.length, 8, "once, with what both said");
 });

@@ -10,6 +10,9 @@ import { CallReader } from "../../models/chats/tools.ts";
 import { checkingSchema } from "../../models/grammar/works.ts";
 import { type ForwardTensorsResponse, ServingService } from "../../protocol/gen/dcnr/v1/serving_pb.ts";
 import type { Network, RequestInit } from "../../protocol/network.ts";
+import type { AnswerCare } from "../answers/answer-care.ts";
+import type { Canaries } from "../answers/canaries.ts";
+import type { GivenAnswer } from "../answers/given.ts";
 import type { ModelRecord } from "../records/sessions.ts";
 import { answerText, bareTokens, type TokenBatch, withCalls } from "./answer.ts";
 import { type Loads, ModelLoads, type Outcome, type Request } from "./loads.ts";
@@ -40,6 +43,10 @@ type Tokens = RequestInit<typeof ServingService.method.generateTokens>;
 
 export interface GatewayNeeds extends ReplicaNeeds, StatusNeeds {
   readonly network: Network;
+  /** Some answers are checked afterwards. */
+  readonly answers: AnswerCare;
+  /** Replicas of newcomers are tried before they answer anybody. */
+  readonly canaries: Pick<Canaries, "hindrance">;
   /** Gives a model that has gone to zero a replica. */
   wake(model: ModelRecord): Promise<ModelRecord>;
 }
@@ -81,15 +88,7 @@ export class Gateway implements TextGenerator {
     if (model.context === 0) fail("failed_precondition", `model ${model.name} does not generate text`);
     const { table, ids, stop, endTokens, schema, calls } = await this.#prompts.of(model, request);
     const shape = await this.#schema(model, schema ?? request.schema);
-    const { seed, ...sampling } = request.sampling;
-    const wanted = {
-      prompt: [...ids],
-      maxTokens: request.maxTokens,
-      sampling: { ...sampling, seed: BigInt(seed) },
-      endTokens: [...endTokens],
-      ...shape,
-      ...(request.topLogprobs === undefined ? {} : { topLogprobs: request.topLogprobs }),
-    };
+    const wanted = { ...wantedOf(request, ids, endTokens), ...shape };
     const asked = this.loads.begin(model.name, ids.length);
     let outcome: Outcome = "cancelled";
     try {
@@ -110,6 +109,33 @@ export class Gateway implements TextGenerator {
     }
   }
 
+  /** Asks one replica alone, whether or not it may answer people. Fails if it does not answer at once. */
+  async tried(model: ModelRecord, replica: ReplicaId, request: TextRequest, signal: AbortSignal) {
+    const { table, ids, endTokens } = await this.#prompts.of(model, request);
+    const asked = wantedOf(request, ids, endTokens);
+    const ring = await this.#needs.answers.begin(replica);
+    const address = await this.#replicas.head(model, replica);
+    const answer: number[] = [];
+    const told = { finish: "", request: "" };
+    const release = this.#replicas.occupy(replica);
+    try {
+      const method = ServingService.method.generateTokens;
+      const wanted = { ...asked, session: replica };
+      for await (const { tokens, finish, request: name } of this.#needs.network.watch(address, method, wanted, {
+        signal,
+      })) {
+        answer.push(...tokens);
+        told.finish ||= finish;
+        told.request ||= name;
+      }
+    } finally {
+      release();
+    }
+    if (told.finish === "") fail("unavailable", `the answer of model ${model.name} broke off`);
+    const given: GivenAnswer = { ...{ model: model.name, replica, asked, answer, ring }, ...told };
+    return { given, text: table ? new TextDecoder().decode(decodeTokenBytes(table, answer)) : "" };
+  }
+
   /** Read here first: an error is told before anything is computed, whoever is asked then. */
   async #schema({ name, tokenizer }: ModelRecord, schema = ""): Promise<{ schema?: string; tokenizer?: string }> {
     if (schema === "") return {};
@@ -128,6 +154,7 @@ export class Gateway implements TextGenerator {
     const full = new Set<ReplicaId>();
     const gone = new Set<ReplicaId>();
     const retries = new Retries(this.#patience(signal));
+    const checked = new CheckedAnswer(this.#needs.answers, model.name, wanted);
     for (let replica = this.#replicas.choose(model, full); ; ) {
       let failure: unknown;
       const release = this.#replicas.occupy(replica);
@@ -135,13 +162,18 @@ export class Gateway implements TextGenerator {
       const abort = () => stop.abort();
       signal.addEventListener("abort", abort, { once: true });
       try {
-        const address = await this.#replicas.head(model, replica);
+        const address = await this.#place(model, replica);
+        await checked.begin(replica);
         const request = { ...wanted, session: replica, sent };
         const method = ServingService.method.generateTokens;
-        for await (const { tokens, logprobs, finish } of this.#needs.network.watch(address, method, request, {
-          signal: stop.signal,
-        })) {
+        for await (const { tokens, logprobs, finish, request: name } of this.#needs.network.watch(
+          address,
+          method,
+          request,
+          { signal: stop.signal },
+        )) {
           sent.push(...tokens);
+          checked.heard(tokens, name, finish);
           asked.answered(tokens.length);
           retries.progressed();
           const told = logprobs.map((one, index) => ({ token: tokens[index] as number, ...one }));
@@ -172,10 +204,19 @@ export class Gateway implements TextGenerator {
         // A reader who stops early must not leave the PNode computing for nobody.
         stop.abort();
         release();
+        if (failure === undefined) checked.end();
       }
       if (signal.aborted) return;
       await retries.again(failure);
     }
+  }
+
+  /** Where people's questions go. Fails with `unavailable` while it is placed, or has to prove itself. */
+  async #place(model: ModelRecord, replica: ReplicaId): Promise<string> {
+    const address = await this.#replicas.head(model, replica);
+    const hindrance = await this.#needs.canaries.hindrance(replica);
+    if (hindrance) fail("unavailable", `model ${model.name} does not answer yet: ${hindrance}`);
+    return address;
   }
 
   /** Of a model that was served again as it is: one that has come since. */
@@ -219,7 +260,7 @@ export class Gateway implements TextGenerator {
       const release = this.#replicas.occupy(replica);
       try {
         const answer = await retry(this.#patience(signal), async () =>
-          ask(await this.#replicas.head(model, replica), replica, { timeoutMs: patienceMs, signal }),
+          ask(await this.#place(model, replica), replica, { timeoutMs: patienceMs, signal }),
         );
         outcome = "computed";
         return answer;
@@ -235,6 +276,61 @@ export class Gateway implements TextGenerator {
     const { world } = this.#needs.context;
     return { world, minMs: retryMinMs, maxMs: retryMaxMs, patienceMs, signal };
   }
+}
+
+/** What is remembered of an answer until it is over, in case that it is checked. */
+class CheckedAnswer {
+  readonly #answers: AnswerCare;
+  readonly #about: Pick<GivenAnswer, "model" | "asked">;
+  readonly #answer: number[] = [];
+  #replica: ReplicaId | undefined;
+  #ring: GivenAnswer["ring"];
+  #request = "";
+  #finish = "";
+  /** Of those who took part, how many. */
+  #heads = 0;
+
+  constructor(answers: AnswerCare, model: string, asked: Tokens) {
+    this.#answers = answers;
+    this.#about = { model, asked };
+  }
+
+  async begin(replica: ReplicaId): Promise<void> {
+    this.#replica = replica;
+    if (this.#answer.length === 0) this.#ring = await this.#answers.begin(replica);
+  }
+
+  heard(tokens: readonly number[], request: string, finish: string): void {
+    if (request !== "") {
+      this.#heads++;
+      this.#request = request;
+    }
+    this.#answer.push(...tokens);
+    this.#finish ||= finish;
+  }
+
+  /** It goes on no more, whoever ended it. */
+  end(): void {
+    if (this.#replica === undefined) return;
+    const request = this.#heads === 1 ? this.#request : "";
+    const told = { replica: this.#replica, answer: this.#answer, finish: this.#finish, request, ring: this.#ring };
+    this.#answers.given({ ...this.#about, ...told });
+    this.#replica = undefined;
+  }
+}
+
+function wantedOf(
+  { maxTokens, sampling: { seed, ...sampling }, topLogprobs }: TextRequest,
+  ids: ArrayLike<number>,
+  endTokens: Iterable<number>,
+) {
+  return {
+    prompt: Array.from(ids),
+    maxTokens,
+    sampling: { ...sampling, seed: BigInt(seed) },
+    endTokens: [...endTokens],
+    ...(topLogprobs === undefined ? {} : { topLogprobs }),
+  };
 }
 
 function promptText({ model, prompt }: TextRequest, table: TokenTable | undefined, ids: ArrayLike<number>): string {

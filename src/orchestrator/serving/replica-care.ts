@@ -2,16 +2,20 @@
 // load its weights from the states that its record names.
 
 import type { PlacementPlan } from "../../scheduler/placement/types.ts";
+import type { Mirror } from "../records/mirror.ts";
 import type { ReplicaRecord } from "../records/sessions.ts";
+import { key } from "../records/store-keys.ts";
 import { type Compiled, servingPlan } from "../sessions/compiled.ts";
 import type { Garbage } from "../sessions/garbage.ts";
 import type { Care } from "../workloads/care.ts";
 
 export class ReplicaCare implements Care<ReplicaRecord> {
+  readonly #mirror: Mirror;
   readonly #compiled: Compiled;
   readonly #garbage: Garbage;
 
-  constructor(compiled: Compiled, garbage: Garbage) {
+  constructor(mirror: Mirror, compiled: Compiled, garbage: Garbage) {
+    this.#mirror = mirror;
     this.#compiled = compiled;
     this.#garbage = garbage;
   }
@@ -39,7 +43,8 @@ export class ReplicaCare implements Care<ReplicaRecord> {
   async ended(): Promise<void> {}
 
   /** The states stay as long as anybody else names them. */
-  async erase({ identity }: ReplicaRecord): Promise<void> {
+  async erase({ id, identity }: ReplicaRecord): Promise<void> {
+    await this.#mirror.remove(key.checks(id));
     this.#garbage.add(Object.values(identity.states).map(({ hash }) => hash));
   }
 }

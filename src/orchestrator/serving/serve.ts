@@ -16,6 +16,7 @@ import { checkBelonging, isLimited, ownedBy } from "../rights/limits.ts";
 import type { Compiled } from "../sessions/compiled.ts";
 import type { Garbage } from "../sessions/garbage.ts";
 import { requirementsOf } from "../sessions/settings.ts";
+import { usualAssurance } from "../trust/assurance.ts";
 import type { Controller } from "../workloads/controller.ts";
 import { endReplica } from "./end-replica.ts";
 import { chatFacts, factsOf, findModel, findState } from "./models.ts";
@@ -44,6 +45,8 @@ export interface ServeRequest {
   readonly provisional?: boolean;
   /** "8bit" or "4bit"; absent, empty and "float32": as they are. */
   readonly weights?: string;
+  /** "on" or "off": whether other machines repeat a share of the answers; absent and empty: where strangers may join. */
+  readonly audit?: string;
 }
 
 /** What a replica is made for. */
@@ -67,7 +70,12 @@ export async function serveModel(needs: ServeNeeds, request: ServeRequest, roles
   checkWeightFormat(weights, numerics);
   const kept = weights && { weights };
   const identity = { definition, numerics, bits, states, ...kept };
-  const wish = { model: name, identity, vnodes: plan.vnodes.map(({ id }) => id), ...placementOf(request) };
+  const wish = {
+    model: name,
+    identity,
+    vnodes: plan.vnodes.map(({ id }) => id),
+    ...placementOf(needs.context, request),
+  };
   const scaling = scalingOf(request, wish);
   const replicas = await startReplicas(needs, wish, replicasOf(request), before?.replicas ?? []);
   const text = { tokenizer: trained.tokenizer, ...(await chatFacts(needs.context, trained.chat)) };
@@ -115,7 +123,10 @@ function scalingOf(
   return { scaling: { least, most, identity, policy, requirements, vnodes } };
 }
 
-function placementOf({ spread, requirements: wanted }: ServeRequest): Pick<ReplicaWish, "policy" | "requirements"> {
+function placementOf(
+  context: Context,
+  { spread, requirements: wanted, audit = "" }: ServeRequest,
+): Pick<ReplicaWish, "policy" | "requirements"> {
   if (spread > spreadMax) fail("invalid_argument", `spread is ${spread}, at most ${spreadMax} is allowed`);
   const requirements = requirementsOf({ requirements: wanted } as Parameters<typeof requirementsOf>[0]);
   if (requirements.maxRuntimeSeconds > 0)
@@ -123,7 +134,14 @@ function placementOf({ spread, requirements: wanted }: ServeRequest): Pick<Repli
       "invalid_argument",
       "a served model has no time limit: leave max_runtime_seconds out, and stop it with dcnr model stop",
     );
-  return { policy: spread > 1 ? { spread } : {}, requirements };
+  const policy = { ...(spread > 1 ? { spread } : {}), ...(isAudited(context, audit) ? { audit: true as const } : {}) };
+  return { policy, requirements };
+}
+
+function isAudited(context: Context, audit: string): boolean {
+  if (audit !== "" && audit !== "on" && audit !== "off")
+    fail("invalid_argument", `audit is "${audit.slice(0, 40)}": choose on or off`);
+  return audit === "" ? usualAssurance(context) !== "none" : audit === "on";
 }
 
 /** Those of the known that serve the same, and new ones until there are as many as wanted. */

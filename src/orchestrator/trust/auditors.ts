@@ -6,7 +6,7 @@ import type { PNodeId, VNodeId } from "../../core/ids.ts";
 import type { Context } from "../context.ts";
 import type { Capacity } from "../fleet/capacity/capacity.ts";
 import { isOpen, type PNodeRecord } from "../records/machines.ts";
-import type { SessionRecord } from "../records/sessions.ts";
+import type { ReplicaRecord, SessionRecord, WorkloadRecord } from "../records/sessions.ts";
 import { key, prefix } from "../records/store-keys.ts";
 import type { Compiled } from "../sessions/compiled.ts";
 import type { Candidate } from "./disputes.ts";
@@ -18,6 +18,17 @@ export interface AuditorNeeds {
   readonly capacity: Capacity;
   readonly compiled: Compiled;
   readonly standings: Standings;
+}
+
+interface WantedAuditor {
+  /** What is drawn for. */
+  readonly subject: string;
+  readonly draw: string;
+  readonly except: ReadonlySet<PNodeId>;
+  readonly trustedOnly: boolean;
+  readonly memoryBytes: number;
+  /** Those who exchange messages with whoever is checked. */
+  readonly near: ReadonlySet<PNodeId>;
 }
 
 export class Auditors {
@@ -36,15 +47,30 @@ export class Auditors {
     except: ReadonlySet<PNodeId>,
     trustedOnly: boolean,
   ): Candidate[] {
+    const memoryBytes = this.#context.mirror.get(key.vnode(session.id, vnode))?.memoryBytes ?? 0;
+    const near = this.#neighbours(session, vnode);
+    return this.#among(session, { subject: vnode, draw, except, trustedOnly, memoryBytes, near });
+  }
+
+  /** Those who may repeat an answer of a replica that others make up: it takes the memory of one of its VNodes at a time. */
+  forAnswer(replica: ReplicaRecord, draw: string, except: ReadonlySet<PNodeId>): Candidate[] {
+    const { mirror } = this.#context;
+    const bytes = replica.vnodes.map((vnode) => mirror.get(key.vnode(replica.id, vnode))?.memoryBytes ?? 0);
+    const memoryBytes = Math.max(0, ...bytes);
+    return this.#among(replica, {
+      ...{ subject: replica.id, draw, except, trustedOnly: false, memoryBytes, near: new Set() },
+    });
+  }
+
+  #among(workload: WorkloadRecord, wanted: WantedAuditor): Candidate[] {
+    const { subject, draw, except, trustedOnly, memoryBytes, near: neighbours } = wanted;
     const { mirror } = this.#context;
     const others = Array.from(except, (pnode) => mirror.get(key.pnode(pnode))).filter((one) => one !== undefined);
-    const neighbours = this.#neighbours(session, vnode);
-    const memoryBytes = mirror.get(key.vnode(session.id, vnode))?.memoryBytes ?? 0;
     const isPartial = (record: PNodeRecord) =>
       neighbours.has(record.id) || others.some((other) => areRelated(record, other));
     const levels = new Map<PNodeId, Level>();
     const open = mirror.under(prefix.pnodes).filter((record) => {
-      if (except.has(record.id) || !isOpen(record) || !isOfClass(record, session)) return false;
+      if (except.has(record.id) || !isOpen(record) || !isOfClass(record, workload)) return false;
       const level = levelOf(this.#needs.standings.of(record.id));
       levels.set(record.id, level);
       // Whoever is trusted judges friends and neighbours too: an operator's machines are often all that there are.
@@ -57,7 +83,7 @@ export class Auditors {
     const able = trustedOnly ? trusted : trusted.length + known.length > 0 ? [...trusted, ...known] : open;
     const named = able.map(({ id }) => ({ pnode: id, trusted: levels.get(id) === "trusted" }));
     const work = (pnode: PNodeId) => this.#tasksOf(pnode) * 1_000 + this.#needs.capacity.vnodesOn(pnode).size;
-    return byLot(draw, vnode, named).sort(
+    return byLot(draw, subject, named).sort(
       (a, b) => work(a.pnode) - work(b.pnode) || Number(b.trusted) - Number(a.trusted),
     );
   }
@@ -85,7 +111,7 @@ export class Auditors {
   }
 }
 
-export function isOfClass(record: PNodeRecord, { identity, numericsClass }: SessionRecord): boolean {
+export function isOfClass(record: PNodeRecord, { identity, numericsClass }: WorkloadRecord): boolean {
   if ((record.bits ?? 0) !== identity.bits || record.excluded?.includes(numericsClass)) return false;
   return record.facts.numerics.some((one) => one.engine === identity.numerics && one.class === numericsClass);
 }

@@ -27,6 +27,12 @@ export function drawContent({ session, turn, from, to, statements }: DrawnLine):
   return new TextEncoder().encode(["dcnr draw 1", session, turn, from, to, statements].join("|"));
 }
 
+/** What an answer is drawn by: whoever gave it could not know. */
+export function answerDrawContent(replica: string, prompt: readonly number[], answer: readonly number[]): Uint8Array {
+  const content = sha256([prompt.join(), answer.join()].join("|"));
+  return new TextEncoder().encode(["dcnr answer 1", replica, content].join("|"));
+}
+
 /** A number from 0 to below 1 that follows from the draw. */
 export function lot(draw: string, ...names: readonly string[]): number {
   return Number.parseInt(sha256([draw, ...names].join("\n")).slice(0, 13), 16) / 2 ** 52;
@@ -52,11 +58,11 @@ export function isDrawn(
 /** In an order that nobody chose. */
 export function byLot<T extends { readonly pnode: PNodeId }>(
   draw: string,
-  vnode: VNodeId,
+  subject: string,
   candidates: readonly T[],
 ): T[] {
   return candidates
-    .map((candidate) => ({ candidate, at: lot(draw, vnode, candidate.pnode) }))
+    .map((candidate) => ({ candidate, at: lot(draw, subject, candidate.pnode) }))
     .sort((a, b) => a.at - b.at)
     .map(({ candidate }) => candidate);
 }

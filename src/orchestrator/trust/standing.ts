@@ -90,6 +90,13 @@ export function withFault(standing: StandingRecord, fault: FaultRecord, numerics
       const isAgain = before !== undefined && standing.right < faultsTooClose;
       return isAgain ? bar("quarantined") : { ...faulty, right: 0 };
     }
+    // One of the two is right. Whoever is at odds with a second machine is not.
+    case "seam": {
+      const isAgain = standing.faults.some((one) => one.kind === "seam" && one.with !== fault.with);
+      return isAgain && standing.right < faultsTooClose ? bar("quarantined") : { ...faulty, right: 0 };
+    }
+    // What was answered cannot be taken back: it answers nobody until its owner has looked at it.
+    case "answer":
     case "silence":
       return bar("quarantined");
     case "lie":

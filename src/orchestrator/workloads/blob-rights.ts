@@ -3,13 +3,13 @@
 
 import { Recent } from "../../core/caches/recent.ts";
 import { fail } from "../../core/errors.ts";
-import type { PNodeId, Sha256, VNodeId, WorkloadId } from "../../core/ids.ts";
+import { isReplicaId, type PNodeId, type Sha256, type VNodeId, type WorkloadId } from "../../core/ids.ts";
 import { blobsOf, parseManifest } from "../../data/manifest.ts";
 import type { Statement } from "../../trust/statement.ts";
 import { inputHashes } from "../../trust/works.ts";
 import type { Context } from "../context.ts";
 import type { ReplicaRecord, SessionRecord } from "../records/sessions.ts";
-import { key, prefix } from "../records/store-keys.ts";
+import { type Key, key, prefix } from "../records/store-keys.ts";
 import type { VNodeRecord } from "../records/vnodes.ts";
 import { called, findWorkload, isLive, isReplica } from "../records/workloads.ts";
 import type { Compiled } from "../sessions/compiled.ts";
@@ -143,11 +143,16 @@ export class BlobRights {
 
   /** The VNodes that the PNode hosts or prepares for. */
   #partIn(workload: Workload, pnode: PNodeId): Set<VNodeId> {
-    if (this.#isCrew(workload.id, pnode)) return new Set(workload.vnodes);
+    if (this.#isCrew(workload.id, pnode) || this.#checksAnswers(workload, pnode)) return new Set(workload.vnodes);
     const hosted = this.#hosted(workload, pnode);
     const prepared = this.#prepared.get(nameOf(pnode, workload.id));
     const isDue = prepared !== undefined && prepared.untilMs > this.#context.world.clock.monotonicMs();
     return isDue && isLive(workload) ? hosted.union(prepared.vnodes) : hosted;
+  }
+
+  /** Whoever repeats an answer needs the whole model for it. */
+  #checksAnswers({ id }: Workload, pnode: PNodeId): boolean {
+    return this.#context.mirror.get(key.checks(id))?.tasks.some((task) => task.pnode === pnode) ?? false;
   }
 
   /** Whether a state of these VNodes has this name, or a part with it. */
@@ -191,7 +196,8 @@ export class BlobRights {
       await before.look;
       return true;
     }
-    const look = forEachAtOnce(vnodes, readsAtOnce, (vnode) => mirror.read(key.vnode(id, vnode)));
+    const records = [...vnodes.map((vnode) => key.vnode(id, vnode)), ...(isReplicaId(id) ? [key.checks(id)] : [])];
+    const look = forEachAtOnce<Key<object>>(records, readsAtOnce, (record) => mirror.read(record));
     this.#looked.set(name, { atMs: nowMs, look });
     look.catch(() => this.#looked.delete(name));
     await look;

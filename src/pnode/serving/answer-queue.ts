@@ -9,6 +9,8 @@ export interface TokenAnswer {
   readonly logprobs?: readonly ChosenLogprobs[];
   /** Of a text, instead of tokens. */
   readonly vector?: Float32Array;
+  /** On the first one: what the machines of the replica call the answer. */
+  readonly request?: string;
   /** Set on the last one. */
   readonly finish?: "stop" | "length";
 }

@@ -6,6 +6,7 @@ import { DcnrError, fail } from "../../core/errors.ts";
 import type { Cancel, World } from "../../core/world.ts";
 import { type ChoiceWish, Chooser } from "../../models/choosing.ts";
 import { AnswerQueue, type TokenAnswer } from "./answer-queue.ts";
+import { answerName, type RecordedRow } from "./answer-rows.ts";
 import { Acceptance, draftFrom } from "./drafts.ts";
 import { Pace } from "./pace.ts";
 import { type Pass, passTokensMax, rowsMax } from "./pass.ts";
@@ -43,6 +44,8 @@ export interface ConductorOptions {
   readonly feed: (pass: Pass, ids: Int32Array) => void;
   /** What a pass takes of the machine that the head is on; 0 while nobody knows. */
   readonly stageMs: () => number;
+  /** Hears what logits were chosen from, where answers are checked. */
+  readonly onLogits?: (rows: readonly RecordedRow[], logits: Float32Array) => void;
   /** Ways to be faster that change no answer; both are on unless a test compares. */
   readonly without?: readonly ("drafts" | "prefixes")[];
 }
@@ -142,7 +145,19 @@ export class Conductor {
     if (sent.length >= maxTokens || prompt.length + sent.length >= this.#options.context)
       active.answers.push({ tokens: [], finish: "length" });
     else if (!signal.aborted) this.#begin(active);
-    return active.answers.read(signal, () => this.#end(active));
+    return this.#named(
+      active,
+      active.answers.read(signal, () => this.#end(active)),
+    );
+  }
+
+  /** The first tokens come with what machines call the answer. */
+  async *#named({ key }: Active, answers: AsyncGenerator<TokenAnswer>): AsyncGenerator<TokenAnswer> {
+    let request: string | undefined = answerName(this.#options.epoch, key);
+    for await (const answer of answers) {
+      yield request === undefined ? answer : { ...answer, request };
+      request = undefined;
+    }
   }
 
   /** One vector of length 1 for the whole prompt. */
@@ -338,6 +353,7 @@ export class Conductor {
     this.#progressMs = this.#options.world.clock.monotonicMs();
     const tokens = sent.pieces.reduce((sum, { ids }) => sum + ids.length, 0);
     this.#pace.observe(tokens, this.#progressMs - sent.sentMs);
+    this.#options.onLogits?.(sent.pieces.filter(({ logits: wanted }) => wanted > 0).map(chosenFrom), logits.values);
     let [row, state] = [0, 0];
     for (const piece of sent.pieces) {
       const { request } = piece;
@@ -479,6 +495,11 @@ export class Conductor {
     this.#stallTimer?.();
     this.#failAll("the model moves to another PNode: try again");
   }
+}
+
+/** The rows whose logits a piece has. */
+function chosenFrom({ request, position, ids, logits }: Piece): RecordedRow {
+  return { request: request.key, position: position + ids.length - logits, tokens: logits };
 }
 
 function tokensOf({ prompt, produced }: Active): number[] {

@@ -11,14 +11,17 @@ import { GrammarConstraints } from "../../models/grammar/constraint.ts";
 import { schemaBytesMax } from "../../models/grammar/schema.ts";
 import { type OrderedVocabulary, writableBytes } from "../../models/grammar/vocabulary.ts";
 import { compilingSchema, orderingVocabulary } from "../../models/grammar/works.ts";
+import { contextOf } from "../../network/graphs/generation.ts";
+import type { GenerateTokensRequest } from "../../protocol/gen/dcnr/v1/serving_pb.ts";
 import type { BlobClient } from "../blob-client.ts";
+import type { ServingContext } from "./serving-context.ts";
 
 /** A vocabulary takes some megabytes, a schema with what was learnt of it as well. */
 const vocabulariesKept = 2;
 const schemasKept = 16;
 
 export interface SchemaNeeds {
-  readonly blobs: BlobClient;
+  readonly blobs: Pick<BlobClient, "fetchVocabulary">;
   readonly aside: Aside;
   readonly signal: AbortSignal;
 }
@@ -42,6 +45,16 @@ export class Schemas {
 
   constructor(needs: SchemaNeeds) {
     this.#needs = needs;
+  }
+
+  /** What an answer has to fit; undefined if it may be anything. */
+  async constraintOf(
+    { schema, tokenizer, maxTokens, prompt }: GenerateTokensRequest,
+    { replica, plan }: ServingContext,
+  ): Promise<Constraint | undefined> {
+    if (schema === "") return undefined;
+    const room = Math.min(maxTokens, contextOf(plan) - prompt.length);
+    return this.open({ replica, schema, tokenizer, vocabulary: plan.inputs?.below ?? 0, room });
   }
 
   async open(wish: SchemaWish): Promise<Constraint> {

@@ -5,12 +5,12 @@ import { fail } from "../../core/errors.ts";
 import { sha256 } from "../../core/hash.ts";
 import { parseSha256, type ReplicaId, type Sha256, type VNodeId } from "../../core/ids.ts";
 import type { EngineKind } from "../../engine/engine.ts";
-import { generationHead } from "../../network/graphs/generation.ts";
+import { generationWay } from "../../network/graphs/generation.ts";
 import type { Plan, PlanEdge, VNodePlan } from "../../network/plan.ts";
 import { numericsFromWire } from "../../network/settings/wire.ts";
 import { parseWeightFormat, type WeightFormat } from "../../network/weight-format.ts";
 import { type AnsweringGraphs, answeringGraphs, compileAside } from "../../network/works.ts";
-import { PNodeService } from "../../protocol/gen/dcnr/v1/pnode_pb.ts";
+import { PNodeService, type ServingWork } from "../../protocol/gen/dcnr/v1/pnode_pb.ts";
 import type { Orchestrators } from "../orchestrators.ts";
 
 export interface ServingNeeds {
@@ -24,6 +24,8 @@ export class ServingContext {
   readonly plan: Plan;
   readonly numerics: EngineKind;
   readonly weights: WeightFormat | undefined;
+  /** Answers are checked: what passes is remembered for a while. */
+  readonly isAudited: boolean;
   /** VNode that gives the network's outputs. */
   readonly head: string;
   /** VNodes on the way to the head; the others (costs) do nothing here. */
@@ -40,8 +42,9 @@ export class ServingContext {
     {
       numerics,
       weights,
+      isAudited,
       states,
-    }: Pick<ServingContext, "numerics" | "weights"> & {
+    }: Pick<ServingContext, "numerics" | "weights" | "isAudited"> & {
       readonly states: Readonly<Record<string, string>>;
     },
     graphsOf: (vnode: VNodePlan) => AnsweringGraphs,
@@ -50,26 +53,36 @@ export class ServingContext {
     this.plan = plan;
     this.numerics = numerics;
     this.weights = weights;
+    this.isAudited = isAudited;
     this.#states = states;
     this.#graphsOf = graphsOf;
-    this.head = generationHead(plan).vnode;
-    this.needed = ancestors(plan, this.head);
-    this.onward = plan.edges.filter(({ kind, from, to }) => {
-      return kind === "activation" && this.needed.has(from) && this.needed.has(to);
-    });
+    const { head, needed, onward } = generationWay(plan);
+    this.head = head;
+    this.needed = needed;
+    this.onward = onward;
   }
 
-  static async open(replica: ReplicaId, needs: ServingNeeds): Promise<ServingContext> {
-    const { orchestrators, aside, signal } = needs;
+  static async open(replica: ReplicaId, { orchestrators, aside, signal }: ServingNeeds): Promise<ServingContext> {
     const described = await orchestrators.call(PNodeService.method.describeSession, { session: replica }, signal);
     const { work } = described;
     if (work.case !== "serving") fail("failed_precondition", `${replica} is not one that serves`);
-    const { definition, numerics, states, weights } = work.value;
-    if (sha256(described.definition) !== definition)
+    return ServingContext.of(replica, described.definition, work.value, aside);
+  }
+
+  /** From what is told of a replica, by whoever has it. */
+  static async of(
+    replica: ReplicaId,
+    definition: string,
+    work: Pick<ServingWork, "definition" | "numerics" | "states" | "weights" | "audited">,
+    aside: Aside,
+  ): Promise<ServingContext> {
+    if (sha256(definition) !== work.definition)
       fail("data_loss", `the definition of ${replica} does not have the hash that its settings name`);
-    const plan = await compileAside(aside, described.definition);
-    const graphsOf = (vnode: VNodePlan) => answeringGraphs(aside, described.definition, plan, vnode);
-    const made = { numerics: numericsFromWire(numerics, replica), weights: parseWeightFormat(weights), states };
+    const { states, audited: isAudited } = work;
+    const plan = await compileAside(aside, definition);
+    const graphsOf = (vnode: VNodePlan) => answeringGraphs(aside, definition, plan, vnode);
+    const numerics = numericsFromWire(work.numerics, replica);
+    const made = { numerics, weights: parseWeightFormat(work.weights), states, isAudited };
     return new ServingContext(replica, plan, made, graphsOf);
   }
 
@@ -94,6 +107,11 @@ export class ServingContext {
     return sources;
   }
 
+  /** What a port is fed by: an edge, or the network's own inputs. */
+  edgeInto(vnode: string, port: string): string {
+    return this.onward.find(({ to, toPort }) => to === vnode && toPort === port)?.id ?? "inputs";
+  }
+
   graphsOf(vnode: VNodePlan): AnsweringGraphs {
     return this.#graphsOf(vnode);
   }
@@ -101,12 +119,4 @@ export class ServingContext {
   stateOf(vnode: string): Sha256 {
     return parseSha256(this.#states[vnode] ?? "", `the state of VNode ${vnode}`);
   }
-}
-
-function ancestors(plan: Plan, head: string): ReadonlySet<string> {
-  const needed = new Set([head]);
-  for (const id of plan.order.toReversed())
-    if (plan.edges.some((edge) => edge.from === id && edge.kind === "activation" && needed.has(edge.to)))
-      needed.add(id);
-  return needed;
 }

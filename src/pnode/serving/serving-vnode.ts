@@ -16,14 +16,16 @@ import { type Chain, type ChainRow, runChain } from "../../vnode/serving/chain.t
 import { VNodeForward } from "../../vnode/serving/forward.ts";
 import { VNodeGeneration } from "../../vnode/serving/generation.ts";
 import { plainOutputs, plainRows } from "../../vnode/serving/plain.ts";
-import { ServingWeights, type WantedWeight } from "../../vnode/serving/weights.ts";
+import { ServingWeights } from "../../vnode/serving/weights.ts";
 import { open, pack, type WireTensor } from "../../vnode/wire.ts";
 import type { ServingAssignment } from "../assignment.ts";
 import { NoRoom } from "../room.ts";
+import type { AnswerRows } from "./answer-rows.ts";
 import { samplesMax } from "./forwards.ts";
 import { isLater, type Pass, type PassTarget, type Turn, tokensIn } from "./pass.ts";
 import type { PassSender } from "./passes.ts";
 import type { ServingContext } from "./serving-context.ts";
+import { wantedWeights } from "./wanted-weights.ts";
 
 export interface ServingShared {
   readonly world: World;
@@ -41,6 +43,8 @@ export interface ServingShared {
   readonly send: (sender: PassSender, target: PassTarget, pass: Pass, tensor: WireTensor) => void;
   /** At the head only. */
   readonly onOutputs: (pass: Pass, outputs: Readonly<Record<string, Tensor>>) => void;
+  /** Remembers what passed here, where answers are checked. */
+  readonly rows: AnswerRows;
   /** The pass cannot be finished here; `failure` says why repeating it would not help, if it would not. */
   readonly onLost: (pass: Pass, failure: string) => void;
 }
@@ -107,7 +111,7 @@ export class ServingVNode {
     const graphs = context.graphsOf(vnode);
     const generates = canGenerate(context.plan) && context.needed.has(vnode.id);
     const unit = generates ? await graphs.unit() : undefined;
-    const weights = await ServingWeights.load(await this.#wanted(context, vnode), executor);
+    const weights = await ServingWeights.load(await wantedWeights(context, vnode, this.#shared.openState), executor);
     const name = `serve/${context.replica}/${vnode.id}/${this.assignment.epoch}`;
     if (unit === undefined) return { kind: "forward", forward: new VNodeForward({ graphs, executor, weights, name }) };
     const stage = this.#shared.stage(executor);
@@ -118,24 +122,6 @@ export class ServingVNode {
         `the weights of VNode ${vnode.id} take ${context.weights}: ${(100 * generation.weightError).toFixed(2)} % of their size is lost`,
       );
     return { kind: "generation", stage, generation };
-  }
-
-  async #wanted(context: ServingContext, vnode: VNodePlan): Promise<WantedWeight[]> {
-    const wanted: WantedWeight[] = [];
-    if (vnode.parameters.length > 0) {
-      const state = await this.#shared.openState(context.stateOf(vnode.id));
-      for (const { name, shape, precision } of vnode.parameters)
-        wanted.push({ name, stored: name, shape, precision, state });
-    }
-    // Tied weights come from the publisher's own state: they never change while a model serves.
-    for (const edge of context.plan.edges) {
-      if (edge.kind !== "tie" || edge.to !== vnode.id) continue;
-      const state = await this.#shared.openState(context.stateOf(edge.from));
-      const published = context.vnode(edge.from).parameters.find(({ name }) => name === edge.fromPort);
-      const precision = published?.precision ?? "float32";
-      wanted.push({ name: edge.toPort, stored: edge.fromPort, shape: edge.shape, precision, state });
-    }
-    return wanted;
   }
 
   get ready(): boolean {
@@ -282,6 +268,9 @@ export class ServingVNode {
       head: ids.has(head) ? head : undefined,
     };
     const rows: readonly ChainRow[] = pass.plain ? plainRows(pass.id, feeds) : pass.rows;
+    if (isRemembered(context, pass))
+      for (const [port, tensor] of Object.entries(feeds))
+        this.#shared.rows.record(pass.epoch, pass.rows, `got ${context.edgeInto(this.assignment.vnode, port)}`, tensor);
     const results = rows.length === 0 ? undefined : await runChain(stage, chain, rows, feeds, contextOf(plan));
     if (pass.plain) for (const member of members) member.#dropPlain(rows);
     const outputs = results?.outputs ?? {};
@@ -314,14 +303,15 @@ export class ServingVNode {
   }
 
   #handOn(
-    { replica }: ServingContext,
+    context: ServingContext,
     from: ServingAssignment,
     { to, toPort, wire, id }: PlanEdge,
     pass: Pass,
     tensor: Tensor,
   ): void {
     const packed = pack(tensor, wire, `${id} in pass ${pass.id}`);
-    this.#shared.send(from, { session: replica, vnode: to, port: toPort }, pass, packed);
+    if (isRemembered(context, pass)) this.#shared.rows.record(pass.epoch, pass.rows, `sent ${id}`, open(packed));
+    this.#shared.send(from, { session: context.replica, vnode: to, port: toPort }, pass, packed);
   }
 
   #watchForIdleness(): void {
@@ -359,6 +349,10 @@ export class ServingVNode {
     else this.#numerics?.forward.close();
     this.#numerics = undefined;
   }
+}
+
+function isRemembered({ isAudited }: ServingContext, { plain, rows }: Pass): boolean {
+  return isAudited && !plain && rows.length > 0;
 }
 
 /** A pass comes with as many rows as it has tokens, explicit tensors with as many samples as they have. */

@@ -19,6 +19,8 @@ import type { BlobClient } from "../blob-client.ts";
 import type { Orchestrators } from "../orchestrators.ts";
 import type { Resolver } from "../resolver.ts";
 import type { Room } from "../room.ts";
+import { AnswerCheck } from "./answer-check.ts";
+import { AnswerRows, type Passage } from "./answer-rows.ts";
 import { Conductor, type ConductorLoad, type HeadRows } from "./conductor.ts";
 import { Forwards } from "./forwards.ts";
 import type { LostPass, Pass } from "./pass.ts";
@@ -49,6 +51,7 @@ interface Served {
   /** Lives as long as the head is here. */
   conducting: { readonly head: ServingVNode; readonly conductor: Conductor } | undefined;
   readonly forwards: Forwards;
+  readonly rows: AnswerRows;
   /** Where its units run here; one as long as VNodes are here. */
   stage: StageExecutor | undefined;
 }
@@ -60,10 +63,12 @@ export class Servings {
   readonly passes: Passes;
   #loading: Promise<unknown> = Promise.resolve();
   readonly #schemas: Schemas;
+  readonly #checks: AnswerCheck;
 
   constructor(options: ServingsOptions) {
     this.#options = options;
     this.#schemas = new Schemas(options);
+    this.#checks = new AnswerCheck({ ...options, schemas: this.#schemas });
     this.passes = new Passes({
       pnode: options.pnode,
       links: options.links,
@@ -127,6 +132,7 @@ export class Servings {
       openState: (state) => blobs.openState(session, state, `the state of VNode ${vnode} to serve`, signal),
       send: (sender, target, pass, tensor) => this.passes.send(sender, target, pass, tensor),
       onOutputs: (pass, outputs) => this.#outputs(served, pass, outputs),
+      rows: served.rows,
       onLost: (pass, failure) => this.passes.tellConductor({ session, pass, failure }),
     });
     served.vnodes.set(vnode, host);
@@ -142,6 +148,7 @@ export class Servings {
       vnodes: new Map(),
       conducting: undefined,
       forwards: new Forwards(),
+      rows: new AnswerRows(),
       stage: undefined,
     };
     this.#replicas.set(replica, served);
@@ -213,30 +220,22 @@ export class Servings {
     const { served, context, head } = await this.#head(request.session);
     const vocabulary = context.plan.inputs?.below ?? 0;
     const asked = tokenRequest(request, vocabulary);
-    const wanted = { ...asked, constraint: await this.#constraint(request, context, vocabulary) };
+    const wanted = { ...asked, constraint: await this.#schemas.constraintOf(request, context) };
     const conductor = this.#conducting(served, context, head);
-    for await (const { tokens, finish, logprobs } of conductor.generate(wanted, signal))
-      yield { tokens: [...tokens], finish: finish ?? "", logprobs: (logprobs ?? []).map(toProtoLogprobs) };
+    for await (const { tokens, finish, logprobs, request: name } of conductor.generate(wanted, signal)) {
+      const told = (logprobs ?? []).map(toProtoLogprobs);
+      yield { tokens: [...tokens], finish: finish ?? "", logprobs: told, request: name ?? "" };
+    }
   }
 
   #conducting(served: Served, context: ServingContext, head: ServingVNode): Conductor {
     if (served.vnodes.get(context.head as VNodeId) !== head)
       fail("unavailable", `the head of ${context.replica} moves`);
-    served.conducting ??= { head, conductor: this.#conductor(context, head) };
+    served.conducting ??= { head, conductor: this.#conductor(context, served, head) };
     return served.conducting.conductor;
   }
 
-  async #constraint(
-    { schema, tokenizer, maxTokens, prompt }: GenerateTokensRequest,
-    context: ServingContext,
-    vocabulary: number,
-  ) {
-    if (schema === "") return undefined;
-    const room = Math.min(maxTokens, contextOf(context.plan) - prompt.length);
-    return this.#schemas.open({ replica: context.replica, schema, tokenizer, vocabulary, room });
-  }
-
-  #conductor(context: ServingContext, head: ServingVNode): Conductor {
+  #conductor(context: ServingContext, { rows }: Served, head: ServingVNode): Conductor {
     const { pnode, world } = this.#options;
     return new Conductor({
       pnode,
@@ -245,8 +244,17 @@ export class Servings {
       positionsMax: cachePositionsMax(context.plan),
       world,
       stageMs: () => head.passMs,
-      feed: (pass, ids) =>
-        this.#feed(context, head, pass, { dtype: "int32", shape: [ids.length, 1], bytes: new Uint8Array(ids.buffer) }),
+      ...(context.isAudited && {
+        onLogits: (entries, logits) => {
+          const shape = [entries.reduce((sum, { tokens }) => sum + tokens, 0), 1];
+          rows.record(head.assignment.epoch, entries, "sent logits", { dtype: "float32", shape, data: logits });
+        },
+      }),
+      feed: (pass, ids) => {
+        const tensor = { dtype: "int32" as const, shape: [ids.length, 1], data: ids };
+        if (context.isAudited && ids.length > 0) rows.record(pass.epoch, pass.rows, "sent inputs", tensor);
+        this.#feed(context, head, pass, { ...tensor, bytes: new Uint8Array(ids.buffer) });
+      },
     });
   }
 
@@ -274,7 +282,21 @@ export class Servings {
         };
         return served.forwards.run(context, input, feed, signal);
       },
+      tellRows: async ({ session, request, rows, first }) => ({ told: this.#told(session, request, rows, first) }),
+      checkAnswer: async (request, { signal }) => {
+        const { tokens, ends, roots, sample } = await this.#checks.check(request, signal);
+        return { tokens: [...tokens], ends, roots, sample: [...sample] };
+      },
     });
+  }
+
+  /** What is remembered here of an answer. */
+  #told(session: string, request: string, rows: number, first: number) {
+    const served = this.#replicas.get(session as ReplicaId);
+    const from = (passage: Passage) => (passage === "sent logits" ? first : 0);
+    return Array.from(served?.rows.roots(request, from, rows) ?? [], ([passage, root]) => ({
+      ...{ sent: passage.startsWith("sent "), edge: passage.slice(passage.indexOf(" ") + 1), root },
+    }));
   }
 
   progress() {

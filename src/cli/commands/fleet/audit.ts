@@ -1,7 +1,6 @@
 // `dcnr audit`: repeats one interval of one VNode from a network's store and blobs, without any of its processes, and
 // compares it with what the VNode's owner signed.
 
-import { join } from "node:path";
 import { asideHere } from "../../../core/aside.ts";
 import { bits } from "../../../core/bits.ts";
 import { fail } from "../../../core/errors.ts";
@@ -16,9 +15,7 @@ import { checkSession, SessionContext } from "../../../pnode/session-context.ts"
 import { listsOf } from "../../../pnode/stating.ts";
 import { cutState, describeImage, piecesOf } from "../../../states/cut.ts";
 import { readStateManifest, writeStateManifest } from "../../../states/manifest.ts";
-import { StateReader } from "../../../states/reader.ts";
-import type { BlobSpace, BlobStore } from "../../../store/blobs/blob-store.ts";
-import { openBlobStore, openStateStore } from "../../../store/open.ts";
+import type { BlobStore } from "../../../store/blobs/blob-store.ts";
 import { listItems, readItem } from "../../../store/records/update.ts";
 import { digestAside } from "../../../system/digest.ts";
 import { verifyBy } from "../../../system/keys.ts";
@@ -27,7 +24,7 @@ import { readInputs, readOutputMessages } from "../../../trust/lists.ts";
 import { isSignedBy, resultOf, type Statement } from "../../../trust/statement.ts";
 import { openProcess } from "../../../vnode/process.ts";
 import type { Command } from "../../command.ts";
-import { dataDirectory } from "../../machine/directories.ts";
+import { readerOf, storeOptions, withStores } from "../../machine/stores.ts";
 
 export const command: Command = {
   summary:
@@ -36,12 +33,7 @@ export const command: Command = {
     "Needs no orchestrator and no PNode: whoever can read the store and the blobs can do it. What is kept for audits can be " +
     "repeated: intervals that are being checked, or were found wrong (dcnr trust PNODE tells the command).",
   positionals: [{ name: "SESSION" }, { name: "VNODE" }, { name: "STEP" }],
-  options: {
-    dir: { type: "string", value: "DIR", summary: "where the orchestrator keeps its data" },
-    store: { type: "string", value: "STORE", summary: "the network's store (default: in DIR)" },
-    blobs: { type: "string", value: "BLOBS", summary: "the network's blobs (default: in DIR)" },
-    json: { type: "boolean", summary: "machine-readable output" },
-  },
+  options: { ...storeOptions, json: { type: "boolean", summary: "machine-readable output" } },
   examples: [
     "dcnr audit mlp-3f2a9c1b7d04 hidden 40",
     "dcnr audit mlp-3f2a9c1b7d04 hidden 40 --blobs s3://models/dcnr --store postgres://dcnr@db/dcnr",
@@ -50,16 +42,7 @@ export const command: Command = {
     const [id = "", vnode = "", stepText = ""] = given;
     const step = Number(stepText);
     if (!Number.isSafeInteger(step) || step < 0) fail("invalid_argument", `"${stepText}" is not a step`);
-    const directory = dataDirectory(flags.optionalText("dir"), process.env);
-    const world = realWorld();
-    const store = await openStateStore(flags.optionalText("store") ?? `sqlite:${join(directory, "state.db")}`, {
-      world,
-    });
-    const blobs = await openBlobStore(flags.optionalText("blobs") ?? `dir:${join(directory, "blobs")}`, {
-      world,
-      baseUrl: () => "",
-    });
-    try {
+    return withStores(flags, async (store, blobs) => {
       const session = (await readItem<SessionRecord>(store, key.session(id)))?.record;
       if (session === undefined) fail("not_found", `the store has no session ${id}`);
       const { interval, statement, owner } = await stated(store, session.id, vnode, step);
@@ -79,10 +62,7 @@ export const command: Command = {
         );
       }
       return verdict.right && sound ? 0 : 1;
-    } finally {
-      await blobs.close();
-      await store.close();
-    }
+    });
   },
 };
 
@@ -143,14 +123,4 @@ async function repeat(blobs: BlobStore, session: SessionRecord, statement: State
   } finally {
     await executor.close();
   }
-}
-
-async function readerOf(states: BlobSpace, state: Sha256): Promise<StateReader> {
-  const manifest = readStateManifest(await states.get(state), `the state ${state}`);
-  return new StateReader({
-    manifest,
-    what: `the state ${state}`,
-    clock: realWorld().clock,
-    fetchPart: async (hash, into) => into.set(await states.get(hash)),
-  });
 }

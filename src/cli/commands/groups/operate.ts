@@ -97,6 +97,11 @@ export const operateCommands = inGroup("Operate", [
     load: () => import("../fleet/audit.ts"),
   },
   {
+    words: "audit answer",
+    summary: "repeat an answer of a served model that was found wrong",
+    load: () => import("../fleet/audit-answer.ts"),
+  },
+  {
     words: "nodes drain",
     summary: "move everything away from a PNode",
     load: () => import("../fleet/nodes-drain.ts"),

@@ -36,6 +36,12 @@ export const command: Command = {
       summary: "in how many bits weights are kept; fewer are faster, take less memory and are less exact",
       default: "float32",
     },
+    audit: {
+      type: "string",
+      value: "on|off",
+      summary:
+        "whether other machines repeat a share of the answers, and see their prompts (default: where strangers may join)",
+    },
     provisional: { type: "boolean", summary: "also a state that is not checked yet" },
   },
   examples: [
@@ -43,15 +49,18 @@ export const command: Command = {
     "dcnr serve my-import --name assistant --replicas 2",
     "dcnr serve my-import --name assistant --replicas 0-4",
     "dcnr serve my-import --weights 4bit",
+    "dcnr serve my-import --audit off",
   ],
   run: (context) =>
     withClient(context, async (client) => {
       const { flags, out } = context;
       const [source = ""] = context.arguments;
       const name = flags.optionalText("name");
+      const audit = flags.optionalText("audit");
       const options = {
         ...{ ...replicasFrom(flags.text("replicas")), spread: flags.number("spread"), ...(name ? { name } : {}) },
         ...{ provisional: flags.is("provisional"), weights: flags.text("weights") },
+        ...(audit ? { audit } : {}),
       };
       const served = await client.models.serve(source, options);
       if (flags.is("json")) return void out.json(served);

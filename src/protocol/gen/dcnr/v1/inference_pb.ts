@@ -15,7 +15,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file dcnr/v1/inference.proto.
  */
 export const file_dcnr_v1_inference: GenFile = /*@__PURE__*/
-  fileDesc("ChdkY25yL3YxL2luZmVyZW5jZS5wcm90bxIHZGNuci52MSLqAgoFTW9kZWwSDAoEbmFtZRgBIAEoCRIOCgZzdGF0dXMYAiABKAkSDgoGcmVhc29uGAMgASgJEg4KBnNvdXJjZRgEIAEoCRIPCgduZXR3b3JrGAUgASgJEhIKCnBhcmFtZXRlcnMYBiABKAQSDwoHY29udGV4dBgHIAEoDRISCgp2b2NhYnVsYXJ5GAggASgNEhUKDWhhc190b2tlbml6ZXIYCSABKAgSEAoIcmVwbGljYXMYCiABKA0SFwoPY3JlYXRlZF93YWxsX21zGAsgASgDEhAKCHNlc3Npb25zGAwgAygJEhkKEWhhc19jaGF0X3RlbXBsYXRlGA0gASgIEhYKDmxlYXN0X3JlcGxpY2FzGA4gASgNEhUKDW1vc3RfcmVwbGljYXMYDyABKA0SDwoHd2VpZ2h0cxgQIAEoCRIZCgx3ZWlnaHRfZXJyb3IYESABKAFIAIgBAUIPCg1fd2VpZ2h0X2Vycm9yItUBChFTZXJ2ZU1vZGVsUmVxdWVzdBIMCgRuYW1lGAEgASgJEg4KBnNvdXJjZRgCIAEoCRIQCghyZXBsaWNhcxgDIAEoDRIrCgxyZXF1aXJlbWVudHMYBCABKAsyFS5kY25yLnYxLlJlcXVpcmVtZW50cxIOCgZzcHJlYWQYBSABKA0SEwoLcHJvdmlzaW9uYWwYBiABKAgSFgoObGVhc3RfcmVwbGljYXMYByABKA0SFQoNbW9zdF9yZXBsaWNhcxgIIAEoDRIPCgd3ZWlnaHRzGAkgASgJIjMKElNlcnZlTW9kZWxSZXNwb25zZRIdCgVtb2RlbBgBIAEoCzIOLmRjbnIudjEuTW9kZWwi1AEKFFJlZ2lzdGVyTW9kZWxSZXF1ZXN0EgwKBG5hbWUYASABKAkSEgoKZGVmaW5pdGlvbhgCIAEoCRI5CgZzdGF0ZXMYAyADKAsyKS5kY25yLnYxLlJlZ2lzdGVyTW9kZWxSZXF1ZXN0LlN0YXRlc0VudHJ5EhEKCXRva2VuaXplchgEIAEoCRIMCgRjaGF0GAUgASgJEg8KB3Bvb2xpbmcYBiABKAkaLQoLU3RhdGVzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASI2ChVSZWdpc3Rlck1vZGVsUmVzcG9uc2USHQoFbW9kZWwYASABKAsyDi5kY25yLnYxLk1vZGVsIjsKFERlc2NyaWJlU3RhdGVSZXF1ZXN0Eg4KBnNvdXJjZRgBIAEoCRITCgtwcm92aXNpb25hbBgCIAEoCCK4AQoVRGVzY3JpYmVTdGF0ZVJlc3BvbnNlEhIKCmRlZmluaXRpb24YASABKAkSDwoHbmV0d29yaxgCIAEoCRIMCgRzdGVwGAMgASgEEiMKBnN0YXRlcxgEIAMoCzITLmRjbnIudjEuVk5vZGVTdGF0ZRIlCgl0b2tlbml6ZXIYBSABKAsyEi5kY25yLnYxLlN0YXRlQmxvYhIgCgRjaGF0GAYgASgLMhIuZGNuci52MS5TdGF0ZUJsb2IiPQoKVk5vZGVTdGF0ZRINCgV2bm9kZRgBIAEoCRIgCgRibG9iGAIgASgLMhIuZGNuci52MS5TdGF0ZUJsb2IiQAoRR3JhbnRQYXJ0c1JlcXVlc3QSDQoFc3RhdGUYASABKAkSDQoFZmlyc3QYAiABKA0SDQoFY291bnQYAyABKA0iNwoSR3JhbnRQYXJ0c1Jlc3BvbnNlEiEKBXBhcnRzGAEgAygLMhIuZGNuci52MS5TdGF0ZUJsb2IilwEKCVN0YXRlQmxvYhIMCgRoYXNoGAEgASgJEg0KBWJ5dGVzGAIgASgEEgsKA3VybBgDIAEoCRIwCgdoZWFkZXJzGAQgAygLMh8uZGNuci52MS5TdGF0ZUJsb2IuSGVhZGVyc0VudHJ5Gi4KDEhlYWRlcnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIjAKEFN0b3BNb2RlbFJlcXVlc3QSDAoEbmFtZRgBIAEoCRIOCgZmb3JnZXQYAiABKAgiEwoRU3RvcE1vZGVsUmVzcG9uc2UiEwoRTGlzdE1vZGVsc1JlcXVlc3QiNAoSTGlzdE1vZGVsc1Jlc3BvbnNlEh4KBm1vZGVscxgBIAMoCzIOLmRjbnIudjEuTW9kZWwihAIKCFNhbXBsaW5nEhMKC3RlbXBlcmF0dXJlGAEgASgBEg0KBXRvcF9rGAIgASgNEg0KBXRvcF9wGAMgASgBEhoKEnJlcGV0aXRpb25fcGVuYWx0eRgEIAEoARIMCgRzZWVkGAUgASgEEhkKEWZyZXF1ZW5jeV9wZW5hbHR5GAYgASgBEhgKEHByZXNlbmNlX3BlbmFsdHkYByABKAESNAoKbG9naXRfYmlhcxgIIAMoCzIgLmRjbnIudjEuU2FtcGxpbmcuTG9naXRCaWFzRW50cnkaMAoOTG9naXRCaWFzRW50cnkSCwoDa2V5GAEgASgNEg0KBXZhbHVlGAIgASgBOgI4ASK/AQoPR2VuZXJhdGVSZXF1ZXN0Eg0KBW1vZGVsGAEgASgJEg4KBnByb21wdBgCIAEoCRIOCgZ0b2tlbnMYAyADKA0SEgoKbWF4X3Rva2VucxgEIAEoDRIjCghzYW1wbGluZxgFIAEoCzIRLmRjbnIudjEuU2FtcGxpbmcSDAoEc3RvcBgGIAMoCRImCghtZXNzYWdlcxgHIAMoCzIULmRjbnIudjEuQ2hhdE1lc3NhZ2USDgoGc2NoZW1hGAggASgJIjsKDEVtYmVkUmVxdWVzdBINCgVtb2RlbBgBIAEoCRIMCgR0ZXh0GAIgASgJEg4KBnRva2VucxgDIAMoDSI2Cg1FbWJlZFJlc3BvbnNlEg4KBnZhbHVlcxgBIAMoAhIVCg1wcm9tcHRfdG9rZW5zGAIgASgNIiwKC0NoYXRNZXNzYWdlEgwKBHJvbGUYASABKAkSDwoHY29udGVudBgCIAEoCSKCAQoQR2VuZXJhdGVSZXNwb25zZRIMCgR0ZXh0GAEgASgJEg4KBnRva2VucxgCIAMoDRIOCgZmaW5pc2gYAyABKAkSFQoNcHJvbXB0X3Rva2VucxgEIAEoDRIYChBnZW5lcmF0ZWRfdG9rZW5zGAUgASgNEg8KB3JlcGxpY2EYCiABKAki0gEKDkZvcndhcmRSZXF1ZXN0Eg0KBW1vZGVsGAEgASgJEjMKBmlucHV0cxgCIAMoCzIjLmRjbnIudjEuRm9yd2FyZFJlcXVlc3QuSW5wdXRzRW50cnkSDwoHZGF0YXNldBgDIAEoCRINCgVzcGxpdBgEIAEoCRINCgVzdGFydBgFIAEoBBINCgVjb3VudBgGIAEoDRo+CgtJbnB1dHNFbnRyeRILCgNrZXkYASABKAkSHgoFdmFsdWUYAiABKAsyDy5kY25yLnYxLlRlbnNvcjoCOAEiigEKD0ZvcndhcmRSZXNwb25zZRI2CgdvdXRwdXRzGAEgAygLMiUuZGNuci52MS5Gb3J3YXJkUmVzcG9uc2UuT3V0cHV0c0VudHJ5Gj8KDE91dHB1dHNFbnRyeRILCgNrZXkYASABKAkSHgoFdmFsdWUYAiABKAsyDy5kY25yLnYxLlRlbnNvcjoCOAEi4QEKBkFwaUtleRIKCgJpZBgBIAEoCRIMCgRuYW1lGAIgASgJEg4KBnNjb3BlcxgDIAMoCRIbChNyZXF1ZXN0c19wZXJfbWludXRlGAQgASgNEhcKD2NyZWF0ZWRfd2FsbF9tcxgFIAEoAxINCgVvd25lchgGIAEoCRIXCg9leHBpcmVzX3dhbGxfbXMYByABKAMSGQoRbGFzdF91c2VkX3dhbGxfbXMYCCABKAMSEAoIbmV0d29ya3MYCSADKAkSEAoIb3duX29ubHkYCiABKAgSEAoIcGVyc29uYWwYCyABKAginQEKE0NyZWF0ZUFwaUtleVJlcXVlc3QSDAoEbmFtZRgBIAEoCRIOCgZzY29wZXMYAiADKAkSGwoTcmVxdWVzdHNfcGVyX21pbnV0ZRgDIAEoDRINCgVvd25lchgEIAEoCRIYChBsaWZldGltZV9zZWNvbmRzGAUgASgEEhAKCG5ldHdvcmtzGAYgAygJEhAKCG93bl9vbmx5GAcgASgIIkQKFENyZWF0ZUFwaUtleVJlc3BvbnNlEhwKA2tleRgBIAEoCzIPLmRjbnIudjEuQXBpS2V5Eg4KBnNlY3JldBgCIAEoCSIUChJMaXN0QXBpS2V5c1JlcXVlc3QiNAoTTGlzdEFwaUtleXNSZXNwb25zZRIdCgRrZXlzGAEgAygLMg8uZGNuci52MS5BcGlLZXkiIQoTRGVsZXRlQXBpS2V5UmVxdWVzdBIKCgJpZBgBIAEoCSIWChREZWxldGVBcGlLZXlSZXNwb25zZTLECAoQSW5mZXJlbmNlU2VydmljZRJhCgpTZXJ2ZU1vZGVsEhouZGNuci52MS5TZXJ2ZU1vZGVsUmVxdWVzdBobLmRjbnIudjEuU2VydmVNb2RlbFJlc3BvbnNlIhrq4BgWCAIQAyAEKgZzb3VyY2UwAToEbmFtZRJiCg1SZWdpc3Rlck1vZGVsEh0uZGNuci52MS5SZWdpc3Rlck1vZGVsUmVxdWVzdBoeLmRjbnIudjEuUmVnaXN0ZXJNb2RlbFJlc3BvbnNlIhLq4BgOCAIQAyADKgRuYW1lMAESYgoNRGVzY3JpYmVTdGF0ZRIdLmRjbnIudjEuRGVzY3JpYmVTdGF0ZVJlcXVlc3QaHi5kY25yLnYxLkRlc2NyaWJlU3RhdGVSZXNwb25zZSIS6uAYDggCEAIgBCoGc291cmNlElgKCkdyYW50UGFydHMSGi5kY25yLnYxLkdyYW50UGFydHNSZXF1ZXN0GhsuZGNuci52MS5HcmFudFBhcnRzUmVzcG9uc2UiEergGA0IAhACIAUqBXN0YXRlElYKCVN0b3BNb2RlbBIZLmRjbnIudjEuU3RvcE1vZGVsUmVxdWVzdBoaLmRjbnIudjEuU3RvcE1vZGVsUmVzcG9uc2UiEurgGA4IAhADGAEgAyoEbmFtZRJNCgpMaXN0TW9kZWxzEhouZGNuci52MS5MaXN0TW9kZWxzUmVxdWVzdBobLmRjbnIudjEuTGlzdE1vZGVsc1Jlc3BvbnNlIgbq4BgCCAESVAoIR2VuZXJhdGUSGC5kY25yLnYxLkdlbmVyYXRlUmVxdWVzdBoZLmRjbnIudjEuR2VuZXJhdGVSZXNwb25zZSIR6uAYDQgCEAEgAyoFbW9kZWwwARJJCgVFbWJlZBIVLmRjbnIudjEuRW1iZWRSZXF1ZXN0GhYuZGNuci52MS5FbWJlZFJlc3BvbnNlIhHq4BgNCAIQASADKgVtb2RlbBJPCgdGb3J3YXJkEhcuZGNuci52MS5Gb3J3YXJkUmVxdWVzdBoYLmRjbnIudjEuRm9yd2FyZFJlc3BvbnNlIhHq4BgNCAIQASADKgVtb2RlbBJfCgxDcmVhdGVBcGlLZXkSHC5kY25yLnYxLkNyZWF0ZUFwaUtleVJlcXVlc3QaHS5kY25yLnYxLkNyZWF0ZUFwaUtleVJlc3BvbnNlIhLq4BgOCAIQBBgBIAkqBG5hbWUSUgoLTGlzdEFwaUtleXMSGy5kY25yLnYxLkxpc3RBcGlLZXlzUmVxdWVzdBocLmRjbnIudjEuTGlzdEFwaUtleXNSZXNwb25zZSII6uAYBAgCEAQSXQoMRGVsZXRlQXBpS2V5EhwuZGNuci52MS5EZWxldGVBcGlLZXlSZXF1ZXN0Gh0uZGNuci52MS5EZWxldGVBcGlLZXlSZXNwb25zZSIQ6uAYDAgCEAQYASAJKgJpZGIGcHJvdG8z", [file_dcnr_v1_access, file_dcnr_v1_common, file_dcnr_v1_session]);
+  fileDesc("ChdkY25yL3YxL2luZmVyZW5jZS5wcm90bxIHZGNuci52MSKhAwoFTW9kZWwSDAoEbmFtZRgBIAEoCRIOCgZzdGF0dXMYAiABKAkSDgoGcmVhc29uGAMgASgJEg4KBnNvdXJjZRgEIAEoCRIPCgduZXR3b3JrGAUgASgJEhIKCnBhcmFtZXRlcnMYBiABKAQSDwoHY29udGV4dBgHIAEoDRISCgp2b2NhYnVsYXJ5GAggASgNEhUKDWhhc190b2tlbml6ZXIYCSABKAgSEAoIcmVwbGljYXMYCiABKA0SFwoPY3JlYXRlZF93YWxsX21zGAsgASgDEhAKCHNlc3Npb25zGAwgAygJEhkKEWhhc19jaGF0X3RlbXBsYXRlGA0gASgIEhYKDmxlYXN0X3JlcGxpY2FzGA4gASgNEhUKDW1vc3RfcmVwbGljYXMYDyABKA0SDwoHd2VpZ2h0cxgQIAEoCRIZCgx3ZWlnaHRfZXJyb3IYESABKAFIAIgBARIqCgZjaGVja3MYEiABKAsyFS5kY25yLnYxLkFuc3dlckNoZWNrc0gBiAEBQg8KDV93ZWlnaHRfZXJyb3JCCQoHX2NoZWNrcyJ1CgxBbnN3ZXJDaGVja3MSDQoFcmlnaHQYASABKAQSDQoFd3JvbmcYAiABKAQSEQoJdW5jaGVja2VkGAMgASgEEhAKCGNhbmFyaWVzGAQgASgEEhQKDGxhc3Rfd2FsbF9tcxgFIAEoAxIMCgRsYXN0GAYgASgJIuQBChFTZXJ2ZU1vZGVsUmVxdWVzdBIMCgRuYW1lGAEgASgJEg4KBnNvdXJjZRgCIAEoCRIQCghyZXBsaWNhcxgDIAEoDRIrCgxyZXF1aXJlbWVudHMYBCABKAsyFS5kY25yLnYxLlJlcXVpcmVtZW50cxIOCgZzcHJlYWQYBSABKA0SEwoLcHJvdmlzaW9uYWwYBiABKAgSFgoObGVhc3RfcmVwbGljYXMYByABKA0SFQoNbW9zdF9yZXBsaWNhcxgIIAEoDRIPCgd3ZWlnaHRzGAkgASgJEg0KBWF1ZGl0GAogASgJIjMKElNlcnZlTW9kZWxSZXNwb25zZRIdCgVtb2RlbBgBIAEoCzIOLmRjbnIudjEuTW9kZWwi1AEKFFJlZ2lzdGVyTW9kZWxSZXF1ZXN0EgwKBG5hbWUYASABKAkSEgoKZGVmaW5pdGlvbhgCIAEoCRI5CgZzdGF0ZXMYAyADKAsyKS5kY25yLnYxLlJlZ2lzdGVyTW9kZWxSZXF1ZXN0LlN0YXRlc0VudHJ5EhEKCXRva2VuaXplchgEIAEoCRIMCgRjaGF0GAUgASgJEg8KB3Bvb2xpbmcYBiABKAkaLQoLU3RhdGVzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASI2ChVSZWdpc3Rlck1vZGVsUmVzcG9uc2USHQoFbW9kZWwYASABKAsyDi5kY25yLnYxLk1vZGVsIjsKFERlc2NyaWJlU3RhdGVSZXF1ZXN0Eg4KBnNvdXJjZRgBIAEoCRITCgtwcm92aXNpb25hbBgCIAEoCCK4AQoVRGVzY3JpYmVTdGF0ZVJlc3BvbnNlEhIKCmRlZmluaXRpb24YASABKAkSDwoHbmV0d29yaxgCIAEoCRIMCgRzdGVwGAMgASgEEiMKBnN0YXRlcxgEIAMoCzITLmRjbnIudjEuVk5vZGVTdGF0ZRIlCgl0b2tlbml6ZXIYBSABKAsyEi5kY25yLnYxLlN0YXRlQmxvYhIgCgRjaGF0GAYgASgLMhIuZGNuci52MS5TdGF0ZUJsb2IiPQoKVk5vZGVTdGF0ZRINCgV2bm9kZRgBIAEoCRIgCgRibG9iGAIgASgLMhIuZGNuci52MS5TdGF0ZUJsb2IiQAoRR3JhbnRQYXJ0c1JlcXVlc3QSDQoFc3RhdGUYASABKAkSDQoFZmlyc3QYAiABKA0SDQoFY291bnQYAyABKA0iNwoSR3JhbnRQYXJ0c1Jlc3BvbnNlEiEKBXBhcnRzGAEgAygLMhIuZGNuci52MS5TdGF0ZUJsb2IilwEKCVN0YXRlQmxvYhIMCgRoYXNoGAEgASgJEg0KBWJ5dGVzGAIgASgEEgsKA3VybBgDIAEoCRIwCgdoZWFkZXJzGAQgAygLMh8uZGNuci52MS5TdGF0ZUJsb2IuSGVhZGVyc0VudHJ5Gi4KDEhlYWRlcnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIjAKEFN0b3BNb2RlbFJlcXVlc3QSDAoEbmFtZRgBIAEoCRIOCgZmb3JnZXQYAiABKAgiEwoRU3RvcE1vZGVsUmVzcG9uc2UiEwoRTGlzdE1vZGVsc1JlcXVlc3QiNAoSTGlzdE1vZGVsc1Jlc3BvbnNlEh4KBm1vZGVscxgBIAMoCzIOLmRjbnIudjEuTW9kZWwihAIKCFNhbXBsaW5nEhMKC3RlbXBlcmF0dXJlGAEgASgBEg0KBXRvcF9rGAIgASgNEg0KBXRvcF9wGAMgASgBEhoKEnJlcGV0aXRpb25fcGVuYWx0eRgEIAEoARIMCgRzZWVkGAUgASgEEhkKEWZyZXF1ZW5jeV9wZW5hbHR5GAYgASgBEhgKEHByZXNlbmNlX3BlbmFsdHkYByABKAESNAoKbG9naXRfYmlhcxgIIAMoCzIgLmRjbnIudjEuU2FtcGxpbmcuTG9naXRCaWFzRW50cnkaMAoOTG9naXRCaWFzRW50cnkSCwoDa2V5GAEgASgNEg0KBXZhbHVlGAIgASgBOgI4ASK/AQoPR2VuZXJhdGVSZXF1ZXN0Eg0KBW1vZGVsGAEgASgJEg4KBnByb21wdBgCIAEoCRIOCgZ0b2tlbnMYAyADKA0SEgoKbWF4X3Rva2VucxgEIAEoDRIjCghzYW1wbGluZxgFIAEoCzIRLmRjbnIudjEuU2FtcGxpbmcSDAoEc3RvcBgGIAMoCRImCghtZXNzYWdlcxgHIAMoCzIULmRjbnIudjEuQ2hhdE1lc3NhZ2USDgoGc2NoZW1hGAggASgJIjsKDEVtYmVkUmVxdWVzdBINCgVtb2RlbBgBIAEoCRIMCgR0ZXh0GAIgASgJEg4KBnRva2VucxgDIAMoDSI2Cg1FbWJlZFJlc3BvbnNlEg4KBnZhbHVlcxgBIAMoAhIVCg1wcm9tcHRfdG9rZW5zGAIgASgNIiwKC0NoYXRNZXNzYWdlEgwKBHJvbGUYASABKAkSDwoHY29udGVudBgCIAEoCSKCAQoQR2VuZXJhdGVSZXNwb25zZRIMCgR0ZXh0GAEgASgJEg4KBnRva2VucxgCIAMoDRIOCgZmaW5pc2gYAyABKAkSFQoNcHJvbXB0X3Rva2VucxgEIAEoDRIYChBnZW5lcmF0ZWRfdG9rZW5zGAUgASgNEg8KB3JlcGxpY2EYCiABKAki0gEKDkZvcndhcmRSZXF1ZXN0Eg0KBW1vZGVsGAEgASgJEjMKBmlucHV0cxgCIAMoCzIjLmRjbnIudjEuRm9yd2FyZFJlcXVlc3QuSW5wdXRzRW50cnkSDwoHZGF0YXNldBgDIAEoCRINCgVzcGxpdBgEIAEoCRINCgVzdGFydBgFIAEoBBINCgVjb3VudBgGIAEoDRo+CgtJbnB1dHNFbnRyeRILCgNrZXkYASABKAkSHgoFdmFsdWUYAiABKAsyDy5kY25yLnYxLlRlbnNvcjoCOAEiigEKD0ZvcndhcmRSZXNwb25zZRI2CgdvdXRwdXRzGAEgAygLMiUuZGNuci52MS5Gb3J3YXJkUmVzcG9uc2UuT3V0cHV0c0VudHJ5Gj8KDE91dHB1dHNFbnRyeRILCgNrZXkYASABKAkSHgoFdmFsdWUYAiABKAsyDy5kY25yLnYxLlRlbnNvcjoCOAEi4QEKBkFwaUtleRIKCgJpZBgBIAEoCRIMCgRuYW1lGAIgASgJEg4KBnNjb3BlcxgDIAMoCRIbChNyZXF1ZXN0c19wZXJfbWludXRlGAQgASgNEhcKD2NyZWF0ZWRfd2FsbF9tcxgFIAEoAxINCgVvd25lchgGIAEoCRIXCg9leHBpcmVzX3dhbGxfbXMYByABKAMSGQoRbGFzdF91c2VkX3dhbGxfbXMYCCABKAMSEAoIbmV0d29ya3MYCSADKAkSEAoIb3duX29ubHkYCiABKAgSEAoIcGVyc29uYWwYCyABKAginQEKE0NyZWF0ZUFwaUtleVJlcXVlc3QSDAoEbmFtZRgBIAEoCRIOCgZzY29wZXMYAiADKAkSGwoTcmVxdWVzdHNfcGVyX21pbnV0ZRgDIAEoDRINCgVvd25lchgEIAEoCRIYChBsaWZldGltZV9zZWNvbmRzGAUgASgEEhAKCG5ldHdvcmtzGAYgAygJEhAKCG93bl9vbmx5GAcgASgIIkQKFENyZWF0ZUFwaUtleVJlc3BvbnNlEhwKA2tleRgBIAEoCzIPLmRjbnIudjEuQXBpS2V5Eg4KBnNlY3JldBgCIAEoCSIUChJMaXN0QXBpS2V5c1JlcXVlc3QiNAoTTGlzdEFwaUtleXNSZXNwb25zZRIdCgRrZXlzGAEgAygLMg8uZGNuci52MS5BcGlLZXkiIQoTRGVsZXRlQXBpS2V5UmVxdWVzdBIKCgJpZBgBIAEoCSIWChREZWxldGVBcGlLZXlSZXNwb25zZTLECAoQSW5mZXJlbmNlU2VydmljZRJhCgpTZXJ2ZU1vZGVsEhouZGNuci52MS5TZXJ2ZU1vZGVsUmVxdWVzdBobLmRjbnIudjEuU2VydmVNb2RlbFJlc3BvbnNlIhrq4BgWCAIQAyAEKgZzb3VyY2UwAToEbmFtZRJiCg1SZWdpc3Rlck1vZGVsEh0uZGNuci52MS5SZWdpc3Rlck1vZGVsUmVxdWVzdBoeLmRjbnIudjEuUmVnaXN0ZXJNb2RlbFJlc3BvbnNlIhLq4BgOCAIQAyADKgRuYW1lMAESYgoNRGVzY3JpYmVTdGF0ZRIdLmRjbnIudjEuRGVzY3JpYmVTdGF0ZVJlcXVlc3QaHi5kY25yLnYxLkRlc2NyaWJlU3RhdGVSZXNwb25zZSIS6uAYDggCEAIgBCoGc291cmNlElgKCkdyYW50UGFydHMSGi5kY25yLnYxLkdyYW50UGFydHNSZXF1ZXN0GhsuZGNuci52MS5HcmFudFBhcnRzUmVzcG9uc2UiEergGA0IAhACIAUqBXN0YXRlElYKCVN0b3BNb2RlbBIZLmRjbnIudjEuU3RvcE1vZGVsUmVxdWVzdBoaLmRjbnIudjEuU3RvcE1vZGVsUmVzcG9uc2UiEurgGA4IAhADGAEgAyoEbmFtZRJNCgpMaXN0TW9kZWxzEhouZGNuci52MS5MaXN0TW9kZWxzUmVxdWVzdBobLmRjbnIudjEuTGlzdE1vZGVsc1Jlc3BvbnNlIgbq4BgCCAESVAoIR2VuZXJhdGUSGC5kY25yLnYxLkdlbmVyYXRlUmVxdWVzdBoZLmRjbnIudjEuR2VuZXJhdGVSZXNwb25zZSIR6uAYDQgCEAEgAyoFbW9kZWwwARJJCgVFbWJlZBIVLmRjbnIudjEuRW1iZWRSZXF1ZXN0GhYuZGNuci52MS5FbWJlZFJlc3BvbnNlIhHq4BgNCAIQASADKgVtb2RlbBJPCgdGb3J3YXJkEhcuZGNuci52MS5Gb3J3YXJkUmVxdWVzdBoYLmRjbnIudjEuRm9yd2FyZFJlc3BvbnNlIhHq4BgNCAIQASADKgVtb2RlbBJfCgxDcmVhdGVBcGlLZXkSHC5kY25yLnYxLkNyZWF0ZUFwaUtleVJlcXVlc3QaHS5kY25yLnYxLkNyZWF0ZUFwaUtleVJlc3BvbnNlIhLq4BgOCAIQBBgBIAkqBG5hbWUSUgoLTGlzdEFwaUtleXMSGy5kY25yLnYxLkxpc3RBcGlLZXlzUmVxdWVzdBocLmRjbnIudjEuTGlzdEFwaUtleXNSZXNwb25zZSII6uAYBAgCEAQSXQoMRGVsZXRlQXBpS2V5EhwuZGNuci52MS5EZWxldGVBcGlLZXlSZXF1ZXN0Gh0uZGNuci52MS5EZWxldGVBcGlLZXlSZXNwb25zZSIQ6uAYDAgCEAQYASAJKgJpZGIGcHJvdG8z", [file_dcnr_v1_access, file_dcnr_v1_common, file_dcnr_v1_session]);
 
 /**
  * @generated from message dcnr.v1.Model
@@ -120,6 +120,13 @@ export type Model = Message<"dcnr.v1.Model"> & {
    * @generated from field: optional double weight_error = 17;
    */
   weightError?: number | undefined;
+
+  /**
+   * Absent where nobody checks its answers.
+   *
+   * @generated from field: optional dcnr.v1.AnswerChecks checks = 18;
+   */
+  checks?: AnswerChecks | undefined;
 };
 
 /**
@@ -128,6 +135,56 @@ export type Model = Message<"dcnr.v1.Model"> & {
  */
 export const ModelSchema: GenMessage<Model> = /*@__PURE__*/
   messageDesc(file_dcnr_v1_inference, 0);
+
+/**
+ * What came of repeating answers of a model's replicas on other machines.
+ *
+ * @generated from message dcnr.v1.AnswerChecks
+ */
+export type AnswerChecks = Message<"dcnr.v1.AnswerChecks"> & {
+  /**
+   * @generated from field: uint64 right = 1;
+   */
+  right: bigint;
+
+  /**
+   * @generated from field: uint64 wrong = 2;
+   */
+  wrong: bigint;
+
+  /**
+   * Drawn, and nobody could repeat them.
+   *
+   * @generated from field: uint64 unchecked = 3;
+   */
+  unchecked: bigint;
+
+  /**
+   * Of all these, prompts of the network's own.
+   *
+   * @generated from field: uint64 canaries = 4;
+   */
+  canaries: bigint;
+
+  /**
+   * @generated from field: int64 last_wall_ms = 5;
+   */
+  lastWallMs: bigint;
+
+  /**
+   * For people: what was found last, by whom.
+   *
+   * @generated from field: string last = 6;
+   */
+  last: string;
+};
+
+/**
+ * Describes the message dcnr.v1.AnswerChecks.
+ * Use `create(AnswerChecksSchema)` to create a new message.
+ */
+export const AnswerChecksSchema: GenMessage<AnswerChecks> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_inference, 1);
 
 /**
  * @generated from message dcnr.v1.ServeModelRequest
@@ -189,6 +246,13 @@ export type ServeModelRequest = Message<"dcnr.v1.ServeModelRequest"> & {
    * @generated from field: string weights = 9;
    */
   weights: string;
+
+  /**
+   * "on": other machines repeat a share of the answers, and see their prompts; "off": nobody does. Empty: on where strangers may join.
+   *
+   * @generated from field: string audit = 10;
+   */
+  audit: string;
 };
 
 /**
@@ -196,7 +260,7 @@ export type ServeModelRequest = Message<"dcnr.v1.ServeModelRequest"> & {
  * Use `create(ServeModelRequestSchema)` to create a new message.
  */
 export const ServeModelRequestSchema: GenMessage<ServeModelRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 1);
+  messageDesc(file_dcnr_v1_inference, 2);
 
 /**
  * @generated from message dcnr.v1.ServeModelResponse
@@ -213,7 +277,7 @@ export type ServeModelResponse = Message<"dcnr.v1.ServeModelResponse"> & {
  * Use `create(ServeModelResponseSchema)` to create a new message.
  */
 export const ServeModelResponseSchema: GenMessage<ServeModelResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 2);
+  messageDesc(file_dcnr_v1_inference, 3);
 
 /**
  * @generated from message dcnr.v1.RegisterModelRequest
@@ -265,7 +329,7 @@ export type RegisterModelRequest = Message<"dcnr.v1.RegisterModelRequest"> & {
  * Use `create(RegisterModelRequestSchema)` to create a new message.
  */
 export const RegisterModelRequestSchema: GenMessage<RegisterModelRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 3);
+  messageDesc(file_dcnr_v1_inference, 4);
 
 /**
  * @generated from message dcnr.v1.RegisterModelResponse
@@ -282,7 +346,7 @@ export type RegisterModelResponse = Message<"dcnr.v1.RegisterModelResponse"> & {
  * Use `create(RegisterModelResponseSchema)` to create a new message.
  */
 export const RegisterModelResponseSchema: GenMessage<RegisterModelResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 4);
+  messageDesc(file_dcnr_v1_inference, 5);
 
 /**
  * @generated from message dcnr.v1.DescribeStateRequest
@@ -308,7 +372,7 @@ export type DescribeStateRequest = Message<"dcnr.v1.DescribeStateRequest"> & {
  * Use `create(DescribeStateRequestSchema)` to create a new message.
  */
 export const DescribeStateRequestSchema: GenMessage<DescribeStateRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 5);
+  messageDesc(file_dcnr_v1_inference, 6);
 
 /**
  * @generated from message dcnr.v1.DescribeStateResponse
@@ -352,7 +416,7 @@ export type DescribeStateResponse = Message<"dcnr.v1.DescribeStateResponse"> & {
  * Use `create(DescribeStateResponseSchema)` to create a new message.
  */
 export const DescribeStateResponseSchema: GenMessage<DescribeStateResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 6);
+  messageDesc(file_dcnr_v1_inference, 7);
 
 /**
  * @generated from message dcnr.v1.VNodeState
@@ -374,7 +438,7 @@ export type VNodeState = Message<"dcnr.v1.VNodeState"> & {
  * Use `create(VNodeStateSchema)` to create a new message.
  */
 export const VNodeStateSchema: GenMessage<VNodeState> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 7);
+  messageDesc(file_dcnr_v1_inference, 8);
 
 /**
  * @generated from message dcnr.v1.GrantPartsRequest
@@ -405,7 +469,7 @@ export type GrantPartsRequest = Message<"dcnr.v1.GrantPartsRequest"> & {
  * Use `create(GrantPartsRequestSchema)` to create a new message.
  */
 export const GrantPartsRequestSchema: GenMessage<GrantPartsRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 8);
+  messageDesc(file_dcnr_v1_inference, 9);
 
 /**
  * @generated from message dcnr.v1.GrantPartsResponse
@@ -422,7 +486,7 @@ export type GrantPartsResponse = Message<"dcnr.v1.GrantPartsResponse"> & {
  * Use `create(GrantPartsResponseSchema)` to create a new message.
  */
 export const GrantPartsResponseSchema: GenMessage<GrantPartsResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 9);
+  messageDesc(file_dcnr_v1_inference, 10);
 
 /**
  * A manifest or a part of a state, or a vocabulary.
@@ -459,7 +523,7 @@ export type StateBlob = Message<"dcnr.v1.StateBlob"> & {
  * Use `create(StateBlobSchema)` to create a new message.
  */
 export const StateBlobSchema: GenMessage<StateBlob> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 10);
+  messageDesc(file_dcnr_v1_inference, 11);
 
 /**
  * @generated from message dcnr.v1.StopModelRequest
@@ -483,7 +547,7 @@ export type StopModelRequest = Message<"dcnr.v1.StopModelRequest"> & {
  * Use `create(StopModelRequestSchema)` to create a new message.
  */
 export const StopModelRequestSchema: GenMessage<StopModelRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 11);
+  messageDesc(file_dcnr_v1_inference, 12);
 
 /**
  * @generated from message dcnr.v1.StopModelResponse
@@ -496,7 +560,7 @@ export type StopModelResponse = Message<"dcnr.v1.StopModelResponse"> & {
  * Use `create(StopModelResponseSchema)` to create a new message.
  */
 export const StopModelResponseSchema: GenMessage<StopModelResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 12);
+  messageDesc(file_dcnr_v1_inference, 13);
 
 /**
  * @generated from message dcnr.v1.ListModelsRequest
@@ -509,7 +573,7 @@ export type ListModelsRequest = Message<"dcnr.v1.ListModelsRequest"> & {
  * Use `create(ListModelsRequestSchema)` to create a new message.
  */
 export const ListModelsRequestSchema: GenMessage<ListModelsRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 13);
+  messageDesc(file_dcnr_v1_inference, 14);
 
 /**
  * @generated from message dcnr.v1.ListModelsResponse
@@ -526,7 +590,7 @@ export type ListModelsResponse = Message<"dcnr.v1.ListModelsResponse"> & {
  * Use `create(ListModelsResponseSchema)` to create a new message.
  */
 export const ListModelsResponseSchema: GenMessage<ListModelsResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 14);
+  messageDesc(file_dcnr_v1_inference, 15);
 
 /**
  * @generated from message dcnr.v1.Sampling
@@ -590,7 +654,7 @@ export type Sampling = Message<"dcnr.v1.Sampling"> & {
  * Use `create(SamplingSchema)` to create a new message.
  */
 export const SamplingSchema: GenMessage<Sampling> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 15);
+  messageDesc(file_dcnr_v1_inference, 16);
 
 /**
  * @generated from message dcnr.v1.GenerateRequest
@@ -648,7 +712,7 @@ export type GenerateRequest = Message<"dcnr.v1.GenerateRequest"> & {
  * Use `create(GenerateRequestSchema)` to create a new message.
  */
 export const GenerateRequestSchema: GenMessage<GenerateRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 16);
+  messageDesc(file_dcnr_v1_inference, 17);
 
 /**
  * @generated from message dcnr.v1.EmbedRequest
@@ -677,7 +741,7 @@ export type EmbedRequest = Message<"dcnr.v1.EmbedRequest"> & {
  * Use `create(EmbedRequestSchema)` to create a new message.
  */
 export const EmbedRequestSchema: GenMessage<EmbedRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 17);
+  messageDesc(file_dcnr_v1_inference, 18);
 
 /**
  * @generated from message dcnr.v1.EmbedResponse
@@ -701,7 +765,7 @@ export type EmbedResponse = Message<"dcnr.v1.EmbedResponse"> & {
  * Use `create(EmbedResponseSchema)` to create a new message.
  */
 export const EmbedResponseSchema: GenMessage<EmbedResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 18);
+  messageDesc(file_dcnr_v1_inference, 19);
 
 /**
  * @generated from message dcnr.v1.ChatMessage
@@ -725,7 +789,7 @@ export type ChatMessage = Message<"dcnr.v1.ChatMessage"> & {
  * Use `create(ChatMessageSchema)` to create a new message.
  */
 export const ChatMessageSchema: GenMessage<ChatMessage> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 19);
+  messageDesc(file_dcnr_v1_inference, 20);
 
 /**
  * @generated from message dcnr.v1.GenerateResponse
@@ -771,7 +835,7 @@ export type GenerateResponse = Message<"dcnr.v1.GenerateResponse"> & {
  * Use `create(GenerateResponseSchema)` to create a new message.
  */
 export const GenerateResponseSchema: GenMessage<GenerateResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 20);
+  messageDesc(file_dcnr_v1_inference, 21);
 
 /**
  * @generated from message dcnr.v1.ForwardRequest
@@ -817,7 +881,7 @@ export type ForwardRequest = Message<"dcnr.v1.ForwardRequest"> & {
  * Use `create(ForwardRequestSchema)` to create a new message.
  */
 export const ForwardRequestSchema: GenMessage<ForwardRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 21);
+  messageDesc(file_dcnr_v1_inference, 22);
 
 /**
  * @generated from message dcnr.v1.ForwardResponse
@@ -834,7 +898,7 @@ export type ForwardResponse = Message<"dcnr.v1.ForwardResponse"> & {
  * Use `create(ForwardResponseSchema)` to create a new message.
  */
 export const ForwardResponseSchema: GenMessage<ForwardResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 22);
+  messageDesc(file_dcnr_v1_inference, 23);
 
 /**
  * @generated from message dcnr.v1.ApiKey
@@ -915,7 +979,7 @@ export type ApiKey = Message<"dcnr.v1.ApiKey"> & {
  * Use `create(ApiKeySchema)` to create a new message.
  */
 export const ApiKeySchema: GenMessage<ApiKey> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 23);
+  messageDesc(file_dcnr_v1_inference, 24);
 
 /**
  * @generated from message dcnr.v1.CreateApiKeyRequest
@@ -966,7 +1030,7 @@ export type CreateApiKeyRequest = Message<"dcnr.v1.CreateApiKeyRequest"> & {
  * Use `create(CreateApiKeyRequestSchema)` to create a new message.
  */
 export const CreateApiKeyRequestSchema: GenMessage<CreateApiKeyRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 24);
+  messageDesc(file_dcnr_v1_inference, 25);
 
 /**
  * @generated from message dcnr.v1.CreateApiKeyResponse
@@ -990,7 +1054,7 @@ export type CreateApiKeyResponse = Message<"dcnr.v1.CreateApiKeyResponse"> & {
  * Use `create(CreateApiKeyResponseSchema)` to create a new message.
  */
 export const CreateApiKeyResponseSchema: GenMessage<CreateApiKeyResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 25);
+  messageDesc(file_dcnr_v1_inference, 26);
 
 /**
  * @generated from message dcnr.v1.ListApiKeysRequest
@@ -1003,7 +1067,7 @@ export type ListApiKeysRequest = Message<"dcnr.v1.ListApiKeysRequest"> & {
  * Use `create(ListApiKeysRequestSchema)` to create a new message.
  */
 export const ListApiKeysRequestSchema: GenMessage<ListApiKeysRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 26);
+  messageDesc(file_dcnr_v1_inference, 27);
 
 /**
  * @generated from message dcnr.v1.ListApiKeysResponse
@@ -1020,7 +1084,7 @@ export type ListApiKeysResponse = Message<"dcnr.v1.ListApiKeysResponse"> & {
  * Use `create(ListApiKeysResponseSchema)` to create a new message.
  */
 export const ListApiKeysResponseSchema: GenMessage<ListApiKeysResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 27);
+  messageDesc(file_dcnr_v1_inference, 28);
 
 /**
  * @generated from message dcnr.v1.DeleteApiKeyRequest
@@ -1037,7 +1101,7 @@ export type DeleteApiKeyRequest = Message<"dcnr.v1.DeleteApiKeyRequest"> & {
  * Use `create(DeleteApiKeyRequestSchema)` to create a new message.
  */
 export const DeleteApiKeyRequestSchema: GenMessage<DeleteApiKeyRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 28);
+  messageDesc(file_dcnr_v1_inference, 29);
 
 /**
  * @generated from message dcnr.v1.DeleteApiKeyResponse
@@ -1050,7 +1114,7 @@ export type DeleteApiKeyResponse = Message<"dcnr.v1.DeleteApiKeyResponse"> & {
  * Use `create(DeleteApiKeyResponseSchema)` to create a new message.
  */
 export const DeleteApiKeyResponseSchema: GenMessage<DeleteApiKeyResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_inference, 29);
+  messageDesc(file_dcnr_v1_inference, 30);
 
 /**
  * Models that are served: trained states placed on PNodes that answer. Served by orchestrators.

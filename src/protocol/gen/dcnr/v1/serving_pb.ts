@@ -15,7 +15,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file dcnr/v1/serving.proto.
  */
 export const file_dcnr_v1_serving: GenFile = /*@__PURE__*/
-  fileDesc("ChVkY25yL3YxL3NlcnZpbmcucHJvdG8SB2RjbnIudjEi8wEKFUdlbmVyYXRlVG9rZW5zUmVxdWVzdBIPCgdzZXNzaW9uGAEgASgJEg8KB3JlcXVlc3QYAiABKAkSDgoGcHJvbXB0GAMgAygNEgwKBHNlbnQYBCADKA0SEgoKbWF4X3Rva2VucxgFIAEoDRIjCghzYW1wbGluZxgGIAEoCzIRLmRjbnIudjEuU2FtcGxpbmcSEgoKZW5kX3Rva2VucxgHIAMoDRIZCgx0b3BfbG9ncHJvYnMYCCABKA1IAIgBARIOCgZzY2hlbWEYCSABKAkSEQoJdG9rZW5pemVyGAogASgJQg8KDV90b3BfbG9ncHJvYnMiYgoWR2VuZXJhdGVUb2tlbnNSZXNwb25zZRIOCgZ0b2tlbnMYASADKA0SDgoGZmluaXNoGAIgASgJEigKCGxvZ3Byb2JzGAMgAygLMhYuZGNuci52MS5Ub2tlbkxvZ3Byb2JzIkAKDVRva2VuTG9ncHJvYnMSDwoHbG9ncHJvYhgBIAEoARIeCgN0b3AYAiADKAsyES5kY25yLnYxLlRvcFRva2VuIioKCFRvcFRva2VuEg0KBXRva2VuGAEgASgNEg8KB2xvZ3Byb2IYAiABKAEiRgoSRW1iZWRUb2tlbnNSZXF1ZXN0Eg8KB3Nlc3Npb24YASABKAkSDgoGcHJvbXB0GAIgAygNEg8KB3Bvb2xpbmcYAyABKAkiJQoTRW1iZWRUb2tlbnNSZXNwb25zZRIOCgZ2YWx1ZXMYASADKAIipAEKFUZvcndhcmRUZW5zb3JzUmVxdWVzdBIPCgdzZXNzaW9uGAEgASgJEjoKBmlucHV0cxgCIAMoCzIqLmRjbnIudjEuRm9yd2FyZFRlbnNvcnNSZXF1ZXN0LklucHV0c0VudHJ5Gj4KC0lucHV0c0VudHJ5EgsKA2tleRgBIAEoCRIeCgV2YWx1ZRgCIAEoCzIPLmRjbnIudjEuVGVuc29yOgI4ASKYAQoWRm9yd2FyZFRlbnNvcnNSZXNwb25zZRI9CgdvdXRwdXRzGAEgAygLMiwuZGNuci52MS5Gb3J3YXJkVGVuc29yc1Jlc3BvbnNlLk91dHB1dHNFbnRyeRo/CgxPdXRwdXRzRW50cnkSCwoDa2V5GAEgASgJEh4KBXZhbHVlGAIgASgLMg8uZGNuci52MS5UZW5zb3I6AjgBIoUBCgRQYXNzEgoKAmlkGAEgASgEEhEKCWNvbmR1Y3RvchgCIAEoCRIeCgRyb3dzGAMgAygLMhAuZGNuci52MS5QYXNzUm93Eg0KBXBsYWluGAQgASgIEg8KB2Ryb3BwZWQYBSADKAkSDQoFZXBvY2gYBiABKAQSDwoHYXR0ZW1wdBgHIAEoDSKYAQoHUGFzc1JvdxIPCgdyZXF1ZXN0GAEgASgJEhAKCHBvc2l0aW9uGAIgASgNEg4KBnRva2VucxgDIAEoDRIOCgZsb2dpdHMYBSABKA0SEwoLc2hhcmVzX3dpdGgYBiABKAkSGAoQc2hhcmVkX3Bvc2l0aW9ucxgHIAEoDRIOCgZoaWRkZW4YCCABKA1KBAgEEAVSBWdob3N0MpoCCg5TZXJ2aW5nU2VydmljZRJbCg5HZW5lcmF0ZVRva2VucxIeLmRjbnIudjEuR2VuZXJhdGVUb2tlbnNSZXF1ZXN0Gh8uZGNuci52MS5HZW5lcmF0ZVRva2Vuc1Jlc3BvbnNlIgbq4BgCCAYwARJQCgtFbWJlZFRva2VucxIbLmRjbnIudjEuRW1iZWRUb2tlbnNSZXF1ZXN0GhwuZGNuci52MS5FbWJlZFRva2Vuc1Jlc3BvbnNlIgbq4BgCCAYSWQoORm9yd2FyZFRlbnNvcnMSHi5kY25yLnYxLkZvcndhcmRUZW5zb3JzUmVxdWVzdBofLmRjbnIudjEuRm9yd2FyZFRlbnNvcnNSZXNwb25zZSIG6uAYAggGYgZwcm90bzM", [file_dcnr_v1_access, file_dcnr_v1_common, file_dcnr_v1_inference]);
+  fileDesc("ChVkY25yL3YxL3NlcnZpbmcucHJvdG8SB2RjbnIudjEi8wEKFUdlbmVyYXRlVG9rZW5zUmVxdWVzdBIPCgdzZXNzaW9uGAEgASgJEg8KB3JlcXVlc3QYAiABKAkSDgoGcHJvbXB0GAMgAygNEgwKBHNlbnQYBCADKA0SEgoKbWF4X3Rva2VucxgFIAEoDRIjCghzYW1wbGluZxgGIAEoCzIRLmRjbnIudjEuU2FtcGxpbmcSEgoKZW5kX3Rva2VucxgHIAMoDRIZCgx0b3BfbG9ncHJvYnMYCCABKA1IAIgBARIOCgZzY2hlbWEYCSABKAkSEQoJdG9rZW5pemVyGAogASgJQg8KDV90b3BfbG9ncHJvYnMicwoWR2VuZXJhdGVUb2tlbnNSZXNwb25zZRIOCgZ0b2tlbnMYASADKA0SDgoGZmluaXNoGAIgASgJEigKCGxvZ3Byb2JzGAMgAygLMhYuZGNuci52MS5Ub2tlbkxvZ3Byb2JzEg8KB3JlcXVlc3QYBCABKAkiUAoPVGVsbFJvd3NSZXF1ZXN0Eg8KB3Nlc3Npb24YASABKAkSDwoHcmVxdWVzdBgCIAEoCRIMCgRyb3dzGAMgASgNEg0KBWZpcnN0GAQgASgNIjMKEFRlbGxSb3dzUmVzcG9uc2USHwoEdG9sZBgBIAMoCzIRLmRjbnIudjEuUm93c1RvbGQiNAoIUm93c1RvbGQSDAoEZWRnZRgBIAEoCRIMCgRzZW50GAIgASgIEgwKBHJvb3QYAyABKAkiYwoSQ2hlY2tBbnN3ZXJSZXF1ZXN0Ei0KBWFza2VkGAEgASgLMh4uZGNuci52MS5HZW5lcmF0ZVRva2Vuc1JlcXVlc3QSDgoGYW5zd2VyGAIgAygNEg4KBmZpbmlzaBgDIAEoCSKpAQoTQ2hlY2tBbnN3ZXJSZXNwb25zZRIOCgZ0b2tlbnMYASADKA0SDAoEZW5kcxgCIAEoCBI2CgVyb290cxgDIAMoCzInLmRjbnIudjEuQ2hlY2tBbnN3ZXJSZXNwb25zZS5Sb290c0VudHJ5Eg4KBnNhbXBsZRgEIAMoAhosCgpSb290c0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiQAoNVG9rZW5Mb2dwcm9icxIPCgdsb2dwcm9iGAEgASgBEh4KA3RvcBgCIAMoCzIRLmRjbnIudjEuVG9wVG9rZW4iKgoIVG9wVG9rZW4SDQoFdG9rZW4YASABKA0SDwoHbG9ncHJvYhgCIAEoASJGChJFbWJlZFRva2Vuc1JlcXVlc3QSDwoHc2Vzc2lvbhgBIAEoCRIOCgZwcm9tcHQYAiADKA0SDwoHcG9vbGluZxgDIAEoCSIlChNFbWJlZFRva2Vuc1Jlc3BvbnNlEg4KBnZhbHVlcxgBIAMoAiKkAQoVRm9yd2FyZFRlbnNvcnNSZXF1ZXN0Eg8KB3Nlc3Npb24YASABKAkSOgoGaW5wdXRzGAIgAygLMiouZGNuci52MS5Gb3J3YXJkVGVuc29yc1JlcXVlc3QuSW5wdXRzRW50cnkaPgoLSW5wdXRzRW50cnkSCwoDa2V5GAEgASgJEh4KBXZhbHVlGAIgASgLMg8uZGNuci52MS5UZW5zb3I6AjgBIpgBChZGb3J3YXJkVGVuc29yc1Jlc3BvbnNlEj0KB291dHB1dHMYASADKAsyLC5kY25yLnYxLkZvcndhcmRUZW5zb3JzUmVzcG9uc2UuT3V0cHV0c0VudHJ5Gj8KDE91dHB1dHNFbnRyeRILCgNrZXkYASABKAkSHgoFdmFsdWUYAiABKAsyDy5kY25yLnYxLlRlbnNvcjoCOAEihQEKBFBhc3MSCgoCaWQYASABKAQSEQoJY29uZHVjdG9yGAIgASgJEh4KBHJvd3MYAyADKAsyEC5kY25yLnYxLlBhc3NSb3cSDQoFcGxhaW4YBCABKAgSDwoHZHJvcHBlZBgFIAMoCRINCgVlcG9jaBgGIAEoBBIPCgdhdHRlbXB0GAcgASgNIpgBCgdQYXNzUm93Eg8KB3JlcXVlc3QYASABKAkSEAoIcG9zaXRpb24YAiABKA0SDgoGdG9rZW5zGAMgASgNEg4KBmxvZ2l0cxgFIAEoDRITCgtzaGFyZXNfd2l0aBgGIAEoCRIYChBzaGFyZWRfcG9zaXRpb25zGAcgASgNEg4KBmhpZGRlbhgIIAEoDUoECAQQBVIFZ2hvc3QytQMKDlNlcnZpbmdTZXJ2aWNlElsKDkdlbmVyYXRlVG9rZW5zEh4uZGNuci52MS5HZW5lcmF0ZVRva2Vuc1JlcXVlc3QaHy5kY25yLnYxLkdlbmVyYXRlVG9rZW5zUmVzcG9uc2UiBurgGAIIBjABElAKC0VtYmVkVG9rZW5zEhsuZGNuci52MS5FbWJlZFRva2Vuc1JlcXVlc3QaHC5kY25yLnYxLkVtYmVkVG9rZW5zUmVzcG9uc2UiBurgGAIIBhJZCg5Gb3J3YXJkVGVuc29ycxIeLmRjbnIudjEuRm9yd2FyZFRlbnNvcnNSZXF1ZXN0Gh8uZGNuci52MS5Gb3J3YXJkVGVuc29yc1Jlc3BvbnNlIgbq4BgCCAYSRwoIVGVsbFJvd3MSGC5kY25yLnYxLlRlbGxSb3dzUmVxdWVzdBoZLmRjbnIudjEuVGVsbFJvd3NSZXNwb25zZSIG6uAYAggGElAKC0NoZWNrQW5zd2VyEhsuZGNuci52MS5DaGVja0Fuc3dlclJlcXVlc3QaHC5kY25yLnYxLkNoZWNrQW5zd2VyUmVzcG9uc2UiBurgGAIIBmIGcHJvdG8z", [file_dcnr_v1_access, file_dcnr_v1_common, file_dcnr_v1_inference]);
 
 /**
  * @generated from message dcnr.v1.GenerateTokensRequest
@@ -113,6 +113,13 @@ export type GenerateTokensResponse = Message<"dcnr.v1.GenerateTokensResponse"> &
    * @generated from field: repeated dcnr.v1.TokenLogprobs logprobs = 3;
    */
   logprobs: TokenLogprobs[];
+
+  /**
+   * With the first tokens: what the machines of the replica call the answer (TellRows).
+   *
+   * @generated from field: string request = 4;
+   */
+  request: string;
 };
 
 /**
@@ -121,6 +128,167 @@ export type GenerateTokensResponse = Message<"dcnr.v1.GenerateTokensResponse"> &
  */
 export const GenerateTokensResponseSchema: GenMessage<GenerateTokensResponse> = /*@__PURE__*/
   messageDesc(file_dcnr_v1_serving, 1);
+
+/**
+ * @generated from message dcnr.v1.TellRowsRequest
+ */
+export type TellRowsRequest = Message<"dcnr.v1.TellRowsRequest"> & {
+  /**
+   * The replica that answered.
+   *
+   * @generated from field: string session = 1;
+   */
+  session: string;
+
+  /**
+   * @generated from field: string request = 2;
+   */
+  request: string;
+
+  /**
+   * Positions of prompt and answer that passed through the model.
+   *
+   * @generated from field: uint32 rows = 3;
+   */
+  rows: number;
+
+  /**
+   * The position whose logits the answer's first token was chosen from.
+   *
+   * @generated from field: uint32 first = 4;
+   */
+  first: number;
+};
+
+/**
+ * Describes the message dcnr.v1.TellRowsRequest.
+ * Use `create(TellRowsRequestSchema)` to create a new message.
+ */
+export const TellRowsRequestSchema: GenMessage<TellRowsRequest> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_serving, 2);
+
+/**
+ * @generated from message dcnr.v1.TellRowsResponse
+ */
+export type TellRowsResponse = Message<"dcnr.v1.TellRowsResponse"> & {
+  /**
+   * @generated from field: repeated dcnr.v1.RowsTold told = 1;
+   */
+  told: RowsTold[];
+};
+
+/**
+ * Describes the message dcnr.v1.TellRowsResponse.
+ * Use `create(TellRowsResponseSchema)` to create a new message.
+ */
+export const TellRowsResponseSchema: GenMessage<TellRowsResponse> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_serving, 3);
+
+/**
+ * What passed at one end of an edge, as the machine there saw it.
+ *
+ * @generated from message dcnr.v1.RowsTold
+ */
+export type RowsTold = Message<"dcnr.v1.RowsTold"> & {
+  /**
+   * An edge of the network, "inputs" or "logits".
+   *
+   * @generated from field: string edge = 1;
+   */
+  edge: string;
+
+  /**
+   * It was sent; else it came in.
+   *
+   * @generated from field: bool sent = 2;
+   */
+  sent: boolean;
+
+  /**
+   * SHA-256 over the hashes of all rows.
+   *
+   * @generated from field: string root = 3;
+   */
+  root: string;
+};
+
+/**
+ * Describes the message dcnr.v1.RowsTold.
+ * Use `create(RowsToldSchema)` to create a new message.
+ */
+export const RowsToldSchema: GenMessage<RowsTold> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_serving, 4);
+
+/**
+ * @generated from message dcnr.v1.CheckAnswerRequest
+ */
+export type CheckAnswerRequest = Message<"dcnr.v1.CheckAnswerRequest"> & {
+  /**
+   * With the replica that answered, and nothing that was sent before.
+   *
+   * @generated from field: dcnr.v1.GenerateTokensRequest asked = 1;
+   */
+  asked?: GenerateTokensRequest | undefined;
+
+  /**
+   * @generated from field: repeated uint32 answer = 2;
+   */
+  answer: number[];
+
+  /**
+   * "stop", "length", or empty if nobody read on.
+   *
+   * @generated from field: string finish = 3;
+   */
+  finish: string;
+};
+
+/**
+ * Describes the message dcnr.v1.CheckAnswerRequest.
+ * Use `create(CheckAnswerRequestSchema)` to create a new message.
+ */
+export const CheckAnswerRequestSchema: GenMessage<CheckAnswerRequest> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_serving, 5);
+
+/**
+ * @generated from message dcnr.v1.CheckAnswerResponse
+ */
+export type CheckAnswerResponse = Message<"dcnr.v1.CheckAnswerResponse"> & {
+  /**
+   * What it would have chosen after the prompt and the answer so far, up to the first that differs.
+   *
+   * @generated from field: repeated uint32 tokens = 1;
+   */
+  tokens: number[];
+
+  /**
+   * The answer ends where it should.
+   *
+   * @generated from field: bool ends = 2;
+   */
+  ends: boolean;
+
+  /**
+   * What passes each edge, "inputs" and "logits", as in RowsTold.
+   *
+   * @generated from field: map<string, string> roots = 3;
+   */
+  roots: { [key: string]: string };
+
+  /**
+   * The first logits of the first position, by which a rounding is told from a lie.
+   *
+   * @generated from field: repeated float sample = 4;
+   */
+  sample: number[];
+};
+
+/**
+ * Describes the message dcnr.v1.CheckAnswerResponse.
+ * Use `create(CheckAnswerResponseSchema)` to create a new message.
+ */
+export const CheckAnswerResponseSchema: GenMessage<CheckAnswerResponse> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_serving, 6);
 
 /**
  * How likely a token was by the model's own distribution, before temperature and penalties.
@@ -146,7 +314,7 @@ export type TokenLogprobs = Message<"dcnr.v1.TokenLogprobs"> & {
  * Use `create(TokenLogprobsSchema)` to create a new message.
  */
 export const TokenLogprobsSchema: GenMessage<TokenLogprobs> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_serving, 2);
+  messageDesc(file_dcnr_v1_serving, 7);
 
 /**
  * @generated from message dcnr.v1.TopToken
@@ -168,7 +336,7 @@ export type TopToken = Message<"dcnr.v1.TopToken"> & {
  * Use `create(TopTokenSchema)` to create a new message.
  */
 export const TopTokenSchema: GenMessage<TopToken> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_serving, 3);
+  messageDesc(file_dcnr_v1_serving, 8);
 
 /**
  * What a text is to the model, as one vector.
@@ -201,7 +369,7 @@ export type EmbedTokensRequest = Message<"dcnr.v1.EmbedTokensRequest"> & {
  * Use `create(EmbedTokensRequestSchema)` to create a new message.
  */
 export const EmbedTokensRequestSchema: GenMessage<EmbedTokensRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_serving, 4);
+  messageDesc(file_dcnr_v1_serving, 9);
 
 /**
  * @generated from message dcnr.v1.EmbedTokensResponse
@@ -220,7 +388,7 @@ export type EmbedTokensResponse = Message<"dcnr.v1.EmbedTokensResponse"> & {
  * Use `create(EmbedTokensResponseSchema)` to create a new message.
  */
 export const EmbedTokensResponseSchema: GenMessage<EmbedTokensResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_serving, 5);
+  messageDesc(file_dcnr_v1_serving, 10);
 
 /**
  * @generated from message dcnr.v1.ForwardTensorsRequest
@@ -242,7 +410,7 @@ export type ForwardTensorsRequest = Message<"dcnr.v1.ForwardTensorsRequest"> & {
  * Use `create(ForwardTensorsRequestSchema)` to create a new message.
  */
 export const ForwardTensorsRequestSchema: GenMessage<ForwardTensorsRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_serving, 6);
+  messageDesc(file_dcnr_v1_serving, 11);
 
 /**
  * @generated from message dcnr.v1.ForwardTensorsResponse
@@ -259,7 +427,7 @@ export type ForwardTensorsResponse = Message<"dcnr.v1.ForwardTensorsResponse"> &
  * Use `create(ForwardTensorsResponseSchema)` to create a new message.
  */
 export const ForwardTensorsResponseSchema: GenMessage<ForwardTensorsResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_serving, 7);
+  messageDesc(file_dcnr_v1_serving, 12);
 
 /**
  * One pass through the network: what each row of the tensor belongs to. Travels with the activations.
@@ -318,7 +486,7 @@ export type Pass = Message<"dcnr.v1.Pass"> & {
  * Use `create(PassSchema)` to create a new message.
  */
 export const PassSchema: GenMessage<Pass> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_serving, 8);
+  messageDesc(file_dcnr_v1_serving, 13);
 
 /**
  * New tokens of one request: as many rows of the pass's tensors, one after the other.
@@ -375,7 +543,7 @@ export type PassRow = Message<"dcnr.v1.PassRow"> & {
  * Use `create(PassRowSchema)` to create a new message.
  */
 export const PassRowSchema: GenMessage<PassRow> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_serving, 9);
+  messageDesc(file_dcnr_v1_serving, 14);
 
 /**
  * Generation beside the head VNode. Served by PNodes, called by the orchestrator that is the gateway:
@@ -407,6 +575,26 @@ export const ServingService: GenService<{
     methodKind: "unary";
     input: typeof ForwardTensorsRequestSchema;
     output: typeof ForwardTensorsResponseSchema;
+  },
+  /**
+   * What the machines of a replica remember of an answer: which rows went in and out of them.
+   *
+   * @generated from rpc dcnr.v1.ServingService.TellRows
+   */
+  tellRows: {
+    methodKind: "unary";
+    input: typeof TellRowsRequestSchema;
+    output: typeof TellRowsResponseSchema;
+  },
+  /**
+   * Repeats an answer that other machines gave, from the model's blobs alone. What it should come to is not told, but for the tokens.
+   *
+   * @generated from rpc dcnr.v1.ServingService.CheckAnswer
+   */
+  checkAnswer: {
+    methodKind: "unary";
+    input: typeof CheckAnswerRequestSchema;
+    output: typeof CheckAnswerResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_dcnr_v1_serving, 0);

@@ -408,7 +408,7 @@ export type Fault = Message<"dcnr.v1.Fault"> & {
   wallMs: bigint;
 
   /**
-   * "hardware", "class", "lie", "equivocation", "silence", "withholding".
+   * "hardware", "class", "lie", "equivocation", "silence", "withholding", "answer", "seam".
    *
    * @generated from field: string kind = 2;
    */

@@ -1,0 +1,180 @@
+// Questions of the network's own. A replica with machines that nobody knows yet answers one before it answers people, and every
+// replica answers one now and then; each is checked. They look like what people ask: beginnings of everyday sentences, and from
+// then on pieces of what the model itself has said, as they stand in every conversation that goes on.
+
+import type { PNodeId, ReplicaId } from "../../core/ids.ts";
+import type { Chance } from "../../core/world.ts";
+import type { ChatTurn } from "../../models/chats/chat-template.ts";
+import type { Context } from "../context.ts";
+import type { ModelRecord, ReplicaRecord } from "../records/sessions.ts";
+import { key, prefix } from "../records/store-keys.ts";
+import { isLive } from "../records/workloads.ts";
+import { findModel } from "../serving/models.ts";
+import type { TextRequest } from "../serving/text.ts";
+import type { Compiled } from "../sessions/compiled.ts";
+import type { Auditors } from "../trust/auditors.ts";
+import { levelOf } from "../trust/standing.ts";
+import type { Standings } from "../trust/standings.ts";
+import type { Leases } from "../workloads/leases.ts";
+import { type AnswerCare, changeChecks } from "./answer-care.ts";
+import type { GivenAnswer } from "./given.ts";
+import type { Ring } from "./judging.ts";
+import { machinesOf, ringOf } from "./rings.ts";
+
+/** On the average, of each replica. */
+const canaryEveryMs = 600_000;
+const answerTokensLeast = 8;
+const answerTokensMost = 32;
+/** Of what a model has said to questions like these. */
+const textsKept = 16;
+const textLengthMax = 400;
+
+const openings = [
+  ...["How do I", "What is", "Why does", "Can you explain", "Write a short", "The", "I think that", "In the"],
+  ...["Please summarise", "Give me an example of", "It was", "When I", "Tell me about", "Is it true that", "We"],
+  ...["Translate this:", "My", "Which is better:", "There are", "Help me with", "After", "Could you", "For"],
+];
+
+/** Asks one replica, as anybody is answered. */
+export type Try = (
+  model: ModelRecord,
+  replica: ReplicaId,
+  request: TextRequest,
+) => Promise<{ readonly given: GivenAnswer; readonly text: string }>;
+
+export interface CanaryNeeds {
+  readonly compiled: Compiled;
+  readonly standings: Standings;
+  readonly leases: Leases;
+  readonly auditors: Auditors;
+  readonly care: AnswerCare;
+}
+
+export class Canaries {
+  readonly #context: Context;
+  readonly #needs: CanaryNeeds;
+  readonly #texts = new Map<string, string[]>();
+  readonly #tried = new Set<ReplicaId>();
+  /** Set once somebody can ask. */
+  ask: Try | undefined;
+
+  constructor(context: Context, needs: CanaryNeeds) {
+    this.#context = context;
+    this.#needs = needs;
+  }
+
+  /** Undefined if it may answer people; else what has to happen before. */
+  async hindrance(id: ReplicaId): Promise<string | undefined> {
+    const replica = this.#context.mirror.get(key.replica(id));
+    if (replica?.policy.audit === undefined) return undefined;
+    const ring = await ringOf(this.#context, this.#needs.compiled, replica);
+    if (ring === undefined || !this.#isToProve(replica, ring)) return undefined;
+    return "some of its machines are new, and answer a question of the network's own first";
+  }
+
+  /** Where nobody can repeat anything, nobody waits; as soon as somebody comes who can, newcomers are tried. */
+  #isToProve(replica: ReplicaRecord, ring: Ring): boolean {
+    if (this.#unproved(replica.id, ring).length === 0) return false;
+    return this.#needs.auditors.forAnswer(replica, "", machinesOf(ring)).length > 0;
+  }
+
+  #unproved(id: ReplicaId, ring: Ring): PNodeId[] {
+    const proved = this.#context.mirror.get(key.checks(id))?.proved ?? [];
+    return [...machinesOf(ring)].filter(
+      (pnode) => levelOf(this.#needs.standings.of(pnode)) === "newcomer" && !proved.includes(pnode),
+    );
+  }
+
+  /** Whatever is due now; `sinceMs` ago it was looked at before. */
+  look(sinceMs: number): void {
+    const { mirror, world, tasks } = this.#context;
+    for (const replica of mirror.under(prefix.replicas)) {
+      if (!replica.policy.audit || !isLive(replica) || this.#tried.has(replica.id)) continue;
+      if (!this.#needs.leases.isHeldHere(replica.id)) continue;
+      const isDue = world.chance.uniform() < sinceMs / canaryEveryMs;
+      this.#tried.add(replica.id);
+      tasks.run("a question of the network's own", async () => {
+        try {
+          const ring = await ringOf(this.#context, this.#needs.compiled, replica);
+          if (ring && (isDue || this.#isToProve(replica, ring))) await this.#try(replica, ring);
+        } finally {
+          this.#tried.delete(replica.id);
+        }
+      });
+    }
+  }
+
+  async #try(replica: ReplicaRecord, ring: Ring): Promise<void> {
+    const model = await findModel(this.#context, replica.model);
+    if (this.ask === undefined || model.context === 0) return this.#prove(replica.id, ring);
+    let asked: Awaited<ReturnType<Try>>;
+    try {
+      asked = await this.ask(model, replica.id, this.#request(model));
+    } catch {
+      // It still loads, or moves: asked again at the next look.
+      return;
+    }
+    if (asked.given.answer.length === 0) return this.#prove(replica.id, ring);
+    const outcome = await this.#needs.care.tried(asked.given);
+    if (outcome === "wrong") return;
+    if (outcome === "right") this.#remember(model.name, asked.text);
+    // Those who could repeat it do not: nobody waits for them.
+    await this.#prove(replica.id, ring);
+  }
+
+  async #prove(id: ReplicaId, ring: Ring): Promise<void> {
+    if (this.#unproved(id, ring).length === 0) return;
+    await changeChecks(this.#context, id, (checks) => ({
+      ...checks,
+      proved: [...new Set([...checks.proved, ...machinesOf(ring)])],
+    }));
+  }
+
+  #remember(model: string, text: string): void {
+    if (text.trim() === "") return;
+    const texts = [...(this.#texts.get(model) ?? []), text.slice(0, textLengthMax)];
+    this.#texts.set(model, texts.slice(-textsKept));
+  }
+
+  #request(model: ModelRecord): TextRequest {
+    const { chance } = this.#context.world;
+    const maxTokens = whole(chance, answerTokensLeast, Math.min(answerTokensMost, Math.max(1, model.context >> 1)));
+    const isGreedy = chance.uniform() < 0.5;
+    return {
+      ...{ model: model.name, prompt: this.#prompt(model, maxTokens), maxTokens, stop: [] },
+      sampling: {
+        ...{ temperature: isGreedy ? 0 : 0.5 + chance.uniform() / 2, topK: 0, topP: 1, repetitionPenalty: 1 },
+        ...{ frequencyPenalty: 0, presencePenalty: 0, logitBias: {}, seed: whole(chance, 0, 2 ** 31) },
+      },
+    };
+  }
+
+  #prompt(model: ModelRecord, maxTokens: number): TextRequest["prompt"] {
+    const { chance } = this.#context.world;
+    if (model.tokenizer === "") {
+      const most = Math.max(1, Math.min(16, model.context - maxTokens - 1));
+      const length = whole(chance, 1, most);
+      return Array.from({ length }, () => whole(chance, 0, Math.max(0, model.vocabulary - 1)));
+    }
+    const opening = pick(chance, openings);
+    const texts = this.#texts.get(model.name) ?? [];
+    if (texts.length === 0) return model.converses ? { turns: [{ role: "user", content: opening }] } : opening;
+    const said = pick(chance, texts);
+    const piece = said.slice(whole(chance, 0, said.length >> 1));
+    if (!model.converses) return `${opening} ${piece}`;
+    const turns: ChatTurn[] = [
+      { role: "user", content: opening },
+      { role: "assistant", content: piece },
+      { role: "user", content: pick(chance, openings) },
+    ];
+    return { turns };
+  }
+}
+
+function whole(chance: Chance, least: number, most: number): number {
+  return least + Math.floor(chance.uniform() * (Math.max(least, most) - least + 1));
+}
+
+function pick<T>(chance: Chance, values: readonly T[]): T {
+  return values[Math.floor(chance.uniform() * values.length)] as T;
+}
