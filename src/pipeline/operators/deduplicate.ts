@@ -98,11 +98,12 @@ async function exactCopies({ inputs, settings, kit }: StepWork): Promise<Uint8Ar
   );
   const records = countOf(input);
   const passes = Math.max(1, Math.ceil(records / (entriesMax / 2)));
+  const table = new FirstSeen(Math.min(records, entriesMax));
   const lists = await kit.each(
     "copies",
     passes,
     async (pass) => {
-      const table = new FirstSeen(Math.min(records, entriesMax));
+      table.clear();
       const later: number[] = [];
       for (const [task, { first, shard }] of places.entries()) {
         const keys = Buffer.from(await kit.spill.get((digests[task] as StoredBlob).hash));
@@ -154,13 +155,14 @@ async function nearCopies({ inputs, settings, kit, where }: StepWork): Promise<U
     return new Uint32Array(bytes.buffer, 0, hashes);
   };
   const similarity = settings["similarity"] as number;
+  const table = new FirstSeen(Math.min(records, entriesMax));
   const lists = await kit.each(
     "compare",
     bands * passes,
     async (task) => {
       const band = task % bands;
       const pass = Math.floor(task / bands);
-      const table = new FirstSeen(Math.min(records, entriesMax));
+      table.clear();
       const later: number[] = [];
       for (const [place, { shard, first }] of places.entries()) {
         const { hash } = signed[place] as StoredBlob;

@@ -29,6 +29,13 @@ export class FirstSeen {
     this.#records = new Uint32Array(entries);
   }
 
+  /** As if it were new: one table serves pass after pass, since each new one would stay beside it until it is collected. */
+  clear(): void {
+    this.#head.fill(none);
+    this.#next.fill(none, 0, this.#entries);
+    this.#entries = 0;
+  }
+
   /** The records with this key, oldest first. */
   *with(a: number, b: number): Generator<number> {
     const slot = this.#slot(a, b);

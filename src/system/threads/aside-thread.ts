@@ -21,13 +21,20 @@ parentPort?.on("message", async (order: AsideOrder) => {
     const work = ((await import(module)) as Record<string, Work<unknown, unknown>>)[name];
     if (work === undefined) throw new Error(`${module} has no work ${name}`);
     tell({ kind: "begun" });
-    tell({ kind: "done", pieces: Array.from(work.run(input), (piece) => serialize(piece)) });
+    const pieces = Array.from(work.run(input), (piece) => serialize(piece));
+    // They change threads without a copy: nobody here looks at them any more.
+    tell({ kind: "done", pieces }, pieces.flatMap(wholeBuffer));
   } catch (thrown) {
     const known = thrown instanceof DcnrError && { code: thrown.code, outlook: thrown.outlook };
     tell({ kind: "failed", message: messageOf(thrown), ...known });
   }
 });
 
-function tell(answer: AsideAnswer): void {
-  parentPort?.postMessage(answer);
+/** Small ones may lie in one buffer with others. */
+function wholeBuffer({ buffer, byteLength }: Uint8Array): ArrayBuffer[] {
+  return buffer instanceof ArrayBuffer && buffer.byteLength === byteLength ? [buffer] : [];
+}
+
+function tell(answer: AsideAnswer, given: readonly ArrayBuffer[] = []): void {
+  parentPort?.postMessage(answer, given);
 }
