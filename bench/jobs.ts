@@ -5,6 +5,7 @@ import { runQueueWorld } from "../simulation/jobs/queue-world.ts";
 import { asEqual, capacityOf, fleetOf, workloadOf } from "../simulation/jobs/workload.ts";
 import { decide } from "../src/scheduler/decide.ts";
 import { type PendingJob, rulesDefault } from "../src/scheduler/jobs.ts";
+import { slurmRows } from "./job-slurm.ts";
 import { startsThroughPostgres, startsThroughSqlite } from "./job-starts.ts";
 import { submissionsPerSecond } from "./job-submissions.ts";
 
@@ -22,6 +23,8 @@ export async function jobsReport(_args: readonly string[], log: (line: string) =
   log("committing");
   rows.push(["starts committed: room, quota, job, owner (SQLite)", await startsThroughSqlite(), ">= 500/s"]);
   rows.push(["the same (PostgreSQL)", await startsThroughPostgres(), ">= 500/s"]);
+  log("Slurm");
+  for (const [what, measured] of await slurmRows()) rows.push([what, measured, ""]);
   log("waiting");
   return [
     table(["what", "measured", "target"], rows),
