@@ -13,7 +13,7 @@ import { collectFeeds, type FeedOptions, type Pass } from "./feeds.ts";
 import type { Gradients, SparseRows } from "./gradients.ts";
 import type { Layout } from "./layout.ts";
 import { warmUp } from "./warm-up.ts";
-import { giveBack, type MessageMemory, open, packInPlace, sumInOrder, type WireTensor, zeros } from "./wire.ts";
+import { giveBack, type MessageMemory, open, packInPlace, type WireTensor, zeros } from "./wire.ts";
 import type { WorkingWeights } from "./working-weights.ts";
 
 /** Backward work goes first: it frees memory and lets others go on. */
@@ -192,8 +192,9 @@ export class Passes {
     if (backward === undefined) return kept.saved;
     const outside: Record<string, Tensor> = {};
     for (const port of plan.outputs) {
-      const parts = gradients.filter((gradient) => gradient.port === port.name).map(({ payload }) => open(payload));
-      outside[`grad:${port.name}`] = parts.length > 0 ? sumInOrder(parts) : zeros([this.#samples, ...port.shape]);
+      // A port feeds one edge: there is one gradient, or none where nobody learns behind it.
+      const gradient = gradients.find((one) => one.port === port.name);
+      outside[`grad:${port.name}`] = gradient ? open(gradient.payload) : zeros([this.#samples, ...port.shape]);
     }
     const feeds: Record<string, Tensor> = {};
     for (const { name: input } of backward.inputs)

@@ -120,16 +120,6 @@ export function open(tensor: WireTensor): Tensor {
   }
 }
 
-/** The sum of several float tensors of one shape, added in the order given. */
-export function sumInOrder(tensors: readonly Tensor[]): Tensor {
-  const [first, ...others] = tensors as [Tensor, ...Tensor[]];
-  if (others.length === 0) return first;
-  const sum = Float32Array.from(first.data as Float32Array);
-  for (const { data } of others)
-    for (let i = 0; i < sum.length; i++) sum[i] = (sum[i] as number) + ((data as Float32Array)[i] as number);
-  return { dtype: "float32", shape: first.shape, data: sum };
-}
-
 export function zeros(shape: Shape): Tensor {
   return { dtype: "float32", shape, data: new Float32Array(elementCount(shape)) };
 }

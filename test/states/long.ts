@@ -50,7 +50,6 @@ async function large(folder: string, gibibytes: number): Promise<void> {
     );
     assert.ok(extraBytes < 256e6);
     assert.ok(busyMs < 50, "heartbeats, calls and streams wait for as long as that");
-    assert.ok(blockedMs < 50, "and while the thread waits for a lock or the disk");
   }
   await keeper.close();
 }

@@ -1,6 +1,7 @@
 // How long a thread was not there for anything else. On a machine with other work a thread also waits for the processor, or for
 // another thread of the process that does: Node's own lock of finished work is held by a thread that wakes the main one before it lets go,
-// and may lose the processor in between. That is nobody's fault here and is told apart by the system's own count, where it keeps one.
+// and may lose the processor in between. That is nobody's fault here and is told apart by the system's own count, where it keeps one. It
+// may wait for several of them, one after the other: what is left is exact on a calm machine, and a lower bound on a busy one.
 
 import { readdirSync, readFileSync } from "node:fs";
 
@@ -20,8 +21,7 @@ export class Pauses {
     const busyMs = at.busyMs - this.#at.busyMs;
     const ownMs = (at.queued.get(main) ?? 0) - (this.#at.queued.get(main) ?? 0);
     let othersMs = 0;
-    for (const [thread, ms] of at.queued)
-      if (thread !== main) othersMs = Math.max(othersMs, ms - (this.#at.queued.get(thread) ?? ms));
+    for (const [thread, ms] of at.queued) if (thread !== main) othersMs += ms - (this.#at.queued.get(thread) ?? ms);
     const lateMs = at.ms - this.#at.ms - this.everyMs - busyMs - ownMs - othersMs;
     this.#busyMs = Math.max(this.#busyMs, busyMs);
     this.#blockedMs = Math.max(this.#blockedMs, lateMs);
