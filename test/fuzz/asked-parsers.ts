@@ -9,6 +9,7 @@ import type { World } from "../../src/core/world.ts";
 import { importDataset } from "../../src/data/imports/import.ts";
 import type { ImportRequest } from "../../src/data/imports/import-run.ts";
 import { lineageText, parseLineage } from "../../src/data/lineage.ts";
+import { peftConfig, readPeftConfig } from "../../src/models/adapters/peft-config.ts";
 import { parseChatFormat } from "../../src/models/chats/chat.ts";
 import { CallReader, forcedCall, type ToolFormat } from "../../src/models/chats/tools.ts";
 import { readDecoder } from "../../src/models/families/read.ts";
@@ -271,6 +272,15 @@ export function openAskedParsers(): Parser[] {
       name: "chat format",
       samples: json({ template: "{{ messages[0].content }}", bosToken: "<s>", eosToken: "</s>", endTokens: [2] }),
       parse: (spoiled) => parseChatFormat(text(spoiled)),
+    },
+    {
+      name: "adapter_config.json",
+      samples: json({
+        ...peftConfig(4, 8, ["q_proj"], { turned: false, base: "b" }),
+        revision: null,
+        loftq_config: {},
+      }),
+      parse: (spoiled) => readPeftConfig(parsedJson(spoiled)),
     },
     { name: "config.json", samples: configs, parse: (spoiled) => readDecoder(parsedJson(spoiled) as never) },
     {

@@ -150,6 +150,7 @@ function replacedValue(bytes: Uint8Array, chance: SeededChance): Uint8Array {
     [],
     {},
     [copy, copy],
+    { toString: 1 },
   ]);
   const change = chance.whole(0, 3);
   if (change === 0 && !Array.isArray(parent)) delete parent[name];

@@ -1,6 +1,7 @@
 // adapter_config.json as PEFT writes it: what of it is read, what changes nothing here, and nothing else.
 
 import { fail } from "../../core/errors.ts";
+import { written } from "../../core/words/written.ts";
 
 export interface PeftConfig {
   readonly rank: number;
@@ -23,12 +24,10 @@ function isNothing(value: unknown): boolean {
 
 export function readPeftConfig(config: Readonly<Record<string, unknown>>): PeftConfig {
   const { peft_type: kind, r: rank, lora_alpha: alpha, bias = "none", ...rest } = config;
-  if (kind !== "LORA")
-    fail("unimplemented", `adapter_config.json has peft_type ${String(kind).slice(0, 40)}: LORA is known`);
+  if (kind !== "LORA") fail("unimplemented", `adapter_config.json has peft_type ${written(kind)}: LORA is known`);
   if (!Number.isInteger(rank) || (rank as number) < 1) fail("invalid_argument", "adapter_config.json has no rank r");
   if (typeof alpha !== "number" || !(alpha > 0)) fail("invalid_argument", "adapter_config.json has no lora_alpha");
-  if (bias !== "none")
-    fail("unimplemented", `adapter_config.json has bias ${String(bias).slice(0, 40)}: none is known`);
+  if (bias !== "none") fail("unimplemented", `adapter_config.json has bias ${written(bias)}: none is known`);
   for (const [key, value] of Object.entries(rest))
     if (!harmless.has(key) && !isNothing(value))
       fail("unimplemented", `adapter_config.json asks for ${key.slice(0, 80)}, which is not known here`);

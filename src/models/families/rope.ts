@@ -3,6 +3,7 @@
 
 import { fail } from "../../core/errors.ts";
 import { log } from "../../core/numbers/math.ts";
+import { written } from "../../core/words/written.ts";
 import type { Rope, RopeScaling } from "../../network/graphs/positions.ts";
 import type { ConfigReader } from "./config-reader.ts";
 
@@ -58,7 +59,7 @@ function readScaling(
   sizes: RopeSizes,
 ): Partial<Pick<Rope, "scaling" | "amplitude">> {
   const [newer, older] = [parameters.value("rope_type"), parameters.value("type")];
-  const kind = String(newer ?? older ?? "default");
+  const kind = written(newer ?? older ?? "default");
   const factor = () => parameters.number("factor", 1, 1e6);
   // Phi-3 keeps it outside, and then it counts first.
   const original = () =>

@@ -3,6 +3,7 @@
 
 import { join } from "node:path";
 import { fail, hasCode } from "../../core/errors.ts";
+import { written } from "../../core/words/written.ts";
 import { readText } from "./safetensors.ts";
 
 export type ModelPooling = "mean" | "last";
@@ -16,12 +17,12 @@ export async function readPooling(folder: string): Promise<ModelPooling | undefi
   if (!Array.isArray(modules)) fail("invalid_argument", "modules.json must be a list of modules");
   let pooling: ModelPooling | undefined;
   for (const { type, path } of modules as { type?: unknown; path?: unknown }[]) {
-    const kind = String(type).split(".").at(-1);
-    if (kind === "Pooling") pooling = await readOne(folder, String(path));
+    const kind = written(type).split(".").at(-1);
+    if (kind === "Pooling") pooling = await readOne(folder, written(path));
     else if (kind !== "Transformer" && kind !== "Normalize")
       fail(
         "unimplemented",
-        `modules.json lists a module ${String(type).slice(0, 80)}: texts become vectors by Transformer, Pooling and Normalize alone here`,
+        `modules.json lists a module ${written(type)}: texts become vectors by Transformer, Pooling and Normalize alone here`,
       );
   }
   return pooling;

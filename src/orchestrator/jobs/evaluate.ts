@@ -5,6 +5,7 @@
 import { create } from "@bufbuild/protobuf";
 import { fail, hasCode } from "../../core/errors.ts";
 import { type NetworkId, parseId } from "../../core/ids.ts";
+import { written } from "../../core/words/written.ts";
 import { samplesOfSplit } from "../../data/datasets.ts";
 import { parseManifest } from "../../data/manifest.ts";
 import { settingFields } from "../../network/settings/setting-fields.ts";
@@ -58,11 +59,12 @@ export class EvaluateKind implements JobKind {
       return typeof given === "string" ? given : fail("invalid_argument", `${name} of the evaluation must be a text`);
     };
     const whole = (name: string, usual: number) => {
-      const given = Number(spec[name] ?? usual);
+      const asked = spec[name] ?? usual;
+      const given = typeof asked === "object" ? Number.NaN : Number(asked);
       if (Number.isSafeInteger(given) && given >= 1 && given <= 65_536) return given;
       return fail(
         "invalid_argument",
-        `${name} of the evaluation is ${String(spec[name])}, expected a whole number from 1 to 65536`,
+        `${name} of the evaluation is ${written(spec[name])}, expected a whole number from 1 to 65536`,
       );
     };
     const source = text("source", "");

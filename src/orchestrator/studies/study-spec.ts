@@ -2,6 +2,7 @@
 // are those of the command line or of the API; here they are put in their place in a trial's settings. Pure.
 
 import { fail } from "../../core/errors.ts";
+import { written } from "../../core/words/written.ts";
 import {
   type ChoiceField,
   checkedChoice,
@@ -46,7 +47,7 @@ export function parseStudySpec(spec: JsonObject): StudyAsked {
   const { train = {}, keep = "best", ...rest } = spec;
   if (train === null || typeof train !== "object" || Array.isArray(train))
     fail("invalid_argument", "`train` of a study has the settings that all trials share");
-  if (keep !== "best" && keep !== "all") fail("invalid_argument", `keep is "${String(keep)}": choose best or all`);
+  if (keep !== "best" && keep !== "all") fail("invalid_argument", `keep is "${written(keep)}": choose best or all`);
   const study = parseStudy(rest);
   for (const dimension of study.space) checkDimension(dimension);
   const shared = sharedBy(study, train as JsonObject);
