@@ -235,7 +235,9 @@ export class CrewWatch {
       .join();
     if (!this.#isWhole() || processes !== this.#processes) this.#disturbedMs = nowMs;
     this.#processes = processes;
-    if (news === undefined || this.#world.host(caller)?.incarnation !== incarnation) return;
+    const teller = this.#world.host(caller);
+    // Copies of what a process has said may come after its end.
+    if (news === undefined || teller?.incarnation !== incarnation || !teller.alive) return;
     for (const tenure of news.tenures) {
       const name = `${caller} ${news.session} ${tenure.vnode}`;
       const before = this.#said.get(name);
