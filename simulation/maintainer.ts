@@ -32,6 +32,8 @@ export interface SessionPolicy {
   readonly elastic?: "on" | undefined;
   /** Nothing is checked if absent. */
   readonly assurance?: "sampled" | "checked" | "proven";
+  /** Of those who repeat each interval, where everything is checked; one if absent. */
+  readonly strangers?: number;
 }
 
 export interface Training {
@@ -206,6 +208,7 @@ function settingsOf(scenario: Scenario, policy: SessionPolicy) {
     eras: policy.eras ?? "",
     elastic: policy.elastic ?? "",
     assurance: policy.assurance ?? "none",
+    strangers: policy.strangers ?? 0,
     validateEvery: scenario.validateEvery,
     validationMicrobatches,
     clipNorm: scenario.clipNorm,

@@ -22,6 +22,7 @@ import { RoomChecker } from "./checks/rooms.ts";
 import { RoundChecker } from "./checks/rounds.ts";
 import { type Expectation, type Result, SessionWatch, WorkloadWatch } from "./checks/session-watch.ts";
 import { TrustChecker } from "./checks/trust-checker.ts";
+import { TrustCounter } from "./checks/trust-figures.ts";
 import { Conversation } from "./conversation.ts";
 import type { CrewAim } from "./crew-worlds.ts";
 import { type RunSettings, reducedBytesOf, type SessionWish } from "./draw.ts";
@@ -133,7 +134,11 @@ export class NetworkRun {
     this.#crews = new CrewWatch(world, records, this.#site.keptDisks, this.#violations, isWhole);
     if (mutant?.tamper) fabric.tamper = mutant.tamper(records);
     if (mutant?.mistake) fabric.mistake = mutant.mistake(records);
-    this.#trust = new TrustChecker(records, this.#site.behaviours, settings.plan, (atMs, message) =>
+    const figures = new TrustCounter(records, this.#site.behaviours, ({ identity, numericsClass }, step, root) => {
+      const right = expected(identity.definition)?.get(numericsClass)?.roots.get(step);
+      return right === undefined ? undefined : right === root;
+    });
+    this.#trust = new TrustChecker(records, settings, figures, (atMs, message) =>
       this.#violations.add("trust", atMs, message),
     );
     store.onWrite((write) => this.#wrote(write));
@@ -414,6 +419,7 @@ export class NetworkRun {
       virtualMs: world.time.nowMs,
       events: world.time.events,
       traceHash: world.trace.hash,
+      ...(this.#site.behaviours.size > 0 ? { trust: this.#trust.figures } : {}),
       ...(this.#options.readable ? { trace: world.trace.text() } : {}),
     };
   }

@@ -1,6 +1,7 @@
 // What a simulation found, seed by seed and in sum, as data and as lines for people.
 
 import type { Violation } from "./checks/checkers.ts";
+import { addFigures, type TrustFigures } from "./checks/trust-figures.ts";
 
 export interface SeedReport {
   readonly seed: number;
@@ -14,6 +15,8 @@ export interface SeedReport {
   readonly virtualMs: number;
   readonly events: number;
   readonly traceHash: string;
+  /** Of worlds in which some machines lie. */
+  readonly trust?: TrustFigures;
   /** The readable trace, when it was asked for. */
   readonly trace?: string;
 }
@@ -31,6 +34,7 @@ export interface SimulationReport {
   readonly hangs: number;
   /** Seeds that broke anything else: the fence, a bound, an error nobody caught. */
   readonly others: number;
+  readonly trust?: TrustFigures;
   readonly failures: readonly SeedReport[];
 }
 
@@ -49,6 +53,7 @@ export class Summary {
   #divergences = 0;
   #hangs = 0;
   #others = 0;
+  #trust: TrustFigures | undefined;
 
   constructor(firstSeed: number) {
     this.#firstSeed = firstSeed;
@@ -60,6 +65,7 @@ export class Summary {
     this.#events += report.events;
     this.#sessions += report.sessions;
     this.#questions += report.questions;
+    this.#trust = addFigures(this.#trust, report.trust);
     for (const [kind, count] of Object.entries(report.faults))
       this.#faults.set(kind, (this.#faults.get(kind) ?? 0) + count);
     if (report.violations.length === 0) return;
@@ -88,6 +94,7 @@ export class Summary {
       divergences: this.#divergences,
       hangs: this.#hangs,
       others: this.#others,
+      ...(this.#trust && { trust: this.#trust }),
       failures: this.#failures.toSorted((a, b) => a.seed - b.seed),
     };
   }

@@ -7,8 +7,7 @@ import { drawRun, type RunSettings } from "./draw.ts";
 import { brokenEraWorld } from "./eras.ts";
 import { aimed, drawAims } from "./faults.ts";
 import { drawAnswers } from "./lies/answers-draw.ts";
-import type { Behaviour } from "./lies/byzantine.ts";
-import { drawByzantine } from "./lies/byzantine-draw.ts";
+import { type CertainLies, drawByzantine } from "./lies/byzantine-draw.ts";
 import { mutants } from "./mutants.ts";
 import { NetworkRun, type RunOptions } from "./network-run.ts";
 import type { SeedReport } from "./report.ts";
@@ -33,7 +32,10 @@ export function settingsOf(seed: number, options: RunOptions = {}): RunSettings 
     isAnswering,
     hasLanes,
     isAutonomous: options.autonomy ?? mutant?.autonomy ?? false,
-    behaviour: mutant?.behaviour,
+    lies: mutant?.behaviour && {
+      behaviour: mutant.behaviour,
+      ...(mutant.assurance && { assurance: mutant.assurance }),
+    },
   });
   const isUsual = options.mutant === undefined && !isByzantine && !isAnswering && crew === undefined;
   const isBehindRouters = options.routers ?? mutant?.routers ?? (isUsual && hasRouters(seed));
@@ -51,13 +53,13 @@ interface Kind {
   readonly isAnswering: boolean;
   readonly isAutonomous: boolean;
   readonly hasLanes: boolean;
-  readonly behaviour: Behaviour | undefined;
+  readonly lies: CertainLies | undefined;
 }
 
 function drawn(seed: number, kind: Kind): RunSettings {
-  const { crew, isByzantine, isAnswering, isAutonomous, hasLanes, behaviour } = kind;
+  const { crew, isByzantine, isAnswering, isAutonomous, hasLanes, lies } = kind;
   if (crew !== undefined) return crewWorld(seed, crew);
-  if (isAnswering) return drawAnswers(seed, behaviour);
-  if (isByzantine) return drawByzantine(seed, behaviour);
+  if (isAnswering) return drawAnswers(seed, lies?.behaviour);
+  if (isByzantine) return drawByzantine(seed, lies);
   return isAutonomous ? withAutonomy(seed, drawRun(seed, hasLanes)) : drawRun(seed, hasLanes);
 }

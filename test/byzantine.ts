@@ -3,6 +3,7 @@
 
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
+import { describeFigures } from "../simulation/checks/trust-figures.ts";
 import { simulateSeeds } from "../simulation/pool.ts";
 import { runSeed } from "../simulation/run.ts";
 
@@ -39,5 +40,6 @@ if (values.seed !== undefined) {
     `${report.seeds} seeds, ${virtualHours.toFixed(1)} virtual hours, ${((user + system) / 1e6).toFixed(0)} CPU s`,
   );
   console.log(`${divergences} divergences, ${hangs} hangs, ${others} other violations`);
+  if (report.trust) for (const line of describeFigures(report.trust)) console.log(line);
   process.exitCode = divergences + hangs + others > 0 ? 1 : 0;
 }

@@ -3,15 +3,18 @@
 // honest is called a liar. Knows the records' form and the rules in words, and nothing of the code that applies them.
 
 import { sha256 } from "../../src/core/hash.ts";
-import type { IntervalRecord, StandingRecord } from "../../src/orchestrator/records/checking.ts";
+import type { PNodeId } from "../../src/core/ids.ts";
+import type { AuditRecord, IntervalRecord, StandingRecord } from "../../src/orchestrator/records/checking.ts";
+import type { PNodeRecord } from "../../src/orchestrator/records/machines.ts";
 import type { SessionRecord } from "../../src/orchestrator/records/sessions.ts";
 import type { VNodeRecord } from "../../src/orchestrator/records/vnodes.ts";
 import { drawContent, lot } from "../../src/orchestrator/trust/lottery.ts";
 import type { Assignments } from "../../src/protocol/gen/dcnr/v1/pnode_pb.ts";
-import type { FaultPlan } from "../faults.ts";
+import type { RunSettings } from "../draw.ts";
 import { type Behaviour, honest } from "../lies/byzantine.ts";
 import type { AcceptedWrite } from "../world/store.ts";
 import type { Records } from "./records.ts";
+import type { TrustCounter, TrustFigures } from "./trust-figures.ts";
 
 type Wrong = (atMs: number, message: string) => void;
 
@@ -36,8 +39,8 @@ export class TrustChecker {
   readonly #wrong: Wrong;
   /** A sender that lives and is honest stores what it is asked for. */
   readonly #isCalm: boolean;
-  /** Then states have to be computed again that were final. */
-  readonly #losesStates: boolean;
+  /** From then on states may have to be computed again that were final; what comes out has to be what was certified. */
+  readonly #losesStatesMs: number;
   /** By interval and edge: the roots that each VNode has stated. */
   readonly #edges = new Map<string, Map<string, Set<string>>>();
   readonly #sessions = new Map<string, SessionRecord>();
@@ -46,10 +49,19 @@ export class TrustChecker {
   /** Nobody is made to start again. */
   readonly #isQuiet: boolean;
 
-  constructor(records: Records, behaviours: ReadonlyMap<string, Behaviour>, { timed }: FaultPlan, wrong: Wrong) {
+  readonly #counter: TrustCounter;
+  /** By network: how many strangers were asked for. */
+  readonly #strangers = new Map<string, number>();
+
+  constructor(records: Records, settings: RunSettings, counter: TrustCounter, wrong: Wrong) {
+    const { behaviours = new Map<string, Behaviour>(), plan, sessions } = settings;
+    const { timed } = plan;
     this.#records = records;
     this.#behaviours = behaviours;
-    this.#losesStates = timed.some(({ fault: { kind } }) => kind === "blob damaged" || kind === "line lost");
+    this.#counter = counter;
+    for (const { scenario, policy } of sessions) this.#strangers.set(scenario.name, policy.strangers ?? 1);
+    const losses = timed.filter(({ fault: { kind } }) => kind === "blob damaged" || kind === "line lost");
+    this.#losesStatesMs = Math.min(...losses.map(({ atMs }) => atMs));
     this.#isCalm =
       timed.length === 0 && ![...behaviours.values()].some((one) => one === "withholds" || one === "feigns");
     this.#isQuiet = timed.length === 0;
@@ -69,6 +81,7 @@ export class TrustChecker {
     if (after === undefined) return;
     if (key.startsWith("session/")) this.#session(atMs, JSON.parse(after) as SessionRecord);
     if (key.startsWith("vnode/") && this.#isQuiet) this.#owners(atMs, JSON.parse(after) as VNodeRecord);
+    if (key.startsWith("standing/")) this.#counter.standing(JSON.parse(after) as StandingRecord);
     if (key.startsWith("interval/")) this.#interval(atMs, JSON.parse(after) as IntervalRecord);
   }
 
@@ -85,16 +98,38 @@ export class TrustChecker {
         if (byVNode.size === 2 && first && second && first.isDisjointFrom(second))
           this.#wrong(atMs, `the line passed step ${to}, though both ends of ${edge} state different messages`);
       }
-    if (line < final && !this.#losesStates)
+    if (line < final && atMs < this.#losesStatesMs)
       this.#wrong(atMs, `the session went back to ${line}, though ${final} is final and nothing was lost`);
     if (final <= (before.final ?? 0)) return;
-    for (const { to, audits } of this.#records.under<IntervalRecord>(`interval/${id}/`))
-      for (const [vnode, { outcome, accused }] of Object.entries(audits)) {
-        if (to > final || to <= (before.final ?? 0)) continue;
+    const passed = this.#records
+      .under<IntervalRecord>(`interval/${id}/`)
+      .filter(({ to }) => to <= final && to > (before.final ?? 0));
+    this.#counter.final(record, passed);
+    for (const { to, audits } of passed)
+      for (const [vnode, audit] of Object.entries(audits)) {
+        const { outcome, accused } = audit;
+        this.#recomputed(atMs, record, `VNode ${vnode} up to step ${to}`, audit);
         const isOpen = outcome === undefined || accused.some(({ verdict }) => verdict === undefined);
         if (isOpen || outcome.kind === "wrong" || outcome.kind === "lost")
           this.#wrong(atMs, `final is ${final}, though VNode ${vnode} up to step ${to} is ${outcome?.kind ?? "open"}`);
       }
+  }
+
+  /** By as many strangers as were asked for, each of another owner, or by somebody who is trusted. */
+  #recomputed(
+    atMs: number,
+    { network, policy }: SessionRecord,
+    what: string,
+    { tasks, stated, outcome }: AuditRecord,
+  ): void {
+    if (policy.assurance !== "checked" || outcome?.kind !== "right" || outcome.by === "trusted") return;
+    const pnodes = new Map(this.#records.under<PNodeRecord>("pnode/").map(({ id, owner }) => [id, owner]));
+    const ownerOf = (pnode: PNodeId) => pnodes.get(pnode) ?? pnode;
+    const agreeing = tasks.filter(({ role, result }) => role === "audit" && result === outcome.result);
+    const owners = new Set(agreeing.map(({ pnode }) => ownerOf(pnode)));
+    for (const { pnode } of stated) owners.delete(ownerOf(pnode));
+    const wanted = this.#strangers.get(network) ?? 1;
+    if (owners.size < wanted) this.#wrong(atMs, `${what} is final: ${owners.size} of ${wanted} strangers repeated it`);
   }
 
   /** Others have room in these worlds: machines of one owner that have proved nothing get one unit together. */
@@ -108,7 +143,12 @@ export class TrustChecker {
     if (sybils.size > 1) this.#wrong(atMs, `${[...sybils].join(", ")} of one owner host VNodes of ${session}`);
   }
 
+  get figures(): TrustFigures {
+    return this.#counter.figures;
+  }
+
   #interval(atMs: number, record: IntervalRecord): void {
+    this.#counter.interval(record);
     if (record.stuck !== undefined) return;
     const { session, from, to, turn, statements, draw, owners, audits } = record;
     if (draw !== sha256(drawContent({ session, turn, from, to, statements })))
@@ -161,11 +201,12 @@ export class TrustChecker {
       for (const { kind, story } of faults)
         if (isHonest && (kind === "lie" || kind === "equivocation"))
           this.#wrong(atMs, `${pnode} (${behaviour ?? "honest"}) is blamed: ${story}`);
-      const isBlameless = behaviour === "feigns" || (behaviour === undefined && !this.#losesStates);
+      const isBlameless =
+        behaviour === "feigns" || (behaviour === undefined && this.#losesStatesMs === Number.POSITIVE_INFINITY);
       for (const { kind, story } of faults)
         if (isBlameless && kind === "withholding")
           this.#wrong(atMs, `${pnode} (${behaviour ?? "stores what it sends"}) is blamed for silence: ${story}`);
-      if (behaviour === undefined && barred !== undefined && barred.kind !== "doubt")
+      if (behaviour === undefined && barred !== undefined)
         this.#wrong(atMs, `${pnode} is honest and barred: ${barred.reason}`);
     }
   }

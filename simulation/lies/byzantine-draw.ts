@@ -3,9 +3,9 @@
 
 import { calmRun, fleetOf, type RunSettings } from "../draw.ts";
 import { drawPlan } from "../faults.ts";
-import { scenarios } from "../scenarios.ts";
+import { laned, rounds, scenarios } from "../scenarios.ts";
 import { SeededChance } from "../world/chance.ts";
-import { type Behaviour, behaviours, liars } from "./byzantine.ts";
+import { type Behaviour, behaviours, ownerOf, wrongResultOf } from "./byzantine.ts";
 
 /** Inputs that nobody stores and machines that nobody can replace are waited for, a minute each time. */
 const patienceMs = 900_000;
@@ -13,14 +13,29 @@ const faultyShare = 0.4;
 /** Share of the worlds in which one owner brings many machines, all of which lie. */
 const sybilsShare = 0.15;
 
-/** `certain`: how one machine that has VNodes behaves, in worlds in which everything is checked; for mutants, which show there alone. */
-export function drawByzantine(seed: number, certain?: Behaviour): RunSettings {
+/** Share of the worlds whose session has lanes. */
+const lanesShare = 0.15;
+
+/** How two machines that have VNodes behave, in worlds in which everything is checked; for mutants, which show there alone. */
+export interface CertainLies {
+  readonly behaviour: Behaviour;
+  readonly assurance?: "checked" | "proven";
+}
+
+export function drawByzantine(seed: number, lies?: CertainLies): RunSettings {
+  const certain = lies?.behaviour;
   const chance = new SeededChance(seed, "byzantine");
   const fleet = fleetOf(chance.whole(9, 12), chance.whole(1, 2));
   const drawn = chance.pick(["sampled", "checked", "proven", "proven"] as const);
-  const assurance = certain === undefined ? drawn : "checked";
+  const assurance = lies === undefined ? drawn : (lies.assurance ?? "checked");
   const checkpointEvery = chance.pick([1, 2, 3]);
-  const calm = calmRun(chance.pick(scenarios), fleet, { checkpointEvery, replicas: 1, assurance });
+  const usual = chance.pick(scenarios);
+  const more = new SeededChance(seed, "more lies");
+  const hasLanes = more.happens(lanesShare) && lies === undefined;
+  const strangers = more.pick([1, 2]);
+  const scenario = hasLanes ? more.pick([...laned, ...rounds]) : usual;
+  const many = assurance === "checked" && lies === undefined && strangers > 1 ? { strangers } : {};
+  const calm = calmRun(scenario, fleet, { checkpointEvery, replicas: 1, assurance, ...many });
   const odd = new Map<string, Behaviour>();
   // The last ones may be trusted; those are honest.
   const trusted = assurance === "proven" ? fleet.pnodes.slice(-4) : chance.happens(0.5) ? fleet.pnodes.slice(-1) : [];
@@ -36,17 +51,23 @@ export function drawByzantine(seed: number, certain?: Behaviour): RunSettings {
   const plan = chance.happens(faultyShare) && certain === undefined ? drawPlan(seed, fleet) : calm.plan;
   return {
     ...{ ...calm, behaviours: odd, trusted, plan, patienceMs },
-    vnodesPerPNode: chance.pick([1, 2, 2, 3]) + 1,
+    vnodesPerPNode: chance.pick([1, 2, 2, 3]) + (hasLanes ? 3 : 1),
     computeMs: chance.skewed(5, 60),
     delayMs: chance.skewed(0.5, 20),
   };
 }
 
 /**
- * Whether what is final must be what honest machines come to. Strangers are believed by two against one: where several lie alike, they
- * may agree with each other, and only machines that somebody trusts can tell.
+ * Whether what is final must be what honest machines come to. A stranger is believed if it is of another owner: where as many owners as
+ * are asked, and the liar, come to the same wrong result, they may agree with each other, and only machines that somebody trusts can tell. That is what
+ * `checked` by r strangers promises, and no more. Machines of one owner never confirm each other, so Sybils count once.
  */
 export function isCertain({ sessions, behaviours: odd = new Map() }: RunSettings): boolean {
-  const lying = [...odd.values()].filter((behaviour) => liars.has(behaviour));
-  return sessions.every(({ policy }) => policy.assurance === "proven") || lying.length < 2;
+  const owners = new Map<string, Set<string>>();
+  for (const [host, behaviour] of odd) {
+    const result = wrongResultOf(behaviour);
+    if (result !== undefined) owners.set(result, (owners.get(result) ?? new Set()).add(ownerOf(behaviour, host)));
+  }
+  const alike = Math.max(0, ...Array.from(owners.values(), ({ size }) => size));
+  return sessions.every(({ policy }) => policy.assurance === "proven" || alike <= (policy.strangers ?? 1));
 }

@@ -114,6 +114,15 @@ export const honest: ReadonlySet<Behaviour> = new Set([
 /** Whoever of them computes does so alike: two of them agree on what is wrong. */
 export const liars: ReadonlySet<Behaviour> = new Set(["flips", "zeros", "stale", "sleeps", "sybil", "cartel"]);
 
+/** Those of them that lie in everything they compute. */
+export const constantLiars: ReadonlySet<Behaviour> = new Set(["flips", "zeros", "sybil", "cartel"]);
+
+/** Of those who compute what is wrong, what they come to: whoever comes to the same may confirm it. */
+export function wrongResultOf(behaviour: Behaviour): string | undefined {
+  if (!liars.has(behaviour)) return undefined;
+  return behaviour === "zeros" || behaviour === "stale" ? behaviour : "flips";
+}
+
 /** Whom a machine says it belongs to. */
 export function ownerOf(behaviour: Behaviour | undefined, host: string): string {
   return behaviour === "sybil" ? "mallory" : host;

@@ -46,6 +46,8 @@ export interface Mutant {
   readonly answers?: boolean;
   /** Its fault shows where machines behave like this; for those that are byzantine or about answers. */
   readonly behaviour?: Behaviour;
+  /** And where this much is promised; everything is checked by strangers unless it says. */
+  readonly assurance?: "checked" | "proven";
   /** Its fault shows where somebody speaks for others. */
   readonly liar?: boolean;
   /** The process of every VNode. */

@@ -8,6 +8,7 @@ import type { SessionRecord } from "../../src/orchestrator/records/sessions.ts";
 import type { VNodeRecord } from "../../src/orchestrator/records/vnodes.ts";
 import { PNodeService } from "../../src/protocol/gen/dcnr/v1/pnode_pb.ts";
 import type { StateStore } from "../../src/store/records/state-store.ts";
+import type { Records } from "../checks/records.ts";
 import { both, type Loose, type Mutant, onCall, onEvent, rewriting } from "./mutant.ts";
 
 function onAudits(interval: IntervalRecord, change: (audit: IntervalRecord["audits"][string]) => object): object {
@@ -41,6 +42,30 @@ function livesAsStated(view: StateStore): StateStore {
     });
     return { ...record, members };
   });
+}
+
+/** The roots of its edges as the VNodes at their other ends have stated them. */
+function asOthersState(records: Records, record: VNodeRecord): VNodeRecord {
+  const others = records.under<VNodeRecord>(`vnode/${record.session}/`).filter(({ vnode }) => vnode !== record.vnode);
+  const rootElsewhere = (to: string, turn: number, edge: string) =>
+    others
+      .flatMap(({ statements = {} }) => statements[to] ?? [])
+      .filter((one) => one.turn === turn)
+      .map(({ statement }) => statement.edges[edge])
+      .find((root) => root !== undefined);
+  const statements = Object.entries(record.statements ?? {}).map(([to, all]) => [
+    to,
+    all.map((one) => ({
+      ...one,
+      statement: {
+        ...one.statement,
+        edges: Object.fromEntries(
+          Object.entries(one.statement.edges).map(([edge, root]) => [edge, rootElsewhere(to, one.turn, edge) ?? root]),
+        ),
+      },
+    })),
+  ]);
+  return record.statements === undefined ? record : { ...record, statements: Object.fromEntries(statements) };
 }
 
 export const trustMutants: Readonly<Record<string, Mutant>> = {
@@ -115,6 +140,61 @@ export const trustMutants: Readonly<Record<string, Mutant>> = {
     byzantine: true,
     behaviour: "sybil",
     store: (view) => rewriting(view, "pnode", (record: PNodeRecord) => ({ ...record, owner: record.id })),
+  },
+  "one-stranger-is-enough": {
+    fault: "an interval that two strangers should repeat is settled when one of them has",
+    shows: ["trust"],
+    byzantine: true,
+    store: (view) =>
+      rewriting(view, "session", ({ policy: { strangers: _, ...policy }, ...session }: SessionRecord) => ({
+        ...session,
+        policy,
+      })),
+  },
+  "compares-no-seams": {
+    fault:
+      "whatever one end of an edge states is written down for the other end too, so that the line passes every seam",
+    shows: ["trust"],
+    byzantine: true,
+    behaviour: "seams",
+    store: (view, records) => rewriting(view, "vnode", (record: VNodeRecord) => asOthersState(records, record)),
+  },
+  "convicts-and-leaves-it-so": {
+    fault: "whoever was wrong is found and named, and what it computed stays",
+    shows: ["divergence"],
+    byzantine: true,
+    behaviour: "sybil",
+    store: (view) =>
+      rewriting(view, "interval", ({ repair: _, ...interval }: IntervalRecord) =>
+        onAudits(interval, (audit) =>
+          audit.outcome?.kind === "wrong" ? { ...audit, outcome: { ...audit.outcome, kind: "right" } } : audit,
+        ),
+      ),
+  },
+  "goes-back-below-final": {
+    fault: "a session in which somebody lied begins anew, though much of it is final",
+    shows: ["trust"],
+    byzantine: true,
+    behaviour: "sleeps",
+    assurance: "proven",
+    store: (view) =>
+      rewriting(view, "interval", (interval: IntervalRecord) =>
+        interval.repair === undefined ? interval : { ...interval, repair: { ...interval.repair, line: 0 } },
+      ),
+  },
+  "takes-a-second-try-for-two-faces": {
+    fault:
+      "a machine that comes to something else when it is asked to repeat its work has said two things of one, and is banned",
+    shows: ["trust"],
+    byzantine: true,
+    behaviour: "badMemory",
+    store: (view) =>
+      rewriting(view, "interval", (interval: IntervalRecord) =>
+        onAudits(interval, (audit) => ({
+          ...audit,
+          accused: audit.accused.map((one) => (one.verdict === "hardware" ? { ...one, verdict: "equivocation" } : one)),
+        })),
+      ),
   },
   "final-over-open-audits": {
     fault: "what the line has passed is final, whatever is being checked",

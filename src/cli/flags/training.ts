@@ -81,6 +81,7 @@ export const trainingOptions: Readonly<Record<string, OptionSpec>> = {
   ...numberFlag(fields.clipNorm),
   ...numberFlag(fields.replicas),
   ...textFlag(fields.assurance, { value: "LEVEL" }),
+  ...numberFlag(fields.strangers),
   from: {
     type: "string",
     value: "SOURCE",
@@ -130,6 +131,7 @@ export function settingsFrom({ flags }: Pick<CommandContext, "flags">, network: 
     clipNorm: number(fields.clipNorm),
     replicas: number(fields.replicas),
     assurance: text(fields.assurance),
+    strangers: number(fields.strangers),
     initialState: flags.optionalText("from") ?? "",
     spread: number(fields.spread),
     budget: BigInt(number(fields.budget)),

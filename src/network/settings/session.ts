@@ -70,6 +70,8 @@ export interface SessionPolicy {
   readonly eras?: "on";
   /** How far results are checked; absent: not at all. */
   readonly assurance?: Assurance;
+  /** With `checked`: how many strangers repeat each interval; absent: one. */
+  readonly strangers?: number;
   /** No step after this one is begun until whoever runs it has looked at it; absent: it runs to its end. */
   readonly restAfter?: number;
 }

@@ -214,6 +214,14 @@ export const settingFields = {
     choices: ["none", "sampled", "checked", "proven"],
     summary: "none, sampled, checked or proven results (default: sampled in a network open to strangers, else none)",
   }),
+  strangers: number({
+    field: "strangers",
+    flag: "strangers",
+    least: 1,
+    most: 5,
+    usual: 1,
+    summary: "machines of other owners and networks that repeat each interval of a checked session",
+  }),
   /** Flags named apart from what `dcnr join` lends, which may stand in the same settings file. */
   cpus: number({
     field: "requirements.cpus",

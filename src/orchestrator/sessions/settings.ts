@@ -162,6 +162,9 @@ export function policyOf(asked: AskedSettings, plan: Plan, usual: Assurance = "n
   // Crews keep and record states by themselves: nobody draws or checks while no orchestrator is there.
   if (isAutonomous && assurance !== "none")
     fail("invalid_argument", "a session with autonomy cannot be checked yet: choose assurance none, or autonomy off");
+  const strangers = askedNumber(fields.strangers, asked.strangers);
+  if (strangers > 1 && assurance !== "checked")
+    fail("invalid_argument", `strangers is ${strangers}: only with assurance checked do so many repeat each interval`);
   return {
     checkpointEvery: askedNumber(
       fields.checkpointEvery,
@@ -174,6 +177,7 @@ export function policyOf(asked: AskedSettings, plan: Plan, usual: Assurance = "n
     ...(askedChoice(fields.eras, asked.eras) === "on" ? { eras: "on" as const } : {}),
     ...(elasticAsked(asked, isAutonomous, assurance) ? { elastic: "on" as const } : {}),
     ...(assurance === "none" ? {} : { assurance }),
+    ...(strangers > 1 ? { strangers } : {}),
   };
 }
 

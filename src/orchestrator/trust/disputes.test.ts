@@ -31,6 +31,7 @@ class Scene {
   here: (name: string) => boolean = () => true;
   ofClass: (name: string) => boolean = () => true;
   assurance: AuditFacts["assurance"] = "sampled";
+  strangers = 1;
   readonly #candidates: readonly Candidate[];
 
   constructor(statements: readonly Stated[], candidates: readonly string[]) {
@@ -41,7 +42,7 @@ class Scene {
   look(): void {
     this.audit = advanced(this.audit, {
       ...{ nowWallMs: this.nowWallMs, assurance: this.assurance, openedWallMs: 0, patienceMs: 1_000 },
-      ...{ isSpoiled: this.spoiled, missing: this.missing },
+      ...{ isSpoiled: this.spoiled, missing: this.missing, strangers: this.strangers },
       candidates: (except, trustedOnly) =>
         this.#candidates.filter((one) => !except.has(one.pnode) && (one.trusted || !trustedOnly)),
       isHere: (name) => this.here(name),
@@ -84,6 +85,44 @@ describe("an audit", () => {
     scene.run(() => "right");
     assert.equal(scene.audit.outcome, undefined);
     assert.deepEqual(scene.audit.accused, []);
+  });
+
+  it("by two strangers asks both at once, and is over only when both came to the same", () => {
+    const scene = new Scene([stated("owner", "right")], ["x", "y", "z"]);
+    scene.assurance = "checked";
+    scene.strangers = 2;
+    scene.look();
+    scene.look();
+    assert.deepEqual(
+      scene.audit.tasks.map((task) => task.pnode),
+      ["x", "y"],
+    );
+    scene.run(({ pnode: name }) => (name === "x" ? "right" : undefined));
+    assert.equal(scene.audit.outcome, undefined, "one is not enough");
+    scene.run(() => "right");
+    assert.deepEqual([(scene.audit as AuditRecord).outcome?.kind, scene.audit.tasks.length], ["right", 2]);
+  });
+
+  it("by two strangers is wrong only if all who are asked are the liar's friends", () => {
+    const friends = new Set(["owner", "x", "z"]);
+    for (const [strangers, verdict] of [
+      [1, { kind: "right", accused: {} }],
+      [2, { kind: "wrong", accused: { owner: "lie", x: "lie", z: "lie" } }],
+    ] as const) {
+      const scene = new Scene([stated("owner", "wrong")], ["x", "y", "z", "a", "b", "c", "d", "e"]);
+      scene.assurance = "checked";
+      scene.strangers = strangers;
+      scene.run(({ pnode: name }) => (friends.has(name) ? "wrong" : "right"), 0.9);
+      assert.deepEqual({ kind: scene.audit.outcome?.kind, accused: scene.verdicts }, verdict);
+    }
+  });
+
+  it("by two strangers is over when a trusted machine has repeated it", () => {
+    const scene = new Scene([stated("owner", "right")], ["t", "x"]);
+    scene.assurance = "checked";
+    scene.strangers = 2;
+    scene.run(({ pnode: name }) => (name === "t" ? "right" : undefined));
+    assert.equal(scene.audit.outcome?.by, "trusted");
   });
 
   it("finds a liar, who insists on his result and is far off", () => {

@@ -18,6 +18,8 @@ export interface Candidate {
 export interface AuditFacts {
   readonly nowWallMs: number;
   readonly assurance: Assurance;
+  /** How many of other owners and networks have to come to the same, where everything is checked. */
+  readonly strangers: number;
   /** When the interval was opened. */
   readonly openedWallMs: number;
   /** What its senders have not stored, once nobody will any more. */
@@ -71,15 +73,25 @@ function checking(audit: AuditRecord, facts: AuditFacts): AuditRecord {
   if (unable.length >= impossibleFor) return without(audit, facts, unrepeatable(audit));
   const done = audit.tasks.filter(({ role, result }) => role === "audit" && result !== undefined);
   const right = done.length === 0 ? undefined : rightResult(audit.stated, done);
-  const isEnough = assurance !== "proven" || done.some(({ trusted }) => trusted);
-  if (right !== undefined && isEnough) return concluded(audit, right, done, nowWallMs);
-  if (audit.tasks.some(isUnderWay)) return audit;
+  const agreeing = done.filter(({ result }) => result === right).length;
+  const wanted = strangersWanted(facts, done.length === 0 ? 0 : done.length - agreeing);
+  const isTrusted = done.some(({ trusted }) => trusted);
+  if (right !== undefined && (isTrusted || (assurance !== "proven" && agreeing >= wanted)))
+    return concluded(audit, right, done, nowWallMs);
+  const isUndecided = done.length > 0 && right === undefined;
+  const underWay = audit.tasks.filter(isUnderWay).length;
+  if (isUndecided ? underWay > 0 : underWay + agreeing >= wanted && underWay > 0) return audit;
   const [next] = facts.candidates(involvedIn(audit, nowWallMs), assurance === "proven");
   if (next !== undefined) return withTask(audit, { ...next, role: "audit", sinceWallMs: nowWallMs });
   // Two that contradict each other wait for a third, however long that takes.
   if (done.length > 0 || audit.stated.length > 1 || assurance !== "sampled") return audit;
   if (since(openedWallMs, nowWallMs) < nobodyMs) return audit;
   return unchecked(audit, facts, "no machine of another owner could repeat it");
+}
+
+/** Where several are asked for, each that contradicts them takes one more: else a liar's few friends would outvote the rest. */
+function strangersWanted({ assurance, strangers }: AuditFacts, contradicting: number): number {
+  return assurance === "checked" && strangers > 1 ? strangers + contradicting : 1;
 }
 
 /** Nobody can repeat it, because somebody has not stored what it takes. */

@@ -11,7 +11,7 @@ import type { Ledger } from "../ledger/ledger.ts";
 import type { Accused, AuditRecord, DrawnInterval, IntervalRecord, RepairPlan } from "../records/checking.ts";
 import { readSession } from "../records/fresh.ts";
 import type { SessionRecord } from "../records/sessions.ts";
-import { key } from "../records/store-keys.ts";
+import { key, prefix } from "../records/store-keys.ts";
 import { isChecked, isLive, type VNodeRecords } from "../records/workloads.ts";
 import type { Compiled } from "../sessions/compiled.ts";
 import type { Garbage } from "../sessions/garbage.ts";
@@ -169,10 +169,15 @@ export class TrustCare {
     );
   }
 
-  /** Whoever had not stored what others needed computes something else, or nothing, from now on. */
+  /** Whoever had not stored what others needed computes nothing of this session for a while. */
   async #takeAway(id: SessionId, { lapses = [] }: RepairPlan): Promise<void> {
     const { mirror } = this.#context;
-    for (const { pnode, vnode } of lapses) {
+    const hosts = (pnode: PNodeId) =>
+      mirror.under(prefix.vnodesOf(id)).filter(({ members }) => members.some((member) => member.pnode === pnode));
+    const lost = lapses.flatMap(({ pnode, vnode }) =>
+      Array.from(new Set([vnode, ...hosts(pnode).map((one) => one.vnode)]), (one) => ({ pnode, vnode: one })),
+    );
+    for (const { pnode, vnode } of lost) {
       const epoch = mirror.get(key.vnode(id, vnode))?.epoch ?? 0;
       const detail = "what it had sent could not be had for checking";
       await noteFailure(this.#context, this.#needs.rooms, {
@@ -243,6 +248,7 @@ export class TrustCare {
       ...{ isSpoiled: seen.isSpoiled, missing: seen.missing },
       nowWallMs: world.clock.wallMs(),
       assurance: session.policy.assurance ?? "none",
+      strangers: session.policy.strangers ?? 1,
       openedWallMs: interval.openedWallMs,
       patienceMs: patienceMsLeast + ((interval.to - interval.from) * flops * 1_000) / slowestFlops,
       candidates: (except, trustedOnly) => auditors.candidates(session, vnode, interval.draw, except, trustedOnly),

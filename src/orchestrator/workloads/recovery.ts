@@ -13,7 +13,7 @@ import { key } from "../records/store-keys.ts";
 import type { Member, VNodeRecord } from "../records/vnodes.ts";
 import { isChecked, ownersWanted, type VNodeRecords } from "../records/workloads.ts";
 import { forEachAtOnce } from "../tasks.ts";
-import { avoided } from "./failures.ts";
+import { avoided, lapsesOf } from "./failures.ts";
 
 const writesAtOnce = 64;
 
@@ -71,6 +71,7 @@ export function policyFor(
     for (const pnode of alive) holdsData.add(pnode);
     if (record.failures.length > 0) avoid.set(record.vnode, avoided(record, context.world.clock.wallMs()));
   }
+  avoidLapsed(context, records, avoid);
   return {
     // Sessions of builds before there were versions fit nobody.
     bits: workload.identity.bits ?? 0,
@@ -86,6 +87,16 @@ export function policyFor(
     holdsData,
     ...(nextFree ? { nextFree } : {}),
   };
+}
+
+/** Who has not stored what others need to check a neighbour's work hosts nothing of that session, not only not that VNode. */
+function avoidLapsed({ world }: Context, records: VNodeRecords, avoid: Map<VNodeId, ReadonlySet<PNodeId>>): void {
+  const nowWallMs = world.clock.wallMs();
+  const lapsed = new Set(
+    [...records.values()].flatMap((record) => [...avoided({ failures: lapsesOf(record) }, nowWallMs)]),
+  );
+  if (lapsed.size > 0)
+    for (const { vnode } of records.values()) avoid.set(vnode, new Set([...(avoid.get(vnode) ?? []), ...lapsed]));
 }
 
 /** Writes the owners that were decided, without those that are gone; room that nobody stands on is given back. */
