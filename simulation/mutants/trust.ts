@@ -175,7 +175,7 @@ export const trustMutants: Readonly<Record<string, Mutant>> = {
     fault: "a session in which somebody lied begins anew, though much of it is final",
     shows: ["trust"],
     byzantine: true,
-    behaviour: "sleeps",
+    behaviour: "seams",
     assurance: "proven",
     store: (view) =>
       rewriting(view, "interval", (interval: IntervalRecord) =>
@@ -189,12 +189,10 @@ export const trustMutants: Readonly<Record<string, Mutant>> = {
     byzantine: true,
     behaviour: "badMemory",
     store: (view) =>
-      rewriting(view, "interval", (interval: IntervalRecord) =>
-        onAudits(interval, (audit) => ({
-          ...audit,
-          accused: audit.accused.map((one) => (one.verdict === "hardware" ? { ...one, verdict: "equivocation" } : one)),
-        })),
-      ),
+      rewriting(view, "standing", (standing: StandingRecord) => ({
+        ...standing,
+        faults: standing.faults.map((fault) => (fault.kind === "hardware" ? { ...fault, kind: "equivocation" } : fault)),
+      })),
   },
   "final-over-open-audits": {
     fault: "what the line has passed is final, whatever is being checked",
