@@ -60,6 +60,6 @@ function drawn(seed: number, kind: Kind): RunSettings {
   const { crew, isByzantine, isAnswering, isAutonomous, hasLanes, lies } = kind;
   if (crew !== undefined) return crewWorld(seed, crew);
   if (isAnswering) return drawAnswers(seed, lies?.behaviour);
-  if (isByzantine) return drawByzantine(seed, lies);
+  if (isByzantine) return drawByzantine(seed, lies, hasLanes);
   return isAutonomous ? withAutonomy(seed, drawRun(seed, hasLanes)) : drawRun(seed, hasLanes);
 }

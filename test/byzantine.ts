@@ -1,5 +1,6 @@
 // `npm run byzantine -- --seeds 300 --first 1 [--answers]`: the long form of what the tests do briefly. Worlds in which some machines lie; what is
-// final must be right wherever that can be promised, and nobody who is honest may be blamed. `--seed N` tells one world in full.
+// final must be right wherever that can be promised, and nobody who is honest may be blamed. `--seed N` tells one world in full
+// (with `--lanes` one whose session has lanes).
 
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
@@ -12,6 +13,7 @@ const { values } = parseArgs({
     seeds: { type: "string", default: "300" },
     first: { type: "string", default: "1" },
     seed: { type: "string" },
+    lanes: { type: "boolean", default: false },
     answers: { type: "boolean", default: false },
     workers: { type: "string", default: String(Math.max(1, availableParallelism())) },
   },

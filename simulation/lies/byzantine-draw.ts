@@ -13,8 +13,8 @@ const faultyShare = 0.4;
 /** Share of the worlds in which one owner brings many machines, all of which lie. */
 const sybilsShare = 0.15;
 
-/** Share of the worlds whose session has lanes. */
-const lanesShare = 0.15;
+/** Neighbours of a VNode and those who were found out cannot check it: with fewer machines two strangers may not be left. */
+const pnodesForTwoStrangers = 12;
 
 /** How two machines that have VNodes behave, in worlds in which everything is checked; for mutants, which show there alone. */
 export interface CertainLies {
@@ -22,7 +22,7 @@ export interface CertainLies {
   readonly assurance?: "checked" | "proven";
 }
 
-export function drawByzantine(seed: number, lies?: CertainLies): RunSettings {
+export function drawByzantine(seed: number, lies?: CertainLies, hasLanes = false): RunSettings {
   const certain = lies?.behaviour;
   const chance = new SeededChance(seed, "byzantine");
   const fleet = fleetOf(chance.whole(9, 12), chance.whole(1, 2));
@@ -31,8 +31,7 @@ export function drawByzantine(seed: number, lies?: CertainLies): RunSettings {
   const checkpointEvery = chance.pick([1, 2, 3]);
   const usual = chance.pick(scenarios);
   const more = new SeededChance(seed, "more lies");
-  const hasLanes = more.happens(lanesShare) && lies === undefined;
-  const strangers = more.pick([1, 2]);
+  const strangers = fleet.pnodes.length < pnodesForTwoStrangers ? 1 : 2;
   const scenario = hasLanes ? more.pick([...laned, ...rounds]) : usual;
   const many = assurance === "checked" && lies === undefined && strangers > 1 ? { strangers } : {};
   const calm = calmRun(scenario, fleet, { checkpointEvery, replicas: 1, assurance, ...many });

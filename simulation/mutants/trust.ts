@@ -191,7 +191,9 @@ export const trustMutants: Readonly<Record<string, Mutant>> = {
     store: (view) =>
       rewriting(view, "standing", (standing: StandingRecord) => ({
         ...standing,
-        faults: standing.faults.map((fault) => (fault.kind === "hardware" ? { ...fault, kind: "equivocation" } : fault)),
+        faults: standing.faults.map((fault) =>
+          fault.kind === "hardware" ? { ...fault, kind: "equivocation" } : fault,
+        ),
       })),
   },
   "final-over-open-audits": {
