@@ -22,7 +22,11 @@ const { values } = parseArgs({
 /** Where machines lie while they train, or while they answer. */
 const kind = values.answers ? { answers: true } : { byzantine: true };
 if (values.seed !== undefined) {
-  const { trace, scenario, violations } = await runSeed(Number(values.seed), { ...kind, lanes: values.lanes, readable: true });
+  const { trace, scenario, violations } = await runSeed(Number(values.seed), {
+    ...kind,
+    lanes: values.lanes,
+    readable: true,
+  });
   console.log(trace);
   console.log(scenario);
   for (const { kind, atMs, message } of violations) console.log(`${kind} at ${atMs.toFixed(0)} ms: ${message}`);
