@@ -115,6 +115,12 @@ const warnings: readonly string[] = [
   ...["An orchestrator calls the addresses back"],
   ...["The report on availability names machines"],
   ...["Orchestrators and PNodes tell each other who is there", "What follows from gossip is where to look"],
+  ...[
+    "Whoever repeats an answer reads prompt and answer",
+    "Drawn answers wait in the memory",
+    "Embeddings and `dcnr infer`",
+  ],
+  ...["What passes between machines of a replica is not signed", "Questions of the network's own begin like everyday"],
   ...["If you find a hole"],
 ];
 
