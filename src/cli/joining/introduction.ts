@@ -4,6 +4,7 @@
 import { fail, hasCode } from "../../core/errors.ts";
 import type { KeyId } from "../../core/ids.ts";
 import { keyIdOf, shortKeyId } from "../../core/keys.ts";
+import { retry } from "../../core/retry.ts";
 import { plural } from "../../core/words/plural.ts";
 import type { World } from "../../core/world.ts";
 import { NetworkKey, shownFromWire } from "../../membership/network-key.ts";
@@ -30,16 +31,19 @@ interface Introduced {
 }
 
 const timeoutMs = 5_000;
+const pauses = { minMs: 200, maxMs: 5_000 };
 
 /** The orchestrators behind the addresses that a person gave, which may be those of any members of one network. */
 export async function orchestratorsAt(
   addresses: readonly string[],
-  { path, network, world, say }: OrchestratorsAt,
+  { path, network, world, say, patienceMs, signal }: OrchestratorsAt,
 ): Promise<string[]> {
   const known = await knownNetworks(path);
   const found = new Set<string>();
   for (const address of addresses) {
-    const { addresses: orchestrators, by } = await introducedBy(address, { network, world, known });
+    const { addresses: orchestrators, by } = await retry({ world, ...pauses, patienceMs, signal }, () =>
+      introducedBy(address, { network, world, known }),
+    );
     for (const one of orchestrators) found.add(one);
     if (by === undefined) continue;
     say(
@@ -57,6 +61,9 @@ export interface OrchestratorsAt {
   readonly network: Network;
   readonly world: World;
   readonly say: (sentence: string) => void;
+  /** How long members are asked again that are slow, or know no orchestrator for now. */
+  readonly patienceMs: number;
+  readonly signal: AbortSignal;
 }
 
 /** Addresses of orchestrators for one that was given. Fails if whoever answers is of another network than the one named. */

@@ -156,19 +156,11 @@ export const command: Command = {
       ...{ web, punches: !web },
     });
     const network = routedNetwork(wires, { ...world, timers: backgroundTimers });
-    const orchestrators = await orchestratorsAt(machine.orchestrators, {
-      path,
-      network,
-      world,
-      say: (sentence) => out.note(sentence),
-    })
-      .then((places) =>
-        pinned(places, {
-          path,
-          ...{ world, signal, say: (sentence: string) => out.note(sentence) },
-          patienceMs: flags.is("wait") ? Number.POSITIVE_INFINITY : firstAttachmentMs,
-        }),
-      )
+    const say = (sentence: string) => out.note(sentence);
+    const patienceMs = flags.is("wait") ? Number.POSITIVE_INFINITY : firstAttachmentMs;
+    const asking = { path, world, signal, say, patienceMs };
+    const orchestrators = await orchestratorsAt(machine.orchestrators, { ...asking, network })
+      .then((places) => pinned(places, asking))
       .catch((error: unknown) => {
         held.release();
         if (!hasCode(error, "unavailable") || flags.is("wait")) throw error;
