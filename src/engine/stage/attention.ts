@@ -77,18 +77,17 @@ export interface AttendCall {
 
 export type Attend = (call: AttendCall) => void;
 
-/** One for each shape and setting of attention; it works in one memory. `offset`: of its part within a page. */
-export async function compileAttention(
-  attention: UnitAttention,
-  offset: number,
-  memory: WebAssembly.Memory,
-): Promise<Attend> {
+/**
+ * One for each shape and setting of attention; it works in one memory. `offset`: of its part within a page. Compiled at once, not
+ * aside: it is small, and the simulator's worlds would depend on how long the machine takes.
+ */
+export function compileAttention(attention: UnitAttention, offset: number, memory: WebAssembly.Memory): Attend {
   const module = new ModuleBuilder(1);
   module.define("attend", (fn) => {
     emitAttention(fn, attention, offset);
     return undefined;
   });
-  const { instance } = await WebAssembly.instantiate(module.bytes(), { env: { memory0: memory } });
+  const instance = new WebAssembly.Instance(new WebAssembly.Module(module.bytes()), { env: { memory0: memory } });
   const attend = instance.exports["attend"] as (...given: number[]) => void;
   return ({ query, key, value, result, rows, position, pages, scores, bias }) =>
     attend(query, key, value, result, rows, position, pages, scores, bias);

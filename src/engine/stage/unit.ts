@@ -57,7 +57,7 @@ export class Unit {
         const program = (await engine.loadRows?.(step.graph, own)) ?? rowProgramOf(engine, step.graph, own);
         steps.push({ kind: "graph", step, program });
       } else {
-        const attend = await compileAttention(step, pageBytes, room.memory);
+        const attend = compileAttention(step, pageBytes, room.memory);
         const bias = step.bias === undefined ? 0 : room.keep(step.bias, `the positions of ${step.node}`);
         pageBytes += cachePageBytes(step);
         steps.push({ kind: "attend", step, attend, bias });
