@@ -90,7 +90,7 @@ describe("data and models on the command line", { concurrency: 3 }, () => {
     });
 
     it("data or weights that do not fit the network are refused before anything starts", async () => {
-      const definition = readFileSync(net.path("gpt.yaml"), "utf8").replaceAll("768", "512");
+      const definition = readFileSync(net.path("gpt.yaml"), "utf8").replaceAll("out_dim: 512", "out_dim: 256");
       writeFileSync(net.path("narrow.yaml"), definition.replace("name: gpt", "name: narrow"));
       writeFileSync(net.path("wide.bin"), Buffer.alloc(4000));
       await Promise.all([
