@@ -31,7 +31,7 @@ test("there are at least 35 of them", () => assert.ok(Object.keys(mutants).lengt
 test("the line is not the minimum of the newest durable steps where a VNode misses that step", () => {
   const record = (...steps: number[]) =>
     ({ durable: Object.fromEntries(steps.map((step) => [step, {}])) }) as unknown as VNodeRecord;
-  const session = { vnodes: ["a", "b"], line: 0 } as unknown as SessionRecord;
+  const session = { vnodes: ["a", "b"], line: 0, policy: {} } as unknown as SessionRecord;
   const records = new Map([
     ["a" as VNodeId, record(2, 4)],
     ["b" as VNodeId, record(2, 6)],
