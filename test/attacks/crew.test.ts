@@ -58,9 +58,13 @@ describe("one of the crew", () => {
   it("takes no VNode from an owner that is there by telling orchestrators that it did", async () => {
     const owners = () => lab.vnodes(session).map(({ members }) => members.map(({ pnode }) => pnode));
     const honest = owners();
+    const before = new Map(lab.vnodes(session).map(({ vnode, epoch }) => [vnode, epoch]));
     for (const epochs of [(epoch: number) => epoch, (epoch: number) => epoch + 9, () => 2 ** 40, () => 2 ** 63])
       for (const count of [1, 2 ** 32 - 1])
         await heartbeat([{ session, takeovers: takeovers(epochs, count), line: 2n ** 40n, turn: 9n }]);
+    // An orchestrator that has just started waits for others to tell before it decides.
+    const isDecided = () => lab.vnodes(session).every(({ vnode, epoch }) => epoch > (before.get(vnode) as number));
+    await lab.until("what she told is decided", isDecided);
     const { line } = lab.session(session);
     await lab.until("the session gets on", () => lab.session(session).line > line + 20);
     assert.deepEqual(owners(), honest);
