@@ -6,6 +6,7 @@ import type { TlsIdentity } from "../core/keys.ts";
 import { SystemService } from "../protocol/gen/dcnr/v1/system_pb.ts";
 import { openGrpcNetwork } from "../protocol/grpc.ts";
 import type { KeyBook } from "../protocol/identity/key-book.ts";
+import { pinnedFetch } from "../protocol/identity/pinned-http.ts";
 import { Tls } from "../protocol/identity/tls.ts";
 import type { Network } from "../protocol/network.ts";
 import { isLoopback, parseAddress } from "../protocol/routes/address.ts";
@@ -75,7 +76,7 @@ export class Client {
     });
     const line = new Line(address, this.network);
     this.#line = line;
-    this.#blobs = new Blobs(line, tls, options.fetch);
+    this.#blobs = new Blobs(line, (path, request) => pinnedFetch(tls, line.address, path, request), options.fetch);
     this.networks = networkCalls(line);
     this.sessions = sessionCalls(line);
     this.jobs = jobCalls(line);

@@ -7,8 +7,6 @@ import type { Sha256 } from "../../core/ids.ts";
 import type { BlobSpace } from "../../protocol/gen/dcnr/v1/common_pb.ts";
 import { DatasetService } from "../../protocol/gen/dcnr/v1/data_pb.ts";
 import { type StateBlob as GrantedBlob, InferenceService } from "../../protocol/gen/dcnr/v1/inference_pb.ts";
-import { type PinnedRequest, pinnedFetch } from "../../protocol/identity/pinned-http.ts";
-import type { Tls } from "../../protocol/identity/tls.ts";
 import { baseUrl, parseAddress } from "../../protocol/routes/address.ts";
 import { readStateManifest } from "../../states/manifest.ts";
 import { StateReader } from "../../states/reader.ts";
@@ -20,14 +18,23 @@ const partsGrantedAtOnce = 32;
 /** A blob with an address to fetch it from. */
 export type StateBlob = Pick<GrantedBlob, "hash" | "url" | "headers">;
 
+interface BlobRequest {
+  readonly method?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: Uint8Array;
+}
+
+/** Asks the holder of the orchestrator's key for a path. The SDK's types mention this, so it names nothing of Node's. */
+type PinnedFetch = (path: string, request: BlobRequest) => Promise<Response>;
+
 export class Blobs {
   readonly #line: Line;
-  readonly #tls: Tls;
+  readonly #pinned: PinnedFetch;
   readonly #fetch: typeof globalThis.fetch;
 
-  constructor(line: Line, tls: Tls, fetch: typeof globalThis.fetch) {
+  constructor(line: Line, pinned: PinnedFetch, fetch: typeof globalThis.fetch) {
     this.#line = line;
-    this.#tls = tls;
+    this.#pinned = pinned;
     this.#fetch = fetch;
   }
 
@@ -98,10 +105,9 @@ export class Blobs {
   }
 
   /** What the orchestrator serves itself is a path at the place where it was asked. */
-  #send(url: string, init: PinnedRequest): Promise<Response> {
+  #send(url: string, init: BlobRequest): Promise<Response> {
     if (!url.startsWith("/")) return this.#fetch(url, init as RequestInit);
-    if (parseAddress(this.#line.address).key !== undefined)
-      return pinnedFetch(this.#tls, this.#line.address, url, init);
+    if (parseAddress(this.#line.address).key !== undefined) return this.#pinned(url, init);
     return this.#fetch(`${baseUrl(this.#line.address)}${url}`, init as RequestInit);
   }
 }

@@ -24,7 +24,7 @@ export function pinnedConnection(
   };
 }
 
-export interface PinnedRequest {
+interface PinnedRequest {
   readonly method?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: Uint8Array;
