@@ -5,6 +5,7 @@ import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { fail, messageOf, outlookOf } from "../../core/errors.ts";
 import type { KeyId, SessionId, Sha256, VNodeId } from "../../core/ids.ts";
 import type { Verify } from "../../core/keys.ts";
+import { Backoff } from "../../core/retry.ts";
 import type { Tasks } from "../../core/tasks.ts";
 import { sleep, type World } from "../../core/world.ts";
 import {
@@ -79,6 +80,8 @@ export class Autonomy implements NearBlobs {
   readonly #crews = new Map<SessionId, SessionCrew>();
   readonly #descriptions: Descriptions;
   readonly #preparing = new Set<SessionId>();
+  /** Of which VNodes this PNode could go on with each session. */
+  readonly #prepared = new Map<SessionId, ReadonlySet<VNodeId>>();
 
   constructor(options: AutonomyOptions) {
     this.#options = options;
@@ -257,34 +260,46 @@ export class Autonomy implements NearBlobs {
     await this.#options.kept.keepCharter(session, toBinary(KeptCharterSchema, kept));
   }
 
-  /** Whoever may have to take over knows the session by then, and has the data that it would need. */
+  /** Whoever may have to take over knows the session by then, and has the data that it would need; until its charter asks no more. */
   async #prepare(session: SessionId): Promise<void> {
-    const { world, signal, hosting, self } = this.#options;
+    const { world, signal, timings } = this.#options;
+    const backoff = new Backoff(timings.retryMinMs, describePauseMs, world.chance);
     for (let crew = this.#crews.get(session); !signal.aborted && crew; crew = this.#crews.get(session)) {
+      const { charter } = crew;
       try {
-        const { charter } = crew;
-        if (this.#descriptions.of(session) === undefined) {
-          await this.#descriptions.ask(session, crew.others(), crew.isAlone);
-          await this.#keepCharter(session);
-        }
-        if (!crew.mayHost) return;
-        const hosts = [...charter.crew].filter(([, { hosts }]) => hosts).map(([pnode]) => pnode);
-        // Owners read their data as they go: what they have not read yet would be nobody's.
-        const needsData = ({ vnode, tenure }: Charter["vnodes"][number]) => {
-          if (tenure.owners.some((owner) => owner.pnode === self.pnode)) return true;
-          const others = hosts.filter((pnode) => !tenure.owners.some((owner) => owner.pnode === pnode));
-          return successorsOf(session, vnode, others).slice(0, charter.keepers).includes(self.pnode);
-        };
-        await hosting.prepare(
-          session,
-          charter.vnodes.filter(needsData).map(({ vnode }) => vnode),
-        );
-        return;
+        await this.#prepareFor(crew);
+        // A newer one may let this PNode host, or name it as an owner.
+        if (this.#crews.get(session)?.charter === charter) break;
+        backoff.reset();
       } catch (error) {
         world.log("debug", `session ${session} is not prepared: ${messageOf(error)}; trying again`);
-        await sleep(world.timers, describePauseMs, signal);
+        await sleep(world.timers, backoff.next(), signal);
       }
     }
+    this.#preparing.delete(session);
+  }
+
+  async #prepareFor(crew: SessionCrew): Promise<void> {
+    const { hosting, self } = this.#options;
+    const { charter, mayHost } = crew;
+    const { session } = charter;
+    if (this.#descriptions.of(session) === undefined) {
+      await this.#descriptions.ask(session, crew.others(), crew.isAlone);
+      await this.#keepCharter(session);
+    }
+    if (!mayHost) return;
+    const hosts = [...charter.crew].filter(([, { hosts }]) => hosts).map(([pnode]) => pnode);
+    // Owners read their data as they go: what they have not read yet would be nobody's.
+    const needsData = ({ vnode, tenure }: Charter["vnodes"][number]) => {
+      if (tenure.owners.some((owner) => owner.pnode === self.pnode)) return true;
+      const others = hosts.filter((pnode) => !tenure.owners.some((owner) => owner.pnode === pnode));
+      return successorsOf(session, vnode, others).slice(0, charter.keepers).includes(self.pnode);
+    };
+    const needed = charter.vnodes.filter(needsData).map(({ vnode }) => vnode);
+    const prepared = this.#prepared.get(session);
+    if (prepared !== undefined && needed.every((vnode) => prepared.has(vnode))) return;
+    await hosting.prepare(session, needed);
+    if (this.#crews.get(session) === crew) this.#prepared.set(session, new Set([...(prepared ?? []), ...needed]));
   }
 
   #forget(session: SessionId): void {
@@ -294,7 +309,7 @@ export class Autonomy implements NearBlobs {
     crew.stop();
     this.#crews.delete(session);
     this.#descriptions.forget(session);
-    this.#preparing.delete(session);
+    this.#prepared.delete(session);
     resolver.crewSays(session, undefined);
     tasks.run(`forget the crew of session ${session}`, () => kept.forget(session));
   }
