@@ -8,8 +8,8 @@ import { bytesOf, float32, type Tensor } from "../../core/tensor.ts";
 import { adaptersOf, withoutAdapters } from "../../network/adapters.ts";
 import { compileText } from "../../network/compile.ts";
 import { recipesOf } from "../families/tensors.ts";
-import { safetensorsHeader } from "../files/export-huggingface.ts";
 import { uncook } from "../files/weights.ts";
+import { safetensorsHeader } from "../files/write-safetensors.ts";
 import { recognise } from "../recognise.ts";
 import { peftConfig, peftPrefix } from "./peft-config.ts";
 

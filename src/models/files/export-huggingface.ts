@@ -1,19 +1,19 @@
 // Writes a network as a folder that Hugging Face's programs read: config.json, model.safetensors with the family's own
 // names and layouts, the tokenizer and what it says about chats. One VNode's weights are in memory at a time.
 
-import { mkdir, open, rename, rm, writeFile } from "node:fs/promises";
+import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fail, messageOf } from "../../core/errors.ts";
 import type { VNodeId } from "../../core/ids.ts";
-import { bytesOf, type Shape, type Tensor, tensorBytes } from "../../core/tensor.ts";
+import type { Tensor } from "../../core/tensor.ts";
 import { loadTokenizer } from "../../data/bpe/json.ts";
 import { compileText } from "../../network/compile.ts";
 import type { ChatFormat } from "../chats/chat.ts";
 import { families } from "../families/table.ts";
 import { recipesOf } from "../families/tensors.ts";
 import { type Recognised, recognise } from "../recognise.ts";
-import type { WriteProgress } from "./network-file.ts";
 import { storedShapes, uncook } from "./weights.ts";
+import { safetensorsHeader, type WriteProgress, writeSafetensors } from "./write-safetensors.ts";
 
 export interface HuggingFaceContent {
   readonly definition: string;
@@ -53,7 +53,7 @@ function jsonText(value: unknown): string {
   return `${JSON.stringify(value, null, 2).replace(floats, "$1.0$2")}\n`;
 }
 
-async function writeWeights(
+function writeWeights(
   path: string,
   { decoder, family, context }: Recognised,
   content: HuggingFaceContent,
@@ -61,57 +61,15 @@ async function writeWeights(
 ): Promise<number> {
   const plan = compileText(content.definition);
   const recipes = recipesOf(decoder, family, family.tensors.prefixes[0] as string, context);
-  const order = plan.vnodes.flatMap((vnode) => vnode.parameters.map(({ name }) => name));
-  const shapes = order.flatMap((name) => [...storedShapes(recipeNamed(recipes, name))]);
-  const part = `${path}.part`;
-  const file = await open(part, "w").catch((thrown) =>
-    fail("failed_precondition", `${path} cannot be written: ${messageOf(thrown)}`, thrown),
-  );
-  try {
-    const head = safetensorsHeader(shapes);
-    await file.writeFile(head);
-    let bytes = head.byteLength;
-    for (const [index, vnode] of plan.vnodes.entries()) {
-      const weights = vnode.parameters.length > 0 ? await content.weightsOf(vnode.id) : new Map<string, Tensor>();
-      for (const { name } of vnode.parameters) {
-        const tensor = weights.get(name) ?? fail("data_loss", `the state has no weights for ${name}`);
-        for (const stored of uncook(recipeNamed(recipes, name), tensor).values()) {
-          const data = bytesOf(stored);
-          await file.writeFile(data);
-          bytes += data.byteLength;
-        }
-      }
-      onProgress({ vnodes: index + 1, of: plan.vnodes.length, bytes });
-    }
-    await file.sync();
-    await file.close();
-    await rename(part, path);
-    return bytes;
-  } catch (error) {
-    await file.close().catch(() => {});
-    await rm(part, { force: true });
-    throw error;
-  }
+  const names = plan.vnodes.flatMap((vnode) => vnode.parameters.map(({ name }) => name));
+  const header = safetensorsHeader(names.flatMap((name) => [...storedShapes(recipeNamed(recipes, name))]));
+  const stored = (tensor: Tensor, name: string) => uncook(recipeNamed(recipes, name), tensor).values();
+  const weightsOf = (vnode: VNodeId) => content.weightsOf(vnode);
+  return writeSafetensors(path, { header, plan, weightsOf, stored, onProgress });
 }
 
 function recipeNamed(recipes: ReturnType<typeof recipesOf>, name: string) {
   return recipes.get(name) ?? fail("internal", `parameter ${name} has no place in the family's files`);
-}
-
-export function safetensorsHeader(shapes: readonly (readonly [string, Shape])[]): Uint8Array {
-  const header: Record<string, unknown> = { __metadata__: { format: "pt" } };
-  let end = 0;
-  for (const [name, shape] of shapes) {
-    const start = end;
-    end += tensorBytes("float32", shape);
-    header[name] = { dtype: "F32", shape, data_offsets: [start, end] };
-  }
-  const text = new TextEncoder().encode(JSON.stringify(header));
-  const headerBytes = Math.ceil(text.byteLength / 8) * 8;
-  const bytes = new Uint8Array(8 + headerBytes).fill(0x20);
-  new DataView(bytes.buffer).setBigUint64(0, BigInt(headerBytes), true);
-  bytes.set(text, 8);
-  return bytes;
 }
 
 /** Ids that generation ends and begins with, for programs that read no chat format of ours. */
