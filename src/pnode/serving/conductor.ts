@@ -7,9 +7,10 @@ import type { Cancel, World } from "../../core/world.ts";
 import { type ChoiceWish, Chooser } from "../../models/choosing.ts";
 import { AnswerQueue, type TokenAnswer } from "./answer-queue.ts";
 import { answerName, type RecordedRow } from "./answer-rows.ts";
-import { Acceptance, draftFrom } from "./drafts.ts";
+import { Acceptance } from "./drafts.ts";
 import { Pace } from "./pace.ts";
-import { type Pass, passTokensMax, rowsMax } from "./pass.ts";
+import { type Pass, rowsMax } from "./pass.ts";
+import { type Active, nextPieces, type Piece, tokensOf, type Ways } from "./pieces.ts";
 import { Pool, type Pooling } from "./pooling.ts";
 import { Prefixes } from "./prefixes.ts";
 
@@ -53,8 +54,6 @@ export interface ConductorOptions {
 const waitingMax = 128;
 /** Answers that were begun elsewhere come in even when nobody else may. */
 const continuedMax = 2 * waitingMax;
-/** Tokens of prompts beside the next tokens of others, who wait for them. */
-const chunkTokensMax = passTokensMax / 2;
 /** A pass that takes longer is taken for lost; each time it happens the next one gets twice as long. */
 const stallMsMin = 30_000;
 /** So long without any result, nobody is kept waiting. */
@@ -63,33 +62,6 @@ const giveUpMs = 180_000;
 const keptMs = 60_000;
 const resetPauseMsMin = 25;
 const resetPauseMsMax = 800;
-
-interface Active {
-  readonly key: string;
-  readonly prompt: readonly number[];
-  readonly maxTokens: number;
-  /** Chosen or repeated tokens, in order. */
-  readonly produced: number[];
-  /** What is made of the head's rows: tokens are chosen, or one vector is made of all. */
-  readonly reads: { readonly kind: "tokens"; readonly chooser: Chooser } | { readonly kind: "vector"; pool: Pool };
-  readonly acceptance: Acceptance;
-  /** Positions that passes have been sent for, and that are right. */
-  position: number;
-  readonly answers: AnswerQueue;
-}
-
-/** Some tokens of one request in a pass. */
-interface Piece {
-  readonly request: Active;
-  readonly position: number;
-  /** Known ones, then guesses. */
-  readonly ids: readonly number[];
-  readonly drafts: readonly number[];
-  /** 0 for a prompt that goes on. */
-  readonly logits: number;
-  readonly hidden: number;
-  readonly shared?: { readonly request: string; readonly positions: number };
-}
 
 interface InFlight {
   readonly pieces: readonly Piece[];
@@ -114,6 +86,7 @@ export class Conductor {
   readonly #inFlight = new Map<number, InFlight>();
   readonly #prefixes = new Prefixes();
   readonly #pace = new Pace();
+  readonly #ways: Ways;
   #dropped: string[] = [];
   #requests = 0;
   #passes = 0;
@@ -128,6 +101,10 @@ export class Conductor {
 
   constructor(options: ConductorOptions) {
     this.#options = options;
+    const { context, stageMs, without } = options;
+    const guesses = ({ acceptance }: Active) =>
+      without?.includes("drafts") ? 0 : this.#pace.drafts(acceptance.rate, stageMs());
+    this.#ways = { context, guesses, shared: (request, tokens) => this.#sharedWith(request, tokens) };
   }
 
   get load(): ConductorLoad {
@@ -237,7 +214,7 @@ export class Conductor {
       // One more, so that newcomers need not wait until a pass has come around.
       if (this.#inFlight.size > atOnce) return;
       this.#admit();
-      const pieces = this.#next(atOnce);
+      const pieces = nextPieces(this.#active, atOnce, this.#ways);
       if (pieces.length === 0) {
         if (this.#active.size === 0 && this.#dropped.length > 0) this.#sayFarewell();
         return;
@@ -257,54 +234,6 @@ export class Conductor {
       this.#active.add(next);
       this.#dropped.push(...this.#prefixes.shrink(Math.max(0, this.#options.positionsMax - positions)));
     }
-  }
-
-  /** Next tokens first, shared out among the passes that are under way together; then pieces of prompts. */
-  #next(atOnce: number): Piece[] {
-    const pieces: Piece[] = [];
-    const share = Math.ceil(this.#active.size / atOnce);
-    let left = passTokensMax;
-    for (const request of this.#active) {
-      if (pieces.length >= share || left < 1) break;
-      if (request.reads.kind === "vector" || leftOf(request) !== 1) continue;
-      const piece = this.#step(request, left);
-      left -= piece.ids.length;
-      pieces.push(piece);
-    }
-    let chunk = Math.min(left, this.#active.size > 1 ? chunkTokensMax : passTokensMax);
-    for (const request of this.#active) {
-      if (chunk < 1) break;
-      if (leftOf(request) < (request.reads.kind === "vector" ? 1 : 2)) continue;
-      const piece = this.#chunk(request, chunk);
-      chunk -= piece.ids.length;
-      pieces.push(piece);
-    }
-    return pieces;
-  }
-
-  /** The last known token, and guesses at those after it. */
-  #step(request: Active, left: number): Piece {
-    const tokens = tokensOf(request);
-    const { position, acceptance } = request;
-    const mayFollow = Math.min(request.maxTokens - request.produced.length, this.#options.context - tokens.length) - 1;
-    const wanted = this.#options.without?.includes("drafts")
-      ? 0
-      : this.#pace.drafts(acceptance.rate, this.#options.stageMs());
-    const drafts = draftFrom(tokens, Math.min(wanted, mayFollow, left - 1));
-    const ids = [tokens[position] as number, ...drafts];
-    return { request, position, ids, drafts, logits: 1 + drafts.length, hidden: 0 };
-  }
-
-  #chunk(request: Active, most: number): Piece {
-    const tokens = tokensOf(request);
-    const shared = request.position === 0 ? this.#sharedWith(request, tokens) : undefined;
-    const position = shared?.positions ?? request.position;
-    const ids = tokens.slice(position, position + most);
-    const isLast = position + ids.length === tokens.length;
-    const { reads } = request;
-    const logits = isLast && reads.kind === "tokens" ? 1 : 0;
-    const hidden = reads.kind === "vector" ? reads.pool.wants(ids.length, isLast) : 0;
-    return { request, position, ids, drafts: [], logits, hidden, ...(shared && { shared }) };
   }
 
   #sharedWith(request: Active, tokens: readonly number[]): Piece["shared"] {
@@ -500,15 +429,6 @@ export class Conductor {
 /** The rows whose logits a piece has. */
 function chosenFrom({ request, position, ids, logits }: Piece): RecordedRow {
   return { request: request.key, position: position + ids.length - logits, tokens: logits };
-}
-
-function tokensOf({ prompt, produced }: Active): number[] {
-  return [...prompt, ...produced];
-}
-
-/** Known tokens that no pass was sent for yet. */
-function leftOf({ prompt, produced, position }: Active): number {
-  return prompt.length + produced.length - position;
 }
 
 function rowsAt({ values, width }: HeadRows, first: number, count: number): HeadRows {

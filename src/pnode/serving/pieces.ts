@@ -1,0 +1,102 @@
+// What goes into the next pass, and how much of each request: next tokens with guesses at those after them, and pieces of prompts.
+
+import type { Chooser } from "../../models/choosing.ts";
+import type { AnswerQueue } from "./answer-queue.ts";
+import { type Acceptance, draftFrom } from "./drafts.ts";
+import { passTokensMax } from "./pass.ts";
+import type { Pool } from "./pooling.ts";
+
+/** Tokens of prompts beside the next tokens of others, who wait for them. */
+const chunkTokensMax = passTokensMax / 2;
+
+/** A request that passes are sent for. */
+export interface Active {
+  readonly key: string;
+  readonly prompt: readonly number[];
+  readonly maxTokens: number;
+  /** Chosen or repeated tokens, in order. */
+  readonly produced: number[];
+  /** What is made of the head's rows: tokens are chosen, or one vector is made of all. */
+  readonly reads: { readonly kind: "tokens"; readonly chooser: Chooser } | { readonly kind: "vector"; pool: Pool };
+  readonly acceptance: Acceptance;
+  /** Positions that passes have been sent for, and that are right. */
+  position: number;
+  readonly answers: AnswerQueue;
+}
+
+/** Some tokens of one request in a pass. */
+export interface Piece {
+  readonly request: Active;
+  readonly position: number;
+  /** Known ones, then guesses. */
+  readonly ids: readonly number[];
+  readonly drafts: readonly number[];
+  /** 0 for a prompt that goes on. */
+  readonly logits: number;
+  readonly hidden: number;
+  readonly shared?: { readonly request: string; readonly positions: number };
+}
+
+/** What a pass may make use of, besides what is known of requests. */
+export interface Ways {
+  /** Positions that prompt and answer must fit into. */
+  readonly context: number;
+  /** How many tokens of a request are worth guessing. */
+  readonly guesses: (request: Active) => number;
+  /** Caches of another request that begins with the same tokens. */
+  readonly shared: (request: Active, tokens: readonly number[]) => Piece["shared"];
+}
+
+/** Next tokens first, shared out among the passes that are under way together; then pieces of prompts. */
+export function nextPieces(active: ReadonlySet<Active>, atOnce: number, ways: Ways): Piece[] {
+  const pieces: Piece[] = [];
+  const share = Math.ceil(active.size / atOnce);
+  let left = passTokensMax;
+  for (const request of active) {
+    if (pieces.length >= share || left < 1) break;
+    if (request.reads.kind === "vector" || leftOf(request) !== 1) continue;
+    const piece = nextToken(request, left, ways);
+    left -= piece.ids.length;
+    pieces.push(piece);
+  }
+  let chunk = Math.min(left, active.size > 1 ? chunkTokensMax : passTokensMax);
+  for (const request of active) {
+    if (chunk < 1) break;
+    if (leftOf(request) < (request.reads.kind === "vector" ? 1 : 2)) continue;
+    const piece = promptPiece(request, chunk, ways);
+    chunk -= piece.ids.length;
+    pieces.push(piece);
+  }
+  return pieces;
+}
+
+/** The last known token, and guesses at those after it. */
+function nextToken(request: Active, left: number, { context, guesses }: Ways): Piece {
+  const tokens = tokensOf(request);
+  const { position, maxTokens, produced } = request;
+  const mayFollow = Math.min(maxTokens - produced.length, context - tokens.length) - 1;
+  const drafts = draftFrom(tokens, Math.min(guesses(request), mayFollow, left - 1));
+  const ids = [tokens[position] as number, ...drafts];
+  return { request, position, ids, drafts, logits: 1 + drafts.length, hidden: 0 };
+}
+
+function promptPiece(request: Active, most: number, ways: Ways): Piece {
+  const tokens = tokensOf(request);
+  const shared = request.position === 0 ? ways.shared(request, tokens) : undefined;
+  const position = shared?.positions ?? request.position;
+  const ids = tokens.slice(position, position + most);
+  const isLast = position + ids.length === tokens.length;
+  const { reads } = request;
+  const logits = isLast && reads.kind === "tokens" ? 1 : 0;
+  const hidden = reads.kind === "vector" ? reads.pool.wants(ids.length, isLast) : 0;
+  return { request, position, ids, drafts: [], logits, hidden, ...(shared && { shared }) };
+}
+
+export function tokensOf({ prompt, produced }: Active): number[] {
+  return [...prompt, ...produced];
+}
+
+/** Known tokens that no pass was sent for yet. */
+function leftOf({ prompt, produced, position }: Active): number {
+  return prompt.length + produced.length - position;
+}
