@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { describe, it } from "node:test";
-import { confinedEnvironment } from "./confinement.ts";
+import { confinedEnvironment, programFolders } from "./confinement.ts";
 
 describe("the environment of a process that computes for strangers", () => {
   const options = {
@@ -24,5 +27,22 @@ describe("the environment of a process that computes for strangers", () => {
       DCNR_REACH: "10.0.0.0/8",
       DCNR_CONFIG: "/lent/no-settings.yaml",
     });
+  });
+});
+
+describe("what such a process may read of its program", () => {
+  it("is the packages that it uses too, where their folder is a link to another place", () => {
+    const folder = realpathSync(mkdtempSync(join(tmpdir(), "dcnr-confinement-")));
+    const [tree, clone] = [join(folder, "tree"), join(folder, "clone")];
+    try {
+      mkdirSync(join(clone, "node_modules"), { recursive: true });
+      mkdirSync(tree);
+      assert.deepEqual(programFolders(`${clone}/`), [clone]);
+      symlinkSync(join(clone, "node_modules"), join(tree, "node_modules"));
+      assert.deepEqual(programFolders(tree), [tree, join(clone, "node_modules")]);
+      assert.deepEqual(programFolders("/app/node_modules/dcnr/"), ["/app/node_modules"]);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
   });
 });

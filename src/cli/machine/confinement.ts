@@ -3,7 +3,7 @@
 // and write its own directory, and start no other program; and with an environment in which nothing of its owner's is
 // left. This holds mistakes of ours in check, not somebody who already runs code of his own here: docs/threat-model.md.
 
-import { existsSync } from "node:fs";
+import { existsSync, realpathSync } from "node:fs";
 import { join, sep } from "node:path";
 import { additionsFolder } from "../../core/optional.ts";
 import type { OptionSpec } from "../command.ts";
@@ -29,7 +29,7 @@ export function isConfined(): boolean {
 export function confinementFlags({ directory, memoryBytes }: Pick<Confined, "directory" | "memoryBytes">): string[] {
   const additions = additionsFolder();
   const readable = [
-    programFolder(),
+    ...programFolders(packagePath(".")),
     directory,
     ...(additions === undefined ? [] : [additions, join(additions, "*")]),
     ...["/proc", "/sys"].filter((path) => existsSync(path)),
@@ -92,10 +92,13 @@ export async function confine(
   );
 }
 
-/** The package, with the packages that it uses. */
-function programFolder(): string {
-  const own = packagePath(".").replace(/[/\\]$/, "");
+/** The package, with the packages that it uses: beside it, below it, or elsewhere where the folder below it is a link. */
+export function programFolders(packageFolder: string): string[] {
+  const own = packageFolder.replace(/[/\\]$/, "");
   const modules = `${sep}node_modules${sep}`;
   const at = own.lastIndexOf(modules);
-  return at < 0 ? own : own.slice(0, at + modules.length - 1);
+  if (at >= 0) return [own.slice(0, at + modules.length - 1)];
+  const below = join(own, "node_modules");
+  const linked = existsSync(below) ? realpathSync(below) : below;
+  return linked === below ? [own] : [own, linked];
 }
