@@ -35,7 +35,8 @@ import {
 import type { Mutant } from "./mutants/mutant.ts";
 import type { SimulatedBlobs } from "./world/blobs.ts";
 import { computingLike, simulatedExecutor } from "./world/executor.ts";
-import { type Fabric, networkIdentity, networkKey, type SimulatedNetwork, verifySimulated } from "./world/network.ts";
+import type { Fabric, SimulatedNetwork } from "./world/network.ts";
+import { networkIdentity, networkKey, verifySimulated } from "./world/network-key.ts";
 import { signAs, verifyStatement } from "./world/signing.ts";
 import type { SimulatedStore } from "./world/store.ts";
 import type { Host, SimulatedWorld } from "./world/world.ts";

@@ -22,7 +22,7 @@ import { ServingService } from "../../src/protocol/gen/dcnr/v1/serving_pb.ts";
 import type { Network } from "../../src/protocol/network.ts";
 import { withKey } from "../../src/protocol/routes/address.ts";
 import { addressOf, type Site } from "../boot.ts";
-import { networkKey } from "../world/network.ts";
+import { networkKey } from "../world/network-key.ts";
 import type { Host } from "../world/world.ts";
 import { liarName } from "./liar-name.ts";
 

@@ -8,7 +8,8 @@ import { judge, permit, seal } from "../../src/membership/records.ts";
 import { GossipService, MemberRecordSchema, type SignedRecord } from "../../src/protocol/gen/dcnr/v1/gossip_pb.ts";
 import { withKey } from "../../src/protocol/routes/address.ts";
 import { simulatedIdentity, simulatedKeys } from "../world/keys.ts";
-import { type Fabric, networkKey } from "../world/network.ts";
+import type { Fabric } from "../world/network.ts";
+import { networkKey } from "../world/network-key.ts";
 import type { SimulatedWorld } from "../world/world.ts";
 import { addressOf } from "./plan.ts";
 

@@ -2,10 +2,8 @@
 // hosts can share an object and whatever does not fit the wire contract shows at once.
 
 import { create, type DescMethod, fromBinary, type Message, toBinary } from "@bufbuild/protobuf";
-import { DcnrError, type ErrorCode } from "../../src/core/errors.ts";
-import { sha256 } from "../../src/core/hash.ts";
+import { DcnrError } from "../../src/core/errors.ts";
 import type { KeyId } from "../../src/core/ids.ts";
-import { type Identity, keyIdOf, type Verify } from "../../src/core/keys.ts";
 import { ExchangeService } from "../../src/protocol/gen/dcnr/v1/exchange_pb.ts";
 import { RelayService } from "../../src/protocol/gen/dcnr/v1/relay_pb.ts";
 import type { GrpcClient } from "../../src/protocol/grpc-client.ts";
@@ -30,13 +28,14 @@ import type {
 import { messageBytesMax } from "../../src/protocol/network.ts";
 import { withKey, withoutKey } from "../../src/protocol/routes/address.ts";
 import { isRelayed } from "../../src/protocol/routes/routes.ts";
-import { refused } from "../../src/protocol/streams/wire-errors.ts";
+import { acrossTheWire, type CallingEnd, exchange, isExpected, refusal } from "./call.ts";
+import { channelOf, incomingOf } from "./channels.ts";
 import { answerOnLine, callsByRelay } from "./lines.ts";
 import { SimulatedStream, type StreamEnd } from "./stream.ts";
 import type { Wire } from "./wire.ts";
 import type { Host } from "./world.ts";
 
-interface Listener {
+export interface Listener {
   readonly host: Host;
   /** What it shows to those who call it. */
   readonly key: KeyId | undefined;
@@ -122,23 +121,6 @@ export class Fabric {
   }
 }
 
-/** All orchestrators of a simulated network show this one. */
-const networkPublicKey = new TextEncoder().encode("the simulated network");
-export const networkKey = keyIdOf(networkPublicKey);
-
-const signatureOf = (publicKey: Uint8Array, content: Uint8Array) =>
-  new TextEncoder().encode(sha256(publicKey, content));
-
-/** Nobody in a simulated world forges: a hash does for a signature. */
-export const networkIdentity: Identity = {
-  id: networkKey,
-  publicKey: networkPublicKey,
-  sign: (content) => signatureOf(networkPublicKey, content),
-};
-
-export const verifySimulated: Verify = (publicKey, content, signature) =>
-  Buffer.from(signatureOf(publicKey, content)).equals(signature);
-
 export type Mistake = (caller: Caller, method: DescMethod, request: unknown) => Caller;
 
 export type Tamper = (message: object, method: DescMethod, side: "input" | "output") => object;
@@ -157,7 +139,7 @@ export interface Answer {
 }
 
 /** A call that waits for its reply. */
-interface OpenCall {
+export interface OpenCall {
   readonly server: Host;
   breakOff(withinMs: number): void;
 }
@@ -190,6 +172,10 @@ export class SimulatedNetwork implements Network {
     this.#caller = caller;
   }
 
+  get #end(): CallingEnd {
+    return { fabric: this.#fabric, host: this.#host, caller: this.#caller };
+  }
+
   get #byRelay(): GrpcClient {
     this.#relayed ??= callsByRelay(this.#host, this.id, this);
     return this.#relayed;
@@ -212,7 +198,7 @@ export class SimulatedNetwork implements Network {
     if (isRelayed(address)) return this.#byRelay.call(address, method, this.#said(method, request), options);
     const bytes = this.#fabric.encode(method, "input", request);
     const sentMs = this.#fabric.wire.world.time.nowMs;
-    return this.#exchange(address, method.name, options, async (listener, context) => {
+    return exchange(this.#end, address, method.name, options, async (listener, context) => {
       const handler = handlerOf(listener, method) as (request: RequestOf<M>, context: CallContext) => Promise<object>;
       const askedMs = this.#fabric.wire.world.time.nowMs;
       const decoded = fromBinary(method.input, bytes) as RequestOf<M>;
@@ -232,7 +218,7 @@ export class SimulatedNetwork implements Network {
     const body = request.body?.slice();
     const arrived = () => new Request(request.url, { method, headers, body: body?.byteLength ? body.slice() : null });
     const place = key === undefined ? host : withKey(host, key);
-    return this.#exchange(place, `${method} ${pathname}`, options, async (listener) => {
+    return exchange(this.#end, place, `${method} ${pathname}`, options, async (listener) => {
       const response = (await listener.http?.(arrived(), this.#host.name)) ?? new Response(null, { status: 404 });
       return {
         ok: response.ok,
@@ -321,76 +307,6 @@ export class SimulatedNetwork implements Network {
     }
   }
 
-  /** One request and one reply, each of which may be lost, late or (the request) repeated. */
-  #exchange<Reply>(
-    address: string,
-    what: string,
-    options: CallOptions,
-    serve: (listener: Listener, context: CallContext) => Promise<Reply>,
-  ): Promise<Reply> {
-    const { wire, calls, listeners } = this.#fabric;
-    const caller = this.#host;
-    const listener = listeners.get(withoutKey(address));
-    return new Promise<Reply>((resolve, reject) => {
-      const gone = new AbortController();
-      const cleanUps: (() => void)[] = [];
-      const settle = (finish: () => void) => {
-        for (const cleanUp of cleanUps) cleanUp();
-        finish();
-      };
-      const refuse = (code: ErrorCode, reason: string, cause?: Error) => {
-        settle(() => reject(new DcnrError(code, `${what} at ${address}: ${reason}`, { cause })));
-        wire.world.time.after(wire.delayMs, () => listener?.host.receive(() => gone.abort()));
-      };
-      const breakAfter = (delayMs: number) =>
-        cleanUps.push(caller.after(delayMs, () => refuse("unavailable", "the connection broke")));
-      if (options.timeoutMs !== undefined)
-        cleanUps.push(
-          caller.after(options.timeoutMs, () =>
-            refuse("deadline_exceeded", `no answer within ${options.timeoutMs} ms`),
-          ),
-        );
-      const onAbort = () => refuse("cancelled", "the call was cancelled");
-      if (options.signal?.aborted) return onAbort();
-      options.signal?.addEventListener("abort", onAbort, { once: true });
-      cleanUps.push(() => options.signal?.removeEventListener("abort", onAbort));
-      if (listener === undefined) {
-        caller.after(2 * wire.delayMs, () => refuse("unavailable", "nobody listens there", refusal()));
-        return;
-      }
-      if (!isExpected(listener, address)) return refuse("unauthenticated", "somebody else answers there");
-      const server = listener.host;
-      // A router that does not know the connection lets it wait.
-      if (this.#fabric.isHidden(server, caller))
-        return void cleanUps.push(caller.after(wire.stallMs, () => refuse("unavailable", "nothing gets through")));
-      const open: OpenCall = { server, breakOff: (withinMs) => breakAfter(wire.chance.between(0, withinMs)) };
-      calls.add(open);
-      cleanUps.push(() => calls.delete(open));
-      const context: CallContext = { signal: gone.signal, caller: this.#caller, header: () => undefined };
-      const answer = (finish: () => void) => {
-        if (wire.strikes("replyLost", server, caller, what)) return breakAfter(wire.chance.between(10, wire.stallMs));
-        wire.carry(
-          server,
-          caller,
-          () => settle(finish),
-          () => {},
-        );
-      };
-      const arrive = () => {
-        serve(listener, context).then(
-          (reply) => answer(() => resolve(reply)),
-          (error) => answer(() => reject(acrossTheWire(error))),
-        );
-      };
-      const stalled = () => refuse("unavailable", "nothing got through");
-      if (wire.strikes("loss", caller, server, what)) return void breakAfter(wire.chance.between(10, wire.stallMs));
-      wire.carry(caller, server, arrive, stalled);
-      if (wire.strikes("duplicate", caller, server, what)) wire.carry(caller, server, arrive, () => {});
-      // A reply that a partition swallows is noticed when the caller's system gives the connection up.
-      breakAfter(5 * wire.stallMs);
-    });
-  }
-
   #stream(
     address: string,
     method: DescMethod,
@@ -436,38 +352,6 @@ export class SimulatedNetwork implements Network {
   }
 }
 
-function channelOf<Out extends object, In>(
-  stream: SimulatedStream,
-  end: StreamEnd,
-  encodeOut: (message: Out) => Uint8Array,
-  decodeIn: (bytes: Uint8Array) => In,
-): Channel<Out, In> {
-  return {
-    send: async (message) => {
-      const bytes = encodeOut(message);
-      stream.note(end, message);
-      return stream.send(end, bytes);
-    },
-    incoming: incomingOf(stream, end, decodeIn),
-    close: () => stream.close(end),
-  };
-}
-
-function incomingOf<In>(stream: SimulatedStream, end: StreamEnd, decode: (bytes: Uint8Array) => In): AsyncIterable<In> {
-  const iterator: AsyncIterator<In> = {
-    next: async () => {
-      const result = await end.inbox.next();
-      return result.done ? { done: true, value: undefined } : { done: false, value: decode(result.value) };
-    },
-    // A reader that stops early gives the stream up.
-    return: async () => {
-      stream.close(end);
-      return { done: true, value: undefined };
-    },
-  };
-  return { [Symbol.asyncIterator]: () => iterator };
-}
-
 function keyOf(method: DescMethod): string {
   return `${method.parent.typeName}/${method.name}`;
 }
@@ -476,21 +360,4 @@ function handlerOf(listener: Listener, method: DescMethod): (...args: never[]) =
   const handler = listener.handlers.get(keyOf(method));
   if (handler === undefined) throw new DcnrError("unimplemented", `${keyOf(method)} is not served here`);
   return handler;
-}
-
-/** What the other side sees of an error: its code, sentence and outlook, nothing else. */
-function acrossTheWire(error: unknown): DcnrError {
-  const { code, message, outlook } = DcnrError.from(error);
-  return new DcnrError(code, message, { outlook });
-}
-
-/** What the system says where nobody listens. */
-function refusal(): Error {
-  return Object.assign(new Error(refused), { code: refused });
-}
-
-/** An address may name the key that has to answer. */
-function isExpected({ key }: Listener, address: string): boolean {
-  const place = withoutKey(address);
-  return place === address || address === `${place}#${key}`;
 }

@@ -5,8 +5,8 @@ import { asideHere } from "../core/aside.ts";
 import { Bandwidth } from "../core/bandwidth.ts";
 import { hexOf } from "../core/bytes.ts";
 import { fail, messageOf } from "../core/errors.ts";
-import { digestHere, hashOfContent } from "../core/hash.ts";
-import type { PNodeId, VNodeId, WorkloadId } from "../core/ids.ts";
+import { digestHere } from "../core/hash.ts";
+import type { PNodeId, WorkloadId } from "../core/ids.ts";
 import { lentMemoryBytes } from "../core/lent.ts";
 import { Tasks } from "../core/tasks.ts";
 import { sleep } from "../core/world.ts";
@@ -14,13 +14,9 @@ import { crewRules } from "../crew/crew.ts";
 import { Membership } from "../membership/membership.ts";
 import { shownFromWire } from "../membership/network-key.ts";
 import { Links } from "../peer/links.ts";
-import { peerService } from "../peer/receiving.ts";
-import { Refusals } from "../peer/refusals.ts";
 import { type Assignments, PNodeService, type SessionUpdate } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
-import { SystemService } from "../protocol/gen/dcnr/v1/system_pb.ts";
-import { protocolMajor, protocolMinor, type Server, service } from "../protocol/network.ts";
+import type { Server } from "../protocol/network.ts";
 import { joinRoutes } from "../protocol/routes/routes.ts";
-import { healthService } from "../protocol/server/health.ts";
 import { openProcess } from "../vnode/process.ts";
 import { answeringOf, learningOf } from "./assignment.ts";
 import { Attachment } from "./attachment.ts";
@@ -30,7 +26,7 @@ import { KeptStates, memoryKept } from "./autonomy/kept-states.ts";
 import { CrewPeers } from "./autonomy/peers.ts";
 import { BlobClient } from "./blob-client.ts";
 import { BlobOrigins } from "./blob-origins.ts";
-import { pnodeGate } from "./gate.ts";
+import { openDoor } from "./door.ts";
 import { type CallOrchestrator, probeLine, probeTimeoutMs } from "./line-probe.ts";
 import {
   boundsWithin,
@@ -292,44 +288,17 @@ class HostingNode implements PNode {
   }
 
   async start(): Promise<void> {
-    const { network, world } = this.#dependencies;
-    const { arrivals } = this.#training;
-    const { passes } = this.#servings;
-    const exchange = peerService({
-      exchange: arrivals,
-      passes,
-      onAsk: (ask, peer, answer) => arrivals.asked(ask, peer, answer),
-      onLost: (lost, peer) => passes.heard(lost, peer),
-      ownership: (session, vnode, pnode, epoch) =>
-        this.#resolver.ownership(session as WorkloadId, vnode as VNodeId, pnode, epoch),
-      hasHash: (content, hash) => hashOfContent(content) === hash,
-      refusals: new Refusals(world),
-      log: world.log,
+    const vouching = new Vouching(this.#orchestrators, this.#dependencies.world.clock, this.#ending.signal, {
+      isCrew: (pnode) => this.#autonomy.isCrew(pnode),
+      isPermitted: (pnode) => this.members?.alive(pnode) ?? false,
     });
-    const system = service(SystemService, {
-      getVersion: async () => {
-        const { software } = this.#options;
-        return { protocolMajor, protocolMinor, software, role: "pnode", id: this.id };
-      },
-      getHealth: async () => ({ ready: this.#attachment.attached, problems: this.problems() }),
+    this.#server = await openDoor({
+      ...{ id: this.id, options: this.#options, dependencies: this.#dependencies, vouching },
+      ...{ resolver: this.#resolver, orchestrators: this.#orchestrators, attachment: this.#attachment },
+      ...{ training: this.#training, servings: this.#servings, autonomy: this.#autonomy },
+      others: [...(this.members ? [this.members.service] : []), ...this.#whereabouts.services],
+      problems: () => this.problems(),
     });
-    const health = healthService(() => this.#attachment.attached, world.timers);
-    const gossip = this.members ? [this.members.service] : [];
-    const services = [
-      exchange,
-      system,
-      health,
-      this.#servings.service(),
-      this.#autonomy.service(),
-      ...gossip,
-      ...this.#whereabouts.services,
-    ];
-    const isCrew = (pnode: string) => this.#autonomy.isCrew(pnode);
-    const isPermitted = (pnode: string) => this.members?.alive(pnode) ?? false;
-    const { signal } = this.#ending;
-    const vouching = new Vouching(this.#orchestrators, world.clock, signal, { isCrew, isPermitted });
-    const gate = pnodeGate(this.#resolver, this.#orchestrators, vouching, isCrew);
-    this.#server = await network.serve(this.#options.listen, services, this.#dependencies.http, gate);
     this.#whereabouts.serves(this.#server);
     this.#whereabouts.review((machine) => vouching.isStill(machine));
     await this.#autonomy.open();

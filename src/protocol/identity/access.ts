@@ -3,7 +3,7 @@
 
 import { type DescMethod, getOption } from "@bufbuild/protobuf";
 import { DcnrError, fail, hasCode } from "../../core/errors.ts";
-import { access, Rule, Scope } from "../gen/dcnr/v1/access_pb.ts";
+import { type Access, access, Rule, Scope } from "../gen/dcnr/v1/access_pb.ts";
 import type { CallContext, Caller, Gate, KeyScope, ServedService } from "../network.ts";
 
 /** The health service's contract is gRPC's and cannot carry our rules; it tells nothing but "serving". */
@@ -29,7 +29,7 @@ export class AccessRules {
   async admit(method: DescMethod, connected: Caller, authorization: string | undefined): Promise<Caller> {
     const gate = this.#gate;
     if (gate === undefined || openServices.has(method.parent.typeName)) return connected;
-    const { rule, scope } = getOption(method, access);
+    const { rule, scope } = accessOf(method);
     const caller = await identified(gate, connected, authorization, rule === Rule.OPEN);
     switch (rule) {
       case Rule.OPEN:
@@ -57,6 +57,17 @@ export class AccessRules {
   }
 }
 
+/** An option of a method is parsed anew each time it is read, which is too often for one that every call asks for. */
+const accessByMethod = new WeakMap<DescMethod, Access>();
+
+function accessOf(method: DescMethod): Access {
+  const known = accessByMethod.get(method);
+  if (known !== undefined) return known;
+  const parsed = getOption(method, access);
+  accessByMethod.set(method, parsed);
+  return parsed;
+}
+
 /** What is open to all is open to those, too, whose key or token is no longer good: as to nobody. */
 async function identified(
   gate: Gate,
@@ -74,7 +85,7 @@ async function identified(
 
 /** What an API key must allow for the method; undefined where the contract asks for none. */
 export function keyScopeOf(method: DescMethod): KeyScope | undefined {
-  const { rule, scope } = getOption(method, access);
+  const { rule, scope } = accessOf(method);
   return rule === Rule.KEY ? named(scope, method) : undefined;
 }
 
