@@ -135,8 +135,12 @@ export function tokenWidth({ vocabulary }: TokenFacts): 2 | 4 {
   return vocabulary <= 65_536 ? 2 : 4;
 }
 
-export function recordOfTokens(tokens: ArrayLike<number>, width: 2 | 4): Uint8Array {
-  const stored = width === 2 ? Uint16Array.from(tokens) : Int32Array.from(tokens);
+/** `end`, if there is one, stands behind them. */
+export function recordOfTokens(tokens: ArrayLike<number>, width: 2 | 4, end?: number): Uint8Array {
+  const length = tokens.length + (end === undefined ? 0 : 1);
+  const stored = width === 2 ? new Uint16Array(length) : new Int32Array(length);
+  stored.set(tokens);
+  if (end !== undefined) stored[tokens.length] = end;
   return new Uint8Array(stored.buffer);
 }
 

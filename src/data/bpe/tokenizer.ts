@@ -13,6 +13,7 @@ import {
   tokenDecoder,
   tokenTable,
 } from "./token-table.ts";
+import { rememberedLengthMax, WordTable } from "./word-table.ts";
 
 export interface AddedToken {
   readonly id: number;
@@ -70,9 +71,6 @@ export interface Tokenizer {
   bytesOf(id: number): Uint8Array;
 }
 
-/** Words longer than this are rare enough not to be remembered. */
-const cachedLengthMax = 64;
-const cachedWordsMax = 200_000;
 /** U+2581, which SentencePiece writes for a space. */
 const spaceMark = "▁";
 
@@ -172,7 +170,7 @@ type EncodePlain = (text: string, first: boolean, out: Ids) => void;
 /** Encodes text without added tokens: normalise, cut, spell each word, merge; words are remembered. */
 function plainEncoder(parts: TokenizerParts): EncodePlain {
   const { normalise, cuts, encodeWord } = parts;
-  const known = new Map<string, Int32Array>();
+  const known = new WordTable();
   return (text, first, out) => {
     if (text === "") return;
     let normalised = text;
@@ -182,16 +180,14 @@ function plainEncoder(parts: TokenizerParts): EncodePlain {
     let words = [normalised];
     for (const cut of cuts) words = words.length === 1 ? cut(words[0] as string, first) : cutAll(words, cut, first);
     for (const word of words) {
-      let ids = known.get(word);
-      if (ids === undefined) {
-        ids = encodeWord(word);
-        if (word.length <= cachedLengthMax) {
-          if (known.size >= cachedWordsMax) known.clear();
-          known.set(word, ids);
-        }
+      if (word.length > rememberedLengthMax) {
+        const ids = encodeWord(word);
+        out.append(ids, 0, ids.length);
+        continue;
       }
-      if (ids.length === 1) out.push(ids[0] as number);
-      else out.append(ids);
+      let entry = known.find(word);
+      if (entry < 0) entry = known.add(word, encodeWord(word));
+      out.append(known.pool, known.startOf(entry), known.countOf(entry));
     }
   };
 }
@@ -206,7 +202,7 @@ function cutAll(words: readonly string[], cut: Cut, first: boolean): string[] {
 
 interface Ids {
   push(id: number): void;
-  append(ids: Int32Array): void;
+  append(from: Int32Array, start: number, count: number): void;
   take(): Int32Array;
 }
 
@@ -224,9 +220,9 @@ function openIds(): Ids {
       grow(count + 1);
       memory[count++] = id;
     },
-    append(ids) {
-      grow(count + ids.length);
-      for (let i = 0; i < ids.length; i++) memory[count++] = ids[i] as number;
+    append(from, start, length) {
+      grow(count + length);
+      for (let i = 0; i < length; i++) memory[count++] = from[start + i] as number;
     },
     take: () => memory.slice(0, count),
   };

@@ -1,4 +1,4 @@
-// Jobs that need each other, in an order in which each comes after those it needs. Pure.
+// Jobs that need each other, in waves: each comes after those it needs, and those of one wave need nobody of it. Pure.
 
 import { fail } from "../../core/errors.ts";
 
@@ -10,15 +10,15 @@ export interface Needing {
 }
 
 /** Fails with the circle if there is one. */
-export function inOrderOfNeeds<T extends Needing>(jobs: readonly T[]): T[] {
+export function inWavesOfNeeds<T extends Needing>(jobs: readonly T[]): T[][] {
   const byName = new Map<string, T>();
   for (const job of jobs) {
     byName.set(job.id, job);
     if (job.name !== "") byName.set(job.name, job);
   }
-  const order: T[] = [];
-  const done = new Set<T>();
-  const visit = (job: T, way: readonly T[]): void => {
+  const waves: T[][] = [];
+  const waveOf = new Map<T, number>();
+  const visit = (job: T, way: readonly T[]): number => {
     const at = way.indexOf(job);
     if (at >= 0) {
       const circle = [...way.slice(at), job].map(({ id, name }) => name || id);
@@ -27,14 +27,19 @@ export function inOrderOfNeeds<T extends Needing>(jobs: readonly T[]): T[] {
         `these jobs need each other in a circle, so that none could ever start: ${circle.join(" needs ")}`,
       );
     }
-    if (done.has(job)) return;
+    const known = waveOf.get(job);
+    if (known !== undefined) return known;
+    let wave = 0;
     for (const need of job.needs) {
       const other = byName.get(need);
-      if (other) visit(other, [...way, job]);
+      if (other) wave = Math.max(wave, visit(other, [...way, job]) + 1);
     }
-    done.add(job);
-    order.push(job);
+    waveOf.set(job, wave);
+    const together = waves[wave] ?? [];
+    waves[wave] = together;
+    together.push(job);
+    return wave;
   };
   for (const job of jobs) visit(job, []);
-  return order;
+  return waves;
 }

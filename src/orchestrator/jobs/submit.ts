@@ -12,7 +12,7 @@ import { isQueued, type JobRecord } from "../records/jobs.ts";
 import { key, prefix } from "../records/store-keys.ts";
 import { requirementsOf } from "../sessions/settings.ts";
 import type { JobKinds, JsonObject, Uses } from "./kinds.ts";
-import { inOrderOfNeeds } from "./needs.ts";
+import { inWavesOfNeeds } from "./needs.ts";
 import { findQueue } from "./queues.ts";
 
 export interface SubmitNeeds {
@@ -49,10 +49,17 @@ export async function submitJobs(
   refuseTwins(drafts);
   refuseFull(needs.context, drafts);
   const known = new Map<string, JobRecord>();
-  for (const draft of inOrderOfNeeds(drafts)) {
-    const job = await resolved(needs.context, draft, known);
-    known.set(job.id, await create(needs, job));
-    if (draft.name !== "") known.set(draft.name, known.get(job.id) as JobRecord);
+  for (const wave of inWavesOfNeeds(drafts)) {
+    // Side by side, since a store writes what comes together at the price of one.
+    const made = await Promise.allSettled(
+      wave.map(async (draft) => create(needs, await resolved(needs.context, draft, known))),
+    );
+    for (const [index, one] of made.entries()) {
+      if (one.status === "rejected") throw one.reason;
+      const { name } = wave[index] as Draft;
+      known.set(one.value.id, one.value);
+      if (name !== "") known.set(name, one.value);
+    }
   }
   return drafts.map(({ id }) => known.get(id) as JobRecord);
 }

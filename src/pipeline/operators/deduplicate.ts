@@ -9,7 +9,7 @@ import type { Operator, StepWork } from "../operator.ts";
 import { countOf, type Output, RecordWriter, recordsMax, recordsOf, rowOf } from "../records.ts";
 import { choice, fieldsOf, number, text } from "../settings.ts";
 import { eachShard, placesOf } from "./each-shard.ts";
-import { entriesMax, FirstSeen } from "./first-seen.ts";
+import { FirstSeen, passesOver } from "./first-seen.ts";
 import { bandKeyBytes, bands, hashes, likeness, signatureBytes, signing } from "./minhash.ts";
 
 const digestBytes = 16;
@@ -97,10 +97,10 @@ async function exactCopies({ inputs, settings, kit }: StepWork): Promise<Uint8Ar
     { bytesOf },
   );
   const records = countOf(input);
-  const passes = Math.max(1, Math.ceil(records / (entriesMax / 2)));
-  const table = new FirstSeen(Math.min(records, entriesMax));
+  const { passes, entries } = passesOver(records);
+  const table = new FirstSeen(entries);
   const lists = await kit.each(
-    "copies",
+    "find copies",
     passes,
     async (pass) => {
       table.clear();
@@ -145,7 +145,7 @@ async function nearCopies({ inputs, settings, kit, where }: StepWork): Promise<U
     { bytesOf: (task) => places[task]?.shard.bytes ?? 0 },
   );
   const records = countOf(input);
-  const passes = Math.max(1, Math.ceil(records / (entriesMax / 2)));
+  const { passes, entries } = passesOver(records);
   const firsts = places.map(({ first }) => first);
   const signature = (index: number) => {
     const task = lastAtMost(firsts, index);
@@ -155,9 +155,9 @@ async function nearCopies({ inputs, settings, kit, where }: StepWork): Promise<U
     return new Uint32Array(bytes.buffer, 0, hashes);
   };
   const similarity = settings["similarity"] as number;
-  const table = new FirstSeen(Math.min(records, entriesMax));
+  const table = new FirstSeen(entries);
   const lists = await kit.each(
-    "compare",
+    "compare bands",
     bands * passes,
     async (task) => {
       const band = task % bands;

@@ -3,8 +3,13 @@
 
 import { assert } from "../../core/assert.ts";
 
-/** More is looked at in several passes over the keys. */
-export const entriesMax = 1 << 20;
+/** A table that small takes 13 MB, and a pass that fills half of it a fraction of a second: whoever is killed loses no more. */
+const entriesMax = 1 << 18;
+
+/** How many passes over the keys it takes to look at so many records, each at its share of them, and how many entries a table needs for that. */
+export function passesOver(records: number): { readonly passes: number; readonly entries: number } {
+  return { passes: Math.max(1, Math.ceil(records / (entriesMax / 2))), entries: Math.min(records, entriesMax) };
+}
 
 const none = 0xffffffff;
 

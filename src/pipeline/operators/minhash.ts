@@ -14,19 +14,51 @@ const runWords = 5;
 export const bandKeyBytes = 8;
 export const signatureBytes = hashes * 4;
 
-const multipliers = new Uint32Array(hashes);
-const offsets = new Uint32Array(hashes);
+/** Compared as signed numbers, which a processor does at once: with the highest bit turned over their order is that of unsigned ones. */
+const highestBit = 0x80000000;
+const multipliers = new Int32Array(hashes);
+const offsets = new Int32Array(hashes);
 const key = randomKey("pipeline minhash");
 for (let i = 0; i < hashes; i++) {
   multipliers[i] = randomUint32(key, 2 * i) | 1;
-  offsets[i] = randomUint32(key, 2 * i + 1);
+  offsets[i] = randomUint32(key, 2 * i + 1) ^ highestBit;
 }
 
-/** FNV-1a over code units, then stirred: neighbours must not have neighbouring hashes. */
-function hashOfWord(word: string): number {
+/** Beyond ASCII, of what \s means. */
+const wideSpaces = new Set(
+  "\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
+    .split("")
+    .map((character) => character.charCodeAt(0)),
+);
+
+function isSpace(unit: number): boolean {
+  if (unit < 0x80) return unit === 0x20 || (unit >= 0x09 && unit <= 0x0d);
+  return wideSpaces.has(unit);
+}
+
+/** Hashes of a text's words into `known`: FNV-1a over code units, then stirred, since neighbours must not have neighbouring hashes. */
+function hashWords(text: string): number {
+  let words = 0;
+  let start = 0;
   let hash = 2166136261;
-  for (let i = 0; i < word.length; i++) hash = Math.imul(hash ^ word.charCodeAt(i), 16777619);
-  return stirred(hash);
+  for (let i = 0; i <= text.length; i++) {
+    const unit = i < text.length ? text.charCodeAt(i) : 0x20;
+    if (!isSpace(unit)) {
+      hash = Math.imul(hash ^ unit, 16777619);
+      continue;
+    }
+    if (i > start) {
+      if (words === known.length) {
+        const grown = new Int32Array(known.length * 2);
+        grown.set(known);
+        known = grown;
+      }
+      known[words++] = stirred(hash);
+      hash = 2166136261;
+    }
+    start = i + 1;
+  }
+  return words;
 }
 
 function stirred(value: number): number {
@@ -35,21 +67,24 @@ function stirred(value: number): number {
   return (hash ^ (hash >>> 16)) >>> 0;
 }
 
+const least = new Int32Array(hashes);
+let known = new Int32Array(1 << 12);
+
 export function signatureOf(text: string, into: Uint32Array): void {
-  into.fill(0xffffffff);
-  const words = text.toLowerCase().match(/\S+/g) ?? [];
-  const known = Uint32Array.from(words, hashOfWord);
-  const runs = Math.max(1, known.length - runWords + 1);
+  const words = hashWords(text.toLowerCase());
+  const runs = Math.max(1, words - runWords + 1);
+  least.fill(0x7fffffff);
   for (let start = 0; start < runs; start++) {
     let run = 0x811c9dc5;
-    const end = Math.min(known.length, start + runWords);
+    const end = Math.min(words, start + runWords);
     for (let i = start; i < end; i++) run = Math.imul(run ^ (known[i] as number), 0x9e3779b1) ^ (run >>> 15);
-    const hash = stirred(run);
+    const hash = stirred(run) | 0;
     for (let i = 0; i < hashes; i++) {
-      const value = (Math.imul(multipliers[i] as number, hash) + (offsets[i] as number)) >>> 0;
-      if (value < (into[i] as number)) into[i] = value;
+      const value = (Math.imul(multipliers[i] as number, hash) + (offsets[i] as number)) | 0;
+      if (value < (least[i] as number)) least[i] = value;
     }
   }
+  for (let i = 0; i < hashes; i++) into[i] = (least[i] as number) ^ highestBit;
 }
 
 /** The share of hashes in which two signatures agree, which estimates the share of runs that the texts have in common. */

@@ -46,7 +46,7 @@ export const tokenising: Work<TokeniseInput, { readonly content: Uint8Array; rea
     const made = new RecordWriter();
     for (const record of recordsOf(content)) {
       const tokens = tokenizer.encode(textOf(rowOf(record), field, where), { parseSpecial: false });
-      made.add(recordOfTokens(end === undefined ? tokens : [...tokens, end], width));
+      made.add(recordOfTokens(tokens, width, end));
     }
     return [made.take()];
   },
