@@ -1,5 +1,5 @@
 // What becomes of one machine that was fetched from a provider: a pure function of its record, of what the provider sees and
-// of the PNode that joined with its invitation. The shell (provider-care.ts) performs what this decides.
+// of the PNode that joined with its invitation. The shell (instance-care.ts) performs what this decides.
 
 import { duration } from "../../core/words/duration.ts";
 import type { Offer, Seen } from "../../providers/provider.ts";
