@@ -9,6 +9,7 @@ import type { SessionId, Sha256, VNodeId } from "../core/ids.ts";
 import type { Tensor } from "../core/tensor.ts";
 import type { Clock } from "../core/world.ts";
 import { type Batches, openBatches } from "../data/batches.ts";
+import { fetchAll } from "../data/fetch-all.ts";
 import { blobsOf, parseManifest } from "../data/manifest.ts";
 import type { EngineKind, Executor } from "../engine/engine.ts";
 import { expandLanes, laneShare, originalOf } from "../network/lanes.ts";
@@ -106,15 +107,15 @@ export class SessionContext {
     return this.#planOf(vnode).inputs.some(({ source }) => source !== "edge");
   }
 
-  /** Everything that VNodes are fed with, onto this machine's disk. */
-  async prefetch(): Promise<void> {
+  /** Everything that VNodes are fed with, onto the disk of this machine. */
+  async fetchData(pnode: string): Promise<void> {
     const { blobs, signal } = this.#options;
     const text = new TextDecoder().decode(await blobs.fetch(this.session, this.identity.dataset, signal));
-    for (const { hash, bytes } of blobsOf(parseManifest(text))) {
-      if (signal.aborted) return;
-      // Only the tokenizer, which nobody trains with, comes without a size.
-      if (bytes !== undefined) await blobs.fetch(this.session, hash, signal, bytes);
-    }
+    // Only the tokenizer, which nobody trains with, comes without a size.
+    const sized = blobsOf(parseManifest(text)).flatMap(({ hash, bytes }) =>
+      bytes === undefined ? [] : [{ hash, bytes }],
+    );
+    await fetchAll(pnode, sized, ({ hash, bytes }) => blobs.fetch(this.session, hash, signal, bytes), signal);
   }
 
   /** The numerics of one VNode, without a state yet. */

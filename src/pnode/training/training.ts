@@ -168,7 +168,7 @@ export class Training {
   async prepare(session: SessionId, vnodes: readonly VNodeId[]): Promise<void> {
     const context = await this.#contexts.get(session);
     await context.workers();
-    if (vnodes.some((vnode) => context.readsData(vnode))) await context.prefetch();
+    if (vnodes.some((vnode) => context.readsData(vnode))) await context.fetchData(this.#options.pnode);
   }
 
   #begin(world: World, life: Life, sender: () => Sender, onFenced: () => void): void {
