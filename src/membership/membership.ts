@@ -5,11 +5,12 @@ import { sameBytes } from "../core/bytes.ts";
 import { fail, messageOf } from "../core/errors.ts";
 import type { KeyId } from "../core/ids.ts";
 import type { Identity, KeyChecks } from "../core/keys.ts";
-import { type Cancel, every, sleep, type World } from "../core/world.ts";
+import { type Cancel, every, type World } from "../core/world.ts";
 import { GossipService } from "../protocol/gen/dcnr/v1/gossip_pb.ts";
 import type { Network, ServedService } from "../protocol/network.ts";
 import { CallBacks } from "./call-backs.ts";
 import { type KeptFile, keptBytes, parseKept } from "./kept.ts";
+import { meet } from "./meeting.ts";
 import { type Facts, isHere, type Known, type Member, type MemberId, type News, type Standing } from "./member.ts";
 import { NetworkKey, type Shown, shownFromWire } from "./network-key.ts";
 import { type PermitFacts, permitSeconds, permittedUntilOf, seal } from "./records.ts";
@@ -47,9 +48,6 @@ export type StandingListener = (member: Member, standing: Standing) => void;
 
 const factsMs = 5_000;
 const saveMs = 30_000;
-/** Until somebody is found, and how rarely it is tried at last. */
-const lonelyMs = 1_000;
-const lonelyMsMax = 30_000;
 const syncTimeoutMs = 10_000;
 /** Whoever goes tells so many. */
 const farewells = 6;
@@ -175,7 +173,7 @@ export class Membership {
   }
 
   #take(networkKey: NetworkKey): void {
-    const { world, openGossip } = this.#options;
+    const { world, openGossip, contacts } = this.#options;
     const roster = new Roster();
     const gossip = (openGossip ?? ((options) => new Swim(options)))({
       renew: (sequence) => this.#seal(sequence, networkKey.id),
@@ -191,7 +189,12 @@ export class Membership {
       every(world.timers, factsMs, () => this.#lookAtFacts()),
       every(world.timers, saveMs, () => this.#save(false)),
     );
-    void this.#meet();
+    void meet({
+      ...{ world, signal: this.#ending.signal, metMs: this.#timings.retryDeadMs * 4 },
+      places: () => [...contacts(), ...this.#contacts],
+      here: () => roster.here,
+      ask: (place) => this.#sync(place),
+    });
   }
 
   #seal(sequence: number, network: KeyId): Member {
@@ -317,23 +320,6 @@ export class Membership {
 
   #hear(from: MemberId, news: readonly News[]): void {
     this.#step({ kind: "heard", nowMs: this.#nowMs(), from, news });
-  }
-
-  /** Asks places until somebody is found; later now and then one that is not a member, in case a split has made two networks. */
-  async #meet(): Promise<void> {
-    const { world, contacts } = this.#options;
-    const { signal } = this.#ending;
-    let pauseMs = lonelyMs;
-    while (!signal.aborted) {
-      const { gossip } = this.#taking ?? {};
-      const places = [...new Set([...contacts(), ...this.#contacts])];
-      const here = gossip?.roster.here ?? 0;
-      const place = places[Math.floor(world.chance.uniform() * places.length)];
-      if (place !== undefined) await this.#sync(place).catch(() => {});
-      if (here > 0) pauseMs = this.#timings.retryDeadMs * 4;
-      else pauseMs = Math.min(lonelyMsMax, pauseMs * 1.5);
-      await sleep(world.timers, pauseMs * (0.75 + world.chance.uniform() / 2), signal);
-    }
   }
 
   async #farewell(gossip: Gossip): Promise<void> {
