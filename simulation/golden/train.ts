@@ -15,11 +15,9 @@ import type { StateImage } from "../../src/states/cut.ts";
 import { copiedImage, memoryState } from "../../src/states/memory.testing.ts";
 import { openMemoryBlobs } from "../../src/store/memory.ts";
 import { VNodeCompute } from "../../src/vnode/compute.ts";
-import type { Effect, ProcessEvent } from "../../src/vnode/effects.ts";
-import { performNumeric } from "../../src/vnode/perform.ts";
+import { type InOnePlace, runInOnePlace } from "../../src/vnode/one-place.testing.ts";
 import { Process } from "../../src/vnode/process.ts";
 import { roleOf } from "../../src/vnode/role.ts";
-import { giveBack, lend, type WireTensor } from "../../src/vnode/wire.ts";
 import { storeData } from "../maintainer.ts";
 import { type Scenario, sessionRate, sessionSeed, validationMicrobatches } from "../scenarios.ts";
 
@@ -29,8 +27,6 @@ export interface Golden {
   readonly losses: readonly number[];
   readonly validationLosses: readonly number[];
 }
-
-type Event = ProcessEvent<WireTensor, VNodeId>;
 
 /** `rounds`: what happened in each, where the session was elastic: then roots are those that follow from these records alone. */
 export async function trainInOnePlace(
@@ -104,68 +100,28 @@ async function trainStretch(
   const share = laneShare({ ...scenario, validationMicrobatches });
   const elastic = rounds && ({ elastic: "on" } as const);
   const schedule = { steps, validateEvery, ...share, ...elastic, checkpointEvery: steps };
-  const processes = new Map<VNodeId, Process<WireTensor, VNodeId>>();
-  const queue: { readonly to: VNodeId; readonly event: Promise<Event> }[] = [];
-  const post = (to: VNodeId, event: Event | Promise<Event>) => queue.push({ to, event: Promise.resolve(event) });
-  for (const id of ids) {
-    const told = rounds && { rounds };
+  const told = rounds && { rounds };
+  const vnodes = new Map<VNodeId, InOnePlace>();
+  for (const [id, compute] of computes) {
     const options = { role: roleOf(plan, id), schedule, line, parallel: 1, persistsPendingMax: 9, ...told };
-    processes.set(id, new Process(options));
-    post(id, { kind: "start" });
+    vnodes.set(id, { process: new Process(options), compute });
   }
-  const perform = (vnode: VNodeId, effect: Effect<WireTensor, VNodeId>) => {
-    const compute = computes.get(vnode) as VNodeCompute;
-    switch (effect.kind) {
-      case "forward":
-      case "backward":
-      case "shareWeights":
-      case "computeTieGradients":
-      case "reduceParts":
-      case "reduceSum":
-      case "outer":
-      case "rest":
-      case "update":
-        return post(vnode, performNumeric(compute, roleOf(plan, vnode), keeping, effect));
-      case "accumulate":
-        return compute.accumulate(effect.microbatch);
-      case "send":
-        return post(effect.message.to, {
-          ...{ kind: "arrived", ...effect.message, from: vnode },
-          payload: lend(effect.message.payload),
-        });
-      case "collect":
-        return effect.released.forEach(giveBack);
-      case "ask":
-        return post(effect.whom, { kind: "asked", names: effect.names, asker: vnode });
-      case "deliver":
-        return post(effect.asker, {
-          ...{ kind: "arrived", ...effect.message, from: vnode },
-          payload: lend(effect.message.payload),
-        });
-      case "publish":
-        hashes.set(`${vnode} ${effect.step}`, effect.hash);
-        return losses.add(vnode, effect.step, effect.measures["loss"]);
-      case "publishEvaluation":
-        return validationLosses.add(vnode, effect.step, effect.measures["loss"]);
-      case "persist":
-        run.states.set(vnode, copiedImage(compute.state.snapshot(effect.step)));
-        return post(vnode, { kind: "persisted", step: effect.step });
-      default:
-        return undefined;
-    }
-  };
-  for (let next = queue.shift(); next !== undefined; next = queue.shift())
-    for (const effect of processes.get(next.to)?.step(await next.event) ?? []) perform(next.to, effect);
-  if (rounds === undefined)
-    for (const [vnode, { ended }] of processes) assert(ended === "done", `VNode ${vnode} is done, not "${ended}"`);
-  for (const compute of computes.values()) await compute.close();
+  await runInOnePlace(plan, vnodes, {
+    published: (vnode, { step, hash, measures }) => {
+      hashes.set(`${vnode} ${step}`, hash);
+      losses.add(vnode, step, measures["loss"]);
+    },
+    evaluated: (vnode, { step, measures }) => validationLosses.add(vnode, step, measures["loss"]),
+    persist: async (vnode, step) => {
+      run.states.set(vnode, copiedImage((computes.get(vnode) as VNodeCompute).state.snapshot(step)));
+    },
+  });
+  for (const [vnode, { process, compute }] of vnodes) {
+    const { ended } = process;
+    if (rounds === undefined) assert(ended === "done", `VNode ${vnode} is done, not "${ended}"`);
+    await compute.close();
+  }
 }
-
-const keeping = {
-  keep: (tensor: WireTensor) => tensor,
-  take: async (tensor: WireTensor) => tensor,
-  borrow: async (tensor: WireTensor) => lend(tensor),
-};
 
 /** Of what each lane measures, added in lane order. */
 class Means {

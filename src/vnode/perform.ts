@@ -15,21 +15,23 @@ export interface Keeping<Payload> {
   borrow(payload: Payload): Promise<WireTensor>;
 }
 
-export type Numeric<Payload> = Extract<
-  Effect<Payload, never>,
-  {
-    kind:
-      | "forward"
-      | "backward"
-      | "shareWeights"
-      | "computeTieGradients"
-      | "reduceParts"
-      | "reduceSum"
-      | "outer"
-      | "rest"
-      | "update";
-  }
->;
+const numericKinds = {
+  forward: true,
+  backward: true,
+  shareWeights: true,
+  computeTieGradients: true,
+  reduceParts: true,
+  reduceSum: true,
+  outer: true,
+  rest: true,
+  update: true,
+} as const;
+
+export type Numeric<Payload> = Extract<Effect<Payload, never>, { readonly kind: keyof typeof numericKinds }>;
+
+export function isNumeric<Payload, Asker>(effect: Effect<Payload, Asker>): effect is Numeric<Payload> {
+  return Object.hasOwn(numericKinds, effect.kind);
+}
 
 export async function performNumeric<Payload>(
   compute: VNodeCompute,

@@ -9,6 +9,7 @@ import type { Plan, PlanEdge, VNodePlan } from "../network/plan.ts";
 import { isCommon, type LanePlan, lanesAt, lineFrom, roundCount, roundOf, type ToldRound } from "../network/rounds.ts";
 import type { Counted } from "./book.ts";
 import type { Effect, ProcessEvent } from "./effects.ts";
+import { isNumeric } from "./perform.ts";
 import { type OpenProcess, openProcess, type VNodeProcess } from "./process.ts";
 import { roleOf } from "./role.ts";
 import type { Schedule } from "./schedule.ts";
@@ -359,6 +360,10 @@ export class SymbolicNetwork {
   }
 
   #perform(vnode: VNodeId, instance: Instance, effect: Effect<string, VNodeId>): void {
+    if (isNumeric(effect)) {
+      this.#parcels.push({ run: () => this.#finish(vnode, instance, effect) });
+      return;
+    }
     switch (effect.kind) {
       case "send":
       case "deliver": {
@@ -386,17 +391,6 @@ export class SymbolicNetwork {
         break;
       case "restart":
         if (instance.owner) this.#replace(vnode, true);
-        break;
-      case "forward":
-      case "backward":
-      case "shareWeights":
-      case "computeTieGradients":
-      case "reduceParts":
-      case "reduceSum":
-      case "outer":
-      case "rest":
-      case "update":
-        this.#parcels.push({ run: () => this.#finish(vnode, instance, effect) });
         break;
       case "accumulate":
         instance.compute.perform(effect);

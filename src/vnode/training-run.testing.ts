@@ -14,13 +14,13 @@ import type { LearningSettings } from "../network/settings/session.ts";
 import type { StateImage } from "../states/cut.ts";
 import { copiedImage, memoryState } from "../states/memory.testing.ts";
 import { VNodeCompute } from "./compute.ts";
-import type { Effect, Measures, ProcessEvent } from "./effects.ts";
+import type { Measures } from "./effects.ts";
 import type { BatchSource } from "./feeds.ts";
-import { performNumeric } from "./perform.ts";
+import { type InOnePlace, runInOnePlace } from "./one-place.testing.ts";
 import { Process } from "./process.ts";
 import { roleOf } from "./role.ts";
 import type { Schedule } from "./schedule.ts";
-import { giveBack, lend, type WireTensor } from "./wire.ts";
+import type { WireTensor } from "./wire.ts";
 
 export const mlp = `
 name: mlp
@@ -124,11 +124,7 @@ export async function train(
   const each = { ...asked, ...laneShare({ ...asked, lanes }) };
   const microbatch = options.samples ?? samples;
   const run: Run = { hashes: new Map(), losses: [], evaluations: [], snapshots: new Map() };
-  const processes = new Map<VNodeId, Process<WireTensor, VNodeId>>();
-  const computes = new Map<VNodeId, VNodeCompute>();
-  const events: { to: VNodeId; event: Promise<ProcessEvent<WireTensor, VNodeId>> }[] = [];
-  const post = (to: VNodeId, event: ProcessEvent<WireTensor, VNodeId> | Promise<ProcessEvent<WireTensor, VNodeId>>) =>
-    events.push({ to, event: Promise.resolve(event) });
+  const vnodes = new Map<VNodeId, InOnePlace>();
   const build = { microbatch, lossScale: 1 / asked.microbatches };
   for (const vnode of plan.vnodes) {
     const original = originalOf(network, vnode);
@@ -148,70 +144,26 @@ export async function train(
     for (const [name, tensor] of weights === undefined ? [] : [...compute.state.tensors, ...compute.state.frozen])
       (tensor.data as Float32Array).set(weights?.get(name) as Float32Array);
     const role = roleOf(plan, vnode.id);
-    processes.set(vnode.id, new Process({ role, schedule: each, line, parallel, persistsPendingMax: 9 }));
-    computes.set(vnode.id, compute);
-    post(vnode.id, { kind: "start" });
+    const process = new Process<WireTensor, VNodeId>({ role, schedule: each, line, parallel, persistsPendingMax: 9 });
+    vnodes.set(vnode.id, { process, compute });
   }
-  const persist = async (vnode: VNodeId, compute: VNodeCompute, step: number) => {
-    const take = (image: StateImage) => ({ image: copiedImage(image), taken: Promise.resolve() });
-    run.snapshots.set(`${vnode}/${step}`, (await compute.state.take(step, take)).image);
-    return { kind: "persisted", step } as const;
-  };
-  const perform = (vnode: VNodeId, effect: Effect<WireTensor, VNodeId>) => {
-    const compute = computes.get(vnode)!;
-    switch (effect.kind) {
-      case "forward":
-      case "backward":
-      case "shareWeights":
-      case "computeTieGradients":
-      case "reduceParts":
-      case "reduceSum":
-      case "outer":
-      case "rest":
-      case "update":
-        return post(vnode, performNumeric(compute, roleOf(plan, vnode), keeping, effect));
-      case "accumulate":
-        return compute.accumulate(effect.microbatch);
-      case "send":
-        return post(effect.message.to, {
-          ...{ kind: "arrived", ...effect.message, from: vnode },
-          payload: lend(effect.message.payload),
-        });
-      case "collect":
-        return effect.released.forEach(giveBack);
-      // Whoever only passes values on runs ahead: what came too early is asked for again.
-      case "ask":
-        return post(effect.whom, { kind: "asked", names: effect.names, asker: vnode });
-      case "deliver":
-        return post(effect.asker, {
-          ...{ kind: "arrived", ...effect.message, from: vnode },
-          payload: lend(effect.message.payload),
-        });
-      case "publish":
-        run.hashes.set(`${vnode}/${effect.step}`, effect.hash);
-        if (effect.measures["loss"] !== undefined) {
-          run.losses.push(effect.measures["loss"]);
-          options.onLoss?.(effect.measures["loss"]);
-        }
-        return;
-      case "publishEvaluation":
-        if (effect.measures["loss"] !== undefined) run.evaluations.push(effect.measures);
-        return;
-      case "persist":
-        return post(vnode, persist(vnode, compute, effect.step));
-      default:
-        return;
-    }
-  };
-  for (let next = events.shift(); next !== undefined; next = events.shift())
-    for (const effect of processes.get(next.to)!.step(await next.event)) perform(next.to, effect);
-  for (const [vnode, process] of processes) assert.equal(process.ended, "done", `${vnode} is done`);
-  for (const compute of computes.values()) await compute.close();
+  const take = (image: StateImage) => ({ image: copiedImage(image), taken: Promise.resolve() });
+  await runInOnePlace(plan, vnodes, {
+    published: (vnode, { step, hash, measures: { loss } }) => {
+      run.hashes.set(`${vnode}/${step}`, hash);
+      if (loss === undefined) return;
+      run.losses.push(loss);
+      options.onLoss?.(loss);
+    },
+    evaluated: (_, { measures }) => {
+      if (measures["loss"] !== undefined) run.evaluations.push(measures);
+    },
+    persist: async (vnode, step) => {
+      const { state } = (vnodes.get(vnode) as InOnePlace).compute;
+      run.snapshots.set(`${vnode}/${step}`, (await state.take(step, take)).image);
+    },
+  });
+  for (const [vnode, { process }] of vnodes) assert.equal(process.ended, "done", `${vnode} is done`);
+  for (const { compute } of vnodes.values()) await compute.close();
   return run;
 }
-
-export const keeping = {
-  keep: (tensor: WireTensor) => tensor,
-  take: async (tensor: WireTensor) => tensor,
-  borrow: async (tensor: WireTensor) => lend(tensor),
-};

@@ -12,7 +12,7 @@ import type { InputList, ListedInput } from "../../trust/lists.ts";
 import type { VNodeCompute } from "../../vnode/compute.ts";
 import type { Effect, ProcessEvent } from "../../vnode/effects.ts";
 import { keyOf, type MessageName, nameOf } from "../../vnode/names.ts";
-import { performNumeric } from "../../vnode/perform.ts";
+import { isNumeric, performNumeric } from "../../vnode/perform.ts";
 import type { OpenProcess } from "../../vnode/process.ts";
 import { edgeToward, type Role, roleOf } from "../../vnode/role.ts";
 import { type Passage, Transcript } from "../../vnode/transcript.ts";
@@ -110,22 +110,14 @@ class Replay {
 
   async #perform(effect: Effect<Held, never>): Promise<Passage | undefined> {
     const { to, context } = this.#options;
+    if (isNumeric(effect)) {
+      const performing = performNumeric(this.#compute, this.#role, keeping, effect);
+      // Nobody waits for it if the audit ends before its turn comes.
+      performing.catch(() => {});
+      this.#events.push(performing);
+      return undefined;
+    }
     switch (effect.kind) {
-      case "forward":
-      case "backward":
-      case "shareWeights":
-      case "computeTieGradients":
-      case "reduceParts":
-      case "reduceSum":
-      case "outer":
-      case "rest":
-      case "update": {
-        const performing = performNumeric(this.#compute, this.#role, keeping, effect);
-        // Nobody waits for it if the audit ends before its turn comes.
-        performing.catch(() => {});
-        this.#events.push(performing);
-        return undefined;
-      }
       case "accumulate":
         this.#compute.accumulate(effect.microbatch);
         return undefined;

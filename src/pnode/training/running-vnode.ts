@@ -8,7 +8,7 @@ import type { World } from "../../core/world.ts";
 import type { Effect, ProcessEvent, Verdict } from "../../vnode/effects.ts";
 import type { Admission } from "../../vnode/inbox.ts";
 import type { MessageName } from "../../vnode/names.ts";
-import { performNumeric } from "../../vnode/perform.ts";
+import { isNumeric, performNumeric } from "../../vnode/perform.ts";
 import type { PerformedWork, Timings } from "../options.ts";
 import type { Reports } from "../reports.ts";
 import type { ToldLine } from "../told-line.ts";
@@ -185,18 +185,11 @@ export class RunningVNode {
   }
 
   #perform(effect: Exclude<Effect<StoredTensor, Asker>, { kind: "receipt" }>): void {
+    if (isNumeric(effect)) {
+      this.#compute(effect);
+      return;
+    }
     switch (effect.kind) {
-      case "forward":
-      case "backward":
-      case "shareWeights":
-      case "computeTieGradients":
-      case "reduceParts":
-      case "reduceSum":
-      case "outer":
-      case "rest":
-      case "update":
-        this.#compute(effect);
-        break;
       case "accumulate":
         this.#life.compute.accumulate(effect.microbatch);
         break;
