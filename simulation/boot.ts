@@ -36,7 +36,7 @@ import type { Mutant } from "./mutants/mutant.ts";
 import type { SimulatedBlobs } from "./world/blobs.ts";
 import { computingLike, simulatedExecutor } from "./world/executor.ts";
 import type { Fabric, SimulatedNetwork } from "./world/network.ts";
-import { networkIdentity, networkKey, verifySimulated } from "./world/network-key.ts";
+import { keysSimulated, networkIdentity, networkKey, pnodeIdentity, verifySimulated } from "./world/network-key.ts";
 import { signAs, verifyStatement } from "./world/signing.ts";
 import type { SimulatedStore } from "./world/store.ts";
 import type { Host, SimulatedWorld } from "./world/world.ts";
@@ -108,6 +108,24 @@ function relayOf({ relays }: Site, { name }: Host) {
   return relays.includes(name) && { relay: tensorsToo(0) };
 }
 
+/**
+ * Who is there, told from member to member: where PNodes relay, since without orchestrators they know by it for whom. Others do
+ * without, so that most worlds are not full of it (membership/ has worlds of its own).
+ */
+function membershipOf(site: Site, { name }: Host) {
+  if (!site.relays.some((relay) => relay.startsWith("p"))) return {};
+  const files = site.keptDisks.get(name) ?? new Map<string, Uint8Array>();
+  site.keptDisks.set(name, files);
+  const identity = name.startsWith("o") ? networkIdentity : pnodeIdentity(name);
+  const file = {
+    read: async () => files.get(membersFile)?.slice(),
+    write: async (content: Uint8Array) => void files.set(membersFile, content.slice()),
+  };
+  return { membership: { identity, keys: keysSimulated, file } };
+}
+
+const membersFile = "members";
+
 async function bootOrchestrator(site: Site, host: Host): Promise<void> {
   const address = addressOf(host.name);
   const view = site.store.view(host);
@@ -122,6 +140,7 @@ async function bootOrchestrator(site: Site, host: Host): Promise<void> {
       store: site.mutant?.store?.(view, site.records) ?? view,
       blobs: site.mutant?.blobs?.(blobs) ?? blobs,
       verify: verifyStatement,
+      ...membershipOf(site, host),
     },
   );
 }
@@ -177,6 +196,7 @@ async function bootPNode(site: Site, host: Host): Promise<void> {
       kept: keptOf(site, host),
       onWork: (work) => site.onWork(host.name, work),
       verify: verifySimulated,
+      ...membershipOf(site, host),
       ...(mutant?.crewRules && { crewRules: { ...crewRules, ...mutant.crewRules } }),
     },
   );
@@ -230,7 +250,7 @@ function keptOf(site: Site, host: Host): KeptStorage {
   site.keptDisks.set(host.name, files);
   const takes = () => new Promise<void>((resolve) => void host.after(0.5 * host.slowness, resolve));
   return {
-    list: async () => [...files.keys()],
+    list: async () => [...files.keys()].filter((name) => name !== membersFile),
     read: async (name) => files.get(name)?.slice(),
     write: async (name, content) => {
       const copy = content.slice();

@@ -1,7 +1,8 @@
 // The key that all orchestrators of a simulated network show.
 
 import { sha256 } from "../../src/core/hash.ts";
-import { type Identity, keyIdOf, type Verify } from "../../src/core/keys.ts";
+import type { KeyId } from "../../src/core/ids.ts";
+import { type Identity, type KeyChecks, keyIdOf, type Verify } from "../../src/core/keys.ts";
 
 const networkPublicKey = new TextEncoder().encode("the simulated network");
 export const networkKey = keyIdOf(networkPublicKey);
@@ -18,3 +19,15 @@ export const networkIdentity: Identity = {
 
 export const verifySimulated: Verify = (publicKey, content, signature) =>
   Buffer.from(signatureOf(publicKey, content)).equals(signature);
+
+/** A PNode's key is called as the PNode. */
+export function pnodeIdentity(name: string): Identity {
+  const publicKey = new TextEncoder().encode(name);
+  return { id: name as KeyId, publicKey, sign: (content) => signatureOf(publicKey, content) };
+}
+
+export const keysSimulated: KeyChecks = {
+  verify: verifySimulated,
+  idOf: (publicKey) =>
+    Buffer.from(networkPublicKey).equals(publicKey) ? networkKey : (new TextDecoder().decode(publicKey) as KeyId),
+};

@@ -116,6 +116,8 @@ export class Membership {
     this.#permit = permit;
     if (this.#taking === undefined) this.#take(network);
     else if (isNew) this.#step({ kind: "changed", nowMs: this.#nowMs() });
+    // Without it a process that starts while no orchestrator is there would be nobody.
+    if (isNew) void this.#save(true);
   }
 
   /** Whether it is here, as far as this member knows. */
