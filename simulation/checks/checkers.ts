@@ -102,8 +102,8 @@ export class FenceChecker {
     this.#follow(atMs, key, record);
     // In a new turn what was taken away is void, and comes out otherwise if another class computes it.
     if ((record.turn ?? 0) > (before?.turn ?? 0))
-      for (const step of Object.keys(before?.durable ?? {}))
-        if (record.durable[step] === undefined) this.#hashes.delete(`${key}@${step}`);
+      for (const [step, { hash }] of Object.entries(before?.durable ?? {}))
+        if (record.durable[step]?.hash !== hash) this.#hashes.delete(`${key}@${step}`);
     for (const [step, { hash }] of Object.entries(record.durable)) {
       const earlier = this.#hashes.get(`${key}@${step}`);
       this.#hashes.set(`${key}@${step}`, hash);

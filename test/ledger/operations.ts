@@ -103,8 +103,8 @@ const lanes = 4;
 /** Sessions under way at a time; each ends after so many operations, and another takes its place. */
 const atOnce = 6;
 const operationsPerSession = 500;
-/** Whoever has crashed reads everything again: often enough to matter, and no more. */
-const crashesMost = 200;
+/** Whoever has crashed reads and judges everything again, which grows with the square of a run: often enough to matter, and no more. */
+const crashesMost = 60;
 
 export async function runOperations(options: OperationsOptions): Promise<Outcome> {
   const { operations, seed, world, open, onProgress } = options;

@@ -109,8 +109,8 @@ export class Chain {
     return found;
   }
 
-  /** Counts a block that was judged before. */
-  count(block: Block): void {
+  /** Counts a block that was judged before; `hash` is its text's, for whoever has that at hand. */
+  count(block: Block, hash: Sha256 = hashOfBlock(block)): void {
     const { transfer } = block;
     this.#refs.add(transfer.ref);
     for (const [name, amount] of Object.entries(transfer.legs)) {
@@ -120,7 +120,7 @@ export class Chain {
     }
     if (transfer.kind === "settle") this.#settled(transfer);
     if (transfer.kind === "slash") this.#pending.delete(transfer.convict);
-    this.#last = hashOfBlock(block);
+    this.#last = hash;
     this.#tree.add(leafHash(this.#last));
   }
 

@@ -4,6 +4,7 @@
 
 import { assert } from "../../core/assert.ts";
 import { fail } from "../../core/errors.ts";
+import { sha256 } from "../../core/hash.ts";
 import { Backoff, Retries } from "../../core/retry.ts";
 import { sleep, type World } from "../../core/world.ts";
 import type { StateStore } from "../../store/records/state-store.ts";
@@ -79,7 +80,7 @@ export class ChainWriter {
     await this.#name();
     const text = textOfBlock(block);
     if ((await this.#store.put(key.block(chain.name, chain.size), text, 0)) === undefined) return false;
-    chain.count(block);
+    chain.count(block, sha256(text));
     return true;
   }
 
@@ -113,7 +114,8 @@ export class ChainWriter {
         const problems = chain.problems(block);
         if (problems.length > 0)
           fail("data_loss", `the ledger was tampered with: ${problems.join("; ")}; restore the store from a copy`);
-        chain.count(block);
+        // Of the text as it stands there: whoever rewrites it, be it with the same meaning, breaks the chain.
+        chain.count(block, sha256(item.value));
       }
       if (page.next === undefined) return;
     }

@@ -9,6 +9,7 @@ import { isEnded, type JobRecord } from "./jobs.ts";
 import type { Mirror } from "./mirror.ts";
 import type { SessionRecord } from "./sessions.ts";
 import { key, prefix } from "./store-keys.ts";
+import { inTurn } from "./turns.ts";
 import type { VNodeRecord } from "./vnodes.ts";
 import type { VNodeRecords } from "./workloads.ts";
 
@@ -19,14 +20,17 @@ export interface FreshSession {
   readonly records: VNodeRecords;
 }
 
-/** The session is read first: VNodes change before the session does. */
+/**
+ * The session is read first: a line moves after VNodes have recorded what it stands on, so the records may only be newer. What the session has
+ * taken back is left out.
+ */
 export async function readSession({ mirror }: Context, id: SessionId): Promise<FreshSession | undefined> {
   const session = await mirror.read(key.session(id));
   if (session === undefined) return undefined;
   const records = new Map<VNodeId, VNodeRecord>();
   await forEachAtOnce(session.vnodes, readsAtOnce, async (vnode) => {
     const record = await mirror.read(key.vnode(id, vnode));
-    if (record !== undefined) records.set(vnode, record);
+    if (record !== undefined) records.set(vnode, inTurn(record, session));
   });
   return { session, records };
 }

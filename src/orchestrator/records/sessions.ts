@@ -73,6 +73,8 @@ export interface SessionRecord extends WorkloadRecord {
   readonly alarm?: number;
   /** Where the present turn began: the line that the session last went back to. */
   readonly turnLine?: number;
+  /** Whatever VNodes recorded above this line in turns before this one is void (turns.ts); absent: nothing is. */
+  readonly voided?: { readonly turn: number; readonly line: number };
   /** VNode-intervals below `final`, by who recomputed them. */
   readonly certificate?: Certificate;
   readonly best?: BestState;

@@ -37,7 +37,7 @@ export interface VNodeRecord {
   readonly durable: Readonly<Record<string, StoredState>>;
   /** Of a session that is checked: what owners said of the intervals above the line, by their last step. */
   readonly statements?: Readonly<Record<string, readonly Stated[]>>;
-  /** What is recorded in an earlier turn of the session is void; absent: 0. */
+  /** What is recorded in an earlier turn of the session is void here (turns.ts); absent: 0. */
   readonly turn?: number;
   /** Hash of the state after each step above the recovery line. */
   readonly stepHashes: Readonly<Record<string, string>>;
@@ -58,10 +58,12 @@ export interface VNodeRecord {
   readonly flops: number;
 }
 
-/** Create-only: the roots of the steps after the line before, up to this line. */
+/** The roots of the steps after the line before, up to this line. Replaced only once the session has taken it back. */
 export interface StepRecord {
   readonly session: SessionId;
   readonly line: number;
+  /** The session's when it was written; absent: 0. */
+  readonly turn?: number;
   readonly roots: readonly { readonly step: number; readonly root: Sha256 }[];
 }
 

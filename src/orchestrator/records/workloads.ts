@@ -5,6 +5,7 @@ import { isReplicaId, parseWorkloadId, type VNodeId, type WorkloadId } from "../
 import type { Mirror } from "./mirror.ts";
 import type { ReplicaRecord, SessionRecord, WorkloadRecord } from "./sessions.ts";
 import { key, prefix } from "./store-keys.ts";
+import { inTurn, type Voiding } from "./turns.ts";
 import type { VNodeRecord } from "./vnodes.ts";
 
 /** VNode records by id; a VNode without a record has stored nothing yet. */
@@ -46,11 +47,15 @@ export function onWorkload(
   mirror.on("replica", listener);
 }
 
-export function vnodeRecordsOf(mirror: Mirror, { id, vnodes }: Pick<WorkloadRecord, "id" | "vnodes">): VNodeRecords {
+/** Without what the workload, if it is a session, has taken back. */
+export function vnodeRecordsOf(
+  mirror: Mirror,
+  workload: Pick<WorkloadRecord, "id" | "vnodes"> & Partial<Voiding>,
+): VNodeRecords {
   const records = new Map<VNodeId, VNodeRecord>();
-  for (const vnode of vnodes) {
-    const record = mirror.get(key.vnode(id, vnode));
-    if (record) records.set(vnode, record);
+  for (const vnode of workload.vnodes) {
+    const record = mirror.get(key.vnode(workload.id, vnode));
+    if (record) records.set(vnode, inTurn(record, workload));
   }
   return records;
 }

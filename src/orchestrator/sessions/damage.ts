@@ -4,9 +4,9 @@
 import type { SessionId, Sha256, VNodeId } from "../../core/ids.ts";
 import type { Context } from "../context.ts";
 import { readSession } from "../records/fresh.ts";
-import type { SessionRecord } from "../records/sessions.ts";
 import { key } from "../records/store-keys.ts";
-import { isLive } from "../records/workloads.ts";
+import { isChecked, isLive } from "../records/workloads.ts";
+import { repair } from "../trust/repair.ts";
 import { recoveryLine } from "./line.ts";
 import { damagedBlobs } from "./stored-states.ts";
 
@@ -33,12 +33,10 @@ export async function repairDamage(context: Context, session: SessionId, vnode: 
   await goBack(context, session);
 }
 
-/** What was drawn above it is computed and drawn anew. */
-function drawnUpTo({ drawn }: SessionRecord, line: number): Pick<SessionRecord, "drawn"> {
-  return drawn === undefined ? {} : { drawn: drawn.filter(({ to }) => to <= line) };
-}
-
-/** Moves the line back to what is still whole; the new turn makes every VNode start there. */
+/**
+ * Moves the line back to what is still whole; the new turn makes every VNode start there. Where nothing is checked, what VNodes have stored above
+ * is as good as it was, and stays. Where results are checked, it is not known yet who was right about it: it is void.
+ */
 export async function goBack(context: Context, id: SessionId): Promise<void> {
   const { mirror, events } = context;
   const fresh = await readSession(context, id);
@@ -47,9 +45,13 @@ export async function goBack(context: Context, id: SessionId): Promise<void> {
   const line = recoveryLine(session, records);
   if (line >= session.line) return;
   const turn = (session.turn ?? 0) + 1;
+  if (isChecked(session)) {
+    await repair(context, id, { line, turn, because: "a state above it is lost" });
+    return;
+  }
   const { written } = await mirror.update(key.session(id), (current) =>
     current && isLive(current) && current.line === session.line && current.turn === session.turn
-      ? { ...current, line, lineBefore: line, turn, turnLine: line, ...drawnUpTo(current, line) }
+      ? { ...current, line, lineBefore: line, turn, turnLine: line }
       : undefined,
   );
   if (!written) return;

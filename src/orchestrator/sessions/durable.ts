@@ -11,6 +11,7 @@ import { outputSteps } from "../../trust/works.ts";
 import type { Context } from "../context.ts";
 import type { SessionRecord } from "../records/sessions.ts";
 import { key } from "../records/store-keys.ts";
+import { inTurn } from "../records/turns.ts";
 import type { VNodeRecord } from "../records/vnodes.ts";
 import { isChecked, isLive } from "../records/workloads.ts";
 import { lapsesOf } from "../workloads/failures.ts";
@@ -83,8 +84,9 @@ function mayRecord(record: VNodeRecord, { pnode, epoch }: Pick<DurableRequest, "
 }
 
 /** The next record, or why there is none. Pure: the fence is decided on what the store holds. */
-export function withDurable(record: VNodeRecord, request: DurableRequest, session: SessionRecord): DurableStep {
+export function withDurable(stored: VNodeRecord, request: DurableRequest, session: SessionRecord): DurableStep {
   const { line } = session;
+  const record = inTurn(stored, session);
   if (!mayRecord(record, request)) return { next: undefined, outcome: "fenced" };
   if (request.statement !== undefined && isChecked(session))
     return withStatement(record, request, request.statement, session);

@@ -5,7 +5,7 @@ import type { SessionId, VNodeId } from "../../core/ids.ts";
 import { laneOf } from "../../network/lanes.ts";
 import { roundAt } from "../../network/rounds.ts";
 import type { PlacementPlan } from "../../scheduler/placement/types.ts";
-import { createItem, listItems, readItem } from "../../store/records/update.ts";
+import { listItems, updateItem } from "../../store/records/update.ts";
 import type { Context } from "../context.ts";
 import type { Budgets } from "../ledger/budgets.ts";
 import type { Ledger } from "../ledger/ledger.ts";
@@ -197,14 +197,17 @@ export class SessionCare implements Care<SessionRecord> {
       events.emit("info", "session.done", `session ${id} is done after ${line} steps`, { session: id, step: line });
   }
 
-  async #writeRoots({ id }: SessionRecord, line: number, roots: StepRecord["roots"]): Promise<void> {
+  async #writeRoots({ id, turn = 0, voided }: SessionRecord, line: number, roots: StepRecord["roots"]): Promise<void> {
     const { mirror, world, events } = this.#context;
-    const name = key.step(id, line);
-    const { written } = await createItem<StepRecord>(mirror.store, name, { session: id, line, roots }, world);
-    if (written) return;
-    const known = new Map(
-      (await readItem<StepRecord>(mirror.store, name))?.record.roots.map(({ step, root }) => [step, root]),
+    const written = { session: id, line, roots, ...(turn > 0 ? { turn } : {}) };
+    const { record } = await updateItem<StepRecord>(
+      mirror.store,
+      key.step(id, line),
+      // One of a turn that was taken back says nothing.
+      (current) => (current !== undefined && (current.turn ?? 0) >= (voided?.turn ?? 0) ? undefined : written),
+      world,
     );
+    const known = new Map(record?.roots.map(({ step, root }) => [step, root]));
     for (const { step, root } of roots) {
       if (known.get(step) === undefined || known.get(step) === root) continue;
       const message = `session ${id}: step ${step} has the root ${known.get(step)} and now ${root}`;

@@ -1,10 +1,19 @@
 import { strict as assert } from "node:assert";
-import { it } from "node:test";
-import type { VNodeId } from "../../core/ids.ts";
+import { describe, it } from "node:test";
+import { fail, hasCode } from "../../core/errors.ts";
+import type { SessionId, VNodeId } from "../../core/ids.ts";
+import { openMemoryStore } from "../../store/memory.ts";
+import type { StateStore } from "../../store/records/state-store.ts";
+import { realWorld } from "../../system/world.ts";
+import type { Context } from "../context.ts";
 import type { RepairPlan } from "../records/checking.ts";
+import { readSession } from "../records/fresh.ts";
+import { Mirror } from "../records/mirror.ts";
 import type { SessionRecord } from "../records/sessions.ts";
+import { key } from "../records/store-keys.ts";
 import type { VNodeRecord } from "../records/vnodes.ts";
-import { lineBefore, replanned } from "./repair.ts";
+import { recoveryLine } from "../sessions/line.ts";
+import { lineBefore, repair, replanned } from "./repair.ts";
 
 const vnodes = ["a", "b"] as VNodeId[];
 
@@ -35,4 +44,87 @@ it("a repair that another one was faster than goes to a line that is still there
   assert.deepEqual(replanned(plan, back.session, back.records, []), { ...plan, line: 9, turn: 4 });
   const on = scene(20, [0, 8, 19, 20], { turn: 2, lineBefore: 19 });
   assert.equal(replanned(plan, on.session, on.records, []).line, 8, "16 was collected meanwhile");
+});
+
+/** A stored session at line 4 whose VNodes have recorded step 6 as well; `beforeWrite` hears of each write, and may refuse it. */
+async function stored(beforeWrite: (name: string) => Promise<void>) {
+  const inner = openMemoryStore();
+  const world = realWorld({ logFormat: "none" });
+  const plain = new Mirror(inner, world);
+  const id = "s" as SessionId;
+  const { session, records } = scene(4, [2, 4, 6], { id, turn: 0, status: "running" } as Partial<SessionRecord>);
+  await plain.update(key.session(id), () => session);
+  for (const record of records.values())
+    await plain.update(key.vnode(id, record.vnode), () => ({ ...record, session: id }));
+  const hooked: StateStore = {
+    get: (name) => inner.get(name),
+    list: (prefix, options) => inner.list(prefix, options),
+    delete: (name, expected) => inner.delete(name, expected),
+    watch: (prefix, listener) => inner.watch(prefix, listener),
+    close: () => inner.close(),
+    put: async (name, value, expected) => {
+      await beforeWrite(name);
+      return inner.put(name, value, expected);
+    },
+  };
+  const contextOf = (mirror: Mirror) => ({ mirror, events: { emit: () => {} }, world }) as unknown as Context;
+  return { id, context: contextOf(new Mirror(hooked, world)), other: contextOf(plain) };
+}
+
+/** As another orchestrator does it: decided on what was read, written if the session's turn and line are still those. */
+async function moveLine(context: Context, id: SessionId, seen = readSession(context, id)): Promise<void> {
+  const fresh = await seen;
+  if (fresh === undefined) return;
+  const { session, records } = fresh;
+  const line = recoveryLine(session, records);
+  if (line <= session.line) return;
+  await context.mirror.update(key.session(id), (current) =>
+    current?.line === session.line && current.turn === session.turn ? { ...current, line } : undefined,
+  );
+}
+
+async function assertLineStands(context: Context, id: SessionId): Promise<void> {
+  const session = await context.mirror.read(key.session(id));
+  for (const vnode of vnodes) {
+    const record = await context.mirror.read(key.vnode(id, vnode));
+    assert.ok(record?.durable[String(session?.line)], `line ${session?.line} is not durable at ${vnode}`);
+  }
+}
+
+describe("a session that goes back", () => {
+  const back = { line: 2, turn: 1, because: "a lie" };
+  const writes = 3;
+
+  it("has no line at any moment that is not durable everywhere, whoever moves it on what it read before", async () => {
+    for (let at = 0; at < writes; at++) {
+      let count = 0;
+      let seen: ReturnType<typeof readSession> | undefined;
+      const { id, context, other } = await stored(async () => {
+        seen ??= readSession(other, id);
+        await seen;
+        if (count++ === at) await moveLine(other, id, seen);
+        await assertLineStands(other, id);
+      });
+      assert.equal(await repair(context, id, back), "done");
+      assert.equal(count >= writes, true, "the session and both VNodes are written");
+      await moveLine(other, id);
+      await assertLineStands(other, id);
+      assert.equal((await other.mirror.read(key.session(id)))?.line, 2, "everything above is void");
+    }
+  });
+
+  it("may be left half done: what is void counts for nothing until somebody has tidied up", async () => {
+    for (let at = 1; at < writes; at++) {
+      let count = 0;
+      const { id, context, other } = await stored(async () => {
+        if (count++ === at) fail("internal", "the orchestrator dies");
+      });
+      await assert.rejects(repair(context, id, back), (thrown) => hasCode(thrown, "internal"));
+      await moveLine(other, id);
+      assert.equal((await other.mirror.read(key.session(id)))?.line, 2);
+      assert.equal(await repair(other, id, back), "done");
+      const record = await other.mirror.read(key.vnode(id, "b" as VNodeId));
+      assert.deepEqual(Object.keys(record?.durable ?? {}), ["2"]);
+    }
+  });
 });

@@ -1,14 +1,14 @@
 // Undoes what was built on a wrong result: the session goes back to a kept line before it, and everything above is computed
-// again. Each step may be repeated, by whoever finds it half done; whatever was recorded in the new turn stays.
+// again. May be repeated, by whoever finds it half done; whatever was recorded in the new turn stays.
 
 import type { PNodeId, SessionId, Sha256 } from "../../core/ids.ts";
 import { listItems } from "../../store/records/update.ts";
 import type { Context } from "../context.ts";
 import type { IntervalRecord, RepairPlan } from "../records/checking.ts";
-import { readSession } from "../records/fresh.ts";
 import type { SessionRecord } from "../records/sessions.ts";
 import { key, prefix } from "../records/store-keys.ts";
-import type { StepRecord, VNodeRecord } from "../records/vnodes.ts";
+import { inTurn } from "../records/turns.ts";
+import type { StepRecord } from "../records/vnodes.ts";
 import { isLive, type VNodeRecords } from "../records/workloads.ts";
 import { isKeptLine } from "./finality.ts";
 
@@ -47,38 +47,47 @@ export interface Back extends Pick<RepairPlan, "line" | "turn" | "because"> {
 }
 
 /**
- * `done` when everything above the repair's line is gone, and the session in its turn. `overtaken` when the session went back for
- * another reason meanwhile, and not as far as this takes.
+ * The session's own write comes first, and says everything: who moved the line meanwhile finds another turn and moves nothing. What
+ * is left of the turns before is void from then on, and tidied afterwards. `overtaken` when the session went back for another reason meanwhile, and
+ * not as far as this takes.
  */
-export async function repair(
-  context: Context,
-  id: SessionId,
-  { line, turn, because, change = () => ({}) }: Back,
-): Promise<"done" | "overtaken" | "later"> {
+export async function repair(context: Context, id: SessionId, back: Back): Promise<"done" | "overtaken" | "later"> {
   const { mirror, events } = context;
-  const fresh = await readSession(context, id);
-  if (fresh === undefined || !isLive(fresh.session)) return "done";
-  const { session, records } = fresh;
-  if ((session.turn ?? 0) >= turn) return isBack(session, line, turn) ? "done" : "overtaken";
-  for (const record of records.values())
-    await mirror.update(key.vnode(id, record.vnode), (current) =>
-      current ? withoutAbove(current, line, turn, session) : undefined,
-    );
-  await dropAbove(context, id, line, turn);
+  const { line, turn, because, change = () => ({}) } = back;
+  let from = 0;
   const { written } = await mirror.update(key.session(id), (current) => {
     if (!current || !isLive(current) || (current.turn ?? 0) >= turn) return undefined;
+    from = current.line;
     const { best, ...rest } = current;
     const drawn = (current.drawn ?? []).filter(({ to }) => to <= line);
     const kept = best !== undefined && best.step <= line ? { best } : {};
-    return { ...rest, ...kept, line, lineBefore: line, turn, turnLine: line, drawn, alarm: line, ...change(current) };
+    const voided = { turn, line };
+    return { ...rest, ...kept, line, lineBefore: line, turn, turnLine: line, voided, drawn, ...change(current) };
   });
   if (written)
-    events.emit("warn", "session.back", `session ${id} goes back from step ${session.line} to ${line}: ${because}`, {
+    events.emit("warn", "session.back", `session ${id} goes back from step ${from} to ${line}: ${because}`, {
       session: id,
       step: line,
     });
   const now = await mirror.read(key.session(id));
-  return now === undefined || isBack(now, line, turn) ? "done" : "later";
+  if (now === undefined || now.status === "deleted") return "done";
+  if ((now.turn ?? 0) < turn) return isLive(now) || now.status === "suspended" ? "later" : "done";
+  if (!isBack(now, line, turn)) return "overtaken";
+  await tidy(context, now);
+  return "done";
+}
+
+/** Takes away what is void; whoever reads it meanwhile knows that it is. */
+async function tidy(context: Context, session: SessionRecord): Promise<void> {
+  const { mirror } = context;
+  const { id, voided, final = 0 } = session;
+  if (voided === undefined) return;
+  for (const vnode of session.vnodes)
+    await mirror.update(key.vnode(id, vnode), (current) => {
+      const counted = current && inTurn(current, session);
+      return counted === current ? undefined : counted;
+    });
+  await dropAbove(context, id, Math.max(voided.line, final), voided.turn);
 }
 
 /** It went back as far, in that turn or in one after it: whatever was wrong is gone. */
@@ -97,36 +106,13 @@ export function replanned(
   return { ...plan, line, turn: (session.turn ?? 0) + 1 };
 }
 
-/** Undefined if there is nothing to take away. */
-function withoutAbove(
-  record: VNodeRecord,
-  line: number,
-  turn: number,
-  { initialStates = {} }: SessionRecord,
-): VNodeRecord | undefined {
-  const isVoid = (step: string, of: number | undefined) => Number(step) > line && (of ?? 0) < turn;
-  const durable = Object.fromEntries(
-    Object.entries(record.durable).filter(([step, state]) => !isVoid(step, state.turn)),
-  );
-  const initial = initialStates[record.vnode];
-  if (line === 0 && initial !== undefined) durable["0"] ??= initial;
-  const statements = Object.fromEntries(
-    Object.entries(record.statements ?? {})
-      .map(([step, all]) => [step, all.filter((one) => !isVoid(step, one.turn))] as const)
-      .filter(([, all]) => all.length > 0),
-  );
-  if ((record.turn ?? 0) >= turn) return undefined;
-  const work = Object.fromEntries(Object.entries(record.work ?? {}).filter(([step]) => Number(step) <= line));
-  return { ...record, durable, statements, work, stepHashes: {}, turn };
-}
-
 /** Intervals and step roots of earlier turns. */
 async function dropAbove({ mirror }: Context, id: SessionId, line: number, turn: number): Promise<void> {
   for (const interval of mirror.under(prefix.intervalsOf(id)))
     if (interval.to > line && interval.repair === undefined)
       await mirror.remove(key.interval(id, interval.to), (current) => current.turn < turn && !current.repair);
   for await (const { key: stored, version, record } of listItems<StepRecord>(mirror.store, prefix.stepsOf(id)))
-    if (record.line > line) await mirror.store.delete(stored, version);
+    if (record.line > line && (record.turn ?? 0) < turn) await mirror.store.delete(stored, version);
 }
 
 /** Blobs that only an interval's record names. */

@@ -112,7 +112,7 @@ export class TrustCare {
         due: Math.max(standing.due, dueForSure),
       }));
     const because = `steps up to ${final} were final, and came out otherwise when lost states were computed again`;
-    await repair(this.#context, id, { line, turn: turn + 1, because });
+    await repair(this.#context, id, { line, turn: turn + 1, because, change: () => ({ alarm: line }) });
   }
 
   /** What two signatures prove without repeating anything. */
@@ -155,7 +155,7 @@ export class TrustCare {
 
   async #goBack({ id }: SessionRecord, interval: IntervalRecord, plan: RepairPlan): Promise<void> {
     const { mirror } = this.#context;
-    const outcome = await repair(this.#context, id, plan);
+    const outcome = await repair(this.#context, id, { ...plan, change: () => ({ alarm: plan.line }) });
     if (outcome === "done") {
       await this.#takeAway(id, plan);
       await this.#closing.undone(interval);

@@ -5,6 +5,7 @@ import type { Context } from "../context.ts";
 import type { Progress } from "../fleet/attached/attachment.ts";
 import type { SessionRecord } from "../records/sessions.ts";
 import { key, prefix } from "../records/store-keys.ts";
+import { inTurn } from "../records/turns.ts";
 import { isLive } from "../records/workloads.ts";
 import type { Heard } from "./heard.ts";
 
@@ -103,8 +104,8 @@ export class Steps {
   }
 
   #newestDurable(record: SessionRecord, vnode: string): number {
-    const durable = this.#context.mirror.get(key.vnode(record.id, vnode))?.durable ?? {};
-    return Math.max(record.line, ...Object.keys(durable).map(Number));
+    const stored = this.#context.mirror.get(key.vnode(record.id, vnode));
+    return Math.max(record.line, ...Object.keys(stored ? inTurn(stored, record).durable : {}).map(Number));
   }
 
   #progress(session: string, vnode: string): (Progress & { readonly pnode: PNodeId }) | undefined {
