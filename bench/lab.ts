@@ -78,20 +78,35 @@ export class Lab {
     this.client = new Client(orchestrator.address, { fetch });
   }
 
-  /** `wires`: in plain text, or as in production. */
-  static async open(pnodes: number, cpus: number, wires: "plain" | "encrypted" = "encrypted"): Promise<Lab> {
+  /** `wires`: in plain text, or as in production. `owner`: of all machines, if they are one person's. */
+  static async open(
+    pnodes: number,
+    cpus: number,
+    wires: "plain" | "encrypted" = "encrypted",
+    owner?: string,
+  ): Promise<Lab> {
     const directory = await mkdtemp(join(tmpdir(), "dcnr-bench-"));
     const listen = ["--listen", "127.0.0.1:0", "--dir", directory, "--log-level", "error"];
     const environment = wires === "plain" ? { NODE_OPTIONS: `--import=${plainHook}` } : {};
     const orchestrator = await startChild("the orchestrator", ["orchestrator", ...listen], environment);
     const lab = new Lab(directory, orchestrator, environment);
-    for (let i = 0; i < pnodes; i++) await lab.join(cpus);
+    for (let i = 0; i < pnodes; i++) await lab.join(cpus, owner);
     return lab;
   }
 
-  async join(cpus: number): Promise<Child> {
+  /** Each belongs to somebody else unless an owner is named. */
+  async join(cpus: number, owner?: string): Promise<Child> {
     const name = `bench-${++this.#started}`;
-    const own = ["--name", name, "--owner", name, "--dir", join(this.#directory, name), "--cpus", String(cpus)];
+    const own = [
+      "--name",
+      name,
+      "--owner",
+      owner ?? name,
+      "--dir",
+      join(this.#directory, name),
+      "--cpus",
+      String(cpus),
+    ];
     const args = ["join", this.orchestrator.address, ...own, "--log-level", "error"];
     const child = await startChild(name, args, this.#environment);
     this.pnodes.push(child);
@@ -204,6 +219,19 @@ export class Lab {
   #pages(): Promise<string[]> {
     const page = async (address: string) => (await fetch(`http://${address}/metrics`)).text();
     return Promise.all(this.pnodes.map(({ address }) => page(address).catch(() => "")));
+  }
+
+  /** The orchestrator's own, for what a benchmark has to find as if it had run for long. */
+  get store(): string {
+    return `sqlite:${join(this.#directory, "state.db")}`;
+  }
+
+  /** A counter of all PNodes together. */
+  async counted(metric: string): Promise<number> {
+    const found = (await this.#pages()).map((page) =>
+      Number(new RegExp(`^${metric} (\\S+)`, "m").exec(page)?.[1] ?? 0),
+    );
+    return found.reduce((sum, one) => sum + one, 0);
   }
 
   async close(): Promise<void> {

@@ -27,6 +27,7 @@ const benchmarks: Readonly<Record<string, { title: string; load: () => Promise<B
   recovery: { title: "Recovery", load: async () => (await import("./recovery.ts")).recoveryReport },
   scale: { title: "Scale", load: async () => (await import("./scale.ts")).scaleReport },
   tuning: { title: "Tuning", load: async () => (await import("./tuning.ts")).tuningReport },
+  trust: { title: "Trust", load: async () => (await import("./trust.ts")).trustReport },
   wan: { title: "Home links", load: async () => (await import("./wan.ts")).wanReport },
   tokenizer: { title: "Tokenizer", load: async () => (await import("./tokenizer.ts")).tokenizerReport },
 };

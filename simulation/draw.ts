@@ -130,7 +130,7 @@ function drawBuilds(seed: number, { pnodes }: Fleet): Map<string, Build> {
 /** Held for all seeds of a thread, so that no simulated process has to compile them again. */
 const plans = new Map<string, Plan>();
 
-function planOf(scenario: Scenario): Plan {
+export function planOf(scenario: Scenario): Plan {
   const { definition } = scenario;
   const plan = plans.get(definition) ?? expandLanes(compileText(definition), scenario);
   plans.set(definition, plan);

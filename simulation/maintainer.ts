@@ -34,6 +34,8 @@ export interface SessionPolicy {
   readonly assurance?: "sampled" | "checked" | "proven";
   /** Of those who repeat each interval, where everything is checked; one if absent. */
   readonly strangers?: number;
+  /** No state moves further than its optimizer can. */
+  readonly cap?: "on" | undefined;
 }
 
 export interface Training {
@@ -209,6 +211,7 @@ function settingsOf(scenario: Scenario, policy: SessionPolicy) {
     elastic: policy.elastic ?? "",
     assurance: policy.assurance ?? "none",
     strangers: policy.strangers ?? 0,
+    cap: policy.cap ?? "",
     validateEvery: scenario.validateEvery,
     validationMicrobatches,
     clipNorm: scenario.clipNorm,

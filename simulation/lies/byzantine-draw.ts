@@ -1,9 +1,9 @@
 // What a seed draws where some machines lie: a fleet of which less than a third is not as it should be, one session that is checked, and
 // in every other world the usual faults on top.
 
-import { calmRun, fleetOf, type RunSettings } from "../draw.ts";
+import { calmRun, fleetOf, planOf, type RunSettings } from "../draw.ts";
 import { drawPlan } from "../faults.ts";
-import { laned, rounds, scenarios } from "../scenarios.ts";
+import { laned, rounds, type Scenario, scenarios } from "../scenarios.ts";
 import { SeededChance } from "../world/chance.ts";
 import { type Behaviour, behaviours, ownerOf, wrongResultOf } from "./byzantine.ts";
 
@@ -12,6 +12,9 @@ const patienceMs = 900_000;
 const faultyShare = 0.4;
 /** Share of the worlds in which one owner brings many machines, all of which lie. */
 const sybilsShare = 0.15;
+/** Of the worlds, how many cap how far states may move, and in how many somebody tries. */
+const cappedShare = 0.3;
+const leapsShare = 0.1;
 
 /** Neighbours of a VNode and those who were found out cannot check it: with fewer machines two strangers may not be left. */
 const pnodesForTwoStrangers = 12;
@@ -46,14 +49,28 @@ export function drawByzantine(seed: number, lies?: CertainLies, hasLanes = false
     odd.clear();
     for (const name of others.slice(0, army.whole(2, 5))) odd.set(name, "sybil");
   }
+  // Some machines leap, where moves are capped and where they are not.
+  const leaping = new SeededChance(seed, "leaps");
+  const isCapped = leaping.happens(cappedShare) && certain === undefined && hasBound(scenario);
+  if (certain === undefined && leaping.happens(leapsShare)) odd.set([...odd.keys()][0] as string, "leaps");
   if (certain !== undefined) for (const name of others.slice(0, 2)) odd.set(name, certain);
   const plan = chance.happens(faultyShare) && certain === undefined ? drawPlan(seed, fleet) : calm.plan;
   return {
-    ...{ ...calm, behaviours: odd, trusted, plan, patienceMs },
+    ...{ ...(isCapped ? capped(calm) : calm), behaviours: odd, trusted, plan, patienceMs },
     vnodesPerPNode: chance.pick([1, 2, 2, 3]) + (hasLanes ? 3 : 1),
     computeMs: chance.skewed(5, 60),
     delayMs: chance.skewed(0.5, 20),
   };
+}
+
+/** Whether moves can be capped: lanes of a round and SGD without clipping go as far as they like. */
+function hasBound(scenario: Scenario): boolean {
+  const plain = planOf(scenario).vnodes.every(({ optimizer }) => optimizer.kind !== "sgd");
+  return scenario.sync === undefined && plain;
+}
+
+function capped(run: RunSettings): RunSettings {
+  return { ...run, sessions: run.sessions.map((one) => ({ ...one, policy: { ...one.policy, cap: "on" as const } })) };
 }
 
 /**

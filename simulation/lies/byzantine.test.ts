@@ -1,5 +1,6 @@
 import { strict as assert } from "node:assert";
 import { describe, it } from "node:test";
+import type { SessionPolicy } from "../../src/network/settings/session.ts";
 import type { StandingRecord } from "../../src/orchestrator/records/checking.ts";
 import type { SessionRecord } from "../../src/orchestrator/records/sessions.ts";
 import { expectationsOf } from "../baselines.ts";
@@ -11,8 +12,13 @@ import { type Behaviour, behaviours } from "./byzantine.ts";
 const chain = scenarios.find(({ name }) => name === "chain") as (typeof scenarios)[number];
 
 /** Eight machines, of which one is not as it should be; it has a VNode, or, at `p6`, repeats what others did. */
-async function world(behaviour: Behaviour | undefined, host: string, assurance: "sampled" | "checked" = "sampled") {
-  const calm = calmRun(chain, fleetOf(8, 1), { checkpointEvery: 2, replicas: 1, assurance });
+async function world(
+  behaviour: Behaviour | undefined,
+  host: string,
+  assurance: "sampled" | "checked" = "sampled",
+  more: Pick<SessionPolicy, "cap"> = {},
+) {
+  const calm = calmRun(chain, fleetOf(8, 1), { checkpointEvery: 2, replicas: 1, assurance, ...more });
   const odd = new Map(behaviour ? [[host, behaviour]] : []);
   const settings = { ...calm, vnodesPerPNode: 2, behaviours: odd };
   const run = new NetworkRun(1, settings, await expectationsOf(settings), {});
@@ -23,8 +29,8 @@ async function world(behaviour: Behaviour | undefined, host: string, assurance: 
   );
   const [session] = run.records.under<SessionRecord>("session/");
   const standings = run.records.under<StandingRecord>("standing/");
-  const faults = standings.find(({ pnode }) => (pnode as string) === host)?.faults.map(({ kind }) => kind) ?? [];
-  return { session, faults };
+  const found = standings.find(({ pnode }) => (pnode as string) === host)?.faults ?? [];
+  return { session, faults: found.map(({ kind }) => kind), stories: found.map(({ story }) => story) };
 }
 
 describe("a session that is checked", () => {
@@ -55,6 +61,13 @@ describe("a session that is checked", () => {
   it("goes on without a machine that withholds what others need, or says that it has just lost it", async () => {
     assert.deepEqual((await world("withholds", "p2", "checked")).faults.slice(0, 1), ["withholding"]);
     assert.deepEqual((await world("feigns", "p2", "checked")).faults, [], "it may be true");
+  });
+
+  it("records nothing, where moves are capped, that goes further than an optimizer can, and everything that is honest", async () => {
+    const { faults, stories } = await world("leaps", "p1", "sampled", { cap: "on" });
+    assert.equal(faults[0], "hardware");
+    assert.match(stories[0] ?? "", /none that its optimizer could come to: .* a weight moved by/);
+    assert.deepEqual((await world(undefined, "p2", "sampled", { cap: "on" })).faults, []);
   });
 
   it("calls a machine a liar that insists on weights far from everybody else's", async () => {

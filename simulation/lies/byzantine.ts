@@ -40,6 +40,8 @@ export type Behaviour =
   | "zeros"
   /** Does not update its weights. */
   | "stale"
+  /** Updates its weights a thousand times as far as it should. */
+  | "leaps"
   /** Honest at first. */
   | "sleeps"
   /** Sends something else than it states. */
@@ -112,15 +114,15 @@ export const honest: ReadonlySet<Behaviour> = new Set([
 ]);
 
 /** Whoever of them computes does so alike: two of them agree on what is wrong. */
-export const liars: ReadonlySet<Behaviour> = new Set(["flips", "zeros", "stale", "sleeps", "sybil", "cartel"]);
+export const liars: ReadonlySet<Behaviour> = new Set(["flips", "zeros", "stale", "leaps", "sleeps", "sybil", "cartel"]);
 
 /** Those of them that lie in everything they compute. */
-export const constantLiars: ReadonlySet<Behaviour> = new Set(["flips", "zeros", "sybil", "cartel"]);
+export const constantLiars: ReadonlySet<Behaviour> = new Set(["flips", "zeros", "leaps", "sybil", "cartel"]);
 
 /** Of those who compute what is wrong, what they come to: whoever comes to the same may confirm it. */
 export function wrongResultOf(behaviour: Behaviour): string | undefined {
   if (!liars.has(behaviour)) return undefined;
-  return behaviour === "zeros" || behaviour === "stale" ? behaviour : "flips";
+  return behaviour === "zeros" || behaviour === "stale" || behaviour === "leaps" ? behaviour : "flips";
 }
 
 /** Whom a machine says it belongs to. */
@@ -162,6 +164,14 @@ export function executorOf(behaviour: Behaviour | undefined, inner: Executor, ho
           return calls.map((call) => (isUpdate(call) ? {} : (results[left.indexOf(call)] ?? {})));
         },
       };
+    case "leaps": {
+      const far = (call: KernelCall) => (isUpdate(call) ? ({ ...call, rate: 1_000 * call.rate } as KernelCall) : call);
+      return {
+        ...inner,
+        kernel: (call, options) => inner.kernel(far(call), options),
+        kernels: (calls, options) => inner.kernels(calls.map(far), options),
+      };
+    }
     case "sleeps":
       return altered(flip, () => host.world.clock.monotonicMs() > sleepsMs);
     case "zeros":
@@ -212,8 +222,8 @@ function answeringOtherwise(
   };
 }
 
-function isUpdate({ kind }: KernelCall): boolean {
-  return kind === "adam" || kind === "sgd";
+function isUpdate(call: KernelCall): call is Extract<KernelCall, { kind: "adam" | "sgd" }> {
+  return call.kind === "adam" || call.kind === "sgd";
 }
 
 /** A bit in the middle of the first float's fraction. */

@@ -50,6 +50,7 @@ import { RoundCare } from "./sessions/round-care.ts";
 import { SessionCare } from "./sessions/session-care.ts";
 import { TuneKind } from "./studies/tune.ts";
 import { Auditors } from "./trust/auditors.ts";
+import { Weigher } from "./trust/cap/weigher.ts";
 import { Standings } from "./trust/standings.ts";
 import { TrustCare } from "./trust/trust-care.ts";
 import { Availability } from "./views/availability.ts";
@@ -97,6 +98,7 @@ export function assemble(
   const adoption = new Adoption(context, { charters, rooms, touch: (session) => controller.touch(session, true) });
   const standings = new Standings(context);
   const auditors = new Auditors(context, { capacity, compiled, standings });
+  const weigher = new Weigher(context, { compiled, standings, rooms });
   const trust = new TrustCare(context, { auditors, compiled, rooms, standings, garbage, ledger });
   const rounds = new RoundCare(context, (session) => controller.touch(session, true));
   const answers = new AnswerCare(context, { network, compiled, rooms, auditors, standings });
@@ -197,6 +199,7 @@ export function assemble(
     heads,
     budgets,
     standings,
+    weigher,
     trust,
     answers,
     canaries,

@@ -22,6 +22,8 @@ export interface Readings {
   readonly retainedBytes: number;
   /** What its VNodes have waited for samples of their datasets, added up. */
   readonly dataWaitMs: number;
+  /** Messages that it has stored so that others can repeat what followed from them, since it started. */
+  readonly lockerBytes: number;
   /** Of models whose heads are here: positions that were not computed again, and guesses of tokens. */
   readonly conducted?: readonly { readonly replica: string; readonly load: ConductorLoad }[];
   readonly vnodes: readonly {
@@ -158,6 +160,7 @@ export class SelfReport {
       relayed: whereabouts.relayed,
       retainedBytes: training.retention.memoryBytes,
       dataWaitMs,
+      lockerBytes: training.lockerBytes,
       vnodes: training.hosts.all().map((host) => host.progress()),
     };
   }

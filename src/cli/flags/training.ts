@@ -82,6 +82,7 @@ export const trainingOptions: Readonly<Record<string, OptionSpec>> = {
   ...numberFlag(fields.replicas),
   ...textFlag(fields.assurance, { value: "LEVEL" }),
   ...numberFlag(fields.strangers),
+  ...textFlag(fields.cap, { value: "CHOICE" }),
   from: {
     type: "string",
     value: "SOURCE",
@@ -132,6 +133,7 @@ export function settingsFrom({ flags }: Pick<CommandContext, "flags">, network: 
     replicas: number(fields.replicas),
     assurance: text(fields.assurance),
     strangers: number(fields.strangers),
+    cap: text(fields.cap),
     initialState: flags.optionalText("from") ?? "",
     spread: number(fields.spread),
     budget: BigInt(number(fields.budget)),

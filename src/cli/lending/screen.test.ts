@@ -15,7 +15,7 @@ const state = (change: Partial<LendingState> = {}): LendingState => ({
   address: "192.168.1.5:7801",
   reach: "It was called back: the network reaches it directly.",
   lends: ["2 of 8 cores", "up to 4.0 GiB of memory"],
-  readings: { attached: true, retainedBytes: 0, dataWaitMs: 0, vnodes: [] },
+  readings: { attached: true, retainedBytes: 0, dataWaitMs: 0, lockerBytes: 0, vnodes: [] },
   wish: "lend",
   refusal: "",
   problems: [],

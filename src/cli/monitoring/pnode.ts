@@ -30,7 +30,8 @@ export function monitorPNode(world: World, id: string, name: string, otlp: strin
   const registry = openRegistry("pnode");
   const own = countingLogs({ ...world, log: withFields(world.log, { pnode: id }) }, registry);
   let pnode: PNode | undefined;
-  const readings = () => pnode?.readings() ?? { attached: false, retainedBytes: 0, dataWaitMs: 0, vnodes: [] };
+  const readings = () =>
+    pnode?.readings() ?? { attached: false, retainedBytes: 0, dataWaitMs: 0, lockerBytes: 0, vnodes: [] };
   registry.gauge("dcnr_pnode_attached", "1 while an orchestrator hears it.", () => (readings().attached ? 1 : 0));
   registry.gauge("dcnr_pnode_vnodes", "VNodes it hosts.", () => readings().vnodes.length);
   registry.gauge("dcnr_pnode_retained_bytes", "Messages it keeps for neighbours, in memory.", () => {
@@ -38,6 +39,8 @@ export function monitorPNode(world: World, id: string, name: string, otlp: strin
   });
   const dataWaitHelp = "Time that VNodes waited for samples of their dataset.";
   registry.counter("dcnr_pnode_data_wait_seconds_total", dataWaitHelp, () => readings().dataWaitMs / 1000);
+  const lockerHelp = "Messages that it has stored so that others can repeat what followed from them.";
+  registry.counter("dcnr_pnode_locker_bytes_total", lockerHelp, () => readings().lockerBytes);
   describeConductors(registry, () => readings().conducted ?? []);
   const each = (value: (vnode: ReturnType<typeof readings>["vnodes"][number]) => number) => () =>
     readings().vnodes.map((vnode) => ({

@@ -70,6 +70,8 @@ export interface SessionPolicy {
   readonly eras?: "on";
   /** How far results are checked; absent: not at all. */
   readonly assurance?: Assurance;
+  /** No state is recorded that its optimizer could not have come to from the one before; absent: nobody looks. */
+  readonly cap?: "on";
   /** With `checked`: how many strangers repeat each interval; absent: one. */
   readonly strangers?: number;
   /** No step after this one is begun until whoever runs it has looked at it; absent: it runs to its end. */

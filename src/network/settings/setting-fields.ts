@@ -214,6 +214,14 @@ export const settingFields = {
     choices: ["none", "sampled", "checked", "proven"],
     summary: "none, sampled, checked or proven results (default: sampled in a network open to strangers, else none)",
   }),
+  cap: choice({
+    field: "cap",
+    flag: "cap",
+    choices: ["off", "on"],
+    usual: "off",
+    summary:
+      "on: where results are checked, refuse states that moved further than the optimizer can between two checkpoints; the orchestrator reads each state for that",
+  }),
   strangers: number({
     field: "strangers",
     flag: "strangers",

@@ -20,6 +20,7 @@ import type { Compiled } from "../sessions/compiled.ts";
 import { type DurableRequest, parseDurable, recordDurable } from "../sessions/durable.ts";
 import type { Garbage } from "../sessions/garbage.ts";
 import type { SessionCare } from "../sessions/session-care.ts";
+import type { Weigher } from "../trust/cap/weigher.ts";
 import type { BlobRights } from "../workloads/blob-rights.ts";
 import type { Controller } from "../workloads/controller.ts";
 import { noteFailure } from "../workloads/failures.ts";
@@ -37,6 +38,7 @@ export interface PNodeApiNeeds {
   readonly capacity: Capacity;
   readonly blobRights: BlobRights;
   readonly allowance: UploadAllowance;
+  readonly weigher: Weigher;
 }
 
 const { grantLifetimeMs } = blobAllowanceDefault;
@@ -67,17 +69,24 @@ export function pnodeService(needs: PNodeApiNeeds): ServedService {
     },
     recordDurable: async (message, { caller }) => {
       const request = parseDurable(message, pnodeOf(caller));
-      const outcome = await recordDurable(context, needs.garbage, request).catch((thrown: unknown) => {
-        // The manifest may lie damaged where it is: the next upload replaces it.
-        if (unsure.size < unsureMax) unsure.add(request.state.hash);
-        throw thrown;
-      });
+      const outcome = await recordDurable(context, needs.garbage, request, needs.weigher.weigh).catch(
+        (thrown: unknown) => {
+          // The manifest may lie damaged where it is: the next upload replaces it.
+          if (unsure.size < unsureMax) unsure.add(request.state.hash);
+          throw thrown;
+        },
+      );
       if (outcome.kind === "conflict") {
         disagreed(needs, request);
         fail(
           "already_exists",
           `step ${outcome.step} of VNode ${request.vnode} already has the hash ${outcome.known}: the two differ, nothing was written`,
         );
+      }
+      if (outcome.kind === "beyond") {
+        const detail = `its state after step ${request.step} is none that its optimizer could come to: ${outcome.reason}`;
+        await needs.weigher.refuse(request, detail);
+        fail("already_exists", `VNode ${request.vnode}: ${detail}; nothing was written`);
       }
       if (outcome.kind === "accepted") {
         needs.allowance.recorded(request.pnode, outcome.blobs);

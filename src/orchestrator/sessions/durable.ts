@@ -29,7 +29,12 @@ export type DurableOutcome =
       readonly blobs: readonly Sha256[];
     }
   | { readonly kind: "fenced" }
-  | { readonly kind: "conflict"; readonly step: number; readonly known: string };
+  | { readonly kind: "conflict"; readonly step: number; readonly known: string }
+  /** No optimizer comes to it. */
+  | { readonly kind: "beyond"; readonly reason: string };
+
+/** What is impossible about a state that follows from another, where the session asks for that. */
+export type Weigh = (session: SessionRecord, statement: Statement) => Promise<string | undefined>;
 
 export interface DurableRequest {
   readonly session: SessionId;
@@ -220,6 +225,7 @@ export async function recordDurable(
   context: Context,
   garbage: Garbage,
   request: DurableRequest,
+  weigh: Weigh = async () => undefined,
 ): Promise<DurableOutcome> {
   const { mirror, blobs } = context;
   const seen = mirror.get(key.session(request.session));
@@ -245,6 +251,8 @@ export async function recordDurable(
       "invalid_argument",
       `the state ${state.hash} has ${state.bytes} bytes, not the ${request.state.bytes} that PNode ${request.pnode} says`,
     );
+  const reason = request.statement && (await weigh(session, request.statement));
+  if (reason !== undefined) return { kind: "beyond", reason };
   const refused: DurableStep = { next: undefined, outcome: "fenced" };
   let outcome: DurableStep = refused;
   await mirror.update(name, (current) => {

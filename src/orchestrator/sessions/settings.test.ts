@@ -143,6 +143,11 @@ describe("the settings of a session", () => {
       [{ ...elastic, autonomy: "on" }, /^rounds of an elastic session are closed by orchestrators/],
       [{ ...elastic, assurance: "checked" }, /^an elastic session cannot be checked yet/],
       [{ ...elastic, eras: "on" }, /^an elastic session has a class for each lane and no eras/],
+      [{ steps: 9n, cap: "on" }, /^cap on: what is not checked is not capped/],
+      [
+        { ...elastic, elastic: "", assurance: "sampled", cap: "on" },
+        /^cap on: what lanes come to at the end of a round/,
+      ],
       [{ ...elastic, elastic: "perhaps" }, /^elastic "perhaps" is unknown: choose off or on$/],
       [{ steps: 1n, lanes: 65 }, /^lanes is 65, expected a whole number from 1 to 64$/],
       [
@@ -158,6 +163,7 @@ describe("the settings of a session", () => {
       [{ steps: 1n, requirements: { priority: 5_000 } }, /^requirements\.priority \(--priority\) is 5000/],
     ];
     assert.equal((await settled(elastic)).policy.elastic, "on");
+    assert.equal((await settled({ steps: 9n, assurance: "sampled", cap: "on" })).policy.cap, "on");
     for (const [asked, sentence] of refused)
       await assert.rejects(settled(asked), { code: "invalid_argument", message: sentence });
   });

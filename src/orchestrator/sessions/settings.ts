@@ -19,6 +19,7 @@ import {
 } from "../../network/settings/session.ts";
 import { askedChoice, askedNumber, settingFields as fields } from "../../network/settings/setting-fields.ts";
 import type { SessionSettings as AskedSettings } from "../../protocol/gen/dcnr/v1/session_pb.ts";
+import { moveBoundOf } from "../trust/cap/movement.ts";
 
 /** Unless it does not divide the batch. */
 const microbatchesUsual = 4;
@@ -165,6 +166,8 @@ export function policyOf(asked: AskedSettings, plan: Plan, usual: Assurance = "n
   const strangers = askedNumber(fields.strangers, asked.strangers);
   if (strangers > 1 && assurance !== "checked")
     fail("invalid_argument", `strangers is ${strangers}: only with assurance checked do so many repeat each interval`);
+  const isCapped = askedChoice(fields.cap, asked.cap) === "on";
+  if (isCapped) checkCap(asked, plan, assurance);
   return {
     checkpointEvery: askedNumber(
       fields.checkpointEvery,
@@ -178,7 +181,21 @@ export function policyOf(asked: AskedSettings, plan: Plan, usual: Assurance = "n
     ...(elasticAsked(asked, isAutonomous, assurance) ? { elastic: "on" as const } : {}),
     ...(assurance === "none" ? {} : { assurance }),
     ...(strangers > 1 ? { strangers } : {}),
+    ...(isCapped ? { cap: "on" as const } : {}),
   };
+}
+
+/** A cap that could stop an honest run would be none: it is refused where what an optimizer does has no bound. */
+function checkCap({ clipNorm, syncEvery }: AskedSettings, { vnodes }: Plan, assurance: string): void {
+  const refuse = (sentence: string) => fail("invalid_argument", `cap on: ${sentence}`);
+  if (assurance === "none") refuse("what is not checked is not capped: choose an assurance, or cap off");
+  if (syncEvery) refuse("what lanes come to at the end of a round has no bound: choose cap off, or no rounds");
+  const rate = { schedule: "constant", base: 1, warmupSteps: 0, finalShare: 1 } as const;
+  for (const { id, optimizer } of vnodes)
+    if (moveBoundOf(optimizer, { learningRate: rate, steps: 1, clipNorm }, 0, 1) === undefined)
+      refuse(
+        `the ${optimizer.kind} of VNode ${id} may move weights by any amount: Adam, AdamW, and SGD with --clip and without decay have a bound`,
+      );
 }
 
 /** Lanes that come and go are decided by orchestrators, round by round, and leave nothing that a stranger could repeat. */

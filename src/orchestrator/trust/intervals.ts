@@ -43,7 +43,9 @@ export async function openInterval(
     const owner = (all[0] as Stated).pnode;
     owners[vnode] = owner;
     const rate = auditRate(standings.of(owner), sinceAlarm(session, span.to));
-    if (!isDrawn(draw, vnode, rate, policy.assurance ?? "none", leftAfter, total)) continue;
+    // What follows from the seed alone has nothing to be weighed against: where moves are capped it is repeated.
+    const isUnweighed = policy.cap === "on" && all.some(({ statement }) => statement.before === "");
+    if (!isUnweighed && !isDrawn(draw, vnode, rate, policy.assurance ?? "none", leftAfter, total)) continue;
     const audit: AuditRecord = { stated: all, tasks: [], ready: false, accused: [] };
     const except = new Set(all.map(({ pnode }) => pnode));
     const somebody = auditors.candidates(session, vnode, draw, except, policy.assurance === "proven");

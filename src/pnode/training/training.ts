@@ -116,6 +116,11 @@ export class Training {
     );
   }
 
+  /** Of messages that audits need, stored since it started. */
+  get lockerBytes(): number {
+    return this.#locker.bytes;
+  }
+
   #host(assignment: Assignment): VNodeHost {
     const { session, vnode } = assignment;
     const { tasks, timings, reports, onWork } = this.#options;
