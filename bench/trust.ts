@@ -20,7 +20,8 @@ type Turn = Readonly<Record<Side, number>>;
 
 const microbatches = 8;
 const t1Steps = 5;
-const auditedMs = 15_000;
+/** Long enough for the rest of what was drawn to weigh little. */
+const auditedSteps = 80;
 const auditedEvery = 10;
 /** Long enough known to be checked at the least rate. */
 const rights = 1_000;
@@ -118,8 +119,11 @@ async function untilSettled(lab: Lab, session: string): Promise<{ readonly cpuMs
   await lab.client.sessions.start(session);
   await pause(settledMs);
   const [from, before] = [await meanStep(), cpuMsOf(pids)];
-  await pause(auditedMs);
-  const steps = (await meanStep()) - from;
+  let steps = 0;
+  while (steps < auditedSteps) {
+    await pause(settledMs);
+    steps = (await meanStep()) - from;
+  }
   await lab.client.sessions.suspend(session);
   let cpuMs = cpuMsOf(pids);
   for (;;) {

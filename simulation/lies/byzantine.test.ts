@@ -16,7 +16,7 @@ async function world(
   behaviour: Behaviour | undefined,
   host: string,
   assurance: "sampled" | "checked" = "sampled",
-  more: Pick<SessionPolicy, "cap"> = {},
+  more: Partial<Pick<SessionPolicy, "cap" | "replicas">> = {},
 ) {
   const calm = calmRun(chain, fleetOf(8, 1), { checkpointEvery: 2, replicas: 1, assurance, ...more });
   const odd = new Map(behaviour ? [[host, behaviour]] : []);
@@ -68,6 +68,13 @@ describe("a session that is checked", () => {
     assert.equal(faults[0], "hardware");
     assert.match(stories[0] ?? "", /none that its optimizer could come to: .* a weight moved by/);
     assert.deepEqual((await world(undefined, "p2", "sampled", { cap: "on" })).faults, []);
+  });
+
+  it("believes no single owner of a VNode that has several: the line waits for all, and a third machine decides", async () => {
+    const { session, faults } = await world("flips", "p2", "sampled", { replicas: 2 });
+    assert.equal(session?.final, session?.identity.steps);
+    assert.equal(faults[0], "class");
+    assert.deepEqual((await world(undefined, "", "sampled", { replicas: 3 })).faults, []);
   });
 
   it("calls a machine a liar that insists on weights far from everybody else's", async () => {

@@ -75,9 +75,17 @@ export function soundUpTo(
     if ([...stated.values()].some((all) => all.length === 0)) return { intervals };
     const trouble = troubleIn(span, stated, edges);
     if (trouble !== undefined) return { intervals, trouble };
+    if (session.policy.replicas > 1 && !isStatedByAll(records, stated)) return { intervals };
     intervals.push(span);
   }
   return { intervals };
+}
+
+/** Where several own a VNode, the first to state something never wins: those who are there have all come to the same. */
+function isStatedByAll(records: VNodeRecords, stated: ReadonlyMap<VNodeId, readonly Stated[]>): boolean {
+  return [...stated].every(([vnode, all]) =>
+    records.get(vnode)?.members.every((member) => all.some(({ pnode }) => pnode === member.pnode)),
+  );
 }
 
 function troubleIn(

@@ -62,9 +62,10 @@ export class Arrivals implements Protocol {
       ...{ dtype, shape, from, session },
       refusal: async () => {
         if (receiver.admit(name, hash) !== "wanted") return judgementOf(receiver.receive(arrival), name);
-        return receiver.needsProof && !(await this.#isSigned(delivery, session, name, peer))
-          ? refused(`the session is one that is checked: PNode ${peer} has to sign what it sends`)
-          : undefined;
+        if (receiver.needsProof && !(await this.#isSigned(delivery, session, name, peer)))
+          return refused(`the session is one that is checked: PNode ${peer} has to sign what it sends`);
+        const heard = receiver.hears(arrival);
+        return heard && judgementOf(heard, name);
       },
       allocate: (bytes) => memory.allocate(bytes),
       discard: (unused) => memory.release(unused),

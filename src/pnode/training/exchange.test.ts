@@ -56,6 +56,7 @@ function scene(rows: number, options: { admission?: Admission; owner?: Ownership
       received.push(arrival);
       return verdicts[admission];
     },
+    hears: () => undefined,
     asked: (_names, asker) => asker.answer("gone"),
   };
   const network = new MemoryNetwork("p1");

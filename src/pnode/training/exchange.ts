@@ -128,6 +128,11 @@ export class Exchange {
     });
   }
 
+  /** How many PNodes host a VNode, as far as is known here. */
+  owners(session: SessionId, vnode: VNodeId): number {
+    return this.#options.resolver.locate(session, vnode).length;
+  }
+
   /** The PNode that hosts a VNode as far as is known here; empty if nobody is. */
   ownerOf(session: SessionId, vnode: VNodeId): string {
     return this.#options.resolver.locate(session, vnode)[0]?.pnode ?? "";

@@ -48,6 +48,8 @@ export interface Receiver {
    * of something, or never. From here on the tensor is the receiver's.
    */
   receive(arrival: Arrival): Verdict | undefined;
+  /** Of a message that is wanted and whose bytes have not come: what becomes of it without them; undefined if they are needed. */
+  hears(arrival: Arrival): Verdict | undefined;
   asked(names: readonly MessageName[], asker: Asker): void;
 }
 

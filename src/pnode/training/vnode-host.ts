@@ -254,6 +254,10 @@ export class VNodeHost implements Receiver {
     return undefined;
   }
 
+  hears(arrival: Arrival): Verdict | undefined {
+    return this.#running?.vnode.hears(arrival);
+  }
+
   asked(names: readonly MessageName[], asker: Asker): void {
     // While it loads, it cannot know; it will send everything from the line on by itself.
     if (this.#running === undefined) asker.answer("coming");

@@ -1,0 +1,53 @@
+import { strict as assert } from "node:assert";
+import { describe, it } from "node:test";
+import type { PNodeId, VNodeId } from "../../core/ids.ts";
+import type { Statement } from "../../trust/statement.ts";
+import type { Stated } from "../records/checking.ts";
+import type { SessionRecord } from "../records/sessions.ts";
+import type { VNodeRecord } from "../records/vnodes.ts";
+import { soundUpTo } from "./seams.ts";
+
+const [a, b] = ["a", "b"] as VNodeId[] as [VNodeId, VNodeId];
+const edges = [{ id: "a>b", from: a, to: b, gradient: false }];
+
+/** Owners of both VNodes, and what each of them states of steps 0 to 2: a state, and what passed between the two. */
+function scene(replicas: number, owners: Readonly<Record<string, Readonly<Record<string, string | undefined>>>>) {
+  const session = {
+    ...{ vnodes: [a, b], line: 0, turn: 0, identity: { steps: 10 } },
+    policy: { checkpointEvery: 2, replicas },
+  } as unknown as SessionRecord;
+  const records = new Map(
+    [a, b].map((vnode) => {
+      const stated = Object.entries(owners[vnode] ?? {}).flatMap(([pnode, after]): Stated[] =>
+        after === undefined
+          ? []
+          : [
+              {
+                pnode: pnode as PNodeId,
+                turn: 0,
+                statement: { after, outputs: "o", edges: { "f/a>b": "root" } } as unknown as Statement,
+              },
+            ],
+      );
+      const members = Object.keys(owners[vnode] ?? {}).map((pnode) => ({ pnode }));
+      return [vnode, { vnode, members, statements: { "2": stated } } as unknown as VNodeRecord] as const;
+    }),
+  );
+  return soundUpTo(session, records, edges, 2);
+}
+
+describe("the line", () => {
+  it("passes what one owner of each VNode states", () => {
+    assert.deepEqual(scene(1, { a: { p: "x" }, b: { q: "y" } }).intervals, [{ from: 0, to: 2 }]);
+    assert.deepEqual(scene(1, { a: { p: "x" }, b: { q: undefined } }), { intervals: [] });
+  });
+
+  it("waits for all who own a VNode, where several do: the first never wins", () => {
+    const early = scene(2, { a: { liar: "lie", p: undefined }, b: { q: "y", r: "y" } });
+    assert.deepEqual(early, { intervals: [] });
+    const late = scene(2, { a: { liar: "lie", p: "x" }, b: { q: "y", r: "y" } });
+    assert.deepEqual(late.trouble, { from: 0, to: 2, kind: "disagreement", vnode: a });
+    assert.equal(scene(2, { a: { o: "x", p: "x" }, b: { q: "y", r: "y" } }).intervals.length, 1);
+    assert.equal(scene(2, { a: { p: "x" }, b: { q: "y", r: "y" } }).intervals.length, 1, "of those who are left");
+  });
+});
