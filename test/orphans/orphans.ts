@@ -94,7 +94,7 @@ class OrphanRound {
     await Promise.all(orchestrators.map((one) => this.#fleet.kill(one)));
     await pause(4_000 * this.#chance());
     const before = await this.#newest(session);
-    const busy = [...(await this.#stepsOf(session)).keys()];
+    const busy = [...(await this.#stepsOf(session))].flatMap(([pnode, own]) => (own.length > 0 ? [pnode] : []));
     const victim = busy[Math.floor(this.#chance() * busy.length)] as Member;
     this.victim = victim.name;
     const killedMs = performance.now();
@@ -115,28 +115,35 @@ class OrphanRound {
     return Math.max(-1, ...[...(await this.#stepsOf(session)).values()].flat());
   }
 
-  /** All VNodes are hosted by somebody, and have come to the last step. */
+  /** All VNodes have come to the last step; when the crew holds their states there, it lets them go. */
   #isEnded(steps: ReadonlyMap<Member, readonly number[]>): boolean {
     const all = [...steps.values()].flat();
     this.#most = Math.max(this.#most, all.length);
-    return all.length === this.#most && all.every((step) => step === this.#steps);
+    this.#hasSeenEnd ||= all.some((step) => step === this.#steps);
+    const isLetGo = all.length === 0 && this.#hasSeenEnd && steps.size === this.#living.length;
+    return isLetGo || (all.length === this.#most && all.every((step) => step === this.#steps));
   }
 
   #most = 1;
+  #hasSeenEnd = false;
 
-  /** What PNodes say by themselves, from their metrics. */
+  get #living(): Member[] {
+    return this.#fleet.members.filter(({ role, child }) => role === "pnode" && child !== undefined);
+  }
+
+  /** What PNodes say by themselves, from their metrics; those that do not answer in time are left out. */
   async #stepsOf(session: string): Promise<Map<Member, number[]>> {
     const steps = new Map<Member, number[]>();
-    const pnodes = this.#fleet.members.filter(({ role, child }) => role === "pnode" && child !== undefined);
     await Promise.all(
-      pnodes.map(async (pnode) => {
+      this.#living.map(async (pnode) => {
         const text = await fetch(`http://${pnode.child?.address}/metrics`, { signal: AbortSignal.timeout(2_000) })
           .then((response) => response.text())
-          .catch(() => "");
+          .catch(() => undefined);
+        if (text === undefined) return;
         const own = [...text.matchAll(/^dcnr_vnode_step\{(.*)\} (\d+)$/gm)]
           .filter(([, labels]) => labels?.includes(`session="${session}"`))
           .map(([, , step]) => Number(step));
-        if (own.length > 0) steps.set(pnode, own);
+        steps.set(pnode, own);
       }),
     );
     return steps;
