@@ -1,7 +1,7 @@
 // `dcnr simulate`: runs many seeds, shows how far it is, and ends with what was injected and what broke.
 
 import { availableParallelism } from "node:os";
-import { simulateSeeds } from "./pool.ts";
+import { simulateSeeds, type WorldKind } from "./pool.ts";
 import { describe, replayCommand, type SimulationReport } from "./report.ts";
 import { runSeed } from "./run.ts";
 import { shrink, tell } from "./shrink.ts";
@@ -11,6 +11,7 @@ export interface SimulationOptions {
   readonly firstSeed: number;
   /** One seed alone, with its readable trace. */
   readonly replay?: number;
+  readonly kind?: WorldKind;
   readonly json?: boolean;
   readonly workers?: number;
   readonly signal?: AbortSignal;
@@ -25,23 +26,24 @@ export interface Printer {
 
 /** Returns the exit code: 0 if every seed held, 1 if any failed. */
 export async function runSimulation(options: SimulationOptions, print: Printer): Promise<number> {
-  if (options.replay !== undefined) return replay(options.replay, options.json === true, print);
+  if (options.replay !== undefined) return replay(options.replay, options, print);
   const report = await simulate(options, (done, detail) => print.progress(done, options.seeds, detail));
   if (options.json) print.json(report);
   else {
-    for (const line of describe(report)) print.line(line);
-    await tellStory(report, print);
+    for (const line of describe(report, flagsOf(options.kind))) print.line(line);
+    await tellStory(report, options.kind, print);
   }
   return report.divergences + report.hangs + report.others > 0 ? 1 : 0;
 }
 
 export function simulate(
-  options: Pick<SimulationOptions, "seeds" | "firstSeed" | "workers" | "signal">,
+  options: Pick<SimulationOptions, "seeds" | "firstSeed" | "kind" | "workers" | "signal">,
   onProgress: (done: number, detail: string) => void = () => {},
 ): Promise<SimulationReport> {
   const seeds = Array.from({ length: options.seeds }, (_, index) => options.firstSeed + index);
   return simulateSeeds({
     seeds,
+    ...(options.kind && { kind: options.kind }),
     workers: options.workers ?? Math.max(1, availableParallelism()),
     signal: options.signal,
     onProgress: (done, summary) => {
@@ -58,16 +60,24 @@ export function simulate(
 }
 
 /** What little it takes to break the first seed that failed. */
-async function tellStory({ failures: [first] }: Pick<SimulationReport, "failures">, print: Printer): Promise<void> {
-  const shrunk = first && (await shrink(first.seed));
+async function tellStory(
+  { failures: [first] }: Pick<SimulationReport, "failures">,
+  kind: WorldKind | undefined,
+  print: Printer,
+): Promise<void> {
+  const shrunk = first && (await shrink(first.seed, { ...(kind && { kind }) }));
   if (!shrunk) return;
   print.line();
   for (const line of tell(shrunk)) print.line(line);
 }
 
 /** One seed, told in full. */
-async function replay(seed: number, json: boolean, print: Printer): Promise<number> {
-  const report = await runSeed(seed, { readable: true });
+async function replay(
+  seed: number,
+  { json, kind }: Pick<SimulationOptions, "json" | "kind">,
+  print: Printer,
+): Promise<number> {
+  const report = await runSeed(seed, { ...kind, readable: true });
   if (json) {
     print.json(report);
   } else {
@@ -79,8 +89,12 @@ async function replay(seed: number, json: boolean, print: Printer): Promise<numb
     for (const { kind, atMs, message } of report.violations)
       print.line(`${kind} at ${(atMs / 1000).toFixed(3)} s: ${message}`);
     if (report.violations.length === 0) print.line("all checks hold");
-    await tellStory({ failures: report.violations.length > 0 ? [report] : [] }, print);
-    print.line(`replay: ${replayCommand(seed)}`);
+    await tellStory({ failures: report.violations.length > 0 ? [report] : [] }, kind, print);
+    print.line(`replay: ${replayCommand(seed, flagsOf(kind))}`);
   }
   return report.violations.length > 0 ? 1 : 0;
+}
+
+function flagsOf(kind: WorldKind | undefined): string {
+  return `${kind?.autonomy ? " --autonomy" : ""}${kind?.lanes ? " --lanes" : ""}`;
 }

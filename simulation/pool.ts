@@ -2,15 +2,17 @@
 // threads there are nor on which thread takes which seed.
 
 import { Worker } from "node:worker_threads";
+import type { RunOptions } from "./network-run.ts";
 import { type SeedReport, type SimulationReport, Summary } from "./report.ts";
+
+/** Worlds of another kind than those that seeds draw by themselves. */
+export type WorldKind = Pick<RunOptions, "byzantine" | "answers" | "autonomy" | "lanes">;
 
 export interface PoolOptions {
   readonly seeds: readonly number[];
   /** Name of a deliberate protocol fault (mutants.ts). */
   readonly mutant?: string;
-  /** Worlds in which some machines lie. */
-  readonly byzantine?: boolean;
-  readonly answers?: boolean;
+  readonly kind?: WorldKind;
   /** Ends early once this many seeds have failed. */
   readonly failuresMax?: number;
   readonly signal?: AbortSignal;
@@ -20,8 +22,7 @@ export interface PoolOptions {
 export interface SeedTask {
   readonly seed: number;
   readonly mutant: string | undefined;
-  readonly byzantine: boolean | undefined;
-  readonly answers: boolean | undefined;
+  readonly kind: WorldKind;
 }
 
 /** Threads stay, since each has to compute the undisturbed runs once. */
@@ -33,14 +34,14 @@ export class SeedPool {
   }
 
   async run(options: PoolOptions): Promise<SimulationReport> {
-    const { seeds, mutant, byzantine, answers, failuresMax = Number.POSITIVE_INFINITY } = options;
+    const { seeds, mutant, kind = {}, failuresMax = Number.POSITIVE_INFINITY } = options;
     const summary = new Summary(seeds[0] ?? 0);
     let next = 0;
     let done = 0;
     const take = () => (options.signal?.aborted || summary.failed >= failuresMax ? undefined : seeds[next++]);
     const lane = async (worker: Worker) => {
       for (let seed = take(); seed !== undefined; seed = take()) {
-        summary.add(await ask(worker, { seed, mutant, byzantine, answers }));
+        summary.add(await ask(worker, { seed, mutant, kind }));
         done += 1;
         options.onProgress?.(done, summary);
       }

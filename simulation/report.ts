@@ -101,11 +101,12 @@ export class Summary {
 }
 
 /** The command that runs one seed again, with its trace. */
-export function replayCommand(seed: number): string {
-  return `dcnr simulate --seed ${seed}`;
+/** `flags`: those that make the seed's world another one. */
+export function replayCommand(seed: number, flags = ""): string {
+  return `dcnr simulate --seed ${seed}${flags}`;
 }
 
-export function describe(report: SimulationReport): string[] {
+export function describe(report: SimulationReport, flags = ""): string[] {
   const lines = [
     `${report.seeds} seeds from ${report.firstSeed}: ${report.sessions} sessions, ${report.questions} questions, ${report.faultCount} faults in ${report.virtualHours.toFixed(1)} virtual hours`,
     ...Object.entries(report.faults).map(([kind, count]) => `  ${String(count).padStart(8)}  ${kind}`),
@@ -115,7 +116,7 @@ export function describe(report: SimulationReport): string[] {
     lines.push("", `seed ${failure.seed} (${failure.scenario}):`);
     for (const { kind, atMs, message } of failure.violations.slice(0, 5))
       lines.push(`  ${kind} at ${(atMs / 1000).toFixed(3)} s: ${message}`);
-    lines.push(`  replay: ${replayCommand(failure.seed)}`);
+    lines.push(`  replay: ${replayCommand(failure.seed, flags)}`);
   }
   return lines;
 }

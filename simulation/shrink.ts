@@ -2,6 +2,7 @@
 // What is left is the story of the bug.
 
 import { type FaultPlan, noFaults, type TimedFault } from "./faults.ts";
+import type { WorldKind } from "./pool.ts";
 import type { SeedReport } from "./report.ts";
 import { runSeed, settingsOf } from "./run.ts";
 
@@ -16,20 +17,22 @@ export interface Shrunk {
 
 export interface ShrinkOptions {
   readonly mutant?: string;
+  readonly kind?: WorldKind;
   /** Plans that are tried at most. */
   readonly runsMax?: number;
 }
 
 /** The smallest plan found that still fails; undefined if the seed holds. */
 export async function shrink(seed: number, options: ShrinkOptions = {}): Promise<Shrunk | undefined> {
-  const { mutant, runsMax = 100 } = options;
-  const drawn = settingsOf(seed, mutant === undefined ? {} : { mutant }).plan;
+  const { mutant, kind, runsMax = 100 } = options;
+  const world = { ...kind, ...(mutant === undefined ? {} : { mutant }) };
+  const drawn = settingsOf(seed, world).plan;
   let plan = drawn;
   let runs = 0;
   let report: SeedReport | undefined;
   const fails = async (candidate: FaultPlan) => {
     if (runs++ >= runsMax) return false;
-    const tried = await runSeed(seed, { plan: candidate, ...(mutant === undefined ? {} : { mutant }) });
+    const tried = await runSeed(seed, { ...world, plan: candidate });
     if (tried.violations.length === 0) return false;
     plan = candidate;
     report = tried;

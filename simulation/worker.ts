@@ -4,12 +4,8 @@ import { parentPort } from "node:worker_threads";
 import type { SeedTask } from "./pool.ts";
 import { runSeed } from "./run.ts";
 
-parentPort?.on("message", ({ seed, mutant, byzantine, answers }: SeedTask) => {
-  runSeed(seed, {
-    mutant,
-    ...(byzantine === undefined ? {} : { byzantine }),
-    ...(answers === undefined ? {} : { answers }),
-  }).then(
+parentPort?.on("message", ({ seed, mutant, kind }: SeedTask) => {
+  runSeed(seed, { ...kind, ...(mutant === undefined ? {} : { mutant }) }).then(
     (report) => parentPort?.postMessage(report),
     (error) => {
       throw error;

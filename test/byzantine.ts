@@ -34,7 +34,7 @@ if (values.seed !== undefined) {
 } else {
   const seeds = Array.from({ length: Number(values.seeds) }, (_, index) => Number(values.first) + index);
   const started = process.cpuUsage();
-  const report = await simulateSeeds({ seeds, ...kind, workers: Number(values.workers) });
+  const report = await simulateSeeds({ seeds, kind, workers: Number(values.workers) });
   const { user, system } = process.cpuUsage(started);
   const { divergences, hangs, others, failures, virtualHours } = report;
   for (const { seed, scenario, violations } of failures) {

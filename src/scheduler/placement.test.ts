@@ -400,6 +400,22 @@ describe("placement", () => {
     assert.equal(moves(nodes.slice(0, 1), 10_000), undefined);
   });
 
+  it("spreads a session again that asks for more PNodes than were left, once others are there", () => {
+    const plan = chain(["v0", "v1", "v2", "v3"].map((id) => vnode(id)));
+    const current = new Map(plan.vnodes.map((one) => [one.id, ["a" as PNodeId]]));
+    const moves = (spread: number, ...others: string[]) => {
+      const fleet = new Fleet([node("a", { hosts: new Map([["s1", 4]]) }), ...others.map((id) => node(id))]);
+      const running = policy({ numericsClass: "avx2", current, spread });
+      const move = atOnce(shouldMove(plan, fleet, running, { stepsLeft: 5, replaySteps: 20 }, unhurried()));
+      return move && new Set([...move.decisions.map(({ pnode }) => pnode), "a"]).size;
+    };
+    assert.equal(moves(2, "b"), 2);
+    assert.equal(moves(3, "b", "c"), 3);
+    assert.equal(moves(3, "b"), 2, "as far as there are any");
+    assert.equal(moves(2), undefined, "nobody else is there");
+    assert.equal(moves(1, "b"), undefined, "five steps are not worth a move");
+  });
+
   it("brings a group together again that was parted in the middle of a move", () => {
     const plan = { ...chain(["v0", "v1", "v2"].map((id) => vnode(id))), colocations: [["v1", "v2"] as VNodeId[]] };
     const at = (...pnodes: string[]) => new Map(plan.vnodes.map(({ id }, i) => [id, [pnodes[i] as PNodeId]] as const));

@@ -1,6 +1,7 @@
 // Whether a running session should move to a fleet that has become better: only if the time it saves clearly
 // exceeds the time that moving costs. Moving never changes bits, only speed. Owners are written one VNode after another, and
-// whoever writes them may die in between: a group that was parted that way is brought together again, whatever it saves.
+// whoever writes them may die in between: a group that was parted that way is brought together again, whatever it saves. So is
+// a session spread again that asks for more PNodes than it uses.
 
 import type { VNodeId } from "../../core/ids.ts";
 import { threeDigits } from "../../core/words/sentences.ts";
@@ -42,6 +43,8 @@ export function* shouldMove(
   const { slowestMs: nowMs } = yield* placing(plan, fleet, policy, pace);
   const anew = { ...policy, current: new Map(), holdsData: new Set(policy.holdsData) };
   const fresh = yield* placing(plan, fleet, anew, pace);
+  const wider = fresh.unplaced.length === 0 && spreading(fresh.decisions, policy);
+  if (wider) return wider;
   if (fresh.unplaced.length > 0 || fresh.slowestMs <= 0 || nowMs / fresh.slowestMs < gainLeast) return undefined;
   const savedMs = (nowMs - fresh.slowestMs) * outlook.stepsLeft;
   const lostMs = movePauseMs + outlook.replaySteps * nowMs;
@@ -50,6 +53,18 @@ export function* shouldMove(
   const seconds = Math.round(savedMs / 1000);
   const reason = `moving ${decisions.length} VNodes shortens a step from ${threeDigits(nowMs)} to ${threeDigits(fresh.slowestMs)} ms and saves about ${seconds} s`;
   return decisions.length > 0 ? { decisions, reason } : undefined;
+}
+
+/** A session that insists on more PNodes than it is left with since some were lost goes to others as soon as they are there. */
+function spreading(decisions: readonly Decision[], { current, spread = 1 }: Policy): Move | undefined {
+  const used = new Set([...current.values()].flat()).size;
+  const usable = new Set(decisions.map(({ pnode }) => pnode)).size;
+  if (used >= spread || usable <= used) return undefined;
+  const moved = decisions.filter(({ vnode, pnode }) => current.get(vnode)?.[0] !== pnode);
+  return {
+    decisions: moved,
+    reason: `moving ${moved.length} VNodes uses ${usable} PNodes instead of ${used}: it asks for ${spread}`,
+  };
 }
 
 function homesOf({ vnodes }: Unit, { current }: Policy): Set<string | undefined> {

@@ -10,9 +10,14 @@ export const command: Command = {
     seeds: { type: "number", least: 1, summary: "how many seeds", default: 100 },
     "first-seed": { type: "number", summary: "where to begin", default: 1 },
     seed: { type: "number", summary: "replay one seed with a readable trace" },
+    autonomy: {
+      type: "boolean",
+      summary: "worlds whose orchestrators all go, for a time or until sessions have ended by themselves",
+    },
+    lanes: { type: "boolean", summary: "worlds whose sessions have lanes" },
     workers: { type: "number", least: 1, summary: "threads (default: one per core)" },
   },
-  examples: ["dcnr simulate --seeds 300", "dcnr simulate --seed 4711"],
+  examples: ["dcnr simulate --seeds 300", "dcnr simulate --seed 4711", "dcnr simulate --seeds 300 --autonomy"],
   run: async ({ flags, out, signal }) => {
     const progress = new Progress(out, "simulating");
     const workers = flags.optionalNumber("workers");
@@ -21,6 +26,7 @@ export const command: Command = {
       {
         seeds: flags.number("seeds"),
         firstSeed: flags.number("first-seed"),
+        kind: { ...(flags.is("autonomy") && { autonomy: true }), ...(flags.is("lanes") && { lanes: true }) },
         json: flags.is("json"),
         signal,
         ...(workers === undefined ? {} : { workers }),
