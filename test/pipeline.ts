@@ -61,7 +61,11 @@ async function run(name: string, killMs: number | undefined): Promise<{ hash: st
     const { code, out, error, used } = await runOnce(words, killMs);
     memory = Math.max(memory, used.bytes);
     cpuMs += used.cpuMs;
-    if (code === null) continue;
+    if (code === null) {
+      if (kills % 10 === 9)
+        say(`${name}: killed ${kills + 1} times, ${(memory / 1e6).toFixed(0)} MB, ${lastOf(error)}`);
+      continue;
+    }
     assert.equal(code, 0, error);
     const [{ hash }] = JSON.parse(out) as [{ hash: string }];
     const seconds = (performance.now() - began) / 1000;
@@ -111,16 +115,24 @@ function usedBy({ child }: Running): Used | undefined {
   }
 }
 
+function lastOf(error: string): string {
+  return error.trim().split("\n").at(-1)?.split("\r").at(-1) ?? "";
+}
+
 /** Pages of drawn words, of which some are copies of earlier ones, and some nearly. */
 async function writeText(path: string, bytesMax: number): Promise<void> {
   const file = createWriteStream(path);
   const key = randomKey("pages");
+  const vocabulary = Array.from({ length: 30_000 }, (_, word) => spelt(word));
   let bytes = 0;
   for (let page = 0; bytes < bytesMax; page++) {
     const draw = randomUint32(key, page) % 20;
     const original = draw < 2 && page > 100 ? page - 1 - (randomUint32(key, page + 1) % 100) : page;
     const own = randomKey("page", original);
-    const words = Array.from({ length: 100 + (original % 400) }, (_, i) => spelt(randomUint32(own, i) % 30_000));
+    const words = Array.from(
+      { length: 100 + (original % 400) },
+      (_, i) => vocabulary[randomUint32(own, i) % vocabulary.length] as string,
+    );
     if (draw === 1) words[page % words.length] = "changed";
     const line = `${JSON.stringify({ text: words.join(" "), page })}\n`;
     bytes += line.length;

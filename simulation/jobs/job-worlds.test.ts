@@ -4,21 +4,25 @@ import { jobMutants } from "./job-mutants.ts";
 import { runJobWorld } from "./job-world.ts";
 
 describe("job worlds", () => {
-  it("end with every job done to the undisturbed root, whoever died on the way, and nothing left claimed", async () => {
+  it("of all kinds end with every job done as if nobody had died on the way, and nothing left claimed", async () => {
     let preemptions = 0;
-    for (const seed of [1, 2]) {
+    const kinds = new Set<string>();
+    // 4: a trial is asked to give way while it is about to rest; 18: quota is counted by somebody who missed that a job has ended.
+    for (const seed of [2, 4, 18]) {
       const report = await runJobWorld(seed);
       assert.deepEqual(report.violations, [], `seed ${seed}`);
       assert.ok(report.done >= 20, `seed ${seed}: ${report.done} jobs`);
       preemptions += report.preemptions;
+      for (const kind of Object.keys(report.kinds)) kinds.add(kind);
     }
     assert.ok(preemptions > 0, "somebody gave way");
+    assert.deepEqual([...kinds].sort(), ["data", "evaluate", "train", "tune"]);
   });
 
   for (const [name, { fault, shows, store }] of Object.entries(jobMutants))
     it(`notice when ${fault}`, async () => {
       for (let seed = 1; seed <= 8; seed++) {
-        const { violations } = await runJobWorld(seed, { store, jobs: 12, patienceMs: 60_000 }).catch(
+        const { violations } = await runJobWorld(seed, { store, jobs: 12, patienceMs: 200_000 }).catch(
           (thrown: unknown) => ({
             violations: [`never end: ${String(thrown)}`],
           }),

@@ -125,8 +125,8 @@ async function buildBase({ docker }: DockerEngine, folder: string, tag: string):
   await rm(archive);
 }
 
-/** Nothing is reached from the build but the registry that npm uses on this machine. */
-export async function buildImage(engine: DockerEngine, folder: string, tag: string): Promise<void> {
+/** Nothing is reached from the build but the registry that npm uses on this machine. `target`: only up to that stage. */
+export async function buildImage(engine: DockerEngine, folder: string, tag: string, target?: string): Promise<void> {
   await buildBase(engine, folder, "dcnr-base");
   const { stdout } = await run("npm", ["config", "get", "registry"], { cwd: "/" });
   const door = await openDoor(join(folder, "door.sock"), new URL(stdout.trim()).hostname);
@@ -141,6 +141,7 @@ export async function buildImage(engine: DockerEngine, folder: string, tag: stri
   try {
     await engine.docker(
       ...["build", "--network", "host", "--build-arg", "BASE=dcnr-base", "--build-arg", `HTTPS_PROXY=${proxy}`],
+      ...(target === undefined ? [] : ["--target", target]),
       ...["--file", "deploy/Dockerfile", "--tag", tag, "."],
     );
   } finally {

@@ -243,7 +243,7 @@ export class ActingPNode {
     for (const name of this.hosted.keys()) if (!wanted.has(name)) this.hosted.delete(name);
   }
 
-  /** One step of every hosted VNode that learns at a time, with a checkpoint every other step. */
+  /** One step of every hosted VNode that learns at a time, with a checkpoint every other step and at the end. */
   async #act(): Promise<void> {
     while (!this.#ended) {
       await sleep(this.host.world.timers, this.#options.stepMs);
@@ -261,7 +261,7 @@ export class ActingPNode {
             await this.#tell();
           }
         }
-        if (hosted.step % 2 === 0 && hosted.step > hosted.checkpointed)
+        if ((hosted.step % 2 === 0 || hosted.step === steps) && hosted.step > hosted.checkpointed)
           await this.record(hosted.assignment, hosted.step, hosted);
       }
     }

@@ -142,7 +142,7 @@ export class EvaluateKind implements JobKind {
   }
 
   async observe(job: JobRecord): Promise<Observation> {
-    const seen = this.#needs.jobSessions.observe(job);
+    const seen = await this.#needs.jobSessions.observe(job);
     if (seen.state !== "done") return seen;
     const session = this.#needs.jobSessions.sessionOf(job);
     if (!session) return { state: "failed", reason: "its session was deleted" };

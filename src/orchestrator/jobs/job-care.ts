@@ -249,8 +249,8 @@ export class JobCare {
     const { record, written } = await mirror.update(key.job(job.id), (current) => {
       if (!current || isEnded(current) || current.epoch !== job.epoch || current.status !== job.status)
         return undefined;
-      // Somebody resumed its session meanwhile.
-      if (held && current.yielding) return undefined;
+      // Somebody resumed its session meanwhile. One that rests does so whoever wants it to give way.
+      if (kind === "held" && current.yielding) return undefined;
       const next = stopped(current, status, { wallMs, kind, detail });
       return { ...next, ...(held && { held: true as const }), ...(result && { result }) };
     });

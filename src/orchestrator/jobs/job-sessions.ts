@@ -66,9 +66,21 @@ export class JobSessions {
     this.#needs.controller.touch(record.id);
   }
 
-  observe(job: JobRecord): SessionObservation {
-    const session = this.sessionOf(job);
+  async observe(job: JobRecord): Promise<SessionObservation> {
+    // Whoever has just taken the job over may not have heard of its session yet: the store knows whether there is one.
+    const session = this.sessionOf(job) ?? (job.session && (await this.#context.mirror.read(key.session(job.session))));
     if (!session || session.status === "deleted") return { state: "failed", reason: "its session was deleted" };
+    return this.#seen(session);
+  }
+
+  /** 0 to 1, as far as it is known here. */
+  progress(job: JobRecord): number {
+    const session = this.sessionOf(job);
+    const seen = session && this.#seen(session);
+    return seen?.state === "running" ? (seen.progress ?? 0) : 1;
+  }
+
+  #seen(session: SessionRecord): SessionObservation {
     const withoutRoomMs = this.#withoutRoom(session);
     switch (session.status) {
       case "done":

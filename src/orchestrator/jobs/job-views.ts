@@ -72,8 +72,7 @@ export class JobViews {
 
   #progress(job: JobRecord): number {
     if (job.session === undefined) return this.#needs.kinds.get(job.kind).progress?.(job) ?? 0;
-    const seen = this.#needs.jobSessions.observe(job);
-    return seen.state === "running" ? (seen.progress ?? 0) : 1;
+    return this.#needs.jobSessions.progress(job);
   }
 
   /** One sentence with the root cause, where it waits. */

@@ -137,7 +137,11 @@ export class Quotas {
       if (job.status !== "running" || !job.amounts) continue;
       const cohort = cohortOf(mirror, job.queue);
       const record = mirror.get(key.cohort(cohort));
-      if (record && !record.claims[job.id]) missing.set(cohort, [...(missing.get(cohort) ?? []), job]);
+      if (!record || record.claims[job.id]) continue;
+      // It may have ended, and given back what it had, without our having heard of it.
+      const now = await mirror.read(key.job(job.id));
+      if (now?.status === "running" && now.epoch === job.epoch)
+        missing.set(cohort, [...(missing.get(cohort) ?? []), job]);
     }
     for (const [cohort, jobs] of missing)
       await mirror.update(key.cohort(cohort), (current) => {

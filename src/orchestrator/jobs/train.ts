@@ -49,7 +49,7 @@ export class TrainKind implements JobKind {
 
   async observe(job: JobRecord): Promise<Observation> {
     const { jobSessions } = this.#needs;
-    const seen = jobSessions.observe(job);
+    const seen = await jobSessions.observe(job);
     if (seen.state === "done") return { ...seen, result: await jobSessions.results(job) };
     if (seen.state === "failed") return seen;
     const rests = await jobSessions.rests(job);
