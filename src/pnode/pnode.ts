@@ -158,6 +158,7 @@ class HostingNode implements PNode {
     const workshop = new Workshop({
       ...{ options, machine: dependencies, bounds, blobs: this.#blobs, digest, aside, signal },
       describe: (session) => this.#autonomy.describe(session),
+      classOf: (engine) => this.#report.classOf(engine),
     });
     this.#workshop = workshop;
     const machineBytes = Number(options.capabilities.memoryBytes ?? 0n);

@@ -74,6 +74,10 @@ export class SelfReport {
     this.#capabilities = { ...this.#capabilities, gflops, numerics: [...numerics] };
   }
 
+  classOf(engine: string): string | undefined {
+    return this.#capabilities.numerics?.find((one) => one.engine === engine)?.class;
+  }
+
   measuredLine(bandwidthBytesPerSecond: number): void {
     this.#capabilities = { ...this.#capabilities, bandwidthBytesPerSecond };
   }

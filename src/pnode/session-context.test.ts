@@ -3,19 +3,23 @@ import { test } from "node:test";
 import { asideHere } from "../core/aside.ts";
 import { bits } from "../core/bits.ts";
 import { sha256 } from "../core/hash.ts";
-import type { SessionId, Sha256 } from "../core/ids.ts";
+import type { SessionId, Sha256, VNodeId } from "../core/ids.ts";
 import { silentLog, type World } from "../core/world.ts";
 import { openInlineExecutor } from "../engine/executor.ts";
 import { openReferenceEngine } from "../engine/reference.ts";
+import { arrayDevice, arrayDeviceEngine } from "../engine/webgpu/array-device.testing.ts";
+import type { Device } from "../engine/webgpu/device.ts";
 import { type SessionIdentity, sessionIdOf } from "../network/settings/session.ts";
 import { identityToWire } from "../network/settings/wire.ts";
 import { PNodeService } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
 import { MemoryNetwork } from "../protocol/memory-network.testing.ts";
+import { copiedImage, memoryState } from "../states/memory.testing.ts";
 import type { BlobClient } from "./blob-client.ts";
 import { TestOrchestrator } from "./memory.testing.ts";
 import { timingsDefault } from "./options.ts";
 import { Orchestrators } from "./orchestrators.ts";
-import { checkSession, SessionContext } from "./session-context.ts";
+import { NoRoom } from "./room.ts";
+import { checkSession, SessionContext, type SessionContextOptions } from "./session-context.ts";
 
 const definition = `
 name: small
@@ -53,8 +57,10 @@ interface Told {
 
 const truth: Told = { session: sessionIdOf(identity, "small"), definition, identity, checkpointEvery: 3 };
 
+type Machine = Pick<SessionContextOptions, "executorFor" | "rounding">;
+
 /** What a PNode makes of a session when it is told this about it. */
-async function open(told: Partial<Told>, ownBits = bits): Promise<SessionContext> {
+async function open(told: Partial<Told>, ownBits = bits, machine: Partial<Machine> = {}): Promise<SessionContext> {
   const { session, definition, identity, checkpointEvery } = { ...truth, ...told };
   const network = new MemoryNetwork();
   const value = { ...(identity ? { identity: identityToWire(identity) } : {}), checkpointEvery };
@@ -75,6 +81,8 @@ async function open(told: Partial<Told>, ownBits = bits): Promise<SessionContext
       ),
     blobs: {} as BlobClient,
     executorFor: async () => openInlineExecutor(openReferenceEngine()),
+    rounding: { classOf: () => undefined, onOther: () => {} },
+    ...machine,
     shardBytesMax: 1 << 20,
     clock,
     aside: asideHere,
@@ -118,4 +126,50 @@ test("a session of another version of the bits is refused with both versions nam
     code: "failed_precondition",
     message: new RegExp(`needs version ${bits} of the bits, this PNode computes ${bits + 1}`),
   });
+});
+
+/** A device of arrays that rounds up whatever stayed on it. */
+function otherDevice(): Device {
+  const device = arrayDevice();
+  return {
+    ...device,
+    async download(value, into) {
+      await device.download(value, into);
+      if (into instanceof Float32Array) for (const [i, each] of into.entries()) into[i] = each * (1 + 2 ** -23);
+    },
+  };
+}
+
+test("a GPU that gives other bits in a session's graphs than one of its class does not go on with its states", async () => {
+  const told: string[] = [];
+  const identityOnGpu = { ...identity, numerics: "webgpu" as const };
+  const onGpu = { identity: identityOnGpu, session: sessionIdOf(identityOnGpu, "small") };
+  const machine = (device: Device, numericsClass: string): Machine => ({
+    executorFor: async () => openInlineExecutor(arrayDeviceEngine(device)),
+    rounding: { classOf: () => numericsClass, onOther: (tried) => void told.push(tried) },
+  });
+  const computed = async (device: Device, numericsClass: string) => {
+    const context = await open(onGpu, bits, machine(device, numericsClass));
+    const compute = await context.computeFor("layer" as VNodeId, "a test");
+    return { context, compute };
+  };
+  const first = await computed(arrayDevice(), "webgpu-a");
+  await first.compute.initialise();
+  const { reader } = await memoryState(copiedImage(first.compute.state.snapshot(3)));
+  assert.match(reader.metadata["rounding"] ?? "", /^webgpu-a [0-9a-f]{64}$/);
+
+  const alike = await computed(arrayDevice(), "webgpu-a");
+  await alike.context.restore(alike.compute, reader, 3);
+  const other = await computed(otherDevice(), "webgpu-a");
+  await assert.rejects(
+    other.context.restore(other.compute, reader, 3),
+    (error) => error instanceof NoRoom && /gives other bits in the session's own graphs/.test(error.message),
+  );
+  assert.equal(told.length, 1);
+  assert.ok(!reader.metadata["rounding"]?.includes(told[0] ?? ""));
+
+  const nextEra = await computed(otherDevice(), "webgpu-b");
+  await nextEra.context.restore(nextEra.compute, reader, 3);
+  assert.match(nextEra.compute.state.rounding ?? "", /^webgpu-b /);
+  for (const { compute } of [first, alike, other, nextEra]) await compute.close();
 });

@@ -19,11 +19,13 @@ import { type Assurance, isIdentityOf, type SessionIdentity, samplesOf } from ".
 import { trainingFromWire } from "../network/settings/wire.ts";
 import { buildingToLearn, compileAside } from "../network/works.ts";
 import type { DescribeSessionResponse } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
+import type { StateReader } from "../states/reader.ts";
 import { VNodeCompute } from "../vnode/compute.ts";
 import type { BatchSource } from "../vnode/feeds.ts";
 import type { Schedule } from "../vnode/schedule.ts";
 import type { BlobClient } from "./blob-client.ts";
 import { NoRoom } from "./room.ts";
+import { type Rounding, refuseOtherRounding, writeRounding } from "./rounding.ts";
 
 export interface SessionContextOptions {
   readonly session: SessionId;
@@ -34,6 +36,7 @@ export interface SessionContextOptions {
   readonly describe: (session: SessionId) => Promise<DescribeSessionResponse>;
   readonly blobs: Pick<BlobClient, "fetch">;
   readonly executorFor: (engine: EngineKind) => Promise<Executor>;
+  readonly rounding: Rounding;
   readonly shardBytesMax: number;
   readonly clock: Clock;
   readonly aside: Aside;
@@ -145,12 +148,22 @@ export class SessionContext {
       data: plan,
     });
     try {
-      await compute.warmUp();
+      const tried = await compute.warmUp();
+      const own = this.#options.rounding.classOf(identity.numerics);
+      if (tried !== undefined && own !== undefined) compute.state.rounding = writeRounding(own, tried);
     } catch (error) {
       await compute.close();
       throw error;
     }
     return compute;
+  }
+
+  /** A state that others computed. Fails with NoRoom where this machine would go on with other bits. */
+  async restore(compute: VNodeCompute, file: StateReader, line: number): Promise<void> {
+    const stored = file.metadata["rounding"];
+    refuseOtherRounding(stored, compute.state.rounding, this.#options.rounding);
+    compute.state.rounding ??= stored;
+    await compute.restore(file, line);
   }
 
   async workers(): Promise<number> {

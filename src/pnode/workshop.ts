@@ -16,7 +16,9 @@ import { type Snapshot, takeSnapshot } from "./snapshots.ts";
 
 export interface WorkshopParts {
   readonly options: Pick<PNodeOptions, "bits" | "statePartBytes">;
-  readonly machine: Pick<PNodeDependencies, "world" | "executorFor" | "checkSession" | "spill">;
+  readonly machine: Pick<PNodeDependencies, "world" | "executorFor" | "checkSession" | "spill" | "onOtherBits">;
+  /** The class that this PNode says an engine of its has. */
+  readonly classOf: (engine: EngineKind) => string | undefined;
   readonly bounds: Bounds;
   readonly blobs: BlobClient;
   readonly digest: Digest;
@@ -37,12 +39,13 @@ export class Workshop {
   }
 
   openSession(session: SessionId): Promise<SessionContext> {
-    const { options, machine, bounds, blobs, aside, describe, signal } = this.#parts;
+    const { options, machine, bounds, blobs, aside, describe, signal, classOf } = this.#parts;
     return SessionContext.open({
       ...{ session, blobs, aside, describe, signal },
       check: machine.checkSession ?? checkSession,
       bits: options.bits ?? bits,
       executorFor: (engine) => this.executor(engine),
+      rounding: { classOf, onOther: (tried) => machine.onOtherBits?.(tried) },
       shardBytesMax: bounds.shardBytesMax,
       clock: machine.world.clock,
       onDataWait: (waitedMs) => {

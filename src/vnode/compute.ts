@@ -85,7 +85,7 @@ export class VNodeCompute {
   }
 
   /** Nothing on a CPU. A GPU compiles what a graph needs when it first runs: better before the VNode says that it is there. */
-  warmUp(): Promise<void> {
+  warmUp(): Promise<string | undefined> {
     return this.#passes.warmUp();
   }
 

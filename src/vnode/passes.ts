@@ -2,6 +2,7 @@
 // side on several workers; the result never depends on how many there are.
 
 import { assert } from "../core/assert.ts";
+import { sha256 } from "../core/hash.ts";
 import type { Tensor } from "../core/tensor.ts";
 import type { GraphModel } from "../graph/model.ts";
 import { laneShare } from "../network/lanes.ts";
@@ -85,14 +86,20 @@ export class Passes {
     if (evaluation !== undefined) executor.register(`${name}/evaluation`, evaluation);
   }
 
-  /** Nothing on a CPU. A GPU compiles what a graph needs when it first runs: better before the VNode says that it is there. */
-  async warmUp(): Promise<void> {
+  /**
+   * Nothing on a CPU. A GPU compiles what a graph needs when it first runs: better before the VNode says that it is there. Gives the hash
+   * of what came out: machines of one class come to the same.
+   */
+  async warmUp(): Promise<string | undefined> {
     const { executor, name, training, evaluation } = this.#options;
-    if (executor.kind !== "webgpu") return;
+    if (executor.kind !== "webgpu") return undefined;
+    const found: string[] = [];
     const keep = [...this.#saved, ...this.#blockNames];
     const graphs = { forward: training.forward, backward: training.backward, evaluation };
     for (const [kind, graph] of Object.entries(graphs))
-      if (graph !== undefined) await warmUp(executor, `${name}/${kind}`, graph, kind === "evaluation" ? [] : keep);
+      if (graph !== undefined)
+        found.push(await warmUp(executor, `${name}/${kind}`, graph, kind === "evaluation" ? [] : keep));
+    return sha256(found.join());
   }
 
   /** Takes the inputs over; whoever gets the outputs holds them, each different one once. */

@@ -26,6 +26,8 @@ export class VNodeState {
   /** Those that stay as they are. */
   readonly frozen: ReadonlyMap<string, Tensor>;
   readonly #frozen: SharedBytes | undefined;
+  /** How the device that computes it rounds (src/pnode/rounding.ts); stored with it. Absent on processors, whose class says it all. */
+  rounding: string | undefined;
 
   /** `hasRounds`: lanes learn apart for a while. */
   constructor(plan: VNodePlan, layout: Layout, executor: Executor, hasRounds = false) {
@@ -104,7 +106,7 @@ export class VNodeState {
     const tensors = new Map<string, Tensor>(this.frozen);
     for (const [part, memory] of this.#parts)
       for (const place of this.#layout.parameters) tensors.set(nameIn(part, place.name), tensorAt(memory, place));
-    const metadata = { vnode: this.#plan.id, step: String(step) };
+    const metadata = { vnode: this.#plan.id, step: String(step), ...(this.rounding && { rounding: this.rounding }) };
     const apartBytes = [...this.frozen.values()].reduce((sum, { data }) => sum + data.byteLength, 0);
     return { metadata, tensors, ...(apartBytes > 0 && { apartBytes }) };
   }

@@ -8,6 +8,7 @@ import { keyIdOf } from "../../core/keys.ts";
 import type { World } from "../../core/world.ts";
 import { openDiskCache } from "../../data/disk-cache.ts";
 import type { EngineKind, Executor } from "../../engine/engine.ts";
+import { shortClass } from "../../engine/fingerprint.ts";
 import type { ExecutorOptions } from "../../engine/pool/pool.ts";
 import type { PNodeDependencies } from "../../pnode/options.ts";
 import { type PNode, startPNode } from "../../pnode/pnode.ts";
@@ -109,6 +110,7 @@ export async function startRealPNode(
   const workers = Math.max(1, Math.floor(machine.cpus || hardware.cores));
   const executors = new Map<EngineKind, Promise<Executor>>();
   let whenLost: (reason: string) => void = () => {};
+  let whenOther: (tried: string) => void = () => {};
   const onLost = (reason: string) => whenLost(reason);
   const executorFor = (kind: EngineKind): Promise<Executor> => {
     const open = executors.get(kind) ?? openWorkers({ kind, workers, onLost });
@@ -171,6 +173,7 @@ export async function startRealPNode(
           file: keptFile(join(machine.directory, "members.bin")),
         },
       }),
+      onOtherBits: (tried) => whenOther(tried),
       onWork: (work) => {
         monitoring.onWork(work);
         owner.onWork(work);
@@ -208,6 +211,13 @@ export async function startRealPNode(
   whenLost = (reason) => {
     ownClass = undefined;
     world.log("warn", `${reason}. Its VNodes are handed back; start this PNode again to lend the GPU`);
+    tell(measuring.last ?? measured);
+  };
+  whenOther = (tried) => {
+    if (ownClass === undefined) return;
+    const before = ownClass;
+    ownClass = shortClass("webgpu", [before, tried]);
+    world.log("warn", `its GPU gives other bits than others of the class ${before}: it is of the class ${ownClass} now`);
     tell(measuring.last ?? measured);
   };
   // Nobody waits for it: until it is known, placement assumes a usual line.

@@ -57,7 +57,7 @@ export async function replay(options: ReplayOptions): Promise<Replayed> {
   try {
     if (before === undefined) await compute.initialise();
     else if (from === 0) await compute.adopt(before);
-    else await compute.restore(before, from);
+    else await context.restore(compute, before, from);
     options.onBegin?.(compute.state.snapshot(from));
     return { passage: await new Replay(options, compute).run(), compute };
   } catch (error) {

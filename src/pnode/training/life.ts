@@ -89,7 +89,7 @@ export class LifeOpener {
     const compute = await context.computeFor(vnode, `${session}/${vnode}/${++this.#opened}`);
     try {
       if (file === undefined) await compute.initialise();
-      else await orLost(assignment, () => (line === 0 ? compute.adopt(file) : compute.restore(file, line)));
+      else await orLost(assignment, () => (line === 0 ? compute.adopt(file) : context.restore(compute, file, line)));
     } catch (error) {
       await compute.close();
       throw error;
