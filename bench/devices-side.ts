@@ -1,8 +1,10 @@
-// One engine trains a network for some steps: `devices-side.ts ENGINE STEPS FILE`. A process of its own, since drivers of GPUs are found by
+// One engine trains a network for some steps: `devices-side.ts ENGINE STEPS FILE [MICROBATCHES]`. A process of its own, since drivers of GPUs are found by
 // the environment that a process starts with. Prints what it measured as JSON.
 
 import { readFileSync } from "node:fs";
+import { sha256 } from "../src/core/hash.ts";
 import type { Engine } from "../src/engine/engine.ts";
+import { openExactWebgpuEngine } from "../src/engine/exact/webgpu.ts";
 import { openInlineExecutor } from "../src/engine/executor.ts";
 import { openEngine } from "../src/engine/open.ts";
 import { openWebgpuEngine } from "../src/engine/webgpu/engine.ts";
@@ -11,6 +13,8 @@ import { learning, train } from "../src/vnode/training-run.testing.ts";
 export interface SideResult {
   readonly class: string;
   readonly losses: readonly number[];
+  /** Of the weights and moments after the last step. */
+  readonly weights: string;
   /** Of each step; the first holds the compilation of shaders. */
   readonly stepMs: readonly number[];
   /** Bytes over the bus in the last step, both ways, and milliseconds on the device in all steps but the first. */
@@ -21,9 +25,14 @@ export interface SideResult {
   readonly residentAfter: number;
 }
 
-const [kind = "", steps = "", file = ""] = process.argv.slice(2);
+const [kind = "", steps = "", file = "", microbatches = "2"] = process.argv.slice(2);
 const now = () => performance.now();
-const gpu = kind === "webgpu" ? await openWebgpuEngine({ now }) : undefined;
+const gpu =
+  kind === "webgpu"
+    ? await openWebgpuEngine({ now })
+    : kind === "exact-webgpu"
+      ? await openExactWebgpuEngine({ now })
+      : undefined;
 const engine: Engine = gpu ?? (await openEngine(kind as Engine["kind"]));
 const executor = openInlineExecutor(engine);
 const seen: { atMs: number; up: number; down: number; busyMs: number }[] = [];
@@ -37,16 +46,22 @@ const count = Number(steps);
 /** A larger one makes differences in last bits grow, on processors too. */
 const gentle = { ...learning, learningRate: { ...learning.learningRate, base: 0.001 } };
 const schedule = {
-  ...{ steps: count, microbatches: 2, validateEvery: 0, validationMicrobatches: 1, checkpointEvery: count },
+  ...{ steps: count, validateEvery: 0, validationMicrobatches: 1, checkpointEvery: count },
+  microbatches: Number(microbatches),
 };
 look();
-const { losses } = await train(readFileSync(file, "utf8"), 1, executor, { schedule, learning: gentle, onLoss: look });
+const { losses, hashes } = await train(readFileSync(file, "utf8"), 1, executor, {
+  schedule,
+  learning: gentle,
+  onLoss: look,
+});
 const numerics = await executor.numericsClass();
 const residentAfter = gpu?.device.traffic.resident ?? 0;
 const at = (index: number) => seen.at(index) ?? { atMs: 0, up: 0, down: 0, busyMs: 0 };
 const result: SideResult = {
   class: numerics,
   losses,
+  weights: sha256([...hashes].sort().join()).slice(0, 12),
   stepMs: seen.slice(1).map(({ atMs }, i) => atMs - at(i).atMs),
   up: at(-1).up - at(-2).up,
   down: at(-1).down - at(-2).down,

@@ -1,7 +1,8 @@
-// The portable engine's promise: one hash under Node and under Chromium, whichever compiler V8 takes.
+// The promise of portable and exact numerics: one hash under Node and under Chromium, whichever compiler V8 takes.
 
 import { deepStrictEqual, strictEqual } from "node:assert/strict";
 import { execFile } from "node:child_process";
+import { readFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -11,7 +12,9 @@ import { gzipSync } from "node:zlib";
 import chromium from "@sparticuz/chromium";
 import { build } from "esbuild";
 import { chromium as playwright } from "playwright-core";
+import { openExactEngine } from "../src/engine/exact/engine.ts";
 import { openPortableEngine } from "../src/engine/portable/engine.ts";
+import { rootOfExactTraining } from "./portable/exact-training.ts";
 import { hashesOfTraining } from "./portable/training.ts";
 
 const here = join(import.meta.dirname, "portable");
@@ -48,8 +51,13 @@ async function serve(script: string): Promise<{ url: string; close: () => Promis
   return { url: `http://127.0.0.1:${port}/`, close };
 }
 
-test("training on the portable engine gives the same bits in Node and in Chromium", async () => {
-  const expected = await hashesOfTraining(openPortableEngine());
+test("training with portable and exact numerics gives the same bits in Node and in Chromium, the demo GPT's too", async () => {
+  const expected = {
+    portable: await hashesOfTraining(openPortableEngine()),
+    exact: await hashesOfTraining(openExactEngine()),
+  };
+  const demo = await readFile(join(here, "..", "..", "examples", "gpt-demo.yaml"), "utf8");
+  const root = await rootOfExactTraining(demo, openExactEngine());
   const { url, close } = await serve(await bundle());
   const browser = await playwright.launch({ executablePath: await chromium.executablePath(), args: chromium.args });
   try {
@@ -65,6 +73,7 @@ test("training on the portable engine gives the same bits in Node and in Chromiu
       });
     const hashes = await page.evaluate(() => window.train());
     deepStrictEqual(hashes, expected);
+    strictEqual(await page.evaluate((text) => window.trainExactly(text), demo), root);
   } finally {
     await browser.close();
     await close();

@@ -1,8 +1,9 @@
 // Opens an engine by its name. Each is imported only when asked for: the native one loads a large library.
 
 import type { Engine, EngineKind } from "./engine.ts";
+import type { PortableOptions } from "./portable/engine.ts";
 
-/** `memory`: one that the engine shall share with an executor; only the portable one does. */
+/** `memory`: one that the engine shall share with an executor; the portable one and the exact one on it do. */
 export async function openEngine(kind: EngineKind, memory?: WebAssembly.Memory): Promise<Engine> {
   switch (kind) {
     case "reference":
@@ -10,19 +11,22 @@ export async function openEngine(kind: EngineKind, memory?: WebAssembly.Memory):
     case "native":
       return (await import("./onnx/native.ts")).openNativeEngine();
     case "portable":
-      return openPortable(memory);
+      return (await import("./portable/engine.ts")).openPortableEngine(await portableOptions(memory));
+    case "exact":
+      return (await import("./exact/engine.ts")).openExactEngine(await portableOptions(memory));
+    case "exact-webgpu":
+      return (await import("./exact/webgpu.ts")).openExactWebgpuEngine(testing());
     case "webgpu":
       return (await import("./webgpu/engine.ts")).openWebgpuEngine(testing());
   }
 }
 
-async function openPortable(memory?: WebAssembly.Memory): Promise<Engine> {
-  const [{ openPortableEngine }, { LinearMemory }, { widenVectors }] = await Promise.all([
-    import("./portable/engine.ts"),
+async function portableOptions(memory?: WebAssembly.Memory): Promise<PortableOptions> {
+  const [{ LinearMemory }, { widenVectors }] = await Promise.all([
     import("./portable/linear-memory.ts"),
     import("./kernels/wide-vectors.ts"),
   ]);
-  return openPortableEngine({ memory: new LinearMemory(memory), tile: widenVectors() });
+  return { memory: new LinearMemory(memory), tile: widenVectors() };
 }
 
 /** Tests take a device away from a process that they have started. */

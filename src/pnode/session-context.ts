@@ -150,7 +150,8 @@ export class SessionContext {
     try {
       const tried = await compute.warmUp();
       const own = this.#options.rounding.classOf(identity.numerics);
-      if (tried !== undefined && own !== undefined) compute.state.rounding = writeRounding(own, tried);
+      if (tried !== undefined && own !== undefined && identity.numerics === "webgpu")
+        compute.state.rounding = writeRounding(own, tried);
     } catch (error) {
       await compute.close();
       throw error;

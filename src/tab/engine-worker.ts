@@ -1,5 +1,7 @@
-// One worker of a page: the portable engine and nothing else. What it is given first is the memory that all of them share.
+// One worker of a page: the portable engine, or exact numerics on it, and nothing else. What it is given first is the memory that all of
+// them share.
 
+import { openExactEngine } from "../engine/exact/engine.ts";
 import type { ToWorker, WorkerSettings } from "../engine/pool/messages.ts";
 import { WorkerLoop } from "../engine/pool/worker-loop.ts";
 import { openPortableEngine } from "../engine/portable/engine.ts";
@@ -12,7 +14,10 @@ self.onmessage = ({ data }: MessageEvent<WorkerSettings | ToWorker>) => {
   const settings = data as WorkerSettings;
   loop = new WorkerLoop({
     settings,
-    opening: (async () => openPortableEngine({ memory: new LinearMemory(settings.memory) }))(),
+    opening: (async () => {
+      const open = settings.kind === "exact" ? openExactEngine : openPortableEngine;
+      return open({ memory: new LinearMemory(settings.memory) });
+    })(),
     answer: (message) => self.postMessage(message),
     collectGarbage: () => {},
   });

@@ -47,6 +47,16 @@ function pageHost(): { readonly address: string; readonly origin: string; readon
   return { address: `${hostname}:${port || (secure ? 443 : 80)}`, origin, secure };
 }
 
+/** One worker is enough to find out; sessions that want it open as many as are lent. */
+async function exactClassOf(script: string): Promise<string> {
+  const executor = await openTabExecutor(script, 1, "exact");
+  try {
+    return await executor.numericsClass();
+  } finally {
+    await executor.close();
+  }
+}
+
 export async function startTabPNode(options: TabOptions): Promise<StartedTab> {
   const { world, scripts, wishes, doing } = options;
   const { address, origin, secure } = pageHost();
@@ -56,6 +66,7 @@ export async function startTabPNode(options: TabOptions): Promise<StartedTab> {
   doing("starts its engine and measures it");
   const executor = await openTabExecutor(scripts.engine, wishes.cores);
   const numerics = await executor.numericsClass();
+  const exact = await exactClassOf(scripts.engine);
   const gflops = (await speedOf(executor)) * wishes.cores;
   const wires = openSocketNetwork({ timers: world.timers, log: world.log, identity, secure, networkKey });
   const spill = await openTabSpill(wishes.diskBytes / 2);
@@ -83,16 +94,20 @@ export async function startTabPNode(options: TabOptions): Promise<StartedTab> {
         platform: "browser",
         gpus: [],
         gflops,
-        numerics: [{ engine: "portable", class: numerics }],
+        numerics: [
+          { engine: "portable", class: numerics },
+          { engine: "exact", class: exact },
+        ],
       },
     },
     {
       world,
       network: routedNetwork(wires, world),
-      executorFor: async (engine) =>
-        engine === "portable"
-          ? executor
-          : fail("failed_precondition", `a browser computes with the portable engine alone, not with ${engine}`),
+      executorFor: async (engine) => {
+        if (engine === "portable") return executor;
+        if (engine === "exact") return openTabExecutor(scripts.engine, wishes.cores, "exact");
+        return fail("failed_precondition", `a browser computes with portable and exact numerics, not with ${engine}`);
+      },
       blobs: openTabTransfer(origin, options.onForeign),
       digest: digestOfWeb,
       aside: openTabAside(scripts.aside),

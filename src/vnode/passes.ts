@@ -4,6 +4,7 @@
 import { assert } from "../core/assert.ts";
 import { sha256 } from "../core/hash.ts";
 import type { Tensor } from "../core/tensor.ts";
+import { isDevice } from "../engine/pool/seat.ts";
 import type { GraphModel } from "../graph/model.ts";
 import { laneShare } from "../network/lanes.ts";
 import type { PortPlan, VNodePlan } from "../network/plan.ts";
@@ -92,7 +93,7 @@ export class Passes {
    */
   async warmUp(): Promise<string | undefined> {
     const { executor, name, training, evaluation } = this.#options;
-    if (executor.kind !== "webgpu") return undefined;
+    if (!isDevice(executor.kind)) return undefined;
     const found: string[] = [];
     const keep = [...this.#saved, ...this.#blockNames];
     const graphs = { forward: training.forward, backward: training.backward, evaluation };

@@ -1,7 +1,7 @@
 // A whole network's VNodes trained in one place on any executor: messages are handed over at once. For tests that compare executors,
 // orders and restarts by their hashes.
 
-import { strict as assert } from "node:assert";
+import { assert } from "../core/assert.ts";
 import type { VNodeId } from "../core/ids.ts";
 import { fillNormal, randomKey } from "../core/numbers/random.ts";
 import type { Tensor } from "../core/tensor.ts";
@@ -163,7 +163,7 @@ export async function train(
       run.snapshots.set(`${vnode}/${step}`, (await state.take(step, take)).image);
     },
   });
-  for (const [vnode, { process }] of vnodes) assert.equal(process.ended, "done", `${vnode} is done`);
+  for (const [vnode, { process }] of vnodes) assert(process.ended === "done", `${vnode} is done`);
   for (const { compute } of vnodes.values()) await compute.close();
   return run;
 }

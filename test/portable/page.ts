@@ -1,12 +1,20 @@
-// What the browser runs: the portable engine as it is in Node, and the same training.
+// What the browser runs: the engines as they are in Node, and the same training.
 
+import { openExactEngine } from "../../src/engine/exact/engine.ts";
 import { openPortableEngine } from "../../src/engine/portable/engine.ts";
+import { rootOfExactTraining } from "./exact-training.ts";
 import { hashesOfTraining } from "./training.ts";
 
 declare global {
   interface Window {
-    train: () => Promise<string[]>;
+    train: () => Promise<{ portable: string[]; exact: string[] }>;
+    /** Of a network's definition. */
+    trainExactly: (text: string) => Promise<string>;
   }
 }
 
-window.train = () => hashesOfTraining(openPortableEngine());
+window.train = async () => ({
+  portable: await hashesOfTraining(openPortableEngine()),
+  exact: await hashesOfTraining(openExactEngine()),
+});
+window.trainExactly = (text) => rootOfExactTraining(text, openExactEngine());

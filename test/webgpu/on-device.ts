@@ -8,6 +8,7 @@ import { fillNormal, randomKey } from "../../src/core/numbers/random.ts";
 import { loadOptional } from "../../src/core/optional.ts";
 import { engineConformance } from "../../src/engine/conformance.ts";
 import type { Executor, KernelCall, SharedBytes } from "../../src/engine/engine.ts";
+import { exactClass } from "../../src/engine/exact/engine.ts";
 import { openInlineExecutor } from "../../src/engine/executor.ts";
 import { openExecutor } from "../../src/engine/pool/threads.ts";
 import { openReferenceEngine } from "../../src/engine/reference.ts";
@@ -15,7 +16,7 @@ import { openWebgpuEngine } from "../../src/engine/webgpu/engine.ts";
 import { WebgpuDevice } from "../../src/engine/webgpu/runtime.ts";
 import { compileText } from "../../src/network/compile.ts";
 import { buildEvaluation, buildTraining } from "../../src/network/graphs/graphs.ts";
-import { mlp, tied, train } from "../../src/vnode/training-run.testing.ts";
+import { mlp, schedule, tied, train } from "../../src/vnode/training-run.testing.ts";
 
 engineConformance("webgpu", openWebgpuEngine, { denormals: "kept or flushed" });
 
@@ -80,6 +81,30 @@ describe("an executor on the GPU", () => {
       );
       assert.deepEqual([...again.hashes].sort(), [...found.hashes].sort());
     });
+});
+
+describe("exact numerics on the GPU", () => {
+  let device: Executor;
+  before(async () => {
+    device = await openExecutor({ kind: "exact-webgpu", workers: 1 });
+  });
+  after(() => device.close());
+
+  test("are of the class of every processor", async () => {
+    assert.equal(await device.numericsClass(), exactClass);
+  });
+
+  test("train a network with the bits of a processor, optimizer and all", async () => {
+    const host = await openExecutor({ kind: "exact", workers: 2 });
+    const steps = { ...schedule, steps: 3, validateEvery: 2, checkpointEvery: 3 };
+    const [there, here] = [
+      await train(tied, 1, device, { schedule: steps }),
+      await train(tied, 3, host, { schedule: steps }),
+    ];
+    await host.close();
+    assert.deepEqual(there.losses, here.losses);
+    assert.deepEqual([...there.hashes].sort(), [...here.hashes].sort());
+  });
 });
 
 type Span = { readonly memory: SharedBytes; readonly start: number; readonly length: number };

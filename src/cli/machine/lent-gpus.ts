@@ -5,6 +5,7 @@ import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { DcnrError, messageOf } from "../../core/errors.ts";
+import { exactClass } from "../../engine/exact/engine.ts";
 import { shortClass } from "../../engine/fingerprint.ts";
 import { Remembered } from "../../system/files/remembered.ts";
 import type { GpuFacts } from "../../system/machine/gpus.ts";
@@ -20,6 +21,8 @@ export interface LentGpus {
   readonly gpus: readonly GpuFacts[];
   /** Of the engine webgpu; absent where it does not run. */
   readonly class?: string;
+  /** It gives the bits of exact numerics too, and computes those sessions instead of the processor. */
+  readonly exact?: boolean;
   /** Why it does not, if it should. */
   readonly trouble?: string;
 }
@@ -36,28 +39,28 @@ export async function findLentGpus(directory: string, lending: GpuLending): Prom
 }
 
 export function rememberedGpus(directory: string): Remembered<LentGpus> {
-  return new Remembered(directory, "gpus.json", `${process.arch} with classes`);
+  return new Remembered(directory, "gpus.json", `${process.arch} with classes and exact`);
 }
 
-type Found = Pick<LentGpus, "class" | "trouble">;
+type Found = Pick<LentGpus, "class" | "exact" | "trouble">;
 
 async function classOf(directory: string, gpus: readonly GpuFacts[], lending: GpuLending): Promise<Found> {
   if (lending === "off" || (lending === "auto" && gpus.length === 0) || presenceOf("native") === "not here") return {};
   const adapters = gpus.map(({ vendor, model, driver = "" }) => `${vendor} ${model} ${driver}`);
   const chosen = Object.entries(process.env).filter(([name]) => /^(VK_|MESA_)/.test(name));
-  const key = [softwareVersion(), process.arch, ...adapters, JSON.stringify(chosen)].join("|");
+  const key = [softwareVersion(), "exact", process.arch, ...adapters, JSON.stringify(chosen)].join("|");
   const memory = new Remembered<Found>(directory, "webgpu.json", key);
   const known = await memory.get();
   if (known !== undefined) return known;
   try {
-    const own = await probe();
-    return await memory.set({ class: shortClass("webgpu", [own, ...adapters]) });
+    const [own = "", exact] = (await probe()).split(" ");
+    return await memory.set({ class: shortClass("webgpu", [own, ...adapters]), exact: exact === exactClass });
   } catch (thrown) {
     return { trouble: messageOf(thrown) };
   }
 }
 
-/** The engine's own class, found out by a process of its own. */
+/** The classes of the engine and of exact numerics on it, found out by a process of its own. */
 async function probe(): Promise<string> {
   const script = fileURLToPath(import.meta.url);
   try {
@@ -71,8 +74,14 @@ async function probe(): Promise<string> {
 
 if (import.meta.main) {
   try {
+    const { openExactOn } = await import("../../engine/exact/webgpu.ts");
     const { openWebgpuEngine } = await import("../../engine/webgpu/engine.ts");
-    process.stdout.write(await (await openWebgpuEngine()).numericsClass());
+    const engine = await openWebgpuEngine();
+    const own = await engine.numericsClass();
+    const exact = await openExactOn(engine)
+      .numericsClass()
+      .catch(() => "");
+    process.stdout.write(`${own} ${exact}`);
   } catch (thrown) {
     process.stdout.write(messageOf(thrown));
     process.exitCode = 1;

@@ -57,7 +57,10 @@ async function measureHere(clock: Clock): Promise<Measured> {
   const classes: { engine: string; class: string }[] = [];
   let gflops = 0;
   const { hasNativeEngine } = await import("../../engine/onnx/native.ts");
-  const kinds: readonly EngineKind[] = hasNativeEngine() ? ["native", "portable"] : ["portable"];
+  const kinds: readonly EngineKind[] = [
+    ...(hasNativeEngine() ? (["native"] as const) : []),
+    ...["portable" as const, "exact" as const],
+  ];
   for (const kind of kinds) {
     const executor = await openExecutor({ kind, workers: 1 });
     classes.push({ engine: kind, class: await executor.numericsClass() });

@@ -106,19 +106,24 @@ export async function startRealPNode(
   if (lent.trouble !== undefined) world.log("warn", `its GPUs compute nothing: ${lent.trouble}`);
   let ownClass = lent.class;
   const withGpus = (classes: Measured["classes"]): Measured["classes"] =>
-    ownClass === undefined ? classes : [...classes, { engine: "webgpu", class: ownClass }];
+    ownClass === undefined
+      ? classes.filter(({ engine }) => engine !== "exact" || !lent.exact)
+      : [...classes, { engine: "webgpu", class: ownClass }];
   const workers = Math.max(1, Math.floor(machine.cpus || hardware.cores));
   const executors = new Map<EngineKind, Promise<Executor>>();
   let whenLost: (reason: string) => void = () => {};
   let whenOther: (tried: string) => void = () => {};
   const onLost = (reason: string) => whenLost(reason);
   const executorFor = (kind: EngineKind): Promise<Executor> => {
-    const open = executors.get(kind) ?? openWorkers({ kind, workers, onLost });
+    const chosen = kind === "exact" && lent.exact ? "exact-webgpu" : kind;
+    const open = executors.get(kind) ?? openWorkers({ kind: chosen, workers, onLost });
     executors.set(kind, open);
     return open;
   };
   const engines = presenceOf("native") === "not here" ? "portable" : "native";
-  const key = [softwareVersion(), process.version, hardware.cpuModel, hardware.architecture, engines].join("|");
+  const key = [softwareVersion(), process.version, hardware.cpuModel, hardware.architecture, engines, "exact"].join(
+    "|",
+  );
   const memory = new Remembered<Measured>(machine.directory, "measured.json", key);
   const measuring = new Measuring(memory, hardware.cores, world);
   const measured = await measuring.atOnce();
@@ -217,7 +222,10 @@ export async function startRealPNode(
     if (ownClass === undefined) return;
     const before = ownClass;
     ownClass = shortClass("webgpu", [before, tried]);
-    world.log("warn", `its GPU gives other bits than others of the class ${before}: it is of the class ${ownClass} now`);
+    world.log(
+      "warn",
+      `its GPU gives other bits than others of the class ${before}: it is of the class ${ownClass} now`,
+    );
     tell(measuring.last ?? measured);
   };
   // Nobody waits for it: until it is known, placement assumes a usual line.

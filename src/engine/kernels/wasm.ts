@@ -147,6 +147,8 @@ export const v128 = {
   loadSplat: (address: Code<"i32">, offset = 0) => code("v128", address.bytes, 0xfd, 9, 2, unsigned(offset)),
   /** One 32-bit word in the first lane, zeros in the others. */
   loadFirst: (address: Code<"i32">, offset = 0) => code("v128", address.bytes, 0xfd, 92, 2, unsigned(offset)),
+  /** Two 32-bit words in the first lanes, zeros in the others. */
+  loadPair: (address: Code<"i32">, offset = 0) => code("v128", address.bytes, 0xfd, 93, 3, unsigned(offset)),
   loadLane: (address: Code<"i32">, vector: Code<"v128">, lane: number, offset = 0): Code<"v128"> => ({
     type: "v128",
     bytes: laneMemory(86, 2, address, vector, lane, offset),

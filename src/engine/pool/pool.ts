@@ -22,7 +22,7 @@ export interface ExecutorOptions {
 /** Resolves when every worker has loaded its engine. */
 export async function openPooledExecutor(options: ExecutorOptions, platform: WorkerPlatform): Promise<Executor> {
   let ready: Promise<unknown> = Promise.resolve();
-  const memory = options.kind === "portable" ? new LinearMemory() : undefined;
+  const memory = options.kind === "portable" || options.kind === "exact" ? new LinearMemory() : undefined;
   const executor = executorOver((pool) => {
     const backend = new PooledBackend(options, platform, pool, memory);
     ready = backend.ready();

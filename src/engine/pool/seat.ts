@@ -32,7 +32,7 @@ export interface WorkerPlatform {
 
 /** Whether the engine of that name has memory of its own: what lies there ends with the thread that holds it. */
 export function isDevice(kind: EngineKind): boolean {
-  return kind === "webgpu";
+  return kind === "webgpu" || kind === "exact-webgpu";
 }
 
 /** A call, and who waits for its end. */

@@ -123,7 +123,7 @@ class ModuleWriter {
   readonly #tile: TileVectors;
   readonly #segments: Segment[] = [];
   #pending: number[] = [];
-  #gemm: Gemm | undefined;
+  readonly #gemms = new Map<"floats" | "integers", Gemm>();
 
   constructor(graph: GraphModel, origin: (view: View) => Origin, arenaBytes: number, tile: TileVectors) {
     this.#tile = tile;
@@ -152,16 +152,20 @@ class ModuleWriter {
       return;
     }
     // Helpers are functions of the module: they must exist before the function that calls them.
-    if (step.scratchBytes !== undefined) this.#gemm ??= defineGemm(this.#module, this.#tile);
+    if (step.scratchBytes !== undefined) this.#needGemm(step.products ?? "floats");
     const places: Places = {
       at: (view) => this.#address(this.#origin(view)),
       scratch: this.#address({ base: arenaBase, offset: this.#scratchOffset }),
       scratchFrom: (bytes) => this.#address({ base: arenaBase, offset: this.#scratchOffset + bytes }),
-      gemm: () => this.#gemm as Gemm,
+      gemm: (of) => this.#gemms.get(of) as Gemm,
       refuse: (fn, index) =>
         fn.emit(setGlobal(this.#global(faultIndex), index), setGlobal(this.#global(faultStep), i32(number + 1)), trap),
     };
     this.#define(`step${number}`, (fn) => step.emit(fn, places));
+  }
+
+  #needGemm(of: "floats" | "integers"): void {
+    if (!this.#gemms.has(of)) this.#gemms.set(of, defineGemm(this.#module, this.#tile, of));
   }
 
   #define(name: string, emit: (fn: FunctionBuilder) => void): void {

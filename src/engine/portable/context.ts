@@ -19,7 +19,8 @@ export interface Places {
   readonly scratch: Code<"i32">;
   /** Scratch behind its first bytes. */
   scratchFrom(bytes: number): Code<"i32">;
-  readonly gemm: () => Gemm;
+  /** With whole numbers: their sums are exact. */
+  readonly gemm: (of: "floats" | "integers") => Gemm;
   /** Ends the run and says that this index was out of range, in the words of the step. */
   refuse(fn: FunctionBuilder, index: Code<"i32">): void;
 }
@@ -34,6 +35,8 @@ export interface CodeStep extends StepBase {
   readonly kind: "code";
   readonly emit: (fn: FunctionBuilder, places: Places) => void;
   readonly scratchBytes?: number;
+  /** What its products are of, where it has some of whole numbers; floats if absent. */
+  readonly products?: "floats" | "integers";
   /** The sizes that an index of this step must be below, for the message. */
   readonly indexed?: { readonly type: string; readonly size: number };
 }

@@ -4,6 +4,7 @@
 import type { DType } from "../../core/tensor.ts";
 import type { GraphNode, ValueInfo } from "../../graph/model.ts";
 import { numberOf } from "../../graph/operators/check.ts";
+import { exponentMax } from "../../graph/operators/exact/exponent-of.ts";
 import { type Code, f32x4, get, i32x4, v128 } from "../kernels/wasm.ts";
 import type { FunctionBuilder } from "../kernels/wasm-module.ts";
 import { erfOf, expOf, geluOf, logOf, sigmoidOf, tanhOf } from "./functions.ts";
@@ -32,6 +33,8 @@ const two = (apply: (a: Vector, b: Vector) => Vector): Rule => {
 };
 
 const floatRules: Readonly<Record<string, Rule>> = {
+  ExponentOf: one(exponentLanes),
+  PowerOfTwo: one((fn, x) => i32x4.shiftLeft(i32x4.add(f32x4.truncate(x), fn.literal(i32x4.splat(127))), 23)),
   Add: two(f32x4.add),
   Sub: two(f32x4.sub),
   Mul: two(f32x4.mul),
@@ -68,6 +71,13 @@ const floatRules: Readonly<Record<string, Rule>> = {
   Less: two(f32x4.less),
   Equal: two(f32x4.equal),
 };
+
+/** The bits of the exponent, held between -100 and 100 as a float. */
+function exponentLanes(fn: FunctionBuilder, x: Vector): Vector {
+  const raised = i32x4.shiftRight(f32x4.abs(x), 23);
+  const exponent = f32x4.ofSigned(i32x4.sub(raised, fn.literal(i32x4.splat(127))));
+  return f32x4.max(f32x4.min(exponent, splat(fn, exponentMax)), splat(fn, -exponentMax));
+}
 
 const wholeRules: Readonly<Record<string, Rule>> = {
   Add: two(i32x4.add),

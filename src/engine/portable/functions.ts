@@ -27,11 +27,11 @@ const roundingShift = 12582912;
 const roundingShiftBits = 0x4b400000;
 
 /** ln 2 in two parts; the first has 9 bits, so that its product with an exponent is exact. */
-const ln2High = 0.693359375;
-const ln2Low = -2.1219444005469057e-4;
+export const ln2High = 0.693359375;
+export const ln2Low = -2.1219444005469057e-4;
 
 /** (e^r - 1 - r) / r^2 for |r| <= ln 2 / 2. */
-const expTail = [0.0013946479844, 0.00836917240785, 0.0416662626696, 0.166665158147, 0.500000008095];
+export const expTail = [0.0013946479844, 0.00836917240785, 0.0416662626696, 0.166665158147, 0.500000008095];
 
 /** 2^n of four whole numbers from -126 to 127. */
 const powerOfTwo = (fn: FunctionBuilder, n: Vector): Vector =>
@@ -52,7 +52,7 @@ export function expOf(fn: FunctionBuilder, given: Vector): Vector {
 }
 
 /** 2 (atanh(s) - s) / s in powers of s^2, for |s| <= 0.1716. */
-const atanhTail = [2 / 9, 2 / 7, 2 / 5, 2 / 3];
+export const atanhTail = [2 / 9, 2 / 7, 2 / 5, 2 / 3];
 const smallestNormal = 1.1754943508222875e-38;
 const rootHalfBits = 0x3f3504f3;
 
@@ -80,8 +80,10 @@ export function logOf(fn: FunctionBuilder, given: Vector): Vector {
 }
 
 /** erf(x) / x in powers of x^2 for |x| <= 3.95, all positive so that nothing cancels. */
-const erfUpper = [2.013848195e-6, 0.000287082325594, 0.00389846880392, 0.0531489678346, 0.193609022034, 1.1283790226];
-const erfLower = [3.78342654935e-5, 0.00119344499096, 0.015233187747, 0.11541278467, 0.504913174378, 1];
+export const erfUpper = [
+  2.013848195e-6, 0.000287082325594, 0.00389846880392, 0.0531489678346, 0.193609022034, 1.1283790226,
+];
+export const erfLower = [3.78342654935e-5, 0.00119344499096, 0.015233187747, 0.11541278467, 0.504913174378, 1];
 
 export function erfOf(fn: FunctionBuilder, given: Vector): Vector {
   const { splat } = literals(fn);
@@ -92,7 +94,7 @@ export function erfOf(fn: FunctionBuilder, given: Vector): Vector {
 }
 
 /** (tanh(x) - x) / x^3 in powers of x^2 for |x| <= 0.625. */
-const tanhTail = [
+export const tanhTail = [
   0.00214280435378, -0.00817709447114, 0.0217005010246, -0.0539467032956, 0.133332052247, -0.333333307671,
 ];
 

@@ -40,8 +40,8 @@ function steps(done: Int, count: Int, step: number, body: readonly Statement[]):
 }
 
 /** packA(to, a, rowStride, columnStride, rows, depth), strides in bytes. Rows beyond the last repeat it. */
-export function definePackA(module: ModuleBuilder): number {
-  return module.define("packA", (fn) => {
+export function definePackA(module: ModuleBuilder, name: string): number {
+  return module.define(name, (fn) => {
     const [to, a, rowStride, columnStride, rows, depth] = Array.from({ length: 6 }, () => fn.parameter("i32")) as Six;
     const [row, k] = [fn.local("i32"), fn.local("i32")];
     const sources = Array.from({ length: tileRows }, () => fn.local("i32"));
@@ -96,8 +96,8 @@ function acrossRows(to: Int, source: Int, columnStride: Int): Statement[] {
 }
 
 /** packB(to, b, rowStride, columnStride, depth, columns), strides in bytes; panels of so many vectors. */
-export function definePackB(module: ModuleBuilder, vectors: number): number {
-  return module.define("packB", (fn) => {
+export function definePackB(module: ModuleBuilder, vectors: number, name: string): number {
+  return module.define(name, (fn) => {
     const [to, b, rowStride, columnStride, depth, columns] = Array.from({ length: 6 }, () =>
       fn.parameter("i32"),
     ) as Six;

@@ -27,6 +27,7 @@ import {
 } from "../kernels/wasm.ts";
 import type { FunctionBuilder, ModuleBuilder } from "../kernels/wasm-module.ts";
 import { definePackA, definePackB, tileRows } from "./gemm-pack.ts";
+import { defineIntegerTile } from "./integer-tile.ts";
 
 /** Part of the bits: sums of longer blocks are rounded otherwise. */
 export const blockDepth = 256;
@@ -101,8 +102,8 @@ function defineTile(module: ModuleBuilder, panel: TileVectors, vectors: number, 
 }
 
 /** copyTile(to, toStride, from, fromStride, rows, columns) */
-function defineCopyTile(module: ModuleBuilder): number {
-  return module.define("copyTile", (fn) => {
+function defineCopyTile(module: ModuleBuilder, name: string): number {
+  return module.define(name, (fn) => {
     const [to, toStride, from, fromStride, rows, columns] = Array.from({ length: 6 }, () => fn.parameter("i32")) as [
       Int,
       Int,
@@ -143,17 +144,20 @@ export interface Gemm {
   readonly multiply: number;
 }
 
-export function defineGemm(module: ModuleBuilder, vectors: TileVectors): Gemm {
+/** Of whole numbers: integer-tile.ts says what is other. A module may have both. */
+export function defineGemm(module: ModuleBuilder, vectors: TileVectors, of: "floats" | "integers" = "floats"): Gemm {
+  const tile = of === "floats" ? defineTile : defineIntegerTile;
+  const name = (own: string) => (of === "floats" ? own : `${own}OfIntegers`);
   const functions = {
-    packA: definePackA(module),
-    packB: definePackB(module, vectors),
-    copyTile: defineCopyTile(module),
+    packA: definePackA(module, name("packA")),
+    packB: definePackB(module, vectors, name("packB")),
+    copyTile: defineCopyTile(module, name("copyTile")),
     tiles: Array.from({ length: vectors }, (_, narrower) => ({
-      plain: defineTile(module, vectors, narrower + 1, false),
-      ontoBase: defineTile(module, vectors, narrower + 1, true),
+      plain: tile(module, vectors, narrower + 1, false),
+      ontoBase: tile(module, vectors, narrower + 1, true),
     })),
   };
-  const multiply = module.define("gemm", (fn) => {
+  const multiply = module.define(name("gemm"), (fn) => {
     const parameters = parameterNames.map((name) => [name, fn.parameter("i32")] as const);
     const alpha = fn.parameter("f32");
     const locals = localNames.map((name) => [name, fn.local("i32")] as const);

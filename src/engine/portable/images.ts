@@ -96,7 +96,7 @@ function pushConvolution(context: Context, { windows, filters, out, group, onBas
         copyTo(fn, places.scratch, slice, get(from as Pointer));
         const c = { pointer: get(to as Pointer), rowStride: 4 * places2 };
         fn.emit(
-          callGemm(places.gemm(), {
+          callGemm(places.gemm("floats"), {
             a: { pointer: get(filter as Pointer), rowStride: 4 * depth, columnStride: 4 },
             b: { pointer: places.scratch, rowStride: 4 * places2, columnStride: 4 },
             c,
@@ -187,7 +187,7 @@ function pushSpread(context: Context, { x, filters, image, window, group }: Spre
       const starts = [x, filters, image].map((view) => places.at(view));
       walk(fn, [batch, group], strides, starts, ([from, filter, to]) => {
         fn.emit(
-          callGemm(places.gemm(), {
+          callGemm(places.gemm("floats"), {
             a: { pointer: get(filter as Pointer), rowStride: 4, columnStride: 4 * rows },
             b: { pointer: get(from as Pointer), rowStride: 4 * places2, columnStride: 4 },
             c: { pointer: places.scratch, rowStride: 4 * places2 },

@@ -26,7 +26,7 @@ import {
   lowerSplit,
   lowerTranspose,
 } from "./moves.ts";
-import { lowerProduct } from "./products.ts";
+import { lowerIntegerProduct, lowerProduct } from "./products.ts";
 import { lowerReduction } from "./reductions.ts";
 import { lowerLayerNormalization, lowerSoftmax } from "./rows.ts";
 import { broadcastTo, isContiguous, type View, wholeView } from "./views.ts";
@@ -58,6 +58,7 @@ const lowerings: Readonly<Record<string, Lowering>> = {
   FusedMatMul: lowerProduct,
   Gather: lowerGather,
   GatherElements: lowerGatherElements,
+  IntegerMatMul: lowerIntegerProduct,
   Gemm: lowerProduct,
   Identity: lowerReshape,
   LayerNormalization: lowerLayerNormalization,

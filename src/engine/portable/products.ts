@@ -26,6 +26,18 @@ export function lowerProduct(context: Context, node: GraphNode): boolean {
   return true;
 }
 
+/** IntegerMatMul: the same loops around tiles that add up in doubles, where sums of 256 products of whole numbers are exact. */
+export function lowerIntegerProduct(context: Context, node: GraphNode): boolean {
+  const [nameA, nameB] = node.inputs as [string, string];
+  const out = node.outputs[0] as string;
+  const [a, b] = [context.view(nameA), context.view(nameB)];
+  if (elementCount(a.shape) === 0 || elementCount(b.shape) === 0) return false;
+  const c = context.result(out);
+  pushProduct(context, node.op, { a, b, c }, 1, "integers");
+  context.define(out, c);
+  return true;
+}
+
 function turned(view: View, transposed: boolean): View {
   if (!transposed) return view;
   const swap = <T>(list: readonly T[]) => [...list.slice(0, -2), ...list.slice(-2).reverse()];
@@ -51,7 +63,13 @@ export interface Matrices {
 }
 
 /** c = base + alpha a b for stacks of matrices that broadcast. */
-export function pushProduct(context: Context, what: string, given: Matrices, alpha: number): void {
+export function pushProduct(
+  context: Context,
+  what: string,
+  given: Matrices,
+  alpha: number,
+  of: "floats" | "integers" = "floats",
+): void {
   const { a, b, c, base } = oneMatrix(given) ?? given;
   const [rows, columns] = c.shape.slice(-2) as [number, number];
   const depth = a.shape.at(-1) as number;
@@ -64,6 +82,7 @@ export function pushProduct(context: Context, what: string, given: Matrices, alp
     reads: base === undefined ? [a, b] : [a, b, base],
     writes: [c],
     scratchBytes: gemmScratchBytes(columns),
+    products: of,
     emit: (fn, places) => {
       const inner = operands.map((view) => {
         const [rowStride, columnStride] = byteStrides(view).slice(-2) as [number, number];
@@ -82,7 +101,7 @@ export function pushProduct(context: Context, what: string, given: Matrices, alp
           })) as [Placed, Placed, Placed, Placed?];
           const sizes = { rows, columns, depth, alpha: f32(alpha), scratch: places.scratch };
           const product = { a: left, b: right, c: result, ...(onto && { base: onto }), ...sizes };
-          fn.emit(callGemm(places.gemm(), product));
+          fn.emit(callGemm(places.gemm(of), product));
         },
       );
     },

@@ -30,6 +30,8 @@ export interface DeviceOptions {
   readonly lostAfter?: number;
 }
 
+type Layout = "NHWC" | "NCHW";
+
 interface RuntimeValue extends DeviceValue {
   readonly tensor: OrtTensor;
 }
@@ -47,9 +49,10 @@ export class WebgpuDevice implements Device {
     this.#runsLeft = lostAfter;
   }
 
-  async load(graph: GraphModel, stays: ReadonlySet<string>): Promise<DeviceProgram> {
+  /** With the layout NCHW the runtime moves no axes by itself: it does so through comparisons too, whose bools it cannot turn on a GPU. */
+  async load(graph: GraphModel, stays: ReadonlySet<string>, layout: Layout = "NHWC"): Promise<DeviceProgram> {
     try {
-      const session = await this.#open(lowerForDevice(graph), stays);
+      const session = await this.#open(lowerForDevice(graph), stays, layout);
       return {
         run: (feeds, into) => this.#run(session, graph, feeds, into, stays),
         release: () => session.release(),
@@ -73,10 +76,10 @@ export class WebgpuDevice implements Device {
     this.traffic.down += into.byteLength;
   }
 
-  #open(graph: GraphModel, stays: ReadonlySet<string>): Promise<InferenceSession> {
+  #open(graph: GraphModel, stays: ReadonlySet<string>, preferredLayout: Layout = "NHWC"): Promise<InferenceSession> {
     const places = graph.outputs.map(({ name }) => [name, stays.has(name) ? "gpu-buffer" : "cpu"] as const);
     return this.#runtime.InferenceSession.create(encodeOnnx(graph), {
-      executionProviders: ["webgpu"],
+      executionProviders: [{ name: "webgpu", preferredLayout }],
       graphOptimizationLevel: optimizationLevel,
       logSeverityLevel: 4,
       preferredOutputLocation: Object.fromEntries(places),

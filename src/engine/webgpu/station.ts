@@ -30,11 +30,14 @@ export class DeviceStation implements Station {
   readonly #kernelPrograms = new Map<string, DeviceProgram>();
   /** Memory whose tensors stay on the device once they were there. */
   readonly #lasting = new WeakSet<ArrayBufferLike>();
+  readonly #runsThere: (kernel: string) => boolean;
   #lost: DcnrError | undefined;
 
-  constructor(engine: Engine, device: Device) {
+  /** `runsThere`: which kernels the device computes as they shall be; sums of squares are one of them. */
+  constructor(engine: Engine, device: Device, runsThere: (kernel: string) => boolean = runsOnDevice) {
     this.#engine = engine;
     this.#device = device;
+    this.#runsThere = runsThere;
     this.#residency = new Residency(device);
   }
 
@@ -99,8 +102,8 @@ export class DeviceStation implements Station {
   }
 
   async #kernel(call: LoweredCall, views: readonly Float32Array[]): Promise<KernelResult> {
+    if (!this.#runsThere(call.kind === "sumOfSquares" ? call.kind : call.name)) return this.#here(call, views);
     if (call.kind === "sumOfSquares") return { value: await this.#squares(call, views) };
-    if (!runsOnDevice(call.name)) return this.#here(call, views);
     for (const segment of await cutSegments(this.#residency, views)) {
       if (segment.isResident) await this.#there(call, segment);
       else this.#kernels.run(call, segment.tensors.map(hostView));

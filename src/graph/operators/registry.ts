@@ -71,6 +71,9 @@ import { sqrt } from "./elements/sqrt.ts";
 import { sub } from "./elements/sub.ts";
 import { sum } from "./elements/sum.ts";
 import { where } from "./elements/where.ts";
+import { exponentOf } from "./exact/exponent-of.ts";
+import { integerMatMul } from "./exact/integer-matmul.ts";
+import { powerOfTwo } from "./exact/power-of-two.ts";
 import { averagePool } from "./images/average-pool.ts";
 import { conv } from "./images/conv.ts";
 import { convTranspose } from "./images/conv-transpose.ts";
@@ -179,7 +182,12 @@ export const compositeOperators: readonly Operator[] = [
   unsqueeze,
 ];
 
-const byType = new Map([...onnxOperators, ...compositeOperators].map((operator) => [operator.type, operator]));
+/** In graphs of exact numerics alone, which engines write for themselves (src/engine/exact). */
+const exactOperators: readonly Operator[] = [exponentOf, integerMatMul, powerOfTwo];
+
+const byType = new Map(
+  [...onnxOperators, ...compositeOperators, ...exactOperators].map((operator) => [operator.type, operator]),
+);
 
 export function findOperator(type: string): Operator | undefined {
   return byType.get(type);

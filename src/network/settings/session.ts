@@ -40,7 +40,7 @@ export interface SessionIdentity {
   /** Lanes learn apart for some steps at a time; absent: they add every gradient up. */
   readonly sync?: RoundSettings;
   readonly seed: number;
-  readonly numerics: "native" | "portable" | "reference" | "webgpu";
+  readonly numerics: "native" | "portable" | "reference" | "webgpu" | "exact";
   /** Version of the bits (`core/bits.ts`) that everybody who works for the session computes. */
   readonly bits: number;
   readonly learningRate: LearningRate;

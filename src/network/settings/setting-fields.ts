@@ -104,9 +104,9 @@ export const settingFields = {
   numerics: choice({
     field: "numerics",
     flag: "numerics",
-    choices: ["native", "portable", "reference", "webgpu"],
+    choices: ["native", "portable", "reference", "webgpu", "exact"],
     summary:
-      "native (fast), portable (the same bits on every machine) or webgpu (GPUs of one kind) (default: native if a PNode has it)",
+      "native (fast), portable (the same bits on every processor), webgpu (GPUs of one kind) or exact (the same bits on processors, tabs and GPUs, slower) (default: native if a PNode has it)",
   }),
   schedule: choice({
     field: "learning_rate.schedule",

@@ -93,10 +93,18 @@ async function stateOfSession(
     tokenizer,
     // Ids and templates mean something in one vocabulary only.
     chat: session.chat?.tokenizer === tokenizer ? session.chat.hash : "",
-    // Processors answer with what GPUs have learnt.
-    numerics: numerics === "webgpu" ? "native" : numerics,
+    numerics: servedBy[numerics],
   };
 }
+
+/** Processors answer with what GPUs have learnt. */
+const servedBy = {
+  native: "native",
+  portable: "portable",
+  reference: "reference",
+  webgpu: "native",
+  exact: "portable",
+} as const;
 
 async function tokenizerOf({ blobs }: Context, dataset: Sha256): Promise<string> {
   const content = await blobs.datasets.get(dataset).catch(() => undefined);

@@ -90,8 +90,8 @@ async function repeat(blobs: BlobStore, session: SessionRecord, statement: State
       ...{ session: session.id, bits, check: checkSession, aside: asideHere, clock: realWorld().clock, signal },
       executorFor: async () => executor,
       // Whose class is not known compares nothing, and says of the state what was said of the one before it.
-    rounding: { classOf: () => undefined, onOther: () => {} },
-    shardBytesMax: 128 << 20,
+      rounding: { classOf: () => undefined, onOther: () => {} },
+      shardBytesMax: 128 << 20,
       onDataWait: () => {},
       blobs: { fetch: async (_session: string, hash: Sha256) => blobs.datasets.get(hash) },
       describe: async () =>

@@ -504,7 +504,7 @@ export type Capabilities = Message<"dcnr.v1.Capabilities"> & {
   gflops: number;
 
   /**
-   * One for each engine that it can run: "native", "portable" and "webgpu" with their numerics classes.
+   * One for each engine that it can run: "native", "portable", "exact" and "webgpu" with their numerics classes.
    *
    * @generated from field: repeated dcnr.v1.NumericsClass numerics = 9;
    */

@@ -57,7 +57,7 @@ export type SessionSettings = Message<"dcnr.v1.SessionSettings"> & {
   seed: bigint;
 
   /**
-   * "native" or "portable"
+   * "native", "portable", "exact" or "webgpu"
    *
    * @generated from field: string numerics = 8;
    */
