@@ -18,10 +18,12 @@ function mix(value: number): number {
   return (bits ^ (bits >>> 16)) >>> 0;
 }
 
-/** Some ten members a bucket. */
+/** More would make digests, which always travel, smaller, and heads of what differs, which rarely do, larger. */
+const membersPerBucket = 40;
+
 export function bucketsFor(members: number): number {
   let count = digestsLeast;
-  while (count < digestsMax && members > 10 * count) count *= 2;
+  while (count < digestsMax && members > membersPerBucket * count) count *= 2;
   return count;
 }
 

@@ -52,6 +52,13 @@ describe("a member that looks for others", () => {
     end();
   });
 
+  it("remembers a thousand places and does not knock at all of them at once", async () => {
+    const { pass, state, end } = lonely(999, 10);
+    await pass(10_000);
+    assert.ok(state.asked >= 24 && state.asked <= 84, `${state.asked} questions in ten seconds`);
+    end();
+  });
+
   it("asks ever more rarely while nobody is there", async () => {
     const { pass, state, end } = lonely(0, 10);
     await pass(600_000);

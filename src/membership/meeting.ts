@@ -18,23 +18,27 @@ export interface MeetingOptions {
 /** Between two rounds of somebody who knows nobody: at first, and at last. */
 const lonelyMs = 1_000;
 const lonelyMsMax = 30_000;
-/** Whether it has lost everybody is looked at this often. */
-const lookMs = 2_000;
+/** Asked in a round, of perhaps a thousand that are remembered: whoever wakes up in another network does not knock everywhere at once. */
+const roundMax = 12;
 /** A place that does not answer takes seconds. */
 const asksAtOnce = 3;
+/** Whether it has lost everybody is looked at this often. */
+const lookMs = 2_000;
 
 export async function meet(options: MeetingOptions): Promise<void> {
-  const { world, here, metMs, signal } = options;
+  const { world, here, ask, metMs, signal } = options;
+  const turns = new Turns(options);
   let pauseMs = lonelyMs;
   while (!signal.aborted) {
     if (here() > 0) {
-      await askSome(options, 1);
       pauseMs = lonelyMs;
       const endMs = world.clock.monotonicMs() + about(metMs, world);
       while (here() > 0 && world.clock.monotonicMs() < endMs && !signal.aborted)
         await sleep(world.timers, lookMs, signal);
+      const place = here() > 0 && !signal.aborted ? turns.next() : undefined;
+      if (place !== undefined) await ask(place).catch(() => {});
     } else {
-      await askSome(options, Number.POSITIVE_INFINITY);
+      await askRound(options, turns.some(roundMax));
       if (here() > 0) continue;
       await sleep(world.timers, about(pauseMs, world), signal);
       pauseMs = Math.min(lonelyMsMax, pauseMs * 1.5);
@@ -42,26 +46,44 @@ export async function meet(options: MeetingOptions): Promise<void> {
   }
 }
 
-/** Each once, in any order, until somebody was found. */
-async function askSome({ world, places, here, ask, signal }: MeetingOptions, count: number): Promise<void> {
-  const left = shuffled(places(), world).slice(0, count);
-  const before = here();
+/** Until somebody was found. */
+async function askRound({ here, ask, signal }: MeetingOptions, places: string[]): Promise<void> {
   const lane = async () => {
-    for (let place = left.pop(); place !== undefined && !signal.aborted; place = left.pop()) {
+    for (let place = places.pop(); place !== undefined && !signal.aborted && here() === 0; place = places.pop())
       await ask(place).catch(() => {});
-      if (before === 0 && here() > 0) return;
-    }
   };
   await Promise.all(Array.from({ length: asksAtOnce }, lane));
 }
 
-function about(ms: number, { chance }: Pick<World, "chance">): number {
-  return ms * (0.75 + chance.uniform() / 2);
+/** Every place comes once before any comes twice, in any order. */
+class Turns {
+  readonly #options: Pick<MeetingOptions, "places" | "world">;
+  #left: string[] = [];
+
+  constructor(options: Pick<MeetingOptions, "places" | "world">) {
+    this.#options = options;
+  }
+
+  next(): string | undefined {
+    if (this.#left.length === 0) this.#left = this.#shuffled();
+    return this.#left.pop();
+  }
+
+  /** The end of one turn, not the beginning of the next. */
+  some(count: number): string[] {
+    const first = this.next();
+    return first === undefined ? [] : [first, ...this.#left.splice(Math.max(0, this.#left.length - count + 1))];
+  }
+
+  #shuffled(): string[] {
+    const { places, world } = this.#options;
+    return [...new Set(places())]
+      .map((place) => ({ place, weight: world.chance.uniform() }))
+      .sort((one, other) => one.weight - other.weight)
+      .map(({ place }) => place);
+  }
 }
 
-function shuffled(places: readonly string[], { chance }: Pick<World, "chance">): string[] {
-  return [...new Set(places)]
-    .map((place) => ({ place, weight: chance.uniform() }))
-    .sort((one, other) => one.weight - other.weight)
-    .map(({ place }) => place);
+function about(ms: number, { chance }: Pick<World, "chance">): number {
+  return ms * (0.75 + chance.uniform() / 2);
 }

@@ -378,6 +378,6 @@ export class Swim implements Gossip {
 
   /** To how many partners a member tells something: so many that almost everybody hears it, and Sync finds the rest. */
   #repeats(): number {
-    return 2 + Math.ceil(Math.log10(this.roster.here + 2));
+    return 1 + Math.ceil(Math.log10(this.roster.here + 2));
   }
 }
