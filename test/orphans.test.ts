@@ -8,4 +8,5 @@ test("with all orchestrators killed, and a PNode after them, a session ends with
     print: (line) => context.diagnostic(line),
   });
   assert.deepEqual(report.wrongRoots, []);
+  assert.ok(report.keptBytes > 0, "what autonomy costs is shown");
 });

@@ -14,7 +14,7 @@ const { values } = parseArgs({
   },
 });
 
-const { root, wrongRoots, recoveryMs } = await orphans({
+const { root, wrongRoots, recoveryMs, keptBytes } = await orphans({
   rounds: Number(values.rounds),
   steps: Number(values.steps),
   orchestrators: Number(values.orchestrators),
@@ -28,6 +28,7 @@ if (recoveryMs.length > 0)
   console.log(
     `kill to progress  p50 ${seconds(0.5)} s, p90 ${seconds(0.9)} s, most ${seconds(1)} s (${recoveryMs.length} kills)`,
   );
+console.log(`to keepers        ${(keptBytes / 1e6).toFixed(1)} MB for each checkpoint`);
 console.log(
   wrongRoots.length === 0 ? `root              ${root} in every round` : `WRONG ROOTS       ${wrongRoots.join(", ")}`,
 );

@@ -22,6 +22,8 @@ export interface OrphansReport {
   readonly wrongRoots: readonly string[];
   /** From a PNode's death to the first step beyond the newest before it, without orchestrators. */
   readonly recoveryMs: readonly number[];
+  /** What autonomy costs, as the orchestrator shows it: bytes to keepers for each checkpoint of the session. */
+  readonly keptBytes: number;
 }
 
 /** A round that takes longer hangs. */
@@ -36,6 +38,7 @@ export async function orphans(options: OrphansOptions): Promise<OrphansReport> {
   const chance = chanceOf(options.seed);
   const recoveryMs: number[] = [];
   const wrongRoots: string[] = [];
+  let keptBytes = 0;
   try {
     const training = new Training(fleet.addresses);
     await training.prepare();
@@ -46,7 +49,10 @@ export async function orphans(options: OrphansOptions): Promise<OrphansReport> {
       const disturbed = await training.round(`alone-${number}`, options.steps, AbortSignal.timeout(roundTimeoutMs), {
         autonomy: "on",
         spread: options.pnodes,
-        onLook: (session) => round.look(Number(session.step), session.id),
+        onLook: (session) => {
+          keptBytes = Math.max(keptBytes, Number(session.keptBytesPerCheckpoint));
+          round.look(Number(session.step), session.id);
+        },
         between: () => round.disturbance,
       });
       const { killedAtStep, recoveredMs, victim } = round;
@@ -58,7 +64,7 @@ export async function orphans(options: OrphansOptions): Promise<OrphansReport> {
         `round ${number}: orchestrators killed at step ${killedAtStep}, then ${victim}, ${after}; root ${disturbed.root}`,
       );
     }
-    return { root, wrongRoots, recoveryMs };
+    return { root, wrongRoots, recoveryMs, keptBytes };
   } finally {
     await fleet.stop();
     await rm(directory, { recursive: true, force: true });
