@@ -4,10 +4,10 @@ import { dirname, join } from "node:path";
 import type { JobSpecInit } from "../../../client/calls/jobs.ts";
 import { fail } from "../../../core/errors.ts";
 import type { Command } from "../../command.ts";
-import { builtinNames, ensureDataset } from "../../content/builtin.ts";
 import { parsePipelineFile } from "../../content/pipelines.ts";
 import { readTextFile } from "../../flags/files.ts";
-import { datasetsOf, readJobs } from "../../flags/job-files.ts";
+import { readJobs } from "../../flags/job-files.ts";
+import { submissionOptions, submit } from "../../flags/submission.ts";
 import { connectionOptions, withClient } from "../../joining/connection.ts";
 import { followJob, showJob, showJobs } from "../../shown/jobs.ts";
 
@@ -33,12 +33,7 @@ export const command: Command = {
   positionals: [{ name: "FILE.yaml" }],
   options: {
     ...connectionOptions,
-    key: {
-      type: "string",
-      value: "KEY",
-      summary: "name of this submission: again with the same, nothing is done twice",
-    },
-    owner: { type: "string", value: "NAME", summary: "whose jobs these are (default: the API key's, or local)" },
+    ...submissionOptions,
     watch: { type: "boolean", summary: "wait until the last job of the file has ended" },
   },
   examples: ["dcnr job submit examples/job.yaml", "dcnr job submit night.yaml --key night-2030-01-31 --json"],
@@ -48,10 +43,7 @@ export const command: Command = {
       const path = context.arguments[0] ?? "";
       const text = await readTextFile(path, "file of jobs");
       const specs = await Promise.all((await readJobs(text, path, flags.optionalText("key"))).map(withPipeline(path)));
-      const named = datasetsOf(specs);
-      for (const name of builtinNames) if (named.has(name)) await ensureDataset(client, name, out);
-      const owner = flags.optionalText("owner");
-      let jobs = await client.jobs.submit(specs, owner === undefined ? {} : { owner });
+      let jobs = await submit(client, context, specs);
       if (flags.is("watch")) {
         for (const { id } of jobs) {
           if (signal.aborted) break;

@@ -2,9 +2,9 @@
 
 import { fail } from "../../../core/errors.ts";
 import type { Command } from "../../command.ts";
-import { builtinNames, ensureDataset } from "../../content/builtin.ts";
 import { readTextFile } from "../../flags/files.ts";
-import { datasetsOf, readJobs } from "../../flags/job-files.ts";
+import { readJobs } from "../../flags/job-files.ts";
+import { submissionOptions, submit } from "../../flags/submission.ts";
 import { connectionOptions, withClient } from "../../joining/connection.ts";
 import { followStudy, showStudy } from "../../shown/studies.ts";
 
@@ -15,12 +15,7 @@ export const command: Command = {
   positionals: [{ name: "FILE.yaml" }],
   options: {
     ...connectionOptions,
-    key: {
-      type: "string",
-      value: "KEY",
-      summary: "name of this submission: again with the same, nothing is done twice",
-    },
-    owner: { type: "string", value: "NAME", summary: "whose study this is (default: the API key's, or local)" },
+    ...submissionOptions,
     watch: { type: "boolean", summary: "wait until the study has ended" },
   },
   examples: ["dcnr tune examples/tuning/hyperband.yaml --watch"],
@@ -33,10 +28,7 @@ export const command: Command = {
       const [spec, ...more] = specs;
       if (!spec || more.length > 0 || spec.kind !== "tune")
         return fail("invalid_argument", `${path} is not just one study: submit jobs with \`dcnr job submit\``);
-      const named = datasetsOf(specs);
-      for (const name of builtinNames) if (named.has(name)) await ensureDataset(client, name, out);
-      const owner = flags.optionalText("owner");
-      const [job] = await client.jobs.submit([spec], owner === undefined ? {} : { owner });
+      const [job] = await submit(client, context, specs);
       const id = job?.id ?? "";
       if (flags.is("watch")) out.note(`study ${id}`);
       const study = flags.is("watch") ? await followStudy(client, id, out, signal) : await client.studies.get(id);

@@ -4,6 +4,7 @@ import type { World } from "../../../core/world.ts";
 import type { ToolCall } from "../../../models/chats/tools.ts";
 import type { ChoicePiece } from "../choices.ts";
 import type { SpelledLogprob, TextPiece } from "../text.ts";
+import { abandoning, eventStream } from "./event-stream.ts";
 import { errorBody } from "./openai-errors.ts";
 import { type LogprobsShape, logprobsShape } from "./openai-logprobs.ts";
 import type { CompletionRequest } from "./openai-requests.ts";
@@ -113,55 +114,35 @@ export async function wholeAnswer(
 
 export function streamedAnswer(
   shape: AnswerShape,
-  { texts, includeUsage }: CompletionRequest,
+  request: CompletionRequest,
   first: FirstPiece,
   pieces: Pieces,
   stop: AbortController,
 ): Response {
-  const encoder = new TextEncoder();
-  const event = (data: unknown) =>
-    encoder.encode(`data: ${typeof data === "string" ? data : JSON.stringify(data)}\n\n`);
+  return eventStream(framesOf(shape, request, first, pieces), abandoning(stop, pieces));
+}
+
+async function* framesOf(
+  shape: AnswerShape,
+  { texts, includeUsage }: CompletionRequest,
+  first: FirstPiece,
+  pieces: Pieces,
+): AsyncGenerator<string> {
+  const frame = (data: unknown) => `data: ${typeof data === "string" ? data : JSON.stringify(data)}\n\n`;
   const lasts: (TextPiece | undefined)[] = texts.map(() => undefined);
-  let next = first;
-  const body = new ReadableStream<Uint8Array>({
-    pull: async (controller) => {
-      try {
-        // A pull that adds nothing is not repeated, and a piece may have no text yet.
-        for (let added = false; !added; ) {
-          if (next.done) {
-            if (includeUsage) controller.enqueue(event(shape.usage(lasts)));
-            controller.enqueue(event("[DONE]"));
-            return controller.close();
-          }
-          const { index, piece } = next.value;
-          const isFirst = lasts[index] === undefined;
-          lasts[index] = piece;
-          const { text, logprobs = [], calls = [], finish } = piece;
-          const says = text !== "" || logprobs.length > 0 || calls.length > 0 || isFirst;
-          added = says || finish !== undefined;
-          if (says) controller.enqueue(event(shape.chunk({ index, text, logprobs, calls, finish: null, isFirst })));
-          if (finish)
-            controller.enqueue(
-              event(shape.chunk({ index, text: "", logprobs: [], calls: [], finish, isFirst: false })),
-            );
-          next = await pieces.next();
-        }
-      } catch (error) {
-        controller.enqueue(event({ error: errorBody(error) }));
-        controller.close();
-      }
-    },
-    // The reader went away: whoever computes for it stops, and gives back its place.
-    cancel: async () => {
-      stop.abort();
-      await pieces.return?.();
-    },
-  });
-  return new Response(body, {
-    headers: {
-      "content-type": "text/event-stream; charset=utf-8",
-      "cache-control": "no-store",
-      "x-accel-buffering": "no",
-    },
-  });
+  try {
+    for (let next = first; !next.done; next = await pieces.next()) {
+      const { index, piece } = next.value;
+      const isFirst = lasts[index] === undefined;
+      lasts[index] = piece;
+      const { text, logprobs = [], calls = [], finish } = piece;
+      if (text !== "" || logprobs.length > 0 || calls.length > 0 || isFirst)
+        yield frame(shape.chunk({ index, text, logprobs, calls, finish: null, isFirst }));
+      if (finish) yield frame(shape.chunk({ index, text: "", logprobs: [], calls: [], finish, isFirst: false }));
+    }
+    if (includeUsage) yield frame(shape.usage(lasts));
+    yield frame("[DONE]");
+  } catch (error) {
+    yield frame({ error: errorBody(error) });
+  }
 }

@@ -5,6 +5,7 @@ import { DcnrError } from "../../../core/errors.ts";
 import type { World } from "../../../core/world.ts";
 import type { Roles } from "../../../protocol/network.ts";
 import type { TextPiece } from "../text.ts";
+import { abandoning, eventStream } from "./event-stream.ts";
 import { functionCall } from "./openai-answers.ts";
 import { BadRequest, errorBody, refuse } from "./openai-errors.ts";
 import { checkResponse, checkResponseText, isRecord } from "./openai-parameters.ts";
@@ -270,37 +271,17 @@ function streamed(
   pieces: AsyncIterator<TextPiece>,
   stop: AbortController,
 ): Response {
-  const encoder = new TextEncoder();
-  const events = eventsOf(draft, first, pieces);
+  return eventStream(framesOf(eventsOf(draft, first, pieces)), abandoning(stop, pieces));
+}
+
+async function* framesOf(events: AsyncIterable<Body>): AsyncGenerator<string> {
   let number = 0;
-  const body = new ReadableStream<Uint8Array>({
-    pull: async (controller) => {
-      const write = (event: Body) =>
-        controller.enqueue(
-          encoder.encode(
-            `event: ${String(event["type"])}\ndata: ${JSON.stringify({ ...event, sequence_number: number++ })}\n\n`,
-          ),
-        );
-      try {
-        const { value, done } = await events.next();
-        if (done) controller.close();
-        else write(value);
-      } catch (error) {
-        const { message, code, param } = errorBody(DcnrError.from(error));
-        write({ type: "error", message, code, param });
-        controller.close();
-      }
-    },
-    cancel: async () => {
-      stop.abort();
-      await pieces.return?.();
-    },
-  });
-  return new Response(body, {
-    headers: {
-      "content-type": "text/event-stream; charset=utf-8",
-      "cache-control": "no-store",
-      "x-accel-buffering": "no",
-    },
-  });
+  const frame = (event: Body) =>
+    `event: ${String(event["type"])}\ndata: ${JSON.stringify({ ...event, sequence_number: number++ })}\n\n`;
+  try {
+    for await (const event of events) yield frame(event);
+  } catch (error) {
+    const { message, code, param } = errorBody(DcnrError.from(error));
+    yield frame({ type: "error", message, code, param });
+  }
 }
