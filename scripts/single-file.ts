@@ -80,7 +80,7 @@ exec "$home/node" "$home/node_modules/dcnr/bin/dcnr.js" "$@"
 }
 
 /** The package with what it depends on, as anybody would install it. */
-async function makeSingleFile(platform: string, folder: string): Promise<string> {
+export async function makeSingleFile(platform: string, folder: string): Promise<string> {
   const place = mkdtempSync(join(tmpdir(), "dcnr-installed-"));
   try {
     const tarball = await makePackage(place);

@@ -5,13 +5,13 @@ import { join } from "node:path";
 import { AssertionError } from "../core/assert.ts";
 import { DcnrError, type ErrorCode, messageOf } from "../core/errors.ts";
 import { setAdditionsFolder } from "../core/optional.ts";
-import { didYouMean } from "../network/suggest.ts";
 import { parseCommandLine } from "./command.ts";
 import { commands, findCommand } from "./commands.ts";
 import { openSettings } from "./flags/settings.ts";
 import { showCommand, showGroup, showOverview } from "./help.ts";
 import { dataFolder } from "./machine/directories.ts";
-import { type Output, openOutput } from "./shown/output.ts";
+import { openOutput } from "./shown/output.ts";
+import { unknownCommand } from "./unknown-command.ts";
 
 // Must be set before any worker loads the runtime, which otherwise calls home.
 process.env["ORT_DISABLE_TELEMETRY"] = "1";
@@ -35,7 +35,12 @@ async function main(words: string[]): Promise<number> {
   if (first === "help") return main([...words.slice(1), "--help"]);
   if (first === "--version") words = ["version", ...words.slice(1)];
   const found = findCommand(words);
-  if (!found) return unknownCommand(out, words);
+  if (!found) {
+    const given = words.filter((word) => !word.startsWith("-"));
+    if (given.length === 1 && showGroup(out, given[0] as string)) return 0;
+    out.note(`dcnr: ${unknownCommand(given, commands)}`);
+    return 2;
+  }
   const { command } = await found.entry.load();
   const settings = await openSettings(process.env);
   const parsed = parseCommandLine(found.rest, command, `dcnr ${found.entry.words}`, settings);
@@ -44,27 +49,6 @@ async function main(words: string[]): Promise<number> {
     return 0;
   }
   return (await command.run({ ...parsed, commands, out, settings, signal: untilInterrupted() })) ?? 0;
-}
-
-/** The words of a group alone show its commands; anything else gets the nearest command, and exit code 2. */
-function unknownCommand(out: Output, words: readonly string[]): number {
-  const given = words.filter((word) => !word.startsWith("-"));
-  const [noun = "", verb] = given;
-  if (verb === undefined && showGroup(out, noun)) return 0;
-  const inGroup = commands.filter((entry) => entry.words.startsWith(`${noun} `)).map((entry) => entry.words);
-  const typed = given.slice(0, 2).join(" ");
-  const known = ["help", ...commands.map((entry) => entry.words)];
-  const groups = commands.map((entry) => entry.words.split(" ")[0] as string);
-  if (inGroup.length > 0) {
-    const verbs = inGroup.map((known) => known.slice(noun.length + 1));
-    out.note(
-      `dcnr: there is no command "${typed}"${didYouMean(typed, inGroup) || `: ${noun} has ${verbs.join(", ")}`}`,
-    );
-    return 2;
-  }
-  const nearest = didYouMean(typed, known) || didYouMean(noun, [...known, ...groups]) || ".";
-  out.note(`dcnr: there is no command "${typed}"${nearest} See dcnr --help`);
-  return 2;
 }
 
 /**
@@ -92,10 +76,11 @@ function report(error: unknown): number {
   return 1;
 }
 
-process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-  // `dcnr events | head` closes the pipe: that is not a failure.
-  if (error.code === "EPIPE") process.exit(0);
-});
+for (const stream of [process.stdout, process.stderr])
+  stream.on("error", (error: NodeJS.ErrnoException) => {
+    // `dcnr events | head` closes the pipe: that is not a failure.
+    if (error.code === "EPIPE") process.exit(0);
+  });
 process.exitCode = await main(process.argv.slice(2)).catch(report);
 // A slow reader of a pipe must get everything: leaving now would cut off what it has not taken yet.
 for (const stream of [process.stdout, process.stderr])

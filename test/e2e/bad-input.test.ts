@@ -90,6 +90,46 @@ test("a job that can never start says so where people look, and lists of nothing
     fails(await dcnr(["status", "--orchestrator", `https://${orchestrator.address}`]), /leave out https:/, 4);
   }));
 
+test("what is named and not there is said to be missing, with where to look; nothing ends empty and well", () =>
+  withNetwork(0, async ({ local }) => {
+    const at = (...words: string[]) => dcnr([...words, "--orchestrator", local.orchestrator.address]);
+    const samples = '{"inputs": [[0,0],[0,1]], "labels": [0,1]}';
+    const created = await at("network", "create", "examples/mlp.yaml");
+    assert.match(created.out, /^created network mlp/);
+    for (const [words, sentence, code] of [
+      [["vnodes", "nosuch"], /there is no session nosuch: .*session list/, 3],
+      [["session", "metrics", "nosuch", "--name", "loss"], /there is no session nosuch/, 3],
+      [["events", "--session", "zzz"], /there is no session zzz/, 3],
+      [["model", "import", "README.md"], /README\.md is no model: give a Hugging Face folder, a \.gguf file, or/, 2],
+      [["vocab", "add", "v", "nosuch"], /there is no file nosuch: give the path of a tokenizer\.json/, 3],
+      [["train", "mlp", "--dataset", "nosuch"], /there is no dataset "nosuch": add it with/, 3],
+      [["train", "mlp", "--dataset", "mnist", "--rate", "-1"], /--rate takes a number from/, 2],
+      [["train", "mlp", "--dataset", "mnist", "--batch", "0"], /--batch takes a whole number from 1/, 2],
+      [["infer", "nosuch", "Call me"], /there is no model "nosuch": see dcnr model list/, 3],
+      [["serve", "nosuch"], /there is neither a session nor a model "nosuch"/, 3],
+    ] as const)
+      fails(await at(...words), sentence, code);
+    const again = await at("network", "create", "examples/mlp.yaml");
+    assert.match(again.out, /^already there: network mlp/);
+    assert.equal((await at("dataset", "add", "xor", samples)).code, 0);
+    fails(await at("dataset", "show", "xor", "--start", "999999"), /there is no sample 999999: the dataset has 2/, 2);
+    for (const [words, nothing] of [
+      [["session", "list"], /^No sessions/],
+      [["model", "list"], /^No models/],
+      [["nodes"], /^No PNode has joined yet/],
+      [["job", "list"], /^No jobs/],
+      [["vocab", "list"], /^No vocabularies/],
+      [["provider", "list"], /^No providers/],
+      [["key", "list"], /^No API keys/],
+    ] as const)
+      assert.match((await at(...words)).out, nothing, words.join(" "));
+    fails(
+      await dcnr(["status", "--orchestrator", "no.such.name.invalid:7700"]),
+      /no machine is known by the name in no\.such\.name\.invalid:7700: check its spelling/,
+      4,
+    );
+  }));
+
 test("a mistyped command gets the nearest one, and help knows commands", async () => {
   fails(await dcnr(["hlep"]), /did you mean "help"/, 2);
   fails(await dcnr(["trian", "mlp"]), /did you mean "train"/, 2);

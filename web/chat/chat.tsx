@@ -117,7 +117,7 @@ function Conversation({ model, converses, note }: ConversationProps) {
         )}
         {turns.map((turn) => (
           <p key={turn.id} className="turn" data-who={turn.who} data-state={turn.state}>
-            {turn.text}
+            <span>{turn.text}</span>
             {turn.note && <small>{turn.note}</small>}
           </p>
         ))}

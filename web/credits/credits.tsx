@@ -2,7 +2,7 @@
 
 import type { Balance, Spending } from "../../src/protocol/gen/dcnr/v1/ledger_pb.ts";
 import { ledger } from "../api.ts";
-import { clock, date, plural, short } from "../format.ts";
+import { date, plural, short } from "../format.ts";
 import { useAsked } from "../live/asked.ts";
 import { Empty } from "../parts/empty.tsx";
 import { Panel } from "../parts/panel.tsx";
@@ -43,10 +43,9 @@ export function Credits() {
           <Table label="Earned by owner" columns={ownerColumns} rows={owners} keyOf={(row) => row.owner} />
         )}
         {value.head && (
-          <p className="quiet-text">
-            Head {String(value.head.number)}, signed {date(Number(value.head.wallMs))}{" "}
-            {clock(Number(value.head.wallMs))}, speaks for {plural(Number(value.head.chains), "chain")}.{" "}
-            <code>dcnr credits verify</code> checks it offline.
+          <p className="quiet-text below">
+            Head {String(value.head.number)}, signed {date(Number(value.head.wallMs))}, speaks for{" "}
+            {plural(Number(value.head.chains), "chain")}. <code>dcnr credits verify</code> checks it offline.
           </p>
         )}
       </Panel>

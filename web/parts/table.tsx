@@ -1,4 +1,5 @@
-// A table of things that people compare: sortable by a press on its head, readable without a pointer, empty in words.
+// A table of things that people compare: sortable by a press on its head, readable without a pointer, empty in words. On a phone each
+// row is a list of its own, since columns beyond the edge are not found.
 
 import { type ReactNode, useState } from "react";
 
@@ -31,7 +32,7 @@ export function Table<T>({ label, columns, rows, keyOf, isChosen }: TableProps<T
     setOrder(order?.title === title ? (order.falls ? undefined : { title, falls: true }) : { title, falls: false });
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls can be reached without a pointer.
-    <section className="table" aria-label={`${label}, a table`} tabIndex={0}>
+    <section className="table rows" aria-label={`${label}, a table`} tabIndex={0}>
       <table>
         <thead>
           <tr>
@@ -58,7 +59,7 @@ export function Table<T>({ label, columns, rows, keyOf, isChosen }: TableProps<T
           {sorted.map((row) => (
             <tr key={keyOf(row)} data-row={keyOf(row)} data-chosen={isChosen?.(row) || undefined}>
               {columns.map(({ title, cell, align }) => (
-                <td key={title} data-align={align}>
+                <td key={title} data-title={title} data-align={align}>
                   {cell(row)}
                 </td>
               ))}

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { StudySchema } from "../../src/protocol/gen/dcnr/v1/study_pb.ts";
-import { curveLines, placeOn, ranked, settingLines } from "./geometry.ts";
+import { curveLines, endsOf, outcomeEnds, placeOn, ranked, settingLines } from "./geometry.ts";
 
 const values = (...pairs: [number, number][]) => pairs.map(([step, value]) => ({ step: BigInt(step), value }));
 const study = create(StudySchema, {
@@ -52,4 +52,14 @@ test("curves lie in one picture, the least below", () => {
     [0.5, 1],
   );
   assert.equal(curve?.points[0]?.y, 0);
+});
+
+test("axes say what stands at their ends, the best outcome above", () => {
+  assert.deepEqual(study.searched.map(endsOf), [
+    ["1", "0.01"],
+    ["c", "a"],
+  ]);
+  assert.deepEqual(outcomeEnds(study), [0.1, 0.4]);
+  assert.deepEqual(outcomeEnds({ ...study, metric: "validation_accuracy" }), [0.4, 0.1]);
+  assert.equal(outcomeEnds({ ...study, trials: [] }), undefined);
 });

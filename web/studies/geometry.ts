@@ -31,6 +31,25 @@ export function placeOn(
   return (value - low) / (high - low);
 }
 
+/** What stands at the upper and at the lower end of an axis. */
+export function endsOf({ kind, low, high, values }: Searched): readonly [string, string] {
+  const text = (json: string | undefined) => (json ?? "").replace(/^"|"$/g, "");
+  return kind === "choice"
+    ? [text(values.at(-1)), values.length < 2 ? "" : text(values[0])]
+    : [String(high), String(low)];
+}
+
+/** The same of the last axis, on which the best is above. */
+export function outcomeEnds({
+  trials,
+  metric,
+}: Pick<Study, "trials" | "metric">): readonly [number, number] | undefined {
+  const values = ranked({ trials, metric }).map((trial) => lastValue(trial) as number);
+  const [low, high] = extent(values);
+  if (values.length === 0) return undefined;
+  return metric === "validation_accuracy" ? [high, low] : [low, high];
+}
+
 /** From the best to the worst: those that trained longest first. */
 export function ranked({ trials, metric }: Pick<Study, "trials" | "metric">): readonly Trial[] {
   const sign = metric === "validation_accuracy" ? -1 : 1;

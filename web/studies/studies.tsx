@@ -6,7 +6,16 @@ import { count, loss, percent, plural } from "../format.ts";
 import { Empty, orchestratorFlag } from "../parts/empty.tsx";
 import { Panel } from "../parts/panel.tsx";
 import { goTo, useTitle } from "../place/use-address.ts";
-import { type Curves, curveLines, type Line, lastValue, ranked, settingLines } from "./geometry.ts";
+import {
+  type Curves,
+  curveLines,
+  endsOf,
+  type Line,
+  lastValue,
+  outcomeEnds,
+  ranked,
+  settingLines,
+} from "./geometry.ts";
 import { useStudies, useStudy } from "./use-studies.ts";
 
 export function Studies({ chosen }: { readonly chosen: string }) {
@@ -70,8 +79,14 @@ interface PlotProps {
 
 function SettingsPlot({ study, lit }: PlotProps) {
   const axes = [...study.searched.map(({ name }) => name), study.metric.replace("validation_", "")];
+  const ends = [...study.searched.map(endsOf), (outcomeEnds(study) ?? []).map(loss)];
   return (
     <figure>
+      <div className="study-axes">
+        {axes.map((name, index) => (
+          <span key={name}>{ends[index]?.[0]}</span>
+        ))}
+      </div>
       <svg
         viewBox="0 0 100 60"
         preserveAspectRatio="none"
@@ -85,8 +100,10 @@ function SettingsPlot({ study, lit }: PlotProps) {
         <Lines lines={settingLines(study)} lit={lit} best={study.best} />
       </svg>
       <figcaption className="study-axes">
-        {axes.map((name) => (
-          <span key={name}>{name}</span>
+        {axes.map((name, index) => (
+          <span key={name}>
+            {ends[index]?.[1]} <strong>{name}</strong>
+          </span>
         ))}
       </figcaption>
     </figure>
@@ -97,6 +114,9 @@ function CurvesPlot({ study, lit }: PlotProps) {
   const curves: Curves = curveLines(study);
   return (
     <figure>
+      <div className="study-axes">
+        <span>{loss(curves.high)}</span>
+      </div>
       <svg
         viewBox="0 0 100 60"
         preserveAspectRatio="none"
@@ -108,11 +128,11 @@ function CurvesPlot({ study, lit }: PlotProps) {
         <Lines lines={curves.lines} lit={lit} best={study.best} />
       </svg>
       <figcaption className="study-axes">
-        <span>step 0</span>
+        <span>{loss(curves.low)}</span>
         <span>
-          {study.metric.replace("_", " ")} {loss(curves.low)} to {loss(curves.high)}
+          <strong>{study.metric.replace("_", " ")}</strong> from step 0
         </span>
-        <span>{count(Number(study.steps))}</span>
+        <span>to {count(Number(study.steps))}</span>
       </figcaption>
     </figure>
   );
@@ -124,7 +144,7 @@ interface LinesProps {
   readonly best: number | undefined;
 }
 
-/** The worst first, so that the best lie on top. */
+/** The worst first, so that the best lie on top. A trial that was looked at once is a dot: a line from a place to itself. */
 function Lines({ lines, lit, best }: LinesProps) {
   return lines
     .toReversed()
@@ -136,7 +156,9 @@ function Lines({ lines, lit, best }: LinesProps) {
         data-best={trial === best || undefined}
         data-lit={trial === lit || undefined}
         opacity={trial === best || trial === lit ? 1 : 0.75 - 0.55 * rank}
-        points={points.map(({ x, y }) => `${(100 * x).toFixed(2)},${(60 * y).toFixed(2)}`).join(" ")}
+        points={(points.length === 1 ? [...points, ...points] : points)
+          .map(({ x, y }) => `${(100 * x).toFixed(2)},${(60 * y).toFixed(2)}`)
+          .join(" ")}
       />
     ));
 }

@@ -49,8 +49,8 @@ export function pageText(token: string, nonce: string): string {
     at("lends").textContent = state.lends.join("; ");
     at("now").textContent = [state.now, ...state.work].join("; ");
     at("now").className = state.tone;
-    at("gave").textContent = state.gave;
-    at("peers").textContent = state.reach;
+    at("gave").textContent = state.gave.join("; ");
+    at("peers").textContent = [state.reach, state.update].filter(Boolean).join(" ");
     at("trouble").textContent = state.problems.join("; ") || "none";
     at("log").textContent = state.log.join("\\n");
     at("pause").textContent = wish === "pause" ? "Lend it again" : "Pause";

@@ -43,9 +43,9 @@ describe("the owner's page", () => {
   it("says what the screen says, as text", async () => {
     const { status, text } = await ask("GET", "/state", { "x-token": token });
     assert.equal(status, 200);
-    const shown = JSON.parse(text) as { now: string; gave: string; problems: string[] };
+    const shown = JSON.parse(text) as { now: string; gave: string[]; problems: string[] };
     assert.equal(shown.now, "ready, waits for work");
-    assert.match(shown.gave, /7 steps/);
+    assert.match(shown.gave.join(), /7 steps/);
     assert.deepEqual(shown.problems, ["<b>trouble</b>"]);
   });
 

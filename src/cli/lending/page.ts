@@ -92,7 +92,7 @@ function state(response: ServerResponse, machine: LentMachineView): void {
   const shown = state && {
     ...lendingTexts(state),
     ...{ name: state.name, network: state.network, lends: state.lends, reach: state.reach },
-    ...{ wish: state.wish, problems: state.problems, log: state.log },
+    ...{ wish: state.wish, problems: state.problems, update: state.news?.update ?? "", log: state.log },
   };
   response.writeHead(200, { "content-type": "application/json", "cache-control": "no-store" });
   response.end(JSON.stringify(shown ?? null));

@@ -40,6 +40,12 @@ describe("the screen of a machine that is lent", () => {
     assert.match(shown, /gave +72 min 0 s of its time, 4,210 steps with 38 min 0 s of computing, about 6.3 Wh/);
   });
 
+  it("says what was verified of that, once somebody has told", () => {
+    assert.doesNotMatch(text(), /verified/);
+    assert.match(text({ news: { earned: 12_345n } }), /gave .*\n +verified: 12,345 credits for work that is final/);
+    assert.match(text({ news: { earned: 0n, update: "the network runs DCNR 9" } }), /update +the network runs DCNR 9/);
+  });
+
   it("says why it is not lent, and what the keys do then", () => {
     assert.match(text(), /now +ready, waits for work/);
     assert.match(text({ wish: "pause", refusal: "paused by you" }), /not lent: paused by you\n[\s\S]*p lends it again/);

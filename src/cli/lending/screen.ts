@@ -4,6 +4,7 @@ import { duration } from "../../core/words/duration.ts";
 import type { Readings } from "../../pnode/self-report.ts";
 import { cut, plain, type Tone } from "../shown/output.ts";
 import { type Given, wattHours } from "./given.ts";
+import type { NetworkNews } from "./network-news.ts";
 import type { Wish } from "./wishes.ts";
 
 export interface LendingState {
@@ -20,6 +21,8 @@ export interface LendingState {
   readonly refusal: string;
   readonly problems: readonly string[];
   readonly given: Given;
+  /** Undefined while nobody has told. */
+  readonly news?: NetworkNews | undefined;
   /** Where its owner's page is, on the machine itself. */
   readonly page?: string | undefined;
   /** The newest last. */
@@ -46,10 +49,11 @@ export function lendingLines(state: LendingState, { width, paint }: LendingWindo
     ...state.lends.map((one, index) => row(index === 0 ? "lends" : "", one)),
     row("now", now, tone),
     ...work.map((one) => row("", one)),
-    row("gave", gave),
+    ...gave.map((one, index) => row(index === 0 ? "gave" : "", one)),
     row("peers", `call ${state.address}`),
     row("", state.reach),
     ...(state.page ? [row("page", state.page)] : []),
+    ...(state.news?.update ? [row("update", state.news.update, "accent")] : []),
     ...state.problems.slice(0, 2).map((problem) => row("trouble", problem, "warn")),
     "",
     ...state.log.slice(-logShown).map((line) => paint("dim", cut(plain(line), width))),
@@ -63,12 +67,12 @@ export interface LendingTexts {
   readonly now: string;
   readonly tone: Tone;
   readonly work: readonly string[];
-  readonly gave: string;
+  readonly gave: readonly string[];
 }
 
 export function lendingTexts(state: LendingState): LendingTexts {
   const { text, tone } = doing(state);
-  return { now: text, tone, work: workOf(state.readings), gave: gaveOf(state.given) };
+  return { now: text, tone, work: workOf(state.readings), gave: gaveOf(state) };
 }
 
 function doing({ readings, wish, refusal }: LendingState): { readonly text: string; readonly tone: Tone } {
@@ -92,11 +96,15 @@ function workOf({ vnodes }: Readings): string[] {
   return sessions.length > sessionsShown ? [...lines, `and ${sessions.length - sessionsShown} more sessions`] : lines;
 }
 
-function gaveOf(given: Given): string {
+function gaveOf({ given, news }: LendingState): string[] {
   const wh = wattHours(given);
   const energy = wh >= 0.1 ? `, about ${wh >= 10 ? wh.toFixed(0) : wh.toFixed(1)} Wh` : "";
   const computed = given.computedMs >= 1000 ? ` with ${duration(given.computedMs / 1000)} of computing${energy}` : "";
-  return `${duration(Math.round(given.lentMs / 1000))} of its time, ${given.steps.toLocaleString("en")} steps${computed}`;
+  const verified = `verified: ${news?.earned.toLocaleString("en")} credits for work that is final`;
+  return [
+    `${duration(Math.round(given.lentMs / 1000))} of its time, ${given.steps.toLocaleString("en")} steps${computed}`,
+    ...(news === undefined ? [] : [verified]),
+  ];
 }
 
 function keys(wish: Wish): string {

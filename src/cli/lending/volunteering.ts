@@ -13,6 +13,7 @@ import type { Output } from "../shown/output.ts";
 import { listenForKeys } from "../top/keys.ts";
 import { Lending, type LendingRules } from "./conditions.ts";
 import { GivenTotals } from "./given.ts";
+import type { NetworkNews } from "./network-news.ts";
 import { reachText } from "./reach-text.ts";
 import { type LendingState, lendingLines } from "./screen.ts";
 import { readWish, type Wish, writeWish } from "./wishes.ts";
@@ -21,6 +22,8 @@ const tickMs = 1_000;
 /** Shorter would take a short peak of somebody else for work. */
 const surroundingsEveryTicks = 5;
 const saveEveryTicks = 60;
+/** Work becomes final every few checkpoints. */
+const newsEveryTicks = 30;
 /** Between two parts of its work a machine has none for a moment. */
 const emptyTicksLeast = 3;
 const logKept = 20;
@@ -30,6 +33,8 @@ export interface LentFacts {
   readonly network: string;
   readonly lends: readonly string[];
   readonly page?: string | undefined;
+  /** Asks an orchestrator. */
+  readonly news?: () => Promise<NetworkNews>;
 }
 
 export class Volunteering {
@@ -44,6 +49,7 @@ export class Volunteering {
   #pnode: PNode | undefined;
   #facts: LentFacts = { name: "", network: "", lends: [] };
   #times = readCpuTimes();
+  #news: NetworkNews | undefined;
   #ticks = 0;
   #emptyTicks = 0;
   #timer: ReturnType<typeof setInterval> | undefined;
@@ -107,11 +113,19 @@ export class Volunteering {
   async #tick(): Promise<void> {
     this.#ticks += 1;
     if (this.lends() && this.#pnode?.readings().attached) this.#given.passed(tickMs);
+    if (this.#ticks % newsEveryTicks === 1) void this.#askForNews();
     await this.#heed();
     if (this.#ticks % surroundingsEveryTicks === 0) await this.#lookAround();
     if (this.#ticks % saveEveryTicks === 0) await this.#given.save();
     this.#leaveIfFinished();
     this.#draw();
+  }
+
+  /** An orchestrator that is away tells later. */
+  async #askForNews(): Promise<void> {
+    const { update } = this.#news ?? {};
+    this.#news = (await this.#facts.news?.().catch(() => undefined)) ?? this.#news;
+    if (this.#news?.update && this.#news.update !== update && !this.#drawsScreen) this.#out.note(this.#news.update);
   }
 
   async #heed(): Promise<void> {
@@ -169,6 +183,7 @@ export class Volunteering {
         refusal: this.#lending.refusal,
         problems: pnode.problems(),
         given: this.#given.now,
+        news: this.#news,
         log: this.#log,
       }
     );

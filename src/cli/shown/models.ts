@@ -18,7 +18,7 @@ export function showModels(out: Output, models: readonly Model[]): void {
       model.name,
       model.status,
       model.parameters.toLocaleString("en"),
-      String(model.context),
+      model.context > 0 ? String(model.context) : "",
       String(model.replicas),
       model.source,
       model.reason,

@@ -5,6 +5,8 @@ import type { Output } from "./output.ts";
 
 /** Without a terminal a line every so often is enough to see that work goes on. */
 const plainIntervalMs = 5_000;
+/** What stays the same is said again after this long: whoever reads a log sees that somebody still watches. */
+const plainRepeatMs = 60_000;
 const drawIntervalMs = 80;
 
 export class Progress {
@@ -16,6 +18,7 @@ export class Progress {
   #complete = false;
   #lastMs = Number.NEGATIVE_INFINITY;
   #startedAt: number | undefined;
+  #told = { line: "", atMs: 0 };
 
   /** With a unit ("MB", "VNodes") the bar shows it and its rate; `picture` is drawn above it on a terminal. */
   constructor(out: Output, title: string, unit = "", picture: (columns: number) => readonly string[] = () => []) {
@@ -40,7 +43,13 @@ export class Progress {
     const text = told.filter(Boolean).join("  ");
     const line = `${this.#title} ${total > 0 ? `${bar(share, 24, this.#out.unicode)} ` : ""}${text}`;
     if (live) this.#out.status([...this.#picture(process.stderr.columns ?? 80), line].join("\n"));
-    else this.#out.note(`${this.#title} ${text}`);
+    else this.#tell(`${this.#title} ${text}`, now);
+  }
+
+  #tell(line: string, now: number): void {
+    if (line === this.#told.line && now - this.#told.atMs < plainRepeatMs) return;
+    this.#told = { line, atMs: now };
+    this.#out.note(line);
   }
 
   #rate(done: number): string {

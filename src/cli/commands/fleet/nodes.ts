@@ -7,7 +7,7 @@ import { connectionOptions, withClient } from "../../joining/connection.ts";
 import { bytes } from "../../shown/progress.ts";
 
 export const command: Command = {
-  summary: "List PNodes: hardware, load, reliability, numerics class.",
+  summary: "List PNodes: what they lend, load, reliability, numerics class.",
   options: connectionOptions,
   examples: ["dcnr nodes", "dcnr nodes --json | jq '.[].name'"],
   run: (context) =>
@@ -72,7 +72,7 @@ function row(pnode: PNode): string[] {
     String(pnode.vnodes),
     `${Math.round(pnode.load * 100)} %`,
     String(pnode.limits?.cpus || capabilities?.cores || "?"),
-    bytes(capabilities?.memoryBytes ?? 0n),
+    bytes(pnode.limits?.memoryBytes || capabilities?.memoryBytes || 0n),
     String(capabilities?.gpus.length ?? 0),
     capabilities?.gflops ? capabilities.gflops.toFixed(0) : "?",
     pnode.reachable.startsWith("not") ? "not" : pnode.reachable || "?",

@@ -92,10 +92,10 @@ async function openAdapter(context: CommandContext, client: Client, path: string
 async function openModel(path: string, flags: Flags): Promise<ModelToStore> {
   const name = flags.optionalText("name");
   const found = await stat(path).catch(() => fail("not_found", `there is no file or folder ${path}`));
-  if (!found.isDirectory() && !path.endsWith(".safetensors"))
+  if (!found.isDirectory() && !/\.(safetensors|gguf)$/i.test(path))
     fail(
       "invalid_argument",
-      `${path} is no model: give a Hugging Face folder, or a .safetensors file that dcnr exported`,
+      `${path} is no model: give a Hugging Face folder, a .gguf file, or a .safetensors file that dcnr exported`,
     );
   const exported = found.isDirectory() ? join(path, "model.safetensors") : path;
   if (found.isDirectory() && !(await isExported(path)))

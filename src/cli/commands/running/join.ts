@@ -34,6 +34,7 @@ import { orchestratorPortDefault } from "../../joining/connection.ts";
 import { orchestratorsAt } from "../../joining/introduction.ts";
 import { pinned, rememberSuccession } from "../../joining/known-networks.ts";
 import { wayIn } from "../../joining/ways-in.ts";
+import { askNetwork } from "../../lending/network-news.ts";
 import { openLendingPage } from "../../lending/page.ts";
 import { reachText } from "../../lending/reach-text.ts";
 import { Volunteering } from "../../lending/volunteering.ts";
@@ -43,6 +44,7 @@ import { type GpuLending, gpuLendings } from "../../machine/lent-gpus.ts";
 import { holdDirectory } from "../../machine/one-user.ts";
 import { type LentMachine, startRealPNode } from "../../machine/pnode-start.ts";
 import { tellParent, untilAborted } from "../../machine/processes.ts";
+import { softwareVersion } from "../../machine/software.ts";
 import { bytes } from "../../shown/progress.ts";
 
 export const command: Command = {
@@ -173,6 +175,7 @@ export const command: Command = {
       name: machine.name,
       network: addresses.join(", "),
       lends: lentText(machine, hardware, workers, gflops),
+      news: () => askNetwork({ id: pnode.id, software: softwareVersion() }, orchestrators, network),
     };
     if (!json) {
       out.line(`PNode ${machine.name} (${pnode.id}) lends`);

@@ -36,7 +36,10 @@ export const command: Command = {
     checkLimits({ cpus: flags.optionalNumber("cpus") ?? 0, memoryBytes: 0 }, thisMachine());
     const directory = dataDirectory(flags.optionalText("dir"), process.env);
     const held = await holdDirectory(directory, "dcnr up", realWorld({ logFormat: "none" }), 0);
-    if (!flags.is("json")) out.note(`starting an orchestrator and ${pnodes} PNodes, each a process of its own ...`);
+    if (!flags.is("json"))
+      out.note(
+        `starting an orchestrator and ${pnodes === 1 ? "a PNode" : `${pnodes} PNodes`}, each a process of its own ...`,
+      );
     const network = await LocalNetwork.start({
       directory,
       listen: flags.text("listen"),

@@ -1,0 +1,20 @@
+// A certificate for localhost that nobody but tests trusts, and its key.
+
+export const key = `-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgbSCVSNU/myHw8O7F
+O62YEF3BtVeHGezIx4WYSe1QnwGhRANCAARGeBKbvi+aQtpd9eABlnEfOoZtKZwX
++TGmUUxKgfC/d3kwLuyOPIgftLXnp5jbSfghlOi8Vhexnumc9acIk8f7
+-----END PRIVATE KEY-----
+`;
+export const certificate = `-----BEGIN CERTIFICATE-----
+MIIBnDCCAUGgAwIBAgIUTMx3P4hE428vZkXztVekv5Fk0T8wCgYIKoZIzj0EAwIw
+FDESMBAGA1UEAwwJbG9jYWxob3N0MCAXDTI2MTExNTIyMjgzOVoYDzIxMjYxMDIy
+MjIyODM5WjAUMRIwEAYDVQQDDAlsb2NhbGhvc3QwWTATBgcqhkjOPQIBBggqhkjO
+PQMBBwNCAARGeBKbvi+aQtpd9eABlnEfOoZtKZwX+TGmUUxKgfC/d3kwLuyOPIgf
+tLXnp5jbSfghlOi8Vhexnumc9acIk8f7o28wbTAdBgNVHQ4EFgQUp6GfP5eeiv/k
+tcI49OGHkU/o3MYwHwYDVR0jBBgwFoAUp6GfP5eeiv/ktcI49OGHkU/o3MYwDwYD
+VR0TAQH/BAUwAwEB/zAaBgNVHREEEzARgglsb2NhbGhvc3SHBH8AAAEwCgYIKoZI
+zj0EAwIDSQAwRgIhAK1yKC67OQwShhJEoBmGbIJrllu75hct+7uJAMBsZLPlAiEA
+i7DGTpJvQtX8qF261sxM8dyAwZhog0zfAcWJvg9T6MA=
+-----END CERTIFICATE-----
+`;
