@@ -2,9 +2,11 @@ import { strict as assert } from "node:assert";
 import { test } from "node:test";
 import { asideHere } from "../core/aside.ts";
 import { bits } from "../core/bits.ts";
+import { DcnrError } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
 import type { SessionId, Sha256, VNodeId } from "../core/ids.ts";
 import { silentLog, type World } from "../core/world.ts";
+import { type Manifest, manifestText } from "../data/manifest.ts";
 import { openInlineExecutor } from "../engine/executor.ts";
 import { openReferenceEngine } from "../engine/reference.ts";
 import { arrayDevice, arrayDeviceEngine } from "../engine/webgpu/array-device.testing.ts";
@@ -60,7 +62,11 @@ const truth: Told = { session: sessionIdOf(identity, "small"), definition, ident
 type Machine = Pick<SessionContextOptions, "executorFor" | "rounding">;
 
 /** What a PNode makes of a session when it is told this about it. */
-async function open(told: Partial<Told>, ownBits = bits, machine: Partial<Machine> = {}): Promise<SessionContext> {
+async function open(
+  told: Partial<Told>,
+  ownBits = bits,
+  machine: Partial<Machine & Pick<SessionContextOptions, "blobs">> = {},
+): Promise<SessionContext> {
   const { session, definition, identity, checkpointEvery } = { ...truth, ...told };
   const network = new MemoryNetwork();
   const value = { ...(identity ? { identity: identityToWire(identity) } : {}), checkpointEvery };
@@ -172,4 +178,26 @@ test("a GPU that gives other bits in a session's graphs than one of its class do
   await nextEra.context.restore(nextEra.compute, reader, 3);
   assert.match(nextEra.compute.state.rounding ?? "", /^webgpu-b /);
   for (const { compute } of [first, alike, other, nextEra]) await compute.close();
+});
+
+test("data is fetched once, however often the one blob that nobody has is asked for", async () => {
+  const shards = [1, 2, 3].map((number) => ({ hash: sha256(`shard ${number}`), bytes: 40, count: 10 }));
+  const manifest: Manifest = {
+    ...{ version: 1, kind: "tokens", tokens: 30, tokenType: "int32", vocabulary: 7, shards },
+    splits: { some: { kind: "range", start: 0, end: 30 } },
+  };
+  const asked: string[] = [];
+  let missing = shards[1]?.hash;
+  const fetch: BlobClient["fetch"] = async (_, hash) => {
+    if (hash === identity.dataset) return new TextEncoder().encode(manifestText(manifest));
+    asked.push(hash);
+    if (hash === missing) throw new DcnrError("unavailable", "nobody has it");
+    return new Uint8Array(40);
+  };
+  const context = await open({}, bits, { blobs: { fetch } });
+  for (let attempt = 0; attempt < 3; attempt++) await assert.rejects(context.fetchData("p1"), /nobody has it/);
+  missing = undefined;
+  await context.fetchData("p1");
+  const times = shards.map(({ hash }) => asked.filter((one) => one === hash).length);
+  assert.deepEqual(times, [1, 4, 1]);
 });

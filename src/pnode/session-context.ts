@@ -9,7 +9,7 @@ import type { SessionId, Sha256, VNodeId } from "../core/ids.ts";
 import type { Tensor } from "../core/tensor.ts";
 import type { Clock } from "../core/world.ts";
 import { type Batches, openBatches } from "../data/batches.ts";
-import { fetchAll } from "../data/fetch-all.ts";
+import { fetchAll, type SizedBlob } from "../data/fetch-all.ts";
 import { blobsOf, parseManifest } from "../data/manifest.ts";
 import type { EngineKind, Executor } from "../engine/engine.ts";
 import { expandLanes, laneShare, originalOf } from "../network/lanes.ts";
@@ -58,6 +58,8 @@ export class SessionContext {
   readonly #definition: string;
   readonly #network: Plan;
   #batches: Promise<Batches> | undefined;
+  /** What was fetched ahead: whoever waits for the rest need not read it again and again. */
+  readonly #onDisk = new Set<Sha256>();
 
   private constructor(
     options: SessionContextOptions,
@@ -115,10 +117,14 @@ export class SessionContext {
     const { blobs, signal } = this.#options;
     const text = new TextDecoder().decode(await blobs.fetch(this.session, this.identity.dataset, signal));
     // Only the tokenizer, which nobody trains with, comes without a size.
-    const sized = blobsOf(parseManifest(text)).flatMap(({ hash, bytes }) =>
-      bytes === undefined ? [] : [{ hash, bytes }],
+    const missing = blobsOf(parseManifest(text)).flatMap(({ hash, bytes }) =>
+      bytes === undefined || this.#onDisk.has(hash) ? [] : [{ hash, bytes }],
     );
-    await fetchAll(pnode, sized, ({ hash, bytes }) => blobs.fetch(this.session, hash, signal, bytes), signal);
+    const fetch = async ({ hash, bytes }: SizedBlob) => {
+      await blobs.fetch(this.session, hash, signal, bytes);
+      this.#onDisk.add(hash);
+    };
+    await fetchAll(pnode, missing, fetch, signal);
   }
 
   /** The numerics of one VNode, without a state yet. */
