@@ -14,7 +14,18 @@ import { openStateStore } from "../src/store/open.ts";
 import { backgroundTimers } from "../src/system/timers.ts";
 import { realWorld } from "../src/system/world.ts";
 
-export async function submissionsPerSecond(count: number): Promise<{ single: number; batch: number }> {
+const callsAtOnce = 16;
+
+export interface Submissions {
+  /** One after another. */
+  readonly single: number;
+  /** Fifty in each call. */
+  readonly batch: number;
+  /** Single ones, several callers at the same time. */
+  readonly together: number;
+}
+
+export async function submissionsPerSecond(count: number): Promise<Submissions> {
   const world = realWorld({ logFormat: "none" });
   const folder = mkdtempSync(join(tmpdir(), "dcnr-bench-"));
   const store = await openStateStore(`sqlite:${join(folder, "store.db")}`, { world });
@@ -29,13 +40,26 @@ export async function submissionsPerSecond(count: number): Promise<{ single: num
     const settings = { network: "chain", dataset: "data", split: "all", steps: 20, batch: 4, numerics: "reference" };
     const job = (seed: number) => ({ kind: "train", key: `k${seed}`, spec: { ...settings, seed } });
     await client.jobs.submit([job(0)]);
-    let beganMs = performance.now();
-    for (let seed = 1; seed <= count; seed++) await client.jobs.submit([job(seed)]);
-    const single = Math.round(count / ((performance.now() - beganMs) / 1000));
-    beganMs = performance.now();
-    for (let call = 0; call < count / 50; call++)
-      await client.jobs.submit(Array.from({ length: 50 }, (_, index) => job(10_000 + call * 50 + index)));
-    return { single, batch: Math.round(count / ((performance.now() - beganMs) / 1000)) };
+    const perSecond = async (submit: () => Promise<void>) => {
+      const beganMs = performance.now();
+      await submit();
+      return Math.round(count / ((performance.now() - beganMs) / 1000));
+    };
+    const single = await perSecond(async () => {
+      for (let seed = 1; seed <= count; seed++) await client.jobs.submit([job(seed)]);
+    });
+    const batch = await perSecond(async () => {
+      for (let call = 0; call < count / 50; call++)
+        await client.jobs.submit(Array.from({ length: 50 }, (_, index) => job(10_000 + call * 50 + index)));
+    });
+    let next = 20_000;
+    const together = await perSecond(async () => {
+      const caller = async () => {
+        while (next < 20_000 + count) await client.jobs.submit([job(next++)]);
+      };
+      await Promise.all(Array.from({ length: callsAtOnce }, caller));
+    });
+    return { single, batch, together };
   } finally {
     await client.close();
     await orchestrator.stop();

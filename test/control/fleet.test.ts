@@ -267,7 +267,7 @@ describe("the registry", () => {
       `session/${session}`,
       (one) => one.status === "waiting",
     );
-    assert.match(record.reason, /needs 1 GPU; 0 free of 0/);
+    assert.match(record.reason, /needs 1 GPU; none of \d PNodes? lends one/);
     await stage.stop();
   });
 

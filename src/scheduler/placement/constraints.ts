@@ -172,9 +172,11 @@ export function gpuReason(policy: Policy, nodes: readonly FleetNode[], gpus: num
   const all = nodes.reduce((sum, node) => sum + node.gpus.filter((memory) => memory >= gpuMemoryBytes).length, 0);
   const free = nodes.reduce((sum, node) => sum + gpusFree(node, gpuMemoryBytes), 0);
   const size = gpuMemoryBytes > 0 ? ` with ${bytes(gpuMemoryBytes)}` : "";
+  const needed = `needs ${gpus} ${gpus === 1 ? "GPU" : "GPUs"}${size}`;
+  if (all === 0) return `${needed}; none of ${nodes.length} ${nodes.length === 1 ? "PNode" : "PNodes"} lends one`;
   const together = free >= gpus && gpus > 1 ? ", not on one PNode" : "";
   const next = all > free ? policy.nextFree?.("gpus") : "";
-  return `needs ${gpus} ${gpus === 1 ? "GPU" : "GPUs"}${size}; ${free} free of ${all}${together}${next ? `; ${next}` : ""}`;
+  return `${needed}; ${free} free of ${all}${together}${next ? `; ${next}` : ""}`;
 }
 
 /** Says why no PNode can take a unit; looks at the whole fleet once, so it is for units that stay without a place. */
