@@ -158,9 +158,17 @@ function closedNames({ owner, queue }: PendingJob, cohort: string): [string, str
   return [`owner ${queue} ${owner}`, `queue ${queue}`, `cohort ${cohort}`];
 }
 
+/** Asked for several times in a pass, of each job. */
+const kinds = new WeakMap<PendingJob, string>();
+
 /** Jobs of one kind differ in nothing but their number of VNodes. */
-function kindOf({ policy, demand }: PendingJob): string {
-  return `${policyKey(policy)}|${demand?.units.map(({ memoryBytes }) => memoryBytes).join("+") ?? ""}`;
+function kindOf(job: PendingJob): string {
+  const known = kinds.get(job);
+  if (known !== undefined) return known;
+  const { policy, demand } = job;
+  const kind = `${policyKey(policy)}|${demand?.units.map(({ memoryBytes }) => memoryBytes).join("+") ?? ""}`;
+  kinds.set(job, kind);
+  return kind;
 }
 
 function shapeOf(job: PendingJob): string {

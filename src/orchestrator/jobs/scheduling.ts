@@ -28,6 +28,8 @@ export interface SchedulingNeeds extends QueueViewNeeds {
 /** Bursts of changes lead to one pass. */
 const passGapMs = 20;
 const launchesAtOnce = 256;
+/** Between passes over a long queue is so many times what the last one took: whoever submits thousands is not kept waiting by them. */
+const restShare = 4;
 /** People who ask see decisions that are at most so old. */
 const shownForMs = 1_000;
 
@@ -44,6 +46,8 @@ export class Scheduling {
   /** Why the last attempt to place a job failed although there seemed to be room. */
   readonly unplaced = new Map<string, string>();
   readonly #starting = new Set<string>();
+  /** By the last decisions. */
+  #tookMs = 0;
   #wanted = false;
   #passing = false;
   #shown: (Outlook & { readonly atMs: number; readonly changes: number }) | undefined;
@@ -92,7 +96,7 @@ export class Scheduling {
     try {
       while (this.#wanted && !tasks.stopped) {
         this.#wanted = false;
-        await sleep(world.timers, passGapMs, tasks.signal);
+        await sleep(world.timers, Math.max(passGapMs, restShare * this.#tookMs), tasks.signal);
         await this.#pass();
       }
     } finally {
@@ -177,6 +181,7 @@ export class Scheduling {
       return shown;
     const view = queueView(this.#context, this.#needs, this.#learned);
     this.#shown = { view, decisions: decide(view, this.#needs.rules), atMs, changes: mirror.changes };
+    this.#tookMs = world.clock.monotonicMs() - atMs;
     return this.#shown;
   }
 }
