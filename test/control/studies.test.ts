@@ -61,6 +61,25 @@ describe("studies", () => {
     await stage.stop();
   });
 
+  it("leave what another trains by the same settings alone, also when an orchestrator starts that finds them done", async () => {
+    const stage = await staged();
+    await until(stage, await submit(stage, small), "done");
+    await stage.pass(60_000);
+    const again = await submit(stage, { ...small, keep: "all" }, { name: "again" });
+    await stage.pass(1_000);
+    await stage.orchestrator("o2");
+    await until(stage, again, "done");
+    const { trials } = await studyOf(stage, again);
+    assert.deepEqual(
+      trials.map(({ status, reason }) => [status, reason]),
+      Array.from({ length: 4 }, () => ["done", ""]),
+    );
+    await stage.orchestrator("o3");
+    await stage.pass(5_000);
+    for (const { session } of trials) assert.equal((await stage.sessionRecord(session))?.status, "done", session);
+    await stage.stop();
+  });
+
   it("are stopped and resumed where they were, and given more trials when they are done", async () => {
     const stage = await staged(300);
     const id = await submit(stage, small);

@@ -174,10 +174,10 @@ export class EvaluateKind implements JobKind {
   }
 
   /** One that failed is kept for people to look at. */
-  async ended({ status, session }: JobRecord): Promise<void> {
+  async ended({ id, status, session }: JobRecord): Promise<void> {
     if (status !== "done" || session === undefined) return;
     try {
-      await deleteSession(this.#needs, session);
+      await deleteSession(this.#needs, session, id);
     } catch (thrown) {
       if (!hasCode(thrown, "not_found")) throw thrown;
     }

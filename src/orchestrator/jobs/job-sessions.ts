@@ -43,8 +43,14 @@ export class JobSessions {
     return this.#needs.sessions.plan(session);
   }
 
-  sessionOf({ session }: JobRecord): SessionRecord | undefined {
-    return session === undefined ? undefined : this.#context.mirror.get(key.session(session));
+  sessionOf(job: JobRecord): SessionRecord | undefined {
+    return job.session === undefined ? undefined : ownOf(job, this.#context.mirror.get(key.session(job.session)));
+  }
+
+  async #readSession(job: JobRecord): Promise<SessionRecord | undefined> {
+    return job.session === undefined
+      ? undefined
+      : ownOf(job, await this.#context.mirror.read(key.session(job.session)));
   }
 
   /** Its owners are written, or will be by whoever cares for a session that runs. */
@@ -56,7 +62,7 @@ export class JobSessions {
     if (now?.status !== "running" || now.epoch !== job.epoch) return;
     const { record, written } = await mirror.update(key.session(job.session), (current) => {
       // Somebody may have suspended it meanwhile.
-      if (current?.status !== "created") return undefined;
+      if (ownOf(job, current)?.status !== "created" || !current) return undefined;
       const startedWallMs = current.startedWallMs || world.clock.wallMs();
       return { ...current, status: "running" as const, reason: "", startedWallMs };
     });
@@ -68,7 +74,7 @@ export class JobSessions {
 
   async observe(job: JobRecord): Promise<SessionObservation> {
     // Whoever has just taken the job over may not have heard of its session yet: the store knows whether there is one.
-    const session = this.sessionOf(job) ?? (job.session && (await this.#context.mirror.read(key.session(job.session))));
+    const session = this.sessionOf(job) ?? (await this.#readSession(job));
     if (!session || session.status === "deleted") return { state: "failed", reason: "its session was deleted" };
     return this.#seen(session);
   }
@@ -124,7 +130,7 @@ export class JobSessions {
   async restAfter(job: JobRecord, step: number | undefined): Promise<void> {
     if (job.session === undefined) return;
     await this.#context.mirror.update(key.session(job.session), (current) => {
-      if (!current || current.policy.restAfter === step) return undefined;
+      if (!current || !ownOf(job, current) || current.policy.restAfter === step) return undefined;
       const { restAfter: _, ...policy } = current.policy;
       return { ...current, policy: step === undefined ? policy : { ...policy, restAfter: step } };
     });
@@ -151,7 +157,7 @@ export class JobSessions {
   /** True once nobody owns any of its VNodes. */
   async suspend(job: JobRecord): Promise<boolean> {
     const { mirror } = this.#context;
-    const session = job.session && (await mirror.read(key.session(job.session)));
+    const session = await this.#readSession(job);
     if (!session || session.status === "deleted") return true;
     if (isLive(session)) {
       await suspendSession({ context: this.#context }, session.id);
@@ -167,7 +173,7 @@ export class JobSessions {
     const { mirror } = this.#context;
     if (job.session === undefined) return;
     const { record, written } = await mirror.update(key.session(job.session), (current) =>
-      current?.status === "failed"
+      current?.status === "failed" && ownOf(job, current)
         ? { ...current, status: "suspended" as const, reason: "", endedWallMs: 0 }
         : undefined,
     );
@@ -187,4 +193,9 @@ export class JobSessions {
     }
     return found;
   }
+}
+
+/** Sessions are named by their settings: once a job's own is gone, another job's may have its name. */
+function ownOf({ id }: JobRecord, session: SessionRecord | undefined): SessionRecord | undefined {
+  return session?.job === id ? session : undefined;
 }

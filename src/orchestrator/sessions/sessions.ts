@@ -3,7 +3,7 @@
 
 import { fail } from "../../core/errors.ts";
 import { canonicalJson, sha256 } from "../../core/hash.ts";
-import { type NetworkId, parseId, type SessionId } from "../../core/ids.ts";
+import { type JobId, type NetworkId, parseId, type SessionId } from "../../core/ids.ts";
 import { sameShape } from "../../core/tensor.ts";
 import { checkDatasetFits } from "../../data/fits.ts";
 import { parseManifest } from "../../data/manifest.ts";
@@ -257,9 +257,11 @@ export async function suspendSession(
   return record as SessionRecord;
 }
 
-export async function deleteSession({ context, controller }: SessionNeeds, id: SessionId): Promise<void> {
+/** `job`: only as long as it is that job's. Once a session is gone its id is free, and whoever trains by the same settings has it. */
+export async function deleteSession({ context, controller }: SessionNeeds, id: SessionId, job?: JobId): Promise<void> {
   await context.mirror.update(key.session(id), (current) => {
     if (!current) fail("not_found", `there is no session ${id}`);
+    if (job !== undefined && current.job !== job) return undefined;
     return current.status === "deleted" ? undefined : { ...current, status: "deleted" as const, reason: "" };
   });
   controller.touch(id, true);

@@ -106,7 +106,7 @@ export class TuneKind implements JobKind {
       const session = trial.number === best?.number ? undefined : this.sessionOf(trial);
       if (session === undefined || this.#needs.context.mirror.get(key.session(session))?.status === "deleted") continue;
       try {
-        await deleteSession(this.#needs, session);
+        await deleteSession(this.#needs, session, trial.job);
       } catch (thrown) {
         if (!hasCode(thrown, "not_found")) throw thrown;
       }
