@@ -4,6 +4,7 @@
 import { fail } from "../core/errors.ts";
 import { exp, log } from "../core/numbers/math.ts";
 import { type RandomKey, uniformAt } from "../core/numbers/random.ts";
+import { written } from "../core/words/written.ts";
 
 export type Value = string | number | boolean;
 export type Settings = Readonly<Record<string, Value>>;
@@ -93,7 +94,7 @@ function parseWhen(
   if (!other) return wrong(`\`when\` names ${name}, which is not searched, or only further below`);
   if (other.kind !== "choice") return wrong(`\`when\` names ${name}, which is no choice`);
   const odd = values.find((one) => !other.values.includes(one as Value));
-  if (odd !== undefined) return wrong(`\`when\` wants ${name} to be ${String(odd)}, which is none of its choices`);
+  if (odd !== undefined) return wrong(`\`when\` wants ${name} to be ${written(odd)}, which is none of its choices`);
   return { name, values: values as Value[] };
 }
 

@@ -2,6 +2,7 @@
 // here; what follows from it is decided in plan.ts. Pure.
 
 import { fail } from "../core/errors.ts";
+import { written } from "../core/words/written.ts";
 import { gridOf } from "./search.ts";
 import { parseSpace, type Space } from "./space.ts";
 
@@ -136,20 +137,14 @@ export function trialsIn({ lots }: Pick<Study, "lots">): number {
 function choice<T extends string>(given: Given, name: string, choices: readonly T[], usual: T): T {
   const value = given[name] ?? usual;
   const found = choices.find((one) => one === value);
-  return (
-    found ??
-    fail("invalid_argument", `${name} "${String(value).slice(0, 40)}" is unknown: choose ${choices.join(", ")}`)
-  );
+  return found ?? fail("invalid_argument", `${name} "${written(value)}" is unknown: choose ${choices.join(", ")}`);
 }
 
 function whole(given: Given, name: string, usual: number | undefined, least: number, most: number): number {
   const value = given[name] ?? usual;
   if (value === undefined) fail("invalid_argument", `a study needs \`${name}\``);
   if (typeof value === "number" && Number.isSafeInteger(value) && value >= least && value <= most) return value;
-  return fail(
-    "invalid_argument",
-    `${name} is ${String(value).slice(0, 40)}, expected a whole number from ${least} to ${most}`,
-  );
+  return fail("invalid_argument", `${name} is ${written(value)}, expected a whole number from ${least} to ${most}`);
 }
 
 function nearest(value: number, unit: number): number {

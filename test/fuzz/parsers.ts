@@ -32,6 +32,8 @@ export interface Parser {
   /** Succeeds, or throws a DcnrError. */
   readonly parse: (bytes: Uint8Array) => unknown;
   readonly close?: () => void;
+  /** It takes milliseconds where others take a fraction of one. */
+  readonly costly?: boolean;
   /** For what is read by a command, in a process that nobody else waits for. */
   readonly heldMsMax?: number;
 }
@@ -55,6 +57,7 @@ export function fileParser(
   return {
     name,
     samples,
+    costly: true,
     parse: (bytes) => {
       writeFileSync(path, bytes);
       return parse(path);
@@ -121,7 +124,7 @@ export function openParsers(): Parser[] {
   ];
   const onnx = files("src/{graph/fixtures,network/fixtures/exporters}/*.onnx").filter(({ length }) => length < 200_000);
   return [
-    { name: "definition", samples: definitions, parse: (bytes) => compileText(text(bytes)) },
+    { name: "definition", costly: true, samples: definitions, parse: (bytes) => compileText(text(bytes)) },
     {
       name: "tokenizer",
       samples: files("src/data/bpe/fixtures/*.json"),
@@ -150,6 +153,7 @@ export function openParsers(): Parser[] {
     { name: "ONNX", samples: onnx, parse: (bytes) => decodeOnnx(bytes, { batch: 2 }) },
     {
       name: "ONNX network",
+      costly: true,
       heldMsMax: commandMsMax,
       samples: onnx,
       parse: (bytes) => importOnnx(bytes, { name: "fuzzed", fixed: { x1: 1 } }),

@@ -2,10 +2,12 @@
 // sealed lines, tensors in eight bits, shards of records.
 
 import { Duplex } from "node:stream";
-import { fail } from "../../src/core/errors.ts";
+import { fail, hasCode } from "../../src/core/errors.ts";
 import { int8Bytes, toInt8 } from "../../src/core/numbers/int8.ts";
 import { areFiniteOnWire } from "../../src/core/numbers/wire-types.ts";
 import { parseRow, RecordWriter, recordOfRow, recordsOf } from "../../src/pipeline/records.ts";
+import { withoutKey } from "../../src/protocol/routes/address.ts";
+import { Punching, type PunchingOptions } from "../../src/protocol/routes/punching.ts";
 import { encodeRecord, RecordReader } from "../../src/protocol/socket/records.ts";
 import { webSocketOn } from "../../src/protocol/socket/rfc6455.ts";
 import {
@@ -81,8 +83,32 @@ const shard = (() => {
   return writer.take().content;
 })();
 
+const reachable = "8.8.8.8:7400";
+
+/** Where a peer says that its router shows it, and the relay that carries the call. Nothing is dialled here: the last check says no. */
+function punchParser(): Parser {
+  const check = (host: string) => {
+    if (host !== "8.8.8.8") fail("permission_denied", "not reached from here");
+    fail("unavailable", "got past the checks");
+  };
+  const punching = new Punching({ reach: { check } } as unknown as PunchingOptions);
+  const punch = punching.service(() => {}).handlers["punch"] as (request: object, context: object) => Promise<object>;
+  return {
+    name: "place to punch at",
+    samples: [Buffer.from(`${reachable} relay.test:7400`)],
+    parse: async (spoiled) => {
+      const [place = "", relay = ""] = text(spoiled).split(" ");
+      const caller = { id: "peer", address: `peer@${withoutKey(relay)}`, roles: [] };
+      await punch({ place, relay }, { caller }).catch((refusal: unknown) => {
+        if (!hasCode(refusal, "unavailable")) throw refusal;
+      });
+    },
+  };
+}
+
 export function openWireParsers(): Parser[] {
   return [
+    punchParser(),
     { name: "frame of calls", samples: frames, parse: readFrame },
     {
       name: "WebSocket",
