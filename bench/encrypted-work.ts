@@ -72,11 +72,21 @@ async function generation(labs: Labs, turns: number, log: (line: string) => void
   return { what, target: "<= 10 %", turns: measured };
 }
 
-export async function encryptedWorkReport(turns: number, log: (line: string) => void): Promise<string> {
+const works = { steps, generation };
+type Work = keyof typeof works;
+
+export const encryptedWorks = Object.keys(works) as readonly Work[];
+export const isEncryptedWork = (word: string): word is Work => word in works;
+
+export async function encryptedWorkReport(
+  chosen: readonly Work[],
+  turns: number,
+  log: (line: string) => void,
+): Promise<string> {
   const labs: Labs = { plain: await Lab.open(2, 1, "plain"), encrypted: await Lab.open(2, 1) };
-  let rows: Measured[];
+  const rows: Measured[] = [];
   try {
-    rows = [await steps(labs, turns, log), await generation(labs, turns, log)];
+    for (const work of chosen) rows.push(await works[work](labs, turns, log));
   } finally {
     for (const lab of Object.values(labs)) await lab.close();
   }

@@ -11,7 +11,7 @@ import { type Channel, service } from "../src/protocol/network.ts";
 import { withKey } from "../src/protocol/routes/address.ts";
 import { newIdentity } from "../src/system/keys.ts";
 import { backgroundTimers } from "../src/system/timers.ts";
-import { encryptedWorkReport } from "./encrypted-work.ts";
+import { encryptedWorkReport, encryptedWorks, isEncryptedWork } from "./encrypted-work.ts";
 import { median } from "./side.ts";
 
 const turns = 9;
@@ -98,9 +98,15 @@ async function cpuMsOf(way: Sender, { bytes, count }: Load): Promise<number> {
   return (user + system) / 1_000 / count;
 }
 
+/** `npm run bench -- encryption steps 5`: only some of it, each part within minutes. */
 export async function encryptionReport(args: readonly string[], log: (line: string) => void): Promise<string> {
   const workTurns = Number(args.find((arg) => /^\d+$/.test(arg)) ?? turns);
-  return `${await encryptedWorkReport(workTurns, log)}\n\n${await tensorsReport(log)}`;
+  const isAll = !args.some((arg) => arg === "tensors" || isEncryptedWork(arg));
+  const works = isAll ? encryptedWorks : args.filter(isEncryptedWork);
+  const parts: string[] = [];
+  if (works.length > 0) parts.push(await encryptedWorkReport(works, workTurns, log));
+  if (isAll || args.includes("tensors")) parts.push(await tensorsReport(log));
+  return parts.join("\n\n");
 }
 
 async function tensorsReport(log: (line: string) => void): Promise<string> {

@@ -59,7 +59,7 @@ function hearing(crew: CrewState, nowMs: number, silent: string): CrewState {
   const sightings = ["p1", "p2", "p4"]
     .filter((pnode) => pnode !== silent)
     .map((pnode) => ({ pnode, incarnation: "1", ageMs: 0, routes: "" }));
-  return heardNews(crew, { ...news, sightings }, nowMs, { rules: crewRules, timings });
+  return heardNews(crew, "p1", { ...news, sightings }, nowMs, { rules: crewRules, timings });
 }
 
 test("of two words about a VNode all prefer the same one", () => {
@@ -97,7 +97,7 @@ test("a line needs every VNode's state at one step, held often enough by those w
 test("a line counts on nobody of whom nothing was heard: it would be lost with them", () => {
   const states = [a, b].map((vnode): HeldState => ({ vnode, step: 4, state: state(`${vnode}4`), trail: "" }));
   const holders = ["p1", "p3"].map((pnode) => ({ pnode, sequence: 1, states }));
-  const told = heardNews(openCrew(charter, owner("p3", "9"), 0), { ...news, holders }, 0, {
+  const told = heardNews(openCrew(charter, owner("p3", "9"), 0), "p1", { ...news, holders }, 0, {
     rules: crewRules,
     timings,
   });
@@ -150,7 +150,8 @@ test("whoever stood still takes nobody for silent", () => {
 test("nobody takes over while anybody of the crew hears an orchestrator", () => {
   const crew = hearing(openCrew(charter, owner("p3", "9"), 0), 9_000, "p1");
   assert.deepEqual(
-    lookAt(heardNews(crew, { ...news, orchestratorAgeMs: 500 }, 9_000, { rules: crewRules, timings }), 9_000).takeovers,
+    lookAt(heardNews(crew, "p1", { ...news, orchestratorAgeMs: 500 }, 9_000, { rules: crewRules, timings }), 9_000)
+      .takeovers,
     [],
   );
 });
@@ -172,6 +173,7 @@ test("a process that came back under the same id has forgotten its VNodes", () =
   const crew = hearing(openCrew(charter, owner("p3", "9"), 0), 9_000, "");
   const restarted = heardNews(
     crew,
+    "p1",
     { ...news, sightings: [{ pnode: "p1", incarnation: "2", ageMs: 0, routes: "" }] },
     9_001,
     { rules: crewRules, timings },
@@ -211,7 +213,7 @@ test("what is over is taken over by nobody: its last states are held", () => {
 test("the line follows what others have thrown away, within its turn, and brings the state to start from", () => {
   const held: HeldState = { vnode: a, step: 4, state: state("a4"), trail: "" };
   const holders = [{ pnode: "p1", sequence: 1, states: [held] }];
-  const crew = heardNews(openCrew(charter, owner("p3", "9"), 0), { ...news, line: 4, holders }, 10, {
+  const crew = heardNews(openCrew(charter, owner("p3", "9"), 0), "p2", { ...news, line: 4, holders }, 9_000, {
     rules: crewRules,
     timings,
   });
@@ -219,15 +221,28 @@ test("the line follows what others have thrown away, within its turn, and brings
     [crew.line, crew.lineBefore, stateAtLine(crew, a), stateAtLine(crew, b)],
     [4, 0, held.state, undefined],
   );
-  assert.equal(heardNews(crew, { ...news, line: 2 }, 11, { rules: crewRules, timings }).line, 4);
+  assert.equal(heardNews(crew, "p2", { ...news, line: 2 }, 9_001, { rules: crewRules, timings }).line, 4);
   // An orchestrator went back to an earlier line: only the new turn counts.
   assert.deepEqual([withLine(crew, 2, 1).line, withLine(withLine(crew, 2, 1), 9, 0).line], [2, 2]);
+});
+
+test("while an orchestrator is there nobody of the crew moves the line, and each speaks of what it holds itself alone", () => {
+  const crew = openCrew(charter, owner("p3", "9"), 0);
+  const states: HeldState[] = [{ vnode: a, step: 4, state: state("a4"), trail: "" }];
+  const holders = ["p1", "p2"].map((pnode) => ({ pnode, sequence: 1, states }));
+  const told = (nowMs: number, turn: number) =>
+    heardNews(crew, "p2", { ...news, line: 4, turn, holders }, nowMs, { rules: crewRules, timings });
+  for (const turn of [0, 9]) {
+    const { line, turn: counted, holdings } = told(5_999, turn);
+    assert.deepEqual([line, counted, [...holdings.keys()]], [0, 0, ["p2"]]);
+    assert.deepEqual([told(6_000, turn).line, [...told(6_000, turn).holdings.keys()]], [4, ["p1", "p2"]]);
+  }
 });
 
 test("nobody of the crew takes over while an orchestrator is there, nor under an epoch or a count that was made up", () => {
   const crew = openCrew(charter, owner("p3", "9"), 0);
   const told = (nowMs: number, tenure: Tenure) =>
-    heardNews(crew, { ...news, tenures: [tenure] }, nowMs, { rules: crewRules, timings }).tenures.get(a);
+    heardNews(crew, "p2", { ...news, tenures: [tenure] }, nowMs, { rules: crewRules, timings }).tenures.get(a);
   const taken = takenOver(granted(a, "p1"), owner("p2"));
   const before = charter.vnodes[0]?.tenure;
   assert.deepEqual(told(5_999, taken), before);
@@ -243,7 +258,7 @@ test("nobody of the crew takes over while an orchestrator is there, nor under an
 
 test("a newer charter names a new crew and lifts what it grants above what was taken over", () => {
   const crew = openCrew(charter, owner("p3", "9"), 0);
-  const taken = heardNews(crew, { ...news, tenures: [takenOver(granted(a, "p1"), owner("p2"))] }, 9_000, {
+  const taken = heardNews(crew, "p2", { ...news, tenures: [takenOver(granted(a, "p1"), owner("p2"))] }, 9_000, {
     rules: crewRules,
     timings,
   });

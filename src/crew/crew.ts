@@ -121,29 +121,34 @@ export function withLine(state: CrewState, line: number, turn: number): CrewStat
   return { ...state, line, lineBefore: state.line };
 }
 
+/**
+ * What `peer` told. While an orchestrator is there its word is the only one about owners and the line, and of what is held each
+ * speaks for itself alone: one liar of the crew could stop a session else. Without one the crew has to believe each other.
+ */
 export function heardNews(
   state: CrewState,
+  peer: string,
   news: CrewNews,
   nowMs: number,
   { rules, timings }: { readonly rules: CrewRules; readonly timings: Pick<CrewTimings, "aloneMs"> },
 ): CrewState {
+  const { orchestratorAgeMs } = news;
+  const heardMs = orchestratorAgeMs < 0 ? state.orchestratorAtMs : nowMs - orchestratorAgeMs;
+  const alone = isAlone(state, nowMs, timings);
   let holdings = state.holdings;
   // Of what this process holds it knows best.
   for (const { pnode, sequence, states } of news.holders)
-    if (state.charter.crew.has(pnode) && pnode !== state.self.pnode)
+    if (state.charter.crew.has(pnode) && pnode !== state.self.pnode && (alone || pnode === peer))
       holdings = withHolder(holdings, pnode, { sequence, states });
   const sightings = news.sightings.filter(({ pnode }) => state.charter.crew.has(pnode) && pnode !== state.self.pnode);
-  // While an orchestrator is there, its word is the only one: whoever took a VNode over meanwhile tells it to that one.
-  const tenures = isAlone(state, nowMs, timings) ? news.tenures.filter(isBelievable(state.charter)) : [];
-  const { orchestratorAgeMs } = news;
-  const heardMs = orchestratorAgeMs < 0 ? state.orchestratorAtMs : nowMs - orchestratorAgeMs;
   const next: CrewState = {
     ...state,
     holdings,
     sightings: withSightings(state.sightings, sightings, nowMs),
-    tenures: withTenures(state.tenures, tenures),
+    tenures: withTenures(state.tenures, alone ? news.tenures.filter(isBelievable(state.charter)) : []),
     orchestratorAtMs: Math.max(state.orchestratorAtMs, heardMs),
   };
+  if (!alone) return next;
   return withLine(next, news.turn === next.turn ? rules.lineAfter(next.line, news.line) : news.line, news.turn);
 }
 

@@ -3,6 +3,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
+import { DcnrError } from "../../src/core/errors.ts";
 import { sha256 } from "../../src/core/hash.ts";
 import { sleep } from "../../src/core/world.ts";
 import { SessionPeerService } from "../../src/protocol/gen/dcnr/v1/session_peers_pb.ts";
@@ -80,6 +81,44 @@ describe("one of the crew", () => {
         await member.call(lab.pnodeAt(index), SessionPeerService.method.tell, told);
       }
     await sleep(lab.world.timers, 500);
+    await lab.nothingLost(session, records);
+  });
+
+  it("moves no line by telling the others, as long as an orchestrator is there, whoever is said to hold what", async () => {
+    const records = lab.vnodes(session);
+    const { line, turn = 0 } = lab.session(session);
+    const [step, now] = [BigInt(line) + 1_000n, BigInt(turn)];
+    const states = records.map(({ vnode }) => ({ vnode, step, state: sha256("hers"), trail: "" }));
+    const holders = lab.keys.map(({ id }) => ({ pnode: id as string, sequence: 2n ** 52n, states }));
+    // As if the others had started again, elsewhere.
+    const elsewhere = { incarnation: "9", ageMs: 0, routes: "127.0.0.1:9" };
+    const sightings = lab.keys.map(({ id }) => ({ pnode: id as string, ...elsewhere }));
+    const lies = [
+      { line: step, turn: now, holders },
+      { line: 2n ** 40n, turn: now },
+      { line: 2n ** 41n, turn: now },
+    ];
+    for (const lie of [...lies, { line: 2n ** 40n, turn: now + 1n }, { line: 0n, turn: 2n ** 40n }])
+      for (const index of [0, 1]) {
+        const news = { session, orchestratorAgeMs: -1, sightings, ...lie };
+        await member.call(lab.pnodeAt(index), SessionPeerService.method.tell, { incarnation: "1", routes: "", news });
+        await lab.nothingLost(session, records);
+      }
+  });
+
+  it("has no state thrown away that is held, by asking to keep another in its place", async () => {
+    const records = lab.vnodes(session);
+    const keep = (index: number, vnode: string, step: number, state: string) =>
+      member.call(lab.pnodeAt(index), SessionPeerService.method.keep, { session, vnode, step: BigInt(step), state });
+    let refusals = 0;
+    for (const { vnode, durable } of records)
+      for (const [step, { hash }] of Object.entries(durable))
+        for (const index of [0, 1]) {
+          const other = await keep(index, vnode, Number(step), sha256(`another ${hash}`)).catch(DcnrError.from);
+          assert.ok(other instanceof DcnrError, "there is no such state anywhere");
+          if (/another state of VNode .* is held here/.test(other.message)) refusals++;
+        }
+    assert.ok(refusals > 0);
     await lab.nothingLost(session, records);
   });
 

@@ -51,6 +51,11 @@ export function crewService(options: CrewServiceOptions): ServedService {
       if (!crew.charter.vnodes.some((one) => one.vnode === wanted.vnode))
         fail("not_found", `session ${session} has no VNode ${vnode.slice(0, 80)}`);
       if (wanted.step < crew.line) fail("failed_precondition", `step ${step} lies below the line ${crew.line}`);
+      // A step has one state: whoever names another than the one that is held here would have it thrown away.
+      const held = kept.find(crew.charter.session, wanted.vnode, wanted.step)?.state;
+      const isOwner = crew.tenureOf(wanted.vnode)?.owners.some(({ pnode }) => pnode === peer) === true;
+      if (held !== undefined && held !== wanted.state && (wanted.step === crew.line || !isOwner))
+        fail("permission_denied", `another state of VNode ${vnode} at step ${step} is held here`);
       const from = [{ pnode: peer, routes: crew.routesOf(peer) }, ...crew.sources(wanted.state)];
       await crew.keeping.fetchAndKeep(wanted, from, signal);
       return { holder: holderToWire(self.pnode, crew.keeping.keptForOther()) };

@@ -170,7 +170,7 @@ export class SessionCrew {
     this.keeping.outrun(known.get(this.#options.self.pnode) ?? 0);
     const sighted = withSightings(this.#state.sightings, [{ pnode: peer, incarnation, ageMs: 0, routes }], nowMs);
     const before = this.#heardOrchestrator({ ...this.#state, sightings: sighted });
-    this.#change(heardNews(before, news, nowMs, { rules: this.#options.rules, timings: this.#timings }));
+    this.#change(heardNews(before, peer, news, nowMs, { rules: this.#options.rules, timings: this.#timings }));
     for (const { vnode, step } of disputed(this.#state.holdings)) {
       const name = `${vnode} ${step}`;
       if (this.#disputes.has(name)) continue;
