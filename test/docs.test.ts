@@ -111,7 +111,7 @@ const warnings: readonly string[] = [
   ...["PNodes see the data", "PNodes hold weights", "A PNode can lie", "`none` (the default", "`sampled` (the default"],
   ...["`checked`: every interval", "Auditors see weights and activations", "Two machines count as strangers"],
   ...["A VNode without weights has no state to measure", "Answers of served models are not audited"],
-  ...["What remains: the numerics", "A GPU that you lend", "Peers learn your IP address"],
+  ...["What remains: ONNX Runtime", "A GPU that you lend", "Peers learn your IP address"],
   ...["An orchestrator calls the addresses back"],
   ...["The report on availability names machines"],
   ...["Orchestrators and PNodes tell each other who is there", "What follows from gossip is where to look"],
@@ -149,6 +149,19 @@ describe("every Markdown page", () => {
       [],
       "name the test that shows it, or say what is not protected and list it as a warning",
     );
+  });
+
+  test("has a test for every attack that it lists, under the letter that it lists it by", () => {
+    const text = readFileSync(join(root, "docs/threat-model.md"), "utf8");
+    const rows = [...text.matchAll(/^\| ([A-Z]) \|.*$/gm)];
+    assert.equal(rows.map(([, letter]) => letter).join(""), "ABCDEFGHIJKLMNOP");
+    for (const [row, letter] of rows) {
+      const files = Array.from(row.matchAll(/`(test\/attacks\/[\w-]+\.test\.ts)`/g), (match) => match[1] as string);
+      const tested = files.filter((file) =>
+        readFileSync(join(root, file), "utf8").includes(`describe("${letter as string}: `),
+      );
+      assert.ok(tested.length > 0, row);
+    }
   });
 
   for (const page of pages)

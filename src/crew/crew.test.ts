@@ -237,6 +237,15 @@ test("while an orchestrator is there nobody of the crew moves the line, and each
     assert.deepEqual([line, counted, [...holdings.keys()]], [0, 0, ["p2"]]);
     assert.deepEqual([told(6_000, turn).line, [...told(6_000, turn).holdings.keys()]], [4, ["p1", "p2"]]);
   }
+  // What two say of themselves that they hold, others may have thrown messages away for.
+  const both = [a, b].map((vnode): HeldState => ({ vnode, step: 4, state: state(`${vnode}4`), trail: "" }));
+  const told4 = (before: CrewState, peer: string, turn = 0) =>
+    heardNews(before, peer, { ...news, line: 4, turn, holders: [{ pnode: peer, sequence: 2, states: both }] }, 10, {
+      ...{ rules: crewRules, timings },
+    });
+  assert.equal(told4(crew, "p2").line, 0, "one alone is not enough");
+  assert.equal(told4(told4(crew, "p2"), "p1").line, 4);
+  assert.equal(told4(told4(crew, "p2"), "p1", 1).line, 0, "orchestrators alone go back");
 });
 
 test("nobody of the crew takes over while an orchestrator is there, nor under an epoch or a count that was made up", () => {

@@ -122,15 +122,16 @@ export function withLine(state: CrewState, line: number, turn: number): CrewStat
 }
 
 /**
- * What `peer` told. While an orchestrator is there its word is the only one about owners and the line, and of what is held each
- * speaks for itself alone: one liar of the crew could stop a session else. Without one the crew has to believe each other.
+ * What `peer` told. While an orchestrator is there its word is the only one about owners and turns, of what is held each speaks for
+ * itself alone, and a line counts that those who hold its states have told of themselves: one liar of the crew could stop a session
+ * else. Without an orchestrator the crew has to believe each other.
  */
 export function heardNews(
   state: CrewState,
   peer: string,
   news: CrewNews,
   nowMs: number,
-  { rules, timings }: { readonly rules: CrewRules; readonly timings: Pick<CrewTimings, "aloneMs"> },
+  { rules, timings }: { readonly rules: CrewRules; readonly timings: CrewTimings },
 ): CrewState {
   const { orchestratorAgeMs } = news;
   const heardMs = orchestratorAgeMs < 0 ? state.orchestratorAtMs : nowMs - orchestratorAgeMs;
@@ -148,7 +149,10 @@ export function heardNews(
     tenures: withTenures(state.tenures, alone ? news.tenures.filter(isBelievable(state.charter)) : []),
     orchestratorAtMs: Math.max(state.orchestratorAtMs, heardMs),
   };
-  if (!alone) return next;
+  if (!alone)
+    return news.turn === next.turn && isHeldAt(next, news.line, nowMs, timings)
+      ? withLine(next, news.line, news.turn)
+      : next;
   return withLine(next, news.turn === next.turn ? rules.lineAfter(next.line, news.line) : news.line, news.turn);
 }
 
@@ -191,6 +195,15 @@ export function isAlone(state: CrewState, nowMs: number, { aloneMs }: Pick<CrewT
 /** Holders that a state needs before anything is thrown away for it. */
 export function holdersNeeded(state: CrewState, nowMs: number, timings: CrewTimings): number {
   return Math.max(1, Math.min(state.charter.keepers, living(state, nowMs, timings).length));
+}
+
+/** Whether a line could be drawn there by what those say who are there. */
+function isHeldAt(state: CrewState, line: number, nowMs: number, timings: CrewTimings): boolean {
+  const needed = holdersNeeded(state, nowMs, timings);
+  const counts = (holder: string) => isAlive(state, holder, nowMs, timings);
+  return state.charter.vnodes.every(
+    ({ vnode }) => (heldState(state.holdings, vnode, line, counts)?.holders.length ?? 0) >= needed,
+  );
 }
 
 /** A VNode's state at the line; undefined if nobody is known to hold it. Empty where it follows from the seed. */

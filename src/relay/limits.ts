@@ -8,6 +8,8 @@ export interface RelayLimits {
   readonly connectionsMax: number;
   /** That lead to one machine or come from it. */
   readonly connectionsPerMachine: number;
+  /** From one machine to one other, so that no caller takes all that lead there. Orchestrators call by one key together. */
+  readonly connectionsPerPair: number;
   /** 0: no limit. */
   readonly bytesPerSecond: number;
   readonly bytesPerSecondPerMachine: number;
@@ -21,6 +23,7 @@ const common = {
   machinesMax: 10_000,
   connectionsMax: 4_096,
   connectionsPerMachine: 256,
+  connectionsPerPair: 32,
   idleMs: 60_000,
   ringMs: 5_000,
 };

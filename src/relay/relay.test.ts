@@ -349,4 +349,23 @@ describe("a relay", () => {
       },
       { limits: [{ ...tensorsToo(0), connectionsPerMachine: 1 }] },
     ));
+
+  it("carries others to a machine that one caller wants for itself alone", () =>
+    scene(
+      async ({ callee, route, open, relays }) => {
+        const [{ address }] = relays as [Scene["relays"][number]];
+        const greedy = open();
+        const dial = async () => {
+          const channel = greedy.open(address, RelayService.method.dial);
+          await channel.send({ event: { case: "target", value: callee.id } });
+          const { value } = await channel.incoming[Symbol.asyncIterator]().next();
+          return value?.event.case;
+        };
+        assert.equal(await dial(), "answered");
+        assert.equal(await dial(), "answered");
+        await assert.rejects(dial(), { code: "resource_exhausted" });
+        await open().call(route(), SystemService.method.getVersion, {});
+      },
+      { limits: [{ ...tensorsToo(0), connectionsPerMachine: 3, connectionsPerPair: 2 }] },
+    ));
 });

@@ -56,6 +56,7 @@ export class Relay {
   /** Of connections, by the machine that they lead to and by the one that they come from. */
   readonly #called: Shares;
   readonly #calling: Shares;
+  readonly #pairs: Shares;
 
   constructor(world: World, limits: RelayLimits) {
     this.#world = world;
@@ -63,6 +64,7 @@ export class Relay {
     this.#called = new Shares(limits.connectionsPerMachine, limits.connectionsMax);
     // Orchestrators call many.
     this.#calling = new Shares(limits.connectionsMax / 4, limits.connectionsMax);
+    this.#pairs = new Shares(limits.connectionsPerPair, limits.connectionsMax);
     this.#budget = new Budget(world, limits, (machine, limitBytesPerSecond, shared) => {
       const value = { limitBytesPerSecond: BigInt(Math.round(limitBytesPerSecond)), shared };
       this.#waiting
@@ -143,6 +145,7 @@ export class Relay {
     } finally {
       this.#called.give(target);
       this.#calling.give(by);
+      this.#pairs.give(pairOf(by, target));
     }
   }
 
@@ -151,8 +154,14 @@ export class Relay {
       new DcnrError("resource_exhausted", `this relay is full: it carries no more connections ${whose}`, {
         outlook: "elsewhere",
       });
-    if (!this.#called.take(target)) throw full(`to ${target}`);
+    const pair = pairOf(by, target);
+    if (!this.#pairs.take(pair)) throw full(`of ${by} to ${target}`);
+    if (!this.#called.take(target)) {
+      this.#pairs.give(pair);
+      throw full(`to ${target}`);
+    }
     if (this.#calling.take(by)) return;
+    this.#pairs.give(pair);
     this.#called.give(target);
     throw full(`of ${by}`);
   }
@@ -236,6 +245,8 @@ export class Relay {
     if (endings?.size === 0) this.#endings.delete(machine);
   }
 }
+
+const pairOf = (by: string, target: string) => `${by}>${target}`;
 
 function known(id: KeyId | undefined): KeyId {
   return id ?? fail("unauthenticated", "a relay is for machines that show a key");

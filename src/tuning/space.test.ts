@@ -2,8 +2,10 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { DcnrError } from "../core/errors.ts";
 import { gridOf, randomTrial } from "./search.ts";
 import { numberAt, parseSpace, type Range, unitOf } from "./space.ts";
+import { parseStudy } from "./study.ts";
 import { tpeTrial } from "./tpe.ts";
 
 const conditional = parseSpace({
@@ -44,6 +46,17 @@ test("whole numbers on a logarithmic scale are drawn as often as the stretch tha
   for (const value of [1, 2, 3])
     assert.ok(Math.abs((counts[value] as number) / 10_000 - share(value - 0.5, value + 0.5)) < 0.001);
   assert.ok(Math.abs(unitOf(width, 1) - share(0.5, 1)) < 1e-12);
+});
+
+test("values that cannot be told as text are refused with a sentence all the same", () => {
+  const odd = { toString: 1 };
+  const space = { rate: { uniform: [0, 1] } };
+  for (const given of [
+    { seed: odd },
+    { search: odd },
+    { space: { ...space, a: { choice: [1, 2], when: { rate: odd } } } },
+  ])
+    assert.throws(() => parseStudy({ steps: 9, space, ...given }), DcnrError);
 });
 
 test("what makes no sense in a space is refused with a sentence", () => {

@@ -11,6 +11,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { confinementFlags } from "../../src/cli/machine/confinement.ts";
 import { packagePath } from "../../src/cli/machine/software.ts";
 import { setAdditionsFolder } from "../../src/core/optional.ts";
+import { kernelModuleBytes } from "../../src/engine/kernels/kernel-module.ts";
+import { compileGraph } from "../../src/engine/portable/compile.ts";
+import { compileText } from "../../src/network/compile.ts";
+import { buildTraining } from "../../src/network/graphs/graphs.ts";
 
 const scratch = mkdtempSync(join(tmpdir(), "dcnr-confined-"));
 after(() => rmSync(scratch, { recursive: true, force: true }));
@@ -47,6 +51,23 @@ describe("a process that computes for strangers", () => {
       const { stdout, stderr } = spawnSync(process.execPath, [...flags, "-e", script], { encoding: "utf8" });
       assert.equal(stdout.trim(), outcome, stderr);
     });
+});
+
+describe("code that is made from strangers' definitions", () => {
+  it("gets the memory of tensors and no function to call, so it reaches nothing else of the process", () => {
+    const graphs = ["mlp", "gpt-demo", "conv"].flatMap((name) => {
+      const plan = compileText(readFileSync(packagePath(`examples/${name}.yaml`), "utf8"));
+      return plan.vnodes.flatMap((vnode) => {
+        const { forward, backward } = buildTraining(plan, vnode, { microbatch: 1, lossScale: 1 });
+        return backward ? [forward, backward] : [forward];
+      });
+    });
+    const modules = [...graphs.map((graph) => compileGraph(graph).bytes), kernelModuleBytes([0, 0, 0, 0])];
+    assert.ok(modules.length > 3);
+    for (const bytes of modules)
+      for (const { kind, name } of WebAssembly.Module.imports(new WebAssembly.Module(bytes)))
+        assert.match(`${kind} ${name}`, /^memory memory\d$/);
+  });
 });
 
 it("dcnr join gives up its rights and its owner's environment, keeping its process id and its settings", {

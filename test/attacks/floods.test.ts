@@ -145,7 +145,7 @@ function called(session: ClientHttp2Session): Promise<{ status?: string; failed?
 
 const tooMuch = "8";
 
-describe("a flood of connections", () => {
+describe("L: a flood of connections", () => {
   it("that say nothing, 1,500 of them: an address gets its share, others are answered, and time lets all of them go", () =>
     scene(async ({ flood, answered, timers }) => {
       const sockets = await flood(1_500, "");
@@ -195,7 +195,7 @@ describe("a flood of connections", () => {
     ));
 });
 
-describe("a flood on one connection", () => {
+describe("K: a flood on one connection", () => {
   it("of streams that never end is refused beyond an address's share, and again open once they end", () =>
     scene(
       async ({ session, answered, handled }) => {

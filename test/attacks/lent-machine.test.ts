@@ -156,7 +156,7 @@ async function refused(what: Promise<unknown>, code: DcnrError["code"]): Promise
   return error;
 }
 
-describe("a false orchestrator", () => {
+describe("D: a false orchestrator", () => {
   it("cannot have the owner's network called: neither by number, nor by an origin it told, nor by a name of its own", () =>
     scene(async ({ client, nas, grants, told }) => {
       const places = [

@@ -106,7 +106,8 @@ export async function fuzzServices(seed: number, messages: number, tally: Tally)
     for (let turn = 1; turn < repeats && slow.some(isTooLong); turn++)
       slow = await leastOf(world, slow.filter(isTooLong));
     for (const { finding, ms } of slow) {
-      if (ms > tally.slowestMs) Object.assign(tally, { slowestMs: ms, slowest: `services ${finding.seed}/${finding.index}` });
+      if (ms > tally.slowestMs)
+        Object.assign(tally, { slowestMs: ms, slowest: `services ${finding.seed}/${finding.index}` });
       if (isTooLong({ finding, ms }))
         tally.findings.push({ ...finding, message: `one of these holds the thread for ${ms.toFixed(0)} ms` });
     }
