@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { key, prefix } from "../../src/orchestrator/records/store-keys.ts";
+import type { AttachResponse } from "../../src/protocol/gen/dcnr/v1/pnode_pb.ts";
 import { newIdentity } from "../../src/system/keys.ts";
 import { Lab } from "./lab.ts";
 
@@ -32,6 +33,28 @@ describe("F: boasting", () => {
     const theirs = lab.vnodes(second).filter(({ members }) => !honest.has(members[0]?.pnode as string));
     assert.ok(theirs.length <= 1, `${theirs.length} of ${lab.vnodes(second).length} VNodes`);
     assert.equal(lab.session(session).status, "running");
+  });
+
+  it("does not wait for its time either: one that has worked a little counts as fast as it was seen to work", async () => {
+    const patient = newIdentity();
+    let heard = 0n;
+    const onTold = ({ event }: AttachResponse) => {
+      if (event.case === "heartbeatAck") heard = event.value.sequence;
+    };
+    const { channel } = await lab.join(patient, onTold, 4_000);
+    const { mirror } = lab.orchestrator.parts.context;
+    await mirror.update(key.pnode(patient.id), (current) => current && { ...current, worked: true });
+    const { fleet } = lab.orchestrator.parts.capacity;
+    await lab.until("it is no newcomer", () => fleet.get(patient.id as never)?.newcomer === false);
+    for (let sequence = 1n; sequence < 20n; sequence++) {
+      const vnodes = mirror.under(prefix.vnodes).map(({ session, vnode, epoch }) => ({
+        ...{ session, vnode, epoch: BigInt(epoch), stepMs: 1e-9 },
+      }));
+      await channel.send({ event: { case: "heartbeat", value: { sequence, vnodes } } });
+    }
+    await lab.until("all of it was heard", () => heard >= 19n);
+    const node = fleet.get(patient.id as never);
+    assert.ok(node && node.gflops <= 4, `counts as ${node?.gflops} GFLOP/s`);
   });
 });
 

@@ -33,7 +33,7 @@ export class CrewTelling {
 
   newsFor(peer: string) {
     const { state, signed } = this.#told();
-    return newsToWire(state, signed, this.#known.get(peer) ?? { known: new Map(), revision: -1n }, this.#cell.nowMs);
+    return newsToWire(state, signed, this.#known.get(peer) ?? { known: new Map(), revision: -1n }, this.#cell);
   }
 
   tell(peer: Peer): void {

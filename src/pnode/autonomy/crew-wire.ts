@@ -61,15 +61,20 @@ export function newsFromWire(wire: WireNews): CrewNews {
   };
 }
 
-/** Without what the other knows: its lists by sequence, and its charter if that is as new. */
+/**
+ * Without what the other knows: its lists by sequence, and its charter if that is as new. While an orchestrator is there nobody
+ * takes lists of others, so they are not sent.
+ */
 export function newsToWire(
   state: CrewState,
   signed: SignedCharter,
   other: { readonly known: ReadonlyMap<string, number>; readonly revision: bigint },
-  nowMs: number,
+  { nowMs, isAlone }: { readonly nowMs: number; readonly isAlone: boolean },
 ): MessageInitShape<typeof CrewNewsSchema> {
   const { charter, holdings, sightings, tenures, line, turn, orchestratorAtMs } = state;
-  const unknown = [...holdings].filter(([pnode, { sequence }]) => sequence > (other.known.get(pnode) ?? -1));
+  const unknown = [...holdings].filter(
+    ([pnode, { sequence }]) => (isAlone || pnode === state.self.pnode) && sequence > (other.known.get(pnode) ?? -1),
+  );
   return {
     session: charter.session,
     charterRevision: charter.revision,

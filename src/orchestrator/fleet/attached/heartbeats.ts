@@ -133,8 +133,9 @@ export class Heartbeats {
   /** A PNode's own work shows its speed, and that is what counts; a claim far above it is told. */
   #observe(attachment: Attachment, heartbeat: Heartbeat): void {
     let fastest = 0;
+    const own = this.#capacity.vnodesOn(attachment.pnode);
     for (const { session, vnode, stepMs } of heartbeat.vnodes) {
-      if (!(stepMs > 0)) continue;
+      if (!(stepMs > 0) || !own.has(key.vnode(session, vnode))) continue;
       const flops = this.#context.mirror.get(key.vnode(session, vnode))?.flops ?? 0;
       if (flops >= observableFlops) fastest = Math.max(fastest, flops / stepMs / 1e6);
     }

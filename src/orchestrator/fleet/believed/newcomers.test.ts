@@ -1,7 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { PNodeId } from "../../../core/ids.ts";
-import { isNewcomer, NewcomersDoor, ProvingWork, provingSteps, UsualSpeed } from "./newcomers.ts";
+import {
+  believedGflops,
+  isNewcomer,
+  NewcomersDoor,
+  ProvingWork,
+  provingSteps,
+  SeenWork,
+  UsualSpeed,
+} from "./newcomers.ts";
 
 const id = (name: string) => name as PNodeId;
 
@@ -30,6 +38,25 @@ test("a claim counts up to four times the usual one, and where somebody was meas
   usual.note(id("c"), { gflops: 90, source: "measured" });
   assert.equal(usual.most, 70);
   assert.ok(!usual.note(id("c"), { gflops: 90, source: "measured" }), "nothing new");
+});
+
+test("who says of its own clock that it is fast counts as fast only as far as steps passed with it", () => {
+  const usual = new UsualSpeed();
+  const seen = new SeenWork();
+  for (const name of ["a", "b", "c"]) usual.note(id(name), { gflops: 50, source: "measured" });
+  usual.note(id("boaster"), { gflops: 2_000_000, source: "measured" });
+  assert.equal(believedGflops(usual, seen.of(id("boaster"))), 200);
+  // Five operations a microsecond, told by a session's line once a second; two of the lines came together.
+  for (const nowMs of [0, 1_000, 1_001, 5_000, 9_999]) assert.ok(!seen.note(id("boaster"), 5e9, nowMs));
+  assert.ok(seen.note(id("boaster"), 5e9, 10_000));
+  assert.equal(seen.of(id("boaster")), 2.5);
+  assert.equal(believedGflops(usual, seen.of(id("boaster"))), 200, "nothing to speak of");
+  // A machine that is really fast is known by its work.
+  seen.note(id("fast"), 0, 0);
+  assert.ok(seen.note(id("fast"), 1e12, 10_000));
+  assert.equal(believedGflops(usual, seen.of(id("fast"))), 1_600);
+  assert.ok(!seen.note(id("fast"), 1e10, 20_000), "it has waited for others since");
+  assert.equal(seen.of(id("fast")), 100);
 });
 
 test("an address brings so many new machines within an hour, the machine itself any number", () => {

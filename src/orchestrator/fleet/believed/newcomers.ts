@@ -1,6 +1,7 @@
-// Who is a newcomer, and how much of a newcomer's claims is believed. A machine is none any more once it has taken part in
+// Who is a newcomer, and how much of what machines say of their speed is believed. A machine is none any more once it has taken part in
 // steps of real work, or once operators or audits say more of it (`trust`). Until then it counts as no faster than others have been
-// measured to be, whatever it says of itself, and gets a small share of a workload (scheduler/placement/bins.ts).
+// measured to be, whatever it says of itself, and gets a small share of a workload (scheduler/placement/bins.ts). Afterwards, what is far
+// beyond the usual counts as far as steps have been seen to pass with it: its own clock is its own word.
 
 import { Recent } from "../../../core/caches/recent.ts";
 import { DcnrError } from "../../../core/errors.ts";
@@ -34,6 +35,52 @@ export class ProvingWork {
   }
 }
 
+/** Long enough that checkpoints which were kept back and told at once look no faster than they were. */
+const seenWindowMs = 10_000;
+
+/**
+ * How fast machines were at least, by the steps that sessions have passed with them among the owners: nothing of it is what they say
+ * of themselves. Most are faster: in a pipeline they wait for others.
+ */
+export class SeenWork {
+  readonly #seen = new Recent<PNodeId, { readonly sinceMs: number; readonly flops: number; readonly gflops: number }>(
+    pnodesMax,
+  );
+
+  /** So many operations of its VNodes since the last time. True if it was faster than ever. */
+  note(pnode: PNodeId, flops: number, nowMs: number): boolean {
+    const known = this.#seen.get(pnode);
+    // How long the first ones took is not known.
+    if (known === undefined) {
+      this.#seen.set(pnode, { sinceMs: nowMs, flops: 0, gflops: 0 });
+      return false;
+    }
+    const { sinceMs, gflops } = known;
+    const sum = known.flops + flops;
+    const tookMs = nowMs - sinceMs;
+    if (tookMs < seenWindowMs) {
+      this.#seen.set(pnode, { sinceMs, flops: sum, gflops });
+      return false;
+    }
+    const now = sum / tookMs / 1e6;
+    this.#seen.set(pnode, { sinceMs: nowMs, flops: 0, gflops: Math.max(gflops, now) });
+    return now > gflops;
+  }
+
+  /** GFLOP/s; 0 if nothing was seen. */
+  of(pnode: PNodeId): number {
+    return this.#seen.get(pnode)?.gflops ?? 0;
+  }
+}
+
+/** A machine may wait for others for all but a sixteenth of its time. */
+const waitsMost = 16;
+
+/** What a machine that has worked, and of which nobody says more, counts as at most. */
+export function believedGflops(usual: UsualSpeed, seenGflops: number): number {
+  return Math.max(usual.unseenMost, waitsMost * seenGflops);
+}
+
 interface Speed {
   readonly gflops: number;
   /** How it is known: by work that was watched, by the word of a machine that has worked, or by a newcomer's. */
@@ -45,10 +92,16 @@ export class UsualSpeed {
   readonly #speeds = new Map<PNodeId, Speed>();
   #changes = 0;
   #most = Number.POSITIVE_INFINITY;
+  #median = Number.POSITIVE_INFINITY;
 
   /** What a newcomer counts as at most. */
   get most(): number {
     return this.#most;
+  }
+
+  /** What one that has worked counts as at most without having been seen to be as fast. */
+  get unseenMost(): number {
+    return claimTimesMost * this.#median;
   }
 
   /** True if newcomers count otherwise than before. */
@@ -69,9 +122,9 @@ export class UsualSpeed {
     const all = Array.from(this.#speeds.values());
     const from = (source: Speed["source"]) => all.filter((one) => one.source === source);
     const [measured, workers] = [from("measured"), from("worker")];
-    if (measured.length > 0) return median(measured);
-    const claims = workers.length > 0 ? workers : all;
-    return claims.length === 0 ? Number.POSITIVE_INFINITY : claimTimesMost * median(claims);
+    const known = [measured, workers, all].find(({ length }) => length > 0);
+    this.#median = known ? median(known) : Number.POSITIVE_INFINITY;
+    return known === measured ? this.#median : claimTimesMost * this.#median;
   }
 }
 

@@ -3,7 +3,7 @@
 
 import type { PNodeId, WorkloadId } from "../../../core/ids.ts";
 import { Fleet } from "../../../scheduler/placement/fleet.ts";
-import type { FleetNode } from "../../../scheduler/placement/types.ts";
+import { type FleetNode, trustLevel } from "../../../scheduler/placement/types.ts";
 import { claimedIn } from "../../../scheduler/room.ts";
 import type { Context } from "../../context.ts";
 import { isOpen, type PNodeRecord } from "../../records/machines.ts";
@@ -12,7 +12,7 @@ import { type Key, key } from "../../records/store-keys.ts";
 import type { VNodeRecord } from "../../records/vnodes.ts";
 import type { Attachment } from "../attached/attachment.ts";
 import type { Flapping } from "../believed/flapping.ts";
-import { isNewcomer, ProvingWork, UsualSpeed } from "../believed/newcomers.ts";
+import { believedGflops, isNewcomer, ProvingWork, SeenWork, UsualSpeed } from "../believed/newcomers.ts";
 import { Speeds } from "../believed/speeds.ts";
 import { lentBy } from "./rooms.ts";
 
@@ -37,6 +37,7 @@ export class Capacity {
   readonly #counted = new Map<PNodeId, number>();
   readonly #usual = new UsualSpeed();
   readonly #proving = new ProvingWork();
+  readonly #seen = new SeenWork();
 
   constructor(context: Context, attachments: ReadonlyMap<PNodeId, Attachment>, flapping: Flapping) {
     this.#context = context;
@@ -91,12 +92,18 @@ export class Capacity {
 
   /** Everybody who hosts a VNode of a session has taken part in the steps that its line has passed. */
   #observeWork({ id, line, vnodes }: SessionRecord, lineBefore: number): void {
-    const { mirror } = this.#context;
-    const records = vnodes.map((vnode) => mirror.get(key.vnode(id, vnode)));
-    const hosts = new Set(records.flatMap((record) => record?.members.map(({ pnode }) => pnode) ?? []));
-    for (const pnode of hosts) {
+    const { mirror, world } = this.#context;
+    const flops = new Map<PNodeId, number>();
+    for (const vnode of vnodes) {
+      const record = mirror.get(key.vnode(id, vnode));
+      for (const { pnode } of record?.members ?? []) flops.set(pnode, (flops.get(pnode) ?? 0) + (record?.flops ?? 0));
+    }
+    const steps = line - lineBefore;
+    const nowMs = world.clock.monotonicMs();
+    for (const [pnode, perStep] of flops) {
       const record = mirror.get(key.pnode(pnode));
-      if (record && isNewcomer(record) && this.#proving.note(pnode, line - lineBefore)) this.#noteWorked(pnode);
+      if (record && isNewcomer(record) && this.#proving.note(pnode, steps)) this.#noteWorked(pnode);
+      if (this.#seen.note(pnode, perStep * steps, nowMs)) this.#refresh(pnode);
     }
   }
 
@@ -156,8 +163,9 @@ export class Capacity {
     const learned = this.#counted.get(record.id);
     const newcomer = isNewcomer(record);
     const shown = (learned === undefined ? facts.gflops : learned * facts.cores) || gflopsUnknown;
-    // What a newcomer's heartbeats say of its speed is a claim as well.
-    const gflops = newcomer ? Math.min(shown, this.#usual.most) : shown;
+    // What heartbeats say of a machine's speed is a claim as well.
+    const most = newcomer ? this.#usual.most : believedGflops(this.#usual, this.#seen.of(record.id));
+    const gflops = trustLevel(record.trust) > 0 ? shown : Math.min(shown, most);
     return {
       id: record.id,
       owner: record.owner,
