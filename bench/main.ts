@@ -25,6 +25,7 @@ const benchmarks: Readonly<Record<string, { title: string; load: () => Promise<B
   network: { title: "Network", load: async () => (await import("./network.ts")).networkReport },
   relay: { title: "Relay", load: async () => (await import("./relay.ts")).relayReport },
   recovery: { title: "Recovery", load: async () => (await import("./recovery.ts")).recoveryReport },
+  serving: { title: "Serving", load: async () => (await import("./serving/serving.ts")).servingReport },
   scale: { title: "Scale", load: async () => (await import("./scale.ts")).scaleReport },
   tuning: { title: "Tuning", load: async () => (await import("./tuning.ts")).tuningReport },
   trust: { title: "Trust", load: async () => (await import("./trust.ts")).trustReport },

@@ -2,7 +2,7 @@
 // with. Found by the same simulator, and equal to what golden/ trains in one place.
 
 import { sha256 } from "../src/core/hash.ts";
-import type { Expectation, Result } from "./checks/session-watch.ts";
+import type { Answers, Expectation, Expected, Result } from "./checks/session-watch.ts";
 import { type Build, calmRun, fleetOf, otherClass, type RunSettings, usualBuild, usualClass } from "./draw.ts";
 import type { SessionPolicy } from "./maintainer.ts";
 import { NetworkRun } from "./network-run.ts";
@@ -13,18 +13,24 @@ export const questionsMax = 8;
 
 const known = new Map<string, Promise<Result>>();
 
-/** The result of a scenario in a world without faults, on one PNode of a class. */
-export function baselineOf(scenario: Scenario, numericsClass = usualClass): Promise<Result> {
-  const name = `${scenario.name} ${numericsClass}`;
+/** The result of a scenario in a world without faults, on one PNode that learns in one class and answers in another. */
+export function baselineOf(
+  scenario: Scenario,
+  numericsClass = usualClass,
+  answering: string = numericsClass,
+): Promise<Result> {
+  const name = `${scenario.name} ${numericsClass} ${answering}`;
   const before = known.get(name);
   if (before !== undefined) return before;
-  const computed = undisturbed(scenario, fleetOf(1, 1), { checkpointEvery: 2, replicas: 1 }, { numericsClass });
+  const policy = { checkpointEvery: 2, replicas: 1 };
+  const computed = undisturbed(scenario, fleetOf(1, 1), policy, { numericsClass, answering });
   known.set(name, computed);
   return computed;
 }
 
 export interface UndisturbedOptions {
   readonly numericsClass?: string;
+  readonly answering?: string;
   readonly vnodesPerPNode?: number;
 }
 
@@ -32,11 +38,11 @@ export async function undisturbed(
   scenario: Scenario,
   fleet: RunSettings["fleet"],
   policy: SessionPolicy,
-  { numericsClass = usualClass, vnodesPerPNode = 100 }: UndisturbedOptions = {},
+  { numericsClass = usualClass, answering = numericsClass, vnodesPerPNode = 100 }: UndisturbedOptions = {},
 ): Promise<Result> {
   const calm = calmRun(scenario, fleet, policy);
   const questions = scenario.speaks ? questionsMax : 0;
-  const build: Build = { ...usualBuild, numericsClass };
+  const build: Build = { ...usualBuild, numericsClass, answering };
   const run = new NetworkRun(
     1,
     {
@@ -59,10 +65,15 @@ export async function expectationsOf({ sessions, builds }: RunSettings): Promise
     usualClass,
     ...([...builds.values()].some((one) => one.numericsClass === otherClass) ? [otherClass] : []),
   ];
-  const expected = new Map<string, Map<string, Result>>();
-  for (const { scenario } of sessions) {
-    const results = new Map<string, Result>();
-    for (const name of classes) results.set(name, await baselineOf(scenario, name));
+  const expected = new Map<string, Map<string, Expected>>();
+  for (const { scenario, questions } of sessions) {
+    const results = new Map<string, Expected>();
+    for (const learning of classes) {
+      const answers = new Map<string, Answers>();
+      for (const answering of questions > 0 ? classes : [])
+        answers.set(answering, (await baselineOf(scenario, learning, answering)).answers);
+      results.set(learning, { ...(await baselineOf(scenario, learning)), answers });
+    }
     expected.set(sha256(scenario.definition), results);
   }
   return (definition) => expected.get(definition);

@@ -149,8 +149,9 @@ async function bootPNode(site: Site, host: Host): Promise<void> {
   const wires = site.fabric.network(host);
   const network = routedNetwork(wires, host.world);
   const { mutant } = site;
-  const { bits, numericsClass } = site.builds.get(host.name) ?? usualBuild;
-  const built = computingLike({ bits, numericsClass }, openInlineExecutor(openReferenceEngine()));
+  const build = site.builds.get(host.name) ?? usualBuild;
+  const { bits, numericsClass } = build;
+  const built = openInlineExecutor(computingLike(build, openReferenceEngine()));
   const behaviour = site.behaviours.get(host.name);
   const computing = mutant?.executor?.(built, host) ?? built;
   const inner = executorOf(behaviour, computing, host);
@@ -190,6 +191,7 @@ async function bootPNode(site: Site, host: Host): Promise<void> {
       blobs: mutant?.transfer?.(transfer, host) ?? transfer,
       ...(mutant?.process && { openProcess: mutant.process }),
       ...(mutant?.checkSession && { checkSession: mutant.checkSession }),
+      ...(mutant?.checkServed && { checkServed: mutant.checkServed }),
       ...(mutant?.room && { openRoom: (lentBytes: number) => mutant.room?.(host.world, lentBytes) as Room }),
       spill: diskOf(host),
       cache: cacheOf(site, host),

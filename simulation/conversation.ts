@@ -4,12 +4,11 @@
 import { DcnrError } from "../src/core/errors.ts";
 import type { SessionId } from "../src/core/ids.ts";
 import type { ViolationKind } from "./checks/checkers.ts";
+import type { Answers } from "./checks/session-watch.ts";
 import type { Maintainer } from "./maintainer.ts";
 
 /** Errors that a caller can do something about: try again. */
 const clearCodes = ["unavailable", "deadline_exceeded", "resource_exhausted", "aborted", "cancelled", "data_loss"];
-
-const classesDiffer = 1e-5;
 
 export const tokensWanted = 4;
 
@@ -23,6 +22,9 @@ export function questionOf(index: number): { prompt: number[]; temperature: numb
     seed: index,
   };
 }
+
+/** What the model answers undisturbed, in each class that it answers or answered in. */
+export type ExpectedAnswers = () => readonly Answers[];
 
 /** Drawn answers are repeated within it. */
 const checkedMs = 15_000;
@@ -38,7 +40,7 @@ export class Conversation {
   waitsFor: string | undefined;
   readonly #maintainer: Maintainer;
   readonly #model: string;
-  readonly #expected: readonly ReadonlyMap<number, readonly number[]>[];
+  readonly #expected: ExpectedAnswers | undefined;
   readonly #wrong: (kind: ViolationKind, message: string) => void;
   readonly #mayMislead: boolean;
 
@@ -46,7 +48,7 @@ export class Conversation {
   constructor(
     maintainer: Maintainer,
     model: string,
-    expected: readonly ReadonlyMap<number, readonly number[]>[],
+    expected: ExpectedAnswers | undefined,
     wrong: (kind: ViolationKind, message: string) => void,
     mayMislead = false,
   ) {
@@ -104,13 +106,11 @@ export class Conversation {
   }
 
   #compare(index: number, tokens: readonly number[], whole: boolean): void {
-    const wanted = this.#expected.flatMap((answers) => {
+    const wanted = (this.#expected?.() ?? []).flatMap((answers) => {
       const answer = answers.get(index);
       return answer === undefined ? [] : [answer.slice(0, whole ? undefined : tokens.length)];
     });
-    // A model may be served by machines of several classes, which round otherwise: tokens are the same, vectors nearly.
-    const tolerance = this.#expected.length > 1 && questionOf(index).embeds ? classesDiffer : 0;
-    const isRight = wanted.length === 0 || wanted.some((answer) => isNear(answer, tokens, tolerance));
+    const isRight = this.#expected === undefined || wanted.some((answer) => isSame(answer, tokens));
     // Vectors are not repeated by anybody.
     if (!isRight && whole && !questionOf(index).embeds) this.misled += 1;
     if (!isRight && !this.#mayMislead)
@@ -121,6 +121,6 @@ export class Conversation {
   }
 }
 
-function isNear(one: readonly number[], other: readonly number[], tolerance: number): boolean {
-  return one.length === other.length && one.every((value, i) => Math.abs(value - (other[i] as number)) <= tolerance);
+function isSame(one: readonly number[], other: readonly number[]): boolean {
+  return one.length === other.length && one.every((value, i) => Object.is(value, other[i]));
 }

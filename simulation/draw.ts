@@ -28,6 +28,8 @@ export interface SessionWish {
 export interface Build {
   readonly bits: number;
   readonly numericsClass: string;
+  /** Served models answer in this class, where it is another; for baselines alone. */
+  readonly answering?: string;
 }
 
 export interface RunSettings {

@@ -312,10 +312,16 @@ export const mutants: Readonly<Record<string, Mutant>> = {
   },
   "placement-ignores-bits": {
     fault: "sessions are placed on PNodes of another release, which refuse them",
-    // Served models are not refused there: their vectors differ.
-    shows: ["error", "hang", "answer"],
+    shows: ["error", "hang"],
     seedsMax: 300,
     tamper: () => registering((register) => ({ ...register, bits })),
+  },
+  "served-bits-are-compared-nowhere": {
+    fault: "PNodes of another release register as if they were of this one, and answer for its models",
+    shows: ["answer"],
+    seedsMax: 300,
+    tamper: () => registering((register) => ({ ...register, bits })),
+    checkServed: () => {},
   },
   "classes-are-mixed": {
     fault: "PNodes that round differently register as one numerics class",

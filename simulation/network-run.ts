@@ -279,13 +279,15 @@ export class NetworkRun {
   }
 
   async #converse(maintainer: Maintainer, session: SessionId, questions: number, audit?: "on"): Promise<void> {
-    const definition = this.#site.records.session(session)?.identity.definition as Sha256;
-    const answers = Array.from(this.#expected(definition)?.values() ?? [], (result) => result.answers);
+    const { identity, numericsClass } = this.#site.records.session(session) as SessionRecord;
+    const answers = this.#expected(identity.definition)?.get(numericsClass)?.answers;
     const { nowMs } = this.#site.world.time;
+    const model = `the-model-of-${session}`;
     const conversation = new Conversation(
       maintainer,
-      `the-model-of-${session}`,
-      answers,
+      model,
+      // A replica keeps the class of its first placement as long as it lives; the answer is one that it had or has.
+      answers && (() => this.#site.records.classesOf(model).flatMap((name) => answers.get(name) ?? [])),
       (kind, message) => this.#violations.add(kind, this.#site.world.time.nowMs, message),
       [...this.#site.behaviours.values()].includes("dozes"),
     );

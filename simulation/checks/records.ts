@@ -10,6 +10,8 @@ import type { SimulatedStore } from "../world/store.ts";
 /** The store's records as of now, without waiting. */
 export class Records {
   readonly #values = new Map<string, object>();
+  /** Of the replicas that a model has or had, by model. */
+  readonly #classes = new Map<string, Set<string>>();
   /** Whom a machine that lies pretends to be (liar.ts): mutants believe it. */
   pretended = "";
 
@@ -17,7 +19,18 @@ export class Records {
     store.onWrite(({ key, after }) => {
       if (after === undefined) this.#values.delete(key);
       else this.#values.set(key, JSON.parse(after) as object);
+      if (after !== undefined && key.startsWith("replica/")) this.#placed(JSON.parse(after) as ReplicaRecord);
     });
+  }
+
+  #placed({ model, numericsClass }: ReplicaRecord): void {
+    if (numericsClass === "") return;
+    this.#classes.set(model, (this.#classes.get(model) ?? new Set()).add(numericsClass));
+  }
+
+  /** The numerics classes in which replicas of a model answer or answered. */
+  classesOf(model: string): string[] {
+    return [...(this.#classes.get(model) ?? [])];
   }
 
   vnode(session: string, vnode: string): VNodeRecord | undefined {

@@ -12,12 +12,17 @@ import { FenceChecker, MetricChecker, RootChecker, type Violations } from "./che
 export interface Result {
   readonly roots: ReadonlyMap<number, string>;
   readonly metrics: ReadonlyMap<string, number>;
-  /** Tokens that a model trained so answers to each question. */
-  readonly answers: ReadonlyMap<number, readonly number[]>;
+  readonly answers: Answers;
 }
 
+/** What a model answers to each question: tokens, or the numbers of a vector. */
+export type Answers = ReadonlyMap<number, readonly number[]>;
+
+/** Also what it answers in other classes than the one that it learned in, by class. */
+export type Expected = Pick<Result, "roots" | "metrics"> & { readonly answers: ReadonlyMap<string, Answers> };
+
 /** What a network comes to undisturbed, by numerics class; undefined where that is what the run is to find out. */
-export type Expectation = (definition: Sha256) => ReadonlyMap<string, Result> | undefined;
+export type Expectation = (definition: Sha256) => ReadonlyMap<string, Expected> | undefined;
 
 /** Which results may be wrong for a while, or for good. */
 export type Doubts = "none" | "before final" | "all";
@@ -56,7 +61,7 @@ export class WorkloadWatch<R extends WorkloadRecord = WorkloadRecord> {
 export class SessionWatch extends WorkloadWatch<SessionRecord> {
   readonly roots = new Map<number, string>();
   readonly metrics: MetricChecker;
-  readonly #expected: ReadonlyMap<string, Result> | undefined;
+  readonly #expected: ReadonlyMap<string, Expected> | undefined;
   /** Of the class that the session computes in; another may take over before its first checkpoint. */
   #checked: { readonly numericsClass: string; readonly roots: RootChecker } | undefined;
 

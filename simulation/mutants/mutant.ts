@@ -7,6 +7,7 @@ import type { CrewRules } from "../../src/crew/crew.ts";
 import type { Executor } from "../../src/engine/engine.ts";
 import type { BlobTransfer } from "../../src/pnode/options.ts";
 import type { Room } from "../../src/pnode/room.ts";
+import type { CheckServed } from "../../src/pnode/serving/serving-context.ts";
 import type { CheckSession } from "../../src/pnode/session-context.ts";
 import { PNodeService } from "../../src/protocol/gen/dcnr/v1/pnode_pb.ts";
 import type { Network } from "../../src/protocol/network.ts";
@@ -53,6 +54,7 @@ export interface Mutant {
   /** The process of every VNode. */
   readonly process?: OpenProcess;
   readonly checkSession?: CheckSession;
+  readonly checkServed?: CheckServed;
   /** How a PNode counts what it lends. */
   readonly room?: (world: World, lentBytes: number) => Room;
   /** What a crew decides by. */

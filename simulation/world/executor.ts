@@ -1,8 +1,9 @@
 // An Executor whose work takes virtual time, so that crashes and pauses can strike in the middle of it. The
 // numbers come from the executor inside; this file decides only when they are there.
 
-import type { TensorData } from "../../src/core/tensor.ts";
-import type { Executor } from "../../src/engine/engine.ts";
+import type { Tensor, TensorData } from "../../src/core/tensor.ts";
+import type { Engine, Executor, Program } from "../../src/engine/engine.ts";
+import { type RowProgram, rowProgramOf } from "../../src/engine/stage/row-program.ts";
 import { type Build, usualBuild } from "../draw.ts";
 import type { Host } from "./world.ts";
 
@@ -69,10 +70,33 @@ export function simulatedExecutor(inner: Executor, host: Host, times: ComputeTim
   };
 }
 
-/** The numbers of another build: its own last bits. */
-export function computingLike({ bits, numericsClass }: Build, inner: Executor): Executor {
-  const released = bits === usualBuild.bits ? inner : nudging(inner, 2);
-  return numericsClass === usualBuild.numericsClass ? released : nudging(released, 1);
+/**
+ * The numbers of another build: its own last bits, in every graph by itself, so that it does not matter which VNodes share a machine
+ * and which rows share a pass. `answering` for a baseline that learned in one class and answers in another.
+ */
+export function computingLike({ bits, numericsClass, answering = numericsClass }: Build, inner: Engine): Engine {
+  const unitsOf = (name: string) => (bits === usualBuild.bits ? 0 : 2) + (name === usualBuild.numericsClass ? 0 : 1);
+  const [learning, telling] = [unitsOf(numericsClass), unitsOf(answering)];
+  return {
+    ...inner,
+    load: async (graph) => {
+      const program = await inner.load(graph);
+      const run: Program["run"] = async (feeds, into) => {
+        const results = await program.run(feeds, into);
+        for (const { data } of Object.values(results)) nudge(data, learning);
+        return results;
+      };
+      return { ...program, run };
+    },
+    loadRows: async (graph, weights) => {
+      const program = rowProgramOf(inner, graph, weights);
+      const run: RowProgram["run"] = async (feeds, into, rows) => {
+        await program.run(feeds, into, rows);
+        for (const tensor of Object.values(into)) nudgeRows(tensor, telling);
+      };
+      return { ...program, run };
+    },
+  };
 }
 
 /** The first float of every result is some units in the last place further from zero. */
@@ -91,9 +115,7 @@ export function nudging(inner: Executor, units: number): Executor {
         // Every row alike: what a row becomes depends on no other.
         run: async (pass, feeds) => {
           const results = await stage.run(pass, feeds);
-          for (const { data, shape } of results)
-            for (let row = 0, width = data.length / (shape[0] ?? 1); row < (shape[0] ?? 0); row++)
-              nudge(data.subarray(row * width, (row + 1) * width), units);
+          for (const tensor of results) nudgeRows(tensor, units);
           return results;
         },
       };
@@ -101,8 +123,13 @@ export function nudging(inner: Executor, units: number): Executor {
   };
 }
 
+function nudgeRows({ data, shape: [rows = 0] }: Tensor, units: number): void {
+  const width = data.length / Math.max(1, rows);
+  for (let row = 0; row < rows; row++) nudge(data.subarray(row * width, (row + 1) * width), units);
+}
+
 function nudge(data: TensorData, units: number): void {
-  if (!(data instanceof Float32Array) || data.length === 0 || data[0] === 0) return;
+  if (units === 0 || !(data instanceof Float32Array) || data.length === 0 || data[0] === 0) return;
   const words = new Uint32Array(data.buffer, data.byteOffset, 1);
   words[0] = (words[0] as number) + units;
 }

@@ -6,7 +6,7 @@ import { bytesOf, type Tensor } from "../core/tensor.ts";
 import type { Attribute, GraphModel, GraphNode, ValueInfo } from "./model.ts";
 import { onnxTypeOf } from "./operators/elements/cast.ts";
 import { operatorOf } from "./operators/registry.ts";
-import { ProtoWriter } from "./protobuf-write.ts";
+import { joined, ProtoWriter } from "./protobuf-write.ts";
 import { perRow } from "./rows.ts";
 
 /** The first opset with reductions and splits in their present form; every runtime we use has it. */
@@ -19,6 +19,11 @@ const floatAttributes = new Set(["alpha", "beta", "epsilon", "momentum", "ratio"
 const floatInputs = new Set(["min", "max", "value"]);
 
 export function encodeOnnx(model: GraphModel): Uint8Array {
+  return joined(encodeOnnxParts(model), (bytes) => new Uint8Array(bytes));
+}
+
+/** The file in pieces; constants are among them as they are. */
+export function encodeOnnxParts(model: GraphModel): readonly Uint8Array[] {
   const writer = new ProtoWriter();
   writer.varint(1, irVersion);
   writer.text(2, "dcnr");
@@ -31,7 +36,7 @@ export function encodeOnnx(model: GraphModel): Uint8Array {
       opset.text(1, domain);
       opset.varint(2, version);
     });
-  return writer.bytes();
+  return writer.parts;
 }
 
 function encodeGraph(writer: ProtoWriter, model: GraphModel): void {

@@ -1,6 +1,6 @@
 // A small protobuf writer for the few messages that an ONNX graph needs. Reading is in protobuf.ts.
 
-/** Appends protobuf fields; nested messages are written apart and copied, since their length stands in front. */
+/** Appends protobuf fields. Large contents are copied once, when all is put together: weights are most of what is written. */
 export class ProtoWriter {
   readonly #parts: Uint8Array[] = [];
   readonly #text = new TextEncoder();
@@ -27,17 +27,17 @@ export class ProtoWriter {
   message(field: number, write: (writer: ProtoWriter) => void): void {
     const inner = new ProtoWriter();
     write(inner);
-    this.data(field, inner.bytes());
+    this.#push([...varintBytes(BigInt((field << 3) | 2)), ...varintBytes(BigInt(inner.#bytes))]);
+    for (const part of inner.#parts) this.#push(part);
+  }
+
+  /** What was written, in pieces of which some are the caller's own. */
+  get parts(): readonly Uint8Array[] {
+    return this.#parts;
   }
 
   bytes(): Uint8Array {
-    const all = new Uint8Array(this.#bytes);
-    let at = 0;
-    for (const part of this.#parts) {
-      all.set(part, at);
-      at += part.byteLength;
-    }
-    return all;
+    return joined(this.#parts, (bytes) => new Uint8Array(bytes));
   }
 
   #push(bytes: Uint8Array | number[]): void {
@@ -45,6 +45,16 @@ export class ProtoWriter {
     this.#parts.push(part);
     this.#bytes += part.byteLength;
   }
+}
+
+export function joined(parts: readonly Uint8Array[], allocate: (bytes: number) => Uint8Array): Uint8Array {
+  const all = allocate(parts.reduce((sum, { byteLength }) => sum + byteLength, 0));
+  let at = 0;
+  for (const part of parts) {
+    all.set(part, at);
+    at += part.byteLength;
+  }
+  return all;
 }
 
 /** Negative numbers take ten bytes, as protobuf's int64 does. */

@@ -20,8 +20,8 @@ export function quantise(
   const source = data as Float32Array;
   const [along, across] = transposed ? [1, inner] : [columns, 1];
   const blocks = inner / block;
-  const packed = new Uint8Array((elementCount(shape) * bits) / 8);
-  const scales = new Float32Array(columns * blocks);
+  const packed = new Uint8Array(ownPages((elementCount(shape) * bits) / 8));
+  const scales = new Float32Array(ownPages(4 * columns * blocks));
   const whole = new Int32Array(block);
   let [lost, size] = [0, 0];
   for (let index = 0; index < scales.length; index++) {
@@ -41,6 +41,11 @@ export function quantise(
     scales: { dtype: "float32", shape: [columns, blocks], data: scales },
     error: size === 0 ? 0 : lost / size,
   };
+}
+
+/** Not from the C library's heap, which would keep it for ever where it lies between what a runtime has packed. */
+function ownPages(bytes: number): ArrayBuffer {
+  return new ArrayBuffer(bytes, { maxByteLength: bytes });
 }
 
 /** In 8 bits the largest element is 127 or -127; in 4 bits it is -8, so that all sixteen numbers are used. */

@@ -16,6 +16,7 @@ import type { RelayLimits } from "../relay/limits.ts";
 import type { Signing } from "../trust/signing.ts";
 import type { OpenProcess } from "../vnode/process.ts";
 import type { Room } from "./room.ts";
+import type { CheckServed } from "./serving/serving-context.ts";
 import type { CheckSession } from "./session-context.ts";
 
 export interface PNodeOptions {
@@ -144,6 +145,8 @@ export interface PNodeDependencies {
   openProcess?: OpenProcess;
   /** Refuses sessions that are not what their ids say; the production check if absent. */
   checkSession?: CheckSession;
+  /** Refuses replicas of served models likewise; the production check if absent. */
+  checkServed?: CheckServed;
   /** Counts what VNodes take of the memory that is lent; the production count if absent. */
   openRoom?(lentBytes: number): Room;
   /** Takes part in gossip with this; unknown to other members if absent. */

@@ -241,6 +241,7 @@ class HostingNode implements PNode {
       aside,
       room,
       executorFor: (engine) => workshop.executor(engine),
+      checkServed: (told) => workshop.checkServed(told),
     });
   }
 

@@ -11,12 +11,16 @@ import type { DescribeSessionResponse } from "../protocol/gen/dcnr/v1/pnode_pb.t
 import type { StateImage } from "../states/cut.ts";
 import type { BlobClient } from "./blob-client.ts";
 import type { Bounds, PNodeDependencies, PNodeOptions } from "./options.ts";
+import { checkServed, type ToldReplica } from "./serving/serving-context.ts";
 import { checkSession, SessionContext, type SessionContextOptions, trainingOf } from "./session-context.ts";
 import { type Snapshot, takeSnapshot } from "./snapshots.ts";
 
 export interface WorkshopParts {
   readonly options: Pick<PNodeOptions, "bits" | "statePartBytes">;
-  readonly machine: Pick<PNodeDependencies, "world" | "executorFor" | "checkSession" | "spill" | "onOtherBits">;
+  readonly machine: Pick<
+    PNodeDependencies,
+    "world" | "executorFor" | "checkSession" | "checkServed" | "spill" | "onOtherBits"
+  >;
   /** The class that this PNode says an engine of its has. */
   readonly classOf: (engine: EngineKind) => string | undefined;
   readonly bounds: Bounds;
@@ -60,6 +64,12 @@ export class Workshop {
     const { identity } = trainingOf(described, session);
     const { definition } = described;
     (machine.checkSession ?? checkSession)({ session, identity, definition }, options.bits ?? bits);
+  }
+
+  /** Fails for what is not the network that is served, and for what this PNode would compute other bits for. */
+  checkServed(told: ToldReplica): void {
+    const { options, machine } = this.#parts;
+    (machine.checkServed ?? checkServed)(told, options.bits ?? bits);
   }
 
   snapshot(image: StateImage): Snapshot {

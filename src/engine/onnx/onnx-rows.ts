@@ -7,12 +7,13 @@ import { Recent } from "../../core/caches/recent.ts";
 import { fail } from "../../core/errors.ts";
 import { bytesOf, elementCount, type Tensor, tensorBytes } from "../../core/tensor.ts";
 import type { GraphModel, ValueInfo } from "../../graph/model.ts";
-import { encodeOnnx } from "../../graph/onnx.ts";
+import { encodeOnnxParts } from "../../graph/onnx.ts";
+import { joined } from "../../graph/protobuf-write.ts";
 import { openRows, shapeFor } from "../../graph/rows.ts";
 import type { Tensors } from "../engine.ts";
 import type { RowProgram } from "../stage/row-program.ts";
 import type { OnnxRuntime, OutputHandling } from "./onnx-runtime.ts";
-import { isOnlyUnread, unreadOutput, withUnreadOutput } from "./unread-outputs.ts";
+import { isOnlyUnread, unreadFront, unreadOutput } from "./unread-outputs.ts";
 
 /** Below it the copies that the runtime hands back cost less than what avoids them. */
 const unreadBytesMin = 1 << 16;
@@ -30,20 +31,32 @@ export interface RowsRuntime {
   readonly outputs: OutputHandling;
 }
 
-export async function onnxRowProgram(
-  { runtime, options, outputs }: RowsRuntime,
-  graph: GraphModel,
-  weights: Tensors,
-): Promise<RowProgram> {
+export async function onnxRowProgram(given: RowsRuntime, graph: GraphModel, weights: Tensors): Promise<RowProgram> {
   const inputs = graph.inputs.filter(({ name }) => !(name in weights));
-  const constants = { ...graph.constants, ...weights };
-  const model = encodeOnnx(openRows({ ...graph, inputs, constants }));
-  const bytes = outputs === "unread" ? withUnreadOutput(model) : model;
-  const session = await runtime.InferenceSession.create(bytes, options);
+  const session = await sessionOf(given, { ...graph, inputs, constants: { ...graph.constants, ...weights } });
+  return sessionProgram(given, session, { ...graph, inputs });
+}
+
+async function sessionOf({ runtime, options, outputs }: RowsRuntime, graph: GraphModel): Promise<InferenceSession> {
+  const parts = encodeOnnxParts(openRows(graph));
+  const bytes = joined(outputs === "unread" ? [unreadFront(), ...parts] : parts, passingBytes);
+  try {
+    return await runtime.InferenceSession.create(bytes, options);
+  } finally {
+    letGo(bytes);
+  }
+}
+
+/** Apart from what loads the session: a function that is kept keeps everything that stands where it was written, weights among it. */
+async function sessionProgram(
+  { runtime, outputs }: RowsRuntime,
+  session: InferenceSession,
+  graph: GraphModel,
+): Promise<RowProgram> {
   const run = async (feeds: Tensors, into: Tensors, rows: number): Promise<void> => {
     const size = graph.outputs.reduce((sum, { dtype, shape }) => sum + tensorBytes(dtype, shapeFor(shape, rows)), 0);
     const isUnread = outputs === "unread" && size >= unreadBytesMin;
-    const given = tensorsOf(runtime, inputs, feeds);
+    const given = tensorsOf(runtime, graph.inputs, feeds);
     const fetches = outputs === "copied" ? undefined : tensorsOf(runtime, graph.outputs, into);
     try {
       const results = await session.run(given, isUnread ? { [unreadOutput]: null, ...fetches } : (fetches ?? {}));
@@ -55,7 +68,7 @@ export async function onnxRowProgram(
     }
   };
   const key = structureOf(graph);
-  const multiple = tried.get(key) ?? (await smallestMultiple(graph, inputs, run));
+  const multiple = tried.get(key) ?? (await smallestMultiple(graph, graph.inputs, run));
   if (multiple !== undefined) tried.set(key, multiple);
   if (multiple === undefined) {
     await session.release();
@@ -66,6 +79,18 @@ export async function onnxRowProgram(
   }
   const padded = (rows: number) => Math.ceil(rows / multiple) * multiple;
   return { padded, keepsWeights: false, run, release: () => session.release() };
+}
+
+/**
+ * Memory of its own, which goes back to the machine at once. From the C library's heap it would lie between what the runtime keeps, and stay
+ * with the process for ever: a model took twice its weights.
+ */
+function passingBytes(bytes: number): Uint8Array {
+  return new Uint8Array(new ArrayBuffer(bytes, { maxByteLength: bytes }));
+}
+
+function letGo({ buffer }: Uint8Array): void {
+  (buffer as ArrayBuffer).resize(0);
 }
 
 /** Layers of one model are alike: what holds for one holds for all, since no kernel looks at the numbers. */

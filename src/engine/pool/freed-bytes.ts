@@ -10,6 +10,11 @@ export class FreedBytes {
     this.#bytes += bytes;
   }
 
+  /** Something large was read and is needed no more: what is freed next is worth it, however small. */
+  expectRest(): void {
+    this.#bytes = worthwhileBytes;
+  }
+
   isWorthCollecting(): boolean {
     if (this.#bytes < worthwhileBytes) return false;
     this.#bytes = 0;

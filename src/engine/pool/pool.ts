@@ -104,6 +104,7 @@ class PooledBackend implements Backend {
     const { stage } = await new Promise<FromWorker & { kind: "done" }>((resolve, reject) => {
       seat.whenIdle({ job: { kind: "stage", call }, priority: 0, resolve, reject });
     });
+    if (call.kind === "load") this.#freed.expectRest();
     return stage ?? {};
   }
 

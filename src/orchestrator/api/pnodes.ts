@@ -179,9 +179,10 @@ function disagreed({ context, rooms }: PNodeApiNeeds, { session, vnode, pnode, e
 
 function workOf(workload: SessionRecord | ReplicaRecord) {
   if (isReplica(workload)) {
-    const { definition, numerics, states, weights = "" } = workload.identity;
+    const { definition, numerics, states, bits = 0, weights = "" } = workload.identity;
     const audited = workload.policy.audit ?? false;
-    return { case: "serving" as const, value: { definition, numerics, states: hashesOf(states), weights, audited } };
+    const value = { definition, numerics, states: hashesOf(states), weights, audited, bits };
+    return { case: "serving" as const, value };
   }
   const { identity, policy } = workload;
   return { case: "training" as const, value: trainingToWire({ identity, policy }) };

@@ -155,8 +155,11 @@ export class Gateway implements TextGenerator {
     const gone = new Set<ReplicaId>();
     const retries = new Retries(this.#patience(signal));
     const checked = new CheckedAnswer(this.#needs.answers, model.name, wanted);
-    for (let replica = this.#replicas.choose(model, full); ; ) {
+    const prompt = (wanted.prompt ?? []) as readonly number[];
+    const { choice } = this.#replicas;
+    for (let replica = this.#replicas.choose(model, prompt, full); ; ) {
       let failure: unknown;
+      let heardMs = 0;
       const release = this.#replicas.occupy(replica);
       const stop = new AbortController();
       const abort = () => stop.abort();
@@ -166,6 +169,7 @@ export class Gateway implements TextGenerator {
         await checked.begin(replica);
         const request = { ...wanted, session: replica, sent };
         const method = ServingService.method.generateTokens;
+        choice.asked(replica, model.name, prompt);
         for await (const { tokens, logprobs, finish, request: name } of this.#needs.network.watch(
           address,
           method,
@@ -176,6 +180,9 @@ export class Gateway implements TextGenerator {
           checked.heard(tokens, name, finish);
           asked.answered(tokens.length);
           retries.progressed();
+          const nowMs = this.#needs.context.world.clock.monotonicMs();
+          if (heardMs > 0 && tokens.length > 0) choice.observe(replica, (nowMs - heardMs) / tokens.length);
+          heardMs = nowMs;
           const told = logprobs.map((one, index) => ({ token: tokens[index] as number, ...one }));
           yield {
             tokens,
@@ -189,11 +196,13 @@ export class Gateway implements TextGenerator {
       } catch (error) {
         if (signal.aborted) return;
         if (hasCode(error, "resource_exhausted") && sent.length === 0 && full.size + 1 < model.replicas.length) {
-          replica = this.#replicas.choose(model, full.add(replica));
+          replica = this.#replicas.choose(model, prompt, full.add(replica));
           continue;
         }
         const next =
-          error instanceof ReplicaGone && sent.length === 0 && (await this.#successor(model, gone.add(replica)));
+          error instanceof ReplicaGone &&
+          sent.length === 0 &&
+          (await this.#successor(model, prompt, gone.add(replica)));
         if (next) {
           replica = next;
           continue;
@@ -220,12 +229,16 @@ export class Gateway implements TextGenerator {
   }
 
   /** Of a model that was served again as it is: one that has come since. */
-  async #successor(model: ModelRecord, gone: ReadonlySet<ReplicaId>): Promise<ReplicaId | undefined> {
+  async #successor(
+    model: ModelRecord,
+    prompt: readonly number[],
+    gone: ReadonlySet<ReplicaId>,
+  ): Promise<ReplicaId | undefined> {
     const now = await findModel(this.#needs.context, model.name);
     const replicas = now.replicas.filter((id) => !gone.has(id));
     if (replicas.length === 0 || now.definition !== model.definition || now.tokenizer !== model.tokenizer)
       return undefined;
-    return this.#replicas.choose({ ...now, replicas });
+    return this.#replicas.choose({ ...now, replicas }, prompt);
   }
 
   async embed(request: EmbedRequest, signal: AbortSignal): Promise<Embedding> {

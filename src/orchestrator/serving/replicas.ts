@@ -11,6 +11,7 @@ import type { ModelRecord, ReplicaRecord } from "../records/sessions.ts";
 import { key } from "../records/store-keys.ts";
 import { isLive } from "../records/workloads.ts";
 import type { Compiled } from "../sessions/compiled.ts";
+import { ReplicaChoice } from "./replica-choice.ts";
 
 export interface ReplicaNeeds {
   readonly context: Context;
@@ -25,23 +26,44 @@ export class ReplicaGone extends DcnrError {
   }
 }
 
+/** So many requests are no reason for another to wait behind them, whatever was read there. */
+const crowded = 16;
+
 export class Replicas {
   readonly #needs: ReplicaNeeds;
+  readonly choice = new ReplicaChoice();
   readonly #requests = new Map<ReplicaId, number>();
 
   constructor(needs: ReplicaNeeds) {
     this.#needs = needs;
   }
 
-  /** Of two drawn at random the one with less to do: nearly as good as knowing all loads, and never a stampede. */
-  choose({ name, replicas }: ModelRecord, except: ReadonlySet<ReplicaId> = new Set()): ReplicaId {
+  /**
+   * Of two drawn at random, and the one that has read most of the prompt before, the one that should answer first: nearly as good as knowing
+   * all of them, and never a stampede.
+   */
+  choose(
+    { name, replicas }: ModelRecord,
+    prompt: readonly number[] = [],
+    except: ReadonlySet<ReplicaId> = new Set(),
+  ): ReplicaId {
     if (replicas.length === 0) fail("failed_precondition", `model ${name} is not served: dcnr serve ${name}`);
     const running = replicas.filter((id) => !except.has(id) && this.#record(id)?.status === "running");
     const among = running.length > 0 ? running : replicas;
     const { chance } = this.#needs.context.world;
     const draw = () => among[Math.floor(chance.uniform() * among.length)] as ReplicaId;
-    const [a, b] = [draw(), draw()];
-    return this.#load(a) <= this.#load(b) ? a : b;
+    const drawn = [draw(), draw()];
+    const before = this.choice.reader(name, prompt, among);
+    const reader = before && this.#load(before.replica) < crowded ? before : undefined;
+    const expectedMs = (id: ReplicaId) =>
+      this.choice.expectedMs(id, this.#load(id), prompt.length - (reader?.replica === id ? reader.tokens : 0));
+    // Who has read it stands first: it is chosen where all look alike.
+    const candidates = reader ? [reader.replica, ...drawn] : drawn;
+    return candidates.reduce((best, id) => {
+      const [ms, bestMs] = [expectedMs(id), expectedMs(best)];
+      if (ms !== bestMs) return ms < bestMs ? id : best;
+      return best !== reader?.replica && this.#load(id) < this.#load(best) ? id : best;
+    });
   }
 
   #load(replica: ReplicaId): number {

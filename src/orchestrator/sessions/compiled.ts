@@ -6,6 +6,7 @@ import { fail, hasCode } from "../../core/errors.ts";
 import { sha256 } from "../../core/hash.ts";
 import type { ReplicaId, SessionId, Sha256, VNodeId, WorkloadId } from "../../core/ids.ts";
 import { wireBytes } from "../../core/numbers/wire-types.ts";
+import { generationHead } from "../../network/graphs/generation.ts";
 import { expandLanes, lanesOf } from "../../network/lanes.ts";
 import { memoryBytesOf, servingBytesOf } from "../../network/memory.ts";
 import type { Plan, PlanEdge, VNodePlan } from "../../network/plan.ts";
@@ -140,8 +141,15 @@ export function trainingPlan(
 
 /** A replica's VNodes: what a step is to a session is one answer here. */
 export function servingPlan(id: ReplicaId, plan: Plan, weights?: WeightFormat): PlacementPlan {
-  return placementPlan(id, plan, 1, (vnode) => servingBytesOf(plan, vnode, weights));
+  const placed = placementPlan(id, plan, 1, (vnode) => servingBytesOf(plan, vnode, weights));
+  // A token goes around: what is chosen beside the head is what the first VNodes get next, so that way counts too.
+  const head = generationHead(plan).vnode as VNodeId;
+  const takers = plan.vnodes.filter(({ inputs }) => inputs.some(({ source }) => source === "inputs"));
+  const back = takers.flatMap((taker) => (taker.id === head ? [] : [{ from: head, to: taker.id, bytes: tokenBytes }]));
+  return { ...placed, edges: [...placed.edges, ...back] };
 }
+
+const tokenBytes = 4;
 
 function placementPlan(
   workload: WorkloadId,

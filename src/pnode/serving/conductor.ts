@@ -13,6 +13,7 @@ import { type Pass, rowsMax } from "./pass.ts";
 import { type Active, nextPieces, type Piece, tokensOf, type Ways } from "./pieces.ts";
 import { Pool, type Pooling } from "./pooling.ts";
 import { Prefixes } from "./prefixes.ts";
+import { type HeadRows, rowsAt, takeStates, takeTokens } from "./taking.ts";
 
 export interface TokenRequest extends ChoiceWish {
   readonly prompt: readonly number[];
@@ -24,12 +25,6 @@ export interface TokenRequest extends ChoiceWish {
 export interface EmbedRequest {
   readonly prompt: readonly number[];
   readonly pooling: Pooling;
-}
-
-/** What the head gives of a pass: rows that were asked for, in order. */
-export interface HeadRows {
-  readonly values: Float32Array;
-  readonly width: number;
 }
 
 export interface ConductorOptions {
@@ -291,62 +286,19 @@ export class Conductor {
       row += piece.logits;
       state += piece.hidden;
       if (!this.#active.has(request)) continue;
-      if (request.reads.kind === "vector") this.#pool(piece, request.reads.pool, states);
-      else this.#take(piece, own, request.reads.chooser);
+      if (this.#take(piece, own, states)) this.#remove(request, true);
     }
     this.#schedule();
   }
 
-  /** Passes come back in the order in which they were sent, so states are added in the order of positions. */
-  #pool({ request, position, ids }: Piece, pool: Pool, states: HeadRows | undefined): void {
-    if (states) pool.add(states.values, states.width);
-    if (position + ids.length < request.prompt.length) return;
-    try {
-      const expected = pool.wants(request.prompt.length, true);
-      request.answers.push({ tokens: [], vector: pool.vector(expected), finish: "stop" });
-    } catch (error) {
-      request.answers.fail(DcnrError.from(error, "internal"));
-    }
-    this.#remove(request, true);
-  }
-
-  /** Chooses as many tokens as the guesses allow: each that was right has the logits of the next one already. */
-  #take({ request, position, ids, drafts, logits: count }: Piece, logits: HeadRows, chooser: Chooser): void {
-    const known = position + ids.length - drafts.length;
-    let accepted = 0;
-    for (let row = 0; row < count; row++) {
-      const token = this.#choose(request, chooser, known + row, rowsAt(logits, row, 1).values);
-      if (!this.#active.has(request) || token === undefined) break;
-      if (row < drafts.length && token !== drafts[row]) break;
-      if (row < drafts.length) accepted++;
-    }
-    if (drafts.length === 0) return;
-    request.position = known + accepted;
-    request.acceptance.observe(drafts.length, accepted);
-    this.#counted.drafted += drafts.length;
+  /** True if the request has all that it wanted. */
+  #take(piece: Piece, logits: HeadRows, states: HeadRows | undefined): boolean {
+    const { reads } = piece.request;
+    if (reads.kind === "vector") return takeStates(piece, reads.pool, states);
+    const { accepted, isOver } = takeTokens(piece, logits, reads.chooser, this.#options.context);
+    this.#counted.drafted += piece.drafts.length;
     this.#counted.accepted += accepted;
-  }
-
-  /** `position` is where the new token stands. Undefined if the answer cannot go on. */
-  #choose(request: Active, chooser: Chooser, position: number, logits: Float32Array): number | undefined {
-    const { prompt, produced, maxTokens } = request;
-    if (position !== prompt.length + produced.length) return undefined;
-    const left = Math.min(maxTokens, this.#options.context - prompt.length) - produced.length - 1;
-    try {
-      const { token, logprobs, ends } = chooser.choose(logits, { position, prompt, produced, left });
-      produced.push(token);
-      const finish = ends ? "stop" : left <= 0 ? "length" : undefined;
-      request.answers.push({
-        ...(ends === "before" ? { tokens: [] } : { tokens: [token], ...(logprobs ? { logprobs: [logprobs] } : {}) }),
-        ...(finish ? { finish } : {}),
-      });
-      if (finish) this.#remove(request, true);
-      return token;
-    } catch (error) {
-      request.answers.fail(DcnrError.from(error, "internal"));
-      this.#remove(request, true);
-      return undefined;
-    }
+    return isOver;
   }
 
   /** A pass cannot be finished; those after it in its turn would miss what it should have left behind. */
@@ -429,8 +381,4 @@ export class Conductor {
 /** The rows whose logits a piece has. */
 function chosenFrom({ request, position, ids, logits }: Piece): RecordedRow {
   return { request: request.key, position: position + ids.length - logits, tokens: logits };
-}
-
-function rowsAt({ values, width }: HeadRows, first: number, count: number): HeadRows {
-  return { values: values.subarray(first * width, (first + count) * width), width };
 }

@@ -17,7 +17,28 @@ export interface ServingNeeds {
   readonly orchestrators: Orchestrators;
   readonly aside: Aside;
   readonly signal: AbortSignal;
+  readonly checkServed: (told: ToldReplica) => void;
 }
+
+/** What an orchestrator says of a replica. */
+export interface ToldReplica {
+  readonly replica: ReplicaId;
+  readonly definition: string;
+  readonly work: Pick<ServingWork, "definition" | "bits">;
+}
+
+export type CheckServed = (told: ToldReplica, ownBits: number) => void;
+
+/** Refuses what is not the network that is named, and what this PNode would compute other bits for. */
+export const checkServed: CheckServed = ({ replica, definition, work }, ownBits) => {
+  if (work.bits !== 0 && work.bits !== ownBits)
+    fail(
+      "failed_precondition",
+      `${replica} needs version ${work.bits} of the bits, this PNode computes ${ownBits}: update it`,
+    );
+  if (sha256(definition) !== work.definition)
+    fail("data_loss", `the definition of ${replica} does not have the hash that its settings name`);
+};
 
 export class ServingContext {
   readonly replica: ReplicaId;
@@ -62,22 +83,23 @@ export class ServingContext {
     this.onward = onward;
   }
 
-  static async open(replica: ReplicaId, { orchestrators, aside, signal }: ServingNeeds): Promise<ServingContext> {
+  static async open(replica: ReplicaId, needs: ServingNeeds): Promise<ServingContext> {
+    const { orchestrators, aside, signal } = needs;
     const described = await orchestrators.call(PNodeService.method.describeSession, { session: replica }, signal);
     const { work } = described;
     if (work.case !== "serving") fail("failed_precondition", `${replica} is not one that serves`);
-    return ServingContext.of(replica, described.definition, work.value, aside);
+    const { definition } = described;
+    needs.checkServed({ replica, definition, work: work.value });
+    return ServingContext.of(replica, definition, work.value, aside);
   }
 
-  /** From what is told of a replica, by whoever has it. */
+  /** From what is told of a replica and was checked. */
   static async of(
     replica: ReplicaId,
     definition: string,
-    work: Pick<ServingWork, "definition" | "numerics" | "states" | "weights" | "audited">,
+    work: Pick<ServingWork, "numerics" | "states" | "weights" | "audited">,
     aside: Aside,
   ): Promise<ServingContext> {
-    if (sha256(definition) !== work.definition)
-      fail("data_loss", `the definition of ${replica} does not have the hash that its settings name`);
     const { states, audited: isAudited } = work;
     const plan = await compileAside(aside, definition);
     const graphsOf = (vnode: VNodePlan) => answeringGraphs(aside, definition, plan, vnode);

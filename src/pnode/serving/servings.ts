@@ -21,14 +21,15 @@ import type { Resolver } from "../resolver.ts";
 import type { Room } from "../room.ts";
 import { AnswerCheck } from "./answer-check.ts";
 import { AnswerRows, type Passage } from "./answer-rows.ts";
-import { Conductor, type ConductorLoad, type HeadRows } from "./conductor.ts";
+import { Conductor, type ConductorLoad } from "./conductor.ts";
 import { Forwards } from "./forwards.ts";
 import type { LostPass, Pass } from "./pass.ts";
 import { Passes } from "./passes.ts";
 import { parsePooling } from "./pooling.ts";
 import { Schemas } from "./schemas.ts";
-import { ServingContext } from "./serving-context.ts";
+import { ServingContext, type ServingNeeds } from "./serving-context.ts";
 import { ServingVNode } from "./serving-vnode.ts";
+import type { HeadRows } from "./taking.ts";
 import { checkTokens, tokenRequest, toProtoLogprobs } from "./token-request.ts";
 
 export interface ServingsOptions {
@@ -43,6 +44,8 @@ export interface ServingsOptions {
   readonly room: Room;
   readonly executorFor: (engine: EngineKind) => Promise<Executor>;
   readonly signal: AbortSignal;
+  /** Fails for a replica that this PNode must not answer for. */
+  readonly checkServed: ServingNeeds["checkServed"];
 }
 
 interface Served {

@@ -2,6 +2,7 @@
 
 import { fromJsonString } from "@bufbuild/protobuf";
 import { asideHere } from "../../../core/aside.ts";
+import { bits } from "../../../core/bits.ts";
 import { fail } from "../../../core/errors.ts";
 import { parseSha256, type Sha256 } from "../../../core/ids.ts";
 import { isAnswered } from "../../../orchestrator/answers/judging.ts";
@@ -9,7 +10,7 @@ import type { FindingRecord } from "../../../orchestrator/records/checking.ts";
 import { prefix } from "../../../orchestrator/records/store-keys.ts";
 import { repeatAnswer } from "../../../pnode/auditing/repeat-answer.ts";
 import { Schemas } from "../../../pnode/serving/schemas.ts";
-import { ServingContext } from "../../../pnode/serving/serving-context.ts";
+import { checkServed, ServingContext } from "../../../pnode/serving/serving-context.ts";
 import { tokenRequest } from "../../../pnode/serving/token-request.ts";
 import { GenerateTokensRequestSchema } from "../../../protocol/gen/dcnr/v1/serving_pb.ts";
 import type { BlobStore } from "../../../store/blobs/blob-store.ts";
@@ -61,6 +62,7 @@ async function repeated(
   signal: AbortSignal,
 ) {
   const definition = new TextDecoder().decode(await blobs.definitions.get(parseSha256(work.definition, "the network")));
+  checkServed({ replica, definition, work: { ...work, bits } }, bits);
   const context = await ServingContext.of(replica, definition, { ...work, audited: true }, asideHere);
   const question = fromJsonString(GenerateTokensRequestSchema, asked);
   const { openExecutor } = await import("../../../engine/pool/threads.ts");

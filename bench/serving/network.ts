@@ -1,0 +1,125 @@
+// A model of 400 MB served by real processes: one answer over one and two PNodes beside one process, several answers at once, and what
+// PNodes keep in memory of it.
+
+import { readFileSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { storeModel } from "../../src/cli/content/model-files.ts";
+import { LocalNetwork } from "../../src/cli/machine/local-network.ts";
+import { openOutput } from "../../src/cli/shown/output.ts";
+import { Client } from "../../src/client/client.ts";
+import { importGguf } from "../../src/models/gguf/import.ts";
+import { cpuMsOf, pause } from "../lab.ts";
+import { median } from "../side.ts";
+import { fileOf } from "./decode.ts";
+import { type GgufFormat, llama100, parametersOf } from "./gguf.ts";
+
+const answerTokens = 33;
+const contextTokens = 1_024;
+/** Machines that have nothing to do for so long keep what they will keep. */
+const settleMs = 8_000;
+
+export interface Served {
+  readonly spread: number;
+  /** One request after the other, by the clock. */
+  readonly tokensPerSecond: number;
+  readonly cpuMs: number;
+  /** Tokens/s of so many requests at once. */
+  readonly together: ReadonlyMap<number, number>;
+  /** Of each PNode beyond what it had before, in MB. */
+  readonly residentMb: readonly number[];
+}
+
+const prompt = Array.from({ length: 16 }, (_, i) => (i * 7919 + 13) % 31_000);
+
+export async function serveOver(
+  folder: string,
+  format: GgufFormat,
+  spread: number,
+  rounds: number,
+  crowds: readonly number[],
+  log: (line: string) => void,
+): Promise<Served> {
+  const directory = await mkdtemp(join(tmpdir(), "dcnr-bench-"));
+  const options = { directory, listen: "127.0.0.1:0", pnodes: spread, cpusPerPNode: 1, logLevel: "error" };
+  const network = await LocalNetwork.start(options);
+  const client = new Client(network.orchestrator.address, { fetch });
+  try {
+    const pnodes = network.pnodes.map(({ pid }) => pid as number);
+    await pause(settleMs);
+    const idle = pnodes.map(residentMb);
+    const model = await importGguf(fileOf(folder, "float32"), { context: contextTokens, name: "bench" });
+    await storeModel({ out: openOutput(process.env, true), signal: new AbortController().signal }, client, model);
+    await client.models.serve("bench", { spread, ...(format === "float32" ? {} : { weights: format }) });
+    const ask = async (seed: number, maxTokens: number) => {
+      let [firstMs, count] = [0, 0];
+      for await (const _ of client.generate("bench", prompt, { maxTokens, seed })) {
+        firstMs ||= performance.now();
+        count++;
+      }
+      return { ms: performance.now() - firstMs, count };
+    };
+    await ask(0, 8);
+    const one: { tokensPerSecond: number; cpuMs: number }[] = [];
+    for (let round = 0; round < rounds; round++) {
+      const before = cpuMsOf(pnodes);
+      const { ms, count } = await ask(round, answerTokens);
+      one.push({ tokensPerSecond: ((count - 1) / ms) * 1000, cpuMs: (cpuMsOf(pnodes) - before) / count });
+      log(`${format} over ${spread}: ${one.at(-1)?.tokensPerSecond.toFixed(1)} tokens/s`);
+    }
+    const together = new Map<number, number>();
+    for (const crowd of crowds) {
+      const began = performance.now();
+      const answers = await Promise.all(Array.from({ length: crowd }, (_, seed) => ask(seed, answerTokens)));
+      const tokens = answers.reduce((sum, { count }) => sum + count, 0);
+      together.set(crowd, (tokens / (performance.now() - began)) * 1000);
+      log(`${format} over ${spread}, ${crowd} at once: ${together.get(crowd)?.toFixed(1)} tokens/s`);
+    }
+    await pause(settleMs);
+    return {
+      spread,
+      tokensPerSecond: median(one.map((each) => each.tokensPerSecond)),
+      cpuMs: median(one.map((each) => each.cpuMs)),
+      together,
+      residentMb: pnodes.map((pid, i) => residentMb(pid) - (idle[i] as number)),
+    };
+  } finally {
+    await client.close();
+    await network.stop();
+    await rm(directory, { recursive: true, force: true });
+  }
+}
+
+/** Pages that others share count by their share. */
+function residentMb(pid: number): number {
+  return Number(/^Pss:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, "utf8"))?.[1] ?? 0) / 1024;
+}
+
+/** The weights in a format, with 4 bytes for each scale of a block of 32; the tied matrix once. */
+export function weightsMb(format: GgufFormat): number {
+  const bytesOf = { float32: 4, "8bit": 1 + 4 / 32, "4bit": 0.5 + 4 / 32 };
+  return (parametersOf(llama100) * bytesOf[format]) / 2 ** 20;
+}
+
+const round = (value: number, digits = 1) => value.toFixed(digits);
+
+export function networkTable(
+  found: readonly { readonly format: GgufFormat; readonly served: readonly Served[] }[],
+): string {
+  const rows = found.flatMap(({ format, served }) =>
+    served.map(({ spread, tokensPerSecond, cpuMs, together, residentMb: mb }) => {
+      const first = served.find((one) => one.spread === 1)?.tokensPerSecond;
+      const crowds = Array.from(together, ([crowd, rate]) => `${crowd}: ${round(rate)}`).join(", ");
+      const share = mb.map((each) => round(each / (weightsMb(format) / spread), 2)).join(", ");
+      return `| ${format} | ${spread} | ${round(tokensPerSecond)} | ${spread === 1 || first === undefined ? "" : round(tokensPerSecond / first, 2)} | ${round(cpuMs)} | ${crowds} | ${mb.map((each) => round(each, 0)).join(", ")} | ${share} |`;
+    }),
+  );
+  return [
+    `The same model served by PNodes with one worker each, as processes of one machine. Memory: what a PNode holds (PSS) beyond what it had before it served; its share is that of the weights in their format (${(["float32", "8bit", "4bit"] as const).map((format) => `${format} ${round(weightsMb(format), 0)} MB`).join(", ")}), without caches.`,
+    "",
+    "| weights | PNodes | tokens/s, one answer | of one PNode's (>= 0.92) | CPU ms a token | tokens/s, so many answers at once | MB | times its share (<= 1.3 with caches) |",
+    "|---|---|---|---|---|---|---|---|",
+    ...rows,
+  ].join("\n");
+}

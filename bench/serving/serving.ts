@@ -1,0 +1,44 @@
+// `npm run bench -- serving [decode|network] [float32|8bit|4bit ..] [ROUNDS]`: answers beside llama.cpp, over PNodes, several at once, and memory.
+
+import { existsSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Compared, compareDecoding, decodeTable, fileOf, formats } from "./decode.ts";
+import { llama100, writeLlama } from "./gguf.ts";
+import { networkTable, type Served, serveOver } from "./network.ts";
+
+const crowds = [8, 32];
+
+export async function servingReport(args: readonly string[], log: (line: string) => void): Promise<string> {
+  const rounds = Number(args.find((arg) => /^\d+$/.test(arg)) ?? 3);
+  const chosen = formats.filter((format) => args.includes(format));
+  const wanted = chosen.length > 0 ? chosen : formats;
+  const parts = ["decode", "network"].filter((part) => args.includes(part));
+  const isWanted = (part: string) => parts.length === 0 || parts.includes(part);
+  // Files of 600 MB together can be kept for the next run.
+  const kept = process.env["DCNR_BENCH_MODELS"];
+  const folder = kept ?? (await mkdtemp(join(tmpdir(), "dcnr-llama-")));
+  try {
+    const tables: string[] = [];
+    if (isWanted("decode")) {
+      const compared: Compared[] = [];
+      for (const format of wanted) compared.push(await compareDecoding(folder, format, rounds, log));
+      tables.push(decodeTable(compared));
+    }
+    if (isWanted("network")) {
+      const file = fileOf(folder, "float32");
+      if (!existsSync(file)) writeLlama(file, llama100, "float32");
+      const found: { format: (typeof formats)[number]; served: Served[] }[] = [];
+      for (const format of wanted) {
+        const served: Served[] = [];
+        for (const spread of [1, 2]) served.push(await serveOver(folder, format, spread, rounds, crowds, log));
+        found.push({ format, served });
+      }
+      tables.push(networkTable(found));
+    }
+    return tables.join("\n\n");
+  } finally {
+    if (kept === undefined) await rm(folder, { recursive: true, force: true });
+  }
+}
