@@ -2,7 +2,7 @@
 // in every other world the usual faults on top.
 
 import { calmRun, fleetOf, planOf, type RunSettings } from "../draw.ts";
-import { drawPlan } from "../faults.ts";
+import { drawPlan, noFaults } from "../faults.ts";
 import { laned, rounds, type Scenario, scenarios } from "../scenarios.ts";
 import { SeededChance } from "../world/chance.ts";
 import { type Behaviour, behaviours, ownerOf, wrongResultOf } from "./byzantine.ts";
@@ -16,8 +16,9 @@ const sybilsShare = 0.15;
 const cappedShare = 0.3;
 const leapsShare = 0.1;
 
-/** Neighbours of a VNode and those who were found out cannot check it: with fewer machines two strangers may not be left. */
-const pnodesForTwoStrangers = 12;
+/** Of the worlds in which so many could be found, how many ask for two strangers; and of others, how many give VNodes two owners. */
+const twoStrangersShare = 0.5;
+const twoOwnersShare = 0.15;
 
 /** How two machines that have VNodes behave, in worlds in which everything is checked; for mutants, which show there alone. */
 export interface CertainLies {
@@ -34,10 +35,7 @@ export function drawByzantine(seed: number, lies?: CertainLies, hasLanes = false
   const checkpointEvery = chance.pick([1, 2, 3]);
   const usual = chance.pick(scenarios);
   const more = new SeededChance(seed, "more lies");
-  const strangers = fleet.pnodes.length < pnodesForTwoStrangers ? 1 : 2;
   const scenario = hasLanes ? more.pick([...laned, ...rounds]) : usual;
-  const many = assurance === "checked" && lies === undefined && strangers > 1 ? { strangers } : {};
-  const calm = calmRun(scenario, fleet, { checkpointEvery, replicas: 1, assurance, ...many });
   const odd = new Map<string, Behaviour>();
   // The last ones may be trusted; those are honest.
   const trusted = assurance === "proven" ? fleet.pnodes.slice(-4) : chance.happens(0.5) ? fleet.pnodes.slice(-1) : [];
@@ -51,13 +49,23 @@ export function drawByzantine(seed: number, lies?: CertainLies, hasLanes = false
   }
   // Some machines leap, where moves are capped and where they are not.
   const leaping = new SeededChance(seed, "leaps");
-  const isCapped = leaping.happens(cappedShare) && certain === undefined && hasBound(scenario);
   if (certain === undefined && leaping.happens(leapsShare)) odd.set([...odd.keys()][0] as string, "leaps");
   if (certain !== undefined) for (const name of others.slice(0, 2)) odd.set(name, certain);
-  const plan = chance.happens(faultyShare) && certain === undefined ? drawPlan(seed, fleet) : calm.plan;
+  const plan = chance.happens(faultyShare) && certain === undefined ? drawPlan(seed, fleet) : noFaults(1);
+  const cuts = plan.timed.filter(({ fault }) => fault.kind === "cut").length;
+  const honest = fleet.pnodes.length - odd.size - cuts;
+  const wishes = new SeededChance(seed, "wishes");
+  const [two, both, isCapped] = [twoStrangersShare, twoOwnersShare, cappedShare].map((one) => wishes.happens(one));
+  const replicas = both && assurance !== "checked" && certain === undefined ? 2 : 1;
+  const calm = calmRun(scenario, fleet, {
+    ...{ checkpointEvery, replicas, assurance },
+    ...(two && assurance === "checked" && honest >= honestForTwo(scenario) ? { strangers: 2 } : {}),
+    ...(isCapped && certain === undefined && hasBound(scenario) ? { cap: "on" as const } : {}),
+  });
   return {
-    ...{ ...(isCapped ? capped(calm) : calm), behaviours: odd, trusted, plan, patienceMs },
-    vnodesPerPNode: chance.pick([1, 2, 2, 3]) + (hasLanes ? 3 : 1),
+    ...{ ...calm, behaviours: odd, trusted, plan, patienceMs },
+    // Whoever repeats a VNode needs room for it beside its own: where all have two owners, those who are trusted would be full.
+    vnodesPerPNode: chance.pick([1, 2, 2, 3]) + (hasLanes ? 3 : replicas > 1 ? 4 : 1),
     computeMs: chance.skewed(5, 60),
     delayMs: chance.skewed(0.5, 20),
   };
@@ -69,8 +77,16 @@ function hasBound(scenario: Scenario): boolean {
   return scenario.sync === undefined && plain;
 }
 
-function capped(run: RunSettings): RunSettings {
-  return { ...run, sessions: run.sessions.map((one) => ({ ...one, policy: { ...one.policy, cap: "on" as const } })) };
+/**
+ * The owner of a VNode and those of its neighbours cannot check it, nor those who are found out on the way: with fewer honest machines than this
+ * two strangers may not be left, and a session that asks for them waits, as it should, and has no end to be compared.
+ */
+function honestForTwo(scenario: Scenario): number {
+  const { vnodes, edges } = planOf(scenario);
+  const near = vnodes.map(({ id }) =>
+    edges.filter(({ from, to }) => from === id || to === id).flatMap((edge) => [edge.from, edge.to]),
+  );
+  return Math.max(...near.map((one) => new Set(one).size)) + 2;
 }
 
 /**
