@@ -2,7 +2,7 @@
 // time, with a session under way that is checked and has a crew, so that the ids, hashes and epochs in the messages are those
 // of something that exists.
 
-import { create, type DescMethod, type DescService, type Message } from "@bufbuild/protobuf";
+import { create, type DescMethod, type DescService, getOption, type Message } from "@bufbuild/protobuf";
 import { addressOf, type Site, startHost } from "../../simulation/boot.ts";
 import { Records } from "../../simulation/checks/records.ts";
 import { Maintainer, storeData } from "../../simulation/maintainer.ts";
@@ -20,6 +20,7 @@ import { base32 } from "../../src/core/keys.ts";
 import type { Facts } from "../../src/membership/member.ts";
 import { Membership } from "../../src/membership/membership.ts";
 import { permit } from "../../src/membership/records.ts";
+import { access, Rule } from "../../src/protocol/gen/dcnr/v1/access_pb.ts";
 import { DatasetService } from "../../src/protocol/gen/dcnr/v1/data_pb.ts";
 import { ExchangeService } from "../../src/protocol/gen/dcnr/v1/exchange_pb.ts";
 import { FleetService } from "../../src/protocol/gen/dcnr/v1/fleet_pb.ts";
@@ -62,6 +63,8 @@ const answerMsMax = 5_000;
 const computeMs = 400;
 /** Worlds are the same every time, so what was held up by compiling, collecting garbage or a neighbour is not again. */
 const repeats = 4;
+/** Until there are states to serve. */
+const warmMs = 25_000;
 /** There is work under way for as long as a world is asked. */
 const stepsUnending = 100_000;
 const foreverSeconds = 4_000_000_000;
@@ -190,6 +193,8 @@ class ServiceWorld {
       for (const name of ["m1", "m2"]) await this.#startMember(name);
       const relaying = world.start("r1");
       await fabric.network(relaying).serve(addressOf("r1"), [new Relay(relaying.world, callsOnly).service()]);
+      fabric.network(world.start("hidden"), "p1" as KeyId).open(addressOf("r1"), RelayService.method.reserve);
+      this.#words.learn({ target: "p1" });
       const scenario = this.#scenario;
       const manifest = await storeData(scenario.data, blobs);
       const person = world.start("maintainer");
@@ -205,7 +210,7 @@ class ServiceWorld {
         this.#words.learn(message);
         if (side === "input") this.#remember(message as Message, method);
       };
-      await this.#pass(10_000);
+      await this.#pass(warmMs);
       await this.#askEverything(fabric.people(person), session);
       fabric.onSend = () => {};
       const chance = this.#chance;
@@ -216,6 +221,12 @@ class ServiceWorld {
         ...[fabric.network(liar, "p2" as KeyId), fabric.network(liar, networkKey), fabric.network(liar)],
         ...[fabric.network(liar, "m2" as KeyId)],
       ];
+      const rightful = (method: DescMethod): Network => {
+        const { rule } = getOption(method, access);
+        if (rule === Rule.ORCHESTRATOR) return fabric.network(liar, networkKey);
+        if (rule === Rule.OPEN || rule === Rule.KEY) return fabric.people(liar);
+        return fabric.network(liar, (method.parent === GossipService ? "m2" : "p2") as KeyId);
+      };
       for (let index = 0; index < messages; ) {
         const volley: Ending[] = [];
         for (const last = Math.min(messages, index + volleyMost); index < last; index++) {
@@ -224,7 +235,7 @@ class ServiceWorld {
           const message = this.#draw(method, chance);
           const behind = Array.from({ length: chance.whole(0, 3) }, () => this.#draw(method, chance));
           const address = addressOf(chance.pick(hosts));
-          const caller = chance.pick(callers);
+          const caller = chance.happens(0.5) ? rightful(method) : chance.pick(callers);
           // Whoever waits longer than it is waited for, as watching does, was let in.
           const one: Ending = { finding: at(index, `${method.parent.typeName}.${method.name}`), verdict: "accepted" };
           one.over = ending(() => send(caller, address, method, message, behind)).then((verdict) => {
@@ -286,6 +297,13 @@ class ServiceWorld {
     await ask(NetworkService.method.createNetwork, { definition, id: "another" });
     await ask(NetworkService.method.updateNetwork, { definition, id: "another" });
     await ask(InferenceService.method.serveModel, { name: "model", source: session, replicas: 1, spread: 1 });
+    await this.#pass(answerMsMax);
+    await ask(InferenceService.method.forward, {
+      model: "model",
+      dataset: this.#scenario.name,
+      split: "all",
+      count: 1,
+    });
     await ask(InferenceService.method.createApiKey, { name: "k", scopes: ["read"] });
     await ask(SessionService.method.getSession, { id: session });
     await ask(SessionService.method.listStates, { session });
