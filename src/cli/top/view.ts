@@ -53,7 +53,7 @@ export function topLines(known: Known, choices: Choices, window: Window): string
     "",
     ...(sessions.length > 0
       ? topTable(sessionColumns(known, window), sessions, window.width, window.paint)
-      : ["No sessions."]),
+      : [known.status.sessions.length > 0 ? `No session has "${plain(choices.filter)}" in it.` : "No sessions."]),
     ...(models.length > 0 ? ["", ...topTable(modelColumns, models, window.width, window.paint)] : []),
     "",
   ];
