@@ -1,11 +1,11 @@
-// `npm run install-matrix [-- --node 20,22 --npm 12 --what packed]`: installs DCNR as strangers would, in clean folders, with
+// `npm run install-matrix [-- --node 20,22 --npm 12 --what packed,single,clone --package FILE]`: installs DCNR as strangers would, in clean folders, with
 // each Node, each npm, as a clone and as a package, and uses it; and the single file where there is no Node at all.
 // Whatever npm or DCNR says beyond what is asked for fails.
 
 import { execFileSync, spawnSync } from "node:child_process";
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { platformPackage, runNpm } from "../bin/newer-node.js";
 import { bytesIn } from "../src/cli/machine/additions.ts";
@@ -44,6 +44,11 @@ export class Matrix {
   readonly #folder = mkdtempSync(join(tmpdir(), "dcnr-matrix-"));
   readonly #reach = reach();
   #tarball: Promise<string> | undefined;
+
+  /** `tarball`: a package that was made before. */
+  constructor(tarball?: string) {
+    if (tarball !== undefined) this.#tarball = Promise.resolve(tarball);
+  }
 
   close(): void {
     rmSync(this.#folder, { recursive: true, force: true });
@@ -190,10 +195,13 @@ function onlyOurs({ stdout, stderr }: Said): void {
 
 if (import.meta.main) {
   const { values } = parseArgs({
-    options: { node: { type: "string" }, npm: { type: "string" }, what: { type: "string" } },
+    options: {
+      ...{ node: { type: "string" }, npm: { type: "string" }, what: { type: "string" } },
+      package: { type: "string" },
+    },
   });
   const kinds = values.what?.split(",") ?? ["packed", "single", "clone"];
-  const matrix = new Matrix();
+  const matrix = new Matrix(values.package && resolve(values.package));
   let failures = 0;
   const tell = async (title: string, walk: () => Promise<string | undefined>) => {
     const began = Date.now();

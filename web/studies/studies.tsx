@@ -153,6 +153,7 @@ function Lines({ lines, lit, best }: LinesProps) {
         key={trial}
         className="trial-line"
         data-trial={trial}
+        data-dot={points.length === 1 || undefined}
         data-best={trial === best || undefined}
         data-lit={trial === lit || undefined}
         opacity={trial === best || trial === lit ? 1 : 0.75 - 0.55 * rank}

@@ -103,6 +103,7 @@ describe("dcnr top", () => {
     assert.deepEqual(choices, { filter: "Zel", typing: false, offset: 0 });
     const text = shown(choices).join("\n");
     assert.ok(text.includes("zelkova") && !text.includes("birch-1") && !text.includes("mlp-1"));
+    assert.ok(text.includes('No session has "Zel" in it.'), "there are others");
   });
 
   it("ends with q, but not while a filter is typed, and with Ctrl-C always", () => {
