@@ -11,7 +11,11 @@ const [a, b] = ["a", "b"] as VNodeId[] as [VNodeId, VNodeId];
 const edges = [{ id: "a>b", from: a, to: b, gradient: false }];
 
 /** Owners of both VNodes, and what each of them states of steps 0 to 2: a state, and what passed between the two. */
-function scene(replicas: number, owners: Readonly<Record<string, Readonly<Record<string, string | undefined>>>>) {
+function scene(
+  replicas: number,
+  owners: Readonly<Record<string, Readonly<Record<string, string | undefined>>>>,
+  received = "root",
+) {
   const session = {
     ...{ vnodes: [a, b], line: 0, turn: 0, identity: { steps: 10 } },
     policy: { checkpointEvery: 2, replicas },
@@ -25,7 +29,11 @@ function scene(replicas: number, owners: Readonly<Record<string, Readonly<Record
               {
                 pnode: pnode as PNodeId,
                 turn: 0,
-                statement: { after, outputs: "o", edges: { "f/a>b": "root" } } as unknown as Statement,
+                statement: {
+                  after,
+                  outputs: "o",
+                  edges: { "f/a>b": vnode === a ? "root" : received },
+                } as unknown as Statement,
               },
             ],
       );
@@ -45,6 +53,9 @@ describe("the line", () => {
   it("waits for all who own a VNode, where several do: the first never wins", () => {
     const early = scene(2, { a: { liar: "lie", p: undefined }, b: { q: "y", r: "y" } });
     assert.deepEqual(early, { intervals: [] });
+    const apart = scene(2, { a: { liar: undefined, p: "x" }, b: { q: "y", r: "y" } }, "what the liar sent");
+    assert.deepEqual(apart, { intervals: [] }, "whose fault it is says the one who is late");
+    assert.equal(scene(1, { a: { p: "x" }, b: { q: "y" } }, "something else").trouble?.kind, "seam");
     const late = scene(2, { a: { liar: "lie", p: "x" }, b: { q: "y", r: "y" } });
     assert.deepEqual(late.trouble, { from: 0, to: 2, kind: "disagreement", vnode: a });
     assert.equal(scene(2, { a: { o: "x", p: "x" }, b: { q: "y", r: "y" } }).intervals.length, 1);

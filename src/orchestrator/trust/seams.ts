@@ -73,9 +73,11 @@ export function soundUpTo(
   for (const span of spansBetween(session, session.line, upTo)) {
     const stated = new Map(session.vnodes.map((id) => [id, statedAt(session, records.get(id), span.to)]));
     if ([...stated.values()].some((all) => all.length === 0)) return { intervals };
-    const trouble = troubleIn(span, stated, edges);
+    const isWhole = session.policy.replicas <= 1 || isStatedByAll(records, stated);
+    // Owners who have yet to state something may be the ones at odds: then their VNode is in doubt, and not its neighbours.
+    const trouble = disagreementIn(span, stated) ?? (isWhole ? brokenSeamIn(span, stated, edges) : undefined);
     if (trouble !== undefined) return { intervals, trouble };
-    if (session.policy.replicas > 1 && !isStatedByAll(records, stated)) return { intervals };
+    if (!isWhole) return { intervals };
     intervals.push(span);
   }
   return { intervals };
@@ -88,14 +90,18 @@ function isStatedByAll(records: VNodeRecords, stated: ReadonlyMap<VNodeId, reado
   );
 }
 
-function troubleIn(
+function disagreementIn(span: Span, stated: ReadonlyMap<VNodeId, readonly Stated[]>): Trouble | undefined {
+  for (const [vnode, all] of stated)
+    if (new Set(all.map(({ statement }) => resultOf(statement))).size > 1)
+      return { ...span, kind: "disagreement", vnode };
+  return undefined;
+}
+
+function brokenSeamIn(
   span: Span,
   stated: ReadonlyMap<VNodeId, readonly Stated[]>,
   edges: readonly SeamEdge[],
 ): Trouble | undefined {
-  for (const [vnode, all] of stated)
-    if (new Set(all.map(({ statement }) => resultOf(statement))).size > 1)
-      return { ...span, kind: "disagreement", vnode };
   const rootAt = (vnode: VNodeId, edge: string) => stated.get(vnode)?.[0]?.statement.edges[edge];
   for (const { id, from, to, gradient } of edges) {
     const ways = [{ edge: `f/${id}`, sender: from, receiver: to }];

@@ -26,7 +26,7 @@ import { repair, replanned } from "./repair.ts";
 import type { Span, Trouble } from "./seams.ts";
 import { type Missing, missingOf, quietMsMost } from "./silence.ts";
 import type { Standings } from "./standings.ts";
-import { Verdicts } from "./verdicts.ts";
+import { mustBeUndone, Verdicts } from "./verdicts.ts";
 
 interface Seen {
   readonly isReady: boolean;
@@ -197,7 +197,8 @@ export class TrustCare {
     const open = Object.entries(interval.audits).filter(
       ([, audit]) => !isClosed(audit) || audit.accused.some(({ told }) => !told),
     );
-    if (open.length === 0) return;
+    // Whoever found the last of it out may have died before it was told.
+    if (open.length === 0) return mustBeUndone(interval) ? this.#verdicts.tell(session, interval) : undefined;
     const seen = new Map<string, Seen>();
     for (const [vnode, audit] of open) seen.set(vnode, await this.#see(session, interval, audit));
     let changed: [string, AuditRecord, AuditRecord][] = [];

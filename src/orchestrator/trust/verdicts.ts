@@ -96,12 +96,10 @@ export class Verdicts {
           session.numericsClass,
         );
     }
-    const isWrong = Object.values(interval.audits).some(
-      (audit) => (audit.outcome?.kind === "wrong" || audit.outcome?.kind === "lost") && isClosed(audit),
-    );
-    const isUndone = interval.stuck !== undefined && Object.values(interval.audits).every(isClosed);
-    if (untold.length === 0 && !isWrong && !isUndone) return;
-    const plan = isWrong || isUndone ? await this.#repairOf(session, interval) : undefined;
+    const isUndone = mustBeUndone(interval);
+    if (untold.length === 0 && !isUndone) return;
+    const plan = isUndone ? await this.#repairOf(session, interval) : undefined;
+    if (untold.length === 0 && plan === undefined) return;
     await mirror.update(key.interval(session.id, interval.to), (current) => {
       if (current === undefined || current.turn !== interval.turn || current.repair) return undefined;
       const audits = Object.fromEntries(
@@ -154,6 +152,17 @@ export class Verdicts {
     const open = new Set(accused.filter(({ verdict }) => verdict === undefined).map(({ pnode }) => pnode));
     for (const { pnode } of doubted) if (!open.has(pnode)) await this.#standings.clear(pnode);
   }
+}
+
+/**
+ * Whether the session has to go back before it: somebody was wrong there, or the line cannot pass and everything about it is found out. True until a repair is
+ * planned, so that whoever comes after an orchestrator that died in between finds it undone.
+ */
+export function mustBeUndone({ stuck, audits, repair }: Pick<IntervalRecord, "stuck" | "audits" | "repair">): boolean {
+  if (repair !== undefined) return false;
+  const all = Object.values(audits);
+  const isWrong = ({ outcome }: AuditRecord) => outcome?.kind === "wrong" || outcome?.kind === "lost";
+  return all.some((audit) => isWrong(audit) && isClosed(audit)) || (stuck !== undefined && all.every(isClosed));
 }
 
 /** What others computed above the line, and repeated to find out: all of it has to be done again. */
