@@ -22,7 +22,7 @@ import { withKey } from "../src/protocol/routes/address.ts";
 import { routedNetwork } from "../src/protocol/routes/routed-network.ts";
 import { tensorsToo } from "../src/relay/limits.ts";
 import type { Records } from "./checks/records.ts";
-import { type Build, usualBuild } from "./draw.ts";
+import { type Build, commonClass, usualBuild } from "./draw.ts";
 import {
   type Behaviour,
   claimedGflops,
@@ -149,18 +149,20 @@ async function bootPNode(site: Site, host: Host): Promise<void> {
   const wires = site.fabric.network(host);
   const network = routedNetwork(wires, host.world);
   const { mutant } = site;
-  const build = site.builds.get(host.name) ?? usualBuild;
-  const { bits, numericsClass } = build;
-  const built = openInlineExecutor(computingLike(build, openReferenceEngine()));
+  const { bits, numericsClass, common = false } = site.builds.get(host.name) ?? usualBuild;
   const behaviour = site.behaviours.get(host.name);
-  const computing = mutant?.executor?.(built, host) ?? built;
-  const inner = executorOf(behaviour, computing, host);
+  const opened = (own: string) => {
+    const built = openInlineExecutor(computingLike({ bits, numericsClass: own }, openReferenceEngine()));
+    return executorOf(behaviour, mutant?.executor?.(built, host) ?? built, host);
+  };
+  const inner = opened(numericsClass);
+  const alike = common ? opened(commonClass) : undefined;
   const transfer = transferOf(behaviour, transferOver(wires));
-  const executor = simulatedExecutor(inner, host, {
-    ...{ runMs: site.computeMs, kernelMs: site.computeMs / 20, workers: site.workers },
-  });
+  const times = { runMs: site.computeMs, kernelMs: site.computeMs / 20, workers: site.workers };
+  const executor = simulatedExecutor(inner, host, times);
+  const portable = alike && simulatedExecutor(alike, host, times);
   let leave = async () => {};
-  site.running.set(host.name, { leave: () => leave(), free: () => void inner.close() });
+  site.running.set(host.name, { leave: () => leave(), free: () => void Promise.all([inner.close(), alike?.close()]) });
   const pnode = await startPNode(
     {
       name: host.name,
@@ -175,7 +177,10 @@ async function bootPNode(site: Site, host: Host): Promise<void> {
         gflops: claimedGflops(behaviour),
         architecture: "x64",
         platform: "simulated",
-        numerics: [{ engine: "reference", class: numericsClass }],
+        numerics: [
+          { engine: "reference", class: numericsClass },
+          ...(common ? [{ engine: "portable", class: commonClass }] : []),
+        ],
       },
       bits,
       limits: { memoryBytes: BigInt(reservedBytes + vnodeBytes * site.vnodesPerPNode) },
@@ -187,7 +192,7 @@ async function bootPNode(site: Site, host: Host): Promise<void> {
       world: host.world,
       network: networkOf(behaviour, mutant?.network?.(network) ?? network, host, site.whispers),
       signing: signAs(host.name),
-      executorFor: async () => executor,
+      executorFor: async (engine) => (engine === "portable" ? (portable ?? executor) : executor),
       blobs: mutant?.transfer?.(transfer, host) ?? transfer,
       ...(mutant?.process && { openProcess: mutant.process }),
       ...(mutant?.checkSession && { checkSession: mutant.checkSession }),

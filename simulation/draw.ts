@@ -27,9 +27,12 @@ export interface SessionWish {
 /** What one PNode's build computes. */
 export interface Build {
   readonly bits: number;
+  /** In which it is fastest. */
   readonly numericsClass: string;
   /** Served models answer in this class, where it is another; for baselines alone. */
   readonly answering?: string;
+  /** It computes in the class of all machines, too. */
+  readonly common?: boolean;
 }
 
 export interface RunSettings {
@@ -65,6 +68,8 @@ export const usualClass = "reference";
 export const usualBuild: Build = { bits, numericsClass: usualClass };
 /** Rounds differently, as another processor would. */
 export const otherClass = "reference-other";
+/** What every machine can compute in, as the portable engine. */
+export const commonClass = "reference-common";
 /** A newer release that changed its bits. */
 export const otherBits = bits + 1;
 

@@ -17,6 +17,14 @@ test("lanes that come and go, are slow or late, come to what the records of thei
   for (const [what, count] of Object.entries(seen)) assert.ok(count > 0, `${what}: ${count}`);
 });
 
+test("lanes on machines of several classes learn together, each round of each in the class of its plan", async () => {
+  for (const seed of [1, 4]) {
+    const { violations, classes } = await runElastic(seed, {}, "some");
+    assert.deepEqual(violations, [], `seed ${seed}`);
+    assert.ok(classes > 0, `seed ${seed} has rounds of several classes`);
+  }
+});
+
 test("samples that are learned from twice, or by nobody, are noticed", () => {
   assert.deepEqual(
     partition(

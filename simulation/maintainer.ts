@@ -29,6 +29,8 @@ export interface SessionPolicy {
   readonly spread?: number;
   readonly autonomy?: "on" | undefined;
   readonly eras?: "on" | undefined;
+  /** Lanes of all classes that the fleet has. */
+  readonly numerics?: "mixed" | undefined;
   readonly elastic?: "on" | undefined;
   /** Nothing is checked if absent. */
   readonly assurance?: "sampled" | "checked" | "proven";
@@ -202,7 +204,7 @@ function settingsOf(scenario: Scenario, policy: SessionPolicy) {
     syncEvery: scenario.sync?.every ?? 0,
     syncAfter: BigInt(scenario.sync?.after ?? 0),
     seed: BigInt(sessionSeed),
-    numerics: "reference",
+    numerics: policy.numerics ?? "reference",
     checkpointEvery: policy.checkpointEvery,
     replicas: policy.replicas,
     spread: policy.spread ?? 0,

@@ -21,6 +21,7 @@ import { eraMutants } from "./mutants/eras.ts";
 import { type Loose, type Mutant, onCall, onEvent, rewriting } from "./mutants/mutant.ts";
 import { answersItself, ownAddressesOnly, waitsAtRelaysOnce } from "./mutants/networks.ts";
 import * as processes from "./mutants/processes.ts";
+import { roundMutants } from "./mutants/rounds.ts";
 import { checkingAllBut } from "./mutants/sessions.ts";
 import { blindRetries, collectingTooMuch, losingBlobs, uploadsNothing } from "./mutants/stores.ts";
 import { firstPlaces, flippingBits, inTheFirstTurn, ownDefinitions, ownSeeds, registering } from "./mutants/tampers.ts";
@@ -40,6 +41,7 @@ function onWork(block: Block, change: (work: Work) => Work): Block {
 export const mutants: Readonly<Record<string, Mutant>> = {
   ...crewMutants,
   ...eraMutants,
+  ...roundMutants,
   ...answerMutants,
   ...trustMutants,
   "consumes-duplicates": {

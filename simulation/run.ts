@@ -4,6 +4,7 @@ import { withAutonomy } from "./autonomy.ts";
 import { expectationsOf } from "./baselines.ts";
 import { type CrewAim, crewWorld } from "./crew-worlds.ts";
 import { drawRun, type RunSettings } from "./draw.ts";
+import { runElastic } from "./elastic-rounds.ts";
 import { brokenEraWorld } from "./eras.ts";
 import { aimed, drawAims } from "./faults.ts";
 import { drawAnswers } from "./lies/answers-draw.ts";
@@ -15,6 +16,7 @@ import { hasRouters, withRouters } from "./routers.ts";
 
 export async function runSeed(seed: number, options: RunOptions = {}): Promise<SeedReport> {
   if (options.mutant !== undefined && mutants[options.mutant]?.eras) return brokenEraWorld(seed, options);
+  if (options.mutant !== undefined && mutants[options.mutant]?.elastic) return runElastic(seed, options, "everybody");
   const settings = settingsOf(seed, options);
   return new NetworkRun(seed, settings, await expectationsOf(settings), options).finish();
 }

@@ -3,7 +3,7 @@
 
 import type { Range, ToldRound } from "../../src/network/rounds.ts";
 import type { ClosingRecord, RoundRecord } from "../../src/orchestrator/records/rounds.ts";
-import { leavings } from "../../src/orchestrator/sessions/round-plan.ts";
+import { leavings } from "../../src/orchestrator/sessions/rounds/round-plan.ts";
 
 export class RoundChecker {
   readonly plans = new Map<number, RoundRecord>();

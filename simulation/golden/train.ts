@@ -2,14 +2,16 @@
 // handed over at once and no network, store or time in between. What comes out is what any network must come to.
 
 import { assert } from "../../src/core/assert.ts";
-import type { VNodeId } from "../../src/core/ids.ts";
+import type { Sha256, VNodeId } from "../../src/core/ids.ts";
 import { openBatches } from "../../src/data/batches.ts";
+import type { Manifest } from "../../src/data/manifest.ts";
 import type { Executor } from "../../src/engine/engine.ts";
 import { compileText } from "../../src/network/compile.ts";
 import { buildEvaluation, buildTraining } from "../../src/network/graphs/graphs.ts";
 import { expandLanes, inLane, laneOf, laneShare, lanesOf } from "../../src/network/lanes.ts";
 import type { Plan, VNodePlan } from "../../src/network/plan.ts";
 import { lanesAt, type Round, roundCount, roundOf, type ToldRound } from "../../src/network/rounds.ts";
+import type { SessionIdentity } from "../../src/network/settings/session.ts";
 import { stepRoot } from "../../src/orchestrator/sessions/line.ts";
 import type { StateImage } from "../../src/states/cut.ts";
 import { copiedImage, memoryState } from "../../src/states/memory.testing.ts";
@@ -28,26 +30,40 @@ export interface Golden {
   readonly validationLosses: readonly number[];
 }
 
-/** `rounds`: what happened in each, where the session was elastic: then roots are those that follow from these records alone. */
+/** What was recorded of a session that was elastic. */
+export interface Recorded {
+  readonly rounds: readonly ToldRound[];
+  /** Where a lane that the records put into a class is computed; undefined: where all are. */
+  readonly executorOf?: (numericsClass: string) => Executor | undefined;
+  /** Of a session that is none of the simulator's. */
+  readonly settings?: Pick<SessionIdentity, "seed" | "learningRate">;
+  /** Data that is stored somewhere already. */
+  readonly stored?: { readonly manifest: Manifest; fetchBlob(hash: Sha256): Promise<Uint8Array> };
+}
+
+/** `recorded`: then roots are those that follow from these records alone. */
 export async function trainInOnePlace(
   scenario: Scenario,
   executor: Executor,
-  rounds?: readonly ToldRound[],
+  { rounds, executorOf = () => undefined, stored, settings }: Partial<Recorded> = {},
 ): Promise<Golden> {
   const network = compileText(scenario.definition);
   const plan = expandLanes(network, scenario);
   const run: OnePlace = {
-    ...{ scenario, network, plan, executor, hashes: new Map(), states: new Map() },
+    ...{ scenario, network, plan, stored, settings, hashes: new Map(), states: new Map() },
     ...{ losses: new Means(lanesOf(scenario)), validationLosses: new Means(lanesOf(scenario)) },
   };
   const told = new Map((rounds ?? []).map((one) => [one.round, one]));
   for (const { from, to, known } of stretchesOf(scenario, rounds)) {
+    const plans = from < (scenario.sync?.after ?? 0) ? [] : (known?.at(-1)?.lanes ?? []);
+    const executorFor = (vnode: VNodeId) =>
+      executorOf(plans.find(({ lane }) => lane === laneOf(vnode))?.class ?? "") ?? executor;
     // Who has no part in a round goes on from the state of the first who has.
     const lanes = lanesAt(scenario, told, to) ?? [];
     const ids = plan.vnodes
       .filter(({ copy }) => rounds === undefined || lanes.includes(copy?.lane ?? 0))
       .map(({ id }) => id);
-    await trainStretch(run, ids, from, known);
+    await trainStretch(run, ids, from, known, executorFor);
     for (const { id } of plan.vnodes)
       if (rounds !== undefined && !ids.includes(id))
         run.states.set(id, run.states.get(inLane(id, lanes[0] ?? 0)) as StateImage);
@@ -66,7 +82,8 @@ interface OnePlace {
   readonly scenario: Scenario;
   readonly network: Plan;
   readonly plan: Plan;
-  readonly executor: Executor;
+  readonly stored: Recorded["stored"];
+  readonly settings: Recorded["settings"];
   readonly hashes: Map<string, string>;
   /** Where each VNode is, between two rounds. */
   readonly states: Map<VNodeId, StateImage>;
@@ -93,9 +110,10 @@ async function trainStretch(
   ids: readonly VNodeId[],
   line: number,
   rounds: readonly ToldRound[] | undefined,
+  executorFor: (vnode: VNodeId) => Executor,
 ): Promise<void> {
   const { scenario, plan, hashes, losses, validationLosses } = run;
-  const computes = await computesOf(run, ids, line);
+  const computes = await computesOf(run, ids, line, executorFor);
   const { steps, validateEvery } = scenario;
   const share = laneShare({ ...scenario, validationMicrobatches });
   const elastic = rounds && ({ elastic: "on" } as const);
@@ -147,18 +165,20 @@ class Means {
 }
 
 async function computesOf(
-  { scenario, network, plan, executor, states }: OnePlace,
+  { scenario, network, plan, stored, settings, states }: OnePlace,
   ids: readonly VNodeId[],
   line: number,
+  executorFor: (vnode: VNodeId) => Executor,
 ): Promise<Map<VNodeId, VNodeCompute>> {
   const { data, steps, batch, microbatches, sync, validateEvery, clipNorm } = scenario;
+  const { seed, learningRate } = settings ?? { seed: sessionSeed, learningRate: sessionRate };
   const blobs = openMemoryBlobs();
   const context = plan.inputs?.shape[0];
   const batches = openBatches({
-    manifest: await storeData(data, { inner: blobs }),
-    fetchBlob: (hash) => blobs.datasets.get(hash),
+    manifest: stored?.manifest ?? (await storeData(data, { inner: blobs })),
+    fetchBlob: (hash) => stored?.fetchBlob(hash) ?? blobs.datasets.get(hash),
     cacheBytesMax: 1 << 20,
-    seed: sessionSeed,
+    seed,
     split: "all",
     validationSplit: validateEvery > 0 ? "all" : "",
     batch,
@@ -174,18 +194,18 @@ async function computesOf(
       name: id,
       plan: vnode,
       copy,
-      executor,
+      executor: executorFor(id),
       training: buildTraining(plan, vnode, { microbatch: samples, lossScale: 1 / microbatches }),
       ...(validateEvery > 0 && { evaluation: buildEvaluation(plan, vnode, { microbatch: samples }) }),
       batches,
       settings: {
-        seed: sessionSeed,
+        seed,
         steps,
         batch,
         microbatches,
         validationMicrobatches,
         clipNorm,
-        learningRate: sessionRate,
+        learningRate,
         ...(sync && { sync }),
       },
       data: plan,

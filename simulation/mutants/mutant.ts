@@ -37,6 +37,8 @@ export interface Mutant {
   readonly lanes?: boolean;
   /** Its fault shows where sessions change their numerics class, beside the same world without it. */
   readonly eras?: boolean;
+  /** Its fault shows where lanes come and go on machines of several classes, beside what their records lead to. */
+  readonly elastic?: boolean;
   /** Its fault shows in worlds in which this happens to a crew. */
   readonly crew?: CrewAim;
   /** Its fault shows where machines are behind routers. */

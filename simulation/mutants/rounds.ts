@@ -1,9 +1,11 @@
 // Processes that break a rule of rounds: simulation/rounds.test.ts must notice each where values are hashes of how they were made. They are
-// told of rounds, and make something else of it.
+// told of rounds, and make something else of it. And a machine that computes a lane in another class than its plan says.
 
 import type { LanePlan, ToldRound } from "../../src/network/rounds.ts";
 import type { ProcessEvent } from "../../src/vnode/effects.ts";
 import { type OpenProcess, openProcess, type ProcessOptions, type VNodeProcess } from "../../src/vnode/process.ts";
+import { commonClass } from "../draw.ts";
+import { type Loose, type Mutant, onEvent } from "./mutant.ts";
 
 /** What this lane makes of what it is told; undefined: it did not hear it. */
 type Hears = (told: ToldRound, lane: number) => ToldRound | undefined;
@@ -56,3 +58,26 @@ export const goesOnThoughLate = hearing((told, own) =>
     ? { ...told, counted: [...told.counted, own] }
     : told,
 );
+
+/** Takes whatever class it computes in for the right one. */
+const ignoringClasses: OpenProcess = (options) => openProcess({ ...options, classes: { own: "", common: "" } });
+
+/** What a machine is to host in a round, in the class that all machines have. */
+function inCommonClass(assignments: readonly Loose[]): Loose[] {
+  return assignments.map((assignment) => {
+    const { work } = assignment as { work?: { case?: string; value?: Loose & { rounds?: readonly unknown[] } } };
+    if (work?.case !== "learning" || !work.value?.["numericsClass"] || !work.value.rounds?.length) return assignment;
+    return { ...assignment, work: { ...work, value: { ...work.value, numericsClass: commonClass } } };
+  });
+}
+
+export const roundMutants: Readonly<Record<string, Mutant>> = {
+  "computes-in-another-class": {
+    fault: "a lane is computed in another class than the plan of its round says",
+    shows: ["divergence"],
+    elastic: true,
+    process: ignoringClasses,
+    tamper: () =>
+      onEvent("assignments", (told) => ({ ...told, assignments: inCommonClass(told["assignments"] as Loose[]) })),
+  },
+};

@@ -4,7 +4,7 @@
 import type { Tensor, TensorData } from "../../src/core/tensor.ts";
 import type { Engine, Executor, Program } from "../../src/engine/engine.ts";
 import { type RowProgram, rowProgramOf } from "../../src/engine/stage/row-program.ts";
-import { type Build, usualBuild } from "../draw.ts";
+import { type Build, commonClass, usualBuild } from "../draw.ts";
 import type { Host } from "./world.ts";
 
 export interface ComputeTimes {
@@ -75,7 +75,8 @@ export function simulatedExecutor(inner: Executor, host: Host, times: ComputeTim
  * and which rows share a pass. `answering` for a baseline that learned in one class and answers in another.
  */
 export function computingLike({ bits, numericsClass, answering = numericsClass }: Build, inner: Engine): Engine {
-  const unitsOf = (name: string) => (bits === usualBuild.bits ? 0 : 2) + (name === usualBuild.numericsClass ? 0 : 1);
+  const ownUnits: Readonly<Record<string, number>> = { [usualBuild.numericsClass]: 0, [commonClass]: 5 };
+  const unitsOf = (name: string) => (bits === usualBuild.bits ? 0 : 2) + (ownUnits[name] ?? 1);
   const [learning, telling] = [unitsOf(numericsClass), unitsOf(answering)];
   return {
     ...inner,

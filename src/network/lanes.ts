@@ -153,9 +153,13 @@ export function laneShare(settings: LaneSettings): Omit<LaneSettings, "lanes"> {
 }
 
 /** Why a session cannot have so many lanes; undefined if it can. */
-export function whyNoLanes(settings: LaneSettings & Pick<SessionIdentity, "batch" | "steps">): string | undefined {
+export function whyNoLanes(
+  settings: LaneSettings & Pick<SessionIdentity, "batch" | "steps"> & Partial<Pick<SessionIdentity, "numerics">>,
+): string | undefined {
   const lanes = lanesOf(settings);
-  const { microbatches, validationMicrobatches, batch, sync, steps } = settings;
+  const { microbatches, validationMicrobatches, batch, sync, steps, numerics } = settings;
+  if (numerics === "mixed" && sync === undefined)
+    return "lanes of several numerics classes do not add up step by step: give the session rounds (sync_every) whose lanes come and go (elastic), or choose one numerics";
   if (sync && lanes === 1) return "rounds are for lanes that learn apart for a while: give the session lanes, too";
   if (sync && sync.after + 2 > steps)
     return `rounds would begin after ${sync.after} steps, and the session has ${steps}: a round takes two at least, let them begin earlier (sync_after)`;

@@ -46,7 +46,7 @@ import { Garbage } from "./sessions/garbage.ts";
 import { Preparing } from "./sessions/preparing.ts";
 import { Rates } from "./sessions/rates.ts";
 import { rebalanceSessions } from "./sessions/rebalancing.ts";
-import { RoundCare } from "./sessions/round-care.ts";
+import { RoundCare } from "./sessions/rounds/round-care.ts";
 import { SessionCare } from "./sessions/session-care.ts";
 import { TuneKind } from "./studies/tune.ts";
 import { Auditors } from "./trust/auditors.ts";
@@ -100,7 +100,10 @@ export function assemble(
   const auditors = new Auditors(context, { capacity, compiled, standings });
   const weigher = new Weigher(context, { compiled, standings, rooms });
   const trust = new TrustCare(context, { auditors, compiled, rooms, standings, garbage, ledger });
-  const rounds = new RoundCare(context, (session) => controller.touch(session, true));
+  const rounds = new RoundCare(context, {
+    ...{ compiled, capacity, rooms },
+    touch: (session) => controller.touch(session, true),
+  });
   const answers = new AnswerCare(context, { network, compiled, rooms, auditors, standings });
   const canaries = new Canaries(context, { compiled, standings, leases, auditors, care: answers });
   const sessions = new SessionCare(context, { compiled, metrics, garbage, ledger, budgets, adoption, trust, rounds });

@@ -30,15 +30,20 @@ export interface Assignment extends Assigned {
   /** What is checked below the line. */
   readonly drawn: ToldLine["drawn"];
   readonly rounds: ToldLine["rounds"];
+  /** In which it computes, where each lane has its own; empty elsewhere. */
+  readonly numericsClass: string;
+  /** In which lanes learn together, there. */
+  readonly commonClass: string;
 }
 
 export function learningOf(assignments: readonly ProtoAssignment[]): Assignment[] {
   return assignments.flatMap((assignment): Assignment[] => {
     const { work, replica } = assignment;
     if (work.case !== "learning") return [];
-    const { state } = work.value;
+    const { state, numericsClass, commonClass } = work.value;
     const session = assignment.session as SessionId;
-    return [{ ...assignedOf(assignment), session, replica, state, ...lineOf(work.value) }];
+    const own = { session, replica, state, numericsClass, commonClass };
+    return [{ ...assignedOf(assignment), ...own, ...lineOf(work.value) }];
   });
 }
 

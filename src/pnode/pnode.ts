@@ -157,6 +157,7 @@ class HostingNode implements PNode {
     });
     const workshop = new Workshop({
       ...{ options, machine: dependencies, bounds, blobs: this.#blobs, digest, aside, signal },
+      numerics: () => this.#report.numerics,
       describe: (session) => this.#autonomy.describe(session),
       classOf: (engine) => this.#report.classOf(engine),
     });

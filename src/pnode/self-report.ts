@@ -70,6 +70,11 @@ export class SelfReport {
     this.#capabilities = options.capabilities;
   }
 
+  /** The classes in which this machine computes. */
+  get numerics() {
+    return this.#capabilities.numerics ?? [];
+  }
+
   measured(gflops: number, numerics: readonly { readonly engine: string; readonly class: string }[]): void {
     this.#capabilities = { ...this.#capabilities, gflops, numerics: [...numerics] };
   }

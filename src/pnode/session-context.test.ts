@@ -86,6 +86,7 @@ async function open(
         new AbortController().signal,
       ),
     blobs: {} as BlobClient,
+    engineOf: () => "reference",
     executorFor: async () => openInlineExecutor(openReferenceEngine()),
     rounding: { classOf: () => undefined, onOther: () => {} },
     ...machine,

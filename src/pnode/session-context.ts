@@ -37,6 +37,8 @@ export interface SessionContextOptions {
   readonly blobs: Pick<BlobClient, "fetch">;
   readonly executorFor: (engine: EngineKind) => Promise<Executor>;
   readonly rounding: Rounding;
+  /** The engine by which this machine computes in a class. */
+  readonly engineOf: (numericsClass: string) => EngineKind;
   readonly shardBytesMax: number;
   readonly clock: Clock;
   readonly aside: Aside;
@@ -127,12 +129,18 @@ export class SessionContext {
     await fetchAll(pnode, missing, fetch, signal);
   }
 
+  /** Where lanes have classes of their own, the VNode's class says by which engine. */
+  #executor(numericsClass: string): Promise<Executor> {
+    const { numerics } = this.identity;
+    return this.#options.executorFor(numerics === "mixed" ? this.#options.engineOf(numericsClass) : numerics);
+  }
+
   /** The numerics of one VNode, without a state yet. */
-  async computeFor(vnode: VNodeId, name: string): Promise<VNodeCompute> {
+  async computeFor(vnode: VNodeId, name: string, numericsClass = ""): Promise<VNodeCompute> {
     const { plan, identity, samples } = this;
     const own = this.#planOf(vnode);
     const original = originalOf(this.#network, own);
-    const executor = await this.#options.executorFor(identity.numerics);
+    const executor = await this.#executor(numericsClass);
     if (executor.lost !== undefined) throw new NoRoom(executor.lost);
     const graphs = await runAside(this.#options.aside, buildingToLearn, {
       ...{
@@ -155,9 +163,8 @@ export class SessionContext {
     });
     try {
       const tried = await compute.warmUp();
-      const own = this.#options.rounding.classOf(identity.numerics);
-      if (tried !== undefined && own !== undefined && identity.numerics === "webgpu")
-        compute.state.rounding = writeRounding(own, tried);
+      const own = identity.numerics === "webgpu" ? this.#options.rounding.classOf(identity.numerics) : undefined;
+      if (tried !== undefined && own !== undefined) compute.state.rounding = writeRounding(own, tried);
     } catch (error) {
       await compute.close();
       throw error;
@@ -173,8 +180,8 @@ export class SessionContext {
     await compute.restore(file, line);
   }
 
-  async workers(): Promise<number> {
-    return (await this.#options.executorFor(this.identity.numerics)).workers;
+  async workers(numericsClass = ""): Promise<number> {
+    return (await this.#executor(numericsClass)).workers;
   }
 
   /** Opened by the first VNode that needs samples; most need none. */

@@ -4,6 +4,7 @@
 import type { Aside } from "../core/aside.ts";
 import { bits } from "../core/bits.ts";
 import { statePartBytes } from "../core/blobs.ts";
+import { fail } from "../core/errors.ts";
 import type { Digest } from "../core/hash.ts";
 import type { SessionId } from "../core/ids.ts";
 import type { EngineKind, Executor } from "../engine/engine.ts";
@@ -29,6 +30,8 @@ export interface WorkshopParts {
   readonly aside: Aside;
   readonly describe: SessionContextOptions["describe"];
   readonly signal: AbortSignal;
+  /** What this machine computes in. */
+  readonly numerics: () => readonly { readonly engine?: string; readonly class?: string }[];
 }
 
 export class Workshop {
@@ -50,12 +53,20 @@ export class Workshop {
       bits: options.bits ?? bits,
       executorFor: (engine) => this.executor(engine),
       rounding: { classOf, onOther: (tried) => machine.onOtherBits?.(tried) },
+      engineOf: (numericsClass) => this.#engineOf(numericsClass),
       shardBytesMax: bounds.shardBytesMax,
       clock: machine.world.clock,
       onDataWait: (waitedMs) => {
         this.dataWaitMs += waitedMs;
       },
     });
+  }
+
+  #engineOf(numericsClass: string): EngineKind {
+    const own = this.#parts.numerics().find((one) => one.class === numericsClass);
+    return own?.engine === undefined
+      ? fail("failed_precondition", `this machine does not compute in the class ${numericsClass || "(none was told)"}`)
+      : (own.engine as EngineKind);
   }
 
   /** Fails for what is not the session of that id, and for what this PNode would compute other bits for. */

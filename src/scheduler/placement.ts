@@ -12,14 +12,15 @@ import { balanced } from "./placement/layouts.ts";
 import { atOnce, type Pace, type Search, unhurried } from "./placement/pace.ts";
 import type { Problem } from "./placement/problem.ts";
 import { spreadOut } from "./placement/spread.ts";
-import type {
-  Decision,
-  FleetNode,
-  Placement,
-  PlacementPlan,
-  PlacementVNode,
-  Policy,
-  Unplaced,
+import {
+  type Decision,
+  type FleetNode,
+  mixedEngine,
+  type Placement,
+  type PlacementPlan,
+  type PlacementVNode,
+  type Policy,
+  type Unplaced,
 } from "./placement/types.ts";
 import { type Unit, unitEdges, unitsOf } from "./placement/units.ts";
 
@@ -254,7 +255,8 @@ function explain(work: Work, unit: Unit, bin: Bin | undefined, bins: readonly Bi
   const reason = `${reasonOf(bin, unit, work.slowestMs, copy)}${unprovenReason(work.crowds, bin.node, work.isFirst)}`;
   for (const vnode of unit.vnodes) {
     if ((policy.current.get(vnode.id)?.length ?? 0) > copy) continue;
-    work.decisions.push({ vnode: vnode.id, copy, pnode: bin.node.id, reason });
+    const own = policy.engine === mixedEngine ? { class: policy.numericsClass } : {};
+    work.decisions.push({ vnode: vnode.id, copy, pnode: bin.node.id, reason, ...own });
   }
 }
 

@@ -19,10 +19,19 @@ export interface Counted {
   readonly steps: number;
 }
 
+/** Numerics classes of a copy where each lane has its own; empty elsewhere. */
+export interface LaneClasses {
+  /** In which it computes. */
+  readonly own: string;
+  /** In which all learn together, before the first round. */
+  readonly common: string;
+}
+
 export class RoundBook {
   readonly #schedule: Pick<Schedule, "steps" | "sync" | "microbatches" | "elastic">;
   readonly #lane: number;
   readonly #lanes: number;
+  readonly #classes: LaneClasses;
   readonly #told = new Map<number, ToldRound>();
   /** The last one that followed from the settings. */
   #equal: ToldRound | undefined;
@@ -30,7 +39,9 @@ export class RoundBook {
   constructor(
     schedule: Pick<Schedule, "steps" | "sync" | "microbatches" | "elastic">,
     copy: { readonly lane: number; readonly lanes: number } = { lane: 0, lanes: 1 },
+    classes: LaneClasses = { own: "", common: "" },
   ) {
+    this.#classes = classes;
     this.#schedule = schedule;
     this.#lane = copy.lane;
     this.#lanes = copy.lanes;
@@ -51,9 +62,18 @@ export class RoundBook {
     return this.#equal;
   }
 
+  /** True if it is known what happens in a step, and here is where it happens. */
   isPlanned(step: number): boolean {
     const round = roundAt(this.#schedule, step);
-    return round === undefined || this.#of(round) !== undefined;
+    if (round === undefined) return step >= this.#schedule.steps || this.#classes.own === this.#classes.common;
+    // What is put together at a round's end is the same in every class: the one that learned it may be gone by then.
+    return this.#of(round) !== undefined && (step === round.last || this.#isOwnClass(round));
+  }
+
+  /** What a lane learns in a round is computed in one class. */
+  #isOwnClass(round: Round): boolean {
+    const own = this.#ownIn(round);
+    return this.#classes.own === "" || own === undefined || own.class === this.#classes.own;
   }
 
   /** True once it is known whose work counts in the round of this step. */

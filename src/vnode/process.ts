@@ -4,7 +4,7 @@
 import { assert, unreachable } from "../core/assert.ts";
 import type { PlanEdge } from "../network/plan.ts";
 import type { ToldRound } from "../network/rounds.ts";
-import { RoundBook } from "./book.ts";
+import { type LaneClasses, RoundBook } from "./book.ts";
 import type { Effect, Measures, ProcessEvent } from "./effects.ts";
 import { type Admission, Inbox } from "./inbox.ts";
 import { nextAddition, shapeAcross, takeSums } from "./lanes/across-lanes.ts";
@@ -27,6 +27,8 @@ export interface ProcessOptions {
   readonly persistsPendingMax: number;
   /** What is known of rounds when it starts. */
   readonly rounds?: readonly ToldRound[];
+  /** Where each lane has its own. */
+  readonly classes?: LaneClasses;
   readonly parts?: Partial<ProcessParts>;
 }
 
@@ -98,7 +100,7 @@ export class Process<Payload, Asker> implements VNodeProcess<Payload, Asker> {
     this.#parts = { ...usualParts, ...options.parts };
     this.#step = options.line;
     this.#window = options.role.window;
-    this.#book = new RoundBook(options.schedule, options.role.copy);
+    this.#book = new RoundBook(options.schedule, options.role.copy, options.classes);
     this.#book.tell(options.rounds ?? []);
     this.#work = this.#parts.openWork(options.schedule, options.line, options.role, this.#book);
     const inbox = new Inbox<Payload>(options.role, options.schedule, this.#book);

@@ -40,7 +40,8 @@ export interface SessionIdentity {
   /** Lanes learn apart for some steps at a time; absent: they add every gradient up. */
   readonly sync?: RoundSettings;
   readonly seed: number;
-  readonly numerics: "native" | "portable" | "reference" | "webgpu" | "exact";
+  /** `mixed`: each lane computes each round in a class of its own, which the round's plan names. */
+  readonly numerics: "native" | "portable" | "reference" | "webgpu" | "exact" | "mixed";
   /** Version of the bits (`core/bits.ts`) that everybody who works for the session computes. */
   readonly bits: number;
   readonly learningRate: LearningRate;

@@ -147,6 +147,7 @@ function identityFromWire(wire: WireIdentity, refuse: Refuse): SessionIdentity {
 }
 
 /** The numerics that the VNodes of a served model are told. */
-export function numericsFromWire(name: string, session: string): SessionIdentity["numerics"] {
-  return checkedChoice(fields.numerics, name, refuseTold(session));
+export function numericsFromWire(name: string, session: string): Exclude<SessionIdentity["numerics"], "mixed"> {
+  const numerics = checkedChoice(fields.numerics, name, refuseTold(session));
+  return numerics === "mixed" ? refuseTold(session)("only lanes that learn have mixed numerics") : numerics;
 }

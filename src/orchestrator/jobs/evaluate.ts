@@ -8,6 +8,7 @@ import { type NetworkId, parseId } from "../../core/ids.ts";
 import { written } from "../../core/words/written.ts";
 import { samplesOfSplit } from "../../data/datasets.ts";
 import { parseManifest } from "../../data/manifest.ts";
+import type { SessionIdentity } from "../../network/settings/session.ts";
 import { settingFields } from "../../network/settings/setting-fields.ts";
 import { type SessionSettings, SessionSettingsSchema } from "../../protocol/gen/dcnr/v1/session_pb.ts";
 import type { JobRecord } from "../records/jobs.ts";
@@ -132,7 +133,7 @@ export class EvaluateKind implements JobKind {
         settingFields.validationMicrobatches.most,
         Math.max(1, Math.floor(samples / batch)),
       ),
-      numerics: spec.numerics || trained?.identity.numerics || "",
+      numerics: spec.numerics || evaluatedIn(trained?.identity.numerics),
       learningRate: { schedule: "constant", base: rate },
     });
   }
@@ -190,4 +191,9 @@ export class EvaluateKind implements JobKind {
   revive(job: JobRecord): Promise<void> {
     return this.#train.revive(job);
   }
+}
+
+/** As it was trained, if one machine can: lanes of several classes learn together, nothing else does. */
+function evaluatedIn(trained: SessionIdentity["numerics"] | undefined): string {
+  return trained === undefined || trained === "mixed" ? "" : trained;
 }

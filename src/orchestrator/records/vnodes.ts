@@ -14,6 +14,8 @@ export interface Member {
   readonly claim: string;
   /** Why it was put there, for people. */
   readonly reason: string;
+  /** In which it computes, where each lane has its own class. */
+  readonly class?: string;
   /** Of a session that is checked: the life of the VNode that it last told of, and whether it is slow to store what audits need. */
   readonly told?: { readonly life: string; readonly isStoring: boolean };
 }

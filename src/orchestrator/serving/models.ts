@@ -97,13 +97,14 @@ async function stateOfSession(
   };
 }
 
-/** Processors answer with what GPUs have learnt. */
+/** Processors answer with what GPUs, or machines of all kinds together, have learnt. */
 const servedBy = {
   native: "native",
   portable: "portable",
   reference: "reference",
   webgpu: "native",
   exact: "portable",
+  mixed: "native",
 } as const;
 
 async function tokenizerOf({ blobs }: Context, dataset: Sha256): Promise<string> {

@@ -32,6 +32,11 @@ export class ReplicaCare implements Care<ReplicaRecord> {
 
   /** Without orchestrators nobody asks a model anything. */
   /** A pass goes through all of them. */
+  /** All of a replica is in one. */
+  classes(): undefined {
+    return undefined;
+  }
+
   goesOnWithout(): boolean {
     return false;
   }

@@ -66,23 +66,26 @@ export class Preparing {
     const { mirror, world } = this.#context;
     const plan = await this.#sessions.plan(session);
     const records = vnodeRecordsOf(mirror, session);
-    const policy = policyFor(this.#context, session, records, { without: doubted });
+    const classes = this.#sessions.classes(session, records);
+    const policy = policyFor(this.#context, session, records, { without: doubted, ...(classes && { classes }) });
     const others = this.#capacity.fleet.copy();
     for (const pnode of doubted) others.delete(pnode);
     const search = placingAnywhere(plan, others, policy, new Pace());
     const { decisions } = await inTurns(search, () => sleep(world.timers, 0));
     for (const [pnode, own] of Map.groupBy(decisions, (decision) => decision.pnode)) {
       const vnodes = own.flatMap(({ vnode }) => records.get(vnode) ?? []);
+      const classOf = new Map(own.map((decision) => [decision.vnode, decision.class]));
       this.#blobRights.prepares(
         pnode,
         session.id,
         vnodes.map(({ vnode }) => vnode),
       );
-      this.#attachments
-        .get(pnode)
-        ?.tellPrepare(
-          vnodes.map((record) => ({ session: session.id, vnode: record.vnode, work: workOf(mirror, record) })),
-        );
+      this.#attachments.get(pnode)?.tellPrepare(
+        vnodes.map((record) => ({
+          ...{ session: session.id, vnode: record.vnode },
+          work: workOf(mirror, record, classOf.get(record.vnode)),
+        })),
+      );
     }
   }
 }

@@ -20,6 +20,7 @@ import type { Care } from "../workloads/care.ts";
 import type { Leases } from "../workloads/leases.ts";
 import { claimFor } from "../workloads/placing.ts";
 import { type ClaimedDecision, memberOf, policyFor } from "../workloads/recovery.ts";
+import { isMixed } from "./rounds/lane-classes.ts";
 
 const writesAtOnce = 64;
 
@@ -50,6 +51,8 @@ async function rebalance(
   session: SessionRecord,
   plan: PlacementPlan,
 ): Promise<void> {
+  // Lanes that have each a class change it between rounds, if that pays.
+  if (isMixed(session) && plan.parts !== undefined) return;
   const records = vnodeRecordsOf(context.mirror, session);
   const outlook = {
     stepsLeft: session.identity.steps - session.line,

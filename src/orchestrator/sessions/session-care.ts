@@ -3,8 +3,7 @@
 
 import type { SessionId, VNodeId } from "../../core/ids.ts";
 import { laneOf } from "../../network/lanes.ts";
-import { roundAt } from "../../network/rounds.ts";
-import type { PlacementPlan } from "../../scheduler/placement/types.ts";
+import type { PlacementPlan, Policy } from "../../scheduler/placement/types.ts";
 import { listItems, updateItem } from "../../store/records/update.ts";
 import type { Context } from "../context.ts";
 import type { Budgets } from "../ledger/budgets.ts";
@@ -24,9 +23,10 @@ import type { Adoption } from "./adoption.ts";
 import { type Compiled, trainingPlan } from "./compiled.ts";
 import { goBack } from "./damage.ts";
 import { type Garbage, trimmed } from "./garbage.ts";
-import { isElastic, recoveryLine, roundsOf, stepRoots } from "./line.ts";
-import type { RoundCare } from "./round-care.ts";
-import { isQuorum } from "./round-plan.ts";
+import { recoveryLine, stepRoots } from "./line.ts";
+import { partsOf, roundNow } from "./rounds/lane-classes.ts";
+import type { RoundCare } from "./rounds/round-care.ts";
+import { isQuorum } from "./rounds/round-plan.ts";
 
 export interface SessionCareNeeds {
   readonly compiled: Compiled;
@@ -49,8 +49,14 @@ export class SessionCare implements Care<SessionRecord> {
     this.#needs = needs;
   }
 
-  async plan({ id, identity }: SessionRecord): Promise<PlacementPlan> {
-    return trainingPlan(id, await this.#needs.compiled.planOf(identity), identity);
+  async plan(session: SessionRecord): Promise<PlacementPlan> {
+    const { id, identity } = session;
+    const parts = partsOf(session);
+    return { ...trainingPlan(id, await this.#needs.compiled.planOf(identity), identity), ...(parts && { parts }) };
+  }
+
+  classes(session: SessionRecord, records: VNodeRecords): Policy["classes"] {
+    return this.#needs.rounds.classes(session, records);
   }
 
   initialStates({ initialStates = {} }: SessionRecord): Readonly<Record<string, StoredState>> {
@@ -71,8 +77,7 @@ export class SessionCare implements Care<SessionRecord> {
 
   /** In rounds a lane without a machine is late, and then rests, as long as others are enough and its work is not counted on. */
   goesOnWithout(session: SessionRecord, vnodes: readonly VNodeId[]): boolean {
-    const round = isElastic(session) ? roundAt(session.identity, session.line) : undefined;
-    const told = round && roundsOf(session).get(round.index);
+    const told = roundNow(session)?.told;
     if (told === undefined) return false;
     const lacking = new Set(vnodes.map(laneOf));
     if (told.counted !== undefined) return !told.counted.some((lane) => lacking.has(lane));

@@ -148,6 +148,14 @@ describe("the settings of a session", () => {
         { ...elastic, elastic: "", assurance: "sampled", cap: "on" },
         /^cap on: what lanes come to at the end of a round/,
       ],
+      [
+        { steps: 9n, batch: 4, lanes: 2, numerics: "mixed" },
+        /^lanes of several numerics classes do not add up step by step/,
+      ],
+      [
+        { ...elastic, numerics: "mixed", elastic: "off" },
+        /^which lane computes in which class is recorded round by round: mixed numerics need elastic on$/,
+      ],
       [{ ...elastic, elastic: "perhaps" }, /^elastic "perhaps" is unknown: choose off or on$/],
       [{ steps: 1n, lanes: 65 }, /^lanes is 65, expected a whole number from 1 to 64$/],
       [
@@ -156,7 +164,7 @@ describe("the settings of a session", () => {
       ],
       [
         { steps: 1n, numerics: "analog" },
-        /^numerics "analog" is unknown: choose native, portable, reference, webgpu or exact$/,
+        /^numerics "analog" is unknown: choose native, portable, reference, webgpu, exact or mixed$/,
       ],
       [{ steps: 1n, checkpointEvery: 2_000 }, /^checkpoint_every \(--checkpoint-every\) is 2000/],
       [{ steps: 1n, requirements: { trust: "blind" } }, /^requirements\.trust \(--needs-trust\) "blind" is unknown/],
@@ -164,6 +172,7 @@ describe("the settings of a session", () => {
     ];
     assert.equal((await settled(elastic)).policy.elastic, "on");
     assert.equal((await settled({ steps: 9n, assurance: "sampled", cap: "on" })).policy.cap, "on");
+    assert.equal((await settled({ ...elastic, numerics: "mixed" })).identity.numerics, "mixed");
     for (const [asked, sentence] of refused)
       await assert.rejects(settled(asked), { code: "invalid_argument", message: sentence });
   });

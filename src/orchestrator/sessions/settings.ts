@@ -200,8 +200,11 @@ function checkCap({ clipNorm, syncEvery }: AskedSettings, { vnodes }: Plan, assu
 
 /** Lanes that come and go are decided by orchestrators, round by round, and leave nothing that a stranger could repeat. */
 function elasticAsked(asked: AskedSettings, isAutonomous: boolean, assurance: string): boolean {
-  if (askedChoice(fields.elastic, asked.elastic) !== "on") return false;
   const refuse = (sentence: string) => fail("invalid_argument", sentence);
+  if (askedChoice(fields.elastic, asked.elastic) !== "on")
+    return asked.numerics === "mixed"
+      ? refuse("which lane computes in which class is recorded round by round: mixed numerics need elastic on")
+      : false;
   if (!asked.syncEvery) refuse("lanes come and go between rounds: an elastic session needs rounds, too (sync_every)");
   if (isAutonomous)
     refuse("rounds of an elastic session are closed by orchestrators: choose elastic off, or autonomy off");

@@ -1,7 +1,7 @@
 // What the controller asks of each kind of workload. Everything else about VNodes and their owners is alike for all.
 
 import type { VNodeId } from "../../core/ids.ts";
-import type { PlacementPlan } from "../../scheduler/placement/types.ts";
+import type { PlacementPlan, Policy } from "../../scheduler/placement/types.ts";
 import type { WorkloadRecord } from "../records/sessions.ts";
 import type { StoredState } from "../records/vnodes.ts";
 import type { VNodeRecords } from "../records/workloads.ts";
@@ -13,6 +13,8 @@ export interface Care<R extends WorkloadRecord = WorkloadRecord> {
   initialStates(record: R): Readonly<Record<string, StoredState>>;
   /** Before its VNodes are placed, by whoever holds the lease: it may find that the workload has ended. */
   tend(record: R): Promise<void>;
+  /** Where its parts have each a class, those that keep to one. */
+  classes(record: R, records: VNodeRecords): Policy["classes"];
   /** Whether it goes on although these of its VNodes have no place. */
   goesOnWithout(record: R, vnodes: readonly VNodeId[]): boolean;
   /** Whether its VNodes may be placed by now; what was decided elsewhere meanwhile is made the store's first. */

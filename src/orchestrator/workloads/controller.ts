@@ -195,6 +195,7 @@ export class Controller {
       plan,
       now: () => this.#lacking(workload.id),
       nextFree: (kind) => nextFree(mirror, workload.id, kind),
+      classes: (now, records) => this.#careOf(workload.id).classes(now, records),
     });
     this.unplaced.set(workload.id, unplaced);
     const blocking = unplaced.filter((one) => one.copy === 0);

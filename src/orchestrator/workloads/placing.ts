@@ -5,9 +5,9 @@
 import type { PNodeId, VNodeId } from "../../core/ids.ts";
 import { sleep } from "../../core/world.ts";
 import { inTurns, Pace } from "../../scheduler/placement/pace.ts";
-import type { Decision, Placement, PlacementPlan, Policy } from "../../scheduler/placement/types.ts";
+import type { Decision, Placement, PlacementPlan, Policy, Scheduled } from "../../scheduler/placement/types.ts";
 import type { Claim, ClaimGroup } from "../../scheduler/room.ts";
-import { type Kept, type Scheduled, scheduling } from "../../scheduler/schedule.ts";
+import { type Kept, scheduling } from "../../scheduler/schedule.ts";
 import type { Context } from "../context.ts";
 import type { Capacity } from "../fleet/capacity/capacity.ts";
 import { claimId, type HeldClaim, type Rooms } from "../fleet/capacity/rooms.ts";
@@ -21,6 +21,8 @@ export interface Asking {
   readonly plan: PlacementPlan;
   now(): { readonly workload: WorkloadRecord; readonly records: VNodeRecords } | undefined;
   readonly nextFree: NonNullable<Policy["nextFree"]>;
+  /** Where its parts have each a class, those that keep to one. */
+  classes?(workload: WorkloadRecord, records: VNodeRecords): Policy["classes"];
   /** Room that is promised to others: it is left to them. */
   readonly kept?: Kept;
   /** Asked once all room is claimed and before anybody owns anything; if it says no, the room is given back. */
@@ -69,7 +71,8 @@ export class Placing {
     return new Promise((resolve, reject) => {
       const { plan, nextFree, kept, commit } = asking;
       const more = { ...(kept && { kept }), ...(commit && { commit }) };
-      this.#queue.push({ plan, nextFree, ...more, now: () => asking.now(), refusals: 0, resolve, reject });
+      const classes: Asking["classes"] = (workload, records) => asking.classes?.(workload, records);
+      this.#queue.push({ plan, nextFree, classes, ...more, now: () => asking.now(), refusals: 0, resolve, reject });
       this.#start();
     });
   }
@@ -136,7 +139,9 @@ export class Placing {
       waiting.resolve(nothing);
       return undefined;
     }
-    const policy = policyFor(this.#context, now.workload, now.records, { nextFree: waiting.nextFree });
+    const { nextFree } = waiting;
+    const classes = waiting.classes?.(now.workload, now.records);
+    const policy = policyFor(this.#context, now.workload, now.records, { nextFree, ...(classes && { classes }) });
     return { waiting, ...now, policy };
   }
 

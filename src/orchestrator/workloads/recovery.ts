@@ -52,13 +52,15 @@ export interface PolicyOptions {
   readonly nextFree?: Policy["nextFree"];
   /** As if these were gone. */
   readonly without?: ReadonlySet<PNodeId>;
+  /** Of a session in parts that have each their class: those that keep to one. */
+  readonly classes?: Policy["classes"];
 }
 
 export function policyFor(
   context: Context,
   workload: WorkloadRecord,
   records: VNodeRecords,
-  { nextFree, without }: PolicyOptions = {},
+  { nextFree, without, classes }: PolicyOptions = {},
 ): Policy {
   const current = new Map<VNodeId, readonly PNodeId[]>();
   const avoid = new Map<VNodeId, ReadonlySet<PNodeId>>();
@@ -78,6 +80,7 @@ export function policyFor(
     engine: workload.identity.numerics,
     // Chosen once: states of the first class may be durable at some VNodes before there is a line, or become so any time.
     numericsClass: workload.numericsClass,
+    ...(classes ? { classes } : {}),
     requirements: constraintsOf(workload.requirements),
     ...(isChecked(workload) ? { checked: true } : {}),
     copies: ownersWanted(workload),
@@ -158,7 +161,8 @@ export async function writeMembers(
 }
 
 export function memberOf({ id, incarnation, life }: PNodeRecord, decision: ClaimedDecision, since: number): Member {
-  return { pnode: id, incarnation, life, since, claim: decision.claim, reason: decision.reason };
+  const { claim, reason, class: own } = decision;
+  return { pnode: id, incarnation, life, since, claim, reason, ...(own && { class: own }) };
 }
 
 function announce({ mirror, events }: Context, seen: VNodeRecord, record: VNodeRecord): void {

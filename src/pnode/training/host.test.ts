@@ -6,7 +6,17 @@ import { firstAssigned, type HostEffect, type HostEvent, type HostState, step, t
 
 const first: Assignment = {
   ...{ session: "s" as SessionId, vnode: "v" as VNodeId, replica: 0 },
-  ...{ epoch: 5, since: 5, line: 20, state: "twenty", turn: 0, drawn: [], rounds: [] },
+  ...{
+    epoch: 5,
+    since: 5,
+    line: 20,
+    state: "twenty",
+    turn: 0,
+    drawn: [],
+    rounds: [],
+    numericsClass: "",
+    commonClass: "",
+  },
 };
 
 const passing: Trouble = { reason: "nobody answers", permanent: false, damagedState: "", noRoom: false };

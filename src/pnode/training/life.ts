@@ -82,11 +82,12 @@ export class LifeOpener {
     if (line > 0 && state === "") fail("unavailable", `no state of VNode ${vnode} at step ${line} is known yet`);
     const context = await this.#options.session(session);
     const role = roleOf(context.plan, vnode);
-    const opening = context.workers();
+    const opening = context.workers(assignment.numericsClass);
     opening.catch(() => {});
     const file = state === "" ? undefined : await this.#openState(assignment, signal);
     const parallel = Math.max(1, await opening);
-    const compute = await context.computeFor(vnode, `${session}/${vnode}/${++this.#opened}`);
+    const name = `${session}/${vnode}/${++this.#opened}`;
+    const compute = await context.computeFor(vnode, name, assignment.numericsClass);
     try {
       if (file === undefined) await compute.initialise();
       else await orLost(assignment, () => (line === 0 ? compute.adopt(file) : context.restore(compute, file, line)));
@@ -100,8 +101,9 @@ export class LifeOpener {
     }
     const persistsPendingMax = pendingMax(this.#options.snapshotBytesMax, compute.state.bytes);
     const { schedule } = context;
-    const { rounds } = assignment;
-    const options = { role, schedule, line, parallel, persistsPendingMax, rounds };
+    const { rounds, numericsClass, commonClass } = assignment;
+    const classes = { own: numericsClass, common: commonClass };
+    const options = { role, schedule, line, parallel, persistsPendingMax, rounds, classes };
     const process = this.#options.openProcess<StoredTensor, Asker>(options);
     const progress = { hashes: [], start: line, turn: assignment.turn, persisting: Promise.resolve() };
     const record = this.#record(assignment, context, role);

@@ -83,5 +83,5 @@ export class PreparedLives {
 }
 
 function startAlike(a: Assignment, b: Assignment): boolean {
-  return a.line === b.line && a.state === b.state && a.turn === b.turn;
+  return a.line === b.line && a.state === b.state && a.turn === b.turn && a.numericsClass === b.numericsClass;
 }

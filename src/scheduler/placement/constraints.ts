@@ -2,10 +2,18 @@
 // says exactly why.
 
 import type { Fleet, Pool } from "./fleet.ts";
-import { type FleetNode, type Policy, type Requirements, trustLevel } from "./types.ts";
+import { type FleetNode, mixedEngine, type Policy, type Requirements, trustLevel } from "./types.ts";
 
+/** The first that it names is the one in which it is fastest. */
 export function classOf(node: FleetNode, engine: string): string | undefined {
-  return node.numerics.find((one) => one.engine === engine)?.class;
+  return node.numerics.find((one) => engine === mixedEngine || one.engine === engine)?.class;
+}
+
+/** Where classes are mixed a machine can take part in each of its own. */
+function computesIn(node: FleetNode, engine: string, numericsClass: string): boolean {
+  if (engine === mixedEngine && numericsClass !== "") return node.numerics.some((one) => one.class === numericsClass);
+  const own = classOf(node, engine);
+  return own !== undefined && (numericsClass === "" || own === numericsClass);
 }
 
 /** GPUs of the wanted size that nobody has reserved; reserved ones are taken to be the largest. */
@@ -42,10 +50,7 @@ const constraints: readonly Constraint[] = [
   },
   {
     ofPool: true,
-    holds: (node, { engine, numericsClass }) => {
-      const own = classOf(node, engine);
-      return own !== undefined && (numericsClass === "" || own === numericsClass);
-    },
+    holds: (node, { engine, numericsClass }) => computesIn(node, engine, numericsClass),
     missing: ({ engine, numericsClass }, before) =>
       numericsClass === ""
         ? `needs the ${engine} engine; none of ${count(before)} has it`

@@ -2,7 +2,7 @@
 // tells the nodes of a pool apart but the exact memory, so placing costs little however large the fleet is.
 
 import type { PNodeId } from "../../core/ids.ts";
-import { type FleetNode, type LinkSpeed, trustLevel } from "./types.ts";
+import { type FleetNode, type LinkSpeed, mixedEngine, trustLevel } from "./types.ts";
 
 export interface Pool {
   readonly name: string;
@@ -79,7 +79,8 @@ export class Fleet {
 
   /** Numerics classes that somebody computes in. */
   classes(engine: string): readonly string[] {
-    return Array.from(this.#classes.get(engine)?.keys() ?? []).sort();
+    const engines = engine === mixedEngine ? [...this.#classes.keys()] : [engine];
+    return [...new Set(engines.flatMap((one) => [...(this.#classes.get(one)?.keys() ?? [])]))].sort();
   }
 
   #count(node: FleetNode, sign: 1 | -1): void {

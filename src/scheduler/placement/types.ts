@@ -26,7 +26,12 @@ export interface PlacementPlan {
   readonly edges: readonly PlacementEdge[];
   /** VNodes that must share a PNode. */
   readonly colocations: readonly (readonly VNodeId[])[];
+  /** Parts that need not be here together, the most important first: each gets room for all that it lacks, or none. Absent: it is one. */
+  readonly parts?: readonly (readonly VNodeId[])[];
 }
+
+/** The engine of workloads whose parts compute in classes of their own, of whatever engine. */
+export const mixedEngine = "mixed";
 
 export interface FleetNode {
   readonly id: PNodeId;
@@ -94,6 +99,8 @@ export interface Policy {
   readonly engine: string;
   /** Empty at the first placement, which chooses one. */
   readonly numericsClass: string;
+  /** Of a mixed workload in parts: the class that each part keeps to, by its place among them; undefined: one is chosen for it. */
+  readonly classes?: readonly (string | undefined)[];
   readonly requirements: Requirements;
   /** Its results are checked: machines are proven by results, not by work alone. */
   readonly checked?: boolean;
@@ -105,6 +112,8 @@ export interface Policy {
   readonly current: ReadonlyMap<VNodeId, readonly PNodeId[]>;
   /** PNodes on which a VNode failed. */
   readonly avoid: ReadonlyMap<VNodeId, ReadonlySet<PNodeId>>;
+  /** PNodes on which some VNodes cannot be at all: those have another class. */
+  readonly barred?: { readonly vnodes: ReadonlySet<VNodeId>; readonly pnodes: ReadonlySet<PNodeId> };
   /** PNodes that already have the workload's data in their cache. */
   readonly holdsData: ReadonlySet<PNodeId>;
   /** Says when a resource that others use becomes free; empty if nobody knows. */
@@ -117,6 +126,8 @@ export interface Decision {
   readonly copy: number;
   readonly pnode: PNodeId;
   readonly reason: string;
+  /** Of a mixed workload: the class in which it computes there. */
+  readonly class?: string;
 }
 
 export interface Unplaced {
@@ -134,6 +145,11 @@ export interface Placement {
   readonly slowestMs: number;
   /** VNodes that have a place, beside which there is no room for the rest of their group. */
   readonly torn?: readonly VNodeId[];
+}
+
+export interface Scheduled extends Placement {
+  /** VNodes that have to leave their places first: then there is room for all, their groups being together elsewhere. */
+  readonly release?: readonly VNodeId[];
 }
 
 export const requirementsNone: Requirements = {

@@ -9,7 +9,7 @@ export interface Unit {
   readonly flops: number;
   readonly memoryBytes: number;
   readonly gpus: number;
-  /** PNodes on which one of its VNodes failed. */
+  /** PNodes on which one of its VNodes failed, or cannot be. */
   readonly avoid: ReadonlySet<PNodeId>;
 }
 
@@ -23,7 +23,7 @@ const nobody: ReadonlySet<PNodeId> = new Set();
 
 export function unitsOf(
   plan: PlacementPlan,
-  policy: Pick<Policy, "avoid">,
+  policy: Pick<Policy, "avoid" | "barred">,
 ): { units: Unit[]; unitOf: Map<VNodeId, number> } {
   const leader = new Map<VNodeId, VNodeId>();
   for (const group of plan.colocations) for (const vnode of group) leader.set(vnode, group[0] as VNodeId);
@@ -47,6 +47,7 @@ export function unitsOf(
       unitOf.set(vnode.id, index);
       const failed = policy.avoid.get(vnode.id);
       if (failed) avoid = new Set([...avoid, ...failed]);
+      if (policy.barred?.vnodes.has(vnode.id)) avoid = new Set([...avoid, ...policy.barred.pnodes]);
     }
     return { index, vnodes, flops, memoryBytes, gpus, avoid };
   });

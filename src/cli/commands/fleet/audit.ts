@@ -84,13 +84,20 @@ async function repeat(blobs: BlobStore, session: SessionRecord, statement: State
   const vnode = statement.vnode as VNodeId;
   const definition = new TextDecoder().decode(await blobs.definitions.get(session.identity.definition));
   const { openExecutor } = await import("../../../engine/pool/threads.ts");
-  const executor = await openExecutor({ kind: session.identity.numerics, workers: 1 });
+  const { numerics } = session.identity;
+  if (numerics === "mixed")
+    fail(
+      "failed_precondition",
+      `the lanes of session ${session.id} have each a class of their own: they are not audited`,
+    );
+  const executor = await openExecutor({ kind: numerics, workers: 1 });
   try {
     const context = await SessionContext.open({
       ...{ session: session.id, bits, check: checkSession, aside: asideHere, clock: realWorld().clock, signal },
       executorFor: async () => executor,
       // Whose class is not known compares nothing, and says of the state what was said of the one before it.
       rounding: { classOf: () => undefined, onOther: () => {} },
+      engineOf: () => numerics,
       shardBytesMax: 128 << 20,
       onDataWait: () => {},
       blobs: { fetch: async (_session: string, hash: Sha256) => blobs.datasets.get(hash) },

@@ -84,7 +84,7 @@ export class Assignments implements Composer {
         epoch: BigInt(record.epoch),
         replica,
         since: BigInt(member.since),
-        work: workOf(mirror, record),
+        work: workOf(mirror, record, member.class),
       });
       this.#remember(record.session, pnode);
     }
@@ -280,10 +280,12 @@ export function lineOf(mirror: Mirror, id: string) {
 }
 
 /** What the VNode's owner is told to do. */
-export function workOf(mirror: Mirror, { session, durable }: VNodeRecord): AssignedWork {
+export function workOf(mirror: Mirror, { session, durable }: VNodeRecord, numericsClass = ""): AssignedWork {
   if (isReplicaId(session)) return { case: "answering", value: {} };
   const { line, ...told } = lineOf(mirror, session);
-  return { case: "learning", value: { line, ...told, state: durable[String(line)]?.hash ?? "" } };
+  const commonClass = numericsClass && (mirror.get(key.workload(session))?.numericsClass ?? "");
+  const state = durable[String(line)]?.hash ?? "";
+  return { case: "learning", value: { line, ...told, state, numericsClass, commonClass } };
 }
 
 function presentKey(identity: IdentityRecord | undefined): { readonly key?: string } {

@@ -1,8 +1,8 @@
 // Plans and closes the rounds of sessions that are elastic. What is decided stands in create-only records first; the session's record then
 // repeats those that its machines need from its recovery line on, so that whoever tells a line tells them.
 
-import type { SessionId } from "../../core/ids.ts";
-import { inLane, laneOf } from "../../network/lanes.ts";
+import type { SessionId } from "../../../core/ids.ts";
+import { inLane, laneOf } from "../../../network/lanes.ts";
 import {
   isCommon,
   lanesAt,
@@ -11,17 +11,22 @@ import {
   roundAt,
   roundCount,
   type ToldRound,
-} from "../../network/rounds.ts";
-import { createItem, readItem } from "../../store/records/update.ts";
-import type { Context } from "../context.ts";
-import type { ClosingRecord, RoundRecord } from "../records/rounds.ts";
-import type { SessionRecord } from "../records/sessions.ts";
-import { key } from "../records/store-keys.ts";
-import type { VNodeRecord } from "../records/vnodes.ts";
-import { isLive, type VNodeRecords, vnodeRecordsOf } from "../records/workloads.ts";
-import { survivors } from "../workloads/recovery.ts";
-import { trimmed } from "./garbage.ts";
-import { type ElasticSession, isElastic, roundsOf } from "./line.ts";
+} from "../../../network/rounds.ts";
+import type { Policy } from "../../../scheduler/placement/types.ts";
+import { createItem, readItem } from "../../../store/records/update.ts";
+import type { Context } from "../../context.ts";
+import type { Capacity } from "../../fleet/capacity/capacity.ts";
+import type { Rooms } from "../../fleet/capacity/rooms.ts";
+import type { ClosingRecord, RoundRecord } from "../../records/rounds.ts";
+import type { SessionRecord } from "../../records/sessions.ts";
+import { key } from "../../records/store-keys.ts";
+import type { VNodeRecord } from "../../records/vnodes.ts";
+import { isLive, type VNodeRecords, vnodeRecordsOf } from "../../records/workloads.ts";
+import { policyFor, release, survivors } from "../../workloads/recovery.ts";
+import { type Compiled, trainingPlan } from "../compiled.ts";
+import { trimmed } from "../garbage.ts";
+import { type ElasticSession, isElastic, roundsOf } from "../line.ts";
+import { classesOf, classHere, isMixed, lanesToMove, misplaced } from "./lane-classes.ts";
 import { closingNow, planRound, waitMsFor } from "./round-plan.ts";
 
 /** What this orchestrator has seen of a round: decides when things happen, never what they are. */
@@ -32,17 +37,29 @@ interface Seen {
   readonly readyMs: Map<number, number>;
 }
 
+export interface RoundNeeds {
+  readonly compiled: Compiled;
+  readonly capacity: Pick<Capacity, "fleet">;
+  readonly rooms: Rooms;
+  /** Looks at the session again. */
+  readonly touch: (session: SessionId) => void;
+}
+
 export class RoundCare {
   readonly #context: Context;
-  readonly #touch: (session: SessionId) => void;
+  readonly #needs: RoundNeeds;
   readonly #seen = new Map<SessionId, Seen>();
   /** Steps in a millisecond, by lane, as they were in the last round. */
   readonly #speeds = new Map<SessionId, ReadonlyMap<number, number>>();
 
-  /** `touch`: looks at the session again. */
-  constructor(context: Context, touch: (session: SessionId) => void) {
+  constructor(context: Context, needs: RoundNeeds) {
     this.#context = context;
-    this.#touch = touch;
+    this.#needs = needs;
+  }
+
+  classes(session: SessionRecord, records: VNodeRecords): Policy["classes"] {
+    const known = this.#needs.capacity.fleet.classes(session.identity.numerics);
+    return classesOf(session, records, (record) => survivors(this.#context, record), known);
   }
 
   forget(session: SessionId): void {
@@ -53,13 +70,15 @@ export class RoundCare {
   /** By whoever holds the session's lease. */
   async tend(session: SessionRecord): Promise<void> {
     if (!isElastic(session) || !isLive(session) || session.line >= session.identity.steps) return;
+    const records = vnodeRecordsOf(this.#context.mirror, session);
+    await this.#release(misplaced(session, records));
     // Lanes are together until then: all of them are here when the first round is planned.
     const round = roundAt(session.identity, session.line);
     if (round === undefined) return;
-    const records = vnodeRecordsOf(this.#context.mirror, session);
     const known = roundsOf(session);
     const plan = known.get(round.index) ?? (await this.#plan(session, records, round.index));
     if (plan === undefined) return;
+    if (known.get(round.index)?.counted === undefined) await this.#moveResting(session, records, plan);
     const counted = known.get(round.index)?.counted ?? (await this.#close(session, records, round, plan));
     const isLast = round.index + 1 >= roundCount(session.identity);
     const next =
@@ -82,21 +101,52 @@ export class RoundCare {
 
   /** The plan of a round, made if there is none; undefined while no lane is here. */
   async #plan(session: ElasticSession, records: VNodeRecords, number: number): Promise<RoundRecord | undefined> {
-    const { id, identity, numericsClass } = session;
+    const { id, identity } = session;
     const name = key.round(id, number);
     const known = await this.#read<RoundRecord>(name);
     if (known !== undefined) return known;
     const speeds = this.#speeds.get(id);
-    const lanes = this.#lanesHere(session, records).map((lane) => ({
-      lane,
-      class: numericsClass,
-      speed: speeds?.get(lane),
-    }));
+    const here = this.#lanesHere(session, records);
+    // Those that are better placed elsewhere rest, and change meanwhile.
+    const moving = await this.#lanesToMove(session, records, here);
+    const lanes = Array.from(here, ([lane, own]) => ({ lane, class: own, speed: speeds?.get(lane) })).filter(
+      ({ lane }) => !moving.includes(lane),
+    );
     if (lanes.length === 0) return undefined;
     const before = number === 0 ? undefined : await this.#before(id, number - 1);
     if (number > 0 && before === undefined) return undefined;
     const asked = { session: id, identity, round: number, lanes, ...(before && { before }) };
     return this.#create(name, planRound(asked));
+  }
+
+  /** Of a mixed session: those that are better placed on machines of another class. */
+  async #lanesToMove(
+    session: ElasticSession,
+    records: VNodeRecords,
+    here: ReadonlyMap<number, string>,
+  ): Promise<readonly number[]> {
+    if (!isMixed(session)) return [];
+    const { compiled, capacity } = this.#needs;
+    const plan = trainingPlan(session.id, await compiled.planOf(session.identity), session.identity);
+    const policy = policyFor(this.#context, session, records);
+    return lanesToMove(session, plan, capacity.fleet, policy, here);
+  }
+
+  /** Who rests and is to change gives its machines up: it is placed anew. */
+  async #moveResting(session: ElasticSession, records: VNodeRecords, { round, lanes }: RoundPlan): Promise<void> {
+    const here = this.#lanesHere(session, records);
+    const isResting = (lane: number) => !lanes.some((one) => one.lane === lane);
+    if (!isMixed(session) || ![...here.keys()].some(isResting)) return;
+    for (const lane of (await this.#lanesToMove(session, records, here)).filter(isResting)) {
+      const message = `session ${session.id}: lane ${lane} rests in round ${round} and leaves ${here.get(lane)} for machines of another class, on which all are faster`;
+      this.#context.events.emit("info", "session.round", message, { session: session.id });
+      await this.#release([...records.values()].filter(({ vnode }) => laneOf(vnode) === lane));
+    }
+  }
+
+  async #release(vnodes: readonly VNodeRecord[]): Promise<void> {
+    if (vnodes.length === 0) return;
+    await release(this.#context, this.#needs.rooms, new Map(vnodes.map((record) => [record.vnode, record])));
   }
 
   async #before(id: SessionId, number: number) {
@@ -115,14 +165,14 @@ export class RoundCare {
     return { plan, plans, closings };
   }
 
-  /** Lanes all of whose VNodes have an owner that is here. */
-  #lanesHere({ identity }: SessionRecord, records: VNodeRecords): number[] {
-    const gone = new Set(
-      [...records.values()].flatMap((record) =>
-        survivors(this.#context, record).length === 0 ? [laneOf(record.vnode)] : [],
-      ),
-    );
-    return Array.from({ length: identity.lanes ?? 1 }, (_, lane) => lane).filter((lane) => !gone.has(lane));
+  /** Lanes all of whose VNodes have an owner that is here, with the class in which these compute. */
+  #lanesHere(session: SessionRecord, records: VNodeRecords): Map<number, string> {
+    const alive = (record: VNodeRecord) => survivors(this.#context, record);
+    const gone = new Set([...records.values()].flatMap((one) => (alive(one).length === 0 ? [laneOf(one.vnode)] : [])));
+    const all = Array.from({ length: session.identity.lanes ?? 1 }, (_, lane) => lane);
+    const classOf = (lane: number) => (isMixed(session) ? classHere(records, lane, alive) : session.numericsClass);
+    const here = all.filter((lane) => !gone.has(lane)).map((lane) => [lane, classOf(lane)] as const);
+    return new Map(here.flatMap(([lane, own]) => (own === undefined ? [] : [[lane, own] as const])));
   }
 
   async #close(
@@ -166,7 +216,7 @@ export class RoundCare {
   }
 
   #lookAgain(id: SessionId, afterMs: number): void {
-    this.#context.tasks.after(afterMs + 1, () => this.#touch(id));
+    this.#context.tasks.after(afterMs + 1, () => this.#needs.touch(id));
   }
 
   #announce(

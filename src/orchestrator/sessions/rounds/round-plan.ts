@@ -1,10 +1,10 @@
 // What lanes do in the next round, and whether a round may close: pure functions of what is recorded and measured. Every microbatch of the
 // data is given out in order; those of lanes that were late come first in a later plan.
 
-import type { SessionId } from "../../core/ids.ts";
-import { type LanePlan, type Range, type Round, roundOf } from "../../network/rounds.ts";
-import type { SessionIdentity } from "../../network/settings/session.ts";
-import type { ClosingRecord, RoundRecord } from "../records/rounds.ts";
+import type { SessionId } from "../../../core/ids.ts";
+import { type LanePlan, type Range, type Round, roundOf } from "../../../network/rounds.ts";
+import type { SessionIdentity } from "../../../network/settings/session.ts";
+import type { ClosingRecord, RoundRecord } from "../../records/rounds.ts";
 
 /** Lanes that are this near to the fastest take as many steps: less is noise. */
 const alikeShare = 0.85;

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import type { SessionId } from "../../core/ids.ts";
-import { type Range, roundOf } from "../../network/rounds.ts";
-import type { ClosingRecord, RoundRecord } from "../records/rounds.ts";
+import type { SessionId } from "../../../core/ids.ts";
+import { type Range, roundOf } from "../../../network/rounds.ts";
+import type { ClosingRecord, RoundRecord } from "../../records/rounds.ts";
 import { closingNow, planRound } from "./round-plan.ts";
 
 const session = "s" as SessionId;

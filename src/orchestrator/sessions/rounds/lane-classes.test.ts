@@ -1,0 +1,106 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { PNodeId, VNodeId } from "../../../core/ids.ts";
+import type { ToldRound } from "../../../network/rounds.ts";
+import { Fleet } from "../../../scheduler/placement/fleet.ts";
+import { chain, node, policy, vnode } from "../../../scheduler/placement.testing.ts";
+import type { SessionRecord } from "../../records/sessions.ts";
+import type { VNodeRecord } from "../../records/vnodes.ts";
+import type { ElasticSession } from "../line.ts";
+import { classesOf, lanesToMove, misplaced, partsOf } from "./lane-classes.ts";
+
+const vnodes = ["a", "a#1", "a#2"] as VNodeId[];
+
+/** Three lanes; rounds of three steps and one together begin at step 4. */
+function session(line: number, rounds: readonly ToldRound[] = []): ElasticSession {
+  const identity = { steps: 40, lanes: 3, microbatches: 3, numerics: "mixed", sync: { every: 3, after: 4 } };
+  const record = {
+    id: "s",
+    vnodes,
+    identity,
+    policy: { elastic: "on" },
+    numericsClass: "avx2",
+    line,
+    lineBefore: 0,
+    rounds,
+  };
+  return record as unknown as ElasticSession;
+}
+
+const round = (classes: Readonly<Record<number, string>>, counted?: readonly number[], number = 0): ToldRound => ({
+  round: number,
+  lanes: Object.entries(classes).map(([lane, own]) => ({ lane: Number(lane), steps: 3, class: own, samples: [] })),
+  ...(counted && { counted }),
+});
+
+/** On machines of these classes, by lane. */
+function records(...classes: readonly (string | undefined)[]): Map<VNodeId, VNodeRecord> {
+  return new Map(
+    vnodes.map((id, lane) => {
+      const own = classes[lane];
+      const members = own === undefined ? [] : [{ pnode: `p${lane}` as PNodeId, class: own }];
+      return [id, { vnode: id, members } as unknown as VNodeRecord];
+    }),
+  );
+}
+
+const alive = ({ members }: VNodeRecord) => members;
+const known = ["avx2", "neon", "wasm"];
+const classes = (of: SessionRecord, here: Map<VNodeId, VNodeRecord>) => classesOf(of, here, alive, known);
+const wrong = (of: SessionRecord, here: Map<VNodeId, VNodeRecord>) => misplaced(of, here).map((record) => record.vnode);
+
+describe("lanes of a mixed session", () => {
+  it("have to be here together, in one class, before the first round", () => {
+    assert.equal(partsOf(session(3)), undefined);
+    assert.deepEqual(wrong(session(3), records("avx2", "neon", undefined)), ["a#1"]);
+  });
+
+  it("keep to the class of their plan while the round is open, and come first then", () => {
+    const open = session(5, [round({ 1: "neon", 2: "avx2" })]);
+    assert.deepEqual(partsOf(open), [["a#1"], ["a#2"], ["a"]]);
+    assert.deepEqual(classes(open, records("wasm", undefined, "wasm")), ["neon", "avx2", "wasm"]);
+    assert.deepEqual(wrong(open, records("wasm", "neon", "wasm")), ["a#2"], "the first has no part in it");
+  });
+
+  it("are bound to it by the states that a closed round still lacks, and no longer", () => {
+    const told = [round({ 0: "neon", 1: "neon", 2: "wasm" }, [0, 1])];
+    assert.deepEqual(wrong(session(6, told), records("avx2", "neon", "avx2")), ["a"], "the last does not count");
+    assert.deepEqual(wrong(session(7, told), records("avx2", "neon", "avx2")), []);
+  });
+
+  it("go to where the next plan wants them once a round is closed, if such machines are here", () => {
+    const told = [round({ 0: "neon", 1: "neon", 2: "wasm" }, [0, 1]), round({ 0: "wasm", 1: "gone" }, undefined, 1)];
+    assert.deepEqual(classes(session(7, told), records(undefined, undefined, undefined)), [
+      "wasm",
+      undefined,
+      undefined,
+    ]);
+  });
+
+  it("change their class where that makes all faster, half of them at a time at most", () => {
+    const plan = chain(
+      vnodes.map((id) => vnode(id, { flops: 1e9 })),
+      1_000,
+      "s",
+    );
+    const of = (id: string, own: string, gflops = 50) => node(id, { numerics: [{ engine: own, class: own }], gflops });
+    const fleet = new Fleet([of("p", "avx2"), of("q", "neon"), of("slow", "wasm", 2)]);
+    const current = new Map(vnodes.map((id) => [id, ["p" as PNodeId]]));
+    const asked = policy({ engine: "mixed", numericsClass: "avx2", current });
+    const here = new Map([0, 1, 2].map((lane) => [lane, "avx2"]));
+    assert.deepEqual(lanesToMove(session(7), plan, fleet, asked, here).length, 1);
+    const settled = new Map(
+      [
+        ["a", "p"],
+        ["a#1", "q"],
+        ["a#2", "q"],
+      ].map(([id, at]) => [id as VNodeId, [at as PNodeId]]),
+    );
+    const spread = new Map([0, 1, 2].map((lane) => [lane, lane === 0 ? "avx2" : "neon"]));
+    assert.deepEqual(
+      lanesToMove(session(7), plan, fleet, { ...asked, current: settled }, spread),
+      [],
+      "4 % are not worth it",
+    );
+  });
+});

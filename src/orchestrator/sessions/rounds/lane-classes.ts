@@ -1,0 +1,120 @@
+// In which numerics class each lane of a mixed session computes, and which lanes would do better in another: pure functions of records and
+// the fleet. A plan fixes a lane's class for its round; a lane that has no part in one is free to choose, and so lanes change.
+
+import type { PNodeId, VNodeId } from "../../../core/ids.ts";
+import { laneOf } from "../../../network/lanes.ts";
+import { type Round, roundAt, type ToldRound } from "../../../network/rounds.ts";
+import type { Fleet } from "../../../scheduler/placement/fleet.ts";
+import { atOnce, unhurried } from "../../../scheduler/placement/pace.ts";
+import { throughput } from "../../../scheduler/placement/parts.ts";
+import { withoutThose } from "../../../scheduler/placement/reserve.ts";
+import type { PlacementPlan, Policy } from "../../../scheduler/placement/types.ts";
+import { placingAnywhere } from "../../../scheduler/schedule.ts";
+import type { SessionRecord } from "../../records/sessions.ts";
+import type { Member, VNodeRecord } from "../../records/vnodes.ts";
+import type { VNodeRecords } from "../../records/workloads.ts";
+import { type ElasticSession, isElastic, roundsOf } from "../line.ts";
+
+/** The round that the session is in, and what is told of it; undefined while its lanes are together. */
+export function roundNow(session: SessionRecord): (Round & { readonly told: ToldRound | undefined }) | undefined {
+  const round = isElastic(session) ? roundAt(session.identity, session.line) : undefined;
+  return round && { ...round, told: roundsOf(session).get(round.index) };
+}
+
+/** The class that what a lane does next is computed in; undefined where any will do, or nobody has decided. */
+function boundTo(session: SessionRecord, lane: number): string | undefined {
+  const now = roundNow(session);
+  if (now === undefined) return session.numericsClass;
+  const { told, last } = now;
+  // All that a lane still does at the end of a closed round is the same in every class.
+  if (told?.counted && (session.line >= last || !told.counted.includes(lane))) return undefined;
+  return told?.lanes.find((one) => one.lane === lane)?.class;
+}
+
+export function isMixed({ identity }: SessionRecord): boolean {
+  return identity.numerics === "mixed";
+}
+
+/** Lanes as placement sees them, those whose work is waited for first. Undefined where all of them have to be here. */
+export function partsOf(session: SessionRecord): VNodeId[][] | undefined {
+  const now = roundNow(session);
+  if (now === undefined) return undefined;
+  return lanesInOrder(session, now.told).map((lane) => session.vnodes.filter((id) => laneOf(id) === lane));
+}
+
+function lanesInOrder({ identity }: SessionRecord, told: ToldRound | undefined): number[] {
+  const all = Array.from({ length: identity.lanes ?? 1 }, (_, lane) => lane);
+  const isWaitedFor = (lane: number) => told?.lanes.some((one) => one.lane === lane) ?? false;
+  return [...all.filter(isWaitedFor), ...all.filter((lane) => !isWaitedFor(lane))];
+}
+
+type Alive = (record: VNodeRecord) => readonly Member[];
+
+/** The class of the machines that a lane's VNodes are on, if any is; undefined also where they are of several. */
+export function classHere(records: VNodeRecords, lane: number, alive: Alive): string | undefined {
+  const own = [...records.values()].filter(({ vnode }) => laneOf(vnode) === lane);
+  const classes = new Set(own.flatMap((record) => alive(record).map((member) => member.class)));
+  return classes.size === 1 ? [...classes][0] : undefined;
+}
+
+/** For the parts of the session, in their order: the class that each keeps to; undefined where it may choose. */
+export function classesOf(
+  session: SessionRecord,
+  records: VNodeRecords,
+  alive: Alive,
+  known: readonly string[],
+): Policy["classes"] {
+  const now = isMixed(session) ? roundNow(session) : undefined;
+  if (now === undefined) return undefined;
+  const { told } = now;
+  return lanesInOrder(session, told).map((lane) => {
+    const bound = boundTo(session, lane);
+    if (bound !== undefined) return bound;
+    const next = told && nextPlanOf(session, told)?.lanes.find((one) => one.lane === lane)?.class;
+    return next !== undefined && known.includes(next) ? next : classHere(records, lane, alive);
+  });
+}
+
+function nextPlanOf(session: SessionRecord, { round }: ToldRound): ToldRound | undefined {
+  return roundsOf(session).get(round + 1);
+}
+
+/** VNodes on machines of another class than they are to compute in next: they would wait there for ever. */
+export function misplaced(session: SessionRecord, records: VNodeRecords): VNodeRecord[] {
+  if (!isMixed(session)) return [];
+  return [...records.values()].filter(({ vnode, members }) => {
+    const bound = boundTo(session, laneOf(vnode));
+    return bound !== undefined && members.some((member) => member.class !== bound);
+  });
+}
+
+/** Below this gain lanes stay as they are: each that changes misses a round. */
+const gainLeast = 1.1;
+
+/**
+ * Lanes that would make all of them faster on machines of another class. They rest for a round, in which they are placed anew. Half of
+ * those that are here stay in any case, so that rounds go on.
+ */
+export function lanesToMove(
+  session: ElasticSession,
+  plan: PlacementPlan,
+  fleet: Fleet,
+  policy: Policy,
+  here: ReadonlyMap<number, string>,
+): number[] {
+  const lanes = [...here.keys()];
+  const parts = lanes.map((lane) => session.vnodes.filter((id) => laneOf(id) === lane));
+  const own = { ...plan, parts, vnodes: plan.vnodes.filter(({ id }) => here.has(laneOf(id))) };
+  const [free, anew] = withoutThose(own, fleet, policy, new Set(parts.flat()));
+  const { decisions, unplaced } = atOnce(
+    placingAnywhere(own, free, { ...anew, classes: lanes.map(() => undefined) }, unhurried()),
+  );
+  if (unplaced.length > 0) return [];
+  const places = new Map<VNodeId, PNodeId[]>();
+  for (const { vnode, pnode } of decisions) places.set(vnode, [...(places.get(vnode) ?? []), pnode]);
+  const classes = new Map(decisions.map((one) => [laneOf(one.vnode), one.class]));
+  const speedNow = throughput(own, fleet, policy.current, (vnode) => here.get(laneOf(vnode)));
+  const speedThen = throughput(own, fleet, places, (vnode) => classes.get(laneOf(vnode)));
+  if (speedThen < gainLeast * speedNow) return [];
+  return lanes.filter((lane) => classes.get(lane) !== here.get(lane)).slice(0, Math.floor(lanes.length / 2));
+}

@@ -1,0 +1,92 @@
+// `npm run classes`: one model on a process with the native runtime, one with the portable engine alone and a page of a browser, a lane each.
+// What comes out is what the records of its rounds lead to in one place, bit for bit.
+
+import assert from "node:assert/strict";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Child, startChild, stopChild } from "../../src/cli/machine/processes.ts";
+import { Client } from "../../src/client/client.ts";
+import { addSamples } from "../../src/client/samples.ts";
+import { isCommon } from "../../src/network/rounds.ts";
+import { launchBrowser } from "../browser/browser.ts";
+import { ended, smallNetwork, smallSamples } from "../small-training.ts";
+import { openTab } from "../tabs/tabs.ts";
+import { replayed } from "./replayed.ts";
+
+const lanes = 3;
+const [steps, sync] = [62, { every: 5, after: 2 }];
+
+const directory = await mkdtemp(join(tmpdir(), "dcnr-classes-"));
+const started: Child[] = [];
+const browser = await launchBrowser();
+try {
+  const home = join(directory, "o");
+  const words = ["orchestrator", "--listen", "127.0.0.1:0", "--dir", home, "--relay"];
+  const orchestrator = await startChild("the orchestrator", words);
+  started.push(orchestrator);
+  const lend = async (name: string) => {
+    const own = join(directory, name);
+    const child = await startChild(name, [
+      "join",
+      orchestrator.address,
+      "--name",
+      name,
+      "--dir",
+      own,
+      "--cpus",
+      "1",
+      "--wait",
+    ]);
+    return { child, own };
+  };
+  started.push((await lend("native")).child);
+  // As a machine on which only the portable engine was found when it was measured.
+  const first = await lend("portable");
+  await stopChild(first.child, 5_000);
+  await forgetNative(join(first.own, "measured.json"));
+  started.push((await lend("portable")).child);
+  await openTab(browser, orchestrator.address, "tab");
+
+  const client = new Client(orchestrator.address, { fetch });
+  await client.networks.create(smallNetwork, { id: "small" });
+  await addSamples(client, "pairs", smallSamples());
+  const session = await client.sessions.create({
+    ...{ network: "small", dataset: "pairs", split: "all", batch: 12, microbatches: 6, seed: 7n, lanes },
+    ...{ numerics: "mixed", elastic: "on", assurance: "none", steps: BigInt(steps), checkpointEvery: 5 },
+    ...{ syncEvery: sync.every, syncAfter: BigInt(sync.after), learningRate: { schedule: "constant", base: 0.01 } },
+  });
+  const { status, reason } = await ended(client, session.id);
+  assert.equal(status, "done", reason);
+  const told = new Map((await client.sessions.stepRoots(session.id)).map(({ step, root }) => [Number(step), root]));
+  const { rounds, common, roots } = await replayed(home, session.id, ["native", "portable"]);
+  console.log(`before the first round: ${common}`);
+  for (const { round, lanes: plans, counted } of rounds)
+    console.log(
+      `round ${round}: ${plans.map((one) => `lane ${one.lane} ${one.class} x${one.steps}`).join(", ")}; ${counted?.join(", ")} count`,
+    );
+  const same = roots.flatMap((root, index) =>
+    isCommon({ steps, sync: { ...sync, rules: 1 } }, index + 1) ? [[index + 1, root] as const] : [],
+  );
+  for (const [step, root] of same) assert.equal(told.get(step), root, `the root after step ${step}`);
+  const kinds = (plans: (typeof rounds)[number]["lanes"]) => new Set(plans.map((one) => one.class)).size;
+  const best = rounds.filter(
+    (one) => one.lanes.length === lanes && kinds(one.lanes) === 2 && one.counted?.length === lanes,
+  );
+  assert.ok(best.length > 0, "all three learned in one round, in two classes");
+  console.log(
+    `${same.length} common roots are those of the records, ${best.length} of ${rounds.length} rounds had all lanes in both classes`,
+  );
+} finally {
+  await browser.close();
+  await Promise.all(started.map((child) => stopChild(child, 3_000)));
+  await rm(directory, { recursive: true, force: true });
+}
+
+async function forgetNative(file: string): Promise<void> {
+  const text = await readFile(file, "utf8");
+  const known = JSON.parse(text) as { value?: { classes: { engine: string }[] } };
+  assert.ok(known.value, text.slice(0, 200));
+  known.value.classes = known.value.classes.filter(({ engine }) => engine !== "native");
+  await writeFile(file, JSON.stringify(known));
+}
