@@ -3,8 +3,6 @@
 import { deepStrictEqual, strictEqual } from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { readFile } from "node:fs/promises";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
@@ -15,41 +13,10 @@ import { chromium as playwright } from "playwright-core";
 import { openExactEngine } from "../src/engine/exact/engine.ts";
 import { openPortableEngine } from "../src/engine/portable/engine.ts";
 import { rootOfExactTraining } from "./portable/exact-training.ts";
+import { bundle, serve } from "./portable/serve.ts";
 import { hashesOfTraining } from "./portable/training.ts";
 
 const here = join(import.meta.dirname, "portable");
-
-async function bundle(): Promise<string> {
-  const result = await build({
-    entryPoints: [join(here, "page.ts")],
-    bundle: true,
-    format: "esm",
-    platform: "browser",
-    write: false,
-  });
-  return result.outputFiles[0]?.text as string;
-}
-
-/** Serves the page isolated, as SharedArrayBuffer asks for. */
-async function serve(script: string): Promise<{ url: string; close: () => Promise<void> }> {
-  const server = createServer((request, response) => {
-    const path = request.url ?? "/";
-    response.setHeader("Cross-Origin-Opener-Policy", "same-origin");
-    response.setHeader("Cross-Origin-Embedder-Policy", "require-corp");
-    if (path === "/")
-      return response.setHeader("Content-Type", "text/html").end('<script type="module" src="/page.js"></script>');
-    if (path === "/page.js") return response.setHeader("Content-Type", "text/javascript").end(script);
-    return response.writeHead(404).end();
-  });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
-  const close = () =>
-    new Promise<void>((resolve) => {
-      server.closeAllConnections();
-      server.close(() => resolve());
-    });
-  return { url: `http://127.0.0.1:${port}/`, close };
-}
 
 test("training with portable and exact numerics gives the same bits in Node and in Chromium, the demo GPT's too", async () => {
   const expected = {
@@ -58,7 +25,7 @@ test("training with portable and exact numerics gives the same bits in Node and 
   };
   const demo = await readFile(join(here, "..", "..", "examples", "gpt-demo.yaml"), "utf8");
   const root = await rootOfExactTraining(demo, openExactEngine());
-  const { url, close } = await serve(await bundle());
+  const { url, close } = await serve(await bundle("page.ts", "browser"));
   const browser = await playwright.launch({ executablePath: await chromium.executablePath(), args: chromium.args });
   try {
     const page = await browser.newPage();

@@ -38,7 +38,6 @@ export function place(plan: PlacementPlan, fleet: Fleet, asked: Policy): Placeme
 export function* placing(plan: PlacementPlan, fleet: Fleet, asked: Policy, pace: Pace): Search<Placement> {
   const policy = asked.numericsClass === "" ? { ...asked, numericsClass: chooseClass(plan, fleet, asked) } : asked;
   const unproven = unprovenOf(fleet, policy);
-  if (pace.isSpent(unproven.sizes.size > 0 ? fleet.size : 0)) yield;
   let best: Placement | undefined;
   for (const care of caresFor(unproven, fleet)) {
     const placement = yield* placeOn(plan, fleet, policy, { unproven, care, isFirst: best === undefined }, pace);

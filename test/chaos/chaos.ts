@@ -4,6 +4,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { replayed } from "../lanes/replayed.ts";
 import { Fleet, type Member, pause } from "./fleet.ts";
 import { percentile, rate, recoveryMs } from "./measure.ts";
 import { type Lanes, type Round, Training } from "./training.ts";
@@ -29,7 +30,7 @@ export interface ChaosReport {
   readonly stops: number;
   readonly rounds: number;
   readonly root: string;
-  /** Roots of disturbed rounds that are not the undisturbed one's. */
+  /** Roots of disturbed rounds that are not the undisturbed one's, or not what their records lead to. */
   readonly wrongRoots: readonly string[];
   readonly recoveryMs: { readonly p50: number; readonly p90: number; readonly p99: number; readonly count: number };
   readonly stepsPerSecond: { readonly undisturbed: number; readonly disturbed: number };
@@ -49,11 +50,28 @@ export async function chaos(options: ChaosOptions): Promise<ChaosReport> {
     const killer = new Killer(fleet, options);
     const rounds = await disturbedRounds(training, killer, options);
     await killer.stop();
-    return summarise(calm, rounds, killer);
+    const isElastic = options.lanes?.elastic === "on";
+    const wrong: string[] = [];
+    for (const { session, root } of rounds) {
+      const expected = isElastic ? await recordedRoot(directory, session, options.print) : calm.root;
+      if (root !== expected) wrong.push(root);
+    }
+    return summarise(calm, rounds, killer, wrong);
   } finally {
     await fleet.stop();
     await rm(directory, { recursive: true, force: true });
   }
+}
+
+/** Where lanes come and go: what the records of their rounds lead to, trained again in one place. */
+async function recordedRoot(directory: string, session: string, print: (line: string) => void): Promise<string> {
+  const { rounds, roots } = await replayed(directory, session, ["native"]);
+  const late = rounds.reduce((sum, { lanes, counted }) => sum + lanes.length - (counted?.length ?? lanes.length), 0);
+  const most = Math.max(...rounds.map(({ lanes }) => lanes.length));
+  const resting = rounds.reduce((sum, { lanes }) => sum + most - lanes.length, 0);
+  const root = roots.at(-1) ?? "";
+  print(`${session}: its records lead to ${root} (${rounds.length} rounds; lanes: ${late} late, ${resting} resting)`);
+  return root;
 }
 
 async function disturbedRounds(training: Training, killer: Killer, options: ChaosOptions): Promise<Round[]> {
@@ -132,7 +150,7 @@ class Killer {
   }
 }
 
-function summarise(calm: Round, rounds: readonly Round[], killer: Killer): ChaosReport {
+function summarise(calm: Round, rounds: readonly Round[], killer: Killer, wrongRoots: readonly string[]): ChaosReport {
   const recoveries = rounds.flatMap(({ log }) =>
     killer.hits.flatMap(({ atMs, role }) => {
       const inRound = atMs >= (log[0]?.atMs ?? 0) && atMs <= (log.at(-1)?.atMs ?? 0);
@@ -147,7 +165,7 @@ function summarise(calm: Round, rounds: readonly Round[], killer: Killer): Chaos
     stops: killer.hits.filter(({ signal }) => signal === "SIGSTOP").length,
     rounds: rounds.length,
     root: calm.root,
-    wrongRoots: rounds.map(({ root }) => root).filter((root) => root !== calm.root),
+    wrongRoots,
     recoveryMs: {
       p50: percentile(recoveries, 0.5),
       p90: percentile(recoveries, 0.9),

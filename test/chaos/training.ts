@@ -15,6 +15,7 @@ const small = { ...t1, name: "t1-small", blocks: 6, heads: 2, headDim: 16, conte
 const datasetName = "made-up";
 
 export interface Round {
+  readonly session: string;
   readonly root: string;
   readonly log: readonly Progress[];
 }
@@ -24,6 +25,8 @@ export interface Lanes {
   readonly lanes: number;
   readonly syncEvery?: number;
   readonly syncAfter?: bigint;
+  /** Lanes come and go; what comes out then depends on who was late, and on nothing else. */
+  readonly elastic?: "on";
 }
 
 export interface RoundOptions {
@@ -100,7 +103,7 @@ export class Training {
       if (Number(session.step) > (log.at(-1)?.step ?? -1))
         log.push({ atMs: performance.now(), step: Number(session.step) });
       onLook(session);
-      if (session.status === "done") return { root: await this.#root(session), log };
+      if (session.status === "done") return { session: id, root: await this.#root(session), log };
       if (session.status === "failed") throw new Error(`session ${id} failed: ${session.reason}`);
       if (signal?.aborted) throw new Error(`session ${id} was given up at step ${session.step} (${session.reason})`);
       await between?.();

@@ -3,6 +3,7 @@
 // one. Where others have no room the limits are lifted one after the other, and the decisions say so: a fleet of newcomers has to begin somehow.
 
 import type { Fleet } from "./fleet.ts";
+import { namesOf } from "./names.ts";
 import { type FleetNode, type Policy, trustLevel } from "./types.ts";
 
 /** Machines that share a limit, and how many units more they may get together. */
@@ -50,7 +51,7 @@ export class Crowds {
     if ((everybody === undefined && each === undefined) || !this.#isUnproven(node)) return nobody;
     const crowds = everybody === undefined ? [] : [this.#crowd("everybody", everybody)];
     if (each !== undefined)
-      for (const name of namesOf(node)) if ((this.#sizes.get(name) ?? 0) > 1) crowds.push(this.#crowd(name, each));
+      for (const name of namesOf(node)) if (this.#sizes.has(name)) crowds.push(this.#crowd(name, each));
     return crowds;
   }
 
@@ -66,18 +67,11 @@ function unitsOf(share: number, units: number): number {
   return units < 2 ? 0 : Math.max(1, Math.floor(share * units));
 }
 
-function namesOf({ owner, network }: FleetNode): string[] {
-  const names = [];
-  if (owner !== "") names.push(`owner ${owner}`);
-  if (network !== undefined) names.push(`network ${network}`);
-  return names;
-}
-
 /** Who of a fleet has proved nothing. */
 export interface Unproven {
   readonly isUnproven: (node: FleetNode) => boolean;
   readonly count: number;
-  /** Machines of one owner or network, by its name. */
+  /** Machines of one owner or network, by its name, where there are several. */
   readonly sizes: ReadonlyMap<string, number>;
 }
 
@@ -88,18 +82,14 @@ export function unprovenOf(fleet: Fleet, { checked }: Policy): Unproven {
     ? ({ trust }: FleetNode) => trustLevel(trust) === 0
     : ({ newcomer }: FleetNode) => newcomer;
   const count = byResults ? fleet.untrusted : fleet.newcomers;
-  const sizes = new Map<string, number>();
-  if (count > 1)
-    for (const node of fleet.nodes())
-      if (isUnproven(node)) for (const name of namesOf(node)) sizes.set(name, (sizes.get(name) ?? 0) + 1);
-  return { isUnproven, count, sizes };
+  return { isUnproven, count, sizes: fleet.namesOf(byResults ? "untrusted" : "newcomers") };
 }
 
 /** How careful to be at first, and then, as long as something has no place. The last one has no limits. */
 export function caresFor({ count, sizes }: Unproven, fleet: Fleet): Care[] {
   const isMixed = count > 0 && count < fleet.size;
   // All in one: there is nobody to prefer.
-  const hasCrowds = [...sizes.values()].some((size) => size > 1 && size < fleet.size);
+  const hasCrowds = sizes.values().some((size) => size < fleet.size);
   const cares: Care[] = [];
   if (isMixed) cares.push({ everybody: everybodyShare, ...(hasCrowds ? { each: eachShare } : {}) });
   else if (hasCrowds) cares.push({ each: eachShare });

@@ -2,6 +2,7 @@
 // tells the nodes of a pool apart but the exact memory, so placing costs little however large the fleet is.
 
 import type { PNodeId } from "../../core/ids.ts";
+import { Names } from "./names.ts";
 import { type FleetNode, type LinkSpeed, mixedEngine, trustLevel } from "./types.ts";
 
 export interface Pool {
@@ -42,6 +43,8 @@ export class Fleet {
   readonly #ordered: Pool[] = [];
   #newcomers = 0;
   #untrusted = 0;
+  #namesOfNewcomers = new Names();
+  #namesOfUntrusted = new Names();
   /** How many nodes compute in each class, by engine. */
   readonly #classes = new Map<string, Map<string, number>>();
 
@@ -64,6 +67,11 @@ export class Fleet {
     return this.#untrusted;
   }
 
+  /** How many of those belong to one owner or network, by its name; only where several do. */
+  namesOf(which: "newcomers" | "untrusted"): ReadonlyMap<string, number> {
+    return (which === "newcomers" ? this.#namesOfNewcomers : this.#namesOfUntrusted).shared;
+  }
+
   get(id: PNodeId): FleetNode | undefined {
     return this.#nodes.get(id);
   }
@@ -84,8 +92,14 @@ export class Fleet {
   }
 
   #count(node: FleetNode, sign: 1 | -1): void {
-    if (node.newcomer) this.#newcomers += sign;
-    if (trustLevel(node.trust) === 0) this.#untrusted += sign;
+    if (node.newcomer) {
+      this.#newcomers += sign;
+      this.#namesOfNewcomers.count(node, sign);
+    }
+    if (trustLevel(node.trust) === 0) {
+      this.#untrusted += sign;
+      this.#namesOfUntrusted.count(node, sign);
+    }
     for (const { engine, class: name } of node.numerics) {
       const counts = this.#classes.get(engine) ?? new Map<string, number>();
       const count = (counts.get(name) ?? 0) + sign;
@@ -100,7 +114,8 @@ export class Fleet {
     const left = this.#poolOf.get(node.id);
     const kind = before && left && isOfKind(node, before) ? left.kind : this.#kindOf(node);
     const step = stepOf(node);
-    if (left?.kind === kind && left.step === step && before?.gflops === node.gflops) {
+    const isNamedAlike = before?.owner === node.owner && before.network === node.network;
+    if (left?.kind === kind && left.step === step && before?.gflops === node.gflops && isNamedAlike) {
       // Most changes: something was claimed or given back, and it is among its equals still.
       left.nodes[position(left.nodes, node, isFaster)] = node;
       left.example = left.nodes[0] as FleetNode;
@@ -130,6 +145,8 @@ export class Fleet {
     }
     copy.#newcomers = this.#newcomers;
     copy.#untrusted = this.#untrusted;
+    copy.#namesOfNewcomers = new Names(this.#namesOfNewcomers);
+    copy.#namesOfUntrusted = new Names(this.#namesOfUntrusted);
     for (const [engine, counts] of this.#classes) copy.#classes.set(engine, new Map(counts));
     return copy;
   }
