@@ -146,6 +146,16 @@ const cases: readonly [what: string, text: string, sentence: string][] = [
     'outputs[0]: there is no node "lst", did you mean "last"?',
   ],
   [
+    "a wire type that nothing can send",
+    `activation_precision: int4\n${yaml(sound)}`,
+    'the definition: activation_precision must be one of float32, fp16, bf16, int8, found "int4"',
+  ],
+  [
+    "weights that would learn in eight bits",
+    `param_precision: int8\n${yaml(sound)}`,
+    "the definition: weights do not learn in int8; only activation_precision may be int8",
+  ],
+  [
     "an unknown precision",
     `precision: fp8\n${yaml(sound)}`,
     'the definition: precision must be one of float32, fp16, bf16, found "fp8"',

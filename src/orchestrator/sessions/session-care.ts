@@ -81,7 +81,9 @@ export class SessionCare implements Care<SessionRecord> {
     if (told === undefined) return false;
     const lacking = new Set(vnodes.map(laneOf));
     if (told.counted !== undefined) return !told.counted.some((lane) => lacking.has(lane));
-    return isQuorum(told.lanes.filter(({ lane }) => !lacking.has(lane)).length, told.lanes.length);
+    const stranded = this.#needs.rounds.stranded(session, told);
+    const here = told.lanes.filter(({ lane }) => !lacking.has(lane)).length;
+    return isQuorum(here, told.lanes.length - stranded.length);
   }
 
   settle(session: SessionRecord): Promise<boolean> {

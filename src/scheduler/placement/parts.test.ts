@@ -27,6 +27,8 @@ const machine = (id: string, classes: readonly string[], changes: Partial<FleetN
 
 const mixed = (changes: Partial<Policy> = {}) => policy({ engine: "mixed", numericsClass: "avx", ...changes });
 
+const bound = (...names: string[]) => names.map((name) => ({ class: name, isBound: true }));
+
 function placed(fleet: readonly FleetNode[], plan: PlacementPlan, asked: Policy) {
   const placement = schedule(new Fleet(fleet), [{ plan, policy: asked }]).get("w");
   const where = Object.fromEntries((placement?.decisions ?? []).map((one) => [one.vnode, `${one.pnode} ${one.class}`]));
@@ -54,10 +56,17 @@ describe("a workload in parts", () => {
   it("keeps to the class that is fixed for a part, on machines that are faster in another if need be, or waits", () => {
     const current = new Map<VNodeId, readonly PNodeId[]>(["a0", "b0"].map((id) => [id as VNodeId, ["p" as PNodeId]]));
     const fleet = [machine("p", ["avx"], { hosts: new Map([["w", 2]]) }), machine("arm", ["neon", "wasm"])];
-    const inWasm = placed(fleet, lanes(2), mixed({ current, classes: ["avx", "wasm"] }));
+    const inWasm = placed(fleet, lanes(2), mixed({ current, classes: bound("avx", "wasm") }));
     assert.deepEqual(inWasm.where, { a1: "arm wasm", b1: "arm wasm" });
-    const gone = placed(fleet, lanes(2), mixed({ current, classes: ["avx", "gone"] }));
+    const gone = placed(fleet, lanes(2), mixed({ current, classes: bound("avx", "gone") }));
     assert.deepEqual([gone.where, gone.unplaced.length > 0], [{}, true], "nothing is put beside it in another class");
+  });
+
+  it("prefers the class in which a part is, and takes another where that has no room", () => {
+    const fleet = [machine("p", ["avx"]), machine("arm", ["neon"], { gflops: 500 })];
+    const isIn = (name: string) => mixed({ classes: [{ class: name, isBound: false }] });
+    assert.deepEqual(placed(fleet, lanes(1), isIn("avx")).where, { a0: "p avx", b0: "p avx" });
+    assert.deepEqual(placed(fleet, lanes(1), isIn("gone")).where, { a0: "arm neon", b0: "arm neon" });
   });
 
   it("is as fast as its parts together, each as its slowest machine", () => {

@@ -32,7 +32,7 @@ export function* placingParts(
     const sub = planOf(plan, places, own);
     let best: Scheduled | undefined;
     let fastest = -1;
-    for (const ways of waysFor(left, { ...policy, current: places }, own, index))
+    for (const { ways, isWanted } of waysFor(left, { ...policy, current: places }, own, index)) {
       for (const asked of ways) {
         const placement = withinPart(yield* whole(sub, left, asked, pace), own);
         const isWhole = placement.unplaced.length === 0;
@@ -40,6 +40,8 @@ export function* placingParts(
         if (speed > fastest) [best, fastest] = [placement, speed];
         if (isWhole) break;
       }
+      if (isWanted && best?.unplaced.length === 0) break;
+    }
     if (best === undefined) continue;
     if (best.release) return { ...best, decisions: [], unplaced: [...unplaced, ...best.unplaced] };
     slowestMs = Math.max(slowestMs, best.slowestMs);
@@ -53,17 +55,26 @@ export function* placingParts(
   return { decisions, unplaced, numericsClass: policy.numericsClass, slowestMs };
 }
 
-/** By class: on machines that are fastest in it, or else on any that compute in it. */
-function waysFor(fleet: Fleet, policy: Policy, part: ReadonlySet<VNodeId>, index: number): Policy[][] {
-  if (policy.engine !== mixedEngine) return [[policy]];
-  const fixed = policy.classes?.[index];
-  return (fixed === undefined ? fleet.classes(mixedEngine) : [fixed]).map((numericsClass) =>
-    [true, false].map((isOwn) => ({
+interface Ways {
+  /** On machines that are fastest in the class, or else on any that compute in it. */
+  readonly ways: readonly Policy[];
+  /** If there is room, no other class is tried. */
+  readonly isWanted: boolean;
+}
+
+/** By class. */
+function waysFor(fleet: Fleet, policy: Policy, part: ReadonlySet<VNodeId>, index: number): Ways[] {
+  if (policy.engine !== mixedEngine) return [{ ways: [policy], isWanted: true }];
+  const { class: wanted, isBound = false } = policy.classes?.[index] ?? {};
+  const others = isBound ? [] : fleet.classes(mixedEngine).filter((name) => name !== wanted);
+  return [...(wanted === undefined ? [] : [wanted]), ...others].map((numericsClass) => ({
+    isWanted: numericsClass === wanted,
+    ways: [true, false].map((isOwn) => ({
       ...policy,
       numericsClass,
       barred: { vnodes: part, pnodes: othersThan(fleet, numericsClass, isOwn) },
     })),
-  );
+  }));
 }
 
 /** Machines that do not compute in a class; `isOwn`: or are faster in another. */

@@ -99,8 +99,8 @@ export interface Policy {
   readonly engine: string;
   /** Empty at the first placement, which chooses one. */
   readonly numericsClass: string;
-  /** Of a mixed workload in parts: the class that each part keeps to, by its place among them; undefined: one is chosen for it. */
-  readonly classes?: readonly (string | undefined)[];
+  /** Of a mixed workload in parts, by their places: the class in which each is, or has to be; absent: one is chosen for it. */
+  readonly classes?: readonly PartClass[];
   readonly requirements: Requirements;
   /** Its results are checked: machines are proven by results, not by work alone. */
   readonly checked?: boolean;
@@ -118,6 +118,13 @@ export interface Policy {
   readonly holdsData: ReadonlySet<PNodeId>;
   /** Says when a resource that others use becomes free; empty if nobody knows. */
   readonly nextFree?: (kind: "gpus" | "memory") => string;
+}
+
+export interface PartClass {
+  /** Tried first. */
+  readonly class?: string | undefined;
+  /** No other will do. */
+  readonly isBound: boolean;
 }
 
 export interface Decision {

@@ -7,7 +7,8 @@ import { chain, node, policy, vnode } from "../../../scheduler/placement.testing
 import type { SessionRecord } from "../../records/sessions.ts";
 import type { VNodeRecord } from "../../records/vnodes.ts";
 import type { ElasticSession } from "../line.ts";
-import { classesOf, lanesToMove, misplaced, partsOf } from "./lane-classes.ts";
+import { classesOf, lanesToMove, misplaced, partsOf, strandedIn } from "./lane-classes.ts";
+import { closingNow } from "./round-plan.ts";
 
 const vnodes = ["a", "a#1", "a#2"] as VNodeId[];
 
@@ -46,8 +47,11 @@ function records(...classes: readonly (string | undefined)[]): Map<VNodeId, VNod
 
 const alive = ({ members }: VNodeRecord) => members;
 const known = ["avx2", "neon", "wasm"];
-const classes = (of: SessionRecord, here: Map<VNodeId, VNodeRecord>) => classesOf(of, here, alive, known);
-const wrong = (of: SessionRecord, here: Map<VNodeId, VNodeRecord>) => misplaced(of, here).map((record) => record.vnode);
+/** A class that has to be is written with a "!". */
+const classes = (of: SessionRecord, here: Map<VNodeId, VNodeRecord>) =>
+  classesOf(of, here, alive, known)?.map((one) => `${one.class}${one.isBound ? "!" : ""}`);
+const wrong = (of: SessionRecord, here: Map<VNodeId, VNodeRecord>) =>
+  misplaced(of, here, alive).map((record) => record.vnode);
 
 describe("lanes of a mixed session", () => {
   it("have to be here together, in one class, before the first round", () => {
@@ -58,7 +62,7 @@ describe("lanes of a mixed session", () => {
   it("keep to the class of their plan while the round is open, and come first then", () => {
     const open = session(5, [round({ 1: "neon", 2: "avx2" })]);
     assert.deepEqual(partsOf(open), [["a#1"], ["a#2"], ["a"]]);
-    assert.deepEqual(classes(open, records("wasm", undefined, "wasm")), ["neon", "avx2", "wasm"]);
+    assert.deepEqual(classes(open, records("wasm", undefined, "wasm")), ["neon!", "avx2!", "wasm"]);
     assert.deepEqual(wrong(open, records("wasm", "neon", "wasm")), ["a#2"], "the first has no part in it");
   });
 
@@ -70,11 +74,30 @@ describe("lanes of a mixed session", () => {
 
   it("go to where the next plan wants them once a round is closed, if such machines are here", () => {
     const told = [round({ 0: "neon", 1: "neon", 2: "wasm" }, [0, 1]), round({ 0: "wasm", 1: "gone" }, undefined, 1)];
-    assert.deepEqual(classes(session(7, told), records(undefined, undefined, undefined)), [
-      "wasm",
-      undefined,
-      undefined,
-    ]);
+    const wanted = classes(session(7, told), records(undefined, undefined, "wasm"));
+    assert.deepEqual(wanted, ["wasm", "undefined", "wasm"]);
+  });
+
+  it("let go of what is left of a lane that rests, so that all of it finds a place", () => {
+    const pair = ["a", "b", "a#1", "b#1"] as VNodeId[];
+    const of = { ...session(5, [round({ 0: "avx2" })]), vnodes: pair };
+    const here = (a1: string | undefined, b1: string | undefined) =>
+      new Map(
+        pair.map((id, at) => {
+          const own = ["avx2", "avx2", a1, b1][at];
+          const members = own === undefined ? [] : [{ pnode: id as string as PNodeId, class: own }];
+          return [id, { vnode: id, members } as unknown as VNodeRecord];
+        }),
+      );
+    assert.deepEqual(wrong(of, here("neon", undefined)), ["a#1"]);
+    assert.deepEqual(wrong(of, here("neon", "wasm")), ["a#1", "b#1"]);
+    assert.deepEqual(wrong(of, here("neon", "neon")), []);
+  });
+
+  it("of a class that nobody has any more are not waited for", () => {
+    assert.deepEqual(strandedIn(round({ 0: "avx2", 1: "gone", 2: "gone" }), known), [1, 2]);
+    const waited = { planned: [0, 1, 2], ready: [0], sinceMs: 40_000, readyForMs: 20_000 };
+    assert.deepEqual([closingNow(waited), closingNow({ ...waited, stranded: 2 })], [undefined, [0]]);
   });
 
   it("change their class where that makes all faster, half of them at a time at most", () => {

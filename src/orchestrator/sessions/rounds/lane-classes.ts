@@ -3,7 +3,7 @@
 
 import type { PNodeId, VNodeId } from "../../../core/ids.ts";
 import { laneOf } from "../../../network/lanes.ts";
-import { type Round, roundAt, type ToldRound } from "../../../network/rounds.ts";
+import { type Round, type RoundPlan, roundAt, type ToldRound } from "../../../network/rounds.ts";
 import type { Fleet } from "../../../scheduler/placement/fleet.ts";
 import { atOnce, unhurried } from "../../../scheduler/placement/pace.ts";
 import { throughput } from "../../../scheduler/placement/parts.ts";
@@ -57,7 +57,7 @@ export function classHere(records: VNodeRecords, lane: number, alive: Alive): st
   return classes.size === 1 ? [...classes][0] : undefined;
 }
 
-/** For the parts of the session, in their order: the class that each keeps to; undefined where it may choose. */
+/** For the parts of the session, in their order: the class that each is in, and whether it has to be. */
 export function classesOf(
   session: SessionRecord,
   records: VNodeRecords,
@@ -69,23 +69,49 @@ export function classesOf(
   const { told } = now;
   return lanesInOrder(session, told).map((lane) => {
     const bound = boundTo(session, lane);
-    if (bound !== undefined) return bound;
+    if (bound !== undefined) return { class: bound, isBound: true };
     const next = told && nextPlanOf(session, told)?.lanes.find((one) => one.lane === lane)?.class;
-    return next !== undefined && known.includes(next) ? next : classHere(records, lane, alive);
+    const wanted = next !== undefined && known.includes(next) ? next : classHere(records, lane, alive);
+    return { class: wanted, isBound: false };
   });
+}
+
+/** Lanes that are waited for in vain: nobody here computes in the class of their plan. */
+export function strandedIn({ lanes }: RoundPlan, known: readonly string[]): number[] {
+  return lanes.filter((one) => !known.includes(one.class)).map(({ lane }) => lane);
 }
 
 function nextPlanOf(session: SessionRecord, { round }: ToldRound): ToldRound | undefined {
   return roundsOf(session).get(round + 1);
 }
 
-/** VNodes on machines of another class than they are to compute in next: they would wait there for ever. */
-export function misplaced(session: SessionRecord, records: VNodeRecords): VNodeRecord[] {
+/**
+ * VNodes on machines of another class than they are to compute in next, where they would wait for ever; and those of resting lanes of
+ * which a part is gone, or in another class: the whole lane finds a place, not each of its VNodes.
+ */
+export function misplaced(session: SessionRecord, records: VNodeRecords, alive: Alive): VNodeRecord[] {
   if (!isMixed(session)) return [];
+  const resting = new Set(restingLanes(session).filter((lane) => !isWhole(records, lane, alive)));
   return [...records.values()].filter(({ vnode, members }) => {
+    if (resting.has(laneOf(vnode))) return members.length > 0;
     const bound = boundTo(session, laneOf(vnode));
     return bound !== undefined && members.some((member) => member.class !== bound);
   });
+}
+
+/** Lanes that nobody waits for in the round that the session is in. */
+function restingLanes(session: SessionRecord): number[] {
+  const told = roundNow(session)?.told;
+  if (told === undefined) return [];
+  const awaited = told.counted ?? told.lanes.map(({ lane }) => lane);
+  return lanesInOrder(session, told).filter((lane) => !awaited.includes(lane));
+}
+
+/** True for a lane that is nowhere, too: nothing of it has to go. */
+function isWhole(records: VNodeRecords, lane: number, alive: Alive): boolean {
+  const own = [...records.values()].filter(({ vnode }) => laneOf(vnode) === lane);
+  const here = own.filter((record) => alive(record).length > 0);
+  return here.length === 0 || (here.length === own.length && classHere(records, lane, alive) !== undefined);
 }
 
 /** Below this gain lanes stay as they are: each that changes misses a round. */
@@ -106,9 +132,7 @@ export function lanesToMove(
   const parts = lanes.map((lane) => session.vnodes.filter((id) => laneOf(id) === lane));
   const own = { ...plan, parts, vnodes: plan.vnodes.filter(({ id }) => here.has(laneOf(id))) };
   const [free, anew] = withoutThose(own, fleet, policy, new Set(parts.flat()));
-  const { decisions, unplaced } = atOnce(
-    placingAnywhere(own, free, { ...anew, classes: lanes.map(() => undefined) }, unhurried()),
-  );
+  const { decisions, unplaced } = atOnce(placingAnywhere(own, free, { ...anew, classes: [] }, unhurried()));
   if (unplaced.length > 0) return [];
   const places = new Map<VNodeId, PNodeId[]>();
   for (const { vnode, pnode } of decisions) places.set(vnode, [...(places.get(vnode) ?? []), pnode]);

@@ -26,7 +26,7 @@ import { policyFor, release, survivors } from "../../workloads/recovery.ts";
 import { type Compiled, trainingPlan } from "../compiled.ts";
 import { trimmed } from "../garbage.ts";
 import { type ElasticSession, isElastic, roundsOf } from "../line.ts";
-import { classesOf, classHere, isMixed, lanesToMove, misplaced } from "./lane-classes.ts";
+import { classesOf, classHere, isMixed, lanesToMove, misplaced, strandedIn } from "./lane-classes.ts";
 import { closingNow, planRound, waitMsFor } from "./round-plan.ts";
 
 /** What this orchestrator has seen of a round: decides when things happen, never what they are. */
@@ -71,7 +71,7 @@ export class RoundCare {
   async tend(session: SessionRecord): Promise<void> {
     if (!isElastic(session) || !isLive(session) || session.line >= session.identity.steps) return;
     const records = vnodeRecordsOf(this.#context.mirror, session);
-    await this.#release(misplaced(session, records));
+    await this.#release(misplaced(session, records, (record) => survivors(this.#context, record)));
     // Lanes are together until then: all of them are here when the first round is planned.
     const round = roundAt(session.identity, session.line);
     if (round === undefined) return;
@@ -87,6 +87,11 @@ export class RoundCare {
         : undefined;
     const now = { round: plan.round, lanes: plan.lanes, ...(counted && { counted }) };
     await this.#tell(session, [now, ...(next ? [told(next)] : [])]);
+  }
+
+  /** Lanes of a round whose class nobody here computes in. */
+  stranded(session: SessionRecord, plan: RoundPlan): readonly number[] {
+    return isMixed(session) ? strandedIn(plan, this.#needs.capacity.fleet.classes(session.identity.numerics)) : [];
   }
 
   async #read<T extends object>(name: string): Promise<T | undefined> {
@@ -179,8 +184,9 @@ export class RoundCare {
     session: SessionRecord,
     records: VNodeRecords,
     round: Round,
-    { lanes }: RoundPlan,
+    told: RoundPlan,
   ): Promise<readonly number[] | undefined> {
+    const { lanes } = told;
     const { clock } = this.#context.world;
     const nowMs = clock.monotonicMs();
     const seen = this.#seenOf(session.id, round.index, nowMs);
@@ -189,7 +195,7 @@ export class RoundCare {
     for (const lane of ready) if (!seen.readyMs.has(lane)) seen.readyMs.set(lane, nowMs);
     const firstMs = Math.min(nowMs, ...seen.readyMs.values());
     const times = { sinceMs: nowMs - seen.sinceMs, readyForMs: nowMs - firstMs };
-    const counted = closingNow({ planned, ready, ...times });
+    const counted = closingNow({ planned, ready, ...times, stranded: this.stranded(session, told).length });
     if (counted === undefined) {
       // Another orchestrator that held the lease before may have closed it, and not told.
       const closed = await this.#read<ClosingRecord>(key.closing(session.id, round.index));

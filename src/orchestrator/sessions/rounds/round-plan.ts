@@ -104,6 +104,8 @@ export interface Ready {
   /** Since the round began, and since the first lane was ready. */
   readonly sinceMs: number;
   readonly readyForMs: number;
+  /** So many that are planned can be ready nowhere here. */
+  readonly stranded?: number;
 }
 
 /** A late lane has half of what the fastest took again, and never less than this: a machine that restarts is back by then. */
@@ -113,16 +115,16 @@ export function waitMsFor({ sinceMs, readyForMs }: Pick<Ready, "sinceMs" | "read
   return Math.max(waitMsLeast, (sinceMs - readyForMs) / 2);
 }
 
-/** At least half of those that are planned have to count. */
+/** At least half of those that are planned, and can be ready, have to count. */
 export function isQuorum(ready: number, planned: number): boolean {
   return ready > 0 && 2 * ready >= planned;
 }
 
 /** The lanes that count if the round closes now; undefined while it waits. */
 export function closingNow(of: Ready): readonly number[] | undefined {
-  const { planned, ready, readyForMs } = of;
+  const { planned, ready, readyForMs, stranded = 0 } = of;
   if (planned.every((lane) => ready.includes(lane))) return planned;
-  return isQuorum(ready.length, planned.length) && readyForMs >= waitMsFor(of)
+  return isQuorum(ready.length, planned.length - stranded) && readyForMs >= waitMsFor(of)
     ? planned.filter((lane) => ready.includes(lane))
     : undefined;
 }
