@@ -69,6 +69,10 @@ describe("a workload in parts", () => {
     assert.deepEqual(placed(fleet, lanes(1), isIn("gone")).where, { a0: "arm neon", b0: "arm neon" });
   });
 
+  it("is without a place where nobody is here, and says so", () => {
+    assert.deepEqual(placed([], lanes(2), mixed()).unplaced.sort(), ["a0", "a1", "b0", "b1"]);
+  });
+
   it("is as fast as its parts together, each as its slowest machine", () => {
     const fleet = new Fleet([node("p", { gflops: 1 }), node("q", { gflops: 2 })]);
     const places = (...homes: string[]) =>

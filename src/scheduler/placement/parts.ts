@@ -67,7 +67,10 @@ function waysFor(fleet: Fleet, policy: Policy, part: ReadonlySet<VNodeId>, index
   if (policy.engine !== mixedEngine) return [{ ways: [policy], isWanted: true }];
   const { class: wanted, isBound = false } = policy.classes?.[index] ?? {};
   const others = isBound ? [] : fleet.classes(mixedEngine).filter((name) => name !== wanted);
-  return [...(wanted === undefined ? [] : [wanted]), ...others].map((numericsClass) => ({
+  const classes = [...(wanted === undefined ? [] : [wanted]), ...others];
+  // Nobody computes in anything: placing says so.
+  if (classes.length === 0) return [{ ways: [policy], isWanted: true }];
+  return classes.map((numericsClass) => ({
     isWanted: numericsClass === wanted,
     ways: [true, false].map((isOwn) => ({
       ...policy,

@@ -130,8 +130,8 @@ export class RoundCare {
     records: VNodeRecords,
     here: ReadonlyMap<number, string>,
   ): Promise<readonly number[]> {
-    if (!isMixed(session)) return [];
     const { compiled, capacity } = this.#needs;
+    if (!isMixed(session) || capacity.fleet.classes(session.identity.numerics).length < 2) return [];
     const plan = trainingPlan(session.id, await compiled.planOf(session.identity), session.identity);
     const policy = policyFor(this.#context, session, records);
     return lanesToMove(session, plan, capacity.fleet, policy, here);
