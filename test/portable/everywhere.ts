@@ -66,7 +66,10 @@ try {
     try {
       await firefox.go(url);
       await firefox.until(`"train" in window`);
-      compare("Firefox", String(await firefox.evaluate("window.train().then(({ portable }) => JSON.stringify(portable))")));
+      compare(
+        "Firefox",
+        String(await firefox.evaluate("window.train().then(({ portable }) => JSON.stringify(portable))")),
+      );
     } finally {
       await firefox.close();
       await close();
