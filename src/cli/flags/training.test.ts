@@ -41,7 +41,10 @@ describe("the flags of a session", () => {
     assert.throws(() => settings("--replicas", "6"), /--replicas takes a whole number from 1 to 5, not "6"/);
     assert.throws(() => settings("--sync-every", "0"), /--sync-every takes a whole number from 1 to 100000, not "0"/);
     assert.throws(() => settings("--lanes", "2.5"), /--lanes takes a whole number from 1 to 64, not "2.5"/);
-    assert.throws(() => settings("--numerics", "analog"), /--numerics takes native, portable, .* or mixed, not "analog"/);
+    assert.throws(
+      () => settings("--numerics", "analog"),
+      /--numerics takes native, portable, .* or mixed, not "analog"/,
+    );
     assert.throws(() => settings("--schedule", "zigzag"), /--schedule takes constant or cosine, not "zigzag"/);
     assert.throws(() => settings("--time", "soon"), /such as 90s, 10m or 2h/);
   });
