@@ -113,11 +113,20 @@ function structureOf({ inputs, outputs, nodes, constants }: GraphModel): string 
 
 function tensorsOf(runtime: OnnxRuntime, infos: readonly ValueInfo[], tensors: Tensors): Record<string, OrtTensor> {
   const result: Record<string, OrtTensor> = {};
-  for (const { name } of infos) {
-    const { dtype, data, shape } = tensors[name] as Tensor;
-    result[name] = new runtime.Tensor(dtype as OrtTensor.Type, data as OrtTensor.DataType, shape);
-  }
+  for (const { name } of infos) result[name] = tensorOf(runtime, tensors[name] as Tensor);
   return result;
+}
+
+/** Stages give the same tensor for the same place: what it is for the runtime is made once. */
+const made = new WeakMap<Tensor, OrtTensor>();
+
+function tensorOf(runtime: OnnxRuntime, tensor: Tensor): OrtTensor {
+  const known = made.get(tensor);
+  if (known !== undefined) return known;
+  const { dtype, data, shape } = tensor;
+  const fresh = new runtime.Tensor(dtype as OrtTensor.Type, data as OrtTensor.DataType, shape);
+  made.set(tensor, fresh);
+  return fresh;
 }
 
 type Run = (feeds: Tensors, into: Tensors, rows: number) => Promise<void>;

@@ -6,11 +6,25 @@ import { type DType, elementCount, type Shape, type Tensor, tensorBytes, viewDat
 import { Heap, LinearMemory } from "../portable/linear-memory.ts";
 
 const chunkBytes = 1 << 20;
+/** Enough for what a token takes of a unit or two. */
+const blockBytes = 1 << 18;
+/** Blocks that are kept for the next frame; a token's pass needs a few. */
+const spareMax = 16;
+/** Views that are kept: passes of as many rows find their values at the same places. */
+const viewsMax = 4_096;
+
+interface Block {
+  readonly place: number;
+  readonly bytes: number;
+}
 
 export class Room {
   readonly memory: WebAssembly.Memory;
   readonly #buffer: SharedArrayBuffer;
   readonly #heap: Heap;
+  /** The next one last. */
+  readonly #spare: Block[] = [];
+  readonly #views = new Map<string, Tensor>();
 
   constructor(memory: LinearMemory = new LinearMemory()) {
     this.memory = memory.memory;
@@ -32,9 +46,32 @@ export class Room {
     return new Uint8Array(this.#buffer, place, length);
   }
 
-  /** What lies there, as a tensor. */
+  /** What lies there, as a tensor; the same object for the same place and shape, so that what an engine makes of it can be kept too. */
   view(place: number, dtype: DType, shape: Shape): Tensor {
-    return { dtype, shape, data: viewData(dtype, this.bytes(place, tensorBytes(dtype, shape))) };
+    const name = `${place} ${dtype} ${shape.join()}`;
+    const known = this.#views.get(name);
+    if (known !== undefined) return known;
+    if (this.#views.size >= viewsMax) this.#views.clear();
+    const view = { dtype, shape, data: viewData(dtype, this.bytes(place, tensorBytes(dtype, shape))) };
+    this.#views.set(name, view);
+    return view;
+  }
+
+  /** A block of at least so many bytes, for a frame. */
+  lend(bytes: number): Block {
+    const index = bytes > blockBytes ? -1 : this.#spare.length - 1;
+    const spare = this.#spare[index];
+    if (spare !== undefined) {
+      this.#spare.length = index;
+      return spare;
+    }
+    const size = Math.max(bytes, blockBytes);
+    return { place: this.take(size, "a pass of a served model"), bytes: size };
+  }
+
+  giveBack(block: Block): void {
+    if (block.bytes === blockBytes && this.#spare.length < spareMax) this.#spare.push(block);
+    else this.free(block.place);
   }
 
   /** A copy that stays until it is freed. */
@@ -46,22 +83,32 @@ export class Room {
   }
 }
 
-/** What one run takes of a room, given back all at once. */
+/** What one run takes of a room, given back all at once: pieces of a few blocks, one behind the other. */
 export class Frame {
   readonly #room: Room;
-  readonly #places: number[] = [];
+  readonly #blocks: Block[] = [];
+  #next = 0;
+  #end = 0;
 
   constructor(room: Room) {
     this.#room = room;
   }
 
   take(bytes: number): number {
-    const place = this.#room.take(bytes, "a pass of a served model");
-    this.#places.push(place);
+    const size = Math.ceil(Math.max(bytes, 1) / 64) * 64;
+    if (this.#next + size > this.#end) {
+      const block = this.#room.lend(size);
+      this.#blocks.push(block);
+      [this.#next, this.#end] = [block.place, block.place + block.bytes];
+    }
+    const place = this.#next;
+    this.#next += size;
     return place;
   }
 
   close(): void {
-    for (const place of this.#places.splice(0)) this.#room.free(place);
+    // The last first: the next frame gets them in the same order, and its values lie where these did.
+    for (const block of this.#blocks.splice(0).reverse()) this.#room.giveBack(block);
+    [this.#next, this.#end] = [0, 0];
   }
 }
