@@ -4,6 +4,7 @@
 import { fromBinary } from "@bufbuild/protobuf";
 import type { SessionRecord } from "../src/orchestrator/records/sessions.ts";
 import { type KeptState, stateName } from "../src/pnode/autonomy/kept-states.ts";
+import { timingsDefault } from "../src/pnode/options.ts";
 import {
   type CrewNews,
   type KeepRequest,
@@ -227,8 +228,14 @@ export class CrewWatch {
     const { news, incarnation: process } = request as TellRequest;
     const { nowMs } = this.#world.time;
     const answered = (response as { readonly news?: CrewNews }).news;
-    // Whoever was told of a line knows it: what it would need below that may be gone.
-    if (news && answered && (news.turn > answered.turn || (news.turn === answered.turn && news.line > answered.line)))
+    // Whoever was told of a line knows it: what it would need below that may be gone. While an orchestrator is there that one tells.
+    const isAlone = (answered?.orchestratorAgeMs ?? 0) >= timingsDefault.aloneMs;
+    if (
+      news &&
+      answered &&
+      isAlone &&
+      (news.turn > answered.turn || (news.turn === answered.turn && news.line > answered.line))
+    )
       this.#violations.add("line", nowMs, `${server} was told of the line ${news.line} and stays at ${answered.line}`);
     const processes = this.#world.hosts
       .map(({ name, alive, incarnation: number }) => `${name} ${number} ${alive}`)
