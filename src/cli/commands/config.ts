@@ -1,7 +1,9 @@
 // `dcnr config`: settings that stand behind the flags, and where they come from.
 
+import { existsSync } from "node:fs";
 import type { Command } from "../command.ts";
 import { connectionOptions } from "../joining/connection.ts";
+import { dataFolder } from "../machine/directories.ts";
 
 export const command: Command = {
   summary: "Show settings from the environment (DCNR_*) and the settings file.",
@@ -12,10 +14,18 @@ export const command: Command = {
   run: async ({ flags, out, settings }) => {
     const listed = settings.listed();
     if (flags.is("json"))
-      return void out.json({ file: settings.file, settings: listed, orchestrator: flags.text("orchestrator") });
-    out.line(`orchestrator  ${flags.text("orchestrator")}`);
-    out.line(`file          ${settings.file}`);
-    for (const { name, value, source } of listed) out.line(`${name.padEnd(13)} ${value}  (${source})`);
+      return void out.json({
+        ...{ file: settings.file, folder: dataFolder(process.env), settings: listed },
+        orchestrator: flags.text("orchestrator"),
+      });
+    const folder = dataFolder(process.env);
+    const lines = [
+      ...(listed.some(({ name }) => name === "orchestrator") ? [] : [["orchestrator", flags.text("orchestrator"), ""]]),
+      ...listed.map(({ name, value, source }) => [name, value, `  (${source})`]),
+      ["settings", settings.file, existsSync(settings.file) ? "" : "  (not there)"],
+      ["folder", folder, "  (state, keys and caches, unless --dir says otherwise)"],
+    ];
+    for (const [name = "", value, source] of lines) out.line(`${name.padEnd(13)} ${value}${source}`);
     return undefined;
   },
 };

@@ -104,5 +104,12 @@ function checkInput({ plan }: ServingContext, input: ProtoTensor): WireTensor {
     fail("invalid_argument", `${samples} samples came, 1 to ${samplesMax} are taken`);
   if (input.data.byteLength !== tensorBytes(dtype, input.shape))
     fail("invalid_argument", `${elementCount(input.shape)} elements do not have ${input.data.byteLength} bytes`);
+  if (wanted.below !== undefined) checkIds(input.data, wanted.below);
   return { dtype, shape: input.shape, bytes: input.data };
+}
+
+/** An engine would name its own operators, or count an id below 0 from the table's end. */
+function checkIds(data: Uint8Array, below: number): void {
+  const bad = new Int32Array(data.slice().buffer).find((id) => id < 0 || id >= below);
+  if (bad !== undefined) fail("invalid_argument", `token ${bad} is outside the model's vocabulary of ${below}`);
 }
