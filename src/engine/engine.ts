@@ -11,7 +11,7 @@ import type { LinearMemory } from "./portable/linear-memory.ts";
 import type { RowProgram } from "./stage/row-program.ts";
 import type { StagePass } from "./stage/stage-pass.ts";
 
-export type EngineKind = "reference" | "native" | "portable" | "webgpu" | "exact" | "exact-webgpu";
+export type EngineKind = "reference" | "native" | "portable" | "webgpu" | "cuda" | "exact" | "exact-webgpu";
 
 export type Tensors = Readonly<Record<string, Tensor>>;
 

@@ -12,6 +12,8 @@ export async function openEngine(kind: EngineKind, memory?: WebAssembly.Memory):
       return (await import("./onnx/native.ts")).openNativeEngine();
     case "portable":
       return (await import("./portable/engine.ts")).openPortableEngine(await portableOptions(memory));
+    case "cuda":
+      return (await import("./onnx/cuda.ts")).openCudaEngine();
     case "exact":
       return (await import("./exact/engine.ts")).openExactEngine(await portableOptions(memory));
     case "exact-webgpu":

@@ -73,6 +73,12 @@ export class Firefox {
     await this.#ask("browsingContext.navigate", { context: this.#context, url, wait: "complete" });
   }
 
+  /** Another tab comes to the front: the page that is driven is hidden then, as it is for a person who looks at something else. */
+  async hide(): Promise<void> {
+    const { context } = await this.#ask("browsingContext.create", { type: "tab", background: false });
+    await this.#ask("browsingContext.activate", { context });
+  }
+
   async resize(width: number, height: number): Promise<void> {
     await this.#ask("browsingContext.setViewport", { context: this.#context, viewport: { width, height } });
   }

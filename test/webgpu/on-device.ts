@@ -8,7 +8,7 @@ import { fillNormal, randomKey } from "../../src/core/numbers/random.ts";
 import { loadOptional } from "../../src/core/optional.ts";
 import { engineConformance } from "../../src/engine/conformance.ts";
 import type { Executor, KernelCall, SharedBytes } from "../../src/engine/engine.ts";
-import { exactClass } from "../../src/engine/exact/engine.ts";
+import { exactClass, openExactEngine } from "../../src/engine/exact/engine.ts";
 import { openInlineExecutor } from "../../src/engine/executor.ts";
 import { openExecutor } from "../../src/engine/pool/threads.ts";
 import { openReferenceEngine } from "../../src/engine/reference.ts";
@@ -16,7 +16,9 @@ import { openWebgpuEngine } from "../../src/engine/webgpu/engine.ts";
 import { WebgpuDevice } from "../../src/engine/webgpu/runtime.ts";
 import { compileText } from "../../src/network/compile.ts";
 import { buildEvaluation, buildTraining } from "../../src/network/graphs/graphs.ts";
+import type { VNodePlan } from "../../src/network/plan.ts";
 import { mlp, schedule, tied, train } from "../../src/vnode/training-run.testing.ts";
+import { warmUp } from "../../src/vnode/warm-up.ts";
 
 engineConformance("webgpu", openWebgpuEngine, { denormals: "kept or flushed" });
 
@@ -92,6 +94,23 @@ describe("exact numerics on the GPU", () => {
 
   test("are of the class of every processor", async () => {
     assert.equal(await device.numericsClass(), exactClass);
+  });
+
+  test("give a processor's bits in a block of the demo GPT, forward and backward", async () => {
+    const host = openInlineExecutor(openExactEngine());
+    const plan = compileText(readFileSync(new URL("../../examples/gpt-demo.yaml", import.meta.url), "utf8"));
+    const { forward, backward } = buildTraining(plan, plan.vnodes[0] as VNodePlan, { microbatch: 1, lossScale: 1 });
+    for (const [name, graph] of Object.entries({ forward, backward })) {
+      if (graph === undefined) continue;
+      const found = [];
+      for (const executor of [device, host]) {
+        executor.register(name, graph);
+        found.push(await warmUp(executor, name, graph, []));
+        executor.unregister(name);
+      }
+      assert.equal(found[0], found[1], name);
+    }
+    await host.close();
   });
 
   test("train a network with the bits of a processor, optimizer and all", async () => {

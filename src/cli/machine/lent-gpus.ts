@@ -7,6 +7,7 @@ import { promisify } from "node:util";
 import { DcnrError, messageOf } from "../../core/errors.ts";
 import { exactClass } from "../../engine/exact/engine.ts";
 import { shortClass } from "../../engine/fingerprint.ts";
+import { hasCuda, openCudaEngine } from "../../engine/onnx/cuda.ts";
 import { Remembered } from "../../system/files/remembered.ts";
 import type { GpuFacts } from "../../system/machine/gpus.ts";
 import { findHardware } from "../../system/machine/hardware.ts";
@@ -23,6 +24,8 @@ export interface LentGpus {
   readonly class?: string;
   /** It gives the bits of exact numerics too, and computes those sessions instead of the processor. */
   readonly exact?: boolean;
+  /** Of the engine cuda, where its libraries were added. */
+  readonly cuda?: string;
   /** Why it does not, if it should. */
   readonly trouble?: string;
 }
@@ -42,25 +45,28 @@ export function rememberedGpus(directory: string): Remembered<LentGpus> {
   return new Remembered(directory, "gpus.json", `${process.arch} with classes and exact`);
 }
 
-type Found = Pick<LentGpus, "class" | "exact" | "trouble">;
+type Found = Pick<LentGpus, "class" | "exact" | "cuda" | "trouble">;
 
 async function classOf(directory: string, gpus: readonly GpuFacts[], lending: GpuLending): Promise<Found> {
   if (lending === "off" || (lending === "auto" && gpus.length === 0) || presenceOf("native") === "not here") return {};
   const adapters = gpus.map(({ vendor, model, driver = "" }) => `${vendor} ${model} ${driver}`);
   const chosen = Object.entries(process.env).filter(([name]) => /^(VK_|MESA_)/.test(name));
-  const key = [softwareVersion(), "exact", process.arch, ...adapters, JSON.stringify(chosen)].join("|");
+  const key = [softwareVersion(), "exact", String(hasCuda()), process.arch, ...adapters, JSON.stringify(chosen)].join(
+    "|",
+  );
   const memory = new Remembered<Found>(directory, "webgpu.json", key);
   const known = await memory.get();
   if (known !== undefined) return known;
   try {
-    const [own = "", exact] = (await probe()).split(" ");
-    return await memory.set({ class: shortClass("webgpu", [own, ...adapters]), exact: exact === exactClass });
+    const [own = "", exact, cuda] = (await probe()).split(" ");
+    const kinds = { class: shortClass("webgpu", [own, ...adapters]), exact: exact === exactClass };
+    return await memory.set(cuda ? { ...kinds, cuda: shortClass("cuda", [cuda, ...adapters]) } : kinds);
   } catch (thrown) {
     return { trouble: messageOf(thrown) };
   }
 }
 
-/** The classes of the engine and of exact numerics on it, found out by a process of its own. */
+/** The classes of the engine, of exact numerics on it, and of CUDA if there is one, found out by a process of its own. */
 async function probe(): Promise<string> {
   const script = fileURLToPath(import.meta.url);
   try {
@@ -69,6 +75,17 @@ async function probe(): Promise<string> {
   } catch (thrown) {
     const { stdout = "", signal } = thrown as { stdout?: string; signal?: string };
     throw new DcnrError("failed_precondition", stdout.trim() || `the GPU's driver ended the program (${signal})`);
+  }
+}
+
+/** Empty where CUDA is not here; what is wrong with one that is goes to the owner's terminal. */
+async function cudaClass(): Promise<string> {
+  if (!hasCuda()) return "";
+  try {
+    return await (await openCudaEngine()).numericsClass();
+  } catch (thrown) {
+    process.stderr.write(`${messageOf(thrown)}\n`);
+    return "";
   }
 }
 
@@ -81,7 +98,7 @@ if (import.meta.main) {
     const exact = await openExactOn(engine)
       .numericsClass()
       .catch(() => "");
-    process.stdout.write(`${own} ${exact}`);
+    process.stdout.write(`${own} ${exact} ${await cudaClass()}`);
   } catch (thrown) {
     process.stdout.write(messageOf(thrown));
     process.exitCode = 1;

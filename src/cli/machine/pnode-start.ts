@@ -108,7 +108,11 @@ export async function startRealPNode(
   const withGpus = (classes: Measured["classes"]): Measured["classes"] =>
     ownClass === undefined
       ? classes.filter(({ engine }) => engine !== "exact" || !lent.exact)
-      : [...classes, { engine: "webgpu", class: ownClass }];
+      : [
+          ...classes,
+          { engine: "webgpu", class: ownClass },
+          ...(lent.cuda === undefined ? [] : [{ engine: "cuda", class: lent.cuda }]),
+        ];
   const workers = Math.max(1, Math.floor(machine.cpus || hardware.cores));
   const executors = new Map<EngineKind, Promise<Executor>>();
   let whenLost: (reason: string) => void = () => {};
@@ -116,7 +120,7 @@ export async function startRealPNode(
   const onLost = (reason: string) => whenLost(reason);
   const executorFor = (kind: EngineKind): Promise<Executor> => {
     const chosen = kind === "exact" && lent.exact ? "exact-webgpu" : kind;
-    const open = executors.get(kind) ?? openWorkers({ kind: chosen, workers, onLost });
+    const open = executors.get(kind) ?? openWorkers({ kind: chosen, workers: kind === "cuda" ? 1 : workers, onLost });
     executors.set(kind, open);
     return open;
   };

@@ -34,7 +34,7 @@ export async function openNativeEngine(): Promise<Engine> {
   const identity = {
     kind: "native" as const,
     version: runtime.env.versions.node ?? "unknown",
-    fileHash: libraryHash,
+    fileHash: () => libraryHash(),
     outputs: await outputHandling(runtime),
   };
   return onnxRuntimeEngine(runtime, identity, ["cpu"]);
@@ -75,18 +75,29 @@ async function writes(runtime: OnnxRuntime, handling: "unread" | "written"): Pro
   }
 }
 
-let hash: Promise<string> | undefined;
+/** Where its machine code lies; undefined if it is not here. */
+export function runtimeFolder(): string | undefined {
+  const description = findOptional("onnxruntime-node/package.json", "native");
+  return description && join(dirname(description), "bin", "napi-v6", process.platform, process.arch);
+}
 
-/** The files with machine code, in the order of their names. Read once per process. */
-export function libraryHash(): Promise<string> {
-  hash ??= (async () => {
-    const root = dirname(findOptional("onnxruntime-node/package.json", "native") ?? "");
-    const folder = join(root, "bin", "napi-v6", process.platform, process.arch);
+const hashes = new Map<string, Promise<string>>();
+
+/**
+ * The files with machine code, in the order of their names. Read once per process. What an owner has put beside them for CUDA counts
+ * for CUDA alone: it changes no bit of the others.
+ */
+export function libraryHash(of: "alone" | "with CUDA" = "alone"): Promise<string> {
+  const known = hashes.get(of);
+  if (known !== undefined) return known;
+  const hash = (async () => {
+    const folder = runtimeFolder() ?? "";
     const digest = createHash("sha256");
     for (const name of (await readdir(folder)).sort())
-      if (name.includes("onnxruntime"))
+      if (name.includes("onnxruntime") && (of === "with CUDA" || !name.includes("onnxruntime_providers_")))
         for await (const chunk of createReadStream(join(folder, name))) digest.update(chunk);
     return digest.digest("hex");
   })();
+  hashes.set(of, hash);
   return hash;
 }

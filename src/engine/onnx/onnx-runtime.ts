@@ -23,11 +23,13 @@ export interface OnnxRuntime {
 }
 
 export interface RuntimeIdentity {
-  readonly kind: "native" | "portable";
+  readonly kind: "native" | "portable" | "cuda";
   readonly version: string;
   /** SHA-256 of the files that hold the runtime's machine code. */
   readonly fileHash: () => Promise<string>;
   readonly outputs: OutputHandling;
+  /** How often the fingerprint is taken; once if absent. */
+  readonly probeRuns?: number;
 }
 
 /**
@@ -56,10 +58,11 @@ const sessionOptions: InferenceSession.SessionOptions = {
 export function onnxRuntimeEngine(
   runtime: OnnxRuntime,
   identity: RuntimeIdentity,
-  providers: readonly string[],
+  providers: readonly InferenceSession.ExecutionProviderConfig[],
+  extra: Readonly<Record<string, unknown>> = {},
 ): Engine {
   const { kind } = identity;
-  const options = { ...sessionOptions, executionProviders: [...providers] };
+  const options = { ...sessionOptions, executionProviders: [...providers], extra };
   const engine: Engine = {
     kind,
     async load(graph) {
@@ -82,7 +85,7 @@ export function onnxRuntimeEngine(
       }
     },
     async numericsClass() {
-      const fingerprint = await numericsFingerprint(engine);
+      const fingerprint = await numericsFingerprint(engine, identity.probeRuns);
       return shortClass(kind, [identity.version, await identity.fileHash(), optimizationLevel, fingerprint]);
     },
     async close() {},

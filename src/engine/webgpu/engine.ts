@@ -73,7 +73,7 @@ async function proveAdapter(device: WebgpuDevice): Promise<void> {
     if (/No supported adapters/.test(reason))
       fail(
         "failed_precondition",
-        "no GPU can be used: there is none, or its driver has no Vulkan, Metal or Direct3D 12",
+        "no GPU can be used: there is none, or its driver is too old or has no Vulkan, Metal or Direct3D 12: update it",
       );
     fail("failed_precondition", `the GPU's driver is refused by the runtime: ${reason.slice(-300)}`);
   }

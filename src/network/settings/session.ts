@@ -41,7 +41,7 @@ export interface SessionIdentity {
   readonly sync?: RoundSettings;
   readonly seed: number;
   /** `mixed`: each lane computes each round in a class of its own, which the round's plan names. */
-  readonly numerics: "native" | "portable" | "reference" | "webgpu" | "exact" | "mixed";
+  readonly numerics: "native" | "portable" | "reference" | "webgpu" | "cuda" | "exact" | "mixed";
   /** Version of the bits (`core/bits.ts`) that everybody who works for the session computes. */
   readonly bits: number;
   readonly learningRate: LearningRate;

@@ -104,9 +104,9 @@ export const settingFields = {
   numerics: choice({
     field: "numerics",
     flag: "numerics",
-    choices: ["native", "portable", "reference", "webgpu", "exact", "mixed"],
+    choices: ["native", "portable", "reference", "webgpu", "cuda", "exact", "mixed"],
     summary:
-      "native (fast), portable (the same bits on every processor), webgpu (GPUs of one kind), exact (the same bits on processors, tabs and GPUs, slower) or mixed (with --elastic on: machines of all kinds, a lane on one kind) (default: native if a PNode has it)",
+      "native (fast), portable (the same bits on every processor), webgpu (GPUs of one kind), cuda (NVIDIA's, where its libraries were added), exact (the same bits on processors, tabs and GPUs, slower) or mixed (with --elastic on: machines of all kinds, a lane on one kind) (default: native if a PNode has it)",
   }),
   schedule: choice({
     field: "learning_rate.schedule",

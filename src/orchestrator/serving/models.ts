@@ -103,6 +103,7 @@ const servedBy = {
   portable: "portable",
   reference: "reference",
   webgpu: "native",
+  cuda: "native",
   exact: "portable",
   mixed: "native",
 } as const;

@@ -164,7 +164,7 @@ describe("the settings of a session", () => {
       ],
       [
         { steps: 1n, numerics: "analog" },
-        /^numerics "analog" is unknown: choose native, portable, reference, webgpu, exact or mixed$/,
+        /^numerics "analog" is unknown: choose native, portable, reference, webgpu, cuda, exact or mixed$/,
       ],
       [{ steps: 1n, checkpointEvery: 2_000 }, /^checkpoint_every \(--checkpoint-every\) is 2000/],
       [{ steps: 1n, requirements: { trust: "blind" } }, /^requirements\.trust \(--needs-trust\) "blind" is unknown/],
