@@ -87,6 +87,8 @@ export class JobViews {
     const found = decisions.waits.get(job.id);
     if (!pending || !found) {
       const unplaced = this.#needs.scheduling.unplaced.get(job.id);
+      if (!unplaced && job.submittedWallMs >= view.nowMs)
+        return { wait: "starting", reason: "it was submitted a moment ago: when it starts is decided next" };
       return { wait: unplaced ? "room" : "starting", reason: unplaced ?? "it is being started" };
     }
     const { reason: why, position } = found;
