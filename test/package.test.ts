@@ -91,7 +91,8 @@ describe("the package", { timeout: 300_000 }, () => {
   test("says which command brings a database's client, and that command brings it", async () => {
     const words = ["orchestrator", "--listen", "127.0.0.1:0", "--store", "postgres://nobody@127.0.0.1:1/none"];
     await assert.rejects(dcnr(...words), /a PostgreSQL store needs the package pg.*: dcnr engine add postgres/);
-    assert.match(await dcnr("engine", "add", "postgres"), /added postgres: .*home/);
+    const [, added = ""] = /added postgres: .* in (.*home.*)/.exec(await dcnr("engine", "add", "postgres")) ?? [];
+    assert.equal((await stat(added)).mode & 0o055, 0o055, "what root adds, into an image for instance, others read");
     await assert.rejects(dcnr(...words), /127\.0\.0\.1:1/);
     assert.match(await dcnr("engine", "remove", "postgres"), /removed postgres/);
   });

@@ -10,6 +10,7 @@ import type { DockerEngine } from "./docker-engine.ts";
 
 const run = promisify(execFile);
 const rawBytesMax = 64 << 20;
+const debianImage = "dcnr-debian-postgres";
 
 /** As the official image begins: a database of that name and owner, made once. */
 const postgresEntry = `#!/bin/sh
@@ -20,7 +21,7 @@ chown postgres "$PGDATA" /run/postgresql
 if [ ! -s "$PGDATA/PG_VERSION" ]; then
   echo "$POSTGRES_PASSWORD" > /tmp/password
   chmod 644 /tmp/password
-  su postgres -c "PATH=$PATH initdb -D $PGDATA -U $POSTGRES_USER --pwfile=/tmp/password --auth-host=scram-sha-256" > /dev/null
+  su postgres -c "PATH=$PATH initdb -D $PGDATA -U $POSTGRES_USER --encoding=UTF8 --locale=C --pwfile=/tmp/password --auth-host=scram-sha-256" > /dev/null
   echo "host all all all scram-sha-256" >> "$PGDATA/pg_hba.conf"
   echo "CREATE DATABASE $POSTGRES_DB;" | su postgres -c "PATH=$PATH postgres --single -D $PGDATA postgres" > /dev/null
 fi
@@ -32,14 +33,13 @@ const s3Server = `
 const S3rver = require("/build/node_modules/s3rver");
 const { DUMMY_ACCOUNT } = require("/build/node_modules/s3rver/lib/models/account.js");
 DUMMY_ACCOUNT.createKeyPair(process.env.MINIO_ROOT_USER, process.env.MINIO_ROOT_PASSWORD);
-new S3rver({ port: 9000, address: "0.0.0.0", silent: true, directory: "/data", configureBuckets: [{ name: "dcnr", configs: [] }] }).run();
+new S3rver({ port: 9000, address: "0.0.0.0", silent: true, vhostBuckets: false, directory: "/data", configureBuckets: [{ name: "dcnr", configs: [] }] }).run();
 process.on("SIGTERM", () => process.exit(0));
 `;
 
 /** Makes all of them, for whoever has the image of deploy/Dockerfile's first stage. */
 export async function makeStandIns(engine: DockerEngine, folder: string, buildStage: string): Promise<void> {
-  const isThere = async (tag: string) => (await engine.docker("images", "-q", tag)) !== "";
-  if (!(await isThere("postgres:17-alpine"))) await makePostgres(engine, folder);
+  await makePostgres(engine, folder);
   const made = join(folder, "stand-ins");
   await mkdir(made, { recursive: true });
   await writeFile(join(made, "server.cjs"), s3Server);
@@ -56,16 +56,17 @@ export async function makeStandIns(engine: DockerEngine, folder: string, buildSt
 }
 
 async function makePostgres({ docker }: DockerEngine, folder: string): Promise<void> {
-  const root = await debianWithPostgres();
-  const archive = join(folder, "postgres.tar");
-  await run("tar", ["-C", root, "-cf", archive, "."]);
-  await docker("import", archive, "dcnr-debian-postgres");
+  if ((await docker("images", "-q", debianImage)) === "") {
+    const archive = join(folder, "postgres.tar");
+    await run("tar", ["-C", await debianWithPostgres(), "-cf", archive, "."]);
+    await docker("import", archive, debianImage);
+  }
   const made = join(folder, "postgres");
   await mkdir(made, { recursive: true });
   await writeFile(join(made, "entry.sh"), postgresEntry, { mode: 0o755 });
   await writeFile(
     join(made, "Dockerfile"),
-    'FROM dcnr-debian-postgres\nCOPY entry.sh /entry.sh\nSTOPSIGNAL SIGINT\nENTRYPOINT ["/entry.sh"]\n',
+    `FROM ${debianImage}\nCOPY entry.sh /entry.sh\nSTOPSIGNAL SIGINT\nENTRYPOINT ["/entry.sh"]\n`,
   );
   await docker("build", "--network", "none", "--tag", "postgres:17-alpine", made);
 }

@@ -41,6 +41,8 @@ describe("a real Docker engine", { skip: missing ?? false }, () => {
     const confined = ["run", "--rm", "--read-only", "--cap-drop", "ALL", "--network", "none"];
     assert.match(await docker(...confined, image, "version"), /0\.1\.0/);
     assert.equal(await docker(...confined, "--entrypoint", "id", image, "-u"), "10001");
+    const engines = await docker(...confined, image, "engine", "list", "--json");
+    assert.doesNotMatch(engines, /not here/, "that user reads what was added to the image");
     await assert.rejects(docker(...confined, "--entrypoint", "touch", image, "/app/x"), /Read-only file system/);
     const writable = ["run", "--rm", "--network", "none", "--entrypoint", "touch", image];
     await assert.rejects(docker(...writable, "/app/x"), /Permission denied/);

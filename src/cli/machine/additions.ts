@@ -2,6 +2,7 @@
 // versions by their hash, into a folder of its own, without any install script.
 
 import {
+  chmodSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -77,6 +78,8 @@ export async function add(addition: Addition): Promise<string> {
     if (failure !== undefined)
       fail("unavailable", `${addition} cannot be fetched: is the npm registry reachable? npm said: ${failure}`);
     if (addition === "native") keepOwnPlatform(join(draft, "node_modules", "onnxruntime-node", "bin"));
+    // Drafts are their maker's alone; what root adds, into an image for instance, is for whoever runs the program.
+    chmodSync(draft, 0o755);
     rmSync(folder, { recursive: true, force: true });
     renameSync(draft, folder);
   } finally {
