@@ -114,7 +114,7 @@ export class Fleet {
     const left = this.#poolOf.get(node.id);
     const kind = before && left && isOfKind(node, before) ? left.kind : this.#kindOf(node);
     const step = stepOf(node);
-    const isNamedAlike = before?.owner === node.owner && before.network === node.network;
+    const isNamedAlike = before !== undefined && before.owner === node.owner && before.network === node.network;
     if (left?.kind === kind && left.step === step && before?.gflops === node.gflops && isNamedAlike) {
       // Most changes: something was claimed or given back, and it is among its equals still.
       left.nodes[position(left.nodes, node, isFaster)] = node;
