@@ -10,8 +10,9 @@ const chunkBytes = 1 << 20;
 const blockBytes = 1 << 18;
 /** Blocks that are kept for the next frame; a token's pass needs a few. */
 const spareMax = 16;
-/** Views that are kept: passes of as many rows find their values at the same places. */
-const viewsMax = 4_096;
+/** Places whose views are kept: passes of as many rows find their values at the same ones. */
+const placesMax = 4_096;
+const viewsAtPlace = 4;
 
 interface Block {
   readonly place: number;
@@ -24,7 +25,7 @@ export class Room {
   readonly #heap: Heap;
   /** The next one last. */
   readonly #spare: Block[] = [];
-  readonly #views = new Map<string, Tensor>();
+  readonly #views = new Map<number, readonly Tensor[]>();
 
   constructor(memory: LinearMemory = new LinearMemory()) {
     this.memory = memory.memory;
@@ -48,12 +49,12 @@ export class Room {
 
   /** What lies there, as a tensor; the same object for the same place and shape, so that what an engine makes of it can be kept too. */
   view(place: number, dtype: DType, shape: Shape): Tensor {
-    const name = `${place} ${dtype} ${shape.join()}`;
-    const known = this.#views.get(name);
+    const there = this.#views.get(place);
+    const known = there?.find((view) => view.dtype === dtype && isSame(view.shape, shape));
     if (known !== undefined) return known;
-    if (this.#views.size >= viewsMax) this.#views.clear();
+    if (this.#views.size >= placesMax) this.#views.clear();
     const view = { dtype, shape, data: viewData(dtype, this.bytes(place, tensorBytes(dtype, shape))) };
-    this.#views.set(name, view);
+    this.#views.set(place, [view, ...(there ?? []).slice(0, viewsAtPlace - 1)]);
     return view;
   }
 
@@ -111,4 +112,8 @@ export class Frame {
     for (const block of this.#blocks.splice(0).reverse()) this.#room.giveBack(block);
     [this.#next, this.#end] = [0, 0];
   }
+}
+
+function isSame(a: Shape, b: Shape): boolean {
+  return a.length === b.length && a.every((size, i) => size === b[i]);
 }
