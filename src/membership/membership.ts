@@ -15,7 +15,7 @@ import { type Facts, isHere, type Known, type Member, type MemberId, type News, 
 import { NetworkKey, type Shown, shownFromWire } from "./network-key.ts";
 import { type PermitFacts, permitSeconds, permittedUntilOf, seal } from "./records.ts";
 import { Roster } from "./roster.ts";
-import { fromOf, gossipService, routeTo, type Taking } from "./service.ts";
+import { fromOf, gossipService, relaysAmong, routeTo, type Taking } from "./service.ts";
 import { type Gossip, type MembershipEffect, type MembershipEvent, Swim, type SwimOptions } from "./swim.ts";
 import { Comparison } from "./sync.ts";
 import { type MembershipTimings, membershipTimings } from "./timings.ts";
@@ -71,6 +71,7 @@ export class Membership {
   #toldMs = 0;
   #leaving = false;
   #changed = false;
+  #hasMet = false;
   #cancels: Cancel[] = [];
   #cancelTick: Cancel = () => {};
   readonly #refused = new Set<string>();
@@ -151,6 +152,11 @@ export class Membership {
       const known = gossip.roster.get(id);
       return known === undefined || known.member.routes.length === 0 ? [] : [routeTo(known.member)];
     });
+  }
+
+  /** Members that relay for others and can be called without a relay themselves. */
+  relays() {
+    return relaysAmong(this.known());
   }
 
   /** `leaving`: in good order, so that nobody looks for it. */
@@ -318,6 +324,9 @@ export class Membership {
       ask = next;
     }
     world.log("debug", `compared members with ${address}: ${gossip.roster.here} others are here`);
+    // Whom a process met first it may need soon: the next save is half a minute away.
+    if (!this.#hasMet && gossip.roster.here > 1) await this.#save(true);
+    this.#hasMet ||= gossip.roster.here > 1;
   }
 
   #hear(from: MemberId, news: readonly News[]): void {

@@ -7,8 +7,8 @@ import type { World } from "../core/world.ts";
 import { GossipService, type SyncRequest } from "../protocol/gen/dcnr/v1/gossip_pb.ts";
 import { type Caller, type Network, type ServedService, service } from "../protocol/network.ts";
 import { withKey } from "../protocol/routes/address.ts";
-import { joinRoutes } from "../protocol/routes/routes.ts";
-import type { Known, Member, MemberId, News } from "./member.ts";
+import { isRelayed, joinRoutes } from "../protocol/routes/routes.ts";
+import { isHere, type Known, type Member, type MemberId, type News } from "./member.ts";
 import { formerToWire, type NetworkKey } from "./network-key.ts";
 import { type PermitFacts, permitSeconds, recordOf } from "./records.ts";
 import type { Gossip } from "./swim.ts";
@@ -133,6 +133,13 @@ export function fromOf({ id, key }: Member): string {
 export function routeTo({ routes, keys }: Member): string {
   if (routes.length === 0) fail("unavailable", "nobody can call this member");
   return withKey(joinRoutes(routes), keys.at(-1) as KeyId);
+}
+
+export function relaysAmong(known: readonly Known[]): { readonly address: string; readonly name: string }[] {
+  return known.flatMap(({ member: { roles, routes, keys, name }, standing }) => {
+    const route = roles.includes("relay") && isHere(standing) ? routes.find((one) => !isRelayed(one)) : undefined;
+    return route === undefined ? [] : [{ address: withKey(route, keys.at(-1) as KeyId), name }];
+  });
 }
 
 export function networkToWire({ shown: { publicKey, former } }: Pick<NetworkKey, "shown">) {

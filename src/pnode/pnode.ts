@@ -270,6 +270,7 @@ class HostingNode implements PNode {
     });
     members.onChange(({ roles }) => {
       if (roles.includes("orchestrator")) orchestrators.gossiped(members.orchestrators());
+      if (roles.includes("relay")) this.#whereabouts.gossiped(members.relays());
     });
     return members;
   }

@@ -139,9 +139,11 @@ export class SelfReport {
   facts(): Facts {
     const { name, region = "" } = this.#options;
     const { cores = 0, memoryBytes = 0n, gflops = 0, numerics = [] } = this.#capabilities;
+    const { whereabouts } = this.#parts();
+    const roles: Facts["roles"] = whereabouts.relayed === undefined ? ["pnode"] : ["pnode", "relay"];
     return {
-      ...{ name, region, cores, gflops, roles: ["pnode" as const] },
-      routes: this.#parts().whereabouts.routes,
+      ...{ name, region, cores, gflops, roles },
+      routes: whereabouts.routes,
       memoryBytes: Number(memoryBytes),
       numerics: numerics.map((one) => one.class ?? ""),
       load: this.#machine.measure?.().load ?? 0,

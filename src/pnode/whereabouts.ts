@@ -44,6 +44,8 @@ export class Whereabouts {
   #server: Server | undefined;
   #direct: readonly string[] = [];
   #relays: readonly RelayPlace[] = [];
+  /** By an orchestrator. */
+  #isTold = false;
   #reached = { how: "", problem: "" };
   #onCalledBack: () => void = () => {};
   /** Resolves when an orchestrator has called back for the first time, whatever came of it. */
@@ -110,7 +112,15 @@ export class Whereabouts {
     this.#reserve();
   }
 
+  /** What members tell of themselves. Orchestrators know better, but one that starts while none is there has nobody else to ask. */
+  gossiped(relays: readonly Omit<RelayPlace, "tensors">[]): void {
+    if (this.#isTold) return;
+    this.#relays = relays.map((relay) => ({ ...relay, tensors: true }));
+    this.#reserve();
+  }
+
   learn({ relays }: Relays): void {
+    this.#isTold = true;
     this.#relays = relays.map(({ address, name, tensors }) => ({ address, name, tensors }));
     this.#reserve();
   }
