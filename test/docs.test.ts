@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { parseAllDocuments } from "yaml";
 import { referencePages } from "../scripts/reference.ts";
@@ -128,6 +128,14 @@ describe("every Markdown page", () => {
   const pages = globSync("**/*.md", { cwd: root, exclude: (path) => /node_modules|test-artefacts|dist/.test(path) });
 
   test("is found", () => assert.ok(pages.length >= 20));
+
+  test("numbers each decision once, in its name and in its title", () => {
+    const decisions = pages.filter((page) => /^docs\/decisions\/\d/.test(page));
+    const numbers = decisions.map((page) => Number(basename(page).slice(0, 4)));
+    assert.deepEqual(numbers, [...new Set(numbers)]);
+    for (const [index, page] of decisions.entries())
+      assert.ok(readFileSync(join(root, page), "utf8").startsWith(`# ${numbers[index]}. `), page);
+  });
 
   test("names tests that are there where it makes claims about safety", () => {
     const text = readFileSync(join(root, "docs/threat-model.md"), "utf8");

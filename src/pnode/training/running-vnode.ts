@@ -14,6 +14,7 @@ import type { PerformedWork, Timings } from "../options.ts";
 import type { Reports } from "../reports.ts";
 import type { ToldLine } from "../told-line.ts";
 import { Agreement } from "./agreement.ts";
+import { discard } from "./discard.ts";
 import type { Exchange, Sender } from "./exchange.ts";
 import { Impatience } from "./impatience.ts";
 import type { Life, Persisted } from "./life.ts";
@@ -105,7 +106,7 @@ export class RunningVNode {
   async end(): Promise<void> {
     if (this.#ended) return;
     this.#ended = true;
-    for (const event of this.#events.splice(0)) this.#discard(event);
+    for (const event of this.#events.splice(0)) discard(event, this.#options.retention);
     this.#impatience.stop();
     this.#life.ending.abort();
     for (const one of this.#agreement.forgetBelow(Number.POSITIVE_INFINITY)) one.tensor?.release();
@@ -192,7 +193,7 @@ export class RunningVNode {
    */
   post(event: Event): Verdict | undefined {
     if (this.#ended) {
-      this.#discard(event);
+      discard(event, this.#options.retention);
       return undefined;
     }
     this.#events.push(event);
@@ -205,7 +206,7 @@ export class RunningVNode {
           if (effect.kind !== "receipt") this.#perform(effect);
           else {
             if (effect.verdict === "stored") this.#stored(next);
-            else this.#discard(next);
+            else discard(next, this.#options.retention);
             if (next === event) verdict = effect.verdict;
           }
         }
@@ -311,7 +312,7 @@ export class RunningVNode {
         }
         event = { kind: "failed", reason: messageOf(error) };
       }
-      if (this.#ended) return this.#discard(event);
+      if (this.#ended) return discard(event, this.#options.retention);
       const durationMs = this.#nowMs() - startedMs;
       if (effect.kind === "forward" || effect.kind === "backward") this.#keepPace(effect.kind, durationMs);
       this.#tellWork(effect, event, startWallMs, durationMs);
@@ -336,35 +337,6 @@ export class RunningVNode {
       ...("microbatch" in effect ? { microbatch: effect.microbatch } : {}),
       ...(event.kind === "failed" ? { failure: event.reason } : {}),
     });
-  }
-
-  /** What nobody will use: results of a life that has ended, messages that were not stored. */
-  #discard(event: Event): void {
-    switch (event.kind) {
-      case "arrived":
-        event.payload?.release();
-        break;
-      case "forwardDone":
-        this.#release(event.outputs);
-        break;
-      case "weightsShared":
-        this.#release(event.weights);
-        break;
-      case "partsDone":
-        this.#release(event.parts);
-        break;
-      case "sumDone":
-        this.#options.retention.release(event.sum.payload);
-        break;
-      case "backwardDone":
-      case "tieGradientsDone":
-        this.#release(event.gradients);
-        break;
-    }
-  }
-
-  #release(sealed: ReadonlyMap<string, { readonly payload: StoredTensor }>): void {
-    for (const { payload } of sealed.values()) this.#options.retention.release(payload);
   }
 
   #publish(step: number, hash: string, measures: Readonly<Record<string, number>>): void {
