@@ -149,14 +149,15 @@ async function bootPNode(site: Site, host: Host): Promise<void> {
   const wires = site.fabric.network(host);
   const network = routedNetwork(wires, host.world);
   const { mutant } = site;
-  const { bits, numericsClass, common = false } = site.builds.get(host.name) ?? usualBuild;
+  const build = site.builds.get(host.name) ?? usualBuild;
+  const { bits, numericsClass, common = false } = build;
   const behaviour = site.behaviours.get(host.name);
-  const opened = (own: string) => {
-    const built = openInlineExecutor(computingLike({ bits, numericsClass: own }, openReferenceEngine()));
+  const opened = (own: Build) => {
+    const built = openInlineExecutor(computingLike(own, openReferenceEngine()));
     return executorOf(behaviour, mutant?.executor?.(built, host) ?? built, host);
   };
-  const inner = opened(numericsClass);
-  const alike = common ? opened(commonClass) : undefined;
+  const inner = opened(build);
+  const alike = common ? opened({ bits, numericsClass: commonClass }) : undefined;
   const transfer = transferOf(behaviour, transferOver(wires));
   const times = { runMs: site.computeMs, kernelMs: site.computeMs / 20, workers: site.workers };
   const executor = simulatedExecutor(inner, host, times);
