@@ -8,7 +8,7 @@ import { elementCount, type Tensor } from "../src/core/tensor.ts";
 import { compileText } from "../src/network/compile.ts";
 import type { Plan } from "../src/network/plan.ts";
 import { BlobSpace } from "../src/protocol/gen/dcnr/v1/common_pb.ts";
-import { type MemoryState, memoryState } from "../src/states/memory.testing.ts";
+import { type MemoryState, memoryState } from "../src/states/in-memory.ts";
 
 export const speakerSize = { ...t1, name: "speaker", blocks: 4, context: 640, vocabulary: 4_096 };
 

@@ -14,10 +14,10 @@ import { lanesAt, type Round, roundCount, roundOf, type ToldRound } from "../../
 import type { SessionIdentity } from "../../src/network/settings/session.ts";
 import { stepRoot } from "../../src/orchestrator/sessions/line.ts";
 import type { StateImage } from "../../src/states/cut.ts";
-import { copiedImage, memoryState } from "../../src/states/memory.testing.ts";
+import { copiedImage, memoryState } from "../../src/states/in-memory.ts";
 import { openMemoryBlobs } from "../../src/store/memory.ts";
 import { VNodeCompute } from "../../src/vnode/compute.ts";
-import { type InOnePlace, runInOnePlace } from "../../src/vnode/one-place.testing.ts";
+import { type InOnePlace, runInOnePlace } from "../../src/vnode/one-place.ts";
 import { Process } from "../../src/vnode/process.ts";
 import { roleOf } from "../../src/vnode/role.ts";
 import { storeData } from "../maintainer.ts";

@@ -15,7 +15,7 @@ import { type SessionIdentity, sessionIdOf } from "../network/settings/session.t
 import { identityToWire } from "../network/settings/wire.ts";
 import { PNodeService } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
 import { MemoryNetwork } from "../protocol/memory-network.testing.ts";
-import { copiedImage, memoryState } from "../states/memory.testing.ts";
+import { copiedImage, memoryState } from "../states/in-memory.ts";
 import type { BlobClient } from "./blob-client.ts";
 import { TestOrchestrator } from "./memory.testing.ts";
 import { timingsDefault } from "./options.ts";

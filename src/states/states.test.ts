@@ -4,9 +4,9 @@ import { hasCode } from "../core/errors.ts";
 import { canonicalJson, sha256 } from "../core/hash.ts";
 import type { Sha256 } from "../core/ids.ts";
 import { bytesOf, float32, type Tensor } from "../core/tensor.ts";
+import { memoryState } from "./in-memory.ts";
 import { inLanes } from "./lanes.ts";
 import { readStateManifest, writeStateManifest } from "./manifest.ts";
-import { memoryState } from "./memory.testing.ts";
 import { StateReader } from "./reader.ts";
 
 const numbers = (count: number, from: number) => Array.from({ length: count }, (_, i) => from + i / 8);

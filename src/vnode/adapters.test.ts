@@ -10,7 +10,7 @@ import { openReferenceEngine } from "../engine/reference.ts";
 import { withAdapters } from "../network/adapters.ts";
 import { compileText } from "../network/compile.ts";
 import type { StateImage } from "../states/cut.ts";
-import { memoryState } from "../states/memory.testing.ts";
+import { memoryState } from "../states/in-memory.ts";
 import { tied, train } from "./training-run.testing.ts";
 
 const base = `

@@ -6,7 +6,7 @@ import { arrayDevice, arrayDeviceEngine } from "../engine/webgpu/array-device.te
 import { compileText } from "../network/compile.ts";
 import { buildTraining } from "../network/graphs/graphs.ts";
 import { VNodeCompute } from "./compute.ts";
-import { keeping } from "./one-place.testing.ts";
+import { keeping } from "./one-place.ts";
 import { performNumeric } from "./perform.ts";
 import { roleOf } from "./role.ts";
 import { batchesFor, learning, mlp, samples, schedule, tied, train } from "./training-run.testing.ts";

@@ -15,7 +15,7 @@ import { ServingService } from "../../src/protocol/gen/dcnr/v1/serving_pb.ts";
 import { SessionService } from "../../src/protocol/gen/dcnr/v1/session_pb.ts";
 import type { Network } from "../../src/protocol/network.ts";
 import { withKey } from "../../src/protocol/routes/address.ts";
-import { memoryState } from "../../src/states/memory.testing.ts";
+import { memoryState } from "../../src/states/in-memory.ts";
 import { newIdentity } from "../../src/system/keys.ts";
 import { Lab, refused } from "./lab.ts";
 

@@ -23,7 +23,7 @@ import {
 } from "../../src/protocol/gen/dcnr/v1/pnode_pb.ts";
 import { SystemService } from "../../src/protocol/gen/dcnr/v1/system_pb.ts";
 import { type Channel, service } from "../../src/protocol/network.ts";
-import { type MemoryState, memoryState } from "../../src/states/memory.testing.ts";
+import { type MemoryState, memoryState } from "../../src/states/in-memory.ts";
 
 export interface ActingOptions {
   readonly orchestrators: readonly string[];

@@ -9,8 +9,8 @@ import type { SessionRecord } from "../../src/orchestrator/records/sessions.ts";
 import type { VNodeRecord } from "../../src/orchestrator/records/vnodes.ts";
 import { BlobSpace } from "../../src/protocol/gen/dcnr/v1/common_pb.ts";
 import { BlobAction, PNodeService } from "../../src/protocol/gen/dcnr/v1/pnode_pb.ts";
+import { memoryState } from "../../src/states/in-memory.ts";
 import { type StateManifest, writeStateManifest } from "../../src/states/manifest.ts";
-import { memoryState } from "../../src/states/memory.testing.ts";
 import { Stage } from "./stage.ts";
 
 const step = 18;

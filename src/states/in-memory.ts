@@ -1,4 +1,4 @@
-// States in memory for tests and benchmarks: cut and read as real ones are.
+// States in memory, cut and read as real ones are: for the simulator, tests and benchmarks.
 
 import { digestHere, sha256 } from "../core/hash.ts";
 import type { Sha256 } from "../core/ids.ts";
