@@ -70,8 +70,9 @@ describe("how-tos", () => {
     const program = [belongings, ...lines.map(({ code }) => code)]
       .join("\n")
       .replace("127.0.0.1:7700", network.address)
-      // What import-a-model has left here.
-      .replaceAll(/"gpt"|"chatty"/g, '"qwen"');
+      // What import-a-model has left here, and a name that bring-data has not taken.
+      .replaceAll(/"gpt"|"chatty"/g, '"qwen"')
+      .replace('"flowers"', '"petals"');
     const environment = {
       ...network.environment,
       PYTHONPATH: join(root, "python"),
