@@ -1,6 +1,7 @@
 // `npm run pipeline -- --megabytes 1000 --kill-every 5`: a pipeline over much text, once undisturbed and once with a kill every few
 // seconds. Both must make the same dataset, and neither may take more than 500 MB of memory. With `--of cpu` the seconds are those
-// that the process computed, as if it had a core of its own: on a busy machine it would be killed before it has begun.
+// that the process computed, as if it had a core of its own: on a busy machine it would be killed before it has begun. With
+// `--in-turn` one waits for the other, for where there is but one core.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -17,6 +18,7 @@ const { values } = parseArgs({
     megabytes: { type: "string", default: "1000" },
     "kill-every": { type: "string", default: "5" },
     of: { type: "string", default: "time" },
+    "in-turn": { type: "boolean", default: false },
   },
 });
 const wantedBytes = Number(values.megabytes) * 1e6;
@@ -31,8 +33,10 @@ try {
     readFileSync(net.path("pages.jsonl")).subarray(0, 500_000).toString("utf8").slice(0, -200),
   );
   await net.dcnr("vocab", "train", "small", net.path("sample.txt"), "--size", "2000");
-  // Side by side: neither uses anything of the other.
-  const [calm, troubled] = await Promise.all([run("calm", undefined), run("troubled", killEveryMs)]);
+  // Side by side if they may: neither uses anything of the other.
+  const first = run("calm", undefined);
+  if (values["in-turn"]) await first;
+  const [calm, troubled] = await Promise.all([first, run("troubled", killEveryMs)]);
   assert.equal(troubled.hash, calm.hash, "the dataset is the same");
   assert.ok(troubled.kills > 0, "it was killed at least once");
   for (const { memory } of [calm, troubled]) assert.ok(memory < memoryMax, `${memory} bytes of memory`);
