@@ -1,19 +1,15 @@
-// Jobs on production orchestrators in virtual time: trainings, evaluations of what others trained, studies, data jobs. PNodes that
-// act and processes that work on data come and go, orchestrators die, the store loses replies.
-// Every write of the store is checked by hand: room and quota are claimed before a job runs, none is passed, lines never
-// run ahead of what is stored, and in the end every job is done with what comes of it where nobody disturbs, and nothing is left claimed.
+// Jobs on production orchestrators in virtual time: trainings, evaluations of what others trained, studies, data jobs, questions to a
+// served model. PNodes that act and processes that work on data come and go, orchestrators die, the store loses replies.
+// Every write of the store is checked by hand (job-checker.ts).
 
-import type { CohortRecord, JobRecord } from "../../src/orchestrator/records/jobs.ts";
-import type { RoomRecord } from "../../src/orchestrator/records/machines.ts";
-import type { SessionRecord } from "../../src/orchestrator/records/sessions.ts";
-import type { VNodeRecord } from "../../src/orchestrator/records/vnodes.ts";
+import type { JobRecord } from "../../src/orchestrator/records/jobs.ts";
 import { JobService } from "../../src/protocol/gen/dcnr/v1/job_pb.ts";
 import { seeded } from "../../src/scheduler/placement.testing.ts";
 import type { StateStore } from "../../src/store/records/state-store.ts";
 import { Stage } from "../../test/control/stage.ts";
-import { RoomChecker } from "../checks/rooms.ts";
-import type { AcceptedWrite } from "../world/store.ts";
 import { resultOfData, startDataWorker } from "./data-worker.ts";
+import { JobChecker, Seen } from "./job-checker.ts";
+import { answersHash, backwards, questions, serveSpeaker, stopSpeaker } from "./speaker.ts";
 import { measured } from "./study-world.ts";
 
 export interface JobWorldReport {
@@ -33,18 +29,17 @@ export interface JobWorldOptions {
   readonly store?: (view: StateStore, seen: Seen) => StateStore;
 }
 
-/** The newest records, for checks and mutants. */
-export class Seen {
-  readonly records = new Map<string, object>();
-
-  get<T extends object>(key: string): T | undefined {
-    return this.records.get(key) as T | undefined;
-  }
-}
-
 const megabyte = 2 ** 20;
 /** A chain's three VNodes need a little over 12 MB beside what a PNode keeps for itself. */
-const roomFor = (gangs: number) => ({ limits: { memoryBytes: BigInt((128 + 13 * gangs) * megabyte) } });
+const roomFor = (gangs: number) => ({
+  limits: { memoryBytes: BigInt((128 + 13 * gangs) * megabyte) },
+  capabilities: {
+    numerics: [
+      { engine: "reference", class: "reference" },
+      { engine: "native", class: "one" },
+    ],
+  },
+});
 const quotas = { day: 3, night: 2 };
 const owners = ["anna", "bert", "carl"];
 
@@ -54,7 +49,8 @@ export async function runJobWorld(
 ): Promise<JobWorldReport> {
   const seen = new Seen();
   const stage = new Stage(seed, store && ((view) => store(view, seen)));
-  const checker = new JobChecker(seen);
+  const answers = await answersHash();
+  const checker = new JobChecker(seen, (job) => isExpected(job, answers));
   stage.store.onWrite((write) => checker.wrote(write));
   const random = seeded(seed);
   const pick = <T>(from: readonly T[]): T => from[Math.floor(random() * from.length)] as T;
@@ -69,9 +65,12 @@ export async function runJobWorld(
       stepMs: 100 + Math.floor(random() * 300),
       register: roomFor(1 + Math.floor(random() * 2)),
       measure: measured,
+      answer: backwards,
     });
   const machines = new Map(["p0", "p1", "p2"].map((name) => [name, machine(name)]));
   startDataWorker(stage, "worker", random);
+  await stage.until("PNodes attach", () => Array.from(machines.values()).every(({ attachedTo }) => attachedTo !== ""));
+  await serveSpeaker(stage);
   const ids = new Set<string>();
   const trained: string[] = [];
   for (let index = 0; index < count && checker.violations.length === 0; index++) {
@@ -107,6 +106,7 @@ export async function runJobWorld(
   try {
     await stage.until("every job has ended", () => isOver() || checker.violations.length > 0, patienceMs);
     if (checker.violations.length === 0) {
+      await stopSpeaker(stage);
       await stage.pass(40_000);
       checker.over(ids);
     }
@@ -150,7 +150,8 @@ const study = {
 function drawn(index: number, draw: number, trained: string | undefined): [kind: string, spec: object] {
   if (draw < 0.15 && trained !== undefined) return ["evaluate", { source: trained, split: "all", batch: 4 }];
   if (draw < 0.22) return ["tune", { ...study, seed: index }];
-  if (draw < 0.35) return ["data", { steps: { pages: { files: "pages.jsonl" } }, save: { corpus: "pages" } }];
+  if (draw < 0.3) return ["map", questions(`answers-${index}`)];
+  if (draw < 0.42) return ["data", { steps: { pages: { files: "pages.jsonl" } }, save: { corpus: "pages" } }];
   return ["train", { ...training, seed: index + 1 }];
 }
 
@@ -184,99 +185,9 @@ async function disturb(
   }
 }
 
-class JobChecker {
-  readonly #seen: Seen;
-  readonly #rooms: RoomChecker;
-  /** Claims by session that went with a machine which began anew: nobody can commit and have no machine die in between. */
-  readonly #died = new Map<string, number>();
-  readonly violations: string[] = [];
-
-  constructor(seen: Seen) {
-    this.#seen = seen;
-    this.#rooms = new RoomChecker((atMs, message) => this.wrong(atMs, message));
-  }
-
-  wrong(atMs: number, message: string): void {
-    if (this.violations.length < 20) this.violations.push(`${Math.round(atMs)} ms: ${message}`);
-  }
-
-  wrote(write: AcceptedWrite): void {
-    const { atMs, key, after } = write;
-    const before = this.#seen.records.get(key);
-    if (after === undefined) this.#seen.records.delete(key);
-    else this.#seen.records.set(key, JSON.parse(after) as object);
-    this.#rooms.wrote(write);
-    const now = this.#seen.records.get(key);
-    if (key.startsWith("room/")) this.#noteDeath(before as RoomRecord | undefined, now as RoomRecord | undefined);
-    if (now === undefined) return;
-    if (key.startsWith("cohort/")) this.#checkQuota(atMs, now as CohortRecord);
-    if (key.startsWith("job/")) this.#checkStart(atMs, now as JobRecord, before as JobRecord | undefined);
-    if (key.startsWith("session/")) this.#checkLine(atMs, now as SessionRecord);
-  }
-
-  #noteDeath(before: RoomRecord | undefined, now: RoomRecord | undefined): void {
-    if (before === undefined || before.life === now?.life) return;
-    for (const { session } of Object.values(before.claims)) this.#died.set(session, (this.#died.get(session) ?? 0) + 1);
-  }
-
-  #checkQuota(atMs: number, { queues, claims }: CohortRecord): void {
-    const nominal = Object.values(queues).reduce((sum, queue) => sum + (queue.nominal.jobs ?? 0), 0);
-    const used = Object.values(claims).reduce((sum, { amounts }) => sum + amounts.jobs, 0);
-    if (queues["day"] && queues["night"] && used > nominal)
-      this.wrong(atMs, `quota: ${used} jobs have claims of ${nominal}`);
-  }
-
-  /** The commit: by then there is quota for it, and room for all of its VNodes. */
-  #checkStart(atMs: number, job: JobRecord, before: JobRecord | undefined): void {
-    if (job.status !== "running" || before?.status === "running") return;
-    const lab = this.#seen.get<CohortRecord>("cohort/lab");
-    if (job.queue !== "default" && lab?.claims[job.id]?.epoch !== job.epoch)
-      this.wrong(atMs, `quota: ${job.id} runs and has claimed none`);
-    const others = Array.from(this.#seen.records.values()).filter(
-      (one): one is JobRecord =>
-        "submittedWallMs" in one &&
-        (one as JobRecord).status === "running" &&
-        (one as JobRecord).queue !== "default" &&
-        // A study is what its trials are.
-        !(one as JobRecord).coordinates,
-    );
-    if (others.length > quotas.day + quotas.night)
-      this.wrong(atMs, `quota: ${others.length} jobs of the cohort run at once`);
-    const claims = Array.from(this.#seen.records).flatMap(([name, one]) =>
-      name.startsWith("room/") ? Object.values((one as RoomRecord).claims) : [],
-    );
-    const alive = claims.filter(({ session }) => session === job.session).length;
-    const claimed = alive + (this.#died.get(job.session ?? "") ?? 0);
-    if (claimed < (job.demand?.vnodes ?? 0)) this.wrong(atMs, `gang: ${job.id} starts with room for ${claimed} VNodes`);
-  }
-
-  #checkLine(atMs: number, { id, line, vnodes, status }: SessionRecord): void {
-    if (line === 0 || status === "deleted") return;
-    for (const vnode of vnodes) {
-      const record = this.#seen.get<VNodeRecord>(`vnode/${id}/${vnode}`);
-      if (record && !record.durable[String(line)])
-        this.wrong(atMs, `line: ${id} is at ${line}, ${vnode} has not stored it`);
-    }
-  }
-
-  over(ids: ReadonlySet<string>): void {
-    const roots = new Set<string>();
-    for (const id of ids) {
-      const job = this.#seen.get<JobRecord>(`job/${id}`);
-      if (job?.status !== "done") this.wrong(0, `${id} ended as ${job?.status}: ${job?.reason}`);
-      else if (job.kind === "train") roots.add(job.result?.["root"] ?? "");
-      else if (!isExpected(job)) this.wrong(0, `result: ${id} (${job.kind}) came to ${JSON.stringify(job.result)}`);
-    }
-    if (roots.size !== 1) this.wrong(0, `roots: ${roots.size} different ones`);
-    const left = Object.keys(this.#seen.get<CohortRecord>("cohort/lab")?.claims ?? {});
-    if (left.length > 0) this.wrong(0, `leak: quota of ${left.join(", ")} was never given back`);
-    const claims = this.#rooms.claims();
-    if (claims.length > 0) this.wrong(0, `leak: ${claims.length} claims of room were never given back`);
-  }
-}
-
 /** What comes of a job that does not train. */
-function isExpected({ kind, key, result = {} }: JobRecord): boolean {
+function isExpected({ kind, key, result = {} }: JobRecord, answers: string): boolean {
+  if (kind === "map") return result["hash"] === answers;
   if (kind === "data") return result["corpus"] === resultOfData(key).corpus;
   // All of one formula, at the only step.
   if (kind === "evaluate") return Number(result["loss"]) > 0 && result["samples"] !== undefined;

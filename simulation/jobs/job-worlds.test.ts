@@ -16,7 +16,7 @@ describe("job worlds", () => {
       for (const kind of Object.keys(report.kinds)) kinds.add(kind);
     }
     assert.ok(preemptions > 0, "somebody gave way");
-    assert.deepEqual([...kinds].sort(), ["data", "evaluate", "train", "tune"]);
+    assert.deepEqual([...kinds].sort(), ["data", "evaluate", "map", "train", "tune"]);
   });
 
   for (const [name, { fault, shows, store }] of Object.entries(jobMutants))

@@ -8,6 +8,8 @@ export interface Lane {
   readonly memoryMib: number;
   /** A thread without work ends after this, with all that its works remember. */
   readonly idleMs: number;
+  /** Its works remember nothing of the bytes that they are given or give: these are freed at once. */
+  readonly freesBytes?: true;
 }
 
 export interface Work<Input, Piece> {

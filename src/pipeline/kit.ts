@@ -2,11 +2,12 @@
 // threads. Whoever runs a pipeline gives it; steps know nothing of folders, clocks or networks.
 
 import type { Lane, Work } from "../core/aside.ts";
+import { freeBytes } from "../core/bytes.ts";
 import type { Sha256 } from "../core/ids.ts";
 import type { Shard } from "../data/manifest.ts";
 
 /** Of all works of pipelines; there are as many such threads as steps may use. */
-export const pipelineLane: Lane = { name: "pipeline", memoryMib: 384, idleMs: 5_000 };
+export const pipelineLane: Lane = { name: "pipeline", memoryMib: 384, idleMs: 5_000, freesBytes: true };
 
 export interface StoredBlob {
   readonly hash: Sha256;
@@ -75,13 +76,14 @@ export interface Kit extends Tasks {
   readonly blobs: Blobs;
   readonly spill: Spill;
   note<Word>(name: string): Note<Word>;
-  /** Runs a pure function in one of the threads, with its deadline. */
+  /** Runs a pure function in one of the threads, with its deadline. The bytes among its input are given away. */
   aside<Input, Piece>(work: Work<Input, Piece>, input: Input): Promise<Piece>;
 }
 
-/** Stores a shard unless there is nothing in it. */
+/** Stores a shard unless there is nothing in it; its memory is given back. */
 export async function putShard(blobs: Blobs, content: Uint8Array, count: number): Promise<Shard[]> {
   if (count === 0) return [];
   const { hash, bytes } = await blobs.put(content);
+  freeBytes(content);
   return [{ hash, bytes, count }];
 }

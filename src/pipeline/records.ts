@@ -64,9 +64,8 @@ export class RecordWriter {
       fail("resource_exhausted", `a record has ${record.byteLength} bytes, at most ${recordBytesMax} are allowed`);
     const end = this.#bytes + recordHeadBytes + record.byteLength;
     if (end > this.#memory.byteLength) {
-      const grown = new Uint8Array(Math.max(end, this.#memory.byteLength * 2));
-      grown.set(this.#memory.subarray(0, this.#bytes));
-      this.#memory = grown;
+      // What it had is given back at once.
+      this.#memory = new Uint8Array(this.#memory.buffer.transfer(Math.max(end, this.#memory.byteLength * 2)));
     }
     new DataView(this.#memory.buffer).setUint32(this.#bytes, record.byteLength, true);
     this.#memory.set(record, this.#bytes + recordHeadBytes);

@@ -4,6 +4,7 @@
 import { setImmediate as othersTurn } from "node:timers/promises";
 import type { Aside } from "../core/aside.ts";
 import { runAside } from "../core/aside.ts";
+import { freeBytes } from "../core/bytes.ts";
 import { fail } from "../core/errors.ts";
 import { canonicalJson, sha256 } from "../core/hash.ts";
 import type { Sha256 } from "../core/ids.ts";
@@ -137,7 +138,9 @@ function kitOf(step: string, bench: Bench, options: RunOptions): Kit {
     note: (name) => bench.note(name),
     aside: (work, input) => {
       const lane = { ...pipelineLane, name: `${pipelineLane.name}-${turns++ % threads}` };
-      return runAside(aside, { ...work, lane }, input);
+      return runAside(aside, { ...work, lane }, input).finally(() => {
+        for (const value of Object.values(input as object)) if (value instanceof Uint8Array) freeBytes(value);
+      });
     },
     ...tasksOf(step, bench, options),
   };

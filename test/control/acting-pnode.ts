@@ -6,7 +6,7 @@ import type { SimulatedBlobs } from "../../simulation/world/blobs.ts";
 import type { SimulatedNetwork } from "../../simulation/world/network.ts";
 import type { Host } from "../../simulation/world/world.ts";
 import { bits } from "../../src/core/bits.ts";
-import { DcnrError } from "../../src/core/errors.ts";
+import { DcnrError, fail } from "../../src/core/errors.ts";
 import { sha256 } from "../../src/core/hash.ts";
 import type { Tensor } from "../../src/core/tensor.ts";
 import { sleep } from "../../src/core/world.ts";
@@ -21,8 +21,9 @@ import {
   type TrainingWork,
   type VNodeProgressSchema,
 } from "../../src/protocol/gen/dcnr/v1/pnode_pb.ts";
+import { ServingService } from "../../src/protocol/gen/dcnr/v1/serving_pb.ts";
 import { SystemService } from "../../src/protocol/gen/dcnr/v1/system_pb.ts";
-import { type Channel, service } from "../../src/protocol/network.ts";
+import { type Channel, type ServedService, service } from "../../src/protocol/network.ts";
 import { type MemoryState, memoryState } from "../../src/states/in-memory.ts";
 
 export interface ActingOptions {
@@ -37,6 +38,8 @@ export interface ActingOptions {
   readonly persistent: boolean;
   /** What a validation after so many steps comes to; with it, sessions have the steps they ask for. */
   readonly measure: ((identity: SessionIdentity, step: number) => number) | undefined;
+  /** What the models that it serves say, one token after each `stepMs`; without it nobody can ask them. */
+  readonly answer: ((prompt: readonly number[]) => readonly number[]) | undefined;
   /** Makes a state differ from what others compute. */
   readonly lie: (vnode: string, step: number) => boolean;
 }
@@ -97,6 +100,7 @@ export class ActingPNode {
       persistent: true,
       lie: () => false,
       measure: undefined,
+      answer: undefined,
       ...options,
     };
     void this.#run();
@@ -130,7 +134,9 @@ export class ActingPNode {
 
   async #run(): Promise<void> {
     // Orchestrators call back before they give it work; a copy of a machine has no port of its own.
-    await this.#network.serve(`${this.id}.test:7400`, [answering]).catch(() => {});
+    const { answer } = this.#options;
+    const services = answer ? [answering, this.#serving(answer)] : [answering];
+    await this.#network.serve(`${this.id}.test:7400`, services).catch(() => {});
     for (let attempt = 0; !this.#ended; attempt++) {
       const address = this.#options.orchestrators[attempt % this.#options.orchestrators.length] as string;
       try {
@@ -142,6 +148,28 @@ export class ActingPNode {
       if (!this.#options.persistent) return;
       await sleep(this.host.world.timers, 100 + 50 * this.host.world.chance.uniform());
     }
+  }
+
+  #serving(answer: NonNullable<ActingOptions["answer"]>): ServedService {
+    const nobodyAsks = () => fail("unimplemented", "PNodes that act only answer");
+    const isHeadOf = (replica: string) =>
+      Array.from(this.hosted.values()).some(({ assignment }) => assignment.session === replica);
+    const { stepMs } = this.#options;
+    const { timers } = this.host.world;
+    return service(ServingService, {
+      async *generateTokens({ session, prompt, sent, maxTokens }) {
+        const tokens = answer(prompt).slice(0, maxTokens);
+        for (let told = sent.length; told <= tokens.length; told++) {
+          await sleep(timers, stepMs);
+          if (!isHeadOf(session)) fail("unavailable", `${session} is not hosted here`);
+          yield { tokens: tokens.slice(told, told + 1), finish: told === tokens.length ? "stop" : "" };
+        }
+      },
+      embedTokens: nobodyAsks,
+      forwardTensors: nobodyAsks,
+      tellRows: nobodyAsks,
+      checkAnswer: nobodyAsks,
+    });
   }
 
   async #attach(address: string): Promise<void> {

@@ -181,6 +181,26 @@ describe("jobs", () => {
     await stage.stop();
   });
 
+  it("with a price ceiling wait while everybody asks for more, and start where somebody asks for nothing", async () => {
+    const stage = await staged();
+    for (const [name, pricePerHour] of Object.entries({ p0: 0.3, p1: 0.2 }))
+      stage.pnode(name, { stepMs: 50, register: { ...roomForOne, pricePerHour } });
+    await stage.pass(2_000);
+    const requirements = { maxPricePerHour: 0.0001 };
+    const [job] = await submit(stage, [train(1, { requirements })]);
+    const { id } = job as Job;
+    await stage.pass(5_000);
+    const { status, reason } = await jobOf(stage, id);
+    assert.equal(status, "pending");
+    assert.match(
+      reason,
+      /needs a price of at most 0.0001 an hour; the cheapest of 2 PNodes costs 0.2 \(the nearest is p1\)/,
+    );
+    stage.pnode("p2", { stepMs: 50, register: roomForOne });
+    await until(stage, id, "done");
+    await stage.stop();
+  });
+
   it("give way to an urgent one at their recovery line, and go on later to the same end", async () => {
     const stage = await staged(["o1"]);
     const wrong: string[] = [];

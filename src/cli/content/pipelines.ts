@@ -78,8 +78,11 @@ function networkModels({ client, world, signal }: NetworkOutside): Models {
     async look(name) {
       const models = await client.models.list();
       const model = models.find((one) => one.name === name);
-      if (!model || model.status === "stopped" || model.status === "failed" || model.replicas === 0) {
-        const served = models.filter(({ replicas }) => replicas > 0).map((one) => one.name);
+      // One that comes and goes by load has no replica while nobody asks.
+      const isServed = (one: typeof model) =>
+        one && (one.replicas > 0 || one.mostReplicas > 0) && one.status !== "failed";
+      if (!model || !isServed(model)) {
+        const served = models.filter(isServed).map((one) => one.name);
         fail(
           "failed_precondition",
           `the model ${name} is not served${served.length > 0 ? `, only ${served.join(", ")}` : ""}: dcnr serve ${name}`,

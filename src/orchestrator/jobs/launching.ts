@@ -123,7 +123,9 @@ export class Launching {
       events.emit("info", "job.started", `job ${id} starts`, record.session ? { session: record.session } : {});
       return record;
     }
-    await quotas.giveBack({ id, queue, epoch });
+    // Somebody else was faster and runs it under the same epoch: what was claimed is what that run stands on.
+    const runs = record?.status === "running" && record.epoch === epoch;
+    if (!runs) await quotas.giveBack({ id, queue, epoch });
     return undefined;
   }
 }

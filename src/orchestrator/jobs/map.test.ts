@@ -118,6 +118,35 @@ describe("a job that asks a model", () => {
     for (const { record } of before) for (const answer of record.answers) assert.ok(texts.includes(answer), answer);
   });
 
+  test("gives way when it is asked to, and goes on with what is not answered", async () => {
+    const { orchestrator, saved, asked } = await open();
+    const { kind, end } = await orchestrator("one");
+    await kind.start(job);
+    while (asked.length < 60) await new Promise((resolve) => setImmediate(resolve));
+    const yielding = { ...job, yielding: { for: "another", sinceWallMs: 0, line: 0 } } as unknown as JobRecord;
+    let turns = 0;
+    for (; !(await kind.suspend(yielding)); turns++) {
+      assert.ok(turns < 100, "it was asked a hundred times, and asks questions still");
+      await new Promise((resolve) => setImmediate(resolve));
+      await kind.observe(yielding);
+    }
+    assert.ok(asked.length < documents, "there is something left to ask");
+    assert.equal((await end()).state, "done");
+    assert.equal((await saved()).texts.length, documents);
+  });
+
+  test("asks a model that has no replica while nobody asks, and none that is not served", async () => {
+    const { orchestrator, store } = await open();
+    const { kind } = await orchestrator("one");
+    const mirror = new Mirror(store, world);
+    const without = (more: object) =>
+      mirror.update(key.model("gpt"), (current) => ({ ...(current as ModelRecord), replicas: [], ...more }));
+    await without({});
+    await assert.rejects(kind.prepare(job), /the model gpt is not served: dcnr serve gpt/);
+    await without({ scaling: { least: 0, most: 2 } });
+    assert.deepEqual(await kind.prepare(job), { network: "n" });
+  });
+
   test("that waits for what cannot come says so", async () => {
     const { orchestrator } = await open();
     const { kind } = await orchestrator("one");

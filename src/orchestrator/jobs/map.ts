@@ -75,7 +75,8 @@ export class MapKind implements JobKind {
     const asked = askedOf(job.spec);
     await this.#manifest(asked);
     const model = await findModel(this.#context, String(asked.settings["model"]));
-    if (model.replicas.length === 0)
+    // One that comes and goes by load has none while nobody asks.
+    if (model.replicas.length === 0 && !model.scaling)
       fail("failed_precondition", `the model ${model.name} is not served: dcnr serve ${model.name}`);
     if (model.context === 0) fail("failed_precondition", `the model ${model.name} takes numbers, not text`);
     return { network: model.network };
@@ -116,7 +117,9 @@ export class MapKind implements JobKind {
 
   #drive(job: JobRecord): Driven {
     const known = this.#driven.get(job.id);
-    if (known?.epoch === job.epoch) return known;
+    // Left without an end: it begins again, from what is answered, unless it is to give way.
+    const isLeft = known?.ended && !known.outcome && !job.yielding;
+    if (known?.epoch === job.epoch && !isLeft) return known;
     known?.stop.abort();
     const driven: Driven = {
       epoch: job.epoch,
@@ -135,8 +138,6 @@ export class MapKind implements JobKind {
         await this.#ask(job, driven);
       } finally {
         driven.ended = true;
-        // Left without an end: whoever is asked next begins again, from what is answered.
-        if (!driven.outcome && this.#driven.get(job.id) === driven) this.#driven.delete(job.id);
         this.onOutcome(job.id);
         tasks.signal.removeEventListener("abort", abort);
       }

@@ -2,6 +2,7 @@
 // table after another says which of them came later than another one, and each shard leaves those out. The first one stays.
 
 import { createHash } from "node:crypto";
+import { freeBytes } from "../../core/bytes.ts";
 import { fail } from "../../core/errors.ts";
 import type { Shard } from "../../data/manifest.ts";
 import { type Kit, putShard, type StoredBlob } from "../kit.ts";
@@ -49,10 +50,12 @@ export const deduplicate: Operator = {
 async function withoutDropped(shard: Shard, first: number, dropped: Uint8Array, kit: Kit): Promise<Shard[]> {
   const writer = new RecordWriter();
   let index = first;
-  for (const record of recordsOf(await kit.blobs.get(shard.hash))) {
+  const read = await kit.blobs.get(shard.hash);
+  for (const record of recordsOf(read)) {
     if (!isMarked(dropped, index)) writer.add(record);
     index++;
   }
+  freeBytes(read);
   const { content, count } = writer.take();
   return putShard(kit.blobs, content, count);
 }
@@ -88,10 +91,12 @@ async function exactCopies({ inputs, settings, kit }: StepWork): Promise<Uint8Ar
       const { shard } = places[task] as (typeof places)[number];
       const all = Buffer.alloc(shard.count * digestBytes);
       let at = 0;
-      for (const record of recordsOf(await kit.blobs.get(shard.hash))) {
+      const read = await kit.blobs.get(shard.hash);
+      for (const record of recordsOf(read)) {
         digestOf(record, input.format, settings["field"] as string).copy(all, at, 0, digestBytes);
         at += digestBytes;
       }
+      freeBytes(read);
       return kit.spill.put(all);
     },
     { bytesOf },
@@ -140,7 +145,9 @@ async function nearCopies({ inputs, settings, kit, where }: StepWork): Promise<U
       const { shard } = places[task] as (typeof places)[number];
       const content = await kit.blobs.get(shard.hash);
       const made = await kit.aside(signing, { content, count: shard.count, field: settings["field"] as string, where });
-      return kit.spill.put(made);
+      const stored = await kit.spill.put(made);
+      freeBytes(made);
+      return stored;
     },
     { bytesOf: (task) => places[task]?.shard.bytes ?? 0 },
   );

@@ -1,6 +1,7 @@
 // Puts records into a drawn order, however many there are: each draws a number, shards are cut by ranges of these numbers, and
 // each range is sorted in memory by itself. What is drawn depends on the seed and a record's place alone.
 
+import { freeBytes } from "../../core/bytes.ts";
 import { randomKey, randomUint32 } from "../../core/numbers/random.ts";
 import type { Shard } from "../../data/manifest.ts";
 import { type Kit, putShard, type StoredBlob } from "../kit.ts";
@@ -43,7 +44,12 @@ async function shufflePart({ name, shards }: Part, seed: number, kit: Kit): Prom
     shards.length,
     async (task) => {
       const shard = shards[task] as Shard;
-      return kit.spill.put(cutShard(await kit.blobs.get(shard.hash), firsts[task] as number, buckets, key));
+      const read = await kit.blobs.get(shard.hash);
+      const made = cutShard(read, firsts[task] as number, buckets, key);
+      freeBytes(read);
+      const stored = await kit.spill.put(made);
+      freeBytes(made);
+      return stored;
     },
     { bytesOf: (task) => shards[task]?.bytes ?? 0 },
   );
@@ -83,7 +89,10 @@ function cutShard(content: Uint8Array, first: number, buckets: number, key: Retu
     writer.add(framed);
   }
   while (bucket < buckets) starts[++bucket] = writer.bytes;
-  return Buffer.concat([new Uint8Array(starts.buffer), writer.take().content]);
+  const { content: cut } = writer.take();
+  const all = Buffer.concat([new Uint8Array(starts.buffer), cut]);
+  freeBytes(cut);
+  return all;
 }
 
 async function sortBucket(bucket: number, buckets: number, cut: readonly StoredBlob[], kit: Kit): Promise<Shard[]> {

@@ -2,6 +2,7 @@
 // a dataset that is made of them are its splits.
 
 import { createHash } from "node:crypto";
+import { freeBytes } from "../../core/bytes.ts";
 import { fail } from "../../core/errors.ts";
 import { randomKey, uniformAt } from "../../core/numbers/random.ts";
 import { type Shard, splitName } from "../../data/manifest.ts";
@@ -63,7 +64,9 @@ export const split: Operator = {
         const { shard, first } = places[task] as (typeof places)[number];
         const writers = shares.map(() => new RecordWriter());
         let index = first;
-        for (const record of recordsOf(await kit.blobs.get(shard.hash))) writers[deal(record, index++)]?.add(record);
+        const read = await kit.blobs.get(shard.hash);
+        for (const record of recordsOf(read)) writers[deal(record, index++)]?.add(record);
+        freeBytes(read);
         const made: Shard[][] = [];
         for (const writer of writers) {
           const { content, count } = writer.take();

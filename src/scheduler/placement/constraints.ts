@@ -98,7 +98,7 @@ const constraints: readonly Constraint[] = [
       requirements.maxPricePerHour === 0 || node.pricePerHour <= requirements.maxPricePerHour,
     amount: (node) => -node.pricePerHour,
     missing: ({ requirements }, before) =>
-      `needs a price of at most ${requirements.maxPricePerHour} an hour; none of ${count(before)} costs so little`,
+      `needs a price of at most ${requirements.maxPricePerHour} an hour; the cheapest of ${count(before)} costs ${Math.min(...before.map((node) => node.pricePerHour))}`,
   },
   {
     ofPool: false,
