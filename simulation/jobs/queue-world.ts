@@ -1,9 +1,8 @@
 // A queue over days in moments: the production decisions (src/scheduler/decide.ts) and claims (quota.ts) in discrete events,
 // with sessions that are nothing but time. Jobs come, run, give way and go on; machines come and go. Whatever must hold is
-// counted by hand here, with nothing of the scheduler's own.
+// counted by hand, here and in queue-checks.ts, with nothing of the scheduler's own.
 
 import type { PNodeId } from "../../src/core/ids.ts";
-import { decide } from "../../src/scheduler/decide.ts";
 import {
   type Decisions,
   type Held,
@@ -14,59 +13,10 @@ import {
   rulesDefault,
 } from "../../src/scheduler/jobs.ts";
 import { decayedMs } from "../../src/scheduler/order.ts";
-import type { FleetNode } from "../../src/scheduler/placement/types.ts";
-import { claimed, type QuotaBook, unclaimed } from "../../src/scheduler/quota.ts";
+import { type QuotaBook, unclaimed } from "../../src/scheduler/quota.ts";
+import { overuse } from "./queue-checks.ts";
+import { type QueueParts, type QueueWorldOptions, type QueueWorldReport, soundParts } from "./queue-parts.ts";
 import type { SimulatedJob } from "./workload.ts";
-
-export interface Outage {
-  readonly atMs: number;
-  readonly backMs: number;
-  readonly pnode: string;
-}
-
-/** Parts that a mutant may exchange for broken ones. */
-export interface QueueParts {
-  readonly decide: (view: QueueView, rules: Rules) => Decisions;
-  readonly claimQuota: typeof claimed;
-  /** Whether a PNode has the room that is claimed of it. */
-  readonly hasRoom: (freeBytes: number, wantedBytes: number) => boolean;
-  /** Places of how many VNodes a job gets. */
-  readonly gang: (vnodes: number) => number;
-  /** What is left of a job that gives way or loses its machine: the time since its last checkpoint is lost. */
-  readonly leftMs: (timeMs: number, doneMs: number) => number;
-}
-
-export const soundParts: QueueParts = {
-  decide,
-  claimQuota: claimed,
-  hasRoom: (free, wanted) => wanted <= free,
-  gang: (vnodes) => vnodes,
-  leftMs: (timeMs, doneMs) => timeMs - doneMs,
-};
-
-export interface QueueWorldOptions {
-  readonly nodes: readonly FleetNode[];
-  readonly jobs: readonly SimulatedJob[];
-  readonly rules?: Partial<Rules>;
-  /** By cohort. */
-  readonly books?: ReadonlyMap<string, QuotaBook>;
-  readonly outages?: readonly Outage[];
-  readonly parts?: Partial<QueueParts>;
-  /** Between passes at least. */
-  readonly passMs?: number;
-  /** Others decide too, on a picture that is a pass old. */
-  readonly rivals?: number;
-}
-
-export interface QueueWorldReport {
-  readonly violations: readonly string[];
-  readonly waitsMs: ReadonlyMap<string, number>;
-  readonly preemptions: number;
-  readonly passes: number;
-  readonly aborted: number;
-  /** Share of the fleet in use until the last job was submitted. */
-  readonly use: number;
-}
 
 /** States are stored this often; what was done since is done again. */
 const checkpointMs = 60_000;
@@ -403,26 +353,8 @@ class QueueWorld {
   readonly #gaveWay = new Set<string>();
 
   #check(): void {
-    const used = new Map<string, number>();
-    const quota = new Map<string, number>();
-    for (const { holds, entry } of this.#running.values()) {
-      for (const { pnode, memoryBytes } of holds) used.set(pnode, (used.get(pnode) ?? 0) + memoryBytes);
-      quota.set(entry.job.queue, (quota.get(entry.job.queue) ?? 0) + entry.job.amounts.cores);
-    }
-    for (const { id, memoryBytes } of this.#options.nodes)
-      if ((used.get(id) ?? 0) > memoryBytes)
-        this.#wrong(`${used.get(id)} bytes are in use on ${id}, which lends ${memoryBytes}`);
-    for (const { queues } of this.#books.values()) {
-      const rules = Object.values(queues);
-      const all = rules.reduce((sum, { name }) => sum + (quota.get(name) ?? 0), 0);
-      const nominal = rules.reduce((sum, one) => sum + (one.nominal.cores ?? Number.POSITIVE_INFINITY), 0);
-      if (all > nominal) this.#wrong(`${all} cores of a cohort are in use, its quota is ${nominal}`);
-      for (const { name, nominal: own, borrowMax } of rules) {
-        const most = (own.cores ?? Number.POSITIVE_INFINITY) + (borrowMax.cores ?? Number.POSITIVE_INFINITY);
-        if ((quota.get(name) ?? 0) > most)
-          this.#wrong(`queue ${name} uses ${quota.get(name)} cores of at most ${most}`);
-      }
-    }
+    const running = Array.from(this.#running.values());
+    for (const sentence of overuse(running, this.#options.nodes, this.#books.values())) this.#wrong(sentence);
   }
 
   #wrong(sentence: string): void {

@@ -3,7 +3,8 @@
 import { decide } from "../../src/scheduler/decide.ts";
 import { seeded } from "../../src/scheduler/placement.testing.ts";
 import { type QuotaBook, queueRulesDefault } from "../../src/scheduler/quota.ts";
-import { type Outage, type QueueParts, type QueueWorldReport, runQueueWorld } from "./queue-world.ts";
+import type { Outage, QueueParts, QueueWorldReport } from "./queue-parts.ts";
+import { runQueueWorld } from "./queue-world.ts";
 import { asEqual, capacityOf, fleetOf, workloadOf } from "./workload.ts";
 
 const worldKinds = ["classes", "equal", "outages", "quotas", "rivals", "flood"] as const;

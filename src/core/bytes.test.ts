@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { base64Of, bytesOfBase64, bytesOfHex, hexOf, joinBytes, rawBytes, sameBytes } from "./bytes.ts";
+import { base64Of, bytesOfBase64, bytesOfHex, freeBytes, hexOf, joinBytes, rawBytes, sameBytes } from "./bytes.ts";
 
 const counted = (bytes: number) => Uint8Array.from({ length: bytes }, (_, i) => (i * 7) & 255);
 
@@ -25,4 +25,18 @@ test("bytes are joined and compared by content and length", () => {
   assert.ok(!sameBytes(counted(9), counted(8)));
   assert.ok(!sameBytes(Uint8Array.of(1, 2), Uint8Array.of(1, 3)));
   assert.equal(rawBytes(5).byteLength, 5);
+});
+
+test("memory that is given back is gone at once, and small pieces, which may share a block, are left alone", () => {
+  const large = counted(1 << 16);
+  const views = [large, large.subarray(5, 9)];
+  freeBytes(large);
+  freeBytes(large);
+  assert.deepEqual(
+    views.map(({ byteLength }) => byteLength),
+    [0, 0],
+  );
+  const shared = counted(1 << 17);
+  freeBytes(shared.subarray(0, 100));
+  assert.deepEqual(shared, counted(1 << 17));
 });
