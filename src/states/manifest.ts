@@ -7,6 +7,7 @@ import { fail } from "../core/errors.ts";
 import { canonicalJson } from "../core/hash.ts";
 import { parseSha256, type Sha256 } from "../core/ids.ts";
 import { type DType, elementBytes, elementCount, type Shape } from "../core/tensor.ts";
+import { written } from "../core/words/written.ts";
 
 const format = "dcnr-state-1";
 const axesMax = 8;
@@ -71,24 +72,24 @@ export function readStateManifest(text: Uint8Array, what: string): StateManifest
   const refuse = (reason: string): never => fail("data_loss", `${what} has no usable manifest: ${reason}`);
   if (text.byteLength > blobBytesMax.states) refuse(`it has ${text.byteLength} bytes`);
   const json = parseObject(text) ?? refuse("it is not a JSON object");
-  if (json["format"] !== format) refuse(`its format is ${String(json["format"]).slice(0, 40)}, not ${format}`);
+  if (json["format"] !== format) refuse(`its format is ${written(json["format"])}, not ${format}`);
   const { bytes, partBytes, parts } = json;
-  if (!isCount(bytes) || bytes > stateBytesMax) return refuse(`it claims ${String(bytes)} bytes`);
+  if (!isCount(bytes) || bytes > stateBytesMax) return refuse(`it claims ${written(bytes)} bytes`);
   if (!isCount(partBytes) || partBytes === 0 || partBytes > statePartBytes)
-    return refuse(`its parts have ${String(partBytes)} bytes, at most ${statePartBytes} are allowed`);
+    return refuse(`its parts have ${written(partBytes)} bytes, at most ${statePartBytes} are allowed`);
   const { apartBytes = 0 } = json;
-  if (!isCount(apartBytes) || apartBytes > bytes) return refuse(`it sets ${String(apartBytes)} bytes apart`);
+  if (!isCount(apartBytes) || apartBytes > bytes) return refuse(`it sets ${written(apartBytes)} bytes apart`);
   const wanted = partCount({ bytes, partBytes, apartBytes });
   if (!Array.isArray(parts) || parts.length !== wanted) return refuse(`it does not name ${wanted} parts`);
   const tensors = readTensors(json["tensors"]) ?? refuse("a tensor has a wrong name, dtype or shape");
   if (stateBytesOf(tensors) !== bytes) refuse(`its tensors do not fill ${bytes} bytes`);
   return {
-    metadata: readMetadata(json["metadata"]),
+    metadata: readMetadata(json["metadata"]) ?? refuse("its metadata are no texts"),
     tensors,
     bytes,
     partBytes,
     ...(apartBytes > 0 && { apartBytes }),
-    parts: parts.map((hash) => parseSha256(String(hash), `a part of ${what}`)),
+    parts: parts.map((hash) => parseSha256(written(hash), `a part of ${what}`)),
   };
 }
 
@@ -103,10 +104,9 @@ function parseObject(text: Uint8Array): Record<string, unknown> | undefined {
   }
 }
 
-function readMetadata(value: unknown): Record<string, string> {
-  const metadata: Record<string, string> = {};
-  for (const [key, entry] of Object.entries(value ?? {})) metadata[key] = String(entry);
-  return metadata;
+function readMetadata(value: unknown): Record<string, string> | undefined {
+  const entries = Object.entries(value ?? {});
+  return entries.every(([, entry]) => typeof entry === "string") ? Object.fromEntries(entries) : undefined;
 }
 
 function readTensors(value: unknown): StateTensor[] | undefined {

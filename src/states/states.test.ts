@@ -20,6 +20,21 @@ const image = { metadata: { vnode: "v", step: "7" }, tensors };
 const wanted = (...names: string[]) => names.map((name) => ({ name, shape: tensors.get(name)!.shape }));
 
 describe("a state", () => {
+  it("is refused by a sentence where its manifest has an object in place of a number or a text", async () => {
+    const { manifest } = await memoryState(image, 64);
+    const odd = { toString: 1 };
+    for (const spoiled of [{ bytes: odd }, { format: odd }, { parts: [odd, odd, odd] }, { metadata: { vnode: odd } }])
+      assert.throws(
+        () =>
+          readStateManifest(
+            new TextEncoder().encode(JSON.stringify({ format: "dcnr-state-1", ...manifest, ...spoiled })),
+            "it",
+          ),
+        (error) => hasCode(error, "data_loss") || hasCode(error, "invalid_argument"),
+        JSON.stringify(spoiled),
+      );
+  });
+
   it("comes back bit for bit, wherever it is cut", async () => {
     for (const partBytes of [1, 3, 4, 64, 176, 1000]) {
       const { reader, manifest, blobs } = await memoryState(image, partBytes);

@@ -80,7 +80,6 @@ function written(value: object): WrittenList {
 export function readInputs(content: Uint8Array, interval: Interval): InputList {
   const json = parsed(content, formats.inputs, interval);
   const messages = rows(json["messages"], 5).map(([key, hash, sender, life, signature]): ListedInput => {
-    const text = (value: unknown) => (typeof value === "string" ? value : refuse("an entry is no text"));
     return {
       key: text(key),
       hash: parseSha256(text(hash), "a message's hash"),
@@ -90,20 +89,29 @@ export function readInputs(content: Uint8Array, interval: Interval): InputList {
     };
   });
   const keys: Record<string, string> = {};
-  for (const [sender, key] of Object.entries(json["keys"] ?? {})) keys[sender] = String(key);
+  for (const [sender, key] of Object.entries(json["keys"] ?? {})) keys[sender] = text(key);
   return { ...interval, messages, keys };
 }
 
 /** Of the messages alone: enough to find where two ends of an edge differ. */
 export function readOutputMessages(content: Uint8Array, interval: Interval): ReadonlyMap<string, string> {
   const json = parsed(content, formats.outputs, interval);
-  return new Map(rows(json["messages"], 2).map(([key, hash]) => [String(key), String(hash)]));
+  return new Map(rows(json["messages"], 2).map(([key, hash]) => [text(key), text(hash)]));
 }
 
 /** Of the states alone: the hash after each step. */
 export function readOutputSteps(content: Uint8Array, interval: Interval): ReadonlyMap<number, string> {
   const json = parsed(content, formats.outputs, interval);
-  return new Map(rows(json["steps"], 2).map(([step, hash]) => [Number(step), String(hash)]));
+  return new Map(
+    rows(json["steps"], 2).map(([step, hash]) => [
+      typeof step === "number" ? step : refuse("a step is no number"),
+      text(hash),
+    ]),
+  );
+}
+
+function text(value: unknown): string {
+  return typeof value === "string" ? value : refuse("an entry is no text");
 }
 
 function parsed(content: Uint8Array, format: string, { session, vnode, from, to }: Interval): Record<string, unknown> {

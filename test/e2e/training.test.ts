@@ -122,6 +122,6 @@ test("three terminals: every command answers, for people and as JSON", () =>
     const numerics = (await client.fleet.pnodes())[0]?.capabilities?.numerics ?? [];
     assert.deepEqual(
       numerics.map(({ engine }) => engine),
-      ["native", "portable"],
+      ["native", "portable", "exact"],
     );
   }));

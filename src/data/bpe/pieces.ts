@@ -1,6 +1,7 @@
 // What happens to text before BPE sees it: normalising and cutting into words, as tokenizer.json describes it.
 
 import { fail } from "../../core/errors.ts";
+import { written } from "../../core/words/written.ts";
 import { readCharacterMap } from "./character-map.ts";
 import { compilePattern, spaces, wordPattern } from "./pattern.ts";
 
@@ -93,7 +94,7 @@ export function readPreTokenizer(value: unknown, depth = 0): Cutting {
 
 function readSplit(json: Json): Cut {
   const pattern = readPattern(json["pattern"]);
-  const behavior = String(json["behavior"]).toLowerCase();
+  const behavior = written(json["behavior"]).toLowerCase();
   const inverted = json["invert"] === true;
   switch (behavior) {
     case "isolated":
