@@ -70,9 +70,9 @@ describe("how-tos", () => {
     const program = [belongings, ...lines.map(({ code }) => code)]
       .join("\n")
       .replace("127.0.0.1:7700", network.address)
-      // What import-a-model has left here, and a name that bring-data has not taken.
+      // What import-a-model has left here, and names that other pages have not taken.
       .replaceAll(/"gpt"|"chatty"/g, '"qwen"')
-      .replace('"flowers"', '"petals"');
+      .replaceAll(/"(flowers|digits)"/g, '"own-$1"');
     const environment = {
       ...network.environment,
       PYTHONPATH: join(root, "python"),
