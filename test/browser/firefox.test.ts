@@ -9,15 +9,10 @@ import { serveFake } from "../../bench/fake-orchestrator.ts";
 import { fakeStudy } from "../../bench/fake-study.ts";
 import type { Server } from "../../src/protocol/network.ts";
 import { buildDashboard } from "../../web/build.ts";
-import { Firefox, firefoxHere } from "./firefox.ts";
+import { countedOnRequest, Firefox, firefoxHere } from "./firefox.ts";
 
 const program = firefoxHere();
-const counts = process.env["DCNR_BROWSERS"] === "all";
-const how = program
-  ? counts
-    ? {}
-    : { todo: "a browser of this machine, told but not counted" }
-  : { skip: "no Firefox" };
+const how = countedOnRequest(program);
 
 let server: Server | undefined;
 let firefox: Firefox | undefined;

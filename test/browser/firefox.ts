@@ -26,6 +26,12 @@ export function firefoxHere(): string | undefined {
   return findProgram(["firefox", "firefox-esr"]);
 }
 
+/** How a test takes a browser that happens to be here: what it finds is told, and counts with DCNR_BROWSERS=all. */
+export function countedOnRequest(program: string | undefined): { readonly skip?: string; readonly todo?: string } {
+  if (program === undefined) return { skip: "no Firefox" };
+  return process.env["DCNR_BROWSERS"] === "all" ? {} : { todo: "a browser of this machine, told but not counted" };
+}
+
 interface Answer {
   readonly id?: number;
   readonly type: string;

@@ -3,17 +3,12 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Firefox, firefoxHere } from "../browser/firefox.ts";
+import { countedOnRequest, Firefox, firefoxHere } from "../browser/firefox.ts";
 import { ended } from "../small-training.ts";
 import { settings, withFleet } from "./fleet.ts";
 
 const program = firefoxHere();
-const counts = process.env["DCNR_BROWSERS"] === "all";
-const how = program
-  ? counts
-    ? {}
-    : { todo: "a browser of this machine, told but not counted" }
-  : { skip: "no Firefox" };
+const how = countedOnRequest(program);
 
 /** More than twice the silence after which a machine is given up. */
 const hiddenMs = 8_000;
