@@ -59,7 +59,8 @@ test(
         for (const one of standings) if (one.name !== "liar") assert.deepEqual(one.faults, [], one.name);
         const { checks } = (await client.models.list()).find(({ name }) => name === "audited") ?? {};
         assert.equal(checks?.wrong, 1n);
-        assert.ok((checks?.canaries ?? 0n) >= 2n);
+        // How many more there were depends on where the model went: over all three machines nobody is left to repeat any.
+        assert.ok((checks?.canaries ?? 0n) >= 1n, "the question that found it was the network's own");
 
         // Anybody who has the store and the blobs repeats what was found, without any process of the network.
         const [, ...words] = liar?.faults[0]?.command.split(" ") ?? [];

@@ -15,7 +15,7 @@ import type { Candidate } from "../trust/disputes.ts";
 import { answerDrawContent, lot } from "../trust/lottery.ts";
 import { auditRate, withRight } from "../trust/standing.ts";
 import { AnswerVerdicts } from "./answer-verdicts.ts";
-import type { AnswerNeeds, GivenAnswer, Repetition } from "./given.ts";
+import { type AnswerNeeds, canBeRepeated, type GivenAnswer, type Repetition } from "./given.ts";
 import { agrees, areSame, type Repeated, type Ring, type RowsTold } from "./judging.ts";
 import { isSameRing, machinesOf, ringOf } from "./rings.ts";
 
@@ -59,7 +59,7 @@ export class AnswerCare {
 
   /** An answer was given to somebody: perhaps it is checked. */
   given(given: GivenAnswer): void {
-    if (given.answer.length === 0 || this.#replica(given.replica) === undefined) return;
+    if (!canBeRepeated(given) || this.#replica(given.replica) === undefined) return;
     this.#context.tasks.run("the draw of an answer", async () => {
       const draw = await this.#draw(given);
       if (lot(draw, given.replica) < this.#rateOf(given.ring))

@@ -17,7 +17,7 @@ import { levelOf } from "../trust/standing.ts";
 import type { Standings } from "../trust/standings.ts";
 import type { Leases } from "../workloads/leases.ts";
 import { type AnswerCare, changeChecks } from "./answer-care.ts";
-import type { GivenAnswer } from "./given.ts";
+import { canBeRepeated, type GivenAnswer } from "./given.ts";
 import type { Ring } from "./judging.ts";
 import { machinesOf, ringOf } from "./rings.ts";
 
@@ -68,7 +68,9 @@ export class Canaries {
     const replica = this.#context.mirror.get(key.replica(id));
     if (replica?.policy.audit === undefined) return undefined;
     const ring = await ringOf(this.#context, this.#needs.compiled, replica);
-    if (ring === undefined || !this.#isToProve(replica, ring)) return undefined;
+    // Whoever gets the missing part may be new.
+    if (ring === undefined) return "part of it has no machine yet";
+    if (!this.#isToProve(replica, ring)) return undefined;
     return "some of its machines are new, and answer a question of the network's own first";
   }
 
@@ -106,20 +108,23 @@ export class Canaries {
 
   async #try(replica: ReplicaRecord, ring: Ring): Promise<void> {
     const model = await findModel(this.#context, replica.model);
-    if (this.ask === undefined || model.context === 0) return this.#prove(replica.id, ring);
+    if (model.context === 0) return this.#prove(replica.id, ring);
     let asked: Awaited<ReturnType<Try>>;
     try {
+      if (this.ask === undefined) return;
       asked = await this.ask(model, replica.id, this.#request(model));
     } catch {
       // It still loads, or moves: asked again at the next look.
       return;
     }
-    if (asked.given.answer.length === 0) return this.#prove(replica.id, ring);
-    const outcome = await this.#needs.care.tried(asked.given);
+    const { given, text } = asked;
+    // Only those who answered have shown anything, and only by an answer that can be repeated.
+    if (given.ring === undefined || !canBeRepeated(given)) return;
+    const outcome = await this.#needs.care.tried(given);
     if (outcome === "wrong") return;
-    if (outcome === "right") this.#remember(model.name, asked.text);
+    if (outcome === "right") this.#remember(model.name, text);
     // Those who could repeat it do not: nobody waits for them.
-    await this.#prove(replica.id, ring);
+    await this.#prove(replica.id, given.ring);
   }
 
   async #prove(id: ReplicaId, ring: Ring): Promise<void> {

@@ -37,3 +37,8 @@ export interface AnswerNeeds {
 export interface Repetition extends Candidate {
   readonly found: Repeated;
 }
+
+/** An answer without a token says something only if the model ended it: somebody may have stopped reading. */
+export function canBeRepeated({ answer, finish }: GivenAnswer): boolean {
+  return answer.length > 0 || finish === "stop";
+}

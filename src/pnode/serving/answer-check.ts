@@ -53,8 +53,9 @@ export class AnswerCheck {
     const context = await ServingContext.open(replica, this.#needs);
     if (!canGenerate(context.plan)) fail("failed_precondition", `${replica} does not generate text`);
     const request = tokenRequest({ ...asked, sent: [] }, context.plan.inputs?.below ?? 0);
-    if (request.prompt.length === 0 || answer.length === 0)
-      fail("invalid_argument", "prompt and answer have a token each at least");
+    if (request.prompt.length === 0) fail("invalid_argument", "the prompt has a token at least");
+    if (answer.length === 0 && finish !== "stop")
+      fail("invalid_argument", "an answer without tokens is one that ended by itself");
     if (request.prompt.length + answer.length > contextOf(context.plan))
       fail("invalid_argument", "prompt and answer are longer than the model's context");
     const constraint = await schemas.constraintOf(asked, context);

@@ -1,0 +1,134 @@
+// Who may answer people: nobody new before an answer of its own was repeated, however it answers and wherever it moves.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { PNodeId, ReplicaId } from "../../core/ids.ts";
+import { compileText } from "../../network/compile.ts";
+import type { Context } from "../context.ts";
+import type { ModelRecord } from "../records/sessions.ts";
+import { key } from "../records/store-keys.ts";
+import { standingAtFirst } from "../trust/standing.ts";
+import type { CheckOutcome } from "./answer-care.ts";
+import { Canaries, type CanaryNeeds, type Try } from "./canaries.ts";
+import { ringOf } from "./rings.ts";
+
+const plan = compileText(`
+name: tiny
+nodes:
+  - { id: table, type: embedder, config: { vocab_size: 100, dim: 8, seq_len: 32, shared_weight_alias: t } }
+  - { id: loss, type: tied_lm_head_ce, config: { tie_weight_alias: t, colocate_group: head } }
+edges: [{ from: table, to: loss }]
+`);
+const id = "r" as ReplicaId;
+const model = { name: "m", replicas: [id], context: 32, vocabulary: 100, tokenizer: "" } as unknown as ModelRecord;
+
+/** A replica of one machine that nobody knows, and a network whose answers are as `answers` says. */
+function scene(answer: readonly number[], finish: string, outcome: CheckOutcome = "right") {
+  const named = (name: unknown) => JSON.stringify(name);
+  const records = new Map<string, unknown>();
+  const put = (name: unknown, record: unknown) => records.set(named(name), record);
+  const replica = { id, model: "m", status: "running", policy: { audit: true }, identity: {}, vnodes: plan.order };
+  put(key.replica(id), replica);
+  const settle = (pnode: string | undefined) => {
+    for (const vnode of plan.order)
+      put(key.vnode(id, vnode), { members: pnode === undefined ? [] : [{ pnode }], epoch: 1 });
+  };
+  settle("new");
+  const running: Promise<unknown>[] = [];
+  const mirror = {
+    get: (name: unknown) => records.get(named(name)),
+    read: async () => model,
+    under: () => [replica],
+    update: async (name: unknown, change: (record: unknown) => unknown) => put(name, change(records.get(named(name)))),
+  };
+  const context = {
+    mirror,
+    world: { chance: { uniform: () => 0.5 }, clock: { wallMs: () => 0 } },
+    tasks: { run: (_name: string, task: () => Promise<unknown>) => running.push(task()) },
+  } as unknown as Context;
+  const compiled = { plan: async () => plan };
+  const tried: string[] = [];
+  const needs = {
+    compiled,
+    standings: { of: (pnode: PNodeId) => standingAtFirst(pnode) },
+    leases: { isHeldHere: () => true },
+    auditors: { forAnswer: () => [{ pnode: "another", trusted: false }] },
+    care: {
+      tried: async () => {
+        tried.push(outcome);
+        return outcome;
+      },
+    },
+  } as unknown as CanaryNeeds;
+  const canaries = new Canaries(context, needs);
+  const ring = () => ringOf(context, compiled as unknown as CanaryNeeds["compiled"], replica as never);
+  /** Where the replica is when it begins to answer. */
+  let begins = ring;
+  canaries.ask = (async () => ({
+    given: { ...{ model: "m", replica: id, asked: {}, answer, finish, request: "" }, ring: await begins() },
+    text: "",
+  })) as unknown as Try;
+  return {
+    tried,
+    settle,
+    hindrance: () => canaries.hindrance(id),
+    /** The next question finds it `at`, though it was somewhere else when it was due. */
+    look: async (at?: { readonly pnode: string | undefined }) => {
+      const [before] = (await ring())?.owners.values() ?? [];
+      begins = async () => {
+        if (at === undefined) return ring();
+        settle(at.pnode);
+        const found = await ring();
+        settle(before?.pnode);
+        return found;
+      };
+      canaries.look(1);
+      await Promise.all(running.splice(0));
+    },
+  };
+}
+
+test("a newcomer answers people once an answer of its own was repeated", async () => {
+  const at = scene([1, 2], "length");
+  assert.match((await at.hindrance()) ?? "", /new/);
+  await at.look();
+  assert.equal(await at.hindrance(), undefined);
+  assert.deepEqual(at.tried, ["right"]);
+});
+
+test("an answer without a token is repeated like any other, and counts for nothing unless the model ended it", async () => {
+  const ended = scene([], "stop");
+  await ended.look();
+  assert.equal(await ended.hindrance(), undefined);
+  assert.deepEqual(ended.tried, ["right"]);
+  for (const finish of ["length", ""]) {
+    const silent = scene([], finish);
+    await silent.look();
+    assert.match((await silent.hindrance()) ?? "", /new/, finish);
+  }
+});
+
+test("whoever was found wrong still may not", async () => {
+  const at = scene([1], "length", "wrong");
+  await at.look();
+  assert.match((await at.hindrance()) ?? "", /new/);
+});
+
+test("nobody is asked for people while part of a replica has no machine: whoever gets it may be new", async () => {
+  const at = scene([1], "length");
+  await at.look();
+  at.settle(undefined);
+  assert.match((await at.hindrance()) ?? "", /no machine/);
+  at.settle("newer");
+  assert.match((await at.hindrance()) ?? "", /new/);
+});
+
+test("an answer shows something of those who gave it alone", async () => {
+  const at = scene([1], "length");
+  await at.look({ pnode: undefined });
+  assert.deepEqual(at.tried, [], "nobody knows who gave it");
+  await at.look({ pnode: "elsewhere" });
+  assert.match((await at.hindrance()) ?? "", /new/, "it was another machine's");
+  await at.look();
+  assert.equal(await at.hindrance(), undefined);
+});
