@@ -228,20 +228,17 @@ export class CrewWatch {
     const { news, incarnation: process } = request as TellRequest;
     const { nowMs } = this.#world.time;
     const answered = (response as { readonly news?: CrewNews }).news;
-    // Whoever was told of a line knows it: what it would need below that may be gone. While an orchestrator is there that one tells.
-    const isAlone = (answered?.orchestratorAgeMs ?? 0) >= timingsDefault.aloneMs;
+    this.#noticeDisturbance();
+    // Whoever was told of a line knows it: what it would need below that may be gone. While an orchestrator is there, it believes those alone
+    // who hold the line's states, and has heard them all where nothing has happened for a while.
+    const mustBelieve = (answered?.orchestratorAgeMs ?? 0) >= timingsDefault.aloneMs || this.#isSettled;
     if (
       news &&
       answered &&
-      isAlone &&
+      mustBelieve &&
       (news.turn > answered.turn || (news.turn === answered.turn && news.line > answered.line))
     )
       this.#violations.add("line", nowMs, `${server} was told of the line ${news.line} and stays at ${answered.line}`);
-    const processes = this.#world.hosts
-      .map(({ name, alive, incarnation: number }) => `${name} ${number} ${alive}`)
-      .join();
-    if (!this.#isWhole() || processes !== this.#processes) this.#disturbedMs = nowMs;
-    this.#processes = processes;
     const teller = this.#world.host(caller);
     // Copies of what a process has said may come after its end.
     if (news === undefined || teller?.incarnation !== incarnation || !teller.alive) return;
@@ -254,7 +251,23 @@ export class CrewWatch {
         before.tenure.owners[0]?.pnode === tenure.owners[0]?.pnode;
       if (!same) this.#said.set(name, { tenure, incarnation: process, sinceMs: nowMs });
     }
+  }
+
+  /** Judged as it is said: when it arrives, whoever said it may be two lines further and hold no state of this one any more. */
+  tells(news: CrewNews | undefined): void {
+    if (news === undefined) return;
+    this.#noticeDisturbance();
     this.#lineMoved(news.session, Number(news.line), Number(news.turn));
+  }
+
+  get #isSettled(): boolean {
+    return this.#world.time.nowMs - this.#disturbedMs >= settledMs;
+  }
+
+  #noticeDisturbance(): void {
+    const processes = this.#world.hosts.map(({ name, alive, incarnation }) => `${name} ${incarnation} ${alive}`).join();
+    if (!this.#isWhole() || processes !== this.#processes) this.#disturbedMs = this.#world.time.nowMs;
+    this.#processes = processes;
   }
 
   /** Messages below a line are gone: its states must be where those who need them reach them. */
@@ -265,7 +278,7 @@ export class CrewWatch {
     const record = this.#records.session(session);
     if (record === undefined || record.status === "done" || (record.line >= line && (record.turn ?? 0) >= turn)) return;
     const { nowMs } = this.#world.time;
-    const isSettled = nowMs - this.#disturbedMs >= settledMs;
+    const isSettled = this.#isSettled;
     const isGone = (host: string) =>
       !this.#world.host(host)?.alive && nowMs - (this.#crashedMs.get(host) ?? nowMs) >= settledMs;
     for (const vnode of record.vnodes) {

@@ -12,7 +12,11 @@ import {
   PNodeService,
   type RecordDurableRequest,
 } from "../src/protocol/gen/dcnr/v1/pnode_pb.ts";
-import { SessionPeerService } from "../src/protocol/gen/dcnr/v1/session_peers_pb.ts";
+import {
+  SessionPeerService,
+  type TellRequest,
+  type TellResponse,
+} from "../src/protocol/gen/dcnr/v1/session_peers_pb.ts";
 import { CrewWatch, lastsUntilFinished } from "./autonomy.ts";
 import { addressOf, type Site, startHost } from "./boot.ts";
 import { type FenceChecker, Violations } from "./checks/checkers.ts";
@@ -144,6 +148,7 @@ export class NetworkRun {
     store.onWrite((write) => this.#wrote(write));
     fabric.onSend = (message, method, side) => {
       this.#liar?.overhear(message, method);
+      if (method === SessionPeerService.method.tell) this.#crews.tells((message as TellRequest | TellResponse).news);
       if (method !== PNodeService.method.attach) return;
       if (side === "input") this.#told(message as AttachRequest);
       const { event } = message as AttachResponse;

@@ -13,6 +13,11 @@ const port = 443;
 /** Heartbeats and states do not go by relays; nine steps of the demo's GPT exchange much more than this. */
 const littleBytes = 1_000_000;
 
+/** Shown if something goes wrong: what happened when. */
+function stage(what: string): void {
+  console.log(`${new Date().toISOString().slice(11, 23)} ${what}`);
+}
+
 async function main({
   homes,
   volunteers = 0,
@@ -35,7 +40,6 @@ async function main({
     join(directory, "o"),
     ...relay,
   );
-  const client = new Client(`127.0.0.1:${port}`, { fetch });
   const pnodes = () => client.fleet.pnodes().catch(() => []);
   const join_ = (machine: Machine, ...words: string[]) =>
     machine.start("join", at, "--wait", "--name", machine.name, "--dir", join(directory, machine.name), ...words);
@@ -59,7 +63,9 @@ async function main({
     return there.length === machines.length && there.every(({ reachable }) => reached.test(reachable));
   });
 
+  stage("all homes were called back");
   await answered(() => subject.prepare(client));
+  stage("the data is there");
   const ended = async (session: string) => {
     await until("the session ends", async () =>
       ["done", "failed"].includes((await answered(() => client.sessions.get(session))).status),
@@ -69,6 +75,7 @@ async function main({
   const whole = await ended(await answered(() => subject.begin(client, 1)));
   assert.equal(whole.status, "done", whole.reason);
   const text = await subject.text?.(client, whole.id);
+  stage("one machine has trained, and two have spoken");
   const parted = await answered(() => subject.begin(client, 2));
   await until("it trains", async () => (await answered(() => client.sessions.get(parted))).step > subject.middle);
   // On a busy machine a home may be taken for lost for a while.
@@ -79,6 +86,7 @@ async function main({
     return owners.size === 2 || ["done", "failed"].includes(status);
   });
   assert.equal(owners.size, 2, "it trains in two homes");
+  stage("trains in two homes");
   const working = (await pnodes()).filter(({ id }) => owners.has(id)).map((pnode) => pnode.name);
   if (middle === "kill the relay") {
     const used = (await pnodes()).find((pnode) => (pnode.relaying?.connections ?? 0) > 0);
@@ -90,6 +98,7 @@ async function main({
   const before = await carried();
   const { status, stepRoot, reason } = await ended(parted);
   const bytes = (await carried()) - before;
+  stage(`ended: ${status}`);
   if (tensors !== undefined) {
     console.log(`measured: relays of volunteers carried ${(bytes / 1e6).toFixed(1)} MB after step ${subject.middle}`);
     assert.equal(bytes > littleBytes, tensors === "by relay", `relays carried ${bytes} bytes`);
@@ -97,9 +106,9 @@ async function main({
   assert.equal(status, "done", reason);
   assert.equal(stepRoot, whole.stepRoot, "the root is that of one machine");
   if (text !== undefined) assert.equal(await subject.text?.(client, parted), text, "the text is that of one machine");
-  await client.close();
 }
 
+const client = new Client(`127.0.0.1:${port}`, { fetch });
 const directory = mkdtempSync(join(tmpdir(), "dcnr-homes-"));
 const houses = new Houses();
 const wanted = cases[process.argv[2] as keyof typeof cases] as Case | undefined;
@@ -107,7 +116,14 @@ try {
   assert.ok(wanted !== undefined, `there is no case "${process.argv[2]}"`);
   await main(wanted);
   console.log("done");
+} catch (error) {
+  for (const { wallMs, kind, message } of await client.fleet
+    .events(0n, { session: "", kindPrefix: "" })
+    .catch(() => []))
+    console.log(new Date(Number(wallMs)).toISOString().slice(11, 23), kind, message);
+  throw error;
 } finally {
+  await client.close();
   houses.leave();
   rmSync(directory, { recursive: true, force: true });
 }
