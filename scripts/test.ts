@@ -9,6 +9,10 @@ import { tmpdir } from "node:os";
 import { join, relative, resolve } from "node:path";
 import { run as runTests } from "node:test";
 import { spec } from "node:test/reporters";
+import { cacheFolder } from "../bin/newer-node.js";
+
+/** As `dcnr` itself does: code that one process has compiled is not compiled by hundreds of others. */
+process.env["NODE_COMPILE_CACHE"] ??= join(cacheFolder(), "compiled");
 
 const scope = process.argv[2] ?? "all";
 const unit = globSync(["src/**/*.test.ts", "simulation/**/*.test.ts", "web/**/*.test.ts"]).sort();

@@ -13,7 +13,7 @@ import { dialThrough } from "./routes/line.ts";
 import { Punching } from "./routes/punching.ts";
 import type { Reach } from "./routes/reach.ts";
 import type { RelayedRoute } from "./routes/routes.ts";
-import { type GrpcServer, serveGrpc } from "./server/grpc-server.ts";
+import type { GrpcServer } from "./server/grpc-server.ts";
 import { type GuestLimits, guestLimitsDefault } from "./server/limits.ts";
 import { Calling } from "./socket/calling.ts";
 import { isBySocket, socketLines } from "./socket/socket-lines.ts";
@@ -92,6 +92,8 @@ export function openGrpcNetwork(options: GrpcNetworkOptions): GrpcNetwork {
     open: (address, method, callOptions) => client.open(address, method, callOptions),
     ...(punching && { punches: punching }),
     serve: async (address, services, http, gate) => {
+      // With all of Connect, which whoever only calls others does without: a third of what most commands would load.
+      const { serveGrpc } = await import("./server/grpc-server.ts");
       const punched = punching?.service((socket) => server.welcome(socket));
       const server: GrpcServer = await serveGrpc(address, [...services, ...(punched ? [punched] : [])], {
         ...{ http, gate, log, allowedHosts, allowsPage, timers, tls: tls.id && tls },

@@ -28,8 +28,8 @@ import { Answering } from "../socket/answering.ts";
 import { SocketServer, turnAway } from "../socket/socket-server.ts";
 import { Outbox } from "../streams/outbox.ts";
 import { routeOf, serveStream, streamRoutes } from "../streams/server-stream.ts";
-import { fromConnect, toWire } from "../streams/wire-errors.ts";
 import { admit } from "./admission.ts";
+import { fromConnect, toConnect } from "./connect-errors.ts";
 import { Desk, tooMuch, type Visit } from "./desk.ts";
 import { type Guest, Guests, type Tables } from "./guests.ts";
 import { answerHttp, type NodeServerRequest, type NodeServerResponse } from "./http.ts";
@@ -92,7 +92,7 @@ export async function serveGrpc(
       return;
     }
     const method = rules.methodAt(path);
-    const turnAway = (error: unknown) => refuse(method ? failed(method, error) : toWire(error), request, response);
+    const turnAway = (error: unknown) => refuse(method ? failed(method, error) : toConnect(error), request, response);
     let visit: Visit;
     try {
       // A client of HTTP/2 hears of the limit with its first answer, and may not care.
@@ -238,7 +238,7 @@ function implementation(methods: readonly DescMethod[], handlers: Record<string,
 /** What the caller may know; the log gets the rest. */
 function failureOf(method: DescMethod, error: unknown, log: Log): ConnectError {
   if (!(error instanceof DcnrError)) log("error", `${method.parent.name}/${method.name} failed: ${describe(error)}`);
-  return toWire(error);
+  return toConnect(error);
 }
 
 function adapt(method: DescMethod, handler: unknown, log: Log): unknown {

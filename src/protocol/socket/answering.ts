@@ -12,7 +12,7 @@ import { Desk, tooMuch, type Visit } from "../server/desk.ts";
 import type { GuestLimits } from "../server/limits.ts";
 import { answerCall } from "../streams/answer-call.ts";
 import { Pipe } from "../streams/pipe.ts";
-import { outlookHeader, toWire } from "../streams/wire-errors.ts";
+import { statusOf } from "../streams/wire-errors.ts";
 import type { CarriedStream } from "./carried-stream.ts";
 import { Carrier } from "./carrier.ts";
 import { type CallHead, decodeHead, encodeStatus } from "./socket-frames.ts";
@@ -177,9 +177,7 @@ export class Answering {
       const what = error instanceof Error ? (error.stack ?? error.message) : String(error);
       this.#options.log("error", `${method?.parent.name}/${method?.name} failed: ${what}`);
     }
-    const { code, rawMessage, metadata } = toWire(error);
-    const outlook = metadata.get(outlookHeader) ?? "";
-    carrier.end(stream, encodeStatus({ code, message: rawMessage, outlook }));
+    carrier.end(stream, encodeStatus(statusOf(error)));
   }
 }
 

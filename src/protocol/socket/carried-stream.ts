@@ -3,7 +3,8 @@
 
 import { type DcnrError, fail } from "../../core/errors.ts";
 import type { Wire } from "../streams/pipe.ts";
-import { type CallStatus, firstCreditBytes, pieceBytesMax, streamWindowBytes } from "./socket-frames.ts";
+import type { CallStatus } from "../streams/wire-errors.ts";
+import { firstCreditBytes, pieceBytesMax, streamWindowBytes } from "./socket-frames.ts";
 
 /** What a stream's owner hears. After `ended` or `broken` nothing more comes. */
 export interface StreamListener {

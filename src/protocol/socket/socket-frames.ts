@@ -2,6 +2,7 @@
 // says. The bytes of a `data` frame are gRPC's own framing of messages, so that both ways to carry calls carry the same.
 
 import { fail } from "../../core/errors.ts";
+import type { CallStatus } from "../streams/wire-errors.ts";
 
 /** Kinds that a version does not know end the socket: `hello` says which version is spoken. */
 const kinds = ["hello", "open", "begun", "data", "credit", "end", "status", "reset", "ping", "pong"] as const;
@@ -88,13 +89,6 @@ export function decodeHead(payload: Uint8Array, limits: { readonly bytesMax: num
     headers[name] = value;
   }
   return { path, headers } satisfies CallHead;
-}
-
-/** How a call ended: gRPC's code, 0 for well. */
-export interface CallStatus {
-  readonly code: number;
-  readonly message: string;
-  readonly outlook: string;
 }
 
 /** A sentence that is longer is cut. */

@@ -1,25 +1,25 @@
-// Our errors as Connect errors and back: the code, the sentence and what trying again is worth cross the wire, nothing
-// else does.
+// Our errors as gRPC's status and back: the code, the sentence and what trying again is worth cross the wire, nothing
+// else does. Knows nothing of Connect, so that whoever only calls others does not load it.
 
-import { Code, ConnectError } from "@connectrpc/connect";
 import { DcnrError, type ErrorCode, isOutlook } from "../../core/errors.ts";
 
-const codes: Record<ErrorCode, Code> = {
-  cancelled: Code.Canceled,
-  invalid_argument: Code.InvalidArgument,
-  deadline_exceeded: Code.DeadlineExceeded,
-  not_found: Code.NotFound,
-  already_exists: Code.AlreadyExists,
-  permission_denied: Code.PermissionDenied,
-  resource_exhausted: Code.ResourceExhausted,
-  failed_precondition: Code.FailedPrecondition,
-  aborted: Code.Aborted,
-  out_of_range: Code.OutOfRange,
-  unimplemented: Code.Unimplemented,
-  internal: Code.Internal,
-  unavailable: Code.Unavailable,
-  data_loss: Code.DataLoss,
-  unauthenticated: Code.Unauthenticated,
+/** By gRPC's numbers, which are Connect's, too. */
+const codes: Readonly<Record<ErrorCode, number>> = {
+  cancelled: 1,
+  invalid_argument: 3,
+  deadline_exceeded: 4,
+  not_found: 5,
+  already_exists: 6,
+  permission_denied: 7,
+  resource_exhausted: 8,
+  failed_precondition: 9,
+  aborted: 10,
+  out_of_range: 11,
+  unimplemented: 12,
+  internal: 13,
+  unavailable: 14,
+  data_loss: 15,
+  unauthenticated: 16,
 };
 
 const names = new Map<number, ErrorCode>(Object.entries(codes).map(([name, code]) => [code, name as ErrorCode]));
@@ -27,30 +27,35 @@ const names = new Map<number, ErrorCode>(Object.entries(codes).map(([name, code]
 /** Sent only when it is not what the code tells. */
 export const outlookHeader = "dcnr-outlook";
 
+/** How a call ended: gRPC's code, 0 for well. */
+export interface CallStatus {
+  readonly code: number;
+  readonly message: string;
+  /** Empty if it is what the code tells. */
+  readonly outlook: string;
+}
+
 /** What a caller may know of a failure: expected ones as they are, others without inner detail. */
-export function toWire(thrown: unknown): ConnectError {
-  if (thrown instanceof ConnectError) return thrown;
-  if (thrown instanceof DcnrError)
-    return new ConnectError(
-      thrown.message,
-      codes[thrown.code],
-      thrown.isUnusual ? { [outlookHeader]: thrown.outlook } : undefined,
-    );
-  return new ConnectError("internal error: see the log of the process that answered", Code.Internal);
+export function statusOf(thrown: unknown): CallStatus {
+  if (!(thrown instanceof DcnrError))
+    return {
+      code: codes.internal,
+      message: "internal error: see the log of the process that answered",
+      outlook: "",
+    };
+  return { code: codes[thrown.code], message: thrown.message, outlook: thrown.isUnusual ? thrown.outlook : "" };
+}
+
+/** How we call what a status's number stands for. */
+export function codeOf(status: number): ErrorCode {
+  return names.get(status) ?? "internal";
 }
 
 /** What a server says of itself with gRPC's status; undefined if all went well. */
 export function fromStatus(status: number, message: string, outlook: unknown, address: string): DcnrError | undefined {
   if (status === 0) return undefined;
   const options = isOutlook(outlook) ? { outlook } : {};
-  return new DcnrError(names.get(status) ?? "internal", message || `the call to ${address} failed`, options);
-}
-
-/** Failures of Connect's server, which answers whoever does not speak plain gRPC. */
-export function fromConnect(thrown: unknown, peer: string): DcnrError {
-  if (thrown instanceof DcnrError) return thrown;
-  const { code, rawMessage } = ConnectError.from(thrown);
-  return new DcnrError(names.get(code) ?? "internal", rawMessage || `the call from ${peer} failed`, { cause: thrown });
+  return new DcnrError(codeOf(status), message || `the call to ${address} failed`, options);
 }
 
 /** An error of a socket, a connection or a stream: the other end was not reached, or is not any more. */
