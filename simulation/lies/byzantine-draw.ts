@@ -64,8 +64,7 @@ export function drawByzantine(seed: number, lies?: CertainLies, hasLanes = false
   });
   return {
     ...{ ...calm, behaviours: odd, trusted, plan, patienceMs },
-    // Whoever repeats a VNode needs room for it beside its own: where all have two owners, those who are trusted would be full.
-    vnodesPerPNode: chance.pick([1, 2, 2, 3]) + (hasLanes ? 3 : replicas > 1 ? 4 : 1),
+    vnodesPerPNode: chance.pick([1, 2, 2, 3]) + (hasLanes ? 3 : 1),
     computeMs: chance.skewed(5, 60),
     delayMs: chance.skewed(0.5, 20),
   };

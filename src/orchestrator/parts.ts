@@ -149,7 +149,7 @@ export function assemble(
   const utilisation = new Utilisation(context, capacity, attachments);
   const heard = new Heard(context, attachments, new Peers(context, presence, network));
   const steps = new Steps(context, heard);
-  const waits = new Waits(context, { heard, steps, controller, leases });
+  const waits = new Waits(context, { heard, steps, controller, leases, auditors });
   const recoveries = new Recoveries(context, { heard, steps, leases });
   const availability = new Availability(context, leases);
   recoveries.onRecovered = (tookMs, repeated) => availability.recovered(tookMs, repeated);

@@ -351,8 +351,8 @@ describe("placement", () => {
     const plan = chain(Array.from({ length: 10 }, (_, i) => vnode(`v${i}`)));
     const known = node("a", { trust: "known", memoryFreeBytes: 8 * (64 << 20) });
     const workers = ["x", "y"].map((id) => node(id, { gflops: 500, owner: "mallory" }));
-    const on = (nodes: readonly FleetNode[], checked: boolean) => {
-      const { decisions } = place(plan, new Fleet(nodes), policy({ checked }));
+    const on = (nodes: readonly FleetNode[], isChecked: boolean) => {
+      const { decisions } = place(plan, new Fleet(nodes), policy(isChecked ? { checked: "sampled" } : {}));
       return decisions.filter(({ pnode }) => pnode !== "a");
     };
     assert.ok(on([known, ...workers], false).length > 5, "they have worked");

@@ -3,6 +3,7 @@
 
 import type { PNodeId } from "../core/ids.ts";
 import { threeDigits } from "../core/words/sentences.ts";
+import { auditRoomOf } from "./placement/audit-room.ts";
 import { type Layout, slowestMs } from "./placement/balance.ts";
 import { type Bin, binOf, chooseBins, fits, type Purse, put, stageMs } from "./placement/bins.ts";
 import { bytes, classOf, eligible, eligibleInPool, poolEligible, whyNot } from "./placement/constraints.ts";
@@ -39,8 +40,10 @@ export function* placing(plan: PlacementPlan, fleet: Fleet, asked: Policy, pace:
   const policy = asked.numericsClass === "" ? { ...asked, numericsClass: chooseClass(plan, fleet, asked) } : asked;
   const unproven = unprovenOf(fleet, policy);
   let best: Placement | undefined;
-  for (const care of caresFor(unproven, fleet)) {
-    const placement = yield* placeOn(plan, fleet, policy, { unproven, care, isFirst: best === undefined }, pace);
+  const cares = caresFor(unproven, fleet, auditRoomOf(plan, fleet, policy));
+  for (const care of cares) {
+    const isFirst = care.everybody === cares[0]?.everybody && care.each === cares[0]?.each;
+    const placement = yield* placeOn(plan, fleet, policy, { unproven, care, isFirst }, pace);
     if (best === undefined || placement.unplaced.length < best.unplaced.length) best = placement;
     if (best.unplaced.length === 0) break;
   }

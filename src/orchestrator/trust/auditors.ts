@@ -3,6 +3,7 @@
 // come first, so that checking costs hardly any time.
 
 import type { PNodeId, VNodeId } from "../../core/ids.ts";
+import { bytes } from "../../scheduler/placement/constraints.ts";
 import type { Context } from "../context.ts";
 import type { Capacity } from "../fleet/capacity/capacity.ts";
 import { isOpen, type PNodeRecord } from "../records/machines.ts";
@@ -62,6 +63,26 @@ export class Auditors {
     });
   }
 
+  /** Of an interval that nobody is left to repeat: why that is so, as a clause. */
+  whyNobody(session: SessionRecord, vnode: VNodeId, except: ReadonlySet<PNodeId>, trustedOnly: boolean): string {
+    const { mirror } = this.#context;
+    const memoryBytes = mirror.get(key.vnode(session.id, vnode))?.memoryBytes ?? 0;
+    const wanted = { subject: vnode, draw: "", except, trustedOnly, near: this.#neighbours(session, vnode) };
+    const who = trustedOnly ? "trusted machine" : "machine";
+    const isThere = (record: PNodeRecord) =>
+      isOpen(record) && isOfClass(record, session) && (!trustedOnly || this.#levelOf(record) === "trusted");
+    const there = mirror.under(prefix.pnodes).filter(isThere).length;
+    if (there === 0) return `no ${who} of class ${session.numericsClass} is here that could repeat it`;
+    const roomy = this.#among(session, { ...wanted, memoryBytes: 0 }).length;
+    if (roomy === 0)
+      return `all ${there} that could repeat it computed it, are of the same owner or network, or exchange messages with it`;
+    return `none of ${roomy} that may repeat it has the ${bytes(memoryBytes)} of memory free that it takes`;
+  }
+
+  #levelOf({ id }: PNodeRecord): Level {
+    return levelOf(this.#needs.standings.of(id));
+  }
+
   #among(workload: WorkloadRecord, wanted: WantedAuditor): Candidate[] {
     const { subject, draw, except, trustedOnly, memoryBytes, near: neighbours } = wanted;
     const { mirror } = this.#context;
@@ -71,7 +92,7 @@ export class Auditors {
     const levels = new Map<PNodeId, Level>();
     const open = mirror.under(prefix.pnodes).filter((record) => {
       if (except.has(record.id) || !isOpen(record) || !isOfClass(record, workload)) return false;
-      const level = levelOf(this.#needs.standings.of(record.id));
+      const level = this.#levelOf(record);
       levels.set(record.id, level);
       // Whoever is trusted judges friends and neighbours too: an operator's machines are often all that there are.
       if (level !== "trusted" && isPartial(record)) return false;

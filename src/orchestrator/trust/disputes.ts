@@ -214,12 +214,12 @@ function measuring(
   return judge("lie", `it insists on a result that nobody else comes to${far}`);
 }
 
-function isUnderWay({ result, gaveUp }: AuditTask): boolean {
+export function isUnderWay({ result, gaveUp }: AuditTask): boolean {
   return result === undefined && gaveUp === undefined;
 }
 
 /** Whoever has stated, repeated or been asked; one that could not may be asked again after a while. */
-function involvedIn({ stated, tasks }: AuditRecord, nowWallMs: number): Set<PNodeId> {
+export function involvedIn({ stated, tasks }: AuditRecord, nowWallMs: number): Set<PNodeId> {
   const asked = tasks.filter(
     ({ gaveUp, sinceWallMs }) => gaveUp === undefined || since(sinceWallMs, nowWallMs) < askAgainMs,
   );

@@ -8,7 +8,7 @@ import { findCircle } from "../sessions/circles.ts";
 /** What can be the matter with a VNode itself, or with its machine. */
 type Trouble = "machine.away" | "machine.silent" | "room" | "failing" | "loading" | "slow" | "held" | "unheard";
 
-export type RootKind = Trouble | "circle";
+export type RootKind = Trouble | "circle" | "checks";
 
 /** How one VNode stands. */
 export interface Standing {

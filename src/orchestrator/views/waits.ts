@@ -8,8 +8,10 @@ import { pnodeName } from "../records/names.ts";
 import type { SessionRecord } from "../records/sessions.ts";
 import { key, prefix } from "../records/store-keys.ts";
 import { isLive } from "../records/workloads.ts";
+import type { Auditors } from "../trust/auditors.ts";
 import type { Controller } from "../workloads/controller.ts";
 import type { Leases } from "../workloads/leases.ts";
+import { checksWait } from "./checks-wait.ts";
 import type { Heard } from "./heard.ts";
 import { type Doubt, type Root, type RootKind, rootsOf, type Standing } from "./roots.ts";
 import type { Steps } from "./steps.ts";
@@ -21,10 +23,11 @@ export interface WaitNeeds {
   readonly controller: Controller;
   readonly leases: Leases;
   readonly steps: Steps;
+  readonly auditors: Auditors;
 }
 
 /** The others have events of their own where they begin. */
-const toldHere: ReadonlySet<RootKind> = new Set(["loading", "slow", "held", "unheard"]);
+const toldHere: ReadonlySet<RootKind> = new Set(["loading", "slow", "held", "unheard", "checks"]);
 /** What comes and goes is told so often at most. */
 const tellAgainMs = 60_000;
 export class Waits {
@@ -69,7 +72,8 @@ export class Waits {
     const nowMs = this.#context.world.clock.monotonicMs();
     if (standings.every(({ pnode }) => pnode !== "")) this.#unplacedSinceMs.delete(record.id);
     else if (!this.#unplacedSinceMs.has(record.id)) this.#unplacedSinceMs.set(record.id, nowMs);
-    return rootsOf({
+    const checks = checksWait(this.#context, this.#needs.auditors, record);
+    const roots = rootsOf({
       session: record.id,
       standings,
       doubts,
@@ -79,6 +83,7 @@ export class Waits {
       address: this.#context.address,
       nameOf: (pnode) => pnodeName(this.#context.mirror, pnode),
     });
+    return checks ? [...roots, checks] : roots;
   }
 
   /** A VNode with several owners is as well as the best of them. */

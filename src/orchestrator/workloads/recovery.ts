@@ -82,7 +82,7 @@ export function policyFor(
     numericsClass: workload.numericsClass,
     ...(classes ? { classes } : {}),
     requirements: constraintsOf(workload.requirements),
-    ...(isChecked(workload) ? { checked: true } : {}),
+    ...checkedBy(workload),
     copies: ownersWanted(workload),
     ...(workload.policy.spread ? { spread: workload.policy.spread } : {}),
     current,
@@ -90,6 +90,10 @@ export function policyFor(
     holdsData,
     ...(nextFree ? { nextFree } : {}),
   };
+}
+
+function checkedBy({ policy: { assurance = "none" } }: WorkloadRecord): Pick<Policy, "checked"> {
+  return assurance === "none" ? {} : { checked: assurance };
 }
 
 /** Who has not stored what others need to check a neighbour's work hosts nothing of that session, not only not that VNode. */

@@ -84,7 +84,7 @@ export function binOf(node: FleetNode, index: number, policy: Policy, workload: 
     index,
     flopsPerMs: expectedGflops(node, workload) * 1e6,
     flops: 0,
-    memoryLeftBytes: node.memoryFreeBytes,
+    memoryLeftBytes: node.memoryFreeBytes - crowds.keptFreeOn(node),
     gpusLeft: gpusFree(node, policy.requirements.gpuMemoryBytes) - reserved,
     claimsLeft: claimsMax - claims,
     crowds: crowds.of(node),
@@ -131,7 +131,11 @@ export function* chooseBins(
     if (pool.memoryBelowBytes <= memoryLeast || !poolEligible(pool, policy, workload)) continue;
     for (const node of pool.nodes) {
       if (chosen.size >= wanted) break;
-      if (node.memoryFreeBytes < memoryLeast || chosen.has(node.id) || !eligibleInPool(node, policy, workload))
+      if (
+        node.memoryFreeBytes - crowds.keptFreeOn(node) < memoryLeast ||
+        chosen.has(node.id) ||
+        !eligibleInPool(node, policy, workload)
+      )
         continue;
       const limits = copied(crowds.of(node));
       // Whoever comes and goes is taken only if there are too few others.

@@ -2,6 +2,7 @@
 // hundred owners and networks: such machines get a small share of a workload together, and those that may well be one person's a smaller
 // one. Where others have no room the limits are lifted one after the other, and the decisions say so: a fleet of newcomers has to begin somehow.
 
+import type { AuditRoom } from "./audit-room.ts";
 import type { Fleet } from "./fleet.ts";
 import { namesOf } from "./names.ts";
 import { type FleetNode, type Policy, trustLevel } from "./types.ts";
@@ -18,6 +19,8 @@ export interface Care {
   readonly everybody?: number;
   /** Of those of one owner, or of one network as far as addresses tell. */
   readonly each?: number;
+  /** What those who may check keep free. */
+  readonly auditRoom?: AuditRoom;
 }
 
 const everybodyShare = 0.3;
@@ -43,6 +46,12 @@ export class Crowds {
 
   isUnproven(node: FleetNode): boolean {
     return this.#isUnproven(node);
+  }
+
+  /** Bytes that nothing is put into there. */
+  keptFreeOn(node: FleetNode): number {
+    const { auditRoom } = this.care;
+    return auditRoom?.mayCheck(node) ? auditRoom.bytes : 0;
   }
 
   /** Those that a machine belongs to; none for one that is proven. */
@@ -77,7 +86,7 @@ export interface Unproven {
 
 /** In a session that is checked only results that were found right prove anything; elsewhere work does. */
 export function unprovenOf(fleet: Fleet, { checked }: Policy): Unproven {
-  const byResults = checked === true && fleet.untrusted < fleet.size;
+  const byResults = checked !== undefined && fleet.untrusted < fleet.size;
   const isUnproven = byResults
     ? ({ trust }: FleetNode) => trustLevel(trust) === 0
     : ({ newcomer }: FleetNode) => newcomer;
@@ -86,7 +95,14 @@ export function unprovenOf(fleet: Fleet, { checked }: Policy): Unproven {
 }
 
 /** How careful to be at first, and then, as long as something has no place. The last one has no limits. */
-export function caresFor({ count, sizes }: Unproven, fleet: Fleet): Care[] {
+export function caresFor(unproven: Unproven, fleet: Fleet, auditRoom: AuditRoom | undefined): Care[] {
+  const cares = limitsFor(unproven, fleet);
+  if (auditRoom === undefined) return cares;
+  const withRoom = cares.map((care) => ({ ...care, auditRoom }));
+  return auditRoom.isNeeded ? [...withRoom, {}] : [...withRoom.slice(0, 1), ...cares];
+}
+
+function limitsFor({ count, sizes }: Unproven, fleet: Fleet): Care[] {
   const isMixed = count > 0 && count < fleet.size;
   // All in one: there is nobody to prefer.
   const hasCrowds = sizes.values().some((size) => size < fleet.size);

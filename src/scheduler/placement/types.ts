@@ -93,6 +93,9 @@ export interface Requirements {
   readonly maxPricePerHour: number;
 }
 
+/** How far a workload's results are checked. */
+export type Checked = "sampled" | "checked" | "proven";
+
 export interface Policy {
   /** Version of the bits of the workload. */
   readonly bits: number;
@@ -102,8 +105,8 @@ export interface Policy {
   /** Of a mixed workload in parts, by their places: the class in which each is, or has to be; absent: one is chosen for it. */
   readonly classes?: readonly PartClass[];
   readonly requirements: Requirements;
-  /** Its results are checked: machines are proven by results, not by work alone. */
-  readonly checked?: boolean;
+  /** Its results are checked: machines are proven by results, not by work alone, and those who may check keep room for it. */
+  readonly checked?: Checked;
   /** Copies of each VNode, the primary included; they go to different owners. */
   readonly copies: number;
   /** PNodes to use at least, where there are that many. */

@@ -539,7 +539,7 @@ export type Wait = Message<"dcnr.v1.Wait"> & {
   session: string;
 
   /**
-   * For programs: "machine.away", "machine.silent", "room", "failing", "loading", "slow", "checkpoint", "line", "circle"
+   * For programs: "machine.away", "machine.silent", "room", "failing", "loading", "slow", "held", "unheard", "checks", "circle"
    *
    * @generated from field: string kind = 7;
    */
