@@ -30,3 +30,25 @@ test("neighbours stay together when a pipeline is spread", () => {
   const changes = order.filter((pnode, index) => index > 0 && pnode !== order[index - 1]).length;
   assert.equal(changes, 2, `three runs: ${order.join(" ")}`);
 });
+
+test("a PNode that may have but little of a session counts too: what fits there goes there", () => {
+  const others = [
+    // Whoever has proved nothing gets 30 % of a session: two of these seven VNodes, not half of them.
+    { newcomer: true },
+    // Room for one.
+    { memoryFreeBytes: 1_500 },
+  ];
+  for (const other of others) {
+    const chained = chain(Array.from({ length: 7 }, (_, index) => vnode(`v${index}`, { memoryBytes: 1_000 })));
+    const { decisions, unplaced } = place(
+      chained,
+      new Fleet([node("fast", { gflops: 100 }), node("slow", { gflops: 1, ...other })]),
+      {
+        ...policy(),
+        spread: 2,
+      },
+    );
+    assert.deepEqual(unplaced, []);
+    assert.equal(new Set(decisions.map(({ pnode }) => pnode)).size, 2, JSON.stringify(other));
+  }
+});

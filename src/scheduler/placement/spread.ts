@@ -18,14 +18,27 @@ export function spreadOut(problem: Problem, layout: Layout, wanted: number): voi
     const settled = new Set(problem.settled.values());
     const used = new Set([...[...byBin.keys()].map((bin) => problem.bins[bin]?.node.id as string), ...settled]);
     if (used.size >= wanted) return;
-    const longest = [...byBin.values()].reduce<Unit[]>((best, run) => (run.length > best.length ? run : best), []);
-    if (longest.length < 2) return;
-    const moved = longest.slice(Math.ceil(longest.length / 2));
     const filled = refilled(problem, problem.bins, layout);
-    const free = filled.find((bin) => !used.has(bin.node.id) && holds(problem, bin, moved));
-    if (!free) return;
-    for (const unit of moved) layout[unit.index] = free.index;
+    const open = filled.filter((bin) => !used.has(bin.node.id));
+    const cut = cutFor(problem, open, [...byBin.values()]);
+    if (!cut) return;
+    for (const unit of cut.moved) layout[unit.index] = cut.to.index;
   }
+}
+
+/** Half of the longest run, or less of it where nobody else may have or hold as much. */
+function cutFor(
+  problem: Problem,
+  open: readonly Bin[],
+  runs: readonly Unit[][],
+): { readonly moved: readonly Unit[]; readonly to: Bin } | undefined {
+  for (const run of runs.toSorted((a, b) => b.length - a.length))
+    for (let size = Math.floor(run.length / 2); size > 0; size = Math.floor(size / 2)) {
+      const moved = run.slice(run.length - size);
+      const to = open.find((bin) => holds(problem, bin, moved));
+      if (to) return { moved, to };
+    }
+  return undefined;
 }
 
 function holds(problem: Problem, bin: Bin, units: readonly Unit[]): boolean {
