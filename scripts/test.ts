@@ -10,6 +10,7 @@ import { join, relative, resolve } from "node:path";
 import { run as runTests } from "node:test";
 import { spec } from "node:test/reporters";
 import { cacheFolder } from "../bin/newer-node.js";
+import { tellingMeasured } from "../src/cli/machine/measured.ts";
 
 /** As `dcnr` itself does: code that one process has compiled is not compiled by hundreds of others. */
 process.env["NODE_COMPILE_CACHE"] ??= join(cacheFolder(), "compiled");
@@ -106,7 +107,10 @@ const toldFiles = 25;
 async function acrossProcesses(): Promise<boolean> {
   console.log("\n== integration and end to end");
   const files = longestFirst(whole).map((file) => resolve(file));
-  const notes = join(mkdtempSync(join(tmpdir(), "dcnr-costs-")), "costs");
+  const folder = mkdtempSync(join(tmpdir(), "dcnr-costs-"));
+  const notes = join(folder, "costs");
+  // Two hundred PNodes would each find out the same of this machine.
+  Object.assign(process.env, await tellingMeasured(folder));
   process.env["DCNR_TEST_COSTS"] = notes;
   const took = new Map<string, number>();
   let holds = true;

@@ -5,8 +5,6 @@ import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { DcnrError, messageOf } from "../../core/errors.ts";
-import { exactClass } from "../../engine/exact/engine.ts";
-import { shortClass } from "../../engine/fingerprint.ts";
 import { hasCuda, openCudaEngine } from "../../engine/onnx/cuda.ts";
 import { Remembered } from "../../system/files/remembered.ts";
 import type { GpuFacts } from "../../system/machine/gpus.ts";
@@ -58,6 +56,9 @@ async function classOf(directory: string, gpus: readonly GpuFacts[], lending: Gp
   const known = await memory.get();
   if (known !== undefined) return known;
   try {
+    // Engines are loaded where there is a GPU alone.
+    const { exactClass } = await import("../../engine/exact/engine.ts");
+    const { shortClass } = await import("../../engine/fingerprint.ts");
     const [own = "", exact, cuda] = (await probe()).split(" ");
     const kinds = { class: shortClass("webgpu", [own, ...adapters]), exact: exact === exactClass };
     return await memory.set(cuda ? { ...kinds, cuda: shortClass("cuda", [cuda, ...adapters]) } : kinds);

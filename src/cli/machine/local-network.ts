@@ -6,6 +6,7 @@ import { memoryBytesLeast, thisMachine } from "../flags/limits.ts";
 import { confinedEnvironment, confinementFlags } from "./confinement.ts";
 import { dataDirectory } from "./directories.ts";
 import { findLentGpus } from "./lent-gpus.ts";
+import { tellingMeasured } from "./measured.ts";
 import { type Child, startChild, stopChild } from "./processes.ts";
 
 export interface LocalNetworkOptions {
@@ -44,17 +45,20 @@ export class LocalNetwork {
   }
 
   static async start(options: LocalNetworkOptions): Promise<LocalNetwork> {
-    const orchestrator = await startChild("the orchestrator", [
-      "orchestrator",
-      ...["--listen", options.listen, "--dir", options.directory],
-      ...(options.store ? ["--store", options.store] : []),
-      ...(options.blobs ? ["--blobs", options.blobs] : []),
-      ...["--log-level", options.logLevel],
+    const [orchestrator, told] = await Promise.all([
+      startChild("the orchestrator", [
+        "orchestrator",
+        ...["--listen", options.listen, "--dir", options.directory],
+        ...(options.store ? ["--store", options.store] : []),
+        ...(options.blobs ? ["--blobs", options.blobs] : []),
+        ...["--log-level", options.logLevel],
+      ]),
+      options.pnodes > 0 ? tellingMeasured(dataDirectory(options.directory, process.env)) : {},
     ]);
     const pnodes: Child[] = [];
     try {
       const starting = Array.from({ length: options.pnodes }, (_, index) =>
-        LocalNetwork.#startPNode(orchestrator, index, options).then((child) => pnodes.push(child)),
+        LocalNetwork.#startPNode(orchestrator, index, options, told).then((child) => pnodes.push(child)),
       );
       await Promise.all(starting);
     } catch (error) {
@@ -65,7 +69,12 @@ export class LocalNetwork {
     return new LocalNetwork(orchestrator, pnodes);
   }
 
-  static async #startPNode({ address, key }: Child, index: number, options: LocalNetworkOptions): Promise<Child> {
+  static async #startPNode(
+    { address, key }: Child,
+    index: number,
+    options: LocalNetworkOptions,
+    told: NodeJS.ProcessEnv,
+  ): Promise<Child> {
     const name = index < names.length ? (names[index] as string) : `pnode-${index + 1}`;
     const directory = dataDirectory(join(options.directory, "pnodes", name), process.env);
     const memoryBytes = memoryShare(options.pnodes);
@@ -80,15 +89,10 @@ export class LocalNetwork {
       ...["--gpu", gpus],
     ];
     await findLentGpus(directory, gpus);
-    return startChild(
-      name,
-      args,
-      {},
-      {
-        flags: confinementFlags({ directory, memoryBytes }),
-        environment: confinedEnvironment(process.env, directory, { fallback: () => undefined }, {}),
-      },
-    );
+    return startChild(name, args, told, {
+      flags: confinementFlags({ directory, memoryBytes }),
+      environment: confinedEnvironment(process.env, directory, { fallback: () => undefined }, {}),
+    });
   }
 
   async stop(): Promise<void> {

@@ -90,4 +90,14 @@ describe("measuring a machine", () => {
     assert.deepEqual(await measuring.atOnce(), found);
     measuring.stop();
   });
+
+  it("uses what it is told where it knows nothing itself, and remembers that", async () => {
+    const { given } = world();
+    const memory = remembering();
+    const measuring = new Measuring(memory, 2, given, () => Promise.reject(new Error("not now")));
+    assert.deepEqual(await measuring.atOnce(found), found);
+    assert.deepEqual(await memory.get(), found);
+    assert.deepEqual(await measuring.atOnce({ ...found, gflops: 1 }), found, "its own is newer");
+    measuring.stop();
+  });
 });

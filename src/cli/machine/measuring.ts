@@ -31,9 +31,9 @@ export class Measuring {
     this.#measure = measure;
   }
 
-  /** What is known, or can be found out soon; an estimate without numerics otherwise. */
-  async atOnce(): Promise<Measured> {
-    this.#last = await this.#memory.get();
+  /** What is known, or told by whoever started this process, or can be found out soon; an estimate without numerics otherwise. */
+  async atOnce(told?: Measured): Promise<Measured> {
+    this.#last = (await this.#memory.get()) ?? (told && (await this.#memory.set(told)));
     if (this.#last !== undefined) {
       this.#later(calmCheckMs);
       return this.#last;

@@ -18,7 +18,6 @@ import type { RelayLimits } from "../../relay/limits.ts";
 import { digestAside } from "../../system/digest.ts";
 import { openKept } from "../../system/files/kept.ts";
 import { keptFile } from "../../system/files/kept-file.ts";
-import { Remembered } from "../../system/files/remembered.ts";
 import { openSpill } from "../../system/files/spill.ts";
 import { type RealIdentity, signingOf, verifySignature } from "../../system/keys.ts";
 import { findHardware, type HardwareFacts, readHealth } from "../../system/machine/hardware.ts";
@@ -27,12 +26,12 @@ import { startPulse } from "../../system/threads/pulse.ts";
 import { openHttpTransfer } from "../../system/wires/blob-transfer.ts";
 import { reachableAddress } from "../joining/reachable.ts";
 import { monitorPNode } from "../monitoring/pnode.ts";
-import { presenceOf } from "./additions.ts";
 import { isConfined } from "./confinement.ts";
 import { Examinations } from "./examination.ts";
 import { watchGpus } from "./gpu-readings.ts";
 import { findLentGpus, type GpuLending, rememberedGpus } from "./lent-gpus.ts";
 import type { Measured } from "./measure-machine.ts";
+import { rememberedMeasured, toldMeasured } from "./measured.ts";
 import { Measuring } from "./measuring.ts";
 import { softwareVersion } from "./software.ts";
 
@@ -124,13 +123,8 @@ export async function startRealPNode(
     executors.set(kind, open);
     return open;
   };
-  const engines = presenceOf("native") === "not here" ? "portable" : "native";
-  const key = [softwareVersion(), process.version, hardware.cpuModel, hardware.architecture, engines, "exact"].join(
-    "|",
-  );
-  const memory = new Remembered<Measured>(machine.directory, "measured.json", key);
-  const measuring = new Measuring(memory, hardware.cores, world);
-  const measured = await measuring.atOnce();
+  const measuring = new Measuring(rememberedMeasured(machine.directory, hardware), hardware.cores, world);
+  const measured = await measuring.atOnce(toldMeasured(process.env, hardware));
   const passedMsAgo = await new Examinations(machine.directory).passedMsAgo(world.clock.wallMs());
   const startedMs = world.clock.monotonicMs();
   const aside = openAside();

@@ -42,7 +42,7 @@ import { confine } from "../../machine/confinement.ts";
 import { dataDirectory, directoryOption } from "../../machine/directories.ts";
 import { type GpuLending, gpuLendings } from "../../machine/lent-gpus.ts";
 import { holdDirectory } from "../../machine/one-user.ts";
-import { type LentMachine, startRealPNode } from "../../machine/pnode-start.ts";
+import type { LentMachine } from "../../machine/pnode-start.ts";
 import { tellParent, untilAborted } from "../../machine/processes.ts";
 import { softwareVersion } from "../../machine/software.ts";
 import { bytes } from "../../shown/progress.ts";
@@ -169,6 +169,8 @@ export const command: Command = {
         fail("unavailable", `${messageOf(error)} (--wait goes on trying)`, error);
       });
     const lent = { ...machine, orchestrators, invite, identity, web };
+    // Not loaded by the process that only starts this one anew, with less.
+    const { startRealPNode } = await import("../../machine/pnode-start.ts");
     const { pnode, hardware, workers, gflops, close } = await startRealPNode(lent, world, network, volunteering);
     tellParent({ address: pnode.address, id: pnode.id }, () => process.emit("SIGTERM"));
     const facts = {
