@@ -13,10 +13,10 @@ import {
 } from "../../src/orchestrator/providers/learned.ts";
 import { costOf, type InstanceRecord, isThere, type OfferHistory } from "../../src/orchestrator/records/providers.ts";
 import type { Offer } from "../../src/providers/provider.ts";
-import { autoscale, type ScaleView, type WaitingWork } from "../../src/scheduler/autoscale.ts";
-import { demandOfMemory } from "../../src/scheduler/demand.ts";
-import { type FleetNode, requirementsNone } from "../../src/scheduler/placement/types.ts";
+import { autoscale, type ScaleView } from "../../src/scheduler/autoscale.ts";
+import type { FleetNode } from "../../src/scheduler/placement/types.ts";
 import { SeededChance } from "../world/chance.ts";
+import { gigabyte, type Job, lossOf, type Machine, nodeOf, offers, used, workOf } from "./market.ts";
 
 /** What a mutant changes; absent: as in production. */
 export interface ElasticMutant {
@@ -39,28 +39,8 @@ export interface Day {
   done: number;
 }
 
-const gigabyte = 2 ** 30;
 const tickMs = 10_000;
 const hourMs = 3_600_000;
-const plain = { cores: 8, memoryBytes: 5 * gigabyte, gpuMemoryBytes: 0, gpuType: "", region: "", most: 20 };
-
-interface Machine {
-  readonly record: InstanceRecord;
-  readonly readyMs: number;
-  readonly never: boolean;
-  isAlive: boolean;
-  readonly jobs: Map<number, number>;
-  idleSinceMs: number;
-}
-
-interface Job {
-  readonly id: number;
-  readonly vnodes: number;
-  readonly atMs: number;
-  leftMs: number;
-  on: Machine[] | undefined;
-  waited: boolean;
-}
 
 export interface DayOptions {
   readonly seed: number;
@@ -72,13 +52,6 @@ export interface DayOptions {
   /** A job every so often, of so long; bursts at odd times unless given. */
   readonly rhythm?: { readonly everyMs: number; readonly lastsMs: number };
 }
-
-const offers: readonly Offer[] = [
-  { ...plain, name: "liar", gpus: 0, pricePerHour: 0.5, spot: true, bootSeconds: 60 },
-  { ...plain, name: "spot", gpus: 0, pricePerHour: 1.2, spot: true, bootSeconds: 120 },
-  { ...plain, name: "sure", gpus: 0, pricePerHour: 4, spot: false, bootSeconds: 180 },
-];
-const lossOf: Readonly<Record<string, number>> = { liar: 0.2, spot: 0.3, sure: 0.005 };
 
 export function elasticDay(options: DayOptions, mutant: ElasticMutant = {}): Day {
   return new World(options, mutant).run();
@@ -378,32 +351,4 @@ class World {
   #say(sentence: string): void {
     if (this.#day.wrong.length < 20) this.#day.wrong.push(sentence);
   }
-}
-
-function used({ jobs }: Machine): number {
-  return Array.from(jobs.values()).reduce((sum, count) => sum + count, 0);
-}
-
-const policy = { bits: 2, engine: "portable", numericsClass: "", requirements: requirementsNone };
-
-function workOf({ id, vnodes }: Job): WaitingWork {
-  return { id: `job-${id}`, demand: demandOfMemory(Array.from({ length: vnodes }, () => gigabyte)), policy };
-}
-
-/** Four VNodes fit. */
-function nodeOf({ id, offer, status }: InstanceRecord, vnodes: number): FleetNode {
-  const memoryBytes = 4.875 * gigabyte;
-  return {
-    ...{ id: id as PNodeId, owner: "", region: "", provider: "lab", trust: "", architecture: "x64", bits: 2 },
-    ...{ numerics: [{ engine: "portable", class: "portable-2" }], gflops: 10, newcomer: false, cores: 8, memoryBytes },
-    ...{ memoryFreeBytes: memoryBytes - vnodes * gigabyte, gpus: [], gpusFree: 0, pricePerHour: offer.pricePerHour },
-    ...{
-      reliability: 1,
-      flapping: false,
-      accepting: status === "joined",
-      latencyMs: 1,
-      bytesPerSecond: 1e6,
-      hosts: new Map(),
-    },
-  };
 }

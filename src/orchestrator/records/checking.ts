@@ -137,6 +137,8 @@ export interface AuditTask {
   readonly distance?: number;
   /** Why there will be no result. */
   readonly gaveUp?: string;
+  /** It said itself that it could not, which may be because a blob is lost; else it was not heard of any more. */
+  readonly wasUnable?: true;
   /** What is listed does not make up the interval: it says that nobody can repeat it. */
   readonly isImpossible?: boolean;
 }

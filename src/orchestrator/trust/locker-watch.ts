@@ -72,7 +72,7 @@ export class LockerWatch {
 
   /** Somebody says that it could not repeat it: whether the blob store has lost or spoiled anything of what that takes. */
   async isSpoiled({ stated, tasks }: Pick<AuditRecord, "stated" | "tasks">): Promise<boolean> {
-    const failures = tasks.flatMap(({ gaveUp, sinceWallMs }) => (gaveUp?.startsWith("could not") ? [sinceWallMs] : []));
+    const failures = tasks.flatMap(({ wasUnable, sinceWallMs }) => (wasUnable ? [sinceWallMs] : []));
     const [{ statement }] = stated as [Stated];
     const newest = Math.max(...failures);
     if (failures.length === 0 || this.#looked.get(statement.inputs) === newest) return false;

@@ -276,7 +276,11 @@ export class TrustCare {
       if (task === undefined) return undefined;
       const found =
         statement === undefined
-          ? { gaveUp: `could not: ${failure.slice(0, 200)}`, isImpossible: request.impossible }
+          ? {
+              gaveUp: `could not: ${failure.slice(0, 200)}`,
+              wasUnable: true as const,
+              isImpossible: request.impossible,
+            }
           : { result: resultOf(statement), after: statement.afterBytes > 0 ? statement.after : "", distance };
       const tasks = audit.tasks.with(at, { ...task, ...found });
       return { ...current, audits: { ...current.audits, [vnode]: { ...audit, tasks } } };
