@@ -1,13 +1,11 @@
 // What is tried in homes behind routers, by name.
 
 import type { Router } from "./houses.ts";
-import type { subjects } from "./subjects.ts";
 
 export interface Case {
   readonly homes: readonly Router[];
   /** Public machines that relay; without any the orchestrator does. */
   readonly volunteers?: number;
-  readonly subject: keyof typeof subjects;
   /** What `dcnr nodes` has to say of every home. */
   readonly reached: RegExp;
   /** Whether volunteers carry what the homes exchange, or only what they need to find a way through their routers. */
@@ -23,24 +21,24 @@ const byVolunteer = /^by relay relay-\d/;
 
 export const cases = {
   "two homes behind cones": {
-    ...{ homes: ["cone", "cone"], volunteers: 1, subject: "gpt", reached: byVolunteer },
+    ...{ homes: ["cone", "cone"], volunteers: 1, reached: byVolunteer },
     tensors: "directly",
   },
   "two homes behind symmetric routers": {
-    ...{ homes: ["symmetric", "symmetric"], volunteers: 1, subject: "gpt", reached: byVolunteer },
+    ...{ homes: ["symmetric", "symmetric"], volunteers: 1, reached: byVolunteer },
     tensors: "by relay",
   },
-  "one home of each": { homes: ["cone", "symmetric"], subject: "small", reached: byOrchestrator },
+  "one home of each": { homes: ["cone", "symmetric"], reached: byOrchestrator },
   "a router that lets only 443 out": {
-    ...{ homes: ["443 only", "symmetric"], subject: "small", reached: byOrchestrator },
+    ...{ homes: ["443 only", "symmetric"], reached: byOrchestrator },
     websocket: true,
   },
   "the relay is killed in the middle": {
-    ...{ homes: ["symmetric", "symmetric"], volunteers: 2, subject: "small", reached: byVolunteer },
+    ...{ homes: ["symmetric", "symmetric"], volunteers: 2, reached: byVolunteer },
     middle: "kill the relay",
   },
   "a home's cable is pulled": {
-    ...{ homes: ["cone", "symmetric", "cone"], subject: "small", reached: byOrchestrator },
+    ...{ homes: ["cone", "symmetric", "cone"], reached: byOrchestrator },
     middle: "pull a cable",
   },
 } as const satisfies Record<string, Case>;

@@ -4,6 +4,7 @@ import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import type { CaseName } from "./cases.ts";
 import type { Router } from "./houses.ts";
+import type { SubjectName } from "./subjects.ts";
 
 function inside(...command: string[]) {
   return spawnSync(
@@ -26,8 +27,8 @@ export function hindrance(): string | undefined {
 }
 
 /** `trouble` is empty if it went well, otherwise all that it said. */
-export function runCase(name: CaseName): { readonly trouble: string; readonly measured: string } {
-  const { status, stdout, stderr } = inside(process.execPath, join(import.meta.dirname, "inside.ts"), name);
+export function runCase(name: CaseName, subject: SubjectName): { readonly trouble: string; readonly measured: string } {
+  const { status, stdout, stderr } = inside(process.execPath, join(import.meta.dirname, "inside.ts"), name, subject);
   const [, measured = ""] = /^measured: (.*)$/m.exec(stdout) ?? [];
   const trouble = status === 0 && stdout.trim().endsWith("done") ? "" : `${stdout}\n${stderr}\nended with ${status}`;
   return { trouble, measured };

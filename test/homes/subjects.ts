@@ -55,3 +55,5 @@ export const subjects = {
     },
   },
 } as const satisfies Record<string, Subject>;
+
+export type SubjectName = keyof typeof subjects;
