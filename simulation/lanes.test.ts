@@ -5,7 +5,8 @@ import { fleetOf } from "./draw.ts";
 import { runSeed } from "./run.ts";
 import { laned, rounds } from "./scenarios.ts";
 
-const seeds = Array.from({ length: 8 }, (_, index) => 1 + index);
+/** Few: a fifth of the worlds of test/simulation.test.ts have lanes, and `dcnr simulate --lanes` runs more of these. */
+const seeds = [1, 2, 3];
 
 for (const scenario of [...laned, ...rounds]) {
   test(`${scenario.name}: eight machines come to the roots and losses of one`, async () => {
@@ -34,6 +35,6 @@ test("lanes come through kills, pauses, cuts and losses with the undisturbed roo
 });
 
 test("lanes that go on without orchestrators come to the undisturbed roots", async () => {
-  for (const seed of seeds.slice(0, 3))
+  for (const seed of seeds.slice(0, 1))
     assert.deepEqual((await runSeed(seed, { lanes: true, autonomy: true })).violations, [], `seed ${seed}`);
 });
