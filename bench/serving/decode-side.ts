@@ -67,9 +67,9 @@ async function own(file: string, kind: EngineKind, weights: string): Promise<Mod
     stage.drop("r");
     let [ids, position] = [prompt, 0];
     for (let made = 0; made < tokens; made++) {
-      const [logits] = await stage.pass([{ request: "r", position, ids }]);
+      const next = await stage.read([{ request: "r", position, ids }], likeliest);
       position += ids.length;
-      ids = [likeliest(logits as Float32Array)];
+      ids = [next];
       yield ids[0] as number;
     }
   };

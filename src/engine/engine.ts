@@ -128,6 +128,8 @@ export interface StageExecutor {
   drop(name: string, requests: readonly string[] | "all"): void;
   /** What the pass wants, in order. NaN and infinity make it fail. */
   run(pass: StagePass, feeds: readonly StageFeed[]): Promise<readonly Tensor[]>;
+  /** Results that nobody reads any more: the next ones are written to their memory. Nobody must, but garbage of this size is costly. */
+  recycle(results: readonly Tensor[]): void;
 }
 
 /** A block of shared memory. Views over it stay valid until it is freed. */

@@ -79,6 +79,8 @@ export interface DeviceListener {
 
 /** Feeds smaller than this travel inside the message. */
 const messageBytesMax = 4096;
+/** Of a stage: logits, and states beside them. */
+const spareResultsMax = 2;
 
 /** Somebody waits for what is computed already. */
 const downloadPriority = 4;
@@ -165,6 +167,7 @@ export function executorOver(open: (pool: MemoryPool) => Backend, memory?: Linea
 
   function openStage(): StageExecutor {
     const number = stages++;
+    const spare: ArrayBuffer[] = [];
     const call = (given: StageCall) =>
       closed ? fail("unavailable", "the executor is closed") : backend.stage(number, given);
     // What a dead worker had is gone already.
@@ -179,7 +182,11 @@ export function executorOver(open: (pool: MemoryPool) => Backend, memory?: Linea
       },
       unload: (name) => tell({ kind: "unload", name }),
       drop: (name, requests) => void tell({ kind: "drop", name, requests }),
-      run: async (pass, feeds) => (await call({ kind: "run", pass, feeds })).tensors ?? [],
+      run: async (pass, feeds) => (await call({ kind: "run", pass, feeds, spare: spare.splice(0) })).tensors ?? [],
+      recycle: (results) => {
+        for (const { data } of results)
+          if (spare.length < spareResultsMax) spare.push((data as Float32Array<ArrayBuffer>).buffer);
+      },
     };
   }
 

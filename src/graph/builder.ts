@@ -24,6 +24,12 @@ export type { Value } from "./operators/operator.ts";
 /** Folding larger results would trade a little time for a lot of file. */
 const foldedElementsMax = 1 << 20;
 
+export interface BuilderOptions {
+  readonly lowering?: boolean;
+  readonly composites?: ReadonlySet<string>;
+  readonly folding?: "small" | "all";
+}
+
 export class GraphBuilder implements Builder {
   readonly name: string;
   readonly nodes: GraphNode[] = [];
@@ -31,6 +37,8 @@ export class GraphBuilder implements Builder {
   readonly inputs: Value[] = [];
   /** Composites are replaced by ONNX operators as they are added. */
   readonly lowering: boolean;
+  /** All but these. */
+  readonly #composites: ReadonlySet<string>;
   /** "all": whatever is known is computed, so that reading for two batch sizes folds the same places. */
   readonly folding: "small" | "all";
   readonly #outputs: { value: Value; name: string }[] = [];
@@ -41,9 +49,10 @@ export class GraphBuilder implements Builder {
   /** Named float constants: never folded into others. */
   readonly #keptWhole = new Set<string>();
 
-  constructor(name: string, options: { lowering?: boolean; folding?: "small" | "all" } = {}) {
+  constructor(name: string, options: BuilderOptions = {}) {
     this.name = name;
     this.lowering = options.lowering ?? false;
+    this.#composites = options.composites ?? new Set();
     this.folding = options.folding ?? "small";
   }
 
@@ -84,7 +93,7 @@ export class GraphBuilder implements Builder {
       fail("invalid_argument", `${type} has ${results.length} outputs here, ${outputCount} were asked for`);
     const simpler = this.#simplify(type, inputs, attributes, results[0]?.shape as Shape);
     if (simpler) return [simpler];
-    if (this.lowering && operator.lower) return operator.lower(this, inputs, attributes);
+    if (this.lowering && operator.lower && !this.#composites.has(type)) return operator.lower(this, inputs, attributes);
     const given = type === "Reshape" ? { shape: results[0]?.shape as Shape } : attributes;
     const key = `${type}|${outputCount}|${inputs.map((input) => input.name).join("|")}|${attributeKey(given)}`;
     const known = this.#known.get(key);

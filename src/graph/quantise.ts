@@ -116,12 +116,12 @@ function fewBits(
   given: Readonly<Record<string, Tensor>>,
   bits: WeightBits,
 ): Change | undefined {
-  const isProduct = node.op === "Gemm";
+  const isProduct = node.op === "Gemm" || node.op === "Linear";
   if (!isProduct && !(node.op === "Gather" && (node.attributes["axis"] ?? 0) === 0)) return undefined;
   const name = node.inputs[isProduct ? 1 : 0] as string;
   const matrix = given[name];
   if (matrix === undefined || !weights.includes(name) || matrix.shape.length !== 2) return undefined;
-  const transposed = !isProduct || node.attributes["transB"] === 1;
+  const transposed = !isProduct || node.attributes["transB"] === 1 || node.attributes["transposed"] === 1;
   const [inner = 0, columns = 0] = transposed ? matrix.shape.toReversed() : matrix.shape;
   if (inner % block !== 0 || (node.attributes["alpha"] ?? 1) !== 1) return undefined;
   const { weights: whole, scales, error } = quantise(matrix, bits, transposed);

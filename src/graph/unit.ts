@@ -4,13 +4,28 @@
 import type { Tensor } from "../core/tensor.ts";
 import type { GraphModel, ValueInfo } from "./model.ts";
 
+/** A part of each row of a value. */
+export interface RowPart {
+  readonly of: string;
+  /** Elements before it in a row, and elements from row to row. */
+  readonly offset: number;
+  readonly stride: number;
+}
+
+/** Tables [context, half of the elements of a head that are turned]. */
+export interface UnitRope {
+  readonly cos: Tensor;
+  readonly sin: Tensor;
+}
+
 export interface UnitAttention {
   /** Of the network, for messages. */
   readonly node: string;
-  /** Names of values: [rows, heads headDim], twice [rows, kvHeads headDim], and what comes out. */
-  readonly query: string;
-  readonly key: string;
-  readonly value: string;
+  /** heads headDim elements of each row, and twice kvHeads headDim. Nobody else reads them: they may be changed. */
+  readonly query: RowPart;
+  readonly key: RowPart;
+  readonly value: RowPart;
+  /** What comes out, [rows, 1, heads headDim]. */
   readonly result: string;
   readonly heads: number;
   readonly kvHeads: number;
@@ -22,7 +37,12 @@ export interface UnitAttention {
   readonly window?: number;
   /** Added to the scores of each head's keys, [heads, context]. */
   readonly bias?: Tensor;
+  /** Queries and keys are turned by their positions. */
+  readonly rope?: UnitRope;
 }
+
+/** Composites that stay whole in units, since runtimes have operators for them. */
+export const rowComposites: ReadonlySet<string> = new Set(["Linear", "RmsNorm", "Silu", "SwiGlu"]);
 
 /** Which rows go through a graph: all, or only those whose logits or hidden states are asked for. */
 export type UnitRows = "all" | "logits" | "hidden";

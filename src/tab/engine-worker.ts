@@ -18,7 +18,7 @@ self.onmessage = ({ data }: MessageEvent<WorkerSettings | ToWorker>) => {
       const open = settings.kind === "exact" ? openExactEngine : openPortableEngine;
       return open({ memory: new LinearMemory(settings.memory) });
     })(),
-    answer: (message) => self.postMessage(message),
+    answer: (message, moved) => self.postMessage(message, { transfer: moved }),
     collectGarbage: () => {},
   });
 };

@@ -64,6 +64,8 @@ export const unequalI32: Binary<"i32"> = binary("i32", 0x47);
 export const lessI32: Binary<"i32"> = binary("i32", 0x49);
 export const atLeastI32: Binary<"i32"> = binary("i32", 0x4f);
 export const addF32: Binary<"f32"> = binary("f32", 0x92);
+export const subF32: Binary<"f32"> = binary("f32", 0x93);
+export const mulF32: Binary<"f32"> = binary("f32", 0x94);
 
 export const f32 = (value: number): Code<"f32"> =>
   code("f32", 0x43, [...new Uint8Array(Float32Array.of(value).buffer)]);

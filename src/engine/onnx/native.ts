@@ -9,6 +9,7 @@ import type { GraphModel } from "../../graph/model.ts";
 import { encodeOnnx } from "../../graph/onnx.ts";
 import type { Engine } from "../engine.ts";
 import { sharedMemory } from "../kernels/kernels.ts";
+import { directSessions, type OpenDirect } from "./direct.ts";
 import { type OnnxRuntime, type OutputHandling, onnxRuntimeEngine } from "./onnx-runtime.ts";
 import { isOnlyUnread, unreadOutput, withUnreadOutput } from "./unread-outputs.ts";
 
@@ -37,7 +38,8 @@ export async function openNativeEngine(): Promise<Engine> {
     fileHash: () => libraryHash(),
     outputs: await outputHandling(runtime),
   };
-  return onnxRuntimeEngine(runtime, identity, ["cpu"]);
+  const direct = await workingDirect(runtime);
+  return onnxRuntimeEngine(direct ? { ...runtime, direct } : runtime, identity, ["cpu"]);
 }
 
 const probe: GraphModel = {
@@ -72,6 +74,18 @@ async function writes(runtime: OnnxRuntime, handling: "unread" | "written"): Pro
     return unread && isOnlyUnread(thrown) && sum.join() === "2,4,6,8";
   } finally {
     await session.release();
+  }
+}
+
+async function workingDirect({ Tensor }: OnnxRuntime): Promise<OpenDirect | undefined> {
+  const direct = directSessions();
+  try {
+    const session = direct?.(encodeOnnx(probe), {});
+    const results = await session?.run({ a: new Tensor("float32", Float32Array.of(1, 2, 3, 4), [4]) }, { sum: null });
+    await session?.release();
+    return results?.["sum"]?.data.join() === "2,4,6,8" ? direct : undefined;
+  } catch {
+    return undefined;
   }
 }
 

@@ -35,7 +35,7 @@ it("a program that was loaded holds on to no weights of ours", { skip: !hasNativ
     collectGarbage();
   }
   assert.equal(weights.deref(), undefined, "they would lie in memory twice");
-  const into = { y: float32([1, width], new Float32Array(width)) };
-  await program.run({ x: float32([1, width], new Float32Array(width)) }, into, 1);
+  const row = () => float32([1, width], new Float32Array(width));
+  await program.run([row()], [row()], 1);
   await program.release();
 });

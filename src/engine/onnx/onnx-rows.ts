@@ -3,6 +3,7 @@
 // not documented, so every graph is tried when it is loaded, and the smallest number of rows is used for which it holds.
 
 import type { InferenceSession, Tensor as OrtTensor } from "onnxruntime-common";
+import { sameBytes } from "../../core/bytes.ts";
 import { Recent } from "../../core/caches/recent.ts";
 import { fail } from "../../core/errors.ts";
 import { bytesOf, elementCount, type Tensor, tensorBytes } from "../../core/tensor.ts";
@@ -11,8 +12,8 @@ import { encodeOnnxParts } from "../../graph/onnx.ts";
 import { joined } from "../../graph/protobuf-write.ts";
 import { openRows, shapeFor } from "../../graph/rows.ts";
 import type { Tensors } from "../engine.ts";
-import type { RowProgram } from "../stage/row-program.ts";
-import type { OnnxRuntime, OutputHandling } from "./onnx-runtime.ts";
+import { inputsBeside, type RowProgram } from "../stage/row-program.ts";
+import type { OnnxRuntime, OutputHandling, RowSession } from "./onnx-runtime.ts";
 import { isOnlyUnread, unreadFront, unreadOutput } from "./unread-outputs.ts";
 
 /** Below it the copies that the runtime hands back cost less than what avoids them. */
@@ -32,43 +33,84 @@ export interface RowsRuntime {
 }
 
 export async function onnxRowProgram(given: RowsRuntime, graph: GraphModel, weights: Tensors): Promise<RowProgram> {
-  const inputs = graph.inputs.filter(({ name }) => !(name in weights));
-  const session = await sessionOf(given, { ...graph, inputs, constants: { ...graph.constants, ...weights } });
-  return sessionProgram(given, session, { ...graph, inputs });
+  const renamed = shortNames({
+    ...graph,
+    inputs: inputsBeside(graph, weights),
+    constants: { ...graph.constants, ...weights },
+  });
+  const session = await sessionOf(given, renamed);
+  return sessionProgram(given, session, { ...renamed, constants: {} }, structureOf(graph));
 }
 
-async function sessionOf({ runtime, options, outputs }: RowsRuntime, graph: GraphModel): Promise<InferenceSession> {
+/** The runtime looks inputs and outputs up by name at each run: short ones, the same in all graphs, are found faster. */
+function shortNames(graph: GraphModel): GraphModel {
+  const names = new Map([
+    ...graph.inputs.map(({ name }, i) => [name, `i${i}`] as const),
+    ...graph.outputs.map(({ name }, i) => [name, `o${i}`] as const),
+  ]);
+  const short = (name: string) => names.get(name) ?? name;
+  const named = (info: ValueInfo) => ({ ...info, name: short(info.name) });
+  return {
+    ...graph,
+    inputs: graph.inputs.map(named),
+    outputs: graph.outputs.map(named),
+    nodes: graph.nodes.map((node) => ({ ...node, inputs: node.inputs.map(short), outputs: node.outputs.map(short) })),
+  };
+}
+
+async function sessionOf({ runtime, options, outputs }: RowsRuntime, graph: GraphModel): Promise<RowSession> {
   const parts = encodeOnnxParts(openRows(graph));
   const bytes = joined(outputs === "unread" ? [unreadFront(), ...parts] : parts, passingBytes);
   try {
-    return await runtime.InferenceSession.create(bytes, options);
+    return runtime.direct?.(bytes, options) ?? (await runtime.InferenceSession.create(bytes, options));
   } finally {
     letGo(bytes);
   }
 }
 
+type Named = Record<string, OrtTensor>;
+
 /** Apart from what loads the session: a function that is kept keeps everything that stands where it was written, weights among it. */
 async function sessionProgram(
   { runtime, outputs }: RowsRuntime,
-  session: InferenceSession,
+  session: RowSession,
   graph: GraphModel,
+  key: string,
 ): Promise<RowProgram> {
-  const run = async (feeds: Tensors, into: Tensors, rows: number): Promise<void> => {
-    const size = graph.outputs.reduce((sum, { dtype, shape }) => sum + tensorBytes(dtype, shapeFor(shape, rows)), 0);
-    const isUnread = outputs === "unread" && size >= unreadBytesMin;
+  const widthOf = ({ dtype, shape }: ValueInfo) => tensorBytes(dtype, shapeFor(shape, 1));
+  const rowBytes = graph.outputs.reduce((sum, info) => sum + widthOf(info), 0);
+  /** Passes of as many rows find their values at the same places: what the runtime is given is made once. */
+  let last: { tensors: readonly Tensor[]; given: Named; fetches: Record<string, OrtTensor | null> } | undefined;
+  const bound = (feeds: readonly Tensor[], into: readonly Tensor[], isUnread: boolean) => {
+    const tensors = [...feeds, ...into];
+    if (last?.tensors.length === tensors.length && tensors.every((tensor, i) => tensor === last?.tensors[i]))
+      return last;
+    const fetches = outputs === "copied" ? {} : tensorsOf(runtime, graph.outputs, into);
     const given = tensorsOf(runtime, graph.inputs, feeds);
-    const fetches = outputs === "copied" ? undefined : tensorsOf(runtime, graph.outputs, into);
-    try {
-      const results = await session.run(given, isUnread ? { [unreadOutput]: null, ...fetches } : (fetches ?? {}));
-      if (outputs === "copied")
-        for (const { name } of graph.outputs)
-          ((into[name] as Tensor).data as Float32Array).set((results[name] as OrtTensor).data as Float32Array);
-    } catch (thrown) {
-      if (!isUnread || !isOnlyUnread(thrown)) throw thrown;
-    }
+    last = { tensors, given, fetches: isUnread ? { [unreadOutput]: null, ...fetches } : fetches };
+    return last;
   };
-  const key = structureOf(graph);
-  const multiple = tried.get(key) ?? (await smallestMultiple(graph, graph.inputs, run));
+  const finish = (results: InferenceSession.OnnxValueMapType, into: readonly Tensor[]) => {
+    if (outputs !== "copied") return;
+    for (const [i, { name }] of graph.outputs.entries())
+      ((into[i] as Tensor).data as Float32Array).set((results[name] as OrtTensor).data as Float32Array);
+  };
+  const run = (feeds: readonly Tensor[], into: readonly Tensor[], rows: number): Promise<void> | undefined => {
+    const isUnread = outputs === "unread" && rows * rowBytes >= unreadBytesMin;
+    const { given, fetches } = bound(feeds, into, isUnread);
+    const failed = (thrown: unknown) => {
+      if (!isUnread || !isOnlyUnread(thrown)) throw thrown;
+    };
+    try {
+      const results = session.run(given, fetches);
+      if (results instanceof Promise) return results.then((each) => finish(each, into)).catch(failed);
+      finish(results, into);
+    } catch (thrown) {
+      failed(thrown);
+    }
+    return undefined;
+  };
+  const multiple = tried.get(key) ?? (await smallestMultiple(graph, run));
   if (multiple !== undefined) tried.set(key, multiple);
   if (multiple === undefined) {
     await session.release();
@@ -78,7 +120,7 @@ async function sessionProgram(
     );
   }
   const padded = (rows: number) => Math.ceil(rows / multiple) * multiple;
-  return { padded, keepsWeights: false, run, release: () => session.release() };
+  return { padded, keepsWeights: false, run, release: async () => session.release() };
 }
 
 /**
@@ -111,10 +153,8 @@ function structureOf({ inputs, outputs, nodes, constants }: GraphModel): string 
   return JSON.stringify([values, fixed, steps]);
 }
 
-function tensorsOf(runtime: OnnxRuntime, infos: readonly ValueInfo[], tensors: Tensors): Record<string, OrtTensor> {
-  const result: Record<string, OrtTensor> = {};
-  for (const { name } of infos) result[name] = tensorOf(runtime, tensors[name] as Tensor);
-  return result;
+function tensorsOf(runtime: OnnxRuntime, infos: readonly ValueInfo[], tensors: readonly Tensor[]): Named {
+  return Object.fromEntries(infos.map(({ name }, i) => [name, tensorOf(runtime, tensors[i] as Tensor)]));
 }
 
 /** Stages give the same tensor for the same place: what it is for the runtime is made once. */
@@ -129,26 +169,25 @@ function tensorOf(runtime: OnnxRuntime, tensor: Tensor): OrtTensor {
   return fresh;
 }
 
-type Run = (feeds: Tensors, into: Tensors, rows: number) => Promise<void>;
+type Run = (feeds: readonly Tensor[], into: readonly Tensor[], rows: number) => Promise<void> | undefined;
 
-async function smallestMultiple(
-  graph: GraphModel,
-  inputs: readonly ValueInfo[],
-  run: Run,
-): Promise<number | undefined> {
-  const feeds = Object.fromEntries(inputs.map((info) => [info.name, probeTensor(info)]));
-  const part = async (from: number, rows: number): Promise<Tensors> => {
-    const into = Object.fromEntries(graph.outputs.map((info) => [info.name, emptyTensor(info, rows)]));
-    const given = Object.fromEntries(inputs.map((info) => [info.name, rowsFrom(info, feeds, from, rows)]));
-    await run(given, into, rows);
+async function smallestMultiple({ inputs, outputs }: GraphModel, run: Run): Promise<number | undefined> {
+  const feeds = inputs.map(probeTensor);
+  const part = async (from: number, rows: number): Promise<readonly Tensor[]> => {
+    const into = outputs.map((info) => emptyTensor(info, rows));
+    await run(
+      inputs.map((info, i) => rowsFrom(info, feeds[i] as Tensor, from, rows)),
+      into,
+      rows,
+    );
     return into;
   };
   const whole = await part(0, probeRows);
   const isSame = async (rows: number): Promise<boolean> => {
     for (let from = 0; from + rows <= probeRows; from += rows) {
       const found = await part(from, rows);
-      for (const info of graph.outputs)
-        if (!sameBytes(found[info.name] as Tensor, rowsFrom(info, whole, from, rows))) return false;
+      for (const [i, info] of outputs.entries())
+        if (!sameTensor(found[i] as Tensor, rowsFrom(info, whole[i] as Tensor, from, rows))) return false;
     }
     return true;
   };
@@ -174,14 +213,12 @@ function probeTensor(info: ValueInfo): Tensor {
   return tensor;
 }
 
-function rowsFrom(info: ValueInfo, tensors: Tensors, from: number, rows: number): Tensor {
-  const { dtype, data } = tensors[info.name] as Tensor;
+function rowsFrom(info: ValueInfo, { dtype, data }: Tensor, from: number, rows: number): Tensor {
   const width = elementCount(shapeFor(info.shape, 1));
   const part = (data as Float32Array).slice(from * width, (from + rows) * width);
   return { dtype, shape: shapeFor(info.shape, rows), data: part };
 }
 
-function sameBytes(a: Tensor, b: Tensor): boolean {
-  const [x, y] = [bytesOf(a), bytesOf(b)];
-  return x.length === y.length && x.every((byte, i) => byte === y[i]);
+function sameTensor(a: Tensor, b: Tensor): boolean {
+  return sameBytes(bytesOf(a), bytesOf(b));
 }

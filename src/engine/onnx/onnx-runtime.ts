@@ -12,6 +12,7 @@ import { checkTensors } from "../check-tensors.ts";
 import type { Engine, Program, Tensors } from "../engine.ts";
 import { numericsFingerprint, shortClass } from "../fingerprint.ts";
 import { onnxRowProgram } from "./onnx-rows.ts";
+import { withRuntimeRows } from "./runtime-rows.ts";
 import { isOnlyUnread, unreadOutput, withUnreadOutput } from "./unread-outputs.ts";
 
 /** The part of onnxruntime-node and onnxruntime-web that we call. */
@@ -20,6 +21,17 @@ export interface OnnxRuntime {
     create(model: Uint8Array, options: InferenceSession.SessionOptions): Promise<InferenceSession>;
   };
   readonly Tensor: new (type: OrtTensor.Type, data: OrtTensor.DataType, dims: readonly number[]) => OrtTensor;
+  /** Sessions that run at once (direct.ts), where the build lets us have them. */
+  readonly direct?: (model: Uint8Array, options: InferenceSession.SessionOptions) => RowSession;
+}
+
+/** What rows are computed with. */
+export interface RowSession {
+  run(
+    feeds: InferenceSession.OnnxValueMapType,
+    fetches: InferenceSession.NullableOnnxValueMapType,
+  ): InferenceSession.OnnxValueMapType | Promise<InferenceSession.OnnxValueMapType>;
+  release(): Promise<void> | void;
 }
 
 export interface RuntimeIdentity {
@@ -78,7 +90,7 @@ export function onnxRuntimeEngine(
     },
     async loadRows(graph, weights) {
       try {
-        const model = onlyOnnx(graph);
+        const model = withRuntimeRows(graph);
         return await onnxRowProgram({ runtime, options, outputs: identity.outputs }, model, weights);
       } catch (thrown) {
         throw asFailure(thrown, graph, `cannot be loaded by the ${kind} engine`);

@@ -222,10 +222,8 @@ export class Seat implements DeviceListener {
     const weights = call.kind === "load" ? call.weights : {};
     const bare = Object.entries(weights).map(([name, each]) => [name, { ...each, data: new Uint8Array(0) }]);
     const told = call.kind === "load" ? { ...call, weights: Object.fromEntries(bare) } : call;
-    this.#tell({
-      ...{ kind: "stage", call: told },
-      weights: Object.values(weights).map((tensor) => this.#wire(tensor)),
-    });
+    const wires = Object.values(weights).map((tensor) => this.#wire(tensor));
+    this.#tell({ kind: "stage", call: told, weights: wires }, call.kind === "run" ? [...call.spare] : []);
   }
 
   #wire({ data }: Pick<Tensor, "data">, moved?: ArrayBuffer[]): WireData {

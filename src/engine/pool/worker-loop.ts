@@ -15,7 +15,8 @@ import { type Station, stationFor } from "./station.ts";
 export interface WorkerLoopOptions {
   readonly settings: WorkerSettings;
   readonly opening: Promise<Engine>;
-  readonly answer: (message: FromWorker) => void;
+  /** Buffers that go along are moved, not copied. */
+  readonly answer: (message: FromWorker, moved: ArrayBuffer[]) => void;
   readonly collectGarbage: () => void;
 }
 
@@ -39,8 +40,8 @@ export class WorkerLoop {
     // A copy of it in a message would be another object, which the engine would not take for its own.
     if (settings.memory !== undefined) this.#learnBlock(wholeMemoryId, settings.memory);
     this.#opened.then(
-      () => answer({ kind: "ready" }),
-      (thrown: unknown) => answer(failureOf(thrown)),
+      () => answer({ kind: "ready" }, []),
+      (thrown: unknown) => answer(failureOf(thrown), []),
     );
   }
 
@@ -49,9 +50,9 @@ export class WorkerLoop {
     this.#last = this.#last.then(async () => {
       try {
         const reply = await this.#handle(message);
-        if (reply !== undefined) answer(reply);
+        if (reply !== undefined) answer(reply, buffersOf(reply));
       } catch (thrown) {
-        answer(failureOf(thrown));
+        answer(failureOf(thrown), []);
       }
     });
   }
@@ -163,6 +164,12 @@ export class WorkerLoop {
     this.#memories.delete(memory.buffer);
     station.forgetMemory(memory);
   }
+}
+
+/** Of what a stage has copied for the caller. */
+function buffersOf(reply: FromWorker): ArrayBuffer[] {
+  const tensors = reply.kind === "done" ? (reply.stage?.tensors ?? []) : [];
+  return tensors.map(({ data }) => data.buffer as ArrayBuffer);
 }
 
 function failureOf(thrown: unknown): FromWorker {

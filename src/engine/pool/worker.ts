@@ -13,7 +13,7 @@ const settings = workerData as WorkerSettings;
 const loop = new WorkerLoop({
   settings,
   opening: openEngine(settings.kind, settings.memory),
-  answer: (message) => port.postMessage(message),
+  answer: (message, moved) => port.postMessage(message, moved),
   collectGarbage,
 });
 port.on("message", (message: ToWorker) => loop.receive(message));

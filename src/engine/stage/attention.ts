@@ -1,6 +1,7 @@
 // Attention over cached keys and values, for rows of one request. Its order of sums is fixed: the scores of a row are sums
 // over the elements of a head in their order, the weights are added in four lanes by position, and values are added position
 // by position. So a row has the same bits alone, in a batch of any size and in any chunk of a prompt, on every machine.
+// Queries and keys are turned by their positions here (rotation.ts): in a graph that would be most of its operators.
 
 import type { UnitAttention } from "../../graph/unit.ts";
 import {
@@ -15,7 +16,6 @@ import {
   i32,
   i32x4,
   type Local,
-  lessI32,
   load,
   mulI32,
   type Statement,
@@ -31,6 +31,8 @@ import {
 } from "../kernels/wasm.ts";
 import { type FunctionBuilder, ModuleBuilder } from "../kernels/wasm-module.ts";
 import { expOf, tanhOf } from "../portable/functions.ts";
+import { advance, counted, type Int, loadAt, storeAt } from "./loops.ts";
+import { emitRotation } from "./rotation.ts";
 
 /** Positions whose keys and values lie together. A power of two, and a multiple of a vector's lanes. */
 export const pagePositions = 32;
@@ -38,8 +40,6 @@ const pageShift = 5;
 const vectors = pagePositions / 4;
 /** Sums that are kept in registers while values are added. */
 const sumsAtOnce = 8;
-
-type Int = Local<"i32">;
 
 type Shape = Pick<UnitAttention, "heads" | "kvHeads" | "headDim">;
 
@@ -59,7 +59,7 @@ export function cachePageBytes(shape: Shape): number {
 }
 
 export interface AttendCall {
-  /** Addresses of [rows, heads headDim], twice [rows, kvHeads headDim], and of the result. */
+  /** Addresses of the first row's queries, keys and values, and of the result, [rows, heads headDim]. Queries and keys are turned in place. */
   readonly query: number;
   readonly key: number;
   readonly value: number;
@@ -73,6 +73,9 @@ export interface AttendCall {
   readonly scores: number;
   /** Address of [heads, context], where a bias is added. */
   readonly bias: number;
+  /** Addresses of the tables, where queries and keys are turned. */
+  readonly cos: number;
+  readonly sin: number;
 }
 
 export type Attend = (call: AttendCall) => void;
@@ -89,38 +92,29 @@ export function compileAttention(attention: UnitAttention, offset: number, memor
   });
   const instance = new WebAssembly.Instance(new WebAssembly.Module(module.bytes()), { env: { memory0: memory } });
   const attend = instance.exports["attend"] as (...given: number[]) => void;
-  return ({ query, key, value, result, rows, position, pages, scores, bias }) =>
-    attend(query, key, value, result, rows, position, pages, scores, bias);
+  return ({ query, key, value, result, rows, position, pages, scores, bias, cos, sin }) =>
+    attend(query, key, value, result, rows, position, pages, scores, bias, cos, sin);
 }
 
-const parameterNames = ["query", "key", "value", "result", "rows", "position", "pages", "scores", "bias"] as const;
+const parameterNames = [
+  ...(["query", "key", "value", "result", "rows", "position", "pages", "scores", "bias", "cos", "sin"] as const),
+] as const;
 const localNames = [
   ...["row", "at", "first", "page", "pageIndex", "head", "group", "d", "slot", "from", "to", "block", "p", "end"],
   ...["score", "biasAt"],
 ] as const;
 type Names = Record<(typeof parameterNames)[number] | (typeof localNames)[number], Int>;
 
-const advance = (pointer: Int, by: Code<"i32">): Statement => set(pointer, addI32(get(pointer), by));
-const loadAt = (pointer: Int, offset = 0) => v128.load({ address: get(pointer), memory: 0 }, offset);
-const storeAt = (pointer: Int, value: Code<"v128">, offset = 0) =>
-  v128.store({ address: get(pointer), memory: 0 }, value, offset);
-
-/** `for (count = from; count < end; count += step) body`. */
-function counted(
-  count: Int,
-  from: Code<"i32">,
-  end: Code<"i32">,
-  body: readonly Statement[],
-  step = 1,
-): readonly Statement[] {
-  return [set(count, from), whileLoop(lessI32(get(count), end), [...body, advance(count, i32(step))])];
-}
-
 function emitAttention(fn: FunctionBuilder, attention: UnitAttention, offset: number): void {
   const parameters = parameterNames.map((name) => [name, fn.parameter("i32")] as const);
   const locals = localNames.map((name) => [name, fn.local("i32")] as const);
   const n = Object.fromEntries([...parameters, ...locals]) as Names;
-  const { heads, kvHeads, headDim, window } = attention;
+  const { heads, kvHeads, headDim, window, rope } = attention;
+  if (rope !== undefined) {
+    const turned = { rows: n.rows, position: n.position, cos: n.cos, sin: n.sin, headDim, rope };
+    emitRotation(fn, { ...turned, first: n.query, heads, stride: attention.query.stride });
+    emitRotation(fn, { ...turned, first: n.key, heads: kvHeads, stride: attention.key.stride });
+  }
   fn.emit(...counted(n.row, i32(0), get(n.rows), appendRow(n, attention, offset)));
   const oneHead = fn.captured(() => emitHead(fn, n, attention, offset));
   const first =
@@ -139,6 +133,7 @@ function emitAttention(fn: FunctionBuilder, attention: UnitAttention, offset: nu
           advance(n.result, i32(4 * headDim)),
         ]),
       ]),
+      advance(n.query, i32(4 * (attention.query.stride - heads * headDim))),
     ]),
   );
 }
@@ -172,6 +167,8 @@ function appendRow(n: Names, attention: UnitAttention, offset: number): Statemen
         advance(n.value, i32(4)),
       ]),
     ]),
+    advance(n.key, i32(4 * (attention.key.stride - kvHeads * headDim))),
+    advance(n.value, i32(4 * (attention.value.stride - kvHeads * headDim))),
   ];
 }
 

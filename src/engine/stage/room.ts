@@ -1,8 +1,12 @@
 // The memory in which a worker's stages compute: rows of values between graphs and attention, pages of caches. It is the
 // engine's own where the engine works inside one memory, so that nothing is copied between the two.
 
+import { assert } from "../../core/assert.ts";
+import { sameBytes } from "../../core/bytes.ts";
 import { fail } from "../../core/errors.ts";
-import { type DType, elementCount, type Shape, type Tensor, tensorBytes, viewData } from "../../core/tensor.ts";
+import { bytesOf, type DType, type Shape, type Tensor, tensorBytes, viewData } from "../../core/tensor.ts";
+import type { ValueInfo } from "../../graph/model.ts";
+import { shapeFor } from "../../graph/rows.ts";
 import { Heap, LinearMemory } from "../portable/linear-memory.ts";
 
 const chunkBytes = 1 << 20;
@@ -26,6 +30,10 @@ export class Room {
   /** The next one last. */
   readonly #spare: Block[] = [];
   readonly #views = new Map<number, readonly Tensor[]>();
+  /** What was last asked for. */
+  readonly #rowViews = new Map<number, { readonly info: ValueInfo; readonly rows: number; readonly view: Tensor }>();
+  /** By place. */
+  readonly #kept = new Map<number, { readonly length: number; users: number }>();
 
   constructor(memory: LinearMemory = new LinearMemory()) {
     this.memory = memory.memory;
@@ -58,6 +66,16 @@ export class Room {
     return view;
   }
 
+  /** So many rows that lie there. */
+  rowsView(place: number, info: ValueInfo, rows: number): Tensor {
+    const there = this.#rowViews.get(place);
+    if (there !== undefined && there.info === info && there.rows === rows) return there.view;
+    if (this.#rowViews.size >= placesMax) this.#rowViews.clear();
+    const view = this.view(place, info.dtype, shapeFor(info.shape, rows));
+    this.#rowViews.set(place, { info, rows, view });
+    return view;
+  }
+
   /** A block of at least so many bytes, for a frame. */
   lend(bytes: number): Block {
     const index = bytes > blockBytes ? -1 : this.#spare.length - 1;
@@ -75,12 +93,26 @@ export class Room {
     else this.free(block.place);
   }
 
-  /** A copy that stays until it is freed. */
-  keep({ dtype, shape, data }: Tensor, what: string): number {
-    const place = this.take(tensorBytes(dtype, shape), what);
-    const target = this.view(place, dtype, shape).data as Float32Array;
-    if (elementCount(shape) > 0) target.set(data as Float32Array);
+  /** A copy that stays until everybody who kept it has let it go. What is the same is kept once: layers have the same tables of positions. */
+  keep(tensor: Tensor, what: string): number {
+    const bytes = bytesOf(tensor);
+    for (const [place, kept] of this.#kept)
+      if (kept.length === bytes.length && sameBytes(this.bytes(place, kept.length), bytes)) {
+        kept.users++;
+        return place;
+      }
+    const place = this.take(bytes.length, what);
+    this.bytes(place, bytes.length).set(bytes);
+    this.#kept.set(place, { length: bytes.length, users: 1 });
     return place;
+  }
+
+  letGo(place: number): void {
+    const kept = this.#kept.get(place);
+    assert(kept !== undefined, "only what is kept is let go");
+    if (--kept.users > 0) return;
+    this.#kept.delete(place);
+    this.free(place);
   }
 }
 

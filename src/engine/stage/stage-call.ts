@@ -17,7 +17,13 @@ export type StageCall =
     }
   | { readonly kind: "unload"; readonly name: string }
   | { readonly kind: "drop"; readonly name: string; readonly requests: readonly string[] | "all" }
-  | { readonly kind: "run"; readonly pass: StagePass; readonly feeds: readonly StageFeed[] };
+  | {
+      readonly kind: "run";
+      readonly pass: StagePass;
+      readonly feeds: readonly StageFeed[];
+      /** For results. They go to the worker, and come back with what it writes there. */
+      readonly spare: readonly ArrayBuffer[];
+    };
 
 export interface StageAnswer {
   readonly loaded?: LoadedUnit;

@@ -4,7 +4,7 @@
 import { fail } from "../../core/errors.ts";
 import { fromBfloat16, fromFloat16, toBfloat16, toFloat16 } from "../../core/numbers/half.ts";
 import { fromInt8, toInt8 } from "../../core/numbers/int8.ts";
-import { firstNonFinite, type Tensor } from "../../core/tensor.ts";
+import { firstNonFinite, type Tensor, viewData } from "../../core/tensor.ts";
 import { quantiseUnit, type WeightBits } from "../../graph/quantise.ts";
 import { shapeFor } from "../../graph/rows.ts";
 import type { UnitPlan } from "../../graph/unit.ts";
@@ -48,24 +48,25 @@ export class Stages {
     return this.#units.get(name) ?? fail("unavailable", `${name} is not loaded at its worker`);
   }
 
-  async run(pass: StagePass, feeds: readonly StageFeed[]): Promise<Tensor[]> {
+  async run(pass: StagePass, feeds: readonly StageFeed[], given: readonly ArrayBuffer[] = []): Promise<Tensor[]> {
+    const spare = [...given];
     for (const name of pass.units) this.#unit(name);
     const room = this.#room as Room;
     const frame = new Frame(room);
     try {
-      const given = new Map(pass.units.map((name) => [name, new Map<string, RowValue>()]));
+      const inputs = new Map(pass.units.map((name) => [name, new Map<string, RowValue>()]));
       for (const { unit, input, data } of feeds)
-        given.get(unit)?.set(input, this.#given(room, frame, this.#unit(unit).plan, input, data, rowsOf(pass)));
+        inputs.get(unit)?.set(input, this.#given(room, frame, this.#unit(unit).plan, input, data, rowsOf(pass)));
       const outputs = new Map<string, Map<string, RowValue>>();
       for (const name of pass.units) {
-        const results = await this.#unit(name).run(pass, given.get(name) as Map<string, RowValue>, frame);
+        const results = await this.#unit(name).run(pass, inputs.get(name) as Map<string, RowValue>, frame);
         outputs.set(name, results);
         for (const edge of pass.edges)
-          if (edge.from === name) given.get(edge.to)?.set(edge.input, this.#handedOn(room, edge, results));
+          if (edge.from === name) inputs.get(edge.to)?.set(edge.input, this.#handedOn(room, edge, results));
       }
       return pass.wanted.map(({ unit, output }) => {
         const value = outputs.get(unit)?.get(output) ?? fail("internal", `unit ${unit} has no output ${output}`);
-        return copied(room, value, `output "${output}" of ${unit}`);
+        return copied(viewOf(room, value), spare, `output "${output}" of ${unit}`);
       });
     } finally {
       frame.close();
@@ -97,7 +98,7 @@ export class Stages {
         this.drop(call.name, call.requests);
         return {};
       case "run":
-        return { tensors: await this.run(call.pass, call.feeds) };
+        return { tensors: await this.run(call.pass, call.feeds, call.spare) };
     }
   }
 
@@ -117,9 +118,11 @@ function viewOf(room: Room, { info, place, rows }: RowValue): Tensor {
   return room.view(place, info.dtype, shapeFor(info.shape, rows));
 }
 
-function copied(room: Room, value: RowValue, what: string): Tensor {
-  const { dtype, shape, data } = viewOf(room, value);
-  const copy = (data as Float32Array).slice();
+function copied({ dtype, shape, data }: Tensor, spare: ArrayBuffer[], what: string): Tensor {
+  const large = spare.findIndex(({ byteLength }) => byteLength >= data.byteLength);
+  const [buffer = new ArrayBuffer(data.byteLength)] = large < 0 ? [] : spare.splice(large, 1);
+  const copy = viewData(dtype, new Uint8Array(buffer, 0, data.byteLength)) as Float32Array;
+  copy.set(data as Float32Array);
   const at = firstNonFinite(copy);
   if (at >= 0) fail("out_of_range", `${what} has ${copy[at]} at element ${at}`);
   return { dtype, shape, data: copy };

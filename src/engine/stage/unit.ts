@@ -9,16 +9,17 @@ import {
   hiddenOutput,
   logitsOutput,
   positionsInput,
+  type RowPart,
   type UnitAttention,
   type UnitGraph,
   type UnitPlan,
   type UnitRows,
 } from "../../graph/unit.ts";
 import type { Engine, Tensors } from "../engine.ts";
-import { type Attend, cachePageBytes, compileAttention, pagePositions } from "./attention.ts";
+import { type Attend, type AttendCall, cachePageBytes, compileAttention, pagePositions } from "./attention.ts";
 import { Pages } from "./pages.ts";
 import type { Frame, Room } from "./room.ts";
-import { bucketOf, type RowProgram, rowProgramOf } from "./row-program.ts";
+import { bucketOf, inputsBeside, type RowProgram, rowProgramOf } from "./row-program.ts";
 import type { StageEntry, StageRows } from "./stage-pass.ts";
 
 /** Rows for which values have room at least, so that programs may fill up. */
@@ -32,8 +33,17 @@ export interface RowValue {
 }
 
 type LoadedStep =
-  | { readonly kind: "graph"; readonly step: UnitGraph; readonly program: RowProgram }
-  | { readonly kind: "attend"; readonly step: UnitAttention; readonly attend: Attend; readonly bias: number };
+  | {
+      readonly kind: "graph";
+      readonly step: UnitGraph;
+      /** Without weights. */
+      readonly inputs: readonly string[];
+      readonly program: RowProgram;
+    }
+  | { readonly kind: "attend"; readonly step: UnitAttention; readonly attend: Attend; readonly tables: Tables };
+
+/** Addresses of what an attention reads beside its rows; 0 where it needs none. */
+type Tables = Pick<AttendCall, "bias" | "cos" | "sin">;
 
 export class Unit {
   readonly plan: UnitPlan;
@@ -55,12 +65,15 @@ export class Unit {
       if (step.kind === "graph") {
         const own = Object.fromEntries(step.weights.map((name) => [name, weights[name] as Tensor]));
         const program = (await engine.loadRows?.(step.graph, own)) ?? rowProgramOf(engine, step.graph, own);
-        steps.push({ kind: "graph", step, program });
+        const inputs = inputsBeside(step.graph, own).map(({ name }) => name);
+        steps.push({ kind: "graph", step, inputs, program });
       } else {
         const attend = compileAttention(step, pageBytes, room.memory);
-        const bias = step.bias === undefined ? 0 : room.keep(step.bias, `the positions of ${step.node}`);
+        const [bias, cos, sin] = [step.bias, step.rope?.cos, step.rope?.sin].map((table) =>
+          table === undefined ? 0 : room.keep(table, `the positions of ${step.node}`),
+        ) as [number, number, number];
         pageBytes += cachePageBytes(step);
-        steps.push({ kind: "attend", step, attend, bias });
+        steps.push({ kind: "attend", step, attend, tables: { bias, cos, sin } });
       }
     }
     return new Unit(plan, room, new Pages(room, pageBytes), steps);
@@ -79,8 +92,10 @@ export class Unit {
       tables.set(entry, this.pages.extend(entry.request, entry.position, entry.tokens));
     }
     for (const loaded of this.#steps)
-      if (loaded.kind === "graph") await run.graph(loaded.step, loaded.program);
-      else run.attend(loaded.step, loaded.attend, loaded.bias, tables);
+      if (loaded.kind === "graph") {
+        const running = run.graph(loaded.step, loaded.inputs, loaded.program);
+        if (running !== undefined) await running;
+      } else run.attend(loaded.step, loaded.attend, loaded.tables, tables);
     return run.outputs(this.plan.outputs);
   }
 
@@ -88,7 +103,7 @@ export class Unit {
     this.pages.clear();
     for (const step of this.#steps)
       if (step.kind === "graph") await step.program.release();
-      else if (step.step.bias !== undefined) this.#room.free(step.bias);
+      else for (const place of Object.values(step.tables)) if (place !== 0) this.#room.letGo(place);
   }
 }
 
@@ -108,42 +123,37 @@ class UnitRun {
     this.#values = new Map(given);
   }
 
-  async graph({ graph, weights, rows: which }: UnitGraph, program: RowProgram): Promise<void> {
+  graph({ graph, rows: which }: UnitGraph, inputs: readonly string[], program: RowProgram): Promise<void> | undefined {
     const rows = which === "all" ? rowsOf(this.#pass) : this.#rowsPicked(which).length;
     const values = which === "all" ? this.#values : this.#picked[which];
     const outputs = graph.outputs.map((info) => this.#define(values, info, rows));
-    if (rows === 0) return;
+    if (rows === 0) return undefined;
     const padded = program.padded(rows);
-    const feeds: Record<string, Tensor> = {};
-    for (const { name } of graph.inputs) {
-      if (weights.includes(name)) continue;
-      feeds[name] = this.#tensor(which === "all" ? this.#value(name) : this.#pick(which, name), padded);
-    }
-    const into = Object.fromEntries(outputs.map((value) => [value.info.name, this.#tensor(value, padded)]));
-    await program.run(feeds, into, padded);
+    const feeds = inputs.map((name) =>
+      this.#tensor(which === "all" ? this.#value(name) : this.#pick(which, name), padded),
+    );
+    const into = outputs.map((value) => this.#tensor(value, padded));
+    return program.run(feeds, into, padded);
   }
 
-  attend(step: UnitAttention, attend: Attend, bias: number, tables: ReadonlyMap<StageEntry, readonly number[]>): void {
-    const { heads, kvHeads, headDim } = step;
-    const shape = this.#value(step.query).info.shape;
-    const info = { name: step.result, dtype: "float32" as const, shape: [shape[0] as number, 1, heads * headDim] };
+  attend(step: UnitAttention, attend: Attend, given: Tables, tables: ReadonlyMap<StageEntry, readonly number[]>): void {
+    const { heads, headDim } = step;
+    const info = { name: step.result, dtype: "float32" as const, shape: [anyRows, 1, heads * headDim] };
     const result = this.#define(this.#values, info, rowsOf(this.#pass));
     let row = 0;
     for (const entry of this.#pass.entries) {
       const pages = tables.get(entry) as readonly number[];
       const table = this.#frame.take(4 * pages.length);
       this.#room.bytes(table, 4 * pages.length).set(new Uint8Array(Int32Array.from(pages).buffer));
-      const at = (name: string, width: number) => this.#value(name).place + 4 * row * width;
+      const at = ({ of, offset, stride }: RowPart) => this.#value(of).place + 4 * (row * stride + offset);
       attend({
-        query: at(step.query, heads * headDim),
-        key: at(step.key, kvHeads * headDim),
-        value: at(step.value, kvHeads * headDim),
+        ...{ query: at(step.query), key: at(step.key), value: at(step.value) },
         result: result.place + 4 * row * heads * headDim,
         rows: entry.tokens,
         position: entry.position,
         pages: table,
         scores: this.#frame.take(4 * pages.length * pagePositions),
-        bias,
+        ...given,
       });
       row += entry.tokens;
     }
@@ -197,7 +207,7 @@ class UnitRun {
   }
 
   #tensor({ info, place }: RowValue, rows: number): Tensor {
-    return this.#room.view(place, info.dtype, shapeFor(info.shape, rows));
+    return this.#room.rowsView(place, info, rows);
   }
 }
 

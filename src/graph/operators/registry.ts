@@ -14,7 +14,8 @@
 //   images [batch, channels, h, w]          Conv(x, weight [out, in/group, kh, kw], [bias]) {strides, pads, dilations, group} · ConvTranspose
 //                                           MaxPool AveragePool (x) {kernel_shape, strides, pads, dilations}
 //   several                                 Sum(..)
-//   fused by ONNX Runtime                   FusedGelu(x) · RotaryEmbedding(x, cos, sin) {interleaved, positions}: composites are lowered to them
+//   fused by ONNX Runtime                   SimplifiedLayerNormalization(x, scale) {axis, epsilon} · QuickGelu(x) {alpha} ·
+//                                           FusedGelu(x) · RotaryEmbedding(x, cos, sin) {interleaved, positions}: composites are lowered to them
 //
 // Composites of ours, lowered to ONNX operators before execution (lower.ts):
 //   Linear(x [.., in], weight, [bias [out]]) {transposed}     weight [in, out], or [out, in] when transposed = 1
@@ -35,6 +36,7 @@ import { fusedGelu } from "./activations/fused-gelu.ts";
 import { gelu } from "./activations/gelu.ts";
 import { hardSigmoid } from "./activations/hard-sigmoid.ts";
 import { leakyRelu } from "./activations/leaky-relu.ts";
+import { quickGelu } from "./activations/quick-gelu.ts";
 import { relu } from "./activations/relu.ts";
 import { sigmoid } from "./activations/sigmoid.ts";
 import { silu } from "./activations/silu.ts";
@@ -48,6 +50,7 @@ import { reduceMax } from "./axes/reduce-max.ts";
 import { reduceMean } from "./axes/reduce-mean.ts";
 import { reduceSum } from "./axes/reduce-sum.ts";
 import { rmsNorm } from "./axes/rms-norm.ts";
+import { simplifiedLayerNormalization } from "./axes/simplified-layer-normalization.ts";
 import { softmax } from "./axes/softmax.ts";
 import { softmaxCrossEntropy } from "./axes/softmax-cross-entropy.ts";
 import { topMask } from "./axes/top-mask.ts";
@@ -138,6 +141,7 @@ export const onnxOperators: readonly Operator[] = [
   mul,
   neg,
   pad,
+  quickGelu,
   reciprocal,
   reduceMax,
   reduceMean,
@@ -149,6 +153,7 @@ export const onnxOperators: readonly Operator[] = [
   gatherBlockQuantized,
   scatterElements,
   sigmoid,
+  simplifiedLayerNormalization,
   slice,
   softmax,
   split,

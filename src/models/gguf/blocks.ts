@@ -15,7 +15,11 @@ const float = (name: string, bytes: number, read: (view: DataView, at: number) =
   name,
   elements: 1,
   bytes,
-  decode: (view, count) => Float32Array.from({ length: count }, (_, i) => read(view, i * bytes)),
+  decode: (view, count) => {
+    const out = new Float32Array(count);
+    for (let i = 0; i < count; i++) out[i] = read(view, i * bytes);
+    return out;
+  },
 });
 
 const half = new Uint16Array(1);

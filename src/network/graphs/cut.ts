@@ -25,7 +25,7 @@ export function cutAtAttention(
   const infos = inferAll(model);
   const levels = new Levels(model, attentions, weights);
   const attended = new Set(attentions.map(({ result }) => result));
-  const inner = new Set(attentions.flatMap(({ query, key, value }) => [query, key, value]));
+  const inner = new Set(attentions.flatMap(({ query, key, value }) => [query.of, key.of, value.of]));
   const leaving = model.outputs.filter(({ name }) => !inner.has(name));
   const last = Math.max(0, ...model.nodes.map((node) => levels.of(node.outputs[0] as string)));
   const steps: UnitStep[] = [];
@@ -116,7 +116,7 @@ class Levels {
     assert(attention !== undefined || producer !== undefined, `${name} is computed`);
     const level =
       attention !== undefined
-        ? 1 + Math.max(...[attention.query, attention.key, attention.value].map((each) => this.of(each)))
+        ? 1 + Math.max(...[attention.query, attention.key, attention.value].map((part) => this.of(part.of)))
         : Math.max(everywhere, ...(producer as GraphNode).inputs.map((input) => this.of(input)));
     this.#known.set(name, level);
     return level;

@@ -89,9 +89,8 @@ export function cacheBytesPerPosition(vnode: VNodePlan): number {
   return values * 4;
 }
 
-/** Whether a node asks where its rows stand. */
+/** Whether a node's graph asks where its rows stand. Attention knows by itself. */
 export function usesPositions(node: BodyNode): boolean {
-  if (isAttention(node)) return node.config.text("position_encoding") === "rope";
   if (node.nodeType.type === "positions") return true;
   return node.nodeType.type === "embedder" && node.config.text("position_encoding") !== "none";
 }

@@ -1,14 +1,15 @@
 // How nodes are built for generating text: a row for each new token, [rows, 1, ..]. Attention is left out of the graph: its
-// queries, keys and values leave it, and what attention makes of them comes in again (engine/stage computes it).
+// queries, keys and values leave it, and what attention makes of them comes in again (engine/stage turns them by their
+// positions and computes it).
 
 import { fail } from "../../core/errors.ts";
 import type { Shape } from "../../core/tensor.ts";
 import type { Value } from "../../graph/operators/operator.ts";
 import { anyRows } from "../../graph/rows.ts";
-import { positionsInput, type UnitAttention } from "../../graph/unit.ts";
+import { positionsInput, type RowPart, type UnitAttention } from "../../graph/unit.ts";
 import type { BodyNode } from "../body.ts";
 import type { AttentionLayout, BuildSite } from "../catalogue/build-site.ts";
-import { type BuildState, NodeSite, rotatePart, splitHeads } from "./node-site.ts";
+import { type BuildState, NodeSite, splitHeads } from "./node-site.ts";
 import { alibiTable, type Rope, ropeTables } from "./positions.ts";
 
 export interface UnitState extends BuildState {
@@ -42,15 +43,12 @@ export class UnitSite extends NodeSite implements BuildSite {
     return this.graph.op("Gather", [table, this.declared(positionsInput)], { axis: 0 });
   }
 
-  /** [rows, 1, width], or [rows, heads, 1, width]. */
+  /** [rows, 1, width]: an embedder's rows. */
   rotate(value: Value, rope: Rope): Value {
     const { graph } = this;
-    const width = value.shape.at(-1)!;
-    const half = width / 2;
-    const tables = ropeTables(this.#state.context, width, rope);
-    const shape = [anyRows, ...value.shape.slice(1, -1).map(() => 1), half];
-    const rows = (table: Value) =>
-      graph.op("Reshape", [graph.op("Gather", [table, this.declared(positionsInput)], { axis: 0 })], { shape });
+    const half = value.shape.at(-1)! / 2;
+    const tables = ropeTables(this.#state.context, 2 * half, rope);
+    const rows = (table: Value) => graph.op("Gather", [table, this.declared(positionsInput)], { axis: 0 });
     const [cos, sin] = [rows(graph.constant(tables.cos)), rows(graph.constant(tables.sin))];
     const axis = value.shape.length - 1;
     const [a, b] = graph.ops("Split", [value], { axis, split: [half, half] }, 2) as [Value, Value];
@@ -61,22 +59,38 @@ export class UnitSite extends NodeSite implements BuildSite {
   }
 
   attend(qkv: Value, layout: AttentionLayout): Value {
-    const { graph } = this;
     const { heads, kvHeads, headDim, rope, alibi, cap, window } = layout;
-    const [q, k, v] = splitHeads(graph, qkv, layout);
-    const turn = (value: Value) =>
-      rope === undefined ? value : rotatePart(graph, value, rope.dims, (part) => this.rotate(part, rope));
-    const leaving = { query: turn(q), key: turn(k), value: v };
-    for (const [role, value] of Object.entries(leaving)) graph.output(value, `${role}:${this.id}`);
+    const { context } = this.#state;
     this.#state.attentions.push({
       node: this.id,
-      ...{ query: `query:${this.id}`, key: `key:${this.id}`, value: `value:${this.id}`, result: `attended:${this.id}` },
+      ...this.#leaving(qkv, layout),
+      result: `attended:${this.id}`,
       ...{ heads, kvHeads, headDim, scale: layout.scale ?? 1 / Math.sqrt(headDim) },
       ...(cap !== undefined && { cap }),
       ...(window !== undefined && { window }),
-      ...(alibi !== undefined && { bias: alibiTable(heads, this.#state.context, alibi) }),
+      ...(alibi !== undefined && { bias: alibiTable(heads, context, alibi) }),
+      ...(rope !== undefined && { rope: ropeTables(context, rope.dims ?? headDim, rope) }),
     });
-    return graph.input(`attended:${this.id}`, "float32", [anyRows, 1, heads * headDim]);
+    return this.graph.input(`attended:${this.id}`, "float32", [anyRows, 1, heads * headDim]);
+  }
+
+  /** What leaves for attention: one value, or three where queries and keys are normed first. */
+  #leaving(qkv: Value, layout: AttentionLayout): Pick<UnitAttention, "query" | "key" | "value"> {
+    const { heads, kvHeads, headDim, norm } = layout;
+    const widths = [heads, kvHeads, kvHeads].map((count) => count * headDim) as [number, number, number];
+    const [query, key, value] = widths;
+    if (norm === undefined) {
+      const [of, stride] = [`qkv:${this.id}`, query + key + value];
+      this.graph.output(qkv, of);
+      const part = (offset: number) => ({ of, offset, stride });
+      return { query: part(0), key: part(query), value: part(query + key) };
+    }
+    const parts = splitHeads(this.graph, qkv, layout).map((each, i) => {
+      const of = `${["query", "key", "value"][i]}:${this.id}`;
+      this.graph.output(each, of);
+      return { of, offset: 0, stride: widths[i] as number };
+    }) as [RowPart, RowPart, RowPart];
+    return { query: parts[0], key: parts[1], value: parts[2] };
   }
 
   linearCrossEntropy = this.#noLoss;

@@ -6,7 +6,7 @@ import { GraphBuilder } from "../../graph/builder.ts";
 import { lowerModel } from "../../graph/lower.ts";
 import type { Value } from "../../graph/operators/operator.ts";
 import { anyRows } from "../../graph/rows.ts";
-import { hiddenOutput, logitsOutput, positionsInput, type UnitPlan } from "../../graph/unit.ts";
+import { hiddenOutput, logitsOutput, positionsInput, rowComposites, type UnitPlan } from "../../graph/unit.ts";
 import type { BodyNode } from "../body.ts";
 import { applyLinear, linearOperands } from "../catalogue/linear.ts";
 import type { Plan, PortPlan, VNodePlan } from "../plan.ts";
@@ -44,7 +44,7 @@ export function buildUnit(plan: Plan, vnode: VNodePlan): UnitPlan {
   const hidden = isHead ? hiddenOf(state, vnode, head) : undefined;
   if (hidden !== undefined) graph.output(hidden, hiddenOutput);
   for (const port of portsOf(plan, vnode, head)) graph.output(portValue(state, port), port.name);
-  return cutAtAttention(lowerModel(graph.build()), state.attentions, weights);
+  return cutAtAttention(lowerModel(graph.build(), rowComposites), state.attentions, weights);
 }
 
 /** Ports that somebody takes; the head's logits have a name of their own. */

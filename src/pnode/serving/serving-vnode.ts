@@ -276,6 +276,8 @@ export class ServingVNode {
     const outputs = results?.outputs ?? {};
     if (chain.head !== undefined)
       this.#shared.onOutputs(pass, pass.plain ? plainOutputs(plan, outputs, rows) : outputs);
+    // Whoever hears of tokens' outputs is done with them by now.
+    if (!pass.plain) stage.recycle(Object.values(outputs));
     for (const [i, edge] of chain.leaving.entries()) {
       const tensor = results?.leaving[i] ?? nothing(edge);
       const from = (ids.get(edge.from) as ServingVNode).assignment;
