@@ -54,6 +54,9 @@ function transposed({ data, shape }: Tensor): Tensor {
 
 for (const [rows, depth, columns] of [
   [1, 1, 1],
+  [1, 7, 3],
+  [1, 259, 13],
+  [1, 1030, 2093],
   [3, 256, 12],
   [7, 259, 13],
   [200, 31, 25],

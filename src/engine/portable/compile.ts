@@ -20,10 +20,11 @@ import {
 } from "../kernels/wasm.ts";
 import { type FunctionBuilder, ModuleBuilder } from "../kernels/wasm-module.ts";
 import type { CodeStep, KernelStep, Places } from "./context.ts";
-import { defineGemm, type Gemm, type TileVectors } from "./gemm.ts";
+import { defineGemm, type Gemm, type ProductKind, type TileVectors } from "./gemm.ts";
 import { eachQuad, loadQuad, onlyInRow, storeQuad } from "./loops.ts";
 import { type Buffer, lowerGraph } from "./lower.ts";
 import { lifetimes, planArena } from "./plan.ts";
+import { defineSingleRow } from "./single-row.ts";
 import type { View } from "./views.ts";
 
 /** Exported functions of the module, and kernels in between. */
@@ -123,7 +124,7 @@ class ModuleWriter {
   readonly #tile: TileVectors;
   readonly #segments: Segment[] = [];
   #pending: number[] = [];
-  readonly #gemms = new Map<"floats" | "integers", Gemm>();
+  readonly #gemms = new Map<ProductKind, Gemm>();
 
   constructor(graph: GraphModel, origin: (view: View) => Origin, arenaBytes: number, tile: TileVectors) {
     this.#tile = tile;
@@ -164,8 +165,9 @@ class ModuleWriter {
     this.#define(`step${number}`, (fn) => step.emit(fn, places));
   }
 
-  #needGemm(of: "floats" | "integers"): void {
-    if (!this.#gemms.has(of)) this.#gemms.set(of, defineGemm(this.#module, this.#tile, of));
+  #needGemm(of: ProductKind): void {
+    if (this.#gemms.has(of)) return;
+    this.#gemms.set(of, of === "row" ? defineSingleRow(this.#module) : defineGemm(this.#module, this.#tile, of));
   }
 
   #define(name: string, emit: (fn: FunctionBuilder) => void): void {

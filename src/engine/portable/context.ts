@@ -6,7 +6,7 @@ import type { GraphNode, ValueInfo } from "../../graph/model.ts";
 import type { Kernel, Value } from "../../graph/operators/operator.ts";
 import { type Code, get } from "../kernels/wasm.ts";
 import type { FunctionBuilder } from "../kernels/wasm-module.ts";
-import type { Gemm } from "./gemm.ts";
+import type { Gemm, ProductKind } from "./gemm.ts";
 import { eachPair, loadQuad, type Pointer, type Quad, storeQuad, walk } from "./loops.ts";
 import { collapsed, isContiguous, type View } from "./views.ts";
 
@@ -19,8 +19,7 @@ export interface Places {
   readonly scratch: Code<"i32">;
   /** Scratch behind its first bytes. */
   scratchFrom(bytes: number): Code<"i32">;
-  /** With whole numbers: their sums are exact. */
-  readonly gemm: (of: "floats" | "integers") => Gemm;
+  readonly gemm: (of: ProductKind) => Gemm;
   /** Ends the run and says that this index was out of range, in the words of the step. */
   refuse(fn: FunctionBuilder, index: Code<"i32">): void;
 }
@@ -35,8 +34,8 @@ export interface CodeStep extends StepBase {
   readonly kind: "code";
   readonly emit: (fn: FunctionBuilder, places: Places) => void;
   readonly scratchBytes?: number;
-  /** What its products are of, where it has some of whole numbers; floats if absent. */
-  readonly products?: "floats" | "integers";
+  /** What its products are of; floats if absent. */
+  readonly products?: ProductKind;
   /** The sizes that an index of this step must be below, for the message. */
   readonly indexed?: { readonly type: string; readonly size: number };
 }

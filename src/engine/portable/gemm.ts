@@ -129,7 +129,8 @@ function defineCopyTile(module: ModuleBuilder, name: string): number {
   });
 }
 
-const parameterNames = [
+/** In the order in which all products take them; alpha follows. Strides are bytes. */
+export const gemmParameters = [
   ...["a", "aRow", "aColumn", "b", "bRow", "bColumn", "base", "baseRow", "c", "cRow", "rows", "columns", "depth"],
   ...["hasBase", "scratch"],
 ] as const;
@@ -137,10 +138,13 @@ const localNames = [
   ...["column0", "columnCount", "k0", "kCount", "row0", "rowCount", "j", "r", "onBase", "from", "fromRow"],
   ...["tile", "packedA", "packedB", "panelA", "panelB", "target", "source", "tileHeight", "tileWidth"],
 ] as const;
-type Names = Record<(typeof parameterNames)[number] | (typeof localNames)[number], Int>;
+type Names = Record<(typeof gemmParameters)[number] | (typeof localNames)[number], Int>;
+
+/** What a product is of: floats, whole numbers whose sums are exact, or floats of a single row. */
+export type ProductKind = "floats" | "integers" | "row";
 
 export interface Gemm {
-  /** The function's number; its arguments are `parameterNames`, then alpha. Strides are bytes; C and base have unit columns. */
+  /** The function's number; its arguments are `gemmParameters`, then alpha. C and base have unit columns. */
   readonly multiply: number;
 }
 
@@ -158,7 +162,7 @@ export function defineGemm(module: ModuleBuilder, vectors: TileVectors, of: "flo
     })),
   };
   const multiply = module.define(name("gemm"), (fn) => {
-    const parameters = parameterNames.map((name) => [name, fn.parameter("i32")] as const);
+    const parameters = gemmParameters.map((name) => [name, fn.parameter("i32")] as const);
     const alpha = fn.parameter("f32");
     const locals = localNames.map((name) => [name, fn.local("i32")] as const);
     emitBlocks(fn, Object.fromEntries([...parameters, ...locals]) as Names, alpha, functions);

@@ -8,6 +8,7 @@ import { f32, f32x4, get } from "../kernels/wasm.ts";
 import { type Context, pushLoop, type Vector } from "./context.ts";
 import { callGemm, gemmScratchBytes } from "./gemm.ts";
 import { walk } from "./loops.ts";
+import { singleRowScratchBytes } from "./single-row.ts";
 import { broadcastTo, byteStrides, collapsed, reshaped, type View } from "./views.ts";
 
 export function lowerProduct(context: Context, node: GraphNode): boolean {
@@ -74,6 +75,9 @@ export function pushProduct(
   const [rows, columns] = c.shape.slice(-2) as [number, number];
   const depth = a.shape.at(-1) as number;
   const stack = c.shape.slice(0, -2);
+  // Weights that a single row can read as they lie.
+  const isRow = of === "floats" && rows === 1 && byteStrides(b).slice(-2).includes(4);
+  const kind = isRow ? "row" : of;
   const operands = [broadcastTo(a, [...stack, rows, depth]), broadcastTo(b, [...stack, depth, columns]), c];
   if (base !== undefined) operands.push(broadcastTo(base, c.shape));
   context.step({
@@ -81,8 +85,8 @@ export function pushProduct(
     what,
     reads: base === undefined ? [a, b] : [a, b, base],
     writes: [c],
-    scratchBytes: gemmScratchBytes(columns),
-    products: of,
+    scratchBytes: kind === "row" ? singleRowScratchBytes : gemmScratchBytes(columns),
+    products: kind,
     emit: (fn, places) => {
       const inner = operands.map((view) => {
         const [rowStride, columnStride] = byteStrides(view).slice(-2) as [number, number];
@@ -101,7 +105,7 @@ export function pushProduct(
           })) as [Placed, Placed, Placed, Placed?];
           const sizes = { rows, columns, depth, alpha: f32(alpha), scratch: places.scratch };
           const product = { a: left, b: right, c: result, ...(onto && { base: onto }), ...sizes };
-          fn.emit(callGemm(places.gemm(of), product));
+          fn.emit(callGemm(places.gemm(kind), product));
         },
       );
     },
