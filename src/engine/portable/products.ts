@@ -4,11 +4,11 @@
 import { elementCount, type Shape } from "../../core/tensor.ts";
 import type { GraphNode } from "../../graph/model.ts";
 import { numberOf } from "../../graph/operators/check.ts";
-import { f32, f32x4, get } from "../kernels/wasm.ts";
+import { addI32, f32, f32x4, get, i32 } from "../kernels/wasm.ts";
 import { type Context, pushLoop, type Vector } from "./context.ts";
-import { callGemm, gemmScratchBytes } from "./gemm.ts";
+import { callGemm, gemmScratchBytes, type Operand, type ProductCall } from "./gemm.ts";
 import { walk } from "./loops.ts";
-import { singleRowScratchBytes } from "./single-row.ts";
+import { singleRowScratchBytes, singleRowsMax } from "./single-row.ts";
 import { broadcastTo, byteStrides, collapsed, reshaped, type View } from "./views.ts";
 
 export function lowerProduct(context: Context, node: GraphNode): boolean {
@@ -75,9 +75,8 @@ export function pushProduct(
   const [rows, columns] = c.shape.slice(-2) as [number, number];
   const depth = a.shape.at(-1) as number;
   const stack = c.shape.slice(0, -2);
-  // Weights that a single row can read as they lie.
-  const isRow = of === "floats" && rows === 1 && byteStrides(b).slice(-2).includes(4);
-  const kind = isRow ? "row" : of;
+  // Weights that few rows can read as they lie, one row after the other.
+  const kind = of === "floats" && rows <= singleRowsMax(byteStrides(b)) ? "row" : of;
   const operands = [broadcastTo(a, [...stack, rows, depth]), broadcastTo(b, [...stack, depth, columns]), c];
   if (base !== undefined) operands.push(broadcastTo(base, c.shape));
   context.step({
@@ -105,7 +104,8 @@ export function pushProduct(
           })) as [Placed, Placed, Placed, Placed?];
           const sizes = { rows, columns, depth, alpha: f32(alpha), scratch: places.scratch };
           const product = { a: left, b: right, c: result, ...(onto && { base: onto }), ...sizes };
-          fn.emit(callGemm(places.gemm(kind), product));
+          const parts = kind === "row" ? Array.from({ length: rows }, (_, row) => rowOf(product, row)) : [product];
+          fn.emit(...parts.map((part) => callGemm(places.gemm(kind), part)));
         },
       );
     },
@@ -116,6 +116,13 @@ interface Placed {
   readonly pointer: ReturnType<typeof get<"i32">>;
   readonly rowStride: number;
   readonly columnStride: number;
+}
+
+function rowOf(product: ProductCall, row: number): ProductCall {
+  const at = <T extends Omit<Operand, "columnStride">>(operand: T): T =>
+    row === 0 ? operand : { ...operand, pointer: addI32(operand.pointer, i32(row * operand.rowStride)) };
+  const { a, base, c } = product;
+  return { ...product, a: at(a), c: at(c), ...(base && { base: at(base) }), rows: 1 };
 }
 
 function withoutMatrix(view: View): View {

@@ -30,6 +30,13 @@ const blockColumns = 2048;
 /** Rows of B that are added to the sums at once. */
 const rowsAtOnce = 8;
 
+/** So many rows one after the other still cost less than a packing that as few rows use; none where neither rows nor columns of B lie whole. */
+export function singleRowsMax(strides: readonly number[]): number {
+  const [row, column] = strides.slice(-2);
+  if (column === 4) return 4;
+  return row === 4 ? 2 : 0;
+}
+
 export const singleRowScratchBytes = 4 * blockColumns + 64;
 
 type Int = Local<"i32">;
