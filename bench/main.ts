@@ -19,6 +19,7 @@ const benchmarks: Readonly<Record<string, { title: string; load: () => Promise<B
   floods: { title: "Floods", load: async () => (await import("./floods.ts")).floodsReport },
   footprint: { title: "Footprint", load: async () => (await import("./footprint.ts")).footprintReport },
   lanes: { title: "Lanes", load: async () => (await import("./lanes.ts")).lanesReport },
+  lies: { title: "Lies", load: async () => (await import("./lies.ts")).liesReport },
   ledger: { title: "Ledger", load: async () => (await import("./ledger.ts")).ledgerReport },
   membership: { title: "Membership", load: async () => (await import("./membership.ts")).membershipReport },
   jobs: { title: "Jobs", load: async () => (await import("./jobs.ts")).jobsReport },

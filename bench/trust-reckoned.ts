@@ -1,5 +1,5 @@
-// What checks add to a step of T1 on two PNodes, alone: hashes of the messages that stay on their machine (others have one anyway), signatures under those
-// that leave it and their verification, lists and statements. Its CPU time stands beside that of T1's own step in the same run, so that it says
+// What checks add to a step of T1 on two PNodes, alone: hashes of the messages that stay on their machine (others have one anyway; tied weights and their
+// gradients, which two VNodes of one machine pass to each other, have none), signatures under those that leave it and their verification, lists and statements. Its CPU time stands beside that of T1's own step in the same run, so that it says
 // something on a busy machine, where whole sessions scatter by more than what is to be found.
 
 import { base64Of } from "../src/core/bytes.ts";
@@ -77,6 +77,9 @@ async function statedInterval(
   const schedule = { steps: 1_000_000, checkpointEvery: steps } as Schedule;
   const transcripts = new Map(plan.vnodes.map(({ id }) => [id, new Transcript(roleOf(plan, id), schedule, 0)]));
   let [signatures, hashedBytes] = [0, 0];
+  // VNodes that share weights are together, and state nothing of what passes between them.
+  const ties = plan.edges.filter(({ kind }) => kind === "tie");
+  for (const transcript of transcripts.values()) transcript.silence(ties.map(({ id }) => id));
   for (let step = 0; step < steps; step++)
     for (const edge of plan.edges)
       for (const direction of edge.gradient ? (["forward", "backward"] as const) : (["forward"] as const)) {
@@ -93,7 +96,7 @@ async function statedInterval(
             if (!(await signing.verify(signing.id, signing.publicKey, claim, signature))) throw new Error("not signed");
             proof = { life, publicKey, signature: base64Of(signature) };
             signatures += 1;
-          } else {
+          } else if (!isTie) {
             hash = hashOfContent(content);
             hashedBytes += content.bytes.byteLength;
           }

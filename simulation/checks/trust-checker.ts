@@ -10,7 +10,7 @@ import type { SessionRecord } from "../../src/orchestrator/records/sessions.ts";
 import type { VNodeRecord } from "../../src/orchestrator/records/vnodes.ts";
 import { drawContent, lot } from "../../src/orchestrator/trust/lottery.ts";
 import type { Assignments } from "../../src/protocol/gen/dcnr/v1/pnode_pb.ts";
-import type { RunSettings } from "../draw.ts";
+import { planOf, type RunSettings } from "../draw.ts";
 import { type Behaviour, honest } from "../lies/byzantine.ts";
 import type { AcceptedWrite } from "../world/store.ts";
 import type { Records } from "./records.ts";
@@ -50,6 +50,8 @@ export class TrustChecker {
   readonly #isQuiet: boolean;
 
   readonly #counter: TrustCounter;
+  /** By network: VNodes that share weights; no network here has two tables that are shared. */
+  readonly #tied = new Map<string, readonly string[]>();
   /** By network: how many strangers were asked for. */
   readonly #strangers = new Map<string, number>();
 
@@ -59,7 +61,11 @@ export class TrustChecker {
     this.#records = records;
     this.#behaviours = behaviours;
     this.#counter = counter;
-    for (const { scenario, policy } of sessions) this.#strangers.set(scenario.name, policy.strangers ?? 1);
+    for (const { scenario, policy } of sessions) {
+      this.#strangers.set(scenario.name, policy.strangers ?? 1);
+      const ties = planOf(scenario).edges.filter(({ kind }) => kind === "tie");
+      this.#tied.set(scenario.name, [...new Set(ties.flatMap(({ from, to }) => [from, to]))].sort());
+    }
     const losses = timed.filter(({ fault: { kind } }) => kind === "blob damaged" || kind === "line lost");
     this.#losesStatesMs = Math.min(...losses.map(({ atMs }) => atMs));
     this.#isCalm =
@@ -157,7 +163,7 @@ export class TrustChecker {
     for (const [vnode, owner] of Object.entries(owners)) {
       const standing = this.#records.under<StandingRecord>("standing/").find(({ pnode }) => pnode === owner);
       const isNew = (standing?.right ?? 0) < newcomersRights && (standing?.faults.length ?? 0) === 0;
-      const isSure = assurance !== "sampled" || isNew || lot(draw, vnode) < drawnForSure;
+      const isSure = assurance !== "sampled" || isNew || lot(draw, this.#leaderOf(session, vnode)) < drawnForSure;
       if (isSure && audits[vnode] === undefined)
         this.#wrong(atMs, `VNode ${vnode}, steps ${from} to ${to}, should have been drawn`);
       const { reason, lapses } = audits[vnode]?.outcome ?? {};
@@ -165,6 +171,12 @@ export class TrustChecker {
       if (this.#isCalm && lapses !== undefined)
         this.#wrong(atMs, `VNode ${vnode}, steps ${from} to ${to}: ${reason}, though all live and store`);
     }
+  }
+
+  /** VNodes that share weights are drawn as the first of them is. */
+  #leaderOf(session: string, vnode: string): string {
+    const tied = this.#tied.get(this.#records.session(session)?.network ?? "") ?? [];
+    return tied.includes(vnode) ? (tied[0] as string) : vnode;
   }
 
   /** What an orchestrator tells a PNode to do. */

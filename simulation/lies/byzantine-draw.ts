@@ -15,6 +15,8 @@ const sybilsShare = 0.15;
 /** Of the worlds, how many cap how far states may move, and in how many somebody tries. */
 const cappedShare = 0.3;
 const leapsShare = 0.1;
+/** Of the worlds whose VNodes share weights. */
+const togetherShare = 0.7;
 
 /** Of the worlds in which so many could be found, how many ask for two strangers; and of others, how many give VNodes two owners. */
 const twoStrangersShare = 0.5;
@@ -35,7 +37,7 @@ export function drawByzantine(seed: number, lies?: CertainLies, hasLanes = false
   const checkpointEvery = chance.pick([1, 2, 3]);
   const usual = chance.pick(scenarios);
   const more = new SeededChance(seed, "more lies");
-  const scenario = hasLanes ? more.pick([...laned, ...rounds]) : usual;
+  const scenario = hasLanes ? more.pick([...laned, ...rounds]) : apartOrTogether(usual, seed);
   const odd = new Map<string, Behaviour>();
   // The last ones may be trusted; those are honest.
   const trusted = assurance === "proven" ? fleet.pnodes.slice(-4) : chance.happens(0.5) ? fleet.pnodes.slice(-1) : [];
@@ -68,6 +70,14 @@ export function drawByzantine(seed: number, lies?: CertainLies, hasLanes = false
     computeMs: chance.skewed(5, 60),
     delayMs: chance.skewed(0.5, 20),
   };
+}
+
+/** VNodes that share weights are on one machine in most worlds: then they state nothing of what passes between them. */
+function apartOrTogether(scenario: Scenario, seed: number): Scenario {
+  if (scenario.name !== "tie" || !new SeededChance(seed, "tied").happens(togetherShare)) return scenario;
+  const group = '$&, colocate_group: "table", colocate_policy: "required"';
+  const definition = scenario.definition.replace(/(shared|tie)_weight_alias: "tokens"/g, group);
+  return { ...scenario, name: "tied", definition };
 }
 
 /** Whether moves can be capped: lanes of a round and SGD without clipping go as far as they like. */

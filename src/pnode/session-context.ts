@@ -17,6 +17,7 @@ import { memoryBytesOf } from "../network/memory.ts";
 import type { Plan, VNodePlan } from "../network/plan.ts";
 import { type Assurance, isIdentityOf, type SessionIdentity, samplesOf } from "../network/settings/session.ts";
 import { trainingFromWire } from "../network/settings/wire.ts";
+import { tiedGroups } from "../network/ties.ts";
 import { buildingToLearn, compileAside } from "../network/works.ts";
 import type { DescribeSessionResponse } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
 import type { StateReader } from "../states/reader.ts";
@@ -51,6 +52,8 @@ export class SessionContext {
   readonly session: SessionId;
   /** With all lanes. */
   readonly plan: Plan;
+  /** Which VNodes share weights. */
+  readonly tied: ReturnType<typeof tiedGroups>;
   readonly identity: SessionIdentity;
   /** Of one lane. */
   readonly schedule: Schedule;
@@ -74,6 +77,7 @@ export class SessionContext {
     this.session = options.session;
     this.#network = plan;
     this.plan = expandLanes(plan, identity);
+    this.tied = tiedGroups(this.plan.edges);
     this.identity = identity;
     this.assurance = assurance;
     const { steps, validateEvery } = identity;

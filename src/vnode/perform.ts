@@ -76,6 +76,11 @@ export async function performNumeric<Payload>(
   }
 }
 
+/** Its results are weights that others share, or their gradients. */
+export function isOfTies({ kind }: { readonly kind: string }): boolean {
+  return kind === "shareWeights" || kind === "computeTieGradients";
+}
+
 /** Tied weights serve all microbatches of a step; whatever else comes in is used once. */
 async function loadInputs<Payload>(
   inputs: ByPort<Payload>,

@@ -2,6 +2,7 @@
 // life begins at a recovery line, so that it sees every interval that it ends from its first message on.
 
 import { edgeRoot, type ListedInput, type OutputList } from "../trust/lists.ts";
+import { silentRoot } from "../trust/silent.ts";
 import type { Measures, Proof } from "./effects.ts";
 import { keyOf, type MessageName } from "./names.ts";
 import type { Role } from "./role.ts";
@@ -27,6 +28,8 @@ interface Entry<T> {
 export class Transcript {
   readonly #schedule: Schedule;
   readonly #edges: readonly string[];
+  /** What passes there is not listed (trust/silent.ts). */
+  #silent: ReadonlySet<string> = new Set();
   /** Of the interval that is written next. */
   #from: number;
   #inputs: Entry<ListedInput>[] = [];
@@ -42,15 +45,25 @@ export class Transcript {
     this.#edges = edgesOf(role);
   }
 
+  /** Before anything has passed: those edges stay unlisted for the whole life. */
+  silence(edges: Iterable<string>): void {
+    this.#silent = new Set(edges);
+  }
+
+  isSilent(edge: string): boolean {
+    return this.#silent.has(edge);
+  }
+
   /** A message that is kept for its step: every one of them is consumed there. */
   received(name: MessageName, hash: string, sender: string, proof?: Proof): void {
-    if (name.step < this.#from) return;
+    if (name.step < this.#from || this.isSilent(name.edge)) return;
     const { life = "", signature = "", publicKey } = proof ?? {};
     if (publicKey !== undefined) this.#keys.set(sender, publicKey);
     this.#inputs.push({ name, value: { key: keyOf(name), hash, sender, life, signature } });
   }
 
   sent(name: MessageName, hash: string): void {
+    if (this.isSilent(name.edge)) return;
     this.#outputs.push({ name, value: hash });
   }
 
@@ -95,9 +108,18 @@ export class Transcript {
         }),
       ),
       outputs: { messages: sent.map(({ name, hash }) => [keyOf(name), hash]), steps, measures, evaluations },
-      edges: rootsOf(this.#edges, [...sent, ...taken]),
+      edges: this.#rootsOf([...sent, ...taken]),
       ...(validated === undefined || loss === undefined ? {} : { validation: { step: validated[0], loss } }),
     };
+  }
+
+  #rootsOf(messages: readonly { readonly name: MessageName; readonly hash: string }[]): Record<string, string> {
+    const byEdge = Map.groupBy(messages, ({ name }) => `${name.direction === "forward" ? "f" : "b"}/${name.edge}`);
+    const rootOf = (edge: string) =>
+      this.isSilent(edge.slice(2))
+        ? silentRoot
+        : edgeRoot((byEdge.get(edge) ?? []).map(({ name, hash }) => [keyOf(name), hash] as const));
+    return Object.fromEntries(this.#edges.map((edge) => [edge, rootOf(edge)]));
   }
 }
 
@@ -115,17 +137,4 @@ function edgesOf(role: Role): string[] {
     ...[...role.activationsOut, ...role.tiesOut, ...role.reducesOut],
   ];
   return edges.flatMap(({ id, gradient }) => [`f/${id}`, ...(gradient ? [`b/${id}`] : [])]);
-}
-
-function rootsOf(
-  edges: readonly string[],
-  messages: readonly { readonly name: MessageName; readonly hash: string }[],
-): Record<string, string> {
-  const byEdge = Map.groupBy(messages, ({ name }) => `${name.direction === "forward" ? "f" : "b"}/${name.edge}`);
-  return Object.fromEntries(
-    edges.map((edge) => [
-      edge,
-      edgeRoot((byEdge.get(edge) ?? []).map(({ name, hash }) => [keyOf(name), hash] as const)),
-    ]),
-  );
 }

@@ -22,6 +22,15 @@ export interface Stated {
   readonly pnode: PNodeId;
   readonly turn: number;
   readonly statement: Statement;
+  /** VNodes that share weights with it, of the same machine: what passed between them is stated nowhere, so they are repeated together (trust/seams.ts). */
+  readonly beside?: readonly Premise[];
+}
+
+/** What an interval of a VNode begins with. */
+export interface Premise {
+  readonly vnode: string;
+  readonly before: string;
+  readonly inputs: string;
 }
 
 /** What is known of a machine's results; it outlives the PNode's own record. */

@@ -11,6 +11,7 @@ import { expandLanes, lanesOf } from "../../network/lanes.ts";
 import { memoryBytesOf, servingBytesOf } from "../../network/memory.ts";
 import type { Plan, PlanEdge, VNodePlan } from "../../network/plan.ts";
 import type { SessionIdentity } from "../../network/settings/session.ts";
+import { tiedGroups } from "../../network/ties.ts";
 import type { WeightFormat } from "../../network/weight-format.ts";
 import { compileAside } from "../../network/works.ts";
 import type { PlacementPlan, PlacementVNode } from "../../scheduler/placement/types.ts";
@@ -164,5 +165,6 @@ function placementPlan(
     return { id, flops: flopsOf(vnode, samples), memoryBytes: memoryOf(vnode), gpus: 0 };
   });
   const edges = plan.edges.map((edge) => ({ from: edge.from, to: edge.to, bytes: edgeBytes(edge, samples, rounds) }));
-  return { workload, vnodes, edges, colocations: plan.colocations };
+  const tied = [...new Set(tiedGroups(plan.edges).values())];
+  return { workload, vnodes, edges, colocations: plan.colocations, ...(tied.length > 0 ? { tied } : {}) };
 }

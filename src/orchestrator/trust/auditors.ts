@@ -43,14 +43,18 @@ export class Auditors {
 
   candidates(
     session: SessionRecord,
-    vnode: VNodeId,
+    vnodes: readonly VNodeId[],
     draw: string,
     except: ReadonlySet<PNodeId>,
     trustedOnly: boolean,
   ): Candidate[] {
-    const memoryBytes = this.#context.mirror.get(key.vnode(session.id, vnode))?.memoryBytes ?? 0;
-    const near = this.#neighbours(session, vnode);
-    return this.#among(session, { subject: vnode, draw, except, trustedOnly, memoryBytes, near });
+    const subject = [...vnodes].sort()[0] as VNodeId;
+    const wanted = { subject, draw, except, trustedOnly, near: this.#neighbours(session, vnodes) };
+    return this.#among(session, { ...wanted, memoryBytes: this.#memoryBytes(session, vnodes) });
+  }
+
+  #memoryBytes({ id }: SessionRecord, vnodes: readonly VNodeId[]): number {
+    return vnodes.reduce((sum, vnode) => sum + (this.#context.mirror.get(key.vnode(id, vnode))?.memoryBytes ?? 0), 0);
   }
 
   /** Those who may repeat an answer of a replica that others make up: it takes the memory of one of its VNodes at a time. */
@@ -64,10 +68,15 @@ export class Auditors {
   }
 
   /** Of an interval that nobody is left to repeat: why that is so, as a clause. */
-  whyNobody(session: SessionRecord, vnode: VNodeId, except: ReadonlySet<PNodeId>, trustedOnly: boolean): string {
+  whyNobody(
+    session: SessionRecord,
+    vnodes: readonly VNodeId[],
+    except: ReadonlySet<PNodeId>,
+    trustedOnly: boolean,
+  ): string {
     const { mirror } = this.#context;
-    const memoryBytes = mirror.get(key.vnode(session.id, vnode))?.memoryBytes ?? 0;
-    const wanted = { subject: vnode, draw: "", except, trustedOnly, near: this.#neighbours(session, vnode) };
+    const memoryBytes = this.#memoryBytes(session, vnodes);
+    const wanted = { subject: "", draw: "", except, trustedOnly, near: this.#neighbours(session, vnodes) };
     const who = trustedOnly ? "trusted machine" : "machine";
     const isThere = (record: PNodeRecord) =>
       isOpen(record) && isOfClass(record, session) && (!trustedOnly || this.#levelOf(record) === "trusted");
@@ -123,11 +132,11 @@ export class Auditors {
     return count;
   }
 
-  /** Owners of the VNode and of those that it exchanges messages with. */
-  #neighbours({ id, identity, vnodes }: SessionRecord, vnode: VNodeId): Set<PNodeId> {
+  /** Owners of these VNodes and of those that they exchange messages with. */
+  #neighbours({ id, identity, vnodes }: SessionRecord, own: readonly VNodeId[]): Set<PNodeId> {
     const { mirror } = this.#context;
-    const near = this.#needs.compiled.neighbours(identity)?.get(vnode) ?? new Set(vnodes);
-    const owners = [vnode, ...near].flatMap((one) => mirror.get(key.vnode(id, one))?.members ?? []);
+    const near = own.flatMap((vnode) => [...(this.#needs.compiled.neighbours(identity)?.get(vnode) ?? vnodes)]);
+    const owners = [...own, ...near].flatMap((one) => mirror.get(key.vnode(id, one))?.members ?? []);
     return new Set(owners.map(({ pnode }) => pnode));
   }
 }

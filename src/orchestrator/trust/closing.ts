@@ -11,7 +11,7 @@ import { key, prefix } from "../records/store-keys.ts";
 import { isLive } from "../records/workloads.ts";
 import type { Garbage } from "../sessions/garbage.ts";
 import { type FinalStep, finalOf } from "./finality.ts";
-import { intervalsOf } from "./intervals.ts";
+import { intervalsOf, togetherIn } from "./intervals.ts";
 import type { LockerWatch } from "./locker-watch.ts";
 import { blobsOf } from "./repair.ts";
 import { withRight } from "./standing.ts";
@@ -108,7 +108,9 @@ export class Closing {
   /** So that whoever doubts it can repeat it (dcnr audit): a few of each session, the newest. */
   async #keep(interval: IntervalRecord): Promise<void> {
     const { mirror } = this.#context;
-    const audits = Object.fromEntries(Object.entries(interval.audits).filter(([, { accused }]) => accused.length > 0));
+    const accused = Object.entries(interval.audits).filter(([, audit]) => audit.accused.length > 0);
+    const kept = new Set(accused.flatMap(([vnode, audit]) => togetherIn(vnode as VNodeId, audit)));
+    const audits = Object.fromEntries(Object.entries(interval.audits).filter(([vnode]) => kept.has(vnode as VNodeId)));
     const { session, to, turn } = interval;
     if (Object.keys(audits).length === 0) return;
     await mirror.update(key.conviction(session, to, turn), (current) =>

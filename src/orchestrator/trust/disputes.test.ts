@@ -32,6 +32,7 @@ class Scene {
   ofClass: (name: string) => boolean = () => true;
   assurance: AuditFacts["assurance"] = "sampled";
   strangers = 1;
+  again = false;
   readonly #candidates: readonly Candidate[];
 
   constructor(statements: readonly Stated[], candidates: readonly string[]) {
@@ -42,7 +43,7 @@ class Scene {
   look(): void {
     this.audit = advanced(this.audit, {
       ...{ nowWallMs: this.nowWallMs, assurance: this.assurance, openedWallMs: 0, patienceMs: 1_000 },
-      ...{ isSpoiled: this.spoiled, missing: this.missing, strangers: this.strangers },
+      ...{ isSpoiled: this.spoiled, missing: this.missing, strangers: this.strangers, again: this.again },
       candidates: (except, trustedOnly) =>
         this.#candidates.filter((one) => !except.has(one.pnode) && (one.trusted || !trustedOnly)),
       isHere: (name) => this.here(name),
@@ -78,6 +79,18 @@ describe("an audit", () => {
       ["x"],
     );
     assert.ok(isClosed(scene.audit));
+  });
+
+  it("that is drawn once more asks somebody who is trusted: a liar and the friend who called it right are both found", () => {
+    const scene = new Scene([stated("owner", "lie")], ["friend", "t"]);
+    scene.again = true;
+    scene.run(({ pnode: name }) => (name === "t" ? "right" : "lie"));
+    assert.deepEqual([scene.audit.outcome?.kind, scene.audit.outcome?.by], ["wrong", "trusted"]);
+    assert.deepEqual(Object.keys(scene.verdicts).sort(), ["friend", "owner"]);
+    const nobody = new Scene([stated("owner", "right")], ["x"]);
+    nobody.again = true;
+    nobody.run(() => "right");
+    assert.equal(nobody.audit.outcome?.by, "strangers", "nobody trusted is here");
   });
 
   it("accuses nobody before a third has repeated it", () => {

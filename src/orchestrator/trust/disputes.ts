@@ -20,6 +20,8 @@ export interface AuditFacts {
   readonly assurance: Assurance;
   /** How many of other owners and networks have to come to the same, where everything is checked. */
   readonly strangers: number;
+  /** Drawn once more: what strangers say of it is checked by somebody who is trusted, if anybody is there. */
+  readonly again?: boolean;
   /** When the interval was opened. */
   readonly openedWallMs: number;
   /** What its senders have not stored, once nobody will any more. */
@@ -76,8 +78,14 @@ function checking(audit: AuditRecord, facts: AuditFacts): AuditRecord {
   const agreeing = done.filter(({ result }) => result === right).length;
   const wanted = strangersWanted(facts, done.length === 0 ? 0 : done.length - agreeing);
   const isTrusted = done.some(({ trusted }) => trusted);
-  if (right !== undefined && (isTrusted || (assurance !== "proven" && agreeing >= wanted)))
-    return concluded(audit, right, done, nowWallMs);
+  if (right !== undefined && (isTrusted || (assurance !== "proven" && agreeing >= wanted))) {
+    const [judge] = facts.again && !isTrusted ? facts.candidates(involvedIn(audit, nowWallMs), true) : [];
+    if (judge !== undefined && !audit.tasks.some(isUnderWay))
+      return withTask(audit, { ...judge, role: "audit", sinceWallMs: nowWallMs });
+    return facts.again && audit.tasks.some((task) => task.trusted && isUnderWay(task))
+      ? audit
+      : concluded(audit, right, done, nowWallMs);
+  }
   const isUndecided = done.length > 0 && right === undefined;
   const underWay = audit.tasks.filter(isUnderWay).length;
   if (isUndecided ? underWay > 0 : underWay + agreeing >= wanted && underWay > 0) return audit;

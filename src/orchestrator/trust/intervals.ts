@@ -3,14 +3,14 @@
 
 import { canonicalJson, sha256 } from "../../core/hash.ts";
 import type { PNodeId, SessionId, VNodeId } from "../../core/ids.ts";
+import { tiedGroups } from "../../network/ties.ts";
 import type { Context } from "../context.ts";
 import type { AuditRecord, DrawnInterval, IntervalRecord, Stated } from "../records/checking.ts";
 import type { SessionRecord } from "../records/sessions.ts";
 import { prefix } from "../records/store-keys.ts";
-import type { VNodeRecords } from "../records/workloads.ts";
 import type { Auditors } from "./auditors.ts";
 import { drawContent, isDrawn } from "./lottery.ts";
-import { type Span, statedAt, type Trouble } from "./seams.ts";
+import type { SeamEdge, Span, Trouble } from "./seams.ts";
 import { auditRate } from "./standing.ts";
 import type { Standings } from "./standings.ts";
 
@@ -19,16 +19,22 @@ export interface IntervalNeeds {
   readonly standings: Standings;
 }
 
+interface Opened {
+  /** As it counts. */
+  readonly stated: ReadonlyMap<VNodeId, readonly Stated[]>;
+  readonly span: Span;
+  readonly root: string;
+  readonly edges: readonly SeamEdge[];
+}
+
 export async function openInterval(
   context: Context,
   { auditors, standings }: IntervalNeeds,
   session: SessionRecord,
-  records: VNodeRecords,
-  span: Span,
-  root: string,
+  { stated, span, root, edges }: Opened,
 ): Promise<IntervalRecord> {
   const { id, turn = 0, identity, policy, numericsClass } = session;
-  const stated = new Map(session.vnodes.map((vnode) => [vnode, statedAt(session, records.get(vnode), span.to)]));
+  const groups = tiedGroups(edges);
   const content = new TextEncoder().encode(
     canonicalJson({ session: id, turn, ...span, statements: Object.fromEntries(stated) }),
   );
@@ -45,10 +51,18 @@ export async function openInterval(
     const rate = auditRate(standings.of(owner), sinceAlarm(session, span.to));
     // What follows from the seed alone has nothing to be weighed against: where moves are capped it is repeated.
     const isUnweighed = policy.cap === "on" && all.some(({ statement }) => statement.before === "");
-    if (!isUnweighed && !isDrawn(draw, vnode, rate, policy.assurance ?? "none", leftAfter, total)) continue;
+    // VNodes that share weights are drawn together: they are repeated together.
+    const lot = groups.get(vnode)?.[0] ?? vnode;
+    if (!isUnweighed && !isDrawn(draw, lot, rate, policy.assurance ?? "none", leftAfter, total)) continue;
     const audit: AuditRecord = { stated: all, tasks: [], ready: false, accused: [] };
     const except = new Set(all.map(({ pnode }) => pnode));
-    const somebody = auditors.candidates(session, vnode, draw, except, policy.assurance === "proven");
+    const somebody = auditors.candidates(
+      session,
+      togetherIn(vnode, audit),
+      draw,
+      except,
+      policy.assurance === "proven",
+    );
     // Nobody could repeat it: then nobody has to keep and send anything for that either.
     const reason = `no machine of another owner in class ${numericsClass} is here to repeat it`;
     const wallMs = context.world.clock.wallMs();
@@ -59,15 +73,33 @@ export async function openInterval(
   return { session: id, ...span, turn, statements, root, draw, owners, audits, openedWallMs };
 }
 
+/** A VNode with those that are repeated with it. */
+export function togetherIn(vnode: VNodeId, { stated }: Pick<AuditRecord, "stated">): VNodeId[] {
+  return [vnode, ...(stated[0]?.beside ?? []).map((one) => one.vnode as VNodeId)];
+}
+
+/** What is stated of all that are repeated with it, by the same machines. */
+export function statedTogether({ audits }: IntervalRecord, { stated }: Pick<AuditRecord, "stated">): Stated[] {
+  return stated.flatMap((own) => [
+    own,
+    ...(own.beside ?? []).flatMap(
+      ({ vnode }) => audits[vnode]?.stated.filter(({ pnode }) => pnode === own.pnode) ?? [],
+    ),
+  ]);
+}
+
 function sinceAlarm({ alarm, policy }: SessionRecord, to: number): number | undefined {
   return alarm === undefined ? undefined : Math.max(0, Math.floor((to - alarm) / policy.checkpointEvery));
 }
 
-/** While two contradict each other: both ends of a seam are repeated, the sender's first, or the VNode whose owners differ. */
+/**
+ * While two contradict each other: both ends of a seam are repeated, the sender's first, or the VNode whose owners differ; and those that have to be
+ * repeated with them.
+ */
 export function stuckInterval(
   session: SessionRecord,
-  records: VNodeRecords,
-  trouble: Trouble,
+  stated: ReadonlyMap<VNodeId, readonly Stated[]>,
+  trouble: Exclude<Trouble, { kind: "parted" }>,
   openedWallMs: number,
 ): IntervalRecord {
   const { id, turn = 0 } = session;
@@ -77,17 +109,13 @@ export function stuckInterval(
     trouble.kind === "seam"
       ? `VNodes ${trouble.sender} and ${trouble.receiver} state different messages on ${trouble.edge.slice(2)}`
       : `owners of VNode ${trouble.vnode} come to different results`;
-  const audits = Object.fromEntries(
-    doubtful.map((vnode): [string, AuditRecord] => [
-      vnode,
-      { stated: statedAt(session, records.get(vnode), to), tasks: [], ready: false, accused: [] },
-    ]),
-  );
+  const auditOf = (vnode: VNodeId): AuditRecord => ({
+    ...{ stated: stated.get(vnode) ?? [], tasks: [], ready: false, accused: [] },
+  });
+  const all = new Set(doubtful.flatMap((vnode) => togetherIn(vnode, auditOf(vnode))));
+  const audits = Object.fromEntries(Array.from(all, (vnode) => [vnode, auditOf(vnode)]));
   const owners = Object.fromEntries(
-    session.vnodes.flatMap((one) => {
-      const owner = statedAt(session, records.get(one), to)[0]?.pnode;
-      return owner === undefined ? [] : [[one, owner]];
-    }),
+    Array.from(stated).flatMap(([vnode, [first]]) => (first === undefined ? [] : [[vnode, first.pnode]])),
   );
   return { session: id, from, to, turn, stuck: why, statements: "", root: "", draw: "", owners, audits, openedWallMs };
 }
@@ -102,11 +130,18 @@ export function isNeeded({ outcome, accused }: AuditRecord): boolean {
   return outcome === undefined || accused.some(({ verdict }) => verdict === undefined);
 }
 
+/** Its inputs are still needed, for itself or for somebody that is repeated with it. */
+export function isAwaited({ audits }: Pick<IntervalRecord, "audits">, vnode: string): boolean {
+  return Object.entries(audits).some(
+    ([id, audit]) => isNeeded(audit) && togetherIn(id as VNodeId, audit).includes(vnode as VNodeId),
+  );
+}
+
 /** What is told with the line: whose inputs are still needed. */
 export function drawnIn(intervals: readonly IntervalRecord[]): DrawnInterval[] {
   return intervals.flatMap(({ from, to, audits }) =>
     Object.entries(audits)
-      .filter(([, audit]) => isNeeded(audit))
+      .filter(([vnode]) => isAwaited({ audits }, vnode))
       .map(([vnode]) => ({ vnode: vnode as VNodeId, from, to })),
   );
 }

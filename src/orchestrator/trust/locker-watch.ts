@@ -73,11 +73,15 @@ export class LockerWatch {
   /** Somebody says that it could not repeat it: whether the blob store has lost or spoiled anything of what that takes. */
   async isSpoiled({ stated, tasks }: Pick<AuditRecord, "stated" | "tasks">): Promise<boolean> {
     const failures = tasks.flatMap(({ wasUnable, sinceWallMs }) => (wasUnable ? [sinceWallMs] : []));
-    const [{ statement }] = stated as [Stated];
     const newest = Math.max(...failures);
-    if (failures.length === 0 || this.#looked.get(statement.inputs) === newest) return false;
+    if (failures.length === 0) return false;
+    for (const { statement } of stated) if (await this.#isDamaged(statement, newest)) return true;
+    return false;
+  }
+
+  async #isDamaged({ before, inputs }: Statement, newest: number): Promise<boolean> {
+    if (this.#looked.get(inputs) === newest) return false;
     const { states } = this.#context.blobs;
-    const { before, inputs } = statement;
     if (before !== "" && (await damagedBlobs(states, before as Sha256, () => false)).length > 0) return true;
     for (const hash of [inputs, ...(this.#wanted.get(inputs) ?? [])])
       try {

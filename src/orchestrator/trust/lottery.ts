@@ -55,6 +55,13 @@ export function isDrawn(
   return lot(draw, vnode) < rate;
 }
 
+/** Share of what strangers have checked that somebody who is trusted checks again: a liar's friends call its results right. */
+export const againShare = 0.1;
+
+export function isDrawnAgain(draw: string, vnode: VNodeId): boolean {
+  return lot(draw, vnode, "again") < againShare;
+}
+
 /** In an order that nobody chose. */
 export function byLot<T extends { readonly pnode: PNodeId }>(
   draw: string,

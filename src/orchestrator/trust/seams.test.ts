@@ -1,14 +1,15 @@
 import { strict as assert } from "node:assert";
 import { describe, it } from "node:test";
 import type { PNodeId, VNodeId } from "../../core/ids.ts";
+import { silentRoot } from "../../trust/silent.ts";
 import type { Statement } from "../../trust/statement.ts";
 import type { Stated } from "../records/checking.ts";
 import type { SessionRecord } from "../records/sessions.ts";
 import type { VNodeRecord } from "../records/vnodes.ts";
-import { soundUpTo } from "./seams.ts";
+import { countedAt, soundUpTo } from "./seams.ts";
 
 const [a, b] = ["a", "b"] as VNodeId[] as [VNodeId, VNodeId];
-const edges = [{ id: "a>b", from: a, to: b, gradient: false }];
+const edges = [{ id: "a>b", from: a, to: b, kind: "activation", gradient: false }];
 
 /** Owners of both VNodes, and what each of them states of steps 0 to 2: a state, and what passed between the two. */
 function scene(
@@ -60,5 +61,105 @@ describe("the line", () => {
     assert.deepEqual(late.trouble, { from: 0, to: 2, kind: "disagreement", vnode: a });
     assert.equal(scene(2, { a: { o: "x", p: "x" }, b: { q: "y", r: "y" } }).intervals.length, 1);
     assert.equal(scene(2, { a: { p: "x" }, b: { q: "y", r: "y" } }).intervals.length, 1, "of those who are left");
+  });
+});
+
+describe("VNodes that share weights on one machine", () => {
+  const tie = [{ id: "a=b", from: a, to: b, kind: "tie", gradient: true }];
+  const session = {
+    ...{ vnodes: [a, b], line: 0, turn: 0, identity: { steps: 10 } },
+    policy: { checkpointEvery: 2, replicas: 1 },
+  } as unknown as SessionRecord;
+  type Said = readonly [pnode: string, root: string, after?: string];
+
+  function recordsOf(said: { readonly a: readonly Said[]; readonly b: readonly Said[] }) {
+    return new Map(
+      [a, b].map((vnode) => {
+        const statements = (vnode === a ? said.a : said.b).map(([pnode, root, after = "x"]) => ({
+          ...{ pnode, turn: 0 },
+          statement: {
+            after,
+            outputs: "o",
+            before: `${vnode} before`,
+            inputs: `${vnode} in`,
+            edges: { "f/a=b": root, "b/a=b": root },
+          },
+        }));
+        return [vnode, { vnode, members: [], statements: { "2": statements } } as unknown as VNodeRecord] as const;
+      }),
+    );
+  }
+  const kindOf = (said: Parameters<typeof recordsOf>[0]) => soundUpTo(session, recordsOf(said), tie, 2).trouble?.kind;
+
+  it("state nothing of what passes between them, and each names what the others began with", () => {
+    const records = recordsOf({ a: [["p", silentRoot]], b: [["p", silentRoot]] });
+    assert.equal(soundUpTo(session, records, tie, 2).intervals.length, 1);
+    const beside = countedAt(session, records, tie, 2).get(a)?.[0]?.beside;
+    assert.deepEqual(beside, [{ vnode: b, before: "b before", inputs: "b in" }]);
+    assert.equal(
+      countedAt(session, recordsOf({ a: [["p", "r"]], b: [["q", "r"]] }), tie, 2).get(a)?.[0]?.beside,
+      undefined,
+    );
+  });
+
+  it("count only together: whoever was parted computes again, and nobody is blamed", () => {
+    assert.equal(kindOf({ a: [["p", silentRoot]], b: [["q", "r"]] }), "parted");
+    assert.equal(kindOf({ a: [["p", silentRoot]], b: [["q", silentRoot]] }), "parted", "of two machines");
+    assert.equal(
+      kindOf({
+        a: [
+          ["p", silentRoot],
+          ["q", "r"],
+        ],
+        b: [["q", "r"]],
+      }),
+      "parted",
+      "moved apart",
+    );
+    assert.equal(
+      kindOf({
+        a: [
+          ["p", silentRoot, "y"],
+          ["q", silentRoot],
+        ],
+        b: [["q", silentRoot]],
+      }),
+      "parted",
+    );
+  });
+
+  it("that moved together are as good as before, also if one of them had stated something elsewhere", () => {
+    const records = recordsOf({
+      a: [
+        ["p", silentRoot],
+        ["q", silentRoot],
+      ],
+      b: [["q", silentRoot]],
+    });
+    assert.equal(soundUpTo(session, records, tie, 2).intervals.length, 1);
+    assert.deepEqual(
+      countedAt(session, records, tie, 2)
+        .get(a)
+        ?.map(({ pnode }) => pnode),
+      ["q"],
+    );
+  });
+
+  it("contradict each other as others do", () => {
+    assert.equal(kindOf({ a: [["p", "r"]], b: [["q", "other"]] }), "seam");
+    const both: Said[] = [
+      ["p", silentRoot, "y"],
+      ["q", silentRoot],
+    ];
+    assert.equal(
+      kindOf({
+        a: both,
+        b: [
+          ["p", silentRoot],
+          ["q", silentRoot],
+        ],
+      }),
+      "disagreement",
+    );
   });
 });

@@ -1,8 +1,11 @@
 // How far statements fit together: for each interval every VNode has one, its owners do not contradict each other, and both
 // ends of every edge say that the same passed there. The line moves over nothing else. A comparison of records: it costs
-// nothing, and makes every audit local.
+// nothing, and makes every audit local. VNodes that share weights on one machine say nothing of what passes between them (trust/silent.ts): their
+// statements count together or not at all.
 
 import type { VNodeId } from "../../core/ids.ts";
+import { tiedGroups } from "../../network/ties.ts";
+import { silentRoot } from "../../trust/silent.ts";
 import { resultOf } from "../../trust/statement.ts";
 import type { Stated } from "../records/checking.ts";
 import type { SessionRecord } from "../records/sessions.ts";
@@ -14,6 +17,7 @@ export interface SeamEdge {
   readonly from: VNodeId;
   readonly to: VNodeId;
   readonly gradient: boolean;
+  readonly kind: string;
 }
 
 export interface Span {
@@ -24,6 +28,8 @@ export interface Span {
 export type Trouble = Span &
   (
     | { readonly kind: "disagreement"; readonly vnode: VNodeId }
+    /** VNodes that share weights were together when one of them stated something, and are not now: nobody can repeat that. */
+    | { readonly kind: "parted"; readonly vnode: VNodeId }
     | {
         readonly kind: "seam";
         /** "f/edge" or "b/edge". */
@@ -63,6 +69,55 @@ export function statedAt(
   return (record?.statements?.[String(to)] ?? []).filter((one) => one.turn === turn);
 }
 
+/** What of it counts, by VNode: statements that leave out what passed between VNodes of one machine only with those of the others. */
+export function countedAt(
+  session: Pick<SessionRecord, "turn" | "vnodes">,
+  records: VNodeRecords,
+  edges: readonly SeamEdge[],
+  to: number,
+): ReadonlyMap<VNodeId, readonly Stated[]> {
+  const groups = tiedGroups(edges);
+  const stated = new Map(session.vnodes.map((id) => [id, statedAt(session, records.get(id), to)]));
+  return new Map(Array.from(stated, ([vnode, all]) => [vnode, counted(vnode, all, groups.get(vnode), stated)]));
+}
+
+function counted(
+  vnode: VNodeId,
+  all: readonly Stated[],
+  group: readonly VNodeId[] | undefined,
+  stated: ReadonlyMap<VNodeId, readonly Stated[]>,
+): readonly Stated[] {
+  if (group === undefined) return all;
+  const others = group.filter((one) => one !== vnode);
+  return all.flatMap((one): Stated[] => {
+    if (!isSilent(one)) return [one];
+    const beside = others.flatMap((other) => {
+      const own = stated.get(other)?.find((two) => two.pnode === one.pnode && isSilent(two));
+      return own ? [{ vnode: other, before: own.statement.before, inputs: own.statement.inputs }] : [];
+    });
+    return beside.length === others.length ? [{ ...one, beside }] : [];
+  });
+}
+
+export function isSilent({ statement }: Pick<Stated, "statement">): boolean {
+  return Object.values(statement.edges).includes(silentRoot);
+}
+
+function partedIn(
+  span: Span,
+  session: SessionPart,
+  records: VNodeRecords,
+  stated: ReadonlyMap<VNodeId, readonly Stated[]>,
+): Trouble | undefined {
+  for (const [vnode, all] of stated) {
+    const every = statedAt(session, records.get(vnode), span.to);
+    const isMixed = new Set(every.map(isSilent)).size > 1;
+    const isContradicted = all.length < every.length && new Set(every.map((one) => one.statement.after)).size > 1;
+    if (all.length === 0 || isMixed || isContradicted) return { ...span, kind: "parted", vnode };
+  }
+  return undefined;
+}
+
 export function soundUpTo(
   session: SessionPart,
   records: VNodeRecords,
@@ -71,8 +126,10 @@ export function soundUpTo(
 ): Sound {
   const intervals: Span[] = [];
   for (const span of spansBetween(session, session.line, upTo)) {
-    const stated = new Map(session.vnodes.map((id) => [id, statedAt(session, records.get(id), span.to)]));
-    if ([...stated.values()].some((all) => all.length === 0)) return { intervals };
+    if (session.vnodes.some((id) => statedAt(session, records.get(id), span.to).length === 0)) return { intervals };
+    const stated = countedAt(session, records, edges, span.to);
+    const parted = partedIn(span, session, records, stated);
+    if (parted !== undefined) return { intervals, trouble: parted };
     const isWhole = session.policy.replicas <= 1 || isStatedByAll(records, stated);
     // Owners who have yet to state something may be the ones at odds: then their VNode is in doubt, and not its neighbours.
     const trouble = disagreementIn(span, stated) ?? (isWhole ? brokenSeamIn(span, stated, edges) : undefined);

@@ -20,10 +20,19 @@ import { type Auditors, isOfClass } from "./auditors.ts";
 import { Closing } from "./closing.ts";
 import { contradictionAt } from "./contradictions.ts";
 import { type AuditFacts, advanced, isClosed } from "./disputes.ts";
-import { drawnIn, intervalsOf, isNeeded, openInterval, stuckInterval } from "./intervals.ts";
+import {
+  drawnIn,
+  intervalsOf,
+  isAwaited,
+  openInterval,
+  statedTogether,
+  stuckInterval,
+  togetherIn,
+} from "./intervals.ts";
 import { LockerWatch } from "./locker-watch.ts";
+import { isDrawnAgain } from "./lottery.ts";
 import { repair, replanned } from "./repair.ts";
-import type { Span, Trouble } from "./seams.ts";
+import { countedAt, type Span, type Trouble } from "./seams.ts";
 import { type Missing, missingOf, quietMsMost } from "./silence.ts";
 import type { Standings } from "./standings.ts";
 import { mustBeUndone, Verdicts } from "./verdicts.ts";
@@ -67,7 +76,9 @@ export class TrustCare {
 
   /** The record of an interval that the line is about to pass, written before the line is. */
   async open(session: SessionRecord, records: VNodeRecords, span: Span, root: string): Promise<IntervalRecord> {
-    const interval = await openInterval(this.#context, this.#needs, session, records, span, root);
+    const { edges } = await this.#needs.compiled.planOf(session.identity);
+    const stated = countedAt(session, records, edges, span.to);
+    const interval = await openInterval(this.#context, this.#needs, session, { stated, span, root, edges });
     const { record } = await this.#context.mirror.update(key.interval(session.id, span.to), (current) =>
       current && current.turn >= interval.turn && current.stuck === undefined ? undefined : interval,
     );
@@ -77,10 +88,13 @@ export class TrustCare {
   /** Statements contradict each other: who is wrong is found out before the line moves on. */
   async stuck(session: SessionRecord, records: VNodeRecords, trouble: Trouble): Promise<void> {
     const { mirror, world, events } = this.#context;
+    if (trouble.kind === "parted") return this.#together(session, trouble.vnode);
     const name = key.interval(session.id, trouble.to);
     const known = mirror.get(name);
     if (known !== undefined && known.turn >= (session.turn ?? 0)) return;
-    const interval = stuckInterval(session, records, trouble, world.clock.wallMs());
+    const { edges } = await this.#needs.compiled.planOf(session.identity);
+    const stated = countedAt(session, records, edges, trouble.to);
+    const interval = stuckInterval(session, stated, trouble, world.clock.wallMs());
     const accused = await this.#accusedAtOnce(session, records, trouble);
     const [[vnode, audit] = ["", undefined]] = Object.entries(interval.audits);
     const opened = audit && accused ? { ...interval, audits: { [vnode]: { ...audit, ...accused } } } : interval;
@@ -98,6 +112,12 @@ export class TrustCare {
       },
     );
     await this.#tellDrawn(session.id);
+  }
+
+  /** VNodes that share weights were parted in the middle of an interval: it is computed again, by lives that began as they stand now. */
+  async #together({ id, line, turn = 0 }: SessionRecord, vnode: VNodeId): Promise<void> {
+    const because = `VNode ${vnode} was parted from one that shares its weights, so that nobody could repeat what it states`;
+    await repair(this.#context, id, { line, turn: turn + 1, because });
   }
 
   /**
@@ -229,13 +249,14 @@ export class TrustCare {
   /** What is stored of what an audit needs, and who has not stored the rest. */
   async #see(session: SessionRecord, interval: IntervalRecord, audit: AuditRecord): Promise<Seen> {
     const { auditors, compiled } = this.#needs;
-    const isReady = !audit.ready && audit.outcome === undefined && (await this.#locker.isWhole(audit.stated));
-    const isSpoiled = await this.#locker.isSpoiled(audit);
+    const stated = statedTogether(interval, audit);
+    const isReady = !audit.ready && audit.outcome === undefined && (await this.#locker.isWhole(stated));
+    const isSpoiled = await this.#locker.isSpoiled({ stated, tasks: audit.tasks });
     if (audit.ready || isReady || audit.outcome !== undefined) return { isReady, isSpoiled, missing: undefined };
-    const quietMs = this.#locker.quietMs(audit.stated);
+    const quietMs = this.#locker.quietMs(stated);
     if (quietMs < quietMsMost) return { isReady, isSpoiled, missing: undefined };
     const { edges } = await compiled.plan(session.identity.definition);
-    const { of, present } = this.#locker.lacking(audit.stated);
+    const { of, present } = this.#locker.lacking(stated);
     const isHere = (pnode: PNodeId) => auditors.isHere(pnode);
     const missing = await missingOf(this.#context, session, interval, of, present, edges, isHere, quietMs);
     return { isReady, isSpoiled, missing };
@@ -243,16 +264,26 @@ export class TrustCare {
 
   #facts(session: SessionRecord, interval: IntervalRecord, vnode: VNodeId, seen: Seen): AuditFacts {
     const { mirror, world } = this.#context;
-    const flops = mirror.get(key.vnode(session.id, vnode))?.flops ?? 0;
     const { auditors } = this.#needs;
+    const own = interval.audits[vnode] as AuditRecord;
+    const together = togetherIn(vnode, own);
+    const isAtIt = new Set(
+      together.slice(1).flatMap((one) => interval.audits[one]?.tasks.map(({ pnode }) => pnode) ?? []),
+    );
+    const flops = together.reduce((sum, one) => sum + (mirror.get(key.vnode(session.id, one))?.flops ?? 0), 0);
     return {
       ...{ isSpoiled: seen.isSpoiled, missing: seen.missing },
       nowWallMs: world.clock.wallMs(),
       assurance: session.policy.assurance ?? "none",
       strangers: session.policy.strangers ?? 1,
+      again: isDrawnAgain(interval.draw, together.toSorted()[0] as VNodeId),
       openedWallMs: interval.openedWallMs,
       patienceMs: patienceMsLeast + ((interval.to - interval.from) * flops * 1_000) / slowestFlops,
-      candidates: (except, trustedOnly) => auditors.candidates(session, vnode, interval.draw, except, trustedOnly),
+      candidates: (except, trustedOnly) => {
+        const all = auditors.candidates(session, together, interval.draw, except, trustedOnly);
+        // Whoever repeats one that is repeated with it has its result too.
+        return all.toSorted((a, b) => Number(isAtIt.has(b.pnode)) - Number(isAtIt.has(a.pnode)));
+      },
       isHere: (pnode) => auditors.isHere(pnode),
       isOfClass: (pnode) => {
         const record = mirror.get(key.pnode(pnode));
@@ -293,8 +324,8 @@ export class TrustCare {
     await mirror.update(key.session(id), (current) => {
       if (!current || !isLive(current)) return undefined;
       const still = (current.drawn ?? []).filter(({ vnode, to }) => {
-        const audit = mirror.get(key.interval(id, to))?.audits[vnode];
-        return audit === undefined || isNeeded(audit);
+        const interval = mirror.get(key.interval(id, to));
+        return interval?.audits[vnode] === undefined || isAwaited(interval, vnode);
       });
       const isNew = ({ vnode, to }: DrawnInterval) => !still.some((one) => one.vnode === vnode && one.to === to);
       const stuck = drawnIn(

@@ -7,7 +7,7 @@ import type { Context } from "../context.ts";
 import type { SessionRecord } from "../records/sessions.ts";
 import type { Auditors } from "../trust/auditors.ts";
 import { involvedIn, isUnderWay } from "../trust/disputes.ts";
-import { intervalsOf } from "../trust/intervals.ts";
+import { intervalsOf, togetherIn } from "../trust/intervals.ts";
 import type { Root } from "./roots.ts";
 
 /** Somebody who is busy has usually become free by then. */
@@ -22,7 +22,7 @@ export function checksWait(context: Context, auditors: Auditors, session: Sessio
   const without = open.flatMap((interval) =>
     Object.entries(interval.audits).flatMap(([vnode, audit]) => {
       if (audit.outcome !== undefined || !audit.ready || audit.tasks.some(isUnderWay)) return [];
-      const asked = [session, vnode as VNodeId] as const;
+      const asked = [session, togetherIn(vnode as VNodeId, audit)] as const;
       const except = involvedIn(audit, nowWallMs);
       const trustedOnly = assurance === "proven";
       if (auditors.candidates(...asked, interval.draw, except, trustedOnly).length > 0) return [];

@@ -8,6 +8,7 @@ import { blobsOf, parseManifest } from "../../data/manifest.ts";
 import type { Statement } from "../../trust/statement.ts";
 import { inputHashes } from "../../trust/works.ts";
 import type { Context } from "../context.ts";
+import type { Stated } from "../records/checking.ts";
 import type { ReplicaRecord, SessionRecord } from "../records/sessions.ts";
 import { type Key, key, prefix } from "../records/store-keys.ts";
 import type { VNodeRecord } from "../records/vnodes.ts";
@@ -96,21 +97,21 @@ export class BlobRights {
   }
 
   /** What it is asked to repeat, with what it may know for that: never what should come out. */
-  #auditsOf({ id }: Workload, pnode: PNodeId): { readonly statement: Statement; readonly against: string }[] {
+  #auditsOf({ id }: Workload, pnode: PNodeId): { readonly premise: Listed; readonly against: string }[] {
     return this.#context.mirror.under(prefix.intervalsOf(id)).flatMap(({ audits }) =>
       Object.values(audits).flatMap(({ tasks, stated }) => {
         const task = tasks.find((one) => one.pnode === pnode && one.result === undefined && !one.gaveUp);
-        const statement = stated[0]?.statement;
-        return task && statement ? [{ statement, against: task.against ?? "" }] : [];
+        const [first] = stated;
+        return task && first ? premisesOf(first).map((premise) => ({ premise, against: task.against ?? "" })) : [];
       }),
     );
   }
 
   /** The state to begin with, the messages that went in, and a state to compare with where there is one. */
   async #namesForAudit(workload: Workload, pnode: PNodeId, hash: Sha256): Promise<boolean> {
-    for (const { statement, against } of this.#auditsOf(workload, pnode)) {
-      const { before, inputs } = statement;
-      if (hash === inputs || (await this.#messagesOf(statement)).has(hash)) return true;
+    for (const { premise, against } of this.#auditsOf(workload, pnode)) {
+      const { before, inputs } = premise;
+      if (hash === inputs || (await this.#messagesOf(premise)).has(hash)) return true;
       for (const state of [before, against])
         if (state !== "" && (state === hash || (await this.#partsOf(state as Sha256)).has(hash))) return true;
     }
@@ -121,12 +122,12 @@ export class BlobRights {
   async isAwaited(workload: string, hash: Sha256): Promise<boolean> {
     for (const { audits } of this.#context.mirror.under(prefix.intervalsOf(workload)))
       for (const { stated, outcome } of Object.values(audits))
-        for (const { statement } of stated)
-          if (outcome === undefined && (await this.#messagesOf(statement)).has(hash)) return true;
+        for (const premise of stated.flatMap(premisesOf))
+          if (outcome === undefined && (await this.#messagesOf(premise)).has(hash)) return true;
     return false;
   }
 
-  async #messagesOf({ session, vnode, from, to, inputs }: Statement): Promise<ReadonlySet<Sha256>> {
+  async #messagesOf({ session, vnode, from, to, inputs }: Listed): Promise<ReadonlySet<Sha256>> {
     const known = this.#blobsOf.get(inputs);
     if (known) return known;
     try {
@@ -254,4 +255,11 @@ function noPart(pnode: PNodeId, { id }: Workload): never {
 
 function nameOf(pnode: PNodeId, workload: WorkloadId): string {
   return `${pnode} ${workload}`;
+}
+
+type Listed = Pick<Statement, "session" | "vnode" | "from" | "to" | "before" | "inputs">;
+
+/** Of a statement and of those that have to be repeated with it. */
+function premisesOf({ statement, beside = [] }: Stated): Listed[] {
+  return [statement, ...beside.map((one) => ({ ...statement, ...one, inputs: one.inputs as Sha256 }))];
 }

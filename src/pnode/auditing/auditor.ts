@@ -14,7 +14,9 @@ import { writeStateManifest } from "../../states/manifest.ts";
 import { listBytesMax, readInputs } from "../../trust/lists.ts";
 import type { Signing } from "../../trust/signing.ts";
 import { signed, statementToWire, type WireStatement } from "../../trust/statement.ts";
+import type { VNodeCompute } from "../../vnode/compute.ts";
 import type { OpenProcess } from "../../vnode/process.ts";
+import type { Passage } from "../../vnode/transcript.ts";
 import type { BlobClient } from "../blob-client.ts";
 import type { Timings } from "../options.ts";
 import type { Orchestrators } from "../orchestrators.ts";
@@ -23,7 +25,7 @@ import type { SessionContext } from "../session-context.ts";
 import type { Snapshot } from "../snapshots.ts";
 import { equationOf, listsOf } from "../stating.ts";
 import { distanceOf, weightsOf } from "./distance.ts";
-import { replay } from "./replay.ts";
+import { type Replayed, replay, type Subject } from "./replay.ts";
 
 export interface AuditorOptions {
   readonly world: World;
@@ -49,19 +51,23 @@ export interface AuditAssignment {
   readonly inputs: Sha256;
   readonly against: string;
   readonly keep: boolean;
+  /** Repeated with it. */
+  readonly beside: readonly { readonly vnode: string; readonly before: string; readonly inputs: string }[];
 }
 
 const messageBytesMax = 64 << 20;
 /** Whoever asked for the audit asks somebody else by then. */
 const tellingMs = 60_000;
+/** Results that are kept for whoever asks for them too. */
+const besideMax = 16;
 
 export function auditsOf(assignments: readonly ProtoAssignment[]): AuditAssignment[] {
   return assignments.flatMap(({ session, vnode, work }): AuditAssignment[] => {
     if (work.case !== "auditing") return [];
-    const { from, to, turn, before, inputs, against, keep } = work.value;
+    const { from, to, turn, before, inputs, against, keep, beside } = work.value;
     return [
       {
-        ...{ session: session as SessionId, vnode: vnode as VNodeId, before, against, keep },
+        ...{ session: session as SessionId, vnode: vnode as VNodeId, before, against, keep, beside },
         ...{ from: Number(from), to: Number(to), turn: Number(turn), inputs: inputs as Sha256 },
       },
     ];
@@ -74,6 +80,8 @@ export class Auditor {
   /** What was answered, until it is not asked for any more. */
   readonly #done = new Set<string>();
   #current: { readonly key: string; readonly ending: AbortController } | undefined;
+  /** Of VNodes that were repeated with another. */
+  readonly #foundBeside = new Map<string, Found>();
   #count = 0;
 
   constructor(options: AuditorOptions) {
@@ -137,16 +145,26 @@ export class Auditor {
     const { session, vnode, from, to, against } = audit;
     if (signing === undefined) return { failure: "this PNode cannot sign", distance: -1 };
     const context = await openSession(session);
+    const found = this.#foundBeside.get(keyOf(audit));
+    if (found !== undefined) return found;
+    const all = [audit, ...besideOf(audit)];
     const roomKey = `audit ${keyOf(audit)}`;
-    room.takeAhead(roomKey, context.memoryBytesOf(vnode));
+    room.takeAhead(
+      roomKey,
+      all.reduce((sum, one) => sum + context.memoryBytesOf(one.vnode), 0),
+    );
     try {
-      const list = await blobs.fetchList(session, audit.inputs, listBytesMax, signal);
+      const lists = await Promise.all(all.map((one) => blobs.fetchList(session, one.inputs, listBytesMax, signal)));
       const open = (state: string, what: string) => blobs.openState(session, state as Sha256, what, signal);
-      const before = audit.before === "" ? undefined : await open(audit.before, `the state of ${vnode} at ${from}`);
+      const subjectOf = async ({ vnode: id, before }: AuditAssignment, list: Uint8Array): Promise<Subject> => ({
+        vnode: id,
+        before: before === "" ? undefined : await open(before, `the state of ${id} at ${from}`),
+        inputs: readInputs(list, { session, vnode: id, from, to }),
+      });
       let start: ReadonlyMap<string, Float32Array> = new Map();
-      const { passage, compute } = await replay({
-        ...{ context, vnode, from, to, before, openProcess, signal },
-        inputs: readInputs(list, { session, vnode, from, to }),
+      const [own, ...beside] = await Promise.all(all.map((one, at) => subjectOf(one, lists[at] as Uint8Array)));
+      const replayed = await replay({
+        ...{ context, from, to, openProcess, signal, ...(own as Subject), beside },
         fetchMessage: (hash) => blobs.fetchList(session, hash, messageBytesMax, signal),
         name: `audit/${session}/${vnode}/${++this.#count}`,
         onBegin: (state) => {
@@ -154,30 +172,68 @@ export class Auditor {
         },
       });
       try {
-        await compute.state.download();
-        const image = compute.state.snapshot(to);
-        const taken = snapshot(image);
-        const manifest = await taken.manifest();
-        const after = sha256(writeStateManifest(manifest));
-        if (audit.keep) await blobs.storeState(session, taken, signal);
+        // Whoever repeats one of them has repeated all: usually it is asked for the others too.
+        const isPlain = against === "" && !audit.keep;
+        for (const [at, one] of isPlain ? all.entries().drop(1) : []) {
+          const { passage, compute } = replayed[at] as Replayed;
+          const ended = await this.#ended(one, compute, snapshot);
+          this.#remember(one, {
+            statement: await this.#stated(one, lists[at] as Uint8Array, passage, ended),
+            distance: -1,
+            failure: "",
+          });
+        }
+        const [{ passage, compute }] = replayed;
+        const ended = await this.#ended(audit, compute, snapshot, signal);
         const distance =
           against === ""
             ? -1
-            : await distanceOf(image, start, await open(against, `the state that ${vnode} is compared with`));
-        await taken.release();
-        const { outputs } = listsOf({ session, vnode }, passage);
-        const life = { name: `audit-${to}`, before: audit.before };
-        const inputs = { hash: audit.inputs, content: list };
-        const ends = { inputs, outputs, after, afterBytes: taken.bytes, life };
-        const statement = statementToWire(await signed(equationOf({ session, vnode }, passage, ends), signing));
-        return { statement, distance, failure: "" };
+            : await distanceOf(ended.image, start, await open(against, `the state that ${vnode} is compared with`));
+        return { statement: await this.#stated(audit, lists[0] as Uint8Array, passage, ended), distance, failure: "" };
       } finally {
-        await compute.close();
+        for (const { compute } of replayed) await compute.close();
       }
     } finally {
       room.giveBackAhead(roomKey);
     }
   }
+
+  /** The state that it came to; stored where somebody will compare it. */
+  async #ended(
+    { session, to, keep }: AuditAssignment,
+    { state }: VNodeCompute,
+    snapshot: AuditorOptions["snapshot"],
+    signal?: AbortSignal,
+  ): Promise<Ended> {
+    await state.download();
+    const image = state.snapshot(to);
+    const taken = snapshot(image);
+    const after = sha256(writeStateManifest(await taken.manifest()));
+    if (keep && signal !== undefined) await this.#options.blobs.storeState(session, taken, signal);
+    await taken.release();
+    return { image, after, afterBytes: taken.bytes };
+  }
+
+  async #stated(audit: AuditAssignment, list: Uint8Array, passage: Passage, { after, afterBytes }: Ended) {
+    const { session, vnode, to, before } = audit;
+    const { outputs } = listsOf({ session, vnode }, passage);
+    const inputs = { hash: audit.inputs, content: list };
+    const ends = { inputs, outputs, after, afterBytes, life: { name: `audit-${to}`, before } };
+    return statementToWire(
+      await signed(equationOf({ session, vnode }, passage, ends), this.#options.signing as Signing),
+    );
+  }
+
+  #remember(audit: AuditAssignment, found: Found): void {
+    this.#foundBeside.set(keyOf(audit), found);
+    for (const key of this.#foundBeside.keys()) if (this.#foundBeside.size > besideMax) this.#foundBeside.delete(key);
+  }
+}
+
+interface Ended {
+  readonly image: StateImage;
+  readonly after: Sha256;
+  readonly afterBytes: number;
 }
 
 interface Found {
@@ -188,6 +244,17 @@ interface Found {
   readonly impossible?: boolean;
 }
 
-function keyOf({ session, vnode, to, turn, against, keep }: AuditAssignment): string {
-  return `${session}/${vnode}/${to}/${turn}/${against}/${keep}`;
+function keyOf(audit: AuditAssignment): string {
+  const { session, vnode, to, turn, against, keep, beside } = audit;
+  const premises = [audit, ...beside].map((one) => `${one.vnode} ${one.before} ${one.inputs}`).sort();
+  return `${session}/${vnode}/${to}/${turn}/${against}/${keep}/${premises.join()}`;
+}
+
+/** The same audit as each of those that are repeated with it sees it. */
+function besideOf({ vnode, before, inputs, beside, ...audit }: AuditAssignment): AuditAssignment[] {
+  return beside.map((one) => ({
+    ...audit,
+    ...{ vnode: one.vnode as VNodeId, before: one.before, inputs: one.inputs as Sha256 },
+    beside: [{ vnode, before, inputs }, ...beside.filter((other) => other !== one)],
+  }));
 }

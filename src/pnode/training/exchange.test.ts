@@ -36,6 +36,7 @@ function scene(rows: number, options: { admission?: Admission; owner?: Ownership
     epoch: 1,
     life: undefined,
     needsProof: false,
+    isSilent: undefined,
     isRunning: running,
     memory: {
       allocate: (bytes) => {

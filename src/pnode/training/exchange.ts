@@ -133,6 +133,16 @@ export class Exchange {
     return this.#options.resolver.locate(session, vnode).length;
   }
 
+  /** All of them are here and nowhere else, and none of them has begun as one that is not. */
+  areTogether({ session, vnode: own }: Sender, vnodes: readonly VNodeId[]): boolean {
+    const { pnode, resolver, directory } = this.#options;
+    return vnodes.every((vnode) => {
+      const [only, ...others] = resolver.locate(session, vnode);
+      const isApart = vnode !== own && directory.find(session, vnode)?.isSilent === false;
+      return only?.pnode === pnode && others.length === 0 && !isApart;
+    });
+  }
+
   /** The PNode that hosts a VNode as far as is known here; empty if nobody is. */
   ownerOf(session: SessionId, vnode: VNodeId): string {
     return this.#options.resolver.locate(session, vnode)[0]?.pnode ?? "";

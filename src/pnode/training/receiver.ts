@@ -37,6 +37,8 @@ export interface Receiver {
   readonly isRunning: boolean;
   /** Where the bytes of messages go, so that whoever computes with them finds them there; undefined while it loads. */
   readonly memory: MessageMemory | undefined;
+  /** What passes between it and those that share its weights is left out of what it states; undefined until it begins. */
+  readonly isSilent: boolean | undefined;
   /** Messages from other machines are taken only if they are signed. */
   readonly needsProof: boolean;
   /** What the plan says about a message to this VNode; undefined if there is no such message. */

@@ -8,7 +8,7 @@ import type { World } from "../../core/world.ts";
 import type { Effect, ProcessEvent, Verdict } from "../../vnode/effects.ts";
 import type { Admission } from "../../vnode/inbox.ts";
 import type { MessageName } from "../../vnode/names.ts";
-import { isNumeric, performNumeric } from "../../vnode/perform.ts";
+import { isNumeric, isOfTies, performNumeric } from "../../vnode/perform.ts";
 import { edgeToward } from "../../vnode/role.ts";
 import type { PerformedWork, Timings } from "../options.ts";
 import type { Reports } from "../reports.ts";
@@ -78,6 +78,7 @@ export class RunningVNode {
   /** Where a sender has several owners, on what they say. */
   readonly #agreement = new Agreement<Arrival>();
   #window = 0;
+  #isSilent: boolean | undefined;
   #events: Event[] = [];
   #handling = false;
   #ended = false;
@@ -96,11 +97,26 @@ export class RunningVNode {
   }
 
   start(line: number): void {
+    this.#silence();
     this.#options.onBegin(this.#life, this.#owner.sender, () => this.#fenced());
     this.#impatience.start();
     this.post({ kind: "lineAdvanced", line });
     if (this.#options.retention.full) this.post({ kind: "full", full: true });
     this.post({ kind: "start" });
+  }
+
+  /** VNodes that share weights here say nothing of what passes between them. Where they stand apart now, they do for this whole life. */
+  #silence(): void {
+    const { record, role, context } = this.#life;
+    const group = context.tied.get(role.vnode);
+    if (record === undefined || group === undefined) return;
+    this.#isSilent = this.#options.exchange.areTogether(this.#owner.sender(), group);
+    if (this.#isSilent) record.transcript.silence([...role.tiesIn, ...role.tiesOut].map(({ id }) => id));
+  }
+
+  /** Whether what passes to those that share weights with it is left out of what it states; undefined before it has begun. */
+  get isSilent(): boolean | undefined {
+    return this.#isSilent;
   }
 
   async end(): Promise<void> {
@@ -241,7 +257,7 @@ export class RunningVNode {
         this.#options.exchange.send({ ...this.#owner.sender(), life: this.lifeName }, effect.message);
         break;
       case "lock":
-        for (const message of effect.messages)
+        for (const message of effect.messages.filter(({ name }) => !this.#life.record?.transcript.isSilent(name.edge)))
           this.#options.locker.lock(this.#owner.sender(), message.payload, this.#options.retention);
         break;
       case "deliver":
@@ -294,7 +310,7 @@ export class RunningVNode {
       keep: (tensor: Parameters<Retention["keep"]>[0]) => {
         const kept = this.#options.retention.keep(tensor);
         // Whatever a statement names has a hash before it can be moved to disk.
-        if (this.#life.record !== undefined) kept.hashOf(tensor);
+        if (this.#life.record !== undefined && !(this.#isSilent && isOfTies(effect))) kept.hashOf(tensor);
         return kept;
       },
       take: (stored: StoredTensor) => stored.take(),

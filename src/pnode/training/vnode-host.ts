@@ -103,6 +103,10 @@ export class VNodeHost implements Receiver {
     return this.#running?.vnode.lifeName;
   }
 
+  get isSilent(): boolean | undefined {
+    return this.#running?.vnode.isSilent;
+  }
+
   get needsProof(): boolean {
     return this.#running?.life.record !== undefined;
   }

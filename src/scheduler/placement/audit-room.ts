@@ -16,9 +16,22 @@ export interface AuditRoom {
 const known = trustLevel("known");
 const trusted = trustLevel("trusted");
 
-export function auditRoomOf({ vnodes }: PlacementPlan, fleet: Fleet, { checked }: Policy): AuditRoom | undefined {
+export function auditRoomOf(
+  { vnodes, tied = [] }: PlacementPlan,
+  fleet: Fleet,
+  { checked }: Policy,
+): AuditRoom | undefined {
   if (checked === undefined) return undefined;
-  const bytes = vnodes.reduce((most, { memoryBytes }) => Math.max(most, memoryBytes), 0);
+  const bytesOf = new Map(vnodes.map(({ id, memoryBytes }) => [id, memoryBytes]));
+  const repeated = [...vnodes.map(({ id }) => [id]), ...tied];
+  const bytes = repeated.reduce(
+    (most, group) =>
+      Math.max(
+        most,
+        group.reduce((sum, id) => sum + (bytesOf.get(id) ?? 0), 0),
+      ),
+    0,
+  );
   // A network in which nobody is known yet has nobody else to begin with.
   const least = checked === "proven" ? trusted : fleet.untrusted < fleet.size ? known : 0;
   return { bytes, mayCheck: ({ trust }) => trustLevel(trust) >= least, isNeeded: checked !== "sampled" };

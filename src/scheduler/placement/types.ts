@@ -26,6 +26,8 @@ export interface PlacementPlan {
   readonly edges: readonly PlacementEdge[];
   /** VNodes that must share a PNode. */
   readonly colocations: readonly (readonly VNodeId[])[];
+  /** VNodes that share weights: whoever checks one of them may have to repeat all. */
+  readonly tied?: readonly (readonly VNodeId[])[];
   /** Parts that need not be here together, the most important first: each gets room for all that it lacks, or none. Absent: it is one. */
   readonly parts?: readonly (readonly VNodeId[])[];
 }

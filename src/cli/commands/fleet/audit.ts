@@ -7,10 +7,10 @@ import { fail } from "../../../core/errors.ts";
 import { sha256 } from "../../../core/hash.ts";
 import type { SessionId, Sha256, VNodeId } from "../../../core/ids.ts";
 import { trainingToWire } from "../../../network/settings/wire.ts";
-import type { IntervalRecord } from "../../../orchestrator/records/checking.ts";
+import type { IntervalRecord, Premise, Stated } from "../../../orchestrator/records/checking.ts";
 import type { SessionRecord } from "../../../orchestrator/records/sessions.ts";
 import { key, prefix } from "../../../orchestrator/records/store-keys.ts";
-import { replay } from "../../../pnode/auditing/replay.ts";
+import { replay, type Subject } from "../../../pnode/auditing/replay.ts";
 import { checkSession, SessionContext } from "../../../pnode/session-context.ts";
 import { listsOf } from "../../../pnode/stating.ts";
 import { cutState, describeImage, piecesOf } from "../../../states/cut.ts";
@@ -21,7 +21,7 @@ import { digestAside } from "../../../system/digest.ts";
 import { verifyBy } from "../../../system/keys.ts";
 import { realWorld } from "../../../system/world.ts";
 import { readInputs, readOutputMessages } from "../../../trust/lists.ts";
-import { isSignedBy, resultOf, type Statement } from "../../../trust/statement.ts";
+import { isSignedBy, resultOf } from "../../../trust/statement.ts";
 import { openProcess } from "../../../vnode/process.ts";
 import type { Command } from "../../command.ts";
 import { readerOf, storeOptions, withStores } from "../../machine/stores.ts";
@@ -45,8 +45,9 @@ export const command: Command = {
     return withStores(flags, async (store, blobs) => {
       const session = (await readItem<SessionRecord>(store, key.session(id)))?.record;
       if (session === undefined) fail("not_found", `the store has no session ${id}`);
-      const { interval, statement, owner } = await stated(store, session.id, vnode, step);
-      const found = await repeat(blobs, session, statement, signal);
+      const { interval, of } = await stated(store, session.id, vnode, step);
+      const { statement, pnode: owner } = of;
+      const found = await repeat(blobs, session, of, signal);
       const sound = isSignedBy(statement, owner, verifyBy);
       const verdict = {
         ...{ session: id, vnode, from: interval.from, to: interval.to, owner, signed: sound },
@@ -70,7 +71,7 @@ async function stated(store: Parameters<typeof listItems>[0], session: SessionId
   for (const kept of [prefix.intervalsOf(session), prefix.convictionsOf(session)])
     for await (const { record } of listItems<IntervalRecord>(store, kept)) {
       const one = step >= record.from && step < record.to ? record.audits[vnode]?.stated[0] : undefined;
-      if (one !== undefined) return { interval: record, statement: one.statement, owner: one.pnode };
+      if (one !== undefined) return { interval: record, of: one };
     }
   return fail(
     "not_found",
@@ -79,7 +80,12 @@ async function stated(store: Parameters<typeof listItems>[0], session: SessionId
 }
 
 /** What comes out, and where that first differs from what was stated. */
-async function repeat(blobs: BlobStore, session: SessionRecord, statement: Statement, signal: AbortSignal) {
+async function repeat(
+  blobs: BlobStore,
+  session: SessionRecord,
+  { statement, beside = [] }: Stated,
+  signal: AbortSignal,
+) {
   const { from, to } = statement;
   const vnode = statement.vnode as VNodeId;
   const definition = new TextDecoder().decode(await blobs.definitions.get(session.identity.definition));
@@ -105,12 +111,18 @@ async function repeat(blobs: BlobStore, session: SessionRecord, statement: State
         ({ session: session.id, definition, work: { case: "training", value: trainingToWire(session) } }) as never,
     });
     const interval = { session: session.id, vnode, from, to };
-    const before = statement.before === "" ? undefined : await readerOf(blobs.states, statement.before as Sha256);
-    const { passage, compute } = await replay({
-      ...{ context, vnode, from, to, before, openProcess, signal, name: "audit" },
-      inputs: readInputs(await blobs.states.get(statement.inputs), interval),
+    const subjectOf = async ({ vnode: id, before, inputs }: Premise): Promise<Subject> => ({
+      vnode: id as VNodeId,
+      before: before === "" ? undefined : await readerOf(blobs.states, before as Sha256),
+      inputs: readInputs(await blobs.states.get(inputs as Sha256), { ...interval, vnode: id }),
+    });
+    const [{ passage, compute }, ...others] = await replay({
+      ...{ context, from, to, openProcess, signal, name: "audit" },
+      ...(await subjectOf(statement)),
+      beside: await Promise.all(beside.map(subjectOf)),
       fetchMessage: (hash) => blobs.states.get(hash),
     });
+    for (const other of others) await other.compute.close();
     await compute.state.download();
     const image = compute.state.snapshot(to);
     const { partBytes } = readStateManifest(await blobs.states.get(statement.after), "the stated state");

@@ -100,9 +100,10 @@ export class Assignments implements Composer {
         const statement = stated[0]?.statement;
         if (task === undefined || statement === undefined) return [];
         const { before, inputs } = statement;
+        const beside = [...(stated[0]?.beside ?? [])];
         const { against = "", role } = task;
         const span = { from: BigInt(from), to: BigInt(to), turn: BigInt(turn) };
-        const value = { ...span, before, inputs, against, keep: role === "repeat" };
+        const value = { ...span, before, inputs, beside, against, keep: role === "repeat" };
         return [{ session, vnode, work: { case: "auditing" as const, value } }];
       }),
     );

@@ -11,7 +11,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file dcnr/v1/trust.proto.
  */
 export const file_dcnr_v1_trust: GenFile = /*@__PURE__*/
-  fileDesc("ChNkY25yL3YxL3RydXN0LnByb3RvEgdkY25yLnYxIoMDCglTdGF0ZW1lbnQSDAoEZnJvbRgBIAEoBBIKCgJ0bxgCIAEoBBIMCgRsaWZlGAMgASgJEg4KBmJlZm9yZRgEIAEoCRINCgVhZnRlchgFIAEoCRITCgthZnRlcl9ieXRlcxgGIAEoBBIOCgZpbnB1dHMYByABKAkSFAoMaW5wdXRzX2J5dGVzGAggASgEEg8KB291dHB1dHMYCSABKAkSFQoNb3V0cHV0c19ieXRlcxgKIAEoBBIsCgVlZGdlcxgLIAMoCzIdLmRjbnIudjEuU3RhdGVtZW50LkVkZ2VzRW50cnkSHAoPdmFsaWRhdGlvbl9sb3NzGAwgASgBSACIAQESFwoPdmFsaWRhdGlvbl9zdGVwGA8gASgEEhIKCnB1YmxpY19rZXkYDSABKAwSEQoJc2lnbmF0dXJlGA4gASgMGiwKCkVkZ2VzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUISChBfdmFsaWRhdGlvbl9sb3NzInEKCEF1ZGl0aW5nEgwKBGZyb20YASABKAQSCgoCdG8YAiABKAQSDgoGYmVmb3JlGAMgASgJEg4KBmlucHV0cxgEIAEoCRIMCgR0dXJuGAUgASgEEg8KB2FnYWluc3QYBiABKAkSDAoEa2VlcBgHIAEoCCIwCgVEcmF3bhINCgV2bm9kZRgBIAEoCRIMCgRmcm9tGAIgASgEEgoKAnRvGAMgASgEIqwBChJSZWNvcmRBdWRpdFJlcXVlc3QSDwoHc2Vzc2lvbhgBIAEoCRINCgV2bm9kZRgCIAEoCRIMCgR0dXJuGAMgASgEEiUKCXN0YXRlbWVudBgEIAEoCzISLmRjbnIudjEuU3RhdGVtZW50EhAKCGRpc3RhbmNlGAUgASgBEg8KB2ZhaWx1cmUYBiABKAkSCgoCdG8YByABKAQSEgoKaW1wb3NzaWJsZRgIIAEoCCIVChNSZWNvcmRBdWRpdFJlc3BvbnNlIiUKFExpc3RTdGFuZGluZ3NSZXF1ZXN0Eg0KBXBub2RlGAEgASgJIkQKFUxpc3RTdGFuZGluZ3NSZXNwb25zZRIrCglzdGFuZGluZ3MYASADKAsyGC5kY25yLnYxLk1hY2hpbmVTdGFuZGluZyL9AQoPTWFjaGluZVN0YW5kaW5nEg0KBXBub2RlGAEgASgJEgwKBG5hbWUYAiABKAkSEAoIc3RhbmRpbmcYAyABKAkSDgoGcmVhc29uGAQgASgJEg0KBXJpZ2h0GAUgASgEEgwKBHJhdGUYBiABKAESDwoHYXVkaXRlZBgHIAEoBBIaChJsYXN0X2F1ZGl0X3dhbGxfbXMYCCABKAMSEgoKbGFzdF9hdWRpdBgJIAEoCRITCgthdWRpdHNfZG9uZRgKIAEoBBIeCgZmYXVsdHMYCyADKAsyDi5kY25yLnYxLkZhdWx0EhgKEGV4Y2x1ZGVkX2NsYXNzZXMYDCADKAkiRgoFRmF1bHQSDwoHd2FsbF9tcxgBIAEoAxIMCgRraW5kGAIgASgJEg0KBXN0b3J5GAMgASgJEg8KB2NvbW1hbmQYBCABKAkiJgoTR2V0QXNzdXJhbmNlUmVxdWVzdBIPCgdzZXNzaW9uGAEgASgJIrsBChRHZXRBc3N1cmFuY2VSZXNwb25zZRIRCglhc3N1cmFuY2UYASABKAkSDAoEbGluZRgCIAEoBBINCgVmaW5hbBgDIAEoBBISCgpmaW5hbF9yb290GAQgASgJEhIKCmJ5X3RydXN0ZWQYBSABKAQSFAoMYnlfc3RyYW5nZXJzGAYgASgEEhEKCWJ5X25vYm9keRgHIAEoBBIiCgZhdWRpdHMYCCADKAsyEi5kY25yLnYxLkF1ZGl0VmlldyJ2CglBdWRpdFZpZXcSDQoFdm5vZGUYASABKAkSDAoEZnJvbRgCIAEoBBIKCgJ0bxgDIAEoBBINCgVvd25lchgEIAEoCRIOCgZzdGF0dXMYBSABKAkSEAoIYXVkaXRvcnMYBiADKAkSDwoHY29tbWFuZBgHIAEoCSJHChdEZXNjcmliZUludGVydmFsUmVxdWVzdBIPCgdzZXNzaW9uGAEgASgJEg0KBXZub2RlGAIgASgJEgwKBHN0ZXAYAyABKAQigQEKGERlc2NyaWJlSW50ZXJ2YWxSZXNwb25zZRINCgVvd25lchgBIAEoCRIlCglzdGF0ZW1lbnQYAiABKAsyEi5kY25yLnYxLlN0YXRlbWVudBIMCgR0dXJuGAMgASgEEgwKBGRyYXcYBCABKAkSEwoLbG90dGVyeV9rZXkYBSABKAkiQgoPU2V0VHJ1c3RSZXF1ZXN0Eg0KBXBub2RlGAEgASgJEhAKCHN0YW5kaW5nGAIgASgJEg4KBnJlYXNvbhgDIAEoCSISChBTZXRUcnVzdFJlc3BvbnNlMt4DCgxUcnVzdFNlcnZpY2USUAoLUmVjb3JkQXVkaXQSGy5kY25yLnYxLlJlY29yZEF1ZGl0UmVxdWVzdBocLmRjbnIudjEuUmVjb3JkQXVkaXRSZXNwb25zZSIG6uAYAggEElgKDUxpc3RTdGFuZGluZ3MSHS5kY25yLnYxLkxpc3RTdGFuZGluZ3NSZXF1ZXN0Gh4uZGNuci52MS5MaXN0U3RhbmRpbmdzUmVzcG9uc2UiCOrgGAQIAhACEmAKDEdldEFzc3VyYW5jZRIcLmRjbnIudjEuR2V0QXNzdXJhbmNlUmVxdWVzdBodLmRjbnIudjEuR2V0QXNzdXJhbmNlUmVzcG9uc2UiE+rgGA8IAhACIAIqB3Nlc3Npb24SbAoQRGVzY3JpYmVJbnRlcnZhbBIgLmRjbnIudjEuRGVzY3JpYmVJbnRlcnZhbFJlcXVlc3QaIS5kY25yLnYxLkRlc2NyaWJlSW50ZXJ2YWxSZXNwb25zZSIT6uAYDwgCEAQgAioHc2Vzc2lvbhJSCghTZXRUcnVzdBIYLmRjbnIudjEuU2V0VHJ1c3RSZXF1ZXN0GhkuZGNuci52MS5TZXRUcnVzdFJlc3BvbnNlIhHq4BgNCAIQBBgBKgVwbm9kZWIGcHJvdG8z", [file_dcnr_v1_access]);
+  fileDesc("ChNkY25yL3YxL3RydXN0LnByb3RvEgdkY25yLnYxIoMDCglTdGF0ZW1lbnQSDAoEZnJvbRgBIAEoBBIKCgJ0bxgCIAEoBBIMCgRsaWZlGAMgASgJEg4KBmJlZm9yZRgEIAEoCRINCgVhZnRlchgFIAEoCRITCgthZnRlcl9ieXRlcxgGIAEoBBIOCgZpbnB1dHMYByABKAkSFAoMaW5wdXRzX2J5dGVzGAggASgEEg8KB291dHB1dHMYCSABKAkSFQoNb3V0cHV0c19ieXRlcxgKIAEoBBIsCgVlZGdlcxgLIAMoCzIdLmRjbnIudjEuU3RhdGVtZW50LkVkZ2VzRW50cnkSHAoPdmFsaWRhdGlvbl9sb3NzGAwgASgBSACIAQESFwoPdmFsaWRhdGlvbl9zdGVwGA8gASgEEhIKCnB1YmxpY19rZXkYDSABKAwSEQoJc2lnbmF0dXJlGA4gASgMGiwKCkVkZ2VzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUISChBfdmFsaWRhdGlvbl9sb3NzIpIBCghBdWRpdGluZxIMCgRmcm9tGAEgASgEEgoKAnRvGAIgASgEEg4KBmJlZm9yZRgDIAEoCRIOCgZpbnB1dHMYBCABKAkSDAoEdHVybhgFIAEoBBIPCgdhZ2FpbnN0GAYgASgJEgwKBGtlZXAYByABKAgSHwoGYmVzaWRlGAggAygLMg8uZGNuci52MS5CZXNpZGUiNwoGQmVzaWRlEg0KBXZub2RlGAEgASgJEg4KBmJlZm9yZRgCIAEoCRIOCgZpbnB1dHMYAyABKAkiMAoFRHJhd24SDQoFdm5vZGUYASABKAkSDAoEZnJvbRgCIAEoBBIKCgJ0bxgDIAEoBCKsAQoSUmVjb3JkQXVkaXRSZXF1ZXN0Eg8KB3Nlc3Npb24YASABKAkSDQoFdm5vZGUYAiABKAkSDAoEdHVybhgDIAEoBBIlCglzdGF0ZW1lbnQYBCABKAsyEi5kY25yLnYxLlN0YXRlbWVudBIQCghkaXN0YW5jZRgFIAEoARIPCgdmYWlsdXJlGAYgASgJEgoKAnRvGAcgASgEEhIKCmltcG9zc2libGUYCCABKAgiFQoTUmVjb3JkQXVkaXRSZXNwb25zZSIlChRMaXN0U3RhbmRpbmdzUmVxdWVzdBINCgVwbm9kZRgBIAEoCSJEChVMaXN0U3RhbmRpbmdzUmVzcG9uc2USKwoJc3RhbmRpbmdzGAEgAygLMhguZGNuci52MS5NYWNoaW5lU3RhbmRpbmci/QEKD01hY2hpbmVTdGFuZGluZxINCgVwbm9kZRgBIAEoCRIMCgRuYW1lGAIgASgJEhAKCHN0YW5kaW5nGAMgASgJEg4KBnJlYXNvbhgEIAEoCRINCgVyaWdodBgFIAEoBBIMCgRyYXRlGAYgASgBEg8KB2F1ZGl0ZWQYByABKAQSGgoSbGFzdF9hdWRpdF93YWxsX21zGAggASgDEhIKCmxhc3RfYXVkaXQYCSABKAkSEwoLYXVkaXRzX2RvbmUYCiABKAQSHgoGZmF1bHRzGAsgAygLMg4uZGNuci52MS5GYXVsdBIYChBleGNsdWRlZF9jbGFzc2VzGAwgAygJIkYKBUZhdWx0Eg8KB3dhbGxfbXMYASABKAMSDAoEa2luZBgCIAEoCRINCgVzdG9yeRgDIAEoCRIPCgdjb21tYW5kGAQgASgJIiYKE0dldEFzc3VyYW5jZVJlcXVlc3QSDwoHc2Vzc2lvbhgBIAEoCSK7AQoUR2V0QXNzdXJhbmNlUmVzcG9uc2USEQoJYXNzdXJhbmNlGAEgASgJEgwKBGxpbmUYAiABKAQSDQoFZmluYWwYAyABKAQSEgoKZmluYWxfcm9vdBgEIAEoCRISCgpieV90cnVzdGVkGAUgASgEEhQKDGJ5X3N0cmFuZ2VycxgGIAEoBBIRCglieV9ub2JvZHkYByABKAQSIgoGYXVkaXRzGAggAygLMhIuZGNuci52MS5BdWRpdFZpZXcidgoJQXVkaXRWaWV3Eg0KBXZub2RlGAEgASgJEgwKBGZyb20YAiABKAQSCgoCdG8YAyABKAQSDQoFb3duZXIYBCABKAkSDgoGc3RhdHVzGAUgASgJEhAKCGF1ZGl0b3JzGAYgAygJEg8KB2NvbW1hbmQYByABKAkiRwoXRGVzY3JpYmVJbnRlcnZhbFJlcXVlc3QSDwoHc2Vzc2lvbhgBIAEoCRINCgV2bm9kZRgCIAEoCRIMCgRzdGVwGAMgASgEIoEBChhEZXNjcmliZUludGVydmFsUmVzcG9uc2USDQoFb3duZXIYASABKAkSJQoJc3RhdGVtZW50GAIgASgLMhIuZGNuci52MS5TdGF0ZW1lbnQSDAoEdHVybhgDIAEoBBIMCgRkcmF3GAQgASgJEhMKC2xvdHRlcnlfa2V5GAUgASgJIkIKD1NldFRydXN0UmVxdWVzdBINCgVwbm9kZRgBIAEoCRIQCghzdGFuZGluZxgCIAEoCRIOCgZyZWFzb24YAyABKAkiEgoQU2V0VHJ1c3RSZXNwb25zZTLeAwoMVHJ1c3RTZXJ2aWNlElAKC1JlY29yZEF1ZGl0EhsuZGNuci52MS5SZWNvcmRBdWRpdFJlcXVlc3QaHC5kY25yLnYxLlJlY29yZEF1ZGl0UmVzcG9uc2UiBurgGAIIBBJYCg1MaXN0U3RhbmRpbmdzEh0uZGNuci52MS5MaXN0U3RhbmRpbmdzUmVxdWVzdBoeLmRjbnIudjEuTGlzdFN0YW5kaW5nc1Jlc3BvbnNlIgjq4BgECAIQAhJgCgxHZXRBc3N1cmFuY2USHC5kY25yLnYxLkdldEFzc3VyYW5jZVJlcXVlc3QaHS5kY25yLnYxLkdldEFzc3VyYW5jZVJlc3BvbnNlIhPq4BgPCAIQAiACKgdzZXNzaW9uEmwKEERlc2NyaWJlSW50ZXJ2YWwSIC5kY25yLnYxLkRlc2NyaWJlSW50ZXJ2YWxSZXF1ZXN0GiEuZGNuci52MS5EZXNjcmliZUludGVydmFsUmVzcG9uc2UiE+rgGA8IAhAEIAIqB3Nlc3Npb24SUgoIU2V0VHJ1c3QSGC5kY25yLnYxLlNldFRydXN0UmVxdWVzdBoZLmRjbnIudjEuU2V0VHJ1c3RSZXNwb25zZSIR6uAYDQgCEAQYASoFcG5vZGViBnByb3RvMw", [file_dcnr_v1_access]);
 
 /**
  * A signed equation: from the state `before` and these inputs follow these outputs and the state `after`. One for each VNode
@@ -169,6 +169,13 @@ export type Auditing = Message<"dcnr.v1.Auditing"> & {
    * @generated from field: bool keep = 7;
    */
   keep: boolean;
+
+  /**
+   * VNodes that share weights with it and were on the same machine: what passed between them is listed nowhere, so that all of them are repeated together.
+   *
+   * @generated from field: repeated dcnr.v1.Beside beside = 8;
+   */
+  beside: Beside[];
 };
 
 /**
@@ -177,6 +184,35 @@ export type Auditing = Message<"dcnr.v1.Auditing"> & {
  */
 export const AuditingSchema: GenMessage<Auditing> = /*@__PURE__*/
   messageDesc(file_dcnr_v1_trust, 1);
+
+/**
+ * What one of them began with, and the list of messages that went into it from others.
+ *
+ * @generated from message dcnr.v1.Beside
+ */
+export type Beside = Message<"dcnr.v1.Beside"> & {
+  /**
+   * @generated from field: string vnode = 1;
+   */
+  vnode: string;
+
+  /**
+   * @generated from field: string before = 2;
+   */
+  before: string;
+
+  /**
+   * @generated from field: string inputs = 3;
+   */
+  inputs: string;
+};
+
+/**
+ * Describes the message dcnr.v1.Beside.
+ * Use `create(BesideSchema)` to create a new message.
+ */
+export const BesideSchema: GenMessage<Beside> = /*@__PURE__*/
+  messageDesc(file_dcnr_v1_trust, 2);
 
 /**
  * Messages into a VNode in steps from `from` to before `to` that are to be stored as blobs before they are let go.
@@ -205,7 +241,7 @@ export type Drawn = Message<"dcnr.v1.Drawn"> & {
  * Use `create(DrawnSchema)` to create a new message.
  */
 export const DrawnSchema: GenMessage<Drawn> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_trust, 2);
+  messageDesc(file_dcnr_v1_trust, 3);
 
 /**
  * @generated from message dcnr.v1.RecordAuditRequest
@@ -267,7 +303,7 @@ export type RecordAuditRequest = Message<"dcnr.v1.RecordAuditRequest"> & {
  * Use `create(RecordAuditRequestSchema)` to create a new message.
  */
 export const RecordAuditRequestSchema: GenMessage<RecordAuditRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_trust, 3);
+  messageDesc(file_dcnr_v1_trust, 4);
 
 /**
  * @generated from message dcnr.v1.RecordAuditResponse
@@ -280,7 +316,7 @@ export type RecordAuditResponse = Message<"dcnr.v1.RecordAuditResponse"> & {
  * Use `create(RecordAuditResponseSchema)` to create a new message.
  */
 export const RecordAuditResponseSchema: GenMessage<RecordAuditResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_trust, 4);
+  messageDesc(file_dcnr_v1_trust, 5);
 
 /**
  * @generated from message dcnr.v1.ListStandingsRequest
@@ -299,7 +335,7 @@ export type ListStandingsRequest = Message<"dcnr.v1.ListStandingsRequest"> & {
  * Use `create(ListStandingsRequestSchema)` to create a new message.
  */
 export const ListStandingsRequestSchema: GenMessage<ListStandingsRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_trust, 5);
+  messageDesc(file_dcnr_v1_trust, 6);
 
 /**
  * @generated from message dcnr.v1.ListStandingsResponse
@@ -316,7 +352,7 @@ export type ListStandingsResponse = Message<"dcnr.v1.ListStandingsResponse"> & {
  * Use `create(ListStandingsResponseSchema)` to create a new message.
  */
 export const ListStandingsResponseSchema: GenMessage<ListStandingsResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_trust, 6);
+  messageDesc(file_dcnr_v1_trust, 7);
 
 /**
  * @generated from message dcnr.v1.MachineStanding
@@ -396,7 +432,7 @@ export type MachineStanding = Message<"dcnr.v1.MachineStanding"> & {
  * Use `create(MachineStandingSchema)` to create a new message.
  */
 export const MachineStandingSchema: GenMessage<MachineStanding> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_trust, 7);
+  messageDesc(file_dcnr_v1_trust, 8);
 
 /**
  * @generated from message dcnr.v1.Fault
@@ -432,7 +468,7 @@ export type Fault = Message<"dcnr.v1.Fault"> & {
  * Use `create(FaultSchema)` to create a new message.
  */
 export const FaultSchema: GenMessage<Fault> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_trust, 8);
+  messageDesc(file_dcnr_v1_trust, 9);
 
 /**
  * @generated from message dcnr.v1.GetAssuranceRequest
@@ -449,7 +485,7 @@ export type GetAssuranceRequest = Message<"dcnr.v1.GetAssuranceRequest"> & {
  * Use `create(GetAssuranceRequestSchema)` to create a new message.
  */
 export const GetAssuranceRequestSchema: GenMessage<GetAssuranceRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_trust, 9);
+  messageDesc(file_dcnr_v1_trust, 10);
 
 /**
  * @generated from message dcnr.v1.GetAssuranceResponse
@@ -507,7 +543,7 @@ export type GetAssuranceResponse = Message<"dcnr.v1.GetAssuranceResponse"> & {
  * Use `create(GetAssuranceResponseSchema)` to create a new message.
  */
 export const GetAssuranceResponseSchema: GenMessage<GetAssuranceResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_trust, 10);
+  messageDesc(file_dcnr_v1_trust, 11);
 
 /**
  * @generated from message dcnr.v1.AuditView
@@ -558,7 +594,7 @@ export type AuditView = Message<"dcnr.v1.AuditView"> & {
  * Use `create(AuditViewSchema)` to create a new message.
  */
 export const AuditViewSchema: GenMessage<AuditView> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_trust, 11);
+  messageDesc(file_dcnr_v1_trust, 12);
 
 /**
  * @generated from message dcnr.v1.DescribeIntervalRequest
@@ -587,7 +623,7 @@ export type DescribeIntervalRequest = Message<"dcnr.v1.DescribeIntervalRequest">
  * Use `create(DescribeIntervalRequestSchema)` to create a new message.
  */
 export const DescribeIntervalRequestSchema: GenMessage<DescribeIntervalRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_trust, 12);
+  messageDesc(file_dcnr_v1_trust, 13);
 
 /**
  * @generated from message dcnr.v1.DescribeIntervalResponse
@@ -626,7 +662,7 @@ export type DescribeIntervalResponse = Message<"dcnr.v1.DescribeIntervalResponse
  * Use `create(DescribeIntervalResponseSchema)` to create a new message.
  */
 export const DescribeIntervalResponseSchema: GenMessage<DescribeIntervalResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_trust, 13);
+  messageDesc(file_dcnr_v1_trust, 14);
 
 /**
  * @generated from message dcnr.v1.SetTrustRequest
@@ -657,7 +693,7 @@ export type SetTrustRequest = Message<"dcnr.v1.SetTrustRequest"> & {
  * Use `create(SetTrustRequestSchema)` to create a new message.
  */
 export const SetTrustRequestSchema: GenMessage<SetTrustRequest> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_trust, 14);
+  messageDesc(file_dcnr_v1_trust, 15);
 
 /**
  * @generated from message dcnr.v1.SetTrustResponse
@@ -670,7 +706,7 @@ export type SetTrustResponse = Message<"dcnr.v1.SetTrustResponse"> & {
  * Use `create(SetTrustResponseSchema)` to create a new message.
  */
 export const SetTrustResponseSchema: GenMessage<SetTrustResponse> = /*@__PURE__*/
-  messageDesc(file_dcnr_v1_trust, 15);
+  messageDesc(file_dcnr_v1_trust, 16);
 
 /**
  * Checking what machines computed: statements that their owners sign, audits that repeat them, and what follows from both.
