@@ -65,7 +65,7 @@ async function besideTheCode(): Promise<boolean> {
   console.log("\n== unit tests");
   const halves = [0, 1].map((half) => unit.filter((_, index) => index % 2 === half));
   const [first, second] = halves.map((files, index) =>
-    start(process.execPath, nodeTest(files, "--test-isolation=none"), index === 0 ? "shown" : "kept"),
+    start(process.execPath, [join(import.meta.dirname, "unit-tests.mjs"), ...files], index === 0 ? "shown" : "kept"),
   ) as [Promise<Ended>, Promise<Ended>];
   const { holds } = await first;
   const other = await second;
@@ -114,7 +114,8 @@ async function acrossProcesses(): Promise<boolean> {
   process.env["DCNR_TEST_COSTS"] = notes;
   const took = new Map<string, number>();
   let holds = true;
-  const execArgv = [...process.execArgv, "--import", new URL("test-cost.mjs", import.meta.url).href];
+  const before = ["test-light.mjs", "test-cost.mjs"].map((name) => new URL(name, import.meta.url).href);
+  const execArgv = [...process.execArgv, ...before.flatMap((file) => ["--import", file])];
   const stream = runTests({ files, concurrency: 2, timeout: 600_000, execArgv });
   stream.on("test:fail", () => {
     holds = false;

@@ -6,6 +6,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { cacheFolder } from "../../bin/newer-node.js";
 import { parseCommandLine } from "../../src/cli/command.ts";
 import { commands, findCommand } from "../../src/cli/commands.ts";
 import { openSettings } from "../../src/cli/flags/settings.ts";
@@ -61,7 +62,7 @@ export class TestNetwork {
       XDG_CONFIG_HOME: join(this.folder, "home"),
       NO_COLOR: "1",
       // As people's starts: compiled once.
-      NODE_COMPILE_CACHE: join(this.folder, "compiled"),
+      NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"] ?? join(cacheFolder(), "compiled"),
     };
   }
 
