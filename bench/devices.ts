@@ -1,5 +1,5 @@
 // What a GPU gives: the time of a step beside the native engine's on the same machine, the bytes that a step moves over the bus, the share of
-// time on the device, and how far the losses are apart. `npm run bench -- devices [--software] [--steps N] [--microbatches N] [--network FILE]`.
+// time on the device, and how far the losses are apart. `npm run bench -- devices [--software] [--engines A,B] [--steps N] [--microbatches N] [--network FILE]`.
 
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
@@ -14,6 +14,7 @@ export async function devicesReport(args: readonly string[], log: (line: string)
     args: [...args],
     options: {
       software: { type: "boolean", default: false },
+      engines: { type: "string", default: "portable,exact,webgpu,exact-webgpu" },
       steps: { type: "string", default: "20" },
       microbatches: { type: "string", default: "2" },
       network: { type: "string", default: fileURLToPath(new URL("../examples/gpt-demo.yaml", import.meta.url)) },
@@ -29,9 +30,11 @@ export async function devicesReport(args: readonly string[], log: (line: string)
   const native = await run("native");
   const gpus = values.software ? await softwareGpus() : [{ name: "this machine's GPU", environment: {} }];
   const rows = [row("native", native, native)];
-  for (const kind of ["portable", "exact"]) rows.push(row(kind, await run(kind), native));
+  const engines = values.engines.split(",");
+  const asked = (kind: string) => engines.includes(kind);
+  for (const kind of ["portable", "exact"].filter(asked)) rows.push(row(kind, await run(kind), native));
   for (const { name, environment } of gpus)
-    for (const kind of ["webgpu", "exact-webgpu"])
+    for (const kind of ["webgpu", "exact-webgpu"].filter(asked))
       rows.push(row(`${kind === "webgpu" ? "webgpu" : "exact"} on ${name}`, await run(kind, environment), native));
   return [
     "| engine | class | first step | step (median) | of native's | up a step | down a step | time on the device | most there | there after | losses differ by at most | weights |",
