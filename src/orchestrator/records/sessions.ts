@@ -75,6 +75,8 @@ export interface SessionRecord extends WorkloadRecord {
   readonly turnLine?: number;
   /** Whatever VNodes recorded above this line in turns before this one is void (turns.ts); absent: nothing is. */
   readonly voided?: { readonly turn: number; readonly line: number };
+  /** How often it went back to a line because VNodes that share weights were parted. */
+  readonly parted?: { readonly line: number; readonly times: number };
   /** VNode-intervals below `final`, by who recomputed them. */
   readonly certificate?: Certificate;
   readonly best?: BestState;

@@ -6,7 +6,7 @@ import type { Statement } from "../../trust/statement.ts";
 import type { Stated } from "../records/checking.ts";
 import type { SessionRecord } from "../records/sessions.ts";
 import type { VNodeRecord } from "../records/vnodes.ts";
-import { countedAt, soundUpTo } from "./seams.ts";
+import { countedAt, soundUpTo, uncountedAt } from "./seams.ts";
 
 const [a, b] = ["a", "b"] as VNodeId[] as [VNodeId, VNodeId];
 const edges = [{ id: "a>b", from: a, to: b, kind: "activation", gradient: false }];
@@ -126,6 +126,13 @@ describe("VNodes that share weights on one machine", () => {
       }),
       "parted",
     );
+  });
+
+  it("that never stand together are stated in vain by whoever leaves out what passed, and by nobody else", () => {
+    const liar = recordsOf({ a: [["honest", "r"]], b: [["liar", silentRoot]] });
+    assert.deepEqual(uncountedAt(session, liar, tie, 2), [{ pnode: "liar", vnode: b }]);
+    const together = recordsOf({ a: [["p", silentRoot]], b: [["p", silentRoot]] });
+    assert.deepEqual(uncountedAt(session, together, tie, 2), []);
   });
 
   it("that moved together are as good as before, also if one of them had stated something elsewhere", () => {

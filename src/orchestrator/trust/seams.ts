@@ -3,7 +3,7 @@
 // nothing, and makes every audit local. VNodes that share weights on one machine say nothing of what passes between them (trust/silent.ts): their
 // statements count together or not at all.
 
-import type { VNodeId } from "../../core/ids.ts";
+import type { PNodeId, VNodeId } from "../../core/ids.ts";
 import { tiedGroups } from "../../network/ties.ts";
 import { silentRoot } from "../../trust/silent.ts";
 import { resultOf } from "../../trust/statement.ts";
@@ -24,6 +24,8 @@ export interface Span {
   readonly from: number;
   readonly to: number;
 }
+
+export type Parted = Extract<Trouble, { readonly kind: "parted" }>;
 
 export type Trouble = Span &
   (
@@ -96,6 +98,20 @@ function counted(
       return own ? [{ vnode: other, before: own.statement.before, inputs: own.statement.inputs }] : [];
     });
     return beside.length === others.length ? [{ ...one, beside }] : [];
+  });
+}
+
+/** Who states something that counts for nothing, by itself. */
+export function uncountedAt(
+  session: Pick<SessionRecord, "turn" | "vnodes">,
+  records: VNodeRecords,
+  edges: readonly SeamEdge[],
+  to: number,
+): { readonly pnode: PNodeId; readonly vnode: VNodeId }[] {
+  return Array.from(countedAt(session, records, edges, to)).flatMap(([vnode, all]) => {
+    const counts = new Set(all.map(({ pnode }) => pnode));
+    const others = statedAt(session, records.get(vnode), to).filter(({ pnode }) => !counts.has(pnode));
+    return others.map(({ pnode }) => ({ pnode, vnode }));
   });
 }
 

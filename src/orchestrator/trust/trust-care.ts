@@ -32,7 +32,7 @@ import {
 import { LockerWatch } from "./locker-watch.ts";
 import { isDrawnAgain } from "./lottery.ts";
 import { repair, replanned } from "./repair.ts";
-import { countedAt, type Span, type Trouble } from "./seams.ts";
+import { countedAt, type Parted, type Span, type Trouble, uncountedAt } from "./seams.ts";
 import { type Missing, missingOf, quietMsMost } from "./silence.ts";
 import type { Standings } from "./standings.ts";
 import { mustBeUndone, Verdicts } from "./verdicts.ts";
@@ -58,6 +58,8 @@ const patienceMsLeast = 60_000;
 const slowestFlops = 1e9;
 /** Intervals that are checked whatever is drawn. */
 const dueForSure = 5;
+/** Moves of machines that come and go may part a group at a line more than once. */
+const partingsMax = 2;
 
 export class TrustCare {
   readonly #context: Context;
@@ -88,7 +90,7 @@ export class TrustCare {
   /** Statements contradict each other: who is wrong is found out before the line moves on. */
   async stuck(session: SessionRecord, records: VNodeRecords, trouble: Trouble): Promise<void> {
     const { mirror, world, events } = this.#context;
-    if (trouble.kind === "parted") return this.#together(session, trouble.vnode);
+    if (trouble.kind === "parted") return this.#together(session, records, trouble);
     const name = key.interval(session.id, trouble.to);
     const known = mirror.get(name);
     if (known !== undefined && known.turn >= (session.turn ?? 0)) return;
@@ -114,10 +116,20 @@ export class TrustCare {
     await this.#tellDrawn(session.id);
   }
 
-  /** VNodes that share weights were parted in the middle of an interval: it is computed again, by lives that began as they stand now. */
-  async #together({ id, line, turn = 0 }: SessionRecord, vnode: VNodeId): Promise<void> {
+  /**
+   * VNodes that share weights were parted in the middle of an interval: it is computed again, by lives that began as they stand now. A move parts
+   * them once. Whoever goes on stating what nobody can repeat would have the session go back for ever, and loses its part in it.
+   */
+  async #together(session: SessionRecord, records: VNodeRecords, { vnode, to }: Parted): Promise<void> {
+    const { id, line, turn = 0, parted } = session;
+    const times = parted?.line === line ? parted.times + 1 : 1;
+    if (times > partingsMax) {
+      const { edges } = await this.#needs.compiled.planOf(session.identity);
+      const detail = "it states again and again what nobody can repeat, without the VNodes that share its weights";
+      await this.#takeAway(id, uncountedAt(session, records, edges, to), detail);
+    }
     const because = `VNode ${vnode} was parted from one that shares its weights, so that nobody could repeat what it states`;
-    await repair(this.#context, id, { line, turn: turn + 1, because });
+    await repair(this.#context, id, { line, turn: turn + 1, because, change: () => ({ parted: { line, times } }) });
   }
 
   /**
@@ -177,7 +189,7 @@ export class TrustCare {
     const { mirror } = this.#context;
     const outcome = await repair(this.#context, id, { ...plan, change: () => ({ alarm: plan.line }) });
     if (outcome === "done") {
-      await this.#takeAway(id, plan);
+      await this.#takeAway(id, plan.lapses ?? [], "what it had sent could not be had for checking");
       await this.#closing.undone(interval);
     }
     if (outcome !== "overtaken") return;
@@ -189,8 +201,8 @@ export class TrustCare {
     );
   }
 
-  /** Whoever had not stored what others needed computes nothing of this session for a while. */
-  async #takeAway(id: SessionId, { lapses = [] }: RepairPlan): Promise<void> {
+  /** Whoever did not give others what they need to check it computes nothing of this session for a while. */
+  async #takeAway(id: SessionId, lapses: NonNullable<RepairPlan["lapses"]>, detail: string): Promise<void> {
     const { mirror } = this.#context;
     const hosts = (pnode: PNodeId) =>
       mirror.under(prefix.vnodesOf(id)).filter(({ members }) => members.some((member) => member.pnode === pnode));
@@ -199,7 +211,6 @@ export class TrustCare {
     );
     for (const { pnode, vnode } of lost) {
       const epoch = mirror.get(key.vnode(id, vnode))?.epoch ?? 0;
-      const detail = "what it had sent could not be had for checking";
       await noteFailure(this.#context, this.#needs.rooms, {
         ...{ workload: id, vnode, pnode, epoch, detail, kind: "lapsed" },
       });
