@@ -114,7 +114,8 @@ async function acrossProcesses(): Promise<boolean> {
   process.env["DCNR_TEST_COSTS"] = notes;
   const took = new Map<string, number>();
   let holds = true;
-  const before = ["test-light.mjs", "test-cost.mjs"].map((name) => new URL(name, import.meta.url).href);
+  const names = ["test-light.mjs", "test-cost.mjs", "test-state.mjs"];
+  const before = names.map((name) => new URL(name, import.meta.url).href);
   const execArgv = [...process.execArgv, ...before.flatMap((file) => ["--import", file])];
   const stream = runTests({ files, concurrency: 2, timeout: 600_000, execArgv });
   stream.on("test:fail", () => {

@@ -66,6 +66,8 @@ export interface PNode {
   readings(): Readings;
   /** The machine was measured again. */
   measured(gflops: number, numerics: readonly { readonly engine: string; readonly class: string }[]): void;
+  /** Lends from now on what `lendable` says, given what its VNodes hold: PNodes of one machine share its memory. */
+  shareMemory(lendable: (heldBytes: number) => number): void;
   /** Finds out how fast its line is and tells; fails if no orchestrator answers. */
   measureLine(): Promise<void>;
   /** Hands its VNodes over, then stops. */
@@ -98,6 +100,7 @@ class HostingNode implements PNode {
   readonly #report: SelfReport;
   readonly #training: Training;
   readonly #servings: Servings;
+  readonly #room: Room;
   readonly members: Membership | undefined;
   readonly #autonomy: Autonomy;
   readonly #auditor: Auditor;
@@ -166,6 +169,7 @@ class HostingNode implements PNode {
     const isKnown = Number(memoryBytes) > 0 || machineBytes > 0;
     const lentBytes = isKnown ? lentMemoryBytes(Number(memoryBytes), machineBytes) : Number.POSITIVE_INFINITY;
     const room = dependencies.openRoom?.(lentBytes) ?? new Room(world.timers, lentBytes);
+    this.#room = room;
     const reports = new Reports(world.clock);
     this.#attachment = new Attachment({
       ...common,
@@ -257,14 +261,7 @@ class HostingNode implements PNode {
     if (networkKey === undefined) return undefined;
     const members = new Membership({
       ...given,
-      ...{
-        id: this.id,
-        role: "pnode" as const,
-        incarnation: incarnation.slice(0, 16),
-        networkKey,
-        network,
-        world,
-      },
+      ...{ id: this.id, role: "pnode" as const, incarnation: incarnation.slice(0, 16), networkKey, network, world },
       facts: () => this.#report.facts(),
       contacts: () => orchestrators.addresses,
     });
@@ -327,6 +324,12 @@ class HostingNode implements PNode {
   measured(gflops: number, numerics: readonly { readonly engine: string; readonly class: string }[]): void {
     this.#report.measured(gflops, numerics);
     this.#attachment.tellMeasurement({ gflops, numerics: [...numerics] });
+  }
+
+  shareMemory(lendable: (heldBytes: number) => number): void {
+    const bytes = lendable(this.#room.heldBytes);
+    this.#room.lends(bytes);
+    if (this.#report.lendsMemory(bytes)) this.#attachment.tellMeasurement({ memoryBytes: BigInt(bytes) });
   }
 
   async measureLine(): Promise<void> {

@@ -2,6 +2,7 @@
 // PNode does not rely on that: what does not fit is refused, whoever assigned it.
 
 import { DcnrError } from "../core/errors.ts";
+import { lentMemoryBytes, reserveBytes } from "../core/lent.ts";
 import { sleep, type Timers } from "../core/world.ts";
 
 /** Another place may have room: orchestrators take the VNode there. */
@@ -20,7 +21,7 @@ const lookMs = 100;
 
 export class Room {
   readonly #timers: Timers;
-  readonly #lentBytes: number;
+  #lentBytes: number;
   /** By VNode: what it needs, however often it begins anew. */
   readonly #held = new Map<string, number>();
   /** What is loaded in case that it is assigned; it never stands in the way of what is. */
@@ -29,6 +30,17 @@ export class Room {
   constructor(timers: Timers, lentBytes: number) {
     this.#timers = timers;
     this.#lentBytes = lentBytes;
+  }
+
+  /** As much of the machine's memory from now on; what is held stays, also where it is more. */
+  lends(bytes: number): void {
+    this.#lentBytes = lentMemoryBytes(bytes, 0);
+  }
+
+  /** What VNodes take of the machine's memory, with what is kept for the program itself; 0 while there are none. */
+  get heldBytes(): number {
+    const bytes = sumOf(this.#held, "") + sumOf(this.#ahead, "");
+    return bytes > 0 ? bytes + reserveBytes : 0;
   }
 
   /** Returns early when the signal aborts. */

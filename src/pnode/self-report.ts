@@ -53,6 +53,7 @@ export class SelfReport {
   readonly #hours: Hours;
   readonly #parts: () => ReportedParts;
   #capabilities: PNodeOptions["capabilities"];
+  #limits: PNodeOptions["limits"];
   /** It hands over what it hosts: nothing new is to come. */
   leaving = false;
 
@@ -68,6 +69,7 @@ export class SelfReport {
     this.#hours = parseHours(options.limits?.hours ?? "");
     this.#parts = parts;
     this.#capabilities = options.capabilities;
+    this.#limits = options.limits;
   }
 
   /** The classes in which this machine computes. */
@@ -87,9 +89,17 @@ export class SelfReport {
     this.#capabilities = { ...this.#capabilities, bandwidthBytesPerSecond };
   }
 
+  /** Whether that is news. */
+  lendsMemory(bytes: number): boolean {
+    const memoryBytes = BigInt(bytes);
+    if (memoryBytes === this.#limits?.memoryBytes) return false;
+    this.#limits = { ...this.#limits, memoryBytes };
+    return true;
+  }
+
   registration() {
     const { training, servings, whereabouts, autonomy } = this.#parts();
-    const { name, software, owner, region, provider, pricePerHour, limits } = this.#options;
+    const { name, software, owner, region, provider, pricePerHour } = this.#options;
     const learning = training.hosts.all().map(({ assignment: { session, vnode, epoch } }) => ({
       session,
       vnode,
@@ -104,7 +114,7 @@ export class SelfReport {
       incarnation: this.#incarnation,
       routes: whereabouts.routes,
       ...whereabouts.offer(),
-      limits: limits ?? {},
+      limits: this.#limits ?? {},
       owner: owner ?? "",
       region: region ?? "",
       provider: provider ?? "",

@@ -1,8 +1,8 @@
 // What somebody lends, checked against what the machine has: a limit that means nothing is refused, not believed.
 
-import { availableParallelism, totalmem } from "node:os";
 import { fail } from "../../core/errors.ts";
 import { parseAddress } from "../../protocol/routes/address.ts";
+import { machineSize } from "../../system/machine/hardware.ts";
 import { bytes } from "../shown/progress.ts";
 
 export interface Lendable {
@@ -14,7 +14,8 @@ export interface Lendable {
 export const memoryBytesLeast = 136 * 2 ** 20;
 
 export function thisMachine(): Lendable {
-  return { cpus: availableParallelism(), memoryBytes: totalmem() };
+  const { cores, memoryBytes } = machineSize();
+  return { cpus: cores, memoryBytes };
 }
 
 /** 0 stands for "as much as there is". */

@@ -2,14 +2,14 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { Lending } from "./conditions.ts";
 
-const calm = { othersLoad: 0.05, power: "mains" } as const;
-const busy = { othersLoad: 0.6, power: "mains" } as const;
-const between = { othersLoad: 0.2, power: "mains" } as const;
+const calm = { othersLoad: 0.05, power: "mains", hour: 12 } as const;
+const busy = { ...calm, othersLoad: 0.6 } as const;
+const between = { ...calm, othersLoad: 0.2 } as const;
 
 describe("lending a machine", () => {
   it("does not care about its owner's work or its battery unless told to", () => {
     const lending = new Lending({ whenIdle: false, onMains: false });
-    lending.notice({ othersLoad: 1, power: "battery" }, 0);
+    lending.notice({ ...calm, othersLoad: 1, power: "battery" }, 0);
     assert.equal(lending.refusal, "");
     lending.paused = true;
     assert.equal(lending.refusal, "paused by you");
@@ -36,9 +36,9 @@ describe("lending a machine", () => {
 
   it("stops on battery where it is to run on mains, and believes a system that cannot tell", () => {
     const lending = new Lending({ whenIdle: false, onMains: true });
-    lending.notice({ othersLoad: 0, power: "battery" }, 0);
+    lending.notice({ ...calm, power: "battery" }, 0);
     assert.equal(lending.refusal, "it runs on battery");
-    lending.notice({ othersLoad: 0, power: "unknown" }, 1);
+    lending.notice({ ...calm, power: "unknown" }, 1);
     assert.equal(lending.refusal, "");
   });
 

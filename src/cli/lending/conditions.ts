@@ -1,14 +1,7 @@
-// Whether the machine is lent right now: its owner may have paused it, may need it himself, may be on
-// battery, or it may be too hot. Asked
-// with every heartbeat; when the answer is no, what it hosts goes to others and nothing comes.
+// Whether the machine is lent right now: its owner may have paused it, may need it himself or lend it at night alone; it may be
+// on battery, or too hot. Asked with every heartbeat; when the answer is no, what it hosts goes to others and nothing comes.
 
-export interface LendingRules {
-  /** Only while others use little of the processor. */
-  readonly whenIdle: boolean;
-  readonly onMains: boolean;
-  /** Degrees Celsius above which it is not lent; undefined if it may be as hot as it gets. */
-  readonly hottest?: number | undefined;
-}
+import type { LendingRules } from "./rules.ts";
 
 export interface Surroundings {
   /** Share of all cores that other programs use, 0 to 1. */
@@ -16,6 +9,8 @@ export interface Surroundings {
   readonly power: "mains" | "battery" | "unknown";
   /** Of the processor, where it is known. */
   readonly celsius?: number | undefined;
+  /** Of the day, where the machine is. */
+  readonly hour: number;
 }
 
 /** Others that use more than the first share of the cores are at work; below the second for a while, they rest. */
@@ -30,6 +25,7 @@ export class Lending {
   readonly #rules: LendingRules;
   paused = false;
   #power: Surroundings["power"] = "mains";
+  #hour = 0;
   #busy = false;
   #hot = false;
   #calmSinceMs: number | undefined;
@@ -40,8 +36,9 @@ export class Lending {
     this.#busy = rules.whenIdle;
   }
 
-  notice({ othersLoad, power, celsius }: Surroundings, nowMs: number): void {
+  notice({ othersLoad, power, celsius, hour }: Surroundings, nowMs: number): void {
     this.#power = power;
+    this.#hour = hour;
     const { hottest } = this.#rules;
     if (hottest !== undefined && celsius !== undefined) this.#hot = celsius > hottest - (this.#hot ? coolerBy : 0);
     if (othersLoad > busyShare) this.#busy = true;
@@ -56,6 +53,8 @@ export class Lending {
   /** Why it is not lent now; empty if it is. */
   get refusal(): string {
     if (this.paused) return "paused by you";
+    const { hours } = this.#rules;
+    if (hours && !hours.include(this.#hour)) return `its hours are ${hours.text}`;
     if (this.#rules.onMains && this.#power === "battery") return "it runs on battery";
     if (this.#hot) return `it is hotter than ${this.#rules.hottest} °C`;
     if (this.#rules.whenIdle && this.#busy) return "you use it yourself";

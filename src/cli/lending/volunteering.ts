@@ -6,15 +6,17 @@ import type { Clock, Log } from "../../core/world.ts";
 import type { PerformedWork } from "../../pnode/options.ts";
 import type { PNode } from "../../pnode/pnode.ts";
 import { shownRoute } from "../../protocol/routes/routes.ts";
-import { othersLoad, readCpuTimes } from "../../system/machine/others-load.ts";
+import { type MachineView, thisMachine } from "../../system/machine/hardware.ts";
+import { type CpuTimes, othersLoad, readCpuTimes } from "../../system/machine/others-load.ts";
 import { readPower } from "../../system/machine/power.ts";
 import { readTemperature } from "../../system/machine/temperature.ts";
 import type { Output } from "../shown/output.ts";
 import { listenForKeys } from "../top/keys.ts";
-import { Lending, type LendingRules } from "./conditions.ts";
+import { Lending } from "./conditions.ts";
 import { GivenTotals } from "./given.ts";
 import type { NetworkNews } from "./network-news.ts";
 import { reachText } from "./reach-text.ts";
+import type { LendingRules } from "./rules.ts";
 import { type LendingState, lendingLines } from "./screen.ts";
 import { readWish, type Wish, writeWish } from "./wishes.ts";
 
@@ -28,10 +30,20 @@ const newsEveryTicks = 30;
 const emptyTicksLeast = 3;
 const logKept = 20;
 
+/** What is looked at, passed in so that tests can describe another machine. */
+export interface Surrounding {
+  readonly system: string;
+  readonly machine: MachineView;
+  readonly cpuTimes: typeof readCpuTimes;
+}
+
+const here: Surrounding = { system: platform(), machine: thisMachine, cpuTimes: readCpuTimes };
+
 export interface LentFacts {
   readonly name: string;
   readonly network: string;
-  readonly lends: readonly string[];
+  /** As it is now. */
+  readonly lends: () => readonly string[];
   readonly page?: string | undefined;
   /** Asks an orchestrator. */
   readonly news?: () => Promise<NetworkNews>;
@@ -47,24 +59,40 @@ export class Volunteering {
   readonly #leaving = new AbortController();
   #wish: Wish = "lend";
   #pnode: PNode | undefined;
-  #facts: LentFacts = { name: "", network: "", lends: [] };
-  #times = readCpuTimes();
+  #facts: LentFacts = { name: "", network: "", lends: () => [] };
+  readonly #around: Surrounding;
+  #times: CpuTimes;
   #news: NetworkNews | undefined;
   #ticks = 0;
   #emptyTicks = 0;
   #timer: ReturnType<typeof setInterval> | undefined;
   #close: () => void = () => {};
 
-  private constructor(folder: string, rules: LendingRules, out: Output, clock: Clock, given: GivenTotals) {
+  private constructor(
+    folder: string,
+    rules: LendingRules,
+    out: Output,
+    clock: Clock,
+    given: GivenTotals,
+    around: Surrounding,
+  ) {
     this.#folder = folder;
+    this.#around = around;
+    this.#times = around.cpuTimes();
     this.#out = out;
     this.#clock = clock;
     this.#lending = new Lending(rules);
     this.#given = given;
   }
 
-  static async open(folder: string, rules: LendingRules, out: Output, clock: Clock): Promise<Volunteering> {
-    const opened = new Volunteering(folder, rules, out, clock, await GivenTotals.open(folder));
+  static async open(
+    folder: string,
+    rules: LendingRules,
+    out: Output,
+    clock: Clock,
+    around: Surrounding = here,
+  ): Promise<Volunteering> {
+    const opened = new Volunteering(folder, rules, out, clock, await GivenTotals.open(folder), around);
     // Whoever starts it again after it left wants it to stay.
     if (["finish", "leave"].includes(await readWish(folder))) await writeWish(folder, "lend");
     await opened.#heed();
@@ -90,7 +118,7 @@ export class Volunteering {
     this.#pnode = pnode;
     this.#facts = facts;
     if (screen) this.#openScreen();
-    this.#timer = setInterval(() => void this.#tick().catch(() => {}), tickMs);
+    this.#timer = setInterval(() => void this.tick().catch(() => {}), tickMs);
   }
 
   /** Aborts when the owner wants it to leave, by a key or because it has finished. */
@@ -110,7 +138,8 @@ export class Volunteering {
     await this.#given.save().catch(() => {});
   }
 
-  async #tick(): Promise<void> {
+  /** A second has passed. */
+  async tick(): Promise<void> {
     this.#ticks += 1;
     if (this.lends() && this.#pnode?.readings().attached) this.#given.passed(tickMs);
     if (this.#ticks % newsEveryTicks === 1) void this.#askForNews();
@@ -134,10 +163,13 @@ export class Volunteering {
   }
 
   async #lookAround(): Promise<void> {
-    const times = readCpuTimes();
-    const power = await readPower(platform());
-    const celsius = readTemperature(platform());
-    this.#lending.notice({ othersLoad: othersLoad(this.#times, times), power, celsius }, this.#clock.monotonicMs());
+    const { system, machine, cpuTimes } = this.#around;
+    const times = cpuTimes();
+    const power = await readPower(system, machine);
+    const celsius = readTemperature(system, machine);
+    const hour = new Date(this.#clock.wallMs()).getHours();
+    const load = othersLoad(this.#times, times);
+    this.#lending.notice({ othersLoad: load, power, celsius, hour }, this.#clock.monotonicMs());
     this.#times = times;
   }
 
@@ -176,6 +208,7 @@ export class Volunteering {
     return (
       pnode && {
         ...this.#facts,
+        lends: this.#facts.lends(),
         address: shownRoute(pnode.address),
         reach: reachText(pnode.reach),
         readings: pnode.readings(),

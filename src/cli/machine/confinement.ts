@@ -3,11 +3,12 @@
 // and write its own directory, and start no other program; and with an environment in which nothing of its owner's is
 // left. This holds mistakes of ours in check, not somebody who already runs code of his own here: docs/threat-model.md.
 
-import { existsSync, realpathSync } from "node:fs";
+import { existsSync, mkdirSync, realpathSync } from "node:fs";
 import { join, sep } from "node:path";
 import { additionsFolder } from "../../core/optional.ts";
 import type { OptionSpec } from "../command.ts";
 import { environmentName, type Settings } from "../flags/settings.ts";
+import { lentHereFolder } from "../lending/lent-here.ts";
 import { presenceOf } from "./additions.ts";
 import { findLentGpus, type GpuLending } from "./lent-gpus.ts";
 import { packagePath } from "./software.ts";
@@ -28,9 +29,12 @@ export function isConfined(): boolean {
 /** Node's flags for such a process. */
 export function confinementFlags({ directory, memoryBytes }: Pick<Confined, "directory" | "memoryBytes">): string[] {
   const additions = additionsFolder();
+  // In which PNodes of this machine tell each other what they lend.
+  const shared = madeHere(lentHereFolder(process.env));
   const readable = [
     ...programFolders(packagePath(".")),
     directory,
+    ...shared,
     ...(additions === undefined ? [] : [additions, join(additions, "*")]),
     ...["/proc", "/sys"].filter((path) => existsSync(path)),
   ];
@@ -39,6 +43,7 @@ export function confinementFlags({ directory, memoryBytes }: Pick<Confined, "dir
     "--permission",
     ...readable.map((path) => `--allow-fs-read=${path}`),
     `--allow-fs-write=${directory}`,
+    ...shared.map((path) => `--allow-fs-write=${path}`),
     // Engines run in threads; the native one is an addon.
     "--allow-worker",
     ...(presenceOf("native") === "not here" ? [] : ["--allow-addons"]),
@@ -52,6 +57,16 @@ export function confinementFlags({ directory, memoryBytes }: Pick<Confined, "dir
 }
 
 const heapMebibytesLeast = 512;
+
+/** A right to what does not exist is none. Where it cannot be made, PNodes do without. */
+function madeHere(path: string): string[] {
+  try {
+    mkdirSync(path, { recursive: true, mode: 0o700 });
+    return [path];
+  } catch {
+    return [];
+  }
+}
 
 /** What a PNode has use for: where things are, how to speak to the terminal, where traces go, which GPU is meant. */
 const kept =

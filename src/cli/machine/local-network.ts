@@ -2,7 +2,8 @@
 
 import { join } from "node:path";
 import { withKey } from "../../protocol/routes/address.ts";
-import { memoryBytesLeast, thisMachine } from "../flags/limits.ts";
+import { thisMachine } from "../flags/limits.ts";
+import { LentHere, lentHereFolder } from "../lending/lent-here.ts";
 import { confinedEnvironment, confinementFlags } from "./confinement.ts";
 import { dataDirectory } from "./directories.ts";
 import { findLentGpus } from "./lent-gpus.ts";
@@ -17,6 +18,11 @@ export interface LocalNetworkOptions {
   readonly store?: string;
   readonly blobs?: string;
   readonly logLevel: string;
+}
+
+interface Member {
+  readonly name: string;
+  readonly directory: string;
 }
 
 /** Tree names are easy to tell apart in a table, and to say aloud. */
@@ -56,14 +62,23 @@ export class LocalNetwork {
       options.pnodes > 0 ? tellingMeasured(dataDirectory(options.directory, process.env)) : {},
     ]);
     const pnodes: Child[] = [];
+    const members = Array.from({ length: options.pnodes }, (_, index): Member => {
+      const name = names[index] ?? `pnode-${index + 1}`;
+      return { name, directory: dataDirectory(join(options.directory, "pnodes", name), process.env) };
+    });
+    const memoryBytes = reserveMemory(members);
     try {
-      const starting = Array.from({ length: options.pnodes }, (_, index) =>
-        LocalNetwork.#startPNode(orchestrator, index, options, told).then((child) => pnodes.push(child)),
+      const starting = members.map((member, index) =>
+        LocalNetwork.#startPNode(orchestrator, { ...member, index, memoryBytes }, options, told).then((child) =>
+          pnodes.push(child),
+        ),
       );
       await Promise.all(starting);
     } catch (error) {
       await Promise.all([...pnodes, orchestrator].map((child) => stopChild(child)));
       throw error;
+    } finally {
+      releaseMemory(members);
     }
     pnodes.sort((a, b) => a.name.localeCompare(b.name));
     return new LocalNetwork(orchestrator, pnodes);
@@ -71,13 +86,10 @@ export class LocalNetwork {
 
   static async #startPNode(
     { address, key }: Child,
-    index: number,
+    { name, directory, index, memoryBytes }: Member & { readonly index: number; readonly memoryBytes: number },
     options: LocalNetworkOptions,
     told: NodeJS.ProcessEnv,
   ): Promise<Child> {
-    const name = index < names.length ? (names[index] as string) : `pnode-${index + 1}`;
-    const directory = dataDirectory(join(options.directory, "pnodes", name), process.env);
-    const memoryBytes = memoryShare(options.pnodes);
     // One GPU has one queue: the first of them lends it.
     const gpus = index === 0 ? "auto" : "off";
     const args = [
@@ -85,7 +97,6 @@ export class LocalNetwork {
       key === undefined ? address : withKey(address, key),
       ...["--name", name, "--owner", name, "--dir", directory],
       ...["--cpus", String(options.cpusPerPNode), "--log-level", options.logLevel, "--wait"],
-      ...(memoryBytes > 0 ? ["--memory", `${memoryBytes}B`] : []),
       ...["--gpu", gpus],
     ];
     await findLentGpus(directory, gpus);
@@ -101,8 +112,34 @@ export class LocalNetwork {
   }
 }
 
-/** PNodes of one machine share its memory: each lends its part, so that the sum is what there is. 0: no limit. */
-function memoryShare(pnodes: number): number {
-  const share = Math.floor(thisMachine().memoryBytes / pnodes);
-  return pnodes > 1 && share >= memoryBytesLeast ? share : 0;
+/**
+ * PNodes of one machine share its memory. Those that start at the same time have their parts at once, and need not wait for each
+ * other to give way. Returns one part; 0 where nobody can tell.
+ */
+function reserveMemory(members: readonly Member[]): number {
+  return withLentHere((here) => here.reserve(members)) ?? 0;
+}
+
+/** Of those that have not come. */
+function releaseMemory(members: readonly Member[]): void {
+  withLentHere((here) =>
+    here.leave(
+      members.map(({ directory }) => directory),
+      process.pid,
+    ),
+  );
+}
+
+function withLentHere<T>(use: (here: LentHere) => T): T | undefined {
+  try {
+    const here = LentHere.open(lentHereFolder(process.env), thisMachine().memoryBytes);
+    try {
+      return use(here);
+    } finally {
+      here.close();
+    }
+  } catch {
+    // PNodes say themselves what is the matter.
+    return undefined;
+  }
 }

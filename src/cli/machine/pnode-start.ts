@@ -9,6 +9,7 @@ import type { World } from "../../core/world.ts";
 import { openDiskCache } from "../../data/disk-cache.ts";
 import type { EngineKind, Executor } from "../../engine/engine.ts";
 import { shortClass } from "../../engine/fingerprint.ts";
+import { SharePace } from "../../engine/pool/pace.ts";
 import type { ExecutorOptions } from "../../engine/pool/pool.ts";
 import type { PNodeDependencies } from "../../pnode/options.ts";
 import { type PNode, startPNode } from "../../pnode/pnode.ts";
@@ -21,6 +22,7 @@ import { keptFile } from "../../system/files/kept-file.ts";
 import { openSpill } from "../../system/files/spill.ts";
 import { type RealIdentity, signingOf, verifySignature } from "../../system/keys.ts";
 import { findHardware, type HardwareFacts, readHealth } from "../../system/machine/hardware.ts";
+import { ownCpuMs } from "../../system/machine/others-load.ts";
 import { openAside } from "../../system/threads/aside.ts";
 import { startPulse } from "../../system/threads/pulse.ts";
 import { openHttpTransfer } from "../../system/wires/blob-transfer.ts";
@@ -71,6 +73,8 @@ export interface LentMachine {
 export interface StartedPNode {
   readonly pnode: PNode;
   readonly hardware: HardwareFacts;
+  /** Lent, perhaps a part of one; and the threads that share them. */
+  readonly cpus: number;
   readonly workers: number;
   readonly gflops: number;
   close(): Promise<void>;
@@ -112,14 +116,19 @@ export async function startRealPNode(
           { engine: "webgpu", class: ownClass },
           ...(lent.cuda === undefined ? [] : [{ engine: "cuda", class: lent.cuda }]),
         ];
-  const workers = Math.max(1, Math.floor(machine.cpus || hardware.cores));
+  const cpus = machine.cpus || Math.max(1, Math.floor(hardware.cores));
+  const workers = Math.ceil(cpus);
+  // Whole cores need none: as many threads use no more.
+  const pace = cpus === workers ? undefined : new SharePace({ ...world, cpus, usedMs: ownCpuMs });
   const executors = new Map<EngineKind, Promise<Executor>>();
   let whenLost: (reason: string) => void = () => {};
   let whenOther: (tried: string) => void = () => {};
   const onLost = (reason: string) => whenLost(reason);
   const executorFor = (kind: EngineKind): Promise<Executor> => {
     const chosen = kind === "exact" && lent.exact ? "exact-webgpu" : kind;
-    const open = executors.get(kind) ?? openWorkers({ kind: chosen, workers: kind === "cuda" ? 1 : workers, onLost });
+    const open =
+      executors.get(kind) ??
+      openWorkers({ kind: chosen, workers: kind === "cuda" ? 1 : workers, onLost, ...(pace && { pace }) });
     executors.set(kind, open);
     return open;
   };
@@ -145,7 +154,7 @@ export async function startRealPNode(
       provider: machine.provider,
       pricePerHour: machine.pricePerHour,
       limits: {
-        cpus: workers,
+        cpus,
         memoryBytes: BigInt(machine.memoryBytes),
         diskBytes: BigInt(machine.diskBytes),
         bandwidthBytesPerSecond: BigInt(machine.bandwidthBytesPerSecond),
@@ -159,7 +168,7 @@ export async function startRealPNode(
         architecture: hardware.architecture,
         platform: hardware.platform,
         gpus: hardware.gpus.map((gpu) => ({ ...gpu, memoryBytes: BigInt(gpu.memoryBytes) })),
-        gflops: measured.gflops * workers,
+        gflops: measured.gflops * cpus,
         numerics: [...withGpus(measured.classes)],
       },
     },
@@ -179,7 +188,8 @@ export async function startRealPNode(
       onOtherBits: (tried) => whenOther(tried),
       onWork: (work) => {
         monitoring.onWork(work);
-        owner.onWork(work);
+        // A call's rests are not computing.
+        owner.onWork({ ...work, durationMs: work.durationMs * (cpus / workers) });
       },
       lends: owner.lends,
       blobs: openHttpTransfer({ reach: machine.reach, ...(network.keys && { keys: network.keys }) }),
@@ -209,7 +219,7 @@ export async function startRealPNode(
     },
   );
   monitoring.watch(pnode);
-  const tell = ({ gflops, classes }: Measured) => pnode.measured(gflops * workers, withGpus(classes));
+  const tell = ({ gflops, classes }: Measured) => pnode.measured(gflops * cpus, withGpus(classes));
   measuring.onMeasured(tell);
   whenLost = (reason) => {
     ownClass = undefined;
@@ -237,7 +247,7 @@ export async function startRealPNode(
     await aside.close();
     await Promise.all([...executors.values()].map(async (executor) => (await executor).close()));
   };
-  return { pnode, hardware, workers, gflops: measured.gflops * workers, close };
+  return { pnode, hardware, cpus, workers, gflops: measured.gflops * cpus, close };
 }
 
 /** Loaded with the first session: a PNode that waits for work needs no engine. */

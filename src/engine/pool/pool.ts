@@ -9,12 +9,15 @@ import type { StageAnswer, StageCall } from "../stage/stage-call.ts";
 import { FreedBytes } from "./freed-bytes.ts";
 import { locate, type MemoryBlock, type MemoryPool } from "./memory.ts";
 import type { FromWorker } from "./messages.ts";
+import type { Pace } from "./pace.ts";
 import { isDevice, Seat, type Waiting, type WorkerPlatform } from "./seat.ts";
 import type { RegisteredGraph } from "./station.ts";
 
 export interface ExecutorOptions {
   readonly kind: EngineKind;
   readonly workers: number;
+  /** By which calls begin; as soon as a worker is free if absent. */
+  readonly pace?: Pace;
   /** Hears once that a device is gone, with everything on it. */
   readonly onLost?: (reason: string) => void;
 }
@@ -54,6 +57,10 @@ class PooledBackend implements Backend {
   readonly #seats: Seat[] = [];
   readonly #queue: Waiting[] = [];
   readonly #freed = new FreedBytes();
+  readonly #pace: Pace | undefined;
+  #resting = false;
+  /** Calls of stages begin in their order, also after a rest. */
+  #stageTurn: Promise<void> = Promise.resolve();
   #collecting = false;
   #kernels: KernelRunner | undefined;
   #lost: string | undefined;
@@ -61,7 +68,7 @@ class PooledBackend implements Backend {
   #closed = false;
 
   constructor(
-    { kind, workers, onLost }: ExecutorOptions,
+    { kind, workers, pace, onLost }: ExecutorOptions,
     platform: WorkerPlatform,
     pool: MemoryPool,
     memory: LinearMemory | undefined,
@@ -71,6 +78,7 @@ class PooledBackend implements Backend {
     // Two threads at once crash the layer above a GPU's driver; it has one queue anyway.
     this.workers = isDevice(kind) ? 1 : Math.max(1, Math.floor(workers));
     this.#pool = pool;
+    this.#pace = pace;
     const settings = { kind, ...(memory && { memory: memory.memory }) };
     const lost = (reason: string) => {
       if (this.#lost === undefined) onLost?.(reason);
@@ -101,11 +109,19 @@ class PooledBackend implements Backend {
   /** A stage stays with its worker, where its caches are. */
   async stage(number: number, call: StageCall): Promise<StageAnswer> {
     const seat = this.#seats[number % this.workers] as Seat;
+    if (this.#pace !== undefined) await this.#nextStageTurn(this.#pace);
     const { stage } = await new Promise<FromWorker & { kind: "done" }>((resolve, reject) => {
       seat.whenIdle({ job: { kind: "stage", call }, priority: 0, resolve, reject });
     });
     if (call.kind === "load") this.#freed.expectRest();
     return stage ?? {};
+  }
+
+  #nextStageTurn(pace: Pace): Promise<void> {
+    this.#stageTurn = this.#stageTurn.then(async () => {
+      for (let rest = pace.rest(); rest !== undefined && !this.#closed; rest = pace.rest()) await rest;
+    });
+    return this.#stageTurn;
   }
 
   #here(calls: readonly LoweredCall[]): readonly KernelResult[] {
@@ -131,10 +147,23 @@ class PooledBackend implements Backend {
     while (this.#queue.length > 0) {
       const waiting = this.#queue[0] as Waiting;
       const seat = this.#bestIdle(waiting.job) ?? this.#ahead();
-      if (seat === undefined) return;
+      if (seat === undefined || this.#rests()) return;
       this.#queue.shift();
       seat.start(waiting);
     }
+  }
+
+  /** Whether it is too early for the next call; if so, it is looked at again when it is time. */
+  #rests(): boolean {
+    if (this.#resting) return true;
+    const rest = this.#pace?.rest();
+    if (rest === undefined) return false;
+    this.#resting = true;
+    void rest.then(() => {
+      this.#resting = false;
+      if (!this.#closed) this.#dispatch();
+    });
+    return true;
   }
 
   /** An idle worker that has the graph already, else any idle one. */

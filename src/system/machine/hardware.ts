@@ -92,12 +92,19 @@ async function webGpuAdapter(): Promise<GpuFacts | undefined> {
 export async function findHardware(directory: string, machine: MachineView = thisMachine): Promise<HardwareFacts> {
   return {
     cpuModel: machine.cpuModel() || "unknown",
-    cores: Math.max(1, Math.min(machine.parallelism(), cpuLimit(machine))),
-    memoryBytes: Math.min(machine.totalMemoryBytes(), memoryLimit(machine)),
+    ...machineSize(machine),
     diskBytes: machine.diskFreeBytes(directory),
     architecture: arch(),
     platform: platform(),
     gpus: await findGpus(machine),
+  };
+}
+
+/** What may be used of it, at once and without asking any program. */
+export function machineSize(machine: MachineView = thisMachine): Pick<HardwareFacts, "cores" | "memoryBytes"> {
+  return {
+    cores: Math.max(1, Math.min(machine.parallelism(), cpuLimit(machine))),
+    memoryBytes: Math.min(machine.totalMemoryBytes(), memoryLimit(machine)),
   };
 }
 

@@ -18,8 +18,13 @@ export function readCpuTimes(): CpuTimes {
     busyMs += busy;
     totalMs += busy + times.idle;
   }
+  return { busyMs, totalMs, ownMs: ownCpuMs() };
+}
+
+/** CPU time of all threads of this process. */
+export function ownCpuMs(): number {
   const { user, system } = process.cpuUsage();
-  return { busyMs, totalMs, ownMs: (user + system) / 1000 };
+  return (user + system) / 1000;
 }
 
 /** Share of all cores that others used between two readings, 0 to 1. */

@@ -4,7 +4,6 @@ import { hostname, platform } from "node:os";
 import { join } from "node:path";
 import { fail, hasCode, messageOf } from "../../../core/errors.ts";
 import { sleep, type World } from "../../../core/world.ts";
-import { parseHours } from "../../../pnode/hours.ts";
 import type { PNode } from "../../../pnode/pnode.ts";
 import { openGrpcNetwork } from "../../../protocol/grpc.ts";
 import { KeyBook } from "../../../protocol/identity/key-book.ts";
@@ -23,8 +22,6 @@ import { tensorsToo } from "../../../relay/limits.ts";
 import { loadKey } from "../../../system/keys.ts";
 import type { HardwareFacts } from "../../../system/machine/hardware.ts";
 import { ownNetworks } from "../../../system/machine/own-address.ts";
-import { readPower } from "../../../system/machine/power.ts";
-import { readTemperature } from "../../../system/machine/temperature.ts";
 import { backgroundTimers } from "../../../system/timers.ts";
 import type { Command, Flags } from "../../command.ts";
 import { checkAdvertised, checkLimits, thisMachine } from "../../flags/limits.ts";
@@ -34,15 +31,17 @@ import { orchestratorPortDefault } from "../../joining/connection.ts";
 import { orchestratorsAt } from "../../joining/introduction.ts";
 import { pinned, rememberSuccession } from "../../joining/known-networks.ts";
 import { wayIn } from "../../joining/ways-in.ts";
+import { MemoryShare } from "../../lending/memory-share.ts";
 import { askNetwork } from "../../lending/network-news.ts";
 import { openLendingPage } from "../../lending/page.ts";
 import { reachText } from "../../lending/reach-text.ts";
+import { hoursText, ruleOptions, rulesFrom } from "../../lending/rules.ts";
 import { Volunteering } from "../../lending/volunteering.ts";
 import { confine } from "../../machine/confinement.ts";
 import { dataDirectory, directoryOption } from "../../machine/directories.ts";
 import { type GpuLending, gpuLendings } from "../../machine/lent-gpus.ts";
 import { holdDirectory } from "../../machine/one-user.ts";
-import type { LentMachine } from "../../machine/pnode-start.ts";
+import type { LentMachine, StartedPNode } from "../../machine/pnode-start.ts";
 import { tellParent, untilAborted } from "../../machine/processes.ts";
 import { softwareVersion } from "../../machine/software.ts";
 import { bytes } from "../../shown/progress.ts";
@@ -54,7 +53,12 @@ export const command: Command = {
   positionals: [{ name: "ADDRESS|LINK", many: true, optional: true }],
   options: {
     name: { type: "string", value: "NAME", summary: "name to show (default: the host's)" },
-    cpus: { type: "number", least: 1, summary: "cores to lend (default: all)" },
+    cpus: {
+      type: "number",
+      least: 0.05,
+      fraction: true,
+      summary: "cores to lend, for example 4, or 0.5 for half of one (default: all)",
+    },
     memory: { type: "string", value: "SIZE", summary: "memory to lend, for example 8GB (default: no limit)" },
     disk: { type: "string", value: "SIZE", summary: "disk to lend for caches" },
     gpu: {
@@ -65,21 +69,13 @@ export const command: Command = {
       default: "auto",
     },
     bandwidth: { type: "string", value: "RATE", summary: "bytes a second to send at most, for example 10MB/s" },
-    "when-idle": { type: "boolean", summary: "lend only while you and your programs use little of the processor" },
-    "max-temperature": {
-      type: "number",
-      least: 30,
-      most: 120,
-      summary: "lend only while the processor is no hotter than this, in degrees Celsius",
-    },
+    ...ruleOptions,
     page: {
       type: "number",
       least: 0,
       most: 65_535,
       summary: "port of a page for you on this machine; 0: any (default: none)",
     },
-    "on-mains": { type: "boolean", summary: "lend only on mains power, not on battery" },
-    hours: { type: "string", value: "FROM-TO", summary: "lend only between these hours, for example 22-7" },
     region: { type: "string", value: "NAME", summary: "where the machine is, for example eu-west", default: "" },
     provider: { type: "string", value: "NAME", summary: "who runs the machine", default: "" },
     price: { type: "number", fraction: true, summary: "price per hour", default: 0 },
@@ -132,15 +128,13 @@ export const command: Command = {
       link: process.env[linkVariable],
     });
     const machine = machineFrom(addresses, flags);
-    const hottest = flags.optionalNumber("max-temperature");
-    const rules = { whenIdle: flags.is("when-idle"), onMains: flags.is("on-mains"), hottest };
-    if (hottest !== undefined && readTemperature(platform()) === undefined)
-      fail("invalid_argument", "--max-temperature: this system does not tell how hot its processor is; leave it out");
-    if (rules.onMains) await checkPower(platform());
+    const rules = await rulesFrom(flags, platform());
     // macOS tells of its power by a program, which a confined process cannot ask.
     const asksPrograms = rules.onMains && platform() === "darwin";
     if (!flags.is("unconfined") && !asksPrograms) await confine(machine, settings, command.options ?? {});
     const held = await holdDirectory(machine.directory, `dcnr join as ${machine.name}`, outer);
+    const own = { directory: machine.directory, name: machine.name, wantsBytes: machine.memoryBytes };
+    const memory = await MemoryShare.enter(own, thisMachine().memoryBytes, outer);
     const volunteering = await Volunteering.open(machine.directory, rules, out, outer.clock);
     const json = flags.is("json");
     const screen = !json && out.isTerminal && process.stdin.isTTY === true && flags.text("log") === "auto";
@@ -164,29 +158,32 @@ export const command: Command = {
     const orchestrators = await orchestratorsAt(machine.orchestrators, { ...asking, network })
       .then((places) => pinned(places, asking))
       .catch((error: unknown) => {
+        memory.leave();
         held.release();
         if (!hasCode(error, "unavailable") || flags.is("wait")) throw error;
         fail("unavailable", `${messageOf(error)} (--wait goes on trying)`, error);
       });
-    const lent = { ...machine, orchestrators, invite, identity, web };
+    const lent = { ...machine, memoryBytes: memory.bytes, orchestrators, invite, identity, web };
     // Not loaded by the process that only starts this one anew, with less.
     const { startRealPNode } = await import("../../machine/pnode-start.ts");
-    const { pnode, hardware, workers, gflops, close } = await startRealPNode(lent, world, network, volunteering);
+    const { pnode, hardware, cpus, workers, gflops, close } = await startRealPNode(lent, world, network, volunteering);
+    memory.follow(pnode);
     tellParent({ address: pnode.address, id: pnode.id }, () => process.emit("SIGTERM"));
     const facts = {
       name: machine.name,
       network: addresses.join(", "),
-      lends: lentText(machine, hardware, workers, gflops),
+      lends: () => lentText(machine, hardware, { cpus, gflops, memory }),
       news: () => askNetwork({ id: pnode.id, software: softwareVersion() }, orchestrators, network),
     };
     if (!json) {
       out.line(`PNode ${machine.name} (${pnode.id}) lends`);
-      for (const line of facts.lends) out.line(`  ${line}`);
+      for (const line of facts.lends()) out.line(`  ${line}`);
     }
     const end = async () => {
       await volunteering.stop();
       await close();
       await network.close();
+      memory.leave();
       held.release();
     };
     try {
@@ -224,23 +221,23 @@ export const command: Command = {
 };
 
 /** What is lent, in the lines of the screen. */
-function lentText(machine: LentMachine, hardware: HardwareFacts, workers: number, gflops: number): string[] {
+function lentText(
+  machine: LentMachine,
+  hardware: HardwareFacts,
+  { cpus, gflops, memory }: Pick<StartedPNode, "cpus" | "gflops"> & { readonly memory: MemoryShare },
+): string[] {
   const limits = [
-    machine.memoryBytes ? `up to ${bytes(machine.memoryBytes)} of memory` : `${bytes(hardware.memoryBytes)} of memory`,
+    `${machine.memoryBytes ? "up to " : ""}${bytes(memory.bytes)} of memory`,
     hardware.gpus.map(({ model, driver }) => (driver ? `${model} (${driver})` : model)).join(", "),
     machine.diskBytes ? `up to ${bytes(machine.diskBytes)} of disk` : "",
     machine.bandwidthBytesPerSecond ? `up to ${bytes(machine.bandwidthBytesPerSecond)} a second` : "",
-    machine.hours ? `from ${machine.hours.replace("-", " to ")} o'clock` : "",
+    machine.hours ? hoursText(machine.hours) : "",
   ];
   return [
-    `${workers} of ${hardware.cores} cores of ${hardware.cpuModel}, ${gflops.toFixed(0)} GFLOP/s`,
+    `${cpus} of ${hardware.cores} cores of ${hardware.cpuModel}, ${gflops.toFixed(0)} GFLOP/s`,
     limits.filter(Boolean).join(", "),
-  ];
-}
-
-async function checkPower(system: string): Promise<void> {
-  if ((await readPower(system)) === "unknown")
-    fail("invalid_argument", "--on-mains: this system does not tell whether it runs on mains power; leave it out");
+    memory.text,
+  ].filter(Boolean);
 }
 
 function gpuLending(text: string): GpuLending {
@@ -271,8 +268,6 @@ export function machineFrom(addresses: readonly string[], flags: Flags): LentMac
   checkLimits({ cpus, memoryBytes }, thisMachine());
   const advertise = flags.optionalText("advertise");
   if (advertise !== undefined) checkAdvertised(advertise);
-  const hours = flags.optionalText("hours") ?? "";
-  if (hours !== "") parseHours(hours);
   const name = flags.optionalText("name") ?? hostname();
   const orchestrators = parsed.map(({ host, port, key, secure }) => {
     if (secure)
@@ -295,7 +290,7 @@ export function machineFrom(addresses: readonly string[], flags: Flags): LentMac
     diskBytes: size("disk"),
     gpus: gpuLending(flags.text("gpu")),
     bandwidthBytesPerSecond: flags.has("bandwidth") ? parseRate(flags.text("bandwidth"), "--bandwidth") : 0,
-    hours,
+    hours: flags.optionalText("hours") ?? "",
     ...(flags.is("relay") ? { relay: tensorsToo(parseRate(flags.text("relay-rate"), "--relay-rate")) } : {}),
     region: flags.text("region"),
     provider: flags.text("provider"),

@@ -1,8 +1,10 @@
 // `dcnr service install`: keeps this machine lent across restarts, by the service manager that the system has.
 
+import { platform } from "node:os";
 import { joinedBy } from "../../../protocol/identity/invite-link.ts";
 import type { Command } from "../../command.ts";
 import { parseBytes } from "../../flags/quantities.ts";
+import { rulesFrom } from "../../lending/rules.ts";
 import { managerHere, programHere, runHere } from "../../service/here.ts";
 import { type ServiceKind, serviceKinds } from "../../service/managers.ts";
 import { checkProgram, installService } from "../../service/service.ts";
@@ -29,6 +31,7 @@ export const command: Command = {
   run: async ({ arguments: words, flags, out }) => {
     // What cannot run is not installed.
     machineFrom(joinedBy(words).addresses, flags);
+    await rulesFrom(flags, platform());
     const service = {
       words: [...programHere(), "join", ...joinWords(process.argv.slice(2)), ...(flags.is("wait") ? [] : ["--wait"])],
       memoryBytes: flags.has("memory") ? parseBytes(flags.text("memory"), "--memory") : 0,

@@ -2,6 +2,7 @@
 // and only while the record still speaks of the same attachment, so an orchestrator that a PNode has left changes nothing.
 
 import { unreachable } from "../../../core/assert.ts";
+import { wholeOf } from "../../../core/whole.ts";
 import type { PNodeRecord } from "../../records/machines.ts";
 import { numericsOf, plausible } from "../believed/claims.ts";
 import { afterFailure, afterLeave, afterUptime } from "../believed/reliability.ts";
@@ -10,6 +11,8 @@ export interface Measured {
   readonly gflops: number;
   readonly bandwidthBytesPerSecond: number;
   readonly latencyMs: number;
+  /** What it lends of its memory; 0: as it was. */
+  readonly memoryBytes: bigint;
   /** Empty: as they were. */
   readonly numerics: readonly { readonly engine: string; readonly class: string }[];
 }
@@ -54,6 +57,7 @@ function withStatus(
 
 function withMeasurement(current: PNodeRecord, measured: Measured): PNodeRecord {
   const { gflops, bandwidthBytesPerSecond, latencyMs, numerics } = measured;
+  const memoryBytes = wholeOf(measured.memoryBytes);
   const { facts, warnings } = plausible({
     ...current.facts,
     gflops: gflops > 0 ? gflops : current.facts.gflops,
@@ -61,5 +65,6 @@ function withMeasurement(current: PNodeRecord, measured: Measured): PNodeRecord 
     latencyMs: latencyMs || current.facts.latencyMs,
     numerics: numerics.length > 0 ? numericsOf(numerics) : current.facts.numerics,
   });
-  return { ...current, facts, warnings };
+  const limits = memoryBytes > 0 ? { ...current.limits, memoryBytes } : current.limits;
+  return { ...current, facts, limits, warnings };
 }

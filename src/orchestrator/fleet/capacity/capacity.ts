@@ -138,11 +138,11 @@ export class Capacity {
       return;
     }
     const learned = isNewcomer(record) ? undefined : this.#counted.get(pnode);
-    const { gflops: claimed, cores } = record.facts;
+    const { gflops: claimed } = record.facts;
     const speed =
       learned === undefined
         ? { gflops: claimed, source: isNewcomer(record) ? ("newcomer" as const) : ("worker" as const) }
-        : { gflops: learned * cores, source: "measured" as const };
+        : { gflops: learned * threadsOf(record), source: "measured" as const };
     if (speed.gflops > 0 && this.#usual.note(pnode, speed)) this.#refreshNewcomers();
     this.fleet.set(this.#node(record));
   }
@@ -156,13 +156,12 @@ export class Capacity {
   }
 
   #node(record: PNodeRecord): FleetNode {
-    const { facts, limits } = record;
+    const { facts } = record;
     const lent = lentBy(record);
     const used = claimedIn(this.#context.mirror.get(key.room(record.id)), record.life);
-    const cores = Math.min(limits.cpus || facts.cores, facts.cores);
     const learned = this.#counted.get(record.id);
     const newcomer = isNewcomer(record);
-    const shown = (learned === undefined ? facts.gflops : learned * facts.cores) || gflopsUnknown;
+    const shown = (learned === undefined ? facts.gflops : learned * threadsOf(record)) || gflopsUnknown;
     // What heartbeats say of a machine's speed is a claim as well.
     const most = newcomer ? this.#usual.most : believedGflops(this.#usual, this.#seen.of(record.id));
     const gflops = trustLevel(record.trust) > 0 ? shown : Math.min(shown, most);
@@ -176,9 +175,9 @@ export class Capacity {
       architecture: facts.architecture,
       bits: record.bits ?? 0,
       numerics: facts.numerics.filter((one) => !record.excluded?.includes(one.class)),
-      gflops: gflops * Math.min(1, cores / facts.cores),
+      gflops,
       newcomer,
-      cores,
+      cores: lentCores(record),
       memoryBytes: lent.memoryBytes,
       memoryFreeBytes: lent.memoryBytes - used.memoryBytes,
       gpus: facts.gpus.map((gpu) => gpu.memoryBytes).sort((a, b) => b - a),
@@ -192,6 +191,15 @@ export class Capacity {
       hosts: used.workloads,
     };
   }
+}
+
+function lentCores({ facts, limits }: PNodeRecord): number {
+  return Math.min(limits.cpus || facts.cores, facts.cores);
+}
+
+/** Each computes a VNode at the speed that is seen; one that has a part of a core is seen to be slower. */
+function threadsOf(record: PNodeRecord): number {
+  return Math.ceil(lentCores(record));
 }
 
 /** What the line carries, or what the owner lends of it. 0: neither is known. */
