@@ -9,8 +9,10 @@ import { fairBytes, type Lender, lackOf, memoryEnough, sharedText } from "./shar
 /** How often each of them looks who is there. */
 const lookMs = 1_000;
 /** Others that see a newcomer give way within two looks, unless they work with what they have. */
-const givingWayLooks = 15;
 const givingWayMs = 200;
+const givingWayLooks = 15;
+/** On a busy machine it takes longer: nobody is refused for that. */
+const refusedLooks = 75;
 
 export class MemoryShare {
   readonly #here: LentHere | undefined;
@@ -84,13 +86,13 @@ export class MemoryShare {
   async #enter(): Promise<void> {
     if (!this.#here) return;
     this.#bytes = this.#here.enter(this.#own);
-    for (let look = 1; look <= givingWayLooks; look++) {
+    for (let look = 1; look <= refusedLooks; look++) {
       this.#others = this.#here.others(this.#own.directory);
       if (this.#bytes >= fairBytes(this.#own, this.#others, this.#machineBytes)) return;
+      if (look > givingWayLooks && memoryEnough(this.#bytes)) return;
       await sleep(this.#world.timers, givingWayMs);
       this.#look(0);
     }
-    if (memoryEnough(this.#bytes)) return;
     this.leave();
     lackOf(this.#others, this.#machineBytes);
   }
