@@ -44,7 +44,8 @@ interface Seen {
 }
 
 export interface TrustNeeds {
-  readonly compiled: Compiled;
+  /** Plans with all lanes alone: who sent what is looked up in them. */
+  readonly compiled: Pick<Compiled, "planOf">;
   readonly rooms: Rooms;
   readonly auditors: Auditors;
   readonly standings: Standings;
@@ -266,7 +267,7 @@ export class TrustCare {
     if (audit.ready || isReady || audit.outcome !== undefined) return { isReady, isSpoiled, missing: undefined };
     const quietMs = this.#locker.quietMs(stated);
     if (quietMs < quietMsMost) return { isReady, isSpoiled, missing: undefined };
-    const { edges } = await compiled.plan(session.identity.definition);
+    const { edges } = await compiled.planOf(session.identity);
     const { of, present } = this.#locker.lacking(stated);
     const isHere = (pnode: PNodeId) => auditors.isHere(pnode);
     const missing = await missingOf(this.#context, session, interval, of, present, edges, isHere, quietMs);
