@@ -10,7 +10,7 @@ export function parseHours(text: string): Hours {
   const match = /^(\d{1,2})-(\d{1,2})$/.exec(text);
   const [start, end] = [Number(match?.[1]), Number(match?.[2])];
   if (match === null || start > 24 || end > 24)
-    fail("invalid_argument", `hours "${text}" must be two hours of the day such as "22-7"`);
+    fail("invalid_argument", `--hours takes two hours of the day such as 22-7, not "${text}"`);
   if (start === end) return () => true;
   return start < end ? (hour) => hour >= start && hour < end : (hour) => hour >= start || hour < end;
 }

@@ -23,7 +23,8 @@ export function installService(manager: ServiceManager, service: Service, run: R
     const said = run(words);
     if (said === undefined) continue;
     uninstallService(manager, run);
-    fail("failed_precondition", `the service is not installed: ${words.join(" ")} says: ${said}`);
+    const instead = `Where there is no ${manager.kind} for you, let something else start dcnr join --wait`;
+    fail("failed_precondition", `the service is not installed: ${words.join(" ")} says: ${said.trim()}. ${instead}`);
   }
   const { stay } = manager;
   return { advice: stay && run(stay.command) !== undefined ? stay.advice : undefined };

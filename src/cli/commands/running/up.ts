@@ -24,7 +24,12 @@ export const command: Command = {
       summary: "where the orchestrator listens",
       default: orchestratorDefault,
     },
-    cpus: { type: "number", least: 1, summary: "cores that each PNode lends (default: the machine's, divided)" },
+    cpus: {
+      type: "number",
+      least: 0.05,
+      fraction: true,
+      summary: "cores that each PNode lends, or 0.5 for half of one (default: the machine's, divided)",
+    },
     dir: directoryOption,
     store: { type: "string", value: "STORE", summary: "state store (default: SQLite in the directory)" },
     blobs: { type: "string", value: "BLOBS", summary: "blob store (default: a folder in the directory)" },
