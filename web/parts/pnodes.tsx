@@ -13,6 +13,8 @@ import { Empty } from "./empty.tsx";
 import { Panel } from "./panel.tsx";
 
 /** "machine-2" before "machine-10". */
+/** Others that call such an address call themselves. */
+const isLoopback = /^(127\.|localhost$|\[::1\]$)/.test(location.hostname);
 const naming = new Intl.Collator("en", { numeric: true });
 const hostedShownMax = 6;
 /** More are a click or a search away. */
@@ -60,7 +62,10 @@ export function PNodes() {
     >
       {inviting && <Invite />}
       {pnodes.size === 0 && !inviting && (
-        <Empty text="No machine lends itself yet. On any machine:" commands={[`dcnr join ${location.host}`]} />
+        <Empty
+          text={`No machine lends itself yet. On ${isLoopback ? "this" : "any"} machine:`}
+          commands={[`dcnr join ${location.host}`]}
+        />
       )}
       {here.length > 0 && (
         // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard

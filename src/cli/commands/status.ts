@@ -5,7 +5,7 @@ import { plural } from "../../core/words/plural.ts";
 import type { GetStatusResponse } from "../../protocol/gen/dcnr/v1/fleet_pb.ts";
 import type { Job } from "../../protocol/gen/dcnr/v1/job_pb.ts";
 import type { Command } from "../command.ts";
-import { atOption, connectionOptions, withClient } from "../joining/connection.ts";
+import { atOption, connectionOptions, joinAdvice, withClient } from "../joining/connection.ts";
 import { showGossip } from "../shown/members.ts";
 import { showModels } from "../shown/models.ts";
 import { type Output, plain } from "../shown/output.ts";
@@ -62,7 +62,7 @@ export function showStatus(out: Output, status: GetStatusResponse, address: stri
     // Why they wait was said above.
     showSessions(out, status.sessions, false);
   } else if (status.pnodesOnline === 0) {
-    out.line(`Nobody lends a machine yet. On any machine: dcnr join ${address}`);
+    out.line(`Nobody lends a machine yet. ${joinAdvice(address)}`);
   } else {
     out.line("No sessions. Create a network with dcnr network create FILE, then dcnr train NETWORK --dataset NAME");
   }

@@ -13,6 +13,12 @@ import { pinned, rememberSuccession } from "./known-networks.ts";
 export const orchestratorPortDefault = 7700;
 export const orchestratorDefault = `127.0.0.1:${orchestratorPortDefault}`;
 
+/** How a machine joins there. An address of loopback leads others to themselves. */
+export function joinAdvice(address: string): string {
+  const where = isLoopback(parseAddress(address, orchestratorPortDefault).host) ? "On this machine" : "On any machine";
+  return `${where}: dcnr join ${address}`;
+}
+
 export const connectionOptions: Readonly<Record<string, OptionSpec>> = {
   orchestrator: {
     type: "string",

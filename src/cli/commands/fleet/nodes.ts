@@ -3,7 +3,7 @@
 import type { PNode } from "../../../protocol/gen/dcnr/v1/fleet_pb.ts";
 import type { Relaying } from "../../../protocol/gen/dcnr/v1/pnode_pb.ts";
 import type { Command } from "../../command.ts";
-import { connectionOptions, withClient } from "../../joining/connection.ts";
+import { connectionOptions, joinAdvice, withClient } from "../../joining/connection.ts";
 import { bytes } from "../../shown/progress.ts";
 
 export const command: Command = {
@@ -15,8 +15,7 @@ export const command: Command = {
       const pnodes = await client.fleet.pnodes();
       const { out } = context;
       if (context.flags.is("json")) return void out.json(pnodes);
-      if (pnodes.length === 0)
-        return void out.line(`No PNode has joined yet. On any machine: dcnr join ${client.address}`);
+      if (pnodes.length === 0) return void out.line(`No PNode has joined yet. ${joinAdvice(client.address)}`);
       out.table(
         [
           { title: "NAME" },
