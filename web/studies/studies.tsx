@@ -61,7 +61,7 @@ export function Studies({ chosen }: { readonly chosen: string }) {
     >
       <p className="study-how">
         {study.name || study.id}: {study.search} search, schedule {study.schedule}, {count(Number(study.steps))} steps.
-        {study.best === undefined ? "" : ` Trial ${study.best} is the best so far.`}
+        {study.best === undefined ? "" : ` Trial ${study.best} is the best${study.status === "done" ? "" : " so far"}.`}
       </p>
       <div className="study-plots">
         <SettingsPlot study={study} lit={lit} />
