@@ -141,7 +141,7 @@ test("a mistyped command gets the nearest one, and help knows commands", async (
 
 test("a number that means nothing is refused with what is possible", async () => {
   const lend = (...words: string[]) => dcnr(["join", "127.0.0.1:1", "--dir", join(folder, "numbers"), ...words]);
-  fails(await lend("--cpus", "0"), /--cpus takes a whole number of 1 or more, not "0"/, 2);
+  fails(await lend("--cpus", "0"), /--cpus takes a number of 0.05 or more, not "0"/, 2);
   fails(await lend("--cpus", "9999"), /more than this machine has/, 2);
   fails(await lend("--memory", "8"), /--memory takes a size such as 8GB/, 2);
   fails(await lend("--bandwidth", "fast"), /--bandwidth takes a rate such as 10MB\/s/, 2);
