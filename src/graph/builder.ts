@@ -115,8 +115,19 @@ export class GraphBuilder implements Builder {
     return extract({ name, inputs, outputs: this.#outputs, nodes, constants });
   }
 
-  /** Adds the nodes of `model`; `given` stands for its inputs, which are otherwise added as inputs here. */
-  replay(model: GraphModel, given: ReadonlyMap<string, Value> = new Map()): Map<string, Value> {
+  /**
+   * Adds the nodes of `model`; `given` stands for its inputs, which are otherwise added as inputs here. What `instead` gives takes the place of
+   * a node's only output.
+   */
+  replay(
+    model: GraphModel,
+    given: ReadonlyMap<string, Value> = new Map(),
+    instead: (
+      node: GraphNode,
+      inputs: readonly Value[],
+      values: ReadonlyMap<string, Value>,
+    ) => Value | undefined = () => undefined,
+  ): Map<string, Value> {
     const values = new Map<string, Value>();
     for (const { name, dtype, shape } of model.inputs)
       values.set(name, given.get(name) ?? this.input(name, dtype, shape));
@@ -129,7 +140,12 @@ export class GraphBuilder implements Builder {
           fail("invalid_argument", `graph ${model.name}: node ${node.name} uses "${name}" before it is computed`),
       );
       // An Identity inside a graph only carries a name; outputs get theirs when the graph is built.
-      const outputs = node.op === "Identity" ? inputs : this.ops(node.op, inputs, node.attributes, node.outputs.length);
+      const other = instead(node, inputs, values);
+      const outputs = other
+        ? [other]
+        : node.op === "Identity"
+          ? inputs
+          : this.ops(node.op, inputs, node.attributes, node.outputs.length);
       for (const [i, name] of node.outputs.entries()) values.set(name, outputs[i] as Value);
     }
     return values;

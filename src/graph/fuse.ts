@@ -10,17 +10,9 @@ export function fuseSums(model: GraphModel): GraphModel {
   const uses = countUses(model);
   const producers = new Map(model.nodes.flatMap((node) => node.outputs.map((output) => [output, node] as const)));
   const builder = new GraphBuilder(model.name);
-  const values = builder.replay({ ...model, nodes: [] });
-  for (const node of model.nodes) {
-    const inputs = node.inputs.map((name) => values.get(name) as Value);
-    const fused = node.op === "Add" ? fusedSum(builder, node, values, { uses, producers }) : undefined;
-    const outputs = fused
-      ? [fused]
-      : node.op === "Identity"
-        ? inputs
-        : builder.ops(node.op, inputs, node.attributes, node.outputs.length);
-    for (const [i, name] of node.outputs.entries()) values.set(name, outputs[i] as Value);
-  }
+  const values = builder.replay(model, undefined, (node, _, known) =>
+    node.op === "Add" ? fusedSum(builder, node, known, { uses, producers }) : undefined,
+  );
   for (const { name } of model.outputs) builder.output(values.get(name) as Value, name);
   return builder.build();
 }

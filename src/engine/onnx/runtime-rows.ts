@@ -28,17 +28,9 @@ const rules: Readonly<Record<string, Rule>> = {
 /** Other composites become what they are for all engines. */
 export function withRuntimeRows(model: GraphModel): GraphModel {
   const builder = new GraphBuilder(model.name, { lowering: true });
-  const values = builder.replay({ ...model, nodes: [] });
-  for (const node of model.nodes) {
-    const inputs = node.inputs.map((name) => values.get(name) as Value);
-    const fused = rules[node.op]?.(builder, inputs[0] as Value, node.attributes, inputs[1] as Value);
-    const outputs = fused
-      ? [fused]
-      : node.op === "Identity"
-        ? inputs
-        : builder.ops(node.op, inputs, node.attributes, node.outputs.length);
-    for (const [i, name] of node.outputs.entries()) values.set(name, outputs[i] as Value);
-  }
+  const values = builder.replay(model, undefined, ({ op, attributes }, [x, scale]) =>
+    rules[op]?.(builder, x as Value, attributes, scale as Value),
+  );
   for (const { name } of model.outputs) builder.output(values.get(name) as Value, name);
   return builder.build();
 }
