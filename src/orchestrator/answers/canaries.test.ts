@@ -3,22 +3,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { PNodeId, ReplicaId } from "../../core/ids.ts";
-import { compileText } from "../../network/compile.ts";
 import type { Context } from "../context.ts";
 import type { ModelRecord } from "../records/sessions.ts";
 import { key } from "../records/store-keys.ts";
+import { tinyPlan as plan } from "../serving/tiny-plan.testing.ts";
 import { standingAtFirst } from "../trust/standing.ts";
 import type { CheckOutcome } from "./answer-care.ts";
 import { Canaries, type CanaryNeeds, type Try } from "./canaries.ts";
 import { ringOf } from "./rings.ts";
 
-const plan = compileText(`
-name: tiny
-nodes:
-  - { id: table, type: embedder, config: { vocab_size: 100, dim: 8, seq_len: 32, shared_weight_alias: t } }
-  - { id: loss, type: tied_lm_head_ce, config: { tie_weight_alias: t, colocate_group: head } }
-edges: [{ from: table, to: loss }]
-`);
 const id = "r" as ReplicaId;
 const model = { name: "m", replicas: [id], context: 32, vocabulary: 100, tokenizer: "" } as unknown as ModelRecord;
 

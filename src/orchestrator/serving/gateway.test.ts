@@ -6,21 +6,13 @@ import { DcnrError, fail } from "../../core/errors.ts";
 import type { SessionId } from "../../core/ids.ts";
 import { silentLog, type World } from "../../core/world.ts";
 import { greedy } from "../../models/sampling.ts";
-import { compileText } from "../../network/compile.ts";
 import type { GenerateTokensRequest, GenerateTokensResponse } from "../../protocol/gen/dcnr/v1/serving_pb.ts";
 import type { Network } from "../../protocol/network.ts";
 import { withoutKey } from "../../protocol/routes/address.ts";
 import type { GivenAnswer } from "../answers/given.ts";
 import { Gateway, type GatewayNeeds } from "./gateway.ts";
 import type { TextRequest } from "./text.ts";
-
-const plan = compileText(`
-name: tiny
-nodes:
-  - { id: table, type: embedder, config: { vocab_size: 100, dim: 8, seq_len: 32, shared_weight_alias: t } }
-  - { id: loss, type: tied_lm_head_ce, config: { tie_weight_alias: t, colocate_group: head } }
-edges: [{ from: table, to: loss }]
-`);
+import { tinyPlan as plan } from "./tiny-plan.testing.ts";
 
 type Answer = (
   request: GenerateTokensRequest,

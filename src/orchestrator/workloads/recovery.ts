@@ -11,7 +11,7 @@ import { pnodeName } from "../records/names.ts";
 import type { WorkloadRecord } from "../records/sessions.ts";
 import { key } from "../records/store-keys.ts";
 import type { Member, VNodeRecord } from "../records/vnodes.ts";
-import { isChecked, ownersWanted, type VNodeRecords } from "../records/workloads.ts";
+import { ownersWanted, type VNodeRecords } from "../records/workloads.ts";
 import { forEachAtOnce } from "../tasks.ts";
 import { avoided, lapsesOf } from "./failures.ts";
 
