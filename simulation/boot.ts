@@ -187,7 +187,7 @@ async function bootPNode(site: Site, host: Host): Promise<void> {
       limits: { memoryBytes: BigInt(reservedBytes + vnodeBytes * site.vnodesPerPNode) },
       bounds: { retainedBytesMax: site.retainedBytesMax, copyBytesMax: site.copyBytesMax },
       // Small enough that the states of the simulator have several.
-      statePartBytes: site.statePartBytes ?? 256,
+      statePartBytes: site.statePartBytes ?? 512,
     },
     {
       world: host.world,

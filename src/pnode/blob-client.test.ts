@@ -28,8 +28,20 @@ const world: World = {
 const { signal } = new AbortController();
 const origin = "http://blobs.example:7700";
 
+interface Named {
+  readonly hash: string;
+  readonly bytes: bigint;
+}
+
+interface Stage {
+  readonly cache?: BlobCache;
+  readonly bytesSaid?: number;
+  /** The orchestrator's build grants one blob at a time. */
+  readonly isOld?: boolean;
+}
+
 /** An orchestrator and a blob store that do what they should, and a line that does what the test says. */
-function stage({ cache, bytesSaid }: { cache?: BlobCache; bytesSaid?: number } = {}) {
+function stage({ cache, bytesSaid, isOld = false }: Stage = {}) {
   const stored = new Map<string, Uint8Array>();
   const sent: string[] = [];
   /** Who was called for blobs. */
@@ -39,13 +51,19 @@ function stage({ cache, bytesSaid }: { cache?: BlobCache; bytesSaid?: number } =
     download: () => {},
     url: origin,
   };
+  /** How many blobs each question named. */
+  const asked: number[] = [];
+  const grantOf = ({ hash, bytes }: Named, action: number) => {
+    const known = stored.get(hash);
+    const grant = { url: `${line.url}/${hash}`, headers: {}, bytes: BigInt(bytesSaid ?? known?.byteLength ?? 0) };
+    return action === 1 && known?.byteLength === Number(bytes) ? { present: true } : grant;
+  };
   const orchestrators = {
     current: "elsewhere.example:7700",
-    ask: async (_: unknown, { hash, bytes, action }: { hash: string; bytes: bigint; action: number }) => {
-      const known = stored.get(hash);
-      const grant = { url: `${line.url}/${hash}`, headers: {}, bytes: BigInt(bytesSaid ?? known?.byteLength ?? 0) };
-      const answer = action === 1 && known?.byteLength === Number(bytes) ? { present: true } : grant;
-      return { answer, address: "granter.example:7700" };
+    ask: async (_: unknown, { action, more = [], ...first }: Named & { action: number; more?: Named[] }) => {
+      asked.push(1 + more.length);
+      const others = isOld ? [] : more.map((blob) => grantOf(blob, action));
+      return { answer: { ...grantOf(first, action), more: others }, address: "granter.example:7700" };
     },
   } as unknown as Orchestrators;
   const nameOf = (url: string) => url.slice(url.lastIndexOf("/") + 1);
@@ -68,7 +86,7 @@ function stage({ cache, bytesSaid }: { cache?: BlobCache; bytesSaid?: number } =
     ...{ orchestrators, transfer, origins, bandwidth, digest: digestHere, world, timings: timingsDefault },
     ...(cache ? { cache } : {}),
   });
-  return { client, stored, sent, line, hosts };
+  return { client, stored, sent, line, hosts, asked };
 }
 
 const weights = float32(
@@ -97,6 +115,16 @@ describe("a state on its way to the store", () => {
     assert.equal(twice.length, 1, "the part that broke off");
     assert.equal(new Set(sent).size, 10 + 1, "ten parts and the manifest");
     assert.equal(sent.at(-1), sha256(writeStateManifest(await snapshot.manifest())), "which comes last");
+  });
+
+  it("asks one question for all its parts and the manifest, and one by one where an older build answers", async () => {
+    const { client, asked, sent } = stage();
+    await client.storeState("s", snapshotOf(), signal);
+    assert.deepEqual(asked, [10 + 1]);
+    const old = stage({ isOld: true });
+    await old.client.storeState("s", snapshotOf(), signal);
+    assert.deepEqual(old.asked, [10 + 1, ...Array.from({ length: 10 }, () => 1)]);
+    assert.deepEqual(old.sent, sent);
   });
 
   it("moves at the orchestrator that granted it, whoever is asked next: clocks differ", async () => {

@@ -11,7 +11,8 @@ import type { World } from "../core/world.ts";
 import { tokenizerTextMax } from "../data/bpe/json.ts";
 import { manifestBytesMax } from "../data/manifest.ts";
 import { BlobSpace } from "../protocol/gen/dcnr/v1/common_pb.ts";
-import { BlobAction, PNodeService } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
+import { BlobAction, type GrantBlobResponse, PNodeService } from "../protocol/gen/dcnr/v1/pnode_pb.ts";
+import { GroupedGrants, type MovedBlob } from "../states/grants.ts";
 import { inLanes } from "../states/lanes.ts";
 import { partLength, readStateManifest, writeStateManifest } from "../states/manifest.ts";
 import { StateReader } from "../states/reader.ts";
@@ -102,25 +103,38 @@ export class BlobClient {
     signal: AbortSignal,
   ): Promise<Sha256> {
     const manifest = await snapshot.manifest();
-    const indexes = new Map(manifest.parts.map((hash, index) => [hash, index]));
+    const text = writeStateManifest(manifest);
+    const state = sha256(text);
+    const indexes = [...new Map(manifest.parts.map((hash, index) => [hash, index])).values()];
+    const parts = indexes.map((index) => ({
+      hash: manifest.parts[index] as Sha256,
+      bytes: partLength(manifest, index),
+    }));
+    const blobs = [...parts, { hash: state, bytes: text.byteLength }];
+    const grants = new GroupedGrants(blobs, (group) => this.#grantUploads(session, group, signal));
     const rooms: Uint8Array[] = [];
-    await inLanes([...indexes], this.#options.world.clock, async ([hash, index], lane) => {
+    await inLanes([...parts.entries()], this.#options.world.clock, async ([place, blob], lane) => {
       if (signal.aborted) throw new DcnrError("cancelled", "the PNode stops");
       const room = (bytes: number) => {
         rooms[lane] ??= new Uint8Array(manifest.partBytes);
         return (rooms[lane] as Uint8Array).subarray(0, bytes);
       };
-      await this.#upload(session, hash, partLength(manifest, index), () => snapshot.part(index, room), signal);
+      await this.#upload(await grants.of(place), blob, () => snapshot.part(indexes[place] as number, room), signal);
     });
-    const text = writeStateManifest(manifest);
-    const state = sha256(text);
-    await this.#upload(session, state, text.byteLength, async () => text, signal);
+    await this.#upload(
+      await grants.of(parts.length),
+      { hash: state, bytes: text.byteLength },
+      async () => text,
+      signal,
+    );
     return state;
   }
 
   /** A blob of a session that is no state: a list of messages, or a message that an audit needs. */
-  storeList(session: string, hash: Sha256, content: Uint8Array, signal: AbortSignal): Promise<void> {
-    return this.#upload(session, hash, content.byteLength, async () => content, signal);
+  async storeList(session: string, hash: Sha256, content: Uint8Array, signal: AbortSignal): Promise<void> {
+    const blob = { hash, bytes: content.byteLength };
+    const [granted] = await this.#grantUploads(session, [blob], signal);
+    await this.#upload(granted as GrantedUpload, blob, async () => content, signal);
   }
 
   /** Such a blob, whole; believed only if it has that hash. */
@@ -128,16 +142,31 @@ export class BlobClient {
     return this.#fetchWhole(session, "states", hash, signal, atMost(bytesMax, hash));
   }
 
-  async #upload(
+  /** One for each blob, in their order, all of one orchestrator's. */
+  async #grantUploads(
     session: string,
-    hash: Sha256,
-    bytes: number,
+    [first, ...others]: readonly MovedBlob[],
+    signal: AbortSignal,
+  ): Promise<GrantedUpload[]> {
+    const { hash, bytes } = first as MovedBlob;
+    const more = others.map((blob) => ({ hash: blob.hash, bytes: BigInt(blob.bytes) }));
+    const kind = { session, action: BlobAction.UPLOAD, space: BlobSpace.STATES };
+    const request = { ...kind, hash, bytes: BigInt(bytes), more };
+    const { answer, address } = await this.#options.orchestrators.ask(PNodeService.method.grantBlob, request, signal);
+    const granted = [answer, ...answer.more.slice(0, others.length)].map((grant) => ({ grant, granter: address }));
+    // An orchestrator of an older build grants one at a time.
+    for (const blob of others.slice(granted.length - 1))
+      granted.push(...(await this.#grantUploads(session, [blob], signal)));
+    return granted;
+  }
+
+  async #upload(
+    { grant, granter }: GrantedUpload,
+    { hash, bytes }: MovedBlob,
     read: () => Promise<Uint8Array>,
     signal: AbortSignal,
   ): Promise<void> {
-    const { orchestrators, transfer, origins, bandwidth } = this.#options;
-    const request = { session, hash, bytes: BigInt(bytes), action: BlobAction.UPLOAD, space: BlobSpace.STATES };
-    const { answer: grant, address: granter } = await orchestrators.ask(PNodeService.method.grantBlob, request, signal);
+    const { transfer, origins, bandwidth } = this.#options;
     if (grant.present) return;
     const address = origins.place(grant, granter);
     await bandwidth.take(bytes, signal);
@@ -205,6 +234,12 @@ export class BlobClient {
       }
     });
   }
+}
+
+/** With the address of the orchestrator that granted it. */
+interface GrantedUpload {
+  readonly grant: GrantBlobResponse;
+  readonly granter: string;
 }
 
 /** Given the size that an orchestrator says: makes room for it, or has room for what it should be. */

@@ -108,6 +108,32 @@ describe("a PNode's grants", () => {
     await stage.stop();
   });
 
+  it("are for several uploads at once, all or none", async () => {
+    const stage = new Stage();
+    const { session, put } = await aboutToRecord(stage);
+    const there = await put(Uint8Array.of(1, 2, 3));
+    const named = (text: string, bytes = 4n) => ({ hash: sha256(text), bytes });
+    const ask = (more: { hash: string; bytes: bigint }[], action: BlobAction = BlobAction.UPLOAD) =>
+      stage.callAs("p0", PNodeService.method.grantBlob, {
+        ...{ session, ...named("first"), action, space: BlobSpace.STATES, more },
+      });
+    const granted = await ask([named("second"), { hash: there, bytes: 3n }, named("third")]);
+    assert.match(granted.url, new RegExp(sha256("first")));
+    assert.deepEqual(
+      granted.more.map(({ present }) => present),
+      [false, true, false],
+    );
+    assert.match(granted.more[2]?.url ?? "", new RegExp(sha256("third")));
+    await assert.rejects(
+      ask([named("second", 5n << 30n)]),
+      failing("invalid_argument", /at most 16777216 are allowed/),
+    );
+    const many = Array.from({ length: 64 }, (_, index) => named(`${index}`));
+    await assert.rejects(ask(many), failing("invalid_argument", /65 blobs are named, at most 64/));
+    await assert.rejects(ask([named("x")], BlobAction.DOWNLOAD), failing("invalid_argument", /for uploads only/));
+    await stage.stop();
+  });
+
   it("are for what its own VNodes name: states, their parts, and the session's data", async () => {
     const stage = new Stage();
     const { session, put, record } = await aboutToRecord(stage);

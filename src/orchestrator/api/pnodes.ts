@@ -7,6 +7,7 @@ import { trainingToWire } from "../../network/settings/wire.ts";
 import { BlobSpace } from "../../protocol/gen/dcnr/v1/common_pb.ts";
 import { BlobAction, PNodeService } from "../../protocol/gen/dcnr/v1/pnode_pb.ts";
 import { lineProbeBytesMax, type ServedService, service } from "../../protocol/network.ts";
+import { grantsAtOnceMax } from "../../states/grants.ts";
 import type { BlobGrant, BlobSpace as StoredBlobs } from "../../store/blobs/blob-store.ts";
 import type { Context } from "../context.ts";
 import { type Assignments, lineOf } from "../fleet/attached/assignments.ts";
@@ -94,13 +95,16 @@ export function pnodeService(needs: PNodeApiNeeds): ServedService {
       }
       return { accepted: outcome.kind === "accepted", ...lineOf(mirror, request.session) };
     },
-    grantBlob: async ({ session, hash: text, bytes, action, space }, { caller }) => {
-      const pnode = pnodeOf(caller);
-      const blob = { pnode, session, space, hash: parseSha256(text, "the blob's name") };
-      if (action === BlobAction.UPLOAD) return grantUpload(needs, blob, Number(bytes), unsure);
+    grantBlob: async ({ session, hash, bytes, action, space, more }, { caller }) => {
+      const asker = { pnode: pnodeOf(caller), session, space };
+      if (action === BlobAction.UPLOAD) {
+        const [first, ...others] = await grantUploads(needs, asker, [{ hash, bytes }, ...more], unsure);
+        return { ...first, more: others };
+      }
       if (action !== BlobAction.DOWNLOAD)
         fail("invalid_argument", "say whether the blob is to be uploaded or downloaded");
-      return grantDownload(needs, blob);
+      if (more.length > 0) fail("invalid_argument", "several blobs at once are granted for uploads only");
+      return grantDownload(needs, { ...asker, hash: parseBlobName(hash) });
     },
     describeSession: async ({ session: id }) => {
       const workload = await findWorkload(mirror, id);
@@ -110,22 +114,41 @@ export function pnodeService(needs: PNodeApiNeeds): ServedService {
   });
 }
 
-interface AskedBlob {
+interface BlobAsker {
   readonly pnode: PNodeId;
   readonly session: string;
   readonly space: BlobSpace;
+}
+
+interface AskedBlob extends BlobAsker {
   readonly hash: Sha256;
 }
 
-/** PNodes store states of VNodes that they host, and nothing else. */
+const parseBlobName = (text: string) => parseSha256(text, "the blob's name");
+
+/** PNodes store states of VNodes that they host, and nothing else. One that is refused refuses all. */
+async function grantUploads(
+  needs: PNodeApiNeeds,
+  asker: BlobAsker,
+  named: readonly { readonly hash: string; readonly bytes: bigint }[],
+  unsure: Set<Sha256>,
+) {
+  if (asker.space !== BlobSpace.STATES) fail("permission_denied", "a PNode uploads states only: name their space");
+  if (named.length > grantsAtOnceMax)
+    fail("invalid_argument", `${named.length} blobs are named, at most ${grantsAtOnceMax} are granted at once`);
+  const blobs = named.map(({ hash, bytes }) => ({ hash: parseBlobName(hash), bytes: Number(bytes) }));
+  await needs.blobRights.mayUpload(asker.pnode, asker.session);
+  const grants = [];
+  for (const { hash, bytes } of blobs) grants.push(await grantUpload(needs, { ...asker, hash }, bytes, unsure));
+  return grants;
+}
+
 async function grantUpload(
   { context, garbage, blobRights, allowance, capacity }: PNodeApiNeeds,
-  { pnode, session, space, hash }: AskedBlob,
+  { pnode, session, hash }: AskedBlob,
   bytes: number,
   unsure: Set<Sha256>,
 ) {
-  if (space !== BlobSpace.STATES) fail("permission_denied", "a PNode uploads states only: name their space");
-  await blobRights.mayUpload(pnode, session);
   const replace = unsure.delete(hash);
   const { states } = context.blobs;
   garbage.wanted(hash);
