@@ -9,17 +9,16 @@ import type { Effect, ProcessEvent, Verdict } from "../../vnode/effects.ts";
 import type { Admission } from "../../vnode/inbox.ts";
 import type { MessageName } from "../../vnode/names.ts";
 import { isNumeric, isOfTies, performNumeric } from "../../vnode/perform.ts";
-import { edgeToward } from "../../vnode/role.ts";
 import type { PerformedWork, Timings } from "../options.ts";
 import type { Reports } from "../reports.ts";
 import type { ToldLine } from "../told-line.ts";
-import { Agreement } from "./agreement.ts";
 import { discard } from "./discard.ts";
 import type { Exchange, Sender } from "./exchange.ts";
+import { type EvidenceFound, Hearing } from "./hearing.ts";
 import { Impatience } from "./impatience.ts";
 import type { Life, Persisted } from "./life.ts";
 import type { Locker } from "./locker.ts";
-import { fromSource, toProtoName, toSource } from "./names.ts";
+import { fromSource, toProtoName } from "./names.ts";
 import { Pace } from "./pace.ts";
 import { type PhaseAndDetail, phaseOf } from "./phase.ts";
 import { evaluationMetrics, publishedMetrics } from "./published.ts";
@@ -75,8 +74,7 @@ export class RunningVNode {
   readonly #owner: Owner;
   readonly #impatience: Impatience;
   readonly #pace = new Pace();
-  /** Where a sender has several owners, on what they say. */
-  readonly #agreement = new Agreement<Arrival>();
+  readonly #hearing: Hearing;
   #window = 0;
   #isSilent: boolean | undefined;
   #events: Event[] = [];
@@ -90,6 +88,14 @@ export class RunningVNode {
     this.#life = life;
     this.#owner = owner;
     this.#impatience = new Impatience(options.world, options.timings, (attempt) => this.#overdue(attempt));
+    this.#hearing = new Hearing({
+      role: life.role,
+      isChecked: life.record !== undefined,
+      owners: (vnode) => options.exchange.owners(owner.sender().session, vnode),
+      step: () => this.step,
+      onAgreed: (arrival) => this.#arrived(arrival),
+      onEvidence: (evidence) => this.#tellEvidence(evidence),
+    });
   }
 
   #fenced(): void {
@@ -125,7 +131,7 @@ export class RunningVNode {
     for (const event of this.#events.splice(0)) discard(event, this.#options.retention);
     this.#impatience.stop();
     this.#life.ending.abort();
-    for (const one of this.#agreement.forgetBelow(Number.POSITIVE_INFINITY)) one.tensor?.release();
+    this.#hearing.close();
     for (const payload of this.#life.process.payloads()) this.#options.retention.release(payload);
     await this.#life.compute.close();
   }
@@ -155,43 +161,19 @@ export class RunningVNode {
 
   /** What the process says about it; undefined if it says so later. */
   receive(arrival: Arrival): Verdict | undefined {
-    const owners = this.#ownersOf(arrival.name);
+    const owners = this.#hearing.ownersOf(arrival.name);
     const isCounted = owners > 1 && this.admit(arrival.name, arrival.hash) === "wanted";
-    return isCounted ? this.#hear(arrival, owners) : this.#arrived(arrival);
+    return isCounted ? this.#hearing.hear(arrival, owners) : this.#arrived(arrival);
   }
 
   /** Before the bytes of a message that is wanted come: what becomes of it without them; undefined if they are needed. */
   hears(arrival: Arrival): Verdict | undefined {
-    const owners = this.#ownersOf(arrival.name);
-    return owners > 1 ? this.#hear(arrival, owners) : undefined;
+    const owners = this.#hearing.ownersOf(arrival.name);
+    return owners > 1 ? this.#hearing.hear(arrival, owners) : undefined;
   }
 
   #arrived({ name, hash, tensor, from, proof }: Arrival): Verdict | undefined {
     return this.post({ kind: "arrived", name, hash, payload: tensor, from, proof });
-  }
-
-  /** Of the VNode that sends a message, where what it says is checked. */
-  #ownersOf({ edge, direction }: MessageName): number {
-    if (this.#life.record === undefined) return 1;
-    const found = edgeToward(this.#life.role, edge, direction);
-    const sender = direction === "forward" ? found?.from : found?.to;
-    return sender === undefined ? 1 : this.#options.exchange.owners(this.#owner.sender().session, sender);
-  }
-
-  #hear(arrival: Arrival, owners: number): Verdict | undefined {
-    const { name, hash, from } = arrival;
-    const said = { name, hash, by: fromSource(from).pnode };
-    const other = this.#agreement.contradicted(said);
-    if (other !== undefined) {
-      const first = { from: toSource(other.by, 0), hash: other.hash };
-      this.#tellEvidence({ kind: "evidence", name, first, second: { from, hash } });
-    }
-    const heard = this.#agreement.hear(said, arrival.tensor && arrival, owners);
-    for (const one of this.#agreement.forgetBelow(this.step)) one.tensor?.release();
-    if ("unused" in heard) heard.unused?.tensor?.release();
-    if (heard.kind === "wanted") return undefined;
-    if (heard.kind === "waiting") return "stored";
-    return this.#arrived(heard.content) ?? "stored";
   }
 
   get lifeName(): string | undefined {
@@ -268,7 +250,7 @@ export class RunningVNode {
         break;
       case "ask":
         // Where all of them have to say the same, all are asked.
-        for (let owner = 0; owner < Math.max(1, ...effect.names.map((one) => this.#ownersOf(one))); owner++)
+        for (let owner = 0; owner < Math.max(1, ...effect.names.map((one) => this.#hearing.ownersOf(one))); owner++)
           this.#ask(effect.whom, effect.names, owner);
         break;
       case "persist":
@@ -363,7 +345,7 @@ export class RunningVNode {
     for (const metric of publishedMetrics(this.#owner.sender(), step, measures)) this.#options.reports.metric(metric);
   }
 
-  #tellEvidence(effect: Extract<Effect<StoredTensor, Asker>, { kind: "evidence" }>): void {
+  #tellEvidence(effect: EvidenceFound): void {
     const { edge, step } = effect.name;
     const witness = ({ from, hash }: { from: string; hash: string }) => ({ ...fromSource(from), hash });
     this.#options.world.log("error", `two contents for step ${step} on ${edge}`, { step });
