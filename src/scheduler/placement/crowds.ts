@@ -23,6 +23,10 @@ export interface Care {
   readonly auditRoom?: AuditRoom;
 }
 
+/**
+ * At least: where few are proven and nothing is checked, all newcomers together get what one more of the proven ones would. Less would leave
+ * nearly everything on one machine whenever another is lost, and the next loss would take all of that.
+ */
 const everybodyShare = 0.3;
 const eachShare = 0.1;
 /** Better that a few crowds share a workload than that one has it all. */
@@ -80,6 +84,8 @@ function unitsOf(share: number, units: number): number {
 export interface Unproven {
   readonly isUnproven: (node: FleetNode) => boolean;
   readonly count: number;
+  /** Whatever they compute may have to be repeated by the others. */
+  readonly isChecked: boolean;
   /** Machines of one owner or network, by its name, where there are several. */
   readonly sizes: ReadonlyMap<string, number>;
 }
@@ -91,7 +97,8 @@ export function unprovenOf(fleet: Fleet, { checked }: Policy): Unproven {
     ? ({ trust }: FleetNode) => trustLevel(trust) === 0
     : ({ newcomer }: FleetNode) => newcomer;
   const count = byResults ? fleet.untrusted : fleet.newcomers;
-  return { isUnproven, count, sizes: fleet.namesOf(byResults ? "untrusted" : "newcomers") };
+  const isChecked = checked !== undefined;
+  return { isUnproven, count, isChecked, sizes: fleet.namesOf(byResults ? "untrusted" : "newcomers") };
 }
 
 /** How careful to be at first, and then, as long as something has no place. The last one has no limits. */
@@ -102,12 +109,13 @@ export function caresFor(unproven: Unproven, fleet: Fleet, auditRoom: AuditRoom 
   return auditRoom.isNeeded ? [...withRoom, {}] : [...withRoom.slice(0, 1), ...cares];
 }
 
-function limitsFor({ count, sizes }: Unproven, fleet: Fleet): Care[] {
+function limitsFor({ count, sizes, isChecked }: Unproven, fleet: Fleet): Care[] {
   const isMixed = count > 0 && count < fleet.size;
+  const everybody = isChecked ? everybodyShare : Math.max(everybodyShare, 1 / (fleet.size - count + 1));
   // All in one: there is nobody to prefer.
   const hasCrowds = sizes.values().some((size) => size < fleet.size);
   const cares: Care[] = [];
-  if (isMixed) cares.push({ everybody: everybodyShare, ...(hasCrowds ? { each: eachShare } : {}) });
+  if (isMixed) cares.push({ everybody, ...(hasCrowds ? { each: eachShare } : {}) });
   else if (hasCrowds) cares.push({ each: eachShare });
   if (hasCrowds) cares.push({ each: eachShareMost });
   return [...cares, {}];

@@ -33,7 +33,7 @@ test("neighbours stay together when a pipeline is spread", () => {
 
 test("a PNode that may have but little of a session counts too: what fits there goes there", () => {
   const others = [
-    // Whoever has proved nothing gets 30 % of a session: two of these seven VNodes, not half of them.
+    // All who have proved nothing get as much as one of the others would: three of these seven VNodes.
     { newcomer: true },
     // Room for one.
     { memoryFreeBytes: 1_500 },
