@@ -12,7 +12,7 @@ import { SeededChance } from "./world/chance.ts";
  * Few of them here: `npm run orphans` and longer runs of the simulator do the rest. 149 hung once; in 15 and
  * 17 owners had not read all of their data when the orchestrators went, and nobody else had it: in 15 one that might host only since a
  * later charter fetched nothing, and waited too long after a damaged answer; in 47 a PNode lost its disk, and
- * with it the charter that let it hear the others; in 159 a finished session kept the room that another one waited for; in 73 a VNode's new owner was never told
+ * with it the charter that let it hear the others, and one kept what it had taken over of a session that nobody owned any more; in 159 a finished session kept the room that another one waited for; in 73 a VNode's new owner was never told
  * of it, and might host nothing by its charter because it had been lost for a moment; in 13 a relay that was started anew could ask nobody for whom it may relay.
  */
 const seeds = [10, 13, 15, 17, 33, 47, 60, 73, 149, 159];

@@ -14,6 +14,7 @@ import {
   look,
   openCrew,
   stateAtLine,
+  toldTenures,
   withLine,
 } from "./crew.ts";
 import { disputed, type HeldState, type Holdings, heldLine, withHolder } from "./holdings.ts";
@@ -74,6 +75,25 @@ test("of two words about a VNode all prefer the same one", () => {
     for (const other of all)
       if (one !== other) assert.equal(isHigher(one, other), order.indexOf(one) > order.indexOf(other));
   for (const told of [all, [...all].reverse()]) assert.equal(withTenures(new Map(), told).get(a), later);
+});
+
+test("a takeover is void once an orchestrator says that nobody owns the VNode under a later epoch", () => {
+  const lookTwice = (crew: CrewState, atMs: number) =>
+    lookAt(lookAt(hearing(crew, atMs, "p1"), atMs).state, atMs + 400);
+  const { state: taken } = lookTwice(openCrew(charter, owner("p3"), 0), 10_000);
+  assert.deepEqual(taken.tenures.get(a), takenOver(granted(a, "p1"), owner("p3")));
+
+  const vacant: Tenure = { vnode: a, epoch: 2, count: 0, owners: [] };
+  const told = toldTenures(taken, [vacant, { ...vacant, vnode: "elsewhere" as VNodeId }]);
+  assert.deepEqual(told.tenures, withTenures(taken.tenures, [vacant]));
+  assert.equal(toldTenures(told, [granted(a, "p1")]).tenures.get(a), vacant, "an older word is no news");
+
+  const { takeovers } = lookTwice(told, 30_000);
+  assert.deepEqual(
+    takeovers,
+    [takenOver(vacant, owner("p3"))],
+    "without orchestrators it is taken over anew, above it",
+  );
 });
 
 test("a line needs every VNode's state at one step, held often enough by those who count", () => {

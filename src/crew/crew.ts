@@ -107,10 +107,10 @@ export function chartered(state: CrewState, charter: Charter, nowMs: number): Cr
   return withLine({ ...state, charter, sightings, tenures }, charter.line, charter.turn);
 }
 
-/** An orchestrator's word about owners. */
+/** An orchestrator's word about owners; of a VNode that has none, too. */
 export function toldTenures(state: CrewState, told: readonly Tenure[]): CrewState {
   const known = new Set(state.charter.vnodes.map(({ vnode }) => vnode));
-  const tenures = told.filter(({ vnode, owners }) => known.has(vnode) && owners.length > 0);
+  const tenures = told.filter(({ vnode }) => known.has(vnode));
   return tenures.length === 0 ? state : { ...state, tenures: withTenures(state.tenures, tenures) };
 }
 

@@ -57,9 +57,9 @@ export class Resolver {
 
   /** All owners of a VNode, the primary first; empty if nobody is known. */
   locate(workload: WorkloadId, vnode: VNodeId): readonly Location[] {
-    const found = this.#known(workload, vnode);
-    if (found === undefined) this.refresh(workload);
-    return found ?? [];
+    const found = this.#known(workload, vnode) ?? [];
+    if (found.length === 0) this.refresh(workload);
+    return found;
   }
 
   /** An orchestrator's word, or the crew's if that is higher: a takeover is, within its epoch. */

@@ -14,6 +14,7 @@ import {
   isExpired,
   readCharter,
   type SignedCharter,
+  tenureFromWire,
   tenureToWire,
 } from "../../crew/charter.ts";
 import type { CrewRules } from "../../crew/crew.ts";
@@ -148,7 +149,7 @@ export class Autonomy implements NearBlobs {
     }
     if (update.charter !== undefined) this.#learnSafely(update.charter);
     const crew = this.#crews.get(session);
-    crew?.toldOwners(tenuresOf(update.locations));
+    crew?.toldOwners([...tenuresOf(update.locations), ...update.vacant.map(tenureFromWire)]);
     crew?.toldLine(Number(update.line), Number(update.turn));
   }
 

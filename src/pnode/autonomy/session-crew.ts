@@ -345,7 +345,8 @@ export class SessionCrew {
     for (const { vnode, epoch } of hooks.hosted()) {
       const tenure = this.tenureOf(vnode);
       if (tenure === undefined || epoch > tenure.epoch || isOwnedBy(tenure, self) || rules.losersGoOn) continue;
-      this.#log("info", `VNode ${vnode} is hosted by PNode ${tenure.owners[0]?.pnode ?? "?"} from now on`);
+      const who = tenure.owners[0] ? `PNode ${tenure.owners[0].pnode}` : "nobody";
+      this.#log("info", `VNode ${vnode} is hosted by ${who} from now on`);
       hooks.giveUp(vnode);
     }
   }

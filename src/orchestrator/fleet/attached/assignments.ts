@@ -6,6 +6,7 @@ import { isReplicaId, type PNodeId, type VNodeId } from "../../../core/ids.ts";
 import { charterToWire } from "../../../crew/charter.ts";
 import { roundToWire } from "../../../network/settings/wire-rounds.ts";
 import type { AssignmentSchema } from "../../../protocol/gen/dcnr/v1/pnode_pb.ts";
+import type { TenureSchema } from "../../../protocol/gen/dcnr/v1/session_peers_pb.ts";
 import { splitRoutes } from "../../../protocol/routes/routes.ts";
 import type { Context } from "../../context.ts";
 import type { IntervalRecord } from "../../records/checking.ts";
@@ -132,9 +133,21 @@ export class Assignments implements Composer {
           revision: this.revision(id),
           ...lineOf(mirror, id),
           ...(charter && { charter: charterToWire(charter) }),
+          vacant: isCrew && workload ? this.#vacant(workload) : [],
         },
       },
     };
+  }
+
+  /**
+   * A crew that an earlier charter named may have taken over what nobody owns any more, by an epoch that counts no longer: no location
+   * would tell it so, and what it hosts is room that others were given.
+   */
+  #vacant({ id, vnodes }: WorkloadRecord): MessageInitShape<typeof TenureSchema>[] {
+    return vnodes.flatMap((vnode) => {
+      const record = this.#context.mirror.get(key.vnode(id, vnode));
+      return record?.members.length === 0 ? [{ vnode, epoch: BigInt(record.epoch), count: 0, owners: [] }] : [];
+    });
   }
 
   /** In a large workload a PNode hears only of VNodes that its own exchange messages with. */
