@@ -132,6 +132,7 @@ export function assemble(
     { context, presence, composer: assignments, attachments, flapping, members, relays: () => relays.list() },
     {
       callBack: (pnode, routes) => callbacks.atTheDoor(pnode, routes),
+      isGone: (pnode) => callbacks.isGone(pnode),
       onMoved: (pnode, isFirst) => callbacks.begin(pnode, isFirst),
       onFleetChange: (pnode, urgent) => controller.fleetChanged(pnode, urgent),
       onDoubt: (pnode) => preparing.doubt(pnode),

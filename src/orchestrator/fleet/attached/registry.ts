@@ -33,6 +33,8 @@ export interface RegistryHooks {
   onDoubt(pnode: PNodeId): void;
   /** Whether it answers when it is called back before it is registered. */
   callBack(pnode: PNodeId, routes: readonly string[]): Promise<boolean>;
+  /** Whether its machine says that nobody listens where it was reached. */
+  isGone(pnode: PNodeId): Promise<boolean>;
   /** It has registered, or is somewhere else than before: its record says where. */
   onMoved(pnode: PNodeId, isFirst: boolean): void;
   onHeartbeat(attachment: Attachment, heartbeat: Heartbeat): void;
@@ -274,6 +276,11 @@ export class Registry {
         return;
       case "later":
         tasks.after(effect.afterMs, () => this.#step(pnode, effect.event));
+        return;
+      case "dial":
+        tasks.run(`a look at ${pnode}`, async () => {
+          if (await this.#hooks.isGone(pnode)) this.#step(pnode, { kind: "gone", nonce: effect.nonce });
+        });
         return;
       case "doubt":
         this.#hooks.onDoubt(pnode);

@@ -47,6 +47,11 @@ export function step(standing: Standing | undefined, event: StandingEvent, nowMs
       const isDue = standing.phase.kind === "suspect" && standing.phase.lostAtMs === event.lostAtMs;
       return isDue ? lose(standing, "its stream broke", nowMs) : same(standing);
     }
+    case "gone":
+      // One that pulses lives, wherever it listens now.
+      return standing.phase.kind === "suspect" && standing.pulses === 0
+        ? lose(standing, "its process is gone", nowMs)
+        : same(standing);
     case "revoked":
       return standing.phase.kind === "lost"
         ? same(standing)
@@ -198,11 +203,17 @@ function loseLater(
   const lostAtMs = nowMs + afterMs;
   return {
     standing: { ...standing, phase: { kind: "suspect", sinceMs, lostAtMs, wasLeaving } },
-    effects: [{ kind: "later", afterMs, event: { kind: "graceOver", nonce: standing.nonce, lostAtMs } }],
+    effects: [
+      { kind: "later", afterMs, event: { kind: "graceOver", nonce: standing.nonce, lostAtMs } },
+      ...(standing.pulses === 0 ? [{ kind: "dial", nonce: standing.nonce } as const] : []),
+    ],
   };
 }
 
-/** A process that pulses lives and will attach again when it comes to it; one that does not is soon taken for dead. */
+/**
+ * A process that pulses lives and will attach again when it comes to it; one that does not is soon taken for dead, and at once if
+ * its machine says that nobody listens there.
+ */
 function graceMs({ pulses, patience, latencyMs }: Standing, rules: Rules): number {
   return pulses > 0
     ? Math.min(patienceMsMax, busyFactor * patience.limitMs)

@@ -61,7 +61,7 @@ const statusOf = (change: RecordChange) => (change.kind === "status" ? change.st
 describe("a stream that breaks", () => {
   it("leaves the PNode its grace, and nothing happens to one that is back in time", () => {
     const suspect = after(attached(), [5_000, { kind: "broken", nonce }]);
-    assert.deepEqual(kinds(suspect.effects), ["say", "later", "doubt"]);
+    assert.deepEqual(kinds(suspect.effects), ["say", "later", "dial", "doubt"]);
     const timer = theTimer(suspect.effects);
     assert.equal(timer.afterMs, rules.graceMs);
     const back = after(suspect.standing, [
@@ -71,6 +71,25 @@ describe("a stream that breaks", () => {
     assert.deepEqual(kinds(back.effects), ["close", "fleetChanged"], "the broken stream is closed");
     const late = after(back.standing, [5_400, timer.event]);
     assert.deepEqual(late, { standing: back.standing, effects: [] }, "the old attachment's grace is over: no loss");
+  });
+
+  it("costs it its place at once if nobody listens there any more, unless its process pulses or is back", () => {
+    const gone: StandingEvent = { kind: "gone", nonce };
+    const suspect = after(attached(), [5_000, { kind: "broken", nonce }]);
+    const lost = after(suspect.standing, [5_010, gone]);
+    const detail = "its process is gone";
+    assert.deepEqual(theWrite(lost.effects), { kind: "status", status: "lost", detail, onlineMs: 5_010 });
+    const over = after(lost.standing, [5_400, theTimer(suspect.effects).event]);
+    assert.deepEqual(over.effects, [], "it is lost once");
+
+    const pulsing = after(attached(), [4_000, { kind: "pulseBegan", nonce }], [5_000, { kind: "broken", nonce }]);
+    assert.ok(!kinds(pulsing.effects).includes("dial"));
+    assert.deepEqual(after(pulsing.standing, [5_010, gone]).effects, []);
+    const silent = after(pulsing.standing, [5_020, { kind: "pulseEnded", nonce }]);
+    assert.ok(kinds(silent.effects).includes("dial"), "its process may have ended after all");
+    const again: StandingEvent = { kind: "registered", nonce: "here.2", incarnation: "p.1", patienceMs: undefined };
+    assert.deepEqual(after(suspect.standing, [5_005, again], [5_010, gone]).effects, [], "it is another's news");
+    assert.deepEqual(after(attached(), [5_000, gone]).effects, [], "its stream stands");
   });
 
   it("costs the PNode its place when the grace is over: written, told, forgotten", () => {

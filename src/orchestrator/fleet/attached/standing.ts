@@ -68,6 +68,8 @@ export type StandingEvent =
   /** Its stream ended, from whichever side. */
   | { readonly kind: "broken"; readonly nonce: string }
   | { readonly kind: "graceOver"; readonly nonce: string; readonly lostAtMs: number }
+  /** Nobody listens any more where it was reached. */
+  | { readonly kind: "gone"; readonly nonce: string }
   /** Whoever operates the network has sent it away. */
   | { readonly kind: "revoked" }
   /** Somebody looks who is silent, and stood still itself for a while before. */
@@ -88,6 +90,8 @@ export type StandingEffect =
   /** Leads to `written` or `notWritten`. */
   | { readonly kind: "write"; readonly nonce: string; readonly change: RecordChange }
   | { readonly kind: "later"; readonly afterMs: number; readonly event: StandingEvent }
+  /** Looks whether its process is still there; leads to `gone`, or to nothing. */
+  | { readonly kind: "dial"; readonly nonce: string }
   /** Others may prepare to take over. */
   | { readonly kind: "doubt" }
   /** Placement may have something to do; urgently, if VNodes stand still or must move. */

@@ -10,6 +10,7 @@ import { SystemService } from "../../../protocol/gen/dcnr/v1/system_pb.ts";
 import type { Network } from "../../../protocol/network.ts";
 import { withKey } from "../../../protocol/routes/address.ts";
 import { parseRoute, type Route, shownRoute, splitRoutes } from "../../../protocol/routes/routes.ts";
+import { isRefused } from "../../../protocol/streams/wire-errors.ts";
 import type { Context } from "../../context.ts";
 import type { PNodeRecord } from "../../records/machines.ts";
 import { key } from "../../records/store-keys.ts";
@@ -66,6 +67,25 @@ export class Callbacks {
       () => true,
       () => false,
     );
+  }
+
+  /** Whether nobody listens where it was reached directly. Others may be at the addresses of one that never was. */
+  async isGone(pnode: PNodeId): Promise<boolean> {
+    const { mirror, tasks } = this.#context;
+    const { reached, routes = "" } = mirror.get(key.pnode(pnode)) ?? {};
+    const direct = splitRoutes(routes).filter((route) => parseRoute(route).kind === "direct");
+    if (reached !== directly || direct.length === 0) return false;
+    const refusals = direct.map((route) =>
+      this.#network
+        .call(
+          withKey(route, pnode),
+          SystemService.method.getVersion,
+          {},
+          { timeoutMs: atTheDoorMs, signal: tasks.signal },
+        )
+        .then(() => false, isRefused),
+    );
+    return (await Promise.all(refusals)).every(Boolean);
   }
 
   /** It has registered, or is somewhere else than before. */

@@ -1,0 +1,47 @@
+// Whether a PNode whose stream broke is gone: only its own machine can say so, and only where it was reached before.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { DcnrError } from "../../../core/errors.ts";
+import type { PNodeId } from "../../../core/ids.ts";
+import type { Network } from "../../../protocol/network.ts";
+import { withoutKey } from "../../../protocol/routes/address.ts";
+import { joinRoutes } from "../../../protocol/routes/routes.ts";
+import { refused } from "../../../protocol/streams/wire-errors.ts";
+import type { Context } from "../../context.ts";
+import { type CallbackHooks, Callbacks, directly } from "./callbacks.ts";
+
+const pnode = "p" as PNodeId;
+const away = () => {
+  throw new DcnrError("unavailable", "nothing answers", {
+    cause: Object.assign(new Error(refused), { code: refused }),
+  });
+};
+const silent = () => {
+  throw new DcnrError("deadline_exceeded", "no answer in time");
+};
+const there = () => ({});
+
+function isGone(machines: Readonly<Record<string, () => object>>, reached: string | undefined): Promise<boolean> {
+  const record = { id: pnode, routes: joinRoutes(Object.keys(machines)), ...(reached && { reached }) };
+  const context = { mirror: { get: () => record }, tasks: { signal: new AbortController().signal } };
+  const network = { call: async (address: string) => machines[withoutKey(address)]?.() } as unknown as Network;
+  return new Callbacks(context as unknown as Context, network, {} as CallbackHooks).isGone(pnode);
+}
+
+test("nobody listens at any of its addresses", async () => {
+  assert.equal(await isGone({ "a:1": away }, directly), true);
+  assert.equal(await isGone({ "a:1": away, "b:1": away }, directly), true);
+});
+
+test("it answers, or does not say anything: it may be busy, or the line is cut", async () => {
+  assert.equal(await isGone({ "a:1": there }, directly), false);
+  assert.equal(await isGone({ "a:1": silent }, directly), false);
+  assert.equal(await isGone({ "a:1": away, "b:1": silent }, directly), false);
+});
+
+test("whoever refuses at the address of one that was never reached there is somebody else", async () => {
+  assert.equal(await isGone({ "192.168.0.9:1": away }, "by relay hub"), false);
+  assert.equal(await isGone({ "192.168.0.9:1": away }, undefined), false);
+  assert.equal(await isGone({}, directly), false);
+});
