@@ -268,6 +268,21 @@ test("while an orchestrator is there nobody of the crew moves the line, and each
   assert.equal(told4(told4(crew, "p2"), "p1", 1).line, 0, "orchestrators alone go back");
 });
 
+test("nobody speaks for another under a number that it could not count beyond, nor tells of more states than there can be", () => {
+  const crew = openCrew(charter, owner("p3", "9"), 0);
+  const told = (peer: string, pnode: string, sequence: number, count = 1) => {
+    const states = Array.from(
+      { length: count },
+      (_, step): HeldState => ({ vnode: a, step, state: state("x"), trail: "" }),
+    );
+    const lie = { ...news, holders: [{ pnode, sequence, states }] };
+    return heardNews(crew, peer, lie, 6_000, { rules: crewRules, timings }).holdings.has(pnode);
+  };
+  assert.deepEqual([told("p2", "p1", 2 ** 52), told("p2", "p1", 2 ** 52 + 1)], [true, false]);
+  assert.ok(told("p1", "p1", 2 ** 52 + 1), "of itself each may");
+  assert.deepEqual([told("p2", "p2", 1, 512), told("p2", "p2", 1, 513)], [true, false]);
+});
+
 test("nobody of the crew takes over while an orchestrator is there, nor under an epoch or a count that was made up", () => {
   const crew = openCrew(charter, owner("p3", "9"), 0);
   const told = (nowMs: number, tenure: Tenure) =>

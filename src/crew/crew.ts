@@ -4,7 +4,15 @@
 
 import type { Sha256, VNodeId } from "../core/ids.ts";
 import { type Charter, isExpired } from "./charter.ts";
-import { type HolderList, type Holdings, heldLine, heldState, withHolder } from "./holdings.ts";
+import {
+  type HolderList,
+  type Holdings,
+  heldLine,
+  heldState,
+  isPossible,
+  toldSequenceMax,
+  withHolder,
+} from "./holdings.ts";
 import { afterStandstill, type Sightings, type ToldSighting, withSightings } from "./sightings.ts";
 import { successorsOf } from "./successors.ts";
 import { isOwnedBy, type Tenure, type TenureOwner, type Tenures, takenOver, withTenures } from "./tenures.ts";
@@ -139,7 +147,12 @@ export function heardNews(
   let holdings = state.holdings;
   // Of what this process holds it knows best.
   for (const { pnode, sequence, states } of news.holders)
-    if (state.charter.crew.has(pnode) && pnode !== state.self.pnode && (alone || pnode === peer))
+    if (
+      state.charter.crew.has(pnode) &&
+      pnode !== state.self.pnode &&
+      (pnode === peer || (alone && sequence <= toldSequenceMax)) &&
+      isPossible({ sequence, states }, state.charter.vnodes.length)
+    )
       holdings = withHolder(holdings, pnode, { sequence, states });
   const sightings = news.sightings.filter(({ pnode }) => state.charter.crew.has(pnode) && pnode !== state.self.pnode);
   const next: CrewState = {

@@ -17,6 +17,19 @@ export interface HolderList {
   readonly states: readonly HeldState[];
 }
 
+/**
+ * Up to here others may say how far a holder has counted. It counts on from there, and numbers that it tells itself go twice as
+ * far: nobody can make it run out of them.
+ */
+export const toldSequenceMax = 2 ** 52;
+/** Of one VNode at or above the line, at checkpoints after every step: more than any holder has. */
+const statesPerVNodeMax = 256;
+
+/** Whether a list of so many states can be true; looking through it takes time. */
+export function isPossible({ states }: HolderList, vnodes: number): boolean {
+  return states.length <= vnodes * statesPerVNodeMax;
+}
+
 export type Holdings = ReadonlyMap<string, HolderList>;
 
 export function withHolder(known: Holdings, holder: string, told: HolderList): Holdings {

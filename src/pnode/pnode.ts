@@ -230,6 +230,7 @@ class HostingNode implements PNode {
       hosting: {
         of: (session) => hosts.of(session),
         hasRoom: (session, vnode) => this.#training.hasRoom(session, vnode),
+        memoryBytesOf: (session, vnode) => this.#training.memoryBytesOf(session, vnode),
         takeOver: (assignment) => hosts.takeOver(assignment),
         giveUp: (session, vnode) => hosts.giveUp(session, vnode),
         prepare: (session, vnodes) => this.#training.prepare(session, vnodes),

@@ -107,6 +107,52 @@ describe("one of the crew", () => {
       }
   });
 
+  it("does not count twice by telling twice what it holds", async () => {
+    const records = lab.vnodes(session);
+    const { line, turn = 0 } = lab.session(session);
+    const step = BigInt(line) + 1_000n;
+    const states = records.map(({ vnode }) => ({ vnode, step, state: sha256("hers"), trail: "" }));
+    const holders = [{ pnode: mallory.id as string, sequence: 2n ** 40n, states: [...states, ...states] }];
+    const news = { session, orchestratorAgeMs: -1, line: step, turn: BigInt(turn), holders };
+    for (const index of [0, 1])
+      await refused(
+        member.call(lab.pnodeAt(index), SessionPeerService.method.tell, { incarnation: "1", routes: "", news }),
+        "invalid_argument",
+        /twice/,
+      );
+    await lab.nothingLost(session, records);
+  });
+
+  it("makes nobody count its own lists so high that others do not take them any more", async () => {
+    const records = lab.vnodes(session);
+    const highest = BigInt(Number.MAX_SAFE_INTEGER) - 3n;
+    for (const [index, { id }] of lab.keys.entries()) {
+      const news = { session, orchestratorAgeMs: -1, known: [{ pnode: id as string, sequence: highest }] };
+      const told = { incarnation: "1", routes: "", news };
+      await member.call(lab.pnodeAt(index), SessionPeerService.method.tell, told);
+    }
+    await lab.nothingLost(session, records);
+    const told = await member.call(lab.pnodeAt(0), SessionPeerService.method.tell, {
+      ...{ incarnation: "1", routes: "" },
+      news: { session, orchestratorAgeMs: -1 },
+    });
+    const own = told.news?.holders.find(({ pnode }) => pnode === (lab.keys[0]?.id as string));
+    assert.ok(own && own.sequence < highest / 2n, `its list has the number ${own?.sequence}`);
+  });
+
+  it("has no disk filled: it may ask to keep neither what it does not own nor what no step has", async () => {
+    const records = lab.vnodes(session);
+    const { line } = lab.session(session);
+    for (const { vnode } of records)
+      for (const step of [BigInt(line) + 1_000n, 2n ** 53n + 2n, 2n ** 64n - 1n]) {
+        const wanted = { session, vnode, step, state: sha256("hers"), trail: "" };
+        const asked = member.call(lab.pnodeAt(0), SessionPeerService.method.keep, wanted);
+        const failure = await asked.then(() => undefined, DcnrError.from);
+        assert.ok(failure && ["permission_denied", "invalid_argument"].includes(failure.code), failure?.message);
+      }
+    await lab.nothingLost(session, records);
+  });
+
   it("has no state thrown away that is held, by asking to keep another in its place", async () => {
     const records = lab.vnodes(session);
     const keep = (index: number, vnode: string, step: number, state: string) =>

@@ -62,6 +62,7 @@ export interface Hosting {
   of(session: SessionId): readonly Hosted[];
   /** Whether there is room; false until the session is known here. */
   hasRoom(session: SessionId, vnode: VNodeId): boolean;
+  memoryBytesOf(session: SessionId, vnode: VNodeId): number | undefined;
   takeOver(assignment: Assignment): void;
   giveUp(session: SessionId, vnode: VNodeId): void;
   /** Makes the session known here, ahead of a takeover; with its data if one of these VNodes reads any. */
@@ -228,6 +229,7 @@ export class Autonomy implements NearBlobs {
         hosted: () => hosting.of(session).map(({ assignment }) => assignment),
         lastStep: () => this.#descriptions.lastStep(session),
         hasRoom: (vnode) => hosting.hasRoom(session, vnode),
+        memoryBytesOf: (vnode) => hosting.memoryBytesOf(session, vnode),
         host: (assignment) => hosting.takeOver(assignment),
         giveUp: (vnode) => hosting.giveUp(session, vnode),
         onLine: (line, turn, stateOf) => {

@@ -17,6 +17,8 @@ export interface CrewHooks {
   lastStep(): number | undefined;
   /** Whether there is room for a VNode that it does not host. */
   hasRoom(vnode: VNodeId): boolean;
+  /** What a VNode takes at work, and so more than any state of it has; undefined while nobody has said what the session is. */
+  memoryBytesOf(vnode: VNodeId): number | undefined;
   host(assignment: Assignment): void;
   /** Somebody else hosts it from now on. */
   giveUp(vnode: VNodeId): void;

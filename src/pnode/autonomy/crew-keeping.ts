@@ -7,7 +7,7 @@ import { sha256 } from "../../core/hash.ts";
 import { parseSha256, type Sha256, type VNodeId } from "../../core/ids.ts";
 import { sleep } from "../../core/world.ts";
 import { holdersNeeded, isAlive, stateAtLine } from "../../crew/crew.ts";
-import { type HeldState, type HolderList, heldState, withHolder } from "../../crew/holdings.ts";
+import { type HeldState, type HolderList, heldState, toldSequenceMax, withHolder } from "../../crew/holdings.ts";
 import { successorsOf } from "../../crew/successors.ts";
 import { readStateManifest, type StateManifest } from "../../states/manifest.ts";
 import type { Assignment } from "../assignment.ts";
@@ -43,7 +43,7 @@ export class CrewKeeping {
 
   /** A list of an earlier process of this PNode is still believed: the next one must be newer. */
   outrun(sequence: number): void {
-    if (sequence <= this.#sequence || sequence >= Number.MAX_SAFE_INTEGER - 1) return;
+    if (sequence <= this.#sequence || sequence > toldSequenceMax) return;
     this.#sequence = sequence;
     this.listOwn();
   }
@@ -169,11 +169,12 @@ export class CrewKeeping {
     return this.#cell.options.fetchStored(this.#cell.state.charter.session, hash, room, signal);
   }
 
-  /** Resolves when all of it lies on this PNode's disk. */
+  /** Resolves when all of it lies on this PNode's disk. What is larger than `bytesMax` is not fetched. */
   async fetchAndKeep(
     { vnode, step, state, trail }: HeldState,
     from: readonly Peer[],
     signal: AbortSignal,
+    bytesMax = Number.POSITIVE_INFINITY,
   ): Promise<void> {
     const { kept } = this.#cell.options;
     const { session } = this.#cell.state.charter;
@@ -181,6 +182,7 @@ export class CrewKeeping {
     const own = kept.isOf(session, state) ? await kept.read(state) : undefined;
     const text = own ?? (await this.fetchBlob(state, from, atMost(blobBytesMax.states), signal));
     const manifest = readStateManifest(text, what);
+    if (manifest.bytes > bytesMax) fail("resource_exhausted", `${what} has ${manifest.bytes} bytes, which none has`);
     const trailContent = trail === "" ? undefined : await this.fetchBlob(trail, from, trailRoom, signal);
     const bring = async (hash: Sha256, bytes: number) =>
       hash === trail && trailContent ? trailContent : this.fetchBlob(hash, from, exactly(bytes), signal);

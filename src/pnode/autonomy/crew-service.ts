@@ -2,6 +2,7 @@
 
 import { fail } from "../../core/errors.ts";
 import { parseSha256, type SessionId, type Sha256, type VNodeId } from "../../core/ids.ts";
+import { wholeOf } from "../../core/whole.ts";
 import type { SignedCharter } from "../../crew/charter.ts";
 import type { TenureOwner } from "../../crew/tenures.ts";
 import { SessionPeerService, type CrewNews as WireNews } from "../../protocol/gen/dcnr/v1/session_peers_pb.ts";
@@ -10,6 +11,9 @@ import { holderToWire } from "./crew-wire.ts";
 import type { KeptStates } from "./kept-states.ts";
 import type { CrewPeers } from "./peers.ts";
 import type { SessionCrew } from "./session-crew.ts";
+
+/** A VNode goes at most so far beyond the line that this many checkpoints of it lie there, and as many below. */
+const keptPerVNodeMax = 160;
 
 export interface CrewServiceOptions {
   readonly self: TenureOwner;
@@ -44,20 +48,28 @@ export function crewService(options: CrewServiceOptions): ServedService {
       const [crew, peer] = admitted(session, caller.id);
       const wanted = {
         vnode: vnode as VNodeId,
-        step: Number(step),
+        step: wholeOf(step),
         state: parseSha256(state, "the state"),
         trail: trail === "" ? ("" as const) : parseSha256(trail, "the trail"),
       };
       if (!crew.charter.vnodes.some((one) => one.vnode === wanted.vnode))
         fail("not_found", `session ${session} has no VNode ${vnode.slice(0, 80)}`);
       if (wanted.step < crew.line) fail("failed_precondition", `step ${step} lies below the line ${crew.line}`);
+      if (wanted.step > (crew.lastStep ?? Number.MAX_SAFE_INTEGER - 1))
+        fail("invalid_argument", `session ${session} has no step ${step}`);
       // A step has one state: whoever names another than the one that is held here would have it thrown away.
       const held = kept.find(crew.charter.session, wanted.vnode, wanted.step)?.state;
       const isOwner = crew.tenureOf(wanted.vnode)?.owners.some(({ pnode }) => pnode === peer) === true;
       if (held !== undefined && held !== wanted.state && (wanted.step === crew.line || !isOwner))
         fail("permission_denied", `another state of VNode ${vnode} at step ${step} is held here`);
+      // Others than its owner have only the line's state to hand on, as long as orchestrators say who owns what.
+      if (!isOwner && !crew.isAlone && crew.stateAtLine(wanted.vnode) !== wanted.state)
+        fail("permission_denied", `PNode ${peer} does not own VNode ${vnode}`);
+      const own = kept.of(crew.charter.session).filter((state) => state.vnode === wanted.vnode);
+      if (held === undefined && own.length >= keptPerVNodeMax)
+        fail("resource_exhausted", `${own.length} states of VNode ${vnode} are held here already`);
       const from = [{ pnode: peer, routes: crew.routesOf(peer) }, ...crew.sources(wanted.state)];
-      await crew.keeping.fetchAndKeep(wanted, from, signal);
+      await crew.keeping.fetchAndKeep(wanted, from, signal, crew.memoryBytesOf(wanted.vnode));
       return { holder: holderToWire(self.pnode, crew.keeping.keptForOther()) };
     },
     enlist: async ({ charter }, { caller }) => {

@@ -15,3 +15,10 @@ test("numbers that nobody can have counted to are taken as the most that can be 
   });
   assert.ok(toBinary(CrewNewsSchema, again).byteLength > 0);
 });
+
+test("a list that tells a state twice is none: whoever sent it would count as two", () => {
+  const held = { vnode: "v", step: 4n, state: "0".repeat(64), trail: "" };
+  const listed = (states: object[]) => newsFromWire(create(CrewNewsSchema, { holders: [{ pnode: "p", states }] }));
+  assert.equal(listed([held, { ...held, step: 5n }, { ...held, vnode: "w" }]).holders[0]?.states.length, 3);
+  assert.throws(() => listed([held, { ...held, state: "1".repeat(64) }]), /twice/);
+});

@@ -31,6 +31,9 @@ export function holderToWire(pnode: string, { sequence, states }: HolderList): M
 export function holderFromWire({ pnode, sequence, states }: WireHolder): HolderList & { readonly pnode: string } {
   if (states.length > statesMax || sequence > sequenceMax)
     fail("invalid_argument", `PNode ${pnode} cannot hold ${states.length} states`);
+  // Whoever could tell a state twice would count as two who hold it.
+  if (new Set(states.map(({ vnode, step }) => `${step} ${vnode}`)).size < states.length)
+    fail("invalid_argument", `PNode ${pnode} lists a state twice`);
   return {
     pnode,
     sequence: Number(sequence),

@@ -113,6 +113,19 @@ export class SessionCrew {
     return this.#options.rules.mayHost(this.#state, this.#nowMs, this.#timings);
   }
 
+  get lastStep(): number | undefined {
+    return this.#options.hooks.lastStep();
+  }
+
+  /** More than any state of it has, if that is known. */
+  memoryBytesOf(vnode: VNodeId): number | undefined {
+    return this.#options.hooks.memoryBytesOf(vnode);
+  }
+
+  stateAtLine(vnode: VNodeId): Sha256 | "" | undefined {
+    return stateAtLine(this.#state, vnode);
+  }
+
   isCrew(pnode: string): boolean {
     return this.#state.charter.crew.has(pnode);
   }

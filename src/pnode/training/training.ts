@@ -165,8 +165,13 @@ export class Training {
 
   /** For whoever may take VNodes over: false until the session is known here. */
   hasRoom(session: SessionId, vnode: VNodeId): boolean {
-    const bytes = this.#contexts.opened(session)?.memoryBytesOf(vnode);
+    const bytes = this.memoryBytesOf(session, vnode);
     return bytes !== undefined && this.#options.room.fits(hostKey(session, vnode), bytes);
+  }
+
+  /** Undefined until the session is known here. */
+  memoryBytesOf(session: SessionId, vnode: VNodeId): number | undefined {
+    return this.#contexts.opened(session)?.memoryBytesOf(vnode);
   }
 
   /** Knows the session from now on, with its data if one of these VNodes reads any. */
