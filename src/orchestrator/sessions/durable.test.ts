@@ -126,6 +126,15 @@ describe("a durable state", () => {
     assert.deepEqual(hashes, { conflict: { step: 6, known: sha256("hash 6") } });
   });
 
+  it("in a session that is checked tells the hashes of the steps that its statement is about, and of no others", () => {
+    const checked = { ...session, line: 0, policy: { ...session.policy, assurance: "sampled" } } as SessionRecord;
+    const statement = { from: 4, to: 6, before: sha256("state 4"), after: sha256("state 6"), inputs: "", outputs: "" };
+    const steps = [3, 4, 5, 6].map((step) => ({ step, hash: sha256(`hash ${step}`) }));
+    const asked = request({ steps, statement: statement as Partial<typeof statement> as never });
+    const outcome = withDurable(record({ durable: durable(4) }), asked, checked);
+    assert.deepEqual(Object.keys(("next" in outcome && outcome.next?.stepHashes) || {}), ["5", "6"]);
+  });
+
   it("leaves the next owner room to state its own, however much one owner states", () => {
     const checked = { ...session, policy: { ...session.policy, assurance: "sampled" } } as SessionRecord;
     const statementOf = (result: string, names: number) =>

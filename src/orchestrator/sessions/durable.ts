@@ -166,7 +166,9 @@ function withStatement(
   const isAbove = ([at]: readonly [string, unknown]) => Number(at) > line;
   const statements = { ...Object.fromEntries(Object.entries(stated).filter(isAbove)), [step]: all };
   const stepHashes = Object.fromEntries(Object.entries(record.stepHashes).filter(isAbove));
-  for (const one of request.steps) if (one.step > line) stepHashes[String(one.step)] ??= one.hash;
+  // Of other steps than those that it is about nobody repeats what it says.
+  for (const one of request.steps)
+    if (one.step > Math.max(line, statement.from)) stepHashes[String(one.step)] ??= one.hash;
   const state = { ...request.state, ...(turn > 0 ? { turn } : {}) };
   const { kept, dropped } = trimmed(session, { [step]: state, ...record.durable });
   const passed = Object.entries(stated).filter((entry) => !isAbove(entry));
