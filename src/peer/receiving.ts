@@ -18,6 +18,7 @@ import {
   Verdict,
 } from "../protocol/gen/dcnr/v1/exchange_pb.ts";
 import { type Channel, chunkBytesMax, protocolMajor, type ServedService, service } from "../protocol/network.ts";
+import { Shares } from "../protocol/server/shares.ts";
 import type { Refusals } from "./refusals.ts";
 import { type Content, fromDataType } from "./travel-types.ts";
 
@@ -69,6 +70,8 @@ export type Ownership = "owner" | "other" | "unknown";
 
 /** A sender finishes one tensor before it begins the next, but for urgent ones in between; some slack beyond that. */
 const assembliesMax = 8;
+/** Of one peer on all its streams: one that broke may not have been noticed yet when the next one comes. */
+const assembliesPerPeerMax = 2 * assembliesMax;
 
 interface Assembly {
   readonly expected: Expected;
@@ -78,8 +81,9 @@ interface Assembly {
 }
 
 export function peerService(options: ReceivingOptions): ServedService {
+  const unfinished = new Shares(assembliesPerPeerMax, Number.POSITIVE_INFINITY);
   return service(ExchangeService, {
-    exchange: (channel, { caller }) => new PeerStream(options, channel, caller.id).serve(),
+    exchange: (channel, { caller }) => new PeerStream(options, channel, caller.id, unfinished).serve(),
   });
 }
 
@@ -89,12 +93,20 @@ class PeerStream {
   readonly #assemblies = new Map<bigint, Assembly>();
   /** By the key that its connection has proved. */
   readonly #peer: string | undefined;
+  /** Tensors of each peer that have begun to come. */
+  readonly #unfinished: Shares;
   #greeted = false;
 
-  constructor(options: ReceivingOptions, channel: Channel<Response, ExchangeRequest>, peer: string | undefined) {
+  constructor(
+    options: ReceivingOptions,
+    channel: Channel<Response, ExchangeRequest>,
+    peer: string | undefined,
+    unfinished: Shares,
+  ) {
     this.#options = options;
     this.#channel = channel;
     this.#peer = peer;
+    this.#unfinished = unfinished;
   }
 
   async serve(): Promise<void> {
@@ -104,7 +116,7 @@ class PeerStream {
     } catch (error) {
       log("debug", `the stream from PNode ${this.#peer ?? "without a key"} broke: ${messageOf(error)}`);
     } finally {
-      for (const { expected, memory } of this.#assemblies.values()) expected.discard(memory);
+      for (const id of [...this.#assemblies.keys()]) this.#drop(id);
     }
   }
 
@@ -156,9 +168,25 @@ class PeerStream {
     const bytes = wireBytes(expected.dtype, expected.shape);
     const judgement = this.#judge(delivery, expected, bytes, peer) ?? (await expected.refusal());
     if (judgement !== undefined) return this.#receipt(id, judgement);
-    const assembly = { expected, hash, memory: expected.allocate(bytes), filled: 0 };
-    if (data.byteLength === bytes) return this.#fill(id, assembly, data);
-    this.#assemblies.set(id, assembly);
+    // What is announced under the same number takes the place of what was, or its memory would be nobody's.
+    this.#drop(id);
+    if (data.byteLength === bytes)
+      return this.#fill(id, { expected, hash, memory: expected.allocate(bytes), filled: 0 }, data);
+    if (!this.#unfinished.take(peer)) return this.#receipt(id, refused(tooMany(assembliesPerPeerMax)));
+    this.#assemblies.set(id, { expected, hash, memory: expected.allocate(bytes), filled: 0 });
+  }
+
+  /** Nothing more of it is waited for. */
+  #drop(id: bigint): void {
+    const assembly = this.#end(id);
+    assembly?.expected.discard(assembly.memory);
+  }
+
+  #end(id: bigint): Assembly | undefined {
+    const assembly = this.#assemblies.get(id);
+    if (assembly !== undefined) this.#unfinished.give(this.#peer ?? "");
+    this.#assemblies.delete(id);
+    return assembly;
   }
 
   /** Whether the announcement is what the plan says, from somebody who may say it. */
@@ -175,7 +203,7 @@ class PeerStream {
     if (ownership === "other") return refused(`PNode ${peer} does not own VNode ${from}, or not any more`);
     if (data.byteLength === bytes) return undefined;
     if (data.byteLength > 0) return refused(`${data.byteLength} of ${bytes} bytes came at once`);
-    if (this.#assemblies.size >= assembliesMax) return refused(`${assembliesMax} other tensors are not finished yet`);
+    if (this.#assemblies.size >= assembliesMax) return refused(tooMany(assembliesMax));
     return undefined;
   }
 
@@ -183,11 +211,10 @@ class PeerStream {
     const assembly = this.#assemblies.get(id);
     // Chunks of a tensor that was dropped or refused are on their way already.
     if (assembly === undefined) return;
-    const { expected, memory, filled } = assembly;
+    const { memory, filled } = assembly;
     if (data.byteLength <= chunkBytesMax && filled + data.byteLength <= memory.byteLength)
       return this.#fill(id, assembly, data);
-    this.#assemblies.delete(id);
-    expected.discard(memory);
+    this.#drop(id);
     return this.#receipt(id, refused(`more than the ${memory.byteLength} bytes announced`));
   }
 
@@ -196,7 +223,7 @@ class PeerStream {
     memory.set(data, assembly.filled);
     assembly.filled += data.byteLength;
     if (assembly.filled < memory.byteLength) return;
-    this.#assemblies.delete(id);
+    this.#end(id);
     const content: Content = { dtype: expected.dtype, shape: expected.shape, bytes: memory };
     const damage = this.#damage(content, hash);
     if (damage !== undefined) expected.discard(memory);
@@ -221,6 +248,10 @@ class PeerStream {
       this.#channel.send({ event: { case: "answer", value: { id: ask.id, outcome } } }).catch(() => {});
     this.#options.onAsk(ask, peer, answer);
   }
+}
+
+function tooMany(most: number): string {
+  return `${most} other tensors are not finished yet`;
 }
 
 export function refused(detail: string): Judgement {
