@@ -236,7 +236,7 @@ describe("D: a false orchestrator", () => {
       let most = 0;
       const watching = setInterval(() => {
         most = Math.max(most, bytesIn(folder));
-      });
+      }).unref();
       const fetched = await Promise.all([...shards.keys()].map((hash) => client.fetch("s", hash, signal, 50_000)));
       clearInterval(watching);
       assert.equal(fetched.length, 40, "and all of it was of use");

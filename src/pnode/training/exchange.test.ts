@@ -12,6 +12,7 @@ import { MemoryNetwork } from "../../protocol/memory-network.testing.ts";
 import type { Verdict as ProcessVerdict } from "../../vnode/effects.ts";
 import type { Admission } from "../../vnode/inbox.ts";
 import { Arrivals } from "./arrivals.ts";
+import { Exchange } from "./exchange.ts";
 import type { Arrival, Receiver } from "./receiver.ts";
 
 const edge = "a.0>b.0" as EdgeId;
@@ -190,5 +191,24 @@ describe("the exchange", () => {
     assert.equal((await deliver({})).verdict, Verdict.DROPPED);
     assert.equal(received.length, 1);
     assert.equal(received[0]!.tensor, undefined);
+  });
+});
+
+describe("a message that is asked for", () => {
+  it("goes to the owner of the VNode that it is for, and to no other owner of the session", () => {
+    const sent: string[] = [];
+    const places = new Map(
+      ["b", "c"].map((vnode) => [vnode, { pnode: `p-${vnode}`, epoch: 1, routes: "somewhere", replica: 0 }]),
+    );
+    const exchange = new Exchange({
+      ...{ pnode: "p-a", log: silentLog, signing: undefined, onGone: () => {} },
+      links: { to: ({ pnode }: { pnode: string }) => ({ deliver: () => sent.push(pnode) }) },
+      resolver: { locate: (_: string, vnode: string) => [places.get(vnode)], refresh: () => {} },
+    } as never);
+    const sender = { session: "s" as SessionId, vnode: "a" as VNodeId, epoch: 1 };
+    const message = { to: "b", name: { edge, step: 1, microbatch: 0 }, payload: {} } as never;
+    for (const asker of ["c", "b"])
+      exchange.sendToAsker(sender, { vnode: asker as VNodeId, pnode: `p-${asker}` }, message);
+    assert.deepEqual(sent, ["p-b"]);
   });
 });

@@ -49,8 +49,9 @@ export class Exchange {
       this.#sendTo(location, sender, message);
   }
 
-  /** To a PNode that asked, if it owns the VNode for which it did, as orchestrators say. */
+  /** To a PNode that asked, if it owns the VNode for which it did, as orchestrators say, and the message is for that one. */
   sendToAsker(sender: Sender, asker: { vnode: VNodeId; pnode: string }, message: OutgoingTensor): void {
+    if (message.to !== asker.vnode) return;
     const known = this.#options.resolver.locate(sender.session, asker.vnode);
     const location = known.find((candidate) => candidate.pnode === asker.pnode);
     if (location === undefined) this.#options.resolver.refresh(sender.session);

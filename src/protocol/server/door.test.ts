@@ -45,6 +45,16 @@ describe("a door", () => {
     assert.ok(seen.filter((one) => one.endsWith("away")).length > 10);
   });
 
+  it("is one door: those of many addresses that have just begun to flood get in no faster than those of a few", () => {
+    const { timers, door, seen, arrive } = stage(0);
+    const shares = Array.from({ length: 100 }, (_, index) => `share ${index}`);
+    for (const share of shares) for (let count = 0; count < limits.wastedFree; count++) door.wasted(share);
+    for (let round = 0; round < 10; round++) for (const share of shares) arrive(`of ${share}`, share);
+    for (let passedMs = 0; passedMs < 10_000; passedMs += 10) timers.advance(10);
+    assert.ok(seen.length >= 100 * (10_000 / limits.turnMaxMs - 1), `each of them gets its turns: ${seen.length}`);
+    assert.ok(seen.length <= 10_000 / limits.apartMs + 100, `${seen.length} in ten seconds`);
+  });
+
   it("forgets those who have left, and by and by what they did", () => {
     const { timers, seen, arrive, door } = stage(1_000);
     arrive("hostile")();

@@ -1,7 +1,7 @@
 // Whoever's connections keep coming to nothing (no greeting, half a request, rubbish) waits at the door: nothing is read of its
 // next ones until they get their turn, so that a flood costs an accepted and a closed socket now and then, and not a
-// handshake each. Turns come the further apart the more came to nothing, never further than two seconds, and the last to come
-// is the first: an honest machine behind the same address gets in within seconds, and is not turned away before anything is read.
+// handshake each. Turns come the further apart the more came to nothing and the more others wait, never further than two seconds, and
+// the last to come is the first: an honest machine behind the same address gets in within seconds, and is not turned away before anything is read.
 
 import type { Cancel, Timers } from "../../core/world.ts";
 
@@ -11,6 +11,8 @@ export interface DoorLimits {
   /** Between two turns of a share; doubled with every `wastedFree` more. */
   readonly turnMinMs: number;
   readonly turnMaxMs: number;
+  /** Between turns of different shares, as far as that keeps none waiting longer: a flood from many addresses is one, too. */
+  readonly apartMs: number;
   /** Whoever gets no turn within this leaves. */
   readonly waitMs: number;
   /** How often half of what a share has wasted is forgotten. */
@@ -34,6 +36,8 @@ export class Door {
   readonly #timers: Timers;
   readonly #limits: DoorLimits;
   readonly #shares = new Map<string, Share>();
+  /** Shares of which somebody waits. */
+  readonly #crowd = new Set<Share>();
   #forgetting: Cancel | undefined;
 
   constructor(timers: Timers, limits: DoorLimits) {
@@ -51,6 +55,7 @@ export class Door {
     const leave = () => {
       const at = known.waiting.indexOf(one);
       if (at !== -1) known.waiting.splice(at, 1);
+      if (known.waiting.length === 0) this.#crowd.delete(known);
       late();
     };
     const late = this.#timers.after(this.#limits.waitMs, () => {
@@ -59,6 +64,7 @@ export class Door {
     });
     const one: Waiting = { enter, leave };
     known.waiting.push(one);
+    this.#crowd.add(known);
     this.#nextTurn(known);
     return leave;
   }
@@ -82,9 +88,10 @@ export class Door {
 
   #nextTurn(share: Share): void {
     if (share.turn !== undefined || share.waiting.length === 0) return;
-    const { wastedFree, turnMinMs, turnMaxMs } = this.#limits;
+    const { wastedFree, turnMinMs, turnMaxMs, apartMs } = this.#limits;
     const doublings = Math.max(0, Math.floor(share.wasted / wastedFree) - 1);
-    share.turn = this.#timers.after(Math.min(turnMaxMs, turnMinMs * 2 ** doublings), () => {
+    const delayMs = Math.max(turnMinMs * 2 ** doublings, apartMs * this.#crowd.size);
+    share.turn = this.#timers.after(Math.min(turnMaxMs, delayMs), () => {
       share.turn = undefined;
       const next = share.waiting.at(-1);
       next?.leave();

@@ -40,7 +40,10 @@ export interface GuestLimits extends LivenessLimits {
 
 export const guestLimitsDefault: GuestLimits = {
   // Browsers open connections that they never use; a machine of ours has one or two. Callers wait ten seconds for a connection.
-  door: { wastedFree: 8, turnMinMs: 100, turnMaxMs: 2_000, waitMs: 20_000, forgetMs: 30_000, sharesMax: 10_000 },
+  door: {
+    ...{ wastedFree: 8, turnMinMs: 100, turnMaxMs: 2_000, apartMs: 20 },
+    ...{ waitMs: 20_000, forgetMs: 30_000, sharesMax: 10_000 },
+  },
   prefaceMs: 10_000,
   headersMs: 10_000,
   bodyMs: 30_000,
