@@ -57,6 +57,10 @@ describe("the report on availability", () => {
     assert.ok((recoveries?.meanSeconds ?? 0) > 0 && recoveries?.meanSeconds === recoveries?.longestSeconds);
     assert.equal(recoveries?.steps, 20n);
     await assert.rejects(stage.call(ReportService.method.getReport, { lastSeconds: -1 }), /the stretch is -1 s/);
+    const outcomes = await Promise.allSettled(Array.from({ length: 40 }, () => report(stage)));
+    const refused = outcomes.filter((one) => one.status === "rejected");
+    assert.ok(refused.length > 20 && refused.length < 40, "strangers may ask, and are made to wait for each other");
+    assert.match(String(refused[0]?.reason), /reports are being made already/);
     await assert.rejects(stage.call(ReportService.method.getReport, { objective: 1 }), /the objective is 1/);
     await stage.stop();
   });

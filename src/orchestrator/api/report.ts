@@ -2,6 +2,7 @@
 
 import { fail } from "../../core/errors.ts";
 import { wholeOf } from "../../core/whole.ts";
+import { sleep } from "../../core/world.ts";
 import { ReportService } from "../../protocol/gen/dcnr/v1/report_pb.ts";
 import { type ServedService, service } from "../../protocol/network.ts";
 import { whatIf } from "../../scheduler/what-if.ts";
@@ -9,7 +10,7 @@ import type { Context } from "../context.ts";
 import type { Scheduling } from "../jobs/scheduling.ts";
 import { dayOf } from "../records/availability.ts";
 import type { Availability } from "../views/availability.ts";
-import { type Grouping, type Row, recoveriesIn, rowOf, rowsBy } from "../views/availability-report.ts";
+import { type Grouping, type Row, recoveriesIn, rowsIn } from "../views/availability-report.ts";
 
 export interface ReportApiNeeds {
   readonly context: Context;
@@ -23,8 +24,28 @@ const secondsMost = 400 * 24 * 3_600;
 const objectiveUsual = 0.99;
 const machinesMost = 1_000;
 const rowsMost = 1_000;
+/** At the front of the line: whoever asks, this takes no more than some 30 ms of everybody's time. */
+const jobsMost = 1_000;
+/** Reports that wait for the one that is being made: each reads days by the thousand. */
+const reportsMost = 8;
+const groupings: readonly Grouping[] = ["machine", "owner", "provider"];
 
 export function reportService({ context, availability, jobs }: ReportApiNeeds): ServedService {
+  let last: Promise<unknown> = Promise.resolve();
+  let waiting = 0;
+  /** One after the other, however many ask. */
+  const inTurn = async <T>(make: () => Promise<T>): Promise<T> => {
+    if (waiting >= reportsMost)
+      fail("resource_exhausted", `${waiting} reports are being made already: ask again later`);
+    waiting += 1;
+    const made = last.then(make);
+    last = made.catch(() => {});
+    try {
+      return await made;
+    } finally {
+      waiting -= 1;
+    }
+  };
   return service(ReportService, {
     getReport: async ({ lastSeconds, by, objective: wanted }) => {
       const seconds = lastSeconds || weekSeconds;
@@ -36,12 +57,15 @@ export function reportService({ context, availability, jobs }: ReportApiNeeds): 
       const toMs = context.world.clock.wallMs();
       // Hours are the smallest that is kept.
       const stretch = { fromMs: toMs - Math.max(seconds * 1000 - hourMs, 0), toMs };
-      const { machines, network } = await availability.days(dayOf(stretch.fromMs).day, dayOf(toMs).day);
-      const isGrouped = by === "machine" || by === "owner" || by === "provider";
-      const rows = isGrouped ? rowsBy(by as Grouping, machines, stretch, objective) : [];
+      const grouping = groupings.find((one) => one === by);
+      const { whole, rows, network } = await inTurn(async () => {
+        const { machines, network: days } = await availability.days(dayOf(stretch.fromMs).day, dayOf(toMs).day);
+        const asked = { stretch, objective, by: grouping };
+        return { ...(await rowsIn(machines, asked, () => sleep(context.world.timers, 0))), network: days };
+      });
       const { count, meanMs, longestMs, steps, repeated } = recoveriesIn(network, stretch);
       return {
-        whole: rowView(rowOf("all", machines, stretch, objective)),
+        whole: rowView(whole),
         rows: rows.slice(0, rowsMost).map(rowView),
         recoveries: {
           ...{ count, meanSeconds: meanMs / 1000, longestSeconds: longestMs / 1000 },
@@ -61,8 +85,12 @@ export function reportService({ context, availability, jobs }: ReportApiNeeds): 
         ...{ cores: cores || 1, memoryBytes: wholeOf(request.memoryBytes), region, provider },
         gpus: Array.from({ length: gpus }, () => wholeOf(request.gpuMemoryBytes) || Number.MAX_SAFE_INTEGER),
       };
-      const found = whatIf(jobs.scheduling.outlook().view, jobs.scheduling.rules, kind, count);
-      const { starts, possible, waiting, stillWaiting, meanMsSooner } = found;
+      const { view } = jobs.scheduling.outlook();
+      const beyond = Math.max(0, view.pending.length - jobsMost);
+      const near = { ...view, pending: view.pending.slice(0, jobsMost) };
+      const found = whatIf(near, jobs.scheduling.rules, kind, count);
+      const { starts, possible, meanMsSooner } = found;
+      const [waiting, stillWaiting] = [found.waiting + beyond, found.stillWaiting + beyond];
       const what = count === 1 ? "one more such machine" : `${count} more such machines`;
       const sentence =
         waiting === 0

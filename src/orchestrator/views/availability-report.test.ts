@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { dayOf, type MachineDay, noHours } from "../records/availability.ts";
-import { recoveriesIn, rowOf, rowsBy } from "./availability-report.ts";
+import { type Grouping, recoveriesIn, rowOf, rowsIn } from "./availability-report.ts";
 
 const hourMs = 3_600_000;
 const startMs = Date.UTC(2026, 10, 16);
@@ -59,9 +59,11 @@ describe("the report", () => {
     assert.equal(rowOf("nobody", [], all, 0.9).uptime, 0);
   });
 
-  it("groups by machine and owner, the worst first, and takes whole hours of any stretch", () => {
+  it("groups by machine and owner, the worst first, and takes whole hours of any stretch", async () => {
+    const rowsBy = async (by: Grouping) =>
+      (await rowsIn(days, { stretch: all, objective: 0.99, by }, () => assert.fail("three days are few"))).rows;
     assert.deepEqual(
-      rowsBy("machine", days, all, 0.99).map(({ name, uptime }) => [name, uptime]),
+      (await rowsBy("machine")).map(({ name, uptime }) => [name, uptime]),
       [
         ["c (c)", 0.5],
         ["a (a)", 0.75],
@@ -69,7 +71,7 @@ describe("the report", () => {
       ],
     );
     assert.deepEqual(
-      rowsBy("owner", days, all, 0.99).map(({ name, machines }) => [name, machines]),
+      (await rowsBy("owner")).map(({ name, machines }) => [name, machines]),
       [
         ["ben", 1],
         ["anna", 2],
@@ -81,6 +83,17 @@ describe("the report", () => {
       1.5 * hourMs,
       "from eleven until the first hour of the next day",
     );
+  });
+
+  it("lets others get their turn while a long time of a large fleet is added up", async () => {
+    const many = Array.from({ length: 5_500 }, (_, index) =>
+      machine(`m${index % 50}`, "2026-11-16", { onlineMs: { 10: 1 } }),
+    );
+    let breaths = 0;
+    const { whole, rows } = await rowsIn(many, { stretch: all, objective: 0.99, by: "machine" }, async () => {
+      breaths += 1;
+    });
+    assert.deepEqual([breaths, rows.length, whole.machines, whole.onlineMs], [5, 50, 50, 5_500]);
   });
 
   it("says how long training took to go on after losses, and what was computed again", () => {
