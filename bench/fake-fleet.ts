@@ -109,12 +109,13 @@ export class FakeFleet {
   frame(): Frame {
     const isLost = (index: number) => index === this.#lost && this.#options.lossEvery > 0 && this.#phase() < 12;
     const { pnodes } = this.#options;
+    const online = Array.from({ length: pnodes }, (_, index) => index).filter((index) => !isLost(index)).length;
     return {
       status: {
         orchestrators: ["one"],
-        pnodesOnline: pnodes,
-        cores: pnodes * 8,
-        memoryBytes: BigInt(pnodes) * 32_000_000_000n,
+        pnodesOnline: online,
+        cores: online * 8,
+        memoryBytes: BigInt(online) * 32_000_000_000n,
         sessions: this.sessions(),
         history: Array.from({ length: historyPoints }, (_, index) => ({
           wallMs: BigInt(index * 10_000),

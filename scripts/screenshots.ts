@@ -50,7 +50,16 @@ function blockName(index: number): string {
 }
 
 const scenes: readonly Scene[] = [
-  { name: "empty", pnodes: 0, vnodes: 0, lossEvery: 0, shots: [{ name: "laptop", size: laptop }] },
+  {
+    name: "empty",
+    pnodes: 0,
+    vnodes: 0,
+    lossEvery: 0,
+    shots: [
+      { name: "laptop", size: laptop },
+      { name: "dark-phone", size: phone, dark: true, fullPage: true },
+    ],
+  },
   {
     name: "five",
     ...{ pnodes: 3, vnodes: 5, lossEvery: 0, past: 5, gone: 4 },
@@ -59,6 +68,7 @@ const scenes: readonly Scene[] = [
       { name: "whole", fullPage: true },
       { name: "dark", dark: true },
       { name: "phone", size: phone, fullPage: true },
+      { name: "phone-first", size: phone },
       { name: "norms", prepare: (page) => page.getByLabel("Numbers").selectOption("gradient norm") },
       { name: "new", prepare: (page) => page.getByRole("button", { name: "New", exact: true }).click() },
       { name: "invite", fullPage: true, prepare: (page) => page.getByRole("button", { name: "Invite" }).click() },
@@ -71,10 +81,11 @@ const scenes: readonly Scene[] = [
       { name: "study", address: "#/studies" },
       { name: "study-dark-phone", address: "#/studies", size: phone, dark: true, fullPage: true },
       { name: "report", address: "#/report" },
+      { name: "report-phone", address: "#/report", size: phone, fullPage: true },
       { name: "trust", address: "#/trust" },
       { name: "trust-dark-phone", address: "#/trust", size: phone, dark: true, fullPage: true },
       { name: "credits", address: "#/credits" },
-      { name: "credits-dark", address: "#/credits", dark: true },
+      { name: "credits-dark-phone", address: "#/credits", size: phone, dark: true, fullPage: true },
     ],
   },
   {
@@ -88,6 +99,7 @@ const scenes: readonly Scene[] = [
       { name: "sought", prepare: (page) => page.getByLabel("Find VNodes").fill("machine-3") },
       { name: "group", prepare: (page) => page.locator('[data-group="block 2"]').click() },
       { name: "phone", size: phone, fullPage: true },
+      { name: "phone-first", size: phone },
     ],
   },
   {
@@ -97,6 +109,12 @@ const scenes: readonly Scene[] = [
       {
         name: "lost",
         size: laptop,
+        settleMs: 0,
+        prepare: (page) => page.locator('.vnode[data-condition="lost"]').first().waitFor(),
+      },
+      {
+        name: "lost-dark-phone",
+        ...{ size: phone, dark: true },
         settleMs: 0,
         prepare: (page) => page.locator('.vnode[data-condition="lost"]').first().waitFor(),
       },
@@ -123,6 +141,8 @@ async function talk(page: Page): Promise<void> {
   await page.getByLabel("Message").fill("The whale");
   await page.getByLabel("Message").press("Enter");
   await page.getByText(/\d+ tokens, [\d.]+\/s/).waitFor();
+  await page.getByRole("button", { name: "Stop" }).click();
+  await page.getByText(/ · from machine-/).waitFor();
   await page.locator("#chat").scrollIntoViewIfNeeded();
 }
 

@@ -66,3 +66,8 @@ export function date(wallMs: number): string {
 export function plural(amount: number, noun: string): string {
   return `${count(amount)} ${noun}${amount === 1 ? "" : "s"}`;
 }
+
+/** As a sentence begins. */
+export function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}

@@ -10,6 +10,7 @@ import { commands, findCommand } from "./commands.ts";
 import { openSettings } from "./flags/settings.ts";
 import { showCommand, showGroup, showOverview } from "./help.ts";
 import { dataFolder } from "./machine/directories.ts";
+import { asCalled, callName } from "./shown/call-name.ts";
 import { openOutput } from "./shown/output.ts";
 import { unknownCommand } from "./unknown-command.ts";
 
@@ -67,7 +68,7 @@ function untilInterrupted(): AbortSignal {
 
 function report(error: unknown): number {
   if (error instanceof DcnrError) {
-    process.stderr.write(`dcnr: ${error.message}\n`);
+    process.stderr.write(`dcnr: ${asCalled(error.message, callName(process.env))}\n`);
     return exitCodes[error.code] ?? 1;
   }
   if (error instanceof AssertionError) process.stderr.write(`dcnr: a bug, please report it: ${error.stack}\n`);

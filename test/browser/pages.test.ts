@@ -13,6 +13,9 @@ import { accessibilityFaults, tooWide } from "./accessibility.ts";
 import { browsersHere, openPage } from "./browser.ts";
 
 const laptop = { width: 1366, height: 768 };
+const phone = { width: 390, height: 844 };
+/** Smaller letters are guessed, not read. */
+const letterPixelsMin = 10;
 const past = "gpt-000000000001";
 
 let server: Server;
@@ -68,6 +71,27 @@ for (const { name, launch } of browsersHere().filter(({ decides }) => decides))
         await curve.waitFor();
         const box = await curve.boundingBox();
         assert.ok(box && box.y + box.height <= laptop.height, `the curve ends at ${box && box.y + box.height}`);
+      }));
+
+    test("on a phone all cards of the graph are seen, and their names can be read", () =>
+      at("", async (page) => {
+        await page.setViewportSize(phone);
+        await page.waitForFunction((least) => {
+          const frame = document.querySelector(".graph-frame")?.getBoundingClientRect();
+          const cards = Array.from(document.querySelectorAll<HTMLElement>(".graph .vnode"));
+          return (
+            frame !== undefined &&
+            cards.length === 8 &&
+            cards.every((card) => {
+              const box = card.getBoundingClientRect();
+              const name = card.querySelector(".vnode-name") as HTMLElement;
+              const letters = Number.parseFloat(getComputedStyle(name).fontSize) * (box.width / card.offsetWidth);
+              const isInside = box.left >= frame.left && box.right <= frame.right && box.bottom <= frame.bottom;
+              return isInside && letters >= least;
+            })
+          );
+        }, letterPixelsMin);
+        assert.deepEqual(await tooWide(page), []);
       }));
 
     test("the curve shows norms and logarithms, and this device remembers how one looks", () =>

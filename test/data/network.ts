@@ -144,6 +144,7 @@ function outputInto(printed: string[]): Output {
     line: (text = "") => void printed.push(`${text}\n`),
     raw: (text) => void printed.push(text),
     json: (value) => void printed.push(JSON.stringify(value, jsonValue)),
+    advice: (text) => void printed.push(`${text}\n`),
     note: () => {},
     status: () => {},
     table: (columns, rows) => {

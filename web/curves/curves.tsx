@@ -2,7 +2,7 @@
 
 import { useEffect, useMemo } from "react";
 import type { AlignedData } from "uplot";
-import { loss, percent, rate } from "../format.ts";
+import { capital, loss, percent, rate } from "../format.ts";
 import { useLive, useLiveParts } from "../live/hooks.ts";
 import { Empty } from "../parts/empty.tsx";
 import { Panel } from "../parts/panel.tsx";
@@ -97,10 +97,6 @@ function Plot({ session, choice }: { readonly session: string; readonly choice: 
       </ul>
     </div>
   );
-}
-
-function capital(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 function Rates({ session }: { readonly session: string }) {

@@ -3,23 +3,25 @@
 import { Controls, type Edge, type Node, ReactFlow, useReactFlow, useStore } from "@xyflow/react";
 import { type KeyboardEvent, useEffect, useMemo, useRef } from "react";
 import type { GetNetworkResponse } from "../../src/protocol/gen/dcnr/v1/network_pb.ts";
+import { courseOf, pathOf } from "./course.ts";
 import { Curve } from "./curve.tsx";
 import { Details, GroupDetails } from "./details.tsx";
 import { Dots } from "./dots.tsx";
 import { GroupCard, groupCardSize } from "./group-card.tsx";
 import { edgesBetween, type Group } from "./groups.ts";
-import { layOut, vnodeCard } from "./layout.ts";
+import { layOut, type Space, vnodeCard, zoomMax } from "./layout.ts";
 import { neighbourIn } from "./neighbour.ts";
+import { frameHeight, margin, sideMargin, useSpace } from "./space.ts";
 import { farZoom, VNodeCard } from "./vnode-card.tsx";
 
 const nodeTypes = { vnode: VNodeCard, several: GroupCard };
 const edgeTypes = { curve: Curve };
-/** The buttons stand below the network, not on it. */
-const fitting = {
-  padding: { top: "16px", x: "24px", bottom: "52px" },
-  maxZoom: 1.25,
-  minZoom: 0.05,
-} as const;
+const fittingFor = (narrow: boolean) =>
+  ({
+    padding: { top: `${margin.top}px`, x: `${sideMargin(narrow)}px`, bottom: `${margin.bottom}px` },
+    maxZoom: zoomMax,
+    minZoom: 0.05,
+  }) as const;
 
 interface CanvasProps {
   readonly session: string;
@@ -33,10 +35,26 @@ interface CanvasProps {
   readonly onOpen: (group: string) => void;
 }
 
-export function Canvas({ session, network, groups, isMachines, sought, chosen, onChoose, onOpen }: CanvasProps) {
+/** The network in a frame; it is arranged once the frame's size is known. */
+export function Canvas(props: CanvasProps) {
+  const frame = useRef<HTMLDivElement>(null);
+  const space = useSpace(frame);
+  const { groups, network } = props;
+  const cards = useMemo(() => space && cardsOf(groups, network, space), [groups, network, space]);
+  const height = space && cards && frameHeight(space, cards.layout);
+  return (
+    <div className="graph-frame" ref={frame} style={height === undefined ? undefined : { height }}>
+      {cards && <Drawing {...props} {...cards} narrow={space?.narrow ?? false} />}
+    </div>
+  );
+}
+
+type DrawingProps = CanvasProps & ReturnType<typeof cardsOf> & { readonly narrow: boolean };
+
+function Drawing(props: DrawingProps) {
+  const { session, network, groups, isMachines, sought, chosen, onChoose, onOpen, layout, between, members } = props;
   const wrapper = useRef<HTMLDivElement>(null);
-  const cards = useMemo(() => cardsOf(groups, network), [groups, network]);
-  const { layout, between, members } = cards;
+  const fitting = useMemo(() => fittingFor(props.narrow), [props.narrow]);
   const nodes = useMemo<Node[]>(
     () =>
       groups.map((group) => {
@@ -56,9 +74,9 @@ export function Canvas({ session, network, groups, isMachines, sought, chosen, o
   const edges = useMemo<Edge[]>(
     () =>
       between.flatMap(({ id, from, to, kind, count }) => {
-        const ends = { from: layout.positions.get(from), to: layout.positions.get(to) };
-        if (!ends.from || !ends.to) return [];
-        return [{ id, source: from, target: to, type: "curve", data: { ...ends, card: layout.card, kind, count } }];
+        const course = courseOf(layout, from, to);
+        if (!course) return [];
+        return [{ id, source: from, target: to, type: "curve", data: { path: pathOf(course), kind, count } }];
       }),
     [between, layout],
   );
@@ -70,11 +88,11 @@ export function Canvas({ session, network, groups, isMachines, sought, chosen, o
     const observer = new ResizeObserver(() => void fitView(fitting));
     observer.observe(element);
     return () => observer.disconnect();
-  }, [fitView]);
+  }, [fitView, fitting]);
   // Machines that come and go change the groups while somebody looks: only another arrangement is fitted anew.
-  const arrangement = Array.from(layout.positions.keys()).join("\n");
+  const arrangement = [layout.width, layout.height, ...layout.positions.keys()].join("\n");
   // biome-ignore lint/correctness/useExhaustiveDependencies: another arrangement is fitted, nothing else moves the view
-  useEffect(() => void requestAnimationFrame(() => void fitView(fitting)), [arrangement, fitView]);
+  useEffect(() => void requestAnimationFrame(() => void fitView(fitting)), [arrangement, fitView, fitting]);
 
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key === "Escape") return onChoose("");
@@ -88,7 +106,7 @@ export function Canvas({ session, network, groups, isMachines, sought, chosen, o
   const group = groups.find((one) => one.id === chosen && !isAlone(one));
   const isVNode = chosen !== "" && !group && network.vnodes.some(({ id }) => id === chosen);
   return (
-    <div className="graph-frame">
+    <>
       <div ref={wrapper} className={far ? "graph graph-far" : "graph"}>
         <ReactFlow
           tabIndex={0}
@@ -131,7 +149,7 @@ export function Canvas({ session, network, groups, isMachines, sought, chosen, o
         />
       )}
       {isVNode && <Details session={session} network={network} vnode={chosen} onClose={() => onChoose("")} />}
-    </div>
+    </>
   );
 }
 
@@ -141,7 +159,7 @@ function isAlone({ id, members }: Group): boolean {
 }
 
 /** Where the cards stand, and what is between them. */
-function cardsOf(groups: readonly Group[], network: GetNetworkResponse) {
+function cardsOf(groups: readonly Group[], network: GetNetworkResponse, space: Space) {
   const between = edgesBetween(groups, network.edges);
   const allAlone = groups.every(isAlone);
   const largest = Math.max(1, ...groups.map(({ members }) => members.length));
@@ -149,9 +167,10 @@ function cardsOf(groups: readonly Group[], network: GetNetworkResponse) {
   // Between groups things flow forth and back; the first members say who stands first.
   const ordering = allAlone ? between : between.filter(({ from, to }) => (place.get(from) ?? 0) < (place.get(to) ?? 0));
   const ids = groups.map(({ id }) => id);
+  const card = allAlone ? vnodeCard : groupCardSize(largest, space.narrow);
   return {
     between,
-    layout: layOut(ids, ordering, allAlone ? vnodeCard : groupCardSize(largest)),
+    layout: layOut(ids, ordering, card, space),
     members: new Map(groups.map(({ id, members }) => [id, members])),
   };
 }

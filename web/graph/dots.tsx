@@ -6,7 +6,8 @@ import { useEffect, useRef } from "react";
 import { useLiveParts } from "../live/hooks.ts";
 import { vnodeKey } from "../live/views.ts";
 import { useThemeVersion } from "../parts/theme.tsx";
-import { curveOf, type Layout, type LayoutEdge, pointOn } from "./layout.ts";
+import { courseOf, pointOn } from "./course.ts";
+import type { Layout, LayoutEdge } from "./layout.ts";
 
 /** After the last step that was seen, dots go on this long. */
 const activeMs = 1_800;
@@ -33,11 +34,11 @@ export function Dots({ session, edges, layout, members }: DotsProps) {
     const context = canvas?.getContext("2d");
     if (!canvas || !context || matchMedia("(prefers-reduced-motion: reduce)").matches) return;
     const tracks = edges.flatMap(({ from, to, kind }) => {
-      const [start, end] = [layout.positions.get(from), layout.positions.get(to)];
-      if (!start || !end || kind === "tie") return [];
+      const course = courseOf(layout, from, to);
+      if (!course || kind === "tie") return [];
       const shift = 1 - (((layout.layers.get(from) ?? 0) * layerShift) % 1);
       const keys = [from, to].flatMap((card) => members.get(card) ?? []).map((vnode) => vnodeKey(session, vnode));
-      return [{ curve: curveOf(start, end, layout.card), shift, keys }];
+      return [{ course, shift, keys }];
     });
     const isActive = (key: string, nowMs: number) => nowMs - (store.advancedAtMs.get(key) ?? -activeMs) < activeMs;
     let frame = 0;
@@ -59,9 +60,9 @@ export function Dots({ session, edges, layout, members }: DotsProps) {
       const [x, y, zoom] = flow.getState().transform;
       const dots = (back: boolean, radius: number) => {
         context.beginPath();
-        for (const { curve, shift } of moving) {
+        for (const { course, shift } of moving) {
           const t = (nowMs / travelMs + shift + (back ? 0.5 : 0)) % 1;
-          const at = pointOn(curve, back ? 1 - t : t);
+          const at = pointOn(course, back ? 1 - t : t);
           const [px, py] = [(at.x * zoom + x) * ratio, (at.y * zoom + y) * ratio];
           context.moveTo(px + radius, py);
           context.arc(px, py, radius, 0, 2 * Math.PI);

@@ -12,13 +12,16 @@ import type { CardSize } from "./layout.ts";
 import { spoken } from "./vnode-card.tsx";
 
 const fieldsPerRow = 12;
+const fieldsPerRowNarrow = 8;
 const fieldSize = 16;
-const rowsMax = 6;
+const fieldsMax = 72;
 const hostsNamed = 2;
 
-/** High enough for the largest of them; more fields than fit are counted. */
-export function groupCardSize(largest: number): CardSize {
-  return { width: 232, height: 62 + fieldSize * Math.min(rowsMax, Math.max(1, Math.ceil(largest / fieldsPerRow))) };
+/** High enough for the largest of them; more fields than fit are counted. On a phone two stand side by side and can be read. */
+export function groupCardSize(largest: number, narrow: boolean): CardSize {
+  const perRow = narrow ? fieldsPerRowNarrow : fieldsPerRow;
+  const rows = Math.max(1, Math.ceil(Math.min(fieldsMax, largest) / perRow));
+  return { width: perRow * fieldSize + 40, height: 62 + fieldSize * rows };
 }
 
 export interface GroupData extends Record<string, unknown> {
@@ -39,7 +42,7 @@ export const GroupCard = memo(function GroupCard({ data }: NodeProps) {
   const step = useLive((state) => leastStep(state, session, members));
   const name = useLive((state) => (host ? (state.hosts.get(host)?.name ?? title) : title));
   const dim = sought !== undefined && !members.some((vnode) => sought.has(vnode));
-  const shown = members.slice(0, fieldsPerRow * rowsMax);
+  const shown = members.slice(0, fieldsMax);
   return (
     <article
       className={host ? "group hosted" : "group"}
@@ -98,16 +101,14 @@ const Field = memo(function Field({ session, id, active, dim }: FieldProps) {
   );
 });
 
-/** "maple, birch and 2 more": one string, which compares by value. */
+/** "maple, birch", or "4 machines": one string, which compares by value. */
 function hostsOf({ placements, names }: State, session: string, members: readonly string[]): string {
   const found = new Set<string>();
   for (const vnode of members) {
     const host = placements.get(vnodeKey(session, vnode))?.pnode;
     if (host) found.add(names.get(host) ?? host);
   }
-  const list = Array.from(found);
-  const more = list.length - hostsNamed;
-  return more > 0 ? `${list.slice(0, hostsNamed).join(", ")} and ${more} more` : list.join(", ");
+  return found.size > hostsNamed ? plural(found.size, "machine") : Array.from(found).join(", ");
 }
 
 /** How far all of them are. */

@@ -1,9 +1,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { courseOf, pathOf, pointOn } from "./course.ts";
 import { inLanes } from "./lanes.ts";
-import { curveOf, type LayoutEdge, layOut, pointOn, vnodeCard } from "./layout.ts";
+import { type LayoutEdge, layOut as layOutIn, type Space, vnodeCard, zoomIn } from "./layout.ts";
 
 const edge = (from: string, to: string, kind = "activation"): LayoutEdge => ({ id: `${from}-${to}`, from, to, kind });
+const chain = (ids: readonly string[]) => ids.slice(1).map((id, index) => edge(ids[index]!, id));
+const numbered = (count: number) => Array.from({ length: count }, (_, index) => `v${index}`);
+const laptop: Space = { width: 868, height: 207, narrow: false };
+const phone: Space = { width: 304, height: 522, narrow: true };
+const layOut = (ids: readonly string[], edges: readonly LayoutEdge[], card = vnodeCard, space = laptop) =>
+  layOutIn(ids, edges, card, space);
 
 test("every VNode stands right of those that feed it", () => {
   const edges = [edge("a", "b"), edge("a", "c"), edge("b", "d"), edge("c", "d"), edge("a", "d")];
@@ -13,11 +20,11 @@ test("every VNode stands right of those that feed it", () => {
 });
 
 test("no two VNodes share a place, in a long chain with a tie back to its start", () => {
-  const ids = Array.from({ length: 200 }, (_, index) => `v${index}`);
-  const edges = ids.slice(1).map((id, index) => edge(ids[index]!, id));
-  const { positions, width, height } = layOut(ids, [...edges, edge("v199", "v0", "tie")]);
+  const ids = numbered(200);
+  const { positions, width, height } = layOut(ids, [...chain(ids), edge("v199", "v0", "tie")]);
   assert.equal(new Set(Array.from(positions.values(), ({ x, y }) => `${x},${y}`)).size, 200);
-  assert.ok(width / height > 1.2 && width / height < 4, `a chain of 200 is folded: ${width} by ${height}`);
+  const wideness = (width / height) * (laptop.height / laptop.width);
+  assert.ok(wideness > 0.6 && wideness < 1.7, `a chain of 200 is folded: ${width} by ${height}`);
 });
 
 test("a cycle or an edge to nowhere still gives every VNode a place", () => {
@@ -31,10 +38,61 @@ test("crossing edges are put in order", () => {
   assert.equal(positions.get("a")!.y < positions.get("b")!.y, positions.get("y")!.y < positions.get("x")!.y);
 });
 
-test("a curve begins and ends at its cards", () => {
-  const curve = curveOf({ x: 0, y: 0 }, { x: 400, y: 90 });
-  assert.deepEqual(pointOn(curve, 0), curve[0]);
-  assert.deepEqual(pointOn(curve, 1), curve[3]);
+test("one row while it can be read, further bands where it could not", () => {
+  const rows = (count: number, space: Space) => {
+    const ids = numbered(count);
+    return new Set(Array.from(layOut(ids, chain(ids), vnodeCard, space).positions.values(), ({ y }) => y)).size;
+  };
+  assert.deepEqual(
+    [1, 2, 5, 8].map((count) => rows(count, laptop)),
+    [1, 1, 1, 2],
+  );
+  assert.deepEqual(
+    [1, 2, 5, 8].map((count) => rows(count, phone)),
+    [1, 1, 3, 4],
+  );
+});
+
+test("on a phone, what is written on cards can be read: 5 VNodes, and the 8 groups of a network of 140", () => {
+  for (const [count, card] of [
+    [5, vnodeCard],
+    [8, { width: 168, height: 110 }],
+  ] as const) {
+    const ids = numbered(count);
+    const zoom = zoomIn(phone, layOut(ids, chain(ids), card, phone));
+    assert.ok(zoom > 0.75, `${count} cards are shown at ${zoom.toFixed(2)} of their size`);
+  }
+});
+
+test("a way begins and ends at its cards, forth, back and to another band", () => {
+  const ids = numbered(8);
+  const layout = layOut(ids, chain(ids));
+  for (const [from, to] of [
+    ["v0", "v1"],
+    ["v0", "v2"],
+    ["v3", "v4"],
+    ["v2", "v1"],
+    ["v7", "v0"],
+  ] as const) {
+    const course = courseOf(layout, from, to)!;
+    const [start, end] = [layout.positions.get(from)!, layout.positions.get(to)!];
+    const middle = vnodeCard.height / 2;
+    assert.deepEqual(pointOn(course, 0), { x: start.x + vnodeCard.width, y: start.y + middle });
+    assert.deepEqual(pointOn(course, 1), { x: end.x, y: end.y + middle });
+    assert.match(pathOf(course), /^M[\d. -]+(C[\d. -]+)+$/);
+  }
+  assert.equal(courseOf(layout, "v0", "gone"), undefined);
+});
+
+test("what goes on in the next band passes between the bands, behind no card", () => {
+  const ids = numbered(8);
+  const layout = layOut(ids, chain(ids));
+  const course = courseOf(layout, "v3", "v4")!;
+  const inside = ({ x, y }: { x: number; y: number }) =>
+    Array.from(layout.positions.values()).some(
+      (at) => x > at.x && x < at.x + vnodeCard.width && y > at.y && y < at.y + vnodeCard.height,
+    );
+  for (let t = 0.01; t < 1; t += 0.01) assert.ok(!inside(pointOn(course, t)), `at ${t.toFixed(2)}`);
 });
 
 test("lanes stand below each other, each in a row of its own, under the names that their VNodes have", () => {
@@ -50,8 +108,9 @@ test("lanes stand below each other, each in a row of its own, under the names th
 
 test("larger cards stand as far apart as they are large", () => {
   const card = { width: 300, height: 120 };
-  const { positions } = layOut(["a", "b", "c"], [edge("a", "b"), edge("a", "c")], card);
+  const layout = layOut(["a", "b", "c"], [edge("a", "b"), edge("a", "c")], card);
+  const { positions } = layout;
   assert.ok(positions.get("b")!.x >= 300);
   assert.ok(Math.abs(positions.get("b")!.y - positions.get("c")!.y) >= 120);
-  assert.equal(curveOf({ x: 0, y: 0 }, { x: 400, y: 0 }, card)[0].x, 300);
+  assert.equal(pointOn(courseOf(layout, "a", "b")!, 0).x, 300);
 });

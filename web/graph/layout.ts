@@ -1,5 +1,5 @@
 // Where VNodes stand: layers from left to right by the longest way from an input, ordered within a layer so that
-// edges cross little. A network that is much longer than it is wide goes on in further rows, as text does.
+// edges cross little. A network that is too long for the space it gets goes on in further bands, as text does.
 
 export interface LayoutEdge {
   readonly id: string;
@@ -18,10 +18,22 @@ export interface CardSize {
   readonly height: number;
 }
 
+/** Pixels that the network gets. */
+export interface Space {
+  readonly width: number;
+  readonly height: number;
+  /** A phone's: cards come closer to each other. */
+  readonly narrow: boolean;
+}
+
 export interface Layout {
   readonly card: CardSize;
   readonly positions: ReadonlyMap<string, Point>;
   readonly layers: ReadonlyMap<string, number>;
+  /** In which band each stands. */
+  readonly bands: ReadonlyMap<string, number>;
+  /** From one band's top to the next one's. */
+  readonly bandPitch: number;
   readonly width: number;
   readonly height: number;
 }
@@ -29,37 +41,45 @@ export interface Layout {
 /** Of a VNode that stands alone. */
 export const vnodeCard: CardSize = { width: 172, height: 74 };
 const columnGap = 64;
+const columnGapNarrow = 34;
 const rowGap = 20;
-const bandGap = 44;
-/** Width to height of the space that the graph gets. */
-const aspect = 3;
+export const bandGap = 44;
+/** One row is easiest to follow, as long as it can be read. */
+const readableZoom = 0.75;
+export const zoomMax = 1.25;
 const sweeps = 4;
 
-export function layOut(ids: readonly string[], edges: readonly LayoutEdge[], card = vnodeCard): Layout {
+export function layOut(ids: readonly string[], edges: readonly LayoutEdge[], card: CardSize, space: Space): Layout {
   // Ties carry weights from one end to the other, often backwards: they do not order anything.
   const ordering = edges.filter((edge) => edge.kind !== "tie" && edge.from !== edge.to);
   const layers = layersOf(ids, ordering);
   const columns = orderedColumns(ids, layers, ordering);
   const tallest = Math.max(1, ...columns.map((column) => column.length));
   const bandHeight = tallest * card.height + (tallest - 1) * rowGap;
-  const perBand = columnsPerBand(columns.length, bandHeight, card.width + columnGap);
+  const bandPitch = bandHeight + bandGap;
+  const gap = space.narrow ? columnGapNarrow : columnGap;
+  const extent = (perBand: number) => ({
+    width: Math.min(columns.length, perBand) * (card.width + gap) - gap,
+    height: Math.ceil(columns.length / perBand) * bandPitch - bandGap,
+  });
+  const perBand = columnsPerBand(columns.length, (wished) => zoomIn(space, extent(wished)));
   const positions = new Map<string, Point>();
+  const bands = new Map<string, number>();
   columns.forEach((column, index) => {
     const band = Math.floor(index / perBand);
     const columnHeight = column.length * card.height + (column.length - 1) * rowGap;
-    const top = band * (bandHeight + bandGap) + (bandHeight - columnHeight) / 2;
+    const top = band * bandPitch + (bandHeight - columnHeight) / 2;
     column.forEach((id, row) => {
-      positions.set(id, { x: (index % perBand) * (card.width + columnGap), y: top + row * (card.height + rowGap) });
+      positions.set(id, { x: (index % perBand) * (card.width + gap), y: top + row * (card.height + rowGap) });
+      bands.set(id, band);
     });
   });
-  const bands = Math.ceil(columns.length / perBand);
-  return {
-    card,
-    positions,
-    layers,
-    width: Math.min(columns.length, perBand) * (card.width + columnGap) - columnGap,
-    height: bands * (bandHeight + bandGap) - bandGap,
-  };
+  return { card, positions, layers, bands, bandPitch, ...extent(perBand) };
+}
+
+/** How large something is shown that has to fit. */
+export function zoomIn(space: CardSize, { width, height }: CardSize): number {
+  return Math.min(zoomMax, space.width / Math.max(1, width), space.height / Math.max(1, height));
 }
 
 function layersOf(ids: readonly string[], edges: readonly LayoutEdge[]): Map<string, number> {
@@ -120,34 +140,10 @@ function neighbourMeans(edges: readonly LayoutEdge[], rank: ReadonlyMap<string, 
   };
 }
 
-/** As many columns as make the cards as large as can be in the space that there is; short networks stay in one row. */
-function columnsPerBand(columns: number, bandHeight: number, columnWidth: number): number {
-  if (columns * columnWidth <= 1_500) return Math.max(1, columns);
+/** One row while it can be read; else as many columns as make the cards as large as can be, but never one below the other alone. */
+function columnsPerBand(columns: number, zoomWith: (perBand: number) => number): number {
+  if (columns <= 2 || zoomWith(columns) >= readableZoom) return Math.max(1, columns);
   let best = columns;
-  let bestZoom = 0;
-  for (let perBand = 3; perBand <= columns; perBand += 1) {
-    const height = Math.ceil(columns / perBand) * (bandHeight + bandGap);
-    const zoom = Math.min(aspect / (perBand * columnWidth), 1 / height);
-    if (zoom <= bestZoom) continue;
-    best = perBand;
-    bestZoom = zoom;
-  }
+  for (let perBand = columns; perBand >= 2; perBand -= 1) if (zoomWith(perBand) > zoomWith(best)) best = perBand;
   return best;
-}
-
-/** Control points of an edge's curve, from the right side of one card to the left side of another. */
-export function curveOf(from: Point, to: Point, card = vnodeCard): readonly [Point, Point, Point, Point] {
-  const start = { x: from.x + card.width, y: from.y + card.height / 2 };
-  const end = { x: to.x, y: to.y + card.height / 2 };
-  const reach = Math.max(28, Math.min(140, Math.abs(end.x - start.x) / 2));
-  // An edge that passes over a card of its own row is lifted above it.
-  const skips = Math.abs(end.y - start.y) < 1 && end.x - start.x > card.width;
-  const lift = skips ? card.height * 0.95 : 0;
-  return [start, { x: start.x + reach, y: start.y - lift }, { x: end.x - reach, y: end.y - lift }, end];
-}
-
-export function pointOn([a, b, c, d]: readonly [Point, Point, Point, Point], t: number): Point {
-  const u = 1 - t;
-  const [wa, wb, wc, wd] = [u * u * u, 3 * u * u * t, 3 * u * t * t, t * t * t];
-  return { x: wa * a.x + wb * b.x + wc * c.x + wd * d.x, y: wa * a.y + wb * b.y + wc * c.y + wd * d.y };
 }

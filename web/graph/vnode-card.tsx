@@ -1,7 +1,7 @@
 // One VNode on the graph: its name, its host's colour, its step and speed. Lost is red, moved glows for a while.
 
 import { Handle, type NodeProps, Position, useStore } from "@xyflow/react";
-import { memo } from "react";
+import { Fragment, memo, type ReactNode } from "react";
 import { hostStyle } from "../colours.ts";
 import { count, milliseconds } from "../format.ts";
 import { useVNode, type VNodeShown } from "../live/hooks.ts";
@@ -35,7 +35,7 @@ export const VNodeCard = memo(function VNodeCard({ data }: NodeProps) {
       style={hostStyle(vnode?.pnode ?? "")}
     >
       <Handle type="target" position={Position.Left} isConnectable={false} />
-      <span className="vnode-name">{id}</span>
+      <span className="vnode-name">{far ? breakable(id) : id}</span>
       {!far && <span className="vnode-host">{hostText(shown)}</span>}
       {!far && vnode && (
         <span className="vnode-numbers">
@@ -48,11 +48,22 @@ export const VNodeCard = memo(function VNodeCard({ data }: NodeProps) {
   );
 });
 
+/** Lines break after a word of the name, not inside it. */
+function breakable(id: string): ReactNode {
+  return id.split(/(?<=[_.-])/).map((word, index) => (
+    // biome-ignore lint/suspicious/noArrayIndexKey: words of one name stand where they stand
+    <Fragment key={index}>
+      {word}
+      <wbr />
+    </Fragment>
+  ));
+}
+
 function hostText({ vnode, host, from, condition, others }: VNodeShown): string {
   const name = host?.name ?? vnode?.pnode ?? "";
   if (condition === "lost") return `${from?.name ?? name} is lost`;
   if (condition === "unplaced") return "no host yet";
-  if (condition === "moved" && from) return `${from.name} → ${name}`;
+  if (condition === "moved" && from) return `moved to ${name}`;
   if (vnode?.phase === "replaying" || vnode?.phase === "loading") return `${name} · ${vnode.phase}`;
   return others ? `${name} + ${others}` : name;
 }

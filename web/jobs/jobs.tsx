@@ -4,7 +4,7 @@ import { useState } from "react";
 import type { Job, Queue } from "../../src/protocol/gen/dcnr/v1/job_pb.ts";
 import { ActionButton } from "../actions/action-button.tsx";
 import { jobs as api } from "../api.ts";
-import { bytes, count, date, duration, percent } from "../format.ts";
+import { bytes, capital, count, date, duration, percent } from "../format.ts";
 import { useAsked } from "../live/asked.ts";
 import { Empty, orchestratorFlag } from "../parts/empty.tsx";
 import { Panel } from "../parts/panel.tsx";
@@ -117,10 +117,10 @@ function jobColumns(again: () => void): readonly Column<Job>[] {
     },
     {
       title: "why",
-      cell: (job) => <span className="why">{[job.reason, job.outlook].filter(Boolean).join(". ")}</span>,
+      cell: (job) => <span className="why">{[job.reason, job.outlook].filter(Boolean).map(capital).join(". ")}</span>,
     },
     {
-      title: "to do",
+      title: "actions",
       cell: (job) => (
         <span className="row-actions">
           {groupOf(job) !== "over" && (

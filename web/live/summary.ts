@@ -1,6 +1,6 @@
 // One sentence about how things are, and the reasons behind it: the most important first.
 
-import { plural, rate } from "../format.ts";
+import { capital, plural, rate } from "../format.ts";
 import type { State } from "./store.ts";
 import type { WaitView } from "./views.ts";
 
@@ -41,8 +41,4 @@ function calmText(state: State): string {
   }
   if (state.totals.pnodesOnline === 0) return "No PNode has joined yet.";
   return `${plural(state.totals.pnodesOnline, "PNode")} ready. Nothing runs, nothing waits.`;
-}
-
-function capital(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
 }

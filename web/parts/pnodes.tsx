@@ -12,9 +12,9 @@ import type { EventView, PNodeView } from "../live/views.ts";
 import { Empty } from "./empty.tsx";
 import { Panel } from "./panel.tsx";
 
-/** "machine-2" before "machine-10". */
 /** Others that call such an address call themselves. */
 const isLoopback = /^(127\.|localhost$|\[::1\]$)/.test(location.hostname);
+/** "machine-2" before "machine-10". */
 const naming = new Intl.Collator("en", { numeric: true });
 const hostedShownMax = 6;
 /** More are a click or a search away. */

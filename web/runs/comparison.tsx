@@ -52,19 +52,21 @@ export function Comparison({ runs, onDrop }: ComparisonProps) {
         )}
       </div>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls can be reached without a pointer. */}
-      <section className="table" aria-label="In what they differ" tabIndex={0}>
+      <section className="table compared" aria-label="In what they differ" tabIndex={0}>
         <table>
           <thead>
             <tr>
               <th scope="col">setting</th>
               {runs.map(({ id }, index) => (
                 <th scope="col" key={id}>
-                  <span className="run-key" data-run={index}>
-                    {id}
+                  <span className="run-head">
+                    <span className="run-key" data-run={index}>
+                      {id}
+                    </span>
+                    <button type="button" className="quiet" onClick={() => onDrop(id)} aria-label={`Leave out ${id}`}>
+                      ✕
+                    </button>
                   </span>
-                  <button type="button" className="quiet" onClick={() => onDrop(id)} aria-label={`Leave out ${id}`}>
-                    ✕
-                  </button>
                 </th>
               ))}
             </tr>

@@ -52,18 +52,18 @@ export function showStatus(out: Output, status: GetStatusResponse, address: stri
       `; ${status.coresUsed} of ${plural(status.cores, "core")}, ${bytes(status.memoryUsedBytes)} of ${bytes(status.memoryBytes)}, ${plural(status.gpus, "GPU")}`,
   );
   for (const problem of status.problems) out.line(out.tone("bad", `! ${plain(problem)}`));
-  for (const line of waitLines(status.waits)) out.line(out.tone("warn", line));
+  for (const line of waitLines(status.waits)) out.advice(out.tone("warn", line));
   for (const { id, spec, session, reason } of waiting.slice(0, waitingJobsShown))
     out.line(out.tone("warn", `waits: job ${plain(spec?.name || session || id)}: ${plain(reason)}`));
   if (waiting.length > waitingJobsShown)
-    out.line(`       and ${waiting.length - waitingJobsShown} more jobs: dcnr job list`);
+    out.advice(`       and ${waiting.length - waitingJobsShown} more jobs: dcnr job list`);
   if (status.sessions.length > 0) {
     out.line();
     // Why they wait was said above.
     showSessions(out, status.sessions, false);
   } else if (status.pnodesOnline === 0) {
-    out.line(`Nobody lends a machine yet. ${joinAdvice(address)}`);
+    out.advice(`Nobody lends a machine yet. ${joinAdvice(address)}`);
   } else {
-    out.line("No sessions. Create a network with dcnr network create FILE, then dcnr train NETWORK --dataset NAME");
+    out.advice("No sessions. Create a network with dcnr network create FILE, then dcnr train NETWORK --dataset NAME");
   }
 }

@@ -1,6 +1,8 @@
 // What commands print: lines, tables that fit the terminal, JSON. Colours only on a terminal; plain
 // ASCII where the terminal has no UTF-8. Text from the network never reaches the terminal unescaped.
 
+import { asCalled, callName } from "./call-name.ts";
+
 export type Tone = "good" | "warn" | "bad" | "dim" | "bold" | "accent";
 
 export interface Column {
@@ -15,7 +17,9 @@ export interface Output {
   readonly width: number;
   readonly unicode: boolean;
   line(text?: string): void;
-  /** Goes to standard error: progress, notes, anything that is not the data itself. */
+  /** A line that names commands to type: they are written as this person calls them. */
+  advice(text: string): void;
+  /** Goes to standard error: progress, notes, anything that is not the data itself. Commands are written as in advice. */
   note(text: string): void;
   json(value: unknown): void;
   table(columns: readonly Column[], rows: readonly (readonly string[])[]): void;
@@ -49,9 +53,10 @@ export function openOutput(environment: NodeJS.ProcessEnv, noColor: boolean): Ou
       clearStatus();
       process.stdout.write(`${text}\n`);
     },
+    advice: (text) => out.line(asCalled(text, callName(environment))),
     note: (text) => {
       clearStatus();
-      process.stderr.write(`${text}\n`);
+      process.stderr.write(`${asCalled(text, callName(environment))}\n`);
     },
     json: (value) => void process.stdout.write(`${JSON.stringify(value, jsonValue, 2)}\n`),
     table: (columns, rows) => {

@@ -69,7 +69,7 @@ export function parseParameters(texts: readonly string[]): Record<string, string
 
 export function showProviders(out: Output, providers: readonly Provider[]): void {
   if (providers.length === 0) {
-    out.line("No providers: machines come when their owners lend them. See dcnr provider add --help");
+    out.advice("No providers: machines come when their owners lend them. See dcnr provider add --help");
     return;
   }
   out.table(

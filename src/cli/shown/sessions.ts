@@ -118,7 +118,7 @@ export function showSession(out: Output, session: Session): void {
     ["step root", session.stepRoot ? `${session.stepRoot} after step ${session.stepRootStep}` : "(none yet)"],
   ];
   for (const [name, text] of lines) out.line(`${out.tone("dim", name.padEnd(11))} ${text}`);
-  for (const line of waitLines(session.waits)) out.line(out.tone("warn", line));
+  for (const line of waitLines(session.waits)) out.advice(out.tone("warn", line));
 }
 
 function batchOf(settings: NonNullable<Session["settings"]>): string {

@@ -14,7 +14,7 @@ export const command: Command = {
       const { flags, out } = context;
       const datasets = await client.datasets.list();
       if (flags.is("json")) return void out.json(datasets.map(datasetJson));
-      if (datasets.length === 0) return void out.line("No datasets yet. Add one with dcnr dataset add NAME SOURCE");
+      if (datasets.length === 0) return void out.advice("No datasets yet. Add one with dcnr dataset add NAME SOURCE");
       out.table(
         [
           { title: "NAME" },

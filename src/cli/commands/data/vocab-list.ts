@@ -14,7 +14,7 @@ export const command: Command = {
       const vocabularies = await client.vocabularies.list();
       if (flags.is("json")) return void out.json(vocabularies);
       if (vocabularies.length === 0)
-        return void out.line("No vocabularies yet. Learn one with dcnr vocab train NAME --dataset TEXT");
+        return void out.advice("No vocabularies yet. Learn one with dcnr vocab train NAME --dataset TEXT");
       out.table(
         [{ title: "NAME" }, { title: "TOKENS", align: "right" }, { title: "SIZE", align: "right" }, { title: "HASH" }],
         vocabularies.map((one) => [one.name, one.tokens.toLocaleString("en"), bytes(one.bytes), one.hash.slice(0, 12)]),

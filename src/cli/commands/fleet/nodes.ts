@@ -15,7 +15,7 @@ export const command: Command = {
       const pnodes = await client.fleet.pnodes();
       const { out } = context;
       if (context.flags.is("json")) return void out.json(pnodes);
-      if (pnodes.length === 0) return void out.line(`No PNode has joined yet. ${joinAdvice(client.address)}`);
+      if (pnodes.length === 0) return void out.advice(`No PNode has joined yet. ${joinAdvice(client.address)}`);
       out.table(
         [
           { title: "NAME" },

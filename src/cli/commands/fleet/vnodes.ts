@@ -18,7 +18,7 @@ export const command: Command = {
       if (context.flags.is("json")) return void out.json(vnodes);
       if (ended) return void out.line(`Session ${session} has no VNodes on any PNode: it is ${ended.status}.`);
       if (vnodes.length === 0)
-        return void out.line("No VNodes: nothing is being trained or served. Start with dcnr train");
+        return void out.advice("No VNodes: nothing is being trained or served. Start with dcnr train");
       const names = new Map((await client.fleet.pnodes()).map((pnode) => [pnode.id, pnode.name || pnode.id]));
       out.table(
         [

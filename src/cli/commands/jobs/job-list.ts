@@ -29,7 +29,8 @@ export const command: Command = {
         statuses: flags.texts("status"),
       });
       if (flags.is("json")) return void out.json(jobs);
-      if (jobs.length === 0) return void out.line("No jobs. Submit some with dcnr job submit FILE.yaml, or dcnr train");
+      if (jobs.length === 0)
+        return void out.advice("No jobs. Submit some with dcnr job submit FILE.yaml, or dcnr train");
       return void showJobs(out, jobs);
     }),
 };

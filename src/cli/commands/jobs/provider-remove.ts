@@ -13,7 +13,7 @@ export const command: Command = {
       const [name = ""] = context.arguments;
       await client.providers.remove(name);
       if (context.flags.is("json")) context.out.json({ removing: name });
-      else context.out.line(`provider ${name} ends when its machines have handed over: dcnr provider list`);
+      else context.out.advice(`provider ${name} ends when its machines have handed over: dcnr provider list`);
       return undefined;
     }),
 };

@@ -57,7 +57,7 @@ export const command: Command = {
       if (flags.is("json")) return void out.json(model);
       const context_ = model.context > 0 ? `, context ${model.context}` : "";
       out.line(`imported ${model.name}: ${model.parameters.toLocaleString("en")} parameters${context_}`);
-      out.line(`Serve it: dcnr serve ${model.name}   or train it: dcnr train ${model.name} --from ${model.name}`);
+      out.advice(`Serve it: dcnr serve ${model.name}   or train it: dcnr train ${model.name} --from ${model.name}`);
       return undefined;
     });
   },

@@ -12,7 +12,7 @@ export const command: Command = {
     withClient(context, async (client) => {
       const models = await client.models.list();
       if (context.flags.is("json")) context.out.json(models);
-      else if (models.length === 0) context.out.line("No models. Serve a trained session: dcnr serve SESSION");
+      else if (models.length === 0) context.out.advice("No models. Serve a trained session: dcnr serve SESSION");
       else showModels(context.out, models);
       return undefined;
     }),

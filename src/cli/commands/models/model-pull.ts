@@ -43,7 +43,7 @@ export const command: Command = {
     });
     if (flags.is("json")) return void out.json({ name, folder, files });
     out.line(`fetched ${name} into ${folder}: ${files.length} files`);
-    out.line(`Import it: dcnr model import ${folder}`);
+    out.advice(`Import it: dcnr model import ${folder}`);
     return undefined;
   },
 };

@@ -69,8 +69,8 @@ export const command: Command = {
       if (model.status !== "ready")
         out.note("a first question waits until every VNode has its weights: dcnr model list");
       if (model.context > 0)
-        out.line(`Talk to it: dcnr chat ${model.name}   or   POST http://${client.address}/v1/chat/completions`);
-      else out.line(`Use it: dcnr infer ${model.name} --inputs '[[...]]'   or   --dataset NAME --count 3`);
+        out.advice(`Talk to it: dcnr chat ${model.name}   or   POST http://${client.address}/v1/chat/completions`);
+      else out.advice(`Use it: dcnr infer ${model.name} --inputs '[[...]]'   or   --dataset NAME --count 3`);
       return undefined;
     }),
 };

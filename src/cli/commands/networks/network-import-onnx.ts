@@ -99,7 +99,7 @@ export const command: Command = {
       if (constants.length > 0)
         out.line(`constants that do not learn: ${listed(constants)} (--trainable NAME changes that)`);
       if (classes) out.line(`classes: ${listed(classes)}`);
-      out.line(`Train it: dcnr train ${name} --from ${name} --dataset NAME   or serve it: dcnr serve ${name}`);
+      out.advice(`Train it: dcnr train ${name} --from ${name} --dataset NAME   or serve it: dcnr serve ${name}`);
       return undefined;
     });
   },

@@ -15,7 +15,7 @@ export const command: Command = {
       const { out } = context;
       if (context.flags.is("json")) return void out.json(keys);
       if (keys.length === 0)
-        return void out.line("No API keys. Callers on this machine need none; for others: dcnr key create NAME");
+        return void out.advice("No API keys. Callers on this machine need none; for others: dcnr key create NAME");
       const nowMs = Date.now();
       out.table(
         [

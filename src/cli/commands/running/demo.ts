@@ -154,7 +154,7 @@ async function linger(network: LocalNetwork, out: Output, signal: AbortSignal): 
   const { address } = network.orchestrator;
   out.line();
   out.line(`The network stays up: http://${address}`);
-  out.line(`Try, in another terminal: npx dcnr chat gpt-demo --orchestrator ${address}`);
+  out.advice(`Try, in another terminal: dcnr chat gpt-demo --orchestrator ${address}`);
   out.line("Ctrl-C ends it.");
   await untilAborted(signal);
 }

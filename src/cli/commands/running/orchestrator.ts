@@ -178,7 +178,7 @@ export const command: Command = {
     tellParent({ address, id: orchestrator.id, key }, () => process.emit("SIGTERM"));
     if (flags.is("json")) out.json({ address, id: orchestrator.id, key, pid: process.pid });
     else
-      out.line(
+      out.advice(
         `orchestrator ${orchestrator.id} on ${pageOf(address, flags.has("tls-cert"))}. Lend a machine: dcnr join ${withKey(address, key)}. Ctrl-C ends it.`,
       );
     // Whoever listens for this machine alone is nobody's business elsewhere.

@@ -46,7 +46,7 @@ export const command: Command = {
     if (flags.is("json")) out.json({ manager: manager.kind, file: manager.file, advice: advice ?? "" });
     else {
       out.line(`This machine is lent by ${manager.kind} from now on, defined in ${manager.file}.`);
-      out.line("See dcnr service status, dcnr lend pause, dcnr service uninstall.");
+      out.advice("See dcnr service status, dcnr lend pause, dcnr service uninstall.");
       if (advice) out.note(advice);
     }
     return 0;

@@ -16,7 +16,7 @@ export const command: Command = {
     const running = installed && runHere(manager.ask) === undefined;
     const wish = await readWish(dataDirectory(flags.optionalText("dir"), process.env, "pnode"));
     if (flags.is("json")) out.json({ manager: manager.kind, file: manager.file, installed, running, wish });
-    else if (!installed) out.line("no service lends this machine: dcnr service install ADDRESS");
+    else if (!installed) out.advice("no service lends this machine: dcnr service install ADDRESS");
     else {
       const paused = wish === "pause" ? ", paused by you (dcnr lend resume)" : "";
       out.line(

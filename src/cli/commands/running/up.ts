@@ -70,7 +70,9 @@ export const command: Command = {
       out.line(`orchestrator  http://${orchestrator.address}  (pid ${orchestrator.pid}; the dashboard is there too)`);
       for (const { name, pid } of network.pnodes) out.line(`PNode         ${name}  (pid ${pid})`);
       out.line();
-      out.line(`Try, in another terminal: dcnr status${here === orchestratorDefault ? "" : ` --orchestrator ${here}`}`);
+      out.advice(
+        `Try, in another terminal: dcnr status${here === orchestratorDefault ? "" : ` --orchestrator ${here}`}`,
+      );
       out.line("Ctrl-C ends it.");
     }
     for (const child of network.pnodes)

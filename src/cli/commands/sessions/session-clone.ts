@@ -46,7 +46,7 @@ export const command: Command = {
       if (flags.is("json")) out.json(session);
       else {
         showSession(out, session);
-        if (!flags.is("start")) out.line(`Start it: dcnr session start ${session.id}`);
+        if (!flags.is("start")) out.advice(`Start it: dcnr session start ${session.id}`);
       }
       return session.status === "failed" ? 1 : 0;
     }),

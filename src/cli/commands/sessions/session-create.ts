@@ -18,7 +18,7 @@ export const command: Command = {
       const session = await client.sessions.create(settingsFrom(context, context.arguments[0] ?? ""), { start: false });
       if (flags.is("json")) return void out.json(session);
       showSession(out, session);
-      out.line(`Start it: dcnr session start ${session.id}`);
+      out.advice(`Start it: dcnr session start ${session.id}`);
       return undefined;
     }),
 };

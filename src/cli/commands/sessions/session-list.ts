@@ -13,7 +13,7 @@ export const command: Command = {
       const sessions = await client.sessions.list();
       if (context.flags.is("json")) context.out.json(sessions);
       else if (sessions.length === 0)
-        context.out.line("No sessions yet. Start one with dcnr train NETWORK --dataset NAME");
+        context.out.advice("No sessions yet. Start one with dcnr train NETWORK --dataset NAME");
       else showSessions(context.out, sessions);
       return undefined;
     }),

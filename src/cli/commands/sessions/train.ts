@@ -50,7 +50,7 @@ export const command: Command = {
       if (!flags.is("json")) out.note(`session ${session.id}`);
       if (!flags.is("detach")) session = (await follow(client, session.id, out, signal)) ?? session;
       if (flags.is("json")) out.json(session);
-      else if (signal.aborted) out.line(`stopped watching; the session goes on: dcnr session watch ${session.id}`);
+      else if (signal.aborted) out.advice(`stopped watching; the session goes on: dcnr session watch ${session.id}`);
       else showSession(out, session);
       return session.status === "failed" ? 1 : 0;
     }),
