@@ -5,12 +5,12 @@ import { join } from "node:path";
 import { AssertionError } from "../core/assert.ts";
 import { DcnrError, type ErrorCode, messageOf } from "../core/errors.ts";
 import { setAdditionsFolder } from "../core/optional.ts";
+import { asCalled, callName } from "./call-name.ts";
 import { parseCommandLine } from "./command.ts";
 import { commands, findCommand } from "./commands.ts";
 import { openSettings } from "./flags/settings.ts";
 import { showCommand, showGroup, showOverview } from "./help.ts";
 import { dataFolder } from "./machine/directories.ts";
-import { asCalled, callName } from "./shown/call-name.ts";
 import { openOutput } from "./shown/output.ts";
 import { unknownCommand } from "./unknown-command.ts";
 

@@ -10,6 +10,7 @@ import { showGossip } from "../shown/members.ts";
 import { showModels } from "../shown/models.ts";
 import { type Output, plain } from "../shown/output.ts";
 import { bytes } from "../shown/progress.ts";
+import { inOrder } from "../shown/session-order.ts";
 import { showSessions } from "../shown/sessions.ts";
 import { waitLines } from "../shown/waits.ts";
 
@@ -44,6 +45,8 @@ export const command: Command = {
 
 /** More lines than this would hide the rest; `dcnr job list` has them all. */
 const waitingJobsShown = 5;
+/** Sessions that are over. */
+const overShown = 5;
 
 export function showStatus(out: Output, status: GetStatusResponse, address: string, waiting: readonly Job[]): void {
   out.line(
@@ -59,8 +62,10 @@ export function showStatus(out: Output, status: GetStatusResponse, address: stri
     out.advice(`       and ${waiting.length - waitingJobsShown} more jobs: dcnr job list`);
   if (status.sessions.length > 0) {
     out.line();
+    const { shown, more } = inOrder(status.sessions, overShown);
     // Why they wait was said above.
-    showSessions(out, status.sessions, false);
+    showSessions(out, shown, false);
+    if (more > 0) out.advice(`and ${more} that ${more === 1 ? "is" : "are"} over: dcnr session list`);
   } else if (status.pnodesOnline === 0) {
     out.advice(`Nobody lends a machine yet. ${joinAdvice(address)}`);
   } else {

@@ -1,7 +1,7 @@
 // What commands print: lines, tables that fit the terminal, JSON. Colours only on a terminal; plain
 // ASCII where the terminal has no UTF-8. Text from the network never reaches the terminal unescaped.
 
-import { asCalled, callName } from "./call-name.ts";
+import { asCalled, callName } from "../call-name.ts";
 
 export type Tone = "good" | "warn" | "bad" | "dim" | "bold" | "accent";
 

@@ -4,6 +4,7 @@ import { create } from "@bufbuild/protobuf";
 import { EventSchema } from "../../protocol/gen/dcnr/v1/common_pb.ts";
 import { GetStatusResponseSchema, PNodeSchema, VNodeSchema } from "../../protocol/gen/dcnr/v1/fleet_pb.ts";
 import { ModelSchema } from "../../protocol/gen/dcnr/v1/inference_pb.ts";
+import { SessionSchema } from "../../protocol/gen/dcnr/v1/session_pb.ts";
 import { afterKey, noChoices } from "./choices.ts";
 import { type Choices, type Known, topLines, type Window } from "./view.ts";
 
@@ -66,6 +67,17 @@ describe("dcnr top", () => {
       assert.ok(text.includes(part), `${part} is missing in\n${text}`);
     assert.ok(text.indexOf("birch-1") < text.indexOf("zelkova"), "those that are lost come last");
     assert.ok(!text.includes("\u001b"), "nobody paints the terminal by an event");
+  });
+
+  it("puts what runs first, and lets all but the newest of what is over step back", () => {
+    const busy = known();
+    for (let index = 0; index < 40; index += 1)
+      busy.status.sessions.unshift(
+        create(SessionSchema, { id: `old-${index}`, status: "done", createdWallMs: BigInt(-index) }),
+      );
+    const text = topLines(busy, noChoices, window({ height: 24 })).join("\n");
+    assert.match(text, /mlp-1[\s\S]*old-0[\s\S]*old-2[\s\S]*and 37 that are over[\s\S]*birch-1/);
+    assert.ok(!text.includes("old-3"));
   });
 
   it("leaves the least important columns out where the window is narrow, and never breaks a line", () => {

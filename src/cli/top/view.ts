@@ -2,6 +2,7 @@
 // what is known, of what was pressed and of the window's size.
 
 import { duration } from "../../core/words/duration.ts";
+import { plural } from "../../core/words/plural.ts";
 import type { Event } from "../../protocol/gen/dcnr/v1/common_pb.ts";
 import type { GetStatusResponse, PNode, VNode } from "../../protocol/gen/dcnr/v1/fleet_pb.ts";
 import type { Model } from "../../protocol/gen/dcnr/v1/inference_pb.ts";
@@ -9,6 +10,7 @@ import type { Session } from "../../protocol/gen/dcnr/v1/session_pb.ts";
 import { cut, plain, type Tone } from "../shown/output.ts";
 import { sparkline } from "../shown/plot.ts";
 import { bar, bytes } from "../shown/progress.ts";
+import { inOrder } from "../shown/session-order.ts";
 import { waitLines } from "../shown/waits.ts";
 import { type TopColumn, topTable } from "./table.ts";
 
@@ -41,11 +43,14 @@ export interface Window {
 }
 
 const eventsShown = 6;
+/** Sessions that are over step back. */
+const overShown = 3;
 const machinesLeast = 3;
 
 export function topLines(known: Known, choices: Choices, window: Window): string[] {
   const matches = matcher(choices.filter);
-  const sessions = known.status.sessions.filter((one) => matches(one.id, one.status, one.settings?.network ?? ""));
+  const matching = known.status.sessions.filter((one) => matches(one.id, one.status, one.settings?.network ?? ""));
+  const { shown: sessions, more } = inOrder(matching, overShown);
   const models = known.models.filter((one) => matches(one.name, one.status, one.source));
   const machines = byCondition(known.pnodes).filter((one) => matches(one.name, one.status, one.owner, one.region));
   const above = [
@@ -54,6 +59,7 @@ export function topLines(known: Known, choices: Choices, window: Window): string
     ...(sessions.length > 0
       ? topTable(sessionColumns(known, window), sessions, window.width, window.paint)
       : [known.status.sessions.length > 0 ? `No session has "${plain(choices.filter)}" in it.` : "No sessions."]),
+    ...(more > 0 ? [window.paint("dim", `and ${more} that ${more === 1 ? "is" : "are"} over`)] : []),
     ...(models.length > 0 ? ["", ...topTable(modelColumns, models, window.width, window.paint)] : []),
     "",
   ];
@@ -70,7 +76,7 @@ export function topLines(known: Known, choices: Choices, window: Window): string
 function head({ address, status }: Known, { width, paint }: Window): string[] {
   const lost = status.pnodesLost > 0 ? `, ${status.pnodesLost} lost` : "";
   const title =
-    `dcnr ${address}   ${status.pnodesOnline} machines${lost}   ${status.coresUsed} of ${status.cores} cores   ` +
+    `dcnr ${address}   ${plural(status.pnodesOnline, "machine")}${lost}   ${status.coresUsed} of ${status.cores} cores   ` +
     `${bytes(status.memoryUsedBytes)} of ${bytes(status.memoryBytes)}`;
   return [
     paint("bold", cut(plain(title), width)),
