@@ -26,10 +26,32 @@ function sha256InBrowsers() {
   };
 }
 
-/** The name of a tensor that travels: two of another type or shape have other names, whatever their bytes. */
-export function hashOfContent(content: { dtype: string; shape: readonly number[]; bytes: Uint8Array }): Sha256 {
-  return sha256(`${content.dtype}[${content.shape}]`, content.bytes);
+export interface Travelling {
+  readonly dtype: string;
+  readonly shape: readonly number[];
+  readonly bytes: Uint8Array;
 }
+
+/** The name of a tensor that travels: two of another type or shape have other names, whatever their bytes. */
+export function hashOfContent(content: Travelling): Sha256 {
+  return sha256(headOf(content), content.bytes);
+}
+
+/** What `hashOfContent` hashes, whole. */
+export function wholeContent(content: Travelling): Uint8Array<ArrayBuffer> {
+  const head = new TextEncoder().encode(headOf(content));
+  const whole = new Uint8Array(head.byteLength + content.bytes.byteLength);
+  whole.set(head);
+  whole.set(content.bytes, head.byteLength);
+  return whole;
+}
+
+function headOf({ dtype, shape }: Travelling): string {
+  return `${dtype}[${shape}]`;
+}
+
+/** `hashOfContent`, by whoever is fastest: at once, or when another thread has done it. */
+export type ContentHash = (content: Travelling) => Sha256 | Promise<Sha256>;
 
 /** SHA-256 of a large content, on another thread where there is one to spare. */
 export type Digest = (content: Uint8Array) => Promise<Sha256>;

@@ -1,5 +1,6 @@
 import { strict as assert } from "node:assert";
 import { describe, it } from "node:test";
+import { hashOfContent } from "../core/hash.ts";
 import { silentLog } from "../core/world.ts";
 import { DataType } from "../protocol/gen/dcnr/v1/common_pb.ts";
 import { ExchangeService, Verdict } from "../protocol/gen/dcnr/v1/exchange_pb.ts";
@@ -21,7 +22,7 @@ async function said(
     onAsk: () => assert.fail("nobody asks"),
     onLost: () => assert.fail("nothing is lost"),
     ownership: () => "owner",
-    hasHash: () => true,
+    hashOf: hashOfContent,
     refusals: new Refusals({ clock: { wallMs: () => 0, monotonicMs: () => 0 }, log: silentLog }),
     log: silentLog,
   });

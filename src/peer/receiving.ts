@@ -4,6 +4,7 @@
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { messageOf } from "../core/errors.ts";
+import type { ContentHash } from "../core/hash.ts";
 import { areFiniteOnWire, type WireType, wireBytes } from "../core/numbers/wire-types.ts";
 import { sameShape } from "../core/tensor.ts";
 import type { Log } from "../core/world.ts";
@@ -60,7 +61,7 @@ export interface ReceivingOptions {
   readonly onLost: (lost: LostPass, peer: string) => void;
   /** Whether a PNode speaks for a VNode under an epoch. */
   readonly ownership: (session: string, vnode: string, pnode: string, epoch: number) => Ownership;
-  readonly hasHash: (content: Content, hash: string) => boolean;
+  readonly hashOf: ContentHash;
   readonly refusals: Refusals;
   readonly log: Log;
 }
@@ -225,16 +226,10 @@ class PeerStream {
     if (assembly.filled < memory.byteLength) return;
     this.#end(id);
     const content: Content = { dtype: expected.dtype, shape: expected.shape, bytes: memory };
-    const damage = this.#damage(content, hash);
+    const found = this.#options.hashOf(content);
+    const damage = damageOf(content, hash === (typeof found === "string" ? found : await found));
     if (damage !== undefined) expected.discard(memory);
     return this.#receipt(id, damage ?? expected.take(content));
-  }
-
-  #damage(content: Content, hash: string): Judgement | undefined {
-    if (!this.#options.hasHash(content, hash)) return refused("the bytes do not have the hash announced");
-    if (!areFiniteOnWire(content.dtype, content.shape, content.bytes))
-      return refused("the tensor holds NaN or infinity");
-    return undefined;
   }
 
   async #receipt(id: bigint, { verdict, detail }: Judgement): Promise<void> {
@@ -252,6 +247,11 @@ class PeerStream {
 
 function tooMany(most: number): string {
   return `${most} other tensors are not finished yet`;
+}
+
+function damageOf({ dtype, shape, bytes }: Content, hasHash: boolean): Judgement | undefined {
+  if (!hasHash) return refused("the bytes do not have the hash announced");
+  return areFiniteOnWire(dtype, shape, bytes) ? undefined : refused("the tensor holds NaN or infinity");
 }
 
 export function refused(detail: string): Judgement {

@@ -21,7 +21,7 @@ import type { Vouching } from "./vouching.ts";
 export interface DoorOptions {
   readonly id: PNodeId;
   readonly options: Pick<PNodeOptions, "listen" | "software">;
-  readonly dependencies: Pick<PNodeDependencies, "network" | "world" | "http">;
+  readonly dependencies: Pick<PNodeDependencies, "network" | "world" | "http" | "hashOf">;
   readonly resolver: Resolver;
   readonly orchestrators: Orchestrators;
   readonly attachment: Attachment;
@@ -44,7 +44,12 @@ export function openDoor(parts: DoorOptions): Promise<Server> {
   return network.serve(listen, services, http, gate);
 }
 
-function exchangeOf({ training, servings, resolver, dependencies: { world } }: DoorOptions): ServedService {
+function exchangeOf({
+  training,
+  servings,
+  resolver,
+  dependencies: { world, hashOf = hashOfContent },
+}: DoorOptions): ServedService {
   const { arrivals } = training;
   const { passes } = servings;
   return peerService({
@@ -54,7 +59,7 @@ function exchangeOf({ training, servings, resolver, dependencies: { world } }: D
     onLost: (lost, peer) => passes.heard(lost, peer),
     ownership: (session, vnode, pnode, epoch) =>
       resolver.ownership(session as WorkloadId, vnode as VNodeId, pnode, epoch),
-    hasHash: (content, hash) => hashOfContent(content) === hash,
+    hashOf,
     refusals: new Refusals(world),
     log: world.log,
   });

@@ -3,7 +3,7 @@
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { Aside } from "../core/aside.ts";
-import type { Digest } from "../core/hash.ts";
+import type { ContentHash, Digest } from "../core/hash.ts";
 import type { KeyId, Sha256 } from "../core/ids.ts";
 import type { Verify } from "../core/keys.ts";
 import type { World } from "../core/world.ts";
@@ -128,6 +128,8 @@ export interface PNodeDependencies {
   readonly blobs: BlobTransfer;
   /** Hashes large contents on another thread; on this one if absent. */
   readonly digest?: Digest;
+  /** Names messages; on this thread if absent. */
+  readonly hashOf?: ContentHash;
   /** Reads definitions and builds graphs on another thread; on this one if absent. */
   readonly aside?: Aside;
   readonly pulse?: Pulse;

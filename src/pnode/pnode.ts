@@ -5,7 +5,7 @@ import { asideHere } from "../core/aside.ts";
 import { Bandwidth } from "../core/bandwidth.ts";
 import { hexOf } from "../core/bytes.ts";
 import { fail, messageOf } from "../core/errors.ts";
-import { digestHere } from "../core/hash.ts";
+import { digestHere, hashOfContent } from "../core/hash.ts";
 import type { PNodeId, WorkloadId } from "../core/ids.ts";
 import { lentMemoryBytes } from "../core/lent.ts";
 import { Tasks } from "../core/tasks.ts";
@@ -207,6 +207,7 @@ class HostingNode implements PNode {
       openSession: (session) => workshop.openSession(session),
       onWork: dependencies.onWork,
       signing: dependencies.signing,
+      hashOf: dependencies.hashOf ?? hashOfContent,
       signal,
       flush: () => this.#attachment.flush(),
       autonomy: () => this.#autonomy,

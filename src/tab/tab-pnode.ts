@@ -1,8 +1,7 @@
 // Puts the PNode of a page together: the same PNode as everywhere, in a browser's world. The counterpart of src/cli/machine/pnode-start.ts.
 
 import { fail } from "../core/errors.ts";
-import { sha256 } from "../core/hash.ts";
-import type { KeyId, Sha256 } from "../core/ids.ts";
+import type { KeyId } from "../core/ids.ts";
 import { isKeyId } from "../core/keys.ts";
 import { allocate } from "../core/tensor.ts";
 import type { World } from "../core/world.ts";
@@ -19,6 +18,7 @@ import { openTabAside } from "./aside.ts";
 import { openTabTransfer } from "./blobs.ts";
 import { openTabExecutor } from "./engine.ts";
 import { openTabCache, openTabSpill } from "./files.ts";
+import { digestOfWeb, hashOfWeb } from "./hashing.ts";
 import { loadTabIdentity, type TabIdentity } from "./identity.ts";
 import type { TabScripts, TabWishes } from "./messages.ts";
 import { startTabPulse } from "./pulse.ts";
@@ -110,6 +110,7 @@ export async function startTabPNode(options: TabOptions): Promise<StartedTab> {
       },
       blobs: openTabTransfer(origin, options.onForeign),
       digest: digestOfWeb,
+      hashOf: hashOfWeb,
       aside: openTabAside(scripts.aside),
       pulse: startTabPulse(scripts.pulse, secure),
       ...(spill && { spill }),
@@ -135,16 +136,6 @@ async function introduce(address: string, secure: boolean, world: World) {
     await network.close();
   }
 }
-
-/** In the browser's own time, and faster than ours. Shared memory has to be copied for it. */
-async function digestOfWeb(content: Uint8Array): Promise<Sha256> {
-  if (content.byteLength < digestBytesMin) return sha256(content);
-  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", new Uint8Array(content)));
-  return Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("") as Sha256;
-}
-
-/** Below it, ours is done before the browser's has begun. */
-const digestBytesMin = 64 << 10;
 
 const probeSize = 256;
 const tries = 8;

@@ -5,9 +5,19 @@ import type { Engine } from "../../src/engine/engine.ts";
 import { openInlineExecutor } from "../../src/engine/executor.ts";
 import { learning, train } from "../../src/vnode/training-run.testing.ts";
 
-export async function rootOfExactTraining(text: string, engine: Engine, steps = 1): Promise<string> {
+export interface HowMuch {
+  readonly steps?: number;
+  /** Of four samples each. */
+  readonly microbatches?: number;
+}
+
+export async function rootOfExactTraining(
+  text: string,
+  engine: Engine,
+  { steps = 1, microbatches = 2 }: HowMuch = {},
+): Promise<string> {
   const executor = openInlineExecutor(engine);
-  const schedule = { steps, microbatches: 2, validateEvery: 0, validationMicrobatches: 1, checkpointEvery: steps };
+  const schedule = { steps, microbatches, validateEvery: 0, validationMicrobatches: 1, checkpointEvery: steps };
   const gentle = { ...learning, learningRate: { ...learning.learningRate, base: 0.001 } };
   try {
     const { hashes } = await train(text, 1, executor, { schedule, learning: gentle });

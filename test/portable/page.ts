@@ -2,14 +2,14 @@
 
 import { openExactEngine } from "../../src/engine/exact/engine.ts";
 import { openPortableEngine } from "../../src/engine/portable/engine.ts";
-import { rootOfExactTraining } from "./exact-training.ts";
+import { type HowMuch, rootOfExactTraining } from "./exact-training.ts";
 import { hashesOfTraining } from "./training.ts";
 
 declare global {
   interface Window {
     train: () => Promise<{ portable: string[]; exact: string[] }>;
     /** Of a network's definition. */
-    trainExactly: (text: string) => Promise<string>;
+    trainExactly: (text: string, howMuch?: HowMuch) => Promise<string>;
   }
 }
 
@@ -17,4 +17,4 @@ window.train = async () => ({
   portable: await hashesOfTraining(openPortableEngine()),
   exact: await hashesOfTraining(openExactEngine()),
 });
-window.trainExactly = (text) => rootOfExactTraining(text, openExactEngine());
+window.trainExactly = (text, howMuch) => rootOfExactTraining(text, openExactEngine(), howMuch);

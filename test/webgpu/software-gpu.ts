@@ -55,7 +55,8 @@ async function extract(archive: Buffer, folder: string): Promise<void> {
 async function lavapipe(): Promise<SoftwareGpu[]> {
   const folder = "/usr/share/vulkan/icd.d";
   if (!existsSync(folder)) return [];
-  const driver = (await readdir(folder)).find((name) => name.startsWith("lvp_icd") && name.includes("x86_64"));
+  // Older ones name the processor they are for.
+  const driver = (await readdir(folder)).find((name) => /^lvp_icd\.(x86_64\.)?json$/.test(name));
   return driver ? [{ name: "lavapipe", environment: { VK_DRIVER_FILES: join(folder, driver) } }] : [];
 }
 

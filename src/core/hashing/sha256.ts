@@ -135,7 +135,7 @@ function rounded(lane: number): Code[] {
     const [a, b, d, e, f, g, h] = [0, 1, 3, 4, 5, 6, 7].map((role) => get(index(role))) as [
       ...[Code, Code, Code, Code, Code, Code, Code],
     ];
-    const large1 = rotate(xor(rotate(xor(rotate(e, 14), e), 5), e), 6);
+    const large1 = xor(xor(rotate(e, 6), rotate(e, 11)), rotate(e, 25));
     const large0 = rotate(xor(rotate(xor(rotate(a, 9), a), 11), a), 2);
     const chosen = xor(g, and(e, xor(f, g)));
     const word = load(number(0), wordsAt + (round * lanes + lane) * 4);

@@ -34,7 +34,7 @@ export interface ReplayOptions extends Subject {
   readonly to: number;
   /** VNodes that share weights with it and were on its machine: they are repeated with it, and what passes between them is not listed. */
   readonly beside: readonly Subject[];
-  /** The blob of a message (training/locker.ts `blobOf`), verified against its hash. */
+  /** The blob of a message (core/hash.ts `wholeContent`), verified against its hash. */
   readonly fetchMessage: (hash: Sha256) => Promise<Uint8Array>;
   readonly openProcess: OpenProcess;
   /** Unique among what the executor runs. */

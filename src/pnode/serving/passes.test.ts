@@ -60,7 +60,7 @@ async function scene({ owns = true, loading = false, vnode = "b" } = {}) {
     onAsk: (_ask, _peer, answer) => answer(AskOutcome.MOVED),
     onLost: (each, peer) => receiving.heard(each, peer),
     ownership: () => (owns ? "owner" : "other"),
-    hasHash: (content, hash) => hashOfContent(content) === hash,
+    hashOf: hashOfContent,
     refusals: new Refusals({ clock: world.clock, log: silentLog }),
     log: silentLog,
   });

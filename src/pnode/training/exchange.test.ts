@@ -70,7 +70,7 @@ function scene(rows: number, options: { admission?: Admission; owner?: Ownership
     onAsk: (ask, peer, answer) => arrivals.asked(ask, peer, answer),
     onLost: () => {},
     ownership: () => owner,
-    hasHash: (tensor, hash) => hashOfContent(tensor) === hash,
+    hashOf: hashOfContent,
     refusals: new Refusals({ clock: { wallMs: () => 0, monotonicMs: () => 0 }, log: silentLog }),
     log: silentLog,
   });

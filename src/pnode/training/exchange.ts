@@ -1,6 +1,7 @@
 // Tensors between VNodes that learn, wherever they are: handed over within this PNode, sent to peers otherwise, to every
 // replica of the receiver.
 
+import type { ContentHash } from "../../core/hash.ts";
 import type { SessionId, VNodeId } from "../../core/ids.ts";
 import type { Tasks } from "../../core/tasks.ts";
 import type { Log } from "../../core/world.ts";
@@ -34,6 +35,8 @@ export interface ExchangeOptions {
   /** Hears who has thrown away what a VNode here asked for. */
   readonly onGone: (session: SessionId, pnode: string) => void;
   readonly signing: Signing | undefined;
+  /** Names what is sent. */
+  readonly hashOf: ContentHash;
 }
 
 export class Exchange {
@@ -66,7 +69,7 @@ export class Exchange {
     }
     if (location.routes === "") return;
     const { session, vnode } = sender;
-    links.to(location).deliver(parcelOf(sender, message, this.#options.signing), (outcome, why) => {
+    links.to(location).deliver(parcelOf(sender, message, this.#options), (outcome, why) => {
       if (outcome === "moved" || outcome === "broken") resolver.refresh(session);
       if (outcome !== "refused") return;
       const about = { session, vnode, step: message.name.step };
@@ -153,7 +156,7 @@ export class Exchange {
 function parcelOf(
   { session, vnode, epoch, life }: Sender,
   { name, to, payload }: OutgoingTensor,
-  signing: Signing | undefined,
+  { signing, hashOf }: Pick<ExchangeOptions, "signing" | "hashOf">,
 ): Parcel {
   const key = keyOf(name);
   const proofOf = async (hash: string): Promise<SenderProof> => {
@@ -170,7 +173,8 @@ function parcelOf(
       const content = await payload.borrow();
       const release = () => giveBack(content);
       try {
-        const hash = payload.hashOf(content);
+        const found = payload.hashBy(content, hashOf);
+        const hash = typeof found === "string" ? found : await found;
         return { content, hash, proof: await proofOf(hash), release };
       } catch (error) {
         release();

@@ -2,11 +2,12 @@
 // list of messages is all that an auditor has to be given, and a message that is there is not sent twice.
 
 import { messageOf } from "../../core/errors.ts";
+import { wholeContent } from "../../core/hash.ts";
 import type { SessionId, Sha256, VNodeId } from "../../core/ids.ts";
 import { retry } from "../../core/retry.ts";
 import type { Tasks } from "../../core/tasks.ts";
 import type { World } from "../../core/world.ts";
-import { giveBack, type WireTensor } from "../../vnode/wire.ts";
+import { giveBack } from "../../vnode/wire.ts";
 import type { BlobClient } from "../blob-client.ts";
 import type { Timings } from "../options.ts";
 import type { Retention, StoredTensor } from "./retention.ts";
@@ -82,7 +83,7 @@ export class Locker {
     const { world, timings, blobs, signal } = this.#options;
     const tensor = await stored.borrow();
     try {
-      const content = blobOf(tensor);
+      const content = wholeContent(tensor);
       const patience = { minMs: timings.retryMinMs, maxMs: timings.retryMaxMs, patienceMs, signal };
       await retry({ world, ...patience }, () =>
         blobs.storeList(session, stored.hashOf(tensor) as Sha256, content, signal),
@@ -94,13 +95,4 @@ export class Locker {
       giveBack(tensor);
     }
   }
-}
-
-/** What `hashOfContent` hashes, whole: the blob has the message's hash. */
-export function blobOf({ dtype, shape, bytes }: Pick<WireTensor, "dtype" | "shape" | "bytes">): Uint8Array {
-  const head = new TextEncoder().encode(`${dtype}[${shape}]`);
-  const content = new Uint8Array(head.byteLength + bytes.byteLength);
-  content.set(head);
-  content.set(bytes, head.byteLength);
-  return content;
 }

@@ -3,7 +3,7 @@
 
 import { assert } from "../../core/assert.ts";
 import { fail } from "../../core/errors.ts";
-import { hashOfContent } from "../../core/hash.ts";
+import { type ContentHash, hashOfContent } from "../../core/hash.ts";
 import type { Tasks } from "../../core/tasks.ts";
 import { giveBack, lend, type WireTensor } from "../../vnode/wire.ts";
 import type { SpillStorage } from "../options.ts";
@@ -67,6 +67,17 @@ export class StoredTensor {
   hashOf(tensor: WireTensor): string {
     this.#hash ??= hashOfContent(tensor);
     return this.#hash;
+  }
+
+  /** The same, by whoever hashes fastest. */
+  hashBy(tensor: WireTensor, hash: ContentHash): string | Promise<string> {
+    if (this.#hash !== undefined) return this.#hash;
+    const note = (found: string) => {
+      this.#hash = found;
+      return found;
+    };
+    const found = hash(tensor);
+    return typeof found === "string" ? note(found) : found.then(note);
   }
 
   async #fromDisk(): Promise<WireTensor> {

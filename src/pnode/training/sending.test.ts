@@ -1,6 +1,6 @@
 import { strict as assert } from "node:assert";
 import { describe, it } from "node:test";
-import { hashOfContent } from "../../core/hash.ts";
+import { type ContentHash, hashOfContent } from "../../core/hash.ts";
 import type { EdgeId, SessionId, VNodeId } from "../../core/ids.ts";
 import { Tasks } from "../../core/tasks.ts";
 import { silentLog } from "../../core/world.ts";
@@ -17,7 +17,7 @@ const sender = { session: "s" as SessionId, vnode: "a" as VNodeId, epoch: 3 };
 const name = { step: 1, microbatch: 0, edge: "a>b" as EdgeId, direction: "forward" } as const;
 
 /** An exchange on p1 that knows who owns what; the receiver `b` is wherever `owners` say. */
-function scene(owners: Readonly<Record<string, readonly string[]>>) {
+function scene(owners: Readonly<Record<string, readonly string[]>>, hashOf: ContentHash = hashOfContent) {
   const received: Arrival[] = [];
   const parcels: Parcel[] = [];
   const receiver = {
@@ -36,6 +36,7 @@ function scene(owners: Readonly<Record<string, readonly string[]>>) {
     log: silentLog,
     onGone: () => {},
     signing: undefined,
+    hashOf,
   });
   const payload = new StoredTensor(content);
   exchange.send(sender, { name, to: "b" as VNodeId, hash: "", payload });
@@ -64,6 +65,20 @@ describe("a message of a VNode", () => {
     assert.equal(second?.content.bytes, content.bytes);
     assert.equal(payload.hashOf({ ...content, shape: [2, 2] }), first?.hash, "later calls do not hash again");
     assert.equal(second?.hash, first?.hash);
+  });
+
+  it("is sent under the hash that another thread took, which holds for whoever asks later", async () => {
+    let taken = 0;
+    const aside: ContentHash = async (content) => {
+      taken++;
+      return hashOfContent(content);
+    };
+    const { parcels, payload } = scene({ a: ["p1"], b: ["p2"] }, aside);
+    const opened = await parcels[0]?.open();
+    await parcels[0]?.open();
+    assert.equal(opened?.hash, hashOfContent(content));
+    assert.equal(payload.knownHash, opened?.hash);
+    assert.equal(taken, 1);
   });
 
   it("that was given up while it waited is not sent", async () => {

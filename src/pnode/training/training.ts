@@ -3,6 +3,7 @@
 
 import { hexOf } from "../../core/bytes.ts";
 import { messageOf } from "../../core/errors.ts";
+import type { ContentHash } from "../../core/hash.ts";
 import type { SessionId, VNodeId } from "../../core/ids.ts";
 import type { Tasks } from "../../core/tasks.ts";
 import { type World, withFields } from "../../core/world.ts";
@@ -55,6 +56,7 @@ export interface TrainingOptions {
   readonly openSession: (session: SessionId) => Promise<SessionContext>;
   readonly onWork: ((work: PerformedWork) => void) | undefined;
   readonly signing: Signing | undefined;
+  readonly hashOf: ContentHash;
   readonly signal: AbortSignal;
   /** Sends a heartbeat and waits a while until it is acknowledged. */
   readonly flush: () => Promise<void>;
@@ -76,7 +78,7 @@ export class Training {
   readonly #contexts: SessionContexts;
 
   constructor(options: TrainingOptions) {
-    const { pnode, world, tasks, resolver, links, blobs, bounds, openProcess, spill, signing } = options;
+    const { pnode, world, tasks, resolver, links, blobs, bounds, openProcess, spill, signing, hashOf } = options;
     this.#options = options;
     this.retention = new Retention({
       memoryBytesMax: bounds.retainedBytesMax,
@@ -106,7 +108,7 @@ export class Training {
       isChartered: (id) => options.autonomy().crewOf(id) !== undefined,
     });
     this.#exchange = new Exchange({
-      ...{ pnode, links, resolver, directory: this.hosts, tasks, log: world.log, signing },
+      ...{ pnode, links, resolver, directory: this.hosts, tasks, log: world.log, signing, hashOf },
       onGone: (session, peer) => options.autonomy().crewOf(session)?.askForNews(peer),
     });
     this.arrivals = new Arrivals(

@@ -10,6 +10,7 @@ import { Client } from "../../../client/client.ts";
 import type { Session } from "../../../protocol/gen/dcnr/v1/session_pb.ts";
 import type { Command } from "../../command.ts";
 import { ensureDataset } from "../../content/builtin.ts";
+import { demoRate } from "../../content/demo-rate.ts";
 import { compareRoots, keptRoot, type Undisturbed } from "../../content/demo-root.ts";
 import { printAnswer } from "../../flags/generation.ts";
 import { LocalNetwork } from "../../machine/local-network.ts";
@@ -112,7 +113,7 @@ async function train(
     validateEvery: Math.max(1, Math.floor(steps / 3)),
     spread: 3,
     clipNorm: 1,
-    learningRate: { schedule: "cosine", base: 0.004, warmupSteps: 20n, finalShare: 0.1 },
+    learningRate: { ...demoRate, warmupSteps: BigInt(demoRate.warmupSteps) },
   });
   let killed = !kill;
   return follow(client, id, out, signal, (session) => {
