@@ -79,3 +79,11 @@ const freedBytesMin = 1 << 16;
 export function freeBytes({ buffer, byteLength }: Uint8Array): void {
   if (byteLength >= freedBytesMin && buffer instanceof ArrayBuffer && !buffer.detached) buffer.transfer(0);
 }
+
+/**
+ * Memory that goes back to the machine when it is resized to nothing, or collected. What comes from the C library's heap stays with the process
+ * where it lies between what others keep.
+ */
+export function ownPages(bytes: number): ArrayBuffer {
+  return new ArrayBuffer(bytes, { maxByteLength: bytes });
+}

@@ -3,13 +3,16 @@
 import type { Engine, EngineKind } from "./engine.ts";
 import type { PortableOptions } from "./portable/engine.ts";
 
-/** `memory`: one that the engine shall share with an executor; the portable one and the exact one on it do. */
-export async function openEngine(kind: EngineKind, memory?: WebAssembly.Memory): Promise<Engine> {
+/**
+ * `memory`: one that the engine shall share with an executor; the portable one and the exact one on it do. `folder`: for files that live no
+ * longer than the process; the native one has a use for it.
+ */
+export async function openEngine(kind: EngineKind, memory?: WebAssembly.Memory, folder?: string): Promise<Engine> {
   switch (kind) {
     case "reference":
       return (await import("./reference.ts")).openReferenceEngine();
     case "native":
-      return (await import("./onnx/native.ts")).openNativeEngine();
+      return (await import("./onnx/native.ts")).openNativeEngine(folder);
     case "portable":
       return (await import("./portable/engine.ts")).openPortableEngine(await portableOptions(memory));
     case "cuda":

@@ -22,12 +22,22 @@ export function encodeOnnx(model: GraphModel): Uint8Array {
   return joined(encodeOnnxParts(model), (bytes) => new Uint8Array(bytes));
 }
 
-/** The file in pieces; constants are among them as they are. */
-export function encodeOnnxParts(model: GraphModel): readonly Uint8Array[] {
+/** Where a constant's bytes lie beside a file, in its folder. */
+export interface TensorPlace {
+  readonly file: string;
+  readonly offset: number;
+  readonly bytes: number;
+}
+
+/** The file in pieces; constants are among them as they are, but those that lie beside it. */
+export function encodeOnnxParts(
+  model: GraphModel,
+  beside: ReadonlyMap<string, TensorPlace> = new Map(),
+): readonly Uint8Array[] {
   const writer = new ProtoWriter();
   writer.varint(1, irVersion);
   writer.text(2, "dcnr");
-  writer.message(7, (graph) => encodeGraph(graph, model));
+  writer.message(7, (graph) => encodeGraph(graph, model, beside));
   for (const [domain, version] of [
     ["", opsetVersion],
     ["com.microsoft", 1],
@@ -39,11 +49,12 @@ export function encodeOnnxParts(model: GraphModel): readonly Uint8Array[] {
   return writer.parts;
 }
 
-function encodeGraph(writer: ProtoWriter, model: GraphModel): void {
+function encodeGraph(writer: ProtoWriter, model: GraphModel, beside: ReadonlyMap<string, TensorPlace>): void {
   const constants = new Map<string, Tensor>(Object.entries(model.constants));
   for (const node of model.nodes) writer.message(1, (message) => encodeNode(message, node, constants));
   writer.text(2, model.name);
-  for (const [name, tensor] of constants) writer.message(5, (message) => encodeTensor(message, name, tensor));
+  for (const [name, tensor] of constants)
+    writer.message(5, (message) => encodeTensor(message, name, tensor, beside.get(name)));
   for (const input of model.inputs) writer.message(11, (message) => encodeValueInfo(message, input));
   for (const output of model.outputs) writer.message(12, (message) => encodeValueInfo(message, output));
 }
@@ -106,11 +117,26 @@ function encodeAttribute(writer: ProtoWriter, name: string, value: Attribute): v
   }
 }
 
-function encodeTensor(writer: ProtoWriter, name: string, tensor: Tensor): void {
+function encodeTensor(writer: ProtoWriter, name: string, tensor: Tensor, place?: TensorPlace): void {
   for (const size of tensor.shape) writer.varint(1, size);
   writer.varint(2, onnxTypeOf(tensor.dtype));
   writer.text(8, name);
-  writer.data(9, bytesOf(tensor));
+  if (place === undefined) writer.data(9, bytesOf(tensor));
+  else encodePlace(writer, place);
+}
+
+/** What ONNX calls external data. */
+function encodePlace(writer: ProtoWriter, { file, offset, bytes }: TensorPlace): void {
+  for (const [key, value] of [
+    ["location", file],
+    ["offset", `${offset}`],
+    ["length", `${bytes}`],
+  ] as const)
+    writer.message(13, (entry) => {
+      entry.text(1, key);
+      entry.text(2, value);
+    });
+  writer.varint(14, 1);
 }
 
 function encodeValueInfo(writer: ProtoWriter, info: ValueInfo): void {

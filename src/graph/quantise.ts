@@ -2,6 +2,7 @@
 // q8_0 and q4_0 have them. What was made from such blocks comes out as exactly the same whole numbers and scales, so that
 // nothing is lost twice. Division and rounding alone: the same on every machine.
 
+import { ownPages } from "../core/bytes.ts";
 import { elementCount, type Tensor } from "../core/tensor.ts";
 import type { GraphNode, ValueInfo } from "./model.ts";
 import type { UnitGraph, UnitPlan } from "./unit.ts";
@@ -41,11 +42,6 @@ export function quantise(
     scales: { dtype: "float32", shape: [columns, blocks], data: scales },
     error: size === 0 ? 0 : lost / size,
   };
-}
-
-/** Not from the C library's heap, which would keep it for ever where it lies between what a runtime has packed. */
-function ownPages(bytes: number): ArrayBuffer {
-  return new ArrayBuffer(bytes, { maxByteLength: bytes });
 }
 
 /** In 8 bits the largest element is 127 or -127; in 4 bits it is -8, so that all sixteen numbers are used. */

@@ -130,6 +130,8 @@ export interface PNodeDependencies {
   readonly digest?: Digest;
   /** Names messages; on this thread if absent. */
   readonly hashOf?: ContentHash;
+  /** Of blobs that were received; else as all others. */
+  readonly digestReceived?: Digest;
   /** Reads definitions and builds graphs on another thread; on this one if absent. */
   readonly aside?: Aside;
   readonly pulse?: Pulse;

@@ -155,7 +155,7 @@ class HostingNode implements PNode {
       origins,
       bandwidth,
       transfer: dependencies.blobs,
-      digest,
+      digest: dependencies.digestReceived ?? digest,
       ...cache,
     });
     const workshop = new Workshop({

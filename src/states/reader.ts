@@ -1,6 +1,7 @@
 // Reads tensors of a state straight into the memory where they are needed: only the parts that hold them are fetched,
 // a few at a time, so that a state of any size takes a few parts of memory beyond itself.
 
+import { ownPages } from "../core/bytes.ts";
 import { fail } from "../core/errors.ts";
 import type { Sha256 } from "../core/ids.ts";
 import { allocate, bytesOf, elementBytes, elementCount, type Shape, sameShape, type Tensor } from "../core/tensor.ts";
@@ -63,13 +64,17 @@ export class StateReader {
       const last = first + partLength(manifest, index);
       return places.some(({ start, end }) => start < last && end > first && start < end);
     });
-    const buffers: Uint8Array[] = [];
-    await inLanes(needed, clock, async (index, lane) => {
-      buffers[lane] ??= new Uint8Array(Math.min(manifest.partBytes, manifest.bytes));
-      const part = (buffers[lane] as Uint8Array).subarray(0, partLength(manifest, index));
-      await fetchPart(manifest.parts[index] as Sha256, part);
-      scatter(part, partStart(manifest, index), places);
-    });
+    const buffers: ArrayBuffer[] = [];
+    try {
+      await inLanes(needed, clock, async (index, lane) => {
+        buffers[lane] ??= ownPages(Math.min(manifest.partBytes, manifest.bytes));
+        const part = new Uint8Array(buffers[lane] as ArrayBuffer, 0, partLength(manifest, index));
+        await fetchPart(manifest.parts[index] as Sha256, part);
+        scatter(part, partStart(manifest, index), places);
+      });
+    } finally {
+      for (const buffer of buffers) buffer?.resize(0);
+    }
   }
 
   /** Tensors into memory of their own. */

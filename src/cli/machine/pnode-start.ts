@@ -1,5 +1,6 @@
 // Puts a real PNode together: finds out what the machine is, opens workers when a session needs them, attaches.
 
+import { rm } from "node:fs/promises";
 import { loadavg } from "node:os";
 import { join } from "node:path";
 import { setFlagsFromString } from "node:v8";
@@ -9,6 +10,7 @@ import type { World } from "../../core/world.ts";
 import { openDiskCache } from "../../data/disk-cache.ts";
 import type { EngineKind, Executor } from "../../engine/engine.ts";
 import { shortClass } from "../../engine/fingerprint.ts";
+import type { WorkerFiles } from "../../engine/pool/messages.ts";
 import { SharePace } from "../../engine/pool/pace.ts";
 import type { ExecutorOptions } from "../../engine/pool/pool.ts";
 import type { PNodeDependencies } from "../../pnode/options.ts";
@@ -16,7 +18,7 @@ import { type PNode, startPNode } from "../../pnode/pnode.ts";
 import type { Network } from "../../protocol/network.ts";
 import type { Reach } from "../../protocol/routes/reach.ts";
 import type { RelayLimits } from "../../relay/limits.ts";
-import { digestAside } from "../../system/digest.ts";
+import { digestAside, digestInSlices } from "../../system/digest.ts";
 import { openKept } from "../../system/files/kept.ts";
 import { keptFile } from "../../system/files/kept-file.ts";
 import { openSpill } from "../../system/files/spill.ts";
@@ -120,6 +122,7 @@ export async function startRealPNode(
   const workers = Math.ceil(cpus);
   // Whole cores need none: as many threads use no more.
   const pace = cpus === workers ? undefined : new SharePace({ ...world, cpus, usedMs: ownCpuMs });
+  const files = await filesOf(machine);
   const executors = new Map<EngineKind, Promise<Executor>>();
   let whenLost: (reason: string) => void = () => {};
   let whenOther: (tried: string) => void = () => {};
@@ -128,7 +131,7 @@ export async function startRealPNode(
     const chosen = kind === "exact" && lent.exact ? "exact-webgpu" : kind;
     const open =
       executors.get(kind) ??
-      openWorkers({ kind: chosen, workers: kind === "cuda" ? 1 : workers, onLost, ...(pace && { pace }) });
+      openWorkers({ kind: chosen, workers: kind === "cuda" ? 1 : workers, onLost, files, ...(pace && { pace }) });
     executors.set(kind, open);
     return open;
   };
@@ -194,14 +197,15 @@ export async function startRealPNode(
       lends: owner.lends,
       blobs: openHttpTransfer({ reach: machine.reach, ...(network.keys && { keys: network.keys }) }),
       digest: digestAside,
+      digestReceived: digestInSlices,
       aside,
       pulse: startPulse(world.clock, machine.reach, machine.web),
-      spill: await openSpill(machine.directory, machine.diskBytes / 2 || undefined),
+      spill: await openSpill(machine.directory, (machine.diskBytes * 3) / 8 || undefined),
       kept: await openKept(machine.directory, machine.diskBytes / 4 || undefined),
       verify: verifySignature,
       cache: await openDiskCache({
         folder: join(machine.directory, "shards"),
-        // Half of what is lent is for messages and states that do not fit into memory, the rest for states of others.
+        // Half of what is lent is for what does not fit into memory: messages, states, tables of served models. The rest is for states of others.
         bytesMax: machine.diskBytes / 4 || shardCacheBytesDefault,
         clock: world.clock,
       }),
@@ -248,6 +252,13 @@ export async function startRealPNode(
     await Promise.all([...executors.values()].map(async (executor) => (await executor).close()));
   };
   return { pnode, hardware, cpus, workers, gflops: measured.gflops * cpus, close };
+}
+
+/** For weights of served models that need not lie in memory. What is there belongs to a process that is gone. */
+async function filesOf({ directory, diskBytes }: LentMachine): Promise<WorkerFiles> {
+  const folder = join(directory, "weights");
+  await rm(folder, { recursive: true, force: true });
+  return { folder, bytesMax: diskBytes / 8 || Number.POSITIVE_INFINITY };
 }
 
 /** Loaded with the first session: a PNode that waits for work needs no engine. */

@@ -10,6 +10,7 @@ import type { OnnxRuntime, RowSession } from "./onnx-runtime.ts";
 
 /** Of the library's own binding. */
 interface BoundSession {
+  loadModel(path: string, options: InferenceSession.SessionOptions): void;
   loadModel(buffer: ArrayBufferLike, offset: number, length: number, options: InferenceSession.SessionOptions): void;
   run(
     feeds: InferenceSession.OnnxValueMapType,
@@ -42,7 +43,9 @@ export function directSessions(): OpenDirect | undefined {
   }
 }
 
-function open(session: BoundSession, model: Uint8Array, options: InferenceSession.SessionOptions): RowSession {
-  session.loadModel(model.buffer, model.byteOffset, model.byteLength, options);
+/** `model`: its bytes, or where its file is. */
+function open(session: BoundSession, model: Uint8Array | string, options: InferenceSession.SessionOptions): RowSession {
+  if (typeof model === "string") session.loadModel(model, options);
+  else session.loadModel(model.buffer, model.byteOffset, model.byteLength, options);
   return { run: (feeds, fetches) => session.run(feeds, fetches, {}), release: () => session.dispose() };
 }

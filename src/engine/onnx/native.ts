@@ -29,7 +29,8 @@ export function hasNativeEngine(): boolean {
   return findOptional("onnxruntime-node", "native") !== undefined;
 }
 
-export async function openNativeEngine(): Promise<Engine> {
+/** `folder`: for files that live as long as weights are loaded. */
+export async function openNativeEngine(folder?: string): Promise<Engine> {
   silenceTelemetry();
   const runtime = await loadOptional<NativeRuntime>("onnxruntime-node", "native", "native numerics");
   const identity = {
@@ -37,6 +38,7 @@ export async function openNativeEngine(): Promise<Engine> {
     version: runtime.env.versions.node ?? "unknown",
     fileHash: () => libraryHash(),
     outputs: await outputHandling(runtime),
+    folder,
   };
   const direct = await workingDirect(runtime);
   return onnxRuntimeEngine(direct ? { ...runtime, direct } : runtime, identity, ["cpu"]);

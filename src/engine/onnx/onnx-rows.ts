@@ -3,7 +3,7 @@
 // not documented, so every graph is tried when it is loaded, and the smallest number of rows is used for which it holds.
 
 import type { InferenceSession, Tensor as OrtTensor } from "onnxruntime-common";
-import { sameBytes } from "../../core/bytes.ts";
+import { ownPages, sameBytes } from "../../core/bytes.ts";
 import { Recent } from "../../core/caches/recent.ts";
 import { fail } from "../../core/errors.ts";
 import { bytesOf, elementCount, type Tensor, tensorBytes } from "../../core/tensor.ts";
@@ -13,6 +13,7 @@ import { joined } from "../../graph/protobuf-write.ts";
 import { openRows, shapeFor } from "../../graph/rows.ts";
 import type { Tensors } from "../engine.ts";
 import { inputsBeside, type RowProgram } from "../stage/row-program.ts";
+import { writeModelFiles } from "./model-files.ts";
 import type { OnnxRuntime, OutputHandling, RowSession } from "./onnx-runtime.ts";
 import { isOnlyUnread, unreadFront, unreadOutput } from "./unread-outputs.ts";
 
@@ -30,6 +31,8 @@ export interface RowsRuntime {
   readonly runtime: OnnxRuntime;
   readonly options: InferenceSession.SessionOptions;
   readonly outputs: OutputHandling;
+  /** Where weights may lie in files while they are loaded; absent: nowhere. */
+  readonly folder: string | undefined;
 }
 
 export async function onnxRowProgram(given: RowsRuntime, graph: GraphModel, weights: Tensors): Promise<RowProgram> {
@@ -58,14 +61,26 @@ function shortNames(graph: GraphModel): GraphModel {
   };
 }
 
-async function sessionOf({ runtime, options, outputs }: RowsRuntime, graph: GraphModel): Promise<RowSession> {
-  const parts = encodeOnnxParts(openRows(graph));
-  const bytes = joined(outputs === "unread" ? [unreadFront(), ...parts] : parts, passingBytes);
+async function sessionOf(given: RowsRuntime, graph: GraphModel): Promise<RowSession> {
+  const front = given.outputs === "unread" ? [unreadFront()] : [];
+  const open = openRows(graph);
+  const files = given.folder === undefined ? undefined : writeModelFiles(given.folder, open, front);
+  if (files !== undefined)
+    try {
+      return await openSession(given, files.path);
+    } finally {
+      files.remove();
+    }
+  const bytes = joined([...front, ...encodeOnnxParts(open)], passingBytes);
   try {
-    return runtime.direct?.(bytes, options) ?? (await runtime.InferenceSession.create(bytes, options));
+    return await openSession(given, bytes);
   } finally {
     letGo(bytes);
   }
+}
+
+async function openSession({ runtime, options }: RowsRuntime, model: Uint8Array | string): Promise<RowSession> {
+  return runtime.direct?.(model, options) ?? (await runtime.InferenceSession.create(model, options));
 }
 
 type Named = Record<string, OrtTensor>;
@@ -123,12 +138,9 @@ async function sessionProgram(
   return { padded, keepsWeights: false, run, release: async () => session.release() };
 }
 
-/**
- * Memory of its own, which goes back to the machine at once. From the C library's heap it would lie between what the runtime keeps, and stay
- * with the process for ever: a model took twice its weights.
- */
+/** It goes back to the machine at once. From the C library's heap it would lie between what the runtime keeps. */
 function passingBytes(bytes: number): Uint8Array {
-  return new Uint8Array(new ArrayBuffer(bytes, { maxByteLength: bytes }));
+  return new Uint8Array(ownPages(bytes));
 }
 
 function letGo({ buffer }: Uint8Array): void {

@@ -18,11 +18,11 @@ import { isOnlyUnread, unreadOutput, withUnreadOutput } from "./unread-outputs.t
 /** The part of onnxruntime-node and onnxruntime-web that we call. */
 export interface OnnxRuntime {
   readonly InferenceSession: {
-    create(model: Uint8Array, options: InferenceSession.SessionOptions): Promise<InferenceSession>;
+    create(model: Uint8Array | string, options: InferenceSession.SessionOptions): Promise<InferenceSession>;
   };
   readonly Tensor: new (type: OrtTensor.Type, data: OrtTensor.DataType, dims: readonly number[]) => OrtTensor;
   /** Sessions that run at once (direct.ts), where the build lets us have them. */
-  readonly direct?: (model: Uint8Array, options: InferenceSession.SessionOptions) => RowSession;
+  readonly direct?: (model: Uint8Array | string, options: InferenceSession.SessionOptions) => RowSession;
 }
 
 /** What rows are computed with. */
@@ -40,6 +40,8 @@ export interface RuntimeIdentity {
   /** SHA-256 of the files that hold the runtime's machine code. */
   readonly fileHash: () => Promise<string>;
   readonly outputs: OutputHandling;
+  /** Where weights of served models may lie in files while they are loaded; absent: nowhere. */
+  readonly folder?: string | undefined;
   /** How often the fingerprint is taken; once if absent. */
   readonly probeRuns?: number;
 }
@@ -91,7 +93,8 @@ export function onnxRuntimeEngine(
     async loadRows(graph, weights) {
       try {
         const model = withRuntimeRows(graph);
-        return await onnxRowProgram({ runtime, options, outputs: identity.outputs }, model, weights);
+        const { outputs, folder } = identity;
+        return await onnxRowProgram({ runtime, options, outputs, folder }, model, weights);
       } catch (thrown) {
         throw asFailure(thrown, graph, `cannot be loaded by the ${kind} engine`);
       }

@@ -7,10 +7,18 @@ import type { EngineKind, KernelResult } from "../engine.ts";
 import type { LoweredCall } from "../kernels/kernels.ts";
 import type { StageAnswer, StageCall } from "../stage/stage-call.ts";
 
+/** A folder whose files live no longer than the process, and how much may lie there. */
+export interface WorkerFiles {
+  readonly folder: string;
+  readonly bytesMax: number;
+}
+
 export interface WorkerSettings {
   readonly kind: EngineKind;
   /** The memory that the engine shares with the executor, if it does. */
   readonly memory?: WebAssembly.Memory;
+  /** Where weights of served models may lie in files; absent: nowhere. */
+  readonly files?: WorkerFiles;
 }
 
 /** A tensor's elements: in a known block from a byte on, or by themselves. */

@@ -8,7 +8,7 @@ import { LinearMemory } from "../portable/linear-memory.ts";
 import type { StageAnswer, StageCall } from "../stage/stage-call.ts";
 import { FreedBytes } from "./freed-bytes.ts";
 import { locate, type MemoryBlock, type MemoryPool } from "./memory.ts";
-import type { FromWorker } from "./messages.ts";
+import type { FromWorker, WorkerFiles } from "./messages.ts";
 import type { Pace } from "./pace.ts";
 import { isDevice, Seat, type Waiting, type WorkerPlatform } from "./seat.ts";
 import type { RegisteredGraph } from "./station.ts";
@@ -18,6 +18,8 @@ export interface ExecutorOptions {
   readonly workers: number;
   /** By which calls begin; as soon as a worker is free if absent. */
   readonly pace?: Pace;
+  /** For all workers together; absent: everything lies in memory. */
+  readonly files?: WorkerFiles;
   /** Hears once that a device is gone, with everything on it. */
   readonly onLost?: (reason: string) => void;
 }
@@ -68,7 +70,7 @@ class PooledBackend implements Backend {
   #closed = false;
 
   constructor(
-    { kind, workers, pace, onLost }: ExecutorOptions,
+    { kind, workers, pace, files, onLost }: ExecutorOptions,
     platform: WorkerPlatform,
     pool: MemoryPool,
     memory: LinearMemory | undefined,
@@ -79,7 +81,8 @@ class PooledBackend implements Backend {
     this.workers = isDevice(kind) ? 1 : Math.max(1, Math.floor(workers));
     this.#pool = pool;
     this.#pace = pace;
-    const settings = { kind, ...(memory && { memory: memory.memory }) };
+    const share = files && { ...files, bytesMax: files.bytesMax / this.workers };
+    const settings = { kind, ...(memory && { memory: memory.memory }), ...(share && { files: share }) };
     const lost = (reason: string) => {
       if (this.#lost === undefined) onLost?.(reason);
       this.#lost ??= reason;

@@ -8,6 +8,7 @@ import type { GraphModel, ValueInfo } from "../../graph/model.ts";
 import type { Engine, Tensors } from "../engine.ts";
 import { Stages } from "../stage/stage.ts";
 import type { StageCall } from "../stage/stage-call.ts";
+import type { OpenTable } from "../stage/tables.ts";
 import type { FromWorker, ToWorker, WireData, WireView, WorkerSettings } from "./messages.ts";
 import { wholeMemoryId } from "./one-memory-pool.ts";
 import { type Station, stationFor } from "./station.ts";
@@ -18,6 +19,8 @@ export interface WorkerLoopOptions {
   /** Buffers that go along are moved, not copied. */
   readonly answer: (message: FromWorker, moved: ArrayBuffer[]) => void;
   readonly collectGarbage: () => void;
+  /** Absent where there are no files. */
+  readonly openTable?: OpenTable;
 }
 
 export class WorkerLoop {
@@ -34,7 +37,7 @@ export class WorkerLoop {
     const { settings, opening, answer } = options;
     this.#options = options;
     this.#opened = opening.then((engine) => stationFor(engine, (buffer) => this.#memories.get(buffer)));
-    this.#stages = options.opening.then((engine) => new Stages(engine));
+    this.#stages = options.opening.then((engine) => new Stages(engine, options.openTable));
     // Whoever waits for the station is told.
     this.#stages.catch(() => {});
     // A copy of it in a message would be another object, which the engine would not take for its own.

@@ -12,22 +12,26 @@ import type { Engine, LoadedUnit, StageFeed, Tensors } from "../engine.ts";
 import { Frame, Room } from "./room.ts";
 import type { StageAnswer, StageCall } from "./stage-call.ts";
 import type { StageEdge, StagePass } from "./stage-pass.ts";
+import type { OpenTable } from "./tables.ts";
 import { defineRows, fillRows, type RowValue, rowsOf, Unit } from "./unit.ts";
 
 export class Stages {
   readonly #engine: Engine;
+  readonly #openTable: OpenTable | undefined;
   readonly #units = new Map<string, Unit>();
   #room: Room | undefined;
 
-  constructor(engine: Engine) {
+  /** `openTable`: absent where there is nothing but memory. */
+  constructor(engine: Engine, openTable?: OpenTable) {
     this.#engine = engine;
+    this.#openTable = openTable;
   }
 
   async load(plan: UnitPlan, name: string, weights: Tensors, bits?: WeightBits): Promise<LoadedUnit> {
     await this.unload(name);
     this.#room ??= new Room(this.#engine.memory);
     const few = bits === undefined ? { plan, weights, error: 0 } : quantiseUnit(plan, weights, bits);
-    const unit = await Unit.load(this.#engine, few.plan, few.weights, this.#room);
+    const unit = await Unit.load(this.#engine, few.plan, few.weights, this.#room, this.#openTable);
     this.#units.set(name, unit);
     return { keepsWeights: unit.keepsWeights, weightError: few.error };
   }

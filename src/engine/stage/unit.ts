@@ -21,6 +21,7 @@ import { Pages } from "./pages.ts";
 import type { Frame, Room } from "./room.ts";
 import { bucketOf, inputsBeside, type RowProgram, rowProgramOf } from "./row-program.ts";
 import type { StageEntry, StageRows } from "./stage-pass.ts";
+import { type Lookup, type OpenTable, withoutTables } from "./tables.ts";
 
 /** Rows for which values have room at least, so that programs may fill up. */
 const capacityMin = 8;
@@ -33,6 +34,7 @@ export interface RowValue {
 }
 
 type LoadedStep =
+  | { readonly kind: "lookup"; readonly lookup: Lookup }
   | {
       readonly kind: "graph";
       readonly step: UnitGraph;
@@ -58,16 +60,27 @@ export class Unit {
     this.#steps = steps;
   }
 
-  static async load(engine: Engine, plan: UnitPlan, weights: Tensors, room: Room): Promise<Unit> {
+  /** `openTable`: where tables may lie outside of memory. */
+  static async load(
+    engine: Engine,
+    plan: UnitPlan,
+    weights: Tensors,
+    room: Room,
+    openTable?: OpenTable,
+  ): Promise<Unit> {
     const steps: LoadedStep[] = [];
     let pageBytes = 0;
-    for (const step of plan.steps) {
-      if (step.kind === "graph") {
+    for (const given of plan.steps) {
+      if (given.kind === "graph") {
+        const { step, lookups } = withoutTables(given, weights, openTable);
+        for (const lookup of lookups) steps.push({ kind: "lookup", lookup });
+        if (step.graph.nodes.length === 0) continue;
         const own = Object.fromEntries(step.weights.map((name) => [name, weights[name] as Tensor]));
         const program = (await engine.loadRows?.(step.graph, own)) ?? rowProgramOf(engine, step.graph, own);
         const inputs = inputsBeside(step.graph, own).map(({ name }) => name);
         steps.push({ kind: "graph", step, inputs, program });
       } else {
+        const step = given;
         const attend = compileAttention(step, pageBytes, room.memory);
         const [bias, cos, sin] = [step.bias, step.rope?.cos, step.rope?.sin].map((table) =>
           table === undefined ? 0 : room.keep(table, `the positions of ${step.node}`),
@@ -92,7 +105,8 @@ export class Unit {
       tables.set(entry, this.pages.extend(entry.request, entry.position, entry.tokens));
     }
     for (const loaded of this.#steps)
-      if (loaded.kind === "graph") {
+      if (loaded.kind === "lookup") run.lookUp(loaded.lookup);
+      else if (loaded.kind === "graph") {
         const running = run.graph(loaded.step, loaded.inputs, loaded.program);
         if (running !== undefined) await running;
       } else run.attend(loaded.step, loaded.attend, loaded.tables, tables);
@@ -103,6 +117,7 @@ export class Unit {
     this.pages.clear();
     for (const step of this.#steps)
       if (step.kind === "graph") await step.program.release();
+      else if (step.kind === "lookup") step.lookup.table.close();
       else for (const place of Object.values(step.tables)) if (place !== 0) this.#room.letGo(place);
   }
 }
@@ -121,6 +136,15 @@ class UnitRun {
     this.#frame = frame;
     this.#pass = pass;
     this.#values = new Map(given);
+  }
+
+  lookUp({ ids, result, table }: Lookup): void {
+    const rows = rowsOf(this.#pass);
+    const value = this.#define(this.#values, result, rows);
+    const numbers = this.#tensor(this.#value(ids), rows).data as Int32Array;
+    const found = this.#tensor(value, rows).data as Float32Array;
+    const width = found.length / rows;
+    for (const [row, number] of numbers.entries()) table.row(number, found.subarray(row * width, (row + 1) * width));
   }
 
   graph({ graph, rows: which }: UnitGraph, inputs: readonly string[], program: RowProgram): Promise<void> | undefined {
