@@ -1,6 +1,7 @@
 // Starts production orchestrators and PNodes on simulated hosts. What a process keeps on its disk survives its
 // crash here; everything else it has to find again by itself.
 
+import { answerBits } from "../src/core/bits.ts";
 import { codeOfBlobRefusal } from "../src/core/blobs.ts";
 import { DcnrError } from "../src/core/errors.ts";
 import type { Sha256 } from "../src/core/ids.ts";
@@ -184,6 +185,8 @@ async function bootPNode(site: Site, host: Host): Promise<void> {
         ],
       },
       bits,
+      // Another release answers otherwise, too.
+      ...(bits !== usualBuild.bits && { answerBits: answerBits + 1 }),
       limits: { memoryBytes: BigInt(reservedBytes + vnodeBytes * site.vnodesPerPNode) },
       bounds: { retainedBytesMax: site.retainedBytesMax, copyBytesMax: site.copyBytesMax },
       // Small enough that the states of the simulator have several.

@@ -2,7 +2,7 @@
 // the checkers can see: a simulator that finds nothing in these would find nothing in a real bug either.
 // Production code knows none of them: each is a broken part in the place of a sound one (mutants/).
 
-import { bits } from "../src/core/bits.ts";
+import { answerBits, bits } from "../src/core/bits.ts";
 import type { KeyId } from "../src/core/ids.ts";
 import type { Block, Work } from "../src/orchestrator/ledger/block.ts";
 import type { RoomRecord } from "../src/orchestrator/records/machines.ts";
@@ -309,20 +309,20 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     fault: "PNodes of another release register as if they were of this one, and work for its sessions",
     shows: ["divergence"],
     seedsMax: 300,
-    tamper: () => registering((register) => ({ ...register, bits })),
+    tamper: () => registering((register) => ({ ...register, bits, answerBits })),
     checkSession: checkingAllBut("bits"),
   },
   "placement-ignores-bits": {
     fault: "sessions are placed on PNodes of another release, which refuse them",
     shows: ["error", "hang"],
     seedsMax: 300,
-    tamper: () => registering((register) => ({ ...register, bits })),
+    tamper: () => registering((register) => ({ ...register, bits, answerBits })),
   },
   "served-bits-are-compared-nowhere": {
     fault: "PNodes of another release register as if they were of this one, and answer for its models",
     shows: ["answer"],
     seedsMax: 300,
-    tamper: () => registering((register) => ({ ...register, bits })),
+    tamper: () => registering((register) => ({ ...register, bits, answerBits })),
     checkServed: () => {},
   },
   "classes-are-mixed": {

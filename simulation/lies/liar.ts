@@ -4,7 +4,7 @@
 // its orchestrator with large and impossible messages. Nothing of it may be taken, and no root may change.
 
 import type { DescMethod } from "@bufbuild/protobuf";
-import { bits } from "../../src/core/bits.ts";
+import { answerBits, bits } from "../../src/core/bits.ts";
 import { hasCode } from "../../src/core/errors.ts";
 import { hashOfContent, sha256 } from "../../src/core/hash.ts";
 import type { KeyId } from "../../src/core/ids.ts";
@@ -77,6 +77,7 @@ export class Liar {
             value: {
               protocolMajor: 1,
               bits,
+              answerBits,
               name: liarName,
               incarnation: "1",
               routes: [addressOf(liarName)],

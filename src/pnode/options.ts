@@ -44,6 +44,8 @@ export interface PNodeOptions {
   readonly limits?: MessageInitShape<typeof LimitsSchema>;
   /** Version of the bits that the executors compute; this build's, unless the executors are others. */
   readonly bits?: number;
+  /** Of the answers that they give for served models, likewise. */
+  readonly answerBits?: number;
   readonly capabilities: Exclude<MessageInitShape<typeof CapabilitiesSchema>, Capabilities>;
   readonly bounds?: Partial<Bounds>;
   readonly timings?: Partial<Timings>;

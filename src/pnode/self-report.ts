@@ -1,6 +1,6 @@
 // What a PNode says of itself: to orchestrators when it registers and with every heartbeat, to other members, and to people.
 
-import { bits } from "../core/bits.ts";
+import { answerBits, bits } from "../core/bits.ts";
 import type { Facts } from "../membership/member.ts";
 import type { Links } from "../peer/links.ts";
 import { protocolMajor, protocolMinor } from "../protocol/network.ts";
@@ -122,6 +122,7 @@ export class SelfReport {
       closed: !this.#isLent(),
       invite: this.#options.invite ?? "",
       bits: this.#options.bits ?? bits,
+      answerBits: this.#options.answerBits ?? answerBits,
       chartered: autonomy.sessions,
     };
   }

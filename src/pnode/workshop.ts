@@ -2,7 +2,7 @@
 // way to the store. Training and audits share it.
 
 import type { Aside } from "../core/aside.ts";
-import { bits } from "../core/bits.ts";
+import { answerBits, bits } from "../core/bits.ts";
 import { statePartBytes } from "../core/blobs.ts";
 import { fail } from "../core/errors.ts";
 import type { Digest } from "../core/hash.ts";
@@ -17,7 +17,7 @@ import { checkSession, SessionContext, type SessionContextOptions, trainingOf } 
 import { type Snapshot, takeSnapshot } from "./snapshots.ts";
 
 export interface WorkshopParts {
-  readonly options: Pick<PNodeOptions, "bits" | "statePartBytes">;
+  readonly options: Pick<PNodeOptions, "answerBits" | "bits" | "statePartBytes">;
   readonly machine: Pick<
     PNodeDependencies,
     "world" | "executorFor" | "checkSession" | "checkServed" | "spill" | "onOtherBits"
@@ -80,7 +80,7 @@ export class Workshop {
   /** Fails for what is not the network that is served, and for what this PNode would compute other bits for. */
   checkServed(told: ToldReplica): void {
     const { options, machine } = this.#parts;
-    (machine.checkServed ?? checkServed)(told, options.bits ?? bits);
+    (machine.checkServed ?? checkServed)(told, options.answerBits ?? answerBits);
   }
 
   snapshot(image: StateImage): Snapshot {

@@ -314,6 +314,7 @@ function mayHost({ node, offer, machine }: Room, policy: ConstraintPolicy, own: 
         trust: "",
         architecture: policy.requirements.architecture,
         bits: policy.bits,
+        answerBits: policy.bits,
         numerics,
         gflops: 1,
         newcomer: true,

@@ -56,6 +56,7 @@ function nodeOf({ nodes, pending }: QueueView, kind: MachineKind, index: number)
       trust: alike?.trust ?? "",
       architecture: alike?.architecture ?? "",
       bits: alike?.bits ?? policy?.bits ?? 0,
+      answerBits: alike?.answerBits ?? policy?.bits ?? 0,
       numerics,
     },
     ...{ gflops: alike?.gflops ?? 1, newcomer: false, cores: kind.cores, gpus: [...kind.gpus].sort((a, b) => b - a) },

@@ -1,6 +1,6 @@
 // `dcnr version`: this program's version, and the orchestrator's where one answers.
 
-import { bits } from "../../core/bits.ts";
+import { answerBits, bits } from "../../core/bits.ts";
 import { protocolMajor, protocolMinor } from "../../protocol/network.ts";
 import type { Command } from "../command.ts";
 import { connectionOptions, withClient } from "../joining/connection.ts";
@@ -14,9 +14,9 @@ export const command: Command = {
     withClient(context, async (client) => {
       const server = await client.system.version().catch(() => undefined);
       const protocol = `${protocolMajor}.${protocolMinor}`;
-      const own = { software: softwareVersion(), protocol, bits, node: process.version };
+      const own = { software: softwareVersion(), protocol, bits, answerBits, node: process.version };
       if (context.flags.is("json")) return void context.out.json({ ...own, orchestrator: server });
-      context.out.line(`dcnr ${own.software}, protocol ${own.protocol}, bits ${own.bits}, node ${own.node}`);
+      context.out.line(`dcnr ${own.software}, protocol ${own.protocol}, bits ${own.bits}, of answers ${own.answerBits}, node ${own.node}`);
       context.out.line(
         server
           ? `orchestrator ${server.id} at ${client.address}: dcnr ${server.software}`

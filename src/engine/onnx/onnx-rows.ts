@@ -35,12 +35,14 @@ export interface RowsRuntime {
   readonly folder: string | undefined;
 }
 
+/** What the runtime is given of a graph. */
+export function runtimeGraph(graph: GraphModel, weights: Tensors): GraphModel {
+  const constants = { ...graph.constants, ...weights };
+  return openRows(shortNames({ ...graph, inputs: inputsBeside(graph, weights), constants }));
+}
+
 export async function onnxRowProgram(given: RowsRuntime, graph: GraphModel, weights: Tensors): Promise<RowProgram> {
-  const renamed = shortNames({
-    ...graph,
-    inputs: inputsBeside(graph, weights),
-    constants: { ...graph.constants, ...weights },
-  });
+  const renamed = runtimeGraph(graph, weights);
   const session = await sessionOf(given, renamed);
   return sessionProgram(given, session, { ...renamed, constants: {} }, structureOf(graph));
 }
@@ -63,15 +65,14 @@ function shortNames(graph: GraphModel): GraphModel {
 
 async function sessionOf(given: RowsRuntime, graph: GraphModel): Promise<RowSession> {
   const front = given.outputs === "unread" ? [unreadFront()] : [];
-  const open = openRows(graph);
-  const files = given.folder === undefined ? undefined : writeModelFiles(given.folder, open, front);
+  const files = given.folder === undefined ? undefined : writeModelFiles(given.folder, graph, front);
   if (files !== undefined)
     try {
       return await openSession(given, files.path);
     } finally {
       files.remove();
     }
-  const bytes = joined([...front, ...encodeOnnxParts(open)], passingBytes);
+  const bytes = joined([...front, ...encodeOnnxParts(graph)], passingBytes);
   try {
     return await openSession(given, bytes);
   } finally {

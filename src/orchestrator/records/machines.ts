@@ -59,6 +59,8 @@ export interface PNodeRecord {
   readonly routes: Routes;
   /** Version of the bits that its build computes; 0 for one that does not say. */
   readonly bits: number;
+  /** Of its answers for served models; absent for one that does not say. */
+  readonly answerBits?: number;
   readonly facts: PNodeFacts;
   readonly limits: PNodeLimits;
   readonly owner: string;

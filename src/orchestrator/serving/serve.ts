@@ -1,6 +1,6 @@
 // Models that are served: which replicas a model has. Placing them and replacing lost owners is the workloads' controller's.
 
-import { bits } from "../../core/bits.ts";
+import { answerBits } from "../../core/bits.ts";
 import { fail } from "../../core/errors.ts";
 import { canonicalJson } from "../../core/hash.ts";
 import { parseId, type ReplicaId, replicaIdOf } from "../../core/ids.ts";
@@ -69,7 +69,7 @@ export async function serveModel(needs: ServeNeeds, request: ServeRequest, roles
   const weights = parseWeightFormat(request.weights ?? "");
   checkWeightFormat(weights, numerics);
   const kept = weights && { weights };
-  const identity = { definition, numerics, bits, states, ...kept };
+  const identity = { definition, numerics, bits: answerBits, states, ...kept };
   const wish = {
     model: name,
     identity,

@@ -2,7 +2,7 @@
 // checked, with room for the VNode, and no neighbour of it, whose messages it would be judging; or one that somebody trusts. Those without other work
 // come first, so that checking costs hardly any time.
 
-import type { PNodeId, VNodeId } from "../../core/ids.ts";
+import { isReplicaId, type PNodeId, type VNodeId } from "../../core/ids.ts";
 import { bytes } from "../../scheduler/placement/constraints.ts";
 import type { Context } from "../context.ts";
 import type { Capacity } from "../fleet/capacity/capacity.ts";
@@ -141,8 +141,10 @@ export class Auditors {
   }
 }
 
-export function isOfClass(record: PNodeRecord, { identity, numericsClass }: WorkloadRecord): boolean {
-  if ((record.bits ?? 0) !== identity.bits || record.excluded?.includes(numericsClass)) return false;
+export function isOfClass(record: PNodeRecord, workload: WorkloadRecord): boolean {
+  const { identity, numericsClass } = workload;
+  const version = isReplicaId(workload.id) ? record.answerBits : record.bits;
+  if ((version ?? 0) !== identity.bits || record.excluded?.includes(numericsClass)) return false;
   return record.facts.numerics.some((one) => one.engine === identity.numerics && one.class === numericsClass);
 }
 

@@ -1,7 +1,7 @@
 // Gives every VNode of a workload its owners: those that are lost, restarted or leaving are replaced by a
 // conditional write that adds 1 to the epoch. Any orchestrator may do it; of two that race, one wins.
 
-import type { PNodeId, VNodeId } from "../../core/ids.ts";
+import { isReplicaId, type PNodeId, type VNodeId } from "../../core/ids.ts";
 import type { SessionRequirements } from "../../network/settings/session.ts";
 import type { Decision, Policy, Requirements } from "../../scheduler/placement/types.ts";
 import type { Context } from "../context.ts";
@@ -77,6 +77,7 @@ export function policyFor(
   return {
     // Sessions of builds before there were versions fit nobody.
     bits: workload.identity.bits ?? 0,
+    ...(isReplicaId(workload.id) && { answers: true as const }),
     engine: workload.identity.numerics,
     // Chosen once: states of the first class may be durable at some VNodes before there is a line, or become so any time.
     numericsClass: workload.numericsClass,

@@ -34,7 +34,7 @@ export const checkServed: CheckServed = ({ replica, definition, work }, ownBits)
   if (work.bits !== 0 && work.bits !== ownBits)
     fail(
       "failed_precondition",
-      `${replica} needs version ${work.bits} of the bits, this PNode computes ${ownBits}: update it`,
+      `${replica} needs version ${work.bits} of the bits of answers, this PNode computes ${ownBits}: update it`,
     );
   if (sha256(definition) !== work.definition)
     fail("data_loss", `the definition of ${replica} does not have the hash that its settings name`);

@@ -44,9 +44,9 @@ const constraints: readonly Constraint[] = [
   },
   {
     ofPool: true,
-    holds: (node, policy) => node.bits === policy.bits,
+    holds: (node, policy) => versionOf(node, policy) === policy.bits,
     missing: (policy, before) =>
-      `needs version ${policy.bits} of the bits; ${versions(before)}: update those machines, or train again with their version`,
+      `needs version ${policy.bits} of the bits${policy.answers ? " of answers" : ""}; ${versions(before, policy)}: update those machines, or ${policy.answers ? "serve" : "train"} again with their version`,
   },
   {
     ofPool: true,
@@ -125,7 +125,7 @@ export function eligible(node: FleetNode, policy: Policy, workload: string): boo
 }
 
 /** As much of a policy as says which PNodes may host a workload at all. */
-export type ConstraintPolicy = Pick<Policy, "bits" | "engine" | "numericsClass" | "requirements">;
+export type ConstraintPolicy = Pick<Policy, "bits" | "answers" | "engine" | "numericsClass" | "requirements">;
 
 const anywhere: Omit<Policy, keyof ConstraintPolicy> = {
   copies: 1,
@@ -226,8 +226,12 @@ function priceReason(requirements: Requirements): string | undefined {
   return `all PNodes that take part may cost ${requirements.maxPricePerHour} an hour together; one more would cost too much`;
 }
 
-function versions(nodes: readonly FleetNode[]): string {
-  const known = [...new Set(nodes.map((node) => node.bits))].sort((a, b) => a - b);
+function versionOf({ bits, answerBits = 0 }: FleetNode, { answers }: Pick<Policy, "answers">): number {
+  return answers ? answerBits : bits;
+}
+
+function versions(nodes: readonly FleetNode[], policy: Policy): string {
+  const known = [...new Set(nodes.map((node) => versionOf(node, policy)))].sort((a, b) => a - b);
   return nodes.length === 1 ? `the only PNode has ${known[0]}` : `the ${nodes.length} PNodes have ${known.join(", ")}`;
 }
 

@@ -258,7 +258,17 @@ function stepOf(node: FleetNode): number {
 function kindParts(node: FleetNode, gpus: string): (string | number)[] {
   const numerics = node.numerics.map((one) => `${one.engine}=${one.class}`).join(",");
   const odd = `${node.accepting ? "" : "closed"}${node.flapping ? "flapping" : ""}${node.newcomer ? "new" : ""}`;
-  return [node.region, node.provider, node.trust, node.architecture, node.bits, numerics, gpus, odd];
+  return [
+    node.region,
+    node.provider,
+    node.trust,
+    node.architecture,
+    node.bits,
+    node.answerBits ?? 0,
+    numerics,
+    gpus,
+    odd,
+  ];
 }
 
 function kindName(node: FleetNode): string {
@@ -278,6 +288,7 @@ function isOfKind(a: FleetNode, b: FleetNode): boolean {
     a.trust === b.trust &&
     a.architecture === b.architecture &&
     a.bits === b.bits &&
+    a.answerBits === b.answerBits &&
     a.accepting === b.accepting &&
     a.flapping === b.flapping &&
     a.newcomer === b.newcomer &&

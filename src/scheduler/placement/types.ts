@@ -46,6 +46,8 @@ export interface FleetNode {
   readonly architecture: string;
   /** Version of the bits that it computes. */
   readonly bits: number;
+  /** Of the answers that it gives for served models; absent: it does not say. */
+  readonly answerBits?: number;
   readonly numerics: readonly { readonly engine: string; readonly class: string }[];
   /** Measured speed that its owner lets be used; of a newcomer, as much of its claim as is believed. */
   readonly gflops: number;
@@ -101,6 +103,8 @@ export type Checked = "sampled" | "checked" | "proven";
 export interface Policy {
   /** Version of the bits of the workload. */
   readonly bits: number;
+  /** It answers: `bits` is the version of answers. */
+  readonly answers?: true;
   readonly engine: string;
   /** Empty at the first placement, which chooses one. */
   readonly numericsClass: string;

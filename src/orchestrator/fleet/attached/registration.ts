@@ -110,6 +110,7 @@ export function registered(
     ...whereabouts,
     routes: joinRoutes(register.routes),
     bits: register.bits,
+    answerBits: register.answerBits,
     facts,
     limits: limitsOf(register.limits),
     owner: text(register.owner),

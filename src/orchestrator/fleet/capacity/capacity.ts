@@ -174,6 +174,7 @@ export class Capacity {
       trust: record.trust,
       architecture: facts.architecture,
       bits: record.bits ?? 0,
+      answerBits: record.answerBits ?? 0,
       numerics: facts.numerics.filter((one) => !record.excluded?.includes(one.class)),
       gflops,
       newcomer,
