@@ -1,6 +1,7 @@
 import { strict as assert } from "node:assert";
 import { describe, it } from "node:test";
 import { hashOfContent } from "../core/hash.ts";
+import type { Sha256 } from "../core/ids.ts";
 import { silentLog } from "../core/world.ts";
 import { DataType } from "../protocol/gen/dcnr/v1/common_pb.ts";
 import { ExchangeService, Verdict } from "../protocol/gen/dcnr/v1/exchange_pb.ts";
@@ -95,7 +96,7 @@ describe("tensors that a peer announces and does not finish", () => {
     const protocol = { expects: () => expected };
     const served = peerService({
       ...{ exchange: protocol, passes: protocol, onAsk: () => {}, onLost: () => {} },
-      ...{ ownership: () => "owner" as const, hasHash: () => true, log: silentLog },
+      ...{ ownership: () => "owner" as const, hashOf: () => "" as Sha256, log: silentLog },
       refusals: new Refusals({ clock: { wallMs: () => 0, monotonicMs: () => 0 }, log: silentLog }),
     });
     await network.serve("p2", [served]);
