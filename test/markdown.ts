@@ -8,12 +8,18 @@ export interface CodeBlock {
   readonly code: string;
   /** From a comment right after the block: `<!-- expect: REGEX -->`. */
   readonly expect?: string;
+  /** Why no test follows it, from a comment right after the block: `<!-- not walked: WHY -->`. */
+  readonly notWalked?: string;
 }
 
 export function codeBlocks(file: string): CodeBlock[] {
   const text = readFileSync(file, "utf8");
-  const blocks = text.matchAll(/^```([^\n]*)\n([\s\S]*?)\n```\n(?:<!-- expect: (.*) -->)?/gm);
-  return [...blocks].map(([, info = "", code = "", expect]) => ({ info, code, ...(expect ? { expect } : {}) }));
+  const blocks = text.matchAll(/^```([^\n]*)\n([\s\S]*?)\n```\n(?:<!-- expect: (.*) -->|<!-- not walked: (.*) -->)?/gm);
+  return [...blocks].map(([, info = "", code = "", expect, notWalked]) => ({
+    ...{ info, code },
+    ...(expect ? { expect } : {}),
+    ...(notWalked ? { notWalked } : {}),
+  }));
 }
 
 /** Relative ones only: the others need a network. */

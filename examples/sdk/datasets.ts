@@ -1,5 +1,5 @@
 // Datasets: put samples there that a program holds in memory, look at them, remove them.
-// Run it against `dcnr up`: node examples/sdk/datasets.ts [ADDRESS]
+// Run it against `dcnr up`: node examples/sdk/datasets.ts [ADDRESS] with Node 24; in a clone as examples/README.md says.
 
 import { addSamples, connect } from "dcnr";
 

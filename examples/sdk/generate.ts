@@ -1,5 +1,5 @@
 // Text from a served model, piece by piece as it is made.
-// After `dcnr serve SESSION --name gpt`: node examples/sdk/generate.ts gpt "Call me" [ADDRESS]
+// After `dcnr serve SESSION --name gpt`: node examples/sdk/generate.ts gpt "Call me" [ADDRESS] with Node 24; in a clone as examples/README.md says.
 
 import { connect } from "dcnr";
 

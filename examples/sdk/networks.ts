@@ -1,5 +1,5 @@
 // Networks: create one from YAML, look at what became of it, list, delete.
-// Run it against `dcnr up`: node examples/sdk/networks.ts [ADDRESS]
+// Run it against `dcnr up`: node examples/sdk/networks.ts [ADDRESS] with Node 24; in a clone as examples/README.md says.
 
 import { readFileSync } from "node:fs";
 import { connect, DcnrError } from "dcnr";

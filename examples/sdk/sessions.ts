@@ -1,5 +1,5 @@
 // Sessions: train a network on samples of your own, follow it live, read its loss and its step root.
-// Run it against `dcnr up`: node examples/sdk/sessions.ts [ADDRESS]
+// Run it against `dcnr up`: node examples/sdk/sessions.ts [ADDRESS] with Node 24; in a clone as examples/README.md says.
 
 import { addSamples, connect } from "dcnr";
 

@@ -357,7 +357,7 @@ describe("placement", () => {
     };
     assert.ok(on([known, ...workers], false).length > 5, "they have worked");
     const few = on([{ ...known, memoryFreeBytes: gigabyte }, ...workers], true);
-    assert.deepEqual([few.length, few[0]?.reason.endsWith("; not proven yet")], [1, true]);
+    assert.deepEqual([few.length, few[0]?.reason.endsWith("; a newcomer, not proven yet")], [1, true]);
     const more = on([known, ...workers], true);
     assert.ok(more.length >= 2 && more.every(({ reason }) => reason.endsWith("but nobody else has room")));
   });

@@ -1,5 +1,5 @@
 // A first-time walk of every how-to, in a folder that has what its readers have, on one network: blocks marked `sh` run in their
-// order and give what the page says. Blocks without the mark need what a test has not: a cluster, a bucket, another machine.
+// order and give what the page says. Blocks of commands without the mark need what a test has not; a comment after each says what.
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -61,6 +61,16 @@ describe("how-tos", () => {
         codeBlocks(join(root, `docs/how-to/${page}.md`)).some(({ info }) => info.startsWith("sh")),
         page,
       );
+  });
+
+  test("say why, where commands are not walked", () => {
+    const commands = /^(npx |dcnr |docker |kubectl |srun |pip |curl )/m;
+    const silent = [...pages, "use-from-python"].flatMap((page) =>
+      codeBlocks(join(root, `docs/how-to/${page}.md`))
+        .filter(({ info, code, notWalked }) => info === "" && commands.test(code) && notWalked === undefined)
+        .map(({ code }) => `${page}: ${code.split("\n")[0]}`),
+    );
+    assert.deepEqual(silent, []);
   });
 
   for (const page of pages) walkPage(`docs/how-to/${page}.md`, () => reader);

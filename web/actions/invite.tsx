@@ -3,6 +3,7 @@
 import { type FormEvent, useState } from "react";
 import type { KeyId } from "../../src/core/ids.ts";
 import { formatInviteLink } from "../../src/protocol/identity/invite-link.ts";
+import { areOnlyHere } from "../../src/protocol/routes/address.ts";
 import { askForKey } from "../access.ts";
 import { membership, sentence } from "../api.ts";
 import { date } from "../format.ts";
@@ -16,7 +17,7 @@ export function Invite() {
   const [uses, setUses] = useState("1");
   const [days, setDays] = useState("7");
   const [note, setNote] = useState("");
-  const [made, setMade] = useState<{ readonly command: string; readonly until: string }>();
+  const [made, setMade] = useState<{ readonly command: string; readonly until: string; readonly onlyHere: boolean }>();
   const [error, setError] = useState("");
   const submit = async (event: FormEvent) => {
     event.preventDefault();
@@ -29,7 +30,11 @@ export function Invite() {
         note,
       });
       const link = formatInviteLink({ addresses: orchestrators, key: networkKey as KeyId, token, name: "" });
-      setMade({ command: `dcnr join '${link}'`, until: date(Number(expiresWallMs)) });
+      setMade({
+        command: `dcnr join '${link}'`,
+        until: date(Number(expiresWallMs)),
+        onlyHere: areOnlyHere(orchestrators),
+      });
     } catch (thrown) {
       setError(sentence(thrown));
     }
@@ -69,6 +74,12 @@ export function Invite() {
         <div className="invite-made" role="status">
           <p>Give this to them and to nobody else; it is good until {made.until}:</p>
           <Command command={made.command} />
+          {made.onlyHere && (
+            <p>
+              Only this machine reaches the orchestrator: others can use the link once it was started with{" "}
+              <code>--listen 0.0.0.0:7700</code>.
+            </p>
+          )}
         </div>
       )}
       {error && (

@@ -41,7 +41,7 @@ export async function ensureDataset(client: Client, name: string, out: Output): 
   out.status(`preparing dataset ${name} ...`);
   const manifest = (await buildBuiltin(client, name)) as Manifest;
   const dataset = await client.datasets.create(name, manifestText(manifest));
-  out.note(`dataset ${name}: ${dataset.samples} samples`);
+  out.note(`dataset ${name}: ${dataset.samples.toLocaleString("en")} samples`);
 }
 
 /** Blobs go to the orchestrator's blob store by short-lived addresses. */

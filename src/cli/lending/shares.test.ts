@@ -70,6 +70,8 @@ describe("memory that PNodes of one machine share", () => {
       /no memory of this machine is left to lend: birch/,
     );
     assert.match(sharedText(others, machineBytes), /^shared: birch \(process 4711\) lends 12.0 GiB of/);
+    const several = ["a", "b", "c", "d"].map((name) => lender(name, { wantsBytes: gib, lendsBytes: gib }));
+    assert.equal(sharedText(several, machineBytes), "shared: 4 other PNodes lend 4.0 GiB of this machine's 16.0 GiB");
     assert.equal(sharedText([], machineBytes), "");
   });
 });

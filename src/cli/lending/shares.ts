@@ -61,7 +61,11 @@ export function lackOf(others: readonly Lender[], machineBytes: number): never {
 
 /** For the screen; empty for one that has the machine for itself. */
 export function sharedText(others: readonly Lender[], machineBytes: number): string {
-  return others.length === 0 ? "" : `shared: ${lenders(others)} of this machine's ${bytes(machineBytes)}`;
+  if (others.length === 0) return "";
+  // Several names would not leave room for what is said of them.
+  const who =
+    others.length === 1 ? lenders(others) : `${others.length} other PNodes lend ${bytes(sumOf(others, "lendsBytes"))}`;
+  return `shared: ${who} of this machine's ${bytes(machineBytes)}`;
 }
 
 function advice(leftBytes: number): string {

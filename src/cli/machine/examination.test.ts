@@ -8,12 +8,13 @@ import { Examinations, examine } from "./examination.ts";
 const sound = { bytes: 8, errors: 0 };
 
 /** The class that the portable engine shows, round by round. */
-const examined = (classes: readonly string[], memory = sound) => {
+const examined = (classes: readonly string[], memory = sound, signal = new AbortController().signal) => {
   let round = 0;
   return examine({
     rounds: classes.length,
     measure: async () => ({ classes: [{ engine: "portable", class: classes[round++] as string }] }),
     testMemory: async () => memory,
+    signal,
     say: () => {},
   });
 };
@@ -28,6 +29,17 @@ describe("an examination", () => {
     assert.match(numbers ?? "", /portable engine came to 2 different results/);
     const [memory] = (await examined(["a"], { bytes: 8, errors: 1, first: "word 3" } as typeof sound)).troubles;
     assert.match(memory ?? "", /word 3/);
+  });
+
+  it("ends when it is asked to, in memory and between rounds, and says that it did not come to its end", async () => {
+    await assert.rejects(examined(["a", "a"], sound, AbortSignal.abort()), /not examined to the end/);
+    const stopped = AbortSignal.abort();
+    const testMemory = async (settle: () => void) => {
+      settle();
+      return sound;
+    };
+    const measure = async () => ({ classes: [] });
+    await assert.rejects(examine({ rounds: 0, measure, testMemory, signal: stopped, say: () => {} }), /stopped/);
   });
 
   it("is remembered only if it found nothing", async (context) => {

@@ -1,6 +1,7 @@
 // An examination of this machine: memory, and the same numbers computed again and again, which must come out alike. What it
 // finds is kept in the PNode's folder, so that the PNode can say, when it registers, that it has passed since.
 
+import { fail } from "../../core/errors.ts";
 import { Remembered } from "../../system/files/remembered.ts";
 import type { MemoryFound } from "../../system/machine/memory-test.ts";
 import type { Measured } from "./measure-machine.ts";
@@ -20,17 +21,24 @@ export interface Examined {
 export interface Examining {
   readonly rounds: number;
   readonly measure: () => Promise<Pick<Measured, "classes">>;
-  readonly testMemory: () => Promise<MemoryFound>;
+  /** Calls `settle` now and then, which stops it by throwing. */
+  readonly testMemory: (settle: () => void) => Promise<MemoryFound>;
+  /** Whoever stops an examination has learned nothing by it. */
+  readonly signal: AbortSignal;
   readonly say: (sentence: string) => void;
 }
 
-export async function examine({ rounds, measure, testMemory, say }: Examining): Promise<Examined> {
-  const memory = await testMemory();
+export async function examine({ rounds, measure, testMemory, signal, say }: Examining): Promise<Examined> {
+  const goOn = () => {
+    if (signal.aborted) fail("cancelled", "stopped: this machine was not examined to the end");
+  };
+  const memory = await testMemory(goOn);
   say(`memory: ${memory.errors === 0 ? "everything came back as it was written" : `${memory.errors} words did not`}`);
   const found = new Map<string, Set<string>>();
   for (let round = 1; round <= rounds; round++) {
     for (const { engine, class: name } of (await measure()).classes)
       found.set(engine, (found.get(engine) ?? new Set()).add(name));
+    goOn();
     say(`numbers: round ${round} of ${rounds}`);
   }
   const troubles: string[] = [];

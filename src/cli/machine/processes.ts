@@ -1,6 +1,7 @@
 // Child processes of `dcnr up` and `dcnr demo`: each tells when it is ready, and none outlives its parent.
 
 import { spawn } from "node:child_process";
+import { availableParallelism, loadavg } from "node:os";
 import { DcnrError, type ErrorCode } from "../../core/errors.ts";
 import type { KeyId } from "../../core/ids.ts";
 import { packagePath } from "./software.ts";
@@ -24,8 +25,9 @@ export interface Child {
   kill(signal: NodeJS.Signals): void;
 }
 
-/** Compiling and measuring on a loaded machine take a while; more than this means that it hangs. */
+/** Compiling and measuring take a while; more than this, of a machine that has time for it, means that it hangs. */
 const startTimeoutMs = 120_000;
+const tickMs = 1_000;
 
 /** What a child is given of this process. */
 export interface Given {
@@ -53,21 +55,32 @@ export function startChild(
   });
   const ended = new Promise<number | null>((resolve) => child.once("exit", (code) => resolve(code)));
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => {
+    const begun = performance.now();
+    let grantedMs = 0;
+    const timer = setInterval(() => {
+      grantedMs += grantedOf(tickMs, loadavg()[0] ?? 0, availableParallelism());
+      if (grantedMs < startTimeoutMs) return;
+      clearInterval(timer);
       child.kill("SIGKILL");
-      reject(new DcnrError("deadline_exceeded", `${name} did not start within ${startTimeoutMs / 1000} s`));
-    }, startTimeoutMs);
+      const seconds = Math.round((performance.now() - begun) / 1000);
+      reject(new DcnrError("deadline_exceeded", `${name} did not start within ${seconds} s`));
+    }, tickMs);
     child.once("message", (message) => {
-      clearTimeout(timer);
+      clearInterval(timer);
       const { address, id, key } = message as Ready;
       resolve({ name, pid: child.pid ?? 0, address, id, key, ended, kill: (signal) => void child.kill(signal) });
     });
     child.once("error", (error) => reject(new DcnrError("internal", `cannot start ${name}: ${error.message}`)));
     void ended.then((code) => {
-      clearTimeout(timer);
+      clearInterval(timer);
       reject(new DcnrError(codeOf(code), lastSentence(lastWords) ?? `${name} ${endOf(code)} before it was ready`));
     });
   });
+}
+
+/** What a process gets of some time where others want the processor too: a busy machine is no machine that hangs. */
+export function grantedOf(ms: number, load: number, cores: number): number {
+  return ms / Math.max(1, load / cores);
 }
 
 /** So that a command that failed by its child ends with the same exit code. */

@@ -75,3 +75,8 @@ export function isUnspecified(host: string): boolean {
 export function isLoopback(host: string): boolean {
   return host === "localhost" || host === "::1" || /^127\.\d+\.\d+\.\d+$/.test(host);
 }
+
+/** Others who call such addresses call themselves. */
+export function areOnlyHere(addresses: readonly string[]): boolean {
+  return addresses.every((address) => isLoopback(parseAddress(address, 0).host));
+}

@@ -149,5 +149,5 @@ export function crowdCopier(): (crowds: readonly Crowd[]) => readonly Crowd[] {
 /** For people, of a machine that a unit was given to. */
 export function unprovenReason(crowds: Crowds, node: FleetNode, isFirst: boolean): string {
   if (!crowds.isUnproven(node)) return "";
-  return isFirst ? "; not proven yet" : "; not proven yet, but nobody else has room";
+  return isFirst ? "; a newcomer, not proven yet" : "; a newcomer, not proven yet, but nobody else has room";
 }

@@ -4,6 +4,7 @@
 // a session spread again that asks for more PNodes than it uses.
 
 import type { VNodeId } from "../../core/ids.ts";
+import { plural } from "../../core/words/plural.ts";
 import { threeDigits } from "../../core/words/sentences.ts";
 import { placing } from "../placement.ts";
 import type { Fleet } from "./fleet.ts";
@@ -51,7 +52,7 @@ export function* shouldMove(
   if (savedMs < payback * lostMs) return undefined;
   const decisions = fresh.decisions.filter((decision) => policy.current.get(decision.vnode)?.[0] !== decision.pnode);
   const seconds = Math.round(savedMs / 1000);
-  const reason = `moving ${decisions.length} VNodes shortens a step from ${threeDigits(nowMs)} to ${threeDigits(fresh.slowestMs)} ms and saves about ${seconds} s`;
+  const reason = `moving ${plural(decisions.length, "VNode")} shortens a step from ${threeDigits(nowMs)} to ${threeDigits(fresh.slowestMs)} ms and saves about ${seconds} s`;
   return decisions.length > 0 ? { decisions, reason } : undefined;
 }
 
@@ -63,7 +64,7 @@ function spreading(decisions: readonly Decision[], { current, spread = 1 }: Poli
   const moved = decisions.filter(({ vnode, pnode }) => current.get(vnode)?.[0] !== pnode);
   return {
     decisions: moved,
-    reason: `moving ${moved.length} VNodes uses ${usable} PNodes instead of ${used}: it asks for ${spread}`,
+    reason: `moving ${plural(moved.length, "VNode")} uses ${plural(usable, "PNode")} instead of ${used}: it asks for ${spread}`,
   };
 }
 

@@ -22,7 +22,7 @@ import { ByteProgress, bytes } from "../../shown/progress.ts";
 
 export const command: Command = {
   summary: "Add a dataset: text, JSON lines, CSV, Parquet, a folder of images, NumPy arrays, raw tensors or tokens.",
-  details: `SOURCE is a path, a folder of PNG and JPEG images (the folders in it are the classes), file:, https:, s3://BUCKET/KEY, - for standard input, tensors as JSON, or a built-in dataset (${builtinNames.join(", ")}). An interrupted import goes on where it was.`,
+  details: `SOURCE is a path, a folder of PNG and JPEG images (the folders in it are the classes), file:, https:, s3://BUCKET/KEY, - for standard input, tensors as JSON, or one that a clone has (${builtinNames.join(", ")}). An interrupted import goes on where it was.`,
   positionals: [{ name: "NAME" }, { name: "SOURCE", optional: true }],
   options: {
     ...connectionOptions,

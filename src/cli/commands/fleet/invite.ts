@@ -2,6 +2,7 @@
 
 import { plural } from "../../../core/words/plural.ts";
 import { formatInviteLink } from "../../../protocol/identity/invite-link.ts";
+import { areOnlyHere } from "../../../protocol/routes/address.ts";
 import type { Command } from "../../command.ts";
 import { connectionOptions, withClient } from "../../joining/connection.ts";
 import { qrCode } from "../../shown/qr-code.ts";
@@ -42,6 +43,10 @@ export const command: Command = {
         `${uses === 1 ? "one machine" : `${uses} machines`} may join with this within ${plural(days, "day")}; give it to nobody else:`,
       );
       out.line(`dcnr join '${link}'`);
+      if (areOnlyHere(made.orchestrators))
+        out.note(
+          "only this machine reaches the orchestrator, so nobody else can use the link: start it with --listen 0.0.0.0:7700 first",
+        );
       return undefined;
     }),
 };

@@ -7,13 +7,16 @@ import { sleep } from "../../../core/world.ts";
 import { testMemory } from "../../../system/machine/memory-test.ts";
 import { realWorld } from "../../../system/world.ts";
 import type { Command } from "../../command.ts";
+import { parseBytes } from "../../flags/quantities.ts";
 import { dataDirectory, directoryOption } from "../../machine/directories.ts";
 import { Examinations, examine, roundsDefault } from "../../machine/examination.ts";
 import { measureMachine } from "../../machine/measure-machine.ts";
+import { bytes } from "../../shown/progress.ts";
 
-const mebibyte = 1 << 20;
 /** Takes a few seconds; whoever suspects memory gives more. */
-const memoryMibDefault = 512;
+const memoryDefault = "512MiB";
+/** More would push out what the machine's other programs need. */
+const memoryShareMax = 0.9;
 const roundsMax = 10_000;
 
 export const command: Command = {
@@ -22,7 +25,7 @@ export const command: Command = {
     "A machine whose results were found wrong is quarantined. If nothing is found here, its PNode says so the next time it joins, and begins anew as a newcomer an hour " +
     "after it was quarantined; until it is known again everything it computes is checked. A machine that was banned does not come back by this.",
   options: {
-    memory: { type: "string", value: "MIB", summary: "mebibytes of memory to test", default: String(memoryMibDefault) },
+    memory: { type: "string", value: "SIZE", summary: "how much memory to test", default: memoryDefault },
     rounds: {
       type: "string",
       value: "N",
@@ -31,27 +34,33 @@ export const command: Command = {
     },
     dir: directoryOption,
   },
-  examples: ["dcnr doctor", "dcnr doctor --memory 8192 --rounds 100"],
-  run: async ({ flags, out }) => {
+  examples: ["dcnr doctor", "dcnr doctor --memory 8GiB --rounds 100"],
+  run: async ({ flags, out, signal }) => {
     const world = realWorld({ logFormat: "none" });
-    const memoryMib = whole(flags.text("memory"), "--memory", Math.floor((totalmem() / mebibyte) * 0.9));
+    const memory = testable(parseBytes(flags.text("memory"), "--memory"), totalmem() * memoryShareMax);
     const rounds = whole(flags.text("rounds"), "--rounds", roundsMax);
     const folder = dataDirectory(flags.optionalText("dir"), process.env, "pnode");
     const examined = await examine({
       rounds,
       measure: measureMachine,
-      testMemory: () => testMemory(memoryMib * mebibyte, () => sleep(world.timers, 0)),
+      testMemory: (settle) => testMemory(memory, () => sleep(world.timers, 0).then(settle)),
+      signal,
       say: (sentence) => out.note(sentence),
     });
     await new Examinations(folder).note(examined, world.clock.wallMs());
     if (flags.is("json")) out.json(examined);
     else if (examined.troubles.length === 0) {
-      out.line(`Nothing was found: ${memoryMib} MiB of memory, and ${rounds} times the same numbers.`);
+      out.line(`Nothing was found: ${bytes(memory)} of memory, and ${rounds} times the same numbers.`);
       out.note("its PNode says so the next time it joins: dcnr join");
     } else for (const trouble of examined.troubles) out.line(out.tone("warn", trouble));
     return examined.troubles.length === 0 ? 0 : 1;
   },
 };
+
+function testable(size: number, most: number): number {
+  if (size > most) fail("invalid_argument", `--memory is more than can be tested: at most ${bytes(most)} here`);
+  return size;
+}
 
 function whole(text: string, flag: string, most: number): number {
   const value = Number(text);
