@@ -34,15 +34,17 @@ export interface Assignment extends Assigned {
   readonly numericsClass: string;
   /** In which lanes learn together, there. */
   readonly commonClass: string;
+  /** What GPUs of its class came to in its graphs, where one has told so (rounding.ts). */
+  readonly rounding: string;
 }
 
 export function learningOf(assignments: readonly ProtoAssignment[]): Assignment[] {
   return assignments.flatMap((assignment): Assignment[] => {
     const { work, replica } = assignment;
     if (work.case !== "learning") return [];
-    const { state, numericsClass, commonClass } = work.value;
+    const { state, numericsClass, commonClass, rounding } = work.value;
     const session = assignment.session as SessionId;
-    const own = { session, replica, state, numericsClass, commonClass };
+    const own = { session, replica, state, numericsClass, commonClass, rounding };
     return [{ ...assignedOf(assignment), ...own, ...lineOf(work.value) }];
   });
 }

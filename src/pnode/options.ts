@@ -160,7 +160,7 @@ export interface PNodeDependencies {
   /** Served on the PNode's port beside the exchange: metrics and probes. */
   readonly http?: HttpHandler;
   /** Told that its GPU gives other bits in a session's graphs than others of its class, and the hash of what it gives. */
-  onOtherBits?(tried: string): void;
+  onOtherBits?(tried: string, engine: EngineKind): void;
   /** Told of each piece of numerics when it has ended. */
   onWork?(work: PerformedWork): void;
   /** Where peers reach a server of this machine that is bound to an address, as seen on the way to an orchestrator. */

@@ -8,8 +8,13 @@ import { NoRoom } from "./room.ts";
 export interface Rounding {
   /** The class that this PNode says an engine of its has. */
   classOf(engine: EngineKind): string | undefined;
-  /** It gives other bits than others of its class; `tried` is the hash of its own. */
-  onOther(tried: string): void;
+  /** By that engine it gives other bits than others of its class; `tried` is the hash of its own. */
+  onOther(tried: string, engine: EngineKind): void;
+}
+
+/** Whether machines of one class are compared by what they come to in a session's graphs. Exact numerics have one class for all. */
+export function isCompared(numerics: string): numerics is "webgpu" | "cuda" {
+  return numerics === "webgpu" || numerics === "cuda";
 }
 
 export function writeRounding(numericsClass: string, tried: string): string {
@@ -17,11 +22,16 @@ export function writeRounding(numericsClass: string, tried: string): string {
 }
 
 /** `stored` is that of whoever computed the state. In another class it is another era, whose bits are its own. */
-export function refuseOtherRounding(stored: string | undefined, own: string | undefined, rounding: Rounding): void {
-  const [theirClass, theirs] = (stored ?? "").split(" ");
+export function refuseOtherRounding(
+  engine: EngineKind,
+  stored: string,
+  own: string | undefined,
+  rounding: Rounding,
+): void {
+  const [theirClass, theirs] = stored.split(" ");
   const [ownClass = "", ours = ""] = (own ?? "").split(" ");
   if (own === undefined || theirClass !== ownClass || theirs === ours) return;
-  rounding.onOther(ours);
+  rounding.onOther(ours, engine);
   throw new NoRoom(
     `this GPU gives other bits in the session's own graphs than the one before it, though both are of the class ${ownClass}`,
   );

@@ -7,6 +7,7 @@ import { sha256 } from "../core/hash.ts";
 import type { SessionId, Sha256, VNodeId } from "../core/ids.ts";
 import { silentLog, type World } from "../core/world.ts";
 import { type Manifest, manifestText } from "../data/manifest.ts";
+import type { Engine, Program } from "../engine/engine.ts";
 import { openInlineExecutor } from "../engine/executor.ts";
 import { openReferenceEngine } from "../engine/reference.ts";
 import { arrayDevice, arrayDeviceEngine } from "../engine/webgpu/array-device.testing.ts";
@@ -166,6 +167,7 @@ test("a GPU that gives other bits in a session's graphs than one of its class do
   assert.match(reader.metadata["rounding"] ?? "", /^webgpu-a [0-9a-f]{64}$/);
 
   const alike = await computed(arrayDevice(), "webgpu-a");
+  alike.context.compare(alike.compute, first.compute.state.rounding ?? "");
   await alike.context.restore(alike.compute, reader, 3);
   const other = await computed(otherDevice(), "webgpu-a");
   await assert.rejects(
@@ -175,10 +177,53 @@ test("a GPU that gives other bits in a session's graphs than one of its class do
   assert.equal(told.length, 1);
   assert.ok(!reader.metadata["rounding"]?.includes(told[0] ?? ""));
 
+  assert.throws(
+    () => other.context.compare(other.compute, first.compute.state.rounding ?? ""),
+    /gives other bits in the session's own graphs/,
+    "nor does it begin where the first machine had stored nothing yet",
+  );
+  other.context.compare(other.compute, "");
+
   const nextEra = await computed(otherDevice(), "webgpu-b");
   await nextEra.context.restore(nextEra.compute, reader, 3);
   assert.match(nextEra.compute.state.rounding ?? "", /^webgpu-b /);
   for (const { compute } of [first, alike, other, nextEra]) await compute.close();
+});
+
+/** CUDA as the reference engine computes, or with its outputs rounded up. */
+function cuda(isOther: boolean): Engine {
+  const inner = openReferenceEngine();
+  const load: Engine["load"] = async (graph) => {
+    const program = await inner.load(graph);
+    const run: Program["run"] = async (feeds, into) => {
+      const results = await program.run(feeds, into);
+      for (const { data } of isOther ? Object.values(results) : [])
+        if (data instanceof Float32Array) for (const [i, each] of data.entries()) data[i] = each * (1 + 2 ** -23);
+      return results;
+    };
+    return { ...program, run };
+  };
+  return { ...inner, kind: "cuda", load };
+}
+
+test("machines with CUDA are compared by a session's own graphs as well", async () => {
+  const told: string[] = [];
+  const identityOnGpu = { ...identity, numerics: "cuda" as const };
+  const onGpu = { identity: identityOnGpu, session: sessionIdOf(identityOnGpu, "small") };
+  const computed = async (isOther: boolean) => {
+    const context = await open(onGpu, bits, {
+      executorFor: async () => openInlineExecutor(cuda(isOther)),
+      rounding: { classOf: () => "cuda-a", onOther: (_, engine) => void told.push(engine) },
+    });
+    return { context, compute: await context.computeFor("layer" as VNodeId, "a test") };
+  };
+  const [first, alike, other] = [await computed(false), await computed(false), await computed(true)];
+  await first.compute.initialise();
+  const { reader } = await memoryState(copiedImage(first.compute.state.snapshot(3)));
+  await alike.context.restore(alike.compute, reader, 3);
+  await assert.rejects(other.context.restore(other.compute, reader, 3), /gives other bits in the session's own graphs/);
+  assert.deepEqual(told, ["cuda"]);
+  for (const { compute } of [first, alike, other]) await compute.close();
 });
 
 test("data is fetched once, however often the one blob that nobody has is asked for", async () => {

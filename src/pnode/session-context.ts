@@ -26,7 +26,7 @@ import type { BatchSource } from "../vnode/feeds.ts";
 import type { Schedule } from "../vnode/schedule.ts";
 import type { BlobClient } from "./blob-client.ts";
 import { NoRoom } from "./room.ts";
-import { type Rounding, refuseOtherRounding, writeRounding } from "./rounding.ts";
+import { isCompared, type Rounding, refuseOtherRounding, writeRounding } from "./rounding.ts";
 
 export interface SessionContextOptions {
   readonly session: SessionId;
@@ -167,7 +167,7 @@ export class SessionContext {
     });
     try {
       const tried = await compute.warmUp();
-      const own = identity.numerics === "webgpu" ? this.#options.rounding.classOf(identity.numerics) : undefined;
+      const own = isCompared(identity.numerics) ? this.#options.rounding.classOf(identity.numerics) : undefined;
       if (tried !== undefined && own !== undefined) compute.state.rounding = writeRounding(own, tried);
     } catch (error) {
       await compute.close();
@@ -176,10 +176,16 @@ export class SessionContext {
     return compute;
   }
 
+  /** Fails with NoRoom where this machine would compute other bits than one of its class that began before it; `told` may be empty. */
+  compare(compute: VNodeCompute, told: string): void {
+    const { numerics } = this.identity;
+    if (isCompared(numerics)) refuseOtherRounding(numerics, told, compute.state.rounding, this.#options.rounding);
+  }
+
   /** A state that others computed. Fails with NoRoom where this machine would go on with other bits. */
   async restore(compute: VNodeCompute, file: StateReader, line: number): Promise<void> {
     const stored = file.metadata["rounding"];
-    refuseOtherRounding(stored, compute.state.rounding, this.#options.rounding);
+    this.compare(compute, stored ?? "");
     compute.state.rounding ??= stored;
     await compute.restore(file, line);
   }

@@ -52,7 +52,7 @@ export class Workshop {
       check: machine.checkSession ?? checkSession,
       bits: options.bits ?? bits,
       executorFor: (engine) => this.executor(engine),
-      rounding: { classOf, onOther: (tried) => machine.onOtherBits?.(tried) },
+      rounding: { classOf, onOther: (tried, engine) => machine.onOtherBits?.(tried, engine) },
       engineOf: (numericsClass) => this.#engineOf(numericsClass),
       shardBytesMax: bounds.shardBytesMax,
       clock: machine.world.clock,

@@ -89,11 +89,11 @@ export class Passes {
 
   /**
    * Nothing on a CPU. A GPU compiles what a graph needs when it first runs: better before the VNode says that it is there. Gives the hash
-   * of what came out: machines of one class come to the same.
+   * of what came out: machines of one class come to the same. CUDA too chooses its kernels by shapes.
    */
   async warmUp(): Promise<string | undefined> {
     const { executor, name, training, evaluation } = this.#options;
-    if (!isDevice(executor.kind)) return undefined;
+    if (!isDevice(executor.kind) && executor.kind !== "cuda") return undefined;
     const found: string[] = [];
     const keep = [...this.#saved, ...this.#blockNames];
     const graphs = { forward: training.forward, backward: training.backward, evaluation };

@@ -16,6 +16,8 @@ import { openTab } from "../tabs/tabs.ts";
 import { replayed } from "./replayed.ts";
 
 const lanes = 3;
+/** Of a core, as both processes are told. */
+const gflops = 20;
 const [steps, sync] = [62, { every: 5, after: 2 }];
 
 const directory = await mkdtemp(join(tmpdir(), "dcnr-classes-"));
@@ -41,14 +43,16 @@ try {
     ]);
     return { child, own };
   };
-  started.push((await lend("native")).child);
-  // As a machine on which only the portable engine was found when it was measured.
-  const first = await lend("portable");
-  const known = join(first.own, "measured.json");
-  await measured(known);
-  await stopChild(first.child, 5_000);
-  await forgetNative(known);
-  started.push((await lend("portable")).child);
+  // Speeds that a busy machine measures are chance, and lanes change classes where it pays: both processes are said to be equally fast. The second
+  // is as a machine on which only the portable engine was found.
+  for (const name of ["native", "portable"]) {
+    const { child, own } = await lend(name);
+    const known = join(own, "measured.json");
+    await measured(known);
+    await stopChild(child, 5_000);
+    await rewrite(known, name === "portable" ? "native" : "none");
+    started.push((await lend(name)).child);
+  }
   await openTab(browser, orchestrator.address, "tab");
 
   const client = new Client(orchestrator.address, { fetch });
@@ -91,10 +95,11 @@ async function measured(file: string): Promise<void> {
   while (!existsSync(file)) await new Promise((resolve) => setTimeout(resolve, 200));
 }
 
-async function forgetNative(file: string): Promise<void> {
+async function rewrite(file: string, without: string): Promise<void> {
   const text = await readFile(file, "utf8");
-  const known = JSON.parse(text) as { value?: { classes: { engine: string }[] } };
+  const known = JSON.parse(text) as { value?: { gflops: number; classes: { engine: string }[] } };
   assert.ok(known.value, text.slice(0, 200));
-  known.value.classes = known.value.classes.filter(({ engine }) => engine !== "native");
+  known.value.gflops = gflops;
+  known.value.classes = known.value.classes.filter(({ engine }) => engine !== without);
   await writeFile(file, JSON.stringify(known));
 }

@@ -4,7 +4,7 @@
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { DcnrError, messageOf } from "../../core/errors.ts";
+import { messageOf } from "../../core/errors.ts";
 import { hasCuda, openCudaEngine } from "../../engine/onnx/cuda.ts";
 import { Remembered } from "../../system/files/remembered.ts";
 import type { GpuFacts } from "../../system/machine/gpus.ts";
@@ -24,8 +24,10 @@ export interface LentGpus {
   readonly exact?: boolean;
   /** Of the engine cuda, where its libraries were added. */
   readonly cuda?: string;
-  /** Why it does not, if it should. */
+  /** Why webgpu does not run, if it should. */
   readonly trouble?: string;
+  /** Why CUDA does not, where its libraries were added. */
+  readonly cudaTrouble?: string;
 }
 
 /** Compiling the probe takes a second or two on a GPU, and half a minute in software on a busy machine. */
@@ -43,65 +45,79 @@ export function rememberedGpus(directory: string): Remembered<LentGpus> {
   return new Remembered(directory, "gpus.json", `${process.arch} with classes and exact`);
 }
 
-type Found = Pick<LentGpus, "class" | "exact" | "cuda" | "trouble">;
+type Found = Omit<LentGpus, "gpus">;
+
+/** What a process of its own found out; classes are those of engines, not yet of adapters. */
+export interface Probed {
+  readonly webgpu?: string;
+  readonly exact?: string;
+  readonly cuda?: string;
+  readonly trouble?: string;
+  readonly cudaTrouble?: string;
+}
 
 async function classOf(directory: string, gpus: readonly GpuFacts[], lending: GpuLending): Promise<Found> {
   if (lending === "off" || (lending === "auto" && gpus.length === 0) || presenceOf("native") === "not here") return {};
   const adapters = gpus.map(({ vendor, model, driver = "" }) => `${vendor} ${model} ${driver}`);
   const chosen = Object.entries(process.env).filter(([name]) => /^(VK_|MESA_)/.test(name));
-  const key = [softwareVersion(), "exact", String(hasCuda()), process.arch, ...adapters, JSON.stringify(chosen)].join(
-    "|",
-  );
-  const memory = new Remembered<Found>(directory, "webgpu.json", key);
+  const key = [softwareVersion(), "exact", String(hasCuda()), process.arch, ...adapters, JSON.stringify(chosen)];
+  const memory = new Remembered<Found>(directory, "webgpu.json", key.join("|"));
   const known = await memory.get();
   if (known !== undefined) return known;
+  const found = await lentBy(await probe(), adapters);
+  // A driver that is mended is looked at again.
+  return found.trouble === undefined && found.cudaTrouble === undefined ? memory.set(found) : found;
+}
+
+/** Either engine is lent without the other: servers with CUDA often have no Vulkan. */
+export async function lentBy(
+  { webgpu, exact, cuda, ...troubles }: Probed,
+  adapters: readonly string[],
+): Promise<Found> {
+  // Engines are loaded where there is a GPU alone.
+  const { exactClass } = await import("../../engine/exact/engine.ts");
+  const { shortClass } = await import("../../engine/fingerprint.ts");
+  return {
+    ...(webgpu && { class: shortClass("webgpu", [webgpu, ...adapters]), exact: exact === exactClass }),
+    ...(cuda && { cuda: shortClass("cuda", [cuda, ...adapters]) }),
+    ...troubles,
+  };
+}
+
+async function probe(): Promise<Probed> {
+  const script = fileURLToPath(import.meta.url);
   try {
-    // Engines are loaded where there is a GPU alone.
-    const { exactClass } = await import("../../engine/exact/engine.ts");
-    const { shortClass } = await import("../../engine/fingerprint.ts");
-    const [own = "", exact, cuda] = (await probe()).split(" ");
-    const kinds = { class: shortClass("webgpu", [own, ...adapters]), exact: exact === exactClass };
-    return await memory.set(cuda ? { ...kinds, cuda: shortClass("cuda", [cuda, ...adapters]) } : kinds);
+    const { stdout } = await promisify(execFile)(process.execPath, [script], { timeout: probeTimeoutMs });
+    return JSON.parse(stdout.trim().split("\n").at(-1) ?? "") as Probed;
+  } catch (thrown) {
+    const { signal, code } = thrown as { signal?: string; code?: unknown };
+    return { trouble: `the GPU's driver ended the program (${signal ?? code ?? messageOf(thrown)})` };
+  }
+}
+
+async function askWebgpu(): Promise<Probed> {
+  try {
+    const { openExactOn } = await import("../../engine/exact/webgpu.ts");
+    const { openWebgpuEngine } = await import("../../engine/webgpu/engine.ts");
+    const engine = await openWebgpuEngine();
+    const webgpu = await engine.numericsClass();
+    const exact = await openExactOn(engine)
+      .numericsClass()
+      .catch(() => "");
+    return { webgpu, exact };
   } catch (thrown) {
     return { trouble: messageOf(thrown) };
   }
 }
 
-/** The classes of the engine, of exact numerics on it, and of CUDA if there is one, found out by a process of its own. */
-async function probe(): Promise<string> {
-  const script = fileURLToPath(import.meta.url);
+/** Nothing where CUDA was not added. */
+async function askCuda(): Promise<Probed> {
+  if (!hasCuda()) return {};
   try {
-    const { stdout } = await promisify(execFile)(process.execPath, [script], { timeout: probeTimeoutMs });
-    return stdout.trim();
+    return { cuda: await (await openCudaEngine()).numericsClass() };
   } catch (thrown) {
-    const { stdout = "", signal } = thrown as { stdout?: string; signal?: string };
-    throw new DcnrError("failed_precondition", stdout.trim() || `the GPU's driver ended the program (${signal})`);
+    return { cudaTrouble: messageOf(thrown) };
   }
 }
 
-/** Empty where CUDA is not here; what is wrong with one that is goes to the owner's terminal. */
-async function cudaClass(): Promise<string> {
-  if (!hasCuda()) return "";
-  try {
-    return await (await openCudaEngine()).numericsClass();
-  } catch (thrown) {
-    process.stderr.write(`${messageOf(thrown)}\n`);
-    return "";
-  }
-}
-
-if (import.meta.main) {
-  try {
-    const { openExactOn } = await import("../../engine/exact/webgpu.ts");
-    const { openWebgpuEngine } = await import("../../engine/webgpu/engine.ts");
-    const engine = await openWebgpuEngine();
-    const own = await engine.numericsClass();
-    const exact = await openExactOn(engine)
-      .numericsClass()
-      .catch(() => "");
-    process.stdout.write(`${own} ${exact} ${await cudaClass()}`);
-  } catch (thrown) {
-    process.stdout.write(messageOf(thrown));
-    process.exitCode = 1;
-  }
-}
+if (import.meta.main) process.stdout.write(`\n${JSON.stringify({ ...(await askWebgpu()), ...(await askCuda()) })}`);

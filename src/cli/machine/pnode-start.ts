@@ -108,16 +108,16 @@ export async function startRealPNode(
     ? ((await rememberedGpus(machine.directory).get()) ?? { gpus: [] })
     : await findLentGpus(machine.directory, machine.gpus);
   const hardware = { ...found, gpus: lent.gpus };
-  if (lent.trouble !== undefined) world.log("warn", `its GPUs compute nothing: ${lent.trouble}`);
-  let ownClass = lent.class;
-  const withGpus = (classes: Measured["classes"]): Measured["classes"] =>
-    ownClass === undefined
-      ? classes.filter(({ engine }) => engine !== "exact" || !lent.exact)
-      : [
-          ...classes,
-          { engine: "webgpu", class: ownClass },
-          ...(lent.cuda === undefined ? [] : [{ engine: "cuda", class: lent.cuda }]),
-        ];
+  const without = lent.cuda === undefined ? "its GPUs compute nothing" : "its GPUs compute by CUDA alone";
+  if (lent.trouble !== undefined) world.log("warn", `${without}: ${lent.trouble}`);
+  if (lent.cudaTrouble !== undefined) world.log("warn", lent.cudaTrouble);
+  const onGpus = new Map<string, string>();
+  if (lent.class !== undefined) onGpus.set("webgpu", lent.class);
+  if (lent.cuda !== undefined) onGpus.set("cuda", lent.cuda);
+  const withGpus = (classes: Measured["classes"]): Measured["classes"] => [
+    ...classes.filter(({ engine }) => engine !== "exact" || !lent.exact || onGpus.has("webgpu")),
+    ...Array.from(onGpus, ([engine, own]) => ({ engine, class: own })),
+  ];
   const cpus = machine.cpus || Math.max(1, Math.floor(hardware.cores));
   const workers = Math.ceil(cpus);
   // Whole cores need none: as many threads use no more.
@@ -125,7 +125,7 @@ export async function startRealPNode(
   const files = await filesOf(machine);
   const executors = new Map<EngineKind, Promise<Executor>>();
   let whenLost: (reason: string) => void = () => {};
-  let whenOther: (tried: string) => void = () => {};
+  let whenOther: (tried: string, engine: EngineKind) => void = () => {};
   const onLost = (reason: string) => whenLost(reason);
   const executorFor = (kind: EngineKind): Promise<Executor> => {
     const chosen = kind === "exact" && lent.exact ? "exact-webgpu" : kind;
@@ -188,7 +188,7 @@ export async function startRealPNode(
           file: keptFile(join(machine.directory, "members.bin")),
         },
       }),
-      onOtherBits: (tried) => whenOther(tried),
+      onOtherBits: (tried, engine) => whenOther(tried, engine),
       onWork: (work) => {
         monitoring.onWork(work);
         // A call's rests are not computing.
@@ -226,18 +226,16 @@ export async function startRealPNode(
   const tell = ({ gflops, classes }: Measured) => pnode.measured(gflops * cpus, withGpus(classes));
   measuring.onMeasured(tell);
   whenLost = (reason) => {
-    ownClass = undefined;
+    onGpus.clear();
     world.log("warn", `${reason}. Its VNodes are handed back; start this PNode again to lend the GPU`);
     tell(measuring.last ?? measured);
   };
-  whenOther = (tried) => {
-    if (ownClass === undefined) return;
-    const before = ownClass;
-    ownClass = shortClass("webgpu", [before, tried]);
-    world.log(
-      "warn",
-      `its GPU gives other bits than others of the class ${before}: it is of the class ${ownClass} now`,
-    );
+  whenOther = (tried, engine) => {
+    const before = onGpus.get(engine);
+    if (before === undefined) return;
+    const own = shortClass(engine, [before, tried]);
+    onGpus.set(engine, own);
+    world.log("warn", `its GPU gives other bits than others of the class ${before}: it is of the class ${own} now`);
     tell(measuring.last ?? measured);
   };
   // Nobody waits for it: until it is known, placement assumes a usual line.

@@ -54,6 +54,8 @@ export interface VNodeRecord {
   }[];
   /** Who brought it to each step that became durable, the last first, until the ledger has paid for the steps up to there. */
   readonly work?: Readonly<Record<string, readonly PNodeId[]>>;
+  /** On GPUs: the class in which it is computed now, a space, and what its first owner there came to in its graphs on fixed feeds. */
+  readonly rounding?: string;
   /** What it needs of its host: copied from the plan, so that whoever counts capacity need not compile. */
   readonly memoryBytes: number;
   /** One training step: forward and backward of a whole batch. */

@@ -328,7 +328,7 @@ export class SessionCrew {
     const what = count > 0 ? `is taken over at step ${line}` : "was granted by the last one that was";
     this.#log("warn", `no orchestrator is there: VNode ${vnode} ${what}`, { epoch, count });
     const replica = owners.findIndex(({ pnode }) => pnode === self.pnode);
-    const told = { line, turn, state, drawn: [], rounds: [], numericsClass: "", commonClass: "" };
+    const told = { line, turn, state, drawn: [], rounds: [], numericsClass: "", commonClass: "", rounding: "" };
     hooks.host({ ...{ session, vnode, epoch, since: epoch }, ...told, replica });
   }
 

@@ -16,6 +16,7 @@ const first: Assignment = {
     rounds: [],
     numericsClass: "",
     commonClass: "",
+    rounding: "",
   },
 };
 

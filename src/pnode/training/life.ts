@@ -89,6 +89,7 @@ export class LifeOpener {
     const name = `${session}/${vnode}/${++this.#opened}`;
     const compute = await context.computeFor(vnode, name, assignment.numericsClass);
     try {
+      context.compare(compute, assignment.rounding);
       if (file === undefined) await compute.initialise();
       else await orLost(assignment, () => (line === 0 ? compute.adopt(file) : context.restore(compute, file, line)));
     } catch (error) {

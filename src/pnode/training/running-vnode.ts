@@ -176,6 +176,11 @@ export class RunningVNode {
     return this.post({ kind: "arrived", name, hash, payload: tensor, from, proof });
   }
 
+  /** How the GPU that computes it rounds; undefined on processors. */
+  get rounding(): string | undefined {
+    return this.#life.compute.state.rounding;
+  }
+
   get lifeName(): string | undefined {
     return this.#life.record?.name;
   }

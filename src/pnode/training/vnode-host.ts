@@ -280,7 +280,7 @@ export class VNodeHost implements Receiver {
     return {
       ...{ session, vnode, epoch: BigInt(epoch), step, phase, detail, stepMs: running?.stepMs ?? 0, damagedState },
       ...{ waitsFor: [...waitsFor], waitedMs, noRoom: now.kind === "failed" && now.noRoom },
-      ...{ life: running?.lifeName ?? "", storingMs: running?.storingMs ?? 0 },
+      ...{ life: running?.lifeName ?? "", storingMs: running?.storingMs ?? 0, rounding: running?.rounding ?? "" },
     };
   }
 

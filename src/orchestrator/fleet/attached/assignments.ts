@@ -294,12 +294,16 @@ export function lineOf(mirror: Mirror, id: string) {
 }
 
 /** What the VNode's owner is told to do. */
-export function workOf(mirror: Mirror, { session, durable }: VNodeRecord, numericsClass = ""): AssignedWork {
+export function workOf(
+  mirror: Mirror,
+  { session, durable, rounding = "" }: VNodeRecord,
+  numericsClass = "",
+): AssignedWork {
   if (isReplicaId(session)) return { case: "answering", value: {} };
   const { line, ...told } = lineOf(mirror, session);
   const commonClass = numericsClass && (mirror.get(key.workload(session))?.numericsClass ?? "");
   const state = durable[String(line)]?.hash ?? "";
-  return { case: "learning", value: { line, ...told, state, numericsClass, commonClass } };
+  return { case: "learning", value: { line, ...told, state, numericsClass, commonClass, rounding } };
 }
 
 function presentKey(identity: IdentityRecord | undefined): { readonly key?: string } {

@@ -25,6 +25,13 @@ const damageRecheckMs = 5_000;
 const observableFlops = 2e9;
 const doubtedMax = 10_000;
 
+/** A class and a hash, as src/pnode/rounding.ts writes them. */
+const roundingText = /^[a-z]+-[0-9a-f]{12} [0-9a-f]{64}$/;
+
+function classOfRounding(rounding = ""): string {
+  return rounding.split(" ")[0] ?? "";
+}
+
 export class Heartbeats {
   readonly #context: Context;
   readonly #metrics: Metrics;
@@ -51,7 +58,25 @@ export class Heartbeats {
       if (progress.phase === "failed" && this.#capacity.hosts(attachment.pnode, progress.session as SessionId))
         this.#failed(attachment, progress);
     if (heartbeat.vnodes.length > 0) this.#observe(attachment, heartbeat);
-    for (const progress of heartbeat.vnodes) if (progress.life !== "") this.#lives(attachment, progress);
+    for (const progress of heartbeat.vnodes) {
+      if (progress.life !== "") this.#lives(attachment, progress);
+      if (progress.rounding !== "") this.#rounds(attachment, progress);
+    }
+  }
+
+  /** The first owner of a class says what GPUs of it come to; whoever comes to another hash does not begin (PNodes compare). */
+  #rounds({ pnode }: Attachment, { session, vnode, rounding }: VNodeProgress): void {
+    if (!roundingText.test(rounding)) return;
+    const { mirror, tasks } = this.#context;
+    const isNews = ({ members, rounding: known }: VNodeRecord) =>
+      members.some((one) => one.pnode === pnode) && classOfRounding(known) !== classOfRounding(rounding);
+    const record = mirror.get(key.vnode(session, vnode));
+    if (record === undefined || !isNews(record)) return;
+    tasks.run(`how ${vnode} is rounded`, () =>
+      mirror.update(key.vnode(session, vnode), (current) =>
+        current !== undefined && isNews(current) ? { ...current, rounding } : undefined,
+      ),
+    );
   }
 
   /** Whoever holds the session's lease may be another orchestrator: what is told of lives is in the VNode's record. */
